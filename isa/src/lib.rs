@@ -1,1 +1,30 @@
-//! Placeholder.
+//! What a NeuronCore can be told to do: data types, views, instructions and the program that holds them.
+//!
+//! Invariants of this crate:
+//! - It knows no Python, no files and no cycles. [`work::Work`] speaks of rows, columns, elements and bytes; time is made of it elsewhere.
+//! - An instruction is one file under `inst/` that gives five answers: schema, validation, footprint, numerics, work.
+//! - Nothing outside the registry in [`inst`] lists instructions.
+
+pub mod arch;
+pub mod arg;
+pub mod dtype;
+pub mod inst;
+pub mod machine;
+pub mod names;
+pub mod program;
+pub mod schema;
+pub mod text;
+pub mod view;
+pub mod violation;
+pub mod work;
+
+pub use arch::{Arch, Target};
+pub use arg::{Arg, Imm, ScalarOperand};
+pub use dtype::DType;
+pub use inst::{Inst, Instruction};
+pub use machine::{Fault, Machine};
+pub use names::Engine;
+pub use program::{Loc, Node, Program, RegId, Tensor, TensorId};
+pub use view::{Dim, Index, Indirect, Space, View};
+pub use violation::Violation;
+pub use work::Work;

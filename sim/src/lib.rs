@@ -1,1 +1,34 @@
-//! Placeholder.
+//! Runs a program on a model of the NeuronCore: outputs, timeline, findings.
+//!
+//! Invariants of this crate:
+//! - It knows no source text; places are [`nki_isa::Loc`]s that instructions carry.
+//! - [`exec`] never reads timing; [`timing`] consumes the [`trace::Trace`] only and never reads tensor values.
+//! - Time is integer picoseconds. Same input and parameters give byte-identical output.
+//! - Everything that a user sees is an observer of the [`timeline::Timeline`]; observers cannot change time.
+
+pub mod analysis;
+pub mod deps;
+pub mod exec;
+pub mod memory;
+pub mod place;
+pub mod report;
+pub mod timeline;
+pub mod timing;
+pub mod trace;
+
+use std::sync::Arc;
+
+use nki_isa::DType;
+
+/// A tensor in host memory: little-endian elements, row-major.
+#[derive(Debug, Clone, PartialEq)]
+pub struct HostTensor {
+    /// The kernel's name for it.
+    pub name: Arc<str>,
+    /// Extents, outermost first.
+    pub shape: Vec<usize>,
+    /// Element type.
+    pub dtype: DType,
+    /// Element bytes.
+    pub data: Vec<u8>,
+}

@@ -1,0 +1,56 @@
+//! Element types, their sizes and their conversions.
+
+crate::named_enum! {
+    /// An element type, by its `nki.language` name.
+    pub enum DType: "dtype" {
+        /// One byte, 0 or 1.
+        Bool "bool" | "bool_",
+        /// 8-bit signed integer.
+        I8 "int8",
+        /// 16-bit signed integer.
+        I16 "int16",
+        /// 32-bit signed integer.
+        I32 "int32",
+        /// 8-bit unsigned integer.
+        U8 "uint8",
+        /// 16-bit unsigned integer.
+        U16 "uint16",
+        /// 32-bit unsigned integer.
+        U32 "uint32",
+        /// IEEE half.
+        F16 "float16",
+        /// bfloat16.
+        BF16 "bfloat16",
+        /// IEEE single.
+        F32 "float32",
+        /// Stored as single; the tensor engine rounds operands to 10 mantissa bits.
+        TF32 "tfloat32",
+        /// IEEE-like e4m3 (max 240, has infinities), the plain FP8 of Trn1 and Trn2.
+        F8E4M3 "float8_e4m3",
+        /// OCP e4m3fn (max 448, no infinities).
+        F8E4M3FN "float8_e4m3fn",
+        /// e5m2 (IEEE-like).
+        F8E5M2 "float8_e5m2",
+    }
+}
+
+impl DType {
+    /// Bytes per element.
+    pub fn size(self) -> usize {
+        match self {
+            DType::Bool | DType::I8 | DType::U8 | DType::F8E4M3 | DType::F8E4M3FN | DType::F8E5M2 => 1,
+            DType::I16 | DType::U16 | DType::F16 | DType::BF16 => 2,
+            DType::I32 | DType::U32 | DType::F32 | DType::TF32 => 4,
+        }
+    }
+
+    /// Whether this is a floating-point type.
+    pub fn is_float(self) -> bool {
+        !self.is_int()
+    }
+
+    /// Whether this is an integer type (bool included).
+    pub fn is_int(self) -> bool {
+        matches!(self, DType::Bool | DType::I8 | DType::I16 | DType::I32 | DType::U8 | DType::U16 | DType::U32)
+    }
+}

@@ -1,0 +1,3 @@
+//! Instructions that the DMA engines carry out.
+
+pub mod dma_copy;

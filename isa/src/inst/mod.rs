@@ -1,0 +1,316 @@
+//! The instructions: one file each, and this registry with one line each.
+//!
+//! An instruction's file gives five answers: its operand schema (the [`operands!`](crate::operands) block), what [`Instruction::validate`]
+//! checks beyond the schema, its [`Instruction::footprint`], its numerics ([`Instruction::execute`]) and its [`Instruction::work`].
+
+pub mod check;
+pub mod dma;
+pub mod gpsimd;
+pub mod math;
+pub mod scalar;
+pub mod sync;
+pub mod tensor;
+pub mod vector;
+
+use smallvec::SmallVec;
+
+use crate::arch::Arch;
+use crate::arg::Arg;
+use crate::machine::{Context, Fault, Machine};
+use crate::names::Engine;
+use crate::program::RegId;
+use crate::schema::Schema;
+use crate::view::{Index, View};
+use crate::violation::Violation;
+use crate::work::Work;
+
+/// What the [`operands!`](crate::operands) block generates.
+pub trait Operands: Sized {
+    /// Names, kinds, memories, defaults, engines.
+    const SCHEMA: Schema;
+    /// Builds the instruction from arguments in schema order; `None` where an argument was not given.
+    ///
+    /// # Errors
+    /// If a required operand is missing (slug `missing-operand`), of the wrong kind (`operand-kind`) or in a memory that the
+    /// schema does not allow (`operand-memory`).
+    fn from_args(args: &mut [Option<Arg>]) -> Result<Self, Violation>;
+    /// Operands as arguments, in schema order.
+    fn args(&self) -> Vec<Arg>;
+    /// Adds what the roles in the schema say about memory and registers.
+    fn operand_footprint<'a>(&'a self, footprint: &mut Footprint<'a>);
+}
+
+/// An instruction.
+pub trait Instruction: Operands {
+    /// The engine that runs it (for DMA: that triggers it); resolves `unknown`.
+    fn engine(&self, arch: &Arch) -> Engine;
+    /// The rules that the schema cannot say.
+    ///
+    /// # Errors
+    /// The first broken rule.
+    fn validate(&self, context: &Context<'_>) -> Result<(), Violation>;
+    /// What it reads and writes. Usually `self.operand_footprint(footprint)`.
+    fn footprint<'a>(&'a self, footprint: &mut Footprint<'a>);
+    /// Its numerics.
+    ///
+    /// # Errors
+    /// If it runs into a run-time error, such as a dynamic index out of bounds.
+    fn execute(&self, machine: &mut dyn Machine) -> Result<(), Fault>;
+    /// Its cost in hardware terms.
+    fn work(&self, context: &Context<'_>) -> Work;
+}
+
+/// Memory and registers that an instruction touches.
+#[derive(Debug, Default)]
+pub struct Footprint<'a> {
+    /// Views read, index tensors included.
+    pub reads: SmallVec<[&'a View; 4]>,
+    /// Views written.
+    pub writes: SmallVec<[&'a View; 2]>,
+    /// Registers read.
+    pub register_reads: SmallVec<[RegId; 2]>,
+    /// Registers written.
+    pub register_writes: SmallVec<[RegId; 1]>,
+}
+
+impl<'a> Footprint<'a> {
+    /// Forgets everything, keeping the buffers.
+    pub fn clear(&mut self) {
+        self.reads.clear();
+        self.writes.clear();
+        self.register_reads.clear();
+        self.register_writes.clear();
+    }
+    /// Adds a read of `view` and of the index in it.
+    pub fn read(&mut self, view: &'a View) {
+        self.reads.push(view);
+        self.index_of(view);
+    }
+    /// Adds a write of `view` (and a read of the index in it).
+    pub fn write(&mut self, view: &'a View) {
+        self.writes.push(view);
+        self.index_of(view);
+    }
+    fn index_of(&mut self, view: &'a View) {
+        match view.indirect.as_deref().map(|i| &i.index) {
+            Some(Index::Register(r)) => self.register_reads.push(*r),
+            Some(Index::Scalar(v) | Index::Vector(v)) => self.reads.push(v),
+            None => {}
+        }
+    }
+}
+
+/// Declares an instruction's operands: the struct, its schema, its conversion from and to arguments.
+///
+/// ```text
+/// operands! {
+///     /// Element-wise operation of two tensors.
+///     pub struct TensorTensor: "tensor_tensor" on [Vector, GpSimd] {
+///         /// The result.
+///         [Out Sbuf Psum] dst: View,
+///         /// First input.
+///         [In Sbuf Psum] data1: View,
+///         /// Operator.
+///         [Attr] op: AluOp,
+///         /// Engine to use.
+///         [Attr] engine: Engine = Engine::Unknown,
+///     }
+/// }
+/// ```
+#[macro_export]
+macro_rules! operands {
+    ($(#[doc = $doc:literal])* pub struct $Name:ident: $nki:literal on [$($engine:ident),* $(,)?] {
+        $($(#[doc = $fdoc:literal])* [$role:ident $($space:ident)*] $field:ident: $ty:ty $(= $default:expr)?,)*
+    }) => {
+        $(#[doc = $doc])*
+        #[derive(Debug, Clone, PartialEq)]
+        pub struct $Name {
+            $($(#[doc = $fdoc])* pub $field: $ty,)*
+        }
+
+        impl $crate::inst::Operands for $Name {
+            const SCHEMA: $crate::schema::Schema = $crate::schema::Schema {
+                name: $nki,
+                doc: concat!($($doc, "\n"),*),
+                engines: &[$($crate::names::Engine::$engine),*],
+                operands: &[$($crate::schema::OperandSchema {
+                    name: stringify!($field),
+                    role: $crate::schema::Role::$role,
+                    kind: <$ty as $crate::arg::Operand>::KIND,
+                    spaces: &[$($crate::view::Space::$space),*],
+                    default: $crate::operands!(@default $ty $(, $default)?),
+                    doc: concat!($($fdoc, "\n"),*),
+                },)*],
+            };
+
+            #[allow(unused_assignments, reason = "the last operand's index is not read again")]
+            fn from_args(args: &mut [Option<$crate::arg::Arg>]) -> Result<Self, $crate::violation::Violation> {
+                let mut index = 0;
+                $(
+                    let $field: $ty = $crate::inst::take_operand(&Self::SCHEMA.operands[index], args.get_mut(index).and_then(Option::take))?;
+                    index += 1;
+                )*
+                Ok($Name { $($field),* })
+            }
+
+            fn args(&self) -> Vec<$crate::arg::Arg> {
+                vec![$($crate::arg::Operand::to_arg(&self.$field)),*]
+            }
+
+            fn operand_footprint<'a>(&'a self, footprint: &mut $crate::inst::Footprint<'a>) {
+                $($crate::inst::operand_footprint($crate::schema::Role::$role, &self.$field, footprint);)*
+            }
+        }
+    };
+    (@default $ty:ty) => { None };
+    (@default $ty:ty, $default:expr) => { Some(|| <$ty as $crate::arg::Operand>::to_arg(&{ let d: $ty = $default; d })) };
+}
+
+/// Converts one given (or missing) argument for [`operands!`](crate::operands).
+///
+/// # Errors
+/// As [`Operands::from_args`].
+pub fn take_operand<T: crate::arg::Operand>(
+    schema: &crate::schema::OperandSchema,
+    given: Option<Arg>,
+) -> Result<T, Violation> {
+    let arg = match given {
+        Some(arg) => arg,
+        None => match schema.default {
+            Some(default) => default(),
+            None => {
+                return Err(Violation::new(
+                    "missing-operand",
+                    schema.name,
+                    format!("required operand `{}` is missing", schema.name),
+                ));
+            }
+        },
+    };
+    let value = T::from_arg(arg).map_err(|m| {
+        Violation::new("operand-kind", schema.name, format!("`{}` takes {}, got {}", schema.name, m.expected, m.got))
+    })?;
+    let mut wrong = None;
+    if !schema.spaces.is_empty() {
+        value.views(&mut |v| {
+            // Both kinds of HBM are one memory to an instruction.
+            let ok = schema.spaces.iter().any(|s| *s == v.space || (s.is_hbm() && v.space.is_hbm()));
+            if !ok {
+                wrong = Some(v.space);
+            }
+        });
+    }
+    if let Some(space) = wrong {
+        let allowed: Vec<_> = schema.spaces.iter().map(|s| s.to_string()).collect();
+        return Err(Violation::new(
+            "operand-memory",
+            schema.name,
+            format!("`{}` is in {space}, but must be in {}", schema.name, allowed.join(" or ")),
+        ));
+    }
+    Ok(value)
+}
+
+/// Adds one operand to a footprint for [`operands!`](crate::operands).
+pub fn operand_footprint<'a, T: crate::arg::Operand>(
+    role: crate::schema::Role,
+    operand: &'a T,
+    footprint: &mut Footprint<'a>,
+) {
+    use crate::schema::Role;
+    operand.views(&mut |v| match role {
+        Role::In | Role::Attr => footprint.read(v),
+        Role::Out => footprint.write(v),
+        Role::InOut => {
+            footprint.read(v);
+            footprint.writes.push(v);
+        }
+    });
+    if let Some(r) = operand.register() {
+        match role {
+            Role::In | Role::Attr => footprint.register_reads.push(r),
+            Role::Out => footprint.register_writes.push(r),
+            Role::InOut => {
+                footprint.register_reads.push(r);
+                footprint.register_writes.push(r);
+            }
+        }
+    }
+}
+
+/// How to build an instruction from its name.
+#[derive(Clone, Copy)]
+pub struct Entry {
+    /// The schema.
+    pub schema: &'static Schema,
+    /// Builds it from arguments in schema order (see [`Operands::from_args`]). Does not validate.
+    pub build: fn(&mut [Option<Arg>]) -> Result<Inst, Violation>,
+}
+
+macro_rules! instructions {
+    ($($path:ident :: $file:ident :: $Name:ident,)*) => {
+        /// Any instruction.
+        #[derive(Debug, Clone, PartialEq)]
+        #[allow(missing_docs, reason = "each variant is documented at its struct")]
+        pub enum Inst { $($Name($path::$file::$Name),)* }
+
+        $(impl From<$path::$file::$Name> for Inst {
+            fn from(i: $path::$file::$Name) -> Inst { Inst::$Name(i) }
+        })*
+
+        /// All instructions, in registry order.
+        pub static REGISTRY: &[Entry] = &[
+            $(Entry {
+                schema: &<$path::$file::$Name as Operands>::SCHEMA,
+                build: |args| <$path::$file::$Name as Operands>::from_args(args).map(Inst::$Name),
+            },)*
+        ];
+
+        impl Inst {
+            /// The instruction's schema.
+            pub fn schema(&self) -> &'static Schema {
+                match self { $(Inst::$Name(_) => &<$path::$file::$Name as Operands>::SCHEMA,)* }
+            }
+            /// See [`Operands::args`].
+            pub fn args(&self) -> Vec<Arg> {
+                match self { $(Inst::$Name(i) => i.args(),)* }
+            }
+            /// See [`Instruction::engine`].
+            pub fn engine(&self, arch: &Arch) -> Engine {
+                match self { $(Inst::$Name(i) => i.engine(arch),)* }
+            }
+            /// See [`Instruction::validate`]. Checks what is common to all views first.
+            ///
+            /// # Errors
+            /// The first broken rule.
+            pub fn validate(&self, context: &Context<'_>) -> Result<(), Violation> {
+                match self { $(Inst::$Name(i) => { check::views(i, context)?; i.validate(context) })* }
+            }
+            /// See [`Instruction::footprint`].
+            pub fn footprint<'a>(&'a self, footprint: &mut Footprint<'a>) {
+                match self { $(Inst::$Name(i) => i.footprint(footprint),)* }
+            }
+            /// See [`Instruction::execute`].
+            ///
+            /// # Errors
+            /// A run-time error of the kernel.
+            pub fn execute(&self, machine: &mut dyn Machine) -> Result<(), Fault> {
+                match self { $(Inst::$Name(i) => i.execute(machine),)* }
+            }
+            /// See [`Instruction::work`].
+            pub fn work(&self, context: &Context<'_>) -> Work {
+                match self { $(Inst::$Name(i) => i.work(context),)* }
+            }
+        }
+    };
+}
+
+instructions! {
+    dma::dma_copy::DmaCopy,
+    vector::tensor_tensor::TensorTensor,
+}
+
+/// The registry entry of `nki.isa.<name>`.
+pub fn find(name: &str) -> Option<&'static Entry> {
+    REGISTRY.iter().find(|e| e.schema.name == name)
+}

@@ -1,0 +1,1 @@
+//! Instructions and maths of this group.

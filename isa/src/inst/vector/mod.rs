@@ -1,0 +1,3 @@
+//! Instructions of the vector engine.
+
+pub mod tensor_tensor;

@@ -1,0 +1,136 @@
+//! The narrow waist between an instruction's numerics and the memories it works on.
+
+use ndarray::{Array2, ArrayView2, ArrayViewMut2};
+
+use crate::arch::Arch;
+use crate::arg::Imm;
+use crate::names::OobMode;
+use crate::program::{RegId, Tensor};
+use crate::view::View;
+
+/// What validation and costing may look at.
+#[derive(Debug, Clone, Copy)]
+pub struct Context<'a> {
+    /// Limits of the target.
+    pub arch: &'a Arch,
+    /// All tensors of the program.
+    pub tensors: &'a [Tensor],
+}
+
+/// A run-time error of the kernel: the run stops here.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Fault {
+    /// Diagnostic slug.
+    pub id: &'static str,
+    /// What happened, with the numbers.
+    pub message: String,
+}
+
+impl Fault {
+    /// A fault.
+    pub fn new(id: &'static str, message: impl Into<String>) -> Self {
+        Fault { id, message: message.into() }
+    }
+}
+
+/// A function of one partition for [`Machine::map_f32`]: `(partition, inputs, outputs)`.
+///
+/// `inputs[i]` holds the elements that source `i` has in this partition, in the view's order (a `(P, 1)` view gives one
+/// element); `outputs[j]` is to be filled for destination `j` (its previous content is unspecified).
+/// `partition` counts from 0 within the operands.
+pub type RowsF32<'f> = &'f (dyn Fn(usize, &[&[f32]], &mut [&mut [f32]]) + Sync);
+
+/// As [`RowsF32`] with integers: values sign- or zero-extended from the element type.
+pub type RowsI64<'f> = &'f (dyn Fn(usize, &[&[i64]], &mut [&mut [i64]]) + Sync);
+
+/// A function of three tiles for [`Machine::contract`]: `(stationary [K, M], moving [K, N], result [M, N])`.
+pub type Tiles<'f> = &'f mut dyn FnMut(ArrayView2<'_, f32>, ArrayView2<'_, f32>, ArrayViewMut2<'_, f32>);
+
+/// What numerics run on. All methods resolve dynamic offsets, check bounds, and record reads of bytes that were never written.
+///
+/// Semantics of the row methods: within one partition all sources are read before any destination is written; and where a
+/// destination's partitions differ from a source's, as if all partitions were read before any is written.
+/// Values are converted to fp32 when read and rounded to the element type when written.
+pub trait Machine {
+    /// Limits and tensors.
+    fn context(&self) -> Context<'_>;
+
+    /// Applies `f` to each partition in fp32. All views have the same number of partitions (dimension 0).
+    ///
+    /// # Errors
+    /// If an address is out of bounds.
+    fn map_f32(&mut self, dsts: &[&View], srcs: &[&View], f: RowsF32<'_>) -> Result<(), Fault>;
+
+    /// Applies `f` to each partition in exact integers; written values wrap to the element type. Integer views only.
+    ///
+    /// # Errors
+    /// If an address is out of bounds.
+    fn map_i64(&mut self, dsts: &[&View], srcs: &[&View], f: RowsI64<'_>) -> Result<(), Fault>;
+
+    /// Copies elements in order; shapes may differ, element counts do not. Bit-exact between equal dtypes, else through fp32.
+    /// Works between any memories. With [`OobMode::Skip`] elements whose dynamic index is out of bounds are left alone.
+    ///
+    /// # Errors
+    /// If an address is out of bounds and `oob` is [`OobMode::Error`].
+    fn copy(&mut self, dst: &View, src: &View, oob: OobMode) -> Result<(), Fault>;
+
+    /// Writes one value everywhere (converted to the element type: exact for integers).
+    ///
+    /// # Errors
+    /// If an address is out of bounds.
+    fn fill(&mut self, dst: &View, value: Imm) -> Result<(), Fault>;
+
+    /// Prepares a PSUM destination for a matmul and says whether the result is to be added to what is there.
+    ///
+    /// `mode` is NKI's `accumulate`: `Some(false)` overwrites, `Some(true)` adds, `None` overwrites the locations that no matmul
+    /// has written since the tensor was made and adds to the others (mixed destinations are zeroed where fresh, then added to).
+    ///
+    /// # Errors
+    /// If an address is out of bounds.
+    fn begin_accumulate(&mut self, dst: &View, mode: Option<bool>) -> Result<bool, Fault>;
+
+    /// Hands `f` the operands of a matmul as fp32 matrices: `stationary` and `moving` with their partitions as rows, `dst` likewise.
+    /// `dst`'s content is what memory holds. Rows are partitions, columns the free elements in order. What `f` leaves in
+    /// the result is rounded to `dst`'s element type.
+    ///
+    /// # Errors
+    /// If an address is out of bounds.
+    fn contract(&mut self, dst: &View, stationary: &View, moving: &View, f: Tiles<'_>) -> Result<(), Fault>;
+
+    /// Reads a whole tile (partitions x free elements) in fp32.
+    ///
+    /// # Errors
+    /// If an address is out of bounds.
+    fn read_tile(&mut self, src: &View) -> Result<Array2<f32>, Fault>;
+
+    /// Writes a whole tile in fp32, rounded to the element type.
+    ///
+    /// # Errors
+    /// If an address is out of bounds.
+    fn write_tile(&mut self, dst: &View, tile: ArrayView2<'_, f32>) -> Result<(), Fault>;
+
+    /// Reads a whole tile as raw element bits, zero-extended: for moves that must be bit-exact.
+    ///
+    /// # Errors
+    /// If an address is out of bounds.
+    fn read_bits(&mut self, src: &View) -> Result<Array2<u32>, Fault>;
+
+    /// Writes a whole tile of raw element bits.
+    ///
+    /// # Errors
+    /// If an address is out of bounds.
+    fn write_bits(&mut self, dst: &View, tile: ArrayView2<'_, u32>) -> Result<(), Fault>;
+
+    /// A register's value; a register that was never written is a finding and reads 0.
+    fn register(&mut self, register: RegId) -> i32;
+
+    /// Sets a register.
+    fn set_register(&mut self, register: RegId, value: i32);
+
+    /// A line printed by the kernel on the device (`nl.device_print`).
+    fn print(&mut self, line: String);
+
+    /// State that an engine keeps between instructions (accumulator registers, random number generators): a named block of
+    /// `f32` bits that starts empty.
+    fn engine_state(&mut self, name: &'static str) -> &mut Vec<u32>;
+}

@@ -1,0 +1,241 @@
+//! The compiled kernel: tensors, registers and a structured instruction stream per core.
+
+use std::sync::Arc;
+
+use smallvec::SmallVec;
+
+use crate::arch::Target;
+use crate::dtype::DType;
+use crate::inst::Inst;
+use crate::view::Space;
+
+/// Index of a tensor in [`Program::tensors`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct TensorId(pub u32);
+
+/// A virtual register: 32 bits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct RegId(pub u32);
+
+/// Where something was written. The file is an index into [`Program::files`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub struct Loc {
+    /// Index into [`Program::files`].
+    pub file: u32,
+    /// 1-based line; 0 when unknown.
+    pub line: u32,
+    /// 1-based column in characters.
+    pub column: u32,
+    /// Byte offset of the first byte in the file.
+    pub start: u32,
+    /// Byte offset after the last byte.
+    pub end: u32,
+}
+
+/// Index into [`Program::trails`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct TrailId(pub u32);
+
+impl TrailId {
+    /// The trail of the kernel's own body, outside every loop.
+    pub const ROOT: TrailId = TrailId(0);
+}
+
+/// How the specialiser came to a place: the unrolled loop iterations and inlined calls around it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Trail {
+    /// The enclosing trail; `None` only for the root.
+    pub parent: Option<TrailId>,
+    /// What this step is.
+    pub step: Step,
+}
+
+/// One step of a [`Trail`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Step {
+    /// The kernel body.
+    Root,
+    /// One iteration of an unrolled loop.
+    Iteration {
+        /// The loop variable's name.
+        variable: Arc<str>,
+        /// Its value (the iteration count if it is not an integer).
+        value: i64,
+        /// The loop statement.
+        loc: Loc,
+    },
+    /// An inlined call.
+    Call {
+        /// The callee's name.
+        function: Arc<str>,
+        /// The call.
+        loc: Loc,
+    },
+}
+
+/// Explicit placement of an on-chip tensor.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Address {
+    /// First partition.
+    pub partition: u32,
+    /// First byte inside each partition.
+    pub byte: u32,
+}
+
+/// A piece of storage.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Tensor {
+    /// Name for messages and reports: the `name=` given, else the variable's. Not unique.
+    pub name: Arc<str>,
+    /// Memory.
+    pub space: Space,
+    /// Extents, outermost first. On chip the first is the partition dimension.
+    pub shape: SmallVec<[u32; 6]>,
+    /// Element type.
+    pub dtype: DType,
+    /// Explicit placement (on chip only).
+    pub address: Option<Address>,
+    /// The core that owns it (on chip and private HBM); 0 for shared tensors.
+    pub core: u32,
+    /// Initial contents, little-endian, row-major; `None` is uninitialised (or an input).
+    pub data: Option<Arc<[u8]>>,
+    /// Where it was made.
+    pub loc: Loc,
+    /// The loop iterations and calls around that place.
+    pub trail: TrailId,
+}
+
+impl Tensor {
+    /// Number of elements.
+    pub fn elements(&self) -> usize {
+        self.shape.iter().map(|&n| n as usize).product()
+    }
+    /// Bytes per partition on chip; all bytes in HBM.
+    pub fn bytes(&self) -> usize {
+        let n = if self.space.is_on_chip() {
+            self.shape.iter().skip(1).map(|&n| n as usize).product()
+        } else {
+            self.elements()
+        };
+        n * self.dtype.size()
+    }
+}
+
+/// An input of the kernel.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Input {
+    /// Parameter name (`name.0`, `name.key` for members of containers).
+    pub name: Arc<str>,
+    /// Its HBM tensor.
+    pub tensor: TensorId,
+}
+
+/// A returned tensor.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Output {
+    /// Name of the returned variable, else `output0`...
+    pub name: Arc<str>,
+    /// Its HBM tensor (may be an input that is written in place).
+    pub tensor: TensorId,
+}
+
+/// A compiled kernel.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Program {
+    /// The kernel's name.
+    pub name: Arc<str>,
+    /// The generation it was specialised for.
+    pub target: Target,
+    /// Source files, as the user named them.
+    pub files: Vec<Arc<str>>,
+    /// All storage.
+    pub tensors: Vec<Tensor>,
+    /// Number of virtual registers; ids are below it.
+    pub registers: u32,
+    /// Inputs, in parameter order.
+    pub inputs: Vec<Input>,
+    /// Outputs, in return order.
+    pub outputs: Vec<Output>,
+    /// Loop iterations and calls; entry 0 is the root.
+    pub trails: Vec<Trail>,
+    /// One instruction stream per core (the logical core's size, 1 or 2).
+    pub cores: Vec<Vec<Node>>,
+}
+
+impl Program {
+    /// The tensor with this id.
+    pub fn tensor(&self, id: TensorId) -> &Tensor {
+        &self.tensors[id.0 as usize]
+    }
+
+    /// The iterations around a place, outermost first, as `(variable, value)`.
+    pub fn iterations(&self, trail: TrailId) -> Vec<(&str, i64)> {
+        let mut out = Vec::new();
+        let mut at = Some(trail);
+        while let Some(id) = at {
+            let t = &self.trails[id.0 as usize];
+            if let Step::Iteration { variable, value, .. } = &t.step {
+                out.push((&**variable, *value));
+            }
+            at = t.parent;
+        }
+        out.reverse();
+        out
+    }
+}
+
+/// A loop bound or register operand.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Bound {
+    /// Known at compile time.
+    Static(i64),
+    /// Read from a register when the loop starts.
+    Register(RegId),
+}
+
+/// One statement of a core's stream.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Node {
+    /// What it is.
+    pub kind: NodeKind,
+    /// Where it was written.
+    pub loc: Loc,
+    /// Around it.
+    pub trail: TrailId,
+}
+
+/// Kinds of statements.
+#[derive(Debug, Clone, PartialEq)]
+pub enum NodeKind {
+    /// An instruction.
+    Inst(Inst),
+    /// `for variable in range(lower, upper, step)` on the device; `step` is positive.
+    For {
+        /// The loop variable: frozen inside the body.
+        variable: RegId,
+        /// First value.
+        lower: Bound,
+        /// End, exclusive.
+        upper: Bound,
+        /// Positive step.
+        step: i64,
+        /// The body.
+        body: Vec<Node>,
+    },
+    /// `while condition != 0` on the device, tested before each iteration.
+    While {
+        /// The register tested.
+        condition: RegId,
+        /// The body.
+        body: Vec<Node>,
+    },
+    /// `if condition != 0` on the device.
+    If {
+        /// The register tested.
+        condition: RegId,
+        /// Taken when it is not 0.
+        then: Vec<Node>,
+        /// Taken when it is 0.
+        otherwise: Vec<Node>,
+    },
+}

@@ -1,0 +1,1 @@
+//! What the timeline means: critical path, utilisation, verdicts.

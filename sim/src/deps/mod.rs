@@ -1,0 +1,1 @@
+//! Which executed instruction must wait for which, by exact bytes.

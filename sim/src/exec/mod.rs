@@ -1,0 +1,1 @@
+//! Runs a program in program order: outputs, trace, findings.

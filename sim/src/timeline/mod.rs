@@ -1,0 +1,1 @@
+//! The result of timing: rows of busy and stalled intervals.

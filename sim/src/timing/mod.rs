@@ -1,0 +1,1 @@
+//! Turns work into time.

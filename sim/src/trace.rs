@@ -1,0 +1,83 @@
+//! The dynamic trace: what was executed, in program order, with the addresses that only running could tell.
+//!
+//! It is the only thing that timing sees of a run. It is complete without data when the program has no dynamic control flow and no dynamic
+//! addresses (see [`crate::exec`]).
+
+use nki_isa::program::{Node, NodeKind};
+
+/// Dense index of a [`Node`] in pre-order over one core's stream, control nodes included.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct NodeIndex(pub u32);
+
+/// One executed thing.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Event {
+    /// The statement.
+    pub node: NodeIndex,
+    /// What happened there.
+    pub kind: EventKind,
+}
+
+/// Kinds of events.
+#[derive(Debug, Clone, PartialEq)]
+pub enum EventKind {
+    /// An instruction ran.
+    Inst {
+        /// Resolved dynamic addresses: one entry per view with an `indirect` part, in the order of the footprint's reads and then
+        /// writes (index tensors themselves are never indirect). `None` when there are none.
+        resolved: Option<Box<[Resolved]>>,
+    },
+    /// A dynamic loop was entered.
+    LoopEnter,
+    /// An iteration starts (counted from 0).
+    LoopIteration(u32),
+    /// A dynamic loop was left.
+    LoopExit,
+    /// A dynamic branch was decided.
+    Branch(bool),
+}
+
+/// A dynamic address, resolved.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Resolved {
+    /// Elements to be added to the view's offset.
+    Offset(i64),
+    /// Per step of the indexed dimension: elements to be added to the view's offset; `None` where the access was skipped.
+    Rows(Box<[Option<i64>]>),
+    /// The whole access was skipped (index out of bounds with `oob_mode.skip`).
+    Skipped,
+}
+
+/// What one core executed.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct CoreTrace {
+    /// In program order.
+    pub events: Vec<Event>,
+}
+
+/// What all cores executed.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Trace {
+    /// By core.
+    pub cores: Vec<CoreTrace>,
+}
+
+/// The nodes of one core's stream by [`NodeIndex`].
+pub fn index_nodes(stream: &[Node]) -> Vec<&Node> {
+    fn walk<'a>(nodes: &'a [Node], out: &mut Vec<&'a Node>) {
+        for node in nodes {
+            out.push(node);
+            match &node.kind {
+                NodeKind::Inst(_) => {}
+                NodeKind::For { body, .. } | NodeKind::While { body, .. } => walk(body, out),
+                NodeKind::If { then, otherwise, .. } => {
+                    walk(then, out);
+                    walk(otherwise, out);
+                }
+            }
+        }
+    }
+    let mut out = Vec::with_capacity(stream.len());
+    walk(stream, &mut out);
+    out
+}
