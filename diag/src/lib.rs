@@ -1,1 +1,20 @@
-//! Placeholder.
+//! What the user is told about a kernel: one [`Diagnostic`] value, many renderers.
+//!
+//! A diagnostic is data. It is made wherever a rule is checked, carries the places it is about as
+//! byte spans, and is rendered once, at the edge (`text`, `json`). Every diagnostic has a slug from
+//! [`slugs`]; `nki-sim explain SLUG` prints the page of a slug.
+//!
+//! Invariants: this crate reads no files and prints nothing; rendering is a pure function of the
+//! diagnostics and the [`SourceMap`].
+
+mod diagnostic;
+mod json;
+pub mod slugs;
+mod source;
+mod text;
+
+pub use diagnostic::{Diagnostic, Label, Place, Severity};
+pub use json::{JsonDiagnostic, JsonLabel, to_json};
+pub use slugs::{Slug, explain};
+pub use source::{FileId, SourceMap, Span};
+pub use text::{ColorChoice, render, render_all};

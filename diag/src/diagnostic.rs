@@ -1,0 +1,207 @@
+//! The diagnostic value and its builders.
+
+use serde::Serialize;
+
+use crate::source::{FileId, SourceMap, Span};
+
+/// How bad it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Severity {
+    /// The kernel is wrong: exit code 1.
+    Error,
+    /// The kernel runs, but probably not as meant.
+    Warning,
+    /// Worth knowing.
+    Info,
+}
+
+impl Severity {
+    /// `error`, `warning` or `info`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Severity::Error => "error",
+            Severity::Warning => "warning",
+            Severity::Info => "info",
+        }
+    }
+}
+
+/// A place in the user's source.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Place {
+    /// A range of bytes of a file.
+    Span(Span),
+    /// A range of bytes whose line and column (1-based) are known even when the text is not, as in
+    /// a `.nkir` program.
+    Loc {
+        /// The bytes.
+        span: Span,
+        /// 1-based line.
+        line: u32,
+        /// 1-based column in characters.
+        column: u32,
+    },
+    /// A line of a file known by name.
+    Line {
+        /// The file's name.
+        path: String,
+        /// 1-based line.
+        line: u32,
+    },
+}
+
+impl Place {
+    /// The file's name, line and column; zeros where unknown.
+    pub fn resolve<'a>(&'a self, map: &'a SourceMap) -> (&'a str, u32, u32) {
+        match self {
+            Place::Span(span) => {
+                let (line, column) = map.line_col(*span);
+                (map.path(span.file), line, column)
+            }
+            Place::Loc { span, line, column } => (map.path(span.file), *line, *column),
+            Place::Line { path, line } => (path, *line, 0),
+        }
+    }
+
+    /// The bytes to underline, when the file's text is known.
+    pub(crate) fn underline(&self, map: &SourceMap) -> Option<Span> {
+        match self {
+            Place::Span(span) => map.text(span.file).map(|_| *span),
+            Place::Loc { span, line, .. } => {
+                map.text(span.file)?;
+                // The text may have changed since the program was lowered.
+                if map.line_col(*span).0 == *line { Some(*span) } else { map.line_span(span.file, *line) }
+            }
+            Place::Line { path, line } => map.line_span(map.find(path)?, *line),
+        }
+    }
+
+    pub(crate) fn file(&self, map: &SourceMap) -> Option<FileId> {
+        match self {
+            Place::Span(span) | Place::Loc { span, .. } => Some(span.file),
+            Place::Line { path, .. } => map.find(path),
+        }
+    }
+}
+
+/// A place with a few words about it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Label {
+    /// Where.
+    pub place: Place,
+    /// What is to be seen there; may be empty.
+    pub text: String,
+    /// Whether this is the place the diagnostic is about (else it is context).
+    pub primary: bool,
+}
+
+/// Something the user should know about the kernel.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Diagnostic {
+    /// Slug, e.g. `uninitialized-read`: a line of [`crate::slugs`].
+    pub id: &'static str,
+    /// How bad it is.
+    pub severity: Severity,
+    /// One sentence: the operand, the rule, the number got, the limit.
+    pub message: String,
+    /// Places, the primary one first.
+    pub labels: Vec<Label>,
+    /// Facts that explain it.
+    pub notes: Vec<String>,
+    /// What to do.
+    pub help: Vec<String>,
+}
+
+impl Diagnostic {
+    fn new(severity: Severity, id: &'static str, message: impl Into<String>) -> Self {
+        Diagnostic { id, severity, message: message.into(), labels: Vec::new(), notes: Vec::new(), help: Vec::new() }
+    }
+
+    /// An error: the kernel is wrong.
+    pub fn error(id: &'static str, message: impl Into<String>) -> Self {
+        Self::new(Severity::Error, id, message)
+    }
+
+    /// A warning.
+    pub fn warning(id: &'static str, message: impl Into<String>) -> Self {
+        Self::new(Severity::Warning, id, message)
+    }
+
+    /// A remark.
+    pub fn info(id: &'static str, message: impl Into<String>) -> Self {
+        Self::new(Severity::Info, id, message)
+    }
+
+    fn label(mut self, place: Place, text: impl Into<String>, primary: bool) -> Self {
+        self.labels.push(Label { place, text: text.into(), primary });
+        self
+    }
+
+    /// The place it is about.
+    #[must_use]
+    pub fn at(self, span: Span, text: impl Into<String>) -> Self {
+        self.label(Place::Span(span), text, true)
+    }
+
+    /// Another place that matters.
+    #[must_use]
+    pub fn with(self, span: Span, text: impl Into<String>) -> Self {
+        self.label(Place::Span(span), text, false)
+    }
+
+    /// The place it is about, with line and column for when the source text is not at hand.
+    #[must_use]
+    pub fn at_loc(self, span: Span, line: u32, column: u32, text: impl Into<String>) -> Self {
+        self.label(Place::Loc { span, line, column }, text, true)
+    }
+
+    /// Another place that matters, with line and column for when the source text is not at hand.
+    #[must_use]
+    pub fn with_loc(self, span: Span, line: u32, column: u32, text: impl Into<String>) -> Self {
+        self.label(Place::Loc { span, line, column }, text, false)
+    }
+
+    /// The line it is about, in a file known by name.
+    #[must_use]
+    pub fn at_line(self, path: impl Into<String>, line: u32, text: impl Into<String>) -> Self {
+        let path = path.into();
+        self.label(Place::Line { path, line }, text, true)
+    }
+
+    /// Another line that matters, in a file known by name.
+    #[must_use]
+    pub fn with_line(self, path: impl Into<String>, line: u32, text: impl Into<String>) -> Self {
+        let path = path.into();
+        self.label(Place::Line { path, line }, text, false)
+    }
+
+    /// A fact that explains it.
+    #[must_use]
+    pub fn note(mut self, text: impl Into<String>) -> Self {
+        self.notes.push(text.into());
+        self
+    }
+
+    /// What to do about it.
+    #[must_use]
+    pub fn help(mut self, text: impl Into<String>) -> Self {
+        self.help.push(text.into());
+        self
+    }
+
+    /// Whether it makes the kernel wrong.
+    pub fn is_error(&self) -> bool {
+        self.severity == Severity::Error
+    }
+
+    /// The place it is about: the first primary label, else the first label.
+    pub fn primary(&self) -> Option<&Label> {
+        self.labels.iter().find(|l| l.primary).or_else(|| self.labels.first())
+    }
+
+    /// File, line and column (1-based) of the place it is about, if there is one.
+    pub fn location<'a>(&'a self, map: &'a SourceMap) -> Option<(&'a str, u32, u32)> {
+        self.primary().map(|l| l.place.resolve(map))
+    }
+}

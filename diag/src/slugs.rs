@@ -1,0 +1,94 @@
+//! The registry of slugs: one line each, with a summary and the page that `nki-sim explain` prints.
+//!
+//! To add a diagnostic: pick a kebab-case slug, add an entry to the table of the part it belongs
+//! to, use it in `Diagnostic::error("slug", ...)`. A test finds slugs that are used but not here.
+//! A page says what is wrong, why the machine or language wants it so, and shows wrong and right.
+
+mod language;
+mod machine;
+mod run;
+
+/// One kind of diagnostic.
+#[derive(Debug, Clone, Copy)]
+pub struct Slug {
+    /// The slug, kebab-case.
+    pub id: &'static str,
+    /// One line: what is wrong.
+    pub summary: &'static str,
+    /// Markdown: why, with an example of wrong and right.
+    pub page: &'static str,
+}
+
+/// Makes a table of slugs: `slugs! { TABLE: "slug", "summary", "page"; ... }`.
+macro_rules! slugs {
+    ($($id:literal, $summary:literal, $page:literal;)*) => {
+        pub(super) const TABLE: &[$crate::slugs::Slug] = &[
+            $($crate::slugs::Slug { id: $id, summary: $summary, page: $page },)*
+        ];
+    };
+}
+pub(crate) use slugs;
+
+/// All slugs: the language's, the machine's, the run's.
+pub fn all() -> impl Iterator<Item = &'static Slug> {
+    language::TABLE.iter().chain(machine::TABLE).chain(run::TABLE)
+}
+
+/// The slug with this name.
+pub fn find(id: &str) -> Option<&'static Slug> {
+    all().find(|s| s.id == id)
+}
+
+/// The Markdown page of a slug.
+pub fn explain(id: &str) -> Option<String> {
+    let slug = find(id)?;
+    Some(format!("# {}\n\n{}\n\n{}\n", slug.id, slug.summary, slug.page.trim()))
+}
+
+/// The slug most like `id`, for "did you mean".
+pub fn nearest(id: &str) -> Option<&'static Slug> {
+    all()
+        .map(|s| (distance(id, s.id), s))
+        .filter(|&(d, s)| d <= (s.id.len() / 3).max(2))
+        .min_by_key(|&(d, _)| d)
+        .map(|(_, s)| s)
+}
+
+/// Edit distance.
+fn distance(a: &str, b: &str) -> usize {
+    let b: Vec<char> = b.chars().collect();
+    let mut row: Vec<usize> = (0..=b.len()).collect();
+    for (i, ca) in a.chars().enumerate() {
+        let mut diagonal = row[0];
+        row[0] = i + 1;
+        for (j, &cb) in b.iter().enumerate() {
+            let replace = diagonal + usize::from(ca != cb);
+            diagonal = row[j + 1];
+            row[j + 1] = replace.min(row[j] + 1).min(diagonal + 1);
+        }
+    }
+    row[b.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn slugs_are_unique_kebab_case_and_have_pages() {
+        let mut seen = Vec::new();
+        for s in all() {
+            assert!(!seen.contains(&s.id), "{} twice", s.id);
+            seen.push(s.id);
+            assert!(s.id.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-'), "{}", s.id);
+            assert!(!s.summary.is_empty() && !s.summary.ends_with('.'), "{}", s.id);
+            assert!(s.page.trim().len() > 40, "{} needs a page", s.id);
+        }
+    }
+
+    #[test]
+    fn nearest_finds_a_typo() {
+        assert_eq!(nearest("uninitialised-read").map(|s| s.id), Some("uninitialized-read"));
+        assert!(nearest("zzzzzzzzzzzz").is_none());
+    }
+}
