@@ -163,4 +163,326 @@ impl View {
         }
         (lo, hi)
     }
+
+    /// The contiguous byte runs that the view names, in element order. Dynamic parts of the address are not included: add
+    /// what the index moves to each offset (for [`Index::Vector`], walk [`Self::row_runs`] once per index instead).
+    ///
+    /// On chip a run stays inside one partition. Repeats (stride 0) give the same run again.
+    pub fn runs(&self) -> Runs {
+        let size = self.dtype.size() as i64;
+        if self.space.is_on_chip() {
+            let outer = self.dims.first().copied().unwrap_or(Dim { stride: 1, count: 1 });
+            Runs::new(i64::from(self.partition), outer, self.offset, self.free_dims(), size)
+        } else {
+            Runs::new(0, Dim { stride: 0, count: 1 }, self.offset, &self.dims, size)
+        }
+    }
+
+    /// The runs of one step of the first dimension, relative to that step's first element (offset 0, partition 0).
+    pub fn row_runs(&self) -> Runs {
+        Runs::new(0, Dim { stride: 0, count: 1 }, 0, self.free_dims(), self.dtype.size() as i64)
+    }
+
+    /// First byte and byte after the last, relative to the tensor (in a partition, on chip). Dynamic parts are not included.
+    pub fn byte_span(&self) -> (i64, i64) {
+        let (lo, hi) = Self::span(if self.space.is_on_chip() { self.free_dims() } else { &self.dims });
+        let size = self.dtype.size() as i64;
+        ((self.offset + lo) * size, (self.offset + hi + 1) * size)
+    }
+
+    /// First partition and partition after the last, relative to the tensor's first; `(0, 1)` in HBM.
+    pub fn partition_span(&self) -> (i64, i64) {
+        if !self.space.is_on_chip() {
+            return (0, 1);
+        }
+        let (lo, hi) = Self::span(self.dims.get(..1).unwrap_or(&[]));
+        (i64::from(self.partition) + lo, i64::from(self.partition) + hi + 1)
+    }
+
+    /// Whether the smallest rectangles around both views overlap: `false` proves that they share no byte. Views with a
+    /// dynamic address on the same tensor are taken to overlap.
+    pub fn may_intersect(&self, other: &View) -> bool {
+        if self.tensor != other.tensor {
+            return false;
+        }
+        if self.indirect.is_some() || other.indirect.is_some() {
+            return true;
+        }
+        let cross = |a: (i64, i64), b: (i64, i64)| a.0 < b.1 && b.0 < a.1;
+        cross(self.partition_span(), other.partition_span()) && cross(self.byte_span(), other.byte_span())
+    }
+
+    /// Whether both views name a common byte of one tensor. Exact but for dynamic addresses (see [`Self::may_intersect`]).
+    pub fn intersects(&self, other: &View) -> bool {
+        if !self.may_intersect(other) {
+            return false;
+        }
+        if self.indirect.is_some() || other.indirect.is_some() {
+            return true;
+        }
+        let mut mine: Vec<Run> = self.runs().collect();
+        let mut theirs: Vec<Run> = other.runs().collect();
+        mine.sort_unstable();
+        theirs.sort_unstable();
+        let (mut i, mut j) = (0, 0);
+        while let (Some(a), Some(b)) = (mine.get(i), theirs.get(j)) {
+            if a.partition == b.partition && a.offset < b.end() && b.offset < a.end() {
+                return true;
+            }
+            // Runs of one view have one length, so the one that ends first meets nothing later.
+            if (a.partition, a.end()) <= (b.partition, b.end()) {
+                i += 1;
+            } else {
+                j += 1;
+            }
+        }
+        false
+    }
+
+    /// A view of a whole tensor.
+    pub fn whole(id: TensorId, tensor: &crate::program::Tensor) -> View {
+        let mut dims = Dims::new();
+        let mut stride = 1;
+        for &count in tensor.shape.iter().rev().take(MAX_DIMS) {
+            dims.insert(0, Dim { stride, count });
+            stride *= i64::from(count);
+        }
+        if tensor.space.is_on_chip() {
+            if let Some(partition) = dims.first_mut() {
+                partition.stride = 1;
+            }
+            if dims.len() == 1 {
+                dims.push(Dim { stride: 1, count: 1 });
+            }
+        }
+        View { tensor: id, space: tensor.space, dtype: tensor.dtype, partition: 0, offset: 0, dims, indirect: None }
+    }
+}
+
+/// A contiguous piece of a view.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Run {
+    /// Partition relative to the tensor's first; 0 in HBM. Negative only for a view that is out of bounds.
+    pub partition: i64,
+    /// First byte, in the partition (on chip) or the storage (HBM).
+    pub offset: i64,
+    /// Number of bytes.
+    pub bytes: u64,
+}
+
+impl Run {
+    /// The byte after the last.
+    pub fn end(&self) -> i64 {
+        self.offset + self.bytes as i64
+    }
+}
+
+/// Iterator over the contiguous runs of a view; see [`View::runs`].
+#[derive(Debug, Clone)]
+pub struct Runs {
+    /// Outermost first, byte strides; the contiguous innermost dimension is not in here. Entry 0 steps partitions.
+    dims: ArrayVec<Dim, { MAX_DIMS + 1 }>,
+    at: ArrayVec<u32, { MAX_DIMS + 1 }>,
+    next: Run,
+    left: usize,
+}
+
+impl Runs {
+    fn new(partition: i64, outer: Dim, offset: i64, free: &[Dim], size: i64) -> Self {
+        let mut merged = View::merged(free);
+        let mut bytes = size;
+        if let Some(last) = merged.last().copied()
+            && (last.stride == 1 || last.count == 1)
+        {
+            bytes = size * i64::from(last.count);
+            merged.pop();
+        }
+        let mut dims = ArrayVec::new();
+        dims.push(outer);
+        dims.extend(merged.iter().map(|d| Dim { stride: d.stride * size, count: d.count }));
+        Runs {
+            at: dims.iter().map(|_| 0).collect(),
+            left: dims.iter().map(|d: &Dim| d.count as usize).product(),
+            next: Run { partition, offset: offset * size, bytes: bytes as u64 },
+            dims,
+        }
+    }
+
+    /// Bytes of each run: the same for all.
+    pub fn run_bytes(&self) -> u64 {
+        self.next.bytes
+    }
+}
+
+impl Iterator for Runs {
+    type Item = Run;
+
+    fn next(&mut self) -> Option<Run> {
+        if self.left == 0 {
+            return None;
+        }
+        self.left -= 1;
+        let run = self.next;
+        for level in (0..self.dims.len()).rev() {
+            let Dim { stride, count } = self.dims[level];
+            let moved = if level == 0 { &mut self.next.partition } else { &mut self.next.offset };
+            self.at[level] += 1;
+            if self.at[level] < count {
+                *moved += stride;
+                break;
+            }
+            *moved -= stride * i64::from(count - 1);
+            self.at[level] = 0;
+        }
+        Some(run)
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        (self.left, Some(self.left))
+    }
+}
+
+impl ExactSizeIterator for Runs {}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn view(space: Space, dtype: DType, offset: i64, dims: &[(i64, u32)]) -> View {
+        View {
+            tensor: TensorId(0),
+            space,
+            dtype,
+            partition: 0,
+            offset,
+            dims: dims.iter().map(|&(stride, count)| Dim { stride, count }).collect(),
+            indirect: None,
+        }
+    }
+
+    fn run(partition: i64, offset: i64, bytes: u64) -> Run {
+        Run { partition, offset, bytes }
+    }
+
+    #[test]
+    fn a_tile_is_one_run_per_partition() {
+        let v = View { partition: 4, ..view(Space::Sbuf, DType::BF16, 8, &[(1, 2), (64, 3), (1, 64)]) };
+        assert_eq!(v.runs().collect::<Vec<_>>(), [run(4, 16, 384), run(5, 16, 384)]);
+        assert_eq!(v.byte_span(), (16, 400));
+        assert_eq!(v.partition_span(), (4, 6));
+    }
+
+    #[test]
+    fn strided_and_reversed_elements_are_runs_of_one() {
+        let v = view(Space::Hbm, DType::F32, 6, &[(-2, 3)]);
+        assert_eq!(v.runs().collect::<Vec<_>>(), [run(0, 24, 4), run(0, 16, 4), run(0, 8, 4)]);
+        assert_eq!(v.byte_span(), (8, 28));
+    }
+
+    #[test]
+    fn a_broadcast_repeats_its_run() {
+        let v = view(Space::Hbm, DType::U8, 0, &[(0, 3), (1, 5)]);
+        assert_eq!(v.runs().collect::<Vec<_>>(), [run(0, 0, 5); 3]);
+        assert_eq!(v.runs().len(), 3);
+    }
+
+    #[test]
+    fn columns_that_interleave_do_not_intersect() {
+        let even = view(Space::Sbuf, DType::F32, 0, &[(1, 8), (2, 4)]);
+        let odd = view(Space::Sbuf, DType::F32, 1, &[(1, 8), (2, 4)]);
+        assert!(even.may_intersect(&odd));
+        assert!(!even.intersects(&odd));
+        assert!(even.intersects(&view(Space::Sbuf, DType::U8, 3, &[(1, 1), (1, 1)])));
+    }
+
+    /// Every byte of the view by definition.
+    fn bytes_of(v: &View) -> Vec<(i64, i64)> {
+        let size = v.dtype.size() as i64;
+        let mut at = vec![(i64::from(v.partition), v.offset)];
+        for (level, d) in v.dims.iter().enumerate() {
+            let on_partition = level == 0 && v.space.is_on_chip();
+            at = at
+                .into_iter()
+                .flat_map(|(p, o)| {
+                    (0..i64::from(d.count))
+                        .map(move |i| if on_partition { (p + i * d.stride, o) } else { (p, o + i * d.stride) })
+                })
+                .collect();
+        }
+        at.into_iter().flat_map(|(p, o)| (0..size).map(move |b| (p, o * size + b))).collect()
+    }
+
+    fn any_view() -> impl Strategy<Value = View> {
+        let dim = (-6i64..7, 1u32..4).prop_map(|(stride, count)| Dim { stride, count });
+        (
+            proptest::collection::vec(dim, 2..5),
+            any::<bool>(),
+            prop_oneof![Just(DType::U8), Just(DType::BF16), Just(DType::F32)],
+            0i64..40,
+            0u32..3,
+        )
+            .prop_map(|(dims, on_chip, dtype, offset, partition)| View {
+                tensor: TensorId(0),
+                space: if on_chip { Space::Sbuf } else { Space::Hbm },
+                dtype,
+                partition: if on_chip { partition } else { 0 },
+                offset,
+                dims: dims.into_iter().collect(),
+                indirect: None,
+            })
+    }
+
+    proptest! {
+        #[test]
+        fn runs_name_the_bytes_in_order(v in any_view()) {
+            let by_runs: Vec<_> =
+                v.runs().flat_map(|r| (r.offset..r.end()).map(move |b| (r.partition, b))).collect();
+            prop_assert_eq!(by_runs, bytes_of(&v));
+        }
+
+        #[test]
+        fn rows_are_the_runs_of_a_step(v in any_view()) {
+            let size = v.dtype.size() as i64;
+            let outer = v.dims[0];
+            let mut by_rows = Vec::new();
+            for i in 0..i64::from(outer.count) {
+                for r in v.row_runs() {
+                    let (p, o) = if v.space.is_on_chip() { (i * outer.stride, 0) } else { (0, i * outer.stride) };
+                    let start = r.offset + (v.offset + o) * size;
+                    by_rows.extend((start..start + r.bytes as i64).map(|b| (i64::from(v.partition) + p, b)));
+                }
+            }
+            prop_assert_eq!(by_rows, bytes_of(&v));
+        }
+
+        #[test]
+        fn spans_are_tight(v in any_view()) {
+            let bytes = bytes_of(&v);
+            let (lo, hi) = v.byte_span();
+            prop_assert_eq!(lo, bytes.iter().map(|b| b.1).min().unwrap());
+            prop_assert_eq!(hi, bytes.iter().map(|b| b.1).max().unwrap() + 1);
+            let (lo, hi) = v.partition_span();
+            prop_assert_eq!(lo, bytes.iter().map(|b| b.0).min().unwrap());
+            prop_assert_eq!(hi, bytes.iter().map(|b| b.0).max().unwrap() + 1);
+        }
+
+        #[test]
+        fn merged_dims_address_the_same_elements(v in any_view()) {
+            let merged = View { dims: View::merged(&v.dims), space: Space::Hbm, partition: 0, ..v.clone() };
+            let plain = View { space: Space::Hbm, partition: 0, ..v };
+            prop_assert_eq!(bytes_of(&merged), bytes_of(&plain));
+        }
+
+        #[test]
+        fn intersection_is_a_common_byte(a in any_view(), b in any_view()) {
+            let b = View { space: a.space, partition: if a.space.is_on_chip() { b.partition } else { 0 }, ..b };
+            let mine: BTreeSet<_> = bytes_of(&a).into_iter().collect();
+            let common = bytes_of(&b).iter().any(|x| mine.contains(x));
+            prop_assert_eq!(a.intersects(&b), common);
+        }
+    }
 }
