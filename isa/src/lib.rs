@@ -13,6 +13,7 @@ pub mod machine;
 pub mod names;
 pub mod program;
 pub mod schema;
+pub mod testing;
 pub mod text;
 pub mod view;
 pub mod violation;
