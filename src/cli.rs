@@ -1,0 +1,120 @@
+//! The command line's grammar. docs/cli.md explains it at length.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand};
+use nki_isa::arch::Target;
+use nki_isa::names::Named;
+
+/// A cycle-approximate simulator of the AWS NeuronCore for NKI kernels.
+#[derive(Debug, Parser)]
+#[command(name = "nki-sim", version, about, max_term_width = 110)]
+pub(crate) struct Cli {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Run a kernel: its outputs, its findings and its timeline
+    Run(RunArgs),
+    /// Specialise and validate a kernel without running it
+    Check(KernelArgs),
+    /// Write the compiled kernel in text form (.nkir)
+    Lower(LowerArgs),
+    /// Explain a diagnostic (its slug) or an instruction (its name); without a name, list them
+    Explain {
+        /// Slug of a diagnostic, e.g. uninitialized-read, or an instruction, e.g. nc_matmul
+        slug: Option<String>,
+    },
+}
+
+/// What kernel, with what arguments, for what machine.
+#[derive(Debug, Args)]
+pub(crate) struct KernelArgs {
+    /// Python file with a kernel, or a lowered kernel (.nkir)
+    pub(crate) file: PathBuf,
+    /// Kernel to take; not needed when the file has one
+    #[arg(long, value_name = "NAME")]
+    pub(crate) kernel: Option<String>,
+    /// An argument: FILE.npy, dtype[d0,d1,...][:normal|uniform|zeros|ones|arange][:SEED], or a Python literal
+    #[arg(long = "arg", value_name = "NAME=VALUE", value_parser = name_value)]
+    pub(crate) args: Vec<(String, String)>,
+    /// Chip generation: trn1, trn2 or trn3 [default: $NEURON_PLATFORM_TARGET_OVERRIDE, $NKI_NC_VERSION, trn2]
+    #[arg(long, value_parser = target)]
+    pub(crate) target: Option<Target>,
+    /// Physical cores per logical core
+    #[arg(long, value_name = "1|2", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=2))]
+    pub(crate) lnc: u32,
+    /// Also report what the official compiler would refuse
+    #[arg(long)]
+    pub(crate) strict: bool,
+    /// Give up after this many steps of specialisation, and as many executed instructions (an endless loop)
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) max_steps: Option<u64>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct RunArgs {
+    #[command(flatten)]
+    pub(crate) kernel: KernelArgs,
+    /// Write each output to DIR/NAME.npy
+    #[arg(long, value_name = "DIR")]
+    pub(crate) out: Option<PathBuf>,
+    /// Compare an output with an array
+    #[arg(long, value_name = "NAME=FILE.npy", value_parser = name_value)]
+    pub(crate) expect: Vec<(String, String)>,
+    /// Relative tolerance of --expect [default: by dtype]
+    #[arg(long, value_name = "R", value_parser = tolerance)]
+    pub(crate) rtol: Option<f64>,
+    /// Absolute tolerance of --expect [default: by dtype]
+    #[arg(long, value_name = "A", value_parser = tolerance)]
+    pub(crate) atol: Option<f64>,
+    /// Only the timeline: compute no values
+    #[arg(long, conflicts_with_all = ["out", "expect"])]
+    pub(crate) no_numerics: bool,
+    /// Write the report as JSON
+    #[arg(long, value_name = "FILE")]
+    pub(crate) json: Option<PathBuf>,
+    /// Write the timeline as a Perfetto trace
+    #[arg(long, value_name = "FILE")]
+    pub(crate) trace: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct LowerArgs {
+    #[command(flatten)]
+    pub(crate) kernel: KernelArgs,
+    /// File to write
+    #[arg(short, long, value_name = "FILE.nkir")]
+    pub(crate) output: PathBuf,
+}
+
+fn name_value(text: &str) -> Result<(String, String), String> {
+    match text.split_once('=') {
+        Some((name, value)) if !name.trim().is_empty() => Ok((name.trim().into(), value.into())),
+        _ => Err("expected NAME=VALUE".into()),
+    }
+}
+
+fn target(text: &str) -> Result<Target, String> {
+    Target::from_name(text).ok_or_else(|| "expected trn1, trn2 or trn3".into())
+}
+
+fn tolerance(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(x) if x >= 0.0 && x.is_finite() => Ok(x),
+        _ => Err("expected a number that is not negative".into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_grammar_is_consistent() {
+        Cli::command().debug_assert();
+    }
+}

@@ -1,0 +1,6 @@
+//! The subcommands, one file each.
+
+pub(crate) mod check;
+pub(crate) mod explain;
+pub(crate) mod lower;
+pub(crate) mod run;

@@ -1,0 +1,227 @@
+//! `--expect`: an output against an array, element by element.
+
+use nki_isa::dtype::DType;
+use rayon::prelude::*;
+use serde::Serialize;
+
+use crate::codec;
+use crate::npy::{Array, Elem, shape_text};
+
+/// What differs at most by this is equal: `|got - expected| <= atol + rtol * |expected|`.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub(crate) struct Tolerance {
+    /// Relative.
+    pub(crate) rtol: f64,
+    /// Absolute.
+    pub(crate) atol: f64,
+}
+
+impl Tolerance {
+    /// A few roundings of the type: enough for sums in another order, too little for a wrong formula.
+    pub(crate) fn of(dtype: DType) -> Self {
+        let (rtol, atol) = match dtype {
+            DType::F32 => (1e-5, 1e-5),
+            DType::TF32 | DType::F16 => (2e-3, 2e-3),
+            DType::BF16 => (2e-2, 2e-2),
+            DType::F8E4M3 | DType::F8E4M3FN => (0.1, 0.1),
+            DType::F8E5M2 => (0.2, 0.2),
+            _ => (0.0, 0.0),
+        };
+        Tolerance { rtol, atol }
+    }
+}
+
+/// The first element that differs.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub(crate) struct Mismatch {
+    /// Its index.
+    pub(crate) index: Vec<usize>,
+    /// The simulator's value.
+    pub(crate) got: f64,
+    /// The expected value.
+    pub(crate) expected: f64,
+}
+
+/// An output compared with an array of the same shape.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub(crate) struct Comparison {
+    /// The output's name.
+    pub(crate) name: String,
+    /// The array's file.
+    pub(crate) file: String,
+    /// Largest difference of elements that are not NaN (infinite when only one is infinite).
+    pub(crate) max_abs_error: f64,
+    /// Largest difference over the expected magnitude, where that is not 0.
+    pub(crate) max_rel_error: f64,
+    /// Tolerances used.
+    #[serde(flatten)]
+    pub(crate) tolerance: Tolerance,
+    /// Elements.
+    pub(crate) elements: usize,
+    /// Elements outside the tolerance.
+    pub(crate) mismatches: usize,
+    /// The first of them in row-major order.
+    pub(crate) first_mismatch: Option<Mismatch>,
+    /// Whether all are within the tolerance.
+    pub(crate) passed: bool,
+}
+
+#[derive(Clone, Copy)]
+struct Part {
+    abs: f64,
+    rel: f64,
+    mismatches: usize,
+    first: usize,
+}
+
+const CHUNK: usize = 1 << 16;
+
+/// Compares `got`, whose elements are `dtype`, with `expected`.
+pub(crate) fn compare(
+    name: &str,
+    file: &str,
+    got: &Array,
+    dtype: DType,
+    expected: &Array,
+    tolerance: Tolerance,
+) -> Result<Comparison, String> {
+    if got.shape != expected.shape {
+        return Err(format!(
+            "output `{name}` has shape {}, `{file}` has {}",
+            shape_text(&got.shape),
+            shape_text(&expected.shape)
+        ));
+    }
+    if expected.elem == Elem::Void1 && dtype.size() != 1 {
+        return Err(format!("output `{name}` is {dtype}, `{file}` holds {}", expected.elem));
+    }
+    let n = got.len();
+    let part = |c: usize| {
+        let mut p = Part { abs: 0.0, rel: 0.0, mismatches: 0, first: usize::MAX };
+        for i in c * CHUNK..((c + 1) * CHUNK).min(n) {
+            let a = codec::number(got, i, dtype);
+            let b = codec::number(expected, i, dtype);
+            if a == b || (a.is_nan() && b.is_nan()) {
+                continue;
+            }
+            let difference = (a - b).abs();
+            // One of them NaN, or infinite: no tolerance covers that.
+            let within = difference <= tolerance.atol + tolerance.rtol * b.abs() && difference.is_finite();
+            if !within {
+                p.mismatches += 1;
+                p.first = p.first.min(i);
+            }
+            if !difference.is_nan() {
+                p.abs = p.abs.max(difference);
+                if b != 0.0 && b.is_finite() {
+                    p.rel = p.rel.max(difference / b.abs());
+                }
+            }
+        }
+        p
+    };
+    let total = (0..n.div_ceil(CHUNK)).into_par_iter().map(part).reduce(
+        || Part { abs: 0.0, rel: 0.0, mismatches: 0, first: usize::MAX },
+        |x, y| Part {
+            abs: x.abs.max(y.abs),
+            rel: x.rel.max(y.rel),
+            mismatches: x.mismatches + y.mismatches,
+            first: x.first.min(y.first),
+        },
+    );
+    let first_mismatch = (total.first < n).then(|| {
+        let mut index = vec![0; got.shape.len()];
+        let mut rest = total.first;
+        for (k, &d) in got.shape.iter().enumerate().rev() {
+            index[k] = rest % d;
+            rest /= d;
+        }
+        Mismatch {
+            index,
+            got: codec::number(got, total.first, dtype),
+            expected: codec::number(expected, total.first, dtype),
+        }
+    });
+    Ok(Comparison {
+        name: name.into(),
+        file: file.into(),
+        max_abs_error: total.abs,
+        max_rel_error: total.rel,
+        tolerance,
+        elements: n,
+        mismatches: total.mismatches,
+        first_mismatch,
+        passed: total.mismatches == 0,
+    })
+}
+
+impl Comparison {
+    /// One line for the terminal, two when it failed.
+    pub(crate) fn text(&self) -> String {
+        let Tolerance { rtol, atol } = self.tolerance;
+        let head = format!(
+            "{}: max abs error {:.3e}, max rel error {:.3e} (rtol {rtol:e}, atol {atol:e})",
+            self.name, self.max_abs_error, self.max_rel_error
+        );
+        match &self.first_mismatch {
+            None => format!("{head}: matches {}", self.file),
+            Some(m) => {
+                let index: Vec<String> = m.index.iter().map(usize::to_string).collect();
+                format!(
+                    "{head}: {} of {} elements differ from {}\n  first at [{}]: got {}, expected {}",
+                    self.mismatches,
+                    self.elements,
+                    self.file,
+                    index.join(", "),
+                    m.got,
+                    m.expected
+                )
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn array(xs: &[f32]) -> Array {
+        Array {
+            elem: Elem::Device(DType::F32),
+            shape: vec![xs.len()],
+            data: xs.iter().flat_map(|x| x.to_le_bytes()).collect(),
+        }
+    }
+
+    fn run(got: &[f32], expected: &[f32]) -> Comparison {
+        let t = Tolerance { rtol: 0.0, atol: 0.1 };
+        compare("o", "e.npy", &array(got), DType::F32, &array(expected), t).unwrap()
+    }
+
+    #[test]
+    fn errors_and_first_mismatch() {
+        let c = run(&[1.0, 2.0, 3.5], &[1.0, 2.05, 3.0]);
+        assert_eq!((c.mismatches, c.passed), (1, false));
+        assert!((c.max_abs_error - 0.5).abs() < 1e-6);
+        assert_eq!(c.first_mismatch.unwrap().index, [2]);
+        assert!(run(&[1.0], &[1.05]).passed);
+    }
+
+    #[test]
+    fn nan_and_infinity() {
+        assert!(run(&[f32::NAN, f32::INFINITY], &[f32::NAN, f32::INFINITY]).passed);
+        assert_eq!(run(&[f32::NAN], &[1.0]).mismatches, 1);
+        assert_eq!(run(&[1.0], &[f32::NAN]).mismatches, 1);
+        assert_eq!(run(&[1.0], &[f32::INFINITY]).mismatches, 1);
+        let t = Tolerance { rtol: 1.0, atol: 0.0 };
+        let c = compare("o", "e", &array(&[1.0]), DType::F32, &array(&[f32::INFINITY]), t).unwrap();
+        assert!(!c.passed, "an infinite expectation must not allow anything");
+    }
+
+    #[test]
+    fn shapes_must_agree() {
+        let t = Tolerance::of(DType::F32);
+        let e = compare("o", "e.npy", &array(&[1.0]), DType::F32, &array(&[1.0, 2.0]), t).unwrap_err();
+        assert_eq!(e, "output `o` has shape (1,), `e.npy` has (2,)");
+    }
+}

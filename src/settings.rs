@@ -1,0 +1,47 @@
+//! Settings from flags and from the environment variables that NKI users already set. A flag beats a variable.
+
+use std::env::{self, VarError};
+
+use nki_isa::arch::Target;
+use nki_isa::names::Named;
+
+/// Variables that name the target, the first that is set wins.
+const TARGET_VARIABLES: [&str; 2] = ["NEURON_PLATFORM_TARGET_OVERRIDE", "NKI_NC_VERSION"];
+
+/// `NKI_PRECISE_FP=0` computes in fp32 throughout.
+const PRECISE: &str = "NKI_PRECISE_FP";
+
+fn variable(name: &str) -> Result<Option<String>, String> {
+    match env::var(name) {
+        Ok(v) if v.trim().is_empty() => Ok(None),
+        Ok(v) => Ok(Some(v)),
+        Err(VarError::NotPresent) => Ok(None),
+        Err(VarError::NotUnicode(_)) => Err(format!("environment variable {name} is not UTF-8")),
+    }
+}
+
+/// The target: the flag, else a variable, else trn2.
+pub(crate) fn target(flag: Option<Target>) -> Result<Target, String> {
+    if let Some(target) = flag {
+        return Ok(target);
+    }
+    for name in TARGET_VARIABLES {
+        if let Some(value) = variable(name)? {
+            return Target::from_name(value.trim()).ok_or_else(|| {
+                format!(
+                    "environment variable {name}: `{value}` is not a target; trn1, trn2, trn3, gen2, gen3, gen4 are"
+                )
+            });
+        }
+    }
+    Ok(Target::Trn2)
+}
+
+/// Whether values are rounded to their dtype at each write.
+pub(crate) fn precise_fp() -> Result<bool, String> {
+    match variable(PRECISE)?.as_deref().map(str::trim) {
+        None | Some("1") => Ok(true),
+        Some("0") => Ok(false),
+        Some(other) => Err(format!("environment variable {PRECISE}: `{other}` is neither 0 nor 1")),
+    }
+}
