@@ -1,1 +1,2 @@
-//! Placeholder.
+//! NKI source to program.
+mod parse; mod syntax;
