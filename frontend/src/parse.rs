@@ -22,13 +22,13 @@ pub(crate) fn parse(file: FileId, text: &str, names: &mut Interner) -> (ModuleAs
     let empty = || ModuleAst { body: Vec::new(), scope: Scope::default(), globals: Vec::new() };
     if u32::try_from(text.len()).is_err() {
         let span = Span { file, start: 0, end: 0 };
-        diagnostics.push(Diagnostic::error("syntax", "the file is larger than 4 GiB").at(span, "here"));
+        diagnostics.push(Diagnostic::error("syntax-error", "the file is larger than 4 GiB").at(span, "here"));
         return (empty(), diagnostics);
     }
     if let Some(offset) = too_deep(text) {
-        let span = Span { file, start: offset, end: offset + 1 };
+        let span = Span { file, start: offset, end: (offset + 1).min(text.len() as u32) };
         diagnostics.push(
-            Diagnostic::error("nesting", format!("code is nested more than {MAX_NESTING} levels deep"))
+            Diagnostic::error("nesting-too-deep", format!("code is nested more than {MAX_NESTING} levels deep"))
                 .at(span, "the limit is passed here")
                 .help("split the expression or the block over several statements or functions"),
         );
@@ -37,7 +37,7 @@ pub(crate) fn parse(file: FileId, text: &str, names: &mut Interner) -> (ModuleAs
     let parsed = ruff_python_parser::parse_unchecked(text, ParseOptions::from(Mode::Module));
     for error in parsed.errors() {
         let span = span(file, error.location);
-        diagnostics.push(Diagnostic::error("syntax", error.error.to_string()).at(span, "not valid Python"));
+        diagnostics.push(Diagnostic::error("syntax-error", error.error.to_string()).at(span, "not valid Python"));
     }
     let py::Mod::Module(module) = parsed.into_syntax() else {
         return (empty(), diagnostics);
@@ -51,13 +51,19 @@ pub(crate) fn parse(file: FileId, text: &str, names: &mut Interner) -> (ModuleAs
 fn too_deep(text: &str) -> Option<u32> {
     // One counter of chained operators per open bracket or line; a comma or a new line starts a new chain.
     let mut chains: Vec<u32> = vec![0];
-    let mut total = 0u32;
+    let (mut total, mut lines) = (0u32, 0usize);
     let mut lexer = lexer::lex(text, Mode::Module);
     loop {
         let kind = lexer.next_token();
+        lines += usize::from(matches!(kind, TokenKind::Newline | TokenKind::NonLogicalNewline));
         match kind {
             TokenKind::EndOfFile => return None,
-            TokenKind::Lpar | TokenKind::Lsqb | TokenKind::Lbrace | TokenKind::Indent | TokenKind::FStringStart | TokenKind::TStringStart => {
+            TokenKind::Lpar
+            | TokenKind::Lsqb
+            | TokenKind::Lbrace
+            | TokenKind::Indent
+            | TokenKind::FStringStart
+            | TokenKind::TStringStart => {
                 // The bracket also lengthens the chain it stands in: `f()()()` nests.
                 if let Some(top) = chains.last_mut() {
                     *top += 1;
@@ -65,7 +71,12 @@ fn too_deep(text: &str) -> Option<u32> {
                 chains.push(0);
                 total += 2;
             }
-            TokenKind::Rpar | TokenKind::Rsqb | TokenKind::Rbrace | TokenKind::Dedent | TokenKind::FStringEnd | TokenKind::TStringEnd => {
+            TokenKind::Rpar
+            | TokenKind::Rsqb
+            | TokenKind::Rbrace
+            | TokenKind::Dedent
+            | TokenKind::FStringEnd
+            | TokenKind::TStringEnd => {
                 if chains.len() > 1 {
                     total = total.saturating_sub(1 + chains.pop().unwrap_or(0));
                 }
@@ -109,7 +120,8 @@ fn too_deep(text: &str) -> Option<u32> {
             _ => {}
         }
         if total > MAX_NESTING {
-            return Some(u32::from(lexer.current_range().start()));
+            // The lexer does not tell where it stands: the line is near enough.
+            return Some(text.split_inclusive('\n').take(lines).map(|l| l.len() as u32).sum());
         }
     }
 }
@@ -155,9 +167,11 @@ impl Convert<'_> {
             py::Stmt::Expr(s) => StmtKind::Expr(self.expr(&s.value)),
             py::Stmt::Assign(s) => StmtKind::Assign(self.exprs(&s.targets), self.expr(&s.value)),
             py::Stmt::AugAssign(s) => StmtKind::AugAssign(self.expr(&s.target), bin_op(s.op), self.expr(&s.value)),
-            py::Stmt::AnnAssign(s) => {
-                StmtKind::AnnAssign(self.expr(&s.target), self.span(&*s.annotation), s.value.as_ref().map(|v| self.expr(v)))
-            }
+            py::Stmt::AnnAssign(s) => StmtKind::AnnAssign(
+                self.expr(&s.target),
+                self.span(&*s.annotation),
+                s.value.as_ref().map(|v| self.expr(v)),
+            ),
             py::Stmt::If(s) => {
                 let mut arms = vec![(self.expr(&s.test), self.block(&s.body))];
                 let mut orelse = Vec::new();
@@ -257,8 +271,12 @@ impl Convert<'_> {
                     .collect(),
             ),
             py::Stmt::ImportFrom(s) => {
-                let mut import =
-                    ImportFrom { level: s.level, path: s.module.as_ref().map_or(String::new(), |m| m.id.to_string()), names: Vec::new(), star: false };
+                let mut import = ImportFrom {
+                    level: s.level,
+                    path: s.module.as_ref().map_or(String::new(), |m| m.id.to_string()),
+                    names: Vec::new(),
+                    star: false,
+                };
                 for alias in &s.names {
                     if alias.name.id.as_str() == "*" {
                         import.star = true;
@@ -285,7 +303,11 @@ impl Convert<'_> {
         let (mut positional, mut has_star, mut has_double_star) = (0, false, false);
         if let Some(p) = parameters {
             positional = p.posonlyargs.len() + p.args.len();
-            let groups = [(&p.posonlyargs, ParamKind::PositionalOnly), (&p.args, ParamKind::Normal), (&p.kwonlyargs, ParamKind::KeywordOnly)];
+            let groups = [
+                (&p.posonlyargs, ParamKind::PositionalOnly),
+                (&p.args, ParamKind::Normal),
+                (&p.kwonlyargs, ParamKind::KeywordOnly),
+            ];
             for (group, kind) in groups {
                 for parameter in group {
                     let default = parameter.default.as_ref().map(|d| self.expr(d));
@@ -352,24 +374,31 @@ impl Convert<'_> {
             py::Expr::NumberLiteral(e) => match &e.value {
                 py::Number::Int(value) => match value.as_i64() {
                     Some(value) => ExprKind::Int(value),
-                    None => unsupported("an integer of more than 64 bits", "NKI integers are machine integers: use a smaller value"),
+                    None => unsupported(
+                        "an integer of more than 64 bits",
+                        "NKI integers are machine integers: use a smaller value",
+                    ),
                 },
                 py::Number::Float(value) => ExprKind::Float(*value),
-                py::Number::Complex { .. } => unsupported("a complex number", "keep the real and imaginary parts in two values"),
+                py::Number::Complex { .. } => {
+                    unsupported("a complex number", "keep the real and imaginary parts in two values")
+                }
             },
             py::Expr::BytesLiteral(_) => unsupported("a bytes literal", "use a string"),
             py::Expr::Name(e) => ExprKind::Name(self.names.intern(e.id.as_str()), Slot::Unresolved),
             py::Expr::Attribute(e) => ExprKind::Attr(self.boxed(&e.value), self.sym(&e.attr)),
             py::Expr::Subscript(e) => ExprKind::Subscript(self.boxed(&e.value), self.boxed(&e.slice)),
-            py::Expr::Slice(e) => {
-                ExprKind::Slice(self.optional(e.lower.as_deref()), self.optional(e.upper.as_deref()), self.optional(e.step.as_deref()))
-            }
+            py::Expr::Slice(e) => ExprKind::Slice(
+                self.optional(e.lower.as_deref()),
+                self.optional(e.upper.as_deref()),
+                self.optional(e.step.as_deref()),
+            ),
             py::Expr::Tuple(e) => ExprKind::Tuple(self.exprs(&e.elts)),
             py::Expr::List(e) => ExprKind::List(self.exprs(&e.elts)),
             py::Expr::Set(e) => ExprKind::Set(self.exprs(&e.elts)),
-            py::Expr::Dict(e) => {
-                ExprKind::Dict(e.items.iter().map(|item| (item.key.as_ref().map(|k| self.expr(k)), self.expr(&item.value))).collect())
-            }
+            py::Expr::Dict(e) => ExprKind::Dict(
+                e.items.iter().map(|item| (item.key.as_ref().map(|k| self.expr(k)), self.expr(&item.value))).collect(),
+            ),
             py::Expr::UnaryOp(e) => {
                 let op = match e.op {
                     py::UnaryOp::USub => UnaryOp::Neg,
@@ -379,7 +408,9 @@ impl Convert<'_> {
                 };
                 match (op, self.expr(&e.operand)) {
                     // A constant, so that `-1` costs nothing.
-                    (UnaryOp::Neg, Expr { kind: ExprKind::Int(value), .. }) if value != i64::MIN => ExprKind::Int(-value),
+                    (UnaryOp::Neg, Expr { kind: ExprKind::Int(value), .. }) if value != i64::MIN => {
+                        ExprKind::Int(-value)
+                    }
                     (UnaryOp::Neg, Expr { kind: ExprKind::Float(value), .. }) => ExprKind::Float(-value),
                     (op, operand) => ExprKind::Unary(op, Box::new(operand)),
                 }
@@ -390,7 +421,8 @@ impl Convert<'_> {
                 py::BoolOp::Or => ExprKind::Or(self.exprs(&e.values)),
             },
             py::Expr::Compare(e) => {
-                let rest = e.ops.iter().zip(e.comparators.iter()).map(|(op, right)| (cmp_op(*op), self.expr(right))).collect();
+                let rest =
+                    e.ops.iter().zip(e.comparators.iter()).map(|(op, right)| (cmp_op(*op), self.expr(right))).collect();
                 ExprKind::Compare(self.boxed(&e.left), rest)
             }
             py::Expr::If(e) => ExprKind::IfElse(self.boxed(&e.test), self.boxed(&e.body), self.boxed(&e.orelse)),
@@ -415,7 +447,8 @@ impl Convert<'_> {
             py::Expr::Lambda(e) => {
                 let value = self.expr(&e.body);
                 let span = value.span;
-                let mut def = self.function(e.parameters.as_deref(), vec![Stmt { kind: StmtKind::Return(Some(value)), span }]);
+                let mut def =
+                    self.function(e.parameters.as_deref(), vec![Stmt { kind: StmtKind::Return(Some(value)), span }]);
                 def.name_span = self.span(e);
                 ExprKind::Lambda(Rc::new(def))
             }
@@ -448,12 +481,23 @@ impl Convert<'_> {
         }
     }
 
-    fn comp(&mut self, kind: CompKind, key: Option<&py::Expr>, element: &py::Expr, generators: &[py::Comprehension]) -> ExprKind {
+    fn comp(
+        &mut self,
+        kind: CompKind,
+        key: Option<&py::Expr>,
+        element: &py::Expr,
+        generators: &[py::Comprehension],
+    ) -> ExprKind {
         if generators.iter().any(|g| g.is_async) {
-            return ExprKind::Unsupported(Unsupported { construct: "an async comprehension", instead: "use a plain `for` loop" });
+            return ExprKind::Unsupported(Unsupported {
+                construct: "an async comprehension",
+                instead: "use a plain `for` loop",
+            });
         }
-        let clauses =
-            generators.iter().map(|g| CompClause { target: self.expr(&g.target), iter: self.expr(&g.iter), ifs: self.exprs(&g.ifs) }).collect();
+        let clauses = generators
+            .iter()
+            .map(|g| CompClause { target: self.expr(&g.target), iter: self.expr(&g.iter), ifs: self.exprs(&g.ifs) })
+            .collect();
         ExprKind::Comp(Box::new(Comp { kind, element: self.expr(element), key: key.map(|k| self.expr(k)), clauses }))
     }
 
