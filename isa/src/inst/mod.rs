@@ -306,7 +306,15 @@ macro_rules! instructions {
 }
 
 instructions! {
+    tensor::nc_matmul::NcMatmul,
+    tensor::nc_transpose::NcTranspose,
     dma::dma_copy::DmaCopy,
+    gpsimd::affine_select::AffineSelect,
+    gpsimd::iota::Iota,
+    sync::device_print::DevicePrint,
+    sync::register_load::RegisterLoad,
+    sync::register_move::RegisterMove,
+    sync::register_store::RegisterStore,
     vector::tensor_tensor::TensorTensor,
 }
 
