@@ -155,9 +155,9 @@ named_enum! {
         Max "maximum" | "max",
         /// `min(x, y)`
         Min "minimum" | "min",
-        /// `max(|x|, |y|)`
+        /// `x` if `|x| > |y|`, else `y`: the sign is kept.
         AbsMax "abs_max",
-        /// `min(|x|, |y|)`
+        /// `x` if `|x| < |y|`, else `y`: the sign is kept.
         AbsMin "abs_min",
         /// `x ** y`
         Power "power" | "pow",
@@ -183,7 +183,7 @@ named_enum! {
         LogicalOr "logical_or",
         /// Logical exclusive or of non-zeroness.
         LogicalXor "logical_xor",
-        /// Logical not of `x`.
+        /// Logical not of `x` (exclusive or of its non-zeroness with 1).
         LogicalNot "logical_not",
         /// Bitwise and.
         BitwiseAnd "bitwise_and",
@@ -205,5 +205,60 @@ named_enum! {
         Rsqrt "rsqrt",
         /// `|x|`
         Abs "abs",
+        /// `x * x`
+        Square "square",
+        /// `max(x, 0)`
+        Relu "relu",
+        /// `1 / x`
+        Reciprocal "reciprocal",
+    }
+}
+
+impl AluOp {
+    /// Bit patterns of integers: no conversion on the way in or out.
+    pub fn is_bitvec(self) -> bool {
+        use AluOp::*;
+        matches!(
+            self,
+            BitwiseAnd
+                | BitwiseOr
+                | BitwiseXor
+                | Invert
+                | LeftShift
+                | RightShift
+                | ArithmeticRightShift
+                | ArithmeticLeftShift
+        )
+    }
+
+    /// Whether the second operand is not looked at.
+    pub fn is_unary(self) -> bool {
+        use AluOp::*;
+        matches!(self, Bypass | LogicalNot | Invert | Rsqrt | Abs | Square | Relu | Reciprocal)
+    }
+
+    /// Whether a reduction may use it (`nki-aluop`, column "Legal Reduction op").
+    pub fn is_reduction(self) -> bool {
+        use AluOp::*;
+        matches!(
+            self,
+            BitwiseAnd
+                | BitwiseOr
+                | BitwiseXor
+                | Add
+                | Subtract
+                | Multiply
+                | Max
+                | Min
+                | LogicalAnd
+                | LogicalOr
+                | LogicalXor
+        )
+    }
+
+    /// Whether the vector engine's fast modes for 16-bit types apply (add, subtract, multiply, maximum and what moves data only).
+    pub fn is_simple(self) -> bool {
+        use AluOp::*;
+        matches!(self, Bypass | Add | Subtract | Multiply | Max)
     }
 }

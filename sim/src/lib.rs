@@ -12,8 +12,6 @@ pub mod exec;
 pub mod memory;
 pub mod place;
 pub mod report;
-#[cfg(test)]
-pub(crate) mod testing;
 pub mod timeline;
 pub mod timing;
 pub mod trace;

@@ -1,4 +1,16 @@
 //! Element types, their sizes and their conversions.
+//!
+//! The conversions are bit-equal with NumPy and ml_dtypes, with one exception that the hardware makes: a float becomes an integer by
+//! rounding to nearest even and saturating ([`round_to_int`]).
+
+mod codec;
+mod fp8;
+
+pub use codec::{
+    bits_to_f32, bits_to_i64, decode_f32, decode_i64, encode_f32, encode_f32_with, encode_i64, f32_to_bits,
+    i64_to_bits, read_bits, round_to_int, write_bits,
+};
+pub use fp8::{FP8, Fp8, Overflow};
 
 crate::named_enum! {
     /// An element type, by its `nki.language` name.
@@ -52,5 +64,34 @@ impl DType {
     /// Whether this is an integer type (bool included).
     pub fn is_int(self) -> bool {
         matches!(self, DType::Bool | DType::I8 | DType::I16 | DType::I32 | DType::U8 | DType::U16 | DType::U32)
+    }
+
+    /// Whether values are signed.
+    pub fn is_signed(self) -> bool {
+        !matches!(self, DType::Bool | DType::U8 | DType::U16 | DType::U32)
+    }
+
+    /// Lowest and highest value of an integer type (bool: 0 and 1); `None` for floats.
+    pub fn int_range(self) -> Option<(i64, i64)> {
+        Some(match self {
+            DType::Bool => (0, 1),
+            DType::I8 => (i8::MIN.into(), i8::MAX.into()),
+            DType::I16 => (i16::MIN.into(), i16::MAX.into()),
+            DType::I32 => (i32::MIN.into(), i32::MAX.into()),
+            DType::U8 => (0, u8::MAX.into()),
+            DType::U16 => (0, u16::MAX.into()),
+            DType::U32 => (0, u32::MAX.into()),
+            _ => return None,
+        })
+    }
+
+    /// What memory that was never written reads as: NaN for floats, 4 for integers (1 for bool), as the official CPU simulator
+    /// fills fresh tensors (nki_simulator, "Uninitialized Memory Detection"). The element's bits, zero-extended.
+    pub fn uninitialized_bits(self) -> u32 {
+        match self {
+            DType::Bool => 1,
+            DType::I8 | DType::I16 | DType::I32 | DType::U8 | DType::U16 | DType::U32 => 4,
+            _ => f32_to_bits(self, f32::NAN),
+        }
     }
 }

@@ -1,1 +1,5 @@
-//! Instructions and maths of this group.
+//! Instructions of the scalar engine.
+
+mod activate;
+pub mod activation;
+pub mod activation_reduce;

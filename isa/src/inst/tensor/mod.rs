@@ -1,4 +1,1 @@
-//! Instructions of the tensor engine.
-
-pub mod nc_matmul;
-pub mod nc_transpose;
+//! Instructions and maths of this group.

@@ -1,0 +1,259 @@
+//! The vector ALU's operators on rows of fp32.
+
+use super::elementary::pow;
+use super::simd::{Kernel, dispatch};
+use crate::names::AluOp;
+
+/// The second operand of an operator: a row or one value for all elements.
+#[derive(Debug, Clone, Copy)]
+pub enum Rhs<'a, T> {
+    /// One value per element.
+    Row(&'a [T]),
+    /// The same value for every element.
+    One(T),
+}
+
+/// A binary operator on lanes. `eval` must be branch-free to vectorise.
+trait Op2: Copy {
+    fn eval(self, x: f32, y: f32) -> f32;
+}
+
+macro_rules! ops {
+    ($($(#[$doc:meta])* $Name:ident = |$x:ident, $y:ident| $body:expr;)*) => {
+        $(
+            $(#[$doc])*
+            #[derive(Clone, Copy)]
+            struct $Name;
+            impl Op2 for $Name {
+                #[inline(always)]
+                fn eval(self, $x: f32, $y: f32) -> f32 { $body }
+            }
+        )*
+    };
+}
+
+#[inline(always)]
+fn truth(b: bool) -> f32 {
+    if b { 1.0 } else { 0.0 }
+}
+
+/// `max` that propagates NaN, as NumPy's `maximum`: a value computed from memory that was never written must not vanish.
+#[inline(always)]
+pub(super) fn maximum(x: f32, y: f32) -> f32 {
+    if (x > y) | x.is_nan() { x } else { y }
+}
+
+/// `min` that propagates NaN.
+#[inline(always)]
+pub(super) fn minimum(x: f32, y: f32) -> f32 {
+    if (x < y) | x.is_nan() { x } else { y }
+}
+
+/// Remainder with the sign of `x`, exact as C's `fmod`.
+#[inline(always)]
+fn fmod(x: f32, y: f32) -> f32 {
+    x % y
+}
+
+/// Remainder with the sign of `y`, as Python's `%` and NumPy's `mod`.
+#[inline(always)]
+fn floor_mod(x: f32, y: f32) -> f32 {
+    let r = x % y;
+    if r == 0.0 {
+        0.0f32.copysign(y)
+    } else if (r < 0.0) != (y < 0.0) {
+        r + y
+    } else {
+        r
+    }
+}
+
+ops! {
+    Bypass = |x, _y| x;
+    Add = |x, y| x + y;
+    Subtract = |x, y| x - y;
+    Multiply = |x, y| x * y;
+    Divide = |x, y| x / y;
+    Max = |x, y| maximum(x, y);
+    Min = |x, y| minimum(x, y);
+    AbsMax = |x, y| if (x.abs() > y.abs()) | x.is_nan() { x } else { y };
+    AbsMin = |x, y| if (x.abs() < y.abs()) | x.is_nan() { x } else { y };
+    Power = |x, y| pow(x, y);
+    Mod = |x, y| floor_mod(x, y);
+    Fmod = |x, y| fmod(x, y);
+    Equal = |x, y| truth(x == y);
+    NotEqual = |x, y| truth(x != y);
+    Greater = |x, y| truth(x > y);
+    GreaterEqual = |x, y| truth(x >= y);
+    Less = |x, y| truth(x < y);
+    LessEqual = |x, y| truth(x <= y);
+    LogicalAnd = |x, y| truth((x != 0.0) & (y != 0.0));
+    LogicalOr = |x, y| truth((x != 0.0) | (y != 0.0));
+    LogicalXor = |x, y| truth((x != 0.0) ^ (y != 0.0));
+    LogicalNot = |x, _y| truth(x == 0.0);
+    Rsqrt = |x, _y| 1.0 / x.sqrt();
+    Abs = |x, _y| x.abs();
+    Square = |x, _y| x * x;
+    Relu = |x, _y| if x < 0.0 { 0.0 } else { x };
+    Reciprocal = |x, _y| 1.0 / x;
+}
+
+/// The operator with its operands exchanged.
+#[derive(Clone, Copy)]
+struct Swap<O>(O);
+
+impl<O: Op2> Op2 for Swap<O> {
+    #[inline(always)]
+    fn eval(self, x: f32, y: f32) -> f32 {
+        self.0.eval(y, x)
+    }
+}
+
+/// What is done with an operator once it is known by type.
+trait Visit {
+    fn visit<O: Op2>(self, op: O);
+}
+
+fn with_op(op: AluOp, reverse: bool, v: impl Visit) {
+    macro_rules! sided {
+        ($Op:expr) => {
+            if reverse { v.visit(Swap($Op)) } else { v.visit($Op) }
+        };
+    }
+    match op {
+        AluOp::Bypass => v.visit(Bypass),
+        AluOp::Add => v.visit(Add),
+        AluOp::Subtract => sided!(Subtract),
+        AluOp::Multiply => v.visit(Multiply),
+        AluOp::Divide => sided!(Divide),
+        AluOp::Max => v.visit(Max),
+        AluOp::Min => v.visit(Min),
+        AluOp::AbsMax => sided!(AbsMax),
+        AluOp::AbsMin => sided!(AbsMin),
+        AluOp::Power => sided!(Power),
+        AluOp::Mod => sided!(Mod),
+        AluOp::Fmod => sided!(Fmod),
+        AluOp::Equal => v.visit(Equal),
+        AluOp::NotEqual => v.visit(NotEqual),
+        AluOp::Greater => sided!(Greater),
+        AluOp::GreaterEqual => sided!(GreaterEqual),
+        AluOp::Less => sided!(Less),
+        AluOp::LessEqual => sided!(LessEqual),
+        AluOp::LogicalAnd => v.visit(LogicalAnd),
+        AluOp::LogicalOr => v.visit(LogicalOr),
+        AluOp::LogicalXor => v.visit(LogicalXor),
+        AluOp::LogicalNot => v.visit(LogicalNot),
+        AluOp::Rsqrt => v.visit(Rsqrt),
+        AluOp::Abs => v.visit(Abs),
+        AluOp::Square => v.visit(Square),
+        AluOp::Relu => v.visit(Relu),
+        AluOp::Reciprocal => v.visit(Reciprocal),
+        // Validation keeps bitvec operators on the integer path; a value passes through.
+        AluOp::BitwiseAnd
+        | AluOp::BitwiseOr
+        | AluOp::BitwiseXor
+        | AluOp::Invert
+        | AluOp::LeftShift
+        | AluOp::RightShift
+        | AluOp::ArithmeticRightShift
+        | AluOp::ArithmeticLeftShift => v.visit(Bypass),
+    }
+}
+
+struct Map<'a, O> {
+    op: O,
+    x: &'a [f32],
+    y: Rhs<'a, f32>,
+    out: &'a mut [f32],
+}
+
+impl<O: Op2> Kernel for Map<'_, O> {
+    type Output = ();
+    #[inline(always)]
+    fn run(self) {
+        let Map { op, x, y, out } = self;
+        match y {
+            Rhs::Row(y) => {
+                for ((o, &x), &y) in out.iter_mut().zip(x).zip(y) {
+                    *o = op.eval(x, y);
+                }
+            }
+            Rhs::One(y) => {
+                for (o, &x) in out.iter_mut().zip(x) {
+                    *o = op.eval(x, y);
+                }
+            }
+        }
+    }
+}
+
+struct MapInPlace<'a, O> {
+    op: O,
+    y: Rhs<'a, f32>,
+    out: &'a mut [f32],
+}
+
+impl<O: Op2> Kernel for MapInPlace<'_, O> {
+    type Output = ();
+    #[inline(always)]
+    fn run(self) {
+        let MapInPlace { op, y, out } = self;
+        match y {
+            Rhs::Row(y) => {
+                for (o, &y) in out.iter_mut().zip(y) {
+                    *o = op.eval(*o, y);
+                }
+            }
+            Rhs::One(y) => {
+                for o in out.iter_mut() {
+                    *o = op.eval(*o, y);
+                }
+            }
+        }
+    }
+}
+
+/// `out = x op y`, or `y op x` if `reverse` (which unary operators ignore).
+pub fn apply(op: AluOp, reverse: bool, x: &[f32], y: Rhs<'_, f32>, out: &mut [f32]) {
+    struct V<'a>(&'a [f32], Rhs<'a, f32>, &'a mut [f32]);
+    impl Visit for V<'_> {
+        fn visit<O: Op2>(self, op: O) {
+            dispatch(Map { op, x: self.0, y: self.1, out: self.2 });
+        }
+    }
+    with_op(op, reverse, V(x, y, out));
+}
+
+/// `row = row op y`, or `y op row` if `reverse`.
+pub fn apply_in_place(op: AluOp, reverse: bool, row: &mut [f32], y: Rhs<'_, f32>) {
+    struct V<'a>(Rhs<'a, f32>, &'a mut [f32]);
+    impl Visit for V<'_> {
+        fn visit<O: Op2>(self, op: O) {
+            dispatch(MapInPlace { op, y: self.0, out: self.1 });
+        }
+    }
+    with_op(op, reverse, V(y, row));
+}
+
+/// One value.
+pub fn scalar(op: AluOp, x: f32, y: f32) -> f32 {
+    let mut out = [0.0];
+    apply(op, false, &[x], Rhs::One(y), &mut out);
+    out[0]
+}
+
+/// `out = x * scale + bias`, each step rounded to fp32 (the scalar engine's input stage).
+pub fn affine(x: &[f32], scale: f32, bias: f32, out: &mut [f32]) {
+    struct K<'a>(&'a [f32], f32, f32, &'a mut [f32]);
+    impl Kernel for K<'_> {
+        type Output = ();
+        #[inline(always)]
+        fn run(self) {
+            let K(x, scale, bias, out) = self;
+            for (o, &x) in out.iter_mut().zip(x) {
+                *o = x * scale + bias;
+            }
+        }
+    }
+    dispatch(K(x, scale, bias, out));
+}

@@ -1,0 +1,134 @@
+//! What `activation` and `activation_reduce` share: `op(data * scale + bias)` and the accumulators behind it.
+
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use crate::arch::Target;
+use crate::arg::ScalarOperand;
+use crate::dtype::DType;
+use crate::inst::check;
+use crate::inst::math::activation::{self, ActFn};
+use crate::inst::math::{alu, reduce};
+use crate::inst::scalars::{self, Scalar, Sources};
+use crate::machine::{Context, Fault, Machine};
+use crate::names::{AluOp, Engine, ReduceCmd};
+use crate::view::View;
+use crate::violation::Violation;
+use crate::work::{Operand, Stream, StreamClass, Work, WorkKind};
+
+/// The scalar engine's accumulators, one fp32 per lane (manual: `reduce_regs`). They live on between instructions.
+const ACCUMULATORS: &str = "scalar.reduce_regs";
+/// Number of accumulators.
+const LANES: usize = 128;
+/// Slope of prelu for negative inputs: `activation` has no operand for it, this is the default of `relu_param` in `activate2`.
+const PRELU_SLOPE: f32 = 0.0;
+
+/// The operands of either instruction.
+pub(super) struct Activate<'a> {
+    pub(super) dst: &'a View,
+    pub(super) op: ActFn,
+    pub(super) data: &'a View,
+    pub(super) bias: Option<&'a ScalarOperand>,
+    pub(super) scale: &'a ScalarOperand,
+    pub(super) reduce_op: AluOp,
+    pub(super) reduce_res: Option<&'a View>,
+    pub(super) reduce_cmd: ReduceCmd,
+}
+
+impl Activate<'_> {
+    pub(super) fn validate(&self, context: &Context<'_>) -> Result<(), Violation> {
+        let data = ("data", self.data);
+        check::same_shape(data, ("dst", self.dst))?;
+        check::scalar_operand(data, "scale", self.scale)?;
+        if let Some(scale) = self.scale.view()
+            && scale.dtype != DType::F32
+        {
+            return Err(Violation::new(
+                "operand-dtype",
+                "scale",
+                format!("`scale` is {}, it must be float32", scale.dtype),
+            ));
+        }
+        if let Some(bias) = self.bias {
+            check::scalar_operand(data, "bias", bias)?;
+            match bias.view() {
+                None if context.arch.target == Target::Trn1 => {
+                    return Err(Violation::new(
+                        "operand-kind",
+                        "bias",
+                        "on trn1 `bias` must be a tile of shape (P, 1), not a number",
+                    )
+                    .help("fill a (P, 1) tile with nisa.memset and pass it"));
+                }
+                Some(v) if v.dtype == DType::TF32 => {
+                    return Err(Violation::new("operand-dtype", "bias", "`bias` cannot be tfloat32"));
+                }
+                _ => {}
+            }
+        }
+        if let Some(result) = self.reduce_res {
+            check::per_partition(data, ("reduce_res", result))?;
+        }
+        Ok(())
+    }
+
+    pub(super) fn execute(&self, machine: &mut dyn Machine) -> Result<(), Fault> {
+        let mut sources = Sources::from_slice(&[self.data]);
+        let scale = scalars::scalar_f32(machine, Some(self.scale), &mut sources);
+        let bias = scalars::scalar_f32(machine, self.bias, &mut sources);
+        let plain = matches!((scale, self.bias), (Scalar::Fixed(s), None) if s == 1.0);
+        let (op, reduce_op) = (self.op, self.reduce_op);
+        let activate = move |ins: &[&[f32]], out: &mut [f32]| {
+            if plain {
+                out.copy_from_slice(ins[0]);
+            } else {
+                alu::affine(ins[0], scale.get(ins), bias.get(ins), out);
+            }
+            activation::apply(op, PRELU_SLOPE, out);
+        };
+        if self.reduce_cmd == ReduceCmd::Idle && self.reduce_res.is_none() {
+            return machine.map_f32(&[self.dst], &sources, &|_, ins, outs| activate(ins, outs[0]));
+        }
+        let state = machine.engine_state(ACCUMULATORS);
+        state.resize(LANES, 0);
+        if matches!(self.reduce_cmd, ReduceCmd::Reset | ReduceCmd::ResetReduce) {
+            state.fill(reduce::neutral(reduce_op).to_bits());
+        }
+        let lanes: Vec<AtomicU32> = state.iter().map(|&bits| AtomicU32::new(bits)).collect();
+        let reduces = matches!(self.reduce_cmd, ReduceCmd::Reduce | ReduceCmd::ResetReduce);
+        // Each partition touches its own lane only, so that the order in which partitions run does not matter.
+        let row = |p: usize, ins: &[&[f32]], outs: &mut [&mut [f32]]| {
+            activate(ins, outs[0]);
+            let Some(lane) = lanes.get(p) else { return };
+            let mut value = f32::from_bits(lane.load(Ordering::Relaxed));
+            if reduces {
+                value = alu::scalar(reduce_op, value, reduce::reduce(reduce_op, outs[0]));
+                lane.store(value.to_bits(), Ordering::Relaxed);
+            }
+            if let Some(out) = outs.get_mut(1).and_then(|o| o.first_mut()) {
+                *out = value;
+            }
+        };
+        match self.reduce_res {
+            Some(result) => machine.map_f32(&[self.dst, result], &sources, &row)?,
+            None => machine.map_f32(&[self.dst], &sources, &row)?,
+        }
+        *machine.engine_state(ACCUMULATORS) = lanes.into_iter().map(AtomicU32::into_inner).collect();
+        Ok(())
+    }
+
+    pub(super) fn work(&self) -> Work {
+        Work {
+            engine: Engine::Scalar,
+            kind: WorkKind::Stream(Stream {
+                class: StreamClass::Activation(crate::names::Named::name(self.op)),
+                elements: self.data.free_elements() as u32,
+                partitions: self.data.partitions(),
+                inputs: [Operand::of(self.data)].into_iter().collect(),
+                outputs: [self.dst].into_iter().chain(self.reduce_res).map(Operand::of).collect(),
+                scalar_reads: scalars::reads(self.bias.into_iter().chain([self.scale])),
+                accumulator_read: self.reduce_res.is_some(),
+                simple_op: false,
+            }),
+        }
+    }
+}

@@ -1,0 +1,88 @@
+//! `nisa.activation_reduce`: an activation function and the reduction of its result.
+
+use super::activate::Activate;
+use crate::arch::{Arch, Target};
+use crate::arg::{Imm, ScalarOperand};
+use crate::inst::math::activation::ActFn;
+use crate::inst::{Footprint, Instruction, Operands};
+use crate::machine::{Context, Fault, Machine};
+use crate::names::{AluOp, Engine, ReduceCmd};
+use crate::operands;
+use crate::view::View;
+use crate::violation::Violation;
+use crate::work::Work;
+
+operands! {
+    /// `dst = op(data * scale + bias)` and `reduce_res = reduce_op(dst)` along all free dimensions.
+    pub struct ActivationReduce: "activation_reduce" on [Scalar] {
+        /// The result of the activation.
+        [Out Sbuf Psum] dst: View,
+        /// Activation function.
+        [Attr] op: ActFn,
+        /// Input tile.
+        [In Sbuf Psum] data: View,
+        /// Reduction operator: add; from trn2 also multiply, maximum, minimum.
+        [Attr] reduce_op: AluOp,
+        /// The reduction's result, shape (P, 1); `None` leaves it in the accumulators.
+        [Out Sbuf Psum] reduce_res: Option<View>,
+        /// Added after scaling: a tile of shape (P, 1), or a number (not on trn1).
+        [In Sbuf Psum] bias: Option<ScalarOperand> = None,
+        /// Multiplied first: a number or a float32 tile of shape (P, 1).
+        [In Sbuf Psum] scale: ScalarOperand = ScalarOperand::Imm(Imm::Float(1.0)),
+    }
+}
+
+impl ActivationReduce {
+    fn shared(&self) -> Activate<'_> {
+        Activate {
+            dst: &self.dst,
+            op: self.op,
+            data: &self.data,
+            bias: self.bias.as_ref(),
+            scale: &self.scale,
+            reduce_op: self.reduce_op,
+            reduce_res: self.reduce_res.as_ref(),
+            reduce_cmd: ReduceCmd::ResetReduce,
+        }
+    }
+}
+
+impl Instruction for ActivationReduce {
+    fn engine(&self, _arch: &Arch) -> Engine {
+        Engine::Scalar
+    }
+
+    fn validate(&self, context: &Context<'_>) -> Result<(), Violation> {
+        let allowed: &[AluOp] = if context.arch.target == Target::Trn1 {
+            &[AluOp::Add]
+        } else {
+            &[AluOp::Add, AluOp::Multiply, AluOp::Max, AluOp::Min]
+        };
+        if !allowed.contains(&self.reduce_op) {
+            let names: Vec<_> = allowed.iter().map(|o| o.to_string()).collect();
+            return Err(Violation::new(
+                "op-unsupported",
+                "reduce_op",
+                format!(
+                    "`reduce_op` is {}, on {} it must be {}",
+                    self.reduce_op,
+                    context.arch.target,
+                    names.join(", ")
+                ),
+            ));
+        }
+        self.shared().validate(context)
+    }
+
+    fn footprint<'a>(&'a self, footprint: &mut Footprint<'a>) {
+        self.operand_footprint(footprint);
+    }
+
+    fn execute(&self, machine: &mut dyn Machine) -> Result<(), Fault> {
+        self.shared().execute(machine)
+    }
+
+    fn work(&self, _context: &Context<'_>) -> Work {
+        self.shared().work()
+    }
+}

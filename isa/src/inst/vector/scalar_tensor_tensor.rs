@@ -1,0 +1,88 @@
+//! `nisa.scalar_tensor_tensor`: a scalar operation and then a tile operation.
+
+use crate::arch::Arch;
+use crate::arg::ScalarOperand;
+use crate::inst::math::alu::{self, Rhs};
+use crate::inst::scalars::{self, Sources};
+use crate::inst::{Footprint, Instruction, Operands, check};
+use crate::machine::{Context, Fault, Machine};
+use crate::names::{AluOp, Engine};
+use crate::operands;
+use crate::view::View;
+use crate::violation::Violation;
+use crate::work::{Operand, Stream, StreamClass, Work, WorkKind};
+
+operands! {
+    /// `dst = (data <op0> operand0) <op1> operand1` where `operand0` is a scalar and `operand1` a tile.
+    pub struct ScalarTensorTensor: "scalar_tensor_tensor" on [Vector] {
+        /// The result.
+        [Out Sbuf Psum] dst: View,
+        /// Input tile.
+        [In Sbuf Psum] data: View,
+        /// First operator.
+        [Attr] op0: AluOp,
+        /// Its scalar: a number or a tile of shape (P, 1).
+        [In Sbuf Psum] operand0: ScalarOperand,
+        /// Second operator.
+        [Attr] op1: AluOp,
+        /// Its tile, of the shape of `data`.
+        [In Sbuf Psum] operand1: View,
+        /// The scalar is the left operand of `op0`.
+        [Attr] reverse0: bool = false,
+        /// `operand1` is the left operand of `op1`.
+        [Attr] reverse1: bool = false,
+    }
+}
+
+impl Instruction for ScalarTensorTensor {
+    fn engine(&self, _arch: &Arch) -> Engine {
+        Engine::Vector
+    }
+
+    fn validate(&self, context: &Context<'_>) -> Result<(), Violation> {
+        check::same_shape(("data", &self.data), ("dst", &self.dst))?;
+        check::same_shape(("data", &self.data), ("operand1", &self.operand1))?;
+        check::scalar_operand(("data", &self.data), "operand0", &self.operand0)?;
+        for (name, op) in [("op0", self.op0), ("op1", self.op1)] {
+            check::op_on_target(name, op, context.arch)?;
+            if op.is_bitvec() {
+                return Err(Violation::new(
+                    "op-unsupported",
+                    name,
+                    format!("`{op}` is a bitvec operator; only arithmetic ones are supported"),
+                )
+                .help("use nisa.tensor_scalar and nisa.tensor_tensor"));
+            }
+        }
+        check::not_both_psum(("data", &self.data), ("operand1", &self.operand1))
+    }
+
+    fn footprint<'a>(&'a self, footprint: &mut Footprint<'a>) {
+        self.operand_footprint(footprint);
+    }
+
+    fn execute(&self, machine: &mut dyn Machine) -> Result<(), Fault> {
+        let mut sources = Sources::from_slice(&[&self.data, &self.operand1]);
+        let s0 = scalars::scalar_f32(machine, Some(&self.operand0), &mut sources);
+        machine.map_f32(&[&self.dst], &sources, &|_, ins, outs| {
+            alu::apply(self.op0, self.reverse0, ins[0], Rhs::One(s0.get(ins)), outs[0]);
+            alu::apply_in_place(self.op1, self.reverse1, outs[0], Rhs::Row(ins[1]));
+        })
+    }
+
+    fn work(&self, _context: &Context<'_>) -> Work {
+        Work {
+            engine: Engine::Vector,
+            kind: WorkKind::Stream(Stream {
+                class: StreamClass::ScalarTensorTensor,
+                elements: self.data.free_elements() as u32,
+                partitions: self.dst.partitions(),
+                inputs: [Operand::of(&self.data), Operand::of(&self.operand1)].into_iter().collect(),
+                outputs: [Operand::of(&self.dst)].into_iter().collect(),
+                scalar_reads: scalars::reads([&self.operand0]),
+                accumulator_read: false,
+                simple_op: self.op0.is_simple() && self.op1.is_simple(),
+            }),
+        }
+    }
+}

@@ -1,0 +1,115 @@
+//! `nisa.tensor_copy_predicated`: copies where a predicate holds.
+
+use crate::arch::Arch;
+use crate::arg::{Imm, ScalarOperand};
+use crate::dtype::{DType, f32_to_bits, i64_to_bits};
+use crate::inst::scalars;
+use crate::inst::{Footprint, Instruction, Operands, check};
+use crate::machine::{Context, Fault, Machine};
+use crate::names::{Engine, OobMode};
+use crate::operands;
+use crate::view::View;
+use crate::violation::Violation;
+use crate::work::{Operand, Stream, StreamClass, Work, WorkKind};
+
+operands! {
+    /// `dst = src` where `predicate` is not zero; other elements of `dst` stay as they are.
+    pub struct TensorCopyPredicated: "tensor_copy_predicated" on [Vector] {
+        /// Destination.
+        [InOut Sbuf Psum] dst: View,
+        /// A tile of the dtype and shape of `dst`, or a number.
+        [In Sbuf Psum] src: ScalarOperand,
+        /// Which elements to copy: unsigned integers of the shape of `dst`.
+        [In Sbuf Psum] predicate: View,
+        /// Copy where the predicate is zero instead.
+        [Attr] reverse_pred: bool = false,
+    }
+}
+
+impl Instruction for TensorCopyPredicated {
+    fn engine(&self, _arch: &Arch) -> Engine {
+        Engine::Vector
+    }
+
+    fn validate(&self, _context: &Context<'_>) -> Result<(), Violation> {
+        check::same_shape(("dst", &self.dst), ("predicate", &self.predicate))?;
+        if !matches!(self.predicate.dtype, DType::U8 | DType::U16 | DType::U32 | DType::Bool) {
+            return Err(Violation::new(
+                "operand-dtype",
+                "predicate",
+                format!("`predicate` is {}, it must be uint8, uint16 or uint32", self.predicate.dtype),
+            ));
+        }
+        if let ScalarOperand::View(src) = &self.src {
+            check::same_shape(("dst", &self.dst), ("src", src))?;
+            check::not_both_psum(("src", src), ("predicate", &self.predicate))?;
+            if src.dtype != self.dst.dtype {
+                return Err(Violation::new(
+                    "operand-dtype",
+                    "src",
+                    format!("`src` is {}, `dst` is {}; they must have the same dtype", src.dtype, self.dst.dtype),
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    fn footprint<'a>(&'a self, footprint: &mut Footprint<'a>) {
+        self.operand_footprint(footprint);
+    }
+
+    fn execute(&self, machine: &mut dyn Machine) -> Result<(), Fault> {
+        let mask = machine.read_bits(&self.predicate)?;
+        let selected = |bits: u32| (bits != 0) != self.reverse_pred;
+        let dtype = self.dst.dtype;
+        // Where nothing or everything is copied, the old content is not looked at: it may never have been written.
+        let count = mask.iter().filter(|&&m| selected(m)).count();
+        if count == 0 {
+            return Ok(());
+        }
+        let fixed = match &self.src {
+            ScalarOperand::View(src) if count == mask.len() => return machine.copy(&self.dst, src, OobMode::Error),
+            ScalarOperand::View(_) => None,
+            ScalarOperand::Imm(Imm::Int(i)) if dtype.is_int() => Some(i64_to_bits(dtype, *i)),
+            ScalarOperand::Imm(i) => Some(f32_to_bits(dtype, i.as_f32())),
+            ScalarOperand::Register(r) if dtype.is_int() => Some(i64_to_bits(dtype, machine.register(*r).into())),
+            ScalarOperand::Register(r) => Some(f32_to_bits(dtype, machine.register(*r) as f32)),
+        };
+        let mut out = if count == mask.len() { mask.clone() } else { machine.read_bits(&self.dst)? };
+        match (&self.src, fixed) {
+            (ScalarOperand::View(src), _) => {
+                let new = machine.read_bits(src)?;
+                for ((o, &m), &n) in out.iter_mut().zip(&mask).zip(&new) {
+                    if selected(m) {
+                        *o = n;
+                    }
+                }
+            }
+            (_, value) => {
+                for (o, &m) in out.iter_mut().zip(&mask) {
+                    if selected(m) {
+                        *o = value.unwrap_or(0);
+                    }
+                }
+            }
+        }
+        machine.write_bits(&self.dst, out.view())
+    }
+
+    fn work(&self, _context: &Context<'_>) -> Work {
+        let src = self.src.view().filter(|v| v.free_elements() > 1);
+        Work {
+            engine: Engine::Vector,
+            kind: WorkKind::Stream(Stream {
+                class: StreamClass::Predicated,
+                elements: self.dst.free_elements() as u32,
+                partitions: self.dst.partitions(),
+                inputs: src.into_iter().chain([&self.predicate]).map(Operand::of).collect(),
+                outputs: [Operand::of(&self.dst)].into_iter().collect(),
+                scalar_reads: if src.is_none() { scalars::reads([&self.src]) } else { 0 },
+                accumulator_read: false,
+                simple_op: true,
+            }),
+        }
+    }
+}

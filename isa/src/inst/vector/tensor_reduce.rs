@@ -1,0 +1,140 @@
+//! `nisa.tensor_reduce`: reduces the last free dimensions of a tile.
+
+use crate::arch::Arch;
+use crate::arg::Ints;
+use crate::inst::math::{integer, reduce};
+use crate::inst::{Footprint, Instruction, Operands, check};
+use crate::machine::{Context, Fault, Machine};
+use crate::names::{AluOp, Engine};
+use crate::operands;
+use crate::view::View;
+use crate::violation::Violation;
+use crate::work::{Operand, Stream, StreamClass, Work, WorkKind};
+
+operands! {
+    /// Reduces the last free dimensions of `data` with an operator.
+    pub struct TensorReduce: "tensor_reduce" on [Vector] {
+        /// The result: one element per partition and per step of the dimensions that are kept.
+        [Out Sbuf Psum] dst: View,
+        /// Reduction operator.
+        [Attr] op: AluOp,
+        /// Input tile.
+        [In Sbuf Psum] data: View,
+        /// Dimensions of `data` to reduce: the last ones, without gaps, never dimension 0.
+        [Attr] axis: Ints,
+        /// Multiply the result by -1 (arithmetic operators only).
+        [Attr] negate: bool = false,
+        /// Keep reduced dimensions with size 1. It changes the shape that is expected of `dst`, not its elements.
+        [Attr] keepdims: bool = false,
+    }
+}
+
+impl TensorReduce {
+    /// Number of reduced dimensions, if `axis` is legal.
+    fn reduced(&self) -> Option<usize> {
+        let rank = self.data.dims.len() as i64;
+        let mut axes: Vec<i64> = self.axis.0.iter().map(|&a| if a < 0 { a + rank } else { a }).collect();
+        axes.sort_unstable();
+        let expected = rank - axes.len() as i64..rank;
+        (!axes.is_empty() && expected.start >= 1 && axes.iter().copied().eq(expected)).then_some(axes.len())
+    }
+
+    /// Elements that become one.
+    fn group(&self) -> usize {
+        let dims = &self.data.dims;
+        let kept = dims.len() - self.reduced().unwrap_or(0).min(dims.len());
+        dims.iter().skip(kept).map(|d| d.count as usize).product()
+    }
+}
+
+impl Instruction for TensorReduce {
+    fn engine(&self, _arch: &Arch) -> Engine {
+        Engine::Vector
+    }
+
+    fn validate(&self, _context: &Context<'_>) -> Result<(), Violation> {
+        if !self.op.is_reduction() {
+            return Err(Violation::new("op-unsupported", "op", format!("`{}` is not a reduction operator", self.op))
+                .help(
+                    "reductions: add, subtract, multiply, maximum, minimum, logical_and/or/xor, bitwise_and/or/xor"
+                        .to_owned(),
+                ));
+        }
+        check::same_partitions(("data", &self.data), ("dst", &self.dst))?;
+        check::bitvec_dtypes(self.op, &[("data", &self.data), ("dst", &self.dst)])?;
+        if self.negate && self.op.is_bitvec() {
+            return Err(Violation::new(
+                "op-unsupported",
+                "negate",
+                format!("`{}` is a bitvec operator and cannot be negated", self.op),
+            ));
+        }
+        let shape = self.data.shape();
+        if self.reduced().is_none() {
+            let last = shape.len() - 1;
+            return Err(Violation::new(
+                "reduce-axis",
+                "axis",
+                format!(
+                    "axis {:?} of `data` with shape {shape:?}: the axes must be the last dimensions without gaps, and not dimension 0",
+                    self.axis.0
+                ),
+            )
+            .help(format!("for this tile: axis={last}{}", if last > 1 { format!(", or ({}, {last})", last - 1) } else { String::new() })));
+        }
+        let expected = self.data.free_elements() / self.group().max(1);
+        if self.dst.free_elements() != expected {
+            return Err(Violation::new(
+                "shape-mismatch",
+                "dst",
+                format!(
+                    "reducing axis {:?} of {shape:?} leaves {expected} elements per partition, `dst` has {:?} = {}",
+                    self.axis.0,
+                    self.dst.shape(),
+                    self.dst.free_elements()
+                ),
+            ));
+        }
+        Ok(())
+    }
+
+    fn footprint<'a>(&'a self, footprint: &mut Footprint<'a>) {
+        self.operand_footprint(footprint);
+    }
+
+    /// Arithmetic in fp32, also on integers; bitvec operators on bit patterns.
+    fn execute(&self, machine: &mut dyn Machine) -> Result<(), Fault> {
+        let group = self.group().max(1);
+        let (op, negate) = (self.op, self.negate);
+        if op.is_bitvec() {
+            return machine.map_i64(&[&self.dst], &[&self.data], &|_, ins, outs| {
+                for (o, row) in outs[0].iter_mut().zip(ins[0].chunks_exact(group)) {
+                    *o = integer::reduce(op, row);
+                }
+            });
+        }
+        machine.map_f32(&[&self.dst], &[&self.data], &|_, ins, outs| {
+            for (o, row) in outs[0].iter_mut().zip(ins[0].chunks_exact(group)) {
+                let value = reduce::reduce(op, row);
+                *o = if negate { -value } else { value };
+            }
+        })
+    }
+
+    fn work(&self, _context: &Context<'_>) -> Work {
+        Work {
+            engine: Engine::Vector,
+            kind: WorkKind::Stream(Stream {
+                class: StreamClass::Reduce,
+                elements: self.data.free_elements() as u32,
+                partitions: self.data.partitions(),
+                inputs: [Operand::of(&self.data)].into_iter().collect(),
+                outputs: [Operand::of(&self.dst)].into_iter().collect(),
+                scalar_reads: 0,
+                accumulator_read: false,
+                // Only add and maximum have a fast mode (Beta-1 manual, `tensor_reduce` cost).
+                simple_op: matches!(self.op, AluOp::Add | AluOp::Max),
+            }),
+        }
+    }
+}

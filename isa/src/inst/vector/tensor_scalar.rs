@@ -1,0 +1,207 @@
+//! `nisa.tensor_scalar`: one or two operators between a tile and scalars.
+
+use crate::arch::Arch;
+use crate::arg::{Imm, ScalarOperand};
+use crate::dtype::DType;
+use crate::inst::math::alu::{self, Rhs};
+use crate::inst::math::integer;
+use crate::inst::scalars::{self, Sources};
+use crate::inst::{Footprint, Instruction, Operands, check};
+use crate::machine::{Context, Fault, Machine};
+use crate::names::{AluOp, Engine};
+use crate::operands;
+use crate::view::View;
+use crate::violation::Violation;
+use crate::work::{Operand, Stream, StreamClass, Work, WorkKind};
+
+operands! {
+    /// `dst = (data <op0> operand0) <op1> operand1`, scalars broadcast along the free dimensions.
+    pub struct TensorScalar: "tensor_scalar" on [Vector, Scalar, GpSimd] {
+        /// The result.
+        [Out Sbuf Psum] dst: View,
+        /// Input tile.
+        [In Sbuf Psum] data: View,
+        /// First operator.
+        [Attr] op0: AluOp,
+        /// Its scalar: a number or a tile of shape (P, 1). `None` or 0 for a unary operator.
+        [In Sbuf Psum] operand0: Option<ScalarOperand>,
+        /// The scalar is the left operand of `op0`.
+        [Attr] reverse0: bool = false,
+        /// Second operator.
+        [Attr] op1: Option<AluOp> = None,
+        /// Its scalar.
+        [In Sbuf Psum] operand1: Option<ScalarOperand> = None,
+        /// The scalar is the left operand of `op1`.
+        [Attr] reverse1: bool = false,
+        /// Engine to use.
+        [Attr] engine: Engine = Engine::Unknown,
+    }
+}
+
+impl TensorScalar {
+    fn ops(&self) -> impl Iterator<Item = AluOp> {
+        std::iter::once(self.op0).chain(self.op1)
+    }
+
+    fn scalars(&self) -> impl Iterator<Item = (&'static str, &ScalarOperand)> {
+        let named = [("operand0", &self.operand0), ("operand1", &self.operand1)];
+        named.into_iter().filter_map(|(n, o)| o.as_ref().map(|o| (n, o)))
+    }
+
+    /// The pattern that the manual calls address arithmetic (`tensor_scalar_addr`): 32-bit integers throughout and only add,
+    /// subtract and multiply. It is computed in integers, so that addresses beyond 2^24 stay exact.
+    fn is_address_arithmetic(&self) -> bool {
+        let whole = |o: &ScalarOperand| match o {
+            ScalarOperand::Imm(i) => i.as_i64().is_some(),
+            ScalarOperand::Register(_) => true,
+            ScalarOperand::View(v) => matches!(v.dtype, DType::I32 | DType::U32),
+        };
+        check::all_int32([&self.dst, &self.data].into_iter())
+            && self.ops().all(|op| matches!(op, AluOp::Add | AluOp::Subtract | AluOp::Multiply))
+            && self.scalars().all(|(_, o)| whole(o))
+    }
+}
+
+impl Instruction for TensorScalar {
+    /// Reverse square root runs on GpSimd (manual, "NKI Engine Selection"), all else on the vector engine.
+    fn engine(&self, _arch: &Arch) -> Engine {
+        match self.engine {
+            Engine::Unknown => {
+                let psum = check::in_psum(&self.dst)
+                    || check::in_psum(&self.data)
+                    || self.scalars().any(|(_, o)| o.view().is_some_and(check::in_psum));
+                let rsqrt = self.ops().any(|op| op == AluOp::Rsqrt);
+                if rsqrt && !psum { Engine::GpSimd } else { Engine::Vector }
+            }
+            engine => engine,
+        }
+    }
+
+    fn validate(&self, context: &Context<'_>) -> Result<(), Violation> {
+        check::engine_allowed(self.engine, Self::SCHEMA.engines)?;
+        check::same_shape(("data", &self.data), ("dst", &self.dst))?;
+        let stages = [
+            ("op0", "operand0", Some(self.op0), &self.operand0, self.reverse0),
+            ("op1", "operand1", self.op1, &self.operand1, self.reverse1),
+        ];
+        for (op_name, name, op, operand, reverse) in stages {
+            match (op, operand) {
+                (Some(op), Some(operand)) => {
+                    check::op_on_target(op_name, op, context.arch)?;
+                    check::scalar_operand(("data", &self.data), name, operand)?;
+                    if op.is_bitvec() && matches!(operand, ScalarOperand::Imm(Imm::Float(x)) if x.fract() != 0.0) {
+                        return Err(Violation::new(
+                            "bitvec-dtype",
+                            name,
+                            format!("`{op}` works on the bits of integers, but `{name}` is a float"),
+                        ));
+                    }
+                }
+                (Some(op), None) if !op.is_unary() => {
+                    return Err(Violation::new("missing-operand", name, format!("`{op_name}={op}` needs `{name}`")));
+                }
+                (None, Some(_)) => {
+                    return Err(Violation::new(
+                        "missing-operand",
+                        op_name,
+                        format!("`{name}` is given but not `{op_name}`"),
+                    ));
+                }
+                _ => {}
+            }
+            if reverse && op.is_some_and(|op| op.is_unary() && op != AluOp::Bypass) {
+                return Err(Violation::new(
+                    "op-unsupported",
+                    op_name,
+                    "a unary operator has no operands to reverse".to_owned(),
+                ));
+            }
+        }
+        if let Some(op1) = self.op1
+            && op1.is_bitvec() != self.op0.is_bitvec()
+            && ![self.op0, op1].contains(&AluOp::Bypass)
+        {
+            return Err(Violation::new(
+                "op-mix",
+                "op1",
+                format!("`{}` and `{op1}`: one works on bits, the other on numbers", self.op0),
+            )
+            .help("use two instructions"));
+        }
+        for op in self.ops() {
+            check::bitvec_dtypes(op, &[("data", &self.data), ("dst", &self.dst)])?;
+            for (name, view) in self.scalars().filter_map(|(n, o)| o.view().map(|v| (n, v))) {
+                check::bitvec_dtypes(op, &[(name, view)])?;
+            }
+            if op.is_bitvec() && !matches!(self.engine, Engine::Unknown | Engine::Vector) {
+                return Err(Violation::new(
+                    "engine-unsupported",
+                    "engine",
+                    format!("`{op}` runs on vector only, not on {}", self.engine),
+                ));
+            }
+        }
+        if self.engine == Engine::Scalar {
+            let legal = matches!((self.op0, self.op1), (AluOp::Multiply, Some(AluOp::Add) | None) | (AluOp::Add, None));
+            if !legal {
+                return Err(Violation::new(
+                    "engine-unsupported",
+                    "engine",
+                    "on the scalar engine the operators are multiply and add, multiply alone or add alone".to_owned(),
+                )
+                .help("use the vector engine or nisa.activation"));
+            }
+        }
+        let engine = self.engine(context.arch);
+        check::gpsimd_psum(engine, &[("data", &self.data), ("dst", &self.dst)])?;
+        for (name, view) in self.scalars().filter_map(|(n, o)| o.view().map(|v| (n, v))) {
+            check::gpsimd_psum(engine, &[(name, view)])?;
+        }
+        Ok(())
+    }
+
+    fn footprint<'a>(&'a self, footprint: &mut Footprint<'a>) {
+        self.operand_footprint(footprint);
+    }
+
+    /// Bitvec operators and address arithmetic in exact integers, all else in fp32.
+    fn execute(&self, machine: &mut dyn Machine) -> Result<(), Fault> {
+        let (op0, op1, reverse0, reverse1) = (self.op0, self.op1, self.reverse0, self.reverse1);
+        let mut sources = Sources::from_slice(&[&self.data]);
+        if self.ops().any(AluOp::is_bitvec) || self.is_address_arithmetic() {
+            let bits = 8 * self.data.dtype.size() as u32;
+            let s0 = scalars::scalar_i64(machine, self.operand0.as_ref(), &mut sources);
+            let s1 = scalars::scalar_i64(machine, self.operand1.as_ref(), &mut sources);
+            return machine.map_i64(&[&self.dst], &sources, &|_, ins, outs| {
+                integer::apply(op0, reverse0, bits, ins[0], Rhs::One(s0.get(ins)), outs[0]);
+                if let Some(op1) = op1 {
+                    integer::apply_in_place(op1, reverse1, bits, outs[0], Rhs::One(s1.get(ins)));
+                }
+            });
+        }
+        let s0 = scalars::scalar_f32(machine, self.operand0.as_ref(), &mut sources);
+        let s1 = scalars::scalar_f32(machine, self.operand1.as_ref(), &mut sources);
+        machine.map_f32(&[&self.dst], &sources, &|_, ins, outs| {
+            alu::apply(op0, reverse0, ins[0], Rhs::One(s0.get(ins)), outs[0]);
+            if let Some(op1) = op1 {
+                alu::apply_in_place(op1, reverse1, outs[0], Rhs::One(s1.get(ins)));
+            }
+        })
+    }
+
+    fn work(&self, context: &Context<'_>) -> Work {
+        Work {
+            engine: self.engine(context.arch),
+            kind: WorkKind::Stream(Stream {
+                class: StreamClass::TensorScalar,
+                elements: self.data.free_elements() as u32,
+                partitions: self.dst.partitions(),
+                inputs: [Operand::of(&self.data)].into_iter().collect(),
+                outputs: [Operand::of(&self.dst)].into_iter().collect(),
+                scalar_reads: scalars::reads(self.scalars().map(|(_, o)| o)),
+                accumulator_read: false,
+                simple_op: self.ops().all(AluOp::is_simple),
+            }),
+        }
+    }
+}
