@@ -12,6 +12,8 @@ pub mod exec;
 pub mod memory;
 pub mod place;
 pub mod report;
+#[cfg(test)]
+pub(crate) mod testing;
 pub mod timeline;
 pub mod timing;
 pub mod trace;

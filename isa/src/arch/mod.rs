@@ -12,9 +12,10 @@ crate::named_enum! {
     }
 }
 
-/// Sizes and limits of one NeuronCore.
+/// Sizes, limits and abilities of one NeuronCore.
 ///
-/// Source: the architecture guides of the NKI manual (trainium_inferentia2_arch, trainium2_arch, trainium3_arch).
+/// Source: the architecture guides of the NKI manual (trainium_inferentia2_arch, trainium2_arch, trainium3_arch) unless a
+/// field names another.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Arch {
     /// The generation.
@@ -27,10 +28,38 @@ pub struct Arch {
     pub psum_banks: u32,
     /// Bytes of one PSUM bank in one partition.
     pub psum_bank_bytes: u32,
+    /// Most elements per partition that one instruction's operand names in SBUF.
+    pub sbuf_access_max: u32,
+    /// Most elements per partition that one instruction's operand names in PSUM.
+    pub psum_access_max: u32,
+    /// Most free dimensions of an operand's access pattern on chip.
+    pub free_dims_max: u32,
     /// Free size limit of the stationary operand of a matmul.
     pub stationary_free_max: u32,
     /// Free size limit of the moving operand with an fp32 result.
     pub moving_free_max: u32,
+    /// Free size limit of the moving operand with a bf16 result; 0 if there is no such result (`nc_matmul` reference).
+    pub moving_free_max_bf16: u32,
+    /// Smallest row or column tile of the tensor engine (`nc_matmul` reference).
+    pub tensor_tile_min: u32,
+    /// FP8 double rate (`matmul_perf_mode.double_row`).
+    pub double_row: bool,
+    /// The OCP float8_e4m3fn is a tensor engine input.
+    pub ocp_fp8: bool,
+    /// The tensor engine moves bits unchanged in transpose mode; else it multiplies by an identity in fp32.
+    pub exact_transpose: bool,
+    /// Largest extent of a vector engine transpose.
+    pub vector_transpose_max: u32,
+    /// Indirect on-chip operands (`.indirect(index)`).
+    pub on_chip_indirect: bool,
+    /// Hardware descriptor generation for DMA (nki-dge deep dive).
+    pub hwdge: bool,
+    /// DMA quality-of-service classes (`dma_copy` reference).
+    pub dma_priority: bool,
+    /// DMA transpose by the descriptor engines.
+    pub dma_transpose: bool,
+    /// 32-bit registers of each engine's sequencer (`register_alloc` reference).
+    pub registers: u32,
     /// Physical cores per logical core at most.
     pub lnc_max: u32,
 }
@@ -49,6 +78,17 @@ impl Arch {
     pub fn psum_bytes(&self) -> u32 {
         self.psum_banks * self.psum_bank_bytes
     }
+
+    /// First partitions at which an engine's operand of `count` partitions may start: everything that is aligned to the
+    /// quadrants it covers. (Architecture guide: more than 64 partitions start at 0, 33 to 64 at 0 or 64, up to 32 at
+    /// 0, 32, 64 or 96.)
+    pub fn partition_starts(&self, count: u32) -> &'static [u32] {
+        match count {
+            0..=32 => &[0, 32, 64, 96],
+            33..=64 => &[0, 64],
+            _ => &[0],
+        }
+    }
 }
 
 const TRN1: Arch = Arch {
@@ -57,11 +97,70 @@ const TRN1: Arch = Arch {
     sbuf_bytes: 192 * 1024,
     psum_banks: 8,
     psum_bank_bytes: 2048,
+    sbuf_access_max: 64 * 1024,
+    psum_access_max: 4 * 1024,
+    free_dims_max: 4,
     stationary_free_max: 128,
     moving_free_max: 512,
+    moving_free_max_bf16: 0,
+    tensor_tile_min: 64,
+    double_row: false,
+    ocp_fp8: false,
+    exact_transpose: false,
+    vector_transpose_max: 32,
+    on_chip_indirect: false,
+    hwdge: false,
+    dma_priority: false,
+    dma_transpose: false,
+    registers: 64,
     lnc_max: 1,
 };
 
-const TRN2: Arch = Arch { target: Target::Trn2, sbuf_bytes: 224 * 1024, lnc_max: 2, ..TRN1 };
+const TRN2: Arch = Arch {
+    target: Target::Trn2,
+    sbuf_bytes: 224 * 1024,
+    tensor_tile_min: 32,
+    double_row: true,
+    exact_transpose: true,
+    hwdge: true,
+    dma_transpose: true,
+    lnc_max: 2,
+    ..TRN1
+};
 
-const TRN3: Arch = Arch { target: Target::Trn3, sbuf_bytes: 256 * 1024, moving_free_max: 4096, ..TRN2 };
+const TRN3: Arch = Arch {
+    target: Target::Trn3,
+    sbuf_bytes: 256 * 1024,
+    moving_free_max: 4096,
+    moving_free_max_bf16: 8192,
+    ocp_fp8: true,
+    on_chip_indirect: true,
+    dma_priority: true,
+    ..TRN2
+};
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::names::Named;
+
+    #[test]
+    fn capacities_are_those_of_the_guides() {
+        let mib = |t| u64::from(Arch::of(t).sbuf_bytes) * u64::from(Arch::of(t).partitions) / (1024 * 1024);
+        assert_eq!(Target::ALL.iter().map(|&t| mib(t)).collect::<Vec<_>>(), [24, 28, 32]);
+        for &t in Target::ALL {
+            assert_eq!(Arch::of(t).target, t);
+            assert_eq!(Arch::of(t).psum_bytes(), 16 * 1024);
+            // 4K elements is all of PSUM in fp32.
+            assert_eq!(Arch::of(t).psum_access_max * 4, Arch::of(t).psum_bytes());
+        }
+    }
+
+    #[test]
+    fn operands_start_on_the_quadrants_they_cover() {
+        let arch = Arch::of(Target::Trn2);
+        assert_eq!(arch.partition_starts(1), [0, 32, 64, 96]);
+        assert_eq!(arch.partition_starts(33), [0, 64]);
+        assert_eq!(arch.partition_starts(65), [0]);
+    }
+}

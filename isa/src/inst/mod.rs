@@ -21,7 +21,7 @@ use crate::machine::{Context, Fault, Machine};
 use crate::names::Engine;
 use crate::program::RegId;
 use crate::schema::Schema;
-use crate::view::{Index, View};
+use crate::view::{Index, Space, View};
 use crate::violation::Violation;
 use crate::work::Work;
 
@@ -203,11 +203,23 @@ pub fn take_operand<T: crate::arg::Operand>(
     }
     if let Some(space) = wrong {
         let allowed: Vec<_> = schema.spaces.iter().map(|s| s.to_string()).collect();
+        let help = match (space, schema.role) {
+            (Space::Psum, crate::schema::Role::In) if schema.spaces.contains(&Space::Sbuf) => {
+                "neither DMA nor GpSimd reaches PSUM: copy the tile to SBUF with nisa.tensor_copy first"
+            }
+            (Space::Psum, _) if schema.spaces.contains(&Space::Sbuf) => {
+                "neither DMA nor GpSimd reaches PSUM: write a tile in SBUF, and copy it with nisa.tensor_copy if it must be in PSUM"
+            }
+            (s, crate::schema::Role::In) if s.is_hbm() => "load it into an SBUF tile with nisa.dma_copy first",
+            (s, _) if s.is_hbm() => "write a tile in SBUF and copy that to HBM with nisa.dma_copy",
+            _ => "",
+        };
         return Err(Violation::new(
             "operand-memory",
             schema.name,
             format!("`{}` is in {space}, but must be in {}", schema.name, allowed.join(" or ")),
-        ));
+        )
+        .help(help));
     }
     Ok(value)
 }
@@ -307,7 +319,15 @@ macro_rules! instructions {
 }
 
 instructions! {
+    tensor::nc_matmul::NcMatmul,
+    tensor::nc_transpose::NcTranspose,
     dma::dma_copy::DmaCopy,
+    gpsimd::affine_select::AffineSelect,
+    gpsimd::iota::Iota,
+    sync::device_print::DevicePrint,
+    sync::register_load::RegisterLoad,
+    sync::register_move::RegisterMove,
+    sync::register_store::RegisterStore,
     scalar::activation::Activation,
     scalar::activation_reduce::ActivationReduce,
     vector::memset::Memset,

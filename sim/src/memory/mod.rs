@@ -1,1 +1,320 @@
-//! SBUF, PSUM and HBM as bytes, with a record of which were ever written.
+//! The memories: SBUF, PSUM and HBM with exact knowledge of which bytes have been written.
+//!
+//! Storage is not one array per memory. A tensor that was placed automatically shares its bytes with nobody who could tell, so
+//! it gets a buffer of its own while it lives, from a pool that hands out what was used last (and is still in the cache).
+//! Tensors with explicit addresses share one buffer per core and memory, in which aliasing is real. Every HBM tensor is a buffer.
+
+pub(crate) mod access;
+mod codec;
+mod copy;
+pub(crate) mod elements;
+mod init;
+
+use std::sync::Arc;
+
+use nki_isa::{Arch, DType, Program, Space, TensorId};
+use rustc_hash::FxHashMap;
+
+pub(crate) use init::ByteSet;
+
+use crate::place::Placement;
+use access::Access;
+use elements::Codec;
+
+/// Bytes of a storage. On-chip storage is made of words so that fp32 rows can be borrowed; host data is taken as it comes.
+#[derive(Debug)]
+pub(crate) enum Data {
+    /// Made here.
+    Words(Vec<u32>),
+    /// From or for the host.
+    Bytes(Vec<u8>),
+}
+
+impl Default for Data {
+    fn default() -> Self {
+        Data::Bytes(Vec::new())
+    }
+}
+
+impl Data {
+    /// Read access.
+    pub(crate) fn bytes(&self) -> &[u8] {
+        match self {
+            Data::Words(w) => bytemuck::cast_slice(w),
+            Data::Bytes(b) => b,
+        }
+    }
+    /// Write access.
+    pub(crate) fn bytes_mut(&mut self) -> &mut [u8] {
+        match self {
+            Data::Words(w) => bytemuck::cast_slice_mut(w),
+            Data::Bytes(b) => b,
+        }
+    }
+}
+
+/// One buffer: rows (partitions on chip, one row in HBM) of bytes.
+#[derive(Debug, Default)]
+pub(crate) struct Storage {
+    pub(crate) data: Data,
+    /// Bytes from one row to the next in `data`.
+    pub(crate) pitch: usize,
+    /// Written bytes, in the program's bytes (see [`Memory::scale`]).
+    pub(crate) init: ByteSet,
+}
+
+/// Where a tensor's bytes are.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Home {
+    /// Index into [`Memory::storages`].
+    pub(crate) storage: usize,
+    /// Row of the tensor's first partition.
+    pub(crate) row: usize,
+    /// Byte of the tensor's first byte in the row.
+    pub(crate) column: usize,
+}
+
+/// All memories of a run.
+#[derive(Debug)]
+pub(crate) struct Memory<'p> {
+    program: &'p Program,
+    placement: &'p Placement,
+    arch: &'static Arch,
+    /// Bytes in `data` per byte of the program: 4 when every element is kept in 32 bits.
+    pub(crate) scale: usize,
+    pub(crate) storages: Vec<Storage>,
+    /// By tensor.
+    homes: Vec<Option<Home>>,
+    /// Bytes of PSUM tensors that a matmul has written, by tensor.
+    accumulated: FxHashMap<TensorId, ByteSet>,
+    /// Buffers for reuse, by length in words.
+    pool: FxHashMap<usize, Vec<Vec<u32>>>,
+    vacant: Vec<usize>,
+    /// The shared storages of explicitly placed tensors, by (core, memory).
+    explicit: FxHashMap<(u32, Space), usize>,
+}
+
+impl<'p> Memory<'p> {
+    /// Empty memories. `precise` keeps every element in its own type; else in 32 bits.
+    pub(crate) fn new(program: &'p Program, placement: &'p Placement, precise: bool) -> Self {
+        Memory {
+            program,
+            placement,
+            arch: Arch::of(program.target),
+            scale: if precise { 1 } else { 4 },
+            storages: Vec::new(),
+            homes: vec![None; program.tensors.len()],
+            accumulated: FxHashMap::default(),
+            pool: FxHashMap::default(),
+            vacant: Vec::new(),
+            explicit: FxHashMap::default(),
+        }
+    }
+
+    /// How elements of `dtype` are kept.
+    pub(crate) fn codec(&self, dtype: DType) -> Codec {
+        Codec { dtype, wide: self.scale != 1 }
+    }
+
+    fn add(&mut self, storage: Storage) -> usize {
+        if let Some(i) = self.vacant.pop() {
+            self.storages[i] = storage;
+            return i;
+        }
+        self.storages.push(storage);
+        self.storages.len() - 1
+    }
+
+    /// Gives an HBM tensor its contents; the bytes are moved, not copied.
+    pub(crate) fn load(&mut self, tensor: TensorId, data: Vec<u8>) {
+        let t = self.program.tensor(tensor);
+        let data = if self.scale == 1 {
+            data
+        } else {
+            let mut wide = vec![0; t.bytes() * self.scale];
+            self.spread(t.dtype, &data, &mut wide);
+            wide
+        };
+        let init = ByteSet::all(1, t.bytes());
+        let storage = self.add(Storage { data: Data::Bytes(data), pitch: 0, init });
+        self.homes[tensor.0 as usize] = Some(Home { storage, row: 0, column: 0 });
+    }
+
+    /// Dense host elements into memory where the element at byte `b` is at `b * scale`.
+    fn spread(&self, dtype: DType, host: &[u8], out: &mut [u8]) {
+        let codec = self.codec(dtype);
+        if self.scale == 1 {
+            return out.copy_from_slice(host);
+        }
+        let mut wide = vec![0; host.len() / dtype.size() * 4];
+        codec.widen(host, &mut wide);
+        for (o, w) in out.chunks_exact_mut(dtype.size() * self.scale).zip(wide.chunks_exact(4)) {
+            o[..4].copy_from_slice(w);
+        }
+    }
+
+    /// Takes an HBM tensor's contents out, with the number of elements that were never written (they read as the sentinel).
+    /// `keep` leaves a copy in place.
+    pub(crate) fn unload(&mut self, tensor: TensorId, keep: bool) -> (Vec<u8>, usize) {
+        let home = self.home(tensor);
+        let t = self.program.tensor(tensor);
+        let view = nki_isa::View::whole(tensor, t);
+        let mut missing = 0;
+        if let Ok(access) = self.resolve_static(&view, 0)
+            && let Some(gap) = self.find_unwritten(&access)
+        {
+            missing = gap.elements;
+            self.poison(&access);
+        }
+        let storage = &mut self.storages[home.storage];
+        let data = if keep {
+            storage.data.bytes().to_vec()
+        } else {
+            match std::mem::take(&mut storage.data) {
+                Data::Bytes(b) => b,
+                words @ Data::Words(_) => words.bytes().to_vec(),
+            }
+        };
+        if self.scale == 1 {
+            return (data, missing);
+        }
+        let codec = self.codec(t.dtype);
+        let dense: Vec<u8> = data.chunks_exact(t.dtype.size() * self.scale).flat_map(|c| c[..4].to_vec()).collect();
+        let mut host = vec![0; t.bytes()];
+        codec.narrow(&dense, &mut host);
+        (host, missing)
+    }
+
+    /// The tensor's storage, made when first asked for.
+    pub(crate) fn home(&mut self, tensor: TensorId) -> Home {
+        match self.homes[tensor.0 as usize] {
+            Some(home) => home,
+            None => self.settle(tensor),
+        }
+    }
+
+    fn settle(&mut self, tensor: TensorId) -> Home {
+        let t = self.program.tensor(tensor);
+        let bytes = t.bytes();
+        let home = if t.space.is_hbm() {
+            let data = Data::Bytes(vec![0; bytes * self.scale]);
+            let storage = self.add(Storage { data, pitch: 0, init: ByteSet::empty(1, bytes) });
+            Home { storage, row: 0, column: 0 }
+        } else if let Some(address) = t.address {
+            let storage = self.explicit_storage(t.core, t.space);
+            Home { storage, row: address.partition as usize, column: address.byte as usize }
+        } else {
+            let rows = t.shape.first().map_or(1, |&n| n as usize).max(1);
+            // Rows start on a cache line, and not at the same place of every page.
+            let pitch =
+                (bytes * self.scale).next_multiple_of(64) + if (bytes * self.scale) % 4096 == 0 { 64 } else { 0 };
+            let words = rows * pitch / 4;
+            let data = self.pool.get_mut(&words).and_then(Vec::pop).unwrap_or_else(|| vec![0; words]);
+            let storage = match self.vacant.pop() {
+                Some(i) => i,
+                None => {
+                    self.storages.push(Storage::default());
+                    self.storages.len() - 1
+                }
+            };
+            let s = &mut self.storages[storage];
+            s.data = Data::Words(data);
+            s.pitch = pitch;
+            s.init.reset(rows, bytes);
+            Home { storage, row: 0, column: 0 }
+        };
+        self.homes[tensor.0 as usize] = Some(home);
+        if let Some(data) = &t.data {
+            let data = Arc::clone(data);
+            self.write_whole(tensor, &data);
+        }
+        home
+    }
+
+    fn explicit_storage(&mut self, core: u32, space: Space) -> usize {
+        if let Some(&i) = self.explicit.get(&(core, space)) {
+            return i;
+        }
+        let bytes = match space {
+            Space::Psum => self.arch.psum_bytes(),
+            _ => self.arch.sbuf_bytes,
+        } as usize;
+        let rows = self.arch.partitions as usize;
+        // Rows a multiple of the page size apart would all want the same lines of the cache.
+        let pitch = bytes * self.scale + 64;
+        let data = Data::Words(vec![0; rows * pitch / 4]);
+        let storage = self.add(Storage { data, pitch, init: ByteSet::empty(rows, bytes) });
+        self.explicit.insert((core, space), storage);
+        storage
+    }
+
+    fn write_whole(&mut self, tensor: TensorId, host: &[u8]) {
+        let t = self.program.tensor(tensor);
+        let view = nki_isa::View::whole(tensor, t);
+        let Ok(access) = self.resolve_static(&view, 0) else { return };
+        let codec = self.codec(t.dtype);
+        let mut dense = vec![0; access.elements() * codec.size()];
+        let n = dense.len() / codec.size() * t.dtype.size();
+        if host.len() >= n {
+            codec.widen(&host[..n], &mut dense);
+            self.scatter(&access, &dense);
+            self.mark_written(&access);
+        }
+    }
+
+    /// Gives back the buffer of a tensor that the program does not use any more.
+    pub(crate) fn release(&mut self, tensor: TensorId) {
+        let t = self.program.tensor(tensor);
+        self.accumulated.remove(&tensor);
+        if t.space.is_hbm() || t.address.is_some() {
+            return;
+        }
+        if let Some(home) = self.homes[tensor.0 as usize].take() {
+            if let Data::Words(words) = std::mem::take(&mut self.storages[home.storage].data) {
+                self.pool.entry(words.len()).or_default().push(words);
+            }
+            self.vacant.push(home.storage);
+        }
+    }
+
+    /// The bytes of a PSUM tensor that a matmul has written since it was made.
+    pub(crate) fn accumulated(&mut self, tensor: TensorId) -> &mut ByteSet {
+        let t = self.program.tensor(tensor);
+        self.accumulated
+            .entry(tensor)
+            .or_insert_with(|| ByteSet::empty(t.shape.first().map_or(1, |&n| n as usize), t.bytes()))
+    }
+
+    /// Forgets that matmuls have written to the tensor: it is made anew.
+    pub(crate) fn renew(&mut self, tensor: TensorId) {
+        if let Some(set) = self.accumulated.get_mut(&tensor) {
+            set.clear();
+        }
+    }
+
+    /// Writes one element's bytes to all elements of a view.
+    pub(crate) fn fill(&mut self, access: &Access, one: &[u8]) {
+        let row = one.repeat(access.per_row);
+        let steps = self.steps(access);
+        for i in 0..access.rows {
+            if let Some(base) = self.position(access, i) {
+                elements::scatter(self.storages[access.storage].data.bytes_mut(), base, &steps, one.len(), &row);
+            }
+        }
+    }
+
+    /// Where automatic placement put a tensor; for messages.
+    pub(crate) fn placement(&self) -> &'p Placement {
+        self.placement
+    }
+
+    /// The program.
+    pub(crate) fn program(&self) -> &'p Program {
+        self.program
+    }
+
+    /// Limits of the target.
+    pub(crate) fn arch(&self) -> &'static Arch {
+        self.arch
+    }
+}

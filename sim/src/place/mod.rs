@@ -1,17 +1,39 @@
 //! Gives every on-chip tensor an address.
+//!
+//! A tensor occupies its bytes in all partitions from its first to its last use. Addresses go round through free space, so that an
+//! unrolled loop's iterations get different buffers as long as there is room, and overlap. Explicit addresses are honoured.
 
-use nki_isa::TensorId;
+mod lifetimes;
+mod report;
+mod space;
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use nki_diag::Diagnostic;
 use nki_isa::program::Address;
+use nki_isa::{Arch, Program, Space, TensorId};
+
+pub use lifetimes::Lifetime;
+pub(crate) use report::span;
+use space::Free;
+
+/// Automatic SBUF addresses are multiples of this.
+const SBUF_ALIGN: u32 = 32;
 
 /// Where tensors lie.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Placement {
     /// By tensor id: the physical address of on-chip tensors, `None` for HBM tensors (each has storage of its own).
     pub addresses: Vec<Option<Address>>,
+    /// By tensor id: when it is alive, in positions of its core's stream; `None` if no instruction uses it.
+    pub lifetimes: Vec<Option<Lifetime>>,
     /// Most SBUF bytes per partition in use at one time, over cores.
     pub sbuf_peak_bytes: u32,
     /// Most PSUM banks in use at one time, over cores.
     pub psum_peak_banks: u32,
+    /// Doubtful placements.
+    pub findings: Vec<Diagnostic>,
 }
 
 impl Placement {
@@ -20,3 +42,204 @@ impl Placement {
         self.addresses.get(tensor.0 as usize).copied().flatten()
     }
 }
+
+/// A tensor to be placed in one memory of one core.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Item {
+    id: TensorId,
+    /// Bytes per partition.
+    bytes: u32,
+    /// Bytes taken: a multiple of the alignment.
+    taken: u32,
+    life: Lifetime,
+    address: Option<Address>,
+}
+
+/// One memory of one core.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Region {
+    space: Space,
+    core: u32,
+    capacity: u32,
+    align: u32,
+}
+
+/// Places all tensors.
+///
+/// # Errors
+/// If a memory is too small for what is alive at one time, or an explicit address is outside of it or misaligned.
+pub fn place(program: &Program) -> Result<Placement, Vec<Diagnostic>> {
+    let arch = Arch::of(program.target);
+    let lives = lifetimes::lifetimes(program);
+    let mut placement = Placement { addresses: vec![None; program.tensors.len()], ..Placement::default() };
+    let mut errors = Vec::new();
+    for core in 0..program.cores.len().max(1) as u32 {
+        for (space, capacity, align) in
+            [(Space::Sbuf, arch.sbuf_bytes, SBUF_ALIGN), (Space::Psum, arch.psum_bytes(), arch.psum_bank_bytes)]
+        {
+            let region = Region { space, core, capacity, align };
+            let items = items(program, region, &lives.alive);
+            if items.is_empty() {
+                continue;
+            }
+            errors.extend(items.iter().filter_map(|i| report::bad_address(program, arch, region, i)));
+            if !errors.is_empty() {
+                continue;
+            }
+            let (explicit, automatic): (Vec<Item>, Vec<Item>) = items.iter().partition(|i| i.address.is_some());
+            match fit(region, &explicit, &automatic) {
+                Ok(found) => {
+                    for (item, byte) in automatic.iter().zip(&found) {
+                        placement.addresses[item.id.0 as usize] = Some(Address { partition: 0, byte: *byte });
+                    }
+                    for item in &explicit {
+                        placement.addresses[item.id.0 as usize] = item.address;
+                    }
+                    report::overlaps(program, &explicit, &lives.used, &mut placement.findings);
+                    let peak = report::peak(&explicit, &automatic).0;
+                    match space {
+                        Space::Psum => {
+                            let banks = report::peak_banks(region, &items, &placement);
+                            placement.psum_peak_banks = placement.psum_peak_banks.max(banks);
+                        }
+                        _ => placement.sbuf_peak_bytes = placement.sbuf_peak_bytes.max(peak),
+                    }
+                }
+                Err(failed) => {
+                    errors.push(report::does_not_fit(program, region, &explicit, &automatic, failed));
+                }
+            }
+        }
+    }
+    if !errors.is_empty() {
+        return Err(errors);
+    }
+    // A tensor that no instruction uses takes no place.
+    for (tensor, address) in program.tensors.iter().zip(&mut placement.addresses) {
+        if tensor.space.is_on_chip() && address.is_none() {
+            *address = Some(tensor.address.unwrap_or(Address { partition: 0, byte: 0 }));
+        }
+    }
+    placement.lifetimes = lives.alive;
+    Ok(placement)
+}
+
+/// The tensors of a region that are used, by first use.
+fn items(program: &Program, region: Region, lives: &[Option<Lifetime>]) -> Vec<Item> {
+    let mut items: Vec<Item> = program
+        .tensors
+        .iter()
+        .zip(lives)
+        .enumerate()
+        .filter(|(_, (t, _))| t.space == region.space && t.core == region.core)
+        .filter_map(|(i, (t, life))| {
+            let bytes = u32::try_from(t.bytes()).unwrap_or(u32::MAX / 2);
+            Some(Item {
+                id: TensorId(i as u32),
+                bytes,
+                taken: bytes.max(1).next_multiple_of(region.align),
+                life: (*life)?,
+                address: t.address,
+            })
+        })
+        .collect();
+    items.sort_by_key(|i| (i.life.first, i.id));
+    items
+}
+
+/// Addresses for the automatic tensors, or the index of one that found no room.
+fn fit(region: Region, explicit: &[Item], automatic: &[Item]) -> Result<Vec<u32>, usize> {
+    if automatic.is_empty() {
+        return Ok(Vec::new());
+    }
+    let mut taken: Vec<(u32, u32)> =
+        explicit.iter().filter_map(|i| i.address.map(|a| (a.byte, a.byte.saturating_add(i.bytes)))).collect();
+    taken.sort_unstable();
+    let anywhere = |_: &Item, _: u32| None;
+    // The next address after `at` that no explicit tensor alive with the item uses.
+    let beside = |item: &Item, at: u32| {
+        explicit
+            .iter()
+            .filter(|e| e.life.overlaps(&item.life))
+            .filter_map(|e| e.address.map(|a| (a.byte, a.byte + e.bytes)))
+            .filter(|&(start, end)| start < at + item.taken && at < end)
+            .map(|(_, end)| end)
+            .max()
+    };
+    let mut result = online(region, automatic, &taken, true, anywhere);
+    for round_robin in [true, false] {
+        if result.is_err() && !explicit.is_empty() {
+            result = online(region, automatic, &[], round_robin, beside);
+        } else if result.is_err() && !round_robin {
+            result = online(region, automatic, &[], false, anywhere);
+        }
+    }
+    result.or_else(|failed| offline(region, automatic, beside).ok_or(failed))
+}
+
+/// Places in order of first use, giving back what is dead.
+fn online(
+    region: Region,
+    items: &[Item],
+    reserved: &[(u32, u32)],
+    round_robin: bool,
+    avoid: impl Fn(&Item, u32) -> Option<u32>,
+) -> Result<Vec<u32>, usize> {
+    let mut free = Free::new(region.capacity, reserved, round_robin);
+    let mut dying: BinaryHeap<Reverse<(u32, u32, u32)>> = BinaryHeap::new();
+    let mut out = Vec::with_capacity(items.len());
+    for (index, item) in items.iter().enumerate() {
+        while let Some(&Reverse((last, at, length))) = dying.peek()
+            && last < item.life.first
+        {
+            dying.pop();
+            free.give(at, length);
+        }
+        let at = free.take(item.taken, region.align, |at| avoid(item, at)).ok_or(index)?;
+        dying.push(Reverse((item.life.last, at, item.taken)));
+        out.push(at);
+    }
+    Ok(out)
+}
+
+/// Places the largest first, each as low as it can be: for programs so tight that order of use leaves holes.
+fn offline(region: Region, items: &[Item], avoid: impl Fn(&Item, u32) -> Option<u32>) -> Option<Vec<u32>> {
+    /// Quadratic, so only for programs of a size that is written by hand.
+    const MOST: usize = 4000;
+    if items.len() > MOST {
+        return None;
+    }
+    let mut order: Vec<usize> = (0..items.len()).collect();
+    order.sort_by_key(|&i| (Reverse(items[i].taken), items[i].life.first, i));
+    let mut placed: Vec<(u32, usize)> = Vec::new();
+    let mut out = vec![0; items.len()];
+    for i in order {
+        let item = &items[i];
+        let mut at = 0;
+        let mut beside: Vec<(u32, u32)> = placed
+            .iter()
+            .filter(|(_, other)| items[*other].life.overlaps(&item.life))
+            .map(|&(start, other)| (start, start + items[other].taken))
+            .collect();
+        beside.sort_unstable();
+        loop {
+            let hit = beside.iter().filter(|&&(s, e)| s < at + item.taken && at < e).map(|&(_, e)| e).max();
+            match hit.max(avoid(item, at)) {
+                Some(later) if later > at => at = later.next_multiple_of(region.align),
+                _ => break,
+            }
+            if at.checked_add(item.taken)? > region.capacity {
+                return None;
+            }
+        }
+        if at.checked_add(item.taken)? > region.capacity {
+            return None;
+        }
+        placed.push((at, i));
+        out[i] = at;
+    }
+    Some(out)
+}
+
+#[cfg(test)]
+mod tests;

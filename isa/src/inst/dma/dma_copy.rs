@@ -1,11 +1,12 @@
 //! `nisa.dma_copy`: moves elements between HBM and SBUF.
 
 use crate::arch::Arch;
+use crate::dtype::DType;
 use crate::inst::{Footprint, Instruction, Operands};
 use crate::machine::{Context, Fault, Machine};
 use crate::names::{DgeMode, Engine, OobMode};
 use crate::operands;
-use crate::view::{Index, View};
+use crate::view::{Index, Space, View};
 use crate::violation::Violation;
 use crate::work::{Dma, DmaSide, Work, WorkKind};
 
@@ -27,15 +28,106 @@ operands! {
     }
 }
 
+/// Whether a view gathers or scatters by a vector of indices.
+pub(crate) fn is_gather(view: &View) -> bool {
+    matches!(view.indirect.as_deref().map(|i| &i.index), Some(Index::Vector(_)))
+}
+
+/// The engine that triggers a transfer: that of the descriptor mode.
+pub(crate) fn trigger(asked: Engine, dge: DgeMode, gather: bool) -> Engine {
+    match (asked, dge) {
+        (Engine::Unknown, DgeMode::SwDge) => Engine::GpSimd,
+        (Engine::Unknown, DgeMode::Unknown) if gather => Engine::GpSimd,
+        (Engine::Unknown, _) => Engine::Sync,
+        (engine, _) => engine,
+    }
+}
+
+/// Rules of the descriptor mode. Source: the nki-dge deep dive.
+pub(crate) fn check_dge(arch: &Arch, dge: DgeMode, gathers: Option<&'static str>) -> Result<(), Violation> {
+    if dge == DgeMode::HwDge && !arch.hwdge {
+        return Err(Violation::new(
+            "unsupported-on-target",
+            "dge_mode",
+            format!("hwdge needs trn2 or later (target is {})", arch.target),
+        )
+        .help("use dge_mode=nisa.dge_mode.swdge or leave it unknown"));
+    }
+    if let Some(operand) = gathers
+        && matches!(dge, DgeMode::HwDge | DgeMode::None)
+    {
+        return Err(Violation::new(
+            "operand-value",
+            "dge_mode",
+            format!("`dge_mode` is {dge}, but `{operand}` is indexed by a vector: only swdge gathers and scatters"),
+        )
+        .help("leave `dge_mode` unknown or use nisa.dge_mode.swdge"));
+    }
+    Ok(())
+}
+
+/// Rules of a DMA's priority.
+pub(crate) fn check_priority(arch: &Arch, priority: Option<i64>) -> Result<(), Violation> {
+    match priority {
+        Some(p) if !arch.dma_priority => Err(Violation::new(
+            "unsupported-on-target",
+            "priority",
+            format!("`priority` is {p}, but DMA priorities need trn3 (target is {})", arch.target),
+        )
+        .help("leave `priority` out")),
+        Some(p) if !(0..=3).contains(&p) => {
+            Err(Violation::new("operand-value", "priority", format!("`priority` is {p}, must be 0 to 3")))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Rules of a vector index: where it and the indexed tensor lie, its type and its length.
+pub(crate) fn check_gather(name: &'static str, view: &View) -> Result<(), Violation> {
+    let Some(indirect) = view.indirect.as_deref() else { return Ok(()) };
+    let Index::Vector(index) = &indirect.index else { return Ok(()) };
+    if view.space.is_on_chip() {
+        return Err(Violation::new(
+            "operand-memory",
+            name,
+            format!(
+                "`{name}` is indexed by a vector and lies in {}: only HBM tensors gather and scatter by DMA",
+                view.space
+            ),
+        ));
+    }
+    if index.space != Space::Sbuf {
+        return Err(Violation::new(
+            "operand-memory",
+            name,
+            format!("the index of `{name}` is in {}, must be in sbuf", index.space),
+        )
+        .help("load the index with nisa.dma_copy first"));
+    }
+    if !matches!(index.dtype, DType::I32 | DType::U32) {
+        return Err(Violation::new(
+            "operand-dtype",
+            name,
+            format!("the index of `{name}` is {}, must be int32 or uint32", index.dtype),
+        ));
+    }
+    let rows = view.dims.get(indirect.dim as usize).map_or(1, |d| d.count);
+    if index.elements() != rows as usize {
+        return Err(Violation::new(
+            "shape-mismatch",
+            name,
+            format!("the index of `{name}` has {} elements, the pattern has {rows} rows", index.elements()),
+        ));
+    }
+    Ok(())
+}
+
 impl Instruction for DmaCopy {
     fn engine(&self, _arch: &Arch) -> Engine {
-        match self.engine {
-            Engine::Unknown => Engine::Sync,
-            engine => engine,
-        }
+        trigger(self.engine, self.dge_mode, is_gather(&self.src) || is_gather(&self.dst))
     }
 
-    fn validate(&self, _context: &Context<'_>) -> Result<(), Violation> {
+    fn validate(&self, context: &Context<'_>) -> Result<(), Violation> {
         let (s, d) = (self.src.elements(), self.dst.elements());
         if s != d {
             return Err(Violation::new(
@@ -44,7 +136,25 @@ impl Instruction for DmaCopy {
                 format!("`src` has {:?} = {s} elements, `dst` has {:?} = {d}", self.src.shape(), self.dst.shape()),
             ));
         }
-        Ok(())
+        check_gather("src", &self.src)?;
+        check_gather("dst", &self.dst)?;
+        let gathers = [("src", &self.src), ("dst", &self.dst)].into_iter().find(|(_, v)| is_gather(v)).map(|(n, _)| n);
+        check_dge(context.arch, self.dge_mode, gathers)?;
+        check_priority(context.arch, self.priority)?;
+        match (self.engine, self.dge_mode) {
+            (Engine::Unknown, _) | (Engine::Sync | Engine::Scalar, DgeMode::HwDge) => Ok(()),
+            (engine, DgeMode::HwDge) => Err(Violation::new(
+                "operand-value",
+                "engine",
+                format!("`engine` is {engine}, hwdge is triggered from sync or scalar"),
+            )),
+            (engine, dge) => Err(Violation::new(
+                "operand-value",
+                "engine",
+                format!("`engine` is {engine}, but `dge_mode` is {dge}: only hwdge leaves the choice of an engine"),
+            )
+            .help("set dge_mode=nisa.dge_mode.hwdge, or leave `engine` out")),
+        }
     }
 
     fn footprint<'a>(&'a self, footprint: &mut Footprint<'a>) {
@@ -56,7 +166,6 @@ impl Instruction for DmaCopy {
     }
 
     fn work(&self, context: &Context<'_>) -> Work {
-        let indirect = |v: &View| matches!(v.indirect.as_deref().map(|i| &i.index), Some(Index::Vector(_)));
         Work {
             engine: self.engine(context.arch),
             kind: WorkKind::Dma(Dma {
@@ -66,10 +175,135 @@ impl Instruction for DmaCopy {
                 elements: self.dst.elements() as u64,
                 dge: self.dge_mode,
                 dynamic: self.src.indirect.is_some() || self.dst.indirect.is_some(),
-                indirect: indirect(&self.src) || indirect(&self.dst),
+                indirect: is_gather(&self.src) || is_gather(&self.dst),
                 transpose: false,
                 cast: self.src.dtype != self.dst.dtype,
             }),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::arch::Target;
+    use crate::arg::Arg;
+    use crate::program::RegId;
+    use crate::testing::{TestMachine, build};
+    use crate::view::{Dim, Indirect};
+
+    fn copy(dst: &View, src: &View) -> DmaCopy {
+        DmaCopy {
+            dst: dst.clone(),
+            src: src.clone(),
+            priority: None,
+            oob_mode: OobMode::Error,
+            dge_mode: DgeMode::Unknown,
+            engine: Engine::Unknown,
+        }
+    }
+
+    fn indexed(view: &View, index: Index, rows: u32, bound: u32) -> View {
+        let stride = view.dims[0].stride;
+        let mut view = view.clone();
+        view.dims[0].count = rows;
+        View { indirect: Some(Box::new(Indirect { index, stride, dim: 0, bound })), ..view }
+    }
+
+    #[test]
+    fn copies_and_converts_between_shapes() {
+        let mut m = TestMachine::new(Target::Trn2);
+        let src = m.tensor_f32("s", Space::Hbm, DType::F32, &[4], &[1., 2.001, -3.7, 400.]);
+        let dst = m.tensor("d", Space::Sbuf, DType::I8, &[2, 2]);
+        m.run(copy(&dst, &src)).unwrap();
+        assert_eq!(m.f32s(&dst), [1., 2., -4., 127.]);
+        let hbm = m.tensor("h", Space::SharedHbm, DType::F32, &[4]);
+        m.run(copy(&hbm, &src)).unwrap();
+        assert_eq!(m.f32s(&hbm), m.f32s(&src));
+    }
+
+    #[test]
+    fn gathers_rows_and_skips_what_is_out_of_bounds() {
+        let mut m = TestMachine::new(Target::Trn2);
+        let table = m.tensor_f32("t", Space::Hbm, DType::F32, &[3, 2], &[0., 1., 10., 11., 20., 21.]);
+        let index = m.tensor_bits("i", Space::Sbuf, DType::U32, &[3, 1], &[2, 9, 0]);
+        let dst = m.tensor_f32("d", Space::Sbuf, DType::F32, &[3, 2], &[-1.; 6]);
+        let gather = copy(&dst, &indexed(&table, Index::Vector(index), 3, 3));
+        assert_eq!(gather.engine(Arch::of(Target::Trn2)), Engine::GpSimd);
+        let e = m.run(gather.clone()).unwrap_err();
+        assert!(e.contains('9') && e.contains('3'), "{e}");
+        m.run(DmaCopy { oob_mode: OobMode::Skip, ..gather.clone() }).unwrap();
+        assert_eq!(m.f32s(&dst), [20., 21., -1., -1., 0., 1.]);
+        let e = m.check(DmaCopy { dge_mode: DgeMode::HwDge, ..gather }).unwrap_err();
+        assert!(e.contains("only swdge gathers"), "{e}");
+    }
+
+    #[test]
+    fn a_register_moves_the_start() {
+        let mut m = TestMachine::new(Target::Trn2);
+        let table = m.tensor_f32("t", Space::Hbm, DType::F32, &[3, 2], &[0., 1., 10., 11., 20., 21.]);
+        let dst = m.tensor("d", Space::Sbuf, DType::F32, &[1, 2]);
+        m.set_register(RegId(0), 1);
+        m.run(copy(&dst, &indexed(&table, Index::Register(RegId(0)), 1, 3))).unwrap();
+        assert_eq!(m.f32s(&dst), [10., 11.]);
+    }
+
+    #[test]
+    fn modes_have_their_generation_and_engine() {
+        for (target, dge_mode, engine, priority, want) in [
+            (Target::Trn1, DgeMode::HwDge, Engine::Unknown, None, "hwdge needs trn2 or later (target is trn1)"),
+            (Target::Trn2, DgeMode::HwDge, Engine::GpSimd, None, "`engine` is gpsimd, hwdge is triggered from"),
+            (Target::Trn2, DgeMode::SwDge, Engine::Scalar, None, "`engine` is scalar, but `dge_mode` is swdge"),
+            (Target::Trn2, DgeMode::Unknown, Engine::Unknown, Some(1), "need trn3 (target is trn2)"),
+            (Target::Trn3, DgeMode::Unknown, Engine::Unknown, Some(4), "`priority` is 4, must be 0 to 3"),
+            (Target::Trn2, DgeMode::HwDge, Engine::Scalar, None, ""),
+            (Target::Trn3, DgeMode::None, Engine::Unknown, Some(3), ""),
+        ] {
+            let mut m = TestMachine::new(target);
+            let src = m.tensor("s", Space::Hbm, DType::F32, &[4]);
+            let dst = m.tensor("d", Space::Hbm, DType::F32, &[4]);
+            let result = m.check(DmaCopy { dge_mode, engine, priority, ..copy(&dst, &src) });
+            match result {
+                Ok(()) => assert_eq!(want, ""),
+                Err(e) => assert!(!want.is_empty() && e.contains(want), "{e}"),
+            }
+        }
+    }
+
+    #[test]
+    fn refuses_psum_and_other_sizes() {
+        let mut m = TestMachine::new(Target::Trn2);
+        let psum = m.tensor("p", Space::Psum, DType::F32, &[2, 2]);
+        let hbm = m.tensor("h", Space::Hbm, DType::F32, &[3, 2]);
+        let sbuf = m.tensor("s", Space::Sbuf, DType::F32, &[2, 2]);
+        let e = build("dma_copy", &[("dst", Arg::View(hbm.clone())), ("src", Arg::View(psum))]).unwrap_err();
+        assert!(e.contains("`src` is in psum, but must be in sbuf or hbm"), "{e}");
+        let e = m.check(copy(&sbuf, &hbm)).unwrap_err();
+        assert_eq!(e, "src: `src` has [3, 2] = 6 elements, `dst` has [2, 2] = 4");
+    }
+
+    #[test]
+    fn the_index_must_fit_the_pattern() {
+        let mut m = TestMachine::new(Target::Trn2);
+        let table = m.tensor("t", Space::Hbm, DType::F32, &[3, 2]);
+        let dst = m.tensor("d", Space::Sbuf, DType::F32, &[2, 2]);
+        let short = m.tensor("i", Space::Sbuf, DType::U32, &[1, 1]);
+        let e = m.check(copy(&dst, &indexed(&table, Index::Vector(short), 2, 3))).unwrap_err();
+        assert!(e.contains("has 1 elements, the pattern has 2 rows"), "{e}");
+        let float = m.tensor("f", Space::Sbuf, DType::F32, &[2, 1]);
+        let e = m.check(copy(&dst, &indexed(&table, Index::Vector(float), 2, 3))).unwrap_err();
+        assert!(e.contains("is float32, must be int32 or uint32"), "{e}");
+    }
+
+    #[test]
+    fn the_work_counts_runs() {
+        let mut m = TestMachine::new(Target::Trn2);
+        let src = m.tensor("s", Space::Hbm, DType::BF16, &[128, 64]);
+        let mut dst = m.tensor("d", Space::Sbuf, DType::F32, &[128, 128]);
+        dst.dims[1] = Dim { stride: 2, count: 64 };
+        let WorkKind::Dma(work) = copy(&dst, &src).work(&m.context()).kind else { panic!("no DMA") };
+        assert_eq!((work.bytes, work.elements, work.cast), (128 * 64 * 4, 128 * 64, true));
+        assert_eq!((work.src.run_bytes, work.src.runs), (128 * 64 * 2, 1));
+        assert_eq!((work.dst.run_bytes, work.dst.runs), (4, 128 * 64));
     }
 }

@@ -1,1 +1,4 @@
-//! Instructions and maths of this group.
+//! Instructions of the tensor engine.
+
+pub mod nc_matmul;
+pub mod nc_transpose;

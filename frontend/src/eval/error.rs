@@ -1,0 +1,68 @@
+//! Errors raised during evaluation.
+
+use nki_diag::{Diagnostic, Span};
+
+use super::value::Value;
+
+/// What evaluation returns.
+pub(crate) type EvalResult<T> = Result<T, Box<Raise>>;
+
+/// An error on its way up: the finding, and the calls it passed.
+#[derive(Debug)]
+pub(crate) struct Raise {
+    /// What to tell the user.
+    pub(crate) diagnostic: Diagnostic,
+    /// Callee's name and call site of each call that was left, innermost first.
+    pub(crate) frames: Vec<(String, Span)>,
+    /// The exception object of a `raise` statement, for `except` clauses.
+    pub(crate) exception: Option<Value>,
+    /// Cannot be caught: a limit was passed.
+    pub(crate) fatal: bool,
+}
+
+impl Raise {
+    /// An error as `Err`'s payload.
+    pub(crate) fn new(diagnostic: Diagnostic) -> Box<Self> {
+        Box::new(Self { diagnostic, frames: Vec::new(), exception: None, fatal: false })
+    }
+
+    /// An error with one label.
+    pub(crate) fn at(
+        slug: &'static str,
+        message: impl Into<String>,
+        span: Span,
+        label: impl Into<String>,
+    ) -> Box<Self> {
+        Self::new(Diagnostic::error(slug, message).at(span, label))
+    }
+
+    /// Adds advice.
+    pub(crate) fn help(mut self: Box<Self>, text: impl Into<String>) -> Box<Self> {
+        self.diagnostic = self.diagnostic.help(text);
+        self
+    }
+
+    /// The diagnostic, with the call sites it passed as secondary labels.
+    pub(crate) fn into_diagnostic(self) -> Diagnostic {
+        let mut diagnostic = self.diagnostic;
+        let shown = 6;
+        for (index, (name, span)) in self.frames.iter().take(shown).enumerate() {
+            let text = if index == 0 {
+                format!("in this call of `{name}`")
+            } else {
+                format!("which is called from here (`{name}`)")
+            };
+            diagnostic = diagnostic.with(*span, text);
+        }
+        if self.frames.len() > shown {
+            diagnostic = diagnostic.note(format!("{} more calls lead here", self.frames.len() - shown));
+        }
+        diagnostic
+    }
+}
+
+impl From<Diagnostic> for Box<Raise> {
+    fn from(diagnostic: Diagnostic) -> Self {
+        Raise::new(diagnostic)
+    }
+}

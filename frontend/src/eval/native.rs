@@ -1,0 +1,143 @@
+//! Functions written in Rust: how they are called and how they take their arguments apart.
+
+use nki_diag::{Diagnostic, Span};
+use smallvec::SmallVec;
+
+use super::Interp;
+use super::error::{EvalResult, Raise};
+use super::value::Value;
+use crate::syntax::Symbol;
+
+/// A function in Rust.
+pub(crate) type NativeFn = fn(&mut Interp<'_>, CallArgs) -> EvalResult<Value>;
+
+/// A named function in Rust, with a number of its own (an index into a table of schemas, say).
+#[derive(Debug)]
+pub(crate) struct Native {
+    /// Full name, such as `nki.isa.dma_copy`.
+    pub(crate) name: String,
+    /// What to run.
+    pub(crate) func: NativeFn,
+    /// Passed on as [`CallArgs::data`].
+    pub(crate) data: u32,
+}
+
+/// The arguments of a call.
+#[derive(Debug)]
+pub(crate) struct CallArgs {
+    /// Positional arguments, the receiver not included.
+    pub(crate) positional: SmallVec<[Value; 6]>,
+    /// Keyword arguments in the order written, without duplicates.
+    pub(crate) keyword: SmallVec<[(Symbol, Value); 6]>,
+    /// The whole call expression.
+    pub(crate) span: Span,
+    /// [`Native::data`] of the callee.
+    pub(crate) data: u32,
+}
+
+impl CallArgs {
+    /// No arguments.
+    pub(crate) fn none(span: Span) -> Self {
+        Self { positional: SmallVec::new(), keyword: SmallVec::new(), span, data: 0 }
+    }
+
+    /// Only positional arguments.
+    pub(crate) fn of(values: impl IntoIterator<Item = Value>, span: Span) -> Self {
+        Self { positional: values.into_iter().collect(), keyword: SmallVec::new(), span, data: 0 }
+    }
+
+    /// Removes and returns a keyword argument.
+    pub(crate) fn take_keyword(&mut self, name: Symbol) -> Option<Value> {
+        let index = self.keyword.iter().position(|(n, _)| *n == name)?;
+        Some(self.keyword.remove(index).1)
+    }
+
+    /// Sorts the arguments into the parameters `names`, the first `required` of which must be there.
+    pub(crate) fn bind<const N: usize>(
+        self,
+        interp: &Interp<'_>,
+        function: &str,
+        names: [&str; N],
+        required: usize,
+    ) -> EvalResult<[Option<Value>; N]> {
+        let mut out = [const { None }; N];
+        let given = self.positional.len();
+        if given > N {
+            return Err(Raise::at(
+                "arguments",
+                format!(
+                    "{function}() takes {} but {given} {} given",
+                    count(N, "positional argument"),
+                    if given == 1 { "was" } else { "were" }
+                ),
+                self.span,
+                "too many arguments",
+            ));
+        }
+        for (slot, value) in out.iter_mut().zip(self.positional) {
+            *slot = Some(value);
+        }
+        for (symbol, value) in self.keyword {
+            let name = interp.name(symbol);
+            let Some(index) = names.iter().position(|n| *n == &*name) else {
+                return Err(Raise::new(
+                    Diagnostic::error("arguments", format!("{function}() has no parameter `{name}`"))
+                        .at(self.span, "in this call")
+                        .help(format!("it has: {}", names.join(", "))),
+                ));
+            };
+            if out[index].is_some() {
+                return Err(Raise::at(
+                    "arguments",
+                    format!("{function}() got `{name}` twice"),
+                    self.span,
+                    "by position and by name",
+                ));
+            }
+            out[index] = Some(value);
+        }
+        if let Some(index) = out[..required].iter().position(Option::is_none) {
+            return Err(Raise::at(
+                "arguments",
+                format!("{function}() misses its argument `{}`", names[index]),
+                self.span,
+                "in this call",
+            ));
+        }
+        Ok(out)
+    }
+
+    /// Only positional arguments are allowed, between `min` and `max` of them.
+    pub(crate) fn positional_only(
+        &self,
+        interp: &Interp<'_>,
+        function: &str,
+        min: usize,
+        max: usize,
+    ) -> EvalResult<()> {
+        if let Some((name, _)) = self.keyword.first() {
+            return Err(Raise::at(
+                "arguments",
+                format!("{function}() takes no keyword argument `{}`", interp.name(*name)),
+                self.span,
+                "in this call",
+            ));
+        }
+        let given = self.positional.len();
+        if given < min || given > max {
+            let wanted = if min == max { count(min, "argument") } else { format!("{min} to {max} arguments") };
+            return Err(Raise::at(
+                "arguments",
+                format!("{function}() takes {wanted}, {given} given"),
+                self.span,
+                "in this call",
+            ));
+        }
+        Ok(())
+    }
+}
+
+/// `1 argument`, `2 arguments`.
+pub(crate) fn count(n: usize, noun: &str) -> String {
+    format!("{n} {noun}{}", if n == 1 { "" } else { "s" })
+}

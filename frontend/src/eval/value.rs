@@ -1,0 +1,589 @@
+//! Values of the meta-program.
+
+use std::any::Any;
+use std::cell::{Cell, OnceCell, RefCell};
+use std::fmt;
+use std::rc::Rc;
+
+use nki_diag::Span;
+use nki_isa::DType;
+use rustc_hash::FxHashMap;
+
+use super::native::Native;
+use crate::api;
+use crate::syntax::{FuncDef, Symbol};
+
+/// A value. Cloning is cheap: containers are references, as in Python.
+#[derive(Clone)]
+pub(crate) enum Value {
+    /// An unbound slot; never seen by the program.
+    Unset,
+    /// A captured variable; only in frame slots.
+    Cell(Rc<RefCell<Value>>),
+    None,
+    Bool(bool),
+    Int(i64),
+    Float(f64),
+    Str(Rc<str>),
+    Ellipsis,
+    Tuple(Rc<[Value]>),
+    List(Rc<List>),
+    Dict(Rc<RefCell<Dict>>),
+    /// A set is a dict without values.
+    Set(Rc<RefCell<Dict>>),
+    Range(Rc<Range>),
+    Slice(Rc<Slice>),
+    Function(Rc<Function>),
+    /// A function decorated with `nki.jit`.
+    Jit(Rc<Jit>),
+    BoundMethod(Rc<BoundMethod>),
+    /// A method of a built-in value that was not called at once: receiver and name.
+    BoundBuiltin(Rc<(Value, Symbol)>),
+    Native(Rc<Native>),
+    /// `functools.partial` and the like.
+    Partial(Rc<Partial>),
+    Class(Rc<Class>),
+    Instance(Rc<Instance>),
+    EnumMember(Rc<EnumMember>),
+    /// `@staticmethod`, `@classmethod`, `@property` in a class.
+    Descriptor(Rc<Descriptor>),
+    Super(Rc<Super>),
+    /// A module in Python.
+    Module(Rc<Module>),
+    /// A module provided by the simulator (`nki.isa`, `math`).
+    NativeModule(Rc<NativeModule>),
+    /// Anything of the host program: modules we do not run and what comes out of them.
+    Host(Rc<Host>),
+    /// Of a dataclass or NKIObject field.
+    FieldSpec(Rc<FieldSpec>),
+    /// An exception class by its name (`ValueError`).
+    ExceptionClass(Symbol),
+    /// A built-in type used as a value: `int`, `list`, ...
+    Type(BuiltinType),
+    Tensor(Rc<api::Tensor>),
+    Register(api::RegisterRef),
+    DynRange(Rc<api::DynRange>),
+    Dtype(DType),
+    NlOp(api::NlOp),
+    ApiEnum(api::ApiEnum),
+    /// Anything else of the API.
+    Object(Rc<dyn Object>),
+}
+
+/// An API value of a kind of its own. What can be done with it is decided by the hooks in [`crate::api`].
+pub(crate) trait Object: fmt::Debug {
+    /// For messages.
+    fn type_name(&self) -> &'static str;
+    /// For downcasting in the hooks.
+    fn as_any(&self) -> &dyn Any;
+}
+
+/// A list.
+#[derive(Default)]
+pub(crate) struct List {
+    pub(crate) items: RefCell<Vec<Value>>,
+}
+
+impl Value {
+    /// A string value.
+    pub(crate) fn str(text: impl AsRef<str>) -> Self {
+        Self::Str(text.as_ref().into())
+    }
+
+    /// A list value.
+    pub(crate) fn list(items: Vec<Value>) -> Self {
+        Self::List(Rc::new(List { items: RefCell::new(items) }))
+    }
+
+    /// A tuple value.
+    pub(crate) fn tuple(items: impl Into<Rc<[Value]>>) -> Self {
+        Self::Tuple(items.into())
+    }
+
+    /// A dict value.
+    pub(crate) fn dict(dict: Dict) -> Self {
+        Self::Dict(Rc::new(RefCell::new(dict)))
+    }
+
+    /// A native function value.
+    pub(crate) fn native(name: impl Into<String>, func: super::native::NativeFn, data: u32) -> Self {
+        Self::Native(Rc::new(Native { name: name.into(), func, data }))
+    }
+
+    /// The integer this is; a bool counts as one.
+    pub(crate) fn as_int(&self) -> Option<i64> {
+        match self {
+            Self::Int(value) => Some(*value),
+            Self::Bool(value) => Some(i64::from(*value)),
+            _ => None,
+        }
+    }
+
+    /// The number this is, as a float.
+    pub(crate) fn as_float(&self) -> Option<f64> {
+        match self {
+            Self::Float(value) => Some(*value),
+            _ => self.as_int().map(|v| v as f64),
+        }
+    }
+
+    /// Whether this is `None`.
+    pub(crate) fn is_none(&self) -> bool {
+        matches!(self, Self::None)
+    }
+
+    /// The items of a list or tuple.
+    pub(crate) fn sequence(&self) -> Option<Vec<Value>> {
+        match self {
+            Self::Tuple(items) => Some(items.to_vec()),
+            Self::List(list) => Some(list.items.borrow().clone()),
+            _ => None,
+        }
+    }
+
+    /// Whether the API hooks decide what can be done with this.
+    pub(crate) fn is_api(&self) -> bool {
+        matches!(
+            self,
+            Self::Tensor(_)
+                | Self::Register(_)
+                | Self::DynRange(_)
+                | Self::Dtype(_)
+                | Self::NlOp(_)
+                | Self::ApiEnum(_)
+                | Self::Object(_)
+        )
+    }
+
+    /// The Python name of the type, for messages.
+    pub(crate) fn type_name(&self) -> String {
+        match self {
+            Self::Unset | Self::Cell(_) => "unbound".into(),
+            Self::None => "None".into(),
+            Self::Bool(_) => "bool".into(),
+            Self::Int(_) => "int".into(),
+            Self::Float(_) => "float".into(),
+            Self::Str(_) => "str".into(),
+            Self::Ellipsis => "ellipsis".into(),
+            Self::Tuple(_) => "tuple".into(),
+            Self::List(_) => "list".into(),
+            Self::Dict(_) => "dict".into(),
+            Self::Set(_) => "set".into(),
+            Self::Range(_) => "range".into(),
+            Self::Slice(_) => "slice".into(),
+            Self::Function(_) | Self::Native(_) | Self::Partial(_) => "function".into(),
+            Self::Jit(_) => "kernel".into(),
+            Self::BoundMethod(_) | Self::BoundBuiltin(_) => "method".into(),
+            Self::Class(_) | Self::ExceptionClass(_) | Self::Type(_) => "type".into(),
+            Self::Instance(instance) => instance.class.name.to_string(),
+            Self::EnumMember(member) => member.class.name.to_string(),
+            Self::Descriptor(_) => "descriptor".into(),
+            Self::Super(_) => "super".into(),
+            Self::Module(_) | Self::NativeModule(_) => "module".into(),
+            Self::Host(host) => format!("host value `{}`", host.path),
+            Self::FieldSpec(_) => "field".into(),
+            other => api::type_name(other).into(),
+        }
+    }
+}
+
+/// The built-in types that are callable and usable in `isinstance`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub(crate) enum BuiltinType {
+    Int,
+    Float,
+    Bool,
+    Str,
+    Tuple,
+    List,
+    Dict,
+    Set,
+    Slice,
+    Range,
+    Object,
+    NoneType,
+    Function,
+    Type,
+    Ellipsis,
+}
+
+impl BuiltinType {
+    /// Python's name.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Int => "int",
+            Self::Float => "float",
+            Self::Bool => "bool",
+            Self::Str => "str",
+            Self::Tuple => "tuple",
+            Self::List => "list",
+            Self::Dict => "dict",
+            Self::Set => "set",
+            Self::Slice => "slice",
+            Self::Range => "range",
+            Self::Object => "object",
+            Self::NoneType => "NoneType",
+            Self::Function => "function",
+            Self::Type => "type",
+            Self::Ellipsis => "ellipsis",
+        }
+    }
+}
+
+/// `range(start, stop, step)`; `step` is not 0.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Range {
+    pub(crate) start: i64,
+    pub(crate) stop: i64,
+    pub(crate) step: i64,
+}
+
+impl Range {
+    /// Number of items.
+    pub(crate) fn len(&self) -> i64 {
+        let (start, stop, step) = (i128::from(self.start), i128::from(self.stop), i128::from(self.step));
+        let n = if step > 0 {
+            (stop - start + step - 1).div_euclid(step)
+        } else {
+            (start - stop - step - 1).div_euclid(-step)
+        };
+        i64::try_from(n.max(0)).unwrap_or(i64::MAX)
+    }
+
+    /// The item at a position below [`Self::len`].
+    pub(crate) fn at(&self, index: i64) -> i64 {
+        self.start.wrapping_add(index.wrapping_mul(self.step))
+    }
+}
+
+/// `start:stop:step`, each possibly None.
+pub(crate) struct Slice {
+    pub(crate) start: Value,
+    pub(crate) stop: Value,
+    pub(crate) step: Value,
+}
+
+/// A function or lambda with its environment.
+pub(crate) struct Function {
+    pub(crate) def: Rc<FuncDef>,
+    /// Default of each parameter, `Unset` without.
+    pub(crate) defaults: Rc<[Value]>,
+    /// Captured cells.
+    pub(crate) captures: Rc<[Value]>,
+    pub(crate) module: Rc<Module>,
+    /// The class it was defined in, for `super()`.
+    pub(crate) class: RefCell<Option<std::rc::Weak<Class>>>,
+}
+
+/// A kernel: a function and what it was launched on (`kernel[2]`).
+pub(crate) struct Jit {
+    pub(crate) function: Value,
+    pub(crate) grid: Option<Value>,
+}
+
+/// A method with its receiver.
+pub(crate) struct BoundMethod {
+    pub(crate) receiver: Value,
+    pub(crate) function: Value,
+}
+
+/// A function with some arguments given.
+pub(crate) struct Partial {
+    pub(crate) function: Value,
+    pub(crate) positional: Vec<Value>,
+    pub(crate) keyword: Vec<(Symbol, Value)>,
+}
+
+/// Which kind of class, by its bases and decorators.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ClassKind {
+    /// `class C:`; attributes come from `__init__` alone.
+    Plain,
+    /// A subclass of `nl.NKIObject`: `__init__` is made from the fields.
+    NkiObject,
+    /// `@dataclass`
+    Dataclass {
+        /// Assignments after construction are refused.
+        frozen: bool,
+    },
+    /// A subclass of `Enum`.
+    Enum,
+    /// A subclass of `NamedTuple`.
+    NamedTuple,
+    /// A subclass of an exception class.
+    Exception,
+}
+
+/// One declared field of a class.
+#[derive(Clone)]
+pub(crate) struct Field {
+    pub(crate) name: Symbol,
+    pub(crate) default: FieldDefault,
+    /// Whether the constructor takes it.
+    pub(crate) init: bool,
+    pub(crate) kw_only: bool,
+}
+
+/// What a field is set to when the caller gives nothing.
+#[derive(Clone)]
+pub(crate) enum FieldDefault {
+    /// The caller must give it (for NKIObject it becomes None).
+    Required,
+    Value(Value),
+    Factory(Value),
+}
+
+/// `dataclasses.field(...)`
+pub(crate) struct FieldSpec {
+    pub(crate) default: FieldDefault,
+    pub(crate) init: bool,
+    pub(crate) kw_only: bool,
+}
+
+/// A class.
+pub(crate) struct Class {
+    pub(crate) name: Rc<str>,
+    pub(crate) kind: Cell<ClassKind>,
+    /// This class first, then its bases in method resolution order.
+    pub(crate) mro: OnceCell<Vec<Rc<Class>>>,
+    pub(crate) attrs: RefCell<AttrMap>,
+    /// Fields, inherited ones first.
+    pub(crate) fields: RefCell<Vec<Field>>,
+    /// Members of an Enum in order.
+    pub(crate) members: RefCell<Vec<Rc<EnumMember>>>,
+    pub(crate) span: Span,
+}
+
+impl Class {
+    /// Looks an attribute up in the class and its bases.
+    pub(crate) fn lookup(&self, name: Symbol) -> Option<Value> {
+        if let Some(value) = self.attrs.borrow().get(name) {
+            return Some(value.clone());
+        }
+        self.mro.get()?.iter().find_map(|class| class.attrs.borrow().get(name).cloned())
+    }
+
+    /// Whether this is `other` or derives from it.
+    pub(crate) fn is_subclass(&self, other: &Class) -> bool {
+        std::ptr::eq(self, other)
+            || self.mro.get().is_some_and(|mro| mro.iter().any(|c| std::ptr::eq(Rc::as_ptr(c), other)))
+    }
+}
+
+/// An object.
+pub(crate) struct Instance {
+    pub(crate) class: Rc<Class>,
+    pub(crate) attrs: RefCell<AttrMap>,
+    /// Construction is over and the class is frozen.
+    pub(crate) frozen: Cell<bool>,
+}
+
+/// A member of an Enum.
+pub(crate) struct EnumMember {
+    pub(crate) class: Rc<Class>,
+    pub(crate) name: Symbol,
+    pub(crate) value: Value,
+}
+
+/// Something in a class that attribute access transforms.
+pub(crate) enum Descriptor {
+    Static(Value),
+    Class(Value),
+    Property { get: Value, set: Option<Value> },
+}
+
+/// `super()` of a method.
+pub(crate) struct Super {
+    /// The class whose bases are searched.
+    pub(crate) class: Rc<Class>,
+    pub(crate) receiver: Value,
+}
+
+/// A module in Python.
+pub(crate) struct Module {
+    /// Dotted name.
+    pub(crate) name: String,
+    /// Path of the file.
+    pub(crate) path: std::path::PathBuf,
+    pub(crate) globals: RefCell<Vec<Value>>,
+    pub(crate) index: RefCell<FxHashMap<Symbol, u32>>,
+    /// Name of each global.
+    pub(crate) symbols: RefCell<Vec<Symbol>>,
+}
+
+/// A module the simulator provides.
+pub(crate) struct NativeModule {
+    /// Dotted name after aliases: `nki.isa`, `math`.
+    pub(crate) path: String,
+    /// Attributes looked up so far.
+    pub(crate) attrs: RefCell<AttrMap>,
+}
+
+/// Something of the host program that is not run here.
+pub(crate) struct Host {
+    /// How it came about: `torch.randn`.
+    pub(crate) path: String,
+    /// Why there is no value: an import, or a statement that could not be run.
+    pub(crate) reason: Option<String>,
+    /// Where it came from.
+    pub(crate) span: Option<Span>,
+}
+
+/// Attributes: few and looked up by symbol, so a linear scan of packed keys is fastest.
+#[derive(Default, Clone)]
+pub(crate) struct AttrMap {
+    keys: Vec<Symbol>,
+    values: Vec<Value>,
+}
+
+impl AttrMap {
+    /// The value of a name.
+    pub(crate) fn get(&self, name: Symbol) -> Option<&Value> {
+        self.keys.iter().position(|k| *k == name).map(|i| &self.values[i])
+    }
+
+    /// Sets a name.
+    pub(crate) fn set(&mut self, name: Symbol, value: Value) {
+        match self.keys.iter().position(|k| *k == name) {
+            Some(index) => self.values[index] = value,
+            None => {
+                self.keys.push(name);
+                self.values.push(value);
+            }
+        }
+    }
+
+    /// Removes a name.
+    pub(crate) fn remove(&mut self, name: Symbol) -> Option<Value> {
+        let index = self.keys.iter().position(|k| *k == name)?;
+        self.keys.remove(index);
+        Some(self.values.remove(index))
+    }
+
+    /// In order of first assignment.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (Symbol, &Value)> {
+        self.keys.iter().copied().zip(&self.values)
+    }
+}
+
+/// What a key is compared and hashed by.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub(crate) enum Key {
+    None,
+    /// Ints, bools and whole floats.
+    Int(i64),
+    Float(u64),
+    Str(Rc<str>),
+    Tuple(Box<[Key]>),
+    /// Types, functions, objects: by identity.
+    Identity(usize),
+    /// API enums and dtypes, by name.
+    Name(String),
+}
+
+/// A dict in insertion order.
+#[derive(Default, Clone)]
+pub(crate) struct Dict {
+    entries: Vec<(Key, Value, Value)>,
+    /// Built from the ninth entry on.
+    index: FxHashMap<Key, usize>,
+}
+
+const SMALL: usize = 8;
+
+impl Dict {
+    /// Number of entries.
+    pub(crate) fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    fn position(&self, key: &Key) -> Option<usize> {
+        if self.entries.len() <= SMALL {
+            self.entries.iter().position(|e| e.0 == *key)
+        } else {
+            self.index.get(key).copied()
+        }
+    }
+
+    /// The value of a key.
+    pub(crate) fn get(&self, key: &Key) -> Option<&Value> {
+        self.position(key).map(|i| &self.entries[i].2)
+    }
+
+    /// The value of a string key.
+    pub(crate) fn get_str(&self, key: &str) -> Option<&Value> {
+        self.get(&Key::Str(key.into()))
+    }
+
+    /// Sets a key. `original` is the value it came from.
+    pub(crate) fn set(&mut self, key: Key, original: Value, value: Value) {
+        match self.position(&key) {
+            Some(index) => self.entries[index].2 = value,
+            None => {
+                if self.entries.len() >= SMALL {
+                    if self.entries.len() == SMALL {
+                        self.reindex();
+                    }
+                    self.index.insert(key.clone(), self.entries.len());
+                }
+                self.entries.push((key, original, value));
+            }
+        }
+    }
+
+    /// Sets a string key.
+    pub(crate) fn set_str(&mut self, key: &Rc<str>, value: Value) {
+        self.set(Key::Str(key.clone()), Value::Str(key.clone()), value);
+    }
+
+    /// Removes a key.
+    pub(crate) fn remove(&mut self, key: &Key) -> Option<Value> {
+        let index = self.position(key)?;
+        let entry = self.entries.remove(index);
+        self.reindex();
+        Some(entry.2)
+    }
+
+    /// Removes the last entry.
+    pub(crate) fn pop_last(&mut self) -> Option<(Value, Value)> {
+        let (key, original, value) = self.entries.pop()?;
+        self.index.remove(&key);
+        Some((original, value))
+    }
+
+    fn reindex(&mut self) {
+        self.index.clear();
+        if self.entries.len() >= SMALL {
+            self.index.extend(self.entries.iter().enumerate().map(|(i, e)| (e.0.clone(), i)));
+        }
+    }
+
+    /// Removes everything.
+    pub(crate) fn clear(&mut self) {
+        self.entries.clear();
+        self.index.clear();
+    }
+
+    /// Key (hashed form), key and value, in insertion order.
+    pub(crate) fn iter(&self) -> impl DoubleEndedIterator<Item = (&Key, &Value, &Value)> {
+        self.entries.iter().map(|e| (&e.0, &e.1, &e.2))
+    }
+
+    /// The keys.
+    pub(crate) fn keys(&self) -> Vec<Value> {
+        self.entries.iter().map(|e| e.1.clone()).collect()
+    }
+}
+
+impl fmt::Debug for Value {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Int(value) => write!(f, "{value}"),
+            Self::Float(value) => write!(f, "{value:?}"),
+            Self::Bool(value) => write!(f, "{value}"),
+            Self::Str(value) => write!(f, "{value:?}"),
+            other => write!(f, "<{}>", other.type_name()),
+        }
+    }
+}

@@ -1,0 +1,165 @@
+//! `nisa.affine_select`: selects by an affine function of the position, as a causal mask does.
+
+use crate::arch::Arch;
+use crate::arg::{Imm, Pattern};
+use crate::inst::gpsimd::{Affine, as_integer};
+use crate::inst::{Footprint, Instruction, Operands, check};
+use crate::machine::{Context, Fault, Machine};
+use crate::names::{AluOp, Engine};
+use crate::operands;
+use crate::view::View;
+use crate::violation::Violation;
+use crate::work::{Operand, Stream, StreamClass, Work, WorkKind};
+
+operands! {
+    /// Writes `on_true_tile` where `affine <cmp_op> 0` holds and `on_false_value` elsewhere; the affine value of an element is
+    /// `offset + partition * channel_multiplier + sum of index * step` in 32-bit integers.
+    pub struct AffineSelect: "affine_select" on [GpSimd] {
+        /// The result.
+        [Out Sbuf] dst: View,
+        /// Up to four `[step, count]` pairs, outermost first; the counts multiply to the elements per partition.
+        [Attr] pattern: Pattern,
+        /// Multiplies the partition's number, counted from `dst`'s first (int32).
+        [Attr] channel_multiplier: i64,
+        /// Taken where the comparison holds.
+        [In Sbuf] on_true_tile: View,
+        /// Taken elsewhere (float32).
+        [Attr] on_false_value: Imm,
+        /// A comparison: equal, not_equal, greater, greater_equal, less or less_equal.
+        [Attr] cmp_op: AluOp = AluOp::Equal,
+        /// Added to every affine value (int32).
+        [Attr] offset: i64 = 0,
+    }
+}
+
+/// The comparison with 0 as a function; `None` if the operator is no comparison.
+fn comparison(op: AluOp) -> Option<fn(i32) -> bool> {
+    Some(match op {
+        AluOp::Equal => |x| x == 0,
+        AluOp::NotEqual => |x| x != 0,
+        AluOp::Greater => |x| x > 0,
+        AluOp::GreaterEqual => |x| x >= 0,
+        AluOp::Less => |x| x < 0,
+        AluOp::LessEqual => |x| x <= 0,
+        _ => return None,
+    })
+}
+
+impl Instruction for AffineSelect {
+    fn engine(&self, _arch: &Arch) -> Engine {
+        Engine::GpSimd
+    }
+
+    fn validate(&self, _context: &Context<'_>) -> Result<(), Violation> {
+        if comparison(self.cmp_op).is_none() {
+            return Err(Violation::new(
+                "operand-value",
+                "cmp_op",
+                format!(
+                    "`cmp_op` is {}, must be equal, not_equal, greater, greater_equal, less or less_equal",
+                    self.cmp_op
+                ),
+            ));
+        }
+        check::same_partitions(("dst", &self.dst), ("on_true_tile", &self.on_true_tile))?;
+        check::same_free(("dst", &self.dst), ("on_true_tile", &self.on_true_tile))?;
+        Affine::check(&self.pattern, self.offset, self.channel_multiplier, self.dst.free_elements())
+    }
+
+    fn footprint<'a>(&'a self, footprint: &mut Footprint<'a>) {
+        self.operand_footprint(footprint);
+    }
+
+    fn execute(&self, machine: &mut dyn Machine) -> Result<(), Fault> {
+        let affine = Affine::new(&self.pattern, self.offset, self.channel_multiplier);
+        let holds = comparison(self.cmp_op).unwrap_or(|_| false);
+        if self.dst.dtype == self.on_true_tile.dtype && self.dst.dtype.is_int() {
+            // Equal types are not converted: 32-bit integers stay exact.
+            let otherwise = as_integer(self.on_false_value);
+            return machine.map_i64(&[&self.dst], &[&self.on_true_tile], &|partition, ins, outs| {
+                affine.row(partition, |i, v| outs[0][i] = if holds(v) { ins[0][i] } else { otherwise });
+            });
+        }
+        let otherwise = self.on_false_value.as_f32();
+        machine.map_f32(&[&self.dst], &[&self.on_true_tile], &|partition, ins, outs| {
+            affine.row(partition, |i, v| outs[0][i] = if holds(v) { ins[0][i] } else { otherwise });
+        })
+    }
+
+    fn work(&self, context: &Context<'_>) -> Work {
+        Work {
+            engine: self.engine(context.arch),
+            kind: WorkKind::Stream(Stream {
+                class: StreamClass::AffineSelect,
+                elements: self.dst.free_elements() as u32,
+                partitions: self.dst.partitions(),
+                inputs: [Operand::of(&self.on_true_tile)].into_iter().collect(),
+                outputs: [Operand::of(&self.dst)].into_iter().collect(),
+                scalar_reads: 0,
+                accumulator_read: false,
+                simple_op: false,
+            }),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::arch::Target;
+    use crate::dtype::DType;
+    use crate::testing::TestMachine;
+    use crate::view::Space;
+
+    fn select(dst: &View, src: &View, cmp_op: AluOp) -> AffineSelect {
+        AffineSelect {
+            dst: dst.clone(),
+            pattern: Pattern(vec![(-1, dst.free_elements() as u32)]),
+            channel_multiplier: 1,
+            on_true_tile: src.clone(),
+            on_false_value: Imm::Float(-1e30),
+            cmp_op,
+            offset: 0,
+        }
+    }
+
+    #[test]
+    fn makes_a_causal_mask() {
+        let mut m = TestMachine::new(Target::Trn2);
+        let ones = [1.; 9];
+        let src = m.tensor_f32("s", Space::Sbuf, DType::F32, &[3, 3], &ones);
+        let dst = m.tensor("d", Space::Sbuf, DType::F32, &[3, 3]);
+        m.run(select(&dst, &src, AluOp::GreaterEqual)).unwrap();
+        let n = -1e30;
+        assert_eq!(m.f32s(&dst), [1., n, n, 1., 1., n, 1., 1., 1.]);
+    }
+
+    #[test]
+    fn keeps_large_integers_exact() {
+        let mut m = TestMachine::new(Target::Trn2);
+        let src = m.tensor_bits("s", Space::Sbuf, DType::I32, &[1, 2], &[16_777_217, 16_777_219]);
+        let dst = m.tensor("d", Space::Sbuf, DType::I32, &[1, 2]);
+        m.run(AffineSelect { on_false_value: Imm::Int(-7), ..select(&dst, &src, AluOp::Equal) }).unwrap();
+        assert_eq!(m.bits(&dst), [16_777_217, -7i32 as u32]);
+    }
+
+    #[test]
+    fn converts_through_fp32_when_types_differ() {
+        let mut m = TestMachine::new(Target::Trn2);
+        let src = m.tensor_f32("s", Space::Sbuf, DType::F32, &[1, 2], &[1.001, 2.]);
+        let dst = m.tensor("d", Space::Sbuf, DType::BF16, &[1, 2]);
+        m.run(AffineSelect { on_false_value: Imm::Int(3), ..select(&dst, &src, AluOp::Equal) }).unwrap();
+        assert_eq!(m.f32s(&dst), [1., 3.]);
+    }
+
+    #[test]
+    fn broken_rules_quote_the_numbers() {
+        let mut m = TestMachine::new(Target::Trn2);
+        let src = m.tensor("s", Space::Sbuf, DType::F32, &[3, 4]);
+        let dst = m.tensor("d", Space::Sbuf, DType::F32, &[3, 3]);
+        let e = m.check(select(&dst, &src, AluOp::Equal)).unwrap_err();
+        assert!(e.starts_with("on_true_tile: ") && e.contains('4') && e.contains('3'), "{e}");
+        let e = m.check(select(&dst, &dst, AluOp::Add)).unwrap_err();
+        assert!(e.contains("`cmp_op` is add"), "{e}");
+    }
+}

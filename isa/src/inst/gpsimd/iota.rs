@@ -1,0 +1,118 @@
+//! `nisa.iota`: writes an affine function of the position.
+
+use crate::arch::Arch;
+use crate::arg::Pattern;
+use crate::inst::gpsimd::Affine;
+use crate::inst::{Footprint, Instruction, Operands};
+use crate::machine::{Context, Fault, Machine};
+use crate::names::Engine;
+use crate::operands;
+use crate::view::View;
+use crate::violation::Violation;
+use crate::work::{Operand, Stream, StreamClass, Work, WorkKind};
+
+operands! {
+    /// Writes `offset + partition * channel_multiplier + sum of index * step` (32-bit integers) to each element.
+    pub struct Iota: "iota" on [GpSimd] {
+        /// The result.
+        [Out Sbuf] dst: View,
+        /// Up to four `[step, count]` pairs, outermost first; the counts multiply to the elements per partition.
+        [Attr] pattern: Pattern,
+        /// Added to every value (int32).
+        [Attr] offset: i64 = 0,
+        /// Multiplies the partition's number, counted from `dst`'s first (int32).
+        [Attr] channel_multiplier: i64 = 0,
+    }
+}
+
+impl Instruction for Iota {
+    fn engine(&self, _arch: &Arch) -> Engine {
+        Engine::GpSimd
+    }
+
+    fn validate(&self, _context: &Context<'_>) -> Result<(), Violation> {
+        Affine::check(&self.pattern, self.offset, self.channel_multiplier, self.dst.free_elements())
+    }
+
+    fn footprint<'a>(&'a self, footprint: &mut Footprint<'a>) {
+        self.operand_footprint(footprint);
+    }
+
+    fn execute(&self, machine: &mut dyn Machine) -> Result<(), Fault> {
+        let affine = Affine::new(&self.pattern, self.offset, self.channel_multiplier);
+        if self.dst.dtype.is_int() {
+            machine.map_i64(&[&self.dst], &[], &|partition, _, outs| {
+                affine.row(partition, |i, value| outs[0][i] = i64::from(value));
+            })
+        } else {
+            machine.map_f32(&[&self.dst], &[], &|partition, _, outs| {
+                affine.row(partition, |i, value| outs[0][i] = value as f32);
+            })
+        }
+    }
+
+    fn work(&self, context: &Context<'_>) -> Work {
+        Work {
+            engine: self.engine(context.arch),
+            kind: WorkKind::Stream(Stream {
+                class: StreamClass::Iota,
+                elements: self.dst.free_elements() as u32,
+                partitions: self.dst.partitions(),
+                inputs: [].into_iter().collect(),
+                outputs: [Operand::of(&self.dst)].into_iter().collect(),
+                scalar_reads: 0,
+                accumulator_read: false,
+                simple_op: false,
+            }),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::arch::Target;
+    use crate::dtype::DType;
+    use crate::testing::TestMachine;
+    use crate::view::Space;
+
+    fn iota(dst: &View, pattern: &[(i64, u32)], offset: i64, channel_multiplier: i64) -> Iota {
+        Iota { dst: dst.clone(), pattern: Pattern(pattern.to_vec()), offset, channel_multiplier }
+    }
+
+    #[test]
+    fn counts_along_the_pattern_and_the_partitions() {
+        let mut m = TestMachine::new(Target::Trn2);
+        let dst = m.tensor("t", Space::Sbuf, DType::I32, &[2, 6]);
+        m.run(iota(&dst, &[(100, 2), (-1, 3)], 5, 1000)).unwrap();
+        assert_eq!(m.f32s(&dst), [5., 4., 3., 105., 104., 103., 1005., 1004., 1003., 1105., 1104., 1103.]);
+    }
+
+    #[test]
+    fn writes_floats_rounded_from_32_bit_integers() {
+        let mut m = TestMachine::new(Target::Trn2);
+        let dst = m.tensor("t", Space::Sbuf, DType::BF16, &[1, 2]);
+        m.run(iota(&dst, &[(1, 2)], 256, 0)).unwrap();
+        assert_eq!(m.f32s(&dst), [256., 256.]);
+    }
+
+    #[test]
+    fn wraps_at_32_bits() {
+        let mut m = TestMachine::new(Target::Trn2);
+        let dst = m.tensor("t", Space::Sbuf, DType::I32, &[1, 2]);
+        m.run(iota(&dst, &[(1, 2)], i64::from(i32::MAX), 0)).unwrap();
+        assert_eq!(m.bits(&dst), [i32::MAX as u32, i32::MIN as u32]);
+    }
+
+    #[test]
+    fn broken_rules_quote_the_numbers() {
+        let mut m = TestMachine::new(Target::Trn2);
+        let dst = m.tensor("t", Space::Sbuf, DType::I32, &[2, 6]);
+        let e = m.check(iota(&dst, &[(1, 5)], 0, 0)).unwrap_err();
+        assert_eq!(e, "pattern: `pattern` counts [5] elements, `dst` has 6 per partition");
+        let e = m.check(iota(&dst, &[(1, 6)], 1 << 40, 0)).unwrap_err();
+        assert!(e.contains("1099511627776") && e.contains("offset"), "{e}");
+        let e = m.check(iota(&dst, &[(1, 1); 5], 0, 0)).unwrap_err();
+        assert!(e.contains("5 dimensions"), "{e}");
+    }
+}

@@ -1,0 +1,85 @@
+//! `nisa.register_store`: writes a register to memory.
+
+use ndarray::arr2;
+
+use crate::arch::Arch;
+use crate::inst::sync::one_element;
+use crate::inst::{Footprint, Instruction, Operands};
+use crate::machine::{Context, Fault, Machine};
+use crate::names::Engine;
+use crate::operands;
+use crate::program::RegId;
+use crate::view::View;
+use crate::violation::Violation;
+use crate::work::{RegisterWork, Work, WorkKind};
+
+operands! {
+    /// Stores a register's bits in the only element of `dst`, the low ones if the element is narrower.
+    pub struct RegisterStore: "register_store" on [Sync] {
+        /// A tensor of one element.
+        [Out Sbuf Hbm] dst: View,
+        /// The register.
+        [In] src: RegId,
+    }
+}
+
+impl Instruction for RegisterStore {
+    fn engine(&self, _arch: &Arch) -> Engine {
+        Engine::Sync
+    }
+
+    fn validate(&self, _context: &Context<'_>) -> Result<(), Violation> {
+        one_element("dst", &self.dst)
+    }
+
+    fn footprint<'a>(&'a self, footprint: &mut Footprint<'a>) {
+        self.operand_footprint(footprint);
+    }
+
+    fn execute(&self, machine: &mut dyn Machine) -> Result<(), Fault> {
+        let bits = machine.register(self.src) as u32;
+        let mask = u32::MAX >> (32 - 8 * self.dst.dtype.size().clamp(1, 4));
+        machine.write_bits(&self.dst, arr2(&[[bits & mask]]).view())
+    }
+
+    fn work(&self, context: &Context<'_>) -> Work {
+        Work { engine: self.engine(context.arch), kind: WorkKind::Register(RegisterWork::Store) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::arch::Target;
+    use crate::dtype::DType;
+    use crate::testing::TestMachine;
+    use crate::view::Space;
+
+    fn store(dtype: DType, space: Space, value: i32) -> u32 {
+        let mut m = TestMachine::new(Target::Trn2);
+        let dst = m.tensor("t", space, dtype, &[1, 1]);
+        m.set_register(RegId(2), value);
+        m.run(RegisterStore { dst: dst.clone(), src: RegId(2) }).unwrap();
+        m.bits(&dst)[0]
+    }
+
+    #[test]
+    fn stores_all_bits_of_32() {
+        assert_eq!(store(DType::I32, Space::Sbuf, -3), 0xFFFF_FFFD);
+        assert_eq!(store(DType::U32, Space::Hbm, 7), 7);
+    }
+
+    #[test]
+    fn narrow_elements_take_the_low_bits() {
+        assert_eq!(store(DType::I8, Space::Sbuf, -3), 0xFD);
+        assert_eq!(store(DType::I16, Space::Sbuf, 0x1_0002), 2);
+    }
+
+    #[test]
+    fn takes_one_element() {
+        let mut m = TestMachine::new(Target::Trn2);
+        let dst = m.tensor("t", Space::Hbm, DType::I32, &[3]);
+        let e = m.check(RegisterStore { dst, src: RegId(0) }).unwrap_err();
+        assert_eq!(e, "dst: `dst` has [3] = 3 elements, a register holds one");
+    }
+}

@@ -1,0 +1,727 @@
+//! `nisa.nc_matmul`: `dst = stationary.T @ moving` on the tensor engine.
+
+use ndarray::linalg::general_mat_mul;
+use ndarray::{Array2, ArrayView2, ArrayViewMut2, Axis, CowArray, Ix2};
+
+use crate::arch::Arch;
+use crate::arg::Ints;
+use crate::dtype::DType;
+use crate::inst::{Footprint, Instruction, Operands};
+use crate::machine::{Context, Fault, Machine};
+use crate::names::{Engine, PerfMode};
+use crate::operands;
+use crate::view::{Index, View};
+use crate::violation::Violation;
+use crate::work::{Matmul, Operand, Work, WorkKind};
+
+operands! {
+    /// Multiplies the transpose of `stationary` `[K, M]` with `moving` `[K, N]` into the PSUM tile `dst` `[M, N]`.
+    /// The contraction runs over the partitions, in fp32.
+    pub struct NcMatmul: "nc_matmul" on [Tensor] {
+        /// The product, in PSUM.
+        [Out Psum] dst: View,
+        /// The operand loaded into the array: contraction over partitions, result rows over free elements.
+        [In Sbuf] stationary: View,
+        /// The operand streamed through the array: contraction over partitions, result columns over free elements.
+        [In Sbuf] moving: View,
+        /// Hint: `stationary` holds ones and zeros only.
+        [Attr] is_stationary_onezero: bool = false,
+        /// Hint: `moving` holds ones and zeros only.
+        [Attr] is_moving_onezero: bool = false,
+        /// Transpose mode: `moving` is an identity (or permutation), the bits of `stationary` are moved unchanged (Trn2 on).
+        [Attr] is_transpose: bool = false,
+        /// Add to `dst` (True), overwrite it (False), or overwrite what no matmul has written yet and add to the rest (None).
+        [Attr] accumulate: Option<bool> = None,
+        /// `(start_row, start_column)` of the array tile to use; set together with `tile_size`.
+        [Attr] tile_position: Ints = Ints(Vec::new()),
+        /// `(rows, columns)` of the array tile to use.
+        [Attr] tile_size: Ints = Ints(Vec::new()),
+        /// `double_row` contracts two FP8 rows at once: operands are `[K, 2, M]` and `[K, 2, N]`.
+        [Attr] perf_mode: PerfMode = PerfMode::None,
+    }
+}
+
+impl NcMatmul {
+    /// Two rows of the contraction per partition.
+    fn double(&self) -> bool {
+        self.perf_mode == PerfMode::DoubleRow
+    }
+
+    /// Free elements of an operand, without the doubled row.
+    fn columns_of(&self, view: &View) -> usize {
+        if self.double() { view.free_elements() / 2 } else { view.free_elements() }
+    }
+
+    /// Whether the bits of `stationary` pass unchanged.
+    fn exact(&self, arch: &Arch) -> bool {
+        self.is_transpose && arch.exact_transpose
+    }
+
+    /// `(position, size)` of the array tile.
+    fn tile(&self) -> ((u32, u32), (u32, u32)) {
+        let pair = |list: &Ints, default| match list.0[..] {
+            [a, b] => (a as u32, b as u32),
+            _ => default,
+        };
+        (pair(&self.tile_position, (0, 0)), pair(&self.tile_size, (128, 128)))
+    }
+
+    fn validate_tile(&self, arch: &Arch) -> Result<(), Violation> {
+        let (position, size) = (&self.tile_position.0, &self.tile_size.0);
+        if position.is_empty() && size.is_empty() {
+            return Ok(());
+        }
+        for (name, list) in [("tile_position", position), ("tile_size", size)] {
+            if list.len() != 2 {
+                let other = if name == "tile_position" { "tile_size" } else { "tile_position" };
+                return Err(Violation::new(
+                    "operand-value",
+                    name,
+                    format!("`{name}` has {} values, but takes (row, column) when `{other}` is given", list.len()),
+                )
+                .help("set both `tile_position` and `tile_size`, or neither"));
+            }
+        }
+        for (axis, (&start, &extent)) in ["row", "column"].iter().zip(position.iter().zip(size)) {
+            let allowed: Vec<i64> =
+                [32, 64, 128].into_iter().filter(|&n| n >= i64::from(arch.tensor_tile_min)).collect();
+            if !allowed.contains(&extent) {
+                return Err(Violation::new(
+                    "operand-value",
+                    "tile_size",
+                    format!("{axis} size {extent} is not one of {allowed:?} on {}", arch.target),
+                ));
+            }
+            if start < 0 || start % extent != 0 || start + extent > 128 {
+                return Err(Violation::new(
+                    "operand-value",
+                    "tile_position",
+                    format!(
+                        "start {axis} {start} is not a multiple of the {axis} size {extent} within the array's 128"
+                    ),
+                ));
+            }
+        }
+        if self.double() && size[1] != 128 {
+            return Err(Violation::new(
+                "operand-value",
+                "perf_mode",
+                format!("double_row cannot be combined with column tiling (column size {}, must be 128)", size[1]),
+            ));
+        }
+        Ok(())
+    }
+
+    fn validate_dtypes(&self, arch: &Arch) -> Result<(), Violation> {
+        let (s, m) = (self.stationary.dtype, self.moving.dtype);
+        for (name, dtype) in [("stationary", s), ("moving", m)] {
+            if !is_input(dtype) {
+                return Err(Violation::new(
+                    "operand-dtype",
+                    name,
+                    format!("`{name}` is {dtype}, the tensor engine multiplies {}", input_names(arch)),
+                ));
+            }
+            if dtype == DType::F8E4M3FN && !arch.ocp_fp8 {
+                return Err(Violation::new(
+                    "unsupported-on-target",
+                    name,
+                    format!(
+                        "`{name}` is float8_e4m3fn, which the tensor engine takes from trn3 on (target is {})",
+                        arch.target
+                    ),
+                )
+                .help("use float8_e4m3"));
+            }
+            if self.double() && dtype.size() != 1 {
+                return Err(Violation::new(
+                    "operand-dtype",
+                    name,
+                    format!("`{name}` is {dtype}, double_row takes 8-bit floats"),
+                ));
+            }
+        }
+        if is_wide(s) != is_wide(m) {
+            return Err(Violation::new(
+                "dtype-mismatch",
+                "moving",
+                format!(
+                    "`stationary` is {s} and `moving` is {m}: if one is float32 or tfloat32, the other must be too"
+                ),
+            )
+            .help("cast one of them with nisa.tensor_copy"));
+        }
+        let formats = [DType::F8E4M3, DType::F8E4M3FN];
+        if s != m && formats.contains(&s) && formats.contains(&m) {
+            return Err(Violation::new(
+                "dtype-mismatch",
+                "moving",
+                format!("`stationary` is {s} and `moving` is {m}: the two e4m3 formats cannot be mixed"),
+            ));
+        }
+        let dst = self.dst.dtype;
+        let ok = dst == DType::F32
+            || (dst == DType::BF16 && arch.moving_free_max_bf16 > 0)
+            || (self.exact(arch) && (dst == s || (s.size() == 1 && dst.size() == 2)));
+        if !ok {
+            let allowed = if self.exact(arch) {
+                format!("float32 or {s} (transpose mode)")
+            } else if arch.moving_free_max_bf16 > 0 {
+                "float32 or bfloat16".to_owned()
+            } else {
+                "float32".to_owned()
+            };
+            return Err(Violation::new(
+                "operand-dtype",
+                "dst",
+                format!("`dst` is {dst}, but on {} the result must be {allowed}", arch.target),
+            )
+            .help("allocate the PSUM tile with dtype=nl.float32 and cast when copying it to SBUF"));
+        }
+        Ok(())
+    }
+
+    fn validate_sizes(&self, arch: &Arch) -> Result<(), Violation> {
+        let (k, k_moving) = (self.stationary.partitions(), self.moving.partitions());
+        if k != k_moving {
+            return Err(Violation::new(
+                "partition-mismatch",
+                "moving",
+                format!("`moving` has {k_moving} partitions, `stationary` has {k}: the contraction runs over both"),
+            ));
+        }
+        let (_, (rows, columns)) = self.tile();
+        if k > rows {
+            return Err(Violation::new(
+                "tile-size",
+                "stationary",
+                format!("`stationary` has {k} partitions, the row tile has {rows}"),
+            ));
+        }
+        if self.double() {
+            for (name, view) in [("stationary", &self.stationary), ("moving", &self.moving)] {
+                if view.free_dims().first().map(|d| d.count) != Some(2) {
+                    return Err(Violation::new(
+                        "shape-mismatch",
+                        name,
+                        format!("`{name}` has shape {:?}, double_row takes [K, 2, ...]", view.shape()),
+                    ));
+                }
+            }
+        }
+        let (m, n) = (self.columns_of(&self.stationary), self.columns_of(&self.moving));
+        let m_max = arch.stationary_free_max.min(columns);
+        if m > m_max as usize {
+            return Err(Violation::new(
+                "tile-size",
+                "stationary",
+                format!("`stationary` has {m} elements per partition, the limit is {m_max}"),
+            )
+            .help("tile the rows of the result"));
+        }
+        let n_max = if self.dst.dtype.size() == 2 && arch.moving_free_max_bf16 > 0 {
+            arch.moving_free_max_bf16
+        } else {
+            arch.moving_free_max
+        };
+        if n > n_max as usize {
+            return Err(Violation::new(
+                "tile-size",
+                "moving",
+                format!("`moving` has {n} elements per partition, the limit on {} is {n_max}", arch.target),
+            )
+            .help("tile the columns of the result"));
+        }
+        let (dst_m, dst_n) = (self.dst.partitions() as usize, self.dst.free_elements());
+        if (dst_m, dst_n) != (m, n) {
+            return Err(Violation::new(
+                "shape-mismatch",
+                "dst",
+                format!(
+                    "`dst` is {dst_m} partitions x {dst_n} elements, but `stationary` {:?} and `moving` {:?} give {m} x {n}",
+                    self.stationary.shape(),
+                    self.moving.shape()
+                ),
+            ));
+        }
+        Ok(())
+    }
+
+    fn validate_modes(&self, arch: &Arch) -> Result<(), Violation> {
+        if self.double() && !arch.double_row {
+            return Err(Violation::new(
+                "unsupported-on-target",
+                "perf_mode",
+                format!("double_row needs trn2 or later (target is {})", arch.target),
+            ));
+        }
+        if self.double() && self.is_transpose {
+            return Err(Violation::new(
+                "operand-value",
+                "perf_mode",
+                "double_row cannot be combined with is_transpose",
+            ));
+        }
+        for (name, view) in [("dst", &self.dst), ("stationary", &self.stationary), ("moving", &self.moving)] {
+            if !matches!(view.indirect.as_deref().map(|i| &i.index), Some(Index::Vector(_))) {
+                continue;
+            }
+            if !arch.on_chip_indirect {
+                return Err(Violation::new(
+                    "unsupported-on-target",
+                    name,
+                    format!("an indirect `{name}` needs trn3 (target is {})", arch.target),
+                ));
+            }
+            if self.tile().0 != (0, 0) {
+                return Err(Violation::new(
+                    "operand-value",
+                    "tile_position",
+                    format!("{:?} with an indirect `{name}`, must be (0, 0)", self.tile().0),
+                ));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Types the tensor engine multiplies, the OCP FP8 included.
+pub(crate) fn is_input(dtype: DType) -> bool {
+    dtype.is_float()
+}
+
+fn input_names(arch: &Arch) -> &'static str {
+    if arch.ocp_fp8 {
+        "float8_e4m3, float8_e4m3fn, float8_e5m2, bfloat16, float16, tfloat32 and float32"
+    } else {
+        "float8_e4m3, float8_e5m2, bfloat16, float16, tfloat32 and float32"
+    }
+}
+
+fn is_wide(dtype: DType) -> bool {
+    matches!(dtype, DType::F32 | DType::TF32)
+}
+
+impl Instruction for NcMatmul {
+    fn engine(&self, _arch: &Arch) -> Engine {
+        Engine::Tensor
+    }
+
+    fn validate(&self, context: &Context<'_>) -> Result<(), Violation> {
+        self.validate_modes(context.arch)?;
+        self.validate_tile(context.arch)?;
+        self.validate_dtypes(context.arch)?;
+        self.validate_sizes(context.arch)
+    }
+
+    fn footprint<'a>(&'a self, footprint: &mut Footprint<'a>) {
+        self.operand_footprint(footprint);
+        if self.accumulate == Some(true) {
+            footprint.reads.push(&self.dst);
+        }
+    }
+
+    fn execute(&self, machine: &mut dyn Machine) -> Result<(), Fault> {
+        let exact = self.exact(machine.context().arch);
+        if exact && let Some(sources) = permutation(machine.read_tile(&self.moving)?.view()) {
+            // Transpose mode overwrites: there is no sum to add to.
+            if self.accumulate != Some(true) {
+                machine.begin_accumulate(&self.dst, Some(false))?;
+                return self.move_bits(machine, &sources);
+            }
+        }
+        let add = machine.begin_accumulate(&self.dst, self.accumulate)?;
+        let (double, s_type, m_type) = (self.double(), self.stationary.dtype, self.moving.dtype);
+        machine.contract(&self.dst, &self.stationary, &self.moving, &mut |stationary, moving, mut out| {
+            let stationary = tensor_operand(stationary, s_type);
+            let moving = tensor_operand(moving, m_type);
+            if double {
+                let (m, n) = (out.nrows(), out.ncols());
+                let (s0, s1) = stationary.view().split_at(Axis(1), m);
+                let (m0, m1) = moving.view().split_at(Axis(1), n);
+                multiply(s0, m0, add, out.view_mut());
+                multiply(s1, m1, true, out);
+            } else {
+                multiply(stationary.view(), moving.view(), add, out);
+            }
+        })
+    }
+
+    fn work(&self, context: &Context<'_>) -> Work {
+        let (tile_position, tile_size) = self.tile();
+        Work {
+            engine: self.engine(context.arch),
+            kind: WorkKind::Matmul(Matmul {
+                rows: self.stationary.partitions(),
+                columns: self.columns_of(&self.stationary) as u32,
+                moving: self.columns_of(&self.moving) as u32,
+                stationary_dtype: self.stationary.dtype,
+                moving_dtype: self.moving.dtype,
+                moving_layout: Operand::of(&self.moving),
+                transpose: self.exact(context.arch),
+                double_row: self.double(),
+                stationary_onezero: self.is_stationary_onezero,
+                moving_onezero: self.is_moving_onezero,
+                tile_position,
+                tile_size,
+                stationary: self.stationary.clone(),
+            }),
+        }
+    }
+}
+
+impl NcMatmul {
+    /// Transpose mode: column `n` of the result is row `sources[n]` of `stationary`, bit by bit.
+    fn move_bits(&self, machine: &mut dyn Machine, sources: &[usize]) -> Result<(), Fault> {
+        if self.dst.dtype == self.stationary.dtype || self.stationary.dtype.size() == 1 {
+            let bits = machine.read_bits(&self.stationary)?;
+            // 8-bit data lands in the low half of 16-bit elements.
+            if self.dst.dtype != DType::F32 {
+                return machine.write_bits(&self.dst, bits.select(Axis(0), sources).t());
+            }
+        }
+        let tile = machine.read_tile(&self.stationary)?;
+        machine.write_tile(&self.dst, tile.select(Axis(0), sources).t())
+    }
+}
+
+/// If each column has exactly one element that is not zero, and that is 1: its row, for each column.
+fn permutation(moving: ArrayView2<'_, f32>) -> Option<Vec<usize>> {
+    moving
+        .columns()
+        .into_iter()
+        .map(|column| {
+            let mut set = column.iter().enumerate().filter(|(_, x)| **x != 0.0);
+            match (set.next(), set.next()) {
+                (Some((row, &1.0)), None) => Some(row),
+                _ => None,
+            }
+        })
+        .collect()
+}
+
+/// What the engine sees of an operand: tfloat32 keeps 10 bits of mantissa.
+fn tensor_operand(tile: ArrayView2<'_, f32>, dtype: DType) -> CowArray<'_, f32, Ix2> {
+    if dtype == DType::TF32 { CowArray::from(tile.mapv(round_tf32)) } else { CowArray::from(tile) }
+}
+
+/// Rounds to 10 mantissa bits, ties to even.
+fn round_tf32(x: f32) -> f32 {
+    const DROPPED: u32 = 13;
+    if !x.is_finite() {
+        return x;
+    }
+    let bits = x.to_bits();
+    let half = (1 << (DROPPED - 1)) - 1 + ((bits >> DROPPED) & 1);
+    f32::from_bits((bits + half) & !((1 << DROPPED) - 1))
+}
+
+/// Below this many multiply-adds a second thread costs more than it saves.
+const SPLIT_ABOVE: usize = 1 << 20;
+
+/// `out = stationary.T @ moving`, or `out +=` it. Each element's sum runs over the rows in order, whatever the tiling or the
+/// number of threads; it is added to what `out` holds at the end.
+pub(crate) fn multiply(
+    stationary: ArrayView2<'_, f32>,
+    moving: ArrayView2<'_, f32>,
+    add: bool,
+    out: ArrayViewMut2<'_, f32>,
+) {
+    multiply_on(rayon::current_num_threads(), stationary, moving, add, out);
+}
+
+fn multiply_on(
+    threads: usize,
+    stationary: ArrayView2<'_, f32>,
+    moving: ArrayView2<'_, f32>,
+    add: bool,
+    mut out: ArrayViewMut2<'_, f32>,
+) {
+    let columns = moving.ncols();
+    if threads > 1 && stationary.len() * columns >= SPLIT_ABOVE {
+        // Halves of whole registers of the inner loop.
+        let middle = (columns / 2).next_multiple_of(16).min(columns);
+        let (left, right) = moving.split_at(Axis(1), middle);
+        let (out_left, out_right) = out.split_at(Axis(1), middle);
+        rayon::join(
+            || multiply_on(threads / 2, stationary, left, add, out_left),
+            || multiply_on(threads - threads / 2, stationary, right, add, out_right),
+        );
+        return;
+    }
+    let beta = if add { 1.0 } else { 0.0 };
+    general_mat_mul(1.0, &stationary.t(), &moving, beta, &mut out);
+}
+
+/// The product as a new array.
+pub(crate) fn product(stationary: ArrayView2<'_, f32>, moving: ArrayView2<'_, f32>) -> Array2<f32> {
+    let mut out = Array2::zeros((stationary.ncols(), moving.ncols()));
+    multiply(stationary, moving, false, out.view_mut());
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::arch::Target;
+    use crate::testing::TestMachine;
+    use crate::view::{Dim, Space};
+
+    fn matmul(dst: &View, stationary: &View, moving: &View) -> NcMatmul {
+        NcMatmul {
+            dst: dst.clone(),
+            stationary: stationary.clone(),
+            moving: moving.clone(),
+            is_stationary_onezero: false,
+            is_moving_onezero: false,
+            is_transpose: false,
+            accumulate: None,
+            tile_position: Ints::default(),
+            tile_size: Ints::default(),
+            perf_mode: PerfMode::None,
+        }
+    }
+
+    /// Values that need all 24 bits, so that the order of a sum shows.
+    fn noise(n: usize, seed: u32) -> Vec<f32> {
+        let mut state = seed.wrapping_mul(2_654_435_761).wrapping_add(12345);
+        (0..n)
+            .map(|_| {
+                state ^= state << 13;
+                state ^= state >> 17;
+                state ^= state << 5;
+                (state as f32 / u32::MAX as f32 - 0.5) * 4.0
+            })
+            .collect()
+    }
+
+    fn sbuf(m: &mut TestMachine, dtype: DType, shape: &[u32], values: &[f32]) -> View {
+        m.tensor_f32("t", Space::Sbuf, dtype, shape, values)
+    }
+
+    /// Operands filled with zeros, for checks.
+    fn operands(target: Target, k: u32, m: u32, n: u32, dtype: DType) -> (TestMachine, NcMatmul) {
+        let mut machine = TestMachine::new(target);
+        let s = machine.tensor("s", Space::Sbuf, dtype, &[k, m]);
+        let x = machine.tensor("x", Space::Sbuf, dtype, &[k, n]);
+        let d = machine.tensor("d", Space::Psum, DType::F32, &[m, n]);
+        (machine, matmul(&d, &s, &x))
+    }
+
+    #[test]
+    fn multiplies_the_transpose() {
+        let mut m = TestMachine::new(Target::Trn2);
+        let s = sbuf(&mut m, DType::F32, &[2, 3], &[1., 2., 3., 4., 5., 6.]);
+        let x = sbuf(&mut m, DType::F32, &[2, 2], &[1., 10., 100., 1000.]);
+        let d = m.tensor("d", Space::Psum, DType::F32, &[3, 2]);
+        m.run(matmul(&d, &s, &x)).unwrap();
+        assert_eq!(m.f32s(&d), [401., 4010., 502., 5020., 603., 6030.]);
+        assert!(m.uninitialized.is_empty());
+    }
+
+    #[test]
+    fn accumulates_by_the_flag_or_by_itself() {
+        let mut m = TestMachine::new(Target::Trn2);
+        let s = sbuf(&mut m, DType::BF16, &[1, 1], &[3.]);
+        let x = sbuf(&mut m, DType::BF16, &[1, 2], &[1., 2.]);
+        let d = m.tensor("d", Space::Psum, DType::F32, &[1, 2]);
+        let mm = matmul(&d, &s, &x);
+        m.run(mm.clone()).unwrap();
+        assert_eq!(m.f32s(&d), [3., 6.]);
+        m.run(mm.clone()).unwrap();
+        assert_eq!(m.f32s(&d), [6., 12.]);
+        m.run(NcMatmul { accumulate: Some(false), ..mm.clone() }).unwrap();
+        assert_eq!(m.f32s(&d), [3., 6.]);
+        m.run(NcMatmul { accumulate: Some(true), ..mm }).unwrap();
+        assert_eq!(m.f32s(&d), [6., 12.]);
+    }
+
+    #[test]
+    fn adds_only_where_a_matmul_has_written() {
+        let mut m = TestMachine::new(Target::Trn2);
+        let s = sbuf(&mut m, DType::BF16, &[1, 1], &[1.]);
+        let x = sbuf(&mut m, DType::BF16, &[1, 4], &[1., 2., 3., 4.]);
+        let d = m.tensor("d", Space::Psum, DType::F32, &[1, 4]);
+        let mut half = d.clone();
+        half.dims[1].count = 2;
+        let mut x_half = x.clone();
+        x_half.dims[1].count = 2;
+        m.run(matmul(&half, &s, &x_half)).unwrap();
+        m.run(matmul(&d, &s, &x)).unwrap();
+        assert_eq!(m.f32s(&d), [2., 4., 3., 4.]);
+    }
+
+    #[test]
+    fn tfloat32_operands_lose_mantissa() {
+        let exact = 1.0 + 1.0 / 2048.0;
+        let mut m = TestMachine::new(Target::Trn2);
+        let s = sbuf(&mut m, DType::TF32, &[1, 2], &[exact, 1.0 + 3.0 / 2048.0]);
+        let x = sbuf(&mut m, DType::F32, &[1, 1], &[exact]);
+        let d = m.tensor("d", Space::Psum, DType::F32, &[2, 1]);
+        m.run(matmul(&d, &s, &x)).unwrap();
+        // Ties go to even: down to 1, up to 1 + 2/1024. The fp32 operand is not rounded.
+        assert_eq!(m.f32s(&d), [exact, exact * (1.0 + 2.0 / 1024.0)]);
+    }
+
+    #[test]
+    fn transpose_mode_moves_bits_on_trn2_and_multiplies_on_trn1() {
+        let nan = 0x7FA1_2345;
+        let values = [nan, 0x8000_0000, 0x7F80_0000, 0x3F80_0000];
+        for (target, exact) in [(Target::Trn1, false), (Target::Trn2, true)] {
+            let mut m = TestMachine::new(target);
+            let s = m.tensor_bits("s", Space::Sbuf, DType::F32, &[2, 2], &values);
+            let eye = sbuf(&mut m, DType::F32, &[2, 2], &[1., 0., 0., 1.]);
+            let d = m.tensor("d", Space::Psum, DType::F32, &[2, 2]);
+            m.run(NcMatmul { is_transpose: true, ..matmul(&d, &s, &eye) }).unwrap();
+            if exact {
+                assert_eq!(m.bits(&d), [nan, 0x7F80_0000, 0x8000_0000, 0x3F80_0000]);
+            } else {
+                // Infinity times zero: the row of the NaN is lost.
+                assert!(m.f32s(&d)[..2].iter().all(|x| x.is_nan()));
+            }
+        }
+    }
+
+    #[test]
+    fn transpose_mode_writes_the_input_type() {
+        let mut m = TestMachine::new(Target::Trn2);
+        let s = sbuf(&mut m, DType::BF16, &[2, 1], &[5., 7.]);
+        let swap = sbuf(&mut m, DType::BF16, &[2, 2], &[0., 1., 1., 0.]);
+        let d = m.tensor("d", Space::Psum, DType::BF16, &[1, 2]);
+        m.run(NcMatmul { is_transpose: true, ..matmul(&d, &s, &swap) }).unwrap();
+        assert_eq!(m.f32s(&d), [7., 5.]);
+        let e = m.check(matmul(&d, &s, &swap)).unwrap_err();
+        assert!(e.contains("`dst` is bfloat16") && e.contains("float32"), "{e}");
+    }
+
+    #[test]
+    fn double_row_contracts_two_rows_per_partition() {
+        let mut m = TestMachine::new(Target::Trn2);
+        let s = sbuf(&mut m, DType::F8E4M3, &[1, 2, 2], &[1., 2., 3., 4.]);
+        let x = sbuf(&mut m, DType::F8E5M2, &[1, 2, 1], &[10., 0.5]);
+        let d = m.tensor("d", Space::Psum, DType::F32, &[2, 1]);
+        let mm = NcMatmul { perf_mode: PerfMode::DoubleRow, ..matmul(&d, &s, &x) };
+        m.run(mm.clone()).unwrap();
+        assert_eq!(m.f32s(&d), [11.5, 22.]);
+        let mut old = TestMachine::new(Target::Trn1);
+        for v in [&s, &x] {
+            old.tensor("t", Space::Sbuf, v.dtype, &v.shape());
+        }
+        old.tensor("d", Space::Psum, DType::F32, &[2, 1]);
+        assert!(old.check(mm).unwrap_err().contains("trn2 or later (target is trn1)"));
+    }
+
+    #[test]
+    fn broken_rules_quote_the_numbers() {
+        let check = |k, m, n, want: &str| {
+            let (machine, mm) = operands(Target::Trn2, k, m, n, DType::BF16);
+            let e = machine.check(mm).unwrap_err();
+            assert!(e.contains(want), "{e}");
+        };
+        check(128, 129, 512, "`d` spans 129 partitions, the memory has 128");
+        check(128, 128, 513, "moving: `moving` has 513 elements per partition, the limit on trn2 is 512");
+
+        let (mut machine, mm) = operands(Target::Trn2, 128, 128, 512, DType::BF16);
+        let other = machine.tensor("o", Space::Sbuf, DType::BF16, &[64, 512]);
+        let e = machine.check(NcMatmul { moving: other, ..mm.clone() }).unwrap_err();
+        assert!(e.contains("`moving` has 64 partitions, `stationary` has 128"), "{e}");
+        let narrow = machine.tensor("n", Space::Psum, DType::F32, &[128, 256]);
+        let e = machine.check(NcMatmul { dst: narrow, ..mm.clone() }).unwrap_err();
+        assert!(e.contains("128 partitions x 256 elements") && e.contains("128 x 512"), "{e}");
+        let wide = machine.tensor("w", Space::Sbuf, DType::F32, &[128, 512]);
+        let e = machine.check(NcMatmul { moving: wide, ..mm.clone() }).unwrap_err();
+        assert!(e.contains("`stationary` is bfloat16 and `moving` is float32"), "{e}");
+        let ints = machine.tensor("i", Space::Sbuf, DType::I32, &[128, 512]);
+        let e = machine.check(NcMatmul { moving: ints, ..mm }).unwrap_err();
+        assert!(e.contains("`moving` is int32"), "{e}");
+    }
+
+    #[test]
+    fn trn3_takes_longer_columns() {
+        let (machine, mm) = operands(Target::Trn3, 128, 128, 4096, DType::BF16);
+        assert_eq!(machine.check(mm), Ok(()));
+        let (machine, mm) = operands(Target::Trn3, 128, 128, 4097, DType::BF16);
+        assert!(machine.check(mm).unwrap_err().contains("4096"));
+    }
+
+    #[test]
+    fn array_tiles_are_aligned_and_large_enough() {
+        let tiled = |target, k, position: &[i64], size: &[i64]| {
+            let (machine, mm) = operands(target, k, 32, 512, DType::BF16);
+            machine.check(NcMatmul { tile_position: Ints(position.to_vec()), tile_size: Ints(size.to_vec()), ..mm })
+        };
+        assert_eq!(tiled(Target::Trn2, 32, &[96, 64], &[32, 64]), Ok(()));
+        assert!(
+            tiled(Target::Trn1, 32, &[96, 64], &[32, 64]).unwrap_err().contains("row size 32 is not one of [64, 128]")
+        );
+        assert!(
+            tiled(Target::Trn2, 64, &[0, 0], &[32, 128]).unwrap_err().contains("64 partitions, the row tile has 32")
+        );
+        assert!(tiled(Target::Trn2, 32, &[16, 0], &[32, 128]).unwrap_err().contains("start row 16 is not a multiple"));
+        assert!(tiled(Target::Trn2, 32, &[0, 0], &[]).unwrap_err().starts_with("tile_size"));
+    }
+
+    #[test]
+    fn the_work_is_rows_columns_and_moving() {
+        let (machine, mm) = operands(Target::Trn2, 96, 64, 300, DType::BF16);
+        use crate::machine::Machine as _;
+        let WorkKind::Matmul(work) = mm.work(&machine.context()).kind else { panic!("no matmul") };
+        assert_eq!((work.rows, work.columns, work.moving), (96, 64, 300));
+        assert_eq!(work.tile_size, (128, 128));
+    }
+
+    #[test]
+    fn threads_do_not_change_a_bit() {
+        let (k, m, n) = (128, 128, 500);
+        let s = Array2::from_shape_vec((k, m), noise(k * m, 1)).unwrap();
+        let x = Array2::from_shape_vec((k, n), noise(k * n, 2)).unwrap();
+        for add in [false, true] {
+            let mut one = Array2::from_elem((m, n), 0.1);
+            multiply_on(1, s.view(), x.view(), add, one.view_mut());
+            for threads in [2, 3, 4] {
+                let mut many = Array2::from_elem((m, n), 0.1);
+                multiply_on(threads, s.view(), x.view(), add, many.view_mut());
+                assert!(one.iter().zip(&many).all(|(a, b)| a.to_bits() == b.to_bits()), "{threads} threads");
+            }
+        }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(48))]
+
+        /// Tiling rows and columns of the result does not change a bit of it.
+        #[test]
+        fn tilings_agree(
+            k in 1usize..40, m in 1usize..40, n in 1usize..70,
+            row in 1usize..40, column in 1usize..70, seed in any::<u32>(),
+        ) {
+            let mut machine = TestMachine::new(Target::Trn2);
+            let s = sbuf(&mut machine, DType::F32, &[k as u32, m as u32], &noise(k * m, seed));
+            let x = sbuf(&mut machine, DType::F32, &[k as u32, n as u32], &noise(k * n, seed ^ 77));
+            let whole = machine.tensor("w", Space::Psum, DType::F32, &[m as u32, n as u32]);
+            let tiled = machine.tensor("t", Space::Psum, DType::F32, &[m as u32, n as u32]);
+            machine.run(matmul(&whole, &s, &x)).unwrap();
+            for r in (0..m).step_by(row) {
+                for c in (0..n).step_by(column) {
+                    let rows = Dim { stride: 1, count: row.min(m - r) as u32 };
+                    let columns = Dim { stride: 1, count: column.min(n - c) as u32 };
+                    let part = |v: &View, at: usize, d: Dim| View {
+                        offset: at as i64,
+                        dims: [v.dims[0], d].into_iter().collect(),
+                        ..v.clone()
+                    };
+                    let d = View {
+                        partition: r as u32,
+                        offset: c as i64,
+                        dims: [rows, columns].into_iter().collect(),
+                        ..tiled.clone()
+                    };
+                    machine.run(matmul(&d, &part(&s, r, rows), &part(&x, c, columns))).unwrap();
+                }
+            }
+            prop_assert_eq!(machine.bits(&whole), machine.bits(&tiled));
+        }
+    }
+}

@@ -1,0 +1,129 @@
+//! Diagnostics of a run: where it happened and in which iteration.
+
+use nki_diag::Diagnostic;
+use nki_isa::program::{Loc, Node, NodeKind, RegId};
+use nki_isa::{Arg, Fault, Program, View};
+use rustc_hash::FxHashSet;
+
+use crate::memory::access::Unwritten;
+use crate::place::span;
+
+/// What a run finds, each thing once.
+#[derive(Debug, Default)]
+pub(super) struct Findings {
+    pub(super) list: Vec<Diagnostic>,
+    /// (place of the instruction, place of the tensor): unrolled iterations say the same.
+    seen: FxHashSet<(Loc, Loc)>,
+    seen_registers: FxHashSet<(Loc, RegId)>,
+}
+
+/// The iterations around a statement: of unrolled loops by name and value, of dynamic loops by number.
+pub(super) fn iterations(program: &Program, node: &Node, dynamic: &[(Loc, u32)]) -> Option<String> {
+    let mut parts: Vec<String> =
+        program.iterations(node.trail).into_iter().map(|(name, value)| format!("{name} = {value}")).collect();
+    parts.extend(dynamic.iter().map(|(loc, i)| format!("iteration {i} of the dynamic loop at line {}", loc.line)));
+    (!parts.is_empty()).then(|| parts.join(", "))
+}
+
+/// The name of the operand that is this view, with the instruction's.
+fn operand(node: &Node, view: &View) -> (&'static str, Option<&'static str>) {
+    let NodeKind::Inst(inst) = &node.kind else { return ("loop", None) };
+    let schema = inst.schema();
+    let found = inst.args().iter().zip(schema.operands).find_map(|(arg, operand)| match arg {
+        Arg::View(v) if v == view => Some(operand.name),
+        _ => None,
+    });
+    (schema.name, found)
+}
+
+impl Findings {
+    /// An instruction reads bytes that nothing has written.
+    pub(super) fn uninitialized(
+        &mut self,
+        program: &Program,
+        node: &Node,
+        dynamic: &[(Loc, u32)],
+        view: &View,
+        gap: Unwritten,
+    ) {
+        let tensor = program.tensor(view.tensor);
+        if !self.seen.insert((node.loc, tensor.loc)) {
+            return;
+        }
+        let (inst, operand) = operand(node, view);
+        let operand = operand.map_or_else(|| "its index".to_owned(), |o| format!("`{o}`"));
+        let total = view.elements();
+        let at = if view.space.is_on_chip() {
+            format!("partition {}, element {} of the access", gap.row, gap.element)
+        } else {
+            format!("element {} of the access", gap.row * view.free_elements() + gap.element)
+        };
+        let reads = if tensor.dtype.is_float() { "NaN" } else { "the pattern 4" };
+        let mut out = Diagnostic::warning(
+            "uninitialized-read",
+            format!(
+                "`{inst}` reads {} of {total} elements of {operand} (`{}`) before anything has written them; first: {at}",
+                gap.elements, tensor.name
+            ),
+        )
+        .at_loc(span(node.loc), node.loc.line, node.loc.column, format!("reads `{}`", tensor.name))
+        .with_loc(span(tensor.loc), tensor.loc.line, tensor.loc.column, format!("`{}` is made here, without contents", tensor.name))
+        .note(format!("the simulator reads {reads} there; the device reads whatever was left behind"));
+        if let Some(where_) = iterations(program, node, dynamic) {
+            out = out.note(format!("in {where_}"));
+        }
+        self.list.push(out);
+    }
+
+    /// An output has bytes that nothing has written.
+    pub(super) fn unwritten_output(
+        &mut self,
+        program: &Program,
+        name: &str,
+        tensor: nki_isa::TensorId,
+        missing: usize,
+    ) {
+        let t = program.tensor(tensor);
+        self.list.push(
+            Diagnostic::warning(
+                "uninitialized-read",
+                format!("output `{name}` has {missing} of {} elements that nothing has written", t.elements()),
+            )
+            .at_loc(span(t.loc), t.loc.line, t.loc.column, "is made here, without contents"),
+        );
+    }
+
+    /// A register is read that nothing has set.
+    pub(super) fn unset_register(&mut self, program: &Program, node: &Node, dynamic: &[(Loc, u32)], register: RegId) {
+        if !self.seen_registers.insert((node.loc, register)) {
+            return;
+        }
+        let mut out = Diagnostic::warning(
+            "uninitialized-read",
+            format!("register r{} is read before anything has set it; it reads 0 here", register.0),
+        )
+        .at_loc(span(node.loc), node.loc.line, node.loc.column, "reads the register");
+        if let Some(where_) = iterations(program, node, dynamic) {
+            out = out.note(format!("in {where_}"));
+        }
+        self.list.push(out);
+    }
+}
+
+/// A fault as the error that ends the run.
+pub(super) fn fault(program: &Program, node: &Node, dynamic: &[(Loc, u32)], fault: Fault) -> Box<Diagnostic> {
+    let what = match &node.kind {
+        NodeKind::Inst(inst) => format!("`{}`", inst.schema().name),
+        _ => "loop".into(),
+    };
+    let mut out = Diagnostic::error(fault.id, format!("{what}: {}", fault.message)).at_loc(
+        span(node.loc),
+        node.loc.line,
+        node.loc.column,
+        "stopped here",
+    );
+    if let Some(where_) = iterations(program, node, dynamic) {
+        out = out.note(format!("in {where_}"));
+    }
+    Box::new(out)
+}

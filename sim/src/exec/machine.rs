@@ -1,0 +1,343 @@
+//! The memories and registers as instructions see them.
+
+use ndarray::{Array2, ArrayView2, ArrayViewMut2, ShapeBuilder};
+use nki_isa::arg::Imm;
+use nki_isa::inst::Footprint;
+use nki_isa::machine::{Context, RowsF32, RowsI64, Tiles};
+use nki_isa::names::OobMode;
+use nki_isa::program::RegId;
+use nki_isa::{Fault, Index, Machine, View};
+
+use super::interpreter::Interpreter;
+use crate::memory::access::{Access, Shift};
+use crate::trace::Resolved;
+
+/// Dynamic part of an address.
+enum Dynamic {
+    Shift(Shift),
+    /// The whole access is out of bounds.
+    Outside(Fault),
+}
+
+impl Interpreter<'_> {
+    /// Evaluates the dynamic part of a view's address. Rows out of bounds are `None` and told in the fault beside.
+    fn dynamic(&mut self, view: &View) -> Result<(Dynamic, Option<Fault>), Fault> {
+        let Some(indirect) = view.indirect.as_deref() else { return Ok((Dynamic::Shift(Shift::Offset(0)), None)) };
+        let outside = |interpreter: &Self, value: i64, which: &str| {
+            let tensor = interpreter.program.tensor(view.tensor);
+            Fault::new(
+                "out-of-bounds",
+                format!(
+                    "dynamic index {value}{which} of `{}` (line {}) is out of bounds: valid are 0 to {}",
+                    tensor.name,
+                    tensor.loc.line,
+                    i64::from(indirect.bound) - 1
+                ),
+            )
+        };
+        let inside = |value: i64| (0..i64::from(indirect.bound)).contains(&value);
+        let scalar = match &indirect.index {
+            Index::Register(r) => i64::from(self.get(*r)),
+            Index::Scalar(v) => self.integers(v)?.first().copied().unwrap_or(0),
+            Index::Vector(v) => {
+                let values = self.integers(v)?;
+                let bad = values.iter().enumerate().find(|(_, v)| !inside(**v));
+                let fault = bad.map(|(i, &v)| outside(self, v, &format!(" (entry {i} of the index vector)")));
+                let rows = values.iter().map(|&v| inside(v).then_some(v * indirect.stride)).collect();
+                return Ok((Dynamic::Shift(Shift::Rows(rows)), fault));
+            }
+        };
+        if inside(scalar) {
+            Ok((Dynamic::Shift(Shift::Offset(scalar * indirect.stride)), None))
+        } else {
+            Ok((Dynamic::Outside(outside(self, scalar, "")), None))
+        }
+    }
+
+    /// All elements of an index tensor.
+    fn integers(&mut self, view: &View) -> Result<Vec<i64>, Fault> {
+        let access = self.source(view)?;
+        let mut bytes = vec![0; access.elements() * access.codec.size()];
+        self.memory.gather(&access, &mut bytes);
+        let mut out = vec![0; access.elements()];
+        if access.codec.dtype.is_float() {
+            let mut floats = vec![0.0; out.len()];
+            access.codec.to_f32(&bytes, &mut floats);
+            out.iter_mut().zip(floats).for_each(|(o, f)| *o = f as i64);
+        } else {
+            access.codec.to_i64(&bytes, &mut out);
+        }
+        Ok(out)
+    }
+
+    /// Resolves a view; none where the whole access is out of bounds and may be skipped.
+    fn locate(&mut self, view: &View, oob: OobMode) -> Result<Option<Access>, Fault> {
+        let skip = oob == OobMode::Skip;
+        let (dynamic, fault) = self.dynamic(view)?;
+        let shift = match (dynamic, fault) {
+            (Dynamic::Outside(_), _) if skip => return Ok(None),
+            (Dynamic::Outside(f), _) => return Err(f),
+            (_, Some(f)) if !skip => return Err(f),
+            (Dynamic::Shift(shift), _) => shift,
+        };
+        match self.memory.resolve(view, &shift) {
+            Ok(access) => Ok(Some(access)),
+            Err(_) if skip && view.indirect.is_some() => Ok(None),
+            Err(fault) => Err(fault),
+        }
+    }
+
+    /// Resolves a view that is read: what nothing has written is found, and reads as the sentinel.
+    pub(super) fn source(&mut self, view: &View) -> Result<Access, Fault> {
+        let access = self.locate(view, OobMode::Error)?;
+        let access = access.ok_or_else(|| Fault::new("out-of-bounds", "access out of bounds"))?;
+        self.check_written(view, &access);
+        Ok(access)
+    }
+
+    fn check_written(&mut self, view: &View, access: &Access) {
+        if let Some(gap) = self.memory.find_unwritten(access) {
+            self.memory.poison(access);
+            if let Some(node) = self.node {
+                self.findings.uninitialized(self.program, node, &self.loops, view, gap);
+            }
+        }
+    }
+
+    /// Resolves a view that is about to be written.
+    pub(super) fn destination(&mut self, view: &View) -> Result<Access, Fault> {
+        let access = self.locate(view, OobMode::Error)?;
+        access.ok_or_else(|| Fault::new("out-of-bounds", "access out of bounds"))
+    }
+
+    /// The dynamic addresses of an instruction, for the trace.
+    pub(super) fn resolved(&mut self, footprint: &Footprint<'_>) -> Result<Option<Box<[Resolved]>>, Fault> {
+        let views = footprint.reads.iter().chain(&footprint.writes).filter(|v| v.indirect.is_some());
+        let mut out = Vec::new();
+        for view in views {
+            out.push(match self.dynamic(view)?.0 {
+                Dynamic::Outside(_) => Resolved::Skipped,
+                Dynamic::Shift(Shift::Offset(by)) => Resolved::Offset(by),
+                Dynamic::Shift(Shift::Rows(rows)) => Resolved::Rows(rows),
+            });
+        }
+        Ok((!out.is_empty()).then(|| out.into_boxed_slice()))
+    }
+
+    fn tile(&mut self, access: &Access) -> Vec<f32> {
+        let mut bytes = vec![0; access.elements() * access.codec.size()];
+        self.memory.gather(access, &mut bytes);
+        let mut out = vec![0.0; access.elements()];
+        access.codec.to_f32(&bytes, &mut out);
+        out
+    }
+
+    fn put_tile(&mut self, access: &Access, values: &[f32]) {
+        let mut bytes = vec![0; access.elements() * access.codec.size()];
+        access.codec.write_f32(values, &mut bytes);
+        self.memory.scatter(access, &bytes);
+    }
+
+    /// Where an fp32 matrix lies in its storage's words, if it does so regularly: (first, row stride, column stride).
+    fn layout(&self, access: &Access) -> Option<(usize, usize, usize)> {
+        if !access.codec.is_f32() || access.starts.is_some() {
+            return None;
+        }
+        let base = self.memory.position(access, 0)?;
+        let pitch = self.memory.storages[access.storage].pitch as isize;
+        let row = access.row_step * pitch + access.column_step * self.memory.scale as isize;
+        let column = match self.memory.steps(access)[..] {
+            [] => 4,
+            [s] => s.stride,
+            _ => return None,
+        };
+        let words = |b: isize| (b >= 0 && b % 4 == 0).then_some(b as usize / 4);
+        Some((words(base as isize)?, words(row)?, words(column)?))
+    }
+}
+
+/// A borrowed or converted matrix.
+fn matrix<'a>(
+    layout: Option<(usize, usize, usize)>,
+    bytes: &'a [u8],
+    shape: (usize, usize),
+    scratch: &'a [f32],
+) -> Result<ArrayView2<'a, f32>, Fault> {
+    let words: Option<&[f32]> = bytemuck::try_cast_slice(bytes).ok();
+    if let (Some((base, row, column)), Some(words)) = (layout, words)
+        && let Some(words) = words.get(base..)
+        && let Ok(view) = ArrayView2::from_shape(shape.strides((row, column)), words)
+    {
+        return Ok(view);
+    }
+    ArrayView2::from_shape(shape, scratch).map_err(|e| Fault::new("internal", e.to_string()))
+}
+
+impl Machine for Interpreter<'_> {
+    fn context(&self) -> Context<'_> {
+        Context { arch: self.memory.arch(), tensors: &self.program.tensors }
+    }
+
+    fn map_f32(&mut self, dsts: &[&View], srcs: &[&View], f: RowsF32<'_>) -> Result<(), Fault> {
+        self.rows_f32(dsts, srcs, f)
+    }
+
+    fn map_i64(&mut self, dsts: &[&View], srcs: &[&View], f: RowsI64<'_>) -> Result<(), Fault> {
+        self.rows_i64(dsts, srcs, f)
+    }
+
+    fn copy(&mut self, dst: &View, src: &View, oob: OobMode) -> Result<(), Fault> {
+        let from = self.locate(src, oob)?;
+        let to = self.locate(dst, oob)?;
+        let (Some(from), Some(mut to)) = (from, to) else { return Ok(()) };
+        if from.elements() != to.elements() {
+            return Err(Fault::new(
+                "shape-mismatch",
+                format!("copies {} elements to {}", from.elements(), to.elements()),
+            ));
+        }
+        self.check_written(src, &from);
+        if let Some(starts) = &from.starts
+            && to.per_row == from.per_row
+            && starts.iter().any(Option::is_none)
+        {
+            // Rows that the source skips are not written either.
+            let kept = (0..to.rows).map(|i| starts[i].and_then(|_| to.start(i)).map(|(_, at)| at)).collect();
+            to.starts = Some(kept);
+        }
+        self.memory.copy(&to, &from);
+        self.memory.mark_written(&to);
+        Ok(())
+    }
+
+    fn fill(&mut self, dst: &View, value: Imm) -> Result<(), Fault> {
+        let to = self.destination(dst)?;
+        let size = to.codec.size();
+        let mut one = [0; 4];
+        match (value.as_i64(), to.codec.dtype.is_int()) {
+            (Some(i), true) => to.codec.write_i64(&[i], &mut one[..size]),
+            _ => to.codec.write_f32(&[value.as_f32()], &mut one[..size]),
+        }
+        self.memory.fill(&to, &one[..size]);
+        self.memory.mark_written(&to);
+        Ok(())
+    }
+
+    fn begin_accumulate(&mut self, dst: &View, mode: Option<bool>) -> Result<bool, Fault> {
+        let to = self.destination(dst)?;
+        let add = self.memory.begin_accumulate(&to, mode);
+        if add {
+            self.check_written(dst, &to);
+        }
+        Ok(add)
+    }
+
+    fn contract(&mut self, dst: &View, stationary: &View, moving: &View, f: Tiles<'_>) -> Result<(), Fault> {
+        let left = self.source(stationary)?;
+        let right = self.source(moving)?;
+        let to = self.destination(dst)?;
+        let convert = |me: &mut Self, a: &Access| {
+            let direct = if a.storage == to.storage { None } else { me.layout(a) };
+            let scratch = if direct.is_none() { me.tile(a) } else { Vec::new() };
+            (direct, scratch)
+        };
+        let (left_at, left_scratch) = convert(self, &left);
+        let (right_at, right_scratch) = convert(self, &right);
+        let direct = self.layout(&to);
+        let mut result = if direct.is_none() { self.tile(&to) } else { Vec::new() };
+        let mut data = std::mem::take(&mut self.memory.storages[to.storage].data);
+        let outcome = (|| {
+            let bytes = |a: &Access| self.memory.storages[a.storage].data.bytes();
+            let left = matrix(left_at, bytes(&left), (left.rows, left.per_row), &left_scratch)?;
+            let right = matrix(right_at, bytes(&right), (right.rows, right.per_row), &right_scratch)?;
+            let shape = (to.rows, to.per_row);
+            let target = match direct {
+                Some((base, row, column)) => {
+                    let words: Option<&mut [f32]> = bytemuck::try_cast_slice_mut(data.bytes_mut()).ok();
+                    words
+                        .and_then(|w| w.get_mut(base..))
+                        .and_then(|w| ArrayViewMut2::from_shape(shape.strides((row, column)), w).ok())
+                }
+                None => ArrayViewMut2::from_shape(shape, &mut result).ok(),
+            };
+            let target = target.ok_or_else(|| {
+                Fault::new("overlapping-write", "elements of the destination have one address".to_owned())
+            })?;
+            f(left, right, target);
+            Ok(())
+        })();
+        self.memory.storages[to.storage].data = data;
+        outcome?;
+        if direct.is_none() {
+            self.put_tile(&to, &result);
+        }
+        self.memory.mark_written(&to);
+        Ok(())
+    }
+
+    fn read_tile(&mut self, src: &View) -> Result<Array2<f32>, Fault> {
+        let from = self.source(src)?;
+        let values = self.tile(&from);
+        Array2::from_shape_vec((from.rows, from.per_row), values).map_err(|e| Fault::new("internal", e.to_string()))
+    }
+
+    fn write_tile(&mut self, dst: &View, tile: ArrayView2<'_, f32>) -> Result<(), Fault> {
+        let to = self.destination(dst)?;
+        if tile.len() != to.elements() {
+            return Err(Fault::new("shape-mismatch", format!("writes {} elements to {}", tile.len(), to.elements())));
+        }
+        match tile.as_slice() {
+            Some(values) => self.put_tile(&to, values),
+            None => self.put_tile(&to, &tile.iter().copied().collect::<Vec<_>>()),
+        }
+        self.memory.mark_written(&to);
+        Ok(())
+    }
+
+    fn read_bits(&mut self, src: &View) -> Result<Array2<u32>, Fault> {
+        let from = self.source(src)?;
+        let size = from.codec.size();
+        let mut bytes = vec![0; from.elements() * size];
+        self.memory.gather(&from, &mut bytes);
+        let bits = bytes
+            .chunks_exact(size)
+            .map(|c| {
+                let mut raw = [0; 4];
+                raw[..size].copy_from_slice(c);
+                u32::from_le_bytes(raw)
+            })
+            .collect();
+        Array2::from_shape_vec((from.rows, from.per_row), bits).map_err(|e| Fault::new("internal", e.to_string()))
+    }
+
+    fn write_bits(&mut self, dst: &View, tile: ArrayView2<'_, u32>) -> Result<(), Fault> {
+        let to = self.destination(dst)?;
+        if tile.len() != to.elements() {
+            return Err(Fault::new("shape-mismatch", format!("writes {} elements to {}", tile.len(), to.elements())));
+        }
+        let size = to.codec.size();
+        let mut bytes = vec![0; to.elements() * size];
+        for (o, v) in bytes.chunks_exact_mut(size).zip(tile.iter()) {
+            o.copy_from_slice(&v.to_le_bytes()[..size]);
+        }
+        self.memory.scatter(&to, &bytes);
+        self.memory.mark_written(&to);
+        Ok(())
+    }
+
+    fn register(&mut self, register: RegId) -> i32 {
+        self.get(register)
+    }
+
+    fn set_register(&mut self, register: RegId, value: i32) {
+        self.set(register, value);
+    }
+
+    fn print(&mut self, line: String) {
+        self.prints.push(line);
+    }
+
+    fn engine_state(&mut self, name: &'static str) -> &mut Vec<u32> {
+        self.engine_state.entry(name).or_default()
+    }
+}

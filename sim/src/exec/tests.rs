@@ -1,0 +1,177 @@
+use nki_isa::program::{Bound, NodeKind, RegId};
+use nki_isa::{DType, Index, Indirect, Space, View};
+
+use super::*;
+use crate::place::place;
+use crate::testing::*;
+use crate::trace::EventKind;
+
+fn run_program(program: &Program, inputs: Vec<HostTensor>) -> ExecResult {
+    let placement = place(program).expect("fits");
+    run(program, &placement, inputs, &ExecOptions::default()).expect("runs")
+}
+
+fn slugs(list: &[Diagnostic]) -> Vec<&'static str> {
+    list.iter().map(|d| d.id).collect()
+}
+
+/// out = a + b on [rows, columns], through SBUF.
+fn adder(rows: u32, columns: u32, dtype: DType) -> Program {
+    let mut b = Builder::new();
+    let x = b.input("a", &[rows, columns], DType::F32);
+    let y = b.input("b", &[rows, columns], DType::F32);
+    let out = b.output("out", &[rows, columns], DType::F32);
+    let [ta, tb, tc] = ["ta", "tb", "tc"].map(|n| b.tensor(n, Space::Sbuf, &[rows, columns], dtype));
+    b.push(dma(b.whole(ta), b.whole(x)));
+    b.push(dma(b.whole(tb), b.whole(y)));
+    b.push(add(b.whole(tc), b.whole(ta), b.whole(tb)));
+    b.push(dma(b.whole(out), b.whole(tc)));
+    b.program
+}
+
+#[test]
+fn adds_two_tensors() {
+    let program = adder(128, 64, DType::F32);
+    let a: Vec<f32> = (0..128 * 64).map(|i| i as f32).collect();
+    let b: Vec<f32> = a.iter().map(|x| x * 0.5).collect();
+    let result = run_program(&program, vec![host_f32("a", &[128, 64], &a), host_f32("b", &[128, 64], &b)]);
+    let want: Vec<f32> = a.iter().map(|x| x * 1.5).collect();
+    assert_eq!(f32s(&result.outputs[0]), want);
+    assert_eq!(result.trace.cores[0].events.len(), 4);
+    assert_eq!(slugs(&result.findings), Vec::<&str>::new());
+    assert_eq!(trace_only(&program).expect("static"), result.trace);
+}
+
+#[test]
+fn bf16_rounds_unless_all_fp32() {
+    let program = adder(4, 8, DType::BF16);
+    let a = vec![1.001_f32; 32];
+    let inputs = || vec![host_f32("a", &[4, 8], &a), host_f32("b", &[4, 8], &a)];
+    assert_eq!(f32s(&run_program(&program, inputs()).outputs[0])[0], 2.0);
+    let placement = place(&program).expect("fits");
+    let options = ExecOptions { precise: false, ..ExecOptions::default() };
+    let result = run(&program, &placement, inputs(), &options).expect("runs");
+    assert_eq!(f32s(&result.outputs[0]), vec![2.002; 32]);
+}
+
+#[test]
+fn input_mismatch_is_told_with_both_shapes() {
+    let program = adder(4, 8, DType::F32);
+    let placement = place(&program).expect("fits");
+    let wrong = host_f32("a", &[8, 4], &[0.0; 32]);
+    let fine = host_f32("b", &[4, 8], &[0.0; 32]);
+    let failure = run(&program, &placement, vec![wrong, fine], &ExecOptions::default()).expect_err("mismatch");
+    assert_eq!(failure.errors.len(), 1);
+    assert_eq!(failure.errors[0].message, "input `a` is float32[8, 4], the program was compiled for float32[4, 8]");
+}
+
+#[test]
+fn reads_of_unwritten_bytes_are_found_exactly() {
+    let mut b = Builder::new();
+    let x = b.input("x", &[4, 8], DType::F32);
+    let out = b.output("out", &[4, 8], DType::F32);
+    let t = b.tensor("t", Space::Sbuf, &[4, 8], DType::F32);
+    let u = b.tensor("u", Space::Sbuf, &[4, 8], DType::F32);
+    // All but columns 3 and 4 of partition 2.
+    let whole = b.whole(t);
+    let part = |v: View, p, o, dims: &[(i64, u32)]| pattern(v, p, o, dims);
+    b.push(dma(part(whole.clone(), 0, 0, &[(1, 2), (1, 8)]), part(b.whole(x), 0, 0, &[(8, 2), (1, 8)])));
+    b.push(dma(part(whole.clone(), 3, 0, &[(1, 1), (1, 8)]), part(b.whole(x), 0, 24, &[(8, 1), (1, 8)])));
+    b.push(dma(part(whole.clone(), 2, 0, &[(1, 1), (1, 3)]), part(b.whole(x), 0, 16, &[(8, 1), (1, 3)])));
+    b.push(dma(part(whole.clone(), 2, 5, &[(1, 1), (1, 3)]), part(b.whole(x), 0, 21, &[(8, 1), (1, 3)])));
+    let fine = part(whole.clone(), 0, 5, &[(1, 4), (1, 3)]);
+    b.push(add(part(b.whole(u), 0, 5, &[(1, 4), (1, 3)]), fine.clone(), fine));
+    b.push(add(b.whole(u), whole.clone(), whole));
+    b.push(dma(b.whole(out), b.whole(u)));
+    let values: Vec<f32> = (0..32).map(|i| i as f32).collect();
+    let result = run_program(&b.program, vec![host_f32("x", &[4, 8], &values)]);
+    assert_eq!(slugs(&result.findings), ["uninitialized-read"]);
+    let message = &result.findings[0].message;
+    assert!(message.contains("reads 2 of 32 elements of `data1` (`t`)"), "{message}");
+    assert!(message.contains("partition 2, element 3"), "{message}");
+    let got = f32s(&result.outputs[0]);
+    for (i, (got, x)) in got.iter().zip(&values).enumerate() {
+        if i == 19 || i == 20 {
+            assert!(got.is_nan());
+        } else {
+            assert_eq!(*got, x * 2.0);
+        }
+    }
+}
+
+#[test]
+fn integers_and_outputs_that_nothing_wrote() {
+    let mut b = Builder::new();
+    let out = b.output("out", &[2, 4], DType::I32);
+    let t = b.tensor("t", Space::Sbuf, &[2, 4], DType::I32);
+    let half = pattern(b.whole(t), 0, 0, &[(1, 2), (1, 2)]);
+    b.push(dma(pattern(b.whole(out), 0, 0, &[(4, 2), (1, 2)]), half));
+    let result = run_program(&b.program, Vec::new());
+    assert_eq!(slugs(&result.findings), ["uninitialized-read", "uninitialized-read"]);
+    assert!(result.findings[1].message.contains("4 of 8 elements"), "{}", result.findings[1].message);
+    let got: Vec<u8> = result.outputs[0].data.clone();
+    assert_eq!(got, [4, 0, 0, 0].repeat(8));
+}
+
+/// A loop over a register that copies row by row with a dynamic offset.
+fn row_loop(rows: u32, upper: Bound) -> Program {
+    let mut b = Builder::new();
+    let x = b.input("x", &[rows, 8], DType::F32);
+    let out = b.output("out", &[rows, 8], DType::F32);
+    let t = b.tensor("t", Space::Sbuf, &[1, 8], DType::F32);
+    b.program.registers = 2;
+    let i = RegId(0);
+    let row = |v: View| {
+        let mut v = pattern(v, 0, 0, &[(8, 1), (1, 8)]);
+        v.indirect = Some(Box::new(Indirect { index: Index::Register(i), stride: 8, dim: 0, bound: rows }));
+        v
+    };
+    let load = dma(b.whole(t), row(b.whole(x)));
+    let store = dma(row(b.whole(out)), b.whole(t));
+    let body = vec![b.node(NodeKind::Inst(load)), b.node(NodeKind::Inst(store))];
+    b.push_node(NodeKind::For { variable: i, lower: Bound::Static(0), upper, step: 1, body });
+    b.program
+}
+
+#[test]
+fn dynamic_loops_and_offsets() {
+    let program = row_loop(5, Bound::Static(5));
+    let values: Vec<f32> = (0..40).map(|i| i as f32).collect();
+    let result = run_program(&program, vec![host_f32("x", &[5, 8], &values)]);
+    assert_eq!(f32s(&result.outputs[0]), values);
+    assert_eq!(result.trace.cores[0].events.len(), 2 + 5 * 3);
+    assert_eq!(trace_only(&program).expect("register only"), result.trace);
+    let EventKind::Inst { resolved: Some(r) } = &result.trace.cores[0].events[6].kind else {
+        unreachable!("an instruction with a dynamic address")
+    };
+    assert_eq!(r[..], [crate::trace::Resolved::Offset(8)]);
+}
+
+#[test]
+fn dynamic_index_out_of_bounds_stops_with_the_iteration() {
+    let program = row_loop(5, Bound::Static(6));
+    let placement = place(&program).expect("fits");
+    let inputs = vec![host_f32("x", &[5, 8], &[1.0; 40])];
+    let failure = run(&program, &placement, inputs, &ExecOptions::default()).expect_err("out of bounds");
+    assert_eq!(failure.errors[0].id, "out-of-bounds");
+    assert!(failure.errors[0].message.contains("dynamic index 5 of `x`"), "{}", failure.errors[0].message);
+    assert!(failure.errors[0].notes[0].contains("iteration 5"), "{:?}", failure.errors[0].notes);
+    assert_eq!(failure.trace.cores[0].events.len(), 1 + 5 * 3 + 1);
+}
+
+#[test]
+fn endless_loop_ends() {
+    let mut b = Builder::new();
+    b.program.registers = 1;
+    b.push_node(NodeKind::For {
+        variable: RegId(0),
+        lower: Bound::Static(0),
+        upper: Bound::Static(1 << 60),
+        step: 1,
+        body: Vec::new(),
+    });
+    let placement = place(&b.program).expect("fits");
+    let options = ExecOptions { step_limit: 1000, ..ExecOptions::default() };
+    let failure = run(&b.program, &placement, Vec::new(), &options).expect_err("endless");
+    assert_eq!(failure.errors[0].id, "step-limit");
+}

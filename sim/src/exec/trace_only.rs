@@ -1,0 +1,274 @@
+//! The dynamic trace without numbers, where nothing that decides it comes from memory.
+
+use ndarray::{Array2, ArrayView2};
+use nki_isa::inst::Footprint;
+use nki_isa::program::{Bound, Loc, Node, NodeKind, RegId};
+use nki_isa::{Fault, Index, Program, View};
+
+use super::interpreter::size;
+use crate::trace::{CoreTrace, Event, EventKind, NodeIndex, Resolved, Trace};
+
+/// The trace of this program depends on values in memory.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NeedsData {
+    /// The statement that needs them.
+    pub loc: Loc,
+    /// What is needed for what.
+    pub what: String,
+}
+
+/// Most statements inside dynamic loops before a trace is given up.
+const MOST_STEPS: u64 = 4_000_000;
+
+/// What running `program` would trace, without numbers.
+///
+/// # Errors
+/// If control flow or an address depends on values in memory, or a dynamic loop does not seem to end. The caller runs the program then.
+pub fn trace_only(program: &Program) -> Result<Trace, NeedsData> {
+    let mut trace = Trace::default();
+    for stream in &program.cores {
+        let mut walk = Walk {
+            program,
+            registers: vec![Value::Known(0); program.registers as usize],
+            events: Vec::with_capacity(stream.len()),
+            steps: 0,
+            depth: 0,
+        };
+        walk.block(stream, &mut 0)?;
+        trace.cores.push(CoreTrace { events: walk.events });
+    }
+    Ok(trace)
+}
+
+/// A register without data.
+#[derive(Debug, Clone, Copy)]
+enum Value {
+    Known(i32),
+    /// Loaded from memory here.
+    FromMemory(Loc),
+}
+
+struct Walk<'p> {
+    program: &'p Program,
+    registers: Vec<Value>,
+    events: Vec<Event>,
+    steps: u64,
+    depth: u32,
+}
+
+impl Walk<'_> {
+    fn get(&self, register: RegId, node: &Node, use_: &str) -> Result<i32, NeedsData> {
+        match self.registers.get(register.0 as usize) {
+            Some(Value::Known(v)) => Ok(*v),
+            Some(Value::FromMemory(loc)) => Err(NeedsData {
+                loc: node.loc,
+                what: format!("{use_} is register r{}, which line {} loads from memory", register.0, loc.line),
+            }),
+            None => Ok(0),
+        }
+    }
+
+    fn push(&mut self, node: NodeIndex, kind: EventKind) {
+        self.events.push(Event { node, kind });
+    }
+
+    fn block(&mut self, nodes: &[Node], position: &mut u32) -> Result<(), NeedsData> {
+        let mut footprint = Footprint::default();
+        for node in nodes {
+            let at = NodeIndex(*position);
+            *position += 1;
+            if self.depth > 0 {
+                self.step(node)?;
+            }
+            match &node.kind {
+                NodeKind::Inst(inst) => {
+                    footprint.clear();
+                    inst.footprint(&mut footprint);
+                    let mut resolved = Vec::new();
+                    for view in footprint.reads.iter().chain(&footprint.writes) {
+                        if let Some(r) = self.resolve(view, node)? {
+                            resolved.push(r);
+                        }
+                    }
+                    if !footprint.register_writes.is_empty() {
+                        let unknown =
+                            footprint.register_reads.iter().find_map(|r| match self.registers.get(r.0 as usize) {
+                                Some(Value::FromMemory(loc)) => Some(*loc),
+                                _ => None,
+                            });
+                        let unknown = if footprint.reads.is_empty() { unknown } else { Some(node.loc) };
+                        let mut machine = Registers { walk: self, failed: false, state: Vec::new() };
+                        if unknown.is_some() || inst.execute(&mut machine).is_err() || machine.failed {
+                            for r in &footprint.register_writes {
+                                self.set(*r, Value::FromMemory(unknown.unwrap_or(node.loc)));
+                            }
+                        }
+                    }
+                    let resolved = (!resolved.is_empty()).then(|| resolved.into_boxed_slice());
+                    self.push(at, EventKind::Inst { resolved });
+                }
+                NodeKind::For { variable, lower, upper, step, body } => {
+                    let lower = self.bound(*lower, node)?;
+                    let upper = self.bound(*upper, node)?;
+                    self.push(at, EventKind::LoopEnter);
+                    self.depth += 1;
+                    let (mut value, mut iteration) = (lower, 0);
+                    while value < upper {
+                        self.set(*variable, Value::Known(value as i32));
+                        self.step(node)?;
+                        self.push(at, EventKind::LoopIteration(iteration));
+                        self.block(body, &mut (at.0 + 1))?;
+                        value += (*step).max(1);
+                        iteration += 1;
+                    }
+                    self.depth -= 1;
+                    *position += size(body);
+                    self.push(at, EventKind::LoopExit);
+                }
+                NodeKind::While { condition, body } => {
+                    self.push(at, EventKind::LoopEnter);
+                    self.depth += 1;
+                    let mut iteration = 0;
+                    while self.get(*condition, node, "the condition of the loop")? != 0 {
+                        self.step(node)?;
+                        self.push(at, EventKind::LoopIteration(iteration));
+                        self.block(body, &mut (at.0 + 1))?;
+                        iteration += 1;
+                    }
+                    self.depth -= 1;
+                    *position += size(body);
+                    self.push(at, EventKind::LoopExit);
+                }
+                NodeKind::If { condition, then, otherwise } => {
+                    let taken = self.get(*condition, node, "the condition of the branch")? != 0;
+                    self.push(at, EventKind::Branch(taken));
+                    let skipped = *position + size(then);
+                    let mut inside = if taken { *position } else { skipped };
+                    self.block(if taken { then } else { otherwise }, &mut inside)?;
+                    *position = skipped + size(otherwise);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn step(&mut self, node: &Node) -> Result<(), NeedsData> {
+        self.steps += 1;
+        if self.steps > MOST_STEPS {
+            return Err(NeedsData {
+                loc: node.loc,
+                what: format!("a dynamic loop has not ended after {MOST_STEPS} steps"),
+            });
+        }
+        Ok(())
+    }
+
+    fn set(&mut self, register: RegId, value: Value) {
+        let i = register.0 as usize;
+        if i >= self.registers.len() {
+            self.registers.resize(i + 1, Value::Known(0));
+        }
+        self.registers[i] = value;
+    }
+
+    fn bound(&self, bound: Bound, node: &Node) -> Result<i64, NeedsData> {
+        match bound {
+            Bound::Static(v) => Ok(v),
+            Bound::Register(r) => self.get(r, node, "a bound of the loop").map(i64::from),
+        }
+    }
+
+    fn resolve(&self, view: &View, node: &Node) -> Result<Option<Resolved>, NeedsData> {
+        let Some(indirect) = view.indirect.as_deref() else { return Ok(None) };
+        let name = &self.program.tensor(view.tensor).name;
+        match &indirect.index {
+            Index::Register(r) => {
+                let value = i64::from(self.get(*r, node, &format!("the dynamic offset of `{name}`"))?);
+                Ok(Some(if (0..i64::from(indirect.bound)).contains(&value) {
+                    Resolved::Offset(value * indirect.stride)
+                } else {
+                    Resolved::Skipped
+                }))
+            }
+            Index::Scalar(v) | Index::Vector(v) => Err(NeedsData {
+                loc: node.loc,
+                what: format!(
+                    "the dynamic offset of `{name}` is in memory, in `{}`",
+                    self.program.tensor(v.tensor).name
+                ),
+            }),
+        }
+    }
+}
+
+/// A machine with registers only.
+struct Registers<'w, 'p> {
+    walk: &'w mut Walk<'p>,
+    failed: bool,
+    state: Vec<u32>,
+}
+
+impl Registers<'_, '_> {
+    fn no<T>(&mut self) -> Result<T, Fault> {
+        self.failed = true;
+        Err(Fault::new("needs-data", "memory is not simulated"))
+    }
+}
+
+impl nki_isa::Machine for Registers<'_, '_> {
+    fn context(&self) -> nki_isa::machine::Context<'_> {
+        nki_isa::machine::Context {
+            arch: nki_isa::Arch::of(self.walk.program.target),
+            tensors: &self.walk.program.tensors,
+        }
+    }
+    fn map_f32(&mut self, _: &[&View], _: &[&View], _: nki_isa::machine::RowsF32<'_>) -> Result<(), Fault> {
+        self.no()
+    }
+    fn map_i64(&mut self, _: &[&View], _: &[&View], _: nki_isa::machine::RowsI64<'_>) -> Result<(), Fault> {
+        self.no()
+    }
+    fn copy(&mut self, _: &View, _: &View, _: nki_isa::names::OobMode) -> Result<(), Fault> {
+        self.no()
+    }
+    fn fill(&mut self, _: &View, _: nki_isa::Imm) -> Result<(), Fault> {
+        self.no()
+    }
+    fn begin_accumulate(&mut self, _: &View, _: Option<bool>) -> Result<bool, Fault> {
+        self.no()
+    }
+    fn contract(&mut self, _: &View, _: &View, _: &View, _: nki_isa::machine::Tiles<'_>) -> Result<(), Fault> {
+        self.no()
+    }
+    fn read_tile(&mut self, _: &View) -> Result<Array2<f32>, Fault> {
+        self.no()
+    }
+    fn write_tile(&mut self, _: &View, _: ArrayView2<'_, f32>) -> Result<(), Fault> {
+        self.no()
+    }
+    fn read_bits(&mut self, _: &View) -> Result<Array2<u32>, Fault> {
+        self.no()
+    }
+    fn write_bits(&mut self, _: &View, _: ArrayView2<'_, u32>) -> Result<(), Fault> {
+        self.no()
+    }
+    fn register(&mut self, register: RegId) -> i32 {
+        match self.walk.registers.get(register.0 as usize) {
+            Some(Value::Known(v)) => *v,
+            Some(Value::FromMemory(_)) => {
+                self.failed = true;
+                0
+            }
+            None => 0,
+        }
+    }
+    fn set_register(&mut self, register: RegId, value: i32) {
+        self.walk.set(register, Value::Known(value));
+    }
+    fn print(&mut self, _: String) {}
+    fn engine_state(&mut self, _: &'static str) -> &mut Vec<u32> {
+        // What comes of it depends on what ran before: the instruction counts as failed.
+        self.failed = true;
+        &mut self.state
+    }
+}

@@ -1,0 +1,421 @@
+//! A view resolved to bytes of a storage: bounds, written bytes, gather and scatter.
+
+use nki_isa::{Fault, TensorId, View};
+
+use super::elements::{self, Codec, Step, Steps};
+use super::{Home, Memory};
+
+/// A view with its dynamic offsets resolved and its bounds checked.
+///
+/// Dimension 0 ("row": the partition on chip) is apart from the others. Rows and columns count in the storage, columns in the program's bytes.
+#[derive(Debug, Clone)]
+pub(crate) struct Access {
+    pub(crate) tensor: TensorId,
+    pub(crate) storage: usize,
+    pub(crate) codec: Codec,
+    /// Row of the storage where the first row of the view is (0 in HBM).
+    pub(crate) row: usize,
+    /// Rows of the storage between rows of the view (0 in HBM).
+    pub(crate) row_step: isize,
+    /// First byte of the first row.
+    pub(crate) column: usize,
+    /// Bytes between the starts of rows of the view (0 on chip).
+    pub(crate) column_step: isize,
+    /// Rows of the view.
+    pub(crate) rows: usize,
+    /// The elements of a row, merged.
+    pub(crate) inner: Steps,
+    /// Elements of a row.
+    pub(crate) per_row: usize,
+    /// With a vector of indices: first byte of each row, or none where it is skipped. Replaces `column` and `column_step`.
+    pub(crate) starts: Option<Box<[Option<usize>]>>,
+    /// Where the tensor is.
+    pub(crate) home: Home,
+}
+
+impl Access {
+    /// Number of elements.
+    pub(crate) fn elements(&self) -> usize {
+        self.rows * self.per_row
+    }
+
+    /// Row and first byte of row `i` of the view; none where it is skipped.
+    pub(crate) fn start(&self, i: usize) -> Option<(usize, usize)> {
+        let row = self.row.wrapping_add_signed(self.row_step * i as isize);
+        match &self.starts {
+            Some(starts) => starts[i].map(|s| (row, s)),
+            None => Some((row, self.column.wrapping_add_signed(self.column_step * i as isize))),
+        }
+    }
+
+    /// Whether the elements of a row are one run of bytes.
+    pub(crate) fn is_dense(&self) -> bool {
+        match self.inner[..] {
+            [] => true,
+            [s] => s.stride == self.codec.dtype.size() as isize,
+            _ => false,
+        }
+    }
+
+    /// Lowest and highest byte of a row, relative to its start; the end is exclusive.
+    pub(crate) fn reach(&self) -> (isize, isize) {
+        reach(&self.inner, self.codec.dtype.size())
+    }
+}
+
+fn reach(inner: &[Step], size: usize) -> (isize, isize) {
+    let (mut lo, mut hi) = (0, size as isize);
+    for s in inner {
+        let far = s.stride * (s.count as isize - 1);
+        if far < 0 {
+            lo += far;
+        } else {
+            hi += far;
+        }
+    }
+    (lo, hi)
+}
+
+/// Bytes that nothing has written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Unwritten {
+    /// Number of elements concerned.
+    pub(crate) elements: usize,
+    /// Row of the view of the first one.
+    pub(crate) row: usize,
+    /// Its position in the row.
+    pub(crate) element: usize,
+}
+
+/// The dynamic part of a view's address.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Shift {
+    /// The same for all elements.
+    Offset(i64),
+    /// Elements by step of dimension 0 (replacing its stride); none where skipped.
+    Rows(Box<[Option<i64>]>),
+}
+
+impl Memory<'_> {
+    /// Resolves a view without dynamic parts, moved by `offset` elements.
+    pub(crate) fn resolve_static(&mut self, view: &View, offset: i64) -> Result<Access, Fault> {
+        self.resolve(view, &Shift::Offset(offset))
+    }
+
+    /// Resolves a view: finds the storage, applies the dynamic part, checks bounds.
+    pub(crate) fn resolve(&mut self, view: &View, shift: &Shift) -> Result<Access, Fault> {
+        let home = self.home(view.tensor);
+        let program = self.program();
+        let tensor = program.tensor(view.tensor);
+        let codec = self.codec(view.dtype);
+        let size = view.dtype.size() as i64;
+        let bytes = tensor.bytes() as i64;
+        let on_chip = view.space.is_on_chip();
+        let outer = view.dims.first().copied().unwrap_or(nki_isa::Dim { stride: 1, count: 1 });
+        let inner = elements::merge(
+            view.free_dims().iter().map(|d| Step { stride: (d.stride * size) as isize, count: d.count as usize }),
+        );
+        let (lo, hi) = reach(&inner, view.dtype.size());
+        let rows = outer.count as usize;
+
+        if on_chip {
+            let last = i64::from(view.partition) + outer.stride * (rows as i64 - 1);
+            let limit = i64::from(tensor.shape.first().copied().unwrap_or(1));
+            if last < 0 || last >= limit || i64::from(view.partition) >= limit {
+                let most = last.max(i64::from(view.partition));
+                return Err(Fault::new(
+                    "out-of-bounds",
+                    format!("the access reaches partition {most} of `{}`, which has {limit}", tensor.name),
+                ));
+            }
+        }
+        let bad = |first: i64, end: i64| {
+            let what = if on_chip { " per partition" } else { "" };
+            let reached = if first < 0 { first / size } else { (end - 1) / size };
+            Fault::new(
+                "out-of-bounds",
+                format!(
+                    "the access reaches element {reached} of `{}`, which has {} {} elements{what} (0 to {})",
+                    tensor.name,
+                    bytes / size,
+                    view.dtype,
+                    bytes / size - 1
+                ),
+            )
+        };
+        let check = |start: i64, row_reach: i64| -> Result<usize, Fault> {
+            let first = start + lo as i64 + row_reach.min(0);
+            let end = start + hi as i64 + row_reach.max(0);
+            if first < 0 || end > bytes { Err(bad(first, end)) } else { Ok(home.column + start as usize) }
+        };
+        let column_step = if on_chip { 0 } else { outer.stride * size };
+        let mut access = Access {
+            tensor: view.tensor,
+            storage: home.storage,
+            codec,
+            row: home.row + if on_chip { view.partition as usize } else { 0 },
+            row_step: if on_chip { outer.stride as isize } else { 0 },
+            column: home.column,
+            column_step: column_step as isize,
+            rows,
+            per_row: elements::count(&inner),
+            inner,
+            starts: None,
+            home,
+        };
+        match shift {
+            Shift::Offset(moved) => {
+                access.column = check((view.offset + moved) * size, column_step * (rows as i64 - 1))?;
+            }
+            Shift::Rows(moves) => {
+                let starts: Result<Box<[_]>, Fault> = moves
+                    .iter()
+                    .take(rows)
+                    .map(|m| m.map(|m| check((view.offset + m) * size, 0)).transpose())
+                    .collect();
+                let starts = starts?;
+                if starts.len() < rows {
+                    return Err(Fault::new(
+                        "out-of-bounds",
+                        format!("{} indices for {rows} rows of `{}`", starts.len(), tensor.name),
+                    ));
+                }
+                access.starts = Some(starts);
+            }
+        }
+        Ok(access)
+    }
+
+    /// Position in the storage's data of row `i` of the view.
+    pub(crate) fn position(&self, access: &Access, i: usize) -> Option<usize> {
+        let pitch = self.storages[access.storage].pitch;
+        access.start(i).map(|(row, column)| row * pitch + column * self.scale)
+    }
+
+    /// The inner steps in the storage's bytes.
+    pub(crate) fn steps(&self, access: &Access) -> Steps {
+        access.inner.iter().map(|s| Step { stride: s.stride * self.scale as isize, count: s.count }).collect()
+    }
+
+    /// All steps, rows first, in the storage's bytes; none when rows are indexed.
+    pub(crate) fn all_steps(&self, access: &Access) -> Option<Steps> {
+        if access.starts.is_some() {
+            return None;
+        }
+        let pitch = self.storages[access.storage].pitch as isize;
+        let outer =
+            Step { stride: access.row_step * pitch + access.column_step * self.scale as isize, count: access.rows };
+        Some(elements::merge(std::iter::once(outer).chain(self.steps(access))))
+    }
+
+    /// Copies all elements of the view densely to `out`. Skipped rows are left alone.
+    pub(crate) fn gather(&self, access: &Access, out: &mut [u8]) {
+        let from = self.storages[access.storage].data.bytes();
+        let size = access.codec.size();
+        if let (Some(steps), Some(base)) = (self.all_steps(access), self.position(access, 0)) {
+            return elements::gather(from, base, &steps, size, out);
+        }
+        let steps = self.steps(access);
+        for (i, out) in out.chunks_exact_mut((access.per_row * size).max(1)).enumerate() {
+            if let Some(base) = self.position(access, i) {
+                elements::gather(from, base, &steps, size, out);
+            }
+        }
+    }
+
+    /// Copies dense elements to all elements of the view. Skipped rows are left alone.
+    pub(crate) fn scatter(&mut self, access: &Access, values: &[u8]) {
+        let size = access.codec.size();
+        let steps = self.steps(access);
+        let all = self.all_steps(access);
+        if let (Some(steps), Some(base)) = (all, self.position(access, 0)) {
+            let to = self.storages[access.storage].data.bytes_mut();
+            return elements::scatter(to, base, &steps, size, values);
+        }
+        for (i, values) in values.chunks_exact((access.per_row * size).max(1)).enumerate() {
+            if let Some(base) = self.position(access, i) {
+                elements::scatter(self.storages[access.storage].data.bytes_mut(), base, &steps, size, values);
+            }
+        }
+    }
+
+    /// Whether the view covers every row of its storage in one run of columns, and which.
+    fn whole_columns(&self, access: &Access) -> Option<std::ops::Range<usize>> {
+        if access.starts.is_some() || !access.is_dense() {
+            return None;
+        }
+        let width = access.per_row * access.codec.dtype.size();
+        if self.storages[access.storage].pitch == 0 {
+            // HBM: one row.
+            let one = access.rows == 1 || access.column_step == width as isize;
+            return one.then_some(access.column..access.column + width * access.rows);
+        }
+        let rows = self.storages[access.storage].init.rows();
+        (access.row == 0 && access.row_step == 1 && access.rows == rows).then_some(access.column..access.column + width)
+    }
+
+    /// Records that the view's bytes have been written.
+    pub(crate) fn mark_written(&mut self, access: &Access) {
+        let whole = self.whole_columns(access);
+        let init = &mut self.storages[access.storage].init;
+        if let Some(columns) = whole {
+            return init.insert_columns(columns);
+        }
+        mark(init, access);
+    }
+
+    /// The first byte of the view that nothing has written, and how many elements that concerns.
+    pub(crate) fn find_unwritten(&self, access: &Access) -> Option<Unwritten> {
+        let init = &self.storages[access.storage].init;
+        // Two quick answers: all rows of the storage have the columns; or each row has everything between its ends.
+        let (lo, hi) = access.reach();
+        let span = |start: usize, more: isize| {
+            let a = start as isize + lo + more.min(0);
+            let b = start as isize + hi + more.max(0);
+            a as usize..b as usize
+        };
+        if access.starts.is_none() {
+            let more = access.column_step * (access.rows as isize - 1);
+            if init.has_columns(&span(access.column, more)) {
+                return None;
+            }
+        }
+        let size = access.codec.dtype.size();
+        let mut found: Option<Unwritten> = None;
+        for i in 0..access.rows {
+            let Some((row, start)) = access.start(i) else { continue };
+            if init.first_missing(row, span(start, 0)).is_none() {
+                continue;
+            }
+            let mut element = 0;
+            elements::each_run(start, &access.inner, size, &mut |at, step| {
+                if step.stride == size as isize && init.first_missing(row, at..at + step.count * size).is_none() {
+                    element += step.count;
+                    return;
+                }
+                let mut at = at;
+                for _ in 0..step.count {
+                    if init.first_missing(row, at..at + size).is_some() {
+                        let first = found.get_or_insert(Unwritten { elements: 0, row: i, element });
+                        first.elements += 1;
+                    }
+                    element += 1;
+                    at = at.wrapping_add_signed(step.stride);
+                }
+            });
+        }
+        found
+    }
+
+    /// Gives the elements of the view that nothing has written the value that such memory reads as. They stay unwritten.
+    pub(crate) fn poison(&mut self, access: &Access) {
+        let value = access.codec.poison();
+        let value = &value[..access.codec.size()];
+        let (scale, size) = (self.scale, access.codec.dtype.size());
+        let storage = &mut self.storages[access.storage];
+        let data = storage.data.bytes_mut();
+        for i in 0..access.rows {
+            let Some((row, start)) = access.start(i) else { continue };
+            elements::each_run(start, &access.inner, size, &mut |at, step| {
+                let mut at = at;
+                for _ in 0..step.count {
+                    if storage.init.first_missing(row, at..at + size).is_some() {
+                        let to = row * storage.pitch + at * scale;
+                        data[to..to + value.len()].copy_from_slice(value);
+                    }
+                    at = at.wrapping_add_signed(step.stride);
+                }
+            });
+        }
+    }
+
+    /// Decides what a matmul does to its destination (see [`nki_isa::Machine::begin_accumulate`]) and records that it has written there.
+    /// Returns whether to add; fresh elements of a mixed destination are zeroed.
+    pub(crate) fn begin_accumulate(&mut self, access: &Access, mode: Option<bool>) -> bool {
+        // In the tensor's own rows and columns: the flags belong to the tensor.
+        let mut local = access.clone();
+        local.row -= access.home.row;
+        local.column -= access.home.column;
+        let size = local.codec.dtype.size();
+        let rows = self.program().tensor(access.tensor).shape.first().map_or(1, |&n| n as usize);
+        let columns = local.column..local.column + local.per_row * size;
+        let whole = local.is_dense() && local.row == 0 && local.row_step == 1 && local.rows == rows;
+        let set = self.accumulated(access.tensor);
+        if whole && set.has_columns(&columns) {
+            return mode.unwrap_or(true);
+        }
+        let (mut some, mut gaps) = (false, false);
+        if mode.is_none() {
+            for i in 0..local.rows {
+                let Some((row, start)) = local.start(i) else { continue };
+                elements::each_run(start, &local.inner, size, &mut |at, step| {
+                    let mut at = at;
+                    let (count, width) =
+                        if step.stride == size as isize { (1, step.count * size) } else { (step.count, size) };
+                    for _ in 0..count {
+                        gaps |= set.first_missing(row, at..at + width).is_some();
+                        some |= !set.misses_all(row, at..at + width);
+                        at = at.wrapping_add_signed(step.stride);
+                    }
+                });
+            }
+        }
+        let mut fresh = Vec::new();
+        if some && gaps {
+            for i in 0..local.rows {
+                let Some((row, start)) = local.start(i) else { continue };
+                elements::each_run(start, &local.inner, size, &mut |at, step| {
+                    let mut at = at;
+                    for _ in 0..step.count {
+                        if set.first_missing(row, at..at + size).is_some() {
+                            fresh.push((row, at));
+                        }
+                        at = at.wrapping_add_signed(step.stride);
+                    }
+                });
+            }
+        }
+        if whole {
+            set.insert_columns(columns);
+        } else {
+            mark(set, &local);
+        }
+        let scale = self.scale;
+        let storage = &mut self.storages[access.storage];
+        for (row, at) in fresh {
+            let (row, at) = (row + access.home.row, at + access.home.column);
+            let to = row * storage.pitch + at * scale;
+            storage.data.bytes_mut()[to..to + access.codec.size()].fill(0);
+            storage.init.insert(row, at..at + size);
+        }
+        mode.unwrap_or(some)
+    }
+}
+
+/// Adds the view's bytes to a set that has the storage's rows and columns.
+fn mark(set: &mut super::ByteSet, access: &Access) {
+    let size = access.codec.dtype.size();
+    let (lo, hi) = access.reach();
+    for i in 0..access.rows {
+        let Some((row, start)) = access.start(i) else { continue };
+        if access.is_dense() {
+            set.insert(row, start..start + access.per_row * size);
+            continue;
+        }
+        let span = start.wrapping_add_signed(lo)..start.wrapping_add_signed(hi);
+        if set.first_missing(row, span).is_none() {
+            continue;
+        }
+        elements::each_run(start, &access.inner, size, &mut |at, step| {
+            if step.stride == size as isize {
+                set.insert(row, at..at + step.count * size);
+            } else {
+                let mut at = at;
+                for _ in 0..step.count {
+                    set.insert(row, at..at + size);
+                    at = at.wrapping_add_signed(step.stride);
+                }
+            }
+        });
+    }
+}

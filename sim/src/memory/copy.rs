@@ -1,0 +1,150 @@
+//! Copies between views of any memories.
+
+use arrayvec::ArrayVec;
+use nki_isa::view::MAX_DIMS;
+
+use super::Memory;
+use super::access::Access;
+use super::elements::{self, Step};
+
+/// One dimension of a copy: how far both sides move.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Pair {
+    count: usize,
+    from: isize,
+    to: isize,
+}
+
+type Pairs = ArrayVec<Pair, { 2 * (MAX_DIMS + 2) }>;
+
+/// Common steps of two patterns with the same number of elements, outermost first; none if their shapes do not divide each other.
+fn pair(from: &[Step], to: &[Step]) -> Option<Pairs> {
+    let mut out = Pairs::new();
+    let mut sides = (from.iter().rev().copied(), to.iter().rev().copied());
+    let mut heads = (sides.0.next(), sides.1.next());
+    loop {
+        let (a, b) = match heads {
+            (Some(a), Some(b)) => (a, b),
+            (None, None) => break,
+            _ => return None,
+        };
+        let count = a.count.min(b.count);
+        if count == 0 || a.count % count != 0 || b.count % count != 0 {
+            return None;
+        }
+        let new = Pair { count, from: a.stride, to: b.stride };
+        match out.last_mut() {
+            // Innermost first here: the last one is inside the new one.
+            Some(p) if p.from * p.count as isize == new.from && p.to * p.count as isize == new.to => p.count *= count,
+            _ => out.push(new),
+        }
+        let rest =
+            |s: Step| (s.count > count).then_some(Step { stride: s.stride * count as isize, count: s.count / count });
+        heads = (rest(a).or_else(|| sides.0.next()), rest(b).or_else(|| sides.1.next()));
+    }
+    out.reverse();
+    Some(out)
+}
+
+fn copy_pairs<const S: usize>(to: &mut [u8], to_at: usize, from: &[u8], from_at: usize, pairs: &[Pair]) {
+    match pairs {
+        [] => to[to_at..to_at + S].copy_from_slice(&from[from_at..from_at + S]),
+        [p] if p.from == S as isize && p.to == S as isize => {
+            to[to_at..to_at + p.count * S].copy_from_slice(&from[from_at..from_at + p.count * S]);
+        }
+        [p, rest @ ..] => {
+            let (mut to_at, mut from_at) = (to_at, from_at);
+            for _ in 0..p.count {
+                copy_pairs::<S>(to, to_at, from, from_at, rest);
+                to_at = to_at.wrapping_add_signed(p.to);
+                from_at = from_at.wrapping_add_signed(p.from);
+            }
+        }
+    }
+}
+
+impl Memory<'_> {
+    /// Copies the elements of `from` to `to` in order. Both have the same number of elements; rows that an index vector skips on
+    /// either side are left alone.
+    pub(crate) fn copy(&mut self, to: &Access, from: &Access) {
+        if from.starts.is_some() || to.starts.is_some() {
+            return self.copy_rows(to, from);
+        }
+        if to.storage != from.storage && to.codec == from.codec && self.copy_direct(to, from) {
+            return;
+        }
+        let mut dense = vec![0; from.elements() * from.codec.size()];
+        self.gather(from, &mut dense);
+        let converted = convert(from, to, dense);
+        self.scatter(to, &converted);
+    }
+
+    fn copy_direct(&mut self, to: &Access, from: &Access) -> bool {
+        let (Some(from_steps), Some(to_steps)) = (self.all_steps(from), self.all_steps(to)) else { return false };
+        let (Some(from_at), Some(to_at)) = (self.position(from, 0), self.position(to, 0)) else { return false };
+        let Some(pairs) = pair(&from_steps, &to_steps) else { return false };
+        let mut data = std::mem::take(&mut self.storages[to.storage].data);
+        let source = self.storages[from.storage].data.bytes();
+        match to.codec.size() {
+            1 => copy_pairs::<1>(data.bytes_mut(), to_at, source, from_at, &pairs),
+            2 => copy_pairs::<2>(data.bytes_mut(), to_at, source, from_at, &pairs),
+            _ => copy_pairs::<4>(data.bytes_mut(), to_at, source, from_at, &pairs),
+        }
+        self.storages[to.storage].data = data;
+        true
+    }
+
+    /// A copy with skipped rows: element by element of the common row structure.
+    fn copy_rows(&mut self, to: &Access, from: &Access) {
+        let mut dense = vec![0; from.elements() * from.codec.size()];
+        self.gather(from, &mut dense);
+        let converted = convert(from, to, dense);
+        let size = to.codec.size();
+        // Only elements that exist on both sides move.
+        let here = |a: &Access, e: usize| a.start(e / a.per_row.max(1)).is_some();
+        if (0..from.rows).all(|i| from.start(i).is_some()) {
+            return self.scatter(to, &converted);
+        }
+        let steps = self.steps(to);
+        if to.per_row == from.per_row {
+            for i in 0..to.rows {
+                if let (Some(_), Some(at)) = (from.start(i), self.position(to, i)) {
+                    let row = &converted[i * to.per_row * size..(i + 1) * to.per_row * size];
+                    elements::scatter(self.storages[to.storage].data.bytes_mut(), at, &steps, size, row);
+                }
+            }
+            return;
+        }
+        let mut e = 0;
+        for i in 0..to.rows {
+            let Some(base) = self.position(to, i) else {
+                e += to.per_row;
+                continue;
+            };
+            let data = self.storages[to.storage].data.bytes_mut();
+            elements::each_run(base, &steps, size, &mut |at, step| {
+                let mut at = at;
+                for _ in 0..step.count {
+                    if here(from, e) {
+                        data[at..at + size].copy_from_slice(&converted[e * size..(e + 1) * size]);
+                    }
+                    e += 1;
+                    at = at.wrapping_add_signed(step.stride);
+                }
+            });
+        }
+    }
+}
+
+/// Dense elements from one side's type to the other's, through fp32 unless the types are equal.
+fn convert(from: &Access, to: &Access, dense: Vec<u8>) -> Vec<u8> {
+    if from.codec == to.codec {
+        return dense;
+    }
+    let n = dense.len() / from.codec.size();
+    let mut values = vec![0.0; n];
+    from.codec.to_f32(&dense, &mut values);
+    let mut out = vec![0; n * to.codec.size()];
+    to.codec.write_f32(&values, &mut out);
+    out
+}

@@ -1,0 +1,258 @@
+//! Strided elements of a byte buffer: gather, scatter, conversion.
+
+use super::codec::{decode_f32, encode_f32};
+use arrayvec::ArrayVec;
+use nki_isa::DType;
+use nki_isa::view::MAX_DIMS;
+
+/// One step of a pattern in bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Step {
+    /// Bytes between neighbours.
+    pub(crate) stride: isize,
+    /// Number of elements along this dimension.
+    pub(crate) count: usize,
+}
+
+/// Steps, outermost first.
+pub(crate) type Steps = ArrayVec<Step, { MAX_DIMS + 2 }>;
+
+/// Number of elements.
+pub(crate) fn count(steps: &[Step]) -> usize {
+    steps.iter().map(|s| s.count).product()
+}
+
+/// Merges neighbours that form one regular run and drops steps of one element.
+pub(crate) fn merge(steps: impl IntoIterator<Item = Step>) -> Steps {
+    let mut out = Steps::new();
+    for s in steps {
+        if s.count == 1 {
+            continue;
+        }
+        match out.last_mut() {
+            Some(last) if last.stride == s.stride * s.count as isize => {
+                *last = Step { stride: s.stride, count: last.count * s.count };
+            }
+            _ => out.push(s),
+        }
+    }
+    out
+}
+
+/// Calls `f` with the position of each innermost run, and the step inside it.
+pub(crate) fn each_run(base: usize, steps: &[Step], size: usize, f: &mut impl FnMut(usize, Step)) {
+    match steps {
+        [] => f(base, Step { stride: size as isize, count: 1 }),
+        [inner] => f(base, *inner),
+        [outer, rest @ ..] => {
+            let mut at = base;
+            for _ in 0..outer.count {
+                each_run(at, rest, size, f);
+                at = at.wrapping_add_signed(outer.stride);
+            }
+        }
+    }
+}
+
+/// Copies the elements of `S` bytes that `steps` names in `from` to `out`, densely.
+fn gather_sized<const S: usize>(from: &[u8], base: usize, steps: &[Step], out: &mut [u8]) {
+    let mut done = 0;
+    each_run(base, steps, S, &mut |at, step| {
+        let n = step.count * S;
+        let out = &mut out[done..done + n];
+        done += n;
+        if step.stride == S as isize {
+            out.copy_from_slice(&from[at..at + n]);
+        } else if step.stride > S as isize {
+            let stride = step.stride as usize;
+            let from = &from[at..at + (step.count - 1) * stride + S];
+            for (o, i) in out.chunks_exact_mut(S).zip(from.chunks(stride)) {
+                o.copy_from_slice(&i[..S]);
+            }
+        } else {
+            let mut at = at;
+            for o in out.chunks_exact_mut(S) {
+                o.copy_from_slice(&from[at..at + S]);
+                at = at.wrapping_add_signed(step.stride);
+            }
+        }
+    });
+}
+
+/// Copies dense elements of `S` bytes to where `steps` says.
+fn scatter_sized<const S: usize>(to: &mut [u8], base: usize, steps: &[Step], values: &[u8]) {
+    let mut done = 0;
+    each_run(base, steps, S, &mut |at, step| {
+        let n = step.count * S;
+        let values = &values[done..done + n];
+        done += n;
+        if step.stride == S as isize {
+            to[at..at + n].copy_from_slice(values);
+        } else if step.stride > S as isize {
+            let stride = step.stride as usize;
+            let to = &mut to[at..at + (step.count - 1) * stride + S];
+            for (v, o) in values.chunks_exact(S).zip(to.chunks_mut(stride)) {
+                o[..S].copy_from_slice(v);
+            }
+        } else {
+            let mut at = at;
+            for v in values.chunks_exact(S) {
+                to[at..at + S].copy_from_slice(v);
+                at = at.wrapping_add_signed(step.stride);
+            }
+        }
+    });
+}
+
+/// Copies the elements of `size` bytes (1, 2 or 4) that `steps` names in `from` to `out`, densely.
+pub(crate) fn gather(from: &[u8], base: usize, steps: &[Step], size: usize, out: &mut [u8]) {
+    match size {
+        1 => gather_sized::<1>(from, base, steps, out),
+        2 => gather_sized::<2>(from, base, steps, out),
+        _ => gather_sized::<4>(from, base, steps, out),
+    }
+}
+
+/// Copies dense elements of `size` bytes to where `steps` says. Of elements with one address the last stays.
+pub(crate) fn scatter(to: &mut [u8], base: usize, steps: &[Step], size: usize, values: &[u8]) {
+    match size {
+        1 => scatter_sized::<1>(to, base, steps, values),
+        2 => scatter_sized::<2>(to, base, steps, values),
+        _ => scatter_sized::<4>(to, base, steps, values),
+    }
+}
+
+/// How elements of a type lie in memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Codec {
+    /// The element type as the program names it.
+    pub(crate) dtype: DType,
+    /// Every element is kept in 32 bits: floats as fp32, integers extended (`NKI_PRECISE_FP=0`).
+    pub(crate) wide: bool,
+}
+
+impl Codec {
+    /// Bytes of one element in memory.
+    pub(crate) fn size(self) -> usize {
+        if self.wide { 4 } else { self.dtype.size() }
+    }
+
+    /// Whether memory holds plain fp32.
+    pub(crate) fn is_f32(self) -> bool {
+        self.dtype == DType::F32 || (self.wide && self.dtype.is_float())
+    }
+
+    fn stored(self) -> DType {
+        match self.dtype {
+            d if !self.wide => d,
+            d if d.is_float() => DType::F32,
+            DType::I8 | DType::I16 | DType::I32 => DType::I32,
+            _ => DType::U32,
+        }
+    }
+
+    /// Dense memory bytes to fp32.
+    pub(crate) fn to_f32(self, bytes: &[u8], out: &mut [f32]) {
+        if self.is_f32() {
+            bytemuck::cast_slice_mut::<f32, u8>(out).copy_from_slice(bytes);
+        } else {
+            decode_f32(self.stored(), bytes, out);
+        }
+    }
+
+    /// fp32 to dense memory bytes.
+    pub(crate) fn write_f32(self, values: &[f32], out: &mut [u8]) {
+        if self.is_f32() {
+            out.copy_from_slice(bytemuck::cast_slice(values));
+        } else if self.wide {
+            let mut narrow = vec![0; values.len() * self.dtype.size()];
+            encode_f32(self.dtype, values, &mut narrow);
+            self.widen(&narrow, out);
+        } else {
+            encode_f32(self.dtype, values, out);
+        }
+    }
+
+    /// Dense memory bytes to integers, extended by the sign or zeros.
+    pub(crate) fn to_i64(self, bytes: &[u8], out: &mut [i64]) {
+        let stored = self.stored();
+        for (o, b) in out.iter_mut().zip(bytes.chunks_exact(self.size())) {
+            *o = int_from(stored, b);
+        }
+    }
+
+    /// Integers, wrapped to the element type, to dense memory bytes. Through fp32 for float types.
+    pub(crate) fn write_i64(self, values: &[i64], out: &mut [u8]) {
+        if self.dtype.is_float() {
+            let floats: Vec<f32> = values.iter().map(|&v| v as f32).collect();
+            return self.write_f32(&floats, out);
+        }
+        let narrow = self.dtype.size();
+        for (o, &v) in out.chunks_exact_mut(self.size()).zip(values) {
+            let v = if self.dtype == DType::Bool { i64::from(v != 0) } else { v };
+            let bytes = v.to_le_bytes();
+            if self.wide {
+                o.copy_from_slice(&(int_from(self.dtype, &bytes[..narrow]) as i32).to_le_bytes());
+            } else {
+                o.copy_from_slice(&bytes[..narrow]);
+            }
+        }
+    }
+
+    /// Elements as the host has them to memory bytes.
+    pub(crate) fn widen(self, host: &[u8], out: &mut [u8]) {
+        if !self.wide {
+            out.copy_from_slice(host);
+        } else if self.dtype.is_float() {
+            let mut values = vec![0.0; host.len() / self.dtype.size()];
+            decode_f32(self.dtype, host, &mut values);
+            out.copy_from_slice(bytemuck::cast_slice(&values));
+        } else {
+            for (o, b) in out.chunks_exact_mut(4).zip(host.chunks_exact(self.dtype.size())) {
+                o.copy_from_slice(&(int_from(self.dtype, b) as i32).to_le_bytes());
+            }
+        }
+    }
+
+    /// Memory bytes to elements as the host has them.
+    pub(crate) fn narrow(self, bytes: &[u8], host: &mut [u8]) {
+        if !self.wide {
+            host.copy_from_slice(bytes);
+        } else if self.dtype.is_float() {
+            let mut values = vec![0.0; bytes.len() / 4];
+            self.to_f32(bytes, &mut values);
+            encode_f32(self.dtype, &values, host);
+        } else {
+            let size = self.dtype.size();
+            for (o, b) in host.chunks_exact_mut(size).zip(bytes.chunks_exact(4)) {
+                o.copy_from_slice(&b[..size]);
+            }
+        }
+    }
+
+    /// What memory that was never written reads as: NaN, or 4 for integers (the official CPU simulator's sentinels).
+    pub(crate) fn poison(self) -> [u8; 4] {
+        let mut out = [0; 4];
+        let size = self.size();
+        if self.dtype.is_float() {
+            self.write_f32(&[f32::NAN], &mut out[..size]);
+        } else {
+            self.write_i64(&[4], &mut out[..size]);
+        }
+        out
+    }
+}
+
+/// One little-endian integer of type `dtype`, extended by the sign or zeros.
+pub(crate) fn int_from(dtype: DType, bytes: &[u8]) -> i64 {
+    let mut raw = [0; 4];
+    let n = dtype.size();
+    raw[..n].copy_from_slice(&bytes[..n]);
+    let value = u32::from_le_bytes(raw);
+    match dtype {
+        DType::I8 => i64::from(value as u8 as i8),
+        DType::I16 => i64::from(value as u16 as i16),
+        DType::I32 => i64::from(value as i32),
+        _ => i64::from(value),
+    }
+}

@@ -1,0 +1,258 @@
+//! What placement says: peaks, overlaps, and why something does not fit.
+
+use nki_diag::{Diagnostic, FileId, Span};
+use nki_isa::program::Loc;
+use nki_isa::{Arch, Program, Space};
+
+use super::{Item, Lifetime, Placement, Region};
+
+/// A place of the program as a diagnostic's span.
+pub(crate) fn span(loc: Loc) -> Span {
+    Span::new(FileId(loc.file), loc.start, loc.end)
+}
+
+/// Findings about overlaps are not told more often than this.
+const MOST_FINDINGS: usize = 20;
+
+fn memory(space: Space) -> &'static str {
+    if space == Space::Psum { "PSUM" } else { "SBUF" }
+}
+
+/// An explicit address that is not possible.
+pub(super) fn bad_address(program: &Program, arch: &Arch, region: Region, item: &Item) -> Option<Diagnostic> {
+    let address = item.address?;
+    let tensor = program.tensor(item.id);
+    let partitions = tensor.shape.first().copied().unwrap_or(1);
+    let name = &tensor.name;
+    let place = memory(region.space);
+    let (id, message, label) = if address.partition.saturating_add(partitions) > arch.partitions {
+        (
+            "address-out-of-range",
+            format!(
+                "`{name}` has {partitions} partitions from partition {}, {place} has {}",
+                address.partition, arch.partitions
+            ),
+            "ends beyond the last partition",
+        )
+    } else if address.byte.saturating_add(item.bytes) > region.capacity {
+        (
+            "address-out-of-range",
+            format!(
+                "`{name}` has {} bytes per partition from byte {}, {place} has {} bytes per partition",
+                item.bytes, address.byte, region.capacity
+            ),
+            "ends beyond the memory",
+        )
+    } else if region.space == Space::Psum && address.byte % arch.psum_bank_bytes != 0 {
+        (
+            "psum-address",
+            format!(
+                "`{name}` starts at byte {} of PSUM, which is not the start of a bank (a multiple of {})",
+                address.byte, arch.psum_bank_bytes
+            ),
+            "not on a bank",
+        )
+    } else {
+        return None;
+    };
+    Some(Diagnostic::error(id, message).at_loc(span(tensor.loc), tensor.loc.line, tensor.loc.column, label))
+}
+
+/// Most bytes in use at one time, and the index into `items by first use` of the tensor that starts then.
+/// Explicit tensors that share bytes count once.
+pub(super) fn peak(explicit: &[Item], automatic: &[Item]) -> (u32, Option<Item>) {
+    let mut bounds: Vec<u32> =
+        explicit.iter().filter_map(|i| i.address.map(|a| [a.byte, a.byte + i.bytes])).flatten().collect();
+    bounds.sort_unstable();
+    bounds.dedup();
+    let mut users = vec![0_u32; bounds.len()];
+    let mut now: i64 = 0;
+    // (position, ends before starts at the same position, item)
+    let all = || automatic.iter().chain(explicit);
+    let mut events: Vec<(u64, &Item)> =
+        all().flat_map(|i| [(u64::from(i.life.first) * 2 + 1, i), ((u64::from(i.life.last) + 1) * 2, i)]).collect();
+    events.sort_by_key(|&(at, i)| (at, i.id));
+    let mut best = (0, None);
+    for (at, item) in events {
+        let start = at % 2 == 1;
+        match item.address {
+            None => now += if start { i64::from(item.bytes) } else { -i64::from(item.bytes) },
+            Some(a) => {
+                let from = bounds.partition_point(|&b| b < a.byte);
+                let to = bounds.partition_point(|&b| b < a.byte + item.bytes);
+                for s in from..to {
+                    let length = i64::from(bounds[s + 1] - bounds[s]);
+                    if start {
+                        users[s] += 1;
+                        now += if users[s] == 1 { length } else { 0 };
+                    } else {
+                        users[s] -= 1;
+                        now -= if users[s] == 0 { length } else { 0 };
+                    }
+                }
+            }
+        }
+        if start && now > best.0 {
+            best = (now, Some(*item));
+        }
+    }
+    (u32::try_from(best.0).unwrap_or(u32::MAX), best.1)
+}
+
+/// Most PSUM banks in use at one time.
+pub(super) fn peak_banks(region: Region, items: &[Item], placement: &Placement) -> u32 {
+    let mut users = vec![0_u32; (region.capacity / region.align) as usize];
+    let mut events: Vec<(u64, &Item)> = items
+        .iter()
+        .flat_map(|i| [(u64::from(i.life.first) * 2 + 1, i), ((u64::from(i.life.last) + 1) * 2, i)])
+        .collect();
+    events.sort_by_key(|&(at, i)| (at, i.id));
+    let mut best = 0;
+    for (at, item) in events {
+        let Some(address) = placement.address(item.id) else { continue };
+        let first = (address.byte / region.align) as usize;
+        let end = ((address.byte + item.bytes.max(1)).div_ceil(region.align) as usize).min(users.len());
+        for bank in &mut users[first.min(end)..end] {
+            if at % 2 == 1 {
+                *bank += 1;
+            } else {
+                *bank -= 1;
+            }
+        }
+        best = best.max(users.iter().filter(|&&u| u > 0).count() as u32);
+    }
+    best
+}
+
+/// Tensors on the same bytes that are used by turns.
+pub(super) fn overlaps(
+    program: &Program,
+    explicit: &[Item],
+    used: &[Option<Lifetime>],
+    findings: &mut Vec<Diagnostic>,
+) {
+    let mut active: Vec<(&Item, Lifetime)> = Vec::new();
+    let mut told: Vec<(Loc, Loc)> = Vec::new();
+    let mut order: Vec<(&Item, Lifetime)> = explicit.iter().filter_map(|i| Some((i, used[i.id.0 as usize]?))).collect();
+    order.sort_by_key(|(i, life)| (life.first, i.id));
+    for (item, life) in order {
+        active.retain(|(_, other)| other.last >= life.first);
+        for (other, _) in &active {
+            let (Some(a), Some(b)) = (item.address, other.address) else { continue };
+            let (t, o) = (program.tensor(item.id), program.tensor(other.id));
+            let rows = |x: &nki_isa::Tensor, p: u32| (p, p + x.shape.first().copied().unwrap_or(1));
+            let meet = |x: (u32, u32), y: (u32, u32)| x.0 < y.1 && y.0 < x.1;
+            let bytes = ((a.byte, a.byte + item.bytes), (b.byte, b.byte + other.bytes));
+            if !meet(bytes.0, bytes.1) || !meet(rows(t, a.partition), rows(o, b.partition)) {
+                continue;
+            }
+            if told.contains(&(t.loc, o.loc)) || told.len() >= MOST_FINDINGS {
+                continue;
+            }
+            told.push((t.loc, o.loc));
+            findings.push(
+                Diagnostic::warning(
+                    "overlapping-tensors",
+                    format!(
+                        "`{}` (bytes {} to {}) and `{}` (bytes {} to {}) share bytes of {} while both are in use",
+                        t.name,
+                        bytes.0.0,
+                        bytes.0.1,
+                        o.name,
+                        bytes.1.0,
+                        bytes.1.1,
+                        memory(t.space)
+                    ),
+                )
+                .at_loc(span(t.loc), t.loc.line, t.loc.column, format!("`{}` is placed here", t.name))
+                .with_loc(span(o.loc), o.loc.line, o.loc.column, format!("`{}` is placed here", o.name))
+                .help("give one of them an address that is free from its first to its last use"),
+            );
+        }
+        active.push((item, life));
+    }
+}
+
+/// Why there is no room.
+pub(super) fn does_not_fit(
+    program: &Program,
+    region: Region,
+    explicit: &[Item],
+    automatic: &[Item],
+    failed: usize,
+) -> Diagnostic {
+    let place = memory(region.space);
+    // PSUM is given out in banks.
+    let counted = |items: &[Item]| -> Vec<Item> {
+        let whole = |i: &Item| if region.space == Space::Psum { Item { bytes: i.taken, ..*i } } else { *i };
+        items.iter().map(whole).collect()
+    };
+    let (explicit, automatic) = (counted(explicit), counted(automatic));
+    let (peak, at) = peak(&explicit, &automatic);
+    let full = peak > region.capacity;
+    let item = if full { at.unwrap_or(automatic[failed]) } else { automatic[failed] };
+    let tensor = program.tensor(item.id);
+    let mut groups: Vec<(u64, u32, &nki_isa::Tensor)> = Vec::new();
+    let mut index = rustc_hash::FxHashMap::default();
+    for i in explicit.iter().chain(&automatic) {
+        if i.life.first > item.life.first
+            || i.life.last < item.life.first
+            || (!full && i.life.first == item.life.first && i.id > item.id)
+        {
+            continue;
+        }
+        let t = program.tensor(i.id);
+        let slot = *index.entry((t.loc, i.bytes, &t.name)).or_insert_with(|| {
+            groups.push((u64::from(i.bytes), 0, t));
+            groups.len() - 1
+        });
+        groups[slot].1 += 1;
+    }
+    groups.sort_by_key(|(bytes, n, t)| (std::cmp::Reverse(bytes * u64::from(*n)), t.loc.line));
+    let sum: u64 = groups.iter().map(|(b, n, _)| b * u64::from(*n)).sum();
+    let unit = |bytes: u64| {
+        if region.space == Space::Psum {
+            format!("{bytes} bytes ({} banks)", bytes.div_ceil(u64::from(region.align)))
+        } else {
+            format!("{bytes} bytes")
+        }
+    };
+    let message = if full {
+        format!(
+            "{place} is too small: {} per partition are alive at line {}, {} has {}",
+            unit(u64::from(peak)),
+            tensor.loc.line,
+            program.target,
+            unit(u64::from(region.capacity))
+        )
+    } else {
+        format!(
+            "{place} has no {} in one piece for `{}`: {} of {} are alive, but not side by side",
+            unit(u64::from(item.taken)),
+            tensor.name,
+            unit(sum),
+            unit(u64::from(region.capacity))
+        )
+    };
+    let slug = if region.space == Space::Psum { "psum-overflow" } else { "sbuf-overflow" };
+    let label = format!("`{}` needs {} per partition", tensor.name, unit(u64::from(item.bytes)));
+    let mut out = Diagnostic::error(slug, message).at_loc(span(tensor.loc), tensor.loc.line, tensor.loc.column, label);
+    const SHOWN: usize = 8;
+    for (bytes, n, t) in groups.iter().take(SHOWN) {
+        let many = if *n > 1 { format!("{n} x ") } else { String::new() };
+        let shape: Vec<String> = t.shape.iter().map(u32::to_string).collect();
+        out = out.note(format!(
+            "alive: `{}` [{}] {}, line {}: {many}{}",
+            t.name,
+            shape.join(", "),
+            t.dtype,
+            t.loc.line,
+            unit(*bytes)
+        ));
+    }
+    if groups.len() > SHOWN {
+        let rest: u64 = groups[SHOWN..].iter().map(|(b, n, _)| b * u64::from(*n)).sum();
+        out = out.note(format!("alive: {} more, {}", groups.len() - SHOWN, unit(rest)));
+    }
+    out.help("use smaller tiles, or use a tensor for the last time before the next is first used: a tensor is alive from its first to its last use")
+}

@@ -1,0 +1,146 @@
+use nki_isa::{DType, Space};
+
+use super::*;
+use crate::testing::*;
+
+/// `n` iterations of: load a tile of `columns` fp32, add it to itself, store.
+fn unrolled(n: u32, columns: u32) -> Builder {
+    let mut b = Builder::new();
+    let x = b.input("x", &[128, columns], DType::F32);
+    let out = b.output("out", &[128, columns], DType::F32);
+    for _ in 0..n {
+        let [t, u] = ["t", "u"].map(|name| b.tensor(name, Space::Sbuf, &[128, columns], DType::F32));
+        b.push(dma(b.whole(t), b.whole(x)));
+        b.push(add(b.whole(u), b.whole(t), b.whole(t)));
+        b.push(dma(b.whole(out), b.whole(u)));
+    }
+    b
+}
+
+fn byte(p: &Placement, i: u32) -> u32 {
+    p.address(TensorId(i)).expect("on chip").byte
+}
+
+#[test]
+fn iterations_get_different_buffers_while_there_is_room() {
+    let b = unrolled(100, 1024);
+    let p = place(&b.program).expect("fits");
+    // 56 tiles of 4 KiB fit: no address comes again before all others had their turn.
+    let addresses: Vec<u32> = (2..58).map(|i| byte(&p, i)).collect();
+    let mut unique = addresses.clone();
+    unique.sort_unstable();
+    unique.dedup();
+    assert_eq!(unique.len(), 56);
+    assert_eq!(p.sbuf_peak_bytes, 8192);
+}
+
+#[test]
+fn no_two_tensors_alive_at_one_time_overlap() {
+    let b = unrolled(300, 13_000);
+    let p = place(&b.program).expect("fits");
+    for i in 2..602 {
+        for j in (i + 1)..602 {
+            let (a, c) = (p.lifetimes[i].expect("used"), p.lifetimes[j].expect("used"));
+            let (x, y) = (byte(&p, i as u32), byte(&p, j as u32));
+            assert!(!a.overlaps(&c) || x + 52_000 <= y || y + 52_000 <= x);
+            assert_eq!(x % 32, 0);
+        }
+    }
+}
+
+#[test]
+fn too_much_names_the_peak_and_what_is_alive() {
+    let b = unrolled(1, 40_000);
+    let errors = place(&b.program).expect_err("two tiles of 160000 bytes");
+    assert_eq!(errors[0].id, "sbuf-overflow");
+    assert_eq!(
+        errors[0].message,
+        "SBUF is too small: 320000 bytes per partition are alive at line 4, trn2 has 229376 bytes"
+    );
+    assert_eq!(errors[0].notes.len(), 2);
+    assert_eq!(errors[0].notes[0], "alive: `t` [128, 40000] float32, line 3: 160000 bytes");
+}
+
+#[test]
+fn psum_tensors_start_on_banks_and_there_are_eight() {
+    let mut b = Builder::new();
+    let ids: Vec<TensorId> = (0..8).map(|_| b.tensor("p", Space::Psum, &[128, 100], DType::F32)).collect();
+    for w in ids.windows(2) {
+        b.push(add(b.whole(w[0]), b.whole(w[1]), b.whole(w[1])));
+    }
+    b.push(add(b.whole(ids[0]), b.whole(ids[7]), b.whole(ids[7])));
+    let p = place(&b.program).expect("fits");
+    assert!(ids.iter().all(|i| byte(&p, i.0) % 2048 == 0));
+    assert_eq!(p.psum_peak_banks, 3);
+    let all: Vec<_> = ids.iter().map(|&i| b.whole(i)).collect();
+    let extra = b.tensor("extra", Space::Psum, &[128, 512], DType::F32);
+    for v in all.iter().chain(&all) {
+        b.push(add(b.whole(extra), v.clone(), v.clone()));
+    }
+    let errors = place(&b.program).expect_err("nine banks");
+    assert_eq!(errors[0].id, "psum-overflow");
+    assert!(errors[0].message.contains("(9 banks)"), "{}", errors[0].message);
+}
+
+#[test]
+fn explicit_addresses_are_honoured_and_avoided() {
+    let mut b = Builder::new();
+    let x = b.input("x", &[128, 512], DType::F32);
+    let fixed = b.placed("fixed", Space::Sbuf, &[128, 512], DType::F32, (0, 1024));
+    let ids: Vec<TensorId> = (0..200).map(|_| b.tensor("t", Space::Sbuf, &[128, 512], DType::F32)).collect();
+    b.push(dma(b.whole(fixed), b.whole(x)));
+    for &t in &ids {
+        b.push(add(b.whole(t), b.whole(fixed), b.whole(fixed)));
+    }
+    let p = place(&b.program).expect("fits");
+    assert_eq!(p.address(fixed), Some(Address { partition: 0, byte: 1024 }));
+    assert!(ids.iter().all(|t| byte(&p, t.0) + 2048 <= 1024 || byte(&p, t.0) >= 3072));
+    assert!(p.findings.is_empty());
+    assert_eq!(p.sbuf_peak_bytes, 4096);
+}
+
+#[test]
+fn explicit_addresses_are_checked() {
+    for (space, shape, at, id) in [
+        (Space::Sbuf, [128, 512], (0, 229_376 - 2044), "address-out-of-range"),
+        (Space::Sbuf, [128, 512], (32, 0), "address-out-of-range"),
+        (Space::Psum, [128, 512], (0, 1024), "psum-address"),
+        (Space::Psum, [128, 512], (0, 16_384), "address-out-of-range"),
+    ] {
+        let mut b = Builder::new();
+        let t = b.placed("t", space, &shape, DType::F32, at);
+        b.push(add(b.whole(t), b.whole(t), b.whole(t)));
+        assert_eq!(place(&b.program).expect_err("bad address")[0].id, id);
+    }
+}
+
+#[test]
+fn interleaved_use_of_the_same_bytes_is_found() {
+    let build = |interleaved: bool| {
+        let mut b = Builder::new();
+        let x = b.input("x", &[128, 512], DType::F32);
+        let one = b.placed("one", Space::Sbuf, &[128, 512], DType::F32, (0, 0));
+        let two = b.placed("two", Space::Sbuf, &[128, 512], DType::F32, (0, 1024));
+        b.push(dma(b.whole(one), b.whole(x)));
+        b.push(dma(b.whole(two), b.whole(x)));
+        if interleaved {
+            b.push(add(b.whole(two), b.whole(one), b.whole(one)));
+        }
+        place(&b.program).expect("fits")
+    };
+    assert!(build(false).findings.is_empty());
+    let p = build(true);
+    assert_eq!(p.findings[0].id, "overlapping-tensors");
+    assert!(p.findings[0].message.contains("`two`") && p.findings[0].message.contains("`one`"));
+    assert_eq!(p.sbuf_peak_bytes, 3072);
+}
+
+#[test]
+fn large_programs_are_placed_quickly() {
+    let b = unrolled(25_000, 128);
+    let start = std::time::Instant::now();
+    let p = place(&b.program).expect("fits");
+    // A hundred times what it takes: only a change of order of growth can miss it.
+    assert!(start.elapsed().as_secs() < 5);
+    assert_eq!(p.sbuf_peak_bytes, 1024);
+}
