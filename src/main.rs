@@ -7,6 +7,8 @@ mod cmd;
 mod codec;
 mod compare;
 mod generate;
+mod inputs;
+mod kernel;
 mod npy;
 mod output;
 mod settings;
@@ -76,4 +78,10 @@ pub(crate) fn shell_word(word: &str) -> String {
         return word.into();
     }
     format!("'{}'", word.replace('\'', "'\\''"))
+}
+
+/// `1 warning`, `2 warnings`.
+pub(crate) fn count(n: usize, what: &str) -> String {
+    let s = if n == 1 { "" } else { "s" };
+    format!("{n} {what}{s}")
 }

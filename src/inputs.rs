@@ -1,0 +1,120 @@
+//! Argument values turned into what the frontend sees (shapes and literals) and what the simulator gets (bytes).
+
+use nki_frontend::Arg;
+use nki_isa::dtype::DType;
+use nki_sim_core::HostTensor;
+
+use crate::generate::generate;
+use crate::npy::{self, Elem};
+use crate::value::{TensorSpec, Value};
+
+/// Turns the `position`-th argument into a frontend argument and appends its tensors to `tensors`, named as
+/// [`nki_isa::program::Input`] names them: `name`, `name.0`, `name.key`.
+pub(crate) fn resolve(
+    name: &str,
+    value: &Value,
+    position: usize,
+    tensors: &mut Vec<HostTensor>,
+) -> Result<Arg, String> {
+    let member = |key: &str, value: &Value, tensors: &mut Vec<HostTensor>| {
+        resolve(&format!("{name}.{key}"), value, position, tensors)
+    };
+    let mut list = |items: &[Value]| -> Result<Vec<Arg>, String> {
+        items.iter().enumerate().map(|(i, v)| member(&i.to_string(), v, tensors)).collect()
+    };
+    Ok(match value {
+        Value::None => Arg::None,
+        Value::Bool(b) => Arg::Bool(*b),
+        Value::Int(n) => Arg::Int(*n),
+        Value::Float(x) => Arg::Float(*x),
+        Value::Str(s) => Arg::Str(s.clone()),
+        // NKI takes a dtype's name wherever it takes a dtype.
+        Value::Dtype(d) => Arg::Str(d.to_string()),
+        Value::Tuple(items) => Arg::Tuple(list(items)?),
+        Value::List(items) => Arg::List(list(items)?),
+        Value::Dict(entries) => Arg::Dict(
+            entries.iter().map(|(k, v)| Ok((k.clone(), member(k, v, tensors)?))).collect::<Result<_, String>>()?,
+        ),
+        Value::Tensor(spec) => {
+            let tensor = load(name, spec, position, tensors.len())?;
+            let arg = Arg::Tensor { shape: tensor.shape.clone(), dtype: tensor.dtype };
+            tensors.push(tensor);
+            arg
+        }
+    })
+}
+
+fn load(name: &str, spec: &TensorSpec, position: usize, count: usize) -> Result<HostTensor, String> {
+    let (dtype, shape, data) = match spec {
+        TensorSpec::Generated { dtype, shape, fill, seed } => {
+            // Two tensors of one argument differ, too.
+            let seed = seed.unwrap_or(position.max(count) as u64);
+            let elements = shape.iter().product();
+            (*dtype, shape.clone(), generate(*dtype, elements, *fill, seed))
+        }
+        TensorSpec::File { path, dtype } => {
+            let array = npy::read(path)?;
+            let dtype = device_dtype(array.elem, *dtype)
+                .map_err(|e| format!("argument `{name}`: `{}`: {e}", path.display()))?;
+            (dtype, array.shape, array.data)
+        }
+    };
+    if shape.is_empty() {
+        return Err(format!(
+            "argument `{name}` is an array without dimensions; pass a number, or an array of shape (1, 1)"
+        ));
+    }
+    if shape.contains(&0) {
+        return Err(format!("argument `{name}` has shape {}: it is empty", npy::shape_text(&shape)));
+    }
+    Ok(HostTensor { name: name.into(), shape, dtype, data })
+}
+
+/// The device type of a file's elements. `wanted` reinterprets the bytes.
+fn device_dtype(elem: Elem, wanted: Option<DType>) -> Result<DType, String> {
+    match (elem, wanted) {
+        (_, Some(dtype)) if dtype.size() == elem.size() => Ok(dtype),
+        (_, Some(dtype)) => Err(format!(
+            "cannot be read as {dtype} ({} bytes): its elements are {elem} ({} bytes)",
+            dtype.size(),
+            elem.size()
+        )),
+        (Elem::Device(dtype), None) => Ok(dtype),
+        (Elem::Void2, None) => Ok(DType::BF16),
+        (Elem::Void1, None) => {
+            Err("its elements are 8-bit floats of unknown kind; append the kind, e.g. FILE.npy:float8_e4m3".into())
+        }
+        (Elem::F64, None) => Err("float64 is not a device type; save array.astype(np.float32)".into()),
+        (Elem::I64 | Elem::U64, None) => Err(format!("{elem} is not a device type; save array.astype(np.int32)")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::value::parse;
+
+    fn resolved(text: &str) -> (Arg, Vec<HostTensor>) {
+        let mut tensors = Vec::new();
+        let arg = resolve("x", &parse(text).unwrap(), 2, &mut tensors).unwrap();
+        (arg, tensors)
+    }
+
+    #[test]
+    fn members_of_containers_are_named() {
+        let (arg, tensors) = resolved("{'k': (int8[2], 3), 'v': float32[4]}");
+        let names: Vec<&str> = tensors.iter().map(|t| &*t.name).collect();
+        assert_eq!(names, ["x.k.0", "x.v"]);
+        let Arg::Dict(entries) = arg else { panic!() };
+        assert_eq!(entries[1].1, Arg::Tensor { shape: vec![4], dtype: DType::F32 });
+    }
+
+    #[test]
+    fn unknown_floats_need_a_kind() {
+        assert!(device_dtype(Elem::Void1, None).unwrap_err().contains("float8_e4m3"));
+        assert_eq!(device_dtype(Elem::Void1, Some(DType::F8E5M2)), Ok(DType::F8E5M2));
+        assert_eq!(device_dtype(Elem::Void2, None), Ok(DType::BF16));
+        assert!(device_dtype(Elem::F64, None).unwrap_err().contains("float32"));
+        assert!(device_dtype(Elem::F64, Some(DType::F32)).unwrap_err().contains("8 bytes"));
+    }
+}

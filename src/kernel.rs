@@ -1,0 +1,210 @@
+//! From the command line to a program: what `run`, `check` and `lower` share.
+
+use std::path::Path;
+
+use nki_diag::{Diagnostic, SourceMap, render_all};
+use nki_frontend::{Arg, KernelInfo, Loader, Options};
+use nki_isa::{Program, Target};
+use nki_sim_core::HostTensor;
+
+use crate::cli::KernelArgs;
+use crate::output::{color, eprint, print};
+use crate::value::{self, Value};
+use crate::{Failure, inputs, settings, shell_word};
+
+/// Reads source files from disk.
+pub(crate) struct Disk;
+
+impl Loader for Disk {
+    fn read(&self, path: &Path) -> std::io::Result<String> {
+        std::fs::read_to_string(path)
+    }
+}
+
+/// A kernel that may have been compiled, and what is known about it.
+pub(crate) struct Prepared {
+    /// The kernel's name.
+    pub(crate) name: String,
+    /// The machine.
+    pub(crate) target: Target,
+    /// The program, unless the kernel is wrong.
+    pub(crate) program: Option<Program>,
+    /// Sources, for rendering diagnostics.
+    pub(crate) sources: SourceMap,
+    /// What the frontend found.
+    pub(crate) diagnostics: Vec<Diagnostic>,
+    /// Tensors given as arguments, by input name.
+    pub(crate) tensors: Vec<HostTensor>,
+}
+
+impl Prepared {
+    /// Shows diagnostics on standard error.
+    pub(crate) fn show(&self, diagnostics: &[Diagnostic]) {
+        eprint(&render_all(diagnostics, &self.sources, color()));
+    }
+}
+
+/// Whether any diagnostic makes the kernel wrong.
+pub(crate) fn any_error(diagnostics: &[Diagnostic]) -> bool {
+    diagnostics.iter().any(Diagnostic::is_error)
+}
+
+/// Reads the arguments and compiles the kernel (or reads a lowered one). Diagnostics are not shown yet.
+pub(crate) fn prepare(command: &str, args: &KernelArgs) -> Result<Prepared, Failure> {
+    let target = settings::target(args.target)?;
+    if args.file.is_dir() {
+        return Err(Failure::Call(format!("`{}` is a directory; expected a .py or .nkir file", args.file.display())));
+    }
+    let text = std::fs::read_to_string(&args.file)
+        .map_err(|e| Failure::Call(format!("cannot read `{}`: {e}", args.file.display())))?;
+    let mut parsed: Vec<(String, Value)> = Vec::new();
+    for (name, text) in &args.args {
+        if parsed.iter().any(|(n, _)| n == name) {
+            return Err(Failure::Call(format!("--arg {name} is given twice")));
+        }
+        let value = value::parse(text).map_err(|e| Failure::Call(format!("--arg {name}={text}: {e}")))?;
+        parsed.push((name.clone(), value));
+    }
+    if args.file.extension().is_some_and(|e| e == "nkir") {
+        return lowered(args, target, &text, &parsed);
+    }
+
+    let listing = nki_frontend::kernels(&args.file, &Disk);
+    if any_error(&listing.diagnostics) {
+        return Ok(Prepared {
+            name: args.kernel.clone().unwrap_or_default(),
+            target,
+            program: None,
+            sources: listing.sources,
+            diagnostics: listing.diagnostics,
+            tensors: Vec::new(),
+        });
+    }
+    let kernel = choose(args, &listing.kernels)?;
+    check_names(command, args, kernel, &parsed)?;
+    let mut tensors = Vec::new();
+    let mut arguments: Vec<(String, Arg)> = Vec::new();
+    for (position, (name, value)) in parsed.iter().enumerate() {
+        arguments.push((name.clone(), inputs::resolve(name, value, position, &mut tensors)?));
+    }
+    let mut options =
+        Options { kernel: Some(kernel.name.clone()), target, lnc: args.lnc, strict: args.strict, ..Options::default() };
+    if let Some(steps) = args.max_steps {
+        options.step_limit = steps;
+    }
+    let compiled = nki_frontend::compile(&args.file, &Disk, &arguments, &options);
+    for line in &compiled.prints {
+        print(&format!("{line}\n"));
+    }
+    Ok(Prepared {
+        name: kernel.name.clone(),
+        target,
+        program: compiled.program,
+        sources: compiled.sources,
+        diagnostics: compiled.diagnostics,
+        tensors,
+    })
+}
+
+/// A program in text form.
+fn lowered(args: &KernelArgs, target: Target, text: &str, parsed: &[(String, Value)]) -> Result<Prepared, Failure> {
+    let _ = (target, text, parsed);
+    Err(Failure::Call(format!("`{}`: .nkir files cannot be read yet", args.file.display())))
+}
+
+fn choose<'a>(args: &KernelArgs, kernels: &'a [KernelInfo]) -> Result<&'a KernelInfo, Failure> {
+    let names: Vec<&str> = kernels.iter().map(|k| k.name.as_str()).collect();
+    let file = args.file.display();
+    match (&args.kernel, kernels) {
+        (_, []) => Err(Failure::Call(format!("`{file}` has no kernel: no function is decorated with @nki.jit"))),
+        (None, [one]) => Ok(one),
+        (None, _) => Err(Failure::Call(format!(
+            "`{file}` has {} kernels; choose one with --kernel: {}",
+            names.len(),
+            names.join(", ")
+        ))),
+        (Some(wanted), _) => kernels.iter().find(|k| k.name == *wanted).ok_or_else(|| {
+            Failure::Call(format!("`{file}` has no kernel called `{wanted}`; it has {}", names.join(", ")))
+        }),
+    }
+}
+
+/// Unknown and missing arguments, with the signature and a command that would work.
+fn check_names(
+    command: &str,
+    args: &KernelArgs,
+    kernel: &KernelInfo,
+    parsed: &[(String, Value)],
+) -> Result<(), Failure> {
+    let unknown: Vec<&str> =
+        parsed.iter().map(|(n, _)| n.as_str()).filter(|n| !kernel.params.iter().any(|p| p.name == *n)).collect();
+    let missing: Vec<&str> = kernel
+        .params
+        .iter()
+        .filter(|p| p.default.is_none() && !parsed.iter().any(|(n, _)| *n == p.name))
+        .map(|p| p.name.as_str())
+        .collect();
+    if unknown.is_empty() && missing.is_empty() {
+        return Ok(());
+    }
+    let mut message = String::new();
+    if !unknown.is_empty() {
+        message += &format!("kernel `{}` has no parameter called {}", kernel.name, quoted(&unknown));
+    }
+    if !missing.is_empty() {
+        if !message.is_empty() {
+            message += "\nerror: ";
+        }
+        let s = if missing.len() == 1 { "" } else { "s" };
+        message += &format!("kernel `{}` needs argument{s} {}", kernel.name, quoted(&missing));
+    }
+    message += &format!("\n  signature: {}", signature(kernel));
+    message += &format!("\n  example:   {}", example(command, args, kernel));
+    message +=
+        "\n  a value is FILE.npy, dtype[d0,d1,...][:normal|uniform|zeros|ones|arange][:SEED], or a Python literal";
+    Err(Failure::Call(message))
+}
+
+fn quoted(names: &[&str]) -> String {
+    names.iter().map(|n| format!("`{n}`")).collect::<Vec<_>>().join(", ")
+}
+
+fn signature(kernel: &KernelInfo) -> String {
+    let params: Vec<String> = kernel
+        .params
+        .iter()
+        .map(|p| {
+            let annotation = p.annotation.as_ref().map(|a| format!(": {a}")).unwrap_or_default();
+            let default = match (&p.default, annotation.is_empty()) {
+                (None, _) => String::new(),
+                (Some(d), true) => format!("={d}"),
+                (Some(d), false) => format!(" = {d}"),
+            };
+            format!("{}{annotation}{default}", p.name)
+        })
+        .collect();
+    format!("{}({})", kernel.name, params.join(", "))
+}
+
+fn example(command: &str, args: &KernelArgs, kernel: &KernelInfo) -> String {
+    let mut words = vec!["nki-sim".to_string(), command.into(), args.file.display().to_string()];
+    if let Some(name) = &args.kernel {
+        words.extend(["--kernel".into(), name.clone()]);
+    }
+    for p in &kernel.params {
+        let given = args.args.iter().find(|(n, _)| *n == p.name).map(|(_, v)| v.as_str());
+        let value = match (given, &p.default) {
+            (Some(v), _) => v,
+            (None, Some(_)) => continue,
+            (None, None) => match p.annotation.as_deref() {
+                Some("int") => "1",
+                Some("float") => "1.0",
+                Some("bool") => "True",
+                Some("str") => "'text'",
+                _ => "float32[128,512]",
+            },
+        };
+        words.extend(["--arg".into(), format!("{}={value}", p.name)]);
+    }
+    words.iter().map(|w| shell_word(w)).collect::<Vec<_>>().join(" ")
+}

@@ -1,0 +1,126 @@
+//! The structure of the repository: dependency edges, and that every diagnostic has a page.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// The edges of docs/architecture.md. Anything else needs a decision there first.
+const EDGES: &[(&str, &[&str])] = &[
+    ("nki-isa", &[]),
+    ("nki-diag", &[]),
+    ("nki-frontend", &["nki-diag", "nki-isa"]),
+    ("nki-sim-core", &["nki-diag", "nki-isa"]),
+    ("nki-sim", &["nki-diag", "nki-frontend", "nki-isa", "nki-sim-core"]),
+];
+
+fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+#[test]
+fn crates_depend_only_along_the_edges() {
+    let out = Command::new(env!("CARGO"))
+        .args(["metadata", "--format-version=1", "--no-deps", "--offline"])
+        .current_dir(root())
+        .output()
+        .expect("cargo metadata runs");
+    assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
+    let metadata: serde_json::Value = serde_json::from_slice(&out.stdout).expect("cargo prints JSON");
+    let packages = metadata["packages"].as_array().expect("packages");
+    let ours: BTreeSet<&str> = packages.iter().filter_map(|p| p["name"].as_str()).collect();
+    let mut edges: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
+    for package in packages {
+        let name = package["name"].as_str().expect("name");
+        let of = edges.entry(name).or_default();
+        for dependency in package["dependencies"].as_array().expect("dependencies") {
+            // Edges of tests count too: a test that needs both sides belongs to the root.
+            of.extend(dependency["name"].as_str().filter(|d| ours.contains(d)));
+        }
+    }
+    let allowed: BTreeMap<&str, BTreeSet<&str>> =
+        EDGES.iter().map(|(name, to)| (*name, to.iter().copied().collect())).collect();
+    assert_eq!(edges, allowed, "dependency edges differ from docs/architecture.md");
+}
+
+fn sources(directory: &Path, out: &mut Vec<PathBuf>) {
+    let mut entries: Vec<PathBuf> =
+        fs::read_dir(directory).expect("readable").map(|e| e.expect("entry").path()).collect();
+    entries.sort();
+    for path in entries {
+        if path.is_dir() {
+            sources(&path, out);
+        } else if path.extension().is_some_and(|e| e == "rs") {
+            out.push(path);
+        }
+    }
+}
+
+fn library_sources() -> Vec<(PathBuf, String)> {
+    let mut files = Vec::new();
+    for member in ["src", "isa/src", "diag/src", "frontend/src", "sim/src"] {
+        sources(&root().join(member), &mut files);
+    }
+    files
+        .into_iter()
+        .map(|f| {
+            let text = fs::read_to_string(&f).expect("readable");
+            (f, text)
+        })
+        .collect()
+}
+
+/// Slugs named in `Diagnostic::error("...")` and its siblings, with whitespace allowed between.
+fn slugs_in(text: &str) -> Vec<String> {
+    let mut found = Vec::new();
+    for builder in ["Diagnostic::error(", "Diagnostic::warning(", "Diagnostic::info("] {
+        for (at, _) in text.match_indices(builder) {
+            let rest = text[at + builder.len()..].trim_start();
+            if let Some(slug) = rest.strip_prefix('"').and_then(|r| r.split('"').next()) {
+                found.push(slug.to_string());
+            }
+        }
+    }
+    found
+}
+
+#[test]
+fn every_slug_in_use_has_a_page() {
+    let mut missing = BTreeSet::new();
+    for (file, text) in library_sources() {
+        for slug in slugs_in(&text) {
+            if nki_diag::explain(&slug).is_none() {
+                let file = file.strip_prefix(root()).unwrap_or(&file);
+                missing.insert(format!("{slug} ({})", file.display()));
+            }
+        }
+    }
+    assert!(missing.is_empty(), "add these to diag/src/slugs/: {missing:#?}");
+}
+
+#[test]
+fn only_the_parser_module_names_the_parser_crate() {
+    for (file, text) in library_sources() {
+        let relative = file.strip_prefix(root()).expect("inside").to_string_lossy().replace('\\', "/");
+        let is_parser = relative == "frontend/src/parse.rs" || relative.starts_with("frontend/src/parse/");
+        assert!(is_parser || !text.contains("ruff_python"), "{relative} names the parser crate");
+    }
+}
+
+#[test]
+fn every_page_of_a_diagnostic_is_in_docs() {
+    let path = root().join("docs/diagnostics.md");
+    let mut want = String::from(
+        "# Diagnostics\n\nGenerated from `diag/src/slugs/`; `BLESS=1 cargo test --test arch` rewrites this file. \
+         `nki-sim explain SLUG` prints one page.\n",
+    );
+    for slug in nki_diag::slugs::all() {
+        want += &format!("\n## {}\n\n{}.\n\n{}\n", slug.id, slug.summary, slug.page.trim());
+    }
+    if std::env::var_os("BLESS").is_some() {
+        fs::write(&path, want).expect("writable");
+        return;
+    }
+    let have = fs::read_to_string(&path).unwrap_or_default();
+    assert!(have == want, "docs/diagnostics.md is stale: run BLESS=1 cargo test --test arch");
+}
