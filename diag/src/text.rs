@@ -108,7 +108,7 @@ mod tests {
     #[test]
     fn shows_both_places_note_and_help() {
         let (map, f) = map();
-        let d = Diagnostic::error("partition-limit", "dst: 200 partitions, limit 128")
+        let d = Diagnostic::error("uninitialized-read", "dst: 200 partitions, limit 128")
             .at(Span::new(f, 31 + 12, 31 + 13), "this operand")
             .with(Span::new(f, 4, 24), "made here")
             .note("the first dimension is the partition")
@@ -116,7 +116,7 @@ mod tests {
         assert_eq!(
             render(&d, &map, ColorChoice::Plain),
             "\
-error[partition-limit]: dst: 200 partitions, limit 128
+error[uninitialized-read]: dst: 200 partitions, limit 128
  --> k.py:3:13
   |
 1 | a = nl.ndarray((200, 4))
@@ -153,7 +153,7 @@ warning[uninitialized-read]: t was never written
     fn spans_outside_the_text_do_not_panic() {
         let (map, f) = map();
         for (start, end) in [(0, 0), (50, 10), (60, 900), (900, 901)] {
-            let d = Diagnostic::info("partition-limit", "x").at(Span::new(f, start, end), "here");
+            let d = Diagnostic::info("uninitialized-read", "x").at(Span::new(f, start, end), "here");
             assert!(render(&d, &map, ColorChoice::Plain).contains("k.py"));
         }
     }

@@ -1,0 +1,299 @@
+//! The command as a user meets it: exit codes, messages, files.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+struct Session {
+    folder: tempfile::TempDir,
+}
+
+impl Session {
+    fn new() -> Self {
+        Session { folder: tempfile::tempdir().expect("temporary directory") }
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    fn write(&self, name: &str, text: impl AsRef<[u8]>) -> PathBuf {
+        let path = self.path(name);
+        std::fs::write(&path, text).expect("writable");
+        path
+    }
+
+    fn command(&self, args: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_nki-sim"));
+        command.args(args).current_dir(self.folder.path());
+        for name in ["NEURON_PLATFORM_TARGET_OVERRIDE", "NKI_NC_VERSION", "NKI_PRECISE_FP", "NKI_SIM_LOG"] {
+            command.env_remove(name);
+        }
+        command
+    }
+
+    fn run(&self, args: &[&str]) -> Ran {
+        Ran::from(self.command(args).output().expect("runs"))
+    }
+}
+
+struct Ran {
+    code: Option<i32>,
+    stdout: String,
+    stderr: String,
+}
+
+impl From<Output> for Ran {
+    fn from(o: Output) -> Self {
+        Ran {
+            code: o.status.code(),
+            stdout: String::from_utf8_lossy(&o.stdout).into_owned(),
+            stderr: String::from_utf8_lossy(&o.stderr).into_owned(),
+        }
+    }
+}
+
+impl Ran {
+    #[track_caller]
+    fn exits(self, code: i32) -> Self {
+        assert_eq!(self.code, Some(code), "stdout:\n{}\nstderr:\n{}", self.stdout, self.stderr);
+        self
+    }
+
+    #[track_caller]
+    fn says(self, text: &str) -> Self {
+        assert!(
+            self.stdout.contains(text) || self.stderr.contains(text),
+            "`{text}` is not in\nstdout:\n{}\nstderr:\n{}",
+            self.stdout,
+            self.stderr
+        );
+        self
+    }
+}
+
+fn example(name: &str) -> String {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples").join(name);
+    path.to_string_lossy().into_owned()
+}
+
+const ADD_ONE: &str = "\
+import nki
+import nki.isa as nisa
+import nki.language as nl
+
+@nki.jit
+def add_one(x, amount=1.0):
+    out = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.shared_hbm)
+    t = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.sbuf)
+    nisa.dma_copy(dst=t, src=x)
+    nisa.tensor_scalar(dst=t, data=t, op0=nl.add, operand0=amount)
+    nisa.dma_copy(dst=out, src=t)
+    return out
+";
+
+#[test]
+fn wrong_calls_exit_with_2() {
+    let s = Session::new();
+    s.write("k.py", ADD_ONE);
+    s.run(&[]).exits(2);
+    s.run(&["run"]).exits(2).says("<FILE>");
+    s.run(&["fly", "k.py"]).exits(2);
+    s.run(&["run", "missing.py"]).exits(2).says("cannot read `missing.py`");
+    s.run(&["run", "."]).exits(2).says("is a directory");
+    s.run(&["run", "k.py", "--target", "trn9"]).exits(2).says("trn1, trn2 or trn3");
+    s.run(&["run", "k.py", "--lnc", "3"]).exits(2);
+    s.run(&["run", "k.py", "--arg", "x"]).exits(2).says("NAME=VALUE");
+    s.run(&["run", "k.py", "--arg", "x=float32[2"]).exits(2).says("--arg x=float32[2: at character 8");
+    s.run(&["run", "k.py", "--arg", "x=1", "--arg", "x=2"]).exits(2).says("given twice");
+    s.run(&["run", "k.py", "--rtol", "-1"]).exits(2);
+    s.run(&["run", "k.py", "--arg", "x=none.npy"]).exits(2).says("cannot read `none.npy`");
+}
+
+#[test]
+fn missing_arguments_show_signature_and_example() {
+    let s = Session::new();
+    s.write("k.py", ADD_ONE);
+    s.run(&["run", "k.py"])
+        .exits(2)
+        .says("kernel `add_one` needs argument `x`")
+        .says("signature: add_one(x, amount=1.0)")
+        .says("nki-sim run k.py --arg 'x=float32[128,512]'");
+    s.run(&["run", "k.py", "--arg", "y=1"]).exits(2).says("no parameter called `y`").says("needs argument `x`");
+}
+
+#[test]
+fn several_kernels_need_a_choice() {
+    let s = Session::new();
+    s.write("k.py", format!("{ADD_ONE}\n@nki.jit\ndef other(x):\n    return x\n"));
+    let x = "x=float32[128,4]";
+    s.run(&["run", "k.py", "--arg", x]).exits(2).says("2 kernels").says("add_one, other");
+    s.run(&["run", "k.py", "--kernel", "third", "--arg", x]).exits(2).says("no kernel called `third`");
+    s.run(&["run", "k.py", "--kernel", "add_one", "--arg", x]).exits(0);
+    s.write("none.py", "x = 1\n");
+    s.run(&["run", "none.py"]).exits(2).says("no kernel");
+}
+
+#[test]
+fn wrong_npy_files_are_named() {
+    let s = Session::new();
+    s.write("k.py", ADD_ONE);
+    s.write("bad.npy", "hello");
+    s.run(&["run", "k.py", "--arg", "x=bad.npy"]).exits(2).says("`bad.npy`: not a .npy file");
+    let mut double = b"\x93NUMPY\x01\x00".to_vec();
+    let header = b"{'descr': '<f8', 'fortran_order': False, 'shape': (1, 1), }\n";
+    double.extend((header.len() as u16).to_le_bytes());
+    double.extend(header);
+    s.write("short.npy", &double);
+    s.run(&["run", "k.py", "--arg", "x=short.npy"]).exits(2).says("truncated").says("needs 8 bytes");
+    double.extend([0; 8]);
+    s.write("double.npy", &double);
+    s.run(&["run", "k.py", "--arg", "x=double.npy"]).exits(2).says("float64 is not a device type");
+}
+
+#[test]
+fn environment_variables_name_the_target_and_a_flag_beats_them() {
+    let s = Session::new();
+    s.write("k.py", ADD_ONE);
+    let args = ["run", "k.py", "--arg", "x=float32[128,4]", "--json", "r.json"];
+    let target = |command: &mut Command| {
+        Ran::from(command.output().expect("runs")).exits(0);
+        let text = std::fs::read(s.path("r.json")).expect("report");
+        let json: serde_json::Value = serde_json::from_slice(&text).expect("JSON");
+        json["target"].as_str().unwrap_or_default().to_string()
+    };
+    assert_eq!(target(&mut s.command(&args)), "trn2");
+    assert_eq!(target(s.command(&args).env("NKI_NC_VERSION", "gen4")), "trn3");
+    assert_eq!(target(s.command(&args).env("NEURON_PLATFORM_TARGET_OVERRIDE", "trn1")), "trn1");
+    let with_flag: Vec<&str> = args.iter().copied().chain(["--target", "trn3"]).collect();
+    assert_eq!(target(s.command(&with_flag).env("NEURON_PLATFORM_TARGET_OVERRIDE", "trn1")), "trn3");
+    let wrong = s.command(&args).env("NKI_NC_VERSION", "gen9").output().expect("runs");
+    Ran::from(wrong).exits(2).says("NKI_NC_VERSION");
+    let wrong = s.command(&args).env("NKI_PRECISE_FP", "yes").output().expect("runs");
+    Ran::from(wrong).exits(2).says("NKI_PRECISE_FP");
+}
+
+#[test]
+fn outputs_are_written_and_compared() {
+    let s = Session::new();
+    s.write("k.py", ADD_ONE);
+    let x = ["--arg", "x=float32[128,4]:arange"];
+    s.run(&["run", "k.py", x[0], x[1], "--out", "res/ults"]).exits(0);
+    let out = std::fs::read(s.path("res/ults/out.npy")).expect("written");
+    assert_eq!(&out[..6], b"\x93NUMPY");
+    assert_eq!(&out[out.len() - 4..], 512f32.to_le_bytes());
+    s.run(&["run", "k.py", x[0], x[1], "--expect", "out=res/ults/out.npy"]).exits(0).says("matches");
+    s.run(&["run", "k.py", x[0], x[1], "--arg", "amount=2.0", "--expect", "out=res/ults/out.npy"])
+        .exits(1)
+        .says("512 of 512 elements differ")
+        .says("first at [0, 0]: got 2, expected 1");
+    s.run(&["run", "k.py", x[0], x[1], "--arg", "amount=2.0", "--expect", "out=res/ults/out.npy", "--atol", "1.5"])
+        .exits(0);
+    s.run(&["run", "k.py", x[0], x[1], "--expect", "other=res/ults/out.npy"]).exits(2).says("`out`");
+    s.run(&["run", "k.py", "--arg", "x=float32[64,4]", "--expect", "out=res/ults/out.npy"])
+        .exits(1)
+        .says("has shape (64, 4)");
+}
+
+#[test]
+fn same_call_same_bytes() {
+    let s = Session::new();
+    let softmax = example("softmax.py");
+    let mut seen: Vec<(Vec<u8>, Vec<u8>, String)> = Vec::new();
+    for _ in 0..2 {
+        let ran = s
+            .run(&["run", &softmax, "--arg", "x=bfloat16[256,128]", "--json", "r.json", "--trace", "t.perfetto-trace"])
+            .exits(0);
+        let read = |name| std::fs::read(s.path(name)).expect("written");
+        seen.push((read("r.json"), read("t.perfetto-trace"), ran.stdout));
+    }
+    assert!(seen[0] == seen[1]);
+}
+
+#[test]
+fn the_json_report_has_what_it_promises() {
+    let s = Session::new();
+    s.run(&["run", &example("softmax.py"), "--arg", "x=float32[256,512]", "--json", "r.json"]).exits(0);
+    let text = std::fs::read(s.path("r.json")).expect("report");
+    let json: serde_json::Value = serde_json::from_slice(&text).expect("JSON");
+    assert_eq!(json["kernel"], "softmax_rows");
+    assert!(json["latency_us"].as_f64().is_some_and(|x| x > 0.0));
+    assert_eq!(json["outputs"][0]["name"], "out");
+    assert_eq!(json["outputs"][0]["shape"], serde_json::json!([256, 512]));
+    assert_eq!(json["outputs"][0]["dtype"], "float32");
+    for engine in ["tensor", "vector", "scalar", "gpsimd", "sync"] {
+        for field in ["active_us", "active_percent", "instructions"] {
+            assert!(json["engines"][engine][field].is_number(), "{engine}.{field}");
+        }
+    }
+    assert!(json["engines"]["scalar"]["active_us"].as_f64().is_some_and(|x| x > 0.0));
+    for field in ["bytes", "transfers", "active_us", "active_percent"] {
+        assert!(json["dma"][field].is_number(), "dma.{field}");
+    }
+    assert_eq!(json["dma"]["bytes"], 2 * 256 * 512 * 4);
+    assert!(json["memory"]["sbuf_peak_bytes_per_partition"].as_u64().is_some_and(|n| n >= 2 * 512 * 4));
+    assert_eq!(json["memory"]["psum_peak_banks"], 0);
+    let stalls = json["stalls"].as_array().expect("stalls");
+    assert!(stalls.iter().all(|s| s["engine"].is_string() && s["cause"].is_string() && s["us"].is_number()));
+    assert_eq!(json["findings"], serde_json::json!([]));
+}
+
+#[test]
+fn a_wrong_kernel_exits_with_1_and_shows_the_line() {
+    let s = Session::new();
+    s.write("k.py", ADD_ONE.replace("    nisa.dma_copy(dst=t, src=x)\n", ""));
+    s.write("bad.py", "import nki\n\n@nki.jit\ndef k(x):\n    return x +\n");
+    s.run(&["run", "bad.py", "--arg", "x=float32[128,4]"]).exits(1).says("bad.py:5").says("return x +");
+    s.run(&["check", "bad.py", "--arg", "x=float32[128,4]"]).exits(1);
+    s.run(&["run", "k.py", "--arg", "x=float32[128,4]"]).says("uninitialized-read");
+}
+
+#[test]
+fn endless_loops_end() {
+    let s = Session::new();
+    s.write("k.py", "import nki\n\n@nki.jit\ndef k(x):\n    n = 0\n    while True:\n        n += 1\n    return x\n");
+    s.run(&["run", "k.py", "--arg", "x=float32[128,4]", "--max-steps", "1000"])
+        .exits(1)
+        .says("k.py:")
+        .says("--max-steps");
+}
+
+#[test]
+fn lowered_kernels_run_the_same() {
+    let s = Session::new();
+    s.write("k.py", ADD_ONE);
+    let x = ["--arg", "x=float32[128,4]"];
+    s.run(&["lower", "k.py", x[0], x[1], "-o", "k.nkir"]).exits(0);
+    s.run(&["run", "k.py", x[0], x[1], "--out", "a", "--json", "a.json"]).exits(0);
+    s.run(&["run", "k.nkir", x[0], x[1], "--out", "b", "--json", "b.json"]).exits(0);
+    let read = |name: &str| std::fs::read(s.path(name)).expect("written");
+    assert_eq!(read("a/out.npy"), read("b/out.npy"));
+    assert_eq!(String::from_utf8_lossy(&read("a.json")), String::from_utf8_lossy(&read("b.json")));
+    s.run(&["run", "k.nkir"]).exits(2).says("`x`");
+    s.run(&["run", "k.nkir", "--arg", "x=float32[64,4]"]).exits(2).says("(128, 4)");
+    s.write("bad.nkir", "not a program");
+    s.run(&["run", "bad.nkir"]).exits(2).says("bad.nkir");
+}
+
+#[test]
+fn numerics_can_be_left_out() {
+    let s = Session::new();
+    let softmax = example("softmax.py");
+    let x = ["--arg", "x=float32[256,512]"];
+    let latency = |name: &str| -> f64 {
+        let text = std::fs::read(s.path(name)).expect("report");
+        let json: serde_json::Value = serde_json::from_slice(&text).expect("JSON");
+        json["latency_us"].as_f64().unwrap_or(-1.0)
+    };
+    s.run(&["run", &softmax, x[0], x[1], "--json", "with.json"]).exits(0);
+    s.run(&["run", &softmax, x[0], x[1], "--json", "without.json", "--no-numerics"]).exits(0);
+    assert_eq!(latency("with.json"), latency("without.json"));
+    s.run(&["run", &softmax, x[0], x[1], "--no-numerics", "--out", "o"]).exits(2);
+}
+
+#[test]
+fn explain_prints_pages() {
+    let s = Session::new();
+    s.run(&["explain", "uninitialized-read"]).exits(0).says("# uninitialized-read").says("memset");
+    s.run(&["explain"]).exits(0).says("uninitialized-read");
+    s.run(&["explain", "uninitialised-read"]).exits(2).says("did you mean `uninitialized-read`?");
+}

@@ -1,0 +1,165 @@
+//! Markdown pages that are tests: each ```python block is a kernel file, its comments say what must be found.
+//!
+//! ```text
+//! args: x=float32[128,512] n=3        (optional, before the block: --arg values, then other flags after `flags:`)
+//! # error: [slug] fragment            (on the line the diagnostic must point at)
+//! # warning: [slug] fragment
+//! ```
+//!
+//! A block without such comments must be accepted with no error and no warning. Every error and warning that the
+//! command reports must be announced by a comment.
+
+use std::io::Write;
+use std::path::Path;
+use std::process::Command;
+
+/// What a comment announces or the command reports.
+#[derive(Debug, Clone, PartialEq)]
+struct Said {
+    line: usize,
+    severity: String,
+    slug: String,
+    text: String,
+}
+
+struct Block {
+    first_line: usize,
+    args: Vec<String>,
+    code: String,
+}
+
+fn blocks(page: &str) -> Vec<Block> {
+    let mut out = Vec::new();
+    let mut args = Vec::new();
+    let mut lines = page.lines().enumerate();
+    while let Some((_, line)) = lines.next() {
+        if let Some(rest) = line.strip_prefix("args:") {
+            for word in words(rest) {
+                args.extend(["--arg".to_string(), word]);
+            }
+        } else if let Some(rest) = line.strip_prefix("flags:") {
+            args.extend(words(rest));
+        } else if line.trim() == "```python" {
+            let mut code = String::new();
+            let mut first_line = 0;
+            for (n, line) in lines.by_ref() {
+                if line.trim() == "```" {
+                    break;
+                }
+                if code.is_empty() {
+                    first_line = n + 1;
+                }
+                code += line;
+                code.push('\n');
+            }
+            out.push(Block { first_line, args: std::mem::take(&mut args), code });
+        }
+    }
+    out
+}
+
+/// Splits at blanks outside of quotes and brackets.
+fn words(text: &str) -> Vec<String> {
+    let mut out = vec![String::new()];
+    let mut depth = 0i32;
+    let mut quote = None;
+    for c in text.trim().chars() {
+        match (quote, c) {
+            (Some(q), _) if q == c => quote = None,
+            (None, '\'' | '"') => quote = Some(c),
+            (None, '[' | '(' | '{') => depth += 1,
+            (None, ']' | ')' | '}') => depth -= 1,
+            _ => {}
+        }
+        if c == ' ' && depth == 0 && quote.is_none() {
+            out.push(String::new());
+        } else if let Some(last) = out.last_mut() {
+            last.push(c);
+        }
+    }
+    out.retain(|w| !w.is_empty());
+    out
+}
+
+fn announced(code: &str) -> Vec<Said> {
+    let mut out = Vec::new();
+    for (i, line) in code.lines().enumerate() {
+        for severity in ["error", "warning"] {
+            let Some((_, rest)) = line.split_once(&format!("# {severity}: [")) else { continue };
+            let Some((slug, text)) = rest.split_once(']') else { continue };
+            out.push(Said { line: i + 1, severity: severity.into(), slug: slug.into(), text: text.trim().into() });
+        }
+    }
+    out
+}
+
+fn reported(json: &serde_json::Value) -> Vec<Said> {
+    let text = |v: &serde_json::Value| v.as_str().unwrap_or_default().to_string();
+    json["findings"]
+        .as_array()
+        .map(|all| {
+            all.iter()
+                .filter(|f| f["severity"] != "info")
+                .map(|f| Said {
+                    line: f["line"].as_u64().unwrap_or(0) as usize,
+                    severity: text(&f["severity"]),
+                    slug: text(&f["id"]),
+                    text: text(&f["message"]),
+                })
+                .collect()
+        })
+        .unwrap_or_default()
+}
+
+fn page(path: &Path) -> datatest_stable::Result<()> {
+    let text = std::fs::read_to_string(path)?;
+    let mut problems = String::new();
+    for block in blocks(&text) {
+        let folder = tempfile::tempdir()?;
+        let file = folder.path().join("kernel.py");
+        std::fs::File::create(&file)?.write_all(block.code.as_bytes())?;
+        let report = folder.path().join("report.json");
+        let done = Command::new(env!("CARGO_BIN_EXE_nki-sim"))
+            .arg("run")
+            .arg(&file)
+            .args(&block.args)
+            .arg("--json")
+            .arg(&report)
+            .env_remove("NEURON_PLATFORM_TARGET_OVERRIDE")
+            .env_remove("NKI_NC_VERSION")
+            .env_remove("NKI_PRECISE_FP")
+            .output()?;
+        let at = format!("{}:{}", path.display(), block.first_line);
+        let stderr = String::from_utf8_lossy(&done.stderr);
+        let want = announced(&block.code);
+        let code = i32::from(want.iter().any(|w| w.severity == "error"));
+        if done.status.code() != Some(code) {
+            problems += &format!("{at}: exit {:?}, expected {code}\n{stderr}\n", done.status.code());
+            continue;
+        }
+        let json: serde_json::Value = serde_json::from_slice(&std::fs::read(&report)?)?;
+        let mut got = reported(&json);
+        for w in &want {
+            let found = got.iter().position(|g| {
+                g.line == w.line && g.severity == w.severity && g.slug == w.slug && g.text.contains(&w.text)
+            });
+            match found {
+                Some(i) => {
+                    got.remove(i);
+                }
+                None => {
+                    problems +=
+                        &format!("{at}: line {}: expected {}[{}]: {}\n{stderr}\n", w.line, w.severity, w.slug, w.text)
+                }
+            }
+        }
+        for g in got {
+            problems += &format!("{at}: line {}: not announced: {}[{}]: {}\n", g.line, g.severity, g.slug, g.text);
+        }
+    }
+    if problems.is_empty() { Ok(()) } else { Err(problems.into()) }
+}
+
+datatest_stable::harness! {
+    { test = page, root = "tests/pages", pattern = r"^.*\.md$" },
+}
