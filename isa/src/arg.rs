@@ -69,6 +69,8 @@ impl Mismatch {
 pub trait Operand: Sized {
     /// For the schema.
     const KIND: Kind;
+    /// Names of the members, if this is a vocabulary.
+    const MEMBERS: &'static [&'static str] = &[];
     /// Converts a given argument.
     ///
     /// # Errors
@@ -354,6 +356,7 @@ impl Operand for Pattern {
 
 impl<T: Operand> Operand for Option<T> {
     const KIND: Kind = Kind::Optional(&T::KIND);
+    const MEMBERS: &'static [&'static str] = T::MEMBERS;
     fn from_arg(arg: Arg) -> Result<Self, Mismatch> {
         match arg {
             Arg::None => Ok(None),

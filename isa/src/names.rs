@@ -47,6 +47,7 @@ macro_rules! named_enum {
         }
         impl $crate::arg::Operand for $Name {
             const KIND: $crate::schema::Kind = $crate::schema::Kind::Name($what);
+            const MEMBERS: &'static [&'static str] = &[$($name),*];
             fn from_arg(arg: $crate::arg::Arg) -> Result<Self, $crate::arg::Mismatch> {
                 $crate::arg::named_from_arg(arg)
             }

@@ -4,10 +4,12 @@ use std::sync::Arc;
 
 use smallvec::SmallVec;
 
-use crate::arch::Target;
+use crate::arch::{Arch, Target};
 use crate::dtype::DType;
 use crate::inst::Inst;
+use crate::machine::Context;
 use crate::view::Space;
+use crate::violation::Violation;
 
 /// Index of a tensor in [`Program::tensors`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -166,6 +168,40 @@ impl Program {
     /// The tensor with this id.
     pub fn tensor(&self, id: TensorId) -> &Tensor {
         &self.tensors[id.0 as usize]
+    }
+
+    /// Calls `visit` for each statement of all cores, outer before inner, in program order.
+    pub fn visit(&self, visit: &mut dyn FnMut(&Node)) {
+        fn walk(nodes: &[Node], visit: &mut dyn FnMut(&Node)) {
+            for node in nodes {
+                visit(node);
+                match &node.kind {
+                    NodeKind::Inst(_) => {}
+                    NodeKind::For { body, .. } | NodeKind::While { body, .. } => walk(body, visit),
+                    NodeKind::If { then, otherwise, .. } => {
+                        walk(then, visit);
+                        walk(otherwise, visit);
+                    }
+                }
+            }
+        }
+        for core in &self.cores {
+            walk(core, visit);
+        }
+    }
+
+    /// Checks each instruction against the target's rules: what is wrong, where it was written and inside of what.
+    pub fn validate(&self) -> Vec<(Violation, Loc, TrailId)> {
+        let context = Context { arch: Arch::of(self.target), tensors: &self.tensors };
+        let mut found = Vec::new();
+        self.visit(&mut |node| {
+            if let NodeKind::Inst(inst) = &node.kind
+                && let Err(violation) = inst.validate(&context)
+            {
+                found.push((violation, node.loc, node.trail));
+            }
+        });
+        found
     }
 
     /// The iterations around a place, outermost first, as `(variable, value)`.

@@ -57,6 +57,8 @@ pub struct OperandSchema {
     pub role: Role,
     /// What it takes.
     pub kind: Kind,
+    /// The names it takes if it is a vocabulary (or an optional one); else empty.
+    pub members: &'static [&'static str],
     /// Memories a view may lie in; empty for [`Role::Attr`].
     pub spaces: &'static [Space],
     /// The default; `None` if the operand is required.

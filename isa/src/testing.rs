@@ -2,6 +2,8 @@
 //!
 //! It addresses every element on its own, by the definition of a view, so that it can stand as the reference for faster machines.
 
+mod random;
+
 use std::collections::{BTreeMap, HashSet};
 
 use ndarray::{Array2, ArrayView2};
@@ -14,6 +16,8 @@ use crate::machine::{Context, Fault, Machine, RowsF32, RowsI64, Tiles};
 use crate::names::OobMode;
 use crate::program::{Loc, RegId, Tensor, TensorId, TrailId};
 use crate::view::{Index, Space, View};
+
+pub use random::{Random, program};
 
 /// Memories, registers and a record of what was printed and read before it was written.
 #[derive(Debug, Clone)]

@@ -138,6 +138,7 @@ macro_rules! operands {
                     name: stringify!($field),
                     role: $crate::schema::Role::$role,
                     kind: <$ty as $crate::arg::Operand>::KIND,
+                    members: <$ty as $crate::arg::Operand>::MEMBERS,
                     spaces: &[$($crate::view::Space::$space),*],
                     default: $crate::operands!(@default $ty $(, $default)?),
                     doc: concat!($($fdoc, "\n"),*),

@@ -1,0 +1,659 @@
+//! Text to program.
+
+use std::sync::Arc;
+
+use smallvec::SmallVec;
+
+use super::cursor::{Cursor, Parsed, Problem};
+use super::{VERSION, base64};
+use crate::arch::Target;
+use crate::arg::{Arg, Imm};
+use crate::dtype::DType;
+use crate::inst::{self, Inst};
+use crate::names::Named;
+use crate::program::{
+    Address, Bound, Input, Loc, Node, NodeKind, Output, Program, RegId, Step, Tensor, TensorId, Trail, TrailId,
+};
+use crate::view::{Dim, Dims, Index, Indirect, MAX_DIMS, Space, View};
+
+/// A mistake in the text.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{line}:{column}: {message}")]
+pub struct ParseError {
+    /// 1-based line.
+    pub line: usize,
+    /// 1-based column in characters.
+    pub column: usize,
+    /// What was expected and what was found.
+    pub message: String,
+}
+
+/// Bounds of what a text may ask for, so that address arithmetic cannot overflow.
+const MAX_BYTES: u128 = 1 << 40;
+const MAX_STRIDE: i64 = 1 << 40;
+const MAX_DEPTH: usize = 200;
+const MAX_ERRORS: usize = 50;
+
+/// Reads a program. Instructions are built but not validated: see [`Program::validate`].
+///
+/// # Errors
+/// All mistakes found, in order of lines (at most 50).
+pub fn parse(text: &str) -> Result<Program, Vec<ParseError>> {
+    let mut parser = Parser {
+        program: Program {
+            name: "".into(),
+            target: Target::Trn2,
+            files: Vec::new(),
+            tensors: Vec::new(),
+            registers: 0,
+            inputs: Vec::new(),
+            outputs: Vec::new(),
+            trails: vec![Trail { parent: None, step: Step::Root }],
+            cores: Vec::new(),
+        },
+        blocks: Vec::new(),
+        started: false,
+    };
+    let mut errors = Vec::new();
+    let mut lines = 0;
+    for (index, line) in text.lines().enumerate() {
+        lines = index + 1;
+        if line.trim().is_empty() || line.trim_start().starts_with("//") {
+            continue;
+        }
+        if let Err(problem) = parser.line(line, lines) {
+            let column = line.char_indices().take_while(|(at, _)| *at < problem.at).count() + 1;
+            errors.push(ParseError { line: lines, column, message: problem.message });
+            // Without the header everything else is noise.
+            if errors.len() >= MAX_ERRORS || !parser.started {
+                return Err(errors);
+            }
+        }
+    }
+    if !parser.started {
+        errors.push(ParseError {
+            line: 1,
+            column: 1,
+            message: format!("expected `nkir {VERSION}`, found an empty file"),
+        });
+    }
+    let open = parser.blocks.last().map(|b| b.line);
+    if let Some(opened) = open {
+        errors.push(ParseError {
+            line: lines + 1,
+            column: 1,
+            message: format!("expected `}}` to close the block of line {opened}, found the end of the file"),
+        });
+    }
+    if errors.is_empty() { Ok(parser.program) } else { Err(errors) }
+}
+
+/// A block that is still open.
+struct Block {
+    /// What it will be.
+    kind: Open,
+    /// Statements so far.
+    nodes: Vec<Node>,
+    loc: Loc,
+    trail: TrailId,
+    /// Where it was opened.
+    line: usize,
+}
+
+enum Open {
+    Core,
+    For {
+        variable: RegId,
+        lower: Bound,
+        upper: Bound,
+        step: i64,
+    },
+    While {
+        condition: RegId,
+    },
+    Then {
+        condition: RegId,
+    },
+    Else {
+        condition: RegId,
+        then: Vec<Node>,
+    },
+    /// Opened by a line with a mistake: read, then dropped.
+    Broken,
+}
+
+struct Parser {
+    program: Program,
+    blocks: Vec<Block>,
+    started: bool,
+}
+
+impl Parser {
+    fn line(&mut self, line: &str, number: usize) -> Parsed<()> {
+        let mut c = Cursor::new(line);
+        if !self.started {
+            if !c.keyword("nkir") {
+                return c.expected(format_args!("`nkir {VERSION}`"));
+            }
+            let at = c.mark();
+            let version: i64 = c.int("a version")?;
+            if version != VERSION {
+                return c.problem_at(
+                    at,
+                    format!("version {version} of the form is not known, this program reads {VERSION}"),
+                );
+            }
+            self.started = true;
+            return end(&mut c);
+        }
+        if !self.blocks.is_empty() {
+            return self.statement(&mut c, line, number);
+        }
+        let at = c.mark();
+        match c.word("a declaration (kernel, target, file, trail, tensor, input, output, registers or core)")? {
+            "kernel" => self.program.name = c.name("a name")?.into(),
+            "target" => self.program.target = named(&mut c)?,
+            "file" => {
+                self.index(&mut c, self.program.files.len(), "file")?;
+                let file = c.string()?;
+                self.program.files.push(file.into());
+            }
+            "trail" => return self.trail(&mut c),
+            "tensor" => return self.tensor(&mut c),
+            "input" => {
+                let name: Arc<str> = c.name("a name")?.into();
+                let tensor = self.hbm_tensor(&mut c)?;
+                self.program.inputs.push(Input { name, tensor });
+            }
+            "output" => {
+                let name: Arc<str> = c.name("a name")?.into();
+                let tensor = self.hbm_tensor(&mut c)?;
+                self.program.outputs.push(Output { name, tensor });
+            }
+            "registers" => self.program.registers = c.int("a number of registers")?,
+            "core" => {
+                c.expect("{")?;
+                self.open(Open::Core, Loc::default(), TrailId::ROOT, number);
+            }
+            other => {
+                return c.problem_at(
+                    at,
+                    format!("unknown declaration `{other}`: expected kernel, target, file, trail, tensor, input, output, registers or core"),
+                );
+            }
+        }
+        end(&mut c)
+    }
+
+    fn open(&mut self, kind: Open, loc: Loc, trail: TrailId, line: usize) {
+        self.blocks.push(Block { kind, nodes: Vec::new(), loc, trail, line });
+    }
+
+    /// Reads the index that an entry of a table must have.
+    fn index(&self, c: &mut Cursor<'_>, want: usize, what: &str) -> Parsed<()> {
+        let at = c.mark();
+        let got: usize = c.int(&format!("the number of the {what}"))?;
+        if got == want { Ok(()) } else { c.problem_at(at, format!("{what} {got} is out of order: the next is {want}")) }
+    }
+
+    fn trail(&mut self, c: &mut Cursor<'_>) -> Parsed<()> {
+        self.index(c, self.program.trails.len(), "trail")?;
+        c.expect("<")?;
+        let parent = self.trail_id(c)?;
+        let name_at_string = c.is_string();
+        let name = c.name("a loop variable, `call` or `root`")?;
+        let step = if c.take("=") {
+            let value = c.int("the value of the loop variable")?;
+            let (loc, _) = self.place(c)?;
+            Step::Iteration { variable: name.into(), value, loc }
+        } else if name == "call" && !name_at_string {
+            let function = c.name("the name of the function")?;
+            let (loc, _) = self.place(c)?;
+            Step::Call { function: function.into(), loc }
+        } else if name == "root" && !name_at_string {
+            Step::Root
+        } else {
+            return c.expected("`=` and the value of the loop variable");
+        };
+        self.program.trails.push(Trail { parent: Some(parent), step });
+        end(c)
+    }
+
+    fn trail_id(&self, c: &mut Cursor<'_>) -> Parsed<TrailId> {
+        let at = c.mark();
+        let id: u32 = c.int("the number of a trail")?;
+        if (id as usize) < self.program.trails.len() {
+            Ok(TrailId(id))
+        } else {
+            c.problem_at(at, format!("trail {id} is not declared above"))
+        }
+    }
+
+    fn tensor(&mut self, c: &mut Cursor<'_>) -> Parsed<()> {
+        c.expect("%")?;
+        self.index(c, self.program.tensors.len(), "tensor")?;
+        let name = c.name("the tensor's name")?;
+        c.expect(":")?;
+        let space: Space = named(c)?;
+        let dtype: DType = named(c)?;
+        let at = c.mark();
+        let mut shape = SmallVec::new();
+        let mut bytes = dtype.size() as u128;
+        c.expect("[")?;
+        loop {
+            let n: u32 = c.int("an extent")?;
+            shape.push(n);
+            bytes = bytes.saturating_mul(u128::from(n));
+            if !c.take(",") {
+                break;
+            }
+        }
+        c.expect("]")?;
+        if bytes == 0 || bytes > MAX_BYTES || shape.len() > MAX_DIMS {
+            return c.problem_at(
+                at,
+                format!("shape {:?} is empty or too large (limits: {MAX_DIMS} dimensions, 2**40 bytes)", &shape[..]),
+            );
+        }
+        let address = if c.take("@") {
+            c.expect("(")?;
+            let partition = c.int("a partition")?;
+            c.expect(",")?;
+            let byte = c.int("a byte")?;
+            c.expect(")")?;
+            Some(Address { partition, byte })
+        } else {
+            None
+        };
+        let core = if c.keyword("core") { c.int("the number of a core")? } else { 0 };
+        let data = if c.take("=") {
+            let (at, text) = c.raw_string()?;
+            let data = match base64::decode(text) {
+                Ok(data) => data,
+                Err(digit) => return c.problem_at(at + digit, "the data is not base64"),
+            };
+            if data.len() as u128 != bytes {
+                return c.problem_at(at, format!("the data has {} bytes, the tensor has {bytes}", data.len()));
+            }
+            Some(data.into())
+        } else {
+            None
+        };
+        let (loc, trail) = self.place(c)?;
+        self.program.tensors.push(Tensor { name: name.into(), space, shape, dtype, address, core, data, loc, trail });
+        end(c)
+    }
+
+    fn tensor_id(&self, c: &mut Cursor<'_>) -> Parsed<TensorId> {
+        let at = c.mark();
+        c.expect("%")?;
+        let id: u32 = c.int("the number of a tensor")?;
+        if (id as usize) < self.program.tensors.len() {
+            Ok(TensorId(id))
+        } else {
+            c.problem_at(at, format!("tensor %{id} is not declared above"))
+        }
+    }
+
+    fn hbm_tensor(&self, c: &mut Cursor<'_>) -> Parsed<TensorId> {
+        let at = c.mark();
+        let id = self.tensor_id(c)?;
+        let space = self.program.tensor(id).space;
+        if space.is_hbm() { Ok(id) } else { c.problem_at(at, format!("%{} is in {space}, must be in hbm", id.0)) }
+    }
+
+    fn register(&self, c: &mut Cursor<'_>) -> Parsed<RegId> {
+        let at = c.mark();
+        let word = c.peek_word();
+        let Some(id) = register_number(word) else { return c.expected("a register (r0, r1, ...)") };
+        c.keyword(word);
+        if id < self.program.registers {
+            Ok(RegId(id))
+        } else {
+            c.problem_at(at, format!("register r{id} is not declared: `registers` is {}", self.program.registers))
+        }
+    }
+
+    /// `# line:column start..end tN`, if anything.
+    fn place(&self, c: &mut Cursor<'_>) -> Parsed<(Loc, TrailId)> {
+        let (mut loc, mut trail) = (Loc::default(), TrailId::ROOT);
+        if !c.take("#") {
+            return Ok((loc, trail));
+        }
+        if c.is_number() {
+            let at = c.mark();
+            let first: u32 = c.int("a line")?;
+            c.expect(":")?;
+            let second: u32 = c.int("a column")?;
+            (loc.file, loc.line, loc.column) =
+                if c.take(":") { (first, second, c.int("a column")?) } else { (0, first, second) };
+            if loc.file as usize >= self.program.files.len() {
+                return c.problem_at(at, format!("file {} is not declared above", loc.file));
+            }
+            loc.start = c.int("a byte")?;
+            c.expect("..")?;
+            loc.end = c.int("a byte")?;
+        }
+        let word = c.peek_word();
+        if let Some(id) = word.strip_prefix('t').and_then(|n| n.parse::<u32>().ok()) {
+            if id as usize >= self.program.trails.len() {
+                return c.problem(format!("trail {id} is not declared above"));
+            }
+            c.keyword(word);
+            trail = TrailId(id);
+        }
+        Ok((loc, trail))
+    }
+
+    fn statement(&mut self, c: &mut Cursor<'_>, line: &str, number: usize) -> Parsed<()> {
+        if c.take("}") {
+            return self.close(c, number);
+        }
+        match self.opening_or_inst(c, number) {
+            Err(problem) => {
+                // Keep the nesting, so that the lines inside are still checked.
+                if line.split('#').next().is_some_and(|code| code.trim_end().ends_with('{')) {
+                    self.open(Open::Broken, Loc::default(), TrailId::ROOT, number);
+                }
+                Err(problem)
+            }
+            Ok(()) => Ok(()),
+        }
+    }
+
+    fn opening_or_inst(&mut self, c: &mut Cursor<'_>, number: usize) -> Parsed<()> {
+        let kind = if c.keyword("for") {
+            let variable = self.register(c)?;
+            if !c.keyword("in") {
+                return c.expected("`in`");
+            }
+            let lower = self.bound(c)?;
+            c.expect("..")?;
+            let upper = self.bound(c)?;
+            let mut step = 1;
+            if c.keyword("step") {
+                let at = c.mark();
+                step = c.int("a step")?;
+                if step <= 0 {
+                    return c.problem_at(at, format!("the step is {step}, must be positive"));
+                }
+            }
+            Open::For { variable, lower, upper, step }
+        } else if c.keyword("while") {
+            Open::While { condition: self.register(c)? }
+        } else if c.keyword("if") {
+            Open::Then { condition: self.register(c)? }
+        } else {
+            let inst = self.inst(c)?;
+            let (loc, trail) = self.place(c)?;
+            end(c)?;
+            if let Some(block) = self.blocks.last_mut() {
+                block.nodes.push(Node { kind: NodeKind::Inst(inst), loc, trail });
+            }
+            return Ok(());
+        };
+        if self.blocks.len() >= MAX_DEPTH {
+            return c.problem(format!("more than {MAX_DEPTH} blocks inside each other"));
+        }
+        c.expect("{")?;
+        let (loc, trail) = self.place(c)?;
+        end(c)?;
+        self.open(kind, loc, trail, number);
+        Ok(())
+    }
+
+    /// After a `}`.
+    fn close(&mut self, c: &mut Cursor<'_>, number: usize) -> Parsed<()> {
+        let Some(block) = self.blocks.pop() else { return c.problem("nothing to close") };
+        let Block { kind, nodes, loc, trail, .. } = block;
+        if c.keyword("else") {
+            let result = c.expect("{").and_then(|()| end(c));
+            return match kind {
+                Open::Then { condition } => {
+                    self.open(Open::Else { condition, then: nodes }, loc, trail, number);
+                    result
+                }
+                other => {
+                    let broken = matches!(other, Open::Broken);
+                    self.open(Open::Broken, loc, trail, number);
+                    if broken { Ok(()) } else { c.problem("`else` without `if`") }
+                }
+            };
+        }
+        let kind = match kind {
+            Open::Core => {
+                self.program.cores.push(nodes);
+                return end(c);
+            }
+            Open::Broken => return end(c),
+            Open::For { variable, lower, upper, step } => NodeKind::For { variable, lower, upper, step, body: nodes },
+            Open::While { condition } => NodeKind::While { condition, body: nodes },
+            Open::Then { condition } => NodeKind::If { condition, then: nodes, otherwise: Vec::new() },
+            Open::Else { condition, then } => NodeKind::If { condition, then, otherwise: nodes },
+        };
+        if let Some(outer) = self.blocks.last_mut() {
+            outer.nodes.push(Node { kind, loc, trail });
+        }
+        end(c)
+    }
+
+    fn bound(&self, c: &mut Cursor<'_>) -> Parsed<Bound> {
+        if c.is_number() { c.int("a bound").map(Bound::Static) } else { self.register(c).map(Bound::Register) }
+    }
+
+    fn inst(&self, c: &mut Cursor<'_>) -> Parsed<Inst> {
+        let at = c.mark();
+        let name = c.word("an instruction, for, while, if or `}`")?;
+        let Some(entry) = inst::find(name) else {
+            return c.problem_at(at, format!("unknown instruction `{name}`"));
+        };
+        let mut slots: Vec<Option<Arg>> = entry.schema.operands.iter().map(|_| None).collect();
+        c.expect("(")?;
+        let mut more = !c.take(")");
+        while more {
+            let operand_at = c.mark();
+            let keyword = c.word("an operand")?;
+            let Some(slot) = entry.schema.position(keyword) else {
+                let names: Vec<_> = entry.schema.operands.iter().map(|o| o.name).collect();
+                return c.problem_at(
+                    operand_at,
+                    format!("`{name}` has no operand `{keyword}`: it takes {}", names.join(", ")),
+                );
+            };
+            c.expect("=")?;
+            let value = self.arg(c, 0)?;
+            if slots[slot].replace(value).is_some() {
+                return c.problem_at(operand_at, format!("`{keyword}` is given twice"));
+            }
+            more = c.take(",");
+            if !more {
+                c.expect(")")?;
+            }
+        }
+        (entry.build)(&mut slots).map_err(|v| Problem { at, message: format!("{name}: {}", v.message) })
+    }
+
+    fn arg(&self, c: &mut Cursor<'_>, depth: usize) -> Parsed<Arg> {
+        if depth > MAX_DEPTH {
+            return c.problem("lists are nested too deeply");
+        }
+        if c.is_string() {
+            return c.string().map(|s| Arg::Text(s.into()));
+        }
+        if c.is_number() {
+            return c.number().map(|n| match n {
+                Imm::Int(i) => Arg::Int(i),
+                Imm::Float(x) => Arg::Float(x),
+            });
+        }
+        if c.take("-inf") {
+            return Ok(Arg::Float(f64::NEG_INFINITY));
+        }
+        if c.take("[") {
+            let mut list = Vec::new();
+            while !c.take("]") {
+                if !list.is_empty() {
+                    c.expect(",")?;
+                }
+                list.push(self.arg(c, depth + 1)?);
+            }
+            return Ok(Arg::List(list));
+        }
+        let word = c.peek_word();
+        if register_number(word).is_some() {
+            return self.register(c).map(Arg::Register);
+        }
+        if word.is_empty() {
+            return self.view(c, depth).map(Arg::View);
+        }
+        c.keyword(word);
+        Ok(match word {
+            "None" => Arg::None,
+            "True" => Arg::Bool(true),
+            "False" => Arg::Bool(false),
+            "NaN" => Arg::Float(f64::NAN),
+            "inf" => Arg::Float(f64::INFINITY),
+            "dtype" => Arg::DType(named(c)?),
+            name => Arg::Name(name.into()),
+        })
+    }
+
+    fn view(&self, c: &mut Cursor<'_>, depth: usize) -> Parsed<View> {
+        let at = c.mark();
+        if depth > MAX_DEPTH {
+            return c.problem("views are nested too deeply");
+        }
+        if !c.take("%") {
+            return c.expected("a value");
+        }
+        // Back to the `%` for the common reader.
+        let id: u32 = c.int("the number of a tensor")?;
+        let Some(tensor) = self.program.tensors.get(id as usize) else {
+            return c.problem_at(at, format!("tensor %{id} is not declared above"));
+        };
+        let mut view = View::whole(TensorId(id), tensor);
+        if c.take(":") {
+            view.dtype = named(c)?;
+        }
+        if !c.take("[") {
+            return Ok(view);
+        }
+        view.dims.clear();
+        if view.space.is_on_chip() {
+            if !c.keyword("p") {
+                return c.expected("`p` and the partitions");
+            }
+            view.partition = c.int("a partition")?;
+            let outer = if c.take("..") {
+                let at = c.mark();
+                let end: u32 = c.int("a partition")?;
+                match end.checked_sub(view.partition) {
+                    Some(count) if count > 0 => Dim { stride: 1, count },
+                    _ => return c.problem_at(at, format!("no partitions in {}..{end}", view.partition)),
+                }
+            } else {
+                c.expect("+")?;
+                dim(c)?
+            };
+            view.dims.push(outer);
+            c.expect(";")?;
+        }
+        if c.take("+") {
+            let at = c.mark();
+            view.offset = c.int("an offset")?;
+            if view.offset.abs() > MAX_STRIDE {
+                return c.problem_at(at, "the offset is too large");
+            }
+            c.expect(";")?;
+        }
+        dims(c, &mut view.dims)?;
+        if c.take(";") {
+            view.indirect = Some(Box::new(self.indirect(c, &view, depth)?));
+        }
+        c.expect("]")?;
+        Ok(view)
+    }
+
+    fn indirect(&self, c: &mut Cursor<'_>, view: &View, depth: usize) -> Parsed<Indirect> {
+        if !c.keyword("by") {
+            return c.expected("`by`");
+        }
+        let index = if c.keyword("scalar") {
+            Index::Scalar(self.view(c, depth + 1)?)
+        } else if c.keyword("vector") {
+            Index::Vector(self.view(c, depth + 1)?)
+        } else {
+            Index::Register(self.register(c)?)
+        };
+        c.expect("x")?;
+        let at = c.mark();
+        let stride: i64 = c.int("a stride")?;
+        if stride.unsigned_abs() > MAX_STRIDE.unsigned_abs() {
+            return c.problem_at(at, "the stride is too large");
+        }
+        c.expect("<")?;
+        let bound = c.int("a bound")?;
+        let at = c.mark();
+        let dim: u32 = if c.keyword("dim") { c.int("a dimension")? } else { 0 };
+        if dim as usize >= view.dims.len() {
+            return c.problem_at(at, format!("dimension {dim} of a view with {}", view.dims.len()));
+        }
+        Ok(Indirect { index, stride, dim, bound })
+    }
+}
+
+/// `STRIDExCOUNT`.
+fn dim(c: &mut Cursor<'_>) -> Parsed<Dim> {
+    let at = c.mark();
+    let stride: i64 = c.int("a stride")?;
+    c.expect("x")?;
+    let count: u32 = c.int("a count")?;
+    if count == 0 || stride.unsigned_abs() > MAX_STRIDE.unsigned_abs() {
+        return c.problem_at(at, format!("{stride}x{count} counts nothing or its stride is too large"));
+    }
+    Ok(Dim { stride, count })
+}
+
+/// Dimensions, at least one.
+fn dims(c: &mut Cursor<'_>, dims: &mut Dims) -> Parsed<()> {
+    let at = c.mark();
+    loop {
+        if dims.try_push(dim(c)?).is_err() {
+            return c.problem_at(at, format!("more than {MAX_DIMS} dimensions"));
+        }
+        if !c.take(",") {
+            break;
+        }
+    }
+    let elements = dims.iter().fold(1u128, |n, d| n.saturating_mul(u128::from(d.count)));
+    let reach = dims.iter().fold(0i128, |n, d| n.saturating_add(i128::from(d.stride).abs() * i128::from(d.count)));
+    if elements > MAX_BYTES || reach > i128::from(MAX_STRIDE) {
+        return c.problem_at(at, "the view is too large (limit 2**40 elements)");
+    }
+    Ok(())
+}
+
+/// The number in `r12`, in its only spelling.
+fn register_number(word: &str) -> Option<u32> {
+    let digits = word.strip_prefix('r')?;
+    let canonical = digits == "0" || !digits.starts_with('0');
+    (canonical && digits.bytes().all(|b| b.is_ascii_digit())).then(|| digits.parse().ok())?
+}
+
+/// A member of a vocabulary.
+fn named<T: Named>(c: &mut Cursor<'_>) -> Parsed<T> {
+    let at = c.mark();
+    let word = c.word(T::WHAT)?;
+    match T::from_name(word) {
+        Some(member) => Ok(member),
+        None => {
+            let names: Vec<_> = T::ALL.iter().map(|m| m.name()).collect();
+            c.problem_at(at, format!("unknown {} `{word}`: one of {}", T::WHAT, names.join(", ")))
+        }
+    }
+}
+
+/// Nothing follows.
+fn end(c: &mut Cursor<'_>) -> Parsed<()> {
+    if c.is_end() { Ok(()) } else { c.expected("the end of the line") }
+}
