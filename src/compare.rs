@@ -98,9 +98,12 @@ pub(crate) fn compare(
     let n = got.len();
     let part = |c: usize| {
         let mut p = Part { abs: 0.0, rel: 0.0, mismatches: 0, first: usize::MAX };
-        for i in c * CHUNK..((c + 1) * CHUNK).min(n) {
-            let a = codec::number(got, i, dtype);
-            let b = codec::number(expected, i, dtype);
+        let from = c * CHUNK;
+        let mut left = vec![0.0; CHUNK.min(n - from)];
+        let mut right = left.clone();
+        codec::numbers(got, dtype, from, &mut left);
+        codec::numbers(expected, dtype, from, &mut right);
+        for (i, (a, b)) in (from..).zip(left.into_iter().zip(right)) {
             if a == b || (a.is_nan() && b.is_nan()) {
                 continue;
             }

@@ -1,8 +1,178 @@
-//! `nki-sim run`.
+//! `nki-sim run FILE`: outputs, findings, comparison and timeline.
 
-use crate::Failure;
+use nki_diag::Diagnostic;
+use nki_isa::Program;
+use nki_sim_core::HostTensor;
+use nki_sim_core::exec::{self, ExecOptions};
+use nki_sim_core::place::{self, Placement};
+use nki_sim_core::trace::Trace;
+
 use crate::cli::RunArgs;
+use crate::compare::{self, Comparison, Tolerance};
+use crate::kernel::{Prepared, any_error, prepare};
+use crate::npy::{self, Array, Elem};
+use crate::output::{eprint, print, write_file};
+use crate::{Failure, settings};
 
-pub(crate) fn run(_args: &RunArgs) -> Result<(), Failure> {
-    Err(Failure::Call("not there yet".into()))
+/// Runs the kernel and reports.
+pub(crate) fn run(args: &RunArgs) -> Result<(), Failure> {
+    let precise = settings::precise_fp()?;
+    // A wrong --expect file is found before the work.
+    let expected = read_expected(args)?;
+    let mut prepared = prepare("run", &args.kernel)?;
+    let mut findings = std::mem::take(&mut prepared.diagnostics);
+    let program = match prepared.program.take() {
+        Some(program) if !any_error(&findings) => program,
+        _ => return fail(args, &prepared, findings),
+    };
+    check_expected_names(&program, &expected)?;
+    let placement = match place::place(&program) {
+        Ok(placement) => placement,
+        Err(errors) => {
+            findings.extend(errors);
+            return fail(args, &prepared, findings);
+        }
+    };
+    findings.extend(placement.findings.iter().cloned());
+    let ran = match execute(args, &program, &placement, precise, std::mem::take(&mut prepared.tensors), &mut findings) {
+        Ok(ran) => ran,
+        Err(Stopped) => return fail(args, &prepared, findings),
+    };
+    prepared.show(&findings);
+    write_outputs(args, &ran.outputs)?;
+    let comparisons = compare_outputs(args, &ran.outputs, &expected)?;
+    for c in &comparisons.done {
+        print(&format!("{}\n", c.text()));
+    }
+    for problem in &comparisons.problems {
+        eprint(&format!("error: {problem}\n"));
+    }
+    let differs = !comparisons.problems.is_empty() || comparisons.done.iter().any(|c| !c.passed);
+    if differs || any_error(&findings) { Err(Failure::Kernel) } else { Ok(()) }
+}
+
+/// The kernel is wrong: its diagnostics on the terminal and in the JSON file.
+fn fail(_args: &RunArgs, prepared: &Prepared, findings: Vec<Diagnostic>) -> Result<(), Failure> {
+    prepared.show(&findings);
+    Err(Failure::Kernel)
+}
+
+/// The kernel faulted while it ran; the findings say how.
+struct Stopped;
+
+struct Ran {
+    outputs: Vec<HostTensor>,
+    #[expect(dead_code)]
+    trace: Trace,
+}
+
+fn execute(
+    args: &RunArgs,
+    program: &Program,
+    placement: &Placement,
+    precise: bool,
+    tensors: Vec<HostTensor>,
+    findings: &mut Vec<Diagnostic>,
+) -> Result<Ran, Stopped> {
+    if args.no_numerics
+        && let Ok(trace) = exec::trace_only(program)
+    {
+        return Ok(Ran { outputs: Vec::new(), trace });
+    }
+    let mut options = ExecOptions { precise, ..ExecOptions::default() };
+    if let Some(steps) = args.kernel.max_steps {
+        options.step_limit = steps;
+    }
+    let inputs = in_order(program, tensors);
+    let (outputs, trace, found, prints, stopped) = match exec::run(program, placement, inputs, &options) {
+        Ok(r) => (r.outputs, r.trace, r.findings, r.prints, false),
+        Err(f) => {
+            let mut found = f.findings;
+            found.extend(f.errors);
+            (Vec::new(), f.trace, found, f.prints, true)
+        }
+    };
+    for line in prints {
+        print(&format!("{line}\n"));
+    }
+    findings.extend(found);
+    if stopped { Err(Stopped) } else { Ok(Ran { outputs, trace }) }
+}
+
+/// The tensors in the program's order.
+fn in_order(program: &Program, mut tensors: Vec<HostTensor>) -> Vec<HostTensor> {
+    let mut out = Vec::new();
+    for input in &program.inputs {
+        if let Some(i) = tensors.iter().position(|t| t.name == input.name) {
+            out.push(tensors.swap_remove(i));
+        }
+    }
+    out
+}
+
+/// An array that an output is to equal.
+struct Expected {
+    name: String,
+    file: String,
+    array: Array,
+}
+
+fn read_expected(args: &RunArgs) -> Result<Vec<Expected>, Failure> {
+    let mut out: Vec<Expected> = Vec::new();
+    for (name, file) in &args.expect {
+        if out.iter().any(|e| e.name == *name) {
+            return Err(Failure::Call(format!("--expect {name} is given twice")));
+        }
+        let array = npy::read(file.as_ref()).map_err(|e| format!("--expect {name}: {e}"))?;
+        out.push(Expected { name: name.clone(), file: file.clone(), array });
+    }
+    Ok(out)
+}
+
+fn check_expected_names(program: &Program, expected: &[Expected]) -> Result<(), Failure> {
+    for e in expected {
+        if !program.outputs.iter().any(|o| *o.name == *e.name) {
+            let names: Vec<String> = program.outputs.iter().map(|o| format!("`{}`", o.name)).collect();
+            return Err(Failure::Call(format!(
+                "--expect {}: kernel `{}` has no output of that name; it has {}",
+                e.name,
+                program.name,
+                if names.is_empty() { "no outputs".into() } else { names.join(", ") }
+            )));
+        }
+    }
+    Ok(())
+}
+
+fn write_outputs(args: &RunArgs, outputs: &[HostTensor]) -> Result<(), Failure> {
+    let Some(directory) = &args.out else { return Ok(()) };
+    std::fs::create_dir_all(directory)
+        .map_err(|e| Failure::Call(format!("cannot make directory `{}`: {e}", directory.display())))?;
+    for output in outputs {
+        let header = npy::header(output.dtype, &output.shape);
+        write_file(&directory.join(format!("{}.npy", output.name)), &[&header, &output.data])?;
+    }
+    Ok(())
+}
+
+/// What came of `--expect`.
+struct Comparisons {
+    done: Vec<Comparison>,
+    problems: Vec<String>,
+}
+
+fn compare_outputs(args: &RunArgs, outputs: &[HostTensor], expected: &[Expected]) -> Result<Comparisons, Failure> {
+    let mut out = Comparisons { done: Vec::new(), problems: Vec::new() };
+    for e in expected {
+        let Some(output) = outputs.iter().find(|o| *o.name == *e.name) else { continue };
+        let mut tolerance = Tolerance::of(output.dtype);
+        tolerance.rtol = args.rtol.unwrap_or(tolerance.rtol);
+        tolerance.atol = args.atol.unwrap_or(tolerance.atol);
+        let got = Array { elem: Elem::Device(output.dtype), shape: output.shape.clone(), data: output.data.clone() };
+        match compare::compare(&e.name, &e.file, &got, output.dtype, &e.array, tolerance) {
+            Ok(c) => out.done.push(c),
+            Err(problem) => out.problems.push(problem),
+        }
+    }
+    Ok(out)
 }
