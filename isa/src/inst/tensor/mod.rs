@@ -1,4 +1,5 @@
 //! Instructions of the tensor engine.
 
+mod gemm;
 pub mod nc_matmul;
 pub mod nc_transpose;

@@ -1,11 +1,11 @@
 //! `nisa.nc_matmul`: `dst = stationary.T @ moving` on the tensor engine.
 
-use ndarray::linalg::general_mat_mul;
-use ndarray::{Array2, ArrayView2, ArrayViewMut2, Axis, CowArray, Ix2};
+use ndarray::{ArrayView2, Axis};
 
 use crate::arch::Arch;
 use crate::arg::Ints;
 use crate::dtype::DType;
+use crate::inst::tensor::gemm::{multiply, tensor_operand};
 use crate::inst::{Footprint, Instruction, Operands};
 use crate::machine::{Context, Fault, Machine};
 use crate::names::{Engine, PerfMode};
@@ -400,66 +400,6 @@ fn permutation(moving: ArrayView2<'_, f32>) -> Option<Vec<usize>> {
         .collect()
 }
 
-/// What the engine sees of an operand: tfloat32 keeps 10 bits of mantissa.
-fn tensor_operand(tile: ArrayView2<'_, f32>, dtype: DType) -> CowArray<'_, f32, Ix2> {
-    if dtype == DType::TF32 { CowArray::from(tile.mapv(round_tf32)) } else { CowArray::from(tile) }
-}
-
-/// Rounds to 10 mantissa bits, ties to even.
-fn round_tf32(x: f32) -> f32 {
-    const DROPPED: u32 = 13;
-    if !x.is_finite() {
-        return x;
-    }
-    let bits = x.to_bits();
-    let half = (1 << (DROPPED - 1)) - 1 + ((bits >> DROPPED) & 1);
-    f32::from_bits((bits + half) & !((1 << DROPPED) - 1))
-}
-
-/// Below this many multiply-adds a second thread costs more than it saves.
-const SPLIT_ABOVE: usize = 1 << 20;
-
-/// `out = stationary.T @ moving`, or `out +=` it. Each element's sum runs over the rows in order, whatever the tiling or the
-/// number of threads; it is added to what `out` holds at the end.
-pub(crate) fn multiply(
-    stationary: ArrayView2<'_, f32>,
-    moving: ArrayView2<'_, f32>,
-    add: bool,
-    out: ArrayViewMut2<'_, f32>,
-) {
-    multiply_on(rayon::current_num_threads(), stationary, moving, add, out);
-}
-
-fn multiply_on(
-    threads: usize,
-    stationary: ArrayView2<'_, f32>,
-    moving: ArrayView2<'_, f32>,
-    add: bool,
-    mut out: ArrayViewMut2<'_, f32>,
-) {
-    let columns = moving.ncols();
-    if threads > 1 && stationary.len() * columns >= SPLIT_ABOVE {
-        // Halves of whole registers of the inner loop.
-        let middle = (columns / 2).next_multiple_of(16).min(columns);
-        let (left, right) = moving.split_at(Axis(1), middle);
-        let (out_left, out_right) = out.split_at(Axis(1), middle);
-        rayon::join(
-            || multiply_on(threads / 2, stationary, left, add, out_left),
-            || multiply_on(threads - threads / 2, stationary, right, add, out_right),
-        );
-        return;
-    }
-    let beta = if add { 1.0 } else { 0.0 };
-    general_mat_mul(1.0, &stationary.t(), &moving, beta, &mut out);
-}
-
-/// The product as a new array.
-pub(crate) fn product(stationary: ArrayView2<'_, f32>, moving: ArrayView2<'_, f32>) -> Array2<f32> {
-    let mut out = Array2::zeros((stationary.ncols(), moving.ncols()));
-    multiply(stationary, moving, false, out.view_mut());
-    out
-}
-
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -672,22 +612,6 @@ mod tests {
         assert_eq!(work.tile_size, (128, 128));
     }
 
-    #[test]
-    fn threads_do_not_change_a_bit() {
-        let (k, m, n) = (128, 128, 500);
-        let s = Array2::from_shape_vec((k, m), noise(k * m, 1)).unwrap();
-        let x = Array2::from_shape_vec((k, n), noise(k * n, 2)).unwrap();
-        for add in [false, true] {
-            let mut one = Array2::from_elem((m, n), 0.1);
-            multiply_on(1, s.view(), x.view(), add, one.view_mut());
-            for threads in [2, 3, 4] {
-                let mut many = Array2::from_elem((m, n), 0.1);
-                multiply_on(threads, s.view(), x.view(), add, many.view_mut());
-                assert!(one.iter().zip(&many).all(|(a, b)| a.to_bits() == b.to_bits()), "{threads} threads");
-            }
-        }
-    }
-
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(48))]
 
@@ -718,7 +642,8 @@ mod tests {
                         dims: [rows, columns].into_iter().collect(),
                         ..tiled.clone()
                     };
-                    machine.run(matmul(&d, &part(&s, r, rows), &part(&x, c, columns))).unwrap();
+                    // Only the numerics: tiles of any size start on partitions that the engine does not.
+                    matmul(&d, &part(&s, r, rows), &part(&x, c, columns)).execute(&mut machine).unwrap();
                 }
             }
             prop_assert_eq!(machine.bits(&whole), machine.bits(&tiled));

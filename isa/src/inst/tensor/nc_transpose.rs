@@ -3,7 +3,7 @@
 use ndarray::Array2;
 
 use crate::arch::Arch;
-use crate::inst::tensor::nc_matmul::product;
+use crate::inst::tensor::gemm::product;
 use crate::inst::{Footprint, Instruction, Operands};
 use crate::machine::{Context, Fault, Machine};
 use crate::names::Engine;
