@@ -2,12 +2,13 @@
 
 use std::path::Path;
 
-use nki_diag::{Diagnostic, SourceMap, render_all};
+use nki_diag::{Diagnostic, FileId, SourceMap, Span, render_all};
 use nki_frontend::{Arg, KernelInfo, Loader, Options};
 use nki_isa::{Program, Target};
 use nki_sim_core::HostTensor;
 
 use crate::cli::KernelArgs;
+use crate::npy::shape_text;
 use crate::output::{color, eprint, print};
 use crate::value::{self, Value};
 use crate::{Failure, inputs, settings, shell_word};
@@ -66,7 +67,7 @@ pub(crate) fn prepare(command: &str, args: &KernelArgs) -> Result<Prepared, Fail
         parsed.push((name.clone(), value));
     }
     if args.file.extension().is_some_and(|e| e == "nkir") {
-        return lowered(args, target, &text, &parsed);
+        return lowered(args, &text, &parsed);
     }
 
     let listing = nki_frontend::kernels(&args.file, &Disk);
@@ -106,10 +107,90 @@ pub(crate) fn prepare(command: &str, args: &KernelArgs) -> Result<Prepared, Fail
     })
 }
 
-/// A program in text form.
-fn lowered(args: &KernelArgs, target: Target, text: &str, parsed: &[(String, Value)]) -> Result<Prepared, Failure> {
-    let _ = (target, text, parsed);
-    Err(Failure::Call(format!("`{}`: .nkir files cannot be read yet", args.file.display())))
+/// A program in text form. The files it was compiled from are read if they are still there, to show their lines.
+fn lowered(args: &KernelArgs, text: &str, parsed: &[(String, Value)]) -> Result<Prepared, Failure> {
+    let file = args.file.display();
+    let program = nki_isa::text::parse(text).map_err(|errors| {
+        let lines: Vec<String> = errors.iter().map(|e| format!("{file}:{e}")).collect();
+        Failure::Call(format!("`{file}` is not a valid program:\n  {}", lines.join("\n  ")))
+    })?;
+    if let Some(wanted) = args.target
+        && wanted != program.target
+    {
+        return Err(Failure::Call(format!(
+            "`{file}` was compiled for {}; compile the kernel again for {wanted}",
+            program.target
+        )));
+    }
+    let mut tensors = Vec::new();
+    for (position, (name, value)) in parsed.iter().enumerate() {
+        inputs::resolve(name, value, position, &mut tensors)?;
+    }
+    for tensor in &tensors {
+        if !program.inputs.iter().any(|i| i.name == tensor.name) {
+            return Err(Failure::Call(format!("`{file}` has no input called `{}`{}", tensor.name, listing(&program))));
+        }
+    }
+    for input in &program.inputs {
+        let wanted = program.tensor(input.tensor);
+        let Some(given) = tensors.iter().find(|t| t.name == input.name) else {
+            return Err(Failure::Call(format!("`{file}` needs input `{}`{}", input.name, listing(&program))));
+        };
+        let shape: Vec<usize> = wanted.shape.iter().map(|&d| d as usize).collect();
+        if given.shape != shape || given.dtype != wanted.dtype {
+            return Err(Failure::Call(format!(
+                "input `{}` is {} {}, `{file}` was compiled for {} {}",
+                input.name,
+                given.dtype,
+                shape_text(&given.shape),
+                wanted.dtype,
+                shape_text(&shape)
+            )));
+        }
+    }
+    let mut sources = SourceMap::new();
+    for path in &program.files {
+        match std::fs::read_to_string(&**path) {
+            Ok(text) => sources.add(&**path, text),
+            Err(_) => sources.add_name(&**path),
+        };
+    }
+    let diagnostics = violations(&program);
+    Ok(Prepared {
+        name: program.name.to_string(),
+        target: program.target,
+        program: Some(program),
+        sources,
+        diagnostics,
+        tensors,
+    })
+}
+
+/// Rules that a program in text form breaks; a compiled one has been checked by the frontend.
+fn violations(program: &Program) -> Vec<Diagnostic> {
+    program
+        .validate()
+        .into_iter()
+        .map(|(violation, loc, _)| {
+            let span = Span::new(FileId(loc.file), loc.start, loc.end);
+            let d = Diagnostic::error(violation.id, violation.to_string()).at_loc(span, loc.line, loc.column, "");
+            if violation.help.is_empty() { d } else { d.help(violation.help) }
+        })
+        .collect()
+}
+
+/// The inputs of a program as `--arg` would make them.
+fn listing(program: &Program) -> String {
+    let inputs: Vec<String> = program
+        .inputs
+        .iter()
+        .map(|i| {
+            let tensor = program.tensor(i.tensor);
+            let dims: Vec<String> = tensor.shape.iter().map(u32::to_string).collect();
+            format!("\n  --arg '{}={}[{}]'", i.name, tensor.dtype, dims.join(","))
+        })
+        .collect();
+    if inputs.is_empty() { "; it has none".into() } else { format!("; its inputs are{}", inputs.concat()) }
 }
 
 fn choose<'a>(args: &KernelArgs, kernels: &'a [KernelInfo]) -> Result<&'a KernelInfo, Failure> {

@@ -70,10 +70,11 @@ fn library_sources() -> Vec<(PathBuf, String)> {
         .collect()
 }
 
-/// Slugs named in `Diagnostic::error("...")` and its siblings, with whitespace allowed between.
+/// Slugs named in `Diagnostic::error("...")`, `Violation::new("...")` and their siblings, with whitespace allowed between.
 fn slugs_in(text: &str) -> Vec<String> {
     let mut found = Vec::new();
-    for builder in ["Diagnostic::error(", "Diagnostic::warning(", "Diagnostic::info("] {
+    for builder in ["Diagnostic::error(", "Diagnostic::warning(", "Diagnostic::info(", "Violation::new(", "Fault::new("]
+    {
         for (at, _) in text.match_indices(builder) {
             let rest = text[at + builder.len()..].trim_start();
             if let Some(slug) = rest.strip_prefix('"').and_then(|r| r.split('"').next()) {
