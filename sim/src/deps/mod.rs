@@ -1,1 +1,318 @@
-//! Which executed instruction must wait for which, by exact bytes.
+//! Which earlier instructions an instruction must wait for: read-after-write, write-after-read and write-after-write by exact bytes, and the
+//! same for registers. Order inside an engine's queue comes on top and is not listed.
+//!
+//! - On chip, bytes are physical (tensor address plus view), so tensors that share an address depend on each other. Each HBM tensor has
+//!   storage of its own; one that nobody writes is not tracked.
+//! - An edge stands for all earlier instructions of the same queue, because a queue completes in order: per queue only the latest is kept.
+//! - On one compute engine, a later write cannot overtake an earlier access, so only read-after-write is listed; on the tensor engine not
+//!   even that, because it accumulates in place.
+//! - Registers are memory of 4 bytes each, shared by all engines. (On the device each sequencer has its own copy; the edge stands for the
+//!   transfer.)
+//! - Dynamic loops and branches are barriers; nothing before one needs an edge from behind it.
+//! - Cores run independently. Traffic of two cores through shared HBM is not ordered.
+
+mod index;
+mod pattern;
+
+use nki_isa::inst::Footprint;
+use nki_isa::names::Engine;
+use nki_isa::program::{Node, NodeKind, RegId};
+use nki_isa::view::{Index as ViewIndex, Space};
+use nki_isa::{Program, TensorId, View};
+use smallvec::SmallVec;
+
+use crate::place::Placement;
+use crate::trace::Resolved;
+use index::{Index, Partitions, Region};
+use pattern::Pattern;
+
+/// Why one access must wait for another.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Hazard {
+    /// Read after write: the data is made by the earlier instruction.
+    Raw,
+    /// Write after write.
+    Waw,
+    /// Write after read: the earlier instruction still needs what lies there.
+    War,
+}
+
+impl Hazard {
+    /// `RAW`, `WAW` or `WAR`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Hazard::Raw => "RAW",
+            Hazard::Waw => "WAW",
+            Hazard::War => "WAR",
+        }
+    }
+}
+
+/// What a dependence goes through.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Subject {
+    /// Bytes of this tensor (the earlier access's, where two tensors share bytes).
+    Tensor(TensorId),
+    /// A register.
+    Register(RegId),
+}
+
+/// One thing to wait for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Dep {
+    /// The earlier operation, by position in the list given to [`analyze`].
+    pub on: u32,
+    /// Why.
+    pub hazard: Hazard,
+    /// Through what.
+    pub subject: Subject,
+}
+
+/// An executed instruction, as the analysis sees it.
+#[derive(Debug, Clone, Copy)]
+pub struct Op<'a> {
+    /// The statement; an instruction, or anything else for a barrier.
+    pub node: &'a Node,
+    /// Resolved dynamic addresses (see [`crate::trace::EventKind::Inst`]).
+    pub resolved: Option<&'a [Resolved]>,
+    /// The queue that completes it: equal numbers complete in program order.
+    pub queue: u8,
+    /// The compute engine that runs it; `None` for a DMA.
+    pub engine: Option<Engine>,
+}
+
+/// Dependences of all operations.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Deps {
+    starts: Vec<u32>,
+    edges: Vec<Dep>,
+}
+
+impl Deps {
+    /// What operation `op` waits for, at most one entry per queue, in order of the queue number.
+    pub fn of(&self, op: usize) -> &[Dep] {
+        &self.edges[self.starts[op] as usize..self.starts[op + 1] as usize]
+    }
+    /// Number of edges.
+    pub fn len(&self) -> usize {
+        self.edges.len()
+    }
+    /// Whether nothing depends on anything.
+    pub fn is_empty(&self) -> bool {
+        self.edges.is_empty()
+    }
+}
+
+/// Most queues.
+const QUEUES: usize = 16;
+
+struct Analyzer<'p> {
+    program: &'p Program,
+    placement: &'p Placement,
+    sbuf: Index,
+    psum: Index,
+    hbm: Vec<Option<Index>>,
+    registers: Vec<(Option<u32>, [Option<u32>; QUEUES])>,
+    queues: Vec<u8>,
+}
+
+/// Finds the dependences of `ops`, which one core executed in this order. `written` says for each tensor whether any core writes it.
+pub fn analyze(program: &Program, placement: &Placement, ops: &[Op<'_>], written: &[bool]) -> Deps {
+    let arch = nki_isa::Arch::of(program.target);
+    let mut a = Analyzer {
+        program,
+        placement,
+        sbuf: Index::new(u64::from(arch.sbuf_bytes)),
+        psum: Index::new(u64::from(arch.psum_bytes())),
+        hbm: program
+            .tensors
+            .iter()
+            .enumerate()
+            .map(|(i, t)| (t.space.is_hbm() && written.get(i) == Some(&true)).then(|| Index::new(t.bytes() as u64)))
+            .collect(),
+        registers: vec![(None, [None; QUEUES]); program.registers as usize],
+        queues: ops.iter().map(|o| o.queue).collect(),
+    };
+    let mut deps = Deps { starts: Vec::with_capacity(ops.len() + 1), edges: Vec::with_capacity(ops.len() * 2) };
+    let mut footprint = Footprint::default();
+    for (i, op) in ops.iter().enumerate() {
+        deps.starts.push(deps.edges.len() as u32);
+        match &op.node.kind {
+            NodeKind::Inst(inst) => {
+                footprint = clear(footprint);
+                inst.footprint(&mut footprint);
+                a.step(i as u32, op, &footprint, &mut deps.edges);
+            }
+            _ => a.barrier(),
+        }
+    }
+    deps.starts.push(deps.edges.len() as u32);
+    deps
+}
+
+/// An empty footprint for another lifetime, keeping nothing: the vectors live on the stack for usual instructions.
+fn clear<'b>(_: Footprint<'_>) -> Footprint<'b> {
+    Footprint::default()
+}
+
+/// Which tensors some instruction of `program` writes.
+pub fn written_tensors(program: &Program) -> Vec<bool> {
+    let mut written = vec![false; program.tensors.len()];
+    for stream in &program.cores {
+        for node in crate::trace::index_nodes(stream) {
+            if let NodeKind::Inst(inst) = &node.kind {
+                let mut footprint = Footprint::default();
+                inst.footprint(&mut footprint);
+                for view in &footprint.writes {
+                    if let Some(w) = written.get_mut(view.tensor.0 as usize) {
+                        *w = true;
+                    }
+                }
+            }
+        }
+    }
+    written
+}
+
+/// The latest conflict per queue.
+struct Found {
+    latest: [Option<Dep>; QUEUES],
+}
+
+impl Found {
+    fn add(&mut self, on: u32, queue: u8, hazard: Hazard, subject: Subject) {
+        let slot = &mut self.latest[usize::from(queue) % QUEUES];
+        let better = slot.is_none_or(|d| (on, std::cmp::Reverse(hazard)) > (d.on, std::cmp::Reverse(d.hazard)));
+        if better {
+            *slot = Some(Dep { on, hazard, subject });
+        }
+    }
+}
+
+impl Analyzer<'_> {
+    fn barrier(&mut self) {
+        self.sbuf.clear();
+        self.psum.clear();
+        for index in self.hbm.iter_mut().flatten() {
+            index.clear();
+        }
+        self.registers.fill((None, [None; QUEUES]));
+    }
+
+    fn step(&mut self, id: u32, op: &Op<'_>, footprint: &Footprint<'_>, edges: &mut Vec<Dep>) {
+        let mut resolved = op.resolved.unwrap_or(&[]).iter();
+        let mut regions: SmallVec<[(Space, TensorId, bool, Region); 6]> = SmallVec::new();
+        for (write, view) in
+            footprint.reads.iter().map(|v| (false, *v)).chain(footprint.writes.iter().map(|v| (true, *v)))
+        {
+            let dynamic = view.indirect.as_ref().and_then(|_| resolved.next());
+            if view.space.is_hbm() && self.hbm.get(view.tensor.0 as usize).is_none_or(Option::is_none) {
+                continue;
+            }
+            self.regions(view, dynamic, &mut |region| regions.push((view.space, view.tensor, write, region)));
+        }
+
+        let mut found = Found { latest: [None; QUEUES] };
+        let same = |queue: u8, hazard: Hazard| {
+            queue == op.queue
+                && op.engine.is_some_and(|engine| engine == Engine::Tensor || hazard != Hazard::Raw)
+        };
+        for (space, tensor, write, region) in &regions {
+            let Some(index) = index_of(&mut self.sbuf, &mut self.psum, &mut self.hbm, *space, *tensor) else { continue };
+            index.conflicts(region, *write, &mut |on, queue, hazard, subject| {
+                if !same(queue, hazard) {
+                    found.add(on, queue, hazard, subject);
+                }
+            });
+        }
+        for r in &footprint.register_reads {
+            if let Some((Some(on), _)) = self.registers.get(r.0 as usize) {
+                let queue = self.queues[*on as usize];
+                if !same(queue, Hazard::Raw) {
+                    found.add(*on, queue, Hazard::Raw, Subject::Register(*r));
+                }
+            }
+        }
+        for r in &footprint.register_writes {
+            let Some((writer, readers)) = self.registers.get(r.0 as usize) else { continue };
+            if let Some(on) = writer {
+                let queue = self.queues[*on as usize];
+                if !same(queue, Hazard::Waw) {
+                    found.add(*on, queue, Hazard::Waw, Subject::Register(*r));
+                }
+            }
+            for on in readers.iter().flatten() {
+                let queue = self.queues[*on as usize];
+                if !same(queue, Hazard::War) {
+                    found.add(*on, queue, Hazard::War, Subject::Register(*r));
+                }
+            }
+        }
+        edges.extend(found.latest.iter().flatten());
+
+        for (space, tensor, write, region) in regions {
+            if let Some(index) = index_of(&mut self.sbuf, &mut self.psum, &mut self.hbm, space, tensor) {
+                index.insert(region, id, op.queue, write, Subject::Tensor(tensor));
+            }
+        }
+        for r in &footprint.register_reads {
+            if let Some(slot) = self.registers.get_mut(r.0 as usize) {
+                slot.1[usize::from(op.queue) % QUEUES] = Some(id);
+            }
+        }
+        for r in &footprint.register_writes {
+            if let Some(slot) = self.registers.get_mut(r.0 as usize) {
+                *slot = (Some(id), [None; QUEUES]);
+            }
+        }
+    }
+
+    /// The bytes that `view` names. Where the dynamic address is not known, all bytes of the tensor.
+    fn regions(&self, view: &View, dynamic: Option<&Resolved>, out: &mut impl FnMut(Region)) {
+        let size = view.dtype.size() as i64;
+        let tensor = self.program.tensor(view.tensor);
+        let (partitions, dims, base) = if view.space.is_on_chip() {
+            let address = self.placement.address(view.tensor).unwrap_or(nki_isa::program::Address { partition: 0, byte: 0 });
+            let p = view.dims.first().copied().unwrap_or(nki_isa::Dim { stride: 1, count: 1 });
+            let p = Partitions {
+                start: i64::from(address.partition) + i64::from(view.partition),
+                stride: p.stride.max(1),
+                count: if p.stride == 0 { 1 } else { i64::from(p.count) },
+            };
+            (p, view.free_dims(), i64::from(address.byte))
+        } else {
+            (Partitions { start: 0, stride: 1, count: 1 }, &view.dims[..], 0)
+        };
+        let Some(indirect) = view.indirect.as_deref() else {
+            return out(Region::new(partitions, Pattern::new(dims, view.offset, size, base)));
+        };
+        match dynamic {
+            Some(Resolved::Skipped) => {}
+            Some(Resolved::Offset(o)) => out(Region::new(partitions, Pattern::new(dims, view.offset + o, size, base))),
+            Some(Resolved::Rows(rows)) if view.space.is_hbm() && matches!(indirect.index, ViewIndex::Vector(_)) => {
+                let mut dims = view.dims.clone();
+                if (indirect.dim as usize) < dims.len() {
+                    dims.remove(indirect.dim as usize);
+                }
+                for row in rows.iter().flatten() {
+                    out(Region::new(partitions, Pattern::new(&dims, view.offset + row, size, base)));
+                }
+            }
+            _ => out(Region::new(partitions, Pattern::run(base, base + tensor.bytes().max(1) as i64))),
+        }
+    }
+}
+
+fn index_of<'i>(
+    sbuf: &'i mut Index,
+    psum: &'i mut Index,
+    hbm: &'i mut [Option<Index>],
+    space: Space,
+    tensor: TensorId,
+) -> Option<&'i mut Index> {
+    match space {
+        Space::Sbuf => Some(sbuf),
+        Space::Psum => Some(psum),
+        Space::Hbm | Space::SharedHbm => hbm.get_mut(tensor.0 as usize)?.as_mut(),
+    }
+}

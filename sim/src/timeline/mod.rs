@@ -1,1 +1,347 @@
-//! The result of timing: rows of busy and stalled intervals.
+//! What happened when: rows of busy and stalled intervals, and one event for each executed instruction.
+//!
+//! For every row, [`Row::spans`] tile `0..elapsed` without a gap: each is busy or stalled for one named cause.
+
+mod rows;
+
+use std::sync::Arc;
+
+use nki_isa::names::Engine;
+use nki_isa::program::{Loc, TrailId};
+use smallvec::SmallVec;
+
+pub use crate::deps::{Hazard, Subject};
+use crate::timing::params::Confidence;
+use crate::trace::NodeIndex;
+
+pub(crate) use rows::{Lane, Transfer, dma_spans, union};
+
+/// Picoseconds from the start of the kernel.
+pub type Ps = u64;
+
+/// An event by position in [`Timeline::events`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct EventId(pub u32);
+
+/// A row by position in [`Timeline::rows`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct RowId(pub u32);
+
+/// One run of a kernel in time.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Timeline {
+    /// The kernel's name.
+    pub kernel: Arc<str>,
+    /// From the first fetch to the end.
+    pub elapsed: Ps,
+    /// Per core: the five engines in [`Engine::QUEUES`] order, then its DMA queues.
+    pub rows: Vec<Row>,
+    /// Executed instructions: by core, then in program order. Instructions without cost are left out.
+    pub events: Vec<Event>,
+    /// All transfers together.
+    pub dma: DmaStats,
+    /// Time on the critical path by confidence of the parameter it rests on, in [`Confidence::ALL`] order.
+    pub confidence: [Ps; 4],
+    /// Names of tensors and files, for reports.
+    pub names: Names,
+}
+
+/// Names that reports print.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Names {
+    /// By tensor id.
+    pub tensors: Vec<Arc<str>>,
+    /// By file index.
+    pub files: Vec<Arc<str>>,
+}
+
+/// DMA totals.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct DmaStats {
+    /// Bytes moved, counted at the destination.
+    pub bytes: u64,
+    /// DMA instructions executed.
+    pub transfers: u64,
+    /// Time in which at least one transfer moved bytes.
+    pub active: Ps,
+}
+
+/// An engine's or a DMA queue's time.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Row {
+    /// The core.
+    pub core: u32,
+    /// What it is.
+    pub kind: RowKind,
+    /// Instructions run (engines) or transfers carried (queues).
+    pub count: u64,
+    /// Tiles `0..elapsed`.
+    pub spans: Vec<Span>,
+}
+
+/// What a row shows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum RowKind {
+    /// An engine's instruction queue.
+    Engine(Engine),
+    /// The DMA queue that an engine triggers.
+    DmaQueue(Engine),
+}
+
+impl RowKind {
+    /// `tensor`, `vector`, ..., `dma-sync`, ...
+    pub fn name(self) -> &'static str {
+        match self {
+            RowKind::Engine(Engine::Tensor) => "tensor",
+            RowKind::Engine(Engine::Vector) => "vector",
+            RowKind::Engine(Engine::Scalar) => "scalar",
+            RowKind::Engine(Engine::GpSimd) => "gpsimd",
+            RowKind::Engine(_) => "sync",
+            RowKind::DmaQueue(Engine::Tensor) => "dma-tensor",
+            RowKind::DmaQueue(Engine::Vector) => "dma-vector",
+            RowKind::DmaQueue(Engine::Scalar) => "dma-scalar",
+            RowKind::DmaQueue(Engine::GpSimd) => "dma-gpsimd",
+            RowKind::DmaQueue(_) => "dma-sync",
+        }
+    }
+}
+
+impl Row {
+    /// Time in busy spans.
+    pub fn busy(&self) -> Ps {
+        self.spans.iter().filter(|s| matches!(s.state, State::Busy(_))).map(|s| s.end - s.start).sum()
+    }
+}
+
+/// A part of a row.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Span {
+    /// Start.
+    pub start: Ps,
+    /// End, exclusive; after `start`.
+    pub end: Ps,
+    /// Busy or stalled.
+    pub state: State,
+}
+
+/// What a row does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum State {
+    /// Works on this event.
+    Busy(EventId),
+    /// Waits.
+    Stalled(Cause),
+}
+
+/// Why a row waits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Cause {
+    /// The kernel is being set up.
+    StartUp,
+    /// Nothing is left for it to do.
+    Finished,
+    /// The next instruction needs an earlier one of another queue (or, in the same engine, its result).
+    Semaphore {
+        /// The instruction waited for.
+        from: EventId,
+        /// Why.
+        hazard: Hazard,
+        /// Through what.
+        subject: Subject,
+    },
+    /// The engine that feeds it is at an earlier instruction.
+    EngineOrder(EventId),
+    /// The DMA queue is making the descriptors of an earlier transfer.
+    DmaQueueOrder(EventId),
+    /// The DMA engines are shared with other transfers.
+    DmaBandwidth,
+    /// A transfer is on its way: dispatched but not yet moving, or moved but not yet announced.
+    DmaLatency,
+    /// The power limiter slows the tensor engine.
+    Limiter,
+    /// A function table is loaded.
+    TableLoad,
+    /// The memory port that vector and GpSimd engine share is taken by this event.
+    Port(EventId),
+    /// A dynamic loop or branch: all engines meet.
+    Barrier,
+}
+
+impl Cause {
+    /// A short name without its parameters.
+    pub fn name(self) -> &'static str {
+        match self {
+            Cause::StartUp => "start-up",
+            Cause::Finished => "finished",
+            Cause::Semaphore { .. } => "semaphore",
+            Cause::EngineOrder(_) => "engine-order",
+            Cause::DmaQueueOrder(_) => "dma-queue-order",
+            Cause::DmaBandwidth => "dma-bandwidth",
+            Cause::DmaLatency => "dma-latency",
+            Cause::Limiter => "limiter",
+            Cause::TableLoad => "table-load",
+            Cause::Port(_) => "port",
+            Cause::Barrier => "barrier",
+        }
+    }
+}
+
+/// An executed instruction.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Event {
+    /// The core.
+    pub core: u32,
+    /// Position in that core's trace.
+    pub trace: u32,
+    /// The statement.
+    pub node: NodeIndex,
+    /// Its place in the source.
+    pub loc: Loc,
+    /// The iterations around it.
+    pub trail: TrailId,
+    /// NKI's name of the instruction.
+    pub label: &'static str,
+    /// The engine row it is issued on.
+    pub row: RowId,
+    /// The DMA queue row, for transfers.
+    pub queue: Option<RowId>,
+    /// Start on the engine.
+    pub start: Ps,
+    /// The engine is free for the next instruction.
+    pub end: Ps,
+    /// Its results are there for others (before the semaphore's own latency).
+    pub complete: Ps,
+    /// What it spent its time on. May overlap the phases of its neighbours.
+    pub phases: SmallVec<[Phase; 4]>,
+    /// Bytes moved by DMA.
+    pub bytes: u64,
+    /// What let it start.
+    pub released: Release,
+    /// The weakest parameter in its cost.
+    pub confidence: Confidence,
+}
+
+/// A part of an event.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Phase {
+    /// What.
+    pub kind: PhaseKind,
+    /// Start.
+    pub start: Ps,
+    /// End.
+    pub end: Ps,
+}
+
+/// What an event spends time on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum PhaseKind {
+    /// A function table is loaded before it.
+    TableLoad,
+    /// Weights are loaded into the tensor engine.
+    Weights,
+    /// Elements stream through the engine.
+    Execute,
+    /// The power limiter stretches it.
+    Limiter,
+    /// Results drain into memory.
+    Drain,
+    /// The queue makes descriptors.
+    Issue,
+    /// The transfer travels to the DMA engines.
+    Dispatch,
+    /// Bytes move.
+    Payload,
+    /// Bytes move more slowly than alone: the engines are shared.
+    Bandwidth,
+    /// The completion travels back.
+    Notify,
+}
+
+impl PhaseKind {
+    /// A short name.
+    pub fn name(self) -> &'static str {
+        match self {
+            PhaseKind::TableLoad => "table-load",
+            PhaseKind::Weights => "weights",
+            PhaseKind::Execute => "execute",
+            PhaseKind::Limiter => "limiter",
+            PhaseKind::Drain => "drain",
+            PhaseKind::Issue => "issue",
+            PhaseKind::Dispatch => "dispatch",
+            PhaseKind::Payload => "payload",
+            PhaseKind::Bandwidth => "bandwidth",
+            PhaseKind::Notify => "notify",
+        }
+    }
+}
+
+/// The last thing that an event waited for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Release {
+    /// Nothing: the kernel's start.
+    Start,
+    /// The instruction before it on its engine.
+    Engine(EventId),
+    /// A dependence.
+    Semaphore {
+        /// The instruction waited for.
+        from: EventId,
+        /// Why.
+        hazard: Hazard,
+        /// Through what.
+        subject: Subject,
+    },
+    /// The shared memory port.
+    Port(EventId),
+    /// A barrier, whose last arrival was this event.
+    Barrier(Option<EventId>),
+}
+
+impl Timeline {
+    /// The event with this id.
+    pub fn event(&self, id: EventId) -> &Event {
+        &self.events[id.0 as usize]
+    }
+
+    /// The name of what a dependence goes through.
+    pub fn subject(&self, subject: Subject) -> String {
+        match subject {
+            Subject::Tensor(t) => {
+                self.names.tensors.get(t.0 as usize).map_or_else(|| format!("tensor {}", t.0), |n| n.to_string())
+            }
+            Subject::Register(r) => format!("register {}", r.0),
+        }
+    }
+
+    /// `file.py:12`, or an empty string.
+    pub fn place(&self, loc: Loc) -> String {
+        match self.names.files.get(loc.file as usize) {
+            Some(file) if loc.line > 0 => format!("{file}:{}", loc.line),
+            _ if loc.line > 0 => format!("line {}", loc.line),
+            _ => String::new(),
+        }
+    }
+
+    /// A cause in words.
+    pub fn cause(&self, cause: Cause) -> String {
+        let at = |id: EventId| {
+            let e = self.event(id);
+            if e.loc.line > 0 { format!("{} (line {})", e.label, e.loc.line) } else { e.label.to_string() }
+        };
+        match cause {
+            Cause::Semaphore { from, hazard, subject } => {
+                format!("semaphore from {}, {} {}", at(from), hazard.name(), self.subject(subject))
+            }
+            Cause::EngineOrder(from) => format!("engine order behind {}", at(from)),
+            Cause::DmaQueueOrder(from) => format!("DMA queue order behind {}", at(from)),
+            Cause::Port(from) => format!("port taken by {}", at(from)),
+            Cause::DmaBandwidth => "DMA bandwidth".to_string(),
+            Cause::DmaLatency => "DMA latency".to_string(),
+            Cause::StartUp => "start-up".to_string(),
+            Cause::Finished => "finished".to_string(),
+            Cause::Limiter => "power limiter".to_string(),
+            Cause::TableLoad => "function table load".to_string(),
+            Cause::Barrier => "barrier".to_string(),
+        }
+    }
+}

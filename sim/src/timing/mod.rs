@@ -1,1 +1,47 @@
-//! Turns work into time.
+//! When things happen: an event-driven model of five in-order engine queues, DMA queues over shared DMA engines, and semaphores.
+//!
+//! It consumes the program (what instructions cost and touch), the placement and the trace; never tensor values. Time is integer picoseconds.
+//!
+//! - An engine takes its instructions in order. One starts when the engine is free and everything that it depends on has completed; the
+//!   engine is free again after the instruction's occupancy, while its results are there only at its completion, which is later.
+//! - A dependence on another engine costs the semaphore's latency on top; one on a DMA is covered by the DMA's notification.
+//! - A DMA is triggered by an instruction of an engine, waits for its queue to issue it, is dispatched, shares the DMA engines, notifies.
+//!   A queue completes in order.
+//! - Dynamic loops meet at a barrier of all engines and DMA queues after each iteration; so do branches.
+//! - The fixed time of a kernel lies in a head before the first instruction and a tail after the last completion.
+//!
+//! [`cost::CostModel`] is the boundary to the laws: another model of costs can be put in with [`simulate_with`].
+
+pub mod cost;
+mod dma;
+mod limiter;
+mod lower;
+pub mod params;
+mod sched;
+
+use nki_isa::Program;
+
+pub use cost::{CostModel, Laws};
+pub use params::{Confidence, Param, ParamError, Params};
+
+use crate::place::Placement;
+use crate::timeline::Timeline;
+use crate::trace::Trace;
+
+/// Times a trace with the laws of `params`.
+///
+/// # Errors
+/// If a parameter has no meaning (see [`Laws::new`]).
+pub fn simulate(
+    program: &Program,
+    placement: &Placement,
+    trace: &Trace,
+    params: &Params,
+) -> Result<Timeline, ParamError> {
+    Ok(simulate_with(program, placement, trace, &Laws::new(params)?))
+}
+
+/// Times a trace with any model of costs.
+pub fn simulate_with(program: &Program, placement: &Placement, trace: &Trace, model: &dyn CostModel) -> Timeline {
+    sched::run(program, placement, trace, model)
+}

@@ -1,0 +1,190 @@
+//! Finds earlier accesses to the same bytes of one memory.
+
+use super::pattern::Pattern;
+use super::{Hazard, Subject};
+
+/// Partitions `start, start + stride, ...`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Partitions {
+    pub(crate) start: i64,
+    pub(crate) stride: i64,
+    pub(crate) count: i64,
+}
+
+impl Partitions {
+    fn end(self) -> i64 {
+        self.start + self.stride * (self.count - 1) + 1
+    }
+    fn is_dense(self) -> bool {
+        self.stride == 1 || self.count == 1
+    }
+    fn meets(self, other: Self) -> bool {
+        if self.start >= other.end() || other.start >= self.end() {
+            return false;
+        }
+        if self.is_dense() && other.is_dense() {
+            return true;
+        }
+        let p = |x: Self| {
+            let dim = nki_isa::view::Dim { stride: x.stride, count: x.count as u32 };
+            Pattern::new(&[dim], 0, 1, x.start)
+        };
+        p(self).intersects(&p(other))
+    }
+}
+
+/// Bytes of one memory.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Region {
+    pub(crate) partitions: Partitions,
+    lo: i64,
+    hi: i64,
+    /// `None` when all bytes of `lo..hi` are meant.
+    pattern: Option<Box<Pattern>>,
+}
+
+impl Region {
+    pub(crate) fn new(partitions: Partitions, pattern: Pattern) -> Self {
+        let (lo, hi) = pattern.bounds();
+        Region { partitions, lo, hi, pattern: (!pattern.is_dense()).then(|| Box::new(pattern)) }
+    }
+
+    fn meets(&self, other: &Region) -> bool {
+        if self.lo >= other.hi || other.lo >= self.hi || !self.partitions.meets(other.partitions) {
+            return false;
+        }
+        match (&self.pattern, &other.pattern) {
+            (None, None) => true,
+            (Some(a), Some(b)) => a.intersects(b),
+            (Some(a), None) => a.intersects(&Pattern::run(other.lo, other.hi)),
+            (None, Some(b)) => b.intersects(&Pattern::run(self.lo, self.hi)),
+        }
+    }
+
+    /// Whether all of `other` is certainly in `self`.
+    fn covers(&self, other: &Region) -> bool {
+        let (p, q) = (self.partitions, other.partitions);
+        if !(p == q || p.is_dense() && p.start <= q.start && q.end() <= p.end()) {
+            return false;
+        }
+        match &self.pattern {
+            None => self.lo <= other.lo && other.hi <= self.hi,
+            Some(_) => self.lo == other.lo && self.hi == other.hi && self.pattern == other.pattern,
+        }
+    }
+}
+
+#[derive(Debug)]
+struct Record {
+    region: Region,
+    op: u32,
+    queue: u8,
+    write: bool,
+    dead: bool,
+    /// The query that saw this record last: regions span several cells.
+    seen: u32,
+    subject: Subject,
+}
+
+/// Small regions lie in fine cells, large ones in coarse cells, so that neither fills many lists.
+#[derive(Debug)]
+pub(crate) struct Index {
+    fine: Vec<Vec<u32>>,
+    coarse: Vec<Vec<u32>>,
+    shift: u32,
+    records: Vec<Record>,
+    query: u32,
+    written: bool,
+}
+
+/// log2 of fine cells per coarse cell.
+const COARSE: u32 = 5;
+
+impl Index {
+    /// For a memory (or one partition of it) of `bytes`.
+    pub(crate) fn new(bytes: u64) -> Self {
+        let shift = (bytes / 1024).next_power_of_two().trailing_zeros().max(7);
+        Index { fine: Vec::new(), coarse: Vec::new(), shift, records: Vec::new(), query: 0, written: false }
+    }
+
+    /// Forgets all accesses.
+    pub(crate) fn clear(&mut self) {
+        self.fine.clear();
+        self.coarse.clear();
+        self.records.clear();
+        self.query = 0;
+        self.written = false;
+    }
+
+    fn cells(&self, region: &Region, shift: u32) -> (usize, usize) {
+        ((region.lo.max(0) >> shift) as usize, ((region.hi - 1).max(0) >> shift) as usize)
+    }
+
+    /// Calls `found(op, queue, hazard, subject)` for the earlier accesses that conflict with this one.
+    pub(crate) fn conflicts(&mut self, region: &Region, write: bool, found: &mut impl FnMut(u32, u8, Hazard, Subject)) {
+        if !write && !self.written {
+            return;
+        }
+        self.query += 1;
+        let query = self.query;
+        for (level, shift) in [(0, self.shift), (1, self.shift + COARSE)] {
+            let (first, last) = self.cells(region, shift);
+            let lists = if level == 0 { &mut self.fine } else { &mut self.coarse };
+            for cell in lists.iter_mut().take(last + 1).skip(first) {
+                let records = &mut self.records;
+                cell.retain(|&i| {
+                    let r = &mut records[i as usize];
+                    if r.dead {
+                        return false;
+                    }
+                    if (write || r.write) && r.seen != query {
+                        r.seen = query;
+                        if r.region.meets(region) {
+                            let hazard = match (r.write, write) {
+                                (true, false) => Hazard::Raw,
+                                (true, true) => Hazard::Waw,
+                                _ => Hazard::War,
+                            };
+                            found(r.op, r.queue, hazard, r.subject);
+                        }
+                    }
+                    true
+                });
+            }
+        }
+    }
+
+    /// Remembers an access. A write makes what it covers unreachable: whoever meets those bytes later meets the write, which has waited for
+    /// them. A read makes earlier reads of the same queue unreachable, since a queue completes in order.
+    pub(crate) fn insert(&mut self, region: Region, op: u32, queue: u8, write: bool, subject: Subject) {
+        self.written |= write;
+        let id = self.records.len() as u32;
+        let fine = region.hi - region.lo <= 8i64 << self.shift;
+        for (level, shift) in [(0, self.shift), (1, self.shift + COARSE)] {
+            let (first, last) = self.cells(&region, shift);
+            let lists = if level == 0 { &mut self.fine } else { &mut self.coarse };
+            let here = (level == 0) == fine;
+            if here && lists.len() <= last {
+                lists.resize_with(last + 1, Vec::new);
+            }
+            let records = &mut self.records;
+            for cell in lists.iter_mut().take(last + 1).skip(first) {
+                cell.retain(|&i| {
+                    let r = &mut records[i as usize];
+                    if !r.dead
+                        && (write || !r.write && r.queue == queue)
+                        && r.op != op
+                        && region.covers(&r.region)
+                    {
+                        r.dead = true;
+                    }
+                    !r.dead
+                });
+                if here {
+                    cell.push(id);
+                }
+            }
+        }
+        self.records.push(Record { region, op, queue, write, dead: false, seen: 0, subject });
+    }
+}

@@ -1,0 +1,108 @@
+//! Laws of DMA transfers.
+
+use nki_isa::names::{DgeMode, Engine};
+use nki_isa::view::Space;
+use nki_isa::work::Dma;
+use smallvec::SmallVec;
+
+use super::{Cost, CostKind, Direction, DmaCost, Laws, Place, ns};
+
+impl Laws<'_> {
+    /// Four phases. The payload is made of descriptors, one for each run that is contiguous on both sides, cut into packets. Engine `e` serves
+    /// SBUF partitions `8e..8e+8`; a transfer between HBM and HBM is spread evenly.
+    pub(super) fn dma(&self, engine: Engine, d: &Dma, place: Place) -> Cost {
+        let p = &self.params.dma;
+        let on_chip = |s: Space| s.is_on_chip();
+        let direction = match (on_chip(d.src.space), on_chip(d.dst.space)) {
+            (false, true) => Direction::Load,
+            (true, false) => Direction::Store,
+            _ => Direction::Other,
+        };
+        let store = direction == Direction::Store;
+        let (issue, dispatch, payload, notify, slow) = if store {
+            (&p.store_issue_ns, &p.store_dispatch_ns, &p.store_payload_ns, &p.store_notify_ns, &p.store_slowdown)
+        } else {
+            (&p.load_issue_ns, &p.load_dispatch_ns, &p.load_payload_ns, &p.load_notify_ns, &p.load_slowdown)
+        };
+        let mut slowdown = slow.value.max(0.01);
+        let mut confidence = issue.confidence.max(payload.confidence).max(p.bytes_per_ns.confidence);
+        if d.transpose {
+            let t = if on_chip(d.src.space) && on_chip(d.dst.space) {
+                &p.onchip_transpose_slowdown
+            } else {
+                &p.transpose_slowdown
+            };
+            slowdown = slowdown.max(t.value);
+            confidence = confidence.max(t.confidence);
+        }
+
+        // A run is contiguous on both sides; if one side counts 0 (an empty view), the other decides.
+        let runs = d.src.runs.max(d.dst.runs).max(1);
+        let run_bytes = d.bytes as f64 / runs as f64;
+        let packets = (run_bytes / p.packet_bytes.value).ceil().max(1.0);
+        // A transpose moves its rows in blocks, not element by element.
+        let descriptors = if d.transpose {
+            (d.bytes as f64 / p.packet_bytes.value).ceil().max(f64::from(d.dst.partitions.1))
+        } else {
+            runs as f64 * packets
+        };
+        let total = descriptors * p.descriptor_ns.value + d.bytes as f64 / p.bytes_per_ns.value;
+        let engines = self.spread(d, place, total);
+
+        let software = ns(issue.value.max(descriptors * p.software_descriptor_ns.value));
+        let hardware = ns(p.hardware_trigger_ns.value);
+        let engine = match (engine, d.dge, d.indirect) {
+            // Gathers and scatters exist only with software descriptors.
+            (_, DgeMode::SwDge, _) | (Engine::Unknown, _, true) => Engine::GpSimd,
+            (e, ..) => e,
+        };
+        Cost {
+            engine,
+            kind: CostKind::Dma(DmaCost {
+                direction,
+                hardware: (hardware, hardware),
+                software: (ns(p.software_trigger_ns.value), software),
+                dispatch: ns(dispatch.value),
+                payload: ns(payload.value),
+                notify: ns(notify.value),
+                engines,
+                rate: ((1e6 / slowdown) as u64).clamp(1, 1_000_000),
+                bytes: d.bytes,
+            }),
+            confidence,
+        }
+    }
+
+    /// Shares `total` nanoseconds of engine time among the DMA engines.
+    fn spread(&self, d: &Dma, place: Place, total: f64) -> SmallVec<[(u8, u64); 16]> {
+        let p = &self.params.dma;
+        let engines = u64::from(self.engine_count());
+        let group = p.partitions_per_engine.value.max(1.0) as u64;
+        let side = if d.dst.space.is_on_chip() { &d.dst } else { &d.src };
+        let mut out = SmallVec::new();
+        if side.space.is_on_chip() {
+            let first = u64::from(place.partition.unwrap_or(0)) + u64::from(side.partitions.0);
+            let rows = u64::from(side.partitions.1.max(1));
+            let mut counts: SmallVec<[u64; 16]> = SmallVec::from_elem(0, engines as usize);
+            let mut at = first;
+            while at < first + rows {
+                let next = ((at / group + 1) * group).min(first + rows);
+                counts[((at / group) % engines) as usize] += next - at;
+                at = next;
+            }
+            for (e, n) in counts.iter().enumerate().filter(|(_, n)| **n > 0) {
+                out.push((e as u8, ns(total * *n as f64 / rows as f64)));
+            }
+        } else {
+            let used = (d.src.runs.max(d.dst.runs).max(d.bytes.div_ceil(512))).clamp(1, engines);
+            for e in 0..used {
+                out.push((e as u8, ns(total / used as f64)));
+            }
+        }
+        out
+    }
+
+    fn engine_count(&self) -> u32 {
+        super::CostModel::machine(self).dma_engines
+    }
+}

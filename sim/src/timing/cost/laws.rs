@@ -1,0 +1,102 @@
+//! The published and measured laws as a [`CostModel`].
+
+use nki_isa::arch::Target;
+use nki_isa::names::{Engine, Named};
+use nki_isa::work::{RegisterWork, Work, WorkKind};
+
+use super::{Cost, CostKind, CostModel, Limiter, Machine, Place, ns};
+use crate::timing::params::{Param, ParamError, Params};
+
+/// The laws of the parameter files.
+#[derive(Debug, Clone)]
+pub struct Laws<'p> {
+    pub(super) params: &'p Params,
+    machine: Machine,
+}
+
+impl<'p> Laws<'p> {
+    /// From parameters.
+    ///
+    /// # Errors
+    /// If a list of queues names something that cannot trigger a DMA.
+    pub fn new(params: &'p Params) -> Result<Self, ParamError> {
+        let queues = |name: &str, list: &Param<Vec<String>>| {
+            let engines: Vec<Engine> = list
+                .value
+                .iter()
+                .map(|q| Engine::from_name(q).filter(|e| Engine::QUEUES.contains(e)))
+                .collect::<Option<_>>()
+                .unwrap_or_default();
+            if engines.is_empty() {
+                return Err(ParamError::Value {
+                    name: format!("dma.{name}"),
+                    value: format!("{:?}", list.value),
+                    reason: "it must list engines: tensor, vector, scalar, gpsimd, sync".into(),
+                });
+            }
+            Ok(engines)
+        };
+        let (t, d) = (&params.tensor, &params.dma);
+        let machine = Machine {
+            head: ns(params.kernel.head_us.value * 1e3),
+            tail: ns(params.kernel.tail_us.value * 1e3),
+            semaphore: ns(params.sync.semaphore_ns.value),
+            loop_iteration: ns(params.control.loop_iteration_us.value * 1e3),
+            branch: ns(params.control.branch_ns.value),
+            table_load: ns(params.scalar.table_load_ns.value),
+            limiter: Limiter {
+                rate: ((t.limiter_rate.value * 1e6) as u64).clamp(1, 1_000_000),
+                ramp: ns(t.limiter_ramp_us.value * 1e3),
+                window: ns(t.limiter_window_us.value * 1e3),
+                threshold: (t.limiter_threshold.value * 1e3) as u64,
+            },
+            queues: [
+                queues("load_queues", &d.load_queues)?,
+                queues("store_queues", &d.store_queues)?,
+                queues("other_queues", &d.other_queues)?,
+            ],
+            dma_engines: (d.engines.value as u32).clamp(1, 64),
+        };
+        Ok(Laws { params, machine })
+    }
+
+    pub(super) fn target(&self) -> Target {
+        self.params.target()
+    }
+}
+
+impl CostModel for Laws<'_> {
+    fn cost(&self, work: &Work, place: Place) -> Cost {
+        let engine = work.engine;
+        match &work.kind {
+            WorkKind::Stream(stream) => match engine {
+                Engine::Scalar => self.scalar(stream),
+                Engine::GpSimd => self.gpsimd(stream),
+                _ => self.vector(stream),
+            },
+            WorkKind::Matmul(matmul) => self.matmul(matmul),
+            WorkKind::Dma(dma) => self.dma(engine, dma, place),
+            WorkKind::Register(work) => {
+                let c = &self.params.control;
+                let p = match work {
+                    RegisterWork::Move => &c.register_move_ns,
+                    RegisterWork::Load => &c.register_load_ns,
+                    RegisterWork::Store => &c.register_store_ns,
+                };
+                let time = ns(p.value);
+                Cost {
+                    engine: if Engine::QUEUES.contains(&engine) { engine } else { Engine::Sync },
+                    kind: CostKind::Compute { occupancy: time, complete: time, table: None, port: false },
+                    confidence: p.confidence,
+                }
+            }
+            WorkKind::Free => {
+                Cost { engine, kind: CostKind::Free, confidence: crate::timing::params::Confidence::Documented }
+            }
+        }
+    }
+
+    fn machine(&self) -> &Machine {
+        &self.machine
+    }
+}

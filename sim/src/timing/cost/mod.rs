@@ -1,0 +1,152 @@
+//! What an instruction costs in time: the boundary between the scheduler and the laws.
+
+mod dma;
+mod laws;
+mod stream;
+mod tensor;
+
+use nki_isa::View;
+use nki_isa::names::Engine;
+use nki_isa::work::Work;
+use smallvec::SmallVec;
+
+use super::params::Confidence;
+use crate::timeline::Ps;
+
+pub use laws::Laws;
+
+/// Turns work into time. Implement it to swap the laws; the scheduler, the dependences and the reports stay.
+pub trait CostModel {
+    /// The cost of an instruction.
+    fn cost(&self, work: &Work, place: Place) -> Cost;
+    /// What the scheduler itself needs.
+    fn machine(&self) -> &Machine;
+}
+
+/// Where an instruction's operands lie, as far as its cost depends on it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Place {
+    /// First physical partition of the on-chip destination of a DMA, else of its on-chip source.
+    pub partition: Option<u32>,
+}
+
+/// The cost of one instruction. All times are for a machine without contention.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Cost {
+    /// The engine whose queue it goes through; `Unknown` for a DMA whose queue is open.
+    pub engine: Engine,
+    /// What it does there.
+    pub kind: CostKind,
+    /// The weakest parameter used.
+    pub confidence: Confidence,
+}
+
+/// Kinds of cost.
+#[derive(Debug, Clone, PartialEq)]
+pub enum CostKind {
+    /// A pass through a compute engine or a sequencer.
+    Compute {
+        /// From its start until the engine can start another instruction.
+        occupancy: Ps,
+        /// From its start until its results are there.
+        complete: Ps,
+        /// The function table that it needs, by number.
+        table: Option<u32>,
+        /// Whether it uses the port that vector and GpSimd engine share.
+        port: bool,
+    },
+    /// A pass through the tensor engine.
+    Matmul {
+        /// Loading the weights.
+        weights: Ps,
+        /// Moving the columns.
+        moving: Ps,
+        /// From the last column until the result is there.
+        drain: Ps,
+        /// The 32x32 cells of the array in use, a bit each, row-major.
+        cells: u16,
+        /// Use of the array's rows for the power limiter, in thousandths.
+        load: u32,
+        /// Whose bytes the weights are: a repeated load is dropped. `None` if they cannot be compared.
+        stationary: Option<Box<View>>,
+    },
+    /// A transfer.
+    Dma(DmaCost),
+    /// Nothing: the instruction is not on the timeline.
+    Free,
+}
+
+/// The cost of a transfer.
+#[derive(Debug, Clone, PartialEq)]
+pub struct DmaCost {
+    /// Which of the default queues it takes if its engine is open.
+    pub direction: Direction,
+    /// By triggering engine kind: occupancy of the engine and of the queue when hardware makes the descriptors.
+    pub hardware: (Ps, Ps),
+    /// As `hardware`, when GpSimd makes them.
+    pub software: (Ps, Ps),
+    /// From the end of issue to the first byte.
+    pub dispatch: Ps,
+    /// Part of the payload time that occupies no DMA engine.
+    pub payload: Ps,
+    /// From the last byte until the semaphore is visible.
+    pub notify: Ps,
+    /// Time on each DMA engine that carries a part of it.
+    pub engines: SmallVec<[(u8, Ps); 16]>,
+    /// Share of a DMA engine that the transfer can use alone, in millionths.
+    pub rate: u64,
+    /// Bytes, counted at the destination.
+    pub bytes: u64,
+}
+
+/// Which way a transfer goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Direction {
+    /// HBM to SBUF.
+    Load,
+    /// SBUF to HBM.
+    Store,
+    /// Inside one memory.
+    Other,
+}
+
+/// The numbers that the scheduler needs.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Machine {
+    /// Time before the first instruction.
+    pub head: Ps,
+    /// Time after the last completion.
+    pub tail: Ps,
+    /// From a completion on one engine to the start on another.
+    pub semaphore: Ps,
+    /// Cost of the barrier at the end of a dynamic loop's iteration.
+    pub loop_iteration: Ps,
+    /// Cost of a dynamic branch.
+    pub branch: Ps,
+    /// Loading a function table.
+    pub table_load: Ps,
+    /// The power limiter.
+    pub limiter: Limiter,
+    /// Triggering engines of loads, stores and other transfers whose engine is open; used in turn.
+    pub queues: [Vec<Engine>; 3],
+    /// DMA engines of a core.
+    pub dma_engines: u32,
+}
+
+/// The tensor engine's power limiter.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limiter {
+    /// Rate when cold, in millionths.
+    pub rate: u64,
+    /// Active time until the full rate.
+    pub ramp: Ps,
+    /// Window in which the use is looked at.
+    pub window: Ps,
+    /// Use below which the limiter engages again, in thousandths.
+    pub threshold: u64,
+}
+
+/// Nanoseconds as picoseconds.
+pub(crate) fn ns(value: f64) -> Ps {
+    (value * 1e3).round().max(0.0) as Ps
+}

@@ -1,0 +1,346 @@
+//! The numbers of the timing model. They live in `params/<target>.toml`; each has a value, a unit, a source and a confidence.
+
+use std::collections::BTreeMap;
+
+use nki_isa::Target;
+use serde::Deserialize;
+
+/// How well a number is founded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Deserialize, serde::Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Confidence {
+    /// Published by the vendor.
+    Documented,
+    /// Measured on hardware.
+    Measured,
+    /// Computed from documented or measured numbers.
+    Derived,
+    /// A choice made here.
+    Assumed,
+}
+
+impl Confidence {
+    /// All, best founded first.
+    pub const ALL: [Confidence; 4] =
+        [Confidence::Documented, Confidence::Measured, Confidence::Derived, Confidence::Assumed];
+
+    /// Its name in the files.
+    pub fn name(self) -> &'static str {
+        match self {
+            Confidence::Documented => "documented",
+            Confidence::Measured => "measured",
+            Confidence::Derived => "derived",
+            Confidence::Assumed => "assumed",
+        }
+    }
+}
+
+/// A parameter.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Param<T = f64> {
+    /// The value, in `unit`.
+    pub value: T,
+    /// Its unit.
+    pub unit: String,
+    /// Where it is from.
+    pub source: String,
+    /// How well it is founded.
+    pub confidence: Confidence,
+}
+
+macro_rules! sections {
+    ($($(#[$doc:meta])* pub struct $Name:ident { $($field:ident: $ty:ty,)* })*) => {
+        $($(#[$doc])*
+        #[derive(Debug, Clone, PartialEq, Deserialize)]
+        #[serde(deny_unknown_fields)]
+        pub struct $Name {
+            $(#[doc = concat!("`", stringify!($field), "`: see the parameter files for unit and source.")] pub $field: $ty,)*
+        })*
+    };
+}
+
+sections! {
+    /// Time outside the instructions.
+    pub struct Kernel { head_us: Param, tail_us: Param, }
+    /// Semaphores between engines.
+    pub struct Sync { semaphore_ns: Param, }
+    /// Dynamic control flow and sequencer instructions.
+    pub struct Control { loop_iteration_us: Param, branch_ns: Param, register_move_ns: Param, register_load_ns: Param, register_store_ns: Param, }
+    /// The tensor engine.
+    pub struct Tensor {
+        clock_ghz: Param, min_columns: Param, weight_load_cycles: Param, fp32_cycles_per_row: Param, fp32_weight_loads: Param,
+        fp32_transpose_cycles_per_row: Param, transpose_cycles_per_row: Param, onezero_factor: Param, issue_overhead_ns: Param, drain_ns: Param,
+        fp32_drain_ns: Param, stride_sector_bytes: Param, stride_factor: Param, limiter_rate: Param, limiter_ramp_us: Param,
+        limiter_window_us: Param, limiter_threshold: Param,
+    }
+    /// The vector engine.
+    pub struct Vector {
+        clock_ghz: Param, min_cycles: Param, issue_overhead_cycles: Param, stride_bytes: Param, stride_factor: Param, port: Param<String>,
+        cycles: VectorCycles, fixed_ns: VectorFixed, other: BTreeMap<String, Param>,
+    }
+    /// Cycles for each element on the vector engine.
+    pub struct VectorCycles {
+        copy: Param, copy_16bit: Param, copy_16bit_strided: Param, copy_psum: Param, copy_psum_16bit: Param, tensor_tensor: Param,
+        tensor_tensor_16bit: Param, tensor_tensor_psum: Param, reduce: Param, reciprocal: Param, scan: Param, predicated: Param,
+        memset: Param, memset_16bit_zero: Param, transpose: Param, other: Param,
+    }
+    /// Completion of a vector engine instruction of no elements.
+    pub struct VectorFixed {
+        copy: Param, tensor_scalar: Param, tensor_tensor: Param, reduce: Param, reciprocal: Param, scan: Param, predicated: Param,
+        memset: Param, transpose: Param, other: Param, accumulator_read: Param,
+    }
+    /// The scalar engine.
+    pub struct Scalar {
+        clock_ghz: Param, min_cycles: Param, issue_overhead_ns: Param, cycles_per_element: Param, cycles_per_element_16bit: Param,
+        activation_fixed_ns: Param, copy_fixed_ns: Param, copy_psum_fixed_ns: Param, vector_operand_ns: Param, accumulator_issue_ns: Param,
+        stride_bytes: Param, stride_factor: Param, table_load_ns: Param, tables: Param<Vec<Vec<String>>>,
+        free_functions: Param<Vec<String>>,
+    }
+    /// The GpSimd engine.
+    pub struct GpSimd { clock_ghz: Param, fixed_cycles: Param, cycles_per_element: Param, two_input_factor: Param, completion_ns: Param, }
+    /// DMA queues and engines.
+    pub struct Dma {
+        engines: Param, partitions_per_engine: Param, bytes_per_ns: Param, descriptor_ns: Param, packet_bytes: Param, load_slowdown: Param,
+        store_slowdown: Param, load_issue_ns: Param, load_dispatch_ns: Param, load_payload_ns: Param, load_notify_ns: Param,
+        store_issue_ns: Param, store_dispatch_ns: Param, store_payload_ns: Param, store_notify_ns: Param, hardware_trigger_ns: Param,
+        software_trigger_ns: Param, software_descriptor_ns: Param, transpose_slowdown: Param, onchip_transpose_slowdown: Param,
+        load_queues: Param<Vec<String>>, store_queues: Param<Vec<String>>, other_queues: Param<Vec<String>>,
+    }
+    /// All numbers of one generation, by section.
+    pub struct Values { kernel: Kernel, sync: Sync, control: Control, tensor: Tensor, vector: Vector, scalar: Scalar, gpsimd: GpSimd, dma: Dma, }
+}
+
+/// A parameter that cannot be set.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ParamError {
+    /// No such name.
+    #[error("no timing parameter `{name}`{}", if near.is_empty() { String::new() } else { format!("; did you mean `{near}`?") })]
+    Unknown {
+        /// The name given.
+        name: String,
+        /// A similar one, or empty.
+        near: String,
+    },
+    /// The value does not fit.
+    #[error("timing parameter `{name}` cannot be `{value}`: {reason}")]
+    Value {
+        /// The parameter.
+        name: String,
+        /// The value given.
+        value: String,
+        /// What is wrong.
+        reason: String,
+    },
+    /// A parameter file does not parse.
+    #[error("timing parameters: {0}")]
+    File(String),
+}
+
+/// The text of a generation's parameter file.
+pub fn source(target: Target) -> &'static str {
+    match target {
+        Target::Trn1 => include_str!("params/trn1.toml"),
+        Target::Trn2 => include_str!("params/trn2.toml"),
+        Target::Trn3 => include_str!("params/trn3.toml"),
+    }
+}
+
+/// The parameters of one generation. Derefs to [`Values`].
+#[derive(Debug, Clone, PartialEq)]
+pub struct Params {
+    target: Target,
+    table: toml::Table,
+    values: Values,
+}
+
+impl std::ops::Deref for Params {
+    type Target = Values;
+    fn deref(&self) -> &Values {
+        &self.values
+    }
+}
+
+impl Params {
+    /// The parameters of a generation.
+    pub fn of(target: Target) -> Params {
+        // The three files are part of the program; a test loads each.
+        Self::parse(target, source(target)).unwrap_or_else(|e| panic!("parameters of {target}: {e}"))
+    }
+
+    /// Parameters from the text of a file.
+    ///
+    /// # Errors
+    /// If a key is unknown or missing, or a value is of the wrong kind or out of range.
+    pub fn parse(target: Target, text: &str) -> Result<Params, ParamError> {
+        let table: toml::Table = text.parse().map_err(|e| ParamError::File(format!("{e}")))?;
+        let values: Values = table.clone().try_into().map_err(|e| ParamError::File(format!("{e}")))?;
+        let params = Params { target, table, values };
+        for name in names_of(&params.table) {
+            if let Some(Param { value: toml::Value::Float(v), .. }) = params.get(&name) {
+                check(&name, v)?;
+            }
+        }
+        Ok(params)
+    }
+
+    /// The generation.
+    pub fn target(&self) -> Target {
+        self.target
+    }
+
+    /// Changes one parameter, for example `tensor.clock_ghz` to `2.8`. Lists are written as in TOML. The parameter counts as assumed from then on.
+    ///
+    /// # Errors
+    /// If the name is unknown or the value is of the wrong kind or out of range.
+    pub fn set_text(&mut self, name: &str, value: &str) -> Result<(), ParamError> {
+        set(&mut self.table, name, value)?;
+        self.values = self.table.clone().try_into().map_err(|e| ParamError::Value {
+            name: name.to_string(),
+            value: value.to_string(),
+            reason: format!("{e}"),
+        })?;
+        Ok(())
+    }
+
+    /// Changes one number.
+    ///
+    /// # Errors
+    /// As [`Params::set_text`].
+    pub fn set(&mut self, name: &str, value: f64) -> Result<(), ParamError> {
+        self.set_text(name, &value.to_string())
+    }
+
+    /// The parameter with this name.
+    pub fn get(&self, name: &str) -> Option<Param<toml::Value>> {
+        let mut at = &self.table;
+        for part in name.split('.') {
+            at = at.get(part)?.as_table()?;
+        }
+        at.clone().try_into().ok()
+    }
+}
+
+fn check(name: &str, value: f64) -> Result<(), ParamError> {
+    let bad = |reason: &str| {
+        Err(ParamError::Value { name: name.to_string(), value: value.to_string(), reason: reason.to_string() })
+    };
+    let divisor = ["clock_ghz", "bytes_per_ns", "engines", "limiter_rate", "partitions_per_engine", "packet_bytes", "limiter_ramp_us"]
+        .iter()
+        .any(|d| name.ends_with(d));
+    if !value.is_finite() || value < 0.0 {
+        return bad("it must be a number that is not negative");
+    }
+    if divisor && value == 0.0 {
+        return bad("it must be more than 0");
+    }
+    if name.ends_with("slowdown") && value < 0.01 {
+        return bad("it must be at least 0.01");
+    }
+    if value > 1e9 {
+        return bad("it must be at most 1e9");
+    }
+    Ok(())
+}
+
+fn set(table: &mut toml::Table, name: &str, value: &str) -> Result<(), ParamError> {
+    let unknown = || ParamError::Unknown { name: name.to_string(), near: nearest(name) };
+    let mut at = table;
+    for part in name.split('.') {
+        at = at.get_mut(part).and_then(|v| v.as_table_mut()).ok_or_else(unknown)?;
+    }
+    let old = at.get("value").ok_or_else(unknown)?;
+    let bad = |reason: String| ParamError::Value { name: name.to_string(), value: value.to_string(), reason };
+    let new = match old {
+        toml::Value::Float(_) => {
+            let v: f64 = value.parse().map_err(|_| bad("it must be a number".into()))?;
+            check(name, v)?;
+            toml::Value::Float(v)
+        }
+        toml::Value::String(_) => toml::Value::String(value.trim_matches('"').to_string()),
+        _ => format!("v = {value}")
+            .parse::<toml::Table>()
+            .ok()
+            .and_then(|mut t| t.remove("v"))
+            .ok_or_else(|| bad("it must be a list, such as [\"sync\"]".into()))?,
+    };
+    at.insert("value".into(), new);
+    at.insert("source".into(), toml::Value::String("set for this run".into()));
+    at.insert("confidence".into(), toml::Value::String("assumed".into()));
+    Ok(())
+}
+
+/// All names, in alphabetical order.
+pub fn names(target: Target) -> Vec<String> {
+    source(target).parse().map_or_else(|_| Vec::new(), |t| names_of(&t))
+}
+
+fn names_of(table: &toml::Table) -> Vec<String> {
+    fn walk(prefix: &str, table: &toml::Table, out: &mut Vec<String>) {
+        for (key, value) in table {
+            let Some(inner) = value.as_table() else { continue };
+            let name = if prefix.is_empty() { key.clone() } else { format!("{prefix}.{key}") };
+            if inner.get("value").is_some_and(|v| !v.is_table()) {
+                out.push(name);
+            } else {
+                walk(&name, inner, out);
+            }
+        }
+    }
+    let mut out = Vec::new();
+    walk("", table, &mut out);
+    out.sort();
+    out
+}
+
+fn nearest(name: &str) -> String {
+    let last = name.rsplit('.').next().unwrap_or(name);
+    names(Target::Trn2)
+        .into_iter()
+        .find(|n| n.rsplit('.').next() == Some(last) || (last.len() > 3 && n.contains(last)))
+        .unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_number_says_what_it_is() {
+        for target in [Target::Trn1, Target::Trn2, Target::Trn3] {
+            let params = Params::of(target);
+            let names = names(target);
+            assert!(names.len() > 100);
+            for name in names {
+                let p = params.get(&name).unwrap();
+                assert!(!p.unit.is_empty() && !p.source.is_empty(), "{name}");
+            }
+        }
+    }
+
+    #[test]
+    fn generations_have_the_same_names() {
+        assert_eq!(names(Target::Trn1), names(Target::Trn2));
+        assert_eq!(names(Target::Trn3), names(Target::Trn2));
+    }
+
+    #[test]
+    fn changes_are_checked() {
+        let mut p = Params::of(Target::Trn2);
+        p.set("tensor.clock_ghz", 2.8).unwrap();
+        assert_eq!((p.tensor.clock_ghz.value, p.tensor.clock_ghz.confidence), (2.8, Confidence::Assumed));
+        p.set_text("dma.load_queues", "[\"sync\", \"scalar\"]").unwrap();
+        assert_eq!(p.dma.load_queues.value.len(), 2);
+        assert!(p.set("tensor.clock_ghz", 0.0).is_err());
+        assert!(p.set("tensor.clock_ghz", f64::NAN).is_err());
+        assert!(p.set_text("dma.load_queues", "sync").is_err());
+        let e = p.set("tensor.clock", 1.0).unwrap_err();
+        assert_eq!(e.to_string(), "no timing parameter `tensor.clock`; did you mean `tensor.clock_ghz`?");
+    }
+
+    #[test]
+    fn unknown_keys_are_refused() {
+        let text = source(Target::Trn2).replace("min_columns", "minimum_columns");
+        assert!(Params::parse(Target::Trn2, &text).is_err());
+    }
+}
