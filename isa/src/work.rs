@@ -9,7 +9,7 @@ use crate::view::{Dim, Space, View};
 /// The work of one instruction.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Work {
-    /// The engine whose queue it goes through (for DMA: the engine that triggers it).
+    /// The engine whose queue it goes through. For DMA: the engine that triggers it, `Unknown` where the program leaves that open.
     pub engine: Engine,
     /// What is to be done.
     pub kind: WorkKind,

@@ -1,8 +1,125 @@
 //! Reads a timeline: critical path, stalls by cause, what bounds the kernel, which lines cost most.
 
-use crate::timeline::{Ps, Timeline};
+mod path;
+mod verdict;
+
+use nki_isa::program::Loc;
+
+use crate::timeline::{Cause, EventId, Ps, RowId, State, Timeline};
+use crate::timing::params::Confidence;
+
+pub use path::{Step, critical_path};
+pub use verdict::{Resource, Share, Verdict, verdict};
+
+/// Stalls of one row for one kind of cause.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Stall {
+    /// The row.
+    pub row: RowId,
+    /// The cause in short: its name, for semaphores with the row waited for and the hazard.
+    pub cause: String,
+    /// Time.
+    pub time: Ps,
+    /// The longest single stall, and what it waited for.
+    pub worst: (Ps, Cause),
+}
+
+/// The name of the row whose work is waited for.
+fn waited_for(timeline: &Timeline, from: EventId) -> &'static str {
+    let e = timeline.event(from);
+    timeline.rows[e.queue.unwrap_or(e.row).0 as usize].kind.name()
+}
+
+/// A cause in short, for sums over many stalls.
+pub fn short_cause(timeline: &Timeline, cause: Cause) -> String {
+    match cause {
+        Cause::Semaphore { from, hazard, .. } => {
+            format!("semaphore from {} ({})", waited_for(timeline, from), hazard.name())
+        }
+        other => other.name().to_string(),
+    }
+}
+
+/// Stalls by row and cause, longest first within a row.
+pub fn stalls(timeline: &Timeline) -> Vec<Stall> {
+    let mut out: Vec<Stall> = Vec::new();
+    for (i, row) in timeline.rows.iter().enumerate() {
+        let mut of_row: Vec<Stall> = Vec::new();
+        // Kernels repeat few causes; semaphores are grouped before their text is made.
+        let mut keys: Vec<(&'static str, &'static str, usize)> = Vec::new();
+        for span in &row.spans {
+            let State::Stalled(cause) = span.state else { continue };
+            let key = match cause {
+                Cause::Semaphore { from, hazard, .. } => (waited_for(timeline, from), hazard.name()),
+                other => (other.name(), ""),
+            };
+            let time = span.end - span.start;
+            let at = match keys.iter().find(|k| (k.0, k.1) == key) {
+                Some(k) => k.2,
+                None => {
+                    of_row.push(Stall {
+                        row: RowId(i as u32),
+                        cause: short_cause(timeline, cause),
+                        time: 0,
+                        worst: (0, cause),
+                    });
+                    keys.push((key.0, key.1, of_row.len() - 1));
+                    of_row.len() - 1
+                }
+            };
+            let stall = &mut of_row[at];
+            stall.time += time;
+            if time > stall.worst.0 {
+                stall.worst = (time, cause);
+            }
+        }
+        of_row.sort_by(|a, b| b.time.cmp(&a.time).then_with(|| a.cause.cmp(&b.cause)));
+        out.extend(of_row);
+    }
+    out
+}
+
+/// What one source line costs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Line {
+    /// The place (that of its first instruction on the path).
+    pub loc: Loc,
+    /// NKI's name of the instruction.
+    pub label: &'static str,
+    /// Time on the critical path.
+    pub critical: Ps,
+    /// Instructions on the critical path.
+    pub steps: u64,
+}
+
+/// Source lines by time on the critical path, longest first.
+pub fn lines(timeline: &Timeline, path: &[Step]) -> Vec<Line> {
+    let mut by: std::collections::BTreeMap<(u32, u32, &'static str), Line> = std::collections::BTreeMap::new();
+    for step in path {
+        let e = timeline.event(step.event);
+        let line = by.entry((e.loc.file, e.loc.line, e.label)).or_insert(Line {
+            loc: e.loc,
+            label: e.label,
+            critical: 0,
+            steps: 0,
+        });
+        line.critical += step.to - step.from;
+        line.steps += 1;
+    }
+    let mut out: Vec<Line> = by.into_values().collect();
+    out.sort_by_key(|l| std::cmp::Reverse(l.critical));
+    out
+}
 
 /// Time on the critical path by confidence of the parameters.
-pub(crate) fn confidence(_timeline: &Timeline, _head: Ps, _tail: Ps) -> [Ps; 4] {
-    [0; 4]
+pub(crate) fn confidence(timeline: &Timeline, fixed: Confidence) -> [Ps; 4] {
+    let mut out = [0; 4];
+    let path = critical_path(timeline);
+    let slot = |c: Confidence| Confidence::ALL.iter().position(|x| *x == c).unwrap_or(3);
+    for step in &path {
+        out[slot(timeline.event(step.event).confidence)] += step.to - step.from;
+    }
+    let sum: Ps = out.iter().sum();
+    out[slot(fixed)] += timeline.elapsed - sum;
+    out
 }

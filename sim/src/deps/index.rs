@@ -171,11 +171,7 @@ impl Index {
             for cell in lists.iter_mut().take(last + 1).skip(first) {
                 cell.retain(|&i| {
                     let r = &mut records[i as usize];
-                    if !r.dead
-                        && (write || !r.write && r.queue == queue)
-                        && r.op != op
-                        && region.covers(&r.region)
-                    {
+                    if !r.dead && (write || !r.write && r.queue == queue) && r.op != op && region.covers(&r.region) {
                         r.dead = true;
                     }
                     !r.dead

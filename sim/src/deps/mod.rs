@@ -214,11 +214,12 @@ impl Analyzer<'_> {
 
         let mut found = Found { latest: [None; QUEUES] };
         let same = |queue: u8, hazard: Hazard| {
-            queue == op.queue
-                && op.engine.is_some_and(|engine| engine == Engine::Tensor || hazard != Hazard::Raw)
+            queue == op.queue && op.engine.is_some_and(|engine| engine == Engine::Tensor || hazard != Hazard::Raw)
         };
         for (space, tensor, write, region) in &regions {
-            let Some(index) = index_of(&mut self.sbuf, &mut self.psum, &mut self.hbm, *space, *tensor) else { continue };
+            let Some(index) = index_of(&mut self.sbuf, &mut self.psum, &mut self.hbm, *space, *tensor) else {
+                continue;
+            };
             index.conflicts(region, *write, &mut |on, queue, hazard, subject| {
                 if !same(queue, hazard) {
                     found.add(on, queue, hazard, subject);
@@ -272,7 +273,8 @@ impl Analyzer<'_> {
         let size = view.dtype.size() as i64;
         let tensor = self.program.tensor(view.tensor);
         let (partitions, dims, base) = if view.space.is_on_chip() {
-            let address = self.placement.address(view.tensor).unwrap_or(nki_isa::program::Address { partition: 0, byte: 0 });
+            let address =
+                self.placement.address(view.tensor).unwrap_or(nki_isa::program::Address { partition: 0, byte: 0 });
             let p = view.dims.first().copied().unwrap_or(nki_isa::Dim { stride: 1, count: 1 });
             let p = Partitions {
                 start: i64::from(address.partition) + i64::from(view.partition),

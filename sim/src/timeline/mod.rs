@@ -40,6 +40,10 @@ pub struct Timeline {
     pub events: Vec<Event>,
     /// All transfers together.
     pub dma: DmaStats,
+    /// Fixed time before the first instruction.
+    pub head: Ps,
+    /// Fixed time after the last completion.
+    pub tail: Ps,
     /// Time on the critical path by confidence of the parameter it rests on, in [`Confidence::ALL`] order.
     pub confidence: [Ps; 4],
     /// Names of tensors and files, for reports.
@@ -293,6 +297,8 @@ pub enum Release {
     },
     /// The shared memory port.
     Port(EventId),
+    /// The transfer before it in its DMA queue.
+    DmaQueue(EventId),
     /// A barrier, whose last arrival was this event.
     Barrier(Option<EventId>),
 }

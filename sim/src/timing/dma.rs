@@ -57,8 +57,7 @@ impl Engines {
             }
             count = seen.len() as u32;
         }
-        let first: Vec<u8> =
-            (0..count).map(|c| class.iter().position(|x| *x == c).unwrap_or_default() as u8).collect();
+        let first: Vec<u8> = (0..count).map(|c| class.iter().position(|x| *x == c).unwrap_or_default() as u8).collect();
         let classes = (0..count)
             .map(|_| Class { queues: (0..queues).map(|_| VecDeque::new()).collect(), ..Class::default() })
             .collect();

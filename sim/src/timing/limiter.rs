@@ -40,7 +40,8 @@ impl State {
         match self.engaged {
             None => self.engaged = Some(now),
             Some(at) if now >= at + self.law.window => {
-                let used: u64 = self.recent.iter().map(|&(a, b, load)| (b.min(now) - a.max(from).min(b.min(now))) * load).sum();
+                let used: u64 =
+                    self.recent.iter().map(|&(a, b, load)| (b.min(now) - a.max(from).min(b.min(now))) * load).sum();
                 if used < self.law.threshold * self.law.window {
                     self.warm = 0;
                     self.engaged = Some(now);

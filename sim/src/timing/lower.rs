@@ -81,17 +81,22 @@ pub(super) fn lower<'p>(
                 });
                 let engine = match (&cost.kind, cost.engine) {
                     (CostKind::Free, _) => continue,
-                    (CostKind::Dma(dma), Engine::Unknown | Engine::Dma) => default_queue(machine, dma.direction, &mut turn),
+                    (CostKind::Dma(dma), Engine::Unknown | Engine::Dma) => {
+                        default_queue(machine, dma.direction, &mut turn)
+                    }
                     (_, engine) => engine,
                 };
                 let queue = queue_of(engine);
                 let is_dma = matches!(cost.kind, CostKind::Dma(_));
-                push(OpKind::Inst { queue }, deps::Op {
-                    node,
-                    resolved: resolved.as_deref(),
-                    queue: if is_dma { queue + ENGINES as u8 } else { queue },
-                    engine: (!is_dma).then_some(engine),
-                });
+                push(
+                    OpKind::Inst { queue },
+                    deps::Op {
+                        node,
+                        resolved: resolved.as_deref(),
+                        queue: if is_dma { queue + ENGINES as u8 } else { queue },
+                        engine: (!is_dma).then_some(engine),
+                    },
+                );
             }
             EventKind::LoopEnter => looped = false,
             EventKind::LoopIteration(k) => {

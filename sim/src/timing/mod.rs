@@ -18,6 +18,8 @@ mod limiter;
 mod lower;
 pub mod params;
 mod sched;
+#[cfg(test)]
+pub(crate) mod tests;
 
 use nki_isa::Program;
 

@@ -225,9 +225,17 @@ fn check(name: &str, value: f64) -> Result<(), ParamError> {
     let bad = |reason: &str| {
         Err(ParamError::Value { name: name.to_string(), value: value.to_string(), reason: reason.to_string() })
     };
-    let divisor = ["clock_ghz", "bytes_per_ns", "engines", "limiter_rate", "partitions_per_engine", "packet_bytes", "limiter_ramp_us"]
-        .iter()
-        .any(|d| name.ends_with(d));
+    let divisor = [
+        "clock_ghz",
+        "bytes_per_ns",
+        "engines",
+        "limiter_rate",
+        "partitions_per_engine",
+        "packet_bytes",
+        "limiter_ramp_us",
+    ]
+    .iter()
+    .any(|d| name.ends_with(d));
     if !value.is_finite() || value < 0.0 {
         return bad("it must be a number that is not negative");
     }
@@ -295,9 +303,11 @@ fn names_of(table: &toml::Table) -> Vec<String> {
 
 fn nearest(name: &str) -> String {
     let last = name.rsplit('.').next().unwrap_or(name);
-    names(Target::Trn2)
-        .into_iter()
-        .find(|n| n.rsplit('.').next() == Some(last) || (last.len() > 3 && n.contains(last)))
+    let all = names(Target::Trn2);
+    let find = |f: &dyn Fn(&str) -> bool| all.iter().find(|n| f(n)).cloned();
+    find(&|n| n.starts_with(name))
+        .or_else(|| find(&|n| n.rsplit('.').next() == Some(last)))
+        .or_else(|| find(&|n| last.len() > 3 && n.contains(last)))
         .unwrap_or_default()
 }
 

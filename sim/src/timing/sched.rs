@@ -3,8 +3,8 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use nki_isa::names::Engine;
 use nki_isa::Program;
+use nki_isa::names::Engine;
 use nki_isa::program::NodeKind;
 use smallvec::SmallVec;
 
@@ -132,11 +132,12 @@ pub(super) fn run(program: &Program, placement: &Placement, trace: &Trace, model
         for (queue, engine) in queues.into_iter().zip(Engine::QUEUES) {
             let spans = queue.lane.into_spans(elapsed).into_iter().map(|s| renumber.span(s)).collect();
             let row = RowId(rows.len() as u32);
-            let count = events.iter().filter(|e: &&Event| e.row == row && e.queue.is_none()).count() as u64;
+            let count = events.iter().filter(|e: &&Event| e.row == row).count() as u64;
             rows.push(Row { core: c as u32, kind: RowKind::Engine(engine), count, spans });
         }
         for (queue, engine) in dma_queues.into_iter().zip(Engine::QUEUES) {
-            let spans = dma_spans(&queue.transfers, machine.head, elapsed).into_iter().map(|s| renumber.span(s)).collect();
+            let spans =
+                dma_spans(&queue.transfers, machine.head, elapsed).into_iter().map(|s| renumber.span(s)).collect();
             dma.transfers += queue.transfers.len() as u64;
             moving.extend(queue.transfers.iter().map(|t| (t.payload, t.payload_end)));
             rows.push(Row {
@@ -155,13 +156,15 @@ pub(super) fn run(program: &Program, placement: &Placement, trace: &Trace, model
         rows,
         events,
         dma,
+        head: machine.head,
+        tail: machine.tail,
         confidence: [0; 4],
         names: Names {
             tensors: program.tensors.iter().map(|t| t.name.clone()).collect(),
             files: program.files.clone(),
         },
     };
-    timeline.confidence = crate::analysis::confidence(&timeline, machine.head, machine.tail);
+    timeline.confidence = crate::analysis::confidence(&timeline, machine.fixed);
     timeline
 }
 
@@ -200,6 +203,7 @@ impl Renumber {
                 Release::Semaphore { from: self.event(from), hazard, subject }
             }
             Release::Port(e) => Release::Port(self.event(e)),
+            Release::DmaQueue(e) => Release::DmaQueue(self.event(e)),
             Release::Barrier(e) => Release::Barrier(e.map(|e| self.event(e))),
         }
     }
@@ -274,7 +278,9 @@ impl<'a> Core<'a> {
             segment_of,
             segments,
             queues,
-            dma: (0..ENGINES).map(|_| DmaQueue { free: machine.head, complete: machine.head, ..DmaQueue::default() }).collect(),
+            dma: (0..ENGINES)
+                .map(|_| DmaQueue { free: machine.head, complete: machine.head, ..DmaQueue::default() })
+                .collect(),
             moving: vec![(0, 0); n],
             array: Array::default(),
             limiter: limiter::State::new(machine.limiter),
@@ -463,7 +469,9 @@ impl<'a> Core<'a> {
                 self.wait_lane(q, op, now, None);
                 let end = now + occupancy;
                 self.queues[q].lane.fill(end, State::Busy(EventId(op)));
-                self.issue(q, op, now, issue, dma, semaphore, &mut phases);
+                if let Some(before) = self.issue(q, op, now, issue, dma, semaphore, &mut phases) {
+                    release = Release::DmaQueue(before);
+                }
                 (now, end, 0, end)
             }
             CostKind::Free => (now, now, now, now),
@@ -522,7 +530,9 @@ impl<'a> Core<'a> {
             if cells >> i & 1 == 1 {
                 self.array.free[i] = end;
                 self.array.weights[i] = Some(op);
-            } else if !loaded && self.array.weights[i].is_some_and(|o| used.iter().any(|u| self.array.weights[*u] == Some(o))) {
+            } else if !loaded
+                && self.array.weights[i].is_some_and(|o| used.iter().any(|u| self.array.weights[*u] == Some(o)))
+            {
                 self.array.weights[i] = None;
             }
         }
@@ -543,9 +553,10 @@ impl<'a> Core<'a> {
         let lane = &mut self.queues[q].lane;
         lane.fill(start + nominal, State::Busy(EventId(op)));
         lane.stall(end, Cause::Limiter);
-        phases.push(Phase { kind: PhaseKind::Execute, start: begin, end });
-        if end > start + nominal {
-            phases.push(Phase { kind: PhaseKind::Limiter, start: start + nominal, end });
+        let full = (start + nominal).max(begin);
+        phases.push(Phase { kind: PhaseKind::Execute, start: begin, end: full });
+        if end > full {
+            phases.push(Phase { kind: PhaseKind::Limiter, start: full, end });
         }
         phases.push(Phase { kind: PhaseKind::Drain, start: end, end: end + drain });
         (start, end, end + drain, begin)
@@ -563,12 +574,15 @@ impl<'a> Core<'a> {
         };
         let (Some(a), Some(b)) = (stationary(before), stationary(op)) else { return false };
         a == b
-            && !self.low.deps.of(op as usize).iter().any(|d| {
-                d.on > before && d.hazard == Hazard::Raw && d.subject == Subject::Tensor(a.0.tensor)
-            })
+            && !self
+                .low
+                .deps
+                .of(op as usize)
+                .iter()
+                .any(|d| d.on > before && d.hazard == Hazard::Raw && d.subject == Subject::Tensor(a.0.tensor))
     }
 
-    /// The queue takes a transfer.
+    /// The queue takes a transfer; returns the one that it waits behind.
     #[allow(clippy::too_many_arguments, reason = "all of them describe one transfer")]
     fn issue(
         &mut self,
@@ -579,7 +593,7 @@ impl<'a> Core<'a> {
         dma: &DmaCost,
         semaphore: Option<Release>,
         phases: &mut SmallVec<[Phase; 4]>,
-    ) {
+    ) -> Option<EventId> {
         let before = match (semaphore, self.queues[q].release) {
             (Some(Release::Semaphore { from, hazard, subject }), _) => Cause::Semaphore { from, hazard, subject },
             (_, Release::Engine(e)) => Cause::EngineOrder(e),
@@ -587,6 +601,7 @@ impl<'a> Core<'a> {
             _ => Cause::StartUp,
         };
         let queue = &mut self.dma[q];
+        let behind = queue.behind.filter(|_| queue.free > now).map(EventId);
         let start = now.max(queue.free);
         let end = start + issue;
         let arrive = end + dma.dispatch;
@@ -605,6 +620,7 @@ impl<'a> Core<'a> {
         phases.push(Phase { kind: PhaseKind::Issue, start, end });
         phases.push(Phase { kind: PhaseKind::Dispatch, start: end, end: arrive });
         self.at(arrive, Moment::Arrive(op));
+        behind
     }
 
     fn dma_cost(&self, op: u32) -> Option<(usize, &'a DmaCost)> {

@@ -165,9 +165,9 @@ impl Instruction for DmaCopy {
         machine.copy(&self.dst, &self.src, self.oob_mode)
     }
 
-    fn work(&self, context: &Context<'_>) -> Work {
+    fn work(&self, _context: &Context<'_>) -> Work {
         Work {
-            engine: self.engine(context.arch),
+            engine: self.engine,
             kind: WorkKind::Dma(Dma {
                 src: DmaSide::of(&self.src),
                 dst: DmaSide::of(&self.dst),

@@ -40,6 +40,7 @@ impl<'p> Laws<'p> {
         let machine = Machine {
             head: ns(params.kernel.head_us.value * 1e3),
             tail: ns(params.kernel.tail_us.value * 1e3),
+            fixed: params.kernel.head_us.confidence.max(params.kernel.tail_us.confidence),
             semaphore: ns(params.sync.semaphore_ns.value),
             loop_iteration: ns(params.control.loop_iteration_us.value * 1e3),
             branch: ns(params.control.branch_ns.value),

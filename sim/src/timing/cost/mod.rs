@@ -117,6 +117,8 @@ pub struct Machine {
     pub head: Ps,
     /// Time after the last completion.
     pub tail: Ps,
+    /// How well head and tail are founded.
+    pub fixed: Confidence,
     /// From a completion on one engine to the start on another.
     pub semaphore: Ps,
     /// Cost of the barrier at the end of a dynamic loop's iteration.

@@ -147,9 +147,5 @@ fn compute(
     confidence: Confidence,
 ) -> Cost {
     let (occupancy, complete) = (ns(occupancy).max(1), ns(complete).max(1));
-    Cost {
-        engine,
-        kind: CostKind::Compute { occupancy, complete: complete.max(occupancy), table, port },
-        confidence,
-    }
+    Cost { engine, kind: CostKind::Compute { occupancy, complete: complete.max(occupancy), table, port }, confidence }
 }

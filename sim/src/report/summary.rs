@@ -1,0 +1,193 @@
+//! The summary that `--json` writes.
+
+use nki_isa::names::Engine;
+use serde::Serialize;
+
+use crate::analysis::{critical_path, stalls, verdict};
+use crate::place::Placement;
+use crate::timeline::{Cause, Ps, RowKind, State, Timeline};
+use crate::timing::params::Confidence;
+
+/// One run in numbers. Times are microseconds.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Summary {
+    /// Whole time of the kernel.
+    pub latency_us: f64,
+    /// By engine, over all cores.
+    pub engines: Engines,
+    /// Transfers.
+    pub dma: DmaSummary,
+    /// Most memory in use at one time.
+    pub memory: Memory,
+    /// By engine or DMA queue and cause, longest first within a row; sums with the active time to the latency.
+    pub stalls: Vec<StallSummary>,
+    /// What bounds the kernel.
+    pub verdict: String,
+    /// The critical path by resource; sums to the latency.
+    pub critical_resources: Vec<Part>,
+    /// The critical path by source line, most expensive first.
+    pub critical_lines: Vec<PathStep>,
+    /// Time on the critical path by the confidence of the parameters that it rests on; sums to the latency.
+    pub confidence: Vec<Part>,
+}
+
+/// The five engines.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Engines {
+    /// Tensor engine.
+    pub tensor: EngineSummary,
+    /// Vector engine.
+    pub vector: EngineSummary,
+    /// Scalar engine.
+    pub scalar: EngineSummary,
+    /// GpSimd engine.
+    pub gpsimd: EngineSummary,
+    /// Sync engine.
+    pub sync: EngineSummary,
+}
+
+/// One engine. With several cores, times are of the busiest core and instructions of all.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize)]
+pub struct EngineSummary {
+    /// Time at work (stretched by the power limiter where it applies).
+    pub active_us: f64,
+    /// Of the latency.
+    pub active_percent: f64,
+    /// Instructions run, triggered transfers included.
+    pub instructions: u64,
+}
+
+/// All transfers.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct DmaSummary {
+    /// Bytes moved, counted at the destination.
+    pub bytes: u64,
+    /// Transfers.
+    pub transfers: u64,
+    /// Time with bytes on the move.
+    pub active_us: f64,
+    /// Of the latency.
+    pub active_percent: f64,
+}
+
+/// On-chip memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct Memory {
+    /// SBUF bytes in each partition.
+    pub sbuf_peak_bytes_per_partition: u32,
+    /// PSUM banks.
+    pub psum_peak_banks: u32,
+}
+
+/// Stalled time.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct StallSummary {
+    /// The core.
+    pub core: u32,
+    /// The engine or DMA queue.
+    pub engine: &'static str,
+    /// Why.
+    pub cause: String,
+    /// How long.
+    pub us: f64,
+}
+
+/// A named part of a sum.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Part {
+    /// What.
+    pub name: &'static str,
+    /// How long.
+    pub us: f64,
+}
+
+/// A source line's part of the critical path.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct PathStep {
+    /// Source file.
+    pub file: String,
+    /// 1-based line; 0 when unknown.
+    pub line: u32,
+    /// NKI's name of the instruction.
+    pub instruction: &'static str,
+    /// How long.
+    pub us: f64,
+    /// Instructions on the path.
+    pub count: u64,
+}
+
+/// Microseconds, exact to the picosecond.
+fn us(time: Ps) -> f64 {
+    time as f64 / 1e6
+}
+
+fn percent(time: Ps, of: Ps) -> f64 {
+    if of == 0 { 0.0 } else { (time as f64 * 1e4 / of as f64).round() / 100.0 }
+}
+
+/// The time an engine works: busy, or slowed by the power limiter.
+pub(super) fn active(row: &crate::timeline::Row) -> Ps {
+    let works = |s: State| matches!(s, State::Busy(_) | State::Stalled(Cause::Limiter));
+    row.spans.iter().filter(|s| works(s.state)).map(|s| s.end - s.start).sum()
+}
+
+/// Summarises a timeline.
+pub fn summary(timeline: &Timeline, placement: &Placement) -> Summary {
+    let engine = |engine: Engine| {
+        let rows = || timeline.rows.iter().filter(move |r| r.kind == RowKind::Engine(engine));
+        let time = rows().map(active).max().unwrap_or(0);
+        EngineSummary {
+            active_us: us(time),
+            active_percent: percent(time, timeline.elapsed),
+            instructions: rows().map(|r| r.count).sum(),
+        }
+    };
+    let path = critical_path(timeline);
+    let verdict = verdict(timeline, &path);
+    Summary {
+        latency_us: us(timeline.elapsed),
+        engines: Engines {
+            tensor: engine(Engine::Tensor),
+            vector: engine(Engine::Vector),
+            scalar: engine(Engine::Scalar),
+            gpsimd: engine(Engine::GpSimd),
+            sync: engine(Engine::Sync),
+        },
+        dma: DmaSummary {
+            bytes: timeline.dma.bytes,
+            transfers: timeline.dma.transfers,
+            active_us: us(timeline.dma.active),
+            active_percent: percent(timeline.dma.active, timeline.elapsed),
+        },
+        memory: Memory {
+            sbuf_peak_bytes_per_partition: placement.sbuf_peak_bytes,
+            psum_peak_banks: placement.psum_peak_banks,
+        },
+        stalls: stalls(timeline)
+            .into_iter()
+            .map(|s| {
+                let row = &timeline.rows[s.row.0 as usize];
+                StallSummary { core: row.core, engine: row.kind.name(), cause: s.cause, us: us(s.time) }
+            })
+            .collect(),
+        verdict: verdict.sentence,
+        critical_resources: verdict.shares.iter().map(|s| Part { name: s.resource.name(), us: us(s.time) }).collect(),
+        critical_lines: verdict
+            .lines
+            .iter()
+            .take(20)
+            .map(|l| PathStep {
+                file: timeline.names.files.get(l.loc.file as usize).map_or_else(String::new, |f| f.to_string()),
+                line: l.loc.line,
+                instruction: l.label,
+                us: us(l.critical),
+                count: l.steps,
+            })
+            .collect(),
+        confidence: Confidence::ALL
+            .iter()
+            .zip(timeline.confidence)
+            .map(|(c, t)| Part { name: c.name(), us: us(t) })
+            .collect(),
+    }
+}
