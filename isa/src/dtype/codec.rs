@@ -73,15 +73,24 @@ impl Kernel for Encode<'_> {
             DType::F32 | DType::TF32 => put(values, out, f32::to_le_bytes),
             DType::BF16 => put(values, out, |x| f32_to_bf16(x).to_le_bytes()),
             DType::F16 => put(values, out, |x| f32_to_f16(x).to_le_bytes()),
-            DType::F8E4M3 => put(values, out, |x| [E4M3.encode(x, overflow)]),
-            DType::F8E4M3FN => put(values, out, |x| [E4M3FN.encode(x, overflow)]),
-            DType::F8E5M2 => put(values, out, |x| [E5M2.encode(x, overflow)]),
-            DType::I32 => put(values, out, |x| (x.round_ties_even() as i32).to_le_bytes()),
-            DType::U32 => put(values, out, |x| (x.round_ties_even() as u32).to_le_bytes()),
-            DType::I16 => put(values, out, |x| (x.round_ties_even() as i16).to_le_bytes()),
-            DType::U16 => put(values, out, |x| (x.round_ties_even() as u16).to_le_bytes()),
-            DType::I8 => put(values, out, |x| (x.round_ties_even() as i8).to_le_bytes()),
-            DType::U8 => put(values, out, |x| (x.round_ties_even() as u8).to_le_bytes()),
+            DType::F8E4M3 => {
+                let beyond = E4M3.beyond(overflow);
+                put(values, out, |x| [E4M3.encode_with(x, beyond)])
+            }
+            DType::F8E4M3FN => {
+                let beyond = E4M3FN.beyond(overflow);
+                put(values, out, |x| [E4M3FN.encode_with(x, beyond)])
+            }
+            DType::F8E5M2 => {
+                let beyond = E5M2.beyond(overflow);
+                put(values, out, |x| [E5M2.encode_with(x, beyond)])
+            }
+            DType::I32 => put(values, out, |x| round32(x, i32::MIN.into(), i32::MAX.into()).to_le_bytes()),
+            DType::U32 => put(values, out, |x| round32(x, u32::MIN.into(), u32::MAX.into()).to_le_bytes()),
+            DType::I16 => put(values, out, |x| (round16(x, i16::MIN.into(), i16::MAX.into()) as u16).to_le_bytes()),
+            DType::U16 => put(values, out, |x| (round16(x, u16::MIN.into(), u16::MAX.into()) as u16).to_le_bytes()),
+            DType::I8 => put(values, out, |x| [round16(x, i8::MIN.into(), i8::MAX.into()) as u8]),
+            DType::U8 => put(values, out, |x| [round16(x, u8::MIN.into(), u8::MAX.into()) as u8]),
             DType::Bool => put(values, out, |x| [u8::from(x != 0.0)]),
         }
     }
@@ -184,6 +193,26 @@ fn put<const N: usize, T: Copy>(values: &[T], out: &mut [u8], f: impl Fn(T) -> [
     for (&x, o) in values.iter().zip(out.as_chunks_mut::<N>().0) {
         *o = f(x);
     }
+}
+
+/// [`round_to_int`] for types of up to 16 bits: adding 1.5 * 2^23 leaves the rounded integer in the low bits. (A saturating `as` does not
+/// vectorise.)
+#[inline(always)]
+fn round16(value: f32, low: f32, high: f32) -> u32 {
+    let x = if value < low { low } else { value };
+    let x = if x > high { high } else { x };
+    let bits = (x + 12_582_912.0).to_bits();
+    if value.is_nan() { 0 } else { bits }
+}
+
+/// [`round_to_int`] for 32-bit types, by the same trick in double precision.
+#[inline(always)]
+fn round32(value: f32, low: f64, high: f64) -> u32 {
+    let x = f64::from(value);
+    let x = if x < low { low } else { x };
+    let x = if x > high { high } else { x };
+    let bits = (x + 6_755_399_441_055_744.0).to_bits() as u32;
+    if value.is_nan() { 0 } else { bits }
 }
 
 #[inline(always)]

@@ -83,9 +83,24 @@ impl Fp8 {
         out
     }
 
-    /// The code of `value`, rounded to nearest even. Branch-free, so that a loop over it vectorises.
-    #[inline(always)]
+    /// The code of `value`, rounded to nearest even.
     pub fn encode(&self, value: f32, overflow: Overflow) -> u8 {
+        self.encode_with(value, self.beyond(overflow))
+    }
+
+    /// The code that a positive value beyond the largest finite one gets.
+    #[inline(always)]
+    pub(super) fn beyond(&self, overflow: Overflow) -> u32 {
+        u32::from(match overflow {
+            Overflow::ToInf => self.infinity.unwrap_or(self.nan),
+            Overflow::Saturate => self.max,
+            Overflow::ToNan => self.nan,
+        })
+    }
+
+    /// [`Self::encode`] with [`Self::beyond`] looked up before. Branch-free, so that a loop over it vectorises.
+    #[inline(always)]
+    pub(super) fn encode_with(&self, value: f32, beyond: u32) -> u8 {
         let bits = value.to_bits();
         let sign = (bits >> 24) & 0x80;
         let magnitude = bits & 0x7fff_ffff;
@@ -100,11 +115,6 @@ impl Fp8 {
         let normal = magnitude.wrapping_sub(rebias).wrapping_add(half + odd) >> drop;
         let smallest_normal = (127 + 1 - self.bias) << 23;
         let code = if magnitude < smallest_normal { subnormal } else { normal };
-        let beyond = match overflow {
-            Overflow::ToInf => u32::from(self.infinity.unwrap_or(self.nan)),
-            Overflow::Saturate => u32::from(self.max),
-            Overflow::ToNan => u32::from(self.nan),
-        };
         let code = if code > u32::from(self.max) { beyond } else { code };
         let code = if magnitude > 0x7f80_0000 { u32::from(self.nan) } else { code };
         (code | sign) as u8

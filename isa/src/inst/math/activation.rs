@@ -1,9 +1,11 @@
 //! The scalar engine's activation functions.
 
+use super::alu;
 use super::elementary::{
     arctan, erf64, exp, exp64, ln, ln_1p64, normal_cdf64, rsqrt, sigmoid, sigmoid64, sin_engine, sin_reduce, tanh,
 };
 use super::simd::{Kernel, dispatch};
+use crate::names::AluOp;
 
 crate::named_enum! {
     /// An activation function, by its `nki.language` name (manual, `nki-act-func`).
@@ -95,7 +97,6 @@ macro_rules! functions64 {
 functions! {
     Square = |x| x * x;
     Sigmoid = |x| sigmoid(x);
-    Relu = |x| if x < 0.0 { 0.0 } else { x };
     GeluApprxSigmoid = |x| times(x, sigmoid(1.702 * x));
     Silu = |x| times(x, sigmoid(x));
     Tanh = |x| tanh(x);
@@ -167,7 +168,8 @@ struct Prelu(f32);
 impl Op1 for Prelu {
     #[inline(always)]
     fn eval(self, x: f32) -> f32 {
-        if x < 0.0 { x * self.0 } else { x }
+        // A choice of factors: a choice of results in place would become a branch.
+        x * if x < 0.0 { self.0 } else { 1.0 }
     }
 }
 
@@ -198,7 +200,7 @@ pub fn apply(f: ActFn, slope: f32, row: &mut [f32]) {
         ActFn::Copy => {}
         ActFn::Square => run!(Square),
         ActFn::Sigmoid => run!(Sigmoid),
-        ActFn::Relu => run!(Relu),
+        ActFn::Relu => alu::apply_in_place(AluOp::Relu, false, row, alu::Rhs::One(0.0)),
         ActFn::Prelu => run!(Prelu(slope)),
         ActFn::Gelu => run!(Gelu),
         ActFn::GeluDx => run!(GeluDx),

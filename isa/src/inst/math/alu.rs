@@ -15,16 +15,18 @@ pub enum Rhs<'a, T> {
 
 /// A binary operator on lanes. `eval` must be branch-free to vectorise.
 trait Op2: Copy {
+    /// Whether it chooses between values. In place, `if c { x } else { y }` becomes a store behind a branch, which does not vectorise.
+    const CHOOSES: bool = false;
     fn eval(self, x: f32, y: f32) -> f32;
 }
 
 macro_rules! ops {
-    ($($(#[$doc:meta])* $Name:ident = |$x:ident, $y:ident| $body:expr;)*) => {
+    ($($Name:ident $($chooses:ident)? = |$x:ident, $y:ident| $body:expr;)*) => {
         $(
-            $(#[$doc])*
             #[derive(Clone, Copy)]
             struct $Name;
             impl Op2 for $Name {
+                $(const CHOOSES: bool = stringify!($chooses).len() > 0;)?
                 #[inline(always)]
                 fn eval(self, $x: f32, $y: f32) -> f32 { $body }
             }
@@ -74,12 +76,12 @@ ops! {
     Subtract = |x, y| x - y;
     Multiply = |x, y| x * y;
     Divide = |x, y| x / y;
-    Max = |x, y| maximum(x, y);
-    Min = |x, y| minimum(x, y);
-    AbsMax = |x, y| if (x.abs() > y.abs()) | x.is_nan() { x } else { y };
-    AbsMin = |x, y| if (x.abs() < y.abs()) | x.is_nan() { x } else { y };
-    Power = |x, y| pow(x, y);
-    Mod = |x, y| floor_mod(x, y);
+    Max chooses = |x, y| maximum(x, y);
+    Min chooses = |x, y| minimum(x, y);
+    AbsMax chooses = |x, y| if (x.abs() > y.abs()) | x.is_nan() { x } else { y };
+    AbsMin chooses = |x, y| if (x.abs() < y.abs()) | x.is_nan() { x } else { y };
+    Power chooses = |x, y| pow(x, y);
+    Mod chooses = |x, y| floor_mod(x, y);
     Fmod = |x, y| fmod(x, y);
     Equal = |x, y| truth(x == y);
     NotEqual = |x, y| truth(x != y);
@@ -94,7 +96,7 @@ ops! {
     Rsqrt = |x, _y| 1.0 / x.sqrt();
     Abs = |x, _y| x.abs();
     Square = |x, _y| x * x;
-    Relu = |x, _y| if x < 0.0 { 0.0 } else { x };
+    Relu chooses = |x, _y| if x < 0.0 { 0.0 } else { x };
     Reciprocal = |x, _y| 1.0 / x;
 }
 
@@ -103,6 +105,7 @@ ops! {
 struct Swap<O>(O);
 
 impl<O: Op2> Op2 for Swap<O> {
+    const CHOOSES: bool = O::CHOOSES;
     #[inline(always)]
     fn eval(self, x: f32, y: f32) -> f32 {
         self.0.eval(y, x)
@@ -198,15 +201,37 @@ impl<O: Op2> Kernel for MapInPlace<'_, O> {
     #[inline(always)]
     fn run(self) {
         let MapInPlace { op, y, out } = self;
-        match y {
-            Rhs::Row(y) => {
-                for (o, &y) in out.iter_mut().zip(y) {
-                    *o = op.eval(*o, y);
+        if !O::CHOOSES {
+            match y {
+                Rhs::Row(y) => {
+                    for (o, &y) in out.iter_mut().zip(y) {
+                        *o = op.eval(*o, y);
+                    }
+                }
+                Rhs::One(y) => {
+                    for o in out.iter_mut() {
+                        *o = op.eval(*o, y);
+                    }
                 }
             }
-            Rhs::One(y) => {
-                for o in out.iter_mut() {
-                    *o = op.eval(*o, y);
+            return;
+        }
+        // Out of place in pieces.
+        const PIECE: usize = 128;
+        let mut old = [0.0; PIECE];
+        for (i, out) in out.chunks_mut(PIECE).enumerate() {
+            let old = &mut old[..out.len()];
+            old.copy_from_slice(out);
+            match y {
+                Rhs::Row(y) => {
+                    for ((o, &x), &y) in out.iter_mut().zip(&*old).zip(y.get(i * PIECE..).unwrap_or(&[])) {
+                        *o = op.eval(x, y);
+                    }
+                }
+                Rhs::One(y) => {
+                    for (o, &x) in out.iter_mut().zip(&*old) {
+                        *o = op.eval(x, y);
+                    }
                 }
             }
         }

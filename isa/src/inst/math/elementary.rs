@@ -118,11 +118,10 @@ pub fn exp64(x: f64) -> f64 {
 /// `ln x` in double precision for fp32 arguments (zero, negative, infinite and NaN included): relative error below 1e-13.
 #[inline(always)]
 pub fn ln64(x: f64) -> f64 {
+    // x = m * 2^k with m in [sqrt(1/2), sqrt(2)); fp32 subnormals are normal doubles. Logical shifts only: AVX2 has no others.
     let bits = x.to_bits();
-    // x = m * 2^k with m in [sqrt(1/2), sqrt(2)); fp32 subnormals are normal doubles.
-    let offset = bits.wrapping_sub(0x3fe6_a09e_667f_3bcd);
-    let k = (offset as i64) >> 52;
-    let m = f64::from_bits(bits.wrapping_sub((k as u64) << 52));
+    let e = bits.wrapping_add(0x3ff0_0000_0000_0000 - 0x3fe6_a09e_667f_3bcd) >> 52;
+    let m = f64::from_bits(bits.wrapping_sub(e << 52).wrapping_add(1023 << 52));
     let s = (m - 1.0) / (m + 1.0);
     let w = s * s;
     let q = horner64(
@@ -138,8 +137,8 @@ pub fn ln64(x: f64) -> f64 {
             7.405_195_608_157_301e-2,
         ],
     );
-    // k as a double without a conversion instruction that AVX2 lacks.
-    let kf = f64::from_bits(ROUND64.to_bits().wrapping_add(k as u64)) - ROUND64;
+    // k as a double, again without an instruction that AVX2 lacks.
+    let kf = f64::from_bits(ROUND64.to_bits().wrapping_add(e)) - (ROUND64 + 1023.0);
     let log = kf.mul_add(std::f64::consts::LN_2, 2.0 * s * q);
     let log = if x == f64::INFINITY { x } else { log };
     let log = if x == 0.0 { f64::NEG_INFINITY } else { log };
