@@ -1,115 +1,310 @@
 //! What `nki`, `nki.language` and `nki.isa` provide: the hooks the evaluator calls.
 //!
 //! Values of the kinds [`Value::is_api`] names are opaque to the evaluator; all it does with them is call these hooks.
+//! What the names of a module are is said by the dialect ([`beta2`]); what tensors, registers and instructions do is
+//! said by the other modules and would be the same in another dialect.
+
+mod ap;
+mod beta2;
+mod bind;
+mod builder;
+mod dynamic;
+mod errors;
+mod lower;
+mod reshape;
+mod state;
+mod tensor;
+mod values;
+mod view;
+#[cfg(test)]
+mod view_tests;
+mod vocab;
+
+use std::rc::Rc;
 
 use nki_diag::{Diagnostic, Span};
 use nki_isa::Program;
+use nki_isa::names::Named;
 
+use self::beta2::{ApiClass, EnumClass, Handle, NoReorder, Removed, TileSize};
+use self::errors::{closest, raise, span_of};
+use self::values::int;
+pub(crate) use self::dynamic::{DynRange, RegisterRef, dynamic_for, dynamic_if, dynamic_while};
+pub(crate) use self::state::State;
+pub(crate) use self::view::Tensor;
+pub(crate) use self::vocab::{ApiEnum, NlOp};
+use crate::Arg;
 use crate::eval::Interp;
 use crate::eval::error::{EvalResult, Raise};
 use crate::eval::native::CallArgs;
-use crate::eval::value::Value;
+use crate::eval::value::{Dict, Object, Value};
 use crate::syntax::{BinOp, CmpOp, Symbol, UnaryOp};
-use crate::{Arg, Options};
-
-/// A tensor handle.
-#[derive(Debug)]
-pub(crate) struct Tensor;
-
-/// A register handle.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct RegisterRef(pub(crate) u32);
-
-/// `nl.dynamic_range(...)`
-#[derive(Debug)]
-pub(crate) struct DynRange;
-
-/// A name such as `nl.add`, usable as an operator argument (and callable).
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct NlOp(pub(crate) u32);
-
-/// A member of an enum of the API, such as `nisa.vector_engine` or `nl.sbuf`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct ApiEnum(pub(crate) u32);
-
-/// The program being built.
-pub(crate) struct State;
-
-impl State {
-    /// For a kernel that is to be compiled with these options.
-    pub(crate) fn new(_options: &Options) -> Self {
-        Self
-    }
-}
-
-fn no(what: &str, span: Span) -> Box<Raise> {
-    Raise::new(Diagnostic::error("unsupported-api", format!("{what} is not supported")).at(span, "here"))
-}
 
 /// `module.attr` of a native module that is not one of Python's (`nki`, `nki.isa`, `nki.language`, ...). `None` if
 /// there is no such name. Asked once per name and module; submodules are found by the evaluator.
-pub(crate) fn module_attr(_interp: &mut Interp<'_>, _module: &str, _attr: &str) -> Option<Value> {
-    None
+pub(crate) fn module_attr(interp: &mut Interp<'_>, module: &str, attr: &str) -> Option<Value> {
+    beta2::module_attr(interp, module, attr)
 }
 
 /// Names for "did you mean".
-pub(crate) fn module_names(_module: &str) -> Vec<&'static str> {
-    Vec::new()
+pub(crate) fn module_names(module: &str) -> Vec<&'static str> {
+    beta2::module_names(module)
 }
 
 /// Whether a dotted module is provided here (so that `import` finds it).
 pub(crate) fn has_module(module: &str) -> bool {
-    module == "nki" || module.starts_with("nki.")
+    beta2::has_module(module)
+}
+
+fn object<T: Object + 'static>(value: &Value) -> Option<&T> {
+    match value {
+        Value::Object(o) => o.as_any().downcast_ref(),
+        _ => None,
+    }
 }
 
 /// Python's name of the type of an API value.
-pub(crate) fn type_name(_value: &Value) -> &'static str {
-    "tensor"
+pub(crate) fn type_name(value: &Value) -> &'static str {
+    match value {
+        Value::Tensor(_) => "tensor",
+        Value::Register(_) => "register",
+        Value::DynRange(_) => "dynamic_range",
+        Value::Dtype(_) => "dtype",
+        Value::NlOp(_) => "operator",
+        Value::ApiEnum(e) => e.class().name,
+        Value::Object(o) => o.type_name(),
+        _ => "object",
+    }
 }
 
 /// `repr(value)`.
 pub(crate) fn repr(_interp: &Interp<'_>, value: &Value) -> String {
-    format!("<{}>", type_name(value))
+    match value {
+        Value::Tensor(t) => tensor::repr(t),
+        Value::Register(r) => format!("<register {}>", r.id.0),
+        // Prints as in the guide: "adding tensors of type float16 and shape (128, 512)".
+        Value::Dtype(d) => d.name().to_owned(),
+        Value::NlOp(op) => format!("nl.{}", op.op().name),
+        Value::ApiEnum(e) => format!("{}.{}", e.class().name, e.name()),
+        other => format!("<{}>", type_name(other)),
+    }
 }
 
 /// `isinstance(value, class)` where `class` is an API value or an API value's type name.
-pub(crate) fn is_instance(_value: &Value, _class: &Value) -> bool {
-    false
+pub(crate) fn is_instance(value: &Value, class: &Value) -> bool {
+    if let Some(class) = object::<ApiClass>(class) {
+        return match value {
+            Value::Tensor(_) | Value::Register(_) | Value::Dtype(_) => type_name(value) == class.0,
+            Value::Object(o) => o.as_any().is::<Handle>() && class.0 == "NkiInstruction",
+            _ => false,
+        };
+    }
+    match (value, object::<EnumClass>(class)) {
+        (Value::ApiEnum(e), Some(class)) => e.vocabulary == class.0,
+        _ => false,
+    }
 }
 
 /// Equality of two values of which at least one is an API value, for `==` in containers and dict keys.
-pub(crate) fn equals(_left: &Value, _right: &Value) -> bool {
-    false
+/// Tensors are compared by identity, dtypes and enum members also with their names (and older integer values).
+pub(crate) fn equals(left: &Value, right: &Value) -> bool {
+    match (left, right) {
+        (Value::Tensor(a), Value::Tensor(b)) => Rc::ptr_eq(a, b),
+        (Value::Register(a), Value::Register(b)) => a.id == b.id,
+        (Value::Dtype(a), Value::Dtype(b)) => a == b,
+        (Value::Dtype(a), Value::Str(s)) | (Value::Str(s), Value::Dtype(a)) => Named::from_name(s) == Some(*a),
+        (Value::Dtype(a), Value::Host(h)) | (Value::Host(h), Value::Dtype(a)) => {
+            h.path.rsplit('.').next().and_then(Named::from_name) == Some(*a)
+        }
+        (Value::NlOp(a), Value::NlOp(b)) => a == b,
+        (Value::ApiEnum(a), Value::ApiEnum(b)) => a == b,
+        (Value::ApiEnum(a), Value::Int(i)) | (Value::Int(i), Value::ApiEnum(a)) => a.vocabulary != vocab::MEMORY && a.value() == *i,
+        (Value::ApiEnum(a), Value::Str(s)) | (Value::Str(s), Value::ApiEnum(a)) => {
+            a.vocabulary == vocab::MEMORY && ApiEnum::memory(s) == Some(*a)
+        }
+        (Value::Object(a), Value::Object(b)) => {
+            Rc::ptr_eq(a, b)
+                || match (object::<ApiClass>(left), object::<ApiClass>(right)) {
+                    (Some(a), Some(b)) => a.0 == b.0,
+                    _ => matches!((object::<EnumClass>(left), object::<EnumClass>(right)), (Some(a), Some(b)) if a.0 == b.0),
+                }
+        }
+        _ => false,
+    }
 }
 
 /// The name under which an enum, dtype or operator can be a dict key; `None` if it cannot.
-pub(crate) fn key_name(_value: &Value) -> Option<String> {
-    None
+pub(crate) fn key_name(value: &Value) -> Option<String> {
+    match value {
+        Value::Dtype(d) => Some(d.name().to_owned()),
+        Value::NlOp(op) => Some(format!("nl.{}", op.op().name)),
+        Value::ApiEnum(e) => Some(format!("{}.{}", e.class().name, e.name())),
+        Value::Tensor(t) => Some(format!("tensor {:p}", Rc::as_ptr(t))),
+        Value::Register(r) => Some(format!("register {}", r.id.0)),
+        Value::Object(_) => object::<ApiClass>(value).map(|c| c.0.to_owned()),
+        _ => None,
+    }
+}
+
+/// Names of the attributes and methods of a value.
+fn attributes(base: &Value) -> Vec<&'static str> {
+    match base {
+        Value::Tensor(_) => tensor::ATTRIBUTES.iter().chain(tensor::METHODS).copied().collect(),
+        Value::Dtype(_) => vec!["name", "itemsize"],
+        Value::ApiEnum(_) => vec!["name", "value"],
+        Value::NlOp(_) => vec!["__name__"],
+        _ if object::<TileSize>(base).is_some() => beta2::TILE_SIZES.to_vec(),
+        _ if object::<Handle>(base).is_some() => vec!["depends_on"],
+        _ => match object::<EnumClass>(base) {
+            Some(class) => vocab::VOCABULARIES[usize::from(class.0)].members.iter().map(|m| m.0).collect(),
+            None => Vec::new(),
+        },
+    }
+}
+
+fn no_attribute(_interp: &Interp<'_>, base: &Value, name: &str, span: Span) -> Box<Raise> {
+    let mut diagnostic =
+        Diagnostic::error("unknown-attribute", format!("a {} has no attribute `{name}`", base.type_name())).at(span, "here");
+    let names = attributes(base);
+    if let Some(near) = closest(name, names.iter().copied()) {
+        diagnostic = diagnostic.help(format!("did you mean `{near}`?"));
+    } else if !names.is_empty() {
+        diagnostic = diagnostic.help(format!("it has: {}", names.join(", ")));
+    }
+    if let Value::Register(_) = base {
+        diagnostic = diagnostic.help(dynamic::REGISTER_HELP);
+    }
+    Raise::new(diagnostic)
+}
+
+fn is_method(base: &Value, name: &str) -> bool {
+    match base {
+        Value::Tensor(_) => tensor::METHODS.contains(&name),
+        _ => object::<Handle>(base).is_some() && name == "depends_on",
+    }
+}
+
+fn attribute(interp: &Interp<'_>, base: &Value, name: &str) -> Option<Value> {
+    match base {
+        Value::Tensor(t) => tensor::attribute(t, name),
+        Value::Dtype(d) => match name {
+            "name" | "__name__" => Some(Value::str(d.name())),
+            "itemsize" => Some(Value::Int(d.size() as i64)),
+            _ => None,
+        },
+        Value::ApiEnum(e) => match name {
+            "name" => Some(Value::str(e.name())),
+            "value" if e.vocabulary == vocab::MEMORY => Some(Value::str(e.name())),
+            "value" => Some(Value::Int(e.value())),
+            _ => None,
+        },
+        Value::NlOp(op) => (name == "__name__").then(|| Value::str(op.op().name)),
+        _ if object::<TileSize>(base).is_some() => beta2::tile_size(interp, name),
+        _ => {
+            let class = object::<EnumClass>(base)?;
+            let name = if class.0 == vocab::MEMORY && name == "hbm" { "private_hbm" } else { name };
+            ApiEnum::find(class.0, name).map(Value::ApiEnum)
+        }
+    }
 }
 
 /// `base.name` where it is not called at once. For a method, return [`Value::BoundBuiltin`].
-pub(crate) fn getattr(_interp: &mut Interp<'_>, base: &Value, _name: Symbol, span: Span) -> EvalResult<Value> {
-    Err(no(&format!("an attribute of a {}", base.type_name()), span))
+pub(crate) fn getattr(interp: &mut Interp<'_>, base: &Value, name: Symbol, span: Span) -> EvalResult<Value> {
+    let text = interp.name(name);
+    if let Some(value) = attribute(interp, base, &text) {
+        return Ok(value);
+    }
+    if is_method(base, &text) {
+        return Ok(Value::BoundBuiltin(Rc::new((base.clone(), name))));
+    }
+    if let Some(removed) = object::<Removed>(base) {
+        return Err(beta2::removed_use(removed, span));
+    }
+    Err(no_attribute(interp, base, &text, span))
 }
 
 /// Whether the value has this attribute or method (`hasattr`).
-pub(crate) fn has_attr(_interp: &mut Interp<'_>, _base: &Value, _name: Symbol) -> bool {
-    false
+pub(crate) fn has_attr(interp: &mut Interp<'_>, base: &Value, name: Symbol) -> bool {
+    let text = interp.name(name);
+    is_method(base, &text) || attribute(interp, base, &text).is_some()
 }
 
 /// `base.name(...)`.
-pub(crate) fn call_method(_interp: &mut Interp<'_>, base: &Value, _name: Symbol, args: CallArgs) -> EvalResult<Value> {
-    Err(no(&format!("a method of a {}", base.type_name()), args.span))
+pub(crate) fn call_method(interp: &mut Interp<'_>, base: &Value, name: Symbol, args: CallArgs) -> EvalResult<Value> {
+    let text = interp.name(name);
+    if let Value::Tensor(t) = base
+        && is_method(base, &text)
+    {
+        return tensor::method(interp, t, &text, args);
+    }
+    // Scheduling edges are accepted; program order is kept anyway.
+    if object::<Handle>(base).is_some() && &*text == "depends_on" {
+        return Ok(base.clone());
+    }
+    let span = args.span;
+    let callee = getattr(interp, base, name, span)?;
+    interp.call(&callee, args)
 }
 
 /// `callee(...)`.
-pub(crate) fn call(_interp: &mut Interp<'_>, callee: &Value, args: CallArgs) -> EvalResult<Value> {
-    Err(no(&format!("calling a {}", callee.type_name()), args.span))
+pub(crate) fn call(interp: &mut Interp<'_>, callee: &Value, args: CallArgs) -> EvalResult<Value> {
+    match callee {
+        Value::NlOp(op) => beta2::call_op(interp, *op, args),
+        Value::Dtype(d) => {
+            // nl.int32(3): a conversion of a number, for what it is worth at specialisation.
+            let span = args.span;
+            let [x] = args.bind(interp, d.name(), ["x"], 1)?;
+            let x = x.unwrap_or(Value::None);
+            match values::number(&x, d.name(), span)? {
+                n if d.is_int() => Ok(Value::Int(n.as_i64().unwrap_or(n.as_f32() as i64))),
+                nki_isa::Imm::Int(i) => Ok(Value::Float(i as f64)),
+                nki_isa::Imm::Float(x) => Ok(Value::Float(x)),
+            }
+        }
+        _ => {
+            if let Some(removed) = object::<Removed>(callee) {
+                return Err(beta2::removed_use(removed, args.span));
+            }
+            if let Some(class) = object::<EnumClass>(callee) {
+                // nisa.engine(1)
+                let span = args.span;
+                let [x] = args.bind(interp, "enum", ["value"], 1)?;
+                let value = int(&x.unwrap_or(Value::None), "an enum", span)?;
+                let vocabulary = &vocab::VOCABULARIES[usize::from(class.0)];
+                if let Some(member) = vocabulary.members.iter().position(|m| m.1 == value) {
+                    return Ok(Value::ApiEnum(ApiEnum { vocabulary: class.0, member: member as u8 }));
+                }
+                return Err(Raise::at("operand-kind", format!("{value} is no {}", vocabulary.name), span, "here"));
+            }
+            Err(Raise::at("not-callable", format!("a {} cannot be called", callee.type_name()), args.span, "in this call"))
+        }
+    }
 }
 
 /// `base[index]`.
-pub(crate) fn getitem(_interp: &mut Interp<'_>, base: &Value, _index: &Value, span: Span) -> EvalResult<Value> {
-    Err(no(&format!("indexing a {}", base.type_name()), span))
+pub(crate) fn getitem(_interp: &mut Interp<'_>, base: &Value, index: &Value, span: Span) -> EvalResult<Value> {
+    match base {
+        Value::Tensor(t) => tensor::getitem(t, index, span),
+        Value::Object(_) => {
+            if let Some(removed) = object::<Removed>(base) {
+                return Err(beta2::removed_use(removed, span));
+            }
+            if object::<ApiClass>(base).is_some() {
+                // nt.tensor[128, 512] in an annotation.
+                return Ok(base.clone());
+            }
+            if let (Some(class), Value::Str(name)) = (object::<EnumClass>(base), index)
+                && let Some(member) = ApiEnum::find(class.0, name)
+            {
+                return Ok(Value::ApiEnum(member));
+            }
+            Err(Raise::at("not-indexable", format!("a {} cannot be indexed", base.type_name()), span, "here"))
+        }
+        Value::Register(_) => {
+            Err(Raise::at("register-arithmetic", "a register cannot be indexed", span, "here").help(dynamic::REGISTER_HELP))
+        }
+        other => Err(Raise::at("not-indexable", format!("a {} cannot be indexed", other.type_name()), span, "here")),
+    }
 }
 
 /// `base[index] = value`.
@@ -117,116 +312,287 @@ pub(crate) fn setitem(
     _interp: &mut Interp<'_>,
     base: &Value,
     _index: &Value,
-    _value: &Value,
+    value: &Value,
     span: Span,
 ) -> EvalResult<()> {
-    Err(no(&format!("assigning to an item of a {}", base.type_name()), span))
+    let Value::Tensor(t) = base else {
+        return Err(Raise::at("not-indexable", format!("items of a {} cannot be assigned", base.type_name()), span, "here"));
+    };
+    let (slug, help) = match value {
+        Value::Object(o) if o.as_any().is::<Handle>() => (
+            "missing-dst",
+            "since Beta 2 instructions write to dst=..., which is their first argument: nisa.op(dst=t[...], ...)",
+        ),
+        Value::Tensor(_) if t.on_chip() => ("tensor-assignment", "copy with nisa.tensor_copy(dst=t[...], src=value)"),
+        Value::Tensor(_) => ("tensor-assignment", "write HBM with nl.store(t[...], value) or nisa.dma_copy(dst=t[...], src=value)"),
+        _ => ("tensor-assignment", "fill with nisa.memset(dst=t[...], value=...)"),
+    };
+    Err(Raise::new(
+        Diagnostic::error(slug, format!("`{}[...] = ...`: tensors are not assigned to", t.storage.name))
+            .at(span, "here")
+            .with(span_of(t.storage.loc), format!("`{}` is made here", t.storage.name))
+            .help(help),
+    ))
 }
 
 /// `base.name = value`.
 pub(crate) fn setattr(
-    _interp: &mut Interp<'_>,
+    interp: &mut Interp<'_>,
     base: &Value,
-    _name: Symbol,
+    name: Symbol,
     _value: &Value,
     span: Span,
 ) -> EvalResult<()> {
-    Err(no(&format!("assigning to an attribute of a {}", base.type_name()), span))
+    let name = interp.name(name);
+    Err(Raise::at("tensor-assignment", format!("`{name}` of a {} cannot be assigned", base.type_name()), span, "here")
+        .help("attributes of tensors and enums are fixed; view methods such as reshape make new tensors"))
+}
+
+/// What to write instead of an operator on a tensor or register.
+fn arithmetic(what: &str, left: &Value, right: &Value, span: Span) -> Box<Raise> {
+    if matches!(left, Value::Register(_)) || matches!(right, Value::Register(_)) {
+        return Raise::at("register-arithmetic", format!("`{what}` on a register"), span, "here").help(dynamic::REGISTER_HELP);
+    }
+    if matches!(left, Value::Tensor(_)) || matches!(right, Value::Tensor(_)) {
+        let function = match what {
+            "+" => "add",
+            "-" => "subtract",
+            "*" => "multiply",
+            "/" => "divide",
+            "@" => "matmul",
+            "**" => "power",
+            "%" => "mod",
+            "<" => "less",
+            "<=" => "less_equal",
+            ">" => "greater",
+            ">=" => "greater_equal",
+            "&" => "bitwise_and",
+            "|" => "bitwise_or",
+            "^" => "bitwise_xor",
+            _ => "...",
+        };
+        return Raise::at("tensor-operator", format!("`{what}` on a tensor"), span, "here").help(format!(
+            "tensors have no Python operators: use nl.{function}(x, y), or nisa.tensor_tensor / nisa.tensor_scalar with a dst"
+        ));
+    }
+    let message = format!("`{what}` of {} and {}", left.type_name(), right.type_name());
+    Raise::at("unsupported-operator", message, span, "here")
 }
 
 /// `left op right` where at least one side is an API value.
-pub(crate) fn binary(
-    _interp: &mut Interp<'_>,
-    op: BinOp,
-    _left: &Value,
-    _right: &Value,
-    span: Span,
-) -> EvalResult<Value> {
-    Err(no(&format!("`{}` on these values", op.text()), span))
+pub(crate) fn binary(_interp: &mut Interp<'_>, op: BinOp, left: &Value, right: &Value, span: Span) -> EvalResult<Value> {
+    Err(arithmetic(op.text(), left, right, span))
 }
 
 /// `op value`; `not` is asked of [`truth`].
-pub(crate) fn unary(_interp: &mut Interp<'_>, _op: UnaryOp, _value: &Value, span: Span) -> EvalResult<Value> {
-    Err(no("this operator", span))
+pub(crate) fn unary(_interp: &mut Interp<'_>, op: UnaryOp, value: &Value, span: Span) -> EvalResult<Value> {
+    let what = match op {
+        UnaryOp::Neg => "-",
+        UnaryOp::Pos => "+",
+        UnaryOp::Invert => "~",
+        UnaryOp::Not => "not",
+    };
+    match value {
+        Value::Tensor(_) => Err(Raise::at("tensor-operator", format!("`{what}` on a tensor"), span, "here")
+            .help("tensors have no Python operators: use nl.negative(x), nl.invert(x) or nisa.tensor_scalar with a dst")),
+        other => Err(arithmetic(what, other, &Value::None, span)),
+    }
 }
 
 /// `left op right` where at least one side is an API value. `is` arrives as `==`; membership does not arrive.
-pub(crate) fn compare(
-    _interp: &mut Interp<'_>,
-    op: CmpOp,
-    _left: &Value,
-    _right: &Value,
-    span: Span,
-) -> EvalResult<Value> {
-    Err(no(&format!("`{}` on these values", op.text()), span))
+pub(crate) fn compare(_interp: &mut Interp<'_>, op: CmpOp, left: &Value, right: &Value, span: Span) -> EvalResult<Value> {
+    let same = || equals(left, right);
+    match op {
+        CmpOp::Eq | CmpOp::Is | CmpOp::Ne | CmpOp::IsNot => {
+            // A register against a number is a question that only the device can answer.
+            if let (Value::Register(_), Value::Int(_) | Value::Float(_)) | (Value::Int(_) | Value::Float(_), Value::Register(_)) = (left, right) {
+                return Err(arithmetic(op.text(), left, right, span));
+            }
+            let wanted = matches!(op, CmpOp::Eq | CmpOp::Is);
+            Ok(Value::Bool(same() == wanted))
+        }
+        CmpOp::Lt | CmpOp::Le | CmpOp::Gt | CmpOp::Ge => {
+            // Versions are ordered (nisa.get_nc_version() >= nisa.nc_version.gen3).
+            let number = |v: &Value| match v {
+                Value::ApiEnum(e) if e.vocabulary != vocab::MEMORY => Some(e.value()),
+                other => other.as_int(),
+            };
+            match (number(left), number(right)) {
+                (Some(a), Some(b)) => Ok(Value::Bool(match op {
+                    CmpOp::Lt => a < b,
+                    CmpOp::Le => a <= b,
+                    CmpOp::Gt => a > b,
+                    _ => a >= b,
+                })),
+                _ => Err(arithmetic(op.text(), left, right, span)),
+            }
+        }
+        CmpOp::In | CmpOp::NotIn => Err(arithmetic(op.text(), left, right, span)),
+    }
 }
 
 /// Whether an API value counts as true at specialisation.
 pub(crate) fn truth(_interp: &mut Interp<'_>, value: &Value, span: Span) -> EvalResult<bool> {
-    Err(no(&format!("the truth of a {}", value.type_name()), span))
+    match value {
+        Value::Tensor(t) => Err(Raise::at(
+            "tensor-condition",
+            format!("the value of tensor `{}` is not known when the kernel is specialised", t.storage.name),
+            span,
+            "used as a condition here",
+        )
+        .help("test `t is not None` for an optional tensor; for control flow on the device load the value into a register: nisa.register_load")),
+        Value::Register(_) => Err(Raise::at(
+            "register-arithmetic",
+            "the value of a register is not known when the kernel is specialised",
+            span,
+            "used as a condition here",
+        )
+        .help("only `if register:` and `while register:` run on the device")),
+        _ => Ok(true),
+    }
 }
 
 /// `len(value)`.
 pub(crate) fn len(_interp: &mut Interp<'_>, value: &Value, span: Span) -> EvalResult<i64> {
-    Err(no(&format!("the length of a {}", value.type_name()), span))
+    match value {
+        Value::Tensor(t) => Ok(i64::from(t.view.dims[0].count)),
+        _ => match object::<EnumClass>(value) {
+            Some(class) => Ok(vocab::VOCABULARIES[usize::from(class.0)].members.len() as i64),
+            None => Err(Raise::at("operand-kind", format!("a {} has no len()", value.type_name()), span, "here")),
+        },
+    }
 }
 
 /// The items of an API value (static ranges arrive as plain ranges).
 pub(crate) fn iterate(_interp: &mut Interp<'_>, value: &Value, span: Span) -> EvalResult<Vec<Value>> {
-    Err(no(&format!("iterating over a {}", value.type_name()), span))
-}
-
-/// `for target in dynamic_range:`. `body` is run once with the loop variable; it binds the target and runs the block.
-pub(crate) fn dynamic_for(
-    _interp: &mut Interp<'_>,
-    _range: &DynRange,
-    span: Span,
-    _body: &mut dyn FnMut(&mut Interp<'_>, Value) -> EvalResult<()>,
-) -> EvalResult<()> {
-    Err(no("a dynamic loop", span))
-}
-
-/// `while register:`. `body` is run once.
-pub(crate) fn dynamic_while(
-    _interp: &mut Interp<'_>,
-    _register: RegisterRef,
-    span: Span,
-    _body: &mut dyn FnMut(&mut Interp<'_>) -> EvalResult<()>,
-) -> EvalResult<()> {
-    Err(no("a dynamic loop", span))
-}
-
-/// `if register:`. Both bodies are run once.
-pub(crate) fn dynamic_if(
-    _interp: &mut Interp<'_>,
-    _register: RegisterRef,
-    span: Span,
-    _then: &mut dyn FnMut(&mut Interp<'_>) -> EvalResult<()>,
-    _otherwise: &mut dyn FnMut(&mut Interp<'_>) -> EvalResult<()>,
-) -> EvalResult<()> {
-    Err(no("a dynamic branch", span))
+    match value {
+        Value::DynRange(_) => Err(Raise::at("dynamic-loop", "nl.dynamic_range can only be the range of a `for` statement", span, "here")),
+        Value::Tensor(t) => Err(Raise::at("not-iterable", format!("tensor `{}` cannot be iterated over", t.storage.name), span, "here")
+            .help(format!("loop over indices: for i in range({}.shape[0]): {}[i, ...]", t.storage.name, t.storage.name))),
+        Value::Register(_) => Err(Raise::at("register-arithmetic", "a register cannot be iterated over", span, "here")
+            .help("for i in nl.dynamic_range(register): ...")),
+        _ => match object::<EnumClass>(value) {
+            Some(class) => Ok((0..vocab::VOCABULARIES[usize::from(class.0)].members.len())
+                .map(|member| Value::ApiEnum(ApiEnum { vocabulary: class.0, member: member as u8 }))
+                .collect()),
+            None => Err(Raise::at("not-iterable", format!("a {} cannot be iterated over", value.type_name()), span, "here")),
+        },
+    }
 }
 
 /// `with context:` begins. Returns what `as` binds.
-pub(crate) fn enter(_interp: &mut Interp<'_>, context: &Value, span: Span) -> EvalResult<Value> {
-    Err(no(&format!("`with` on a {}", context.type_name()), span))
+pub(crate) fn enter(interp: &mut Interp<'_>, context: &Value, span: Span) -> EvalResult<Value> {
+    if object::<NoReorder>(context).is_some() {
+        interp.api.no_reorder += 1;
+        return Ok(Value::None);
+    }
+    Err(Raise::at("unsupported-with", format!("`with` on a {}", context.type_name()), span, "here")
+        .help("the only context of the language is nl.no_reorder()"))
 }
 
 /// `with context:` ends.
-pub(crate) fn exit(_interp: &mut Interp<'_>, _context: &Value, _span: Span) -> EvalResult<()> {
+pub(crate) fn exit(interp: &mut Interp<'_>, context: &Value, _span: Span) -> EvalResult<()> {
+    if object::<NoReorder>(context).is_some() {
+        interp.api.no_reorder = interp.api.no_reorder.saturating_sub(1);
+    }
     Ok(())
 }
 
 /// The value of a kernel argument; called in the order of the parameters, for core 0 first.
 /// For a tensor argument, makes an input tensor of that name (the same one for each core).
-pub(crate) fn argument(_interp: &mut Interp<'_>, _name: &str, _arg: &Arg, span: Span) -> EvalResult<Value> {
-    Err(no("a tensor argument", span))
+pub(crate) fn argument(interp: &mut Interp<'_>, name: &str, arg: &Arg, span: Span) -> EvalResult<Value> {
+    Ok(match arg {
+        Arg::Tensor { shape, dtype } => {
+            let shape: Vec<i64> = shape.iter().map(|&n| i64::try_from(n).unwrap_or(i64::MAX)).collect();
+            let loc = interp.loc(span);
+            match interp.api.builder.input(name, &shape, *dtype, loc) {
+                Ok(t) => Value::Tensor(Rc::new(t)),
+                Err(v) => return Err(raise("", &v, span, &[])),
+            }
+        }
+        Arg::None => Value::None,
+        Arg::Bool(b) => Value::Bool(*b),
+        Arg::Int(i) => Value::Int(*i),
+        Arg::Float(x) => Value::Float(*x),
+        Arg::Str(s) => Value::str(s),
+        Arg::Tuple(items) => Value::tuple(members(interp, name, items, span)?),
+        Arg::List(items) => Value::list(members(interp, name, items, span)?),
+        Arg::Dict(entries) => {
+            let mut dict = Dict::default();
+            for (key, item) in entries {
+                let value = argument(interp, &format!("{name}.{key}"), item, span)?;
+                dict.set_str(&Rc::from(key.as_str()), value);
+            }
+            Value::dict(dict)
+        }
+    })
+}
+
+fn members(interp: &mut Interp<'_>, name: &str, items: &[Arg], span: Span) -> EvalResult<Vec<Value>> {
+    items.iter().enumerate().map(|(i, item)| argument(interp, &format!("{name}.{i}"), item, span)).collect()
 }
 
 /// The kernel named so is about to be run for this core (0, then 1 with `lnc == 2`).
-pub(crate) fn begin_core(_interp: &mut Interp<'_>, _kernel: &str, _core: u32) {}
+pub(crate) fn begin_core(interp: &mut Interp<'_>, kernel: &str, core: u32) {
+    let builder = &mut interp.api.builder;
+    builder.set_name(kernel);
+    while builder.core() < core {
+        builder.next_core();
+    }
+}
 
 /// The kernel has been run for every core: `outputs` are core 0's returned tensors with their names. Builds the program.
-pub(crate) fn finish(_interp: &mut Interp<'_>, _outputs: Vec<(String, Value)>, span: Span) -> EvalResult<Program> {
-    Err(no("finishing a program", span))
+pub(crate) fn finish(interp: &mut Interp<'_>, outputs: Vec<(String, Value)>, span: Span) -> EvalResult<Program> {
+    for (name, value) in outputs {
+        output(interp, &name, &value, span)?;
+    }
+    let files = (0..interp.sources.len()).map(|i| interp.sources.path(nki_diag::FileId(i as u32)).into()).collect();
+    let trails = interp.take_trails();
+    let fresh = builder::Builder::new("", interp.options.target, 1);
+    let builder = std::mem::replace(&mut interp.api.builder, fresh);
+    Ok(builder.finish(files, trails))
+}
+
+fn output(interp: &mut Interp<'_>, name: &str, value: &Value, span: Span) -> EvalResult<()> {
+    let Value::Tensor(t) = value else {
+        return Err(Raise::at(
+            "kernel-output",
+            format!("the kernel returns a value of type {} as `{name}`", value.type_name()),
+            span,
+            "kernels return tensors, or tuples of tensors",
+        ));
+    };
+    let (made, id) = (span_of(t.storage.loc), t.storage.id);
+    let is_input = interp.api.builder.is_input(id);
+    if t.view.space != nki_isa::Space::SharedHbm && !is_input {
+        return Err(Raise::new(
+            Diagnostic::error("kernel-output", format!("the kernel returns `{}`, which is in {}", t.storage.name, t.view.space))
+                .at(made, "made here")
+                .with(span, "of this kernel")
+                .help("outputs must be in shared HBM: nl.ndarray(shape, dtype, buffer=nl.shared_hbm), written with nisa.dma_copy or nl.store"),
+        ));
+    }
+    let whole = t.view.offset == 0 && t.is_contiguous() && t.view.bytes() == interp.api.builder.bytes(id);
+    if !whole || t.view.dtype != t.storage.dtype || t.view.indirect.is_some() {
+        return Err(Raise::new(
+            Diagnostic::error("kernel-output", format!("the kernel returns a part of `{}`", t.storage.name))
+                .at(made, "the tensor is made here")
+                .with(span, "of this kernel")
+                .help("return whole tensors; make one of the size of the result"),
+        ));
+    }
+    let shape = t.view.shape();
+    if shape[..] != t.storage.shape[..] && !is_input {
+        // HBM is flat, so a reshaped output is the same storage under another shape.
+        interp.api.builder.set_shape(id, &shape);
+    }
+    if !is_input && !interp.api.builder.is_written(id) {
+        interp.report(
+            Diagnostic::warning("output-not-written", format!("output `{name}` is never written"))
+                .at(made, "made here")
+                .help("copy the result to it with nisa.dma_copy(dst=...) or nl.store"),
+        );
+    }
+    interp.api.builder.output(name, id);
+    Ok(())
 }

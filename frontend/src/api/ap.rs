@@ -1,0 +1,158 @@
+//! `NkiTensor.ap` and `get_pattern`: access patterns by hand.
+//!
+//! The SDK's documents disagree about what an explicit `offset=` means on a view that has an offset itself:
+//! - language guide, "Low-level raw access pattern": None inherits the view's storage offset, an int "overrides" it;
+//! - deep dive "NKI Access Patterns": elements "from the beginning of the tensor", yet None inherits the view's offset;
+//! - docstring of `NkiTensor.ap`: "element offset added to the view's base storage offset ... offset=0 keeps the base".
+//!
+//! The docstring is the most precise and lies nearest to the code, so it decides here: the offset is *added*. On a base
+//! tensor, where nearly all kernels call `.ap`, the three agree. For the same reason `indirect_dim` is a dimension of
+//! the view's own `shape`, whose stride scales the index; on a base tensor this is the deep dive's
+//! `prod(shape[indirect_dim + 1:])`.
+
+use nki_isa::view::Dims;
+use nki_isa::{DType, Dim, Index, Indirect, View, Violation};
+
+use super::view::{Result, Tensor, positive};
+
+/// A dynamic offset of `.ap`.
+#[derive(Debug, Clone)]
+pub(crate) enum DynamicOffset {
+    /// `scalar_offset=`
+    Scalar(Index),
+    /// `vector_offset=`
+    Vector(View),
+}
+
+impl Tensor {
+    /// `NkiTensor.ap`: `pattern` holds `(stride, count)` pairs in elements of `dtype`.
+    pub(crate) fn ap(
+        &self,
+        pattern: &[(i64, i64)],
+        offset: Option<i64>,
+        dynamic: Option<DynamicOffset>,
+        indirect_dim: i64,
+        dtype: Option<DType>,
+    ) -> Result<Tensor> {
+        let name = &self.storage.name;
+        let refuse = |message: String| Violation::new("access-pattern", "", message);
+        let dtype = dtype.unwrap_or(self.view.dtype);
+        self.room(pattern.len())?;
+        let on_chip = self.on_chip();
+        if pattern.len() < if on_chip { 2 } else { 1 } {
+            return Err(refuse(format!("an access pattern of `{name}` needs at least {} pairs", if on_chip { 2 } else { 1 })));
+        }
+        let Some(row) = self.storage.row(dtype) else {
+            return Err(refuse(format!("`{name}` does not hold a whole number of {dtype} elements")));
+        };
+        let mut dims = Dims::new();
+        for &(stride, count) in pattern {
+            dims.push(Dim { stride, count: positive(".ap pattern", count)? });
+        }
+        let (old, new) = (self.view.dtype.size() as i64, dtype.size() as i64);
+        // Offset of the view in new elements.
+        let scaled = |elements: i64| {
+            let bytes = elements * old;
+            if bytes % new == 0 {
+                Ok(bytes / new)
+            } else {
+                Err(refuse(format!("`{name}` starts at byte {bytes}, which is no whole number of {dtype} elements")))
+            }
+        };
+        let base = scaled(self.offset())? + offset.unwrap_or(0);
+        let (mut partition, mut start) = (0, base);
+        if on_chip {
+            // One pattern for all partitions: the first pair walks partitions (deep dive, "Restriction on SBUF/PSUM").
+            if dims[0].stride != row && dims[0].count != 1 {
+                return Err(refuse(format!(
+                    "the first pair [{}, {}] of an access pattern of `{name}` walks partitions: its stride must be the \
+                     storage's {row} elements per partition",
+                    dims[0].stride, dims[0].count
+                ))
+                .help(format!("write [[{row}, {}], ...]", dims[0].count)));
+            }
+            dims[0].stride = 1;
+            partition = base.div_euclid(row);
+            start = base.rem_euclid(row);
+            let rows = i64::from(self.storage.shape[0]);
+            if partition < 0 || partition + i64::from(dims[0].count) > rows {
+                return Err(Violation::new(
+                    "out-of-bounds",
+                    "",
+                    format!(
+                        "access pattern of `{name}` covers partitions {partition} to {}, the tensor has {rows}",
+                        partition + i64::from(dims[0].count) - 1
+                    ),
+                ));
+            }
+        }
+        let indirect = match dynamic {
+            None => None,
+            Some(dynamic) => {
+                if self.view.indirect.is_some() {
+                    return Err(Violation::new(
+                        "indirect-view",
+                        "",
+                        format!("`{name}` is already indexed at run time; a view can have one dynamic index"),
+                    ));
+                }
+                let d = self.dim("ap: indirect_dim", indirect_dim, 0)?;
+                if on_chip && d == 0 {
+                    return Err(Violation::new(
+                        "partition-dimension",
+                        "",
+                        format!("`{name}` is on chip: its partition dimension cannot be indexed at run time"),
+                    )
+                    .help("give indirect_dim= a free dimension"));
+                }
+                let of = self.view.dims[d];
+                let stride = scaled(of.stride)?;
+                let index = match dynamic {
+                    DynamicOffset::Scalar(index) => index,
+                    DynamicOffset::Vector(view) => {
+                        if d != 0 {
+                            return Err(refuse(format!("vector_offset works on indirect_dim=0 only, got {d}")));
+                        }
+                        if view.partitions() != dims[0].count {
+                            return Err(Violation::new(
+                                "shape-mismatch",
+                                "",
+                                format!(
+                                    "vector_offset has {} indices, the pattern's first pair counts {}",
+                                    view.partitions(),
+                                    dims[0].count
+                                ),
+                            ));
+                        }
+                        Index::Vector(view)
+                    }
+                };
+                Some(Box::new(Indirect { index, stride, dim: d as u32, bound: of.count }))
+            }
+        };
+        let free = if on_chip { &dims[1..] } else { &dims[..] };
+        // With a vector of indices the first pair's stride is ignored.
+        let free = if matches!(indirect.as_deref().map(|i| &i.index), Some(Index::Vector(_))) { &dims[1..] } else { free };
+        let (lo, hi) = View::span(free);
+        if indirect.is_none() && (start + lo < 0 || start + hi >= row) {
+            return Err(Violation::new(
+                "out-of-bounds",
+                "",
+                format!(
+                    "access pattern of `{name}` reaches elements {} to {}{}, there are {row}",
+                    start + lo,
+                    start + hi,
+                    if on_chip { " of each partition" } else { "" },
+                ),
+            ));
+        }
+        let view =
+            View { dtype, partition: partition as u32, offset: start, dims, indirect, ..self.view.clone() };
+        Ok(self.with_view(view))
+    }
+
+    /// `NkiTensor.get_pattern`: `(stride, count)` pairs that `.ap` accepts.
+    pub(crate) fn pattern(&self) -> Vec<(i64, i64)> {
+        self.strides().iter().zip(&self.view.dims).map(|(&s, d)| (s, i64::from(d.count))).collect()
+    }
+}

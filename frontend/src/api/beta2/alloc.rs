@@ -1,0 +1,242 @@
+//! Making tensors: `nl.ndarray` and its relatives.
+
+use std::rc::Rc;
+
+use nki_diag::Span;
+use nki_isa::{DType, Imm, Space};
+
+use crate::api::builder::Request;
+use crate::api::errors::raise;
+use crate::api::lower::{Lower, extents};
+use crate::api::state::{site, target_name};
+use crate::api::values::{self, int, number, wrong};
+use crate::eval::Interp;
+use crate::eval::error::{EvalResult, Raise};
+use crate::eval::native::CallArgs;
+use crate::eval::value::Value;
+
+/// What all of them take.
+struct Wanted {
+    shape: Vec<i64>,
+    dtype: DType,
+    space: Space,
+    name: Option<Rc<str>>,
+    address: Option<(i64, i64)>,
+}
+
+fn allocate(interp: &mut Interp<'_>, wanted: &Wanted, fill: Option<Imm>, span: Span) -> EvalResult<Value> {
+    let site = site(interp, span);
+    let name: std::sync::Arc<str> = match &wanted.name {
+        Some(name) => (&**name).into(),
+        None => target_name(interp, span),
+    };
+    let request = Request {
+        name: &name,
+        space: wanted.space,
+        shape: &wanted.shape,
+        dtype: wanted.dtype,
+        address: wanted.address,
+        data: None,
+    };
+    let tensor = interp.api.builder.alloc(&request, site).map_err(|v| raise("", &v, span, &[]))?;
+    if let Some(value) = fill {
+        let mut lower = Lower { builder: &mut interp.api.builder, site, name: &name };
+        lower.fill(&tensor, value).map_err(|v| raise("", &v, span, &[]))?;
+    }
+    Ok(Value::Tensor(Rc::new(tensor)))
+}
+
+fn given(value: Option<Value>) -> Option<Value> {
+    value.filter(|v| !v.is_none())
+}
+
+fn named(value: Option<Value>, what: &str, span: Span) -> EvalResult<Option<Rc<str>>> {
+    match given(value) {
+        None => Ok(None),
+        Some(Value::Str(s)) if s.is_empty() => Ok(None),
+        Some(Value::Str(s)) => Ok(Some(s)),
+        Some(other) => Err(wrong(&format!("{what}: name"), "a string", &other, span)),
+    }
+}
+
+fn space_of(value: Option<Value>, what: &str, default: Space, span: Span) -> EvalResult<Space> {
+    given(value).map_or(Ok(default), |v| values::memory(&v, &format!("{what}: buffer"), span))
+}
+
+fn address(value: Option<Value>, what: &str, span: Span) -> EvalResult<Option<(i64, i64)>> {
+    let Some(value) = given(value) else {
+        return Ok(None);
+    };
+    let what = format!("{what}: address");
+    match value.sequence().as_deref() {
+        Some([p, b]) => Ok(Some((int(p, &what, span)?, int(b, &what, span)?))),
+        _ => Err(wrong(&what, "a tuple (partition, byte)", &value, span)),
+    }
+}
+
+/// The shape; a block dimension that was written with par_dim cannot arrive here.
+fn shape(value: Option<Value>, what: &str, span: Span) -> EvalResult<Vec<i64>> {
+    values::shape(&value.unwrap_or(Value::None), &format!("{what}: shape"), span)
+}
+
+fn dtype(value: Option<Value>, what: &str, span: Span) -> EvalResult<DType> {
+    values::dtype(&value.unwrap_or(Value::None), &format!("{what}: dtype"), span)
+}
+
+/// `nl.ndarray(shape, dtype, buffer=sbuf, name='', address=None)`
+pub(super) fn ndarray(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
+    let span = args.span;
+    let what = "nl.ndarray";
+    let [s, d, buffer, name, at] = args.bind(interp, what, ["shape", "dtype", "buffer", "name", "address"], 2)?;
+    let wanted = Wanted {
+        shape: shape(s, what, span)?,
+        dtype: dtype(d, what, span)?,
+        space: space_of(buffer, what, Space::Sbuf, span)?,
+        name: named(name, what, span)?,
+        address: address(at, what, span)?,
+    };
+    allocate(interp, &wanted, None, span)
+}
+
+fn filled(interp: &mut Interp<'_>, args: CallArgs, what: &'static str, value: i64) -> EvalResult<Value> {
+    let span = args.span;
+    let [s, d, buffer, name, at] = args.bind(interp, what, ["shape", "dtype", "buffer", "name", "address"], 2)?;
+    let wanted = Wanted {
+        shape: shape(s, what, span)?,
+        dtype: dtype(d, what, span)?,
+        space: space_of(buffer, what, Space::Sbuf, span)?,
+        name: named(name, what, span)?,
+        address: address(at, what, span)?,
+    };
+    allocate(interp, &wanted, Some(Imm::Int(value)), span)
+}
+
+/// `nl.zeros(shape, dtype, buffer=sbuf, name='')`
+pub(super) fn zeros(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
+    filled(interp, args, "nl.zeros", 0)
+}
+
+/// `nl.ones(shape, dtype, buffer=sbuf, name='')`
+pub(super) fn ones(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
+    filled(interp, args, "nl.ones", 1)
+}
+
+/// `nl.full(shape, fill_value, dtype, buffer=sbuf, name='')`
+pub(super) fn full(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
+    let span = args.span;
+    let what = "nl.full";
+    let [s, v, d, buffer, name] = args.bind(interp, what, ["shape", "fill_value", "dtype", "buffer", "name"], 3)?;
+    let value = number(&v.unwrap_or(Value::None), "nl.full: fill_value", span)?;
+    let wanted = Wanted {
+        shape: shape(s, what, span)?,
+        dtype: dtype(d, what, span)?,
+        space: space_of(buffer, what, Space::Sbuf, span)?,
+        name: named(name, what, span)?,
+        address: None,
+    };
+    allocate(interp, &wanted, Some(value), span)
+}
+
+fn like(interp: &mut Interp<'_>, args: CallArgs, what: &'static str, fill: Option<Imm>) -> EvalResult<Value> {
+    let span = args.span;
+    let [x, d, buffer, name] = args.bind(interp, what, ["x", "dtype", "buffer", "name"], 1)?;
+    let x = x.unwrap_or(Value::None);
+    let x = values::tensor(&x, what, span)?;
+    let wanted = Wanted {
+        shape: extents(x),
+        dtype: given(d).map_or(Ok(x.view.dtype), |v| values::dtype(&v, &format!("{what}: dtype"), span))?,
+        space: space_of(buffer, what, x.view.space, span)?,
+        name: named(name, what, span)?,
+        address: None,
+    };
+    allocate(interp, &wanted, fill, span)
+}
+
+/// `nl.zeros_like(x, dtype=None, buffer=None, name='')`
+pub(super) fn zeros_like(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
+    like(interp, args, "nl.zeros_like", Some(Imm::Int(0)))
+}
+
+/// `nl.empty_like(x, dtype=None, buffer=None, name='')`
+pub(super) fn empty_like(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
+    like(interp, args, "nl.empty_like", None)
+}
+
+/// `nl.shared_identity_matrix(n, dtype=uint8, dst=None)`
+pub(super) fn shared_identity_matrix(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
+    let span = args.span;
+    let what = "nl.shared_identity_matrix";
+    let [n, d, dst] = args.bind(interp, what, ["n", "dtype", "dst"], 1)?;
+    let n = int(&n.unwrap_or(Value::None), "nl.shared_identity_matrix: n", span)?;
+    let dtype = given(d).map_or(Ok(DType::U8), |v| values::dtype(&v, what, span))?;
+    let dst = given(dst);
+    let dst = dst.as_ref().map(|v| values::tensor(v, what, span)).transpose()?;
+    let name = target_name(interp, span);
+    let site = site(interp, span);
+    let mut lower = Lower { builder: &mut interp.api.builder, site, name: &name };
+    match lower.identity(n, dtype, dst) {
+        Ok(t) => Ok(Value::Tensor(Rc::new(t))),
+        Err(v) => Err(raise(what, &v, span, &[])),
+    }
+}
+
+/// `nl.shared_constant(constant)`: nested lists and tuples of numbers (arrays of the host are not evaluated).
+pub(super) fn shared_constant(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
+    let span = args.span;
+    let what = "nl.shared_constant";
+    let [constant, d] = args.bind(interp, what, ["constant", "dtype"], 1)?;
+    let constant = constant.unwrap_or(Value::None);
+    let mut shape = Vec::new();
+    let mut numbers = Vec::new();
+    if !flatten(&constant, 0, &mut shape, &mut numbers) || shape.is_empty() {
+        return Err(Raise::at(
+            "unsupported-api",
+            format!("{what} of {}", constant.type_name()),
+            span,
+            "only (nested) lists of numbers are supported so far",
+        )
+        .help("pass the array to the kernel as an argument instead"));
+    }
+    let all_int = numbers.iter().all(|n| matches!(n, Imm::Int(_)));
+    let default = if all_int { DType::I32 } else { DType::F32 };
+    let dtype = given(d).map_or(Ok(default), |v| values::dtype(&v, what, span))?;
+    let mut data = Vec::with_capacity(numbers.len() * dtype.size());
+    for n in numbers {
+        match (dtype, n) {
+            (DType::F32, n) => data.extend(n.as_f32().to_le_bytes()),
+            (d, Imm::Int(i)) if d.is_int() => data.extend_from_slice(&i.to_le_bytes()[..d.size()]),
+            _ => {
+                return Err(Raise::at("unsupported-dtype", format!("{what} of {dtype}"), span, "float32 and integers are supported so far"));
+            }
+        }
+    }
+    let name = target_name(interp, span);
+    let site = site(interp, span);
+    let request = Request { name: &name, space: Space::SharedHbm, shape: &shape, dtype, address: None, data: Some(data.into()) };
+    let tensor = interp.api.builder.constant(&request, site).map_err(|v| raise(what, &v, span, &[]))?;
+    Ok(Value::Tensor(Rc::new(tensor)))
+}
+
+fn flatten(value: &Value, depth: usize, shape: &mut Vec<i64>, out: &mut Vec<Imm>) -> bool {
+    if let Some(items) = value.sequence() {
+        let n = items.len() as i64;
+        match shape.get(depth) {
+            Some(&known) if known != n => return false,
+            Some(_) => {}
+            None if out.is_empty() => shape.push(n),
+            None => return false,
+        }
+        return items.iter().all(|v| flatten(v, depth + 1, shape, out));
+    }
+    if depth != shape.len() {
+        return false;
+    }
+    match value {
+        Value::Float(x) => out.push(Imm::Float(*x)),
+        other => match other.as_int() {
+            Some(i) => out.push(Imm::Int(i)),
+            None => return false,
+        },
+    }
+    true
+}

@@ -1,0 +1,292 @@
+//! The binder: `nisa.<name>(...)` to an instruction, driven by the registry's schemas alone.
+
+use std::rc::Rc;
+
+use nki_diag::{Diagnostic, Span};
+use nki_isa::inst::{Entry, REGISTRY};
+use nki_isa::schema::{Kind, Role, Schema};
+use nki_isa::{Arg, Violation};
+
+use super::errors::{closest, raise};
+use super::state::site;
+use super::values::to_arg;
+use super::beta2;
+use super::view::Storage;
+use crate::eval::Interp;
+use crate::eval::error::{EvalResult, Raise};
+use crate::eval::native::CallArgs;
+use crate::eval::value::Value;
+use crate::syntax::{Argument, ExprKind, StmtKind, Symbol};
+
+/// A documented instruction that the registry does not have.
+pub(crate) fn not_yet(instruction: &str) -> Violation {
+    Violation::new("unsupported-instruction", "", format!("nki.isa.{instruction} is not supported yet"))
+        .help("it is documented, but this version cannot run it; `nki-sim` lists what it can run in docs/instructions.md")
+}
+
+/// Runs `nisa.<REGISTRY[data]>(...)`.
+pub(crate) fn call(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
+    let index = args.data as usize;
+    let entry = &REGISTRY[index];
+    let keywords = match &interp.api.keywords[index] {
+        Some(known) => known.clone(),
+        None => {
+            let made: Rc<[Symbol]> = entry.schema.operands.iter().map(|o| interp.sym(o.name)).collect();
+            interp.api.keywords[index] = Some(made.clone());
+            made
+        }
+    };
+    let mut slots = std::mem::take(&mut interp.api.slots);
+    slots.clear();
+    slots.resize(entry.schema.operands.len(), None);
+    let result = fill(interp, entry, &keywords, &args, &mut slots).and_then(|()| {
+        let place = site(interp, args.span);
+        match (entry.build)(&mut slots).and_then(|inst| interp.api.builder.emit(inst, place)) {
+            Ok(()) => Ok(()),
+            Err(violation) => Err(explain(interp, entry, &args, &violation)),
+        }
+    });
+    interp.api.slots = slots;
+    result?;
+    Ok(interp.api.handle.clone())
+}
+
+/// Sorts arguments into schema positions.
+fn fill(interp: &mut Interp<'_>, entry: &Entry, keywords: &[Symbol], args: &CallArgs, slots: &mut [Option<Arg>]) -> EvalResult<()> {
+    let schema = entry.schema;
+    if args.positional.len() > slots.len() {
+        return Err(Raise::new(
+            Diagnostic::error(
+                "arguments",
+                format!("nisa.{} takes at most {} arguments, {} given", schema.name, slots.len(), args.positional.len()),
+            )
+            .at(args.span, "in this call")
+            .note(signature(schema)),
+        ));
+    }
+    for (at, value) in args.positional.iter().enumerate() {
+        slots[at] = Some(operand(schema, at, value, args.span)?);
+    }
+    for (symbol, value) in &args.keyword {
+        let at = match keywords.iter().position(|k| k == symbol) {
+            Some(at) => at,
+            None => match irregular(interp, schema, *symbol, args)? {
+                Some(at) => at,
+                None => continue,
+            },
+        };
+        if slots[at].is_some() {
+            let message = format!("nisa.{} got `{}` twice", schema.name, schema.operands[at].name);
+            return Err(Raise::at("arguments", message, args.span, "by position and by name"));
+        }
+        slots[at] = Some(operand(schema, at, value, args.span)?);
+    }
+    Ok(())
+}
+
+/// One argument, with the checks that need the value itself.
+fn operand(schema: &Schema, at: usize, value: &Value, span: Span) -> EvalResult<Arg> {
+    if let Value::Register(register) = value
+        && register.frozen
+        && matches!(schema.operands[at].role, Role::Out | Role::InOut)
+    {
+        return Err(Raise::at(
+            "frozen-register",
+            format!("nisa.{} writes a loop variable, which cannot be written", schema.name),
+            span,
+            "this register is the variable of a dynamic loop",
+        )
+        .help("copy it first: r = nisa.register_alloc(); nisa.register_move(r, i)"));
+    }
+    to_arg(value).ok_or_else(|| {
+        let o = &schema.operands[at];
+        let message = format!("nisa.{}: `{}` takes {}, got a value of type {}", schema.name, o.name, kind_text(o.kind), value.type_name());
+        let raise = Raise::at("operand-kind", message, span, format!("`{}`", o.name));
+        match value {
+            Value::Object(o) if o.as_any().is::<beta2::Handle>() => raise.help(
+                "instructions return no tensor: they write to dst=, which is the first argument. Make dst with nl.ndarray and pass it on",
+            ),
+            _ => raise,
+        }
+    })
+}
+
+/// Keywords that no schema lists: `name=` everywhere, older spellings, and what was removed.
+fn irregular(interp: &Interp<'_>, schema: &Schema, symbol: Symbol, args: &CallArgs) -> EvalResult<Option<usize>> {
+    let keyword = interp.name(symbol);
+    let keyword = &*keyword;
+    let refuse = |slug: &'static str, message: String, help: &str| {
+        Err(Raise::new(Diagnostic::error(slug, message).at(args.span, "in this call").help(help)))
+    };
+    match (schema.name, keyword) {
+        // A label for profilers.
+        (_, "name") => Ok(None),
+        // NKI 0.2 called it imm (migration guide, 0.2 to 0.3).
+        ("register_move", "imm") => Ok(schema.position("src")),
+        (_, "mask") => refuse(
+            "removed-mask",
+            format!("nisa.{}: `mask=` was removed", schema.name),
+            "bound the index instead: end = min(size, start + tile); use t[start:end] for every operand, so that the last tile is smaller",
+        ),
+        (_, "dtype") => refuse(
+            "removed-beta1",
+            format!("nisa.{}: `dtype=` was removed", schema.name),
+            "the result has the dtype of dst: allocate dst=nl.ndarray(shape, dtype=...)",
+        ),
+        ("dma_copy", "dst_rmw_op" | "unique_indices") => refuse(
+            "removed-beta1",
+            format!("nisa.dma_copy: `{keyword}=` was removed in NKI 0.3"),
+            "use nisa.dma_compute(dst, [src, dst], reduce_op=nl.add)",
+        ),
+        _ => {
+            let mut diagnostic = Diagnostic::error("arguments", format!("nisa.{} has no parameter `{keyword}`", schema.name))
+                .at(args.span, "in this call")
+                .note(signature(schema));
+            if let Some(name) = closest(keyword, schema.operands.iter().map(|o| o.name)) {
+                diagnostic = diagnostic.help(format!("did you mean `{name}`?"));
+            }
+            Err(Raise::new(diagnostic))
+        }
+    }
+}
+
+/// The signature as one would write it: `nisa.tensor_copy(dst, src, engine=unknown)`.
+pub(crate) fn signature(schema: &Schema) -> String {
+    let parameters: Vec<String> = schema
+        .operands
+        .iter()
+        .map(|o| match o.default {
+            None => o.name.to_owned(),
+            Some(default) => format!("{}={}", o.name, default_text(&default())),
+        })
+        .collect();
+    format!("nisa.{}({}, name=None)", schema.name, parameters.join(", "))
+}
+
+fn default_text(arg: &Arg) -> String {
+    match arg {
+        Arg::None => "None".into(),
+        Arg::Bool(b) => if *b { "True" } else { "False" }.into(),
+        Arg::Int(i) => i.to_string(),
+        Arg::Float(x) => format!("{x:?}"),
+        Arg::Name(n) => n.to_string(),
+        Arg::Text(t) => format!("{t:?}"),
+        Arg::DType(d) => d.to_string(),
+        Arg::List(l) if l.is_empty() => "()".into(),
+        _ => "...".into(),
+    }
+}
+
+fn kind_text(kind: Kind) -> String {
+    match kind {
+        Kind::View => "a tensor".into(),
+        Kind::Scalar => "a number or a tensor of shape (P, 1)".into(),
+        Kind::Number => "a number".into(),
+        Kind::Int => "an int".into(),
+        Kind::Bool => "a bool".into(),
+        Kind::Name(what) => format!("an {what}").replace("an math", "a math").replace("an d", "a d"),
+        Kind::Register => "a register".into(),
+        Kind::RegisterOrInt => "a register or an int".into(),
+        Kind::Ints => "an int or a tuple of ints".into(),
+        Kind::Pattern => "a list of [step, count] pairs".into(),
+        Kind::Text => "a string".into(),
+        Kind::Optional(of) => format!("None or {}", kind_text(*of)),
+        #[allow(unreachable_patterns, reason = "kinds may be added")]
+        _ => "another kind of value".into(),
+    }
+}
+
+/// The value given for an operand.
+fn given<'a>(interp: &Interp<'_>, schema: &Schema, args: &'a CallArgs, operand: &str) -> Option<&'a Value> {
+    let at = schema.position(operand)?;
+    args.positional.get(at).or_else(|| args.keyword.iter().find(|(s, _)| &*interp.name(*s) == operand).map(|(_, v)| v))
+}
+
+/// A broken rule at a call.
+fn explain(interp: &Interp<'_>, entry: &Entry, args: &CallArgs, violation: &Violation) -> Box<Raise> {
+    let schema = entry.schema;
+    let what = format!("nisa.{}", schema.name);
+    if violation.id == "missing-operand" {
+        return missing(interp, schema, args, violation.operand);
+    }
+    // The tensors it is about: the named operand, or those whose names the message has.
+    let mut made: Vec<&Storage> = Vec::new();
+    for o in schema.operands {
+        if let Some(Value::Tensor(t)) = given(interp, schema, args, o.name) {
+            let named = o.name == violation.operand
+                || violation.message.contains(&format!("`{}`", o.name))
+                || violation.message.contains(&format!("`{}`", t.storage.name));
+            if named && !made.iter().any(|s| s.id == t.storage.id) {
+                made.push(&t.storage);
+            }
+        }
+    }
+    let mut error = raise(&what, violation, args.span, &made);
+    if let Some(at) = operand_span(interp, schema, args, violation.operand) {
+        // Point at the operand rather than at the whole call.
+        let label = format!("`{}`", violation.operand);
+        error.diagnostic.labels.retain(|l| !l.primary);
+        let rest = std::mem::take(&mut error.diagnostic.labels);
+        error.diagnostic = error.diagnostic.at(at, label);
+        error.diagnostic.labels.extend(rest);
+    }
+    error
+}
+
+fn missing(interp: &Interp<'_>, schema: &Schema, args: &CallArgs, operand: &str) -> Box<Raise> {
+    let writes_dst = schema.operands.first().is_some_and(|o| o.name == "dst" && o.role != Role::In);
+    let dst_given_first = !args.positional.is_empty();
+    let absent: Vec<&str> = schema
+        .operands
+        .iter()
+        .filter(|o| o.default.is_none() && given(interp, schema, args, o.name).is_none())
+        .map(|o| o.name)
+        .collect();
+    let beta1 = "instructions write to dst=..., which is the first argument, and return no tensor: make it with nl.ndarray, pass it as dst";
+    if operand == "dst" {
+        return Raise::new(
+            Diagnostic::error("missing-dst", format!("nisa.{}: no `dst` to write the result to", schema.name))
+                .at(args.span, "in this call")
+                .note(signature(schema))
+                .help(format!("since Beta 2 {beta1}")),
+        );
+    }
+    let list: Vec<String> = absent.iter().map(|n| format!("`{n}`")).collect();
+    let slug = if writes_dst && dst_given_first && absent.len() == 1 { "missing-dst" } else { "missing-operand" };
+    let mut diagnostic = Diagnostic::error(slug, format!("nisa.{} misses {}", schema.name, list.join(", ")))
+        .at(args.span, "in this call")
+        .note(signature(schema));
+    if slug == "missing-dst" {
+        diagnostic = diagnostic.help(format!("if this call was written for Beta 1: since Beta 2 {beta1}"));
+    }
+    Raise::new(diagnostic)
+}
+
+/// Where the expression of an operand is written. Only for messages: the call's text is parsed again.
+fn operand_span(interp: &Interp<'_>, schema: &Schema, args: &CallArgs, operand: &str) -> Option<Span> {
+    let at = schema.position(operand)?;
+    let text = interp.sources.text(args.span.file)?.get(args.span.start as usize..args.span.end as usize)?;
+    let mut names = crate::syntax::Interner::new();
+    let (module, _) = crate::parse::parse(args.span.file, text, &mut names);
+    let StmtKind::Expr(call) = &module.body.first()?.kind else { return None };
+    let ExprKind::Call(_, arguments) = &call.kind else { return None };
+    let mut position = 0;
+    for argument in arguments {
+        let expr = match argument {
+            Argument::Positional(e) => {
+                position += 1;
+                if position - 1 != at {
+                    continue;
+                }
+                e
+            }
+            Argument::Keyword(k, e) if &**names.name(*k) == operand => e,
+            // What comes after `*args` has no known position.
+            Argument::Star(_) => return None,
+            _ => continue,
+        };
+        let base = args.span.start;
+        return Some(Span { file: args.span.file, start: base + expr.span.start, end: base + expr.span.end });
+    }
+    None
+}

@@ -1,0 +1,141 @@
+//! The API's side of an evaluation.
+
+use std::rc::Rc;
+use std::sync::Arc;
+
+use nki_diag::Span;
+use nki_isa::inst::REGISTRY;
+use nki_isa::{Arg, Loc};
+use rustc_hash::FxHashMap;
+
+use super::beta2::Handle;
+use super::builder::{Builder, Site};
+use crate::Options;
+use crate::eval::Interp;
+use crate::eval::value::Value;
+use crate::syntax::Symbol;
+
+/// The program being built, and caches.
+#[derive(Debug)]
+pub(crate) struct State {
+    /// The program.
+    pub(crate) builder: Builder,
+    /// Keywords of each instruction of the registry, made at its first call.
+    pub(crate) keywords: Vec<Option<Rc<[Symbol]>>>,
+    /// Argument slots, reused by every call.
+    pub(crate) slots: Vec<Option<Arg>>,
+    /// What every instruction returns.
+    pub(crate) handle: Value,
+    /// Depth of `with nl.no_reorder()`.
+    pub(crate) no_reorder: u32,
+    /// Names of the variables that calls are assigned to, by the call's place.
+    targets: FxHashMap<Span, Arc<str>>,
+    /// The place last asked for: consecutive instructions often share it.
+    last: Option<(Span, Loc)>,
+}
+
+impl State {
+    /// For a kernel that is to be compiled with these options.
+    pub(crate) fn new(options: &Options) -> Self {
+        Self {
+            builder: Builder::new("", options.target, options.lnc.max(1)),
+            keywords: vec![None; REGISTRY.len()],
+            slots: Vec::new(),
+            handle: Value::Object(Rc::new(Handle)),
+            no_reorder: 0,
+            targets: FxHashMap::default(),
+            last: None,
+        }
+    }
+}
+
+/// The site of a call.
+pub(crate) fn site(interp: &mut Interp<'_>, span: Span) -> Site {
+    let loc = match interp.api.last {
+        Some((at, loc)) if at == span => loc,
+        _ => {
+            let loc = interp.loc(span);
+            interp.api.last = Some((span, loc));
+            loc
+        }
+    };
+    Site { loc, trail: interp.trail() }
+}
+
+/// The name of the variable that the call at `span` is assigned to: tensors are named after it.
+///
+/// Read from the source text, so that the evaluator need not pass assignment targets around.
+pub(crate) fn target_name(interp: &mut Interp<'_>, span: Span) -> Arc<str> {
+    if let Some(known) = interp.api.targets.get(&span) {
+        return known.clone();
+    }
+    let found = interp.sources.text(span.file).and_then(|text| text.get(..span.start as usize)).and_then(target_before);
+    let name: Arc<str> = found.unwrap_or("tensor").into();
+    interp.api.targets.insert(span, name.clone());
+    name
+}
+
+/// The variable in `... name = ` or `name.append(` at the end of the text.
+fn target_before(text: &str) -> Option<&str> {
+    let line_start = text.rfind('\n').map_or(0, |i| i + 1);
+    let mut line = text.get(line_start..)?;
+    let joined = text.get(..line_start.saturating_sub(1)).map(str::trim_end);
+    if line.trim().is_empty()
+        && let Some(before) = joined
+    {
+        // A call on a line of its own: `x = (` or `x = \` above it.
+        line = before.trim_end_matches('\\');
+        line = line.get(line.rfind('\n').map_or(0, |i| i + 1)..)?;
+    }
+    let before = line.trim_end().trim_end_matches(['(', '[', ' ']);
+    if let Some(head) = before.strip_suffix('=') {
+        let head = head.trim_end();
+        if !head.ends_with(['=', '!', '<', '>', '+', '-', '*', '/']) {
+            // `name: annotation =`
+            let head = head.split_once(':').map_or(head, |(h, _)| h);
+            return last_name(head);
+        }
+    }
+    if let Some(head) = before.strip_suffix(".append") {
+        return last_name(head);
+    }
+    // Inside something larger: the variable at the start of the line.
+    let (head, rest) = line.split_once('=')?;
+    if rest.starts_with('=') {
+        return None;
+    }
+    last_name(head.trim_end())
+}
+
+/// The identifier at the end of the text; of `self.name` and `names[i]` the `name` and `names`.
+fn last_name(text: &str) -> Option<&str> {
+    let text = text.trim_end();
+    let text = if text.ends_with(']') { text.get(..text.rfind('[')?)? } else { text };
+    let start = text.rfind(|c: char| !(c.is_alphanumeric() || c == '_')).map_or(0, |i| i + 1);
+    let name = text.get(start..)?;
+    (!name.is_empty() && !name.starts_with(|c: char| c.is_ascii_digit())).then_some(name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::target_before;
+
+    #[test]
+    fn names_come_from_assignments() {
+        for (text, name) in [
+            ("x = 1\n    tile = ", Some("tile")),
+            ("a_tile: nl.tensor = ", Some("a_tile")),
+            ("self.buffer = ", Some("buffer")),
+            ("rows[i] = ", Some("rows")),
+            ("tiles.append(", Some("tiles")),
+            ("nisa.dma_copy(dst=", Some("dst")),
+            ("tiles = [", Some("tiles")),
+            ("out = f(a, ", Some("out")),
+            ("x = (\n   ", Some("x")),
+            ("if x == ", None),
+            ("", None),
+        ] {
+            assert_eq!(target_before(text), name, "{text:?}");
+        }
+    }
+}

@@ -1,0 +1,331 @@
+//! Tensors as values: attributes, methods, indexing.
+
+use std::rc::Rc;
+
+use nki_diag::Span;
+use nki_isa::{Index, Violation};
+
+use super::ap::DynamicOffset;
+use super::beta2::Ds;
+use super::errors::raise;
+use super::values::{self, flag, index, int, ints};
+use super::view::{Key, Tensor};
+use crate::eval::Interp;
+use crate::eval::error::{EvalResult, Raise};
+use crate::eval::native::CallArgs;
+use crate::eval::value::Value;
+
+/// Methods of a tensor.
+pub(crate) const METHODS: &[&str] = &[
+    "permute",
+    "broadcast",
+    "broadcast_to",
+    "expand_dim",
+    "squeeze_dim",
+    "reshape_dim",
+    "flatten_dims",
+    "reshape",
+    "rearrange",
+    "slice",
+    "select",
+    "vector_select",
+    "view",
+    "reinterpret_cast",
+    "ap",
+    "get_pattern",
+    "is_contiguous",
+    "is_indirect",
+    "indirect",
+];
+
+/// Attributes of a tensor.
+pub(crate) const ATTRIBUTES: &[&str] =
+    &["shape", "strides", "offset", "name", "dtype", "buffer", "ndim", "size", "address", "itemsize"];
+
+fn tuple(items: impl Iterator<Item = i64>) -> Value {
+    Value::tuple(items.map(Value::Int).collect::<Vec<_>>())
+}
+
+/// An attribute that is no method.
+pub(crate) fn attribute(t: &Tensor, name: &str) -> Option<Value> {
+    Some(match name {
+        "shape" => tuple(t.view.dims.iter().map(|d| i64::from(d.count))),
+        "dtype" => Value::Dtype(t.view.dtype),
+        "strides" => tuple(t.strides().iter().copied()),
+        "offset" => Value::Int(t.offset()),
+        "name" => Value::str(&*t.storage.name),
+        "buffer" => values::memory_value(t.view.space),
+        "ndim" => Value::Int(t.ndim() as i64),
+        "size" => Value::Int(t.view.elements() as i64),
+        "itemsize" => Value::Int(t.view.dtype.size() as i64),
+        "address" => match t.storage.address {
+            Some(a) => tuple([i64::from(a.partition), i64::from(a.byte)].into_iter()),
+            None => Value::None,
+        },
+        _ => return None,
+    })
+}
+
+/// `repr(t)`.
+pub(crate) fn repr(t: &Tensor) -> String {
+    format!("<tensor {} {} {} {}>", t.storage.name, t.shape_text(), t.view.dtype, t.view.space)
+}
+
+/// A new tensor value, or the diagnostic of the broken rule.
+pub(crate) fn wrap(from: &Tensor, made: super::view::Result<Tensor>, span: Span) -> EvalResult<Value> {
+    match made {
+        Ok(t) => Ok(Value::Tensor(Rc::new(t))),
+        Err(v) => Err(raise("", &v, span, &[&from.storage])),
+    }
+}
+
+/// `t.name(...)`.
+pub(crate) fn method(interp: &mut Interp<'_>, t: &Rc<Tensor>, name: &str, args: CallArgs) -> EvalResult<Value> {
+    let span = args.span;
+    let made = match name {
+        "permute" => {
+            // permute(0, 2, 1) is accepted for permute((0, 2, 1)).
+            let order = if args.positional.len() > 1 && args.keyword.is_empty() {
+                args.positional.iter().map(|v| int(v, "permute", span)).collect::<EvalResult<Vec<_>>>()?
+            } else {
+                let [dims] = args.bind(interp, "permute", ["dims"], 1)?;
+                ints(&dims.unwrap_or(Value::None), "permute", span)?
+            };
+            t.permute(&order)
+        }
+        "broadcast" => {
+            let [dim, size] = args.bind(interp, "broadcast", ["dim", "size"], 2)?;
+            t.broadcast(need(dim, "broadcast: dim", span)?, need(size, "broadcast: size", span)?)
+        }
+        "broadcast_to" => {
+            let [shape] = args.bind(interp, "broadcast_to", ["shape"], 1)?;
+            t.broadcast_to(&ints(&shape.unwrap_or(Value::None), "broadcast_to: shape", span)?)
+        }
+        "expand_dim" => {
+            let [dim] = args.bind(interp, "expand_dim", ["dim"], 1)?;
+            t.expand_dim(need(dim, "expand_dim: dim", span)?)
+        }
+        "squeeze_dim" => {
+            let [dim] = args.bind(interp, "squeeze_dim", ["dim"], 1)?;
+            t.squeeze_dim(need(dim, "squeeze_dim: dim", span)?)
+        }
+        "reshape_dim" => {
+            let [dim, shape] = args.bind(interp, "reshape_dim", ["dim", "shape"], 2)?;
+            let shape = ints(&shape.unwrap_or(Value::None), "reshape_dim: shape", span)?;
+            t.reshape_dim(need(dim, "reshape_dim: dim", span)?, &shape)
+        }
+        "flatten_dims" => {
+            let [a, b] = args.bind(interp, "flatten_dims", ["start_dim", "end_dim"], 2)?;
+            t.flatten_dims(need(a, "flatten_dims: start_dim", span)?, need(b, "flatten_dims: end_dim", span)?)
+        }
+        "reshape" => {
+            let shape = if args.positional.len() > 1 && args.keyword.is_empty() {
+                args.positional.iter().map(|v| int(v, "reshape", span)).collect::<EvalResult<Vec<_>>>()?
+            } else {
+                let [shape] = args.bind(interp, "reshape", ["shape"], 1)?;
+                ints(&shape.unwrap_or(Value::None), "reshape: shape", span)?
+            };
+            t.reshape(&shape)
+        }
+        "rearrange" => rearrange(interp, t, args)?,
+        "slice" => {
+            let [dim, start, end, step] = args.bind(interp, "slice", ["dim", "start", "end", "step"], 3)?;
+            let step = step.map_or(Ok(1), |s| int(&s, "slice: step", span))?;
+            t.slice(
+                need(dim, "slice: dim", span)?,
+                need(start, "slice: start", span)?,
+                need(end, "slice: end", span)?,
+                step,
+            )
+        }
+        "select" => {
+            let [dim, at] = args.bind(interp, "select", ["dim", "index"], 2)?;
+            let dim = need(dim, "select: dim", span)?;
+            match at.unwrap_or(Value::None) {
+                v @ (Value::Register(_) | Value::Tensor(_)) => t.select_dynamic(dim, &index(&v, "select: index", span)?),
+                v => t.select(dim, int(&v, "select: index", span)?),
+            }
+        }
+        "vector_select" => {
+            let [dim, offsets] = args.bind(interp, "vector_select", ["dim", "vector_offset"], 2)?;
+            let offsets = offsets.unwrap_or(Value::None);
+            let offsets = values::tensor(&offsets, "vector_select: vector_offset", span)?;
+            t.vector_select(need(dim, "vector_select: dim", span)?, &offsets.view)
+        }
+        "view" | "reinterpret_cast" => {
+            let [dtype] = args.bind(interp, name, ["dtype"], 1)?;
+            t.view_as(values::dtype(&dtype.unwrap_or(Value::None), "view: dtype", span)?)
+        }
+        "ap" => ap(interp, t, args)?,
+        "get_pattern" => {
+            args.positional_only(interp, name, 0, 0)?;
+            let pairs = t.pattern().into_iter().map(|(s, c)| Value::list(vec![Value::Int(s), Value::Int(c)]));
+            return Ok(Value::list(pairs.collect()));
+        }
+        "is_contiguous" => return Ok(Value::Bool(t.is_contiguous())),
+        "is_indirect" => return Ok(Value::Bool(t.view.indirect.is_some())),
+        "indirect" => Err(Violation::new("unsupported-api", "", "`indirect` (tensor indirection of Trn3) is not supported yet")),
+        _ => return Err(super::no_attribute(interp, &Value::Tensor(t.clone()), name, span)),
+    };
+    wrap(t, made, span)
+}
+
+fn need(value: Option<Value>, what: &str, span: Span) -> EvalResult<i64> {
+    int(&value.unwrap_or(Value::None), what, span)
+}
+
+fn rearrange(interp: &mut Interp<'_>, t: &Tensor, args: CallArgs) -> EvalResult<super::view::Result<Tensor>> {
+    let span = args.span;
+    let [src, dst, sizes] = args.bind(interp, "rearrange", ["src_pattern", "dst_pattern", "fixed_sizes"], 2)?;
+    let (src, dst) = (pattern_names(&src, span)?, pattern_names(&dst, span)?);
+    let mut fixed: Vec<(Rc<str>, i64)> = Vec::new();
+    match sizes {
+        None | Some(Value::None) => {}
+        Some(Value::Dict(d)) => {
+            for (_, k, v) in d.borrow().iter() {
+                let Value::Str(k) = k else {
+                    return Err(values::wrong("rearrange: a key of fixed_sizes", "a string", k, span));
+                };
+                fixed.push((k.clone(), int(v, "rearrange: a size", span)?));
+            }
+        }
+        Some(other) => return Err(values::wrong("rearrange: fixed_sizes", "a dict", &other, span)),
+    }
+    let src: Vec<Vec<&str>> = src.iter().map(|v| v.iter().map(|s| &**s).collect()).collect();
+    let dst: Vec<Vec<&str>> = dst.iter().map(|v| v.iter().map(|s| &**s).collect()).collect();
+    let fixed: Vec<(&str, i64)> = fixed.iter().map(|(k, v)| (&**k, *v)).collect();
+    Ok(t.rearrange(&src, &dst, &fixed))
+}
+
+/// `('b', ('h', 'w'))`.
+fn pattern_names(value: &Option<Value>, span: Span) -> EvalResult<Vec<Vec<Rc<str>>>> {
+    let expected = "a tuple of names and tuples of names";
+    let value = value.clone().unwrap_or(Value::None);
+    let Some(items) = value.sequence() else {
+        return Err(values::wrong("rearrange: a pattern", expected, &value, span));
+    };
+    items
+        .iter()
+        .map(|item| match item {
+            Value::Str(s) => Ok(vec![s.clone()]),
+            other => match other.sequence() {
+                Some(group) => group
+                    .iter()
+                    .map(|v| match v {
+                        Value::Str(s) => Ok(s.clone()),
+                        other => Err(values::wrong("rearrange: a pattern", expected, other, span)),
+                    })
+                    .collect(),
+                None => Err(values::wrong("rearrange: a pattern", expected, other, span)),
+            },
+        })
+        .collect()
+}
+
+fn ap(interp: &mut Interp<'_>, t: &Tensor, args: CallArgs) -> EvalResult<super::view::Result<Tensor>> {
+    let span = args.span;
+    let [pattern, offset, scalar, vector, dim, dtype] = args.bind(
+        interp,
+        "ap",
+        ["pattern", "offset", "scalar_offset", "vector_offset", "indirect_dim", "dtype"],
+        1,
+    )?;
+    let value = pattern.unwrap_or(Value::None);
+    let pair = |v: &Value| -> Option<(i64, i64)> {
+        match v.sequence()?.as_slice() {
+            [a, b] => Some((a.as_int()?, b.as_int()?)),
+            _ => None,
+        }
+    };
+    let pairs: Option<Vec<(i64, i64)>> = value.sequence().and_then(|items| items.iter().map(pair).collect());
+    let Some(pairs) = pairs else {
+        return Err(values::wrong("ap: pattern", "a list of [stride, count] pairs of ints", &value, span));
+    };
+    let given = |v: Option<Value>| v.filter(|v| !v.is_none());
+    let offset = given(offset);
+    if let Some(Value::Register(_) | Value::Tensor(_)) = offset {
+        return Err(Raise::at("operand-kind", "ap: offset takes an int that is known at specialisation", span, "here")
+            .help("pass a register or tensor as scalar_offset="));
+    }
+    let offset = offset.map(|v| int(&v, "ap: offset", span)).transpose()?;
+    let dynamic = match (given(scalar), given(vector)) {
+        (Some(_), Some(_)) => {
+            let message = "ap takes scalar_offset or vector_offset, not both";
+            return Err(Raise::at("access-pattern", message, span, "here"));
+        }
+        (Some(s), None) => Some(DynamicOffset::Scalar(index(&s, "ap: scalar_offset", span)?)),
+        (None, Some(v)) => Some(DynamicOffset::Vector(values::tensor(&v, "ap: vector_offset", span)?.view.clone())),
+        (None, None) => None,
+    };
+    let dim = given(dim).map_or(Ok(0), |v| int(&v, "ap: indirect_dim", span))?;
+    let dtype = given(dtype).map(|v| values::dtype(&v, "ap: dtype", span)).transpose()?;
+    Ok(t.ap(&pairs, offset, dynamic, dim, dtype))
+}
+
+/// `t[key]`.
+pub(crate) fn getitem(t: &Rc<Tensor>, key: &Value, span: Span) -> EvalResult<Value> {
+    let mut keys: smallvec::SmallVec<[Key; 6]> = smallvec::SmallVec::new();
+    match key {
+        Value::Tuple(items) => {
+            for item in items.iter() {
+                keys.push(one_key(t, item, span)?);
+            }
+        }
+        other => keys.push(one_key(t, other, span)?),
+    }
+    wrap(t, t.index(&keys), span)
+}
+
+fn one_key(t: &Tensor, value: &Value, span: Span) -> EvalResult<Key> {
+    let refuse = |slug: &'static str, message: String, help: &str| {
+        Err(raise("", &Violation::new(slug, "", message).help(help), span, &[&t.storage]))
+    };
+    let bound = |v: &Value| -> EvalResult<Option<i64>> {
+        match v {
+            Value::None => Ok(None),
+            Value::Register(_) | Value::Tensor(_) => Err(Raise::at(
+                "bad-index",
+                format!("a bound of a slice of `{}` is known only at run time", t.storage.name),
+                span,
+                "here",
+            )
+            .help("use nl.ds(start, size): the start may be a register, the size is an int")),
+            other => int(other, &format!("a slice of `{}`", t.storage.name), span).map(Some),
+        }
+    };
+    Ok(match value {
+        Value::Int(i) => Key::At(*i),
+        Value::Bool(b) => Key::At(i64::from(*b)),
+        Value::Slice(s) => Key::Slice(bound(&s.start)?, bound(&s.stop)?, bound(&s.step)?),
+        Value::Ellipsis => Key::Ellipsis,
+        Value::Object(o) if o.as_any().is::<Ds>() => match o.as_any().downcast_ref::<Ds>() {
+            Some(Ds { start: Value::Int(start), size }) => Key::Span(*start, *size),
+            Some(Ds { start, size }) => Key::DynamicSpan(index(start, "nl.ds: start", span)?, *size),
+            None => Key::Ellipsis,
+        },
+        Value::Register(r) => Key::Dynamic(Index::Register(r.id)),
+        Value::Tensor(_) => Key::Dynamic(index(value, &format!("an index of `{}`", t.storage.name), span)?),
+        Value::None => {
+            return refuse("bad-index", format!("`None` in an index of `{}`", t.storage.name), "use .expand_dim(dim) to add a dimension of size 1");
+        }
+        Value::List(_) | Value::Tuple(_) => {
+            return refuse(
+                "bad-index",
+                format!("a list in an index of `{}`: nested indexing was removed after Beta 1", t.storage.name),
+                "use slices, or .ap(pattern) for strided access and .vector_select for gathers",
+            );
+        }
+        Value::Range(_) => {
+            return refuse("bad-index", format!("a range in an index of `{}`", t.storage.name), "write a slice: start:stop:step");
+        }
+        Value::Float(x) => {
+            return refuse("bad-index", format!("index {x:?} of `{}` is a float", t.storage.name), "use `//` for whole divisions");
+        }
+        other => return Err(values::wrong(&format!("an index of `{}`", t.storage.name), "ints, slices, nl.ds(...) or `...`", other, span)),
+    })
+}
+
+/// A bool option.
+pub(crate) fn option(value: Option<Value>, what: &str, default: bool, span: Span) -> EvalResult<bool> {
+    value.map_or(Ok(default), |v| flag(&v, what, span))
+}

@@ -1,0 +1,150 @@
+//! Conversions between values of the language and what instructions and views take.
+
+use nki_diag::Span;
+use nki_isa::names::Named;
+use nki_isa::{Arg, DType, Imm, Index, Space};
+
+use super::vocab::ApiEnum;
+use super::{RegisterRef, Tensor};
+use crate::eval::error::{EvalResult, Raise};
+use crate::eval::value::Value;
+
+/// An operand of an instruction. `None` for a value that no operand takes.
+pub(crate) fn to_arg(value: &Value) -> Option<Arg> {
+    Some(match value {
+        Value::Tensor(t) => Arg::View(t.view.clone()),
+        Value::Int(i) => Arg::Int(*i),
+        Value::Float(x) => Arg::Float(*x),
+        Value::NlOp(op) => Arg::Name(op.op().name.into()),
+        Value::ApiEnum(e) => Arg::Name(e.name().into()),
+        Value::None => Arg::None,
+        Value::Bool(b) => Arg::Bool(*b),
+        Value::Str(s) => Arg::Text((&**s).into()),
+        Value::Dtype(d) => Arg::DType(*d),
+        Value::Register(r) => Arg::Register(r.id),
+        Value::Tuple(items) => Arg::List(items.iter().map(to_arg).collect::<Option<_>>()?),
+        Value::List(list) => Arg::List(list.items.borrow().iter().map(to_arg).collect::<Option<_>>()?),
+        // `np.add` and the like, which older kernels pass for an operator.
+        Value::Native(f) => Arg::Name(f.name.strip_prefix("numpy.")?.into()),
+        _ => return None,
+    })
+}
+
+/// An error about an argument of the wrong kind.
+pub(crate) fn wrong(what: &str, expected: &str, got: &Value, span: Span) -> Box<Raise> {
+    let shown = match got {
+        Value::Int(_) | Value::Float(_) | Value::Bool(_) | Value::Str(_) => format!("{got:?}"),
+        other => format!("a value of type {}", other.type_name()),
+    };
+    Raise::at("operand-kind", format!("{what} takes {expected}, got {shown}"), span, "here")
+}
+
+/// An integer.
+pub(crate) fn int(value: &Value, what: &str, span: Span) -> EvalResult<i64> {
+    match value {
+        Value::Float(x) if x.fract() == 0.0 && x.abs() < 9e15 => Err(wrong(what, "an int", value, span)
+            .help(format!("write {} or int(...); `/` makes floats, `//` ints", *x as i64))),
+        Value::Register(_) => Err(wrong(what, "an int that is known at specialisation", value, span)
+            .help("a register's value exists only on the device")),
+        other => other.as_int().ok_or_else(|| wrong(what, "an int", value, span)),
+    }
+}
+
+/// A list or tuple of integers; one integer counts as a list of one.
+pub(crate) fn ints(value: &Value, what: &str, span: Span) -> EvalResult<Vec<i64>> {
+    if let Some(i) = value.as_int() {
+        return Ok(vec![i]);
+    }
+    match value.sequence() {
+        Some(items) => items.iter().map(|v| int(v, what, span)).collect(),
+        None => Err(wrong(what, "an int or a tuple of ints", value, span)),
+    }
+}
+
+/// A shape.
+pub(crate) fn shape(value: &Value, what: &str, span: Span) -> EvalResult<Vec<i64>> {
+    ints(value, what, span)
+}
+
+/// A number.
+pub(crate) fn number(value: &Value, what: &str, span: Span) -> EvalResult<Imm> {
+    match value {
+        Value::Float(x) => Ok(Imm::Float(*x)),
+        other => other.as_int().map(Imm::Int).ok_or_else(|| wrong(what, "a number", value, span)),
+    }
+}
+
+/// A bool.
+pub(crate) fn flag(value: &Value, what: &str, span: Span) -> EvalResult<bool> {
+    match value {
+        Value::Bool(b) => Ok(*b),
+        Value::Int(i @ (0 | 1)) => Ok(*i == 1),
+        other => Err(wrong(what, "True or False", other, span)),
+    }
+}
+
+/// An element type: `nl.float32`, `np.float32` or `'float32'`.
+pub(crate) fn dtype(value: &Value, what: &str, span: Span) -> EvalResult<DType> {
+    match value {
+        Value::Dtype(d) => Ok(*d),
+        Value::Str(s) => DType::from_name(s).ok_or_else(|| unknown_dtype(s, span)),
+        Value::Host(h) => {
+            let last = h.path.rsplit('.').next().unwrap_or("");
+            DType::from_name(last).ok_or_else(|| wrong(what, "a dtype such as nl.float32", value, span))
+        }
+        Value::Type(t) => match t.name() {
+            "bool" => Ok(DType::Bool),
+            _ => Err(wrong(what, "a dtype such as nl.float32", value, span)),
+        },
+        other => Err(wrong(what, "a dtype such as nl.float32", other, span)),
+    }
+}
+
+/// An error about a dtype that is not known.
+pub(crate) fn unknown_dtype(name: &str, span: Span) -> Box<Raise> {
+    let names: Vec<&str> = DType::ALL.iter().map(|d| d.name()).collect();
+    Raise::at("unsupported-dtype", format!("dtype `{name}` is not supported"), span, "here")
+        .help(format!("supported are {}", names.join(", ")))
+}
+
+/// A tensor.
+pub(crate) fn tensor<'a>(value: &'a Value, what: &str, span: Span) -> EvalResult<&'a Tensor> {
+    match value {
+        Value::Tensor(t) => Ok(t),
+        other => Err(wrong(what, "a tensor", other, span)),
+    }
+}
+
+/// A memory: `nl.sbuf`, or the strings of older releases.
+pub(crate) fn memory(value: &Value, what: &str, span: Span) -> EvalResult<Space> {
+    let found = match value {
+        Value::ApiEnum(e) if e.vocabulary == super::vocab::MEMORY => Space::from_name(e.name()),
+        Value::Str(s) => Space::from_name(s),
+        _ => None,
+    };
+    found.ok_or_else(|| wrong(what, "nl.sbuf, nl.psum, nl.hbm, nl.private_hbm or nl.shared_hbm", value, span))
+}
+
+/// The value of a memory.
+pub(crate) fn memory_value(space: Space) -> Value {
+    let name = match space {
+        Space::Hbm => "private_hbm",
+        other => other.name(),
+    };
+    ApiEnum::memory(name).map_or(Value::None, Value::ApiEnum)
+}
+
+/// A run-time index: a register or a tensor of one element.
+pub(crate) fn index(value: &Value, what: &str, span: Span) -> EvalResult<Index> {
+    match value {
+        Value::Register(RegisterRef { id, .. }) => Ok(Index::Register(*id)),
+        Value::Tensor(t) if t.view.elements() == 1 => Ok(Index::Scalar(t.view.clone())),
+        Value::Tensor(t) => Err(Raise::at(
+            "operand-kind",
+            format!("{what} takes a register or a tensor of one element; `{}` has shape {}", t.storage.name, t.shape_text()),
+            span,
+            "here",
+        )),
+        other => Err(wrong(what, "a register or a tensor of shape (1, 1)", other, span)),
+    }
+}
