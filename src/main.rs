@@ -11,6 +11,7 @@ mod inputs;
 mod kernel;
 mod npy;
 mod output;
+mod report;
 mod settings;
 mod value;
 

@@ -2,16 +2,18 @@
 
 use nki_diag::Diagnostic;
 use nki_isa::Program;
-use nki_sim_core::HostTensor;
 use nki_sim_core::exec::{self, ExecOptions};
 use nki_sim_core::place::{self, Placement};
+use nki_sim_core::timing::{self, Params};
 use nki_sim_core::trace::Trace;
+use nki_sim_core::{HostTensor, report};
 
 use crate::cli::RunArgs;
 use crate::compare::{self, Comparison, Tolerance};
 use crate::kernel::{Prepared, any_error, prepare};
 use crate::npy::{self, Array, Elem};
 use crate::output::{eprint, print, write_file};
+use crate::report::{Failed, OutputInfo, Report};
 use crate::{Failure, settings};
 
 /// Runs the kernel and reports.
@@ -23,24 +25,43 @@ pub(crate) fn run(args: &RunArgs) -> Result<(), Failure> {
     let mut findings = std::mem::take(&mut prepared.diagnostics);
     let program = match prepared.program.take() {
         Some(program) if !any_error(&findings) => program,
-        _ => return fail(args, &prepared, findings),
+        _ => return fail(args, &prepared, &findings),
     };
     check_expected_names(&program, &expected)?;
     let placement = match place::place(&program) {
         Ok(placement) => placement,
         Err(errors) => {
             findings.extend(errors);
-            return fail(args, &prepared, findings);
+            return fail(args, &prepared, &findings);
         }
     };
     findings.extend(placement.findings.iter().cloned());
-    let ran = match execute(args, &program, &placement, precise, std::mem::take(&mut prepared.tensors), &mut findings) {
-        Ok(ran) => ran,
-        Err(Stopped) => return fail(args, &prepared, findings),
+    let tensors = std::mem::take(&mut prepared.tensors);
+    let Ok(ran) = execute(args, &program, &placement, precise, tensors, &mut findings) else {
+        return fail(args, &prepared, &findings);
     };
+    let timeline = timing::simulate(&program, &placement, &ran.trace, &Params::of(program.target))
+        .map_err(|e| Failure::Call(format!("timing parameters: {e}")))?;
+
     prepared.show(&findings);
     write_outputs(args, &ran.outputs)?;
-    let comparisons = compare_outputs(args, &ran.outputs, &expected)?;
+    let comparisons = compare_outputs(args, &ran.outputs, &expected);
+    if let Some(path) = &args.trace {
+        write_file(path, &[&report::perfetto(&timeline)])?;
+    }
+    if let Some(path) = &args.json {
+        let whole = Report {
+            kernel: prepared.name.clone(),
+            target: program.target.to_string(),
+            lnc: program.cores.len(),
+            outputs: outputs_of(&program),
+            summary: report::summary(&timeline, &placement),
+            findings: crate::report::findings(&findings, &prepared.sources),
+            expected: comparisons.done.clone(),
+        };
+        write_file(path, &[&crate::report::json(&whole)?])?;
+    }
+    print(&report::table(&timeline));
     for c in &comparisons.done {
         print(&format!("{}\n", c.text()));
     }
@@ -52,9 +73,33 @@ pub(crate) fn run(args: &RunArgs) -> Result<(), Failure> {
 }
 
 /// The kernel is wrong: its diagnostics on the terminal and in the JSON file.
-fn fail(_args: &RunArgs, prepared: &Prepared, findings: Vec<Diagnostic>) -> Result<(), Failure> {
-    prepared.show(&findings);
+fn fail(args: &RunArgs, prepared: &Prepared, findings: &[Diagnostic]) -> Result<(), Failure> {
+    prepared.show(findings);
+    if let Some(path) = &args.json {
+        let failed = Failed {
+            kernel: prepared.name.clone(),
+            target: prepared.target.to_string(),
+            findings: crate::report::findings(findings, &prepared.sources),
+        };
+        write_file(path, &[&crate::report::json(&failed)?])?;
+    }
     Err(Failure::Kernel)
+}
+
+/// Known without running, so that `--no-numerics` has them, too.
+fn outputs_of(program: &Program) -> Vec<OutputInfo> {
+    program
+        .outputs
+        .iter()
+        .map(|o| {
+            let tensor = program.tensor(o.tensor);
+            OutputInfo {
+                name: o.name.to_string(),
+                shape: tensor.shape.iter().map(|&d| d as usize).collect(),
+                dtype: tensor.dtype.to_string(),
+            }
+        })
+        .collect()
 }
 
 /// The kernel faulted while it ran; the findings say how.
@@ -62,7 +107,6 @@ struct Stopped;
 
 struct Ran {
     outputs: Vec<HostTensor>,
-    #[expect(dead_code)]
     trace: Trace,
 }
 
@@ -161,7 +205,7 @@ struct Comparisons {
     problems: Vec<String>,
 }
 
-fn compare_outputs(args: &RunArgs, outputs: &[HostTensor], expected: &[Expected]) -> Result<Comparisons, Failure> {
+fn compare_outputs(args: &RunArgs, outputs: &[HostTensor], expected: &[Expected]) -> Comparisons {
     let mut out = Comparisons { done: Vec::new(), problems: Vec::new() };
     for e in expected {
         let Some(output) = outputs.iter().find(|o| *o.name == *e.name) else { continue };
@@ -174,5 +218,5 @@ fn compare_outputs(args: &RunArgs, outputs: &[HostTensor], expected: &[Expected]
             Err(problem) => out.problems.push(problem),
         }
     }
-    Ok(out)
+    out
 }

@@ -1,0 +1,61 @@
+//! The JSON report: what the simulator summarises, joined with what only the command knows.
+
+use nki_diag::{Diagnostic, JsonDiagnostic, SourceMap, to_json};
+use nki_sim_core::report::Summary;
+use serde::Serialize;
+
+use crate::compare::Comparison;
+
+/// An output, without its values.
+#[derive(Debug, Serialize)]
+pub(crate) struct OutputInfo {
+    /// Its name.
+    pub(crate) name: String,
+    /// Extents.
+    pub(crate) shape: Vec<usize>,
+    /// Element type.
+    pub(crate) dtype: String,
+}
+
+/// A run. Field order is the order in the file.
+#[derive(Debug, Serialize)]
+pub(crate) struct Report {
+    /// The kernel's name.
+    pub(crate) kernel: String,
+    /// The machine.
+    pub(crate) target: String,
+    /// Physical cores per logical core.
+    pub(crate) lnc: usize,
+    /// Names, shapes and dtypes.
+    pub(crate) outputs: Vec<OutputInfo>,
+    /// The timeline in numbers.
+    #[serde(flatten)]
+    pub(crate) summary: Summary,
+    /// What was found.
+    pub(crate) findings: Vec<JsonDiagnostic>,
+    /// Outputs compared with arrays.
+    pub(crate) expected: Vec<Comparison>,
+}
+
+/// A run that did not come to its end.
+#[derive(Debug, Serialize)]
+pub(crate) struct Failed {
+    /// The kernel's name.
+    pub(crate) kernel: String,
+    /// The machine.
+    pub(crate) target: String,
+    /// What was found.
+    pub(crate) findings: Vec<JsonDiagnostic>,
+}
+
+/// Diagnostics with their places resolved.
+pub(crate) fn findings(diagnostics: &[Diagnostic], sources: &SourceMap) -> Vec<JsonDiagnostic> {
+    diagnostics.iter().map(|d| to_json(d, sources)).collect()
+}
+
+/// The text of a file.
+pub(crate) fn json(value: &impl Serialize) -> Result<Vec<u8>, String> {
+    let mut text = serde_json::to_vec_pretty(value).map_err(|e| format!("cannot write the report: {e}"))?;
+    text.push(b'\n');
+    Ok(text)
+}
