@@ -1,0 +1,126 @@
+//! Golden timelines: each example on a small input, every row of its timeline as text in traces/golden.
+//!
+//! `BLESS=1 cargo test --test golden` rewrites them; review the difference before committing it.
+
+use std::path::{Path, PathBuf};
+
+use nki_frontend::{Arg, Loader, Options};
+use nki_isa::DType;
+use nki_sim_core::exec::{self, ExecOptions};
+use nki_sim_core::timing::{self, Params};
+use nki_sim_core::{HostTensor, place, report};
+
+struct Disk;
+
+impl Loader for Disk {
+    fn read(&self, path: &Path) -> std::io::Result<String> {
+        std::fs::read_to_string(path)
+    }
+}
+
+fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+/// A tensor argument and its bytes; 32-bit integers are `fill`, everything else is zero.
+fn tensor(shape: &[usize], dtype: DType, fill: i32) -> (Arg, Vec<u8>) {
+    let count: usize = shape.iter().product();
+    let data = match dtype {
+        DType::I32 => std::iter::repeat_n(fill.to_le_bytes(), count).flatten().collect(),
+        _ => vec![0; count * dtype.size()],
+    };
+    (Arg::Tensor { shape: shape.to_vec(), dtype }, data)
+}
+
+/// Compiles, places, runs and times a kernel; the text has all rows.
+fn timeline_of(file: &str, kernel: Option<&str>, args: &[(&str, (Arg, Vec<u8>))], literals: &[(&str, Arg)]) -> String {
+    let mut arguments: Vec<(String, Arg)> = args.iter().map(|(n, (a, _))| (n.to_string(), a.clone())).collect();
+    arguments.extend(literals.iter().map(|(n, a)| (n.to_string(), a.clone())));
+    let options = Options { kernel: kernel.map(String::from), ..Options::default() };
+    // Relative, so that the text is the same on every machine.
+    let path = PathBuf::from(file);
+    let compiled = nki_frontend::compile(&path, &Disk, &arguments, &options);
+    let program = compiled.program.unwrap_or_else(|| panic!("{file}: {:#?}", compiled.diagnostics));
+    let placement = place::place(&program).unwrap_or_else(|e| panic!("{file}: {e:#?}"));
+    let inputs = program
+        .inputs
+        .iter()
+        .map(|i| {
+            let t = program.tensor(i.tensor);
+            let (_, (_, data)) = args.iter().find(|(n, _)| *n == &*i.name).expect("an input is an argument");
+            HostTensor {
+                name: i.name.clone(),
+                shape: t.shape.iter().map(|&d| d as usize).collect(),
+                dtype: t.dtype,
+                data: data.clone(),
+            }
+        })
+        .collect();
+    let ran = exec::run(&program, &placement, inputs, &ExecOptions::default()).unwrap_or_else(|e| panic!("{file}: {e:?}"));
+    let timeline = timing::simulate(&program, &placement, &ran.trace, &Params::of(program.target)).expect("parameters");
+    format!("{}\n{}\n{}", report::table(&timeline), report::timeline(&timeline), report::events(&timeline))
+}
+
+fn golden(name: &str, text: &str) {
+    let path = root().join("traces/golden").join(format!("{name}.txt"));
+    if std::env::var_os("BLESS").is_some() {
+        std::fs::write(&path, text).expect("writable");
+        return;
+    }
+    let want = std::fs::read_to_string(&path).unwrap_or_default();
+    if want != *text {
+        let differs = want.lines().zip(text.lines()).enumerate().find(|(_, (w, t))| w != t);
+        panic!(
+            "the timeline of {name} differs from {} (BLESS=1 rewrites it); first difference: {differs:#?}",
+            path.display()
+        );
+    }
+}
+
+const F32: DType = DType::F32;
+const BF16: DType = DType::BF16;
+
+macro_rules! goldens {
+    ($($name:ident: $file:literal $($kernel:literal)?, [$($arg:ident = $shape:expr, $dtype:expr);*], [$($lit:ident = $value:expr),*];)*) => {
+        $(#[test]
+        fn $name() {
+            let args = [$((stringify!($arg), tensor(&$shape, $dtype, 3))),*];
+            let literals: &[(&str, Arg)] = &[$((stringify!($lit), $value)),*];
+            let kernel: Option<&str> = [$($kernel,)?].first().copied();
+            golden(stringify!($name), &timeline_of($file, kernel, &args, literals));
+        })*
+    };
+}
+
+goldens! {
+    elementwise: "examples/elementwise.py", [a = [256, 1024], F32; b = [256, 1024], F32], [];
+    matmul_tiled: "examples/matmul_tiled.py", [a_t = [256, 128], BF16; b = [256, 1024], BF16], [];
+    matmul_blocked: "examples/matmul_blocked.py", [a_t = [256, 256], F32; b = [256, 512], F32],
+        [block_m = Arg::Int(2), block_n = Arg::Int(1)];
+    softmax: "examples/softmax.py", [x = [384, 512], F32], [];
+    rmsnorm: "examples/rmsnorm.py", [x = [200, 768], BF16; weight = [1, 768], BF16], [];
+    flash_attention: "examples/flash_attention.py", [q_t = [64, 128], BF16; k_t = [64, 512], BF16; v = [512, 64], BF16],
+        [scale = Arg::Float(0.125)];
+    gather: "examples/gather.py", [table = [1000, 256], F32; indices = [256, 1], DType::I32], [];
+    dynamic_loop: "examples/dynamic_loop.py", [x = [8, 128, 256], F32; count = [1, 1], DType::I32], [];
+    direct_allocation: "examples/direct_allocation.py", [a_t = [128, 256], F32; b = [128, 2048], F32], [];
+    sb_blocks_migrated: "tests/kernels/sb_blocks.py" "sb_blocks_migrated", [inp = [8, 128, 512], F32], [];
+    sb_blocks_migrated_incorrect: "tests/kernels/sb_blocks.py" "sb_blocks_migrated_incorrect", [inp = [8, 128, 512], F32], [];
+}
+
+/// The migration guide's claim: one buffer per iteration overlaps, one buffer for all serialises, and the report says why.
+#[test]
+fn a_buffer_for_all_iterations_serialises() {
+    let run = |kernel| {
+        let inp = [("inp", tensor(&[8, 128, 512], F32, 0))];
+        timeline_of("tests/kernels/sb_blocks.py", Some(kernel), &inp, &[])
+    };
+    let latency = |text: &str| -> f64 {
+        let words: Vec<&str> = text.split_whitespace().collect();
+        let at = words.iter().position(|w| *w == "us;").expect("a latency in us");
+        words[at - 1].parse().expect("a number")
+    };
+    let (overlapped, serial) = (run("sb_blocks_migrated"), run("sb_blocks_migrated_incorrect"));
+    assert!(latency(&serial) > 2.0 * latency(&overlapped), "{} {}", latency(&serial), latency(&overlapped));
+    assert!(serial.contains("add_buf"), "the stall names the buffer");
+}
