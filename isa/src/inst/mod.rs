@@ -3,12 +3,14 @@
 //! An instruction's file gives five answers: its operand schema (the [`operands!`](crate::operands) block), what [`Instruction::validate`]
 //! checks beyond the schema, its [`Instruction::footprint`], its numerics ([`Instruction::execute`]) and its [`Instruction::work`].
 
+mod accumulators;
 pub mod check;
 pub mod dma;
 pub mod gpsimd;
 pub mod math;
 pub mod scalar;
 pub mod scalars;
+mod stream;
 pub mod sync;
 pub mod tensor;
 pub mod vector;
@@ -331,6 +333,8 @@ instructions! {
     sync::register_store::RegisterStore,
     scalar::activation::Activation,
     scalar::activation_reduce::ActivationReduce,
+    vector::bn_aggr::BnAggr,
+    vector::bn_stats::BnStats,
     vector::memset::Memset,
     vector::reciprocal::Reciprocal,
     vector::scalar_tensor_tensor::ScalarTensorTensor,
@@ -338,7 +342,10 @@ instructions! {
     vector::tensor_copy_predicated::TensorCopyPredicated,
     vector::tensor_reduce::TensorReduce,
     vector::tensor_scalar::TensorScalar,
+    vector::tensor_scalar_cumulative::TensorScalarCumulative,
+    vector::tensor_scalar_reduce::TensorScalarReduce,
     vector::tensor_tensor::TensorTensor,
+    vector::tensor_tensor_scan::TensorTensorScan,
 }
 
 /// The registry entry of `nki.isa.<name>`.

@@ -14,7 +14,7 @@ pub enum Rhs<'a, T> {
 }
 
 /// A binary operator on lanes. `eval` must be branch-free to vectorise.
-trait Op2: Copy {
+trait Op2: Copy + Default + 'static {
     /// Whether it chooses between values. In place, `if c { x } else { y }` becomes a store behind a branch, which does not vectorise.
     const CHOOSES: bool = false;
     fn eval(self, x: f32, y: f32) -> f32;
@@ -23,7 +23,7 @@ trait Op2: Copy {
 macro_rules! ops {
     ($($Name:ident $($chooses:ident)? = |$x:ident, $y:ident| $body:expr;)*) => {
         $(
-            #[derive(Clone, Copy)]
+            #[derive(Clone, Copy, Default)]
             struct $Name;
             impl Op2 for $Name {
                 $(const CHOOSES: bool = stringify!($chooses).len() > 0;)?
@@ -101,7 +101,7 @@ ops! {
 }
 
 /// The operator with its operands exchanged.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Default)]
 struct Swap<O>(O);
 
 impl<O: Op2> Op2 for Swap<O> {
@@ -258,6 +258,19 @@ pub fn apply_in_place(op: AluOp, reverse: bool, row: &mut [f32], y: Rhs<'_, f32>
         }
     }
     with_op(op, reverse, V(y, row));
+}
+
+/// The operator as a function, for loops whose steps depend on each other (scans) or that pick single elements.
+pub fn function(op: AluOp, reverse: bool) -> fn(f32, f32) -> f32 {
+    struct V<'a>(&'a mut fn(f32, f32) -> f32);
+    impl Visit for V<'_> {
+        fn visit<O: Op2>(self, _: O) {
+            *self.0 = |x, y| O::default().eval(x, y);
+        }
+    }
+    let mut function: fn(f32, f32) -> f32 = |x, _| x;
+    with_op(op, reverse, V(&mut function));
+    function
 }
 
 /// One value.

@@ -1,0 +1,193 @@
+//! Instructions that reduce what they compute into an engine's accumulators, one fp32 for each lane.
+//!
+//! The accumulators live on between instructions of one engine. Source: "Accumulator behavior" in the `nki.isa` references of
+//! exponential, range_select, select_reduce, tensor_scalar_reduce, tensor_scalar_cumulative and activate2.
+
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use crate::arg::ScalarOperand;
+use crate::dtype::DType;
+use crate::inst::check::{self, Named};
+use crate::inst::math::{alu, reduce};
+use crate::inst::scalars::{self, Sources};
+use crate::machine::{Fault, Machine};
+use crate::names::{AluOp, ReduceCmd};
+use crate::view::View;
+use crate::violation::Violation;
+
+/// The vector engine's accumulators.
+pub(crate) const VECTOR: &str = "vector.reduce_regs";
+/// The scalar engine's accumulators, those of `activation` too.
+pub(crate) const SCALAR: &str = "scalar.reduce_regs";
+/// Accumulators of an engine.
+const LANES: usize = 128;
+
+/// The accumulators while an instruction runs. Each partition touches its own only, so that the order of partitions does not matter.
+pub(crate) struct Lanes {
+    name: &'static str,
+    lanes: Vec<AtomicU32>,
+}
+
+impl Lanes {
+    /// Reads the accumulators of an engine.
+    pub(crate) fn load(machine: &mut dyn Machine, name: &'static str) -> Self {
+        let state = machine.engine_state(name);
+        state.resize(LANES, 0);
+        Lanes { name, lanes: state.iter().map(|&bits| AtomicU32::new(bits)).collect() }
+    }
+
+    /// Sets all accumulators.
+    pub(crate) fn fill(&mut self, value: f32) {
+        self.lanes.fill_with(|| AtomicU32::new(value.to_bits()));
+    }
+
+    /// The accumulator of a partition.
+    pub(crate) fn get(&self, partition: usize) -> f32 {
+        self.lanes.get(partition).map_or(0.0, |lane| f32::from_bits(lane.load(Ordering::Relaxed)))
+    }
+
+    /// Sets the accumulator of a partition.
+    pub(crate) fn set(&self, partition: usize, value: f32) {
+        if let Some(lane) = self.lanes.get(partition) {
+            lane.store(value.to_bits(), Ordering::Relaxed);
+        }
+    }
+
+    /// Writes the accumulators back.
+    pub(crate) fn store(self, machine: &mut dyn Machine) {
+        *machine.engine_state(self.name) = self.lanes.into_iter().map(AtomicU32::into_inner).collect();
+    }
+}
+
+/// What an accumulator is reset to.
+pub(crate) fn neutral(op: AluOp) -> f32 {
+    match op {
+        AluOp::AbsMin => f32::INFINITY,
+        op => reduce::neutral(op),
+    }
+}
+
+/// The reduction of a row.
+fn fold(op: AluOp, row: &[f32]) -> f32 {
+    match op {
+        AluOp::AbsMax | AluOp::AbsMin => {
+            let f = alu::function(op, false);
+            row.iter().fold(neutral(op), |acc, &x| f(acc, x))
+        }
+        op => reduce::reduce(op, row),
+    }
+}
+
+/// The reduction behind an instruction.
+pub(crate) struct Reduction<'a> {
+    /// Whose accumulators: [`VECTOR`] or [`SCALAR`].
+    pub(crate) state: &'static str,
+    pub(crate) op: AluOp,
+    pub(crate) cmd: ReduceCmd,
+    /// What `load_reduce` loads.
+    pub(crate) init: Option<&'a ScalarOperand>,
+    /// Where the accumulators are read out to.
+    pub(crate) result: Option<&'a View>,
+    /// The result is negated on the way out.
+    pub(crate) negate: bool,
+    /// `idle` leaves unknown values in the accumulators ("may still be modified"): NaN here, so that nobody relies on them.
+    pub(crate) idle_clobbers: bool,
+}
+
+impl Reduction<'_> {
+    /// Rules of the operator, the command, the initial value and the result beside `tile`.
+    ///
+    /// # Errors
+    /// `op-unsupported`, `missing-operand`, `operand-dtype`, `operand-value`, and those of [`check::per_partition`].
+    pub(crate) fn validate(&self, tile: Named<'_>, ops: &[AluOp], cmds: &[ReduceCmd]) -> Result<(), Violation> {
+        if !ops.contains(&self.op) {
+            return Err(one_of("reduce_op", self.op, ops));
+        }
+        if !cmds.contains(&self.cmd) {
+            return Err(one_of("reduce_cmd", self.cmd, cmds));
+        }
+        if let Some(result) = self.result {
+            check::per_partition(tile, ("reduce_res", result))?;
+            if !result.dtype.is_float() {
+                return Err(Violation::new(
+                    "operand-dtype",
+                    "reduce_res",
+                    format!("`reduce_res` is {}, it must be a float type", result.dtype),
+                ));
+            }
+            if self.cmd == ReduceCmd::Idle && self.state == VECTOR {
+                return Err(Violation::new(
+                    "missing-operand",
+                    "reduce_cmd",
+                    "`reduce_res` is given, but `reduce_cmd` is idle: nothing is accumulated, so nothing can be read out",
+                )
+                .help("set reduce_cmd=nisa.reduce_cmd.reset_reduce, or leave `reduce_res` out"));
+            }
+        }
+        if let Some(init) = self.init {
+            check::scalar_operand(tile, "reduce_init", init)?;
+            float32("reduce_init", init)?;
+        }
+        Ok(())
+    }
+
+    /// Computes `dst` row by row with `f(partition, inputs, output)` and reduces the fp32 result, before it is rounded to the
+    /// type of `dst`. The inputs that `f` sees are `sources` (and after them what the reduction itself reads).
+    pub(crate) fn run<'s>(
+        &'s self,
+        machine: &mut dyn Machine,
+        dst: &View,
+        mut sources: Sources<'s>,
+        f: &(dyn Fn(usize, &[&[f32]], &mut [f32]) + Sync),
+    ) -> Result<(), Fault> {
+        let plain = self.cmd == ReduceCmd::Idle && self.result.is_none();
+        if plain && !self.idle_clobbers {
+            return machine.map_f32(&[dst], &sources, &|p, ins, outs| f(p, ins, outs[0]));
+        }
+        let init = scalars::scalar_f32(machine, self.init, &mut sources);
+        let mut lanes = Lanes::load(machine, self.state);
+        match self.cmd {
+            ReduceCmd::Reset | ReduceCmd::ResetReduce => lanes.fill(neutral(self.op)),
+            ReduceCmd::Idle if self.idle_clobbers => lanes.fill(f32::NAN),
+            _ => {}
+        }
+        let reduces = matches!(self.cmd, ReduceCmd::Reduce | ReduceCmd::ResetReduce | ReduceCmd::LoadReduce);
+        let (op, loads) = (self.op, self.cmd == ReduceCmd::LoadReduce);
+        let row = |p: usize, ins: &[&[f32]], outs: &mut [&mut [f32]]| {
+            f(p, ins, outs[0]);
+            let mut value = if loads { init.get(ins) } else { lanes.get(p) };
+            if reduces {
+                value = alu::scalar(op, value, fold(op, outs[0]));
+                lanes.set(p, value);
+            }
+            if let Some(out) = outs.get_mut(1).and_then(|o| o.first_mut()) {
+                *out = if self.negate { -value } else { value };
+            }
+        };
+        match self.result {
+            Some(result) => machine.map_f32(&[dst, result], &sources, &row)?,
+            None => machine.map_f32(&[dst], &sources, &row)?,
+        }
+        lanes.store(machine);
+        Ok(())
+    }
+}
+
+/// A member of a vocabulary that the instruction does not take.
+pub(crate) fn one_of<T: std::fmt::Display>(operand: &'static str, got: T, allowed: &[T]) -> Violation {
+    let names: Vec<_> = allowed.iter().map(T::to_string).collect();
+    Violation::new("op-unsupported", operand, format!("`{operand}` is {got}, it must be {}", names.join(", ")))
+}
+
+/// A scalar operand from memory is float32.
+///
+/// # Errors
+/// `operand-dtype`.
+pub(crate) fn float32(name: &'static str, operand: &ScalarOperand) -> Result<(), Violation> {
+    match operand.view() {
+        Some(v) if v.dtype != DType::F32 => {
+            Err(Violation::new("operand-dtype", name, format!("`{name}` is {}, it must be float32", v.dtype)))
+        }
+        _ => Ok(()),
+    }
+}

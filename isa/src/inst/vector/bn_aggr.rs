@@ -1,0 +1,104 @@
+//! `nisa.bn_aggr`: the mean and variance that the results of `bn_stats` add up to.
+
+use super::bn_stats::elements;
+use crate::arch::Arch;
+use crate::inst::stream::{on, stream};
+use crate::inst::{Footprint, Instruction, Operands, check};
+use crate::machine::{Context, Fault, Machine};
+use crate::names::Engine;
+use crate::operands;
+use crate::view::View;
+use crate::violation::Violation;
+use crate::work::{StreamClass, Work};
+
+operands! {
+    /// Combines `(count, mean, variance * count)` triples into one mean and one variance per partition.
+    pub struct BnAggr: "bn_aggr" on [Vector] {
+        /// Mean and variance: 2 elements per partition.
+        [Out Sbuf Psum] dst: View,
+        /// Results of one or more `bn_stats`: a multiple of 3 elements per partition.
+        [In Sbuf Psum] data: View,
+    }
+}
+
+impl Instruction for BnAggr {
+    fn engine(&self, _arch: &Arch) -> Engine {
+        Engine::Vector
+    }
+
+    fn validate(&self, _context: &Context<'_>) -> Result<(), Violation> {
+        check::same_partitions(("data", &self.data), ("dst", &self.dst))?;
+        let n = self.data.free_elements();
+        if n % 3 != 0 {
+            return Err(Violation::new(
+                "shape-mismatch",
+                "data",
+                format!(
+                    "`data` has {n} elements per partition, it must be a multiple of 3: (count, mean, variance * count)"
+                ),
+            )
+            .help("pass the results of nisa.bn_stats, 6 elements each, side by side"));
+        }
+        elements("dst", &self.dst, 2)
+    }
+
+    fn footprint<'a>(&'a self, footprint: &mut Footprint<'a>) {
+        self.operand_footprint(footprint);
+    }
+
+    /// The variance is that of all elements (divided by their count, not by one less). Open question: the order of the engine's fp32
+    /// sums; here they are made in double precision and rounded once. Without any element the results are NaN.
+    fn execute(&self, machine: &mut dyn Machine) -> Result<(), Fault> {
+        machine.map_f32(&[&self.dst], &[&self.data], &|_, ins, outs| {
+            let triples = || ins[0].chunks_exact(3).map(|t| (f64::from(t[0]), f64::from(t[1]), f64::from(t[2])));
+            let count: f64 = triples().map(|t| t.0).sum();
+            let mean = triples().map(|(n, mean, _)| n * mean).sum::<f64>() / count;
+            let spread: f64 = triples().map(|(n, m, spread)| n * (m - mean) * (m - mean) + spread).sum();
+            outs[0].copy_from_slice(&[mean as f32, (spread / count) as f32]);
+        })
+    }
+
+    fn work(&self, _context: &Context<'_>) -> Work {
+        on(Engine::Vector, stream(StreamClass::Other("bn_aggr"), &[&self.data], &[&self.dst]))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::bn_stats::BnStats;
+    use super::*;
+    use crate::arch::Target;
+    use crate::dtype::DType;
+    use crate::testing::TestMachine;
+    use crate::view::{Dim, Space};
+
+    #[test]
+    fn aggregates_tiles_of_unequal_size() {
+        let mut m = TestMachine::new(Target::Trn2);
+        let values: Vec<f32> = (0..7u8).map(|i| f32::from(i * i)).collect();
+        let data = m.tensor_f32("s", Space::Sbuf, DType::F32, &[1, 7], &values);
+        let stats = m.tensor("t", Space::Sbuf, DType::F32, &[1, 2, 6]);
+        let dst = m.tensor("d", Space::Sbuf, DType::F32, &[1, 2]);
+        for (i, (start, count)) in [(0, 4), (4, 3)].into_iter().enumerate() {
+            let part = |v: &View, offset, count| {
+                let dims = [Dim { stride: 1, count: 1 }, Dim { stride: 1, count }].into_iter().collect();
+                View { offset, dims, ..v.clone() }
+            };
+            m.run(BnStats { dst: part(&stats, 6 * i as i64, 6), data: part(&data, start, count) }).unwrap();
+        }
+        m.run(BnAggr { dst: dst.clone(), data: stats }).unwrap();
+        // The mean of 0, 1, 4, 9, 16, 25, 36 is 13, their variance 156.
+        assert_eq!(m.f32s(&dst), [13., 156.]);
+    }
+
+    #[test]
+    fn broken_rules() {
+        let mut m = TestMachine::new(Target::Trn2);
+        let four = m.tensor("s", Space::Sbuf, DType::F32, &[1, 4]);
+        let six = m.tensor("t", Space::Sbuf, DType::F32, &[1, 6]);
+        let e = m.check(BnAggr { dst: four.clone(), data: four.clone() }).unwrap_err();
+        assert!(e.contains("has 4 elements per partition, it must be a multiple of 3"), "{e}");
+        let e = m.check(BnAggr { dst: four, data: six }).unwrap_err();
+        assert!(e.contains("it must have 2"), "{e}");
+    }
+}

@@ -1,0 +1,197 @@
+//! `nisa.tensor_tensor_scan`: a running combination of two tiles along the free dimensions.
+
+use crate::arch::Arch;
+use crate::arg::ScalarOperand;
+use crate::inst::math::alu;
+use crate::inst::scalars::{self, Sources};
+use crate::inst::stream::{on, stream};
+use crate::inst::{Footprint, Instruction, Operands, check};
+use crate::machine::{Context, Fault, Machine};
+use crate::names::{AluOp, Engine};
+use crate::operands;
+use crate::view::View;
+use crate::violation::Violation;
+use crate::work::{Stream, StreamClass, Work};
+
+operands! {
+    /// `dst[i] = (data0[i] <op0> dst[i-1]) <op1> data1[i]` along the free dimensions, with `initial` before the first element.
+    pub struct TensorTensorScan: "tensor_tensor_scan" on [Vector] {
+        /// The running result.
+        [Out Sbuf Psum] dst: View,
+        /// Combined with the previous result by `op0`.
+        [In Sbuf Psum] data0: View,
+        /// Combined with that by `op1`.
+        [In Sbuf Psum] data1: View,
+        /// The previous result of the first element: a number or a tile of shape (P, 1).
+        [In Sbuf Psum] initial: ScalarOperand,
+        /// First operator, arithmetic and binary.
+        [Attr] op0: AluOp,
+        /// Second operator, arithmetic and binary.
+        [Attr] op1: AluOp,
+        /// `data0` is the right operand of `op0`.
+        [Attr] reverse0: bool = false,
+        /// `data1` is the left operand of `op1`.
+        [Attr] reverse1: bool = false,
+    }
+}
+
+/// Rules of an operator that must be arithmetic and take two operands.
+pub(super) fn binary_arithmetic(name: &'static str, op: AluOp, arch: &Arch) -> Result<(), Violation> {
+    check::op_on_target(name, op, arch)?;
+    // Bypass hands its left operand through: the engine does that with two operands as with one.
+    if op.is_bitvec() || (op.is_unary() && op != AluOp::Bypass) {
+        let what = if op.is_bitvec() { "a bitvec operator" } else { "an operator of one operand" };
+        return Err(Violation::new(
+            "op-unsupported",
+            name,
+            format!("`{op}` is {what}; `{name}` takes arithmetic operators of two operands"),
+        ));
+    }
+    Ok(())
+}
+
+impl Instruction for TensorTensorScan {
+    fn engine(&self, _arch: &Arch) -> Engine {
+        Engine::Vector
+    }
+
+    fn validate(&self, context: &Context<'_>) -> Result<(), Violation> {
+        let data0 = ("data0", &self.data0);
+        check::same_shape(data0, ("data1", &self.data1))?;
+        check::same_shape(data0, ("dst", &self.dst))?;
+        check::not_both_psum(data0, ("data1", &self.data1))?;
+        check::scalar_operand(data0, "initial", &self.initial)?;
+        binary_arithmetic("op0", self.op0, context.arch)?;
+        binary_arithmetic("op1", self.op1, context.arch)
+    }
+
+    fn footprint<'a>(&'a self, footprint: &mut Footprint<'a>) {
+        self.operand_footprint(footprint);
+    }
+
+    /// The state that goes from element to element is fp32, also where `dst` is narrower (manual: "the computation in float32 math.
+    /// The float32 computation results are cast to dst.dtype").
+    fn execute(&self, machine: &mut dyn Machine) -> Result<(), Fault> {
+        let mut sources = Sources::from_slice(&[&self.data0, &self.data1]);
+        let initial = scalars::scalar_f32(machine, Some(&self.initial), &mut sources);
+        // Steps depend on each other, so that nothing vectorises; the usual pairs at least are not called through pointers.
+        match (self.op0, self.op1, self.reverse0 || self.reverse1) {
+            (AluOp::Multiply, AluOp::Add, _) => machine.map_f32(&[&self.dst], &sources, &|_, ins, outs| {
+                scan(ins, outs[0], initial.get(ins), |state, x, y| x * state + y);
+            }),
+            (AluOp::Add, AluOp::Max, false) => machine.map_f32(&[&self.dst], &sources, &|_, ins, outs| {
+                let max = alu::function(AluOp::Max, false);
+                scan(ins, outs[0], initial.get(ins), |state, x, y| max(x + state, y));
+            }),
+            _ => {
+                let (f, g) = (alu::function(self.op0, self.reverse0), alu::function(self.op1, self.reverse1));
+                machine.map_f32(&[&self.dst], &sources, &|_, ins, outs| {
+                    scan(ins, outs[0], initial.get(ins), |state, x, y| g(f(x, state), y));
+                })
+            }
+        }
+    }
+
+    fn work(&self, _context: &Context<'_>) -> Work {
+        let stream = stream(StreamClass::Scan, &[&self.data0, &self.data1], &[&self.dst]);
+        on(Engine::Vector, Stream { scalar_reads: scalars::reads([&self.initial]), ..stream })
+    }
+}
+
+#[inline(always)]
+fn scan(ins: &[&[f32]], out: &mut [f32], initial: f32, step: impl Fn(f32, f32, f32) -> f32) {
+    let mut state = initial;
+    for ((o, &x), &y) in out.iter_mut().zip(ins[0]).zip(ins[1]) {
+        state = step(state, x, y);
+        *o = state;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::arch::Target;
+    use crate::arg::Imm;
+    use crate::dtype::DType;
+    use crate::testing::TestMachine;
+    use crate::view::Space;
+
+    fn scan_of(dst: &View, data0: &View, data1: &View, op0: AluOp, op1: AluOp) -> TensorTensorScan {
+        TensorTensorScan {
+            dst: dst.clone(),
+            data0: data0.clone(),
+            data1: data1.clone(),
+            initial: ScalarOperand::Imm(Imm::Float(0.0)),
+            op0,
+            op1,
+            reverse0: false,
+            reverse1: false,
+        }
+    }
+
+    #[test]
+    fn a_cumulative_sum_starts_at_each_partitions_initial_value() {
+        let mut m = TestMachine::new(Target::Trn2);
+        let ones = m.tensor_f32("ones", Space::Sbuf, DType::F32, &[2, 3], &[1.; 6]);
+        let data = m.tensor_f32("data", Space::Psum, DType::F32, &[2, 3], &[1., 2., 3., 4., 5., 6.]);
+        let initial = m.tensor_f32("initial", Space::Sbuf, DType::F32, &[2, 1], &[0., 100.]);
+        let dst = m.tensor("dst", Space::Sbuf, DType::F32, &[2, 3]);
+        let scan = scan_of(&dst, &ones, &data, AluOp::Multiply, AluOp::Add);
+        m.run(TensorTensorScan { initial: ScalarOperand::View(initial), ..scan }).unwrap();
+        assert_eq!(m.f32s(&dst), [1., 3., 6., 104., 109., 115.]);
+    }
+
+    #[test]
+    fn reversal_exchanges_operands() {
+        let mut m = TestMachine::new(Target::Trn2);
+        let x = m.tensor_f32("x", Space::Sbuf, DType::F32, &[1, 2], &[1., 2.]);
+        let y = m.tensor_f32("y", Space::Sbuf, DType::F32, &[1, 2], &[10., 20.]);
+        let dst = m.tensor("dst", Space::Sbuf, DType::F32, &[1, 2]);
+        let base = TensorTensorScan {
+            initial: ScalarOperand::Imm(Imm::Float(5.0)),
+            ..scan_of(&dst, &x, &y, AluOp::Subtract, AluOp::Subtract)
+        };
+        // (1 - 5) - 10 = -14, (2 + 14) - 20 = -4
+        m.run(base.clone()).unwrap();
+        assert_eq!(m.f32s(&dst), [-14., -4.]);
+        // 5 - 1 - 10 = -6, -6 - 2 - 20 = -28
+        m.run(TensorTensorScan { reverse0: true, ..base.clone() }).unwrap();
+        assert_eq!(m.f32s(&dst), [-6., -28.]);
+        // 10 - (1 - 5) = 14, 20 - (2 - 14) = 32
+        m.run(TensorTensorScan { reverse1: true, ..base }).unwrap();
+        assert_eq!(m.f32s(&dst), [14., 32.]);
+    }
+
+    #[test]
+    fn the_state_is_fp32_and_only_the_result_is_rounded() {
+        let mut m = TestMachine::new(Target::Trn2);
+        let ones = m.tensor_f32("ones", Space::Sbuf, DType::F32, &[1, 3], &[1.; 3]);
+        let data = m.tensor_f32("data", Space::Sbuf, DType::F32, &[1, 3], &[256., 1., 1.]);
+        let dst = m.tensor("dst", Space::Sbuf, DType::BF16, &[1, 3]);
+        m.run(scan_of(&dst, &ones, &data, AluOp::Multiply, AluOp::Add)).unwrap();
+        // bf16 has no 257: a state kept in bf16 would stay at 256.
+        assert_eq!(m.f32s(&dst), [256., 256., 258.]);
+    }
+
+    #[test]
+    fn broken_rules() {
+        let mut m = TestMachine::new(Target::Trn2);
+        let a = m.tensor("a", Space::Psum, DType::F32, &[2, 4]);
+        let b = m.tensor("b", Space::Psum, DType::F32, &[2, 4]);
+        let s = m.tensor("s", Space::Sbuf, DType::F32, &[2, 4]);
+        let short = m.tensor("short", Space::Sbuf, DType::F32, &[2, 3]);
+        let e = m.check(scan_of(&s, &a, &b, AluOp::Add, AluOp::Add)).unwrap_err();
+        assert!(e.contains("`data0` and `data1` are both in PSUM"), "{e}");
+        let e = m.check(scan_of(&s, &s, &short, AluOp::Add, AluOp::Add)).unwrap_err();
+        assert!(e.starts_with("data1: ") && e.contains("= 3 elements"), "{e}");
+        let e = m.check(scan_of(&s, &s, &a, AluOp::BitwiseAnd, AluOp::Add)).unwrap_err();
+        assert!(e.contains("`bitwise_and` is a bitvec operator; `op0`"), "{e}");
+        let e = m.check(scan_of(&s, &s, &a, AluOp::Add, AluOp::Rsqrt)).unwrap_err();
+        assert!(e.contains("`rsqrt` is an operator of one operand; `op1`"), "{e}");
+        let e = m.check(TensorTensorScan {
+            initial: ScalarOperand::View(s.clone()),
+            ..scan_of(&s, &s, &a, AluOp::Add, AluOp::Add)
+        });
+        assert!(e.unwrap_err().starts_with("initial: "));
+    }
+}
