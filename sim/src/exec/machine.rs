@@ -124,7 +124,7 @@ impl Interpreter<'_> {
         Ok((!out.is_empty()).then(|| out.into_boxed_slice()))
     }
 
-    fn tile(&mut self, access: &Access) -> Vec<f32> {
+    pub(super) fn tile(&mut self, access: &Access) -> Vec<f32> {
         let mut bytes = vec![0; access.elements() * access.codec.size()];
         self.memory.gather(access, &mut bytes);
         let mut out = vec![0.0; access.elements()];
@@ -132,7 +132,7 @@ impl Interpreter<'_> {
         out
     }
 
-    fn put_tile(&mut self, access: &Access, values: &[f32]) {
+    pub(super) fn put_tile(&mut self, access: &Access, values: &[f32]) {
         let mut bytes = vec![0; access.elements() * access.codec.size()];
         access.codec.write_f32(values, &mut bytes);
         self.memory.scatter(access, &bytes);

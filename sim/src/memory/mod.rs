@@ -63,6 +63,13 @@ pub(crate) struct Storage {
     pub(crate) init: ByteSet,
 }
 
+impl Storage {
+    /// Whether fp32 values can be borrowed.
+    pub(crate) fn is_words(&self) -> bool {
+        matches!(self.data, Data::Words(_))
+    }
+}
+
 /// Where a tensor's bytes are.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Home {
