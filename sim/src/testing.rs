@@ -132,3 +132,15 @@ pub(crate) fn host_f32(name: &str, shape: &[usize], values: &[f32]) -> HostTenso
 pub(crate) fn f32s(host: &HostTensor) -> Vec<f32> {
     host.data.chunks_exact(4).map(|c| f32::from_le_bytes([c[0], c[1], c[2], c[3]])).collect()
 }
+
+pub(crate) fn matmul(dst: View, stationary: View, moving: View, accumulate: Option<bool>) -> Inst {
+    use nki_isa::arg::Arg;
+    let entry = nki_isa::inst::find("nc_matmul").expect("registered");
+    let mut args: Vec<Option<Arg>> = vec![None; entry.schema.operands.len()];
+    let mut set = |name: &str, arg: Arg| args[entry.schema.position(name).expect("an operand")] = Some(arg);
+    set("dst", Arg::View(dst));
+    set("stationary", Arg::View(stationary));
+    set("moving", Arg::View(moving));
+    set("accumulate", accumulate.map_or(Arg::None, Arg::Bool));
+    (entry.build)(&mut args).expect("valid")
+}

@@ -98,3 +98,5 @@ pub fn run(
 
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod speed;

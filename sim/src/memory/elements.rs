@@ -1,8 +1,8 @@
 //! Strided elements of a byte buffer: gather, scatter, conversion.
 
-use super::codec::{decode_f32, encode_f32};
 use arrayvec::ArrayVec;
 use nki_isa::DType;
+use nki_isa::dtype::{bits_to_i64, decode_f32, decode_i64, encode_f32, encode_i64, read_bits};
 use nki_isa::view::MAX_DIMS;
 
 /// One step of a pattern in bytes.
@@ -175,27 +175,19 @@ impl Codec {
 
     /// Dense memory bytes to integers, extended by the sign or zeros.
     pub(crate) fn to_i64(self, bytes: &[u8], out: &mut [i64]) {
-        let stored = self.stored();
-        for (o, b) in out.iter_mut().zip(bytes.chunks_exact(self.size())) {
-            *o = int_from(stored, b);
-        }
+        decode_i64(self.stored(), bytes, out);
     }
 
     /// Integers, wrapped to the element type, to dense memory bytes. Through fp32 for float types.
     pub(crate) fn write_i64(self, values: &[i64], out: &mut [u8]) {
-        if self.dtype.is_float() {
-            let floats: Vec<f32> = values.iter().map(|&v| v as f32).collect();
-            return self.write_f32(&floats, out);
-        }
-        let narrow = self.dtype.size();
-        for (o, &v) in out.chunks_exact_mut(self.size()).zip(values) {
-            let v = if self.dtype == DType::Bool { i64::from(v != 0) } else { v };
-            let bytes = v.to_le_bytes();
-            if self.wide {
-                o.copy_from_slice(&(int_from(self.dtype, &bytes[..narrow]) as i32).to_le_bytes());
-            } else {
-                o.copy_from_slice(&bytes[..narrow]);
-            }
+        if self.wide && self.dtype.is_float() {
+            encode_i64(DType::F32, values, out);
+        } else if self.wide {
+            let mut narrow = vec![0; values.len() * self.dtype.size()];
+            encode_i64(self.dtype, values, &mut narrow);
+            self.widen(&narrow, out);
+        } else {
+            encode_i64(self.dtype, values, out);
         }
     }
 
@@ -209,7 +201,7 @@ impl Codec {
             out.copy_from_slice(bytemuck::cast_slice(&values));
         } else {
             for (o, b) in out.chunks_exact_mut(4).zip(host.chunks_exact(self.dtype.size())) {
-                o.copy_from_slice(&(int_from(self.dtype, b) as i32).to_le_bytes());
+                o.copy_from_slice(&(bits_to_i64(self.dtype, read_bits(b)) as i32).to_le_bytes());
             }
         }
     }
@@ -230,29 +222,8 @@ impl Codec {
         }
     }
 
-    /// What memory that was never written reads as: NaN, or 4 for integers (the official CPU simulator's sentinels).
+    /// What memory that was never written reads as.
     pub(crate) fn poison(self) -> [u8; 4] {
-        let mut out = [0; 4];
-        let size = self.size();
-        if self.dtype.is_float() {
-            self.write_f32(&[f32::NAN], &mut out[..size]);
-        } else {
-            self.write_i64(&[4], &mut out[..size]);
-        }
-        out
-    }
-}
-
-/// One little-endian integer of type `dtype`, extended by the sign or zeros.
-pub(crate) fn int_from(dtype: DType, bytes: &[u8]) -> i64 {
-    let mut raw = [0; 4];
-    let n = dtype.size();
-    raw[..n].copy_from_slice(&bytes[..n]);
-    let value = u32::from_le_bytes(raw);
-    match dtype {
-        DType::I8 => i64::from(value as u8 as i8),
-        DType::I16 => i64::from(value as u16 as i16),
-        DType::I32 => i64::from(value as i32),
-        _ => i64::from(value),
+        self.stored().uninitialized_bits().to_le_bytes()
     }
 }

@@ -5,7 +5,6 @@
 //! Tensors with explicit addresses share one buffer per core and memory, in which aliasing is real. Every HBM tensor is a buffer.
 
 pub(crate) mod access;
-mod codec;
 mod copy;
 pub(crate) mod elements;
 mod init;
