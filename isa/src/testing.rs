@@ -208,9 +208,16 @@ impl TestMachine {
 
     fn load(&self, view: &View, at: Option<usize>) -> u32 {
         let Some(at) = at else { return 0 };
-        let mut le = [0; 4];
-        let size = view.dtype.size();
-        le[..size].copy_from_slice(&self.bytes[view.tensor.0 as usize][at..at + size]);
+        // Bytes that nothing has written read as those of the sentinel.
+        let mut le = view.dtype.uninitialized_bits().to_le_bytes();
+        let tensor = view.tensor.0 as usize;
+        for (i, byte) in le.iter_mut().enumerate() {
+            if i >= view.dtype.size() {
+                *byte = 0;
+            } else if self.written[tensor][at + i] {
+                *byte = self.bytes[tensor][at + i];
+            }
+        }
         u32::from_le_bytes(le)
     }
 

@@ -80,11 +80,7 @@ impl Interpreter<'_> {
             (_, Some(f)) if !skip => return Err(f),
             (Dynamic::Shift(shift), _) => shift,
         };
-        match self.memory.resolve(view, &shift) {
-            Ok(access) => Ok(Some(access)),
-            Err(_) if skip && view.indirect.is_some() => Ok(None),
-            Err(fault) => Err(fault),
-        }
+        self.memory.resolve(view, &shift).map(Some)
     }
 
     /// Resolves a view that is read: what nothing has written is found, and reads as the sentinel.

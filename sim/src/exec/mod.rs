@@ -97,6 +97,8 @@ pub fn run(
 }
 
 #[cfg(test)]
-mod tests;
+mod differential;
 #[cfg(test)]
 mod speed;
+#[cfg(test)]
+mod tests;

@@ -307,7 +307,7 @@ impl Memory<'_> {
         found
     }
 
-    /// Gives the elements of the view that nothing has written the value that such memory reads as. They stay unwritten.
+    /// Gives the bytes of the view that nothing has written those of the value that such memory reads as. They stay unwritten.
     pub(crate) fn poison(&mut self, access: &Access) {
         let value = access.codec.poison();
         let value = &value[..access.codec.size()];
@@ -321,7 +321,16 @@ impl Memory<'_> {
                 for _ in 0..step.count {
                     if storage.init.first_missing(row, at..at + size).is_some() {
                         let to = row * storage.pitch + at * scale;
-                        data[to..to + value.len()].copy_from_slice(value);
+                        if scale > 1 || storage.init.misses_all(row, at..at + size) {
+                            data[to..to + value.len()].copy_from_slice(value);
+                        } else {
+                            // Some bytes were written, as elements of another type.
+                            for (i, v) in value.iter().enumerate() {
+                                if storage.init.misses_all(row, at + i..at + i + 1) {
+                                    data[to + i] = *v;
+                                }
+                            }
+                        }
                     }
                     at = at.wrapping_add_signed(step.stride);
                 }
