@@ -90,8 +90,10 @@ fn every_slug_in_use_has_a_page() {
     let mut missing = BTreeSet::new();
     for (file, text) in library_sources() {
         for slug in slugs_in(&text) {
-            if nki_diag::explain(&slug).is_none() {
-                let file = file.strip_prefix(root()).unwrap_or(&file);
+            let file = file.strip_prefix(root()).unwrap_or(&file);
+            // The registry's own documentation and the unit tests' machine are not diagnostics of a user.
+            let ours = file.ends_with("testing.rs") || file.ends_with("tests.rs") || file.ends_with("slugs.rs");
+            if !ours && nki_diag::explain(&slug).is_none() {
                 missing.insert(format!("{slug} ({})", file.display()));
             }
         }

@@ -56,7 +56,8 @@ fn timeline_of(file: &str, kernel: Option<&str>, args: &[(&str, (Arg, Vec<u8>))]
             }
         })
         .collect();
-    let ran = exec::run(&program, &placement, inputs, &ExecOptions::default()).unwrap_or_else(|e| panic!("{file}: {e:?}"));
+    let ran =
+        exec::run(&program, &placement, inputs, &ExecOptions::default()).unwrap_or_else(|e| panic!("{file}: {e:?}"));
     let timeline = timing::simulate(&program, &placement, &ran.trace, &Params::of(program.target)).expect("parameters");
     format!("{}\n{}\n{}", report::table(&timeline), report::timeline(&timeline), report::events(&timeline))
 }

@@ -1,8 +1,16 @@
-//! Diagnostics of a run: arguments, comparison with expected values.
+//! Diagnostics of a run: arguments, limits.
 
 super::slugs! {
-    "result-mismatch", "an output differs from the expected array by more than the tolerance", "
-`--expect NAME=FILE.npy` compares an output with an array, element by element: it passes when
-`|got - expected| <= atol + rtol * |expected|`, or both are NaN. The defaults depend on the output's
-dtype (docs/cli.md); `--rtol` and `--atol` override them.";
+    "input-mismatch", "an input is not what the program was compiled for", "
+A program in text form (`.nkir`) has fixed shapes and dtypes. Pass the same, or compile the kernel again.";
+
+    "step-limit", "the kernel does not seem to end", "
+Specialisation, and the dynamic loops of the device, stop after a number of steps, so that an endless loop ends with a message.
+`--max-steps N` sets the limit. A `while reg:` loop ends only when its body brings the register to 0:
+
+    while reg:
+        ...
+        nisa.register_store(cond, reg)
+        nisa.tensor_scalar(cond, cond, nl.add, -1)
+        nisa.register_load(reg, cond)";
 }
