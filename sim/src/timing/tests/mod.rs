@@ -1,5 +1,7 @@
 //! Whole programs through placement, trace and timing.
 
+mod matmul;
+
 use nki_isa::{DType, Program, Space, Target};
 
 use crate::exec::trace_only;
