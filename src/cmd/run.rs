@@ -47,7 +47,7 @@ pub(crate) fn run(args: &RunArgs) -> Result<(), Failure> {
     write_outputs(args, &ran.outputs)?;
     let comparisons = compare_outputs(args, &ran.outputs, &expected);
     if let Some(path) = &args.trace {
-        write_file(path, &[&report::perfetto(&timeline)])?;
+        write_file(path, &[&report::perfetto(&timeline, &program)])?;
     }
     if let Some(path) = &args.json {
         let whole = Report {
