@@ -11,6 +11,8 @@ mod builder;
 mod dynamic;
 mod errors;
 mod lower;
+#[cfg(test)]
+mod lower_tests;
 mod reshape;
 mod state;
 mod tensor;
