@@ -319,33 +319,12 @@ impl Lower<'_> {
                 let rest = self.scalar_op(what, &minus, AluOp::Mod, Arg::Float(1.0), Some(DType::F32))?;
                 self.two_tiles(what, name("add"), x, &rest, Some(out))
             }
-            "cos" => {
-                let dst = self.like(x, out)?;
-                let quarter = self.bias(x, std::f64::consts::FRAC_PI_2)?;
-                self.emit("activation", &[("dst", view(&dst)), ("op", name("sin")), ("data", view(x)), ("bias", quarter)])?;
-                Ok(dst)
-            }
-            "tan" => {
-                let sin = self.unary("sin", x, Some(DType::F32))?;
-                let cos = self.unary("cos", x, Some(DType::F32))?;
-                self.two_tiles(what, name("divide"), &sin, &cos, Some(out))
-            }
             _ => {
                 let dst = self.like(x, out)?;
                 self.emit("activation", &[("dst", view(&dst)), ("op", name(what)), ("data", view(x))])?;
                 Ok(dst)
             }
         }
-    }
-
-    /// A constant bias: an immediate, on NeuronCore-v2 a column (docstring of `nisa.activation`).
-    fn bias(&mut self, x: &Tensor, value: f64) -> Result<Arg> {
-        if self.builder.arch().target != nki_isa::Target::Trn1 {
-            return Ok(Arg::Float(value));
-        }
-        let column = self.tile(&[i64::from(x.view.partitions()), 1], DType::F32, Space::Sbuf)?;
-        self.fill(&column, Imm::Float(value))?;
-        Ok(view(&column))
     }
 
     /// The axes of a reduction: the last free dimensions, ascending.

@@ -28,7 +28,7 @@ use nki_diag::{Diagnostic, Span};
 use nki_isa::Program;
 use nki_isa::names::Named;
 
-use self::beta2::{ApiClass, EnumClass, Handle, NoReorder, Removed, TileSize};
+use self::beta2::{ApiClass, EnumClass, FutureDtype, Handle, NoReorder, NotYet, Removed, TileSize};
 use self::errors::{closest, raise, span_of};
 use self::values::int;
 pub(crate) use self::dynamic::{DynRange, RegisterRef, dynamic_for, dynamic_if, dynamic_while};
@@ -88,7 +88,10 @@ pub(crate) fn repr(_interp: &Interp<'_>, value: &Value) -> String {
         Value::Dtype(d) => d.name().to_owned(),
         Value::NlOp(op) => format!("nl.{}", op.op().name),
         Value::ApiEnum(e) => format!("{}.{}", e.class().name, e.name()),
-        other => format!("<{}>", type_name(other)),
+        other => match object::<FutureDtype>(other) {
+            Some(d) => d.0.to_owned(),
+            None => format!("<{}>", type_name(other)),
+        },
     }
 }
 
@@ -128,6 +131,9 @@ pub(crate) fn equals(left: &Value, right: &Value) -> bool {
             Rc::ptr_eq(a, b)
                 || match (object::<ApiClass>(left), object::<ApiClass>(right)) {
                     (Some(a), Some(b)) => a.0 == b.0,
+                    _ if object::<FutureDtype>(left).is_some() => {
+                        object::<FutureDtype>(left).map(|d| d.0) == object::<FutureDtype>(right).map(|d| d.0)
+                    }
                     _ => matches!((object::<EnumClass>(left), object::<EnumClass>(right)), (Some(a), Some(b)) if a.0 == b.0),
                 }
         }
@@ -143,7 +149,10 @@ pub(crate) fn key_name(value: &Value) -> Option<String> {
         Value::ApiEnum(e) => Some(format!("{}.{}", e.class().name, e.name())),
         Value::Tensor(t) => Some(format!("tensor {:p}", Rc::as_ptr(t))),
         Value::Register(r) => Some(format!("register {}", r.id.0)),
-        Value::Object(_) => object::<ApiClass>(value).map(|c| c.0.to_owned()),
+        Value::Object(_) => match object::<FutureDtype>(value) {
+            Some(d) => Some(d.0.to_owned()),
+            None => object::<ApiClass>(value).map(|c| c.0.to_owned()),
+        },
         _ => None,
     }
 }
@@ -266,6 +275,10 @@ pub(crate) fn call(interp: &mut Interp<'_>, callee: &Value, args: CallArgs) -> E
         _ => {
             if let Some(removed) = object::<Removed>(callee) {
                 return Err(beta2::removed_use(removed, args.span));
+            }
+            if let Some(function) = object::<NotYet>(callee) {
+                let message = format!("{} is not supported yet", function.0);
+                return Err(Raise::at("unsupported-api", message, args.span, "in this call"));
             }
             if let Some(class) = object::<EnumClass>(callee) {
                 // nisa.engine(1)

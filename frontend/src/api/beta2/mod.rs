@@ -1,7 +1,7 @@
 //! The bindings of the current dialect (`import nki`): which names its modules have and what they are.
 //!
 //! All that is particular to this dialect is in this folder, so that another one (Beta 1, `import neuronxcc.nki`) can
-//! stand beside it.
+//! stand beside it. `nki.jit` and `NKIObject` are the evaluator's.
 
 mod alloc;
 mod language;
@@ -21,7 +21,7 @@ use super::{bind, dynamic};
 use crate::eval::Interp;
 use crate::eval::error::{EvalResult, Raise};
 use crate::eval::native::{CallArgs, NativeFn};
-use crate::eval::value::{Jit, Object, Value};
+use crate::eval::value::{Object, Value};
 
 /// What an instruction returns: an opaque handle with `depends_on`.
 #[derive(Debug)]
@@ -56,6 +56,14 @@ pub(crate) struct EnumClass(pub(crate) u8);
 #[derive(Debug)]
 pub(crate) struct Removed(pub(crate) &'static str);
 
+/// A documented dtype that the machine does not have yet: it can be compared, not used.
+#[derive(Debug)]
+pub(crate) struct FutureDtype(pub(crate) &'static str);
+
+/// A documented function that is not there yet: it can be imported, not used.
+#[derive(Debug)]
+pub(crate) struct NotYet(pub(crate) String);
+
 macro_rules! object {
     ($($Name:ident: |$it:ident| $text:expr;)*) => {
         $(impl Object for $Name {
@@ -78,7 +86,12 @@ object! {
     ApiClass: |it| it.0;
     EnumClass: |it| VOCABULARIES[usize::from(it.0)].name;
     Removed: |it| it.0;
+    FutureDtype: |_it| "dtype";
+    NotYet: |_it| "function";
 }
+
+/// Dtypes of Trn3 that a kernel may compare with.
+const FUTURE_DTYPES: &[&str] = &["float8_e5m2_x4", "float8_e4m3fn_x4", "float8_e8m0fnu", "float4_e2m1fn_x4"];
 
 /// Modules of the dialect.
 const MODULES: &[&str] = &[
@@ -122,15 +135,15 @@ fn object(value: impl Object + 'static) -> Option<Value> {
 pub(crate) fn module_attr(interp: &mut Interp<'_>, module: &str, attr: &str) -> Option<Value> {
     match module {
         "nki" => match attr {
-            "jit" => Some(Value::native("nki.jit", jit, 0)),
             "simulate" => Some(Value::native("nki.simulate", simulate, 0)),
-            "baremetal" | "benchmark" | "profile" | "simulate_kernel" | "trace" => removed::name("nki", attr),
+            "simulate_kernel" | "trace" => removed::name("nki", attr),
             _ => None,
         },
         "nki.language" => language_attr(interp, attr),
         "nki.isa" | "nki.isa.constants" => isa_attr(attr),
         "nki.typing" if attr == "tensor" => object(ApiClass("tensor")),
-        "neuronxcc.nki" if attr == "jit" => Some(Value::native("nki.jit", jit, 0)),
+        "nki.experimental" if matches!(attr, "fori_loop" | "while_loop") => language_attr(interp, attr),
+        "nki.collectives" | "nki.compiler" | "nki.experimental" if !attr.starts_with('_') => object(NotYet(format!("{module}.{attr}"))),
         m if m.starts_with("neuronxcc.nki") && !has_module(&format!("{m}.{attr}")) => removed::name(m, attr),
         _ => None,
     }
@@ -172,10 +185,10 @@ fn language_attr(interp: &mut Interp<'_>, attr: &str) -> Option<Value> {
     }
     match attr {
         "tile_size" => object(TileSize),
-        "NKIObject" => object(ApiClass("NKIObject")),
         "NkiTensor" | "tensor" => object(ApiClass("tensor")),
         "MemoryRegion" => object(EnumClass(super::vocab::MEMORY)),
         "dtype" | "DType" => object(ApiClass("dtype")),
+        _ if FUTURE_DTYPES.contains(&attr) => object(FutureDtype(FUTURE_DTYPES[FUTURE_DTYPES.iter().position(|n| *n == attr)?])),
         "range" => language_attr(interp, "static_range"),
         _ => removed::language(attr),
     }
@@ -213,16 +226,6 @@ fn isa_attr(attr: &str) -> Option<Value> {
 fn unsupported_instruction(_interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
     let name = DOCUMENTED.get(args.data as usize).copied().unwrap_or("");
     Err(super::errors::raise("", &bind::not_yet(name), args.span, &[]))
-}
-
-/// `nki.jit` with and without arguments. Its options concern frameworks and are ignored.
-fn jit(_interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
-    let mut positional = args.positional.into_iter();
-    match positional.next() {
-        None | Some(Value::None) => Ok(Value::native("nki.jit", jit, 0)),
-        Some(kernel @ Value::Jit(_)) => Ok(kernel),
-        Some(function) => Ok(Value::Jit(Rc::new(Jit { function, grid: None }))),
-    }
 }
 
 /// `nki.simulate(kernel)`: calling it is the host's business.
