@@ -344,3 +344,86 @@ pub fn op_on_target(name: &'static str, op: AluOp, arch: &Arch) -> Result<(), Vi
 pub fn all_int32<'a>(mut views: impl Iterator<Item = &'a View>) -> bool {
     views.all(|v| matches!(v.dtype, DType::I32 | DType::U32))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::arch::Target;
+    use crate::inst::vector::reciprocal::Reciprocal;
+    use crate::testing::TestMachine;
+    use crate::view::Dim;
+
+    fn part(view: &View, partition: u32, count: u32) -> View {
+        let mut v = view.clone();
+        v.partition = partition;
+        v.dims[0].count = count;
+        v
+    }
+
+    fn check(m: &TestMachine, v: &View) -> Result<(), String> {
+        m.check(Reciprocal { dst: v.clone(), data: v.clone() })
+    }
+
+    #[test]
+    fn partition_starts() {
+        let mut m = TestMachine::new(Target::Trn2);
+        let a = m.tensor("a", Space::Sbuf, DType::F32, &[128, 4]);
+        for (partition, count, ok) in [
+            (0, 128, true),
+            (0, 65, true),
+            (32, 65, false),
+            (64, 64, true),
+            (32, 64, false),
+            (64, 33, true),
+            (96, 32, true),
+            (32, 32, true),
+            (33, 1, false),
+            (16, 16, false),
+        ] {
+            let got = check(&m, &part(&a, partition, count));
+            assert_eq!(got.is_ok(), ok, "{partition} {count}: {got:?}");
+        }
+        assert!(check(&m, &part(&a, 16, 16)).unwrap_err().contains("must start at 0, 32, 64, 96"));
+    }
+
+    #[test]
+    fn bounds() {
+        let mut m = TestMachine::new(Target::Trn2);
+        let a = m.tensor("a", Space::Sbuf, DType::F32, &[64, 4]);
+        assert!(check(&m, &part(&a, 0, 65)).unwrap_err().contains("reaches partition 64"));
+        assert!(check(&m, &part(&a, 0, 200)).unwrap_err().contains("200 partitions, the memory has 128"));
+        let mut wide = a.clone();
+        wide.dims[1].count = 5;
+        assert!(check(&m, &wide).unwrap_err().contains("byte 20 of each partition, the tensor has 16"));
+        wide.offset = -1;
+        assert!(check(&m, &wide).unwrap_err().contains("starts at byte -4"));
+        let got = check(&m, &wide).unwrap_err();
+        assert!(got.starts_with("data: ") || got.starts_with("dst: "), "{got}");
+    }
+
+    #[test]
+    fn access_patterns() {
+        let mut m = TestMachine::new(Target::Trn2);
+        let a = m.tensor("a", Space::Sbuf, DType::U8, &[128, 70_000]);
+        let view = |dims: &[(i64, u32)]| {
+            let mut v = a.clone();
+            v.dims.truncate(1);
+            v.dims.extend(dims.iter().map(|&(stride, count)| Dim { stride, count }));
+            v
+        };
+        assert!(check(&m, &view(&[(1, 65_536)])).is_ok());
+        assert!(check(&m, &view(&[(1, 65_537)])).unwrap_err().contains("at most 65536"));
+        assert!(check(&m, &view(&[(1000, 2), (100, 2), (20, 2), (4, 2)])).is_ok());
+        assert!(
+            check(&m, &view(&[(1000, 2), (100, 2), (20, 2), (4, 2), (1, 2)]))
+                .unwrap_err()
+                .contains("5 free dimensions")
+        );
+        assert!(check(&m, &view(&[(2000, 2), (1000, 2), (100, 2), (20, 2), (4, 2)])).is_ok(), "two of them merge");
+        let mut strided = part(&a, 0, 2);
+        strided.dims[0].stride = 2;
+        assert!(check(&m, &strided).unwrap_err().contains("partition stride of 2"));
+        let p = m.tensor("p", Space::Psum, DType::BF16, &[128, 8192]);
+        assert!(check(&m, &p).unwrap_err().contains("at most 4096 in psum"));
+    }
+}

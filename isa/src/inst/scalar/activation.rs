@@ -82,3 +82,101 @@ impl Instruction for Activation {
         self.shared().work()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::arch::Target;
+    use crate::dtype::DType;
+    use crate::testing::TestMachine;
+    use crate::view::Space;
+
+    fn inst(dst: &View, op: ActFn, data: &View) -> Activation {
+        Activation {
+            dst: dst.clone(),
+            op,
+            data: data.clone(),
+            bias: None,
+            scale: ScalarOperand::Imm(Imm::Float(1.0)),
+            reduce_op: None,
+            reduce_res: None,
+            reduce_cmd: ReduceCmd::Idle,
+        }
+    }
+
+    #[test]
+    fn scales_then_adds_then_applies() {
+        let mut m = TestMachine::new(Target::Trn2);
+        let a = m.tensor_f32("a", Space::Psum, DType::F32, &[2, 2], &[1.0, -2.0, 3.0, 4.0]);
+        let scale = m.tensor_f32("scale", Space::Sbuf, DType::F32, &[2, 1], &[2.0, 0.5]);
+        let bias = m.tensor_f32("bias", Space::Sbuf, DType::BF16, &[2, 1], &[1.0, -1.0]);
+        let d = m.tensor("d", Space::Sbuf, DType::BF16, &[2, 2]);
+        let mut i = inst(&d, ActFn::Square, &a);
+        i.scale = ScalarOperand::View(scale);
+        i.bias = Some(ScalarOperand::View(bias));
+        m.run(i).unwrap();
+        assert_eq!(m.f32s(&d), [9.0, 9.0, 0.25, 1.0]);
+        m.run(inst(&d, ActFn::Exp, &a)).unwrap();
+        assert_eq!(m.f32s(&d)[0], 2.71875);
+    }
+
+    #[test]
+    fn accumulates_over_instructions() {
+        let mut m = TestMachine::new(Target::Trn2);
+        let a = m.tensor_f32("a", Space::Sbuf, DType::F32, &[2, 3], &[1.0, 2.0, 3.0, 4.0, 5.0, 6.0]);
+        let d = m.tensor("d", Space::Sbuf, DType::BF16, &[2, 3]);
+        let r = m.tensor("r", Space::Sbuf, DType::F32, &[2, 1]);
+        let mut i = inst(&d, ActFn::Copy, &a);
+        i.reduce_op = Some(AluOp::Add);
+        i.reduce_cmd = ReduceCmd::ResetReduce;
+        m.run(i.clone()).unwrap();
+        i.reduce_cmd = ReduceCmd::Reduce;
+        i.reduce_res = Some(r.clone());
+        m.run(i.clone()).unwrap();
+        assert_eq!(m.f32s(&r), [12.0, 30.0]);
+        // idle reads out without adding; reset only clears.
+        i.reduce_cmd = ReduceCmd::Idle;
+        m.run(i.clone()).unwrap();
+        assert_eq!(m.f32s(&r), [12.0, 30.0]);
+        i.reduce_cmd = ReduceCmd::Reset;
+        m.run(i).unwrap();
+        assert_eq!(m.f32s(&r), [0.0, 0.0]);
+    }
+
+    #[test]
+    fn rules() {
+        let mut m = TestMachine::new(Target::Trn1);
+        let a = m.tensor("a", Space::Sbuf, DType::F32, &[2, 3]);
+        let half = m.tensor("h", Space::Sbuf, DType::BF16, &[2, 1]);
+        let error = |i: Activation| m.check(i).unwrap_err();
+        let mut i = inst(&a, ActFn::Exp, &a);
+        i.bias = Some(ScalarOperand::Imm(Imm::Float(1.0)));
+        assert!(error(i.clone()).contains("trn1"));
+        i.bias = None;
+        i.scale = ScalarOperand::View(half.clone());
+        assert!(error(i.clone()).contains("float32"));
+        i.scale = ScalarOperand::View(a.clone());
+        assert!(error(i.clone()).contains("(2, 1)"));
+        i.scale = ScalarOperand::Imm(Imm::Int(2));
+        i.reduce_op = Some(AluOp::Max);
+        assert!(error(i.clone()).contains("must be add"));
+        i.reduce_op = None;
+        i.reduce_res = Some(a.clone());
+        assert!(error(i.clone()).contains("(2, 1)"));
+        i.reduce_res = Some(half);
+        assert!(m.check(i).is_ok());
+    }
+
+    #[test]
+    fn work_names_the_table_and_the_reads() {
+        let mut m = TestMachine::new(Target::Trn2);
+        let a = m.tensor("a", Space::Psum, DType::F32, &[2, 3]);
+        let v = m.tensor("v", Space::Sbuf, DType::F32, &[2, 1]);
+        let mut i = inst(&a, ActFn::GeluApprxTanh, &a);
+        i.bias = Some(ScalarOperand::View(v.clone()));
+        i.reduce_res = Some(v);
+        let crate::work::WorkKind::Stream(s) = i.work(&m.context()).kind else { panic!("a stream") };
+        assert_eq!(s.class, crate::work::StreamClass::Activation("gelu_apprx_tanh"));
+        assert_eq!((s.elements, s.partitions, s.scalar_reads, s.accumulator_read), (3, 2, 1, true));
+    }
+}

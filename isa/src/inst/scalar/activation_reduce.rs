@@ -86,3 +86,56 @@ impl Instruction for ActivationReduce {
         self.shared().work()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::dtype::DType;
+    use crate::testing::TestMachine;
+    use crate::view::Space;
+
+    fn inst(dst: &View, op: ActFn, data: &View, reduce_op: AluOp, result: Option<&View>) -> ActivationReduce {
+        ActivationReduce {
+            dst: dst.clone(),
+            op,
+            data: data.clone(),
+            reduce_op,
+            reduce_res: result.cloned(),
+            bias: None,
+            scale: ScalarOperand::Imm(Imm::Float(1.0)),
+        }
+    }
+
+    #[test]
+    fn reduces_in_fp32_and_starts_afresh() {
+        let mut m = TestMachine::new(Target::Trn2);
+        let a = m.tensor_f32("a", Space::Sbuf, DType::F32, &[2, 2], &[1.0, 2.001, -3.0, 4.0]);
+        let d = m.tensor("d", Space::Sbuf, DType::BF16, &[2, 2]);
+        let r = m.tensor("r", Space::Psum, DType::F32, &[2, 1]);
+        for _ in 0..2 {
+            m.run(inst(&d, ActFn::Abs, &a, AluOp::Add, Some(&r))).unwrap();
+            assert_eq!(m.f32s(&r), [3.001, 7.0], "before the rounding to bfloat16");
+        }
+        m.run(inst(&d, ActFn::Copy, &a, AluOp::Max, Some(&r))).unwrap();
+        assert_eq!(m.f32s(&r), [2.001, 4.0]);
+        m.run(inst(&d, ActFn::Copy, &a, AluOp::Min, Some(&r))).unwrap();
+        assert_eq!(m.f32s(&r), [1.0, -3.0]);
+    }
+
+    #[test]
+    fn reduces_all_free_dimensions() {
+        let mut m = TestMachine::new(Target::Trn2);
+        let a = m.tensor_f32("a", Space::Sbuf, DType::F32, &[1, 2, 3], &[1.0; 6]);
+        let r = m.tensor("r", Space::Sbuf, DType::F32, &[1, 1]);
+        m.run(inst(&a, ActFn::Copy, &a, AluOp::Add, Some(&r))).unwrap();
+        assert_eq!(m.f32s(&r), [6.0]);
+    }
+
+    #[test]
+    fn rules() {
+        let mut m = TestMachine::new(Target::Trn1);
+        let a = m.tensor("a", Space::Sbuf, DType::F32, &[2, 3]);
+        assert!(m.check(inst(&a, ActFn::Exp, &a, AluOp::Max, None)).unwrap_err().contains("on trn1 it must be add"));
+        assert!(m.check(inst(&a, ActFn::Exp, &a, AluOp::Add, None)).is_ok());
+    }
+}

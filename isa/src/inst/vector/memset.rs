@@ -79,3 +79,52 @@ impl Instruction for Memset {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::arch::Target;
+    use crate::dtype::DType;
+    use crate::testing::TestMachine;
+    use crate::view::Space;
+
+    fn inst(dst: &View, value: Imm) -> Memset {
+        Memset { dst: dst.clone(), value, engine: Engine::Unknown }
+    }
+
+    #[test]
+    fn fills_with_the_value_in_the_dtype() {
+        let mut m = TestMachine::new(Target::Trn2);
+        let b = m.tensor("b", Space::Psum, DType::BF16, &[2, 3]);
+        m.run(inst(&b, Imm::Float(0.1))).unwrap();
+        assert_eq!(m.bits(&b), [0x3dcd; 6]);
+        m.run(inst(&b, Imm::Int(-3))).unwrap();
+        assert_eq!(m.f32s(&b), [-3.0; 6]);
+        let i = m.tensor("i", Space::Sbuf, DType::I32, &[1, 2]);
+        m.run(inst(&i, Imm::Int(16_777_217))).unwrap();
+        assert_eq!(m.bits(&i), [16_777_217; 2]);
+    }
+
+    #[test]
+    fn leaves_the_rest_alone() {
+        let mut m = TestMachine::new(Target::Trn2);
+        let a = m.tensor_f32("a", Space::Sbuf, DType::F32, &[1, 4], &[1.0, 2.0, 3.0, 4.0]);
+        let mut part = a.clone();
+        part.offset = 1;
+        part.dims[1].count = 2;
+        m.run(inst(&part, Imm::Int(0))).unwrap();
+        assert_eq!(m.f32s(&a), [1.0, 0.0, 0.0, 4.0]);
+    }
+
+    #[test]
+    fn rules() {
+        let mut m = TestMachine::new(Target::Trn2);
+        let i = m.tensor("i", Space::Sbuf, DType::U8, &[1, 2]);
+        assert!(m.check(inst(&i, Imm::Float(1.0))).unwrap_err().contains("is a float"));
+        assert!(m.check(inst(&i, Imm::Int(256))).unwrap_err().contains("does not fit uint8"));
+        assert!(m.check(inst(&i, Imm::Int(255))).is_ok());
+        assert!(m.check(inst(&i, Imm::Int(-1))).is_ok(), "a bit pattern written as a signed number");
+        let p = m.tensor("p", Space::Psum, DType::F32, &[1, 2]);
+        assert!(m.check(Memset { dst: p, value: Imm::Int(0), engine: Engine::GpSimd }).unwrap_err().contains("GpSimd"));
+    }
+}

@@ -55,3 +55,34 @@ impl Instruction for Reciprocal {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::arch::Target;
+    use crate::dtype::DType;
+    use crate::testing::TestMachine;
+    use crate::view::Space;
+
+    #[test]
+    fn divides_one() {
+        let mut m = TestMachine::new(Target::Trn2);
+        let a = m.tensor_f32("a", Space::Sbuf, DType::F32, &[1, 4], &[2.0, -4.0, 0.0, 3.0]);
+        let d = m.tensor("d", Space::Psum, DType::F32, &[1, 4]);
+        m.run(Reciprocal { dst: d.clone(), data: a.clone() }).unwrap();
+        assert_eq!(m.f32s(&d), [0.5, -0.25, f32::INFINITY, 1.0 / 3.0]);
+        let short = m.tensor("short", Space::Sbuf, DType::F32, &[1, 3]);
+        assert!(m.check(Reciprocal { dst: short, data: a }).is_err());
+    }
+
+    #[test]
+    fn works_in_place_and_on_integers() {
+        let mut m = TestMachine::new(Target::Trn2);
+        let a = m.tensor_f32("a", Space::Sbuf, DType::BF16, &[2, 1], &[8.0, 0.5]);
+        m.run(Reciprocal { dst: a.clone(), data: a.clone() }).unwrap();
+        assert_eq!(m.f32s(&a), [0.125, 2.0]);
+        let i = m.tensor_bits("i", Space::Sbuf, DType::U8, &[2, 1], &[4, 2]);
+        m.run(Reciprocal { dst: a.clone(), data: i }).unwrap();
+        assert_eq!(m.f32s(&a), [0.25, 0.5]);
+    }
+}

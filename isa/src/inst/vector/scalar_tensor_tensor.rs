@@ -86,3 +86,64 @@ impl Instruction for ScalarTensorTensor {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::arch::Target;
+    use crate::arg::Imm;
+    use crate::dtype::DType;
+    use crate::testing::TestMachine;
+    use crate::view::Space;
+
+    fn inst(dst: &View, data: &View, operand1: &View) -> ScalarTensorTensor {
+        ScalarTensorTensor {
+            dst: dst.clone(),
+            data: data.clone(),
+            op0: AluOp::Subtract,
+            operand0: ScalarOperand::Imm(Imm::Float(1.0)),
+            op1: AluOp::Multiply,
+            operand1: operand1.clone(),
+            reverse0: false,
+            reverse1: false,
+        }
+    }
+
+    #[test]
+    fn computes_both_steps_in_fp32() {
+        let mut m = TestMachine::new(Target::Trn2);
+        let a = m.tensor_f32("a", Space::Sbuf, DType::BF16, &[2, 2], &[1.0, 2.0, 3.0, 4.0]);
+        let b = m.tensor_f32("b", Space::Psum, DType::F32, &[2, 2], &[0.5, 0.25, 2.0, 1.0]);
+        let d = m.tensor("d", Space::Sbuf, DType::F32, &[2, 2]);
+        m.run(inst(&d, &a, &b)).unwrap();
+        assert_eq!(m.f32s(&d), [0.0, 0.25, 4.0, 3.0]);
+        let mut i = inst(&d, &a, &b);
+        i.reverse0 = true;
+        i.op1 = AluOp::Subtract;
+        i.reverse1 = true;
+        m.run(i).unwrap();
+        assert_eq!(m.f32s(&d), [0.5, 1.25, 4.0, 4.0]);
+    }
+
+    #[test]
+    fn takes_a_vector() {
+        let mut m = TestMachine::new(Target::Trn2);
+        let a = m.tensor_f32("a", Space::Sbuf, DType::F32, &[2, 1], &[5.0, 6.0]);
+        let v = m.tensor_f32("v", Space::Sbuf, DType::F32, &[2, 1], &[1.0, 2.0]);
+        let mut i = inst(&a, &a, &a);
+        i.operand0 = ScalarOperand::View(v);
+        m.run(i).unwrap();
+        assert_eq!(m.f32s(&a), [20.0, 24.0]);
+    }
+
+    #[test]
+    fn rules() {
+        let mut m = TestMachine::new(Target::Trn2);
+        let s = m.tensor("s", Space::Sbuf, DType::F32, &[4, 8]);
+        let p = m.tensor("p", Space::Psum, DType::F32, &[4, 8]);
+        assert!(m.check(inst(&s, &p, &p)).unwrap_err().contains("both in PSUM"));
+        let mut bits = inst(&s, &s, &s);
+        bits.op1 = AluOp::BitwiseAnd;
+        assert!(m.check(bits).unwrap_err().contains("bitvec"));
+    }
+}

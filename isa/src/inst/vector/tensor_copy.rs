@@ -63,3 +63,61 @@ impl Instruction for TensorCopy {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::dtype::DType;
+    use crate::testing::TestMachine;
+    use crate::view::{Dim, Space};
+
+    fn inst(dst: &View, src: &View, engine: Engine) -> TensorCopy {
+        TensorCopy { dst: dst.clone(), src: src.clone(), engine }
+    }
+
+    #[test]
+    fn keeps_bits_between_equal_dtypes() {
+        let mut m = TestMachine::new(Target::Trn2);
+        // A signalling NaN and an integer that fp32 cannot hold.
+        let a = m.tensor_bits("a", Space::Sbuf, DType::F32, &[1, 2], &[0x7f80_0001, 0x8000_0000]);
+        let d = m.tensor("d", Space::Psum, DType::F32, &[1, 2]);
+        m.run(inst(&d, &a, Engine::Unknown)).unwrap();
+        assert_eq!(m.bits(&d), [0x7f80_0001, 0x8000_0000]);
+        let i = m.tensor_bits("i", Space::Sbuf, DType::I32, &[1, 1], &[16_777_217]);
+        let u = m.tensor("u", Space::Sbuf, DType::U32, &[1, 1]);
+        m.run(inst(&u, &i, Engine::Vector)).unwrap();
+        assert_eq!(m.bits(&u), [16_777_216], "different dtypes go through fp32");
+    }
+
+    #[test]
+    fn rounds_floats_to_integers() {
+        let mut m = TestMachine::new(Target::Trn2);
+        let a = m.tensor_f32("a", Space::Sbuf, DType::F32, &[1, 4], &[0.5, 1.5, -2.7, 300.0]);
+        let d = m.tensor("d", Space::Sbuf, DType::I8, &[1, 4]);
+        m.run(inst(&d, &a, Engine::GpSimd)).unwrap();
+        assert_eq!(m.f32s(&d), [0.0, 2.0, -3.0, 127.0]);
+    }
+
+    #[test]
+    fn transposes_inside_a_partition() {
+        let mut m = TestMachine::new(Target::Trn2);
+        let a = m.tensor_f32("a", Space::Sbuf, DType::F32, &[1, 2, 3], &[0.0, 1.0, 2.0, 3.0, 4.0, 5.0]);
+        let mut t = a.clone();
+        t.dims.truncate(1);
+        t.dims.extend([Dim { stride: 1, count: 3 }, Dim { stride: 3, count: 2 }]);
+        let d = m.tensor("d", Space::Sbuf, DType::F32, &[1, 6]);
+        m.run(inst(&d, &t, Engine::Unknown)).unwrap();
+        assert_eq!(m.f32s(&d), [0.0, 3.0, 1.0, 4.0, 2.0, 5.0]);
+    }
+
+    #[test]
+    fn rules() {
+        let mut m = TestMachine::new(Target::Trn1);
+        let s = m.tensor("s", Space::Sbuf, DType::F32, &[4, 8]);
+        let p = m.tensor("p", Space::Psum, DType::F32, &[4, 8]);
+        assert!(m.check(inst(&s, &s, Engine::Scalar)).unwrap_err().contains("trn1"));
+        assert!(m.check(inst(&s, &p, Engine::GpSimd)).unwrap_err().contains("PSUM"));
+        assert!(m.check(inst(&s, &p, Engine::Vector)).is_ok());
+        assert!(m.check(inst(&s, &s, Engine::Tensor)).unwrap_err().contains("runs on"));
+    }
+}

@@ -113,3 +113,53 @@ impl Instruction for TensorCopyPredicated {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::arch::Target;
+    use crate::testing::TestMachine;
+    use crate::view::Space;
+
+    fn inst(dst: &View, src: ScalarOperand, predicate: &View) -> TensorCopyPredicated {
+        TensorCopyPredicated { dst: dst.clone(), src, predicate: predicate.clone(), reverse_pred: false }
+    }
+
+    #[test]
+    fn copies_where_it_holds() {
+        let mut m = TestMachine::new(Target::Trn2);
+        let d = m.tensor_f32("d", Space::Sbuf, DType::F32, &[1, 4], &[1.0, 2.0, 3.0, 4.0]);
+        // A NaN with payload: bits must survive.
+        let s = m.tensor_bits("s", Space::Psum, DType::F32, &[1, 4], &[0x7f80_0001, 0, 0, 0x3f00_0000]);
+        let p = m.tensor_bits("p", Space::Sbuf, DType::U8, &[1, 4], &[1, 0, 0, 255]);
+        m.run(inst(&d, ScalarOperand::View(s), &p)).unwrap();
+        assert_eq!(m.bits(&d), [0x7f80_0001, 0x4000_0000, 0x4040_0000, 0x3f00_0000]);
+        let mut i = inst(&d, ScalarOperand::Imm(Imm::Float(-1.5)), &p);
+        i.reverse_pred = true;
+        m.run(i).unwrap();
+        assert_eq!(m.f32s(&d)[1..], [-1.5, -1.5, 0.5]);
+    }
+
+    #[test]
+    fn does_not_read_what_it_overwrites_completely() {
+        let mut m = TestMachine::new(Target::Trn2);
+        let d = m.tensor("d", Space::Sbuf, DType::I32, &[1, 2]);
+        let p = m.tensor_bits("p", Space::Sbuf, DType::U32, &[1, 2], &[1, 1]);
+        m.run(inst(&d, ScalarOperand::Imm(Imm::Int(16_777_217)), &p)).unwrap();
+        assert_eq!(m.bits(&d), [16_777_217; 2]);
+        assert!(m.uninitialized.is_empty());
+    }
+
+    #[test]
+    fn rules() {
+        let mut m = TestMachine::new(Target::Trn2);
+        let d = m.tensor("d", Space::Sbuf, DType::F32, &[1, 4]);
+        let p = m.tensor("p", Space::Psum, DType::U8, &[1, 4]);
+        let s = m.tensor("s", Space::Psum, DType::F32, &[1, 4]);
+        let half = m.tensor("h", Space::Sbuf, DType::BF16, &[1, 4]);
+        let error = |i: TensorCopyPredicated| m.check(i).unwrap_err();
+        assert!(error(inst(&d, ScalarOperand::View(s), &p)).contains("both in PSUM"));
+        assert!(error(inst(&d, ScalarOperand::View(half), &p)).contains("same dtype"));
+        assert!(error(inst(&d, ScalarOperand::Imm(Imm::Int(0)), &d)).contains("uint8, uint16 or uint32"));
+    }
+}

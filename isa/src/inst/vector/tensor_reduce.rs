@@ -138,3 +138,61 @@ impl Instruction for TensorReduce {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::arch::Target;
+    use crate::dtype::DType;
+    use crate::testing::TestMachine;
+    use crate::view::Space;
+
+    fn inst(dst: &View, op: AluOp, data: &View, axis: &[i64]) -> TensorReduce {
+        let (dst, data) = (dst.clone(), data.clone());
+        TensorReduce { dst, op, data, axis: Ints(axis.to_vec()), negate: false, keepdims: false }
+    }
+
+    #[test]
+    fn reduces_the_last_axes() {
+        let mut m = TestMachine::new(Target::Trn2);
+        let values: Vec<f32> = (0..12).map(|i| i as f32).collect();
+        let a = m.tensor_f32("a", Space::Sbuf, DType::F32, &[2, 2, 3], &values);
+        let rows = m.tensor("rows", Space::Sbuf, DType::F32, &[2, 2]);
+        m.run(inst(&rows, AluOp::Add, &a, &[2])).unwrap();
+        assert_eq!(m.f32s(&rows), [3.0, 12.0, 21.0, 30.0]);
+        let all = m.tensor("all", Space::Psum, DType::F32, &[2, 1]);
+        m.run(inst(&all, AluOp::Max, &a, &[1, 2])).unwrap();
+        assert_eq!(m.f32s(&all), [5.0, 11.0]);
+        let mut negated = inst(&all, AluOp::Max, &a, &[-2, -1]);
+        negated.negate = true;
+        m.run(negated).unwrap();
+        assert_eq!(m.f32s(&all), [-5.0, -11.0]);
+    }
+
+    #[test]
+    fn integers() {
+        let mut m = TestMachine::new(Target::Trn2);
+        let a = m.tensor_bits("a", Space::Sbuf, DType::I32, &[1, 3], &[16_777_217, 0x0f00_0000, 7]);
+        let d = m.tensor("d", Space::Sbuf, DType::I32, &[1, 1]);
+        m.run(inst(&d, AluOp::BitwiseXor, &a, &[1])).unwrap();
+        assert_eq!(m.bits(&d), [16_777_217 ^ 0x0f00_0000 ^ 7]);
+        m.run(inst(&d, AluOp::Min, &a, &[1])).unwrap();
+        assert_eq!(m.bits(&d), [7]);
+        m.run(inst(&d, AluOp::Multiply, &a, &[1])).unwrap();
+        assert_eq!(m.bits(&d), [i32::MAX as u32], "through fp32, saturating");
+    }
+
+    #[test]
+    fn rules() {
+        let mut m = TestMachine::new(Target::Trn2);
+        let a = m.tensor("a", Space::Sbuf, DType::F32, &[2, 2, 3]);
+        let d = m.tensor("d", Space::Sbuf, DType::F32, &[2, 1]);
+        let error = |i: TensorReduce| m.check(i).unwrap_err();
+        for axis in [&[0][..], &[1], &[0, 1, 2], &[3], &[], &[1, 1]] {
+            assert!(error(inst(&d, AluOp::Add, &a, axis)).contains("last dimensions"), "{axis:?}");
+        }
+        assert!(error(inst(&d, AluOp::Add, &a, &[2])).contains("leaves 2 elements"));
+        assert!(error(inst(&d, AluOp::Divide, &a, &[1, 2])).contains("not a reduction"));
+        assert!(error(inst(&d, AluOp::BitwiseOr, &a, &[1, 2])).contains("float32"));
+    }
+}

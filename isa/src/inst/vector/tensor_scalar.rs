@@ -205,3 +205,110 @@ impl Instruction for TensorScalar {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::arch::Target;
+    use crate::program::RegId;
+    use crate::testing::TestMachine;
+    use crate::view::Space;
+
+    fn inst(dst: &View, data: &View, op0: AluOp, operand0: ScalarOperand) -> TensorScalar {
+        TensorScalar {
+            dst: dst.clone(),
+            data: data.clone(),
+            op0,
+            operand0: Some(operand0),
+            reverse0: false,
+            op1: None,
+            operand1: None,
+            reverse1: false,
+            engine: Engine::Unknown,
+        }
+    }
+
+    fn float(x: f64) -> ScalarOperand {
+        ScalarOperand::Imm(Imm::Float(x))
+    }
+
+    fn int(x: i64) -> ScalarOperand {
+        ScalarOperand::Imm(Imm::Int(x))
+    }
+
+    #[test]
+    fn two_operators_with_vectors_and_reversal() {
+        let mut m = TestMachine::new(Target::Trn2);
+        let a = m.tensor_f32("a", Space::Sbuf, DType::F32, &[2, 2], &[1.0, 2.0, 3.0, 4.0]);
+        let v = m.tensor_f32("v", Space::Psum, DType::F32, &[2, 1], &[10.0, 20.0]);
+        let d = m.tensor("d", Space::Sbuf, DType::F32, &[2, 2]);
+        let mut i = inst(&d, &a, AluOp::Subtract, ScalarOperand::View(v));
+        m.run(i.clone()).unwrap();
+        assert_eq!(m.f32s(&d), [-9.0, -8.0, -17.0, -16.0]);
+        i.reverse0 = true;
+        i.op1 = Some(AluOp::Divide);
+        i.operand1 = Some(float(18.0));
+        i.reverse1 = true;
+        m.run(i).unwrap();
+        assert_eq!(m.f32s(&d), [2.0, 2.25, 18.0 / 17.0, 1.125]);
+    }
+
+    #[test]
+    fn comparisons_unary_operators_and_registers() {
+        let mut m = TestMachine::new(Target::Trn2);
+        let a = m.tensor_f32("a", Space::Sbuf, DType::BF16, &[1, 4], &[1.0, 4.0, 2.0, 16.0]);
+        let d = m.tensor("d", Space::Sbuf, DType::U8, &[1, 4]);
+        m.set_register(RegId(3), 2);
+        m.run(inst(&d, &a, AluOp::GreaterEqual, ScalarOperand::Register(RegId(3)))).unwrap();
+        assert_eq!(m.f32s(&d), [0.0, 1.0, 1.0, 1.0]);
+        let r = m.tensor("r", Space::Sbuf, DType::F32, &[1, 4]);
+        let mut i = inst(&r, &a, AluOp::Rsqrt, int(0));
+        assert_eq!(i.engine(m.context().arch), Engine::GpSimd);
+        i.operand0 = None;
+        m.run(i).unwrap();
+        assert_eq!(m.f32s(&r), [1.0, 0.5, 1.0 / 2f32.sqrt(), 0.25]);
+    }
+
+    #[test]
+    fn bits_and_addresses_are_exact() {
+        let mut m = TestMachine::new(Target::Trn2);
+        let a = m.tensor_bits("a", Space::Sbuf, DType::I32, &[1, 2], &[16_777_217, 0xffff_fff0]);
+        let d = m.tensor("d", Space::Sbuf, DType::I32, &[1, 2]);
+        let mut i = inst(&d, &a, AluOp::RightShift, int(4));
+        i.op1 = Some(AluOp::BitwiseOr);
+        i.operand1 = Some(int(1 << 30));
+        m.run(i).unwrap();
+        assert_eq!(m.bits(&d), [0x4010_0000, 0x4fff_ffff]);
+        m.run(inst(&d, &a, AluOp::Add, int(2))).unwrap();
+        assert_eq!(m.bits(&d), [16_777_219, 0xffff_fff2]);
+        m.run(inst(&d, &a, AluOp::Max, int(2))).unwrap();
+        assert_eq!(m.bits(&d), [16_777_216, 2], "other arithmetic goes through fp32");
+    }
+
+    #[test]
+    fn rules() {
+        let mut m = TestMachine::new(Target::Trn2);
+        let s = m.tensor("s", Space::Sbuf, DType::F32, &[4, 8]);
+        let i32s = m.tensor("i", Space::Sbuf, DType::I32, &[4, 8]);
+        let v = m.tensor("v", Space::Sbuf, DType::F32, &[4, 2]);
+        let error = |i: TensorScalar| m.check(i).unwrap_err();
+        assert!(error(inst(&s, &s, AluOp::Add, ScalarOperand::View(v))).contains("(4, 1)"));
+        assert!(error(inst(&s, &s, AluOp::BitwiseAnd, int(1))).contains("float32"));
+        assert!(error(inst(&i32s, &i32s, AluOp::BitwiseAnd, float(0.5))).contains("is a float"));
+        let mut mixed = inst(&i32s, &i32s, AluOp::BitwiseAnd, int(1));
+        mixed.op1 = Some(AluOp::Add);
+        assert!(error(mixed.clone()).contains("operand1"));
+        mixed.operand1 = Some(int(1));
+        assert!(error(mixed).contains("one works on bits, the other on numbers"));
+        let mut on_scalar = inst(&s, &s, AluOp::Max, int(0));
+        on_scalar.engine = Engine::Scalar;
+        assert!(error(on_scalar.clone()).contains("multiply and add"));
+        on_scalar.op0 = AluOp::Multiply;
+        on_scalar.op1 = Some(AluOp::Add);
+        on_scalar.operand1 = Some(float(1.0));
+        assert!(m.check(on_scalar).is_ok());
+        let mut missing = inst(&s, &s, AluOp::Add, int(0));
+        missing.operand0 = None;
+        assert!(error(missing).contains("needs `operand0`"));
+    }
+}

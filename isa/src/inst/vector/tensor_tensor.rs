@@ -102,3 +102,77 @@ impl Instruction for TensorTensor {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::arch::Target;
+    use crate::dtype::DType;
+    use crate::testing::TestMachine;
+    use crate::view::Space;
+
+    fn inst(dst: &View, data1: &View, data2: &View, op: AluOp) -> TensorTensor {
+        TensorTensor { dst: dst.clone(), data1: data1.clone(), data2: data2.clone(), op, engine: Engine::Unknown }
+    }
+
+    #[test]
+    fn rounds_to_the_destination() {
+        let mut m = TestMachine::new(Target::Trn2);
+        let a = m.tensor_f32("a", Space::Sbuf, DType::F32, &[2, 2], &[1.0, 2.0, 3.0, 4.0]);
+        let b = m.tensor_f32("b", Space::Psum, DType::F32, &[2, 2], &[0.001, 0.5, -3.0, 0.01]);
+        let d = m.tensor("d", Space::Sbuf, DType::BF16, &[2, 2]);
+        m.run(inst(&d, &a, &b, AluOp::Add)).unwrap();
+        assert_eq!(m.f32s(&d), [1.0, 2.5, 0.0, 4.0]);
+    }
+
+    #[test]
+    fn integers_are_exact_on_gpsimd_and_rounded_on_vector() {
+        let mut m = TestMachine::new(Target::Trn2);
+        let a = m.tensor_bits("a", Space::Sbuf, DType::I32, &[1, 1], &[16_777_217]);
+        let d = m.tensor("d", Space::Sbuf, DType::I32, &[1, 1]);
+        let mut add = inst(&d, &a, &a, AluOp::Multiply);
+        let context = m.context();
+        assert_eq!(add.engine(context.arch), Engine::GpSimd);
+        m.run(add.clone()).unwrap();
+        assert_eq!(m.bits(&d), [16_777_217u32.wrapping_mul(16_777_217)]);
+        add.op = AluOp::Subtract;
+        add.engine = Engine::Vector;
+        let one = m.tensor_bits("one", Space::Sbuf, DType::I32, &[1, 1], &[16_777_216]);
+        add.data2 = one;
+        m.run(add).unwrap();
+        assert_eq!(m.bits(&d), [0], "fp32 does not tell 2^24 + 1 from 2^24");
+    }
+
+    #[test]
+    fn bit_operators_take_patterns() {
+        let mut m = TestMachine::new(Target::Trn2);
+        let a = m.tensor_bits("a", Space::Sbuf, DType::U8, &[1, 3], &[0xf0, 0x0f, 0x80]);
+        let b = m.tensor_bits("b", Space::Sbuf, DType::U8, &[1, 3], &[0xff, 0x3c, 1]);
+        let d = m.tensor("d", Space::Sbuf, DType::U8, &[1, 3]);
+        m.run(inst(&d, &a, &b, AluOp::BitwiseXor)).unwrap();
+        assert_eq!(m.bits(&d), [0x0f, 0x33, 0x81]);
+        m.run(inst(&d, &a, &b, AluOp::LeftShift)).unwrap();
+        assert_eq!(m.bits(&d), [0, 0, 0], "shifted beyond 8 bits, or out of them");
+    }
+
+    #[test]
+    fn rules() {
+        let mut m = TestMachine::new(Target::Trn2);
+        let s = m.tensor("s", Space::Sbuf, DType::F32, &[4, 8]);
+        let p = m.tensor("p", Space::Psum, DType::F32, &[4, 8]);
+        let short = m.tensor("short", Space::Sbuf, DType::F32, &[4, 7]);
+        let narrow = m.tensor("narrow", Space::Sbuf, DType::F32, &[3, 8]);
+        let error = |i: TensorTensor| m.check(i).unwrap_err();
+        assert!(error(inst(&s, &p, &p, AluOp::Add)).contains("both in PSUM"));
+        assert!(error(inst(&s, &s, &short, AluOp::Add)).contains("7 elements per partition"));
+        assert!(error(inst(&s, &narrow, &s, AluOp::Add)).contains("3 partitions"));
+        assert!(error(inst(&s, &s, &s, AluOp::BitwiseAnd)).contains("float32"));
+        assert!(error(inst(&s, &s, &s, AluOp::Rsqrt)).contains("binary"));
+        assert!(error(inst(&s, &s, &p, AluOp::Power)).contains("GpSimd"));
+        assert!(error(inst(&s, &s, &s, AluOp::AbsMax)).contains("trn3"));
+        assert!(m.check(inst(&p, &s, &p, AluOp::Add)).is_ok());
+        let mut on_scalar = inst(&s, &s, &s, AluOp::Add);
+        on_scalar.engine = Engine::Scalar;
+        assert!(error(on_scalar).contains("vector or gpsimd"));
+    }
+}
