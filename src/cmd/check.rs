@@ -1,4 +1,6 @@
-//! `nki-sim check FILE`: specialise and validate, without running.
+//! `nki-sim check FILE`: specialise, validate and place, without running.
+
+use nki_sim_core::place;
 
 use crate::cli::KernelArgs;
 use crate::kernel::{any_error, prepare};
@@ -8,16 +10,25 @@ use crate::{Failure, count};
 /// Compiles the kernel and says what is wrong with it.
 pub(crate) fn run(args: &KernelArgs) -> Result<(), Failure> {
     let prepared = prepare("check", args)?;
-    prepared.show(&prepared.diagnostics);
+    let mut findings = prepared.diagnostics.clone();
+    if let Some(program) = &prepared.program
+        && !any_error(&findings)
+    {
+        match place::place(program) {
+            Ok(placement) => findings.extend(placement.findings),
+            Err(errors) => findings.extend(errors),
+        }
+    }
+    prepared.show(&findings);
     let program = match &prepared.program {
-        Some(program) if !any_error(&prepared.diagnostics) => program,
+        Some(program) if !any_error(&findings) => program,
         _ => return Err(Failure::Kernel),
     };
     let statements: usize = program.cores.iter().map(Vec::len).sum();
     print(&format!(
         "{}: no errors ({}, {} on {})\n",
         prepared.name,
-        count(prepared.diagnostics.len(), "warning"),
+        count(findings.len(), "warning"),
         count(statements, "statement"),
         prepared.target
     ));

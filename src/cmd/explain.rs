@@ -3,10 +3,10 @@
 use std::fmt::Write;
 
 use nki_diag::slugs;
+use nki_isa::Arg;
 use nki_isa::inst::{self, REGISTRY};
 use nki_isa::names::Named;
 use nki_isa::schema::{Kind, OperandSchema, Role, Schema};
-use nki_isa::Arg;
 
 use crate::Failure;
 use crate::output::print;
