@@ -2,9 +2,16 @@
 
 pub mod bn_aggr;
 pub mod bn_stats;
+pub mod exponential;
+pub mod max8;
 pub mod memset;
+pub mod nc_find_index8;
+pub mod nc_match_replace8;
+pub mod nc_stream_shuffle;
+pub mod range_select;
 pub mod reciprocal;
 pub mod scalar_tensor_tensor;
+pub mod select_reduce;
 pub mod tensor_copy;
 pub mod tensor_copy_predicated;
 pub mod tensor_reduce;

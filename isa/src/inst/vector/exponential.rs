@@ -1,0 +1,189 @@
+//! `nisa.exponential`: the exponential function on the vector engine, with the sum that softmax needs.
+
+use super::max8::rank;
+use crate::arch::{Arch, Target};
+use crate::arg::{Imm, ScalarOperand};
+use crate::dtype::DType;
+use crate::inst::accumulators::{self, Reduction, float32};
+use crate::inst::math::activation::{self, ActFn};
+use crate::inst::math::alu::{self, Rhs};
+use crate::inst::scalars::{self, Sources};
+use crate::inst::stream::{on, stream};
+use crate::inst::{Footprint, Instruction, Operands, check};
+use crate::machine::{Context, Fault, Machine};
+use crate::names::{AluOp, Engine, ReduceCmd};
+use crate::operands;
+use crate::view::View;
+use crate::violation::Violation;
+use crate::work::{Stream, StreamClass, Work};
+
+operands! {
+    /// `dst = exp(src - max_value)`, optionally summed along the free dimensions (trn3 and later).
+    pub struct Exponential: "exponential" on [Vector] {
+        /// The result.
+        [Out Sbuf Psum] dst: View,
+        /// Input tile of at most 4 dimensions.
+        [In Sbuf Psum] src: View,
+        /// Subtracted first: a number or a float32 tile of shape (P, 1).
+        [In Sbuf Psum] max_value: ScalarOperand = ScalarOperand::Imm(Imm::Float(0.0)),
+        /// The sum, shape (P, 1); `None` leaves it in the accumulators.
+        [Out Sbuf Psum] reduce_res: Option<View> = None,
+        /// What happens to the accumulators: idle, reset_reduce, reduce or load_reduce.
+        [Attr] reduce_cmd: ReduceCmd = ReduceCmd::Idle,
+        /// What load_reduce puts into the accumulators: a number or a float32 tile of shape (P, 1).
+        [In Sbuf Psum] reduce_init: ScalarOperand = ScalarOperand::Imm(Imm::Float(0.0)),
+    }
+}
+
+const CMDS: [ReduceCmd; 4] = [ReduceCmd::Idle, ReduceCmd::ResetReduce, ReduceCmd::Reduce, ReduceCmd::LoadReduce];
+
+impl Exponential {
+    fn reduction(&self) -> Reduction<'_> {
+        Reduction {
+            state: accumulators::VECTOR,
+            op: AluOp::Add,
+            cmd: self.reduce_cmd,
+            init: Some(&self.reduce_init),
+            result: self.reduce_res.as_ref(),
+            negate: false,
+            idle_clobbers: true,
+        }
+    }
+}
+
+impl Instruction for Exponential {
+    fn engine(&self, _arch: &Arch) -> Engine {
+        Engine::Vector
+    }
+
+    fn validate(&self, context: &Context<'_>) -> Result<(), Violation> {
+        if context.arch.target < Target::Trn3 {
+            return Err(Violation::new(
+                "unsupported-on-target",
+                "",
+                format!("exponential needs trn3 (target is {})", context.arch.target),
+            )
+            .help("use nisa.activation with op=nl.exp and bias=-max"));
+        }
+        let src = ("src", &self.src);
+        check::same_shape(src, ("dst", &self.dst))?;
+        rank("src", &self.src, 4)?;
+        rank("dst", &self.dst, 4)?;
+        // The lists of the manual, by what is missing in them.
+        let refused: [(&str, &View, &[DType]); 2] = [
+            ("src", &self.src, &[DType::TF32, DType::F8E4M3FN, DType::Bool]),
+            ("dst", &self.dst, &[DType::U32, DType::F8E4M3FN, DType::Bool]),
+        ];
+        for (name, view, dtypes) in refused {
+            if dtypes.contains(&view.dtype) {
+                return Err(Violation::new(
+                    "operand-dtype",
+                    name,
+                    format!("`{name}` is {}, which exponential does not support there", view.dtype),
+                ));
+            }
+        }
+        check::scalar_operand(src, "max_value", &self.max_value)?;
+        float32("max_value", &self.max_value)?;
+        self.reduction().validate(src, &[AluOp::Add], &CMDS)?;
+        let unset = matches!(&self.reduce_init, ScalarOperand::Imm(x) if x.as_f32() == 0.0);
+        if self.reduce_cmd != ReduceCmd::LoadReduce && !unset {
+            return Err(Violation::new(
+                "operand-value",
+                "reduce_init",
+                format!("`reduce_init` is set, but `reduce_cmd` is {}; only load_reduce loads it", self.reduce_cmd),
+            ));
+        }
+        Ok(())
+    }
+
+    fn footprint<'a>(&'a self, footprint: &mut Footprint<'a>) {
+        self.operand_footprint(footprint);
+    }
+
+    fn execute(&self, machine: &mut dyn Machine) -> Result<(), Fault> {
+        let mut sources = Sources::from_slice(&[&self.src]);
+        let max = scalars::scalar_f32(machine, Some(&self.max_value), &mut sources);
+        self.reduction().run(machine, &self.dst, sources, &|_, ins, out| {
+            alu::apply(AluOp::Subtract, false, ins[0], Rhs::One(max.get(ins)), out);
+            activation::apply(ActFn::Exp, 0.0, out);
+        })
+    }
+
+    fn work(&self, _context: &Context<'_>) -> Work {
+        let stream = stream(StreamClass::Other("exponential"), &[&self.src], &[&self.dst]);
+        on(
+            Engine::Vector,
+            Stream {
+                scalar_reads: scalars::reads([&self.max_value, &self.reduce_init]),
+                accumulator_read: self.reduce_res.is_some(),
+                ..stream
+            },
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::TestMachine;
+    use crate::view::Space;
+
+    fn exponential(dst: &View, src: &View) -> Exponential {
+        Exponential {
+            dst: dst.clone(),
+            src: src.clone(),
+            max_value: ScalarOperand::Imm(Imm::Float(0.0)),
+            reduce_res: None,
+            reduce_cmd: ReduceCmd::Idle,
+            reduce_init: ScalarOperand::Imm(Imm::Float(0.0)),
+        }
+    }
+
+    #[test]
+    fn subtracts_and_sums() {
+        let mut m = TestMachine::new(Target::Trn3);
+        let src = m.tensor_f32("s", Space::Psum, DType::F32, &[2, 2], &[3., 3., 7., f32::NEG_INFINITY]);
+        let max = m.tensor_f32("m", Space::Sbuf, DType::F32, &[2, 1], &[3., 7.]);
+        let dst = m.tensor("d", Space::Sbuf, DType::BF16, &[2, 2]);
+        let res = m.tensor("r", Space::Sbuf, DType::F32, &[2, 1]);
+        let inst = Exponential {
+            max_value: ScalarOperand::View(max),
+            reduce_cmd: ReduceCmd::ResetReduce,
+            reduce_res: Some(res.clone()),
+            ..exponential(&dst, &src)
+        };
+        m.run(inst.clone()).unwrap();
+        assert_eq!((m.f32s(&dst), m.f32s(&res)), (vec![1., 1., 1., 0.], vec![2., 1.]));
+        m.run(Exponential { reduce_cmd: ReduceCmd::Reduce, ..inst.clone() }).unwrap();
+        assert_eq!(m.f32s(&res), [4., 2.]);
+        let reduce_init = ScalarOperand::Imm(Imm::Float(0.5));
+        m.run(Exponential { reduce_cmd: ReduceCmd::LoadReduce, reduce_init, ..inst }).unwrap();
+        assert_eq!(m.f32s(&res), [2.5, 1.5]);
+    }
+
+    #[test]
+    fn broken_rules() {
+        for target in [Target::Trn1, Target::Trn2] {
+            let mut m = TestMachine::new(target);
+            let tile = m.tensor("t", Space::Sbuf, DType::F32, &[2, 2]);
+            assert!(m.check(exponential(&tile, &tile)).unwrap_err().contains("needs trn3"));
+        }
+        let mut m = TestMachine::new(Target::Trn3);
+        let tile = m.tensor("t", Space::Sbuf, DType::F32, &[2, 2]);
+        let ints = m.tensor("i", Space::Sbuf, DType::U32, &[2, 2]);
+        let half = m.tensor("h", Space::Sbuf, DType::BF16, &[2, 1]);
+        let deep = m.tensor("p", Space::Sbuf, DType::F32, &[2, 1, 1, 1, 2]);
+        let base = exponential(&tile, &tile);
+        m.check(exponential(&tile, &ints)).unwrap();
+        let said = |inst: Exponential| m.check(inst).unwrap_err();
+        assert!(said(exponential(&ints, &tile)).contains("`dst` is uint32"));
+        assert!(said(exponential(&tile, &deep)).contains("`src` has 5 dimensions"));
+        let e = said(Exponential { max_value: ScalarOperand::View(half.clone()), ..base.clone() });
+        assert!(e.contains("`max_value` is bfloat16, it must be float32"), "{e}");
+        assert!(said(Exponential { reduce_cmd: ReduceCmd::Reset, ..base.clone() }).contains("`reduce_cmd` is reset"));
+        let reduce_init = ScalarOperand::Imm(Imm::Float(1.0));
+        assert!(said(Exponential { reduce_init, ..base.clone() }).contains("`reduce_cmd` is idle; only load_reduce"));
+        assert!(said(Exponential { reduce_res: Some(half), ..base }).contains("nothing is accumulated"));
+    }
+}

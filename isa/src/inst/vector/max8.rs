@@ -1,0 +1,153 @@
+//! `nisa.max8`: the eight largest values of each partition. Also what the instructions on eight values have in common.
+
+use super::bn_stats::elements;
+use crate::arch::Arch;
+use crate::inst::stream::{on, stream};
+use crate::inst::{Footprint, Instruction, Operands, check};
+use crate::machine::{Context, Fault, Machine};
+use crate::names::Engine;
+use crate::operands;
+use crate::view::View;
+use crate::violation::Violation;
+use crate::work::{StreamClass, Work};
+
+operands! {
+    /// The 8 largest values of each partition, in descending order.
+    pub struct Max8: "max8" on [Vector] {
+        /// The values: 8 elements per partition.
+        [Out Sbuf Psum] dst: View,
+        /// Input tile of 8 to 16384 elements per partition and at most 3 dimensions.
+        [In Sbuf Psum] src: View,
+    }
+}
+
+/// Fewest elements per partition.
+const FREE_MIN: usize = 8;
+/// Most elements per partition.
+const FREE_MAX: usize = 16 * 1024;
+
+/// The tile that is searched has 8 to 16384 elements per partition and at most 3 dimensions.
+///
+/// # Errors
+/// `free-size`, `access-pattern`.
+pub(super) fn searched(name: &'static str, view: &View) -> Result<(), Violation> {
+    let n = view.free_elements();
+    if !(FREE_MIN..=FREE_MAX).contains(&n) {
+        return Err(Violation::new(
+            "free-size",
+            name,
+            format!("`{name}` has {n} elements per partition, it must have {FREE_MIN} to {FREE_MAX}"),
+        ));
+    }
+    rank(name, view, 3)
+}
+
+/// The operand has at most `most` dimensions, the partition dimension included.
+///
+/// # Errors
+/// `access-pattern`.
+pub(super) fn rank(name: &'static str, view: &View, most: usize) -> Result<(), Violation> {
+    let dims = view.dims.len();
+    if dims <= most {
+        return Ok(());
+    }
+    Err(Violation::new(
+        "access-pattern",
+        name,
+        format!("`{name}` has {dims} dimensions {:?}, it can have {most}", view.shape()),
+    )
+    .help("merge free dimensions with `.reshape(...)` or an access pattern"))
+}
+
+/// The order of the search: NaN is above everything, so that a value made of unwritten memory does not vanish.
+fn above(x: f32, y: f32) -> bool {
+    (x > y) | (x.is_nan() & !y.is_nan())
+}
+
+/// Writes the largest elements of `row` to `out`, descending; equal ones count as often as they occur.
+fn largest(row: &[f32], out: &mut [f32]) {
+    let (first, rest) = row.split_at(out.len().min(row.len()));
+    out[..first.len()].copy_from_slice(first);
+    out.sort_by(|&x, &y| above(y, x).cmp(&above(x, y)));
+    for &x in rest {
+        if out.last().is_some_and(|&least| above(x, least)) {
+            let at = out.partition_point(|&o| !above(x, o));
+            out[at..].rotate_right(1);
+            out[at] = x;
+        }
+    }
+}
+
+impl Instruction for Max8 {
+    fn engine(&self, _arch: &Arch) -> Engine {
+        Engine::Vector
+    }
+
+    fn validate(&self, _context: &Context<'_>) -> Result<(), Violation> {
+        check::same_partitions(("src", &self.src), ("dst", &self.dst))?;
+        searched("src", &self.src)?;
+        elements("dst", &self.dst, 8)
+    }
+
+    fn footprint<'a>(&'a self, footprint: &mut Footprint<'a>) {
+        self.operand_footprint(footprint);
+    }
+
+    /// Open question: where the engine puts NaN. Here it is above all numbers.
+    fn execute(&self, machine: &mut dyn Machine) -> Result<(), Fault> {
+        machine.map_f32(&[&self.dst], &[&self.src], &|_, ins, outs| largest(ins[0], outs[0]))
+    }
+
+    fn work(&self, _context: &Context<'_>) -> Work {
+        on(Engine::Vector, stream(StreamClass::Other("max8"), &[&self.src], &[&self.dst]))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::arch::Target;
+    use crate::dtype::DType;
+    use crate::testing::TestMachine;
+    use crate::view::Space;
+
+    #[test]
+    fn gives_the_largest_in_descending_order_with_repeats() {
+        let mut m = TestMachine::new(Target::Trn2);
+        let row = [3., -1., 7., 7., 0., 2., 9., -5., 4., 7., f32::INFINITY, 1.];
+        let src = m.tensor_f32("s", Space::Psum, DType::F32, &[1, 2, 6], &row);
+        let dst = m.tensor("d", Space::Sbuf, DType::BF16, &[1, 8]);
+        m.run(Max8 { dst: dst.clone(), src }).unwrap();
+        assert_eq!(m.f32s(&dst), [f32::INFINITY, 9., 7., 7., 7., 4., 3., 2.]);
+    }
+
+    #[test]
+    fn agrees_with_a_sort() {
+        let row: Vec<f32> = (0..1000u32).map(|i| (i.wrapping_mul(2_654_435_761) >> 20) as f32).collect();
+        let mut sorted = row.clone();
+        sorted.sort_by(|x, y| y.total_cmp(x));
+        let mut out = [0.; 8];
+        largest(&row, &mut out);
+        assert_eq!(out, sorted[..8]);
+    }
+
+    #[test]
+    fn a_nan_is_not_lost() {
+        let mut out = [0.; 8];
+        largest(&[1., 2., 3., 4., 5., 6., 7., 8., f32::NAN, 9.], &mut out);
+        assert!(out[0].is_nan());
+        assert_eq!(out[1..], [9., 8., 7., 6., 5., 4., 3.]);
+    }
+
+    #[test]
+    fn broken_rules() {
+        let mut m = TestMachine::new(Target::Trn2);
+        let mut tile = |shape: &[u32]| m.tensor("t", Space::Sbuf, DType::F32, shape);
+        let (eight, seven, long, deep) = (tile(&[1, 8]), tile(&[1, 7]), tile(&[1, 16385]), tile(&[1, 2, 2, 2]));
+        let said = |dst: &View, src: &View| m.check(Max8 { dst: dst.clone(), src: src.clone() }).unwrap_err();
+        assert_eq!(said(&eight, &seven), "src: `src` has 7 elements per partition, it must have 8 to 16384");
+        assert!(said(&eight, &long).contains("16385"));
+        assert!(said(&eight, &deep).contains("has 4 dimensions [1, 2, 2, 2], it can have 3"));
+        assert!(said(&seven, &eight).contains("it must have 8"));
+    }
+}

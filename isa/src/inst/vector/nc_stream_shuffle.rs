@@ -1,0 +1,200 @@
+//! `nisa.nc_stream_shuffle`: moves partitions within each quadrant of 32.
+
+use crate::arch::Arch;
+use crate::arg::Ints;
+use crate::inst::stream::{on, stream};
+use crate::inst::{Footprint, Instruction, Operands, check};
+use crate::machine::{Context, Fault, Machine};
+use crate::names::Engine;
+use crate::operands;
+use crate::view::View;
+use crate::violation::Violation;
+use crate::work::{StreamClass, Work};
+
+operands! {
+    /// In each quadrant of 32 partitions: partition `i` of `dst` becomes partition `shuffle_mask[i]` of `src`, or stays as it is where
+    /// the mask says 255.
+    pub struct NcStreamShuffle: "nc_stream_shuffle" on [Vector] {
+        /// Destination.
+        [Out Sbuf Psum] dst: View,
+        /// Source, of the dtype of `dst` and with as many elements per partition.
+        [In Sbuf Psum] src: View,
+        /// 32 numbers: 0 to 31, or 255.
+        [Attr] shuffle_mask: Ints,
+    }
+}
+
+/// Partitions of a quadrant.
+const QUADRANT: usize = 32;
+/// The partition stays as it is.
+const KEEP: i64 = 255;
+
+impl NcStreamShuffle {
+    /// The partition of `src` that partition `to` of `dst` is made of.
+    fn source(&self, to: usize) -> Option<usize> {
+        let from = *self.shuffle_mask.0.get(to % QUADRANT)?;
+        (from != KEEP).then_some(to / QUADRANT * QUADRANT + from as usize)
+    }
+
+    fn moves(&self) -> impl Iterator<Item = (usize, usize)> {
+        (0..self.dst.partitions() as usize).filter_map(|to| self.source(to).map(|from| (to, from)))
+    }
+}
+
+impl Instruction for NcStreamShuffle {
+    fn engine(&self, _arch: &Arch) -> Engine {
+        Engine::Vector
+    }
+
+    fn validate(&self, context: &Context<'_>) -> Result<(), Violation> {
+        let mask = &self.shuffle_mask.0;
+        if mask.len() != QUADRANT {
+            return Err(Violation::new(
+                "operand-value",
+                "shuffle_mask",
+                format!("`shuffle_mask` has {} elements, it must have {QUADRANT}", mask.len()),
+            ));
+        }
+        if let Some((i, m)) = mask.iter().enumerate().find(|(_, m)| !(0..QUADRANT as i64).contains(m) && **m != KEEP) {
+            return Err(Violation::new(
+                "operand-value",
+                "shuffle_mask",
+                format!("`shuffle_mask[{i}]` is {m}, it must be 0 to 31, or 255 to leave the partition as it is"),
+            ));
+        }
+        if self.src.dtype != self.dst.dtype {
+            return Err(Violation::new(
+                "operand-dtype",
+                "src",
+                format!("`src` is {}, `dst` is {}; they must have the same dtype", self.src.dtype, self.dst.dtype),
+            ));
+        }
+        check::same_free(("src", &self.src), ("dst", &self.dst))?;
+        // The larger operand decides for both where they may start.
+        let active = self.src.partitions().max(self.dst.partitions()).next_multiple_of(QUADRANT as u32);
+        let allowed = context.arch.partition_starts(active);
+        for (name, view) in [("src", &self.src), ("dst", &self.dst)] {
+            let tensor = &context.tensors[view.tensor.0 as usize];
+            let start = tensor.address.map_or(0, |a| a.partition) + view.partition;
+            if !allowed.contains(&start) {
+                let allowed: Vec<_> = allowed.iter().map(u32::to_string).collect();
+                return Err(Violation::new(
+                    "partition-start",
+                    name,
+                    format!(
+                        "`{name}` starts at partition {start}; with {active} active partitions it must start at {}",
+                        allowed.join(", ")
+                    ),
+                ));
+            }
+        }
+        let have = self.src.partitions() as usize;
+        if let Some((to, from)) = self.moves().find(|&(_, from)| from >= have) {
+            return Err(Violation::new(
+                "out-of-bounds",
+                "shuffle_mask",
+                format!("partition {to} of `dst` is to be partition {from} of `src`, which has {have} (0 to {})", have - 1),
+            )
+            .help("each quadrant of dst reads the same quadrant of src: pass a larger src, or shuffle quadrant by quadrant"));
+        }
+        Ok(())
+    }
+
+    fn footprint<'a>(&'a self, footprint: &mut Footprint<'a>) {
+        self.operand_footprint(footprint);
+        // What stays is part of the result.
+        if self.moves().count() < self.dst.partitions() as usize {
+            footprint.read(&self.dst);
+        }
+    }
+
+    fn execute(&self, machine: &mut dyn Machine) -> Result<(), Fault> {
+        let tile = machine.read_bits(&self.src)?;
+        let moves: Vec<(usize, usize)> = self.moves().collect();
+        // Runs of neighbouring partitions are written together; those that stay are not touched.
+        for run in moves.chunk_by(|a, b| a.0 + 1 == b.0) {
+            let rows: Vec<usize> = run.iter().map(|m| m.1).collect();
+            let mut dst = self.dst.clone();
+            dst.partition += run[0].0 as u32;
+            dst.dims[0].count = run.len() as u32;
+            machine.write_bits(&dst, tile.select(ndarray::Axis(0), &rows).view())?;
+        }
+        Ok(())
+    }
+
+    fn work(&self, _context: &Context<'_>) -> Work {
+        on(Engine::Vector, stream(StreamClass::Other("nc_stream_shuffle"), &[&self.src], &[&self.dst]))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::arch::Target;
+    use crate::dtype::DType;
+    use crate::testing::TestMachine;
+    use crate::view::Space;
+
+    fn shuffle(dst: &View, src: &View, mask: Vec<i64>) -> NcStreamShuffle {
+        NcStreamShuffle { dst: dst.clone(), src: src.clone(), shuffle_mask: Ints(mask) }
+    }
+
+    fn part(view: &View, start: u32, count: u32) -> View {
+        let mut view = view.clone();
+        view.partition = start;
+        view.dims[0].count = count;
+        view
+    }
+
+    #[test]
+    fn every_quadrant_is_shuffled_alike() {
+        let mut m = TestMachine::new(Target::Trn2);
+        let values: Vec<f32> = (0..64u8).map(f32::from).collect();
+        let src = m.tensor_f32("s", Space::Sbuf, DType::BF16, &[64, 1], &values);
+        // In place: all is read before anything is written.
+        m.run(shuffle(&src, &src, (0..32).rev().collect())).unwrap();
+        let want: Vec<f32> = (0..32u8).rev().chain((32..64).rev()).map(f32::from).collect();
+        assert_eq!(m.f32s(&src), want);
+    }
+
+    #[test]
+    fn a_broadcast_of_one_partition_between_quadrants() {
+        let mut m = TestMachine::new(Target::Trn2);
+        let src = m.tensor_f32("s", Space::Psum, DType::F32, &[1, 2], &[5., 6.]);
+        let dst = m.tensor_f32("d", Space::Sbuf, DType::F32, &[64, 2], &[0.; 128]);
+        m.run(shuffle(&part(&dst, 32, 3), &src, vec![0; 32])).unwrap();
+        let got = m.f32s(&dst);
+        assert_eq!((&got[62..72], got[..62].iter().sum::<f32>()), (&[0., 0., 5., 6., 5., 6., 5., 6., 0., 0.][..], 0.));
+    }
+
+    #[test]
+    fn partitions_of_255_stay_and_are_not_read() {
+        let mut m = TestMachine::new(Target::Trn2);
+        let src = m.tensor_bits("s", Space::Sbuf, DType::U8, &[4, 1], &[1, 2, 3, 4]);
+        let dst = m.tensor("d", Space::Sbuf, DType::U8, &[4, 1]);
+        let mut mask = vec![255; 32];
+        (mask[1], mask[3]) = (3, 0);
+        let inst = shuffle(&dst, &src, mask);
+        m.run(inst.clone()).unwrap();
+        assert_eq!(m.bits(&dst), [0xEE, 4, 0xEE, 1]);
+        assert_eq!(m.uninitialized, []);
+        let mut footprint = Footprint::default();
+        inst.footprint(&mut footprint);
+        assert_eq!(footprint.reads.len(), 2);
+    }
+
+    #[test]
+    fn broken_rules() {
+        let mut m = TestMachine::new(Target::Trn2);
+        let t = m.tensor("t", Space::Sbuf, DType::F32, &[128, 2]);
+        let h = m.tensor("h", Space::Sbuf, DType::BF16, &[128, 2]);
+        let said = |dst: &View, src: &View, mask| m.check(shuffle(dst, src, mask)).unwrap_err();
+        assert!(said(&t, &t, vec![0; 31]).contains("`shuffle_mask` has 31 elements, it must have 32"));
+        assert!(said(&t, &t, vec![32; 32]).contains("`shuffle_mask[0]` is 32"));
+        assert!(said(&t, &h, vec![0; 32]).contains("`src` is bfloat16, `dst` is float32"));
+        let e = said(&part(&t, 0, 64), &part(&t, 32, 1), vec![0; 32]);
+        assert!(e.contains("`src` starts at partition 32; with 64 active partitions it must start at 0, 64"), "{e}");
+        let e = said(&t, &part(&t, 0, 32), vec![7; 32]);
+        assert!(e.contains("partition 32 of `dst` is to be partition 39 of `src`, which has 32 (0 to 31)"), "{e}");
+    }
+}

@@ -1,0 +1,233 @@
+//! `nisa.range_select`: keeps the elements whose position lies between bounds, and takes the maximum.
+
+use crate::arch::{Arch, Target};
+use crate::arg::Imm;
+use crate::dtype::DType;
+use crate::inst::accumulators::{self, Reduction, one_of};
+use crate::inst::math::alu::{self, Rhs};
+use crate::inst::scalars::Sources;
+use crate::inst::stream::{on, stream};
+use crate::inst::{Footprint, Instruction, Operands, check};
+use crate::machine::{Context, Fault, Machine};
+use crate::names::{AluOp, Engine, ReduceCmd};
+use crate::operands;
+use crate::view::View;
+use crate::violation::Violation;
+use crate::work::{Stream, StreamClass, Work};
+
+operands! {
+    /// With `i` the position in the free dimensions plus `range_start`: `dst = on_true_tile` where `i <comp_op0> bound0` and
+    /// `i <comp_op1> bound1`, else `on_false_value`; and the maximum of `dst` along the free dimensions.
+    pub struct RangeSelect: "range_select" on [Vector] {
+        /// The selected elements.
+        [Out Sbuf Psum] dst: View,
+        /// Input tile of a float type.
+        [In Sbuf Psum] on_true_tile: View,
+        /// First comparison: equal, less, less_equal, greater or greater_equal.
+        [Attr] comp_op0: AluOp,
+        /// Second comparison.
+        [Attr] comp_op1: AluOp,
+        /// First bound: a float32 tile of shape (P, 1).
+        [In Sbuf Psum] bound0: View,
+        /// Second bound: a float32 tile of shape (P, 1).
+        [In Sbuf Psum] bound1: View,
+        /// What happens to the accumulators.
+        [Attr] reduce_cmd: ReduceCmd = ReduceCmd::ResetReduce,
+        /// The maximum, shape (P, 1); `None` leaves it in the accumulators.
+        [Out Sbuf Psum] reduce_res: Option<View> = None,
+        /// Reduction operator: maximum.
+        [Attr] reduce_op: AluOp = AluOp::Max,
+        /// The position of the first element.
+        [Attr] range_start: i64 = 0,
+        /// Taken where a comparison fails: the lowest fp32 number, -3.4028235e38, and no other.
+        [Attr] on_false_value: Imm = Imm::Float(f32::MIN as f64),
+    }
+}
+
+const COMPARISONS: [AluOp; 5] = [AluOp::Equal, AluOp::Less, AluOp::LessEqual, AluOp::Greater, AluOp::GreaterEqual];
+const CMDS: [ReduceCmd; 4] = [ReduceCmd::Idle, ReduceCmd::Reset, ReduceCmd::Reduce, ReduceCmd::ResetReduce];
+/// Positions are compared in fp32, which counts without gaps up to here.
+const EXACT: i64 = 1 << 24;
+
+impl RangeSelect {
+    fn reduction(&self) -> Reduction<'_> {
+        Reduction {
+            state: accumulators::VECTOR,
+            op: self.reduce_op,
+            cmd: self.reduce_cmd,
+            init: None,
+            result: self.reduce_res.as_ref(),
+            negate: false,
+            idle_clobbers: false,
+        }
+    }
+}
+
+impl Instruction for RangeSelect {
+    fn engine(&self, _arch: &Arch) -> Engine {
+        Engine::Vector
+    }
+
+    fn validate(&self, context: &Context<'_>) -> Result<(), Violation> {
+        if context.arch.target == Target::Trn1 {
+            return Err(Violation::new(
+                "unsupported-on-target",
+                "",
+                "range_select needs trn2 or later (target is trn1)",
+            )
+            .help("use nisa.affine_select and nisa.tensor_reduce, or compare an nisa.iota tile"));
+        }
+        let tile = ("on_true_tile", &self.on_true_tile);
+        check::same_shape(tile, ("dst", &self.dst))?;
+        if !self.on_true_tile.dtype.is_float() {
+            return Err(Violation::new(
+                "operand-dtype",
+                "on_true_tile",
+                format!("`on_true_tile` is {}, it must be a float type", self.on_true_tile.dtype),
+            ));
+        }
+        for (name, op) in [("comp_op0", self.comp_op0), ("comp_op1", self.comp_op1)] {
+            if !COMPARISONS.contains(&op) {
+                return Err(one_of(name, op, &COMPARISONS));
+            }
+        }
+        for (name, bound) in [("bound0", &self.bound0), ("bound1", &self.bound1)] {
+            check::per_partition(tile, (name, bound))?;
+            if bound.dtype != DType::F32 {
+                return Err(Violation::new(
+                    "operand-dtype",
+                    name,
+                    format!("`{name}` is {}, it must be float32", bound.dtype),
+                ));
+            }
+        }
+        let last = self.range_start.saturating_add(self.on_true_tile.free_elements() as i64 - 1);
+        if self.range_start < -EXACT || last > EXACT {
+            return Err(Violation::new(
+                "operand-value",
+                "range_start",
+                format!(
+                    "positions go from {} to {last}; they are compared in fp32, which holds integers up to 2^24 = {EXACT} only",
+                    self.range_start
+                ),
+            )
+            .help("subtract the start from the bounds instead"));
+        }
+        if self.on_false_value.as_f32() != f32::MIN {
+            return Err(Violation::new(
+                "operand-value",
+                "on_false_value",
+                format!("`on_false_value` is {:?}, the hardware has {:?} only", self.on_false_value.as_f32(), f32::MIN),
+            )
+            .help("leave it out, or use nisa.select_reduce"));
+        }
+        self.reduction().validate(tile, &[AluOp::Max], &CMDS)
+    }
+
+    fn footprint<'a>(&'a self, footprint: &mut Footprint<'a>) {
+        self.operand_footprint(footprint);
+    }
+
+    /// The reduction sees fp32: the lowest number stays finite in it, also where it becomes -inf in a narrower `dst`.
+    fn execute(&self, machine: &mut dyn Machine) -> Result<(), Fault> {
+        let sources = Sources::from_slice(&[&self.on_true_tile, &self.bound0, &self.bound1]);
+        let positions: Vec<f32> =
+            (0..self.on_true_tile.free_elements()).map(|i| (self.range_start + i as i64) as f32).collect();
+        self.reduction().run(machine, &self.dst, sources, &|_, ins, out| {
+            let bound = |i: usize| Rhs::One(ins[i].first().copied().unwrap_or(0.0));
+            alu::apply(self.comp_op0, false, &positions, bound(1), out);
+            let mut second = vec![0.0; out.len()];
+            alu::apply(self.comp_op1, false, &positions, bound(2), &mut second);
+            for ((o, &x), &also) in out.iter_mut().zip(ins[0]).zip(&second) {
+                *o = if *o * also != 0.0 { x } else { f32::MIN };
+            }
+        })
+    }
+
+    fn work(&self, _context: &Context<'_>) -> Work {
+        let stream = stream(StreamClass::Other("range_select"), &[&self.on_true_tile], &[&self.dst]);
+        on(Engine::Vector, Stream { scalar_reads: 2, accumulator_read: self.reduce_res.is_some(), ..stream })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::TestMachine;
+    use crate::view::Space;
+
+    struct Case {
+        m: TestMachine,
+        inst: RangeSelect,
+    }
+
+    fn case(target: Target, dtype: DType) -> Case {
+        let mut m = TestMachine::new(target);
+        let tile = m.tensor_f32("t", Space::Psum, DType::F32, &[2, 4], &[1., 2., 3., 4., 5., 6., 7., 8.]);
+        let dst = m.tensor("d", Space::Sbuf, dtype, &[2, 4]);
+        let bound0 = m.tensor_f32("b0", Space::Sbuf, DType::F32, &[2, 1], &[11., 20.]);
+        let bound1 = m.tensor_f32("b1", Space::Sbuf, DType::F32, &[2, 1], &[13., 30.]);
+        let res = m.tensor("r", Space::Sbuf, DType::F32, &[2, 1]);
+        let inst = RangeSelect {
+            dst,
+            on_true_tile: tile,
+            comp_op0: AluOp::GreaterEqual,
+            comp_op1: AluOp::Less,
+            bound0,
+            bound1,
+            reduce_cmd: ReduceCmd::ResetReduce,
+            reduce_res: Some(res),
+            reduce_op: AluOp::Max,
+            range_start: 10,
+            on_false_value: Imm::Float(-3.4028235e38),
+        };
+        Case { m, inst }
+    }
+
+    #[test]
+    fn keeps_what_lies_between_the_bounds() {
+        let Case { mut m, inst } = case(Target::Trn2, DType::F32);
+        m.run(inst.clone()).unwrap();
+        let low = f32::MIN;
+        assert_eq!(m.f32s(&inst.dst), [low, 2., 3., low, low, low, low, low]);
+        assert_eq!(m.f32s(inst.reduce_res.as_ref().unwrap()), [3., low]);
+    }
+
+    #[test]
+    fn a_narrow_result_is_infinite_but_the_maximum_is_not() {
+        let Case { mut m, inst } = case(Target::Trn3, DType::BF16);
+        m.run(inst.clone()).unwrap();
+        assert_eq!(m.f32s(&inst.dst)[4..], [f32::NEG_INFINITY; 4]);
+        assert_eq!(m.f32s(inst.reduce_res.as_ref().unwrap()), [3., f32::MIN]);
+    }
+
+    #[test]
+    fn the_maximum_goes_on_over_tiles() {
+        let Case { mut m, inst } = case(Target::Trn2, DType::F32);
+        m.run(RangeSelect { reduce_res: None, ..inst.clone() }).unwrap();
+        let next = RangeSelect { reduce_cmd: ReduceCmd::Reduce, range_start: 9, ..inst.clone() };
+        m.run(next).unwrap();
+        assert_eq!(m.f32s(inst.reduce_res.as_ref().unwrap()), [4., f32::MIN]);
+    }
+
+    #[test]
+    fn broken_rules() {
+        let Case { m, inst } = case(Target::Trn1, DType::F32);
+        assert!(m.check(inst).unwrap_err().contains("needs trn2 or later (target is trn1)"));
+        let Case { mut m, inst } = case(Target::Trn2, DType::F32);
+        let ints = m.tensor("i", Space::Sbuf, DType::I32, &[2, 4]);
+        let half = m.tensor("h", Space::Sbuf, DType::BF16, &[2, 1]);
+        let said = |inst: RangeSelect| m.check(inst).unwrap_err();
+        assert!(said(RangeSelect { on_true_tile: ints, ..inst.clone() }).contains("`on_true_tile` is int32"));
+        let e = said(RangeSelect { comp_op1: AluOp::NotEqual, ..inst.clone() });
+        assert!(e.contains("`comp_op1` is not_equal, it must be equal, less, less_equal, greater"), "{e}");
+        assert!(said(RangeSelect { bound0: half, ..inst.clone() }).contains("`bound0` is bfloat16"));
+        assert!(said(RangeSelect { bound1: inst.dst.clone(), ..inst.clone() }).contains("one element per partition"));
+        let e = said(RangeSelect { range_start: (1 << 24) - 2, ..inst.clone() });
+        assert!(e.contains("from 16777214 to 16777217"), "{e}");
+        let e = said(RangeSelect { on_false_value: Imm::Int(0), ..inst.clone() });
+        assert!(e.contains("`on_false_value` is 0.0, the hardware has -3.4028235e38 only"), "{e}");
+        assert!(said(RangeSelect { reduce_op: AluOp::Add, ..inst.clone() }).contains("`reduce_op` is add"));
+        assert!(said(RangeSelect { reduce_cmd: ReduceCmd::LoadReduce, ..inst }).contains("is load_reduce"));
+    }
+}
