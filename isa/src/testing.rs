@@ -251,7 +251,7 @@ impl TestMachine {
         srcs: &[&View],
         decode: fn(DType, u32) -> T,
         encode: fn(DType, T) -> u32,
-        f: &dyn Fn(usize, &[&[T]], &mut [&mut [T]]),
+        f: Rows<'_, T>,
     ) -> Result<(), Fault> {
         let mut inputs = Vec::new();
         for v in srcs {
@@ -275,6 +275,9 @@ impl TestMachine {
         Ok(())
     }
 }
+
+/// One partition: `(partition, inputs, outputs)`.
+type Rows<'f, T> = &'f dyn Fn(usize, &[&[T]], &mut [&mut [T]]);
 
 impl Machine for TestMachine {
     fn context(&self) -> Context<'_> {

@@ -78,6 +78,9 @@ fn fold(op: AluOp, row: &[f32]) -> f32 {
     }
 }
 
+/// One partition: `(partition, inputs, output)`.
+pub(crate) type Row<'f> = &'f (dyn Fn(usize, &[&[f32]], &mut [f32]) + Sync);
+
 /// The reduction behind an instruction.
 pub(crate) struct Reduction<'a> {
     /// Whose accumulators: [`VECTOR`] or [`SCALAR`].
@@ -138,7 +141,7 @@ impl Reduction<'_> {
         machine: &mut dyn Machine,
         dst: &View,
         mut sources: Sources<'s>,
-        f: &(dyn Fn(usize, &[&[f32]], &mut [f32]) + Sync),
+        f: Row<'_>,
     ) -> Result<(), Fault> {
         let plain = self.cmd == ReduceCmd::Idle && self.result.is_none();
         if plain && !self.idle_clobbers {

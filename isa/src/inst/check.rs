@@ -113,7 +113,7 @@ pub fn access(view: &View, context: &Context<'_>) -> Result<(), Violation> {
     // Tensors without an address are placed at a partition that satisfies the rule for the whole tensor.
     let start = tensor.address.map_or(0, |a| a.partition) + view.partition;
     let step = start_step(partitions);
-    if start % step != 0 || start >= context.arch.partitions {
+    if !start.is_multiple_of(step) || start >= context.arch.partitions {
         let allowed: Vec<_> = (0..context.arch.partitions).step_by(step as usize).map(|p| p.to_string()).collect();
         return Err(Violation::new(
             "partition-start",
@@ -392,7 +392,7 @@ mod tests {
         let a = m.tensor("a", Space::Sbuf, DType::F32, &[64, 4]);
         assert!(check(&m, &part(&a, 0, 65)).unwrap_err().contains("reaches partition 64"));
         assert!(check(&m, &part(&a, 0, 200)).unwrap_err().contains("200 partitions, the memory has 128"));
-        let mut wide = a.clone();
+        let mut wide = a;
         wide.dims[1].count = 5;
         assert!(check(&m, &wide).unwrap_err().contains("byte 20 of each partition, the tensor has 16"));
         wide.offset = -1;

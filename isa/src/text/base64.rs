@@ -20,7 +20,7 @@ pub(super) fn encode(bytes: &[u8], out: &mut String) {
 pub(super) fn decode(text: &str) -> Result<Vec<u8>, usize> {
     let digits = text.trim_end_matches('=');
     let padding = text.len() - digits.len();
-    if text.len() % 4 != 0 || padding > 2 {
+    if !text.len().is_multiple_of(4) || padding > 2 {
         return Err(text.len());
     }
     let mut out = Vec::with_capacity(text.len() / 4 * 3);

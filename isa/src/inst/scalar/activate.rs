@@ -1,13 +1,12 @@
 //! What `activation` and `activation_reduce` share: `op(data * scale + bias)` and the accumulators behind it.
 
-use std::sync::atomic::{AtomicU32, Ordering};
-
 use crate::arch::Target;
 use crate::arg::ScalarOperand;
 use crate::dtype::DType;
+use crate::inst::accumulators::{self, Reduction};
 use crate::inst::check;
 use crate::inst::math::activation::{self, ActFn};
-use crate::inst::math::{alu, reduce};
+use crate::inst::math::alu;
 use crate::inst::scalars::{self, Scalar, Sources};
 use crate::machine::{Context, Fault, Machine};
 use crate::names::{AluOp, Engine, ReduceCmd};
@@ -15,10 +14,6 @@ use crate::view::View;
 use crate::violation::Violation;
 use crate::work::{Operand, Stream, StreamClass, Work, WorkKind};
 
-/// The scalar engine's accumulators, one fp32 per lane (manual: `reduce_regs`). They live on between instructions.
-const ACCUMULATORS: &str = "scalar.reduce_regs";
-/// Number of accumulators.
-const LANES: usize = 128;
 /// Slope of prelu for negative inputs: `activation` has no operand for it, this is the default of `relu_param` in `activate2`.
 const PRELU_SLOPE: f32 = 0.0;
 
@@ -76,44 +71,24 @@ impl Activate<'_> {
         let scale = scalars::scalar_f32(machine, Some(self.scale), &mut sources);
         let bias = scalars::scalar_f32(machine, self.bias, &mut sources);
         let plain = matches!((scale, self.bias), (Scalar::Fixed(s), None) if s == 1.0);
-        let (op, reduce_op) = (self.op, self.reduce_op);
-        let activate = move |ins: &[&[f32]], out: &mut [f32]| {
+        let op = self.op;
+        let reduction = Reduction {
+            state: accumulators::SCALAR,
+            op: self.reduce_op,
+            cmd: self.reduce_cmd,
+            init: None,
+            result: self.reduce_res,
+            negate: false,
+            idle_clobbers: false,
+        };
+        reduction.run(machine, self.dst, sources, &move |_, ins, out| {
             if plain {
                 out.copy_from_slice(ins[0]);
             } else {
                 alu::affine(ins[0], scale.get(ins), bias.get(ins), out);
             }
             activation::apply(op, PRELU_SLOPE, out);
-        };
-        if self.reduce_cmd == ReduceCmd::Idle && self.reduce_res.is_none() {
-            return machine.map_f32(&[self.dst], &sources, &|_, ins, outs| activate(ins, outs[0]));
-        }
-        let state = machine.engine_state(ACCUMULATORS);
-        state.resize(LANES, 0);
-        if matches!(self.reduce_cmd, ReduceCmd::Reset | ReduceCmd::ResetReduce) {
-            state.fill(reduce::neutral(reduce_op).to_bits());
-        }
-        let lanes: Vec<AtomicU32> = state.iter().map(|&bits| AtomicU32::new(bits)).collect();
-        let reduces = matches!(self.reduce_cmd, ReduceCmd::Reduce | ReduceCmd::ResetReduce);
-        // Each partition touches its own lane only, so that the order in which partitions run does not matter.
-        let row = |p: usize, ins: &[&[f32]], outs: &mut [&mut [f32]]| {
-            activate(ins, outs[0]);
-            let Some(lane) = lanes.get(p) else { return };
-            let mut value = f32::from_bits(lane.load(Ordering::Relaxed));
-            if reduces {
-                value = alu::scalar(reduce_op, value, reduce::reduce(reduce_op, outs[0]));
-                lane.store(value.to_bits(), Ordering::Relaxed);
-            }
-            if let Some(out) = outs.get_mut(1).and_then(|o| o.first_mut()) {
-                *out = value;
-            }
-        };
-        match self.reduce_res {
-            Some(result) => machine.map_f32(&[self.dst, result], &sources, &row)?,
-            None => machine.map_f32(&[self.dst], &sources, &row)?,
-        }
-        *machine.engine_state(ACCUMULATORS) = lanes.into_iter().map(AtomicU32::into_inner).collect();
-        Ok(())
+        })
     }
 
     pub(super) fn work(&self) -> Work {

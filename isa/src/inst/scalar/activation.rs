@@ -161,7 +161,7 @@ mod tests {
         i.reduce_op = Some(AluOp::Max);
         assert!(error(i.clone()).contains("must be add"));
         i.reduce_op = None;
-        i.reduce_res = Some(a.clone());
+        i.reduce_res = Some(a);
         assert!(error(i.clone()).contains("(2, 1)"));
         i.reduce_res = Some(half);
         assert!(m.check(i).is_ok());

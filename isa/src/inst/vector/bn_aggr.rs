@@ -29,7 +29,7 @@ impl Instruction for BnAggr {
     fn validate(&self, _context: &Context<'_>) -> Result<(), Violation> {
         check::same_partitions(("data", &self.data), ("dst", &self.dst))?;
         let n = self.data.free_elements();
-        if n % 3 != 0 {
+        if !n.is_multiple_of(3) {
             return Err(Violation::new(
                 "shape-mismatch",
                 "data",

@@ -102,7 +102,7 @@ mod tests {
     fn transposes_inside_a_partition() {
         let mut m = TestMachine::new(Target::Trn2);
         let a = m.tensor_f32("a", Space::Sbuf, DType::F32, &[1, 2, 3], &[0.0, 1.0, 2.0, 3.0, 4.0, 5.0]);
-        let mut t = a.clone();
+        let mut t = a;
         t.dims.truncate(1);
         t.dims.extend([Dim { stride: 1, count: 3 }, Dim { stride: 3, count: 2 }]);
         let d = m.tensor("d", Space::Sbuf, DType::F32, &[1, 6]);

@@ -229,7 +229,7 @@ mod tests {
         assert!(said(TensorScalarReduce { reduce_init: init, ..base.clone() }).contains("is int32"));
         let init = Some(ScalarOperand::Imm(Imm::Int(0)));
         assert!(said(TensorScalarReduce { reduce_init: init, ..base.clone() }).contains("is reset_reduce"));
-        let e = said(TensorScalarReduce { reduce_res: Some(data.clone()), ..base.clone() });
+        let e = said(TensorScalarReduce { reduce_res: Some(data), ..base.clone() });
         assert!(e.starts_with("reduce_res: ") && e.contains("(2, 1)"), "{e}");
         assert!(said(TensorScalarReduce { reduce_res: Some(ints), ..base }).contains("must be a float type"));
     }
