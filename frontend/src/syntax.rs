@@ -90,7 +90,7 @@ symbols! {
     new = "__new__", min = "min", max = "max", eps = "eps", tiny = "tiny", bits = "bits", message_attr = "msg", setdefault = "setdefault",
     slots = "__slots__", annotations = "__annotations__", members = "__members__", rel_tol = "rel_tol", abs_tol = "abs_tol",
     maxsplit = "maxsplit", repeat = "repeat", fillvalue = "fillvalue", axis = "axis", ndigits = "ndigits", base = "base", property_ = "property",
-    object = "object", count = "count",
+    super_ = "super", cls = "cls", object = "object", count = "count", plain_len = "len",
 }
 
 /// Where a name's value lives; filled in by the scope pass.

@@ -3,10 +3,27 @@
 //! A tree walker over [`crate::syntax`]. Names are resolved to slots beforehand ([`scope`]); values are cheap to clone
 //! ([`value`]); what touches tensors, registers and instructions goes through the hooks of [`crate::api`].
 
+mod assign;
+mod builtins;
+mod call;
+mod class;
 pub(crate) mod error;
+mod exception;
+mod exec;
+mod expr;
+mod format;
+pub(crate) mod kernel;
+mod methods;
+mod modules;
 pub(crate) mod native;
+mod ops;
+mod scope;
+mod stdlib;
+#[cfg(test)]
+mod tests;
 pub(crate) mod value;
 
+use std::path::PathBuf;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -14,9 +31,9 @@ use nki_diag::{Diagnostic, SourceMap, Span};
 use nki_isa::Loc;
 use nki_isa::program::{Step, Trail, TrailId};
 
-use self::error::EvalResult;
-use self::native::CallArgs;
-use self::value::Value;
+use rustc_hash::FxHashSet;
+
+use self::value::{Function, Module, NativeModule, Value};
 use crate::api;
 use crate::syntax::{Interner, Symbol};
 use crate::{Loader, Options};
@@ -39,6 +56,29 @@ pub(crate) struct Interp<'a> {
     pub(crate) api: api::State,
     /// A kernel is being specialised (as opposed to module-level code).
     pub(crate) in_kernel: bool,
+    /// Slots of all active frames.
+    stack: Vec<Value>,
+    /// Active calls: callee and call site.
+    calls: Vec<(Symbol, Span)>,
+    /// Number of active calls inside the kernel's own body.
+    kernel_depth: usize,
+    /// Names in the kernel's last `return`.
+    returned: Vec<Option<String>>,
+    /// Statements, iterations and calls so far.
+    steps_taken: u64,
+    /// Exceptions being handled.
+    handling: Vec<Value>,
+    /// Objects whose `id()` was asked for.
+    ids: Vec<Value>,
+    /// Places already reported by [`Self::strict`].
+    strict_seen: FxHashSet<Span>,
+    /// Files loaded, by path; `None` for those that cannot be read.
+    modules: Vec<(PathBuf, Option<Rc<Module>>)>,
+    native_modules: Vec<(String, Rc<NativeModule>)>,
+    /// Drops what is printed: the kernel is being run for a further core.
+    quiet: bool,
+    /// Address near the start of the machine stack.
+    stack_base: usize,
     /// Iterations and calls around the current place; the id is made when first asked for.
     steps: Vec<(PendingStep, Option<TrailId>)>,
     /// All trails made; the first is the root.
@@ -65,7 +105,48 @@ pub(crate) enum PendingStep {
     },
 }
 
+/// The function, class body or module being run.
+pub(crate) struct Frame<'f> {
+    /// Where its slots begin.
+    pub(crate) base: usize,
+    /// Captured cells.
+    pub(crate) captures: &'f [Value],
+    pub(crate) module: &'f Rc<Module>,
+    pub(crate) function: Option<&'f Rc<Function>>,
+    /// Names of the slots.
+    pub(crate) names: &'f [Symbol],
+}
+
 impl<'a> Interp<'a> {
+    /// Nothing loaded. To be made on the thread that evaluates.
+    pub(crate) fn new(loader: &'a dyn Loader, options: &'a Options) -> Self {
+        let marker = 0u8;
+        Self {
+            names: Interner::new(),
+            sources: SourceMap::new(),
+            diagnostics: Vec::new(),
+            prints: Vec::new(),
+            options,
+            loader,
+            api: api::State::new(options),
+            in_kernel: false,
+            stack: Vec::new(),
+            calls: Vec::new(),
+            kernel_depth: usize::MAX,
+            returned: Vec::new(),
+            steps_taken: 0,
+            handling: Vec::new(),
+            ids: Vec::new(),
+            strict_seen: FxHashSet::default(),
+            modules: Vec::new(),
+            native_modules: Vec::new(),
+            quiet: false,
+            stack_base: &raw const marker as usize,
+            steps: Vec::new(),
+            trails: vec![Trail { parent: None, step: Step::Root }],
+        }
+    }
+
     /// The text of a name.
     pub(crate) fn name(&self, symbol: Symbol) -> Rc<str> {
         self.names.name(symbol).clone()
@@ -113,26 +194,45 @@ impl<'a> Interp<'a> {
         self.diagnostics.push(diagnostic);
     }
 
-    /// Calls a value.
-    pub(crate) fn call(&mut self, callee: &Value, args: CallArgs) -> EvalResult<Value> {
-        let _ = (callee, args);
-        Ok(Value::None)
+    /// A line printed at specialisation.
+    pub(crate) fn print(&mut self, line: String) {
+        if !self.quiet {
+            self.prints.push(line);
+        }
     }
 
-    /// `repr(value)`.
-    pub(crate) fn repr(&mut self, value: &Value) -> EvalResult<String> {
-        Ok(format!("{value:?}"))
+    /// Reports, with `--strict`, what the official compiler refuses; once per place.
+    pub(crate) fn strict(&mut self, span: Span, what: &str) {
+        if self.options.strict && self.in_kernel && self.strict_seen.insert(span) {
+            self.diagnostics.push(
+                Diagnostic::warning("strict-language", format!("{what} is not accepted by the NKI compiler"))
+                    .at(span, "the simulator accepts it"),
+            );
+        }
     }
 
-    /// Whether the value counts as true.
-    pub(crate) fn truth(&mut self, value: &Value, span: Span) -> EvalResult<bool> {
-        let _ = span;
-        Ok(!value.is_none())
+    /// Bytes of machine stack in use.
+    pub(crate) fn stack_used(&self) -> usize {
+        let marker = 0u8;
+        (&raw const marker as usize).abs_diff(self.stack_base)
     }
 
-    /// The items of any iterable.
-    pub(crate) fn iterate(&mut self, value: &Value, span: Span) -> EvalResult<Vec<Value>> {
-        let _ = span;
-        Ok(value.sequence().unwrap_or_default())
+    /// Starts the iterations of a loop; returns the depth to hand back to [`Self::pop_steps`].
+    pub(crate) fn push_iteration(&mut self, variable: Symbol, span: Span) -> usize {
+        self.steps.push((PendingStep::Iteration { variable, value: 0, span }, None));
+        self.steps.len() - 1
+    }
+
+    /// Begins an iteration of the loop at `depth`.
+    pub(crate) fn set_iteration(&mut self, depth: usize, new: i64) {
+        if let Some((PendingStep::Iteration { value, .. }, id)) = self.steps.get_mut(depth) {
+            *value = new;
+            *id = None;
+        }
+    }
+
+    /// Leaves the loops and calls above `depth`.
+    pub(crate) fn pop_steps(&mut self, depth: usize) {
+        self.steps.truncate(depth);
     }
 }

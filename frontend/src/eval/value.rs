@@ -58,6 +58,8 @@ pub(crate) enum Value {
     FieldSpec(Rc<FieldSpec>),
     /// An exception class by its name (`ValueError`).
     ExceptionClass(Symbol),
+    /// An exception object: its class and arguments.
+    Exception(Rc<(Symbol, Vec<Value>)>),
     /// A built-in type used as a value: `int`, `list`, ...
     Type(BuiltinType),
     Tensor(Rc<api::Tensor>),
@@ -179,6 +181,7 @@ impl Value {
             Self::EnumMember(member) => member.class.name.to_string(),
             Self::Descriptor(_) => "descriptor".into(),
             Self::Super(_) => "super".into(),
+            Self::Exception(_) => "exception".into(),
             Self::Module(_) | Self::NativeModule(_) => "module".into(),
             Self::Host(host) => format!("host value `{}`", host.path),
             Self::FieldSpec(_) => "field".into(),
@@ -206,6 +209,14 @@ pub(crate) enum BuiltinType {
     Function,
     Type,
     Ellipsis,
+    /// `nl.NKIObject`, as a base class.
+    NkiObject,
+    /// `enum.Enum`, as a base class.
+    Enum,
+    /// `enum.IntEnum`, as a base class.
+    IntEnum,
+    /// `typing.NamedTuple`, as a base class.
+    NamedTuple,
 }
 
 impl BuiltinType {
@@ -227,6 +238,10 @@ impl BuiltinType {
             Self::Function => "function",
             Self::Type => "type",
             Self::Ellipsis => "ellipsis",
+            Self::NkiObject => "NKIObject",
+            Self::Enum => "Enum",
+            Self::IntEnum => "IntEnum",
+            Self::NamedTuple => "NamedTuple",
         }
     }
 }
@@ -308,7 +323,10 @@ pub(crate) enum ClassKind {
         frozen: bool,
     },
     /// A subclass of `Enum`.
-    Enum,
+    Enum {
+        /// Members count as their integer values.
+        int: bool,
+    },
     /// A subclass of `NamedTuple`.
     NamedTuple,
     /// A subclass of an exception class.
@@ -488,6 +506,8 @@ pub(crate) struct Dict {
     entries: Vec<(Key, Value, Value)>,
     /// Built from the ninth entry on.
     index: FxHashMap<Key, usize>,
+    /// Of a `defaultdict`.
+    pub(crate) factory: Option<Value>,
 }
 
 const SMALL: usize = 8;

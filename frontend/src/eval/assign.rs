@@ -1,0 +1,412 @@
+//! Assignment to names, attributes, items and patterns of these.
+
+use std::rc::Rc;
+
+use nki_diag::{Diagnostic, Span};
+
+use super::error::{EvalResult, Raise};
+use super::native::CallArgs;
+use super::value::{ClassKind, Descriptor, Value};
+use super::{Frame, Interp};
+use crate::api;
+use crate::syntax::*;
+
+impl Interp<'_> {
+    /// Assigns to a target.
+    pub(crate) fn assign(&mut self, frame: &Frame<'_>, target: &Expr, value: Value) -> EvalResult<()> {
+        match &target.kind {
+            ExprKind::Name(_, slot) => {
+                self.store(frame, *slot, value);
+                Ok(())
+            }
+            ExprKind::Attr(base, name) => {
+                let base = self.eval(frame, base)?;
+                self.set_attr(&base, *name, value, target.span)
+            }
+            ExprKind::Subscript(base, index) => {
+                let base_value = self.eval(frame, base)?;
+                let index = self.eval(frame, index)?;
+                self.set_item(&base_value, &index, value, target.span)
+            }
+            ExprKind::Tuple(items) | ExprKind::List(items) => self.unpack(frame, items, value, target.span),
+            ExprKind::Starred(inner) => self.assign(frame, inner, value),
+            _ => Err(Raise::at(
+                "unsupported-syntax",
+                "this cannot be assigned to",
+                target.span,
+                "not a variable, attribute or item",
+            )),
+        }
+    }
+
+    /// Stores into a slot.
+    pub(crate) fn store(&mut self, frame: &Frame<'_>, slot: Slot, value: Value) {
+        match slot {
+            Slot::Local(index) | Slot::Class(index, _) => {
+                let place = &mut self.stack[frame.base + index as usize];
+                if let Value::Cell(cell) = place {
+                    *cell.borrow_mut() = value;
+                } else {
+                    *place = value;
+                }
+            }
+            Slot::Free(index) => {
+                if let Value::Cell(cell) = &frame.captures[index as usize] {
+                    *cell.borrow_mut() = value;
+                }
+            }
+            Slot::Global(index) => frame.module.globals.borrow_mut()[index as usize] = value,
+            Slot::Unresolved => {}
+        }
+    }
+
+    fn unpack(&mut self, frame: &Frame<'_>, targets: &[Expr], value: Value, span: Span) -> EvalResult<()> {
+        let items = match &value {
+            Value::Tuple(items) => items.clone(),
+            other => {
+                if !matches!(
+                    other,
+                    Value::List(_)
+                        | Value::Range(_)
+                        | Value::Dict(_)
+                        | Value::Str(_)
+                        | Value::Instance(_)
+                        | Value::Set(_)
+                ) && !other.is_api()
+                {
+                    if let Value::Host(_) = other
+                        && !self.in_kernel
+                    {
+                        return targets.iter().try_for_each(|t| self.assign(frame, t, value.clone()));
+                    }
+                    return Err(Raise::at(
+                        "type-error",
+                        format!("cannot unpack a {} into {} names", other.type_name(), targets.len()),
+                        span,
+                        "unpacked here",
+                    ));
+                }
+                self.iterate(other, span)?.into()
+            }
+        };
+        let star = targets.iter().position(|t| matches!(t.kind, ExprKind::Starred(_)));
+        let fits = if star.is_some() { items.len() + 1 >= targets.len() } else { items.len() == targets.len() };
+        if !fits {
+            let at_least = if star.is_some() { "at least " } else { "" };
+            let wanted = targets.len() - usize::from(star.is_some());
+            return Err(Raise::at(
+                "unpack-mismatch",
+                format!("{} values cannot be unpacked into {at_least}{wanted} names", items.len()),
+                span,
+                format!("{at_least}{wanted} names, {} values", items.len()),
+            ));
+        }
+        let Some(star) = star else {
+            for (target, item) in targets.iter().zip(items.iter()) {
+                self.assign(frame, target, item.clone())?;
+            }
+            return Ok(());
+        };
+        self.strict(span, "a starred target");
+        let after = targets.len() - star - 1;
+        let rest = items.len() - after;
+        for (target, item) in targets[..star].iter().zip(items.iter()) {
+            self.assign(frame, target, item.clone())?;
+        }
+        self.assign(frame, &targets[star], Value::list(items[star..rest].to_vec()))?;
+        for (target, item) in targets[star + 1..].iter().zip(items[rest..].iter()) {
+            self.assign(frame, target, item.clone())?;
+        }
+        Ok(())
+    }
+
+    /// `target op= value`
+    pub(crate) fn aug_assign(
+        &mut self,
+        frame: &Frame<'_>,
+        target: &Expr,
+        op: BinOp,
+        value: &Expr,
+        span: Span,
+    ) -> EvalResult<()> {
+        match &target.kind {
+            ExprKind::Name(..) => {
+                let old = self.eval(frame, target)?;
+                let value = self.eval(frame, value)?;
+                let new = self.in_place(op, &old, &value, span)?;
+                self.assign(frame, target, new)
+            }
+            ExprKind::Attr(base, name) => {
+                let base = self.eval(frame, base)?;
+                let old = self.get_attr(&base, *name, target.span)?;
+                let value = self.eval(frame, value)?;
+                let new = self.in_place(op, &old, &value, span)?;
+                self.set_attr(&base, *name, new, target.span)
+            }
+            ExprKind::Subscript(base, index) => {
+                let base = self.eval(frame, base)?;
+                let index = self.eval(frame, index)?;
+                let old = self.get_item(&base, &index, target.span)?;
+                let value = self.eval(frame, value)?;
+                let new = self.in_place(op, &old, &value, span)?;
+                self.set_item(&base, &index, new, target.span)
+            }
+            _ => Err(Raise::at(
+                "unsupported-syntax",
+                "this cannot be assigned to",
+                target.span,
+                "not a variable, attribute or item",
+            )),
+        }
+    }
+
+    fn in_place(&mut self, op: BinOp, old: &Value, value: &Value, span: Span) -> EvalResult<Value> {
+        match (old, op) {
+            (Value::List(list), BinOp::Add) => {
+                let mut items = self.iterate(value, span)?;
+                list.items.borrow_mut().append(&mut items);
+                return Ok(old.clone());
+            }
+            (Value::Instance(instance), _) => {
+                if let Some(method) = instance.class.lookup(op.methods().2) {
+                    return self.call_with(&method, old.clone(), CallArgs::of([value.clone()], span));
+                }
+            }
+            _ => {}
+        }
+        self.binary(op, old, value, span)
+    }
+
+    /// `base.name = value`
+    pub(crate) fn set_attr(&mut self, base: &Value, name: Symbol, value: Value, span: Span) -> EvalResult<()> {
+        match base {
+            Value::Instance(instance) => {
+                let kind = instance.class.kind.get();
+                if instance.frozen.get() || kind == ClassKind::NamedTuple {
+                    return Err(Raise::at(
+                        "frozen-object",
+                        format!("`{}` of a {} cannot be changed", self.name(name), instance.class.name),
+                        span,
+                        "assigned here",
+                    )
+                    .help(if kind == ClassKind::NamedTuple {
+                        "a NamedTuple is fixed: make a new one"
+                    } else {
+                        "the class is frozen: make a new object"
+                    }));
+                }
+                if let Some(Value::Descriptor(descriptor)) = instance.class.lookup(name)
+                    && let Descriptor::Property { set, .. } = &*descriptor
+                {
+                    let Some(setter) = set else {
+                        return Err(Raise::at(
+                            "no-attribute",
+                            format!("the property `{}` has no setter", self.name(name)),
+                            span,
+                            "assigned here",
+                        ));
+                    };
+                    self.call(setter, CallArgs::of([base.clone(), value], span))?;
+                    return Ok(());
+                }
+                instance.attrs.borrow_mut().set(name, value);
+                Ok(())
+            }
+            Value::Class(class) => {
+                class.attrs.borrow_mut().set(name, value);
+                Ok(())
+            }
+            Value::Module(module) => {
+                let index = module.index.borrow().get(&name).copied();
+                match index {
+                    Some(index) => module.globals.borrow_mut()[index as usize] = value,
+                    None => {
+                        module.index.borrow_mut().insert(name, module.symbols.borrow().len() as u32);
+                        module.symbols.borrow_mut().push(name);
+                        module.globals.borrow_mut().push(value);
+                    }
+                }
+                Ok(())
+            }
+            Value::Host(_) | Value::Function(_) | Value::Jit(_) if !self.in_kernel => Ok(()),
+            Value::Host(host) => Err(self.host_error(host, span)),
+            other if other.is_api() => api::setattr(self, other, name, &value, span),
+            other => {
+                let text = format!("a {} has no attribute `{}` to assign to", other.type_name(), self.name(name));
+                Err(Raise::at("no-attribute", text, span, "assigned here"))
+            }
+        }
+    }
+
+    /// `base[index] = value`
+    pub(crate) fn set_item(&mut self, base: &Value, index: &Value, value: Value, span: Span) -> EvalResult<()> {
+        match base {
+            Value::List(list) => {
+                if let Value::Slice(slice) = index {
+                    let new = self.iterate(&value, span)?;
+                    let len = list.items.borrow().len();
+                    let (start, stop, step) = self.slice_bounds(slice, len, span)?;
+                    if step != 1 {
+                        return Err(Raise::at(
+                            "unsupported-syntax",
+                            "assignment to a slice with a step",
+                            span,
+                            "assigned here",
+                        )
+                        .help("assign the items in a loop"));
+                    }
+                    let stop = stop.max(start);
+                    list.items.borrow_mut().splice(start as usize..stop as usize, new);
+                    return Ok(());
+                }
+                let len = list.items.borrow().len();
+                let at = self.index(index, len, "list", span)?;
+                list.items.borrow_mut()[at] = value;
+                Ok(())
+            }
+            Value::Dict(dict) => {
+                let key = self.key(index, true, span)?;
+                dict.borrow_mut().set(key, index.clone(), value);
+                Ok(())
+            }
+            Value::Instance(instance) => match instance.class.lookup(sym::setitem) {
+                Some(method) => {
+                    self.call_with(&method, base.clone(), CallArgs::of([index.clone(), value], span))?;
+                    Ok(())
+                }
+                None => Err(self.no_item(base, "assigned to", span)),
+            },
+            Value::Host(_) if !self.in_kernel => Ok(()),
+            Value::Host(host) => Err(self.host_error(host, span)),
+            other if other.is_api() => api::setitem(self, other, index, &value, span),
+            Value::Tuple(_) => {
+                Err(Raise::at("type-error", "items of a tuple cannot be assigned", span, "this is a tuple")
+                    .help("make it a list, or build a new tuple"))
+            }
+            _ => Err(self.no_item(base, "assigned to", span)),
+        }
+    }
+
+    pub(crate) fn no_item(&self, base: &Value, what: &str, span: Span) -> Box<Raise> {
+        Raise::at(
+            "type-error",
+            format!("a {} has no items that can be {what}", base.type_name()),
+            span,
+            format!("a {}", base.type_name()),
+        )
+    }
+
+    /// `del target`
+    pub(crate) fn delete(&mut self, frame: &Frame<'_>, target: &Expr) -> EvalResult<()> {
+        match &target.kind {
+            ExprKind::Name(_, slot) => {
+                self.eval(frame, target)?;
+                self.store(frame, *slot, Value::Unset);
+                Ok(())
+            }
+            ExprKind::Tuple(items) => items.iter().try_for_each(|t| self.delete(frame, t)),
+            ExprKind::Attr(base, name) => {
+                let base = self.eval(frame, base)?;
+                let removed = match &base {
+                    Value::Instance(instance) => instance.attrs.borrow_mut().remove(*name),
+                    _ => None,
+                };
+                match removed {
+                    Some(_) => Ok(()),
+                    None => Err(Raise::at(
+                        "no-attribute",
+                        format!("no attribute `{}` to delete", self.name(*name)),
+                        target.span,
+                        "here",
+                    )),
+                }
+            }
+            ExprKind::Subscript(base, index) => {
+                let base = self.eval(frame, base)?;
+                let index = self.eval(frame, index)?;
+                match &base {
+                    Value::Dict(dict) => {
+                        let key = self.key(&index, false, target.span)?;
+                        match dict.borrow_mut().remove(&key) {
+                            Some(_) => Ok(()),
+                            None => Err(self.missing_key(&index, None, target.span)),
+                        }
+                    }
+                    Value::List(list) => {
+                        let len = list.items.borrow().len();
+                        if let Value::Slice(slice) = &index {
+                            let (start, stop, step) = self.slice_bounds(slice, len, target.span)?;
+                            if step == 1 {
+                                list.items.borrow_mut().drain(start as usize..stop.max(start) as usize);
+                                return Ok(());
+                            }
+                        }
+                        let at = self.index(&index, len, "list", target.span)?;
+                        list.items.borrow_mut().remove(at);
+                        Ok(())
+                    }
+                    _ => Err(self.no_item(&base, "deleted", target.span)),
+                }
+            }
+            _ => Err(Raise::at("unsupported-syntax", "this cannot be deleted", target.span, "here")),
+        }
+    }
+
+    /// A position in a sequence of `len`, negative ones counted from the end.
+    pub(crate) fn index(&mut self, index: &Value, len: usize, what: &str, span: Span) -> EvalResult<usize> {
+        let Some(position) = self.as_index(index) else {
+            return Err(Raise::at(
+                "type-error",
+                format!("a {what} index must be an int or a slice, not a {}", index.type_name()),
+                span,
+                format!("indexed with a {}", index.type_name()),
+            ));
+        };
+        let at = if position < 0 { position.checked_add(len as i64) } else { Some(position) };
+        match at.and_then(|at| usize::try_from(at).ok()).filter(|at| *at < len) {
+            Some(at) => Ok(at),
+            None => Err(Raise::at(
+                "index-out-of-range",
+                format!("index {position} is out of range: the {what} has {}", super::native::count(len, "item")),
+                span,
+                format!("index {position}, length {len}"),
+            )),
+        }
+    }
+
+    /// The integer behind an index: an int, or a member of an IntEnum.
+    pub(crate) fn as_index(&self, value: &Value) -> Option<i64> {
+        match value {
+            Value::EnumMember(member) if member.class.kind.get() == (ClassKind::Enum { int: true }) => {
+                member.value.as_int()
+            }
+            other => other.as_int(),
+        }
+    }
+
+    /// Error of a dict lookup.
+    pub(crate) fn missing_key(&mut self, key: &Value, dict: Option<&Value>, span: Span) -> Box<Raise> {
+        let text = self.repr(key).unwrap_or_default();
+        let mut diagnostic =
+            Diagnostic::error("missing-key", format!("the dict has no key {text}")).at(span, format!("key {text}"));
+        if let Some(Value::Dict(dict)) = dict {
+            let keys: Vec<Value> = dict.borrow().keys().into_iter().take(12).collect();
+            let keys: Vec<String> = keys.iter().filter_map(|k| self.repr(k).ok()).collect();
+            diagnostic = diagnostic.help(if keys.is_empty() {
+                "the dict is empty".into()
+            } else {
+                format!("it has: {}", keys.join(", "))
+            });
+        }
+        Raise::new(diagnostic)
+    }
+
+    /// Wraps locals that inner functions capture.
+    pub(crate) fn make_cells(&mut self, base: usize, scope: &Scope) {
+        for &slot in &scope.cells {
+            let place = &mut self.stack[base + slot as usize];
+            let value = std::mem::replace(place, Value::Unset);
+            *place = Value::Cell(Rc::new(std::cell::RefCell::new(value)));
+        }
+    }
+}

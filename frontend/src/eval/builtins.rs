@@ -1,0 +1,797 @@
+//! Built-in functions and types.
+
+use std::rc::Rc;
+
+use nki_diag::Span;
+
+use super::Interp;
+use super::error::{EvalResult, Raise};
+use super::native::{CallArgs, NativeFn};
+use super::value::*;
+use crate::api;
+use crate::syntax::*;
+
+/// Names of exception classes.
+const EXCEPTIONS: &[&str] = &[
+    "ArithmeticError",
+    "AssertionError",
+    "AttributeError",
+    "BaseException",
+    "Exception",
+    "ImportError",
+    "IndexError",
+    "KeyError",
+    "LookupError",
+    "ModuleNotFoundError",
+    "NameError",
+    "NotImplementedError",
+    "OSError",
+    "OverflowError",
+    "RecursionError",
+    "RuntimeError",
+    "StopIteration",
+    "SyntaxError",
+    "TypeError",
+    "ValueError",
+    "ZeroDivisionError",
+    "FileNotFoundError",
+    "Warning",
+    "UserWarning",
+    "DeprecationWarning",
+    "FutureWarning",
+    "RuntimeWarning",
+];
+
+const TYPES: &[BuiltinType] = &[
+    BuiltinType::Int,
+    BuiltinType::Float,
+    BuiltinType::Bool,
+    BuiltinType::Str,
+    BuiltinType::Tuple,
+    BuiltinType::List,
+    BuiltinType::Dict,
+    BuiltinType::Set,
+    BuiltinType::Slice,
+    BuiltinType::Range,
+    BuiltinType::Object,
+    BuiltinType::Type,
+];
+
+const FUNCTIONS: &[(&str, NativeFn)] = &[
+    ("len", len),
+    ("abs", abs),
+    ("min", |interp, args| extremum(interp, args, "min", CmpOp::Lt)),
+    ("max", |interp, args| extremum(interp, args, "max", CmpOp::Gt)),
+    ("sum", sum),
+    ("round", round),
+    ("divmod", divmod),
+    ("pow", pow),
+    ("any", |interp, args| any_all(interp, args, true)),
+    ("all", |interp, args| any_all(interp, args, false)),
+    ("enumerate", enumerate),
+    ("zip", zip),
+    ("map", map),
+    ("filter", filter),
+    ("sorted", sorted),
+    ("reversed", reversed),
+    ("isinstance", isinstance),
+    ("issubclass", issubclass),
+    ("hasattr", hasattr),
+    ("getattr", getattr),
+    ("setattr", setattr),
+    ("callable", callable),
+    ("repr", |interp, args| {
+        args.positional_only(interp, "repr", 1, 1)?;
+        Ok(Value::str(interp.repr(&args.positional[0])?))
+    }),
+    ("format", |interp, args| {
+        args.positional_only(interp, "format", 1, 2)?;
+        let spec = match args.positional.get(1) {
+            Some(Value::Str(spec)) => spec.clone(),
+            _ => "".into(),
+        };
+        Ok(Value::str(interp.format_value(&args.positional[0], &spec, args.span)?))
+    }),
+    ("hash", |interp, args| {
+        args.positional_only(interp, "hash", 1, 1)?;
+        let key = interp.hash_key(&args.positional[0], args.span)?;
+        // Stable between runs: identities are not hashed by their address.
+        let text = match key {
+            Key::Identity(_) => "object".to_owned(),
+            other => format!("{other:?}"),
+        };
+        Ok(Value::Int(text.bytes().fold(17i64, |h, b| (h.wrapping_mul(31).wrapping_add(i64::from(b))) & 0x7fff_ffff)))
+    }),
+    ("id", id),
+    ("print", print),
+    ("chr", |interp, args| {
+        args.positional_only(interp, "chr", 1, 1)?;
+        let c = args.positional[0].as_int().and_then(|x| u32::try_from(x).ok()).and_then(char::from_u32);
+        c.map(|c| Value::str(c.to_string()))
+            .ok_or_else(|| Raise::at("value-error", "chr() needs the number of a character", args.span, "here"))
+    }),
+    ("ord", |interp, args| {
+        args.positional_only(interp, "ord", 1, 1)?;
+        match &args.positional[0] {
+            Value::Str(text) if text.chars().count() == 1 => {
+                Ok(Value::Int(text.chars().next().map_or(0, |c| c as i64)))
+            }
+            _ => Err(Raise::at("type-error", "ord() needs one character", args.span, "here")),
+        }
+    }),
+    ("hex", |interp, args| radix(interp, args, "#x")),
+    ("bin", |interp, args| radix(interp, args, "#b")),
+    ("oct", |interp, args| radix(interp, args, "#o")),
+    ("iter", |interp, args| {
+        args.positional_only(interp, "iter", 1, 1)?;
+        Ok(Value::list(interp.iterate(&args.positional[0], args.span)?))
+    }),
+    ("next", |interp, args| {
+        args.positional_only(interp, "next", 1, 2)?;
+        let items = interp.iterate(&args.positional[0], args.span)?;
+        match (items.into_iter().next(), args.positional.get(1)) {
+            (Some(item), _) => Ok(item),
+            (None, Some(default)) => Ok(default.clone()),
+            (None, None) => Err(Raise::at("value-error", "next() of nothing", args.span, "no item is left")),
+        }
+    }),
+    ("vars", |interp, args| {
+        args.positional_only(interp, "vars", 1, 1)?;
+        interp.get_attr(&args.positional[0], sym::dict, args.span)
+    }),
+    ("staticmethod", |interp, args| descriptor(interp, args, "staticmethod", Descriptor::Static)),
+    ("classmethod", |interp, args| descriptor(interp, args, "classmethod", Descriptor::Class)),
+    ("property", |interp, args| descriptor(interp, args, "property", |get| Descriptor::Property { get, set: None })),
+];
+
+impl Interp<'_> {
+    /// The built-in of a name.
+    pub(crate) fn builtin(&self, name: &str) -> Option<Value> {
+        if let Some(kind) = TYPES.iter().find(|t| t.name() == name) {
+            return Some(Value::Type(*kind));
+        }
+        if let Some((_, func)) = FUNCTIONS.iter().find(|(n, _)| *n == name) {
+            return Some(Value::native(name, *func, 0));
+        }
+        if EXCEPTIONS.contains(&name) {
+            return self.names.find(name).map(Value::ExceptionClass);
+        }
+        match name {
+            "super" => Some(Value::Type(BuiltinType::Object)),
+            "frozenset" => Some(Value::Type(BuiltinType::Set)),
+            "NotImplemented" => Some(Value::None),
+            "__debug__" => Some(Value::Bool(true)),
+            "open" | "input" | "exit" | "quit" | "globals" | "locals" | "eval" | "exec" | "bytes" | "bytearray"
+            | "complex" | "memoryview" | "dir" | "breakpoint" | "compile" | "__import__" | "delattr" | "ascii"
+            | "aiter" | "anext" | "help" => Some(Value::Host(Rc::new(Host {
+                path: name.to_owned(),
+                reason: Some(format!("the built-in `{name}` is not available in NKI")),
+                span: None,
+            }))),
+            _ => None,
+        }
+    }
+
+    /// Calls a built-in type.
+    pub(crate) fn call_type(&mut self, kind: BuiltinType, mut args: CallArgs) -> EvalResult<Value> {
+        let span = args.span;
+        let name = kind.name();
+        let none = args.positional.is_empty() && args.keyword.is_empty();
+        Ok(match kind {
+            BuiltinType::Range => return self.make_range(args),
+            BuiltinType::Dict => Value::dict(self.make_dict(args)?),
+            BuiltinType::List | BuiltinType::Tuple | BuiltinType::Set => {
+                args.positional_only(self, name, 0, 1)?;
+                let items = match args.positional.first() {
+                    Some(value) => self.iterate(value, span)?,
+                    None => Vec::new(),
+                };
+                match kind {
+                    BuiltinType::List => Value::list(items),
+                    BuiltinType::Tuple => Value::tuple(items),
+                    _ => {
+                        self.strict(span, "a set");
+                        return self.make_set(items, span);
+                    }
+                }
+            }
+            BuiltinType::Str => {
+                args.positional_only(self, name, 0, 1)?;
+                match args.positional.first() {
+                    Some(value) => Value::str(self.str(value)?),
+                    None => Value::str(""),
+                }
+            }
+            BuiltinType::Bool => {
+                args.positional_only(self, name, 0, 1)?;
+                match args.positional.first() {
+                    Some(value) => Value::Bool(self.truth(value, span)?),
+                    None => Value::Bool(false),
+                }
+            }
+            BuiltinType::Int | BuiltinType::Float if none => {
+                if kind == BuiltinType::Int {
+                    Value::Int(0)
+                } else {
+                    Value::Float(0.0)
+                }
+            }
+            BuiltinType::Int => return self.make_int(args),
+            BuiltinType::Float => {
+                args.positional_only(self, name, 1, 1)?;
+                match &args.positional[0] {
+                    Value::Str(text) => match text.trim().to_lowercase().replace('_', "").parse::<f64>() {
+                        Ok(x) => Value::Float(x),
+                        Err(_) => {
+                            return Err(Raise::at(
+                                "value-error",
+                                format!("`{text}` is not a number"),
+                                span,
+                                "in this call",
+                            ));
+                        }
+                    },
+                    value => match value.as_float().or_else(|| self.as_index(value).map(|x| x as f64)) {
+                        Some(x) => Value::Float(x),
+                        None => return self.convert(value, sym::float_, "a float", span),
+                    },
+                }
+            }
+            BuiltinType::Slice => {
+                args.positional_only(self, name, 1, 3)?;
+                let mut parts = args.positional.into_iter();
+                let parts = [parts.next(), parts.next(), parts.next()].map(|p| p.unwrap_or(Value::None));
+                let [a, b, c] = parts;
+                Value::Slice(Rc::new(if b.is_none() && c.is_none() {
+                    Slice { start: Value::None, stop: a, step: Value::None }
+                } else {
+                    Slice { start: a, stop: b, step: c }
+                }))
+            }
+            BuiltinType::Type => {
+                args.positional_only(self, name, 1, 1)?;
+                self.type_of(&args.positional[0], span)
+            }
+            BuiltinType::Object => self.host("object()".into(), span),
+            BuiltinType::NamedTuple => return super::stdlib::namedtuple(self, args),
+            _ => {
+                args.positional.clear();
+                return Err(Raise::at("type-error", format!("`{name}` cannot be called"), span, "in this call"));
+            }
+        })
+    }
+
+    fn convert(&mut self, value: &Value, method: Symbol, what: &str, span: Span) -> EvalResult<Value> {
+        if let Value::Instance(instance) = value
+            && let Some(function) = instance.class.lookup(method)
+        {
+            return self.call_with(&function, value.clone(), CallArgs::none(span));
+        }
+        if let Value::Host(host) = value {
+            return if self.in_kernel { Err(self.host_error(host, span)) } else { Ok(value.clone()) };
+        }
+        Err(Raise::at(
+            "type-error",
+            format!("a {} cannot be turned into {what}", value.type_name()),
+            span,
+            "in this call",
+        ))
+    }
+
+    fn make_int(&mut self, mut args: CallArgs) -> EvalResult<Value> {
+        let span = args.span;
+        let base = args.take_keyword(sym::base);
+        args.positional_only(self, "int", 1, 2)?;
+        let base = args.positional.get(1).cloned().or(base).and_then(|b| b.as_int());
+        match &args.positional[0] {
+            Value::Str(text) => {
+                let clean = text.trim().replace('_', "").to_lowercase();
+                let (sign, digits) = clean.strip_prefix('-').map_or((1, &*clean), |rest| (-1, rest));
+                let (radix, digits) = match (base, digits.get(..2)) {
+                    (Some(16 | 0), Some("0x")) => (16, &digits[2..]),
+                    (Some(2 | 0), Some("0b")) => (2, &digits[2..]),
+                    (Some(8 | 0), Some("0o")) => (8, &digits[2..]),
+                    (Some(base @ 2..=36), _) => (base as u32, digits),
+                    _ => (10, digits),
+                };
+                match i64::from_str_radix(digits, radix) {
+                    Ok(x) => Ok(Value::Int(sign * x)),
+                    Err(_) => {
+                        Err(Raise::at("value-error", format!("`{text}` is not an integer"), span, "in this call"))
+                    }
+                }
+            }
+            Value::Float(x) if !x.is_finite() => {
+                Err(Raise::at("value-error", format!("{x} cannot be turned into an int"), span, "in this call"))
+            }
+            Value::Float(x) if x.abs() >= 9.2e18 => {
+                Err(Raise::at("integer-overflow", format!("{x} does not fit in 64 bits"), span, "in this call"))
+            }
+            Value::Float(x) => Ok(Value::Int(x.trunc() as i64)),
+            value => match self.as_index(value) {
+                Some(x) => Ok(Value::Int(x)),
+                None => self.convert(value, sym::int_, "an int", span),
+            },
+        }
+    }
+
+    /// `range(...)`
+    pub(crate) fn make_range(&mut self, args: CallArgs) -> EvalResult<Value> {
+        args.positional_only(self, "range", 1, 3)?;
+        let mut parts = [0i64; 3];
+        for (part, value) in parts.iter_mut().zip(&args.positional) {
+            *part = match (self.as_index(value), value) {
+                (Some(x), _) => x,
+                (None, Value::Host(_)) if !self.in_kernel => return Ok(value.clone()),
+                (None, Value::Register(_)) => {
+                    return Err(Raise::at(
+                        "type-error",
+                        "range() needs ints, but this bound is a register",
+                        args.span,
+                        "in this call",
+                    )
+                    .help("use `nl.dynamic_range` or `nl.fori_loop` for bounds that the device computes"));
+                }
+                (None, Value::Float(x)) if x.fract() == 0.0 => {
+                    return Err(Raise::at(
+                        "type-error",
+                        format!("range() needs ints, {x:?} is a float"),
+                        args.span,
+                        "in this call",
+                    )
+                    .help("use `//` instead of `/`, or wrap it in int()"));
+                }
+                (None, other) => {
+                    return Err(Raise::at(
+                        "type-error",
+                        format!("range() needs ints, not a {}", other.type_name()),
+                        args.span,
+                        "in this call",
+                    ));
+                }
+            };
+        }
+        let range = match args.positional.len() {
+            1 => Range { start: 0, stop: parts[0], step: 1 },
+            2 => Range { start: parts[0], stop: parts[1], step: 1 },
+            _ => Range { start: parts[0], stop: parts[1], step: parts[2] },
+        };
+        if range.step == 0 {
+            return Err(Raise::at("value-error", "the step of a range must not be 0", args.span, "in this call"));
+        }
+        Ok(Value::Range(Rc::new(range)))
+    }
+
+    /// `type(value)`
+    pub(crate) fn type_of(&self, value: &Value, span: Span) -> Value {
+        Value::Type(match value {
+            Value::Instance(instance) => return Value::Class(instance.class.clone()),
+            Value::EnumMember(member) => return Value::Class(member.class.clone()),
+            Value::Exception(exception) => return Value::ExceptionClass(exception.0),
+            Value::None => BuiltinType::NoneType,
+            Value::Bool(_) => BuiltinType::Bool,
+            Value::Int(_) => BuiltinType::Int,
+            Value::Float(_) => BuiltinType::Float,
+            Value::Str(_) => BuiltinType::Str,
+            Value::Tuple(_) => BuiltinType::Tuple,
+            Value::List(_) => BuiltinType::List,
+            Value::Dict(_) => BuiltinType::Dict,
+            Value::Set(_) => BuiltinType::Set,
+            Value::Range(_) => BuiltinType::Range,
+            Value::Slice(_) => BuiltinType::Slice,
+            Value::Ellipsis => BuiltinType::Ellipsis,
+            Value::Class(_) | Value::Type(_) | Value::ExceptionClass(_) => BuiltinType::Type,
+            Value::Function(_)
+            | Value::Native(_)
+            | Value::BoundMethod(_)
+            | Value::Jit(_)
+            | Value::Partial(_)
+            | Value::BoundBuiltin(_) => BuiltinType::Function,
+            other => {
+                return Value::Host(Rc::new(Host {
+                    path: format!("type of a {}", other.type_name()),
+                    reason: None,
+                    span: Some(span),
+                }));
+            }
+        })
+    }
+
+    /// `isinstance(value, class)`
+    pub(crate) fn is_instance(&mut self, value: &Value, class: &Value, span: Span) -> EvalResult<bool> {
+        Ok(match class {
+            Value::Tuple(classes) => {
+                for class in classes.iter() {
+                    if self.is_instance(value, class, span)? {
+                        return Ok(true);
+                    }
+                }
+                false
+            }
+            Value::Class(class) => match value {
+                Value::Instance(instance) => instance.class.is_subclass(class),
+                Value::EnumMember(member) => member.class.is_subclass(class),
+                _ => false,
+            },
+            Value::None => value.is_none(),
+            Value::Type(kind) => match (kind, value) {
+                (BuiltinType::Object, _) => true,
+                (BuiltinType::Int, Value::Bool(_)) => true,
+                (BuiltinType::Int, Value::EnumMember(_)) => self.as_index(value).is_some(),
+                (BuiltinType::Tuple, Value::Instance(_)) => self.named_tuple_items(value).is_some(),
+                (BuiltinType::NkiObject, Value::Instance(i)) => {
+                    i.class.mro.get().into_iter().flatten().any(|c| c.kind.get() == ClassKind::NkiObject)
+                }
+                (BuiltinType::Enum, Value::EnumMember(_)) => true,
+                (BuiltinType::IntEnum, Value::EnumMember(_)) => self.as_index(value).is_some(),
+                _ => matches!(self.type_of(value, span), Value::Type(of) if of == *kind),
+            },
+            Value::ExceptionClass(name) => match value {
+                Value::Exception(exception) => self.is_exception(exception.0, *name),
+                Value::Instance(i) => {
+                    i.class.kind.get() == ClassKind::Exception
+                        && matches!(&*self.name(*name), "Exception" | "BaseException")
+                }
+                _ => false,
+            },
+            // `np.ndarray`, `torch.Tensor`: no value of a kernel is one.
+            Value::Host(_) => api::is_instance(value, class),
+            other => api::is_instance(value, other),
+        })
+    }
+}
+
+fn len(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
+    args.positional_only(interp, "len", 1, 1)?;
+    let value = &args.positional[0];
+    let n = match value {
+        Value::List(list) => list.items.borrow().len(),
+        Value::Tuple(items) => items.len(),
+        Value::Str(text) => text.chars().count(),
+        Value::Dict(dict) | Value::Set(dict) => dict.borrow().len(),
+        Value::Range(range) => return Ok(Value::Int(range.len())),
+        Value::Class(class) => class.members.borrow().len(),
+        Value::Instance(instance) => {
+            if let Some(method) = instance.class.lookup(sym::len) {
+                return interp.call_with(&method, value.clone(), CallArgs::none(args.span));
+            }
+            match interp.named_tuple_items(value) {
+                Some(items) => items.len(),
+                None => {
+                    return Err(Raise::at(
+                        "type-error",
+                        format!("a {} has no length", value.type_name()),
+                        args.span,
+                        "in this call",
+                    ));
+                }
+            }
+        }
+        Value::Host(host) => {
+            return if interp.in_kernel { Err(interp.host_error(host, args.span)) } else { Ok(value.clone()) };
+        }
+        value if value.is_api() => return api::len(interp, value, args.span).map(Value::Int),
+        other => {
+            return Err(Raise::at(
+                "type-error",
+                format!("a {} has no length", other.type_name()),
+                args.span,
+                "in this call",
+            ));
+        }
+    };
+    Ok(Value::Int(n as i64))
+}
+
+fn abs(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
+    args.positional_only(interp, "abs", 1, 1)?;
+    match &args.positional[0] {
+        Value::Float(x) => Ok(Value::Float(x.abs())),
+        value => match interp.as_index(value) {
+            Some(x) if x < 0 => interp.unary(UnaryOp::Neg, &Value::Int(x), args.span),
+            Some(x) => Ok(Value::Int(x)),
+            None => interp.convert(value, sym::abs, "its absolute value", args.span),
+        },
+    }
+}
+
+fn extremum(interp: &mut Interp<'_>, mut args: CallArgs, name: &str, op: CmpOp) -> EvalResult<Value> {
+    let span = args.span;
+    let key = args.take_keyword(sym::key).filter(|k| !k.is_none());
+    let default = args.take_keyword(sym::default);
+    args.positional_only(interp, name, 1, usize::MAX)?;
+    // The common case, without a list.
+    if let ([Value::Int(a), Value::Int(b)], None) = (args.positional.as_slice(), &key) {
+        return Ok(Value::Int(if op == CmpOp::Lt { *a.min(b) } else { *a.max(b) }));
+    }
+    let items = if args.positional.len() == 1 {
+        interp.iterate(&args.positional[0], span)?
+    } else {
+        args.positional.into_vec()
+    };
+    let mut best: Option<(Value, Value)> = None;
+    for item in items {
+        let rank = match &key {
+            Some(key) => interp.call(key, CallArgs::of([item.clone()], span))?,
+            None => item.clone(),
+        };
+        let better = match &best {
+            None => true,
+            Some((old, _)) => {
+                let value = interp.compare(op, &rank, old, span)?;
+                interp.truth(&value, span)?
+            }
+        };
+        if better {
+            best = Some((rank, item));
+        }
+    }
+    match (best, default) {
+        (Some((_, item)), _) => Ok(item),
+        (None, Some(default)) => Ok(default),
+        (None, None) => Err(Raise::at("value-error", format!("{name}() of nothing"), span, "the sequence is empty")),
+    }
+}
+
+fn sum(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
+    let span = args.span;
+    let [items, start] = args.bind(interp, "sum", ["iterable", "start"], 1)?;
+    let mut total = start.unwrap_or(Value::Int(0));
+    for item in interp.iterate(&items.unwrap_or(Value::None), span)? {
+        total = interp.binary(BinOp::Add, &total, &item, span)?;
+    }
+    Ok(total)
+}
+
+fn round(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
+    let span = args.span;
+    let [number, digits] = args.bind(interp, "round", ["number", "ndigits"], 1)?;
+    let number = number.unwrap_or(Value::None);
+    match (&number, digits.as_ref().and_then(Value::as_int)) {
+        (Value::Int(_), _) => Ok(number),
+        (Value::Float(x), None) => {
+            let r = x.round_ties_even();
+            if r.is_finite() && r.abs() < 9.2e18 {
+                Ok(Value::Int(r as i64))
+            } else {
+                Err(Raise::at("value-error", format!("{x} cannot be rounded to an int"), span, "in this call"))
+            }
+        }
+        (Value::Float(x), Some(n)) if (0..=300).contains(&n) => {
+            Ok(Value::Float(format!("{x:.*}", n as usize).parse().unwrap_or(*x)))
+        }
+        (Value::Float(x), Some(n)) => {
+            let scale = 10f64.powi(n.clamp(-300, 300) as i32);
+            Ok(Value::Float((x * scale).round_ties_even() / scale))
+        }
+        (other, _) => Err(Raise::at(
+            "type-error",
+            format!("round() does not work on a {}", other.type_name()),
+            span,
+            "in this call",
+        )),
+    }
+}
+
+fn divmod(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
+    args.positional_only(interp, "divmod", 2, 2)?;
+    let (a, b) = (&args.positional[0], &args.positional[1]);
+    let quotient = interp.binary(BinOp::FloorDiv, a, b, args.span)?;
+    let rest = interp.binary(BinOp::Mod, a, b, args.span)?;
+    Ok(Value::tuple(vec![quotient, rest]))
+}
+
+fn pow(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
+    args.positional_only(interp, "pow", 2, 2)?;
+    interp.binary(BinOp::Pow, &args.positional[0], &args.positional[1], args.span)
+}
+
+fn any_all(interp: &mut Interp<'_>, args: CallArgs, stop_at: bool) -> EvalResult<Value> {
+    args.positional_only(interp, if stop_at { "any" } else { "all" }, 1, 1)?;
+    for item in interp.iterate(&args.positional[0], args.span)? {
+        if interp.truth(&item, args.span)? == stop_at {
+            return Ok(Value::Bool(stop_at));
+        }
+    }
+    Ok(Value::Bool(!stop_at))
+}
+
+fn enumerate(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
+    let span = args.span;
+    let [items, start] = args.bind(interp, "enumerate", ["iterable", "start"], 1)?;
+    let start = start.and_then(|s| s.as_int()).unwrap_or(0);
+    let items = interp.iterate(&items.unwrap_or(Value::None), span)?;
+    Ok(Value::list(
+        items
+            .into_iter()
+            .enumerate()
+            .map(|(i, v)| Value::tuple(vec![Value::Int(start.saturating_add(i as i64)), v]))
+            .collect(),
+    ))
+}
+
+fn zip(interp: &mut Interp<'_>, mut args: CallArgs) -> EvalResult<Value> {
+    args.take_keyword(sym::strict);
+    let mut columns = Vec::new();
+    for value in &args.positional {
+        columns.push(interp.iterate(value, args.span)?);
+    }
+    let n = columns.iter().map(Vec::len).min().unwrap_or(0);
+    Ok(Value::list((0..n).map(|i| Value::tuple(columns.iter().map(|c| c[i].clone()).collect::<Vec<_>>())).collect()))
+}
+
+fn map(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
+    let span = args.span;
+    args.positional_only(interp, "map", 2, usize::MAX)?;
+    let mut columns = Vec::new();
+    for value in &args.positional[1..] {
+        columns.push(interp.iterate(value, span)?);
+    }
+    let n = columns.iter().map(Vec::len).min().unwrap_or(0);
+    let mut out = Vec::with_capacity(n);
+    for i in 0..n {
+        out.push(interp.call(&args.positional[0], CallArgs::of(columns.iter().map(|c| c[i].clone()), span))?);
+    }
+    Ok(Value::list(out))
+}
+
+fn filter(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
+    let span = args.span;
+    args.positional_only(interp, "filter", 2, 2)?;
+    let mut out = Vec::new();
+    for item in interp.iterate(&args.positional[1], span)? {
+        let keep = match &args.positional[0] {
+            Value::None => item.clone(),
+            function => interp.call(function, CallArgs::of([item.clone()], span))?,
+        };
+        if interp.truth(&keep, span)? {
+            out.push(item);
+        }
+    }
+    Ok(Value::list(out))
+}
+
+fn sorted(interp: &mut Interp<'_>, mut args: CallArgs) -> EvalResult<Value> {
+    if args.positional.len() != 1 {
+        return Err(Raise::at("arguments", "sorted() takes one sequence", args.span, "in this call"));
+    }
+    let items = interp.iterate(&args.positional[0], args.span)?;
+    args.positional.clear();
+    Ok(Value::list(interp.sorted(items, args)?))
+}
+
+fn reversed(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
+    args.positional_only(interp, "reversed", 1, 1)?;
+    let mut items = interp.iterate(&args.positional[0], args.span)?;
+    items.reverse();
+    Ok(Value::list(items))
+}
+
+fn isinstance(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
+    args.positional_only(interp, "isinstance", 2, 2)?;
+    interp.is_instance(&args.positional[0], &args.positional[1], args.span).map(Value::Bool)
+}
+
+fn issubclass(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
+    args.positional_only(interp, "issubclass", 2, 2)?;
+    Ok(Value::Bool(match (&args.positional[0], &args.positional[1]) {
+        (Value::Class(a), Value::Class(b)) => a.is_subclass(b),
+        (Value::Type(a), Value::Type(b)) => a == b,
+        _ => false,
+    }))
+}
+
+/// The name given to getattr and its kin.
+fn attr_name(interp: &mut Interp<'_>, args: &CallArgs, function: &str, min: usize, max: usize) -> EvalResult<Symbol> {
+    args.positional_only(interp, function, min, max)?;
+    match &args.positional[1] {
+        Value::Str(name) => Ok(interp.sym(name)),
+        other => Err(Raise::at(
+            "type-error",
+            format!("{function}() needs the name as a str, not a {}", other.type_name()),
+            args.span,
+            "in this call",
+        )),
+    }
+}
+
+fn hasattr(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
+    let name = attr_name(interp, &args, "hasattr", 2, 2)?;
+    let base = &args.positional[0];
+    if base.is_api() {
+        return Ok(Value::Bool(api::has_attr(interp, base, name)));
+    }
+    if matches!(base, Value::Host(_)) {
+        return Ok(Value::Bool(false));
+    }
+    Ok(Value::Bool(interp.find_attr(base, name, args.span)?.is_some()))
+}
+
+fn getattr(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
+    let name = attr_name(interp, &args, "getattr", 2, 3)?;
+    let base = &args.positional[0];
+    if let Some(default) = args.positional.get(2) {
+        if base.is_api() && !api::has_attr(interp, base, name) {
+            return Ok(default.clone());
+        }
+        return Ok(interp.find_attr(base, name, args.span)?.unwrap_or_else(|| default.clone()));
+    }
+    interp.get_attr(base, name, args.span)
+}
+
+fn setattr(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
+    let name = attr_name(interp, &args, "setattr", 3, 3)?;
+    interp.set_attr(&args.positional[0], name, args.positional[2].clone(), args.span)?;
+    Ok(Value::None)
+}
+
+fn callable(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
+    args.positional_only(interp, "callable", 1, 1)?;
+    Ok(Value::Bool(match &args.positional[0] {
+        Value::Instance(instance) => instance.class.lookup(sym::call).is_some(),
+        Value::Function(_)
+        | Value::Native(_)
+        | Value::BoundMethod(_)
+        | Value::BoundBuiltin(_)
+        | Value::Jit(_)
+        | Value::Partial(_) => true,
+        Value::Class(_) | Value::Type(_) | Value::ExceptionClass(_) | Value::NlOp(_) => true,
+        _ => false,
+    }))
+}
+
+fn id(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
+    args.positional_only(interp, "id", 1, 1)?;
+    // Addresses differ between runs: number the objects in the order they are asked for.
+    let value = args.positional[0].clone();
+    let same = |a: &Value, b: &Value| match (a, b) {
+        (Value::List(a), Value::List(b)) => Rc::ptr_eq(a, b),
+        (Value::Dict(a), Value::Dict(b)) => Rc::ptr_eq(a, b),
+        (Value::Instance(a), Value::Instance(b)) => Rc::ptr_eq(a, b),
+        (Value::Tensor(a), Value::Tensor(b)) => Rc::ptr_eq(a, b),
+        (Value::List(_) | Value::Dict(_) | Value::Instance(_) | Value::Tensor(_), _) => false,
+        (a, b) => interp.equals(a, b),
+    };
+    let known = interp.ids.iter().position(|v| same(v, &value));
+    let index = known.unwrap_or(interp.ids.len());
+    if known.is_none() {
+        interp.ids.push(value);
+    }
+    Ok(Value::Int(0x1000 + 16 * index as i64))
+}
+
+fn print(interp: &mut Interp<'_>, mut args: CallArgs) -> EvalResult<Value> {
+    let separator = match args.take_keyword(sym::sep) {
+        Some(Value::Str(text)) => text,
+        _ => " ".into(),
+    };
+    let mut line = String::new();
+    for (index, value) in args.positional.iter().enumerate() {
+        if index > 0 {
+            line.push_str(&separator);
+        }
+        line.push_str(&interp.str(value)?);
+    }
+    interp.print(line);
+    Ok(Value::None)
+}
+
+fn radix(interp: &mut Interp<'_>, args: CallArgs, spec: &str) -> EvalResult<Value> {
+    args.positional_only(interp, "hex", 1, 1)?;
+    Ok(Value::str(interp.format_value(&args.positional[0], spec, args.span)?))
+}
+
+fn descriptor(
+    interp: &mut Interp<'_>,
+    mut args: CallArgs,
+    name: &str,
+    make: impl Fn(Value) -> Descriptor,
+) -> EvalResult<Value> {
+    args.positional_only(interp, name, 1, 2)?;
+    let setter = (args.positional.len() == 2).then(|| args.positional.pop()).flatten();
+    let function = args.positional.pop().unwrap_or(Value::None);
+    Ok(Value::Descriptor(Rc::new(match (make(function), setter) {
+        (Descriptor::Property { get, .. }, Some(set)) => Descriptor::Property { get, set: Some(set) },
+        (other, _) => other,
+    })))
+}

@@ -1,0 +1,692 @@
+//! Calls: arguments, functions, methods, attributes.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+
+use nki_diag::{Diagnostic, Span};
+use smallvec::SmallVec;
+
+use super::error::{EvalResult, Raise};
+use super::exec::Flow;
+use super::expr::nearest;
+use super::native::{CallArgs, count};
+use super::value::{BoundMethod, Class, ClassKind, Descriptor, Dict, Function, Super, Value};
+use super::{Frame, Interp, PendingStep};
+use crate::api;
+use crate::syntax::*;
+
+/// Calls that may be active at once.
+const MAX_CALLS: usize = 1000;
+/// Bytes of stack that evaluation may use, of those [`super::kernel::STACK`] provides.
+const MAX_STACK: usize = super::kernel::STACK - (32 << 20);
+
+impl Interp<'_> {
+    /// A call expression.
+    pub(crate) fn eval_call(
+        &mut self,
+        frame: &Frame<'_>,
+        callee: &Expr,
+        arguments: &[Argument],
+        span: Span,
+    ) -> EvalResult<Value> {
+        if let ExprKind::Attr(base, name) = &callee.kind {
+            let base = self.eval(frame, base)?;
+            // A module's function is no method.
+            if matches!(base, Value::NativeModule(_) | Value::Module(_)) {
+                let function = self.get_attr(&base, *name, callee.span)?;
+                let args = self.eval_arguments(frame, arguments, span)?;
+                return self.call(&function, args);
+            }
+            let args = self.eval_arguments(frame, arguments, span)?;
+            return self.call_method(&base, *name, args);
+        }
+        let function = self.eval(frame, callee)?;
+        if let (Value::Type(super::value::BuiltinType::Object), ExprKind::Name(sym::super_, _)) =
+            (&function, &callee.kind)
+        {
+            return self.make_super(frame, span);
+        }
+        let args = self.eval_arguments(frame, arguments, span)?;
+        self.call(&function, args)
+    }
+
+    fn make_super(&mut self, frame: &Frame<'_>, span: Span) -> EvalResult<Value> {
+        let class = frame.function.and_then(|f| f.class.borrow().as_ref().and_then(std::rc::Weak::upgrade));
+        let receiver = match self.stack.get(frame.base) {
+            Some(Value::Cell(cell)) => cell.borrow().clone(),
+            Some(value) => value.clone(),
+            None => Value::Unset,
+        };
+        match class {
+            Some(class) => Ok(Value::Super(Rc::new(Super { class, receiver }))),
+            None => Err(Raise::at("unsupported-syntax", "super() outside a method", span, "no class around it")),
+        }
+    }
+
+    fn eval_arguments(&mut self, frame: &Frame<'_>, arguments: &[Argument], span: Span) -> EvalResult<CallArgs> {
+        let mut args = CallArgs::none(span);
+        for argument in arguments {
+            match argument {
+                Argument::Positional(expr) => args.positional.push(self.eval(frame, expr)?),
+                Argument::Keyword(name, expr) => {
+                    let value = self.eval(frame, expr)?;
+                    if args.keyword.iter().any(|(n, _)| n == name) {
+                        let text = format!("`{}` is given twice", self.name(*name));
+                        return Err(Raise::at("arguments", text, expr.span, "the second time"));
+                    }
+                    args.keyword.push((*name, value));
+                }
+                Argument::Star(expr) => {
+                    self.strict(expr.span, "`*` in a call");
+                    let value = self.eval(frame, expr)?;
+                    args.positional.extend(self.iterate(&value, expr.span)?);
+                }
+                Argument::DoubleStar(expr) => {
+                    self.strict(expr.span, "`**` in a call");
+                    match self.eval(frame, expr)? {
+                        Value::Dict(dict) => {
+                            for (_, key, value) in dict.borrow().iter() {
+                                let Value::Str(name) = key else {
+                                    return Err(Raise::at(
+                                        "arguments",
+                                        "`**` needs string keys",
+                                        expr.span,
+                                        "in this call",
+                                    ));
+                                };
+                                let name = self.names.intern(name);
+                                if args.keyword.iter().any(|(n, _)| *n == name) {
+                                    let text = format!("`{}` is given twice", self.name(name));
+                                    return Err(Raise::at("arguments", text, expr.span, "the second time"));
+                                }
+                                args.keyword.push((name, value.clone()));
+                            }
+                        }
+                        Value::Host(_) if !self.in_kernel => {}
+                        other => {
+                            return Err(Raise::at(
+                                "type-error",
+                                format!("`**` needs a dict, not a {}", other.type_name()),
+                                expr.span,
+                                "here",
+                            ));
+                        }
+                    }
+                }
+            }
+        }
+        Ok(args)
+    }
+
+    /// Calls a value.
+    pub(crate) fn call(&mut self, callee: &Value, mut args: CallArgs) -> EvalResult<Value> {
+        match callee {
+            Value::Function(function) => self.call_function(function, None, args),
+            Value::Native(native) => {
+                args.data = native.data;
+                (native.func)(self, args)
+            }
+            Value::Class(class) => self.construct(class, args),
+            Value::BoundMethod(bound) => self.call_with(&bound.function, bound.receiver.clone(), args),
+            Value::BoundBuiltin(bound) => self.call_method(&bound.0, bound.1, args),
+            Value::Jit(jit) => {
+                if !self.in_kernel {
+                    // The host program launches a kernel on tensors we do not have.
+                    return Ok(self.host("the result of a kernel".into(), args.span));
+                }
+                self.strict(args.span, "a decorated sub-kernel");
+                self.call(&jit.function, args)
+            }
+            Value::Partial(partial) => {
+                let mut all = CallArgs::of(partial.positional.iter().cloned(), args.span);
+                all.positional.extend(args.positional);
+                all.keyword
+                    .extend(partial.keyword.iter().filter(|(n, _)| !args.keyword.iter().any(|(m, _)| m == n)).cloned());
+                all.keyword.extend(args.keyword);
+                self.call(&partial.function, all)
+            }
+            Value::Type(kind) => self.call_type(*kind, args),
+            Value::ExceptionClass(name) => Ok(Value::Exception(Rc::new((*name, args.positional.to_vec())))),
+            Value::Instance(instance) => match instance.class.lookup(sym::call) {
+                Some(method) => self.call_with(&method, callee.clone(), args),
+                None => Err(self.not_callable(callee, args.span)),
+            },
+            Value::Descriptor(descriptor) => match &**descriptor {
+                Descriptor::Static(function) => self.call(function, args),
+                _ => Err(self.not_callable(callee, args.span)),
+            },
+            Value::Host(host) if !self.in_kernel => Ok(self.host(format!("{}(...)", host.path), args.span)),
+            Value::Host(host) => Err(self.host_error(host, args.span)),
+            value if value.is_api() => api::call(self, callee, args),
+            _ => Err(self.not_callable(callee, args.span)),
+        }
+    }
+
+    fn not_callable(&self, callee: &Value, span: Span) -> Box<Raise> {
+        Raise::at(
+            "type-error",
+            format!("a {} cannot be called", callee.type_name()),
+            span,
+            format!("a {}", callee.type_name()),
+        )
+    }
+
+    /// Calls what was found in a class, with its receiver.
+    pub(crate) fn call_with(&mut self, function: &Value, receiver: Value, mut args: CallArgs) -> EvalResult<Value> {
+        match function {
+            Value::Function(function) => self.call_function(function, Some(receiver), args),
+            Value::Descriptor(descriptor) => match &**descriptor {
+                Descriptor::Static(function) => self.call(function, args),
+                Descriptor::Class(function) => {
+                    let class = match &receiver {
+                        Value::Instance(instance) => Value::Class(instance.class.clone()),
+                        other => other.clone(),
+                    };
+                    self.call_with(function, class, args)
+                }
+                Descriptor::Property { get, .. } => {
+                    let value = self.call_with(get, receiver, CallArgs::none(args.span))?;
+                    self.call(&value, args)
+                }
+            },
+            Value::Native(_) | Value::Partial(_) | Value::Jit(_) | Value::Instance(_) | Value::Class(_) => {
+                if let Value::Jit(_) = function {
+                    args.positional.insert(0, receiver);
+                }
+                self.call(function, args)
+            }
+            other => self.call(other, args),
+        }
+    }
+
+    /// `base.name(...)`
+    pub(crate) fn call_method(&mut self, base: &Value, name: Symbol, args: CallArgs) -> EvalResult<Value> {
+        match base {
+            value if value.is_api() => api::call_method(self, base, name, args),
+            Value::Instance(instance) => {
+                let own = instance.attrs.borrow().get(name).cloned();
+                if let Some(function) = own {
+                    return self.call(&function, args);
+                }
+                if let Some(function) = instance.class.lookup(name) {
+                    return self.call_with(&function, base.clone(), args);
+                }
+                if let Some(result) = self.synthesized_method(base, name, &args)? {
+                    return Ok(result);
+                }
+                let function = self.get_attr(base, name, args.span)?;
+                self.call(&function, args)
+            }
+            Value::List(_)
+            | Value::Dict(_)
+            | Value::Str(_)
+            | Value::Tuple(_)
+            | Value::Set(_)
+            | Value::Int(_)
+            | Value::Float(_) => self.call_builtin_method(base, name, args),
+            Value::Super(sup) => {
+                let function = self.super_lookup(sup, name);
+                match function {
+                    Some(function) => self.call_with(&function, sup.receiver.clone(), args),
+                    None if name == sym::init => self.synthesized_init_of_bases(sup, args),
+                    None if name == sym::post_init => Ok(Value::None),
+                    None => {
+                        let text = format!("no base class of {} has `{}`", sup.class.name, self.name(name));
+                        Err(Raise::at("no-attribute", text, args.span, "here"))
+                    }
+                }
+            }
+            _ => {
+                let function = self.get_attr(base, name, args.span)?;
+                self.call(&function, args)
+            }
+        }
+    }
+
+    fn super_lookup(&self, sup: &Super, name: Symbol) -> Option<Value> {
+        self.mro_after(sup).iter().find_map(|c| c.attrs.borrow().get(name).cloned())
+    }
+
+    /// The classes after `sup.class` in the receiver's resolution order.
+    pub(crate) fn mro_after(&self, sup: &Super) -> Vec<Rc<Class>> {
+        let start = match &sup.receiver {
+            Value::Instance(instance) => instance.class.clone(),
+            Value::Class(class) => class.clone(),
+            _ => sup.class.clone(),
+        };
+        let mro = start.mro.get().cloned().unwrap_or_default();
+        let at = mro.iter().position(|c| Rc::ptr_eq(c, &sup.class)).map_or(0, |i| i + 1);
+        mro[at..].to_vec()
+    }
+
+    /// Makes a function value: defaults are evaluated, captured cells taken.
+    pub(crate) fn make_function(&mut self, frame: &Frame<'_>, def: &Rc<FuncDef>) -> EvalResult<Value> {
+        let mut defaults = Vec::with_capacity(def.params.len());
+        for param in &def.params {
+            defaults.push(match &param.default {
+                Some(expr) => self.eval(frame, expr)?,
+                None => Value::Unset,
+            });
+        }
+        let captures = self.capture(frame, &def.scope);
+        Ok(Value::Function(Rc::new(Function {
+            def: def.clone(),
+            defaults: defaults.into(),
+            captures,
+            module: frame.module.clone(),
+            class: RefCell::new(None),
+        })))
+    }
+
+    /// The cells a nested scope captures.
+    pub(crate) fn capture(&self, frame: &Frame<'_>, scope: &Scope) -> Rc<[Value]> {
+        let cell = |capture: &Capture| match capture {
+            Capture::Slot(slot) => self.stack[frame.base + *slot as usize].clone(),
+            Capture::Free(index) => frame.captures[*index as usize].clone(),
+        };
+        scope.captures.iter().map(cell).collect()
+    }
+
+    /// Calls a function.
+    pub(crate) fn call_function(
+        &mut self,
+        function: &Rc<Function>,
+        receiver: Option<Value>,
+        args: CallArgs,
+    ) -> EvalResult<Value> {
+        let def = &*function.def;
+        let span = args.span;
+        self.step(span)?;
+        if self.calls.len() >= MAX_CALLS || self.stack_used() > MAX_STACK {
+            let mut raise = Raise::at(
+                "recursion-limit",
+                format!("`{}` is called more than {MAX_CALLS} levels deep", self.name(def.name)),
+                span,
+                "this call is one too many",
+            )
+            .help("recursion must end at specialisation: use a loop, or give it a condition that ends it");
+            raise.fatal = true;
+            return Err(raise);
+        }
+        if def.is_generator || def.is_async {
+            let (construct, instead) = if def.is_async {
+                ("an async function", "define it with plain `def`")
+            } else {
+                ("`yield`", "return a list instead of generating its items")
+            };
+            return Err(super::exec::unsupported(Unsupported { construct, instead }, def.name_span));
+        }
+        let base = self.stack.len();
+        self.stack.resize(base + def.scope.slots as usize, Value::Unset);
+        let simple = args.keyword.is_empty()
+            && args.positional.len() + usize::from(receiver.is_some()) == def.positional
+            && def.positional == def.params.len();
+        if simple {
+            let values = receiver.into_iter().chain(args.positional);
+            for (slot, value) in self.stack[base..].iter_mut().zip(values) {
+                *slot = value;
+            }
+        } else if let Err(raise) = self.bind_arguments(function, base, receiver, args) {
+            self.stack.truncate(base);
+            return Err(raise);
+        }
+        self.make_cells(base, &def.scope);
+        let step_depth = self.steps.len();
+        if self.in_kernel && !self.calls.is_empty() {
+            self.steps.push((PendingStep::Call { function: def.name, span }, None));
+        }
+        self.calls.push((def.name, span));
+        let frame = Frame {
+            base,
+            captures: &function.captures,
+            module: &function.module,
+            function: Some(function),
+            names: &def.scope.names,
+        };
+        let result = self.exec_block(&frame, &def.body);
+        self.calls.pop();
+        self.stack.truncate(base);
+        self.pop_steps(step_depth);
+        match result {
+            Ok(Flow::Return(value)) => Ok(value),
+            Ok(_) => Ok(Value::None),
+            Err(mut raise) => {
+                if raise.frames.len() < 64 {
+                    raise.frames.push((self.name(def.name).to_string(), span));
+                }
+                Err(raise)
+            }
+        }
+    }
+
+    fn bind_arguments(
+        &mut self,
+        function: &Rc<Function>,
+        base: usize,
+        receiver: Option<Value>,
+        args: CallArgs,
+    ) -> EvalResult<()> {
+        let def = &*function.def;
+        let span = args.span;
+        let given = args.positional.len() + usize::from(receiver.is_some());
+        let mut rest: Vec<Value> = Vec::new();
+        for (index, value) in receiver.into_iter().chain(args.positional).enumerate() {
+            if index < def.positional {
+                self.stack[base + index] = value;
+            } else {
+                rest.push(value);
+            }
+        }
+        if !rest.is_empty() && !def.has_star {
+            return Err(self.bad_call(
+                function,
+                format!(
+                    "takes {} but {given} {} given",
+                    count(def.positional, "positional argument"),
+                    if given == 1 { "was" } else { "were" }
+                ),
+                span,
+            ));
+        }
+        let named = def.params.len() - usize::from(def.has_star) - usize::from(def.has_double_star);
+        let mut extra: SmallVec<[(Symbol, Value); 4]> = SmallVec::new();
+        for (name, value) in args.keyword {
+            let index = def.params[..named].iter().position(|p| p.name == name && p.kind != ParamKind::PositionalOnly);
+            match index {
+                Some(index) if matches!(self.stack[base + index], Value::Unset) => self.stack[base + index] = value,
+                Some(_) => {
+                    let text = format!("got `{}` by position and by name", self.name(name));
+                    return Err(self.bad_call(function, text, span));
+                }
+                None if def.has_double_star => extra.push((name, value)),
+                None => {
+                    let text = self.name(name);
+                    let names: Vec<Rc<str>> = def.params[..named].iter().map(|p| self.name(p.name)).collect();
+                    let mut raise = self.bad_call(function, format!("has no parameter `{text}`"), span);
+                    if let Some(near) = nearest(&text, names.iter().map(|n| &**n)) {
+                        raise = raise.help(format!("did you mean `{near}`?"));
+                    }
+                    return Err(raise);
+                }
+            }
+        }
+        let mut missing = Vec::new();
+        for index in 0..named {
+            if matches!(self.stack[base + index], Value::Unset) {
+                match &function.defaults[index] {
+                    Value::Unset => missing.push(format!("`{}`", self.name(def.params[index].name))),
+                    value => self.stack[base + index] = value.clone(),
+                }
+            }
+        }
+        if !missing.is_empty() {
+            let text =
+                format!("misses {} {}", if missing.len() == 1 { "argument" } else { "arguments" }, missing.join(", "));
+            return Err(self.bad_call(function, text, span));
+        }
+        if def.has_star {
+            self.strict(def.name_span, "`*args`");
+            self.stack[base + named] = Value::tuple(rest);
+        }
+        if def.has_double_star {
+            self.strict(def.name_span, "`**kwargs`");
+            let mut dict = Dict::default();
+            for (name, value) in extra {
+                dict.set_str(&self.name(name), value);
+            }
+            self.stack[base + def.params.len() - 1] = Value::dict(dict);
+        }
+        Ok(())
+    }
+
+    fn bad_call(&self, function: &Function, text: String, span: Span) -> Box<Raise> {
+        let name = self.name(function.def.name);
+        Raise::new(
+            Diagnostic::error("arguments", format!("{name}() {text}"))
+                .at(span, "in this call")
+                .with(function.def.name_span, format!("{name}{}", self.signature(&function.def))),
+        )
+    }
+
+    /// `(a, b=1, *, c)` in the source's words.
+    pub(crate) fn signature(&self, def: &FuncDef) -> String {
+        let mut parts = Vec::new();
+        let mut keyword_only = def.has_star;
+        let star = def.params.iter().find(|p| p.kind == ParamKind::Star);
+        for param in &def.params {
+            match param.kind {
+                ParamKind::Star => continue,
+                ParamKind::KeywordOnly if !keyword_only => {
+                    keyword_only = true;
+                    parts.push("*".to_owned());
+                }
+                ParamKind::KeywordOnly if parts.iter().all(|p| !p.starts_with('*')) => {
+                    parts.extend(star.map(|s| format!("*{}", self.name(s.name))));
+                }
+                _ => {}
+            }
+            let prefix = if param.kind == ParamKind::DoubleStar { "**" } else { "" };
+            let default = param.default.as_ref().map(|d| format!("={}", self.source_text(d.span))).unwrap_or_default();
+            parts.push(format!("{prefix}{}{default}", self.name(param.name)));
+        }
+        if let Some(star) = star
+            && parts.iter().all(|p| !p.starts_with('*') || p.starts_with("**"))
+        {
+            parts.push(format!("*{}", self.name(star.name)));
+        }
+        format!("({})", parts.join(", "))
+    }
+
+    /// The source text of a span.
+    pub(crate) fn source_text(&self, span: Span) -> String {
+        self.sources
+            .text(span.file)
+            .and_then(|t| t.get(span.start as usize..span.end as usize))
+            .unwrap_or("")
+            .to_owned()
+    }
+
+    /// `base.name`
+    pub(crate) fn get_attr(&mut self, base: &Value, name: Symbol, span: Span) -> EvalResult<Value> {
+        match self.find_attr(base, name, span)? {
+            Some(value) => Ok(value),
+            None => Err(self.no_attribute(base, name, span)),
+        }
+    }
+
+    /// `base.name`, or `None` if there is no such attribute (API values report that themselves).
+    pub(crate) fn find_attr(&mut self, base: &Value, name: Symbol, span: Span) -> EvalResult<Option<Value>> {
+        Ok(Some(match base {
+            Value::NativeModule(module) => {
+                if let Some(value) = module.attrs.borrow().get(name) {
+                    return Ok(Some(value.clone()));
+                }
+                let Some(value) = self.native_attr(&module.path, name, span) else { return Ok(None) };
+                module.attrs.borrow_mut().set(name, value.clone());
+                value
+            }
+            value if value.is_api() => api::getattr(self, base, name, span)?,
+            Value::Instance(instance) => {
+                if let Some(value) = instance.attrs.borrow().get(name) {
+                    return Ok(Some(value.clone()));
+                }
+                if let Some(value) = instance.class.lookup(name) {
+                    return self.bind(value, base, &instance.class, span).map(Some);
+                }
+                match name {
+                    sym::class => Value::Class(instance.class.clone()),
+                    sym::dict => {
+                        let mut dict = Dict::default();
+                        for (name, value) in instance.attrs.borrow().iter() {
+                            dict.set_str(self.names.name(name), value.clone());
+                        }
+                        Value::dict(dict)
+                    }
+                    sym::asdict | sym::replace => Value::BoundBuiltin(Rc::new((base.clone(), name))),
+                    _ => match instance.class.lookup(sym::getattr) {
+                        Some(method) => {
+                            self.call_with(&method, base.clone(), CallArgs::of([Value::Str(self.name(name))], span))?
+                        }
+                        None => return Ok(None),
+                    },
+                }
+            }
+            Value::Class(class) => match class.lookup(name) {
+                Some(Value::Descriptor(descriptor)) => match &*descriptor {
+                    Descriptor::Static(function) => function.clone(),
+                    Descriptor::Class(function) => {
+                        Value::BoundMethod(Rc::new(BoundMethod { receiver: base.clone(), function: function.clone() }))
+                    }
+                    Descriptor::Property { .. } => Value::Descriptor(descriptor.clone()),
+                },
+                Some(value) => value,
+                None => match name {
+                    sym::name | sym::qualname => Value::Str(class.name.clone()),
+                    sym::members if matches!(class.kind.get(), ClassKind::Enum { .. }) => {
+                        let mut dict = Dict::default();
+                        for member in class.members.borrow().iter() {
+                            dict.set_str(self.names.name(member.name), Value::EnumMember(member.clone()));
+                        }
+                        Value::dict(dict)
+                    }
+                    sym::fields => Value::tuple(
+                        class.fields.borrow().iter().map(|f| Value::Str(self.name(f.name))).collect::<Vec<_>>(),
+                    ),
+                    sym::module => Value::str(""),
+                    _ => return Ok(None),
+                },
+            },
+            Value::Module(module) => {
+                let value = module.index.borrow().get(&name).map(|i| module.globals.borrow()[*i as usize].clone());
+                match value {
+                    Some(Value::Unset) | None => return self.submodule(&module.clone(), name, span),
+                    Some(value) => value,
+                }
+            }
+            Value::EnumMember(member) => match name {
+                sym::value => member.value.clone(),
+                sym::plain_name => Value::Str(self.name(member.name)),
+                sym::class => Value::Class(member.class.clone()),
+                _ => match member.class.lookup(name) {
+                    Some(value) => self.bind(value, base, &member.class.clone(), span)?,
+                    None => return Ok(None),
+                },
+            },
+            Value::Function(function) => match name {
+                sym::name | sym::qualname => Value::Str(self.name(function.def.name)),
+                sym::doc => Value::None,
+                sym::module => Value::str(&function.module.name),
+                _ => return Ok(None),
+            },
+            Value::Jit(jit) => match name {
+                sym::func | sym::wrapped => jit.function.clone(),
+                _ => self.get_attr(&jit.function.clone(), name, span)?,
+            },
+            Value::Native(native) if matches!(name, sym::name | sym::qualname) => {
+                Value::str(native.name.rsplit('.').next().unwrap_or_default())
+            }
+            Value::Type(kind) => match name {
+                sym::name | sym::qualname => Value::str(kind.name()),
+                _ => return self.type_attr(*kind, name),
+            },
+            Value::Slice(slice) => match name {
+                sym::start => slice.start.clone(),
+                sym::stop => slice.stop.clone(),
+                sym::step => slice.step.clone(),
+                _ => return Ok(None),
+            },
+            Value::Range(range) => match name {
+                sym::start => Value::Int(range.start),
+                sym::stop => Value::Int(range.stop),
+                sym::step => Value::Int(range.step),
+                _ => return Ok(None),
+            },
+            Value::Exception(exception) => match name {
+                sym::args => Value::tuple(exception.1.clone()),
+                _ => return Ok(None),
+            },
+            Value::ExceptionClass(class) => match name {
+                sym::name => Value::Str(self.name(*class)),
+                _ => return Ok(None),
+            },
+            Value::Super(sup) => match self.super_lookup(sup, name) {
+                Some(value) => self.bind(value, &sup.receiver.clone(), &sup.class.clone(), span)?,
+                None => return Ok(None),
+            },
+            Value::Descriptor(descriptor) => match (&**descriptor, &*self.name(name)) {
+                (Descriptor::Property { get, .. }, "setter" | "getter" | "deleter") => {
+                    self.property_setter(get.clone())
+                }
+                _ => return Ok(None),
+            },
+            Value::BoundMethod(bound) => return self.find_attr(&bound.function.clone(), name, span),
+            Value::Host(host) => {
+                if self.in_kernel {
+                    return Err(self.host_error(host, span));
+                }
+                self.host(format!("{}.{}", host.path, self.name(name)), span)
+            }
+            other => {
+                let text = self.name(name);
+                if super::methods::exists(other, &text) {
+                    Value::BoundBuiltin(Rc::new((other.clone(), name)))
+                } else {
+                    return Ok(None);
+                }
+            }
+        }))
+    }
+
+    /// What attribute access makes of a value found in a class.
+    fn bind(&mut self, value: Value, receiver: &Value, class: &Rc<Class>, span: Span) -> EvalResult<Value> {
+        Ok(match &value {
+            Value::Function(_) | Value::Jit(_) => {
+                Value::BoundMethod(Rc::new(BoundMethod { receiver: receiver.clone(), function: value }))
+            }
+            Value::Descriptor(descriptor) => match &**descriptor {
+                Descriptor::Static(function) => function.clone(),
+                Descriptor::Class(function) => {
+                    let receiver = Value::Class(class.clone());
+                    Value::BoundMethod(Rc::new(BoundMethod { receiver, function: function.clone() }))
+                }
+                Descriptor::Property { get, .. } => {
+                    return self.call_with(&get.clone(), receiver.clone(), CallArgs::none(span));
+                }
+            },
+            _ => value,
+        })
+    }
+
+    fn no_attribute(&mut self, base: &Value, name: Symbol, span: Span) -> Box<Raise> {
+        let text = self.name(name);
+        let mut candidates: Vec<String> = Vec::new();
+        let (subject, label) = match base {
+            Value::NativeModule(module) => {
+                candidates = self.native_names(&module.path);
+                (format!("`{}` has no `{text}`", module.path), "not there".to_owned())
+            }
+            Value::Module(module) => {
+                candidates.extend(module.symbols.borrow().iter().map(|s| self.name(*s).to_string()));
+                (format!("module `{}` has no `{text}`", module.name), "not there".to_owned())
+            }
+            Value::Class(class) => {
+                candidates.extend(class.attrs.borrow().iter().map(|(n, _)| self.name(n).to_string()));
+                (format!("class `{}` has no attribute `{text}`", class.name), "not there".to_owned())
+            }
+            other => {
+                if let Value::Instance(instance) = other {
+                    candidates.extend(instance.attrs.borrow().iter().map(|(n, _)| self.name(n).to_string()));
+                    for class in instance.class.mro.get().into_iter().flatten() {
+                        candidates.extend(class.attrs.borrow().iter().map(|(n, _)| self.name(n).to_string()));
+                    }
+                }
+                (format!("a {} has no attribute `{text}`", other.type_name()), format!("a {}", other.type_name()))
+            }
+        };
+        let raise = Raise::at("no-attribute", subject, span, label);
+        match nearest(&text, candidates.iter().map(String::as_str)) {
+            Some(near) => raise.help(format!("did you mean `{near}`?")),
+            None => raise,
+        }
+    }
+}

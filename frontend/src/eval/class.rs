@@ -1,0 +1,406 @@
+//! Classes: plain, NKIObject, dataclass, Enum, NamedTuple, exceptions.
+
+use std::cell::{Cell, OnceCell, RefCell};
+use std::rc::Rc;
+
+use nki_diag::Span;
+
+use super::error::{EvalResult, Raise};
+use super::native::{CallArgs, count};
+use super::value::*;
+use super::{Frame, Interp};
+use crate::syntax::*;
+
+impl Interp<'_> {
+    /// Runs a class body and makes the class.
+    pub(crate) fn make_class(&mut self, frame: &Frame<'_>, def: &Rc<ClassDef>) -> EvalResult<Value> {
+        let mut kind = ClassKind::Plain;
+        let mut bases: Vec<Rc<Class>> = Vec::new();
+        for base in &def.bases {
+            match self.eval(frame, base)? {
+                Value::Class(class) => {
+                    if kind == ClassKind::Plain && class.kind.get() != (ClassKind::Dataclass { frozen: false }) {
+                        kind = match class.kind.get() {
+                            ClassKind::Dataclass { .. } => ClassKind::Plain,
+                            other => other,
+                        };
+                    }
+                    self.strict(base.span, "a base class of your own");
+                    bases.push(class);
+                }
+                Value::Type(BuiltinType::NkiObject) => kind = ClassKind::NkiObject,
+                Value::Type(BuiltinType::Enum) => {
+                    kind = ClassKind::Enum { int: matches!(kind, ClassKind::Enum { int: true }) }
+                }
+                Value::Type(BuiltinType::IntEnum) => kind = ClassKind::Enum { int: true },
+                // `class Color(int, Enum)`
+                Value::Type(BuiltinType::Int) => kind = ClassKind::Enum { int: true },
+                Value::Type(BuiltinType::NamedTuple) => kind = ClassKind::NamedTuple,
+                Value::ExceptionClass(_) => kind = ClassKind::Exception,
+                // `str`, `Generic[T]`, `ABC`, host classes: they add nothing the kernel can use.
+                _ => {}
+            }
+        }
+        let attrs = self.class_body(frame, def)?;
+        let class = Rc::new(Class {
+            name: self.name(def.name),
+            kind: Cell::new(kind),
+            mro: OnceCell::new(),
+            attrs: RefCell::new(attrs),
+            fields: RefCell::new(Vec::new()),
+            members: RefCell::new(Vec::new()),
+            span: def.name_span,
+        });
+        // Left to right, depth first, a class that appears twice goes last: right for all but contrived hierarchies.
+        let mut mro = vec![class.clone()];
+        for base in &bases {
+            for ancestor in base.mro.get().into_iter().flatten() {
+                mro.retain(|c| !Rc::ptr_eq(c, ancestor));
+                mro.push(ancestor.clone());
+            }
+        }
+        let _ = class.mro.set(mro);
+        for (_, value) in class.attrs.borrow().iter() {
+            let function = match value {
+                Value::Descriptor(descriptor) => match &**descriptor {
+                    Descriptor::Static(f) | Descriptor::Class(f) | Descriptor::Property { get: f, .. } => f.clone(),
+                },
+                other => other.clone(),
+            };
+            if let Value::Function(function) = function {
+                function.class.borrow_mut().get_or_insert(Rc::downgrade(&class));
+            }
+        }
+        self.make_fields(def, &class, &bases);
+        if let ClassKind::Enum { .. } = kind {
+            self.make_members(&class, &bases);
+        }
+        Ok(Value::Class(class))
+    }
+
+    /// The names a class body binds, in order.
+    fn class_body(&mut self, frame: &Frame<'_>, def: &ClassDef) -> EvalResult<AttrMap> {
+        let base = self.stack.len();
+        let captures = self.capture(frame, &def.scope);
+        self.stack.resize(base + def.scope.slots as usize, Value::Unset);
+        self.make_cells(base, &def.scope);
+        let inner = Frame {
+            base,
+            captures: &captures,
+            module: frame.module,
+            function: frame.function,
+            names: &def.scope.names,
+        };
+        let result = self.exec_block(&inner, &def.body);
+        let mut attrs = AttrMap::default();
+        for (slot, name) in def.scope.names.iter().enumerate() {
+            let value = match &self.stack[base + slot] {
+                Value::Cell(cell) => cell.borrow().clone(),
+                value => value.clone(),
+            };
+            if *name != sym::empty && !matches!(value, Value::Unset) {
+                attrs.set(*name, value);
+            }
+        }
+        self.stack.truncate(base);
+        result?;
+        Ok(attrs)
+    }
+
+    /// Collects the annotated names as fields, inherited ones first.
+    fn make_fields(&mut self, def: &ClassDef, class: &Rc<Class>, bases: &[Rc<Class>]) {
+        let mut fields: Vec<Field> = Vec::new();
+        for base in bases.iter().rev() {
+            for field in base.fields.borrow().iter() {
+                fields.retain(|f| f.name != field.name);
+                fields.push(field.clone());
+            }
+        }
+        for stmt in &def.body {
+            let StmtKind::AnnAssign(target, annotation, _) = &stmt.kind else { continue };
+            let ExprKind::Name(name, _) = target.kind else { continue };
+            if self.source_text(*annotation).contains("ClassVar") {
+                continue;
+            }
+            let value = class.attrs.borrow().get(name).cloned();
+            let field = match value {
+                None => Field { name, default: FieldDefault::Required, init: true, kw_only: false },
+                Some(Value::FieldSpec(spec)) => {
+                    // The class attribute becomes the default itself, as dataclasses do.
+                    match &spec.default {
+                        FieldDefault::Value(value) => class.attrs.borrow_mut().set(name, value.clone()),
+                        _ => {
+                            class.attrs.borrow_mut().remove(name);
+                        }
+                    }
+                    Field { name, default: spec.default.clone(), init: spec.init, kw_only: spec.kw_only }
+                }
+                Some(value) => Field { name, default: FieldDefault::Value(value), init: true, kw_only: false },
+            };
+            // A field that is declared again keeps its place.
+            match fields.iter_mut().find(|f| f.name == name) {
+                Some(old) => *old = field,
+                None => fields.push(field),
+            }
+        }
+        *class.fields.borrow_mut() = fields;
+    }
+
+    /// Turns the values of an Enum's body into members.
+    fn make_members(&mut self, class: &Rc<Class>, bases: &[Rc<Class>]) {
+        let mut members: Vec<Rc<EnumMember>> = bases.iter().flat_map(|b| b.members.borrow().clone()).collect();
+        let attrs: Vec<(Symbol, Value)> = class.attrs.borrow().iter().map(|(n, v)| (n, v.clone())).collect();
+        for (name, value) in attrs {
+            let text = self.name(name);
+            if text.starts_with("__") || matches!(value, Value::Function(_) | Value::Descriptor(_) | Value::Class(_)) {
+                continue;
+            }
+            let value = match &value {
+                // `auto()`: one more than the largest so far.
+                Value::Native(native) if native.name == "enum.auto" => {
+                    Value::Int(members.iter().filter_map(|m| m.value.as_int()).max().unwrap_or(0) + 1)
+                }
+                _ => value,
+            };
+            // A second name for a value is an alias.
+            let known = members.iter().find(|m| self.equals(&m.value, &value)).cloned();
+            let member = known.unwrap_or_else(|| {
+                let member = Rc::new(EnumMember { class: class.clone(), name, value });
+                members.push(member.clone());
+                member
+            });
+            class.attrs.borrow_mut().set(name, Value::EnumMember(member));
+        }
+        *class.members.borrow_mut() = members;
+    }
+
+    /// `Class(...)`
+    pub(crate) fn construct(&mut self, class: &Rc<Class>, mut args: CallArgs) -> EvalResult<Value> {
+        if let ClassKind::Enum { .. } = class.kind.get() {
+            let [wanted] = args.positional.as_slice() else {
+                return Err(Raise::at(
+                    "arguments",
+                    format!("{}() takes one value", class.name),
+                    args.span,
+                    "in this call",
+                ));
+            };
+            let found = class
+                .members
+                .borrow()
+                .iter()
+                .find(|m| self.equals(&m.value, wanted) || matches!(wanted, Value::EnumMember(w) if Rc::ptr_eq(w, m)))
+                .cloned();
+            return match found {
+                Some(member) => Ok(Value::EnumMember(member)),
+                None => {
+                    let text = self.repr(wanted)?;
+                    Err(Raise::at(
+                        "value-error",
+                        format!("{text} is not a value of {}", class.name),
+                        args.span,
+                        "in this call",
+                    ))
+                }
+            };
+        }
+        let instance = Rc::new(Instance {
+            class: class.clone(),
+            attrs: RefCell::new(AttrMap::default()),
+            frozen: Cell::new(false),
+        });
+        let value = Value::Instance(instance.clone());
+        if class.kind.get() == ClassKind::Exception {
+            instance.attrs.borrow_mut().set(sym::args, Value::tuple(args.positional.to_vec()));
+        }
+        let span = args.span;
+        for ancestor in class.mro.get().into_iter().flatten() {
+            let init = ancestor.attrs.borrow().get(sym::init).cloned();
+            if let Some(init) = init {
+                self.call_with(&init, value.clone(), args)?;
+                return Ok(value);
+            }
+            let made = matches!(
+                ancestor.kind.get(),
+                ClassKind::Dataclass { .. } | ClassKind::NkiObject | ClassKind::NamedTuple
+            );
+            if made {
+                let fields = ancestor.fields.borrow().clone();
+                self.fill_fields(&instance, &fields, &mut args)?;
+                if let Some(post) = class.lookup(sym::post_init) {
+                    self.call_with(&post, value.clone(), CallArgs::none(span))?;
+                }
+                instance.frozen.set(class.kind.get() == (ClassKind::Dataclass { frozen: true }));
+                return Ok(value);
+            }
+        }
+        if class.kind.get() != ClassKind::Exception && (!args.positional.is_empty() || !args.keyword.is_empty()) {
+            return Err(Raise::at("arguments", format!("{}() takes no arguments", class.name), span, "in this call")
+                .help("give the class an `__init__`, or declare its fields and derive it from `nl.NKIObject`"));
+        }
+        Ok(value)
+    }
+
+    /// The constructor made from fields.
+    fn fill_fields(&mut self, instance: &Rc<Instance>, fields: &[Field], args: &mut CallArgs) -> EvalResult<()> {
+        let class = &instance.class;
+        let span = args.span;
+        let mut values: Vec<Option<Value>> = vec![None; fields.len()];
+        let mut slots = fields.iter().enumerate().filter(|(_, f)| f.init && !f.kw_only).map(|(i, _)| i);
+        let given = args.positional.len();
+        for value in args.positional.drain(..) {
+            match slots.next() {
+                Some(index) => values[index] = Some(value),
+                None => {
+                    let takes = fields.iter().filter(|f| f.init && !f.kw_only).count();
+                    let text = format!(
+                        "{}() takes {} but {given} were given",
+                        class.name,
+                        count(takes, "positional argument")
+                    );
+                    return Err(Raise::at("arguments", text, span, "in this call"));
+                }
+            }
+        }
+        for (name, value) in args.keyword.drain(..) {
+            match fields.iter().position(|f| f.name == name && f.init) {
+                Some(index) if values[index].is_none() => values[index] = Some(value),
+                Some(_) => {
+                    let text = format!("{}() got `{}` twice", class.name, self.name(name));
+                    return Err(Raise::at("arguments", text, span, "in this call"));
+                }
+                None => {
+                    let names: Vec<Rc<str>> = fields.iter().map(|f| self.name(f.name)).collect();
+                    let raise = Raise::at(
+                        "arguments",
+                        format!("{}() has no field `{}`", class.name, self.name(name)),
+                        span,
+                        "in this call",
+                    );
+                    return Err(match super::expr::nearest(&self.name(name), names.iter().map(|n| &**n)) {
+                        Some(near) => raise.help(format!("did you mean `{near}`?")),
+                        None => raise,
+                    });
+                }
+            }
+        }
+        let lenient = matches!(class.kind.get(), ClassKind::NkiObject);
+        for (field, value) in fields.iter().zip(values) {
+            let value = match (value, &field.default) {
+                (Some(value), _) => value,
+                (None, FieldDefault::Value(value)) => value.clone(),
+                (None, FieldDefault::Factory(factory)) => self.call(&factory.clone(), CallArgs::none(span))?,
+                // The official reader sets fields without default to None.
+                (None, FieldDefault::Required) if lenient => Value::None,
+                (None, FieldDefault::Required) if !field.init => continue,
+                (None, FieldDefault::Required) => {
+                    let text = format!("{}() misses its field `{}`", class.name, self.name(field.name));
+                    return Err(Raise::at("arguments", text, span, "in this call"));
+                }
+            };
+            instance.attrs.borrow_mut().set(field.name, value);
+        }
+        Ok(())
+    }
+
+    /// `super().__init__(...)` where the bases have no `__init__` of their own.
+    pub(crate) fn synthesized_init_of_bases(&mut self, sup: &Super, mut args: CallArgs) -> EvalResult<Value> {
+        let Value::Instance(instance) = &sup.receiver else { return Ok(Value::None) };
+        for class in self.mro_after(sup) {
+            if matches!(class.kind.get(), ClassKind::Dataclass { .. } | ClassKind::NkiObject)
+                && !class.fields.borrow().is_empty()
+            {
+                let fields = class.fields.borrow().clone();
+                self.fill_fields(instance, &fields, &mut args)?;
+                break;
+            }
+        }
+        if instance.class.kind.get() == ClassKind::Exception {
+            instance.attrs.borrow_mut().set(sym::args, Value::tuple(args.positional.to_vec()));
+        }
+        Ok(Value::None)
+    }
+
+    /// `_replace`, `_asdict` of a NamedTuple, `__init__` and `__post_init__` called by hand.
+    pub(crate) fn synthesized_method(
+        &mut self,
+        base: &Value,
+        name: Symbol,
+        args: &CallArgs,
+    ) -> EvalResult<Option<Value>> {
+        let Value::Instance(instance) = base else { return Ok(None) };
+        match name {
+            sym::asdict => {
+                let mut dict = Dict::default();
+                for field in instance.class.fields.borrow().iter() {
+                    if let Some(value) = instance.attrs.borrow().get(field.name) {
+                        dict.set_str(self.names.name(field.name), value.clone());
+                    }
+                }
+                Ok(Some(Value::dict(dict)))
+            }
+            sym::replace => self.replace_fields(instance, &args.keyword, args.span).map(Some),
+            sym::repr | sym::str_ => Ok(Some(Value::str(self.repr(base)?))),
+            sym::eq => match args.positional.first() {
+                Some(other) => Ok(Some(Value::Bool(self.equals(base, other)))),
+                None => Ok(None),
+            },
+            _ => Ok(None),
+        }
+    }
+
+    /// A copy with some fields changed (`dataclasses.replace`, `_replace`).
+    pub(crate) fn replace_fields(
+        &mut self,
+        instance: &Rc<Instance>,
+        changes: &[(Symbol, Value)],
+        span: Span,
+    ) -> EvalResult<Value> {
+        let attrs = instance.attrs.borrow().clone();
+        let copy =
+            Rc::new(Instance { class: instance.class.clone(), attrs: RefCell::new(attrs), frozen: Cell::new(false) });
+        for (name, value) in changes {
+            if !instance.class.fields.borrow().iter().any(|f| f.name == *name) {
+                let text = format!("{} has no field `{}`", instance.class.name, self.name(*name));
+                return Err(Raise::at("arguments", text, span, "in this call"));
+            }
+            copy.attrs.borrow_mut().set(*name, value.clone());
+        }
+        let value = Value::Instance(copy.clone());
+        if let Some(post) = copy.class.lookup(sym::post_init) {
+            self.call_with(&post, value.clone(), CallArgs::none(span))?;
+        }
+        copy.frozen.set(instance.frozen.get());
+        Ok(value)
+    }
+
+    /// The items of a NamedTuple.
+    pub(crate) fn named_tuple_items(&self, value: &Value) -> Option<Vec<Value>> {
+        let Value::Instance(instance) = value else { return None };
+        if instance.class.kind.get() != ClassKind::NamedTuple {
+            return None;
+        }
+        let attrs = instance.attrs.borrow();
+        Some(instance.class.fields.borrow().iter().filter_map(|f| attrs.get(f.name).cloned()).collect())
+    }
+
+    /// The values by which two objects of a class are compared, if by value at all.
+    pub(crate) fn structural_fields(&self, instance: &Instance) -> Option<Vec<Value>> {
+        match instance.class.kind.get() {
+            ClassKind::Dataclass { .. } | ClassKind::NamedTuple => {
+                let attrs = instance.attrs.borrow();
+                Some(
+                    instance
+                        .class
+                        .fields
+                        .borrow()
+                        .iter()
+                        .map(|f| attrs.get(f.name).cloned().unwrap_or(Value::None))
+                        .collect(),
+                )
+            }
+            ClassKind::NkiObject => Some(instance.attrs.borrow().iter().map(|(_, v)| v.clone()).collect()),
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,119 @@
+//! `raise` and `except`.
+
+use std::rc::Rc;
+
+use nki_diag::{Diagnostic, Span};
+
+use super::error::{EvalResult, Raise};
+use super::native::CallArgs;
+use super::value::{ClassKind, Value};
+use super::{Frame, Interp};
+use crate::syntax::*;
+
+impl Interp<'_> {
+    /// The error that `raise value` makes.
+    pub(crate) fn raise_value(&mut self, value: Option<Value>, span: Span) -> EvalResult<Box<Raise>> {
+        let value = match value {
+            // `raise ValueError`
+            Some(class @ (Value::ExceptionClass(_) | Value::Class(_))) => {
+                Some(self.call(&class, CallArgs::none(span))?)
+            }
+            other => other,
+        };
+        let (class, text) = match &value {
+            Some(exception @ Value::Exception(e)) => (self.name(e.0).to_string(), self.str(exception)?),
+            Some(exception @ Value::Instance(i)) if i.class.kind.get() == ClassKind::Exception => {
+                (i.class.name.to_string(), self.str(exception)?)
+            }
+            Some(Value::Host(host)) => (host.path.clone(), String::new()),
+            Some(other) => {
+                return Ok(Raise::at(
+                    "type-error",
+                    format!("a {} cannot be raised", other.type_name()),
+                    span,
+                    "not an exception",
+                ));
+            }
+            None => {
+                return Ok(Raise::at(
+                    "raised-exception",
+                    "`raise` without an exception",
+                    span,
+                    "nothing is being handled",
+                ));
+            }
+        };
+        let message = if text.is_empty() { class } else { format!("{class}: {text}") };
+        let mut raise = Raise::new(Diagnostic::error("raised-exception", message).at(span, "raised here"));
+        raise.exception = value;
+        Ok(raise)
+    }
+
+    /// The exception object that stands for an error of the evaluator.
+    pub(crate) fn exception_of(&mut self, raise: &Raise) -> Value {
+        let class = self.names.intern(class_of(raise.diagnostic.id));
+        Value::Exception(Rc::new((class, vec![Value::str(&raise.diagnostic.message)])))
+    }
+
+    /// Whether an `except` clause takes this error.
+    pub(crate) fn handles(&mut self, frame: &Frame<'_>, handler: &Handler, raise: &Raise) -> EvalResult<bool> {
+        let Some(class) = &handler.class else { return Ok(true) };
+        let class = self.eval(frame, class)?;
+        let thrown = match &raise.exception {
+            Some(value) => value.clone(),
+            None => self.exception_of(raise),
+        };
+        let classes = match &class {
+            Value::Tuple(items) => items.to_vec(),
+            other => vec![other.clone()],
+        };
+        for class in classes {
+            let matched = match (&class, &thrown) {
+                (Value::ExceptionClass(name), Value::Exception(e)) => self.is_exception(e.0, *name),
+                (Value::ExceptionClass(name), Value::Instance(_)) => {
+                    matches!(&*self.name(*name), "Exception" | "BaseException")
+                }
+                (Value::Class(class), Value::Instance(i)) => i.class.is_subclass(class),
+                _ => false,
+            };
+            if matched {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// Whether exception class `name` is `base` or derives from it.
+    pub(crate) fn is_exception(&self, name: Symbol, base: Symbol) -> bool {
+        let (name, base) = (self.name(name), self.name(base));
+        if name == base {
+            return true;
+        }
+        matches!(
+            (&*name, &*base),
+            (_, "Exception" | "BaseException")
+                | ("IndexError" | "KeyError", "LookupError")
+                | ("ZeroDivisionError" | "OverflowError", "ArithmeticError")
+                | ("ModuleNotFoundError", "ImportError")
+                | ("NotImplementedError" | "RecursionError", "RuntimeError")
+                | ("FileNotFoundError", "OSError")
+        )
+    }
+}
+
+/// Python's exception class for a finding.
+fn class_of(slug: &str) -> &'static str {
+    match slug {
+        "assertion-failed" => "AssertionError",
+        "index-out-of-range" => "IndexError",
+        "missing-key" => "KeyError",
+        "no-attribute" => "AttributeError",
+        "undefined-name" => "NameError",
+        "division-by-zero" => "ZeroDivisionError",
+        "integer-overflow" => "OverflowError",
+        "import-error" => "ImportError",
+        "type-error" | "arguments" => "TypeError",
+        "value-error" | "unpack-mismatch" => "ValueError",
+        _ => "RuntimeError",
+    }
+}

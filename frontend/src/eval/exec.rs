@@ -1,0 +1,478 @@
+//! Statements.
+
+use nki_diag::{Diagnostic, Span};
+
+use super::error::{EvalResult, Raise};
+use super::native::CallArgs;
+use super::value::Value;
+use super::{Frame, Interp};
+use crate::api;
+use crate::syntax::*;
+
+/// How a block ended.
+pub(crate) enum Flow {
+    /// Ran to its end.
+    Next,
+    Break,
+    Continue,
+    Return(Value),
+}
+
+impl Interp<'_> {
+    /// Runs a block.
+    pub(crate) fn exec_block(&mut self, frame: &Frame<'_>, body: &[Stmt]) -> EvalResult<Flow> {
+        for stmt in body {
+            match self.exec(frame, stmt)? {
+                Flow::Next => {}
+                flow => return Ok(flow),
+            }
+        }
+        Ok(Flow::Next)
+    }
+
+    /// Counts one step towards the limit.
+    pub(crate) fn step(&mut self, span: Span) -> EvalResult<()> {
+        self.steps_taken += 1;
+        if self.steps_taken > self.options.step_limit {
+            let mut raise = Raise::new(
+                Diagnostic::error("step-limit", format!("specialisation does not end within {} steps", self.options.step_limit))
+                    .at(span, "the limit was passed here")
+                    .help("a loop that never ends at compile time is not a kernel; raise the limit with --max-steps if this one does end"),
+            );
+            raise.fatal = true;
+            return Err(raise);
+        }
+        Ok(())
+    }
+
+    /// Runs one statement.
+    pub(crate) fn exec(&mut self, frame: &Frame<'_>, stmt: &Stmt) -> EvalResult<Flow> {
+        self.step(stmt.span)?;
+        match &stmt.kind {
+            StmtKind::Expr(expr) => {
+                self.eval(frame, expr)?;
+            }
+            StmtKind::Assign(targets, value) => {
+                let value = self.eval(frame, value)?;
+                if let [target] = &targets[..] {
+                    self.assign(frame, target, value)?;
+                } else {
+                    for target in targets {
+                        self.assign(frame, target, value.clone())?;
+                    }
+                }
+            }
+            StmtKind::AugAssign(target, op, value) => self.aug_assign(frame, target, *op, value, stmt.span)?,
+            StmtKind::AnnAssign(target, _, value) => {
+                if let Some(value) = value {
+                    let value = self.eval(frame, value)?;
+                    self.assign(frame, target, value)?;
+                }
+            }
+            StmtKind::If(arms, orelse) => return self.exec_if(frame, arms, orelse),
+            StmtKind::For(f) => return self.exec_for(frame, f, stmt.span),
+            StmtKind::While(test, body, orelse) => return self.exec_while(frame, test, body, orelse, stmt.span),
+            StmtKind::Break => return Ok(Flow::Break),
+            StmtKind::Continue => return Ok(Flow::Continue),
+            StmtKind::Pass | StmtKind::Global(_) | StmtKind::Nonlocal(_) => {}
+            StmtKind::Return(value) => {
+                let result = match value {
+                    Some(value) => self.eval(frame, value)?,
+                    None => Value::None,
+                };
+                if self.calls.len() == self.kernel_depth {
+                    self.note_return(value.as_ref());
+                }
+                return Ok(Flow::Return(result));
+            }
+            StmtKind::Assert(test, message) => self.exec_assert(frame, test, message.as_ref(), stmt.span)?,
+            StmtKind::Raise(value) => {
+                let value = match value {
+                    Some(value) => Some(self.eval(frame, value)?),
+                    None => self.handling.last().cloned(),
+                };
+                return Err(self.raise_value(value, stmt.span)?);
+            }
+            StmtKind::With(items, body) => return self.exec_with(frame, items, body, stmt.span),
+            StmtKind::Try(t) => return self.exec_try(frame, t, stmt.span),
+            StmtKind::Def(def, bind) => {
+                let mut value = self.make_function(frame, def)?;
+                for decorator in def.decorators.iter().rev() {
+                    value = self.decorate(frame, decorator, value)?;
+                }
+                self.assign(frame, bind, value)?;
+            }
+            StmtKind::Class(def, bind) => {
+                let mut value = self.make_class(frame, def)?;
+                for decorator in def.decorators.iter().rev() {
+                    value = self.decorate(frame, decorator, value)?;
+                }
+                self.assign(frame, bind, value)?;
+            }
+            StmtKind::Import(names) => {
+                self.strict(stmt.span, "an import inside a function");
+                for name in names {
+                    let value = self.import_module(frame, &name.path, name.has_alias, stmt.span)?;
+                    self.assign(frame, &name.bind, value)?;
+                }
+            }
+            StmtKind::ImportFrom(import) => {
+                self.strict(stmt.span, "an import inside a function");
+                self.import_from(frame, import, stmt.span)?;
+            }
+            StmtKind::Delete(targets) => {
+                self.strict(stmt.span, "`del`");
+                for target in targets {
+                    self.delete(frame, target)?;
+                }
+            }
+            StmtKind::Unsupported(what) => return Err(unsupported(*what, stmt.span)),
+        }
+        Ok(Flow::Next)
+    }
+
+    /// A decorator; host decorators (pytest marks and the like) are ignored.
+    fn decorate(&mut self, frame: &Frame<'_>, decorator: &Expr, value: Value) -> EvalResult<Value> {
+        let callee = self.eval(frame, decorator)?;
+        if matches!(callee, Value::Host(_)) {
+            return Ok(value);
+        }
+        if matches!(callee, Value::Type(_)) {
+            return Ok(value);
+        }
+        self.call(&callee, CallArgs::of([value], decorator.span))
+    }
+
+    fn exec_assert(&mut self, frame: &Frame<'_>, test: &Expr, message: Option<&Expr>, span: Span) -> EvalResult<()> {
+        let value = self.eval(frame, test)?;
+        if self.truth(&value, test.span)? {
+            return Ok(());
+        }
+        let text = match message {
+            Some(message) => {
+                let value = self.eval(frame, message)?;
+                self.str(&value)?
+            }
+            None => {
+                let source =
+                    self.sources.text(span.file).and_then(|t| t.get(test.span.start as usize..test.span.end as usize));
+                source.unwrap_or("").to_owned()
+            }
+        };
+        let mut diagnostic =
+            Diagnostic::error("assertion-failed", format!("assertion failed: {text}")).at(test.span, "this is false");
+        // What the two sides of a comparison were says why.
+        if let ExprKind::Compare(left, rest) = &test.kind
+            && let [(_, right)] = &rest[..]
+            && let (Some(l), Some(r)) = (self.peek(frame, left), self.peek(frame, right))
+        {
+            diagnostic = diagnostic.note(format!("left is {l}, right is {r}"));
+        }
+        Err(Raise::new(diagnostic))
+    }
+
+    /// The repr of a simple expression, evaluated again; only what cannot have an effect.
+    fn peek(&mut self, frame: &Frame<'_>, expr: &Expr) -> Option<String> {
+        fn simple(expr: &Expr) -> bool {
+            match &expr.kind {
+                ExprKind::Name(..)
+                | ExprKind::Int(_)
+                | ExprKind::Float(_)
+                | ExprKind::Str(_)
+                | ExprKind::Bool(_)
+                | ExprKind::None => true,
+                ExprKind::Attr(base, _) => simple(base),
+                ExprKind::Subscript(base, index) => simple(base) && simple(index),
+                ExprKind::Binary(_, a, b) => simple(a) && simple(b),
+                ExprKind::Tuple(items) => items.iter().all(simple),
+                ExprKind::Call(f, args) => {
+                    matches!(&f.kind, ExprKind::Name(..))
+                        && args.len() == 1
+                        && matches!(&args[0], Argument::Positional(e) if simple(e))
+                        && matches!(&f.kind, ExprKind::Name(s, _) if *s == sym::plain_len)
+                }
+                _ => false,
+            }
+        }
+        if !simple(expr) {
+            return None;
+        }
+        let value = self.eval(frame, expr).ok()?;
+        if value.is_api() { None } else { self.repr(&value).ok() }
+    }
+
+    fn exec_if(&mut self, frame: &Frame<'_>, arms: &[(Expr, Vec<Stmt>)], orelse: &[Stmt]) -> EvalResult<Flow> {
+        for (index, (test, body)) in arms.iter().enumerate() {
+            let value = self.eval(frame, test)?;
+            if let Value::Register(register) = &value {
+                let rest = &arms[index + 1..];
+                api::dynamic_if(
+                    self,
+                    register.clone(),
+                    test.span,
+                    &mut |interp| {
+                        let flow = interp.exec_block(frame, body)?;
+                        no_escape(flow, "branch", test.span)
+                    },
+                    &mut |interp| {
+                        let flow = interp.exec_if(frame, rest, orelse)?;
+                        no_escape(flow, "branch", test.span)
+                    },
+                )?;
+                return Ok(Flow::Next);
+            }
+            if self.truth(&value, test.span)? {
+                return self.exec_block(frame, body);
+            }
+        }
+        self.exec_block(frame, orelse)
+    }
+
+    fn exec_for(&mut self, frame: &Frame<'_>, f: &For, span: Span) -> EvalResult<Flow> {
+        let iterable = self.eval(frame, &f.iter)?;
+        if let Value::DynRange(range) = &iterable {
+            if !f.orelse.is_empty() {
+                return Err(Raise::at(
+                    "unsupported-syntax",
+                    "a dynamic loop cannot have an `else`",
+                    span,
+                    "this loop runs on the device",
+                ));
+            }
+            api::dynamic_for(self, range, f.iter.span, &mut |interp, index| {
+                interp.assign(frame, &f.target, index)?;
+                let flow = interp.exec_block(frame, &f.body)?;
+                no_escape(flow, "loop", f.iter.span)
+            })?;
+            return Ok(Flow::Next);
+        }
+        if matches!(iterable, Value::Host(_)) && !self.in_kernel {
+            return Ok(Flow::Next);
+        }
+        let variable = match &f.target.kind {
+            ExprKind::Name(name, _) => *name,
+            _ => sym::empty,
+        };
+        let header = Span { end: f.iter.span.end, ..span };
+        let flow = match &iterable {
+            Value::Range(range) => {
+                let n = range.len();
+                self.loop_over(frame, f, variable, header, (0..n).map(|i| Value::Int(range.at(i))))
+            }
+            Value::Tuple(items) => self.loop_over(frame, f, variable, header, items.iter().cloned()),
+            // A list may grow while it is walked.
+            Value::List(list) => {
+                let mut index = 0;
+                let items = std::iter::from_fn(|| {
+                    index += 1;
+                    list.items.borrow().get(index - 1).cloned()
+                });
+                self.loop_over(frame, f, variable, header, items)
+            }
+            other => {
+                let items = self.iterate(other, f.iter.span)?;
+                self.loop_over(frame, f, variable, header, items.into_iter())
+            }
+        }?;
+        match flow {
+            Flow::Break => Ok(Flow::Next),
+            Flow::Return(value) => Ok(Flow::Return(value)),
+            _ if !f.orelse.is_empty() => {
+                self.strict(span, "`else` of a loop");
+                self.exec_block(frame, &f.orelse)
+            }
+            _ => Ok(Flow::Next),
+        }
+    }
+
+    fn loop_over(
+        &mut self,
+        frame: &Frame<'_>,
+        f: &For,
+        variable: Symbol,
+        header: Span,
+        items: impl Iterator<Item = Value>,
+    ) -> EvalResult<Flow> {
+        let depth = self.push_iteration(variable, header);
+        let mut result = Ok(Flow::Next);
+        for (count, item) in items.enumerate() {
+            let value = item.as_int().unwrap_or(count as i64);
+            self.set_iteration(depth, value);
+            let ran = self
+                .step(header)
+                .and_then(|()| self.assign(frame, &f.target, item))
+                .and_then(|()| self.exec_block(frame, &f.body));
+            match ran {
+                Ok(Flow::Next | Flow::Continue) => {}
+                other => {
+                    result = other;
+                    break;
+                }
+            }
+        }
+        self.pop_steps(depth);
+        result
+    }
+
+    fn exec_while(
+        &mut self,
+        frame: &Frame<'_>,
+        test: &Expr,
+        body: &[Stmt],
+        orelse: &[Stmt],
+        span: Span,
+    ) -> EvalResult<Flow> {
+        let header = Span { end: test.span.end, ..span };
+        let depth = self.push_iteration(sym::empty, header);
+        let mut count = 0;
+        let result = loop {
+            let value = match self.eval(frame, test) {
+                Ok(value) => value,
+                Err(raise) => break Err(raise),
+            };
+            if let Value::Register(register) = &value {
+                if count > 0 || !orelse.is_empty() {
+                    break Err(Raise::at(
+                        "unsupported-syntax",
+                        "the condition of this loop became a register",
+                        test.span,
+                        "in a later iteration",
+                    ));
+                }
+                self.pop_steps(depth);
+                api::dynamic_while(self, register.clone(), test.span, &mut |interp| {
+                    let flow = interp.exec_block(frame, body)?;
+                    no_escape(flow, "loop", test.span)
+                })?;
+                return Ok(Flow::Next);
+            }
+            match self.truth(&value, test.span) {
+                Ok(true) => {}
+                Ok(false) => break Ok(Flow::Next),
+                Err(raise) => break Err(raise),
+            }
+            self.set_iteration(depth, count);
+            count += 1;
+            match self.step(header).and_then(|()| self.exec_block(frame, body)) {
+                Ok(Flow::Next | Flow::Continue) => {}
+                other => break other,
+            }
+        };
+        self.pop_steps(depth);
+        match result? {
+            Flow::Break => Ok(Flow::Next),
+            Flow::Return(value) => Ok(Flow::Return(value)),
+            _ => self.exec_block(frame, orelse),
+        }
+    }
+
+    fn exec_with(
+        &mut self,
+        frame: &Frame<'_>,
+        items: &[(Expr, Option<Expr>)],
+        body: &[Stmt],
+        span: Span,
+    ) -> EvalResult<Flow> {
+        let Some(((expr, target), rest)) = items.split_first() else {
+            return self.exec_block(frame, body);
+        };
+        let context = self.eval(frame, expr)?;
+        match &context {
+            Value::Host(host) => Err(self.host_error(host, expr.span)),
+            Value::Instance(_) => {
+                self.strict(expr.span, "`with` on an object");
+                let entered = self.call_method(&context, sym::enter, CallArgs::none(expr.span))?;
+                if let Some(target) = target {
+                    self.assign(frame, target, entered)?;
+                }
+                let flow = self.exec_with(frame, rest, body, span);
+                if flow.as_ref().is_err_and(|raise| raise.fatal) {
+                    return flow;
+                }
+                let args = CallArgs::of([Value::None, Value::None, Value::None], expr.span);
+                self.call_method(&context, sym::exit, args)?;
+                flow
+            }
+            value if value.is_api() => {
+                let entered = api::enter(self, &context, expr.span)?;
+                if let Some(target) = target {
+                    self.assign(frame, target, entered)?;
+                }
+                let flow = self.exec_with(frame, rest, body, span)?;
+                api::exit(self, &context, expr.span)?;
+                Ok(flow)
+            }
+            other => Err(Raise::at(
+                "unsupported-syntax",
+                format!("`with` cannot be used on a {}", other.type_name()),
+                expr.span,
+                "not a context",
+            )
+            .help("NKI has one context: `with nl.no_reorder():`")),
+        }
+    }
+
+    fn exec_try(&mut self, frame: &Frame<'_>, t: &Try, span: Span) -> EvalResult<Flow> {
+        self.strict(span, "`try`");
+        let (depth, trail) = (self.stack.len(), self.steps.len());
+        let mut result = self.exec_block(frame, &t.body);
+        match result {
+            Err(mut raise) if !raise.fatal => {
+                self.stack.truncate(depth);
+                self.pop_steps(trail);
+                let mut handled = None;
+                for handler in &t.handlers {
+                    if self.handles(frame, handler, &raise)? {
+                        handled = Some(handler);
+                        break;
+                    }
+                }
+                result = match handled {
+                    None => Err(raise),
+                    Some(handler) => {
+                        let value = raise.exception.take().unwrap_or_else(|| self.exception_of(&raise));
+                        if let Some(name) = &handler.name {
+                            self.assign(frame, name, value.clone())?;
+                        }
+                        self.handling.push(value);
+                        let flow = self.exec_block(frame, &handler.body);
+                        self.handling.pop();
+                        flow
+                    }
+                };
+            }
+            Ok(Flow::Next) => result = self.exec_block(frame, &t.orelse),
+            _ => {}
+        }
+        if !matches!(&result, Err(raise) if raise.fatal) {
+            match self.exec_block(frame, &t.finally)? {
+                Flow::Next => {}
+                flow => return Ok(flow),
+            }
+        }
+        result
+    }
+}
+
+/// Refuses `break`, `continue` and `return` inside a loop or branch that runs on the device.
+fn no_escape(flow: Flow, what: &str, span: Span) -> EvalResult<()> {
+    let word = match flow {
+        Flow::Next => return Ok(()),
+        Flow::Break => "break",
+        Flow::Continue => "continue",
+        Flow::Return(_) => "return",
+    };
+    Err(Raise::at(
+        "dynamic-control",
+        format!("`{word}` inside a {what} that runs on the device"),
+        span,
+        format!("this {what} is decided by a register"),
+    )
+    .help("the device has no such jump: make the loop's bound or condition express it, or use a static loop"))
+}
+
+/// The error of a construct the language lacks.
+pub(crate) fn unsupported(what: Unsupported, span: Span) -> Box<Raise> {
+    Raise::at("unsupported-syntax", format!("{} is not supported in NKI", what.construct), span, "not supported")
+        .help(what.instead)
+}

@@ -1,0 +1,534 @@
+//! Expressions.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+
+use nki_diag::{Diagnostic, Span};
+
+use super::error::{EvalResult, Raise};
+use super::exec::unsupported;
+use super::native::CallArgs;
+use super::value::{Dict, Host, Key, Slice, Value};
+use super::{Frame, Interp};
+use crate::api;
+use crate::syntax::*;
+
+impl Interp<'_> {
+    /// Evaluates an expression.
+    pub(crate) fn eval(&mut self, frame: &Frame<'_>, expr: &Expr) -> EvalResult<Value> {
+        Ok(match &expr.kind {
+            ExprKind::Name(name, slot) => return self.load(frame, *name, *slot, expr.span),
+            ExprKind::Int(value) => Value::Int(*value),
+            ExprKind::Attr(base, name) => {
+                let base = self.eval(frame, base)?;
+                return self.get_attr(&base, *name, expr.span);
+            }
+            ExprKind::Call(callee, arguments) => return self.eval_call(frame, callee, arguments, expr.span),
+            ExprKind::Subscript(base, index) => {
+                let base = self.eval(frame, base)?;
+                let index = self.eval(frame, index)?;
+                return self.get_item(&base, &index, expr.span);
+            }
+            ExprKind::Binary(op, left, right) => {
+                let left = self.eval(frame, left)?;
+                let right = self.eval(frame, right)?;
+                return self.binary(*op, &left, &right, expr.span);
+            }
+            ExprKind::Compare(left, rest) => return self.eval_compare(frame, left, rest, expr.span),
+            ExprKind::None => Value::None,
+            ExprKind::Bool(value) => Value::Bool(*value),
+            ExprKind::Float(value) => Value::Float(*value),
+            ExprKind::Str(text) => Value::Str(text.clone()),
+            ExprKind::Ellipsis => Value::Ellipsis,
+            ExprKind::Tuple(items) => Value::tuple(self.eval_items(frame, items)?),
+            ExprKind::List(items) => Value::list(self.eval_items(frame, items)?),
+            ExprKind::Slice(start, stop, step) => {
+                let mut part = |e: &Option<Box<Expr>>| e.as_ref().map_or(Ok(Value::None), |e| self.eval(frame, e));
+                Value::Slice(Rc::new(Slice { start: part(start)?, stop: part(stop)?, step: part(step)? }))
+            }
+            ExprKind::Set(items) => {
+                self.strict(expr.span, "a set");
+                let items = self.eval_items(frame, items)?;
+                return self.make_set(items, expr.span);
+            }
+            ExprKind::Dict(items) => return self.eval_dict(frame, items),
+            ExprKind::Unary(op, operand) => {
+                let value = self.eval(frame, operand)?;
+                return self.unary(*op, &value, expr.span);
+            }
+            ExprKind::And(items) => return self.eval_bool_op(frame, items, false),
+            ExprKind::Or(items) => return self.eval_bool_op(frame, items, true),
+            ExprKind::IfElse(test, then, otherwise) => {
+                let value = self.eval(frame, test)?;
+                let chosen = if self.truth(&value, test.span)? { then } else { otherwise };
+                return self.eval(frame, chosen);
+            }
+            ExprKind::Lambda(def) => {
+                self.strict(expr.span, "`lambda`");
+                return self.make_function(frame, def);
+            }
+            ExprKind::Walrus(target, value) => {
+                self.strict(expr.span, "`:=`");
+                let value = self.eval(frame, value)?;
+                self.assign(frame, target, value.clone())?;
+                value
+            }
+            ExprKind::Comp(comp) => {
+                self.strict(expr.span, "a comprehension");
+                return self.eval_comp(frame, comp);
+            }
+            ExprKind::FString(parts) => {
+                let mut text = String::new();
+                self.format_parts(frame, parts, &mut text)?;
+                Value::str(text)
+            }
+            ExprKind::Starred(inner) => {
+                return Err(Raise::at(
+                    "unsupported-syntax",
+                    "a starred expression is not allowed here",
+                    inner.span,
+                    "here",
+                ));
+            }
+            ExprKind::Unsupported(what) => return Err(unsupported(*what, expr.span)),
+        })
+    }
+
+    /// The value of a name.
+    fn load(&mut self, frame: &Frame<'_>, name: Symbol, slot: Slot, span: Span) -> EvalResult<Value> {
+        let value = match slot {
+            Slot::Local(index) => match &self.stack[frame.base + index as usize] {
+                Value::Cell(cell) => cell.borrow().clone(),
+                value => value.clone(),
+            },
+            Slot::Global(index) => frame.module.globals.borrow()[index as usize].clone(),
+            Slot::Free(index) => match &frame.captures[index as usize] {
+                Value::Cell(cell) => cell.borrow().clone(),
+                value => value.clone(),
+            },
+            Slot::Class(index, global) => match &self.stack[frame.base + index as usize] {
+                Value::Unset => frame.module.globals.borrow()[global as usize].clone(),
+                Value::Cell(cell) => cell.borrow().clone(),
+                value => value.clone(),
+            },
+            Slot::Unresolved => Value::Unset,
+        };
+        if !matches!(value, Value::Unset) {
+            return Ok(value);
+        }
+        Err(self.undefined(frame, name, slot, span))
+    }
+
+    fn undefined(&mut self, frame: &Frame<'_>, name: Symbol, slot: Slot, span: Span) -> Box<Raise> {
+        let text = self.name(name);
+        if matches!(slot, Slot::Local(_) | Slot::Free(_)) {
+            return Raise::at(
+                "undefined-name",
+                format!("`{text}` is used before it is assigned"),
+                span,
+                "not assigned on this path",
+            )
+            .help("assign it before the loop or in every branch");
+        }
+        let mut candidates: Vec<Rc<str>> = Vec::new();
+        for (symbol, value) in frame.module.symbols.borrow().iter().zip(frame.module.globals.borrow().iter()) {
+            if !matches!(value, Value::Unset) {
+                candidates.push(self.name(*symbol));
+            }
+        }
+        candidates.extend(frame.names.iter().map(|s| self.name(*s)));
+        let mut diagnostic =
+            Diagnostic::error("undefined-name", format!("the name `{text}` is not defined")).at(span, "not found");
+        if let Some(near) = nearest(&text, candidates.iter().map(|c| &**c)) {
+            diagnostic = diagnostic.help(format!("did you mean `{near}`?"));
+        }
+        Raise::new(diagnostic)
+    }
+
+    /// Items of a display, starred ones spread.
+    fn eval_items(&mut self, frame: &Frame<'_>, items: &[Expr]) -> EvalResult<Vec<Value>> {
+        let mut out = Vec::with_capacity(items.len());
+        for item in items {
+            if let ExprKind::Starred(inner) = &item.kind {
+                self.strict(item.span, "`*` in a list or tuple");
+                let value = self.eval(frame, inner)?;
+                out.extend(self.iterate(&value, inner.span)?);
+            } else {
+                out.push(self.eval(frame, item)?);
+            }
+        }
+        Ok(out)
+    }
+
+    fn eval_dict(&mut self, frame: &Frame<'_>, items: &[(Option<Expr>, Expr)]) -> EvalResult<Value> {
+        let mut dict = Dict::default();
+        for (key, value) in items {
+            match key {
+                Some(key) => {
+                    let key_value = self.eval(frame, key)?;
+                    let value = self.eval(frame, value)?;
+                    dict.set(self.key(&key_value, true, key.span)?, key_value, value);
+                }
+                None => {
+                    self.strict(value.span, "`**` in a dict");
+                    match self.eval(frame, value)? {
+                        Value::Dict(other) => {
+                            for (key, original, value) in other.borrow().iter() {
+                                dict.set(key.clone(), original.clone(), value.clone());
+                            }
+                        }
+                        other => {
+                            return Err(Raise::at(
+                                "type-error",
+                                format!("`**` needs a dict, not a {}", other.type_name()),
+                                value.span,
+                                "here",
+                            ));
+                        }
+                    }
+                }
+            }
+        }
+        Ok(Value::dict(dict))
+    }
+
+    pub(crate) fn make_set(&mut self, items: Vec<Value>, span: Span) -> EvalResult<Value> {
+        let mut set = Dict::default();
+        for item in items {
+            set.set(self.key(&item, false, span)?, item, Value::None);
+        }
+        Ok(Value::Set(Rc::new(RefCell::new(set))))
+    }
+
+    fn eval_bool_op(&mut self, frame: &Frame<'_>, items: &[Expr], stop_at: bool) -> EvalResult<Value> {
+        let Some((last, rest)) = items.split_last() else { return Ok(Value::None) };
+        for item in rest {
+            let value = self.eval(frame, item)?;
+            if self.truth(&value, item.span)? == stop_at {
+                return Ok(value);
+            }
+        }
+        self.eval(frame, last)
+    }
+
+    fn eval_compare(
+        &mut self,
+        frame: &Frame<'_>,
+        left: &Expr,
+        rest: &[(CmpOp, Expr)],
+        span: Span,
+    ) -> EvalResult<Value> {
+        let mut left = self.eval(frame, left)?;
+        for (index, (op, right)) in rest.iter().enumerate() {
+            let right = self.eval(frame, right)?;
+            if matches!(op, CmpOp::Is | CmpOp::IsNot) {
+                self.strict(span, "`is`");
+            }
+            let value = self.compare(*op, &left, &right, span)?;
+            if index + 1 == rest.len() || !self.truth(&value, span)? {
+                return Ok(value);
+            }
+            left = right;
+        }
+        Ok(left)
+    }
+
+    fn eval_comp(&mut self, frame: &Frame<'_>, comp: &Comp) -> EvalResult<Value> {
+        let mut out = Vec::new();
+        let mut dict = Dict::default();
+        self.comp_clause(frame, comp, 0, &mut out, &mut dict)?;
+        Ok(match comp.kind {
+            CompKind::List | CompKind::Generator => Value::list(out),
+            CompKind::Dict => Value::dict(dict),
+            CompKind::Set => return self.make_set(out, comp.element.span),
+        })
+    }
+
+    fn comp_clause(
+        &mut self,
+        frame: &Frame<'_>,
+        comp: &Comp,
+        depth: usize,
+        out: &mut Vec<Value>,
+        dict: &mut Dict,
+    ) -> EvalResult<()> {
+        let Some(clause) = comp.clauses.get(depth) else {
+            let value = self.eval(frame, &comp.element)?;
+            match &comp.key {
+                Some(key) => {
+                    let key_value = self.eval(frame, key)?;
+                    dict.set(self.key(&key_value, true, key.span)?, key_value, value);
+                }
+                None => out.push(value),
+            }
+            return Ok(());
+        };
+        let iterable = self.eval(frame, &clause.iter)?;
+        let items = self.iterate(&iterable, clause.iter.span)?;
+        'items: for item in items {
+            self.step(clause.target.span)?;
+            // A closure made in an earlier iteration keeps its own cell only in nested functions, as in Python.
+            self.assign(frame, &clause.target, item)?;
+            for test in &clause.ifs {
+                let value = self.eval(frame, test)?;
+                if !self.truth(&value, test.span)? {
+                    continue 'items;
+                }
+            }
+            self.comp_clause(frame, comp, depth + 1, out, dict)?;
+        }
+        Ok(())
+    }
+
+    fn format_parts(&mut self, frame: &Frame<'_>, parts: &[FPart], out: &mut String) -> EvalResult<()> {
+        for part in parts {
+            match part {
+                FPart::Text(text) => out.push_str(text),
+                FPart::Value { expr, conversion, spec } => {
+                    let value = self.eval(frame, expr)?;
+                    let value = match conversion {
+                        None => value,
+                        Some('s') => Value::str(self.str(&value)?),
+                        Some(_) => Value::str(self.repr(&value)?),
+                    };
+                    match spec {
+                        None => out.push_str(&self.str(&value)?),
+                        Some(spec) => {
+                            self.strict(expr.span, "a format specification");
+                            let mut text = String::new();
+                            self.format_parts(frame, spec, &mut text)?;
+                            out.push_str(&self.format_value(&value, &text, expr.span)?);
+                        }
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// `base[index]`
+    pub(crate) fn get_item(&mut self, base: &Value, index: &Value, span: Span) -> EvalResult<Value> {
+        match base {
+            value if value.is_api() => api::getitem(self, base, index, span),
+            Value::List(list) => {
+                if let Value::Slice(slice) = index {
+                    let len = list.items.borrow().len();
+                    let at = self.slice_indices(slice, len, span)?;
+                    let items = list.items.borrow();
+                    return Ok(Value::list(at.into_iter().map(|i| items[i].clone()).collect()));
+                }
+                let len = list.items.borrow().len();
+                let at = self.index(index, len, "list", span)?;
+                Ok(list.items.borrow()[at].clone())
+            }
+            Value::Tuple(items) => {
+                if let Value::Slice(slice) = index {
+                    let at = self.slice_indices(slice, items.len(), span)?;
+                    return Ok(Value::tuple(at.into_iter().map(|i| items[i].clone()).collect::<Vec<_>>()));
+                }
+                let at = self.index(index, items.len(), "tuple", span)?;
+                Ok(items[at].clone())
+            }
+            Value::Dict(dict) => {
+                let key = self.key(index, false, span)?;
+                if let Some(value) = dict.borrow().get(&key) {
+                    return Ok(value.clone());
+                }
+                let factory = dict.borrow().factory.clone();
+                if let Some(factory) = factory {
+                    let value = self.call(&factory, CallArgs::none(span))?;
+                    dict.borrow_mut().set(key, index.clone(), value.clone());
+                    return Ok(value);
+                }
+                Err(self.missing_key(index, Some(base), span))
+            }
+            Value::Str(text) => {
+                let chars: Vec<char> = text.chars().collect();
+                if let Value::Slice(slice) = index {
+                    let at = self.slice_indices(slice, chars.len(), span)?;
+                    return Ok(Value::str(at.into_iter().map(|i| chars[i]).collect::<String>()));
+                }
+                let at = self.index(index, chars.len(), "str", span)?;
+                Ok(Value::str(chars[at].to_string()))
+            }
+            Value::Range(range) => {
+                let len = usize::try_from(range.len()).unwrap_or(usize::MAX);
+                if let Value::Slice(slice) = index {
+                    let (start, stop, step) = self.slice_bounds(slice, len, span)?;
+                    let new_step = range.step.saturating_mul(step);
+                    return Ok(Value::Range(Rc::new(super::value::Range {
+                        start: range.at(start),
+                        stop: range.at(stop),
+                        step: new_step,
+                    })));
+                }
+                let at = self.index(index, len, "range", span)?;
+                Ok(Value::Int(range.at(at as i64)))
+            }
+            Value::Instance(instance) => {
+                if let Some(method) = instance.class.lookup(sym::getitem) {
+                    return self.call_with(&method, base.clone(), CallArgs::of([index.clone()], span));
+                }
+                match self.named_tuple_items(base) {
+                    Some(items) => self.get_item(&Value::tuple(items), index, span),
+                    None => Err(self.no_item(base, "read", span)),
+                }
+            }
+            Value::Class(class) => {
+                let name = match index {
+                    Value::Str(name) => self.names.find(name),
+                    _ => None,
+                };
+                let member = class.members.borrow().iter().find(|m| Some(m.name) == name).cloned();
+                match member {
+                    Some(member) => Ok(Value::EnumMember(member)),
+                    // `Generic[T]` and the like
+                    None if class.members.borrow().is_empty() && !self.in_kernel => Ok(base.clone()),
+                    None => Err(self.missing_key(index, None, span)),
+                }
+            }
+            Value::Jit(jit) => {
+                Ok(Value::Jit(Rc::new(super::value::Jit { function: jit.function.clone(), grid: Some(index.clone()) })))
+            }
+            Value::Type(_) | Value::Native(_) => Ok(base.clone()),
+            Value::Host(host) if !self.in_kernel => Ok(self.host(format!("{}[...]", host.path), span)),
+            Value::Host(host) => Err(self.host_error(host, span)),
+            _ => Err(self.no_item(base, "read", span)),
+        }
+    }
+
+    /// Start, stop and step of a slice of a sequence of `len`, clamped.
+    pub(crate) fn slice_bounds(&mut self, slice: &Slice, len: usize, span: Span) -> EvalResult<(i64, i64, i64)> {
+        let mut part = |value: &Value| match value {
+            Value::None => Ok(None),
+            value => match self.as_index(value) {
+                Some(value) => Ok(Some(value)),
+                None => Err(Raise::at(
+                    "type-error",
+                    format!("a slice bound must be an int, not a {}", value.type_name()),
+                    span,
+                    "in this slice",
+                )),
+            },
+        };
+        let step = part(&slice.step)?.unwrap_or(1);
+        if step == 0 {
+            return Err(Raise::at("value-error", "the step of a slice must not be 0", span, "in this slice"));
+        }
+        let len = len as i64;
+        let (low, high) = if step > 0 { (0, len) } else { (-1, len - 1) };
+        let clamp = |value: i64| if value < 0 { value.saturating_add(len).max(low) } else { value.min(high) };
+        let (start, stop) = (part(&slice.start)?, part(&slice.stop)?);
+        let start = start.map_or(if step > 0 { low } else { high }, clamp);
+        let stop = stop.map_or(if step > 0 { high } else { low }, clamp);
+        Ok((start, stop, step))
+    }
+
+    fn slice_indices(&mut self, slice: &Slice, len: usize, span: Span) -> EvalResult<Vec<usize>> {
+        let (start, stop, step) = self.slice_bounds(slice, len, span)?;
+        let range = super::value::Range { start, stop, step };
+        Ok((0..range.len()).map(|i| range.at(i) as usize).collect())
+    }
+
+    /// What a dict is indexed by. Inserting (`insert`) anything but a string in a kernel is refused, as NKI does.
+    pub(crate) fn key(&mut self, value: &Value, insert: bool, span: Span) -> EvalResult<Key> {
+        if let Value::Str(text) = value {
+            return Ok(Key::Str(text.clone()));
+        }
+        if insert && self.in_kernel && !matches!(value, Value::Host(_)) {
+            return Err(Raise::at(
+                "dict-key",
+                format!("dicts in a kernel have string keys; this key is a {}", value.type_name()),
+                span,
+                format!("a {}", value.type_name()),
+            )
+            .help("use `str(key)` as the key, or a list indexed by number"));
+        }
+        self.hash_key(value, span)
+    }
+
+    /// The hashable form of a value.
+    pub(crate) fn hash_key(&mut self, value: &Value, span: Span) -> EvalResult<Key> {
+        Ok(match value {
+            Value::None => Key::None,
+            Value::Str(text) => Key::Str(text.clone()),
+            Value::Int(_) | Value::Bool(_) => Key::Int(value.as_int().unwrap_or(0)),
+            Value::Float(x) if x.fract() == 0.0 && x.abs() < 9e15 => Key::Int(*x as i64),
+            Value::Float(x) => Key::Float(x.to_bits()),
+            Value::Tuple(items) => {
+                let keys: EvalResult<Vec<Key>> = items.iter().map(|v| self.hash_key(v, span)).collect();
+                Key::Tuple(keys?.into())
+            }
+            Value::EnumMember(member) if self.as_index(value).is_some() => Key::Int(member.value.as_int().unwrap_or(0)),
+            Value::EnumMember(member) => Key::Identity(Rc::as_ptr(member) as usize),
+            Value::Class(class) => Key::Identity(Rc::as_ptr(class) as usize),
+            Value::Function(function) => Key::Identity(Rc::as_ptr(function) as usize),
+            Value::Instance(instance) => match self.structural_fields(instance) {
+                Some(values) => {
+                    let keys: EvalResult<Vec<Key>> = values.iter().map(|v| self.hash_key(v, span)).collect();
+                    Key::Tuple(keys?.into())
+                }
+                None => Key::Identity(Rc::as_ptr(instance) as usize),
+            },
+            Value::Native(native) => Key::Name(native.name.clone()),
+            Value::Type(kind) => Key::Name(kind.name().to_owned()),
+            Value::Tensor(tensor) => Key::Identity(Rc::as_ptr(tensor) as usize),
+            Value::Host(host) => Key::Name(host.path.clone()),
+            other => match other.is_api().then(|| api::key_name(other)).flatten() {
+                Some(name) => Key::Name(name),
+                None => {
+                    let text = format!("a {} cannot be a dict key or a set item", other.type_name());
+                    return Err(Raise::at("dict-key", text, span, "used as a key").help("use a string"));
+                }
+            },
+        })
+    }
+
+    /// An opaque value of the host program.
+    pub(crate) fn host(&self, path: String, span: Span) -> Value {
+        Value::Host(Rc::new(Host { path, reason: None, span: Some(span) }))
+    }
+
+    /// The error of a host value in a kernel.
+    pub(crate) fn host_error(&self, host: &Host, span: Span) -> Box<Raise> {
+        let mut diagnostic = Diagnostic::error(
+            "host-value",
+            format!("`{}` belongs to the host program and has no value in a kernel", host.path),
+        )
+        .at(span, "used here");
+        if let Some(origin) = host.span {
+            diagnostic = diagnostic.with(origin, "it comes from here");
+        }
+        diagnostic = match &host.reason {
+            Some(reason) => diagnostic.note(reason.clone()),
+            None => diagnostic
+                .help("pass what the kernel needs of it as an argument, or compute it with `nki.language` or `math`"),
+        };
+        Raise::new(diagnostic)
+    }
+}
+
+/// The candidate most like `name`, if any is near.
+pub(crate) fn nearest<'a>(name: &str, candidates: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+    candidates
+        .filter(|c| !c.is_empty() && *c != name)
+        .map(|c| (distance(name, c), c))
+        .filter(|(d, _)| *d <= (name.chars().count() / 3).max(1))
+        .min()
+        .map(|(_, c)| c)
+}
+
+/// Edit distance, ignoring case.
+fn distance(a: &str, b: &str) -> usize {
+    let b: Vec<char> = b.to_lowercase().chars().collect();
+    let mut row: Vec<usize> = (0..=b.len()).collect();
+    for (i, x) in a.to_lowercase().chars().enumerate() {
+        let mut diagonal = row[0];
+        row[0] = i + 1;
+        for (j, y) in b.iter().enumerate() {
+            let cost = (diagonal + usize::from(x != *y)).min(row[j] + 1).min(row[j + 1] + 1);
+            diagonal = std::mem::replace(&mut row[j + 1], cost);
+        }
+    }
+    row[b.len()]
+}

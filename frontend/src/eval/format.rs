@@ -1,0 +1,552 @@
+//! `str`, `repr` and format specifications.
+
+use nki_diag::Span;
+
+use super::Interp;
+use super::error::{EvalResult, Raise};
+use super::native::CallArgs;
+use super::ops::MAX_DEPTH;
+use super::value::*;
+use crate::api;
+use crate::syntax::*;
+
+impl Interp<'_> {
+    /// `str(value)`
+    pub(crate) fn str(&mut self, value: &Value) -> EvalResult<String> {
+        match value {
+            Value::Str(text) => Ok(text.to_string()),
+            Value::Instance(instance) => {
+                if let Some(method) = instance.class.lookup(sym::str_) {
+                    let value = self.call_with(&method, value.clone(), CallArgs::none(instance.class.span))?;
+                    return Ok(match value {
+                        Value::Str(text) => text.to_string(),
+                        _ => String::new(),
+                    });
+                }
+                if instance.class.kind.get() == ClassKind::Exception {
+                    let args = instance.attrs.borrow().get(sym::args).and_then(Value::sequence).unwrap_or_default();
+                    return self.exception_text(&args);
+                }
+                self.repr(value)
+            }
+            Value::EnumMember(member) => {
+                if let Some(method) = member.class.lookup(sym::str_) {
+                    let text = self.call_with(&method, value.clone(), CallArgs::none(member.class.span))?;
+                    return self.str(&text);
+                }
+                if member.class.kind.get() == (ClassKind::Enum { int: true }) {
+                    return self.str(&member.value);
+                }
+                Ok(format!("{}.{}", member.class.name, self.name(member.name)))
+            }
+            Value::Exception(exception) => self.exception_text(&exception.1),
+            _ => self.repr(value),
+        }
+    }
+
+    fn exception_text(&mut self, args: &[Value]) -> EvalResult<String> {
+        match args {
+            [] => Ok(String::new()),
+            [one] => self.str(one),
+            many => self.repr(&Value::tuple(many.to_vec())),
+        }
+    }
+
+    /// `repr(value)`
+    pub(crate) fn repr(&mut self, value: &Value) -> EvalResult<String> {
+        let mut out = String::new();
+        self.write_repr(value, &mut out, 0)?;
+        Ok(out)
+    }
+
+    fn write_items(&mut self, items: &[Value], out: &mut String, depth: u32) -> EvalResult<()> {
+        for (index, item) in items.iter().enumerate() {
+            if index > 0 {
+                out.push_str(", ");
+            }
+            self.write_repr(item, out, depth + 1)?;
+        }
+        Ok(())
+    }
+
+    fn write_repr(&mut self, value: &Value, out: &mut String, depth: u32) -> EvalResult<()> {
+        if depth > MAX_DEPTH || out.len() > 1 << 20 {
+            out.push_str("...");
+            return Ok(());
+        }
+        match value {
+            Value::None => out.push_str("None"),
+            Value::Bool(value) => out.push_str(if *value { "True" } else { "False" }),
+            Value::Int(value) => out.push_str(&value.to_string()),
+            Value::Float(value) => out.push_str(&float_repr(*value)),
+            Value::Str(text) => quote(text, out),
+            Value::Ellipsis => out.push_str("Ellipsis"),
+            Value::Tuple(items) => {
+                out.push('(');
+                self.write_items(items, out, depth)?;
+                out.push_str(if items.len() == 1 { ",)" } else { ")" });
+            }
+            Value::List(list) => {
+                let items = list.items.borrow().clone();
+                out.push('[');
+                self.write_items(&items, out, depth)?;
+                out.push(']');
+            }
+            Value::Dict(dict) => {
+                let entries: Vec<(Value, Value)> =
+                    dict.borrow().iter().map(|(_, k, v)| (k.clone(), v.clone())).collect();
+                out.push('{');
+                for (index, (key, value)) in entries.iter().enumerate() {
+                    if index > 0 {
+                        out.push_str(", ");
+                    }
+                    self.write_repr(key, out, depth + 1)?;
+                    out.push_str(": ");
+                    self.write_repr(value, out, depth + 1)?;
+                }
+                out.push('}');
+            }
+            Value::Set(set) => {
+                let items = set.borrow().keys();
+                if items.is_empty() {
+                    out.push_str("set()");
+                } else {
+                    out.push('{');
+                    self.write_items(&items, out, depth)?;
+                    out.push('}');
+                }
+            }
+            Value::Range(range) => {
+                let text = if range.step == 1 {
+                    format!("range({}, {})", range.start, range.stop)
+                } else {
+                    format!("range({}, {}, {})", range.start, range.stop, range.step)
+                };
+                out.push_str(&text);
+            }
+            Value::Slice(slice) => {
+                out.push_str("slice(");
+                self.write_items(&[slice.start.clone(), slice.stop.clone(), slice.step.clone()], out, depth)?;
+                out.push(')');
+            }
+            Value::Function(function) => out.push_str(&format!("<function {}>", self.name(function.def.name))),
+            Value::Jit(jit) => {
+                out.push_str("<kernel ");
+                self.write_repr(&jit.function, out, depth + 1)?;
+                out.push('>');
+            }
+            Value::Native(native) => out.push_str(&format!("<function {}>", native.name)),
+            Value::Class(class) => out.push_str(&format!("<class '{}'>", class.name)),
+            Value::Type(kind) => out.push_str(&format!("<class '{}'>", kind.name())),
+            Value::ExceptionClass(name) => out.push_str(&format!("<class '{}'>", self.name(*name))),
+            Value::Exception(exception) => {
+                out.push_str(&self.name(exception.0));
+                out.push('(');
+                self.write_items(&exception.1, out, depth)?;
+                out.push(')');
+            }
+            Value::EnumMember(member) => {
+                out.push_str(&format!("<{}.{}: ", member.class.name, self.name(member.name)));
+                self.write_repr(&member.value, out, depth + 1)?;
+                out.push('>');
+            }
+            Value::Instance(instance) => {
+                if let Some(method) = instance.class.lookup(sym::repr) {
+                    let text = self.call_with(&method, value.clone(), CallArgs::none(instance.class.span))?;
+                    if let Value::Str(text) = text {
+                        out.push_str(&text);
+                    }
+                    return Ok(());
+                }
+                if instance.class.kind.get() == ClassKind::Plain {
+                    out.push_str(&format!("<{} object>", instance.class.name));
+                    return Ok(());
+                }
+                let attrs: Vec<(Symbol, Value)> = instance.attrs.borrow().iter().map(|(n, v)| (n, v.clone())).collect();
+                out.push_str(&instance.class.name);
+                out.push('(');
+                for (index, (name, value)) in attrs.iter().enumerate() {
+                    out.push_str(if index > 0 { ", " } else { "" });
+                    out.push_str(&self.name(*name));
+                    out.push('=');
+                    self.write_repr(value, out, depth + 1)?;
+                }
+                out.push(')');
+            }
+            Value::Module(module) => out.push_str(&format!("<module '{}'>", module.name)),
+            Value::NativeModule(module) => out.push_str(&format!("<module '{}'>", module.path)),
+            Value::Host(host) => out.push_str(&format!("<host value {}>", host.path)),
+            value if value.is_api() => out.push_str(&api::repr(self, value)),
+            other => out.push_str(&format!("<{}>", other.type_name())),
+        }
+        Ok(())
+    }
+
+    /// `format(value, spec)`
+    pub(crate) fn format_value(&mut self, value: &Value, spec: &str, span: Span) -> EvalResult<String> {
+        if spec.is_empty() {
+            return self.str(value);
+        }
+        let bad = |what: String| Raise::at("value-error", what, span, format!("format specification `{spec}`"));
+        let Some(parsed) = Spec::parse(spec) else {
+            return Err(bad(format!("`{spec}` is not a format specification")));
+        };
+        if parsed.width > 10_000 || parsed.precision.is_some_and(|p| p > 10_000) {
+            return Err(bad("the field is too wide".into()));
+        }
+        let number = match value {
+            Value::Bool(_) if parsed.kind.is_none() => None,
+            Value::EnumMember(_) => self.as_index(value).map(Value::Int),
+            Value::Int(_) | Value::Float(_) | Value::Bool(_) => Some(value.clone()),
+            _ => None,
+        };
+        match number {
+            Some(Value::Float(x)) => parsed.float(x).ok_or_else(|| bad(format!("`{spec}` does not format a float"))),
+            Some(number) => {
+                let x = number.as_int().unwrap_or(0);
+                parsed.int(x).ok_or_else(|| bad(format!("`{spec}` does not format an int")))
+            }
+            None => {
+                let text = self.str(value)?;
+                if parsed.kind.is_some_and(|k| k != 's') {
+                    return Err(bad(format!("`{spec}` does not format a {}", value.type_name())));
+                }
+                let text: String = match parsed.precision {
+                    Some(precision) => text.chars().take(precision).collect(),
+                    None => text,
+                };
+                Ok(parsed.pad("", &text, '<'))
+            }
+        }
+    }
+
+    /// `text % values`
+    pub(crate) fn percent(&mut self, text: &str, values: &Value, span: Span) -> EvalResult<String> {
+        let mut values = match values {
+            Value::Tuple(items) => items.to_vec(),
+            other => vec![other.clone()],
+        }
+        .into_iter();
+        let mut out = String::new();
+        let mut chars = text.chars().peekable();
+        while let Some(c) = chars.next() {
+            if c != '%' {
+                out.push(c);
+                continue;
+            }
+            let mut spec = String::new();
+            let kind = loop {
+                match chars.next() {
+                    Some('%') if spec.is_empty() => break '%',
+                    Some(c) if c.is_ascii_digit() || ".+- #".contains(c) => spec.push(if c == '-' { '<' } else { c }),
+                    Some(c) => break c,
+                    None => return Err(Raise::at("value-error", "incomplete format", span, "ends with `%`")),
+                }
+            };
+            if kind == '%' {
+                out.push('%');
+                continue;
+            }
+            let Some(value) = values.next() else {
+                return Err(Raise::at("value-error", "not enough values for the format", span, "here"));
+            };
+            let value = match (kind, &value) {
+                ('s', _) => Value::str(self.str(&value)?),
+                ('r', _) => Value::str(self.repr(&value)?),
+                ('d' | 'i', Value::Float(x)) => Value::Int(*x as i64),
+                _ => value,
+            };
+            let kind = match kind {
+                'i' => 'd',
+                'r' => 's',
+                other => other,
+            };
+            if kind == 's' && !spec.is_empty() && !spec.starts_with('<') {
+                spec.insert(0, '>');
+            }
+            out.push_str(&self.format_value(&value, &format!("{spec}{kind}"), span)?);
+        }
+        Ok(out)
+    }
+
+    /// `text.format(...)`
+    pub(crate) fn str_format(&mut self, text: &str, args: &CallArgs) -> EvalResult<String> {
+        let mut out = String::new();
+        let mut chars = text.chars().peekable();
+        let mut next = 0;
+        while let Some(c) = chars.next() {
+            match c {
+                '{' if chars.peek() == Some(&'{') => {
+                    chars.next();
+                    out.push('{');
+                }
+                '}' => {
+                    if chars.peek() == Some(&'}') {
+                        chars.next();
+                    }
+                    out.push('}');
+                }
+                '{' => {
+                    let mut field = String::new();
+                    loop {
+                        match chars.next() {
+                            Some('}') => break,
+                            Some(c) => field.push(c),
+                            None => {
+                                return Err(Raise::at(
+                                    "value-error",
+                                    "a `{` is not closed in the format",
+                                    args.span,
+                                    "here",
+                                ));
+                            }
+                        }
+                    }
+                    let (path, spec) = field.split_once(':').unwrap_or((&field, ""));
+                    let (path, conversion) = path.split_once('!').unwrap_or((path, ""));
+                    let end = path.find(['.', '[']).unwrap_or(path.len());
+                    let (head, tail) = path.split_at(end);
+                    let value = if head.is_empty() {
+                        next += 1;
+                        args.positional.get(next - 1).cloned()
+                    } else if let Ok(index) = head.parse::<usize>() {
+                        args.positional.get(index).cloned()
+                    } else {
+                        let name = self.names.intern(head);
+                        args.keyword.iter().find(|(n, _)| *n == name).map(|(_, v)| v.clone())
+                    };
+                    let Some(mut value) = value else {
+                        return Err(Raise::at(
+                            "value-error",
+                            format!("the format asks for `{{{head}}}`, which is not given"),
+                            args.span,
+                            "here",
+                        ));
+                    };
+                    for part in tail.split('.').filter(|p| !p.is_empty()) {
+                        let (name, index) = part.split_once('[').unwrap_or((part, ""));
+                        if !name.is_empty() {
+                            let name = self.names.intern(name);
+                            value = self.get_attr(&value, name, args.span)?;
+                        }
+                        if let Some(index) = index.strip_suffix(']') {
+                            let index = index.parse().map(Value::Int).unwrap_or_else(|_| Value::str(index));
+                            value = self.get_item(&value, &index, args.span)?;
+                        }
+                    }
+                    if conversion == "r" {
+                        value = Value::str(self.repr(&value)?);
+                    }
+                    out.push_str(&self.format_value(&value, spec, args.span)?);
+                }
+                c => out.push(c),
+            }
+        }
+        Ok(out)
+    }
+}
+
+/// A parsed format specification.
+#[derive(Default)]
+struct Spec {
+    fill: Option<char>,
+    align: Option<char>,
+    sign: Option<char>,
+    alternate: bool,
+    zero: bool,
+    width: usize,
+    group: Option<char>,
+    precision: Option<usize>,
+    kind: Option<char>,
+}
+
+impl Spec {
+    fn parse(text: &str) -> Option<Self> {
+        let chars: Vec<char> = text.chars().collect();
+        let mut spec = Self::default();
+        let mut at = 0;
+        let is_align = |c: Option<&char>| c.is_some_and(|c| "<>^=".contains(*c));
+        if is_align(chars.get(1)) {
+            spec.fill = chars.first().copied();
+            spec.align = chars.get(1).copied();
+            at = 2;
+        } else if is_align(chars.first()) {
+            spec.align = chars.first().copied();
+            at = 1;
+        }
+        if let Some(c) = chars.get(at).filter(|c| "+- ".contains(**c)) {
+            spec.sign = Some(*c);
+            at += 1;
+        }
+        if chars.get(at) == Some(&'#') {
+            spec.alternate = true;
+            at += 1;
+        }
+        if chars.get(at) == Some(&'0') {
+            spec.zero = true;
+            at += 1;
+        }
+        let number = |at: &mut usize| {
+            let start = *at;
+            while chars.get(*at).is_some_and(char::is_ascii_digit) {
+                *at += 1;
+            }
+            if *at == start { Some(None) } else { chars[start..*at].iter().collect::<String>().parse().ok().map(Some) }
+        };
+        spec.width = number(&mut at)?.unwrap_or(0);
+        if let Some(c) = chars.get(at).filter(|c| ",_".contains(**c)) {
+            spec.group = Some(*c);
+            at += 1;
+        }
+        if chars.get(at) == Some(&'.') {
+            at += 1;
+            spec.precision = Some(number(&mut at)??);
+        }
+        if let Some(c) = chars.get(at) {
+            spec.kind = Some(*c);
+            at += 1;
+        }
+        (at == chars.len()).then_some(spec)
+    }
+
+    fn pad(&self, sign: &str, body: &str, default_align: char) -> String {
+        let len = sign.chars().count() + body.chars().count();
+        let missing = self.width.saturating_sub(len);
+        let fill = self.fill.unwrap_or(if self.zero { '0' } else { ' ' });
+        let align = self.align.unwrap_or(if self.zero && default_align == '>' { '=' } else { default_align });
+        let run = |n: usize| fill.to_string().repeat(n);
+        match align {
+            '<' => format!("{sign}{body}{}", run(missing)),
+            '^' => format!("{}{sign}{body}{}", run(missing / 2), run(missing - missing / 2)),
+            '=' => format!("{sign}{}{body}", run(missing)),
+            _ => format!("{}{sign}{body}", run(missing)),
+        }
+    }
+
+    fn sign(&self, negative: bool) -> &'static str {
+        match (negative, self.sign) {
+            (true, _) => "-",
+            (false, Some('+')) => "+",
+            (false, Some(' ')) => " ",
+            _ => "",
+        }
+    }
+
+    fn grouped(&self, digits: &str, every: usize) -> String {
+        let Some(separator) = self.group else { return digits.to_owned() };
+        let mut out = String::new();
+        for (index, c) in digits.chars().enumerate() {
+            if index > 0 && (digits.len() - index) % every == 0 {
+                out.push(separator);
+            }
+            out.push(c);
+        }
+        out
+    }
+
+    fn int(&self, x: i64) -> Option<String> {
+        let n = x.unsigned_abs();
+        let body = match self.kind {
+            None | Some('d' | 'n') => self.grouped(&n.to_string(), 3),
+            Some('x') => format!("{}{n:x}", if self.alternate { "0x" } else { "" }),
+            Some('X') => format!("{}{n:X}", if self.alternate { "0X" } else { "" }),
+            Some('b') => format!("{}{n:b}", if self.alternate { "0b" } else { "" }),
+            Some('o') => format!("{}{n:o}", if self.alternate { "0o" } else { "" }),
+            Some('c') => char::from_u32(u32::try_from(x).ok()?)?.to_string(),
+            Some(_) => return self.float(x as f64),
+        };
+        if self.precision.is_some() {
+            return None;
+        }
+        Some(self.pad(self.sign(x < 0), &body, '>'))
+    }
+
+    fn float(&self, x: f64) -> Option<String> {
+        let negative = x.is_sign_negative() && !x.is_nan();
+        let a = x.abs();
+        let precision = self.precision.unwrap_or(6);
+        let body = if !x.is_finite() {
+            if x.is_nan() { "nan".into() } else { "inf".into() }
+        } else {
+            match self.kind {
+                None if self.precision.is_none() => float_repr(a),
+                Some('f' | 'F') => format!("{a:.precision$}"),
+                Some('%') => format!("{:.precision$}%", a * 100.0),
+                Some('e' | 'E') => exponent(a, precision),
+                Some('g' | 'G') | None => general(a, precision.max(1), self.kind.is_none()),
+                Some(_) => return None,
+            }
+        };
+        let body = match self.kind {
+            Some('E' | 'G' | 'F') => body.to_uppercase(),
+            _ => body,
+        };
+        let body = match body.split_once('.') {
+            Some((whole, rest)) if self.group.is_some() => format!("{}.{rest}", self.grouped(whole, 3)),
+            None if self.group.is_some() => self.grouped(&body, 3),
+            _ => body,
+        };
+        Some(self.pad(self.sign(negative), &body, '>'))
+    }
+}
+
+fn exponent(a: f64, precision: usize) -> String {
+    let text = format!("{a:.precision$e}");
+    let (mantissa, exp) = text.split_once('e').unwrap_or((&text, "0"));
+    let exp: i32 = exp.parse().unwrap_or(0);
+    format!("{mantissa}e{}{:02}", if exp < 0 { '-' } else { '+' }, exp.abs())
+}
+
+fn general(a: f64, precision: usize, keep_point: bool) -> String {
+    let text = format!("{a:.*e}", precision - 1);
+    let exp: i32 = text.split_once('e').and_then(|(_, e)| e.parse().ok()).unwrap_or(0);
+    let trim =
+        |s: &str| if s.contains('.') { s.trim_end_matches('0').trim_end_matches('.').to_owned() } else { s.to_owned() };
+    if exp < -4 || exp >= precision as i32 {
+        let text = exponent(a, precision - 1);
+        let (mantissa, e) = text.split_once('e').unwrap_or((&text, "+00"));
+        format!("{}e{e}", trim(mantissa))
+    } else {
+        let decimals = (precision as i32 - 1 - exp).max(0) as usize;
+        let text = trim(&format!("{a:.decimals$}"));
+        if keep_point && !text.contains('.') { format!("{text}.0") } else { text }
+    }
+}
+
+/// Python's shortest repr of a float.
+pub(crate) fn float_repr(x: f64) -> String {
+    if x.is_nan() {
+        return "nan".into();
+    }
+    if x.is_infinite() {
+        return if x > 0.0 { "inf".into() } else { "-inf".into() };
+    }
+    if x != 0.0 && !(1e-4..1e16).contains(&x.abs()) {
+        let text = format!("{x:e}");
+        let (mantissa, exp) = text.split_once('e').unwrap_or((&text, "0"));
+        let exp: i32 = exp.parse().unwrap_or(0);
+        return format!("{mantissa}e{}{:02}", if exp < 0 { '-' } else { '+' }, exp.abs());
+    }
+    let text = format!("{x}");
+    if text.contains('.') { text } else { format!("{text}.0") }
+}
+
+fn quote(text: &str, out: &mut String) {
+    let mark = if text.contains('\'') && !text.contains('"') { '"' } else { '\'' };
+    out.push(mark);
+    for c in text.chars() {
+        match c {
+            '\n' => out.push_str("\\n"),
+            '\t' => out.push_str("\\t"),
+            '\r' => out.push_str("\\r"),
+            '\\' => out.push_str("\\\\"),
+            c if c == mark => {
+                out.push('\\');
+                out.push(c);
+            }
+            c if (c as u32) < 0x20 || c as u32 == 0x7f => out.push_str(&format!("\\x{:02x}", c as u32)),
+            c => out.push(c),
+        }
+    }
+    out.push(mark);
+}

@@ -1,0 +1,402 @@
+//! From a file to a program: finding the kernel, giving it its arguments, running it.
+
+use std::path::Path;
+use std::rc::Rc;
+
+use nki_diag::{Diagnostic, Span};
+use nki_isa::Program;
+
+use super::Interp;
+use super::error::{EvalResult, Raise};
+use super::expr::nearest;
+use super::native::CallArgs;
+use super::value::*;
+use crate::api;
+use crate::syntax::*;
+use crate::{Arg, Compiled, KernelInfo, Listing, Loader, Options};
+
+/// Stack of the thread that parses and evaluates.
+pub(crate) const STACK: usize = 256 << 20;
+
+/// A function that can be run as a kernel.
+struct Candidate {
+    name: String,
+    function: Rc<Function>,
+    decorated: bool,
+    /// Defined in the file itself.
+    local: bool,
+}
+
+/// `nki.jit`, with or without arguments.
+pub(crate) fn jit(interp: &mut Interp<'_>, mut args: CallArgs) -> EvalResult<Value> {
+    match args.positional.first() {
+        None => {
+            args.keyword.clear();
+            Ok(Value::native("nki.jit", jit, 0))
+        }
+        Some(function @ (Value::Function(_) | Value::Partial(_))) => {
+            Ok(Value::Jit(Rc::new(Jit { function: function.clone(), grid: None })))
+        }
+        Some(Value::Jit(jit)) => Ok(Value::Jit(jit.clone())),
+        Some(Value::Host(host)) => Ok(interp.host(host.path.clone(), args.span)),
+        Some(other) => Err(Raise::at(
+            "type-error",
+            format!("nki.jit needs a function, not a {}", other.type_name()),
+            args.span,
+            "here",
+        )),
+    }
+}
+
+/// Runs on a thread with a stack that deep recursion cannot exhaust.
+fn on_big_stack<T: Send>(run: impl FnOnce() -> T + Send) -> Option<T> {
+    std::thread::scope(|scope| {
+        let thread =
+            std::thread::Builder::new().name("frontend".into()).stack_size(STACK).spawn_scoped(scope, run).ok()?;
+        match thread.join() {
+            Ok(value) => Some(value),
+            Err(panic) => std::panic::resume_unwind(panic),
+        }
+    })
+}
+
+fn no_thread() -> Diagnostic {
+    Diagnostic::error("internal", "no thread could be started for the evaluation")
+}
+
+/// See [`crate::kernels`].
+pub(crate) fn list(path: &Path, loader: &dyn Loader) -> Listing {
+    let options = Options::default();
+    let listing = on_big_stack(|| {
+        let mut interp = Interp::new(loader, &options);
+        let mut kernels = Vec::new();
+        if let Some(module) = interp.load_main(path) {
+            let mut found = interp.candidates(&module);
+            found.retain(|c| c.local);
+            if found.iter().any(|c| c.decorated) {
+                found.retain(|c| c.decorated);
+            }
+            kernels = found.iter().map(|c| interp.describe(c)).collect();
+        }
+        Listing { kernels, diagnostics: interp.diagnostics, sources: interp.sources }
+    });
+    listing.unwrap_or_else(|| Listing {
+        kernels: Vec::new(),
+        diagnostics: vec![no_thread()],
+        sources: Default::default(),
+    })
+}
+
+/// See [`crate::compile`].
+pub(crate) fn compile(path: &Path, loader: &dyn Loader, args: &[(String, Arg)], options: &Options) -> Compiled {
+    let compiled = on_big_stack(|| {
+        let mut interp = Interp::new(loader, options);
+        let mut program = None;
+        if let Some(module) = interp.load_main(path) {
+            match interp.run_kernel(&module, args) {
+                Ok(done) => program = Some(done),
+                Err(raise) => interp.diagnostics.push(raise.into_diagnostic()),
+            }
+        }
+        if interp.diagnostics.iter().any(Diagnostic::is_error) {
+            program = None;
+        }
+        Compiled { program, diagnostics: interp.diagnostics, sources: interp.sources, prints: interp.prints }
+    });
+    compiled.unwrap_or_else(|| Compiled {
+        program: None,
+        diagnostics: vec![no_thread()],
+        sources: Default::default(),
+        prints: Vec::new(),
+    })
+}
+
+impl Interp<'_> {
+    /// Loads and runs the file of the kernel; `None` if there were errors, which are reported.
+    pub(crate) fn load_main(&mut self, path: &Path) -> Option<Rc<Module>> {
+        let name = path.file_stem().map_or_else(|| "kernel".into(), |s| s.to_string_lossy().into_owned());
+        match self.load_file(path, &name) {
+            Ok(Some(module)) => (!self.diagnostics.iter().any(Diagnostic::is_error)).then_some(module),
+            Ok(None) => {
+                let why = self.loader.read(path).err().map_or_else(String::new, |e| format!(": {e}"));
+                self.report(Diagnostic::error("file-unreadable", format!("{} cannot be read{why}", path.display())));
+                None
+            }
+            Err(raise) => {
+                self.report(raise.into_diagnostic());
+                None
+            }
+        }
+    }
+
+    /// The functions among a file's globals, in source order, decorated or not.
+    fn candidates(&self, module: &Rc<Module>) -> Vec<Candidate> {
+        let mut found = Vec::new();
+        for (symbol, value) in module.symbols.borrow().iter().zip(module.globals.borrow().iter()) {
+            let (function, decorated) = match value {
+                Value::Function(function) => (function.clone(), false),
+                Value::Jit(jit) => match &jit.function {
+                    Value::Function(function) => (function.clone(), true),
+                    _ => continue,
+                },
+                _ => continue,
+            };
+            let local = Rc::ptr_eq(&function.module, module);
+            found.push(Candidate { name: self.name(*symbol).to_string(), function, decorated, local });
+        }
+        found.sort_by_key(|c| (!c.local, c.function.def.name_span.start, !c.decorated));
+        found
+    }
+
+    fn describe(&self, candidate: &Candidate) -> KernelInfo {
+        let def = &candidate.function.def;
+        let params = def
+            .params
+            .iter()
+            .filter(|p| !matches!(p.kind, ParamKind::Star | ParamKind::DoubleStar))
+            .map(|p| crate::Param {
+                name: self.name(p.name).to_string(),
+                default: p.default.as_ref().map(|d| self.source_text(d.span)),
+                annotation: p.annotation.map(|span| self.source_text(span)),
+            })
+            .collect();
+        KernelInfo { name: candidate.name.clone(), params, span: def.name_span }
+    }
+
+    fn choose(&self, module: &Rc<Module>) -> Result<Candidate, Diagnostic> {
+        let mut found = self.candidates(module);
+        let file = module.path.display();
+        if let Some(wanted) = &self.options.kernel {
+            if let Some(at) = found.iter().position(|c| c.name == *wanted) {
+                return Ok(found.swap_remove(at));
+            }
+            let names: Vec<&str> = found.iter().filter(|c| c.local).map(|c| &*c.name).collect();
+            let diagnostic = Diagnostic::error("unknown-kernel", format!("{file} has no function `{wanted}`"));
+            return Err(match nearest(wanted, names.iter().copied()) {
+                Some(near) => diagnostic.help(format!("did you mean `{near}`?")),
+                None => diagnostic.help(format!("it has: {}", names.join(", "))),
+            });
+        }
+        found.retain(|c| c.local);
+        if found.iter().any(|c| c.decorated) {
+            found.retain(|c| c.decorated);
+        }
+        match found.len() {
+            0 => Err(Diagnostic::error("no-kernel", format!("{file} defines no kernel"))
+                .help("decorate the kernel function with `@nki.jit`")),
+            1 => Ok(found.swap_remove(0)),
+            _ => {
+                let names: Vec<&str> = found.iter().map(|c| &*c.name).collect();
+                let mut diagnostic =
+                    Diagnostic::error("which-kernel", format!("{file} has {} kernels: which one?", found.len()));
+                for candidate in found.iter().take(6) {
+                    diagnostic = diagnostic.with(candidate.function.def.name_span, "this one?");
+                }
+                Err(diagnostic.help(format!("choose with --kernel: {}", names.join(", "))))
+            }
+        }
+    }
+
+    /// Specialises the chosen kernel for each core and builds the program.
+    fn run_kernel(&mut self, module: &Rc<Module>, args: &[(String, Arg)]) -> EvalResult<Program> {
+        let candidate = self.choose(module)?;
+        self.check_arguments(&candidate, args)?;
+        let def = candidate.function.def.clone();
+        let span = def.name_span;
+        let mut outputs = Vec::new();
+        self.in_kernel = true;
+        for core in 0..self.options.lnc.max(1) {
+            self.quiet = core > 0;
+            api::begin_core(self, &candidate.name, core);
+            let mut call = CallArgs::none(span);
+            for param in &def.params {
+                let name = self.name(param.name);
+                if let Some((_, arg)) = args.iter().find(|(n, _)| **n == *name) {
+                    let value = self.argument(&name, arg, param.span)?;
+                    call.keyword.push((param.name, value));
+                }
+            }
+            self.returned.clear();
+            self.kernel_depth = self.calls.len() + 1;
+            let result = self.call_function(&candidate.function, None, call);
+            self.kernel_depth = usize::MAX;
+            let result = match result {
+                Ok(result) => result,
+                Err(mut raise) => {
+                    // The kernel's own frame has no call site.
+                    raise.frames.pop();
+                    return Err(raise);
+                }
+            };
+            if core == 0 {
+                let names = std::mem::take(&mut self.returned);
+                self.collect_outputs(&result, &names, span, &mut outputs)?;
+            }
+        }
+        api::finish(self, outputs, span)
+    }
+
+    fn check_arguments(&self, candidate: &Candidate, args: &[(String, Arg)]) -> EvalResult<()> {
+        let def = &candidate.function.def;
+        let named: Vec<(&Param, Rc<str>)> = def
+            .params
+            .iter()
+            .filter(|p| !matches!(p.kind, ParamKind::Star | ParamKind::DoubleStar))
+            .map(|p| (p, self.name(p.name)))
+            .collect();
+        let signature = format!("{}{}", candidate.name, self.signature(def));
+        if let Some((name, _)) = args.iter().find(|(n, _)| !named.iter().any(|(_, p)| **p == **n)) {
+            let mut diagnostic =
+                Diagnostic::error("unknown-argument", format!("kernel `{}` has no parameter `{name}`", candidate.name))
+                    .at(def.name_span, signature);
+            if let Some(near) = nearest(name, named.iter().map(|(_, n)| &**n)) {
+                diagnostic = diagnostic.help(format!("did you mean `{near}`?"));
+            }
+            return Err(Raise::new(diagnostic));
+        }
+        let missing: Vec<&Rc<str>> = named
+            .iter()
+            .filter(|(p, n)| p.default.is_none() && !args.iter().any(|(a, _)| a.as_str() == &**n))
+            .map(|(_, n)| n)
+            .collect();
+        if missing.is_empty() {
+            return Ok(());
+        }
+        let plural = if missing.len() == 1 { "a value for its argument" } else { "values for its arguments" };
+        let list: Vec<String> = missing.iter().map(|n| format!("`{n}`")).collect();
+        let example: Vec<String> = missing
+            .iter()
+            .map(|name| {
+                match named
+                    .iter()
+                    .find(|(_, n)| n == *name)
+                    .and_then(|(p, _)| p.annotation)
+                    .map(|s| self.source_text(s))
+                {
+                    Some(a) if a == "int" => format!("--arg {name}=4"),
+                    Some(a) if a == "float" => format!("--arg {name}=1.0"),
+                    Some(a) if a == "bool" => format!("--arg {name}=True"),
+                    Some(a) if a == "str" => format!("--arg {name}=\"'text'\""),
+                    _ => format!("--arg '{name}=float32[128,512]'"),
+                }
+            })
+            .collect();
+        let file = candidate.function.module.path.display();
+        Err(Raise::new(
+            Diagnostic::error(
+                "missing-argument",
+                format!("kernel `{}` needs {plural} {}", candidate.name, list.join(", ")),
+            )
+            .at(def.name_span, signature)
+            .help(format!("for example: nki-sim run {file} {}", example.join(" "))),
+        ))
+    }
+
+    /// The value of a kernel argument.
+    fn argument(&mut self, name: &str, arg: &Arg, span: Span) -> EvalResult<Value> {
+        let mut items = |items: &[Arg]| -> EvalResult<Vec<Value>> {
+            items.iter().enumerate().map(|(i, item)| self.argument(&format!("{name}_{i}"), item, span)).collect()
+        };
+        Ok(match arg {
+            Arg::None => Value::None,
+            Arg::Bool(value) => Value::Bool(*value),
+            Arg::Int(value) => Value::Int(*value),
+            Arg::Float(value) => Value::Float(*value),
+            Arg::Str(text) => Value::str(text),
+            Arg::Tuple(values) => Value::tuple(items(values)?),
+            Arg::List(values) => {
+                let list = Value::list(items(values)?);
+                self.strict(span, "a list as a kernel argument (pass a tuple)");
+                list
+            }
+            Arg::Dict(entries) => {
+                let mut dict = Dict::default();
+                for (key, arg) in entries {
+                    let value = self.argument(&format!("{name}_{key}"), arg, span)?;
+                    dict.set_str(&Rc::from(key.as_str()), value);
+                }
+                Value::dict(dict)
+            }
+            Arg::Tensor { .. } => return api::argument(self, name, arg, span),
+        })
+    }
+
+    /// Remembers the names in the `return` of the kernel.
+    pub(crate) fn note_return(&mut self, value: Option<&Expr>) {
+        fn names(expr: &Expr, interp: &Interp<'_>, out: &mut Vec<Option<String>>) {
+            match &expr.kind {
+                ExprKind::Tuple(items) | ExprKind::List(items) => items.iter().for_each(|e| names(e, interp, out)),
+                ExprKind::Name(name, _) | ExprKind::Attr(_, name) => out.push(Some(interp.name(*name).to_string())),
+                _ => out.push(None),
+            }
+        }
+        let mut found = Vec::new();
+        if let Some(value) = value {
+            names(value, self, &mut found);
+        }
+        self.returned = found;
+    }
+
+    fn collect_outputs(
+        &mut self,
+        result: &Value,
+        names: &[Option<String>],
+        span: Span,
+        outputs: &mut Vec<(String, Value)>,
+    ) -> EvalResult<()> {
+        let mut flat: Vec<(Option<String>, Value)> = Vec::new();
+        self.flatten(result, None, span, &mut flat, 0)?;
+        let aligned = names.len() == flat.len();
+        for (index, (key, value)) in flat.into_iter().enumerate() {
+            let name = key
+                .or_else(|| names.get(index).filter(|_| aligned).cloned().flatten())
+                .unwrap_or_else(|| format!("output{index}"));
+            let taken = |n: &str| outputs.iter().any(|(o, _)| o == n);
+            let name = if taken(&name) {
+                (1..).map(|i| format!("{name}_{i}")).find(|n| !taken(n)).unwrap_or(name)
+            } else {
+                name
+            };
+            outputs.push((name, value));
+        }
+        Ok(())
+    }
+
+    fn flatten(
+        &mut self,
+        value: &Value,
+        key: Option<String>,
+        span: Span,
+        out: &mut Vec<(Option<String>, Value)>,
+        depth: u32,
+    ) -> EvalResult<()> {
+        match value {
+            Value::None if depth == 0 => {}
+            Value::Tensor(_) => out.push((key, value.clone())),
+            Value::Tuple(_) | Value::List(_) if depth < 8 => {
+                for item in value.sequence().unwrap_or_default() {
+                    self.flatten(&item, None, span, out, depth + 1)?;
+                }
+            }
+            Value::Dict(dict) if depth < 8 => {
+                let entries: Vec<(Value, Value)> =
+                    dict.borrow().iter().map(|(_, k, v)| (k.clone(), v.clone())).collect();
+                for (key, value) in entries {
+                    let key = self.str(&key)?;
+                    self.flatten(&value, Some(key), span, out, depth + 1)?;
+                }
+            }
+            Value::None => {}
+            other => {
+                return Err(Raise::at(
+                    "kernel-return",
+                    format!("a kernel returns tensors, not a {}", other.type_name()),
+                    span,
+                    "this kernel",
+                )
+                .help("return the output tensors (one, or a tuple, list or dict of them)"));
+            }
+        }
+        Ok(())
+    }
+}

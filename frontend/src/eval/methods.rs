@@ -1,0 +1,531 @@
+//! Methods of strings, lists, dicts, sets, tuples and numbers.
+
+use std::rc::Rc;
+
+use nki_diag::Span;
+
+use super::Interp;
+use super::error::{EvalResult, Raise};
+use super::native::CallArgs;
+use super::value::*;
+use crate::syntax::*;
+
+const LIST: &[&str] =
+    &["append", "clear", "copy", "count", "extend", "index", "insert", "pop", "remove", "reverse", "sort"];
+const DICT: &[&str] = &["clear", "copy", "get", "items", "keys", "pop", "popitem", "setdefault", "update", "values"];
+const SET: &[&str] =
+    &["add", "clear", "copy", "difference", "discard", "intersection", "issubset", "remove", "union", "update"];
+const TUPLE: &[&str] = &["count", "index"];
+const STR: &[&str] = &[
+    "capitalize",
+    "center",
+    "count",
+    "endswith",
+    "find",
+    "format",
+    "index",
+    "isalnum",
+    "isalpha",
+    "isdigit",
+    "isidentifier",
+    "islower",
+    "isnumeric",
+    "isspace",
+    "isupper",
+    "join",
+    "ljust",
+    "lower",
+    "lstrip",
+    "partition",
+    "removeprefix",
+    "removesuffix",
+    "replace",
+    "rfind",
+    "rjust",
+    "rpartition",
+    "rsplit",
+    "rstrip",
+    "split",
+    "splitlines",
+    "startswith",
+    "strip",
+    "swapcase",
+    "title",
+    "upper",
+    "zfill",
+];
+const INT: &[&str] = &["bit_length", "bit_count", "item", "as_integer_ratio", "is_integer", "conjugate"];
+const FLOAT: &[&str] = &["is_integer", "item"];
+
+fn table(value: &Value) -> &'static [&'static str] {
+    match value {
+        Value::List(_) => LIST,
+        Value::Dict(_) => DICT,
+        Value::Set(_) => SET,
+        Value::Tuple(_) => TUPLE,
+        Value::Range(_) => TUPLE,
+        Value::Str(_) => STR,
+        Value::Int(_) | Value::Bool(_) => INT,
+        Value::Float(_) => FLOAT,
+        _ => &[],
+    }
+}
+
+/// Whether a built-in value has this method.
+pub(crate) fn exists(value: &Value, name: &str) -> bool {
+    table(value).contains(&name)
+}
+
+impl Interp<'_> {
+    /// `base.name(...)` of a built-in value.
+    pub(crate) fn call_builtin_method(&mut self, base: &Value, name: Symbol, args: CallArgs) -> EvalResult<Value> {
+        let text = self.name(name);
+        if !exists(base, &text) {
+            let kind = base.type_name();
+            let raise =
+                Raise::at("no-attribute", format!("a {kind} has no method `{text}`"), args.span, format!("a {kind}"));
+            return Err(match super::expr::nearest(&text, table(base).iter().copied()) {
+                Some(near) => raise.help(format!("did you mean `{near}`?")),
+                None => raise,
+            });
+        }
+        match base {
+            Value::List(list) => self.list_method(list, &text, args),
+            Value::Dict(dict) => self.dict_method(base, dict, &text, args),
+            Value::Set(set) => self.set_method(set, &text, args),
+            Value::Str(string) => self.str_method(string, &text, args),
+            Value::Int(_) | Value::Bool(_) | Value::Float(_) => self.number_method(base, &text, args),
+            other => {
+                let items = self.iterate(other, args.span)?;
+                self.sequence_method(&items, &text, args)
+            }
+        }
+    }
+
+    fn number_method(&mut self, base: &Value, name: &str, args: CallArgs) -> EvalResult<Value> {
+        args.positional_only(self, name, 0, 0)?;
+        let int = base.as_int().unwrap_or(0);
+        Ok(match name {
+            "bit_length" => Value::Int(i64::from(64 - int.unsigned_abs().leading_zeros())),
+            "bit_count" => Value::Int(i64::from(int.unsigned_abs().count_ones())),
+            "is_integer" => Value::Bool(base.as_float().is_some_and(|x| x.is_finite() && x.fract() == 0.0)),
+            "as_integer_ratio" => Value::tuple(vec![Value::Int(int), Value::Int(1)]),
+            _ => base.clone(),
+        })
+    }
+
+    fn sequence_method(&mut self, items: &[Value], name: &str, args: CallArgs) -> EvalResult<Value> {
+        args.positional_only(self, name, 1, if name == "index" { 3 } else { 1 })?;
+        let wanted = &args.positional[0];
+        if name == "count" {
+            let n = items.iter().filter(|v| self.equals(v, wanted)).count();
+            return Ok(Value::Int(n as i64));
+        }
+        let from = args.positional.get(1).and_then(Value::as_int).unwrap_or(0);
+        let from = usize::try_from(if from < 0 { from + items.len() as i64 } else { from }).unwrap_or(0);
+        match items.iter().enumerate().skip(from).find(|(_, v)| self.equals(v, wanted)) {
+            Some((index, _)) => Ok(Value::Int(index as i64)),
+            None => {
+                let text = self.repr(wanted)?;
+                Err(Raise::at("value-error", format!("{text} is not in the sequence"), args.span, "searched here"))
+            }
+        }
+    }
+
+    fn list_method(&mut self, list: &Rc<List>, name: &str, mut args: CallArgs) -> EvalResult<Value> {
+        let span = args.span;
+        match name {
+            "append" => {
+                args.positional_only(self, name, 1, 1)?;
+                list.items.borrow_mut().extend(args.positional.pop());
+            }
+            "extend" => {
+                args.positional_only(self, name, 1, 1)?;
+                let more = self.iterate(&args.positional[0], span)?;
+                list.items.borrow_mut().extend(more);
+            }
+            "insert" => {
+                args.positional_only(self, name, 2, 2)?;
+                let Some(at) = self.as_index(&args.positional[0]) else {
+                    return Err(Raise::at("type-error", "insert() needs an int position", span, "in this call"));
+                };
+                let mut items = list.items.borrow_mut();
+                let len = items.len() as i64;
+                let at = if at < 0 { at.saturating_add(len).max(0) } else { at.min(len) };
+                items.insert(at as usize, args.positional.remove(1));
+            }
+            "pop" => {
+                args.positional_only(self, name, 0, 1)?;
+                let len = list.items.borrow().len();
+                if len == 0 {
+                    return Err(Raise::at("index-out-of-range", "pop() from an empty list", span, "the list is empty"));
+                }
+                let at = match args.positional.first() {
+                    Some(index) => self.index(index, len, "list", span)?,
+                    None => len - 1,
+                };
+                return Ok(list.items.borrow_mut().remove(at));
+            }
+            "remove" => {
+                let items = list.items.borrow().clone();
+                let at = self.sequence_method(&items, "index", args)?;
+                list.items.borrow_mut().remove(at.as_int().unwrap_or(0) as usize);
+            }
+            "clear" => list.items.borrow_mut().clear(),
+            "reverse" => list.items.borrow_mut().reverse(),
+            "copy" => return Ok(Value::list(list.items.borrow().clone())),
+            "sort" => {
+                let items = list.items.borrow().clone();
+                let sorted = self.sorted(items, args)?;
+                *list.items.borrow_mut() = sorted;
+            }
+            _ => {
+                let items = list.items.borrow().clone();
+                return self.sequence_method(&items, name, args);
+            }
+        }
+        Ok(Value::None)
+    }
+
+    /// Sorts, with `key=` and `reverse=`.
+    pub(crate) fn sorted(&mut self, items: Vec<Value>, mut args: CallArgs) -> EvalResult<Vec<Value>> {
+        let span = args.span;
+        let key = args.take_keyword(sym::key).filter(|k| !k.is_none());
+        let reverse = match args.take_keyword(sym::reverse) {
+            Some(value) => self.truth(&value, span)?,
+            None => false,
+        };
+        let mut keyed = Vec::with_capacity(items.len());
+        for item in items {
+            let key = match &key {
+                Some(key) => self.call(key, CallArgs::of([item.clone()], span))?,
+                None => item.clone(),
+            };
+            keyed.push((key, item));
+        }
+        let mut failed = None;
+        let compare = |a: &(Value, Value), b: &(Value, Value)| match self.order(&a.0, &b.0) {
+            Some(order) => order.unwrap_or(std::cmp::Ordering::Equal),
+            None => {
+                failed = Some((a.0.clone(), b.0.clone()));
+                std::cmp::Ordering::Equal
+            }
+        };
+        merge_sort(&mut keyed, compare, reverse);
+        if let Some((a, b)) = failed {
+            return Err(self.bad_operands("<", &a, &b, span));
+        }
+        Ok(keyed.into_iter().map(|(_, item)| item).collect())
+    }
+
+    fn dict_method(
+        &mut self,
+        base: &Value,
+        dict: &Rc<std::cell::RefCell<Dict>>,
+        name: &str,
+        mut args: CallArgs,
+    ) -> EvalResult<Value> {
+        let span = args.span;
+        match name {
+            "get" | "setdefault" | "pop" => {
+                let default = args.take_keyword(sym::default);
+                args.positional_only(self, name, 1, 2)?;
+                let key_value = args.positional[0].clone();
+                let default = args.positional.get(1).cloned().or(default);
+                let key = self.key(&key_value, name == "setdefault", span)?;
+                let found =
+                    if name == "pop" { dict.borrow_mut().remove(&key) } else { dict.borrow().get(&key).cloned() };
+                match (found, default) {
+                    (Some(value), _) => Ok(value),
+                    (None, None) if name == "pop" => Err(self.missing_key(&key_value, Some(base), span)),
+                    (None, default) => {
+                        let value = default.unwrap_or(Value::None);
+                        if name == "setdefault" {
+                            dict.borrow_mut().set(key, key_value, value.clone());
+                        }
+                        Ok(value)
+                    }
+                }
+            }
+            "keys" => Ok(Value::list(dict.borrow().keys())),
+            "values" => Ok(Value::list(dict.borrow().iter().map(|(_, _, v)| v.clone()).collect())),
+            "items" => Ok(Value::list(
+                dict.borrow().iter().map(|(_, k, v)| Value::tuple(vec![k.clone(), v.clone()])).collect(),
+            )),
+            "clear" => {
+                dict.borrow_mut().clear();
+                Ok(Value::None)
+            }
+            "copy" => Ok(Value::dict(dict.borrow().clone())),
+            "popitem" => match dict.borrow_mut().pop_last() {
+                Some((key, value)) => Ok(Value::tuple(vec![key, value])),
+                None => Err(Raise::at("missing-key", "popitem() of an empty dict", span, "the dict is empty")),
+            },
+            _ => {
+                let other = self.make_dict(args)?;
+                for (key, original, value) in other.iter() {
+                    dict.borrow_mut().set(key.clone(), original.clone(), value.clone());
+                }
+                Ok(Value::None)
+            }
+        }
+    }
+
+    /// `dict(...)`
+    pub(crate) fn make_dict(&mut self, args: CallArgs) -> EvalResult<Dict> {
+        let span = args.span;
+        let mut dict = Dict::default();
+        match args.positional.first() {
+            None => {}
+            Some(Value::Dict(other)) => {
+                for (key, original, value) in other.borrow().iter() {
+                    dict.set(key.clone(), original.clone(), value.clone());
+                }
+            }
+            Some(other) => {
+                for pair in self.iterate(other, span)? {
+                    let pair = self.iterate(&pair, span)?;
+                    let [key, value] = &pair[..] else {
+                        return Err(Raise::at(
+                            "value-error",
+                            "dict() needs pairs of key and value",
+                            span,
+                            "in this call",
+                        ));
+                    };
+                    dict.set(self.key(key, true, span)?, key.clone(), value.clone());
+                }
+            }
+        }
+        for (name, value) in args.keyword {
+            dict.set_str(self.names.name(name), value);
+        }
+        Ok(dict)
+    }
+
+    fn set_method(&mut self, set: &Rc<std::cell::RefCell<Dict>>, name: &str, args: CallArgs) -> EvalResult<Value> {
+        let span = args.span;
+        let base = Value::Set(set.clone());
+        match name {
+            "add" | "discard" | "remove" => {
+                args.positional_only(self, name, 1, 1)?;
+                let item = args.positional[0].clone();
+                let key = self.hash_key(&item, span)?;
+                if name == "add" {
+                    set.borrow_mut().set(key, item, Value::None);
+                } else if set.borrow_mut().remove(&key).is_none() && name == "remove" {
+                    return Err(self.missing_key(&item, None, span));
+                }
+                Ok(Value::None)
+            }
+            "clear" => {
+                set.borrow_mut().clear();
+                Ok(Value::None)
+            }
+            "copy" => Ok(Value::Set(Rc::new(std::cell::RefCell::new(set.borrow().clone())))),
+            _ => {
+                let mut result = base.clone();
+                for other in &args.positional {
+                    let items = self.iterate(other, span)?;
+                    let other = self.make_set(items, span)?;
+                    let op = match name {
+                        "difference" => BinOp::Sub,
+                        "intersection" | "issubset" => BinOp::BitAnd,
+                        _ => BinOp::BitOr,
+                    };
+                    result = self.binary(op, &result, &other, span)?;
+                }
+                match (name, &result) {
+                    ("issubset", Value::Set(common)) => Ok(Value::Bool(common.borrow().len() == set.borrow().len())),
+                    ("update", Value::Set(all)) => {
+                        let all = all.borrow().clone();
+                        *set.borrow_mut() = all;
+                        Ok(Value::None)
+                    }
+                    _ => Ok(result),
+                }
+            }
+        }
+    }
+
+    fn str_arg(&self, args: &CallArgs, index: usize, name: &str) -> EvalResult<Option<Rc<str>>> {
+        match args.positional.get(index) {
+            None | Some(Value::None) => Ok(None),
+            Some(Value::Str(text)) => Ok(Some(text.clone())),
+            Some(other) => Err(self.need_str(name, other, args.span)),
+        }
+    }
+
+    fn need_str(&self, name: &str, got: &Value, span: Span) -> Box<Raise> {
+        Raise::at("type-error", format!("{name}() needs a str, not a {}", got.type_name()), span, "in this call")
+    }
+
+    fn str_method(&mut self, text: &Rc<str>, name: &str, args: CallArgs) -> EvalResult<Value> {
+        let span = args.span;
+        let first = || match args.positional.first() {
+            Some(Value::Str(text)) => Ok(text.clone()),
+            Some(other) => Err(self.need_str(name, other, span)),
+            None => Err(Raise::at("arguments", format!("{name}() misses its argument"), span, "in this call")),
+        };
+        let all = |test: fn(char) -> bool| Value::Bool(!text.is_empty() && text.chars().all(test));
+        let position = |at: Option<usize>| at.map_or(-1, |at| text[..at].chars().count() as i64);
+        Ok(match name {
+            "upper" => Value::str(text.to_uppercase()),
+            "lower" => Value::str(text.to_lowercase()),
+            "title" | "capitalize" => {
+                let mut out = String::new();
+                let mut start = true;
+                for c in text.chars() {
+                    if start {
+                        out.extend(c.to_uppercase())
+                    } else {
+                        out.extend(c.to_lowercase())
+                    }
+                    start = name == "title" && !c.is_alphanumeric();
+                }
+                Value::str(out)
+            }
+            "swapcase" => Value::str(
+                text.chars()
+                    .map(|c| if c.is_uppercase() { c.to_ascii_lowercase() } else { c.to_ascii_uppercase() })
+                    .collect::<String>(),
+            ),
+            "isdigit" | "isnumeric" => all(|c| c.is_ascii_digit()),
+            "isalpha" => all(char::is_alphabetic),
+            "isalnum" => all(char::is_alphanumeric),
+            "isspace" => all(char::is_whitespace),
+            "isupper" => Value::Bool(text.chars().any(char::is_uppercase) && !text.chars().any(char::is_lowercase)),
+            "islower" => Value::Bool(text.chars().any(char::is_lowercase) && !text.chars().any(char::is_uppercase)),
+            "isidentifier" => Value::Bool(
+                text.chars().next().is_some_and(|c| c.is_alphabetic() || c == '_')
+                    && text.chars().all(|c| c.is_alphanumeric() || c == '_'),
+            ),
+            "strip" | "lstrip" | "rstrip" => {
+                let set = self.str_arg(&args, 0, name)?;
+                let strip = |c: char| set.as_ref().map_or(c.is_whitespace(), |s| s.contains(c));
+                Value::str(match name {
+                    "strip" => text.trim_matches(strip),
+                    "lstrip" => text.trim_start_matches(strip),
+                    _ => text.trim_end_matches(strip),
+                })
+            }
+            "startswith" | "endswith" => {
+                let options = match args.positional.first() {
+                    Some(Value::Tuple(items)) => items.to_vec(),
+                    Some(other) => vec![other.clone()],
+                    None => vec![],
+                };
+                let mut found = false;
+                for option in &options {
+                    let Value::Str(option) = option else { return Err(self.need_str(name, option, span)) };
+                    found |= if name == "startswith" { text.starts_with(&**option) } else { text.ends_with(&**option) };
+                }
+                Value::Bool(found)
+            }
+            "removeprefix" => Value::str(text.strip_prefix(&*first()?).unwrap_or(text)),
+            "removesuffix" => Value::str(text.strip_suffix(&*first()?).unwrap_or(text)),
+            "find" => Value::Int(position(text.find(&*first()?))),
+            "rfind" => Value::Int(position(text.rfind(&*first()?))),
+            "index" => match text.find(&*first()?) {
+                Some(at) => Value::Int(position(Some(at))),
+                None => return Err(Raise::at("value-error", "the text is not found", span, "searched here")),
+            },
+            "count" => Value::Int(text.matches(&*first()?).count() as i64),
+            "replace" => {
+                let from = first()?;
+                let to = self.str_arg(&args, 1, name)?.unwrap_or_else(|| "".into());
+                match args.positional.get(2).and_then(Value::as_int) {
+                    Some(n) if n >= 0 => Value::str(text.replacen(&*from, &to, n as usize)),
+                    _ => Value::str(text.replace(&*from, &to)),
+                }
+            }
+            "split" | "rsplit" => {
+                let max = args
+                    .positional
+                    .get(1)
+                    .or_else(|| args.keyword.iter().find(|(n, _)| *n == sym::maxsplit).map(|(_, v)| v));
+                let max = max.and_then(Value::as_int).filter(|n| *n >= 0).map_or(usize::MAX, |n| n as usize + 1);
+                let parts: Vec<Value> = match self.str_arg(&args, 0, name)? {
+                    Some(separator) if separator.is_empty() => {
+                        return Err(Raise::at("value-error", "empty separator", span, "in this call"));
+                    }
+                    Some(separator) if name == "split" => text.splitn(max, &*separator).map(Value::str).collect(),
+                    Some(separator) => {
+                        let mut parts: Vec<Value> = text.rsplitn(max, &*separator).map(Value::str).collect();
+                        parts.reverse();
+                        parts
+                    }
+                    None => text.split_whitespace().map(Value::str).collect(),
+                };
+                Value::list(parts)
+            }
+            "splitlines" => Value::list(text.lines().map(Value::str).collect()),
+            "partition" | "rpartition" => {
+                let separator = first()?;
+                let parts =
+                    if name == "partition" { text.split_once(&*separator) } else { text.rsplit_once(&*separator) };
+                let (a, b, c) = match parts {
+                    Some((a, c)) => (a, &*separator, c),
+                    None if name == "partition" => (&**text, "", ""),
+                    None => ("", "", &**text),
+                };
+                Value::tuple(vec![Value::str(a), Value::str(b), Value::str(c)])
+            }
+            "join" => {
+                args.positional_only(self, name, 1, 1)?;
+                let mut out = String::new();
+                for (index, item) in self.iterate(&args.positional[0], span)?.iter().enumerate() {
+                    let Value::Str(item) = item else { return Err(self.need_str(name, item, span)) };
+                    out.push_str(if index > 0 { text } else { "" });
+                    out.push_str(item);
+                }
+                Value::str(out)
+            }
+            "format" => Value::str(self.str_format(text, &args)?),
+            "zfill" | "ljust" | "rjust" | "center" => {
+                let width = args.positional.first().and_then(Value::as_int).unwrap_or(0).clamp(0, 10_000) as usize;
+                let missing = width.saturating_sub(text.chars().count());
+                let fill = self
+                    .str_arg(&args, 1, name)?
+                    .unwrap_or_else(|| if name == "zfill" { "0".into() } else { " ".into() });
+                let run = |n: usize| fill.repeat(n);
+                Value::str(match name {
+                    "ljust" => format!("{text}{}", run(missing)),
+                    "center" => format!("{}{text}{}", run(missing / 2), run(missing - missing / 2)),
+                    "zfill" if text.starts_with('-') => format!("-{}{}", run(missing), &text[1..]),
+                    _ => format!("{}{text}", run(missing)),
+                })
+            }
+            _ => return Err(Raise::at("no-attribute", format!("a str has no method `{name}`"), span, "here")),
+        })
+    }
+}
+
+/// A stable sort that copes with any comparison (the standard one may panic on an inconsistent order).
+fn merge_sort(
+    items: &mut Vec<(Value, Value)>,
+    mut compare: impl FnMut(&(Value, Value), &(Value, Value)) -> std::cmp::Ordering,
+    reverse: bool,
+) {
+    let n = items.len();
+    let mut width = 1;
+    while width < n {
+        let mut out = Vec::with_capacity(n);
+        for start in (0..n).step_by(2 * width) {
+            let (mid, end) = ((start + width).min(n), (start + 2 * width).min(n));
+            let (mut i, mut j) = (start, mid);
+            while i < mid || j < end {
+                let right = j < end
+                    && (i == mid || {
+                        let order = compare(&items[i], &items[j]);
+                        if reverse { order.is_lt() } else { order.is_gt() }
+                    });
+                let from = if right { &mut j } else { &mut i };
+                out.push(items[*from].clone());
+                *from += 1;
+            }
+        }
+        *items = out;
+        width *= 2;
+    }
+}

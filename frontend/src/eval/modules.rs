@@ -1,0 +1,375 @@
+//! Imports: the simulator's own modules, neighbouring files, and the host's.
+
+use std::cell::RefCell;
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+
+use nki_diag::Span;
+use rustc_hash::FxHashMap;
+
+use super::error::{EvalResult, Raise};
+use super::exec::Flow;
+use super::value::*;
+use super::{Frame, Interp, scope, stdlib};
+use crate::api;
+use crate::parse::parse;
+use crate::syntax::*;
+
+/// Modules that are never looked for in neighbouring files.
+const HOST: &[&str] = &[
+    "torch",
+    "torch_xla",
+    "torch_neuronx",
+    "jax",
+    "os",
+    "sys",
+    "re",
+    "time",
+    "random",
+    "json",
+    "pathlib",
+    "logging",
+    "warnings",
+    "pytest",
+    "neuronx_distributed",
+    "ml_dtypes",
+    "argparse",
+    "subprocess",
+    "inspect",
+    "contextlib",
+    "unittest",
+    "scipy",
+    "pandas",
+    "tqdm",
+    "einops",
+];
+
+impl Interp<'_> {
+    /// Whether a dotted module is provided by the simulator.
+    fn is_native(&self, path: &str) -> bool {
+        stdlib::MODULES.contains(&path) || api::has_module(path) || matches!(path, "nki" | "neuronxcc")
+    }
+
+    fn native_module(&mut self, path: &str) -> Value {
+        if let Some((_, module)) = self.native_modules.iter().find(|(p, _)| p == path) {
+            return Value::NativeModule(module.clone());
+        }
+        let module = Rc::new(NativeModule { path: path.to_owned(), attrs: RefCell::new(AttrMap::default()) });
+        self.native_modules.push((path.to_owned(), module.clone()));
+        Value::NativeModule(module)
+    }
+
+    /// An attribute of a native module, looked up for the first time.
+    pub(crate) fn native_attr(&mut self, path: &str, name: Symbol, span: Span) -> Option<Value> {
+        let text = self.name(name);
+        if matches!(path, "nki" | "neuronxcc.nki") && matches!(&*text, "jit" | "baremetal" | "benchmark" | "profile") {
+            return Some(Value::native(format!("nki.{text}"), super::kernel::jit, 0));
+        }
+        if &*text == "NKIObject" && path.starts_with("nki") {
+            return Some(Value::Type(BuiltinType::NkiObject));
+        }
+        if stdlib::MODULES.contains(&path) {
+            return stdlib::attr(self, path, &text, span);
+        }
+        let child = format!("{path}.{text}");
+        if self.is_native(&child) {
+            return Some(self.native_module(&child));
+        }
+        api::module_attr(self, path, &text)
+    }
+
+    /// Names of a native module, for "did you mean".
+    pub(crate) fn native_names(&self, path: &str) -> Vec<String> {
+        api::module_names(path).iter().map(|n| (*n).to_owned()).collect()
+    }
+
+    /// `module.name` where the module has no such global: a submodule, or nothing.
+    pub(crate) fn submodule(&mut self, module: &Rc<Module>, name: Symbol, span: Span) -> EvalResult<Option<Value>> {
+        let text = self.name(name);
+        match &*text {
+            "__name__" => return Ok(Some(Value::str(&module.name))),
+            "__file__" => return Ok(Some(Value::str(module.path.to_string_lossy()))),
+            _ => {}
+        }
+        if module.path.file_name().is_some_and(|f| f == "__init__.py")
+            && let Some(dir) = module.path.parent()
+            && let Some(found) = self.load_in(dir, &text)?
+        {
+            return Ok(Some(found));
+        }
+        let _ = span;
+        Ok(None)
+    }
+
+    /// `import path [as ...]`
+    pub(crate) fn import_module(
+        &mut self,
+        frame: &Frame<'_>,
+        path: &str,
+        whole: bool,
+        span: Span,
+    ) -> EvalResult<Value> {
+        let root = path.split('.').next().unwrap_or(path);
+        if whole {
+            return self.find_module(frame, path, span);
+        }
+        if self.is_native(root) || !path.contains('.') || HOST.contains(&root) {
+            // Submodules are found when they are asked for.
+            return self.find_module(frame, root, span);
+        }
+        // `import a.b.c` binds `a`; make a chain of namespaces that leads to the module.
+        let mut value = self.find_module(frame, path, span)?;
+        let parts: Vec<&str> = path.split('.').collect();
+        for depth in (1..parts.len()).rev() {
+            let outer = self.native_module(&format!("package {}", parts[..depth].join(".")));
+            let name = self.sym(parts[depth]);
+            if let Value::NativeModule(module) = &outer {
+                module.attrs.borrow_mut().set(name, value);
+            }
+            value = outer;
+        }
+        Ok(value)
+    }
+
+    /// The module of a dotted name; unknown ones are the host's.
+    fn find_module(&mut self, frame: &Frame<'_>, path: &str, span: Span) -> EvalResult<Value> {
+        if self.is_native(path) {
+            return Ok(self.native_module(path));
+        }
+        let root = path.split('.').next().unwrap_or(path);
+        if matches!(root, "nki" | "neuronxcc") {
+            let reason = format!("there is no module `{path}` in the simulator");
+            return Ok(Value::Host(Rc::new(Host { path: path.to_owned(), reason: Some(reason), span: Some(span) })));
+        }
+        if !HOST.contains(&root) {
+            let mut dir = frame.module.path.parent().map(Path::to_path_buf);
+            // The directory of the file, then those above it, as a package root would be on Python's path.
+            for _ in 0..8 {
+                let Some(at) = dir else { break };
+                if let Some(found) = self.load_in(&at, path)? {
+                    return Ok(found);
+                }
+                dir = at.parent().map(Path::to_path_buf);
+            }
+        }
+        Ok(self.host(path.to_owned(), span))
+    }
+
+    /// Loads `dotted` under a directory: `a/b.py` or `a/b/__init__.py`.
+    fn load_in(&mut self, dir: &Path, dotted: &str) -> EvalResult<Option<Value>> {
+        let mut file = dir.to_path_buf();
+        file.extend(dotted.split('.'));
+        let package = file.join("__init__.py");
+        file.set_extension("py");
+        for path in [file, package] {
+            if let Some(module) = self.load_file(&path, dotted)? {
+                return Ok(Some(Value::Module(module)));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Loads and runs a file once. `None` if it cannot be read.
+    pub(crate) fn load_file(&mut self, path: &Path, name: &str) -> EvalResult<Option<Rc<Module>>> {
+        if let Some((_, module)) = self.modules.iter().find(|(p, _)| p == path) {
+            return Ok(module.clone());
+        }
+        let Ok(text) = self.loader.read(path) else {
+            self.modules.push((path.to_path_buf(), None));
+            return Ok(None);
+        };
+        let file = self.sources.add(path.to_string_lossy(), text.as_str());
+        let (mut ast, errors) = parse(file, &text, &mut self.names);
+        self.diagnostics.extend(errors);
+        scope::resolve(&mut ast);
+        let mut globals = Vec::with_capacity(ast.globals.len());
+        let mut index = FxHashMap::default();
+        for (i, symbol) in ast.globals.iter().enumerate() {
+            let value = match *symbol {
+                sym::name => Value::str(name),
+                sym::file => Value::str(path.to_string_lossy()),
+                other => self.builtin(&self.name(other)).unwrap_or(Value::Unset),
+            };
+            globals.push(value);
+            index.insert(*symbol, i as u32);
+        }
+        let module = Rc::new(Module {
+            name: name.to_owned(),
+            path: path.to_path_buf(),
+            globals: RefCell::new(globals),
+            index: RefCell::new(index),
+            symbols: RefCell::new(ast.globals.clone()),
+        });
+        // Known before it runs, so that circular imports end.
+        self.modules.push((path.to_path_buf(), Some(module.clone())));
+        self.run_module(&module, &ast)?;
+        Ok(Some(module))
+    }
+
+    fn run_module(&mut self, module: &Rc<Module>, ast: &ModuleAst) -> EvalResult<()> {
+        if self.stack_used() > super::kernel::STACK / 2 {
+            return Err(Raise::at("recursion-limit", "imports are nested too deep", Span::default(), "here"));
+        }
+        let outer = std::mem::replace(&mut self.in_kernel, false);
+        let base = self.stack.len();
+        self.stack.resize(base + ast.scope.slots as usize, Value::Unset);
+        self.make_cells(base, &ast.scope);
+        let frame = Frame { base, captures: &[], module, function: None, names: &ast.scope.names };
+        let mut result = Ok(());
+        for stmt in &ast.body {
+            let (depth, trail) = (self.stack.len(), self.steps.len());
+            match self.exec(&frame, stmt) {
+                Ok(Flow::Next) => {}
+                Ok(_) => {
+                    result = Err(Raise::at(
+                        "syntax-error",
+                        "`return`, `break` or `continue` outside a function or loop",
+                        stmt.span,
+                        "here",
+                    ));
+                    break;
+                }
+                // Host-only code does no harm unless a kernel uses what it should have defined.
+                Err(raise) if matches!(raise.diagnostic.id, "unsupported-syntax" | "host-value") => {
+                    self.stack.truncate(depth);
+                    self.pop_steps(trail);
+                    let mut names = Vec::new();
+                    scope::bound_names(stmt, &mut names);
+                    for name in names {
+                        let index = module.index.borrow().get(&name).copied();
+                        if let Some(index) = index {
+                            let reason = format!(
+                                "it is not set, because its statement could not be run: {}",
+                                raise.diagnostic.message
+                            );
+                            let host =
+                                Host { path: self.name(name).to_string(), reason: Some(reason), span: Some(stmt.span) };
+                            module.globals.borrow_mut()[index as usize] = Value::Host(Rc::new(host));
+                        }
+                    }
+                }
+                Err(raise) => {
+                    result = Err(raise);
+                    break;
+                }
+            }
+        }
+        self.stack.truncate(base);
+        self.in_kernel = outer;
+        result
+    }
+
+    /// `from ... import ...`
+    pub(crate) fn import_from(&mut self, frame: &Frame<'_>, import: &ImportFrom, span: Span) -> EvalResult<()> {
+        if import.path == "__future__" {
+            return Ok(());
+        }
+        if import.level > 0 {
+            let mut dir = frame.module.path.parent().map_or_else(PathBuf::new, Path::to_path_buf);
+            for _ in 1..import.level {
+                dir = match dir.parent() {
+                    Some(parent) if dir != Path::new("..") && !dir.ends_with("..") => parent.to_path_buf(),
+                    _ => dir.join(".."),
+                };
+            }
+            let module = if import.path.is_empty() {
+                self.load_file(&dir.join("__init__.py"), "__init__")?.map(Value::Module)
+            } else {
+                self.load_in(&dir, &import.path)?
+            };
+            let folder = if import.path.is_empty() { dir } else { dir.join(import.path.replace('.', "/")) };
+            return self.import_names(frame, import, module, Some(&folder), span);
+        }
+        let module = self.find_module(frame, &import.path, span)?;
+        let folder = match &module {
+            Value::Module(module) => module.path.parent().map(Path::to_path_buf),
+            Value::Host(_) => frame.module.path.parent().map(|dir| dir.join(import.path.replace('.', "/"))),
+            _ => None,
+        };
+        self.import_names(frame, import, Some(module), folder.as_deref(), span)
+    }
+
+    fn import_names(
+        &mut self,
+        frame: &Frame<'_>,
+        import: &ImportFrom,
+        module: Option<Value>,
+        folder: Option<&Path>,
+        span: Span,
+    ) -> EvalResult<()> {
+        if import.star
+            && let Some(module) = &module
+        {
+            self.import_star(frame, module, span)?;
+        }
+        for (name, bind) in &import.names {
+            let mut value = match &module {
+                Some(module @ (Value::Module(_) | Value::NativeModule(_))) => self.find_attr(module, *name, span)?,
+                _ => None,
+            };
+            let text = self.name(*name);
+            if value.is_none()
+                && let Some(folder) = folder
+                && !HOST.contains(&import.path.split('.').next().unwrap_or(""))
+            {
+                value = self.load_in(folder, &text)?;
+            }
+            let value = match (value, &module) {
+                (Some(value), _) => value,
+                (None, Some(Value::Host(host))) => self.host(format!("{}.{text}", host.path), span),
+                (None, Some(Value::NativeModule(module)))
+                    if module.path.starts_with("nki") || module.path.starts_with("neuronxcc") =>
+                {
+                    let raise =
+                        Raise::at("import-error", format!("`{}` has no `{text}`", module.path), bind.span, "not there");
+                    let names = self.native_names(&module.path);
+                    let raise = match super::expr::nearest(&text, names.iter().map(String::as_str)) {
+                        Some(near) => raise.help(format!("did you mean `{near}`?")),
+                        None => raise,
+                    };
+                    return Err(raise);
+                }
+                (None, Some(Value::NativeModule(module))) => self.host(format!("{}.{text}", module.path), span),
+                (None, Some(other)) => {
+                    let Value::Module(module) = other else { continue };
+                    let raise = Raise::at(
+                        "import-error",
+                        format!("`{}` has no `{text}`", module.path.display()),
+                        bind.span,
+                        "not there",
+                    );
+                    return Err(raise);
+                }
+                (None, None) => {
+                    let tried = folder.map(|f| format!("{}.py", f.display())).unwrap_or_default();
+                    let reason = format!("it could not be imported: there is no {tried}");
+                    Value::Host(Rc::new(Host { path: text.to_string(), reason: Some(reason), span: Some(span) }))
+                }
+            };
+            self.assign(frame, bind, value)?;
+        }
+        Ok(())
+    }
+
+    fn import_star(&mut self, frame: &Frame<'_>, module: &Value, span: Span) -> EvalResult<()> {
+        let wanted: Vec<Symbol> = frame.module.symbols.borrow().clone();
+        for (index, name) in wanted.into_iter().enumerate() {
+            if self.name(name).starts_with('_') {
+                continue;
+            }
+            let builtin = self.builtin(&self.name(name)).is_some();
+            let found = match module {
+                Value::Module(source) => {
+                    let at = source.index.borrow().get(&name).copied();
+                    at.map(|i| source.globals.borrow()[i as usize].clone()).filter(|v| !matches!(v, Value::Unset))
+                }
+                Value::NativeModule(_) if !builtin => self.find_attr(module, name, span)?,
+                _ => None,
+            };
+            if let Some(value) = found {
+                frame.module.globals.borrow_mut()[index] = value;
+            }
+        }
+        Ok(())
+    }
+}

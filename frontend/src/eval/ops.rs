@@ -1,0 +1,603 @@
+//! Operators, truth, equality and iteration.
+
+use std::cmp::Ordering;
+use std::rc::Rc;
+
+use nki_diag::Span;
+
+use super::Interp;
+use super::error::{EvalResult, Raise};
+use super::native::CallArgs;
+use super::value::*;
+use crate::api;
+use crate::syntax::*;
+
+/// Deeper containers are not compared or printed.
+pub(crate) const MAX_DEPTH: u32 = 200;
+
+impl Interp<'_> {
+    /// `left op right`
+    pub(crate) fn binary(&mut self, op: BinOp, left: &Value, right: &Value, span: Span) -> EvalResult<Value> {
+        match (left, right) {
+            (Value::Int(a), Value::Int(b)) => self.int_op(op, *a, *b, span),
+            (Value::Int(_) | Value::Float(_) | Value::Bool(_), Value::Int(_) | Value::Float(_) | Value::Bool(_)) => {
+                match (left.as_int(), right.as_int(), op) {
+                    (Some(a), Some(b), BinOp::BitAnd | BinOp::BitOr | BinOp::BitXor)
+                        if matches!((left, right), (Value::Bool(_), Value::Bool(_))) =>
+                    {
+                        Ok(Value::Bool(
+                            match op {
+                                BinOp::BitAnd => a & b,
+                                BinOp::BitOr => a | b,
+                                _ => a ^ b,
+                            } != 0,
+                        ))
+                    }
+                    (Some(a), Some(b), _) => self.int_op(op, a, b, span),
+                    _ => self.float_op(op, left.as_float().unwrap_or(0.0), right.as_float().unwrap_or(0.0), span),
+                }
+            }
+            (l, r) if l.is_api() || r.is_api() => {
+                if let Some(value) = self.operator_method(op, left, right, span)? {
+                    return Ok(value);
+                }
+                match (l, op) {
+                    // Sequences of API values: `[tensor] * 2` has no API value at the top.
+                    (Value::Str(text), BinOp::Mod) => Ok(Value::str(self.percent(text, right, span)?)),
+                    _ => api::binary(self, op, left, right, span),
+                }
+            }
+            (Value::Str(a), Value::Str(b)) if op == BinOp::Add => Ok(Value::str(format!("{a}{b}"))),
+            (Value::Str(a), _) if op == BinOp::Mod => Ok(Value::str(self.percent(a, right, span)?)),
+            (Value::List(a), Value::List(b)) if op == BinOp::Add => {
+                let mut items = a.items.borrow().clone();
+                items.extend(b.items.borrow().iter().cloned());
+                Ok(Value::list(items))
+            }
+            (Value::Tuple(a), Value::Tuple(b)) if op == BinOp::Add => {
+                Ok(Value::tuple(a.iter().chain(b.iter()).cloned().collect::<Vec<_>>()))
+            }
+            (Value::List(_) | Value::Tuple(_) | Value::Str(_), n)
+            | (n, Value::List(_) | Value::Tuple(_) | Value::Str(_))
+                if op == BinOp::Mul && n.as_int().is_some() =>
+            {
+                let sequence = if left.as_int().is_some() { right } else { left };
+                self.repeat(sequence, n.as_int().unwrap_or(0), span)
+            }
+            (Value::Dict(a), Value::Dict(b)) if op == BinOp::BitOr => {
+                let mut dict = a.borrow().clone();
+                for (key, original, value) in b.borrow().iter() {
+                    dict.set(key.clone(), original.clone(), value.clone());
+                }
+                Ok(Value::dict(dict))
+            }
+            (Value::Set(a), Value::Set(b)) => {
+                let (a, b) = (a.borrow(), b.borrow());
+                let mut out = Dict::default();
+                let keep = |in_b: bool| match op {
+                    BinOp::BitAnd => in_b,
+                    BinOp::Sub | BinOp::BitXor => !in_b,
+                    _ => true,
+                };
+                for (key, original, _) in a.iter().filter(|(k, ..)| keep(b.get(k).is_some())) {
+                    out.set(key.clone(), original.clone(), Value::None);
+                }
+                if matches!(op, BinOp::BitOr | BinOp::BitXor) {
+                    for (key, original, _) in b.iter().filter(|(k, ..)| a.get(k).is_none()) {
+                        out.set(key.clone(), original.clone(), Value::None);
+                    }
+                }
+                Ok(Value::Set(Rc::new(std::cell::RefCell::new(out))))
+            }
+            // `int | None` in a type alias or isinstance
+            (Value::Type(_) | Value::Class(_) | Value::Tuple(_), Value::Type(_) | Value::Class(_) | Value::None)
+                if op == BinOp::BitOr =>
+            {
+                let mut items = left.sequence().unwrap_or_else(|| vec![left.clone()]);
+                items.push(right.clone());
+                Ok(Value::tuple(items))
+            }
+            (Value::Host(host), _) | (_, Value::Host(host)) => {
+                if self.in_kernel {
+                    return Err(self.host_error(host, span));
+                }
+                Ok(self.host(host.path.clone(), span))
+            }
+            _ => {
+                if let Some(value) = self.operator_method(op, left, right, span)? {
+                    return Ok(value);
+                }
+                if let (Some(a), Some(b)) = (self.as_number(left), self.as_number(right)) {
+                    return self.binary(op, &a, &b, span);
+                }
+                Err(self.bad_operands(op.text(), left, right, span))
+            }
+        }
+    }
+
+    /// The number behind a member of an IntEnum; a number itself.
+    fn as_number(&self, value: &Value) -> Option<Value> {
+        match value {
+            Value::EnumMember(_) => self.as_index(value).map(Value::Int),
+            Value::Int(_) | Value::Float(_) | Value::Bool(_) => Some(value.clone()),
+            _ => None,
+        }
+    }
+
+    pub(crate) fn bad_operands(&self, op: &str, left: &Value, right: &Value, span: Span) -> Box<Raise> {
+        let (l, r) = (left.type_name(), right.type_name());
+        Raise::at("type-error", format!("`{op}` does not work between a {l} and a {r}"), span, format!("{l} {op} {r}"))
+    }
+
+    fn operator_method(&mut self, op: BinOp, left: &Value, right: &Value, span: Span) -> EvalResult<Option<Value>> {
+        let (plain, reflected, _) = op.methods();
+        if let Value::Instance(instance) = left
+            && let Some(method) = instance.class.lookup(plain)
+        {
+            return self.call_with(&method, left.clone(), CallArgs::of([right.clone()], span)).map(Some);
+        }
+        if let Value::Instance(instance) = right
+            && let Some(method) = instance.class.lookup(reflected)
+        {
+            return self.call_with(&method, right.clone(), CallArgs::of([left.clone()], span)).map(Some);
+        }
+        Ok(None)
+    }
+
+    fn repeat(&mut self, sequence: &Value, n: i64, span: Span) -> EvalResult<Value> {
+        let n = usize::try_from(n).unwrap_or(0);
+        let len = match sequence {
+            Value::List(list) => list.items.borrow().len(),
+            Value::Tuple(items) => items.len(),
+            Value::Str(text) => text.len(),
+            _ => 0,
+        };
+        if len.saturating_mul(n) > 50_000_000 {
+            return Err(Raise::at(
+                "value-error",
+                format!("a sequence of {len} items repeated {n} times is too long"),
+                span,
+                "here",
+            ));
+        }
+        Ok(match sequence {
+            Value::Str(text) => Value::str(text.repeat(n)),
+            Value::Tuple(items) => Value::tuple(items.iter().cloned().cycle().take(len * n).collect::<Vec<_>>()),
+            other => {
+                let items = other.sequence().unwrap_or_default();
+                Value::list(items.iter().cloned().cycle().take(len * n).collect())
+            }
+        })
+    }
+
+    fn int_op(&mut self, op: BinOp, a: i64, b: i64, span: Span) -> EvalResult<Value> {
+        let result = match op {
+            BinOp::Add => a.checked_add(b),
+            BinOp::Sub => a.checked_sub(b),
+            BinOp::Mul => a.checked_mul(b),
+            BinOp::Div => {
+                if b == 0 {
+                    return Err(division_by_zero(span));
+                }
+                return Ok(Value::Float(a as f64 / b as f64));
+            }
+            BinOp::FloorDiv if b == 0 => return Err(division_by_zero(span)),
+            BinOp::Mod if b == 0 => return Err(division_by_zero(span)),
+            // Rounds towards minus infinity, unlike Rust's division.
+            BinOp::FloorDiv => a.checked_div_euclid(b).map(|q| if b < 0 && a.rem_euclid(b) != 0 { q - 1 } else { q }),
+            BinOp::Mod => a.checked_rem_euclid(b).map(|r| if b < 0 && r != 0 { r + b } else { r }),
+            BinOp::Pow if b < 0 => {
+                if a == 0 {
+                    return Err(division_by_zero(span));
+                }
+                return Ok(Value::Float((a as f64).powf(b as f64)));
+            }
+            BinOp::Pow => match a {
+                0 | 1 => Some(if b == 0 { 1 } else { a }),
+                -1 => Some(if b % 2 == 0 { 1 } else { -1 }),
+                _ => u32::try_from(b).ok().and_then(|b| a.checked_pow(b)),
+            },
+            BinOp::LShift | BinOp::RShift if b < 0 => {
+                return Err(Raise::at("value-error", "negative shift count", span, format!("shifted by {b}")));
+            }
+            BinOp::LShift => {
+                if a == 0 {
+                    Some(0)
+                } else {
+                    u32::try_from(b).ok().filter(|b| *b < 63).and_then(|b| a.checked_mul(1i64 << b))
+                }
+            }
+            BinOp::RShift => Some(a >> b.min(63)),
+            BinOp::BitAnd => Some(a & b),
+            BinOp::BitOr => Some(a | b),
+            BinOp::BitXor => Some(a ^ b),
+            BinOp::MatMul => return Err(self.bad_operands("@", &Value::Int(a), &Value::Int(b), span)),
+        };
+        match result {
+            Some(value) => Ok(Value::Int(value)),
+            None => Err(Raise::at(
+                "integer-overflow",
+                format!("{a} {} {b} does not fit in 64 bits", op.text()),
+                span,
+                "overflows",
+            )
+            .help("NKI integers are machine integers; use a float if the exact value does not matter")),
+        }
+    }
+
+    fn float_op(&mut self, op: BinOp, a: f64, b: f64, span: Span) -> EvalResult<Value> {
+        if b == 0.0 && matches!(op, BinOp::Div | BinOp::FloorDiv | BinOp::Mod) {
+            return Err(division_by_zero(span));
+        }
+        Ok(Value::Float(match op {
+            BinOp::Add => a + b,
+            BinOp::Sub => a - b,
+            BinOp::Mul => a * b,
+            BinOp::Div => a / b,
+            BinOp::FloorDiv => (a / b).floor(),
+            BinOp::Mod => {
+                let r = a % b;
+                if r != 0.0 && (r < 0.0) != (b < 0.0) { r + b } else { r }
+            }
+            BinOp::Pow => {
+                if a == 0.0 && b < 0.0 {
+                    return Err(division_by_zero(span));
+                }
+                a.powf(b)
+            }
+            _ => return Err(self.bad_operands(op.text(), &Value::Float(a), &Value::Float(b), span)),
+        }))
+    }
+
+    /// `op value`
+    pub(crate) fn unary(&mut self, op: UnaryOp, value: &Value, span: Span) -> EvalResult<Value> {
+        if op == UnaryOp::Not {
+            return Ok(Value::Bool(!self.truth(value, span)?));
+        }
+        if value.is_api() {
+            return api::unary(self, op, value, span);
+        }
+        if let Value::Instance(instance) = value {
+            let name = match op {
+                UnaryOp::Neg => sym::neg,
+                UnaryOp::Pos => sym::pos,
+                _ => sym::invert,
+            };
+            if let Some(method) = instance.class.lookup(name) {
+                return self.call_with(&method, value.clone(), CallArgs::none(span));
+            }
+        }
+        if let Value::Host(host) = value {
+            return if self.in_kernel { Err(self.host_error(host, span)) } else { Ok(value.clone()) };
+        }
+        let text = match op {
+            UnaryOp::Neg => "-",
+            UnaryOp::Pos => "+",
+            _ => "~",
+        };
+        let number = self.as_number(value);
+        Ok(match (op, number) {
+            (UnaryOp::Neg, Some(Value::Float(x))) => Value::Float(-x),
+            (UnaryOp::Pos, Some(Value::Float(x))) => Value::Float(x),
+            (op, Some(number)) if number.as_int().is_some() => {
+                let x = number.as_int().unwrap_or(0);
+                match op {
+                    UnaryOp::Neg => return self.int_op(BinOp::Sub, 0, x, span),
+                    UnaryOp::Pos => Value::Int(x),
+                    _ => Value::Int(!x),
+                }
+            }
+            _ => {
+                let kind = value.type_name();
+                return Err(Raise::at(
+                    "type-error",
+                    format!("`{text}` does not work on a {kind}"),
+                    span,
+                    format!("{text} {kind}"),
+                ));
+            }
+        })
+    }
+
+    /// One comparison.
+    pub(crate) fn compare(&mut self, op: CmpOp, left: &Value, right: &Value, span: Span) -> EvalResult<Value> {
+        if let (Value::Int(a), Value::Int(b)) = (left, right) {
+            let order = a.cmp(b);
+            if !matches!(op, CmpOp::In | CmpOp::NotIn) {
+                return Ok(Value::Bool(ordered(op, order)));
+            }
+        }
+        if matches!(op, CmpOp::In | CmpOp::NotIn) {
+            let found = self.contains(right, left, span)?;
+            return Ok(Value::Bool(found == (op == CmpOp::In)));
+        }
+        if matches!(op, CmpOp::Is | CmpOp::IsNot) {
+            return Ok(Value::Bool(self.identical(left, right) == (op == CmpOp::Is)));
+        }
+        if let Some((plain, reflected, klr)) = op.methods() {
+            if let Value::Instance(instance) = left
+                && let Some(method) = instance.class.lookup(plain)
+            {
+                return self.call_with(&method, left.clone(), CallArgs::of([right.clone()], span));
+            }
+            if let Value::Instance(instance) = right {
+                for name in [reflected, klr] {
+                    if let Some(method) = instance.class.lookup(name) {
+                        return self.call_with(&method, right.clone(), CallArgs::of([left.clone()], span));
+                    }
+                }
+            }
+            // `!=` is the opposite of a class's own `==`.
+            if op == CmpOp::Ne
+                && let (Value::Instance(instance), _) | (_, Value::Instance(instance)) = (left, right)
+                && instance.class.lookup(sym::eq).is_some()
+            {
+                let value = self.compare(CmpOp::Eq, left, right, span)?;
+                return Ok(Value::Bool(!self.truth(&value, span)?));
+            }
+        }
+        let none = left.is_none() || right.is_none();
+        if (left.is_api() || right.is_api()) && !none {
+            return api::compare(self, op, left, right, span);
+        }
+        match op {
+            CmpOp::Eq => return Ok(Value::Bool(self.equals(left, right))),
+            CmpOp::Ne => return Ok(Value::Bool(!self.equals(left, right))),
+            _ => {}
+        }
+        if let (Value::Host(host), _) | (_, Value::Host(host)) = (left, right) {
+            return if self.in_kernel { Err(self.host_error(host, span)) } else { Ok(Value::Bool(false)) };
+        }
+        match self.order(left, right) {
+            Some(order) => Ok(Value::Bool(order.is_some_and(|o| ordered(op, o)))),
+            None => Err(self.bad_operands(op.text(), left, right, span)),
+        }
+    }
+
+    /// The order of two values: `None` if they cannot be ordered, `Some(None)` with a NaN.
+    pub(crate) fn order(&self, left: &Value, right: &Value) -> Option<Option<Ordering>> {
+        if let (Some(a), Some(b)) = (self.as_index(left), self.as_index(right)) {
+            return Some(Some(a.cmp(&b)));
+        }
+        if let (Some(a), Some(b)) = (left.as_float(), right.as_float()) {
+            return Some(a.partial_cmp(&b));
+        }
+        match (left, right) {
+            (Value::Str(a), Value::Str(b)) => Some(Some(a.cmp(b))),
+            (Value::Tuple(_), Value::Tuple(_)) | (Value::List(_), Value::List(_)) => {
+                let (a, b) = (left.sequence()?, right.sequence()?);
+                for (x, y) in a.iter().zip(&b) {
+                    if !self.equals(x, y) {
+                        return self.order(x, y);
+                    }
+                }
+                Some(Some(a.len().cmp(&b.len())))
+            }
+            (Value::Instance(_), Value::Instance(_)) => {
+                let (a, b) = (self.named_tuple_items(left)?, self.named_tuple_items(right)?);
+                self.order(&Value::tuple(a), &Value::tuple(b))
+            }
+            _ => None,
+        }
+    }
+
+    /// `left is right`; numbers and strings by value, as NKI has no identity for them.
+    fn identical(&self, left: &Value, right: &Value) -> bool {
+        match (left, right) {
+            (Value::List(a), Value::List(b)) => Rc::ptr_eq(a, b),
+            (Value::Dict(a), Value::Dict(b)) => Rc::ptr_eq(a, b),
+            (Value::Instance(a), Value::Instance(b)) => Rc::ptr_eq(a, b),
+            (Value::Tensor(a), Value::Tensor(b)) => Rc::ptr_eq(a, b),
+            (Value::Bool(_), Value::Bool(_)) | (Value::None, _) | (_, Value::None) => self.equals(left, right),
+            (Value::Bool(_), _) | (_, Value::Bool(_)) => false,
+            _ => self.equals(left, right),
+        }
+    }
+
+    /// `left == right` for values whose classes define no `__eq__`.
+    pub(crate) fn equals(&self, left: &Value, right: &Value) -> bool {
+        self.equals_to(left, right, 0)
+    }
+
+    fn equals_to(&self, left: &Value, right: &Value, depth: u32) -> bool {
+        if depth > MAX_DEPTH {
+            return false;
+        }
+        let all = |a: &[Value], b: &[Value]| {
+            a.len() == b.len() && a.iter().zip(b).all(|(x, y)| self.equals_to(x, y, depth + 1))
+        };
+        match (left, right) {
+            (Value::None, Value::None) | (Value::Ellipsis, Value::Ellipsis) => true,
+            (Value::None, _) | (_, Value::None) => false,
+            (Value::Str(a), Value::Str(b)) => a == b,
+            (Value::Tuple(a), Value::Tuple(b)) => all(a, b),
+            (Value::List(a), Value::List(b)) => Rc::ptr_eq(a, b) || all(&a.items.borrow(), &b.items.borrow()),
+            (Value::Dict(a), Value::Dict(b)) | (Value::Set(a), Value::Set(b)) => {
+                if Rc::ptr_eq(a, b) {
+                    return true;
+                }
+                let (a, b) = (a.borrow(), b.borrow());
+                a.len() == b.len()
+                    && a.iter().all(|(k, _, x)| b.get(k).is_some_and(|y| self.equals_to(x, y, depth + 1)))
+            }
+            (Value::Instance(a), Value::Instance(b)) => {
+                if Rc::ptr_eq(a, b) {
+                    return true;
+                }
+                if !Rc::ptr_eq(&a.class, &b.class) {
+                    return false;
+                }
+                match (self.structural_fields(a), self.structural_fields(b)) {
+                    (Some(x), Some(y)) => all(&x, &y),
+                    _ => false,
+                }
+            }
+            (Value::Instance(_), Value::Tuple(b)) => self.named_tuple_items(left).is_some_and(|a| all(&a, b)),
+            (Value::Tuple(a), Value::Instance(_)) => self.named_tuple_items(right).is_some_and(|b| all(a, &b)),
+            (Value::EnumMember(a), Value::EnumMember(b)) => Rc::ptr_eq(a, b),
+            (Value::Class(a), Value::Class(b)) => Rc::ptr_eq(a, b),
+            (Value::Function(a), Value::Function(b)) => Rc::ptr_eq(a, b),
+            (Value::Native(a), Value::Native(b)) => Rc::ptr_eq(a, b) || a.name == b.name,
+            (Value::Type(a), Value::Type(b)) => a == b,
+            (Value::Range(a), Value::Range(b)) => a == b,
+            (Value::Jit(a), Value::Jit(b)) => Rc::ptr_eq(a, b),
+            (Value::Slice(a), Value::Slice(b)) => {
+                self.equals_to(&a.start, &b.start, depth + 1)
+                    && self.equals_to(&a.stop, &b.stop, depth + 1)
+                    && self.equals_to(&a.step, &b.step, depth + 1)
+            }
+            (l, r) if l.is_api() || r.is_api() => api::equals(l, r),
+            _ => match (self.as_index(left), self.as_index(right)) {
+                (Some(a), Some(b)) => a == b,
+                _ => match (left.as_float(), right.as_float()) {
+                    (Some(a), Some(b)) => a == b,
+                    _ => false,
+                },
+            },
+        }
+    }
+
+    /// `item in container`
+    fn contains(&mut self, container: &Value, item: &Value, span: Span) -> EvalResult<bool> {
+        Ok(match container {
+            Value::Dict(dict) | Value::Set(dict) => {
+                let key = self.hash_key(item, span)?;
+                dict.borrow().get(&key).is_some()
+            }
+            Value::Str(text) => match item {
+                Value::Str(part) => text.contains(&**part),
+                other => return Err(self.bad_operands("in", other, container, span)),
+            },
+            Value::Range(range) => item.as_int().is_some_and(|x| {
+                let (low, high) = if range.step > 0 {
+                    (range.start, range.stop)
+                } else {
+                    (range.stop.saturating_add(1), range.start.saturating_add(1))
+                };
+                x >= low && x < high && x.wrapping_sub(range.start) % range.step == 0
+            }),
+            Value::Instance(instance) if instance.class.lookup(sym::contains).is_some() => {
+                let method = instance.class.lookup(sym::contains).unwrap_or(Value::None);
+                let value = self.call_with(&method, container.clone(), CallArgs::of([item.clone()], span))?;
+                self.truth(&value, span)?
+            }
+            Value::Host(host) => return if self.in_kernel { Err(self.host_error(host, span)) } else { Ok(false) },
+            other => {
+                let items = self.iterate(other, span)?;
+                for candidate in items {
+                    if self.identical(&candidate, item) || self.equals(&candidate, item) {
+                        return Ok(true);
+                    }
+                }
+                false
+            }
+        })
+    }
+
+    /// Whether a value counts as true.
+    pub(crate) fn truth(&mut self, value: &Value, span: Span) -> EvalResult<bool> {
+        Ok(match value {
+            Value::Bool(value) => *value,
+            Value::None | Value::Unset => false,
+            Value::Int(value) => *value != 0,
+            Value::Float(value) => *value != 0.0,
+            Value::Str(text) => !text.is_empty(),
+            Value::Tuple(items) => !items.is_empty(),
+            Value::List(list) => !list.items.borrow().is_empty(),
+            Value::Dict(dict) | Value::Set(dict) => dict.borrow().len() > 0,
+            Value::Range(range) => range.len() > 0,
+            Value::Instance(instance) => {
+                if let Some(method) = instance.class.lookup(sym::bool_) {
+                    let value = self.call_with(&method, value.clone(), CallArgs::none(span))?;
+                    return self.truth(&value, span);
+                }
+                if let Some(method) = instance.class.lookup(sym::len) {
+                    let value = self.call_with(&method, value.clone(), CallArgs::none(span))?;
+                    return self.truth(&value, span);
+                }
+                true
+            }
+            Value::EnumMember(_) => self.as_index(value) != Some(0),
+            Value::Host(host) => return if self.in_kernel { Err(self.host_error(host, span)) } else { Ok(false) },
+            value if value.is_api() => return api::truth(self, value, span),
+            _ => true,
+        })
+    }
+
+    /// The items of any iterable.
+    pub(crate) fn iterate(&mut self, value: &Value, span: Span) -> EvalResult<Vec<Value>> {
+        Ok(match value {
+            Value::Tuple(items) => items.to_vec(),
+            Value::List(list) => list.items.borrow().clone(),
+            Value::Dict(dict) | Value::Set(dict) => dict.borrow().keys(),
+            Value::Range(range) => {
+                let n = range.len();
+                if n > 50_000_000 {
+                    return Err(Raise::at(
+                        "value-error",
+                        format!("a range of {n} items is too long to be listed"),
+                        span,
+                        "here",
+                    ));
+                }
+                (0..n).map(|i| Value::Int(range.at(i))).collect()
+            }
+            Value::Str(text) => text.chars().map(|c| Value::str(c.to_string())).collect(),
+            Value::Class(class) if matches!(class.kind.get(), ClassKind::Enum { .. }) => {
+                class.members.borrow().iter().cloned().map(Value::EnumMember).collect()
+            }
+            Value::Instance(instance) => {
+                if let Some(items) = self.named_tuple_items(value) {
+                    return Ok(items);
+                }
+                if let Some(method) = instance.class.lookup(sym::iter) {
+                    let inner = self.call_with(&method, value.clone(), CallArgs::none(span))?;
+                    if !matches!(&inner, Value::Instance(_)) {
+                        return self.iterate(&inner, span);
+                    }
+                    return Err(Raise::at(
+                        "unsupported-syntax",
+                        "iterator objects are not supported in NKI",
+                        span,
+                        "its class defines `__iter__`",
+                    )
+                    .help("return a list or a tuple from `__iter__`"));
+                }
+                if let (Some(get), Some(len)) = (instance.class.lookup(sym::getitem), instance.class.lookup(sym::len)) {
+                    let n = self.call_with(&len, value.clone(), CallArgs::none(span))?;
+                    let mut out = Vec::new();
+                    for i in 0..n.as_int().unwrap_or(0) {
+                        self.step(span)?;
+                        out.push(self.call_with(&get, value.clone(), CallArgs::of([Value::Int(i)], span))?);
+                    }
+                    return Ok(out);
+                }
+                return Err(self.not_iterable(value, span));
+            }
+            Value::Host(host) => return if self.in_kernel { Err(self.host_error(host, span)) } else { Ok(Vec::new()) },
+            value if value.is_api() => return api::iterate(self, value, span),
+            other => return Err(self.not_iterable(other, span)),
+        })
+    }
+
+    fn not_iterable(&self, value: &Value, span: Span) -> Box<Raise> {
+        let kind = value.type_name();
+        Raise::at("type-error", format!("cannot iterate over a {kind}"), span, format!("a {kind}"))
+    }
+}
+
+fn ordered(op: CmpOp, order: Ordering) -> bool {
+    match op {
+        CmpOp::Eq | CmpOp::Is => order.is_eq(),
+        CmpOp::Ne | CmpOp::IsNot => order.is_ne(),
+        CmpOp::Lt => order.is_lt(),
+        CmpOp::Le => order.is_le(),
+        CmpOp::Gt => order.is_gt(),
+        CmpOp::Ge => order.is_ge(),
+        CmpOp::In | CmpOp::NotIn => false,
+    }
+}
+
+fn division_by_zero(span: Span) -> Box<Raise> {
+    Raise::at("division-by-zero", "division by zero", span, "the divisor is 0")
+}
