@@ -86,7 +86,7 @@ impl Findings {
         let t = program.tensor(tensor);
         self.list.push(
             Diagnostic::warning(
-                "uninitialized-read",
+                "output-not-written",
                 format!("output `{name}` has {missing} of {} elements that nothing has written", t.elements()),
             )
             .at_loc(span(t.loc), t.loc.line, t.loc.column, "is made here, without contents"),

@@ -27,7 +27,7 @@ pub(super) fn bad_address(program: &Program, arch: &Arch, region: Region, item: 
     let place = memory(region.space);
     let (id, message, label) = if address.partition.saturating_add(partitions) > arch.partitions {
         (
-            "address-out-of-range",
+            "bad-address",
             format!(
                 "`{name}` has {partitions} partitions from partition {}, {place} has {}",
                 address.partition, arch.partitions
@@ -36,7 +36,7 @@ pub(super) fn bad_address(program: &Program, arch: &Arch, region: Region, item: 
         )
     } else if address.byte.saturating_add(item.bytes) > region.capacity {
         (
-            "address-out-of-range",
+            "bad-address",
             format!(
                 "`{name}` has {} bytes per partition from byte {}, {place} has {} bytes per partition",
                 item.bytes, address.byte, region.capacity
@@ -45,7 +45,7 @@ pub(super) fn bad_address(program: &Program, arch: &Arch, region: Region, item: 
         )
     } else if region.space == Space::Psum && address.byte % arch.psum_bank_bytes != 0 {
         (
-            "psum-address",
+            "psum-alignment",
             format!(
                 "`{name}` starts at byte {} of PSUM, which is not the start of a bank (a multiple of {})",
                 address.byte, arch.psum_bank_bytes

@@ -102,10 +102,10 @@ fn explicit_addresses_are_honoured_and_avoided() {
 #[test]
 fn explicit_addresses_are_checked() {
     for (space, shape, at, id) in [
-        (Space::Sbuf, [128, 512], (0, 229_376 - 2044), "address-out-of-range"),
-        (Space::Sbuf, [128, 512], (32, 0), "address-out-of-range"),
-        (Space::Psum, [128, 512], (0, 1024), "psum-address"),
-        (Space::Psum, [128, 512], (0, 16_384), "address-out-of-range"),
+        (Space::Sbuf, [128, 512], (0, 229_376 - 2044), "bad-address"),
+        (Space::Sbuf, [128, 512], (32, 0), "bad-address"),
+        (Space::Psum, [128, 512], (0, 1024), "psum-alignment"),
+        (Space::Psum, [128, 512], (0, 16_384), "bad-address"),
     ] {
         let mut b = Builder::new();
         let t = b.placed("t", space, &shape, DType::F32, at);
