@@ -1,10 +1,6 @@
 //! Diagnostics of the machine's rules: operands of instructions, memories, addresses, uninitialised reads.
 
 super::slugs! {
-    "address-out-of-range", "an explicit address reaches past the end of its memory", "
-`address=(partition, byte)` is the first partition and the first byte in each partition. The tensor's partitions and bytes must
-end within the memory: 128 partitions; 192 KiB (trn1), 224 KiB (trn2) or 256 KiB (trn3) of SBUF and 16 KiB of PSUM in each.";
-
     "bitvec-dtype", "a bitwise operator is used on operands that are not integers", "
 Shifts, `bitwise_*` and `invert` work on the bits as they are: every operand and `dst` must be an integer type, numbers included.
 
@@ -81,12 +77,6 @@ Compute engines start on partition 0, 32, 64 or 96, depending on how many partit
 
     "partition-stride", "an operand skips partitions", "
 Compute engines work on consecutive partitions; only DMA can skip.";
-
-    "psum-address", "an explicit PSUM address is not the start of a bank", "
-A PSUM partition has 8 banks of 2 KiB; a tensor starts on one of them: `address=(0, bank * 2048)`.
-
-    nl.ndarray((128, 512), nl.float32, nl.psum, address=(0, 512))          # wrong
-    nl.ndarray((128, 512), nl.float32, nl.psum, address=(0, 1 * 2048))     # right: bank 1";
 
     "psum-gpsimd", "GpSimd is asked to work on PSUM", "
 The GpSimd engine reaches SBUF only. Copy the tile to SBUF with the vector or scalar engine, or use one of these.";
