@@ -13,6 +13,8 @@
 
 mod index;
 mod pattern;
+#[cfg(test)]
+mod tests;
 
 use nki_isa::inst::Footprint;
 use nki_isa::names::Engine;

@@ -103,7 +103,8 @@ sections! {
     pub struct Dma {
         engines: Param, partitions_per_engine: Param, bytes_per_ns: Param, descriptor_ns: Param, packet_bytes: Param, load_slowdown: Param,
         store_slowdown: Param, load_issue_ns: Param, load_dispatch_ns: Param, load_payload_ns: Param, load_notify_ns: Param,
-        store_issue_ns: Param, store_dispatch_ns: Param, store_payload_ns: Param, store_notify_ns: Param, hardware_trigger_ns: Param,
+        store_issue_ns: Param, store_dispatch_ns: Param, store_payload_ns: Param, store_notify_ns: Param, queue_depth: Param,
+        hardware_trigger_ns: Param,
         software_trigger_ns: Param, software_descriptor_ns: Param, transpose_slowdown: Param, onchip_transpose_slowdown: Param,
         load_queues: Param<Vec<String>>, store_queues: Param<Vec<String>>, other_queues: Param<Vec<String>>,
     }

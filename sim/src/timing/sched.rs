@@ -1,7 +1,7 @@
 //! The scheduler: engine queues, DMA queues and semaphores over one heap of moments.
 
 use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use std::collections::{BinaryHeap, VecDeque};
 
 use nki_isa::Program;
 use nki_isa::names::Engine;
@@ -30,6 +30,8 @@ enum Moment {
     Arrive(u32),
     /// A transfer on a class of DMA engines may be done.
     Tick(u32, u32),
+    /// The bytes of a transfer have moved: its queue has a place again.
+    Place(u8, u32),
 }
 
 /// What is known of an operation.
@@ -70,6 +72,12 @@ struct Segment {
 struct DmaQueue {
     free: Ps,
     behind: Option<u32>,
+    /// Triggered, not yet issued: operation, time to issue it, why the queue had to wait for the trigger.
+    waiting: VecDeque<(u32, Ps, Cause)>,
+    /// Transfers between issue and the end of their payload.
+    under_way: u32,
+    /// The transfer whose payload ended last.
+    freed: Option<u32>,
     complete: Ps,
     transfers: Vec<Transfer>,
 }
@@ -311,6 +319,12 @@ impl<'a> Core<'a> {
                 Moment::Start(q) => self.start(q as usize, now),
                 Moment::Arrive(op) => self.arrive(op, now),
                 Moment::Tick(class, version) => self.tick(class, version, now),
+                Moment::Place(q, op) => {
+                    let queue = &mut self.dma[q as usize];
+                    queue.under_way -= 1;
+                    queue.freed = Some(op);
+                    self.issue(q as usize, now);
+                }
             }
         }
         debug_assert!(self.queues.iter().all(|q| q.at == q.ops.len()), "a queue is stuck");
@@ -469,9 +483,15 @@ impl<'a> Core<'a> {
                 self.wait_lane(q, op, now, None);
                 let end = now + occupancy;
                 self.queues[q].lane.fill(end, State::Busy(EventId(op)));
-                if let Some(before) = self.issue(q, op, now, issue, dma, semaphore, &mut phases) {
-                    release = Release::DmaQueue(before);
-                }
+                let before = match (semaphore, self.queues[q].release) {
+                    (Some(Release::Semaphore { from, hazard, subject }), _) => {
+                        Cause::Semaphore { from, hazard, subject }
+                    }
+                    (_, Release::Engine(e)) => Cause::EngineOrder(e),
+                    (_, Release::Barrier(_)) => Cause::Barrier,
+                    _ => Cause::StartUp,
+                };
+                self.dma[q].waiting.push_back((op, issue, before));
                 (now, end, 0, end)
             }
             CostKind::Free => (now, now, now, now),
@@ -485,7 +505,9 @@ impl<'a> Core<'a> {
         queue.release = Release::Engine(EventId(op));
         queue.at += 1;
         self.events[op as usize] = Some(self.event(op, q, cost, start, end, complete, phases, release));
-        if !matches!(cost.kind, CostKind::Dma(_)) {
+        if matches!(cost.kind, CostKind::Dma(_)) {
+            self.issue(q, now);
+        } else {
             self.completed(op, complete);
         }
         self.consider(q);
@@ -582,45 +604,42 @@ impl<'a> Core<'a> {
                 .any(|d| d.on > before && d.hazard == Hazard::Raw && d.subject == Subject::Tensor(a.0.tensor))
     }
 
-    /// The queue takes a transfer; returns the one that it waits behind.
-    #[allow(clippy::too_many_arguments, reason = "all of them describe one transfer")]
-    fn issue(
-        &mut self,
-        q: usize,
-        op: u32,
-        now: Ps,
-        issue: Ps,
-        dma: &DmaCost,
-        semaphore: Option<Release>,
-        phases: &mut SmallVec<[Phase; 4]>,
-    ) -> Option<EventId> {
-        let before = match (semaphore, self.queues[q].release) {
-            (Some(Release::Semaphore { from, hazard, subject }), _) => Cause::Semaphore { from, hazard, subject },
-            (_, Release::Engine(e)) => Cause::EngineOrder(e),
-            (_, Release::Barrier(_)) => Cause::Barrier,
-            _ => Cause::StartUp,
-        };
-        let queue = &mut self.dma[q];
-        let behind = queue.behind.filter(|_| queue.free > now).map(EventId);
-        let start = now.max(queue.free);
-        let end = start + issue;
-        let arrive = end + dma.dispatch;
-        queue.free = end;
-        queue.behind = Some(op);
-        self.moving[op as usize] = (0, queue.transfers.len() as u32);
-        queue.transfers.push(Transfer {
-            event: EventId(op),
-            issue: (start, end),
-            payload: arrive,
-            unloaded: arrive,
-            payload_end: arrive,
-            complete: arrive,
-            before,
-        });
-        phases.push(Phase { kind: PhaseKind::Issue, start, end });
-        phases.push(Phase { kind: PhaseKind::Dispatch, start: end, end: arrive });
-        self.at(arrive, Moment::Arrive(op));
-        behind
+    /// The queue takes the transfers that wait for it, as long as it may have more under way.
+    fn issue(&mut self, q: usize, now: Ps) {
+        while self.dma[q].under_way < self.machine.queue_depth
+            && let Some((op, issue, before)) = self.dma[q].waiting.pop_front()
+        {
+            let Some((_, cost)) = self.dma_cost(op) else { continue };
+            let queue = &mut self.dma[q];
+            queue.under_way += 1;
+            let behind = queue.behind.filter(|_| queue.free > now).or(queue.freed.filter(|_| {
+                // It was triggered earlier and waited for a place.
+                self.events[op as usize].as_ref().is_some_and(|e| e.start < now)
+            }));
+            let start = now.max(queue.free);
+            let end = start + issue;
+            let arrive = end + cost.dispatch;
+            queue.free = end;
+            queue.behind = Some(op);
+            self.moving[op as usize] = (0, queue.transfers.len() as u32);
+            queue.transfers.push(Transfer {
+                event: EventId(op),
+                issue: (start, end),
+                payload: arrive,
+                unloaded: arrive,
+                payload_end: arrive,
+                complete: arrive,
+                before,
+            });
+            if let Some(event) = &mut self.events[op as usize] {
+                event.phases.push(Phase { kind: PhaseKind::Issue, start, end });
+                event.phases.push(Phase { kind: PhaseKind::Dispatch, start: end, end: arrive });
+                if let Some(behind) = behind {
+                    event.released = Release::DmaQueue(EventId(behind));
+                }
+            }
+            self.at(arrive, Moment::Arrive(op));
+        }
     }
 
     fn dma_cost(&self, op: u32) -> Option<(usize, &'a DmaCost)> {
@@ -680,6 +699,7 @@ impl<'a> Core<'a> {
             }
             event.phases.push(Phase { kind: PhaseKind::Notify, start: t.payload_end, end: t.complete });
         }
+        self.at(t.payload_end.max(now), Moment::Place(q as u8, op));
         self.completed(op, t.complete);
     }
 

@@ -56,6 +56,7 @@ impl<'p> Laws<'p> {
                 queues("store_queues", &d.store_queues)?,
                 queues("other_queues", &d.other_queues)?,
             ],
+            queue_depth: (d.queue_depth.value as u32).max(1),
             dma_engines: (d.engines.value as u32).clamp(1, 64),
         };
         Ok(Laws { params, machine })

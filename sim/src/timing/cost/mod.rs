@@ -131,6 +131,8 @@ pub struct Machine {
     pub limiter: Limiter,
     /// Triggering engines of loads, stores and other transfers whose engine is open; used in turn.
     pub queues: [Vec<Engine>; 3],
+    /// Transfers that a DMA queue may have under way at a time.
+    pub queue_depth: u32,
     /// DMA engines of a core.
     pub dma_engines: u32,
 }

@@ -109,9 +109,16 @@ fn against_measurements() {
         ((16, 4, 1), 952.7, 0.930, 0.150),
         ((16, 4, 4), 919.8, 0.960, 0.150),
     ];
+    let mut params = crate::timing::Params::of(nki_isa::Target::Trn2);
+    // For trials: NKI_TRY="dma.queue_depth=2;..."
+    for change in std::env::var("NKI_TRY").unwrap_or_default().split(';') {
+        if let Some((name, value)) = change.split_once('=') {
+            params.set_text(name, value).unwrap();
+        }
+    }
     for (tiles, us, tensor, dma) in rows {
         let program = blocked(DType::F32, (2048, 2048, 2048), tiles);
-        let t = super::time(&program);
+        let t = super::time_with(&program, &params).0;
         let s = crate::report::summary(&t, &crate::place::place(&program).unwrap());
         println!(
             "{tiles:?}: {:.1} of {us} ({:+.1}%) tensor {:.3} of {tensor} dma {:.3} of {dma} {} bytes {} transfers | {}",

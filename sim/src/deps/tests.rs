@@ -1,0 +1,175 @@
+//! The analysis against a model that keeps sets of bytes.
+
+use std::collections::BTreeSet;
+
+use nki_isa::names::Engine;
+use nki_isa::program::{Node, NodeKind};
+use nki_isa::{DType, Inst, Space, View};
+use proptest::prelude::*;
+
+use super::*;
+use crate::place::place;
+use crate::testing::{Builder, add, dma, pattern};
+
+/// Every byte as (memory, partition or 0, byte).
+type Bytes = BTreeSet<(u32, i64, i64)>;
+
+fn bytes(program: &Program, placement: &Placement, view: &View) -> Bytes {
+    let size = view.dtype.size() as i64;
+    let on_chip = view.space.is_on_chip();
+    let mut starts: Vec<(i64, i64)> = vec![(i64::from(view.partition), view.offset)];
+    for (i, d) in view.dims.iter().enumerate() {
+        let step =
+            |(p, e): (i64, i64), k: i64| if on_chip && i == 0 { (p + k * d.stride, e) } else { (p, e + k * d.stride) };
+        starts = starts.iter().flat_map(|s| (0..i64::from(d.count)).map(move |k| step(*s, k))).collect();
+    }
+    let base = placement.address(view.tensor).map_or((0, 0), |a| (i64::from(a.partition), i64::from(a.byte)));
+    let memory = match view.space {
+        Space::Sbuf => 0,
+        Space::Psum => 1,
+        _ => 2 + view.tensor.0,
+    };
+    let _ = program;
+    starts.iter().flat_map(|(p, e)| (0..size).map(move |b| (memory, p + base.0, e * size + b + base.1))).collect()
+}
+
+#[derive(Debug, Clone)]
+struct Access {
+    tensor: usize,
+    partition: u32,
+    partitions: u32,
+    offset: i64,
+    stride: i64,
+    rows: u32,
+    pitch: i64,
+}
+
+fn access() -> impl Strategy<Value = Access> {
+    (0usize..4, 0u32..3, 1u32..4, 0i64..8, 1i64..4, 1u32..3, 0i64..13).prop_map(
+        |(tensor, partition, partitions, offset, stride, rows, pitch)| Access {
+            tensor,
+            partition,
+            partitions,
+            offset,
+            stride,
+            rows,
+            pitch,
+        },
+    )
+}
+
+/// Operations of a kernel with overlapping tensors: (dst, a, b, queue).
+fn kernel() -> impl Strategy<Value = Vec<(Access, Access, Access, usize)>> {
+    prop::collection::vec((access(), access(), access(), 0usize..4), 1..24)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(400))]
+    #[test]
+    fn agrees_with_sets_of_bytes(ops in kernel()) {
+        let mut b = Builder::new();
+        // Two tensors share bytes, one lies apart, one is in HBM.
+        let t = [
+            b.placed("a", Space::Sbuf, &[8, 64], DType::F32, (0, 0)),
+            b.placed("b", Space::Sbuf, &[8, 64], DType::F32, (2, 24)),
+            b.placed("c", Space::Sbuf, &[8, 64], DType::F32, (0, 1024)),
+            b.output("h", &[8, 64], DType::F32),
+        ];
+        let view = |b: &Builder, a: &Access, hbm: bool| {
+            let tensor = if hbm { a.tensor } else { a.tensor % 3 };
+            let id = t[tensor];
+            let dims = [(1, a.partitions), (a.pitch, a.rows), (a.stride, 4)];
+            if tensor == 3 {
+                let dims = [(64, a.partitions), (a.pitch, a.rows), (a.stride, 4)];
+                pattern(b.whole(id), 0, i64::from(a.partition) * 64 + a.offset, &dims)
+            } else {
+                pattern(b.whole(id), a.partition, a.offset, &dims)
+            }
+        };
+        let mut kinds = Vec::new();
+        for (dst, x, y, queue) in &ops {
+            let inst: Inst = if *queue < 2 {
+                add(view(&b, dst, false), view(&b, x, false), view(&b, y, false))
+            } else {
+                dma(view(&b, dst, true), view(&b, x, true))
+            };
+            b.push(inst);
+            kinds.push(*queue);
+        }
+        let program = b.program;
+        let placement = place(&program).unwrap();
+        let nodes: Vec<&Node> = program.cores[0].iter().collect();
+        let list: Vec<Op<'_>> = nodes
+            .iter()
+            .zip(&kinds)
+            .map(|(node, queue)| Op {
+                node,
+                resolved: None,
+                queue: *queue as u8,
+                engine: [Some(Engine::Vector), Some(Engine::GpSimd), None, None][*queue],
+            })
+            .collect();
+        let deps = analyze(&program, &placement, &list, &written_tensors(&program));
+
+        let sets: Vec<(Bytes, Bytes)> = nodes
+            .iter()
+            .map(|n| {
+                let NodeKind::Inst(inst) = &n.kind else { unreachable!() };
+                let mut f = Footprint::default();
+                inst.footprint(&mut f);
+                let all = |views: &[&View]| views.iter().flat_map(|v| bytes(&program, &placement, v)).collect();
+                (all(&f.reads), all(&f.writes))
+            })
+            .collect();
+        let meet = |a: &Bytes, b: &Bytes| !a.is_disjoint(b);
+        for j in 0..list.len() {
+            // Each edge is a conflict of its kind.
+            for d in deps.of(j) {
+                let i = d.on as usize;
+                let real = match d.hazard {
+                    Hazard::Raw => meet(&sets[i].1, &sets[j].0),
+                    Hazard::Waw => meet(&sets[i].1, &sets[j].1),
+                    Hazard::War => meet(&sets[i].0, &sets[j].1),
+                };
+                prop_assert!(real, "edge {i} -> {j} {:?} is no conflict", d.hazard);
+            }
+            // Each conflict is covered: by an edge, by a later one of the same queue, or through others.
+            let mut done = vec![false; list.len()];
+            let mut todo: Vec<usize> = deps.of(j).iter().map(|d| d.on as usize).collect();
+            while let Some(k) = todo.pop() {
+                for i in 0..=k {
+                    // An operation that completes was preceded in completion by its queue and by what it waited for.
+                    if list[i].queue == list[k].queue && !done[i] {
+                        done[i] = true;
+                        todo.extend(deps.of(i).iter().map(|d| d.on as usize));
+                    }
+                }
+            }
+            for i in 0..j {
+                let raw = meet(&sets[i].1, &sets[j].0);
+                let other = meet(&sets[i].1, &sets[j].1) || meet(&sets[i].0, &sets[j].1);
+                let in_order = list[i].queue == list[j].queue && list[j].engine.is_some();
+                if raw || other && !in_order {
+                    prop_assert!(done[i], "conflict {i} -> {j} is missed");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn strided_tiles_that_interleave_do_not_meet() {
+    let mut b = Builder::new();
+    let t = b.tensor("t", Space::Sbuf, &[128, 256], DType::F32);
+    let x = b.input("x", &[128, 128], DType::F32);
+    for phase in 0..2 {
+        let dst = pattern(b.whole(t), 0, phase, &[(1, 128), (2, 128)]);
+        let src = b.whole(x);
+        b.push(dma(dst, src));
+    }
+    let program = b.program;
+    let list: Vec<Op<'_>> =
+        program.cores[0].iter().map(|node| Op { node, resolved: None, queue: 5, engine: None }).collect();
+    let deps = analyze(&program, &place(&program).unwrap(), &list, &written_tensors(&program));
+    assert!(deps.is_empty(), "{deps:?}");
+}

@@ -1,0 +1,186 @@
+//! Closed forms: an unloaded instruction takes what its law says, a stream of them runs at the peak.
+
+use nki_isa::names::Engine;
+use nki_isa::{DType, Program, Space, Target, TensorId};
+
+use super::matmul::nc_matmul;
+use super::{check, time, time_with};
+use crate::testing::{Builder, add, dma, pattern};
+use crate::timeline::{Event, Timeline};
+use crate::timing::Params;
+
+/// Nanoseconds.
+fn ns(ps: u64) -> f64 {
+    ps as f64 / 1e3
+}
+
+fn close(got: f64, want: f64) {
+    assert!((got - want).abs() <= 0.002 * want.abs() + 0.01, "{got} is not {want}");
+}
+
+fn adds(dtype: DType, space: Space, n: u32, count: u32, dependent: bool) -> Program {
+    let mut b = Builder::new();
+    let x = b.tensor("x", space, &[128, n], dtype);
+    let y = b.tensor("y", Space::Sbuf, &[128, n], dtype);
+    let outs: Vec<TensorId> = (0..4).map(|i| b.tensor(&format!("o{i}"), Space::Sbuf, &[128, n], dtype)).collect();
+    for i in 0..count {
+        let (dst, src) = if dependent { (y, y) } else { (outs[i as usize % 4], y) };
+        let inst = add(b.whole(dst), b.whole(x), b.whole(src));
+        b.push(inst);
+    }
+    b.program
+}
+
+fn only(t: &Timeline) -> &Event {
+    assert_eq!(t.events.len(), 1);
+    &t.events[0]
+}
+
+#[test]
+fn an_unloaded_tensor_tensor_takes_its_law() {
+    // (dtype, memory of one input, fixed ns, ns for each element): the measured laws.
+    for (dtype, space, fixed, slope) in [
+        (DType::F32, Space::Sbuf, 158.7, 1.0 / 0.96),
+        (DType::BF16, Space::Sbuf, 158.7, 0.5 / 0.96),
+        (DType::F32, Space::Psum, 158.7, 1.0 / 0.96),
+    ] {
+        for n in [64, 128, 256, 512] {
+            let t = time(&adds(dtype, space, n, 1, false));
+            let e = only(&t);
+            close(ns(e.complete - e.start), fixed + slope * f64::from(n));
+        }
+    }
+}
+
+#[test]
+fn independent_vector_instructions_overlap_their_completions_and_dependent_ones_do_not() {
+    let time_of = |dependent| {
+        let t = time(&adds(DType::F32, Space::Sbuf, 512, 40, dependent));
+        ns(t.events[39].start - t.events[0].start) / 39.0
+    };
+    close(time_of(false), (60.0 + 512.0) / 0.96);
+    close(time_of(true), 158.7 + 512.0 / 0.96);
+}
+
+fn matmuls(dtype: DType, n: u32, count: u32, same_weights: bool) -> Program {
+    let mut b = Builder::new();
+    let w: Vec<TensorId> = (0..2).map(|i| b.tensor(&format!("w{i}"), Space::Sbuf, &[128, 128], dtype)).collect();
+    let x = b.tensor("x", Space::Sbuf, &[128, n], dtype);
+    let p: Vec<TensorId> = (0..8).map(|i| b.tensor(&format!("p{i}"), Space::Psum, &[128, n], DType::F32)).collect();
+    for i in 0..count as usize {
+        let weights = w[if same_weights { 0 } else { i % 2 }];
+        let inst = nc_matmul(b.whole(p[i % 8]), b.whole(weights), b.whole(x));
+        b.push(inst);
+    }
+    b.program
+}
+
+#[test]
+fn a_stream_of_matmuls_runs_at_the_peak_once_warm() {
+    for (dtype, n, cycles) in [(DType::F32, 512, 2048.0), (DType::F32, 128, 512.0), (DType::BF16, 512, 512.0)] {
+        let t = time(&matmuls(dtype, n, 200, false));
+        let interval = ns(t.events[199].start - t.events[100].start) / 99.0;
+        close(interval, 7.24 + cycles / 2.4);
+    }
+}
+
+#[test]
+fn a_cold_matmul_runs_at_half_rate() {
+    for (dtype, fixed, cycles) in [(DType::F32, 381.0, 2048.0), (DType::BF16, 203.0, 512.0)] {
+        let t = time(&matmuls(dtype, 512, 1, false));
+        let e = only(&t);
+        // The measured law of an isolated matmul: fixed + twice the columns.
+        let got = ns(e.complete - e.start);
+        let want = fixed + 2.0 * cycles / 2.4;
+        assert!((got - want).abs() < 0.03 * want, "{got} is not {want}");
+    }
+}
+
+#[test]
+fn short_matmuls_with_changing_weights_are_bound_by_the_weight_load() {
+    let interval = |same| {
+        let t = time(&matmuls(DType::BF16, 64, 400, same));
+        ns(t.events[399].start - t.events[300].start) / 99.0
+    };
+    close(interval(true), 7.24 + 64.0 / 2.4);
+    close(interval(false), 128.0 / 2.4);
+}
+
+#[test]
+fn the_limiter_engages_again_after_idling() {
+    let program = matmuls(DType::F32, 512, 30, true);
+    let with = time(&program);
+    let mut params = Params::of(Target::Trn2);
+    params.set("tensor.limiter_rate", 1.0).unwrap();
+    let without = time_with(&program, &params).0;
+    check(&without);
+    let lost = with.elapsed - without.elapsed;
+    assert!((800_000..2_500_000).contains(&lost), "{lost}");
+}
+
+fn transfers(partitions: u32, columns: u32, count: u32, store: bool) -> Program {
+    let mut b = Builder::new();
+    let h = if store {
+        b.output("h", &[count * partitions, columns], DType::F32)
+    } else {
+        b.input("h", &[count * partitions, columns], DType::F32)
+    };
+    let s: Vec<TensorId> =
+        (0..count).map(|i| b.tensor(&format!("s{i}"), Space::Sbuf, &[partitions, columns], DType::F32)).collect();
+    for (i, s) in s.iter().enumerate() {
+        let tile = pattern(
+            b.whole(h),
+            0,
+            i as i64 * i64::from(partitions * columns),
+            &[(i64::from(columns), partitions), (1, columns)],
+        );
+        let s = b.whole(*s);
+        b.push(if store { dma(tile, s) } else { dma(s, tile) });
+    }
+    b.program
+}
+
+#[test]
+fn an_unloaded_transfer_goes_through_its_phases() {
+    // A tiny load through a hardware queue, a tiny store through a software queue.
+    let t = time(&transfers(128, 1, 1, false));
+    close(ns(only(&t).complete - only(&t).start), 565.0 + 751.0 + 8.0 * (7.0 + 4.0 / 27.2) * 1.12 + 293.1 + 314.5);
+    let t = time(&transfers(128, 1, 1, true));
+    close(ns(only(&t).complete - only(&t).start), 609.0 + 565.5 + 8.0 * (7.0 + 4.0 / 27.2) + 162.3 + 355.0);
+}
+
+#[test]
+fn four_partitions_use_one_engine() {
+    // The DMA overview measures 32 KiB over one engine in 1416 ns.
+    let t = time(&transfers(4, 2048, 1, false));
+    let payload = t.dma.active as f64 / 1e3 - 293.1;
+    assert!((payload - 1416.0).abs() < 30.0, "{payload}");
+}
+
+#[test]
+fn large_transfers_reach_the_peak_and_small_ones_do_not() {
+    // Bytes for each partition, GB/s of sixteen engines; the peak of 4 KiB packets is 16 * 4096 / 157.6 ns.
+    let rate = |columns: u32| {
+        let count = 24;
+        let t = time(&transfers(128, columns, count, false));
+        f64::from(count * columns * 128 * 4) / ns(t.dma.active)
+    };
+    let peak = 16.0 * 4096.0 / (7.0 + 4096.0 / 27.2);
+    let rates: Vec<f64> = [16, 64, 256, 1024, 2048].into_iter().map(rate).collect();
+    assert!(rates.windows(2).all(|w| w[0] < w[1]), "{rates:?}");
+    assert!(rates[4] > 0.93 * peak && rates[4] <= peak, "{rates:?}");
+    assert!(rates[0] < 0.06 * peak, "{rates:?}");
+}
+
+#[test]
+fn engines_of_the_program_are_honoured() {
+    let mut program = transfers(128, 512, 2, false);
+    for (node, engine) in program.cores[0].iter_mut().zip([Engine::Scalar, Engine::GpSimd]) {
+        if let nki_isa::program::NodeKind::Inst(nki_isa::Inst::DmaCopy(d)) = &mut node.kind {
+            d.engine = engine;
+        }
+    }
+    let t = time(&program);
+    let rows: Vec<&str> = t.events.iter().map(|e| t.rows[e.row.0 as usize].kind.name()).collect();
+    assert_eq!(rows, ["scalar", "gpsimd"]);
+}
