@@ -1,0 +1,377 @@
+//! The API bindings, from source text to programs and diagnostics.
+
+use std::path::Path;
+
+use nki_diag::Diagnostic;
+use nki_frontend::{Arg, Compiled, Loader, Options, compile};
+use nki_isa::program::{Bound, NodeKind};
+use nki_isa::{DType, Index, Node, Program, Space, Target};
+
+struct Text(String);
+
+impl Loader for Text {
+    fn read(&self, path: &Path) -> std::io::Result<String> {
+        if path == Path::new("k.py") { Ok(self.0.clone()) } else { Err(std::io::ErrorKind::NotFound.into()) }
+    }
+}
+
+const HEAD: &str = "import nki\nimport nki.isa as nisa\nimport nki.language as nl\n\n";
+
+fn f32s(shape: &[usize]) -> Arg {
+    Arg::Tensor { shape: shape.to_vec(), dtype: DType::F32 }
+}
+
+fn run_with(source: &str, args: &[(&str, Arg)], options: &Options) -> Compiled {
+    let args: Vec<(String, Arg)> = args.iter().map(|(n, a)| ((*n).to_owned(), a.clone())).collect();
+    compile(Path::new("k.py"), &Text(source.to_owned()), &args, options)
+}
+
+/// Compiles a kernel body with the parameter `x`, float32 of shape `[256, 512]`.
+fn body(text: &str) -> Compiled {
+    let mut source = format!("{HEAD}@nki.jit\ndef kernel(x):\n");
+    for line in text.lines() {
+        source.push_str(&format!("    {line}\n"));
+    }
+    run_with(&source, &[("x", f32s(&[256, 512]))], &Options::default())
+}
+
+fn program(compiled: Compiled) -> Program {
+    let errors: Vec<&Diagnostic> = compiled.diagnostics.iter().filter(|d| d.is_error()).collect();
+    assert!(errors.is_empty(), "{errors:#?}");
+    compiled.program.expect("a program")
+}
+
+/// The first error's slug and text with its advice.
+fn error(compiled: Compiled) -> (&'static str, String) {
+    let d = compiled.diagnostics.iter().find(|d| d.is_error()).expect("an error");
+    let labels: Vec<&str> = d.labels.iter().map(|l| &*l.text).collect();
+    (d.id, format!("{}\n{}\n{}\n{}", d.message, labels.join("\n"), d.notes.join("\n"), d.help.join("\n")))
+}
+
+fn names(nodes: &[Node]) -> Vec<String> {
+    nodes
+        .iter()
+        .map(|n| match &n.kind {
+            NodeKind::Inst(i) => i.schema().name.to_owned(),
+            NodeKind::For { body, .. } => format!("for({})", names(body).join(" ")),
+            NodeKind::While { body, .. } => format!("while({})", names(body).join(" ")),
+            NodeKind::If { then, otherwise, .. } => format!("if({} | {})", names(then).join(" "), names(otherwise).join(" ")),
+        })
+        .collect()
+}
+
+const OUT: &str = "out = nl.ndarray((128, 512), nl.float32, buffer=nl.shared_hbm)\n";
+
+#[test]
+fn tensor_add() {
+    let source = format!(
+        "{HEAD}@nki.jit
+def add(a, b):
+    c = nl.ndarray(a.shape, dtype=a.dtype, buffer=nl.shared_hbm)
+    for i in nl.affine_range(a.shape[0] // nl.tile_size.pmax):
+        rows = nl.ds(i * 128, 128)
+        x = nl.ndarray((128, a.shape[1]), a.dtype, nl.sbuf)
+        nisa.dma_copy(dst=x, src=a[rows, :])
+        y = nl.ndarray((128, a.shape[1]), a.dtype, nl.sbuf)
+        nisa.dma_copy(dst=y, src=b[rows])
+        nisa.tensor_tensor(dst=x, data1=x, data2=y, op=nl.add)
+        nisa.dma_copy(dst=c[rows, :], src=x, name='last')
+    return c
+"
+    );
+    let p = program(run_with(&source, &[("a", f32s(&[256, 1024])), ("b", f32s(&[256, 1024]))], &Options::default()));
+    assert_eq!(&*p.name, "add");
+    assert_eq!(p.inputs.iter().map(|i| &*i.name).collect::<Vec<_>>(), ["a", "b"]);
+    assert_eq!(p.outputs.iter().map(|o| &*o.name).collect::<Vec<_>>(), ["c"]);
+    assert_eq!(names(&p.cores[0]).len(), 8);
+    assert_eq!(p.tensors.iter().map(|t| &*t.name).collect::<Vec<_>>(), ["a", "b", "c", "x", "y", "x", "y"]);
+    let last = p.cores[0].last().unwrap();
+    assert_eq!(p.iterations(last.trail), [("i", 1)]);
+    assert_eq!(last.loc.line, 15);
+    let NodeKind::Inst(inst) = &last.kind else { panic!() };
+    let nki_isa::Arg::View(dst) = &inst.args()[0] else { panic!() };
+    assert_eq!(dst.offset, 128 * 1024);
+}
+
+#[test]
+fn edge_tiles_with_min_and_slice() {
+    let source = format!(
+        "{HEAD}@nki.jit
+def kernel(t):
+    result = nl.ndarray((129, 513), nl.float32, buffer=nl.shared_hbm)
+    for i in range(2):
+        p_start = i * 128
+        p_end = min(129, p_start + 128)
+        p = slice(p_start, p_end)
+        for j in range(2):
+            f_start = j * 512
+            f_end = min(513, f_start + 512)
+            f = slice(f_start, f_end)
+            tile = nl.ndarray((p_end - p_start, f_end - f_start), nl.float32, nl.sbuf)
+            nisa.dma_copy(tile, t[p, f])
+            nisa.dma_copy(result[p_start:p_end, f_start:f_end], tile)
+    return result
+"
+    );
+    let p = program(run_with(&source, &[("t", f32s(&[129, 513]))], &Options::default()));
+    let shapes: Vec<Vec<u32>> = p.tensors[2..].iter().map(|t| t.shape.to_vec()).collect();
+    assert_eq!(shapes, [vec![128, 512], vec![128, 1], vec![1, 512], vec![1, 1]]);
+}
+
+#[test]
+fn dynamic_access_by_scalar_and_vector() {
+    let p = program(body(&format!(
+        "{OUT}index = nl.ndarray((1, 1), nl.int32, nl.sbuf)
+nisa.memset(dst=index, value=3)
+tile = nl.ndarray((128, 512), nl.float32, nl.sbuf)
+nisa.dma_copy(dst=tile, src=x.ap(pattern=[[512, 128], [1, 512]], offset=0, scalar_offset=index, indirect_dim=0))
+rows = nl.ndarray((128, 1), nl.int32, nl.sbuf)
+nisa.iota(rows, [[1, 1]], 0, 2)
+nisa.dma_copy(dst=tile, src=x.ap([[512, 128], [1, 512]], 0, vector_offset=rows, indirect_dim=0))
+nisa.dma_copy(dst=tile, src=x.vector_select(0, rows))
+nisa.dma_copy(dst=tile[0:1, :], src=x.select(0, index))
+nisa.dma_copy(dst=tile[0:1, :], src=x[index, :])
+nisa.dma_copy(dst=tile, src=x[nl.ds(index, 128), :])
+nisa.dma_copy(dst=out, src=tile)
+return out"
+    )));
+    let indirect: Vec<_> = p.cores[0]
+        .iter()
+        .filter_map(|n| match &n.kind {
+            NodeKind::Inst(i) if i.schema().name == "dma_copy" => match &i.args()[1] {
+                nki_isa::Arg::View(v) => v.indirect.clone(),
+                _ => None,
+            },
+            _ => None,
+        })
+        .collect();
+    assert_eq!(indirect.len(), 6);
+    assert!(indirect.iter().all(|i| i.stride == 512));
+    assert_eq!(indirect.iter().map(|i| i.bound).collect::<Vec<_>>(), [256, 256, 256, 256, 256, 129]);
+    assert_eq!(indirect.iter().filter(|i| matches!(i.index, Index::Vector(_))).count(), 2);
+}
+
+#[test]
+fn dynamic_loops_stay_loops() {
+    let p = program(body(&format!(
+        "{OUT}tile = nl.ndarray((128, 512), nl.float32, nl.sbuf)
+count = nl.ndarray((1, 1), nl.int32, nl.sbuf)
+nisa.memset(dst=count, value=5)
+n = nisa.register_alloc()
+nisa.register_load(n, count)
+for i in nl.dynamic_range(0, n, 2):
+    nisa.dma_copy(dst=tile, src=x.ap([[512, 128], [1, 512]], scalar_offset=i))
+for j in nl.dynamic_range(3):
+    with nl.no_reorder():
+        nisa.memset(dst=tile, value=0.0)
+reg = nisa.register_alloc(1)
+while reg:
+    nisa.register_store(count, reg)
+    nisa.tensor_scalar(count, count, nl.add, -1)
+    nisa.register_load(reg, count)
+if reg:
+    nisa.memset(dst=tile, value=1.0)
+else:
+    nisa.memset(dst=tile, value=2.0)
+def step(i):
+    nisa.memset(dst=tile, value=3.0)
+nl.fori_loop(0, n, step)
+def again(r):
+    nisa.register_load(r, count)
+    return r
+nl.while_loop(reg, again)
+nisa.dma_copy(dst=out, src=tile)
+return out"
+    )));
+    assert_eq!(
+        names(&p.cores[0]),
+        [
+            "memset",
+            "register_load",
+            "for(dma_copy)",
+            "for(memset)",
+            "register_move",
+            "while(register_store tensor_scalar register_load)",
+            "if(memset | memset)",
+            "for(memset)",
+            "register_move",
+            "while(register_load)",
+            "dma_copy"
+        ]
+    );
+    let NodeKind::For { lower, upper, step, variable, .. } = &p.cores[0][2].kind else { panic!() };
+    assert_eq!((*lower, *step), (Bound::Static(0), 2));
+    assert!(matches!(upper, Bound::Register(r) if r != variable));
+}
+
+#[test]
+fn both_cores_share_what_is_shared() {
+    let source = format!(
+        "{HEAD}@nki.jit
+def kernel(x):
+    out = nl.ndarray(x.shape, x.dtype, buffer=nl.shared_hbm)
+    core = nl.program_id(0)
+    assert nl.num_programs() == 2
+    tile = nl.ndarray((128, 512), x.dtype, nl.sbuf)
+    nisa.dma_copy(dst=tile, src=x[core * 128:(core + 1) * 128, :])
+    nisa.dma_copy(dst=out[core * 128:(core + 1) * 128, :], src=tile)
+    return out
+"
+    );
+    let p = program(run_with(&source, &[("x", f32s(&[256, 512]))], &Options { lnc: 2, ..Options::default() }));
+    assert_eq!(p.cores.len(), 2);
+    assert_eq!(p.tensors.iter().filter(|t| t.space == Space::SharedHbm).count(), 2);
+    assert_eq!(p.tensors.iter().filter(|t| t.space == Space::Sbuf).map(|t| t.core).collect::<Vec<_>>(), [0, 1]);
+    let offsets: Vec<i64> = p
+        .cores
+        .iter()
+        .map(|c| match &c[1].kind {
+            NodeKind::Inst(i) => match &i.args()[0] {
+                nki_isa::Arg::View(v) => v.offset,
+                _ => -1,
+            },
+            _ => -1,
+        })
+        .collect();
+    assert_eq!(offsets, [0, 128 * 512]);
+}
+
+#[test]
+fn attributes_and_constants() {
+    for target in [Target::Trn1, Target::Trn2, Target::Trn3] {
+        let source = format!(
+            "{HEAD}import numpy as np
+@nki.jit
+def kernel(x):
+    t = nl.ndarray((128, 64), dtype=nl.float32, buffer=nl.sbuf)
+    assert t.shape == (128, 64)
+    assert t.strides == (64, 1)
+    assert t.offset == 0 and t.ndim == 2 and t.size == 128 * 64
+    assert t.dtype == nl.float32 and t.dtype == 'float32' and t.dtype != nl.bfloat16
+    assert t.buffer == nl.sbuf and t.buffer != nl.psum and nl.is_on_chip(t.buffer)
+    u = t.slice(dim=1, start=8, end=24)
+    assert u.get_pattern() == [[64, 128], [1, 16]] and u.offset == 8
+    v = t.ap(pattern=[[64, 128], [1, 16]], offset=8)
+    assert v.get_pattern() == u.get_pattern() and v.offset == u.offset
+    assert t.name == 't' and not t.is_indirect() and t.is_contiguous() and u.is_contiguous()
+    assert t.permute((0, 1)).shape == t.shape and t.reshape((128, 8, 8))[0:64].shape == (64, 8, 8)
+    w = nl.ndarray((128, 4, 16), dtype=nl.float32, buffer=nl.sbuf)
+    assert w[0:64, :, :].permute((0, 2, 1))[:, 0, :].shape == (64, 4)
+    assert t.view(nl.uint8).shape == (128, 256) and t.rearrange(('b', ('h', 'w')), ('b', 'w', 'h'), {{'h': 4}}).shape == (128, 16, 4)
+    assert nl.tile_size.pmax == 128 and nl.tile_size.psum_fmax == 512
+    assert nisa.get_nc_version() >= nisa.nc_version.gen2
+    assert nisa.engine.vector.name == 'vector' and nisa.vector_engine == nisa.engine.vector
+    assert (t is x) == False and t == t and t != x
+    seen = {{}}
+    seen[str(t.dtype)] = 1
+    assert seen['float32'] == 1
+    print(f'{{t.dtype}} {{t.shape}}')
+    return x
+"
+        );
+        let c = run_with(&source, &[("x", f32s(&[4, 4]))], &Options { target, ..Options::default() });
+        assert_eq!(c.prints, ["float32 (128, 64)"], "{:#?}", c.diagnostics);
+        program(c);
+    }
+}
+
+#[test]
+fn nl_operations_make_tiles() {
+    let p = program(body(&format!(
+        "{OUT}tile = nl.load(x[0:128, :])
+y = nl.add(nl.exp(tile), 1.0)
+z = nl.softmax(y, axis=1)
+nl.store(out, z)
+return out"
+    )));
+    assert_eq!(
+        names(&p.cores[0]),
+        ["dma_copy", "activation", "tensor_scalar", "tensor_reduce", "activation_reduce", "reciprocal", "tensor_scalar", "dma_copy"]
+    );
+    assert!(p.tensors.iter().any(|t| &*t.name == "tile"));
+}
+
+#[test]
+fn what_is_wrong_is_said_once_and_clearly() {
+    let tile = "t = nl.ndarray((128, 512), nl.float32, nl.sbuf)\n";
+    for (text, slug, words) in [
+        ("t = nl.ndarray((256, 512), nl.float32, nl.sbuf)", "partition-size", &["`t`", "256", "128"][..]),
+        ("p = nl.ndarray((128, 8192), nl.float32, nl.psum)", "psum-capacity", &["32768", "16384"]),
+        ("p = nl.ndarray((128, 512), nl.float32, nl.psum, address=(0, 100))", "psum-alignment", &["100", "2048"]),
+        ("p = nl.ndarray((128, 512), nl.float99, nl.psum)", "", &["float99"]),
+        ("y = nisa.reciprocal(data=t)", "missing-dst", &["dst", "first argument"]),
+        ("y = nisa.tensor_tensor(t, t, op=nl.add)", "missing-dst", &["data2", "dst"]),
+        ("nisa.tensor_copy(dst=t, src=t, mask=None)", "removed-mask", &["mask", "min("]),
+        ("nisa.tensor_copy(dst=t, scr=t)", "arguments", &["`scr`", "did you mean `src`"]),
+        ("nisa.tensor_copy(t, t, t, t, t)", "arguments", &["at most 3", "nisa.tensor_copy(dst, src, engine=unknown"]),
+        ("nisa.tensor_copy(dst=t, src=3)", "operand-kind", &["`src`", "tensor", "3"]),
+        ("nisa.tensor_copy(dst=t, src=x[0:128, :])", "operand-memory", &["`src`", "shared_hbm"]),
+        ("nisa.tensor_tensor(dst=t, data1=t, data2=t[:, 0:10], op=nl.add)", "shape-mismatch", &["data2"]),
+        ("i = nl.arange(128)", "removed-beta1", &["nl.arange", "slices"]),
+        ("i, j = nl.mgrid[0:128, 0:512]", "removed-beta1", &["nl.mgrid", "slices"]),
+        ("b = nl.ndarray((8, nl.par_dim(128), 512), nl.float32)", "removed-beta1", &["par_dim", "list"]),
+        ("u = t[:, 0:600]", "out-of-bounds", &["600", "min("]),
+        ("u = t[:, 5:5]", "empty-slice", &["5:5"]),
+        ("u = t[200, 0]", "out-of-bounds", &["200"]),
+        ("u = t[[0, 1], :]", "bad-index", &["list"]),
+        ("u = t[None, :]", "bad-index", &["expand_dim"]),
+        ("u = t[:, ::-1]", "bad-index", &["positive"]),
+        ("u = t + t", "tensor-operator", &["nl.add"]),
+        ("t[0:64, :] = 0.0", "tensor-assignment", &["memset"]),
+        ("t[...] = nisa.reciprocal(t, t)", "missing-dst", &["dst"]),
+        ("if t:\n    pass", "tensor-condition", &["`t`"]),
+        ("r = nisa.register_alloc(1)\nu = r + 1", "register-arithmetic", &["register_store"]),
+        ("for i in nl.dynamic_range(4):\n    nisa.register_move(i, 3)", "frozen-register", &["loop"]),
+        ("for i in nl.dynamic_range(4, 0, -1):\n    pass", "dynamic-loop", &["positive"]),
+        ("with nl.no_reorder():\n    for i in nl.dynamic_range(4):\n        pass", "dynamic-loop", &["no_reorder"]),
+        ("u = t.reshape((64, 1024))", "partition-dimension", &["dimension 0"]),
+        ("u = t.reshape((128, 500))", "shape-mismatch", &["65536"]),
+        ("u = t.permute((1, 0))", "partition-dimension", &["partition"]),
+        ("u = t.reshap((128, 512))", "unknown-attribute", &["did you mean `reshape`"]),
+        ("u = nl.exp(x)", "operand-memory", &["nl.load"]),
+        ("nisa.dma_transpose(dst=t, src=t)", "unsupported-instruction", &["dma_transpose"]),
+        ("return t", "kernel-output", &["shared_hbm", "`t`"]),
+        ("return 3", "kernel-output", &["int"]),
+        ("nisa.activation(dst=t, op=nl.ezp, data=t)", "", &["ezp"]),
+        ("nisa.activation(dst=t, op=nl.where, data=t)", "operand-kind", &["op"]),
+    ] {
+        let c = body(&format!("{tile}{text}\nreturn x"));
+        let count = c.diagnostics.iter().filter(|d| d.is_error()).count();
+        let (id, message) = error(c);
+        assert!(slug.is_empty() || id == slug, "{text}: {id}: {message}");
+        assert_eq!(count, 1, "{text}");
+        for word in words {
+            assert!(message.contains(word), "{text}: no {word:?} in: {message}");
+        }
+    }
+}
+
+#[test]
+fn an_error_points_at_the_operand_and_at_its_making() {
+    let c = body("t = nl.ndarray((128, 512), nl.float32, nl.sbuf)\nnisa.tensor_tensor(dst=t, data1=t,\n    data2=t[:, 0:10], op=nl.add)\nreturn x");
+    let d = c.diagnostics.iter().find(|d| d.is_error()).unwrap();
+    let (_, line, column) = d.primary().unwrap().place.resolve(&c.sources);
+    assert_eq!((line, column), (9, 15), "{d:#?}");
+    assert!(d.labels.iter().any(|l| l.text.contains("made here") && l.place.resolve(&c.sources).1 == 7), "{d:#?}");
+}
+
+#[test]
+fn an_output_that_nobody_writes_is_a_warning() {
+    let c = body(&format!("{OUT}return out"));
+    assert_eq!(c.diagnostics.iter().map(|d| d.id).collect::<Vec<_>>(), ["output-not-written"]);
+    assert!(c.program.is_some());
+}
+
+#[test]
+fn outputs_are_named_and_may_be_reshaped() {
+    let p = program(body(
+        "a = nl.ndarray((128, 512), nl.float32, buffer=nl.shared_hbm)
+b = nl.ndarray((128, 512), nl.float32, buffer=nl.shared_hbm)
+t = nl.load(x[0:128, :])
+nl.store(a, t)
+nl.store(b, t)
+return a, b.reshape((512, 128))",
+    ));
+    assert_eq!(&*p.outputs[0].name, "a");
+    assert_eq!(p.tensor(p.outputs[1].tensor).shape[..], [512, 128]);
+}
