@@ -45,18 +45,21 @@ pub(crate) fn closest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a s
         .map(|(_, c)| c)
 }
 
-/// Edit distance over bytes.
+/// Edit distance over bytes; swapping neighbours counts once.
 fn distance(a: &str, b: &str) -> usize {
-    let b = b.as_bytes();
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (i, ca) in a.bytes().enumerate() {
-        let mut diagonal = row[0];
-        row[0] = i + 1;
-        for (j, &cb) in b.iter().enumerate() {
-            let replace = diagonal + usize::from(ca != cb);
-            diagonal = row[j + 1];
-            row[j + 1] = replace.min(row[j] + 1).min(diagonal + 1);
+    let (a, b) = (a.as_bytes(), b.as_bytes());
+    let width = b.len() + 1;
+    let mut table: Vec<usize> = (0..(a.len() + 1) * width).map(|k| if k < width { k } else { 0 }).collect();
+    for i in 1..=a.len() {
+        table[i * width] = i;
+        for j in 1..=b.len() {
+            let at = i * width + j;
+            let replace = table[at - width - 1] + usize::from(a[i - 1] != b[j - 1]);
+            table[at] = replace.min(table[at - 1] + 1).min(table[at - width] + 1);
+            if i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] {
+                table[at] = table[at].min(table[at - 2 * width - 2] + 1);
+            }
         }
     }
-    row[b.len()]
+    table[a.len() * width + b.len()]
 }
