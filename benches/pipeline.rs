@@ -61,7 +61,9 @@ fn stages(c: &mut Criterion) {
     let mut group = c.benchmark_group("stages");
     group.sample_size(10);
     let many = softmax(MANY_ROWS, DType::F32);
-    group.bench_function("specialise 100k instructions", |b| b.iter(|| compile("examples/softmax.py", black_box(&many))));
+    group.bench_function("specialise 100k instructions", |b| {
+        b.iter(|| compile("examples/softmax.py", black_box(&many)))
+    });
     let program = compile("examples/softmax.py", &many);
     group.bench_function("place and time 100k instructions", |b| {
         b.iter(|| {

@@ -6,17 +6,46 @@ use nki_sim_core::HostTensor;
 
 use crate::generate::generate;
 use crate::npy::{self, Elem};
-use crate::value::{TensorSpec, Value};
+use crate::value::{Fill, TensorSpec, Value};
+
+/// A tensor given as an argument. Made-up contents are made when they are needed: compiling needs none.
+pub(crate) struct Given {
+    /// Name, shape and dtype; the data of a file.
+    tensor: HostTensor,
+    /// How to make the data.
+    fill: Option<(Fill, u64)>,
+}
+
+impl Given {
+    /// The kernel's name for it.
+    pub(crate) fn name(&self) -> &str {
+        &self.tensor.name
+    }
+
+    /// Extents.
+    pub(crate) fn shape(&self) -> &[usize] {
+        &self.tensor.shape
+    }
+
+    /// Element type.
+    pub(crate) fn dtype(&self) -> DType {
+        self.tensor.dtype
+    }
+
+    /// The tensor with its data.
+    pub(crate) fn filled(self) -> HostTensor {
+        let mut tensor = self.tensor;
+        if let Some((fill, seed)) = self.fill {
+            tensor.data = generate(tensor.dtype, tensor.shape.iter().product(), fill, seed);
+        }
+        tensor
+    }
+}
 
 /// Turns the `position`-th argument into a frontend argument and appends its tensors to `tensors`, named as
 /// [`nki_isa::program::Input`] names them: `name`, `name.0`, `name.key`.
-pub(crate) fn resolve(
-    name: &str,
-    value: &Value,
-    position: usize,
-    tensors: &mut Vec<HostTensor>,
-) -> Result<Arg, String> {
-    let member = |key: &str, value: &Value, tensors: &mut Vec<HostTensor>| {
+pub(crate) fn resolve(name: &str, value: &Value, position: usize, tensors: &mut Vec<Given>) -> Result<Arg, String> {
+    let member = |key: &str, value: &Value, tensors: &mut Vec<Given>| {
         resolve(&format!("{name}.{key}"), value, position, tensors)
     };
     let mut list = |items: &[Value]| -> Result<Vec<Arg>, String> {
@@ -36,27 +65,26 @@ pub(crate) fn resolve(
             entries.iter().map(|(k, v)| Ok((k.clone(), member(k, v, tensors)?))).collect::<Result<_, String>>()?,
         ),
         Value::Tensor(spec) => {
-            let tensor = load(name, spec, position, tensors.len())?;
-            let arg = Arg::Tensor { shape: tensor.shape.clone(), dtype: tensor.dtype };
-            tensors.push(tensor);
+            let given = load(name, spec, position, tensors.len())?;
+            let arg = Arg::Tensor { shape: given.tensor.shape.clone(), dtype: given.tensor.dtype };
+            tensors.push(given);
             arg
         }
     })
 }
 
-fn load(name: &str, spec: &TensorSpec, position: usize, count: usize) -> Result<HostTensor, String> {
-    let (dtype, shape, data) = match spec {
+fn load(name: &str, spec: &TensorSpec, position: usize, count: usize) -> Result<Given, String> {
+    let (dtype, shape, data, fill) = match spec {
         TensorSpec::Generated { dtype, shape, fill, seed } => {
             // Two tensors of one argument differ, too.
             let seed = seed.unwrap_or(position.max(count) as u64);
-            let elements = shape.iter().product();
-            (*dtype, shape.clone(), generate(*dtype, elements, *fill, seed))
+            (*dtype, shape.clone(), Vec::new(), Some((*fill, seed)))
         }
         TensorSpec::File { path, dtype } => {
             let array = npy::read(path)?;
             let dtype = device_dtype(array.elem, *dtype)
                 .map_err(|e| format!("argument `{name}`: `{}`: {e}", path.display()))?;
-            (dtype, array.shape, array.data)
+            (dtype, array.shape, array.data, None)
         }
     };
     if shape.is_empty() {
@@ -67,7 +95,7 @@ fn load(name: &str, spec: &TensorSpec, position: usize, count: usize) -> Result<
     if shape.contains(&0) {
         return Err(format!("argument `{name}` has shape {}: it is empty", npy::shape_text(&shape)));
     }
-    Ok(HostTensor { name: name.into(), shape, dtype, data })
+    Ok(Given { tensor: HostTensor { name: name.into(), shape, dtype, data }, fill })
 }
 
 /// The device type of a file's elements. `wanted` reinterprets the bytes.
@@ -94,7 +122,7 @@ mod tests {
     use super::*;
     use crate::value::parse;
 
-    fn resolved(text: &str) -> (Arg, Vec<HostTensor>) {
+    fn resolved(text: &str) -> (Arg, Vec<Given>) {
         let mut tensors = Vec::new();
         let arg = resolve("x", &parse(text).unwrap(), 2, &mut tensors).unwrap();
         (arg, tensors)
@@ -103,7 +131,7 @@ mod tests {
     #[test]
     fn members_of_containers_are_named() {
         let (arg, tensors) = resolved("{'k': (int8[2], 3), 'v': float32[4]}");
-        let names: Vec<&str> = tensors.iter().map(|t| &*t.name).collect();
+        let names: Vec<&str> = tensors.iter().map(Given::name).collect();
         assert_eq!(names, ["x.k.0", "x.v"]);
         let Arg::Dict(entries) = arg else { panic!() };
         assert_eq!(entries[1].1, Arg::Tensor { shape: vec![4], dtype: DType::F32 });

@@ -5,9 +5,9 @@ use std::path::Path;
 use nki_diag::{Diagnostic, FileId, SourceMap, Span, render_all};
 use nki_frontend::{Arg, KernelInfo, Loader, Options};
 use nki_isa::{Program, Target};
-use nki_sim_core::HostTensor;
 
 use crate::cli::KernelArgs;
+use crate::inputs::Given;
 use crate::npy::shape_text;
 use crate::output::{color, eprint, print};
 use crate::value::{self, Value};
@@ -35,7 +35,7 @@ pub(crate) struct Prepared {
     /// What the frontend found.
     pub(crate) diagnostics: Vec<Diagnostic>,
     /// Tensors given as arguments, by input name.
-    pub(crate) tensors: Vec<HostTensor>,
+    pub(crate) tensors: Vec<Given>,
 }
 
 impl Prepared {
@@ -127,22 +127,26 @@ fn lowered(args: &KernelArgs, text: &str, parsed: &[(String, Value)]) -> Result<
         inputs::resolve(name, value, position, &mut tensors)?;
     }
     for tensor in &tensors {
-        if !program.inputs.iter().any(|i| i.name == tensor.name) {
-            return Err(Failure::Call(format!("`{file}` has no input called `{}`{}", tensor.name, listing(&program))));
+        if !program.inputs.iter().any(|i| *i.name == *tensor.name()) {
+            return Err(Failure::Call(format!(
+                "`{file}` has no input called `{}`{}",
+                tensor.name(),
+                listing(&program)
+            )));
         }
     }
     for input in &program.inputs {
         let wanted = program.tensor(input.tensor);
-        let Some(given) = tensors.iter().find(|t| t.name == input.name) else {
+        let Some(given) = tensors.iter().find(|t| *t.name() == *input.name) else {
             return Err(Failure::Call(format!("`{file}` needs input `{}`{}", input.name, listing(&program))));
         };
         let shape: Vec<usize> = wanted.shape.iter().map(|&d| d as usize).collect();
-        if given.shape != shape || given.dtype != wanted.dtype {
+        if given.shape() != shape || given.dtype() != wanted.dtype {
             return Err(Failure::Call(format!(
                 "input `{}` is {} {}, `{file}` was compiled for {} {}",
                 input.name,
-                given.dtype,
-                shape_text(&given.shape),
+                given.dtype(),
+                shape_text(given.shape()),
                 wanted.dtype,
                 shape_text(&shape)
             )));

@@ -10,6 +10,7 @@ use nki_sim_core::{HostTensor, report};
 
 use crate::cli::RunArgs;
 use crate::compare::{self, Comparison, Tolerance};
+use crate::inputs::Given;
 use crate::kernel::{Prepared, any_error, prepare};
 use crate::npy::{self, Array, Elem};
 use crate::output::{eprint, print, write_file};
@@ -115,7 +116,7 @@ fn execute(
     program: &Program,
     placement: &Placement,
     precise: bool,
-    tensors: Vec<HostTensor>,
+    tensors: Vec<Given>,
     findings: &mut Vec<Diagnostic>,
 ) -> Result<Ran, Stopped> {
     if args.no_numerics
@@ -144,11 +145,11 @@ fn execute(
 }
 
 /// The tensors in the program's order.
-fn in_order(program: &Program, mut tensors: Vec<HostTensor>) -> Vec<HostTensor> {
+fn in_order(program: &Program, mut tensors: Vec<Given>) -> Vec<HostTensor> {
     let mut out = Vec::new();
     for input in &program.inputs {
-        if let Some(i) = tensors.iter().position(|t| t.name == input.name) {
-            out.push(tensors.swap_remove(i));
+        if let Some(i) = tensors.iter().position(|t| *t.name() == *input.name) {
+            out.push(tensors.swap_remove(i).filled());
         }
     }
     out
