@@ -111,13 +111,6 @@ impl Reduction<'_> {
         }
         if let Some(result) = self.result {
             check::per_partition(tile, ("reduce_res", result))?;
-            if !result.dtype.is_float() {
-                return Err(Violation::new(
-                    "operand-dtype",
-                    "reduce_res",
-                    format!("`reduce_res` is {}, it must be a float type", result.dtype),
-                ));
-            }
             if self.cmd == ReduceCmd::Idle && self.state == VECTOR {
                 return Err(Violation::new(
                     "missing-operand",
@@ -180,6 +173,21 @@ impl Reduction<'_> {
 pub(crate) fn one_of<T: std::fmt::Display>(operand: &'static str, got: T, allowed: &[T]) -> Violation {
     let names: Vec<_> = allowed.iter().map(T::to_string).collect();
     Violation::new("op-unsupported", operand, format!("`{operand}` is {got}, it must be {}", names.join(", ")))
+}
+
+/// The result of a reduction has a float type, where the manual says so.
+///
+/// # Errors
+/// `operand-dtype`.
+pub(crate) fn float_result(result: Option<&View>) -> Result<(), Violation> {
+    match result {
+        Some(v) if !v.dtype.is_float() => Err(Violation::new(
+            "operand-dtype",
+            "reduce_res",
+            format!("`reduce_res` is {}, it must be a float type", v.dtype),
+        )),
+        _ => Ok(()),
+    }
 }
 
 /// A scalar operand from memory is float32.

@@ -8,6 +8,7 @@ pub mod check;
 pub mod dma;
 pub mod gpsimd;
 pub mod math;
+mod random;
 pub mod scalar;
 pub mod scalars;
 mod stream;
@@ -327,24 +328,37 @@ instructions! {
     dma::dma_copy::DmaCopy,
     gpsimd::affine_select::AffineSelect,
     gpsimd::iota::Iota,
+    gpsimd::local_gather::LocalGather,
+    gpsimd::nc_n_gather::NcNGather,
+    gpsimd::nonzero_with_count::NonzeroWithCount,
+    gpsimd::rand_get_state::RandGetState,
+    gpsimd::rand_set_state::RandSetState,
+    gpsimd::sequence_bounds::SequenceBounds,
+    gpsimd::tensor_partition_reduce::TensorPartitionReduce,
+    gpsimd::topk::Topk,
     sync::device_print::DevicePrint,
     sync::register_load::RegisterLoad,
     sync::register_move::RegisterMove,
     sync::register_store::RegisterStore,
+    scalar::activate2::Activate2,
     scalar::activation::Activation,
     scalar::activation_reduce::ActivationReduce,
     vector::bn_aggr::BnAggr,
     vector::bn_stats::BnStats,
+    vector::dropout::Dropout,
     vector::exponential::Exponential,
     vector::max8::Max8,
     vector::memset::Memset,
     vector::nc_find_index8::NcFindIndex8,
     vector::nc_match_replace8::NcMatchReplace8,
     vector::nc_stream_shuffle::NcStreamShuffle,
+    vector::rand2::Rand2,
     vector::range_select::RangeSelect,
     vector::reciprocal::Reciprocal,
+    vector::rng::Rng,
     vector::scalar_tensor_tensor::ScalarTensorTensor,
     vector::select_reduce::SelectReduce,
+    vector::set_rng_seed::SetRngSeed,
     vector::tensor_copy::TensorCopy,
     vector::tensor_copy_predicated::TensorCopyPredicated,
     vector::tensor_reduce::TensorReduce,

@@ -2,6 +2,14 @@
 
 pub mod affine_select;
 pub mod iota;
+pub mod local_gather;
+pub mod nc_n_gather;
+pub mod nonzero_with_count;
+pub mod rand_get_state;
+pub mod rand_set_state;
+pub mod sequence_bounds;
+pub mod tensor_partition_reduce;
+pub mod topk;
 
 use crate::arg::{Imm, Pattern};
 use crate::violation::Violation;

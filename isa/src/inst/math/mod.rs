@@ -10,3 +10,4 @@ pub mod elementary;
 pub mod integer;
 pub mod reduce;
 pub mod simd;
+pub mod xorwow;

@@ -4,7 +4,7 @@ use super::max8::rank;
 use crate::arch::{Arch, Target};
 use crate::arg::{Imm, ScalarOperand};
 use crate::dtype::DType;
-use crate::inst::accumulators::{self, Reduction, float32};
+use crate::inst::accumulators::{self, Reduction, float_result, float32};
 use crate::inst::math::activation::{self, ActFn};
 use crate::inst::math::alu::{self, Rhs};
 use crate::inst::scalars::{self, Sources};
@@ -85,6 +85,7 @@ impl Instruction for Exponential {
         }
         check::scalar_operand(src, "max_value", &self.max_value)?;
         float32("max_value", &self.max_value)?;
+        float_result(self.reduce_res.as_ref())?;
         self.reduction().validate(src, &[AluOp::Add], &CMDS)?;
         let unset = matches!(&self.reduce_init, ScalarOperand::Imm(x) if x.as_f32() == 0.0);
         if self.reduce_cmd != ReduceCmd::LoadReduce && !unset {

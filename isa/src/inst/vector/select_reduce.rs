@@ -3,7 +3,7 @@
 use crate::arch::Arch;
 use crate::arg::ScalarOperand;
 use crate::dtype::DType;
-use crate::inst::accumulators::{self, Reduction};
+use crate::inst::accumulators::{self, Reduction, float_result};
 use crate::inst::scalars::{self, Sources};
 use crate::inst::stream::{on, stream};
 use crate::inst::{Footprint, Instruction, Operands, check};
@@ -77,6 +77,7 @@ impl Instruction for SelectReduce {
             ));
         }
         check::scalar_operand(on_true, "on_false", &self.on_false)?;
+        float_result(self.reduce_res.as_ref())?;
         self.reduction().validate(on_true, &[AluOp::Max], &CMDS)
     }
 

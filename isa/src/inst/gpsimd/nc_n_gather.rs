@@ -1,0 +1,117 @@
+//! `nisa.nc_n_gather`: gathers elements within each partition. Also the rules that the gathers share.
+
+use ndarray::Array2;
+
+use crate::arch::Arch;
+use crate::dtype::DType;
+use crate::inst::stream::{on, stream};
+use crate::inst::{Footprint, Instruction, Operands, check};
+use crate::machine::{Context, Fault, Machine};
+use crate::names::Engine;
+use crate::operands;
+use crate::view::View;
+use crate::violation::Violation;
+use crate::work::{StreamClass, Work};
+
+operands! {
+    /// `dst[p, i] = data[p, indices[p, i]]`, the free dimensions of each tile flattened.
+    pub struct NcNGather: "nc_n_gather" on [GpSimd] {
+        /// The gathered elements: the dtype of `data`, as many elements as `indices`.
+        [Out Sbuf] dst: View,
+        /// Tile to gather from.
+        [In Sbuf] data: View,
+        /// Which elements: uint32, each less than the elements per partition of `data`.
+        [In Sbuf] indices: View,
+    }
+}
+
+/// A tile has the dtype of another or the one that is required.
+///
+/// # Errors
+/// `operand-dtype`.
+pub(super) fn dtype(name: &'static str, view: &View, want: DType) -> Result<(), Violation> {
+    if view.dtype == want {
+        return Ok(());
+    }
+    Err(Violation::new("operand-dtype", name, format!("`{name}` is {}, it must be {want}", view.dtype)))
+}
+
+/// An index that points outside of what it indexes. What the hardware does then is undefined.
+pub(super) fn out_of_bounds(instruction: &str, partition: usize, index: u32, elements: usize) -> Fault {
+    Fault::new(
+        "index-out-of-bounds",
+        format!(
+            "{instruction}: index {index} in partition {partition} is out of bounds: `data` has {elements} elements per partition (0 to {})",
+            elements.saturating_sub(1)
+        ),
+    )
+}
+
+impl Instruction for NcNGather {
+    fn engine(&self, _arch: &Arch) -> Engine {
+        Engine::GpSimd
+    }
+
+    fn validate(&self, _context: &Context<'_>) -> Result<(), Violation> {
+        check::same_partitions(("data", &self.data), ("indices", &self.indices))?;
+        check::same_shape(("indices", &self.indices), ("dst", &self.dst))?;
+        dtype("indices", &self.indices, DType::U32)?;
+        dtype("dst", &self.dst, self.data.dtype)
+    }
+
+    fn footprint<'a>(&'a self, footprint: &mut Footprint<'a>) {
+        self.operand_footprint(footprint);
+    }
+
+    fn execute(&self, machine: &mut dyn Machine) -> Result<(), Fault> {
+        let data = machine.read_bits(&self.data)?;
+        let indices = machine.read_bits(&self.indices)?;
+        let mut out = Array2::zeros(indices.dim());
+        for ((p, i), o) in out.indexed_iter_mut() {
+            let index = indices[(p, i)];
+            let found = data.get((p, index as usize)).copied();
+            *o = found.ok_or_else(|| out_of_bounds("nc_n_gather", p, index, self.data.free_elements()))?;
+        }
+        machine.write_bits(&self.dst, out.view())
+    }
+
+    fn work(&self, _context: &Context<'_>) -> Work {
+        // As long as what is gathered, not as what it is gathered from.
+        on(Engine::GpSimd, stream(StreamClass::Other("nc_n_gather"), &[&self.indices], &[&self.dst]))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::arch::Target;
+    use crate::testing::TestMachine;
+    use crate::view::Space;
+
+    #[test]
+    fn gathers_within_partitions_bit_for_bit() {
+        let mut m = TestMachine::new(Target::Trn2);
+        let data = m.tensor_bits("s", Space::Sbuf, DType::I32, &[2, 2, 2], &[1, 2, 16_777_217, 4, 5, 6, 7, 8]);
+        let indices = m.tensor_bits("i", Space::Sbuf, DType::U32, &[2, 3], &[2, 2, 0, 3, 1, 0]);
+        let dst = m.tensor("d", Space::Sbuf, DType::I32, &[2, 3]);
+        m.run(NcNGather { dst: dst.clone(), data: data.clone(), indices: indices.clone() }).unwrap();
+        assert_eq!(m.bits(&dst), [16_777_217, 16_777_217, 1, 8, 6, 5]);
+        m.set_bits(&indices, &[0, 0, 0, 0, 0, 4]);
+        let e = m.run(NcNGather { dst, data, indices }).unwrap_err();
+        assert!(e.contains("index 4 in partition 1") && e.contains("has 4 elements per partition (0 to 3)"), "{e}");
+    }
+
+    #[test]
+    fn broken_rules() {
+        let mut m = TestMachine::new(Target::Trn2);
+        let data = m.tensor("s", Space::Sbuf, DType::F32, &[2, 4]);
+        let indices = m.tensor("i", Space::Sbuf, DType::U32, &[2, 3]);
+        let signed = m.tensor("j", Space::Sbuf, DType::I32, &[2, 3]);
+        let dst = m.tensor("d", Space::Sbuf, DType::F32, &[2, 3]);
+        let base = NcNGather { dst, data: data.clone(), indices: indices.clone() };
+        let said = |inst: NcNGather| m.check(inst).unwrap_err();
+        assert!(said(NcNGather { indices: signed, ..base.clone() }).contains("`indices` is int32, it must be uint32"));
+        assert!(said(NcNGather { dst: indices, ..base.clone() }).contains("`dst` is uint32, it must be float32"));
+        assert!(said(NcNGather { dst: data, ..base }).contains("`dst` has [2, 4] = 4 elements"));
+    }
+}

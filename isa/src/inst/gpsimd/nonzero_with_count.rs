@@ -1,0 +1,173 @@
+//! `nisa.nonzero_with_count`: the positions of the elements that are not zero, and their number.
+
+use ndarray::Array2;
+
+use super::local_gather::CORE;
+use super::nc_n_gather::dtype;
+use crate::arch::{Arch, Target};
+use crate::dtype::DType;
+use crate::inst::stream::{on, stream};
+use crate::inst::{Footprint, Instruction, Operands, check};
+use crate::machine::{Context, Fault, Machine};
+use crate::names::Engine;
+use crate::operands;
+use crate::view::View;
+use crate::violation::Violation;
+use crate::work::{StreamClass, Work};
+
+operands! {
+    /// In partitions 0, 16, 32, ...: the positions of the elements of `src` that are not zero, then padding, and last their number.
+    /// The other partitions of `dst` stay as they are (trn2 and later).
+    pub struct NonzeroWithCount: "nonzero_with_count" on [GpSimd] {
+        /// Positions, padding and number: int32, one element more per partition than `src`.
+        [Out Sbuf] dst: View,
+        /// Input tile: float32 or int32.
+        [In Sbuf] src: View,
+        /// Added to each position (int32).
+        [Attr] index_offset: i64 = 0,
+        /// Fills the places behind the positions (int32).
+        [Attr] padding_val: i64 = -1,
+    }
+}
+
+/// The first partition of each GpSimd core.
+fn core_rows(view: &View) -> View {
+    let mut view = view.clone();
+    if let Some(d) = view.dims.first_mut() {
+        d.count = d.count.div_ceil(CORE);
+        d.stride *= i64::from(CORE);
+    }
+    view
+}
+
+impl Instruction for NonzeroWithCount {
+    fn engine(&self, _arch: &Arch) -> Engine {
+        Engine::GpSimd
+    }
+
+    fn validate(&self, context: &Context<'_>) -> Result<(), Violation> {
+        if context.arch.target == Target::Trn1 {
+            return Err(Violation::new(
+                "unsupported-on-target",
+                "",
+                "nonzero_with_count needs trn2 or later (target is trn1)",
+            ));
+        }
+        check::same_partitions(("src", &self.src), ("dst", &self.dst))?;
+        if !matches!(self.src.dtype, DType::F32 | DType::I32) {
+            return Err(Violation::new(
+                "operand-dtype",
+                "src",
+                format!("`src` is {}, it must be float32 or int32", self.src.dtype),
+            ));
+        }
+        dtype("dst", &self.dst, DType::I32)?;
+        let (n, got) = (self.src.free_elements(), self.dst.free_elements());
+        if got != n + 1 {
+            return Err(Violation::new(
+                "shape-mismatch",
+                "dst",
+                format!(
+                    "`dst` has {got} elements per partition, it must have one more than the {n} of `src`: {}",
+                    n + 1
+                ),
+            ));
+        }
+        for (name, value) in [("index_offset", self.index_offset), ("padding_val", self.padding_val)] {
+            if i32::try_from(value).is_err() {
+                return Err(Violation::new("operand-value", name, format!("`{name}` is {value}, which is no int32")));
+            }
+        }
+        Ok(())
+    }
+
+    /// `dst` keeps its other partitions, so that it is an input too.
+    fn footprint<'a>(&'a self, footprint: &mut Footprint<'a>) {
+        self.operand_footprint(footprint);
+        if self.dst.partitions() > 1 {
+            footprint.read(&self.dst);
+        }
+    }
+
+    fn execute(&self, machine: &mut dyn Machine) -> Result<(), Fault> {
+        let src = machine.read_tile(&core_rows(&self.src))?;
+        let mut out = Array2::from_elem((src.nrows(), src.ncols() + 1), self.padding_val as u32);
+        for (row, mut o) in src.outer_iter().zip(out.outer_iter_mut()) {
+            let mut count = 0;
+            for (i, _) in row.iter().enumerate().filter(|(_, x)| **x != 0.0) {
+                o[count] = (self.index_offset as u32).wrapping_add(i as u32);
+                count += 1;
+            }
+            o[src.ncols()] = count as u32;
+        }
+        machine.write_bits(&core_rows(&self.dst), out.view())
+    }
+
+    fn work(&self, _context: &Context<'_>) -> Work {
+        on(Engine::GpSimd, stream(StreamClass::Other("nonzero_with_count"), &[&self.src], &[&self.dst]))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::TestMachine;
+    use crate::view::Space;
+
+    #[test]
+    fn the_example_of_the_manual() {
+        for dtype in [DType::F32, DType::I32] {
+            let mut m = TestMachine::new(Target::Trn2);
+            let src = m.tensor_f32("s", Space::Sbuf, dtype, &[1, 8], &[0., 1., 1., 0., 0., 1., 0., 0.]);
+            let dst = m.tensor("d", Space::Sbuf, DType::I32, &[1, 9]);
+            m.run(NonzeroWithCount { dst: dst.clone(), src, index_offset: 16, padding_val: -1 }).unwrap();
+            let pad = u32::MAX;
+            assert_eq!(m.bits(&dst), [17, 18, 21, pad, pad, pad, pad, pad, 3]);
+        }
+    }
+
+    #[test]
+    fn only_the_first_partition_of_each_core_takes_part() {
+        let mut m = TestMachine::new(Target::Trn2);
+        let src = m.tensor("s", Space::Sbuf, DType::F32, &[20, 2]);
+        let row = |p| View {
+            partition: p,
+            dims: [crate::Dim { stride: 1, count: 1 }, src.dims[1]].into_iter().collect(),
+            ..src.clone()
+        };
+        m.set_f32(&row(0), &[0., 5.]);
+        m.set_f32(&row(16), &[f32::NAN, -0.0]);
+        let dst = m.tensor_bits("d", Space::Sbuf, DType::I32, &[20, 3], &[9; 60]);
+        m.run(NonzeroWithCount { dst: dst.clone(), src, index_offset: 0, padding_val: 7 }).unwrap();
+        assert_eq!(m.uninitialized, []);
+        let got = m.bits(&dst);
+        assert_eq!((&got[..3], &got[48..51]), (&[1, 7, 1][..], &[0, 7, 1][..]));
+        assert!(got[3..48].iter().chain(&got[51..]).all(|&x| x == 9));
+    }
+
+    #[test]
+    fn broken_rules() {
+        let inst = |m: &mut TestMachine, from, to, n| NonzeroWithCount {
+            src: m.tensor("s", Space::Sbuf, from, &[16, 4]),
+            dst: m.tensor("d", Space::Sbuf, to, &[16, n]),
+            index_offset: 0,
+            padding_val: -1,
+        };
+        let said = |target, from, to, n| {
+            let mut m = TestMachine::new(target);
+            let inst = inst(&mut m, from, to, n);
+            m.check(inst).unwrap_err()
+        };
+        assert!(said(Target::Trn1, DType::F32, DType::I32, 5).contains("needs trn2 or later"));
+        assert!(said(Target::Trn2, DType::BF16, DType::I32, 5).contains("`src` is bfloat16"));
+        assert!(said(Target::Trn2, DType::F32, DType::U32, 5).contains("`dst` is uint32, it must be int32"));
+        assert!(
+            said(Target::Trn2, DType::F32, DType::I32, 4)
+                .contains("has 4 elements per partition, it must have one more")
+        );
+        let mut m = TestMachine::new(Target::Trn3);
+        let base = inst(&mut m, DType::I32, DType::I32, 5);
+        let e = m.check(NonzeroWithCount { padding_val: 1 << 31, ..base }).unwrap_err();
+        assert!(e.contains("`padding_val` is 2147483648, which is no int32"), "{e}");
+    }
+}

@@ -1,0 +1,105 @@
+//! `nisa.rand_set_state`: sets the state of random number generators.
+
+use crate::arch::Arch;
+use crate::inst::random::{Generators, check_state, check_state_engine};
+use crate::inst::stream::{on, stream};
+use crate::inst::{Footprint, Instruction, Operands, check};
+use crate::machine::{Context, Fault, Machine};
+use crate::names::Engine;
+use crate::operands;
+use crate::view::View;
+use crate::violation::Violation;
+use crate::work::{StreamClass, Work};
+
+operands! {
+    /// Sets the state of an engine's random number generators, lane by lane (trn2 and later).
+    pub struct RandSetState: "rand_set_state" on [GpSimd, Vector] {
+        /// The state: uint32, 6 words per partition for gpsimd, 24 for vector.
+        [In Sbuf] src_seeds: View,
+        /// Engine: gpsimd, or from trn3 vector.
+        [Attr] engine: Engine = Engine::GpSimd,
+    }
+}
+
+/// The engine that is meant.
+fn engine(asked: Engine) -> Engine {
+    if asked == Engine::Unknown { Engine::GpSimd } else { asked }
+}
+
+impl Instruction for RandSetState {
+    fn engine(&self, _arch: &Arch) -> Engine {
+        engine(self.engine)
+    }
+
+    fn validate(&self, context: &Context<'_>) -> Result<(), Violation> {
+        check::engine_allowed(self.engine, Self::SCHEMA.engines)?;
+        check_state_engine("rand_set_state", engine(self.engine), context.arch)?;
+        check_state("src_seeds", &self.src_seeds, engine(self.engine))
+    }
+
+    fn footprint<'a>(&'a self, footprint: &mut Footprint<'a>) {
+        self.operand_footprint(footprint);
+    }
+
+    fn execute(&self, machine: &mut dyn Machine) -> Result<(), Fault> {
+        let tile = machine.read_bits(&self.src_seeds)?;
+        let state = Generators::of(engine(self.engine)).state(machine);
+        for (word, &new) in state.iter_mut().zip(&tile) {
+            *word = new;
+        }
+        Ok(())
+    }
+
+    fn work(&self, context: &Context<'_>) -> Work {
+        on(self.engine(context.arch), stream(StreamClass::Other("rand_set_state"), &[&self.src_seeds], &[]))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::arch::Target;
+    use crate::dtype::DType;
+    use crate::inst::gpsimd::rand_get_state::RandGetState;
+    use crate::inst::math::xorwow;
+    use crate::inst::vector::rng::Rng;
+    use crate::testing::TestMachine;
+    use crate::view::Space;
+
+    #[test]
+    fn a_saved_state_gives_the_same_numbers_again() {
+        for (engine, words) in [(Engine::GpSimd, 6), (Engine::Vector, 24)] {
+            let mut m = TestMachine::new(Target::Trn3);
+            let seeds: Vec<u32> = (1..=2 * words).collect();
+            let src_seeds = m.tensor_bits("s", Space::Sbuf, DType::U32, &[2, words], &seeds);
+            let saved = m.tensor("g", Space::Sbuf, DType::U32, &[2, words]);
+            let dst = m.tensor("d", Space::Sbuf, DType::U32, &[2, 3]);
+            m.run(RandSetState { src_seeds, engine }).unwrap();
+            m.run(RandGetState { dst: saved.clone(), engine }).unwrap();
+            assert_eq!(m.bits(&saved), seeds);
+            m.run(Rng { dst: dst.clone(), engine }).unwrap();
+            let first = m.bits(&dst);
+            assert_eq!(first[0], xorwow::next(&mut [1, 2, 3, 4, 5, 6]));
+            m.run(RandSetState { src_seeds: saved, engine }).unwrap();
+            m.run(Rng { dst: dst.clone(), engine }).unwrap();
+            assert_eq!(m.bits(&dst), first);
+        }
+    }
+
+    #[test]
+    fn broken_rules() {
+        let said = |target, dtype, words, engine| {
+            let mut m = TestMachine::new(target);
+            let src_seeds = m.tensor("s", Space::Sbuf, dtype, &[1, words]);
+            m.check(RandSetState { src_seeds, engine }).unwrap_err()
+        };
+        let e = said(Target::Trn1, DType::U32, 6, Engine::GpSimd);
+        assert!(e.contains("rand_set_state needs trn2 or later"), "{e}");
+        let e = said(Target::Trn2, DType::U32, 24, Engine::Vector);
+        assert!(e.contains("on the vector engine needs trn3 (target is trn2)"), "{e}");
+        assert!(said(Target::Trn2, DType::I32, 6, Engine::GpSimd).contains("is int32, it must be uint32"));
+        let e = said(Target::Trn3, DType::U32, 6, Engine::Vector);
+        assert!(e.contains("has shape [1, 6]; the generators of a lane of the vector engine have 24 words"), "{e}");
+        assert!(said(Target::Trn3, DType::U32, 6, Engine::Tensor).contains("not on tensor"));
+    }
+}

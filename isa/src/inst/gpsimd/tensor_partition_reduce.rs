@@ -1,0 +1,155 @@
+//! `nisa.tensor_partition_reduce`: reduces a tile across partitions.
+
+use ndarray::Axis;
+
+use crate::arch::Arch;
+use crate::dtype::{bits_to_i64, i64_to_bits};
+use crate::inst::math::{alu, integer};
+use crate::inst::stream::{on, stream};
+use crate::inst::{Footprint, Instruction, Operands, check};
+use crate::machine::{Context, Fault, Machine};
+use crate::names::{AluOp, Engine};
+use crate::operands;
+use crate::view::View;
+use crate::violation::Violation;
+use crate::work::{StreamClass, Work};
+
+crate::named_enum! {
+    /// What `tensor_partition_reduce` can do.
+    pub enum PartitionReduce: "partition reduction" {
+        /// The sum.
+        Add "add",
+        /// The sum divided by the number of partitions.
+        Average "average",
+        /// The largest.
+        Max "maximum" | "max",
+        /// Bitwise or.
+        BitwiseOr "bitwise_or",
+        /// Bitwise and.
+        BitwiseAnd "bitwise_and",
+    }
+}
+
+operands! {
+    /// Reduces `data` across its partitions to one partition.
+    pub struct TensorPartitionReduce: "tensor_partition_reduce" on [GpSimd] {
+        /// The result: 1 partition, with as many elements as a partition of `data`.
+        [Out Sbuf] dst: View,
+        /// Operator: add, average, maximum, bitwise_or or bitwise_and.
+        [Attr] op: PartitionReduce,
+        /// Input tile.
+        [In Sbuf] data: View,
+    }
+}
+
+impl TensorPartitionReduce {
+    fn alu(&self) -> AluOp {
+        match self.op {
+            PartitionReduce::Add | PartitionReduce::Average => AluOp::Add,
+            PartitionReduce::Max => AluOp::Max,
+            PartitionReduce::BitwiseOr => AluOp::BitwiseOr,
+            PartitionReduce::BitwiseAnd => AluOp::BitwiseAnd,
+        }
+    }
+}
+
+impl Instruction for TensorPartitionReduce {
+    fn engine(&self, _arch: &Arch) -> Engine {
+        Engine::GpSimd
+    }
+
+    fn validate(&self, _context: &Context<'_>) -> Result<(), Violation> {
+        if self.dst.partitions() != 1 {
+            return Err(Violation::new(
+                "partition-mismatch",
+                "dst",
+                format!("`dst` has {} partitions; a reduction across partitions leaves 1", self.dst.partitions()),
+            ));
+        }
+        check::same_free(("data", &self.data), ("dst", &self.dst))?;
+        check::bitvec_dtypes(self.alu(), &[("data", &self.data), ("dst", &self.dst)])
+    }
+
+    fn footprint<'a>(&'a self, footprint: &mut Footprint<'a>) {
+        self.operand_footprint(footprint);
+    }
+
+    /// From the first partition to the last. Bitwise operators work on bit patterns. Open question: the manual says nothing of the
+    /// arithmetic; as in the engine's other instructions it is fp32, except that 32-bit integers are added and compared exactly.
+    fn execute(&self, machine: &mut dyn Machine) -> Result<(), Fault> {
+        let exact = check::all_int32([&self.data, &self.dst].into_iter()) && self.op != PartitionReduce::Average;
+        if self.alu().is_bitvec() || exact {
+            let dtype = self.data.dtype;
+            let tile = machine.read_bits(&self.data)?.mapv(|bits| bits_to_i64(dtype, bits));
+            let width = 8 * dtype.size() as u32;
+            let reduced = tile.fold_axis(Axis(0), None, |acc: &Option<i64>, &x| {
+                Some(acc.map_or(x, |acc| integer::scalar(self.alu(), width, acc, x)))
+            });
+            let bits = reduced.mapv(|x| i64_to_bits(self.dst.dtype, x.unwrap_or(0)));
+            return machine.write_bits(&self.dst, bits.insert_axis(Axis(0)).view());
+        }
+        let tile = machine.read_tile(&self.data)?;
+        let combine = alu::function(self.alu(), false);
+        let reduced = tile.fold_axis(Axis(0), None, |acc: &Option<f32>, &x| Some(acc.map_or(x, |acc| combine(acc, x))));
+        let divisor = if self.op == PartitionReduce::Average { self.data.partitions() as f32 } else { 1.0 };
+        let result = reduced.mapv(|x| x.unwrap_or(0.0) / divisor);
+        machine.write_tile(&self.dst, result.insert_axis(Axis(0)).view())
+    }
+
+    fn work(&self, _context: &Context<'_>) -> Work {
+        on(Engine::GpSimd, stream(StreamClass::Other("tensor_partition_reduce"), &[&self.data], &[&self.dst]))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::arch::Target;
+    use crate::dtype::DType;
+    use crate::testing::TestMachine;
+    use crate::view::Space;
+
+    fn reduce(op: PartitionReduce, dtype: DType, rows: u32, bits: &[u32]) -> Vec<u32> {
+        let mut m = TestMachine::new(Target::Trn2);
+        let columns = bits.len() as u32 / rows;
+        let data = m.tensor_bits("s", Space::Sbuf, dtype, &[rows, columns], bits);
+        let dst = m.tensor("d", Space::Sbuf, dtype, &[1, columns]);
+        m.run(TensorPartitionReduce { dst: dst.clone(), op, data }).unwrap();
+        m.bits(&dst)
+    }
+
+    #[test]
+    fn reduces_columns() {
+        let bits: Vec<u32> = [1.0f32, 2., 3., -4., 5., 9.].iter().map(|x| x.to_bits()).collect();
+        let want = |a: f32, b: f32| [a.to_bits(), b.to_bits()];
+        assert_eq!(reduce(PartitionReduce::Add, DType::F32, 3, &bits), want(9., 7.));
+        assert_eq!(reduce(PartitionReduce::Average, DType::F32, 3, &bits), want(3., 7. / 3.));
+        assert_eq!(reduce(PartitionReduce::Max, DType::F32, 3, &bits), want(5., 9.));
+    }
+
+    #[test]
+    fn bits_and_large_integers_are_exact() {
+        assert_eq!(reduce(PartitionReduce::BitwiseOr, DType::U8, 2, &[0x81, 0x0F, 0x18, 0xF0]), [0x99, 0xFF]);
+        assert_eq!(reduce(PartitionReduce::BitwiseAnd, DType::I16, 2, &[0x8001, 3, 0x8002, 6]), [0x8000, 2]);
+        assert_eq!(
+            reduce(PartitionReduce::Add, DType::I32, 2, &[16_777_217, u32::MAX, 16_777_218, 1]),
+            [33_554_435, 0]
+        );
+    }
+
+    #[test]
+    fn broken_rules() {
+        let mut m = TestMachine::new(Target::Trn2);
+        let data = m.tensor("s", Space::Sbuf, DType::F32, &[4, 2]);
+        let dst = m.tensor("d", Space::Sbuf, DType::F32, &[1, 2]);
+        let short = m.tensor("e", Space::Sbuf, DType::F32, &[1, 1]);
+        let said =
+            |dst: &View, op| m.check(TensorPartitionReduce { dst: dst.clone(), op, data: data.clone() }).unwrap_err();
+        assert!(said(&data, PartitionReduce::Add).contains("`dst` has 4 partitions"));
+        assert!(said(&short, PartitionReduce::Add).contains("= 1 elements per partition"));
+        assert!(said(&dst, PartitionReduce::BitwiseOr).contains("`bitwise_or` works on the bits"));
+        let args = [("op", crate::Arg::Name("minimum".into())), ("dst", crate::Arg::View(dst.clone()))];
+        let e = crate::testing::build("tensor_partition_reduce", &args).unwrap_err();
+        assert!(e.contains("one of add, average, maximum, bitwise_or, bitwise_and"), "{e}");
+    }
+}

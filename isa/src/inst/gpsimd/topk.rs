@@ -1,0 +1,167 @@
+//! `nisa.topk`: the k largest values that the 16 partitions of a GpSimd core hold, and where they stand.
+
+use ndarray::Array2;
+
+use super::local_gather::CORE;
+use super::nc_n_gather::dtype;
+use crate::arch::Arch;
+use crate::dtype::DType;
+use crate::inst::stream::{on, stream};
+use crate::inst::{Footprint, Instruction, Operands, check};
+use crate::machine::{Context, Fault, Machine};
+use crate::names::Engine;
+use crate::operands;
+use crate::view::View;
+use crate::violation::Violation;
+use crate::work::{Operand, Stream, StreamClass, Work};
+
+operands! {
+    /// The k largest of the first `n` elements that a group of 16 partitions holds, ascending, with their positions. Element `i` of a
+    /// group stands in its partition `i % 16`, column `i / 16`.
+    pub struct Topk: "topk" on [GpSimd] {
+        /// The values: bfloat16, k elements per partition.
+        [Out Sbuf] val_dst: View,
+        /// Their positions in the group: uint32, k elements per partition.
+        [Out Sbuf] idx_dst: View,
+        /// Input tile: bfloat16, a multiple of 16 partitions.
+        [In Sbuf] src: View,
+        /// Elements of a group that count: 8 to 65535.
+        [Attr] n: i64,
+    }
+}
+
+impl Instruction for Topk {
+    fn engine(&self, _arch: &Arch) -> Engine {
+        Engine::GpSimd
+    }
+
+    fn validate(&self, _context: &Context<'_>) -> Result<(), Violation> {
+        dtype("src", &self.src, DType::BF16)?;
+        dtype("val_dst", &self.val_dst, DType::BF16)?;
+        dtype("idx_dst", &self.idx_dst, DType::U32)?;
+        check::same_partitions(("src", &self.src), ("val_dst", &self.val_dst))?;
+        check::same_shape(("val_dst", &self.val_dst), ("idx_dst", &self.idx_dst))?;
+        let partitions = self.src.partitions();
+        if !partitions.is_multiple_of(CORE) {
+            return Err(Violation::new(
+                "partition-size",
+                "src",
+                format!("`src` has {partitions} partitions, it must have a multiple of {CORE}"),
+            ));
+        }
+        if !(8..65536).contains(&self.n) {
+            return Err(Violation::new("operand-value", "n", format!("`n` is {}, it must be 8 to 65535", self.n)));
+        }
+        let k = self.val_dst.free_elements() as i64;
+        if !(1..32768).contains(&k) || k > self.n {
+            return Err(Violation::new(
+                "free-size",
+                "val_dst",
+                format!("`val_dst` asks for k = {k} values; k must be 1 to 32767 and at most `n` = {}", self.n),
+            ));
+        }
+        let (have, need) = (self.src.free_elements() as i64, (self.n + 15) / 16);
+        if have < need {
+            return Err(Violation::new(
+                "free-size",
+                "src",
+                format!("`src` has {have} elements per partition; for `n` = {} it must have {need}", self.n),
+            ));
+        }
+        Ok(())
+    }
+
+    fn footprint<'a>(&'a self, footprint: &mut Footprint<'a>) {
+        self.operand_footprint(footprint);
+    }
+
+    /// Open questions: the manual says "each partition operates independently" and also that a source is 16 partitions; here a group
+    /// has one result, which is written to each of its partitions. Of equal values the one at the lower position is taken first; as
+    /// the results ascend, it stands behind the others. NaN is above all numbers.
+    fn execute(&self, machine: &mut dyn Machine) -> Result<(), Fault> {
+        let tile = machine.read_tile(&self.src)?;
+        let (core, n, k) = (CORE as usize, self.n as usize, self.val_dst.free_elements());
+        let mut values = Array2::zeros((tile.nrows(), k));
+        let mut positions = Array2::zeros((tile.nrows(), k));
+        for first in (0..tile.nrows()).step_by(core) {
+            let value = |i: usize| tile[(first + i % core, i / core)];
+            let mut order: Vec<usize> = (0..n).collect();
+            let rank = |x: f32| (x.is_nan(), if x.is_nan() || x == 0.0 { 0.0 } else { x });
+            order.sort_by(|&a, &b| {
+                let ((a_nan, x), (b_nan, y)) = (rank(value(a)), rank(value(b)));
+                b_nan.cmp(&a_nan).then(y.total_cmp(&x)).then(a.cmp(&b))
+            });
+            for (j, &i) in order[..k].iter().rev().enumerate() {
+                for p in first..first + core {
+                    values[(p, j)] = value(i);
+                    positions[(p, j)] = i as u32;
+                }
+            }
+        }
+        machine.write_tile(&self.val_dst, values.view())?;
+        machine.write_bits(&self.idx_dst, positions.view())
+    }
+
+    fn work(&self, _context: &Context<'_>) -> Work {
+        let outputs = [&self.val_dst, &self.idx_dst].into_iter().map(Operand::of).collect();
+        let stream = stream(StreamClass::Other("topk"), &[&self.src], &[]);
+        on(Engine::GpSimd, Stream { elements: self.n as u32, outputs, ..stream })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::arch::Target;
+    use crate::testing::TestMachine;
+    use crate::view::Space;
+
+    fn topk(m: &mut TestMachine, partitions: u32, columns: u32, n: i64, k: u32) -> Topk {
+        Topk {
+            val_dst: m.tensor("v", Space::Sbuf, DType::BF16, &[partitions, k]),
+            idx_dst: m.tensor("i", Space::Sbuf, DType::U32, &[partitions, k]),
+            src: m.tensor("s", Space::Sbuf, DType::BF16, &[partitions, columns]),
+            n,
+        }
+    }
+
+    #[test]
+    fn groups_of_16_partitions_have_one_result_each() {
+        let mut m = TestMachine::new(Target::Trn2);
+        let inst = topk(&mut m, 32, 2, 20, 3);
+        // Element i of the first group is i; those beyond 20 do not count. The second group is all ones but for element 17.
+        let values: Vec<f32> = (0..32u8)
+            .flat_map(|p| {
+                (0..2u8).map(
+                    move |c| if p < 16 { f32::from(p + 16 * c) } else { f32::from(1 + u8::from(p == 17 && c == 1)) },
+                )
+            })
+            .collect();
+        m.set_f32(&inst.src, &values);
+        m.run(inst.clone()).unwrap();
+        let (values, positions) = (m.f32s(&inst.val_dst), m.bits(&inst.idx_dst));
+        for p in 0..32 {
+            let want = if p < 16 { ([17., 18., 19.], [17, 18, 19]) } else { ([1., 1., 2.], [1, 0, 17]) };
+            assert_eq!((&values[3 * p..3 * p + 3], &positions[3 * p..3 * p + 3]), (&want.0[..], &want.1[..]), "{p}");
+        }
+    }
+
+    #[test]
+    fn broken_rules() {
+        let mut m = TestMachine::new(Target::Trn2);
+        let mut said = |partitions, columns, n, k| {
+            let inst = topk(&mut m, partitions, columns, n, k);
+            m.check(inst).unwrap_err()
+        };
+        assert!(said(17, 2, 20, 3).contains("`src` has 17 partitions, it must have a multiple of 16"));
+        assert!(said(16, 2, 7, 3).contains("`n` is 7, it must be 8 to 65535"));
+        assert!(said(16, 5000, 65536, 3).contains("`n` is 65536"));
+        assert!(said(16, 2, 20, 21).contains("k = 21 values; k must be 1 to 32767 and at most `n` = 20"));
+        assert!(said(16, 2, 33, 3).contains("`src` has 2 elements per partition; for `n` = 33 it must have 3"));
+        let base = topk(&mut m, 16, 2, 20, 3);
+        let e = m.check(Topk { val_dst: base.idx_dst.clone(), ..base.clone() }).unwrap_err();
+        assert!(e.contains("`val_dst` is uint32, it must be bfloat16"), "{e}");
+        let e = m.check(Topk { src: base.idx_dst.clone(), ..base }).unwrap_err();
+        assert!(e.contains("`src` is uint32, it must be bfloat16"), "{e}");
+    }
+}

@@ -1,0 +1,115 @@
+//! The random number generators of the vector and the GpSimd engine, one for each compute lane, and what their instructions share.
+//!
+//! Documented (trainium3_arch, "XORWOW-based PRNG"; `rand_set_state`): the generator is XORWOW, its state 6 words; a lane of the
+//! vector engine has four of them, a lane of GpSimd has one. Open questions, with what is done here:
+//! - The vector engine of trn1 and trn2 has an LFSR of unknown polynomial: here it is XORWOW, as on trn3.
+//! - Which of the four generators gives which element: element `i` of a partition comes from generator `i % 4`.
+//! - The order of the words: for each generator the shift register, oldest word first, and then the counter.
+//! - What the generators hold before they are seeded: as after `set_rng_seed` with 0, so that runs repeat.
+//! - Lanes are counted from the first partition of an operand.
+
+use ndarray::Array2;
+
+use crate::arch::{Arch, Target};
+use crate::dtype::DType;
+use crate::inst::math::xorwow::{self, WORDS};
+use crate::machine::Machine;
+use crate::names::Engine;
+use crate::view::View;
+use crate::violation::Violation;
+
+/// Compute lanes of an engine.
+const LANES: usize = 128;
+
+/// The generators of one engine.
+pub(crate) struct Generators {
+    name: &'static str,
+    /// Words of a lane.
+    words: usize,
+}
+
+impl Generators {
+    /// Those of the vector or (`GpSimd`) the GpSimd engine.
+    pub(crate) fn of(engine: Engine) -> Self {
+        match engine {
+            Engine::GpSimd => Generators { name: "gpsimd.rng", words: WORDS },
+            _ => Generators { name: "vector.rng", words: 4 * WORDS },
+        }
+    }
+
+    /// State words of a lane: 6 or 24.
+    pub(crate) fn words(&self) -> usize {
+        self.words
+    }
+
+    /// All words, lane by lane.
+    pub(crate) fn state<'m>(&self, machine: &'m mut dyn Machine) -> &'m mut Vec<u32> {
+        let state = machine.engine_state(self.name);
+        if state.is_empty() {
+            *state = self.seeded(0);
+        }
+        state
+    }
+
+    /// The words that a seed gives.
+    pub(crate) fn seeded(&self, seed: u32) -> Vec<u32> {
+        let streams = LANES * self.words / WORDS;
+        (0..streams as u32).flat_map(|stream| xorwow::seeded(seed, stream)).collect()
+    }
+
+    /// Random bits for `elements` elements of each of `partitions` partitions.
+    pub(crate) fn draw(&self, machine: &mut dyn Machine, partitions: usize, elements: usize) -> Array2<u32> {
+        let mut out = Array2::zeros((partitions, elements));
+        let state = self.state(machine);
+        for (mut row, lane) in out.outer_iter_mut().zip(state.chunks_exact_mut(self.words)) {
+            let (generators, _) = lane.as_chunks_mut::<WORDS>();
+            let count = generators.len();
+            for (i, bits) in row.iter_mut().enumerate() {
+                *bits = xorwow::next(&mut generators[i % count]);
+            }
+        }
+        out
+    }
+}
+
+/// An operand with the state words of each lane: uint32, two dimensions, as many elements as a lane has words.
+///
+/// # Errors
+/// `operand-dtype`, `shape-mismatch`.
+pub(crate) fn check_state(name: &'static str, view: &View, engine: Engine) -> Result<(), Violation> {
+    if view.dtype != DType::U32 {
+        return Err(Violation::new("operand-dtype", name, format!("`{name}` is {}, it must be uint32", view.dtype)));
+    }
+    let words = Generators::of(engine).words();
+    if view.dims.len() != 2 || view.free_elements() != words {
+        return Err(Violation::new(
+            "shape-mismatch",
+            name,
+            format!(
+                "`{name}` has shape {:?}; the generators of a lane of the {engine} engine have {words} words: (lanes, {words})",
+                view.shape()
+            ),
+        ));
+    }
+    Ok(())
+}
+
+/// The engine whose state is read or set: GpSimd from trn2, vector from trn3.
+///
+/// # Errors
+/// `unsupported-on-target`.
+pub(crate) fn check_state_engine(instruction: &str, engine: Engine, arch: &Arch) -> Result<(), Violation> {
+    if arch.target == Target::Trn1 {
+        let message = format!("{instruction} needs trn2 or later (target is trn1)");
+        return Err(Violation::new("unsupported-on-target", "", message));
+    }
+    if engine == Engine::Vector && arch.target < Target::Trn3 {
+        return Err(Violation::new(
+            "unsupported-on-target",
+            "engine",
+            format!("{instruction} on the vector engine needs trn3 (target is {})", arch.target),
+        )
+        .help("use engine=nisa.engine.gpsimd, or seed the vector engine with nisa.set_rng_seed"));
+    }
+    Ok(())
+}

@@ -1,0 +1,127 @@
+//! `nisa.rng`: random bits.
+
+use crate::arch::{Arch, Target};
+use crate::dtype::DType;
+use crate::inst::random::Generators;
+use crate::inst::stream::{on, stream};
+use crate::inst::{Footprint, Instruction, Operands, check};
+use crate::machine::{Context, Fault, Machine};
+use crate::names::Engine;
+use crate::operands;
+use crate::view::View;
+use crate::violation::Violation;
+use crate::work::{StreamClass, Work};
+
+operands! {
+    /// Fills `dst` with random bits: for each element the lowest of 32.
+    pub struct Rng: "rng" on [Vector, GpSimd] {
+        /// The tile to fill, of an integer type.
+        [Out Sbuf Psum] dst: View,
+        /// Engine to use: vector, or from trn2 gpsimd.
+        [Attr] engine: Engine = Engine::Vector,
+    }
+}
+
+impl Instruction for Rng {
+    fn engine(&self, _arch: &Arch) -> Engine {
+        match self.engine {
+            Engine::Unknown => Engine::Vector,
+            engine => engine,
+        }
+    }
+
+    fn validate(&self, context: &Context<'_>) -> Result<(), Violation> {
+        check::engine_allowed(self.engine, Self::SCHEMA.engines)?;
+        if self.engine == Engine::GpSimd && context.arch.target == Target::Trn1 {
+            return Err(Violation::new(
+                "unsupported-on-target",
+                "engine",
+                "rng on the gpsimd engine needs trn2 or later (target is trn1)",
+            )
+            .help("use engine=nisa.engine.vector"));
+        }
+        check::gpsimd_psum(self.engine, &[("dst", &self.dst)])?;
+        if !self.dst.dtype.is_int() || self.dst.dtype == DType::Bool {
+            return Err(Violation::new(
+                "operand-dtype",
+                "dst",
+                format!("`dst` is {}, it must be an integer type of 8, 16 or 32 bits", self.dst.dtype),
+            )
+            .help("draw integers and scale them with nisa.tensor_scalar"));
+        }
+        Ok(())
+    }
+
+    fn footprint<'a>(&'a self, footprint: &mut Footprint<'a>) {
+        self.operand_footprint(footprint);
+    }
+
+    fn execute(&self, machine: &mut dyn Machine) -> Result<(), Fault> {
+        let generators = Generators::of(self.engine);
+        let mut bits = generators.draw(machine, self.dst.partitions() as usize, self.dst.free_elements());
+        let mask = u32::MAX >> (32 - 8 * self.dst.dtype.size() as u32);
+        bits.mapv_inplace(|b| b & mask);
+        machine.write_bits(&self.dst, bits.view())
+    }
+
+    fn work(&self, context: &Context<'_>) -> Work {
+        on(self.engine(context.arch), stream(StreamClass::Other("rng"), &[], &[&self.dst]))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::set_rng_seed::SetRngSeed;
+    use super::*;
+    use crate::testing::TestMachine;
+    use crate::view::Space;
+
+    #[test]
+    fn a_seed_repeats_its_numbers_and_they_go_on() {
+        let mut m = TestMachine::new(Target::Trn2);
+        let seed = m.tensor_bits("seed", Space::Sbuf, DType::U32, &[1, 1], &[42]);
+        let dst = m.tensor("d", Space::Sbuf, DType::U32, &[2, 5]);
+        let mut draw = |seeded: bool, engine| {
+            if seeded {
+                m.run(SetRngSeed { src_seeds: seed.clone() }).unwrap();
+            }
+            m.run(Rng { dst: dst.clone(), engine }).unwrap();
+            m.bits(&dst)
+        };
+        let first = draw(true, Engine::Vector);
+        let second = draw(false, Engine::Vector);
+        assert_ne!(first, second);
+        assert_ne!(first[..5], first[5..]);
+        // The seed is the vector engine's: GpSimd has generators of its own.
+        let other = draw(true, Engine::GpSimd);
+        assert_eq!(draw(false, Engine::Vector), first);
+        assert_ne!(draw(false, Engine::GpSimd), other);
+    }
+
+    #[test]
+    fn narrow_types_take_the_lowest_bits() {
+        let bits = |dtype| {
+            let mut m = TestMachine::new(Target::Trn3);
+            let dst = m.tensor("d", Space::Psum, dtype, &[1, 64]);
+            m.run(Rng { dst: dst.clone(), engine: Engine::Vector }).unwrap();
+            m.bits(&dst)
+        };
+        let wide = bits(DType::U32);
+        assert_eq!(bits(DType::U8), wide.iter().map(|b| b & 0xFF).collect::<Vec<_>>());
+        assert_eq!(bits(DType::I16), wide.iter().map(|b| b & 0xFFFF).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn broken_rules() {
+        let mut m = TestMachine::new(Target::Trn1);
+        let sbuf = m.tensor("d", Space::Sbuf, DType::U32, &[1, 4]);
+        let float = m.tensor("f", Space::Sbuf, DType::F32, &[1, 4]);
+        let said = |m: &TestMachine, dst: &View, engine| m.check(Rng { dst: dst.clone(), engine }).unwrap_err();
+        assert!(said(&m, &sbuf, Engine::GpSimd).contains("needs trn2 or later"));
+        assert!(said(&m, &sbuf, Engine::Scalar).contains("it runs on vector or gpsimd, not on scalar"));
+        assert!(said(&m, &float, Engine::Vector).contains("`dst` is float32"));
+        let mut m = TestMachine::new(Target::Trn2);
+        let psum = m.tensor("p", Space::Psum, DType::U32, &[1, 4]);
+        assert!(said(&m, &psum, Engine::GpSimd).contains("`dst` is in PSUM"));
+    }
+}

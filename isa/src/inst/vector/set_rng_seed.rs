@@ -1,0 +1,79 @@
+//! `nisa.set_rng_seed`: seeds the vector engine's random number generators.
+
+use crate::arch::Arch;
+use crate::inst::random::Generators;
+use crate::inst::stream::{on, stream};
+use crate::inst::{Footprint, Instruction, Operands};
+use crate::machine::{Context, Fault, Machine};
+use crate::names::Engine;
+use crate::operands;
+use crate::view::View;
+use crate::violation::Violation;
+use crate::work::{StreamClass, Work};
+
+operands! {
+    /// Seeds the vector engine's random number generators: the same seed gives the same numbers.
+    pub struct SetRngSeed: "set_rng_seed" on [Vector] {
+        /// The seed: shape (1, 1), 32 bits.
+        [In Sbuf Psum] src_seeds: View,
+    }
+}
+
+impl Instruction for SetRngSeed {
+    fn engine(&self, _arch: &Arch) -> Engine {
+        Engine::Vector
+    }
+
+    fn validate(&self, _context: &Context<'_>) -> Result<(), Violation> {
+        if self.src_seeds.elements() != 1 {
+            return Err(Violation::new(
+                "shape-mismatch",
+                "src_seeds",
+                format!("`src_seeds` has shape {:?}, it must be [1, 1]", self.src_seeds.shape()),
+            ));
+        }
+        if self.src_seeds.dtype.size() != 4 {
+            return Err(Violation::new(
+                "operand-dtype",
+                "src_seeds",
+                format!("`src_seeds` is {}, it must have 32 bits", self.src_seeds.dtype),
+            ));
+        }
+        Ok(())
+    }
+
+    fn footprint<'a>(&'a self, footprint: &mut Footprint<'a>) {
+        self.operand_footprint(footprint);
+    }
+
+    fn execute(&self, machine: &mut dyn Machine) -> Result<(), Fault> {
+        let seed = machine.read_bits(&self.src_seeds)?.first().copied().unwrap_or(0);
+        let generators = Generators::of(Engine::Vector);
+        *generators.state(machine) = generators.seeded(seed);
+        Ok(())
+    }
+
+    fn work(&self, _context: &Context<'_>) -> Work {
+        on(Engine::Vector, stream(StreamClass::Other("set_rng_seed"), &[&self.src_seeds], &[]))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::arch::Target;
+    use crate::dtype::DType;
+    use crate::testing::TestMachine;
+    use crate::view::Space;
+
+    #[test]
+    fn broken_rules() {
+        let mut m = TestMachine::new(Target::Trn2);
+        let two = m.tensor("t", Space::Sbuf, DType::U32, &[1, 2]);
+        let half = m.tensor("h", Space::Sbuf, DType::U16, &[1, 1]);
+        let float = m.tensor("f", Space::Psum, DType::F32, &[1, 1]);
+        assert!(m.check(SetRngSeed { src_seeds: two }).unwrap_err().contains("has shape [1, 2], it must be [1, 1]"));
+        assert!(m.check(SetRngSeed { src_seeds: half }).unwrap_err().contains("is uint16, it must have 32 bits"));
+        m.check(SetRngSeed { src_seeds: float }).unwrap();
+    }
+}
