@@ -354,6 +354,51 @@ impl Operand for Pattern {
     }
 }
 
+/// A list of tensors.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Views(pub Vec<View>);
+
+impl Operand for Views {
+    const KIND: Kind = Kind::Views;
+    fn from_arg(arg: Arg) -> Result<Self, Mismatch> {
+        let Arg::List(list) = arg else {
+            return Err(Mismatch::new("a list of tensors", &arg));
+        };
+        list.into_iter()
+            .map(View::from_arg)
+            .collect::<Result<_, _>>()
+            .map(Views)
+            .map_err(|m| Mismatch { expected: "a list of tensors".into(), got: format!("{} in it", m.got) })
+    }
+    fn to_arg(&self) -> Arg {
+        Arg::List(self.0.iter().map(|v| Arg::View(v.clone())).collect())
+    }
+    fn views<'a>(&'a self, each: &mut dyn FnMut(&'a View)) {
+        self.0.iter().for_each(each);
+    }
+}
+
+/// A list of numbers.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Numbers(pub Vec<Imm>);
+
+impl Operand for Numbers {
+    const KIND: Kind = Kind::Numbers;
+    fn from_arg(arg: Arg) -> Result<Self, Mismatch> {
+        let Arg::List(list) = arg else {
+            return Err(Mismatch::new("a list of numbers", &arg));
+        };
+        list.into_iter()
+            .map(Imm::from_arg)
+            .collect::<Result<_, _>>()
+            .map(Numbers)
+            .map_err(|m| Mismatch { expected: "a list of numbers".into(), got: format!("{} in it", m.got) })
+    }
+    fn to_arg(&self) -> Arg {
+        Arg::List(self.0.iter().map(Operand::to_arg).collect())
+    }
+}
+
 impl<T: Operand> Operand for Option<T> {
     const KIND: Kind = Kind::Optional(&T::KIND);
     const MEMBERS: &'static [&'static str] = T::MEMBERS;

@@ -29,6 +29,10 @@ pub enum Kind {
     Ints,
     /// A list of `[step, count]` pairs.
     Pattern,
+    /// A list of tensor views.
+    Views,
+    /// A list of numbers.
+    Numbers,
     /// A string.
     Text,
     /// Any of the kind in the brackets, or `None`.

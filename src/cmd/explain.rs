@@ -111,6 +111,8 @@ fn kind_name(kind: &Kind) -> String {
         Kind::RegisterOrInt => "register or integer".into(),
         Kind::Ints => "integers".into(),
         Kind::Pattern => "[[step, count], ...]".into(),
+        Kind::Views => "list of tiles".into(),
+        Kind::Numbers => "list of numbers".into(),
         Kind::Text => "string".into(),
         Kind::Optional(inner) => format!("{} or None", kind_name(inner)),
     }

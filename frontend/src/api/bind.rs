@@ -189,6 +189,8 @@ fn kind_text(kind: Kind) -> String {
         Kind::RegisterOrInt => "a register or an int".into(),
         Kind::Ints => "an int or a tuple of ints".into(),
         Kind::Pattern => "a list of [step, count] pairs".into(),
+        Kind::Views => "a list of tensors".into(),
+        Kind::Numbers => "a list of numbers".into(),
         Kind::Text => "a string".into(),
         Kind::Optional(of) => format!("None or {}", kind_text(*of)),
         #[allow(unreachable_patterns, reason = "kinds may be added")]

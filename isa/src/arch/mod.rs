@@ -56,8 +56,8 @@ pub struct Arch {
     pub hwdge: bool,
     /// DMA quality-of-service classes (`dma_copy` reference).
     pub dma_priority: bool,
-    /// DMA transpose by the descriptor engines.
-    pub dma_transpose: bool,
+    /// DMA transposes of gathered rows (`dma_transpose` reference).
+    pub indirect_transpose: bool,
     /// 32-bit registers of each engine's sequencer (`register_alloc` reference).
     pub registers: u32,
     /// Physical cores per logical core at most.
@@ -111,7 +111,7 @@ const TRN1: Arch = Arch {
     on_chip_indirect: false,
     hwdge: false,
     dma_priority: false,
-    dma_transpose: false,
+    indirect_transpose: false,
     registers: 64,
     lnc_max: 1,
 };
@@ -123,7 +123,7 @@ const TRN2: Arch = Arch {
     double_row: true,
     exact_transpose: true,
     hwdge: true,
-    dma_transpose: true,
+    indirect_transpose: true,
     lnc_max: 2,
     ..TRN1
 };

@@ -325,7 +325,9 @@ macro_rules! instructions {
 instructions! {
     tensor::nc_matmul::NcMatmul,
     tensor::nc_transpose::NcTranspose,
+    dma::dma_compute::DmaCompute,
     dma::dma_copy::DmaCopy,
+    dma::dma_transpose::DmaTranspose,
     gpsimd::affine_select::AffineSelect,
     gpsimd::iota::Iota,
     gpsimd::local_gather::LocalGather,

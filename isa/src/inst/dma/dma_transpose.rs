@@ -1,0 +1,316 @@
+//! `nisa.dma_transpose`: transposes on the way from memory to SBUF.
+
+use ndarray::{Array2, ArrayD, Axis, IxDyn};
+
+use crate::arch::Arch;
+use crate::arg::Ints;
+use crate::dtype::DType;
+use crate::inst::dma::dma_copy::{check_dge, check_priority, is_gather, trigger};
+use crate::inst::dma::rows;
+use crate::inst::{Footprint, Instruction, Operands};
+use crate::machine::{Context, Fault, Machine};
+use crate::names::{DgeMode, Engine, OobMode};
+use crate::operands;
+use crate::view::{Dim, Index, Space, View};
+use crate::violation::Violation;
+use crate::work::{Dma, DmaSide, Work, WorkKind};
+
+operands! {
+    /// Swaps the first and the last dimension of a tensor of 2, 3 or 4 dimensions (in 3, all are reversed), bit by bit. With a vector
+    /// index on `src`, gathers its rows first.
+    pub struct DmaTranspose: "dma_transpose" on [Sync, Scalar, GpSimd] {
+        /// Destination tile.
+        [Out Sbuf] dst: View,
+        /// Source, of the dtype of `dst`.
+        [In Sbuf Hbm] src: View,
+        /// Axis `i` of `dst` is axis `axes[i]` of `src`: (1, 0), (2, 1, 0) or (3, 1, 2, 0).
+        [Attr] axes: Ints = Ints(Vec::new()),
+        /// Quality of service 0 to 3, lower is more urgent (Trn3).
+        [Attr] priority: Option<i64> = None,
+        /// Who makes the descriptors.
+        [Attr] dge_mode: DgeMode = DgeMode::Unknown,
+        /// What to do with a dynamic index out of bounds.
+        [Attr] oob_mode: OobMode = OobMode::Error,
+    }
+}
+
+/// The permutation for this many dimensions.
+fn permutation(rank: usize) -> Option<&'static [usize]> {
+    match rank {
+        2 => Some(&[1, 0]),
+        3 => Some(&[2, 1, 0]),
+        4 => Some(&[3, 1, 2, 0]),
+        _ => None,
+    }
+}
+
+fn value(name: &'static str, message: String) -> Violation {
+    Violation::new("operand-value", name, message)
+}
+
+impl DmaTranspose {
+    /// Restrictions of hardware descriptors.
+    fn validate_hardware(&self) -> Result<(), Violation> {
+        let shape = self.src.shape();
+        let (first, last) = (shape[0], shape[shape.len() - 1]);
+        if self.src.dtype.size() != 2 {
+            return Err(Violation::new(
+                "operand-dtype",
+                "src",
+                format!("`src` is {}, hwdge transposes 2-byte types", self.src.dtype),
+            ));
+        }
+        if last > 128 {
+            return Err(Violation::new(
+                "tile-size",
+                "src",
+                format!("the last dimension of `src` is {last}, hwdge transposes up to 128"),
+            ));
+        }
+        if shape.len() == 2 {
+            if first != 16 {
+                return Err(Violation::new(
+                    "tile-size",
+                    "src",
+                    format!("the first dimension of `src` is {first}, hwdge transposes 16 rows"),
+                ));
+            }
+        } else if ![1, 2, 4, 8, 16].contains(&first) || (first * shape[shape.len() - 2]) % 16 != 0 {
+            return Err(Violation::new(
+                "tile-size",
+                "src",
+                format!(
+                    "`src` is {:?}: for hwdge its first dimension must be 1, 2, 4, 8 or 16 and its product with the second last a multiple of 16",
+                    &shape[..]
+                ),
+            ));
+        }
+        Ok(())
+    }
+
+    /// Restrictions of a gather by a vector of indices.
+    fn validate_gather(&self, arch: &Arch, index: &View) -> Result<(), Violation> {
+        if !arch.indirect_transpose {
+            return Err(Violation::new(
+                "unsupported-on-target",
+                "src",
+                format!("a transpose of gathered rows needs trn2 or later (target is {})", arch.target),
+            ));
+        }
+        let shape = self.src.shape();
+        let (first, last) = (shape[0], shape[shape.len() - 1]);
+        let (p, n) = (index.partitions(), index.free_elements() as u32);
+        let problem = if !self.src.space.is_hbm() {
+            Some(format!("`src` is in {}, rows are gathered from hbm", self.src.space))
+        } else if self.src.dtype.size() != 2 {
+            Some(format!("`src` is {}, gathered rows must be of a 2-byte type", self.src.dtype))
+        } else if last > 128 {
+            Some(format!("the last dimension of `src` is {last}, the limit is 128"))
+        } else if first % 16 != 0 {
+            Some(format!("`src` has {first} rows, must be a multiple of 16"))
+        } else if shape.len() == 4 && shape[1] != 1 && shape[2] != 1 {
+            Some(format!("`src` is {:?}: its second or third dimension must be 1", &shape[..]))
+        } else if index.space != Space::Sbuf || index.dtype != DType::U32 {
+            Some(format!("the index is {} in {}, must be uint32 in sbuf", index.dtype, index.space))
+        } else if !(16..=128).contains(&p) || p % 16 != 0 || (n > 1 && p != 128) {
+            Some(format!(
+                "the index is {p} x {n}: its partitions must be a multiple of 16 up to 128, and 128 for several columns"
+            ))
+        } else if p * n < first {
+            Some(format!("the index has {} elements, `src` has {first} rows", p * n))
+        } else {
+            None
+        };
+        problem.map_or(Ok(()), |message| Err(value("src", message)))
+    }
+
+    fn index(&self) -> Option<&View> {
+        match self.src.indirect.as_deref().map(|i| &i.index) {
+            Some(Index::Vector(index)) => Some(index),
+            _ => None,
+        }
+    }
+}
+
+/// The tile with its dimensions permuted, as partitions x free elements.
+fn permuted(bits: Array2<u32>, shape: &[usize], axes: &[usize]) -> Result<Array2<u32>, Fault> {
+    let fault = |e: ndarray::ShapeError| Fault::new("internal", e.to_string());
+    let all: ArrayD<u32> = bits.into_shape_with_order(IxDyn(shape)).map_err(fault)?;
+    let all = all.permuted_axes(IxDyn(axes)).as_standard_layout().into_owned();
+    let rows = all.len_of(Axis(0));
+    let columns = all.len() / rows.max(1);
+    all.into_shape_with_order((rows, columns)).map_err(fault)
+}
+
+impl Instruction for DmaTranspose {
+    fn engine(&self, _arch: &Arch) -> Engine {
+        trigger(Engine::Unknown, self.dge_mode, is_gather(&self.src))
+    }
+
+    fn validate(&self, context: &Context<'_>) -> Result<(), Violation> {
+        let (src, dst) = (self.src.shape(), self.dst.shape());
+        let Some(axes) = permutation(src.len()) else {
+            return Err(Violation::new(
+                "shape-mismatch",
+                "src",
+                format!("`src` has {} dimensions, takes 2, 3 or 4", src.len()),
+            ));
+        };
+        let given = &self.axes.0;
+        if !given.is_empty() && !given.iter().copied().eq(axes.iter().map(|&a| a as i64)) {
+            return Err(value("axes", format!("`axes` is {given:?}, must be {axes:?} for {} dimensions", src.len())));
+        }
+        if !dst.iter().copied().eq(axes.iter().map(|&a| src[a])) {
+            let want: Vec<u32> = axes.iter().map(|&a| src[a]).collect();
+            return Err(Violation::new(
+                "shape-mismatch",
+                "dst",
+                format!("`dst` is {:?}, the transpose of `src` {:?} is {want:?}", &dst[..], &src[..]),
+            ));
+        }
+        if self.src.dtype != self.dst.dtype {
+            return Err(Violation::new(
+                "dtype-mismatch",
+                "dst",
+                format!("`dst` is {}, `src` is {}: a transpose keeps the dtype", self.dst.dtype, self.src.dtype),
+            ));
+        }
+        check_priority(context.arch, self.priority)?;
+        check_dge(context.arch, self.dge_mode, self.index().map(|_| "src"))?;
+        match self.index() {
+            Some(index) => return self.validate_gather(context.arch, index),
+            None if self.dge_mode == DgeMode::SwDge => {
+                return Err(value("dge_mode", "`dge_mode` is swdge, which transposes gathered rows only".into()));
+            }
+            None if self.oob_mode == OobMode::Skip => {
+                return Err(value("oob_mode", "`oob_mode` is skip, but `src` is not indexed by a vector".into()));
+            }
+            None => {}
+        }
+        if self.dge_mode == DgeMode::HwDge { self.validate_hardware() } else { Ok(()) }
+    }
+
+    fn footprint<'a>(&'a self, footprint: &mut Footprint<'a>) {
+        self.operand_footprint(footprint);
+    }
+
+    fn execute(&self, machine: &mut dyn Machine) -> Result<(), Fault> {
+        let mut shape: Vec<usize> = self.src.shape().iter().map(|&n| n as usize).collect();
+        let Some(axes) = permutation(shape.len()) else { return Ok(()) };
+        if self.index().is_none() {
+            let bits = machine.read_bits(&self.src)?;
+            let bits = permuted(bits, &shape, axes)?;
+            return machine.write_bits(&self.dst, bits.view());
+        }
+        // A gathered row becomes one step of `dst`'s last dimension.
+        shape[0] = 1;
+        let rows = rows(machine, &self.src, self.oob_mode)?;
+        for (i, row) in rows.iter().enumerate() {
+            let Some(row) = row else { continue };
+            let bits = permuted(machine.read_bits(row)?, &shape, axes)?;
+            let mut column = self.dst.clone();
+            if let Some(last) = column.dims.last_mut() {
+                column.offset += last.stride * i as i64;
+                *last = Dim { stride: 1, count: 1 };
+            }
+            machine.write_bits(&column, bits.view())?;
+        }
+        Ok(())
+    }
+
+    fn work(&self, context: &Context<'_>) -> Work {
+        let gathers = self.index().is_some();
+        Work {
+            engine: self.engine(context.arch),
+            kind: WorkKind::Dma(Dma {
+                src: DmaSide::of(&self.src),
+                dst: DmaSide::of(&self.dst),
+                bytes: self.dst.bytes() as u64,
+                elements: self.dst.elements() as u64,
+                dge: if gathers { DgeMode::SwDge } else { self.dge_mode },
+                dynamic: self.src.indirect.is_some() || self.dst.indirect.is_some(),
+                indirect: gathers,
+                transpose: true,
+                cast: false,
+            }),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::arch::Target;
+    use crate::testing::TestMachine;
+    use crate::view::Indirect;
+
+    fn transpose(dst: &View, src: &View) -> DmaTranspose {
+        DmaTranspose {
+            dst: dst.clone(),
+            src: src.clone(),
+            axes: Ints::default(),
+            priority: None,
+            dge_mode: DgeMode::Unknown,
+            oob_mode: OobMode::Error,
+        }
+    }
+
+    #[test]
+    fn swaps_two_dimensions_bit_by_bit() {
+        let mut m = TestMachine::new(Target::Trn2);
+        let bits = [0x7FA1_2345, 1, 2, 3, 4, 0xFFFF_FFFF];
+        let src = m.tensor_bits("s", Space::Hbm, DType::F32, &[2, 3], &bits);
+        let dst = m.tensor("d", Space::Sbuf, DType::F32, &[3, 2]);
+        m.run(transpose(&dst, &src)).unwrap();
+        assert_eq!(m.bits(&dst), [0x7FA1_2345, 3, 1, 4, 2, 0xFFFF_FFFF]);
+    }
+
+    #[test]
+    fn keeps_the_middle_of_four_dimensions() {
+        let mut m = TestMachine::new(Target::Trn2);
+        let bits: Vec<u32> = (0..24).collect();
+        let src = m.tensor_bits("s", Space::Hbm, DType::I16, &[2, 3, 2, 2], &bits);
+        let dst = m.tensor("d", Space::Sbuf, DType::I16, &[2, 3, 2, 2]);
+        m.run(DmaTranspose { axes: Ints(vec![3, 1, 2, 0]), ..transpose(&dst, &src) }).unwrap();
+        let got = m.bits(&dst);
+        for (at, &x) in got.iter().enumerate() {
+            let (a, b, c, d) = (at / 12, at / 4 % 3, at / 2 % 2, at % 2);
+            assert_eq!(x as usize, d * 12 + b * 4 + c * 2 + a);
+        }
+    }
+
+    #[test]
+    fn gathers_rows_in_column_order_of_the_index() {
+        let mut m = TestMachine::new(Target::Trn2);
+        let values: Vec<u32> = (0..300).flat_map(|row| [row, 1000 + row]).collect();
+        let table = m.tensor_bits("t", Space::Hbm, DType::U16, &[300, 2], &values);
+        // Element (p, n) of the index asks for row 255 - (n * 128 + p).
+        let index: Vec<u32> = (0..256).map(|i| 255 - (i % 2 * 128 + i / 2)).collect();
+        let index = m.tensor_bits("i", Space::Sbuf, DType::U32, &[128, 2], &index);
+        let mut src = table.clone();
+        src.dims[0].count = 256;
+        src.indirect = Some(Box::new(Indirect { index: Index::Vector(index), stride: 2, dim: 0, bound: 300 }));
+        let dst = m.tensor("d", Space::Sbuf, DType::U16, &[2, 256]);
+        m.run(transpose(&dst, &src)).unwrap();
+        let want: Vec<u32> = (0..256).map(|i| 255 - i).chain((0..256).map(|i| 1255 - i)).collect();
+        assert_eq!(m.bits(&dst), want);
+    }
+
+    #[test]
+    fn broken_rules_quote_the_numbers() {
+        let mut m = TestMachine::new(Target::Trn2);
+        let src = m.tensor("s", Space::Hbm, DType::F32, &[16, 8]);
+        let dst = m.tensor("d", Space::Sbuf, DType::F32, &[8, 16]);
+        let e = m.check(transpose(&dst, &dst)).unwrap_err();
+        assert!(e.contains("`dst` is [8, 16], the transpose of `src` [8, 16] is [16, 8]"), "{e}");
+        let e = m.check(DmaTranspose { axes: Ints(vec![0, 1]), ..transpose(&dst, &src) }).unwrap_err();
+        assert!(e.contains("`axes` is [0, 1], must be [1, 0]"), "{e}");
+        let e = m.check(DmaTranspose { dge_mode: DgeMode::HwDge, ..transpose(&dst, &src) }).unwrap_err();
+        assert!(e.contains("`src` is float32, hwdge transposes 2-byte types"), "{e}");
+        let e = m.check(DmaTranspose { dge_mode: DgeMode::SwDge, ..transpose(&dst, &src) }).unwrap_err();
+        assert!(e.contains("gathered rows only"), "{e}");
+        let half = m.tensor("h", Space::Sbuf, DType::BF16, &[8, 16]);
+        let e = m.check(transpose(&half, &src)).unwrap_err();
+        assert!(e.contains("`dst` is bfloat16, `src` is float32"), "{e}");
+    }
+}
