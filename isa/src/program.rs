@@ -242,6 +242,10 @@ pub struct Node {
 
 /// Kinds of statements.
 #[derive(Debug, Clone, PartialEq)]
+#[allow(
+    clippy::large_enum_variant,
+    reason = "nearly all nodes are instructions: a box would cost more than the few others waste"
+)]
 pub enum NodeKind {
     /// An instruction.
     Inst(Inst),

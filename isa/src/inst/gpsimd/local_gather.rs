@@ -189,11 +189,10 @@ mod tests {
         let (odd, signed) = (tile(DType::F32, &[17, 8]), tile(DType::I16, &[16, 2]));
         let (odd_index, long) = (tile(DType::U16, &[17, 2]), tile(DType::U16, &[16, 257]));
         let odd_dst = tile(DType::F32, &[17, 32]);
-        let base =
-            LocalGather { dst: dst.clone(), src_buffer: src, index, num_elem_per_idx: 1, num_valid_indices: None };
+        let base = LocalGather { dst, src_buffer: src, index, num_elem_per_idx: 1, num_valid_indices: None };
         let said = |inst: LocalGather| m.check(inst).unwrap_err();
         m.check(base.clone()).unwrap();
-        let e = said(LocalGather { src_buffer: odd, index: odd_index, dst: odd_dst, ..base.clone() });
+        let e = said(LocalGather { src_buffer: odd, index: odd_index, dst: odd_dst, ..base });
         assert!(e.contains("`src_buffer` has 17 partitions, it must have a multiple of 16"), "{e}");
         assert!(said(LocalGather { index: signed, ..base.clone() }).contains("`index` is int16, it must be uint16"));
         assert!(said(LocalGather { num_elem_per_idx: 3, ..base.clone() }).contains("`num_elem_per_idx` is 3"));

@@ -148,7 +148,7 @@ mod tests {
         assert!(said(&data, PartitionReduce::Add).contains("`dst` has 4 partitions"));
         assert!(said(&short, PartitionReduce::Add).contains("= 1 elements per partition"));
         assert!(said(&dst, PartitionReduce::BitwiseOr).contains("`bitwise_or` works on the bits"));
-        let args = [("op", crate::Arg::Name("minimum".into())), ("dst", crate::Arg::View(dst.clone()))];
+        let args = [("op", crate::Arg::Name("minimum".into())), ("dst", crate::Arg::View(dst))];
         let e = crate::testing::build("tensor_partition_reduce", &args).unwrap_err();
         assert!(e.contains("one of add, average, maximum, bitwise_or, bitwise_and"), "{e}");
     }

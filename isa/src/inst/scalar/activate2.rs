@@ -219,7 +219,7 @@ mod tests {
             assert_eq!(m.f32s(&dst), [want], "({op0}, {op1})");
         }
         let base = activate2(&dst, &data, AluOp::Multiply, AluOp::Subtract);
-        m.run(Activate2 { reverse1: true, ..base.clone() }).unwrap();
+        m.run(Activate2 { reverse1: true, ..base }).unwrap();
         assert_eq!(m.f32s(&dst), [-17.]);
         let base = Activate2 { reverse0: true, ..activate2(&dst, &data, AluOp::Subtract, AluOp::Bypass) };
         m.run(base).unwrap();

@@ -182,7 +182,7 @@ mod tests {
         assert!(said(select(&tile, &ints, &tile)).contains("`predicate` is int32"));
         assert!(said(select(&tile, &pred, &ints)).contains("`on_true` is int32"));
         assert!(said(select(&tile, &pred, &psum)).contains("both in PSUM"));
-        assert!(said(SelectReduce { on_false: ScalarOperand::View(tile.clone()), ..base.clone() }).contains("(2, 1)"));
+        assert!(said(SelectReduce { on_false: ScalarOperand::View(tile), ..base.clone() }).contains("(2, 1)"));
         assert!(said(SelectReduce { reduce_op: AluOp::Add, ..base.clone() }).contains("`reduce_op` is add"));
         let e = said(SelectReduce { reduce_cmd: ReduceCmd::LoadReduce, ..base.clone() });
         assert!(e.contains("is load_reduce, it must be idle, reset_reduce, reduce"), "{e}");
