@@ -188,6 +188,24 @@ impl<O: Op2> Kernel for Map<'_, O> {
             }
         }
     }
+    fn run_baseline(self) {
+        self.out.iter_mut().zip(self.x).for_each(|(o, &x)| *o = x);
+        baseline(self.op, self.y, self.out);
+    }
+}
+
+/// The loop without vector instructions, compiled once for each operator.
+#[inline(never)]
+fn baseline<O: Op2>(op: O, y: Rhs<'_, f32>, row: &mut [f32]) {
+    match y {
+        Rhs::Row(y) => row.iter_mut().zip(y).for_each(|(x, &y)| *x = eval_one(op, *x, y)),
+        Rhs::One(y) => row.iter_mut().for_each(|x| *x = eval_one(op, *x, y)),
+    }
+}
+
+#[inline(never)]
+fn eval_one<O: Op2>(op: O, x: f32, y: f32) -> f32 {
+    op.eval(x, y)
 }
 
 struct MapInPlace<'a, O> {
@@ -235,6 +253,9 @@ impl<O: Op2> Kernel for MapInPlace<'_, O> {
                 }
             }
         }
+    }
+    fn run_baseline(self) {
+        baseline(self.op, self.y, self.out);
     }
 }
 
