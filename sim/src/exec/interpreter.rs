@@ -32,6 +32,8 @@ pub(super) struct Interpreter<'p> {
     /// PSUM tensors that are made anew in each iteration, by position of the loop.
     renewed: FxHashMap<u32, Vec<TensorId>>,
     pub(super) scratch: super::rows::Scratch,
+    /// Converted operands of matmuls, kept for their buffers.
+    pub(super) tiles: [Vec<f32>; 2],
 }
 
 impl<'p> Interpreter<'p> {
@@ -51,6 +53,7 @@ impl<'p> Interpreter<'p> {
             dead: 0,
             renewed: FxHashMap::default(),
             scratch: super::rows::Scratch::default(),
+            tiles: Default::default(),
         }
     }
 

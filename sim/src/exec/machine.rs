@@ -10,6 +10,7 @@ use nki_isa::{Fault, Index, Machine, View};
 
 use super::interpreter::Interpreter;
 use crate::memory::access::{Access, Shift};
+use crate::memory::elements;
 use crate::trace::Resolved;
 
 /// Dynamic part of an address.
@@ -120,18 +121,36 @@ impl Interpreter<'_> {
         Ok((!out.is_empty()).then(|| out.into_boxed_slice()))
     }
 
-    pub(super) fn tile(&mut self, access: &Access) -> Vec<f32> {
-        let mut bytes = vec![0; access.elements() * access.codec.size()];
-        self.memory.gather(access, &mut bytes);
-        let mut out = vec![0.0; access.elements()];
-        access.codec.to_f32(&bytes, &mut out);
+    /// All elements in fp32.
+    pub(super) fn tile(&self, access: &Access) -> Vec<f32> {
+        let mut out = Vec::new();
+        self.tile_into(access, &mut out);
         out
     }
 
+    /// All elements in fp32, in a buffer that is used again.
+    fn tile_into(&self, access: &Access, out: &mut Vec<f32>) {
+        out.resize(access.elements(), 0.0);
+        let bytes = self.memory.storages[access.storage].data.bytes();
+        let steps = self.memory.steps(access);
+        let mut packed = Vec::new();
+        for (i, out) in out.chunks_exact_mut(access.per_row.max(1)).enumerate() {
+            if let Some(at) = self.memory.position(access, i) {
+                elements::read_f32(bytes, at, &steps, access.codec, &mut packed, out);
+            }
+        }
+    }
+
+    /// Writes all elements, rounded to their type.
     pub(super) fn put_tile(&mut self, access: &Access, values: &[f32]) {
-        let mut bytes = vec![0; access.elements() * access.codec.size()];
-        access.codec.write_f32(values, &mut bytes);
-        self.memory.scatter(access, &bytes);
+        let steps = self.memory.steps(access);
+        let mut packed = Vec::new();
+        for (i, values) in values.chunks_exact(access.per_row.max(1)).enumerate() {
+            if let Some(at) = self.memory.position(access, i) {
+                let bytes = self.memory.storages[access.storage].data.bytes_mut();
+                elements::write_f32(bytes, at, &steps, access.codec, &mut packed, values);
+            }
+        }
     }
 
     /// Where an fp32 matrix lies in its storage's words, if it does so regularly: (first, row stride, column stride).
@@ -166,7 +185,8 @@ fn matrix<'a>(
     {
         return Ok(view);
     }
-    ArrayView2::from_shape(shape, scratch).map_err(|e| Fault::new("internal", e.to_string()))
+    let elements = scratch.get(..shape.0 * shape.1).unwrap_or(scratch);
+    ArrayView2::from_shape(shape, elements).map_err(|e| Fault::new("internal", e.to_string()))
 }
 
 impl Machine for Interpreter<'_> {
@@ -232,13 +252,17 @@ impl Machine for Interpreter<'_> {
         let left = self.source(stationary)?;
         let right = self.source(moving)?;
         let to = self.destination(dst)?;
-        let convert = |me: &mut Self, a: &Access| {
+        // Operands that are not fp32, or lie in the destination's storage, are converted.
+        let [mut left_scratch, mut right_scratch] = std::mem::take(&mut self.tiles);
+        let place = |me: &Self, a: &Access, scratch: &mut Vec<f32>| {
             let direct = if a.storage == to.storage { None } else { me.layout(a) };
-            let scratch = if direct.is_none() { me.tile(a) } else { Vec::new() };
-            (direct, scratch)
+            if direct.is_none() {
+                me.tile_into(a, scratch);
+            }
+            direct
         };
-        let (left_at, left_scratch) = convert(self, &left);
-        let (right_at, right_scratch) = convert(self, &right);
+        let left_at = place(self, &left, &mut left_scratch);
+        let right_at = place(self, &right, &mut right_scratch);
         let direct = self.layout(&to);
         let mut result = if direct.is_none() { self.tile(&to) } else { Vec::new() };
         let mut data = std::mem::take(&mut self.memory.storages[to.storage].data);
@@ -263,6 +287,7 @@ impl Machine for Interpreter<'_> {
             Ok(())
         })();
         self.memory.storages[to.storage].data = data;
+        self.tiles = [left_scratch, right_scratch];
         outcome?;
         if direct.is_none() {
             self.put_tile(&to, &result);

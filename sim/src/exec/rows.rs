@@ -53,40 +53,6 @@ struct Output {
     direct: bool,
 }
 
-fn is_dense(steps: &Steps, codec: Codec) -> bool {
-    match steps[..] {
-        [] => true,
-        [s] => s.stride == codec.size() as isize,
-        _ => false,
-    }
-}
-
-fn read_row(bytes: &[u8], at: usize, input: &Input<'_>, packed: &mut Vec<u8>, out: &mut [f32]) {
-    let size = input.codec.size();
-    if input.dense {
-        return input.codec.to_f32(&bytes[at..at + input.count * size], out);
-    }
-    if input.codec.is_f32() {
-        return elements::gather(bytes, at, &input.steps, size, bytemuck::cast_slice_mut(out));
-    }
-    packed.resize(input.count * size, 0);
-    elements::gather(bytes, at, &input.steps, size, packed);
-    input.codec.to_f32(packed, out);
-}
-
-fn write_row(bytes: &mut [u8], output: &Output, values: &[f32], packed: &mut Vec<u8>) {
-    let (size, at) = (output.codec.size(), output.position);
-    if is_dense(&output.steps, output.codec) {
-        return output.codec.write_f32(values, &mut bytes[at..at + output.count * size]);
-    }
-    if output.codec.is_f32() {
-        return elements::scatter(bytes, at, &output.steps, size, bytemuck::cast_slice(values));
-    }
-    packed.resize(output.count * size, 0);
-    output.codec.write_f32(values, packed);
-    elements::scatter(bytes, at, &output.steps, size, packed);
-}
-
 /// One partition: borrows or converts the sources, calls `f`, writes what was not computed in place.
 fn row(
     i: usize,
@@ -119,7 +85,7 @@ fn row(
         }
         let (mine, others) = std::mem::take(&mut rest).split_at_mut(input.count);
         rest = others;
-        read_row(bytes, at, input, packed, mine);
+        elements::read_f32(bytes, at, &input.steps, input.codec, packed, mine);
         ins.push(mine);
     }
     {
@@ -143,7 +109,7 @@ fn row(
         let values = &results[done..done + output.count];
         done += output.count;
         if !output.direct {
-            write_row(chunks[output.chunk], output, values, packed);
+            elements::write_f32(chunks[output.chunk], output.position, &output.steps, output.codec, packed, values);
         }
     }
 }
@@ -216,7 +182,7 @@ impl Interpreter<'_> {
                         From::Elsewhere(storage.data.bytes(), first, pitch)
                     }
                 };
-                Input { codec: a.codec, dense: is_dense(&steps, a.codec), steps, count: a.per_row, from }
+                Input { codec: a.codec, dense: elements::is_dense(&steps, a.codec), steps, count: a.per_row, from }
             })
             .collect();
         let outputs: SmallVec<[Output; 2]> = to
@@ -224,7 +190,10 @@ impl Interpreter<'_> {
             .map(|a| {
                 let steps = memory.steps(a);
                 let alone = to.iter().filter(|o| o.storage == a.storage).count() == 1;
-                let direct = alone && a.codec.is_f32() && is_dense(&steps, a.codec) && a.column * memory.scale % 4 == 0;
+                let direct = alone
+                    && a.codec.is_f32()
+                    && elements::is_dense(&steps, a.codec)
+                    && a.column * memory.scale % 4 == 0;
                 Output {
                     codec: a.codec,
                     steps,

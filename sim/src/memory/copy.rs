@@ -50,7 +50,8 @@ fn copy_pairs<const S: usize>(to: &mut [u8], to_at: usize, from: &[u8], from_at:
     match pairs {
         [] => to[to_at..to_at + S].copy_from_slice(&from[from_at..from_at + S]),
         [p] if p.from == S as isize && p.to == S as isize => {
-            to[to_at..to_at + p.count * S].copy_from_slice(&from[from_at..from_at + p.count * S]);
+            let bytes = p.count * S;
+            elements::copy_bytes(&mut to[to_at..to_at + bytes], &from[from_at..from_at + bytes]);
         }
         [p, rest @ ..] => {
             let (mut to_at, mut from_at) = (to_at, from_at);
@@ -73,10 +74,29 @@ impl Memory<'_> {
         if to.storage != from.storage && to.codec == from.codec && self.copy_direct(to, from) {
             return;
         }
+        if to.storage != from.storage && to.rows == from.rows && to.per_row == from.per_row {
+            return self.copy_converted(to, from);
+        }
         let mut dense = vec![0; from.elements() * from.codec.size()];
         self.gather(from, &mut dense);
         let converted = convert(from, to, dense);
         self.scatter(to, &converted);
+    }
+
+    /// A copy between types, row by row through fp32.
+    fn copy_converted(&mut self, to: &Access, from: &Access) {
+        let mut data = std::mem::take(&mut self.storages[to.storage].data);
+        let source = self.storages[from.storage].data.bytes();
+        let (from_steps, to_steps) = (self.steps(from), self.steps(to));
+        let mut values = vec![0.0; from.per_row];
+        let mut packed = Vec::new();
+        for i in 0..to.rows {
+            if let (Some(at), Some(to_at)) = (self.position(from, i), self.position(to, i)) {
+                elements::read_f32(source, at, &from_steps, from.codec, &mut packed, &mut values);
+                elements::write_f32(data.bytes_mut(), to_at, &to_steps, to.codec, &mut packed, &values);
+            }
+        }
+        self.storages[to.storage].data = data;
     }
 
     fn copy_direct(&mut self, to: &Access, from: &Access) -> bool {
