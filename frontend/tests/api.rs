@@ -55,7 +55,9 @@ fn names(nodes: &[Node]) -> Vec<String> {
             NodeKind::Inst(i) => i.schema().name.to_owned(),
             NodeKind::For { body, .. } => format!("for({})", names(body).join(" ")),
             NodeKind::While { body, .. } => format!("while({})", names(body).join(" ")),
-            NodeKind::If { then, otherwise, .. } => format!("if({} | {})", names(then).join(" "), names(otherwise).join(" ")),
+            NodeKind::If { then, otherwise, .. } => {
+                format!("if({} | {})", names(then).join(" "), names(otherwise).join(" "))
+            }
         })
         .collect()
 }
@@ -286,7 +288,16 @@ return out"
     )));
     assert_eq!(
         names(&p.cores[0]),
-        ["dma_copy", "activation", "tensor_scalar", "tensor_reduce", "activation_reduce", "reciprocal", "tensor_scalar", "dma_copy"]
+        [
+            "dma_copy",
+            "activation",
+            "tensor_scalar",
+            "tensor_reduce",
+            "activation_reduce",
+            "reciprocal",
+            "tensor_scalar",
+            "dma_copy"
+        ]
     );
     assert!(p.tensors.iter().any(|t| &*t.name == "tile"));
 }
@@ -355,7 +366,9 @@ fn what_is_wrong_is_said_once_and_clearly() {
 
 #[test]
 fn an_error_points_at_the_operand_and_at_its_making() {
-    let c = body("t = nl.ndarray((128, 512), nl.float32, nl.sbuf)\nnisa.tensor_tensor(dst=t, data1=t,\n    data2=t[:, 0:10], op=nl.add)\nreturn x");
+    let c = body(
+        "t = nl.ndarray((128, 512), nl.float32, nl.sbuf)\nnisa.tensor_tensor(dst=t, data1=t,\n    data2=t[:, 0:10], op=nl.add)\nreturn x",
+    );
     let d = c.diagnostics.iter().find(|d| d.is_error()).unwrap();
     let (_, line, column) = d.primary().unwrap().place.resolve(&c.sources);
     assert_eq!((line, column), (9, 15), "{d:#?}");
@@ -381,4 +394,32 @@ return a, b.reshape((512, 128))",
     ));
     assert_eq!(&*p.outputs[0].name, "a");
     assert_eq!(p.tensor(p.outputs[1].tensor).shape[..], [512, 128]);
+}
+
+#[test]
+fn strict_reports_what_the_compiler_refuses() {
+    let source = format!(
+        "{HEAD}@nki.jit
+def kernel(x):
+    t = nl.ndarray((128, 512), nl.float32, buffer='sbuf')
+    nisa.dma_copy(dst=t, src=x[0:128, :], dge_mode=2)
+    u = nl.ndarray((16, 512), nl.float32, nl.sbuf, address=(16, 0))
+    return x
+"
+    );
+    let options = Options { strict: true, ..Options::default() };
+    let c = run_with(&source, &[("x", f32s(&[256, 512]))], &options);
+    assert_eq!(c.diagnostics.iter().map(|d| d.id).collect::<Vec<_>>(), ["strict-language"; 3], "{:#?}", c.diagnostics);
+    let c = run_with(&source, &[("x", f32s(&[256, 512]))], &Options::default());
+    assert!(c.diagnostics.is_empty(), "{:#?}", c.diagnostics);
+}
+
+#[test]
+fn a_row_is_broadcast_to_all_partitions() {
+    let p = program(body(&format!(
+        "{OUT}row = nl.load(x[0:1, :])
+nl.store(out, nl.broadcast_to(row, (128, 512)))
+return out"
+    )));
+    assert_eq!(names(&p.cores[0]), ["dma_copy", "dma_copy", "dma_copy"]);
 }

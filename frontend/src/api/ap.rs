@@ -40,7 +40,10 @@ impl Tensor {
         self.room(pattern.len())?;
         let on_chip = self.on_chip();
         if pattern.len() < if on_chip { 2 } else { 1 } {
-            return Err(refuse(format!("an access pattern of `{name}` needs at least {} pairs", if on_chip { 2 } else { 1 })));
+            return Err(refuse(format!(
+                "an access pattern of `{name}` needs at least {} pairs",
+                if on_chip { 2 } else { 1 }
+            )));
         }
         let Some(row) = self.storage.row(dtype) else {
             return Err(refuse(format!("`{name}` does not hold a whole number of {dtype} elements")));
@@ -132,7 +135,8 @@ impl Tensor {
         };
         let free = if on_chip { &dims[1..] } else { &dims[..] };
         // With a vector of indices the first pair's stride is ignored.
-        let free = if matches!(indirect.as_deref().map(|i| &i.index), Some(Index::Vector(_))) { &dims[1..] } else { free };
+        let free =
+            if matches!(indirect.as_deref().map(|i| &i.index), Some(Index::Vector(_))) { &dims[1..] } else { free };
         let (lo, hi) = View::span(free);
         if indirect.is_none() && (start + lo < 0 || start + hi >= row) {
             return Err(Violation::new(
@@ -146,8 +150,7 @@ impl Tensor {
                 ),
             ));
         }
-        let view =
-            View { dtype, partition: partition as u32, offset: start, dims, indirect, ..self.view.clone() };
+        let view = View { dtype, partition: partition as u32, offset: start, dims, indirect, ..self.view.clone() };
         Ok(self.with_view(view))
     }
 

@@ -7,10 +7,10 @@ use nki_isa::inst::{Entry, REGISTRY};
 use nki_isa::schema::{Kind, Role, Schema};
 use nki_isa::{Arg, Violation};
 
+use super::beta2;
 use super::errors::{closest, raise};
 use super::state::site;
 use super::values::to_arg;
-use super::beta2;
 use super::view::Storage;
 use crate::eval::Interp;
 use crate::eval::error::{EvalResult, Raise};
@@ -21,7 +21,7 @@ use crate::syntax::{Argument, ExprKind, StmtKind, Symbol};
 /// A documented instruction that the registry does not have.
 pub(crate) fn not_yet(instruction: &str) -> Violation {
     Violation::new("unsupported-instruction", "", format!("nki.isa.{instruction} is not supported yet"))
-        .help("it is documented, but this version cannot run it; `nki-sim` lists what it can run in docs/instructions.md")
+        .help("the manual documents it, but this version has no model of it")
 }
 
 /// Runs `nisa.<REGISTRY[data]>(...)`.
@@ -52,13 +52,27 @@ pub(crate) fn call(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value>
 }
 
 /// Sorts arguments into schema positions.
-fn fill(interp: &mut Interp<'_>, entry: &Entry, keywords: &[Symbol], args: &CallArgs, slots: &mut [Option<Arg>]) -> EvalResult<()> {
+fn fill(
+    interp: &mut Interp<'_>,
+    entry: &Entry,
+    keywords: &[Symbol],
+    args: &CallArgs,
+    slots: &mut [Option<Arg>],
+) -> EvalResult<()> {
     let schema = entry.schema;
+    if interp.options.strict {
+        strict(interp, schema, args);
+    }
     if args.positional.len() > slots.len() {
         return Err(Raise::new(
             Diagnostic::error(
                 "arguments",
-                format!("nisa.{} takes at most {} arguments, {} given", schema.name, slots.len(), args.positional.len()),
+                format!(
+                    "nisa.{} takes at most {} arguments, {} given",
+                    schema.name,
+                    slots.len(),
+                    args.positional.len()
+                ),
             )
             .at(args.span, "in this call")
             .note(signature(schema)),
@@ -111,6 +125,18 @@ fn operand(schema: &Schema, at: usize, value: &Value, span: Span) -> EvalResult<
     })
 }
 
+/// What the official compiler refuses: integers and strings where an enum member belongs (migration guide, 0.2 to 0.3).
+fn strict(interp: &mut Interp<'_>, schema: &Schema, args: &CallArgs) {
+    for o in schema.operands {
+        let of_enum = matches!(o.kind, Kind::Name(what) if what != "math operator");
+        if of_enum && matches!(given(interp, schema, args, o.name), Some(Value::Int(_) | Value::Str(_))) {
+            let text =
+                format!("nisa.{}: `{}` given as a number or string instead of an enum member", schema.name, o.name);
+            interp.strict(args.span, &text);
+        }
+    }
+}
+
 /// Keywords that no schema lists: `name=` everywhere, older spellings, and what was removed.
 fn irregular(interp: &Interp<'_>, schema: &Schema, symbol: Symbol, args: &CallArgs) -> EvalResult<Option<usize>> {
     let keyword = interp.name(symbol);
@@ -139,9 +165,10 @@ fn irregular(interp: &Interp<'_>, schema: &Schema, symbol: Symbol, args: &CallAr
             "use nisa.dma_compute(dst, [src, dst], reduce_op=nl.add)",
         ),
         _ => {
-            let mut diagnostic = Diagnostic::error("arguments", format!("nisa.{} has no parameter `{keyword}`", schema.name))
-                .at(args.span, "in this call")
-                .note(signature(schema));
+            let mut diagnostic =
+                Diagnostic::error("arguments", format!("nisa.{} has no parameter `{keyword}`", schema.name))
+                    .at(args.span, "in this call")
+                    .note(signature(schema));
             if let Some(name) = closest(keyword, schema.operands.iter().map(|o| o.name)) {
                 diagnostic = diagnostic.help(format!("did you mean `{name}`?"));
             }

@@ -102,21 +102,6 @@ impl Builder {
         self.cores
     }
 
-    /// What validation may look at.
-    pub(crate) fn context(&self) -> Context<'_> {
-        Context { arch: self.arch, tensors: &self.program.tensors }
-    }
-
-    /// The handle of a tensor.
-    pub(crate) fn storage(&self, id: TensorId) -> &Rc<Storage> {
-        &self.storages[id.0 as usize]
-    }
-
-    /// Whether code is inside a dynamic loop or branch.
-    pub(crate) fn in_dynamic(&self) -> bool {
-        self.bodies.len() > 1
-    }
-
     /// Validates an instruction and appends it.
     ///
     /// # Errors
@@ -314,8 +299,11 @@ impl Builder {
         let name = request.name;
         let refuse = |message: String| Violation::new("bad-address", "", message);
         if request.space.is_hbm() {
-            return Err(refuse(format!("`{name}` is in {}: only SBUF and PSUM tensors can have an address", request.space))
-                .help("remove address="));
+            return Err(refuse(format!(
+                "`{name}` is in {}: only SBUF and PSUM tensors can have an address",
+                request.space
+            ))
+            .help("remove address="));
         }
         let (Ok(partition), Ok(byte)) = (u32::try_from(at.0), u32::try_from(at.1)) else {
             return Err(refuse(format!("`{name}` has address ({}, {}): both parts must be 0 or more", at.0, at.1)));
@@ -341,7 +329,9 @@ impl Builder {
             return Err(Violation::new(
                 "psum-alignment",
                 "",
-                format!("`{name}` is at byte {byte} of PSUM; a PSUM tensor starts on a bank, a multiple of {bank} bytes"),
+                format!(
+                    "`{name}` is at byte {byte} of PSUM; a PSUM tensor starts on a bank, a multiple of {bank} bytes"
+                ),
             )
             .help(format!("use address=({partition}, bank * {bank}), bank 0 to {}", self.arch.psum_banks - 1)));
         }
@@ -458,8 +448,10 @@ fn check_shape(request: &Request<'_>) -> Result<SmallVec<[u32; 6]>> {
     }
     let least = if on_chip { 2 } else { 1 };
     if request.shape.len() < least || request.shape.len() > MAX_DIMS {
-        let message = format!("`{name}` of shape {} in {} must have {least} to {MAX_DIMS} dimensions", text(), request.space);
-        let help = if on_chip { "on chip dimension 0 is the partition dimension: write (partitions, elements)" } else { "" };
+        let message =
+            format!("`{name}` of shape {} in {} must have {least} to {MAX_DIMS} dimensions", text(), request.space);
+        let help =
+            if on_chip { "on chip dimension 0 is the partition dimension: write (partitions, elements)" } else { "" };
         return Err(Violation::new("bad-shape", "", message).help(help));
     }
     request
@@ -468,7 +460,11 @@ fn check_shape(request: &Request<'_>) -> Result<SmallVec<[u32; 6]>> {
         .enumerate()
         .map(|(d, &n)| {
             u32::try_from(n).ok().filter(|&n| n > 0).ok_or_else(|| {
-                Violation::new("bad-shape", "", format!("`{name}` of shape {}: dimension {d} is {n}, not positive", text()))
+                Violation::new(
+                    "bad-shape",
+                    "",
+                    format!("`{name}` of shape {}: dimension {d} is {n}, not positive", text()),
+                )
             })
         })
         .collect()

@@ -54,7 +54,9 @@ pub(crate) fn register_alloc(interp: &mut Interp<'_>, args: CallArgs) -> EvalRes
             emit(interp, "register_move", &[("dst", Arg::Register(id)), ("src", Arg::Register(r.id))], span)?;
         }
         Some(v) => {
-            let i = v.as_int().ok_or_else(|| wrong("nisa.register_alloc", "None, an int or a tensor of one element", &v, span))?;
+            let i = v
+                .as_int()
+                .ok_or_else(|| wrong("nisa.register_alloc", "None, an int or a tensor of one element", &v, span))?;
             emit(interp, "register_move", &[("dst", Arg::Register(id)), ("src", Arg::Int(i))], span)?;
         }
     }
@@ -87,8 +89,13 @@ fn step(value: Option<Value>, what: &str, span: Span) -> EvalResult<i64> {
         Some(v) => int(&v, &format!("{what}: step"), span)?,
     };
     if step < 1 {
-        return Err(Raise::at("dynamic-loop", format!("{what}: the step must be a positive int, got {step}"), span, "here")
-            .help("count up, and compute the descending index with instructions"));
+        return Err(Raise::at(
+            "dynamic-loop",
+            format!("{what}: the step must be a positive int, got {step}"),
+            span,
+            "here",
+        )
+        .help("count up, and compute the descending index with instructions"));
     }
     Ok(step)
 }
@@ -204,14 +211,17 @@ pub(crate) fn while_loop(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<
     // The body gets the condition by value and returns the next one.
     let condition = RegisterRef { id: interp.api.builder.register(), frozen: false };
     emit(interp, "register_move", &[("dst", Arg::Register(condition.id)), ("src", Arg::Register(init.id))], span)?;
-    dynamic_while(interp, condition, span, &mut |interp| {
-        match interp.call(&body, CallArgs::of([Value::Register(condition)], span))? {
-            Value::Register(next) if next.id == condition.id => Ok(()),
-            Value::Register(next) => {
-                emit(interp, "register_move", &[("dst", Arg::Register(condition.id)), ("src", Arg::Register(next.id))], span)
-            }
-            other => Err(wrong("nl.while_loop", "a body that returns the next condition, a register", &other, span)),
-        }
+    dynamic_while(interp, condition, span, &mut |interp| match interp
+        .call(&body, CallArgs::of([Value::Register(condition)], span))?
+    {
+        Value::Register(next) if next.id == condition.id => Ok(()),
+        Value::Register(next) => emit(
+            interp,
+            "register_move",
+            &[("dst", Arg::Register(condition.id)), ("src", Arg::Register(next.id))],
+            span,
+        ),
+        other => Err(wrong("nl.while_loop", "a body that returns the next condition, a register", &other, span)),
     })?;
     Ok(Value::None)
 }

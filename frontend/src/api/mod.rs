@@ -7,7 +7,9 @@
 mod ap;
 mod beta2;
 mod bind;
+mod boundary;
 mod builder;
+mod compose;
 mod dynamic;
 mod errors;
 mod lower;
@@ -25,27 +27,26 @@ mod vocab;
 use std::rc::Rc;
 
 use nki_diag::{Diagnostic, Span};
-use nki_isa::Program;
 use nki_isa::names::Named;
 
 use self::beta2::{ApiClass, EnumClass, FutureDtype, Handle, NoReorder, NotYet, Removed, TileSize};
-use self::errors::{closest, raise, span_of};
-use self::values::int;
+pub(crate) use self::boundary::{argument, begin_core, finish};
 pub(crate) use self::dynamic::{DynRange, RegisterRef, dynamic_for, dynamic_if, dynamic_while};
+use self::errors::{closest, span_of};
 pub(crate) use self::state::State;
+use self::values::int;
 pub(crate) use self::view::Tensor;
 pub(crate) use self::vocab::{ApiEnum, NlOp};
-use crate::Arg;
 use crate::eval::Interp;
 use crate::eval::error::{EvalResult, Raise};
 use crate::eval::native::CallArgs;
-use crate::eval::value::{Dict, Object, Value};
+use crate::eval::value::{Object, Value};
 use crate::syntax::{BinOp, CmpOp, Symbol, UnaryOp};
 
 /// `module.attr` of a native module that is not one of Python's (`nki`, `nki.isa`, `nki.language`, ...). `None` if
 /// there is no such name. Asked once per name and module; submodules are found by the evaluator.
-pub(crate) fn module_attr(interp: &mut Interp<'_>, module: &str, attr: &str) -> Option<Value> {
-    beta2::module_attr(interp, module, attr)
+pub(crate) fn module_attr(_interp: &mut Interp<'_>, module: &str, attr: &str) -> Option<Value> {
+    beta2::module_attr(module, attr)
 }
 
 /// Names for "did you mean".
@@ -123,7 +124,9 @@ pub(crate) fn equals(left: &Value, right: &Value) -> bool {
         }
         (Value::NlOp(a), Value::NlOp(b)) => a == b,
         (Value::ApiEnum(a), Value::ApiEnum(b)) => a == b,
-        (Value::ApiEnum(a), Value::Int(i)) | (Value::Int(i), Value::ApiEnum(a)) => a.vocabulary != vocab::MEMORY && a.value() == *i,
+        (Value::ApiEnum(a), Value::Int(i)) | (Value::Int(i), Value::ApiEnum(a)) => {
+            a.vocabulary != vocab::MEMORY && a.value() == *i
+        }
         (Value::ApiEnum(a), Value::Str(s)) | (Value::Str(s), Value::ApiEnum(a)) => {
             a.vocabulary == vocab::MEMORY && ApiEnum::memory(s) == Some(*a)
         }
@@ -134,7 +137,9 @@ pub(crate) fn equals(left: &Value, right: &Value) -> bool {
                     _ if object::<FutureDtype>(left).is_some() => {
                         object::<FutureDtype>(left).map(|d| d.0) == object::<FutureDtype>(right).map(|d| d.0)
                     }
-                    _ => matches!((object::<EnumClass>(left), object::<EnumClass>(right)), (Some(a), Some(b)) if a.0 == b.0),
+                    _ => {
+                        matches!((object::<EnumClass>(left), object::<EnumClass>(right)), (Some(a), Some(b)) if a.0 == b.0)
+                    }
                 }
         }
         _ => false,
@@ -175,7 +180,8 @@ fn attributes(base: &Value) -> Vec<&'static str> {
 
 fn no_attribute(_interp: &Interp<'_>, base: &Value, name: &str, span: Span) -> Box<Raise> {
     let mut diagnostic =
-        Diagnostic::error("unknown-attribute", format!("a {} has no attribute `{name}`", base.type_name())).at(span, "here");
+        Diagnostic::error("unknown-attribute", format!("a {} has no attribute `{name}`", base.type_name()))
+            .at(span, "here");
     let names = attributes(base);
     if let Some(near) = closest(name, names.iter().copied()) {
         diagnostic = diagnostic.help(format!("did you mean `{near}`?"));
@@ -291,7 +297,12 @@ pub(crate) fn call(interp: &mut Interp<'_>, callee: &Value, args: CallArgs) -> E
                 }
                 return Err(Raise::at("operand-kind", format!("{value} is no {}", vocabulary.name), span, "here"));
             }
-            Err(Raise::at("not-callable", format!("a {} cannot be called", callee.type_name()), args.span, "in this call"))
+            Err(Raise::at(
+                "not-callable",
+                format!("a {} cannot be called", callee.type_name()),
+                args.span,
+                "in this call",
+            ))
         }
     }
 }
@@ -316,7 +327,8 @@ pub(crate) fn getitem(_interp: &mut Interp<'_>, base: &Value, index: &Value, spa
             Err(Raise::at("not-indexable", format!("a {} cannot be indexed", base.type_name()), span, "here"))
         }
         Value::Register(_) => {
-            Err(Raise::at("register-arithmetic", "a register cannot be indexed", span, "here").help(dynamic::REGISTER_HELP))
+            Err(Raise::at("register-arithmetic", "a register cannot be indexed", span, "here")
+                .help(dynamic::REGISTER_HELP))
         }
         other => Err(Raise::at("not-indexable", format!("a {} cannot be indexed", other.type_name()), span, "here")),
     }
@@ -331,7 +343,12 @@ pub(crate) fn setitem(
     span: Span,
 ) -> EvalResult<()> {
     let Value::Tensor(t) = base else {
-        return Err(Raise::at("not-indexable", format!("items of a {} cannot be assigned", base.type_name()), span, "here"));
+        return Err(Raise::at(
+            "not-indexable",
+            format!("items of a {} cannot be assigned", base.type_name()),
+            span,
+            "here",
+        ));
     };
     let (slug, help) = match value {
         Value::Object(o) if o.as_any().is::<Handle>() => (
@@ -339,7 +356,9 @@ pub(crate) fn setitem(
             "since Beta 2 instructions write to dst=..., which is their first argument: nisa.op(dst=t[...], ...)",
         ),
         Value::Tensor(_) if t.on_chip() => ("tensor-assignment", "copy with nisa.tensor_copy(dst=t[...], src=value)"),
-        Value::Tensor(_) => ("tensor-assignment", "write HBM with nl.store(t[...], value) or nisa.dma_copy(dst=t[...], src=value)"),
+        Value::Tensor(_) => {
+            ("tensor-assignment", "write HBM with nl.store(t[...], value) or nisa.dma_copy(dst=t[...], src=value)")
+        }
         _ => ("tensor-assignment", "fill with nisa.memset(dst=t[...], value=...)"),
     };
     Err(Raise::new(
@@ -366,7 +385,8 @@ pub(crate) fn setattr(
 /// What to write instead of an operator on a tensor or register.
 fn arithmetic(what: &str, left: &Value, right: &Value, span: Span) -> Box<Raise> {
     if matches!(left, Value::Register(_)) || matches!(right, Value::Register(_)) {
-        return Raise::at("register-arithmetic", format!("`{what}` on a register"), span, "here").help(dynamic::REGISTER_HELP);
+        return Raise::at("register-arithmetic", format!("`{what}` on a register"), span, "here")
+            .help(dynamic::REGISTER_HELP);
     }
     if matches!(left, Value::Tensor(_)) || matches!(right, Value::Tensor(_)) {
         let function = match what {
@@ -395,7 +415,13 @@ fn arithmetic(what: &str, left: &Value, right: &Value, span: Span) -> Box<Raise>
 }
 
 /// `left op right` where at least one side is an API value.
-pub(crate) fn binary(_interp: &mut Interp<'_>, op: BinOp, left: &Value, right: &Value, span: Span) -> EvalResult<Value> {
+pub(crate) fn binary(
+    _interp: &mut Interp<'_>,
+    op: BinOp,
+    left: &Value,
+    right: &Value,
+    span: Span,
+) -> EvalResult<Value> {
     Err(arithmetic(op.text(), left, right, span))
 }
 
@@ -408,19 +434,28 @@ pub(crate) fn unary(_interp: &mut Interp<'_>, op: UnaryOp, value: &Value, span: 
         UnaryOp::Not => "not",
     };
     match value {
-        Value::Tensor(_) => Err(Raise::at("tensor-operator", format!("`{what}` on a tensor"), span, "here")
-            .help("tensors have no Python operators: use nl.negative(x), nl.invert(x) or nisa.tensor_scalar with a dst")),
+        Value::Tensor(_) => Err(Raise::at("tensor-operator", format!("`{what}` on a tensor"), span, "here").help(
+            "tensors have no Python operators: use nl.negative(x), nl.invert(x) or nisa.tensor_scalar with a dst",
+        )),
         other => Err(arithmetic(what, other, &Value::None, span)),
     }
 }
 
 /// `left op right` where at least one side is an API value. `is` arrives as `==`; membership does not arrive.
-pub(crate) fn compare(_interp: &mut Interp<'_>, op: CmpOp, left: &Value, right: &Value, span: Span) -> EvalResult<Value> {
+pub(crate) fn compare(
+    _interp: &mut Interp<'_>,
+    op: CmpOp,
+    left: &Value,
+    right: &Value,
+    span: Span,
+) -> EvalResult<Value> {
     let same = || equals(left, right);
     match op {
         CmpOp::Eq | CmpOp::Is | CmpOp::Ne | CmpOp::IsNot => {
             // A register against a number is a question that only the device can answer.
-            if let (Value::Register(_), Value::Int(_) | Value::Float(_)) | (Value::Int(_) | Value::Float(_), Value::Register(_)) = (left, right) {
+            if let (Value::Register(_), Value::Int(_) | Value::Float(_))
+            | (Value::Int(_) | Value::Float(_), Value::Register(_)) = (left, right)
+            {
                 return Err(arithmetic(op.text(), left, right, span));
             }
             let wanted = matches!(op, CmpOp::Eq | CmpOp::Is);
@@ -481,16 +516,25 @@ pub(crate) fn len(_interp: &mut Interp<'_>, value: &Value, span: Span) -> EvalRe
 /// The items of an API value (static ranges arrive as plain ranges).
 pub(crate) fn iterate(_interp: &mut Interp<'_>, value: &Value, span: Span) -> EvalResult<Vec<Value>> {
     match value {
-        Value::DynRange(_) => Err(Raise::at("dynamic-loop", "nl.dynamic_range can only be the range of a `for` statement", span, "here")),
-        Value::Tensor(t) => Err(Raise::at("not-iterable", format!("tensor `{}` cannot be iterated over", t.storage.name), span, "here")
-            .help(format!("loop over indices: for i in range({}.shape[0]): {}[i, ...]", t.storage.name, t.storage.name))),
+        Value::DynRange(_) => {
+            Err(Raise::at("dynamic-loop", "nl.dynamic_range can only be the range of a `for` statement", span, "here"))
+        }
+        Value::Tensor(t) => {
+            Err(Raise::at("not-iterable", format!("tensor `{}` cannot be iterated over", t.storage.name), span, "here")
+                .help(format!(
+                    "loop over indices: for i in range({}.shape[0]): {}[i, ...]",
+                    t.storage.name, t.storage.name
+                )))
+        }
         Value::Register(_) => Err(Raise::at("register-arithmetic", "a register cannot be iterated over", span, "here")
             .help("for i in nl.dynamic_range(register): ...")),
         _ => match object::<EnumClass>(value) {
             Some(class) => Ok((0..vocab::VOCABULARIES[usize::from(class.0)].members.len())
                 .map(|member| Value::ApiEnum(ApiEnum { vocabulary: class.0, member: member as u8 }))
                 .collect()),
-            None => Err(Raise::at("not-iterable", format!("a {} cannot be iterated over", value.type_name()), span, "here")),
+            None => {
+                Err(Raise::at("not-iterable", format!("a {} cannot be iterated over", value.type_name()), span, "here"))
+            }
         },
     }
 }
@@ -510,104 +554,5 @@ pub(crate) fn exit(interp: &mut Interp<'_>, context: &Value, _span: Span) -> Eva
     if object::<NoReorder>(context).is_some() {
         interp.api.no_reorder = interp.api.no_reorder.saturating_sub(1);
     }
-    Ok(())
-}
-
-/// The value of a kernel argument; called in the order of the parameters, for core 0 first.
-/// For a tensor argument, makes an input tensor of that name (the same one for each core).
-pub(crate) fn argument(interp: &mut Interp<'_>, name: &str, arg: &Arg, span: Span) -> EvalResult<Value> {
-    Ok(match arg {
-        Arg::Tensor { shape, dtype } => {
-            let shape: Vec<i64> = shape.iter().map(|&n| i64::try_from(n).unwrap_or(i64::MAX)).collect();
-            let loc = interp.loc(span);
-            match interp.api.builder.input(name, &shape, *dtype, loc) {
-                Ok(t) => Value::Tensor(Rc::new(t)),
-                Err(v) => return Err(raise("", &v, span, &[])),
-            }
-        }
-        Arg::None => Value::None,
-        Arg::Bool(b) => Value::Bool(*b),
-        Arg::Int(i) => Value::Int(*i),
-        Arg::Float(x) => Value::Float(*x),
-        Arg::Str(s) => Value::str(s),
-        Arg::Tuple(items) => Value::tuple(members(interp, name, items, span)?),
-        Arg::List(items) => Value::list(members(interp, name, items, span)?),
-        Arg::Dict(entries) => {
-            let mut dict = Dict::default();
-            for (key, item) in entries {
-                let value = argument(interp, &format!("{name}.{key}"), item, span)?;
-                dict.set_str(&Rc::from(key.as_str()), value);
-            }
-            Value::dict(dict)
-        }
-    })
-}
-
-fn members(interp: &mut Interp<'_>, name: &str, items: &[Arg], span: Span) -> EvalResult<Vec<Value>> {
-    items.iter().enumerate().map(|(i, item)| argument(interp, &format!("{name}.{i}"), item, span)).collect()
-}
-
-/// The kernel named so is about to be run for this core (0, then 1 with `lnc == 2`).
-pub(crate) fn begin_core(interp: &mut Interp<'_>, kernel: &str, core: u32) {
-    let builder = &mut interp.api.builder;
-    builder.set_name(kernel);
-    while builder.core() < core {
-        builder.next_core();
-    }
-}
-
-/// The kernel has been run for every core: `outputs` are core 0's returned tensors with their names. Builds the program.
-pub(crate) fn finish(interp: &mut Interp<'_>, outputs: Vec<(String, Value)>, span: Span) -> EvalResult<Program> {
-    for (name, value) in outputs {
-        output(interp, &name, &value, span)?;
-    }
-    let files = (0..interp.sources.len()).map(|i| interp.sources.path(nki_diag::FileId(i as u32)).into()).collect();
-    let trails = interp.take_trails();
-    let fresh = builder::Builder::new("", interp.options.target, 1);
-    let builder = std::mem::replace(&mut interp.api.builder, fresh);
-    Ok(builder.finish(files, trails))
-}
-
-fn output(interp: &mut Interp<'_>, name: &str, value: &Value, span: Span) -> EvalResult<()> {
-    let Value::Tensor(t) = value else {
-        return Err(Raise::at(
-            "kernel-output",
-            format!("the kernel returns a value of type {} as `{name}`", value.type_name()),
-            span,
-            "kernels return tensors, or tuples of tensors",
-        ));
-    };
-    let (made, id) = (span_of(t.storage.loc), t.storage.id);
-    let is_input = interp.api.builder.is_input(id);
-    if t.view.space != nki_isa::Space::SharedHbm && !is_input {
-        return Err(Raise::new(
-            Diagnostic::error("kernel-output", format!("the kernel returns `{}`, which is in {}", t.storage.name, t.view.space))
-                .at(made, "made here")
-                .with(span, "of this kernel")
-                .help("outputs must be in shared HBM: nl.ndarray(shape, dtype, buffer=nl.shared_hbm), written with nisa.dma_copy or nl.store"),
-        ));
-    }
-    let whole = t.view.offset == 0 && t.is_contiguous() && t.view.bytes() == interp.api.builder.bytes(id);
-    if !whole || t.view.dtype != t.storage.dtype || t.view.indirect.is_some() {
-        return Err(Raise::new(
-            Diagnostic::error("kernel-output", format!("the kernel returns a part of `{}`", t.storage.name))
-                .at(made, "the tensor is made here")
-                .with(span, "of this kernel")
-                .help("return whole tensors; make one of the size of the result"),
-        ));
-    }
-    let shape = t.view.shape();
-    if shape[..] != t.storage.shape[..] && !is_input {
-        // HBM is flat, so a reshaped output is the same storage under another shape.
-        interp.api.builder.set_shape(id, &shape);
-    }
-    if !is_input && !interp.api.builder.is_written(id) {
-        interp.report(
-            Diagnostic::warning("output-not-written", format!("output `{name}` is never written"))
-                .at(made, "made here")
-                .help("copy the result to it with nisa.dma_copy(dst=...) or nl.store"),
-        );
-    }
-    interp.api.builder.output(name, id);
     Ok(())
 }

@@ -40,7 +40,9 @@ impl Tensor {
         let mut dims = Dims::new();
         dims.extend(self.view.dims[..first].iter().copied());
         let Some(rest) = regroup(&self.view.dims[first..], &counts[first..]) else {
-            return Err(self.not_contiguous(&format!("reshape to {}", shape_text(counts.iter().map(|&n| i64::from(n))))));
+            return Err(
+                self.not_contiguous(&format!("reshape to {}", shape_text(counts.iter().map(|&n| i64::from(n)))))
+            );
         };
         dims.extend(rest);
         let mut view = self.view.clone();
@@ -140,7 +142,11 @@ impl Tensor {
                 out = if shape.is_empty() { out.squeeze_dim(at)? } else { out.reshape_dim(at, &shape)? };
             } else if size_of(group[0]) != -1 && size_of(group[0]) != i64::from(out.view.dims[at as usize].count) {
                 let got = out.view.dims[at as usize].count;
-                return Err(refuse(format!("`{}` is given as {}, the dimension has {got}", group[0], size_of(group[0]))));
+                return Err(refuse(format!(
+                    "`{}` is given as {}, the dimension has {got}",
+                    group[0],
+                    size_of(group[0])
+                )));
             }
             at += group.len() as i64;
         }
@@ -149,14 +155,12 @@ impl Tensor {
         if !order.is_empty() {
             out = out.permute(&order)?;
         }
-        let mut at = 0;
-        for group in dst {
+        for (at, group) in (0..).zip(dst) {
             if group.is_empty() {
                 out = out.expand_dim(at)?;
             } else {
                 out = out.flatten_dims(at, at + group.len() as i64 - 1)?;
             }
-            at += 1;
         }
         Ok(out)
     }

@@ -142,7 +142,9 @@ pub(crate) fn method(interp: &mut Interp<'_>, t: &Rc<Tensor>, name: &str, args: 
             let [dim, at] = args.bind(interp, "select", ["dim", "index"], 2)?;
             let dim = need(dim, "select: dim", span)?;
             match at.unwrap_or(Value::None) {
-                v @ (Value::Register(_) | Value::Tensor(_)) => t.select_dynamic(dim, &index(&v, "select: index", span)?),
+                v @ (Value::Register(_) | Value::Tensor(_)) => {
+                    t.select_dynamic(dim, &index(&v, "select: index", span)?)
+                }
                 v => t.select(dim, int(&v, "select: index", span)?),
             }
         }
@@ -164,7 +166,9 @@ pub(crate) fn method(interp: &mut Interp<'_>, t: &Rc<Tensor>, name: &str, args: 
         }
         "is_contiguous" => return Ok(Value::Bool(t.is_contiguous())),
         "is_indirect" => return Ok(Value::Bool(t.view.indirect.is_some())),
-        "indirect" => Err(Violation::new("unsupported-api", "", "`indirect` (tensor indirection of Trn3) is not supported yet")),
+        "indirect" => {
+            Err(Violation::new("unsupported-api", "", "`indirect` (tensor indirection of Trn3) is not supported yet"))
+        }
         _ => return Err(super::no_attribute(interp, &Value::Tensor(t.clone()), name, span)),
     };
     wrap(t, made, span)
@@ -224,12 +228,8 @@ fn pattern_names(value: &Option<Value>, span: Span) -> EvalResult<Vec<Vec<Rc<str
 
 fn ap(interp: &mut Interp<'_>, t: &Tensor, args: CallArgs) -> EvalResult<super::view::Result<Tensor>> {
     let span = args.span;
-    let [pattern, offset, scalar, vector, dim, dtype] = args.bind(
-        interp,
-        "ap",
-        ["pattern", "offset", "scalar_offset", "vector_offset", "indirect_dim", "dtype"],
-        1,
-    )?;
+    let [pattern, offset, scalar, vector, dim, dtype] =
+        args.bind(interp, "ap", ["pattern", "offset", "scalar_offset", "vector_offset", "indirect_dim", "dtype"], 1)?;
     let value = pattern.unwrap_or(Value::None);
     let pair = |v: &Value| -> Option<(i64, i64)> {
         match v.sequence()?.as_slice() {
@@ -306,7 +306,11 @@ fn one_key(t: &Tensor, value: &Value, span: Span) -> EvalResult<Key> {
         Value::Register(r) => Key::Dynamic(Index::Register(r.id)),
         Value::Tensor(_) => Key::Dynamic(index(value, &format!("an index of `{}`", t.storage.name), span)?),
         Value::None => {
-            return refuse("bad-index", format!("`None` in an index of `{}`", t.storage.name), "use .expand_dim(dim) to add a dimension of size 1");
+            return refuse(
+                "bad-index",
+                format!("`None` in an index of `{}`", t.storage.name),
+                "use .expand_dim(dim) to add a dimension of size 1",
+            );
         }
         Value::List(_) | Value::Tuple(_) => {
             return refuse(
@@ -316,12 +320,27 @@ fn one_key(t: &Tensor, value: &Value, span: Span) -> EvalResult<Key> {
             );
         }
         Value::Range(_) => {
-            return refuse("bad-index", format!("a range in an index of `{}`", t.storage.name), "write a slice: start:stop:step");
+            return refuse(
+                "bad-index",
+                format!("a range in an index of `{}`", t.storage.name),
+                "write a slice: start:stop:step",
+            );
         }
         Value::Float(x) => {
-            return refuse("bad-index", format!("index {x:?} of `{}` is a float", t.storage.name), "use `//` for whole divisions");
+            return refuse(
+                "bad-index",
+                format!("index {x:?} of `{}` is a float", t.storage.name),
+                "use `//` for whole divisions",
+            );
         }
-        other => return Err(values::wrong(&format!("an index of `{}`", t.storage.name), "ints, slices, nl.ds(...) or `...`", other, span)),
+        other => {
+            return Err(values::wrong(
+                &format!("an index of `{}`", t.storage.name),
+                "ints, slices, nl.ds(...) or `...`",
+                other,
+                span,
+            ));
+        }
     })
 }
 

@@ -144,7 +144,11 @@ pub(crate) fn index(value: &Value, what: &str, span: Span) -> EvalResult<Index> 
         Value::Tensor(t) if t.view.elements() == 1 => Ok(Index::Scalar(t.view.clone())),
         Value::Tensor(t) => Err(Raise::at(
             "operand-kind",
-            format!("{what} takes a register or a tensor of one element; `{}` has shape {}", t.storage.name, t.shape_text()),
+            format!(
+                "{what} takes a register or a tensor of one element; `{}` has shape {}",
+                t.storage.name,
+                t.shape_text()
+            ),
             span,
             "here",
         )),

@@ -220,11 +220,15 @@ impl Tensor {
         // tells to bound slices with min() where masks were used.
         if b > n || a < 0 || a > n {
             let help = if b > n {
-                format!("bound the end of the slice, for example `min(stop, {n})`; NKI does not clamp slices as Python does")
+                format!(
+                    "bound the end of the slice, for example `min(stop, {n})`; NKI does not clamp slices as Python does"
+                )
             } else {
                 "NKI does not clamp slices as Python does".into()
             };
-            return Err(Violation::new("out-of-bounds", "", format!("slice {text} is out of bounds for {whole}")).help(help));
+            return Err(
+                Violation::new("out-of-bounds", "", format!("slice {text} is out of bounds for {whole}")).help(help)
+            );
         }
         Err(Violation::new("empty-slice", "", format!("slice {text} of {whole} is empty"))
             .help("skip the instruction when there is nothing to do: an access pattern has at least one element"))
@@ -496,7 +500,10 @@ impl Tensor {
         let got = self.view.dims[d].count;
         if got != 1 || self.ndim() <= least {
             let message = if got != 1 {
-                format!("squeeze_dim removes a dimension of size 1; dimension {d} of `{}` has size {got}", self.storage.name)
+                format!(
+                    "squeeze_dim removes a dimension of size 1; dimension {d} of `{}` has size {got}",
+                    self.storage.name
+                )
             } else {
                 format!("`{}` of shape {} must keep at least {least} dimensions", self.storage.name, self.shape_text())
             };

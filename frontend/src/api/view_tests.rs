@@ -211,7 +211,7 @@ fn apply(t: &Tensor, m: &Naive, step: &Move) -> Option<(Tensor, Naive)> {
         }
         Move::Split(d, s) => {
             let d = d % n;
-            if d < first || m.shape[d] % s != 0 || n == 8 {
+            if d < first || !m.shape[d].is_multiple_of(s) || n == 8 {
                 return None;
             }
             let inner = m.shape[d] / s;
@@ -248,7 +248,12 @@ fn apply(t: &Tensor, m: &Naive, step: &Move) -> Option<(Tensor, Naive)> {
                     assert_eq!(v.id, "not-contiguous");
                     let steps: Vec<i64> = naive.cells.iter().map(|c| c.1).collect();
                     let regular = n == first + 2
-                        && steps[..m.shape[first..].iter().product()].windows(2).map(|w| w[1] - w[0]).collect::<Vec<_>>().windows(2).all(|w| w[0] == w[1]);
+                        && steps[..m.shape[first..].iter().product()]
+                            .windows(2)
+                            .map(|w| w[1] - w[0])
+                            .collect::<Vec<_>>()
+                            .windows(2)
+                            .all(|w| w[0] == w[1]);
                     assert!(!regular, "a regular run was refused");
                     None
                 }
@@ -257,7 +262,7 @@ fn apply(t: &Tensor, m: &Naive, step: &Move) -> Option<(Tensor, Naive)> {
         Move::Reshape(k) => {
             // All free elements in two dimensions.
             let free: usize = m.shape[first..].iter().product();
-            let divisors: Vec<usize> = (1..=free).filter(|k| free % k == 0).collect();
+            let divisors: Vec<usize> = (1..=free).filter(|k| free.is_multiple_of(*k)).collect();
             let a = divisors[k % divisors.len()];
             let mut shape = m.shape[..first].to_vec();
             shape.extend([a, free / a]);
@@ -369,7 +374,10 @@ fn rearrange_splits_and_reorders() {
     assert_eq!(u.strides().as_slice(), [24, 1, 6]);
     let back = u.rearrange(&[vec!["b"], vec!["w"], vec!["h"]], &[vec!["b"], vec!["h"], vec!["w"]], &[]).unwrap();
     assert_eq!(back.strides().as_slice(), [24, 6, 1]);
-    assert_eq!(t.rearrange(&[vec!["b"], vec!["x"]], &[vec!["x"], vec!["b"]], &[]).unwrap_err().id, "partition-dimension");
+    assert_eq!(
+        t.rearrange(&[vec!["b"], vec!["x"]], &[vec!["x"], vec!["b"]], &[]).unwrap_err().id,
+        "partition-dimension"
+    );
 }
 
 #[test]

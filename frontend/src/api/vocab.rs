@@ -19,15 +19,7 @@ pub(crate) static VOCABULARIES: &[Vocabulary] = &[
     Vocabulary {
         name: "engine",
         module: "nki.isa",
-        members: &[
-            ("unknown", 0),
-            ("tensor", 1),
-            ("scalar", 2),
-            ("gpsimd", 3),
-            ("dma", 4),
-            ("vector", 5),
-            ("sync", 6),
-        ],
+        members: &[("unknown", 0), ("tensor", 1), ("scalar", 2), ("gpsimd", 3), ("dma", 4), ("vector", 5), ("sync", 6)],
     },
     Vocabulary {
         name: "MemoryRegion",

@@ -269,6 +269,10 @@ impl Interp<'_> {
                     let text = format!("{}() got `{}` twice", class.name, self.name(name));
                     return Err(Raise::at("arguments", text, span, "in this call"));
                 }
+                // NKIObject's constructor sets attributes of the class that have no annotation, too.
+                None if class.lookup(name).is_some_and(|v| !matches!(v, Value::Function(_) | Value::Descriptor(_))) => {
+                    instance.attrs.borrow_mut().set(name, value);
+                }
                 None => {
                     let names: Vec<Rc<str>> = fields.iter().map(|f| self.name(f.name)).collect();
                     let raise = Raise::at(

@@ -25,6 +25,14 @@ struct Wanted {
 }
 
 fn allocate(interp: &mut Interp<'_>, wanted: &Wanted, fill: Option<Imm>, span: Span) -> EvalResult<Value> {
+    if let Some((partition, _)) = wanted.address
+        && !matches!(partition, 0 | 32 | 64 | 96)
+    {
+        interp.strict(span, &format!("an address that starts at partition {partition} (not 0, 32, 64 or 96)"));
+    }
+    if wanted.shape.len() > 5 {
+        interp.strict(span, "a tensor of more than 5 dimensions");
+    }
     let site = site(interp, span);
     let name: std::sync::Arc<str> = match &wanted.name {
         Some(name) => (&**name).into(),
@@ -59,8 +67,20 @@ fn named(value: Option<Value>, what: &str, span: Span) -> EvalResult<Option<Rc<s
     }
 }
 
-fn space_of(value: Option<Value>, what: &str, default: Space, span: Span) -> EvalResult<Space> {
-    given(value).map_or(Ok(default), |v| values::memory(&v, &format!("{what}: buffer"), span))
+fn space_of(
+    interp: &mut Interp<'_>,
+    value: Option<Value>,
+    what: &str,
+    default: Space,
+    span: Span,
+) -> EvalResult<Space> {
+    let Some(value) = given(value) else {
+        return Ok(default);
+    };
+    if let Value::Str(_) = value {
+        interp.strict(span, "a buffer given as a string");
+    }
+    values::memory(&value, &format!("{what}: buffer"), span)
 }
 
 fn address(value: Option<Value>, what: &str, span: Span) -> EvalResult<Option<(i64, i64)>> {
@@ -91,7 +111,7 @@ pub(super) fn ndarray(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Val
     let wanted = Wanted {
         shape: shape(s, what, span)?,
         dtype: dtype(d, what, span)?,
-        space: space_of(buffer, what, Space::Sbuf, span)?,
+        space: space_of(interp, buffer, what, Space::Sbuf, span)?,
         name: named(name, what, span)?,
         address: address(at, what, span)?,
     };
@@ -104,7 +124,7 @@ fn filled(interp: &mut Interp<'_>, args: CallArgs, what: &'static str, value: i6
     let wanted = Wanted {
         shape: shape(s, what, span)?,
         dtype: dtype(d, what, span)?,
-        space: space_of(buffer, what, Space::Sbuf, span)?,
+        space: space_of(interp, buffer, what, Space::Sbuf, span)?,
         name: named(name, what, span)?,
         address: address(at, what, span)?,
     };
@@ -130,7 +150,7 @@ pub(super) fn full(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value>
     let wanted = Wanted {
         shape: shape(s, what, span)?,
         dtype: dtype(d, what, span)?,
-        space: space_of(buffer, what, Space::Sbuf, span)?,
+        space: space_of(interp, buffer, what, Space::Sbuf, span)?,
         name: named(name, what, span)?,
         address: None,
     };
@@ -145,7 +165,7 @@ fn like(interp: &mut Interp<'_>, args: CallArgs, what: &'static str, fill: Optio
     let wanted = Wanted {
         shape: extents(x),
         dtype: given(d).map_or(Ok(x.view.dtype), |v| values::dtype(&v, &format!("{what}: dtype"), span))?,
-        space: space_of(buffer, what, x.view.space, span)?,
+        space: space_of(interp, buffer, what, x.view.space, span)?,
         name: named(name, what, span)?,
         address: None,
     };
@@ -206,13 +226,19 @@ pub(super) fn shared_constant(interp: &mut Interp<'_>, args: CallArgs) -> EvalRe
             (DType::F32, n) => data.extend(n.as_f32().to_le_bytes()),
             (d, Imm::Int(i)) if d.is_int() => data.extend_from_slice(&i.to_le_bytes()[..d.size()]),
             _ => {
-                return Err(Raise::at("unsupported-dtype", format!("{what} of {dtype}"), span, "float32 and integers are supported so far"));
+                return Err(Raise::at(
+                    "unsupported-dtype",
+                    format!("{what} of {dtype}"),
+                    span,
+                    "float32 and integers are supported so far",
+                ));
             }
         }
     }
     let name = target_name(interp, span);
     let site = site(interp, span);
-    let request = Request { name: &name, space: Space::SharedHbm, shape: &shape, dtype, address: None, data: Some(data.into()) };
+    let request =
+        Request { name: &name, space: Space::SharedHbm, shape: &shape, dtype, address: None, data: Some(data.into()) };
     let tensor = interp.api.builder.constant(&request, site).map_err(|v| raise(what, &v, span, &[]))?;
     Ok(Value::Tensor(Rc::new(tensor)))
 }

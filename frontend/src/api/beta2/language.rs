@@ -135,7 +135,8 @@ pub(in crate::api) fn call_op(interp: &mut Interp<'_>, op: NlOp, args: CallArgs)
     match op.kind {
         OpKind::Binary(alu) => {
             let [x, y, d] = args.bind(interp, &what, ["x", "y", "dtype"], 2)?;
-            let (x, y) = (operand(&x.unwrap_or(Value::None), &what, span)?, operand(&y.unwrap_or(Value::None), &what, span)?);
+            let (x, y) =
+                (operand(&x.unwrap_or(Value::None), &what, span)?, operand(&y.unwrap_or(Value::None), &what, span)?);
             let dtype = opt_dtype(d, &what, span)?;
             let about: Vec<&Storage> = [&x, &y]
                 .into_iter()
@@ -205,7 +206,12 @@ fn program_id(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
     let [axis] = args.bind(interp, "nl.program_id", ["axis"], 0)?;
     let axis = axis.map_or(Ok(0), |v| int(&v, "nl.program_id: axis", span))?;
     if axis != 0 {
-        return Err(Raise::at("arguments", format!("nl.program_id: axis {axis}; the launch grid has one axis"), span, "here"));
+        return Err(Raise::at(
+            "arguments",
+            format!("nl.program_id: axis {axis}; the launch grid has one axis"),
+            span,
+            "here",
+        ));
     }
     Ok(Value::Int(i64::from(interp.api.builder.core())))
 }
@@ -221,7 +227,12 @@ fn program_ndim(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
     Ok(Value::Int(i64::from(interp.api.builder.cores() > 1)))
 }
 
-fn memory_test(interp: &mut Interp<'_>, args: CallArgs, what: &str, test: impl Fn(nki_isa::Space) -> bool) -> EvalResult<Value> {
+fn memory_test(
+    interp: &mut Interp<'_>,
+    args: CallArgs,
+    what: &str,
+    test: impl Fn(nki_isa::Space) -> bool,
+) -> EvalResult<Value> {
     let span = args.span;
     let [buffer] = args.bind(interp, what, ["buffer"], 1)?;
     Ok(Value::Bool(test(values::memory(&buffer.unwrap_or(Value::None), what, span)?)))
@@ -245,7 +256,9 @@ fn store(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
             .help("write nl.store(dst, value): dst is an HBM tensor, for example nl.ndarray(shape, dtype, buffer=nl.shared_hbm)"));
     };
     let (dst, value) = (tile(dst, "nl.store: dst", span)?, tile(Some(value), "nl.store: value", span)?);
-    lower(interp, "nl.store", span, &[&dst.storage, &value.storage], |l| l.store(&dst, &value).map(|()| (*dst).clone()))?;
+    lower(interp, "nl.store", span, &[&dst.storage, &value.storage], |l| {
+        l.store(&dst, &value).map(|()| (*dst).clone())
+    })?;
     Ok(Value::None)
 }
 

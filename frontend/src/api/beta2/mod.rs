@@ -118,13 +118,55 @@ pub(crate) fn has_module(module: &str) -> bool {
 
 /// Documented instructions, whether or not the registry has them (`nki.isa`, SDK 2.32).
 const DOCUMENTED: &[&str] = &[
-    "activate2", "activation", "activation_reduce", "affine_select", "bn_aggr", "bn_stats", "core_barrier", "dma_compute",
-    "dma_copy", "dma_transpose", "dropout", "exponential", "iota", "local_gather", "max8", "memset", "nc_find_index8",
-    "nc_match_replace8", "nc_matmul", "nc_matmul_mx", "nc_n_gather", "nc_stream_shuffle", "nc_transpose",
-    "nonzero_with_count", "quantize_mx", "rand2", "rand_get_state", "rand_set_state", "range_select", "reciprocal",
-    "register_load", "register_move", "register_store", "rng", "scalar_tensor_tensor", "select_reduce", "sendrecv",
-    "sequence_bounds", "set_rng_seed", "tensor_copy", "tensor_copy_predicated", "tensor_partition_reduce", "tensor_reduce",
-    "tensor_scalar", "tensor_scalar_cumulative", "tensor_scalar_reduce", "tensor_tensor", "tensor_tensor_scan", "topk",
+    "activate2",
+    "activation",
+    "activation_reduce",
+    "affine_select",
+    "bn_aggr",
+    "bn_stats",
+    "core_barrier",
+    "dma_compute",
+    "dma_copy",
+    "dma_transpose",
+    "dropout",
+    "exponential",
+    "iota",
+    "local_gather",
+    "max8",
+    "memset",
+    "nc_find_index8",
+    "nc_match_replace8",
+    "nc_matmul",
+    "nc_matmul_mx",
+    "nc_n_gather",
+    "nc_stream_shuffle",
+    "nc_transpose",
+    "nonzero_with_count",
+    "quantize_mx",
+    "rand2",
+    "rand_get_state",
+    "rand_set_state",
+    "range_select",
+    "reciprocal",
+    "register_load",
+    "register_move",
+    "register_store",
+    "rng",
+    "scalar_tensor_tensor",
+    "select_reduce",
+    "sendrecv",
+    "sequence_bounds",
+    "set_rng_seed",
+    "tensor_copy",
+    "tensor_copy_predicated",
+    "tensor_partition_reduce",
+    "tensor_reduce",
+    "tensor_scalar",
+    "tensor_scalar_cumulative",
+    "tensor_scalar_reduce",
+    "tensor_tensor",
+    "tensor_tensor_scan",
+    "topk",
 ];
 
 fn object(value: impl Object + 'static) -> Option<Value> {
@@ -132,18 +174,20 @@ fn object(value: impl Object + 'static) -> Option<Value> {
 }
 
 /// `module.attr`; `None` if there is no such name.
-pub(crate) fn module_attr(interp: &mut Interp<'_>, module: &str, attr: &str) -> Option<Value> {
+pub(crate) fn module_attr(module: &str, attr: &str) -> Option<Value> {
     match module {
         "nki" => match attr {
             "simulate" => Some(Value::native("nki.simulate", simulate, 0)),
             "simulate_kernel" | "trace" => removed::name("nki", attr),
             _ => None,
         },
-        "nki.language" => language_attr(interp, attr),
+        "nki.language" => language_attr(attr),
         "nki.isa" | "nki.isa.constants" => isa_attr(attr),
         "nki.typing" if attr == "tensor" => object(ApiClass("tensor")),
-        "nki.experimental" if matches!(attr, "fori_loop" | "while_loop") => language_attr(interp, attr),
-        "nki.collectives" | "nki.compiler" | "nki.experimental" if !attr.starts_with('_') => object(NotYet(format!("{module}.{attr}"))),
+        "nki.experimental" if matches!(attr, "fori_loop" | "while_loop") => language_attr(attr),
+        "nki.collectives" | "nki.compiler" | "nki.experimental" if !attr.starts_with('_') => {
+            object(NotYet(format!("{module}.{attr}")))
+        }
         m if m.starts_with("neuronxcc.nki") && !has_module(&format!("{m}.{attr}")) => removed::name(m, attr),
         _ => None,
     }
@@ -170,7 +214,7 @@ pub(crate) fn module_names(module: &str) -> Vec<&'static str> {
     }
 }
 
-fn language_attr(interp: &mut Interp<'_>, attr: &str) -> Option<Value> {
+fn language_attr(attr: &str) -> Option<Value> {
     if let Some(op) = NlOp::find(attr) {
         return Some(Value::NlOp(op));
     }
@@ -188,8 +232,10 @@ fn language_attr(interp: &mut Interp<'_>, attr: &str) -> Option<Value> {
         "NkiTensor" | "tensor" => object(ApiClass("tensor")),
         "MemoryRegion" => object(EnumClass(super::vocab::MEMORY)),
         "dtype" | "DType" => object(ApiClass("dtype")),
-        _ if FUTURE_DTYPES.contains(&attr) => object(FutureDtype(FUTURE_DTYPES[FUTURE_DTYPES.iter().position(|n| *n == attr)?])),
-        "range" => language_attr(interp, "static_range"),
+        _ if FUTURE_DTYPES.contains(&attr) => {
+            object(FutureDtype(FUTURE_DTYPES[FUTURE_DTYPES.iter().position(|n| *n == attr)?]))
+        }
+        "range" => language_attr("static_range"),
         _ => removed::language(attr),
     }
 }
@@ -230,9 +276,10 @@ fn unsupported_instruction(_interp: &mut Interp<'_>, args: CallArgs) -> EvalResu
 
 /// `nki.simulate(kernel)`: calling it is the host's business.
 fn simulate(_interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
-    args.positional.into_iter().next().ok_or_else(|| {
-        Raise::at("arguments", "nki.simulate() misses its argument `kernel`", args.span, "in this call")
-    })
+    args.positional
+        .into_iter()
+        .next()
+        .ok_or_else(|| Raise::at("arguments", "nki.simulate() misses its argument `kernel`", args.span, "in this call"))
 }
 
 /// An attribute of `nl.tile_size`. Source: `_TileSize` in `nki.language` and the architecture guides.
@@ -259,9 +306,20 @@ pub(crate) fn tile_size(interp: &Interp<'_>, name: &str) -> Option<Value> {
 
 /// Attributes of `nl.tile_size`.
 pub(crate) const TILE_SIZES: &[&str] = &[
-    "pmax", "psum_fmax", "psum_bank_fmax", "psum_bank_fmax_bytes", "gemm_stationary_fmax", "gemm_moving_fmax",
-    "bn_stats_fmax", "psum_min_align", "sbuf_min_align", "psum_num_banks", "sbuf_size_bytes", "sbuf_fmax",
-    "sbuf_fmax_bytes", "total_available_sbuf_size",
+    "pmax",
+    "psum_fmax",
+    "psum_bank_fmax",
+    "psum_bank_fmax_bytes",
+    "gemm_stationary_fmax",
+    "gemm_moving_fmax",
+    "bn_stats_fmax",
+    "psum_min_align",
+    "sbuf_min_align",
+    "psum_num_banks",
+    "sbuf_size_bytes",
+    "sbuf_fmax",
+    "sbuf_fmax_bytes",
+    "total_available_sbuf_size",
 ];
 
 /// The error of using a removed name.

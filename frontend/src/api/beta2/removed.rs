@@ -8,9 +8,17 @@ use crate::eval::value::Value;
 
 /// Feature, its full name, and what to write instead.
 const TABLE: &[(&str, &str, &str)] = &[
-    ("nl.arange", "arange", "index with slices: t[start:stop:step]; for other patterns use t.ap(pattern=[[stride, count], ...])"),
+    (
+        "nl.arange",
+        "arange",
+        "index with slices: t[start:stop:step]; for other patterns use t.ap(pattern=[[stride, count], ...])",
+    ),
     ("nl.mgrid", "mgrid", "index with slices: t[0:128, 0:512] instead of i, j = nl.mgrid[0:128, 0:512]; t[i, j]"),
-    ("nl.par_dim", "par_dim", "the partition dimension is always the first: move block dimensions into a list of tensors, or into the free dimensions: nl.ndarray((128, 8, 512), ...)"),
+    (
+        "nl.par_dim",
+        "par_dim",
+        "the partition dimension is always the first: move block dimensions into a list of tensors, or into the free dimensions: nl.ndarray((128, 8, 512), ...)",
+    ),
     ("nl.spmd_dim", "spmd_dim", "launch with kernel[lnc](...)"),
     ("nl.nc", "nc", "launch with kernel[lnc](...)"),
     ("nl.loop_reduce", "loop_reduce", "accumulate in a tensor made before the loop"),
@@ -21,8 +29,16 @@ const TABLE: &[(&str, &str, &str)] = &[
     ("nl.simulate_kernel", "simulate_kernel", "nki-sim run FILE.py"),
     ("nki.trace", "trace", "decorate the kernel with @nki.jit, helpers not at all"),
     ("nki.simulate_kernel", "simulate_kernel", "nki-sim run FILE.py"),
-    ("nisa.tensor_copy_dynamic_src", "tensor_copy_dynamic_src", "nisa.tensor_copy with src.ap(..., scalar_offset=index)"),
-    ("nisa.tensor_copy_dynamic_dst", "tensor_copy_dynamic_dst", "nisa.tensor_copy with dst.ap(..., scalar_offset=index)"),
+    (
+        "nisa.tensor_copy_dynamic_src",
+        "tensor_copy_dynamic_src",
+        "nisa.tensor_copy with src.ap(..., scalar_offset=index)",
+    ),
+    (
+        "nisa.tensor_copy_dynamic_dst",
+        "tensor_copy_dynamic_dst",
+        "nisa.tensor_copy with dst.ap(..., scalar_offset=index)",
+    ),
 ];
 
 fn find(feature: &str) -> Option<Value> {

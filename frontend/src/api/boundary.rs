@@ -1,0 +1,112 @@
+//! Where a kernel begins and ends: its arguments, its outputs, the finished program.
+
+use std::rc::Rc;
+
+use nki_diag::{Diagnostic, Span};
+use nki_isa::Program;
+
+use super::builder::Builder;
+use super::errors::{raise, span_of};
+use crate::Arg;
+use crate::eval::Interp;
+use crate::eval::error::{EvalResult, Raise};
+use crate::eval::value::{Dict, Value};
+
+/// The value of a kernel argument; called in the order of the parameters, for core 0 first.
+/// For a tensor argument, makes an input tensor of that name (the same one for each core).
+pub(crate) fn argument(interp: &mut Interp<'_>, name: &str, arg: &Arg, span: Span) -> EvalResult<Value> {
+    Ok(match arg {
+        Arg::Tensor { shape, dtype } => {
+            let shape: Vec<i64> = shape.iter().map(|&n| i64::try_from(n).unwrap_or(i64::MAX)).collect();
+            let loc = interp.loc(span);
+            match interp.api.builder.input(name, &shape, *dtype, loc) {
+                Ok(t) => Value::Tensor(Rc::new(t)),
+                Err(v) => return Err(raise("", &v, span, &[])),
+            }
+        }
+        Arg::None => Value::None,
+        Arg::Bool(b) => Value::Bool(*b),
+        Arg::Int(i) => Value::Int(*i),
+        Arg::Float(x) => Value::Float(*x),
+        Arg::Str(s) => Value::str(s),
+        Arg::Tuple(items) => Value::tuple(members(interp, name, items, span)?),
+        Arg::List(items) => Value::list(members(interp, name, items, span)?),
+        Arg::Dict(entries) => {
+            let mut dict = Dict::default();
+            for (key, item) in entries {
+                let value = argument(interp, &format!("{name}.{key}"), item, span)?;
+                dict.set_str(&Rc::from(key.as_str()), value);
+            }
+            Value::dict(dict)
+        }
+    })
+}
+
+fn members(interp: &mut Interp<'_>, name: &str, items: &[Arg], span: Span) -> EvalResult<Vec<Value>> {
+    items.iter().enumerate().map(|(i, item)| argument(interp, &format!("{name}.{i}"), item, span)).collect()
+}
+
+/// The kernel named so is about to be run for this core (0, then 1 with `lnc == 2`).
+pub(crate) fn begin_core(interp: &mut Interp<'_>, kernel: &str, core: u32) {
+    let builder = &mut interp.api.builder;
+    builder.set_name(kernel);
+    while builder.core() < core {
+        builder.next_core();
+    }
+}
+
+/// The kernel has been run for every core: `outputs` are core 0's returned tensors with their names. Builds the program.
+pub(crate) fn finish(interp: &mut Interp<'_>, outputs: Vec<(String, Value)>, span: Span) -> EvalResult<Program> {
+    for (name, value) in outputs {
+        output(interp, &name, &value, span)?;
+    }
+    let files = (0..interp.sources.len()).map(|i| interp.sources.path(nki_diag::FileId(i as u32)).into()).collect();
+    let trails = interp.take_trails();
+    let fresh = Builder::new("", interp.options.target, 1);
+    let builder = std::mem::replace(&mut interp.api.builder, fresh);
+    Ok(builder.finish(files, trails))
+}
+
+fn output(interp: &mut Interp<'_>, name: &str, value: &Value, span: Span) -> EvalResult<()> {
+    let Value::Tensor(t) = value else {
+        return Err(Raise::at(
+            "kernel-output",
+            format!("the kernel returns a value of type {} as `{name}`", value.type_name()),
+            span,
+            "kernels return tensors, or tuples of tensors",
+        ));
+    };
+    let (made, id) = (span_of(t.storage.loc), t.storage.id);
+    let is_input = interp.api.builder.is_input(id);
+    if t.view.space != nki_isa::Space::SharedHbm && !is_input {
+        return Err(Raise::new(
+            Diagnostic::error("kernel-output", format!("the kernel returns `{}`, which is in {}", t.storage.name, t.view.space))
+                .at(made, "made here")
+                .with(span, "of this kernel")
+                .help("outputs must be in shared HBM: nl.ndarray(shape, dtype, buffer=nl.shared_hbm), written with nisa.dma_copy or nl.store"),
+        ));
+    }
+    let whole = t.view.offset == 0 && t.is_contiguous() && t.view.bytes() == interp.api.builder.bytes(id);
+    if !whole || t.view.dtype != t.storage.dtype || t.view.indirect.is_some() {
+        return Err(Raise::new(
+            Diagnostic::error("kernel-output", format!("the kernel returns a part of `{}`", t.storage.name))
+                .at(made, "the tensor is made here")
+                .with(span, "of this kernel")
+                .help("return whole tensors; make one of the size of the result"),
+        ));
+    }
+    let shape = t.view.shape();
+    if shape[..] != t.storage.shape[..] && !is_input {
+        // HBM is flat, so a reshaped output is the same storage under another shape.
+        interp.api.builder.set_shape(id, &shape);
+    }
+    if !is_input && !interp.api.builder.is_written(id) {
+        interp.report(
+            Diagnostic::warning("output-not-written", format!("output `{name}` is never written"))
+                .at(made, "made here")
+                .help("copy the result to it with nisa.dma_copy(dst=...) or nl.store"),
+        );
+    }
+    interp.api.builder.output(name, id);
+    Ok(())
+}
