@@ -86,7 +86,7 @@ fn step(value: Option<Value>, what: &str, span: Span) -> EvalResult<i64> {
             return Err(Raise::at("dynamic-loop", format!("{what}: the step is a register"), span, "here")
                 .help("the step is part of the loop instruction: give a positive int"));
         }
-        Some(v) => int(&v, &format!("{what}: step"), span)?,
+        Some(v) => int(&v, format_args!("{what}: step"), span)?,
     };
     if step < 1 {
         return Err(Raise::at(

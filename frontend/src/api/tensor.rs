@@ -290,7 +290,7 @@ fn one_key(t: &Tensor, value: &Value, span: Span) -> EvalResult<Key> {
                 "here",
             )
             .help("use nl.ds(start, size): the start may be a register, the size is an int")),
-            other => int(other, &format!("a slice of `{}`", t.storage.name), span).map(Some),
+            other => int(other, format_args!("a slice of `{}`", t.storage.name), span).map(Some),
         }
     };
     Ok(match value {
@@ -304,7 +304,7 @@ fn one_key(t: &Tensor, value: &Value, span: Span) -> EvalResult<Key> {
             None => Key::Ellipsis,
         },
         Value::Register(r) => Key::Dynamic(Index::Register(r.id)),
-        Value::Tensor(_) => Key::Dynamic(index(value, &format!("an index of `{}`", t.storage.name), span)?),
+        Value::Tensor(_) => Key::Dynamic(index(value, format_args!("an index of `{}`", t.storage.name), span)?),
         Value::None => {
             return refuse(
                 "bad-index",
@@ -335,7 +335,7 @@ fn one_key(t: &Tensor, value: &Value, span: Span) -> EvalResult<Key> {
         }
         other => {
             return Err(values::wrong(
-                &format!("an index of `{}`", t.storage.name),
+                format_args!("an index of `{}`", t.storage.name),
                 "ints, slices, nl.ds(...) or `...`",
                 other,
                 span,
@@ -345,6 +345,6 @@ fn one_key(t: &Tensor, value: &Value, span: Span) -> EvalResult<Key> {
 }
 
 /// A bool option.
-pub(crate) fn option(value: Option<Value>, what: &str, default: bool, span: Span) -> EvalResult<bool> {
+pub(crate) fn option(value: Option<Value>, what: impl std::fmt::Display, default: bool, span: Span) -> EvalResult<bool> {
     value.map_or(Ok(default), |v| flag(&v, what, span))
 }

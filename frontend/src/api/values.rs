@@ -1,5 +1,7 @@
 //! Conversions between values of the language and what instructions and views take.
 
+use std::fmt::Display;
+
 use nki_diag::Span;
 use nki_isa::names::Named;
 use nki_isa::{Arg, DType, Imm, Index, Space};
@@ -31,7 +33,7 @@ pub(crate) fn to_arg(value: &Value) -> Option<Arg> {
 }
 
 /// An error about an argument of the wrong kind.
-pub(crate) fn wrong(what: &str, expected: &str, got: &Value, span: Span) -> Box<Raise> {
+pub(crate) fn wrong(what: impl Display, expected: &str, got: &Value, span: Span) -> Box<Raise> {
     let shown = match got {
         Value::Int(_) | Value::Float(_) | Value::Bool(_) | Value::Str(_) => format!("{got:?}"),
         other => format!("a value of type {}", other.type_name()),
@@ -40,7 +42,7 @@ pub(crate) fn wrong(what: &str, expected: &str, got: &Value, span: Span) -> Box<
 }
 
 /// An integer.
-pub(crate) fn int(value: &Value, what: &str, span: Span) -> EvalResult<i64> {
+pub(crate) fn int(value: &Value, what: impl Display, span: Span) -> EvalResult<i64> {
     match value {
         Value::Float(x) if x.fract() == 0.0 && x.abs() < 9e15 => Err(wrong(what, "an int", value, span)
             .help(format!("write {} or int(...); `/` makes floats, `//` ints", *x as i64))),
@@ -51,23 +53,23 @@ pub(crate) fn int(value: &Value, what: &str, span: Span) -> EvalResult<i64> {
 }
 
 /// A list or tuple of integers; one integer counts as a list of one.
-pub(crate) fn ints(value: &Value, what: &str, span: Span) -> EvalResult<Vec<i64>> {
+pub(crate) fn ints(value: &Value, what: impl Display, span: Span) -> EvalResult<Vec<i64>> {
     if let Some(i) = value.as_int() {
         return Ok(vec![i]);
     }
     match value.sequence() {
-        Some(items) => items.iter().map(|v| int(v, what, span)).collect(),
+        Some(items) => items.iter().map(|v| int(v, &what, span)).collect(),
         None => Err(wrong(what, "an int or a tuple of ints", value, span)),
     }
 }
 
 /// A shape.
-pub(crate) fn shape(value: &Value, what: &str, span: Span) -> EvalResult<Vec<i64>> {
+pub(crate) fn shape(value: &Value, what: impl Display, span: Span) -> EvalResult<Vec<i64>> {
     ints(value, what, span)
 }
 
 /// A number.
-pub(crate) fn number(value: &Value, what: &str, span: Span) -> EvalResult<Imm> {
+pub(crate) fn number(value: &Value, what: impl Display, span: Span) -> EvalResult<Imm> {
     match value {
         Value::Float(x) => Ok(Imm::Float(*x)),
         other => other.as_int().map(Imm::Int).ok_or_else(|| wrong(what, "a number", value, span)),
@@ -75,7 +77,7 @@ pub(crate) fn number(value: &Value, what: &str, span: Span) -> EvalResult<Imm> {
 }
 
 /// A bool.
-pub(crate) fn flag(value: &Value, what: &str, span: Span) -> EvalResult<bool> {
+pub(crate) fn flag(value: &Value, what: impl Display, span: Span) -> EvalResult<bool> {
     match value {
         Value::Bool(b) => Ok(*b),
         Value::Int(i @ (0 | 1)) => Ok(*i == 1),
@@ -84,7 +86,7 @@ pub(crate) fn flag(value: &Value, what: &str, span: Span) -> EvalResult<bool> {
 }
 
 /// An element type: `nl.float32`, `np.float32` or `'float32'`.
-pub(crate) fn dtype(value: &Value, what: &str, span: Span) -> EvalResult<DType> {
+pub(crate) fn dtype(value: &Value, what: impl Display, span: Span) -> EvalResult<DType> {
     match value {
         Value::Dtype(d) => Ok(*d),
         Value::Str(s) => DType::from_name(s).ok_or_else(|| unknown_dtype(s, span)),
@@ -111,7 +113,7 @@ pub(crate) fn unknown_dtype(name: &str, span: Span) -> Box<Raise> {
 }
 
 /// A tensor.
-pub(crate) fn tensor<'a>(value: &'a Value, what: &str, span: Span) -> EvalResult<&'a Tensor> {
+pub(crate) fn tensor<'a>(value: &'a Value, what: impl Display, span: Span) -> EvalResult<&'a Tensor> {
     match value {
         Value::Tensor(t) => Ok(t),
         other => Err(wrong(what, "a tensor", other, span)),
@@ -119,7 +121,7 @@ pub(crate) fn tensor<'a>(value: &'a Value, what: &str, span: Span) -> EvalResult
 }
 
 /// A memory: `nl.sbuf`, or the strings of older releases.
-pub(crate) fn memory(value: &Value, what: &str, span: Span) -> EvalResult<Space> {
+pub(crate) fn memory(value: &Value, what: impl Display, span: Span) -> EvalResult<Space> {
     let found = match value {
         Value::ApiEnum(e) if e.vocabulary == super::vocab::MEMORY => Space::from_name(e.name()),
         Value::Str(s) => Space::from_name(s),
@@ -138,7 +140,7 @@ pub(crate) fn memory_value(space: Space) -> Value {
 }
 
 /// A run-time index: a register or a tensor of one element.
-pub(crate) fn index(value: &Value, what: &str, span: Span) -> EvalResult<Index> {
+pub(crate) fn index(value: &Value, what: impl Display, span: Span) -> EvalResult<Index> {
     match value {
         Value::Register(RegisterRef { id, .. }) => Ok(Index::Register(*id)),
         Value::Tensor(t) if t.view.elements() == 1 => Ok(Index::Scalar(t.view.clone())),

@@ -63,7 +63,7 @@ fn named(value: Option<Value>, what: &str, span: Span) -> EvalResult<Option<Rc<s
         None => Ok(None),
         Some(Value::Str(s)) if s.is_empty() => Ok(None),
         Some(Value::Str(s)) => Ok(Some(s)),
-        Some(other) => Err(wrong(&format!("{what}: name"), "a string", &other, span)),
+        Some(other) => Err(wrong(format_args!("{what}: name"), "a string", &other, span)),
     }
 }
 
@@ -80,7 +80,7 @@ fn space_of(
     if let Value::Str(_) = value {
         interp.strict(span, "a buffer given as a string");
     }
-    values::memory(&value, &format!("{what}: buffer"), span)
+    values::memory(&value, format_args!("{what}: buffer"), span)
 }
 
 fn address(value: Option<Value>, what: &str, span: Span) -> EvalResult<Option<(i64, i64)>> {
@@ -96,11 +96,11 @@ fn address(value: Option<Value>, what: &str, span: Span) -> EvalResult<Option<(i
 
 /// The shape; a block dimension that was written with par_dim cannot arrive here.
 fn shape(value: Option<Value>, what: &str, span: Span) -> EvalResult<Vec<i64>> {
-    values::shape(&value.unwrap_or(Value::None), &format!("{what}: shape"), span)
+    values::shape(&value.unwrap_or(Value::None), format_args!("{what}: shape"), span)
 }
 
 fn dtype(value: Option<Value>, what: &str, span: Span) -> EvalResult<DType> {
-    values::dtype(&value.unwrap_or(Value::None), &format!("{what}: dtype"), span)
+    values::dtype(&value.unwrap_or(Value::None), format_args!("{what}: dtype"), span)
 }
 
 /// `nl.ndarray(shape, dtype, buffer=sbuf, name='', address=None)`
@@ -164,7 +164,7 @@ fn like(interp: &mut Interp<'_>, args: CallArgs, what: &'static str, fill: Optio
     let x = values::tensor(&x, what, span)?;
     let wanted = Wanted {
         shape: extents(x),
-        dtype: given(d).map_or(Ok(x.view.dtype), |v| values::dtype(&v, &format!("{what}: dtype"), span))?,
+        dtype: given(d).map_or(Ok(x.view.dtype), |v| values::dtype(&v, format_args!("{what}: dtype"), span))?,
         space: space_of(interp, buffer, what, x.view.space, span)?,
         name: named(name, what, span)?,
         address: None,

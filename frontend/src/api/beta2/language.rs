@@ -94,7 +94,7 @@ fn given(value: Option<Value>) -> Option<Value> {
 }
 
 fn opt_dtype(value: Option<Value>, what: &str, span: Span) -> EvalResult<Option<DType>> {
-    given(value).map(|v| values::dtype(&v, &format!("{what}: dtype"), span)).transpose()
+    given(value).map(|v| values::dtype(&v, format_args!("{what}: dtype"), span)).transpose()
 }
 
 fn operand(value: &Value, what: &str, span: Span) -> EvalResult<Operand> {
@@ -283,9 +283,9 @@ fn reduce(interp: &mut Interp<'_>, args: CallArgs, name: &'static str) -> EvalRe
     no_mask(interp, &args, &what)?;
     let [x, axis, d, keepdims] = args.bind(interp, &what, ["x", "axis", "dtype", "keepdims"], 2)?;
     let x = tile(x, &what, span)?;
-    let axis = ints(&axis.unwrap_or(Value::None), &format!("{what}: axis"), span)?;
+    let axis = ints(&axis.unwrap_or(Value::None), format_args!("{what}: axis"), span)?;
     let dtype = opt_dtype(d, &what, span)?;
-    let keepdims = option(keepdims, &format!("{what}: keepdims"), false, span)?;
+    let keepdims = option(keepdims, format_args!("{what}: keepdims"), false, span)?;
     lower(interp, &what, span, &[&x.storage], |l| l.reduce(name, &x, &axis, dtype, keepdims))
 }
 
