@@ -54,7 +54,8 @@ fn first_line(doc: &str) -> &str {
 }
 
 fn instruction(schema: &Schema) -> String {
-    let mut out = format!("# nisa.{}\n\n{}\n\n", schema.name, schema.doc.trim());
+    let doc: Vec<&str> = schema.doc.trim().lines().map(str::trim).collect();
+    let mut out = format!("# nisa.{}\n\n{}\n\n", schema.name, doc.join("\n"));
     let operands: Vec<String> = schema
         .operands
         .iter()

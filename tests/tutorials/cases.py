@@ -1,0 +1,81 @@
+"""The kernels of the AWS manual, run unchanged from a fetched copy.
+
+$NKI_TUTORIALS names the directory nki/examples of a clone of github.com/aws-neuron/aws-neuron-sdk; without it there are no cases.
+
+    NKI_TUTORIALS=.../nki/examples python3 tests/numpy_check.py tests/tutorials
+"""
+
+import os
+
+import numpy as np
+from ml_dtypes import bfloat16
+
+
+def normal(shape, seed, dtype=np.float32):
+    return np.random.default_rng(seed).standard_normal(shape, dtype=np.float32).astype(dtype)
+
+
+def matmul(root, kernel, k, m, n, dtype):
+    a, b = normal((k, m), 1, dtype), normal((k, n), 2, dtype)
+    expected = (a.astype(np.float32).T @ b.astype(np.float32)).astype(dtype)
+    return dict(
+        name=f"{kernel}-{np.dtype(dtype).name}",
+        file=f"{root}/matrix_multiplication/matrix_multiplication_nki_kernels.py",
+        kernel=kernel,
+        args=dict(lhsT=a, rhs=b),
+        expect=dict(result=expected),
+        # Sums of k products of magnitude 1, in another order.
+        atol=float(np.sqrt(k)) * (2e-2 if dtype == bfloat16 else 1e-5),
+    )
+
+
+def cases():
+    root = os.environ.get("NKI_TUTORIALS")
+    if not root:
+        return
+    for dtype in (np.float32, bfloat16):
+        yield matmul(root, "nki_matmul_basic_", 128, 64, 512, dtype)
+        yield matmul(root, "nki_matmul_tiled_", 256, 256, 1024, dtype)
+        yield matmul(root, "nki_matmul_hoist_load_", 256, 256, 1024, dtype)
+        yield matmul(root, "nki_matmul_block_free_dimension_", 256, 256, 1024, dtype)
+        yield matmul(root, "nki_matmul_fully_optimized_", 2048, 2048, 1024, dtype)
+
+    a, b = normal((256, 1024), 3), normal((256, 1024), 4)
+    yield dict(
+        name="tensor-addition",
+        file=f"{root}/tensor_addition/tensor_addition_nki_kernels.py",
+        args=dict(a_input=a, b_input=b),
+        expect=dict(c_output=a + b),
+    )
+    x = normal((128, 12), 5)
+    yield dict(
+        name="transpose2d",
+        file=f"{root}/transpose2d/transpose2d_nki_kernels.py",
+        args=dict(in_tensor=x, shape2D=(3, 4)),
+        expect=dict(out_tensor=x.reshape(128, 3, 4).transpose(0, 2, 1).reshape(128, 12)),
+    )
+    x = normal((64, 12, 24), 6)
+    yield dict(
+        name="average-pool2d",
+        file=f"{root}/average_pool2d/average_pool2d_nki_kernels.py",
+        args=dict(in_tensor=x, pool_size=2),
+        expect=dict(out_tensor=x.reshape(64, 6, 2, 12, 2).mean(axis=(2, 4))),
+    )
+    channels, length, states = 256, 512, 16
+    delta, u = np.abs(normal((1, channels, length), 7)) * 0.1, normal((1, channels, length), 8)
+    a, b, c = -np.abs(normal((channels, states), 9)), normal((1, states, length), 10), normal((1, states, length), 11)
+    state = np.zeros((channels, states))
+    out = np.zeros((1, channels, length))
+    for t in range(length):
+        state = np.exp(delta[0, :, t, None] * a) * state + delta[0, :, t, None] * u[0, :, t, None] * b[0, None, :, t]
+        out[0, :, t] = (state * c[0, None, :, t]).sum(axis=1)
+    for version in (1, 2, 3):
+        yield dict(
+            name=f"mamba-v{version}",
+            file=f"{root}/fused_mamba/mamba_nki_kernels.py",
+            kernel=f"mamba_v{version}",
+            args=dict(delta=delta, u=u, A=a, B=b, C=c),
+            expect=dict(output=out.astype(np.float32)),
+            rtol=1e-3,
+            atol=1e-3,
+        )
