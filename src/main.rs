@@ -86,3 +86,11 @@ pub(crate) fn count(n: usize, what: &str) -> String {
     let s = if n == 1 { "" } else { "s" };
     format!("{n} {what}{s}")
 }
+
+/// Runs a stage and logs how long it took, for `NKI_SIM_LOG=debug`: for the simulator's own speed, never in a report.
+pub(crate) fn stage<T>(name: &str, work: impl FnOnce() -> T) -> T {
+    let start = std::time::Instant::now();
+    let out = work();
+    tracing::debug!(stage = name, us = start.elapsed().as_micros() as u64);
+    out
+}

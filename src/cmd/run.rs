@@ -15,21 +15,21 @@ use crate::kernel::{Prepared, any_error, prepare};
 use crate::npy::{self, Array, Elem};
 use crate::output::{eprint, print, write_file};
 use crate::report::{Failed, OutputInfo, Report};
-use crate::{Failure, settings};
+use crate::{Failure, settings, stage};
 
 /// Runs the kernel and reports.
 pub(crate) fn run(args: &RunArgs) -> Result<(), Failure> {
     let precise = settings::precise_fp()?;
     // A wrong --expect file is found before the work.
     let expected = read_expected(args)?;
-    let mut prepared = prepare("run", &args.kernel)?;
+    let mut prepared = stage("compile", || prepare("run", &args.kernel))?;
     let mut findings = std::mem::take(&mut prepared.diagnostics);
     let program = match prepared.program.take() {
         Some(program) if !any_error(&findings) => program,
         _ => return fail(args, &prepared, &findings),
     };
     check_expected_names(&program, &expected)?;
-    let placement = match place::place(&program) {
+    let placement = match stage("place", || place::place(&program)) {
         Ok(placement) => placement,
         Err(errors) => {
             findings.extend(errors);
@@ -41,7 +41,7 @@ pub(crate) fn run(args: &RunArgs) -> Result<(), Failure> {
     let Ok(ran) = execute(args, &program, &placement, precise, tensors, &mut findings) else {
         return fail(args, &prepared, &findings);
     };
-    let timeline = timing::simulate(&program, &placement, &ran.trace, &Params::of(program.target))
+    let timeline = stage("time", || timing::simulate(&program, &placement, &ran.trace, &Params::of(program.target)))
         .map_err(|e| Failure::Call(format!("timing parameters: {e}")))?;
 
     prepared.show(&findings);
@@ -129,14 +129,15 @@ fn execute(
         options.step_limit = steps;
     }
     let inputs = in_order(program, tensors);
-    let (outputs, trace, found, prints, stopped) = match exec::run(program, placement, inputs, &options) {
-        Ok(r) => (r.outputs, r.trace, r.findings, r.prints, false),
-        Err(f) => {
-            let mut found = f.findings;
-            found.extend(f.errors);
-            (Vec::new(), f.trace, found, f.prints, true)
-        }
-    };
+    let (outputs, trace, found, prints, stopped) =
+        match stage("execute", || exec::run(program, placement, inputs, &options)) {
+            Ok(r) => (r.outputs, r.trace, r.findings, r.prints, false),
+            Err(f) => {
+                let mut found = f.findings;
+                found.extend(f.errors);
+                (Vec::new(), f.trace, found, f.prints, true)
+            }
+        };
     for line in prints {
         print(&format!("{line}\n"));
     }
