@@ -56,7 +56,8 @@ impl Interner {
 macro_rules! symbols {
     ($($name:ident = $text:literal),* $(,)?) => {
         /// Names the evaluator itself looks for.
-        #[allow(non_upper_case_globals, missing_docs)]
+        // The table is Python's: not every dunder of it is looked for.
+        #[allow(non_upper_case_globals, missing_docs, dead_code)]
         pub(crate) mod sym {
             use super::Symbol;
             #[allow(non_camel_case_types, clippy::enum_variant_names)]

@@ -128,8 +128,20 @@ const FUNCTIONS: &[(&str, NativeFn)] = &[
     }),
     ("next", |interp, args| {
         args.positional_only(interp, "next", 1, 2)?;
-        let items = interp.iterate(&args.positional[0], args.span)?;
-        match (items.into_iter().next(), args.positional.get(1)) {
+        // Iterators and generators are lists here, which `next` consumes.
+        let item = match &args.positional[0] {
+            Value::List(list) if !list.items.borrow().is_empty() => Some(list.items.borrow_mut().remove(0)),
+            Value::List(_) => None,
+            other => {
+                return Err(Raise::at(
+                    "type-error",
+                    format!("a {} is not an iterator", other.type_name()),
+                    args.span,
+                    "in this call",
+                ));
+            }
+        };
+        match (item, args.positional.get(1)) {
             (Some(item), _) => Ok(item),
             (None, Some(default)) => Ok(default.clone()),
             (None, None) => Err(Raise::at("value-error", "next() of nothing", args.span, "no item is left")),
@@ -160,6 +172,7 @@ impl Interp<'_> {
             "super" => Some(Value::Type(BuiltinType::Object)),
             "frozenset" => Some(Value::Type(BuiltinType::Set)),
             "NotImplemented" => Some(Value::None),
+            "__path__" | "__doc__" | "__package__" | "__spec__" | "__all__" => Some(Value::None),
             "__debug__" => Some(Value::Bool(true)),
             "open" | "input" | "exit" | "quit" | "globals" | "locals" | "eval" | "exec" | "bytes" | "bytearray"
             | "complex" | "memoryview" | "dir" | "breakpoint" | "compile" | "__import__" | "delattr" | "ascii"

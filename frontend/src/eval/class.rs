@@ -117,11 +117,17 @@ impl Interp<'_> {
             }
         }
         for stmt in &def.body {
-            let StmtKind::AnnAssign(target, annotation, _) = &stmt.kind else { continue };
+            let target = match &stmt.kind {
+                StmtKind::AnnAssign(target, annotation, _) if !self.source_text(*annotation).contains("ClassVar") => {
+                    target
+                }
+                // The official reader takes plain assignments in an NKIObject for fields too.
+                StmtKind::Assign(targets, _) if class.kind.get() == ClassKind::NkiObject && targets.len() == 1 => {
+                    &targets[0]
+                }
+                _ => continue,
+            };
             let ExprKind::Name(name, _) = target.kind else { continue };
-            if self.source_text(*annotation).contains("ClassVar") {
-                continue;
-            }
             let value = class.attrs.borrow().get(name).cloned();
             let field = match value {
                 None => Field { name, default: FieldDefault::Required, init: true, kw_only: false },

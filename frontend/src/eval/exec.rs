@@ -145,7 +145,7 @@ impl Interp<'_> {
 
     fn exec_assert(&mut self, frame: &Frame<'_>, test: &Expr, message: Option<&Expr>, span: Span) -> EvalResult<()> {
         let value = self.eval(frame, test)?;
-        if self.truth(&value, test.span)? {
+        if self.truth(&value, test.span)? || matches!(value, Value::Host(_)) {
             return Ok(());
         }
         let text = match message {
@@ -161,12 +161,13 @@ impl Interp<'_> {
         };
         let mut diagnostic =
             Diagnostic::error("assertion-failed", format!("assertion failed: {text}")).at(test.span, "this is false");
-        // What the two sides of a comparison were says why.
-        if let ExprKind::Compare(left, rest) = &test.kind
-            && let [(_, right)] = &rest[..]
-            && let (Some(l), Some(r)) = (self.peek(frame, left), self.peek(frame, right))
-        {
-            diagnostic = diagnostic.note(format!("left is {l}, right is {r}"));
+        // What the sides of a comparison were says why.
+        if let ExprKind::Compare(left, rest) = &test.kind {
+            for side in std::iter::once(&**left).chain(rest.iter().map(|(_, e)| e)) {
+                if let Some(value) = self.peek(frame, side) {
+                    diagnostic = diagnostic.note(format!("`{}` is {value}", self.source_text(side.span)));
+                }
+            }
         }
         Err(Raise::new(diagnostic))
     }
@@ -194,7 +195,12 @@ impl Interp<'_> {
                 _ => false,
             }
         }
-        if !simple(expr) {
+        if !simple(expr)
+            || matches!(
+                expr.kind,
+                ExprKind::Int(_) | ExprKind::Float(_) | ExprKind::Str(_) | ExprKind::Bool(_) | ExprKind::None
+            )
+        {
             return None;
         }
         let value = self.eval(frame, expr).ok()?;

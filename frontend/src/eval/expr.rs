@@ -387,9 +387,8 @@ impl Interp<'_> {
                     None => Err(self.missing_key(index, None, span)),
                 }
             }
-            Value::Jit(jit) => {
-                Ok(Value::Jit(Rc::new(super::value::Jit { function: jit.function.clone(), grid: Some(index.clone()) })))
-            }
+            // `kernel[2](...)`: how many cores there are is the caller's choice here.
+            Value::Jit(_) => Ok(base.clone()),
             Value::Type(_) | Value::Native(_) => Ok(base.clone()),
             Value::Host(host) if !self.in_kernel => Ok(self.host(format!("{}[...]", host.path), span)),
             Value::Host(host) => Err(self.host_error(host, span)),
@@ -399,7 +398,7 @@ impl Interp<'_> {
 
     /// Start, stop and step of a slice of a sequence of `len`, clamped.
     pub(crate) fn slice_bounds(&mut self, slice: &Slice, len: usize, span: Span) -> EvalResult<(i64, i64, i64)> {
-        let mut part = |value: &Value| match value {
+        let part = |value: &Value| match value {
             Value::None => Ok(None),
             value => match self.as_index(value) {
                 Some(value) => Ok(Some(value)),

@@ -35,7 +35,7 @@ pub(crate) fn jit(interp: &mut Interp<'_>, mut args: CallArgs) -> EvalResult<Val
             Ok(Value::native("nki.jit", jit, 0))
         }
         Some(function @ (Value::Function(_) | Value::Partial(_))) => {
-            Ok(Value::Jit(Rc::new(Jit { function: function.clone(), grid: None })))
+            Ok(Value::Jit(Rc::new(Jit { function: function.clone() })))
         }
         Some(Value::Jit(jit)) => Ok(Value::Jit(jit.clone())),
         Some(Value::Host(host)) => Ok(interp.host(host.path.clone(), args.span)),
@@ -212,7 +212,10 @@ impl Interp<'_> {
             for param in &def.params {
                 let name = self.name(param.name);
                 if let Some((_, arg)) = args.iter().find(|(n, _)| **n == *name) {
-                    let value = self.argument(&name, arg, param.span)?;
+                    let value = match self.enum_argument(&candidate.function, param, arg) {
+                        Some(member) => member,
+                        None => self.argument(&name, arg, param.span)?,
+                    };
                     call.keyword.push((param.name, value));
                 }
             }
@@ -290,6 +293,17 @@ impl Interp<'_> {
             .at(def.name_span, signature)
             .help(format!("for example: nki-sim run {file} {}", example.join(" "))),
         ))
+    }
+
+    /// The member a string names, for a parameter annotated with an Enum.
+    fn enum_argument(&self, function: &Function, param: &Param, arg: &Arg) -> Option<Value> {
+        let Arg::Str(text) = arg else { return None };
+        let annotation = self.source_text(param.annotation?);
+        let class = annotation.trim_start_matches("Optional[").trim_end_matches(']').trim_end_matches("| None").trim();
+        let index = function.module.index.borrow().get(&self.names.find(class)?).copied()?;
+        let Value::Class(class) = &function.module.globals.borrow()[index as usize] else { return None };
+        let wanted = self.names.find(text.rsplit('.').next().unwrap_or(text))?;
+        class.members.borrow().iter().find(|m| m.name == wanted).cloned().map(Value::EnumMember)
     }
 
     /// The value of a kernel argument.
@@ -389,7 +403,7 @@ impl Interp<'_> {
             Value::None => {}
             other => {
                 return Err(Raise::at(
-                    "kernel-return",
+                    "kernel-output",
                     format!("a kernel returns tensors, not a {}", other.type_name()),
                     span,
                     "this kernel",

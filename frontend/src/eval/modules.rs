@@ -283,7 +283,6 @@ impl Interp<'_> {
         let module = self.find_module(frame, &import.path, span)?;
         let folder = match &module {
             Value::Module(module) => module.path.parent().map(Path::to_path_buf),
-            Value::Host(_) => frame.module.path.parent().map(|dir| dir.join(import.path.replace('.', "/"))),
             _ => None,
         };
         self.import_names(frame, import, Some(module), folder.as_deref(), span)
@@ -313,6 +312,14 @@ impl Interp<'_> {
                 && !HOST.contains(&import.path.split('.').next().unwrap_or(""))
             {
                 value = self.load_in(folder, &text)?;
+            }
+            // A folder without `__init__.py` is no module, but what is in it is.
+            if value.is_none()
+                && import.level == 0
+                && matches!(module, Some(Value::Host(_)))
+                && let found @ Value::Module(_) = self.find_module(frame, &format!("{}.{text}", import.path), span)?
+            {
+                value = Some(found);
             }
             let value = match (value, &module) {
                 (Some(value), _) => value,

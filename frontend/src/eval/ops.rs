@@ -336,6 +336,12 @@ impl Interp<'_> {
                 return Ok(Value::Bool(!self.truth(&value, span)?));
             }
         }
+        if let (Value::Host(host), other) | (other, Value::Host(host)) = (left, right)
+            && !matches!(op, CmpOp::Is | CmpOp::IsNot)
+            && !other.is_none()
+        {
+            return if self.in_kernel { Err(self.host_error(host, span)) } else { Ok(Value::Host(host.clone())) };
+        }
         let none = left.is_none() || right.is_none();
         if (left.is_api() || right.is_api()) && !none {
             return api::compare(self, op, left, right, span);
@@ -344,9 +350,6 @@ impl Interp<'_> {
             CmpOp::Eq => return Ok(Value::Bool(self.equals(left, right))),
             CmpOp::Ne => return Ok(Value::Bool(!self.equals(left, right))),
             _ => {}
-        }
-        if let (Value::Host(host), _) | (_, Value::Host(host)) = (left, right) {
-            return if self.in_kernel { Err(self.host_error(host, span)) } else { Ok(Value::Bool(false)) };
         }
         match self.order(left, right) {
             Some(order) => Ok(Value::Bool(order.is_some_and(|o| ordered(op, o)))),
@@ -388,6 +391,8 @@ impl Interp<'_> {
             (Value::Dict(a), Value::Dict(b)) => Rc::ptr_eq(a, b),
             (Value::Instance(a), Value::Instance(b)) => Rc::ptr_eq(a, b),
             (Value::Tensor(a), Value::Tensor(b)) => Rc::ptr_eq(a, b),
+            (Value::Module(a), Value::Module(b)) => Rc::ptr_eq(a, b),
+            (Value::NativeModule(a), Value::NativeModule(b)) => Rc::ptr_eq(a, b),
             (Value::Bool(_), Value::Bool(_)) | (Value::None, _) | (_, Value::None) => self.equals(left, right),
             (Value::Bool(_), _) | (_, Value::Bool(_)) => false,
             _ => self.equals(left, right),

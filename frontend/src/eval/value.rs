@@ -291,10 +291,9 @@ pub(crate) struct Function {
     pub(crate) class: RefCell<Option<std::rc::Weak<Class>>>,
 }
 
-/// A kernel: a function and what it was launched on (`kernel[2]`).
+/// A kernel.
 pub(crate) struct Jit {
     pub(crate) function: Value,
-    pub(crate) grid: Option<Value>,
 }
 
 /// A method with its receiver.
@@ -529,11 +528,6 @@ impl Dict {
     /// The value of a key.
     pub(crate) fn get(&self, key: &Key) -> Option<&Value> {
         self.position(key).map(|i| &self.entries[i].2)
-    }
-
-    /// The value of a string key.
-    pub(crate) fn get_str(&self, key: &str) -> Option<&Value> {
-        self.get(&Key::Str(key.into()))
     }
 
     /// Sets a key. `original` is the value it came from.
