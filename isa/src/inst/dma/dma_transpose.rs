@@ -75,7 +75,7 @@ impl DmaTranspose {
                     format!("the first dimension of `src` is {first}, hwdge transposes 16 rows"),
                 ));
             }
-        } else if ![1, 2, 4, 8, 16].contains(&first) || (first * shape[shape.len() - 2]) % 16 != 0 {
+        } else if ![1, 2, 4, 8, 16].contains(&first) || !(first * shape[shape.len() - 2]).is_multiple_of(16) {
             return Err(Violation::new(
                 "tile-size",
                 "src",
@@ -287,7 +287,7 @@ mod tests {
         // Element (p, n) of the index asks for row 255 - (n * 128 + p).
         let index: Vec<u32> = (0..256).map(|i| 255 - (i % 2 * 128 + i / 2)).collect();
         let index = m.tensor_bits("i", Space::Sbuf, DType::U32, &[128, 2], &index);
-        let mut src = table.clone();
+        let mut src = table;
         src.dims[0].count = 256;
         src.indirect = Some(Box::new(Indirect { index: Index::Vector(index), stride: 2, dim: 0, bound: 300 }));
         let dst = m.tensor("d", Space::Sbuf, DType::U16, &[2, 256]);
