@@ -275,13 +275,7 @@ pub(super) fn size(nodes: &[Node]) -> u32 {
 /// body, anew in each iteration, and so the first matmul of an iteration overwrites it.
 fn find_renewed(program: &Program, stream: &[Node], start: u32, out: &mut FxHashMap<u32, Vec<TensorId>>) {
     /// The loops around the uses of a tensor, outermost first, as far as all uses share them.
-    fn walk(
-        program: &Program,
-        nodes: &[Node],
-        position: &mut u32,
-        path: &mut Vec<u32>,
-        common: &mut FxHashMap<TensorId, Vec<u32>>,
-    ) {
+    fn walk(nodes: &[Node], position: &mut u32, path: &mut Vec<u32>, common: &mut FxHashMap<TensorId, Vec<u32>>) {
         let mut footprint = Footprint::default();
         for node in nodes {
             let at = *position;
@@ -298,12 +292,12 @@ fn find_renewed(program: &Program, stream: &[Node], start: u32, out: &mut FxHash
                 }
                 NodeKind::For { body, .. } | NodeKind::While { body, .. } => {
                     path.push(at);
-                    walk(program, body, position, path, common);
+                    walk(body, position, path, common);
                     path.pop();
                 }
                 NodeKind::If { then, otherwise, .. } => {
-                    walk(program, then, position, path, common);
-                    walk(program, otherwise, position, path, common);
+                    walk(then, position, path, common);
+                    walk(otherwise, position, path, common);
                 }
             }
         }
@@ -314,7 +308,7 @@ fn find_renewed(program: &Program, stream: &[Node], start: u32, out: &mut FxHash
     }
     let mut common = FxHashMap::default();
     let mut position = start;
-    walk(program, stream, &mut position, &mut Vec::new(), &mut common);
+    walk(stream, &mut position, &mut Vec::new(), &mut common);
     for i in 0..program.tensors.len() {
         let id = TensorId(i as u32);
         if let Some(&innermost) = common.get(&id).and_then(|path| path.last()) {

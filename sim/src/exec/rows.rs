@@ -193,7 +193,7 @@ impl Interpreter<'_> {
                 let direct = alone
                     && a.codec.is_f32()
                     && elements::is_dense(&steps, a.codec)
-                    && a.column * memory.scale % 4 == 0;
+                    && (a.column * memory.scale).is_multiple_of(4);
                 Output {
                     codec: a.codec,
                     steps,

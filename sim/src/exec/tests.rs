@@ -175,3 +175,80 @@ fn endless_loop_ends() {
     let failure = run(&b.program, &placement, Vec::new(), &options).expect_err("endless");
     assert_eq!(failure.errors[0].id, "step-limit");
 }
+
+/// Two matmuls of ones into a PSUM tensor with `accumulate=None`; inside a dynamic loop or not.
+fn accumulating(in_loop: bool) -> Program {
+    let mut b = Builder::new();
+    let x = b.input("x", &[4, 4], DType::F32);
+    let out = b.output("out", &[4, 4], DType::F32);
+    let [t, u] = ["t", "u"].map(|n| b.tensor(n, Space::Sbuf, &[4, 4], DType::F32));
+    let p = b.tensor("p", Space::Psum, &[4, 4], DType::F32);
+    b.program.registers = 1;
+    b.push(dma(b.whole(t), b.whole(x)));
+    let insts = [
+        matmul(b.whole(p), b.whole(t), b.whole(t), None),
+        matmul(b.whole(p), b.whole(t), b.whole(t), None),
+        dma(b.whole(u), b.whole(p)),
+        dma(b.whole(out), b.whole(u)),
+    ];
+    let body: Vec<_> = insts.into_iter().map(|i| b.node(NodeKind::Inst(i))).collect();
+    if in_loop {
+        let (lower, upper) = (Bound::Static(0), Bound::Static(3));
+        b.push_node(NodeKind::For { variable: RegId(0), lower, upper, step: 1, body });
+    } else {
+        b.program.cores[0].extend(body);
+    }
+    b.program
+}
+
+#[test]
+fn first_matmul_overwrites_and_each_dynamic_iteration_begins_anew() {
+    for in_loop in [false, true] {
+        let program = accumulating(in_loop);
+        let result = run_program(&program, vec![host_f32("x", &[4, 4], &[1.0; 16])]);
+        // Two sums of four ones.
+        assert_eq!(f32s(&result.outputs[0]), [8.0; 16], "in a loop: {in_loop}");
+        assert!(result.findings.is_empty());
+    }
+}
+
+#[test]
+fn gather_skips_rows_out_of_bounds() {
+    use nki_isa::names::OobMode;
+    let build = |oob| {
+        let mut b = Builder::new();
+        let x = b.input("x", &[5, 2], DType::F32);
+        let index = b.input("index", &[3, 1], DType::I32);
+        let out = b.output("out", &[3, 2], DType::F32);
+        let i = b.tensor("i", Space::Sbuf, &[3, 1], DType::I32);
+        let t = b.tensor("t", Space::Sbuf, &[3, 2], DType::F32);
+        b.push(dma(b.whole(i), b.whole(index)));
+        let mut rows = pattern(b.whole(x), 0, 0, &[(2, 3), (1, 2)]);
+        let index = Index::Vector(b.whole(i));
+        rows.indirect = Some(Box::new(Indirect { index, stride: 2, dim: 0, bound: 5 }));
+        b.push(dma_oob(b.whole(t), rows, oob));
+        b.push(dma(b.whole(out), b.whole(t)));
+        b.program
+    };
+    let inputs = || {
+        let x: Vec<f32> = (0..10).map(|i| i as f32).collect();
+        let index: Vec<u8> = [4_i32, 7, 1].iter().flat_map(|i| i.to_le_bytes()).collect();
+        let index = HostTensor { name: "index".into(), shape: vec![3, 1], dtype: DType::I32, data: index };
+        vec![host_f32("x", &[5, 2], &x), index]
+    };
+    let program = build(OobMode::Skip);
+    let result = run_program(&program, inputs());
+    let got = f32s(&result.outputs[0]);
+    assert_eq!((&got[..2], &got[4..]), (&[8.0, 9.0][..], &[2.0, 3.0][..]));
+    assert!(got[2].is_nan() && got[3].is_nan());
+    // The row that was skipped was never written.
+    assert_eq!(slugs(&result.findings), ["uninitialized-read"]);
+    assert!(trace_only(&program).expect_err("needs data").what.contains("`i`"));
+
+    let program = build(OobMode::Error);
+    let placement = place(&program).expect("fits");
+    let failure = run(&program, &placement, inputs(), &ExecOptions::default()).expect_err("out of bounds");
+    let message = &failure.errors[0].message;
+    assert!(message.contains("dynamic index 7 (entry 1 of the index vector) of `x`"), "{message}");
+    assert!(message.contains("valid are 0 to 4"), "{message}");
+}

@@ -212,8 +212,8 @@ impl<'p> Memory<'p> {
         } else {
             let rows = t.shape.first().map_or(1, |&n| n as usize).max(1);
             // Rows start on a cache line, and not at the same place of every page.
-            let pitch =
-                (bytes * self.scale).next_multiple_of(64) + if (bytes * self.scale) % 4096 == 0 { 64 } else { 0 };
+            let pitch = (bytes * self.scale).next_multiple_of(64)
+                + if (bytes * self.scale).is_multiple_of(4096) { 64 } else { 0 };
             let words = rows * pitch / 4;
             let data = self.pool.get_mut(&words).and_then(Vec::pop).unwrap_or_else(|| vec![0; words]);
             let storage = match self.vacant.pop() {

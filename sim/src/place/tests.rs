@@ -26,8 +26,7 @@ fn iterations_get_different_buffers_while_there_is_room() {
     let b = unrolled(100, 1024);
     let p = place(&b.program).expect("fits");
     // 56 tiles of 4 KiB fit: no address comes again before all others had their turn.
-    let addresses: Vec<u32> = (2..58).map(|i| byte(&p, i)).collect();
-    let mut unique = addresses.clone();
+    let mut unique: Vec<u32> = (2..58).map(|i| byte(&p, i)).collect();
     unique.sort_unstable();
     unique.dedup();
     assert_eq!(unique.len(), 56);
@@ -70,7 +69,7 @@ fn psum_tensors_start_on_banks_and_there_are_eight() {
     }
     b.push(add(b.whole(ids[0]), b.whole(ids[7]), b.whole(ids[7])));
     let p = place(&b.program).expect("fits");
-    assert!(ids.iter().all(|i| byte(&p, i.0) % 2048 == 0));
+    assert!(ids.iter().all(|i| byte(&p, i.0).is_multiple_of(2048)));
     assert_eq!(p.psum_peak_banks, 3);
     let all: Vec<_> = ids.iter().map(|&i| b.whole(i)).collect();
     let extra = b.tensor("extra", Space::Psum, &[128, 512], DType::F32);
