@@ -130,7 +130,7 @@ pub(super) fn run(program: &Program, placement: &Placement, trace: &Trace, model
         let mut core = Core::new(&low, machine, c as u32, (c * 2 * ENGINES) as u32, events.len() as u32);
         core.run();
         end = end.max(core.end);
-        let renumber = core.finish(program, &mut events);
+        let renumber = core.finish(&mut events);
         lanes.push((core.queues, core.dma, renumber));
     }
     let elapsed = end + machine.tail;
@@ -273,7 +273,7 @@ impl<'a> Core<'a> {
             }
         }
         let dma_costs = low.costs.iter().flatten().filter_map(|c| match &c.kind {
-            CostKind::Dma(d) => Some(d),
+            CostKind::Dma(d) => Some(&**d),
             _ => None,
         });
         Core {
@@ -745,7 +745,7 @@ impl<'a> Core<'a> {
     }
 
     /// Hands the events over, in program order, and says how operations were renumbered.
-    fn finish(&mut self, _program: &Program, out: &mut Vec<Event>) -> Renumber {
+    fn finish(&mut self, out: &mut Vec<Event>) -> Renumber {
         let mut of = Vec::with_capacity(self.events.len());
         let mut count = 0;
         for e in &self.events {

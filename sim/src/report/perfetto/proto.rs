@@ -5,6 +5,8 @@
 
 use prost::Message;
 
+/// Packets are written one by one; only the test that reads them back needs the whole.
+#[cfg(test)]
 #[derive(Clone, PartialEq, Message)]
 pub(super) struct Trace {
     #[prost(message, repeated, tag = "1")]

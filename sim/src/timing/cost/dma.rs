@@ -58,7 +58,7 @@ impl Laws<'_> {
         };
         Cost {
             engine,
-            kind: CostKind::Dma(DmaCost {
+            kind: CostKind::Dma(Box::new(DmaCost {
                 direction,
                 hardware: (hardware, hardware),
                 software: (ns(p.software_trigger_ns.value), software),
@@ -68,7 +68,7 @@ impl Laws<'_> {
                 engines,
                 rate: ((1e6 / slowdown) as u64).clamp(1, 1_000_000),
                 bytes: d.bytes,
-            }),
+            })),
             confidence,
         }
     }

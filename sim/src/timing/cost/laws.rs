@@ -36,6 +36,14 @@ impl<'p> Laws<'p> {
             }
             Ok(engines)
         };
+        let port = &params.vector.port.value;
+        if !["always", "fast_modes", "never"].contains(&port.as_str()) {
+            return Err(ParamError::Value {
+                name: "vector.port".into(),
+                value: port.clone(),
+                reason: "it must be always, fast_modes or never".into(),
+            });
+        }
         let (t, d) = (&params.tensor, &params.dma);
         let machine = Machine {
             head: ns(params.kernel.head_us.value * 1e3),

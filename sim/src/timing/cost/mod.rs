@@ -71,7 +71,7 @@ pub enum CostKind {
         stationary: Option<Box<View>>,
     },
     /// A transfer.
-    Dma(DmaCost),
+    Dma(Box<DmaCost>),
     /// Nothing: the instruction is not on the timeline.
     Free,
 }
