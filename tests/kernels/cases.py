@@ -70,3 +70,31 @@ def cases():
     yield dict(
         name="metaprogram", file="language.py", args=dict(x=x, amounts=(3.0, -1.5), repeat=3), expect=dict(out=want)
     )
+
+    x, w, y = normal((128, 64), 20), normal((128, 64), 21), normal((128, 64), 22)
+    e = np.exp(x - x.max(1, keepdims=True))
+    yield dict(
+        name="nl-operations",
+        file="nl_operations.py",
+        args=dict(x=x, w=w, y=y),
+        expect=dict(
+            softmax=e / e.sum(1, keepdims=True),
+            norm=x / np.sqrt((x * x).mean(1, keepdims=True) + 1e-6) * w,
+            floor=np.floor(x),
+            ceil=np.ceil(x),
+            trunc=np.trunc(x),
+            variance=x.var(1, keepdims=True),
+            mean=x.mean(1, keepdims=True),
+            chosen=np.where(x > y, x, np.float32(0.5)),
+            product=x.T @ y,
+            turned=x @ y.T,
+            difference=1 - x,
+            root=1 / np.sqrt(abs(x)),
+            row=x + w[0:1],
+            column=np.minimum(x, y[:, 0:1]),
+            cosine=np.cos(x),
+            identity=np.eye(128, dtype=np.float32),
+            zeros=np.zeros((300, 70), np.float32),
+        ),
+        atol=1e-4,
+    )
