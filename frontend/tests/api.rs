@@ -341,9 +341,9 @@ fn what_is_wrong_is_said_once_and_clearly() {
         ("u = t.permute((1, 0))", "partition-dimension", &["partition"]),
         ("u = t.reshap((128, 512))", "unknown-attribute", &["did you mean `reshape`"]),
         ("u = nl.exp(x)", "operand-memory", &["nl.load"]),
-        ("nisa.dma_transpose(dst=t, src=t)", "unsupported-instruction", &["dma_transpose"]),
+        ("nisa.dma_transpose(dst=t, src=t)", "shape-mismatch", &["dma_transpose"]),
         ("return t", "kernel-output", &["shared_hbm", "`t`"]),
-        ("return 3", "kernel-return", &["int"]),
+        ("return 3", "kernel-output", &["int"]),
         ("nisa.activation(dst=t, op=nl.ezp, data=t)", "", &["ezp"]),
         ("nisa.activation(dst=t, op=nl.where, data=t)", "operand-kind", &["op"]),
     ] {

@@ -4,6 +4,7 @@
 //! ([`value`]); what touches tensors, registers and instructions goes through the hooks of [`crate::api`].
 
 mod assign;
+mod attrs;
 mod builtins;
 mod call;
 mod class;
@@ -21,6 +22,7 @@ mod scope;
 mod stdlib;
 #[cfg(test)]
 mod tests;
+mod types;
 pub(crate) mod value;
 
 use std::path::PathBuf;

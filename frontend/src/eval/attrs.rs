@@ -1,0 +1,219 @@
+//! Attributes.
+
+use std::rc::Rc;
+
+use nki_diag::Span;
+
+use super::Interp;
+use super::error::{EvalResult, Raise};
+use super::expr::nearest;
+use super::native::CallArgs;
+use super::value::{BoundMethod, Class, ClassKind, Descriptor, Dict, Value};
+use crate::api;
+use crate::syntax::*;
+
+impl Interp<'_> {
+    /// `base.name`
+    pub(crate) fn get_attr(&mut self, base: &Value, name: Symbol, span: Span) -> EvalResult<Value> {
+        match self.find_attr(base, name, span)? {
+            Some(value) => Ok(value),
+            None => Err(self.no_attribute(base, name, span)),
+        }
+    }
+
+    /// `base.name`, or `None` if there is no such attribute (API values report that themselves).
+    pub(crate) fn find_attr(&mut self, base: &Value, name: Symbol, span: Span) -> EvalResult<Option<Value>> {
+        Ok(Some(match base {
+            Value::NativeModule(module) => {
+                if let Some(value) = module.attrs.borrow().get(name) {
+                    return Ok(Some(value.clone()));
+                }
+                let Some(value) = self.native_attr(&module.path, name, span) else { return Ok(None) };
+                module.attrs.borrow_mut().set(name, value.clone());
+                value
+            }
+            value if value.is_api() => api::getattr(self, base, name, span)?,
+            Value::Instance(instance) => {
+                if let Some(value) = instance.attrs.borrow().get(name) {
+                    return Ok(Some(value.clone()));
+                }
+                if let Some(value) = instance.class.lookup(name) {
+                    return self.bind(value, base, &instance.class, span).map(Some);
+                }
+                match name {
+                    sym::class => Value::Class(instance.class.clone()),
+                    sym::dict => {
+                        let mut dict = Dict::default();
+                        for (name, value) in instance.attrs.borrow().iter() {
+                            dict.set_str(self.names.name(name), value.clone());
+                        }
+                        Value::dict(dict)
+                    }
+                    sym::asdict | sym::replace => Value::BoundBuiltin(Rc::new((base.clone(), name))),
+                    _ => match instance.class.lookup(sym::getattr) {
+                        Some(method) => {
+                            self.call_with(&method, base.clone(), CallArgs::of([Value::Str(self.name(name))], span))?
+                        }
+                        None => return Ok(None),
+                    },
+                }
+            }
+            Value::Class(class) => match class.lookup(name) {
+                Some(Value::Descriptor(descriptor)) => match &*descriptor {
+                    Descriptor::Static(function) => function.clone(),
+                    Descriptor::Class(function) => {
+                        Value::BoundMethod(Rc::new(BoundMethod { receiver: base.clone(), function: function.clone() }))
+                    }
+                    Descriptor::Property { .. } => Value::Descriptor(descriptor.clone()),
+                },
+                Some(value) => value,
+                None => match name {
+                    sym::name | sym::qualname => Value::Str(class.name.clone()),
+                    sym::members if matches!(class.kind.get(), ClassKind::Enum { .. }) => {
+                        let mut dict = Dict::default();
+                        for member in class.members.borrow().iter() {
+                            dict.set_str(self.names.name(member.name), Value::EnumMember(member.clone()));
+                        }
+                        Value::dict(dict)
+                    }
+                    sym::fields => Value::tuple(
+                        class.fields.borrow().iter().map(|f| Value::Str(self.name(f.name))).collect::<Vec<_>>(),
+                    ),
+                    sym::module => Value::str(""),
+                    _ => return Ok(None),
+                },
+            },
+            Value::Module(module) => {
+                let value = module.index.borrow().get(&name).map(|i| module.globals.borrow()[*i as usize].clone());
+                match value {
+                    Some(Value::Unset) | None => return self.submodule(&module.clone(), name, span),
+                    Some(value) => value,
+                }
+            }
+            Value::EnumMember(member) => match name {
+                sym::value => member.value.clone(),
+                sym::plain_name => Value::Str(self.name(member.name)),
+                sym::class => Value::Class(member.class.clone()),
+                _ => match member.class.lookup(name) {
+                    Some(value) => self.bind(value, base, &member.class.clone(), span)?,
+                    None => return Ok(None),
+                },
+            },
+            Value::Function(function) => match name {
+                sym::name | sym::qualname => Value::Str(self.name(function.def.name)),
+                sym::doc => Value::None,
+                sym::module => Value::str(&function.module.name),
+                _ => return Ok(None),
+            },
+            Value::Jit(jit) => match name {
+                sym::func | sym::wrapped => jit.function.clone(),
+                _ => self.get_attr(&jit.function.clone(), name, span)?,
+            },
+            Value::Native(native) if matches!(name, sym::name | sym::qualname) => {
+                Value::str(native.name.rsplit('.').next().unwrap_or_default())
+            }
+            Value::Type(kind) => match name {
+                sym::name | sym::qualname => Value::str(kind.name()),
+                _ => return self.type_attr(*kind, name),
+            },
+            Value::Slice(slice) => match name {
+                sym::start => slice.start.clone(),
+                sym::stop => slice.stop.clone(),
+                sym::step => slice.step.clone(),
+                _ => return Ok(None),
+            },
+            Value::Range(range) => match name {
+                sym::start => Value::Int(range.start),
+                sym::stop => Value::Int(range.stop),
+                sym::step => Value::Int(range.step),
+                _ => return Ok(None),
+            },
+            Value::Exception(exception) => match name {
+                sym::args => Value::tuple(exception.1.clone()),
+                _ => return Ok(None),
+            },
+            Value::ExceptionClass(class) => match name {
+                sym::name => Value::Str(self.name(*class)),
+                _ => return Ok(None),
+            },
+            Value::Super(sup) => match self.super_lookup(sup, name) {
+                Some(value) => self.bind(value, &sup.receiver.clone(), &sup.class.clone(), span)?,
+                None => return Ok(None),
+            },
+            Value::Descriptor(descriptor) => match (&**descriptor, &*self.name(name)) {
+                (Descriptor::Property { get, .. }, "setter" | "getter" | "deleter") => {
+                    self.property_setter(get.clone())
+                }
+                _ => return Ok(None),
+            },
+            Value::BoundMethod(bound) => return self.find_attr(&bound.function.clone(), name, span),
+            Value::Host(host) => {
+                if self.in_kernel {
+                    return Err(self.host_error(host, span));
+                }
+                self.host(format!("{}.{}", host.path, self.name(name)), span)
+            }
+            other => {
+                let text = self.name(name);
+                if super::methods::exists(other, &text) {
+                    Value::BoundBuiltin(Rc::new((other.clone(), name)))
+                } else {
+                    return Ok(None);
+                }
+            }
+        }))
+    }
+
+    /// What attribute access makes of a value found in a class.
+    fn bind(&mut self, value: Value, receiver: &Value, class: &Rc<Class>, span: Span) -> EvalResult<Value> {
+        Ok(match &value {
+            Value::Function(_) | Value::Jit(_) => {
+                Value::BoundMethod(Rc::new(BoundMethod { receiver: receiver.clone(), function: value }))
+            }
+            Value::Descriptor(descriptor) => match &**descriptor {
+                Descriptor::Static(function) => function.clone(),
+                Descriptor::Class(function) => {
+                    let receiver = Value::Class(class.clone());
+                    Value::BoundMethod(Rc::new(BoundMethod { receiver, function: function.clone() }))
+                }
+                Descriptor::Property { get, .. } => {
+                    return self.call_with(&get.clone(), receiver.clone(), CallArgs::none(span));
+                }
+            },
+            _ => value,
+        })
+    }
+
+    fn no_attribute(&mut self, base: &Value, name: Symbol, span: Span) -> Box<Raise> {
+        let text = self.name(name);
+        let mut candidates: Vec<String> = Vec::new();
+        let (subject, label) = match base {
+            Value::NativeModule(module) => {
+                candidates = self.native_names(&module.path);
+                (format!("`{}` has no `{text}`", module.path), "not there".to_owned())
+            }
+            Value::Module(module) => {
+                candidates.extend(module.symbols.borrow().iter().map(|s| self.name(*s).to_string()));
+                (format!("module `{}` has no `{text}`", module.name), "not there".to_owned())
+            }
+            Value::Class(class) => {
+                candidates.extend(class.attrs.borrow().iter().map(|(n, _)| self.name(n).to_string()));
+                (format!("class `{}` has no attribute `{text}`", class.name), "not there".to_owned())
+            }
+            other => {
+                if let Value::Instance(instance) = other {
+                    candidates.extend(instance.attrs.borrow().iter().map(|(n, _)| self.name(n).to_string()));
+                    for class in instance.class.mro.get().into_iter().flatten() {
+                        candidates.extend(class.attrs.borrow().iter().map(|(n, _)| self.name(n).to_string()));
+                    }
+                }
+                (format!("a {} has no attribute `{text}`", other.type_name()), format!("a {}", other.type_name()))
+            }
+        };
+        let raise = Raise::at("no-attribute", subject, span, label);
+        match nearest(&text, candidates.iter().map(String::as_str)) {
+            Some(near) => raise.help(format!("did you mean `{near}`?")),
+            None => raise,
+        }
+    }
+}

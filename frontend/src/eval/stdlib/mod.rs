@@ -1,0 +1,208 @@
+//! What kernels use of Python's library and of NumPy.
+
+mod math;
+mod objects;
+mod tools;
+
+use nki_diag::Span;
+
+pub(crate) use self::objects::namedtuple;
+use self::{math::*, objects::*, tools::*};
+use super::Interp;
+use super::error::EvalResult;
+use super::native::{CallArgs, NativeFn};
+use super::value::*;
+use crate::api;
+
+/// The modules provided here.
+pub(crate) const MODULES: &[&str] = &[
+    "math",
+    "numpy",
+    "typing",
+    "typing_extensions",
+    "dataclasses",
+    "enum",
+    "abc",
+    "functools",
+    "itertools",
+    "operator",
+    "collections",
+    "collections.abc",
+    "copy",
+    "builtins",
+];
+
+type Unary = fn(f64) -> f64;
+
+/// Functions of one float, of `math` and NumPy alike.
+const UNARY: &[(&str, Unary)] = &[
+    ("sqrt", f64::sqrt),
+    ("exp", f64::exp),
+    ("exp2", f64::exp2),
+    ("expm1", f64::exp_m1),
+    ("log1p", f64::ln_1p),
+    ("log2", f64::log2),
+    ("log10", f64::log10),
+    ("sin", f64::sin),
+    ("cos", f64::cos),
+    ("tan", f64::tan),
+    ("asin", f64::asin),
+    ("acos", f64::acos),
+    ("atan", f64::atan),
+    ("sinh", f64::sinh),
+    ("cosh", f64::cosh),
+    ("tanh", f64::tanh),
+    ("fabs", f64::abs),
+    ("cbrt", f64::cbrt),
+    ("degrees", f64::to_degrees),
+    ("radians", f64::to_radians),
+    ("erf", erf),
+];
+
+/// An attribute of one of [`MODULES`].
+pub(crate) fn attr(interp: &mut Interp<'_>, module: &str, name: &str, span: Span) -> Option<Value> {
+    let native = |func: NativeFn| Some(Value::native(format!("{module}.{name}"), func, 0));
+    match (module, name) {
+        ("math" | "numpy", "pi") => Some(Value::Float(std::f64::consts::PI)),
+        ("math" | "numpy", "e") => Some(Value::Float(std::f64::consts::E)),
+        ("math", "tau") => Some(Value::Float(std::f64::consts::TAU)),
+        ("math" | "numpy", "inf") => Some(Value::Float(f64::INFINITY)),
+        ("math" | "numpy", "nan") => Some(Value::Float(f64::NAN)),
+        ("math" | "numpy", "ceil") => native(|i, a| rounded(i, a, "ceil", f64::ceil)),
+        ("math" | "numpy", "floor") => native(|i, a| rounded(i, a, "floor", f64::floor)),
+        ("math" | "numpy", "trunc") => native(|i, a| rounded(i, a, "trunc", f64::trunc)),
+        ("math" | "numpy", "gcd") => native(gcd),
+        ("math" | "numpy", "lcm") => native(lcm),
+        ("math" | "numpy", "prod") => native(prod),
+        ("math" | "numpy", "log") => native(log),
+        ("math", "pow") | ("numpy", "power") => native(|i, a| binary_float(i, a, "pow", f64::powf)),
+        ("math", "fmod") => native(|i, a| binary_float(i, a, "fmod", |x, y| x % y)),
+        ("math", "copysign") => native(|i, a| binary_float(i, a, "copysign", f64::copysign)),
+        ("math" | "numpy", "hypot") => native(|i, a| binary_float(i, a, "hypot", f64::hypot)),
+        ("math", "atan2") => native(|i, a| binary_float(i, a, "atan2", f64::atan2)),
+        ("math", "isnan" | "isinf" | "isfinite") | ("numpy", "isnan" | "isinf" | "isfinite") => native(match name {
+            "isnan" => |i, a| Ok(Value::Bool(number(i, &a, "isnan")?.is_nan())),
+            "isinf" => |i, a| Ok(Value::Bool(number(i, &a, "isinf")?.is_infinite())),
+            _ => |i, a| Ok(Value::Bool(number(i, &a, "isfinite")?.is_finite())),
+        }),
+        ("math", "isclose") => native(isclose),
+        ("math", "isqrt") => native(isqrt),
+        ("math", "factorial") => native(factorial),
+        ("math", "comb") => native(comb),
+        ("math" | "numpy", _) if UNARY.iter().any(|(n, _)| *n == name) => {
+            let index = UNARY.iter().position(|(n, _)| *n == name)?;
+            Some(Value::native(format!("{module}.{name}"), unary, index as u32))
+        }
+        ("numpy", _) => numpy(interp, name, span),
+
+        ("typing" | "typing_extensions", "TYPE_CHECKING") => Some(Value::Bool(false)),
+        ("typing" | "typing_extensions", "NamedTuple") => Some(Value::Type(BuiltinType::NamedTuple)),
+        ("typing" | "typing_extensions", "List") => Some(Value::Type(BuiltinType::List)),
+        ("typing" | "typing_extensions", "Tuple") => Some(Value::Type(BuiltinType::Tuple)),
+        ("typing" | "typing_extensions", "Dict") => Some(Value::Type(BuiltinType::Dict)),
+        ("typing" | "typing_extensions", "cast") => native(|i, mut a| {
+            a.positional_only(i, "cast", 2, 2)?;
+            Ok(a.positional.pop().unwrap_or(Value::None))
+        }),
+        ("typing" | "typing_extensions", "overload" | "final" | "override" | "no_type_check" | "runtime_checkable") => {
+            native(identity)
+        }
+        ("abc", "abstractmethod") => native(identity),
+        ("abc", "ABC") => Some(Value::Type(BuiltinType::Object)),
+
+        ("dataclasses", "dataclass") => native(dataclass),
+        ("dataclasses", "field") => native(field),
+        ("dataclasses", "replace") => native(replace),
+        ("dataclasses", "asdict") => native(asdict),
+        ("dataclasses", "fields") => native(fields),
+        ("dataclasses", "is_dataclass") => native(|i, a| {
+            a.positional_only(i, "is_dataclass", 1, 1)?;
+            let class = match &a.positional[0] {
+                Value::Class(class) => Some(class),
+                Value::Instance(instance) => Some(&instance.class),
+                _ => None,
+            };
+            Ok(Value::Bool(class.is_some_and(|c| matches!(c.kind.get(), ClassKind::Dataclass { .. }))))
+        }),
+
+        ("enum", "Enum" | "StrEnum") => Some(Value::Type(BuiltinType::Enum)),
+        ("enum", "IntEnum" | "Flag" | "IntFlag") => Some(Value::Type(BuiltinType::IntEnum)),
+        // Each use makes a new value when the class is made.
+        ("enum", "auto") => native(|_, _| Ok(Value::native("enum.auto", identity, 0))),
+        ("enum", "unique") => native(identity),
+
+        ("functools", "partial") => native(partial),
+        ("functools", "reduce") => native(reduce),
+        ("functools", "cache" | "total_ordering" | "singledispatch") => native(identity),
+        ("functools", "lru_cache" | "wraps") => native(decorator_factory),
+        ("functools", "cached_property") => interp.builtin("property"),
+        ("itertools", "product") => native(product),
+        ("itertools", "chain") => native(chain),
+        ("itertools", "combinations") => native(combinations),
+        ("itertools", "permutations") => native(permutations),
+        ("itertools", "zip_longest") => native(zip_longest),
+        ("itertools", "accumulate") => native(accumulate),
+        ("itertools", "repeat") => native(|i, a| {
+            let [value, times] = a.bind(i, "repeat", ["object", "times"], 2)?;
+            let n = times.and_then(|t| t.as_int()).unwrap_or(0).clamp(0, 10_000_000);
+            Ok(Value::list(vec![value.unwrap_or(Value::None); n as usize]))
+        }),
+        ("operator", _) => operator(name).and_then(native),
+        ("collections", "OrderedDict") => Some(Value::Type(BuiltinType::Dict)),
+        ("collections", "defaultdict") => native(defaultdict),
+        ("collections", "namedtuple") => native(namedtuple),
+        ("collections", "deque") => Some(Value::Type(BuiltinType::List)),
+        ("copy", "copy" | "deepcopy") => {
+            native(if name == "copy" { |i, a| copy(i, a, false) } else { |i, a| copy(i, a, true) })
+        }
+        ("builtins", _) => interp.builtin(name),
+        // Types for annotations, mostly.
+        _ => Some(interp.host(format!("{module}.{name}"), span)),
+    }
+}
+
+fn numpy(interp: &mut Interp<'_>, name: &str, span: Span) -> Option<Value> {
+    let native = |func: NativeFn| Some(Value::native(format!("numpy.{name}"), func, 0));
+    match name {
+        "float32" | "float16" | "int8" | "int16" | "int32" | "uint8" | "uint16" | "uint32" | "bool_" => {
+            api::module_attr(interp, "nki.language", name)
+        }
+        "single" => api::module_attr(interp, "nki.language", "float32"),
+        "half" => api::module_attr(interp, "nki.language", "float16"),
+        "float64" | "double" => Some(Value::Type(BuiltinType::Float)),
+        "int64" | "uint64" => Some(Value::Type(BuiltinType::Int)),
+        "bool" => Some(Value::Type(BuiltinType::Bool)),
+        "newaxis" => Some(Value::None),
+        "Inf" | "infty" => Some(Value::Float(f64::INFINITY)),
+        "NaN" => Some(Value::Float(f64::NAN)),
+        "abs" | "absolute" => interp.builtin("abs"),
+        "min" | "amin" | "minimum" => interp.builtin("min"),
+        "max" | "amax" | "maximum" => interp.builtin("max"),
+        "sum" => interp.builtin("sum"),
+        "round" => interp.builtin("round"),
+        "ceil_divide" => None,
+        "finfo" => native(finfo),
+        "iinfo" => native(iinfo),
+        "sign" => native(|i, a| {
+            let x = number(i, &a, "sign")?;
+            Ok(Value::Float(if x == 0.0 { 0.0 } else { x.signum() }))
+        }),
+        _ => Some(interp.host(format!("numpy.{name}"), span)),
+    }
+}
+
+fn identity(_: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
+    Ok(args.positional.into_iter().next().unwrap_or(Value::None))
+}
+
+/// `@lru_cache` and `@lru_cache(maxsize=None)`
+fn decorator_factory(_: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
+    match args.positional.first() {
+        Some(function @ Value::Function(_))
+            if args.keyword.is_empty() && args.positional.len() == 1 && args.data == 0 =>
+        {
+            Ok(function.clone())
+        }
+        _ => Ok(Value::native("decorator", identity, 0)),
+    }
+}

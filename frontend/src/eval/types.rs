@@ -1,0 +1,282 @@
+//! Built-in types: calling them, `type`, `isinstance`.
+
+use std::rc::Rc;
+
+use nki_diag::Span;
+
+use super::Interp;
+use super::error::{EvalResult, Raise};
+use super::native::CallArgs;
+use super::value::*;
+use crate::api;
+use crate::syntax::*;
+
+impl Interp<'_> {
+    /// Calls a built-in type.
+    pub(crate) fn call_type(&mut self, kind: BuiltinType, mut args: CallArgs) -> EvalResult<Value> {
+        let span = args.span;
+        let name = kind.name();
+        let none = args.positional.is_empty() && args.keyword.is_empty();
+        Ok(match kind {
+            BuiltinType::Range => return self.make_range(args),
+            BuiltinType::Dict => Value::dict(self.make_dict(args)?),
+            BuiltinType::List | BuiltinType::Tuple | BuiltinType::Set => {
+                args.positional_only(self, name, 0, 1)?;
+                let items = match args.positional.first() {
+                    Some(value) => self.iterate(value, span)?,
+                    None => Vec::new(),
+                };
+                match kind {
+                    BuiltinType::List => Value::list(items),
+                    BuiltinType::Tuple => Value::tuple(items),
+                    _ => {
+                        self.strict(span, "a set");
+                        return self.make_set(items, span);
+                    }
+                }
+            }
+            BuiltinType::Str => {
+                args.positional_only(self, name, 0, 1)?;
+                match args.positional.first() {
+                    Some(value) => Value::str(self.str(value)?),
+                    None => Value::str(""),
+                }
+            }
+            BuiltinType::Bool => {
+                args.positional_only(self, name, 0, 1)?;
+                match args.positional.first() {
+                    Some(value) => Value::Bool(self.truth(value, span)?),
+                    None => Value::Bool(false),
+                }
+            }
+            BuiltinType::Int | BuiltinType::Float if none => {
+                if kind == BuiltinType::Int {
+                    Value::Int(0)
+                } else {
+                    Value::Float(0.0)
+                }
+            }
+            BuiltinType::Int => return self.make_int(args),
+            BuiltinType::Float => {
+                args.positional_only(self, name, 1, 1)?;
+                match &args.positional[0] {
+                    Value::Str(text) => match text.trim().to_lowercase().replace('_', "").parse::<f64>() {
+                        Ok(x) => Value::Float(x),
+                        Err(_) => {
+                            return Err(Raise::at(
+                                "value-error",
+                                format!("`{text}` is not a number"),
+                                span,
+                                "in this call",
+                            ));
+                        }
+                    },
+                    value => match value.as_float().or_else(|| self.as_index(value).map(|x| x as f64)) {
+                        Some(x) => Value::Float(x),
+                        None => return self.convert(value, sym::float_, "a float", span),
+                    },
+                }
+            }
+            BuiltinType::Slice => {
+                args.positional_only(self, name, 1, 3)?;
+                let mut parts = args.positional.into_iter();
+                let parts = [parts.next(), parts.next(), parts.next()].map(|p| p.unwrap_or(Value::None));
+                let [a, b, c] = parts;
+                Value::Slice(Rc::new(if b.is_none() && c.is_none() {
+                    Slice { start: Value::None, stop: a, step: Value::None }
+                } else {
+                    Slice { start: a, stop: b, step: c }
+                }))
+            }
+            BuiltinType::Type => {
+                args.positional_only(self, name, 1, 1)?;
+                self.type_of(&args.positional[0], span)
+            }
+            BuiltinType::Object => self.host("object()".into(), span),
+            BuiltinType::NamedTuple => return super::stdlib::namedtuple(self, args),
+            _ => {
+                args.positional.clear();
+                return Err(Raise::at("type-error", format!("`{name}` cannot be called"), span, "in this call"));
+            }
+        })
+    }
+
+    pub(crate) fn convert(&mut self, value: &Value, method: Symbol, what: &str, span: Span) -> EvalResult<Value> {
+        if let Value::Instance(instance) = value
+            && let Some(function) = instance.class.lookup(method)
+        {
+            return self.call_with(&function, value.clone(), CallArgs::none(span));
+        }
+        if let Value::Host(host) = value {
+            return if self.in_kernel { Err(self.host_error(host, span)) } else { Ok(value.clone()) };
+        }
+        Err(Raise::at(
+            "type-error",
+            format!("a {} cannot be turned into {what}", value.type_name()),
+            span,
+            "in this call",
+        ))
+    }
+
+    fn make_int(&mut self, mut args: CallArgs) -> EvalResult<Value> {
+        let span = args.span;
+        let base = args.take_keyword(sym::base);
+        args.positional_only(self, "int", 1, 2)?;
+        let base = args.positional.get(1).cloned().or(base).and_then(|b| b.as_int());
+        match &args.positional[0] {
+            Value::Str(text) => {
+                let clean = text.trim().replace('_', "").to_lowercase();
+                let (sign, digits) = clean.strip_prefix('-').map_or((1, &*clean), |rest| (-1, rest));
+                let (radix, digits) = match (base, digits.get(..2)) {
+                    (Some(16 | 0), Some("0x")) => (16, &digits[2..]),
+                    (Some(2 | 0), Some("0b")) => (2, &digits[2..]),
+                    (Some(8 | 0), Some("0o")) => (8, &digits[2..]),
+                    (Some(base @ 2..=36), _) => (base as u32, digits),
+                    _ => (10, digits),
+                };
+                match i64::from_str_radix(digits, radix) {
+                    Ok(x) => Ok(Value::Int(sign * x)),
+                    Err(_) => {
+                        Err(Raise::at("value-error", format!("`{text}` is not an integer"), span, "in this call"))
+                    }
+                }
+            }
+            Value::Float(x) if !x.is_finite() => {
+                Err(Raise::at("value-error", format!("{x} cannot be turned into an int"), span, "in this call"))
+            }
+            Value::Float(x) if x.abs() >= 9.2e18 => {
+                Err(Raise::at("integer-overflow", format!("{x} does not fit in 64 bits"), span, "in this call"))
+            }
+            Value::Float(x) => Ok(Value::Int(x.trunc() as i64)),
+            value => match self.as_index(value) {
+                Some(x) => Ok(Value::Int(x)),
+                None => self.convert(value, sym::int_, "an int", span),
+            },
+        }
+    }
+
+    /// `range(...)`
+    pub(crate) fn make_range(&mut self, args: CallArgs) -> EvalResult<Value> {
+        args.positional_only(self, "range", 1, 3)?;
+        let mut parts = [0i64; 3];
+        for (part, value) in parts.iter_mut().zip(&args.positional) {
+            *part = match (self.as_index(value), value) {
+                (Some(x), _) => x,
+                (None, Value::Host(_)) if !self.in_kernel => return Ok(value.clone()),
+                (None, Value::Register(_)) => {
+                    return Err(Raise::at(
+                        "type-error",
+                        "range() needs ints, but this bound is a register",
+                        args.span,
+                        "in this call",
+                    )
+                    .help("use `nl.dynamic_range` or `nl.fori_loop` for bounds that the device computes"));
+                }
+                (None, Value::Float(x)) if x.fract() == 0.0 => {
+                    return Err(Raise::at(
+                        "type-error",
+                        format!("range() needs ints, {x:?} is a float"),
+                        args.span,
+                        "in this call",
+                    )
+                    .help("use `//` instead of `/`, or wrap it in int()"));
+                }
+                (None, other) => {
+                    return Err(Raise::at(
+                        "type-error",
+                        format!("range() needs ints, not a {}", other.type_name()),
+                        args.span,
+                        "in this call",
+                    ));
+                }
+            };
+        }
+        let range = match args.positional.len() {
+            1 => Range { start: 0, stop: parts[0], step: 1 },
+            2 => Range { start: parts[0], stop: parts[1], step: 1 },
+            _ => Range { start: parts[0], stop: parts[1], step: parts[2] },
+        };
+        if range.step == 0 {
+            return Err(Raise::at("value-error", "the step of a range must not be 0", args.span, "in this call"));
+        }
+        Ok(Value::Range(Rc::new(range)))
+    }
+
+    /// `type(value)`
+    pub(crate) fn type_of(&self, value: &Value, span: Span) -> Value {
+        Value::Type(match value {
+            Value::Instance(instance) => return Value::Class(instance.class.clone()),
+            Value::EnumMember(member) => return Value::Class(member.class.clone()),
+            Value::Exception(exception) => return Value::ExceptionClass(exception.0),
+            Value::None => BuiltinType::NoneType,
+            Value::Bool(_) => BuiltinType::Bool,
+            Value::Int(_) => BuiltinType::Int,
+            Value::Float(_) => BuiltinType::Float,
+            Value::Str(_) => BuiltinType::Str,
+            Value::Tuple(_) => BuiltinType::Tuple,
+            Value::List(_) => BuiltinType::List,
+            Value::Dict(_) => BuiltinType::Dict,
+            Value::Set(_) => BuiltinType::Set,
+            Value::Range(_) => BuiltinType::Range,
+            Value::Slice(_) => BuiltinType::Slice,
+            Value::Ellipsis => BuiltinType::Ellipsis,
+            Value::Class(_) | Value::Type(_) | Value::ExceptionClass(_) => BuiltinType::Type,
+            Value::Function(_)
+            | Value::Native(_)
+            | Value::BoundMethod(_)
+            | Value::Jit(_)
+            | Value::Partial(_)
+            | Value::BoundBuiltin(_) => BuiltinType::Function,
+            other => {
+                return Value::Host(Rc::new(Host {
+                    path: format!("type of a {}", other.type_name()),
+                    reason: None,
+                    span: Some(span),
+                }));
+            }
+        })
+    }
+
+    /// `isinstance(value, class)`
+    pub(crate) fn is_instance(&mut self, value: &Value, class: &Value, span: Span) -> EvalResult<bool> {
+        Ok(match class {
+            Value::Tuple(classes) => {
+                for class in classes.iter() {
+                    if self.is_instance(value, class, span)? {
+                        return Ok(true);
+                    }
+                }
+                false
+            }
+            Value::Class(class) => match value {
+                Value::Instance(instance) => instance.class.is_subclass(class),
+                Value::EnumMember(member) => member.class.is_subclass(class),
+                _ => false,
+            },
+            Value::None => value.is_none(),
+            Value::Type(kind) => match (kind, value) {
+                (BuiltinType::Object, _) => true,
+                (BuiltinType::Int, Value::Bool(_)) => true,
+                (BuiltinType::Int, Value::EnumMember(_)) => self.as_index(value).is_some(),
+                (BuiltinType::Tuple, Value::Instance(_)) => self.named_tuple_items(value).is_some(),
+                (BuiltinType::NkiObject, Value::Instance(i)) => {
+                    i.class.mro.get().into_iter().flatten().any(|c| c.kind.get() == ClassKind::NkiObject)
+                }
+                (BuiltinType::Enum, Value::EnumMember(_)) => true,
+                (BuiltinType::IntEnum, Value::EnumMember(_)) => self.as_index(value).is_some(),
+                _ => matches!(self.type_of(value, span), Value::Type(of) if of == *kind),
+            },
+            Value::ExceptionClass(name) => match value {
+                Value::Exception(exception) => self.is_exception(exception.0, *name),
+                Value::Instance(i) => {
+                    i.class.kind.get() == ClassKind::Exception
+                        && matches!(&*self.name(*name), "Exception" | "BaseException")
+                }
+                _ => false,
+            },
+            // `np.ndarray`, `torch.Tensor`: no value of a kernel is one.
+            Value::Host(_) => api::is_instance(value, class),
+            other => api::is_instance(value, other),
+        })
+    }
+}
