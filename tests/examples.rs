@@ -43,3 +43,8 @@ fn kernels_agree_with_numpy() {
 fn tutorials_agree_with_numpy() {
     check("tests/tutorials");
 }
+
+#[test]
+fn instructions_agree_with_numpy() {
+    check("tests/corpus");
+}
