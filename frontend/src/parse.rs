@@ -76,10 +76,10 @@ fn too_deep(text: &str) -> Option<u32> {
             | TokenKind::Rbrace
             | TokenKind::Dedent
             | TokenKind::FStringEnd
-            | TokenKind::TStringEnd => {
-                if chains.len() > 1 {
-                    total = total.saturating_sub(1 + chains.pop().unwrap_or(0));
-                }
+            | TokenKind::TStringEnd
+                if chains.len() > 1 =>
+            {
+                total = total.saturating_sub(1 + chains.pop().unwrap_or(0));
             }
             TokenKind::Newline | TokenKind::Comma | TokenKind::Semi => {
                 if let Some(top) = chains.last_mut() {

@@ -93,7 +93,7 @@ impl Interp<'_> {
                 };
                 return Err(self.raise_value(value, stmt.span)?);
             }
-            StmtKind::With(items, body) => return self.exec_with(frame, items, body, stmt.span),
+            StmtKind::With(items, body) => return self.exec_with(frame, items, body),
             StmtKind::Try(t) => return self.exec_try(frame, t, stmt.span),
             StmtKind::Def(def, bind) => {
                 let mut value = self.make_function(frame, def)?;
@@ -214,7 +214,7 @@ impl Interp<'_> {
                 let rest = &arms[index + 1..];
                 api::dynamic_if(
                     self,
-                    register.clone(),
+                    *register,
                     test.span,
                     &mut |interp| {
                         let flow = interp.exec_block(frame, body)?;
@@ -346,7 +346,7 @@ impl Interp<'_> {
                     ));
                 }
                 self.pop_steps(depth);
-                api::dynamic_while(self, register.clone(), test.span, &mut |interp| {
+                api::dynamic_while(self, *register, test.span, &mut |interp| {
                     let flow = interp.exec_block(frame, body)?;
                     no_escape(flow, "loop", test.span)
                 })?;
@@ -372,13 +372,7 @@ impl Interp<'_> {
         }
     }
 
-    fn exec_with(
-        &mut self,
-        frame: &Frame<'_>,
-        items: &[(Expr, Option<Expr>)],
-        body: &[Stmt],
-        span: Span,
-    ) -> EvalResult<Flow> {
+    fn exec_with(&mut self, frame: &Frame<'_>, items: &[(Expr, Option<Expr>)], body: &[Stmt]) -> EvalResult<Flow> {
         let Some(((expr, target), rest)) = items.split_first() else {
             return self.exec_block(frame, body);
         };
@@ -391,7 +385,7 @@ impl Interp<'_> {
                 if let Some(target) = target {
                     self.assign(frame, target, entered)?;
                 }
-                let flow = self.exec_with(frame, rest, body, span);
+                let flow = self.exec_with(frame, rest, body);
                 if flow.as_ref().is_err_and(|raise| raise.fatal) {
                     return flow;
                 }
@@ -404,7 +398,7 @@ impl Interp<'_> {
                 if let Some(target) = target {
                     self.assign(frame, target, entered)?;
                 }
-                let flow = self.exec_with(frame, rest, body, span)?;
+                let flow = self.exec_with(frame, rest, body)?;
                 api::exit(self, &context, expr.span)?;
                 Ok(flow)
             }

@@ -436,7 +436,7 @@ impl Spec {
         let Some(separator) = self.group else { return digits.to_owned() };
         let mut out = String::new();
         for (index, c) in digits.chars().enumerate() {
-            if index > 0 && (digits.len() - index) % every == 0 {
+            if index > 0 && (digits.len() - index).is_multiple_of(every) {
                 out.push(separator);
             }
             out.push(c);

@@ -324,7 +324,7 @@ impl Interp<'_> {
             }
             "copy" => Ok(Value::Set(Rc::new(std::cell::RefCell::new(set.borrow().clone())))),
             _ => {
-                let mut result = base.clone();
+                let mut result = base;
                 for other in &args.positional {
                     let items = self.iterate(other, span)?;
                     let other = self.make_set(items, span)?;
