@@ -342,6 +342,7 @@ fn what_is_wrong_is_said_once_and_clearly() {
         ("u = t.reshap((128, 512))", "unknown-attribute", &["did you mean `reshape`"]),
         ("u = nl.exp(x)", "operand-memory", &["nl.load"]),
         ("nisa.dma_transpose(dst=t, src=t)", "shape-mismatch", &["dma_transpose"]),
+        ("nisa.nc_matmul_mx(t, t, t, t, t)", "unsupported-instruction", &["nc_matmul_mx"]),
         ("return t", "kernel-output", &["shared_hbm", "`t`"]),
         ("return 3", "kernel-output", &["int"]),
         ("nisa.activation(dst=t, op=nl.ezp, data=t)", "", &["ezp"]),
@@ -422,4 +423,59 @@ nl.store(out, nl.broadcast_to(row, (128, 512)))
 return out"
     )));
     assert_eq!(names(&p.cores[0]), ["dma_copy", "dma_copy", "dma_copy"]);
+}
+
+#[test]
+fn hostile_numbers_are_errors_not_panics() {
+    let tile = "t = nl.ndarray((128, 512), nl.float32, nl.sbuf)\n";
+    let big = "9223372036854775807";
+    for text in [
+        format!("u = nl.ndarray(({big}, {big}), nl.float32)"),
+        format!("u = nl.ndarray((4294967295, 4294967295, 4294967295), nl.float32, nl.hbm)"),
+        format!("u = nl.ndarray((128, 4), nl.float32, nl.sbuf, address=(4294967295, 4294967295))"),
+        format!("u = nl.ndarray((128, 4), nl.float32, nl.sbuf, address=({big}, -{big}))"),
+        format!("u = t[{big}]"),
+        format!("u = t[-{big} - 1, :]"),
+        format!("u = t[:, 0:{big}]"),
+        format!("u = t[:, {big}:{big}:{big}]"),
+        format!("u = t[nl.ds({big}, {big})]"),
+        "u = t[nl.ds(0, -1)]".to_owned(),
+        format!("u = t.slice(1, 0, 512, -{big})"),
+        format!("u = t.select({big}, {big})"),
+        format!("u = t.reshape((128, {big}, {big}))"),
+        "u = t.reshape((128, -1, -1))".to_owned(),
+        "u = t.reshape((128, 0, -1))".to_owned(),
+        format!("u = t.reshape_dim(1, ({big}, 2))"),
+        format!("u = t.expand_dim(1).broadcast(1, {big})"),
+        "u = t.expand_dim(1).expand_dim(1).broadcast(1, 4294967295).broadcast(2, 4294967295)".to_owned(),
+        format!("u = t.ap([[512, 128], [{big}, {big}]])"),
+        format!("u = t.ap([[512, 128], [1, 512]], offset={big})"),
+        format!("u = t.ap([[512, 128], [1, 512]], offset=-{big})"),
+        format!("u = x.ap([[4294967295, 4294967295], [4294967295, 4294967295]])"),
+        format!("u = t.permute(({big}, -{big}))"),
+        format!("u = nl.sum(t, axis={big})"),
+        format!("u = nl.shared_identity_matrix({big})"),
+        format!("u = nl.zeros(({big},), nl.float32, nl.hbm)"),
+    ] {
+        let c = body(&format!("{tile}{text}\nreturn x"));
+        assert_eq!(c.diagnostics.iter().filter(|d| d.is_error()).count(), 1, "{text}");
+    }
+    // A huge step is fine where one element is left.
+    program(body(&format!("{tile}u = t[:, 0:512:{big}]\nassert u.shape == (128, 1)\nreturn x")));
+}
+
+#[test]
+fn beta_1_imports_are_named() {
+    let source = "import neuronxcc.nki as nki
+import neuronxcc.nki.language as nl
+from neuronxcc.nki.language import par_dim
+
+@nki.jit
+def kernel(x):
+    t = nl.load(x)
+    return x
+";
+    let (id, message) = error(run_with(source, &[("x", f32s(&[128, 512]))], &Options::default()));
+    assert_eq!(id, "removed-beta1", "{message}");
+    assert!(message.contains("import nki"), "{message}");
 }

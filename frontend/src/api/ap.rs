@@ -13,7 +13,7 @@
 use nki_isa::view::Dims;
 use nki_isa::{DType, Dim, Index, Indirect, View, Violation};
 
-use super::view::{Result, Tensor, positive};
+use super::view::{MAX_ELEMENTS, Result, Tensor, positive};
 
 /// A dynamic offset of `.ap`.
 #[derive(Debug, Clone)]
@@ -49,7 +49,13 @@ impl Tensor {
             return Err(refuse(format!("`{name}` does not hold a whole number of {dtype} elements")));
         };
         let mut dims = Dims::new();
+        let reach = MAX_ELEMENTS as i64;
+        let mut total = Some(1u64);
         for &(stride, count) in pattern {
+            total = u64::try_from(count).ok().and_then(|c| total?.checked_mul(c)).filter(|&n| n <= MAX_ELEMENTS);
+            if stride.unsigned_abs() > MAX_ELEMENTS || (count > 0 && total.is_none()) {
+                return Err(refuse(format!("pair [{stride}, {count}] of an access pattern of `{name}` is too large")));
+            }
             dims.push(Dim { stride, count: positive(".ap pattern", count)? });
         }
         let (old, new) = (self.view.dtype.size() as i64, dtype.size() as i64);
@@ -62,7 +68,7 @@ impl Tensor {
                 Err(refuse(format!("`{name}` starts at byte {bytes}, which is no whole number of {dtype} elements")))
             }
         };
-        let base = scaled(self.offset())? + offset.unwrap_or(0);
+        let base = scaled(self.offset())? + offset.unwrap_or(0).clamp(-reach, reach);
         let (mut partition, mut start) = (0, base);
         if on_chip {
             // One pattern for all partitions: the first pair walks partitions (deep dive, "Restriction on SBUF/PSUM").

@@ -10,7 +10,7 @@ use nki_isa::{Arch, DType, Inst, Loc, Node, Program, RegId, Space, Target, Tenso
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
-use super::view::{Result, Storage, Tensor, shape_text};
+use super::view::{MAX_ELEMENTS, Result, Storage, Tensor, shape_text};
 
 /// Where something is written, and the loops and calls around it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -308,7 +308,7 @@ impl Builder {
         let (Ok(partition), Ok(byte)) = (u32::try_from(at.0), u32::try_from(at.1)) else {
             return Err(refuse(format!("`{name}` has address ({}, {}): both parts must be 0 or more", at.0, at.1)));
         };
-        if partition + shape[0] > self.arch.partitions {
+        if u64::from(partition) + u64::from(shape[0]) > u64::from(self.arch.partitions) {
             return Err(refuse(format!(
                 "`{name}` with {} partitions at partition {partition} ends past partition {}",
                 shape[0],
@@ -453,6 +453,14 @@ fn check_shape(request: &Request<'_>) -> Result<SmallVec<[u32; 6]>> {
         let help =
             if on_chip { "on chip dimension 0 is the partition dimension: write (partitions, elements)" } else { "" };
         return Err(Violation::new("bad-shape", "", message).help(help));
+    }
+    let total = request.shape.iter().try_fold(1u64, |n, &d| n.checked_mul(u64::try_from(d).unwrap_or(1)));
+    if total.is_none_or(|n| n > MAX_ELEMENTS) {
+        return Err(Violation::new(
+            "bad-shape",
+            "",
+            format!("`{name}` of shape {} has more than 2**40 elements", text()),
+        ));
     }
     request
         .shape

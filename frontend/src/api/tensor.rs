@@ -345,6 +345,11 @@ fn one_key(t: &Tensor, value: &Value, span: Span) -> EvalResult<Key> {
 }
 
 /// A bool option.
-pub(crate) fn option(value: Option<Value>, what: impl std::fmt::Display, default: bool, span: Span) -> EvalResult<bool> {
+pub(crate) fn option(
+    value: Option<Value>,
+    what: impl std::fmt::Display,
+    default: bool,
+    span: Span,
+) -> EvalResult<bool> {
     value.map_or(Ok(default), |v| flag(&v, what, span))
 }

@@ -14,6 +14,9 @@ use smallvec::SmallVec;
 /// Shorthand of this module and its siblings.
 pub(crate) type Result<T> = std::result::Result<T, Violation>;
 
+/// Most elements of a tensor or view: far more than any memory holds, few enough to compute with.
+pub(crate) const MAX_ELEMENTS: u64 = 1 << 40;
+
 /// What a handle points into. Shared by all views of a tensor.
 #[derive(Debug)]
 pub(crate) struct Storage {
@@ -186,7 +189,8 @@ impl Tensor {
     fn narrow(view: &mut View, d: usize, start: i64, count: u32, step: i64) {
         let dim = &mut view.dims[d];
         let moved = start * dim.stride;
-        *dim = Dim { stride: dim.stride * step, count };
+        // The step of a single element means nothing, and may be huge.
+        *dim = Dim { stride: if count == 1 { dim.stride } else { dim.stride * step }, count };
         if d == 0 && view.space.is_on_chip() {
             view.partition += moved as u32;
         } else {
@@ -208,7 +212,7 @@ impl Tensor {
         let from_end = |i: i64| if i < 0 { i + n } else { i };
         let (a, b) = (start.map_or(0, from_end), stop.map_or(n, from_end));
         if a >= 0 && a < b && b <= n {
-            return Ok((a, ((b - a + step - 1) / step) as u32));
+            return Ok((a, ((b - a - 1) / step + 1) as u32));
         }
         let text = format!(
             "{}:{}",
@@ -304,7 +308,7 @@ impl Tensor {
                     Self::narrow(&mut view, d, start, count, step);
                 }
                 Key::Span(start, size) => {
-                    let (start, count) = self.bounds(d, Some(*start), Some(start + size), 1)?;
+                    let (start, count) = self.bounds(d, Some(*start), Some(start.saturating_add(*size)), 1)?;
                     Self::narrow(&mut view, d, start, count, 1);
                 }
                 Key::At(i) => {
@@ -453,6 +457,14 @@ impl Tensor {
         }
         let mut view = self.view.clone();
         view.dims[d] = Dim { stride: 0, count };
+        let total = view.dims.iter().try_fold(1u64, |n, d| n.checked_mul(u64::from(d.count)));
+        if total.is_none_or(|n| n > MAX_ELEMENTS) {
+            return Err(Violation::new(
+                "bad-dimension",
+                "",
+                format!("broadcast of `{}` to {size}: the view would have more than 2**40 elements", self.storage.name),
+            ));
+        }
         Ok(self.with_view(view))
     }
 

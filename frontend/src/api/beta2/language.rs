@@ -172,6 +172,14 @@ fn ds(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
         v => Value::Int(int(&v, "nl.ds: start", span)?),
     };
     let size = int(&size.unwrap_or(Value::None), "nl.ds: size", span)?;
+    if size < 1 {
+        return Err(Raise::at(
+            "empty-slice",
+            format!("nl.ds of size {size}"),
+            span,
+            "a slice has at least one element",
+        ));
+    }
     Ok(Value::Object(Rc::new(Ds { start, size })))
 }
 
