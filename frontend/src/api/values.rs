@@ -113,7 +113,7 @@ pub(crate) fn unknown_dtype(name: &str, span: Span) -> Box<Raise> {
 }
 
 /// A tensor.
-pub(crate) fn tensor<'a>(value: &'a Value, what: impl Display, span: Span) -> EvalResult<&'a Tensor> {
+pub(crate) fn tensor(value: &Value, what: impl Display, span: Span) -> EvalResult<&Tensor> {
     match value {
         Value::Tensor(t) => Ok(t),
         other => Err(wrong(what, "a tensor", other, span)),
