@@ -4,7 +4,7 @@ use std::rc::Rc;
 
 use nki_diag::{Diagnostic, Span};
 use nki_isa::inst::{Entry, REGISTRY};
-use nki_isa::schema::{Kind, Role, Schema};
+use nki_isa::schema::{Kind, OperandSchema, Role, Schema};
 use nki_isa::{Arg, Violation};
 
 use super::beta2;
@@ -235,7 +235,9 @@ fn given<'a>(interp: &Interp<'_>, schema: &Schema, args: &'a CallArgs, operand: 
 fn explain(interp: &Interp<'_>, entry: &Entry, args: &CallArgs, violation: &Violation) -> Box<Raise> {
     let schema = entry.schema;
     let what = format!("nisa.{}", schema.name);
-    if violation.id == "missing-operand" {
+    // Rules of an instruction have this slug too, where one operand asks for another: they have a message of their own.
+    let absent = |o: &OperandSchema| o.default.is_none() && given(interp, schema, args, o.name).is_none();
+    if violation.id == "missing-operand" && schema.operands.iter().any(absent) {
         return missing(interp, schema, args, violation.operand);
     }
     // The tensors it is about: the named operand, or those whose names the message has.
