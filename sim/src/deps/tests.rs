@@ -136,6 +136,9 @@ proptest! {
             // Each conflict is covered: by an edge, by a later one of the same queue, or through others.
             let mut done = vec![false; list.len()];
             let mut todo: Vec<usize> = deps.of(j).iter().map(|d| d.on as usize).collect();
+            // A compute engine starts in order: what its earlier instructions waited for is complete when this one starts.
+            let earlier = (0..j).filter(|&i| list[i].queue == list[j].queue && list[j].engine.is_some());
+            todo.extend(earlier.flat_map(|i| deps.of(i)).map(|d| d.on as usize));
             while let Some(k) = todo.pop() {
                 for i in 0..=k {
                     // An operation that completes was preceded in completion by its queue and by what it waited for.
