@@ -161,7 +161,10 @@ pub(crate) fn parse(mut bytes: Vec<u8>) -> Result<Array, String> {
             shape_text(&shape)
         ));
     }
-    let mut data = bytes.split_off(end);
+    // In place: a second buffer of this size would cost more than the move.
+    bytes.copy_within(end.., 0);
+    bytes.truncate(count);
+    let mut data = bytes;
     if big_endian {
         for e in data.chunks_exact_mut(elem.size()) {
             e.reverse();
