@@ -7,6 +7,7 @@ mod findings;
 mod inputs;
 mod interpreter;
 mod machine;
+mod pool;
 mod rows;
 mod trace_only;
 
@@ -76,6 +77,15 @@ pub fn run(
     if !errors.is_empty() {
         return Err(Box::new(Failure { errors, trace: Trace::default(), findings: Vec::new(), prints: Vec::new() }));
     }
+    pool::with_threads_awake(|| run_checked(program, placement, inputs, options))
+}
+
+fn run_checked(
+    program: &Program,
+    placement: &Placement,
+    inputs: Vec<HostTensor>,
+    options: &ExecOptions,
+) -> Result<ExecResult, Box<Failure>> {
     let mut memory = Memory::new(program, placement, options.precise);
     for (input, host) in program.inputs.iter().zip(inputs) {
         memory.load(input.tensor, host.data);

@@ -64,6 +64,38 @@ fn copy_pairs<const S: usize>(to: &mut [u8], to_at: usize, from: &[u8], from_at:
     }
 }
 
+/// Bytes from which a copy is shared between threads.
+const SHARED_ABOVE: usize = 128 * 1024;
+
+/// As [`copy_pairs`], shared between threads where halves of the destination lie apart.
+fn copy_shared<const S: usize>(
+    threads: usize,
+    to: &mut [u8],
+    to_at: usize,
+    from: &[u8],
+    from_at: usize,
+    pairs: &Pairs,
+) {
+    let halves = pairs.split_first().and_then(|(outer, inner)| {
+        let span: isize = S as isize + inner.iter().map(|p| p.to * (p.count as isize - 1)).sum::<isize>();
+        let apart = outer.to >= span && inner.iter().all(|p| p.to >= 0);
+        (threads > 1 && outer.count > 1 && apart).then_some((*outer, outer.count / 2))
+    });
+    let Some((outer, half)) = halves else { return copy_pairs::<S>(to, to_at, from, from_at, pairs) };
+    let with = |count| {
+        let mut pairs = pairs.clone();
+        pairs[0].count = count;
+        pairs
+    };
+    let (first, second) = (with(half), with(outer.count - half));
+    let (left, right) = to.split_at_mut(to_at + half * outer.to.unsigned_abs());
+    let from_middle = from_at.wrapping_add_signed(outer.from * half as isize);
+    rayon::join(
+        || copy_shared::<S>(threads / 2, left, to_at, from, from_at, &first),
+        || copy_shared::<S>(threads - threads / 2, right, 0, from, from_middle, &second),
+    );
+}
+
 impl Memory<'_> {
     /// Copies the elements of `from` to `to` in order. Both have the same number of elements; rows that an index vector skips on
     /// either side are left alone.
@@ -105,10 +137,13 @@ impl Memory<'_> {
         let Some(pairs) = pair(&from_steps, &to_steps) else { return false };
         let mut data = std::mem::take(&mut self.storages[to.storage].data);
         let source = self.storages[from.storage].data.bytes();
-        match to.codec.size() {
-            1 => copy_pairs::<1>(data.bytes_mut(), to_at, source, from_at, &pairs),
-            2 => copy_pairs::<2>(data.bytes_mut(), to_at, source, from_at, &pairs),
-            _ => copy_pairs::<4>(data.bytes_mut(), to_at, source, from_at, &pairs),
+        let size = to.codec.size();
+        let bytes: usize = size * pairs.iter().map(|p| p.count).product::<usize>();
+        let threads = if bytes < SHARED_ABOVE { 1 } else { rayon::current_num_threads() };
+        match size {
+            1 => copy_shared::<1>(threads, data.bytes_mut(), to_at, source, from_at, &pairs),
+            2 => copy_shared::<2>(threads, data.bytes_mut(), to_at, source, from_at, &pairs),
+            _ => copy_shared::<4>(threads, data.bytes_mut(), to_at, source, from_at, &pairs),
         }
         self.storages[to.storage].data = data;
         true

@@ -4,6 +4,8 @@
 //! multiplication, which packs its operands in the order its inner loop wants, spends an eighth of its time on that. This one packs less. Its
 //! sums run over the rows in order with fused multiply-adds: the same bits on every CPU, for every tiling and number of threads.
 
+use std::cell::Cell;
+
 use ndarray::{Array2, ArrayView2, ArrayViewMut2, Axis, CowArray, Ix2};
 use pulp::Simd;
 
@@ -52,9 +54,12 @@ fn multiply_on(
     add: bool,
     out: ArrayViewMut2<'_, f32>,
 ) {
-    let blocks = pack_stationary(stationary);
     let work = stationary.len() * moving.ncols();
-    split(threads.min(1 + work / SPLIT_ABOVE), &blocks, moving, add, out);
+    let threads = threads.min(1 + work / SPLIT_ABOVE);
+    let (k, m) = stationary.dim();
+    let mut blocks = vec![0.0; m.div_ceil(ROWS) * k * ROWS];
+    pack_stationary(threads, stationary, &mut blocks);
+    split(threads, &blocks, moving, add, out);
 }
 
 /// Gives each thread a share of the columns.
@@ -76,10 +81,19 @@ const ROWS: usize = 5;
 /// Registers per row.
 const WIDTH: usize = 2;
 
-/// The stationary operand as blocks of [`ROWS`] columns, each `[k][ROWS]`, the last filled with zeros.
-fn pack_stationary(stationary: ArrayView2<'_, f32>) -> Vec<f32> {
+/// The stationary operand as blocks of [`ROWS`] columns, each `[k][ROWS]`, the last filled with zeros, which `blocks` holds.
+fn pack_stationary(threads: usize, stationary: ArrayView2<'_, f32>, blocks: &mut [f32]) {
     let (k, m) = stationary.dim();
-    let mut blocks = vec![0.0; m.div_ceil(ROWS) * k * ROWS];
+    let half = m / ROWS / 2;
+    if threads > 1 && half > 0 {
+        let (left, right) = stationary.split_at(Axis(1), half * ROWS);
+        let (to_left, to_right) = blocks.split_at_mut(half * k * ROWS);
+        rayon::join(
+            || pack_stationary(threads / 2, left, to_left),
+            || pack_stationary(threads - threads / 2, right, to_right),
+        );
+        return;
+    }
     for (row, values) in stationary.rows().into_iter().enumerate() {
         let at = |column: usize| (column / ROWS * k + row) * ROWS + column % ROWS;
         match values.as_slice() {
@@ -103,7 +117,6 @@ fn pack_stationary(stationary: ArrayView2<'_, f32>) -> Vec<f32> {
             }
         }
     }
-    blocks
 }
 
 /// The multiplication of a share of the columns, compiled for each instruction set.
@@ -114,6 +127,11 @@ struct Columns<'a> {
     out: ArrayViewMut2<'a, f32>,
 }
 
+thread_local! {
+    /// The packed moving operand, kept from one multiplication to the next.
+    static PACKED: Cell<Vec<f32>> = const { Cell::new(Vec::new()) };
+}
+
 impl pulp::WithSimd for Columns<'_> {
     type Output = ();
 
@@ -122,13 +140,14 @@ impl pulp::WithSimd for Columns<'_> {
         let Columns { blocks, moving, add, mut out } = self;
         let (k, n) = moving.dim();
         let width = WIDTH * S::F32_LANES;
-        // Rows are a power of two apart in memory more often than not: packed, they do not evict each other.
-        let mut panel = vec![0.0; k * width];
-        for first in (0..n).step_by(width) {
+        // Rows lie pages apart, often a power of two: read once, in order, they neither evict each other nor wait for memory one by one.
+        let mut packed = PACKED.take();
+        packed.resize(packed.len().max(n.div_ceil(width) * k * width), 0.0);
+        pack_moving::<S>(moving, &mut packed);
+        for (first, panel) in (0..n).step_by(width).zip(packed.chunks_exact((k * width).max(1))) {
             let columns = width.min(n - first);
-            pack_panel::<S>(moving, first, columns, &mut panel);
             for (block, stationary) in blocks.chunks_exact((k * ROWS).max(1)).enumerate() {
-                let sums = inner(simd, stationary, &panel);
+                let sums = inner(simd, stationary, panel);
                 for (i, sum) in sums.iter().enumerate() {
                     let row = block * ROWS + i;
                     if row >= out.nrows() {
@@ -150,26 +169,34 @@ impl pulp::WithSimd for Columns<'_> {
                 }
             }
         }
+        PACKED.set(packed);
     }
 }
 
-/// Copies columns of the moving operand to `[k][width]`; columns beyond the last keep what they held.
+/// Copies the moving operand to panels `[k][width]`, one after another; columns beyond the last keep what they held.
 #[inline(always)]
-fn pack_panel<S: Simd>(moving: ArrayView2<'_, f32>, first: usize, columns: usize, panel: &mut [f32]) {
-    for (row, packed) in moving.rows().into_iter().zip(panel.chunks_exact_mut(WIDTH * S::F32_LANES)) {
-        let Some(row) = row.as_slice() else {
-            for (j, x) in packed[..columns].iter_mut().enumerate() {
-                *x = row[first + j];
+fn pack_moving<S: Simd>(moving: ArrayView2<'_, f32>, packed: &mut [f32]) {
+    let width = WIDTH * S::F32_LANES;
+    let (k, n) = moving.dim();
+    for (i, row) in moving.rows().into_iter().enumerate() {
+        for (panel, first) in (0..n).step_by(width).enumerate() {
+            let columns = width.min(n - first);
+            let at = (panel * k + i) * width;
+            let to = &mut packed[at..at + columns];
+            let Some(row) = row.as_slice() else {
+                for (j, x) in to.iter_mut().enumerate() {
+                    *x = row[first + j];
+                }
+                continue;
+            };
+            let from = &row[first..first + columns];
+            let (whole, _) = S::as_simd_f32s(from);
+            let (into, _) = S::as_mut_simd_f32s(to);
+            match (whole.first_chunk::<WIDTH>(), into.first_chunk_mut::<WIDTH>()) {
+                // A known size: a copy without a call.
+                (Some(whole), Some(into)) => *into = *whole,
+                _ => to.copy_from_slice(from),
             }
-            continue;
-        };
-        let from = &row[first..first + columns];
-        let (whole, _) = S::as_simd_f32s(from);
-        let (to, _) = S::as_mut_simd_f32s(packed);
-        match (whole.first_chunk::<WIDTH>(), to.first_chunk_mut::<WIDTH>()) {
-            // A known size: a copy without a call.
-            (Some(whole), Some(to)) => *to = *whole,
-            _ => packed[..columns].copy_from_slice(from),
         }
     }
 }
