@@ -271,11 +271,14 @@ mod tests {
     use super::*;
     use crate::timing::tests::{tensor_add, time};
 
-    /// Reads a trace back: per track its name and its slices as (name, begin, end), nested ones included.
-    fn slices(bytes: &[u8]) -> Vec<(String, Vec<(String, u64, u64)>)> {
+    /// (name, begin, end)
+    type Slice = (String, u64, u64);
+
+    /// Reads a trace back: per track its name and its slices, nested ones included.
+    fn slices(bytes: &[u8]) -> Vec<(String, Vec<Slice>)> {
         let trace = proto::Trace::decode(bytes).unwrap();
         let mut names: FxHashMap<u64, String> = FxHashMap::default();
-        let mut tracks: Vec<(u64, String, Vec<(String, u64, u64)>)> = Vec::new();
+        let mut tracks: Vec<(u64, String, Vec<Slice>)> = Vec::new();
         let mut open: FxHashMap<u64, Vec<(String, u64)>> = FxHashMap::default();
         let mut last: FxHashMap<u64, u64> = FxHashMap::default();
         for p in trace.packet {
