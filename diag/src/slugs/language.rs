@@ -41,10 +41,8 @@ that no statement has assigned on the way here:
 As Python's TypeError. Sizes must be ints: use `//` rather than `/`.";
 
     "value-error", "an operation on a value it is not defined for", "
-As Python's ValueError.";
-
-    "arguments", "a call with wrong arguments", "
-Too many, too few, or unknown arguments; the signature of the callee is shown.";
+As Python's ValueError: the type fits, the value does not, such as `math.sqrt(-1)`, `int(\"x\")`, or unpacking three
+values into two names. The message names the value.";
 
     "no-attribute", "an attribute, method or name that does not exist", "
 The message names the nearest one that does.";
@@ -67,7 +65,7 @@ Dicts in NKI kernels have string keys:
 Dicts made outside the kernel may have other keys and can be read.";
 
     "division-by-zero", "division by zero at specialisation", "
-The divisor is 0 for these arguments.";
+The divisor is 0 for these arguments: `//`, `/`, `%` and `divmod` need another one. Guard the case, or pass other sizes.";
 
     "integer-overflow", "an integer beyond 64 bits", "
 Integers of the meta-program are machine integers.";
@@ -93,7 +91,7 @@ Decorate the kernel with `@nki.jit`:
         ...";
 
     "which-kernel", "the file has several kernels", "
-Name one with `--kernel NAME`.";
+The file has several kernels, or none of that name. Name one with `--kernel NAME`; the message lists them.";
 
     "unknown-kernel", "no function of that name", "
 `--kernel` names a function at the top level of the file.";
@@ -102,7 +100,7 @@ Name one with `--kernel NAME`.";
 Give each parameter without a default with `--arg NAME=VALUE`. VALUE is a .npy file, `dtype[d0,d1]`, or a Python literal.";
 
     "unknown-argument", "the kernel has no such parameter", "
-`--arg` names a parameter of the kernel.";
+`--arg NAME=VALUE` names a parameter of the kernel; the message shows the kernel's signature.";
 
     "strict-language", "something the official compiler refuses", "
 With `--strict`: the simulator accepts more of Python than the NKI compiler does. This construct works here and
@@ -111,6 +109,6 @@ is refused there.";
     "file-unreadable", "a source file cannot be read", "
 The path is wrong, or the file is not text.";
 
-    "internal", "the frontend could not start", "
+    "no-thread", "the frontend could not start", "
 The operating system gave no thread with a large stack.";
 }

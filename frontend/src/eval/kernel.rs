@@ -61,7 +61,7 @@ fn on_big_stack<T: Send>(run: impl FnOnce() -> T + Send) -> Option<T> {
 }
 
 fn no_thread() -> Diagnostic {
-    Diagnostic::error("internal", "no thread could be started for the evaluation")
+    Diagnostic::error("no-thread", "no thread could be started for the evaluation")
 }
 
 /// See [`crate::kernels`].
