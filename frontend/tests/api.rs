@@ -311,6 +311,8 @@ fn what_is_wrong_is_said_once_and_clearly() {
         ("p = nl.ndarray((128, 8192), nl.float32, nl.psum)", "psum-capacity", &["32768", "16384"]),
         ("p = nl.ndarray((128, 512), nl.float32, nl.psum, address=(0, 100))", "psum-alignment", &["100", "2048"]),
         ("p = nl.ndarray((128, 512), nl.float99, nl.psum)", "", &["float99"]),
+        // `x` is taken as dst: what is missing is told before what is wrong with it.
+        ("y = nisa.reciprocal(x)", "missing-dst", &["data", "first argument"]),
         ("y = nisa.reciprocal(data=t)", "missing-dst", &["dst", "first argument"]),
         ("y = nisa.tensor_tensor(t, t, op=nl.add)", "missing-dst", &["data2", "dst"]),
         ("nisa.tensor_copy(dst=t, src=t, mask=None)", "removed-mask", &["mask", "min("]),

@@ -237,8 +237,11 @@ fn explain(interp: &Interp<'_>, entry: &Entry, args: &CallArgs, violation: &Viol
     let what = format!("nisa.{}", schema.name);
     // Rules of an instruction have this slug too, where one operand asks for another: they have a message of their own.
     let absent = |o: &OperandSchema| o.default.is_none() && given(interp, schema, args, o.name).is_none();
-    if violation.id == "missing-operand" && schema.operands.iter().any(absent) {
-        return missing(interp, schema, args, violation.operand);
+    // A call that lacks an operand is told so first: the others then stand at the wrong places.
+    if matches!(violation.id, "missing-operand" | "operand-kind" | "operand-memory")
+        && let Some(first) = schema.operands.iter().find(|o| absent(o))
+    {
+        return missing(interp, schema, args, first.name);
     }
     // The tensors it is about: the named operand, or those whose names the message has.
     let mut made: Vec<&Storage> = Vec::new();

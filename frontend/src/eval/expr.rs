@@ -437,9 +437,9 @@ impl Interp<'_> {
         if insert && self.in_kernel && !matches!(value, Value::Host(_)) {
             return Err(Raise::at(
                 "dict-key",
-                format!("dicts in a kernel have string keys; this key is a {}", value.type_name()),
+                format!("dicts in a kernel have string keys; the type of this key is {}", value.type_name()),
                 span,
-                format!("a {}", value.type_name()),
+                format!("of type {}", value.type_name()),
             )
             .help("use `str(key)` as the key, or a list indexed by number"));
         }

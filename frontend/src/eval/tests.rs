@@ -279,7 +279,7 @@ fn errors_say_what_is_wrong() {
         "assertion-failed: assertion failed: one and one is 2",
     );
     check_kernel("assert 1 > 2", "assertion-failed: assertion failed: 1 > 2");
-    check_kernel("d = {}\nd[1] = 2", "dict-key: dicts in a kernel have string keys; this key is a int");
+    check_kernel("d = {}\nd[1] = 2", "dict-key: dicts in a kernel have string keys; the type of this key is int");
     check_kernel("d = {'a': 1}\nd['b']", "missing-key: the dict has no key 'b'");
     check_kernel("[1, 2][5]", "index-out-of-range: index 5 is out of range: the list has 2 items");
     check_kernel("raise ValueError('no ' + 'good')", "raised-exception: ValueError: no good");

@@ -212,7 +212,8 @@ pub(super) fn does_not_fit(
     let sum: u64 = groups.iter().map(|(b, n, _)| b * u64::from(*n)).sum();
     let unit = |bytes: u64| {
         if region.space == Space::Psum {
-            format!("{bytes} bytes ({} banks)", bytes.div_ceil(u64::from(region.align)))
+            let banks = bytes.div_ceil(u64::from(region.align));
+            format!("{bytes} bytes ({banks} bank{})", if banks == 1 { "" } else { "s" })
         } else {
             format!("{bytes} bytes")
         }
