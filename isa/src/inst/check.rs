@@ -11,13 +11,6 @@ use crate::names::{AluOp, Engine};
 use crate::view::{Space, View};
 use crate::violation::Violation;
 
-/// Most elements per partition that one instruction can address in SBUF.
-pub const SBUF_FREE_MAX: usize = 64 * 1024;
-/// Most elements per partition that one instruction can address in PSUM.
-pub const PSUM_FREE_MAX: usize = 4 * 1024;
-/// Most free dimensions of an engine's access pattern (after neighbours that form one run are merged).
-pub const FREE_DIMS_MAX: usize = 4;
-
 /// Rules of every view of an instruction: partition count and start, bounds of the tensor, and for instructions of the compute
 /// engines the limits of an access pattern.
 ///
@@ -143,8 +136,9 @@ pub fn access(view: &View, context: &Context<'_>) -> Result<(), Violation> {
         .help("copy the partitions together with nisa.dma_copy first"));
     }
     let free = view.free_elements();
-    let limit = if view.space == Space::Psum { PSUM_FREE_MAX } else { SBUF_FREE_MAX };
-    if free > limit {
+    let arch = context.arch;
+    let limit = if view.space == Space::Psum { arch.psum_access_max } else { arch.sbuf_access_max };
+    if free > limit as usize {
         return Err(Violation::new(
             "free-size",
             "",
@@ -155,14 +149,15 @@ pub fn access(view: &View, context: &Context<'_>) -> Result<(), Violation> {
         ));
     }
     let dims = View::merged(view.free_dims());
-    if dims.len() > FREE_DIMS_MAX {
+    if dims.len() > arch.free_dims_max as usize {
         return Err(Violation::new(
             "access-pattern",
             "",
             format!(
-                "`{}` is accessed with {} free dimensions that do not merge; an access pattern has at most {FREE_DIMS_MAX}",
+                "`{}` is accessed with {} free dimensions that do not merge; an access pattern has at most {}",
                 tensor.name,
-                dims.len()
+                dims.len(),
+                arch.free_dims_max
             ),
         ));
     }

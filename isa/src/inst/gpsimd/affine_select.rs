@@ -3,13 +3,13 @@
 use crate::arch::Arch;
 use crate::arg::{Imm, Pattern};
 use crate::inst::gpsimd::{Affine, as_integer};
-use crate::inst::{Footprint, Instruction, Operands, check};
+use crate::inst::{Footprint, Instruction, Operands, check, stream};
 use crate::machine::{Context, Fault, Machine};
 use crate::names::{AluOp, Engine};
 use crate::operands;
 use crate::view::View;
 use crate::violation::Violation;
-use crate::work::{Operand, Stream, StreamClass, Work, WorkKind};
+use crate::work::{StreamClass, Work};
 
 operands! {
     /// Writes `on_true_tile` where `affine <cmp_op> 0` holds and `on_false_value` elsewhere; the affine value of an element is
@@ -87,19 +87,10 @@ impl Instruction for AffineSelect {
     }
 
     fn work(&self, context: &Context<'_>) -> Work {
-        Work {
-            engine: self.engine(context.arch),
-            kind: WorkKind::Stream(Stream {
-                class: StreamClass::AffineSelect,
-                elements: self.dst.free_elements() as u32,
-                partitions: self.dst.partitions(),
-                inputs: [Operand::of(&self.on_true_tile)].into_iter().collect(),
-                outputs: [Operand::of(&self.dst)].into_iter().collect(),
-                scalar_reads: 0,
-                accumulator_read: false,
-                simple_op: false,
-            }),
-        }
+        stream::on(
+            self.engine(context.arch),
+            stream::stream(StreamClass::AffineSelect, &[&self.on_true_tile], &[&self.dst]),
+        )
     }
 }
 

@@ -2,13 +2,13 @@
 
 use crate::arch::Arch;
 use crate::inst::math::alu::{self, Rhs};
-use crate::inst::{Footprint, Instruction, Operands, check};
+use crate::inst::{Footprint, Instruction, Operands, check, stream};
 use crate::machine::{Context, Fault, Machine};
 use crate::names::{AluOp, Engine};
 use crate::operands;
 use crate::view::View;
 use crate::violation::Violation;
-use crate::work::{Operand, Stream, StreamClass, Work, WorkKind};
+use crate::work::{StreamClass, Work};
 
 operands! {
     /// Element-wise `dst = 1.0 / data` in fp32.
@@ -40,19 +40,7 @@ impl Instruction for Reciprocal {
     }
 
     fn work(&self, _context: &Context<'_>) -> Work {
-        Work {
-            engine: Engine::Vector,
-            kind: WorkKind::Stream(Stream {
-                class: StreamClass::Reciprocal,
-                elements: self.data.free_elements() as u32,
-                partitions: self.dst.partitions(),
-                inputs: [Operand::of(&self.data)].into_iter().collect(),
-                outputs: [Operand::of(&self.dst)].into_iter().collect(),
-                scalar_reads: 0,
-                accumulator_read: false,
-                simple_op: false,
-            }),
-        }
+        stream::on(Engine::Vector, stream::stream(StreamClass::Reciprocal, &[&self.data], &[&self.dst]))
     }
 }
 
