@@ -1,0 +1,106 @@
+//! `nki-sim`: compile an NKI kernel, run it on a software NeuronCore, say how long the hardware would take and why.
+//!
+//! Exit codes: 0 fine, 1 the kernel is wrong or results differ, 2 the call is wrong.
+
+mod cli;
+mod cmd;
+mod codec;
+mod compare;
+mod generate;
+mod inputs;
+mod kernel;
+mod npy;
+mod output;
+mod report;
+mod settings;
+mod value;
+
+use std::ffi::OsString;
+
+use clap::Parser;
+
+use cli::{Cli, Command};
+
+/// Why a command did not succeed.
+#[derive(Debug)]
+pub(crate) enum Failure {
+    /// The kernel is wrong or results differ; everything has been said. Exit code 1.
+    Kernel,
+    /// The call is wrong: a file that is missing, an argument that cannot be read. Exit code 2.
+    Call(String),
+}
+
+impl From<String> for Failure {
+    fn from(message: String) -> Self {
+        Failure::Call(message)
+    }
+}
+
+/// Runs the command with these words (the first is the program's name) and gives its exit code.
+pub fn command_line(words: Vec<OsString>) -> u8 {
+    report_bugs(&words);
+    tracing_subscriber::fmt()
+        .with_env_filter(tracing_subscriber::EnvFilter::from_env("NKI_SIM_LOG"))
+        .with_writer(std::io::stderr)
+        .try_init()
+        .ok();
+    let cli = match Cli::try_parse_from(words) {
+        Ok(cli) => cli,
+        Err(wrong) => {
+            // Help and version are no errors and go to standard output; clap knows.
+            let _ = wrong.print();
+            return u8::try_from(wrong.exit_code()).unwrap_or(2);
+        }
+    };
+    let result = match cli.command {
+        Command::Run(args) => cmd::run::run(&args),
+        Command::Check(args) => cmd::check::run(&args),
+        Command::Lower(args) => cmd::lower::run(&args),
+        Command::Explain { slug } => cmd::explain::run(slug.as_deref()),
+    };
+    match result {
+        Ok(()) => 0,
+        Err(Failure::Kernel) => 1,
+        Err(Failure::Call(message)) => {
+            output::eprint(&format!("error: {message}\n"));
+            2
+        }
+    }
+}
+
+/// A panic is a bug of the simulator: one line says so and how to see it again.
+fn report_bugs(words: &[OsString]) {
+    let words: Vec<String> = words.iter().map(|a| shell_word(&a.to_string_lossy())).collect();
+    let previous = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |info| {
+        output::eprint(&format!(
+            "error: this is a bug in nki-sim {}; please report it with the kernel and this line: {}\n",
+            env!("CARGO_PKG_VERSION"),
+            words.join(" ")
+        ));
+        previous(info);
+    }));
+}
+
+/// Quotes a word for a POSIX shell if it needs it.
+pub(crate) fn shell_word(word: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./=:,+%@".contains(c);
+    if !word.is_empty() && word.chars().all(plain) {
+        return word.into();
+    }
+    format!("'{}'", word.replace('\'', "'\\''"))
+}
+
+/// `1 warning`, `2 warnings`.
+pub(crate) fn count(n: usize, what: &str) -> String {
+    let s = if n == 1 { "" } else { "s" };
+    format!("{n} {what}{s}")
+}
+
+/// Runs a stage and logs how long it took, for `NKI_SIM_LOG=debug`: for the simulator's own speed, never in a report.
+pub(crate) fn stage<T>(name: &str, work: impl FnOnce() -> T) -> T {
+    let start = std::time::Instant::now();
+    let out = work();
+    tracing::debug!(stage = name, us = start.elapsed().as_micros() as u64);
+    out
+}
