@@ -1,0 +1,325 @@
+//! The state of one core: what was executed, what waits for what, and the heap of moments.
+
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, VecDeque};
+
+use nki_isa::program::NodeKind;
+use smallvec::SmallVec;
+
+use super::array::Array;
+use super::renumber::{Renumber, hand_over};
+use crate::deps;
+use crate::timeline::{Cause, Event, Lane, Phase, Ps, Release, RowId, Transfer};
+use crate::timing::cost::{Cost, CostKind, Machine};
+use crate::timing::dma::Engines;
+use crate::timing::limiter;
+use crate::timing::lower::{ENGINES, Lowered, Op, OpKind};
+use crate::timing::params::Confidence;
+
+/// A moment to look at something.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Moment {
+    /// The head of an engine's queue may start.
+    Start(u8),
+    /// A transfer reaches the DMA engines.
+    Arrive(u32),
+    /// A transfer on a class of DMA engines may be done.
+    Tick(u32, u32),
+    /// The bytes of a transfer have moved: its queue has a place again.
+    Place(u8, u32),
+}
+
+/// What is known of an operation.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Progress {
+    /// Dependences not yet resolved.
+    pub(super) pending: u32,
+    /// When the resolved ones allow it to start.
+    pub(super) ready: Ps,
+    /// The one that decides `ready`.
+    pub(super) last: Option<deps::Dep>,
+}
+
+#[derive(Debug)]
+pub(super) struct Queue {
+    pub(super) ops: Vec<u32>,
+    pub(super) at: usize,
+    /// When the next operation can be issued.
+    pub(super) free: Ps,
+    /// Results of all operations so far are there.
+    pub(super) complete: Ps,
+    pub(super) release: Release,
+    pub(super) scheduled: bool,
+    pub(super) lane: Lane,
+}
+
+/// A barrier and the operations that it waits for.
+#[derive(Debug, Default, Clone, Copy)]
+pub(super) struct Segment {
+    pub(super) pending: u32,
+    pub(super) ready: Ps,
+    pub(super) last: Option<u32>,
+    /// When the barrier at its end opens.
+    pub(super) open: Option<Ps>,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct DmaQueue {
+    pub(super) free: Ps,
+    pub(super) behind: Option<u32>,
+    /// Triggered, not yet issued: operation, time to issue it, why the queue had to wait for the trigger.
+    pub(super) waiting: VecDeque<(u32, Ps, Cause)>,
+    /// Transfers between issue and the end of their payload.
+    pub(super) under_way: u32,
+    /// The transfer whose payload ended last.
+    pub(super) freed: Option<u32>,
+    pub(super) complete: Ps,
+    pub(super) transfers: Vec<Transfer>,
+}
+
+pub(super) struct Core<'a> {
+    pub(super) low: &'a Lowered<'a>,
+    pub(super) machine: &'a Machine,
+    pub(super) progress: Vec<Progress>,
+    /// Operations that wait for one, and the position of the edge in their list.
+    pub(super) waiters: Vec<(u32, u32)>,
+    pub(super) waiters_of: Vec<u32>,
+    pub(super) segment_of: Vec<u32>,
+    pub(super) segments: Vec<Segment>,
+    pub(super) queues: Vec<Queue>,
+    pub(super) dma: Vec<DmaQueue>,
+    pub(super) engines: Engines,
+    /// Parts of a transfer still moving; index into the transfers of its queue.
+    pub(super) moving: Vec<(u32, u32)>,
+    pub(super) array: Array,
+    pub(super) limiter: limiter::State,
+    pub(super) table: Option<u32>,
+    /// Vector, GpSimd: until when they hold the shared port, and with which operation.
+    pub(super) port: [(Ps, u32); 2],
+    pub(super) heap: BinaryHeap<Reverse<(Ps, u64, Moment)>>,
+    pub(super) sequence: u64,
+    pub(super) events: Vec<Option<Event>>,
+    pub(super) core: u32,
+    pub(super) row_base: u32,
+    pub(super) event_base: u32,
+    pub(super) end: Ps,
+}
+
+impl<'a> Core<'a> {
+    pub(super) fn new(low: &'a Lowered<'a>, machine: &'a Machine, core: u32, row_base: u32, event_base: u32) -> Self {
+        let n = low.ops.len();
+        let mut queues: Vec<Queue> = (0..ENGINES)
+            .map(|_| {
+                let mut lane = Lane::default();
+                lane.stall(machine.head, Cause::StartUp);
+                Queue {
+                    ops: Vec::new(),
+                    at: 0,
+                    free: machine.head,
+                    complete: machine.head,
+                    release: Release::Start,
+                    scheduled: false,
+                    lane,
+                }
+            })
+            .collect();
+        let mut segments = vec![Segment { ready: machine.head, ..Segment::default() }];
+        let mut segment_of = Vec::with_capacity(n);
+        let mut progress = Vec::with_capacity(n);
+        let mut counts = vec![0u32; n + 1];
+        for (i, op) in low.ops.iter().enumerate() {
+            let s = segments.len() - 1;
+            segment_of.push(s as u32);
+            match op.kind {
+                OpKind::Inst { queue } => {
+                    queues[queue as usize].ops.push(i as u32);
+                    segments[s].pending += 1;
+                }
+                OpKind::Barrier(_) => {
+                    for q in &mut queues {
+                        q.ops.push(i as u32);
+                    }
+                    segments.push(Segment::default());
+                }
+            }
+            let deps = low.deps.of(i);
+            for d in deps {
+                counts[d.on as usize + 1] += 1;
+            }
+            progress.push(Progress { pending: deps.len() as u32, ready: 0, last: None });
+        }
+        for i in 0..n {
+            counts[i + 1] += counts[i];
+        }
+        let mut fill = counts.clone();
+        let mut waiters = vec![(0, 0); low.deps.len()];
+        for i in 0..n {
+            for (k, d) in low.deps.of(i).iter().enumerate() {
+                let slot = &mut fill[d.on as usize];
+                waiters[*slot as usize] = (i as u32, k as u32);
+                *slot += 1;
+            }
+        }
+        let dma_costs = low.costs.iter().flatten().filter_map(|c| match &c.kind {
+            CostKind::Dma(d) => Some(&**d),
+            _ => None,
+        });
+        Core {
+            engines: Engines::new(machine.dma_engines, ENGINES, dma_costs),
+            low,
+            machine,
+            progress,
+            waiters,
+            waiters_of: counts,
+            segment_of,
+            segments,
+            queues,
+            dma: (0..ENGINES)
+                .map(|_| DmaQueue { free: machine.head, complete: machine.head, ..DmaQueue::default() })
+                .collect(),
+            moving: vec![(0, 0); n],
+            array: Array::default(),
+            limiter: limiter::State::new(machine.limiter),
+            table: None,
+            port: [(0, 0); 2],
+            heap: BinaryHeap::new(),
+            sequence: 0,
+            events: vec![None; n],
+            core,
+            row_base,
+            event_base,
+            end: machine.head,
+        }
+    }
+
+    pub(super) fn at(&mut self, time: Ps, moment: Moment) {
+        self.sequence += 1;
+        self.heap.push(Reverse((time, self.sequence, moment)));
+    }
+
+    pub(super) fn run(&mut self) {
+        self.open_segments(0);
+        for q in 0..ENGINES {
+            self.consider(q);
+        }
+        while let Some(Reverse((now, _, moment))) = self.heap.pop() {
+            match moment {
+                Moment::Start(q) => self.start(q as usize, now),
+                Moment::Arrive(op) => self.arrive(op, now),
+                Moment::Tick(class, version) => self.tick(class, version, now),
+                Moment::Place(q, op) => {
+                    let queue = &mut self.dma[q as usize];
+                    queue.under_way -= 1;
+                    queue.freed = Some(op);
+                    self.issue(q as usize, now);
+                }
+            }
+        }
+        debug_assert!(self.queues.iter().all(|q| q.at == q.ops.len()), "a queue is stuck");
+    }
+
+    pub(super) fn cost(&self, op: u32) -> Option<&'a Cost> {
+        let low: &'a Lowered<'a> = self.low;
+        low.costs[low.ops[op as usize].node.0 as usize].as_ref()
+    }
+
+    /// Opens the barriers whose segments are complete, from segment `s` on.
+    pub(super) fn open_segments(&mut self, mut s: usize) {
+        while s + 1 < self.segments.len() && self.segments[s].pending == 0 && self.segments[s].open.is_none() {
+            let barrier = self.segment_of.partition_point(|x| (*x as usize) <= s) - 1;
+            let OpKind::Barrier(cost) = self.low.ops[barrier].kind else { return };
+            let (ready, last) = (self.segments[s].ready, self.segments[s].last);
+            let open = ready + cost;
+            self.segments[s].open = Some(open);
+            self.end = self.end.max(open);
+            let next = &mut self.segments[s + 1];
+            next.ready = next.ready.max(open);
+            next.last = last;
+            for q in &mut self.dma {
+                q.free = q.free.max(open);
+            }
+            s += 1;
+        }
+    }
+
+    /// The results of `op` are there at `complete`.
+    pub(super) fn completed(&mut self, op: u32, complete: Ps) {
+        self.end = self.end.max(complete);
+        let OpKind::Inst { queue } = self.low.ops[op as usize].kind else { return };
+        let is_dma = matches!(self.cost(op), Some(Cost { kind: CostKind::Dma(_), .. }));
+        let (from, to) = (self.waiters_of[op as usize], self.waiters_of[op as usize + 1]);
+        for w in from..to {
+            let (waiter, edge) = self.waiters[w as usize];
+            let OpKind::Inst { queue: there } = self.low.ops[waiter as usize].kind else { continue };
+            let latency = if is_dma || there == queue { 0 } else { self.machine.semaphore };
+            let p = &mut self.progress[waiter as usize];
+            p.pending -= 1;
+            if complete + latency >= p.ready {
+                p.ready = complete + latency;
+                p.last = Some(self.low.deps.of(waiter as usize)[edge as usize]);
+            }
+            if p.pending == 0 {
+                self.consider(there as usize);
+            }
+        }
+        let s = self.segment_of[op as usize] as usize;
+        let segment = &mut self.segments[s];
+        segment.pending -= 1;
+        if complete >= segment.ready {
+            segment.ready = complete;
+            segment.last = Some(op);
+        }
+        if segment.pending == 0 && s + 1 < self.segments.len() {
+            self.open_segments(s);
+            for q in 0..ENGINES {
+                self.consider(q);
+            }
+        }
+    }
+
+    #[allow(clippy::too_many_arguments, reason = "the fields of one event")]
+    pub(super) fn event(
+        &self,
+        op: u32,
+        q: usize,
+        cost: &Cost,
+        start: Ps,
+        end: Ps,
+        complete: Ps,
+        phases: SmallVec<[Phase; 4]>,
+        released: Release,
+    ) -> Event {
+        let Op { trace, node, .. } = self.low.ops[op as usize];
+        let n = self.low.nodes[node.0 as usize];
+        let label = match &n.kind {
+            NodeKind::Inst(inst) => inst.schema().name,
+            _ => "",
+        };
+        let dma = match &cost.kind {
+            CostKind::Dma(d) => Some(d.bytes),
+            _ => None,
+        };
+        Event {
+            core: self.core,
+            trace,
+            node,
+            loc: n.loc,
+            trail: n.trail,
+            label,
+            row: RowId(self.row_base + q as u32),
+            queue: dma.map(|_| RowId(self.row_base + (ENGINES + q) as u32)),
+            start,
+            end,
+            complete,
+            phases,
+            bytes: dma.unwrap_or(0),
+            released,
+            confidence: if dma.is_some() { cost.confidence } else { cost.confidence.max(Confidence::Documented) },
+        }
+    }
+
+    /// Hands the events over, and says how operations were renumbered.
+    pub(super) fn finish(&mut self, out: &mut Vec<Event>) -> Renumber {
+        hand_over(std::mem::take(&mut self.events), self.event_base, out)
+    }
+}

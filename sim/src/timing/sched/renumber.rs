@@ -1,0 +1,60 @@
+//! From the operations of one core to the events of the timeline.
+
+use crate::timeline::{Cause, Event, EventId, Release, Span, State};
+
+/// Maps operation numbers of a core to event numbers of the timeline.
+pub(super) struct Renumber {
+    pub(super) base: u32,
+    /// Events before each operation (barriers are none).
+    pub(super) of: Vec<u32>,
+}
+
+impl Renumber {
+    pub(super) fn event(&self, op: EventId) -> EventId {
+        EventId(self.base + self.of[op.0 as usize])
+    }
+    pub(super) fn cause(&self, cause: Cause) -> Cause {
+        match cause {
+            Cause::Semaphore { from, hazard, subject } => Cause::Semaphore { from: self.event(from), hazard, subject },
+            Cause::EngineOrder(e) => Cause::EngineOrder(self.event(e)),
+            Cause::DmaQueueOrder(e) => Cause::DmaQueueOrder(self.event(e)),
+            Cause::Port(e) => Cause::Port(self.event(e)),
+            other => other,
+        }
+    }
+    pub(super) fn span(&self, mut span: Span) -> Span {
+        span.state = match span.state {
+            State::Busy(e) => State::Busy(self.event(e)),
+            State::Stalled(c) => State::Stalled(self.cause(c)),
+        };
+        span
+    }
+    pub(super) fn release(&self, release: Release) -> Release {
+        match release {
+            Release::Start => Release::Start,
+            Release::Engine(e) => Release::Engine(self.event(e)),
+            Release::Semaphore { from, hazard, subject } => {
+                Release::Semaphore { from: self.event(from), hazard, subject }
+            }
+            Release::Port(e) => Release::Port(self.event(e)),
+            Release::DmaQueue(e) => Release::DmaQueue(self.event(e)),
+            Release::Barrier(e) => Release::Barrier(e.map(|e| self.event(e))),
+        }
+    }
+}
+
+/// Hands the events over, in program order, and says how operations were renumbered.
+pub(super) fn hand_over(events: Vec<Option<Event>>, base: u32, out: &mut Vec<Event>) -> Renumber {
+    let mut of = Vec::with_capacity(events.len());
+    let mut count = 0;
+    for e in &events {
+        of.push(count);
+        count += u32::from(e.is_some());
+    }
+    let renumber = Renumber { base, of };
+    for mut event in events.into_iter().flatten() {
+        event.released = renumber.release(event.released);
+        out.push(event);
+    }
+    renumber
+}
