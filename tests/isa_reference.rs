@@ -1,0 +1,117 @@
+//! docs/isa.md: that no documented name is missing, and that the page is what the registry says.
+//!
+//! `BLESS=1 cargo test --test isa_reference` rewrites the page.
+
+mod snippet;
+
+use std::fmt::Write;
+use std::fs;
+use std::path::Path;
+
+use nki_isa::{Target, inst};
+use snippet::Snippet;
+
+/// What a statement of tests/api/documented.txt sees.
+const SETUP: &[&str] = &[
+    "t = nl.ndarray((128, 64), nl.float32, nl.sbuf); nisa.memset(t, 1.0)",
+    "u = nl.ndarray((128, 64), nl.float32, nl.sbuf); nisa.memset(u, 2.0)",
+    "i = nl.ndarray((128, 64), nl.int32, nl.sbuf); nisa.memset(i, 1)",
+    "w = nl.ndarray((128, 64), nl.uint32, nl.sbuf); nisa.memset(w, 1)",
+    "b = nl.ndarray((128, 64), nl.bfloat16, nl.sbuf); nisa.memset(b, 1.0)",
+    "col = nl.ndarray((128, 1), nl.float32, nl.sbuf); nisa.memset(col, 1.0)",
+    "sq = nl.ndarray((128, 128), nl.float32, nl.sbuf); nisa.memset(sq, 1.0)",
+    "one = nl.ndarray((1, 1), nl.int32, nl.sbuf); nisa.memset(one, 1)",
+    "p = nl.ndarray((128, 64), nl.float32, nl.psum); nisa.memset(p, 0.0)",
+    "r = nisa.register_alloc(1)",
+];
+
+/// A public name of the API stubs.
+struct Documented<'a> {
+    name: &'a str,
+    /// We do not have it.
+    missing: bool,
+    target: Target,
+    /// Uses it; `None` for an instruction, which the registry answers for.
+    statement: Option<&'a str>,
+    section: &'a str,
+}
+
+fn documented(text: &str) -> Vec<Documented<'_>> {
+    let mut out = Vec::new();
+    let mut section = "";
+    for line in text.lines() {
+        if let Some(title) = line.strip_prefix("# ") {
+            section = title;
+            continue;
+        }
+        let Some((name, rest)) = line.split_once(' ') else { continue };
+        if name == "#" || name.is_empty() {
+            continue;
+        }
+        let rest = rest.trim();
+        let (missing, rest) = rest.strip_prefix("! ").map_or((false, rest), |r| (true, r));
+        let (target, rest) = rest.strip_prefix("@trn3 ").map_or((Target::Trn2, rest), |r| (Target::Trn3, r));
+        out.push(Documented { name, missing, target, statement: (rest != "-").then_some(rest), section });
+    }
+    out
+}
+
+/// How we have it, or what is wrong.
+fn how(entry: &Documented<'_>) -> Result<String, String> {
+    let Some(statement) = entry.statement else {
+        let found = inst::find(entry.name.trim_start_matches("nisa."));
+        return found.map(|_| "instruction".into()).ok_or_else(|| "the registry does not have it".into());
+    };
+    let snippet = Snippet::compile(SETUP, statement, entry.target);
+    if let Some((slug, said)) = snippet.error() {
+        return Err(format!("`{statement}`: [{slug}] {said}"));
+    }
+    let instructions = snippet.instructions();
+    Ok(if instructions.is_empty() { "at compile time".into() } else { instructions.join(", ") })
+}
+
+fn coverage() -> String {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/api/documented.txt");
+    let text = fs::read_to_string(path).expect("readable");
+    let mut out = String::new();
+    let mut problems = String::new();
+    let mut section = "";
+    for entry in documented(&text) {
+        if entry.section != section {
+            section = entry.section;
+            let _ = write!(out, "\n### {section}\n\n| name | how | checked with |\n| --- | --- | --- |\n");
+        }
+        let how = match (how(&entry), entry.missing) {
+            (Ok(how), false) => how,
+            (Err(_), true) => "**missing**".into(),
+            (Ok(_), true) => {
+                let _ = writeln!(problems, "{}: works: take the `!` out of tests/api/documented.txt", entry.name);
+                continue;
+            }
+            (Err(why), false) => {
+                let _ = writeln!(problems, "{}: {why}", entry.name);
+                continue;
+            }
+        };
+        let on = if entry.target == Target::Trn3 { " (trn3)" } else { "" };
+        let with = entry.statement.map_or(String::new(), |s| format!("`{}`{on}", s.replace('|', "\\|")));
+        let _ = writeln!(out, "| `{}` | {how} | {with} |", entry.name);
+    }
+    assert!(problems.is_empty(), "\n{problems}");
+    out
+}
+
+#[test]
+fn every_documented_name_is_there() {
+    let page = format!(
+        "# Instruction reference\n\nGenerated; `BLESS=1 cargo test --test isa_reference` rewrites this file.\n\n## Coverage\n{}",
+        coverage()
+    );
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/isa.md");
+    if std::env::var_os("BLESS").is_some() {
+        fs::write(&path, page).expect("writable");
+        return;
+    }
+    let have = fs::read_to_string(&path).unwrap_or_default();
+    assert!(have == page, "docs/isa.md is stale: run BLESS=1 cargo test --test isa_reference");
+}

@@ -1,0 +1,73 @@
+//! Compiles statements of a kernel in this process: hundreds of them in the time that one run of the command takes.
+
+use std::path::Path;
+
+use nki_diag::Diagnostic;
+use nki_frontend::{Arg, Compiled, Loader, Options};
+use nki_isa::program::NodeKind;
+use nki_isa::{DType, Target};
+
+struct Text(String);
+
+impl Loader for Text {
+    fn read(&self, path: &Path) -> std::io::Result<String> {
+        if path == Path::new("kernel.py") { Ok(self.0.clone()) } else { Err(std::io::ErrorKind::NotFound.into()) }
+    }
+}
+
+/// A kernel with the parameters `h` and `k`, float32[128,64] in HBM, that runs `setup` and then one statement.
+pub(crate) struct Snippet {
+    compiled: Compiled,
+    line: u32,
+}
+
+impl Snippet {
+    /// Compiles `statement` after `setup`.
+    pub(crate) fn compile(setup: &[&str], statement: &str, target: Target) -> Self {
+        let mut source = String::from(
+            "import nki\nimport nki.isa as nisa\nimport nki.language as nl\n\n@nki.jit\ndef kernel(h, k):\n",
+        );
+        for line in setup.iter().chain([&statement]) {
+            source += &format!("    {line}\n");
+        }
+        let line = source.lines().count() as u32;
+        source += "    return k\n";
+        let hbm = || Arg::Tensor { shape: vec![128, 64], dtype: DType::F32 };
+        let options = Options { target, ..Options::default() };
+        let compiled = nki_frontend::compile(
+            Path::new("kernel.py"),
+            &Text(source),
+            &[("h".into(), hbm()), ("k".into(), hbm())],
+            &options,
+        );
+        Snippet { compiled, line }
+    }
+
+    /// The first error: its slug and everything it says.
+    pub(crate) fn error(&self) -> Option<(&'static str, String)> {
+        let error = self.compiled.diagnostics.iter().find(|d: &&Diagnostic| d.is_error())?;
+        let labels = error.labels.iter().map(|l| &*l.text);
+        let said: Vec<&str> = std::iter::once(&*error.message)
+            .chain(labels)
+            .chain(error.notes.iter().map(|s| &**s))
+            .chain(error.help.iter().map(|s| &**s))
+            .collect();
+        Some((error.id, said.join("\n")))
+    }
+
+    /// Names of the instructions that the statement became, each once, in order.
+    #[allow(dead_code, reason = "each test binary uses a part of this module")]
+    pub(crate) fn instructions(&self) -> Vec<&'static str> {
+        let mut out = Vec::new();
+        let Some(program) = &self.compiled.program else { return out };
+        program.visit(&mut |node| {
+            if let NodeKind::Inst(inst) = &node.kind
+                && node.loc.line == self.line
+                && !out.contains(&inst.schema().name)
+            {
+                out.push(inst.schema().name);
+            }
+        });
+        out
+    }
+}
