@@ -6,7 +6,7 @@
 use nki_isa::program::{Node, NodeKind};
 
 /// Dense index of a [`Node`] in pre-order over one core's stream, control nodes included.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct NodeIndex(pub u32);
 
 /// One executed thing.

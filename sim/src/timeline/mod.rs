@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use nki_isa::names::Engine;
 use nki_isa::program::{Loc, TrailId};
+use nki_isa::{Program, Space};
 use smallvec::SmallVec;
 
 pub use crate::deps::{Hazard, Subject};
@@ -55,8 +56,21 @@ pub struct Timeline {
 pub struct Names {
     /// By tensor id.
     pub tensors: Vec<Arc<str>>,
+    /// By tensor id.
+    pub spaces: Vec<Space>,
     /// By file index.
     pub files: Vec<Arc<str>>,
+}
+
+impl Names {
+    /// The names in a program.
+    pub fn of(program: &Program) -> Self {
+        Names {
+            tensors: program.tensors.iter().map(|t| t.name.clone()).collect(),
+            spaces: program.tensors.iter().map(|t| t.space).collect(),
+            files: program.files.clone(),
+        }
+    }
 }
 
 /// DMA totals.

@@ -77,7 +77,7 @@ pub(super) fn lower<'p>(
                     inst.footprint(&mut footprint);
                     let on_chip = footprint.writes.iter().chain(&footprint.reads).find(|v| v.space.is_on_chip());
                     let partition = on_chip.and_then(|v| placement.address(v.tensor)).map(|a| a.partition);
-                    model.cost(&work, Place { partition })
+                    model.cost(&work, Place { partition, core: core as u32, node: event.node })
                 });
                 let engine = match (&cost.kind, cost.engine) {
                     (CostKind::Free, _) => continue,

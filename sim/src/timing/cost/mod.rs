@@ -12,6 +12,7 @@ use smallvec::SmallVec;
 
 use super::params::Confidence;
 use crate::timeline::Ps;
+use crate::trace::NodeIndex;
 
 pub use laws::Laws;
 
@@ -28,6 +29,10 @@ pub trait CostModel {
 pub struct Place {
     /// First physical partition of the on-chip destination of a DMA, else of its on-chip source.
     pub partition: Option<u32>,
+    /// The core that runs it.
+    pub core: u32,
+    /// The statement, for models that change the cost of some instructions only (see [`crate::analysis::remedies`]).
+    pub node: NodeIndex,
 }
 
 /// The cost of one instruction. All times are for a machine without contention.

@@ -70,10 +70,7 @@ pub(super) fn run(program: &Program, placement: &Placement, trace: &Trace, model
         head: machine.head,
         tail: machine.tail,
         confidence: [0; 4],
-        names: Names {
-            tensors: program.tensors.iter().map(|t| t.name.clone()).collect(),
-            files: program.files.clone(),
-        },
+        names: Names::of(program),
     };
     timeline.confidence = crate::analysis::confidence(&timeline, machine.fixed);
     timeline
