@@ -9,7 +9,7 @@ use nki_frontend::{Arg, Loader, Options};
 use nki_isa::{DType, Program};
 use nki_sim_core::exec::{self, ExecOptions};
 use nki_sim_core::timing::{self, Params};
-use nki_sim_core::{HostTensor, place, report};
+use nki_sim_core::{Buffer, HostTensor, place, report};
 
 struct Disk;
 
@@ -40,7 +40,7 @@ fn zeros(program: &Program) -> Vec<HostTensor> {
                 name: i.name.clone(),
                 shape: t.shape.iter().map(|&d| d as usize).collect(),
                 dtype: t.dtype,
-                data: vec![0; t.elements() * t.dtype.size()],
+                data: Buffer::zeroed(t.bytes()),
             }
         })
         .collect()

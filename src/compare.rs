@@ -192,7 +192,7 @@ mod tests {
         Array {
             elem: Elem::Device(DType::F32),
             shape: vec![xs.len()],
-            data: xs.iter().flat_map(|x| x.to_le_bytes()).collect(),
+            data: xs.iter().flat_map(|x| x.to_le_bytes()).collect::<Vec<u8>>().into(),
         }
     }
 

@@ -5,6 +5,7 @@
 //! mathematical library decides the last bit. Integers take `h mod 128`, booleans `h mod 2`.
 
 use nki_isa::dtype::{DType, encode_f32, encode_i64};
+use nki_sim_core::Buffer;
 use rayon::prelude::*;
 
 use crate::value::Fill;
@@ -36,41 +37,41 @@ fn uniform(h: u64) -> f32 {
     (h >> 40) as f32 / 16_777_216.0
 }
 
-/// The bytes of elements `from..from + count`.
-fn chunk(dtype: DType, fill: Fill, seed: u64, from: usize, count: usize) -> Vec<u8> {
+/// The bytes of the elements from `from` on, as many as `out` has space for. `out` holds zeros.
+fn chunk(dtype: DType, fill: Fill, seed: u64, from: usize, out: &mut [u8]) {
+    let count = out.len() / dtype.size();
     let numbers = from as u64..(from + count) as u64;
-    let mut out = vec![0; count * dtype.size()];
     if dtype.is_int() {
         let modulus = if dtype == DType::Bool { 2 } else { 128 };
         let values: Vec<i64> = match fill {
-            Fill::Zeros => return out,
+            Fill::Zeros => return,
             Fill::Ones => vec![1; count],
             Fill::Arange if dtype == DType::Bool => numbers.map(|i| (i % 2) as i64).collect(),
             // Wraps, as NumPy's astype does.
             Fill::Arange => numbers.map(|i| i as i64).collect(),
             Fill::Normal | Fill::Uniform => numbers.map(|i| (hash(seed, i) % modulus) as i64).collect(),
         };
-        encode_i64(dtype, &values, &mut out);
+        encode_i64(dtype, &values, out);
     } else {
         let values: Vec<f32> = match fill {
-            Fill::Zeros => return out,
+            Fill::Zeros => return,
             Fill::Ones => vec![1.0; count],
             Fill::Arange => numbers.map(|i| i as f32).collect(),
             Fill::Normal => numbers.map(|i| normal(hash(seed, i))).collect(),
             Fill::Uniform => numbers.map(|i| uniform(hash(seed, i))).collect(),
         };
-        encode_f32(dtype, &values, &mut out);
+        encode_f32(dtype, &values, out);
     }
-    out
 }
 
 /// The little-endian bytes of `count` elements.
-pub(crate) fn generate(dtype: DType, count: usize, fill: Fill, seed: u64) -> Vec<u8> {
-    let parts: Vec<Vec<u8>> = (0..count.div_ceil(CHUNK))
-        .into_par_iter()
-        .map(|c| chunk(dtype, fill, seed, c * CHUNK, CHUNK.min(count - c * CHUNK)))
-        .collect();
-    parts.concat()
+pub(crate) fn generate(dtype: DType, count: usize, fill: Fill, seed: u64) -> Buffer {
+    let mut out = Buffer::zeroed(count * dtype.size());
+    if fill != Fill::Zeros {
+        let parts = out.bytes_mut().par_chunks_mut(CHUNK * dtype.size());
+        parts.enumerate().for_each(|(i, part)| chunk(dtype, fill, seed, i * CHUNK, part));
+    }
+    out
 }
 
 #[cfg(test)]
@@ -100,9 +101,9 @@ mod tests {
 
     #[test]
     fn arange_and_seeds() {
-        assert_eq!(generate(DType::U8, 3, Fill::Arange, 0), [0, 1, 2]);
-        assert_eq!(generate(DType::I16, 2, Fill::Ones, 0), [1, 0, 1, 0]);
+        assert_eq!(*generate(DType::U8, 3, Fill::Arange, 0), [0, 1, 2]);
+        assert_eq!(*generate(DType::I16, 2, Fill::Ones, 0), [1, 0, 1, 0]);
         assert_ne!(generate(DType::F32, 9, Fill::Normal, 0), generate(DType::F32, 9, Fill::Normal, 1));
-        assert_eq!(generate(DType::F32, 0, Fill::Normal, 0), Vec::<u8>::new());
+        assert!(generate(DType::F32, 0, Fill::Normal, 0).is_empty());
     }
 }

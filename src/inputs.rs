@@ -2,7 +2,7 @@
 
 use nki_frontend::Arg;
 use nki_isa::dtype::DType;
-use nki_sim_core::HostTensor;
+use nki_sim_core::{Buffer, HostTensor};
 
 use crate::generate::generate;
 use crate::npy::{self, Elem};
@@ -78,7 +78,7 @@ fn load(name: &str, spec: &TensorSpec, position: usize, count: usize) -> Result<
         TensorSpec::Generated { dtype, shape, fill, seed } => {
             // Two tensors of one argument differ, too.
             let seed = seed.unwrap_or(position.max(count) as u64);
-            (*dtype, shape.clone(), Vec::new(), Some((*fill, seed)))
+            (*dtype, shape.clone(), Buffer::default(), Some((*fill, seed)))
         }
         TensorSpec::File { path, dtype } => {
             let array = npy::read(path)?;

@@ -4,12 +4,14 @@
 //! bfloat16 as `<V2` and 8-bit floats as `<V1` (or `<f1`, which NumPy cannot read back), and the messages for a wrong
 //! file are part of the product.
 
-use std::fmt;
-use std::io::{Read, Seek};
+use std::io::{self, Read, Seek};
+use std::ops::Range;
 use std::path::Path;
+use std::{fmt, fs};
 
 use nki_isa::dtype::DType;
 use nki_isa::names::Named;
+use nki_sim_core::Buffer;
 use rayon::prelude::*;
 
 /// The element type of a file.
@@ -84,7 +86,7 @@ pub(crate) struct Array {
     /// Extents; empty for a scalar.
     pub(crate) shape: Vec<usize>,
     /// Little-endian bytes, row-major.
-    pub(crate) data: Vec<u8>,
+    pub(crate) data: Buffer,
 }
 
 impl Array {
@@ -107,56 +109,85 @@ const MAGIC: &[u8] = b"\x93NUMPY";
 
 /// Reads a file.
 pub(crate) fn read(path: &Path) -> Result<Array, String> {
-    let bytes = read_file(path).map_err(|e| format!("cannot read `{}`: {e}", path.display()))?;
-    parse(bytes).map_err(|e| format!("`{}`: {e}", path.display()))
+    let fail = |e: io::Error| format!("cannot read `{}`: {e}", path.display());
+    let file = fs::metadata(path).map_err(fail)?;
+    let source = match usize::try_from(file.len()) {
+        Ok(size) if file.is_file() => Source::File(path, size),
+        // A pipe has no size.
+        _ => Source::Bytes(fs::read(path).map_err(fail)?),
+    };
+    parse(&source).map_err(|e| match e {
+        Error::Io(e) => fail(e),
+        Error::Format(e) => format!("`{}`: {e}", path.display()),
+    })
 }
 
-/// A whole file; a large one by several threads, because getting fresh memory from the system takes longer than the reading.
-fn read_file(path: &Path) -> std::io::Result<Vec<u8>> {
-    const PART: usize = 2 << 20;
-    let size = std::fs::metadata(path)?;
-    let length = usize::try_from(size.len()).unwrap_or(usize::MAX);
-    if !size.is_file() || length < 2 * PART {
-        return std::fs::read(path);
-    }
-    let mut bytes = vec![0; length];
-    bytes.par_chunks_mut(PART).enumerate().try_for_each(|(i, part)| {
-        let mut file = std::fs::File::open(path)?;
-        file.seek(std::io::SeekFrom::Start((i * PART) as u64))?;
-        file.read_exact(part)
-    })?;
-    Ok(bytes)
+/// Why an array could not be read.
+#[derive(Debug)]
+enum Error {
+    Io(io::Error),
+    Format(String),
 }
 
-/// Decodes the bytes of a file.
-pub(crate) fn parse(mut bytes: Vec<u8>) -> Result<Array, String> {
-    if bytes.is_empty() {
-        return Err("the file is empty".into());
+impl From<io::Error> for Error {
+    fn from(e: io::Error) -> Self {
+        Error::Io(e)
     }
-    if !bytes.starts_with(MAGIC) {
-        let hint =
-            if bytes.starts_with(b"PK") { "; it looks like a .npz archive: save one array with np.save" } else { "" };
-        let n = bytes.len().min(6);
-        return Err(format!("not a .npy file: it starts with {:02x?}, not with \\x93NUMPY{hint}", &bytes[..n]));
+}
+
+impl From<String> for Error {
+    fn from(e: String) -> Self {
+        Error::Format(e)
     }
-    let (length_bytes, major) = match bytes.get(6..8) {
-        Some([1, _]) => (2, 1),
-        Some([v @ (2 | 3), _]) => (4, *v),
-        Some([a, b]) => return Err(format!("format version {a}.{b} is not known; 1.0, 2.0 and 3.0 are")),
-        _ => return Err("truncated: the file ends inside the format version".into()),
-    };
-    let start = 8 + length_bytes;
-    let length = match bytes.get(8..start) {
-        Some(&[a, b]) => u16::from_le_bytes([a, b]) as usize,
-        Some(&[a, b, c, d]) => u32::from_le_bytes([a, b, c, d]) as usize,
-        _ => return Err("truncated: the file ends inside the header length".into()),
-    };
-    let end = start.saturating_add(length);
-    let Some(raw) = bytes.get(start..end) else {
-        return Err(format!("truncated: the header needs {length} bytes, the file has {} left", bytes.len() - start));
-    };
+}
+
+/// Where the bytes of an array come from.
+enum Source<'a> {
+    /// A file and its size.
+    File(&'a Path, usize),
+    Bytes(Vec<u8>),
+}
+
+impl Source<'_> {
+    fn size(&self) -> usize {
+        match self {
+            Source::File(_, size) => *size,
+            Source::Bytes(bytes) => bytes.len(),
+        }
+    }
+
+    /// Fills `out` with the bytes from `at` on; all are inside [`size`](Source::size). Many are read by several threads, because getting fresh
+    /// memory from the system takes longer than the reading.
+    fn read(&self, at: usize, out: &mut [u8]) -> io::Result<()> {
+        const PART: usize = 2 << 20;
+        match self {
+            Source::File(path, _) => out.par_chunks_mut(PART).enumerate().try_for_each(|(i, part)| {
+                let mut file = fs::File::open(path)?;
+                file.seek(io::SeekFrom::Start((at + i * PART) as u64))?;
+                file.read_exact(part)
+            }),
+            Source::Bytes(bytes) => {
+                out.copy_from_slice(&bytes[at..at + out.len()]);
+                Ok(())
+            }
+        }
+    }
+
+    fn read_vec(&self, range: Range<usize>) -> io::Result<Vec<u8>> {
+        let mut out = vec![0; range.len()];
+        self.read(range.start, &mut out)?;
+        Ok(out)
+    }
+}
+
+/// Decodes a file. Its elements are read to where they stay.
+fn parse(source: &Source<'_>) -> Result<Array, Error> {
+    let size = source.size();
+    let (major, text) = header_place(&source.read_vec(0..size.min(12))?, size)?;
+    let end = text.end;
+    let raw = source.read_vec(text)?;
     let header = if major == 3 {
-        std::str::from_utf8(raw).map_err(|_| "the header is not UTF-8")?.to_string()
+        String::from_utf8(raw).map_err(|_| "the header is not UTF-8".to_owned())?
     } else {
         raw.iter().map(|&b| b as char).collect()
     };
@@ -166,39 +197,67 @@ pub(crate) fn parse(mut bytes: Vec<u8>) -> Result<Array, String> {
         .try_fold(1usize, |n, &d| n.checked_mul(d))
         .and_then(|n| n.checked_mul(elem.size()))
         .ok_or_else(|| format!("shape {} is too large", shape_text(&shape)))?;
-    let got = bytes.len() - end;
+    let got = size - end;
     if got < count {
-        return Err(format!(
+        Err(format!(
             "truncated: shape {} of {elem} needs {count} bytes of data, the file has {got}",
             shape_text(&shape)
-        ));
+        ))?;
     }
     if got > count {
-        return Err(format!(
+        Err(format!(
             "{} bytes follow the data: shape {} of {elem} needs {count} bytes",
             got - count,
             shape_text(&shape)
-        ));
+        ))?;
     }
-    // In place: a second buffer of this size would cost more than the move.
-    bytes.copy_within(end.., 0);
-    bytes.truncate(count);
-    let mut data = bytes;
+    let mut data = Buffer::zeroed(count);
+    source.read(end, data.bytes_mut())?;
     if big_endian {
-        for e in data.chunks_exact_mut(elem.size()) {
+        for e in data.bytes_mut().chunks_exact_mut(elem.size()) {
             e.reverse();
         }
     }
     if fortran && shape.len() > 1 {
-        data = to_row_major(&data, &shape, elem.size());
+        data = to_row_major(&data, &shape, elem.size()).into();
     }
     if elem == Elem::Device(DType::Bool) {
         // NumPy allows any non-zero byte.
-        for b in &mut data {
+        for b in data.bytes_mut() {
             *b = u8::from(*b != 0);
         }
     }
     Ok(Array { elem, shape, data })
+}
+
+/// Major version of the format, and where the text of the header is. `start` is the beginning of a file of `size` bytes.
+fn header_place(start: &[u8], size: usize) -> Result<(u8, Range<usize>), String> {
+    if start.is_empty() {
+        return Err("the file is empty".into());
+    }
+    if !start.starts_with(MAGIC) {
+        let hint =
+            if start.starts_with(b"PK") { "; it looks like a .npz archive: save one array with np.save" } else { "" };
+        let n = start.len().min(6);
+        return Err(format!("not a .npy file: it starts with {:02x?}, not with \\x93NUMPY{hint}", &start[..n]));
+    }
+    let (length_bytes, major) = match start.get(6..8) {
+        Some([1, _]) => (2, 1),
+        Some([v @ (2 | 3), _]) => (4, *v),
+        Some([a, b]) => return Err(format!("format version {a}.{b} is not known; 1.0, 2.0 and 3.0 are")),
+        _ => return Err("truncated: the file ends inside the format version".into()),
+    };
+    let begin = 8 + length_bytes;
+    let length = match start.get(8..begin) {
+        Some(&[a, b]) => u16::from_le_bytes([a, b]) as usize,
+        Some(&[a, b, c, d]) => u32::from_le_bytes([a, b, c, d]) as usize,
+        _ => return Err("truncated: the file ends inside the header length".into()),
+    };
+    let end = begin.saturating_add(length);
+    if end > size {
+        return Err(format!("truncated: the header needs {length} bytes, the file has {} left", size - begin));
+    }
+    Ok((major, begin..end))
 }
 
 fn to_row_major(data: &[u8], shape: &[usize], size: usize) -> Vec<u8> {
@@ -327,6 +386,13 @@ pub(crate) fn header(dtype: DType, shape: &[usize]) -> Vec<u8> {
 mod tests {
     use super::*;
 
+    fn parse(bytes: Vec<u8>) -> Result<Array, String> {
+        super::parse(&Source::Bytes(bytes)).map_err(|e| match e {
+            Error::Io(e) => e.to_string(),
+            Error::Format(e) => e,
+        })
+    }
+
     fn file(descr: &str, fortran: bool, shape: &str, data: &[u8]) -> Vec<u8> {
         let f = if fortran { "True" } else { "False" };
         let h = format!("{{'descr': {descr}, 'fortran_order': {f}, 'shape': {shape}, }}\n");
@@ -352,7 +418,7 @@ mod tests {
         let data: Vec<u8> = [1i16, 4, 2, 5, 3, 6].iter().flat_map(|x| x.to_be_bytes()).collect();
         let a = parse(file("'>i2'", true, "(2, 3)", &data)).unwrap();
         let expect: Vec<u8> = [1i16, 2, 3, 4, 5, 6].iter().flat_map(|x| x.to_le_bytes()).collect();
-        assert_eq!(a.data, expect);
+        assert_eq!(*a.data, expect);
     }
 
     #[test]
@@ -365,8 +431,19 @@ mod tests {
             out.extend(h.as_bytes());
             out.push(7);
             let a = parse(out).unwrap();
-            assert_eq!((a.shape.len(), a.data.as_slice()), (0, &[7u8][..]));
+            assert_eq!((a.shape.len(), &*a.data), (0, &[7u8][..]));
         }
+    }
+
+    #[test]
+    fn a_large_file_is_read_in_parts() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("x.npy");
+        let data: Vec<u8> = (0..5_000_003u32).map(|i| (i % 251) as u8).collect();
+        fs::write(&path, file("'|u1'", false, "(5000003,)", &data)).unwrap();
+        assert!(*read(&path).unwrap().data == data);
+        fs::write(&path, file("'|u1'", false, "(5000004,)", &data)).unwrap();
+        assert!(read(&path).unwrap_err().contains("truncated"));
     }
 
     #[test]

@@ -52,7 +52,7 @@ fn timeline_of(file: &str, kernel: Option<&str>, args: &[(&str, (Arg, Vec<u8>))]
                 name: i.name.clone(),
                 shape: t.shape.iter().map(|&d| d as usize).collect(),
                 dtype: t.dtype,
-                data: data.clone(),
+                data: data.clone().into(),
             }
         })
         .collect();

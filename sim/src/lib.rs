@@ -7,6 +7,7 @@
 //! - Everything that a user sees is an observer of the [`timeline::Timeline`]; observers cannot change time.
 
 pub mod analysis;
+mod buffer;
 pub mod deps;
 pub mod exec;
 pub mod memory;
@@ -20,6 +21,7 @@ pub mod trace;
 
 use std::sync::Arc;
 
+pub use buffer::{Buffer, ForeignBytes};
 use nki_isa::DType;
 
 /// A tensor in host memory: little-endian elements, row-major.
@@ -32,5 +34,5 @@ pub struct HostTensor {
     /// Element type.
     pub dtype: DType,
     /// Element bytes.
-    pub data: Vec<u8>,
+    pub data: Buffer,
 }

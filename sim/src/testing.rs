@@ -125,7 +125,7 @@ pub(crate) fn host_f32(name: &str, shape: &[usize], values: &[f32]) -> HostTenso
         name: Arc::from(name),
         shape: shape.to_vec(),
         dtype: DType::F32,
-        data: bytemuck::cast_slice(values).to_vec(),
+        data: bytemuck::cast_slice(values).to_vec().into(),
     }
 }
 

@@ -46,7 +46,7 @@ pub(crate) fn run(args: &RunArgs) -> Result<(), Failure> {
 
     prepared.show(&findings);
     write_outputs(args, &ran.outputs)?;
-    let comparisons = compare_outputs(args, &ran.outputs, &expected);
+    let comparisons = compare_outputs(args, ran.outputs, &expected);
     if let Some(path) = &args.trace {
         write_file(path, &[&report::perfetto(&timeline, &program)])?;
     }
@@ -207,14 +207,15 @@ struct Comparisons {
     problems: Vec<String>,
 }
 
-fn compare_outputs(args: &RunArgs, outputs: &[HostTensor], expected: &[Expected]) -> Comparisons {
+fn compare_outputs(args: &RunArgs, mut outputs: Vec<HostTensor>, expected: &[Expected]) -> Comparisons {
     let mut out = Comparisons { done: Vec::new(), problems: Vec::new() };
     for e in expected {
-        let Some(output) = outputs.iter().find(|o| *o.name == *e.name) else { continue };
+        let Some(output) = outputs.iter().position(|o| *o.name == *e.name) else { continue };
+        let output = outputs.swap_remove(output);
         let mut tolerance = Tolerance::of(output.dtype);
         tolerance.rtol = args.rtol.unwrap_or(tolerance.rtol);
         tolerance.atol = args.atol.unwrap_or(tolerance.atol);
-        let got = Array { elem: Elem::Device(output.dtype), shape: output.shape.clone(), data: output.data.clone() };
+        let got = Array { elem: Elem::Device(output.dtype), shape: output.shape, data: output.data };
         match compare::compare(&e.name, &e.file, &got, output.dtype, &e.array, tolerance) {
             Ok(c) => out.done.push(c),
             Err(problem) => out.problems.push(problem),

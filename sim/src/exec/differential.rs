@@ -245,7 +245,10 @@ fn memory_operations_agree_with_the_reference() {
                 let bits: Vec<u32> = (0..view.elements()).map(|_| random.below(12) as u32).collect();
                 reference.set_bits(&view, &bits);
                 let size = t.dtype.size();
-                memory.load(view.tensor, bits.iter().flat_map(|b| b.to_le_bytes()[..size].to_vec()).collect());
+                memory.load(
+                    view.tensor,
+                    bits.iter().flat_map(|b| b.to_le_bytes()[..size].to_vec()).collect::<Vec<u8>>().into(),
+                );
             }
         }
         let mut machine = Interpreter::new(&program, memory, &options);

@@ -131,7 +131,7 @@ impl Interpreter<'_> {
     /// All elements in fp32, in a buffer that is used again.
     fn tile_into(&self, access: &Access, out: &mut Vec<f32>) {
         out.resize(access.elements(), 0.0);
-        let bytes = self.memory.storages[access.storage].data.bytes();
+        let bytes = &self.memory.storages[access.storage].data;
         let steps = self.memory.steps(access);
         let mut packed = Vec::new();
         for (i, out) in out.chunks_exact_mut(access.per_row.max(1)).enumerate() {
@@ -159,7 +159,10 @@ impl Interpreter<'_> {
             return None;
         }
         let base = self.memory.position(access, 0)?;
-        let pitch = self.memory.storages[access.storage].pitch as isize;
+        let storage = &self.memory.storages[access.storage];
+        // Memory of the host may lie anywhere.
+        bytemuck::try_cast_slice::<u8, f32>(&storage.data).ok()?;
+        let pitch = storage.pitch as isize;
         let row = access.row_step * pitch + access.column_step * self.memory.scale as isize;
         let column = match self.memory.steps(access)[..] {
             [] => 4,
@@ -267,7 +270,7 @@ impl Machine for Interpreter<'_> {
         let mut result = if direct.is_none() { self.tile(&to) } else { Vec::new() };
         let mut data = std::mem::take(&mut self.memory.storages[to.storage].data);
         let outcome = (|| {
-            let bytes = |a: &Access| self.memory.storages[a.storage].data.bytes();
+            let bytes = |a: &Access| &*self.memory.storages[a.storage].data;
             let left = matrix(left_at, bytes(&left), (left.rows, left.per_row), &left_scratch)?;
             let right = matrix(right_at, bytes(&right), (right.rows, right.per_row), &right_scratch)?;
             let shape = (to.rows, to.per_row);

@@ -6,7 +6,7 @@ use rayon::prelude::*;
 use smallvec::SmallVec;
 
 use super::interpreter::Interpreter;
-use crate::memory::Data;
+use crate::Buffer;
 use crate::memory::access::Access;
 use crate::memory::elements::{self, Codec, Steps};
 
@@ -134,7 +134,7 @@ impl Interpreter<'_> {
         let mut written: SmallVec<[(usize, usize); 2]> = SmallVec::new();
         for a in to {
             let storage = &self.memory.storages[a.storage];
-            if a.starts.is_some() || a.row_step != 1 || storage.pitch == 0 || !storage.is_words() {
+            if a.starts.is_some() || a.row_step != 1 || storage.pitch == 0 {
                 return None;
             }
             match written.iter().find(|w| w.0 == a.storage) {
@@ -165,7 +165,7 @@ impl Interpreter<'_> {
 
     fn rows_in_place(&mut self, to: &[Access], from: &[Access], written: &[(usize, usize)], f: RowsF32<'_>) {
         let rows = to.first().map_or(0, |a| a.rows);
-        let mut taken: SmallVec<[Data; 2]> =
+        let mut taken: SmallVec<[Buffer; 2]> =
             written.iter().map(|&(s, _)| std::mem::take(&mut self.memory.storages[s].data)).collect();
         let memory = &self.memory;
         let chunk = |a: &Access| written.iter().position(|w| w.0 == a.storage);
@@ -179,7 +179,7 @@ impl Interpreter<'_> {
                     Some(c) => From::Here(c, a.column * memory.scale),
                     None => {
                         let pitch = a.row_step * storage.pitch as isize + a.column_step * memory.scale as isize;
-                        From::Elsewhere(storage.data.bytes(), first, pitch)
+                        From::Elsewhere(&storage.data, first, pitch)
                     }
                 };
                 Input { codec: a.codec, dense: elements::is_dense(&steps, a.codec), steps, count: a.per_row, from }

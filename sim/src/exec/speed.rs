@@ -5,6 +5,7 @@ use std::time::Instant;
 use nki_isa::{DType, Space};
 
 use super::*;
+use crate::Buffer;
 use crate::place::place;
 use crate::testing::*;
 
@@ -68,7 +69,7 @@ fn speed_matmul() {
             name: name.into(),
             shape: vec![2048, 2048],
             dtype,
-            data: vec![0; 2048 * 2048 * dtype.size()],
+            data: Buffer::zeroed(2048 * 2048 * dtype.size()),
         };
         let input = host("a");
         let inputs: Vec<Vec<HostTensor>> = (0..5).map(|_| vec![input.clone(), input.clone()]).collect();
@@ -105,7 +106,7 @@ fn speed_rows() {
                 name: "x".into(),
                 shape: vec![rows as usize, columns as usize],
                 dtype,
-                data: vec![0; (rows * columns) as usize * dtype.size()],
+                data: Buffer::zeroed((rows * columns) as usize * dtype.size()),
             };
             time(&format!("1000 tensor_tensor {dtype}[{rows}, {columns}]"), || {
                 run(&b.program, &placement, vec![host.clone()], &ExecOptions::default()).expect("runs");

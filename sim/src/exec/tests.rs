@@ -5,6 +5,7 @@ use super::*;
 use crate::place::place;
 use crate::testing::*;
 use crate::trace::EventKind;
+use crate::{Buffer, ForeignBytes};
 
 fn run_program(program: &Program, inputs: Vec<HostTensor>) -> ExecResult {
     let placement = place(program).expect("fits");
@@ -109,7 +110,7 @@ fn integers_and_outputs_that_nothing_wrote() {
     let result = run_program(&b.program, Vec::new());
     assert_eq!(slugs(&result.findings), ["uninitialized-read", "output-not-written"]);
     assert!(result.findings[1].message.contains("4 of 8 elements"), "{}", result.findings[1].message);
-    let got: Vec<u8> = result.outputs[0].data.clone();
+    let got = result.outputs[0].data.to_vec();
     assert_eq!(got, [4, 0, 0, 0].repeat(8));
 }
 
@@ -233,7 +234,7 @@ fn gather_skips_rows_out_of_bounds() {
     let inputs = || {
         let x: Vec<f32> = (0..10).map(|i| i as f32).collect();
         let index: Vec<u8> = [4_i32, 7, 1].iter().flat_map(|i| i.to_le_bytes()).collect();
-        let index = HostTensor { name: "index".into(), shape: vec![3, 1], dtype: DType::I32, data: index };
+        let index = HostTensor { name: "index".into(), shape: vec![3, 1], dtype: DType::I32, data: index.into() };
         vec![host_f32("x", &[5, 2], &x), index]
     };
     let program = build(OobMode::Skip);
@@ -251,4 +252,63 @@ fn gather_skips_rows_out_of_bounds() {
     let message = &failure.errors[0].message;
     assert!(message.contains("dynamic index 7 (entry 1 of the index vector) of `x`"), "{message}");
     assert!(message.contains("valid are 0 to 4"), "{message}");
+}
+
+/// Memory of a caller who watches it.
+struct Watched {
+    bytes: Vec<u8>,
+    writable: bool,
+    freed_as: std::sync::mpsc::Sender<Vec<u8>>,
+}
+
+impl ForeignBytes for Watched {
+    fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+    fn bytes_mut(&mut self) -> Option<&mut [u8]> {
+        self.writable.then_some(&mut self.bytes[..])
+    }
+}
+
+impl Drop for Watched {
+    fn drop(&mut self) {
+        let _ = self.freed_as.send(std::mem::take(&mut self.bytes));
+    }
+}
+
+#[test]
+fn inputs_stay_where_they_are() {
+    // x becomes x + x and is an output, too.
+    let mut b = Builder::new();
+    let x = b.input("x", &[4, 8], DType::F32);
+    let t = b.tensor("t", Space::Sbuf, &[4, 8], DType::F32);
+    b.push(dma(b.whole(t), b.whole(x)));
+    b.push(add(b.whole(t), b.whole(t), b.whole(t)));
+    b.push(dma(b.whole(x), b.whole(t)));
+    b.program.outputs.push(nki_isa::program::Output { name: "x".into(), tensor: x });
+    let three = bytemuck::cast_slice::<f32, u8>(&[3.0; 32]).to_vec();
+    let six = bytemuck::cast_slice::<f32, u8>(&[6.0; 32]).to_vec();
+    for writable in [true, false] {
+        let (sender, freed) = std::sync::mpsc::channel();
+        let data = Buffer::foreign(Box::new(Watched { bytes: three.clone(), writable, freed_as: sender }));
+        let address = data.as_ptr();
+        let input = HostTensor { name: "x".into(), shape: vec![4, 8], dtype: DType::F32, data };
+        let result = run_program(&b.program, vec![input]);
+        assert_eq!(*result.outputs[0].data, six);
+        assert_eq!(result.outputs[0].data.as_ptr() == address, writable);
+        drop(result);
+        assert_eq!(freed.recv().expect("freed"), if writable { six.clone() } else { three.clone() });
+    }
+    // An input that is only read is never copied, whoever may write to it.
+    let program = adder(4, 8, DType::F32);
+    let (sender, freed) = std::sync::mpsc::channel();
+    let input = |name: &str| HostTensor {
+        name: name.into(),
+        shape: vec![4, 8],
+        dtype: DType::F32,
+        data: Buffer::foreign(Box::new(Watched { bytes: three.clone(), writable: false, freed_as: sender.clone() })),
+    };
+    let result = run_program(&program, vec![input("a"), input("b")]);
+    assert_eq!(*result.outputs[0].data, six);
+    assert_eq!((freed.recv().expect("a"), freed.recv().expect("b")), (three.clone(), three));
 }

@@ -210,7 +210,7 @@ impl Memory<'_> {
 
     /// Copies all elements of the view densely to `out`. Skipped rows are left alone.
     pub(crate) fn gather(&self, access: &Access, out: &mut [u8]) {
-        let from = self.storages[access.storage].data.bytes();
+        let from = &self.storages[access.storage].data;
         let size = access.codec.size();
         if let (Some(steps), Some(base)) = (self.all_steps(access), self.position(access, 0)) {
             return elements::gather(from, base, &steps, size, out);

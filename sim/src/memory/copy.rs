@@ -118,7 +118,7 @@ impl Memory<'_> {
     /// A copy between types, row by row through fp32.
     fn copy_converted(&mut self, to: &Access, from: &Access) {
         let mut data = std::mem::take(&mut self.storages[to.storage].data);
-        let source = self.storages[from.storage].data.bytes();
+        let source = &self.storages[from.storage].data;
         let (from_steps, to_steps) = (self.steps(from), self.steps(to));
         let mut values = vec![0.0; from.per_row];
         let mut packed = Vec::new();
@@ -136,7 +136,7 @@ impl Memory<'_> {
         let (Some(from_at), Some(to_at)) = (self.position(from, 0), self.position(to, 0)) else { return false };
         let Some(pairs) = pair(&from_steps, &to_steps) else { return false };
         let mut data = std::mem::take(&mut self.storages[to.storage].data);
-        let source = self.storages[from.storage].data.bytes();
+        let source = &self.storages[from.storage].data;
         let size = to.codec.size();
         let bytes: usize = size * pairs.iter().map(|p| p.count).product::<usize>();
         let threads = if bytes < SHARED_ABOVE { 1 } else { rayon::current_num_threads() };

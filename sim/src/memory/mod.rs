@@ -16,57 +16,19 @@ use rustc_hash::FxHashMap;
 
 pub(crate) use init::ByteSet;
 
+use crate::Buffer;
 use crate::place::Placement;
 use access::Access;
 use elements::Codec;
 
-/// Bytes of a storage. On-chip storage is made of words so that fp32 rows can be borrowed; host data is taken as it comes.
-#[derive(Debug)]
-pub(crate) enum Data {
-    /// Made here.
-    Words(Vec<u32>),
-    /// From or for the host.
-    Bytes(Vec<u8>),
-}
-
-impl Default for Data {
-    fn default() -> Self {
-        Data::Bytes(Vec::new())
-    }
-}
-
-impl Data {
-    /// Read access.
-    pub(crate) fn bytes(&self) -> &[u8] {
-        match self {
-            Data::Words(w) => bytemuck::cast_slice(w),
-            Data::Bytes(b) => b,
-        }
-    }
-    /// Write access.
-    pub(crate) fn bytes_mut(&mut self) -> &mut [u8] {
-        match self {
-            Data::Words(w) => bytemuck::cast_slice_mut(w),
-            Data::Bytes(b) => b,
-        }
-    }
-}
-
 /// One buffer: rows (partitions on chip, one row in HBM) of bytes.
 #[derive(Debug, Default)]
 pub(crate) struct Storage {
-    pub(crate) data: Data,
+    pub(crate) data: Buffer,
     /// Bytes from one row to the next in `data`.
     pub(crate) pitch: usize,
     /// Written bytes, in the program's bytes (see [`Memory::scale`]).
     pub(crate) init: ByteSet,
-}
-
-impl Storage {
-    /// Whether fp32 values can be borrowed.
-    pub(crate) fn is_words(&self) -> bool {
-        matches!(self.data, Data::Words(_))
-    }
 }
 
 /// Where a tensor's bytes are.
@@ -93,8 +55,8 @@ pub(crate) struct Memory<'p> {
     homes: Vec<Option<Home>>,
     /// Bytes of PSUM tensors that a matmul has written, by tensor.
     accumulated: FxHashMap<TensorId, ByteSet>,
-    /// Buffers for reuse, by length in words.
-    pool: FxHashMap<usize, Vec<Vec<u32>>>,
+    /// Buffers for reuse, by length.
+    pool: FxHashMap<usize, Vec<Buffer>>,
     vacant: Vec<usize>,
     /// The shared storages of explicitly placed tensors, by (core, memory).
     explicit: FxHashMap<(u32, Space), usize>,
@@ -132,17 +94,17 @@ impl<'p> Memory<'p> {
     }
 
     /// Gives an HBM tensor its contents; the bytes are moved, not copied.
-    pub(crate) fn load(&mut self, tensor: TensorId, data: Vec<u8>) {
+    pub(crate) fn load(&mut self, tensor: TensorId, data: Buffer) {
         let t = self.program.tensor(tensor);
         let data = if self.scale == 1 {
             data
         } else {
-            let mut wide = vec![0; t.bytes() * self.scale];
-            self.spread(t.dtype, &data, &mut wide);
+            let mut wide = Buffer::zeroed(t.bytes() * self.scale);
+            self.spread(t.dtype, &data, wide.bytes_mut());
             wide
         };
         let init = ByteSet::all(1, t.bytes());
-        let storage = self.add(Storage { data: Data::Bytes(data), pitch: 0, init });
+        let storage = self.add(Storage { data, pitch: 0, init });
         self.homes[tensor.0 as usize] = Some(Home { storage, row: 0, column: 0 });
     }
 
@@ -161,7 +123,7 @@ impl<'p> Memory<'p> {
 
     /// Takes an HBM tensor's contents out, with the number of elements that were never written (they read as the sentinel).
     /// `keep` leaves a copy in place.
-    pub(crate) fn unload(&mut self, tensor: TensorId, keep: bool) -> (Vec<u8>, usize) {
+    pub(crate) fn unload(&mut self, tensor: TensorId, keep: bool) -> (Buffer, usize) {
         let home = self.home(tensor);
         let t = self.program.tensor(tensor);
         let view = nki_isa::View::whole(tensor, t);
@@ -173,21 +135,14 @@ impl<'p> Memory<'p> {
             self.poison(&access);
         }
         let storage = &mut self.storages[home.storage];
-        let data = if keep {
-            storage.data.bytes().to_vec()
-        } else {
-            match std::mem::take(&mut storage.data) {
-                Data::Bytes(b) => b,
-                words @ Data::Words(_) => words.bytes().to_vec(),
-            }
-        };
+        let data = if keep { storage.data.clone() } else { std::mem::take(&mut storage.data) };
         if self.scale == 1 {
             return (data, missing);
         }
         let codec = self.codec(t.dtype);
         let dense: Vec<u8> = data.chunks_exact(t.dtype.size() * self.scale).flat_map(|c| c[..4].to_vec()).collect();
-        let mut host = vec![0; t.bytes()];
-        codec.narrow(&dense, &mut host);
+        let mut host = Buffer::zeroed(t.bytes());
+        codec.narrow(&dense, host.bytes_mut());
         (host, missing)
     }
 
@@ -203,7 +158,7 @@ impl<'p> Memory<'p> {
         let t = self.program.tensor(tensor);
         let bytes = t.bytes();
         let home = if t.space.is_hbm() {
-            let data = Data::Bytes(vec![0; bytes * self.scale]);
+            let data = Buffer::zeroed(bytes * self.scale);
             let storage = self.add(Storage { data, pitch: 0, init: ByteSet::empty(1, bytes) });
             Home { storage, row: 0, column: 0 }
         } else if let Some(address) = t.address {
@@ -214,8 +169,8 @@ impl<'p> Memory<'p> {
             // Rows start on a cache line, and not at the same place of every page.
             let pitch = (bytes * self.scale).next_multiple_of(64)
                 + if (bytes * self.scale).is_multiple_of(4096) { 64 } else { 0 };
-            let words = rows * pitch / 4;
-            let data = self.pool.get_mut(&words).and_then(Vec::pop).unwrap_or_else(|| vec![0; words]);
+            let length = rows * pitch;
+            let data = self.pool.get_mut(&length).and_then(Vec::pop).unwrap_or_else(|| Buffer::zeroed(length));
             let storage = match self.vacant.pop() {
                 Some(i) => i,
                 None => {
@@ -224,7 +179,7 @@ impl<'p> Memory<'p> {
                 }
             };
             let s = &mut self.storages[storage];
-            s.data = Data::Words(data);
+            s.data = data;
             s.pitch = pitch;
             s.init.reset(rows, bytes);
             Home { storage, row: 0, column: 0 }
@@ -248,7 +203,7 @@ impl<'p> Memory<'p> {
         let rows = self.arch.partitions as usize;
         // Rows a multiple of the page size apart would all want the same lines of the cache.
         let pitch = bytes * self.scale + 64;
-        let data = Data::Words(vec![0; rows * pitch / 4]);
+        let data = Buffer::zeroed(rows * pitch);
         let storage = self.add(Storage { data, pitch, init: ByteSet::empty(rows, bytes) });
         self.explicit.insert((core, space), storage);
         storage
@@ -276,9 +231,8 @@ impl<'p> Memory<'p> {
             return;
         }
         if let Some(home) = self.homes[tensor.0 as usize].take() {
-            if let Data::Words(words) = std::mem::take(&mut self.storages[home.storage].data) {
-                self.pool.entry(words.len()).or_default().push(words);
-            }
+            let data = std::mem::take(&mut self.storages[home.storage].data);
+            self.pool.entry(data.len()).or_default().push(data);
             self.vacant.push(home.storage);
         }
     }
