@@ -54,10 +54,23 @@ pub(crate) struct KernelArgs {
     pub(crate) max_steps: Option<u64>,
 }
 
+/// What machine the timeline is for.
+#[derive(Debug, Args)]
+pub(crate) struct TimingArgs {
+    /// Change a timing parameter, e.g. tensor.clock_ghz=2.8
+    #[arg(long, value_name = "NAME=VALUE", value_parser = name_value)]
+    pub(crate) set: Vec<(String, String)>,
+    /// Change the timing parameters that a TOML file names
+    #[arg(long, value_name = "FILE.toml")]
+    pub(crate) params: Option<PathBuf>,
+}
+
 #[derive(Debug, Args)]
 pub(crate) struct RunArgs {
     #[command(flatten)]
     pub(crate) kernel: KernelArgs,
+    #[command(flatten)]
+    pub(crate) timing: TimingArgs,
     /// Write each output to DIR/NAME.npy
     #[arg(long, value_name = "DIR")]
     pub(crate) out: Option<PathBuf>,

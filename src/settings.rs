@@ -4,6 +4,9 @@ use std::env::{self, VarError};
 
 use nki_isa::arch::Target;
 use nki_isa::names::Named;
+use nki_sim_core::timing::Params;
+
+use crate::cli::TimingArgs;
 
 /// Variables that name the target, the first that is set wins.
 const TARGET_VARIABLES: [&str; 2] = ["NEURON_PLATFORM_TARGET_OVERRIDE", "NKI_NC_VERSION"];
@@ -44,4 +47,17 @@ pub(crate) fn precise_fp() -> Result<bool, String> {
         Some("0") => Ok(false),
         Some(other) => Err(format!("environment variable {PRECISE}: `{other}` is neither 0 nor 1")),
     }
+}
+
+/// The timing parameters of `target`, with the changes asked for: those of the file first, then each `--set`.
+pub(crate) fn timing_params(target: Target, args: &TimingArgs) -> Result<Params, String> {
+    let mut params = Params::of(target);
+    if let Some(path) = &args.params {
+        let text = std::fs::read_to_string(path).map_err(|e| format!("--params `{}`: {e}", path.display()))?;
+        params.overlay(&text).map_err(|e| format!("--params `{}`: {e}", path.display()))?;
+    }
+    for (name, value) in &args.set {
+        params.set_text(name, value).map_err(|e| format!("--set {name}: {e}"))?;
+    }
+    Ok(params)
 }

@@ -297,3 +297,24 @@ fn explain_prints_pages() {
     s.run(&["explain"]).exits(0).says("uninitialized-read");
     s.run(&["explain", "uninitialised-read"]).exits(2).says("did you mean `uninitialized-read`?");
 }
+
+#[test]
+fn timing_parameters_can_be_changed() {
+    let s = Session::new();
+    s.write("k.py", ADD_ONE);
+    let run = |more: &[&str]| {
+        let mut args = vec!["run", "k.py", "--arg", "x=float32[128,4]", "--json", "r.json"];
+        args.extend(more);
+        s.run(&args).exits(0);
+        let report: serde_json::Value = serde_json::from_slice(&std::fs::read(s.path("r.json")).unwrap()).unwrap();
+        report["latency_us"].as_f64().unwrap()
+    };
+    let plain = run(&[]);
+    let tail = run(&["--set", "kernel.tail_us=13.4"]);
+    assert!((tail - plain - 10.0).abs() < 1e-9, "{plain} {tail}");
+    s.write("p.toml", "[kernel]\ntail_us = 23.4\n");
+    assert!((run(&["--params", "p.toml"]) - plain - 20.0).abs() < 1e-9);
+    assert!((run(&["--params", "p.toml", "--set", "kernel.tail_us=3.4"]) - plain).abs() < 1e-9);
+    s.run(&["run", "k.py", "--arg", "x=float32[128,4]", "--set", "kernel.tail=1"]).exits(2).says("kernel.tail_us");
+    s.run(&["run", "k.py", "--arg", "x=float32[128,4]", "--params", "none.toml"]).exits(2).says("none.toml");
+}

@@ -4,7 +4,7 @@ use nki_diag::Diagnostic;
 use nki_isa::Program;
 use nki_sim_core::exec::{self, ExecOptions};
 use nki_sim_core::place::{self, Placement};
-use nki_sim_core::timing::{self, Params};
+use nki_sim_core::timing;
 use nki_sim_core::trace::Trace;
 use nki_sim_core::{HostTensor, report};
 
@@ -29,6 +29,7 @@ pub(crate) fn run(args: &RunArgs) -> Result<(), Failure> {
         _ => return fail(args, &prepared, &findings),
     };
     check_expected_names(&program, &expected)?;
+    let params = settings::timing_params(program.target, &args.timing)?;
     let placement = match stage("place", || place::place(&program)) {
         Ok(placement) => placement,
         Err(errors) => {
@@ -41,7 +42,7 @@ pub(crate) fn run(args: &RunArgs) -> Result<(), Failure> {
     let Ok(ran) = execute(args, &program, &placement, precise, tensors, &mut findings) else {
         return fail(args, &prepared, &findings);
     };
-    let timeline = stage("time", || timing::simulate(&program, &placement, &ran.trace, &Params::of(program.target)))
+    let timeline = stage("time", || timing::simulate(&program, &placement, &ran.trace, &params))
         .map_err(|e| Failure::Call(format!("timing parameters: {e}")))?;
 
     prepared.show(&findings);

@@ -204,6 +204,43 @@ impl Params {
         Ok(())
     }
 
+    /// Changes what a file names and leaves the rest. An entry is a value, which then counts as assumed, or a whole table with
+    /// value, unit, source and confidence.
+    ///
+    /// # Errors
+    /// If the text is not TOML, a name is unknown or a value is of the wrong kind or out of range.
+    pub fn overlay(&mut self, text: &str) -> Result<(), ParamError> {
+        let changes: toml::Table = text.parse().map_err(|e| ParamError::File(format!("{e}")))?;
+        let mut entries = Vec::new();
+        entries_of("", &changes, &mut entries);
+        for (name, value) in entries {
+            match value.as_table() {
+                None => {
+                    let text = match value {
+                        toml::Value::String(s) => s.clone(),
+                        other => other.to_string(),
+                    };
+                    set(&mut self.table, &name, &text)?;
+                }
+                Some(whole) => {
+                    let value = whole.get("value").map(ToString::to_string).unwrap_or_default();
+                    set(&mut self.table, &name, &value)?;
+                    let said = |e: toml::de::Error| ParamError::File(format!("`{name}`: {}", e.message()));
+                    let _: Param<toml::Value> = toml::Value::Table(whole.clone()).try_into().map_err(said)?;
+                    if let Some(entry) = entry_mut(&mut self.table, &name) {
+                        for key in ["unit", "source", "confidence"] {
+                            if let Some(v) = whole.get(key) {
+                                entry.insert(key.into(), v.clone());
+                            }
+                        }
+                    }
+                }
+            }
+        }
+        self.values = self.table.clone().try_into().map_err(|e| ParamError::File(format!("{e}")))?;
+        Ok(())
+    }
+
     /// Changes one number.
     ///
     /// # Errors
@@ -254,10 +291,7 @@ fn check(name: &str, value: f64) -> Result<(), ParamError> {
 
 fn set(table: &mut toml::Table, name: &str, value: &str) -> Result<(), ParamError> {
     let unknown = || ParamError::Unknown { name: name.to_string(), near: nearest(name) };
-    let mut at = table;
-    for part in name.split('.') {
-        at = at.get_mut(part).and_then(|v| v.as_table_mut()).ok_or_else(unknown)?;
-    }
+    let at = entry_mut(table, name).ok_or_else(unknown)?;
     let old = at.get("value").ok_or_else(unknown)?;
     let bad = |reason: String| ParamError::Value { name: name.to_string(), value: value.to_string(), reason };
     let new = match old {
@@ -277,6 +311,25 @@ fn set(table: &mut toml::Table, name: &str, value: &str) -> Result<(), ParamErro
     at.insert("source".into(), toml::Value::String("set for this run".into()));
     at.insert("confidence".into(), toml::Value::String("assumed".into()));
     Ok(())
+}
+
+fn entry_mut<'t>(table: &'t mut toml::Table, name: &str) -> Option<&'t mut toml::Table> {
+    let mut at = table;
+    for part in name.split('.') {
+        at = at.get_mut(part).and_then(|v| v.as_table_mut())?;
+    }
+    Some(at)
+}
+
+/// The entries of a file of changes: values, and tables with a value.
+fn entries_of<'t>(prefix: &str, table: &'t toml::Table, out: &mut Vec<(String, &'t toml::Value)>) {
+    for (key, value) in table {
+        let name = if prefix.is_empty() { key.clone() } else { format!("{prefix}.{key}") };
+        match value.as_table() {
+            Some(inner) if !inner.contains_key("value") => entries_of(&name, inner, out),
+            _ => out.push((name, value)),
+        }
+    }
 }
 
 /// All names, in alphabetical order.
@@ -347,6 +400,21 @@ mod tests {
         assert!(p.set_text("dma.load_queues", "sync").is_err());
         let e = p.set("tensor.clock", 1.0).unwrap_err();
         assert_eq!(e.to_string(), "no timing parameter `tensor.clock`; did you mean `tensor.clock_ghz`?");
+    }
+
+    #[test]
+    fn a_file_changes_what_it_names() {
+        let mut p = Params::of(Target::Trn2);
+        p.overlay("tensor.clock_ghz = 2.8\n[dma]\nload_queues = [\"scalar\"]\n[kernel]\ntail_us = { value = 1, unit = \"us\", source = \"s\", confidence = \"measured\" }")
+            .unwrap();
+        assert_eq!((p.tensor.clock_ghz.value, p.tensor.clock_ghz.confidence), (2.8, Confidence::Assumed));
+        assert_eq!((p.kernel.tail_us.value, p.kernel.tail_us.confidence), (1.0, Confidence::Measured));
+        assert_eq!(p.dma.load_queues.value, ["scalar"]);
+        assert_eq!(p.sync, Params::of(Target::Trn2).sync);
+        for wrong in ["tensor.clock = 1", "tensor.clock_ghz = 0", "tensor.clock_ghz = \"a\"", "tensor = 1", "x", "sync.semaphore_ns = { value = 1 }"] {
+            assert!(p.overlay(wrong).is_err(), "{wrong}");
+        }
+        Params::of(Target::Trn1).overlay(source(Target::Trn2)).unwrap();
     }
 
     #[test]
