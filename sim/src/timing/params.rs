@@ -411,7 +411,14 @@ mod tests {
         assert_eq!((p.kernel.tail_us.value, p.kernel.tail_us.confidence), (1.0, Confidence::Measured));
         assert_eq!(p.dma.load_queues.value, ["scalar"]);
         assert_eq!(p.sync, Params::of(Target::Trn2).sync);
-        for wrong in ["tensor.clock = 1", "tensor.clock_ghz = 0", "tensor.clock_ghz = \"a\"", "tensor = 1", "x", "sync.semaphore_ns = { value = 1 }"] {
+        for wrong in [
+            "tensor.clock = 1",
+            "tensor.clock_ghz = 0",
+            "tensor.clock_ghz = \"a\"",
+            "tensor = 1",
+            "x",
+            "sync.semaphore_ns = { value = 1 }",
+        ] {
             assert!(p.overlay(wrong).is_err(), "{wrong}");
         }
         Params::of(Target::Trn1).overlay(source(Target::Trn2)).unwrap();
