@@ -1,0 +1,105 @@
+#!/usr/bin/env python3
+"""Runs the test suite of AWS's nki-library on the simulator.
+
+    python tools/library.py CHECKOUT [-k FILTER] [--json FILE]
+
+CHECKOUT is a checkout of nki-library. Nothing in it is changed: the suite runs in a temporary copy in which the gaps of the published
+repository are filled (tools/library_suite/overlay.py lists them with reasons, and every run prints them). Each test file runs in a process
+of its own, so that a crash or an endless test costs one test and not the run.
+"""
+
+import argparse
+import collections
+import concurrent.futures
+import json
+import os
+import pathlib
+import sys
+import tempfile
+import time
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+
+from common import environment, files  # noqa: E402
+from library_suite import overlay, runner  # noqa: E402
+
+NEEDS = """numpy ml_dtypes torch scipy pandas pytest pytest-html pytest-metadata allpairspy typing_extensions fabric2 boto3
+aws-embedded-metrics filelock plotext debugpy attrs""".split()
+
+
+def arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("checkout", type=pathlib.Path, help="a checkout of nki-library")
+    parser.add_argument("-k", dest="filter", default="", help="pytest's expression that selects tests")
+    parser.add_argument("--json", type=pathlib.Path, help="write the results here")
+    parser.add_argument("--path", action="append", default=[], help="test files or folders inside of the checkout (default: all kernels)")
+    parser.add_argument("--target", default="trn2", choices=["trn1", "trn2", "trn3"], help="platform to run for (default trn2)")
+    parser.add_argument("--smallest", type=int, metavar="N", help="only the N smallest configurations of each test function")
+    parser.add_argument("--run-all", action="store_true", help="also the shapes that the suite itself leaves out of simulation")
+    parser.add_argument("--timeout", type=float, default=300, help="seconds that one test may take (default 300)")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="test files run at once (default: one a core)")
+    return parser.parse_args()
+
+
+def main() -> int:
+    options = arguments()
+    if not (options.checkout / "src" / "nkilib_src").is_dir():
+        print(f"error: {options.checkout} is not a checkout of nki-library: it has no src/nkilib_src", file=sys.stderr)
+        return 2
+    environment.need(NEEDS + ["nki_sim"])
+
+    start = time.monotonic()
+    with tempfile.TemporaryDirectory(prefix="nki-library-") as folder:
+        copy = pathlib.Path(folder) / "checkout"
+        patches = overlay.make(options.checkout, copy)
+        print(f"Patched in a copy of the checkout ({len(patches)} gaps of the published repository):")
+        for patch in patches:
+            print(f"  {patch.file}: {patch.reason}")
+
+        test_files = runner.test_files(copy, options.path)
+        results: list[runner.FileResult] = []
+        with concurrent.futures.ThreadPoolExecutor(max_workers=options.jobs) as pool:
+            running = {pool.submit(runner.run_file, copy, file, options): file for file in test_files}
+            for done in concurrent.futures.as_completed(running):
+                result = done.result()
+                results.append(result)
+                if result.tests or result.error:
+                    print(f"  {result.line()}", flush=True)
+    results.sort(key=lambda result: result.file)
+
+    report = summarise(results, patches, time.monotonic() - start)
+    print_summary(report)
+    if options.json:
+        files.write_whole(options.json, json.dumps(report, indent=1))
+    return 0
+
+
+def summarise(results: list["runner.FileResult"], patches: list["overlay.Patch"], seconds: float) -> dict:
+    """What the JSON file holds: counts, reasons, patches, and one entry a test."""
+    tests = [test for result in results for test in result.tests]
+    count = collections.Counter(test["status"] for test in tests)
+    reasons = collections.Counter(test["reason"] for test in tests if test["status"] == "failed")
+    return {
+        "collected": sum(result.collected for result in results),
+        "run": count["passed"] + count["failed"],
+        "passed": count["passed"],
+        "failed": count["failed"],
+        "skipped": count["skipped"],
+        "failed_by_reason": dict(reasons.most_common()),
+        "files_not_collected": {result.file: result.error for result in results if result.error},
+        "seconds": round(seconds, 1),
+        "patches": [{"file": patch.file, "reason": patch.reason} for patch in patches],
+        "tests": tests,
+    }
+
+
+def print_summary(report: dict) -> None:
+    print(f"\ncollected {report['collected']}, passed {report['passed']}, failed {report['failed']}, skipped {report['skipped']}, {report['seconds']} s")
+    for reason, number in report["failed_by_reason"].items():
+        print(f"  {number:5} {reason}")
+    for file, error in report["files_not_collected"].items():
+        print(f"  not collected: {file}: {error}")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

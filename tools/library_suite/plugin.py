@@ -1,0 +1,94 @@
+"""A pytest plugin: selects tests, and writes each test's start and outcome as a line of JSON to $NKI_SIM_EVENTS."""
+
+import json
+import os
+import random
+import re
+
+import numpy
+import pytest
+
+EVENTS = os.environ["NKI_SIM_EVENTS"]
+
+
+def emit(**event) -> None:
+    with open(EVENTS, "a") as file:
+        file.write(json.dumps(event) + "\n")
+
+
+def pytest_configure(config):
+    random.seed(0)
+    numpy.random.seed(0)
+
+
+def size(item) -> tuple:
+    """Orders the configurations of one test function: the product of the numbers in the name, then the name."""
+    product = 1.0
+    for number in re.findall(r"\d+", item.name):
+        product *= max(int(number), 1)
+    return product, item.name
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(config, items):
+    emit(event="collected", count=len(items))
+    with open(os.environ["NKI_SIM_DONE"]) as file:
+        done = set(json.load(file))
+    keep = int(os.environ.get("NKI_SIM_SMALLEST", "0"))
+    if keep:
+        functions: dict[str, list] = {}
+        for item in items:
+            if not item.get_closest_marker("skip"):
+                functions.setdefault(item.nodeid.split("[")[0], []).append(item)
+        chosen = {item.nodeid for group in functions.values() for item in sorted(group, key=size)[:keep]}
+        items[:] = [item for item in items if item.nodeid in chosen]
+    items[:] = [item for item in items if item.nodeid not in done]
+
+
+def pytest_runtest_logstart(nodeid, location):
+    emit(event="start", id=nodeid)
+
+
+_outcome: dict[str, tuple[str, str]] = {}
+
+
+def pytest_runtest_logreport(report):
+    status, reason = _outcome.get(report.nodeid, ("passed", ""))
+    if report.skipped:
+        status, reason = "skipped", str(report.longrepr[-1]) if isinstance(report.longrepr, tuple) else "skipped"
+    elif report.failed and status != "failed":
+        status, reason = "failed", classify(report)
+    _outcome[report.nodeid] = (status, reason)
+    if report.when == "teardown":
+        emit(event="finish", id=report.nodeid, status=status, reason=reason, seconds=round(getattr(report, "duration", 0.0), 3))
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_makereport(item, call):
+    outcome = yield
+    report = outcome.get_result()
+    # The time of the whole test, not only of its teardown.
+    item.stash.setdefault(_seconds, 0.0)
+    item.stash[_seconds] += call.duration
+    if call.when == "teardown":
+        report.duration = item.stash[_seconds]
+
+
+_seconds = pytest.StashKey[float]()
+
+
+def classify(report) -> str:
+    """One line that groups failures: the slug of a diagnostic, a mismatch, or the last line of the exception."""
+    text = str(report.longrepr)
+    diagnostic = re.search(r"error\[([a-z0-9-]+)\]: ([^\n]*)", text)
+    if diagnostic:
+        return f"{diagnostic.group(1)}: {_general(diagnostic.group(2))}"
+    if re.search(r"ValidationException|Validation failed|allclose|AllClose", text):
+        return "result differs from the reference"
+    lines = [line.removeprefix("E").strip() for line in text.splitlines() if line.startswith("E ")]
+    return _general(lines[-1] if lines else text.strip().splitlines()[-1])[:200]
+
+
+def _general(message: str) -> str:
+    """Without numbers, so that the same refusal at other sizes is the same reason."""
+    return re.sub(r"\d+", "N", message)[:200]

@@ -1,0 +1,1 @@
+"""Stands in for a package of the Neuron compiler: the names that nki-library imports."""
