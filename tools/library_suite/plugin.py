@@ -9,6 +9,7 @@ import numpy
 import pytest
 
 EVENTS = os.environ["NKI_SIM_EVENTS"]
+KERNEL = os.environ.get("NKI_SIM_KERNEL", "")
 
 
 def emit(**event) -> None:
@@ -45,11 +46,29 @@ def pytest_collection_modifyitems(config, items):
     items[:] = [item for item in items if item.nodeid not in done]
 
 
+def pytest_sessionstart(session):
+    """With $NKI_SIM_KERNEL, a test that does not call that kernel is left out of the results: a file may test several."""
+    if not KERNEL:
+        return
+    import nki
+
+    simulate = nki.cpu_simulate
+
+    def noting(kernel):
+        _called.add(getattr(kernel, "__name__", ""))
+        function = getattr(kernel, "func", kernel)
+        _called.update(getattr(getattr(function, "__code__", None), "co_names", ()))
+        return simulate(kernel)
+
+    nki.cpu_simulate = noting
+
+
 def pytest_runtest_logstart(nodeid, location):
     emit(event="start", id=nodeid)
 
 
 _outcome: dict[str, tuple[str, str]] = {}
+_called: set[str] = set()
 
 
 def pytest_runtest_logreport(report):
@@ -60,6 +79,9 @@ def pytest_runtest_logreport(report):
         status, reason = "failed", classify(report)
     _outcome[report.nodeid] = (status, reason)
     if report.when == "teardown":
+        if KERNEL and _called and KERNEL not in _called:
+            status, reason = "skipped", "calls another kernel"
+        _called.clear()
         emit(event="finish", id=report.nodeid, status=status, reason=reason, seconds=round(getattr(report, "duration", 0.0), 3))
 
 

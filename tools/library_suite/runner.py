@@ -81,6 +81,8 @@ def _pytest(copy, file, options, events, done, folder) -> tuple[int, str, bool]:
         environment["NKILIB_SIMULATION_RUN_ALL"] = "1"
     command = [sys.executable, "-m", "pytest", "-q", "-p", "library_suite.plugin", "-p", "no:cacheprovider", "--test-mode", "simulation"]
     command += ["--platform-target", options.target, "--output-directory", str(folder / "artifacts"), "--tb=short", file]
+    if getattr(options, "kernel", ""):
+        environment["NKI_SIM_KERNEL"] = options.kernel
     if options.filter:
         command += ["-k", options.filter]
     log = folder / "output.txt"

@@ -1,0 +1,33 @@
+"""One entry of the corpus: which way it runs, and how that went."""
+
+import pathlib
+
+from . import kernel_file, klr, library
+
+OLD_INTERFACE = "written for the older interface (neuronxcc.nki), which is not supported"
+
+
+def needs(one: dict, sources: pathlib.Path) -> list[str]:
+    """The Python packages that running this entry takes."""
+    if one["api"] == "Beta1" or not (sources / one["repo"]).is_dir():
+        return []
+    if one["repo"] == "nki-library":
+        return library.NEEDS
+    if one["repo"] == "KLR":
+        return klr.NEEDS
+    return kernel_file.NEEDS
+
+
+def run(one: dict, sources: pathlib.Path, timeout: float) -> tuple[str, str]:
+    """Gives the status (passed, failed or skipped) and its reason."""
+    if one["api"] == "Beta1":
+        return "skipped", OLD_INTERFACE
+    if not (sources / one["repo"]).is_dir():
+        return "skipped", f"there is no checkout {one['repo']} among the sources"
+    if not (sources / one["file"]).is_file():
+        return "failed", f"the checkout has no file {one['file']}"
+    if one["repo"] == "nki-library":
+        return library.run(one, sources, timeout)
+    if one["repo"] == "KLR":
+        return klr.run(one, sources, timeout)
+    return kernel_file.run(one, sources, timeout)
