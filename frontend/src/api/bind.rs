@@ -10,7 +10,7 @@ use nki_isa::{Arg, Violation};
 use super::beta2;
 use super::errors::{closest, raise};
 use super::state::site;
-use super::values::to_arg;
+use super::values::{self, to_arg};
 use super::view::Storage;
 use crate::eval::Interp;
 use crate::eval::error::{EvalResult, Raise};
@@ -138,7 +138,7 @@ fn strict(interp: &mut Interp<'_>, schema: &Schema, args: &CallArgs) {
 }
 
 /// Keywords that no schema lists: `name=` everywhere, older spellings, and what was removed.
-fn irregular(interp: &Interp<'_>, schema: &Schema, symbol: Symbol, args: &CallArgs) -> EvalResult<Option<usize>> {
+fn irregular(interp: &mut Interp<'_>, schema: &Schema, symbol: Symbol, args: &CallArgs) -> EvalResult<Option<usize>> {
     let keyword = interp.name(symbol);
     let keyword = &*keyword;
     let refuse = |slug: &'static str, message: String, help: &str| {
@@ -154,10 +154,15 @@ fn irregular(interp: &Interp<'_>, schema: &Schema, symbol: Symbol, args: &CallAr
             format!("nisa.{}: `mask=` was removed", schema.name),
             "bound the index instead: end = min(size, start + tile); use t[start:end] for every operand, so that the last tile is smaller",
         ),
+        // NKI 0.1 took a dtype that says what dst says already. The current compiler has no such parameter.
+        (_, "dtype") if says_what_dst_says(interp, schema, args, symbol) => {
+            interp.strict(args.span, &format!("nisa.{}: `dtype=`, which was removed", schema.name));
+            Ok(None)
+        }
         (_, "dtype") => refuse(
             "removed-beta1",
             format!("nisa.{}: `dtype=` was removed", schema.name),
-            "the result has the dtype of dst: allocate dst=nl.ndarray(shape, dtype=...)",
+            "the result has the dtype of dst, and `dtype=` is not that: allocate dst=nl.ndarray(shape, dtype=...)",
         ),
         ("dma_copy", "dst_rmw_op" | "unique_indices") => refuse(
             "removed-beta1",
@@ -174,6 +179,15 @@ fn irregular(interp: &Interp<'_>, schema: &Schema, symbol: Symbol, args: &CallAr
             }
             Err(Raise::new(diagnostic))
         }
+    }
+}
+
+/// Whether the value of this keyword is the dtype of the call's `dst`.
+fn says_what_dst_says(interp: &Interp<'_>, schema: &Schema, args: &CallArgs, keyword: Symbol) -> bool {
+    let given_dtype = args.keyword.iter().find(|(s, _)| *s == keyword).map(|(_, v)| v);
+    match (given(interp, schema, args, "dst"), given_dtype) {
+        (Some(Value::Tensor(dst)), Some(value)) => values::dtype(value, "dtype", args.span).is_ok_and(|d| d == dst.view.dtype),
+        _ => false,
     }
 }
 

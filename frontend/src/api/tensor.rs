@@ -319,11 +319,13 @@ fn one_key(t: &Tensor, value: &Value, span: Span) -> EvalResult<Key> {
                 "use slices, or .ap(pattern) for strided access and .vector_select for gathers",
             );
         }
+        // The newest frontend takes `t[nl.affine_range(n)]` for the slice of the same numbers.
+        Value::Range(r) if r.step > 0 && r.start >= 0 => Key::Slice(Some(r.start), Some(r.stop), Some(r.step)),
         Value::Range(_) => {
             return refuse(
                 "bad-index",
-                format!("a range in an index of `{}`", t.storage.name),
-                "write a slice: start:stop:step",
+                format!("a range that runs backwards or from below 0 in an index of `{}`", t.storage.name),
+                "write a slice: start:stop:step with a positive step",
             );
         }
         Value::Float(x) => {
