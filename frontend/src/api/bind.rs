@@ -186,7 +186,9 @@ fn irregular(interp: &mut Interp<'_>, schema: &Schema, symbol: Symbol, args: &Ca
 fn says_what_dst_says(interp: &Interp<'_>, schema: &Schema, args: &CallArgs, keyword: Symbol) -> bool {
     let given_dtype = args.keyword.iter().find(|(s, _)| *s == keyword).map(|(_, v)| v);
     match (given(interp, schema, args, "dst"), given_dtype) {
-        (Some(Value::Tensor(dst)), Some(value)) => values::dtype(value, "dtype", args.span).is_ok_and(|d| d == dst.view.dtype),
+        (Some(Value::Tensor(dst)), Some(value)) => {
+            values::dtype(value, "dtype", args.span).is_ok_and(|d| d == dst.view.dtype)
+        }
         _ => false,
     }
 }
