@@ -100,3 +100,27 @@ def cases():
         expect=dict(out=a_t.T @ b),
         atol=1e-4,
     )
+
+    x = normal((96, 512), 21)
+    norms = x / np.sqrt((x.astype(np.float64) ** 2).sum(axis=1, keepdims=True))
+    a_t, b = normal((64, 128), 22), normal((64, 512), 23)
+    product = a_t.astype(np.float64).T @ b.astype(np.float64)
+    scaled = product / product.max(axis=1, keepdims=True)
+    for lnc in (1, 2):
+        yield dict(
+            name=f"row-norms-lnc{lnc}",
+            file="two_cores.py",
+            kernel="row_norms",
+            lnc=lnc,
+            args=dict(x=x),
+            expect=dict(out=norms.astype(np.float32)),
+        )
+        yield dict(
+            name=f"matmul-two-cores-lnc{lnc}",
+            file="two_cores.py",
+            kernel="matmul_two_cores",
+            lnc=lnc,
+            args=dict(a_t=a_t, b=b),
+            expect=dict(out=scaled.astype(np.float32)),
+            atol=1e-4,
+        )

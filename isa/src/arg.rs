@@ -378,6 +378,32 @@ impl Operand for Views {
     }
 }
 
+/// Lists of integers: groups of ranks, pairs of ranks.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct IntLists(pub Vec<Vec<i64>>);
+
+impl Operand for IntLists {
+    const KIND: Kind = Kind::IntLists;
+    fn from_arg(arg: Arg) -> Result<Self, Mismatch> {
+        let expected = "a list of lists of ints";
+        let Arg::List(list) = arg else {
+            return Err(Mismatch::new(expected, &arg));
+        };
+        let lists: Result<_, Mismatch> = list
+            .into_iter()
+            .map(|inner| match inner {
+                Arg::List(_) => Ints::from_arg(inner).map(|i| i.0),
+                other => Err(Mismatch { expected: expected.into(), got: format!("{} in it", other.what()) }),
+            })
+            .collect();
+        lists.map(IntLists)
+    }
+    fn to_arg(&self) -> Arg {
+        let list = |l: &Vec<i64>| Arg::List(l.iter().map(|&i| Arg::Int(i)).collect());
+        Arg::List(self.0.iter().map(list).collect())
+    }
+}
+
 /// A list of numbers.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Numbers(pub Vec<Imm>);

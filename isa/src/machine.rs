@@ -1,9 +1,12 @@
 //! The narrow waist between an instruction's numerics and the memories it works on.
 
+use std::sync::Arc;
+
 use ndarray::{Array2, ArrayView2, ArrayViewMut2};
 
 use crate::arch::Arch;
 use crate::arg::Imm;
+use crate::meeting::Contribution;
 use crate::names::OobMode;
 use crate::program::{RegId, Tensor};
 use crate::view::View;
@@ -133,4 +136,20 @@ pub trait Machine {
     /// State that an engine keeps between instructions (accumulator registers, random number generators): a named block of
     /// `f32` bits that starts empty.
     fn engine_state(&mut self, name: &'static str) -> &mut Vec<u32>;
+
+    /// What the members of the meeting that the instruction waited for have brought, in the meeting's order; nothing for an instruction
+    /// that waits for nobody.
+    fn contributions(&self) -> Arc<[Contribution]> {
+        Arc::from([])
+    }
+
+    /// The number of the physical core in its logical core.
+    fn core(&self) -> u32 {
+        0
+    }
+
+    /// The rank.
+    fn rank(&self) -> u32 {
+        0
+    }
 }

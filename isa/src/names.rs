@@ -104,6 +104,16 @@ named_enum! {
 }
 
 named_enum! {
+    /// Which engine moves the bytes of a `sendrecv` (`nki.isa.dma_engine`).
+    pub enum DmaEngine: "dma_engine" {
+        /// The DMA engines of the core.
+        Dma "dma" = 1,
+        /// The DMA engine inside GpSimd.
+        GpSimdDma "gpsimd_dma" = 2,
+    }
+}
+
+named_enum! {
     /// What happens to a dynamic access out of bounds (`nki.isa.oob_mode`).
     pub enum OobMode: "oob_mode" {
         /// A runtime error.

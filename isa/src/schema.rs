@@ -29,6 +29,8 @@ pub enum Kind {
     Ints,
     /// A list of `[step, count]` pairs.
     Pattern,
+    /// A list of lists of integers.
+    IntLists,
     /// A list of tensor views.
     Views,
     /// A list of numbers.

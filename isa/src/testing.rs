@@ -5,6 +5,7 @@
 mod random;
 
 use std::collections::{BTreeMap, HashSet};
+use std::sync::Arc;
 
 use ndarray::{Array2, ArrayView2};
 
@@ -13,6 +14,7 @@ use crate::arg::{Arg, Imm};
 use crate::dtype::DType;
 use crate::inst::Inst;
 use crate::machine::{Context, Fault, Machine, RowsF32, RowsI64, Tiles};
+use crate::meeting::Contribution;
 use crate::names::OobMode;
 use crate::program::{Loc, RegId, Tensor, TensorId, TrailId};
 use crate::view::{Index, Space, View};
@@ -34,6 +36,10 @@ pub struct TestMachine {
     pub printed: Vec<String>,
     /// Tensors of which unwritten bytes were read, in order, repeats included.
     pub uninitialized: Vec<TensorId>,
+    /// What the members of a meeting have brought.
+    pub brought: Vec<Contribution>,
+    /// This machine's rank.
+    pub rank: u32,
 }
 
 impl TestMachine {
@@ -49,6 +55,8 @@ impl TestMachine {
             state: BTreeMap::new(),
             printed: Vec::new(),
             uninitialized: Vec::new(),
+            brought: Vec::new(),
+            rank: 0,
         }
     }
 
@@ -373,6 +381,14 @@ impl Machine for TestMachine {
 
     fn engine_state(&mut self, name: &'static str) -> &mut Vec<u32> {
         self.state.entry(name).or_default()
+    }
+
+    fn contributions(&self) -> Arc<[Contribution]> {
+        self.brought.clone().into()
+    }
+
+    fn rank(&self) -> u32 {
+        self.rank
     }
 }
 

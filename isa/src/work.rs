@@ -24,10 +24,24 @@ pub enum WorkKind {
     Matmul(Matmul),
     /// Bytes moved by DMA.
     Dma(Dma),
+    /// Waiting for others, and what moves without the core's DMA queues.
+    Meet(Meet),
     /// A sequencer instruction: register moves and arithmetic.
     Register(RegisterWork),
     /// Nothing on any engine (device_print, hints).
     Free,
+}
+
+/// What a meeting costs when all have come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Meet {
+    /// Each core writes a semaphore of the other and waits for its own.
+    Barrier,
+    /// GpSimd's own DMA engine moves bytes from one core's SBUF to the other's.
+    GpSimdDma {
+        /// Bytes that this core receives.
+        bytes: u64,
+    },
 }
 
 /// Sequencer work.

@@ -112,6 +112,7 @@ fn kind_name(kind: &Kind) -> String {
         Kind::RegisterOrInt => "register or integer".into(),
         Kind::Ints => "integers".into(),
         Kind::Pattern => "[[step, count], ...]".into(),
+        Kind::IntLists => "lists of integers".into(),
         Kind::Views => "list of tiles".into(),
         Kind::Numbers => "list of numbers".into(),
         Kind::Text => "string".into(),

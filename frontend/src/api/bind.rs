@@ -232,6 +232,7 @@ fn kind_text(kind: Kind) -> String {
         Kind::RegisterOrInt => "a register or an int".into(),
         Kind::Ints => "an int or a tuple of ints".into(),
         Kind::Pattern => "a list of [step, count] pairs".into(),
+        Kind::IntLists => "a list of lists of ints".into(),
         Kind::Views => "a list of tensors".into(),
         Kind::Numbers => "a list of numbers".into(),
         Kind::Text => "a string".into(),

@@ -16,11 +16,13 @@ pub mod sync;
 pub mod tensor;
 pub mod vector;
 
+use ndarray::Array2;
 use smallvec::SmallVec;
 
 use crate::arch::Arch;
 use crate::arg::Arg;
 use crate::machine::{Context, Fault, Machine};
+use crate::meeting::Meeting;
 use crate::names::Engine;
 use crate::program::RegId;
 use crate::schema::Schema;
@@ -62,6 +64,24 @@ pub trait Instruction: Operands {
     fn execute(&self, machine: &mut dyn Machine) -> Result<(), Fault>;
     /// Its cost in hardware terms.
     fn work(&self, context: &Context<'_>) -> Work;
+    /// Whom it waits for before it executes.
+    fn meeting(&self) -> Option<Meeting<'_>> {
+        None
+    }
+    /// What it brings to its meeting (see [`Machine::contributions`]).
+    ///
+    /// # Errors
+    /// If it runs into a run-time error, such as a dynamic index out of bounds.
+    fn contribute(&self, _machine: &mut dyn Machine) -> Result<Vec<Array2<u32>>, Fault> {
+        Ok(Vec::new())
+    }
+    /// Whether it and what another member of its meeting executes fit together.
+    ///
+    /// # Errors
+    /// Why not.
+    fn agrees(&self, _other: &Self, _context: &Context<'_>) -> Result<(), String> {
+        Ok(())
+    }
 }
 
 /// Memory and registers that an instruction touches.
@@ -318,6 +338,27 @@ macro_rules! instructions {
             pub fn work(&self, context: &Context<'_>) -> Work {
                 match self { $(Inst::$Name(i) => i.work(context),)* }
             }
+            /// See [`Instruction::meeting`].
+            pub fn meeting(&self) -> Option<Meeting<'_>> {
+                match self { $(Inst::$Name(i) => i.meeting(),)* }
+            }
+            /// See [`Instruction::contribute`].
+            ///
+            /// # Errors
+            /// A run-time error of the kernel.
+            pub fn contribute(&self, machine: &mut dyn Machine) -> Result<Vec<Array2<u32>>, Fault> {
+                match self { $(Inst::$Name(i) => i.contribute(machine),)* }
+            }
+            /// See [`Instruction::agrees`]. Two instructions of different names do not agree.
+            ///
+            /// # Errors
+            /// Why not.
+            pub fn agrees(&self, other: &Inst, context: &Context<'_>) -> Result<(), String> {
+                match (self, other) {
+                    $((Inst::$Name(a), Inst::$Name(b)) => a.agrees(b, context),)*
+                    _ => Err(format!("one is {}, the other {}", self.schema().name, other.schema().name)),
+                }
+            }
         }
     };
 }
@@ -328,6 +369,7 @@ instructions! {
     dma::dma_compute::DmaCompute,
     dma::dma_copy::DmaCopy,
     dma::dma_transpose::DmaTranspose,
+    dma::sendrecv::Sendrecv,
     gpsimd::affine_select::AffineSelect,
     gpsimd::iota::Iota,
     gpsimd::local_gather::LocalGather,
@@ -338,6 +380,7 @@ instructions! {
     gpsimd::sequence_bounds::SequenceBounds,
     gpsimd::tensor_partition_reduce::TensorPartitionReduce,
     gpsimd::topk::Topk,
+    sync::core_barrier::CoreBarrier,
     sync::device_print::DevicePrint,
     sync::register_load::RegisterLoad,
     sync::register_move::RegisterMove,

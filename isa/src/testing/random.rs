@@ -267,6 +267,10 @@ impl Generator {
                 let pair = |r: &mut Random| Arg::List(vec![Arg::Int(r.int()), Arg::Int(1 + r.below(64) as i64)]);
                 Arg::List((0..1 + self.random.below(4)).map(|_| pair(&mut self.random)).collect())
             }
+            Kind::IntLists => {
+                let list = |r: &mut Random| Arg::List((0..r.below(4)).map(|_| Arg::Int(r.int())).collect());
+                Arg::List((0..self.random.below(3)).map(|_| list(&mut self.random)).collect())
+            }
             Kind::Views => Arg::List((0..self.random.below(4)).map(|_| Arg::View(self.view(spaces, 0))).collect()),
             Kind::Numbers => {
                 Arg::List((0..self.random.below(4)).map(|_| self.arg(Kind::Number, members, spaces)).collect())

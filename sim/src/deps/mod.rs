@@ -25,7 +25,8 @@ use smallvec::SmallVec;
 
 use crate::place::Placement;
 use crate::trace::Resolved;
-use index::{Index, Partitions, Region};
+use index::Partitions;
+pub(crate) use index::{Index, Region};
 use pattern::Pattern;
 
 /// Why one access must wait for another.
@@ -203,7 +204,7 @@ impl Analyzer<'_> {
 
     fn step(&mut self, id: u32, op: &Op<'_>, footprint: &Footprint<'_>, edges: &mut Vec<Dep>) {
         let mut resolved = op.resolved.unwrap_or(&[]).iter();
-        let mut regions: SmallVec<[(Space, TensorId, bool, Region); 6]> = SmallVec::new();
+        let mut touched: SmallVec<[(Space, TensorId, bool, Region); 6]> = SmallVec::new();
         for (write, view) in
             footprint.reads.iter().map(|v| (false, *v)).chain(footprint.writes.iter().map(|v| (true, *v)))
         {
@@ -211,14 +212,16 @@ impl Analyzer<'_> {
             if view.space.is_hbm() && self.hbm.get(view.tensor.0 as usize).is_none_or(Option::is_none) {
                 continue;
             }
-            self.regions(view, dynamic, &mut |region| regions.push((view.space, view.tensor, write, region)));
+            regions(self.program, self.placement, view, dynamic, &mut |region| {
+                touched.push((view.space, view.tensor, write, region));
+            });
         }
 
         let mut found = Found { latest: [None; QUEUES] };
         let same = |queue: u8, hazard: Hazard| {
             queue == op.queue && op.engine.is_some_and(|engine| engine == Engine::Tensor || hazard != Hazard::Raw)
         };
-        for (space, tensor, write, region) in &regions {
+        for (space, tensor, write, region) in &touched {
             let Some(index) = index_of(&mut self.sbuf, &mut self.psum, &mut self.hbm, *space, *tensor) else {
                 continue;
             };
@@ -253,7 +256,7 @@ impl Analyzer<'_> {
         }
         edges.extend(found.latest.iter().flatten());
 
-        for (space, tensor, write, region) in regions {
+        for (space, tensor, write, region) in touched {
             if let Some(index) = index_of(&mut self.sbuf, &mut self.psum, &mut self.hbm, space, tensor) {
                 index.insert(region, id, op.queue, write, Subject::Tensor(tensor));
             }
@@ -269,41 +272,47 @@ impl Analyzer<'_> {
             }
         }
     }
+}
 
-    /// The bytes that `view` names. Where the dynamic address is not known, all bytes of the tensor.
-    fn regions(&self, view: &View, dynamic: Option<&Resolved>, out: &mut impl FnMut(Region)) {
-        let size = view.dtype.size() as i64;
-        let tensor = self.program.tensor(view.tensor);
-        let (partitions, dims, base) = if view.space.is_on_chip() {
-            let address =
-                self.placement.address(view.tensor).unwrap_or(nki_isa::program::Address { partition: 0, byte: 0 });
-            let p = view.dims.first().copied().unwrap_or(nki_isa::Dim { stride: 1, count: 1 });
-            let p = Partitions {
-                start: i64::from(address.partition) + i64::from(view.partition),
-                stride: p.stride.max(1),
-                count: if p.stride == 0 { 1 } else { i64::from(p.count) },
-            };
-            (p, view.free_dims(), i64::from(address.byte))
-        } else {
-            (Partitions { start: 0, stride: 1, count: 1 }, &view.dims[..], 0)
+/// The bytes that `view` names. Where the dynamic address is not known, all bytes of the tensor.
+pub(crate) fn regions(
+    program: &Program,
+    placement: &Placement,
+    view: &View,
+    dynamic: Option<&Resolved>,
+    out: &mut impl FnMut(Region),
+) {
+    let size = view.dtype.size() as i64;
+    let tensor = program.tensor(view.tensor);
+    let (partitions, dims, base) = if view.space.is_on_chip() {
+        let address =
+            placement.address(view.tensor).unwrap_or(nki_isa::program::Address { partition: 0, byte: 0 });
+        let p = view.dims.first().copied().unwrap_or(nki_isa::Dim { stride: 1, count: 1 });
+        let p = Partitions {
+            start: i64::from(address.partition) + i64::from(view.partition),
+            stride: p.stride.max(1),
+            count: if p.stride == 0 { 1 } else { i64::from(p.count) },
         };
-        let Some(indirect) = view.indirect.as_deref() else {
-            return out(Region::new(partitions, Pattern::new(dims, view.offset, size, base)));
-        };
-        match dynamic {
-            Some(Resolved::Skipped) => {}
-            Some(Resolved::Offset(o)) => out(Region::new(partitions, Pattern::new(dims, view.offset + o, size, base))),
-            Some(Resolved::Rows(rows)) if view.space.is_hbm() && matches!(indirect.index, ViewIndex::Vector(_)) => {
-                let mut dims = view.dims.clone();
-                if (indirect.dim as usize) < dims.len() {
-                    dims.remove(indirect.dim as usize);
-                }
-                for row in rows.iter().flatten() {
-                    out(Region::new(partitions, Pattern::new(&dims, view.offset + row, size, base)));
-                }
+        (p, view.free_dims(), i64::from(address.byte))
+    } else {
+        (Partitions { start: 0, stride: 1, count: 1 }, &view.dims[..], 0)
+    };
+    let Some(indirect) = view.indirect.as_deref() else {
+        return out(Region::new(partitions, Pattern::new(dims, view.offset, size, base)));
+    };
+    match dynamic {
+        Some(Resolved::Skipped) => {}
+        Some(Resolved::Offset(o)) => out(Region::new(partitions, Pattern::new(dims, view.offset + o, size, base))),
+        Some(Resolved::Rows(rows)) if view.space.is_hbm() && matches!(indirect.index, ViewIndex::Vector(_)) => {
+            let mut dims = view.dims.clone();
+            if (indirect.dim as usize) < dims.len() {
+                dims.remove(indirect.dim as usize);
             }
-            _ => out(Region::new(partitions, Pattern::run(base, base + tensor.bytes().max(1) as i64))),
+            for row in rows.iter().flatten() {
+                out(Region::new(partitions, Pattern::new(&dims, view.offset + row, size, base)));
+            }
         }
+        _ => out(Region::new(partitions, Pattern::run(base, base + tensor.bytes().max(1) as i64))),
     }
 }
 

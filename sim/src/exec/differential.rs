@@ -251,7 +251,7 @@ fn memory_operations_agree_with_the_reference() {
                 );
             }
         }
-        let mut machine = Interpreter::new(&program, memory, &options);
+        let mut machine = Interpreter::new(&program, memory, 0, &options);
         for step in 0..60 {
             let Some(operation) = operation(&mut random, &program) else { continue };
             operations += 1;

@@ -5,6 +5,7 @@ use nki_isa::program::{Loc, Node, NodeKind, RegId};
 use nki_isa::{Arg, Fault, Program, View};
 use rustc_hash::FxHashSet;
 
+use crate::deps::Hazard;
 use crate::memory::access::Unwritten;
 use crate::place::span;
 
@@ -34,6 +35,14 @@ fn operand(node: &Node, view: &View) -> (&'static str, Option<&'static str>) {
         _ => None,
     });
     (schema.name, found)
+}
+
+/// The instruction's name.
+pub(super) fn name_of(node: &Node) -> &'static str {
+    match &node.kind {
+        NodeKind::Inst(inst) => inst.schema().name,
+        _ => "loop",
+    }
 }
 
 impl Findings {
@@ -91,6 +100,47 @@ impl Findings {
             )
             .at_loc(span(t.loc), t.loc.line, t.loc.column, "is made here, without contents"),
         );
+    }
+
+    /// Two cores access the same bytes of shared memory, at least one writes, and nothing orders them. `this` came to run later.
+    pub(super) fn race(
+        &mut self,
+        program: &Program,
+        this: (u32, &Node),
+        other: (u32, &Node),
+        tensor: nki_isa::TensorId,
+        hazard: Hazard,
+        dynamic: &[(Loc, u32)],
+    ) {
+        let tensor = program.tensor(tensor);
+        let (does, did) = match hazard {
+            Hazard::Raw => ("reads", "writes"),
+            Hazard::Waw => ("writes", "writes"),
+            Hazard::War => ("writes", "reads"),
+        };
+        let (this_name, other_name) = (name_of(this.1), name_of(other.1));
+        let (a, b) = (this.1.loc, other.1.loc);
+        let mut out = Diagnostic::warning(
+            "shared-memory-race",
+            format!(
+                "core {} {does} `{}` (`{this_name}`, line {}) and core {} {did} the same bytes (`{other_name}`, line {}), with no core_barrier or sendrecv between",
+                this.0, tensor.name, a.line, other.0, b.line
+            ),
+        )
+        .at_loc(span(a), a.line, a.column, format!("core {} {does} here", this.0))
+        .with_loc(span(b), b.line, b.column, format!("core {} {did} here", other.0))
+        .with_loc(span(tensor.loc), tensor.loc.line, tensor.loc.column, format!("`{}` is shared by the cores", tensor.name))
+        .help(format!(
+            "write nisa.core_barrier(data={}, cores=(0, 1)) between the two, on both cores",
+            tensor.name
+        ));
+        if let Some(where_) = iterations(program, this.1, dynamic) {
+            out = out.note(format!("core {} in {where_}", this.0));
+        }
+        if let Some(where_) = iterations(program, other.1, &[]) {
+            out = out.note(format!("core {} in {where_}", other.0));
+        }
+        self.list.push(out);
     }
 
     /// A register is read that nothing has set.

@@ -1,74 +1,137 @@
 //! Walks the structured stream: instructions, dynamic loops and branches.
 
+use std::sync::Arc;
+
+use ndarray::Array2;
 use nki_diag::Diagnostic;
 use nki_isa::inst::Footprint;
 use nki_isa::program::{Bound, Loc, Node, NodeKind, RegId};
-use nki_isa::{Fault, Program, Space, TensorId};
+use nki_isa::{Contribution, Fault, Inst, Meeting, Program, Space, TensorId};
 use rustc_hash::FxHashMap;
 
 use super::ExecOptions;
 use super::findings::{self, Findings};
+use super::races::Races;
 use crate::HostTensor;
 use crate::memory::Memory;
-use crate::trace::{Event, EventKind, NodeIndex};
+use crate::trace::{CoreTrace, Event, EventKind, NodeIndex, Resolved, Trace};
 
-/// State of a run. Memories are shared by the cores, the rest is per core.
+/// State of a run of one rank. Memories are shared by its cores.
 pub(super) struct Interpreter<'p> {
     pub(super) program: &'p Program,
     pub(super) memory: Memory<'p>,
     pub(super) findings: Findings,
     pub(super) prints: Vec<String>,
+    /// The core that runs.
+    pub(super) core: CoreState<'p>,
+    /// The others by number; an empty state in the place of the one that runs.
+    parked: Vec<CoreState<'p>>,
+    pub(super) races: Races<'p>,
+    /// The rank, for what asks for it.
+    pub(super) rank: u32,
+    /// What the members of the meeting that is being held have brought.
+    pub(super) brought: Arc<[Contribution]>,
+    steps: u64,
+    step_limit: u64,
+    pub(super) scratch: super::rows::Scratch,
+    /// Converted operands of matmuls, kept for their buffers.
+    pub(super) tiles: [Vec<f32>; 2],
+}
+
+/// What each core has for itself.
+#[derive(Default)]
+pub(super) struct CoreState<'p> {
+    pub(super) number: u32,
     registers: Vec<Option<i32>>,
     pub(super) engine_state: FxHashMap<&'static str, Vec<u32>>,
     /// The statement being executed.
     pub(super) node: Option<&'p Node>,
     /// Dynamic loops around it: statement and iteration.
     pub(super) loops: Vec<(Loc, u32)>,
-    steps: u64,
-    step_limit: u64,
+    /// Blocks being executed, outermost first.
+    frames: Vec<Frame<'p>>,
     /// On-chip tensors of the core by last use, and how many of them have been given back.
     dying: Vec<(u32, TensorId)>,
     dead: usize,
     /// PSUM tensors that are made anew in each iteration, by position of the loop.
     renewed: FxHashMap<u32, Vec<TensorId>>,
-    pub(super) scratch: super::rows::Scratch,
-    /// Converted operands of matmuls, kept for their buffers.
-    pub(super) tiles: [Vec<f32>; 2],
+    /// The instruction that waits for others.
+    pub(super) waiting: Option<Waiting<'p>>,
+    events: Vec<Event>,
+}
+
+/// A block being executed.
+struct Frame<'p> {
+    nodes: &'p [Node],
+    /// Index of the next statement in `nodes`.
+    next: usize,
+    /// Its position in the core's stream.
+    position: u32,
+    end: End<'p>,
+}
+
+/// What follows a block.
+enum End<'p> {
+    /// The statements after it.
+    Leave,
+    /// Another iteration of this loop, perhaps.
+    Loop { node: &'p Node, at: NodeIndex, iteration: u32, counter: Counter },
+}
+
+/// What decides whether there is another iteration.
+#[derive(Clone, Copy)]
+enum Counter {
+    For { variable: RegId, next: i64, upper: i64, step: i64 },
+    While(RegId),
+}
+
+/// An instruction that waits for others.
+pub(super) struct Waiting<'p> {
+    pub(super) node: &'p Node,
+    pub(super) inst: &'p Inst,
+    at: NodeIndex,
+    resolved: Option<Box<[Resolved]>>,
+    /// What it brings.
+    pub(super) tiles: Vec<Array2<u32>>,
+}
+
+/// Why a core stopped.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Stop {
+    /// Its stream has ended.
+    Done,
+    /// It waits for others.
+    Waits,
 }
 
 impl<'p> Interpreter<'p> {
-    pub(super) fn new(program: &'p Program, memory: Memory<'p>, options: &ExecOptions) -> Self {
-        Interpreter {
+    pub(super) fn new(program: &'p Program, memory: Memory<'p>, rank: u32, options: &ExecOptions) -> Self {
+        let mut interpreter = Interpreter {
             program,
             memory,
             findings: Findings::default(),
             prints: Vec::new(),
-            registers: Vec::new(),
-            engine_state: FxHashMap::default(),
-            node: None,
-            loops: Vec::new(),
+            core: CoreState::default(),
+            parked: Vec::new(),
+            races: Races::new(program),
+            rank,
+            brought: Arc::from([]),
             steps: 0,
             step_limit: options.step_limit,
-            dying: Vec::new(),
-            dead: 0,
-            renewed: FxHashMap::default(),
             scratch: super::rows::Scratch::default(),
             tiles: Default::default(),
+        };
+        interpreter.parked = program.cores.iter().enumerate().map(|(i, s)| interpreter.start(i as u32, s)).collect();
+        if let Some(first) = interpreter.parked.first_mut() {
+            interpreter.core = std::mem::take(first);
         }
+        interpreter
     }
 
-    /// Runs one core's stream.
-    pub(super) fn core(
-        &mut self,
-        core: u32,
-        stream: &'p [Node],
-        events: &mut Vec<Event>,
-    ) -> Result<(), Box<Diagnostic>> {
-        self.registers = vec![None; self.program.registers as usize];
-        self.engine_state.clear();
-        self.loops.clear();
+    /// A core before its first statement.
+    fn start(&self, core: u32, stream: &'p [Node]) -> CoreState<'p> {
         let lifetimes = &self.memory.placement().lifetimes;
-        self.dying = self
+        let mut dying: Vec<(u32, TensorId)> = self
             .program
             .tensors
             .iter()
@@ -77,25 +140,76 @@ impl<'p> Interpreter<'p> {
             .filter(|(_, (t, _))| t.space.is_on_chip() && t.core == core)
             .filter_map(|(i, (_, life))| life.map(|l| (l.last, TensorId(i as u32))))
             .collect();
-        self.dying.sort_unstable();
-        self.dead = 0;
-        self.renewed.clear();
-        find_renewed(self.program, stream, 0, &mut self.renewed);
-        let mut position = 0;
-        let outcome = self.block(stream, &mut position, events);
-        outcome.map_err(|fault| match self.node {
-            Some(node) => findings::fault(self.program, node, &self.loops, fault),
-            None => Box::new(Diagnostic::error(fault.id, fault.message)),
-        })
+        dying.sort_unstable();
+        let mut renewed = FxHashMap::default();
+        find_renewed(self.program, stream, 0, &mut renewed);
+        CoreState {
+            number: core,
+            registers: vec![None; self.program.registers as usize],
+            frames: vec![Frame { nodes: stream, next: 0, position: 0, end: End::Leave }],
+            dying,
+            renewed,
+            events: Vec::with_capacity(stream.len()),
+            ..CoreState::default()
+        }
     }
 
-    fn block(&mut self, nodes: &'p [Node], position: &mut u32, events: &mut Vec<Event>) -> Result<(), Fault> {
+    /// Makes `core` the one that runs.
+    pub(super) fn switch(&mut self, core: u32) {
+        let now = self.core.number;
+        if now != core {
+            std::mem::swap(&mut self.core, &mut self.parked[now as usize]);
+            std::mem::swap(&mut self.core, &mut self.parked[core as usize]);
+        }
+    }
+
+    /// The state of a core, running or not.
+    pub(super) fn state(&self, core: u32) -> &CoreState<'p> {
+        if self.core.number == core { &self.core } else { &self.parked[core as usize] }
+    }
+
+    /// Runs the current core until it ends or waits.
+    pub(super) fn advance(&mut self) -> Result<Stop, Box<Diagnostic>> {
+        let outcome = self.statements();
+        outcome.map_err(|fault| self.told(fault))
+    }
+
+    /// Holds the meeting that the current core waits for: executes its instruction.
+    pub(super) fn meet(&mut self, brought: &Arc<[Contribution]>) -> Result<(), Box<Diagnostic>> {
+        let Some(waiting) = self.core.waiting.take() else { return Ok(()) };
+        self.brought = Arc::clone(brought);
+        self.core.node = Some(waiting.node);
+        let outcome = waiting.inst.execute(self);
+        self.brought = Arc::from([]);
+        self.core.events.push(Event { node: waiting.at, kind: EventKind::Inst { resolved: waiting.resolved } });
+        outcome.map_err(|fault| self.told(fault))
+    }
+
+    fn told(&self, fault: Fault) -> Box<Diagnostic> {
+        match self.core.node {
+            Some(node) => findings::fault(self.program, node, &self.core.loops, fault),
+            None => Box::new(Diagnostic::error(fault.id, fault.message)),
+        }
+    }
+
+    fn statements(&mut self) -> Result<Stop, Fault> {
         let mut footprint = Footprint::default();
-        for node in nodes {
-            let at = NodeIndex(*position);
-            *position += 1;
-            self.node = Some(node);
-            if !self.loops.is_empty() {
+        loop {
+            let Some(frame) = self.core.frames.last_mut() else { return Ok(Stop::Done) };
+            let position = frame.position;
+            let next = frame.nodes.get(frame.next);
+            frame.next += 1;
+            frame.position += 1;
+            if self.core.loops.is_empty() {
+                self.bury(position);
+            }
+            let Some(node) = next else {
+                self.end_of_block()?;
+                continue;
+            };
+            let at = NodeIndex(position);
+            self.core.node = Some(node);
+            if !self.core.loops.is_empty() {
                 self.steps += 1;
                 if self.steps > self.step_limit {
                     return Err(Fault::new(
@@ -113,63 +227,88 @@ impl<'p> Interpreter<'p> {
                     footprint.clear();
                     inst.footprint(&mut footprint);
                     let resolved = self.resolved(&footprint)?;
-                    inst.execute(self)?;
-                    events.push(Event { node: at, kind: EventKind::Inst { resolved } });
+                    let meets = match inst.meeting() {
+                        Some(meeting) => !meeting.members(self.member(&meeting)).is_empty(),
+                        None => false,
+                    };
+                    if meets {
+                        let tiles = inst.contribute(self)?;
+                        self.note_accesses(node, inst, &footprint, resolved.as_deref());
+                        self.core.waiting = Some(Waiting { node, inst, at, resolved, tiles });
+                        return Ok(Stop::Waits);
+                    }
+                    if self.races.is_on() {
+                        self.execute_watched(node, inst, &footprint, resolved.as_deref())?;
+                    } else {
+                        inst.execute(self)?;
+                    }
+                    self.core.events.push(Event { node: at, kind: EventKind::Inst { resolved } });
                 }
                 NodeKind::For { variable, lower, upper, step, body } => {
-                    let (lower, upper) = (self.bound(*lower), self.bound(*upper));
-                    events.push(Event { node: at, kind: EventKind::LoopEnter });
-                    self.loops.push((node.loc, 0));
-                    let mut value = lower;
-                    let mut iteration = 0;
-                    while value < upper {
-                        self.set(*variable, value as i32);
-                        self.iterate(at, iteration, body, events)?;
-                        value += (*step).max(1);
-                        iteration += 1;
-                    }
-                    self.loops.pop();
-                    *position += size(body);
-                    events.push(Event { node: at, kind: EventKind::LoopExit });
+                    let (next, upper) = (self.bound(*lower), self.bound(*upper));
+                    self.enter(node, at, body, Counter::For { variable: *variable, next, upper, step: (*step).max(1) });
                 }
-                NodeKind::While { condition, body } => {
-                    events.push(Event { node: at, kind: EventKind::LoopEnter });
-                    self.loops.push((node.loc, 0));
-                    let mut iteration = 0;
-                    while self.get(*condition) != 0 {
-                        self.iterate(at, iteration, body, events)?;
-                        self.node = Some(node);
-                        iteration += 1;
-                    }
-                    self.loops.pop();
-                    *position += size(body);
-                    events.push(Event { node: at, kind: EventKind::LoopExit });
-                }
+                NodeKind::While { condition, body } => self.enter(node, at, body, Counter::While(*condition)),
                 NodeKind::If { condition, then, otherwise } => {
                     let taken = self.get(*condition) != 0;
-                    events.push(Event { node: at, kind: EventKind::Branch(taken) });
-                    let skipped = *position + size(then);
-                    let mut inside = if taken { *position } else { skipped };
-                    self.block(if taken { then } else { otherwise }, &mut inside, events)?;
-                    *position = skipped + size(otherwise);
+                    self.core.events.push(Event { node: at, kind: EventKind::Branch(taken) });
+                    let skipped = position + 1 + size(then);
+                    let (nodes, position) = if taken { (then, position + 1) } else { (otherwise, skipped) };
+                    self.skip(size(then) + size(otherwise));
+                    self.core.frames.push(Frame { nodes, next: 0, position, end: End::Leave });
                 }
             }
-            if self.loops.is_empty() {
-                self.bury(*position);
-            }
         }
-        Ok(())
     }
 
-    fn iterate(
-        &mut self,
-        at: NodeIndex,
-        iteration: u32,
-        body: &'p [Node],
-        events: &mut Vec<Event>,
-    ) -> Result<(), Fault> {
-        events.push(Event { node: at, kind: EventKind::LoopIteration(iteration) });
-        if let Some(last) = self.loops.last_mut() {
+    /// The member of a meeting that the current core is.
+    pub(super) fn member(&self, meeting: &Meeting<'_>) -> u32 {
+        if meeting.is_of_ranks() { self.rank } else { self.core.number }
+    }
+
+    /// The block being executed goes on `by` positions later: what lies between belongs to a statement of it.
+    fn skip(&mut self, by: u32) {
+        if let Some(frame) = self.core.frames.last_mut() {
+            frame.position += by;
+        }
+    }
+
+    fn enter(&mut self, node: &'p Node, at: NodeIndex, body: &'p [Node], counter: Counter) {
+        self.core.events.push(Event { node: at, kind: EventKind::LoopEnter });
+        self.core.loops.push((node.loc, 0));
+        self.skip(size(body));
+        // The body counts as ended before its first iteration.
+        self.core.frames.push(Frame {
+            nodes: body,
+            next: body.len(),
+            position: at.0 + 1,
+            end: End::Loop { node, at, iteration: 0, counter },
+        });
+    }
+
+    /// Starts another iteration or goes on behind the block.
+    fn end_of_block(&mut self) -> Result<(), Fault> {
+        let Some(Frame { nodes, end, .. }) = self.core.frames.pop() else { return Ok(()) };
+        let End::Loop { node, at, iteration, mut counter } = end else { return Ok(()) };
+        self.core.node = Some(node);
+        let again = match &mut counter {
+            Counter::For { variable, next, upper, step } => {
+                let more = *next < *upper;
+                if more {
+                    self.set(*variable, *next as i32);
+                    *next = next.saturating_add(*step);
+                }
+                more
+            }
+            Counter::While(condition) => self.get(*condition) != 0,
+        };
+        if !again {
+            self.core.loops.pop();
+            self.core.events.push(Event { node: at, kind: EventKind::LoopExit });
+            return Ok(());
+        }
+        self.core.events.push(Event { node: at, kind: EventKind::LoopIteration(iteration) });
+        if let Some(last) = self.core.loops.last_mut() {
             last.1 = iteration;
         }
         // An empty body must reach the limit as well.
@@ -183,22 +322,27 @@ impl<'p> Interpreter<'p> {
                 ),
             ));
         }
-        if let Some(tensors) = self.renewed.get(&at.0) {
+        if let Some(tensors) = self.core.renewed.get(&at.0) {
             for &t in tensors {
                 self.memory.renew(t);
             }
         }
-        let mut position = at.0 + 1;
-        self.block(body, &mut position, events)
+        self.core.frames.push(Frame {
+            nodes,
+            next: 0,
+            position: at.0 + 1,
+            end: End::Loop { node, at, iteration: iteration + 1, counter },
+        });
+        Ok(())
     }
 
     /// Gives back the buffers of tensors that were last used before `position`.
     fn bury(&mut self, position: u32) {
-        while let Some(&(last, tensor)) = self.dying.get(self.dead)
+        while let Some(&(last, tensor)) = self.core.dying.get(self.core.dead)
             && last < position
         {
             self.memory.release(tensor);
-            self.dead += 1;
+            self.core.dead += 1;
         }
     }
 
@@ -211,11 +355,11 @@ impl<'p> Interpreter<'p> {
 
     /// A register's value; 0 and a finding if it was never set.
     pub(super) fn get(&mut self, register: RegId) -> i32 {
-        match self.registers.get(register.0 as usize).copied().flatten() {
+        match self.core.registers.get(register.0 as usize).copied().flatten() {
             Some(value) => value,
             None => {
-                if let Some(node) = self.node {
-                    self.findings.unset_register(self.program, node, &self.loops, register);
+                if let Some(node) = self.core.node {
+                    self.findings.unset_register(self.program, node, &self.core.loops, register);
                 }
                 0
             }
@@ -225,10 +369,11 @@ impl<'p> Interpreter<'p> {
     /// Sets a register.
     pub(super) fn set(&mut self, register: RegId, value: i32) {
         let i = register.0 as usize;
-        if i >= self.registers.len() {
-            self.registers.resize(i + 1, None);
+        let registers = &mut self.core.registers;
+        if i >= registers.len() {
+            registers.resize(i + 1, None);
         }
-        self.registers[i] = Some(value);
+        registers[i] = Some(value);
     }
 
     /// The outputs, after the last core has ended.
@@ -250,6 +395,16 @@ impl<'p> Interpreter<'p> {
             });
         }
         out
+    }
+
+    /// What each core has executed.
+    pub(super) fn take_trace(&mut self) -> Trace {
+        let all = 0..self.program.cores.len() as u32;
+        let mut take = |core| {
+            self.switch(core);
+            CoreTrace { events: std::mem::take(&mut self.core.events) }
+        };
+        Trace { cores: all.map(&mut take).collect() }
     }
 
     pub(super) fn into_messages(self) -> (Vec<Diagnostic>, Vec<String>) {

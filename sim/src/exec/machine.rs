@@ -1,12 +1,14 @@
 //! The memories and registers as instructions see them.
 
+use std::sync::Arc;
+
 use ndarray::{Array2, ArrayView2, ArrayViewMut2, ShapeBuilder};
 use nki_isa::arg::Imm;
 use nki_isa::inst::Footprint;
 use nki_isa::machine::{Context, RowsF32, RowsI64, Tiles};
 use nki_isa::names::OobMode;
 use nki_isa::program::RegId;
-use nki_isa::{Fault, Index, Machine, View};
+use nki_isa::{Contribution, Fault, Index, Machine, View};
 
 use super::interpreter::Interpreter;
 use crate::memory::access::{Access, Shift};
@@ -72,7 +74,7 @@ impl Interpreter<'_> {
     }
 
     /// Resolves a view; none where the whole access is out of bounds and may be skipped.
-    fn locate(&mut self, view: &View, oob: OobMode) -> Result<Option<Access>, Fault> {
+    pub(super) fn locate(&mut self, view: &View, oob: OobMode) -> Result<Option<Access>, Fault> {
         let skip = oob == OobMode::Skip;
         let (dynamic, fault) = self.dynamic(view)?;
         let shift = match (dynamic, fault) {
@@ -95,8 +97,8 @@ impl Interpreter<'_> {
     fn check_written(&mut self, view: &View, access: &Access) {
         if let Some(gap) = self.memory.find_unwritten(access) {
             self.memory.poison(access);
-            if let Some(node) = self.node {
-                self.findings.uninitialized(self.program, node, &self.loops, view, gap);
+            if let Some(node) = self.core.node {
+                self.findings.uninitialized(self.program, node, &self.core.loops, view, gap);
             }
         }
     }
@@ -362,6 +364,18 @@ impl Machine for Interpreter<'_> {
     }
 
     fn engine_state(&mut self, name: &'static str) -> &mut Vec<u32> {
-        self.engine_state.entry(name).or_default()
+        self.core.engine_state.entry(name).or_default()
+    }
+
+    fn contributions(&self) -> Arc<[Contribution]> {
+        Arc::clone(&self.brought)
+    }
+
+    fn core(&self) -> u32 {
+        self.core.number
+    }
+
+    fn rank(&self) -> u32 {
+        self.rank
     }
 }

@@ -1,13 +1,15 @@
 //! Runs a program: numbers, findings and the dynamic trace.
 //!
-//! Program order is the meaning. Cores run one after the other. A fault of the kernel stops the run with a diagnostic; everything that was
-//! traced until then is kept.
+//! Program order is the meaning. Cores, and ranks, run one after the other, each until it must wait for others: `meet` holds their meetings,
+//! `races` finds what no meeting orders. A fault of the kernel stops the run with a diagnostic; everything that was traced until then is kept.
 
 mod findings;
 mod inputs;
 mod interpreter;
 mod machine;
+mod meet;
 mod pool;
+mod races;
 mod rows;
 mod trace_only;
 
@@ -17,7 +19,7 @@ use nki_isa::Program;
 use crate::HostTensor;
 use crate::memory::Memory;
 use crate::place::Placement;
-use crate::trace::{CoreTrace, Trace};
+use crate::trace::Trace;
 
 use interpreter::Interpreter;
 pub use trace_only::{NeedsData, trace_only};
@@ -63,47 +65,82 @@ pub struct Failure {
     pub prints: Vec<String>,
 }
 
+/// One rank of a run: the program is the same for all, or one for each.
+#[derive(Debug)]
+pub struct Rank<'p> {
+    /// What it executes.
+    pub program: &'p Program,
+    /// Where its tensors lie.
+    pub placement: &'p Placement,
+    /// In the order of [`Program::inputs`].
+    pub inputs: Vec<HostTensor>,
+}
+
+/// A run of several ranks that did not come to its end.
+#[derive(Debug, Clone, PartialEq)]
+pub struct RanksFailure {
+    /// The rank that failed.
+    pub rank: usize,
+    /// How.
+    pub failure: Failure,
+}
+
 /// Runs `program` on `inputs` (in the order of [`Program::inputs`]).
 ///
 /// # Errors
-/// If the inputs do not match the program, or the kernel faults (an access out of bounds, an endless loop).
+/// If the inputs do not match the program, or the kernel faults (an access out of bounds, an endless loop, a deadlock).
 pub fn run(
     program: &Program,
     placement: &Placement,
     inputs: Vec<HostTensor>,
     options: &ExecOptions,
 ) -> Result<ExecResult, Box<Failure>> {
-    let errors = inputs::check(program, &inputs);
-    if !errors.is_empty() {
-        return Err(Box::new(Failure { errors, trace: Trace::default(), findings: Vec::new(), prints: Vec::new() }));
+    match run_ranks(vec![Rank { program, placement, inputs }], options) {
+        Ok(mut results) => Ok(results.pop().unwrap_or_default()),
+        Err(failed) => Err(Box::new(failed.failure)),
     }
-    pool::with_threads_awake(|| run_checked(program, placement, inputs, options))
 }
 
-fn run_checked(
-    program: &Program,
-    placement: &Placement,
-    inputs: Vec<HostTensor>,
-    options: &ExecOptions,
-) -> Result<ExecResult, Box<Failure>> {
-    let mut memory = Memory::new(program, placement, options.precise);
-    for (input, host) in program.inputs.iter().zip(inputs) {
-        memory.load(input.tensor, host.data);
-    }
-    let mut run = Interpreter::new(program, memory, options);
-    let mut trace = Trace::default();
-    for (core, stream) in program.cores.iter().enumerate() {
-        let mut events = Vec::with_capacity(stream.len());
-        let outcome = run.core(core as u32, stream, &mut events);
-        trace.cores.push(CoreTrace { events });
-        if let Err(error) = outcome {
-            let (findings, prints) = run.into_messages();
-            return Err(Box::new(Failure { errors: vec![*error], trace, findings, prints }));
+/// Runs all ranks, from 0, at the same time: collectives are their meetings. One result for each.
+///
+/// # Errors
+/// As [`run`], for the first rank that fails.
+pub fn run_ranks(ranks: Vec<Rank<'_>>, options: &ExecOptions) -> Result<Vec<ExecResult>, Box<RanksFailure>> {
+    for (rank, r) in ranks.iter().enumerate() {
+        let errors = inputs::check(r.program, &r.inputs);
+        if !errors.is_empty() {
+            let failure = Failure { errors, trace: Trace::default(), findings: Vec::new(), prints: Vec::new() };
+            return Err(Box::new(RanksFailure { rank, failure }));
         }
     }
-    let outputs = run.outputs();
-    let (findings, prints) = run.into_messages();
-    Ok(ExecResult { outputs, trace, findings, prints })
+    pool::with_threads_awake(|| run_checked(ranks, options))
+}
+
+fn run_checked(ranks: Vec<Rank<'_>>, options: &ExecOptions) -> Result<Vec<ExecResult>, Box<RanksFailure>> {
+    let mut running: Vec<Interpreter<'_>> = ranks
+        .into_iter()
+        .enumerate()
+        .map(|(rank, Rank { program, placement, inputs })| {
+            let mut memory = Memory::new(program, placement, options.precise);
+            for (input, host) in program.inputs.iter().zip(inputs) {
+                memory.load(input.tensor, host.data);
+            }
+            Interpreter::new(program, memory, rank as u32, options)
+        })
+        .collect();
+    if let Err(meet::Stopped { rank, error }) = meet::run(&mut running) {
+        let mut run = running.swap_remove(rank);
+        let trace = run.take_trace();
+        let (findings, prints) = run.into_messages();
+        return Err(Box::new(RanksFailure { rank, failure: Failure { errors: vec![*error], trace, findings, prints } }));
+    }
+    let results = running.into_iter().map(|mut run| {
+        let outputs = run.outputs();
+        let trace = run.take_trace();
+        let (findings, prints) = run.into_messages();
+        ExecResult { outputs, trace, findings, prints }
+    });
+    Ok(results.collect())
 }
 
 #[cfg(test)]

@@ -65,6 +65,8 @@ sections! {
     pub struct Kernel { head_us: Param, tail_us: Param, }
     /// Semaphores between engines.
     pub struct Sync { semaphore_ns: Param, }
+    /// The cores of a logical core: barrier, and GpSimd's own DMA engine between them.
+    pub struct Cores { barrier_ns: Param, gpsimd_dma_ns: Param, gpsimd_dma_bytes_per_ns: Param, }
     /// Dynamic control flow and sequencer instructions.
     pub struct Control { loop_iteration_us: Param, branch_ns: Param, register_move_ns: Param, register_load_ns: Param, register_store_ns: Param, }
     /// The tensor engine.
@@ -109,7 +111,7 @@ sections! {
         load_queues: Param<Vec<String>>, store_queues: Param<Vec<String>>, other_queues: Param<Vec<String>>,
     }
     /// All numbers of one generation, by section.
-    pub struct Values { kernel: Kernel, sync: Sync, control: Control, tensor: Tensor, vector: Vector, scalar: Scalar, gpsimd: GpSimd, dma: Dma, }
+    pub struct Values { kernel: Kernel, sync: Sync, cores: Cores, control: Control, tensor: Tensor, vector: Vector, scalar: Scalar, gpsimd: GpSimd, dma: Dma, }
 }
 
 /// A parameter that cannot be set.

@@ -3,6 +3,7 @@
 pub mod dma_compute;
 pub mod dma_copy;
 pub mod dma_transpose;
+pub mod sendrecv;
 
 use crate::machine::{Fault, Machine};
 use crate::names::OobMode;

@@ -1,5 +1,6 @@
 //! Instructions of the sequencers, and what needs no engine at all.
 
+pub mod core_barrier;
 pub mod device_print;
 pub mod register_load;
 pub mod register_move;

@@ -100,6 +100,7 @@ impl CostModel for Laws<'_> {
                     confidence: p.confidence,
                 }
             }
+            WorkKind::Meet(meet) => self.meet(engine, *meet),
             WorkKind::Free => {
                 Cost { engine, kind: CostKind::Free, confidence: crate::timing::params::Confidence::Documented }
             }

@@ -2,6 +2,7 @@
 
 mod dma;
 mod laws;
+mod meet;
 mod stream;
 mod tensor;
 

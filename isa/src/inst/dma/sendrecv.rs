@@ -1,0 +1,214 @@
+//! `nisa.sendrecv`: the two physical cores of a logical core exchange tiles.
+
+use ndarray::Array2;
+
+use crate::arch::Arch;
+use crate::inst::sync::core_barrier::check_cores;
+use crate::inst::{Footprint, Instruction, Operands};
+use crate::machine::{Context, Fault, Machine};
+use crate::meeting::Meeting;
+use crate::names::{DgeMode, DmaEngine, Engine};
+use crate::operands;
+use crate::view::View;
+use crate::violation::Violation;
+use crate::work::{Dma, DmaSide, Meet, Work, WorkKind};
+
+operands! {
+    /// Sends `src` to the `dst` of core `send_to_rank`, and receives into `dst` the `src` of core `recv_from_rank`.
+    pub struct Sendrecv: "sendrecv" on [Sync, GpSimd, Scalar] {
+        /// The tile to send.
+        [In Sbuf] src: View,
+        /// Where the received tile goes.
+        [Out Sbuf] dst: View,
+        /// The core that gets `src`: 0 or 1.
+        [Attr] send_to_rank: i64,
+        /// The core whose `src` goes to `dst`: 0 or 1.
+        [Attr] recv_from_rank: i64,
+        /// Exchanges with one id go in their order on both cores.
+        [Attr] pipe_id: i64,
+        /// Who moves the bytes.
+        [Attr] dma_engine: DmaEngine = DmaEngine::Dma,
+    }
+}
+
+/// Most elements per partition by GpSimd's DMA engine: 1024, 512 and 256 bytes of 4, 2 and 1 byte each (`sendrecv` reference).
+const GPSIMD_ELEMENTS: usize = 256;
+
+impl Instruction for Sendrecv {
+    fn engine(&self, _arch: &Arch) -> Engine {
+        match self.dma_engine {
+            DmaEngine::Dma => Engine::Sync,
+            DmaEngine::GpSimdDma => Engine::GpSimd,
+        }
+    }
+
+    fn validate(&self, context: &Context<'_>) -> Result<(), Violation> {
+        check_cores(context.arch, "sendrecv")?;
+        if self.src.dtype != self.dst.dtype {
+            return Err(Violation::new(
+                "dtype-mismatch",
+                "src",
+                format!("`src` is {}, `dst` is {}: they must have one dtype", self.src.dtype, self.dst.dtype),
+            ));
+        }
+        let same = self.src.partitions() == self.dst.partitions()
+            && self.src.free_elements() == self.dst.free_elements();
+        if !same {
+            return Err(Violation::new(
+                "shape-mismatch",
+                "src",
+                format!("`src` has {:?} elements, `dst` {:?}: they must have one shape", self.src.shape(), self.dst.shape()),
+            ));
+        }
+        for (operand, rank) in [("send_to_rank", self.send_to_rank), ("recv_from_rank", self.recv_from_rank)] {
+            if !(0..2).contains(&rank) {
+                return Err(Violation::new(
+                    "operand-value",
+                    operand,
+                    format!("`{operand}` is {rank}: the cores of a logical core are 0 and 1"),
+                ));
+            }
+        }
+        let elements = self.src.free_elements();
+        if self.dma_engine == DmaEngine::GpSimdDma && elements > GPSIMD_ELEMENTS {
+            let size = self.src.dtype.size();
+            return Err(Violation::new(
+                "free-size",
+                "src",
+                format!(
+                    "`src` has {} bytes per partition, dma_engine=gpsimd_dma moves at most {} of {}",
+                    elements * size,
+                    GPSIMD_ELEMENTS * size,
+                    self.src.dtype
+                ),
+            )
+            .help("send it in parts, or use nisa.dma_engine.dma"));
+        }
+        Ok(())
+    }
+
+    fn footprint<'a>(&'a self, footprint: &mut Footprint<'a>) {
+        self.operand_footprint(footprint);
+    }
+
+    fn execute(&self, machine: &mut dyn Machine) -> Result<(), Fault> {
+        let brought = machine.contributions();
+        let from = brought.iter().find(|c| i64::from(c.member) == self.recv_from_rank);
+        match from.and_then(|c| c.tiles.first()) {
+            Some(tile) => machine.write_bits(&self.dst, tile.view()),
+            None => Err(Fault::new("internal", format!("core {} has sent nothing", self.recv_from_rank))),
+        }
+    }
+
+    fn work(&self, context: &Context<'_>) -> Work {
+        let bytes = self.dst.bytes() as u64;
+        let kind = match self.dma_engine {
+            DmaEngine::GpSimdDma => WorkKind::Meet(Meet::GpSimdDma { bytes }),
+            DmaEngine::Dma => WorkKind::Dma(Dma {
+                src: DmaSide::of(&self.src),
+                dst: DmaSide::of(&self.dst),
+                bytes,
+                elements: self.dst.elements() as u64,
+                dge: DgeMode::Unknown,
+                dynamic: self.src.indirect.is_some() || self.dst.indirect.is_some(),
+                indirect: false,
+                transpose: false,
+                cast: false,
+            }),
+        };
+        Work { engine: self.engine(context.arch), kind }
+    }
+
+    fn meeting(&self) -> Option<Meeting<'_>> {
+        Some(Meeting::Exchange {
+            send_to: self.send_to_rank,
+            receive_from: self.recv_from_rank,
+            pipe: self.pipe_id,
+        })
+    }
+
+    fn contribute(&self, machine: &mut dyn Machine) -> Result<Vec<Array2<u32>>, Fault> {
+        Ok(vec![machine.read_bits(&self.src)?])
+    }
+
+    fn agrees(&self, other: &Self, _context: &Context<'_>) -> Result<(), String> {
+        if self.dma_engine != other.dma_engine {
+            return Err(format!("one has dma_engine {}, the other {}", self.dma_engine, other.dma_engine));
+        }
+        let of = |s: &Self| (s.src.partitions(), s.src.free_elements());
+        if self.dst.dtype != other.src.dtype || of(self) != of(other) {
+            return Err(format!(
+                "one sends {} {:?}, the other {} {:?}",
+                self.src.dtype,
+                self.src.shape(),
+                other.src.dtype,
+                other.src.shape()
+            ));
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::arch::Target;
+    use crate::dtype::DType;
+    use crate::meeting::Contribution;
+    use crate::testing::TestMachine;
+    use crate::view::Space;
+
+    fn swap(src: &View, dst: &View) -> Sendrecv {
+        Sendrecv {
+            src: src.clone(),
+            dst: dst.clone(),
+            send_to_rank: 1,
+            recv_from_rank: 1,
+            pipe_id: 0,
+            dma_engine: DmaEngine::Dma,
+        }
+    }
+
+    #[test]
+    fn receives_what_the_other_core_brings() {
+        let mut m = TestMachine::new(Target::Trn2);
+        let src = m.tensor_f32("s", Space::Sbuf, DType::BF16, &[2, 2], &[1., 2., 3., 4.]);
+        let dst = m.tensor("d", Space::Sbuf, DType::BF16, &[2, 2]);
+        let inst = swap(&src, &dst);
+        let mine = inst.contribute(&mut m).unwrap();
+        m.brought = vec![
+            Contribution { member: 0, tiles: mine.clone() },
+            Contribution { member: 1, tiles: vec![mine[0].mapv(|b| b ^ 0x8000)] },
+        ];
+        m.run(inst.clone()).unwrap();
+        assert_eq!(m.f32s(&dst), [-1., -2., -3., -4.]);
+        assert_eq!(inst.meeting().map(|x| x.members(0)), Some(vec![0, 1]));
+    }
+
+    #[test]
+    fn the_rules_of_the_reference() {
+        let mut m = TestMachine::new(Target::Trn2);
+        let src = m.tensor("s", Space::Sbuf, DType::F32, &[2, 300]);
+        let dst = m.tensor("d", Space::Sbuf, DType::F32, &[2, 300]);
+        let narrow = m.tensor("n", Space::Sbuf, DType::BF16, &[2, 300]);
+        let short = m.tensor("h", Space::Sbuf, DType::F32, &[2, 200]);
+        let ok = swap(&src, &dst);
+        m.check(ok.clone()).unwrap();
+        for (inst, want) in [
+            (swap(&src, &narrow), "must have one dtype"),
+            (swap(&src, &short), "must have one shape"),
+            (Sendrecv { send_to_rank: 2, ..ok.clone() }, "`send_to_rank` is 2"),
+            (Sendrecv { recv_from_rank: -1, ..ok.clone() }, "`recv_from_rank` is -1"),
+            (Sendrecv { dma_engine: DmaEngine::GpSimdDma, ..ok.clone() }, "1200 bytes per partition, dma_engine=gpsimd_dma moves at most 1024"),
+        ] {
+            let e = m.check(inst).unwrap_err();
+            assert!(e.contains(want), "{e}");
+        }
+        m.check(Sendrecv { dma_engine: DmaEngine::GpSimdDma, ..swap(&short, &short) }).unwrap();
+        let e = ok.agrees(&swap(&short, &short), &m.context()).unwrap_err();
+        assert_eq!(e, "one sends float32 [2, 300], the other float32 [2, 200]");
+        let old = TestMachine::new(Target::Trn1);
+        let e = old.check(ok).unwrap_err();
+        assert!(e.contains("needs trn2 or later"), "{e}");
+    }
+}

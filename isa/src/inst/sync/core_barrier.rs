@@ -1,0 +1,136 @@
+//! `nisa.core_barrier`: the physical cores of a logical core wait for each other.
+
+use crate::arch::Arch;
+use crate::arg::Ints;
+use crate::inst::{Footprint, Instruction};
+use crate::machine::{Context, Fault, Machine};
+use crate::meeting::Meeting;
+use crate::names::Engine;
+use crate::operands;
+use crate::view::{Space, View};
+use crate::violation::Violation;
+use crate::work::{Meet, Work, WorkKind};
+
+operands! {
+    /// Waits until all `cores` have come here. What a core has written to `data` before, the others see after.
+    pub struct CoreBarrier: "core_barrier" on [GpSimd, Sync, Vector, Scalar, Tensor] {
+        /// The shared tensor that the cores synchronise on.
+        [InOut Hbm Sbuf] data: View,
+        /// The cores that wait for each other: `(0, 1)`. With one core there is nothing to wait for.
+        [Attr] cores: Ints,
+        /// The engine that waits; the others go on.
+        [Attr] engine: Engine = Engine::GpSimd,
+    }
+}
+
+/// Rules of everything that the cores of a logical core do together.
+pub(crate) fn check_cores(arch: &Arch, what: &'static str) -> Result<(), Violation> {
+    if arch.lnc_max >= 2 {
+        return Ok(());
+    }
+    Err(Violation::new(
+        "unsupported-on-target",
+        "",
+        format!("{what} needs trn2 or later: a logical core of {} has one physical core", arch.target),
+    ))
+}
+
+impl Instruction for CoreBarrier {
+    fn engine(&self, _arch: &Arch) -> Engine {
+        match self.engine {
+            Engine::Unknown | Engine::Dma => Engine::GpSimd,
+            engine => engine,
+        }
+    }
+
+    fn validate(&self, context: &Context<'_>) -> Result<(), Violation> {
+        check_cores(context.arch, "core_barrier")?;
+        if self.data.space == Space::Hbm {
+            return Err(Violation::new(
+                "operand-memory",
+                "data",
+                "`data` is in private_hbm, which the other core cannot reach: it must be in shared_hbm",
+            )
+            .help("allocate it with buffer=nl.shared_hbm"));
+        }
+        if self.engine == Engine::Dma {
+            return Err(Violation::new(
+                "operand-value",
+                "engine",
+                "`engine` is dma: a barrier runs on tensor, vector, scalar, gpsimd or sync",
+            ));
+        }
+        let mut cores = self.cores.0.clone();
+        cores.sort_unstable();
+        match cores[..] {
+            [0 | 1] | [0, 1] => Ok(()),
+            _ => Err(Violation::new(
+                "operand-value",
+                "cores",
+                format!("`cores` is {:?}: a logical core has the cores 0 and 1", self.cores.0),
+            )
+            .help("write cores=(0, 1)")),
+        }
+    }
+
+    fn footprint<'a>(&'a self, footprint: &mut Footprint<'a>) {
+        // It moves nothing, but what touches `data` before and behind it stays there.
+        footprint.read(&self.data);
+        footprint.writes.push(&self.data);
+    }
+
+    fn execute(&self, _machine: &mut dyn Machine) -> Result<(), Fault> {
+        Ok(())
+    }
+
+    fn work(&self, context: &Context<'_>) -> Work {
+        Work { engine: self.engine(context.arch), kind: WorkKind::Meet(Meet::Barrier) }
+    }
+
+    fn meeting(&self) -> Option<Meeting<'_>> {
+        (self.cores.0.len() > 1).then_some(Meeting::Cores(&self.cores.0))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::arch::Target;
+    use crate::dtype::DType;
+    use crate::testing::TestMachine;
+
+    fn barrier(data: &View, cores: &[i64]) -> CoreBarrier {
+        CoreBarrier { data: data.clone(), cores: Ints(cores.to_vec()), engine: Engine::GpSimd }
+    }
+
+    #[test]
+    fn two_cores_meet_on_shared_data() {
+        let mut m = TestMachine::new(Target::Trn2);
+        let data = m.tensor("d", Space::SharedHbm, DType::F32, &[4]);
+        let both = barrier(&data, &[0, 1]);
+        m.run(both.clone()).unwrap();
+        assert_eq!(both.meeting().map(|x| x.members(1)), Some(vec![0, 1]));
+        // It reads nothing: unwritten data is no finding.
+        assert!(m.uninitialized.is_empty());
+        assert_eq!(barrier(&data, &[0]).meeting(), None);
+    }
+
+    #[test]
+    fn other_memories_cores_engines_and_targets_are_refused() {
+        let mut m = TestMachine::new(Target::Trn2);
+        let data = m.tensor("d", Space::SharedHbm, DType::F32, &[4]);
+        let private = m.tensor("p", Space::Hbm, DType::F32, &[4]);
+        let e = m.check(barrier(&private, &[0, 1])).unwrap_err();
+        assert!(e.contains("must be in shared_hbm"), "{e}");
+        for cores in [&[0, 2][..], &[], &[0, 0], &[0, 1, 2], &[-1]] {
+            let e = m.check(barrier(&data, cores)).unwrap_err();
+            assert!(e.contains("the cores 0 and 1"), "{e}");
+        }
+        let e = m.check(CoreBarrier { engine: Engine::Dma, ..barrier(&data, &[0, 1]) }).unwrap_err();
+        assert!(e.contains("`engine` is dma"), "{e}");
+        let mut old = TestMachine::new(Target::Trn1);
+        let data = old.tensor("d", Space::SharedHbm, DType::F32, &[4]);
+        let e = old.check(barrier(&data, &[0, 1])).unwrap_err();
+        assert!(e.contains("needs trn2 or later"), "{e}");
+    }
+}

@@ -1,0 +1,279 @@
+//! Runs the cores of all ranks, each until it must wait for others, and holds their meetings.
+
+use std::sync::Arc;
+
+use nki_diag::Diagnostic;
+use nki_isa::machine::Context;
+use nki_isa::program::{Node, NodeKind};
+use nki_isa::{Arch, Contribution, Meeting};
+
+use super::findings::{iterations, name_of};
+use super::interpreter::{Interpreter, Stop, Waiting};
+use crate::place::span;
+
+/// A core of a rank.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Actor {
+    rank: usize,
+    core: u32,
+}
+
+/// Why the run stopped, and on which rank.
+pub(super) struct Stopped {
+    pub(super) rank: usize,
+    pub(super) error: Box<Diagnostic>,
+}
+
+/// Runs everything to its end.
+///
+/// # Errors
+/// If a core faults, or cores wait for each other for ever.
+pub(super) fn run(ranks: &mut [Interpreter<'_>]) -> Result<(), Stopped> {
+    let mut ready: Vec<Actor> = Vec::new();
+    for (rank, interpreter) in ranks.iter().enumerate() {
+        ready.extend((0..interpreter.program.cores.len() as u32).map(|core| Actor { rank, core }));
+    }
+    let mut waiting: Vec<Actor> = Vec::new();
+    loop {
+        for actor in std::mem::take(&mut ready) {
+            let interpreter = &mut ranks[actor.rank];
+            interpreter.switch(actor.core);
+            match interpreter.advance() {
+                Ok(Stop::Done) => {}
+                Ok(Stop::Waits) => waiting.push(actor),
+                Err(error) => return Err(Stopped { rank: actor.rank, error }),
+            }
+        }
+        if waiting.is_empty() {
+            return Ok(());
+        }
+        // Who has come is looked at in a fixed order, so that a run is the same every time.
+        waiting.sort_unstable_by_key(|a| (a.rank, a.core));
+        let mut met: Vec<Actor> = Vec::new();
+        for &actor in &waiting {
+            if met.contains(&actor) {
+                continue;
+            }
+            if let Some(members) = all_here(ranks, actor) {
+                hold(ranks, &members)?;
+                met.extend(members);
+            }
+        }
+        if met.is_empty() {
+            return Err(deadlock(ranks, &waiting));
+        }
+        waiting.retain(|a| !met.contains(a));
+        ready = met;
+        ready.sort_unstable_by_key(|a| (a.rank, a.core));
+    }
+}
+
+fn waits<'i, 'p>(ranks: &'i [Interpreter<'p>], actor: Actor) -> Option<&'i Waiting<'p>> {
+    ranks[actor.rank].state(actor.core).waiting.as_ref()
+}
+
+/// The actors that `actor` waits for, itself included; none for a core or rank that does not exist.
+fn members(ranks: &[Interpreter<'_>], actor: Actor) -> (Vec<Actor>, Vec<String>) {
+    let Some(meeting) = waits(ranks, actor).and_then(|w| w.inst.meeting()) else { return Default::default() };
+    let of_ranks = meeting.is_of_ranks();
+    let me = if of_ranks { actor.rank as u32 } else { actor.core };
+    let mut there = Vec::new();
+    let mut missing = Vec::new();
+    for member in meeting.members(me) {
+        let other = if of_ranks {
+            Actor { rank: member as usize, core: actor.core }
+        } else {
+            Actor { rank: actor.rank, core: member }
+        };
+        let cores = ranks.get(other.rank).map_or(0, |r| r.program.cores.len());
+        if (other.core as usize) < cores {
+            there.push(other);
+        } else if of_ranks {
+            missing.push(format!("rank {member}"));
+        } else {
+            missing.push(format!("core {member}"));
+        }
+    }
+    (there, missing)
+}
+
+/// What two members must have in common to meet: the kind of the meeting, and the pipe of an exchange.
+fn kind(ranks: &[Interpreter<'_>], actor: Actor) -> Option<(u8, Option<i64>)> {
+    let meeting = waits(ranks, actor)?.inst.meeting()?;
+    Some(match meeting {
+        Meeting::Cores(_) => (0, None),
+        Meeting::Exchange { pipe, .. } => (1, Some(pipe)),
+        Meeting::Group(_) => (2, None),
+        Meeting::Pairs(_) => (3, None),
+    })
+}
+
+/// The members of the meeting that `actor` waits for, if all of them wait for one of its kind.
+fn all_here(ranks: &[Interpreter<'_>], actor: Actor) -> Option<Vec<Actor>> {
+    let (mine, missing) = members(ranks, actor);
+    let here = missing.is_empty() && mine.iter().all(|&a| kind(ranks, a) == kind(ranks, actor));
+    here.then_some(mine)
+}
+
+/// All have come: each gets what the others have brought and executes its instruction.
+fn hold(ranks: &mut [Interpreter<'_>], members: &[Actor]) -> Result<(), Stopped> {
+    agree(ranks, members)?;
+    let of_ranks = waits(ranks, members[0]).and_then(|w| w.inst.meeting()).is_some_and(|m| m.is_of_ranks());
+    let mut brought = Vec::with_capacity(members.len());
+    for &a in members {
+        let interpreter = &mut ranks[a.rank];
+        interpreter.switch(a.core);
+        let tiles = interpreter.core.waiting.as_mut().map(|w| std::mem::take(&mut w.tiles)).unwrap_or_default();
+        brought.push(Contribution { member: if of_ranks { a.rank as u32 } else { a.core }, tiles });
+    }
+    let brought: Arc<[Contribution]> = brought.into();
+    for &a in members {
+        let interpreter = &mut ranks[a.rank];
+        interpreter.switch(a.core);
+        interpreter.meet(&brought).map_err(|error| Stopped { rank: a.rank, error })?;
+    }
+    if !of_ranks && members.len() > 1 {
+        ranks[members[0].rank].races.forget();
+    }
+    Ok(())
+}
+
+/// The members execute instructions that fit together, and mean each other.
+fn agree(ranks: &[Interpreter<'_>], all: &[Actor]) -> Result<(), Stopped> {
+    for (i, &a) in all.iter().enumerate() {
+        for &b in &all[i + 1..] {
+            let (Some(wa), Some(wb)) = (waits(ranks, a), waits(ranks, b)) else { continue };
+            if let Err(why) = fit(ranks, (a, wa), (b, wb)) {
+                return Err(mismatch(ranks.len() > 1, (a, wa.node), (b, wb.node), &why));
+            }
+        }
+    }
+    Ok(())
+}
+
+fn fit(
+    ranks: &[Interpreter<'_>],
+    (a, wa): (Actor, &Waiting<'_>),
+    (b, wb): (Actor, &Waiting<'_>),
+) -> Result<(), String> {
+    if members(ranks, a) != members(ranks, b) {
+        return Err("they name different members".into());
+    }
+    if let (
+        Some(Meeting::Exchange { send_to: a_to, receive_from: a_from, .. }),
+        Some(Meeting::Exchange { send_to: b_to, receive_from: b_from, .. }),
+    ) = (wa.inst.meeting(), wb.inst.meeting())
+    {
+        let (a, b) = (i64::from(a.core), i64::from(b.core));
+        for (sender, to, receiver, from) in [(a, a_to, b, b_from), (b, b_to, a, a_from)] {
+            if (to == receiver) != (from == sender) {
+                return Err(format!("core {sender} sends to core {to}, core {receiver} receives from core {from}"));
+            }
+        }
+    }
+    let program = ranks[a.rank].program;
+    let context = Context { arch: Arch::of(program.target), tensors: &program.tensors };
+    wa.inst.agrees(wb.inst, &context)
+}
+
+fn mismatch(several: bool, (a, na): (Actor, &Node), (b, nb): (Actor, &Node), why: &str) -> Stopped {
+    let (wa, wb) = (who(a, several), who(b, several));
+    let text = format!(
+        "`{}` of {wa} (line {}) and `{}` of {wb} (line {}) do not fit together: {why}",
+        name_of(na),
+        na.loc.line,
+        name_of(nb),
+        nb.loc.line
+    );
+    let error = Diagnostic::error("meeting-mismatch", text)
+        .at_loc(span(na.loc), na.loc.line, na.loc.column, format!("{wa} is here"))
+        .with_loc(span(nb.loc), nb.loc.line, nb.loc.column, format!("{wb} is here"));
+    Stopped { rank: a.rank, error: Box::new(error) }
+}
+
+/// `core 1`, or `core 1 of rank 2`.
+fn who(actor: Actor, several_ranks: bool) -> String {
+    if several_ranks { format!("core {} of rank {}", actor.core, actor.rank) } else { format!("core {}", actor.core) }
+}
+
+/// Where a stream ends.
+fn last(nodes: &[Node]) -> Option<&Node> {
+    let node = nodes.last()?;
+    match &node.kind {
+        NodeKind::For { body, .. } | NodeKind::While { body, .. } => last(body).or(Some(node)),
+        _ => Some(node),
+    }
+}
+
+/// Nobody can go on: says for whom the first one waits, and where that one is.
+fn deadlock(ranks: &[Interpreter<'_>], waiting: &[Actor]) -> Stopped {
+    let several = ranks.len() > 1;
+    let actor = waiting[0];
+    let bug = |text| Stopped { rank: actor.rank, error: Box::new(Diagnostic::error("internal", text)) };
+    let Some(w) = waits(ranks, actor) else { return bug("nobody waits") };
+    let (name, loc, me) = (name_of(w.node), w.node.loc, who(actor, several));
+    let (all, missing) = members(ranks, actor);
+    let at = |text: String| {
+        Diagnostic::error("deadlock", text).at_loc(
+            span(loc),
+            loc.line,
+            loc.column,
+            format!("{me} waits here for ever"),
+        )
+    };
+    let in_loops = |error: Diagnostic, a: Actor, node: &Node| {
+        let interpreter = &ranks[a.rank];
+        match iterations(interpreter.program, node, &interpreter.state(a.core).loops) {
+            Some(text) => error.note(format!("{} in {text}", who(a, several))),
+            None => error,
+        }
+    };
+    let error = if let Some(absent) = missing.first() {
+        let (what, n, how) = if absent.starts_with("rank") {
+            ("rank", ranks.len(), "run more ranks (--ranks N), or name only ranks that exist")
+        } else {
+            let cores = ranks[actor.rank].program.cores.len();
+            ("core", cores, "launch the kernel on two cores: kernel[2](...), or --lnc 2")
+        };
+        let plural = if n == 1 { "" } else { "s" };
+        at(format!("`{name}` on line {} waits for {absent}, but there is none: the kernel runs on {n} {what}{plural}", loc.line))
+            .help(how)
+    } else {
+        let others = || all.iter().copied().filter(|&a| a != actor);
+        let Some(other) = others().find(|&a| kind(ranks, a) != kind(ranks, actor)).or_else(|| others().next()) else {
+            return bug("a core waits for itself");
+        };
+        let they = who(other, several);
+        let error = match waits(ranks, other) {
+            Some(o) => {
+                let pipes = match (kind(ranks, actor), kind(ranks, other)) {
+                    (Some((_, Some(a))), Some((_, Some(b)))) if a != b => format!(" (pipe_id {a} against {b})"),
+                    _ => String::new(),
+                };
+                let there = o.node.loc;
+                let error = at(format!(
+                    "{me} waits at `{name}` on line {}, {they} at `{}` on line {}{pipes}: neither can go on",
+                    loc.line,
+                    name_of(o.node),
+                    there.line
+                ));
+                let text = format!("{they} waits here");
+                in_loops(error.with_loc(span(there), there.line, there.column, text), other, o.node)
+            }
+            None => {
+                let end = last(&ranks[other.rank].program.cores[other.core as usize]).map(|n| n.loc);
+                let when = end.map_or_else(|| "at once".to_owned(), |l| format!("after line {}", l.line));
+                let error = at(format!(
+                    "{me} waits at `{name}` on line {} for {they}, which ends {when} without coming there",
+                    loc.line
+                ));
+                match end {
+                    Some(l) => error.with_loc(span(l), l.line, l.column, format!("{they} ends here")),
+                    None => error,
+                }
+            }
+        };
+        error.help("all members must come to their meetings in one order, each the same number of times")
+    };
+    Stopped { rank: actor.rank, error: Box::new(in_loops(error, actor, w.node)) }
+}

@@ -1,0 +1,165 @@
+//! Races of the cores of a logical core through shared HBM.
+//!
+//! The rule: every `core_barrier` and every `sendrecv` between the cores orders all that either core has accessed before it, in program
+//! order, ahead of all that the other accesses after it. Between two such meetings nothing is ordered. There, a byte that one core writes
+//! and the other reads or writes is a race, unless the later write leaves the bytes as they were: both cores may write the same result.
+//!
+//! Cores run one after the other from meeting to meeting, so the accesses since the last meeting are all that has to be remembered.
+
+use nki_isa::inst::Footprint;
+use nki_isa::names::OobMode;
+use nki_isa::program::{Loc, Node};
+use nki_isa::{Fault, Inst, Program, Space, TensorId, View};
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use super::interpreter::Interpreter;
+use crate::deps::{self, Hazard, Index, Subject};
+use crate::trace::Resolved;
+
+/// Races told at most: each further one says the same about another place.
+const MOST: usize = 50;
+
+/// Accesses to shared memory since the last meeting.
+#[derive(Debug, Default)]
+pub(super) struct Races<'p> {
+    on: bool,
+    tensors: FxHashMap<TensorId, Index>,
+    /// Who accessed: core and statement, by the number in the index.
+    sites: Vec<(u32, &'p Node)>,
+    /// Pairs of places that have been told.
+    seen: FxHashSet<(Loc, Loc)>,
+}
+
+/// Another core's access to the same bytes.
+struct Conflict<'p> {
+    tensor: TensorId,
+    core: u32,
+    node: &'p Node,
+    hazard: Hazard,
+    /// The view by which this core accesses them.
+    view: usize,
+}
+
+impl<'p> Races<'p> {
+    /// Watches if there are several cores.
+    pub(super) fn new(program: &Program) -> Self {
+        Races { on: program.cores.len() > 1, ..Races::default() }
+    }
+
+    /// Whether accesses are watched.
+    pub(super) fn is_on(&self) -> bool {
+        self.on
+    }
+
+    /// The cores have met: what was before is ordered.
+    pub(super) fn forget(&mut self) {
+        self.tensors.clear();
+        self.sites.clear();
+    }
+}
+
+impl<'p> Interpreter<'p> {
+    /// Executes an instruction and tells the races that it is in.
+    pub(super) fn execute_watched(
+        &mut self,
+        node: &'p Node,
+        inst: &'p Inst,
+        footprint: &Footprint<'p>,
+        resolved: Option<&[Resolved]>,
+    ) -> Result<(), Fault> {
+        let conflicts = self.note_conflicts(node, footprint, resolved);
+        if conflicts.is_empty() {
+            return inst.execute(self);
+        }
+        let views: Vec<&View> = footprint.reads.iter().chain(&footprint.writes).copied().collect();
+        let mut before: FxHashMap<usize, Vec<u8>> = FxHashMap::default();
+        for c in conflicts.iter().filter(|c| c.hazard != Hazard::Raw) {
+            let bytes = self.bytes_of(views[c.view])?;
+            before.insert(c.view, bytes);
+        }
+        inst.execute(self)?;
+        for c in conflicts {
+            let same = match before.get(&c.view) {
+                Some(old) => self.bytes_of(views[c.view])? == *old,
+                None => false,
+            };
+            if !same {
+                self.tell(node, &c);
+            }
+        }
+        Ok(())
+    }
+
+    /// Remembers the accesses of an instruction that waits for others. It moves on-chip tiles, or orders what it names.
+    pub(super) fn note_accesses(
+        &mut self,
+        node: &'p Node,
+        inst: &'p Inst,
+        footprint: &Footprint<'p>,
+        resolved: Option<&[Resolved]>,
+    ) {
+        let of_cores = inst.meeting().is_some_and(|m| !m.is_of_ranks());
+        if self.races.on && !of_cores {
+            for c in self.note_conflicts(node, footprint, resolved).iter().filter(|c| c.hazard == Hazard::Raw) {
+                self.tell(node, c);
+            }
+        }
+    }
+
+    fn note_conflicts(
+        &mut self,
+        node: &'p Node,
+        footprint: &Footprint<'p>,
+        resolved: Option<&[Resolved]>,
+    ) -> Vec<Conflict<'p>> {
+        let mut conflicts: Vec<Conflict<'p>> = Vec::new();
+        let mut resolved = resolved.unwrap_or(&[]).iter();
+        let me = self.core.number;
+        let id = self.races.sites.len() as u32;
+        let mut noted = false;
+        let accesses = footprint.reads.iter().map(|v| (false, *v)).chain(footprint.writes.iter().map(|v| (true, *v)));
+        for (i, (write, view)) in accesses.enumerate() {
+            let dynamic = view.indirect.as_ref().and_then(|_| resolved.next());
+            let tensor = self.program.tensor(view.tensor);
+            if tensor.space != Space::SharedHbm {
+                continue;
+            }
+            let Races { tensors, sites, .. } = &mut self.races;
+            let index = tensors.entry(view.tensor).or_insert_with(|| Index::new(tensor.bytes() as u64));
+            deps::regions(self.program, self.memory.placement(), view, dynamic, &mut |region| {
+                index.conflicts(&region, write, &mut |op, queue, hazard, _| {
+                    let known = |c: &Conflict<'_>| c.view == i && c.hazard == hazard;
+                    if u32::from(queue) != me
+                        && let Some(&(core, node)) = sites.get(op as usize)
+                        && !conflicts.iter().any(|c| known(c) && c.node.loc == node.loc)
+                    {
+                        conflicts.push(Conflict { tensor: view.tensor, core, node, hazard, view: i });
+                    }
+                });
+                index.insert(region, id, me as u8, write, Subject::Tensor(view.tensor));
+            });
+            noted = true;
+        }
+        if noted {
+            self.races.sites.push((me, node));
+        }
+        conflicts
+    }
+
+    /// The bytes that a view names, as far as its index is within bounds.
+    fn bytes_of(&mut self, view: &View) -> Result<Vec<u8>, Fault> {
+        let Some(access) = self.locate(view, OobMode::Skip)? else { return Ok(Vec::new()) };
+        let mut bytes = vec![0; access.elements() * access.codec.size()];
+        self.memory.gather(&access, &mut bytes);
+        Ok(bytes)
+    }
+
+    fn tell(&mut self, node: &'p Node, c: &Conflict<'p>) {
+        let races = &mut self.races;
+        if races.seen.len() < MOST && races.seen.insert((node.loc, c.node.loc)) {
+            let (program, loops) = (self.program, &self.core.loops);
+            let (this, other) = ((self.core.number, node), (c.core, c.node));
+            self.findings.race(program, this, other, c.tensor, c.hazard, loops);
+        }
+    }
+}
