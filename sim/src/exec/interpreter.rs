@@ -91,8 +91,6 @@ pub(super) struct Waiting<'p> {
     pub(super) inst: &'p Inst,
     at: NodeIndex,
     resolved: Option<Box<[Resolved]>>,
-    /// What it brings.
-    pub(super) tiles: Vec<Array2<u32>>,
 }
 
 /// Why a core stopped.
@@ -174,6 +172,13 @@ impl<'p> Interpreter<'p> {
         outcome.map_err(|fault| self.told(fault))
     }
 
+    /// What the current core brings to the meeting that it waits for.
+    pub(super) fn contribute(&mut self) -> Result<Vec<Array2<u32>>, Box<Diagnostic>> {
+        let Some(Waiting { node, inst, .. }) = self.core.waiting else { return Ok(Vec::new()) };
+        self.core.node = Some(node);
+        inst.contribute(self).map_err(|fault| self.told(fault))
+    }
+
     /// Holds the meeting that the current core waits for: executes its instruction.
     pub(super) fn meet(&mut self, brought: &Arc<[Contribution]>) -> Result<(), Box<Diagnostic>> {
         let Some(waiting) = self.core.waiting.take() else { return Ok(()) };
@@ -232,9 +237,7 @@ impl<'p> Interpreter<'p> {
                         None => false,
                     };
                     if meets {
-                        let tiles = inst.contribute(self)?;
-                        self.note_accesses(node, inst, &footprint, resolved.as_deref());
-                        self.core.waiting = Some(Waiting { node, inst, at, resolved, tiles });
+                        self.core.waiting = Some(Waiting { node, inst, at, resolved });
                         return Ok(Stop::Waits);
                     }
                     if self.races.is_on() {

@@ -123,7 +123,7 @@ fn hold(ranks: &mut [Interpreter<'_>], members: &[Actor]) -> Result<(), Stopped>
     for &a in members {
         let interpreter = &mut ranks[a.rank];
         interpreter.switch(a.core);
-        let tiles = interpreter.core.waiting.as_mut().map(|w| std::mem::take(&mut w.tiles)).unwrap_or_default();
+        let tiles = interpreter.contribute().map_err(|error| Stopped { rank: a.rank, error })?;
         brought.push(Contribution { member: if of_ranks { a.rank as u32 } else { a.core }, tiles });
     }
     let brought: Arc<[Contribution]> = brought.into();

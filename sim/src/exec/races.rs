@@ -90,22 +90,6 @@ impl<'p> Interpreter<'p> {
         Ok(())
     }
 
-    /// Remembers the accesses of an instruction that waits for others. It moves on-chip tiles, or orders what it names.
-    pub(super) fn note_accesses(
-        &mut self,
-        node: &'p Node,
-        inst: &'p Inst,
-        footprint: &Footprint<'p>,
-        resolved: Option<&[Resolved]>,
-    ) {
-        let of_cores = inst.meeting().is_some_and(|m| !m.is_of_ranks());
-        if self.races.on && !of_cores {
-            for c in self.note_conflicts(node, footprint, resolved).iter().filter(|c| c.hazard == Hazard::Raw) {
-                self.tell(node, c);
-            }
-        }
-    }
-
     fn note_conflicts(
         &mut self,
         node: &'p Node,
