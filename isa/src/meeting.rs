@@ -64,4 +64,3 @@ pub struct Contribution {
     /// The tiles it sends, in an order that its instruction knows. Element bits, zero-extended.
     pub tiles: Vec<Array2<u32>>,
 }
-

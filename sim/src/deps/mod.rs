@@ -285,8 +285,7 @@ pub(crate) fn regions(
     let size = view.dtype.size() as i64;
     let tensor = program.tensor(view.tensor);
     let (partitions, dims, base) = if view.space.is_on_chip() {
-        let address =
-            placement.address(view.tensor).unwrap_or(nki_isa::program::Address { partition: 0, byte: 0 });
+        let address = placement.address(view.tensor).unwrap_or(nki_isa::program::Address { partition: 0, byte: 0 });
         let p = view.dims.first().copied().unwrap_or(nki_isa::Dim { stride: 1, count: 1 });
         let p = Partitions {
             start: i64::from(address.partition) + i64::from(view.partition),

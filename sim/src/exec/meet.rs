@@ -214,12 +214,7 @@ fn deadlock(ranks: &[Interpreter<'_>], waiting: &[Actor]) -> Stopped {
     let (name, loc, me) = (name_of(w.node), w.node.loc, who(actor, several));
     let (all, missing) = members(ranks, actor);
     let at = |text: String| {
-        Diagnostic::error("deadlock", text).at_loc(
-            span(loc),
-            loc.line,
-            loc.column,
-            format!("{me} waits here for ever"),
-        )
+        Diagnostic::error("deadlock", text).at_loc(span(loc), loc.line, loc.column, format!("{me} waits here for ever"))
     };
     let in_loops = |error: Diagnostic, a: Actor, node: &Node| {
         let interpreter = &ranks[a.rank];
@@ -236,8 +231,11 @@ fn deadlock(ranks: &[Interpreter<'_>], waiting: &[Actor]) -> Stopped {
             ("core", cores, "launch the kernel on two cores: kernel[2](...), or --lnc 2")
         };
         let plural = if n == 1 { "" } else { "s" };
-        at(format!("`{name}` on line {} waits for {absent}, but there is none: the kernel runs on {n} {what}{plural}", loc.line))
-            .help(how)
+        at(format!(
+            "`{name}` on line {} waits for {absent}, but there is none: the kernel runs on {n} {what}{plural}",
+            loc.line
+        ))
+        .help(how)
     } else {
         let others = || all.iter().copied().filter(|&a| a != actor);
         let Some(other) = others().find(|&a| kind(ranks, a) != kind(ranks, actor)).or_else(|| others().next()) else {

@@ -132,7 +132,10 @@ fn run_checked(ranks: Vec<Rank<'_>>, options: &ExecOptions) -> Result<Vec<ExecRe
         let mut run = running.swap_remove(rank);
         let trace = run.take_trace();
         let (findings, prints) = run.into_messages();
-        return Err(Box::new(RanksFailure { rank, failure: Failure { errors: vec![*error], trace, findings, prints } }));
+        return Err(Box::new(RanksFailure {
+            rank,
+            failure: Failure { errors: vec![*error], trace, findings, prints },
+        }));
     }
     let results = running.into_iter().map(|mut run| {
         let outputs = run.outputs();

@@ -51,13 +51,17 @@ impl Instruction for Sendrecv {
                 format!("`src` is {}, `dst` is {}: they must have one dtype", self.src.dtype, self.dst.dtype),
             ));
         }
-        let same = self.src.partitions() == self.dst.partitions()
-            && self.src.free_elements() == self.dst.free_elements();
+        let same =
+            self.src.partitions() == self.dst.partitions() && self.src.free_elements() == self.dst.free_elements();
         if !same {
             return Err(Violation::new(
                 "shape-mismatch",
                 "src",
-                format!("`src` has {:?} elements, `dst` {:?}: they must have one shape", self.src.shape(), self.dst.shape()),
+                format!(
+                    "`src` has {:?} elements, `dst` {:?}: they must have one shape",
+                    self.src.shape(),
+                    self.dst.shape()
+                ),
             ));
         }
         for (operand, rank) in [("send_to_rank", self.send_to_rank), ("recv_from_rank", self.recv_from_rank)] {
@@ -120,11 +124,7 @@ impl Instruction for Sendrecv {
     }
 
     fn meeting(&self) -> Option<Meeting<'_>> {
-        Some(Meeting::Exchange {
-            send_to: self.send_to_rank,
-            receive_from: self.recv_from_rank,
-            pipe: self.pipe_id,
-        })
+        Some(Meeting::Exchange { send_to: self.send_to_rank, receive_from: self.recv_from_rank, pipe: self.pipe_id })
     }
 
     fn contribute(&self, machine: &mut dyn Machine) -> Result<Vec<Array2<u32>>, Fault> {
@@ -199,7 +199,10 @@ mod tests {
             (swap(&src, &short), "must have one shape"),
             (Sendrecv { send_to_rank: 2, ..ok.clone() }, "`send_to_rank` is 2"),
             (Sendrecv { recv_from_rank: -1, ..ok.clone() }, "`recv_from_rank` is -1"),
-            (Sendrecv { dma_engine: DmaEngine::GpSimdDma, ..ok.clone() }, "1200 bytes per partition, dma_engine=gpsimd_dma moves at most 1024"),
+            (
+                Sendrecv { dma_engine: DmaEngine::GpSimdDma, ..ok.clone() },
+                "1200 bytes per partition, dma_engine=gpsimd_dma moves at most 1024",
+            ),
         ] {
             let e = m.check(inst).unwrap_err();
             assert!(e.contains(want), "{e}");

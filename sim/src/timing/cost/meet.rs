@@ -16,6 +16,10 @@ impl Laws<'_> {
             ),
         };
         let time = ns(time);
-        Cost { engine, kind: CostKind::Compute { occupancy: time, complete: time, table: None, port: false }, confidence }
+        Cost {
+            engine,
+            kind: CostKind::Compute { occupancy: time, complete: time, table: None, port: false },
+            confidence,
+        }
     }
 }
