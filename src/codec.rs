@@ -1,13 +1,25 @@
 //! Elements of arrays as doubles, for comparisons.
 
-use nki_isa::dtype::{DType, decode_f32, decode_i64};
+use nki_isa::dtype::{DType, decode_f32, decode_i64, read_bits};
 
 use crate::npy::{Array, Elem};
 
-/// Elements `from..from + out.len()` of an array as doubles; `unknown` is the type of `V1` elements.
+/// The numbers in an element of `dtype`: four in a packed one.
+pub(crate) fn width(dtype: DType) -> usize {
+    if dtype.is_packed() { 4 } else { 1 }
+}
+
+/// Elements from `from` on as doubles, as many as fit in `out`; `unknown` is the type of the elements if the array does not say it
+/// (`V1`), or if it is packed (four numbers for each element).
 pub(crate) fn numbers(array: &Array, unknown: DType, from: usize, out: &mut [f64]) {
     let size = array.elem.size();
-    let bytes = &array.data[from * size..(from + out.len()) * size];
+    let bytes = &array.data[from * size..(from + out.len() / width(unknown)) * size];
+    if let Some(element) = unknown.mx_element() {
+        for (four, bits) in out.as_chunks_mut::<4>().0.iter_mut().zip(bytes.chunks_exact(size)) {
+            *four = element.unpack(read_bits(bits)).map(f64::from);
+        }
+        return;
+    }
     fn wide<T>(bytes: &[u8], out: &mut [f64], convert: impl Fn([u8; 8]) -> T, to_f64: impl Fn(T) -> f64) {
         for (o, b) in out.iter_mut().zip(bytes.as_chunks::<8>().0) {
             *o = to_f64(convert(*b));
@@ -17,6 +29,8 @@ pub(crate) fn numbers(array: &Array, unknown: DType, from: usize, out: &mut [f64
         Elem::Device(dtype) => device(bytes, dtype, out),
         Elem::Void1 => device(bytes, unknown, out),
         Elem::Void2 => device(bytes, DType::BF16, out),
+        // Refused before: only a packed `unknown` gives them a meaning.
+        Elem::Packed(_) => out.fill(f64::NAN),
         Elem::F64 => wide(bytes, out, f64::from_le_bytes, |x| x),
         Elem::I64 => wide(bytes, out, i64::from_le_bytes, |x| x as f64),
         Elem::U64 => wide(bytes, out, u64::from_le_bytes, |x| x as f64),
@@ -40,9 +54,10 @@ fn device(bytes: &[u8], dtype: DType, out: &mut [f64]) {
     }
 }
 
-/// One element as a double.
+/// One number as a double; in packed arrays `index` counts the numbers.
 pub(crate) fn number(array: &Array, index: usize, unknown: DType) -> f64 {
-    let mut out = [0.0];
-    numbers(array, unknown, index, &mut out);
-    out[0]
+    let mut out = [0.0; 4];
+    let width = width(unknown);
+    numbers(array, unknown, index / width, &mut out[..width]);
+    out[index % width]
 }

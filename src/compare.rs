@@ -25,6 +25,8 @@ impl Tolerance {
             DType::BF16 => (2e-2, 2e-2),
             DType::F8E4M3 | DType::F8E4M3FN => (0.1, 0.1),
             DType::F8E5M2 => (0.2, 0.2),
+            DType::F8E4M3FNX4 => (0.1, 0.1),
+            DType::F8E5M2X4 => (0.2, 0.2),
             _ => (0.0, 0.0),
         };
         Tolerance { rtol, atol }
@@ -92,17 +94,25 @@ pub(crate) fn compare(
             shape_text(&expected.shape)
         ));
     }
-    if expected.elem == Elem::Void1 && dtype.size() != 1 {
+    let packed = dtype.is_packed() || matches!(expected.elem, Elem::Packed(_));
+    let differs = if packed {
+        !dtype.is_packed() || expected.elem.size() != dtype.size()
+    } else {
+        expected.elem == Elem::Void1 && dtype.size() != 1
+    };
+    if differs {
         return Err(format!("output `{name}` is {dtype}, `{file}` holds {}", expected.elem));
     }
-    let n = got.len();
+    // In a packed array each of the four numbers of an element counts.
+    let width = codec::width(dtype);
+    let n = got.len() * width;
     let part = |c: usize| {
         let mut p = Part { abs: 0.0, rel: 0.0, mismatches: 0, first: usize::MAX };
         let from = c * CHUNK;
         let mut left = vec![0.0; CHUNK.min(n - from)];
         let mut right = left.clone();
-        codec::numbers(got, dtype, from, &mut left);
-        codec::numbers(expected, dtype, from, &mut right);
+        codec::numbers(got, dtype, from / width, &mut left);
+        codec::numbers(expected, dtype, from / width, &mut right);
         for (i, (a, b)) in (from..).zip(left.into_iter().zip(right)) {
             if a == b || (a.is_nan() && b.is_nan()) {
                 continue;
@@ -133,9 +143,11 @@ pub(crate) fn compare(
         },
     );
     let first_mismatch = (total.first < n).then(|| {
-        let mut index = vec![0; got.shape.len()];
+        let inner = (width > 1).then_some(width);
+        let shape: Vec<usize> = got.shape.iter().copied().chain(inner).collect();
+        let mut index = vec![0; shape.len()];
         let mut rest = total.first;
-        for (k, &d) in got.shape.iter().enumerate().rev() {
+        for (k, &d) in shape.iter().enumerate().rev() {
             index[k] = rest % d;
             rest /= d;
         }
@@ -219,6 +231,20 @@ mod tests {
         let t = Tolerance { rtol: 1.0, atol: 0.0 };
         let c = compare("o", "e", &array(&[1.0]), DType::F32, &array(&[f32::INFINITY]), t).unwrap();
         assert!(!c.passed, "an infinite expectation must not allow anything");
+    }
+
+    #[test]
+    fn packed_elements_are_four_numbers() {
+        let packed = |codes: [u8; 4], elem| Array { elem, shape: vec![1], data: codes.to_vec() };
+        let got = packed([0x38, 0x40, 0x44, 0x48], Elem::Device(DType::F8E4M3FNX4));
+        let close = packed([0x38, 0x41, 0x44, 0x00], Elem::Device(DType::U32));
+        let t = Tolerance { rtol: 0.2, atol: 0.0 };
+        let c = compare("o", "e", &got, DType::F8E4M3FNX4, &close, t).unwrap();
+        assert_eq!((c.elements, c.mismatches), (4, 1));
+        let m = c.first_mismatch.unwrap();
+        assert_eq!((m.index, m.got, m.expected), (vec![0, 3], 4.0, 0.0));
+        let wrong = packed([0; 4], Elem::Packed(4));
+        assert!(compare("o", "e", &array(&[1.0]), DType::F32, &wrong, t).unwrap_err().contains("packed"));
     }
 
     #[test]

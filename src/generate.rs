@@ -4,7 +4,7 @@
 //! four 16-bit fields, centred and scaled to variance 1 (|x| < 3.47): exact in double precision, so that no
 //! mathematical library decides the last bit. Integers take `h mod 128`, booleans `h mod 2`.
 
-use nki_isa::dtype::{DType, encode_f32, encode_i64};
+use nki_isa::dtype::{DType, encode_f32, encode_i64, write_bits};
 use nki_sim_core::Buffer;
 use rayon::prelude::*;
 
@@ -41,7 +41,20 @@ fn uniform(h: u64) -> f32 {
 fn chunk(dtype: DType, fill: Fill, seed: u64, from: usize, out: &mut [u8]) {
     let count = out.len() / dtype.size();
     let numbers = from as u64..(from + count) as u64;
-    if dtype.is_int() {
+    if let Some(element) = dtype.mx_element() {
+        // As an array of the element's own type that is four times as long.
+        let number = |i: usize| match fill {
+            Fill::Zeros => 0.0,
+            Fill::Ones => 1.0,
+            Fill::Arange => i as f32,
+            Fill::Normal => normal(hash(seed, i as u64)),
+            Fill::Uniform => uniform(hash(seed, i as u64)),
+        };
+        for (i, bytes) in (from..).zip(out.chunks_exact_mut(dtype.size())) {
+            let codes = [0, 1, 2, 3].map(|k| element.encode(number(4 * i + k)));
+            write_bits(element.pack(codes), bytes);
+        }
+    } else if dtype.is_int() {
         let modulus = if dtype == DType::Bool { 2 } else { 128 };
         let values: Vec<i64> = match fill {
             Fill::Zeros => return,
@@ -103,6 +116,9 @@ mod tests {
     fn arange_and_seeds() {
         assert_eq!(*generate(DType::U8, 3, Fill::Arange, 0), [0, 1, 2]);
         assert_eq!(*generate(DType::I16, 2, Fill::Ones, 0), [1, 0, 1, 0]);
+        assert_eq!(*generate(DType::F8E4M3FNX4, 1, Fill::Arange, 0), [0, 0x38, 0x40, 0x44]);
+        assert_eq!(*generate(DType::F4E2M1FNX4, 1, Fill::Arange, 0), [0x20, 0x54]);
+        assert_eq!(*generate(DType::F8E8M0, 2, Fill::Ones, 0), [127, 127]);
         assert_ne!(generate(DType::F32, 9, Fill::Normal, 0), generate(DType::F32, 9, Fill::Normal, 1));
         assert!(generate(DType::F32, 0, Fill::Normal, 0).is_empty());
     }

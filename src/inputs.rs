@@ -112,6 +112,10 @@ fn device_dtype(elem: Elem, wanted: Option<DType>) -> Result<DType, String> {
         (Elem::Void1, None) => {
             Err("its elements are 8-bit floats of unknown kind; append the kind, e.g. FILE.npy:float8_e4m3".into())
         }
+        (Elem::Packed(size), None) => Err(format!(
+            "its elements are {elem}; append the dtype, e.g. FILE.npy:{}",
+            if size == 2 { "float4_e2m1fn_x4" } else { "float8_e4m3fn_x4" }
+        )),
         (Elem::F64, None) => Err("float64 is not a device type; save array.astype(np.float32)".into()),
         (Elem::I64 | Elem::U64, None) => Err(format!("{elem} is not a device type; save array.astype(np.int32)")),
     }
@@ -142,6 +146,8 @@ mod tests {
         assert!(device_dtype(Elem::Void1, None).unwrap_err().contains("float8_e4m3"));
         assert_eq!(device_dtype(Elem::Void1, Some(DType::F8E5M2)), Ok(DType::F8E5M2));
         assert_eq!(device_dtype(Elem::Void2, None), Ok(DType::BF16));
+        assert!(device_dtype(Elem::Packed(2), None).unwrap_err().contains("FILE.npy:float4_e2m1fn_x4"));
+        assert_eq!(device_dtype(Elem::Packed(4), Some(DType::F8E5M2X4)), Ok(DType::F8E5M2X4));
         assert!(device_dtype(Elem::F64, None).unwrap_err().contains("float32"));
         assert!(device_dtype(Elem::F64, Some(DType::F32)).unwrap_err().contains("8 bytes"));
     }

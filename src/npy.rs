@@ -29,6 +29,8 @@ pub(crate) enum Elem {
     Void1,
     /// `V2`: bfloat16.
     Void2,
+    /// `V4`, or fields of one byte, 2 or 4 of them: a packed type that the file does not name.
+    Packed(usize),
 }
 
 impl Elem {
@@ -39,6 +41,7 @@ impl Elem {
             Elem::F64 | Elem::I64 | Elem::U64 => 8,
             Elem::Void1 => 1,
             Elem::Void2 => 2,
+            Elem::Packed(size) => size,
         }
     }
 
@@ -60,6 +63,7 @@ impl Elem {
             (b'f', 8) => Elem::F64,
             (b'V', 1) => Elem::Void1,
             (b'V', 2) => Elem::Void2,
+            (b'V', 4) => Elem::Packed(4),
             _ => return None,
         })
     }
@@ -74,6 +78,7 @@ impl fmt::Display for Elem {
             Elem::U64 => f.write_str("uint64"),
             Elem::Void1 => f.write_str("V1 (an 8-bit float of unknown kind)"),
             Elem::Void2 => f.write_str("V2 (bfloat16)"),
+            Elem::Packed(size) => write!(f, "{size} bytes packed in an unknown way"),
         }
     }
 }
@@ -302,6 +307,7 @@ fn parse_header(header: &str) -> Result<Header, String> {
     let get = |key: &str| entries.iter().find(|(k, _)| k == key).map(|(_, v)| v);
     let (elem, big_endian) = match get("descr") {
         Some(Value::Str(descr)) => parse_descr(descr)?,
+        Some(Value::List(fields)) if matches!(bytes_of(fields), Some(2 | 4)) => (Elem::Packed(fields.len()), false),
         Some(Value::List(_)) => {
             return Err("the array has named fields (a structured dtype); save a plain array".into());
         }
@@ -321,6 +327,18 @@ fn parse_header(header: &str) -> Result<Header, String> {
         })
         .collect::<Result<_, _>>()?;
     Ok(Header { elem, big_endian, fortran: *fortran, shape })
+}
+
+/// The number of fields of a structured dtype if all are one byte.
+fn bytes_of(fields: &[crate::value::Value]) -> Option<usize> {
+    use crate::value::Value;
+    let byte = |field: &Value| match field {
+        Value::Tuple(pair) => {
+            matches!(pair.get(1), Some(Value::Str(d)) if d.len() == 3 && d.ends_with('1')) && pair.len() == 2
+        }
+        _ => false,
+    };
+    fields.iter().all(byte).then_some(fields.len())
 }
 
 fn parse_descr(descr: &str) -> Result<(Elem, bool), String> {
@@ -358,12 +376,13 @@ fn descr(dtype: DType) -> &'static str {
         DType::I16 => "<i2",
         DType::I32 => "<i4",
         DType::U8 => "|u1",
-        DType::U16 => "<u2",
-        DType::U32 => "<u4",
+        // Packed types as integers: `.view(np.uint8)` and a dtype of ml_dtypes gives the values.
+        DType::U16 | DType::F4E2M1FNX4 => "<u2",
+        DType::U32 | DType::F8E4M3FNX4 | DType::F8E5M2X4 => "<u4",
         DType::F16 => "<f2",
         DType::F32 | DType::TF32 => "<f4",
         DType::BF16 => "<V2",
-        DType::F8E4M3 | DType::F8E4M3FN | DType::F8E5M2 => "<V1",
+        DType::F8E4M3 | DType::F8E4M3FN | DType::F8E5M2 | DType::F8E8M0 => "<V1",
     }
 }
 
@@ -419,6 +438,14 @@ mod tests {
         let a = parse(file("'>i2'", true, "(2, 3)", &data)).unwrap();
         let expect: Vec<u8> = [1i16, 2, 3, 4, 5, 6].iter().flat_map(|x| x.to_le_bytes()).collect();
         assert_eq!(*a.data, expect);
+    }
+
+    #[test]
+    fn packed_elements_are_read_as_bytes() {
+        let a = parse(file("[('a', '|u1'), ('b', '|V1'), ('c', '|u1'), ('d', '|u1')]", false, "(1,)", &[1, 2, 3, 4]));
+        assert_eq!(a.map(|a| (a.elem, a.data)), Ok((Elem::Packed(4), vec![1, 2, 3, 4])));
+        assert_eq!(parse(file("'|V4'", false, "(1,)", &[0; 4])).map(|a| a.elem), Ok(Elem::Packed(4)));
+        assert_eq!(descr(DType::F4E2M1FNX4), "<u2");
     }
 
     #[test]

@@ -2,7 +2,8 @@
 
     python3 tests/numpy_check.py [--only NAME] DIRECTORY...
 
-A directory has kernels and a cases.py with `cases()`. The command is $NKI_SIM, else target/debug/nki-sim.
+A directory has kernels and a cases.py with `cases()`: name, file, kernel, args, expect, and if need be target, lnc, rtol, atol and kinds (the
+dtype of an argument that its array does not say). The command is $NKI_SIM, else target/debug/nki-sim.
 """
 
 import argparse
@@ -19,6 +20,8 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 
 
 def load_cases(directory):
+    # For what several directories and several files of one share.
+    sys.path[:0] = [str(ROOT / "tests"), str(directory)]
     spec = importlib.util.spec_from_file_location(f"cases_{directory.name}", directory / "cases.py")
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
@@ -32,12 +35,12 @@ def save(path, array):
     np.save(path, array)
 
 
-def value(name, arg, folder):
+def value(name, arg, folder, kind=None):
     if isinstance(arg, np.ndarray):
         path = folder / f"{name}.npy"
         save(path, arg)
-        suffix = f":{arg.dtype.name}" if arg.dtype.name.startswith("float8") else ""
-        return f"{path}{suffix}"
+        kind = kind or (arg.dtype.name if arg.dtype.name.startswith("float8") else None)
+        return f"{path}:{kind}" if kind else str(path)
     return repr(arg)
 
 
@@ -50,7 +53,7 @@ def run(directory, case):
             if key in case:
                 command += [f"--{key}", str(case[key])]
         for name, arg in case["args"].items():
-            command += ["--arg", f"{name}={value(name, arg, folder)}"]
+            command += ["--arg", f"{name}={value(name, arg, folder, case.get('kinds', {}).get(name))}"]
         for name, array in case["expect"].items():
             path = folder / f"expected_{name}.npy"
             save(path, array)

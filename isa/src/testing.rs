@@ -407,6 +407,13 @@ fn to_f32(dtype: DType, bits: u32) -> f32 {
         DType::F8E4M3 => small_float(bits, 4, 3, true),
         DType::F8E4M3FN => small_float(bits, 4, 3, false),
         DType::F8E5M2 => small_float(bits, 5, 2, true),
+        DType::F8E8M0 => {
+            if bits == 255 {
+                f32::NAN
+            } else {
+                (bits as f32 - 127.0).exp2()
+            }
+        }
         _ => to_i64(dtype, bits) as f32,
     }
 }
@@ -435,13 +442,14 @@ fn from_f32(dtype: DType, value: f32) -> u32 {
         DType::BF16 => u32::from(half::bf16::from_f32(value).to_bits()),
         DType::F16 => u32::from(half::f16::from_f32(value).to_bits()),
         DType::F8E4M3 | DType::F8E4M3FN | DType::F8E5M2 => nearest_small(dtype, value),
+        DType::F8E8M0 => u32::from(crate::dtype::mx_scale_bits(value)),
         DType::Bool => u32::from(value != 0.0),
         DType::I8 => whole(-128.0, 127.0),
         DType::U8 => whole(0.0, 255.0),
         DType::I16 => whole(-32768.0, 32767.0),
-        DType::U16 => whole(0.0, 65535.0),
+        DType::U16 | DType::F4E2M1FNX4 => whole(0.0, 65535.0),
         DType::I32 => whole(f64::from(i32::MIN), f64::from(i32::MAX)),
-        DType::U32 => whole(0.0, f64::from(u32::MAX)),
+        DType::U32 | DType::F8E4M3FNX4 | DType::F8E5M2X4 => whole(0.0, f64::from(u32::MAX)),
     }
 }
 

@@ -3,12 +3,12 @@
 use microfloat::{f8e4m3, f8e4m3fn, f8e5m2};
 use nki_isa::DType;
 use nki_isa::dtype::{
-    Overflow, bits_to_f32, bits_to_i64, decode_f32, decode_i64, encode_f32, encode_f32_with, encode_i64, f32_to_bits,
-    i64_to_bits, round_to_int,
+    MxElement, Overflow, bits_to_f32, bits_to_i64, decode_f32, decode_i64, encode_f32, encode_f32_with, encode_i64,
+    f32_to_bits, i64_to_bits, round_to_int,
 };
 use nki_isa::names::Named;
 
-const FLOATS: [DType; 5] = [DType::BF16, DType::F16, DType::F8E4M3, DType::F8E4M3FN, DType::F8E5M2];
+const FLOATS: [DType; 6] = [DType::BF16, DType::F16, DType::F8E4M3, DType::F8E4M3FN, DType::F8E5M2, DType::F8E8M0];
 
 fn corpus(kind: &str, dtype: DType) -> Vec<Vec<String>> {
     let path = format!("{}/tests/corpus/{kind}_{}.txt", env!("CARGO_MANIFEST_DIR"), dtype.name());
@@ -40,7 +40,7 @@ fn encoding_is_bit_equal_with_ml_dtypes() {
 
 #[test]
 fn decoding_is_equal_with_ml_dtypes() {
-    for dtype in [DType::F8E4M3, DType::F8E4M3FN, DType::F8E5M2] {
+    for dtype in [DType::F8E4M3, DType::F8E4M3FN, DType::F8E5M2, DType::F8E8M0] {
         for (code, want) in corpus("decode", dtype).into_iter().flatten().enumerate() {
             let got = bits_to_f32(dtype, code as u32);
             match want.as_str() {
@@ -93,6 +93,27 @@ fn every_code_survives_a_round_trip() {
                 assert_eq!(f32_to_bits(dtype, value), bits, "{dtype}");
             }
         }
+    }
+}
+
+#[test]
+fn packed_elements_are_their_four_numbers() {
+    let formats = [(MxElement::E4M3FN, DType::F8E4M3FN), (MxElement::E5M2, DType::F8E5M2)];
+    for (element, dtype) in formats {
+        for code in 0..=255u8 {
+            let four = element.unpack(element.pack([code, 0, !code, code]));
+            for (got, code) in four.into_iter().zip([code, 0, !code, code]) {
+                assert_eq!(got.to_bits(), bits_to_f32(dtype, code.into()).to_bits(), "{dtype} {code:#x}");
+            }
+            let value = bits_to_f32(dtype, code.into());
+            assert!(value.is_nan() || element.encode(value) == code);
+        }
+    }
+    for row in corpus("encode", DType::F4E2M1FNX4) {
+        let (x, want) = (f32::from_bits(hex(&row[0])), hex(&row[1]) as u8);
+        assert_eq!(MxElement::E2M1FN.encode(x), want, "{x:?}");
+        let back = MxElement::E2M1FN.unpack(u32::from(want) << 12)[3];
+        assert!(x.is_nan() || (back - x).abs() <= 0.25 + x.abs() / 4.0 || x.abs() > 6.0, "{x:?} {back:?}");
     }
 }
 
@@ -188,6 +209,11 @@ fn slices_equal_elements() {
 fn uninitialised_memory_is_nan_or_a_pattern() {
     for &dtype in DType::ALL {
         let value = bits_to_f32(dtype, dtype.uninitialized_bits());
+        if let Some(element) = dtype.mx_element() {
+            let four = element.unpack(dtype.uninitialized_bits());
+            assert!(four.iter().all(|x| x.is_nan() || element == MxElement::E2M1FN && *x == 2.0), "{dtype}");
+            continue;
+        }
         assert!(if dtype.is_float() { value.is_nan() } else { value == 4.0 || dtype == DType::Bool });
     }
 }

@@ -1,6 +1,8 @@
 """NumPy references of the kernels here, which follow the documentation of each instruction."""
 
+import mx_cases
 import numpy as np
+import random_cases
 from ml_dtypes import bfloat16
 
 F32_MIN = np.finfo(np.float32).min
@@ -248,3 +250,5 @@ def cases():
     yield from scans()
     yield from searches()
     yield from gathers()
+    yield from mx_cases.cases()
+    yield from random_cases.cases()

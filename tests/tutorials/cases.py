@@ -6,7 +6,9 @@ $NKI_TUTORIALS names the directory nki/examples of a clone of github.com/aws-neu
 """
 
 import os
+import pathlib
 
+import mx_reference as mx
 import numpy as np
 from ml_dtypes import bfloat16
 
@@ -29,6 +31,66 @@ def matmul(root, kernel, k, m, n, dtype):
     )
 
 
+def mx_cases(file):
+    """The kernels of the deep dive on MX: operands that come quantized, and operands that the kernel interleaves and quantizes."""
+    r = np.random.default_rng(9)
+
+    def case(kernel, name, args, stationary, moving):
+        want = mx.matmul(stationary, moving)
+        return dict(
+            name=f"{kernel}-{name}",
+            file=file,
+            kernel=kernel,
+            target="trn3",
+            args=args,
+            expect=dict(result_hbm=want.astype(np.float32).astype(bfloat16)),
+            # One rounding to bfloat16, and a sum of 512 products of fp32.
+            rtol=1e-2,
+            atol=3e-6 * np.abs(want).max(),
+        )
+
+    def offline(p, n, dtype):
+        packed = mx.pack((r.standard_normal((p, 4 * n)) * 1.5).astype(np.float32), dtype)
+        return packed, r.integers(115, 130, (p // 8, n)).astype(np.uint8)
+
+    for dtype in mx.ELEMENT:
+        s, s_codes = offline(128, 128, dtype)
+        m, m_codes = offline(128, 512, dtype)
+        # The host gives bytes that the kernel looks at as packed elements.
+        given = np.uint8 if dtype.startswith("float4") else np.uint32
+        args = dict(
+            stationary_mx_data=s.view(given),
+            stationary_mx_scale=s_codes,
+            moving_mx_data=m.view(given),
+            moving_mx_scale=m_codes,
+            mx_dtype=dtype,
+        )
+        numbers = mx.numbers(s, s_codes, dtype), mx.numbers(m, m_codes, dtype)
+        yield case("kernel_offline_quantized_mx_matmul", dtype, args, *numbers)
+        x = normal((128, 2048), 10, bfloat16)
+        fp8 = "float8_e5m2_x4"
+        args = dict(
+            stationary_mx_data=s.view(given),
+            stationary_mx_scale=s_codes,
+            moving_data_bf16=x,
+            stationary_mx_dtype=dtype,
+            moving_mx_dtype=fp8,
+        )
+        quantized = mx.numbers(*mx.quantize(x, fp8), fp8)
+        yield case("kernel_on_device_quantize_matmul_mx", dtype, args, numbers[0], quantized)
+
+    def interleaved(x):
+        """Rows 128 apart side by side."""
+        return x.reshape(4, 128, -1).transpose(1, 2, 0).reshape(128, -1)
+
+    a, b = normal((512, 128), 11, bfloat16), normal((512, 512), 12, bfloat16)
+    for kernel in ("kernel_copy_strided_quantize_matmul_mx", "kernel_copy_strided_quantize_matmul_mx_packed_scale"):
+        for dtype, copies in (("float8_e5m2_x4", True), ("float8_e4m3fn_x4", False)):
+            args = dict(stationary_hbm=a, moving_hbm=b, mx_dtype=dtype, use_tensor_copy=copies)
+            numbers = (mx.numbers(*mx.quantize(interleaved(x), dtype), dtype) for x in (a, b))
+            yield case(kernel, dtype, args, *numbers)
+
+
 def cases():
     root = os.environ.get("NKI_TUTORIALS")
     if not root:
@@ -39,6 +101,10 @@ def cases():
         yield matmul(root, "nki_matmul_hoist_load_", 256, 256, 1024, dtype)
         yield matmul(root, "nki_matmul_block_free_dimension_", 256, 256, 1024, dtype)
         yield matmul(root, "nki_matmul_fully_optimized_", 2048, 2048, 1024, dtype)
+
+    deep_dive = pathlib.Path(root).parent / "deep-dives/src/mxfp-matmul/mx_kernels.py"
+    if deep_dive.exists():
+        yield from mx_cases(deep_dive)
 
     a, b = normal((256, 1024), 3), normal((256, 1024), 4)
     yield dict(

@@ -306,6 +306,12 @@ impl Lower<'_> {
                 format!("nl.shared_identity_matrix: n is {n}, must be 1 to {}", self.builder.arch().partitions);
             return Err(Violation::new("partition-size", "", message));
         };
+        if dtype.is_packed() {
+            let message = format!("nl.shared_identity_matrix of {dtype}: an element of it is four numbers");
+            return Err(
+                Violation::new("unsupported-dtype", "", message).help("take a dtype with one number in an element")
+            );
+        }
         let one = one_bits(dtype);
         let width = dtype.size();
         let mut data = vec![0u8; size * size * width];
@@ -341,6 +347,8 @@ fn one_bits(dtype: DType) -> [u8; 4] {
         (2, "bfloat16") => 0x3f80u32.to_le_bytes(),
         (2, _) => 0x3c00u32.to_le_bytes(),
         // Sign, exponent, mantissa: e4m3 has bias 7, e5m2 bias 15.
+        // A power of two alone.
+        (_, "float8_e8m0fnu") => 0x7fu32.to_le_bytes(),
         (_, "float8_e5m2") => 0x3cu32.to_le_bytes(),
         _ => 0x38u32.to_le_bytes(),
     }

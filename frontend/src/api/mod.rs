@@ -29,7 +29,7 @@ use std::rc::Rc;
 use nki_diag::{Diagnostic, Span};
 use nki_isa::names::Named;
 
-use self::beta2::{ApiClass, EnumClass, FutureDtype, Handle, NoReorder, NotYet, Removed, TileSize};
+use self::beta2::{ApiClass, EnumClass, Handle, NoReorder, NotYet, Removed, TileSize};
 pub(crate) use self::boundary::{argument, begin_core, finish};
 pub(crate) use self::dynamic::{DynRange, RegisterRef, dynamic_for, dynamic_if, dynamic_while};
 use self::errors::{closest, span_of};
@@ -89,10 +89,7 @@ pub(crate) fn repr(_interp: &Interp<'_>, value: &Value) -> String {
         Value::Dtype(d) => d.name().to_owned(),
         Value::NlOp(op) => format!("nl.{}", op.op().name),
         Value::ApiEnum(e) => format!("{}.{}", e.class().name, e.name()),
-        other => match object::<FutureDtype>(other) {
-            Some(d) => d.0.to_owned(),
-            None => format!("<{}>", type_name(other)),
-        },
+        other => format!("<{}>", type_name(other)),
     }
 }
 
@@ -123,7 +120,10 @@ pub(crate) fn equals(left: &Value, right: &Value) -> bool {
             h.path.rsplit('.').next().and_then(Named::from_name) == Some(*a)
         }
         (Value::NlOp(a), Value::NlOp(b)) => a == b,
-        (Value::ApiEnum(a), Value::ApiEnum(b)) => a == b,
+        // Kernels that ask whether a tensor is in HBM name either kind: the manual's for the inputs, nki-library's the other.
+        (Value::ApiEnum(a), Value::ApiEnum(b)) => {
+            a == b || a.vocabulary == vocab::MEMORY && b.vocabulary == vocab::MEMORY && a.is_hbm() && b.is_hbm()
+        }
         (Value::ApiEnum(a), Value::Int(i)) | (Value::Int(i), Value::ApiEnum(a)) => {
             a.vocabulary != vocab::MEMORY && a.value() == *i
         }
@@ -134,9 +134,6 @@ pub(crate) fn equals(left: &Value, right: &Value) -> bool {
             Rc::ptr_eq(a, b)
                 || match (object::<ApiClass>(left), object::<ApiClass>(right)) {
                     (Some(a), Some(b)) => a.0 == b.0,
-                    _ if object::<FutureDtype>(left).is_some() => {
-                        object::<FutureDtype>(left).map(|d| d.0) == object::<FutureDtype>(right).map(|d| d.0)
-                    }
                     _ => {
                         matches!((object::<EnumClass>(left), object::<EnumClass>(right)), (Some(a), Some(b)) if a.0 == b.0)
                     }
@@ -154,10 +151,7 @@ pub(crate) fn key_name(value: &Value) -> Option<String> {
         Value::ApiEnum(e) => Some(format!("{}.{}", e.class().name, e.name())),
         Value::Tensor(t) => Some(format!("tensor {:p}", Rc::as_ptr(t))),
         Value::Register(r) => Some(format!("register {}", r.id.0)),
-        Value::Object(_) => match object::<FutureDtype>(value) {
-            Some(d) => Some(d.0.to_owned()),
-            None => object::<ApiClass>(value).map(|c| c.0.to_owned()),
-        },
+        Value::Object(_) => object::<ApiClass>(value).map(|c| c.0.to_owned()),
         _ => None,
     }
 }

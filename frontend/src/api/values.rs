@@ -90,9 +90,6 @@ pub(crate) fn dtype(value: &Value, what: impl Display, span: Span) -> EvalResult
     match value {
         Value::Dtype(d) => Ok(*d),
         Value::Str(s) => DType::from_name(s).ok_or_else(|| unknown_dtype(s, span)),
-        Value::Object(o) if o.as_any().is::<super::beta2::FutureDtype>() => {
-            Err(unknown_dtype(o.as_any().downcast_ref::<super::beta2::FutureDtype>().map_or("", |d| d.0), span))
-        }
         Value::Host(h) => {
             let last = h.path.rsplit('.').next().unwrap_or("");
             DType::from_name(last).ok_or_else(|| wrong(what, "a dtype such as nl.float32", value, span))

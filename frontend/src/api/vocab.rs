@@ -90,6 +90,11 @@ impl ApiEnum {
         &VOCABULARIES[usize::from(self.vocabulary)]
     }
 
+    /// Whether a memory is one of the kinds of HBM.
+    pub(crate) fn is_hbm(self) -> bool {
+        self.name().ends_with("hbm")
+    }
+
     /// Its name.
     pub(crate) fn name(self) -> &'static str {
         self.class().members[usize::from(self.member)].0

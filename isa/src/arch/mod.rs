@@ -46,6 +46,8 @@ pub struct Arch {
     pub double_row: bool,
     /// The OCP float8_e4m3fn is a tensor engine input.
     pub ocp_fp8: bool,
+    /// MX blocks: `nc_matmul_mx` and `quantize_mx`.
+    pub mx: bool,
     /// The tensor engine moves bits unchanged in transpose mode; else it multiplies by an identity in fp32.
     pub exact_transpose: bool,
     /// Largest extent of a vector engine transpose.
@@ -106,6 +108,7 @@ const TRN1: Arch = Arch {
     tensor_tile_min: 64,
     double_row: false,
     ocp_fp8: false,
+    mx: false,
     exact_transpose: false,
     vector_transpose_max: 32,
     on_chip_indirect: false,
@@ -134,6 +137,7 @@ const TRN3: Arch = Arch {
     moving_free_max: 4096,
     moving_free_max_bf16: 8192,
     ocp_fp8: true,
+    mx: true,
     on_chip_indirect: true,
     dma_priority: true,
     ..TRN2

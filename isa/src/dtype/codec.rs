@@ -4,12 +4,14 @@
 //! [`crate::inst::math::simd`]; results are the same on every CPU.
 
 use super::fp8::{E4M3, E4M3_VALUES, E4M3FN, E4M3FN_VALUES, E5M2, E5M2_VALUES};
+use super::mx::{mx_scale_bits, mx_scale_value};
 use super::{DType, Overflow};
 use crate::inst::math::simd::{Kernel, dispatch};
 
 /// Decodes `out.len()` elements.
 ///
-/// Integers are rounded to nearest even fp32, bool gives 0 or 1.
+/// Integers are rounded to nearest even fp32, bool gives 0 or 1. The bits of a packed type count as an unsigned integer: no
+/// instruction takes one for a number, and this keeps the function total.
 /// Elements beyond the shorter of both slices are left alone.
 pub fn decode_f32(dtype: DType, bytes: &[u8], out: &mut [f32]) {
     dispatch(Decode { dtype, bytes, out });
@@ -33,10 +35,11 @@ impl Kernel for Decode<'_> {
             DType::F8E4M3 => each(bytes, out, |[b]| E4M3_VALUES[usize::from(b)]),
             DType::F8E4M3FN => each(bytes, out, |[b]| E4M3FN_VALUES[usize::from(b)]),
             DType::F8E5M2 => each(bytes, out, |[b]| E5M2_VALUES[usize::from(b)]),
+            DType::F8E8M0 => each(bytes, out, |[b]| mx_scale_value(b)),
             DType::I32 => each(bytes, out, |b| i32::from_le_bytes(b) as f32),
-            DType::U32 => each(bytes, out, |b| u32::from_le_bytes(b) as f32),
+            DType::U32 | DType::F8E4M3FNX4 | DType::F8E5M2X4 => each(bytes, out, |b| u32::from_le_bytes(b) as f32),
             DType::I16 => each(bytes, out, |b| f32::from(i16::from_le_bytes(b))),
-            DType::U16 => each(bytes, out, |b| f32::from(u16::from_le_bytes(b))),
+            DType::U16 | DType::F4E2M1FNX4 => each(bytes, out, |b| f32::from(u16::from_le_bytes(b))),
             DType::I8 => each(bytes, out, |b| f32::from(i8::from_le_bytes(b))),
             DType::U8 => each(bytes, out, |[b]| f32::from(b)),
             DType::Bool => each(bytes, out, |[b]| f32::from(u8::from(b != 0))),
@@ -85,10 +88,15 @@ impl Kernel for Encode<'_> {
                 let beyond = E5M2.beyond(overflow);
                 put(values, out, |x| [E5M2.encode_with(x, beyond)])
             }
+            DType::F8E8M0 => put(values, out, |x| [mx_scale_bits(x)]),
             DType::I32 => put(values, out, |x| round32(x, i32::MIN.into(), i32::MAX.into()).to_le_bytes()),
-            DType::U32 => put(values, out, |x| round32(x, u32::MIN.into(), u32::MAX.into()).to_le_bytes()),
+            DType::U32 | DType::F8E4M3FNX4 | DType::F8E5M2X4 => {
+                put(values, out, |x| round32(x, u32::MIN.into(), u32::MAX.into()).to_le_bytes())
+            }
             DType::I16 => put(values, out, |x| (round16(x, i16::MIN.into(), i16::MAX.into()) as u16).to_le_bytes()),
-            DType::U16 => put(values, out, |x| (round16(x, u16::MIN.into(), u16::MAX.into()) as u16).to_le_bytes()),
+            DType::U16 | DType::F4E2M1FNX4 => {
+                put(values, out, |x| (round16(x, u16::MIN.into(), u16::MAX.into()) as u16).to_le_bytes())
+            }
             DType::I8 => put(values, out, |x| [round16(x, i8::MIN.into(), i8::MAX.into()) as u8]),
             DType::U8 => put(values, out, |x| [round16(x, u8::MIN.into(), u8::MAX.into()) as u8]),
             DType::Bool => put(values, out, |x| [u8::from(x != 0.0)]),
@@ -100,9 +108,9 @@ impl Kernel for Encode<'_> {
 pub fn decode_i64(dtype: DType, bytes: &[u8], out: &mut [i64]) {
     match dtype {
         DType::I32 => each(bytes, out, |b| i64::from(i32::from_le_bytes(b))),
-        DType::U32 => each(bytes, out, |b| i64::from(u32::from_le_bytes(b))),
+        DType::U32 | DType::F8E4M3FNX4 | DType::F8E5M2X4 => each(bytes, out, |b| i64::from(u32::from_le_bytes(b))),
         DType::I16 => each(bytes, out, |b| i64::from(i16::from_le_bytes(b))),
-        DType::U16 => each(bytes, out, |b| i64::from(u16::from_le_bytes(b))),
+        DType::U16 | DType::F4E2M1FNX4 => each(bytes, out, |b| i64::from(u16::from_le_bytes(b))),
         DType::I8 => each(bytes, out, |b| i64::from(i8::from_le_bytes(b))),
         DType::U8 => each(bytes, out, |[b]| i64::from(b)),
         DType::Bool => each(bytes, out, |[b]| i64::from(b != 0)),
@@ -117,8 +125,8 @@ pub fn decode_i64(dtype: DType, bytes: &[u8], out: &mut [i64]) {
 /// Encodes integers: they wrap to the element type (bool: 1 for everything but zero). Floats get the rounded value.
 pub fn encode_i64(dtype: DType, values: &[i64], out: &mut [u8]) {
     match dtype.size() {
-        4 if dtype.is_int() => put(values, out, |x| (x as u32).to_le_bytes()),
-        2 if dtype.is_int() => put(values, out, |x| (x as u16).to_le_bytes()),
+        4 if !dtype.is_float() => put(values, out, |x| (x as u32).to_le_bytes()),
+        2 if !dtype.is_float() => put(values, out, |x| (x as u16).to_le_bytes()),
         1 if dtype == DType::Bool => put(values, out, |x| [u8::from(x != 0)]),
         1 if dtype.is_int() => put(values, out, |x| [x as u8]),
         size => {

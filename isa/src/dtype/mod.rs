@@ -5,12 +5,14 @@
 
 mod codec;
 mod fp8;
+mod mx;
 
 pub use codec::{
     bits_to_f32, bits_to_i64, decode_f32, decode_i64, encode_f32, encode_f32_with, encode_i64, f32_to_bits,
     i64_to_bits, read_bits, round_to_int, write_bits,
 };
 pub use fp8::{FP8, Fp8, Overflow};
+pub use mx::{MxElement, mx_scale_bits, mx_scale_value};
 
 crate::named_enum! {
     /// An element type, by its `nki.language` name.
@@ -43,6 +45,14 @@ crate::named_enum! {
         F8E4M3FN "float8_e4m3fn",
         /// e5m2 (IEEE-like).
         F8E5M2 "float8_e5m2",
+        /// A power of two from 2^-127 to 2^127, or NaN (0xff): the scale of an MX block (OCP Microscaling).
+        F8E8M0 "float8_e8m0fnu",
+        /// Four float8_e4m3fn values, the first in the lowest byte.
+        F8E4M3FNX4 "float8_e4m3fn_x4",
+        /// Four float8_e5m2 values, the first in the lowest byte.
+        F8E5M2X4 "float8_e5m2_x4",
+        /// Four float4_e2m1fn values, the first in the lowest four bits.
+        F4E2M1FNX4 "float4_e2m1fn_x4",
     }
 }
 
@@ -50,15 +60,20 @@ impl DType {
     /// Bytes per element.
     pub fn size(self) -> usize {
         match self {
-            DType::Bool | DType::I8 | DType::U8 | DType::F8E4M3 | DType::F8E4M3FN | DType::F8E5M2 => 1,
-            DType::I16 | DType::U16 | DType::F16 | DType::BF16 => 2,
-            DType::I32 | DType::U32 | DType::F32 | DType::TF32 => 4,
+            DType::Bool | DType::I8 | DType::U8 | DType::F8E4M3 | DType::F8E4M3FN | DType::F8E5M2 | DType::F8E8M0 => 1,
+            DType::I16 | DType::U16 | DType::F16 | DType::BF16 | DType::F4E2M1FNX4 => 2,
+            DType::I32 | DType::U32 | DType::F32 | DType::TF32 | DType::F8E4M3FNX4 | DType::F8E5M2X4 => 4,
         }
     }
 
-    /// Whether this is a floating-point type.
+    /// Whether this is a floating-point type. The packed types are not: an element of theirs is four numbers.
     pub fn is_float(self) -> bool {
-        !self.is_int()
+        !self.is_int() && !self.is_packed()
+    }
+
+    /// Whether an element is four small floats side by side, which only copies and the MX instructions take.
+    pub fn is_packed(self) -> bool {
+        matches!(self, DType::F8E4M3FNX4 | DType::F8E5M2X4 | DType::F4E2M1FNX4)
     }
 
     /// Whether this is an integer type (bool included).
@@ -68,7 +83,7 @@ impl DType {
 
     /// Whether values are signed.
     pub fn is_signed(self) -> bool {
-        !matches!(self, DType::Bool | DType::U8 | DType::U16 | DType::U32)
+        !matches!(self, DType::Bool | DType::U8 | DType::U16 | DType::U32 | DType::F8E8M0)
     }
 
     /// Lowest and highest value of an integer type (bool: 0 and 1); `None` for floats.
@@ -86,11 +101,15 @@ impl DType {
     }
 
     /// What memory that was never written reads as: NaN for floats, 4 for integers (1 for bool), as the official CPU simulator
-    /// fills fresh tensors (nki_simulator, "Uninitialized Memory Detection"). The element's bits, zero-extended.
+    /// fills fresh tensors (nki_simulator, "Uninitialized Memory Detection"); packed types four NaN, or the code 4 where there is
+    /// none. The element's bits, zero-extended.
     pub fn uninitialized_bits(self) -> u32 {
         match self {
             DType::Bool => 1,
             DType::I8 | DType::I16 | DType::I32 | DType::U8 | DType::U16 | DType::U32 => 4,
+            DType::F8E4M3FNX4 => 0x7f7f_7f7f,
+            DType::F8E5M2X4 => 0x7e7e_7e7e,
+            DType::F4E2M1FNX4 => 0x4444,
             _ => f32_to_bits(self, f32::NAN),
         }
     }

@@ -22,14 +22,52 @@ pub fn views<I: Instruction>(inst: &I, context: &Context<'_>) -> Result<(), Viol
     // What the Sync engine can issue is carried out by DMA or by its sequencer, which have no access patterns of this kind.
     let compute = !I::SCHEMA.engines.contains(&Engine::Sync);
     for view in footprint.reads.iter().chain(&footprint.writes) {
+        let own = !I::OWN_LAYOUT.is_empty() && I::OWN_LAYOUT.contains(&operand_of(inst, view));
         let result = view_bounds(view, context)
-            .and_then(|()| if compute && view.space.is_on_chip() { access(view, context) } else { Ok(()) });
+            .and_then(|()| packed(inst, view))
+            .and_then(|()| if compute && !own && view.space.is_on_chip() { access(view, context) } else { Ok(()) });
         if let Err(mut violation) = result {
             violation.operand = operand_of(inst, view);
             return Err(violation);
         }
     }
     Ok(())
+}
+
+/// A packed dtype where the instruction takes one.
+fn packed<I: Instruction>(inst: &I, view: &View) -> Result<(), Violation> {
+    if !view.dtype.is_packed() {
+        return Ok(());
+    }
+    let name = operand_of(inst, view);
+    if I::PACKED.contains(&name) {
+        return Ok(());
+    }
+    let message =
+        format!("`{name}` is {}; an element of it is four numbers, which {} does not take", view.dtype, I::SCHEMA.name);
+    Err(Violation::new("operand-dtype", name, message).help(
+        "packed types are for nc_matmul_mx, quantize_mx, memset with 0, tensor_copy, dma_copy and dma_transpose; \
+         look at the bits with `.view(nl.uint32)` (`nl.uint16` for float4_e2m1fn_x4)",
+    ))
+}
+
+/// Packed dtypes are copied as they are: both sides have the same.
+///
+/// # Errors
+/// `dtype-mismatch`.
+pub fn packed_copy(dst: Named<'_>, src: Named<'_>) -> Result<(), Violation> {
+    if dst.1.dtype == src.1.dtype || !(dst.1.dtype.is_packed() || src.1.dtype.is_packed()) {
+        return Ok(());
+    }
+    Err(Violation::new(
+        "dtype-mismatch",
+        dst.0,
+        format!(
+            "`{}` is {}, `{}` is {}: packed elements are copied, not converted",
+            dst.0, dst.1.dtype, src.0, src.1.dtype
+        ),
+    )
+    .help("make both sides the same with `.view(dtype)`"))
 }
 
 /// The keyword of the operand that holds `view`; empty if it is only part of one (an index).

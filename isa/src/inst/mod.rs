@@ -8,6 +8,7 @@ pub mod check;
 pub mod dma;
 pub mod gpsimd;
 pub mod math;
+mod mx;
 mod random;
 pub mod scalar;
 pub mod scalars;
@@ -50,6 +51,10 @@ pub trait Operands: Sized {
 pub trait Instruction: Operands {
     /// The engine that runs it (for DMA: that triggers it); resolves `unknown`.
     fn engine(&self, arch: &Arch) -> Engine;
+    /// Operands that lie in a way of their own rather than in an access pattern: [`Self::validate`] checks where they start.
+    const OWN_LAYOUT: &'static [&'static str] = &[];
+    /// Operands that may be of a packed dtype ([`crate::DType::is_packed`]).
+    const PACKED: &'static [&'static str] = &[];
     /// The rules that the schema cannot say.
     ///
     /// # Errors
@@ -365,6 +370,7 @@ macro_rules! instructions {
 
 instructions! {
     tensor::nc_matmul::NcMatmul,
+    tensor::nc_matmul_mx::NcMatmulMx,
     tensor::nc_transpose::NcTranspose,
     dma::dma_compute::DmaCompute,
     dma::dma_copy::DmaCopy,
@@ -397,6 +403,7 @@ instructions! {
     vector::nc_find_index8::NcFindIndex8,
     vector::nc_match_replace8::NcMatchReplace8,
     vector::nc_stream_shuffle::NcStreamShuffle,
+    vector::quantize_mx::QuantizeMx,
     vector::rand2::Rand2,
     vector::range_select::RangeSelect,
     vector::reciprocal::Reciprocal,

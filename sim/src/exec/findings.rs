@@ -67,7 +67,7 @@ impl Findings {
         } else {
             format!("element {} of the access", gap.row * view.free_elements() + gap.element)
         };
-        let reads = if tensor.dtype.is_float() { "NaN" } else { "the pattern 4" };
+        let reads = if !tensor.dtype.is_int() { "NaN" } else { "the pattern 4" };
         let mut out = Diagnostic::warning(
             "uninitialized-read",
             format!(

@@ -56,10 +56,6 @@ pub(crate) struct EnumClass(pub(crate) u8);
 #[derive(Debug)]
 pub(crate) struct Removed(pub(crate) &'static str);
 
-/// A documented dtype that the machine does not have yet: it can be compared, not used.
-#[derive(Debug)]
-pub(crate) struct FutureDtype(pub(crate) &'static str);
-
 /// A documented function that is not there yet: it can be imported, not used.
 #[derive(Debug)]
 pub(crate) struct NotYet(pub(crate) String);
@@ -86,12 +82,8 @@ object! {
     ApiClass: |it| it.0;
     EnumClass: |it| VOCABULARIES[usize::from(it.0)].name;
     Removed: |it| it.0;
-    FutureDtype: |_it| "dtype";
     NotYet: |_it| "function";
 }
-
-/// Dtypes of Trn3 that a kernel may compare with.
-const FUTURE_DTYPES: &[&str] = &["float8_e5m2_x4", "float8_e4m3fn_x4", "float8_e8m0fnu", "float4_e2m1fn_x4"];
 
 /// Modules of the dialect.
 const MODULES: &[&str] = &[
@@ -232,9 +224,6 @@ fn language_attr(attr: &str) -> Option<Value> {
         "NkiTensor" | "tensor" => object(ApiClass("tensor")),
         "MemoryRegion" => object(EnumClass(super::vocab::MEMORY)),
         "dtype" | "DType" => object(ApiClass("dtype")),
-        _ if FUTURE_DTYPES.contains(&attr) => {
-            object(FutureDtype(FUTURE_DTYPES[FUTURE_DTYPES.iter().position(|n| *n == attr)?]))
-        }
         "range" => language_attr("static_range"),
         _ => removed::language(attr),
     }

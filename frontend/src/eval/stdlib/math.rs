@@ -224,6 +224,7 @@ pub(super) fn finfo(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value
         Value::Dtype(DType::F8E4M3) => (240.0, 0.125, 2f64.powi(-6), 8),
         Value::Dtype(DType::F8E4M3FN) => (448.0, 0.125, 2f64.powi(-6), 8),
         Value::Dtype(DType::F8E5M2) => (57344.0, 0.25, 2f64.powi(-14), 8),
+        Value::Dtype(DType::F8E8M0) => (2f64.powi(127), 1.0, 2f64.powi(-127), 8),
         Value::Type(BuiltinType::Float) => (f64::MAX, f64::EPSILON, f64::MIN_POSITIVE, 64),
         other => {
             return Err(Raise::at(

@@ -2,7 +2,7 @@
 
 use crate::arch::Arch;
 use crate::dtype::DType;
-use crate::inst::{Footprint, Instruction, Operands};
+use crate::inst::{Footprint, Instruction, Operands, check};
 use crate::machine::{Context, Fault, Machine};
 use crate::names::{DgeMode, Engine, OobMode};
 use crate::operands;
@@ -127,7 +127,10 @@ impl Instruction for DmaCopy {
         trigger(self.engine, self.dge_mode, is_gather(&self.src) || is_gather(&self.dst))
     }
 
+    const PACKED: &'static [&'static str] = &["dst", "src"];
+
     fn validate(&self, context: &Context<'_>) -> Result<(), Violation> {
+        check::packed_copy(("dst", &self.dst), ("src", &self.src))?;
         let (s, d) = (self.src.elements(), self.dst.elements());
         if s != d {
             return Err(Violation::new(

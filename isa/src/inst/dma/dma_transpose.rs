@@ -7,7 +7,7 @@ use crate::arg::Ints;
 use crate::dtype::DType;
 use crate::inst::dma::dma_copy::{check_dge, check_priority, is_gather, trigger};
 use crate::inst::dma::rows;
-use crate::inst::{Footprint, Instruction, Operands};
+use crate::inst::{Footprint, Instruction, Operands, check};
 use crate::machine::{Context, Fault, Machine};
 use crate::names::{DgeMode, Engine, OobMode};
 use crate::operands;
@@ -147,7 +147,10 @@ impl Instruction for DmaTranspose {
         trigger(Engine::Unknown, self.dge_mode, is_gather(&self.src))
     }
 
+    const PACKED: &'static [&'static str] = &["dst", "src"];
+
     fn validate(&self, context: &Context<'_>) -> Result<(), Violation> {
+        check::packed_copy(("dst", &self.dst), ("src", &self.src))?;
         let (src, dst) = (self.src.shape(), self.dst.shape());
         let Some(axes) = permutation(src.len()) else {
             return Err(Violation::new(

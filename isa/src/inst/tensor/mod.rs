@@ -2,4 +2,5 @@
 
 mod gemm;
 pub mod nc_matmul;
+pub mod nc_matmul_mx;
 pub mod nc_transpose;

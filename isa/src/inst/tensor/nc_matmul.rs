@@ -287,7 +287,7 @@ impl NcMatmul {
 
 /// Types the tensor engine multiplies, the OCP FP8 included.
 pub(crate) fn is_input(dtype: DType) -> bool {
-    dtype.is_float()
+    dtype.is_float() && dtype != DType::F8E8M0
 }
 
 fn input_names(arch: &Arch) -> &'static str {

@@ -30,10 +30,20 @@ impl Instruction for Memset {
         }
     }
 
+    const PACKED: &'static [&'static str] = &["dst"];
+
     /// Since 0.3 an integer tile wants an integer; a whole number is taken for a float tile, as Python's `0` is usual there.
     fn validate(&self, _context: &Context<'_>) -> Result<(), Violation> {
         check::engine_allowed(self.engine, Self::SCHEMA.engines)?;
         check::gpsimd_psum(self.engine, &[("dst", &self.dst)])?;
+        if self.dst.dtype.is_packed() && self.value.as_f32() != 0.0 {
+            return Err(Violation::new(
+                "memset-value",
+                "value",
+                format!("the value {} for `dst` of {}: packed types take 0 only", self.value.as_f32(), self.dst.dtype),
+            )
+            .help("pass packed data to the kernel and load it with nisa.dma_copy"));
+        }
         let Some((low, high)) = self.dst.dtype.int_range() else {
             return Ok(());
         };

@@ -9,6 +9,7 @@ pub mod memset;
 pub mod nc_find_index8;
 pub mod nc_match_replace8;
 pub mod nc_stream_shuffle;
+pub mod quantize_mx;
 pub mod rand2;
 pub mod range_select;
 pub mod reciprocal;

@@ -29,8 +29,11 @@ impl Instruction for TensorCopy {
         }
     }
 
+    const PACKED: &'static [&'static str] = &["dst", "src"];
+
     fn validate(&self, context: &Context<'_>) -> Result<(), Violation> {
         check::engine_allowed(self.engine, Self::SCHEMA.engines)?;
+        check::packed_copy(("dst", &self.dst), ("src", &self.src))?;
         check::same_shape(("src", &self.src), ("dst", &self.dst))?;
         if self.engine == Engine::Scalar && context.arch.target == Target::Trn1 {
             return Err(Violation::new("engine-unsupported", "engine", "the scalar engine of trn1 has no tensor_copy")

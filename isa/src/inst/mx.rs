@@ -1,0 +1,181 @@
+//! Blocks of OCP Microscaling as the engines lay them out, for the instructions that read and write them.
+//!
+//! A block is 32 numbers with one scale: 8 partitions of one packed element (four numbers) each. So `P` partitions of data have `P / 8`
+//! rows of scales, and these lie in the quadrant of 32 partitions that their data is in: four rows for each quadrant, from the
+//! partition 0, 4, 8 or 12 of it. Sources: `quantize_mx`; trainium3_arch, "Quad-MXFP8/MXFP4 Matmul Performance"; the deep dive
+//! mxfp-matmul, "Scale Tensor" and "Packing Scale Values".
+
+use ndarray::{Array2, ArrayView2, Axis, Slice};
+
+use crate::dtype::{DType, mx_scale_bits, mx_scale_value};
+use crate::inst::check::Named;
+use crate::machine::{Context, Fault, Machine};
+use crate::program::Tensor;
+use crate::view::View;
+use crate::violation::Violation;
+
+/// Partitions of a block.
+pub(crate) const BLOCK: usize = 8;
+/// Partitions of a quadrant.
+const QUADRANT: u32 = 32;
+/// Rows of scales in a quadrant.
+const ROWS: u32 = 4;
+/// Where in a quadrant the rows may start.
+const STARTS: [u32; 4] = [0, 4, 8, 12];
+
+/// The partitions of data: 32, 64, 96 or 128.
+///
+/// # Errors
+/// `partition-size`.
+pub(crate) fn check_partitions(name: &'static str, view: &View) -> Result<(), Violation> {
+    let p = view.partitions();
+    if p.is_multiple_of(QUADRANT) && p <= 128 {
+        return Ok(());
+    }
+    Err(Violation::new(
+        "partition-size",
+        name,
+        format!("`{name}` has {p} partitions, but blocks of MX data come in 32, 64, 96 or 128"),
+    )
+    .help("fill the tile up with zeros to a multiple of 32 partitions"))
+}
+
+/// The first partition, as far as it is known before tensors have addresses: a tensor of more than 64 partitions starts at 0.
+fn start(view: &View, tensor: &Tensor) -> Option<u32> {
+    let base = tensor.address.map(|a| a.partition);
+    let fills = tensor.shape.first().is_some_and(|&p| p > 64);
+    base.or(fills.then_some(0)).map(|p| p + view.partition)
+}
+
+/// The scales of `data` (in packed elements, `columns` of them in each partition) in `scale`.
+///
+/// # Errors
+/// `operand-dtype`, `shape-mismatch`, `partition-stride`, `partition-start`, `partition-size`.
+pub(crate) fn check_scale(
+    data: Named<'_>,
+    columns: usize,
+    scale: Named<'_>,
+    context: &Context<'_>,
+) -> Result<(), Violation> {
+    let ((data_name, data), (name, scale)) = (data, scale);
+    if !matches!(scale.dtype, DType::U8 | DType::F8E8M0) {
+        return Err(Violation::new(
+            "operand-dtype",
+            name,
+            format!("`{name}` is {}, must be float8_e8m0fnu or uint8", scale.dtype),
+        ));
+    }
+    if scale.free_elements() != columns {
+        return Err(Violation::new(
+            "shape-mismatch",
+            name,
+            format!(
+                "`{name}` has {:?} = {} scales per partition, `{data_name}` {:?} needs {columns}: one for each packed element",
+                scale.shape(),
+                scale.free_elements(),
+                data.shape()
+            ),
+        )
+        .help("take a slice of the scale tile that is as wide as the data"));
+    }
+    if scale.dims.first().is_some_and(|d| d.count > 1 && d.stride != 1) {
+        return Err(Violation::new(
+            "partition-stride",
+            name,
+            format!(
+                "`{name}` has a partition stride of {}; engines access neighbouring partitions",
+                scale.dims[0].stride
+            ),
+        ));
+    }
+    let tensor = |v: &View| &context.tensors[v.tensor.0 as usize];
+    // Tensors without an address start at a quadrant.
+    let first = tensor(scale).address.map_or(0, |a| a.partition) + scale.partition;
+    if !STARTS.contains(&(first % QUADRANT)) {
+        return Err(Violation::new(
+            "partition-start",
+            name,
+            format!(
+                "`{name}` starts at partition {first}, which is {} of its quadrant; scales start at 0, 4, 8 or 12 of it",
+                first % QUADRANT
+            ),
+        ));
+    }
+    let needed = data.partitions() - QUADRANT + ROWS;
+    if scale.partitions() < needed {
+        return Err(Violation::new(
+            "partition-size",
+            name,
+            format!(
+                "`{name}` spans {} partitions, the scales of {} partitions of data span {needed}: four in each quadrant of 32",
+                scale.partitions(),
+                data.partitions()
+            ),
+        )
+        .help("allocate the scale tile with as many partitions as the data"));
+    }
+    if let (Some(a), Some(b)) = (start(data, tensor(data)), start(scale, tensor(scale)))
+        && a / QUADRANT != b / QUADRANT
+    {
+        return Err(Violation::new(
+            "partition-start",
+            name,
+            format!("`{name}` starts at partition {b}, `{data_name}` at {a}: scales lie in the quadrant of their data"),
+        ));
+    }
+    Ok(())
+}
+
+/// The rows of scales of each quadrant of data, as views.
+fn quadrants(scale: &View, partitions: u32) -> impl Iterator<Item = View> {
+    (0..partitions / QUADRANT).map(|q| {
+        let mut view = scale.clone();
+        view.partition += q * QUADRANT;
+        view.dims[0].count = ROWS;
+        view
+    })
+}
+
+/// The rows of quadrant `q` in an array of all rows.
+fn rows_of(q: usize) -> Slice {
+    let rows = ROWS as usize;
+    (q * rows..(q + 1) * rows).into()
+}
+
+/// The scales of `partitions` partitions of data: one row for each 8 of them.
+///
+/// # Errors
+/// As [`Machine::read_tile`].
+pub(crate) fn read_scales(machine: &mut dyn Machine, scale: &View, partitions: u32) -> Result<Array2<f32>, Fault> {
+    let mut out = Array2::zeros((partitions as usize / BLOCK, scale.free_elements()));
+    for (q, view) in quadrants(scale, partitions).enumerate() {
+        let rows = if view.dtype == DType::F8E8M0 {
+            machine.read_tile(&view)?
+        } else {
+            machine.read_bits(&view)?.mapv(|code| mx_scale_value(code as u8))
+        };
+        out.slice_axis_mut(Axis(0), rows_of(q)).assign(&rows);
+    }
+    Ok(out)
+}
+
+/// Writes scales, powers of two, as [`read_scales`] reads them. The other partitions of the quadrants stay as they are.
+///
+/// # Errors
+/// As [`Machine::write_tile`].
+pub(crate) fn write_scales(
+    machine: &mut dyn Machine,
+    scale: &View,
+    partitions: u32,
+    values: ArrayView2<'_, f32>,
+) -> Result<(), Fault> {
+    for (q, view) in quadrants(scale, partitions).enumerate() {
+        let rows = values.slice_axis(Axis(0), rows_of(q));
+        if view.dtype == DType::F8E8M0 {
+            machine.write_tile(&view, rows)?;
+        } else {
+            machine.write_bits(&view, rows.mapv(|x| u32::from(mx_scale_bits(x))).view())?;
+        }
+    }
+    Ok(())
+}
