@@ -235,7 +235,7 @@ mod tests {
 
     #[test]
     fn packed_elements_are_four_numbers() {
-        let packed = |codes: [u8; 4], elem| Array { elem, shape: vec![1], data: codes.to_vec() };
+        let packed = |codes: [u8; 4], elem| Array { elem, shape: vec![1], data: codes.to_vec().into() };
         let got = packed([0x38, 0x40, 0x44, 0x48], Elem::Device(DType::F8E4M3FNX4));
         let close = packed([0x38, 0x41, 0x44, 0x00], Elem::Device(DType::U32));
         let t = Tolerance { rtol: 0.2, atol: 0.0 };

@@ -443,7 +443,7 @@ mod tests {
     #[test]
     fn packed_elements_are_read_as_bytes() {
         let a = parse(file("[('a', '|u1'), ('b', '|V1'), ('c', '|u1'), ('d', '|u1')]", false, "(1,)", &[1, 2, 3, 4]));
-        assert_eq!(a.map(|a| (a.elem, a.data)), Ok((Elem::Packed(4), vec![1, 2, 3, 4])));
+        assert_eq!(a.map(|a| (a.elem, a.data.to_vec())), Ok((Elem::Packed(4), vec![1, 2, 3, 4])));
         assert_eq!(parse(file("'|V4'", false, "(1,)", &[0; 4])).map(|a| a.elem), Ok(Elem::Packed(4)));
         assert_eq!(descr(DType::F4E2M1FNX4), "<u2");
     }

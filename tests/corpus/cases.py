@@ -1,5 +1,6 @@
 """NumPy references of the kernels here, which follow the documentation of each instruction."""
 
+import elementwise_cases
 import mx_cases
 import numpy as np
 import random_cases
@@ -250,5 +251,6 @@ def cases():
     yield from scans()
     yield from searches()
     yield from gathers()
+    yield from elementwise_cases.cases()
     yield from mx_cases.cases()
     yield from random_cases.cases()
