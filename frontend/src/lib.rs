@@ -5,46 +5,23 @@
 
 mod api;
 mod eval;
+mod host;
 mod parse;
 mod syntax;
 
 use std::path::Path;
 
 use nki_diag::{Diagnostic, SourceMap, Span};
-use nki_isa::{DType, Program, Target};
+use nki_isa::{Program, Target};
+
+pub use host::{
+    Arg, Host, HostAttribute, HostClass, HostClassKind, HostDefault, HostField, HostFunction, HostObject, Identity,
+};
 
 /// Reads source files.
 pub trait Loader: Sync {
     /// The text of a file.
     fn read(&self, path: &Path) -> std::io::Result<String>;
-}
-
-/// An argument of a kernel.
-#[derive(Debug, Clone, PartialEq)]
-pub enum Arg {
-    /// A tensor in HBM; its contents do not matter here.
-    Tensor {
-        /// Extents.
-        shape: Vec<usize>,
-        /// Element type.
-        dtype: DType,
-    },
-    /// `None`
-    None,
-    /// A bool.
-    Bool(bool),
-    /// An integer.
-    Int(i64),
-    /// A float.
-    Float(f64),
-    /// A string.
-    Str(String),
-    /// A tuple.
-    Tuple(Vec<Arg>),
-    /// A list.
-    List(Vec<Arg>),
-    /// A dict with string keys.
-    Dict(Vec<(String, Arg)>),
 }
 
 /// What to compile and how.
@@ -112,6 +89,24 @@ pub struct Compiled {
     pub sources: SourceMap,
     /// Lines printed at specialisation.
     pub prints: Vec<String>,
+    /// What the kernel returned.
+    pub returned: Returned,
+}
+
+/// The shape of a kernel's result around its output tensors.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub enum Returned {
+    /// `None`
+    #[default]
+    None,
+    /// An output, by its position in [`Program::outputs`].
+    Output(usize),
+    /// A tuple.
+    Tuple(Vec<Returned>),
+    /// A list.
+    List(Vec<Returned>),
+    /// A dict with the printed keys.
+    Dict(Vec<(String, Returned)>),
 }
 
 /// Finds the kernels of a file: functions decorated with `nki.jit`, or every top-level function if there are none.
@@ -122,4 +117,14 @@ pub fn kernels(path: &Path, loader: &dyn Loader) -> Listing {
 /// Specialises a kernel for these arguments.
 pub fn compile(path: &Path, loader: &dyn Loader, args: &[(String, Arg)], options: &Options) -> Compiled {
     eval::kernel::compile(path, loader, args, options)
+}
+
+/// Specialises a function of a live host for these arguments. `options.kernel` is not looked at.
+pub fn compile_live(host: &dyn Host, function: &Arg, args: &[(String, Arg)], options: &Options) -> Compiled {
+    eval::kernel::compile_live(host, function, args, options)
+}
+
+/// Python's name of the exception class that a diagnostic of the evaluator corresponds to.
+pub fn exception_class(slug: &str) -> &'static str {
+    eval::exception_class(slug)
 }

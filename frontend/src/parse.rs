@@ -19,7 +19,7 @@ const MAX_NESTING: u32 = 1000;
 /// Parses one file. With syntax errors the tree is what could be recovered.
 pub(crate) fn parse(file: FileId, text: &str, names: &mut Interner) -> (ModuleAst, Vec<Diagnostic>) {
     let mut diagnostics = Vec::new();
-    let empty = || ModuleAst { body: Vec::new(), scope: Scope::default(), globals: Vec::new() };
+    let empty = || ModuleAst { body: Vec::new(), scope: Scope::default(), globals: Vec::new(), functions: Vec::new() };
     if u32::try_from(text.len()).is_err() {
         let span = Span { file, start: 0, end: 0 };
         diagnostics.push(Diagnostic::error("syntax-error", "the file is larger than 4 GiB").at(span, "here"));
@@ -44,7 +44,7 @@ pub(crate) fn parse(file: FileId, text: &str, names: &mut Interner) -> (ModuleAs
     };
     let mut convert = Convert { file, names, text, yields: false };
     let body = convert.block(&module.body);
-    (ModuleAst { body, scope: Scope::default(), globals: Vec::new() }, diagnostics)
+    (ModuleAst { body, scope: Scope::default(), globals: Vec::new(), functions: Vec::new() }, diagnostics)
 }
 
 /// The byte offset at which nesting passes [`MAX_NESTING`], if it does.

@@ -120,6 +120,8 @@ pub(crate) struct Scope {
     pub(crate) cells: Vec<u32>,
     /// Which cells of the enclosing frame this one captures.
     pub(crate) captures: Vec<Capture>,
+    /// The captured variables' names.
+    pub(crate) captured: Vec<Symbol>,
 }
 
 /// A cell taken from the enclosing frame when a closure is made.
@@ -498,4 +500,6 @@ pub(crate) struct ModuleAst {
     pub(crate) scope: Scope,
     /// Names used or bound as globals, in order of their index.
     pub(crate) globals: Vec<Symbol>,
+    /// All functions and lambdas of the file, at every depth.
+    pub(crate) functions: Vec<Rc<FuncDef>>,
 }

@@ -3,47 +3,28 @@
 use std::rc::Rc;
 
 use nki_diag::{Diagnostic, Span};
-use nki_isa::Program;
+use nki_isa::{DType, Program};
 
 use super::builder::Builder;
 use super::errors::{raise, span_of};
-use crate::Arg;
 use crate::eval::Interp;
 use crate::eval::error::{EvalResult, Raise};
-use crate::eval::value::{Dict, Value};
+use crate::eval::value::Value;
 
-/// The value of a kernel argument; called in the order of the parameters, for core 0 first.
-/// For a tensor argument, makes an input tensor of that name (the same one for each core).
-pub(crate) fn argument(interp: &mut Interp<'_>, name: &str, arg: &Arg, span: Span) -> EvalResult<Value> {
-    Ok(match arg {
-        Arg::Tensor { shape, dtype } => {
-            let shape: Vec<i64> = shape.iter().map(|&n| i64::try_from(n).unwrap_or(i64::MAX)).collect();
-            let loc = interp.loc(span);
-            match interp.api.builder.input(name, &shape, *dtype, loc) {
-                Ok(t) => Value::Tensor(Rc::new(t)),
-                Err(v) => return Err(raise("", &v, span, &[])),
-            }
-        }
-        Arg::None => Value::None,
-        Arg::Bool(b) => Value::Bool(*b),
-        Arg::Int(i) => Value::Int(*i),
-        Arg::Float(x) => Value::Float(*x),
-        Arg::Str(s) => Value::str(s),
-        Arg::Tuple(items) => Value::tuple(members(interp, name, items, span)?),
-        Arg::List(items) => Value::list(members(interp, name, items, span)?),
-        Arg::Dict(entries) => {
-            let mut dict = Dict::default();
-            for (key, item) in entries {
-                let value = argument(interp, &format!("{name}.{key}"), item, span)?;
-                dict.set_str(&Rc::from(key.as_str()), value);
-            }
-            Value::dict(dict)
-        }
-    })
-}
-
-fn members(interp: &mut Interp<'_>, name: &str, items: &[Arg], span: Span) -> EvalResult<Vec<Value>> {
-    items.iter().enumerate().map(|(i, item)| argument(interp, &format!("{name}.{i}"), item, span)).collect()
+/// A tensor argument: an input of that name (the same one for each core).
+pub(crate) fn argument(
+    interp: &mut Interp<'_>,
+    name: &str,
+    shape: &[usize],
+    dtype: DType,
+    span: Span,
+) -> EvalResult<Value> {
+    let shape: Vec<i64> = shape.iter().map(|&n| i64::try_from(n).unwrap_or(i64::MAX)).collect();
+    let loc = interp.loc(span);
+    match interp.api.builder.input(name, &shape, dtype, loc) {
+        Ok(t) => Ok(Value::Tensor(Rc::new(t))),
+        Err(v) => Err(raise("", &v, span, &[])),
+    }
 }
 
 /// The kernel named so is about to be run for this core (0, then 1 with `lnc == 2`).

@@ -102,7 +102,7 @@ impl Interp<'_> {
 }
 
 /// Python's exception class for a finding.
-fn class_of(slug: &str) -> &'static str {
+pub(crate) fn class_of(slug: &str) -> &'static str {
     match slug {
         "assertion-failed" => "AssertionError",
         "index-out-of-range" => "IndexError",

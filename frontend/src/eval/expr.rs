@@ -116,6 +116,11 @@ impl Interp<'_> {
         if !matches!(value, Value::Unset) {
             return Ok(value);
         }
+        if let Slot::Global(_) | Slot::Class(..) = slot
+            && let Some(value) = self.host_global(frame.module, name, span)?
+        {
+            return Ok(value);
+        }
         Err(self.undefined(frame, name, slot, span))
     }
 

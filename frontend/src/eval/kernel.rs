@@ -13,7 +13,7 @@ use super::native::CallArgs;
 use super::value::*;
 use crate::api;
 use crate::syntax::*;
-use crate::{Arg, Compiled, KernelInfo, Listing, Loader, Options};
+use crate::{Arg, Compiled, Host, KernelInfo, Listing, Loader, Options, Returned};
 
 /// Stack of the thread that parses and evaluates.
 pub(crate) const STACK: usize = 256 << 20;
@@ -89,25 +89,70 @@ pub(crate) fn list(path: &Path, loader: &dyn Loader) -> Listing {
 
 /// See [`crate::compile`].
 pub(crate) fn compile(path: &Path, loader: &dyn Loader, args: &[(String, Arg)], options: &Options) -> Compiled {
+    compiling(loader, options, |interp| {
+        let Some(module) = interp.load_main(path) else { return Ok(None) };
+        let candidate = interp.choose(&module)?;
+        interp.run_kernel(candidate, args).map(Some)
+    })
+}
+
+/// See [`crate::compile_live`].
+pub(crate) fn compile_live(host: &dyn Host, function: &Arg, args: &[(String, Arg)], options: &Options) -> Compiled {
+    compiling(&NoFiles, options, |interp| {
+        interp.host = Some(host);
+        let function = match interp.take_over(function, None, Span::default())? {
+            Value::Jit(jit) => jit.function.clone(),
+            other => other,
+        };
+        match function {
+            Value::Function(function) => {
+                let name = interp.name(function.def.name).to_string();
+                let candidate = Candidate { name, function, decorated: true, local: true };
+                interp.run_kernel(candidate, args).map(Some)
+            }
+            Value::Host(host) => Err(interp.host_error(&host, Span::default())),
+            other => {
+                let text = format!("a kernel is a function, not a {}", other.type_name());
+                Err(Raise::new(Diagnostic::error("type-error", text)))
+            }
+        }
+    })
+}
+
+/// All that a live host's kernels read comes from the host.
+struct NoFiles;
+
+impl Loader for NoFiles {
+    fn read(&self, path: &Path) -> std::io::Result<String> {
+        Err(std::io::Error::new(std::io::ErrorKind::NotFound, path.display().to_string()))
+    }
+}
+
+fn compiling<'a>(
+    loader: &'a dyn Loader,
+    options: &'a Options,
+    run: impl FnOnce(&mut Interp<'a>) -> EvalResult<Option<(Program, Returned)>> + Send,
+) -> Compiled {
     let compiled = on_big_stack(|| {
         let mut interp = Interp::new(loader, options);
-        let mut program = None;
-        if let Some(module) = interp.load_main(path) {
-            match interp.run_kernel(&module, args) {
-                Ok(done) => program = Some(done),
-                Err(raise) => interp.diagnostics.push(raise.into_diagnostic()),
-            }
+        let (mut program, mut returned) = (None, Returned::None);
+        match run(&mut interp) {
+            Ok(Some((done, shape))) => (program, returned) = (Some(done), shape),
+            Ok(None) => {}
+            Err(raise) => interp.diagnostics.push(raise.into_diagnostic()),
         }
         if interp.diagnostics.iter().any(Diagnostic::is_error) {
             program = None;
         }
-        Compiled { program, diagnostics: interp.diagnostics, sources: interp.sources, prints: interp.prints }
+        let (diagnostics, sources) = (interp.diagnostics, interp.sources);
+        Compiled { program, diagnostics, sources, prints: interp.prints, returned }
     });
     compiled.unwrap_or_else(|| Compiled {
         program: None,
         diagnostics: vec![no_thread()],
         sources: Default::default(),
         prints: Vec::new(),
+        returned: Returned::None,
     })
 }
 
@@ -198,23 +243,27 @@ impl Interp<'_> {
     }
 
     /// Specialises the chosen kernel for each core and builds the program.
-    fn run_kernel(&mut self, module: &Rc<Module>, args: &[(String, Arg)]) -> EvalResult<Program> {
-        let candidate = self.choose(module)?;
+    fn run_kernel(&mut self, candidate: Candidate, args: &[(String, Arg)]) -> EvalResult<(Program, Returned)> {
         self.check_arguments(&candidate, args)?;
         let def = candidate.function.def.clone();
         let span = def.name_span;
         let mut outputs = Vec::new();
+        let mut returned = Returned::None;
         self.in_kernel = true;
         for core in 0..self.options.lnc.max(1) {
             self.quiet = core > 0;
             api::begin_core(self, &candidate.name, core);
+            self.forget_shared();
             let mut call = CallArgs::none(span);
             for param in &def.params {
                 let name = self.name(param.name);
                 if let Some((_, arg)) = args.iter().find(|(n, _)| **n == *name) {
+                    if matches!(arg, Arg::List(_)) || matches!(arg, Arg::Shared(_, a) if matches!(**a, Arg::List(_))) {
+                        self.strict(param.span, "a list as a kernel argument (pass a tuple)");
+                    }
                     let value = match self.enum_argument(&candidate.function, param, arg) {
                         Some(member) => member,
-                        None => self.argument(&name, arg, param.span)?,
+                        None => self.take_over(arg, Some(&name), param.span)?,
                     };
                     call.keyword.push((param.name, value));
                 }
@@ -233,10 +282,10 @@ impl Interp<'_> {
             };
             if core == 0 {
                 let names = std::mem::take(&mut self.returned);
-                self.collect_outputs(&result, &names, span, &mut outputs)?;
+                returned = self.collect_outputs(&result, &names, span, &mut outputs)?;
             }
         }
-        api::finish(self, outputs, span)
+        Ok((api::finish(self, outputs, span)?, returned))
     }
 
     fn check_arguments(&self, candidate: &Candidate, args: &[(String, Arg)]) -> EvalResult<()> {
@@ -298,41 +347,15 @@ impl Interp<'_> {
     /// The member a string names, for a parameter annotated with an Enum.
     fn enum_argument(&self, function: &Function, param: &Param, arg: &Arg) -> Option<Value> {
         let Arg::Str(text) = arg else { return None };
+        if self.host.is_some() {
+            return None;
+        }
         let annotation = self.source_text(param.annotation?);
         let class = annotation.trim_start_matches("Optional[").trim_end_matches(']').trim_end_matches("| None").trim();
         let index = function.module.index.borrow().get(&self.names.find(class)?).copied()?;
         let Value::Class(class) = &function.module.globals.borrow()[index as usize] else { return None };
         let wanted = self.names.find(text.rsplit('.').next().unwrap_or(text))?;
         class.members.borrow().iter().find(|m| m.name == wanted).cloned().map(Value::EnumMember)
-    }
-
-    /// The value of a kernel argument.
-    fn argument(&mut self, name: &str, arg: &Arg, span: Span) -> EvalResult<Value> {
-        let mut items = |items: &[Arg]| -> EvalResult<Vec<Value>> {
-            items.iter().enumerate().map(|(i, item)| self.argument(&format!("{name}_{i}"), item, span)).collect()
-        };
-        Ok(match arg {
-            Arg::None => Value::None,
-            Arg::Bool(value) => Value::Bool(*value),
-            Arg::Int(value) => Value::Int(*value),
-            Arg::Float(value) => Value::Float(*value),
-            Arg::Str(text) => Value::str(text),
-            Arg::Tuple(values) => Value::tuple(items(values)?),
-            Arg::List(values) => {
-                let list = Value::list(items(values)?);
-                self.strict(span, "a list as a kernel argument (pass a tuple)");
-                list
-            }
-            Arg::Dict(entries) => {
-                let mut dict = Dict::default();
-                for (key, arg) in entries {
-                    let value = self.argument(&format!("{name}_{key}"), arg, span)?;
-                    dict.set_str(&Rc::from(key.as_str()), value);
-                }
-                Value::dict(dict)
-            }
-            Arg::Tensor { .. } => return api::argument(self, name, arg, span),
-        })
     }
 
     /// Remembers the names in the `return` of the kernel.
@@ -357,9 +380,9 @@ impl Interp<'_> {
         names: &[Option<String>],
         span: Span,
         outputs: &mut Vec<(String, Value)>,
-    ) -> EvalResult<()> {
+    ) -> EvalResult<Returned> {
         let mut flat: Vec<(Option<String>, Value)> = Vec::new();
-        self.flatten(result, None, span, &mut flat, 0)?;
+        let returned = self.flatten(result, None, span, &mut flat, 0)?;
         let aligned = names.len() == flat.len();
         for (index, (key, value)) in flat.into_iter().enumerate() {
             let name = key
@@ -373,7 +396,7 @@ impl Interp<'_> {
             };
             outputs.push((name, value));
         }
-        Ok(())
+        Ok(returned)
     }
 
     fn flatten(
@@ -383,24 +406,30 @@ impl Interp<'_> {
         span: Span,
         out: &mut Vec<(Option<String>, Value)>,
         depth: u32,
-    ) -> EvalResult<()> {
-        match value {
-            Value::None if depth == 0 => {}
-            Value::Tensor(_) => out.push((key, value.clone())),
+    ) -> EvalResult<Returned> {
+        Ok(match value {
+            Value::None => Returned::None,
+            Value::Tensor(_) => {
+                out.push((key, value.clone()));
+                Returned::Output(out.len() - 1)
+            }
             Value::Tuple(_) | Value::List(_) if depth < 8 => {
+                let mut items = Vec::new();
                 for item in value.sequence().unwrap_or_default() {
-                    self.flatten(&item, None, span, out, depth + 1)?;
+                    items.push(self.flatten(&item, None, span, out, depth + 1)?);
                 }
+                if matches!(value, Value::List(_)) { Returned::List(items) } else { Returned::Tuple(items) }
             }
             Value::Dict(dict) if depth < 8 => {
                 let entries: Vec<(Value, Value)> =
                     dict.borrow().iter().map(|(_, k, v)| (k.clone(), v.clone())).collect();
+                let mut items = Vec::new();
                 for (key, value) in entries {
                     let key = self.str(&key)?;
-                    self.flatten(&value, Some(key), span, out, depth + 1)?;
+                    items.push((key.clone(), self.flatten(&value, Some(key), span, out, depth + 1)?));
                 }
+                Returned::Dict(items)
             }
-            Value::None => {}
             other => {
                 return Err(Raise::at(
                     "kernel-output",
@@ -410,7 +439,6 @@ impl Interp<'_> {
                 )
                 .help("return the output tensors (one, or a tuple, list or dict of them)"));
             }
-        }
-        Ok(())
+        })
     }
 }

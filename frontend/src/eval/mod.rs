@@ -14,6 +14,7 @@ mod exec;
 mod expr;
 mod format;
 pub(crate) mod kernel;
+mod live;
 mod methods;
 mod modules;
 pub(crate) mod native;
@@ -38,7 +39,9 @@ use rustc_hash::FxHashSet;
 use self::value::{Function, Module, NativeModule, Value};
 use crate::api;
 use crate::syntax::{Interner, Symbol};
-use crate::{Loader, Options};
+use crate::{Host, Loader, Options};
+
+pub(crate) use self::exception::class_of as exception_class;
 
 /// The state of one evaluation.
 pub(crate) struct Interp<'a> {
@@ -54,6 +57,10 @@ pub(crate) struct Interp<'a> {
     pub(crate) options: &'a Options,
     /// Reads files.
     pub(crate) loader: &'a dyn Loader,
+    /// The Python process around the kernel, if there is one.
+    pub(crate) host: Option<&'a dyn Host>,
+    /// What was taken over from it.
+    live: live::Live,
     /// The state of the API: the program being built.
     pub(crate) api: api::State,
     /// A kernel is being specialised (as opposed to module-level code).
@@ -130,6 +137,8 @@ impl<'a> Interp<'a> {
             prints: Vec::new(),
             options,
             loader,
+            host: None,
+            live: live::Live::default(),
             api: api::State::new(options),
             in_kernel: false,
             stack: Vec::new(),

@@ -46,11 +46,11 @@ const HOST: &[&str] = &[
 
 impl Interp<'_> {
     /// Whether a dotted module is provided by the simulator.
-    fn is_native(&self, path: &str) -> bool {
+    pub(crate) fn is_native(&self, path: &str) -> bool {
         stdlib::MODULES.contains(&path) || api::has_module(path) || matches!(path, "nki" | "neuronxcc")
     }
 
-    fn native_module(&mut self, path: &str) -> Value {
+    pub(crate) fn native_module(&mut self, path: &str) -> Value {
         if let Some((_, module)) = self.native_modules.iter().find(|(p, _)| p == path) {
             return Value::NativeModule(module.clone());
         }
@@ -85,6 +85,9 @@ impl Interp<'_> {
 
     /// `module.name` where the module has no such global: a submodule, or nothing.
     pub(crate) fn submodule(&mut self, module: &Rc<Module>, name: Symbol, span: Span) -> EvalResult<Option<Value>> {
+        if module.live.is_some() {
+            return self.host_global(module, name, span);
+        }
         let text = self.name(name);
         match &*text {
             "__name__" => return Ok(Some(Value::str(&module.name))),
@@ -97,7 +100,6 @@ impl Interp<'_> {
         {
             return Ok(Some(found));
         }
-        let _ = span;
         Ok(None)
     }
 
@@ -112,6 +114,10 @@ impl Interp<'_> {
         let root = path.split('.').next().unwrap_or(path);
         if whole {
             return self.find_module(frame, path, span);
+        }
+        if frame.module.live.is_some() {
+            self.find_module(frame, path, span)?;
+            return self.find_module(frame, root, span);
         }
         if self.is_native(root) || !path.contains('.') || HOST.contains(&root) {
             // Submodules are found when they are asked for.
@@ -135,6 +141,9 @@ impl Interp<'_> {
     fn find_module(&mut self, frame: &Frame<'_>, path: &str, span: Span) -> EvalResult<Value> {
         if self.is_native(path) {
             return Ok(self.native_module(path));
+        }
+        if let Some(found) = self.host_import(frame.module, path, span)? {
+            return Ok(found);
         }
         let root = path.split('.').next().unwrap_or(path);
         if matches!(root, "nki" | "neuronxcc") {
@@ -199,6 +208,7 @@ impl Interp<'_> {
             globals: RefCell::new(globals),
             index: RefCell::new(index),
             symbols: RefCell::new(ast.globals.clone()),
+            live: None,
         });
         // Known before it runs, so that circular imports end.
         self.modules.push((path.to_path_buf(), Some(module.clone())));
@@ -264,6 +274,11 @@ impl Interp<'_> {
         if import.path == "__future__" {
             return Ok(());
         }
+        if import.level > 0 && frame.module.live.is_some() {
+            let path = format!("{}{}", ".".repeat(import.level as usize), import.path);
+            let module = self.host_import(frame.module, &path, span)?;
+            return self.import_names(frame, import, module, None, span);
+        }
         if import.level > 0 {
             let mut dir = frame.module.path.parent().map_or_else(PathBuf::new, Path::to_path_buf);
             for _ in 1..import.level {
@@ -313,9 +328,19 @@ impl Interp<'_> {
             {
                 value = self.load_in(folder, &text)?;
             }
+            // A submodule that nothing has imported yet.
+            if value.is_none()
+                && let Some(Value::Module(parent)) = &module
+                && parent.live.is_some()
+                && let Some(found @ Value::Module(_)) =
+                    self.host_import(&parent.clone(), &format!("{}.{text}", parent.name), span)?
+            {
+                value = Some(found);
+            }
             // A folder without `__init__.py` is no module, but what is in it is.
             if value.is_none()
                 && import.level == 0
+                && frame.module.live.is_none()
                 && matches!(module, Some(Value::Host(_)))
                 && let found @ Value::Module(_) = self.find_module(frame, &format!("{}.{text}", import.path), span)?
             {

@@ -11,11 +11,16 @@ use crate::syntax::*;
 
 /// Fills in every [`Slot`] and [`Scope`] of a file.
 pub(crate) fn resolve(ast: &mut ModuleAst) {
-    let mut resolver =
-        Resolver { globals: Vec::new(), index: FxHashMap::default(), scopes: vec![Building::new(Kind::Module)] };
+    let mut resolver = Resolver {
+        globals: Vec::new(),
+        index: FxHashMap::default(),
+        scopes: vec![Building::new(Kind::Module)],
+        functions: Vec::new(),
+    };
     resolver.block(&mut ast.body);
     ast.scope = resolver.finish();
     ast.globals = resolver.globals;
+    ast.functions = resolver.functions;
 }
 
 /// The names a statement binds in its own scope.
@@ -86,6 +91,8 @@ struct Building {
     cells: Vec<u32>,
     captures: Vec<Capture>,
     captured: FxHashMap<Symbol, u32>,
+    /// By index.
+    captured_names: Vec<Symbol>,
 }
 
 impl Building {
@@ -100,6 +107,7 @@ impl Building {
             cells: Vec::new(),
             captures: Vec::new(),
             captured: FxHashMap::default(),
+            captured_names: Vec::new(),
         }
     }
 
@@ -163,6 +171,7 @@ struct Resolver {
     globals: Vec<Symbol>,
     index: FxHashMap<Symbol, u32>,
     scopes: Vec<Building>,
+    functions: Vec<Rc<FuncDef>>,
 }
 
 impl Resolver {
@@ -173,7 +182,13 @@ impl Resolver {
 
     fn finish(&mut self) -> Scope {
         let b = self.scopes.pop().unwrap_or_else(|| Building::new(Kind::Module));
-        Scope { slots: b.names.len() as u32, names: b.names, cells: b.cells, captures: b.captures }
+        Scope {
+            slots: b.names.len() as u32,
+            names: b.names,
+            cells: b.cells,
+            captures: b.captures,
+            captured: b.captured_names,
+        }
     }
 
     fn global(&mut self, name: Symbol) -> u32 {
@@ -224,6 +239,7 @@ impl Resolver {
         let index = scope.captures.len() as u32;
         scope.captures.push(capture);
         scope.captured.insert(name, index);
+        scope.captured_names.push(name);
         Some(index)
     }
 
@@ -244,12 +260,13 @@ impl Resolver {
 
     fn function(&mut self, def: &mut Rc<FuncDef>) {
         // The tree is not shared before it is resolved.
-        let Some(def) = Rc::get_mut(def) else { return };
-        def.decorators.iter_mut().for_each(|e| self.expr(e));
-        def.params.iter_mut().filter_map(|p| p.default.as_mut()).for_each(|e| self.expr(e));
-        self.enter(Kind::Function, def.params.iter().map(|p| p.name), &def.body);
-        self.block(&mut def.body);
-        def.scope = self.finish();
+        let Some(inner) = Rc::get_mut(def) else { return };
+        inner.decorators.iter_mut().for_each(|e| self.expr(e));
+        inner.params.iter_mut().filter_map(|p| p.default.as_mut()).for_each(|e| self.expr(e));
+        self.enter(Kind::Function, inner.params.iter().map(|p| p.name), &inner.body);
+        self.block(&mut inner.body);
+        inner.scope = self.finish();
+        self.functions.push(def.clone());
     }
 
     fn block(&mut self, body: &mut [Stmt]) {

@@ -427,6 +427,8 @@ pub(crate) struct Module {
     pub(crate) index: RefCell<FxHashMap<Symbol, u32>>,
     /// Name of each global.
     pub(crate) symbols: RefCell<Vec<Symbol>>,
+    /// The scope of a live host in which unbound names are looked up.
+    pub(crate) live: Option<u64>,
 }
 
 /// A module the simulator provides.

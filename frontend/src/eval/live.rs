@@ -1,0 +1,462 @@
+//! Values of a live host: see [`crate::host`].
+
+use std::cell::{Cell, OnceCell, RefCell};
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+
+use nki_diag::Span;
+use rustc_hash::FxHashMap;
+
+use super::error::{EvalResult, Raise};
+use super::value::{Host as HostValue, *};
+use super::{Interp, scope};
+use crate::api;
+use crate::host::*;
+use crate::parse::parse;
+use crate::syntax::*;
+
+/// What has been taken over from the host so far.
+#[derive(Default)]
+pub(crate) struct Live {
+    /// Functions, classes and modules.
+    objects: FxHashMap<u64, Value>,
+    /// Mutable values by identity.
+    shared: FxHashMap<u64, Value>,
+    /// By scope and file: code of one file may run with the globals of another.
+    modules: FxHashMap<(u64, PathBuf), Rc<Module>>,
+    files: FxHashMap<PathBuf, Option<Rc<ModuleAst>>>,
+}
+
+impl Interp<'_> {
+    /// The value of an argument or of something the host hands over. Tensors are inputs called `name`, and `name.0`, `name.key` inside of
+    /// containers; outside of arguments (no name) there are none.
+    pub(crate) fn take_over(&mut self, arg: &Arg, name: Option<&str>, span: Span) -> EvalResult<Value> {
+        self.convert_arg(arg, name, span, &mut Vec::new())
+    }
+
+    /// Forgets the identities of mutable values, so that they are made anew.
+    pub(crate) fn forget_shared(&mut self) {
+        self.live.shared.clear();
+    }
+
+    fn convert_args(
+        &mut self,
+        items: &[Arg],
+        name: Option<&str>,
+        span: Span,
+        seen: &mut Vec<Value>,
+    ) -> EvalResult<Vec<Value>> {
+        let mut out = Vec::with_capacity(items.len());
+        for (index, item) in items.iter().enumerate() {
+            out.push(self.convert_member(item, name, &index.to_string(), span, seen)?);
+        }
+        Ok(out)
+    }
+
+    fn convert_member(
+        &mut self,
+        item: &Arg,
+        name: Option<&str>,
+        member: &str,
+        span: Span,
+        seen: &mut Vec<Value>,
+    ) -> EvalResult<Value> {
+        match name {
+            Some(name) => self.convert_arg(item, Some(&format!("{name}.{member}")), span, seen),
+            None => self.convert_arg(item, None, span, seen),
+        }
+    }
+
+    /// `seen` holds the shared values of the whole argument, in order.
+    fn convert_arg(&mut self, arg: &Arg, name: Option<&str>, span: Span, seen: &mut Vec<Value>) -> EvalResult<Value> {
+        Ok(match arg {
+            Arg::None => Value::None,
+            Arg::Bool(value) => Value::Bool(*value),
+            Arg::Int(value) => Value::Int(*value),
+            Arg::Float(value) => Value::Float(*value),
+            Arg::Str(text) => Value::str(text),
+            Arg::Ellipsis => Value::Ellipsis,
+            Arg::Dtype(dtype) => Value::Dtype(*dtype),
+            Arg::Tuple(items) => Value::tuple(self.convert_args(items, name, span, seen)?),
+            Arg::Range([start, stop, step]) => {
+                Value::Range(Rc::new(Range { start: *start, stop: *stop, step: if *step == 0 { 1 } else { *step } }))
+            }
+            Arg::Slice(parts) => {
+                let mut part = |i: usize| self.convert_arg(&parts[i], None, span, seen);
+                Value::Slice(Rc::new(Slice { start: part(0)?, stop: part(1)?, step: part(2)? }))
+            }
+            Arg::Tensor { shape, dtype } => match name {
+                Some(name) => return api::argument(self, name, shape, *dtype, span),
+                None => self.opaque(
+                    "an array",
+                    Some("arrays are arguments of a kernel: a kernel is compiled without their contents"),
+                ),
+            },
+            Arg::Api(path) => self.api_value(path, span)?,
+            Arg::Object(id) => self.host_object(*id, span)?,
+            Arg::Member { class, name } => {
+                let class = self.convert_arg(class, None, span, seen)?;
+                let symbol = self.sym(name);
+                let member = match &class {
+                    Value::Class(class) => class.lookup(symbol),
+                    _ => None,
+                };
+                member.unwrap_or_else(|| self.opaque(name, None))
+            }
+            Arg::Method { receiver, function } => {
+                let receiver = self.convert_arg(receiver, name, span, seen)?;
+                let function = self.convert_arg(function, None, span, seen)?;
+                Value::BoundMethod(Rc::new(BoundMethod { receiver, function }))
+            }
+            Arg::Partial { function, positional, keyword } => {
+                let function = self.convert_arg(function, None, span, seen)?;
+                let positional = self.convert_args(positional, None, span, seen)?;
+                let mut named = Vec::with_capacity(keyword.len());
+                for (key, value) in keyword {
+                    let value = self.convert_arg(value, None, span, seen)?;
+                    named.push((self.sym(key), value));
+                }
+                Value::Partial(Rc::new(Partial { function, positional, keyword: named }))
+            }
+            Arg::Opaque { path, reason } => self.opaque(path, reason.as_deref()),
+            Arg::Again(_, index) => seen.get(*index).cloned().unwrap_or(Value::None),
+            Arg::Shared(identity, inner) => return self.shared_value(*identity, inner, name, span, seen),
+            // The command line's containers have no identity.
+            Arg::List(_) | Arg::Dict(_) | Arg::Set(_) | Arg::Instance { .. } => {
+                let value = self.empty_of(arg, span)?;
+                self.fill(&value, arg, name, span, seen)?;
+                value
+            }
+        })
+    }
+
+    fn shared_value(
+        &mut self,
+        identity: Identity,
+        inner: &Arg,
+        name: Option<&str>,
+        span: Span,
+        seen: &mut Vec<Value>,
+    ) -> EvalResult<Value> {
+        if let Some(known) = self.live.shared.get(&identity.0).cloned() {
+            seen.push(known.clone());
+            // What it holds counts for the numbering, too.
+            let shadow = self.empty_of(inner, span)?;
+            self.fill(&shadow, inner, name, span, seen)?;
+            return Ok(known);
+        }
+        let value = self.empty_of(inner, span)?;
+        self.live.shared.insert(identity.0, value.clone());
+        seen.push(value.clone());
+        self.fill(&value, inner, name, span, seen)?;
+        Ok(value)
+    }
+
+    /// The container, without its contents: they may refer to it.
+    fn empty_of(&mut self, arg: &Arg, span: Span) -> EvalResult<Value> {
+        Ok(match arg {
+            Arg::List(_) => Value::list(Vec::new()),
+            Arg::Dict(_) => Value::dict(Dict::default()),
+            Arg::Set(_) => Value::Set(Rc::new(RefCell::new(Dict::default()))),
+            Arg::Instance { class, .. } => match self.convert_arg(class, None, span, &mut Vec::new())? {
+                Value::Class(class) => Value::Instance(Rc::new(Instance {
+                    class,
+                    attrs: RefCell::new(AttrMap::default()),
+                    frozen: Cell::new(false),
+                })),
+                Value::Host(host) => {
+                    let path = format!("an object of {}", host.path);
+                    self.opaque(&path, host.reason.as_deref())
+                }
+                other => self.opaque(&format!("an object of {}", other.type_name()), None),
+            },
+            other => self.convert_arg(other, None, span, &mut Vec::new())?,
+        })
+    }
+
+    fn fill(
+        &mut self,
+        value: &Value,
+        arg: &Arg,
+        name: Option<&str>,
+        span: Span,
+        seen: &mut Vec<Value>,
+    ) -> EvalResult<()> {
+        match (value, arg) {
+            (Value::List(list), Arg::List(items)) => {
+                let items = self.convert_args(items, name, span, seen)?;
+                *list.items.borrow_mut() = items;
+            }
+            (Value::Set(set), Arg::Set(items)) => {
+                for item in self.convert_args(items, None, span, seen)? {
+                    let key = self.hash_key(&item, span)?;
+                    set.borrow_mut().set(key, item, Value::None);
+                }
+            }
+            (Value::Dict(dict), Arg::Dict(entries)) => {
+                for (key, item) in entries {
+                    let key = self.convert_arg(key, None, span, seen)?;
+                    let label = self.str(&key)?;
+                    let item = self.convert_member(item, name, &label, span, seen)?;
+                    let hashed = self.hash_key(&key, span)?;
+                    dict.borrow_mut().set(hashed, key, item);
+                }
+            }
+            (Value::Instance(instance), Arg::Instance { fields, .. }) => {
+                for (key, item) in fields {
+                    let item = self.convert_member(item, name, key, span, seen)?;
+                    let symbol = self.sym(key);
+                    instance.attrs.borrow_mut().set(symbol, item);
+                }
+                instance.frozen.set(instance.class.kind.get() == (ClassKind::Dataclass { frozen: true }));
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn opaque(&self, path: &str, reason: Option<&str>) -> Value {
+        Value::Host(Rc::new(HostValue { path: path.to_owned(), reason: reason.map(str::to_owned), span: None }))
+    }
+
+    /// What the simulator provides under a dotted name.
+    fn api_value(&mut self, path: &str, span: Span) -> EvalResult<Value> {
+        if let Some(name) = path.strip_prefix("builtins.") {
+            self.sym(name);
+            return Ok(self.builtin(name).unwrap_or_else(|| self.opaque(name, None)));
+        }
+        let mut parts = path.split('.');
+        let root = parts.next().unwrap_or(path);
+        if !self.is_native(root) {
+            return Ok(self.opaque(path, None));
+        }
+        let (mut value, mut known) = (self.native_module(root), root.to_owned());
+        for part in parts {
+            known = format!("{known}.{part}");
+            if self.is_native(&known) {
+                value = self.native_module(&known);
+                continue;
+            }
+            let name = self.sym(part);
+            value = match self.find_attr(&value, name, span)? {
+                Some(value) => value,
+                None => return Ok(self.opaque(path, None)),
+            };
+        }
+        Ok(value)
+    }
+
+    fn host_object(&mut self, id: u64, span: Span) -> EvalResult<Value> {
+        if let Some(known) = self.live.objects.get(&id) {
+            return Ok(known.clone());
+        }
+        let Some(host) = self.host else { return Ok(Value::None) };
+        match host.describe(id) {
+            HostObject::Function(function) => self.host_function(id, &function, span),
+            HostObject::Class(class) => self.host_class(id, &class, span),
+            HostObject::Module { name, file, scope } => {
+                let module = Value::Module(self.host_module(scope, Path::new(&file), &name));
+                self.live.objects.insert(id, module.clone());
+                Ok(module)
+            }
+            HostObject::Opaque { path, reason } => Ok(self.opaque(&path, reason.as_deref())),
+        }
+    }
+
+    /// A module without what is in it: names are looked up in the host when they are used.
+    fn host_module(&mut self, scope: u64, file: &Path, name: &str) -> Rc<Module> {
+        if let Some(known) = self.live.modules.get(&(scope, file.to_path_buf())) {
+            return known.clone();
+        }
+        let symbols = self.live.files.get(file).and_then(|f| f.as_ref().map(|ast| ast.globals.clone()));
+        let symbols = symbols.unwrap_or_default();
+        let module = Rc::new(Module {
+            name: name.to_owned(),
+            path: file.to_path_buf(),
+            globals: RefCell::new(vec![Value::Unset; symbols.len()]),
+            index: RefCell::new(symbols.iter().enumerate().map(|(i, s)| (*s, i as u32)).collect()),
+            symbols: RefCell::new(symbols),
+            live: Some(scope),
+        });
+        self.live.modules.insert((scope, file.to_path_buf()), module.clone());
+        module
+    }
+
+    /// The syntax tree of a file of the host; `None` if it has no text.
+    fn host_file(&mut self, file: &Path) -> Option<Rc<ModuleAst>> {
+        if let Some(known) = self.live.files.get(file) {
+            return known.clone();
+        }
+        let text = self.host.and_then(|h| h.source(&file.to_string_lossy()));
+        let ast = text.map(|text| {
+            let id = self.sources.add(file.to_string_lossy(), text.as_str());
+            let (mut ast, errors) = parse(id, &text, &mut self.names);
+            self.diagnostics.extend(errors);
+            scope::resolve(&mut ast);
+            Rc::new(ast)
+        });
+        self.live.files.insert(file.to_path_buf(), ast.clone());
+        ast
+    }
+
+    /// The definition at a line: a decorator may stand before it.
+    fn find_definition(&self, ast: &ModuleAst, function: &HostFunction) -> Option<Rc<FuncDef>> {
+        let mut found = ast.functions.iter().filter(|def| {
+            let name = if def.name == sym::lambda { "<lambda>" } else { &**self.names.name(def.name) };
+            let first = def.decorators.first().map_or(def.name_span, |d| d.span);
+            name == function.name
+                && [first, def.name_span].iter().any(|s| self.sources.line_col(*s).0 == function.line)
+                && def.params.len() == function.params.len()
+                && def.params.iter().all(|p| function.params.iter().any(|n| **n == **self.names.name(p.name)))
+        });
+        found.next().cloned()
+    }
+
+    fn host_function(&mut self, id: u64, function: &HostFunction, span: Span) -> EvalResult<Value> {
+        let file = Path::new(&function.file);
+        let Some(ast) = self.host_file(file) else {
+            let reason = format!("its source is not available ({})", function.file);
+            return Ok(self.opaque(&function.name, Some(&reason)));
+        };
+        let Some(def) = self.find_definition(&ast, function) else {
+            return Err(Raise::at(
+                "stale-source",
+                format!(
+                    "`{}` is not at {}:{}: the file was changed after Python had loaded it",
+                    function.name, function.file, function.line
+                ),
+                span,
+                "",
+            )
+            .help("start Python again, or reload the module"));
+        };
+        let module = self.host_module(function.scope, file, "");
+        let mut defaults = Vec::with_capacity(def.params.len());
+        for param in &def.params {
+            let name = self.name(param.name);
+            let default = function.defaults.iter().find(|(n, _)| **n == *name);
+            defaults.push(match default {
+                Some((_, arg)) => self.take_over(arg, None, span)?,
+                None => Value::Unset,
+            });
+        }
+        let cells: Vec<Rc<RefCell<Value>>> =
+            def.scope.captured.iter().map(|_| Rc::new(RefCell::new(Value::Unset))).collect();
+        let made = Value::Function(Rc::new(Function {
+            def: def.clone(),
+            defaults: defaults.into(),
+            captures: cells.iter().map(|c| Value::Cell(c.clone())).collect(),
+            module,
+            class: RefCell::new(None),
+        }));
+        let made = if function.kernel { Value::Jit(Rc::new(Jit { function: made })) } else { made };
+        // Known before its variables are: a recursive closure captures itself.
+        self.live.objects.insert(id, made.clone());
+        for (name, cell) in def.scope.captured.iter().zip(cells) {
+            let name = self.name(*name);
+            if let Some((_, Some(arg))) = function.closure.iter().find(|(n, _)| **n == *name) {
+                let value = self.take_over(arg, None, span)?;
+                *cell.borrow_mut() = value;
+            }
+        }
+        Ok(made)
+    }
+
+    fn host_class(&mut self, id: u64, class: &HostClass, span: Span) -> EvalResult<Value> {
+        let made = Rc::new(Class {
+            name: class.name.as_str().into(),
+            kind: Cell::new(match class.kind {
+                HostClassKind::Plain => ClassKind::Plain,
+                HostClassKind::NkiObject => ClassKind::NkiObject,
+                HostClassKind::Dataclass { frozen } => ClassKind::Dataclass { frozen },
+                HostClassKind::Enum { int } => ClassKind::Enum { int },
+                HostClassKind::NamedTuple => ClassKind::NamedTuple,
+                HostClassKind::Exception => ClassKind::Exception,
+            }),
+            mro: OnceCell::new(),
+            attrs: RefCell::new(AttrMap::default()),
+            fields: RefCell::new(Vec::new()),
+            members: RefCell::new(Vec::new()),
+            span: Span::default(),
+        });
+        self.live.objects.insert(id, Value::Class(made.clone()));
+        let mut mro = vec![made.clone()];
+        for base in &class.bases {
+            if let Value::Class(base) = self.take_over(base, None, span)? {
+                mro.push(base);
+            }
+        }
+        let _ = made.mro.set(mro);
+        for (name, canonical, value) in &class.members {
+            let name = self.sym(name);
+            let member = if canonical == &*self.name(name) {
+                let value = self.take_over(value, None, span)?;
+                let member = Rc::new(EnumMember { class: made.clone(), name, value });
+                made.members.borrow_mut().push(member.clone());
+                Some(Value::EnumMember(member))
+            } else {
+                let canonical = self.sym(canonical);
+                made.attrs.borrow().get(canonical).cloned()
+            };
+            if let Some(member) = member {
+                made.attrs.borrow_mut().set(name, member);
+            }
+        }
+        for (name, attribute) in &class.attributes {
+            let mut method = |arg: &Arg| -> EvalResult<Value> {
+                let value = self.take_over(arg, None, span)?;
+                if let Value::Function(function) = &value {
+                    function.class.borrow_mut().get_or_insert(Rc::downgrade(&made));
+                }
+                Ok(value)
+            };
+            let value = match attribute {
+                HostAttribute::Plain(arg) => method(arg)?,
+                HostAttribute::Static(arg) => Value::Descriptor(Rc::new(Descriptor::Static(method(arg)?))),
+                HostAttribute::Class(arg) => Value::Descriptor(Rc::new(Descriptor::Class(method(arg)?))),
+                HostAttribute::Property(get, set) => {
+                    let (get, set) = (method(get)?, set.as_ref().map(&mut method).transpose()?);
+                    Value::Descriptor(Rc::new(Descriptor::Property { get, set }))
+                }
+            };
+            let name = self.sym(name);
+            made.attrs.borrow_mut().set(name, value);
+        }
+        for field in &class.fields {
+            let default = match &field.default {
+                HostDefault::Required => FieldDefault::Required,
+                HostDefault::Value(arg) => FieldDefault::Value(self.take_over(arg, None, span)?),
+                HostDefault::Factory(arg) => FieldDefault::Factory(self.take_over(arg, None, span)?),
+            };
+            let name = self.sym(&field.name);
+            made.fields.borrow_mut().push(Field { name, default, init: field.init, kw_only: field.kw_only });
+        }
+        Ok(Value::Class(made))
+    }
+
+    /// A global of a module of the host; `None` if it is not a module of the host or has no such name.
+    pub(crate) fn host_global(&mut self, module: &Module, name: Symbol, span: Span) -> EvalResult<Option<Value>> {
+        let (Some(scope), Some(host)) = (module.live, self.host) else { return Ok(None) };
+        let text = self.name(name);
+        let value = match host.global(scope, &text) {
+            Some(arg) => Some(self.take_over(&arg, None, span)?),
+            None => self.builtin(&text),
+        };
+        if let Some(value) = &value {
+            let index = module.index.borrow().get(&name).copied();
+            if let Some(index) = index {
+                module.globals.borrow_mut()[index as usize] = value.clone();
+            }
+        }
+        Ok(value)
+    }
+
+    /// `import path` in code of the host.
+    pub(crate) fn host_import(&mut self, module: &Module, path: &str, span: Span) -> EvalResult<Option<Value>> {
+        let (Some(scope), Some(host)) = (module.live, self.host) else { return Ok(None) };
+        match host.import(scope, path) {
+            Some(arg) => self.take_over(&arg, None, span).map(Some),
+            None => Ok(Some(self.opaque(path, Some("it could not be imported")))),
+        }
+    }
+}

@@ -1,0 +1,235 @@
+//! A live Python process around the kernel: what it hands over, and how it is asked for more.
+//!
+//! Without one, a kernel's file is interpreted from the top. With one, the file has run already in Python: names that
+//! the kernel does not bind itself are looked up there. Plain values are copied; functions and classes are handed over
+//! by their place in a source file, so that the evaluator interprets them, too.
+
+use nki_isa::DType;
+
+/// A value from outside: an argument of a kernel, or something a live host hands over.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Arg {
+    /// A tensor in HBM; its contents do not matter here.
+    Tensor {
+        /// Extents.
+        shape: Vec<usize>,
+        /// Element type.
+        dtype: DType,
+    },
+    /// `None`
+    None,
+    /// A bool.
+    Bool(bool),
+    /// An integer.
+    Int(i64),
+    /// A float.
+    Float(f64),
+    /// A string.
+    Str(String),
+    /// `...`
+    Ellipsis,
+    /// A tuple.
+    Tuple(Vec<Arg>),
+    /// A list.
+    List(Vec<Arg>),
+    /// A set.
+    Set(Vec<Arg>),
+    /// A dict in insertion order.
+    Dict(Vec<(Arg, Arg)>),
+    /// `slice(start, stop, step)`
+    Slice(Box<[Arg; 3]>),
+    /// `range(start, stop, step)`
+    Range([i64; 3]),
+    /// An element type.
+    Dtype(DType),
+    /// Something that the simulator provides itself, by its dotted name: `nki.isa.engine.vector`, `math.sqrt`, `builtins.len`.
+    Api(String),
+    /// A function, class or module of the host, to be asked for with [`Host::describe`].
+    Object(u64),
+    /// An object of a class of the host.
+    Instance {
+        /// Its class.
+        class: Box<Arg>,
+        /// Its attributes.
+        fields: Vec<(String, Arg)>,
+    },
+    /// A member of an Enum class of the host.
+    Member {
+        /// Its class.
+        class: Box<Arg>,
+        /// Its name.
+        name: String,
+    },
+    /// A bound method.
+    Method {
+        /// What it is bound to.
+        receiver: Box<Arg>,
+        /// The function.
+        function: Box<Arg>,
+    },
+    /// `functools.partial(...)`
+    Partial {
+        /// The function.
+        function: Box<Arg>,
+        /// Leading arguments.
+        positional: Vec<Arg>,
+        /// Keyword arguments.
+        keyword: Vec<(String, Arg)>,
+    },
+    /// A list, dict, set or object: two values of the same identity are one.
+    Shared(Identity, Box<Arg>),
+    /// A value that occurred before in the same value: the `n`-th [`Arg::Shared`].
+    Again(Identity, usize),
+    /// A value that has no meaning in a kernel.
+    Opaque {
+        /// How it came about: `torch.randn`.
+        path: String,
+        /// Why the kernel cannot use it.
+        reason: Option<String>,
+    },
+}
+
+/// Which object of the host a value is. Does not count for the equality of [`Arg`]s: an equal list is as good.
+#[derive(Debug, Clone, Copy)]
+pub struct Identity(pub u64);
+
+impl PartialEq for Identity {
+    fn eq(&self, _: &Self) -> bool {
+        true
+    }
+}
+
+/// A function of the host.
+#[derive(Debug, Clone, PartialEq)]
+pub struct HostFunction {
+    /// Its name; `<lambda>` for a lambda.
+    pub name: String,
+    /// The file with its source, as [`Host::source`] takes it.
+    pub file: String,
+    /// Line of its first decorator or of `def` (Python's `co_firstlineno`).
+    pub line: u32,
+    /// Its parameters' names, to tell two lambdas of a line apart.
+    pub params: Vec<String>,
+    /// The scope of its global names, for [`Host::global`].
+    pub scope: u64,
+    /// Defaults by parameter.
+    pub defaults: Vec<(String, Arg)>,
+    /// Captured variables; `None` is not assigned yet.
+    pub closure: Vec<(String, Option<Arg>)>,
+    /// Decorated with `nki.jit`.
+    pub kernel: bool,
+}
+
+/// Which kind of class, by its bases and decorators.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum HostClassKind {
+    /// Attributes come from `__init__` alone.
+    Plain,
+    /// A subclass of `nl.NKIObject`.
+    NkiObject,
+    /// `@dataclass`
+    Dataclass {
+        /// Assignments after construction are refused.
+        frozen: bool,
+    },
+    /// A subclass of `Enum`.
+    Enum {
+        /// Members count as their integer values.
+        int: bool,
+    },
+    /// A subclass of `NamedTuple`.
+    NamedTuple,
+    /// A subclass of an exception class.
+    Exception,
+}
+
+/// What stands in a class.
+#[derive(Debug, Clone, PartialEq)]
+pub enum HostAttribute {
+    /// A method or a value.
+    Plain(Arg),
+    /// `@staticmethod`
+    Static(Arg),
+    /// `@classmethod`
+    Class(Arg),
+    /// `@property`: getter and setter.
+    Property(Arg, Option<Arg>),
+}
+
+/// What a field is set to when the caller gives nothing.
+#[derive(Debug, Clone, PartialEq)]
+pub enum HostDefault {
+    /// The caller must give it.
+    Required,
+    /// This value.
+    Value(Arg),
+    /// What this function returns.
+    Factory(Arg),
+}
+
+/// A field of a dataclass, NKIObject or NamedTuple.
+#[derive(Debug, Clone, PartialEq)]
+pub struct HostField {
+    /// Its name.
+    pub name: String,
+    /// Its default.
+    pub default: HostDefault,
+    /// Whether the constructor takes it.
+    pub init: bool,
+    /// Only by keyword.
+    pub kw_only: bool,
+}
+
+/// A class of the host.
+#[derive(Debug, Clone, PartialEq)]
+pub struct HostClass {
+    /// Its name.
+    pub name: String,
+    /// Its kind.
+    pub kind: HostClassKind,
+    /// The classes it derives from, nearest first (its method resolution order without itself), of those that have source.
+    pub bases: Vec<Arg>,
+    /// Its own attributes.
+    pub attributes: Vec<(String, HostAttribute)>,
+    /// All fields, inherited ones first.
+    pub fields: Vec<HostField>,
+    /// Members of an Enum: name, name of the member it is an alias of (its own if none), value.
+    pub members: Vec<(String, String, Arg)>,
+}
+
+/// What an [`Arg::Object`] is.
+#[derive(Debug, Clone, PartialEq)]
+pub enum HostObject {
+    /// A function.
+    Function(HostFunction),
+    /// A class.
+    Class(HostClass),
+    /// A module.
+    Module {
+        /// Dotted name.
+        name: String,
+        /// Its file, if it has one.
+        file: String,
+        /// The scope of its names.
+        scope: u64,
+    },
+    /// No source, no meaning.
+    Opaque {
+        /// How it came about.
+        path: String,
+        /// Why a kernel cannot use it.
+        reason: Option<String>,
+    },
+}
+
+/// A live Python process. Called on the thread that evaluates.
+pub trait Host: Sync {
+    /// The value of a global name; `None` if it is not bound there (it may be a builtin).
+    fn global(&self, scope: u64, name: &str) -> Option<Arg>;
+    /// What an object is.
+    fn describe(&self, object: u64) -> HostObject;
+    /// The text of a file.
+    fn source(&self, file: &str) -> Option<String>;
+    /// The module that `import path` finds in code of this scope; relative if `path` begins with dots.
+    fn import(&self, scope: u64, path: &str) -> Option<Arg>;
+}
