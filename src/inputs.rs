@@ -62,7 +62,10 @@ pub(crate) fn resolve(name: &str, value: &Value, position: usize, tensors: &mut 
         Value::Tuple(items) => Arg::Tuple(list(items)?),
         Value::List(items) => Arg::List(list(items)?),
         Value::Dict(entries) => Arg::Dict(
-            entries.iter().map(|(k, v)| Ok((Arg::Str(k.clone()), member(k, v, tensors)?))).collect::<Result<_, String>>()?,
+            entries
+                .iter()
+                .map(|(k, v)| Ok((Arg::Str(k.clone()), member(k, v, tensors)?)))
+                .collect::<Result<_, String>>()?,
         ),
         Value::Tensor(spec) => {
             let given = load(name, spec, position, tensors.len())?;

@@ -12,7 +12,8 @@ mod kernel;
 mod npy;
 mod output;
 mod report;
-mod settings;
+pub mod session;
+pub mod settings;
 mod value;
 
 use std::ffi::OsString;

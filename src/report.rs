@@ -1,6 +1,7 @@
 //! The JSON report: what the simulator summarises, joined with what only the command knows.
 
 use nki_diag::{Diagnostic, JsonDiagnostic, SourceMap, to_json};
+use nki_isa::Program;
 use nki_sim_core::report::Summary;
 use serde::Serialize;
 
@@ -46,6 +47,22 @@ pub(crate) struct Failed {
     pub(crate) target: String,
     /// What was found.
     pub(crate) findings: Vec<JsonDiagnostic>,
+}
+
+/// Known without running, so that `--no-numerics` has them, too.
+pub(crate) fn outputs_of(program: &Program) -> Vec<OutputInfo> {
+    program
+        .outputs
+        .iter()
+        .map(|o| {
+            let tensor = program.tensor(o.tensor);
+            OutputInfo {
+                name: o.name.to_string(),
+                shape: tensor.shape.iter().map(|&d| d as usize).collect(),
+                dtype: tensor.dtype.to_string(),
+            }
+        })
+        .collect()
 }
 
 /// Diagnostics with their places resolved.

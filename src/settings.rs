@@ -24,7 +24,7 @@ fn variable(name: &str) -> Result<Option<String>, String> {
 }
 
 /// The target: the flag, else a variable, else trn2.
-pub(crate) fn target(flag: Option<Target>) -> Result<Target, String> {
+pub fn target(flag: Option<Target>) -> Result<Target, String> {
     if let Some(target) = flag {
         return Ok(target);
     }
@@ -41,7 +41,7 @@ pub(crate) fn target(flag: Option<Target>) -> Result<Target, String> {
 }
 
 /// Whether values are rounded to their dtype at each write.
-pub(crate) fn precise_fp() -> Result<bool, String> {
+pub fn precise_fp() -> Result<bool, String> {
     match variable(PRECISE)?.as_deref().map(str::trim) {
         None | Some("1") => Ok(true),
         Some("0") => Ok(false),

@@ -12,6 +12,7 @@ const EDGES: &[(&str, &[&str])] = &[
     ("nki-frontend", &["nki-diag", "nki-isa"]),
     ("nki-sim-core", &["nki-diag", "nki-isa"]),
     ("nki-sim", &["nki-diag", "nki-frontend", "nki-isa", "nki-sim-core"]),
+    ("nki-sim-python", &["nki-diag", "nki-frontend", "nki-isa", "nki-sim", "nki-sim-core"]),
 ];
 
 fn root() -> &'static Path {
@@ -58,7 +59,7 @@ fn sources(directory: &Path, out: &mut Vec<PathBuf>) {
 
 fn library_sources() -> Vec<(PathBuf, String)> {
     let mut files = Vec::new();
-    for member in ["src", "isa/src", "diag/src", "frontend/src", "sim/src"] {
+    for member in ["src", "isa/src", "diag/src", "frontend/src", "sim/src", "python/src"] {
         sources(&root().join(member), &mut files);
     }
     files

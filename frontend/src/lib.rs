@@ -14,6 +14,7 @@ use std::path::Path;
 use nki_diag::{Diagnostic, SourceMap, Span};
 use nki_isa::{Program, Target};
 
+pub use api::beta2::names::{ApiKind, ApiName, api_names, tile_size};
 pub use host::{
     Arg, Host, HostAttribute, HostClass, HostClassKind, HostDefault, HostField, HostFunction, HostObject, Identity,
 };
@@ -127,4 +128,9 @@ pub fn compile_live(host: &dyn Host, function: &Arg, args: &[(String, Arg)], opt
 /// Python's name of the exception class that a diagnostic of the evaluator corresponds to.
 pub fn exception_class(slug: &str) -> &'static str {
     eval::exception_class(slug)
+}
+
+/// Modules of Python's library, and NumPy, of which the evaluator knows the names that kernels use.
+pub fn python_modules() -> &'static [&'static str] {
+    eval::PYTHON_MODULES
 }

@@ -14,7 +14,7 @@ use crate::inputs::Given;
 use crate::kernel::{Prepared, any_error, prepare};
 use crate::npy::{self, Array, Elem};
 use crate::output::{eprint, print, write_file};
-use crate::report::{Failed, OutputInfo, Report};
+use crate::report::{Failed, Report, outputs_of};
 use crate::{Failure, settings, stage};
 
 /// Runs the kernel and reports.
@@ -86,22 +86,6 @@ fn fail(args: &RunArgs, prepared: &Prepared, findings: &[Diagnostic]) -> Result<
         write_file(path, &[&crate::report::json(&failed)?])?;
     }
     Err(Failure::Kernel)
-}
-
-/// Known without running, so that `--no-numerics` has them, too.
-fn outputs_of(program: &Program) -> Vec<OutputInfo> {
-    program
-        .outputs
-        .iter()
-        .map(|o| {
-            let tensor = program.tensor(o.tensor);
-            OutputInfo {
-                name: o.name.to_string(),
-                shape: tensor.shape.iter().map(|&d| d as usize).collect(),
-                dtype: tensor.dtype.to_string(),
-            }
-        })
-        .collect()
 }
 
 /// The kernel faulted while it ran; the findings say how.

@@ -36,6 +36,7 @@ in between. On the device either may come first. The message names both lines.
 The rule: each `core_barrier` and each `sendrecv` between the cores orders everything that comes before it, in program order and on either
 core, ahead of everything after it on the other, whatever tensor it names. Bytes are compared exactly. A write that leaves the bytes as they
 were is no race: both cores may write the same result.";
+
     "stale-source", "a source file was changed after Python had loaded it", "
 A kernel that Python calls is compiled from its source file, found by the line that Python remembers. If the file was changed since, that line
 holds something else. Start Python again, or reload the module with `importlib.reload`.";

@@ -5,7 +5,7 @@
 //! said by the other modules and would be the same in another dialect.
 
 mod ap;
-mod beta2;
+pub(crate) mod beta2;
 mod bind;
 mod boundary;
 mod builder;

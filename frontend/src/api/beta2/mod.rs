@@ -5,14 +5,15 @@
 
 mod alloc;
 mod language;
+pub(crate) mod names;
 mod removed;
 
 use std::any::Any;
 use std::rc::Rc;
 
-use nki_isa::DType;
 use nki_isa::inst::REGISTRY;
 use nki_isa::names::Named;
+use nki_isa::{Arch, DType};
 
 use self::language::FUNCTIONS;
 pub(super) use self::language::call_op;
@@ -273,7 +274,10 @@ fn simulate(_interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
 
 /// An attribute of `nl.tile_size`. Source: `_TileSize` in `nki.language` and the architecture guides.
 pub(crate) fn tile_size(interp: &Interp<'_>, name: &str) -> Option<Value> {
-    let arch = interp.api.builder.arch();
+    tile_size_of(interp.api.builder.arch(), name).map(Value::Int)
+}
+
+fn tile_size_of(arch: &Arch, name: &str) -> Option<i64> {
     let n = match name {
         "pmax" => arch.partitions,
         // fp32 elements of a PSUM bank; psum_fmax is its deprecated name.
@@ -290,7 +294,7 @@ pub(crate) fn tile_size(interp: &Interp<'_>, name: &str) -> Option<Value> {
         "sbuf_fmax_bytes" | "total_available_sbuf_size" => arch.sbuf_bytes,
         _ => return None,
     };
-    Some(Value::Int(i64::from(n)))
+    Some(i64::from(n))
 }
 
 /// Attributes of `nl.tile_size`.

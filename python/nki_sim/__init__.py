@@ -1,0 +1,47 @@
+"""nki-sim: run NKI kernels on a software NeuronCore, with NumPy, torch or jax arrays.
+
+    import nki_sim
+    out = kernel(x)                                # a kernel decorated with @nki.jit
+    out, report = nki_sim.profile(kernel)(x)       # and its time on the device
+    nki_sim.assert_close(kernel, reference, (x,))
+
+`import nki` gives the drop-in package, unless the real one is installed; `nki_sim.install()` puts ours in its place.
+"""
+
+from . import _tree
+from ._errors import (
+    ArgumentError,
+    ArgumentTypeError,
+    KernelError,
+    KernelWarning,
+    NoSourceError,
+    OutsideKernelError,
+    SimError,
+)
+from ._kernel import Kernel, cpu_simulate, from_source, jit, simulate
+from ._native import __version__, target
+from ._profile import Report, assert_close, profile
+from ._tree import install
+
+__all__ = [
+    "ArgumentError",
+    "ArgumentTypeError",
+    "Kernel",
+    "KernelError",
+    "KernelWarning",
+    "NoSourceError",
+    "OutsideKernelError",
+    "Report",
+    "SimError",
+    "__version__",
+    "assert_close",
+    "cpu_simulate",
+    "from_source",
+    "install",
+    "jit",
+    "profile",
+    "simulate",
+    "target",
+]
+
+_tree.offer()

@@ -1,0 +1,117 @@
+"""Arrays of NumPy, torch and jax: taken in without a copy, handed out in the kind that came in."""
+
+import sys
+
+import numpy as np
+
+from ._errors import ArgumentError, ArgumentTypeError
+
+_ML_DTYPES = ("bfloat16", "float8_e4m3", "float8_e4m3fn", "float8_e5m2", "float8_e8m0fnu", "float4_e2m1fn")
+
+
+def numpy_dtype(name):
+    """The NumPy dtype of a device type."""
+    if name == "tfloat32":
+        name = "float32"
+    if name in _ML_DTYPES:
+        try:
+            import ml_dtypes
+        except ImportError:
+            raise ImportError(f"arrays of {name} need the package ml_dtypes: pip install ml_dtypes") from None
+        return np.dtype(getattr(ml_dtypes, name))
+    if name.endswith("_x4"):
+        return _packed(name)
+    return np.dtype(name)
+
+
+def _packed(name):
+    """Four narrow floats in one element: NumPy keeps them as bytes of an unsigned integer, named by metadata."""
+    return np.dtype(np.uint16 if name.startswith("float4") else np.uint32, metadata={"nki": name})
+
+
+def as_numpy(value, name):
+    """A tensor of torch or jax as (NumPy array, whether it is immutable, device type or None); None for anything else.
+
+    No data is copied. `name` is the argument's, for messages.
+    """
+    torch = sys.modules.get("torch")
+    if torch is not None and isinstance(value, torch.Tensor):
+        return _from_torch(torch, value, name)
+    jax = sys.modules.get("jax")
+    if jax is not None and isinstance(value, jax.Array):
+        return _from_jax(jax, value, name)
+    return None
+
+
+def _from_torch(torch, value, name):
+    if value.layout is not torch.strided or value.is_quantized:
+        raise ArgumentTypeError(f"argument `{name}` is a sparse or quantized tensor; pass a dense one")
+    if value.device.type != "cpu":
+        raise ArgumentError(f"argument `{name}` is a tensor on device {value.device}; pass x.cpu()")
+    value = value.detach()
+    dtype = str(value.dtype).removeprefix("torch.")
+    if dtype == "bfloat16" or dtype.startswith("float8"):
+        plain = torch.int16 if value.element_size() == 2 else torch.uint8
+        return value.view(plain).numpy(), False, dtype
+    if dtype in ("int64", "float64", "complex64", "complex128"):
+        instead = "torch.int32" if dtype == "int64" else "torch.float32"
+        raise ArgumentTypeError(f"argument `{name}` has dtype {value.dtype}, which is not a device type; pass x.to({instead})")
+    try:
+        return value.numpy(), False, None
+    except (TypeError, RuntimeError) as error:
+        raise ArgumentTypeError(f"argument `{name}`: {error}") from None
+
+
+def _from_jax(jax, value, name):
+    if isinstance(value, jax.core.Tracer):
+        raise ArgumentTypeError(
+            f"argument `{name}` is a tracer: the kernel was called inside of a transformation of jax, which has no values yet"
+        )
+    if any(d.platform != "cpu" for d in value.devices()):
+        raise ArgumentError(f"argument `{name}` is an array on {value.devices()}; pass jax.device_put(x, jax.devices('cpu')[0])")
+    return np.asarray(value), True, None
+
+
+def kind_of(values):
+    """The kind of results: that of the first tensor among the arguments."""
+    torch, jax = sys.modules.get("torch"), sys.modules.get("jax")
+    if torch is None and jax is None:
+        return "numpy"
+    todo = list(values)
+    while todo:
+        value = todo.pop(0)
+        if isinstance(value, np.ndarray):
+            return "numpy"
+        if torch is not None and isinstance(value, torch.Tensor):
+            return "torch"
+        if jax is not None and isinstance(value, jax.Array):
+            return "jax"
+        if isinstance(value, dict):
+            todo.extend(value.values())
+        elif isinstance(value, (list, tuple)):
+            todo.extend(value)
+        elif not isinstance(value, (int, float, str, type(None))):
+            todo.extend(getattr(value, "__dict__", {}).values())
+    return "numpy"
+
+
+def make(memory, shape, dtype, kind):
+    """An array of this kind on memory of the simulator."""
+    data = np.asarray(memory)
+    if kind == "torch":
+        return _to_torch(data, shape, dtype)
+    array = data.view(numpy_dtype(dtype)).reshape(shape)
+    if kind == "jax":
+        import jax.numpy as jnp
+
+        return jnp.asarray(array)
+    return array
+
+
+def _to_torch(data, shape, dtype):
+    import torch
+
+    target = getattr(torch, "float32" if dtype == "tfloat32" else dtype, None)
+    if target is None:
+        raise ArgumentTypeError(f"an output has dtype {dtype}, which torch does not have")
+    return torch.from_numpy(data).view(target).reshape(shape)

@@ -1,0 +1,221 @@
+"""Describes live Python objects to the frontend. Called by the native half; nothing here is for users."""
+
+import dataclasses
+import enum
+import importlib
+import sys
+import types
+
+from . import _source
+from ._arrays import as_numpy  # noqa: F401  (used by the native half)
+
+_SKIPPED = {
+    "__dict__",
+    "__weakref__",
+    "__doc__",
+    "__module__",
+    "__annotations__",
+    "__annotate__",
+    "__annotate_func__",
+    "__annotations_cache__",
+    "__slots__",
+    "__match_args__",
+    "__hash__",
+    "__qualname__",
+    "__firstlineno__",
+    "__static_attributes__",
+    "__dataclass_fields__",
+    "__dataclass_params__",
+    "__abstractmethods__",
+    "__orig_bases__",
+    "__parameters__",
+    "_abc_impl",
+    "_is_protocol",
+}
+
+
+def describe(obj):
+    from ._kernel import Kernel
+
+    if isinstance(obj, Kernel):
+        return _function(obj.func, True)
+    if isinstance(obj, types.FunctionType):
+        return _function(obj, False)
+    if isinstance(obj, types.ModuleType):
+        return {
+            "kind": "module",
+            "name": obj.__name__,
+            "file": getattr(obj, "__file__", None) or f"<module {obj.__name__}>",
+            "globals": obj.__dict__,
+        }
+    if isinstance(obj, type):
+        return _class(obj)
+    return {"kind": "opaque", "path": repr(type(obj)), "reason": None}
+
+
+def _function(function, kernel):
+    while isinstance(function, staticmethod):
+        function = function.__func__
+    if not isinstance(function, types.FunctionType):
+        return {"kind": "opaque", "path": repr(function), "reason": "it is no Python function"}
+    code = function.__code__
+    file, text = _source.locate(function)
+    count = code.co_argcount + code.co_kwonlyargcount + bool(code.co_flags & 4) + bool(code.co_flags & 8)
+    positional = code.co_varnames[: code.co_argcount]
+    values = function.__defaults__ or ()
+    defaults = list(zip(positional[len(positional) - len(values) :], values)) if values else []
+    defaults += (function.__kwdefaults__ or {}).items()
+    closure = []
+    for name, cell in zip(code.co_freevars, function.__closure__ or ()):
+        try:
+            closure.append((name, True, cell.cell_contents))
+        except ValueError:
+            closure.append((name, False, None))
+    return {
+        "kind": "function",
+        "name": code.co_name,
+        "file": file,
+        "text": text,
+        "line": code.co_firstlineno,
+        "params": list(code.co_varnames[:count]),
+        "globals": function.__globals__,
+        "defaults": defaults,
+        "closure": closure,
+        "kernel": kernel,
+    }
+
+
+def _nki_object():
+    from ._objects import NKIObject
+
+    return NKIObject
+
+
+def _is_python(cls):
+    """Whether a class was written in Python by someone who may mean it for kernels."""
+    root = cls.__module__.split(".")[0]
+    return bool(cls.__flags__ & (1 << 9)) and (root not in sys.stdlib_module_names or root == "__main__")
+
+
+def _kind(cls):
+    if issubclass(cls, enum.Enum):
+        return "int_enum" if issubclass(cls, int) else "enum"
+    if issubclass(cls, tuple):
+        return "named_tuple"
+    if issubclass(cls, BaseException):
+        return "exception"
+    if "__dataclass_fields__" in cls.__dict__:
+        return "frozen" if cls.__dataclass_params__.frozen else "dataclass"
+    if issubclass(cls, _nki_object()):
+        return "nki"
+    return "plain"
+
+
+def _class(cls):
+    if not _is_python(cls):
+        name = f"{cls.__module__}.{cls.__qualname__}"
+        return {"kind": "opaque", "path": name, "reason": "the class is not written in Python, or not for kernels"}
+    kind = _kind(cls)
+    is_enum = kind in ("enum", "int_enum")
+    members = []
+    if is_enum:
+        members = [(name, m.name, m.value) for name, m in cls.__members__.items()]
+    return {
+        "kind": "class",
+        "name": cls.__name__,
+        "class_kind": kind,
+        "bases": [c for c in cls.__mro__[1:] if _is_python(c) and c is not _nki_object()],
+        "attributes": list(_attributes(cls, kind)),
+        "fields": _fields(cls, kind),
+        "members": members,
+    }
+
+
+def _attributes(cls, kind):
+    is_enum = kind in ("enum", "int_enum")
+    for name, value in list(cls.__dict__.items()):
+        if name in _SKIPPED:
+            continue
+        if is_enum and (name in cls.__members__ or not isinstance(value, (types.FunctionType, staticmethod, classmethod, property))):
+            continue
+        if is_enum and name.startswith("_") and not name.startswith("__"):
+            continue
+        if kind == "named_tuple" and (name.startswith("_") or name in cls._fields):
+            continue
+        if isinstance(value, types.FunctionType):
+            # What dataclasses and enums generate has no source; the evaluator makes its own.
+            if not _generated(value):
+                yield name, "plain", value, None
+        elif isinstance(value, staticmethod):
+            yield name, "static", value.__func__, None
+        elif isinstance(value, classmethod):
+            if not _generated(value.__func__):
+                yield name, "class", value.__func__, None
+        elif isinstance(value, property):
+            if value.fget is not None:
+                yield name, "property", value.fget, value.fset
+        elif hasattr(value, "func") and type(value).__name__ == "cached_property":
+            yield name, "property", value.func, None
+        elif isinstance(value, types.MemberDescriptorType | types.GetSetDescriptorType):
+            continue
+        else:
+            yield name, "plain", value, None
+
+
+def _generated(function):
+    code = getattr(function, "__code__", None)
+    if code is None:
+        return True
+    name = code.co_filename
+    return name == "<string>" or name == enum.__file__ or name == dataclasses.__file__
+
+
+def _fields(cls, kind):
+    if kind == "named_tuple":
+        defaults = getattr(cls, "_field_defaults", {})
+        return [
+            (name, "value" if name in defaults else "required", defaults.get(name), True, False)
+            for name in getattr(cls, "_fields", ())
+        ]
+    if dataclasses.is_dataclass(cls):
+        out = []
+        for field in dataclasses.fields(cls):
+            how, value = "required", None
+            if field.default is not dataclasses.MISSING:
+                how, value = "value", field.default
+            elif field.default_factory is not dataclasses.MISSING:
+                how, value = "factory", field.default_factory
+            out.append((field.name, how, value, field.init, bool(getattr(field, "kw_only", False))))
+        return out
+    if kind == "nki":
+        from ._objects import field_names
+
+        return [
+            (name, "value" if has else "required", value, True, False) for name, has, value in field_names(cls)
+        ]
+    return []
+
+
+def instance_fields(obj):
+    """The attributes of an object of a class written in Python; None for others."""
+    cls = type(obj)
+    if not _is_python(cls):
+        return None
+    if isinstance(obj, tuple):
+        return dict(zip(getattr(cls, "_fields", ()), obj))
+    fields = {}
+    for base in reversed(cls.__mro__):
+        slots = base.__dict__.get("__slots__", ())
+        for name in (slots,) if isinstance(slots, str) else slots:
+            if name not in ("__dict__", "__weakref__") and hasattr(obj, name):
+                fields[name] = getattr(obj, name)
+    fields.update(getattr(obj, "__dict__", {}))
+    return fields
+
+
+def import_module(scope, path):
+    """What `import path` finds in code with these globals; relative if it begins with dots."""
+    if path.startswith("."):
+        package = scope.get("__package__") or scope.get("__name__", "").rpartition(".")[0]
+        return importlib.import_module(path, package)
+    return importlib.import_module(path)

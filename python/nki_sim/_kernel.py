@@ -1,0 +1,195 @@
+"""Kernels as Python objects: `nki.jit`, `nki.simulate`, calls."""
+
+import functools
+import inspect
+import sys
+import types
+import warnings
+
+from . import _arrays, _native
+from ._errors import ArgumentTypeError, KernelWarning
+
+
+class Kernel:
+    """A function that is compiled for the device and simulated: what `nki.jit` makes.
+
+    Calling it with arrays runs it; results are of the kind that came in (NumPy, torch, jax). `kernel[lnc]` is the kernel on `lnc` physical
+    cores. `func` (also `__wrapped__`) is the Python function.
+    """
+
+    def __init__(self, func, *, lnc=1, target=None, strict=False, cache=None):
+        if isinstance(func, Kernel):
+            func, cache = func.func, cache or func._cache
+        if isinstance(func, (staticmethod, classmethod)):
+            func = func.__func__
+        fixed = ((), {})
+        while isinstance(func, functools.partial):
+            fixed = ((*func.args, *fixed[0]), {**func.keywords, **fixed[1]})
+            func = func.func
+            if isinstance(func, Kernel):
+                func = func.func
+        if isinstance(func, types.MethodType):
+            fixed = ((func.__self__, *fixed[0]), fixed[1])
+            func = func.__func__
+        if not isinstance(func, types.FunctionType):
+            raise ArgumentTypeError(f"a kernel is a Python function; this is of type {type(func).__name__}")
+        self.func = func
+        self.lnc = lnc
+        self.target = target
+        self.strict = strict
+        self._fixed = fixed
+        self._cache = cache if cache is not None else _native.Cache()
+        functools.update_wrapper(self, func)
+        self._signature = inspect.signature(func)
+        if fixed != ((), {}):
+            self.__signature__ = inspect.signature(functools.partial(func, *fixed[0], **fixed[1]))
+        else:
+            self.__signature__ = self._signature
+
+    def _with(self, **changes):
+        new = object.__new__(type(self))
+        new.__dict__.update(self.__dict__)
+        new.__dict__.update(changes)
+        return new
+
+    def __getitem__(self, grid):
+        """The kernel on this many physical cores: `kernel[2]`, or `kernel[(2,)]`."""
+        if isinstance(grid, tuple) and len(grid) == 1:
+            (grid,) = grid
+        if grid not in (1, 2) or isinstance(grid, bool):
+            raise ValueError(f"kernel[{grid!r}]: a logical core has 1 or 2 physical cores: kernel[1] or kernel[2]")
+        return self._with(lnc=int(grid))
+
+    def __get__(self, instance, owner=None):
+        if instance is None:
+            return self
+        return self._with(_fixed=((instance, *self._fixed[0]), self._fixed[1]))
+
+    def bind(self, *args, **kwargs):
+        """The arguments by the names of the parameters, in their order, as a list of pairs."""
+        if self._fixed[0] or self._fixed[1]:
+            args, kwargs = (*self._fixed[0], *args), {**self._fixed[1], **kwargs}
+        try:
+            bound = self._signature.bind(*args, **kwargs)
+        except TypeError as error:
+            raise ArgumentTypeError(f"{self.__name__}{self._signature}: {error}") from None
+        for name in bound.arguments:
+            if self._signature.parameters[name].kind in (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD):
+                raise ArgumentTypeError(f"{self.__name__}: a kernel has named parameters only, not *{name}; pass a tuple")
+        return list(bound.arguments.items())
+
+    def compile(self, *args, **kwargs):
+        """Compiles for these arguments without running; the compiled program has `text()`, `inputs()`, `outputs()`."""
+        return self._compile(self.bind(*args, **kwargs))
+
+    def _compile(self, arguments):
+        return self._cache.compile(self.func, arguments, self.target, self.lnc, self.strict)
+
+    def _run(self, args, kwargs, timed):
+        arguments = self.bind(*args, **kwargs)
+        try:
+            compiled = self._compile(arguments)
+            outcome = compiled.run(timed)
+        except Exception as error:
+            _explain(error, arguments)
+            raise
+        for line in compiled.prints():
+            print(line)
+        for line in outcome.prints:
+            print(line)
+        kind = _arrays.kind_of([value for _, value in arguments])
+        return _shape(outcome.result, kind), outcome
+
+    def __call__(self, *args, **kwargs):
+        result, outcome = self._run(args, kwargs, False)
+        if outcome.has_findings():
+            warnings.warn(outcome.findings()[0].rstrip(), KernelWarning, stacklevel=2)
+        return result
+
+    def __repr__(self):
+        lnc = f"[{self.lnc}]" if self.lnc != 1 else ""
+        return f"<kernel {self.__qualname__}{lnc}>"
+
+    def __reduce__(self):
+        # As a global name, like a function.
+        return _find, (self.func.__module__, self.func.__qualname__, self.lnc)
+
+
+def _find(module, qualname, lnc):
+    __import__(module)
+    found = sys.modules[module]
+    for part in qualname.split("."):
+        found = getattr(found, part)
+    return found[lnc] if isinstance(found, Kernel) else Kernel(found, lnc=lnc)
+
+
+def _explain(error, arguments):
+    """Says of a list of numbers that it is no tensor, if that may be why the kernel failed."""
+    if not hasattr(error, "diagnostics"):
+        return
+    for name, value in arguments:
+        flat = value
+        while isinstance(flat, (list, tuple)) and flat and isinstance(flat[0], (list, tuple)):
+            flat = flat[0]
+        if isinstance(value, list) and flat and all(isinstance(x, (int, float)) for x in flat):
+            text = f"{error.args[0]}\n\nargument `{name}` is a list of numbers, not a tensor; pass np.asarray({name}, dtype=np.float32)"
+            error.args = (text,)
+            return
+
+
+def _shape(result, kind):
+    if result is None:
+        return None
+    how, what = result
+    if how == "array":
+        return _arrays.make(*what, kind)
+    if how == "input":
+        return what
+    if how == "dict":
+        return {key: _shape(value, kind) for key, value in what.items()}
+    items = (_shape(item, kind) for item in what)
+    return tuple(items) if how == "tuple" else list(items)
+
+
+def jit(func=None, *, mode=None, platform_target=None, target=None, strict=False, **options):
+    """Makes a function a kernel: `@nki.jit`, or `@nki.jit(...)`.
+
+    :param platform_target: trn1, trn2 or trn3 (also gen2, gen3, gen4); without it the environment decides
+        (NEURON_PLATFORM_TARGET_OVERRIDE, NKI_NC_VERSION), else trn2.
+    :param mode: accepted for older code. Kernels are always simulated.
+    :param strict: also report what the official compiler refuses.
+    :param options: other options of the official compiler have no effect.
+    """
+    if func is None:
+        return lambda f: jit(f, mode=mode, platform_target=platform_target, target=target, strict=strict, **options)
+    return Kernel(func, target=target or platform_target, strict=strict)
+
+
+def simulate(kernel):
+    """The kernel as a function of NumPy arrays, torch tensors or jax arrays. Every kernel is simulated here, so it is the kernel itself."""
+    return kernel if isinstance(kernel, Kernel) else Kernel(kernel)
+
+
+def cpu_simulate(kernel):
+    """As `simulate`; the cores follow: `cpu_simulate(kernel)[lnc](**inputs)`."""
+    return simulate(kernel)
+
+
+def from_source(text, name=None, globals=None):
+    """A kernel from text: the function called `name` (the last one defined without it), run with these globals."""
+    from . import _source
+
+    filename = f"<nki-sim text {abs(hash(text)):x}>"
+    scope = {"__name__": "__nki_text__", **(globals or {})}
+    _source.remember(filename, text)
+    exec(compile(text, filename, "exec"), scope)
+    if name is None:
+        found = [v for v in scope.values() if isinstance(v, Kernel)] or [
+            v for v in scope.values() if isinstance(v, types.FunctionType) and v.__globals__ is scope
+        ]
+        if not found:
+            raise ArgumentTypeError("the text defines no function")
+        return simulate(found[-1])
+    if name not in scope:
+        raise ArgumentTypeError(f"the text defines no `{name}`")
+    return simulate(scope[name])

@@ -1,0 +1,303 @@
+"""Python objects that stand for the names of the API: one each, whatever module it is reached through."""
+
+import enum
+import inspect
+
+from . import _native
+from ._errors import OutsideKernelError
+
+
+class NKIObject:
+    """Base class of objects that kernels use: configuration, helpers.
+
+    The constructor takes the annotated fields, by position or by name, unless the class has one of its own or is a dataclass.
+    A field that is not given takes its default, or None without one.
+    """
+
+    def __init__(self, *args, **kwargs):
+        fields = field_names(type(self))
+        names = [name for name, _, _ in fields]
+        if len(args) > len(names):
+            raise TypeError(f"{type(self).__name__}() takes {len(names)} arguments, {len(args)} given")
+        values = dict(zip(names, args))
+        for name, value in kwargs.items():
+            if name in values:
+                raise TypeError(f"{type(self).__name__}() got `{name}` twice")
+            if name not in names and not hasattr(type(self), name):
+                raise TypeError(f"{type(self).__name__}() has no field `{name}`; it has {', '.join(names)}")
+            values[name] = value
+        for name, has_default, default in fields:
+            setattr(self, name, values.pop(name, default if has_default else None))
+        for name, value in values.items():
+            setattr(self, name, value)
+        post = getattr(self, "__post_init__", None)
+        if post is not None:
+            post()
+
+    def __eq__(self, other):
+        if type(other) is not type(self):
+            return NotImplemented
+        return self.__dict__ == other.__dict__
+
+    def __hash__(self):
+        return hash((type(self), tuple(sorted(self.__dict__))))
+
+    def __repr__(self):
+        fields = ", ".join(f"{k}={v!r}" for k, v in self.__dict__.items())
+        return f"{type(self).__name__}({fields})"
+
+
+def field_names(cls):
+    """The fields of an NKIObject class: name, whether it has a default, default."""
+    out = {}
+    for base in reversed(cls.__mro__):
+        if base is object or base is NKIObject:
+            continue
+        for name, annotation in inspect.get_annotations(base).items():
+            if "ClassVar" not in str(annotation):
+                out[name] = (name in base.__dict__, base.__dict__.get(name))
+        for name, value in base.__dict__.items():
+            if not name.startswith("__") and name not in out and _is_value(value):
+                out[name] = (True, value)
+    return [(name, has, value) for name, (has, value) in out.items()]
+
+
+def _is_value(value):
+    return not callable(value) and not isinstance(value, (property, staticmethod, classmethod)) and not hasattr(value, "__get__")
+
+
+class DType:
+    """An element type of the device, such as `nl.bfloat16`. Equal to the NumPy dtype it stands for."""
+
+    __slots__ = ("name", "itemsize", "_dtype")
+
+    def __init__(self, name, itemsize):
+        self.name = name
+        self.itemsize = itemsize
+        self._dtype = None
+
+    @property
+    def dtype(self):
+        """The NumPy dtype, which is how NumPy takes this object for one."""
+        if self._dtype is None:
+            from ._arrays import numpy_dtype
+
+            self._dtype = numpy_dtype(self.name)
+        return self._dtype
+
+    @property
+    def __name__(self):
+        return self.name
+
+    def __eq__(self, other):
+        if isinstance(other, DType):
+            return self.name == other.name
+        if isinstance(other, str):
+            return self.name == other
+        if other is None:
+            return False
+        try:
+            import numpy
+
+            return self.dtype == numpy.dtype(other)
+        except TypeError:
+            return NotImplemented
+
+    def __hash__(self):
+        # As the NumPy dtype, which it equals.
+        try:
+            return hash(self.dtype)
+        except TypeError:
+            return hash(self.name)
+
+    def __repr__(self):
+        return self.name
+
+    __str__ = __repr__
+
+    def __reduce__(self):
+        return _dtype_named, (self.name,)
+
+    def __call__(self, value=0):
+        return self.dtype.type(value)
+
+
+def _dtype_named(name):
+    return MODULES["nki.language"][name]
+
+
+class ApiFunction:
+    """A function of the API. It has a meaning inside of kernels only."""
+
+    def __init__(self, module, name, doc=None, signature=None):
+        self.__module__ = module
+        self.__name__ = self.__qualname__ = name
+        self.__doc__ = doc
+        if signature is not None:
+            self.__signature__ = signature
+
+    def __call__(self, *args, **kwargs):
+        name = f"{self.__module__}.{self.__name__}"
+        raise OutsideKernelError(
+            f"{name} was called outside of a kernel. It is an instruction of the device: call it in a function decorated "
+            f"with @nki.jit (or in a function that one calls), which is compiled from its source."
+        )
+
+    def __repr__(self):
+        return f"<function {self.__module__}.{self.__name__}>"
+
+    def __reduce__(self):
+        return _named, (self.__module__, self.__name__)
+
+
+def _named(module, name):
+    return MODULES[module][name]
+
+
+class TileSize:
+    """Limits of the target that the environment names: `nl.tile_size.pmax` and the like."""
+
+    def __init__(self, names):
+        self._names = tuple(names)
+
+    def __getattr__(self, name):
+        value = None if name.startswith("_") else _native.tile_size(name)
+        if value is None:
+            raise AttributeError(f"nl.tile_size has no attribute `{name}`")
+        return value
+
+    def __dir__(self):
+        return list(self._names)
+
+    def __repr__(self):
+        return "nl.tile_size"
+
+
+class NkiTensor(NKIObject):
+    """A tensor inside of a kernel; for annotations."""
+
+    def __class_getitem__(cls, item):
+        return cls
+
+    def __init__(self, *args, **kwargs):
+        raise OutsideKernelError("tensors are made in kernels, with nl.ndarray; pass arrays from Python")
+
+
+def _signature(operands):
+    parameters = []
+    optional = False
+    for operand in operands:
+        default = inspect.Parameter.empty
+        if operand["default"] is not None:
+            optional = True
+            default = _Default(operand["default"])
+        kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
+        if optional and default is inspect.Parameter.empty:
+            kind = inspect.Parameter.KEYWORD_ONLY
+        parameters.append(inspect.Parameter(operand["name"], kind, default=default))
+    keyword_only = False
+    for index, parameter in enumerate(parameters):
+        keyword_only = keyword_only or parameter.kind is inspect.Parameter.KEYWORD_ONLY
+        if keyword_only:
+            parameters[index] = parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY)
+    parameters.append(inspect.Parameter("name", inspect.Parameter.KEYWORD_ONLY, default=_Default("''"))) if not any(
+        p.name == "name" for p in parameters
+    ) else None
+    return inspect.Signature(parameters)
+
+
+class _Default:
+    def __init__(self, text):
+        self.text = text
+
+    def __repr__(self):
+        return self.text
+
+
+def document(schema):
+    """The documentation of an instruction, from its schema."""
+    lines = [schema["doc"].strip(), "", f"Engines: {', '.join(schema['engines'])}.", ""]
+    for operand in schema["operands"]:
+        what = operand["kind"]
+        if operand["members"]:
+            what += ": " + ", ".join(operand["members"])
+        if operand["spaces"]:
+            what += " in " + ", ".join(operand["spaces"])
+        default = "" if operand["default"] is None else f" Default {operand['default']}."
+        written = " Written." if operand["writes"] else ""
+        lines.append(f":param {operand['name']}: ({what}) {operand['doc'].strip()}{default}{written}")
+    return "\n".join(lines)
+
+
+def _build():
+    schemas = {s["name"]: s for s in _native.instructions()}
+    modules = {"nki.language": {"NKIObject": NKIObject}, "nki.isa": {}}
+    _native.register(NKIObject, "nki.language.NKIObject")
+    for module, name, kind, details in _native.api_names():
+        names = modules[module]
+        if name in names:
+            continue
+        path = f"{module}.{name}"
+        if kind == "enum":
+            # `none` and other names are fine as members; the values are those of the SDK's enums.
+            value = enum.Enum(name, [(n, n if name == "MemoryRegion" else v) for n, v in details], module=module)
+            for member in value:
+                _native.register(member, f"{path}.{member.name}")
+        elif kind == "member":
+            value = names[details[0]][details[1]]
+        elif kind == "dtype":
+            value = DType(*(details or (name, 4 if name.endswith("_x4") else 1)))
+            if details and details[0] in names:
+                value = names[details[0]]
+            if name == "float4_e2m1fn_x4" and not details:
+                value.itemsize = 2
+        elif kind == "tile_size":
+            value = TileSize(details)
+        elif kind == "class":
+            value = names.get("NkiTensor") if name == "tensor" else None
+            if value is None:
+                value = NkiTensor if name == "NkiTensor" else type(name, (), {"__module__": module})
+        elif module == "nki.isa" and name in schemas:
+            schema = schemas[name]
+            value = ApiFunction(module, name, document(schema), _signature(schema["operands"]))
+        else:
+            value = ApiFunction(module, name)
+        names[name] = value
+        if kind != "member" and not (kind == "dtype" and details and name != details[0]):
+            _native.register(value, path)
+    return modules
+
+
+#: The names of `nki.language` and `nki.isa`.
+MODULES = _build()
+
+
+class ReplicaGroup:
+    """The ranks that take part in a collective: a list of groups of ranks."""
+
+    def __init__(self, groups=None, **kwargs):
+        self.groups = groups if groups is not None else kwargs.get("replica_groups")
+
+    def __eq__(self, other):
+        return isinstance(other, ReplicaGroup) and self.groups == other.groups
+
+    def __hash__(self):
+        return hash(repr(self.groups))
+
+    def __repr__(self):
+        return f"ReplicaGroup({self.groups!r})"
+
+
+def function_of(module):
+    """`__getattr__` of a module whose names are functions that the registry does not list."""
+    made = MODULES.setdefault(module, {})
+
+    def getattr_(name):
+        if name.startswith("_"):
+            raise AttributeError(f"module {module!r} has no attribute {name!r}")
+        if name not in made:
+            made[name] = ApiFunction(module, name)
+            _native.register(made[name], f"{module}.{name}")
+        return made[name]
+
+    return getattr_

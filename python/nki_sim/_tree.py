@@ -1,0 +1,29 @@
+"""The drop-in package `nki`.
+
+It lies in `nki_sim/tree`, which `nki-sim.pth` appends to Python's path: after site-packages, so that the real `nki` is found first where it
+is installed.
+"""
+
+import os
+import sys
+
+PATH = os.path.join(os.path.dirname(os.path.abspath(__file__)), "tree")
+
+
+def offer():
+    """Makes `import nki` work if there is no other `nki`, also where `.pth` files are not read."""
+    if os.environ.get("NKI_SIM_OVERRIDE") == "1":
+        install()
+    elif PATH not in sys.path:
+        sys.path.append(PATH)
+
+
+def install():
+    """Puts our `nki` before any other, also one that has been imported. `NKI_SIM_OVERRIDE=1` does it when nki_sim is imported."""
+    while PATH in sys.path:
+        sys.path.remove(PATH)
+    sys.path.insert(0, PATH)
+    loaded = sys.modules.get("nki")
+    if loaded is not None and not getattr(loaded, "__file__", "").startswith(PATH):
+        for name in [n for n in sys.modules if n == "nki" or n.startswith("nki.")]:
+            del sys.modules[name]

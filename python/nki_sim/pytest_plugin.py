@@ -1,0 +1,59 @@
+"""A pytest plugin: latency budgets and a report at the end.
+
+    @pytest.mark.nki_latency(max_us=20)
+    def test_softmax():
+        out, report = nki_sim.profile(softmax)(x)
+
+fails if a kernel that the test profiles takes longer on the device. `--nki-report` lists all profiled kernels at the end.
+"""
+
+import sys
+
+import pytest
+
+
+def pytest_addoption(parser):
+    parser.getgroup("nki_sim").addoption(
+        "--nki-report", action="store_true", help="list the kernels that tests profiled, with their time on the device"
+    )
+
+
+def pytest_configure(config):
+    config.addinivalue_line(
+        "markers", "nki_latency(max_us): fail if a kernel that the test profiles takes longer than max_us on the device"
+    )
+    config._nki_sim_rows = []
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_call(item):
+    start = len(_recorded())
+    outcome = yield
+    rows = _recorded()[start:]
+    item.config._nki_sim_rows.extend((item.nodeid, name, us) for name, us in rows)
+    marker = item.get_closest_marker("nki_latency")
+    if marker is None or outcome.excinfo is not None:
+        return
+    budget = marker.kwargs.get("max_us", marker.args[0] if marker.args else None)
+    if budget is None:
+        outcome.force_exception(pytest.UsageError("the marker nki_latency needs max_us"))
+    elif not rows:
+        outcome.force_exception(AssertionError("the test has a latency budget but profiles no kernel (nki_sim.profile)"))
+    else:
+        slow = [f"{name} takes {us:.2f} us" for name, us in rows if us > budget]
+        if slow:
+            outcome.force_exception(AssertionError(f"latency budget of {budget} us: {'; '.join(slow)}"))
+
+
+def pytest_terminal_summary(terminalreporter, config):
+    rows = config._nki_sim_rows
+    if rows and config.getoption("--nki-report"):
+        terminalreporter.section("nki-sim: time on the device")
+        for nodeid, name, us in rows:
+            terminalreporter.write_line(f"{us:12.2f} us  {name}  ({nodeid})")
+
+
+def _recorded():
+    # Not imported by tests that use no kernel.
+    profile = sys.modules.get("nki_sim._profile")
+    return profile.recorded if profile else []

@@ -1,0 +1,15 @@
+"""Names of the compiler that scripts import. Kernels are compiled by nki_sim when they are called."""
+
+import sys as _sys
+
+from nki_sim import _native
+
+from . import frontend  # noqa: F401
+
+_native.register(_sys.modules[__name__], "nki.compiler")
+
+
+def __getattr__(name):
+    from nki_sim._objects import function_of
+
+    return function_of("nki.compiler")(name)

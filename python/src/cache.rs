@@ -1,0 +1,267 @@
+//! Compiled programs and when they are still good.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use nki_diag::{ColorChoice, Diagnostic, SourceMap, render_all};
+use nki_frontend::{Arg, Options, Returned};
+use nki_isa::inst::Footprint;
+use nki_isa::program::{NodeKind, Output};
+use nki_isa::{Program, Target, TensorId};
+use nki_sim::session::Session;
+use pyo3::prelude::*;
+
+use crate::arrays::Array;
+use crate::convert::Conversion;
+use crate::errors::{as_json, kernel_error};
+use crate::host::{Live, Read, same};
+use crate::named_target;
+use crate::run::Outcome;
+
+/// Programs that a kernel keeps; the one used longest ago goes first.
+const MOST: usize = 64;
+
+/// What a program was compiled for, apart from what the host holds.
+#[derive(Debug, Clone, PartialEq)]
+struct Key {
+    target: Target,
+    lnc: u32,
+    strict: bool,
+}
+
+/// A program that is ready to run.
+#[derive(Debug)]
+pub(crate) struct Ready {
+    pub(crate) session: Session,
+    pub(crate) sources: SourceMap,
+    pub(crate) diagnostics: Vec<Diagnostic>,
+    pub(crate) prints: Vec<String>,
+    pub(crate) returned: Returned,
+    /// Outputs that the kernel returns; those after them are inputs that it writes.
+    pub(crate) outputs: usize,
+    /// Inputs that are written, as positions among the inputs, with the positions of their outputs.
+    pub(crate) written: Vec<(usize, usize)>,
+    key: Key,
+    live: Live,
+    reads: Vec<Read>,
+    args: Vec<(String, Arg)>,
+}
+
+impl Ready {
+    /// Whether it is the program for these arguments. `arrays` are collected on the way.
+    fn fits(
+        &self,
+        key: &Key,
+        args: &[(String, Bound<'_, PyAny>)],
+        py: Python<'_>,
+    ) -> PyResult<Option<Vec<(String, Array)>>> {
+        if *key != self.key || args.len() != self.args.len() {
+            return Ok(None);
+        }
+        let table = &self.live.table;
+        let mut arrays = Vec::new();
+        for ((name, value), (known_name, known)) in args.iter().zip(&self.args) {
+            if name != known_name {
+                return Ok(None);
+            }
+            let mut conversion = Conversion::of_argument(table, std::mem::take(&mut arrays));
+            let arg = conversion.value(value, name)?;
+            arrays = conversion.arrays.unwrap_or_default();
+            if !same(&Some(arg), &Some(known.clone())) {
+                return Ok(None);
+            }
+        }
+        let good = self.reads.iter().all(|read| read.still_holds(py, table));
+        table.release();
+        Ok(good.then_some(arrays))
+    }
+}
+
+/// The compiled programs of one kernel.
+#[pyclass(frozen, module = "nki_sim._native")]
+#[derive(Debug, Default)]
+pub(crate) struct Cache {
+    programs: Mutex<Vec<Arc<Ready>>>,
+}
+
+/// A program and the arrays to run it on.
+#[pyclass(frozen, module = "nki_sim._native")]
+#[derive(Debug)]
+pub(crate) struct Compiled {
+    pub(crate) ready: Arc<Ready>,
+    pub(crate) arrays: Vec<(String, Array)>,
+}
+
+#[pymethods]
+impl Cache {
+    #[new]
+    fn new() -> Self {
+        Cache::default()
+    }
+
+    /// Number of programs kept.
+    fn __len__(&self) -> usize {
+        self.programs.lock().unwrap_or_else(PoisonError::into_inner).len()
+    }
+
+    /// Forgets all programs.
+    fn clear(&self) {
+        let programs = std::mem::take(&mut *self.programs.lock().unwrap_or_else(PoisonError::into_inner));
+        drop(programs);
+    }
+
+    /// The program of `function` for these arguments (name and value, in the order of the parameters).
+    #[pyo3(signature = (function, args, target=None, lnc=1, strict=false))]
+    fn compile(
+        &self,
+        py: Python<'_>,
+        function: &Bound<'_, PyAny>,
+        args: Vec<(String, Bound<'_, PyAny>)>,
+        target: Option<&str>,
+        lnc: u32,
+        strict: bool,
+    ) -> PyResult<Compiled> {
+        let key = Key { target: named_target(target)?, lnc, strict };
+        let known: Vec<Arc<Ready>> =
+            self.programs.lock().unwrap_or_else(PoisonError::into_inner).iter().rev().cloned().collect();
+        for ready in known {
+            if let Some(arrays) = ready.fits(&key, &args, py)? {
+                return Ok(Compiled { ready, arrays });
+            }
+        }
+        let (ready, arrays) = compile(py, function, &args, key)?;
+        let ready = Arc::new(ready);
+        let forgotten = {
+            let mut programs = self.programs.lock().unwrap_or_else(PoisonError::into_inner);
+            programs.push(ready.clone());
+            if programs.len() > MOST { Some(programs.remove(0)) } else { None }
+        };
+        drop(forgotten);
+        Ok(Compiled { ready, arrays })
+    }
+}
+
+#[pymethods]
+impl Compiled {
+    /// The program in text form.
+    fn text(&self) -> String {
+        nki_isa::text::print(&self.ready.session.program)
+    }
+
+    /// Names, shapes and dtypes of the returned tensors.
+    fn outputs(&self) -> Vec<(String, Vec<usize>, &'static str)> {
+        use nki_isa::names::Named;
+        let program = &self.ready.session.program;
+        program.outputs[..self.ready.outputs]
+            .iter()
+            .map(|o| {
+                let tensor = program.tensor(o.tensor);
+                (o.name.to_string(), tensor.shape.iter().map(|&d| d as usize).collect(), tensor.dtype.name())
+            })
+            .collect()
+    }
+
+    /// Names of the tensors among the arguments, in the order of the program.
+    fn inputs(&self) -> Vec<String> {
+        self.ready.session.program.inputs.iter().map(|i| i.name.to_string()).collect()
+    }
+
+    /// Names of the arguments that the kernel writes to.
+    fn written(&self) -> Vec<String> {
+        let inputs = &self.ready.session.program.inputs;
+        self.ready.written.iter().map(|(i, _)| inputs[*i].name.to_string()).collect()
+    }
+
+    /// What the compiler reported that is no error: rendered, and as JSON.
+    fn warnings(&self) -> PyResult<(String, String)> {
+        let ready = &self.ready;
+        Ok((
+            render_all(&ready.diagnostics, &ready.sources, ColorChoice::Plain),
+            as_json(&ready.diagnostics, &ready.sources)?,
+        ))
+    }
+
+    /// Runs the program. Arrays that it writes are written when it has come to its end.
+    #[pyo3(signature = (timed=false))]
+    fn run(&self, py: Python<'_>, timed: bool) -> PyResult<Outcome> {
+        self.execute(py, timed)
+    }
+
+    /// Lines that the kernel printed while it was compiled.
+    fn prints(&self) -> Vec<String> {
+        self.ready.prints.clone()
+    }
+}
+
+fn compile(
+    py: Python<'_>,
+    function: &Bound<'_, PyAny>,
+    args: &[(String, Bound<'_, PyAny>)],
+    key: Key,
+) -> PyResult<(Ready, Vec<(String, Array)>)> {
+    let live = Live::default();
+    let mut arrays = Vec::new();
+    let mut converted = Vec::with_capacity(args.len());
+    for (name, value) in args {
+        let mut conversion = Conversion::of_argument(&live.table, std::mem::take(&mut arrays));
+        converted.push((name.clone(), conversion.value(value, name)?));
+        arrays = conversion.arrays.unwrap_or_default();
+    }
+    let kernel = Arg::Object(live.table.id(function));
+    let options = Options { kernel: None, target: key.target, lnc: key.lnc, strict: key.strict, ..Options::default() };
+    let compiled = py.detach(|| nki_frontend::compile_live(&live, &kernel, &converted, &options));
+    let (sources, mut diagnostics) = (compiled.sources, compiled.diagnostics);
+    let Some(mut program) = compiled.program else {
+        return Err(kernel_error(py, &diagnostics, &sources));
+    };
+    let outputs = program.outputs.len();
+    let written = written_inputs(&mut program);
+    let session = py.detach(|| Session::new(program)).map_err(|errors| {
+        diagnostics.extend(errors);
+        kernel_error(py, &diagnostics, &sources)
+    })?;
+    diagnostics.extend(session.placement.findings.iter().cloned());
+    if diagnostics.iter().any(Diagnostic::is_error) {
+        return Err(kernel_error(py, &diagnostics, &sources));
+    }
+    live.table.finish();
+    let reads = std::mem::take(&mut *live.reads.lock().unwrap_or_else(PoisonError::into_inner));
+    let ready = Ready {
+        session,
+        sources,
+        diagnostics,
+        prints: compiled.prints,
+        returned: compiled.returned,
+        outputs,
+        written,
+        key,
+        live,
+        reads,
+        args: converted,
+    };
+    Ok((ready, arrays))
+}
+
+/// Finds the inputs that the program writes and makes each an output, so that a run gives its contents back.
+fn written_inputs(program: &mut Program) -> Vec<(usize, usize)> {
+    let mut touched: Vec<TensorId> = Vec::new();
+    program.visit(&mut |node| {
+        if let NodeKind::Inst(inst) = &node.kind {
+            let mut footprint = Footprint::default();
+            inst.footprint(&mut footprint);
+            touched.extend(footprint.writes.iter().map(|v| v.tensor));
+        }
+    });
+    let mut written = Vec::new();
+    for (position, input) in program.inputs.clone().into_iter().enumerate() {
+        if !touched.contains(&input.tensor) {
+            continue;
+        }
+        let known = program.outputs.iter().position(|o| o.tensor == input.tensor);
+        let output = known.unwrap_or_else(|| {
+            program.outputs.push(Output { name: input.name.clone(), tensor: input.tensor });
+            program.outputs.len() - 1
+        });
+        written.push((position, output));
+    }
+    written
+}

@@ -1,0 +1,46 @@
+//! Errors of a call, and diagnostics of a kernel, as Python exceptions.
+
+use nki_diag::{ColorChoice, Diagnostic, SourceMap, render_all, to_json};
+use pyo3::exceptions::{PyRuntimeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::PyModule;
+
+/// `ValueError`
+pub(crate) fn value_error(message: impl Into<String>) -> PyErr {
+    PyValueError::new_err(message.into())
+}
+
+/// `nki_sim.NAME(message)`
+pub(crate) fn ours(py: Python<'_>, name: &str, message: &str) -> PyErr {
+    let made = PyModule::import(py, "nki_sim._errors").and_then(|m| m.getattr(name)).and_then(|c| c.call1((message,)));
+    match made {
+        Ok(error) => PyErr::from_value(error),
+        Err(error) => error,
+    }
+}
+
+/// Diagnostics as JSON text, for Python to take apart.
+pub(crate) fn as_json(diagnostics: &[Diagnostic], sources: &SourceMap) -> PyResult<String> {
+    let list: Vec<_> = diagnostics.iter().map(|d| to_json(d, sources)).collect();
+    serde_json::to_string(&list).map_err(|e| PyRuntimeError::new_err(e.to_string()))
+}
+
+/// The exception for a kernel that is wrong: `nki_sim.KernelError`, and Python's own class for the same mistake.
+pub(crate) fn kernel_error(py: Python<'_>, diagnostics: &[Diagnostic], sources: &SourceMap) -> PyErr {
+    let rendered = render_all(diagnostics, sources, ColorChoice::Plain);
+    let class = diagnostics.iter().find(|d| d.is_error()).map_or("RuntimeError", |d| {
+        // `raise ValueError("...")` in a kernel: the message begins with the class.
+        match d.message.split_once(':') {
+            Some((class, _)) if d.id == "raised-exception" => class,
+            _ if d.id == "raised-exception" => &d.message,
+            _ => nki_frontend::exception_class(d.id),
+        }
+    });
+    let made = as_json(diagnostics, sources).and_then(|json| {
+        PyModule::import(py, "nki_sim._errors")?.getattr("kernel_error")?.call1((rendered.trim_end(), class, json))
+    });
+    match made {
+        Ok(error) => PyErr::from_value(error),
+        Err(error) => error,
+    }
+}

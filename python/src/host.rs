@@ -1,0 +1,288 @@
+//! The Python process as the frontend's live host.
+//!
+//! Everything that is read is written down ([`Read`]): a compiled program stays good as long as reading again gives the same.
+
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use nki_frontend::{
+    Arg, Host, HostAttribute, HostClass, HostClassKind, HostDefault, HostField, HostFunction, HostObject,
+};
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyModule};
+use rustc_hash::FxHashMap;
+
+use crate::convert::{Conversion, helpers, opaque};
+
+/// Objects that the frontend knows by number. They are kept alive, so that an address is not used twice.
+#[derive(Debug, Default)]
+pub(crate) struct Table {
+    objects: Mutex<(Vec<Py<PyAny>>, FxHashMap<usize, u64>)>,
+    kept: Mutex<FxHashMap<usize, Py<PyAny>>>,
+    texts: Mutex<FxHashMap<String, String>>,
+    /// Objects not known yet get no number any more: they are others than the program was compiled with.
+    complete: AtomicBool,
+}
+
+/// The number of an object that came too late.
+const UNKNOWN: u64 = u64::MAX;
+
+fn locked<T, R>(mutex: &Mutex<T>, work: impl FnOnce(&mut T) -> R) -> R {
+    // Nothing in here can panic half way: a poisoned lock holds good data.
+    work(&mut mutex.lock().unwrap_or_else(std::sync::PoisonError::into_inner))
+}
+
+impl Table {
+    /// The number of an object.
+    pub(crate) fn id(&self, object: &Bound<'_, PyAny>) -> u64 {
+        let (address, object) = (object.as_ptr() as usize, object.clone().unbind());
+        let complete = self.complete.load(Ordering::Relaxed);
+        locked(&self.objects, |(objects, index)| {
+            if complete {
+                return index.get(&address).copied().unwrap_or(UNKNOWN);
+            }
+            *index.entry(address).or_insert_with(|| {
+                objects.push(object);
+                (objects.len() - 1) as u64
+            })
+        })
+    }
+
+    /// No more objects are taken in.
+    pub(crate) fn finish(&self) {
+        self.complete.store(true, Ordering::Relaxed);
+        self.release();
+    }
+
+    /// Keeps a value alive.
+    pub(crate) fn keep(&self, object: &Bound<'_, PyAny>) {
+        let object = object.clone().unbind();
+        locked(&self.kept, |kept| {
+            kept.entry(object.as_ptr() as usize).or_insert(object);
+        });
+    }
+
+    /// Lets go of the values of a call that has ended.
+    pub(crate) fn release(&self) {
+        let kept = locked(&self.kept, std::mem::take);
+        drop(kept);
+    }
+
+    fn object<'py>(&self, py: Python<'py>, id: u64) -> Option<Bound<'py, PyAny>> {
+        locked(&self.objects, |(objects, _)| objects.get(id as usize).map(|o| o.clone_ref(py)))
+            .map(|o| o.into_bound(py))
+    }
+}
+
+/// Something that compiling read, and what it was.
+#[derive(Debug, PartialEq)]
+pub(crate) enum Read {
+    Global(u64, String, Option<Arg>),
+    Object(u64, HostObject),
+    Import(u64, String, Option<Arg>),
+}
+
+impl Read {
+    /// Whether reading gives the same again.
+    pub(crate) fn still_holds(&self, py: Python<'_>, table: &Table) -> bool {
+        match self {
+            Read::Global(scope, name, arg) => same(&global(py, table, *scope, name), arg),
+            Read::Object(id, object) => describe(py, table, *id) == *object,
+            Read::Import(scope, path, arg) => same(&import(py, table, *scope, path), arg),
+        }
+    }
+}
+
+/// Equality that tells `0.0` from `-0.0`.
+pub(crate) fn same(a: &Option<Arg>, b: &Option<Arg>) -> bool {
+    match (a, b) {
+        (Some(Arg::Float(a)), Some(Arg::Float(b))) => a.to_bits() == b.to_bits(),
+        _ => a == b,
+    }
+}
+
+/// The host of one compilation.
+#[derive(Debug, Default)]
+pub(crate) struct Live {
+    pub(crate) table: Table,
+    pub(crate) reads: Mutex<Vec<Read>>,
+}
+
+impl Live {
+    fn note(&self, read: Read) {
+        locked(&self.reads, |reads| reads.push(read));
+    }
+}
+
+impl Host for Live {
+    fn global(&self, scope: u64, name: &str) -> Option<Arg> {
+        let found = Python::attach(|py| global(py, &self.table, scope, name));
+        self.note(Read::Global(scope, name.to_owned(), found.clone()));
+        found
+    }
+
+    fn describe(&self, object: u64) -> HostObject {
+        let found = Python::attach(|py| describe(py, &self.table, object));
+        self.note(Read::Object(object, found.clone()));
+        found
+    }
+
+    fn source(&self, file: &str) -> Option<String> {
+        locked(&self.table.texts, |texts| texts.get(file).cloned())
+    }
+
+    fn import(&self, scope: u64, path: &str) -> Option<Arg> {
+        let found = Python::attach(|py| import(py, &self.table, scope, path));
+        self.note(Read::Import(scope, path.to_owned(), found.clone()));
+        found
+    }
+}
+
+fn global(py: Python<'_>, table: &Table, scope: u64, name: &str) -> Option<Arg> {
+    let scope = table.object(py, scope)?;
+    let found = match scope.cast::<PyDict>() {
+        Ok(dict) => match dict.get_item(name).ok()? {
+            Some(value) => value,
+            None => match dict.get_item("__getattr__").ok()? {
+                // A module may make its names when they are asked for.
+                Some(getattr) if !name.starts_with("__") => match getattr.call1((name,)) {
+                    Ok(value) => value,
+                    Err(_) => builtin(py, name)?,
+                },
+                _ => builtin(py, name)?,
+            },
+        },
+        Err(_) => scope.getattr(name).ok()?,
+    };
+    Some(convert(table, &found, name))
+}
+
+fn builtin<'py>(py: Python<'py>, name: &str) -> Option<Bound<'py, PyAny>> {
+    PyModule::import(py, "builtins").ok()?.getattr(name).ok()
+}
+
+fn import(py: Python<'_>, table: &Table, scope: u64, path: &str) -> Option<Arg> {
+    let scope = table.object(py, scope)?;
+    let module = helpers(py).ok()?.bind(py).getattr("import_module").ok()?.call1((scope, path)).ok()?;
+    Some(convert(table, &module, path))
+}
+
+fn convert(table: &Table, value: &Bound<'_, PyAny>, name: &str) -> Arg {
+    Conversion::new(table).value(value, name).unwrap_or_else(|e| opaque(name, &e.to_string()))
+}
+
+/// What an object is, as the helpers in Python see it.
+fn describe(py: Python<'_>, table: &Table, id: u64) -> HostObject {
+    let Some(object) = table.object(py, id) else {
+        return HostObject::Opaque { path: "an object".into(), reason: None };
+    };
+    described(py, table, &object).unwrap_or_else(|e| HostObject::Opaque {
+        path: object.str().map_or_else(|_| "an object".into(), |s| s.to_string_lossy().into_owned()),
+        reason: Some(e.to_string()),
+    })
+}
+
+type Named<'py> = Vec<(String, Bound<'py, PyAny>)>;
+
+fn described(py: Python<'_>, table: &Table, object: &Bound<'_, PyAny>) -> PyResult<HostObject> {
+    let about = helpers(py)?.bind(py).getattr("describe")?.call1((object,))?;
+    let about = about.cast::<PyDict>()?;
+    let get = |key: &str| -> PyResult<Bound<'_, PyAny>> {
+        about.get_item(key)?.ok_or_else(|| pyo3::exceptions::PyKeyError::new_err(key.to_owned()))
+    };
+    let kind: String = get("kind")?.extract()?;
+    let text = |key: &str| -> PyResult<String> { get(key)?.extract() };
+    Ok(match &*kind {
+        "function" => {
+            let file = text("file")?;
+            if let Some(source) = get("text")?.extract::<Option<String>>()? {
+                locked(&table.texts, |texts| texts.insert(file.clone(), source));
+            }
+            HostObject::Function(HostFunction {
+                name: text("name")?,
+                file,
+                line: get("line")?.extract()?,
+                params: get("params")?.extract()?,
+                scope: table.id(&get("globals")?),
+                defaults: named(table, get("defaults")?.extract()?),
+                closure: get("closure")?
+                    .extract::<Vec<(String, bool, Bound<'_, PyAny>)>>()?
+                    .into_iter()
+                    .map(|(name, bound, value)| {
+                        let arg = bound.then(|| convert(table, &value, &name));
+                        (name, arg)
+                    })
+                    .collect(),
+                kernel: get("kernel")?.extract()?,
+            })
+        }
+        "module" => HostObject::Module { name: text("name")?, file: text("file")?, scope: table.id(&get("globals")?) },
+        "class" => HostObject::Class(class(table, &get, &text)?),
+        _ => HostObject::Opaque { path: text("path")?, reason: get("reason")?.extract()? },
+    })
+}
+
+fn named(table: &Table, items: Named<'_>) -> Vec<(String, Arg)> {
+    items
+        .into_iter()
+        .map(|(name, value)| {
+            let arg = convert(table, &value, &name);
+            (name, arg)
+        })
+        .collect()
+}
+
+fn class<'py>(
+    table: &Table,
+    get: &dyn Fn(&str) -> PyResult<Bound<'py, PyAny>>,
+    text: &dyn Fn(&str) -> PyResult<String>,
+) -> PyResult<HostClass> {
+    let kind = match &*text("class_kind")? {
+        "nki" => HostClassKind::NkiObject,
+        "dataclass" => HostClassKind::Dataclass { frozen: false },
+        "frozen" => HostClassKind::Dataclass { frozen: true },
+        "enum" => HostClassKind::Enum { int: false },
+        "int_enum" => HostClassKind::Enum { int: true },
+        "named_tuple" => HostClassKind::NamedTuple,
+        "exception" => HostClassKind::Exception,
+        _ => HostClassKind::Plain,
+    };
+    let bases: Vec<Bound<'py, PyAny>> = get("bases")?.extract()?;
+    let mut attributes = Vec::new();
+    for (name, how, first, second) in
+        get("attributes")?.extract::<Vec<(String, String, Bound<'py, PyAny>, Bound<'py, PyAny>)>>()?
+    {
+        let arg = convert(table, &first, &name);
+        let attribute = match &*how {
+            "static" => HostAttribute::Static(arg),
+            "class" => HostAttribute::Class(arg),
+            "property" => HostAttribute::Property(arg, (!second.is_none()).then(|| convert(table, &second, &name))),
+            _ => HostAttribute::Plain(arg),
+        };
+        attributes.push((name, attribute));
+    }
+    let mut fields = Vec::new();
+    for (name, how, value, init, kw_only) in
+        get("fields")?.extract::<Vec<(String, String, Bound<'py, PyAny>, bool, bool)>>()?
+    {
+        let default = match &*how {
+            "value" => HostDefault::Value(convert(table, &value, &name)),
+            "factory" => HostDefault::Factory(convert(table, &value, &name)),
+            _ => HostDefault::Required,
+        };
+        fields.push(HostField { name, default, init, kw_only });
+    }
+    let mut members = Vec::new();
+    for (name, canonical, value) in get("members")?.extract::<Vec<(String, String, Bound<'py, PyAny>)>>()? {
+        let value = convert(table, &value, &name);
+        members.push((name, canonical, value));
+    }
+    Ok(HostClass {
+        name: text("name")?,
+        kind,
+        bases: bases.iter().map(|b| convert(table, b, "base")).collect(),
+        attributes,
+        fields,
+        members,
+    })
+}

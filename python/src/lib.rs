@@ -1,0 +1,62 @@
+//! The compiled half of the Python package `nki_sim`: it joins frontend and simulator in the Python process.
+//!
+//! Python's half (`nki_sim/*.py`) decides what a user sees. This half converts values ([`convert`]), is the live host of the
+//! frontend ([`host`]), keeps compiled programs ([`cache`]) and runs them on the memory of arrays ([`run`]).
+
+mod arrays;
+mod cache;
+mod convert;
+mod errors;
+mod host;
+mod names;
+mod run;
+
+use std::ffi::OsString;
+
+use nki_isa::Target;
+use nki_isa::names::Named;
+use pyo3::prelude::*;
+
+/// Runs the command `nki-sim` with these words, the first being the program's name; gives its exit code.
+#[pyfunction]
+fn command_line(py: Python<'_>, words: Vec<OsString>) -> u8 {
+    py.detach(|| nki_sim::command_line(words))
+}
+
+/// The target that the environment names: `trn1`, `trn2` or `trn3`.
+#[pyfunction]
+fn target() -> PyResult<&'static str> {
+    Ok(nki_sim::settings::target(None).map_err(errors::value_error)?.name())
+}
+
+/// The target with this name or alias.
+fn named_target(name: Option<&str>) -> PyResult<Target> {
+    match name {
+        None => nki_sim::settings::target(None).map_err(errors::value_error),
+        Some(name) => Target::from_name(name).ok_or_else(|| {
+            errors::value_error(format!("`{name}` is not a target; trn1, trn2, trn3, gen2, gen3, gen4 are"))
+        }),
+    }
+}
+
+/// An attribute of `nl.tile_size` on the target of the environment.
+#[pyfunction]
+fn tile_size(name: &str) -> PyResult<Option<i64>> {
+    Ok(nki_frontend::tile_size(named_target(None)?, name))
+}
+
+#[pymodule]
+fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add("__version__", env!("CARGO_PKG_VERSION"))?;
+    module.add_function(wrap_pyfunction!(command_line, module)?)?;
+    module.add_function(wrap_pyfunction!(target, module)?)?;
+    module.add_function(wrap_pyfunction!(tile_size, module)?)?;
+    module.add_function(wrap_pyfunction!(names::api_names, module)?)?;
+    module.add_function(wrap_pyfunction!(names::instructions, module)?)?;
+    module.add_function(wrap_pyfunction!(names::register, module)?)?;
+    module.add_class::<cache::Cache>()?;
+    module.add_class::<cache::Compiled>()?;
+    module.add_class::<run::Outcome>()?;
+    module.add_class::<arrays::Memory>()?;
+    Ok(())
+}

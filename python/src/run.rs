@@ -1,0 +1,226 @@
+//! Running a compiled program on arrays.
+
+use nki_diag::{ColorChoice, Diagnostic, render_all};
+use nki_frontend::Returned;
+use nki_isa::names::Named;
+use nki_sim_core::exec::ExecOptions;
+use nki_sim_core::timeline::Timeline;
+use nki_sim_core::{HostTensor, report};
+use pyo3::exceptions::PyRuntimeError;
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyDict, PyList, PyTuple};
+use std::sync::Arc;
+
+use crate::arrays::{Array, Memory};
+use crate::cache::{Compiled, Ready};
+use crate::errors::{as_json, kernel_error, ours, value_error};
+
+/// What a run gave.
+#[pyclass(frozen, module = "nki_sim._native")]
+#[derive(Debug)]
+pub(crate) struct Outcome {
+    ready: Arc<Ready>,
+    /// In the shape that the kernel returned them: a new array as `(memory, shape, dtype)`, an input as the caller's object in a list.
+    #[pyo3(get)]
+    result: Py<PyAny>,
+    /// Lines that the kernel printed on the device.
+    #[pyo3(get)]
+    prints: Vec<String>,
+    findings: Vec<Diagnostic>,
+    timeline: Option<Timeline>,
+}
+
+impl Compiled {
+    /// See [`Compiled::run`].
+    pub(crate) fn execute(&self, py: Python<'_>, timed: bool) -> PyResult<Outcome> {
+        let ready = &*self.ready;
+        let program = &ready.session.program;
+        let precise = nki_sim::settings::precise_fp().map_err(value_error)?;
+        let arrays = self.in_order()?;
+        self.check_written(py, &arrays)?;
+        let inputs = program
+            .inputs
+            .iter()
+            .zip(&arrays)
+            .map(|(input, array)| {
+                let tensor = program.tensor(input.tensor);
+                HostTensor {
+                    name: input.name.clone(),
+                    shape: tensor.shape.iter().map(|&d| d as usize).collect(),
+                    dtype: tensor.dtype,
+                    data: array.buffer(py),
+                }
+            })
+            .collect();
+        let options = ExecOptions { precise, ..ExecOptions::default() };
+        let (outcome, timeline) = py.detach(|| {
+            let outcome = ready.session.run(inputs, &options);
+            let timeline = match &outcome {
+                Ok(done) if timed => Some(ready.session.time(&done.trace)),
+                _ => None,
+            };
+            (outcome, timeline)
+        });
+        let done = match outcome {
+            Ok(done) => done,
+            Err(failure) => {
+                let mut all = failure.findings;
+                all.extend(failure.errors);
+                return Err(kernel_error(py, &all, &ready.sources));
+            }
+        };
+        if done.findings.iter().any(Diagnostic::is_error) {
+            return Err(kernel_error(py, &done.findings, &ready.sources));
+        }
+        let timeline = timeline.transpose().map_err(PyRuntimeError::new_err)?;
+        let mut outputs: Vec<Option<HostTensor>> = done.outputs.into_iter().map(Some).collect();
+        for (input, output) in &ready.written {
+            if let Some(tensor) = &outputs[*output]
+                && arrays[*input].writable
+            {
+                arrays[*input].write(&tensor.data);
+            }
+        }
+        let result = self.shape(py, &ready.returned, &arrays, &mut outputs)?;
+        Ok(Outcome { ready: self.ready.clone(), result, prints: done.prints, findings: done.findings, timeline })
+    }
+
+    /// The arrays in the order of the program's inputs.
+    fn in_order(&self) -> PyResult<Vec<&Array>> {
+        let program = &self.ready.session.program;
+        program
+            .inputs
+            .iter()
+            .map(|input| {
+                let found = self.arrays.iter().find(|(name, _)| **name == *input.name);
+                found.map(|(_, array)| array).ok_or_else(|| {
+                    PyRuntimeError::new_err(format!("there is no array for the program's input `{}`", input.name))
+                })
+            })
+            .collect()
+    }
+
+    /// Refuses, before anything runs, what could not be written afterwards.
+    fn check_written(&self, py: Python<'_>, arrays: &[&Array]) -> PyResult<()> {
+        let ready = &*self.ready;
+        let inputs = &ready.session.program.inputs;
+        for (input, output) in &ready.written {
+            let (name, array) = (&inputs[*input].name, arrays[*input]);
+            if array.immutable && *output < ready.outputs {
+                // Its new contents are returned.
+                continue;
+            }
+            if !array.writable || array.immutable {
+                let kind = if array.immutable { "a jax array, which cannot be written" } else { "read-only" };
+                let message = format!(
+                    "the kernel writes its argument `{name}`, which is {kind}; pass a copy that can be written, or write to an output"
+                );
+                return Err(ours(py, "ArgumentError", &message));
+            }
+            for (other, with) in arrays.iter().enumerate() {
+                if other != *input && array.overlaps(with) {
+                    let message = format!(
+                        "arguments `{name}` and `{}` share memory and the kernel writes `{name}`; pass a copy of one",
+                        inputs[other].name
+                    );
+                    return Err(ours(py, "ArgumentError", &message));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn shape(
+        &self,
+        py: Python<'_>,
+        returned: &Returned,
+        arrays: &[&Array],
+        outputs: &mut [Option<HostTensor>],
+    ) -> PyResult<Py<PyAny>> {
+        Ok(match returned {
+            Returned::None => py.None(),
+            Returned::Tuple(items) => {
+                let items: Vec<_> =
+                    items.iter().map(|i| self.shape(py, i, arrays, outputs)).collect::<PyResult<_>>()?;
+                ("tuple", PyTuple::new(py, items)?).into_pyobject(py)?.into_any().unbind()
+            }
+            Returned::List(items) => {
+                let items: Vec<_> =
+                    items.iter().map(|i| self.shape(py, i, arrays, outputs)).collect::<PyResult<_>>()?;
+                ("list", PyList::new(py, items)?).into_pyobject(py)?.into_any().unbind()
+            }
+            Returned::Dict(items) => {
+                let dict = PyDict::new(py);
+                for (key, value) in items {
+                    dict.set_item(key, self.shape(py, value, arrays, outputs)?)?;
+                }
+                ("dict", dict).into_pyobject(py)?.into_any().unbind()
+            }
+            Returned::Output(index) => self.output(py, *index, arrays, outputs)?,
+        })
+    }
+
+    fn output(
+        &self,
+        py: Python<'_>,
+        index: usize,
+        arrays: &[&Array],
+        outputs: &mut [Option<HostTensor>],
+    ) -> PyResult<Py<PyAny>> {
+        let program = &self.ready.session.program;
+        let tensor = program.outputs[index].tensor;
+        if let Some(input) = program.inputs.iter().position(|i| i.tensor == tensor) {
+            let array = arrays[input];
+            let changed = self.ready.written.iter().any(|(i, _)| *i == input);
+            if !(array.immutable && changed) {
+                return Ok(("input", array.original.clone_ref(py)).into_pyobject(py)?.into_any().unbind());
+            }
+        }
+        // A tensor that is returned twice is one array twice: the second time its memory is copied.
+        let first = (0..index).find(|i| program.outputs[*i].tensor == tensor && outputs[*i].is_some());
+        let Some(host) = outputs[index].take().or_else(|| first.and_then(|i| outputs[i].clone())) else {
+            return Err(PyRuntimeError::new_err(format!("output {index} was taken twice")));
+        };
+        let memory = Py::new(py, Memory(host.data))?;
+        let made = ("array", (memory, host.shape, host.dtype.name()));
+        Ok(made.into_pyobject(py)?.into_any().unbind())
+    }
+}
+
+#[pymethods]
+impl Outcome {
+    /// Findings of compiling and running: rendered, and as JSON.
+    fn findings(&self) -> PyResult<(String, String)> {
+        let mut all = self.ready.diagnostics.clone();
+        all.extend(self.findings.iter().cloned());
+        Ok((render_all(&all, &self.ready.sources, ColorChoice::Plain), as_json(&all, &self.ready.sources)?))
+    }
+
+    /// Whether there are findings.
+    fn has_findings(&self) -> bool {
+        !self.ready.diagnostics.is_empty() || !self.findings.is_empty()
+    }
+
+    /// Names, shapes and dtypes of the inputs' arrays are in the program; this is the report as `nki-sim run --json` writes it.
+    fn json(&self) -> PyResult<String> {
+        let mut all = self.ready.diagnostics.clone();
+        all.extend(self.findings.iter().cloned());
+        self.ready.session.json(self.timeline()?, &all, &self.ready.sources).map_err(PyRuntimeError::new_err)
+    }
+
+    /// The table of engines as text.
+    fn table(&self) -> PyResult<String> {
+        Ok(report::table(self.timeline()?))
+    }
+
+    /// The timeline as a Perfetto trace.
+    fn trace<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
+        Ok(PyBytes::new(py, &report::perfetto(self.timeline()?, &self.ready.session.program)))
+    }
+}
+
+impl Outcome {
+    fn timeline(&self) -> PyResult<&Timeline> {
+        self.timeline.as_ref().ok_or_else(|| PyRuntimeError::new_err("the run was not timed"))
+    }
+}

@@ -1,0 +1,66 @@
+//! A program that is placed and can be run: what `nki-sim run` does, for callers that hold their tensors in memory.
+
+use nki_diag::{Diagnostic, SourceMap};
+use nki_isa::Program;
+use nki_sim_core::exec::{self, ExecOptions, ExecResult, Failure};
+use nki_sim_core::place::{self, Placement};
+use nki_sim_core::timeline::Timeline;
+use nki_sim_core::timing::{self, Params};
+use nki_sim_core::trace::Trace;
+use nki_sim_core::{HostTensor, report};
+
+use crate::report::{Report, findings, json, outputs_of};
+
+/// A program with its placement.
+#[derive(Debug)]
+pub struct Session {
+    /// The program.
+    pub program: Program,
+    /// Where its tensors are.
+    pub placement: Placement,
+}
+
+impl Session {
+    /// Places a program.
+    ///
+    /// # Errors
+    /// If it needs more memory than there is.
+    pub fn new(program: Program) -> Result<Self, Vec<Diagnostic>> {
+        let placement = place::place(&program)?;
+        Ok(Session { program, placement })
+    }
+
+    /// Runs it on inputs in the order of [`Program::inputs`].
+    ///
+    /// # Errors
+    /// If the kernel faults.
+    pub fn run(&self, inputs: Vec<HostTensor>, options: &ExecOptions) -> Result<ExecResult, Box<Failure>> {
+        exec::run(&self.program, &self.placement, inputs, options)
+    }
+
+    /// The timeline of a run, with the parameters that belong to the target.
+    ///
+    /// # Errors
+    /// If the parameters do not fit together.
+    pub fn time(&self, trace: &Trace) -> Result<Timeline, String> {
+        timing::simulate(&self.program, &self.placement, trace, &Params::of(self.program.target))
+            .map_err(|e| e.to_string())
+    }
+
+    /// The report of a run as `nki-sim run --json` writes it.
+    ///
+    /// # Errors
+    /// If a number cannot be written as JSON.
+    pub fn json(&self, timeline: &Timeline, diagnostics: &[Diagnostic], sources: &SourceMap) -> Result<String, String> {
+        let whole = Report {
+            kernel: self.program.name.to_string(),
+            target: self.program.target.to_string(),
+            lnc: self.program.cores.len(),
+            outputs: outputs_of(&self.program),
+            summary: report::summary(timeline, &self.placement),
+            findings: findings(diagnostics, sources),
+            expected: Vec::new(),
+        };
+        String::from_utf8(json(&whole)?).map_err(|e| e.to_string())
+    }
+}
