@@ -25,8 +25,25 @@ def numpy_dtype(name):
 
 
 def _packed(name):
-    """Four narrow floats in one element: NumPy keeps them as bytes of an unsigned integer, named by metadata."""
-    return np.dtype(np.uint16 if name.startswith("float4") else np.uint32, metadata={"nki": name})
+    """Four narrow floats in one element: a structured dtype of four fields (fp8), or of two fields of two each (fp4)."""
+    element = name.removesuffix("_x4")
+    if element == "float4_e2m1fn":
+        return np.dtype([(f"{element}_{i}", np.uint8) for i in (0, 1)])
+    return np.dtype([(f"{element}_{i}", numpy_dtype(element)) for i in range(4)])
+
+
+def packed_name(dtype):
+    """The device type of a structured dtype; None if there is none."""
+    if dtype.fields is None:
+        return None
+    fields = [dtype.fields[n][0].name for n in dtype.names]
+    if len(fields) == 4 and len(set(fields)) == 1 and fields[0] in ("float8_e4m3fn", "float8_e5m2") and dtype.itemsize == 4:
+        return f"{fields[0]}_x4"
+    if dtype.itemsize == 2 and (
+        fields == ["float4_e2m1fn"] * 4 or (fields == ["uint8"] * 2 and all("float4" in n for n in dtype.names))
+    ):
+        return "float4_e2m1fn_x4"
+    return None
 
 
 def as_numpy(value, name):

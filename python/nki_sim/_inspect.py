@@ -7,7 +7,7 @@ import sys
 import types
 
 from . import _source
-from ._arrays import as_numpy  # noqa: F401  (used by the native half)
+from ._arrays import as_numpy, packed_name  # noqa: F401  (used by the native half)
 
 _SKIPPED = {
     "__dict__",

@@ -246,11 +246,7 @@ def _build():
         elif kind == "member":
             value = names[details[0]][details[1]]
         elif kind == "dtype":
-            value = DType(*(details or (name, 4 if name.endswith("_x4") else 1)))
-            if details and details[0] in names:
-                value = names[details[0]]
-            if name == "float4_e2m1fn_x4" and not details:
-                value.itemsize = 2
+            value = names.get(details[0]) or DType(*details)
         elif kind == "tile_size":
             value = TileSize(details)
         elif kind == "class":
@@ -263,7 +259,7 @@ def _build():
         else:
             value = ApiFunction(module, name)
         names[name] = value
-        if kind != "member" and not (kind == "dtype" and details and name != details[0]):
+        if kind != "member" and not (kind == "dtype" and name != details[0]):
             _native.register(value, path)
     return modules
 

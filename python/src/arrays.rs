@@ -8,6 +8,7 @@ use nki_sim_core::{Buffer, ForeignBytes};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 
+use crate::convert::helpers;
 use crate::errors::{ours, value_error};
 
 /// An array whose memory the simulator may read.
@@ -135,7 +136,14 @@ fn tuple_text(shape: &[usize]) -> String {
 
 /// The device type of a NumPy dtype, if there is one.
 pub(crate) fn device_dtype(dtype: &Bound<'_, PyAny>) -> PyResult<Option<DType>> {
-    let name: String = dtype.getattr("name")?.extract()?;
+    let mut name: String = dtype.getattr("name")?.extract()?;
+    if name.starts_with("void") {
+        let packed = helpers(dtype.py())?.bind(dtype.py()).getattr("packed_name")?.call1((dtype,))?;
+        match packed.extract()? {
+            Some(packed) => name = packed,
+            None => return Ok(None),
+        }
+    }
     let order: String = dtype.getattr("byteorder")?.extract()?;
     if order == ">" {
         return Ok(None);

@@ -14,10 +14,13 @@ use rustc_hash::FxHashMap;
 
 use crate::convert::{Conversion, helpers, opaque};
 
+/// Objects by number, and numbers by address.
+type Objects = (Vec<Py<PyAny>>, FxHashMap<usize, u64>);
+
 /// Objects that the frontend knows by number. They are kept alive, so that an address is not used twice.
 #[derive(Debug, Default)]
 pub(crate) struct Table {
-    objects: Mutex<(Vec<Py<PyAny>>, FxHashMap<usize, u64>)>,
+    objects: Mutex<Objects>,
     kept: Mutex<FxHashMap<usize, Py<PyAny>>>,
     texts: Mutex<FxHashMap<String, String>>,
     /// Objects not known yet get no number any more: they are others than the program was compiled with.

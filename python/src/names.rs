@@ -12,7 +12,9 @@ use pyo3::types::{PyDict, PyList};
 use rustc_hash::FxHashMap;
 
 /// Python objects that stand for names of the API, by address. They are never freed: the Python package keeps them.
-static OBJECTS: RwLock<Option<FxHashMap<usize, (Py<PyAny>, String)>>> = RwLock::new(None);
+static OBJECTS: RwLock<Option<Objects>> = RwLock::new(None);
+
+type Objects = FxHashMap<usize, (Py<PyAny>, String)>;
 
 /// Makes an object stand for a dotted name.
 #[pyfunction]
@@ -37,10 +39,7 @@ pub(crate) fn api_names(py: Python<'_>) -> PyResult<Bound<'_, PyList>> {
             ApiKind::Function => ("function", py.None()),
             ApiKind::Operator => ("operator", py.None()),
             ApiKind::Class => ("class", py.None()),
-            ApiKind::Dtype(dtype) => {
-                let details = dtype.map(|d| (d.name(), d.size()));
-                ("dtype", details.into_pyobject(py)?.unbind())
-            }
+            ApiKind::Dtype(dtype) => ("dtype", (dtype.name(), dtype.size()).into_pyobject(py)?.into_any().unbind()),
             ApiKind::Enum(members) => ("enum", members.into_pyobject(py)?.unbind()),
             ApiKind::Member(class, member) => ("member", (class, member).into_pyobject(py)?.into_any().unbind()),
             ApiKind::TileSize(names) => ("tile_size", names.into_pyobject(py)?.unbind()),

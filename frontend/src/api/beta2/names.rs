@@ -5,7 +5,7 @@ use nki_isa::inst::REGISTRY;
 use nki_isa::names::Named;
 
 use super::language::FUNCTIONS;
-use super::{DOCUMENTED, FUTURE_DTYPES, TILE_SIZES};
+use super::{DOCUMENTED, TILE_SIZES};
 use crate::api::vocab::{MEMORY, OPS, VOCABULARIES};
 
 /// What a name of the API is.
@@ -15,8 +15,8 @@ pub enum ApiKind {
     Function,
     /// An operation that is a function and an `op=` argument.
     Operator,
-    /// An element type; `None` for one that the machine does not have.
-    Dtype(Option<DType>),
+    /// An element type.
+    Dtype(DType),
     /// An enum: members and values.
     Enum(Vec<(&'static str, i64)>),
     /// A member of an enum, by its class (a name of the same module) and name.
@@ -45,14 +45,9 @@ pub fn api_names() -> Vec<ApiName> {
     OPS.iter().for_each(|op| language(op.name, ApiKind::Operator));
     FUNCTIONS.iter().for_each(|f| language(f.0, ApiKind::Function));
     for dtype in DType::ALL {
-        language(dtype.name(), ApiKind::Dtype(Some(*dtype)));
+        language(dtype.name(), ApiKind::Dtype(*dtype));
     }
-    language("bool_", ApiKind::Dtype(Some(DType::Bool)));
-    for name in FUTURE_DTYPES {
-        if DType::from_name(name).is_none() {
-            language(name, ApiKind::Dtype(None));
-        }
-    }
+    language("bool_", ApiKind::Dtype(DType::Bool));
     language("tile_size", ApiKind::TileSize(TILE_SIZES));
     for class in ["NkiTensor", "tensor"] {
         language(class, ApiKind::Class);
