@@ -8,7 +8,8 @@ use std::fmt::Write;
 use std::fs;
 use std::path::Path;
 
-use nki_isa::{Target, inst};
+use nki_isa::inst::check::COMMON_RULES;
+use nki_isa::{Target, inst, reference};
 use snippet::Snippet;
 
 /// What a statement of tests/api/documented.txt sees.
@@ -101,12 +102,28 @@ fn coverage() -> String {
     out
 }
 
-#[test]
-fn every_documented_name_is_there() {
-    let page = format!(
-        "# Instruction reference\n\nGenerated; `BLESS=1 cargo test --test isa_reference` rewrites this file.\n\n## Coverage\n{}",
-        coverage()
+fn reference() -> String {
+    let mut out = String::from(
+        "# Instruction reference\n\n\
+         Generated from the schemas of the instructions; `BLESS=1 cargo test --test isa_reference` rewrites this file. \
+         `nki-sim explain NAME` prints one page. The names are those of the API stubs of the AWS Neuron SDK 2.32.0.\n\n\
+         The cost is in hardware terms, with how well it is founded: documented by the vendor, measured on hardware, derived from \
+         either, or assumed. What a step takes in time is in `sim/src/timing/params/`.\n\n\
+         ## Rules of every operand\n\n",
     );
+    out += &reference::rules(COMMON_RULES);
+    out += "\nEach rule has a refused call in `tests/refused/`.\n\n## Instructions\n\n";
+    for schema in reference::by_name() {
+        let _ = writeln!(out, "{}", reference::page(schema, 3));
+    }
+    out += "## Coverage\n\nEvery public name of `nki.isa` and `nki.language`, and what a statement that uses it becomes.\n";
+    out += &coverage();
+    out
+}
+
+#[test]
+fn every_documented_name_is_there_and_the_page_is_fresh() {
+    let page = reference();
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/isa.md");
     if std::env::var_os("BLESS").is_some() {
         fs::write(&path, page).expect("writable");

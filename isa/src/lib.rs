@@ -13,6 +13,7 @@ pub mod machine;
 pub mod meeting;
 pub mod names;
 pub mod program;
+pub mod reference;
 pub mod schema;
 pub mod testing;
 pub mod text;

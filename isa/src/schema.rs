@@ -2,7 +2,9 @@
 //!
 //! The schema drives the Python argument binder, the text form, the generated documentation and the fuzzers.
 
+use crate::arch::Target;
 use crate::arg::Arg;
+use crate::dtype::DType;
 use crate::names::Engine;
 use crate::view::Space;
 
@@ -67,10 +69,64 @@ pub struct OperandSchema {
     pub members: &'static [&'static str],
     /// Memories a view may lie in; empty for [`Role::Attr`].
     pub spaces: &'static [Space],
+    /// Element types a view may have; empty for any.
+    pub dtypes: &'static [DType],
     /// The default; `None` if the operand is required.
     pub default: Option<fn() -> Arg>,
     /// Documentation.
     pub doc: &'static str,
+}
+
+/// An engine that can run an instruction.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Runs {
+    /// The engine.
+    pub on: Engine,
+    /// The first generation on which it can.
+    pub since: Target,
+}
+
+/// A limit that the schema's types cannot say. tests/refused has a call for each that breaks it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Rule {
+    /// Its name, unique within the instruction.
+    pub id: &'static str,
+    /// What must hold.
+    pub text: &'static str,
+}
+
+/// How well a statement is founded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Confidence {
+    /// The manual says so.
+    Documented,
+    /// Measurements on hardware agree.
+    Measured,
+    /// Follows from what is documented or measured.
+    Derived,
+    /// A choice made here.
+    Assumed,
+}
+
+impl Confidence {
+    /// In a word, as in the timing parameters.
+    pub fn name(self) -> &'static str {
+        match self {
+            Confidence::Documented => "documented",
+            Confidence::Measured => "measured",
+            Confidence::Derived => "derived",
+            Confidence::Assumed => "assumed",
+        }
+    }
+}
+
+/// What an instruction costs, in hardware terms: rows, columns, elements, passes, bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Cost {
+    /// What its time grows with.
+    pub text: &'static str,
+    /// How well that is founded.
+    pub confidence: Confidence,
 }
 
 /// One instruction.
@@ -81,14 +137,32 @@ pub struct Schema {
     /// Documentation.
     pub doc: &'static str,
     /// Engines that can run it, preferred first. The preferred one runs it when the program leaves the choice open.
-    pub engines: &'static [Engine],
+    pub engines: &'static [Runs],
     /// Operands in positional order.
     pub operands: &'static [OperandSchema],
+    /// In which precision it computes and where it rounds.
+    pub numerics: &'static str,
+    /// What it costs.
+    pub cost: Cost,
+    /// Its limits, beyond those of every operand ([`COMMON_RULES`](crate::inst::check::COMMON_RULES)).
+    pub rules: &'static [Rule],
+    /// What to use where no engine has it; may be empty.
+    pub instead: &'static str,
 }
 
 impl Schema {
     /// Position of the operand called `name`.
     pub fn position(&self, name: &str) -> Option<usize> {
         self.operands.iter().position(|o| o.name == name)
+    }
+
+    /// Whether `engine` can run it on some generation.
+    pub fn runs_on(&self, engine: Engine) -> bool {
+        self.engines.iter().any(|e| e.on == engine)
+    }
+
+    /// The first generation that has it.
+    pub fn since(&self) -> Target {
+        self.engines.iter().map(|e| e.since).min().unwrap_or(Target::Trn1)
     }
 }

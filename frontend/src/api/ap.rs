@@ -122,13 +122,14 @@ impl Tensor {
                         if d != 0 {
                             return Err(refuse(format!("vector_offset works on indirect_dim=0 only, got {d}")));
                         }
-                        if view.partitions() != dims[0].count {
+                        // How many more there may be is for the instruction to say.
+                        if view.elements() < dims[0].count as usize {
                             return Err(Violation::new(
                                 "shape-mismatch",
                                 "",
                                 format!(
                                     "vector_offset has {} indices, the pattern's first pair counts {}",
-                                    view.partitions(),
+                                    view.elements(),
                                     dims[0].count
                                 ),
                             ));

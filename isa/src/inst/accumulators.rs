@@ -6,7 +6,6 @@
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use crate::arg::ScalarOperand;
-use crate::dtype::DType;
 use crate::inst::check::{self, Named};
 use crate::inst::math::{alu, reduce};
 use crate::inst::scalars::{self, Sources};
@@ -101,7 +100,7 @@ impl Reduction<'_> {
     /// Rules of the operator, the command, the initial value and the result beside `tile`.
     ///
     /// # Errors
-    /// `op-unsupported`, `missing-operand`, `operand-dtype`, `operand-value`, and those of [`check::per_partition`].
+    /// `op-unsupported`, `missing-operand`, and those of [`check::per_partition`].
     pub(crate) fn validate(&self, tile: Named<'_>, ops: &[AluOp], cmds: &[ReduceCmd]) -> Result<(), Violation> {
         if !ops.contains(&self.op) {
             return Err(one_of("reduce_op", self.op, ops));
@@ -122,7 +121,6 @@ impl Reduction<'_> {
         }
         if let Some(init) = self.init {
             check::scalar_operand(tile, "reduce_init", init)?;
-            float32("reduce_init", init)?;
         }
         Ok(())
     }
@@ -173,32 +171,4 @@ impl Reduction<'_> {
 pub(crate) fn one_of<T: std::fmt::Display>(operand: &'static str, got: T, allowed: &[T]) -> Violation {
     let names: Vec<_> = allowed.iter().map(T::to_string).collect();
     Violation::new("op-unsupported", operand, format!("`{operand}` is {got}, it must be {}", names.join(", ")))
-}
-
-/// The result of a reduction has a float type, where the manual says so.
-///
-/// # Errors
-/// `operand-dtype`.
-pub(crate) fn float_result(result: Option<&View>) -> Result<(), Violation> {
-    match result {
-        Some(v) if !v.dtype.is_float() => Err(Violation::new(
-            "operand-dtype",
-            "reduce_res",
-            format!("`reduce_res` is {}, it must be a float type", v.dtype),
-        )),
-        _ => Ok(()),
-    }
-}
-
-/// A scalar operand from memory is float32.
-///
-/// # Errors
-/// `operand-dtype`.
-pub(crate) fn float32(name: &'static str, operand: &ScalarOperand) -> Result<(), Violation> {
-    match operand.view() {
-        Some(v) if v.dtype != DType::F32 => {
-            Err(Violation::new("operand-dtype", name, format!("`{name}` is {}, it must be float32", v.dtype)))
-        }
-        _ => Ok(()),
-    }
 }

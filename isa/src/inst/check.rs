@@ -2,45 +2,79 @@
 //!
 //! Sources: trainium_inferentia2_arch ("Data Movement", start partitions and access patterns; VectorE, ScalarE "Layout & Tile Size").
 
-use super::{Footprint, Instruction};
-use crate::arch::Arch;
-use crate::arg::{Arg, ScalarOperand};
+use super::Instruction;
+use crate::arch::{Arch, Target};
+use crate::arg::{Imm, ScalarOperand};
 use crate::dtype::DType;
 use crate::machine::Context;
 use crate::names::{AluOp, Engine};
-use crate::view::{Space, View};
+use crate::schema::{OperandSchema, Rule, Schema};
+use crate::view::{Index, Space, View};
 use crate::violation::Violation;
 
-/// Rules of every view of an instruction: partition count and start, bounds of the tensor, and for instructions of the compute
-/// engines the limits of an access pattern.
+/// What every instruction's operands must keep to.
+///
+/// tests/refused/every_operand.py has a call for each that breaks it.
+pub const COMMON_RULES: &[Rule] = &[
+    Rule { id: "required", text: "an operand without a default is given" },
+    Rule { id: "kind", text: "an operand is of the kind in the table" },
+    Rule { id: "memory", text: "a tile lies in one of the memories in the table; GpSimd and DMA never reach PSUM" },
+    Rule { id: "dtype", text: "a tile has one of the dtypes in the table; no dtypes there: any" },
+    Rule {
+        id: "packed",
+        text: "a packed dtype is taken by nc_matmul_mx, quantize_mx, memset, tensor_copy, dma_copy and dma_transpose only",
+    },
+    Rule { id: "generation", text: "the target has the instruction" },
+    Rule { id: "engine", text: "`engine=` names an engine that has the instruction, on this target" },
+    Rule { id: "partitions", text: "a tile spans at most 128 partitions" },
+    Rule {
+        id: "partition-start",
+        text: "a compute engine's access of up to 32 partitions starts at partition 0, 32, 64 or 96, one of up to 64 at 0 or 64, \
+               a larger one at 0",
+    },
+    Rule { id: "partition-stride", text: "a compute engine accesses neighbouring partitions" },
+    Rule { id: "elements", text: "a compute engine takes at most 65536 elements per partition in SBUF, 4096 in PSUM" },
+    Rule {
+        id: "dimensions",
+        text: "a compute engine's access pattern has at most 4 free dimensions that do not merge",
+    },
+    Rule { id: "bounds", text: "a view stays inside its tensor" },
+];
+
+/// What the schema says of generation and element types, and the rules of every view: partition count and start, bounds of the
+/// tensor, and for instructions of the compute engines the limits of an access pattern.
 ///
 /// # Errors
 /// The first broken rule.
-pub fn views<I: Instruction>(inst: &I, context: &Context<'_>) -> Result<(), Violation> {
-    let mut footprint = Footprint::default();
-    inst.operand_footprint(&mut footprint);
+pub fn schema<I: Instruction>(inst: &I, context: &Context<'_>) -> Result<(), Violation> {
+    generation(&I::SCHEMA, context.arch)?;
     // What the Sync engine can issue is carried out by DMA or by its sequencer, which have no access patterns of this kind.
-    let compute = !I::SCHEMA.engines.contains(&Engine::Sync);
-    for view in footprint.reads.iter().chain(&footprint.writes) {
-        let own = !I::OWN_LAYOUT.is_empty() && I::OWN_LAYOUT.contains(&operand_of(inst, view));
-        let result = view_bounds(view, context)
-            .and_then(|()| packed(inst, view))
-            .and_then(|()| if compute && !own && view.space.is_on_chip() { access(view, context) } else { Ok(()) });
-        if let Err(mut violation) = result {
-            violation.operand = operand_of(inst, view);
-            return Err(violation);
+    let compute = !I::SCHEMA.runs_on(Engine::Sync);
+    let place = |name: &'static str, view: &View| {
+        let own = I::OWN_LAYOUT.contains(&name);
+        view_bounds(view, context)
+            .and_then(|()| if compute && !own && view.space.is_on_chip() { access(view, context) } else { Ok(()) })
+            .map_err(|violation| Violation { operand: name, ..violation })
+    };
+    let mut result = Ok(());
+    inst.each_view(&mut |operand, view| {
+        if result.is_err() {
+            return;
         }
-    }
-    Ok(())
+        let types = || packed::<I>(operand.name, view).and_then(|()| dtype(operand, view));
+        result = place(operand.name, view).and_then(|()| types()).and_then(|()| {
+            match view.indirect.as_deref().map(|i| &i.index) {
+                Some(Index::Scalar(index) | Index::Vector(index)) => place("", index),
+                _ => Ok(()),
+            }
+        });
+    });
+    result
 }
 
 /// A packed dtype where the instruction takes one.
-fn packed<I: Instruction>(inst: &I, view: &View) -> Result<(), Violation> {
-    if !view.dtype.is_packed() {
-        return Ok(());
-    }
-    let name = operand_of(inst, view);
-    if I::PACKED.contains(&name) {
+fn packed<I: Instruction>(name: &'static str, view: &View) -> Result<(), Violation> {
+    if !view.dtype.is_packed() || I::PACKED.contains(&name) {
         return Ok(());
     }
     let message =
@@ -70,11 +104,40 @@ pub fn packed_copy(dst: Named<'_>, src: Named<'_>) -> Result<(), Violation> {
     .help("make both sides the same with `.view(dtype)`"))
 }
 
-/// The keyword of the operand that holds `view`; empty if it is only part of one (an index).
-fn operand_of<I: Instruction>(inst: &I, view: &View) -> &'static str {
-    let args = inst.args();
-    let named = I::SCHEMA.operands.iter().zip(&args);
-    named.into_iter().find(|(_, a)| matches!(a, Arg::View(v) if v == view)).map_or("", |(o, _)| o.name)
+/// The target has the instruction on some engine.
+///
+/// # Errors
+/// `unsupported-on-target`.
+fn generation(schema: &Schema, arch: &Arch) -> Result<(), Violation> {
+    let since = schema.since();
+    if schema.engines.is_empty() || arch.target >= since {
+        return Ok(());
+    }
+    let message = format!("{} needs {} (target is {})", schema.name, or_later(since), arch.target);
+    Err(Violation::new("unsupported-on-target", "", message).help(schema.instead))
+}
+
+fn or_later(target: Target) -> String {
+    if target == Target::Trn3 { "trn3".into() } else { format!("{target} or later") }
+}
+
+/// The view has one of the element types in the schema.
+///
+/// # Errors
+/// `operand-dtype`.
+pub fn dtype(operand: &OperandSchema, view: &View) -> Result<(), Violation> {
+    if operand.dtypes.is_empty() || operand.dtypes.contains(&view.dtype) {
+        return Ok(());
+    }
+    let names: Vec<_> = operand.dtypes.iter().map(DType::to_string).collect();
+    let allowed = match names.split_last() {
+        Some((last, [])) => last.clone(),
+        Some((last, rest)) => format!("{} or {last}", rest.join(", ")),
+        None => String::new(),
+    };
+    let message = format!("`{}` is {}, it must be {allowed}", operand.name, view.dtype);
+    Err(Violation::new("operand-dtype", operand.name, message)
+        .help("copy it to a tile of that dtype with nisa.tensor_copy, which converts, or allocate it so"))
 }
 
 /// `view` stays inside its tensor and, on chip, inside the partitions.
@@ -252,7 +315,23 @@ pub fn same_free(a: Named<'_>, b: Named<'_>) -> Result<(), Violation> {
     ))
 }
 
-/// Both of the above: the views can be worked on element by element.
+/// The views have the same dtype: the instruction does not convert.
+///
+/// # Errors
+/// `operand-dtype`.
+pub fn same_dtype(a: Named<'_>, b: Named<'_>) -> Result<(), Violation> {
+    if a.1.dtype == b.1.dtype {
+        return Ok(());
+    }
+    Err(Violation::new(
+        "operand-dtype",
+        b.0,
+        format!("`{}` is {}, `{}` is {}; they must have the same dtype", b.0, b.1.dtype, a.0, a.1.dtype),
+    )
+    .help("nisa.tensor_copy converts"))
+}
+
+/// The same partitions and elements per partition: the views can be worked on element by element.
 ///
 /// # Errors
 /// `partition-mismatch`, `shape-mismatch`.
@@ -288,6 +367,38 @@ pub fn per_partition(tile: Named<'_>, vector: Named<'_>) -> Result<(), Violation
 /// `partition-mismatch`, `shape-mismatch`.
 pub fn scalar_operand(tile: Named<'_>, name: &'static str, operand: &ScalarOperand) -> Result<(), Violation> {
     operand.view().map_or(Ok(()), |v| per_partition(tile, (name, v)))
+}
+
+/// The scalar of an operator: there if it takes two operands, else left out or 0.
+///
+/// # Errors
+/// `missing-operand`, `operand-value`.
+pub fn scalar_of(
+    op: (&'static str, AluOp),
+    name: &'static str,
+    operand: Option<&ScalarOperand>,
+) -> Result<(), Violation> {
+    let (op_name, op) = op;
+    let Some(operand) = operand else {
+        if op.is_unary() {
+            return Ok(());
+        }
+        return Err(Violation::new("missing-operand", name, format!("`{op_name}={op}` needs `{name}`")));
+    };
+    let got = match operand {
+        // Bypass hands its left operand through, whatever the right one is.
+        _ if !op.is_unary() || op == AluOp::Bypass => return Ok(()),
+        ScalarOperand::Imm(x) if x.as_f32() == 0.0 => return Ok(()),
+        ScalarOperand::Imm(Imm::Int(i)) => i.to_string(),
+        ScalarOperand::Imm(Imm::Float(x)) => format!("{x:?}"),
+        ScalarOperand::Register(_) => "a register".into(),
+        ScalarOperand::View(_) => "a tile".into(),
+    };
+    Err(Violation::new(
+        "operand-value",
+        name,
+        format!("`{op_name}={op}` takes one operand: `{name}` is {got}, it must be None or 0"),
+    ))
 }
 
 /// Whether the view lies in PSUM.
@@ -330,13 +441,28 @@ pub fn gpsimd_psum(engine: Engine, operands: &[Named<'_>]) -> Result<(), Violati
 /// The engine asked for is one that the instruction runs on.
 ///
 /// # Errors
-/// `engine-unsupported`.
-pub fn engine_allowed(asked: Engine, allowed: &[Engine]) -> Result<(), Violation> {
-    if asked == Engine::Unknown || allowed.contains(&asked) {
+/// `engine-unsupported`, `unsupported-on-target`.
+pub fn engine_allowed(asked: Engine, schema: &Schema, arch: &Arch) -> Result<(), Violation> {
+    let runs = || schema.engines.iter().filter(|e| e.since <= arch.target);
+    if asked == Engine::Unknown || runs().any(|e| e.on == asked) {
         return Ok(());
     }
-    let names: Vec<_> = allowed.iter().map(|e| e.to_string()).collect();
-    Err(Violation::new("engine-unsupported", "engine", format!("it runs on {}, not on {asked}", names.join(" or "))))
+    let names: Vec<_> = runs().map(|e| e.on.to_string()).collect();
+    let names = names.join(" or ");
+    match schema.engines.iter().find(|e| e.on == asked) {
+        Some(later) => Err(Violation::new(
+            "unsupported-on-target",
+            "engine",
+            format!(
+                "{} on the {asked} engine needs {} (target is {})",
+                schema.name,
+                or_later(later.since),
+                arch.target
+            ),
+        )
+        .help(format!("here it runs on {names}"))),
+        None => Err(Violation::new("engine-unsupported", "engine", format!("it runs on {names}, not on {asked}"))),
+    }
 }
 
 /// A bitvec operator works on integers only.

@@ -6,6 +6,7 @@
 mod accumulators;
 pub mod check;
 pub mod dma;
+mod facts;
 pub mod gpsimd;
 pub mod math;
 mod mx;
@@ -26,7 +27,7 @@ use crate::machine::{Context, Fault, Machine};
 use crate::meeting::Meeting;
 use crate::names::Engine;
 use crate::program::RegId;
-use crate::schema::Schema;
+use crate::schema::{OperandSchema, Schema};
 use crate::view::{Index, Space, View};
 use crate::violation::Violation;
 use crate::work::Work;
@@ -43,6 +44,8 @@ pub trait Operands: Sized {
     fn from_args(args: &mut [Option<Arg>]) -> Result<Self, Violation>;
     /// Operands as arguments, in schema order.
     fn args(&self) -> Vec<Arg>;
+    /// Calls `each` with the views of the operands.
+    fn each_view<'a>(&'a self, each: &mut dyn FnMut(&'static OperandSchema, &'a View));
     /// Adds what the roles in the schema say about memory and registers.
     fn operand_footprint<'a>(&'a self, footprint: &mut Footprint<'a>);
 }
@@ -129,28 +132,36 @@ impl<'a> Footprint<'a> {
     }
 }
 
-/// Declares an instruction's operands: the struct, its schema, its conversion from and to arguments.
+/// Declares an instruction: the struct, its schema, its conversion from and to arguments. None of the facts behind the operands
+/// can be left out.
 ///
 /// ```text
 /// operands! {
 ///     /// Element-wise operation of two tensors.
-///     pub struct TensorTensor: "tensor_tensor" on [Vector, GpSimd] {
+///     pub struct TensorTensor: "tensor_tensor" on [Vector, GpSimd from Trn2] {
 ///         /// The result.
 ///         [Out Sbuf Psum] dst: View,
-///         /// First input.
-///         [In Sbuf Psum] data1: View,
-///         /// Operator.
-///         [Attr] op: AluOp,
+///         /// An input that must be of one of these types.
+///         [In Sbuf Psum; U8 U16] data1: View,
 ///         /// Engine to use.
 ///         [Attr] engine: Engine = Engine::Unknown,
 ///     }
+///     instead: "what to use on generations without it (may be left out)",
+///     numerics: "in which precision it computes and where it rounds",
+///     cost: Documented "what its time grows with, in hardware terms",
+///     rules: { "same-size": "a limit that the operands cannot say", }
 /// }
 /// ```
 #[macro_export]
 macro_rules! operands {
-    ($(#[doc = $doc:literal])* pub struct $Name:ident: $nki:literal on [$($engine:ident),* $(,)?] {
-        $($(#[doc = $fdoc:literal])* [$role:ident $($space:ident)*] $field:ident: $ty:ty $(= $default:expr)?,)*
-    }) => {
+    ($(#[doc = $doc:literal])* pub struct $Name:ident: $nki:literal on [$($engine:ident $(from $since:ident)?),* $(,)?] {
+        $($(#[doc = $fdoc:literal])* [$role:ident $($space:ident)* $(; $($dtype:ident)+)?] $field:ident: $ty:ty $(= $default:expr)?,)*
+    }
+    $(instead: $instead:literal,)?
+    numerics: $numerics:expr,
+    cost: $confidence:ident $cost:literal,
+    rules: { $($rule:literal: $text:literal,)* } $(,)?
+    ) => {
         $(#[doc = $doc])*
         #[derive(Debug, Clone, PartialEq)]
         pub struct $Name {
@@ -161,16 +172,24 @@ macro_rules! operands {
             const SCHEMA: $crate::schema::Schema = $crate::schema::Schema {
                 name: $nki,
                 doc: concat!($($doc, "\n"),*),
-                engines: &[$($crate::names::Engine::$engine),*],
+                engines: &[$($crate::schema::Runs {
+                    on: $crate::names::Engine::$engine,
+                    since: $crate::operands!(@since $($since)?),
+                }),*],
                 operands: &[$($crate::schema::OperandSchema {
                     name: stringify!($field),
                     role: $crate::schema::Role::$role,
                     kind: <$ty as $crate::arg::Operand>::KIND,
                     members: <$ty as $crate::arg::Operand>::MEMBERS,
                     spaces: &[$($crate::view::Space::$space),*],
+                    dtypes: &[$($($crate::dtype::DType::$dtype),+)?],
                     default: $crate::operands!(@default $ty $(, $default)?),
                     doc: concat!($($fdoc, "\n"),*),
                 },)*],
+                numerics: $numerics,
+                cost: $crate::schema::Cost { text: $cost, confidence: $crate::schema::Confidence::$confidence },
+                rules: &[$($crate::schema::Rule { id: $rule, text: $text },)*],
+                instead: concat!("" $(, $instead)?),
             };
 
             #[allow(unused_assignments, reason = "the last operand's index is not read again")]
@@ -187,11 +206,22 @@ macro_rules! operands {
                 vec![$($crate::arg::Operand::to_arg(&self.$field)),*]
             }
 
+            #[allow(unused_assignments, reason = "the last operand's index is not read again")]
+            fn each_view<'a>(&'a self, each: &mut dyn FnMut(&'static $crate::schema::OperandSchema, &'a $crate::view::View)) {
+                let mut index = 0;
+                $(
+                    $crate::arg::Operand::views(&self.$field, &mut |v| each(&Self::SCHEMA.operands[index], v));
+                    index += 1;
+                )*
+            }
+
             fn operand_footprint<'a>(&'a self, footprint: &mut $crate::inst::Footprint<'a>) {
                 $($crate::inst::operand_footprint($crate::schema::Role::$role, &self.$field, footprint);)*
             }
         }
     };
+    (@since) => { $crate::arch::Target::Trn1 };
+    (@since $since:ident) => { $crate::arch::Target::$since };
     (@default $ty:ty) => { None };
     (@default $ty:ty, $default:expr) => { Some(|| <$ty as $crate::arg::Operand>::to_arg(&{ let d: $ty = $default; d })) };
 }
@@ -321,12 +351,12 @@ macro_rules! instructions {
             pub fn engine(&self, arch: &Arch) -> Engine {
                 match self { $(Inst::$Name(i) => i.engine(arch),)* }
             }
-            /// See [`Instruction::validate`]. Checks what is common to all views first.
+            /// See [`Instruction::validate`]. Checks first what the schema says and what is common to all views.
             ///
             /// # Errors
             /// The first broken rule.
             pub fn validate(&self, context: &Context<'_>) -> Result<(), Violation> {
-                match self { $(Inst::$Name(i) => { check::views(i, context)?; i.validate(context) })* }
+                match self { $(Inst::$Name(i) => { check::schema(i, context)?; i.validate(context) })* }
             }
             /// See [`Instruction::footprint`].
             pub fn footprint<'a>(&'a self, footprint: &mut Footprint<'a>) {

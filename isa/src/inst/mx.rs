@@ -50,7 +50,7 @@ fn start(view: &View, tensor: &Tensor) -> Option<u32> {
 /// The scales of `data` (in packed elements, `columns` of them in each partition) in `scale`.
 ///
 /// # Errors
-/// `operand-dtype`, `shape-mismatch`, `partition-stride`, `partition-start`, `partition-size`.
+/// `shape-mismatch`, `partition-stride`, `partition-start`, `partition-size`.
 pub(crate) fn check_scale(
     data: Named<'_>,
     columns: usize,
@@ -58,13 +58,6 @@ pub(crate) fn check_scale(
     context: &Context<'_>,
 ) -> Result<(), Violation> {
     let ((data_name, data), (name, scale)) = (data, scale);
-    if !matches!(scale.dtype, DType::U8 | DType::F8E8M0) {
-        return Err(Violation::new(
-            "operand-dtype",
-            name,
-            format!("`{name}` is {}, must be float8_e8m0fnu or uint8", scale.dtype),
-        ));
-    }
     if scale.free_elements() != columns {
         return Err(Violation::new(
             "shape-mismatch",

@@ -10,8 +10,6 @@
 
 use ndarray::Array2;
 
-use crate::arch::{Arch, Target};
-use crate::dtype::DType;
 use crate::inst::math::xorwow::{self, WORDS};
 use crate::machine::Machine;
 use crate::names::Engine;
@@ -72,14 +70,11 @@ impl Generators {
     }
 }
 
-/// An operand with the state words of each lane: uint32, two dimensions, as many elements as a lane has words.
+/// An operand with the state words of each lane: two dimensions, as many elements as a lane has words.
 ///
 /// # Errors
-/// `operand-dtype`, `shape-mismatch`.
+/// `shape-mismatch`.
 pub(crate) fn check_state(name: &'static str, view: &View, engine: Engine) -> Result<(), Violation> {
-    if view.dtype != DType::U32 {
-        return Err(Violation::new("operand-dtype", name, format!("`{name}` is {}, it must be uint32", view.dtype)));
-    }
     let words = Generators::of(engine).words();
     if view.dims.len() != 2 || view.free_elements() != words {
         return Err(Violation::new(
@@ -90,26 +85,6 @@ pub(crate) fn check_state(name: &'static str, view: &View, engine: Engine) -> Re
                 view.shape()
             ),
         ));
-    }
-    Ok(())
-}
-
-/// The engine whose state is read or set: GpSimd from trn2, vector from trn3.
-///
-/// # Errors
-/// `unsupported-on-target`.
-pub(crate) fn check_state_engine(instruction: &str, engine: Engine, arch: &Arch) -> Result<(), Violation> {
-    if arch.target == Target::Trn1 {
-        let message = format!("{instruction} needs trn2 or later (target is trn1)");
-        return Err(Violation::new("unsupported-on-target", "", message));
-    }
-    if engine == Engine::Vector && arch.target < Target::Trn3 {
-        return Err(Violation::new(
-            "unsupported-on-target",
-            "engine",
-            format!("{instruction} on the vector engine needs trn3 (target is {})", arch.target),
-        )
-        .help("use engine=nisa.engine.gpsimd, or seed the vector engine with nisa.set_rng_seed"));
     }
     Ok(())
 }

@@ -10,7 +10,7 @@ use crate::inst::{Footprint, Instruction, Operands};
 use crate::machine::{Context, Fault, Machine};
 use crate::names::{AluOp, DgeMode, Engine, OobMode};
 use crate::operands;
-use crate::view::View;
+use crate::view::{Space, View};
 use crate::violation::Violation;
 use crate::work::{Dma, DmaSide, Work, WorkKind};
 
@@ -31,6 +31,25 @@ operands! {
         /// What to do with a dynamic index out of bounds.
         [Attr] oob_mode: OobMode = OobMode::Error,
     }
+    numerics: "Sources are converted to fp32, added in the order of `srcs` in fp32, and the sum is rounded once to the \
+        dtype of `dst`.",
+    cost: Derived "All bytes of all sources pass through the DMA engines; a descriptor for each contiguous run. With a \
+        vector index a descriptor for each row, made by GpSimd.",
+    rules: {
+        "sources": "1 to 16 sources",
+        "operator": "`reduce_op` is add",
+        "scales": "`scales` is 1.0 for each source, or left out",
+        "same-elements": "each source has as many elements as `dst`",
+        "static-address": "without a vector index, addresses are known at compile time",
+        "two-sources": "with a vector index, there are two sources",
+        "unique": "with a vector index, `unique_indices` is True",
+        "in-place": "with a vector index, one source is `dst` itself",
+        "same-rows": "with a vector index, rows agree",
+        "scatter-source": "what is scattered lies in SBUF",
+        "index-memory": "a tensor indexed by a vector is in HBM and its index in SBUF",
+        "index-dtype": "the index is int32 or uint32",
+        "index-count": "the index has an element for each row",
+    },
 }
 
 const MAX_SOURCES: usize = 16;
@@ -65,6 +84,16 @@ impl DmaCompute {
                 "srcs",
                 "with a vector index, one of `srcs` must be `dst` itself (read, add, write back)",
             ));
+        }
+        if is_gather(&self.dst)
+            && let Some(other) = self.srcs.0.iter().find(|s| **s != self.dst && s.space != Space::Sbuf)
+        {
+            return Err(Violation::new(
+                "operand-memory",
+                "srcs",
+                format!("the source that is scattered is in {}, it must be in sbuf", other.space),
+            )
+            .help("load it with nisa.dma_copy first"));
         }
         let rows = self.dst.partitions();
         match self.srcs.0.iter().find(|s| s.partitions() != rows) {
@@ -145,7 +174,19 @@ impl Instruction for DmaCompute {
                 ),
             ));
         }
-        if self.gathers() { self.validate_gather() } else { Ok(()) }
+        if self.gathers() {
+            return self.validate_gather();
+        }
+        let views = std::iter::once(("dst", &self.dst)).chain(self.srcs.0.iter().map(|s| ("srcs", s)));
+        match views.into_iter().find(|(_, v)| v.indirect.is_some()) {
+            Some((name, _)) => Err(Violation::new(
+                "operand-value",
+                name,
+                format!("`{name}` has an address that is known at run time only; dma_compute takes it from a vector index only"),
+            )
+            .help("copy the rows with nisa.dma_copy first")),
+            None => Ok(()),
+        }
     }
 
     fn footprint<'a>(&'a self, footprint: &mut Footprint<'a>) {

@@ -26,6 +26,23 @@ operands! {
         /// The engine that triggers a hardware-DGE transfer.
         [Attr] engine: Engine = Engine::Unknown,
     }
+    numerics: "Bits move unchanged between equal dtypes; else elements are converted to fp32 and rounded once to the \
+        dtype of `dst`.",
+    cost: Measured "Bytes of `dst`, over the DMA engines that serve its partitions (8 partitions each); a descriptor for \
+        each run that is contiguous on both sides, cut at the packet size. Issue, dispatch and notification are \
+        fixed.",
+    rules: {
+        "packed-copy": "packed dtypes are copied to the same dtype",
+        "same-elements": "`src` and `dst` have as many elements",
+        "index-memory": "a tensor indexed by a vector is in HBM and its index in SBUF",
+        "index-dtype": "the index is int32 or uint32",
+        "index-count": "the index has an element for each row",
+        "hwdge-target": "hwdge needs trn2 or later",
+        "gather-swdge": "only swdge (or unknown) gathers and scatters by a vector index",
+        "priority-target": "`priority` needs trn3",
+        "priority": "`priority` is 0 to 3",
+        "engine": "`engine` is sync or scalar, and given with hwdge only",
+    },
 }
 
 /// Whether a view gathers or scatters by a vector of indices.

@@ -30,6 +30,16 @@ operands! {
         /// Added to every affine value (int32).
         [Attr] offset: i64 = 0,
     }
+    numerics: "The affine value is a wrapping 32-bit integer. Selected integers of the dtype of `dst` stay exact; all \
+        else is converted through fp32.",
+    cost: Documented "A fixed part, then one pass over the elements of a partition.",
+    rules: {
+        "same-size": "`on_true_tile` and `dst` have the same partitions and elements per partition",
+        "comparison": "`cmp_op` is equal, not_equal, greater, greater_equal, less or less_equal",
+        "pattern-dims": "`pattern` has 1 to 4 dimensions",
+        "int32": "`offset`, `channel_multiplier` and the steps of `pattern` fit 32 bits",
+        "pattern-count": "the counts of `pattern` multiply to the elements per partition",
+    },
 }
 
 /// The comparison with 0 as a function; `None` if the operator is no comparison.

@@ -3,13 +3,14 @@
 use crate::arch::Arch;
 use crate::arg::Pattern;
 use crate::inst::gpsimd::Affine;
+use crate::inst::stream::{on, stream};
 use crate::inst::{Footprint, Instruction, Operands};
 use crate::machine::{Context, Fault, Machine};
 use crate::names::Engine;
 use crate::operands;
 use crate::view::View;
 use crate::violation::Violation;
-use crate::work::{Operand, Stream, StreamClass, Work, WorkKind};
+use crate::work::{StreamClass, Work};
 
 operands! {
     /// Writes `offset + partition * channel_multiplier + sum of index * step` (32-bit integers) to each element.
@@ -23,6 +24,13 @@ operands! {
         /// Multiplies the partition's number, counted from `dst`'s first (int32).
         [Attr] channel_multiplier: i64 = 0,
     }
+    numerics: "32-bit integers, wrapping; converted once to the dtype of `dst`.",
+    cost: Documented "A fixed part, then one pass over the elements of a partition.",
+    rules: {
+        "pattern-dims": "`pattern` has 1 to 4 dimensions",
+        "int32": "`offset`, `channel_multiplier` and the steps of `pattern` fit 32 bits",
+        "pattern-count": "the counts of `pattern` multiply to the elements per partition of `dst`",
+    },
 }
 
 impl Instruction for Iota {
@@ -51,20 +59,8 @@ impl Instruction for Iota {
         }
     }
 
-    fn work(&self, context: &Context<'_>) -> Work {
-        Work {
-            engine: self.engine(context.arch),
-            kind: WorkKind::Stream(Stream {
-                class: StreamClass::Iota,
-                elements: self.dst.free_elements() as u32,
-                partitions: self.dst.partitions(),
-                inputs: [].into_iter().collect(),
-                outputs: [Operand::of(&self.dst)].into_iter().collect(),
-                scalar_reads: 0,
-                accumulator_read: false,
-                simple_op: false,
-            }),
-        }
+    fn work(&self, _context: &Context<'_>) -> Work {
+        on(Engine::GpSimd, stream(StreamClass::Iota, &[], &[&self.dst]))
     }
 }
 

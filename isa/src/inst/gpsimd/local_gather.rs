@@ -2,9 +2,8 @@
 
 use ndarray::Array2;
 
-use super::nc_n_gather::{dtype, out_of_bounds};
+use super::nc_n_gather::out_of_bounds;
 use crate::arch::Arch;
-use crate::dtype::DType;
 use crate::inst::stream::{on, stream};
 use crate::inst::{Footprint, Instruction, Operands, check};
 use crate::machine::{Context, Fault, Machine};
@@ -22,12 +21,24 @@ operands! {
         /// Tile to gather from.
         [In Sbuf] src_buffer: View,
         /// Offsets of elements within a partition: uint16. A core takes those of its 16 partitions, column by column.
-        [In Sbuf] index: View,
+        [In Sbuf; U16] index: View,
         /// Neighbouring elements to take at each index: 1, 2, 4, 8, 16 or 32.
         [Attr] num_elem_per_idx: i64 = 1,
         /// How many indices of each core count; all by default.
         [Attr] num_valid_indices: Option<i64> = None,
     }
+    numerics: "Bits move unchanged. An index out of bounds is undefined on the hardware and a run-time error here.",
+    cost: Assumed "A fixed part, then the indices of a core one by one (all cores at once); more elements for each index \
+        make the output longer, not the search.",
+    rules: {
+        "same-partitions": "`src_buffer`, `index` and `dst` have the same partitions",
+        "cores": "their number is a multiple of 16",
+        "same-dtype": "`dst` has the dtype of `src_buffer`",
+        "run": "`num_elem_per_idx` is 1, 2, 4, 8, 16 or 32",
+        "valid": "`num_valid_indices` is 1 up to the indices that a core has",
+        "indices": "a core gathers at most 4096 indices",
+        "dst-size": "`dst` has `num_elem_per_idx` elements for each valid index",
+    },
 }
 
 /// Partitions of a GpSimd core.
@@ -64,8 +75,7 @@ impl Instruction for LocalGather {
                 format!("`src_buffer` has {partitions} partitions, it must have a multiple of {CORE}"),
             ));
         }
-        dtype("index", &self.index, DType::U16)?;
-        dtype("dst", &self.dst, self.src_buffer.dtype)?;
+        check::same_dtype(src, ("dst", &self.dst))?;
         if !RUNS.contains(&self.num_elem_per_idx) {
             return Err(Violation::new(
                 "operand-value",
@@ -140,6 +150,7 @@ impl Instruction for LocalGather {
 mod tests {
     use super::*;
     use crate::arch::Target;
+    use crate::dtype::DType;
     use crate::testing::TestMachine;
     use crate::view::Space;
 

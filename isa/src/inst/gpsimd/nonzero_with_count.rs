@@ -3,9 +3,7 @@
 use ndarray::Array2;
 
 use super::local_gather::CORE;
-use super::nc_n_gather::dtype;
-use crate::arch::{Arch, Target};
-use crate::dtype::DType;
+use crate::arch::Arch;
 use crate::inst::stream::{on, stream};
 use crate::inst::{Footprint, Instruction, Operands, check};
 use crate::machine::{Context, Fault, Machine};
@@ -18,16 +16,23 @@ use crate::work::{StreamClass, Work};
 operands! {
     /// In partitions 0, 16, 32, ...: the positions of the elements of `src` that are not zero, then padding, and last their number.
     /// The other partitions of `dst` stay as they are (trn2 and later).
-    pub struct NonzeroWithCount: "nonzero_with_count" on [GpSimd] {
+    pub struct NonzeroWithCount: "nonzero_with_count" on [GpSimd from Trn2] {
         /// Positions, padding and number: int32, one element more per partition than `src`.
-        [Out Sbuf] dst: View,
+        [Out Sbuf; I32] dst: View,
         /// Input tile: float32 or int32.
-        [In Sbuf] src: View,
+        [In Sbuf; F32 I32] src: View,
         /// Added to each position (int32).
         [Attr] index_offset: i64 = 0,
         /// Fills the places behind the positions (int32).
         [Attr] padding_val: i64 = -1,
     }
+    numerics: "Zero is compared in fp32 (-0.0 is zero); positions are 32-bit integers, wrapping.",
+    cost: Assumed "One pass over the elements of a partition; one partition for each core.",
+    rules: {
+        "same-partitions": "`src` and `dst` have the same partitions",
+        "one-more": "`dst` has one element more per partition than `src`",
+        "int32": "`index_offset` and `padding_val` fit 32 bits",
+    },
 }
 
 /// The first partition of each GpSimd core.
@@ -45,23 +50,8 @@ impl Instruction for NonzeroWithCount {
         Engine::GpSimd
     }
 
-    fn validate(&self, context: &Context<'_>) -> Result<(), Violation> {
-        if context.arch.target == Target::Trn1 {
-            return Err(Violation::new(
-                "unsupported-on-target",
-                "",
-                "nonzero_with_count needs trn2 or later (target is trn1)",
-            ));
-        }
+    fn validate(&self, _context: &Context<'_>) -> Result<(), Violation> {
         check::same_partitions(("src", &self.src), ("dst", &self.dst))?;
-        if !matches!(self.src.dtype, DType::F32 | DType::I32) {
-            return Err(Violation::new(
-                "operand-dtype",
-                "src",
-                format!("`src` is {}, it must be float32 or int32", self.src.dtype),
-            ));
-        }
-        dtype("dst", &self.dst, DType::I32)?;
         let (n, got) = (self.src.free_elements(), self.dst.free_elements());
         if got != n + 1 {
             return Err(Violation::new(
@@ -111,6 +101,8 @@ impl Instruction for NonzeroWithCount {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::arch::Target;
+    use crate::dtype::DType;
     use crate::testing::TestMachine;
     use crate::view::Space;
 

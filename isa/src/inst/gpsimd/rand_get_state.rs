@@ -3,7 +3,7 @@
 use ndarray::Array2;
 
 use crate::arch::{Arch, Target};
-use crate::inst::random::{Generators, check_state, check_state_engine};
+use crate::inst::random::{Generators, check_state};
 use crate::inst::stream::{on, stream};
 use crate::inst::{Footprint, Instruction, Operands, check};
 use crate::machine::{Context, Fault, Machine};
@@ -15,12 +15,19 @@ use crate::work::{StreamClass, Work};
 
 operands! {
     /// Stores the state of an engine's random number generators, lane by lane (trn2 and later).
-    pub struct RandGetState: "rand_get_state" on [GpSimd, Vector] {
+    pub struct RandGetState: "rand_get_state" on [GpSimd from Trn2, Vector from Trn3] {
         /// The state: uint32, 6 words per partition for gpsimd, 24 for vector. In PSUM only from the vector engine.
-        [Out Sbuf Psum] dst: View,
+        [Out Sbuf Psum; U32] dst: View,
         /// Engine: gpsimd, or from trn3 vector.
         [Attr] engine: Engine = Engine::GpSimd,
     }
+    numerics: "Bits move unchanged.",
+    cost: Assumed "One pass over the words of a lane.",
+    rules: {
+        "words": "`dst` has two dimensions, (lanes, 6) for gpsimd and (lanes, 24) for vector",
+        "psum-target": "`dst` is in PSUM from trn3 on only",
+        "gpsimd-psum": "on GpSimd no operand is in PSUM",
+    },
 }
 
 /// The engine that is meant.
@@ -34,8 +41,7 @@ impl Instruction for RandGetState {
     }
 
     fn validate(&self, context: &Context<'_>) -> Result<(), Violation> {
-        check::engine_allowed(self.engine, Self::SCHEMA.engines)?;
-        check_state_engine("rand_get_state", engine(self.engine), context.arch)?;
+        check::engine_allowed(self.engine, &Self::SCHEMA, context.arch)?;
         if check::in_psum(&self.dst) && context.arch.target < Target::Trn3 {
             return Err(Violation::new(
                 "operand-memory",

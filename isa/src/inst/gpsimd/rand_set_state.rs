@@ -1,7 +1,7 @@
 //! `nisa.rand_set_state`: sets the state of random number generators.
 
 use crate::arch::Arch;
-use crate::inst::random::{Generators, check_state, check_state_engine};
+use crate::inst::random::{Generators, check_state};
 use crate::inst::stream::{on, stream};
 use crate::inst::{Footprint, Instruction, Operands, check};
 use crate::machine::{Context, Fault, Machine};
@@ -13,12 +13,17 @@ use crate::work::{StreamClass, Work};
 
 operands! {
     /// Sets the state of an engine's random number generators, lane by lane (trn2 and later).
-    pub struct RandSetState: "rand_set_state" on [GpSimd, Vector] {
+    pub struct RandSetState: "rand_set_state" on [GpSimd from Trn2, Vector from Trn3] {
         /// The state: uint32, 6 words per partition for gpsimd, 24 for vector.
-        [In Sbuf] src_seeds: View,
+        [In Sbuf; U32] src_seeds: View,
         /// Engine: gpsimd, or from trn3 vector.
         [Attr] engine: Engine = Engine::GpSimd,
     }
+    numerics: "Bits move unchanged.",
+    cost: Assumed "One pass over the words of a lane.",
+    rules: {
+        "words": "`src_seeds` has two dimensions, (lanes, 6) for gpsimd and (lanes, 24) for vector",
+    },
 }
 
 /// The engine that is meant.
@@ -32,8 +37,7 @@ impl Instruction for RandSetState {
     }
 
     fn validate(&self, context: &Context<'_>) -> Result<(), Violation> {
-        check::engine_allowed(self.engine, Self::SCHEMA.engines)?;
-        check_state_engine("rand_set_state", engine(self.engine), context.arch)?;
+        check::engine_allowed(self.engine, &Self::SCHEMA, context.arch)?;
         check_state("src_seeds", &self.src_seeds, engine(self.engine))
     }
 

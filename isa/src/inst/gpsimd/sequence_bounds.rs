@@ -15,10 +15,16 @@ operands! {
     /// For each element the start of its segment and the position after its end; `n` and -1 for padding, which has segment id 0.
     pub struct SequenceBounds: "sequence_bounds" on [GpSimd] {
         /// Starts, then ends: shape (1, 2, n), float32 or int32.
-        [Out Sbuf] dst: View,
+        [Out Sbuf; F32 I32] dst: View,
         /// Segment ids: shape (1, n), float32 or int32. A segment is a run of equal ids.
-        [In Sbuf] segment_ids: View,
+        [In Sbuf; F32 I32] segment_ids: View,
     }
+    numerics: "Exact for int32; with a float32 operand positions are fp32, exact up to 2^24.",
+    cost: Assumed "A fixed part, then one pass over the segment ids.",
+    rules: {
+        "one-partition": "both tiles have one partition",
+        "dst-size": "`dst` has two elements for each segment id",
+    },
 }
 
 /// Writes the starts and the ends; `of` makes an element of a position.
@@ -48,13 +54,6 @@ impl Instruction for SequenceBounds {
                     "partition-size",
                     name,
                     format!("`{name}` has {} partitions, it must have 1", view.partitions()),
-                ));
-            }
-            if !matches!(view.dtype, DType::F32 | DType::I32) {
-                return Err(Violation::new(
-                    "operand-dtype",
-                    name,
-                    format!("`{name}` is {}, it must be float32 or int32", view.dtype),
                 ));
             }
         }

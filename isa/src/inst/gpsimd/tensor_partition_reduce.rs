@@ -40,6 +40,15 @@ operands! {
         /// Input tile.
         [In Sbuf] data: View,
     }
+    numerics: "Bitwise operators on bit patterns; 32-bit integers are added and compared exactly; all else in fp32 from \
+        the first partition to the last, rounded once. The manual says nothing of the arithmetic: the exactness \
+        is our choice, after what it says of GpSimd elsewhere.",
+    cost: Assumed "A fixed part, then one pass over the elements of a partition.",
+    rules: {
+        "one-partition": "`dst` has one partition",
+        "same-elements": "`dst` has as many elements per partition as `data`",
+        "bitvec-ints": "bitwise operators take integers only",
+    },
 }
 
 impl TensorPartitionReduce {

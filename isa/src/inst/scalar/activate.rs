@@ -8,11 +8,12 @@ use crate::inst::check;
 use crate::inst::math::activation::{self, ActFn};
 use crate::inst::math::alu;
 use crate::inst::scalars::{self, Scalar, Sources};
+use crate::inst::stream::{on, stream};
 use crate::machine::{Context, Fault, Machine};
-use crate::names::{AluOp, Engine, ReduceCmd};
+use crate::names::{AluOp, Engine, Named, ReduceCmd};
 use crate::view::View;
 use crate::violation::Violation;
-use crate::work::{Operand, Stream, StreamClass, Work, WorkKind};
+use crate::work::{Stream, StreamClass, Work};
 
 /// Slope of prelu for negative inputs: `activation` has no operand for it, this is the default of `relu_param` in `activate2`.
 const PRELU_SLOPE: f32 = 0.0;
@@ -34,15 +35,6 @@ impl Activate<'_> {
         let data = ("data", self.data);
         check::same_shape(data, ("dst", self.dst))?;
         check::scalar_operand(data, "scale", self.scale)?;
-        if let Some(scale) = self.scale.view()
-            && scale.dtype != DType::F32
-        {
-            return Err(Violation::new(
-                "operand-dtype",
-                "scale",
-                format!("`scale` is {}, it must be float32", scale.dtype),
-            ));
-        }
         if let Some(bias) = self.bias {
             check::scalar_operand(data, "bias", bias)?;
             match bias.view() {
@@ -92,18 +84,9 @@ impl Activate<'_> {
     }
 
     pub(super) fn work(&self) -> Work {
-        Work {
-            engine: Engine::Scalar,
-            kind: WorkKind::Stream(Stream {
-                class: StreamClass::Activation(crate::names::Named::name(self.op)),
-                elements: self.data.free_elements() as u32,
-                partitions: self.data.partitions(),
-                inputs: [Operand::of(self.data)].into_iter().collect(),
-                outputs: [self.dst].into_iter().chain(self.reduce_res).map(Operand::of).collect(),
-                scalar_reads: scalars::reads(self.bias.into_iter().chain([self.scale])),
-                accumulator_read: self.reduce_res.is_some(),
-                simple_op: false,
-            }),
-        }
+        let outputs: Vec<&View> = [self.dst].into_iter().chain(self.reduce_res).collect();
+        let stream = stream(StreamClass::Activation(self.op.name()), &[self.data], &outputs);
+        let scalar_reads = scalars::reads(self.bias.into_iter().chain([self.scale]));
+        on(Engine::Scalar, Stream { scalar_reads, accumulator_read: self.reduce_res.is_some(), ..stream })
     }
 }

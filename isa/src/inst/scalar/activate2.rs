@@ -1,6 +1,6 @@
 //! `nisa.activate2`: an activation function behind two configurable operators, with a reduction.
 
-use crate::arch::{Arch, Target};
+use crate::arch::Arch;
 use crate::arg::{Imm, ScalarOperand};
 use crate::inst::accumulators::{self, Reduction, one_of};
 use crate::inst::math::activation::{self, ActFn};
@@ -17,7 +17,7 @@ use crate::work::{Stream, StreamClass, Work};
 
 operands! {
     /// `dst = op((data <op0> imm0) <op1> imm1)`, optionally reduced along the free dimensions (trn3 and later).
-    pub struct Activate2: "activate2" on [Scalar] {
+    pub struct Activate2: "activate2" on [Scalar from Trn3] {
         /// The result.
         [Out Sbuf Psum] dst: View,
         /// Activation function.
@@ -45,6 +45,25 @@ operands! {
         /// What happens to the accumulators: idle, reset, reduce or reset_reduce.
         [Attr] reduce_cmd: ReduceCmd = ReduceCmd::Idle,
     }
+    instead: "use nisa.activation, with scale and bias",
+    numerics: "fp32 throughout: operators, function and reduction, which sees the fp32 result before it is rounded once \
+        to the dtype of `dst`. Functions are the exact ones, not the engine's piecewise polynomials.",
+    cost: Derived "One pass over the elements of a partition; a function table is loaded when the function changes; tiles \
+        as scalars and reading the accumulators add fixed parts.",
+    rules: {
+        "same-size": "`data` and `dst` have the same partitions and elements per partition",
+        "pairs": "`(op0, op1)` is (multiply, add), (multiply, subtract), (multiply, bypass), (add, bypass), (subtract, \
+            bypass) or (bypass, bypass)",
+        "op0": "`op1` requires `op0`",
+        "reverse": "`reverse0` requires `op0`, `reverse1` requires `op1`",
+        "immediates": "an operator other than bypass has its scalar",
+        "per-partition": "`imm0`, `imm1`, `relu_param`, `reduce_res`: a tile has one element per partition, and as many partitions \
+            as the input",
+        "same-dtype": "`imm0` and `imm1` have the same dtype if both are tiles",
+        "reduce-op": "`reduce_op` is add, maximum, minimum, abs_max or abs_min",
+        "reduce-op-given": "`reduce_cmd` other than idle needs `reduce_op`",
+        "reduce-cmd": "`reduce_cmd` is idle, reset, reduce or reset_reduce",
+    },
 }
 
 /// The pairs of operators that the engine has.
@@ -83,15 +102,7 @@ impl Instruction for Activate2 {
         Engine::Scalar
     }
 
-    fn validate(&self, context: &Context<'_>) -> Result<(), Violation> {
-        if context.arch.target < Target::Trn3 {
-            return Err(Violation::new(
-                "unsupported-on-target",
-                "",
-                format!("activate2 needs trn3 (target is {})", context.arch.target),
-            )
-            .help("use nisa.activation, with scale and bias"));
-        }
+    fn validate(&self, _context: &Context<'_>) -> Result<(), Violation> {
         let data = ("data", &self.data);
         check::same_shape(data, ("dst", &self.dst))?;
         if self.op1.is_some_and(|op| op != AluOp::Bypass) && self.op0.is_none() {
@@ -183,6 +194,7 @@ impl Instruction for Activate2 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::arch::Target;
     use crate::dtype::DType;
     use crate::testing::TestMachine;
     use crate::view::Space;

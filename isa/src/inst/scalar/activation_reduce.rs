@@ -28,8 +28,20 @@ operands! {
         /// Added after scaling: a tile of shape (P, 1), or a number (not on trn1).
         [In Sbuf Psum] bias: Option<ScalarOperand> = None,
         /// Multiplied first: a number or a float32 tile of shape (P, 1).
-        [In Sbuf Psum] scale: ScalarOperand = ScalarOperand::Imm(Imm::Float(1.0)),
+        [In Sbuf Psum; F32] scale: ScalarOperand = ScalarOperand::Imm(Imm::Float(1.0)),
     }
+    numerics: "fp32 throughout: `data * scale + bias` with one rounding after the product and one after the sum, the \
+        function, and the accumulators, which see the fp32 result before it is rounded once to the dtype of \
+        `dst`. Functions are the exact ones, not the engine's piecewise polynomials.",
+    cost: Measured "One pass over the elements of a partition; a function table is loaded when the function changes; tiles \
+        as scale or bias and reading the accumulators add fixed parts.",
+    rules: {
+        "same-size": "`data` and `dst` have the same partitions and elements per partition",
+        "per-partition": "`scale`, `bias`, `reduce_res`: a tile has one element per partition, and as many partitions as the input",
+        "bias-target": "on trn1 `bias` is a tile",
+        "bias-dtype": "`bias` is not tfloat32",
+        "reduce-op": "`reduce_op` is add; from trn2 on also multiply, maximum or minimum",
+    },
 }
 
 impl ActivationReduce {

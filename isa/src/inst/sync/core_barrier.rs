@@ -2,7 +2,7 @@
 
 use crate::arch::Arch;
 use crate::arg::Ints;
-use crate::inst::{Footprint, Instruction};
+use crate::inst::{Footprint, Instruction, Operands, check};
 use crate::machine::{Context, Fault, Machine};
 use crate::meeting::Meeting;
 use crate::names::Engine;
@@ -13,7 +13,7 @@ use crate::work::{Meet, Work, WorkKind};
 
 operands! {
     /// Waits until all `cores` have come here. What a core has written to `data` before, the others see after.
-    pub struct CoreBarrier: "core_barrier" on [GpSimd, Sync, Vector, Scalar, Tensor] {
+    pub struct CoreBarrier: "core_barrier" on [GpSimd from Trn2, Sync from Trn2, Vector from Trn2, Scalar from Trn2, Tensor from Trn2] {
         /// The shared tensor that the cores synchronise on.
         [InOut Hbm Sbuf] data: View,
         /// The cores that wait for each other: `(0, 1)`. With one core there is nothing to wait for.
@@ -21,30 +21,24 @@ operands! {
         /// The engine that waits; the others go on.
         [Attr] engine: Engine = Engine::GpSimd,
     }
-}
-
-/// Rules of everything that the cores of a logical core do together.
-pub(crate) fn check_cores(arch: &Arch, what: &'static str) -> Result<(), Violation> {
-    if arch.lnc_max >= 2 {
-        return Ok(());
-    }
-    Err(Violation::new(
-        "unsupported-on-target",
-        "",
-        format!("{what} needs trn2 or later: a logical core of {} has one physical core", arch.target),
-    ))
+    numerics: "It computes nothing.",
+    cost: Assumed "Both cores wait for the later one; a fixed part for the semaphores.",
+    rules: {
+        "shared": "`data` is not in private HBM",
+        "cores": "`cores` is (0, 1)",
+    },
 }
 
 impl Instruction for CoreBarrier {
     fn engine(&self, _arch: &Arch) -> Engine {
         match self.engine {
-            Engine::Unknown | Engine::Dma => Engine::GpSimd,
+            Engine::Unknown => Engine::GpSimd,
             engine => engine,
         }
     }
 
     fn validate(&self, context: &Context<'_>) -> Result<(), Violation> {
-        check_cores(context.arch, "core_barrier")?;
+        check::engine_allowed(self.engine, &Self::SCHEMA, context.arch)?;
         if self.data.space == Space::Hbm {
             return Err(Violation::new(
                 "operand-memory",
@@ -52,13 +46,6 @@ impl Instruction for CoreBarrier {
                 "`data` is in private_hbm, which the other core cannot reach: it must be in shared_hbm",
             )
             .help("allocate it with buffer=nl.shared_hbm"));
-        }
-        if self.engine == Engine::Dma {
-            return Err(Violation::new(
-                "operand-value",
-                "engine",
-                "`engine` is dma: a barrier runs on tensor, vector, scalar, gpsimd or sync",
-            ));
         }
         let mut cores = self.cores.0.clone();
         cores.sort_unstable();

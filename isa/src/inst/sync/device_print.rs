@@ -20,6 +20,9 @@ operands! {
         /// What to print.
         [In Sbuf Psum Hbm] tensor: View,
     }
+    numerics: "Bits are printed as the values they stand for.",
+    cost: Assumed "Nothing: it is no instruction of an engine.",
+    rules: {},
 }
 
 /// Tensors with more elements are abbreviated to [`EDGE`] entries at both ends of each dimension.

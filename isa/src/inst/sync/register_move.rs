@@ -18,6 +18,11 @@ operands! {
         /// A 32-bit integer or a register.
         [In] src: RegisterOrInt,
     }
+    numerics: "32-bit integers, wrapping.",
+    cost: Measured "One step of the sequencer.",
+    rules: {
+        "int32": "`src` fits 32 bits",
+    },
 }
 
 impl Instruction for RegisterMove {

@@ -21,6 +21,11 @@ operands! {
         /// The register.
         [In] src: RegId,
     }
+    numerics: "The low bits of the register, as many as the element has.",
+    cost: Assumed "One access to memory by the sequencer, taken equal to a load.",
+    rules: {
+        "one-element": "`dst` has one element",
+    },
 }
 
 impl Instruction for RegisterStore {

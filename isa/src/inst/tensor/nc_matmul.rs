@@ -39,6 +39,35 @@ operands! {
         /// `double_row` contracts two FP8 rows at once: operands are `[K, 2, M]` and `[K, 2, N]`.
         [Attr] perf_mode: PerfMode = PerfMode::None,
     }
+    numerics: "Operands are read exactly (tfloat32: rounded to 10 mantissa bits), products and their sum over the \
+        partitions are fp32, and a sum is rounded once when it is written to PSUM. Accumulation adds to what \
+        PSUM holds in the dtype of `dst`. The order of the fp32 sum is ours: the hardware's is not documented. \
+        In transpose mode from trn2 on the bits of `stationary` move unchanged.",
+    cost: Measured "Loads `stationary` (rows x columns of weights; not again while the same view stays), then streams the \
+        columns of `moving`, at least 64. fp32 takes 4 passes, other types and transposes 1 (fp32 transposes 3); \
+        double_row contracts two rows in one pass; a hint of ones and zeros halves fp32.",
+    rules: {
+        "double-row-target": "double_row needs trn2 or later",
+        "double-row-transpose": "double_row is not combined with `is_transpose`",
+        "double-row-columns": "double_row is not combined with column tiling",
+        "double-row-dtypes": "double_row takes 8-bit floats",
+        "double-row-shape": "with double_row the first free dimension of both operands is 2",
+        "tile-pair": "`tile_position` and `tile_size` are (row, column) pairs and given together",
+        "tile-size": "row and column tile sizes are 32 (from trn2 on), 64 or 128",
+        "tile-position": "a tile starts at a multiple of its size, inside the array's 128",
+        "inputs": "operands are float8_e4m3, float8_e5m2, bfloat16, float16, tfloat32 or float32; float8_e4m3fn from trn3 \
+            on",
+        "ocp-target": "float8_e4m3fn needs trn3",
+        "fp32-mix": "float32 and tfloat32 are multiplied with float32 and tfloat32 only",
+        "e4m3-mix": "float8_e4m3 and float8_e4m3fn are not mixed",
+        "dst-dtype": "`dst` is float32; bfloat16 too from trn3 on; in transpose mode also the dtype of `stationary`",
+        "contraction": "`stationary` and `moving` have the same partitions",
+        "rows": "`stationary` has at most as many partitions as the row tile (128 without tiling)",
+        "columns": "`stationary` has at most as many elements per partition as the column tile (128 without tiling)",
+        "moving-size": "`moving` has at most 512 elements per partition; from trn3 on 4096 for a float32 and 8192 for a bfloat16 \
+            `dst`",
+        "dst-size": "`dst` has a partition for each element of `stationary` and an element for each of `moving`",
+    },
 }
 
 impl NcMatmul {

@@ -19,17 +19,17 @@ operands! {
     /// Multiplies the transpose of `stationary` `[K, M]` with `moving` `[K, N]`, both in packed elements of four, into the PSUM tile
     /// `dst` `[M, N]`. The contraction runs over the partitions and the four numbers of each element; each number counts times the
     /// scale of its block of 8 partitions (Trn3).
-    pub struct NcMatmulMx: "nc_matmul_mx" on [Tensor] {
+    pub struct NcMatmulMx: "nc_matmul_mx" on [Tensor from Trn3] {
         /// The product, in PSUM, float32 or bfloat16.
-        [Out Psum] dst: View,
+        [Out Psum; F32 BF16] dst: View,
         /// The operand loaded into the array, packed.
-        [In Sbuf] stationary: View,
+        [In Sbuf; F8E5M2X4 F8E4M3FNX4 F4E2M1FNX4] stationary: View,
         /// The operand streamed through the array, packed.
-        [In Sbuf] moving: View,
+        [In Sbuf; F8E5M2X4 F8E4M3FNX4 F4E2M1FNX4] moving: View,
         /// Scales of `stationary`: four rows in each quadrant of 32 partitions.
-        [In Sbuf] stationary_scale: View,
+        [In Sbuf; F8E8M0 U8] stationary_scale: View,
         /// Scales of `moving`.
-        [In Sbuf] moving_scale: View,
+        [In Sbuf; F8E8M0 U8] moving_scale: View,
         /// `(start_row, 0)` of the rows of the array to use; set together with `tile_size`.
         [Attr] tile_position: Ints = Ints(Vec::new()),
         /// `(rows, 128)`: how many rows of the array to use.
@@ -37,6 +37,29 @@ operands! {
         /// Add to `dst` (True), overwrite it (False), or overwrite what no matmul has written yet and add to the rest (None).
         [Attr] accumulate: Option<bool> = None,
     }
+    instead: "use nisa.nc_matmul with float8_e4m3",
+    numerics: "Each number is exact in fp32 times the scale of its block; products and their sum over partitions and \
+        packed elements are fp32, rounded once when written to PSUM. The order of the sum is ours: the \
+        hardware's is not documented.",
+    cost: Documented "Loads `stationary` and its scales (rows x columns of packed elements), then streams the columns of \
+        `moving` in one pass: four rows of the contraction for each partition.",
+    rules: {
+        "tile-pair": "`tile_position` and `tile_size` are (row, column) pairs and given together",
+        "tile-rows": "the row tile size is 32, 64 or 128",
+        "tile-columns": "the column tile size is 128, the start column 0",
+        "tile-position": "a tile starts at a multiple of its size, inside the array's 128",
+        "quadrants": "`stationary` has 32, 64, 96 or 128 partitions",
+        "contraction": "`stationary` and `moving` have the same partitions",
+        "rows": "`stationary` has at most as many partitions as the row tile",
+        "columns": "`stationary` has an even number of packed elements per partition, at most 128",
+        "moving-size": "`moving` has at most 4096 packed elements per partition for a float32 `dst`, 8192 for bfloat16",
+        "dst-size": "`dst` has a partition for each element of `stationary` and an element for each of `moving`",
+        "scale-size": "scales have one element for each packed element",
+        "scale-partitions": "scales span four partitions in each quadrant of the data",
+        "scale-start": "scales start at partition 0, 4, 8 or 12 of a quadrant",
+        "scale-quadrant": "scales lie in the quadrant of their data",
+        "scale-stride": "scales lie in neighbouring partitions",
+    },
 }
 
 impl NcMatmulMx {
@@ -82,27 +105,6 @@ impl NcMatmulMx {
                 "tile_position",
                 format!("start row {row} is not a multiple of the row size {rows} within the array's 128"),
             );
-        }
-        Ok(())
-    }
-
-    fn validate_dtypes(&self) -> Result<(), Violation> {
-        for (name, view) in [("stationary", &self.stationary), ("moving", &self.moving)] {
-            if !view.dtype.is_packed() {
-                return Err(Violation::new(
-                    "operand-dtype",
-                    name,
-                    format!("`{name}` is {}, must be float8_e5m2_x4, float8_e4m3fn_x4 or float4_e2m1fn_x4", view.dtype),
-                )
-                .help("quantize it with nisa.quantize_mx, or look at packed bytes with `.view(nl.float8_e4m3fn_x4)`"));
-            }
-        }
-        if !matches!(self.dst.dtype, DType::F32 | DType::BF16) {
-            return Err(Violation::new(
-                "operand-dtype",
-                "dst",
-                format!("`dst` is {}, must be float32 or bfloat16", self.dst.dtype),
-            ));
         }
         Ok(())
     }
@@ -191,15 +193,7 @@ impl Instruction for NcMatmulMx {
     const PACKED: &'static [&'static str] = &["stationary", "moving"];
 
     fn validate(&self, context: &Context<'_>) -> Result<(), Violation> {
-        if !context.arch.mx {
-            return Err(Violation::new(
-                "unsupported-on-target",
-                "",
-                format!("nc_matmul_mx needs trn3 (target is {})", context.arch.target),
-            ));
-        }
         self.validate_tile()?;
-        self.validate_dtypes()?;
         self.validate_sizes(context.arch)?;
         for (data, scale) in [
             (("stationary", &self.stationary), ("stationary_scale", &self.stationary_scale)),

@@ -3,8 +3,9 @@
 use ndarray::Array2;
 
 use crate::arch::Arch;
+use crate::inst::stream::stream;
 use crate::inst::tensor::gemm::product;
-use crate::inst::{Footprint, Instruction, Operands};
+use crate::inst::{Footprint, Instruction, Operands, check};
 use crate::machine::{Context, Fault, Machine};
 use crate::names::Engine;
 use crate::operands;
@@ -22,6 +23,18 @@ operands! {
         /// `tensor` (up to 128 x 128) or `vector` (up to 32 x 32).
         [Attr] engine: Engine = Engine::Unknown,
     }
+    numerics: "Bits move unchanged, except on the tensor engine of trn1: there it is a product with an identity matrix \
+        in fp32, in which a NaN or infinity spreads along its row.",
+    cost: Measured "Tensor engine: a matmul of `data` as the weights with an identity of as many columns as `data` has \
+        partitions, in one pass (fp32: 3; on trn1 as a matmul). Vector engine: one pass over the elements per \
+        partition.",
+    rules: {
+        "dst-size": "`dst` has the partitions and elements of `data` exchanged",
+        "same-dtype": "`dst` has the dtype of `data`",
+        "tensor-size": "the tensor engine transposes up to 128 x 128",
+        "tensor-memory": "the tensor engine reads SBUF and writes PSUM",
+        "vector-size": "the vector engine transposes up to 32 x 32",
+    },
 }
 
 impl NcTranspose {
@@ -29,22 +42,27 @@ impl NcTranspose {
         (self.data.partitions(), self.data.free_elements() as u32)
     }
 
-    fn validate_tensor(&self, arch: &Arch) -> Result<(), Violation> {
+    fn validate_size(&self, arch: &Arch) -> Result<(), Violation> {
+        let (p, f) = self.extent();
+        let engine = self.engine(arch);
+        let (max, help) = match engine {
+            Engine::Vector => (arch.vector_transpose_max, "use engine=nisa.engine.tensor, or tiles of 32 x 32"),
+            _ => (arch.stationary_free_max, "transpose it in tiles of 128 columns"),
+        };
+        if p > max || f > max {
+            let message = format!("`data` is {p} x {f}, the {engine} engine transposes up to {max} x {max}");
+            return Err(Violation::new("tile-size", "data", message).help(help));
+        }
+        Ok(())
+    }
+
+    fn validate_tensor(&self) -> Result<(), Violation> {
         let (p, f) = self.extent();
         let why = if self.engine == Engine::Unknown {
             format!(" (a tile of {p} x {f} is too large for the vector engine's 32 x 32)")
         } else {
             String::new()
         };
-        let max = arch.stationary_free_max;
-        if f > max {
-            return Err(Violation::new(
-                "tile-size",
-                "data",
-                format!("`data` has {f} elements per partition, the tensor engine transposes up to {max} x {max}"),
-            )
-            .help("transpose it in tiles of 128 columns"));
-        }
         if self.data.space != Space::Sbuf {
             return Err(Violation::new(
                 "operand-memory",
@@ -77,6 +95,8 @@ impl Instruction for NcTranspose {
     }
 
     fn validate(&self, context: &Context<'_>) -> Result<(), Violation> {
+        check::engine_allowed(self.engine, &Self::SCHEMA, context.arch)?;
+        self.validate_size(context.arch)?;
         let (p, f) = self.extent();
         let dst = (self.dst.partitions(), self.dst.free_elements() as u32);
         if dst != (f, p) {
@@ -93,24 +113,7 @@ impl Instruction for NcTranspose {
                 format!("`dst` is {}, `data` is {}: a transpose keeps the dtype", self.dst.dtype, self.data.dtype),
             ));
         }
-        match self.engine(context.arch) {
-            Engine::Tensor => self.validate_tensor(context.arch),
-            Engine::Vector => {
-                let max = context.arch.vector_transpose_max;
-                if p > max || f > max {
-                    return Err(Violation::new(
-                        "tile-size",
-                        "data",
-                        format!("`data` is {p} x {f}, the vector engine transposes up to {max} x {max}"),
-                    )
-                    .help("use engine=nisa.engine.tensor, or tiles of 32 x 32"));
-                }
-                Ok(())
-            }
-            other => {
-                Err(Violation::new("operand-value", "engine", format!("`engine` is {other}, must be tensor or vector")))
-            }
-        }
+        if self.engine(context.arch) == Engine::Tensor { self.validate_tensor() } else { Ok(()) }
     }
 
     fn footprint<'a>(&'a self, footprint: &mut Footprint<'a>) {
@@ -159,16 +162,7 @@ impl Instruction for NcTranspose {
                 stationary: self.data.clone(),
             })
         } else {
-            WorkKind::Stream(Stream {
-                class: StreamClass::Transpose,
-                elements: columns,
-                partitions: rows,
-                inputs: [Operand::of(&self.data)].into_iter().collect(),
-                outputs: [Operand::of(&self.dst)].into_iter().collect(),
-                scalar_reads: 0,
-                accumulator_read: false,
-                simple_op: false,
-            })
+            WorkKind::Stream(Stream { partitions: rows, ..stream(StreamClass::Transpose, &[&self.data], &[&self.dst]) })
         };
         Work { engine, kind }
     }
@@ -250,8 +244,9 @@ mod tests {
         let tall = m.tensor("t", Space::Psum, DType::F32, &[129, 64]);
         let e = m.check(transpose(&tall, &wide, Engine::Tensor)).unwrap_err();
         assert!(e.contains("129"), "{e}");
-        let e = m.check(transpose(&psum, &wide, Engine::Tensor)).unwrap_err();
-        assert!(e.contains("`dst` is 64 x 64, the transpose of `data` [64, 129] is 129 x 64"), "{e}");
+        let narrow = m.tensor("n", Space::Psum, DType::F32, &[32, 64]);
+        let e = m.check(transpose(&narrow, &data, Engine::Tensor)).unwrap_err();
+        assert!(e.contains("`dst` is 32 x 64, the transpose of `data` [64, 64] is 64 x 64"), "{e}");
     }
 
     proptest! {

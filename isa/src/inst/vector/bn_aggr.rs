@@ -19,6 +19,14 @@ operands! {
         /// Results of one or more `bn_stats`: a multiple of 3 elements per partition.
         [In Sbuf Psum] data: View,
     }
+    numerics: "fp32 inputs; sums in double precision here, each result rounded once (the engine's order of fp32 sums is \
+        not documented). The variance divides by the count, not by one less.",
+    cost: Documented "One pass over the elements of a partition, several steps for each triple.",
+    rules: {
+        "same-partitions": "`data` and `dst` have the same partitions",
+        "triples": "`data` has a multiple of 3 elements per partition",
+        "dst-size": "`dst` has 2 elements per partition",
+    },
 }
 
 impl Instruction for BnAggr {

@@ -19,6 +19,14 @@ operands! {
         /// Input tile of at most 512 elements per partition (`nl.tile_size.bn_stats_fmax`).
         [In Sbuf Psum] data: View,
     }
+    numerics: "fp32 inputs; sums in double precision here, each statistic rounded once (the engine's order of fp32 sums \
+        is not documented).",
+    cost: Documented "One pass over the elements of a partition.",
+    rules: {
+        "same-partitions": "`data` and `dst` have the same partitions",
+        "data-size": "`data` has at most 512 elements per partition",
+        "dst-size": "`dst` has 6 elements per partition",
+    },
 }
 
 /// Most elements per partition.

@@ -24,6 +24,15 @@ operands! {
         /// Probability of zero: a number or a tile of shape (P, 1); float32 for integers, else of any float type.
         [In Sbuf Psum] prob: ScalarOperand,
     }
+    numerics: "What stays keeps its bits and is not scaled. An element is dropped if its 32 random bits, as a fraction \
+        of 2^32, are below the probability.",
+    cost: Assumed "One pass over the elements of a partition.",
+    rules: {
+        "same-size": "`data` and `dst` have the same partitions and elements per partition",
+        "same-dtype": "`dst` has the dtype of `data`",
+        "per-partition": "`prob`: a tile has one element per partition, and as many partitions as the input",
+        "prob-dtype": "a tile as `prob` is float32 for integer data, of any float type for floats",
+    },
 }
 
 impl Instruction for Dropout {
@@ -34,13 +43,7 @@ impl Instruction for Dropout {
     fn validate(&self, _context: &Context<'_>) -> Result<(), Violation> {
         let data = ("data", &self.data);
         check::same_shape(data, ("dst", &self.dst))?;
-        if self.dst.dtype != self.data.dtype {
-            return Err(Violation::new(
-                "operand-dtype",
-                "dst",
-                format!("`dst` is {}, `data` is {}; they must have the same dtype", self.dst.dtype, self.data.dtype),
-            ));
-        }
+        check::same_dtype(data, ("dst", &self.dst))?;
         check::scalar_operand(data, "prob", &self.prob)?;
         match self.prob.view().map(|v| v.dtype) {
             Some(got) if self.data.dtype.is_int() && got != DType::F32 => Err(Violation::new(

@@ -19,6 +19,16 @@ operands! {
         /// Input tile of 8 to 16384 elements per partition and at most 3 dimensions.
         [In Sbuf Psum] src: View,
     }
+    numerics: "Values are converted to fp32 and compared there, NaN above all numbers (the manual does not say); a \
+        result is rounded once to the dtype of `dst`.",
+    cost: Documented "One pass over the elements of a partition.",
+    rules: {
+        "same-partitions": "`src` and `dst` have the same partitions",
+        "src-size": "`src` has 8 to 16384 elements per partition",
+        "rank": "`src` has at most 3 dimensions",
+        "dst-rank": "`dst` has 2 dimensions",
+        "dst-size": "`dst` has 8 elements per partition",
+    },
 }
 
 /// Fewest elements per partition.
@@ -86,6 +96,7 @@ impl Instruction for Max8 {
     fn validate(&self, _context: &Context<'_>) -> Result<(), Violation> {
         check::same_partitions(("src", &self.src), ("dst", &self.dst))?;
         searched("src", &self.src)?;
+        rank("dst", &self.dst, 2)?;
         elements("dst", &self.dst, 8)
     }
 

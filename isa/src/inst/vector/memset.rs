@@ -2,13 +2,14 @@
 
 use crate::arch::Arch;
 use crate::arg::Imm;
+use crate::inst::stream::{on, stream};
 use crate::inst::{Footprint, Instruction, Operands, check};
 use crate::machine::{Context, Fault, Machine};
 use crate::names::Engine;
 use crate::operands;
 use crate::view::View;
 use crate::violation::Violation;
-use crate::work::{Operand, Stream, StreamClass, Work, WorkKind};
+use crate::work::{Stream, StreamClass, Work};
 
 operands! {
     /// Fills `dst` with a constant of its dtype.
@@ -20,6 +21,14 @@ operands! {
         /// Engine to use.
         [Attr] engine: Engine = Engine::Unknown,
     }
+    numerics: "The value is converted once to the dtype of `dst`; integers are exact.",
+    cost: Measured "One pass over the elements of a partition; zeros in 16-bit types go twice as fast.",
+    rules: {
+        "value-kind": "an integer tile takes an integer",
+        "value-range": "the value fits the dtype, as a number or as a bit pattern",
+        "packed-zero": "a tile of a packed dtype is filled with 0",
+        "gpsimd-psum": "on GpSimd no operand is in PSUM",
+    },
 }
 
 impl Instruction for Memset {
@@ -33,8 +42,8 @@ impl Instruction for Memset {
     const PACKED: &'static [&'static str] = &["dst"];
 
     /// Since 0.3 an integer tile wants an integer; a whole number is taken for a float tile, as Python's `0` is usual there.
-    fn validate(&self, _context: &Context<'_>) -> Result<(), Violation> {
-        check::engine_allowed(self.engine, Self::SCHEMA.engines)?;
+    fn validate(&self, context: &Context<'_>) -> Result<(), Violation> {
+        check::engine_allowed(self.engine, &Self::SCHEMA, context.arch)?;
         check::gpsimd_psum(self.engine, &[("dst", &self.dst)])?;
         if self.dst.dtype.is_packed() && self.value.as_f32() != 0.0 {
             return Err(Violation::new(
@@ -73,20 +82,9 @@ impl Instruction for Memset {
     }
 
     fn work(&self, context: &Context<'_>) -> Work {
-        Work {
-            engine: self.engine(context.arch),
-            kind: WorkKind::Stream(Stream {
-                class: StreamClass::Memset,
-                elements: self.dst.free_elements() as u32,
-                partitions: self.dst.partitions(),
-                inputs: Default::default(),
-                outputs: [Operand::of(&self.dst)].into_iter().collect(),
-                scalar_reads: 0,
-                accumulator_read: false,
-                // The fast mode of 16-bit types holds for zero (Beta-1 manual, `memset` cost).
-                simple_op: self.value.as_f32() == 0.0,
-            }),
-        }
+        let stream = stream(StreamClass::Memset, &[], &[&self.dst]);
+        // The fast mode of 16-bit types holds for zero (Beta-1 manual, `memset` cost).
+        on(self.engine(context.arch), Stream { simple_op: self.value.as_f32() == 0.0, ..stream })
     }
 }
 

@@ -3,7 +3,6 @@
 use super::bn_stats::elements;
 use super::max8::{rank, searched};
 use crate::arch::Arch;
-use crate::dtype::DType;
 use crate::inst::stream::{on, stream};
 use crate::inst::{Footprint, Instruction, Operands, check};
 use crate::machine::{Context, Fault, Machine};
@@ -17,28 +16,27 @@ operands! {
     /// The positions of the 8 values in the flattened free dimensions of `data`; all ones for a value that is not there.
     pub struct NcFindIndex8: "nc_find_index8" on [Vector] {
         /// The positions: 8 elements per partition, uint16 or uint32.
-        [Out Sbuf Psum] dst: View,
+        [Out Sbuf Psum; U16 U32] dst: View,
         /// Searched tile of 8 to 16384 elements per partition and at most 3 dimensions.
         [In Sbuf Psum] data: View,
         /// The values: 8 elements per partition.
         [In Sbuf Psum] vals: View,
     }
+    numerics: "Values are compared in fp32. Equal values in `vals` get successive positions, as the reference of \
+        nc_match_replace8 says; that of nc_find_index8 says \"first occurrence\" only.",
+    cost: Documented "One pass over the elements of a partition.",
+    rules: {
+        "same-partitions": "`data`, `vals` and `dst` have the same partitions",
+        "data-size": "`data` has 8 to 16384 elements per partition",
+        "rank": "`data` and `vals` have at most 3 dimensions",
+        "vals-size": "`vals` has 8 elements per partition",
+        "dst-rank": "`dst` has 2 dimensions",
+        "dst-size": "`dst` has 8 elements per partition",
+    },
 }
 
 /// The position of a value that was not found. Encoding saturates it to all ones of either index type.
 pub(super) const NOT_FOUND: f32 = f32::INFINITY;
-
-/// The index tile holds 8 unsigned integers per partition.
-pub(super) fn index_tile(name: &'static str, view: &View) -> Result<(), Violation> {
-    if !matches!(view.dtype, DType::U16 | DType::U32) {
-        return Err(Violation::new(
-            "operand-dtype",
-            name,
-            format!("`{name}` is {}, it must be uint16 or uint32", view.dtype),
-        ));
-    }
-    elements(name, view, 8)
-}
 
 impl Instruction for NcFindIndex8 {
     fn engine(&self, _arch: &Arch) -> Engine {
@@ -52,7 +50,8 @@ impl Instruction for NcFindIndex8 {
         searched("data", &self.data)?;
         rank("vals", &self.vals, 3)?;
         elements("vals", &self.vals, 8)?;
-        index_tile("dst", &self.dst)
+        rank("dst", &self.dst, 2)?;
+        elements("dst", &self.dst, 8)
     }
 
     fn footprint<'a>(&'a self, footprint: &mut Footprint<'a>) {
@@ -87,6 +86,7 @@ impl Instruction for NcFindIndex8 {
 mod tests {
     use super::*;
     use crate::arch::Target;
+    use crate::dtype::DType;
     use crate::testing::TestMachine;
     use crate::view::Space;
 

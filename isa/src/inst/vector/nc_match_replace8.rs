@@ -2,7 +2,7 @@
 
 use super::bn_stats::elements;
 use super::max8::{rank, searched};
-use super::nc_find_index8::{NOT_FOUND, index_tile};
+use super::nc_find_index8::NOT_FOUND;
 use crate::arch::Arch;
 use crate::arg::Imm;
 use crate::inst::stream::{on, stream};
@@ -26,8 +26,18 @@ operands! {
         /// What replaces them (float32).
         [Attr] imm: Imm,
         /// Where the values stood: 8 elements per partition, uint16 or uint32.
-        [Out Sbuf Psum] dst_idx: Option<View> = None,
+        [Out Sbuf Psum; U16 U32] dst_idx: Option<View> = None,
     }
+    numerics: "Values are compared in fp32; what is not replaced is converted through fp32 if `dst` has another dtype.",
+    cost: Documented "One pass over the elements of a partition.",
+    rules: {
+        "same-size": "`data` and `dst` have the same partitions and elements per partition",
+        "same-partitions": "`vals` and `dst_idx` have the partitions of `data`",
+        "data-size": "`data` has 8 to 16384 elements per partition",
+        "rank": "`data` and `vals` have at most 3 dimensions",
+        "vals-size": "`vals` has 8 elements per partition",
+        "index-size": "`dst_idx` has 8 elements per partition",
+    },
 }
 
 impl Instruction for NcMatchReplace8 {
@@ -45,7 +55,7 @@ impl Instruction for NcMatchReplace8 {
         elements("vals", &self.vals, 8)?;
         if let Some(index) = &self.dst_idx {
             check::same_partitions(data, ("dst_idx", index))?;
-            index_tile("dst_idx", index)?;
+            elements("dst_idx", index, 8)?;
         }
         Ok(())
     }

@@ -22,6 +22,17 @@ operands! {
         /// 32 numbers: 0 to 31, or 255.
         [Attr] shuffle_mask: Ints,
     }
+    numerics: "Bits move unchanged.",
+    cost: Assumed "One pass over the elements of a partition, all quadrants at once.",
+    rules: {
+        "mask-length": "`shuffle_mask` has 32 elements",
+        "mask-values": "each is 0 to 31, or 255",
+        "same-dtype": "`dst` has the dtype of `src`",
+        "same-elements": "`src` and `dst` have as many elements per partition",
+        "quadrant-start": "both start at 0 for more than 64 partitions of the larger, at 0 or 64 for more than 32, else at 0, 32, \
+            64 or 96",
+        "mask-source": "the mask names partitions that `src` has",
+    },
 }
 
 /// Partitions of a quadrant.
@@ -62,13 +73,7 @@ impl Instruction for NcStreamShuffle {
                 format!("`shuffle_mask[{i}]` is {m}, it must be 0 to 31, or 255 to leave the partition as it is"),
             ));
         }
-        if self.src.dtype != self.dst.dtype {
-            return Err(Violation::new(
-                "operand-dtype",
-                "src",
-                format!("`src` is {}, `dst` is {}; they must have the same dtype", self.src.dtype, self.dst.dtype),
-            ));
-        }
+        check::same_dtype(("dst", &self.dst), ("src", &self.src))?;
         check::same_free(("src", &self.src), ("dst", &self.dst))?;
         // The larger operand decides for both where they may start.
         let active = self.src.partitions().max(self.dst.partitions()).next_multiple_of(QUADRANT as u32);

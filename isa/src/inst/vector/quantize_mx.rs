@@ -3,7 +3,7 @@
 use ndarray::Array2;
 
 use crate::arch::Arch;
-use crate::dtype::{DType, MxElement};
+use crate::dtype::MxElement;
 use crate::inst::mx::{self, BLOCK};
 use crate::inst::{Footprint, Instruction, Operands, check, stream};
 use crate::machine::{Context, Fault, Machine};
@@ -17,14 +17,28 @@ operands! {
     /// Quantizes `src` to MXFP8: each block of 8 partitions x 4 elements gets the scale `2^(floor(log2(max|x|)) - (E - 1))`, where `E` is
     /// the largest exponent of the result's format (8 for e4m3fn, 15 for e5m2), and its elements are divided by that and rounded to
     /// nearest even. A block of zeros gets the smallest scale, 2^-127 (Trn3).
-    pub struct QuantizeMx: "quantize_mx" on [Vector] {
+    pub struct QuantizeMx: "quantize_mx" on [Vector from Trn3] {
         /// The quantized elements, four to each packed element.
-        [Out Sbuf] dst: View,
+        [Out Sbuf; F8E4M3FNX4 F8E5M2X4] dst: View,
         /// The tile to quantize, in float16 or bfloat16.
-        [In Sbuf] src: View,
+        [In Sbuf; F16 BF16] src: View,
         /// The scales: four rows in each quadrant of 32 partitions, one column for each packed element.
-        [Out Sbuf] dst_scale: View,
+        [Out Sbuf; F8E8M0 U8] dst_scale: View,
     }
+    numerics: "The scale is a power of two, exact; a quotient is exact in fp32 and rounded once to the nearest, ties to \
+        even.",
+    cost: Assumed "One pass over the elements of a partition.",
+    rules: {
+        "quadrants": "`src` has 32, 64, 96 or 128 partitions",
+        "same-partitions": "`src` and `dst` have the same partitions",
+        "multiple": "`src` has a multiple of 4 elements per partition",
+        "dst-size": "`dst` has a quarter of the elements of `src`",
+        "scale-size": "`dst_scale` has one element for each packed element",
+        "scale-partitions": "`dst_scale` spans four partitions in each quadrant of the data",
+        "scale-start": "`dst_scale` starts at partition 0, 4, 8 or 12 of a quadrant",
+        "scale-quadrant": "`dst_scale` lies in the quadrant of its data",
+        "scale-stride": "`dst_scale` lies in neighbouring partitions",
+    },
 }
 
 /// Largest exponent field of an fp32 number, at infinity and NaN.
@@ -47,28 +61,6 @@ impl Instruction for QuantizeMx {
     const PACKED: &'static [&'static str] = &["dst"];
 
     fn validate(&self, context: &Context<'_>) -> Result<(), Violation> {
-        if !context.arch.mx {
-            return Err(Violation::new(
-                "unsupported-on-target",
-                "",
-                format!("quantize_mx needs trn3 (target is {})", context.arch.target),
-            ));
-        }
-        if !matches!(self.src.dtype, DType::F16 | DType::BF16) {
-            return Err(Violation::new(
-                "operand-dtype",
-                "src",
-                format!("`src` is {}, must be float16 or bfloat16", self.src.dtype),
-            )
-            .help("cast it with nisa.tensor_copy first"));
-        }
-        if !matches!(self.dst.dtype, DType::F8E4M3FNX4 | DType::F8E5M2X4) {
-            return Err(Violation::new(
-                "operand-dtype",
-                "dst",
-                format!("`dst` is {}, must be float8_e4m3fn_x4 or float8_e5m2_x4", self.dst.dtype),
-            ));
-        }
         mx::check_partitions("src", &self.src)?;
         check::same_partitions(("src", &self.src), ("dst", &self.dst))?;
         let (n, packed) = (self.src.free_elements(), self.dst.free_elements());
@@ -133,6 +125,7 @@ impl Instruction for QuantizeMx {
 mod tests {
     use super::*;
     use crate::arch::Target;
+    use crate::dtype::DType;
     use crate::testing::TestMachine;
     use crate::view::Space;
 

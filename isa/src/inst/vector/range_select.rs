@@ -1,8 +1,7 @@
 //! `nisa.range_select`: keeps the elements whose position lies between bounds, and takes the maximum.
 
-use crate::arch::{Arch, Target};
+use crate::arch::Arch;
 use crate::arg::Imm;
-use crate::dtype::DType;
 use crate::inst::accumulators::{self, Reduction, one_of};
 use crate::inst::math::alu::{self, Rhs};
 use crate::inst::scalars::Sources;
@@ -18,19 +17,19 @@ use crate::work::{Stream, StreamClass, Work};
 operands! {
     /// With `i` the position in the free dimensions plus `range_start`: `dst = on_true_tile` where `i <comp_op0> bound0` and
     /// `i <comp_op1> bound1`, else `on_false_value`; and the maximum of `dst` along the free dimensions.
-    pub struct RangeSelect: "range_select" on [Vector] {
+    pub struct RangeSelect: "range_select" on [Vector from Trn2] {
         /// The selected elements.
         [Out Sbuf Psum] dst: View,
         /// Input tile of a float type.
-        [In Sbuf Psum] on_true_tile: View,
+        [In Sbuf Psum; F16 BF16 F32 TF32 F8E4M3 F8E4M3FN F8E5M2] on_true_tile: View,
         /// First comparison: equal, less, less_equal, greater or greater_equal.
         [Attr] comp_op0: AluOp,
         /// Second comparison.
         [Attr] comp_op1: AluOp,
         /// First bound: a float32 tile of shape (P, 1).
-        [In Sbuf Psum] bound0: View,
+        [In Sbuf Psum; F32] bound0: View,
         /// Second bound: a float32 tile of shape (P, 1).
-        [In Sbuf Psum] bound1: View,
+        [In Sbuf Psum; F32] bound1: View,
         /// What happens to the accumulators.
         [Attr] reduce_cmd: ReduceCmd = ReduceCmd::ResetReduce,
         /// The maximum, shape (P, 1); `None` leaves it in the accumulators.
@@ -42,6 +41,21 @@ operands! {
         /// Taken where a comparison fails: the lowest fp32 number, -3.4028235e38, and no other.
         [Attr] on_false_value: Imm = Imm::Float(f32::MIN as f64),
     }
+    instead: "use nisa.affine_select and nisa.tensor_reduce, or compare an nisa.iota tile",
+    numerics: "Positions and bounds are compared in fp32. The reduction sees fp32: the lowest number stays finite in \
+        it, also where it becomes -inf in a narrower `dst`.",
+    cost: Assumed "One pass over the elements of a partition; reading the accumulators adds a fixed part.",
+    rules: {
+        "same-size": "`on_true_tile` and `dst` have the same partitions and elements per partition",
+        "comparisons": "`comp_op0` and `comp_op1` are equal, less, less_equal, greater or greater_equal",
+        "per-partition": "`bound0`, `bound1`, `reduce_res`: a tile has one element per partition, and as many partitions as the \
+            input",
+        "range": "positions stay within 2^24",
+        "false-value": "`on_false_value` is the lowest fp32 number",
+        "reduce-op": "`reduce_op` is maximum",
+        "reduce-cmd": "`reduce_cmd` is idle, reset, reduce or reset_reduce",
+        "result-idle": "`reduce_res` is not given with idle",
+    },
 }
 
 const COMPARISONS: [AluOp; 5] = [AluOp::Equal, AluOp::Less, AluOp::LessEqual, AluOp::Greater, AluOp::GreaterEqual];
@@ -68,24 +82,9 @@ impl Instruction for RangeSelect {
         Engine::Vector
     }
 
-    fn validate(&self, context: &Context<'_>) -> Result<(), Violation> {
-        if context.arch.target == Target::Trn1 {
-            return Err(Violation::new(
-                "unsupported-on-target",
-                "",
-                "range_select needs trn2 or later (target is trn1)",
-            )
-            .help("use nisa.affine_select and nisa.tensor_reduce, or compare an nisa.iota tile"));
-        }
+    fn validate(&self, _context: &Context<'_>) -> Result<(), Violation> {
         let tile = ("on_true_tile", &self.on_true_tile);
         check::same_shape(tile, ("dst", &self.dst))?;
-        if !self.on_true_tile.dtype.is_float() {
-            return Err(Violation::new(
-                "operand-dtype",
-                "on_true_tile",
-                format!("`on_true_tile` is {}, it must be a float type", self.on_true_tile.dtype),
-            ));
-        }
         for (name, op) in [("comp_op0", self.comp_op0), ("comp_op1", self.comp_op1)] {
             if !COMPARISONS.contains(&op) {
                 return Err(one_of(name, op, &COMPARISONS));
@@ -93,13 +92,6 @@ impl Instruction for RangeSelect {
         }
         for (name, bound) in [("bound0", &self.bound0), ("bound1", &self.bound1)] {
             check::per_partition(tile, (name, bound))?;
-            if bound.dtype != DType::F32 {
-                return Err(Violation::new(
-                    "operand-dtype",
-                    name,
-                    format!("`{name}` is {}, it must be float32", bound.dtype),
-                ));
-            }
         }
         let last = self.range_start.saturating_add(self.on_true_tile.free_elements() as i64 - 1);
         if self.range_start < -EXACT || last > EXACT {
@@ -153,6 +145,8 @@ impl Instruction for RangeSelect {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::arch::Target;
+    use crate::dtype::DType;
     use crate::testing::TestMachine;
     use crate::view::Space;
 

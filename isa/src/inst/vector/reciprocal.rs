@@ -2,7 +2,7 @@
 
 use crate::arch::Arch;
 use crate::inst::math::alu::{self, Rhs};
-use crate::inst::{Footprint, Instruction, Operands, check, stream};
+use crate::inst::{Footprint, Instruction, Operands, check, facts, stream};
 use crate::machine::{Context, Fault, Machine};
 use crate::names::{AluOp, Engine};
 use crate::operands;
@@ -18,6 +18,11 @@ operands! {
         /// Input.
         [In Sbuf Psum] data: View,
     }
+    numerics: facts::FP32,
+    cost: Measured "One pass over the elements of a partition, several steps for each.",
+    rules: {
+        "same-size": "`data` and `dst` have the same partitions and elements per partition",
+    },
 }
 
 impl Instruction for Reciprocal {

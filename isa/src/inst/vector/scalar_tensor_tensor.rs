@@ -4,13 +4,14 @@ use crate::arch::Arch;
 use crate::arg::ScalarOperand;
 use crate::inst::math::alu::{self, Rhs};
 use crate::inst::scalars::{self, Sources};
-use crate::inst::{Footprint, Instruction, Operands, check};
+use crate::inst::stream::{on, stream};
+use crate::inst::{Footprint, Instruction, Operands, check, facts};
 use crate::machine::{Context, Fault, Machine};
 use crate::names::{AluOp, Engine};
 use crate::operands;
 use crate::view::View;
 use crate::violation::Violation;
-use crate::work::{Operand, Stream, StreamClass, Work, WorkKind};
+use crate::work::{Stream, StreamClass, Work};
 
 operands! {
     /// `dst = (data <op0> operand0) <op1> operand1` where `operand0` is a scalar and `operand1` a tile.
@@ -32,6 +33,15 @@ operands! {
         /// `operand1` is the left operand of `op1`.
         [Attr] reverse1: bool = false,
     }
+    numerics: facts::FP32,
+    cost: Measured "One pass over the elements of a partition with two tiles read, as tensor_tensor.",
+    rules: {
+        "same-size": "`data`, `operand1` and `dst` have the same partitions and elements per partition",
+        "per-partition": "`operand0`: a tile has one element per partition, and as many partitions as the input",
+        "arithmetic": "`op0` and `op1` are arithmetic",
+        "op-target": "`op0`, `op1`: abs_max and abs_min need trn3",
+        "both-psum": "`data` and `operand1` are not both in PSUM",
+    },
 }
 
 impl Instruction for ScalarTensorTensor {
@@ -71,19 +81,9 @@ impl Instruction for ScalarTensorTensor {
     }
 
     fn work(&self, _context: &Context<'_>) -> Work {
-        Work {
-            engine: Engine::Vector,
-            kind: WorkKind::Stream(Stream {
-                class: StreamClass::ScalarTensorTensor,
-                elements: self.data.free_elements() as u32,
-                partitions: self.dst.partitions(),
-                inputs: [Operand::of(&self.data), Operand::of(&self.operand1)].into_iter().collect(),
-                outputs: [Operand::of(&self.dst)].into_iter().collect(),
-                scalar_reads: scalars::reads([&self.operand0]),
-                accumulator_read: false,
-                simple_op: self.op0.is_simple() && self.op1.is_simple(),
-            }),
-        }
+        let stream = stream(StreamClass::ScalarTensorTensor, &[&self.data, &self.operand1], &[&self.dst]);
+        let simple_op = self.op0.is_simple() && self.op1.is_simple();
+        on(Engine::Vector, Stream { scalar_reads: scalars::reads([&self.operand0]), simple_op, ..stream })
     }
 }
 

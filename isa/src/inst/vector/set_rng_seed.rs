@@ -15,8 +15,13 @@ operands! {
     /// Seeds the vector engine's random number generators: the same seed gives the same numbers.
     pub struct SetRngSeed: "set_rng_seed" on [Vector] {
         /// The seed: shape (1, 1), 32 bits.
-        [In Sbuf Psum] src_seeds: View,
+        [In Sbuf Psum; I32 U32 F32 TF32] src_seeds: View,
     }
+    numerics: "The 32 bits as they are.",
+    cost: Assumed "One element.",
+    rules: {
+        "one-element": "`src_seeds` has one element",
+    },
 }
 
 impl Instruction for SetRngSeed {
@@ -30,13 +35,6 @@ impl Instruction for SetRngSeed {
                 "shape-mismatch",
                 "src_seeds",
                 format!("`src_seeds` has shape {:?}, it must be [1, 1]", self.src_seeds.shape()),
-            ));
-        }
-        if self.src_seeds.dtype.size() != 4 {
-            return Err(Violation::new(
-                "operand-dtype",
-                "src_seeds",
-                format!("`src_seeds` is {}, it must have 32 bits", self.src_seeds.dtype),
             ));
         }
         Ok(())
@@ -73,7 +71,7 @@ mod tests {
         let half = m.tensor("h", Space::Sbuf, DType::U16, &[1, 1]);
         let float = m.tensor("f", Space::Psum, DType::F32, &[1, 1]);
         assert!(m.check(SetRngSeed { src_seeds: two }).unwrap_err().contains("has shape [1, 2], it must be [1, 1]"));
-        assert!(m.check(SetRngSeed { src_seeds: half }).unwrap_err().contains("is uint16, it must have 32 bits"));
+        assert!(m.check(SetRngSeed { src_seeds: half }).unwrap_err().contains("is uint16, it must be int32"));
         m.check(SetRngSeed { src_seeds: float }).unwrap();
     }
 }

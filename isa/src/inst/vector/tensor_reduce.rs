@@ -3,13 +3,14 @@
 use crate::arch::Arch;
 use crate::arg::Ints;
 use crate::inst::math::{integer, reduce};
+use crate::inst::stream::{on, stream};
 use crate::inst::{Footprint, Instruction, Operands, check};
 use crate::machine::{Context, Fault, Machine};
 use crate::names::{AluOp, Engine};
 use crate::operands;
 use crate::view::View;
 use crate::violation::Violation;
-use crate::work::{Operand, Stream, StreamClass, Work, WorkKind};
+use crate::work::{Stream, StreamClass, Work};
 
 operands! {
     /// Reduces the last free dimensions of `data` with an operator.
@@ -27,6 +28,18 @@ operands! {
         /// Keep reduced dimensions with size 1. It changes the shape that is expected of `dst`, not its elements.
         [Attr] keepdims: bool = false,
     }
+    numerics: "Arithmetic operators in fp32, also on integers, in an order of our choice, rounded once to the dtype of \
+        `dst`; bitwise operators on bit patterns.",
+    cost: Measured "One pass over the elements of a partition of `data`.",
+    rules: {
+        "reduction": "`op` is a reduction operator: add, subtract, multiply, maximum, minimum, logical_and/or/xor, \
+            bitwise_and/or/xor",
+        "same-partitions": "`data` and `dst` have the same partitions",
+        "bitvec-ints": "bitwise operators take integers only",
+        "negate": "`negate` is for arithmetic operators",
+        "axis": "`axis` names the last dimensions without gaps, and not dimension 0",
+        "dst-size": "`dst` has the elements that the reduction leaves",
+    },
 }
 
 impl TensorReduce {
@@ -122,20 +135,9 @@ impl Instruction for TensorReduce {
     }
 
     fn work(&self, _context: &Context<'_>) -> Work {
-        Work {
-            engine: Engine::Vector,
-            kind: WorkKind::Stream(Stream {
-                class: StreamClass::Reduce,
-                elements: self.data.free_elements() as u32,
-                partitions: self.data.partitions(),
-                inputs: [Operand::of(&self.data)].into_iter().collect(),
-                outputs: [Operand::of(&self.dst)].into_iter().collect(),
-                scalar_reads: 0,
-                accumulator_read: false,
-                // Only add and maximum have a fast mode (Beta-1 manual, `tensor_reduce` cost).
-                simple_op: matches!(self.op, AluOp::Add | AluOp::Max),
-            }),
-        }
+        let stream = stream(StreamClass::Reduce, &[&self.data], &[&self.dst]);
+        // Only add and maximum have a fast mode (Beta-1 manual, `tensor_reduce` cost).
+        on(Engine::Vector, Stream { simple_op: matches!(self.op, AluOp::Add | AluOp::Max), ..stream })
     }
 }
 

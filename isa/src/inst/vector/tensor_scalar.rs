@@ -6,13 +6,14 @@ use crate::dtype::DType;
 use crate::inst::math::alu::{self, Rhs};
 use crate::inst::math::integer;
 use crate::inst::scalars::{self, Sources};
+use crate::inst::stream::{on, stream};
 use crate::inst::{Footprint, Instruction, Operands, check};
 use crate::machine::{Context, Fault, Machine};
 use crate::names::{AluOp, Engine};
 use crate::operands;
 use crate::view::View;
 use crate::violation::Violation;
-use crate::work::{Operand, Stream, StreamClass, Work, WorkKind};
+use crate::work::{Stream, StreamClass, Work};
 
 operands! {
     /// `dst = (data <op0> operand0) <op1> operand1`, scalars broadcast along the free dimensions.
@@ -36,6 +37,26 @@ operands! {
         /// Engine to use.
         [Attr] engine: Engine = Engine::Unknown,
     }
+    numerics: "Arithmetic in fp32, rounded after each operator and once to the dtype of `dst`. Bitwise operators on bit \
+        patterns. 32-bit integers throughout with add, subtract and multiply are exact (the manual's address \
+        arithmetic, `tensor_scalar_addr`).",
+    cost: Measured "One pass over the elements of a partition, with one operator as with two. Vector: 16-bit floats in SBUF \
+        go faster, PSUM slower.",
+    rules: {
+        "same-size": "`data` and `dst` have the same partitions and elements per partition",
+        "per-partition": "`operand0`, `operand1`: a tile has one element per partition, and as many partitions as the input",
+        "operand": "an operator of two operands has its scalar, and a scalar its operator",
+        "unary-operand": "the scalar of a unary operator is None or 0",
+        "unary-reverse": "a unary operator is not reversed",
+        "op-target": "`op0`, `op1`: abs_max and abs_min need trn3",
+        "op-mix": "`op0` and `op1` are both bitwise or both arithmetic",
+        "bitvec-ints": "bitwise operators take integers only, scalars included",
+        "bitvec-engine": "bitwise operators run on the vector engine",
+        "operand-float32": "with arithmetic operators a tile as scalar is float32 (int32 or uint32 in address arithmetic)",
+        "scalar-engine": "the scalar engine has multiply and add, multiply alone, or add alone",
+        "gpsimd-op": "GpSimd has rsqrt only",
+        "gpsimd-psum": "on GpSimd no operand is in PSUM",
+    },
 }
 
 impl TensorScalar {
@@ -78,7 +99,7 @@ impl Instruction for TensorScalar {
     }
 
     fn validate(&self, context: &Context<'_>) -> Result<(), Violation> {
-        check::engine_allowed(self.engine, Self::SCHEMA.engines)?;
+        check::engine_allowed(self.engine, &Self::SCHEMA, context.arch)?;
         check::same_shape(("data", &self.data), ("dst", &self.dst))?;
         let stages = [
             ("op0", "operand0", Some(self.op0), &self.operand0, self.reverse0),
@@ -88,6 +109,7 @@ impl Instruction for TensorScalar {
             match (op, operand) {
                 (Some(op), Some(operand)) => {
                     check::op_on_target(op_name, op, context.arch)?;
+                    check::scalar_of((op_name, op), name, Some(operand))?;
                     check::scalar_operand(("data", &self.data), name, operand)?;
                     if op.is_bitvec() && matches!(operand, ScalarOperand::Imm(Imm::Float(x)) if x.fract() != 0.0) {
                         return Err(Violation::new(
@@ -97,9 +119,7 @@ impl Instruction for TensorScalar {
                         ));
                     }
                 }
-                (Some(op), None) if !op.is_unary() => {
-                    return Err(Violation::new("missing-operand", name, format!("`{op_name}={op}` needs `{name}`")));
-                }
+                (Some(op), None) => check::scalar_of((op_name, op), name, None)?,
                 (None, Some(_)) => {
                     return Err(Violation::new(
                         "missing-operand",
@@ -107,7 +127,7 @@ impl Instruction for TensorScalar {
                         format!("`{name}` is given but not `{op_name}`"),
                     ));
                 }
-                _ => {}
+                (None, None) => {}
             }
             if reverse && op.is_some_and(|op| op.is_unary() && op != AluOp::Bypass) {
                 return Err(Violation::new(
@@ -140,6 +160,26 @@ impl Instruction for TensorScalar {
                     format!("`{op}` runs on vector only, not on {}", self.engine),
                 ));
             }
+        }
+        let bits = self.ops().any(AluOp::is_bitvec);
+        for (name, view) in self.scalars().filter_map(|(n, o)| o.view().map(|v| (n, v))) {
+            if !bits && view.dtype != DType::F32 && !self.is_address_arithmetic() {
+                return Err(Violation::new(
+                    "operand-dtype",
+                    name,
+                    format!("`{name}` is {}, with arithmetic operators it must be float32", view.dtype),
+                )
+                .help("int32 and uint32 are taken if all tiles are 32-bit integers and the operators add, subtract or multiply"));
+            }
+        }
+        if self.engine == Engine::GpSimd && self.ops().any(|op| !matches!(op, AluOp::Rsqrt | AluOp::Bypass)) {
+            let ops: Vec<_> = self.ops().map(|op| op.to_string()).collect();
+            return Err(Violation::new(
+                "engine-unsupported",
+                "engine",
+                format!("on the GpSimd engine tensor_scalar has rsqrt only, not {}", ops.join(" and ")),
+            )
+            .help("use the vector engine, or leave `engine` out"));
         }
         if self.engine == Engine::Scalar {
             let legal = matches!((self.op0, self.op1), (AluOp::Multiply, Some(AluOp::Add) | None) | (AluOp::Add, None));
@@ -190,19 +230,9 @@ impl Instruction for TensorScalar {
     }
 
     fn work(&self, context: &Context<'_>) -> Work {
-        Work {
-            engine: self.engine(context.arch),
-            kind: WorkKind::Stream(Stream {
-                class: StreamClass::TensorScalar,
-                elements: self.data.free_elements() as u32,
-                partitions: self.dst.partitions(),
-                inputs: [Operand::of(&self.data)].into_iter().collect(),
-                outputs: [Operand::of(&self.dst)].into_iter().collect(),
-                scalar_reads: scalars::reads(self.scalars().map(|(_, o)| o)),
-                accumulator_read: false,
-                simple_op: self.ops().all(AluOp::is_simple),
-            }),
-        }
+        let stream = stream(StreamClass::TensorScalar, &[&self.data], &[&self.dst]);
+        let scalar_reads = scalars::reads(self.scalars().map(|(_, o)| o));
+        on(self.engine(context.arch), Stream { scalar_reads, simple_op: self.ops().all(AluOp::is_simple), ..stream })
     }
 }
 

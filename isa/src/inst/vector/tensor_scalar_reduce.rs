@@ -1,7 +1,7 @@
 //! `nisa.tensor_scalar_reduce`: a tensor-scalar operation and the reduction of its result.
 
 use crate::arch::Arch;
-use crate::arg::{Imm, ScalarOperand};
+use crate::arg::ScalarOperand;
 use crate::inst::accumulators::{self, Reduction};
 use crate::inst::math::alu::{self, Rhs};
 use crate::inst::scalars::{self, Sources};
@@ -34,10 +34,25 @@ operands! {
         /// What happens to the accumulators: reset_reduce, reduce or load_reduce.
         [Attr] reduce_cmd: ReduceCmd = ReduceCmd::ResetReduce,
         /// What load_reduce puts into the accumulators: a number or a float32 tile of shape (P, 1).
-        [In Sbuf Psum] reduce_init: Option<ScalarOperand> = None,
+        [In Sbuf Psum; F32] reduce_init: Option<ScalarOperand> = None,
         /// The result is written negated; the accumulators are not.
         [Attr] reduce_res_negate: bool = false,
     }
+    numerics: "fp32; the reduction sees the fp32 result before it is rounded once to the dtype of `dst`.",
+    cost: Documented "One pass over the elements of a partition; reading the accumulators adds a fixed part.",
+    rules: {
+        "same-size": "`data` and `dst` have the same partitions and elements per partition",
+        "op-target": "`op0`: abs_max and abs_min need trn3",
+        "arithmetic": "`op0` is arithmetic",
+        "operand": "an operator of two operands has its scalar",
+        "unary-operand": "the scalar of a unary operator is None or 0",
+        "per-partition": "`operand0`, `reduce_res`, `reduce_init`: a tile has one element per partition, and as many partitions as \
+            the input",
+        "reverse": "`reverse0` is False",
+        "reduce-op": "`reduce_op` is add, multiply, maximum or minimum",
+        "reduce-cmd": "`reduce_cmd` is reset_reduce, reduce or load_reduce",
+        "init": "`reduce_init` is given with load_reduce, and only then",
+    },
 }
 
 const OPS: [AluOp; 4] = [AluOp::Add, AluOp::Multiply, AluOp::Max, AluOp::Min];
@@ -74,27 +89,9 @@ impl Instruction for TensorScalarReduce {
             )
             .help("use nisa.tensor_scalar and nisa.tensor_reduce"));
         }
-        match &self.operand0 {
-            None if !self.op0.is_unary() => {
-                return Err(Violation::new(
-                    "missing-operand",
-                    "operand0",
-                    format!("`op0={}` needs `operand0`", self.op0),
-                ));
-            }
-            Some(ScalarOperand::Imm(x)) if self.op0.is_unary() && self.op0 != AluOp::Bypass && x.as_f32() != 0.0 => {
-                let got = match x {
-                    Imm::Int(i) => i.to_string(),
-                    Imm::Float(x) => format!("{x:?}"),
-                };
-                return Err(Violation::new(
-                    "operand-value",
-                    "operand0",
-                    format!("`op0={}` takes one operand: `operand0` is {got}, it must be None or 0", self.op0),
-                ));
-            }
-            Some(operand) => check::scalar_operand(data, "operand0", operand)?,
-            None => {}
+        check::scalar_of(("op0", self.op0), "operand0", self.operand0.as_ref())?;
+        if let Some(operand) = &self.operand0 {
+            check::scalar_operand(data, "operand0", operand)?;
         }
         if self.reverse0 {
             return Err(Violation::new("op-unsupported", "reverse0", "`reverse0` is True, which is not supported yet")
@@ -146,6 +143,7 @@ impl Instruction for TensorScalarReduce {
 mod tests {
     use super::*;
     use crate::arch::Target;
+    use crate::arg::Imm;
     use crate::dtype::DType;
     use crate::testing::TestMachine;
     use crate::view::Space;

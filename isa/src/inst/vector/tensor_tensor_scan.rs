@@ -33,6 +33,15 @@ operands! {
         /// `data1` is the left operand of `op1`.
         [Attr] reverse1: bool = false,
     }
+    numerics: "fp32, the running value too; each element is rounded once to the dtype of `dst`.",
+    cost: Measured "One pass over the elements of a partition, each step after the one before.",
+    rules: {
+        "same-size": "`data0`, `data1` and `dst` have the same partitions and elements per partition",
+        "both-psum": "`data0` and `data1` are not both in PSUM",
+        "per-partition": "`initial`: a tile has one element per partition, and as many partitions as the input",
+        "arithmetic": "`op0` and `op1` are arithmetic, with two operands",
+        "op-target": "`op0`, `op1`: abs_max and abs_min need trn3",
+    },
 }
 
 /// Rules of an operator that must be arithmetic and take two operands.

@@ -1,0 +1,24 @@
+s = nl.ndarray((128, 64), nl.float32, nl.sbuf)
+d = nl.ndarray((128, 64), nl.float32, nl.sbuf)
+p = nl.ndarray((128, 64), nl.float32, nl.psum)
+q = nl.ndarray((128, 64), nl.float32, nl.psum)
+i = nl.ndarray((128, 64), nl.int32, nl.sbuf)
+short = nl.ndarray((128, 63), nl.float32, nl.sbuf)
+few = nl.ndarray((64, 64), nl.float32, nl.sbuf)
+col = nl.ndarray((128, 1), nl.float32, nl.sbuf)
+two = nl.ndarray((128, 2), nl.float32, nl.sbuf)
+colb = nl.ndarray((128, 1), nl.bfloat16, nl.sbuf)
+m = nl.ndarray((128, 64), nl.uint8, nl.sbuf)
+m63 = nl.ndarray((128, 63), nl.uint8, nl.sbuf)
+mp = nl.ndarray((128, 64), nl.uint8, nl.psum)
+
+# rule: same-size
+nisa.tensor_copy_predicated(d, s, m63)  # [shape-mismatch] `predicate` | 63
+nisa.tensor_copy_predicated(d, short, m)  # [shape-mismatch] `src`
+
+# rule: both-psum
+nisa.tensor_copy_predicated(d, p, mp)  # [psum-operands] `src` and `predicate`
+
+# rule: same-dtype
+nisa.tensor_copy_predicated(d, i, m)  # [operand-dtype] int32 | float32 | same dtype
+nisa.tensor_copy_predicated(d, 1.0, m, reverse_pred=True)  # accepted
