@@ -42,7 +42,7 @@ pub(crate) fn parse(file: FileId, text: &str, names: &mut Interner) -> (ModuleAs
     let py::Mod::Module(module) = parsed.into_syntax() else {
         return (empty(), diagnostics);
     };
-    let mut convert = Convert { file, names, text, yields: false };
+    let mut convert = Convert { file, names, text, yields: None };
     let body = convert.block(&module.body);
     (ModuleAst { body, scope: Scope::default(), globals: Vec::new(), functions: Vec::new() }, diagnostics)
 }
@@ -134,8 +134,8 @@ struct Convert<'a> {
     file: FileId,
     names: &'a mut Interner,
     text: &'a str,
-    /// A `yield` was met in the function being converted.
-    yields: bool,
+    /// The first `yield` met in the function being converted.
+    yields: Option<Span>,
 }
 
 impl Convert<'_> {
@@ -226,15 +226,15 @@ impl Convert<'_> {
                 }))
             }
             py::Stmt::FunctionDef(s) => {
-                let outer = std::mem::replace(&mut self.yields, false);
+                let outer = self.yields.take();
                 let body = self.block(&s.body);
-                let is_generator = std::mem::replace(&mut self.yields, outer);
+                let yields = std::mem::replace(&mut self.yields, outer);
                 let mut def = self.function(Some(&s.parameters), body);
                 def.name = self.sym(&s.name);
                 def.name_span = self.span(&s.name);
                 def.decorators = s.decorator_list.iter().map(|d| self.expr(&d.expression)).collect();
                 def.is_async = s.is_async;
-                def.is_generator = is_generator;
+                def.yields = yields;
                 StmtKind::Def(Rc::new(def), self.name(&s.name))
             }
             py::Stmt::ClassDef(s) => {
@@ -333,7 +333,7 @@ impl Convert<'_> {
             has_star,
             has_double_star,
             is_async: false,
-            is_generator: false,
+            yields: None,
         }
     }
 
@@ -474,7 +474,7 @@ impl Convert<'_> {
             py::Expr::TString(_) => unsupported("a t-string", "use an f-string"),
             py::Expr::Await(_) => unsupported("`await`", "call the function directly"),
             py::Expr::Yield(_) | py::Expr::YieldFrom(_) => {
-                self.yields = true;
+                self.yields.get_or_insert(self.span(expr));
                 unsupported("`yield`", "return a list instead of generating its items")
             }
             py::Expr::IpyEscapeCommand(_) => unsupported("a notebook command", "remove it"),

@@ -391,8 +391,8 @@ pub(crate) struct FuncDef {
     pub(crate) has_star: bool,
     pub(crate) has_double_star: bool,
     pub(crate) is_async: bool,
-    /// Contains `yield`: calling it makes a generator, which the language lacks.
-    pub(crate) is_generator: bool,
+    /// The first `yield` in it: calling it makes a generator, which the language lacks.
+    pub(crate) yields: Option<Span>,
 }
 
 /// A class.

@@ -84,6 +84,19 @@ pub struct Address {
     pub byte: u32,
 }
 
+/// Index into [`Program::tags`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct TagId(pub u32);
+
+/// What a kernel says about one instruction beyond its operands. Few instructions have one.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Tag {
+    /// `name=`; empty without.
+    pub name: Arc<str>,
+    /// The instructions that must have completed before (`depends_on`).
+    pub after: Vec<TagId>,
+}
+
 /// A piece of storage.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Tensor {
@@ -160,6 +173,8 @@ pub struct Program {
     pub outputs: Vec<Output>,
     /// Loop iterations and calls; entry 0 is the root.
     pub trails: Vec<Trail>,
+    /// Names of instructions and the order asked for between them.
+    pub tags: Vec<Tag>,
     /// One instruction stream per core (the logical core's size, 1 or 2).
     pub cores: Vec<Vec<Node>>,
 }
@@ -168,6 +183,11 @@ impl Program {
     /// The tensor with this id.
     pub fn tensor(&self, id: TensorId) -> &Tensor {
         &self.tensors[id.0 as usize]
+    }
+
+    /// The name that the kernel gave a statement; empty without.
+    pub fn name_of(&self, node: &Node) -> &str {
+        node.tag.map_or("", |t| &*self.tags[t.0 as usize].name)
     }
 
     /// Calls `visit` for each statement of all cores, outer before inner, in program order.
@@ -238,6 +258,8 @@ pub struct Node {
     pub loc: Loc,
     /// Around it.
     pub trail: TrailId,
+    /// Its name and what it must wait for, if the kernel says so; only of instructions.
+    pub tag: Option<TagId>,
 }
 
 /// Kinds of statements.

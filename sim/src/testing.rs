@@ -27,6 +27,7 @@ impl Builder {
                 inputs: Vec::new(),
                 outputs: Vec::new(),
                 trails: vec![Trail { parent: None, step: Step::Root }],
+                tags: Vec::new(),
                 cores: vec![Vec::new()],
             },
             line: 0,
@@ -77,7 +78,7 @@ impl Builder {
     }
 
     pub(crate) fn node(&mut self, kind: NodeKind) -> Node {
-        Node { kind, loc: self.loc(), trail: TrailId::ROOT }
+        Node { kind, loc: self.loc(), trail: TrailId::ROOT, tag: None }
     }
 
     pub(crate) fn push(&mut self, inst: impl Into<Inst>) {

@@ -40,6 +40,14 @@ All extents are positive. SBUF and PSUM tensors have at least two dimensions, th
 `t.view(dtype)` reads the same bytes as elements of another size. The last dimension must lie contiguously, and its
 bytes must make whole elements.";
 
+    "depends-on", "an instruction is to wait for one that it cannot wait for", "
+`second.depends_on(first)` makes `second` wait on a semaphore that `first` signals, each time it runs. So `first` comes
+before it in the program, in the same dynamic loop or around it:
+
+    first = nisa.dma_copy(dst=a, src=x)
+    second = nisa.tensor_copy(dst=b, src=c)
+    second.depends_on(first)";
+
     "dynamic-loop", "a loop on the device is not written as it must be", "
 The step of `nl.dynamic_range` and `nl.fori_loop` is a positive int. The body of `nl.fori_loop` returns nothing, the body
 of `nl.while_loop` the next condition, a register. These loops do not stand inside `nl.no_reorder()`.";
@@ -166,8 +174,9 @@ Tensors are written by instructions:
     nisa.memset(dst=t[0:64, :], value=0.0)    # right";
 
     "tensor-condition", "a tensor is used as a condition", "
-Its values are not known when the kernel is specialised. Test `t is not None` for an optional argument; for control flow on
-the device load a `(1, 1)` tensor into a register and write `if register:` or `while register:`.";
+Its values are not known when the kernel is specialised: like any object it is true. Test `t is not None` for an optional
+argument; for control flow on the device load a `(1, 1)` tensor into a register and write `if register:` or
+`while register:`.";
 
     "tensor-operator", "a Python operator is used on a tensor", "
     c = a + b                                                 # wrong

@@ -7,16 +7,16 @@ use nki_isa::inst::{Entry, REGISTRY};
 use nki_isa::schema::{Kind, OperandSchema, Role, Schema};
 use nki_isa::{Arg, Violation};
 
-use super::beta2;
+use super::beta2::Handle;
 use super::errors::{closest, raise};
 use super::state::site;
-use super::values::{self, to_arg};
+use super::values::{self, to_arg, wrong};
 use super::view::Storage;
 use crate::eval::Interp;
 use crate::eval::error::{EvalResult, Raise};
 use crate::eval::native::CallArgs;
 use crate::eval::value::Value;
-use crate::syntax::{Argument, ExprKind, StmtKind, Symbol};
+use crate::syntax::{Argument, ExprKind, StmtKind, Symbol, sym};
 
 /// A documented instruction that the registry does not have.
 pub(crate) fn not_yet(instruction: &str) -> Violation {
@@ -39,26 +39,30 @@ pub(crate) fn call(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value>
     let mut slots = std::mem::take(&mut interp.api.slots);
     slots.clear();
     slots.resize(entry.schema.operands.len(), None);
-    let result = fill(interp, entry, &keywords, &args, &mut slots).and_then(|()| {
+    let result = fill(interp, entry, &keywords, &args, &mut slots).and_then(|name| {
         let place = site(interp, args.span);
         match (entry.build)(&mut slots).and_then(|inst| interp.api.builder.emit(inst, place)) {
-            Ok(()) => Ok(()),
+            Ok(()) => Ok(name),
             Err(violation) => Err(explain(interp, entry, &args, &violation)),
         }
     });
     interp.api.slots = slots;
-    result?;
-    Ok(interp.api.handle.clone())
+    let name = result?;
+    let at = interp.api.builder.last_node();
+    if let Some(name) = name {
+        interp.api.builder.name_node(at, &name);
+    }
+    Ok(Value::Object(Rc::new(Handle(at))))
 }
 
-/// Sorts arguments into schema positions.
+/// Sorts arguments into schema positions. Returns the instruction's name, if it has one.
 fn fill(
     interp: &mut Interp<'_>,
     entry: &Entry,
     keywords: &[Symbol],
     args: &CallArgs,
     slots: &mut [Option<Arg>],
-) -> EvalResult<()> {
+) -> EvalResult<Option<Rc<str>>> {
     let schema = entry.schema;
     if interp.options.strict {
         strict(interp, schema, args);
@@ -81,7 +85,16 @@ fn fill(
     for (at, value) in args.positional.iter().enumerate() {
         slots[at] = Some(operand(schema, at, value, args.span)?);
     }
+    let mut name = None;
     for (symbol, value) in &args.keyword {
+        if *symbol == sym::plain_name {
+            match value {
+                Value::None => {}
+                Value::Str(text) => name = (!text.is_empty()).then(|| text.clone()),
+                other => return Err(wrong(format_args!("nisa.{}: `name`", schema.name), "a string", other, args.span)),
+            }
+            continue;
+        }
         let at = match keywords.iter().position(|k| k == symbol) {
             Some(at) => at,
             None => match irregular(interp, schema, *symbol, args)? {
@@ -95,7 +108,7 @@ fn fill(
         }
         slots[at] = Some(operand(schema, at, value, args.span)?);
     }
-    Ok(())
+    Ok(name)
 }
 
 /// One argument, with the checks that need the value itself.
@@ -117,7 +130,7 @@ fn operand(schema: &Schema, at: usize, value: &Value, span: Span) -> EvalResult<
         let message = format!("nisa.{}: `{}` takes {}, got a value of type {}", schema.name, o.name, kind_text(o.kind), value.type_name());
         let raise = Raise::at("operand-kind", message, span, format!("`{}`", o.name));
         match value {
-            Value::Object(o) if o.as_any().is::<beta2::Handle>() => raise.help(
+            Value::Object(o) if o.as_any().is::<Handle>() => raise.help(
                 "instructions return no tensor: they write to dst=, which is the first argument. Make dst with nl.ndarray and pass it on",
             ),
             _ => raise,
@@ -137,7 +150,7 @@ fn strict(interp: &mut Interp<'_>, schema: &Schema, args: &CallArgs) {
     }
 }
 
-/// Keywords that no schema lists: `name=` everywhere, older spellings, and what was removed.
+/// Keywords that no schema lists: older spellings, and what was removed.
 fn irregular(interp: &mut Interp<'_>, schema: &Schema, symbol: Symbol, args: &CallArgs) -> EvalResult<Option<usize>> {
     let keyword = interp.name(symbol);
     let keyword = &*keyword;
@@ -145,8 +158,6 @@ fn irregular(interp: &mut Interp<'_>, schema: &Schema, symbol: Symbol, args: &Ca
         Err(Raise::new(Diagnostic::error(slug, message).at(args.span, "in this call").help(help)))
     };
     match (schema.name, keyword) {
-        // A label for profilers.
-        (_, "name") => Ok(None),
         // NKI 0.2 called it imm (migration guide, 0.2 to 0.3).
         ("register_move", "imm") => Ok(schema.position("src")),
         (_, "mask") => refuse(

@@ -4,7 +4,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use nki_isa::machine::Context;
-use nki_isa::program::{Address, Input, NodeKind, Output, Tensor as Memory, Trail, TrailId};
+use nki_isa::program::{Address, Input, NodeKind, Output, Tag, TagId, Tensor as Memory, Trail, TrailId};
 use nki_isa::view::MAX_DIMS;
 use nki_isa::{Arch, DType, Inst, Loc, Node, Program, RegId, Space, Target, TensorId, Violation};
 use rustc_hash::FxHashMap;
@@ -19,6 +19,21 @@ pub(crate) struct Site {
     pub(crate) loc: Loc,
     /// Around it.
     pub(crate) trail: TrailId,
+}
+
+/// A statement of the program under construction: the stream it is in and its position there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct NodeAt {
+    body: u32,
+    index: u32,
+}
+
+/// A stream of statements under construction.
+#[derive(Debug, Default)]
+struct Body {
+    /// Different for each stream of the program.
+    id: u32,
+    nodes: Vec<Node>,
 }
 
 /// A piece of storage to make.
@@ -48,7 +63,9 @@ pub(crate) struct Builder {
     /// Cores of the logical core.
     cores: u32,
     /// The stream being filled, and the streams of the dynamic statements around it.
-    bodies: Vec<Vec<Node>>,
+    bodies: Vec<Body>,
+    /// Streams begun so far.
+    begun: u32,
     /// Handles of all tensors, by id.
     storages: Vec<Rc<Storage>>,
     /// Shared tensors in the order of their making: the cores of a logical core make the same ones.
@@ -73,12 +90,14 @@ impl Builder {
                 inputs: Vec::new(),
                 outputs: Vec::new(),
                 trails: Vec::new(),
+                tags: Vec::new(),
                 cores: Vec::new(),
             },
             arch: Arch::of(target),
             core: 0,
             cores,
-            bodies: vec![Vec::new()],
+            bodies: vec![Body::default()],
+            begun: 1,
             storages: Vec::new(),
             shared: Vec::new(),
             next_shared: 0,
@@ -114,18 +133,78 @@ impl Builder {
 
     fn push(&mut self, kind: NodeKind, site: Site) {
         if let Some(body) = self.bodies.last_mut() {
-            body.push(Node { kind, loc: site.loc, trail: site.trail });
+            body.nodes.push(Node { kind, loc: site.loc, trail: site.trail, tag: None });
         }
+    }
+
+    /// The statement appended last.
+    pub(crate) fn last_node(&self) -> NodeAt {
+        let body = self.bodies.last();
+        NodeAt { body: body.map_or(0, |b| b.id), index: body.map_or(0, |b| b.nodes.len().saturating_sub(1) as u32) }
+    }
+
+    /// The tag of a statement, made if there is none; `None` if its stream has ended.
+    fn tag(&mut self, at: NodeAt) -> Option<TagId> {
+        let tags = &mut self.program.tags;
+        let body = self.bodies.iter_mut().find(|b| b.id == at.body)?;
+        let node = body.nodes.get_mut(at.index as usize)?;
+        Some(*node.tag.get_or_insert_with(|| {
+            tags.push(Tag::default());
+            TagId(tags.len() as u32 - 1)
+        }))
+    }
+
+    /// Names an instruction.
+    pub(crate) fn name_node(&mut self, at: NodeAt, name: &str) {
+        let name = self.intern(name);
+        if let Some(tag) = self.tag(at) {
+            self.program.tags[tag.0 as usize].name = name;
+        }
+    }
+
+    /// Makes one instruction run after another has completed.
+    ///
+    /// # Errors
+    /// `depends-on` if the later one does not come later, or if a loop or branch of the device lies between them.
+    pub(crate) fn order(&mut self, later: NodeAt, earlier: NodeAt) -> Result<()> {
+        let refuse = |message: &str, help: &str| Err(Violation::new("depends-on", "", message).help(help));
+        let depth = |at: NodeAt| self.bodies.iter().position(|b| b.id == at.body);
+        let (Some(to), Some(from)) = (depth(later), depth(earlier)) else {
+            return refuse(
+                "depends_on: one of the instructions is in a loop or branch of the device that has ended",
+                "both must be in the same loop body, or the one that runs first in a loop around it",
+            );
+        };
+        if from > to {
+            return refuse(
+                "depends_on: the instruction to wait for is in a loop or branch of the device, the one that waits is not",
+                "both must be in the same loop body, or the one that runs first in a loop around it",
+            );
+        }
+        if from == to && earlier.index >= later.index {
+            return refuse(
+                "depends_on: the instruction to wait for does not come before the one that waits",
+                "write second.depends_on(first), where first is issued before second",
+            );
+        }
+        if let (Some(later), Some(earlier)) = (self.tag(later), self.tag(earlier)) {
+            let after = &mut self.program.tags[later.0 as usize].after;
+            if !after.contains(&earlier) {
+                after.push(earlier);
+            }
+        }
+        Ok(())
     }
 
     /// Starts the body of a dynamic statement.
     pub(crate) fn open(&mut self) {
-        self.bodies.push(Vec::new());
+        self.bodies.push(Body { id: self.begun, nodes: Vec::new() });
+        self.begun += 1;
     }
 
     /// Ends the body started last.
     pub(crate) fn close(&mut self) -> Vec<Node> {
-        if self.bodies.len() > 1 { self.bodies.pop().unwrap_or_default() } else { Vec::new() }
+        if self.bodies.len() > 1 { self.bodies.pop().unwrap_or_default().nodes } else { Vec::new() }
     }
 
     /// Appends a dynamic statement.
@@ -389,7 +468,7 @@ impl Builder {
     /// Whether any instruction so far writes the tensor.
     pub(crate) fn is_written(&self, id: TensorId) -> bool {
         let done = self.program.cores.iter().any(|body| writes(body, id));
-        done || self.bodies.iter().any(|body| writes(body, id))
+        done || self.bodies.iter().any(|body| writes(&body.nodes, id))
     }
 
     /// Ends the stream of this core and begins the next one's.
@@ -397,8 +476,8 @@ impl Builder {
         while self.bodies.len() > 1 {
             self.bodies.pop();
         }
-        self.program.cores.push(self.bodies.pop().unwrap_or_default());
-        self.bodies.push(Vec::new());
+        self.program.cores.push(self.bodies.pop().unwrap_or_default().nodes);
+        self.open();
         self.core += 1;
         self.next_shared = 0;
     }

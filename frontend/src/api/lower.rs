@@ -162,6 +162,59 @@ impl Lower<'_> {
         self.emit("dma_copy", &[("dst", view(dst)), ("src", view(value))])
     }
 
+    /// `nl.load_transpose2d`: rows of HBM become columns of a tile, on the way.
+    pub(crate) fn load_transpose2d(&mut self, src: &Tensor, dtype: Option<DType>) -> Result<Tensor> {
+        if src.on_chip() {
+            return Err(Violation::new(
+                "operand-memory",
+                "",
+                format!("nl.load_transpose2d reads HBM; `{}` is in {}", src.storage.name, src.view.space),
+            )
+            .help("transpose on-chip tiles with nl.transpose or nisa.nc_transpose"));
+        }
+        if src.ndim() != 2 {
+            return Err(Violation::new(
+                "bad-shape",
+                "",
+                format!(
+                    "nl.load_transpose2d takes a tensor of 2 dimensions; `{}` has shape {}",
+                    src.storage.name,
+                    src.shape_text()
+                ),
+            ));
+        }
+        let s = extents(src);
+        let dst = self.tile(&[s[1], s[0]], src.view.dtype, Space::Sbuf)?;
+        self.emit("dma_transpose", &[("dst", view(&dst)), ("src", view(src))])?;
+        match dtype {
+            Some(d) if d != src.view.dtype => self.copy(&dst, Some(d)),
+            _ => Ok(dst),
+        }
+    }
+
+    /// `nl.gather_flattened`: in each partition `data.flat[indices]`, on GpSimd, which reads SBUF only.
+    pub(crate) fn gather_flattened(
+        &mut self,
+        data: &Tensor,
+        indices: &Tensor,
+        dtype: Option<DType>,
+    ) -> Result<Tensor> {
+        let what = "gather_flattened";
+        self.on_chip(what, data)?;
+        self.on_chip(what, indices)?;
+        let in_sbuf = |l: &mut Self, t: &Tensor, dtype: DType| {
+            if t.view.space == Space::Sbuf && t.view.dtype == dtype { Ok(t.clone()) } else { l.copy(t, Some(dtype)) }
+        };
+        let data = in_sbuf(self, data, data.view.dtype)?;
+        let indices = in_sbuf(self, indices, DType::U32)?;
+        let dst = self.like(&indices, data.view.dtype)?;
+        self.emit("nc_n_gather", &[("dst", view(&dst)), ("data", view(&data)), ("indices", view(&indices))])?;
+        match dtype {
+            Some(d) if d != data.view.dtype => self.copy(&dst, Some(d)),
+            _ => Ok(dst),
+        }
+    }
+
     /// `nisa.memset`-based creation: `nl.zeros`, `nl.ones`, `nl.full`.
     pub(crate) fn fill(&mut self, dst: &Tensor, value: Imm) -> Result<()> {
         let arg = match value {

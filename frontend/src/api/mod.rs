@@ -15,6 +15,7 @@ mod errors;
 mod lower;
 #[cfg(test)]
 mod lower_tests;
+mod random;
 mod reshape;
 mod state;
 mod tensor;
@@ -174,7 +175,7 @@ fn attributes(base: &Value) -> Vec<&'static str> {
 
 fn no_attribute(_interp: &Interp<'_>, base: &Value, name: &str, span: Span) -> Box<Raise> {
     let mut diagnostic =
-        Diagnostic::error("unknown-attribute", format!("a {} has no attribute `{name}`", base.type_name()))
+        Diagnostic::error("unknown-attribute", format!("{} has no attribute `{name}`", base.a_type()))
             .at(span, "here");
     let names = attributes(base);
     if let Some(near) = closest(name, names.iter().copied()) {
@@ -248,11 +249,24 @@ pub(crate) fn call_method(interp: &mut Interp<'_>, base: &Value, name: Symbol, a
     {
         return tensor::method(interp, t, &text, args);
     }
-    // Scheduling edges are accepted; program order is kept anyway.
-    if object::<Handle>(base).is_some() && &*text == "depends_on" {
+    let span = args.span;
+    if let Some(Handle(later)) = object::<Handle>(base)
+        && &*text == "depends_on"
+    {
+        if let Some((name, _)) = args.keyword.first() {
+            let message = format!("depends_on takes no keyword argument `{}`", interp.name(*name));
+            return Err(Raise::at("arguments", message, span, "in this call"));
+        }
+        // One call may list several, also in a list.
+        let listed = args.positional.iter().flat_map(|v| v.sequence().unwrap_or_else(|| vec![v.clone()]));
+        for value in listed.collect::<Vec<_>>() {
+            let Some(Handle(earlier)) = object::<Handle>(&value) else {
+                return Err(values::wrong("depends_on", "what instructions return", &value, span));
+            };
+            interp.api.builder.order(*later, *earlier).map_err(|v| errors::raise("", &v, span, &[]))?;
+        }
         return Ok(base.clone());
     }
-    let span = args.span;
     let callee = getattr(interp, base, name, span)?;
     interp.call(&callee, args)
 }
@@ -293,7 +307,7 @@ pub(crate) fn call(interp: &mut Interp<'_>, callee: &Value, args: CallArgs) -> E
             }
             Err(Raise::at(
                 "not-callable",
-                format!("a {} cannot be called", callee.type_name()),
+                format!("{} cannot be called", callee.a_type()),
                 args.span,
                 "in this call",
             ))
@@ -302,9 +316,9 @@ pub(crate) fn call(interp: &mut Interp<'_>, callee: &Value, args: CallArgs) -> E
 }
 
 /// `base[index]`.
-pub(crate) fn getitem(_interp: &mut Interp<'_>, base: &Value, index: &Value, span: Span) -> EvalResult<Value> {
+pub(crate) fn getitem(interp: &mut Interp<'_>, base: &Value, index: &Value, span: Span) -> EvalResult<Value> {
     match base {
-        Value::Tensor(t) => tensor::getitem(t, index, span),
+        Value::Tensor(t) => tensor::getitem(interp, t, index, span),
         Value::Object(_) => {
             if let Some(removed) = object::<Removed>(base) {
                 return Err(beta2::removed_use(removed, span));
@@ -318,13 +332,13 @@ pub(crate) fn getitem(_interp: &mut Interp<'_>, base: &Value, index: &Value, spa
             {
                 return Ok(Value::ApiEnum(member));
             }
-            Err(Raise::at("not-indexable", format!("a {} cannot be indexed", base.type_name()), span, "here"))
+            Err(Raise::at("not-indexable", format!("{} cannot be indexed", base.a_type()), span, "here"))
         }
         Value::Register(_) => {
             Err(Raise::at("register-arithmetic", "a register cannot be indexed", span, "here")
                 .help(dynamic::REGISTER_HELP))
         }
-        other => Err(Raise::at("not-indexable", format!("a {} cannot be indexed", other.type_name()), span, "here")),
+        other => Err(Raise::at("not-indexable", format!("{} cannot be indexed", other.a_type()), span, "here")),
     }
 }
 
@@ -339,7 +353,7 @@ pub(crate) fn setitem(
     let Value::Tensor(t) = base else {
         return Err(Raise::at(
             "not-indexable",
-            format!("items of a {} cannot be assigned", base.type_name()),
+            format!("items of {} cannot be assigned", base.a_type()),
             span,
             "here",
         ));
@@ -372,7 +386,7 @@ pub(crate) fn setattr(
     span: Span,
 ) -> EvalResult<()> {
     let name = interp.name(name);
-    Err(Raise::at("tensor-assignment", format!("`{name}` of a {} cannot be assigned", base.type_name()), span, "here")
+    Err(Raise::at("tensor-assignment", format!("`{name}` of {} cannot be assigned", base.a_type()), span, "here")
         .help("attributes of tensors and enums are fixed; view methods such as reshape make new tensors"))
 }
 
@@ -476,15 +490,22 @@ pub(crate) fn compare(
 }
 
 /// Whether an API value counts as true at specialisation.
-pub(crate) fn truth(_interp: &mut Interp<'_>, value: &Value, span: Span) -> EvalResult<bool> {
+pub(crate) fn truth(interp: &mut Interp<'_>, value: &Value, span: Span) -> EvalResult<bool> {
     match value {
-        Value::Tensor(t) => Err(Raise::at(
-            "tensor-condition",
-            format!("the value of tensor `{}` is not known when the kernel is specialised", t.storage.name),
-            span,
-            "used as a condition here",
-        )
-        .help("test `t is not None` for an optional tensor; for control flow on the device load the value into a register: nisa.register_load")),
+        // `if bias:` for an optional tensor: an object without a truth of its own is true. On chip, where a tensor is
+        // more often a value than an argument, that is worth a word.
+        Value::Tensor(t) => {
+            if t.on_chip() {
+                let message = format!("tensor `{}` as a condition is always true", t.storage.name);
+                interp.report_once(
+                    Diagnostic::warning("tensor-condition", message)
+                        .at(span, "its values are not known when the kernel is specialised")
+                        .help("test `t is not None` for an optional tensor; for control flow on the device load the value into a register: nisa.register_load"),
+                    span,
+                );
+            }
+            Ok(true)
+        }
         Value::Register(_) => Err(Raise::at(
             "register-arithmetic",
             "the value of a register is not known when the kernel is specialised",
@@ -502,7 +523,7 @@ pub(crate) fn len(_interp: &mut Interp<'_>, value: &Value, span: Span) -> EvalRe
         Value::Tensor(t) => Ok(i64::from(t.view.dims[0].count)),
         _ => match object::<EnumClass>(value) {
             Some(class) => Ok(vocab::VOCABULARIES[usize::from(class.0)].members.len() as i64),
-            None => Err(Raise::at("operand-kind", format!("a {} has no len()", value.type_name()), span, "here")),
+            None => Err(Raise::at("operand-kind", format!("{} has no len()", value.a_type()), span, "here")),
         },
     }
 }
@@ -527,7 +548,7 @@ pub(crate) fn iterate(_interp: &mut Interp<'_>, value: &Value, span: Span) -> Ev
                 .map(|member| Value::ApiEnum(ApiEnum { vocabulary: class.0, member: member as u8 }))
                 .collect()),
             None => {
-                Err(Raise::at("not-iterable", format!("a {} cannot be iterated over", value.type_name()), span, "here"))
+                Err(Raise::at("not-iterable", format!("{} cannot be iterated over", value.a_type()), span, "here"))
             }
         },
     }
@@ -539,7 +560,7 @@ pub(crate) fn enter(interp: &mut Interp<'_>, context: &Value, span: Span) -> Eva
         interp.api.no_reorder += 1;
         return Ok(Value::None);
     }
-    Err(Raise::at("unsupported-with", format!("`with` on a {}", context.type_name()), span, "here")
+    Err(Raise::at("unsupported-with", format!("`with` on {}", context.a_type()), span, "here")
         .help("the only context of the language is nl.no_reorder()"))
 }
 

@@ -8,11 +8,9 @@ use nki_isa::inst::REGISTRY;
 use nki_isa::{Arg, Loc};
 use rustc_hash::FxHashMap;
 
-use super::beta2::Handle;
 use super::builder::{Builder, Site};
 use crate::Options;
 use crate::eval::Interp;
-use crate::eval::value::Value;
 use crate::syntax::Symbol;
 
 /// The program being built, and caches.
@@ -24,8 +22,6 @@ pub(crate) struct State {
     pub(crate) keywords: Vec<Option<Rc<[Symbol]>>>,
     /// Argument slots, reused by every call.
     pub(crate) slots: Vec<Option<Arg>>,
-    /// What every instruction returns.
-    pub(crate) handle: Value,
     /// Depth of `with nl.no_reorder()`.
     pub(crate) no_reorder: u32,
     /// Names of the variables that calls are assigned to, by the call's place.
@@ -41,7 +37,6 @@ impl State {
             builder: Builder::new("", options.target, options.lnc.max(1)),
             keywords: vec![None; REGISTRY.len()],
             slots: Vec::new(),
-            handle: Value::Object(Rc::new(Handle)),
             no_reorder: 0,
             targets: FxHashMap::default(),
             last: None,

@@ -253,6 +253,8 @@ fn ap(interp: &mut Interp<'_>, t: &Tensor, args: CallArgs) -> EvalResult<super::
             let message = "ap takes scalar_offset or vector_offset, not both";
             return Err(Raise::at("access-pattern", message, span, "here"));
         }
+        // An int is an index that is known already.
+        (Some(Value::Int(i)), None) => Some(DynamicOffset::Static(i)),
         (Some(s), None) => Some(DynamicOffset::Scalar(index(&s, "ap: scalar_offset", span)?)),
         (None, Some(v)) => Some(DynamicOffset::Vector(values::tensor(&v, "ap: vector_offset", span)?.view.clone())),
         (None, None) => None,
@@ -263,9 +265,11 @@ fn ap(interp: &mut Interp<'_>, t: &Tensor, args: CallArgs) -> EvalResult<super::
 }
 
 /// `t[key]`.
-pub(crate) fn getitem(t: &Rc<Tensor>, key: &Value, span: Span) -> EvalResult<Value> {
+pub(crate) fn getitem(interp: &mut Interp<'_>, t: &Rc<Tensor>, key: &Value, span: Span) -> EvalResult<Value> {
     let mut keys: smallvec::SmallVec<[Key; 6]> = smallvec::SmallVec::new();
     match key {
+        Value::Tuple(items) if items.iter().any(Value::is_none) => return with_new_dims(interp, t, items, span),
+        Value::None => return with_new_dims(interp, t, std::slice::from_ref(key), span),
         Value::Tuple(items) => {
             for item in items.iter() {
                 keys.push(one_key(t, item, span)?);
@@ -274,6 +278,38 @@ pub(crate) fn getitem(t: &Rc<Tensor>, key: &Value, span: Span) -> EvalResult<Val
         other => keys.push(one_key(t, other, span)?),
     }
     wrap(t, t.index(&keys), span)
+}
+
+/// `t[:, None]`: a new dimension of size 1 for each None, as NumPy has it.
+fn with_new_dims(interp: &mut Interp<'_>, t: &Rc<Tensor>, items: &[Value], span: Span) -> EvalResult<Value> {
+    interp.strict(span, "`None` in an index (write .expand_dim)");
+    let rest: Vec<Value> = items.iter().filter(|v| !v.is_none()).cloned().collect();
+    let whole = Value::tuple(if rest.is_empty() { vec![Value::Ellipsis] } else { rest });
+    let Value::Tensor(mut out) = getitem(interp, t, &whole, span)? else { return Ok(Value::None) };
+    // On chip an int keeps the partition dimension; elsewhere it removes its own.
+    let kept = |at: usize, v: &Value| !matches!(v, Value::Int(_) | Value::Register(_)) || (at == 0 && t.on_chip());
+    let spelled = items.iter().filter(|v| !v.is_none() && !matches!(v, Value::Ellipsis)).count();
+    let mut dim = 0;
+    let mut read = 0;
+    for item in items {
+        match item {
+            Value::None => {
+                let made = out.expand_dim(dim).map_err(|v| raise("", &v, span, &[&t.storage]))?;
+                out = Rc::new(made);
+                dim += 1;
+            }
+            Value::Ellipsis => {
+                let skipped = t.ndim().saturating_sub(spelled);
+                dim += skipped as i64;
+                read += skipped;
+            }
+            other => {
+                dim += i64::from(kept(read, other));
+                read += 1;
+            }
+        }
+    }
+    Ok(Value::Tensor(out))
 }
 
 fn one_key(t: &Tensor, value: &Value, span: Span) -> EvalResult<Key> {
@@ -298,6 +334,13 @@ fn one_key(t: &Tensor, value: &Value, span: Span) -> EvalResult<Key> {
         Value::Bool(b) => Key::At(i64::from(*b)),
         Value::Slice(s) => Key::Slice(bound(&s.start)?, bound(&s.stop)?, bound(&s.step)?),
         Value::Ellipsis => Key::Ellipsis,
+        Value::Object(o) if o.as_any().downcast_ref::<Ds>().is_some_and(|ds| ds.size == 0) => {
+            return refuse(
+                "empty-slice",
+                format!("nl.ds of size 0 in an index of `{}`", t.storage.name),
+                "skip the instruction when there is nothing to do",
+            );
+        }
         Value::Object(o) if o.as_any().is::<Ds>() => match o.as_any().downcast_ref::<Ds>() {
             Some(Ds { start: Value::Int(start), size }) => Key::Span(*start, *size),
             Some(Ds { start, size }) => Key::DynamicSpan(index(start, "nl.ds: start", span)?, *size),
@@ -305,13 +348,6 @@ fn one_key(t: &Tensor, value: &Value, span: Span) -> EvalResult<Key> {
         },
         Value::Register(r) => Key::Dynamic(Index::Register(r.id)),
         Value::Tensor(_) => Key::Dynamic(index(value, format_args!("an index of `{}`", t.storage.name), span)?),
-        Value::None => {
-            return refuse(
-                "bad-index",
-                format!("`None` in an index of `{}`", t.storage.name),
-                "use .expand_dim(dim) to add a dimension of size 1",
-            );
-        }
         Value::List(_) | Value::Tuple(_) => {
             return refuse(
                 "bad-index",

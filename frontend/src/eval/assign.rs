@@ -81,7 +81,7 @@ impl Interp<'_> {
                     }
                     return Err(Raise::at(
                         "type-error",
-                        format!("cannot unpack a {} into {} names", other.type_name(), targets.len()),
+                        format!("cannot unpack {} into {} names", other.a_type(), targets.len()),
                         span,
                         "unpacked here",
                     ));
@@ -185,7 +185,7 @@ impl Interp<'_> {
                 if instance.frozen.get() || kind == ClassKind::NamedTuple {
                     return Err(Raise::at(
                         "frozen-object",
-                        format!("`{}` of a {} cannot be changed", self.name(name), instance.class.name),
+                        format!("`{}` of {} cannot be changed", self.name(name), base.a_type()),
                         span,
                         "assigned here",
                     )
@@ -232,7 +232,7 @@ impl Interp<'_> {
             Value::Host(host) => Err(self.host_error(host, span)),
             other if other.is_api() => api::setattr(self, other, name, &value, span),
             other => {
-                let text = format!("a {} has no attribute `{}` to assign to", other.type_name(), self.name(name));
+                let text = format!("{} has no attribute `{}` to assign to", other.a_type(), self.name(name));
                 Err(Raise::at("no-attribute", text, span, "assigned here"))
             }
         }
@@ -290,9 +290,9 @@ impl Interp<'_> {
     pub(crate) fn no_item(&self, base: &Value, what: &str, span: Span) -> Box<Raise> {
         Raise::at(
             "type-error",
-            format!("a {} has no items that can be {what}", base.type_name()),
+            format!("{} has no items that can be {what}", base.a_type()),
             span,
-            format!("a {}", base.type_name()),
+            base.a_type(),
         )
     }
 
@@ -357,9 +357,9 @@ impl Interp<'_> {
         let Some(position) = self.as_index(index) else {
             return Err(Raise::at(
                 "type-error",
-                format!("a {what} index must be an int or a slice, not a {}", index.type_name()),
+                format!("a {what} index must be an int or a slice, not {}", index.a_type()),
                 span,
-                format!("indexed with a {}", index.type_name()),
+                format!("indexed with {}", index.a_type()),
             ));
         };
         let at = if position < 0 { position.checked_add(len as i64) } else { Some(position) };

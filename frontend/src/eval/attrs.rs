@@ -207,7 +207,7 @@ impl Interp<'_> {
                         candidates.extend(class.attrs.borrow().iter().map(|(n, _)| self.name(n).to_string()));
                     }
                 }
-                (format!("a {} has no attribute `{text}`", other.type_name()), format!("a {}", other.type_name()))
+                (format!("{} has no attribute `{text}`", other.a_type()), other.a_type())
             }
         };
         let raise = Raise::at("no-attribute", subject, span, label);

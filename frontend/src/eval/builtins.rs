@@ -133,7 +133,7 @@ const FUNCTIONS: &[(&str, NativeFn)] = &[
             other => {
                 return Err(Raise::at(
                     "type-error",
-                    format!("a {} is not an iterator", other.type_name()),
+                    format!("{} is not an iterator", other.a_type()),
                     args.span,
                     "in this call",
                 ));
@@ -203,7 +203,7 @@ fn len(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
                 None => {
                     return Err(Raise::at(
                         "type-error",
-                        format!("a {} has no length", value.type_name()),
+                        format!("{} has no length", value.a_type()),
                         args.span,
                         "in this call",
                     ));
@@ -217,7 +217,7 @@ fn len(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
         other => {
             return Err(Raise::at(
                 "type-error",
-                format!("a {} has no length", other.type_name()),
+                format!("{} has no length", other.a_type()),
                 args.span,
                 "in this call",
             ));
@@ -309,7 +309,7 @@ fn round(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
         }
         (other, _) => Err(Raise::at(
             "type-error",
-            format!("round() does not work on a {}", other.type_name()),
+            format!("round() does not work on {}", other.a_type()),
             span,
             "in this call",
         )),
@@ -431,7 +431,7 @@ fn attr_name(interp: &mut Interp<'_>, args: &CallArgs, function: &str, min: usiz
         Value::Str(name) => Ok(interp.sym(name)),
         other => Err(Raise::at(
             "type-error",
-            format!("{function}() needs the name as a str, not a {}", other.type_name()),
+            format!("{function}() needs the name as a str, not {}", other.a_type()),
             args.span,
             "in this call",
         )),

@@ -106,7 +106,7 @@ impl Interp<'_> {
                         other => {
                             return Err(Raise::at(
                                 "type-error",
-                                format!("`**` needs a dict, not a {}", other.type_name()),
+                                format!("`**` needs a dict, not {}", other.a_type()),
                                 expr.span,
                                 "here",
                             ));
@@ -165,9 +165,9 @@ impl Interp<'_> {
     fn not_callable(&self, callee: &Value, span: Span) -> Box<Raise> {
         Raise::at(
             "type-error",
-            format!("a {} cannot be called", callee.type_name()),
+            format!("{} cannot be called", callee.a_type()),
             span,
-            format!("a {}", callee.type_name()),
+            callee.a_type(),
         )
     }
 
@@ -308,13 +308,13 @@ impl Interp<'_> {
             raise.fatal = true;
             return Err(raise);
         }
-        if def.is_generator || def.is_async {
-            let (construct, instead) = if def.is_async {
-                ("an async function", "define it with plain `def`")
-            } else {
-                ("`yield`", "return a list instead of generating its items")
-            };
-            return Err(super::exec::unsupported(Unsupported { construct, instead }, def.name_span));
+        if let Some(at) = def.yields {
+            let what = Unsupported { construct: "`yield`", instead: "return a list instead of generating its items" };
+            return Err(super::exec::unsupported(what, at));
+        }
+        if def.is_async {
+            let what = Unsupported { construct: "an async function", instead: "define it with plain `def`" };
+            return Err(super::exec::unsupported(what, def.name_span));
         }
         let base = self.stack.len();
         self.stack.resize(base + def.scope.slots as usize, Value::Unset);

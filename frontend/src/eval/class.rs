@@ -15,6 +15,7 @@ impl Interp<'_> {
     /// Runs a class body and makes the class.
     pub(crate) fn make_class(&mut self, frame: &Frame<'_>, def: &Rc<ClassDef>) -> EvalResult<Value> {
         let mut kind = ClassKind::Plain;
+        let mut lenient = false;
         let mut bases: Vec<Rc<Class>> = Vec::new();
         for base in &def.bases {
             match self.eval(frame, base)? {
@@ -26,9 +27,13 @@ impl Interp<'_> {
                         };
                     }
                     self.strict(base.span, "a base class of your own");
+                    lenient |= class.lenient;
                     bases.push(class);
                 }
-                Value::Type(BuiltinType::NkiObject) => kind = ClassKind::NkiObject,
+                Value::Type(BuiltinType::NkiObject) => {
+                    kind = ClassKind::NkiObject;
+                    lenient = true;
+                }
                 Value::Type(BuiltinType::Enum) => {
                     kind = ClassKind::Enum { int: matches!(kind, ClassKind::Enum { int: true }) }
                 }
@@ -49,6 +54,7 @@ impl Interp<'_> {
             attrs: RefCell::new(attrs),
             fields: RefCell::new(Vec::new()),
             members: RefCell::new(Vec::new()),
+            lenient,
             span: def.name_span,
         });
         // Left to right, depth first, a class that appears twice goes last: right for all but contrived hierarchies.
@@ -183,6 +189,9 @@ impl Interp<'_> {
     /// `Class(...)`
     pub(crate) fn construct(&mut self, class: &Rc<Class>, mut args: CallArgs) -> EvalResult<Value> {
         if let ClassKind::Enum { .. } = class.kind.get() {
+            // `Color(name="red", value=1)` names the member too.
+            let name = args.take_keyword(sym::plain_name);
+            args.positional.extend(args.take_keyword(sym::value));
             let [wanted] = args.positional.as_slice() else {
                 return Err(Raise::at(
                     "arguments",
@@ -197,6 +206,10 @@ impl Interp<'_> {
                 .iter()
                 .find(|m| self.equals(&m.value, wanted) || matches!(wanted, Value::EnumMember(w) if Rc::ptr_eq(w, m)))
                 .cloned();
+            let found = found.filter(|m| match &name {
+                Some(Value::Str(name)) => **name == *self.name(m.name),
+                _ => true,
+            });
             return match found {
                 Some(member) => Ok(Value::EnumMember(member)),
                 None => {
@@ -294,14 +307,13 @@ impl Interp<'_> {
                 }
             }
         }
-        let lenient = matches!(class.kind.get(), ClassKind::NkiObject);
         for (field, value) in fields.iter().zip(values) {
             let value = match (value, &field.default) {
                 (Some(value), _) => value,
                 (None, FieldDefault::Value(value)) => value.clone(),
                 (None, FieldDefault::Factory(factory)) => self.call(&factory.clone(), CallArgs::none(span))?,
                 // The official reader sets fields without default to None.
-                (None, FieldDefault::Required) if lenient => Value::None,
+                (None, FieldDefault::Required) if class.lenient => Value::None,
                 (None, FieldDefault::Required) if !field.init => continue,
                 (None, FieldDefault::Required) => {
                     let text = format!("{}() misses its field `{}`", class.name, self.name(field.name));

@@ -29,7 +29,7 @@ impl Interp<'_> {
             Some(other) => {
                 return Ok(Raise::at(
                     "type-error",
-                    format!("a {} cannot be raised", other.type_name()),
+                    format!("{} cannot be raised", other.a_type()),
                     span,
                     "not an exception",
                 ));

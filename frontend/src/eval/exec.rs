@@ -404,7 +404,7 @@ impl Interp<'_> {
             }
             other => Err(Raise::at(
                 "unsupported-syntax",
-                format!("`with` cannot be used on a {}", other.type_name()),
+                format!("`with` cannot be used on {}", other.a_type()),
                 expr.span,
                 "not a context",
             )

@@ -185,7 +185,7 @@ impl Interp<'_> {
                         other => {
                             return Err(Raise::at(
                                 "type-error",
-                                format!("`**` needs a dict, not a {}", other.type_name()),
+                                format!("`**` needs a dict, not {}", other.a_type()),
                                 value.span,
                                 "here",
                             ));
@@ -409,7 +409,7 @@ impl Interp<'_> {
                 Some(value) => Ok(Some(value)),
                 None => Err(Raise::at(
                     "type-error",
-                    format!("a slice bound must be an int, not a {}", value.type_name()),
+                    format!("a slice bound must be an int, not {}", value.a_type()),
                     span,
                     "in this slice",
                 )),
@@ -481,7 +481,7 @@ impl Interp<'_> {
             other => match other.is_api().then(|| api::key_name(other)).flatten() {
                 Some(name) => Key::Name(name),
                 None => {
-                    let text = format!("a {} cannot be a dict key or a set item", other.type_name());
+                    let text = format!("{} cannot be a dict key or a set item", other.a_type());
                     return Err(Raise::at("dict-key", text, span, "used as a key").help("use a string"));
                 }
             },

@@ -5,7 +5,7 @@ use nki_diag::Span;
 use super::Interp;
 use super::error::{EvalResult, Raise};
 use super::native::CallArgs;
-use super::ops::MAX_DEPTH;
+use super::compare::MAX_DEPTH;
 use super::value::*;
 use crate::api;
 use crate::syntax::*;
@@ -13,6 +13,11 @@ use crate::syntax::*;
 impl Interp<'_> {
     /// `str(value)`
     pub(crate) fn str(&mut self, value: &Value) -> EvalResult<String> {
+        if self.klr
+            && let Some(text) = self.klr_text(value, 0)?
+        {
+            return Ok(text);
+        }
         match value {
             Value::Str(text) => Ok(text.to_string()),
             Value::Instance(instance) => {
@@ -209,7 +214,7 @@ impl Interp<'_> {
             None => {
                 let text = self.str(value)?;
                 if parsed.kind.is_some_and(|k| k != 's') {
-                    return Err(bad(format!("`{spec}` does not format a {}", value.type_name())));
+                    return Err(bad(format!("`{spec}` does not format {}", value.a_type())));
                 }
                 let text: String = match parsed.precision {
                     Some(precision) => text.chars().take(precision).collect(),

@@ -41,7 +41,7 @@ pub(crate) fn jit(interp: &mut Interp<'_>, mut args: CallArgs) -> EvalResult<Val
         Some(Value::Host(host)) => Ok(interp.host(host.path.clone(), args.span)),
         Some(other) => Err(Raise::at(
             "type-error",
-            format!("nki.jit needs a function, not a {}", other.type_name()),
+            format!("nki.jit needs a function, not {}", other.a_type()),
             args.span,
             "here",
         )),
@@ -433,7 +433,7 @@ impl Interp<'_> {
             other => {
                 return Err(Raise::at(
                     "kernel-output",
-                    format!("a kernel returns tensors, not a {}", other.type_name()),
+                    format!("a kernel returns tensors, not {}", other.a_type()),
                     span,
                     "this kernel",
                 )

@@ -81,9 +81,9 @@ impl Interp<'_> {
     pub(crate) fn call_builtin_method(&mut self, base: &Value, name: Symbol, args: CallArgs) -> EvalResult<Value> {
         let text = self.name(name);
         if !exists(base, &text) {
-            let kind = base.type_name();
+            let kind = base.a_type();
             let raise =
-                Raise::at("no-attribute", format!("a {kind} has no method `{text}`"), args.span, format!("a {kind}"));
+                Raise::at("no-attribute", format!("{kind} has no method `{text}`"), args.span, kind);
             return Err(match super::expr::nearest(&text, table(base).iter().copied()) {
                 Some(near) => raise.help(format!("did you mean `{near}`?")),
                 None => raise,
@@ -134,6 +134,11 @@ impl Interp<'_> {
 
     fn list_method(&mut self, list: &Rc<List>, name: &str, mut args: CallArgs) -> EvalResult<Value> {
         let span = args.span;
+        if self.klr
+            && let Some(result) = self.klr_list_method(list, name, &args)
+        {
+            return Ok(result);
+        }
         match name {
             "append" => {
                 args.positional_only(self, name, 1, 1)?;
@@ -237,7 +242,7 @@ impl Interp<'_> {
                     if name == "pop" { dict.borrow_mut().remove(&key) } else { dict.borrow().get(&key).cloned() };
                 match (found, default) {
                     (Some(value), _) => Ok(value),
-                    (None, None) if name == "pop" => Err(self.missing_key(&key_value, Some(base), span)),
+                    (None, None) if name == "pop" && !self.klr => Err(self.missing_key(&key_value, Some(base), span)),
                     (None, default) => {
                         let value = default.unwrap_or(Value::None);
                         if name == "setdefault" {
@@ -357,7 +362,7 @@ impl Interp<'_> {
     }
 
     fn need_str(&self, name: &str, got: &Value, span: Span) -> Box<Raise> {
-        Raise::at("type-error", format!("{name}() needs a str, not a {}", got.type_name()), span, "in this call")
+        Raise::at("type-error", format!("{name}() needs a str, not {}", got.a_type()), span, "in this call")
     }
 
     fn str_method(&mut self, text: &Rc<str>, name: &str, args: CallArgs) -> EvalResult<Value> {

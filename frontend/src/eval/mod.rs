@@ -8,16 +8,20 @@ mod attrs;
 mod builtins;
 mod call;
 mod class;
+mod compare;
+mod dict;
 pub(crate) mod error;
 mod exception;
 mod exec;
 mod expr;
 mod format;
 pub(crate) mod kernel;
+mod klr;
 mod live;
 mod methods;
 mod modules;
 pub(crate) mod native;
+mod object;
 mod ops;
 mod scope;
 mod stdlib;
@@ -76,12 +80,14 @@ pub(crate) struct Interp<'a> {
     returned: Vec<Option<String>>,
     /// Statements, iterations and calls so far.
     steps_taken: u64,
+    /// A module of the program imports `klr`: see [`klr`].
+    klr: bool,
     /// Exceptions being handled.
     handling: Vec<Value>,
     /// Objects whose `id()` was asked for.
     ids: Vec<Value>,
-    /// Places already reported by [`Self::strict`].
-    strict_seen: FxHashSet<Span>,
+    /// What [`Self::report_once`] and [`Self::strict`] have reported, and where.
+    reported: FxHashSet<(&'static str, Span)>,
     /// Files loaded, by path; `None` for those that cannot be read.
     modules: Vec<(PathBuf, Option<Rc<Module>>)>,
     native_modules: Vec<(String, Rc<NativeModule>)>,
@@ -147,9 +153,10 @@ impl<'a> Interp<'a> {
             kernel_depth: usize::MAX,
             returned: Vec::new(),
             steps_taken: 0,
+            klr: false,
             handling: Vec::new(),
             ids: Vec::new(),
-            strict_seen: FxHashSet::default(),
+            reported: FxHashSet::default(),
             modules: Vec::new(),
             native_modules: Vec::new(),
             quiet: false,
@@ -213,9 +220,16 @@ impl<'a> Interp<'a> {
         }
     }
 
+    /// Reports a finding that does not stop evaluation, the first time that it is made at this place.
+    pub(crate) fn report_once(&mut self, diagnostic: Diagnostic, span: Span) {
+        if self.reported.insert((diagnostic.id, span)) {
+            self.diagnostics.push(diagnostic);
+        }
+    }
+
     /// Reports, with `--strict`, what the official compiler refuses; once per place.
     pub(crate) fn strict(&mut self, span: Span, what: &str) {
-        if self.options.strict && self.in_kernel && self.strict_seen.insert(span) {
+        if self.options.strict && self.in_kernel && self.reported.insert(("strict-language", span)) {
             self.diagnostics.push(
                 Diagnostic::warning("strict-language", format!("{what} is not accepted by the NKI compiler"))
                     .at(span, "the simulator accepts it"),

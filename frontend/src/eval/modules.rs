@@ -42,12 +42,13 @@ const HOST: &[&str] = &[
     "pandas",
     "tqdm",
     "einops",
+    "klr",
 ];
 
 impl Interp<'_> {
     /// Whether a dotted module is provided by the simulator.
     pub(crate) fn is_native(&self, path: &str) -> bool {
-        stdlib::MODULES.contains(&path) || api::has_module(path) || matches!(path, "nki" | "neuronxcc")
+        stdlib::MODULES.contains(&path) || api::has_module(path) || matches!(path, "nki" | "neuronxcc" | "klr")
     }
 
     pub(crate) fn native_module(&mut self, path: &str) -> Value {
@@ -65,7 +66,7 @@ impl Interp<'_> {
         if matches!(path, "nki" | "neuronxcc.nki") && matches!(&*text, "jit" | "baremetal" | "benchmark" | "profile") {
             return Some(Value::native(format!("nki.{text}"), super::kernel::jit, 0));
         }
-        if &*text == "NKIObject" && path.starts_with("nki") {
+        if &*text == "NKIObject" && (path.starts_with("nki") || path == "klr") {
             return Some(Value::Type(BuiltinType::NkiObject));
         }
         if stdlib::MODULES.contains(&path) {
@@ -139,13 +140,16 @@ impl Interp<'_> {
 
     /// The module of a dotted name; unknown ones are the host's.
     fn find_module(&mut self, frame: &Frame<'_>, path: &str, span: Span) -> EvalResult<Value> {
+        let root = path.split('.').next().unwrap_or(path);
+        if root == "klr" {
+            self.klr = true;
+        }
         if self.is_native(path) {
             return Ok(self.native_module(path));
         }
         if let Some(found) = self.host_import(frame.module, path, span)? {
             return Ok(found);
         }
-        let root = path.split('.').next().unwrap_or(path);
         if matches!(root, "nki" | "neuronxcc") {
             let reason = format!("there is no module `{path}` in the simulator");
             return Ok(Value::Host(Rc::new(Host { path: path.to_owned(), reason: Some(reason), span: Some(span) })));
@@ -221,6 +225,8 @@ impl Interp<'_> {
             return Err(Raise::at("recursion-limit", "imports are nested too deep", Span::default(), "here"));
         }
         let outer = std::mem::replace(&mut self.in_kernel, false);
+        // Of a module that is imported the kernel may need a part only: what fails matters where it is used.
+        let lenient = self.modules.len() > 1;
         let base = self.stack.len();
         self.stack.resize(base + ast.scope.slots as usize, Value::Unset);
         self.make_cells(base, &ast.scope);
@@ -240,7 +246,7 @@ impl Interp<'_> {
                     break;
                 }
                 // Host-only code does no harm unless a kernel uses what it should have defined.
-                Err(raise) if matches!(raise.diagnostic.id, "unsupported-syntax" | "host-value") => {
+                Err(raise) if !raise.fatal && (lenient || matches!(raise.diagnostic.id, "unsupported-syntax" | "host-value")) => {
                     self.stack.truncate(depth);
                     self.pop_steps(trail);
                     let mut names = Vec::new();
@@ -364,6 +370,13 @@ impl Interp<'_> {
                 (None, Some(Value::NativeModule(module))) => self.host(format!("{}.{text}", module.path), span),
                 (None, Some(other)) => {
                     let Value::Module(module) = other else { continue };
+                    if module.path.file_name().is_some_and(|f| f == "__init__.py") {
+                        // A package may hold modules that are no Python source.
+                        let reason = format!("it could not be imported: {} has no `{text}`", module.path.display());
+                        let host = Host { path: text.to_string(), reason: Some(reason), span: Some(span) };
+                        self.assign(frame, bind, Value::Host(Rc::new(host)))?;
+                        continue;
+                    }
                     let raise = Raise::at(
                         "import-error",
                         format!("`{}` has no `{text}`", module.path.display()),

@@ -1,6 +1,5 @@
-//! Operators, truth, equality and iteration.
+//! Operators, truth and iteration.
 
-use std::cmp::Ordering;
 use std::rc::Rc;
 
 use nki_diag::Span;
@@ -11,9 +10,6 @@ use super::native::CallArgs;
 use super::value::*;
 use crate::api;
 use crate::syntax::*;
-
-/// Deeper containers are not compared or printed.
-pub(crate) const MAX_DEPTH: u32 = 200;
 
 impl Interp<'_> {
     /// `left op right`
@@ -126,7 +122,7 @@ impl Interp<'_> {
 
     pub(crate) fn bad_operands(&self, op: &str, left: &Value, right: &Value, span: Span) -> Box<Raise> {
         let (l, r) = (left.type_name(), right.type_name());
-        Raise::at("type-error", format!("`{op}` does not work between a {l} and a {r}"), span, format!("{l} {op} {r}"))
+        Raise::at("type-error", format!("`{op}` does not work between {} and {}", left.a_type(), right.a_type()), span, format!("{l} {op} {r}"))
     }
 
     fn operator_method(&mut self, op: BinOp, left: &Value, right: &Value, span: Span) -> EvalResult<Option<Value>> {
@@ -291,210 +287,10 @@ impl Interp<'_> {
                 let kind = value.type_name();
                 return Err(Raise::at(
                     "type-error",
-                    format!("`{text}` does not work on a {kind}"),
+                    format!("`{text}` does not work on {}", value.a_type()),
                     span,
                     format!("{text} {kind}"),
                 ));
-            }
-        })
-    }
-
-    /// One comparison.
-    pub(crate) fn compare(&mut self, op: CmpOp, left: &Value, right: &Value, span: Span) -> EvalResult<Value> {
-        if let (Value::Int(a), Value::Int(b)) = (left, right) {
-            let order = a.cmp(b);
-            if !matches!(op, CmpOp::In | CmpOp::NotIn) {
-                return Ok(Value::Bool(ordered(op, order)));
-            }
-        }
-        if matches!(op, CmpOp::In | CmpOp::NotIn) {
-            let found = self.contains(right, left, span)?;
-            return Ok(Value::Bool(found == (op == CmpOp::In)));
-        }
-        if matches!(op, CmpOp::Is | CmpOp::IsNot) {
-            return Ok(Value::Bool(self.identical(left, right) == (op == CmpOp::Is)));
-        }
-        if let Some((plain, reflected, klr)) = op.methods() {
-            if let Value::Instance(instance) = left
-                && let Some(method) = instance.class.lookup(plain)
-            {
-                return self.call_with(&method, left.clone(), CallArgs::of([right.clone()], span));
-            }
-            if let Value::Instance(instance) = right {
-                for name in [reflected, klr] {
-                    if let Some(method) = instance.class.lookup(name) {
-                        return self.call_with(&method, right.clone(), CallArgs::of([left.clone()], span));
-                    }
-                }
-            }
-            // `!=` is the opposite of a class's own `==`.
-            if op == CmpOp::Ne
-                && let (Value::Instance(instance), _) | (_, Value::Instance(instance)) = (left, right)
-                && instance.class.lookup(sym::eq).is_some()
-            {
-                let value = self.compare(CmpOp::Eq, left, right, span)?;
-                return Ok(Value::Bool(!self.truth(&value, span)?));
-            }
-        }
-        if let (Value::Host(host), other) | (other, Value::Host(host)) = (left, right)
-            && !matches!(op, CmpOp::Is | CmpOp::IsNot)
-            && !other.is_none()
-        {
-            return if self.in_kernel { Err(self.host_error(host, span)) } else { Ok(Value::Host(host.clone())) };
-        }
-        let none = left.is_none() || right.is_none();
-        if (left.is_api() || right.is_api()) && !none {
-            return api::compare(self, op, left, right, span);
-        }
-        match op {
-            CmpOp::Eq => return Ok(Value::Bool(self.equals(left, right))),
-            CmpOp::Ne => return Ok(Value::Bool(!self.equals(left, right))),
-            _ => {}
-        }
-        match self.order(left, right) {
-            Some(order) => Ok(Value::Bool(order.is_some_and(|o| ordered(op, o)))),
-            None => Err(self.bad_operands(op.text(), left, right, span)),
-        }
-    }
-
-    /// The order of two values: `None` if they cannot be ordered, `Some(None)` with a NaN.
-    pub(crate) fn order(&self, left: &Value, right: &Value) -> Option<Option<Ordering>> {
-        if let (Some(a), Some(b)) = (self.as_index(left), self.as_index(right)) {
-            return Some(Some(a.cmp(&b)));
-        }
-        if let (Some(a), Some(b)) = (left.as_float(), right.as_float()) {
-            return Some(a.partial_cmp(&b));
-        }
-        match (left, right) {
-            (Value::Str(a), Value::Str(b)) => Some(Some(a.cmp(b))),
-            (Value::Tuple(_), Value::Tuple(_)) | (Value::List(_), Value::List(_)) => {
-                let (a, b) = (left.sequence()?, right.sequence()?);
-                for (x, y) in a.iter().zip(&b) {
-                    if !self.equals(x, y) {
-                        return self.order(x, y);
-                    }
-                }
-                Some(Some(a.len().cmp(&b.len())))
-            }
-            (Value::Instance(_), Value::Instance(_)) => {
-                let (a, b) = (self.named_tuple_items(left)?, self.named_tuple_items(right)?);
-                self.order(&Value::tuple(a), &Value::tuple(b))
-            }
-            _ => None,
-        }
-    }
-
-    /// `left is right`; numbers and strings by value, as NKI has no identity for them.
-    fn identical(&self, left: &Value, right: &Value) -> bool {
-        match (left, right) {
-            (Value::List(a), Value::List(b)) => Rc::ptr_eq(a, b),
-            (Value::Dict(a), Value::Dict(b)) => Rc::ptr_eq(a, b),
-            (Value::Instance(a), Value::Instance(b)) => Rc::ptr_eq(a, b),
-            (Value::Tensor(a), Value::Tensor(b)) => Rc::ptr_eq(a, b),
-            (Value::Module(a), Value::Module(b)) => Rc::ptr_eq(a, b),
-            (Value::NativeModule(a), Value::NativeModule(b)) => Rc::ptr_eq(a, b),
-            (Value::Bool(_), Value::Bool(_)) | (Value::None, _) | (_, Value::None) => self.equals(left, right),
-            (Value::Bool(_), _) | (_, Value::Bool(_)) => false,
-            _ => self.equals(left, right),
-        }
-    }
-
-    /// `left == right` for values whose classes define no `__eq__`.
-    pub(crate) fn equals(&self, left: &Value, right: &Value) -> bool {
-        self.equals_to(left, right, 0)
-    }
-
-    fn equals_to(&self, left: &Value, right: &Value, depth: u32) -> bool {
-        if depth > MAX_DEPTH {
-            return false;
-        }
-        let all = |a: &[Value], b: &[Value]| {
-            a.len() == b.len() && a.iter().zip(b).all(|(x, y)| self.equals_to(x, y, depth + 1))
-        };
-        match (left, right) {
-            (Value::None, Value::None) | (Value::Ellipsis, Value::Ellipsis) => true,
-            (Value::None, _) | (_, Value::None) => false,
-            (Value::Str(a), Value::Str(b)) => a == b,
-            (Value::Tuple(a), Value::Tuple(b)) => all(a, b),
-            (Value::List(a), Value::List(b)) => Rc::ptr_eq(a, b) || all(&a.items.borrow(), &b.items.borrow()),
-            (Value::Dict(a), Value::Dict(b)) | (Value::Set(a), Value::Set(b)) => {
-                if Rc::ptr_eq(a, b) {
-                    return true;
-                }
-                let (a, b) = (a.borrow(), b.borrow());
-                a.len() == b.len()
-                    && a.iter().all(|(k, _, x)| b.get(k).is_some_and(|y| self.equals_to(x, y, depth + 1)))
-            }
-            (Value::Instance(a), Value::Instance(b)) => {
-                if Rc::ptr_eq(a, b) {
-                    return true;
-                }
-                if !Rc::ptr_eq(&a.class, &b.class) {
-                    return false;
-                }
-                match (self.structural_fields(a), self.structural_fields(b)) {
-                    (Some(x), Some(y)) => all(&x, &y),
-                    _ => false,
-                }
-            }
-            (Value::Instance(_), Value::Tuple(b)) => self.named_tuple_items(left).is_some_and(|a| all(&a, b)),
-            (Value::Tuple(a), Value::Instance(_)) => self.named_tuple_items(right).is_some_and(|b| all(a, &b)),
-            (Value::EnumMember(a), Value::EnumMember(b)) => Rc::ptr_eq(a, b),
-            (Value::Class(a), Value::Class(b)) => Rc::ptr_eq(a, b),
-            (Value::Function(a), Value::Function(b)) => Rc::ptr_eq(a, b),
-            (Value::Native(a), Value::Native(b)) => Rc::ptr_eq(a, b) || a.name == b.name,
-            (Value::Type(a), Value::Type(b)) => a == b,
-            (Value::Range(a), Value::Range(b)) => a == b,
-            (Value::Jit(a), Value::Jit(b)) => Rc::ptr_eq(a, b),
-            (Value::Slice(a), Value::Slice(b)) => {
-                self.equals_to(&a.start, &b.start, depth + 1)
-                    && self.equals_to(&a.stop, &b.stop, depth + 1)
-                    && self.equals_to(&a.step, &b.step, depth + 1)
-            }
-            (l, r) if l.is_api() || r.is_api() => api::equals(l, r),
-            _ => match (self.as_index(left), self.as_index(right)) {
-                (Some(a), Some(b)) => a == b,
-                _ => match (left.as_float(), right.as_float()) {
-                    (Some(a), Some(b)) => a == b,
-                    _ => false,
-                },
-            },
-        }
-    }
-
-    /// `item in container`
-    fn contains(&mut self, container: &Value, item: &Value, span: Span) -> EvalResult<bool> {
-        Ok(match container {
-            Value::Dict(dict) | Value::Set(dict) => {
-                let key = self.hash_key(item, span)?;
-                dict.borrow().get(&key).is_some()
-            }
-            Value::Str(text) => match item {
-                Value::Str(part) => text.contains(&**part),
-                other => return Err(self.bad_operands("in", other, container, span)),
-            },
-            Value::Range(range) => item.as_int().is_some_and(|x| {
-                let (low, high) = if range.step > 0 {
-                    (range.start, range.stop)
-                } else {
-                    (range.stop.saturating_add(1), range.start.saturating_add(1))
-                };
-                x >= low && x < high && x.wrapping_sub(range.start) % range.step == 0
-            }),
-            Value::Instance(instance) if instance.class.lookup(sym::contains).is_some() => {
-                let method = instance.class.lookup(sym::contains).unwrap_or(Value::None);
-                let value = self.call_with(&method, container.clone(), CallArgs::of([item.clone()], span))?;
-                self.truth(&value, span)?
-            }
-            Value::Host(host) => return if self.in_kernel { Err(self.host_error(host, span)) } else { Ok(false) },
-            other => {
-                let items = self.iterate(other, span)?;
-                for candidate in items {
-                    if self.identical(&candidate, item) || self.equals(&candidate, item) {
-                        return Ok(true);
-                    }
-                }
-                false
             }
         })
     }
@@ -509,6 +305,7 @@ impl Interp<'_> {
             Value::Str(text) => !text.is_empty(),
             Value::Tuple(items) => !items.is_empty(),
             Value::List(list) => !list.items.borrow().is_empty(),
+            Value::Dict(_) if self.klr => true,
             Value::Dict(dict) | Value::Set(dict) => dict.borrow().len() > 0,
             Value::Range(range) => range.len() > 0,
             Value::Instance(instance) => {
@@ -586,20 +383,8 @@ impl Interp<'_> {
     }
 
     fn not_iterable(&self, value: &Value, span: Span) -> Box<Raise> {
-        let kind = value.type_name();
-        Raise::at("type-error", format!("cannot iterate over a {kind}"), span, format!("a {kind}"))
-    }
-}
-
-fn ordered(op: CmpOp, order: Ordering) -> bool {
-    match op {
-        CmpOp::Eq | CmpOp::Is => order.is_eq(),
-        CmpOp::Ne | CmpOp::IsNot => order.is_ne(),
-        CmpOp::Lt => order.is_lt(),
-        CmpOp::Le => order.is_le(),
-        CmpOp::Gt => order.is_gt(),
-        CmpOp::Ge => order.is_ge(),
-        CmpOp::In | CmpOp::NotIn => false,
+        let kind = value.a_type();
+        Raise::at("type-error", format!("cannot iterate over {kind}"), span, kind)
     }
 }
 

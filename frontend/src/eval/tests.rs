@@ -286,7 +286,7 @@ fn errors_say_what_is_wrong() {
     check_kernel("1 // 0", "division-by-zero: division by zero");
     check_kernel("2 ** 62 * 4", "integer-overflow: 4611686018427387904 * 4 does not fit in 64 bits");
     check_kernel("a, b = [1, 2, 3]", "unpack-mismatch: 3 values cannot be unpacked into 2 names");
-    check_kernel("'a' + 1", "type-error: `+` does not work between a str and a int");
+    check_kernel("'a' + 1", "type-error: `+` does not work between a str and an int");
     check_kernel("range(2.0)", "type-error: range() needs ints, 2.0 is a float");
     check_kernel("[].push(1)", "no-attribute: a list has no method `push`");
     check_kernel("async def f():\n    pass\nf()", "unsupported-syntax: an async function is not supported in NKI");

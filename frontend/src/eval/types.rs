@@ -112,7 +112,7 @@ impl Interp<'_> {
         }
         Err(Raise::at(
             "type-error",
-            format!("a {} cannot be turned into {what}", value.type_name()),
+            format!("{} cannot be turned into {what}", value.a_type()),
             span,
             "in this call",
         ))
@@ -184,7 +184,7 @@ impl Interp<'_> {
                 (None, other) => {
                     return Err(Raise::at(
                         "type-error",
-                        format!("range() needs ints, not a {}", other.type_name()),
+                        format!("range() needs ints, not {}", other.a_type()),
                         args.span,
                         "in this call",
                     ));
@@ -229,7 +229,7 @@ impl Interp<'_> {
             | Value::BoundBuiltin(_) => BuiltinType::Function,
             other => {
                 return Value::Host(Rc::new(Host {
-                    path: format!("type of a {}", other.type_name()),
+                    path: format!("type of {}", other.a_type()),
                     reason: None,
                     span: Some(span),
                 }));

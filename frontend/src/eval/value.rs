@@ -1,7 +1,7 @@
 //! Values of the meta-program.
 
 use std::any::Any;
-use std::cell::{Cell, OnceCell, RefCell};
+use std::cell::RefCell;
 use std::fmt;
 use std::rc::Rc;
 
@@ -9,7 +9,11 @@ use nki_diag::Span;
 use nki_isa::DType;
 use rustc_hash::FxHashMap;
 
+pub(crate) use super::dict::{Dict, Key};
 use super::native::Native;
+pub(crate) use super::object::{
+    AttrMap, Class, ClassKind, Descriptor, EnumMember, Field, FieldDefault, FieldSpec, Instance, Super,
+};
 use crate::api;
 use crate::syntax::{FuncDef, Symbol};
 
@@ -155,6 +159,18 @@ impl Value {
                 | Self::ApiEnum(_)
                 | Self::Object(_)
         )
+    }
+
+    /// The type with its article, for messages: "an int", "a tensor", "None".
+    pub(crate) fn a_type(&self) -> String {
+        let name = self.type_name();
+        match name.chars().next() {
+            _ if self.is_none() => name,
+            Some('a' | 'e' | 'i' | 'o' | 'A' | 'E' | 'I' | 'O') => format!("an {name}"),
+            // "an unbound", but "a uint8"
+            Some('u') if name.starts_with("un") => format!("an {name}"),
+            _ => format!("a {name}"),
+        }
     }
 
     /// The Python name of the type, for messages.
@@ -309,114 +325,6 @@ pub(crate) struct Partial {
     pub(crate) keyword: Vec<(Symbol, Value)>,
 }
 
-/// Which kind of class, by its bases and decorators.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum ClassKind {
-    /// `class C:`; attributes come from `__init__` alone.
-    Plain,
-    /// A subclass of `nl.NKIObject`: `__init__` is made from the fields.
-    NkiObject,
-    /// `@dataclass`
-    Dataclass {
-        /// Assignments after construction are refused.
-        frozen: bool,
-    },
-    /// A subclass of `Enum`.
-    Enum {
-        /// Members count as their integer values.
-        int: bool,
-    },
-    /// A subclass of `NamedTuple`.
-    NamedTuple,
-    /// A subclass of an exception class.
-    Exception,
-}
-
-/// One declared field of a class.
-#[derive(Clone)]
-pub(crate) struct Field {
-    pub(crate) name: Symbol,
-    pub(crate) default: FieldDefault,
-    /// Whether the constructor takes it.
-    pub(crate) init: bool,
-    pub(crate) kw_only: bool,
-}
-
-/// What a field is set to when the caller gives nothing.
-#[derive(Clone)]
-pub(crate) enum FieldDefault {
-    /// The caller must give it (for NKIObject it becomes None).
-    Required,
-    Value(Value),
-    Factory(Value),
-}
-
-/// `dataclasses.field(...)`
-pub(crate) struct FieldSpec {
-    pub(crate) default: FieldDefault,
-    pub(crate) init: bool,
-    pub(crate) kw_only: bool,
-}
-
-/// A class.
-pub(crate) struct Class {
-    pub(crate) name: Rc<str>,
-    pub(crate) kind: Cell<ClassKind>,
-    /// This class first, then its bases in method resolution order.
-    pub(crate) mro: OnceCell<Vec<Rc<Class>>>,
-    pub(crate) attrs: RefCell<AttrMap>,
-    /// Fields, inherited ones first.
-    pub(crate) fields: RefCell<Vec<Field>>,
-    /// Members of an Enum in order.
-    pub(crate) members: RefCell<Vec<Rc<EnumMember>>>,
-    pub(crate) span: Span,
-}
-
-impl Class {
-    /// Looks an attribute up in the class and its bases.
-    pub(crate) fn lookup(&self, name: Symbol) -> Option<Value> {
-        if let Some(value) = self.attrs.borrow().get(name) {
-            return Some(value.clone());
-        }
-        self.mro.get()?.iter().find_map(|class| class.attrs.borrow().get(name).cloned())
-    }
-
-    /// Whether this is `other` or derives from it.
-    pub(crate) fn is_subclass(&self, other: &Class) -> bool {
-        std::ptr::eq(self, other)
-            || self.mro.get().is_some_and(|mro| mro.iter().any(|c| std::ptr::eq(Rc::as_ptr(c), other)))
-    }
-}
-
-/// An object.
-pub(crate) struct Instance {
-    pub(crate) class: Rc<Class>,
-    pub(crate) attrs: RefCell<AttrMap>,
-    /// Construction is over and the class is frozen.
-    pub(crate) frozen: Cell<bool>,
-}
-
-/// A member of an Enum.
-pub(crate) struct EnumMember {
-    pub(crate) class: Rc<Class>,
-    pub(crate) name: Symbol,
-    pub(crate) value: Value,
-}
-
-/// Something in a class that attribute access transforms.
-pub(crate) enum Descriptor {
-    Static(Value),
-    Class(Value),
-    Property { get: Value, set: Option<Value> },
-}
-
-/// `super()` of a method.
-pub(crate) struct Super {
-    /// The class whose bases are searched.
-    pub(crate) class: Rc<Class>,
-    pub(crate) receiver: Value,
-}
-
 /// A module in Python.
 pub(crate) struct Module {
     /// Dotted name.
@@ -447,149 +355,6 @@ pub(crate) struct Host {
     pub(crate) reason: Option<String>,
     /// Where it came from.
     pub(crate) span: Option<Span>,
-}
-
-/// Attributes: few and looked up by symbol, so a linear scan of packed keys is fastest.
-#[derive(Default, Clone)]
-pub(crate) struct AttrMap {
-    keys: Vec<Symbol>,
-    values: Vec<Value>,
-}
-
-impl AttrMap {
-    /// The value of a name.
-    pub(crate) fn get(&self, name: Symbol) -> Option<&Value> {
-        self.keys.iter().position(|k| *k == name).map(|i| &self.values[i])
-    }
-
-    /// Sets a name.
-    pub(crate) fn set(&mut self, name: Symbol, value: Value) {
-        match self.keys.iter().position(|k| *k == name) {
-            Some(index) => self.values[index] = value,
-            None => {
-                self.keys.push(name);
-                self.values.push(value);
-            }
-        }
-    }
-
-    /// Removes a name.
-    pub(crate) fn remove(&mut self, name: Symbol) -> Option<Value> {
-        let index = self.keys.iter().position(|k| *k == name)?;
-        self.keys.remove(index);
-        Some(self.values.remove(index))
-    }
-
-    /// In order of first assignment.
-    pub(crate) fn iter(&self) -> impl Iterator<Item = (Symbol, &Value)> {
-        self.keys.iter().copied().zip(&self.values)
-    }
-}
-
-/// What a key is compared and hashed by.
-#[derive(Clone, PartialEq, Eq, Hash, Debug)]
-pub(crate) enum Key {
-    None,
-    /// Ints, bools and whole floats.
-    Int(i64),
-    Float(u64),
-    Str(Rc<str>),
-    Tuple(Box<[Key]>),
-    /// Types, functions, objects: by identity.
-    Identity(usize),
-    /// API enums and dtypes, by name.
-    Name(String),
-}
-
-/// A dict in insertion order.
-#[derive(Default, Clone)]
-pub(crate) struct Dict {
-    entries: Vec<(Key, Value, Value)>,
-    /// Built from the ninth entry on.
-    index: FxHashMap<Key, usize>,
-    /// Of a `defaultdict`.
-    pub(crate) factory: Option<Value>,
-}
-
-const SMALL: usize = 8;
-
-impl Dict {
-    /// Number of entries.
-    pub(crate) fn len(&self) -> usize {
-        self.entries.len()
-    }
-
-    fn position(&self, key: &Key) -> Option<usize> {
-        if self.entries.len() <= SMALL {
-            self.entries.iter().position(|e| e.0 == *key)
-        } else {
-            self.index.get(key).copied()
-        }
-    }
-
-    /// The value of a key.
-    pub(crate) fn get(&self, key: &Key) -> Option<&Value> {
-        self.position(key).map(|i| &self.entries[i].2)
-    }
-
-    /// Sets a key. `original` is the value it came from.
-    pub(crate) fn set(&mut self, key: Key, original: Value, value: Value) {
-        match self.position(&key) {
-            Some(index) => self.entries[index].2 = value,
-            None => {
-                if self.entries.len() >= SMALL {
-                    if self.entries.len() == SMALL {
-                        self.reindex();
-                    }
-                    self.index.insert(key.clone(), self.entries.len());
-                }
-                self.entries.push((key, original, value));
-            }
-        }
-    }
-
-    /// Sets a string key.
-    pub(crate) fn set_str(&mut self, key: &Rc<str>, value: Value) {
-        self.set(Key::Str(key.clone()), Value::Str(key.clone()), value);
-    }
-
-    /// Removes a key.
-    pub(crate) fn remove(&mut self, key: &Key) -> Option<Value> {
-        let index = self.position(key)?;
-        let entry = self.entries.remove(index);
-        self.reindex();
-        Some(entry.2)
-    }
-
-    /// Removes the last entry.
-    pub(crate) fn pop_last(&mut self) -> Option<(Value, Value)> {
-        let (key, original, value) = self.entries.pop()?;
-        self.index.remove(&key);
-        Some((original, value))
-    }
-
-    fn reindex(&mut self) {
-        self.index.clear();
-        if self.entries.len() >= SMALL {
-            self.index.extend(self.entries.iter().enumerate().map(|(i, e)| (e.0.clone(), i)));
-        }
-    }
-
-    /// Removes everything.
-    pub(crate) fn clear(&mut self) {
-        self.entries.clear();
-        self.index.clear();
-    }
-
-    /// Key (hashed form), key and value, in insertion order.
-    pub(crate) fn iter(&self) -> impl DoubleEndedIterator<Item = (&Key, &Value, &Value)> {
-        self.entries.iter().map(|e| (&e.0, &e.1, &e.2))
-    }
-
-    /// The keys.
-    pub(crate) fn keys(&self) -> Vec<Value> {
-        self.entries.iter().map(|e| e.1.clone()).collect()
-    }
 }
 
 impl fmt::Debug for Value {

@@ -8,7 +8,7 @@ use crate::dtype::DType;
 use crate::inst::{self, Inst};
 use crate::names::Named;
 use crate::program::{
-    Address, Bound, Input, Loc, Node, NodeKind, Output, Program, RegId, Step, Tensor, TensorId, Trail, TrailId,
+    Address, Bound, Input, Loc, Node, NodeKind, Output, Program, RegId, Step, Tag, TagId, Tensor, TensorId, Trail, TrailId,
 };
 use crate::schema::Kind;
 use crate::view::{Dim, Dims, Index, Indirect, Space, View};
@@ -91,7 +91,7 @@ impl Random {
 /// A program with every kind of statement, instruction and operand sooner or later. It keeps the structure's invariants (ids are
 /// in range, loop steps positive) but its instructions need not be valid or even make sense.
 pub fn program(seed: u64) -> Program {
-    let mut g = Generator { random: Random::new(seed), files: 0, trails: 0, registers: 0, tensors: Vec::new() };
+    let mut g = Generator { random: Random::new(seed), files: 0, trails: 0, tags: 0, registers: 0, tensors: Vec::new() };
     g.program()
 }
 
@@ -99,6 +99,7 @@ struct Generator {
     random: Random,
     files: u64,
     trails: u64,
+    tags: u64,
     registers: u32,
     tensors: Vec<Tensor>,
 }
@@ -121,6 +122,13 @@ impl Generator {
             trails.push(Trail { parent, step });
         }
         self.trails = trails.len() as u64;
+        self.tags = self.random.below(4);
+        let tags = (0..self.tags)
+            .map(|_| Tag {
+                name: self.random.name(),
+                after: (0..self.random.below(3)).map(|_| TagId(self.random.below(self.tags) as u32)).collect(),
+            })
+            .collect();
         // One in each memory, so that every operand finds a tensor.
         for space in [Space::Sbuf, Space::Psum, Space::Hbm] {
             self.tensor(space);
@@ -144,6 +152,7 @@ impl Generator {
             inputs,
             outputs,
             trails,
+            tags,
             cores,
         }
     }
@@ -229,7 +238,9 @@ impl Generator {
             }
             _ => NodeKind::Inst(self.inst()),
         };
-        Node { kind, loc: self.loc(), trail: self.trail() }
+        let tagged = self.tags > 0 && matches!(kind, NodeKind::Inst(_)) && self.random.one_in(3);
+        let tag = tagged.then(|| TagId(self.random.below(self.tags) as u32));
+        Node { kind, loc: self.loc(), trail: self.trail(), tag }
     }
 
     fn inst(&mut self) -> Inst {

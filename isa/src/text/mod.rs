@@ -9,18 +9,22 @@
 //! target trn2
 //! file 0 "kernel.py"
 //! trail 1 < 0 i = 0                                  # 4:5 80..140
+//! tag 0 "first copy"
+//! tag 1 "" after 0
 //! tensor %0 a: hbm float32[128, 512]
 //! tensor %1 a_tile: sbuf float32[128, 512] @(0, 4096) # 5:9 97..120 t1
 //! input a %0
 //! output c %2
 //! registers 2
 //! core {
-//!   dma_copy(dst=%1, src=%0)                         # 6:9 121..140 t1
+//!   dma_copy(dst=%1, src=%0) !0                      # 6:9 121..140 t1
 //!   for r0 in 0..r1 step 2 {
 //!     iota(dst=%1[p 0..64; +8; 1x16], pattern=[[1, 16]])
 //!   }
 //! }
 //! ```
+//!
+//! A tag is the name that the kernel gave an instruction and the tags of those it must run after; `!1` gives an instruction tag 1.
 //!
 //! A view is `%tensor`, or `%tensor:dtype[...]` with the parts that differ from all of the tensor: on chip
 //! `p first..end` (or `p first+STRIDExCOUNT`); `+offset`; the dimensions `STRIDExCOUNT`, outermost first, in elements; and

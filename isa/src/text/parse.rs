@@ -14,7 +14,8 @@ use crate::dtype::DType;
 use crate::inst::{self, Inst};
 use crate::names::Named;
 use crate::program::{
-    Address, Bound, Input, Loc, Node, NodeKind, Output, Program, RegId, Step, Tensor, TensorId, Trail, TrailId,
+    Address, Bound, Input, Loc, Node, NodeKind, Output, Program, RegId, Step, Tag, TagId, Tensor, TensorId,
+    Trail, TrailId,
 };
 use crate::view::{Dim, Dims, Index, Indirect, MAX_DIMS, Space, View};
 
@@ -51,10 +52,12 @@ pub fn parse(text: &str) -> Result<Program, Vec<ParseError>> {
             inputs: Vec::new(),
             outputs: Vec::new(),
             trails: vec![Trail { parent: None, step: Step::Root }],
+            tags: Vec::new(),
             cores: Vec::new(),
         },
         blocks: Vec::new(),
         started: false,
+        tags_named: 0,
     };
     let mut errors = Vec::new();
     let mut lines = 0;
@@ -86,6 +89,11 @@ pub fn parse(text: &str) -> Result<Program, Vec<ParseError>> {
             column: 1,
             message: format!("expected `}}` to close the block of line {opened}, found the end of the file"),
         });
+    }
+    let tags = parser.program.tags.len();
+    if parser.tags_named as usize > tags {
+        let message = format!("a tag is to come after tag {}, which is not declared", parser.tags_named - 1);
+        errors.push(ParseError { line: lines + 1, column: 1, message });
     }
     if errors.is_empty() { Ok(parser.program) } else { Err(errors) }
 }
@@ -128,6 +136,8 @@ struct Parser {
     program: Program,
     blocks: Vec<Block>,
     started: bool,
+    /// Tags that some `after` asks for are below it.
+    tags_named: u32,
 }
 
 impl Parser {
@@ -152,7 +162,7 @@ impl Parser {
             return self.statement(&mut c, line, number);
         }
         let at = c.mark();
-        match c.word("a declaration (kernel, target, file, trail, tensor, input, output, registers or core)")? {
+        match c.word("a declaration (kernel, target, file, trail, tag, tensor, input, output, registers or core)")? {
             "kernel" => self.program.name = c.name("a name")?.into(),
             "target" => self.program.target = named(&mut c)?,
             "file" => {
@@ -161,6 +171,7 @@ impl Parser {
                 self.program.files.push(file.into());
             }
             "trail" => return self.trail(&mut c),
+            "tag" => self.tag(&mut c)?,
             "tensor" => return self.tensor(&mut c),
             "input" => {
                 let name: Arc<str> = c.name("a name")?.into();
@@ -180,7 +191,7 @@ impl Parser {
             other => {
                 return c.problem_at(
                     at,
-                    format!("unknown declaration `{other}`: expected kernel, target, file, trail, tensor, input, output, registers or core"),
+                    format!("unknown declaration `{other}`: expected kernel, target, file, trail, tag, tensor, input, output, registers or core"),
                 );
             }
         }
@@ -219,6 +230,25 @@ impl Parser {
         };
         self.program.trails.push(Trail { parent: Some(parent), step });
         end(c)
+    }
+
+    /// `N "name" after A, B`. A tag may come after one that is declared later.
+    fn tag(&mut self, c: &mut Cursor<'_>) -> Parsed<()> {
+        self.index(c, self.program.tags.len(), "tag")?;
+        let name = c.string()?.into();
+        let mut after = Vec::new();
+        if c.keyword("after") {
+            loop {
+                let id: u32 = c.int("the number of a tag")?;
+                self.tags_named = self.tags_named.max(id.saturating_add(1));
+                after.push(TagId(id));
+                if !c.take(",") {
+                    break;
+                }
+            }
+        }
+        self.program.tags.push(Tag { name, after });
+        Ok(())
     }
 
     fn trail_id(&self, c: &mut Cursor<'_>) -> Parsed<TrailId> {
@@ -387,10 +417,19 @@ impl Parser {
             Open::Then { condition: self.register(c)? }
         } else {
             let inst = self.inst(c)?;
+            let mut tag = None;
+            if c.take("!") {
+                let at = c.mark();
+                let id: u32 = c.int("the number of a tag")?;
+                if id as usize >= self.program.tags.len() {
+                    return c.problem_at(at, format!("tag {id} is not declared above"));
+                }
+                tag = Some(TagId(id));
+            }
             let (loc, trail) = self.place(c)?;
             end(c)?;
             if let Some(block) = self.blocks.last_mut() {
-                block.nodes.push(Node { kind: NodeKind::Inst(inst), loc, trail });
+                block.nodes.push(Node { kind: NodeKind::Inst(inst), loc, trail, tag });
             }
             return Ok(());
         };
@@ -434,7 +473,7 @@ impl Parser {
             Open::Else { condition, then } => NodeKind::If { condition, then, otherwise: nodes },
         };
         if let Some(outer) = self.blocks.last_mut() {
-            outer.nodes.push(Node { kind, loc, trail });
+            outer.nodes.push(Node { kind, loc, trail, tag: None });
         }
         end(c)
     }

@@ -53,6 +53,14 @@ impl Printer<'_> {
             };
             self.place(loc, TrailId::ROOT)?;
         }
+        for (i, tag) in p.tags.iter().enumerate() {
+            write!(self.out, "tag {i} ")?;
+            self.quoted(&tag.name)?;
+            for (k, after) in tag.after.iter().enumerate() {
+                write!(self.out, "{} {}", if k == 0 { " after" } else { "," }, after.0)?;
+            }
+            self.out.push('\n');
+        }
         for (i, t) in p.tensors.iter().enumerate() {
             write!(self.out, "tensor %{i} ")?;
             self.name(&t.name)?;
@@ -97,6 +105,9 @@ impl Printer<'_> {
             match &node.kind {
                 NodeKind::Inst(inst) => {
                     self.inst(inst)?;
+                    if let Some(tag) = node.tag {
+                        write!(self.out, " !{}", tag.0)?;
+                    }
                     self.place(node.loc, node.trail)?;
                     continue;
                 }

@@ -11,6 +11,9 @@ target trn2
 file 0 "kernel.py"
 trail 1 < 0 i = 0  # 4:5 80..140
 trail 2 < 1 call load  # 5:5 90..100
+tag 0 "first \"copy\""
+tag 1 "" after 2, 0
+tag 2 ""
 tensor %0 a: hbm float32[128, 512]
 tensor %1 a_tile: sbuf float32[128, 512] @(0, 4096)  # 5:9 97..120 t1
 tensor %2 ident: sbuf uint8[1, 4] core 1 = "AQIDBA=="
@@ -21,9 +24,9 @@ registers 2
 core {
   register_move(dst=r0, src=5)  # 6:1 0..4
   for r1 in 0..r0 step 2 {  # 7:1 1..2 t2
-    dma_copy(dst=%1, src=%0[+512; 0x128, 1x512; by r1 x512 < 128])
+    dma_copy(dst=%1, src=%0[+512; 0x128, 1x512; by r1 x512 < 128]) !0
     if r0 {
-      iota(dst=%1:int32[p 0..64; +8; 1x16], pattern=[[1, 16]], offset=-3)  # t1
+      iota(dst=%1:int32[p 0..64; +8; 1x16], pattern=[[1, 16]], offset=-3) !1  # t1
     } else {
       while r0 {
       }

@@ -6,6 +6,7 @@
 //! - An edge stands for all earlier instructions of the same queue, because a queue completes in order: per queue only the latest is kept.
 //! - On one compute engine, a later write cannot overtake an earlier access, so only read-after-write is listed; on the tensor engine not
 //!   even that, because it accumulates in place.
+//! - `depends_on` is an edge to the instruction that it names, whatever the two touch.
 //! - Registers are memory of 4 bytes each, shared by all engines. (On the device each sequencer has its own copy; the edge stands for the
 //!   transfer.)
 //! - Dynamic loops and branches are barriers; nothing before one needs an edge from behind it.
@@ -18,7 +19,7 @@ mod tests;
 
 use nki_isa::inst::Footprint;
 use nki_isa::names::Engine;
-use nki_isa::program::{Node, NodeKind, RegId};
+use nki_isa::program::{Node, NodeKind, RegId, TagId};
 use nki_isa::view::{Index as ViewIndex, Space};
 use nki_isa::{Program, TensorId, View};
 use smallvec::SmallVec;
@@ -38,15 +39,18 @@ pub enum Hazard {
     Waw,
     /// Write after read: the earlier instruction still needs what lies there.
     War,
+    /// The kernel asks for it: `depends_on`.
+    Order,
 }
 
 impl Hazard {
-    /// `RAW`, `WAW` or `WAR`.
+    /// `RAW`, `WAW`, `WAR` or `order`.
     pub fn name(self) -> &'static str {
         match self {
             Hazard::Raw => "RAW",
             Hazard::Waw => "WAW",
             Hazard::War => "WAR",
+            Hazard::Order => "order",
         }
     }
 }
@@ -58,6 +62,8 @@ pub enum Subject {
     Tensor(TensorId),
     /// A register.
     Register(RegId),
+    /// The earlier instruction itself, by its tag.
+    Tag(TagId),
 }
 
 /// One thing to wait for.
@@ -117,6 +123,8 @@ struct Analyzer<'p> {
     hbm: Vec<Option<Index>>,
     registers: Vec<(Option<u32>, [Option<u32>; QUEUES])>,
     queues: Vec<u8>,
+    /// The last operation of each tag.
+    tagged: Vec<Option<u32>>,
 }
 
 /// Finds the dependences of `ops`, which one core executed in this order. `written` says for each tensor whether any core writes it.
@@ -135,6 +143,7 @@ pub fn analyze(program: &Program, placement: &Placement, ops: &[Op<'_>], written
             .collect(),
         registers: vec![(None, [None; QUEUES]); program.registers as usize],
         queues: ops.iter().map(|o| o.queue).collect(),
+        tagged: vec![None; program.tags.len()],
     };
     let mut deps = Deps { starts: Vec::with_capacity(ops.len() + 1), edges: Vec::with_capacity(ops.len() * 2) };
     let mut footprint = Footprint::default();
@@ -200,6 +209,7 @@ impl Analyzer<'_> {
             index.clear();
         }
         self.registers.fill((None, [None; QUEUES]));
+        self.tagged.fill(None);
     }
 
     fn step(&mut self, id: u32, op: &Op<'_>, footprint: &Footprint<'_>, edges: &mut Vec<Dep>) {
@@ -252,6 +262,20 @@ impl Analyzer<'_> {
                 if !same(queue, Hazard::War) {
                     found.add(*on, queue, Hazard::War, Subject::Register(*r));
                 }
+            }
+        }
+        if let Some(tag) = op.node.tag {
+            for after in self.program.tags.get(tag.0 as usize).map_or(&[][..], |t| &t.after) {
+                if let Some(Some(on)) = self.tagged.get(after.0 as usize) {
+                    let queue = self.queues[*on as usize];
+                    // As with data, the tensor engine completes in order.
+                    if !same(queue, Hazard::Raw) {
+                        found.add(*on, queue, Hazard::Order, Subject::Tag(*after));
+                    }
+                }
+            }
+            if let Some(last) = self.tagged.get_mut(tag.0 as usize) {
+                *last = Some(id);
             }
         }
         edges.extend(found.latest.iter().flatten());

@@ -60,7 +60,7 @@ pub fn timeline(timeline: &Timeline) -> String {
             let what = match span.state {
                 State::Busy(e) => {
                     let e = timeline.event(e);
-                    format!("{} line {}", e.label, e.loc.line)
+                    format!("{} line {}", timeline.label(e), e.loc.line)
                 }
                 State::Stalled(cause) => format!("- {}", timeline.cause(cause)),
             };
@@ -89,7 +89,7 @@ pub fn events(timeline: &Timeline) -> String {
             out,
             "{:<8} {:<22} line {:>4}  {:>9} {:>9} {:>9}  {released}",
             row,
-            e.label,
+            timeline.label(e),
             e.loc.line,
             us(e.start),
             us(e.end),

@@ -4,10 +4,11 @@
 
 mod rows;
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use nki_isa::names::Engine;
-use nki_isa::program::{Loc, TrailId};
+use nki_isa::program::{Loc, TagId, TrailId};
 use nki_isa::{Program, Space};
 use smallvec::SmallVec;
 
@@ -60,6 +61,8 @@ pub struct Names {
     pub spaces: Vec<Space>,
     /// By file index.
     pub files: Vec<Arc<str>>,
+    /// Names of instructions by tag; empty where the kernel gives none.
+    pub tags: Vec<Arc<str>>,
 }
 
 impl Names {
@@ -69,6 +72,7 @@ impl Names {
             tensors: program.tensors.iter().map(|t| t.name.clone()).collect(),
             spaces: program.tensors.iter().map(|t| t.space).collect(),
             files: program.files.clone(),
+            tags: program.tags.iter().map(|t| t.name.clone()).collect(),
         }
     }
 }
@@ -219,6 +223,8 @@ pub struct Event {
     pub trail: TrailId,
     /// NKI's name of the instruction.
     pub label: &'static str,
+    /// Its tag, which may have a name that the kernel gave (see [`Timeline::label`]).
+    pub tag: Option<TagId>,
     /// The engine row it is issued on.
     pub row: RowId,
     /// The DMA queue row, for transfers.
@@ -330,6 +336,18 @@ impl Timeline {
                 self.names.tensors.get(t.0 as usize).map_or_else(|| format!("tensor {}", t.0), |n| n.to_string())
             }
             Subject::Register(r) => format!("register {}", r.0),
+            Subject::Tag(t) => match self.names.tags.get(t.0 as usize) {
+                Some(name) if !name.is_empty() => format!("`{name}`"),
+                _ => "depends_on".to_owned(),
+            },
+        }
+    }
+
+    /// NKI's name of the instruction, with the one that the kernel gave it, if any: "dma_copy `weights`".
+    pub fn label(&self, event: &Event) -> Cow<'static, str> {
+        match event.tag.and_then(|t| self.names.tags.get(t.0 as usize)) {
+            Some(name) if !name.is_empty() => format!("{} `{name}`", event.label).into(),
+            _ => event.label.into(),
         }
     }
 
@@ -346,7 +364,8 @@ impl Timeline {
     pub fn cause(&self, cause: Cause) -> String {
         let at = |id: EventId| {
             let e = self.event(id);
-            if e.loc.line > 0 { format!("{} (line {})", e.label, e.loc.line) } else { e.label.to_string() }
+            let label = self.label(e);
+            if e.loc.line > 0 { format!("{label} (line {})", e.loc.line) } else { label.into_owned() }
         };
         match cause {
             Cause::Semaphore { from, hazard, subject } => {

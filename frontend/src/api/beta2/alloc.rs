@@ -24,7 +24,14 @@ struct Wanted {
     address: Option<(i64, i64)>,
 }
 
-fn allocate(interp: &mut Interp<'_>, wanted: &Wanted, fill: Option<Imm>, span: Span) -> EvalResult<Value> {
+/// What a new tensor holds.
+enum Fill {
+    Nothing,
+    Number(Imm),
+    Random,
+}
+
+fn allocate(interp: &mut Interp<'_>, wanted: &Wanted, fill: Fill, span: Span) -> EvalResult<Value> {
     if let Some((partition, _)) = wanted.address
         && !matches!(partition, 0 | 32 | 64 | 96)
     {
@@ -47,10 +54,13 @@ fn allocate(interp: &mut Interp<'_>, wanted: &Wanted, fill: Option<Imm>, span: S
         data: None,
     };
     let tensor = interp.api.builder.alloc(&request, site).map_err(|v| raise("", &v, span, &[]))?;
-    if let Some(value) = fill {
-        let mut lower = Lower { builder: &mut interp.api.builder, site, name: &name };
-        lower.fill(&tensor, value).map_err(|v| raise("", &v, span, &[]))?;
+    let mut lower = Lower { builder: &mut interp.api.builder, site, name: &name };
+    match fill {
+        Fill::Nothing => Ok(()),
+        Fill::Number(value) => lower.fill(&tensor, value),
+        Fill::Random => lower.rand(&tensor),
     }
+    .map_err(|v| raise("", &v, span, &[]))?;
     Ok(Value::Tensor(Rc::new(tensor)))
 }
 
@@ -115,7 +125,7 @@ pub(super) fn ndarray(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Val
         name: named(name, what, span)?,
         address: address(at, what, span)?,
     };
-    allocate(interp, &wanted, None, span)
+    allocate(interp, &wanted, Fill::Nothing, span)
 }
 
 fn filled(interp: &mut Interp<'_>, args: CallArgs, what: &'static str, value: i64) -> EvalResult<Value> {
@@ -128,7 +138,7 @@ fn filled(interp: &mut Interp<'_>, args: CallArgs, what: &'static str, value: i6
         name: named(name, what, span)?,
         address: address(at, what, span)?,
     };
-    allocate(interp, &wanted, Some(Imm::Int(value)), span)
+    allocate(interp, &wanted, Fill::Number(Imm::Int(value)), span)
 }
 
 /// `nl.zeros(shape, dtype, buffer=sbuf, name='')`
@@ -154,10 +164,25 @@ pub(super) fn full(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value>
         name: named(name, what, span)?,
         address: None,
     };
-    allocate(interp, &wanted, Some(value), span)
+    allocate(interp, &wanted, Fill::Number(value), span)
 }
 
-fn like(interp: &mut Interp<'_>, args: CallArgs, what: &'static str, fill: Option<Imm>) -> EvalResult<Value> {
+/// `nl.rand(shape, dtype, buffer=sbuf, name='')`
+pub(super) fn rand(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
+    let span = args.span;
+    let what = "nl.rand";
+    let [s, d, buffer, name] = args.bind(interp, what, ["shape", "dtype", "buffer", "name"], 2)?;
+    let wanted = Wanted {
+        shape: shape(s, what, span)?,
+        dtype: dtype(d, what, span)?,
+        space: space_of(interp, buffer, what, Space::Sbuf, span)?,
+        name: named(name, what, span)?,
+        address: None,
+    };
+    allocate(interp, &wanted, Fill::Random, span)
+}
+
+fn like(interp: &mut Interp<'_>, args: CallArgs, what: &'static str, fill: Fill) -> EvalResult<Value> {
     let span = args.span;
     let [x, d, buffer, name] = args.bind(interp, what, ["x", "dtype", "buffer", "name"], 1)?;
     let x = x.unwrap_or(Value::None);
@@ -174,12 +199,12 @@ fn like(interp: &mut Interp<'_>, args: CallArgs, what: &'static str, fill: Optio
 
 /// `nl.zeros_like(x, dtype=None, buffer=None, name='')`
 pub(super) fn zeros_like(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
-    like(interp, args, "nl.zeros_like", Some(Imm::Int(0)))
+    like(interp, args, "nl.zeros_like", Fill::Number(Imm::Int(0)))
 }
 
 /// `nl.empty_like(x, dtype=None, buffer=None, name='')`
 pub(super) fn empty_like(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
-    like(interp, args, "nl.empty_like", None)
+    like(interp, args, "nl.empty_like", Fill::Nothing)
 }
 
 /// `nl.shared_identity_matrix(n, dtype=uint8, dst=None)`

@@ -61,16 +61,12 @@ pub(super) static FUNCTIONS: &[(&str, NativeFn)] = &[
     ("matmul", matmul),
     ("broadcast_to", broadcast_to),
     ("expand_dims", expand_dims),
-    ("load_transpose2d", |_, a| unsupported("load_transpose2d", a.span)),
-    ("gather_flattened", |_, a| unsupported("gather_flattened", a.span)),
-    ("dropout", |_, a| unsupported("dropout", a.span)),
-    ("rand", |_, a| unsupported("rand", a.span)),
-    ("random_seed", |_, a| unsupported("random_seed", a.span)),
+    ("load_transpose2d", load_transpose2d),
+    ("gather_flattened", gather_flattened),
+    ("dropout", dropout),
+    ("rand", alloc::rand),
+    ("random_seed", random_seed),
 ];
-
-fn unsupported(name: &str, span: Span) -> EvalResult<Value> {
-    Err(Raise::at("unsupported-api", format!("nl.{name} is not supported yet"), span, "here"))
-}
 
 /// Runs a lowering at the place of the call; `about` are the tensors that an error is likely about.
 fn lower(
@@ -172,13 +168,10 @@ fn ds(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
         v => Value::Int(int(&v, "nl.ds: start", span)?),
     };
     let size = int(&size.unwrap_or(Value::None), "nl.ds: size", span)?;
-    if size < 1 {
-        return Err(Raise::at(
-            "empty-slice",
-            format!("nl.ds of size {size}"),
-            span,
-            "a slice has at least one element",
-        ));
+    // A size of 0 is refused by the index it is used in: kernels make slices for tiles that turn out not to exist.
+    if size < 0 {
+        let message = format!("nl.ds of size {size}");
+        return Err(Raise::at("empty-slice", message, span, "a slice has at least one element"));
     }
     Ok(Value::Object(Rc::new(Ds { start, size })))
 }
@@ -267,6 +260,57 @@ fn store(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
     lower(interp, "nl.store", span, &[&dst.storage, &value.storage], |l| {
         l.store(&dst, &value).map(|()| (*dst).clone())
     })?;
+    Ok(Value::None)
+}
+
+fn load_transpose2d(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
+    let span = args.span;
+    let what = "nl.load_transpose2d";
+    no_mask(interp, &args, what)?;
+    let [src, d] = args.bind(interp, what, ["src", "dtype"], 1)?;
+    let src = tile(src, what, span)?;
+    let dtype = opt_dtype(d, what, span)?;
+    lower(interp, what, span, &[&src.storage], |l| l.load_transpose2d(&src, dtype))
+}
+
+fn gather_flattened(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
+    let span = args.span;
+    let what = "nl.gather_flattened";
+    let [data, indices, axis, d] = args.bind(interp, what, ["data", "indices", "axis", "dtype"], 2)?;
+    let (data, indices) = (tile(data, what, span)?, tile(indices, what, span)?);
+    // The docstring gives the axis no meaning: all free dimensions are one.
+    let axis = given(axis).map_or(Ok(0), |v| int(&v, "nl.gather_flattened: axis", span))?;
+    if axis != 0 {
+        let message = format!("nl.gather_flattened: axis {axis}; the free dimensions are flattened into one, axis 0");
+        return Err(Raise::at("bad-dimension", message, span, "here")
+            .help("gather from a view that holds only the dimension to index: data[:, i, :]"));
+    }
+    let dtype = opt_dtype(d, what, span)?;
+    lower(interp, what, span, &[&data.storage, &indices.storage], |l| l.gather_flattened(&data, &indices, dtype))
+}
+
+fn dropout(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
+    let span = args.span;
+    let what = "nl.dropout";
+    let [x, rate, d] = args.bind(interp, what, ["x", "rate", "dtype"], 2)?;
+    let x = tile(x, what, span)?;
+    let rate = operand(&rate.unwrap_or(Value::None), "nl.dropout: rate", span)?;
+    let dtype = opt_dtype(d, what, span)?;
+    lower(interp, what, span, &[&x.storage], |l| l.dropout(&x, &rate, dtype))
+}
+
+fn random_seed(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
+    let span = args.span;
+    let what = "nl.random_seed";
+    let [seed] = args.bind(interp, what, ["seed"], 1)?;
+    let seed = match seed.unwrap_or(Value::None) {
+        Value::Tensor(t) => t,
+        other => {
+            return Err(wrong("nl.random_seed: seed", "a tensor of shape (1, 1)", &other, span)
+                .help("nl.random_seed(nl.full((1, 1), 42, dtype=nl.int32))"));
+        }
+    };
+    lower(interp, what, span, &[&seed.storage], |l| l.random_seed(&seed).map(|()| (*seed).clone()))?;
     Ok(Value::None)
 }
 

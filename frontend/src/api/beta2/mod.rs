@@ -17,6 +17,7 @@ use nki_isa::{Arch, DType};
 
 use self::language::FUNCTIONS;
 pub(super) use self::language::call_op;
+use super::builder::NodeAt;
 use super::vocab::{ApiEnum, NlOp, OPS, VOCABULARIES};
 use super::{bind, dynamic};
 use crate::eval::Interp;
@@ -24,9 +25,9 @@ use crate::eval::error::{EvalResult, Raise};
 use crate::eval::native::{CallArgs, NativeFn};
 use crate::eval::value::{Object, Value};
 
-/// What an instruction returns: an opaque handle with `depends_on`.
+/// What an instruction returns: a handle with `depends_on`.
 #[derive(Debug)]
-pub(crate) struct Handle;
+pub(crate) struct Handle(pub(crate) NodeAt);
 
 /// `nl.ds(start, size)`
 #[derive(Debug)]

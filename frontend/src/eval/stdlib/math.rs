@@ -46,7 +46,7 @@ pub(super) fn float_of(interp: &Interp<'_>, value: &Value, name: &str, span: Spa
         return Err(interp.host_error(host, span));
     }
     let raise =
-        Raise::at("type-error", format!("{name}() needs a number, not a {}", value.type_name()), span, "in this call");
+        Raise::at("type-error", format!("{name}() needs a number, not {}", value.a_type()), span, "in this call");
     Err(if matches!(value, Value::Tensor(_)) {
         raise.help("this runs at specialisation, where tensors have no values; use an `nl.*` or `nisa.*` operation")
     } else {
@@ -110,7 +110,7 @@ pub(super) fn log(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> 
 
 pub(super) fn int_of(interp: &Interp<'_>, value: &Value, name: &str, span: Span) -> EvalResult<i64> {
     interp.as_index(value).ok_or_else(|| {
-        Raise::at("type-error", format!("{name}() needs an int, not a {}", value.type_name()), span, "in this call")
+        Raise::at("type-error", format!("{name}() needs an int, not {}", value.a_type()), span, "in this call")
     })
 }
 
@@ -201,6 +201,7 @@ pub(super) fn record(interp: &mut Interp<'_>, name: &str, attrs: &[(&str, Value)
         attrs: RefCell::default(),
         fields: RefCell::default(),
         members: RefCell::default(),
+        lenient: false,
         span: Span::default(),
     });
     let mut map = AttrMap::default();
@@ -229,7 +230,7 @@ pub(super) fn finfo(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value
         other => {
             return Err(Raise::at(
                 "type-error",
-                format!("finfo() needs a floating-point dtype, not a {}", other.type_name()),
+                format!("finfo() needs a floating-point dtype, not {}", other.a_type()),
                 args.span,
                 "in this call",
             ));
@@ -262,7 +263,7 @@ pub(super) fn iinfo(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value
         other => {
             return Err(Raise::at(
                 "type-error",
-                format!("iinfo() needs an integer dtype, not a {}", other.type_name()),
+                format!("iinfo() needs an integer dtype, not {}", other.a_type()),
                 args.span,
                 "in this call",
             ));

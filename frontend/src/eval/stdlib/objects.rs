@@ -31,7 +31,7 @@ pub(super) fn dataclass(interp: &mut Interp<'_>, mut args: CallArgs) -> EvalResu
         }
         Some(other) => Err(Raise::at(
             "type-error",
-            format!("dataclass needs a class, not a {}", other.type_name()),
+            format!("dataclass needs a class, not {}", other.a_type()),
             args.span,
             "here",
         )),
@@ -129,6 +129,7 @@ pub(crate) fn namedtuple(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<
         attrs: RefCell::default(),
         fields: RefCell::new(fields),
         members: RefCell::default(),
+        lenient: false,
         span,
     });
     let _ = class.mro.set(vec![class.clone()]);

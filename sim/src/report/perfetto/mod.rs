@@ -79,7 +79,7 @@ pub fn perfetto(timeline: &Timeline, program: &Program) -> Vec<u8> {
             } else {
                 Vec::new()
             };
-            w.begin(track, start, e.label, annotations, leaves, arrives);
+            w.begin(track, start, &timeline.label(e), annotations, leaves, arrives);
             if is_queue {
                 for p in e.phases.iter().filter(|p| p.end > p.start) {
                     w.begin(track, p.start, p.kind.name(), Vec::new(), Vec::new(), Vec::new());
@@ -171,7 +171,7 @@ fn interned(iid: u64, name: &str) -> Interned {
 
 struct Writer {
     out: Vec<u8>,
-    names: FxHashMap<&'static str, u64>,
+    names: FxHashMap<Box<str>, u64>,
     tracks: u64,
     cleared: bool,
 }
@@ -229,7 +229,7 @@ impl Writer {
         &mut self,
         track: u64,
         time: Ps,
-        name: &'static str,
+        name: &str,
         debug_annotations: Vec<DebugAnnotation>,
         flow_ids: Vec<u64>,
         terminating_flow_ids: Vec<u64>,
@@ -238,7 +238,7 @@ impl Writer {
             Some(iid) => *iid,
             None => {
                 let iid = self.names.len() as u64 + 1;
-                self.names.insert(name, iid);
+                self.names.insert(name.into(), iid);
                 self.interned(vec![interned(iid, name)], Vec::new());
                 iid
             }

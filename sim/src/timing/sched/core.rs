@@ -306,6 +306,7 @@ impl<'a> Core<'a> {
             loc: n.loc,
             trail: n.trail,
             label,
+            tag: n.tag,
             row: RowId(self.row_base + q as u32),
             queue: dma.map(|_| RowId(self.row_base + (ENGINES + q) as u32)),
             start,

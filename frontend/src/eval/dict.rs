@@ -1,0 +1,113 @@
+//! Dicts, and what their keys are compared by.
+
+use std::rc::Rc;
+
+use rustc_hash::FxHashMap;
+
+use super::value::Value;
+
+/// What a key is compared and hashed by.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub(crate) enum Key {
+    None,
+    /// Ints, bools and whole floats.
+    Int(i64),
+    Float(u64),
+    Str(Rc<str>),
+    Tuple(Box<[Key]>),
+    /// Types, functions, objects: by identity.
+    Identity(usize),
+    /// API enums and dtypes, by name.
+    Name(String),
+}
+
+/// A dict in insertion order.
+#[derive(Default, Clone)]
+pub(crate) struct Dict {
+    entries: Vec<(Key, Value, Value)>,
+    /// Built from the ninth entry on.
+    index: FxHashMap<Key, usize>,
+    /// Of a `defaultdict`.
+    pub(crate) factory: Option<Value>,
+}
+
+const SMALL: usize = 8;
+
+impl Dict {
+    /// Number of entries.
+    pub(crate) fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    fn position(&self, key: &Key) -> Option<usize> {
+        if self.entries.len() <= SMALL {
+            self.entries.iter().position(|e| e.0 == *key)
+        } else {
+            self.index.get(key).copied()
+        }
+    }
+
+    /// The value of a key.
+    pub(crate) fn get(&self, key: &Key) -> Option<&Value> {
+        self.position(key).map(|i| &self.entries[i].2)
+    }
+
+    /// Sets a key. `original` is the value it came from.
+    pub(crate) fn set(&mut self, key: Key, original: Value, value: Value) {
+        match self.position(&key) {
+            Some(index) => self.entries[index].2 = value,
+            None => {
+                if self.entries.len() >= SMALL {
+                    if self.entries.len() == SMALL {
+                        self.reindex();
+                    }
+                    self.index.insert(key.clone(), self.entries.len());
+                }
+                self.entries.push((key, original, value));
+            }
+        }
+    }
+
+    /// Sets a string key.
+    pub(crate) fn set_str(&mut self, key: &Rc<str>, value: Value) {
+        self.set(Key::Str(key.clone()), Value::Str(key.clone()), value);
+    }
+
+    /// Removes a key.
+    pub(crate) fn remove(&mut self, key: &Key) -> Option<Value> {
+        let index = self.position(key)?;
+        let entry = self.entries.remove(index);
+        self.reindex();
+        Some(entry.2)
+    }
+
+    /// Removes the last entry.
+    pub(crate) fn pop_last(&mut self) -> Option<(Value, Value)> {
+        let (key, original, value) = self.entries.pop()?;
+        self.index.remove(&key);
+        Some((original, value))
+    }
+
+    fn reindex(&mut self) {
+        self.index.clear();
+        if self.entries.len() >= SMALL {
+            self.index.extend(self.entries.iter().enumerate().map(|(i, e)| (e.0.clone(), i)));
+        }
+    }
+
+    /// Removes everything.
+    pub(crate) fn clear(&mut self) {
+        self.entries.clear();
+        self.index.clear();
+    }
+
+    /// Key (hashed form), key and value, in insertion order.
+    pub(crate) fn iter(&self) -> impl DoubleEndedIterator<Item = (&Key, &Value, &Value)> {
+        self.entries.iter().map(|e| (&e.0, &e.1, &e.2))
+    }
+
+    /// The keys.
+    pub(crate) fn keys(&self) -> Vec<Value> {
+        self.entries.iter().map(|e| e.1.clone()).collect()
+    }
+}

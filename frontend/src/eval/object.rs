@@ -1,0 +1,156 @@
+//! Classes, objects and their attributes.
+
+use std::cell::{Cell, OnceCell, RefCell};
+use std::rc::Rc;
+
+use nki_diag::Span;
+
+use super::value::Value;
+use crate::syntax::Symbol;
+
+/// Which kind of class, by its bases and decorators.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ClassKind {
+    /// `class C:`; attributes come from `__init__` alone.
+    Plain,
+    /// A subclass of `nl.NKIObject`: `__init__` is made from the fields.
+    NkiObject,
+    /// `@dataclass`
+    Dataclass {
+        /// Assignments after construction are refused.
+        frozen: bool,
+    },
+    /// A subclass of `Enum`.
+    Enum {
+        /// Members count as their integer values.
+        int: bool,
+    },
+    /// A subclass of `NamedTuple`.
+    NamedTuple,
+    /// A subclass of an exception class.
+    Exception,
+}
+
+/// One declared field of a class.
+#[derive(Clone)]
+pub(crate) struct Field {
+    pub(crate) name: Symbol,
+    pub(crate) default: FieldDefault,
+    /// Whether the constructor takes it.
+    pub(crate) init: bool,
+    pub(crate) kw_only: bool,
+}
+
+/// What a field is set to when the caller gives nothing.
+#[derive(Clone)]
+pub(crate) enum FieldDefault {
+    /// The caller must give it (for NKIObject it becomes None).
+    Required,
+    Value(Value),
+    Factory(Value),
+}
+
+/// `dataclasses.field(...)`
+pub(crate) struct FieldSpec {
+    pub(crate) default: FieldDefault,
+    pub(crate) init: bool,
+    pub(crate) kw_only: bool,
+}
+
+/// A class.
+pub(crate) struct Class {
+    pub(crate) name: Rc<str>,
+    pub(crate) kind: Cell<ClassKind>,
+    /// This class first, then its bases in method resolution order.
+    pub(crate) mro: OnceCell<Vec<Rc<Class>>>,
+    pub(crate) attrs: RefCell<AttrMap>,
+    /// Fields, inherited ones first.
+    pub(crate) fields: RefCell<Vec<Field>>,
+    /// Members of an Enum in order.
+    pub(crate) members: RefCell<Vec<Rc<EnumMember>>>,
+    /// Derives from NKIObject: fields that have no default and get no value become None.
+    pub(crate) lenient: bool,
+    pub(crate) span: Span,
+}
+
+impl Class {
+    /// Looks an attribute up in the class and its bases.
+    pub(crate) fn lookup(&self, name: Symbol) -> Option<Value> {
+        if let Some(value) = self.attrs.borrow().get(name) {
+            return Some(value.clone());
+        }
+        self.mro.get()?.iter().find_map(|class| class.attrs.borrow().get(name).cloned())
+    }
+
+    /// Whether this is `other` or derives from it.
+    pub(crate) fn is_subclass(&self, other: &Class) -> bool {
+        std::ptr::eq(self, other)
+            || self.mro.get().is_some_and(|mro| mro.iter().any(|c| std::ptr::eq(Rc::as_ptr(c), other)))
+    }
+}
+
+/// An object.
+pub(crate) struct Instance {
+    pub(crate) class: Rc<Class>,
+    pub(crate) attrs: RefCell<AttrMap>,
+    /// Construction is over and the class is frozen.
+    pub(crate) frozen: Cell<bool>,
+}
+
+/// A member of an Enum.
+pub(crate) struct EnumMember {
+    pub(crate) class: Rc<Class>,
+    pub(crate) name: Symbol,
+    pub(crate) value: Value,
+}
+
+/// Something in a class that attribute access transforms.
+pub(crate) enum Descriptor {
+    Static(Value),
+    Class(Value),
+    Property { get: Value, set: Option<Value> },
+}
+
+/// `super()` of a method.
+pub(crate) struct Super {
+    /// The class whose bases are searched.
+    pub(crate) class: Rc<Class>,
+    pub(crate) receiver: Value,
+}
+
+/// Attributes: few and looked up by symbol, so a linear scan of packed keys is fastest.
+#[derive(Default, Clone)]
+pub(crate) struct AttrMap {
+    keys: Vec<Symbol>,
+    values: Vec<Value>,
+}
+
+impl AttrMap {
+    /// The value of a name.
+    pub(crate) fn get(&self, name: Symbol) -> Option<&Value> {
+        self.keys.iter().position(|k| *k == name).map(|i| &self.values[i])
+    }
+
+    /// Sets a name.
+    pub(crate) fn set(&mut self, name: Symbol, value: Value) {
+        match self.keys.iter().position(|k| *k == name) {
+            Some(index) => self.values[index] = value,
+            None => {
+                self.keys.push(name);
+                self.values.push(value);
+            }
+        }
+    }
+
+    /// Removes a name.
+    pub(crate) fn remove(&mut self, name: Symbol) -> Option<Value> {
+        let index = self.keys.iter().position(|k| *k == name)?;
+        self.keys.remove(index);
+        Some(self.values.remove(index))
+    }
+
+    /// In order of first assignment.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (Symbol, &Value)> {
+        self.keys.iter().copied().zip(&self.values)
+    }
+}
