@@ -479,3 +479,130 @@ def kernel(x):
     assert_eq!(id, "removed-beta1", "{message}");
     assert!(message.contains("import nki"), "{message}");
 }
+
+#[test]
+fn names_and_order_of_instructions_reach_the_program() {
+    let p = program(body(
+        "t = nl.ndarray((128, 512), nl.float32)
+u = nl.ndarray((128, 512), nl.float32)
+first = nisa.memset(dst=t, value=0.0)
+second = nisa.memset(dst=u, value=1.0, name='ones').depends_on(first)
+third = nisa.memset(dst=t, value=2.0).depends_on(first, [second])
+fourth = nisa.memset(dst=u, value=2.0)",
+    ));
+    let nodes = &p.cores[0];
+    assert_eq!(nodes.iter().map(|n| p.name_of(n)).collect::<Vec<_>>(), ["", "ones", "", ""]);
+    let after = |i: usize| {
+        let tags = &p.tags[nodes[i].tag.unwrap().0 as usize].after;
+        tags.iter().map(|t| nodes.iter().position(|n| n.tag == Some(*t)).unwrap()).collect::<Vec<_>>()
+    };
+    assert_eq!((after(0), after(1), after(2)), (vec![], vec![0], vec![0, 1]));
+    assert_eq!(nodes[3].tag, None);
+    // The text form keeps both.
+    let text = nki_isa::text::print(&p);
+    assert_eq!(nki_isa::text::parse(&text).unwrap(), p);
+}
+
+#[test]
+fn an_order_that_cannot_be_kept_is_refused() {
+    let two = "t = nl.ndarray((128, 512), nl.float32)\na = nisa.memset(dst=t, value=0.0)\nb = nisa.memset(dst=t, value=1.0)\n";
+    let inside = "t = nl.ndarray((128, 512), nl.float32)
+kept = []
+for i in nl.dynamic_range(4):
+    kept.append(nisa.memset(dst=t, value=0.0))
+b = nisa.memset(dst=t, value=1.0)
+";
+    for (text, fragment) in [
+        (format!("{two}a.depends_on(b)"), "does not come before"),
+        (format!("{two}a.depends_on(a)"), "does not come before"),
+        (format!("{two}a.depends_on(t)"), "what instructions return"),
+        (format!("{inside}b.depends_on(kept[0])"), "has ended"),
+    ] {
+        let (_, message) = error(body(&text));
+        assert!(message.contains(fragment), "{text}: {message}");
+    }
+    // From a loop to what runs before it.
+    program(body(
+        "t = nl.ndarray((128, 512), nl.float32)
+a = nisa.memset(dst=t, value=0.0)
+for i in nl.dynamic_range(4):
+    nisa.memset(dst=t, value=1.0).depends_on(a)",
+    ));
+}
+
+#[test]
+fn views_of_tiles_that_turn_out_not_to_exist() {
+    // As libraries do: make the pattern first, ask whether the tile exists afterwards.
+    program(body(
+        "t = nl.ndarray((128, 64), nl.float32)
+for i in range(3):
+    part = t.ap([[64, 128], [1, 32]], offset=i * 32)
+    rows = nl.ds(i * 64, 64 if i < 1 else 0)
+    if i < 2:
+        nisa.memset(dst=part, value=0.0)
+    if i < 1:
+        nisa.memset(dst=t[:, rows], value=0.0)",
+    ));
+    let (id, _) = error(body(
+        "t = nl.ndarray((128, 64), nl.float32)\nnisa.memset(dst=t.ap([[64, 128], [1, 32]], offset=40), value=0.0)",
+    ));
+    assert_eq!(id, "out-of-bounds");
+    let (id, message) = error(body("t = nl.ndarray((128, 64), nl.float32)\nu = t[:, nl.ds(3, 0)]"));
+    assert_eq!(id, "empty-slice", "{message}");
+}
+
+#[test]
+fn none_in_an_index_is_a_new_dimension() {
+    let p = program(body(
+        "t = nl.ndarray((128, 4, 8), nl.float32)
+assert t[:, None].shape == (128, 1, 4, 8)
+assert t[..., None].shape == (128, 4, 8, 1)
+assert t[:, 2, None, 1:5].shape == (128, 1, 4)
+assert x[None, 3].shape == (1, 512)
+assert x[3, None].shape == (1, 512)",
+    ));
+    assert!(p.cores[0].is_empty());
+}
+
+#[test]
+fn an_int_is_a_scalar_offset_too() {
+    let p = program(body(
+        "t = nl.ndarray((128, 512), nl.float32)
+nisa.dma_copy(dst=t, src=x.ap([[512, 128], [1, 512]], scalar_offset=3, indirect_dim=0))",
+    ));
+    let NodeKind::Inst(inst) = &p.cores[0][0].kind else { panic!() };
+    assert!(inst.args().iter().any(|a| matches!(a, nki_isa::Arg::View(v) if v.offset == 3 * 512)), "{inst:?}");
+}
+
+#[test]
+fn a_program_for_klr_is_read_by_klr_s_rules() {
+    let source = |import: &str| {
+        format!(
+            "{import}\nclass Point:\n    x: int = 1\n    y: bool = True\n\ndef kernel():\n    items = [2, 5, 2]\n    items.remove(2)\n    assert items == [5]\n    \
+             assert f'{{[1, (2, 3)]}}' == '[1,(2,3)]'\n    assert f'{{Point()}}' == 'Point(x:1,y:True)'\n    assert dict()\n    \
+             assert {{}}.pop('a') == None\n    assert items.index(9) == None\n    assert items.count() == 1\n"
+        )
+    };
+    program(run_with(&source("from klr.frontend import Kernel"), &[], &Options::default()));
+    // Everything else is Python.
+    let (id, _) = error(run_with(&source("import math"), &[], &Options::default()));
+    assert_eq!(id, "assertion-failed");
+}
+
+#[test]
+fn a_module_that_fails_matters_only_where_it_is_used() {
+    struct Two(&'static str);
+    impl Loader for Two {
+        fn read(&self, path: &Path) -> std::io::Result<String> {
+            match path.to_str() {
+                Some("k.py") => Ok(self.0.into()),
+                Some("helper.py") => Ok("size = 4\nbroken = size / 0\nfine = 5\n".into()),
+                _ => Err(std::io::ErrorKind::NotFound.into()),
+            }
+        }
+    }
+    let run = |text| compile(Path::new("k.py"), &Two(text), &[], &Options::default());
+    program(run("from helper import fine\ndef kernel():\n    assert fine == 5\n"));
+    let (id, message) = error(run("from helper import broken\ndef kernel():\n    assert broken == 5\n"));
+    assert!(id == "host-value" && message.contains("division by zero"), "{message}");
+}

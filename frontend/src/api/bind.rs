@@ -145,7 +145,11 @@ fn strict(interp: &mut Interp<'_>, schema: &Schema, args: &CallArgs) {
         if of_enum && matches!(given(interp, schema, args, o.name), Some(Value::Int(_) | Value::Str(_))) {
             let text =
                 format!("nisa.{}: `{}` given as a number or string instead of an enum member", schema.name, o.name);
-            interp.strict(args.span, &text);
+            interp.strict_instead(
+                args.span,
+                &text,
+                "numbers were members of enums up to NKI 0.2: write the member, as in nisa.engine.vector",
+            );
         }
     }
 }
@@ -167,7 +171,8 @@ fn irregular(interp: &mut Interp<'_>, schema: &Schema, symbol: Symbol, args: &Ca
         ),
         // NKI 0.1 took a dtype that says what dst says already. The current compiler has no such parameter.
         (_, "dtype") if says_what_dst_says(interp, schema, args, symbol) => {
-            interp.strict(args.span, &format!("nisa.{}: `dtype=`, which was removed", schema.name));
+            let text = format!("nisa.{}: `dtype=`, which was removed,", schema.name);
+            interp.strict_instead(args.span, &text, "leave it out: the result has the dtype of dst");
             Ok(None)
         }
         (_, "dtype") => refuse(

@@ -193,12 +193,7 @@ impl Lower<'_> {
     }
 
     /// `nl.gather_flattened`: in each partition `data.flat[indices]`, on GpSimd, which reads SBUF only.
-    pub(crate) fn gather_flattened(
-        &mut self,
-        data: &Tensor,
-        indices: &Tensor,
-        dtype: Option<DType>,
-    ) -> Result<Tensor> {
+    pub(crate) fn gather_flattened(&mut self, data: &Tensor, indices: &Tensor, dtype: Option<DType>) -> Result<Tensor> {
         let what = "gather_flattened";
         self.on_chip(what, data)?;
         self.on_chip(what, indices)?;

@@ -175,8 +175,7 @@ fn attributes(base: &Value) -> Vec<&'static str> {
 
 fn no_attribute(_interp: &Interp<'_>, base: &Value, name: &str, span: Span) -> Box<Raise> {
     let mut diagnostic =
-        Diagnostic::error("unknown-attribute", format!("{} has no attribute `{name}`", base.a_type()))
-            .at(span, "here");
+        Diagnostic::error("unknown-attribute", format!("{} has no attribute `{name}`", base.a_type())).at(span, "here");
     let names = attributes(base);
     if let Some(near) = closest(name, names.iter().copied()) {
         diagnostic = diagnostic.help(format!("did you mean `{near}`?"));
@@ -305,12 +304,7 @@ pub(crate) fn call(interp: &mut Interp<'_>, callee: &Value, args: CallArgs) -> E
                 }
                 return Err(Raise::at("operand-kind", format!("{value} is no {}", vocabulary.name), span, "here"));
             }
-            Err(Raise::at(
-                "not-callable",
-                format!("{} cannot be called", callee.a_type()),
-                args.span,
-                "in this call",
-            ))
+            Err(Raise::at("not-callable", format!("{} cannot be called", callee.a_type()), args.span, "in this call"))
         }
     }
 }
@@ -351,12 +345,7 @@ pub(crate) fn setitem(
     span: Span,
 ) -> EvalResult<()> {
     let Value::Tensor(t) = base else {
-        return Err(Raise::at(
-            "not-indexable",
-            format!("items of {} cannot be assigned", base.a_type()),
-            span,
-            "here",
-        ));
+        return Err(Raise::at("not-indexable", format!("items of {} cannot be assigned", base.a_type()), span, "here"));
     };
     let (slug, help) = match value {
         Value::Object(o) if o.as_any().is::<Handle>() => (
@@ -547,9 +536,7 @@ pub(crate) fn iterate(_interp: &mut Interp<'_>, value: &Value, span: Span) -> Ev
             Some(class) => Ok((0..vocab::VOCABULARIES[usize::from(class.0)].members.len())
                 .map(|member| Value::ApiEnum(ApiEnum { vocabulary: class.0, member: member as u8 }))
                 .collect()),
-            None => {
-                Err(Raise::at("not-iterable", format!("{} cannot be iterated over", value.a_type()), span, "here"))
-            }
+            None => Err(Raise::at("not-iterable", format!("{} cannot be iterated over", value.a_type()), span, "here")),
         },
     }
 }

@@ -247,19 +247,27 @@ fn ap(interp: &mut Interp<'_>, t: &Tensor, args: CallArgs) -> EvalResult<super::
         return Err(Raise::at("operand-kind", "ap: offset takes an int that is known at specialisation", span, "here")
             .help("pass a register or tensor as scalar_offset="));
     }
-    let offset = offset.map(|v| int(&v, "ap: offset", span)).transpose()?;
-    let dynamic = match (given(scalar), given(vector)) {
+    let mut offset = offset.map(|v| int(&v, "ap: offset", span)).transpose()?;
+    let dim = given(dim).map_or(Ok(0), |v| int(&v, "ap: indirect_dim", span))?;
+    let mut scalar = given(scalar);
+    if let Some(Value::Int(i)) = scalar {
+        // An index that is known already: rows of the view, as it would be on the device.
+        let d = match t.dim("ap: indirect_dim", dim, 0) {
+            Ok(d) => d,
+            Err(v) => return Ok(Err(v)),
+        };
+        offset = Some(offset.unwrap_or(0).saturating_add(i.saturating_mul(t.strides()[d])));
+        scalar = None;
+    }
+    let dynamic = match (scalar, given(vector)) {
         (Some(_), Some(_)) => {
             let message = "ap takes scalar_offset or vector_offset, not both";
             return Err(Raise::at("access-pattern", message, span, "here"));
         }
-        // An int is an index that is known already.
-        (Some(Value::Int(i)), None) => Some(DynamicOffset::Static(i)),
         (Some(s), None) => Some(DynamicOffset::Scalar(index(&s, "ap: scalar_offset", span)?)),
         (None, Some(v)) => Some(DynamicOffset::Vector(values::tensor(&v, "ap: vector_offset", span)?.view.clone())),
         (None, None) => None,
     };
-    let dim = given(dim).map_or(Ok(0), |v| int(&v, "ap: indirect_dim", span))?;
     let dtype = given(dtype).map(|v| values::dtype(&v, "ap: dtype", span)).transpose()?;
     Ok(t.ap(&pairs, offset, dynamic, dim, dtype))
 }
@@ -282,7 +290,7 @@ pub(crate) fn getitem(interp: &mut Interp<'_>, t: &Rc<Tensor>, key: &Value, span
 
 /// `t[:, None]`: a new dimension of size 1 for each None, as NumPy has it.
 fn with_new_dims(interp: &mut Interp<'_>, t: &Rc<Tensor>, items: &[Value], span: Span) -> EvalResult<Value> {
-    interp.strict(span, "`None` in an index (write .expand_dim)");
+    interp.strict_instead(span, "`None` in an index", "write .expand_dim(dim)");
     let rest: Vec<Value> = items.iter().filter(|v| !v.is_none()).cloned().collect();
     let whole = Value::tuple(if rest.is_empty() { vec![Value::Ellipsis] } else { rest });
     let Value::Tensor(mut out) = getitem(interp, t, &whole, span)? else { return Ok(Value::None) };

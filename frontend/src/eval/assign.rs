@@ -107,7 +107,6 @@ impl Interp<'_> {
             }
             return Ok(());
         };
-        self.strict(span, "a starred target");
         let after = targets.len() - star - 1;
         let rest = items.len() - after;
         for (target, item) in targets[..star].iter().zip(items.iter()) {
@@ -288,12 +287,7 @@ impl Interp<'_> {
     }
 
     pub(crate) fn no_item(&self, base: &Value, what: &str, span: Span) -> Box<Raise> {
-        Raise::at(
-            "type-error",
-            format!("{} has no items that can be {what}", base.a_type()),
-            span,
-            base.a_type(),
-        )
+        Raise::at("type-error", format!("{} has no items that can be {what}", base.a_type()), span, base.a_type())
     }
 
     /// `del target`

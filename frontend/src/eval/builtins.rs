@@ -307,12 +307,9 @@ fn round(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
             let scale = 10f64.powi(n.clamp(-300, 300) as i32);
             Ok(Value::Float((x * scale).round_ties_even() / scale))
         }
-        (other, _) => Err(Raise::at(
-            "type-error",
-            format!("round() does not work on {}", other.a_type()),
-            span,
-            "in this call",
-        )),
+        (other, _) => {
+            Err(Raise::at("type-error", format!("round() does not work on {}", other.a_type()), span, "in this call"))
+        }
     }
 }
 

@@ -77,42 +77,38 @@ impl Interp<'_> {
                     args.keyword.push((*name, value));
                 }
                 Argument::Star(expr) => {
-                    self.strict(expr.span, "`*` in a call");
                     let value = self.eval(frame, expr)?;
                     args.positional.extend(self.iterate(&value, expr.span)?);
                 }
-                Argument::DoubleStar(expr) => {
-                    self.strict(expr.span, "`**` in a call");
-                    match self.eval(frame, expr)? {
-                        Value::Dict(dict) => {
-                            for (_, key, value) in dict.borrow().iter() {
-                                let Value::Str(name) = key else {
-                                    return Err(Raise::at(
-                                        "arguments",
-                                        "`**` needs string keys",
-                                        expr.span,
-                                        "in this call",
-                                    ));
-                                };
-                                let name = self.names.intern(name);
-                                if args.keyword.iter().any(|(n, _)| *n == name) {
-                                    let text = format!("`{}` is given twice", self.name(name));
-                                    return Err(Raise::at("arguments", text, expr.span, "the second time"));
-                                }
-                                args.keyword.push((name, value.clone()));
+                Argument::DoubleStar(expr) => match self.eval(frame, expr)? {
+                    Value::Dict(dict) => {
+                        for (_, key, value) in dict.borrow().iter() {
+                            let Value::Str(name) = key else {
+                                return Err(Raise::at(
+                                    "arguments",
+                                    "`**` needs string keys",
+                                    expr.span,
+                                    "in this call",
+                                ));
+                            };
+                            let name = self.names.intern(name);
+                            if args.keyword.iter().any(|(n, _)| *n == name) {
+                                let text = format!("`{}` is given twice", self.name(name));
+                                return Err(Raise::at("arguments", text, expr.span, "the second time"));
                             }
-                        }
-                        Value::Host(_) if !self.in_kernel => {}
-                        other => {
-                            return Err(Raise::at(
-                                "type-error",
-                                format!("`**` needs a dict, not {}", other.a_type()),
-                                expr.span,
-                                "here",
-                            ));
+                            args.keyword.push((name, value.clone()));
                         }
                     }
-                }
+                    Value::Host(_) if !self.in_kernel => {}
+                    other => {
+                        return Err(Raise::at(
+                            "type-error",
+                            format!("`**` needs a dict, not {}", other.a_type()),
+                            expr.span,
+                            "here",
+                        ));
+                    }
+                },
             }
         }
         Ok(args)
@@ -134,7 +130,11 @@ impl Interp<'_> {
                     // The host program launches a kernel on tensors we do not have.
                     return Ok(self.host("the result of a kernel".into(), args.span));
                 }
-                self.strict(args.span, "a decorated sub-kernel");
+                self.strict_instead(
+                    args.span,
+                    "a call of a decorated kernel",
+                    "decorate the kernel that is launched, and no other",
+                );
                 self.call(&jit.function, args)
             }
             Value::Partial(partial) => {
@@ -163,12 +163,7 @@ impl Interp<'_> {
     }
 
     fn not_callable(&self, callee: &Value, span: Span) -> Box<Raise> {
-        Raise::at(
-            "type-error",
-            format!("{} cannot be called", callee.a_type()),
-            span,
-            callee.a_type(),
-        )
+        Raise::at("type-error", format!("{} cannot be called", callee.a_type()), span, callee.a_type())
     }
 
     /// Calls what was found in a class, with its receiver.
@@ -316,6 +311,9 @@ impl Interp<'_> {
             let what = Unsupported { construct: "an async function", instead: "define it with plain `def`" };
             return Err(super::exec::unsupported(what, def.name_span));
         }
+        if self.options.strict && self.in_kernel {
+            self.strict_function(function);
+        }
         let base = self.stack.len();
         self.stack.resize(base + def.scope.slots as usize, Value::Unset);
         let simple = args.keyword.is_empty()
@@ -425,11 +423,9 @@ impl Interp<'_> {
             return Err(self.bad_call(function, text, span));
         }
         if def.has_star {
-            self.strict(def.name_span, "`*args`");
             self.stack[base + named] = Value::tuple(rest);
         }
         if def.has_double_star {
-            self.strict(def.name_span, "`**kwargs`");
             let mut dict = Dict::default();
             for (name, value) in extra {
                 dict.set_str(&self.name(name), value);

@@ -26,7 +26,6 @@ impl Interp<'_> {
                             other => other,
                         };
                     }
-                    self.strict(base.span, "a base class of your own");
                     lenient |= class.lenient;
                     bases.push(class);
                 }
@@ -55,6 +54,7 @@ impl Interp<'_> {
             fields: RefCell::new(Vec::new()),
             members: RefCell::new(Vec::new()),
             lenient,
+            def: Some(def.clone()),
             span: def.name_span,
         });
         // Left to right, depth first, a class that appears twice goes last: right for all but contrived hierarchies.
@@ -188,10 +188,17 @@ impl Interp<'_> {
 
     /// `Class(...)`
     pub(crate) fn construct(&mut self, class: &Rc<Class>, mut args: CallArgs) -> EvalResult<Value> {
+        if self.options.strict
+            && self.in_kernel
+            && let Some(def) = &class.def
+        {
+            self.strict_class(def);
+        }
         if let ClassKind::Enum { .. } = class.kind.get() {
             // `Color(name="red", value=1)` names the member too.
             let name = args.take_keyword(sym::plain_name);
-            args.positional.extend(args.take_keyword(sym::value));
+            let value = args.take_keyword(sym::value);
+            args.positional.extend(value);
             let [wanted] = args.positional.as_slice() else {
                 return Err(Raise::at(
                     "arguments",

@@ -110,18 +110,15 @@ impl Interp<'_> {
                 self.assign(frame, bind, value)?;
             }
             StmtKind::Import(names) => {
-                self.strict(stmt.span, "an import inside a function");
                 for name in names {
                     let value = self.import_module(frame, &name.path, name.has_alias, stmt.span)?;
                     self.assign(frame, &name.bind, value)?;
                 }
             }
             StmtKind::ImportFrom(import) => {
-                self.strict(stmt.span, "an import inside a function");
                 self.import_from(frame, import, stmt.span)?;
             }
             StmtKind::Delete(targets) => {
-                self.strict(stmt.span, "`del`");
                 for target in targets {
                     self.delete(frame, target)?;
                 }
@@ -283,10 +280,7 @@ impl Interp<'_> {
         match flow {
             Flow::Break => Ok(Flow::Next),
             Flow::Return(value) => Ok(Flow::Return(value)),
-            _ if !f.orelse.is_empty() => {
-                self.strict(span, "`else` of a loop");
-                self.exec_block(frame, &f.orelse)
-            }
+            _ if !f.orelse.is_empty() => self.exec_block(frame, &f.orelse),
             _ => Ok(Flow::Next),
         }
     }
@@ -380,7 +374,6 @@ impl Interp<'_> {
         match &context {
             Value::Host(host) => Err(self.host_error(host, expr.span)),
             Value::Instance(_) => {
-                self.strict(expr.span, "`with` on an object");
                 let entered = self.call_method(&context, sym::enter, CallArgs::none(expr.span))?;
                 if let Some(target) = target {
                     self.assign(frame, target, entered)?;
@@ -413,7 +406,6 @@ impl Interp<'_> {
     }
 
     fn exec_try(&mut self, frame: &Frame<'_>, t: &Try, span: Span) -> EvalResult<Flow> {
-        self.strict(span, "`try`");
         let (depth, trail) = (self.stack.len(), self.steps.len());
         let mut result = self.exec_block(frame, &t.body);
         match result {

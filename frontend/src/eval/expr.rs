@@ -47,7 +47,6 @@ impl Interp<'_> {
                 Value::Slice(Rc::new(Slice { start: part(start)?, stop: part(stop)?, step: part(step)? }))
             }
             ExprKind::Set(items) => {
-                self.strict(expr.span, "a set");
                 let items = self.eval_items(frame, items)?;
                 return self.make_set(items, expr.span);
             }
@@ -64,17 +63,14 @@ impl Interp<'_> {
                 return self.eval(frame, chosen);
             }
             ExprKind::Lambda(def) => {
-                self.strict(expr.span, "`lambda`");
                 return self.make_function(frame, def);
             }
             ExprKind::Walrus(target, value) => {
-                self.strict(expr.span, "`:=`");
                 let value = self.eval(frame, value)?;
                 self.assign(frame, target, value.clone())?;
                 value
             }
             ExprKind::Comp(comp) => {
-                self.strict(expr.span, "a comprehension");
                 return self.eval_comp(frame, comp);
             }
             ExprKind::FString(parts) => {
@@ -155,7 +151,6 @@ impl Interp<'_> {
         let mut out = Vec::with_capacity(items.len());
         for item in items {
             if let ExprKind::Starred(inner) = &item.kind {
-                self.strict(item.span, "`*` in a list or tuple");
                 let value = self.eval(frame, inner)?;
                 out.extend(self.iterate(&value, inner.span)?);
             } else {
@@ -171,27 +166,27 @@ impl Interp<'_> {
             match key {
                 Some(key) => {
                     let key_value = self.eval(frame, key)?;
+                    if !matches!(key_value, Value::Str(_)) {
+                        self.strict_instead(key.span, "a dict key that is no string", "use strings, as in f\"{key}\"");
+                    }
                     let value = self.eval(frame, value)?;
                     dict.set(self.key(&key_value, true, key.span)?, key_value, value);
                 }
-                None => {
-                    self.strict(value.span, "`**` in a dict");
-                    match self.eval(frame, value)? {
-                        Value::Dict(other) => {
-                            for (key, original, value) in other.borrow().iter() {
-                                dict.set(key.clone(), original.clone(), value.clone());
-                            }
-                        }
-                        other => {
-                            return Err(Raise::at(
-                                "type-error",
-                                format!("`**` needs a dict, not {}", other.a_type()),
-                                value.span,
-                                "here",
-                            ));
+                None => match self.eval(frame, value)? {
+                    Value::Dict(other) => {
+                        for (key, original, value) in other.borrow().iter() {
+                            dict.set(key.clone(), original.clone(), value.clone());
                         }
                     }
-                }
+                    other => {
+                        return Err(Raise::at(
+                            "type-error",
+                            format!("`**` needs a dict, not {}", other.a_type()),
+                            value.span,
+                            "here",
+                        ));
+                    }
+                },
             }
         }
         Ok(Value::dict(dict))
@@ -226,9 +221,6 @@ impl Interp<'_> {
         let mut left = self.eval(frame, left)?;
         for (index, (op, right)) in rest.iter().enumerate() {
             let right = self.eval(frame, right)?;
-            if matches!(op, CmpOp::Is | CmpOp::IsNot) {
-                self.strict(span, "`is`");
-            }
             let value = self.compare(*op, &left, &right, span)?;
             if index + 1 == rest.len() || !self.truth(&value, span)? {
                 return Ok(value);
@@ -299,7 +291,6 @@ impl Interp<'_> {
                     match spec {
                         None => out.push_str(&self.str(&value)?),
                         Some(spec) => {
-                            self.strict(expr.span, "a format specification");
                             let mut text = String::new();
                             self.format_parts(frame, spec, &mut text)?;
                             out.push_str(&self.format_value(&value, &text, expr.span)?);

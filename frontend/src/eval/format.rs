@@ -3,9 +3,9 @@
 use nki_diag::Span;
 
 use super::Interp;
+use super::compare::MAX_DEPTH;
 use super::error::{EvalResult, Raise};
 use super::native::CallArgs;
-use super::compare::MAX_DEPTH;
 use super::value::*;
 use crate::api;
 use crate::syntax::*;

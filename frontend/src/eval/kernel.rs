@@ -39,12 +39,9 @@ pub(crate) fn jit(interp: &mut Interp<'_>, mut args: CallArgs) -> EvalResult<Val
         }
         Some(Value::Jit(jit)) => Ok(Value::Jit(jit.clone())),
         Some(Value::Host(host)) => Ok(interp.host(host.path.clone(), args.span)),
-        Some(other) => Err(Raise::at(
-            "type-error",
-            format!("nki.jit needs a function, not {}", other.a_type()),
-            args.span,
-            "here",
-        )),
+        Some(other) => {
+            Err(Raise::at("type-error", format!("nki.jit needs a function, not {}", other.a_type()), args.span, "here"))
+        }
     }
 }
 
@@ -112,7 +109,7 @@ pub(crate) fn compile_live(host: &dyn Host, function: &Arg, args: &[(String, Arg
             }
             Value::Host(host) => Err(interp.host_error(&host, Span::default())),
             other => {
-                let text = format!("a kernel is a function, not a {}", other.type_name());
+                let text = format!("a kernel is a function, not {}", other.a_type());
                 Err(Raise::new(Diagnostic::error("type-error", text)))
             }
         }
@@ -259,7 +256,7 @@ impl Interp<'_> {
                 let name = self.name(param.name);
                 if let Some((_, arg)) = args.iter().find(|(n, _)| **n == *name) {
                     if matches!(arg, Arg::List(_)) || matches!(arg, Arg::Shared(_, a) if matches!(**a, Arg::List(_))) {
-                        self.strict(param.span, "a list as a kernel argument (pass a tuple)");
+                        self.strict_instead(param.span, "a list as a kernel argument", "pass a tuple");
                     }
                     let value = match self.enum_argument(&candidate.function, param, arg) {
                         Some(member) => member,

@@ -23,11 +23,11 @@ impl Interp<'_> {
         if depth > MAX_DEPTH {
             return Ok(Some("...".into()));
         }
-        let mut item = |interp: &mut Self, value: &Value| match interp.klr_text(value, depth + 1)? {
+        let item = |interp: &mut Self, value: &Value| match interp.klr_text(value, depth + 1)? {
             Some(text) => Ok(text),
             None => interp.str(value),
         };
-        let mut list = |interp: &mut Self, items: &[Value]| -> EvalResult<String> {
+        let list = |interp: &mut Self, items: &[Value]| -> EvalResult<String> {
             Ok(items.iter().map(|v| item(interp, v)).collect::<EvalResult<Vec<_>>>()?.join(","))
         };
         Ok(Some(match value {
@@ -42,7 +42,9 @@ impl Interp<'_> {
                 }
                 format!("{{{}}}", parts.join(","))
             }
-            Value::Instance(instance) if matches!(instance.class.kind.get(), ClassKind::Plain | ClassKind::NkiObject) => {
+            Value::Instance(instance)
+                if matches!(instance.class.kind.get(), ClassKind::Plain | ClassKind::NkiObject) =>
+            {
                 let fields: Vec<_> = instance.class.fields.borrow().iter().map(|f| f.name).collect();
                 let mut parts = Vec::with_capacity(fields.len());
                 for name in fields {

@@ -377,6 +377,8 @@ impl Interp<'_> {
             attrs: RefCell::new(AttrMap::default()),
             fields: RefCell::new(Vec::new()),
             members: RefCell::new(Vec::new()),
+            lenient: matches!(class.kind, HostClassKind::NkiObject),
+            def: None,
             span: Span::default(),
         });
         self.live.objects.insert(id, Value::Class(made.clone()));

@@ -82,8 +82,7 @@ impl Interp<'_> {
         let text = self.name(name);
         if !exists(base, &text) {
             let kind = base.a_type();
-            let raise =
-                Raise::at("no-attribute", format!("{kind} has no method `{text}`"), args.span, kind);
+            let raise = Raise::at("no-attribute", format!("{kind} has no method `{text}`"), args.span, kind);
             return Err(match super::expr::nearest(&text, table(base).iter().copied()) {
                 Some(near) => raise.help(format!("did you mean `{near}`?")),
                 None => raise,

@@ -25,6 +25,7 @@ mod object;
 mod ops;
 mod scope;
 mod stdlib;
+mod strict;
 #[cfg(test)]
 mod tests;
 mod types;
@@ -86,7 +87,7 @@ pub(crate) struct Interp<'a> {
     handling: Vec<Value>,
     /// Objects whose `id()` was asked for.
     ids: Vec<Value>,
-    /// What [`Self::report_once`] and [`Self::strict`] have reported, and where.
+    /// What [`Self::report_once`] and [`Self::strict_instead`] have reported, and where.
     reported: FxHashSet<(&'static str, Span)>,
     /// Files loaded, by path; `None` for those that cannot be read.
     modules: Vec<(PathBuf, Option<Rc<Module>>)>,
@@ -227,12 +228,13 @@ impl<'a> Interp<'a> {
         }
     }
 
-    /// Reports, with `--strict`, what the official compiler refuses; once per place.
-    pub(crate) fn strict(&mut self, span: Span, what: &str) {
+    /// Reports, with `--strict`, what the official compiler refuses and what to write instead; once per place.
+    pub(crate) fn strict_instead(&mut self, span: Span, what: &str, instead: &str) {
         if self.options.strict && self.in_kernel && self.reported.insert(("strict-language", span)) {
             self.diagnostics.push(
                 Diagnostic::warning("strict-language", format!("{what} is not accepted by the NKI compiler"))
-                    .at(span, "the simulator accepts it"),
+                    .at(span, "the simulator accepts it")
+                    .help(instead),
             );
         }
     }

@@ -69,6 +69,9 @@ impl Interp<'_> {
         if &*text == "NKIObject" && (path.starts_with("nki") || path == "klr") {
             return Some(Value::Type(BuiltinType::NkiObject));
         }
+        if path == "klr" {
+            return Some(self.host(format!("klr.{text}"), span));
+        }
         if stdlib::MODULES.contains(&path) {
             return stdlib::attr(self, path, &text, span);
         }
@@ -141,9 +144,6 @@ impl Interp<'_> {
     /// The module of a dotted name; unknown ones are the host's.
     fn find_module(&mut self, frame: &Frame<'_>, path: &str, span: Span) -> EvalResult<Value> {
         let root = path.split('.').next().unwrap_or(path);
-        if root == "klr" {
-            self.klr = true;
-        }
         if self.is_native(path) {
             return Ok(self.native_module(path));
         }
@@ -194,6 +194,7 @@ impl Interp<'_> {
         let file = self.sources.add(path.to_string_lossy(), text.as_str());
         let (mut ast, errors) = parse(file, &text, &mut self.names);
         self.diagnostics.extend(errors);
+        self.klr |= ast.body.iter().any(imports_klr);
         scope::resolve(&mut ast);
         let mut globals = Vec::with_capacity(ast.globals.len());
         let mut index = FxHashMap::default();
@@ -246,7 +247,10 @@ impl Interp<'_> {
                     break;
                 }
                 // Host-only code does no harm unless a kernel uses what it should have defined.
-                Err(raise) if !raise.fatal && (lenient || matches!(raise.diagnostic.id, "unsupported-syntax" | "host-value")) => {
+                Err(raise)
+                    if !raise.fatal
+                        && (lenient || matches!(raise.diagnostic.id, "unsupported-syntax" | "host-value")) =>
+                {
                     self.stack.truncate(depth);
                     self.pop_steps(trail);
                     let mut names = Vec::new();
@@ -416,5 +420,15 @@ impl Interp<'_> {
             }
         }
         Ok(())
+    }
+}
+
+/// `import klr...` or `from klr... import`.
+fn imports_klr(stmt: &Stmt) -> bool {
+    let is_klr = |path: &str| path.split('.').next() == Some("klr");
+    match &stmt.kind {
+        StmtKind::Import(names) => names.iter().any(|n| is_klr(&n.path)),
+        StmtKind::ImportFrom(import) => import.level == 0 && is_klr(&import.path),
+        _ => false,
     }
 }

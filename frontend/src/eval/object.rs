@@ -6,7 +6,7 @@ use std::rc::Rc;
 use nki_diag::Span;
 
 use super::value::Value;
-use crate::syntax::Symbol;
+use crate::syntax::{ClassDef, Symbol};
 
 /// Which kind of class, by its bases and decorators.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -70,6 +70,8 @@ pub(crate) struct Class {
     pub(crate) members: RefCell<Vec<Rc<EnumMember>>>,
     /// Derives from NKIObject: fields that have no default and get no value become None.
     pub(crate) lenient: bool,
+    /// Its statement; made by a function otherwise.
+    pub(crate) def: Option<Rc<ClassDef>>,
     pub(crate) span: Span,
 }
 

@@ -122,7 +122,12 @@ impl Interp<'_> {
 
     pub(crate) fn bad_operands(&self, op: &str, left: &Value, right: &Value, span: Span) -> Box<Raise> {
         let (l, r) = (left.type_name(), right.type_name());
-        Raise::at("type-error", format!("`{op}` does not work between {} and {}", left.a_type(), right.a_type()), span, format!("{l} {op} {r}"))
+        Raise::at(
+            "type-error",
+            format!("`{op}` does not work between {} and {}", left.a_type(), right.a_type()),
+            span,
+            format!("{l} {op} {r}"),
+        )
     }
 
     fn operator_method(&mut self, op: BinOp, left: &Value, right: &Value, span: Span) -> EvalResult<Option<Value>> {

@@ -30,7 +30,7 @@ impl Interp<'_> {
                     BuiltinType::List => Value::list(items),
                     BuiltinType::Tuple => Value::tuple(items),
                     _ => {
-                        self.strict(span, "a set");
+                        self.strict_instead(span, "a set", "use a list or a dict");
                         return self.make_set(items, span);
                     }
                 }
@@ -110,12 +110,7 @@ impl Interp<'_> {
         if let Value::Host(host) = value {
             return if self.in_kernel { Err(self.host_error(host, span)) } else { Ok(value.clone()) };
         }
-        Err(Raise::at(
-            "type-error",
-            format!("{} cannot be turned into {what}", value.a_type()),
-            span,
-            "in this call",
-        ))
+        Err(Raise::at("type-error", format!("{} cannot be turned into {what}", value.a_type()), span, "in this call"))
     }
 
     fn make_int(&mut self, mut args: CallArgs) -> EvalResult<Value> {

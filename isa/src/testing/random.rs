@@ -8,7 +8,8 @@ use crate::dtype::DType;
 use crate::inst::{self, Inst};
 use crate::names::Named;
 use crate::program::{
-    Address, Bound, Input, Loc, Node, NodeKind, Output, Program, RegId, Step, Tag, TagId, Tensor, TensorId, Trail, TrailId,
+    Address, Bound, Input, Loc, Node, NodeKind, Output, Program, RegId, Step, Tag, TagId, Tensor, TensorId, Trail,
+    TrailId,
 };
 use crate::schema::Kind;
 use crate::view::{Dim, Dims, Index, Indirect, Space, View};
@@ -91,7 +92,8 @@ impl Random {
 /// A program with every kind of statement, instruction and operand sooner or later. It keeps the structure's invariants (ids are
 /// in range, loop steps positive) but its instructions need not be valid or even make sense.
 pub fn program(seed: u64) -> Program {
-    let mut g = Generator { random: Random::new(seed), files: 0, trails: 0, tags: 0, registers: 0, tensors: Vec::new() };
+    let mut g =
+        Generator { random: Random::new(seed), files: 0, trails: 0, tags: 0, registers: 0, tensors: Vec::new() };
     g.program()
 }
 

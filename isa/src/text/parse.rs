@@ -14,8 +14,8 @@ use crate::dtype::DType;
 use crate::inst::{self, Inst};
 use crate::names::Named;
 use crate::program::{
-    Address, Bound, Input, Loc, Node, NodeKind, Output, Program, RegId, Step, Tag, TagId, Tensor, TensorId,
-    Trail, TrailId,
+    Address, Bound, Input, Loc, Node, NodeKind, Output, Program, RegId, Step, Tag, TagId, Tensor, TensorId, Trail,
+    TrailId,
 };
 use crate::view::{Dim, Dims, Index, Indirect, MAX_DIMS, Space, View};
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use nki_isa::names::Engine;
-use nki_isa::program::{Node, NodeKind};
+use nki_isa::program::{Node, NodeKind, TagId};
 use nki_isa::{DType, Inst, Space, View};
 use proptest::prelude::*;
 
@@ -130,6 +130,8 @@ proptest! {
                     Hazard::Raw => meet(&sets[i].1, &sets[j].0),
                     Hazard::Waw => meet(&sets[i].1, &sets[j].1),
                     Hazard::War => meet(&sets[i].0, &sets[j].1),
+                    // Nothing here asks for an order.
+                    Hazard::Order => false,
                 };
                 prop_assert!(real, "edge {i} -> {j} {:?} is no conflict", d.hazard);
             }
@@ -175,4 +177,29 @@ fn strided_tiles_that_interleave_do_not_meet() {
         program.cores[0].iter().map(|node| Op { node, resolved: None, queue: 5, engine: None }).collect();
     let deps = analyze(&program, &place(&program).unwrap(), &list, &written_tensors(&program));
     assert!(deps.is_empty(), "{deps:?}");
+}
+
+#[test]
+fn an_order_that_is_asked_for_is_an_edge() {
+    let mut b = Builder::new();
+    for name in ["a", "b", "c"] {
+        let t = b.tensor(name, Space::Sbuf, &[128, 64], DType::F32);
+        let x = b.input(name, &[128, 64], DType::F32);
+        let (dst, src) = (b.whole(t), b.whole(x));
+        b.push(dma(dst, src));
+    }
+    let mut program = b.program;
+    let tag =
+        |after: &[u32]| nki_isa::program::Tag { name: "".into(), after: after.iter().map(|t| TagId(*t)).collect() };
+    program.tags = vec![tag(&[]), tag(&[0])];
+    program.cores[0][0].tag = Some(TagId(0));
+    program.cores[0][2].tag = Some(TagId(1));
+    let list: Vec<Op<'_>> = program.cores[0]
+        .iter()
+        .enumerate()
+        .map(|(i, node)| Op { node, resolved: None, queue: 5 + i as u8, engine: None })
+        .collect();
+    let deps = analyze(&program, &place(&program).unwrap(), &list, &written_tensors(&program));
+    assert!(deps.of(1).is_empty());
+    assert_eq!(deps.of(2), [Dep { on: 0, hazard: Hazard::Order, subject: Subject::Tag(TagId(0)) }]);
 }

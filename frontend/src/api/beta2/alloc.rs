@@ -35,10 +35,11 @@ fn allocate(interp: &mut Interp<'_>, wanted: &Wanted, fill: Fill, span: Span) ->
     if let Some((partition, _)) = wanted.address
         && !matches!(partition, 0 | 32 | 64 | 96)
     {
-        interp.strict(span, &format!("an address that starts at partition {partition} (not 0, 32, 64 or 96)"));
+        let text = format!("an address that starts at partition {partition}");
+        interp.strict_instead(span, &text, "start at partition 0, 32, 64 or 96");
     }
     if wanted.shape.len() > 5 {
-        interp.strict(span, "a tensor of more than 5 dimensions");
+        interp.strict_instead(span, "a tensor of more than 5 dimensions", "reshape it");
     }
     let site = site(interp, span);
     let name: std::sync::Arc<str> = match &wanted.name {
@@ -88,7 +89,7 @@ fn space_of(
         return Ok(default);
     };
     if let Value::Str(_) = value {
-        interp.strict(span, "a buffer given as a string");
+        interp.strict_instead(span, "a buffer given as a string", "write nl.sbuf, nl.psum or nl.shared_hbm");
     }
     values::memory(&value, format_args!("{what}: buffer"), span)
 }

@@ -202,6 +202,7 @@ pub(super) fn record(interp: &mut Interp<'_>, name: &str, attrs: &[(&str, Value)
         fields: RefCell::default(),
         members: RefCell::default(),
         lenient: false,
+        def: None,
         span: Span::default(),
     });
     let mut map = AttrMap::default();

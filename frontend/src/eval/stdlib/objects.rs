@@ -29,12 +29,9 @@ pub(super) fn dataclass(interp: &mut Interp<'_>, mut args: CallArgs) -> EvalResu
             let function = Value::native("dataclasses.dataclass", dataclass, 0);
             Ok(Value::Partial(Rc::new(Partial { function, positional: Vec::new(), keyword })))
         }
-        Some(other) => Err(Raise::at(
-            "type-error",
-            format!("dataclass needs a class, not {}", other.a_type()),
-            args.span,
-            "here",
-        )),
+        Some(other) => {
+            Err(Raise::at("type-error", format!("dataclass needs a class, not {}", other.a_type()), args.span, "here"))
+        }
     }
 }
 
@@ -130,6 +127,7 @@ pub(crate) fn namedtuple(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<
         fields: RefCell::new(fields),
         members: RefCell::default(),
         lenient: false,
+        def: None,
         span,
     });
     let _ = class.mro.set(vec![class.clone()]);
@@ -142,8 +140,9 @@ pub(super) fn copy(interp: &mut Interp<'_>, args: CallArgs, deep: bool) -> EvalR
 }
 
 pub(super) fn copied(value: &Value, deep: bool, depth: u32) -> Value {
-    let inner =
-        |v: &Value| if deep && depth < super::super::ops::MAX_DEPTH { copied(v, true, depth + 1) } else { v.clone() };
+    let inner = |v: &Value| {
+        if deep && depth < crate::eval::compare::MAX_DEPTH { copied(v, true, depth + 1) } else { v.clone() }
+    };
     match value {
         Value::List(list) => Value::list(list.items.borrow().iter().map(inner).collect()),
         Value::Tuple(items) if deep => Value::tuple(items.iter().map(inner).collect::<Vec<_>>()),

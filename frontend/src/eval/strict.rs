@@ -1,0 +1,317 @@
+//! `--strict`: what the official compiler's reader refuses, function by function.
+//!
+//! It reads whole functions, also the statements that are not run, so this is a walk over the syntax. What depends on a value (an
+//! int for an enum, a list as an argument) is reported where the value is used.
+//!
+//! Sources: nki-language-guide.rst and migration/index.rst of the SDK 2.32; the reader of github.com/leanprover/KLR
+//! (`interop/klr/gather.c`, `KLR/NKI/Simplify.lean`).
+
+use std::rc::Rc;
+
+use nki_diag::Span;
+
+use super::Interp;
+use super::value::{Function, Value};
+use crate::syntax::*;
+
+/// Functions of Python that the compiler has, besides types, ranges and `print`.
+const BUILTINS: &[&str] =
+    &["abs", "divmod", "enumerate", "isinstance", "len", "max", "min", "print", "range", "sum", "zip"];
+
+/// Decorators that it has.
+const DECORATORS: &[&str] = &["jit", "staticmethod", "dataclass"];
+
+/// Base classes that it has.
+const BASES: &[&str] = &["NKIObject", "Enum", "NamedTuple"];
+
+/// One thing that is refused: where, what it is, what to write instead.
+type Finding = (Span, String, &'static str);
+
+impl Interp<'_> {
+    /// Reports what the compiler refuses in a function that is called for the first time.
+    pub(crate) fn strict_function(&mut self, function: &Rc<Function>) {
+        let mut walk = Walk { interp: self, function, found: Vec::new() };
+        walk.function(&function.def);
+        for (span, what, instead) in std::mem::take(&mut walk.found) {
+            self.strict_instead(span, &what, instead);
+        }
+    }
+
+    /// Reports what the compiler refuses in a class that a kernel makes an object of for the first time.
+    pub(crate) fn strict_class(&mut self, def: &ClassDef) {
+        let decorators: Vec<String> = def.decorators.iter().map(|d| self.last_word(d)).collect();
+        for (decorator, word) in def.decorators.iter().zip(decorators) {
+            self.strict_decorator(decorator.span, &word);
+        }
+        for base in &def.bases {
+            if !BASES.contains(&&*self.last_word(base)) {
+                let text = self.source_text(base.span);
+                self.strict_instead(
+                    base.span,
+                    &format!("the base class `{text}`"),
+                    "derive from nl.NKIObject, Enum or NamedTuple alone, and hold what is shared in a field",
+                );
+            }
+        }
+        if let Some((_, value)) = def.keywords.first() {
+            self.strict_instead(value.span, "a keyword in a class statement", "leave it out");
+        }
+    }
+
+    fn strict_decorator(&mut self, span: Span, word: &str) {
+        if !DECORATORS.contains(&word) {
+            let help = "only nki.jit, staticmethod and dataclass are known; call the wrapper by hand";
+            self.strict_instead(span, &format!("the decorator `{word}`"), help);
+        }
+    }
+
+    /// The last name of `a.b.c` or `a.b.c(...)`.
+    fn last_word(&self, expr: &Expr) -> String {
+        match &expr.kind {
+            ExprKind::Call(callee, _) => self.last_word(callee),
+            ExprKind::Name(name, _) | ExprKind::Attr(_, name) => self.name(*name).to_string(),
+            _ => self.source_text(expr.span),
+        }
+    }
+}
+
+struct Walk<'w, 'i> {
+    interp: &'w Interp<'i>,
+    function: &'w Function,
+    found: Vec<Finding>,
+}
+
+impl Walk<'_, '_> {
+    fn say(&mut self, span: Span, what: impl Into<String>, instead: &'static str) {
+        self.found.push((span, what.into(), instead));
+    }
+
+    fn function(&mut self, def: &FuncDef) {
+        for param in &def.params {
+            match param.kind {
+                ParamKind::Star => self.say(param.span, "`*args`", "take one parameter that is a tuple"),
+                ParamKind::DoubleStar => self.say(param.span, "`**kwargs`", "name the parameters, with defaults"),
+                ParamKind::KeywordOnly => {
+                    self.say(param.span, "a keyword-only parameter", "leave out the `*` before it (dropped in NKI 0.3)")
+                }
+                ParamKind::PositionalOnly => {
+                    self.say(param.span, "a positional-only parameter", "leave out the `/` after it")
+                }
+                ParamKind::Normal => {}
+            }
+        }
+        for decorator in &def.decorators {
+            let word = self.interp.last_word(decorator);
+            if !DECORATORS.contains(&&*word) {
+                let help = "only nki.jit, staticmethod and dataclass are known; call the wrapper by hand";
+                self.say(decorator.span, format!("the decorator `{word}`"), help);
+            }
+        }
+        self.block(&def.body);
+    }
+
+    fn block(&mut self, body: &[Stmt]) {
+        body.iter().for_each(|s| self.stmt(s));
+    }
+
+    fn orelse(&mut self, orelse: &[Stmt]) {
+        if let Some(first) = orelse.first() {
+            self.say(first.span, "`else` of a loop", "set a flag in the loop and test it afterwards");
+        }
+        self.block(orelse);
+    }
+
+    fn stmt(&mut self, stmt: &Stmt) {
+        let span = stmt.span;
+        match &stmt.kind {
+            StmtKind::Expr(e) => self.expr(e),
+            StmtKind::Assign(targets, value) => {
+                self.expr(value);
+                self.exprs(targets);
+            }
+            StmtKind::AugAssign(target, op, value) => {
+                if *op == BinOp::MatMul {
+                    self.say(span, "`@=`", "call nl.matmul or nisa.nc_matmul");
+                }
+                self.expr(value);
+                self.expr(target);
+            }
+            StmtKind::AnnAssign(target, _, value) => {
+                value.iter().for_each(|e| self.expr(e));
+                self.expr(target);
+            }
+            StmtKind::If(arms, orelse) => {
+                for (test, body) in arms {
+                    self.expr(test);
+                    self.block(body);
+                }
+                self.block(orelse);
+            }
+            StmtKind::For(f) => {
+                self.expr(&f.iter);
+                self.expr(&f.target);
+                self.block(&f.body);
+                self.orelse(&f.orelse);
+            }
+            StmtKind::While(test, body, orelse) => {
+                self.expr(test);
+                self.block(body);
+                self.orelse(orelse);
+            }
+            StmtKind::Return(value) => value.iter().for_each(|e| self.expr(e)),
+            StmtKind::Raise(value) => {
+                self.say(span, "`raise`", "write `assert condition, message`");
+                value.iter().for_each(|e| self.expr(e));
+            }
+            StmtKind::Assert(test, message) => {
+                self.expr(test);
+                message.iter().for_each(|e| self.expr(e));
+            }
+            StmtKind::With(items, body) => {
+                for (context, target) in items {
+                    let plain = matches!(&context.kind, ExprKind::Call(_, a) if a.is_empty());
+                    if !plain || self.interp.last_word(context) != "no_reorder" {
+                        self.say(context.span, "this `with`", "the one context is `with nl.no_reorder():`");
+                    }
+                    if let Some(target) = target {
+                        self.say(target.span, "`as` of a `with`", "leave it out: nl.no_reorder() gives no value");
+                    }
+                }
+                self.block(body);
+            }
+            StmtKind::Try(t) => {
+                self.say(span, "`try`", "test with `if` beforehand");
+                self.block(&t.body);
+                t.handlers.iter().for_each(|h| self.block(&h.body));
+                self.block(&t.orelse);
+                self.block(&t.finally);
+            }
+            StmtKind::Def(def, _) => self.function(def),
+            StmtKind::Class(..) => {
+                self.say(span, "a class inside a function", "define it at the top of the file");
+            }
+            StmtKind::Import(_) | StmtKind::ImportFrom(_) => {
+                self.say(span, "an import inside a function", "import at the top of the file");
+            }
+            StmtKind::Delete(_) => self.say(span, "`del`", "leave it out; list.pop and dict.pop remove items"),
+            StmtKind::Global(_) => self.say(span, "`global`", "pass the value as an argument and return it"),
+            StmtKind::Nonlocal(_) => self.say(span, "`nonlocal`", "keep the value in a list or an NKIObject"),
+            StmtKind::Break | StmtKind::Continue | StmtKind::Pass | StmtKind::Unsupported(_) => {}
+        }
+    }
+
+    fn exprs(&mut self, exprs: &[Expr]) {
+        exprs.iter().for_each(|e| self.expr(e));
+    }
+
+    fn expr(&mut self, expr: &Expr) {
+        let span = expr.span;
+        match &expr.kind {
+            ExprKind::Name(name, Slot::Global(index)) => self.builtin(*name, *index, span),
+            ExprKind::Attr(base, _) | ExprKind::Unary(_, base) => self.expr(base),
+            ExprKind::Subscript(a, b) => {
+                self.expr(a);
+                self.expr(b);
+            }
+            ExprKind::Binary(op, a, b) => {
+                if *op == BinOp::MatMul {
+                    self.say(span, "`@`", "call nl.matmul or nisa.nc_matmul");
+                }
+                self.expr(a);
+                self.expr(b);
+            }
+            ExprKind::Slice(a, b, c) => [a, b, c].into_iter().flatten().for_each(|e| self.expr(e)),
+            ExprKind::Set(items) => {
+                self.say(span, "a set", "use a list or a dict");
+                self.exprs(items);
+            }
+            ExprKind::Tuple(items) | ExprKind::List(items) | ExprKind::And(items) | ExprKind::Or(items) => {
+                self.exprs(items);
+            }
+            ExprKind::Dict(items) => {
+                for (key, value) in items {
+                    match key {
+                        Some(key) => self.expr(key),
+                        None => self.say(value.span, "`**` in a dict", "copy the dict and set its keys"),
+                    }
+                    self.expr(value);
+                }
+            }
+            ExprKind::Compare(left, rest) => {
+                if rest.iter().any(|(op, _)| matches!(op, CmpOp::Is | CmpOp::IsNot)) {
+                    self.say(span, "`is`", "write == or !=");
+                }
+                self.expr(left);
+                rest.iter().for_each(|(_, e)| self.expr(e));
+            }
+            ExprKind::IfElse(a, b, c) => [a, b, c].into_iter().for_each(|e| self.expr(e)),
+            ExprKind::Call(callee, arguments) => {
+                self.expr(callee);
+                for argument in arguments {
+                    match argument {
+                        Argument::Positional(e) | Argument::Keyword(_, e) => self.expr(e),
+                        Argument::Star(e) => {
+                            self.say(e.span, "`*` in a call", "write the arguments out");
+                            self.expr(e);
+                        }
+                        Argument::DoubleStar(e) => {
+                            self.say(e.span, "`**` in a call", "write the arguments out");
+                            self.expr(e);
+                        }
+                    }
+                }
+            }
+            ExprKind::Lambda(def) => {
+                self.say(span, "`lambda`", "define a function with `def`");
+                self.block(&def.body);
+            }
+            ExprKind::Walrus(_, value) => {
+                self.say(span, "`:=`", "assign in a statement of its own");
+                self.expr(value);
+            }
+            ExprKind::Comp(comp) => {
+                self.say(span, "a comprehension", "append to a list in a `for` loop");
+                comp.key.iter().for_each(|e| self.expr(e));
+                self.expr(&comp.element);
+                for clause in &comp.clauses {
+                    self.expr(&clause.iter);
+                    self.exprs(&clause.ifs);
+                }
+            }
+            ExprKind::FString(parts) => {
+                for part in parts {
+                    if let FPart::Value { expr, spec, .. } = part {
+                        if spec.is_some() {
+                            self.say(expr.span, "a format specification", "write {value} alone");
+                        }
+                        self.expr(expr);
+                    }
+                }
+            }
+            ExprKind::Starred(inner) => {
+                self.say(span, "`*` in front of a value or target", "write the items out");
+                self.expr(inner);
+            }
+            ExprKind::Name(..)
+            | ExprKind::None
+            | ExprKind::Bool(_)
+            | ExprKind::Int(_)
+            | ExprKind::Float(_)
+            | ExprKind::Str(_)
+            | ExprKind::Ellipsis
+            | ExprKind::Unsupported(_) => {}
+        }
+    }
+
+    /// A function of Python that the compiler lacks, unless the module has one of that name.
+    fn builtin(&mut self, name: Symbol, index: u32, span: Span) {
+        let globals = self.function.module.globals.borrow();
+        let Some(Value::Native(native)) = globals.get(index as usize) else { return };
+        let text = self.interp.name(name);
+        if native.name != *text || BUILTINS.contains(&&*text) {
+            return;
+        }
+        drop(globals);
+        self.say(span, format!("the built-in `{text}`"), "write it out with `for` and `if`");
+    }
+}
