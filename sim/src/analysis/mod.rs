@@ -1,6 +1,10 @@
 //! Reads a timeline: critical path, stalls by cause, what bounds the kernel, which lines cost most.
 
+pub mod counters;
+pub mod memory;
 mod path;
+pub mod remedies;
+pub mod roofline;
 mod verdict;
 
 use nki_isa::program::Loc;

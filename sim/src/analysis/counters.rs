@@ -1,0 +1,233 @@
+//! What was moved and multiplied: bytes by memory and floating-point operations, as Neuron Explorer counts them.
+
+use nki_isa::arch::Target;
+use nki_isa::inst::Footprint;
+use nki_isa::machine::Context;
+use nki_isa::program::NodeKind;
+use nki_isa::work::{Work, WorkKind};
+use nki_isa::{Arch, DType, Program, Space, TensorId, View};
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use crate::timeline::Timeline;
+use crate::trace::index_nodes;
+
+/// What one instruction, line or kernel did. A multiply-add is two operations.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Counters {
+    /// Operations of the tensor engine, transposes included.
+    pub flops: u64,
+    /// The part of them in transposes.
+    pub transpose_flops: u64,
+    /// Operations in units of the bf16 rate, doubled so that half rates stay whole: fp32 counts 4, fp8 on trn2 and trn3 one half.
+    pub adjusted_flops_x2: u64,
+    /// Bytes read from HBM.
+    pub hbm_read: u64,
+    /// Bytes written to HBM.
+    pub hbm_write: u64,
+    /// Bytes read from SBUF.
+    pub sbuf_read: u64,
+    /// Bytes written to SBUF.
+    pub sbuf_write: u64,
+    /// Bytes read from PSUM.
+    pub psum_read: u64,
+    /// Bytes written to PSUM.
+    pub psum_write: u64,
+}
+
+impl Counters {
+    /// Adds `other`.
+    pub fn add(&mut self, other: &Counters) {
+        self.flops += other.flops;
+        self.transpose_flops += other.transpose_flops;
+        self.adjusted_flops_x2 += other.adjusted_flops_x2;
+        self.hbm_read += other.hbm_read;
+        self.hbm_write += other.hbm_write;
+        self.sbuf_read += other.sbuf_read;
+        self.sbuf_write += other.sbuf_write;
+        self.psum_read += other.psum_read;
+        self.psum_write += other.psum_write;
+    }
+
+    /// Operations outside of transposes.
+    pub fn useful_flops(&self) -> u64 {
+        self.flops - self.transpose_flops
+    }
+
+    /// Bytes read from and written to HBM.
+    pub fn hbm(&self) -> u64 {
+        self.hbm_read + self.hbm_write
+    }
+}
+
+/// What one statement is and does.
+#[derive(Debug, Clone, Default)]
+pub struct NodeFacts {
+    /// Its counters; zero for control flow.
+    pub counters: Counters,
+    /// On-chip tensors that it touches, each once.
+    pub on_chip: Vec<TensorId>,
+}
+
+/// The facts of every statement of core `core`, by [`crate::trace::NodeIndex`].
+pub fn facts(program: &Program, core: usize) -> Vec<NodeFacts> {
+    let context = Context { arch: Arch::of(program.target), tensors: &program.tensors };
+    let mut footprint = Footprint::default();
+    index_nodes(&program.cores[core])
+        .into_iter()
+        .map(|node| {
+            let NodeKind::Inst(inst) = &node.kind else { return NodeFacts::default() };
+            footprint.clear();
+            inst.footprint(&mut footprint);
+            let mut out = NodeFacts::default();
+            let c = &mut out.counters;
+            for (views, write) in [(&footprint.reads[..], false), (&footprint.writes[..], true)] {
+                for v in views {
+                    let slot = match (v.space, write) {
+                        (Space::Sbuf, false) => &mut c.sbuf_read,
+                        (Space::Sbuf, true) => &mut c.sbuf_write,
+                        (Space::Psum, false) => &mut c.psum_read,
+                        (Space::Psum, true) => &mut c.psum_write,
+                        (_, false) => &mut c.hbm_read,
+                        (_, true) => &mut c.hbm_write,
+                    };
+                    *slot += v.bytes() as u64;
+                    if v.space.is_on_chip() && !out.on_chip.contains(&v.tensor) {
+                        out.on_chip.push(v.tensor);
+                    }
+                }
+            }
+            flops(&inst.work(&context), program.target, c);
+            out
+        })
+        .collect()
+}
+
+/// Facts of all cores.
+pub fn all_facts(program: &Program) -> Vec<Vec<NodeFacts>> {
+    (0..program.cores.len()).map(|c| facts(program, c)).collect()
+}
+
+fn flops(work: &Work, target: Target, c: &mut Counters) {
+    let WorkKind::Matmul(m) = &work.kind else { return };
+    let flops = 2 * u64::from(m.rows) * u64::from(m.columns) * u64::from(m.moving);
+    let fp32 = m.stationary_dtype == DType::F32 || m.moving_dtype == DType::F32;
+    let fp8 = m.stationary_dtype.size() == 1 && m.moving_dtype.size() == 1;
+    // Twice the factor that Neuron Explorer's table of columns gives for adjusted_flops.
+    let factor = match (fp32, fp8, target) {
+        (true, ..) => 8,
+        (_, true, Target::Trn2 | Target::Trn3) => 1,
+        _ => 2,
+    };
+    c.flops = flops;
+    c.adjusted_flops_x2 = flops * factor;
+    if m.transpose {
+        c.transpose_flops = flops;
+    }
+}
+
+/// The sum over everything that was executed.
+pub fn total(timeline: &Timeline, facts: &[Vec<NodeFacts>]) -> Counters {
+    let mut out = Counters::default();
+    for e in &timeline.events {
+        out.add(&facts[e.core as usize][e.node.0 as usize].counters);
+    }
+    out
+}
+
+/// What tells views apart: tensor, whether written, offset, dimensions.
+type Named = (TensorId, bool, i64, Vec<(i64, u32)>);
+
+/// The least HBM traffic that the kernel's result needs: every byte of an input that it reads, once, and every byte of an
+/// output that it writes, once. Addresses that depend on data count as the whole tensor.
+pub fn minimum_bytes(program: &Program) -> (u64, u64) {
+    let mut read: FxHashMap<TensorId, Vec<(i64, i64)>> = FxHashMap::default();
+    let mut written: FxHashMap<TensorId, Vec<(i64, i64)>> = FxHashMap::default();
+    let mut seen: FxHashSet<Named> = FxHashSet::default();
+    let is_input: FxHashSet<TensorId> = program.inputs.iter().map(|i| i.tensor).collect();
+    let is_output: FxHashSet<TensorId> = program.outputs.iter().map(|o| o.tensor).collect();
+    let mut footprint = Footprint::default();
+    let mut add = |into: &mut FxHashMap<TensorId, Vec<(i64, i64)>>, v: &View, write: bool| {
+        let dims: Vec<(i64, u32)> = v.dims.iter().map(|d| (d.stride, d.count)).collect();
+        if !seen.insert((v.tensor, write, v.offset, dims)) {
+            return;
+        }
+        let pieces = into.entry(v.tensor).or_default();
+        if v.indirect.is_some() {
+            pieces.push((0, program.tensor(v.tensor).bytes() as i64));
+        } else {
+            pieces.extend(v.runs().map(|r| (r.offset, r.end())));
+            compact(pieces);
+        }
+    };
+    for stream in &program.cores {
+        for node in index_nodes(stream) {
+            let NodeKind::Inst(inst) = &node.kind else { continue };
+            footprint.clear();
+            inst.footprint(&mut footprint);
+            for v in &footprint.reads {
+                if is_input.contains(&v.tensor) || program.tensor(v.tensor).data.is_some() && v.space.is_hbm() {
+                    add(&mut read, v, false);
+                }
+            }
+            for v in &footprint.writes {
+                if is_output.contains(&v.tensor) {
+                    add(&mut written, v, true);
+                }
+            }
+        }
+    }
+    let sum = |map: FxHashMap<TensorId, Vec<(i64, i64)>>| {
+        let mut all: Vec<_> = map.into_iter().collect();
+        all.sort_unstable_by_key(|(id, _)| *id);
+        all.into_iter().map(|(_, pieces)| covered(pieces)).sum()
+    };
+    (sum(read), sum(written))
+}
+
+/// Merges pieces when there are many, so that a kernel's runs need not all be kept.
+fn compact(pieces: &mut Vec<(i64, i64)>) {
+    const MANY: usize = 1 << 20;
+    if pieces.len() > MANY {
+        let merged = merge(std::mem::take(pieces));
+        *pieces = merged;
+    }
+}
+
+fn merge(mut pieces: Vec<(i64, i64)>) -> Vec<(i64, i64)> {
+    pieces.sort_unstable();
+    let mut out: Vec<(i64, i64)> = Vec::new();
+    for (a, b) in pieces {
+        match out.last_mut() {
+            Some(last) if a <= last.1 => last.1 = last.1.max(b),
+            _ => out.push((a, b)),
+        }
+    }
+    out
+}
+
+fn covered(pieces: Vec<(i64, i64)>) -> u64 {
+    merge(pieces).iter().map(|(a, b)| (b - a) as u64).sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::timing::tests::{tensor_add, time};
+
+    #[test]
+    fn a_sum_of_two_tensors_moves_each_byte_once() {
+        let program = tensor_add();
+        let t = time(&program);
+        let total = total(&t, &all_facts(&program));
+        let tile = 128 * 512 * 4;
+        assert_eq!((total.hbm_read, total.hbm_write), (2 * tile, tile));
+        assert_eq!((total.sbuf_write, total.sbuf_read), (3 * tile, 3 * tile));
+        assert_eq!(minimum_bytes(&program), (2 * tile, tile));
+        assert_eq!(total.flops, 0);
+    }
+
+    #[test]
+    fn pieces_that_overlap_count_once() {
+        assert_eq!(covered(vec![(0, 4), (2, 6), (6, 8), (10, 12)]), 10);
+    }
+}

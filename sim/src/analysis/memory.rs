@@ -1,0 +1,115 @@
+//! On-chip memory over time: when each tensor holds its bytes, and how full SBUF and PSUM are.
+
+use nki_isa::{Program, Space, TensorId};
+
+use super::counters::NodeFacts;
+use crate::place::Placement;
+use crate::timeline::{EventId, Ps, Timeline};
+
+/// A tensor's stay in on-chip memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Allocation {
+    /// The tensor.
+    pub tensor: TensorId,
+    /// The core that owns it.
+    pub core: u32,
+    /// SBUF or PSUM.
+    pub space: Space,
+    /// First partition.
+    pub partition: u32,
+    /// Partitions.
+    pub partitions: u32,
+    /// First byte in each partition.
+    pub byte: u32,
+    /// Bytes in each partition.
+    pub bytes: u32,
+    /// Start of the first instruction that touches it.
+    pub start: Ps,
+    /// Completion of the last.
+    pub end: Ps,
+    /// The first instruction.
+    pub first: EventId,
+}
+
+/// Every on-chip tensor that an executed instruction touches, by start.
+pub fn allocations(
+    timeline: &Timeline,
+    program: &Program,
+    placement: &Placement,
+    facts: &[Vec<NodeFacts>],
+) -> Vec<Allocation> {
+    let mut lives: Vec<Option<(Ps, Ps, EventId)>> = vec![None; program.tensors.len()];
+    for (i, e) in timeline.events.iter().enumerate() {
+        for t in &facts[e.core as usize][e.node.0 as usize].on_chip {
+            let life = lives[t.0 as usize].get_or_insert((e.start, e.complete, EventId(i as u32)));
+            if e.start < life.0 {
+                (life.0, life.2) = (e.start, EventId(i as u32));
+            }
+            life.1 = life.1.max(e.complete);
+        }
+    }
+    let mut out: Vec<Allocation> = lives
+        .iter()
+        .enumerate()
+        .filter_map(|(i, life)| {
+            let (start, end, first) = (*life)?;
+            let tensor = &program.tensors[i];
+            let address = placement.address(TensorId(i as u32))?;
+            Some(Allocation {
+                tensor: TensorId(i as u32),
+                core: tensor.core,
+                space: tensor.space,
+                partition: address.partition,
+                partitions: tensor.shape.first().copied().unwrap_or(1),
+                byte: address.byte,
+                bytes: tensor.bytes() as u32,
+                start,
+                end,
+                first,
+            })
+        })
+        .collect();
+    out.sort_by_key(|a| (a.start, a.tensor));
+    out
+}
+
+/// Bytes per partition in use over time in one memory of one core: `(time, bytes)` where they change. Bytes that two tensors
+/// share while both are alive count twice.
+pub fn occupancy(allocations: &[Allocation], core: u32, space: Space) -> Vec<(Ps, u64)> {
+    let mut edges: Vec<(Ps, i64)> = Vec::new();
+    for a in allocations.iter().filter(|a| a.core == core && a.space == space) {
+        edges.push((a.start, i64::from(a.bytes)));
+        edges.push((a.end, -i64::from(a.bytes)));
+    }
+    edges.sort_unstable();
+    let mut out: Vec<(Ps, u64)> = vec![(0, 0)];
+    let mut now = 0i64;
+    for (time, change) in edges {
+        now += change;
+        match out.last_mut() {
+            Some(last) if last.0 == time => last.1 = now as u64,
+            _ => out.push((time, now as u64)),
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::analysis::counters::all_facts;
+    use crate::place::place;
+    use crate::timing::tests::{tensor_add, time};
+
+    #[test]
+    fn memory_fills_and_empties() {
+        let program = tensor_add();
+        let t = time(&program);
+        let all = allocations(&t, &program, &place(&program).unwrap(), &all_facts(&program));
+        assert_eq!(all.len(), 3);
+        let use_of = occupancy(&all, 0, Space::Sbuf);
+        assert_eq!(use_of.last().map(|p| p.1), Some(0));
+        assert_eq!(use_of.iter().map(|p| p.1).max(), Some(3 * 512 * 4));
+        assert!(use_of.windows(2).all(|w| w[0].0 < w[1].0));
+    }
+}

@@ -1,0 +1,481 @@
+//! Known remedies, each tried: the program, the trace or the costs are changed, and the whole kernel is timed again. What is reported
+//! is the difference of the two latencies, never a rule of thumb. A remedy that does not apply is not tried.
+//!
+//! The changed program is never executed: whether its results would be the same is for the author to see. Each remedy says what was assumed.
+
+mod model;
+mod rewrite;
+#[cfg(test)]
+mod tests;
+
+use nki_isa::machine::Context;
+use nki_isa::names::{Engine, Named};
+use nki_isa::program::{Loc, NodeKind};
+use nki_isa::work::WorkKind;
+use nki_isa::{Arch, DType, Inst, Program, TensorId};
+use rayon::prelude::*;
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use crate::deps::{self, Hazard, Subject};
+use crate::place::{Placement, place};
+use crate::timeline::{Cause, Ps, RowKind, State, Timeline};
+use crate::timing::{CostModel, Params, simulate, simulate_with};
+use crate::trace::Trace;
+use model::{Changed, Fate, Whole, is_scattered};
+use rewrite::top_level;
+
+/// A run, to be timed again with changes.
+#[derive(Debug, Clone, Copy)]
+pub struct Case<'a> {
+    /// The program.
+    pub program: &'a Program,
+    /// Where its tensors lie.
+    pub placement: &'a Placement,
+    /// What was executed.
+    pub trace: &'a Trace,
+    /// The timing parameters.
+    pub params: &'a Params,
+    /// When it happened.
+    pub timeline: &'a Timeline,
+}
+
+/// A change that was tried.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Remedy {
+    /// `larger-dma`, `fewer-descriptors`, `double-buffering`, `tile-shape`, `lower-precision`, `idle-engine`, `redundant-loads` or `dma-queues`.
+    pub kind: &'static str,
+    /// What to do, with the numbers.
+    pub what: String,
+    /// Source lines that it changes, first to last, each once.
+    pub lines: Vec<Loc>,
+    /// Latency with the change.
+    pub elapsed: Ps,
+    /// Latency before less latency with it; negative if it makes the kernel slower.
+    pub gain: i64,
+}
+
+/// What was tried and what was left out to bound the cost.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Remedies {
+    /// Best first; of several variants of one kind the best.
+    pub tried: Vec<Remedy>,
+    /// Kinds that were not tried because the kernel is long.
+    pub left_out: Vec<&'static str>,
+}
+
+/// Instructions that all trials together may time again: bounds what a report costs.
+const BUDGET: usize = 500_000;
+
+type Trial<'a> = Box<dyn Fn() -> Option<Remedy> + Send + Sync + 'a>;
+
+/// Tries every remedy that applies.
+pub fn remedies(case: &Case<'_>) -> Remedies {
+    let mut trials: Vec<(&'static str, Trial<'_>)> = Vec::new();
+    transfers(case, &mut trials);
+    buffers(case, &mut trials);
+    engines(case, &mut trials);
+    tiles(case, &mut trials);
+    let affordable = (BUDGET / case.timeline.events.len().max(1)).max(2);
+    // The first variant of each kind first.
+    let mut rank: FxHashMap<&'static str, usize> = FxHashMap::default();
+    let mut order: Vec<(usize, usize)> = Vec::new();
+    for (i, (kind, _)) in trials.iter().enumerate() {
+        let n = rank.entry(kind).or_insert(0);
+        order.push((*n, i));
+        *n += 1;
+    }
+    order.sort_unstable();
+    let chosen: Vec<usize> = order.iter().take(affordable).map(|(_, i)| *i).collect();
+    let mut found: Vec<Remedy> = chosen.par_iter().filter_map(|i| trials[*i].1()).collect();
+    found.sort_by_key(|r| (r.elapsed, r.kind));
+    let mut out = Remedies::default();
+    for r in found {
+        if !out.tried.iter().any(|t| t.kind == r.kind) {
+            out.tried.push(r);
+        }
+    }
+    for (_, i) in order.iter().skip(affordable) {
+        let kind = trials[*i].0;
+        let tried = chosen.iter().any(|c| trials[*c].0 == kind);
+        if !tried && !out.left_out.contains(&kind) {
+            out.left_out.push(kind);
+        }
+    }
+    out
+}
+
+impl Case<'_> {
+    fn outcome(&self, kind: &'static str, what: String, mut lines: Vec<Loc>, elapsed: Ps) -> Remedy {
+        lines.sort_unstable_by_key(|l| (l.file, l.line));
+        lines.dedup_by_key(|l| (l.file, l.line));
+        Remedy { kind, what, lines, elapsed, gain: self.timeline.elapsed as i64 - elapsed as i64 }
+    }
+
+    fn with_model(&self, model: &dyn CostModel) -> Ps {
+        simulate_with(self.program, self.placement, self.trace, model).elapsed
+    }
+
+    fn with_program(&self, program: &Program, trace: &Trace) -> Option<Ps> {
+        let placement = place(program).ok()?;
+        Some(simulate(program, &placement, trace, self.params).ok()?.elapsed)
+    }
+
+    /// Every statement outside dynamic control flow: core, number, place, instruction.
+    fn statements(&self) -> impl Iterator<Item = (u32, u32, Loc, &Inst)> {
+        self.program.cores.iter().enumerate().flat_map(|(core, stream)| {
+            top_level(stream).filter_map(move |(at, node)| match &node.kind {
+                NodeKind::Inst(inst) => Some((core as u32, at, node.loc, inst)),
+                _ => None,
+            })
+        })
+    }
+
+    fn context(&self) -> Context<'_> {
+        Context { arch: Arch::of(self.program.target), tensors: &self.program.tensors }
+    }
+
+    fn place_of(&self, loc: Loc) -> String {
+        self.timeline.place(loc)
+    }
+}
+
+fn percent(part: usize, of: usize) -> usize {
+    part * 100 / of.max(1)
+}
+
+/// Larger transfers, fewer descriptors, no repeated loads, a second queue.
+fn transfers<'a>(case: &Case<'a>, trials: &mut Vec<(&'static str, Trial<'a>)>) {
+    let case = *case;
+    if case.timeline.dma.transfers < 2 {
+        return;
+    }
+    for most in [4, 2, 16] {
+        trials.push((
+            "larger-dma",
+            Box::new(move || {
+                let merged = rewrite::merged(case.program, case.trace, most)?;
+                let elapsed = case.with_program(&merged.program, &merged.trace)?;
+                let what = format!("larger DMA: {} transfers in place of {}", merged.after, merged.before);
+                Some(case.outcome("larger-dma", what, merged.lines, elapsed))
+            }),
+        ));
+    }
+    trials.push((
+        "redundant-loads",
+        Box::new(move || {
+            let again = repeated_loads(&case)?;
+            let bytes = again.bytes;
+            let model = Changed::new(case.params, Whole::Same, again.fates).ok()?;
+            let elapsed = case.with_model(&model);
+            let what = format!(
+                "redundant loads: {} loads of the same {} kept in SBUF ({} more bytes per partition)",
+                again.loads,
+                super::roofline::bytes(bytes),
+                again.kept
+            );
+            Some(case.outcome("redundant-loads", what, again.lines, elapsed))
+        }),
+    ));
+    trials.push((
+        "fewer-descriptors",
+        Box::new(move || {
+            let context = case.context();
+            let (mut lines, mut shortest) = (Vec::new(), u32::MAX);
+            let mut seen = FxHashSet::default();
+            case.program.visit(&mut |node| {
+                let NodeKind::Inst(inst) = &node.kind else { return };
+                if let WorkKind::Dma(d) = &inst.work(&context).kind
+                    && is_scattered(d)
+                {
+                    shortest = shortest.min(d.src.run_bytes.min(d.dst.run_bytes));
+                    if seen.insert((node.loc.file, node.loc.line)) {
+                        lines.push(node.loc);
+                    }
+                }
+            });
+            if lines.is_empty() {
+                return None;
+            }
+            let elapsed = case.with_model(&Changed::new(case.params, Whole::Contiguous, FxHashMap::default()).ok()?);
+            let what = format!(
+                "fewer descriptors: data laid out so that each partition is one run (now runs of {shortest} bytes and more)"
+            );
+            Some(case.outcome("fewer-descriptors", what, lines, elapsed))
+        }),
+    ));
+    trials.push((
+        "dma-queues",
+        Box::new(move || {
+            let mut params = case.params.clone();
+            let old = params.dma.load_queues.value.clone();
+            let extra = ["scalar", "vector"].into_iter().find(|e| !old.iter().any(|o| o == e))?;
+            let mut list: Vec<String> = old.iter().map(|e| format!("{e:?}")).collect();
+            list.push(format!("{extra:?}"));
+            params.set_text("dma.load_queues", &format!("[{}]", list.join(", "))).ok()?;
+            let t = simulate(case.program, case.placement, case.trace, &params).ok()?;
+            let used = t.rows.iter().any(|r| {
+                r.count > 0 && matches!(r.kind, RowKind::DmaQueue(e) if e.name() == extra)
+            });
+            let what = format!("one more DMA queue: every other load triggered by the {extra} engine (engine=nki.isa.engine.{extra})");
+            used.then(|| case.outcome("dma-queues", what, Vec::new(), t.elapsed))
+        }),
+    ));
+}
+
+struct Again {
+    fates: FxHashMap<(u32, u32), Fate>,
+    loads: usize,
+    bytes: u64,
+    kept: u64,
+    lines: Vec<Loc>,
+}
+
+/// Loads of bytes that an earlier load of the same core brought already, as far as SBUF has room to keep them.
+fn repeated_loads(case: &Case<'_>) -> Option<Again> {
+    let written = deps::written_tensors(case.program);
+    let arch = Arch::of(case.program.target);
+    let room = u64::from(arch.sbuf_bytes.saturating_sub(case.placement.sbuf_peak_bytes));
+    type Source = (u32, TensorId, i64, Vec<(i64, u32)>, DType);
+    // Bytes per partition, and whether room is taken for them.
+    let mut first: FxHashMap<Source, (u64, bool)> = FxHashMap::default();
+    let mut out = Again { fates: FxHashMap::default(), loads: 0, bytes: 0, kept: 0, lines: Vec::new() };
+    for (core, at, loc, inst) in case.statements() {
+        let Inst::DmaCopy(copy) = inst else { continue };
+        let fixed = copy.src.indirect.is_none() && copy.dst.indirect.is_none();
+        let load = copy.src.space.is_hbm() && copy.dst.space.is_on_chip();
+        if !fixed || !load || written[copy.src.tensor.0 as usize] {
+            continue;
+        }
+        let dims = copy.src.dims.iter().map(|d| (d.stride, d.count)).collect();
+        let key = (core, copy.src.tensor, copy.src.offset, dims, copy.src.dtype);
+        let per_partition = (copy.dst.free_elements() * copy.dst.dtype.size()) as u64;
+        match first.get_mut(&key) {
+            None => {
+                first.insert(key, (per_partition, false));
+            }
+            Some((bytes, kept)) => {
+                if !*kept {
+                    if out.kept + *bytes > room {
+                        continue;
+                    }
+                    out.kept += *bytes;
+                    *kept = true;
+                }
+                out.fates.insert((core, at), Fate::Nothing);
+                out.loads += 1;
+                out.bytes += copy.src.bytes() as u64;
+                out.lines.push(loc);
+            }
+        }
+    }
+    (out.loads > 0).then_some(out)
+}
+
+/// A second buffer for what is waited for because it is still in use.
+fn buffers<'a>(case: &Case<'a>, trials: &mut Vec<(&'static str, Trial<'a>)>) {
+    let case = *case;
+    let mut waited: FxHashMap<TensorId, Ps> = FxHashMap::default();
+    for span in case.timeline.rows.iter().flat_map(|r| &r.spans) {
+        if let State::Stalled(Cause::Semaphore { hazard: Hazard::War | Hazard::Waw, subject: Subject::Tensor(t), .. }) =
+            span.state
+        {
+            *waited.entry(t).or_insert(0) += span.end - span.start;
+        }
+    }
+    let mut tensors: Vec<(Ps, TensorId)> = waited
+        .into_iter()
+        .filter(|(t, time)| {
+            case.program.tensor(*t).space.is_on_chip() && *time * 500 > case.timeline.elapsed
+        })
+        .map(|(t, time)| (time, t))
+        .collect();
+    tensors.sort_by_key(|(time, t)| (std::cmp::Reverse(*time), *t));
+    tensors.truncate(64);
+    if tensors.is_empty() {
+        return;
+    }
+    for most in [tensors.len(), 1] {
+        let wanted: Vec<TensorId> = tensors.iter().take(most).map(|(_, t)| *t).collect();
+        trials.push((
+            "double-buffering",
+            Box::new(move || {
+                let (program, chosen) = rewrite::double_buffered(case.program, &wanted)?;
+                let elapsed = case.with_program(&program, case.trace)?;
+                let mut names: Vec<String> = Vec::new();
+                let (mut sbuf, mut psum) = (0, 0);
+                for t in &chosen {
+                    let tensor = case.program.tensor(*t);
+                    let name = format!("`{}`", tensor.name);
+                    if !names.contains(&name) {
+                        names.push(name);
+                    }
+                    if tensor.space == nki_isa::Space::Psum { psum += tensor.bytes() } else { sbuf += tensor.bytes() }
+                }
+                names.truncate(4);
+                let lines = chosen.iter().map(|t| case.program.tensor(*t).loc).collect();
+                let what = format!(
+                    "overlap by double buffering: two buffers in turn for {} ({sbuf} more bytes of SBUF, {psum} of PSUM per partition)",
+                    names.join(", ")
+                );
+                Some(case.outcome("double-buffering", what, lines, elapsed))
+            }),
+        ));
+    }
+}
+
+/// Work of the busiest engine on a less busy one.
+fn engines<'a>(case: &Case<'a>, trials: &mut Vec<(&'static str, Trial<'a>)>) {
+    let case = *case;
+    let busy = |engine: Engine| -> Ps {
+        case.timeline.rows.iter().filter(|r| r.kind == RowKind::Engine(engine)).map(|r| r.busy()).sum()
+    };
+    const SHARED: [Engine; 3] = [Engine::Vector, Engine::Scalar, Engine::GpSimd];
+    let Some(busiest) = SHARED.into_iter().max_by_key(|e| busy(*e)) else { return };
+    if busy(busiest) * 20 < case.timeline.elapsed {
+        return;
+    }
+    // Lines of that engine by their time, with their statements.
+    type Of = (Ps, Loc, Vec<(u32, u32)>);
+    let mut lines: FxHashMap<(u32, u32, &'static str), Of> = FxHashMap::default();
+    for e in &case.timeline.events {
+        if case.timeline.rows[e.row.0 as usize].kind == RowKind::Engine(busiest) && e.queue.is_none() {
+            let line = lines.entry((e.loc.file, e.loc.line, e.label)).or_insert((0, e.loc, Vec::new()));
+            line.0 += e.end - e.start;
+            line.2.push((e.core, e.node.0));
+        }
+    }
+    let mut lines: Vec<((u32, u32, &'static str), Of)> = lines.into_iter().collect();
+    lines.sort_by_key(|(key, l)| (std::cmp::Reverse(l.0), *key));
+    for ((.., label), (_, loc, nodes)) in lines.into_iter().take(3) {
+        for target in SHARED.into_iter().filter(|e| *e != busiest && busy(*e) * 5 < busy(busiest) * 4) {
+            let legal = nki_isa::inst::find(label)
+                .is_some_and(|i| i.schema.engines.contains(&target) && i.schema.position("engine").is_some());
+            if !legal {
+                continue;
+            }
+            let every = if nodes.len() > 1 { 2 } else { 1 };
+            let some: FxHashSet<(u32, u32)> = nodes.iter().copied().skip(every - 1).step_by(every).collect();
+            trials.push((
+                "idle-engine",
+                Box::new(move || {
+                    let (program, moved) = rewrite::on_engine(case.program, &some, target)?;
+                    let elapsed = case.with_program(&program, case.trace)?;
+                    let part = if every == 1 { "the".to_string() } else { format!("every other ({moved})") };
+                    let what = format!(
+                        "idle engine: {part} {label} at {} on the {target} engine instead of the {busiest} engine",
+                        case.place_of(loc)
+                    );
+                    Some(case.outcome("idle-engine", what, vec![loc], elapsed))
+                }),
+            ));
+        }
+    }
+}
+
+/// Full tiles, and bf16 for fp32.
+fn tiles<'a>(case: &Case<'a>, trials: &mut Vec<(&'static str, Trial<'a>)>) {
+    let case = *case;
+    for matmuls in [true, false] {
+        trials.push((
+            "tile-shape",
+            Box::new(move || {
+                let (fates, lines, merged) = full_tiles(&case, matmuls)?;
+                let elapsed = case.with_model(&Changed::new(case.params, Whole::Same, fates).ok()?);
+                let what = if matmuls {
+                    format!("better tile shape: the same multiplications in full tiles (128 x 128 x 512), {merged} fewer matmuls")
+                } else {
+                    format!(
+                        "better tile shape: all 128 partitions and longer rows in each instruction, {merged} fewer instructions"
+                    )
+                };
+                Some(case.outcome("tile-shape", what, lines, elapsed))
+            }),
+        ));
+    }
+    trials.push((
+        "lower-precision",
+        Box::new(move || {
+            let context = case.context();
+            let (mut lines, mut seen, mut fp32, mut all) = (Vec::new(), FxHashSet::default(), 0, 0);
+            case.program.visit(&mut |node| {
+                let NodeKind::Inst(inst) = &node.kind else { return };
+                all += 1;
+                let uses = match inst.work(&context).kind {
+                    WorkKind::Matmul(m) => m.stationary_dtype == DType::F32 || m.moving_dtype == DType::F32,
+                    WorkKind::Stream(s) => s
+                        .inputs
+                        .iter()
+                        .chain(&s.outputs)
+                        .any(|o| o.dtype == DType::F32 && o.space == nki_isa::Space::Sbuf),
+                    WorkKind::Dma(d) => d.bytes == 4 * d.elements && d.elements > 0,
+                    _ => false,
+                };
+                if uses {
+                    fp32 += 1;
+                    if seen.insert((node.loc.file, node.loc.line)) {
+                        lines.push(node.loc);
+                    }
+                }
+            });
+            if fp32 == 0 {
+                return None;
+            }
+            let elapsed = case.with_model(&Changed::new(case.params, Whole::HalfWidth, FxHashMap::default()).ok()?);
+            let what = format!(
+                "lower precision: bfloat16 for float32 in HBM, SBUF and the tensor engine ({}% of the instructions)",
+                percent(fp32, all)
+            );
+            Some(case.outcome("lower-precision", what, lines, elapsed))
+        }),
+    ));
+}
+
+type Fates = FxHashMap<(u32, u32), Fate>;
+
+/// Groups of small instructions of one line whose work one full instruction could do. Gives what becomes of each statement, the lines, and how
+/// many instructions less there are.
+fn full_tiles(case: &Case<'_>, matmuls: bool) -> Option<(Fates, Vec<Loc>, usize)> {
+    type Line = (Loc, usize, u32, Vec<(u32, u32)>);
+    let context = case.context();
+    let mut by_line: FxHashMap<(u32, u32, u32), Line> = FxHashMap::default();
+    for (core, at, loc, inst) in case.statements() {
+        let (group, wider) = match inst.work(&context).kind {
+            WorkKind::Matmul(m) if matmuls && !m.transpose => {
+                let used = u64::from(m.rows.max(1)) * u64::from(m.columns.max(1)) * u64::from(m.moving.max(1));
+                ((128 * 128 * 512 / used) as usize, 0)
+            }
+            WorkKind::Stream(s) if !matmuls => {
+                let longer = (512 / s.elements.max(1)).clamp(1, 8);
+                ((128 / s.partitions.max(1)).max(1) as usize * longer as usize, longer)
+            }
+            _ => continue,
+        };
+        if group < 2 {
+            continue;
+        }
+        let line = by_line.entry((core, loc.file, loc.line)).or_insert((loc, group, wider, Vec::new()));
+        line.1 = line.1.min(group);
+        line.2 = line.2.min(wider);
+        line.3.push((core, at));
+    }
+    let (mut fates, mut lines, mut fewer) = (Fates::default(), Vec::new(), 0);
+    let mut all: Vec<Line> = by_line.into_values().collect();
+    all.sort_by_key(|l| (l.0.file, l.0.line));
+    for (loc, group, wider, nodes) in all {
+        let group = group.min(nodes.len());
+        if group < 2 {
+            continue;
+        }
+        // The last of each group does the work: what it and the others wait for is all there.
+        for chunk in nodes.chunks_exact(group) {
+            for (i, node) in chunk.iter().enumerate() {
+                let last = i + 1 == group;
+                let full = if matmuls { Fate::FullMatmul } else { Fate::Wider(wider.max(1)) };
+                fates.insert(*node, if last { full } else { Fate::Nothing });
+                fewer += usize::from(!last);
+            }
+        }
+        lines.push(loc);
+    }
+    (fewer > 0).then_some((fates, lines, fewer))
+}

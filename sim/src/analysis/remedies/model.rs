@@ -1,0 +1,169 @@
+//! A cost model that changes what some instructions cost: the laws themselves, applied to other work.
+
+use nki_isa::work::{Dma, Work, WorkKind};
+use nki_isa::{DType, Space};
+use rustc_hash::FxHashMap;
+
+use crate::timing::cost::{Cost, CostKind, CostModel, Machine, Place};
+use crate::timing::{Laws, ParamError, Params};
+
+/// What becomes of one statement.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Fate {
+    /// It takes no time, but keeps its place and its dependences: another instruction does its work.
+    Nothing,
+    /// A full tile of the tensor engine.
+    FullMatmul,
+    /// All 128 partitions and this many times the elements.
+    Wider(u32),
+}
+
+/// What becomes of all statements.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Whole {
+    /// Nothing.
+    Same,
+    /// Every transfer finds its bytes in one run for each partition.
+    Contiguous,
+    /// fp32 becomes bf16 on the way in, in SBUF and in the tensor engine.
+    HalfWidth,
+}
+
+pub(super) struct Changed<'p> {
+    laws: Laws<'p>,
+    whole: Whole,
+    /// By core and statement.
+    fates: FxHashMap<(u32, u32), Fate>,
+}
+
+impl<'p> Changed<'p> {
+    pub(super) fn new(
+        params: &'p Params,
+        whole: Whole,
+        fates: FxHashMap<(u32, u32), Fate>,
+    ) -> Result<Self, ParamError> {
+        Ok(Changed { laws: Laws::new(params)?, whole, fates })
+    }
+}
+
+impl CostModel for Changed<'_> {
+    fn cost(&self, work: &Work, place: Place) -> Cost {
+        let fate = self.fates.get(&(place.core, place.node.0)).copied();
+        if self.whole == Whole::Same && fate.is_none() {
+            return self.laws.cost(work, place);
+        }
+        let mut work = work.clone();
+        match self.whole {
+            Whole::Same => {}
+            Whole::Contiguous => contiguous(&mut work),
+            Whole::HalfWidth => half_width(&mut work),
+        }
+        match fate {
+            None => self.laws.cost(&work, place),
+            Some(Fate::Nothing) => nothing(self.laws.cost(&work, place)),
+            Some(fate) => {
+                fill(&mut work, fate);
+                self.laws.cost(&work, place)
+            }
+        }
+    }
+
+    fn machine(&self) -> &Machine {
+        self.laws.machine()
+    }
+}
+
+/// The run length below which a DMA is inefficient (NKI DMA guide: 512 bytes).
+pub(super) const SHORT_RUN: u32 = 512;
+
+/// Whether a transfer is cut into short runs where one for each partition would do.
+pub(super) fn is_scattered(d: &Dma) -> bool {
+    let runs = d.src.runs.max(d.dst.runs);
+    !d.indirect
+        && !d.transpose
+        && d.src.run_bytes.min(d.dst.run_bytes) < SHORT_RUN
+        && runs > u64::from(partitions(d))
+        && d.bytes > u64::from(d.src.run_bytes.min(d.dst.run_bytes)) * u64::from(partitions(d))
+}
+
+/// Partitions of the on-chip side, else rows of the destination.
+fn partitions(d: &Dma) -> u32 {
+    if d.dst.space.is_on_chip() { d.dst.partitions.1 } else { d.src.partitions.1 }.max(1)
+}
+
+fn contiguous(work: &mut Work) {
+    let WorkKind::Dma(d) = &mut work.kind else { return };
+    if !is_scattered(d) {
+        return;
+    }
+    let rows = partitions(d);
+    let run = u32::try_from(d.bytes / u64::from(rows)).unwrap_or(u32::MAX);
+    for side in [&mut d.src, &mut d.dst] {
+        side.runs = u64::from(rows);
+        side.run_bytes = run;
+    }
+}
+
+fn half_width(work: &mut Work) {
+    match &mut work.kind {
+        WorkKind::Matmul(m) => {
+            for dtype in [&mut m.stationary_dtype, &mut m.moving_dtype, &mut m.moving_layout.dtype] {
+                if *dtype == DType::F32 {
+                    *dtype = DType::BF16;
+                }
+            }
+            m.moving_layout.inner_stride_bytes /= 2;
+        }
+        WorkKind::Stream(s) => {
+            for o in s.inputs.iter_mut().chain(&mut s.outputs) {
+                if o.dtype == DType::F32 && o.space == Space::Sbuf {
+                    o.dtype = DType::BF16;
+                    o.inner_stride_bytes /= 2;
+                }
+            }
+        }
+        WorkKind::Dma(d) if d.bytes == 4 * d.elements => {
+            d.bytes /= 2;
+            d.src.run_bytes /= 2;
+            d.dst.run_bytes /= 2;
+        }
+        _ => {}
+    }
+}
+
+/// Fills the array, or the partitions and a longer row.
+fn fill(work: &mut Work, fate: Fate) {
+    match (&mut work.kind, fate) {
+        (WorkKind::Matmul(m), Fate::FullMatmul) => {
+            (m.rows, m.columns, m.moving) = (128, 128, 512);
+            (m.tile_position, m.tile_size) = ((0, 0), (128, 128));
+        }
+        (WorkKind::Stream(s), Fate::Wider(times)) => {
+            let before = s.elements;
+            s.elements = before.saturating_mul(times);
+            s.partitions = 128;
+            for o in s.inputs.iter_mut().chain(&mut s.outputs).filter(|o| o.elements == before) {
+                o.elements = s.elements;
+            }
+        }
+        _ => {}
+    }
+}
+
+fn nothing(mut cost: Cost) -> Cost {
+    match &mut cost.kind {
+        CostKind::Compute { occupancy, complete, table, port } => {
+            (*occupancy, *complete, *table, *port) = (0, 0, None, false);
+        }
+        CostKind::Matmul { weights, moving, drain, stationary, .. } => {
+            (*weights, *moving, *drain, *stationary) = (0, 0, 0, None);
+        }
+        CostKind::Dma(d) => {
+            (d.hardware, d.software) = ((0, 0), (0, 0));
+            (d.dispatch, d.payload, d.notify, d.bytes) = (0, 0, 0, 0);
+            d.engines.clear();
+        }
+        CostKind::Free => {}
+    }
+    cost
+}

@@ -1,0 +1,137 @@
+//! Where a kernel stands under its roofline, and how much of the tensor engine and of the memory it uses.
+
+use nki_isa::Program;
+use nki_isa::arch::Target;
+
+use super::counters::{Counters, minimum_bytes};
+use crate::timeline::Timeline;
+use crate::timing::params::Params;
+
+/// Rows and columns of the tensor engine.
+const ARRAY: f64 = 128.0;
+
+/// Peak bandwidth of one HBM stack in bytes for each nanosecond: the device's figure over its stacks (NKI architecture guides
+/// of the three generations: 820 GB/s over 2, 3 TB/s over 4, 4.7 TB/s over 4).
+fn stack_bytes_per_ns(target: Target) -> f64 {
+    match target {
+        Target::Trn1 => 410.0,
+        Target::Trn2 => 750.0,
+        Target::Trn3 => 1175.0,
+    }
+}
+
+/// A kernel under its roofline. Rates are operations or bytes for each nanosecond (GFLOP/s, GB/s).
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Roofline {
+    /// Tensor operations outside transposes.
+    pub flops: u64,
+    /// Bytes from and to HBM.
+    pub bytes: u64,
+    /// Bytes that the result needs from HBM, each once.
+    pub minimum_read: u64,
+    /// Bytes of the result, each once.
+    pub minimum_write: u64,
+    /// Operations for each byte.
+    pub intensity: f64,
+    /// Peak rate of the tensor engines in bf16.
+    pub peak_flops: f64,
+    /// Peak rate of memory for these cores: what their DMA engines can carry, at most one HBM stack.
+    pub peak_bytes: f64,
+    /// Peak bandwidth of an HBM stack, of which Neuron Explorer's MBU is a part.
+    pub hbm_bytes: f64,
+    /// Operations for each byte where the two peaks meet.
+    pub ridge: f64,
+    /// The rate achieved.
+    pub achieved_flops: f64,
+    /// The traffic achieved.
+    pub achieved_bytes: f64,
+    /// The most that this intensity allows.
+    pub attainable_flops: f64,
+    /// Use of the tensor engines' bf16 peak, in percent.
+    pub mfu_percent: f64,
+    /// The same, transposes included.
+    pub hfu_percent: f64,
+    /// Use of an HBM stack's peak, in percent.
+    pub mbu_percent: f64,
+    /// Use of the kernel's own memory peak (`peak_bytes`), in percent.
+    pub bandwidth_percent: f64,
+}
+
+fn ratio(a: f64, b: f64) -> f64 {
+    if b > 0.0 { a / b } else { 0.0 }
+}
+
+/// The position of a run whose counters are `total`.
+pub fn roofline(timeline: &Timeline, program: &Program, params: &Params, total: &Counters) -> Roofline {
+    let cores = program.cores.len().max(1) as f64;
+    let ns = timeline.elapsed as f64 / 1e3;
+    let peak_flops = 2.0 * ARRAY * ARRAY * params.tensor.clock_ghz.value * cores;
+    let hbm = stack_bytes_per_ns(program.target);
+    let peak_bytes = (params.dma.engines.value * params.dma.bytes_per_ns.value * cores).min(hbm);
+    let (flops, bytes) = (total.useful_flops(), total.hbm());
+    let intensity = ratio(flops as f64, bytes as f64);
+    let (minimum_read, minimum_write) = minimum_bytes(program);
+    let achieved_flops = ratio(flops as f64, ns);
+    let achieved_bytes = ratio(bytes as f64, ns);
+    Roofline {
+        flops,
+        bytes,
+        minimum_read,
+        minimum_write,
+        intensity,
+        peak_flops,
+        peak_bytes,
+        hbm_bytes: hbm,
+        ridge: ratio(peak_flops, peak_bytes),
+        achieved_flops,
+        achieved_bytes,
+        attainable_flops: peak_flops.min(intensity * peak_bytes),
+        mfu_percent: 100.0 * ratio(achieved_flops, peak_flops),
+        hfu_percent: 100.0 * ratio(total.flops as f64, peak_flops * ns),
+        mbu_percent: 100.0 * ratio(achieved_bytes, hbm),
+        bandwidth_percent: 100.0 * ratio(achieved_bytes, peak_bytes),
+    }
+}
+
+impl Roofline {
+    /// Bytes moved for each byte needed.
+    pub fn excess(&self) -> f64 {
+        ratio(self.bytes as f64, (self.minimum_read + self.minimum_write) as f64)
+    }
+
+    /// One or two sentences.
+    pub fn sentence(&self) -> String {
+        let traffic = format!(
+            "HBM traffic {} for {} needed ({:.2}x), {:.0} of {:.0} GB/s ({:.1}%; MBU {:.1}% of an HBM stack)",
+            bytes(self.bytes),
+            bytes(self.minimum_read + self.minimum_write),
+            self.excess(),
+            self.achieved_bytes,
+            self.peak_bytes,
+            self.bandwidth_percent,
+            self.mbu_percent
+        );
+        if self.flops == 0 {
+            return format!("no matrix multiplication; {traffic}");
+        }
+        let side = if self.intensity < self.ridge { "memory" } else { "compute" };
+        format!(
+            "{:.1} flop/byte, on the {side} side of the ridge at {:.0}; {:.2} of {:.2} attainable TFLOP/s, MFU {:.1}%; {traffic}",
+            self.intensity,
+            self.ridge,
+            self.achieved_flops / 1e3,
+            self.attainable_flops / 1e3,
+            self.mfu_percent
+        )
+    }
+}
+
+/// A number of bytes for reading.
+pub fn bytes(n: u64) -> String {
+    match n {
+        0..=9999 => format!("{n} B"),
+        10_000..=9_999_999 => format!("{:.1} KiB", n as f64 / 1024.0),
+        10_000_000..=9_999_999_999 => format!("{:.1} MiB", n as f64 / 1_048_576.0),
+        _ => format!("{:.1} GiB", n as f64 / 1_073_741_824.0),
+    }
+}
