@@ -7,9 +7,10 @@ pub mod remedies;
 pub mod roofline;
 mod verdict;
 
+use nki_isa::Space;
 use nki_isa::program::Loc;
 
-use crate::timeline::{Cause, EventId, Ps, RowId, State, Timeline};
+use crate::timeline::{Cause, EventId, Hazard, Ps, RowId, RowKind, State, Subject, Timeline};
 use crate::timing::params::Confidence;
 
 pub use path::{Step, critical_path};
@@ -34,14 +35,75 @@ fn waited_for(timeline: &Timeline, from: EventId) -> &'static str {
     timeline.rows[e.queue.unwrap_or(e.row).0 as usize].kind.name()
 }
 
+/// Whether a wait through `subject` is for a PSUM bank that is still in use.
+fn is_bank(timeline: &Timeline, hazard: Hazard, subject: Subject) -> bool {
+    let Subject::Tensor(t) = subject else { return false };
+    hazard != Hazard::Raw && timeline.names.spaces.get(t.0 as usize) == Some(&Space::Psum)
+}
+
+/// The kind of a cause: one of a closed list, for sums and comparisons.
+pub fn cause_kind(timeline: &Timeline, cause: Cause) -> &'static str {
+    match cause {
+        Cause::Semaphore { hazard, subject, .. } if is_bank(timeline, hazard, subject) => "bank",
+        other => other.name(),
+    }
+}
+
 /// A cause in short, for sums over many stalls.
 pub fn short_cause(timeline: &Timeline, cause: Cause) -> String {
     match cause {
-        Cause::Semaphore { from, hazard, .. } => {
-            format!("semaphore from {} ({})", waited_for(timeline, from), hazard.name())
+        Cause::Semaphore { from, hazard, subject } => {
+            let what = if is_bank(timeline, hazard, subject) { "PSUM bank held by" } else { "semaphore from" };
+            format!("{what} {} ({})", waited_for(timeline, from), hazard.name())
         }
         other => other.name().to_string(),
     }
+}
+
+/// The instruction that a cause names.
+pub fn cause_event(cause: Cause) -> Option<EventId> {
+    match cause {
+        Cause::Semaphore { from, .. } => Some(from),
+        Cause::EngineOrder(e) | Cause::DmaQueueOrder(e) | Cause::Port(e) => Some(e),
+        _ => None,
+    }
+}
+
+/// What an instruction waited for on its engine.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Wait {
+    /// All stalls between the instruction before it and itself, and its own stretching by the power limiter.
+    pub time: Ps,
+    /// The longest of them.
+    pub worst: (Ps, Cause),
+}
+
+/// For each event its wait on its engine's row, by event number.
+pub fn waits(timeline: &Timeline) -> Vec<Option<Wait>> {
+    let mut out: Vec<Option<Wait>> = vec![None; timeline.events.len()];
+    let mut add = |e: EventId, time: Ps, cause: Cause| {
+        let wait = out[e.0 as usize].get_or_insert(Wait { time: 0, worst: (0, cause) });
+        wait.time += time;
+        if time > wait.worst.0 {
+            wait.worst = (time, cause);
+        }
+    };
+    for row in timeline.rows.iter().filter(|r| matches!(r.kind, RowKind::Engine(_))) {
+        let mut open: Vec<(Ps, Cause)> = Vec::new();
+        let mut before = None;
+        for span in &row.spans {
+            let time = span.end - span.start;
+            match (span.state, before) {
+                (State::Busy(e), _) => {
+                    open.drain(..).for_each(|(time, cause)| add(e, time, cause));
+                    before = Some(e);
+                }
+                (State::Stalled(Cause::Limiter), Some(e)) => add(e, time, Cause::Limiter),
+                (State::Stalled(cause), _) => open.push((time, cause)),
+            }
+        }
+    }
+    out
 }
 
 /// Stalls by row and cause, longest first within a row.
@@ -50,16 +112,18 @@ pub fn stalls(timeline: &Timeline) -> Vec<Stall> {
     for (i, row) in timeline.rows.iter().enumerate() {
         let mut of_row: Vec<Stall> = Vec::new();
         // Kernels repeat few causes; semaphores are grouped before their text is made.
-        let mut keys: Vec<(&'static str, &'static str, usize)> = Vec::new();
+        let mut keys: Vec<(&'static str, &'static str, &'static str, usize)> = Vec::new();
         for span in &row.spans {
             let State::Stalled(cause) = span.state else { continue };
             let key = match cause {
-                Cause::Semaphore { from, hazard, .. } => (waited_for(timeline, from), hazard.name()),
-                other => (other.name(), ""),
+                Cause::Semaphore { from, hazard, .. } => {
+                    (cause_kind(timeline, cause), waited_for(timeline, from), hazard.name())
+                }
+                other => (other.name(), "", ""),
             };
             let time = span.end - span.start;
-            let at = match keys.iter().find(|k| (k.0, k.1) == key) {
-                Some(k) => k.2,
+            let at = match keys.iter().find(|k| (k.0, k.1, k.2) == key) {
+                Some(k) => k.3,
                 None => {
                     of_row.push(Stall {
                         row: RowId(i as u32),
@@ -67,7 +131,7 @@ pub fn stalls(timeline: &Timeline) -> Vec<Stall> {
                         time: 0,
                         worst: (0, cause),
                     });
-                    keys.push((key.0, key.1, of_row.len() - 1));
+                    keys.push((key.0, key.1, key.2, of_row.len() - 1));
                     of_row.len() - 1
                 }
             };

@@ -1,12 +1,22 @@
 //! What a user sees of a timeline: tables, JSON, Perfetto. Observers only; nothing here changes a time.
 
+mod detail;
+mod html;
 mod perfetto;
 mod summary;
+mod table;
 mod text;
+mod words;
 
+pub use detail::{
+    Analysis, Detail, LineSummary, OpcodeSummary, RemedySummary, RooflineSummary, Traffic, detail, row_name,
+};
+pub use html::{Finding, Page, Source, html};
 pub use perfetto::perfetto;
 pub use summary::{DmaSummary, EngineSummary, Engines, Memory, Part, PathStep, StallSummary, Summary, summary};
+pub use table::csv;
 pub use text::{events, table, timeline};
+pub use words::{advice, critical_path};
 
 use crate::timeline::Ps;
 

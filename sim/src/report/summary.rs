@@ -3,7 +3,7 @@
 use nki_isa::names::Engine;
 use serde::Serialize;
 
-use crate::analysis::{critical_path, stalls, verdict};
+use crate::analysis::{cause_kind, critical_path, stalls, verdict};
 use crate::place::Placement;
 use crate::timeline::{Cause, Ps, RowKind, State, Timeline};
 use crate::timing::params::Confidence;
@@ -86,6 +86,9 @@ pub struct StallSummary {
     pub core: u32,
     /// The engine or DMA queue.
     pub engine: &'static str,
+    /// `semaphore`, `bank`, `dma-queue-order`, `engine-order`, `port`, `limiter`, `table-load`, `dma-bandwidth`, `dma-latency`, `barrier`,
+    /// `start-up` or `finished`.
+    pub kind: &'static str,
     /// Why.
     pub cause: String,
     /// How long.
@@ -117,11 +120,11 @@ pub struct PathStep {
 }
 
 /// Microseconds, exact to the picosecond.
-fn us(time: Ps) -> f64 {
+pub(super) fn us(time: Ps) -> f64 {
     time as f64 / 1e6
 }
 
-fn percent(time: Ps, of: Ps) -> f64 {
+pub(super) fn percent(time: Ps, of: Ps) -> f64 {
     if of == 0 { 0.0 } else { (time as f64 * 1e4 / of as f64).round() / 100.0 }
 }
 
@@ -167,7 +170,8 @@ pub fn summary(timeline: &Timeline, placement: &Placement) -> Summary {
             .into_iter()
             .map(|s| {
                 let row = &timeline.rows[s.row.0 as usize];
-                StallSummary { core: row.core, engine: row.kind.name(), cause: s.cause, us: us(s.time) }
+                let kind = cause_kind(timeline, s.worst.1);
+                StallSummary { core: row.core, engine: row.kind.name(), kind, cause: s.cause, us: us(s.time) }
             })
             .collect(),
         verdict: verdict.sentence,

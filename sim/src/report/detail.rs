@@ -1,0 +1,463 @@
+//! The parts of the JSON report that need more than the timeline: source lines, traffic, roofline, remedies, and every interval.
+
+use std::collections::BTreeMap;
+
+use nki_isa::Program;
+use nki_isa::names::Engine;
+use serde::Serialize;
+use serde_json::value::RawValue;
+
+use super::summary::{percent, us};
+use crate::analysis::counters::{Counters, NodeFacts, all_facts, total};
+use crate::analysis::memory::{Allocation, allocations};
+use crate::analysis::remedies::{Case, Remedies, remedies};
+use crate::analysis::roofline::{Roofline, roofline};
+use crate::analysis::{Step, Verdict, Wait, cause_event, critical_path, short_cause, verdict, waits};
+use crate::place::Placement;
+use crate::timeline::{Event, PhaseKind, Ps, Release, RowId, RowKind, State, Timeline};
+use crate::timing::Params;
+use crate::trace::Trace;
+
+/// Everything that is known of a run, computed once for all reports.
+#[derive(Debug)]
+pub struct Analysis<'a> {
+    /// When it happened.
+    pub timeline: &'a Timeline,
+    /// The program.
+    pub program: &'a Program,
+    /// By core and statement.
+    pub facts: Vec<Vec<NodeFacts>>,
+    /// Sum over what was executed.
+    pub total: Counters,
+    /// The critical path.
+    pub path: Vec<Step>,
+    /// What bounds the kernel.
+    pub verdict: Verdict,
+    /// By event: what it waited for.
+    pub waits: Vec<Option<Wait>>,
+    /// Under the roofline.
+    pub roofline: Roofline,
+    /// What was tried.
+    pub remedies: Remedies,
+    /// Tensors in memory.
+    pub allocations: Vec<Allocation>,
+}
+
+impl<'a> Analysis<'a> {
+    /// Analyses a run. Trying the remedies takes most of the time; its cost is bounded.
+    pub fn new(
+        program: &'a Program,
+        placement: &Placement,
+        trace: &Trace,
+        params: &Params,
+        timeline: &'a Timeline,
+    ) -> Self {
+        let facts = all_facts(program);
+        let total = total(timeline, &facts);
+        let path = critical_path(timeline);
+        Analysis {
+            verdict: verdict(timeline, &path),
+            waits: waits(timeline),
+            roofline: roofline(timeline, program, params, &total),
+            remedies: remedies(&Case { program, placement, trace, params, timeline }),
+            allocations: allocations(timeline, program, placement, &facts),
+            timeline,
+            program,
+            facts,
+            total,
+            path,
+        }
+    }
+
+    pub(super) fn counters(&self, e: &Event) -> &Counters {
+        &self.facts[e.core as usize][e.node.0 as usize].counters
+    }
+
+    pub(super) fn iteration(&self, e: &Event) -> String {
+        let steps = self.program.iterations(e.trail);
+        let steps: Vec<String> = steps.iter().map(|(variable, value)| format!("{variable}={value}")).collect();
+        steps.join(", ")
+    }
+
+    fn file(&self, file: u32) -> &str {
+        self.timeline.names.files.get(file as usize).map_or("", |f| f)
+    }
+
+    /// The name of a row; with several cores, with the core.
+    pub fn row_name(&self, row: RowId) -> String {
+        row_name(self.timeline, row)
+    }
+}
+
+/// The name of a row; with several cores, with the core: `vector/1`.
+pub fn row_name(timeline: &Timeline, row: RowId) -> String {
+    let r = &timeline.rows[row.0 as usize];
+    let several = timeline.rows.iter().any(|r| r.core > 0);
+    if several { format!("{}/{}", r.kind.name(), r.core) } else { r.kind.name().to_string() }
+}
+
+/// The extended report. Times are microseconds where the name ends in `us`; other names and units are Neuron Explorer's.
+#[derive(Debug, Serialize)]
+pub struct Detail {
+    /// The row of Neuron Explorer's table Summary, as far as the simulator knows it.
+    pub summary: BTreeMap<&'static str, f64>,
+    /// The kernel under its roofline.
+    pub roofline: RooflineSummary,
+    /// Bytes from and to HBM against what the result needs.
+    pub traffic: Traffic,
+    /// Every source line that ran something.
+    pub lines: Vec<LineSummary>,
+    /// By engine and instruction: Neuron Explorer's table OpcodeSummary.
+    pub opcodes: Vec<OpcodeSummary>,
+    /// Remedies tried, best first.
+    pub remedies: Vec<RemedySummary>,
+    /// Remedies left out because the kernel is long.
+    pub remedies_left_out: Vec<&'static str>,
+    /// Each instruction on the critical path, in order of time.
+    pub critical_path: Box<RawValue>,
+    /// Every interval of every row: `[start_us, end_us, "busy" or cause, event worked on or waited for, its line]`.
+    pub intervals: Box<RawValue>,
+}
+
+/// See [`Roofline`].
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[allow(missing_docs, reason = "the names say it")]
+pub struct RooflineSummary {
+    pub flops_per_byte: f64,
+    pub ridge_flops_per_byte: f64,
+    pub achieved_tflops: f64,
+    pub attainable_tflops: f64,
+    pub peak_tflops: f64,
+    pub achieved_gbytes_per_s: f64,
+    pub peak_gbytes_per_s: f64,
+    pub hbm_stack_gbytes_per_s: f64,
+    pub bound: &'static str,
+}
+
+/// HBM traffic.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[allow(missing_docs, reason = "the names say it")]
+pub struct Traffic {
+    pub hbm_read_bytes: u64,
+    pub hbm_write_bytes: u64,
+    pub minimum_read_bytes: u64,
+    pub minimum_write_bytes: u64,
+    pub times_minimum: f64,
+}
+
+/// What one source line cost.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct LineSummary {
+    /// Source file.
+    pub file: String,
+    /// 1-based line; 0 when unknown.
+    pub line: u32,
+    /// NKI's name of the instruction.
+    pub instruction: &'static str,
+    /// Executed.
+    pub count: u64,
+    /// Time on the critical path.
+    pub critical_us: f64,
+    /// Of the latency.
+    pub critical_percent: f64,
+    /// Time its engine was taken by it.
+    pub engine_us: f64,
+    /// From issue to completion of its transfers, added up.
+    pub transfer_us: f64,
+    /// Time its engine waited before it.
+    pub wait_us: f64,
+    /// What for, mostly.
+    pub wait_cause: String,
+    /// Bytes from HBM.
+    pub hbm_read_bytes: u64,
+    /// Bytes to HBM.
+    pub hbm_write_bytes: u64,
+    /// Tensor operations.
+    pub flops: u64,
+}
+
+/// A row of Neuron Explorer's table OpcodeSummary.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[allow(missing_docs, reason = "the names are Neuron Explorer's")]
+pub struct OpcodeSummary {
+    pub engine: &'static str,
+    pub opcode: &'static str,
+    pub instruction_count: u64,
+    pub instruction_time_ns: u64,
+}
+
+/// A remedy.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct RemedySummary {
+    /// Its kind.
+    pub kind: &'static str,
+    /// What to do.
+    pub what: String,
+    /// `file:line` of what it changes.
+    pub lines: Vec<String>,
+    /// Latency when timed with the change.
+    pub latency_us: f64,
+    /// What it saves; negative if it costs.
+    pub gain_us: f64,
+    /// Of the latency.
+    pub gain_percent: f64,
+}
+
+/// A step of the critical path.
+#[derive(Serialize)]
+struct PathRow<'a> {
+    start_us: f64,
+    end_us: f64,
+    event: u32,
+    row: &'static str,
+    core: u32,
+    instruction: &'static str,
+    file: &'a str,
+    line: u32,
+    iteration: String,
+    waited_for: String,
+}
+
+/// From issue to completion of a transfer.
+pub(super) fn transfer(e: &Event) -> Option<(Ps, Ps)> {
+    e.queue?;
+    let start = e.phases.iter().find(|p| p.kind == PhaseKind::Issue).map_or(e.start, |p| p.start);
+    Some((start, e.complete))
+}
+
+/// What let a step start, in words.
+pub(super) fn released(timeline: &Timeline, release: Release) -> String {
+    let at = |id| {
+        let e = timeline.event(id);
+        if e.loc.line > 0 { format!("{} (line {})", e.label, e.loc.line) } else { e.label.to_string() }
+    };
+    match release {
+        Release::Start => "the start".into(),
+        Release::Engine(p) => format!("the engine, busy with {}", at(p)),
+        Release::Semaphore { from, hazard, subject } => {
+            format!("{}, {} {}", at(from), hazard.name(), timeline.subject(subject))
+        }
+        Release::Port(p) => format!("the memory port, taken by {}", at(p)),
+        Release::DmaQueue(p) => format!("the DMA queue, taken by {}", at(p)),
+        Release::Barrier(_) => "a barrier".into(),
+    }
+}
+
+/// The extended report of a run.
+///
+/// # Errors
+/// If a number cannot be written as JSON.
+pub fn detail(a: &Analysis<'_>) -> Result<Detail, serde_json::Error> {
+    let r = &a.roofline;
+    let t = a.timeline;
+    Ok(Detail {
+        summary: summary_columns(a),
+        roofline: RooflineSummary {
+            flops_per_byte: r.intensity,
+            ridge_flops_per_byte: r.ridge,
+            achieved_tflops: r.achieved_flops / 1e3,
+            attainable_tflops: r.attainable_flops / 1e3,
+            peak_tflops: r.peak_flops / 1e3,
+            achieved_gbytes_per_s: r.achieved_bytes,
+            peak_gbytes_per_s: r.peak_bytes,
+            hbm_stack_gbytes_per_s: r.hbm_bytes,
+            bound: if r.intensity < r.ridge { "memory" } else { "compute" },
+        },
+        traffic: Traffic {
+            hbm_read_bytes: a.total.hbm_read,
+            hbm_write_bytes: a.total.hbm_write,
+            minimum_read_bytes: r.minimum_read,
+            minimum_write_bytes: r.minimum_write,
+            times_minimum: r.excess(),
+        },
+        lines: lines(a),
+        opcodes: opcodes(t),
+        remedies: a
+            .remedies
+            .tried
+            .iter()
+            .map(|m| RemedySummary {
+                kind: m.kind,
+                what: m.what.clone(),
+                lines: m.lines.iter().map(|l| t.place(*l)).collect(),
+                latency_us: us(m.elapsed),
+                gain_us: m.gain as f64 / 1e6,
+                gain_percent: gain_percent(m.gain, t.elapsed),
+            })
+            .collect(),
+        remedies_left_out: a.remedies.left_out.clone(),
+        critical_path: path(a)?,
+        intervals: intervals(t)?,
+    })
+}
+
+pub(super) fn gain_percent(gain: i64, elapsed: Ps) -> f64 {
+    if elapsed == 0 { 0.0 } else { (gain as f64 * 1e4 / elapsed as f64).round() / 100.0 }
+}
+
+/// Neuron Explorer's Summary columns. Times are seconds there.
+fn summary_columns(a: &Analysis<'_>) -> BTreeMap<&'static str, f64> {
+    let (t, r, c) = (a.timeline, &a.roofline, &a.total);
+    let seconds = |ps: Ps| ps as f64 / 1e12;
+    let cores = a.program.cores.len().max(1) as f64;
+    let mut out = BTreeMap::from([
+        ("total_time", seconds(t.elapsed)),
+        ("hardware_flops", c.flops as f64),
+        ("transpose_flops", c.transpose_flops as f64),
+        ("adjusted_hardware_flops", c.adjusted_flops_x2 as f64 / 2.0),
+        ("mm_arithmetic_intensity", r.intensity),
+        ("peak_flops_bandwidth_ratio", r.peak_flops / r.hbm_bytes),
+        ("mfu_estimated_percent", r.mfu_percent),
+        ("mfu_inst_estimated_percent", r.mfu_percent),
+        ("hfu_estimated_percent", r.hfu_percent),
+        ("mfu_inst_max_achievable_estimated_percent", 100.0 * (r.intensity / (r.peak_flops / r.hbm_bytes)).min(1.0)),
+        ("mbu_estimated_percent", r.mbu_percent),
+        ("dma_active_time", seconds(t.dma.active)),
+        ("dma_active_time_percent", percent(t.dma.active, t.elapsed)),
+        ("dma_transfer_count", t.dma.transfers as f64),
+        ("dma_transfer_total_bytes", t.dma.bytes as f64),
+        ("dma_transfer_average_bytes", t.dma.bytes as f64 / (t.dma.transfers.max(1)) as f64),
+        (
+            "dma_transfer_time",
+            seconds(t.events.iter().filter_map(transfer).map(|(from, to)| to - from).sum()),
+        ),
+        ("inputs_outputs_weights_size_bytes", (r.minimum_read + r.minimum_write) as f64),
+        ("hbm_read_bytes", c.hbm_read as f64),
+        ("hbm_write_bytes", c.hbm_write as f64),
+        ("sbuf_read_bytes", c.sbuf_read as f64),
+        ("sbuf_write_bytes", c.sbuf_write as f64),
+        ("psum_read_bytes", c.psum_read as f64),
+        ("psum_write_bytes", c.psum_write as f64),
+        ("matmul_instruction_count", t.events.iter().filter(|e| e.label == "nc_matmul").count() as f64),
+    ]);
+    const NAMES: [(Engine, &str, &str, &str); 5] = [
+        (Engine::Tensor, "tensor_engine_active_time", "tensor_engine_active_time_percent", "tensor_engine_instruction_count"),
+        (Engine::Vector, "vector_engine_active_time", "vector_engine_active_time_percent", "vector_engine_instruction_count"),
+        (Engine::Scalar, "scalar_engine_active_time", "scalar_engine_active_time_percent", "scalar_engine_instruction_count"),
+        (Engine::GpSimd, "gpsimd_engine_active_time", "gpsimd_engine_active_time_percent", "gpsimd_engine_instruction_count"),
+        (Engine::Sync, "sync_engine_active_time", "sync_engine_active_time_percent", "sync_engine_instruction_count"),
+    ];
+    for (engine, time, share, count) in NAMES {
+        let rows = || t.rows.iter().filter(move |r| r.kind == RowKind::Engine(engine));
+        let active: Ps = rows().map(super::summary::active).sum();
+        out.insert(time, seconds(active) / cores);
+        out.insert(share, percent((active as f64 / cores) as Ps, t.elapsed));
+        out.insert(count, rows().map(|r| r.count).sum::<u64>() as f64);
+    }
+    out
+}
+
+/// Source lines, most expensive on the critical path first, then by engine time.
+pub(super) fn lines(a: &Analysis<'_>) -> Vec<LineSummary> {
+    #[derive(Default)]
+    struct Sum {
+        count: u64,
+        critical: Ps,
+        engine: Ps,
+        transfer: Ps,
+        wait: Ps,
+        worst: (Ps, String),
+        counters: Counters,
+    }
+    let mut by: BTreeMap<(u32, u32, &'static str), Sum> = BTreeMap::new();
+    for (i, e) in a.timeline.events.iter().enumerate() {
+        let sum = by.entry((e.loc.file, e.loc.line, e.label)).or_default();
+        sum.count += 1;
+        sum.engine += e.end - e.start;
+        sum.transfer += transfer(e).map_or(0, |(from, to)| to - from);
+        sum.counters.add(a.counters(e));
+        if let Some(wait) = a.waits[i] {
+            sum.wait += wait.time;
+            if wait.worst.0 > sum.worst.0 {
+                sum.worst = (wait.worst.0, short_cause(a.timeline, wait.worst.1));
+            }
+        }
+    }
+    for step in &a.path {
+        let e = a.timeline.event(step.event);
+        by.entry((e.loc.file, e.loc.line, e.label)).or_default().critical += step.to - step.from;
+    }
+    let mut sums: Vec<_> = by.into_iter().collect();
+    sums.sort_by_key(|(key, s)| (std::cmp::Reverse((s.critical, s.engine)), *key));
+    sums.into_iter()
+        .map(|((file, line, instruction), s)| LineSummary {
+            file: a.file(file).to_string(),
+            line,
+            instruction,
+            count: s.count,
+            critical_us: us(s.critical),
+            critical_percent: percent(s.critical, a.timeline.elapsed),
+            engine_us: us(s.engine),
+            transfer_us: us(s.transfer),
+            wait_us: us(s.wait),
+            wait_cause: s.worst.1,
+            hbm_read_bytes: s.counters.hbm_read,
+            hbm_write_bytes: s.counters.hbm_write,
+            flops: s.counters.flops,
+        })
+        .collect()
+}
+
+fn opcodes(t: &Timeline) -> Vec<OpcodeSummary> {
+    let mut by: BTreeMap<(&'static str, &'static str), (u64, Ps)> = BTreeMap::new();
+    for e in &t.events {
+        let sum = by.entry((t.rows[e.row.0 as usize].kind.name(), e.label)).or_default();
+        sum.0 += 1;
+        sum.1 += e.end - e.start;
+    }
+    by.into_iter()
+        .map(|((engine, opcode), (count, time))| OpcodeSummary {
+            engine,
+            opcode,
+            instruction_count: count,
+            instruction_time_ns: time / 1000,
+        })
+        .collect()
+}
+
+fn raw(lines: Vec<String>) -> Result<Box<RawValue>, serde_json::Error> {
+    RawValue::from_string(format!("[\n{}\n  ]", lines.join(",\n")))
+}
+
+fn path(a: &Analysis<'_>) -> Result<Box<RawValue>, serde_json::Error> {
+    let row = |step: &Step| {
+        let e = a.timeline.event(step.event);
+        let row = &a.timeline.rows[e.row.0 as usize];
+        serde_json::to_string(&PathRow {
+            start_us: us(step.from),
+            end_us: us(step.to),
+            event: step.event.0,
+            row: row.kind.name(),
+            core: row.core,
+            instruction: e.label,
+            file: a.file(e.loc.file),
+            line: e.loc.line,
+            iteration: a.iteration(e),
+            waited_for: released(a.timeline, step.via),
+        })
+        .map(|text| format!("    {text}"))
+    };
+    raw(a.path.iter().map(row).collect::<Result<_, _>>()?)
+}
+
+fn intervals(t: &Timeline) -> Result<Box<RawValue>, serde_json::Error> {
+    let mut rows = Vec::new();
+    for row in t.rows.iter().filter(|r| r.count > 0 || matches!(r.kind, RowKind::Engine(_))) {
+        let mut spans = Vec::with_capacity(row.spans.len());
+        for s in &row.spans {
+            let (what, event) = match s.state {
+                State::Busy(e) => ("busy".to_string(), Some(e)),
+                State::Stalled(c) => (short_cause(t, c), cause_event(c)),
+            };
+            let line = event.map(|e| t.event(e).loc.line);
+            spans.push(serde_json::to_string(&(us(s.start), us(s.end), what, event.map(|e| e.0), line))?);
+        }
+        rows.push(format!(
+            "    {{\"core\": {}, \"row\": \"{}\", \"intervals\": [\n      {}]}}",
+            row.core,
+            row.kind.name(),
+            spans.join(",\n      ")
+        ));
+    }
+    raw(rows)
+}

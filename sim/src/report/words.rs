@@ -1,0 +1,113 @@
+//! The verdict in words, for the end of a run.
+
+use std::fmt::Write as _;
+
+use super::detail::{Analysis, gain_percent, lines, released};
+use crate::timing::params::Confidence;
+
+/// Remedies that gain less are not told.
+const LEAST_GAIN_PERCENT: f64 = 0.5;
+
+/// What costs most, what could be gained, the roofline and what the figures rest on.
+pub fn advice(a: &Analysis<'_>) -> String {
+    let t = a.timeline;
+    let mut out = String::new();
+    let lines = lines(a);
+    if !lines.is_empty() {
+        let _ = writeln!(out, "\nLines that cost most (time on the critical path):");
+    }
+    for l in lines.iter().take(3) {
+        let place = if l.line > 0 { format!("{}:{}", l.file, l.line) } else { "unknown line".into() };
+        let wait = if l.wait_us >= 0.01 && !l.wait_cause.is_empty() {
+            format!(", waits {:.2} us: {}", l.wait_us, l.wait_cause)
+        } else {
+            String::new()
+        };
+        let _ = writeln!(
+            out,
+            "  {:>5.1}% {:>10.2} us  {place} {} ({} x{wait})",
+            l.critical_percent, l.critical_us, l.instruction, l.count
+        );
+    }
+    let worth: Vec<_> =
+        a.remedies.tried.iter().filter(|r| gain_percent(r.gain, t.elapsed) >= LEAST_GAIN_PERCENT).collect();
+    if worth.is_empty() {
+        if !a.remedies.tried.is_empty() {
+            let kinds: Vec<&str> = a.remedies.tried.iter().map(|r| r.kind).collect();
+            let _ = writeln!(
+                out,
+                "No known remedy gains {LEAST_GAIN_PERCENT}% or more (timed again with each of: {}).",
+                kinds.join(", ")
+            );
+        }
+    } else {
+        let _ = writeln!(out, "What could be gained (the kernel timed again with each change alone):");
+    }
+    for r in worth {
+        let at: Vec<String> = r.lines.iter().take(3).map(|l| t.place(*l)).filter(|p| !p.is_empty()).collect();
+        let more = if r.lines.len() > 3 { ", ..." } else { "" };
+        let at = if at.is_empty() { String::new() } else { format!(" [{}{more}]", at.join(", ")) };
+        let _ = writeln!(
+            out,
+            "  {:>5.1}% {:>10.2} us  {}{at}",
+            gain_percent(r.gain, t.elapsed),
+            r.gain as f64 / 1e6,
+            r.what
+        );
+    }
+    if !a.remedies.left_out.is_empty() {
+        let _ = writeln!(out, "Not tried, because the kernel is long: {}.", a.remedies.left_out.join(", "));
+    }
+    let _ = writeln!(out, "Roofline: {}.", a.roofline.sentence());
+    let shares: Vec<String> = Confidence::ALL
+        .iter()
+        .zip(t.confidence)
+        .filter(|(_, time)| *time > 0)
+        .map(|(c, time)| format!("{} {:.0}%", c.name(), time as f64 * 100.0 / t.elapsed.max(1) as f64))
+        .collect();
+    let _ = writeln!(out, "The latency rests on parameters that are: {}.", shares.join(", "));
+    out
+}
+
+/// The critical path, a line for each instruction on it; runs of the same instruction of one line are one.
+pub fn critical_path(a: &Analysis<'_>) -> String {
+    let t = a.timeline;
+    let us = |ps: u64| ps as f64 / 1e6;
+    let mut out = format!("\nCritical path:\n{:>11} {:>11} {:>10}  what, where, iteration, waited for\n", "from us", "to us", "us");
+    let _ = writeln!(out, "{:>11.3} {:>11.3} {:>10.3}  start-up", 0.0, us(t.head), us(t.head));
+    let mut i = 0;
+    while i < a.path.len() {
+        let step = &a.path[i];
+        let e = t.event(step.event);
+        let mut j = i + 1;
+        while j < a.path.len() && {
+            let n = t.event(a.path[j].event);
+            (n.loc.file, n.loc.line, n.label) == (e.loc.file, e.loc.line, e.label)
+        } {
+            j += 1;
+        }
+        let last = &a.path[j - 1];
+        let (first, end) = (a.iteration(e), a.iteration(t.event(last.event)));
+        let iteration = match (first.is_empty(), j - i) {
+            (true, _) => String::new(),
+            (false, 1) => format!(" [{first}]"),
+            (false, _) => format!(" [{first} .. {end}]"),
+        };
+        let many = if j - i > 1 { format!(" x{}", j - i) } else { String::new() };
+        let place = t.place(e.loc);
+        let _ = writeln!(
+            out,
+            "{:>11.3} {:>11.3} {:>10.3}  {}{many} on {} at {place}{iteration}, after {}",
+            us(step.from),
+            us(last.to),
+            us(last.to - step.from),
+            e.label,
+            a.row_name(e.row),
+            released(t, step.via)
+        );
+        i = j;
+    }
+    let end = t.elapsed - t.tail;
+    let _ = writeln!(out, "{:>11.3} {:>11.3} {:>10.3}  end", us(end), us(t.elapsed), us(t.tail));
+    out
+}
