@@ -22,6 +22,12 @@ pub(crate) enum Command {
     Check(KernelArgs),
     /// Write the compiled kernel in text form (.nkir)
     Lower(LowerArgs),
+    /// Say which timing parameter moves the latency most
+    Whatif(WhatifArgs),
+    /// Compare two runs (run --json or --csv, or exports of Neuron Explorer), and fail if a limit is passed
+    Compare(CompareArgs),
+    /// Time a kernel for every combination of some arguments or constants, best first
+    Sweep(SweepArgs),
     /// Explain a diagnostic (its slug) or an instruction (its name); without a name, list them
     Explain {
         /// Slug of a diagnostic, e.g. uninitialized-read, or an instruction, e.g. nc_matmul
@@ -30,7 +36,7 @@ pub(crate) enum Command {
 }
 
 /// What kernel, with what arguments, for what machine.
-#[derive(Debug, Args)]
+#[derive(Debug, Clone, Args)]
 pub(crate) struct KernelArgs {
     /// Python file with a kernel, or a lowered kernel (.nkir)
     pub(crate) file: PathBuf,
@@ -89,9 +95,94 @@ pub(crate) struct RunArgs {
     /// Write the report as JSON
     #[arg(long, value_name = "FILE")]
     pub(crate) json: Option<PathBuf>,
+    /// Write every executed instruction as CSV, in the columns of Neuron Explorer
+    #[arg(long, value_name = "FILE")]
+    pub(crate) csv: Option<PathBuf>,
     /// Write the timeline as a Perfetto trace
     #[arg(long, value_name = "FILE")]
     pub(crate) trace: Option<PathBuf>,
+    /// Write timeline, source, memory, roofline and verdict as one page
+    #[arg(long, value_name = "FILE")]
+    pub(crate) html: Option<PathBuf>,
+    /// Also print the critical path, by source line and loop iteration
+    #[arg(long)]
+    pub(crate) critical_path: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct WhatifArgs {
+    #[command(flatten)]
+    pub(crate) kernel: KernelArgs,
+    #[command(flatten)]
+    pub(crate) timing: TimingArgs,
+    /// Change of each parameter, in percent
+    #[arg(long, value_name = "PERCENT", default_value_t = 10.0, value_parser = step)]
+    pub(crate) step: f64,
+    /// Parameters to show
+    #[arg(long, value_name = "N", default_value_t = 15)]
+    pub(crate) top: usize,
+    /// Write all of them as JSON
+    #[arg(long, value_name = "FILE")]
+    pub(crate) json: Option<PathBuf>,
+}
+
+/// How `compare` writes its result.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum CompareFormat {
+    /// Tables for reading
+    Text,
+    /// One JSON object
+    Json,
+    /// Annotations of GitHub Actions
+    Github,
+    /// A test suite in JUnit's XML, a case for each --fail-if
+    Junit,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct CompareArgs {
+    /// The run before
+    pub(crate) before: PathBuf,
+    /// The run after
+    pub(crate) after: PathBuf,
+    /// Exit with 1 if this holds, e.g. 'latency > +2%' (docs/cli.md has the grammar)
+    #[arg(long, value_name = "CONDITION", allow_hyphen_values = true)]
+    pub(crate) fail_if: Vec<String>,
+    /// Form of the result
+    #[arg(long, value_enum, default_value_t = CompareFormat::Text)]
+    pub(crate) format: CompareFormat,
+    /// Write the result to a file instead of standard output
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) output: Option<PathBuf>,
+    /// Rows of each table of the text
+    #[arg(long, value_name = "N", default_value_t = 12)]
+    pub(crate) top: usize,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct SweepArgs {
+    #[command(flatten)]
+    pub(crate) kernel: KernelArgs,
+    #[command(flatten)]
+    pub(crate) timing: TimingArgs,
+    /// Values of a kernel argument, or of a constant at the top of the file; every combination is timed
+    #[arg(long, value_name = "NAME=V1,V2,...", value_parser = name_value, required = true)]
+    pub(crate) grid: Vec<(String, String)>,
+    /// File that keeps finished points: a later call with the same file takes them from there
+    #[arg(long, value_name = "FILE")]
+    pub(crate) state: Option<PathBuf>,
+    /// Points at a time [default: one for each processor]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) jobs: Option<u32>,
+    /// Rows to show
+    #[arg(long, value_name = "N", default_value_t = 20)]
+    pub(crate) top: usize,
+    /// Write all points as JSON
+    #[arg(long, value_name = "FILE")]
+    pub(crate) json: Option<PathBuf>,
+    /// Write all points as CSV
+    #[arg(long, value_name = "FILE")]
+    pub(crate) csv: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]
@@ -112,6 +203,13 @@ fn name_value(text: &str) -> Result<(String, String), String> {
 
 fn target(text: &str) -> Result<Target, String> {
     Target::from_name(text).ok_or_else(|| "expected trn1, trn2 or trn3".into())
+}
+
+fn step(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(x) if x > 0.0 && x < 100.0 => Ok(x),
+        _ => Err("expected a percentage between 0 and 100".into()),
+    }
 }
 
 fn tolerance(text: &str) -> Result<f64, String> {

@@ -1,6 +1,9 @@
 //! The subcommands, one file each.
 
 pub(crate) mod check;
+pub(crate) mod compare;
 pub(crate) mod explain;
 pub(crate) mod lower;
 pub(crate) mod run;
+pub(crate) mod sweep;
+pub(crate) mod whatif;

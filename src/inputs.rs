@@ -1,6 +1,7 @@
 //! Argument values turned into what the frontend sees (shapes and literals) and what the simulator gets (bytes).
 
 use nki_frontend::Arg;
+use nki_isa::Program;
 use nki_isa::dtype::DType;
 use nki_sim_core::{Buffer, HostTensor};
 
@@ -40,6 +41,17 @@ impl Given {
         }
         tensor
     }
+}
+
+/// The tensors in the program's order.
+pub(crate) fn in_order(program: &Program, mut tensors: Vec<Given>) -> Vec<HostTensor> {
+    let mut out = Vec::new();
+    for input in &program.inputs {
+        if let Some(i) = tensors.iter().position(|t| *t.name() == *input.name) {
+            out.push(tensors.swap_remove(i).filled());
+        }
+    }
+    out
 }
 
 /// Turns the `position`-th argument into a frontend argument and appends its tensors to `tensors`, named as

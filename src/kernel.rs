@@ -34,6 +34,8 @@ pub(crate) struct Prepared {
     pub(crate) sources: SourceMap,
     /// What the frontend found.
     pub(crate) diagnostics: Vec<Diagnostic>,
+    /// Lines printed at specialisation.
+    pub(crate) prints: Vec<String>,
     /// Tensors given as arguments, by input name.
     pub(crate) tensors: Vec<Given>,
 }
@@ -50,8 +52,17 @@ pub(crate) fn any_error(diagnostics: &[Diagnostic]) -> bool {
     diagnostics.iter().any(Diagnostic::is_error)
 }
 
-/// Reads the arguments and compiles the kernel (or reads a lowered one). Diagnostics are not shown yet.
+/// Reads the arguments and compiles the kernel (or reads a lowered one); what it prints goes to standard output. Diagnostics are not shown yet.
 pub(crate) fn prepare(command: &str, args: &KernelArgs) -> Result<Prepared, Failure> {
+    let prepared = prepare_with(command, args, &Disk)?;
+    for line in &prepared.prints {
+        print(&format!("{line}\n"));
+    }
+    Ok(prepared)
+}
+
+/// The same with sources from `loader`, and nothing printed.
+pub(crate) fn prepare_with(command: &str, args: &KernelArgs, loader: &dyn Loader) -> Result<Prepared, Failure> {
     let target = settings::target(args.target)?;
     if args.file.is_dir() {
         return Err(Failure::Call(format!("`{}` is a directory; expected a .py or .nkir file", args.file.display())));
@@ -70,7 +81,7 @@ pub(crate) fn prepare(command: &str, args: &KernelArgs) -> Result<Prepared, Fail
         return lowered(args, &text, &parsed);
     }
 
-    let listing = nki_frontend::kernels(&args.file, &Disk);
+    let listing = nki_frontend::kernels(&args.file, loader);
     if any_error(&listing.diagnostics) {
         return Ok(Prepared {
             name: args.kernel.clone().unwrap_or_default(),
@@ -78,6 +89,7 @@ pub(crate) fn prepare(command: &str, args: &KernelArgs) -> Result<Prepared, Fail
             program: None,
             sources: listing.sources,
             diagnostics: listing.diagnostics,
+            prints: Vec::new(),
             tensors: Vec::new(),
         });
     }
@@ -93,16 +105,14 @@ pub(crate) fn prepare(command: &str, args: &KernelArgs) -> Result<Prepared, Fail
     if let Some(steps) = args.max_steps {
         options.step_limit = steps;
     }
-    let compiled = nki_frontend::compile(&args.file, &Disk, &arguments, &options);
-    for line in &compiled.prints {
-        print(&format!("{line}\n"));
-    }
+    let compiled = nki_frontend::compile(&args.file, loader, &arguments, &options);
     Ok(Prepared {
         name: kernel.name.clone(),
         target,
         program: compiled.program,
         sources: compiled.sources,
         diagnostics: compiled.diagnostics,
+        prints: compiled.prints,
         tensors,
     })
 }
@@ -166,6 +176,7 @@ fn lowered(args: &KernelArgs, text: &str, parsed: &[(String, Value)]) -> Result<
         program: Some(program),
         sources,
         diagnostics,
+        prints: Vec::new(),
         tensors,
     })
 }
@@ -197,7 +208,7 @@ fn listing(program: &Program) -> String {
     if inputs.is_empty() { "; it has none".into() } else { format!("; its inputs are{}", inputs.concat()) }
 }
 
-fn choose<'a>(args: &KernelArgs, kernels: &'a [KernelInfo]) -> Result<&'a KernelInfo, Failure> {
+pub(crate) fn choose<'a>(args: &KernelArgs, kernels: &'a [KernelInfo]) -> Result<&'a KernelInfo, Failure> {
     let names: Vec<&str> = kernels.iter().map(|k| k.name.as_str()).collect();
     let file = args.file.display();
     match (&args.kernel, kernels) {

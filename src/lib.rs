@@ -14,6 +14,7 @@ mod output;
 mod report;
 pub mod session;
 pub mod settings;
+mod timed;
 mod value;
 
 use std::ffi::OsString;
@@ -57,6 +58,9 @@ pub fn command_line(words: Vec<OsString>) -> u8 {
         Command::Run(args) => cmd::run::run(&args),
         Command::Check(args) => cmd::check::run(&args),
         Command::Lower(args) => cmd::lower::run(&args),
+        Command::Whatif(args) => cmd::whatif::run(&args),
+        Command::Compare(args) => cmd::compare::run(&args),
+        Command::Sweep(args) => cmd::sweep::run(&args),
         Command::Explain { slug } => cmd::explain::run(slug.as_deref()),
     };
     match result {

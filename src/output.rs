@@ -26,6 +26,36 @@ pub(crate) fn write_file(path: &Path, parts: &[&[u8]]) -> Result<(), String> {
     Ok(())
 }
 
+/// A progress bar on standard error; nothing where that is not a terminal.
+pub(crate) struct Progress {
+    what: &'static str,
+    shown: bool,
+}
+
+impl Progress {
+    /// A bar that counts `what`.
+    pub(crate) fn new(what: &'static str) -> Self {
+        Progress { what, shown: io::stderr().is_terminal() }
+    }
+
+    /// Shows that `done` of `total` are finished.
+    pub(crate) fn show(&self, done: usize, total: usize, note: &str) {
+        if self.shown {
+            const WIDTH: usize = 30;
+            let full = (done * WIDTH).checked_div(total).unwrap_or(WIDTH).min(WIDTH);
+            let bar = format!("{}{}", "#".repeat(full), "-".repeat(WIDTH - full));
+            eprint(&format!("\r\x1b[K[{bar}] {done} of {total} {} {note}", self.what));
+        }
+    }
+
+    /// Removes the bar.
+    pub(crate) fn clear(&self) {
+        if self.shown {
+            eprint("\r\x1b[K");
+        }
+    }
+}
+
 /// Prints to standard output. A closed pipe (`| head`) is not an error.
 pub(crate) fn print(text: &str) {
     let _ = io::stdout().lock().write_all(text.as_bytes());

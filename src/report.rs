@@ -2,7 +2,7 @@
 
 use nki_diag::{Diagnostic, JsonDiagnostic, SourceMap, to_json};
 use nki_isa::Program;
-use nki_sim_core::report::Summary;
+use nki_sim_core::report::{Detail, Summary};
 use serde::Serialize;
 
 use crate::compare::Comparison;
@@ -32,6 +32,9 @@ pub(crate) struct Report {
     /// The timeline in numbers.
     #[serde(flatten)]
     pub(crate) summary: Summary,
+    /// Lines, traffic, roofline, remedies, intervals; `None` where they were not asked for.
+    #[serde(flatten)]
+    pub(crate) detail: Option<Detail>,
     /// What was found.
     pub(crate) findings: Vec<JsonDiagnostic>,
     /// Outputs compared with arrays.

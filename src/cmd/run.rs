@@ -1,16 +1,17 @@
 //! `nki-sim run FILE`: outputs, findings, comparison and timeline.
 
-use nki_diag::Diagnostic;
+use nki_diag::{Diagnostic, JsonDiagnostic};
 use nki_isa::Program;
 use nki_sim_core::exec::{self, ExecOptions};
 use nki_sim_core::place::{self, Placement};
+use nki_sim_core::report::{Analysis, Finding, Page, Source};
 use nki_sim_core::timing;
 use nki_sim_core::trace::Trace;
 use nki_sim_core::{HostTensor, report};
 
 use crate::cli::RunArgs;
 use crate::compare::{self, Comparison, Tolerance};
-use crate::inputs::Given;
+use crate::inputs::{Given, in_order};
 use crate::kernel::{Prepared, any_error, prepare};
 use crate::npy::{self, Array, Elem};
 use crate::output::{eprint, print, write_file};
@@ -51,6 +52,17 @@ pub(crate) fn run(args: &RunArgs) -> Result<(), Failure> {
     if let Some(path) = &args.trace {
         write_file(path, &[&report::perfetto(&timeline, &program)])?;
     }
+    let analysis = stage("analyse", || Analysis::new(&program, &placement, &ran.trace, &params, &timeline));
+    if let Some(path) = &args.csv {
+        write_file(path, &[report::csv(&analysis).as_bytes()])?;
+    }
+    let shown = crate::report::findings(&findings, &prepared.sources);
+    if let Some(path) = &args.html {
+        let page = page(&program, &prepared, &shown);
+        let text =
+            stage("html", || report::html(&analysis, &page)).map_err(|e| format!("cannot write the page: {e}"))?;
+        write_file(path, &[text.as_bytes()])?;
+    }
     if let Some(path) = &args.json {
         let whole = Report {
             kernel: prepared.name.clone(),
@@ -58,12 +70,17 @@ pub(crate) fn run(args: &RunArgs) -> Result<(), Failure> {
             lnc: program.cores.len(),
             outputs: outputs_of(&program),
             summary: report::summary(&timeline, &placement),
-            findings: crate::report::findings(&findings, &prepared.sources),
+            detail: Some(report::detail(&analysis).map_err(|e| format!("cannot write the report: {e}"))?),
+            findings: shown,
             expected: comparisons.done.clone(),
         };
         write_file(path, &[&crate::report::json(&whole)?])?;
     }
     print(&report::table(&timeline));
+    print(&report::advice(&analysis));
+    if args.critical_path {
+        print(&report::critical_path(&analysis));
+    }
     for c in &comparisons.done {
         print(&format!("{}\n", c.text()));
     }
@@ -72,6 +89,29 @@ pub(crate) fn run(args: &RunArgs) -> Result<(), Failure> {
     }
     let differs = !comparisons.problems.is_empty() || comparisons.done.iter().any(|c| !c.passed);
     if differs || any_error(&findings) { Err(Failure::Kernel) } else { Ok(()) }
+}
+
+/// What the page shows beside the analysis.
+fn page(program: &Program, prepared: &Prepared, findings: &[JsonDiagnostic]) -> Page {
+    let sources = program
+        .files
+        .iter()
+        .map(|name| {
+            let text = prepared.sources.find(name).and_then(|f| prepared.sources.text(f));
+            Source { name: name.to_string(), text: text.map(String::from) }
+        })
+        .collect();
+    let findings = findings
+        .iter()
+        .map(|f| Finding {
+            severity: f.severity.name().to_string(),
+            id: f.id.to_string(),
+            message: f.message.clone(),
+            file: f.file.clone().unwrap_or_default(),
+            line: f.line.unwrap_or(0),
+        })
+        .collect();
+    Page { target: program.target.to_string(), sources, findings }
 }
 
 /// The kernel is wrong: its diagnostics on the terminal and in the JSON file.
@@ -128,17 +168,6 @@ fn execute(
     }
     findings.extend(found);
     if stopped { Err(Stopped) } else { Ok(Ran { outputs, trace }) }
-}
-
-/// The tensors in the program's order.
-fn in_order(program: &Program, mut tensors: Vec<Given>) -> Vec<HostTensor> {
-    let mut out = Vec::new();
-    for input in &program.inputs {
-        if let Some(i) = tensors.iter().position(|t| *t.name() == *input.name) {
-            out.push(tensors.swap_remove(i).filled());
-        }
-    }
-    out
 }
 
 /// An array that an output is to equal.

@@ -5,6 +5,7 @@ pub mod memory;
 mod path;
 pub mod remedies;
 pub mod roofline;
+pub mod sensitivity;
 mod verdict;
 
 use nki_isa::Space;

@@ -317,10 +317,7 @@ fn summary_columns(a: &Analysis<'_>) -> BTreeMap<&'static str, f64> {
         ("dma_transfer_count", t.dma.transfers as f64),
         ("dma_transfer_total_bytes", t.dma.bytes as f64),
         ("dma_transfer_average_bytes", t.dma.bytes as f64 / (t.dma.transfers.max(1)) as f64),
-        (
-            "dma_transfer_time",
-            seconds(t.events.iter().filter_map(transfer).map(|(from, to)| to - from).sum()),
-        ),
+        ("dma_transfer_time", seconds(t.events.iter().filter_map(transfer).map(|(from, to)| to - from).sum())),
         ("inputs_outputs_weights_size_bytes", (r.minimum_read + r.minimum_write) as f64),
         ("hbm_read_bytes", c.hbm_read as f64),
         ("hbm_write_bytes", c.hbm_write as f64),
@@ -331,10 +328,30 @@ fn summary_columns(a: &Analysis<'_>) -> BTreeMap<&'static str, f64> {
         ("matmul_instruction_count", t.events.iter().filter(|e| e.label == "nc_matmul").count() as f64),
     ]);
     const NAMES: [(Engine, &str, &str, &str); 5] = [
-        (Engine::Tensor, "tensor_engine_active_time", "tensor_engine_active_time_percent", "tensor_engine_instruction_count"),
-        (Engine::Vector, "vector_engine_active_time", "vector_engine_active_time_percent", "vector_engine_instruction_count"),
-        (Engine::Scalar, "scalar_engine_active_time", "scalar_engine_active_time_percent", "scalar_engine_instruction_count"),
-        (Engine::GpSimd, "gpsimd_engine_active_time", "gpsimd_engine_active_time_percent", "gpsimd_engine_instruction_count"),
+        (
+            Engine::Tensor,
+            "tensor_engine_active_time",
+            "tensor_engine_active_time_percent",
+            "tensor_engine_instruction_count",
+        ),
+        (
+            Engine::Vector,
+            "vector_engine_active_time",
+            "vector_engine_active_time_percent",
+            "vector_engine_instruction_count",
+        ),
+        (
+            Engine::Scalar,
+            "scalar_engine_active_time",
+            "scalar_engine_active_time_percent",
+            "scalar_engine_instruction_count",
+        ),
+        (
+            Engine::GpSimd,
+            "gpsimd_engine_active_time",
+            "gpsimd_engine_active_time_percent",
+            "gpsimd_engine_instruction_count",
+        ),
         (Engine::Sync, "sync_engine_active_time", "sync_engine_active_time_percent", "sync_engine_instruction_count"),
     ];
     for (engine, time, share, count) in NAMES {

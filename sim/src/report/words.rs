@@ -73,7 +73,10 @@ pub fn advice(a: &Analysis<'_>) -> String {
 pub fn critical_path(a: &Analysis<'_>) -> String {
     let t = a.timeline;
     let us = |ps: u64| ps as f64 / 1e6;
-    let mut out = format!("\nCritical path:\n{:>11} {:>11} {:>10}  what, where, iteration, waited for\n", "from us", "to us", "us");
+    let mut out = format!(
+        "\nCritical path:\n{:>11} {:>11} {:>10}  what, where, iteration, waited for\n",
+        "from us", "to us", "us"
+    );
     let _ = writeln!(out, "{:>11.3} {:>11.3} {:>10.3}  start-up", 0.0, us(t.head), us(t.head));
     let mut i = 0;
     while i < a.path.len() {

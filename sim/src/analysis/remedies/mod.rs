@@ -213,10 +213,11 @@ fn transfers<'a>(case: &Case<'a>, trials: &mut Vec<(&'static str, Trial<'a>)>) {
             list.push(format!("{extra:?}"));
             params.set_text("dma.load_queues", &format!("[{}]", list.join(", "))).ok()?;
             let t = simulate(case.program, case.placement, case.trace, &params).ok()?;
-            let used = t.rows.iter().any(|r| {
-                r.count > 0 && matches!(r.kind, RowKind::DmaQueue(e) if e.name() == extra)
-            });
-            let what = format!("one more DMA queue: every other load triggered by the {extra} engine (engine=nki.isa.engine.{extra})");
+            let used =
+                t.rows.iter().any(|r| r.count > 0 && matches!(r.kind, RowKind::DmaQueue(e) if e.name() == extra));
+            let what = format!(
+                "one more DMA queue: every other load triggered by the {extra} engine (engine=nki.isa.engine.{extra})"
+            );
             used.then(|| case.outcome("dma-queues", what, Vec::new(), t.elapsed))
         }),
     ));
@@ -276,17 +277,16 @@ fn buffers<'a>(case: &Case<'a>, trials: &mut Vec<(&'static str, Trial<'a>)>) {
     let case = *case;
     let mut waited: FxHashMap<TensorId, Ps> = FxHashMap::default();
     for span in case.timeline.rows.iter().flat_map(|r| &r.spans) {
-        if let State::Stalled(Cause::Semaphore { hazard: Hazard::War | Hazard::Waw, subject: Subject::Tensor(t), .. }) =
-            span.state
+        if let State::Stalled(Cause::Semaphore {
+            hazard: Hazard::War | Hazard::Waw, subject: Subject::Tensor(t), ..
+        }) = span.state
         {
             *waited.entry(t).or_insert(0) += span.end - span.start;
         }
     }
     let mut tensors: Vec<(Ps, TensorId)> = waited
         .into_iter()
-        .filter(|(t, time)| {
-            case.program.tensor(*t).space.is_on_chip() && *time * 500 > case.timeline.elapsed
-        })
+        .filter(|(t, time)| case.program.tensor(*t).space.is_on_chip() && *time * 500 > case.timeline.elapsed)
         .map(|(t, time)| (time, t))
         .collect();
     tensors.sort_by_key(|(time, t)| (std::cmp::Reverse(*time), *t));

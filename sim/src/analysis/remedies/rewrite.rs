@@ -169,8 +169,7 @@ pub(super) fn double_buffered(program: &Program, wanted: &[TensorId]) -> Option<
             }
         }
     }
-    let mut chosen: Vec<TensorId> =
-        lives.iter().filter(|(_, l)| l.fit && l.generation > 0).map(|(t, _)| *t).collect();
+    let mut chosen: Vec<TensorId> = lives.iter().filter(|(_, l)| l.fit && l.generation > 0).map(|(t, _)| *t).collect();
     chosen.sort_unstable();
     if chosen.is_empty() {
         return None;
@@ -328,7 +327,8 @@ fn find_groups<'a>(program: &'a Program, core: usize, uses: &Uses, most: usize) 
 fn join(program: &Program, group: &Group<'_>, part: &Part<'_>, uses: &Uses) -> Option<(i64, i64)> {
     let (first, last) = (group.parts.first()?, group.parts.last()?);
     let (a, b) = (last.copy, part.copy);
-    let alike = |x: &View, y: &View| x.dims == y.dims && x.dtype == y.dtype && x.space == y.space && x.partition == y.partition;
+    let alike =
+        |x: &View, y: &View| x.dims == y.dims && x.dtype == y.dtype && x.space == y.space && x.partition == y.partition;
     if !alike(&a.src, &b.src) || !alike(&a.dst, &b.dst) || a.engine != b.engine || a.dge_mode != b.dge_mode {
         return None;
     }

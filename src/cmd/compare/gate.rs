@@ -1,0 +1,145 @@
+//! Conditions of `--fail-if`.
+//!
+//! ```text
+//! condition := metric op value
+//! op        := ">" | ">=" | "<" | "<="
+//! value     := SIGN NUMBER "%"      change in percent of before
+//!            | SIGN NUMBER [unit]   change
+//!            | NUMBER [unit]        the value after
+//! unit      := "us" | "ms"  (for latency and other times in us)
+//! metric    := "latency" | "engine." ENGINE | "cause." CAUSE | "line." FILE ":" LINE | a name from the comparison
+//! ```
+
+use super::{Change, Checked, Difference};
+
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Op {
+    More,
+    MoreOrSame,
+    Less,
+    LessOrSame,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Limit {
+    /// Change in percent.
+    Percent(f64),
+    /// Change.
+    Delta(f64),
+    /// Value after.
+    After(f64),
+}
+
+/// A condition.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Gate {
+    text: String,
+    metric: String,
+    op: Op,
+    limit: Limit,
+}
+
+/// Reads a condition.
+pub(super) fn parse(text: &str) -> Result<Gate, String> {
+    let wrong = |why: &str| {
+        format!(
+            "--fail-if '{text}': {why}; a condition is METRIC > +2%, METRIC > +3 (change), or METRIC > 100 (value after), also with >=, <, <="
+        )
+    };
+    let at = text.find(['<', '>']).ok_or_else(|| wrong("there is no <, <=, > or >= in it"))?;
+    let metric = text[..at].trim();
+    if metric.is_empty() {
+        return Err(wrong("the metric is missing"));
+    }
+    let rest = &text[at..];
+    let (op, rest) = if let Some(r) = rest.strip_prefix(">=") {
+        (Op::MoreOrSame, r)
+    } else if let Some(r) = rest.strip_prefix("<=") {
+        (Op::LessOrSame, r)
+    } else if let Some(r) = rest.strip_prefix('>') {
+        (Op::More, r)
+    } else {
+        (Op::Less, &rest[1..])
+    };
+    let value = rest.trim();
+    let signed = value.starts_with(['+', '-']);
+    let (number, factor, percent) = if let Some(n) = value.strip_suffix('%') {
+        (n, 1.0, true)
+    } else if let Some(n) = value.strip_suffix("us") {
+        (n, 1.0, false)
+    } else if let Some(n) = value.strip_suffix("ms") {
+        (n, 1000.0, false)
+    } else {
+        (value, 1.0, false)
+    };
+    let number: f64 = number
+        .trim()
+        .parse()
+        .ok()
+        .filter(|x: &f64| x.is_finite())
+        .ok_or_else(|| wrong(&format!("`{value}` is no number")))?;
+    let limit = match (percent, signed) {
+        (true, true) => Limit::Percent(number),
+        (true, false) => return Err(wrong(&format!("a percentage is a change and needs a sign: +{value}"))),
+        (false, true) => Limit::Delta(number * factor),
+        (false, false) => Limit::After(number * factor),
+    };
+    Ok(Gate { text: text.to_string(), metric: metric.to_string(), op, limit })
+}
+
+impl Gate {
+    /// Checks it against a comparison.
+    pub(super) fn check(&self, result: &Difference) -> Result<Checked, String> {
+        let change = self.find(result)?;
+        let (value, limit) = match self.limit {
+            Limit::Percent(p) => (change.percent(), p),
+            Limit::Delta(d) => (change.delta(), d),
+            Limit::After(x) => (change.after, x),
+        };
+        let failed = match self.op {
+            Op::More => value > limit,
+            Op::MoreOrSame => value >= limit,
+            Op::Less => value < limit,
+            Op::LessOrSame => value <= limit,
+        };
+        Ok(Checked { condition: self.text.clone(), change, failed })
+    }
+
+    fn find(&self, result: &Difference) -> Result<Change, String> {
+        let name = self.metric.as_str();
+        let exact = |list: &[Change], name: &str| list.iter().find(|c| c.name == name).cloned();
+        let named = |c: Change| Change { name: name.to_string(), ..c };
+        let found = if let Some(engine) = name.strip_prefix("engine.") {
+            exact(&result.engines, engine).map(named)
+        } else if let Some(cause) = name.strip_prefix("cause.") {
+            // `limiter` is the limiter on all rows, `tensor: limiter` on one.
+            let mut sum = Change { name: name.to_string(), before: 0.0, after: 0.0 };
+            for c in &result.causes {
+                let kind = c.name.split_once(": ").map_or(c.name.as_str(), |x| x.1);
+                if c.name == cause || kind == cause || kind.split(' ').next() == Some(cause) {
+                    sum.before += c.before;
+                    sum.after += c.after;
+                }
+            }
+            Some(sum)
+        } else if let Some(line) = name.strip_prefix("line.") {
+            let mut sum = Change { name: name.to_string(), before: 0.0, after: 0.0 };
+            for c in result.lines.iter().filter(|c| c.name == line || c.name.split(' ').next() == Some(line)) {
+                sum.before += c.before;
+                sum.after += c.after;
+            }
+            Some(sum)
+        } else {
+            let full = if name == "latency" { "latency_us" } else { name };
+            exact(&result.metrics, full).map(named)
+        };
+        found.ok_or_else(|| {
+            let known: Vec<&str> = if name.starts_with("engine.") {
+                result.engines.iter().map(|c| c.name.as_str()).collect()
+            } else {
+                result.metrics.iter().map(|c| c.name.as_str()).collect()
+            };
+            format!("--fail-if '{}': both files must have `{name}`; they have {}", self.text, known.join(", "))
+        })
+    }
+}

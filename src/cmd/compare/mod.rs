@@ -1,0 +1,132 @@
+//! `nki-sim compare BEFORE AFTER`: what changed, by line, engine and cause; and conditions that fail a build.
+
+mod gate;
+mod profile;
+mod render;
+mod table;
+
+use crate::Failure;
+use crate::cli::{CompareArgs, CompareFormat};
+use crate::output::{print, write_file};
+use gate::Gate;
+use profile::Profile;
+
+/// One number of both runs.
+#[derive(Debug, Clone, PartialEq, serde::Serialize)]
+pub(crate) struct Change {
+    /// What it is.
+    pub(crate) name: String,
+    /// Before, 0 where that run has none.
+    pub(crate) before: f64,
+    /// After.
+    pub(crate) after: f64,
+}
+
+impl Change {
+    /// The difference.
+    pub(crate) fn delta(&self) -> f64 {
+        self.after - self.before
+    }
+
+    /// The difference in percent of before; infinite if there was nothing before.
+    pub(crate) fn percent(&self) -> f64 {
+        match (self.before == 0.0, self.delta() == 0.0) {
+            (_, true) => 0.0,
+            (true, false) => f64::INFINITY.copysign(self.delta()),
+            (false, false) => self.delta() * 100.0 / self.before.abs(),
+        }
+    }
+}
+
+/// What a condition came to.
+#[derive(Debug, Clone, PartialEq, serde::Serialize)]
+pub(crate) struct Checked {
+    /// As it was given.
+    pub(crate) condition: String,
+    /// The metric before and after.
+    #[serde(flatten)]
+    pub(crate) change: Change,
+    /// It holds, so the comparison fails.
+    pub(crate) failed: bool,
+}
+
+/// The whole comparison.
+#[derive(Debug, serde::Serialize)]
+pub(crate) struct Difference {
+    /// The two files.
+    pub(crate) files: (String, String),
+    /// Numbers of the whole run.
+    pub(crate) metrics: Vec<Change>,
+    /// Active time by engine.
+    pub(crate) engines: Vec<Change>,
+    /// Stalled time by row and cause.
+    pub(crate) causes: Vec<Change>,
+    /// Time on the critical path by source line, or engine time where one of the runs knows no critical path.
+    pub(crate) lines: Vec<Change>,
+    /// Which of the two `lines` is.
+    pub(crate) lines_are: &'static str,
+    /// The conditions.
+    pub(crate) fail_if: Vec<Checked>,
+}
+
+/// Compares two runs.
+pub(crate) fn run(args: &CompareArgs) -> Result<(), Failure> {
+    let gates: Vec<Gate> = args.fail_if.iter().map(|text| gate::parse(text)).collect::<Result<_, _>>()?;
+    let (before, after) = (Profile::read(&args.before)?, Profile::read(&args.after)?);
+    let result = compare(&before, &after, &gates, (&args.before, &args.after))?;
+    let text = match args.format {
+        CompareFormat::Text => render::text(&result, args.top),
+        CompareFormat::Json => String::from_utf8_lossy(&crate::report::json(&result)?).into_owned(),
+        CompareFormat::Github => render::github(&result),
+        CompareFormat::Junit => render::junit(&result),
+    };
+    match &args.output {
+        Some(path) => write_file(path, &[text.as_bytes()])?,
+        None => print(&text),
+    }
+    if result.fail_if.iter().any(|c| c.failed) { Err(Failure::Kernel) } else { Ok(()) }
+}
+
+fn compare(
+    before: &Profile,
+    after: &Profile,
+    gates: &[Gate],
+    files: (&std::path::Path, &std::path::Path),
+) -> Result<Difference, String> {
+    // Rows of one run only count as 0 in the other; whole-run numbers are compared where both have them.
+    let rows = |f: fn(&Profile) -> &profile::Numbers| -> Vec<Change> {
+        let (a, b) = (f(before), f(after));
+        let names: std::collections::BTreeSet<&String> = a.keys().chain(b.keys()).collect();
+        let of = |map: &profile::Numbers, name: &str| map.get(name).copied().unwrap_or(0.0);
+        let mut out: Vec<Change> =
+            names.into_iter().map(|n| Change { name: n.clone(), before: of(a, n), after: of(b, n) }).collect();
+        out.sort_by(|x, y| y.delta().abs().total_cmp(&x.delta().abs()).then_with(|| x.name.cmp(&y.name)));
+        out
+    };
+    let metrics: Vec<Change> = before
+        .metrics
+        .iter()
+        .filter_map(|(name, a)| after.metrics.get(name).map(|b| Change { name: name.clone(), before: *a, after: *b }))
+        .collect();
+    let critical = !before.critical.is_empty() && !after.critical.is_empty();
+    let lines = if critical { rows(|p| &p.critical) } else { rows(|p| &p.busy) };
+    let causes =
+        if before.causes.is_empty() != after.causes.is_empty() { rows(|p| &p.waits) } else { rows(|p| &p.causes) };
+    let mut result = Difference {
+        files: (files.0.display().to_string(), files.1.display().to_string()),
+        metrics,
+        engines: rows(|p| &p.engines),
+        causes,
+        lines,
+        lines_are: if critical { "critical path" } else { "engine time" },
+        fail_if: Vec::new(),
+    };
+    for gate in gates {
+        let checked = gate.check(&result)?;
+        result.fail_if.push(checked);
+    }
+    Ok(result)
+}
+
+#[cfg(test)]
+mod tests;

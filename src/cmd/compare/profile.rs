@@ -1,0 +1,252 @@
+//! A run as numbers by name, from the JSON or CSV of `run` or from an export of Neuron Explorer.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use serde_json::Value;
+
+use super::table::{self, Row};
+
+/// Numbers by name.
+pub(super) type Numbers = BTreeMap<String, f64>;
+
+/// What a file says of a run.
+#[derive(Debug, Default, PartialEq)]
+pub(super) struct Profile {
+    /// Of the whole run.
+    pub(super) metrics: Numbers,
+    /// Active time by engine, us.
+    pub(super) engines: Numbers,
+    /// Stalled time by row and cause, us.
+    pub(super) causes: Numbers,
+    /// Time in which an engine waited for events (semaphores, barriers), us; what a hardware profile knows of stalls.
+    pub(super) waits: Numbers,
+    /// Time on the critical path by line, us.
+    pub(super) critical: Numbers,
+    /// Engine time by line, us.
+    pub(super) busy: Numbers,
+}
+
+impl Profile {
+    /// Reads a file.
+    pub(super) fn read(path: &Path) -> Result<Profile, String> {
+        let text = std::fs::read_to_string(path).map_err(|e| format!("cannot read `{}`: {e}", path.display()))?;
+        let wrong = |why: String| {
+            format!(
+                "`{}`: {why}; expected the file of `nki-sim run --json` or `--csv`, or a table Instruction or Summary of Neuron Explorer as CSV or JSON",
+                path.display()
+            )
+        };
+        if path.extension().is_some_and(|e| e.eq_ignore_ascii_case("csv")) {
+            let rows = table::parse(&text).map_err(wrong)?;
+            return from_rows(&rows).map_err(wrong);
+        }
+        let json: Value = serde_json::from_str(&text).map_err(|e| wrong(format!("it is not JSON: {e}")))?;
+        from_json(&json).map_err(wrong)
+    }
+}
+
+fn from_json(json: &Value) -> Result<Profile, String> {
+    if json["latency_us"].is_number() {
+        return Ok(from_run(json));
+    }
+    if json["findings"].is_array() {
+        return Err("it is the report of a kernel that did not run: see its findings".into());
+    }
+    // A table, or tables by name: {"instruction": [...], "summary": [{...}]}.
+    let mut out = Profile::default();
+    let mut found = false;
+    let mut add = |rows: &Value| -> Result<(), String> {
+        let list: Vec<Row> = match rows {
+            Value::Array(items) => items.iter().filter_map(Value::as_object).map(row).collect(),
+            Value::Object(one) => vec![row(one)],
+            _ => Vec::new(),
+        };
+        if list.is_empty() {
+            return Ok(());
+        }
+        let part = from_rows(&list)?;
+        found = true;
+        out.metrics.extend(part.metrics);
+        out.engines.extend(part.engines);
+        out.causes.extend(part.causes);
+        out.waits.extend(part.waits);
+        out.critical.extend(part.critical);
+        out.busy.extend(part.busy);
+        Ok(())
+    };
+    match json {
+        Value::Array(_) => add(json)?,
+        Value::Object(tables) => {
+            let mut named = false;
+            for (name, rows) in tables {
+                if name.eq_ignore_ascii_case("instruction") || name.eq_ignore_ascii_case("summary") {
+                    named = true;
+                    add(rows)?;
+                }
+            }
+            if !named {
+                add(json)?;
+            }
+        }
+        _ => {}
+    }
+    if found { Ok(out) } else { Err("it has no table that is known".into()) }
+}
+
+fn row(object: &serde_json::Map<String, Value>) -> Row {
+    let text = |v: &Value| match v {
+        Value::String(s) => s.clone(),
+        Value::Null => String::new(),
+        // Source locations are lists of strings there.
+        Value::Array(items) => items.first().and_then(Value::as_str).unwrap_or_default().to_string(),
+        other => other.to_string(),
+    };
+    object.iter().map(|(k, v)| (k.clone(), text(v))).collect()
+}
+
+/// The file of `run --json`.
+fn from_run(json: &Value) -> Profile {
+    let mut out = Profile::default();
+    let number = |v: &Value| v.as_f64();
+    if let Some(x) = number(&json["latency_us"]) {
+        out.metrics.insert("latency_us".into(), x);
+    }
+    for section in ["dma", "memory", "traffic"] {
+        for (name, v) in json[section].as_object().into_iter().flatten() {
+            if let Some(x) = number(v) {
+                out.metrics.insert(format!("{section}.{name}"), x);
+            }
+        }
+    }
+    for (name, v) in json["summary"].as_object().into_iter().flatten() {
+        if let Some(x) = number(v) {
+            out.metrics.insert(name.clone(), x);
+        }
+    }
+    for (name, v) in json["engines"].as_object().into_iter().flatten() {
+        if let Some(x) = number(&v["active_us"]) {
+            out.engines.insert(name.clone(), x);
+        }
+    }
+    for s in json["stalls"].as_array().into_iter().flatten() {
+        let (Some(row), Some(cause), Some(us)) = (s["engine"].as_str(), s["cause"].as_str(), number(&s["us"])) else {
+            continue;
+        };
+        *out.causes.entry(format!("{row}: {cause}")).or_insert(0.0) += us;
+        if matches!(s["kind"].as_str(), Some("semaphore" | "bank" | "barrier")) && !row.starts_with("dma") {
+            *out.waits.entry(format!("{row}: event wait")).or_insert(0.0) += us;
+        }
+    }
+    for l in json["lines"].as_array().into_iter().flatten() {
+        let place = match (l["file"].as_str(), l["line"].as_u64()) {
+            (Some(file), Some(line)) if line > 0 => format!("{}:{line}", base(file)),
+            _ => continue,
+        };
+        let name = format!("{place} {}", l["instruction"].as_str().unwrap_or_default());
+        if let Some(x) = number(&l["critical_us"]) {
+            *out.critical.entry(name).or_insert(0.0) += x;
+        }
+        if let Some(x) = number(&l["engine_us"]) {
+            *out.busy.entry(place).or_insert(0.0) += x;
+        }
+    }
+    out
+}
+
+/// The last part of a path: the two runs may have been made in different folders.
+fn base(file: &str) -> &str {
+    file.rsplit(['/', '\\']).next().unwrap_or(file)
+}
+
+/// Rows of Neuron Explorer's tables Instruction or Summary.
+fn from_rows(rows: &[Row]) -> Result<Profile, String> {
+    let Some(first) = rows.first() else { return Err("it has no rows".into()) };
+    if first.contains_key("start_ts") && first.contains_key("engine") {
+        return instructions(rows);
+    }
+    let mut out = Profile::default();
+    for (name, value) in first {
+        if let Ok(x) = value.parse::<f64>() {
+            out.metrics.insert(name.clone(), x);
+        }
+    }
+    let Some(total) = out.metrics.get("total_time").copied() else {
+        return Err("it has neither the columns start_ts and engine nor total_time".into());
+    };
+    // Seconds there.
+    out.metrics.insert("latency_us".into(), total * 1e6);
+    for engine in ["tensor", "vector", "scalar", "gpsimd", "sync"] {
+        if let Some(x) = out.metrics.get(&format!("{engine}_engine_active_time")) {
+            out.engines.insert(engine.into(), x * 1e6);
+        }
+    }
+    Ok(out)
+}
+
+fn instructions(rows: &[Row]) -> Result<Profile, String> {
+    let mut out = Profile::default();
+    let mut active: BTreeMap<String, Vec<(f64, f64)>> = BTreeMap::new();
+    let (mut first, mut last) = (f64::INFINITY, f64::NEG_INFINITY);
+    let summed = [
+        "hbm_read_bytes",
+        "hbm_write_bytes",
+        "sbuf_read_bytes",
+        "sbuf_write_bytes",
+        "psum_read_bytes",
+        "psum_write_bytes",
+    ];
+    let simulated = rows[0].contains_key("wait_kind");
+    for (i, r) in rows.iter().enumerate() {
+        let number = |name: &str| r.get(name).and_then(|v| v.parse::<f64>().ok());
+        let (Some(start), Some(end)) = (number("start_ts"), number("end_ts")) else {
+            return Err(format!("row {} has no number in start_ts or end_ts", i + 1));
+        };
+        first = first.min(start);
+        last =
+            last.max(end).max(number("dma_trigger_end_ts").unwrap_or(end)).max(number("completion_ts").unwrap_or(end));
+        let engine = r.get("engine").map(|e| e.to_lowercase()).unwrap_or_default();
+        active.entry(engine.clone()).or_default().push((start, end));
+        if let Some(wait) = number("evt_wait_time_ns") {
+            *out.waits.entry(format!("{engine}: event wait")).or_insert(0.0) += wait / 1e3;
+        }
+        if let (true, Some(wait), Some(cause)) = (simulated, number("evt_wait_time_ns"), r.get("wait_cause"))
+            && !cause.is_empty()
+        {
+            *out.causes.entry(format!("{engine}: {cause}")).or_insert(0.0) += wait / 1e3;
+        }
+        for name in summed {
+            if let Some(x) = number(name) {
+                *out.metrics.entry(name.into()).or_insert(0.0) += x;
+            }
+        }
+        if let Some(x) = number("raw_flops") {
+            *out.metrics.entry("hardware_flops".into()).or_insert(0.0) += x;
+        }
+        let place = r.get("nki_source_location").map(String::as_str).unwrap_or_default();
+        let place = place.trim_matches(['[', ']', '"', '\'']);
+        if !place.is_empty() {
+            let line = base(place).to_string();
+            *out.busy.entry(line.clone()).or_insert(0.0) += (end - start) / 1e3;
+            if let Some(x) = number("critical_path_ns") {
+                let name = format!("{line} {}", r.get("opcode").map(String::as_str).unwrap_or_default());
+                *out.critical.entry(name).or_insert(0.0) += x / 1e3;
+            }
+        }
+    }
+    // From the first instruction to the last: a table of instructions knows nothing of what is before and after.
+    out.metrics.insert("span_us".into(), (last - first) / 1e3);
+    out.metrics.insert("instruction_count".into(), rows.len() as f64);
+    for (engine, mut spans) in active {
+        spans.sort_by(|a, b| a.0.total_cmp(&b.0));
+        let (mut sum, mut reach) = (0.0, f64::NEG_INFINITY);
+        for (a, b) in spans {
+            if b > reach {
+                sum += b - a.max(reach);
+                reach = b;
+            }
+        }
+        out.engines.insert(engine, sum / 1e3);
+    }
+    Ok(out)
+}

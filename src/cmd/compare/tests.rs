@@ -1,0 +1,88 @@
+use std::path::Path;
+
+use super::*;
+
+fn profile(latency: f64) -> Profile {
+    let mut p = Profile::default();
+    p.metrics.insert("latency_us".into(), latency);
+    p.metrics.insert("dma.bytes".into(), 1024.0);
+    p.engines.insert("vector".into(), latency / 2.0);
+    p.causes.insert("vector: semaphore from dma-sync (RAW)".into(), latency / 4.0);
+    p.critical.insert("k.py:7 tensor_copy".into(), latency / 3.0);
+    p
+}
+
+fn checked(condition: &str, before: f64, after: f64) -> Result<bool, String> {
+    let gates = [gate::parse(condition)?];
+    let r = compare(&profile(before), &profile(after), &gates, (Path::new("a"), Path::new("b")))?;
+    Ok(r.fail_if[0].failed)
+}
+
+#[test]
+fn conditions_mean_what_the_grammar_says() {
+    assert_eq!(checked("latency > +2%", 100.0, 102.5), Ok(true));
+    assert_eq!(checked("latency > +2%", 100.0, 102.0), Ok(false));
+    assert_eq!(checked("latency>=+2%", 100.0, 102.0), Ok(true));
+    assert_eq!(checked("latency < -5%", 100.0, 90.0), Ok(true));
+    assert_eq!(checked("latency > +3us", 100.0, 102.5), Ok(false));
+    assert_eq!(checked("latency > 0.102ms", 100.0, 102.5), Ok(true));
+    assert_eq!(checked("latency_us > 103", 100.0, 102.5), Ok(false));
+    assert_eq!(checked("engine.vector > +0%", 100.0, 102.5), Ok(true));
+    assert_eq!(checked("cause.semaphore > +0.5", 100.0, 104.0), Ok(true));
+    assert_eq!(checked("line.k.py:7 > +1%", 100.0, 104.0), Ok(true));
+    assert_eq!(checked("dma.bytes > +0%", 100.0, 104.0), Ok(false));
+}
+
+#[test]
+fn wrong_conditions_say_what_is_wrong() {
+    for (text, why) in [
+        ("latency", "no <, <=, > or >="),
+        ("> 3", "metric is missing"),
+        ("latency > 2%", "needs a sign"),
+        ("latency > fast", "no number"),
+        ("speed > 3", "both files must have `speed`"),
+        ("engine.pool > 3", "they have vector"),
+    ] {
+        let e = checked(text, 1.0, 1.0).unwrap_err();
+        assert!(e.contains(why), "{e}");
+    }
+}
+
+#[test]
+fn what_was_nothing_before_is_new() {
+    let c = Change { name: "x".into(), before: 0.0, after: 2.0 };
+    assert_eq!(c.percent(), f64::INFINITY);
+    assert_eq!(Change { after: 0.0, ..c }.percent(), 0.0);
+}
+
+#[test]
+fn the_forms_are_escaped() {
+    let gates = [gate::parse("latency > +2%").unwrap(), gate::parse("dma.bytes > +0%").unwrap()];
+    let r = compare(&profile(100.0), &profile(110.0), &gates, (Path::new("a<b"), Path::new("b&c"))).unwrap();
+    let xml = render::junit(&r);
+    assert!(xml.contains("tests=\"2\" failures=\"1\"") && xml.contains("a&lt;b") && !xml.contains("a<b"), "{xml}");
+    let github = render::github(&r);
+    assert!(github.contains("::error title=nki-sim%3A limit failed::fail if latency > +2%25"), "{github}");
+    assert!(github.contains("::warning file=k.py,line=7,"), "{github}");
+}
+
+#[test]
+fn tables_of_a_hardware_profile_are_read() {
+    let text = "start_ts,end_ts,engine,opcode,nki_source_location,evt_wait_time_ns\n0,100,Vector,COPY,\"['/x/k.py:7']\",50\n50,150,Vector,COPY,k.py:8,\n";
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("i.csv");
+    std::fs::write(&path, text).unwrap();
+    let p = Profile::read(&path).unwrap();
+    assert_eq!(p.engines["vector"], 0.15);
+    assert_eq!(p.waits["vector: event wait"], 0.05);
+    assert_eq!((p.busy["k.py:7"], p.busy["k.py:8"]), (0.1, 0.1));
+    assert_eq!(p.metrics["span_us"], 0.15);
+    let path = folder.path().join("s.json");
+    std::fs::write(&path, r#"{"Summary": [{"total_time": 2e-5, "vector_engine_active_time": 1e-5}]}"#).unwrap();
+    let p = Profile::read(&path).unwrap();
+    assert_eq!((p.metrics["latency_us"], p.engines["vector"]), (20.0, 10.0));
+    std::fs::write(&path, r#"{"a": 1}"#).unwrap();
+    assert!(Profile::read(&path).unwrap_err().contains("total_time"));
+    std::fs::write(folder.path().join("bad.csv"), "a,b\n1\n").unwrap();
+    assert!(Profile::read(&folder.path().join("bad.csv")).unwrap_err().contains("record 2 has 1 fields"));
+}

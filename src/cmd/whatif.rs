@@ -1,0 +1,137 @@
+//! `nki-sim whatif FILE`: which timing parameter moves the latency most.
+
+use std::fmt::Write as _;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use nki_sim_core::analysis::remedies::Case;
+use nki_sim_core::analysis::sensitivity::{Sensitivity, sensitivities};
+use nki_sim_core::timeline::Ps;
+use serde::Serialize;
+
+use crate::Failure;
+use crate::cli::WhatifArgs;
+use crate::kernel::prepare;
+use crate::output::{Progress, print, write_file};
+use crate::timed::{Stop, time};
+
+/// One parameter, as `--json` has it.
+#[derive(Debug, Serialize)]
+struct Row {
+    parameter: String,
+    value: f64,
+    unit: String,
+    confidence: &'static str,
+    low: Option<f64>,
+    low_latency_us: Option<f64>,
+    high: Option<f64>,
+    high_latency_us: Option<f64>,
+    effect_percent: f64,
+}
+
+#[derive(Debug, Serialize)]
+struct Table {
+    kernel: String,
+    target: String,
+    latency_us: f64,
+    step_percent: f64,
+    parameters: Vec<Row>,
+}
+
+/// Times the kernel, then again with each parameter changed.
+pub(crate) fn run(args: &WhatifArgs) -> Result<(), Failure> {
+    let mut prepared = prepare("whatif", &args.kernel)?;
+    let timed = match time(&mut prepared, &args.timing, args.kernel.max_steps)? {
+        Ok(timed) => timed,
+        Err(Stop(findings)) => {
+            prepared.show(&findings);
+            return Err(Failure::Kernel);
+        }
+    };
+    let case = Case {
+        program: &timed.program,
+        placement: &timed.placement,
+        trace: &timed.trace,
+        params: &timed.params,
+        timeline: &timed.timeline,
+    };
+    let progress = Progress::new("parameters");
+    let finished = AtomicUsize::new(0);
+    let found = sensitivities(&case, args.step / 100.0, &|total| {
+        progress.show(finished.fetch_add(1, Ordering::Relaxed) + 1, total, "");
+    });
+    progress.clear();
+    let elapsed = timed.timeline.elapsed;
+    if let Some(path) = &args.json {
+        let table = Table {
+            kernel: prepared.name.clone(),
+            target: timed.program.target.to_string(),
+            latency_us: us(elapsed),
+            step_percent: args.step,
+            parameters: found.iter().map(|s| row(s, elapsed)).collect(),
+        };
+        write_file(path, &[&crate::report::json(&table)?])?;
+    }
+    print(&text(&found, elapsed, args.step, args.top));
+    Ok(())
+}
+
+fn us(time: Ps) -> f64 {
+    time as f64 / 1e6
+}
+
+fn change(new: Ps, elapsed: Ps) -> f64 {
+    (new as f64 - elapsed as f64) * 100.0 / elapsed.max(1) as f64
+}
+
+fn row(s: &Sensitivity, elapsed: Ps) -> Row {
+    Row {
+        parameter: s.name.clone(),
+        value: s.value,
+        unit: s.unit.clone(),
+        confidence: s.confidence.name(),
+        low: s.low.map(|l| l.0),
+        low_latency_us: s.low.map(|l| us(l.1)),
+        high: s.high.map(|h| h.0),
+        high_latency_us: s.high.map(|h| us(h.1)),
+        effect_percent: s.effect(elapsed) as f64 * 100.0 / elapsed.max(1) as f64,
+    }
+}
+
+fn text(found: &[Sensitivity], elapsed: Ps, step: f64, top: usize) -> String {
+    let mut out = format!("{:.2} us; each parameter {step}% lower and higher:\n\n", us(elapsed));
+    let moving: Vec<&Sensitivity> = found.iter().filter(|s| s.effect(elapsed) > 0).collect();
+    if moving.is_empty() {
+        out += "no parameter moves the latency\n";
+        return out;
+    }
+    let wide = moving.iter().take(top).map(|s| s.name.len()).max().unwrap_or(0).max(9);
+    let _ = writeln!(
+        out,
+        "{:<wide$} {:>12} {:<15} {:<10} {:>9} {:>9}",
+        "parameter", "value", "unit", "is", "lower", "higher"
+    );
+    for s in moving.iter().take(top) {
+        let side = |x: Option<(f64, Ps)>| x.map_or("-".to_string(), |(_, t)| format!("{:+.2}%", change(t, elapsed)));
+        let _ = writeln!(
+            out,
+            "{:<wide$} {:>12} {:<15} {:<10} {:>9} {:>9}",
+            s.name,
+            s.value,
+            s.unit,
+            s.confidence.name(),
+            side(s.low),
+            side(s.high)
+        );
+    }
+    let rest = moving.len().saturating_sub(top);
+    if rest > 0 {
+        let _ = writeln!(out, "... and {rest} more that move it less (--top)");
+    }
+    let _ = writeln!(
+        out,
+        "\n{} of {} parameters tried leave the latency as it is.",
+        found.len() - moving.len(),
+        found.len()
+    );
+    out
+}
