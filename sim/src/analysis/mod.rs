@@ -6,6 +6,8 @@ mod path;
 pub mod remedies;
 pub mod roofline;
 pub mod sensitivity;
+#[cfg(test)]
+mod tests;
 mod verdict;
 
 use nki_isa::Space;

@@ -71,6 +71,12 @@ function above(array, x) {
   return lo;
 }
 
+for (const m of data.memory) {
+  m.peak = m.points.reduce((most, p) => Math.max(most, p[1]), 1);
+  m.full = m.tensors.reduce((most, t) => Math.max(most, t[3] + t[4]), m.peak);
+  m.times = m.points.map((p) => p[0]);
+}
+
 const us = (ns, digits = 2) => (ns / 1000).toFixed(digits) + " \u00b5s";
 const bytes = (n) => n < 10000 ? n + " B" : n < 1e7 ? (n / 1024).toFixed(1) + " KiB" : (n / 1048576).toFixed(1) + " MiB";
 const placeOf = (i) => E.line[i] ? data.files[E.file[i]]?.[0] + ":" + E.line[i] : "";

@@ -1,7 +1,7 @@
 // The timeline and the memory below it: two canvases over one span of time.
 
 const canvas = document.getElementById("timeline"), memoryCanvas = document.getElementById("memory");
-const NAME = 92, AXIS = 22, LANE = 15, STALL = 5, GAP = 7, MEMORY = 120;
+const NAME = 92, AXIS = 24, LANE = 20, STALL = 6, GAP = 10, MEMORY = 170;
 const rowHeight = (r) => lists[r].lanes * LANE + STALL + GAP;
 const css = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 let hover = null, focusRow = 0;
@@ -82,7 +82,7 @@ function drawTimeline() {
     g.restore();
     g.fillStyle = n === focusRow && document.activeElement === canvas ? css("--accent") : css("--text");
     g.font = "12px system-ui, sans-serif"; g.textAlign = "left"; g.textBaseline = "middle";
-    g.fillText(row.name, 0, y + 9);
+    g.fillText(row.name, 0, y + LANE / 2 + 1);
     y += rowHeight(r);
   }
   arrow(g, width, k);
@@ -133,8 +133,7 @@ function arrow(g, width, k) {
 function drawMemory() {
   const [g, width] = sized(memoryCanvas, Math.max(1, data.memory.length * MEMORY)), k = scale(width);
   data.memory.forEach((m, n) => {
-    const y = n * MEMORY + 4, height = MEMORY - 14, peak = Math.max(1, ...m.points.map((p) => p[1]));
-    const full = Math.max(peak, ...m.tensors.map((t) => t[3] + t[4]), 1);
+    const y = n * MEMORY + 4, height = MEMORY - 14, { peak, full } = m;
     g.fillStyle = css("--grid"); g.fillRect(NAME, y, width - NAME, height);
     g.save(); g.beginPath(); g.rect(NAME, y, width - NAME, height); g.clip();
     const first = m.tensors.findIndex((t) => t[2] >= state.from);
@@ -158,7 +157,7 @@ function drawMemory() {
       }
     }
     g.strokeStyle = css("--text"); g.lineWidth = 1.2; g.beginPath();
-    let at = Math.max(0, above(m.points.map((p) => p[0]), state.from) - 1), pen = null;
+    let at = Math.max(0, above(m.times, state.from) - 1), pen = null;
     for (; at < m.points.length && m.points[at][0] <= state.to; at++) {
       const x = NAME + (m.points[at][0] - state.from) * k, v = y + height * (1 - m.points[at][1] / full);
       if (pen === null) g.moveTo(x, v); else { g.lineTo(x, pen); g.lineTo(x, v); }
@@ -257,8 +256,7 @@ function pointMemory(e) {
   const n = Math.floor(e.offsetY / MEMORY), m = data.memory[n];
   if (!m || e.offsetX < NAME) return tip(null);
   const t = state.from + (e.offsetX - NAME) / scale(memoryCanvas.clientWidth);
-  const full = Math.max(1, ...m.points.map((p) => p[1]), ...m.tensors.map((x) => x[3] + x[4]));
-  const byte = (1 - (e.offsetY - n * MEMORY - 4) / (MEMORY - 14)) * full;
+  const byte = (1 - (e.offsetY - n * MEMORY - 4) / (MEMORY - 14)) * m.full;
   const found = m.tensors.find((x) => x[1] <= t && t <= x[2] && x[3] <= byte && byte < x[3] + x[4]);
   tip(found ? `${S[found[0]]} ${S[found[7]]}: bytes ${found[3]} to ${found[3] + found[4]}\n${us(found[1])} to ${us(found[2])}, line ${found[6]}` : null, e);
 }

@@ -12,7 +12,7 @@ use crate::testing::{Builder, add, dma};
 use crate::timing::{Laws, Params};
 
 /// A kernel from small numbers: each picks an instruction and its tensors.
-fn build(choices: &[(u8, u8, u8, u8)], loops: bool) -> Program {
+pub(crate) fn build(choices: &[(u8, u8, u8, u8)], loops: bool) -> Program {
     let mut b = Builder::new();
     let x: Vec<TensorId> = (0..2).map(|i| b.input(&format!("x{i}"), &[128, 128], DType::F32)).collect();
     let y: Vec<TensorId> = (0..2).map(|i| b.output(&format!("y{i}"), &[128, 128], DType::F32)).collect();
@@ -40,7 +40,7 @@ fn build(choices: &[(u8, u8, u8, u8)], loops: bool) -> Program {
     b.program
 }
 
-fn kernel() -> impl Strategy<Value = Vec<(u8, u8, u8, u8)>> {
+pub(crate) fn kernel() -> impl Strategy<Value = Vec<(u8, u8, u8, u8)>> {
     prop::collection::vec((0u8..5, 0u8..4, 0u8..4, 0u8..4), 0..40)
 }
 

@@ -1,7 +1,7 @@
 //! Whole programs through placement, trace and timing.
 
 mod device;
-mod laws;
+pub(crate) mod laws;
 mod matmul;
 
 use nki_isa::{DType, Program, Space, Target};

@@ -1,0 +1,70 @@
+//! Laws of causes, on random kernels.
+
+use nki_isa::Target;
+use proptest::prelude::*;
+
+use super::*;
+use crate::timing::Params;
+use crate::timing::tests::laws::{build, kernel};
+use crate::timing::tests::time_with;
+
+/// The closed list of docs/report.md.
+const KINDS: [&str; 12] = [
+    "semaphore",
+    "bank",
+    "engine-order",
+    "dma-queue-order",
+    "dma-bandwidth",
+    "dma-latency",
+    "limiter",
+    "table-load",
+    "port",
+    "barrier",
+    "start-up",
+    "finished",
+];
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(100))]
+
+    #[test]
+    fn each_row_is_busy_or_stalled_for_a_named_cause(choices in kernel(), loops: bool) {
+        let t = time_with(&build(&choices, loops), &Params::of(Target::Trn2)).0;
+        let all = stalls(&t);
+        for (i, row) in t.rows.iter().enumerate() {
+            let stalled: Ps = all.iter().filter(|s| s.row.0 as usize == i).map(|s| s.time).sum();
+            prop_assert_eq!(row.busy() + stalled, t.elapsed);
+            for (n, span) in row.spans.iter().enumerate() {
+                let State::Stalled(cause) = span.state else { continue };
+                prop_assert!(KINDS.contains(&cause_kind(&t, cause)));
+                // What stands for nothing in particular stands only where it must.
+                prop_assert!(cause != Cause::Finished || n + 1 == row.spans.len());
+                prop_assert!(cause != Cause::StartUp || span.start < t.head.max(1), "{:?} {span:?}", row.kind);
+            }
+        }
+    }
+
+    /// What instructions waited for, and the ends of the rows, are all the stalls of the engines.
+    #[test]
+    fn waits_of_instructions_are_the_stalls_before_them(choices in kernel(), loops: bool) {
+        let t = time_with(&build(&choices, loops), &Params::of(Target::Trn2)).0;
+        let waits = waits(&t);
+        for (i, row) in t.rows.iter().enumerate().filter(|(_, r)| matches!(r.kind, RowKind::Engine(_))) {
+            let last = row.spans.iter().rposition(|s| matches!(s.state, State::Busy(_)));
+            let end = last.map_or(0, |n| n + 1);
+            let tail: Ps = row.spans[end..]
+                .iter()
+                .filter(|s| s.state != State::Stalled(Cause::Limiter) || last.is_none())
+                .map(|s| s.end - s.start)
+                .sum();
+            let waited: Ps = t
+                .events
+                .iter()
+                .zip(&waits)
+                .filter(|(e, _)| e.row.0 as usize == i)
+                .filter_map(|(_, w)| w.map(|w| w.time))
+                .sum();
+            prop_assert_eq!(row.busy() + waited + tail, t.elapsed, "{:?}", row.kind);
+        }
+    }
+}

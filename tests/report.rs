@@ -1,0 +1,256 @@
+//! What a run says of its time: JSON, CSV, page, and the commands that compare, sweep and ask what if.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use serde_json::Value;
+
+struct Session {
+    folder: tempfile::TempDir,
+}
+
+impl Session {
+    fn new() -> Self {
+        Session { folder: tempfile::tempdir().expect("temporary directory") }
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    fn read(&self, name: &str) -> String {
+        std::fs::read_to_string(self.path(name)).expect("written")
+    }
+
+    fn json(&self, name: &str) -> Value {
+        serde_json::from_str(&self.read(name)).expect("JSON")
+    }
+
+    /// Runs the command and gives standard output; fails if it exits otherwise than with `code`.
+    #[track_caller]
+    fn run(&self, code: i32, args: &[&str]) -> String {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_nki-sim"));
+        command.args(args).current_dir(self.folder.path());
+        for name in ["NEURON_PLATFORM_TARGET_OVERRIDE", "NKI_NC_VERSION", "NKI_PRECISE_FP", "NKI_SIM_LOG"] {
+            command.env_remove(name);
+        }
+        let Output { status, stdout, stderr } = command.output().expect("runs");
+        let (stdout, stderr) = (String::from_utf8_lossy(&stdout), String::from_utf8_lossy(&stderr));
+        assert_eq!(status.code(), Some(code), "{args:?}\n{stdout}\n{stderr}");
+        format!("{stdout}{stderr}")
+    }
+}
+
+fn example(name: &str) -> String {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("examples").join(name).to_string_lossy().into_owned()
+}
+
+#[track_caller]
+fn has(text: &str, what: &str) {
+    assert!(text.contains(what), "`{what}` is not in\n{text}");
+}
+
+fn number(v: &Value) -> f64 {
+    v.as_f64().unwrap_or_else(|| panic!("{v} is no number"))
+}
+
+#[test]
+fn every_interval_has_a_cause_and_they_sum_to_the_latency() {
+    let s = Session::new();
+    let file = example("matmul_blocked.py");
+    let args = ["run", &file, "--arg", "a_t=bfloat16[512,512]", "--arg", "b=bfloat16[512,1024]", "--no-numerics"];
+    s.run(0, &[&args[..], &["--json", "r.json", "--csv", "r.csv"]].concat());
+    let json = s.json("r.json");
+    let latency = number(&json["latency_us"]);
+    let rows = json["intervals"].as_array().expect("rows");
+    assert!(rows.len() > 5);
+    for row in rows {
+        let mut at = 0.0;
+        for span in row["intervals"].as_array().expect("intervals") {
+            assert_eq!(number(&span[0]), at, "{}", row["row"]);
+            at = number(&span[1]);
+            assert!(span[2].as_str().is_some_and(|c| !c.is_empty()));
+            assert!(span[2] != "busy" || span[3].is_u64() && span[4].is_u64());
+        }
+        assert_eq!(at, latency);
+    }
+    let path = json["critical_path"].as_array().expect("path");
+    let on_path: f64 = path.iter().map(|p| number(&p["end_us"]) - number(&p["start_us"])).sum();
+    let fixed = number(&path[0]["start_us"]) + latency - number(&path[path.len() - 1]["end_us"]);
+    assert!((on_path + fixed - latency).abs() < 1e-6);
+    assert!(path.iter().any(|p| p["iteration"].as_str().is_some_and(|i| i.contains("bm="))));
+
+    // 512 x 512 x 1024 multiply-adds, and every byte of the operands once at least.
+    assert_eq!(number(&json["summary"]["hardware_flops"]), 2.0 * 512.0 * 512.0 * 1024.0);
+    assert_eq!(number(&json["traffic"]["minimum_read_bytes"]), 2.0 * (512.0 * 512.0 + 512.0 * 1024.0));
+    assert_eq!(number(&json["traffic"]["minimum_write_bytes"]), 2.0 * 512.0 * 1024.0);
+    assert!(number(&json["summary"]["mfu_estimated_percent"]) > 0.0);
+    let lines: f64 = json["lines"].as_array().expect("lines").iter().map(|l| number(&l["critical_us"])).sum();
+    assert!((lines - on_path).abs() < 1e-6);
+
+    let csv = s.read("r.csv");
+    let head = csv.lines().next().expect("a first line");
+    for column in ["start_ts", "end_ts", "engine", "opcode", "nki_source_location", "evt_wait_time_ns", "wait_cause"] {
+        assert!(head.split(',').any(|c| c == column), "{column}");
+    }
+    let instructions: f64 =
+        json["engines"].as_object().expect("engines").values().map(|e| number(&e["instructions"])).sum();
+    assert_eq!(csv.lines().count() as f64 - 1.0, instructions);
+}
+
+#[test]
+fn the_verdict_names_lines_remedies_and_the_roofline() {
+    let s = Session::new();
+    let text = s.run(0, &["run", &example("softmax.py"), "--arg", "x=float32[256,512]", "--critical-path"]);
+    has(&text, "Lines that cost most");
+    has(&text, "softmax.py:");
+    has(&text, "timed again with");
+    has(&text, "Roofline: ");
+    has(&text, "MBU");
+    has(&text, "Critical path:");
+    has(&text, "rests on parameters");
+}
+
+#[test]
+fn whatif_ranks_parameters() {
+    let s = Session::new();
+    let file = example("softmax.py");
+    let text = s.run(0, &["whatif", &file, "--arg", "x=float32[256,512]", "--top", "5", "--json", "w.json"]);
+    has(&text, "kernel.head_us");
+    has(&text, "lower");
+    let json = s.json("w.json");
+    let effects: Vec<f64> =
+        json["parameters"].as_array().expect("rows").iter().map(|p| number(&p["effect_percent"])).collect();
+    assert!(effects.len() > 50 && effects.is_sorted_by(|a, b| a >= b));
+    s.run(2, &["whatif", &file, "--arg", "x=float32[256,512]", "--step", "0"]);
+}
+
+#[test]
+fn two_runs_are_compared_and_a_limit_fails() {
+    let s = Session::new();
+    let file = example("softmax.py");
+    let run = ["run", &file, "--arg", "x=float32[256,512]", "--no-numerics"];
+    s.run(0, &[&run[..], &["--json", "a.json", "--csv", "a.csv"]].concat());
+    s.run(0, &[&run[..], &["--set", "dma.bytes_per_ns=5", "--json", "b.json", "--csv", "b.csv"]].concat());
+    has(&s.run(0, &["compare", "a.json", "a.json", "--fail-if", "latency > +0%"]), "no change");
+    let gate = ["--fail-if", "latency > +2%", "--fail-if", "dma.bytes > +0%"];
+    let text = s.run(1, &[&["compare", "a.json", "b.json"][..], &gate].concat());
+    has(&text, "FAILED: fail if latency > +2%");
+    has(&text, "ok: fail if dma.bytes > +0%");
+    has(&text, "by line, us of critical path");
+    has(&s.run(1, &[&["compare", "a.json", "b.json", "--format", "github"][..], &gate].concat()), "::error ");
+    s.run(1, &[&["compare", "a.json", "b.json", "--format", "junit", "-o", "j.xml"][..], &gate].concat());
+    has(&s.read("j.xml"), "failures=\"1\"");
+    has(&s.run(0, &["compare", "a.csv", "b.csv"]), "first to last instruction");
+    has(&s.run(0, &["compare", "a.json", "b.csv"]), "engine");
+    has(&s.run(2, &["compare", "a.json", "b.json", "--fail-if", "latency"]), "METRIC");
+    has(&s.run(2, &["compare", "a.json", "none.json"]), "cannot read");
+}
+
+#[test]
+fn a_sweep_ranks_resumes_and_keeps_failures() {
+    let s = Session::new();
+    let file = example("matmul_blocked.py");
+    let base = ["sweep", &file, "--arg", "a_t=bfloat16[512,512]", "--arg", "b=bfloat16[512,1024]"];
+    let grid = ["--grid", "block_m=1,2,3", "--grid", "block_n=1,2", "--state", "s.jsonl", "--json", "r.json", "--csv", "r.csv"];
+    let text = s.run(0, &[&base[..], &grid].concat());
+    has(&text, "1.000x");
+    has(&text, "2 points failed:");
+    has(&text, "is not made of blocks");
+    let rows = s.json("r.json")["rows"].as_array().expect("rows").clone();
+    assert_eq!(rows.len(), 6);
+    let latencies: Vec<f64> = rows.iter().filter_map(|r| r["latency_us"].as_f64()).collect();
+    assert!(latencies.len() == 4 && latencies.is_sorted());
+    assert_eq!(s.read("r.csv").lines().count(), 7);
+    let before = s.json("r.json");
+    has(&s.run(0, &[&base[..], &grid].concat()), "6 finished points taken from the state file");
+    assert_eq!(s.json("r.json"), before);
+    has(&s.run(2, &[&base[..], &["--grid", "speed=1"]].concat()), "neither a parameter of kernel");
+
+    let text = "import nki\nimport nki.isa as nisa\nimport nki.language as nl\n\nWIDTH = 64\n\n@nki.jit\ndef k(x):\n    \
+                out = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.shared_hbm)\n    for i in range(x.shape[1] // WIDTH):\n        \
+                t = nl.ndarray((128, WIDTH), dtype=x.dtype, buffer=nl.sbuf)\n        \
+                nisa.dma_copy(dst=t, src=x[:, nl.ds(i * WIDTH, WIDTH)])\n        \
+                nisa.dma_copy(dst=out[:, nl.ds(i * WIDTH, WIDTH)], src=t)\n    return out\n";
+    std::fs::write(s.path("k.py"), text).expect("writable");
+    let text = s.run(0, &["sweep", "k.py", "--arg", "x=float32[128,512]", "--grid", "WIDTH=64,512", "--json", "c.json"]);
+    has(&text, "WIDTH");
+    let rows = s.json("c.json");
+    assert_eq!(rows["rows"][0]["point"][0][1], "512");
+    assert_eq!(number(&rows["rows"][0]["dma_transfers"]), 2.0);
+    assert_eq!(number(&rows["rows"][1]["dma_transfers"]), 16.0);
+}
+
+/// A browser without a window, if there is one.
+fn browser() -> Option<&'static str> {
+    ["chromium", "chromium-browser", "google-chrome"].into_iter().find(|b| {
+        Command::new(b).arg("--version").output().is_ok_and(|o| o.status.success())
+    })
+}
+
+/// The page after it was loaded with `hash`, as the browser has it.
+fn page(s: &Session, browser: &str, hash: &str) -> String {
+    let profile = tempfile::tempdir().expect("temporary directory");
+    let out = Command::new(browser)
+        .args(["--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"])
+        .args(["--disable-background-networking", "--disable-component-update", "--disable-sync"])
+        .args(["--virtual-time-budget=5000", "--dump-dom"])
+        .arg(format!("--user-data-dir={}", profile.path().display()))
+        .arg(format!("file://{}{hash}", s.path("r.html").display()))
+        .output()
+        .expect("the browser runs");
+    String::from_utf8_lossy(&out.stdout).into_owned()
+}
+
+#[test]
+fn the_page_works_in_a_browser() {
+    let s = Session::new();
+    let source = std::fs::read_to_string(example("softmax.py")).expect("readable");
+    std::fs::write(s.path("k.py"), format!("# </script><script>document.title='broken'</script>\n{source}")).expect("writable");
+    s.run(0, &["run", "k.py", "--arg", "x=float32[256,512]", "--html", "r.html", "--json", "r.json"]);
+    let html = s.read("r.html");
+    assert!(!html.contains("http://") && !html.contains("https://"), "the page names the network");
+    let Some(browser) = browser() else {
+        eprintln!("no chromium: the page was written, but not opened");
+        return;
+    };
+    let json = s.json("r.json");
+    let path = json["critical_path"].as_array().expect("path");
+    let (event, line) = (path[0]["event"].as_u64().expect("event"), path[0]["line"].as_u64().expect("line"));
+
+    let plain = page(&s, browser, "");
+    has(&plain, "data-ready=\"1\"");
+    has(&plain, "<title>softmax_rows on trn2</title>");
+    has(&plain, "data-event=\"-1\"");
+    // The source is text, the verdict and the tables are there.
+    has(&plain, "&lt;/script&gt;&lt;script&gt;document.title");
+    has(&plain, json["verdict"].as_str().expect("verdict"));
+    has(&plain, "dma-sync");
+
+    // A line: its instructions are counted and its place in the source is marked.
+    let count: u64 = json["lines"]
+        .as_array()
+        .expect("lines")
+        .iter()
+        .filter(|l| l["line"].as_u64() == Some(line))
+        .filter_map(|l| l["count"].as_u64())
+        .sum();
+    let with_line = page(&s, browser, &format!("#line=0:{line}"));
+    has(&with_line, &format!("data-highlighted=\"{count}\""));
+    has(&with_line, &format!("data-line=\"{line}\" class=\"has on\""));
+
+    // An event: what it waited for and its operands.
+    let with_event = page(&s, browser, &format!("#event={event}"));
+    has(&with_event, &format!("data-event=\"{event}\""));
+    has(&with_event, "<dt>operands</dt>");
+    has(&with_event, "<dt>waited</dt>");
+    has(&with_event, "<dt>let go by</dt>");
+
+    // A part of the time shows fewer events than the whole.
+    let drawn = |page: &str| -> u64 {
+        let at = page.find("data-drawn=\"").expect("drawn") + 12;
+        page[at..].split('"').next().and_then(|n| n.parse().ok()).expect("a number")
+    };
+    let part = page(&s, browser, "#view=0-7000");
+    assert!(drawn(&part) < drawn(&plain), "{} {}", drawn(&part), drawn(&plain));
+}
