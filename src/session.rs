@@ -58,6 +58,7 @@ impl Session {
             lnc: self.program.cores.len(),
             outputs: outputs_of(&self.program),
             summary: report::summary(timeline, &self.placement),
+            detail: None,
             findings: findings(diagnostics, sources),
             expected: Vec::new(),
         };

@@ -6,6 +6,7 @@ use nki_isa::Program;
 use prost::Message;
 use rustc_hash::FxHashMap;
 
+use crate::analysis::cause_kind;
 use crate::timeline::{Event, Ps, Release, RowKind, State, Timeline};
 use proto::{
     DebugAnnotation, Interned, InternedData, ProcessDescriptor, ThreadDescriptor, TracePacket, TrackDescriptor,
@@ -48,7 +49,7 @@ pub fn perfetto(timeline: &Timeline, program: &Program) -> Vec<u8> {
             continue;
         }
         let name = row.kind.name();
-        let main = w.thread(process, row.core, r as i32 + 1, name);
+        let main = w.thread(process, row.core, r as i32, name);
         let mut lanes: Vec<(u64, Ps)> = vec![(main, 0)];
         for &i in &by_row[r] {
             let e = &timeline.events[i as usize];
@@ -91,7 +92,7 @@ pub fn perfetto(timeline: &Timeline, program: &Program) -> Vec<u8> {
         let stalls = w.child(main, &format!("{name} stalls"));
         for span in &row.spans {
             let State::Stalled(cause) = span.state else { continue };
-            w.begin(stalls, span.start, cause.name(), vec![text(7, &timeline.cause(cause))], Vec::new(), Vec::new());
+            w.begin(stalls, span.start, cause_kind(timeline, cause), vec![text(7, &timeline.cause(cause))], Vec::new(), Vec::new());
             w.end(stalls, span.end);
         }
     }
@@ -169,6 +170,12 @@ fn interned(iid: u64, name: &str) -> Interned {
     Interned { iid: Some(iid), name: Some(name.to_string()) }
 }
 
+/// The process that stands for a core. The viewer takes the thread whose number is the process's for its main thread, wherever it is, so
+/// processes and threads have numbers of their own.
+fn pid(core: u32) -> i32 {
+    (core as i32 + 1) * 1000
+}
+
 struct Writer {
     out: Vec<u8>,
     names: FxHashMap<Box<str>, u64>,
@@ -202,13 +209,13 @@ impl Writer {
     }
 
     fn process(&mut self, core: u32, name: &str) -> u64 {
-        let process = Some(ProcessDescriptor { pid: Some(core as i32 + 1), process_name: Some(name.to_string()) });
+        let process = Some(ProcessDescriptor { pid: Some(pid(core)), process_name: Some(name.to_string()) });
         self.track(TrackDescriptor { process, ..TrackDescriptor::default() })
     }
 
-    fn thread(&mut self, process: u64, core: u32, tid: i32, name: &str) -> u64 {
-        let thread =
-            Some(ThreadDescriptor { pid: Some(core as i32 + 1), tid: Some(tid), thread_name: Some(name.to_string()) });
+    fn thread(&mut self, process: u64, core: u32, row: i32, name: &str) -> u64 {
+        let (pid, tid) = (pid(core), pid(core) + row + 1);
+        let thread = Some(ThreadDescriptor { pid: Some(pid), tid: Some(tid), thread_name: Some(name.to_string()) });
         self.track(TrackDescriptor {
             thread,
             parent_uuid: Some(process),
