@@ -152,7 +152,18 @@ fn a_sweep_ranks_resumes_and_keeps_failures() {
     let s = Session::new();
     let file = example("matmul_blocked.py");
     let base = ["sweep", &file, "--arg", "a_t=bfloat16[512,512]", "--arg", "b=bfloat16[512,1024]"];
-    let grid = ["--grid", "block_m=1,2,3", "--grid", "block_n=1,2", "--state", "s.jsonl", "--json", "r.json", "--csv", "r.csv"];
+    let grid = [
+        "--grid",
+        "block_m=1,2,3",
+        "--grid",
+        "block_n=1,2",
+        "--state",
+        "s.jsonl",
+        "--json",
+        "r.json",
+        "--csv",
+        "r.csv",
+    ];
     let text = s.run(0, &[&base[..], &grid].concat());
     has(&text, "1.000x");
     has(&text, "2 points failed:");
@@ -173,7 +184,8 @@ fn a_sweep_ranks_resumes_and_keeps_failures() {
                 nisa.dma_copy(dst=t, src=x[:, nl.ds(i * WIDTH, WIDTH)])\n        \
                 nisa.dma_copy(dst=out[:, nl.ds(i * WIDTH, WIDTH)], src=t)\n    return out\n";
     std::fs::write(s.path("k.py"), text).expect("writable");
-    let text = s.run(0, &["sweep", "k.py", "--arg", "x=float32[128,512]", "--grid", "WIDTH=64,512", "--json", "c.json"]);
+    let text =
+        s.run(0, &["sweep", "k.py", "--arg", "x=float32[128,512]", "--grid", "WIDTH=64,512", "--json", "c.json"]);
     has(&text, "WIDTH");
     let rows = s.json("c.json");
     assert_eq!(rows["rows"][0]["point"][0][1], "512");
@@ -183,9 +195,9 @@ fn a_sweep_ranks_resumes_and_keeps_failures() {
 
 /// A browser without a window, if there is one.
 fn browser() -> Option<&'static str> {
-    ["chromium", "chromium-browser", "google-chrome"].into_iter().find(|b| {
-        Command::new(b).arg("--version").output().is_ok_and(|o| o.status.success())
-    })
+    ["chromium", "chromium-browser", "google-chrome"]
+        .into_iter()
+        .find(|b| Command::new(b).arg("--version").output().is_ok_and(|o| o.status.success()))
 }
 
 /// The page after it was loaded with `hash`, as the browser has it.
@@ -206,7 +218,8 @@ fn page(s: &Session, browser: &str, hash: &str) -> String {
 fn the_page_works_in_a_browser() {
     let s = Session::new();
     let source = std::fs::read_to_string(example("softmax.py")).expect("readable");
-    std::fs::write(s.path("k.py"), format!("# </script><script>document.title='broken'</script>\n{source}")).expect("writable");
+    std::fs::write(s.path("k.py"), format!("# </script><script>document.title='broken'</script>\n{source}"))
+        .expect("writable");
     s.run(0, &["run", "k.py", "--arg", "x=float32[256,512]", "--html", "r.html", "--json", "r.json"]);
     let html = s.read("r.html");
     assert!(!html.contains("http://") && !html.contains("https://"), "the page names the network");

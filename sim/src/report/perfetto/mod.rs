@@ -92,7 +92,14 @@ pub fn perfetto(timeline: &Timeline, program: &Program) -> Vec<u8> {
         let stalls = w.child(main, &format!("{name} stalls"));
         for span in &row.spans {
             let State::Stalled(cause) = span.state else { continue };
-            w.begin(stalls, span.start, cause_kind(timeline, cause), vec![text(7, &timeline.cause(cause))], Vec::new(), Vec::new());
+            w.begin(
+                stalls,
+                span.start,
+                cause_kind(timeline, cause),
+                vec![text(7, &timeline.cause(cause))],
+                Vec::new(),
+                Vec::new(),
+            );
             w.end(stalls, span.end);
         }
     }
