@@ -5,5 +5,6 @@ pub(crate) mod compare;
 pub(crate) mod explain;
 pub(crate) mod lower;
 pub(crate) mod run;
+pub(crate) mod script;
 pub(crate) mod sweep;
 pub(crate) mod whatif;

@@ -1,9 +1,12 @@
 """The console script `nki-sim`: the same command as the binary."""
 
+import os
 import sys
 
 
 def main():
     from . import _native
 
+    # `nki-sim run script.py` runs scripts with this interpreter.
+    os.environ.setdefault("NKI_SIM_PYTHON", sys.executable)
     sys.exit(_native.command_line([sys.argv[0], *sys.argv[1:]]))

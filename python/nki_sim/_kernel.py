@@ -6,7 +6,7 @@ import sys
 import types
 import warnings
 
-from . import _arrays, _native
+from . import _arrays, _native, _source
 from ._errors import ArgumentTypeError, KernelWarning
 
 
@@ -39,6 +39,7 @@ class Kernel:
         self.strict = strict
         self._fixed = fixed
         self._cache = cache if cache is not None else _native.Cache()
+        self._has_source = False
         functools.update_wrapper(self, func)
         self._signature = inspect.signature(func)
         if fixed != ((), {}):
@@ -83,6 +84,9 @@ class Kernel:
         return self._compile(self.bind(*args, **kwargs))
 
     def _compile(self, arguments):
+        if not self._has_source:
+            _source.require(self.func)
+            self._has_source = True
         return self._cache.compile(self.func, arguments, self.target, self.lnc, self.strict)
 
     def _run(self, args, kwargs, timed):
@@ -177,8 +181,6 @@ def cpu_simulate(kernel):
 
 def from_source(text, name=None, globals=None):
     """A kernel from text: the function called `name` (the last one defined without it), run with these globals."""
-    from . import _source
-
     filename = f"<nki-sim text {abs(hash(text)):x}>"
     scope = {"__name__": "__nki_text__", **(globals or {})}
     _source.remember(filename, text)

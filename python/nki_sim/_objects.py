@@ -3,7 +3,7 @@
 import enum
 import inspect
 
-from . import _native
+from . import _language, _native
 from ._errors import OutsideKernelError
 
 
@@ -200,9 +200,21 @@ def _signature(operands):
         keyword_only = keyword_only or parameter.kind is inspect.Parameter.KEYWORD_ONLY
         if keyword_only:
             parameters[index] = parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY)
-    parameters.append(inspect.Parameter("name", inspect.Parameter.KEYWORD_ONLY, default=_Default("''"))) if not any(
-        p.name == "name" for p in parameters
-    ) else None
+    if not any(p.name == "name" for p in parameters):
+        parameters.append(inspect.Parameter("name", inspect.Parameter.KEYWORD_ONLY, default=_Default("''")))
+    return inspect.Signature(parameters)
+
+
+def _signature_of(text):
+    """The signature that this text writes; defaults stay text."""
+    parameters = []
+    for part in filter(None, text.split(", ")):
+        name, has_default, default = part.partition("=")
+        kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
+        if name.startswith("*"):
+            kind = inspect.Parameter.VAR_KEYWORD if name.startswith("**") else inspect.Parameter.VAR_POSITIONAL
+        given = _Default(default) if has_default else inspect.Parameter.empty
+        parameters.append(inspect.Parameter(name.lstrip("*"), kind, default=given))
     return inspect.Signature(parameters)
 
 
@@ -257,7 +269,8 @@ def _build():
             schema = schemas[name]
             value = ApiFunction(module, name, document(schema), _signature(schema["operands"]))
         else:
-            value = ApiFunction(module, name)
+            signature, doc = _language.about(module, name, kind)
+            value = ApiFunction(module, name, doc, _signature_of(signature))
         names[name] = value
         if kind != "member" and not (kind == "dtype" and name != details[0]):
             _native.register(value, path)

@@ -3,6 +3,9 @@
 import linecache
 import sys
 
+from ._errors import NoSourceError
+
+#: Texts by file name, of code that has no file.
 _texts = {}
 
 
@@ -22,33 +25,37 @@ def locate(function):
     lines = linecache.getlines(filename, function.__globals__)
     if lines:
         return filename, "".join(lines)
-    return _from_callers(function)
+    for name, text in list(_texts.items()):
+        if _contains(text, code):
+            return name, text
+    return filename, None
 
 
-def _from_callers(function):
-    """The text that `exec` was given, if a caller still has it.
+def require(function):
+    """Finds the text of a kernel.
 
-    Code that came from `exec(text)` has no file. Tools that generate kernels have the text in a variable when they call
-    them. It is taken only if compiling it gives this very function.
+    Code that came from `exec(text)` has no file. Tools that generate kernels have the text in a variable when they call them: it is looked
+    for in the callers' local variables, and taken only if compiling it gives this very function.
     """
+    filename, text = locate(function)
+    if text is not None:
+        return
     code = function.__code__
     frame = sys._getframe(1)
-    depth = 0
-    while frame is not None and depth < 50:
+    while frame is not None:
         for value in list(frame.f_locals.values()):
-            if isinstance(value, str) and "def " in value and code.co_name in value and _contains(value, code):
-                name = f"<source of {code.co_name}>"
-                _texts.setdefault(name, value)
-                if _texts[name] != value:
-                    name = f"<source of {code.co_name} {len(_texts)}>"
-                    _texts[name] = value
-                return name, value
+            if isinstance(value, str) and code.co_name in value and _contains(value, code):
+                _texts[f"<source of {code.co_name} {len(_texts)}>"] = value
+                return
         frame = frame.f_back
-        depth += 1
-    return code.co_filename, None
+    raise NoSourceError(
+        f"the source of kernel `{function.__name__}` cannot be found (Python says {filename}); "
+        f"define it in a file, or make it from its text with nki_sim.from_source(text)"
+    )
 
 
 def _contains(text, code):
+    """Whether compiling the text gives this code."""
     try:
         todo = [compile(text, code.co_filename, "exec")]
     except (SyntaxError, ValueError):

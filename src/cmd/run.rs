@@ -10,6 +10,7 @@ use nki_sim_core::trace::Trace;
 use nki_sim_core::{HostTensor, report};
 
 use crate::cli::RunArgs;
+use crate::cmd::script;
 use crate::compare::{self, Comparison, Tolerance};
 use crate::inputs::{Given, in_order};
 use crate::kernel::{Prepared, any_error, prepare};
@@ -20,6 +21,9 @@ use crate::{Failure, settings, stage};
 
 /// Runs the kernel and reports.
 pub(crate) fn run(args: &RunArgs) -> Result<(), Failure> {
+    if script::wanted(args) {
+        return script::run(args);
+    }
     let precise = settings::precise_fp()?;
     // A wrong --expect file is found before the work.
     let expected = read_expected(args)?;

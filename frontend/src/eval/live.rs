@@ -265,11 +265,17 @@ impl Interp<'_> {
 
     /// A module without what is in it: names are looked up in the host when they are used.
     fn host_module(&mut self, scope: u64, file: &Path, name: &str) -> Rc<Module> {
-        if let Some(known) = self.live.modules.get(&(scope, file.to_path_buf())) {
-            return known.clone();
-        }
         let symbols = self.live.files.get(file).and_then(|f| f.as_ref().map(|ast| ast.globals.clone()));
         let symbols = symbols.unwrap_or_default();
+        if let Some(known) = self.live.modules.get(&(scope, file.to_path_buf())) {
+            if known.symbols.borrow().len() < symbols.len() {
+                // It was imported before a function of it was used: only now its file has been read.
+                *known.globals.borrow_mut() = vec![Value::Unset; symbols.len()];
+                *known.index.borrow_mut() = symbols.iter().enumerate().map(|(i, s)| (*s, i as u32)).collect();
+                *known.symbols.borrow_mut() = symbols;
+            }
+            return known.clone();
+        }
         let module = Rc::new(Module {
             name: name.to_owned(),
             path: file.to_path_buf(),

@@ -1,0 +1,166 @@
+"""Kernels of the tests."""
+
+import math
+from dataclasses import dataclass
+from enum import Enum
+from typing import NamedTuple
+
+import helpers
+import nki
+import nki.isa as nisa
+import nki.language as nl
+from helpers import scale_tile as rescale
+
+FACTOR = 3.0
+TABLE = {"half": 0.5, "double": 2.0}
+
+
+class Mode(Enum):
+    ADD = "add"
+    MUL = "mul"
+
+
+@dataclass(frozen=True)
+class Config:
+    factor: float
+    mode: Mode = Mode.ADD
+
+    def doubled(self):
+        return self.factor * 2
+
+
+class Box(nl.NKIObject):
+    tensor: nl.tensor
+    bias: float = 0.5
+
+
+class Pair(NamedTuple):
+    left: int
+    right: int = 2
+
+
+def load(x):
+    t = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.sbuf)
+    nisa.dma_copy(dst=t, src=x)
+    return t
+
+
+def store(t):
+    out = nl.ndarray(t.shape, dtype=t.dtype, buffer=nl.shared_hbm)
+    nisa.dma_copy(dst=out, src=t)
+    return out
+
+
+@nki.jit
+def add(x, y):
+    """x + y"""
+    a, b = load(x), load(y)
+    nisa.tensor_tensor(dst=a, data1=a, data2=b, op=nl.add)
+    return store(a)
+
+
+@nki.jit
+def scale(x, factor=FACTOR):
+    a = load(x)
+    nisa.tensor_scalar(dst=a, data=a, op0=nl.multiply, operand0=factor)
+    return store(a)
+
+
+@nki.jit
+def with_global(x):
+    a = load(x)
+    rescale(a, FACTOR * TABLE["double"] + math.sqrt(helpers.OFFSET))
+    return store(a)
+
+
+@nki.jit
+def with_config(x, config, box, pair):
+    a, b = load(x), load(box.tensor)
+    op = nl.add if config.mode == Mode.ADD else nl.multiply
+    nisa.tensor_tensor(dst=a, data1=a, data2=b, op=op)
+    nisa.tensor_scalar(dst=a, data=a, op0=nl.multiply, operand0=config.doubled() + pair.left + pair.right + box.bias)
+    return store(a)
+
+
+@nki.jit
+def several(x):
+    a = load(x)
+    return {"first": store(a), "rest": [store(a), (store(a), None)]}
+
+
+@nki.jit
+def increment(x):
+    a = load(x)
+    nisa.tensor_scalar(dst=a, data=a, op0=nl.add, operand0=1.0)
+    nisa.dma_copy(dst=x, src=a)
+    return x
+
+
+@nki.jit
+def increment_quietly(x):
+    a = load(x)
+    nisa.tensor_scalar(dst=a, data=a, op0=nl.add, operand0=1.0)
+    nisa.dma_copy(dst=x, src=a)
+
+
+@nki.jit
+def write_then_fail(x, index):
+    a = load(x)
+    nisa.dma_copy(dst=x, src=a)
+    i = nl.ndarray((1, 1), dtype=nl.int32, buffer=nl.sbuf)
+    nisa.dma_copy(dst=i, src=index)
+    r = nisa.register_alloc()
+    nisa.register_load(r, i)
+    nisa.dma_copy(dst=a[0:1, 0:1], src=x.select(0, r)[0:1].reshape((1, 1)))
+    return store(a)
+
+
+@nki.jit
+def checked(x, limit: int = 4):
+    assert x.shape[0] <= limit, f"{x.shape[0]} rows"
+    if limit > 1000:
+        raise ValueError("limit is too large")
+    return store(load(x))
+
+
+@nki.jit
+def cores(x):
+    out = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.shared_hbm)
+    half = x.shape[0] // nl.num_programs(0)
+    here = nl.ds(nl.program_id(0) * half, half)
+    t = nl.ndarray((half, x.shape[1]), dtype=x.dtype, buffer=nl.sbuf)
+    nisa.dma_copy(dst=t, src=x[here, :])
+    nisa.tensor_scalar(dst=t, data=t, op0=nl.add, operand0=float(nl.program_id(0)))
+    nisa.dma_copy(dst=out[here, :], src=t)
+    return out
+
+
+@nki.jit(platform_target="trn3", mode="trace")
+def version(x):
+    t = load(x)
+    nisa.memset(dst=t, value=float(nisa.get_nc_version().value))
+    return store(t)
+
+
+@nki.jit
+def talkative(x):
+    print("compiling for", x.shape)
+    t = load(x)
+    return store(t)
+
+
+def make_kernel(amount):
+    """A kernel that is a closure."""
+
+    def apply(tile, recursion):
+        if recursion:
+            apply(tile, recursion - 1)
+        nisa.tensor_scalar(dst=tile, data=tile, op0=nl.add, operand0=amount)
+
+    @nki.jit
+    def closure(x):
+        t = load(x)
+        apply(t, 1)
+        return store(t)
+
+    return closure

@@ -1,0 +1,134 @@
+import enum
+import pickle
+import subprocess
+import sys
+
+import ml_dtypes
+import nki
+import nki.collectives as ncc
+import nki.dtype
+import nki.isa as nisa
+import nki.isa.constants
+import nki.language as nl
+import nki.language.dtypes
+import nki.tensor
+import nki.typing
+import numpy as np
+import pytest
+
+import nki_sim
+
+
+def test_modules_share_their_objects():
+    assert nki.isa.constants.dge_mode is nisa.dge_mode
+    assert nki.dtype.float8_e4m3 is nl.float8_e4m3 is nki.language.dtypes.float8_e4m3
+    assert nki.typing.tensor is nl.NkiTensor is nki.tensor.NkiTensor
+
+
+def test_the_other_package_is_the_same():
+    import nki_cpu_simulator.nki as other
+    import nki_cpu_simulator.nki.builtin
+    import nki_cpu_simulator.nki.isa.constants
+    import nki_cpu_simulator.nki.language.dtypes
+
+    assert other.isa.engine is nisa.engine and other.jit is nki.jit
+    assert nki_cpu_simulator.nki.builtin.len is len
+
+
+def test_enums():
+    assert issubclass(nisa.engine, enum.Enum)
+    assert nisa.engine.vector.name == "vector" and nisa.engine["vector"] is nisa.engine.vector
+    assert nl.hbm is nl.private_hbm and nl.sbuf.name == "sbuf"
+    assert nisa.nc_version.gen3.value == 3
+    assert {nisa.dge_mode.none: 1}[nisa.dge_mode.none] == 1
+    assert pickle.loads(pickle.dumps(nisa.oob_mode.skip)) is nisa.oob_mode.skip
+
+
+@pytest.mark.parametrize("dtype", [nl.float32, nl.bfloat16, nl.float8_e4m3, nl.int32, nl.bool_], ids=str)
+def test_dtypes_are_numpy_dtypes(dtype):
+    assert np.zeros(2, dtype=dtype).dtype == dtype
+    assert np.dtype(dtype).itemsize == dtype.itemsize
+    assert {dtype: 1}[np.dtype(dtype)] == 1
+    assert pickle.loads(pickle.dumps(dtype)) is dtype
+
+
+def test_dtypes_compare():
+    assert nl.bfloat16 == ml_dtypes.bfloat16 and nl.bfloat16 != nl.float16 and nl.float32 == "float32"
+    assert nl.float32 == np.float32 and nl.float32 != np.float16 and (nl.float32 == None) is False  # noqa: E711
+    assert nl.float32 != object()
+
+
+def test_limits_follow_the_target(monkeypatch):
+    assert nl.tile_size.pmax == 128 and "pmax" in dir(nl.tile_size)
+    small = nl.tile_size.total_available_sbuf_size
+    monkeypatch.setenv("NEURON_PLATFORM_TARGET_OVERRIDE", "trn3")
+    assert nl.tile_size.total_available_sbuf_size > small
+    with pytest.raises(AttributeError):
+        nl.tile_size.nothing
+
+
+def test_instructions_are_documented():
+    text = nisa.nc_matmul.__doc__
+    assert ":param dst:" in text and "Engines: tensor" in text
+    assert list(__import__("inspect").signature(nisa.tensor_copy).parameters)[:2] == ["dst", "src"]
+
+
+def test_objects():
+    class Thing(nl.NKIObject):
+        a: int
+        b: float = 2.0
+
+    assert Thing(1) == Thing(a=1, b=2.0) and Thing().a is None and repr(Thing(1)) == "Thing(a=1, b=2.0)"
+    with pytest.raises(TypeError, match="no field `c`; it has a, b"):
+        Thing(c=1)
+    assert ncc.ReplicaGroup([[0, 1]]) == ncc.ReplicaGroup([[0, 1]])
+
+
+def run(code, **env):
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env={**__import__("os").environ, **env})
+    assert out.returncode == 0, out.stderr
+    return out.stdout.strip()
+
+
+def test_the_real_package_comes_first(tmp_path):
+    (tmp_path / "nki").mkdir()
+    (tmp_path / "nki" / "__init__.py").write_text("real = True\n")
+    show = "import nki; print(getattr(nki, 'real', False))"
+    path = {"PYTHONPATH": str(tmp_path)}
+    assert run(f"import nki_sim; {show}", **path) == "True"
+    assert run(f"import nki_sim; nki_sim.install(); {show}", **path) == "False"
+    assert run(f"import nki, nki_sim; nki_sim.install(); {show}", **path) == "False"
+    assert run(f"import nki_sim; {show}", NKI_SIM_OVERRIDE="1", **path) == "False"
+    assert run("import nki_cpu_simulator.nki as n; print(hasattr(n, 'real'))", **path) == "False"
+
+
+def test_the_frontend_traces():
+    import kernels
+    from nki.compiler.frontend import ParserFrontend
+
+    x = np.zeros((4, 8), np.float32)
+    result = ParserFrontend().compile(kernels.scale, inputs={"x.must_alias_input": x}, target="trn2", lnc=1)
+    assert result.inputs == ["x"] and "tensor_scalar" in result.text
+    with pytest.raises(AssertionError):
+        ParserFrontend().compile(kernels.checked, inputs={"x": np.zeros((5, 8), np.float32)})
+
+
+def test_names_of_the_registry_are_all_there():
+    from nki_sim import _native
+
+    for module, name, *_ in _native.api_names():
+        assert hasattr({"nki.isa": nisa, "nki.language": nl}[module], name), f"{module}.{name}"
+    assert nki_sim.__version__
+
+
+def test_stubs_are_fresh():
+    import importlib.util
+    import pathlib
+
+    path = pathlib.Path(__file__).resolve().parents[1] / "stubs.py"
+    spec = importlib.util.spec_from_file_location("stubs", path)
+    stubs = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(stubs)
+    for file, text in stubs.stubs().items():
+        assert file.read_text(encoding="utf-8") == text, f"{file} is stale: run python python/stubs.py"
+        compile(text, str(file), "exec")

@@ -1,0 +1,127 @@
+import json
+import subprocess
+import sys
+
+import kernels
+import numpy as np
+import pytest
+from softmax import softmax_rows
+
+import nki_sim
+
+X = np.random.default_rng(0).standard_normal((256, 512)).astype(np.float32)
+
+
+def softmax(x):
+    e = np.exp(x - x.max(axis=1, keepdims=True))
+    return e / e.sum(axis=1, keepdims=True)
+
+
+def test_profile(tmp_path):
+    out, report = nki_sim.profile(softmax_rows)(X)
+    np.testing.assert_allclose(out, softmax(X), rtol=1e-5)
+    assert report.latency_us > 1
+    assert report.engines["vector"]["instructions"] > 0
+    assert report.stalls and report.findings == []
+    assert json.loads(report.to_json()) == report.to_dict()
+    assert "vector" in str(report) and "<table>" in report._repr_html_() and "softmax_rows" in repr(report)
+    report.save(tmp_path / "t.perfetto-trace")
+    assert (tmp_path / "t.perfetto-trace").stat().st_size > 100
+    again = nki_sim.profile(softmax_rows)[1](X)[1]
+    assert again.latency_us == report.latency_us
+
+
+def test_pandas():
+    pandas = pytest.importorskip("pandas")
+    frame = nki_sim.profile(softmax_rows)(X)[1].to_pandas()
+    assert isinstance(frame, pandas.DataFrame) and frame.loc["vector", "active_us"] > 0
+
+
+def test_assert_close():
+    nki_sim.assert_close(softmax_rows, softmax, (X,))
+    nki_sim.assert_close(kernels.add, X[:4] * 2, (X[:4], X[:4]))
+    with pytest.raises(AssertionError, match=r"add: output 0: 1 of 2048 elements differ .* first at \[1, 2\]"):
+        wrong = X[:4] * 2
+        wrong[1, 2] += 1
+        nki_sim.assert_close(kernels.add, wrong, (X[:4], X[:4]))
+    nki_sim.assert_close(kernels.add, wrong, (X[:4], X[:4]), atol=2)
+    with pytest.raises(AssertionError, match="shape"):
+        nki_sim.assert_close(kernels.add, X, (X[:4], X[:4]))
+
+
+def test_the_command_is_the_same(tmp_path):
+    command = [sys.executable, "-m", "nki_sim"]
+    version = subprocess.run([*command, "--version"], capture_output=True, text=True)
+    assert version.returncode == 0 and version.stdout.split()[1] == nki_sim.__version__
+    wrong = subprocess.run([*command, "run", "missing.py"], capture_output=True, text=True)
+    assert wrong.returncode == 2 and "missing.py" in wrong.stderr
+
+
+def test_plugin(pytester):
+    pytester.makeconftest("pytest_plugins = []")
+    pytester.makepyfile(
+        """
+        import numpy as np, pytest, nki_sim
+        from softmax import softmax_rows
+        x = np.zeros((128, 64), np.float32)
+
+        @pytest.mark.nki_latency(max_us=1000)
+        def test_fast():
+            nki_sim.profile(softmax_rows)(x)
+
+        @pytest.mark.nki_latency(max_us=0.5)
+        def test_slow():
+            nki_sim.profile(softmax_rows)(x)
+
+        @pytest.mark.nki_latency(max_us=5)
+        def test_nothing():
+            pass
+        """
+    )
+    plugin = [] if "nki_sim" in pytester._request.config.pluginmanager._name2plugin else ["-p", "nki_sim.pytest_plugin"]
+    result = pytester.runpytest("--nki-report", *plugin)
+    result.assert_outcomes(passed=1, failed=2)
+    result.stdout.fnmatch_lines(["*latency budget of 0.5 us: softmax_rows takes*"])
+    result.stdout.fnmatch_lines(["*nki-sim: time on the device*", "*us  softmax_rows  (*test_fast)"])
+
+
+SCRIPT = """
+import nki, numpy as np
+import nki.isa as nisa
+import nki.language as nl
+
+@nki.jit
+def double(x):
+    t = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.sbuf)
+    nisa.dma_copy(dst=t, src=x)
+    nisa.tensor_tensor(dst=t, data1=t, data2=t, op=nl.add)
+    out = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.shared_hbm)
+    nisa.dma_copy(dst=out, src=t)
+    return out
+
+if __name__ == "__main__":
+    print(double(np.ones((2, 2), np.float32))[0, 0], nisa.nc_version.gen3.name, nki.__file__ is not None)
+    assert SHAPE
+"""
+
+
+def test_a_script_is_run_as_a_whole(tmp_path):
+    script = tmp_path / "script.py"
+    script.write_text(SCRIPT.replace("SHAPE", "True"))
+    command = [sys.executable, "-m", "nki_sim", "run", str(script)]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (0, "2.0 gen3 True\n"), done.stderr
+    script.write_text(SCRIPT.replace("SHAPE", "False"))
+    assert subprocess.run(command, capture_output=True).returncode == 1
+    refused = subprocess.run([*command, "--json", "x"], capture_output=True, text=True)
+    assert refused.returncode == 2 and "--json is for one kernel" in refused.stderr
+    one = subprocess.run([*command, "--kernel", "double", "--arg", "x=float32[2,2]"], capture_output=True, text=True)
+    assert one.returncode == 0 and "us; DMA" in one.stdout, one.stderr
+
+
+def test_a_script_without_the_package(tmp_path):
+    script = tmp_path / "script.py"
+    script.write_text(SCRIPT)
+    other = {**__import__("os").environ, "NKI_SIM_PYTHON": "no-such-python"}
+    done = subprocess.run([sys.executable, "-m", "nki_sim", "run", str(script)], capture_output=True, text=True, env=other)
+    assert done.returncode == 2 and "no-such-python -m pip install nki-sim" in done.stderr
