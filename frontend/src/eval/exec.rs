@@ -94,7 +94,7 @@ impl Interp<'_> {
                 return Err(self.raise_value(value, stmt.span)?);
             }
             StmtKind::With(items, body) => return self.exec_with(frame, items, body),
-            StmtKind::Try(t) => return self.exec_try(frame, t, stmt.span),
+            StmtKind::Try(t) => return self.exec_try(frame, t),
             StmtKind::Def(def, bind) => {
                 let mut value = self.make_function(frame, def)?;
                 for decorator in def.decorators.iter().rev() {
@@ -405,7 +405,7 @@ impl Interp<'_> {
         }
     }
 
-    fn exec_try(&mut self, frame: &Frame<'_>, t: &Try, span: Span) -> EvalResult<Flow> {
+    fn exec_try(&mut self, frame: &Frame<'_>, t: &Try) -> EvalResult<Flow> {
         let (depth, trail) = (self.stack.len(), self.steps.len());
         let mut result = self.exec_block(frame, &t.body);
         match result {
