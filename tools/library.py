@@ -68,6 +68,7 @@ def main() -> int:
     results.sort(key=lambda result: result.file)
 
     report = summarise(results, patches, time.monotonic() - start)
+    report = {"target": options.target, "selection": selection(options), "cores": os.cpu_count(), **report}
     print_summary(report)
     if options.json:
         files.write_whole(options.json, json.dumps(report, indent=1))
@@ -91,6 +92,16 @@ def summarise(results: list["runner.FileResult"], patches: list["overlay.Patch"]
         "patches": [{"file": patch.file, "reason": patch.reason} for patch in patches],
         "tests": tests,
     }
+
+
+def selection(options: argparse.Namespace) -> str:
+    """In words, which tests were run."""
+    words = [f"the {options.smallest} smallest configurations of each test function" if options.smallest else "every configuration"]
+    if options.run_all:
+        words.append("large shapes too")
+    if options.filter:
+        words.append(f"-k '{options.filter}'")
+    return ", ".join(words + [f"only {path}" for path in options.path])
 
 
 def print_summary(report: dict) -> None:
