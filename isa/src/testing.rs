@@ -15,9 +15,9 @@ use crate::dtype::DType;
 use crate::inst::Inst;
 use crate::machine::{Context, Fault, Machine, RowsF32, RowsI64, Tiles};
 use crate::meeting::Contribution;
-use crate::names::OobMode;
-use crate::program::{Loc, RegId, Tensor, TensorId, TrailId};
-use crate::view::{Index, Space, View};
+use crate::names::{Engine, OobMode};
+use crate::program::{Address, Loc, RegId, Tensor, TensorId, TrailId};
+use crate::view::{Index, Space, View, column_group, column_position};
 
 pub use random::{Random, program};
 
@@ -31,6 +31,8 @@ pub struct TestMachine {
     /// Bytes that a matmul has written, for `accumulate=None`.
     accumulated: HashSet<(u32, usize)>,
     registers: BTreeMap<RegId, i32>,
+    /// Partitions that share the offsets of tensor indirection: those of the engine that runs.
+    group: usize,
     state: BTreeMap<&'static str, Vec<u32>>,
     /// Lines that `device_print` printed.
     pub printed: Vec<String>,
@@ -52,6 +54,7 @@ impl TestMachine {
             written: Vec::new(),
             accumulated: HashSet::new(),
             registers: BTreeMap::new(),
+            group: column_group(Engine::Vector),
             state: BTreeMap::new(),
             printed: Vec::new(),
             uninitialized: Vec::new(),
@@ -81,6 +84,11 @@ impl TestMachine {
         self.bytes.push(vec![0xEE; size]);
         self.written.push(vec![false; size]);
         view
+    }
+
+    /// Gives the tensor of a view an address.
+    pub fn place(&mut self, view: &View, address: Address) {
+        self.tensors[view.tensor.0 as usize].address = Some(address);
     }
 
     /// Adds a tensor with these values, row-major.
@@ -150,6 +158,7 @@ impl TestMachine {
     pub fn run(&mut self, inst: impl Into<Inst>) -> Result<(), String> {
         let inst = inst.into();
         self.check(inst.clone())?;
+        self.group = column_group(inst.engine(self.arch));
         inst.execute(self).map_err(|f| f.message)
     }
 
@@ -162,6 +171,7 @@ impl TestMachine {
         let mut at = vec![(i64::from(view.partition), view.offset, false)];
         let mut shift = 0;
         let mut rows: Option<Vec<i64>> = None;
+        let mut offsets: Option<Vec<i64>> = None;
         if let Some(indirect) = view.indirect.as_deref() {
             let check = |i: i64| -> Result<i64, Fault> {
                 if i >= 0 && i < i64::from(indirect.bound) || oob == OobMode::Skip {
@@ -172,17 +182,28 @@ impl TestMachine {
             match &indirect.index {
                 Index::Register(r) => shift = check(i64::from(self.registers.get(r).copied().unwrap_or(0)))?,
                 Index::Scalar(v) => shift = check(self.ints(v)?[0])?,
+                Index::Columns(v) => {
+                    let index = self.ints(v)?;
+                    let (partitions, count) = (view.partitions() as usize, view.free_elements());
+                    let at = (0..partitions).flat_map(|p| (0..count).map(move |i| (p, i)));
+                    let position = |(p, i)| column_position(self.group, v.free_elements(), p, i);
+                    offsets = Some(at.map(|at| check(index[position(at)])).collect::<Result<_, _>>()?);
+                }
                 Index::Vector(v) => rows = Some(self.ints(v)?.into_iter().map(check).collect::<Result<_, _>>()?),
             }
             let outside = shift < 0 || shift >= i64::from(indirect.bound);
             at[0].1 += shift * indirect.stride;
-            at[0].2 = rows.is_none() && outside;
+            at[0].2 = rows.is_none() && offsets.is_none() && outside;
         }
         for (level, d) in view.dims.iter().enumerate() {
             let mut next = Vec::with_capacity(at.len() * d.count as usize);
-            for (p, e, skip) in at {
+            for (row, (p, e, skip)) in at.into_iter().enumerate() {
                 for i in 0..i64::from(d.count) {
                     next.push(match (&rows, view.indirect.as_deref()) {
+                        (None, Some(ind)) if level == 1 && offsets.is_some() => {
+                            let all = offsets.as_deref().unwrap_or_default();
+                            (p, e + all[row * d.count as usize + i as usize] * ind.stride, skip)
+                        }
                         (Some(rows), Some(ind)) if level == ind.dim as usize => {
                             let row = rows[i as usize];
                             (p, e + row * ind.stride, skip || row < 0 || row >= i64::from(ind.bound))

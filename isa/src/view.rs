@@ -3,6 +3,7 @@
 use arrayvec::ArrayVec;
 
 use crate::dtype::DType;
+use crate::names::Engine;
 use crate::program::{RegId, TensorId};
 
 crate::named_enum! {
@@ -74,7 +75,7 @@ pub struct Indirect {
     pub index: Index,
     /// Elements (of the view's dtype) that one unit of the index moves.
     pub stride: i64,
-    /// The indexed dimension of the view's `dims` for [`Index::Vector`] (always 0 at present).
+    /// The indexed dimension of the view's `dims`: 0 for [`Index::Vector`], 1 for [`Index::Columns`].
     pub dim: u32,
     /// Extent of the indexed dimension of the base tensor: index values from `0` to `bound - 1` are in bounds.
     pub bound: u32,
@@ -89,6 +90,30 @@ pub enum Index {
     Scalar(View),
     /// One index per step of dimension `dim`: replaces that dimension's own stride.
     Vector(View),
+    /// On chip, an offset for each element of a partition, which replaces dimension 1 (the only free one): tensor indirection. The
+    /// partitions share offsets in groups, which depend on the engine: see [`column_group`] and [`column_position`].
+    Columns(View),
+}
+
+impl Indirect {
+    /// The index of [`Index::Columns`].
+    pub fn columns(&self) -> Option<&View> {
+        match &self.index {
+            Index::Columns(v) => Some(v),
+            _ => None,
+        }
+    }
+}
+
+/// How many partitions share offsets (docstring of `NkiTensor.indirect`).
+pub fn column_group(engine: Engine) -> usize {
+    if engine == Engine::Tensor { 32 } else { 16 }
+}
+
+/// Where in an index of `columns` columns, row by row, offset `i` of a partition stands: a group's offsets run down its rows first.
+pub fn column_position(group: usize, columns: usize, partition: usize, i: usize) -> usize {
+    let first = partition / group * group;
+    (first + i % group) * columns + i / group
 }
 
 impl View {

@@ -1,6 +1,7 @@
 """NumPy references of the kernels here, which follow the documentation of each instruction."""
 
 import elementwise_cases
+import indirection_cases
 import mx_cases
 import numpy as np
 import random_cases
@@ -252,5 +253,6 @@ def cases():
     yield from searches()
     yield from gathers()
     yield from elementwise_cases.cases()
+    yield from indirection_cases.cases()
     yield from mx_cases.cases()
     yield from random_cases.cases()

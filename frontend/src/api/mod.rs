@@ -12,6 +12,7 @@ mod builder;
 mod compose;
 mod dynamic;
 mod errors;
+mod indirect;
 mod lower;
 #[cfg(test)]
 mod lower_tests;

@@ -82,6 +82,11 @@ pub(crate) fn wrap(from: &Tensor, made: super::view::Result<Tensor>, span: Span)
 /// `t.name(...)`.
 pub(crate) fn method(interp: &mut Interp<'_>, t: &Rc<Tensor>, name: &str, args: CallArgs) -> EvalResult<Value> {
     let span = args.span;
+    if !matches!(name, "is_indirect" | "is_contiguous")
+        && let Err(violation) = t.plain(name)
+    {
+        return wrap(t, Err(violation), span);
+    }
     let made = match name {
         "permute" => {
             // permute(0, 2, 1) is accepted for permute((0, 2, 1)).
@@ -167,7 +172,11 @@ pub(crate) fn method(interp: &mut Interp<'_>, t: &Rc<Tensor>, name: &str, args: 
         "is_contiguous" => return Ok(Value::Bool(t.is_contiguous())),
         "is_indirect" => return Ok(Value::Bool(t.view.indirect.is_some())),
         "indirect" => {
-            Err(Violation::new("unsupported-api", "", "`indirect` (tensor indirection of Trn3) is not supported yet"))
+            let [index, count] = args.bind(interp, "indirect", ["index", "num_elem"], 1)?;
+            let index = index.unwrap_or(Value::None);
+            let index = values::tensor(&index, "indirect: index", span)?;
+            let count = count.filter(|c| !c.is_none()).map(|c| int(&c, "indirect: num_elem", span)).transpose()?;
+            t.indirect(&index.view, count)
         }
         _ => return Err(super::no_attribute(interp, &Value::Tensor(t.clone()), name, span)),
     };
@@ -285,7 +294,7 @@ pub(crate) fn getitem(interp: &mut Interp<'_>, t: &Rc<Tensor>, key: &Value, span
         }
         other => keys.push(one_key(t, other, span)?),
     }
-    wrap(t, t.index(&keys), span)
+    wrap(t, t.plain("a slice").and_then(|()| t.index(&keys)), span)
 }
 
 /// `t[:, None]`: a new dimension of size 1 for each None, as NumPy has it.

@@ -64,7 +64,7 @@ pub fn schema<I: Instruction>(inst: &I, context: &Context<'_>) -> Result<(), Vio
         let types = || packed::<I>(operand.name, view).and_then(|()| dtype(operand, view));
         result = place(operand.name, view).and_then(|()| types()).and_then(|()| {
             match view.indirect.as_deref().map(|i| &i.index) {
-                Some(Index::Scalar(index) | Index::Vector(index)) => place("", index),
+                Some(Index::Scalar(index) | Index::Vector(index) | Index::Columns(index)) => place("", index),
                 _ => Ok(()),
             }
         });

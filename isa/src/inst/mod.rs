@@ -8,6 +8,7 @@ pub mod check;
 pub mod dma;
 mod facts;
 pub mod gpsimd;
+mod indirection;
 pub mod math;
 mod mx;
 mod random;
@@ -56,6 +57,8 @@ pub trait Instruction: Operands {
     fn engine(&self, arch: &Arch) -> Engine;
     /// Operands that lie in a way of their own rather than in an access pattern: [`Self::validate`] checks where they start.
     const OWN_LAYOUT: &'static [&'static str] = &[];
+    /// Operands that may be picked by offsets (`NkiTensor.indirect`): `dst`, then the operand that is streamed, then others.
+    const INDIRECT: &'static [&'static str] = &[];
     /// Operands that may be of a packed dtype ([`crate::DType::is_packed`]).
     const PACKED: &'static [&'static str] = &[];
     /// The rules that the schema cannot say.
@@ -126,7 +129,7 @@ impl<'a> Footprint<'a> {
     fn index_of(&mut self, view: &'a View) {
         match view.indirect.as_deref().map(|i| &i.index) {
             Some(Index::Register(r)) => self.register_reads.push(*r),
-            Some(Index::Scalar(v) | Index::Vector(v)) => self.reads.push(v),
+            Some(Index::Scalar(v) | Index::Vector(v) | Index::Columns(v)) => self.reads.push(v),
             None => {}
         }
     }
@@ -356,7 +359,7 @@ macro_rules! instructions {
             /// # Errors
             /// The first broken rule.
             pub fn validate(&self, context: &Context<'_>) -> Result<(), Violation> {
-                match self { $(Inst::$Name(i) => { check::schema(i, context)?; i.validate(context) })* }
+                match self { $(Inst::$Name(i) => { check::schema(i, context)?; indirection::check(i, context)?; i.validate(context) })* }
             }
             /// See [`Instruction::footprint`].
             pub fn footprint<'a>(&'a self, footprint: &mut Footprint<'a>) {

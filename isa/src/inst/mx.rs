@@ -11,7 +11,7 @@ use crate::dtype::{DType, mx_scale_bits, mx_scale_value};
 use crate::inst::check::Named;
 use crate::machine::{Context, Fault, Machine};
 use crate::program::Tensor;
-use crate::view::View;
+use crate::view::{Index, View};
 use crate::violation::Violation;
 
 /// Partitions of a block.
@@ -125,6 +125,11 @@ fn quadrants(scale: &View, partitions: u32) -> impl Iterator<Item = View> {
         let mut view = scale.clone();
         view.partition += q * QUADRANT;
         view.dims[0].count = ROWS;
+        // The quadrant's own offsets.
+        if let Some(Index::Columns(index)) = view.indirect.as_deref_mut().map(|i| &mut i.index) {
+            index.partition += q * QUADRANT;
+            index.dims[0].count = QUADRANT;
+        }
         view
     })
 }

@@ -229,6 +229,10 @@ impl Printer<'_> {
                     self.out.push_str("scalar ");
                     self.view(v)?;
                 }
+                Index::Columns(v) => {
+                    self.out.push_str("columns ");
+                    self.view(v)?;
+                }
                 Index::Vector(v) => {
                     self.out.push_str("vector ");
                     self.view(v)?;

@@ -335,6 +335,14 @@ pub(crate) fn regions(
                 out(Region::new(partitions, Pattern::new(&dims, view.offset + row, size, base)));
             }
         }
+        Some(Resolved::Rows(offsets)) if matches!(indirect.index, ViewIndex::Columns(_)) => {
+            let mut offsets: Vec<i64> = offsets.iter().flatten().copied().collect();
+            offsets.sort_unstable();
+            offsets.dedup();
+            for offset in offsets {
+                out(Region::new(partitions, Pattern::new(&[], view.offset + offset, size, base)));
+            }
+        }
         _ => out(Region::new(partitions, Pattern::run(base, base + tensor.bytes().max(1) as i64))),
     }
 }

@@ -6,8 +6,9 @@ use ndarray::{Array2, ArrayView2, ArrayViewMut2, ShapeBuilder};
 use nki_isa::arg::Imm;
 use nki_isa::inst::Footprint;
 use nki_isa::machine::{Context, RowsF32, RowsI64, Tiles};
-use nki_isa::names::OobMode;
-use nki_isa::program::RegId;
+use nki_isa::names::{Engine, OobMode};
+use nki_isa::program::{NodeKind, RegId};
+use nki_isa::view::{column_group, column_position};
 use nki_isa::{Contribution, Fault, Index, Machine, View};
 
 use super::interpreter::Interpreter;
@@ -49,11 +50,35 @@ impl Interpreter<'_> {
                 let rows = values.iter().map(|&v| inside(v).then_some(v * indirect.stride)).collect();
                 return Ok((Dynamic::Shift(Shift::Rows(rows)), fault));
             }
+            Index::Columns(v) => {
+                let values = self.integers(v)?;
+                let group = self.column_group();
+                let (partitions, count) = (view.partitions() as usize, view.free_elements());
+                let mut moves = Vec::with_capacity(partitions * count);
+                for (p, i) in (0..partitions).flat_map(|p| (0..count).map(move |i| (p, i))) {
+                    let at = column_position(group, v.free_elements(), p, i);
+                    let value = values.get(at).copied().unwrap_or(-1);
+                    if !inside(value) {
+                        let which = format!(" (offset {i} of partition {p})");
+                        return Ok((Dynamic::Outside(outside(self, value, &which)), None));
+                    }
+                    moves.push(value * indirect.stride);
+                }
+                return Ok((Dynamic::Shift(Shift::Columns(moves.into_boxed_slice())), None));
+            }
         };
         if inside(scalar) {
             Ok((Dynamic::Shift(Shift::Offset(scalar * indirect.stride)), None))
         } else {
             Ok((Dynamic::Outside(outside(self, scalar, "")), None))
+        }
+    }
+
+    /// Partitions that share the offsets of tensor indirection in the instruction that runs.
+    fn column_group(&self) -> usize {
+        match self.core.node.map(|n| &n.kind) {
+            Some(NodeKind::Inst(inst)) => column_group(inst.engine(self.memory.arch())),
+            _ => column_group(Engine::Vector),
         }
     }
 
@@ -118,6 +143,7 @@ impl Interpreter<'_> {
                 Dynamic::Outside(_) => Resolved::Skipped,
                 Dynamic::Shift(Shift::Offset(by)) => Resolved::Offset(by),
                 Dynamic::Shift(Shift::Rows(rows)) => Resolved::Rows(rows),
+                Dynamic::Shift(Shift::Columns(moves)) => Resolved::Rows(moves.iter().map(|&m| Some(m)).collect()),
             });
         }
         Ok((!out.is_empty()).then(|| out.into_boxed_slice()))
@@ -273,9 +299,9 @@ impl Machine for Interpreter<'_> {
         let mut data = std::mem::take(&mut self.memory.storages[to.storage].data);
         let outcome = (|| {
             let bytes = |a: &Access| &*self.memory.storages[a.storage].data;
-            let left = matrix(left_at, bytes(&left), (left.rows, left.per_row), &left_scratch)?;
-            let right = matrix(right_at, bytes(&right), (right.rows, right.per_row), &right_scratch)?;
-            let shape = (to.rows, to.per_row);
+            let left = matrix(left_at, bytes(&left), (left.partitions(), left.width()), &left_scratch)?;
+            let right = matrix(right_at, bytes(&right), (right.partitions(), right.width()), &right_scratch)?;
+            let shape = (to.partitions(), to.width());
             let target = match direct {
                 Some((base, row, column)) => {
                     let words: Option<&mut [f32]> = bytemuck::try_cast_slice_mut(data.bytes_mut()).ok();
@@ -304,7 +330,8 @@ impl Machine for Interpreter<'_> {
     fn read_tile(&mut self, src: &View) -> Result<Array2<f32>, Fault> {
         let from = self.source(src)?;
         let values = self.tile(&from);
-        Array2::from_shape_vec((from.rows, from.per_row), values).map_err(|e| Fault::new("internal", e.to_string()))
+        Array2::from_shape_vec((from.partitions(), from.width()), values)
+            .map_err(|e| Fault::new("internal", e.to_string()))
     }
 
     fn write_tile(&mut self, dst: &View, tile: ArrayView2<'_, f32>) -> Result<(), Fault> {
@@ -333,7 +360,8 @@ impl Machine for Interpreter<'_> {
                 u32::from_le_bytes(raw)
             })
             .collect();
-        Array2::from_shape_vec((from.rows, from.per_row), bits).map_err(|e| Fault::new("internal", e.to_string()))
+        Array2::from_shape_vec((from.partitions(), from.width()), bits)
+            .map_err(|e| Fault::new("internal", e.to_string()))
     }
 
     fn write_bits(&mut self, dst: &View, tile: ArrayView2<'_, u32>) -> Result<(), Fault> {

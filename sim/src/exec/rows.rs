@@ -118,11 +118,11 @@ impl Interpreter<'_> {
     fn operands(&mut self, dsts: &[&View], srcs: &[&View]) -> Result<(Accesses, Accesses), Fault> {
         let from = srcs.iter().map(|v| self.source(v)).collect::<Result<Accesses, _>>()?;
         let to = dsts.iter().map(|v| self.destination(v)).collect::<Result<Accesses, _>>()?;
-        let rows = to.first().or(from.first()).map_or(0, |a| a.rows);
-        if let Some(other) = from.iter().chain(&to).find(|a| a.rows != rows) {
+        let rows = to.first().or(from.first()).map_or(0, Access::partitions);
+        if let Some(other) = from.iter().chain(&to).find(|a| a.partitions() != rows) {
             return Err(Fault::new(
                 "partition-mismatch",
-                format!("operands have {rows} and {} partitions", other.rows),
+                format!("operands have {rows} and {} partitions", other.partitions()),
             ));
         }
         Ok((to, from))
@@ -253,8 +253,8 @@ impl Interpreter<'_> {
     fn rows_gathered(&mut self, to: &[Access], from: &[Access], f: RowsF32<'_>) {
         let ins: SmallVec<[Vec<f32>; 4]> = from.iter().map(|a| self.tile(a)).collect();
         let mut outs: SmallVec<[Vec<f32>; 2]> = to.iter().map(|a| vec![0.0; a.elements()]).collect();
-        for row in 0..to.first().or(from.first()).map_or(0, |a| a.rows) {
-            let part = |a: &Access| row * a.per_row..(row + 1) * a.per_row;
+        for row in 0..to.first().or(from.first()).map_or(0, Access::partitions) {
+            let part = |a: &Access| row * a.width()..(row + 1) * a.width();
             let ins: SmallVec<[&[f32]; 4]> = ins.iter().zip(from).map(|(v, a)| &v[part(a)]).collect();
             let mut outs: SmallVec<[&mut [f32]; 2]> = outs.iter_mut().zip(to).map(|(v, a)| &mut v[part(a)]).collect();
             f(row, &ins, &mut outs);
@@ -278,8 +278,8 @@ impl Interpreter<'_> {
             ins.push(values);
         }
         let mut outs: SmallVec<[Vec<i64>; 2]> = to.iter().map(|a| vec![0; a.elements()]).collect();
-        for row in 0..to.first().or(from.first()).map_or(0, |a| a.rows) {
-            let part = |a: &Access| row * a.per_row..(row + 1) * a.per_row;
+        for row in 0..to.first().or(from.first()).map_or(0, Access::partitions) {
+            let part = |a: &Access| row * a.width()..(row + 1) * a.width();
             let ins: SmallVec<[&[i64]; 4]> = ins.iter().zip(&from).map(|(v, a)| &v[part(a)]).collect();
             let mut outs: SmallVec<[&mut [i64]; 2]> = outs.iter_mut().zip(&to).map(|(v, a)| &mut v[part(a)]).collect();
             f(row, &ins, &mut outs);

@@ -190,7 +190,7 @@ impl Walk<'_> {
                     Resolved::Skipped
                 }))
             }
-            Index::Scalar(v) | Index::Vector(v) => Err(NeedsData {
+            Index::Scalar(v) | Index::Vector(v) | Index::Columns(v) => Err(NeedsData {
                 loc: node.loc,
                 what: format!(
                     "the dynamic offset of `{name}` is in memory, in `{}`",

@@ -21,8 +21,10 @@ pub(crate) struct Access {
     pub(crate) column: usize,
     /// Bytes between the starts of rows of the view (0 on chip).
     pub(crate) column_step: isize,
-    /// Rows of the view.
+    /// Rows of the view; with columns picked by offsets, the elements, each a row of its own.
     pub(crate) rows: usize,
+    /// How many rows lie in one partition: more than one only with columns picked by offsets.
+    pub(crate) pieces: usize,
     /// The elements of a row, merged.
     pub(crate) inner: Steps,
     /// Elements of a row.
@@ -39,9 +41,19 @@ impl Access {
         self.rows * self.per_row
     }
 
+    /// Partitions (steps of dimension 0).
+    pub(crate) fn partitions(&self) -> usize {
+        self.rows / self.pieces.max(1)
+    }
+
+    /// Elements of a partition.
+    pub(crate) fn width(&self) -> usize {
+        self.per_row * self.pieces
+    }
+
     /// Row and first byte of row `i` of the view; none where it is skipped.
     pub(crate) fn start(&self, i: usize) -> Option<(usize, usize)> {
-        let row = self.row.wrapping_add_signed(self.row_step * i as isize);
+        let row = self.row.wrapping_add_signed(self.row_step * (i / self.pieces.max(1)) as isize);
         match &self.starts {
             Some(starts) => starts[i].map(|s| (row, s)),
             None => Some((row, self.column.wrapping_add_signed(self.column_step * i as isize))),
@@ -94,6 +106,8 @@ pub(crate) enum Shift {
     Offset(i64),
     /// Elements by step of dimension 0 (replacing its stride); none where skipped.
     Rows(Box<[Option<i64>]>),
+    /// Elements by element of each partition, all partitions one after the other.
+    Columns(Box<[i64]>),
 }
 
 impl Memory<'_> {
@@ -158,6 +172,7 @@ impl Memory<'_> {
             column: home.column,
             column_step: column_step as isize,
             rows,
+            pieces: 1,
             per_row: elements::count(&inner),
             inner,
             starts: None,
@@ -181,6 +196,21 @@ impl Memory<'_> {
                     ));
                 }
                 access.starts = Some(starts);
+            }
+            Shift::Columns(moves) => {
+                // Every element for itself: only its own bytes must be inside.
+                access.inner = Steps::new();
+                access.per_row = 1;
+                access.pieces = moves.len() / rows.max(1);
+                access.rows = moves.len();
+                let place = |m: &i64| {
+                    let first = (view.offset + m) * size;
+                    if first < 0 || first + size > bytes {
+                        return Err(bad(first, first + size));
+                    }
+                    Ok(Some(home.column + first as usize))
+                };
+                access.starts = Some(moves.iter().map(place).collect::<Result<_, _>>()?);
             }
         }
         Ok(access)
@@ -345,10 +375,14 @@ impl Memory<'_> {
         let mut local = access.clone();
         local.row -= access.home.row;
         local.column -= access.home.column;
+        if let Some(starts) = &mut local.starts {
+            starts.iter_mut().flatten().for_each(|s| *s -= access.home.column);
+        }
         let size = local.codec.dtype.size();
         let rows = self.program().tensor(access.tensor).shape.first().map_or(1, |&n| n as usize);
         let columns = local.column..local.column + local.per_row * size;
-        let whole = local.is_dense() && local.row == 0 && local.row_step == 1 && local.rows == rows;
+        let whole =
+            local.starts.is_none() && local.is_dense() && local.row == 0 && local.row_step == 1 && local.rows == rows;
         let set = self.accumulated(access.tensor);
         if whole && set.has_columns(&columns) {
             return mode.unwrap_or(true);

@@ -98,6 +98,8 @@ impl Activate2 {
 }
 
 impl Instruction for Activate2 {
+    const INDIRECT: &'static [&'static str] = &["dst", "data"];
+
     fn engine(&self, _arch: &Arch) -> Engine {
         Engine::Scalar
     }

@@ -63,6 +63,8 @@ impl Activation {
 }
 
 impl Instruction for Activation {
+    const INDIRECT: &'static [&'static str] = &["dst", "data"];
+
     fn engine(&self, _arch: &Arch) -> Engine {
         Engine::Scalar
     }

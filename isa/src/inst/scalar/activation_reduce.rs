@@ -60,6 +60,8 @@ impl ActivationReduce {
 }
 
 impl Instruction for ActivationReduce {
+    const INDIRECT: &'static [&'static str] = &["dst", "data"];
+
     fn engine(&self, _arch: &Arch) -> Engine {
         Engine::Scalar
     }

@@ -5,12 +5,13 @@ use ndarray::{ArrayView2, Axis};
 use crate::arch::Arch;
 use crate::arg::Ints;
 use crate::dtype::DType;
+use crate::inst::indirection::columns;
 use crate::inst::tensor::gemm::{multiply, tensor_operand};
 use crate::inst::{Footprint, Instruction, Operands};
 use crate::machine::{Context, Fault, Machine};
 use crate::names::{Engine, PerfMode};
 use crate::operands;
-use crate::view::{Index, View};
+use crate::view::View;
 use crate::violation::Violation;
 use crate::work::{Matmul, Operand, Work, WorkKind};
 
@@ -292,14 +293,21 @@ impl NcMatmul {
             ));
         }
         for (name, view) in [("dst", &self.dst), ("stationary", &self.stationary), ("moving", &self.moving)] {
-            if !matches!(view.indirect.as_deref().map(|i| &i.index), Some(Index::Vector(_))) {
+            if columns(view).is_none() {
                 continue;
             }
-            if !arch.on_chip_indirect {
+            if self.is_transpose && name == "moving" {
                 return Err(Violation::new(
-                    "unsupported-on-target",
+                    "indirect-view",
                     name,
-                    format!("an indirect `{name}` needs trn3 (target is {})", arch.target),
+                    "`moving` is indirect, which transpose mode does not take",
+                ));
+            }
+            if name != "dst" && (is_wide(view.dtype) || !is_input(view.dtype)) {
+                return Err(Violation::new(
+                    "operand-dtype",
+                    name,
+                    format!("an indirect `{name}` is {}, must be a float of 8 or 16 bits", view.dtype),
                 ));
             }
             if self.tile().0 != (0, 0) {
@@ -332,6 +340,8 @@ fn is_wide(dtype: DType) -> bool {
 }
 
 impl Instruction for NcMatmul {
+    const INDIRECT: &'static [&'static str] = &["dst", "stationary", "moving"];
+
     fn engine(&self, _arch: &Arch) -> Engine {
         Engine::Tensor
     }

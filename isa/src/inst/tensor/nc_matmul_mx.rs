@@ -5,6 +5,7 @@ use ndarray::Array2;
 use crate::arch::Arch;
 use crate::arg::Ints;
 use crate::dtype::DType;
+use crate::inst::indirection::columns;
 use crate::inst::mx::{self, BLOCK};
 use crate::inst::tensor::gemm::multiply;
 use crate::inst::{Footprint, Instruction, Operands};
@@ -109,6 +110,34 @@ impl NcMatmulMx {
         Ok(())
     }
 
+    /// Data and scales are one logical tensor: both are picked by one index, or neither.
+    fn validate_indirection(&self) -> Result<(), Violation> {
+        let pairs = [
+            (("stationary", &self.stationary), ("stationary_scale", &self.stationary_scale)),
+            (("moving", &self.moving), ("moving_scale", &self.moving_scale)),
+        ];
+        for ((data_name, data), (name, scale)) in pairs {
+            if columns(data).map(|c| c.1) != columns(scale).map(|c| c.1) {
+                return Err(Violation::new(
+                    "indirect-view",
+                    name,
+                    format!("`{data_name}` and `{name}` must be indirect by the same index, or both not be indirect"),
+                ));
+            }
+        }
+        let views = [("dst", &self.dst), pairs[0].0, pairs[1].0];
+        if let Some((name, _)) = views.iter().find(|(_, v)| columns(v).is_some())
+            && self.tile().0 != (0, 0)
+        {
+            return Err(Violation::new(
+                "operand-value",
+                "tile_position",
+                format!("{:?} with an indirect `{name}`, must be (0, 0)", self.tile().0),
+            ));
+        }
+        Ok(())
+    }
+
     fn validate_sizes(&self, arch: &Arch) -> Result<(), Violation> {
         mx::check_partitions("stationary", &self.stationary)?;
         let (k, k_moving) = (self.stationary.partitions(), self.moving.partitions());
@@ -185,6 +214,8 @@ fn dequantized(machine: &mut dyn Machine, data: &View, scale: &View) -> Result<A
 }
 
 impl Instruction for NcMatmulMx {
+    const INDIRECT: &'static [&'static str] = &["dst", "stationary", "moving", "stationary_scale", "moving_scale"];
+
     fn engine(&self, _arch: &Arch) -> Engine {
         Engine::Tensor
     }
@@ -194,6 +225,7 @@ impl Instruction for NcMatmulMx {
 
     fn validate(&self, context: &Context<'_>) -> Result<(), Violation> {
         self.validate_tile()?;
+        self.validate_indirection()?;
         self.validate_sizes(context.arch)?;
         for (data, scale) in [
             (("stationary", &self.stationary), ("stationary_scale", &self.stationary_scale)),

@@ -64,6 +64,8 @@ impl Exponential {
 }
 
 impl Instruction for Exponential {
+    const INDIRECT: &'static [&'static str] = &["dst", "src"];
+
     fn engine(&self, _arch: &Arch) -> Engine {
         Engine::Vector
     }

@@ -1,6 +1,7 @@
 //! `nisa.tensor_copy`: copies a tile on chip.
 
 use crate::arch::Arch;
+use crate::inst::indirection::columns;
 use crate::inst::stream::{on, stream};
 use crate::inst::{Footprint, Instruction, Operands, check};
 use crate::machine::{Context, Fault, Machine};
@@ -32,6 +33,8 @@ operands! {
 }
 
 impl Instruction for TensorCopy {
+    const INDIRECT: &'static [&'static str] = &["dst", "src"];
+
     fn engine(&self, _arch: &Arch) -> Engine {
         match self.engine {
             Engine::Unknown => Engine::Vector,
@@ -43,6 +46,18 @@ impl Instruction for TensorCopy {
 
     fn validate(&self, context: &Context<'_>) -> Result<(), Violation> {
         check::engine_allowed(self.engine, &Self::SCHEMA, context.arch)?;
+        if self.engine == Engine::GpSimd
+            && let Some((name, _)) =
+                [("dst", &self.dst), ("src", &self.src)].into_iter().find(|(_, v)| columns(v).is_some())
+        {
+            return Err(Violation::new(
+                "engine-unsupported",
+                "engine",
+                format!(
+                    "`{name}` is indirect; tensor_copy with tensor indirection runs on vector or scalar, not on gpsimd"
+                ),
+            ));
+        }
         check::packed_copy(("dst", &self.dst), ("src", &self.src))?;
         check::same_shape(("src", &self.src), ("dst", &self.dst))?;
         check::gpsimd_psum(self.engine, &[("src", &self.src), ("dst", &self.dst)])

@@ -35,6 +35,8 @@ operands! {
 }
 
 impl Instruction for TensorCopyPredicated {
+    const INDIRECT: &'static [&'static str] = &["dst", "predicate"];
+
     fn engine(&self, _arch: &Arch) -> Engine {
         Engine::Vector
     }

@@ -61,6 +61,8 @@ impl TensorReduce {
 }
 
 impl Instruction for TensorReduce {
+    const INDIRECT: &'static [&'static str] = &["dst", "data"];
+
     fn engine(&self, _arch: &Arch) -> Engine {
         Engine::Vector
     }

@@ -3,6 +3,7 @@
 use crate::arch::Arch;
 use crate::arg::{Imm, ScalarOperand};
 use crate::dtype::DType;
+use crate::inst::indirection::columns;
 use crate::inst::math::alu::{self, Rhs};
 use crate::inst::math::integer;
 use crate::inst::scalars::{self, Sources};
@@ -84,6 +85,8 @@ impl TensorScalar {
 }
 
 impl Instruction for TensorScalar {
+    const INDIRECT: &'static [&'static str] = &["dst", "data"];
+
     /// Reverse square root runs on GpSimd (manual, "NKI Engine Selection"), all else on the vector engine.
     fn engine(&self, _arch: &Arch) -> Engine {
         match self.engine {
@@ -99,6 +102,16 @@ impl Instruction for TensorScalar {
     }
 
     fn validate(&self, context: &Context<'_>) -> Result<(), Violation> {
+        if self.is_address_arithmetic()
+            && let Some((name, _)) =
+                [("dst", &self.dst), ("data", &self.data)].into_iter().find(|(_, v)| columns(v).is_some())
+        {
+            return Err(Violation::new(
+                "indirect-view",
+                name,
+                format!("`{name}` is indirect, which address arithmetic (32-bit integers throughout) does not take"),
+            ));
+        }
         check::engine_allowed(self.engine, &Self::SCHEMA, context.arch)?;
         check::same_shape(("data", &self.data), ("dst", &self.dst))?;
         let stages = [

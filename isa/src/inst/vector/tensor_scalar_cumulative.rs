@@ -51,6 +51,8 @@ const OPS: [AluOp; 5] = [AluOp::Add, AluOp::Subtract, AluOp::Multiply, AluOp::Ma
 const CMDS: [ReduceCmd; 3] = [ReduceCmd::ResetReduce, ReduceCmd::Reduce, ReduceCmd::LoadReduce];
 
 impl Instruction for TensorScalarCumulative {
+    const INDIRECT: &'static [&'static str] = &["dst", "src"];
+
     fn engine(&self, _arch: &Arch) -> Engine {
         Engine::Vector
     }

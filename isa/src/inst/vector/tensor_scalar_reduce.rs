@@ -73,6 +73,8 @@ impl TensorScalarReduce {
 }
 
 impl Instruction for TensorScalarReduce {
+    const INDIRECT: &'static [&'static str] = &["dst", "data"];
+
     fn engine(&self, _arch: &Arch) -> Engine {
         Engine::Vector
     }

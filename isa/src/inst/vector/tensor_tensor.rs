@@ -48,6 +48,8 @@ impl TensorTensor {
 }
 
 impl Instruction for TensorTensor {
+    const INDIRECT: &'static [&'static str] = &["dst", "data1"];
+
     /// Power runs on GpSimd, and so does arithmetic on 32-bit integers outside PSUM; all else on the vector engine.
     fn engine(&self, _arch: &Arch) -> Engine {
         let views = self.views();

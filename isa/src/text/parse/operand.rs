@@ -112,6 +112,8 @@ impl Parser {
             Index::Scalar(self.view(c, depth + 1)?)
         } else if c.keyword("vector") {
             Index::Vector(self.view(c, depth + 1)?)
+        } else if c.keyword("columns") {
+            Index::Columns(self.view(c, depth + 1)?)
         } else {
             Index::Register(self.register(c)?)
         };
@@ -127,6 +129,9 @@ impl Parser {
         let dim: u32 = if c.keyword("dim") { c.int("a dimension")? } else { 0 };
         if dim as usize >= view.dims.len() {
             return c.problem_at(at, format!("dimension {dim} of a view with {}", view.dims.len()));
+        }
+        if matches!(index, Index::Columns(_)) && (dim != 1 || view.dims.len() != 2 || !view.space.is_on_chip()) {
+            return c.problem_at(at, "columns are dimension 1 of a view on chip with two dimensions");
         }
         Ok(Indirect { index, stride, dim, bound })
     }
