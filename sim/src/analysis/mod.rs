@@ -102,6 +102,8 @@ pub fn waits(timeline: &Timeline) -> Vec<Option<Wait>> {
                     before = Some(e);
                 }
                 (State::Stalled(Cause::Limiter), Some(e)) => add(e, time, Cause::Limiter),
+                // The first instruction has not waited for the kernel's start-up.
+                (State::Stalled(Cause::StartUp), _) => {}
                 (State::Stalled(cause), _) => open.push((time, cause)),
             }
         }

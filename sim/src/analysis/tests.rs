@@ -64,7 +64,9 @@ proptest! {
                 .filter(|(e, _)| e.row.0 as usize == i)
                 .filter_map(|(_, w)| w.map(|w| w.time))
                 .sum();
-            prop_assert_eq!(row.busy() + waited + tail, t.elapsed, "{:?}", row.kind);
+            let start = |s: &&crate::timeline::Span| s.state == State::Stalled(Cause::StartUp);
+            let start: Ps = row.spans[..end].iter().filter(start).map(|s| s.end - s.start).sum();
+            prop_assert_eq!(start + row.busy() + waited + tail, t.elapsed, "{:?}", row.kind);
         }
     }
 }

@@ -348,8 +348,10 @@ fn engines<'a>(case: &Case<'a>, trials: &mut Vec<(&'static str, Trial<'a>)>) {
     lines.sort_by_key(|(key, l)| (std::cmp::Reverse(l.0), *key));
     for ((.., label), (_, loc, nodes)) in lines.into_iter().take(3) {
         for target in SHARED.into_iter().filter(|e| *e != busiest && busy(*e) * 5 < busy(busiest) * 4) {
-            let legal = nki_isa::inst::find(label)
-                .is_some_and(|i| i.schema.engines.contains(&target) && i.schema.position("engine").is_some());
+            let legal = nki_isa::inst::find(label).is_some_and(|i| {
+                let runs = i.schema.engines.iter().any(|r| r.on == target && r.since <= case.program.target);
+                runs && i.schema.position("engine").is_some()
+            });
             if !legal {
                 continue;
             }

@@ -114,8 +114,8 @@ function showSource() {
     const li = list.querySelector(`[data-line="${state.line}"]`);
     if (li) {
       li.classList.add("on");
-      const top = li.offsetTop - list.offsetTop;
-      if (top < list.scrollTop || top > list.scrollTop + list.clientHeight - 40) list.scrollTop = li.offsetTop - list.clientHeight / 2;
+      const top = li.offsetTop;
+      if (top < list.scrollTop || top > list.scrollTop + list.clientHeight - 40) list.scrollTop = top - list.clientHeight / 2;
     }
   }
 }
