@@ -58,7 +58,7 @@ pub(crate) fn instructions(py: Python<'_>) -> PyResult<Bound<'_, PyList>> {
         let one = PyDict::new(py);
         one.set_item("name", schema.name)?;
         one.set_item("doc", schema.doc)?;
-        one.set_item("engines", schema.engines.iter().map(|e| e.name()).collect::<Vec<_>>())?;
+        one.set_item("engines", schema.engines.iter().map(|e| e.on.name()).collect::<Vec<_>>())?;
         let operands = PyList::empty(py);
         for operand in schema.operands {
             let o = PyDict::new(py);
