@@ -6,6 +6,7 @@ use ndarray::{Array2, ArrayView2, ArrayViewMut2};
 
 use crate::arch::Arch;
 use crate::arg::Imm;
+use crate::inst::tensor::gemm;
 use crate::meeting::Contribution;
 use crate::names::OobMode;
 use crate::program::{RegId, Tensor};
@@ -99,6 +100,22 @@ pub trait Machine {
     /// # Errors
     /// If an address is out of bounds.
     fn contract(&mut self, dst: &View, stationary: &View, moving: &View, f: Tiles<'_>) -> Result<(), Fault>;
+
+    /// Multiplies the transpose of `stationary` `[K, M]` with `moving` `[K, N]` into `dst` `[M, N]` in fp32, in the order of
+    /// [`gemm`]; `accumulate` as for [`begin_accumulate`](Machine::begin_accumulate).
+    ///
+    /// # Errors
+    /// If an address is out of bounds.
+    fn multiply(
+        &mut self,
+        dst: &View,
+        stationary: &View,
+        moving: &View,
+        accumulate: Option<bool>,
+    ) -> Result<(), Fault> {
+        let add = self.begin_accumulate(dst, accumulate)?;
+        self.contract(dst, stationary, moving, &mut |s, m, out| gemm::multiply(s, m, add, out))
+    }
 
     /// Reads a whole tile (partitions x free elements) in fp32.
     ///

@@ -34,6 +34,7 @@ pub(super) struct Interpreter<'p> {
     steps: u64,
     step_limit: u64,
     pub(super) scratch: super::rows::Scratch,
+    pub(super) products: super::products::Products,
     /// Converted operands of matmuls, kept for their buffers.
     pub(super) tiles: [Vec<f32>; 2],
 }
@@ -117,6 +118,7 @@ impl<'p> Interpreter<'p> {
             steps: 0,
             step_limit: options.step_limit,
             scratch: super::rows::Scratch::default(),
+            products: super::products::Products::default(),
             tiles: Default::default(),
         };
         interpreter.parked = program.cores.iter().enumerate().map(|(i, s)| interpreter.start(i as u32, s)).collect();
@@ -341,6 +343,9 @@ impl<'p> Interpreter<'p> {
 
     /// Gives back the buffers of tensors that were last used before `position`.
     fn bury(&mut self, position: u32) {
+        if self.has_products() {
+            return;
+        }
         while let Some(&(last, tensor)) = self.core.dying.get(self.core.dead)
             && last < position
         {
@@ -381,6 +386,7 @@ impl<'p> Interpreter<'p> {
 
     /// The outputs, after the last core has ended.
     pub(super) fn outputs(&mut self) -> Vec<HostTensor> {
+        self.finish_products();
         let program = self.program;
         let mut out = Vec::with_capacity(program.outputs.len());
         for (i, output) in program.outputs.iter().enumerate() {

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use ndarray::{Array2, ArrayView2, ArrayViewMut2, ShapeBuilder};
 use nki_isa::arg::Imm;
 use nki_isa::inst::Footprint;
+use nki_isa::inst::tensor::gemm;
 use nki_isa::machine::{Context, RowsF32, RowsI64, Tiles};
 use nki_isa::names::{Engine, OobMode};
 use nki_isa::program::{NodeKind, RegId};
@@ -98,8 +99,13 @@ impl Interpreter<'_> {
         Ok(out)
     }
 
-    /// Resolves a view; none where the whole access is out of bounds and may be skipped.
+    /// Resolves a view that anything but a matmul is about to access; none where the whole access is out of bounds and may be skipped.
     pub(super) fn locate(&mut self, view: &View, oob: OobMode) -> Result<Option<Access>, Fault> {
+        self.finish_products();
+        self.locate_beside_products(view, oob)
+    }
+
+    fn locate_beside_products(&mut self, view: &View, oob: OobMode) -> Result<Option<Access>, Fault> {
         let skip = oob == OobMode::Skip;
         let (dynamic, fault) = self.dynamic(view)?;
         let shift = match (dynamic, fault) {
@@ -119,8 +125,17 @@ impl Interpreter<'_> {
         Ok(access)
     }
 
-    fn check_written(&mut self, view: &View, access: &Access) {
+    /// As [`source`](Self::source), while matmuls wait.
+    pub(super) fn source_beside_products(&mut self, view: &View) -> Result<Access, Fault> {
+        let access = self.locate_beside_products(view, OobMode::Error)?;
+        let access = access.ok_or_else(|| Fault::new("out-of-bounds", "access out of bounds"))?;
+        self.check_written(view, &access);
+        Ok(access)
+    }
+
+    pub(super) fn check_written(&mut self, view: &View, access: &Access) {
         if let Some(gap) = self.memory.find_unwritten(access) {
+            self.finish_products();
             self.memory.poison(access);
             if let Some(node) = self.core.node {
                 self.findings.uninitialized(self.program, node, &self.core.loops, view, gap);
@@ -132,6 +147,23 @@ impl Interpreter<'_> {
     pub(super) fn destination(&mut self, view: &View) -> Result<Access, Fault> {
         let access = self.locate(view, OobMode::Error)?;
         access.ok_or_else(|| Fault::new("out-of-bounds", "access out of bounds"))
+    }
+
+    /// As [`destination`](Self::destination), while matmuls wait.
+    pub(super) fn destination_beside_products(&mut self, view: &View) -> Result<Access, Fault> {
+        let access = self.locate_beside_products(view, OobMode::Error)?;
+        access.ok_or_else(|| Fault::new("out-of-bounds", "access out of bounds"))
+    }
+
+    /// A matmul whose operands are not regular enough for a chain.
+    pub(super) fn contract_now(
+        &mut self,
+        dst: &View,
+        stationary: &View,
+        moving: &View,
+        add: bool,
+    ) -> Result<(), Fault> {
+        self.contract(dst, stationary, moving, &mut |s, m, out| gemm::multiply(s, m, add, out))
     }
 
     /// The dynamic addresses of an instruction, for the trace.
@@ -152,21 +184,8 @@ impl Interpreter<'_> {
     /// All elements in fp32.
     pub(super) fn tile(&self, access: &Access) -> Vec<f32> {
         let mut out = Vec::new();
-        self.tile_into(access, &mut out);
+        self.memory.tile_into(access, &mut out);
         out
-    }
-
-    /// All elements in fp32, in a buffer that is used again.
-    fn tile_into(&self, access: &Access, out: &mut Vec<f32>) {
-        out.resize(access.elements(), 0.0);
-        let bytes = &self.memory.storages[access.storage].data;
-        let steps = self.memory.steps(access);
-        let mut packed = Vec::new();
-        for (i, out) in out.chunks_exact_mut(access.per_row.max(1)).enumerate() {
-            if let Some(at) = self.memory.position(access, i) {
-                elements::read_f32(bytes, at, &steps, access.codec, &mut packed, out);
-            }
-        }
     }
 
     /// Writes all elements, rounded to their type.
@@ -175,30 +194,10 @@ impl Interpreter<'_> {
         let mut packed = Vec::new();
         for (i, values) in values.chunks_exact(access.per_row.max(1)).enumerate() {
             if let Some(at) = self.memory.position(access, i) {
-                let bytes = self.memory.storages[access.storage].data.bytes_mut();
+                let bytes = self.memory.storages[access.storage].bytes_mut();
                 elements::write_f32(bytes, at, &steps, access.codec, &mut packed, values);
             }
         }
-    }
-
-    /// Where an fp32 matrix lies in its storage's words, if it does so regularly: (first, row stride, column stride).
-    fn layout(&self, access: &Access) -> Option<(usize, usize, usize)> {
-        if !access.codec.is_f32() || access.starts.is_some() {
-            return None;
-        }
-        let base = self.memory.position(access, 0)?;
-        let storage = &self.memory.storages[access.storage];
-        // Memory of the host may lie anywhere.
-        bytemuck::try_cast_slice::<u8, f32>(&storage.data).ok()?;
-        let pitch = storage.pitch as isize;
-        let row = access.row_step * pitch + access.column_step * self.memory.scale as isize;
-        let column = match self.memory.steps(access)[..] {
-            [] => 4,
-            [s] => s.stride,
-            _ => return None,
-        };
-        let words = |b: isize| (b >= 0 && b % 4 == 0).then_some(b as usize / 4);
-        Some((words(base as isize)?, words(row)?, words(column)?))
     }
 }
 
@@ -286,19 +285,19 @@ impl Machine for Interpreter<'_> {
         // Operands that are not fp32, or lie in the destination's storage, are converted.
         let [mut left_scratch, mut right_scratch] = std::mem::take(&mut self.tiles);
         let place = |me: &Self, a: &Access, scratch: &mut Vec<f32>| {
-            let direct = if a.storage == to.storage { None } else { me.layout(a) };
+            let direct = if a.storage == to.storage { None } else { me.memory.layout(a) };
             if direct.is_none() {
-                me.tile_into(a, scratch);
+                me.memory.tile_into(a, scratch);
             }
             direct
         };
         let left_at = place(self, &left, &mut left_scratch);
         let right_at = place(self, &right, &mut right_scratch);
-        let direct = self.layout(&to);
+        let direct = self.memory.layout(&to);
         let mut result = if direct.is_none() { self.tile(&to) } else { Vec::new() };
-        let mut data = std::mem::take(&mut self.memory.storages[to.storage].data);
+        let mut data = self.memory.storages[to.storage].take();
         let outcome = (|| {
-            let bytes = |a: &Access| &*self.memory.storages[a.storage].data;
+            let bytes = |a: &Access| self.memory.storages[a.storage].bytes();
             let left = matrix(left_at, bytes(&left), (left.partitions(), left.width()), &left_scratch)?;
             let right = matrix(right_at, bytes(&right), (right.partitions(), right.width()), &right_scratch)?;
             let shape = (to.partitions(), to.width());
@@ -317,7 +316,7 @@ impl Machine for Interpreter<'_> {
             f(left, right, target);
             Ok(())
         })();
-        self.memory.storages[to.storage].data = data;
+        self.memory.storages[to.storage].put(data);
         self.tiles = [left_scratch, right_scratch];
         outcome?;
         if direct.is_none() {
@@ -325,6 +324,16 @@ impl Machine for Interpreter<'_> {
         }
         self.memory.mark_written(&to);
         Ok(())
+    }
+
+    fn multiply(
+        &mut self,
+        dst: &View,
+        stationary: &View,
+        moving: &View,
+        accumulate: Option<bool>,
+    ) -> Result<(), Fault> {
+        self.queue_product(dst, stationary, moving, accumulate)
     }
 
     fn read_tile(&mut self, src: &View) -> Result<Array2<f32>, Fault> {

@@ -9,6 +9,7 @@ mod interpreter;
 mod machine;
 mod meet;
 mod pool;
+mod products;
 mod races;
 mod rows;
 mod trace_only;

@@ -165,8 +165,7 @@ impl Interpreter<'_> {
 
     fn rows_in_place(&mut self, to: &[Access], from: &[Access], written: &[(usize, usize)], f: RowsF32<'_>) {
         let rows = to.first().map_or(0, |a| a.rows);
-        let mut taken: SmallVec<[Buffer; 2]> =
-            written.iter().map(|&(s, _)| std::mem::take(&mut self.memory.storages[s].data)).collect();
+        let mut taken: SmallVec<[Buffer; 2]> = written.iter().map(|&(s, _)| self.memory.storages[s].take()).collect();
         let memory = &self.memory;
         let chunk = |a: &Access| written.iter().position(|w| w.0 == a.storage);
         let inputs: SmallVec<[Input<'_>; 4]> = from
@@ -179,7 +178,7 @@ impl Interpreter<'_> {
                     Some(c) => From::Here(c, a.column * memory.scale),
                     None => {
                         let pitch = a.row_step * storage.pitch as isize + a.column_step * memory.scale as isize;
-                        From::Elsewhere(&storage.data, first, pitch)
+                        From::Elsewhere(storage.bytes(), first, pitch)
                     }
                 };
                 Input { codec: a.codec, dense: elements::is_dense(&steps, a.codec), steps, count: a.per_row, from }
@@ -245,7 +244,7 @@ impl Interpreter<'_> {
         }
         drop(inputs);
         for (&(storage, _), data) in written.iter().zip(taken) {
-            self.memory.storages[storage].data = data;
+            self.memory.storages[storage].put(data);
         }
     }
 

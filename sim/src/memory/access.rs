@@ -238,9 +238,42 @@ impl Memory<'_> {
         Some(elements::merge(std::iter::once(outer).chain(self.steps(access))))
     }
 
+    /// All elements in fp32, in a buffer that is used again.
+    pub(crate) fn tile_into(&self, access: &Access, out: &mut Vec<f32>) {
+        out.resize(access.elements(), 0.0);
+        let bytes = self.storages[access.storage].bytes();
+        let steps = self.steps(access);
+        let mut packed = Vec::new();
+        for (i, out) in out.chunks_exact_mut(access.per_row.max(1)).enumerate() {
+            if let Some(at) = self.position(access, i) {
+                elements::read_f32(bytes, at, &steps, access.codec, &mut packed, out);
+            }
+        }
+    }
+
+    /// Where an fp32 matrix lies in its storage's words, if it does so regularly: (first, row stride, column stride).
+    pub(crate) fn layout(&self, access: &Access) -> Option<(usize, usize, usize)> {
+        if !access.codec.is_f32() || access.starts.is_some() {
+            return None;
+        }
+        let base = self.position(access, 0)?;
+        let storage = &self.storages[access.storage];
+        // Memory of the host may lie anywhere.
+        bytemuck::try_cast_slice::<u8, f32>(storage.bytes()).ok()?;
+        let pitch = storage.pitch as isize;
+        let row = access.row_step * pitch + access.column_step * self.scale as isize;
+        let column = match self.steps(access)[..] {
+            [] => 4,
+            [s] => s.stride,
+            _ => return None,
+        };
+        let words = |b: isize| (b >= 0 && b % 4 == 0).then_some(b as usize / 4);
+        Some((words(base as isize)?, words(row)?, words(column)?))
+    }
+
     /// Copies all elements of the view densely to `out`. Skipped rows are left alone.
     pub(crate) fn gather(&self, access: &Access, out: &mut [u8]) {
-        let from = &self.storages[access.storage].data;
+        let from = self.storages[access.storage].bytes();
         let size = access.codec.size();
         if let (Some(steps), Some(base)) = (self.all_steps(access), self.position(access, 0)) {
             return elements::gather(from, base, &steps, size, out);
@@ -259,12 +292,12 @@ impl Memory<'_> {
         let steps = self.steps(access);
         let all = self.all_steps(access);
         if let (Some(steps), Some(base)) = (all, self.position(access, 0)) {
-            let to = self.storages[access.storage].data.bytes_mut();
+            let to = self.storages[access.storage].bytes_mut();
             return elements::scatter(to, base, &steps, size, values);
         }
         for (i, values) in values.chunks_exact((access.per_row * size).max(1)).enumerate() {
             if let Some(base) = self.position(access, i) {
-                elements::scatter(self.storages[access.storage].data.bytes_mut(), base, &steps, size, values);
+                elements::scatter(self.storages[access.storage].bytes_mut(), base, &steps, size, values);
             }
         }
     }
@@ -343,20 +376,21 @@ impl Memory<'_> {
         let value = &value[..access.codec.size()];
         let (scale, size) = (self.scale, access.codec.dtype.size());
         let storage = &mut self.storages[access.storage];
-        let data = storage.data.bytes_mut();
+        let pitch = storage.pitch;
+        let (data, init) = storage.bytes_and_init();
         for i in 0..access.rows {
             let Some((row, start)) = access.start(i) else { continue };
             elements::each_run(start, &access.inner, size, &mut |at, step| {
                 let mut at = at;
                 for _ in 0..step.count {
-                    if storage.init.first_missing(row, at..at + size).is_some() {
-                        let to = row * storage.pitch + at * scale;
-                        if scale > 1 || storage.init.misses_all(row, at..at + size) {
+                    if init.first_missing(row, at..at + size).is_some() {
+                        let to = row * pitch + at * scale;
+                        if scale > 1 || init.misses_all(row, at..at + size) {
                             data[to..to + value.len()].copy_from_slice(value);
                         } else {
                             // Some bytes were written, as elements of another type.
                             for (i, v) in value.iter().enumerate() {
-                                if storage.init.misses_all(row, at + i..at + i + 1) {
+                                if init.misses_all(row, at + i..at + i + 1) {
                                     data[to + i] = *v;
                                 }
                             }
@@ -428,7 +462,7 @@ impl Memory<'_> {
         for (row, at) in fresh {
             let (row, at) = (row + access.home.row, at + access.home.column);
             let to = row * storage.pitch + at * scale;
-            storage.data.bytes_mut()[to..to + access.codec.size()].fill(0);
+            storage.bytes_mut()[to..to + access.codec.size()].fill(0);
             storage.init.insert(row, at..at + size);
         }
         mode.unwrap_or(some)

@@ -117,8 +117,8 @@ impl Memory<'_> {
 
     /// A copy between types, row by row through fp32.
     fn copy_converted(&mut self, to: &Access, from: &Access) {
-        let mut data = std::mem::take(&mut self.storages[to.storage].data);
-        let source = &self.storages[from.storage].data;
+        let mut data = self.storages[to.storage].take();
+        let source = self.storages[from.storage].bytes();
         let (from_steps, to_steps) = (self.steps(from), self.steps(to));
         let mut values = vec![0.0; from.per_row];
         let mut packed = Vec::new();
@@ -128,15 +128,15 @@ impl Memory<'_> {
                 elements::write_f32(data.bytes_mut(), to_at, &to_steps, to.codec, &mut packed, &values);
             }
         }
-        self.storages[to.storage].data = data;
+        self.storages[to.storage].put(data);
     }
 
     fn copy_direct(&mut self, to: &Access, from: &Access) -> bool {
         let (Some(from_steps), Some(to_steps)) = (self.all_steps(from), self.all_steps(to)) else { return false };
         let (Some(from_at), Some(to_at)) = (self.position(from, 0), self.position(to, 0)) else { return false };
         let Some(pairs) = pair(&from_steps, &to_steps) else { return false };
-        let mut data = std::mem::take(&mut self.storages[to.storage].data);
-        let source = &self.storages[from.storage].data;
+        let mut data = self.storages[to.storage].take();
+        let source = self.storages[from.storage].bytes();
         let size = to.codec.size();
         let bytes: usize = size * pairs.iter().map(|p| p.count).product::<usize>();
         let threads = if bytes < SHARED_ABOVE { 1 } else { rayon::current_num_threads() };
@@ -145,7 +145,7 @@ impl Memory<'_> {
             2 => copy_shared::<2>(threads, data.bytes_mut(), to_at, source, from_at, &pairs),
             _ => copy_shared::<4>(threads, data.bytes_mut(), to_at, source, from_at, &pairs),
         }
-        self.storages[to.storage].data = data;
+        self.storages[to.storage].put(data);
         true
     }
 
@@ -165,7 +165,7 @@ impl Memory<'_> {
             for i in 0..to.rows {
                 if let (Some(_), Some(at)) = (from.start(i), self.position(to, i)) {
                     let row = &converted[i * to.per_row * size..(i + 1) * to.per_row * size];
-                    elements::scatter(self.storages[to.storage].data.bytes_mut(), at, &steps, size, row);
+                    elements::scatter(self.storages[to.storage].bytes_mut(), at, &steps, size, row);
                 }
             }
             return;
@@ -176,7 +176,7 @@ impl Memory<'_> {
                 e += to.per_row;
                 continue;
             };
-            let data = self.storages[to.storage].data.bytes_mut();
+            let data = self.storages[to.storage].bytes_mut();
             elements::each_run(base, &steps, size, &mut |at, step| {
                 let mut at = at;
                 for _ in 0..step.count {

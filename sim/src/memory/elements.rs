@@ -6,7 +6,7 @@ use nki_isa::dtype::{bits_to_i64, decode_f32, decode_i64, encode_f32, encode_i64
 use nki_isa::view::MAX_DIMS;
 
 /// One step of a pattern in bytes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct Step {
     /// Bytes between neighbours.
     pub(crate) stride: isize,

@@ -24,11 +24,52 @@ use elements::Codec;
 /// One buffer: rows (partitions on chip, one row in HBM) of bytes.
 #[derive(Debug, Default)]
 pub(crate) struct Storage {
-    pub(crate) data: Buffer,
-    /// Bytes from one row to the next in `data`.
+    data: Buffer,
+    version: u64,
+    /// Bytes from one row to the next.
     pub(crate) pitch: usize,
     /// Written bytes, in the program's bytes (see [`Memory::scale`]).
     pub(crate) init: ByteSet,
+}
+
+impl Storage {
+    fn new(data: Buffer, pitch: usize, init: ByteSet) -> Self {
+        Storage { data, version: 0, pitch, init }
+    }
+
+    /// For reading.
+    pub(crate) fn bytes(&self) -> &[u8] {
+        &self.data
+    }
+
+    /// For writing.
+    pub(crate) fn bytes_mut(&mut self) -> &mut [u8] {
+        self.version += 1;
+        self.data.bytes_mut()
+    }
+
+    /// For writing, and what has been written.
+    pub(crate) fn bytes_and_init(&mut self) -> (&mut [u8], &ByteSet) {
+        self.version += 1;
+        (self.data.bytes_mut(), &self.init)
+    }
+
+    /// Takes the bytes out for writing, so that other storages can be read meanwhile.
+    pub(crate) fn take(&mut self) -> Buffer {
+        self.version += 1;
+        std::mem::take(&mut self.data)
+    }
+
+    /// Puts them back.
+    pub(crate) fn put(&mut self, data: Buffer) {
+        self.version += 1;
+        self.data = data;
+    }
+
+    /// Changes whenever the bytes may have changed, also when another tensor gets the storage.
+    pub(crate) fn version(&self) -> u64 {
+        self.version
+    }
 }
 
 /// Where a tensor's bytes are.
@@ -84,8 +125,9 @@ impl<'p> Memory<'p> {
         Codec { dtype, wide: self.scale != 1 }
     }
 
-    fn add(&mut self, storage: Storage) -> usize {
+    fn add(&mut self, mut storage: Storage) -> usize {
         if let Some(i) = self.vacant.pop() {
+            storage.version = self.storages[i].version + 1;
             self.storages[i] = storage;
             return i;
         }
@@ -104,7 +146,7 @@ impl<'p> Memory<'p> {
             wide
         };
         let init = ByteSet::all(1, t.bytes());
-        let storage = self.add(Storage { data, pitch: 0, init });
+        let storage = self.add(Storage::new(data, 0, init));
         self.homes[tensor.0 as usize] = Some(Home { storage, row: 0, column: 0 });
     }
 
@@ -135,7 +177,7 @@ impl<'p> Memory<'p> {
             self.poison(&access);
         }
         let storage = &mut self.storages[home.storage];
-        let data = if keep { storage.data.clone() } else { std::mem::take(&mut storage.data) };
+        let data = if keep { storage.data.clone() } else { storage.take() };
         if self.scale == 1 {
             return (data, missing);
         }
@@ -159,7 +201,7 @@ impl<'p> Memory<'p> {
         let bytes = t.bytes();
         let home = if t.space.is_hbm() {
             let data = Buffer::zeroed(bytes * self.scale);
-            let storage = self.add(Storage { data, pitch: 0, init: ByteSet::empty(1, bytes) });
+            let storage = self.add(Storage::new(data, 0, ByteSet::empty(1, bytes)));
             Home { storage, row: 0, column: 0 }
         } else if let Some(address) = t.address {
             let storage = self.explicit_storage(t.core, t.space);
@@ -179,7 +221,7 @@ impl<'p> Memory<'p> {
                 }
             };
             let s = &mut self.storages[storage];
-            s.data = data;
+            s.put(data);
             s.pitch = pitch;
             s.init.reset(rows, bytes);
             Home { storage, row: 0, column: 0 }
@@ -204,7 +246,7 @@ impl<'p> Memory<'p> {
         // Rows a multiple of the page size apart would all want the same lines of the cache.
         let pitch = bytes * self.scale + 64;
         let data = Buffer::zeroed(rows * pitch);
-        let storage = self.add(Storage { data, pitch, init: ByteSet::empty(rows, bytes) });
+        let storage = self.add(Storage::new(data, pitch, ByteSet::empty(rows, bytes)));
         self.explicit.insert((core, space), storage);
         storage
     }
@@ -231,7 +273,7 @@ impl<'p> Memory<'p> {
             return;
         }
         if let Some(home) = self.homes[tensor.0 as usize].take() {
-            let data = std::mem::take(&mut self.storages[home.storage].data);
+            let data = self.storages[home.storage].take();
             self.pool.entry(data.len()).or_default().push(data);
             self.vacant.push(home.storage);
         }
@@ -258,7 +300,7 @@ impl<'p> Memory<'p> {
         let steps = self.steps(access);
         for i in 0..access.rows {
             if let Some(base) = self.position(access, i) {
-                elements::scatter(self.storages[access.storage].data.bytes_mut(), base, &steps, one.len(), &row);
+                elements::scatter(self.storages[access.storage].bytes_mut(), base, &steps, one.len(), &row);
             }
         }
     }

@@ -1,13 +1,19 @@
 //! The multiplication that the tensor engine's numerics rest on.
 //!
-//! A tile of the tensor engine is small (at most 128 x 128 by 512) and its rows are contiguous, so a general matrix
-//! multiplication, which packs its operands in the order its inner loop wants, spends an eighth of its time on that. This one packs less. Its
-//! sums run over the rows in order with fused multiply-adds: the same bits on every CPU, for every tiling and number of threads.
+//! A tile of the tensor engine is small (at most 128 x 128 by 512), so packing its operands in the order the inner loop wants is an eighth
+//! of the work. Packed operands are values of their own ([`Packed`]): a machine may keep them as long as the bytes do not change, and multiply a
+//! chain of them into one result at once ([`accumulate`]).
+//!
+//! Order of sums: each product of a chain is a sum over its rows in order with fused multiply-adds, begun at zero, and is added to what the
+//! result holds, one product after the other. The same bits on every CPU, for every tiling and number of threads, chained or not.
 
-use std::cell::Cell;
+use std::cell::RefCell;
+use std::ops::Range;
 
+use bytemuck::{Pod, Zeroable};
 use ndarray::{Array2, ArrayView2, ArrayViewMut2, Axis, CowArray, Ix2};
 use pulp::Simd;
+use rayon::prelude::*;
 
 use crate::dtype::DType;
 
@@ -35,17 +41,14 @@ pub(crate) fn product(stationary: ArrayView2<'_, f32>, moving: ArrayView2<'_, f3
 }
 
 /// `out = stationary.T @ moving`, or `out +=` it. Each element's sum starts at zero and is added to what `out` holds at the end.
-pub(crate) fn multiply(
-    stationary: ArrayView2<'_, f32>,
-    moving: ArrayView2<'_, f32>,
-    add: bool,
-    out: ArrayViewMut2<'_, f32>,
-) {
+pub fn multiply(stationary: ArrayView2<'_, f32>, moving: ArrayView2<'_, f32>, add: bool, out: ArrayViewMut2<'_, f32>) {
     multiply_on(rayon::current_num_threads(), stationary, moving, add, out);
 }
 
-/// Below this many multiply-adds another thread costs more than it saves.
-const SPLIT_ABOVE: usize = 1 << 20;
+thread_local! {
+    /// Packed operands of [`multiply`], kept for their memory.
+    static SCRATCH: RefCell<[Packed; 2]> = RefCell::default();
+}
 
 fn multiply_on(
     threads: usize,
@@ -54,160 +57,258 @@ fn multiply_on(
     add: bool,
     out: ArrayViewMut2<'_, f32>,
 ) {
+    // Taken, not borrowed: while this thread waits for another it may find a second multiplication to do.
+    let [mut left, mut right] = SCRATCH.take();
+    left.reset(Side::Stationary, stationary.dim());
+    right.reset(Side::Moving, moving.dim());
     let work = stationary.len() * moving.ncols();
-    let threads = threads.min(1 + work / SPLIT_ABOVE);
-    let (k, m) = stationary.dim();
-    let mut blocks = vec![0.0; m.div_ceil(ROWS) * k * ROWS];
-    pack_stationary(threads, stationary, &mut blocks);
-    split(threads, &blocks, moving, add, out);
+    let parts = threads.min(1 + work / SPLIT_ABOVE);
+    let mut tasks = left.tasks(1, |c| columns(stationary, c));
+    tasks.extend(right.tasks(parts, |c| columns(moving, c)));
+    for_each(parts > 1, tasks, |(part, view)| part.pack(view));
+    accumulate_on(threads, &[(&left, &right)], add, out);
+    SCRATCH.set([left, right]);
 }
 
-/// Gives each thread a share of the columns.
-fn split(threads: usize, blocks: &[f32], moving: ArrayView2<'_, f32>, add: bool, out: ArrayViewMut2<'_, f32>) {
-    if threads <= 1 {
-        return pulp::Arch::new().dispatch(Columns { blocks, moving, add, out });
+/// Some columns of a matrix.
+pub fn columns(view: ArrayView2<'_, f32>, columns: Range<usize>) -> ArrayView2<'_, f32> {
+    view.split_at(Axis(1), columns.end).0.split_at(Axis(1), columns.start).1
+}
+
+fn for_each<T: Send>(parallel: bool, tasks: Vec<T>, f: impl Fn(T) + Sync + Send) {
+    if parallel { tasks.into_par_iter().for_each(f) } else { tasks.into_iter().for_each(f) }
+}
+
+/// Which operand of a multiplication.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Side {
+    /// Its columns are the rows of the result.
+    Stationary,
+    /// Its columns are the columns of the result.
+    Moving,
+}
+
+/// An operand `[k, columns]` as panels of the columns that the inner loop takes at once: each panel `[k][width]`, the last one filled
+/// up with whatever was there. Only good on the CPU it was packed on.
+#[derive(Debug, Default)]
+pub struct Packed {
+    k: usize,
+    columns: usize,
+    /// Columns of a panel.
+    width: usize,
+    lines: Vec<Line>,
+}
+
+/// A line of the cache, so that no vector lies in two.
+#[derive(Debug, Clone, Copy, Pod, Zeroable)]
+#[repr(C, align(64))]
+struct Line([f32; 16]);
+
+/// Neighbouring panels of a [`Packed`] operand, to be filled.
+#[derive(Debug)]
+pub struct Part<'a> {
+    width: usize,
+    panels: &'a mut [f32],
+}
+
+impl Packed {
+    /// Makes space for an operand of shape `(k, columns)`.
+    pub fn reset(&mut self, side: Side, (k, columns): (usize, usize)) {
+        let Shape { rows, width } = pulp::Arch::new().dispatch(FindShape);
+        self.width = if side == Side::Stationary { rows } else { width };
+        (self.k, self.columns) = (k, columns);
+        let floats = columns.div_ceil(self.width) * self.width * k;
+        self.lines.resize(floats.div_ceil(16), Line::zeroed());
     }
+
+    /// Bytes of memory.
+    pub fn bytes(&self) -> usize {
+        self.lines.len() * size_of::<Line>()
+    }
+
+    /// Splits it in up to `parts` parts, each with what `source` gives for its columns.
+    pub fn tasks<T>(&mut self, parts: usize, source: impl Fn(Range<usize>) -> T) -> Vec<(Part<'_>, T)> {
+        let panels = self.columns.div_ceil(self.width);
+        let each = panels.div_ceil(parts.max(1)).max(1);
+        let (width, columns) = (self.width, self.columns);
+        let floats: &mut [f32] = bytemuck::cast_slice_mut(&mut self.lines);
+        let size = (each * width * self.k).max(1);
+        (0..panels)
+            .step_by(each)
+            .zip(floats.chunks_mut(size))
+            .map(|(first, chunk)| {
+                let range = first * width..((first + each) * width).min(columns);
+                (Part { width, panels: chunk }, source(range))
+            })
+            .collect()
+    }
+
+    fn panels(&self) -> std::slice::ChunksExact<'_, f32> {
+        let floats: &[f32] = bytemuck::cast_slice(&self.lines);
+        floats.chunks_exact((self.k * self.width).max(1))
+    }
+}
+
+impl Part<'_> {
+    /// Copies the columns of the part, `[k, columns]`, to the panels.
+    pub fn pack(self, view: ArrayView2<'_, f32>) {
+        match self.width {
+            // Widths known to the compiler: copies without a call.
+            5 => self.pack_by::<5>(view),
+            8 => self.pack_by::<8>(view),
+            16 => self.pack_by::<16>(view),
+            32 => self.pack_by::<32>(view),
+            _ => self.pack_by::<2>(view),
+        }
+    }
+
+    fn pack_by<const W: usize>(self, view: ArrayView2<'_, f32>) {
+        let (k, _) = view.dim();
+        for (i, row) in view.rows().into_iter().enumerate() {
+            let at = |panel: usize| (panel * k + i) * W;
+            let Some(row) = row.as_slice() else {
+                for (column, &x) in row.iter().enumerate() {
+                    self.panels[at(column / W) + column % W] = x;
+                }
+                continue;
+            };
+            let (whole, rest) = row.as_chunks::<W>();
+            for (panel, chunk) in whole.iter().enumerate() {
+                if let Some(to) = self.panels[at(panel)..].first_chunk_mut::<W>() {
+                    *to = *chunk;
+                }
+            }
+            if !rest.is_empty() {
+                let start = at(whole.len());
+                self.panels[start..start + rest.len()].copy_from_slice(rest);
+            }
+        }
+    }
+}
+
+/// Adds the products of a chain of (stationary, moving) to `out`, one after the other; without `add` the first overwrites it.
+pub fn accumulate(chain: &[(&Packed, &Packed)], add: bool, out: ArrayViewMut2<'_, f32>) {
+    accumulate_on(rayon::current_num_threads(), chain, add, out);
+}
+
+/// Below this many multiply-adds another thread costs more than it saves.
+pub const SPLIT_ABOVE: usize = 1 << 20;
+
+fn accumulate_on(threads: usize, chain: &[(&Packed, &Packed)], add: bool, out: ArrayViewMut2<'_, f32>) {
+    let work: usize = chain.iter().map(|(s, m)| s.k * s.columns * m.columns).sum();
+    let panels = chain.iter().map(|(_, m)| m.columns.div_ceil(m.width)).min().unwrap_or(0);
+    let threads = threads.min(1 + work / SPLIT_ABOVE);
+    split(threads, chain, 0..panels, add, out);
+}
+
+/// Gives each thread a share of the columns: whole panels.
+fn split(threads: usize, chain: &[(&Packed, &Packed)], panels: Range<usize>, add: bool, out: ArrayViewMut2<'_, f32>) {
     let first = threads / 2;
-    // Whole panels of the inner loop, of the widest kind.
-    let middle = (moving.ncols() * first / threads).next_multiple_of(32).min(moving.ncols());
-    let (left, right) = moving.split_at(Axis(1), middle);
-    let (out_left, out_right) = out.split_at(Axis(1), middle);
-    rayon::join(|| split(first, blocks, left, add, out_left), || split(threads - first, blocks, right, add, out_right));
+    let middle = panels.start + panels.len() * first / threads.max(1);
+    if first == 0 || middle == panels.start {
+        return pulp::Arch::new().dispatch(Share { chain, panels, add, out });
+    }
+    let width = chain.first().map_or(1, |(_, m)| m.width);
+    let (left, right) = out.split_at(Axis(1), (middle - panels.start) * width);
+    rayon::join(
+        || split(first, chain, panels.start..middle, add, left),
+        || split(threads - first, chain, middle..panels.end, add, right),
+    );
+}
+
+/// What the inner loop holds in registers on this CPU.
+struct Shape {
+    /// Rows of the result.
+    rows: usize,
+    /// Columns of the result.
+    width: usize,
+}
+
+struct FindShape;
+
+impl pulp::WithSimd for FindShape {
+    type Output = Shape;
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, _simd: S) -> Shape {
+        Shape { rows: if many_registers::<S>() { MANY_ROWS } else { ROWS }, width: WIDTH * S::F32_LANES }
+    }
+}
+
+#[inline(always)]
+fn many_registers<S: Simd>() -> bool {
+    S::REGISTER_COUNT >= 32 && !S::IS_SCALAR
 }
 
 /// Result rows that the inner loop holds in registers: 5 x 2 sums, 2 operands and a broadcast fit the 16 of AVX2, hide the latency of
 /// the multiply-adds, and divide 128 with little left over.
 const ROWS: usize = 5;
+/// The same for 32 registers (AVX-512, NEON): divides 128.
+const MANY_ROWS: usize = 8;
 /// Registers per row.
 const WIDTH: usize = 2;
 
-/// The stationary operand as blocks of [`ROWS`] columns, each `[k][ROWS]`, the last filled with zeros, which `blocks` holds.
-fn pack_stationary(threads: usize, stationary: ArrayView2<'_, f32>, blocks: &mut [f32]) {
-    let (k, m) = stationary.dim();
-    let half = m / ROWS / 2;
-    if threads > 1 && half > 0 {
-        let (left, right) = stationary.split_at(Axis(1), half * ROWS);
-        let (to_left, to_right) = blocks.split_at_mut(half * k * ROWS);
-        rayon::join(
-            || pack_stationary(threads / 2, left, to_left),
-            || pack_stationary(threads - threads / 2, right, to_right),
-        );
-        return;
-    }
-    for (row, values) in stationary.rows().into_iter().enumerate() {
-        let at = |column: usize| (column / ROWS * k + row) * ROWS + column % ROWS;
-        match values.as_slice() {
-            Some(values) => {
-                // Blocks of a known size: copies without a call.
-                let (whole, rest) = values.as_chunks::<ROWS>();
-                for (block, chunk) in whole.iter().enumerate() {
-                    if let Some(to) = blocks[at(block * ROWS)..].first_chunk_mut::<ROWS>() {
-                        *to = *chunk;
-                    }
-                }
-                let start = at(whole.len() * ROWS);
-                if !rest.is_empty() {
-                    blocks[start..start + rest.len()].copy_from_slice(rest);
-                }
-            }
-            None => {
-                for (column, &x) in values.iter().enumerate() {
-                    blocks[at(column)] = x;
-                }
-            }
-        }
-    }
-}
-
 /// The multiplication of a share of the columns, compiled for each instruction set.
-struct Columns<'a> {
-    blocks: &'a [f32],
-    moving: ArrayView2<'a, f32>,
+struct Share<'a> {
+    chain: &'a [(&'a Packed, &'a Packed)],
+    panels: Range<usize>,
     add: bool,
     out: ArrayViewMut2<'a, f32>,
 }
 
-thread_local! {
-    /// The packed moving operand, kept from one multiplication to the next.
-    static PACKED: Cell<Vec<f32>> = const { Cell::new(Vec::new()) };
-}
-
-impl pulp::WithSimd for Columns<'_> {
+impl pulp::WithSimd for Share<'_> {
     type Output = ();
 
     #[inline(always)]
     fn with_simd<S: Simd>(self, simd: S) {
-        let Columns { blocks, moving, add, mut out } = self;
-        let (k, n) = moving.dim();
+        if many_registers::<S>() { self.run::<S, MANY_ROWS>(simd) } else { self.run::<S, ROWS>(simd) }
+    }
+}
+
+impl Share<'_> {
+    #[inline(always)]
+    fn run<S: Simd, const R: usize>(self, simd: S) {
+        let Share { chain, panels, mut add, mut out } = self;
         let width = WIDTH * S::F32_LANES;
-        // Rows lie pages apart, often a power of two: read once, in order, they neither evict each other nor wait for memory one by one.
-        let mut packed = PACKED.take();
-        packed.resize(packed.len().max(n.div_ceil(width) * k * width), 0.0);
-        pack_moving::<S>(moving, &mut packed);
-        for (first, panel) in (0..n).step_by(width).zip(packed.chunks_exact((k * width).max(1))) {
-            let columns = width.min(n - first);
-            for (block, stationary) in blocks.chunks_exact((k * ROWS).max(1)).enumerate() {
-                let sums = inner(simd, stationary, panel);
-                for (i, sum) in sums.iter().enumerate() {
-                    let row = block * ROWS + i;
-                    if row >= out.nrows() {
-                        break;
-                    }
-                    let mut target = out.row_mut(row);
-                    match target.as_slice_mut() {
-                        Some(target) => store(simd, sum, add, &mut target[first..first + columns]),
-                        None => {
-                            let mut whole = [0.0; 64];
-                            let part = &mut whole[..columns];
-                            store(simd, sum, false, part);
-                            for (j, &x) in part.iter().enumerate() {
-                                let y = &mut target[first + j];
-                                *y = if add { *y + x } else { x };
+        for (stationary, moving) in chain {
+            let moving = moving.panels().skip(panels.start).take(panels.len());
+            for (first, panel) in (0..out.ncols()).step_by(width).zip(moving) {
+                let columns = width.min(out.ncols() - first);
+                for (block, stationary) in stationary.panels().enumerate() {
+                    let sums = inner::<S, R>(simd, stationary, panel);
+                    for (i, sum) in sums.iter().enumerate() {
+                        let row = block * R + i;
+                        if row >= out.nrows() {
+                            break;
+                        }
+                        let mut target = out.row_mut(row);
+                        match target.as_slice_mut() {
+                            Some(target) => store(simd, sum, add, &mut target[first..first + columns]),
+                            None => {
+                                let mut whole = [0.0; 64];
+                                let part = &mut whole[..columns];
+                                store(simd, sum, false, part);
+                                for (j, &x) in part.iter().enumerate() {
+                                    let y = &mut target[first + j];
+                                    *y = if add { *y + x } else { x };
+                                }
                             }
                         }
                     }
                 }
             }
-        }
-        PACKED.set(packed);
-    }
-}
-
-/// Copies the moving operand to panels `[k][width]`, one after another; columns beyond the last keep what they held.
-#[inline(always)]
-fn pack_moving<S: Simd>(moving: ArrayView2<'_, f32>, packed: &mut [f32]) {
-    let width = WIDTH * S::F32_LANES;
-    let (k, n) = moving.dim();
-    for (i, row) in moving.rows().into_iter().enumerate() {
-        for (panel, first) in (0..n).step_by(width).enumerate() {
-            let columns = width.min(n - first);
-            let at = (panel * k + i) * width;
-            let to = &mut packed[at..at + columns];
-            let Some(row) = row.as_slice() else {
-                for (j, x) in to.iter_mut().enumerate() {
-                    *x = row[first + j];
-                }
-                continue;
-            };
-            let from = &row[first..first + columns];
-            let (whole, _) = S::as_simd_f32s(from);
-            let (into, _) = S::as_mut_simd_f32s(to);
-            match (whole.first_chunk::<WIDTH>(), into.first_chunk_mut::<WIDTH>()) {
-                // A known size: a copy without a call.
-                (Some(whole), Some(into)) => *into = *whole,
-                _ => to.copy_from_slice(from),
-            }
+            add = true;
         }
     }
 }
 
-/// [`ROWS`] rows of sums over all of `k`.
+/// `R` rows of sums over all of `k`.
 #[inline(always)]
-fn inner<S: Simd>(simd: S, stationary: &[f32], panel: &[f32]) -> [[S::f32s; WIDTH]; ROWS] {
-    let mut sums = [[simd.splat_f32s(0.0); WIDTH]; ROWS];
+fn inner<S: Simd, const R: usize>(simd: S, stationary: &[f32], panel: &[f32]) -> [[S::f32s; WIDTH]; R] {
+    let mut sums = [[simd.splat_f32s(0.0); WIDTH]; R];
     let (panel, _) = S::as_simd_f32s(panel);
     let (panel, _) = panel.as_chunks::<WIDTH>();
-    let (stationary, _) = stationary.as_chunks::<ROWS>();
+    let (stationary, _) = stationary.as_chunks::<R>();
     for (moving, column) in panel.iter().zip(stationary) {
         for (sum, &x) in sums.iter_mut().zip(column) {
             let x = simd.splat_f32s(x);
@@ -276,6 +377,37 @@ mod tests {
                 let mut out = start.clone();
                 multiply_on(threads, s.view(), x.view(), add, out.view_mut());
                 assert!(same_bits(&out, &want), "{threads} threads, add {add}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_chain_is_its_products_one_after_the_other() {
+        for (k, m, n) in [(128, 128, 512), (3, 7, 45), (1, 1, 1), (64, 33, 97)] {
+            let operands: Vec<_> = (0..5).map(|i| (noise((k, m), i), noise((k, n), i + 77))).collect();
+            let packed: Vec<[Packed; 2]> = operands
+                .iter()
+                .map(|(s, x)| {
+                    [(Side::Stationary, s), (Side::Moving, x)].map(|(side, a)| {
+                        let mut packed = Packed::default();
+                        packed.reset(side, a.dim());
+                        packed.tasks(3, |c| columns(a.view(), c)).into_iter().for_each(|(part, view)| part.pack(view));
+                        packed
+                    })
+                })
+                .collect();
+            let chain: Vec<(&Packed, &Packed)> = packed.iter().map(|[s, x]| (s, x)).collect();
+            for add in [false, true] {
+                let start = noise((m, n), 9);
+                let want = operands
+                    .iter()
+                    .enumerate()
+                    .fold(start.clone(), |sum, (i, (s, x))| reference(s, x, (add || i > 0).then_some(&sum)));
+                for threads in 1..5 {
+                    let mut out = start.clone();
+                    accumulate_on(threads, &chain, add, out.view_mut());
+                    assert!(same_bits(&out, &want), "{k} {m} {n}, {threads} threads, add {add}");
+                }
             }
         }
     }

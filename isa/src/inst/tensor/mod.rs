@@ -1,6 +1,6 @@
 //! Instructions of the tensor engine.
 
-mod gemm;
+pub mod gemm;
 pub mod nc_matmul;
 pub mod nc_matmul_mx;
 pub mod nc_transpose;

@@ -369,6 +369,9 @@ impl Instruction for NcMatmul {
                 return self.move_bits(machine, &sources);
             }
         }
+        if !self.double() && self.stationary.dtype != DType::TF32 && self.moving.dtype != DType::TF32 {
+            return machine.multiply(&self.dst, &self.stationary, &self.moving, self.accumulate);
+        }
         let add = machine.begin_accumulate(&self.dst, self.accumulate)?;
         let (double, s_type, m_type) = (self.double(), self.stationary.dtype, self.moving.dtype);
         machine.contract(&self.dst, &self.stationary, &self.moving, &mut |stationary, moving, mut out| {

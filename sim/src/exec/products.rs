@@ -1,0 +1,274 @@
+//! Matmuls, joined to chains, with operands that stay packed.
+//!
+//! A matmul is checked, traced and recorded as written when its turn comes, but multiplied only when something else is about to touch memory, or a
+//! matmul has another destination. So the matmuls of a contraction become one chain, shared between threads once. Nobody can tell: a matmul reads SBUF and
+//! writes PSUM, and every other access ends the chain first ([`Interpreter::finish_products`]).
+
+use ndarray::{ArrayView2, ArrayViewMut2, ShapeBuilder};
+use nki_isa::inst::tensor::gemm::{self, Packed, Part, Side};
+use nki_isa::{DType, Fault, View};
+use rayon::prelude::*;
+use rustc_hash::FxHashMap;
+use std::cell::Cell;
+use std::ops::Range;
+
+use super::interpreter::Interpreter;
+use crate::memory::Memory;
+use crate::memory::access::Access;
+use crate::memory::elements::Steps;
+
+/// Bytes of packed operands that are kept: what the last cache of a processor holds for sure.
+const KEEP: usize = 16 << 20;
+/// Most operands that are kept.
+const KEEP_OPERANDS: usize = 256;
+/// Longest chain: its operands must fit.
+const CHAIN: usize = 64;
+/// Elements to be packed from which the work is shared between threads.
+const PARALLEL_ABOVE: usize = 32 * 1024;
+
+/// Matmuls that are not multiplied yet, and packed operands.
+#[derive(Debug, Default)]
+pub(super) struct Products {
+    chain: Option<Chain>,
+    packs: Packs,
+}
+
+/// Matmuls with one destination.
+#[derive(Debug)]
+struct Chain {
+    to: Access,
+    /// Whether the first is added to what is there.
+    add: bool,
+    /// Indices of packed operands.
+    operands: Vec<(usize, usize)>,
+}
+
+/// Elements of a storage at a time.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+struct Key {
+    side: Side,
+    storage: usize,
+    version: u64,
+    dtype: DType,
+    row: usize,
+    row_step: isize,
+    rows: usize,
+    column: usize,
+    inner: Steps,
+}
+
+#[derive(Debug)]
+struct Entry {
+    key: Key,
+    /// When it was last asked for.
+    used: u64,
+    /// Where the elements are, until they are packed.
+    fresh: Option<Access>,
+    packed: Packed,
+}
+
+#[derive(Debug, Default)]
+struct Packs {
+    entries: Vec<Entry>,
+    index: FxHashMap<Key, usize>,
+    bytes: usize,
+    /// Counts chains.
+    clock: u64,
+}
+
+impl Packs {
+    /// The index of an operand that is packed, or will be.
+    fn find(&mut self, key: Key, access: Access) -> usize {
+        if let Some(&i) = self.index.get(&key) {
+            self.entries[i].used = self.clock;
+            return i;
+        }
+        let i = self.place();
+        let entry = &mut self.entries[i];
+        self.index.remove(&entry.key);
+        self.bytes -= entry.packed.bytes();
+        entry.packed.reset(key.side, (access.rows, access.per_row));
+        self.bytes += entry.packed.bytes();
+        self.index.insert(key.clone(), i);
+        (entry.key, entry.used, entry.fresh) = (key, self.clock, Some(access));
+        i
+    }
+
+    /// A place for another operand: a new one, or that of the one used longest ago, unless the current chain needs it.
+    fn place(&mut self) -> usize {
+        if self.bytes >= KEEP || self.entries.len() >= KEEP_OPERANDS {
+            let oldest = self.entries.iter().enumerate().min_by_key(|(_, e)| e.used);
+            if let Some((i, _)) = oldest.filter(|(_, e)| e.used < self.clock) {
+                return i;
+            }
+        }
+        self.entries.push(Entry {
+            key: Key {
+                side: Side::Moving,
+                storage: usize::MAX,
+                version: 0,
+                dtype: DType::F32,
+                row: self.entries.len(),
+                row_step: 0,
+                rows: 0,
+                column: 0,
+                inner: Steps::new(),
+            },
+            used: 0,
+            fresh: None,
+            packed: Packed::default(),
+        });
+        self.entries.len() - 1
+    }
+}
+
+/// A part of an operand to be packed.
+enum Source<'a> {
+    /// fp32 in memory.
+    Direct(ArrayView2<'a, f32>),
+    /// Something else, to be converted.
+    Converted(Box<Access>),
+}
+
+thread_local! {
+    /// A converted tile, kept for its memory.
+    static CONVERTED: Cell<Vec<f32>> = const { Cell::new(Vec::new()) };
+}
+
+impl Interpreter<'_> {
+    /// See [`nki_isa::Machine::multiply`].
+    pub(super) fn queue_product(
+        &mut self,
+        dst: &View,
+        stationary: &View,
+        moving: &View,
+        accumulate: Option<bool>,
+    ) -> Result<(), Fault> {
+        let to = self.destination_beside_products(dst)?;
+        if !self.products.chain.as_ref().is_some_and(|c| c.operands.len() < CHAIN && same_elements(&c.to, &to)) {
+            self.finish_products();
+        }
+        let add = self.memory.begin_accumulate(&to, accumulate);
+        if !add {
+            self.finish_products();
+        } else {
+            self.check_written(dst, &to);
+        }
+        let left = self.source_beside_products(stationary)?;
+        let right = self.source_beside_products(moving)?;
+        let plain = |a: &Access| a.starts.is_none() && a.storage != to.storage;
+        let regular = match self.memory.layout(&to) {
+            Some((_, row, column)) => to.starts.is_none() && column == 1 && (row >= to.per_row || to.rows == 1),
+            None => false,
+        };
+        let fits = (left.rows, left.per_row, right.per_row) == (right.rows, to.rows, to.per_row);
+        if !(regular && fits && plain(&left) && plain(&right)) {
+            return self.contract_now(dst, stationary, moving, add);
+        }
+        if self.products.chain.is_none() {
+            self.products.packs.clock += 1;
+        }
+        let left = self.packed(Side::Stationary, left);
+        let right = self.packed(Side::Moving, right);
+        self.memory.mark_written(&to);
+        let chain = self.products.chain.get_or_insert_with(|| Chain { to, add, operands: Vec::new() });
+        chain.operands.push((left, right));
+        Ok(())
+    }
+
+    fn packed(&mut self, side: Side, access: Access) -> usize {
+        let key = Key {
+            side,
+            storage: access.storage,
+            version: self.memory.storages[access.storage].version(),
+            dtype: access.codec.dtype,
+            row: access.row,
+            row_step: access.row_step,
+            rows: access.rows,
+            column: access.column,
+            inner: access.inner.clone(),
+        };
+        self.products.packs.find(key, access)
+    }
+
+    /// Whether matmuls wait to be multiplied: what they read must stay.
+    pub(super) fn has_products(&self) -> bool {
+        self.products.chain.is_some()
+    }
+
+    /// Multiplies the matmuls that wait.
+    pub(super) fn finish_products(&mut self) {
+        let Some(Chain { to, add, operands }) = self.products.chain.take() else { return };
+        let packs = &mut self.products.packs;
+        pack(&self.memory, &mut packs.entries);
+        let chain: Vec<(&Packed, &Packed)> =
+            operands.iter().map(|&(l, r)| (&packs.entries[l].packed, &packs.entries[r].packed)).collect();
+        let layout = self.memory.layout(&to);
+        let storage = &mut self.memory.storages[to.storage];
+        let out = layout.and_then(|(base, row, column)| {
+            let words: &mut [f32] = bytemuck::try_cast_slice_mut(storage.bytes_mut()).ok()?;
+            let shape = (to.rows, to.per_row).strides((row, column));
+            ArrayViewMut2::from_shape(shape, words.get_mut(base..)?).ok()
+        });
+        gemm::accumulate(&chain, add, out.expect("looked at when the matmul was queued"));
+    }
+}
+
+/// Packs all operands that are not packed yet.
+fn pack(memory: &Memory<'_>, entries: &mut [Entry]) {
+    let threads = rayon::current_num_threads();
+    let mut tasks: Vec<(Part<'_>, Source<'_>)> = Vec::new();
+    let mut elements = 0;
+    for Entry { packed, fresh, .. } in entries.iter_mut() {
+        let Some(access) = fresh.take() else { continue };
+        elements += access.elements();
+        let words: Option<&[f32]> = bytemuck::try_cast_slice(memory.storages[access.storage].bytes()).ok();
+        let view = memory.layout(&access).zip(words).and_then(|((base, row, column), words)| {
+            let shape = (access.rows, access.per_row).strides((row, column));
+            ArrayView2::from_shape(shape, words.get(base..)?).ok()
+        });
+        match view {
+            Some(view) => tasks.extend(packed.tasks(threads, |c| Source::Direct(gemm::columns(view, c)))),
+            None if access.is_dense() => {
+                tasks.extend(packed.tasks(threads, |c| Source::Converted(Box::new(columns_of(&access, c)))));
+            }
+            None => tasks.extend(packed.tasks(1, |_| Source::Converted(Box::new(access.clone())))),
+        }
+    }
+    let run = |(part, source): (Part<'_>, Source<'_>)| match source {
+        Source::Direct(view) => part.pack(view),
+        Source::Converted(access) => {
+            let mut tile = CONVERTED.take();
+            memory.tile_into(&access, &mut tile);
+            if let Ok(view) = ArrayView2::from_shape((access.rows, access.per_row), &tile) {
+                part.pack(view);
+            }
+            CONVERTED.set(tile);
+        }
+    };
+    if threads > 1 && elements > PARALLEL_ABOVE {
+        tasks.into_par_iter().for_each(run);
+    } else {
+        tasks.into_iter().for_each(run);
+    }
+}
+
+/// Some columns of an access whose rows are dense.
+fn columns_of(access: &Access, columns: Range<usize>) -> Access {
+    let mut part = access.clone();
+    part.column += columns.start * access.codec.dtype.size();
+    part.per_row = columns.len();
+    if let Some(step) = part.inner.first_mut() {
+        step.count = columns.len();
+    }
+    part
+}
+
+/// Whether both are the same elements in the same order.
+fn same_elements(a: &Access, b: &Access) -> bool {
+    a.starts.is_none()
+        && b.starts.is_none()
+        && (a.storage, a.codec, a.row, a.row_step, a.column, a.column_step, a.rows)
+            == (b.storage, b.codec, b.row, b.row_step, b.column, b.column_step, b.rows)
+        && a.inner == b.inner
+}
