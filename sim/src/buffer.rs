@@ -4,7 +4,7 @@ use std::any::Any;
 use std::fmt;
 use std::ops::Deref;
 
-use memmap2::MmapMut;
+use memmap2::{MmapMut, MmapOptions};
 
 /// Memory of the caller that a [`Buffer`] works on: the bytes of a NumPy array, say.
 ///
@@ -53,19 +53,19 @@ impl Default for Kind {
     }
 }
 
-/// From this size on a buffer gets pages of its own, huge ones if the system has them. Getting fresh memory page by page takes longer than
-/// filling it.
-const MAP_FROM: usize = 1 << 20;
+/// From this size on a buffer gets pages of its own, all at once: one by one, when they are touched, takes longer than filling them.
+const MAP_FROM: usize = 64 << 10;
+/// From this size on huge pages, if the system has them; they come when they are touched.
+const HUGE_FROM: usize = HUGE_PAGE;
 /// Size of a huge page.
 const HUGE_PAGE: usize = 2 << 20;
 
 impl Buffer {
-    /// `length` bytes of zeros, aligned for every element type. Large ones take no memory until they are touched.
+    /// `length` bytes of zeros, aligned for every element type. Ones of 2 MiB and more take no memory until they are touched.
     pub fn zeroed(length: usize) -> Self {
         if length >= MAP_FROM
-            && let Some(map) = fresh_pages(length)
+            && let Some((map, start)) = fresh_pages(length)
         {
-            let start = map.as_ptr().align_offset(HUGE_PAGE).min(map.len() - length);
             return Buffer(Kind::Map(map, start, length));
         }
         Buffer(Kind::Words(vec![0; length.div_ceil(8)], length))
@@ -110,13 +110,18 @@ impl Buffer {
     }
 }
 
-/// Pages for `length` bytes, with space to begin at a huge page.
-fn fresh_pages(length: usize) -> Option<MmapMut> {
-    let map = MmapMut::map_anon(length.checked_add(HUGE_PAGE)?).ok()?;
+/// Pages for `length` bytes, and where in them to begin.
+fn fresh_pages(length: usize) -> Option<(MmapMut, usize)> {
+    if length < HUGE_FROM {
+        return Some((MmapOptions::new().len(length).populate().map_anon().ok()?, 0));
+    }
+    // Space to begin at a huge page.
+    let map = MmapOptions::new().len(length.checked_add(HUGE_PAGE)?).map_anon().ok()?;
     // Advice: without huge pages everything works the same.
     #[cfg(target_os = "linux")]
     let _ = map.advise(memmap2::Advice::HugePage);
-    Some(map)
+    let start = map.as_ptr().align_offset(HUGE_PAGE).min(HUGE_PAGE);
+    Some((map, start))
 }
 
 impl Deref for Buffer {
@@ -194,7 +199,7 @@ mod tests {
 
     #[test]
     fn zeroed_of_any_size() {
-        for length in [0, 1, 7, 8, 4097, MAP_FROM - 1, MAP_FROM, 3 * MAP_FROM + 5] {
+        for length in [0, 1, 7, 8, MAP_FROM - 1, MAP_FROM, MAP_FROM + 5, HUGE_FROM - 1, HUGE_FROM, 3 * HUGE_FROM + 5] {
             let mut buffer = Buffer::zeroed(length);
             assert_eq!(buffer.len(), length);
             assert!(buffer.iter().all(|&b| b == 0));
@@ -206,7 +211,13 @@ mod tests {
 
     #[test]
     fn a_buffer_keeps_its_address_when_it_moves() {
-        for mut buffer in [Buffer::zeroed(100), Buffer::zeroed(2 * MAP_FROM), vec![1, 2].into(), foreign(&[1], true)] {
+        for mut buffer in [
+            Buffer::zeroed(100),
+            Buffer::zeroed(MAP_FROM),
+            Buffer::zeroed(HUGE_FROM),
+            vec![1, 2].into(),
+            foreign(&[1], true),
+        ] {
             buffer.bytes_mut()[0] = 9;
             let address = buffer.as_ptr();
             let moved = Box::new(buffer);

@@ -324,20 +324,20 @@ pub struct Entry {
 
 macro_rules! instructions {
     ($($path:ident :: $file:ident :: $Name:ident,)*) => {
-        /// Any instruction.
+        /// Any instruction. Boxed: their sizes differ by a factor of ten, and a program of many is moved about while it is built.
         #[derive(Debug, Clone, PartialEq)]
         #[allow(missing_docs, reason = "each variant is documented at its struct")]
-        pub enum Inst { $($Name($path::$file::$Name),)* }
+        pub enum Inst { $($Name(Box<$path::$file::$Name>),)* }
 
         $(impl From<$path::$file::$Name> for Inst {
-            fn from(i: $path::$file::$Name) -> Inst { Inst::$Name(i) }
+            fn from(i: $path::$file::$Name) -> Inst { Inst::$Name(Box::new(i)) }
         })*
 
         /// All instructions, in registry order.
         pub static REGISTRY: &[Entry] = &[
             $(Entry {
                 schema: &<$path::$file::$Name as Operands>::SCHEMA,
-                build: |args| <$path::$file::$Name as Operands>::from_args(args).map(Inst::$Name),
+                build: |args| <$path::$file::$Name as Operands>::from_args(args).map(Inst::from),
             },)*
         ];
 
@@ -359,7 +359,7 @@ macro_rules! instructions {
             /// # Errors
             /// The first broken rule.
             pub fn validate(&self, context: &Context<'_>) -> Result<(), Violation> {
-                match self { $(Inst::$Name(i) => { check::schema(i, context)?; indirection::check(i, context)?; i.validate(context) })* }
+                match self { $(Inst::$Name(i) => { check::schema(&**i, context)?; indirection::check(&**i, context)?; i.validate(context) })* }
             }
             /// See [`Instruction::footprint`].
             pub fn footprint<'a>(&'a self, footprint: &mut Footprint<'a>) {

@@ -206,7 +206,8 @@ impl Interpreter<'_> {
         let elements: usize = from.iter().chain(to).map(Access::elements).sum();
         let threads = rayon::current_num_threads();
         let parallel = threads > 1 && rows > 1 && elements >= PARALLEL_ABOVE;
-        let at_least = rows.div_ceil(threads * 2);
+        // One share for each thread: their rows cost the same, and another hand-over costs as much as several rows.
+        let at_least = rows.div_ceil(threads);
         let pitch = |k: usize| memory.storages[written[k].0].pitch;
         let skip = |k: usize| written[k].1 * pitch(k);
         match &mut taken[..] {
