@@ -25,7 +25,10 @@ const INSTRUCTIONS: &[(&str, &str)] = &[
     ("tensor_tensor maximum", "nisa.tensor_tensor(dst=d, data1=a, data2=b, op=nl.maximum)"),
     ("tensor_tensor less", "nisa.tensor_tensor(dst=d, data1=a, data2=b, op=nl.less)"),
     ("tensor_scalar one", "nisa.tensor_scalar(dst=d, data=a, op0=nl.multiply, operand0=2.0)"),
-    ("tensor_scalar two", "nisa.tensor_scalar(dst=d, data=a, op0=nl.subtract, operand0=c, op1=nl.multiply, operand1=c)"),
+    (
+        "tensor_scalar two",
+        "nisa.tensor_scalar(dst=d, data=a, op0=nl.subtract, operand0=c, op1=nl.multiply, operand1=c)",
+    ),
     (
         "scalar_tensor_tensor",
         "nisa.scalar_tensor_tensor(dst=d, data=a, op0=nl.multiply, operand0=2.0, op1=nl.add, operand1=b)",
@@ -38,14 +41,14 @@ const INSTRUCTIONS: &[(&str, &str)] = &[
     ("activation sigmoid", "nisa.activation(dst=d, op=nl.sigmoid, data=a)"),
     ("activation gelu", "nisa.activation(dst=d, op=nl.gelu, data=a)"),
     ("activation rsqrt", "nisa.activation(dst=d, op=nl.rsqrt, data=a)"),
-    (
-        "activation_reduce exp add",
-        "nisa.activation_reduce(dst=d, op=nl.exp, data=a, reduce_op=nl.add, reduce_res=c)",
-    ),
+    ("activation_reduce exp add", "nisa.activation_reduce(dst=d, op=nl.exp, data=a, reduce_op=nl.add, reduce_res=c)"),
     ("tensor_reduce add", "nisa.tensor_reduce(dst=c, op=nl.add, data=a, axis=1)"),
     ("tensor_reduce maximum", "nisa.tensor_reduce(dst=c, op=nl.maximum, data=a, axis=1)"),
     ("bn_stats", "nisa.bn_stats(dst=s, data=a)"),
-    ("tensor_tensor_scan", "nisa.tensor_tensor_scan(dst=d, data0=a, data1=b, initial=0.0, op0=nl.multiply, op1=nl.add)"),
+    (
+        "tensor_tensor_scan",
+        "nisa.tensor_tensor_scan(dst=d, data0=a, data1=b, initial=0.0, op0=nl.multiply, op1=nl.add)",
+    ),
     ("max8", "nisa.max8(dst=m, src=a)"),
     ("dma_copy", "nisa.dma_copy(dst=d, src=a)"),
 ];

@@ -396,7 +396,7 @@ fn apply(out: &mut Merged, core: usize, groups: Vec<Group<'_>>) -> Option<()> {
         }
         let stream = &mut out.program.cores[core];
         out.lines.push(stream[keep.position as usize].loc);
-        stream[keep.position as usize].kind = NodeKind::Inst(Inst::DmaCopy(copy));
+        stream[keep.position as usize].kind = NodeKind::Inst(copy.into());
         for p in group.parts.iter().filter(|p| p.position != keep.position) {
             // A loop that never runs: statements keep their numbers.
             stream[p.position as usize].kind = NodeKind::For {
