@@ -19,15 +19,30 @@ pub enum Meeting<'a> {
         pipe: i64,
     },
     /// The ranks of the list in which this rank is; no list, no meeting.
-    Group(&'a IntLists),
+    Group {
+        /// Lists of ranks.
+        groups: &'a IntLists,
+        /// On HBM a collective is one operation of the logical core: both of its cores come. On SBUF each core has its own.
+        whole: bool,
+    },
     /// All ranks that these (source, target) pairs name, if this rank is among them.
-    Pairs(&'a IntLists),
+    Pairs {
+        /// Source and target each.
+        pairs: &'a IntLists,
+        /// As for a group.
+        whole: bool,
+    },
 }
 
 impl Meeting<'_> {
     /// Whether it is ranks that meet, not cores of one rank.
     pub fn is_of_ranks(&self) -> bool {
-        matches!(self, Meeting::Group(_) | Meeting::Pairs(_))
+        matches!(self, Meeting::Group { .. } | Meeting::Pairs { .. })
+    }
+
+    /// Whether all cores of each rank come.
+    pub fn is_of_whole_cores(&self) -> bool {
+        matches!(self, Meeting::Group { whole: true, .. } | Meeting::Pairs { whole: true, .. })
     }
 
     /// The members in their order, for `me`: a core's number, or a rank. Empty if `me` does not take part.
@@ -41,11 +56,11 @@ impl Meeting<'_> {
                 all.sort_unstable();
                 all
             }
-            Meeting::Group(groups) => match groups.0.iter().find(|g| g.contains(&i64::from(me))) {
+            Meeting::Group { groups, .. } => match groups.0.iter().find(|g| g.contains(&i64::from(me))) {
                 Some(group) => group.iter().filter_map(|&r| u32::try_from(r).ok()).collect(),
                 None => Vec::new(),
             },
-            Meeting::Pairs(pairs) => {
+            Meeting::Pairs { pairs, .. } => {
                 let mut all: Vec<u32> = pairs.0.iter().flatten().filter_map(|&r| u32::try_from(r).ok()).collect();
                 all.sort_unstable();
                 all

@@ -6,6 +6,7 @@
 //! - Time is integer picoseconds. Same input and parameters give byte-identical output.
 //! - Everything that a user sees is an observer of the [`timeline::Timeline`]; observers cannot change time.
 
+mod actors;
 pub mod analysis;
 mod buffer;
 pub mod deps;

@@ -34,6 +34,7 @@ pub fn critical_path(timeline: &Timeline) -> Vec<Step> {
             Release::DmaQueue(p) => before(p, e.phases.first().map_or(e.start, |i| i.start)),
             Release::Barrier(Some(p)) => before(p, timeline.event(p).complete),
             Release::Barrier(None) => (None, timeline.head),
+            Release::Peer(p) => before(p, timeline.event(p).start.min(e.start)),
         };
         let from = from.min(to);
         path.push(Step { event: id, from, to, via: e.released });

@@ -1,5 +1,6 @@
 //! Runs the cores of all ranks, each until it must wait for others, and holds their meetings.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use nki_diag::Diagnostic;
@@ -9,14 +10,8 @@ use nki_isa::{Arch, Contribution, Meeting};
 
 use super::findings::{iterations, name_of};
 use super::interpreter::{Interpreter, Stop, Waiting};
+use crate::actors::{self, Actor};
 use crate::place::span;
-
-/// A core of a rank.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Actor {
-    rank: usize,
-    core: u32,
-}
 
 /// Why the run stopped, and on which rank.
 pub(super) struct Stopped {
@@ -72,40 +67,15 @@ fn waits<'i, 'p>(ranks: &'i [Interpreter<'p>], actor: Actor) -> Option<&'i Waiti
     ranks[actor.rank].state(actor.core).waiting.as_ref()
 }
 
-/// The actors that `actor` waits for, itself included; none for a core or rank that does not exist.
+/// The actors that `actor` waits for, itself included, and the names of those that do not exist.
 fn members(ranks: &[Interpreter<'_>], actor: Actor) -> (Vec<Actor>, Vec<String>) {
     let Some(meeting) = waits(ranks, actor).and_then(|w| w.inst.meeting()) else { return Default::default() };
-    let of_ranks = meeting.is_of_ranks();
-    let me = if of_ranks { actor.rank as u32 } else { actor.core };
-    let mut there = Vec::new();
-    let mut missing = Vec::new();
-    for member in meeting.members(me) {
-        let other = if of_ranks {
-            Actor { rank: member as usize, core: actor.core }
-        } else {
-            Actor { rank: actor.rank, core: member }
-        };
-        let cores = ranks.get(other.rank).map_or(0, |r| r.program.cores.len());
-        if (other.core as usize) < cores {
-            there.push(other);
-        } else if of_ranks {
-            missing.push(format!("rank {member}"));
-        } else {
-            missing.push(format!("core {member}"));
-        }
-    }
-    (there, missing)
+    let cores: Vec<usize> = ranks.iter().map(|r| r.program.cores.len()).collect();
+    actors::members(&meeting, actor, &cores)
 }
 
-/// What two members must have in common to meet: the kind of the meeting, and the pipe of an exchange.
 fn kind(ranks: &[Interpreter<'_>], actor: Actor) -> Option<(u8, Option<i64>)> {
-    let meeting = waits(ranks, actor)?.inst.meeting()?;
-    Some(match meeting {
-        Meeting::Cores(_) => (0, None),
-        Meeting::Exchange { pipe, .. } => (1, Some(pipe)),
-        Meeting::Group(_) => (2, None),
-        Meeting::Pairs(_) => (3, None),
-    })
+    waits(ranks, actor)?.inst.meeting().map(|m| actors::kind(&m))
 }
 
 /// The members of the meeting that `actor` waits for, if all of them wait for one of its kind.
@@ -118,22 +88,28 @@ fn all_here(ranks: &[Interpreter<'_>], actor: Actor) -> Option<Vec<Actor>> {
 /// All have come: each gets what the others have brought and executes its instruction.
 fn hold(ranks: &mut [Interpreter<'_>], members: &[Actor]) -> Result<(), Stopped> {
     agree(ranks, members)?;
-    let of_ranks = waits(ranks, members[0]).and_then(|w| w.inst.meeting()).is_some_and(|m| m.is_of_ranks());
-    let mut brought = Vec::with_capacity(members.len());
+    let meeting = waits(ranks, members[0]).and_then(|w| w.inst.meeting());
+    let of_ranks = meeting.is_some_and(|m| m.is_of_ranks());
+    let orders_cores = meeting.is_some_and(|m| !m.is_of_ranks() || m.is_of_whole_cores());
+    // Everybody brings before anybody gets. A collective joins what one core of each rank brings.
+    let mut brought: BTreeMap<u32, Vec<Contribution>> = BTreeMap::new();
     for &a in members {
         let interpreter = &mut ranks[a.rank];
         interpreter.switch(a.core);
         let tiles = interpreter.contribute().map_err(|error| Stopped { rank: a.rank, error })?;
-        brought.push(Contribution { member: if of_ranks { a.rank as u32 } else { a.core }, tiles });
+        let (part, member) = if of_ranks { (a.core, a.rank as u32) } else { (0, a.core) };
+        brought.entry(part).or_default().push(Contribution { member, tiles });
     }
-    let brought: Arc<[Contribution]> = brought.into();
+    let brought: BTreeMap<u32, Arc<[Contribution]>> = brought.into_iter().map(|(k, v)| (k, v.into())).collect();
     for &a in members {
         let interpreter = &mut ranks[a.rank];
         interpreter.switch(a.core);
-        interpreter.meet(&brought).map_err(|error| Stopped { rank: a.rank, error })?;
-    }
-    if !of_ranks && members.len() > 1 {
-        ranks[members[0].rank].races.forget();
+        if let Some(brought) = brought.get(if of_ranks { &a.core } else { &0 }) {
+            interpreter.meet(brought).map_err(|error| Stopped { rank: a.rank, error })?;
+        }
+        if orders_cores && members.len() > 1 {
+            interpreter.races.forget();
+        }
     }
     Ok(())
 }

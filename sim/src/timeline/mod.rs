@@ -187,6 +187,26 @@ pub enum Cause {
     Port(EventId),
     /// A dynamic loop or branch: all engines meet.
     Barrier,
+    /// A `core_barrier`, `sendrecv` or collective: this one comes last.
+    Peer(Peer),
+}
+
+/// Who is waited for at a meeting of cores or ranks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Peer {
+    /// The other core of the logical core.
+    Core(u32),
+    /// Another rank.
+    Rank(u32),
+}
+
+impl std::fmt::Display for Peer {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Peer::Core(n) => write!(f, "core {n}"),
+            Peer::Rank(n) => write!(f, "rank {n}"),
+        }
+    }
 }
 
 impl Cause {
@@ -204,6 +224,7 @@ impl Cause {
             Cause::TableLoad => "table-load",
             Cause::Port(_) => "port",
             Cause::Barrier => "barrier",
+            Cause::Peer(_) => "peer",
         }
     }
 }
@@ -321,6 +342,8 @@ pub enum Release {
     DmaQueue(EventId),
     /// A barrier, whose last arrival was this event.
     Barrier(Option<EventId>),
+    /// A meeting of cores to which this event came last.
+    Peer(EventId),
 }
 
 impl Timeline {
@@ -381,6 +404,7 @@ impl Timeline {
             Cause::Limiter => "power limiter".to_string(),
             Cause::TableLoad => "function table load".to_string(),
             Cause::Barrier => "barrier".to_string(),
+            Cause::Peer(peer) => format!("waits for {peer}"),
         }
     }
 }

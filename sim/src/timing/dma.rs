@@ -20,6 +20,8 @@ struct Job {
     /// Engine time left, in millionths of a picosecond.
     left: u64,
     rate: u64,
+    /// HBM bytes per engine and microsecond at the full rate.
+    hbm: u64,
 }
 
 #[derive(Debug, Default)]
@@ -35,6 +37,12 @@ pub(crate) struct Engines {
     classes: Vec<Class>,
     /// The first engine of each class.
     first: Vec<u8>,
+    /// Engines in each class.
+    members: Vec<u64>,
+    /// What HBM lets them do, in millionths.
+    scale: u64,
+    /// Something has begun or ended since this was looked at.
+    pub(crate) touched: bool,
 }
 
 impl Engines {
@@ -61,7 +69,8 @@ impl Engines {
         let classes = (0..count)
             .map(|_| Class { queues: (0..queues).map(|_| VecDeque::new()).collect(), ..Class::default() })
             .collect();
-        Engines { classes, first }
+        let members = (0..count).map(|c| class.iter().filter(|x| **x == c).count() as u64).collect();
+        Engines { classes, first, members, scale: WHOLE, touched: false }
     }
 
     /// Adds the parts of a transfer; returns how many there are. Calls `tick(time, class, version)` for the next completion on each class.
@@ -74,11 +83,15 @@ impl Engines {
         tick: &mut impl FnMut(Ps, u32, u32),
     ) -> u32 {
         let mut parts = 0;
+        self.touched = true;
+        let scale = self.scale;
+        let time: u128 = cost.engines.iter().map(|(_, t)| u128::from(*t)).sum();
+        let hbm = (u128::from(cost.hbm_bytes) * 1_000_000 / time.max(1)) as u64;
         for (c, class) in self.classes.iter_mut().enumerate() {
             let Some(&(_, time)) = cost.engines.iter().find(|(e, t)| *e == self.first[c] && *t > 0) else { continue };
-            class.advance(now);
-            class.queues[queue].push_back(Job { op, left: time.saturating_mul(WHOLE), rate: cost.rate });
-            class.schedule(now, c as u32, tick);
+            class.advance(now, scale);
+            class.queues[queue].push_back(Job { op, left: time.saturating_mul(WHOLE), rate: cost.rate, hbm });
+            class.schedule(now, scale, c as u32, tick);
             parts += 1;
         }
         parts
@@ -97,7 +110,8 @@ impl Engines {
         if class.version != version {
             return;
         }
-        class.advance(now);
+        self.touched = true;
+        class.advance(now, self.scale);
         for queue in &mut class.queues {
             queue.retain(|job| {
                 if job.left == 0 {
@@ -106,13 +120,35 @@ impl Engines {
                 job.left > 0
             });
         }
-        class.schedule(now, index, tick);
+        class.schedule(now, self.scale, index, tick);
+    }
+
+    /// HBM bytes per microsecond that the transfers under way would move if nothing but the DMA engines held them up.
+    pub(crate) fn demand(&mut self) -> u128 {
+        let mut total = 0;
+        for (class, members) in self.classes.iter_mut().zip(&self.members) {
+            Class::running(&mut class.queues, WHOLE, |job, rate| {
+                total += u128::from(job.hbm) * u128::from(rate) * u128::from(*members) / u128::from(WHOLE);
+            });
+        }
+        total
+    }
+
+    /// From now on everything moves at `scale` millionths of its rate.
+    pub(crate) fn rescale(&mut self, scale: u64, now: Ps, tick: &mut impl FnMut(Ps, u32, u32)) {
+        let before = std::mem::replace(&mut self.scale, scale);
+        if before != scale {
+            for (c, class) in self.classes.iter_mut().enumerate() {
+                class.advance(now, before);
+                class.schedule(now, scale, c as u32, tick);
+            }
+        }
     }
 }
 
 impl Class {
     /// Calls `f(job, rate)` for the jobs that make progress.
-    fn running(queues: &mut [VecDeque<Job>], mut f: impl FnMut(&mut Job, u64)) {
+    fn running(queues: &mut [VecDeque<Job>], scale: u64, mut f: impl FnMut(&mut Job, u64)) {
         let active = queues.iter().filter(|q| !q.is_empty()).count() as u64;
         if active == 0 {
             return;
@@ -124,26 +160,26 @@ impl Class {
                 if rate == 0 {
                     break;
                 }
-                f(job, rate);
+                f(job, if scale == WHOLE { rate } else { (rate * scale / WHOLE).max(1) });
                 share -= rate;
             }
         }
     }
 
-    fn advance(&mut self, now: Ps) {
+    fn advance(&mut self, now: Ps, scale: u64) {
         let elapsed = now - self.last;
         self.last = now;
         if elapsed > 0 {
-            Self::running(&mut self.queues, |job, rate| {
+            Self::running(&mut self.queues, scale, |job, rate| {
                 job.left = job.left.saturating_sub(elapsed.saturating_mul(rate));
             });
         }
     }
 
-    fn schedule(&mut self, now: Ps, index: u32, tick: &mut impl FnMut(Ps, u32, u32)) {
+    fn schedule(&mut self, now: Ps, scale: u64, index: u32, tick: &mut impl FnMut(Ps, u32, u32)) {
         self.version = self.version.wrapping_add(1);
         let mut next: Option<Ps> = None;
-        Self::running(&mut self.queues, |job, rate| {
+        Self::running(&mut self.queues, scale, |job, rate| {
             let t = job.left.div_ceil(rate);
             next = Some(next.map_or(t, |n| n.min(t)));
         });

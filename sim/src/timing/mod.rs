@@ -9,6 +9,9 @@
 //!   A queue completes in order.
 //! - Dynamic loops meet at a barrier of all engines and DMA queues after each iteration; so do branches.
 //! - The fixed time of a kernel lies in a head before the first instruction and a tail after the last completion.
+//! - The cores of a logical core, and ranks, run on one clock. Each core has engines, queues and DMA engines of its own; the two cores of a
+//!   logical core share a stack of HBM. A meeting (`core_barrier`, `sendrecv`, a collective) starts when the last member has come to it: only
+//!   the queue that it is in waits.
 //!
 //! [`cost::CostModel`] is the boundary to the laws: another model of costs can be put in with [`simulate_with`].
 
@@ -16,6 +19,7 @@ pub mod cost;
 mod dma;
 mod limiter;
 mod lower;
+mod meetings;
 pub mod params;
 mod sched;
 #[cfg(test)]
@@ -45,5 +49,21 @@ pub fn simulate(
 
 /// Times a trace with any model of costs.
 pub fn simulate_with(program: &Program, placement: &Placement, trace: &Trace, model: &dyn CostModel) -> Timeline {
-    sched::run(program, placement, trace, model)
+    simulate_ranks(&[RankTrace { program, placement, trace }], model).swap_remove(0)
+}
+
+/// What one rank executed.
+#[derive(Debug, Clone, Copy)]
+pub struct RankTrace<'a> {
+    /// Its program.
+    pub program: &'a Program,
+    /// Where its tensors lie.
+    pub placement: &'a Placement,
+    /// What it executed.
+    pub trace: &'a Trace,
+}
+
+/// Times all ranks, from 0, on one clock: they start together and wait for each other at collectives. One timeline for each.
+pub fn simulate_ranks(ranks: &[RankTrace<'_>], model: &dyn CostModel) -> Vec<Timeline> {
+    sched::run(ranks, model)
 }

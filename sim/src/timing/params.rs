@@ -66,7 +66,7 @@ sections! {
     /// Semaphores between engines.
     pub struct Sync { semaphore_ns: Param, }
     /// The cores of a logical core: barrier, and GpSimd's own DMA engine between them.
-    pub struct Cores { barrier_ns: Param, gpsimd_dma_ns: Param, gpsimd_dma_bytes_per_ns: Param, }
+    pub struct Cores { barrier_ns: Param, gpsimd_dma_ns: Param, gpsimd_dma_bytes_per_ns: Param, hbm_bytes_per_ns: Param, }
     /// Dynamic control flow and sequencer instructions.
     pub struct Control { loop_iteration_us: Param, branch_ns: Param, register_move_ns: Param, register_load_ns: Param, register_store_ns: Param, }
     /// The tensor engine.

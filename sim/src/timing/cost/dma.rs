@@ -68,6 +68,7 @@ impl Laws<'_> {
                 engines,
                 rate: ((1e6 / slowdown) as u64).clamp(1, 1_000_000),
                 bytes: d.bytes,
+                hbm_bytes: d.bytes * [d.src.space, d.dst.space].iter().filter(|s| s.is_hbm()).count() as u64,
             })),
             confidence,
         }

@@ -66,6 +66,7 @@ impl<'p> Laws<'p> {
             ],
             queue_depth: (d.queue_depth.value as u32).max(1),
             dma_engines: (d.engines.value as u32).clamp(1, 64),
+            hbm: (params.cores.hbm_bytes_per_ns.value * 1e3).max(1.0) as u64,
         };
         Ok(Laws { params, machine })
     }

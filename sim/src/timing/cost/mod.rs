@@ -103,6 +103,8 @@ pub struct DmaCost {
     pub rate: u64,
     /// Bytes, counted at the destination.
     pub bytes: u64,
+    /// Bytes read from and written to HBM.
+    pub hbm_bytes: u64,
 }
 
 /// Which way a transfer goes.
@@ -141,6 +143,8 @@ pub struct Machine {
     pub queue_depth: u32,
     /// DMA engines of a core.
     pub dma_engines: u32,
+    /// Bytes per microsecond of the HBM stack that the cores of a logical core share.
+    pub hbm: u64,
 }
 
 /// The tensor engine's power limiter.

@@ -7,6 +7,7 @@ use nki_isa::program::NodeKind;
 use smallvec::SmallVec;
 
 use super::array::Array;
+use super::peers::Attendance;
 use super::renumber::{Renumber, hand_over};
 use crate::deps;
 use crate::timeline::{Cause, Event, Lane, Phase, Ps, Release, RowId, Transfer};
@@ -101,12 +102,14 @@ pub(super) struct Core<'a> {
     pub(super) events: Vec<Option<Event>>,
     pub(super) core: u32,
     pub(super) row_base: u32,
-    pub(super) event_base: u32,
+    pub(super) attendance: Attendance,
+    /// The time of the last step.
+    pub(super) now: Ps,
     pub(super) end: Ps,
 }
 
 impl<'a> Core<'a> {
-    pub(super) fn new(low: &'a Lowered<'a>, machine: &'a Machine, core: u32, row_base: u32, event_base: u32) -> Self {
+    pub(super) fn new(low: &'a Lowered<'a>, machine: &'a Machine, core: u32, row_base: u32, meetings: Vec<(u32, u32)>) -> Self {
         let n = low.ops.len();
         let mut queues: Vec<Queue> = (0..ENGINES)
             .map(|_| {
@@ -187,7 +190,8 @@ impl<'a> Core<'a> {
             events: vec![None; n],
             core,
             row_base,
-            event_base,
+            attendance: Attendance::new(meetings),
+            now: 0,
             end: machine.head,
         }
     }
@@ -197,25 +201,34 @@ impl<'a> Core<'a> {
         self.heap.push(Reverse((time, self.sequence, moment)));
     }
 
-    pub(super) fn run(&mut self) {
+    /// Plans the first instructions.
+    pub(super) fn begin(&mut self) {
         self.open_segments(0);
         for q in 0..ENGINES {
             self.consider(q);
         }
-        while let Some(Reverse((now, _, moment))) = self.heap.pop() {
-            match moment {
-                Moment::Start(q) => self.start(q as usize, now),
-                Moment::Arrive(op) => self.arrive(op, now),
-                Moment::Tick(class, version) => self.tick(class, version, now),
-                Moment::Place(q, op) => {
-                    let queue = &mut self.dma[q as usize];
-                    queue.under_way -= 1;
-                    queue.freed = Some(op);
-                    self.issue(q as usize, now);
-                }
+    }
+
+    /// The time of the next step.
+    pub(super) fn next(&self) -> Option<Ps> {
+        self.heap.peek().map(|Reverse((time, ..))| *time)
+    }
+
+    /// Does what is to be done next.
+    pub(super) fn step(&mut self) {
+        let Some(Reverse((now, _, moment))) = self.heap.pop() else { return };
+        self.now = now;
+        match moment {
+            Moment::Start(q) => self.start(q as usize, now),
+            Moment::Arrive(op) => self.arrive(op, now),
+            Moment::Tick(class, version) => self.tick(class, version, now),
+            Moment::Place(q, op) => {
+                let queue = &mut self.dma[q as usize];
+                queue.under_way -= 1;
+                queue.freed = Some(op);
+                self.issue(q as usize, now);
             }
         }
-        debug_assert!(self.queues.iter().all(|q| q.at == q.ops.len()), "a queue is stuck");
     }
 
     pub(super) fn cost(&self, op: u32) -> Option<&'a Cost> {
@@ -321,6 +334,7 @@ impl<'a> Core<'a> {
 
     /// Hands the events over, and says how operations were renumbered.
     pub(super) fn finish(&mut self, out: &mut Vec<Event>) -> Renumber {
-        hand_over(std::mem::take(&mut self.events), self.event_base, out)
+        let base = out.len() as u32;
+        hand_over(std::mem::take(&mut self.events), base, out)
     }
 }

@@ -49,6 +49,9 @@ impl Core<'_> {
     pub(super) fn start(&mut self, q: usize, now: Ps) {
         self.queues[q].scheduled = false;
         let op = self.queues[q].ops[self.queues[q].at];
+        if self.must_meet(q, op, now) {
+            return;
+        }
         let Some(cost) = self.cost(op) else { return };
         let p = self.progress[op as usize];
         let mut phases = SmallVec::new();

@@ -1,11 +1,12 @@
 //! The scheduler: engine queues, DMA queues and semaphores over one heap of moments.
 //!
 //! `core`: the state of one core, and who waits for what. `engine`: the heads of the engine queues. `array`: the tensor engine.
-//! `transfer`: the DMA queues. `renumber`: from operations to events.
+//! `transfer`: the DMA queues. `peers`: cores side by side. `renumber`: from operations to events.
 
 mod array;
 mod core;
 mod engine;
+mod peers;
 mod renumber;
 mod transfer;
 
@@ -13,33 +14,77 @@ use nki_isa::Program;
 use nki_isa::names::Engine;
 
 use self::core::Core;
-use super::cost::CostModel;
-use super::lower::{ENGINES, lower};
+use self::renumber::Renumber;
+use super::cost::{CostModel, Machine};
+use super::lower::{ENGINES, Lowered, lower};
+use super::{RankTrace, meetings};
+use crate::actors::Actor;
 use crate::deps;
-use crate::place::Placement;
-use crate::timeline::{DmaStats, Event, Names, Row, RowId, RowKind, Timeline, dma_spans, union};
-use crate::trace::Trace;
+use crate::timeline::{DmaStats, Event, Names, Release, Row, RowId, RowKind, Timeline, dma_spans, union};
 
-/// Simulates all cores. They run independently.
-pub(super) fn run(program: &Program, placement: &Placement, trace: &Trace, model: &dyn CostModel) -> Timeline {
-    let machine = model.machine();
-    let written = deps::written_tensors(program);
+/// Simulates the cores of all ranks on one clock; one timeline for each rank.
+pub(super) fn run(ranks: &[RankTrace<'_>], model: &dyn CostModel) -> Vec<Timeline> {
+    let mut lowered: Vec<(Actor, Lowered<'_>)> = Vec::new();
+    for (rank, r) in ranks.iter().enumerate() {
+        let written = deps::written_tensors(r.program);
+        for (c, trace) in r.trace.cores.iter().enumerate().take(r.program.cores.len()) {
+            let low = lower(r.program, c, r.placement, trace, model, &written);
+            lowered.push((Actor { rank, core: c as u32 }, low));
+        }
+    }
+    let mut meetings = meetings::pair(&lowered);
+    let attended = std::mem::take(&mut meetings.of);
+    let actors: Vec<Actor> = lowered.iter().map(|(a, _)| *a).collect();
+    let mut cores: Vec<Core<'_>> = lowered
+        .iter()
+        .zip(attended)
+        .map(|((a, low), meetings)| {
+            Core::new(low, model.machine(), a.core, a.core * 2 * ENGINES as u32, meetings)
+        })
+        .collect();
+    peers::run(&mut cores, &actors, meetings);
+    let mut cores = cores.into_iter().enumerate().peekable();
+    ranks
+        .iter()
+        .enumerate()
+        .map(|(rank, r)| {
+            let mut own = Vec::new();
+            while let Some((_, core)) = cores.next_if(|(i, _)| actors[*i].rank == rank) {
+                own.push(core);
+            }
+            let base = actors.iter().position(|a| a.rank == rank).unwrap_or(0);
+            timeline(r.program, own, base, model.machine())
+        })
+        .collect()
+}
+
+/// The timeline of one rank. Its first core is number `base` of all.
+fn timeline(program: &Program, cores: Vec<Core<'_>>, base: usize, machine: &Machine) -> Timeline {
     let mut rows = Vec::new();
     let mut events = Vec::new();
     let mut lanes = Vec::new();
+    let mut renumbers = Vec::new();
+    let mut waited = Vec::new();
     let mut end = machine.head;
-    for (c, core_trace) in trace.cores.iter().enumerate().take(program.cores.len()) {
-        let low = lower(program, c, placement, core_trace, model, &written);
-        let mut core = Core::new(&low, machine, c as u32, (c * 2 * ENGINES) as u32, events.len() as u32);
-        core.run();
+    for mut core in cores {
         end = end.max(core.end);
-        let renumber = core.finish(&mut events);
-        lanes.push((core.queues, core.dma, renumber));
+        renumbers.push(core.finish(&mut events));
+        waited.push(std::mem::take(&mut core.attendance.waited));
+        lanes.push((core.queues, core.dma));
+    }
+    for (own, waited) in renumbers.iter().zip(&waited) {
+        for (event, release) in peers::link(waited, own, &renumbers, base) {
+            let event: &mut Event = &mut events[event.0 as usize];
+            // A transfer that then waited in its queue was let go by that.
+            if !matches!(event.released, Release::DmaQueue(_)) {
+                event.released = release;
+            }
+        }
     }
     let elapsed = end + machine.tail;
     let mut dma = DmaStats::default();
     let mut moving = Vec::new();
-    for (c, (queues, dma_queues, renumber)) in lanes.into_iter().enumerate() {
+    for (c, ((queues, dma_queues), renumber)) in lanes.into_iter().zip(renumbers).enumerate() {
         for (queue, engine) in queues.into_iter().zip(Engine::QUEUES) {
             let spans = queue.lane.into_spans(elapsed).into_iter().map(|s| renumber.span(s)).collect();
             let row = RowId(rows.len() as u32);

@@ -39,6 +39,8 @@ impl Renumber {
             Release::Port(e) => Release::Port(self.event(e)),
             Release::DmaQueue(e) => Release::DmaQueue(self.event(e)),
             Release::Barrier(e) => Release::Barrier(e.map(|e| self.event(e))),
+            // Set when all cores have been renumbered.
+            Release::Peer(e) => Release::Peer(e),
         }
     }
 }

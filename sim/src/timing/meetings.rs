@@ -1,0 +1,69 @@
+//! Which operations of different cores and ranks meet: as in the run, each core comes to its meetings in program order.
+
+use nki_isa::program::NodeKind;
+
+use super::lower::{Lowered, OpKind};
+use crate::actors::{self, Actor};
+
+/// A meeting and who has come.
+#[derive(Debug, Default)]
+pub(super) struct Gathering {
+    /// Members still to come.
+    pub(super) pending: usize,
+    /// Who came: number of the core in the list, operation.
+    pub(super) here: Vec<(usize, u32)>,
+}
+
+/// All meetings of a run.
+#[derive(Debug, Default)]
+pub(super) struct Meetings {
+    pub(super) all: Vec<Gathering>,
+    /// By core in the list: (operation, its meeting), in program order.
+    pub(super) of: Vec<Vec<(u32, u32)>>,
+}
+
+/// Pairs the meetings of all cores. Those that never come about (a run that failed) are none.
+pub(super) fn pair(lowered: &[(Actor, Lowered<'_>)]) -> Meetings {
+    let ranks = lowered.iter().map(|(a, _)| a.rank + 1).max().unwrap_or(0);
+    let mut cores = vec![0; ranks];
+    for (a, _) in lowered {
+        cores[a.rank] += 1;
+    }
+    let place = |actor: Actor| lowered.iter().position(|(a, _)| *a == actor);
+    type Wanted = (u32, (u8, Option<i64>), Vec<Actor>);
+    let wanted: Vec<Vec<Wanted>> = lowered
+        .iter()
+        .map(|(actor, low)| {
+            let instructions = low.ops.iter().enumerate().filter(|(_, op)| matches!(op.kind, OpKind::Inst { .. }));
+            let meeting = |(i, op): (usize, &super::lower::Op)| {
+                let NodeKind::Inst(inst) = &low.nodes[op.node.0 as usize].kind else { return None };
+                let meeting = inst.meeting()?;
+                let (members, _) = actors::members(&meeting, *actor, &cores);
+                (members.len() > 1).then(|| (i as u32, actors::kind(&meeting), members))
+            };
+            instructions.filter_map(meeting).collect()
+        })
+        .collect();
+    let mut out = Meetings { all: Vec::new(), of: vec![Vec::new(); lowered.len()] };
+    let mut next = vec![0; lowered.len()];
+    let mut work: Vec<usize> = (0..lowered.len()).rev().collect();
+    while let Some(c) = work.pop() {
+        let Some((_, kind, members)) = wanted[c].get(next[c]) else { continue };
+        let places: Option<Vec<usize>> = members.iter().map(|m| place(*m)).collect();
+        let Some(places) = places else { continue };
+        let all_here = places.iter().all(|&p| {
+            wanted[p].get(next[p]).is_some_and(|(_, k, m)| k == kind && m == members)
+        });
+        if !all_here {
+            continue;
+        }
+        let id = out.all.len() as u32;
+        out.all.push(Gathering { pending: places.len(), here: Vec::new() });
+        for &p in &places {
+            out.of[p].push((wanted[p][next[p]].0, id));
+            next[p] += 1;
+        }
+        work.extend(places.into_iter().rev());
+    }
+    out
+}
