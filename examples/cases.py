@@ -124,3 +124,51 @@ def cases():
             expect=dict(out=scaled.astype(np.float32)),
             atol=1e-4,
         )
+
+    ranks = 4
+    a_t, b = normal((ranks * 64, 96), 24), normal((ranks * 64, 256), 25)
+    parts = [slice(r * 64, r * 64 + 64) for r in range(ranks)]
+    # Two groups of two: each adds up its own half of the contraction.
+    for name, groups in (("one-group", [[0, 1, 2, 3]]), ("two-groups", [[0, 1], [3, 2]])):
+        of = {r: sum(a_t[parts[q]].T @ b[parts[q]] for q in group) for group in groups for r in group}
+        yield dict(
+            name=f"tensor-parallel-matmul-{name}",
+            file="collectives.py",
+            kernel="tensor_parallel_matmul",
+            ranks=ranks,
+            args={"groups": groups}
+            | {f"a_t@{r}": a_t[parts[r]] for r in range(ranks)}
+            | {f"b@{r}": b[parts[r]] for r in range(ranks)},
+            expect={f"out@{r}": of[r] for r in range(ranks)},
+            atol=1e-4,
+        )
+
+    x = normal((ranks, 64, 128), 26, bfloat16)
+    yield dict(
+        name="ring-gather",
+        file="collectives.py",
+        kernel="ring_gather",
+        ranks=ranks,
+        args={"ranks": ranks} | {f"x@{r}": x[r] for r in range(ranks)},
+        expect={f"out@{r}": x for r in range(ranks)},
+    )
+
+    x = normal((ranks, 8, 32), 27)
+    expect = {}
+    for r in range(ranks):
+        part = slice(r * 2, r * 2 + 2)
+        expect[f"gathered@{r}"] = x.reshape(-1, 32)
+        expect[f"scattered@{r}"] = x[:, part].sum(axis=0)
+        expect[f"transposed@{r}"] = x[:, part].reshape(-1, 32)
+        expect[f"swapped@{r}"] = x[r ^ 1]
+    for lnc in (1, 2):
+        yield dict(
+            name=f"exchange-lnc{lnc}",
+            file="collectives.py",
+            kernel="exchange",
+            lnc=lnc,
+            ranks=ranks,
+            args={"ranks": ranks} | {f"x@{r}": x[r] for r in range(ranks)},
+            expect=expect,
+            atol=1e-6,
+        )

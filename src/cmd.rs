@@ -4,6 +4,7 @@ pub(crate) mod check;
 pub(crate) mod compare;
 pub(crate) mod explain;
 pub(crate) mod lower;
+mod ranks;
 pub(crate) mod run;
 pub(crate) mod script;
 pub(crate) mod sweep;

@@ -79,3 +79,34 @@ pub(crate) fn json(value: &impl Serialize) -> Result<Vec<u8>, String> {
     text.push(b'\n');
     Ok(text)
 }
+
+/// A run of several ranks. Field order is the order in the file.
+#[derive(Debug, Serialize)]
+pub(crate) struct RanksReport {
+    /// The kernel's name.
+    pub(crate) kernel: String,
+    /// The machine.
+    pub(crate) target: String,
+    /// The time until the last rank has ended.
+    pub(crate) latency_us: f64,
+    /// By rank.
+    pub(crate) ranks: Vec<RankReport>,
+    /// What was found on any rank.
+    pub(crate) findings: Vec<JsonDiagnostic>,
+}
+
+/// One rank of a run.
+#[derive(Debug, Serialize)]
+pub(crate) struct RankReport {
+    /// Its number.
+    pub(crate) rank: usize,
+    /// Physical cores per logical core.
+    pub(crate) lnc: usize,
+    /// Names, shapes and dtypes.
+    pub(crate) outputs: Vec<OutputInfo>,
+    /// The timeline in numbers.
+    #[serde(flatten)]
+    pub(crate) summary: Summary,
+    /// Outputs compared with arrays.
+    pub(crate) expected: Vec<Comparison>,
+}

@@ -2,8 +2,9 @@
 
 use nki_diag::{Diagnostic, SourceMap};
 use nki_isa::Program;
-use nki_sim_core::exec::{self, ExecOptions, ExecResult, Failure};
+use nki_sim_core::exec::{self, ExecOptions, ExecResult, Failure, Rank};
 use nki_sim_core::place::{self, Placement};
+use nki_sim_core::ranks::{RankRun, RanksError};
 use nki_sim_core::timeline::Timeline;
 use nki_sim_core::timing::{self, Params};
 use nki_sim_core::trace::Trace;
@@ -64,4 +65,21 @@ impl Session {
         };
         String::from_utf8(json(&whole)?).map_err(|e| e.to_string())
     }
+}
+
+/// Runs and times several ranks at once: a session and its inputs for each, from rank 0. Ranks may share a session.
+///
+/// # Errors
+/// As [`nki_sim_core::ranks::simulate_ranks`].
+pub fn simulate_ranks(
+    ranks: Vec<(&Session, Vec<HostTensor>)>,
+    options: &ExecOptions,
+    params: &Params,
+) -> Result<Vec<RankRun>, RanksError> {
+    let ranks = ranks.into_iter().map(|(session, inputs)| Rank {
+        program: &session.program,
+        placement: &session.placement,
+        inputs,
+    });
+    nki_sim_core::ranks::simulate_ranks(ranks.collect(), options, params)
 }

@@ -49,7 +49,7 @@ def run(directory, case):
     command = [os.environ.get("NKI_SIM", str(ROOT / "target/debug/nki-sim")), "run", str(directory / case["file"])]
     with tempfile.TemporaryDirectory() as tmp:
         folder = pathlib.Path(tmp)
-        for key in ("kernel", "target", "lnc", "rtol", "atol"):
+        for key in ("kernel", "target", "lnc", "ranks", "rtol", "atol"):
             if key in case:
                 command += [f"--{key}", str(case[key])]
         for name, arg in case["args"].items():
@@ -65,7 +65,9 @@ def run(directory, case):
             return f"exit code {done.returncode}\n{' '.join(command)}\n{done.stdout}{done.stderr}"
         # The comparison must not rest on the command's own word.
         for name, array in case["expect"].items():
-            got = np.load(out / f"{name}.npy")
+            # NAME@RANK is the output of one rank.
+            base, _, rank = name.partition("@")
+            got = np.load(out / f"rank{rank}" / f"{base}.npy" if rank else out / f"{name}.npy")
             got = got.view(array.dtype) if got.dtype.kind == "V" else got
             if got.shape != array.shape or got.dtype != array.dtype:
                 return f"{name}: got {got.dtype}{got.shape}, expected {array.dtype}{array.shape}"

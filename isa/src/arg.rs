@@ -404,6 +404,33 @@ impl Operand for IntLists {
     }
 }
 
+/// One tensor for each channel: a list of lists of one tensor (a plain list of tensors is accepted).
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Channels(pub Vec<View>);
+
+impl Operand for Channels {
+    const KIND: Kind = Kind::Views;
+    fn from_arg(arg: Arg) -> Result<Self, Mismatch> {
+        let expected = "a list of lists of one tensor";
+        let Arg::List(list) = arg else {
+            return Err(Mismatch::new(expected, &arg));
+        };
+        let one = |inner: Arg| match inner {
+            Arg::List(mut l) if l.len() == 1 => View::from_arg(l.remove(0)),
+            Arg::View(v) => Ok(v),
+            other => Err(Mismatch::new("a list of one tensor", &other)),
+        };
+        let views: Result<_, Mismatch> = list.into_iter().map(one).collect();
+        views.map(Channels).map_err(|m| Mismatch { expected: expected.into(), got: format!("{} in it", m.got) })
+    }
+    fn to_arg(&self) -> Arg {
+        Arg::List(self.0.iter().map(|v| Arg::List(vec![Arg::View(v.clone())])).collect())
+    }
+    fn views<'a>(&'a self, each: &mut dyn FnMut(&'a View)) {
+        self.0.iter().for_each(each);
+    }
+}
+
 /// A list of numbers.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Numbers(pub Vec<Imm>);

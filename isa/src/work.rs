@@ -42,6 +42,35 @@ pub enum Meet {
         /// Bytes that this core receives.
         bytes: u64,
     },
+    /// Ranks move data to each other.
+    Collective(Collective),
+}
+
+/// What a collective moves.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Collective {
+    /// Which way.
+    pub kind: CollectiveKind,
+    /// Bytes of what one rank has of an all-gather, gets of a reduce-scatter, sends to each other rank, or permutes; of an all-reduce, the
+    /// whole divided by the ranks.
+    pub chunk_bytes: u64,
+    /// Ranks of the group.
+    pub ranks: u32,
+}
+
+/// How a collective moves.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum CollectiveKind {
+    /// All get what all have.
+    AllGather,
+    /// Each gets a part of the reduction.
+    ReduceScatter,
+    /// All get the reduction.
+    AllReduce,
+    /// Each sends a part to each.
+    AllToAll,
+    /// Each sends to one.
+    Permute,
 }
 
 /// Sequencer work.

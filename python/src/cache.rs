@@ -219,7 +219,6 @@ fn compile(
         diagnostics.extend(errors);
         kernel_error(py, &diagnostics, &sources)
     })?;
-    diagnostics.extend(session.placement.findings.iter().cloned());
     if diagnostics.iter().any(Diagnostic::is_error) {
         return Err(kernel_error(py, &diagnostics, &sources));
     }

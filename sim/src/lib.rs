@@ -13,6 +13,7 @@ pub mod deps;
 pub mod exec;
 pub mod memory;
 pub mod place;
+pub mod ranks;
 pub mod report;
 #[cfg(test)]
 pub(crate) mod testing;

@@ -1,5 +1,7 @@
 //! `nki-sim run FILE`: outputs, findings, comparison and timeline.
 
+use std::path::Path;
+
 use nki_diag::{Diagnostic, JsonDiagnostic};
 use nki_isa::Program;
 use nki_sim_core::exec::{self, ExecOptions};
@@ -21,6 +23,9 @@ use crate::{Failure, settings, stage};
 
 /// Runs the kernel and reports.
 pub(crate) fn run(args: &RunArgs) -> Result<(), Failure> {
+    if let Some(ranks) = args.ranks {
+        return super::ranks::run(args, ranks as usize);
+    }
     if script::wanted(args) {
         return script::run(args);
     }
@@ -33,7 +38,7 @@ pub(crate) fn run(args: &RunArgs) -> Result<(), Failure> {
         Some(program) if !any_error(&findings) => program,
         _ => return fail(args, &prepared, &findings),
     };
-    check_expected_names(&program, &expected)?;
+    check_expected_names(&program, &expected.iter().collect::<Vec<_>>())?;
     let params = settings::timing_params(program.target, &args.timing)?;
     let placement = match stage("place", || place::place(&program)) {
         Ok(placement) => placement,
@@ -42,7 +47,6 @@ pub(crate) fn run(args: &RunArgs) -> Result<(), Failure> {
             return fail(args, &prepared, &findings);
         }
     };
-    findings.extend(placement.findings.iter().cloned());
     let tensors = std::mem::take(&mut prepared.tensors);
     let Ok(ran) = execute(args, &program, &placement, precise, tensors, &mut findings) else {
         return fail(args, &prepared, &findings);
@@ -51,8 +55,10 @@ pub(crate) fn run(args: &RunArgs) -> Result<(), Failure> {
         .map_err(|e| Failure::Call(format!("timing parameters: {e}")))?;
 
     prepared.show(&findings);
-    write_outputs(args, &ran.outputs)?;
-    let comparisons = compare_outputs(args, ran.outputs, &expected);
+    if let Some(directory) = &args.out {
+        write_outputs(directory, &ran.outputs)?;
+    }
+    let comparisons = compare_outputs(args, ran.outputs, &expected.iter().collect::<Vec<_>>());
     if let Some(path) = &args.trace {
         write_file(path, &[&report::perfetto(&timeline, &program)])?;
     }
@@ -119,7 +125,7 @@ fn page(program: &Program, prepared: &Prepared, findings: &[JsonDiagnostic]) -> 
 }
 
 /// The kernel is wrong: its diagnostics on the terminal and in the JSON file.
-fn fail(args: &RunArgs, prepared: &Prepared, findings: &[Diagnostic]) -> Result<(), Failure> {
+pub(super) fn fail(args: &RunArgs, prepared: &Prepared, findings: &[Diagnostic]) -> Result<(), Failure> {
     prepared.show(findings);
     if let Some(path) = &args.json {
         let failed = Failed {
@@ -151,6 +157,8 @@ fn execute(
     if args.no_numerics
         && let Ok(trace) = exec::trace_only(program)
     {
+        // Running would say which of them do harm.
+        findings.extend(placement.findings.iter().cloned());
         return Ok(Ran { outputs: Vec::new(), trace });
     }
     let mut options = ExecOptions { precise, ..ExecOptions::default() };
@@ -175,13 +183,13 @@ fn execute(
 }
 
 /// An array that an output is to equal.
-struct Expected {
-    name: String,
-    file: String,
-    array: Array,
+pub(super) struct Expected {
+    pub(super) name: String,
+    pub(super) file: String,
+    pub(super) array: Array,
 }
 
-fn read_expected(args: &RunArgs) -> Result<Vec<Expected>, Failure> {
+pub(super) fn read_expected(args: &RunArgs) -> Result<Vec<Expected>, Failure> {
     let mut out: Vec<Expected> = Vec::new();
     for (name, file) in &args.expect {
         if out.iter().any(|e| e.name == *name) {
@@ -193,7 +201,7 @@ fn read_expected(args: &RunArgs) -> Result<Vec<Expected>, Failure> {
     Ok(out)
 }
 
-fn check_expected_names(program: &Program, expected: &[Expected]) -> Result<(), Failure> {
+pub(super) fn check_expected_names(program: &Program, expected: &[&Expected]) -> Result<(), Failure> {
     for e in expected {
         if !program.outputs.iter().any(|o| *o.name == *e.name) {
             let names: Vec<String> = program.outputs.iter().map(|o| format!("`{}`", o.name)).collect();
@@ -208,8 +216,7 @@ fn check_expected_names(program: &Program, expected: &[Expected]) -> Result<(), 
     Ok(())
 }
 
-fn write_outputs(args: &RunArgs, outputs: &[HostTensor]) -> Result<(), Failure> {
-    let Some(directory) = &args.out else { return Ok(()) };
+pub(super) fn write_outputs(directory: &Path, outputs: &[HostTensor]) -> Result<(), Failure> {
     std::fs::create_dir_all(directory)
         .map_err(|e| Failure::Call(format!("cannot make directory `{}`: {e}", directory.display())))?;
     for output in outputs {
@@ -220,12 +227,12 @@ fn write_outputs(args: &RunArgs, outputs: &[HostTensor]) -> Result<(), Failure> 
 }
 
 /// What came of `--expect`.
-struct Comparisons {
-    done: Vec<Comparison>,
-    problems: Vec<String>,
+pub(super) struct Comparisons {
+    pub(super) done: Vec<Comparison>,
+    pub(super) problems: Vec<String>,
 }
 
-fn compare_outputs(args: &RunArgs, mut outputs: Vec<HostTensor>, expected: &[Expected]) -> Comparisons {
+pub(super) fn compare_outputs(args: &RunArgs, mut outputs: Vec<HostTensor>, expected: &[&Expected]) -> Comparisons {
     let mut out = Comparisons { done: Vec::new(), problems: Vec::new() };
     for e in expected {
         let Some(output) = outputs.iter().position(|o| *o.name == *e.name) else { continue };

@@ -7,6 +7,19 @@ Shifts, `bitwise_*` and `invert` work on the bits as they are: every operand and
     nisa.tensor_scalar(dst=t, data=t, op0=nl.bitwise_and, operand0=1.0)   # wrong
     nisa.tensor_scalar(dst=t, data=t, op0=nl.bitwise_and, operand0=1)     # right, for an integer tile t";
 
+    "clobbered-read", "a value is read that was written over through another tensor", "
+Two tensors with explicit addresses share bytes. Bytes were written through the first, then through the second, and are then read through
+the first: its value is gone. The message names both tensors and both lines.
+
+    a = nl.ndarray((128, 512), dtype=nl.float32, buffer=nl.sbuf, address=(0, 0))
+    b = nl.ndarray((128, 512), dtype=nl.float32, buffer=nl.sbuf, address=(0, 1024))
+    nisa.dma_copy(dst=a, src=x)
+    nisa.dma_copy(dst=b, src=x)                                  # writes over half of a
+    nisa.tensor_tensor(dst=out, data1=a, data2=b, op=nl.add)     # wrong: reads a
+
+Sharing bytes is right as long as the first is not read any more when the second is written, or is written again before it is read. Two
+tensors may also be two names of the same bytes: what is written through one may be read through the other.";
+
     "dtype-mismatch", "operands have dtypes that do not go together", "
 `nc_matmul` multiplies float32 only with float32 (or tfloat32), and 8-bit floats only with 8-bit floats. `nc_transpose` on the tensor
 engine writes the dtype that it reads.

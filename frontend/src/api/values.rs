@@ -26,6 +26,7 @@ pub(crate) fn to_arg(value: &Value) -> Option<Arg> {
         Value::Register(r) => Arg::Register(r.id),
         Value::Tuple(items) => Arg::List(items.iter().map(to_arg).collect::<Option<_>>()?),
         Value::List(list) => Arg::List(list.items.borrow().iter().map(to_arg).collect::<Option<_>>()?),
+        Value::Object(o) => o.as_any().downcast_ref::<super::beta2::ReplicaGroup>()?.to_arg(),
         // `np.add` and the like, which older kernels pass for an operator.
         Value::Native(f) => Arg::Name(f.name.strip_prefix("numpy.")?.into()),
         _ => return None,

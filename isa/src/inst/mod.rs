@@ -5,6 +5,7 @@
 
 mod accumulators;
 pub mod check;
+pub mod collectives;
 pub mod dma;
 mod facts;
 pub mod gpsimd;
@@ -318,6 +319,8 @@ pub fn operand_footprint<'a, T: crate::arg::Operand>(
 pub struct Entry {
     /// The schema.
     pub schema: &'static Schema,
+    /// It is in `nki.collectives`, not in `nki.isa`.
+    pub collective: bool,
     /// Builds it from arguments in schema order (see [`Operands::from_args`]). Does not validate.
     pub build: fn(&mut [Option<Arg>]) -> Result<Inst, Violation>,
 }
@@ -337,6 +340,7 @@ macro_rules! instructions {
         pub static REGISTRY: &[Entry] = &[
             $(Entry {
                 schema: &<$path::$file::$Name as Operands>::SCHEMA,
+                collective: matches!(stringify!($path).as_bytes(), b"collectives"),
                 build: |args| <$path::$file::$Name as Operands>::from_args(args).map(Inst::from),
             },)*
         ];
@@ -409,6 +413,17 @@ instructions! {
     dma::dma_copy::DmaCopy,
     dma::dma_transpose::DmaTranspose,
     dma::sendrecv::Sendrecv,
+    collectives::all_gather::AllGather,
+    collectives::all_gather_v::AllGatherV,
+    collectives::all_reduce::AllReduce,
+    collectives::all_to_all::AllToAll,
+    collectives::all_to_all_v::AllToAllV,
+    collectives::collective_permute::CollectivePermute,
+    collectives::collective_permute_implicit::CollectivePermuteImplicit,
+    collectives::collective_permute_implicit_current_processing_rank_id::ProcessingRankId,
+    collectives::collective_permute_implicit_reduce::CollectivePermuteImplicitReduce,
+    collectives::rank_id::RankId,
+    collectives::reduce_scatter::ReduceScatter,
     gpsimd::affine_select::AffineSelect,
     gpsimd::iota::Iota,
     gpsimd::local_gather::LocalGather,
@@ -454,7 +469,7 @@ instructions! {
     vector::tensor_tensor_scan::TensorTensorScan,
 }
 
-/// The registry entry of `nki.isa.<name>`.
+/// The registry entry of `nki.isa.<name>` or `nki.collectives.<name>`.
 pub fn find(name: &str) -> Option<&'static Entry> {
     REGISTRY.iter().find(|e| e.schema.name == name)
 }

@@ -2,10 +2,12 @@
 
 use nki_diag::Diagnostic;
 use nki_isa::program::{Loc, Node, NodeKind, RegId};
+use nki_isa::schema::Role;
 use nki_isa::{Arg, Fault, Program, View};
 use rustc_hash::FxHashSet;
 
 use crate::deps::Hazard;
+use crate::memory::Clobbered;
 use crate::memory::access::Unwritten;
 use crate::place::span;
 
@@ -16,6 +18,8 @@ pub(super) struct Findings {
     /// (place of the instruction, place of the tensor): unrolled iterations say the same.
     seen: FxHashSet<(Loc, Loc)>,
     seen_registers: FxHashSet<(Loc, RegId)>,
+    /// (place of the read, place of the write over it).
+    seen_clobbers: FxHashSet<(Loc, Loc)>,
 }
 
 /// The iterations around a statement: of unrolled loops by name and value, of dynamic loops by number.
@@ -26,15 +30,16 @@ pub(super) fn iterations(program: &Program, node: &Node, dynamic: &[(Loc, u32)])
     (!parts.is_empty()).then(|| parts.join(", "))
 }
 
-/// The name of the operand that is this view, with the instruction's.
+/// The name of the operand that is this view and is read, with the instruction's.
 fn operand(node: &Node, view: &View) -> (&'static str, Option<&'static str>) {
     let NodeKind::Inst(inst) = &node.kind else { return ("loop", None) };
     let schema = inst.schema();
-    let found = inst.args().iter().zip(schema.operands).find_map(|(arg, operand)| match arg {
-        Arg::View(v) if v == view => Some(operand.name),
-        _ => None,
-    });
-    (schema.name, found)
+    let args = inst.args();
+    let same = |arg: &Arg| matches!(arg, Arg::View(v) if v == view);
+    let mut all = args.iter().zip(schema.operands).filter(|(arg, _)| same(arg)).map(|(_, o)| o);
+    // A matmul reads its destination, too.
+    let read = all.clone().find(|o| o.role != Role::Out).or_else(|| all.next());
+    (schema.name, read.map(|o| o.name))
 }
 
 /// The instruction's name.
@@ -100,6 +105,43 @@ impl Findings {
             )
             .at_loc(span(t.loc), t.loc.line, t.loc.column, "is made here, without contents"),
         );
+    }
+
+    /// An instruction reads through one tensor what has been written over through another.
+    pub(super) fn clobbered(
+        &mut self,
+        program: &Program,
+        node: &Node,
+        dynamic: &[(Loc, u32)],
+        view: &View,
+        by: Clobbered<'_>,
+    ) {
+        if !self.seen_clobbers.insert((node.loc, by.node.loc)) {
+            return;
+        }
+        let (victim, writer) = (program.tensor(view.tensor), program.tensor(by.by));
+        let (inst, operand) = operand(node, view);
+        let operand = operand.map_or_else(|| "its index".to_owned(), |o| format!("`{o}`"));
+        let over = by.node.loc;
+        let mut out = Diagnostic::warning(
+            "clobbered-read",
+            format!(
+                "`{inst}` reads `{}` ({operand}), but `{}` on line {} has written over its bytes through `{}`",
+                victim.name,
+                name_of(by.node),
+                over.line,
+                writer.name
+            ),
+        )
+        .at_loc(span(node.loc), node.loc.line, node.loc.column, format!("reads `{}`", victim.name))
+        .with_loc(span(over), over.line, over.column, format!("writes `{}`", writer.name))
+        .with_loc(span(victim.loc), victim.loc.line, victim.loc.column, format!("`{}` is placed here", victim.name))
+        .with_loc(span(writer.loc), writer.loc.line, writer.loc.column, format!("`{}` is placed here", writer.name))
+        .help("give one of them an address that is free while the other is needed, or read it before it is written over");
+        if let Some(where_) = iterations(program, node, dynamic) {
+            out = out.note(format!("in {where_}"));
+        }
+        self.list.push(out);
     }
 
     /// Two cores access the same bytes of shared memory, at least one writes, and nothing orders them. `this` came to run later.

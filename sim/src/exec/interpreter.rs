@@ -186,6 +186,7 @@ impl<'p> Interpreter<'p> {
         let Some(waiting) = self.core.waiting.take() else { return Ok(()) };
         self.brought = Arc::clone(brought);
         self.core.node = Some(waiting.node);
+        self.memory.clobbers.now = Some(waiting.node);
         let outcome = waiting.inst.execute(self);
         self.brought = Arc::from([]);
         self.core.events.push(Event { node: waiting.at, kind: EventKind::Inst { resolved: waiting.resolved } });
@@ -242,6 +243,7 @@ impl<'p> Interpreter<'p> {
                         self.core.waiting = Some(Waiting { node, inst, at, resolved });
                         return Ok(Stop::Waits);
                     }
+                    self.memory.clobbers.now = Some(node);
                     if self.races.is_on() {
                         self.execute_watched(node, inst, &footprint, resolved.as_deref())?;
                     } else {

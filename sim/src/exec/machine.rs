@@ -134,6 +134,12 @@ impl Interpreter<'_> {
     }
 
     pub(super) fn check_written(&mut self, view: &View, access: &Access) {
+        if !self.memory.clobbers.is_empty()
+            && let Some(clobbered) = self.memory.clobbers.read(access)
+            && let Some(node) = self.core.node
+        {
+            self.findings.clobbered(self.program, node, &self.core.loops, view, clobbered);
+        }
         if let Some(gap) = self.memory.find_unwritten(access) {
             self.finish_products();
             self.memory.poison(access);

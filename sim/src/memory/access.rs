@@ -319,6 +319,13 @@ impl Memory<'_> {
 
     /// Records that the view's bytes have been written.
     pub(crate) fn mark_written(&mut self, access: &Access) {
+        if !self.clobbers.is_empty() {
+            let program = self.program();
+            self.clobbers.write(access, |t| {
+                let a = program.tensor(t).address?;
+                Some((a.partition as usize, a.byte as usize))
+            });
+        }
         let whole = self.whole_columns(access);
         let init = &mut self.storages[access.storage].init;
         if let Some(columns) = whole {

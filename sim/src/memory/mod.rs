@@ -5,6 +5,7 @@
 //! Tensors with explicit addresses share one buffer per core and memory, in which aliasing is real. Every HBM tensor is a buffer.
 
 pub(crate) mod access;
+mod clobbers;
 mod copy;
 pub(crate) mod elements;
 mod init;
@@ -14,6 +15,7 @@ use std::sync::Arc;
 use nki_isa::{Arch, DType, Program, Space, TensorId};
 use rustc_hash::FxHashMap;
 
+pub(crate) use clobbers::{Clobbered, Clobbers};
 pub(crate) use init::ByteSet;
 
 use crate::Buffer;
@@ -101,6 +103,8 @@ pub(crate) struct Memory<'p> {
     vacant: Vec<usize>,
     /// The shared storages of explicitly placed tensors, by (core, memory).
     explicit: FxHashMap<(u32, Space), usize>,
+    /// Watches tensors that share bytes.
+    pub(crate) clobbers: Clobbers<'p>,
 }
 
 impl<'p> Memory<'p> {
@@ -117,6 +121,7 @@ impl<'p> Memory<'p> {
             pool: FxHashMap::default(),
             vacant: Vec::new(),
             explicit: FxHashMap::default(),
+            clobbers: Clobbers::new(program, placement),
         }
     }
 

@@ -32,7 +32,10 @@ pub struct Placement {
     pub sbuf_peak_bytes: u32,
     /// Most PSUM banks in use at one time, over cores.
     pub psum_peak_banks: u32,
-    /// Doubtful placements.
+    /// Explicitly placed tensors that share bytes while both are alive. Whether one is read after the other was written over it shows when the
+    /// program runs.
+    pub overlaps: Vec<(TensorId, TensorId)>,
+    /// The same as diagnostics, where program order interleaves their uses: for those who do not run the program.
     pub findings: Vec<Diagnostic>,
 }
 
@@ -96,6 +99,7 @@ pub fn place(program: &Program) -> Result<Placement, Vec<Diagnostic>> {
                         placement.addresses[item.id.0 as usize] = item.address;
                     }
                     report::overlaps(program, &explicit, &lives.used, &mut placement.findings);
+                    placement.overlaps.extend(report::sharing(program, &explicit));
                     let peak = report::peak(&explicit, &automatic).0;
                     match space {
                         Space::Psum => {

@@ -2,7 +2,7 @@
 
 use nki_diag::{Diagnostic, FileId, Span};
 use nki_isa::program::Loc;
-use nki_isa::{Arch, Program, Space};
+use nki_isa::{Arch, Program, Space, TensorId};
 
 use super::{Item, Lifetime, Placement, Region};
 
@@ -171,6 +171,27 @@ pub(super) fn overlaps(
         }
         active.push((item, life));
     }
+}
+
+/// Pairs of tensors that share bytes while both are alive.
+pub(super) fn sharing(program: &Program, explicit: &[Item]) -> Vec<(TensorId, TensorId)> {
+    let mut out = Vec::new();
+    let mut active: Vec<&Item> = Vec::new();
+    for item in explicit {
+        active.retain(|other| other.life.last >= item.life.first);
+        for other in &active {
+            let (Some(a), Some(b)) = (item.address, other.address) else { continue };
+            let rows = |i: &Item| program.tensor(i.id).shape.first().copied().unwrap_or(1);
+            let meet = |x: (u32, u32), y: (u32, u32)| x.0 < y.1 && y.0 < x.1;
+            if meet((a.byte, a.byte + item.bytes), (b.byte, b.byte + other.bytes))
+                && meet((a.partition, a.partition + rows(item)), (b.partition, b.partition + rows(other)))
+            {
+                out.push((other.id, item.id));
+            }
+        }
+        active.push(item);
+    }
+    out
 }
 
 /// Why there is no room.

@@ -5,7 +5,7 @@ use serde::Serialize;
 
 use crate::analysis::{cause_kind, critical_path, stalls, verdict};
 use crate::place::Placement;
-use crate::timeline::{Cause, Ps, RowKind, State, Timeline};
+use crate::timeline::{Cause, Ps, Row, RowKind, State, Timeline};
 use crate::timing::params::Confidence;
 
 /// One run in numbers. Times are microseconds.
@@ -15,6 +15,9 @@ pub struct Summary {
     pub latency_us: f64,
     /// By engine, over all cores.
     pub engines: Engines,
+    /// By core, if there are several.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub cores: Vec<CoreSummary>,
     /// Transfers.
     pub dma: DmaSummary,
     /// Most memory in use at one time.
@@ -29,6 +32,17 @@ pub struct Summary {
     pub critical_lines: Vec<PathStep>,
     /// Time on the critical path by the confidence of the parameters that it rests on; sums to the latency.
     pub confidence: Vec<Part>,
+}
+
+/// One core of a logical core.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct CoreSummary {
+    /// Its number.
+    pub core: u32,
+    /// When its last instruction is complete.
+    pub end_us: f64,
+    /// Its engines.
+    pub engines: Engines,
 }
 
 /// The five engines.
@@ -136,26 +150,35 @@ pub(super) fn active(row: &crate::timeline::Row) -> Ps {
 
 /// Summarises a timeline.
 pub fn summary(timeline: &Timeline, placement: &Placement) -> Summary {
-    let engine = |engine: Engine| {
-        let rows = || timeline.rows.iter().filter(move |r| r.kind == RowKind::Engine(engine));
-        let time = rows().map(active).max().unwrap_or(0);
-        EngineSummary {
-            active_us: us(time),
-            active_percent: percent(time, timeline.elapsed),
-            instructions: rows().map(|r| r.count).sum(),
-        }
-    };
-    let path = critical_path(timeline);
-    let verdict = verdict(timeline, &path);
-    Summary {
-        latency_us: us(timeline.elapsed),
-        engines: Engines {
+    let engines = |core: Option<u32>| {
+        let engine = |engine: Engine| {
+            let own = move |r: &&Row| r.kind == RowKind::Engine(engine) && core.is_none_or(|c| r.core == c);
+            let time = timeline.rows.iter().filter(own).map(active).max().unwrap_or(0);
+            EngineSummary {
+                active_us: us(time),
+                active_percent: percent(time, timeline.elapsed),
+                instructions: timeline.rows.iter().filter(own).map(|r| r.count).sum(),
+            }
+        };
+        Engines {
             tensor: engine(Engine::Tensor),
             vector: engine(Engine::Vector),
             scalar: engine(Engine::Scalar),
             gpsimd: engine(Engine::GpSimd),
             sync: engine(Engine::Sync),
-        },
+        }
+    };
+    let last = timeline.rows.iter().map(|r| r.core).max().unwrap_or(0);
+    let cores = (0..=last).filter(|_| last > 0).map(|core| {
+        let end = timeline.events.iter().filter(|e| e.core == core).map(|e| e.complete).max().unwrap_or(0);
+        CoreSummary { core, end_us: us(end), engines: engines(Some(core)) }
+    });
+    let path = critical_path(timeline);
+    let verdict = verdict(timeline, &path);
+    Summary {
+        latency_us: us(timeline.elapsed),
+        engines: engines(None),
+        cores: cores.collect(),
         dma: DmaSummary {
             bytes: timeline.dma.bytes,
             transfers: timeline.dma.transfers,

@@ -67,6 +67,8 @@ sections! {
     pub struct Sync { semaphore_ns: Param, }
     /// The cores of a logical core: barrier, and GpSimd's own DMA engine between them.
     pub struct Cores { barrier_ns: Param, gpsimd_dma_ns: Param, gpsimd_dma_bytes_per_ns: Param, hbm_bytes_per_ns: Param, }
+    /// Collectives of ranks in one instance.
+    pub struct Collectives { trigger_ns: Param, hop_us: Param, link_bytes_per_ns: Param, mesh_max_bytes: Param, rdh_max_bytes: Param, }
     /// Dynamic control flow and sequencer instructions.
     pub struct Control { loop_iteration_us: Param, branch_ns: Param, register_move_ns: Param, register_load_ns: Param, register_store_ns: Param, }
     /// The tensor engine.
@@ -111,7 +113,7 @@ sections! {
         load_queues: Param<Vec<String>>, store_queues: Param<Vec<String>>, other_queues: Param<Vec<String>>,
     }
     /// All numbers of one generation, by section.
-    pub struct Values { kernel: Kernel, sync: Sync, cores: Cores, control: Control, tensor: Tensor, vector: Vector, scalar: Scalar, gpsimd: GpSimd, dma: Dma, }
+    pub struct Values { kernel: Kernel, sync: Sync, cores: Cores, collectives: Collectives, control: Control, tensor: Tensor, vector: Vector, scalar: Scalar, gpsimd: GpSimd, dma: Dma, }
 }
 
 /// A parameter that cannot be set.

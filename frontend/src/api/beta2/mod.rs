@@ -4,6 +4,7 @@
 //! stand beside it. `nki.jit` and `NKIObject` are the evaluator's.
 
 mod alloc;
+mod collectives;
 mod language;
 pub(crate) mod names;
 mod removed;
@@ -16,6 +17,7 @@ use nki_isa::names::Named;
 use nki_isa::{Arch, DType};
 
 use self::language::FUNCTIONS;
+pub(crate) use self::collectives::ReplicaGroup;
 pub(super) use self::language::call_op;
 use super::builder::NodeAt;
 use super::vocab::{ApiEnum, NlOp, OPS, VOCABULARIES};
@@ -179,7 +181,8 @@ pub(crate) fn module_attr(module: &str, attr: &str) -> Option<Value> {
         "nki.isa" | "nki.isa.constants" => isa_attr(attr),
         "nki.typing" if attr == "tensor" => object(ApiClass("tensor")),
         "nki.experimental" if matches!(attr, "fori_loop" | "while_loop") => language_attr(attr),
-        "nki.collectives" | "nki.compiler" | "nki.experimental" if !attr.starts_with('_') => {
+        "nki.collectives" => collectives::attr(attr),
+        "nki.compiler" | "nki.experimental" if !attr.starts_with('_') => {
             object(NotYet(format!("{module}.{attr}")))
         }
         m if m.starts_with("neuronxcc.nki") && !has_module(&format!("{m}.{attr}")) => removed::name(m, attr),
@@ -198,8 +201,10 @@ pub(crate) fn module_names(module: &str) -> Vec<&'static str> {
             .chain(DType::ALL.iter().map(|d| d.name()))
             .chain(["sbuf", "psum", "hbm", "private_hbm", "shared_hbm", "tile_size", "NKIObject", "bool_"])
             .collect(),
+        "nki.collectives" => collectives::names(),
         "nki.isa" | "nki.isa.constants" => REGISTRY
             .iter()
+            .filter(|e| !e.collective)
             .map(|e| e.schema.name)
             .chain(VOCABULARIES.iter().filter(|v| v.module == "nki.isa").map(|v| v.name))
             .chain(["register_alloc", "get_nc_version", "VirtualRegister"])
@@ -232,7 +237,7 @@ fn language_attr(attr: &str) -> Option<Value> {
 }
 
 fn isa_attr(attr: &str) -> Option<Value> {
-    if let Some(index) = REGISTRY.iter().position(|e| e.schema.name == attr) {
+    if let Some(index) = REGISTRY.iter().position(|e| e.schema.name == attr && !e.collective) {
         return Some(Value::native(format!("nki.isa.{attr}"), bind::call, index as u32));
     }
     if let Some(class) = VOCABULARIES.iter().position(|v| v.name == attr && v.module == "nki.isa") {

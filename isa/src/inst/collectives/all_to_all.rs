@@ -1,0 +1,88 @@
+//! `nki.collectives.all_to_all`: each rank sends a part to each other rank.
+
+use ndarray::Array2;
+
+use super::parts::{chunk, join};
+use crate::arch::Arch;
+use crate::arg::{IntLists, Views};
+use crate::inst::{Footprint, Instruction, Operands};
+use crate::machine::{Context, Fault, Machine};
+use crate::meeting::Meeting;
+use crate::names::{Engine};
+use crate::operands;
+use crate::violation::Violation;
+use crate::work::{CollectiveKind, Work};
+
+operands! {
+    /// Splits each rank's tensor into as many parts as there are ranks; part `j` of rank `i` becomes part `i` of rank `j`.
+    pub struct AllToAll: "all_to_all" on [Sync] {
+        /// What each rank sends: HBM tensors, or one tile in SBUF.
+        [In Hbm] srcs: Views,
+        /// Where the results go.
+        [Out Hbm] dsts: Views,
+        /// Lists of the ranks that work together.
+        [Attr] replica_group: IntLists,
+        /// Dimension along which `srcs` are split and `dsts` joined: 0.
+        [Attr] collective_dim: i64,
+        /// Quality of service 0 to 3, lower is more urgent (Trn3).
+        [Attr] priority: Option<i64> = None,
+    }
+}
+
+impl Instruction for AllToAll {
+    fn engine(&self, _arch: &Arch) -> Engine {
+        Engine::Sync
+    }
+
+    fn validate(&self, context: &Context<'_>) -> Result<(), Violation> {
+        super::check_groups(&self.replica_group)?;
+        super::check_tensors(context, &self.srcs, &self.dsts, self.priority, false)?;
+        super::check_dim(self.collective_dim, &self.srcs, 0)?;
+        let size = super::group_size(&self.replica_group);
+        if let Some(odd) = self.srcs.0.iter().find(|v| v.shape().first().is_none_or(|n| n % size != 0)) {
+            return Err(Violation::new(
+                "shape-mismatch",
+                "srcs",
+                format!("a source has {:?}: dimension 0 does not split into {size} parts", odd.shape()),
+            ));
+        }
+        super::check_shapes(&self.srcs, &self.dsts, 0, 1, 1)
+    }
+
+    fn footprint<'a>(&'a self, footprint: &mut Footprint<'a>) {
+        self.operand_footprint(footprint);
+    }
+
+    fn execute(&self, machine: &mut dyn Machine) -> Result<(), Fault> {
+        let Some((at, group)) = super::own_group(machine, &self.replica_group) else { return Ok(()) };
+        let all = machine.contributions();
+        for (i, (src, dst)) in self.srcs.0.iter().zip(&self.dsts.0).enumerate() {
+            let parts = group.iter().map(|&r| super::brought(&all, r, i)).collect::<Result<Vec<_>, _>>()?;
+            let dim = self.collective_dim as usize;
+            let shape = src.shape();
+            let mine: Vec<Vec<u32>> = parts.iter().map(|p| chunk(p, &shape, dim, group.len(), at)).collect();
+            let mut part = shape.clone();
+            part[dim] /= group.len() as u32;
+            super::put(machine, dst, join(&mine, &part, dim), false)?;
+        }
+        Ok(())
+    }
+
+    fn work(&self, _context: &Context<'_>) -> Work {
+        super::work(CollectiveKind::AllToAll, &self.dsts, &self.srcs, super::group_size(&self.replica_group))
+    }
+
+    fn meeting(&self) -> Option<Meeting<'_>> {
+        Some(Meeting::Group { groups: &self.replica_group, whole: super::whole(&self.srcs) })
+    }
+
+    fn contribute(&self, machine: &mut dyn Machine) -> Result<Vec<Array2<u32>>, Fault> {
+        super::bring(machine, &self.srcs)
+    }
+
+    fn agrees(&self, other: &Self, _context: &Context<'_>) -> Result<(), String> {
+        super::same("replica_group", &self.replica_group, &other.replica_group)?;
+        super::same("collective_dim", &self.collective_dim, &other.collective_dim)?;
+        super::same_tensors(&self.srcs, &other.srcs)
+    }
+}

@@ -1,0 +1,102 @@
+//! `nki.collectives.collective_permute`: ranks send to ranks as listed.
+
+use std::collections::BTreeSet;
+
+use ndarray::Array2;
+
+use crate::arch::Arch;
+use crate::arg::{IntLists, Views};
+use crate::inst::{Footprint, Instruction, Operands};
+use crate::machine::{Context, Fault, Machine};
+use crate::meeting::Meeting;
+use crate::names::Engine;
+use crate::operands;
+use crate::violation::Violation;
+use crate::work::{CollectiveKind, Work};
+
+operands! {
+    /// Sends the tensor of each source rank to its target rank. A rank that is no target keeps its `dsts`.
+    pub struct CollectivePermute: "collective_permute" on [Sync] {
+        /// One HBM tensor to send.
+        [In Hbm] srcs: Views,
+        /// One HBM tensor that receives.
+        [Out Hbm] dsts: Views,
+        /// Pairs (source, target) of ranks.
+        [Attr] source_target_pairs: IntLists,
+        /// Quality of service 0 to 3, lower is more urgent (Trn3).
+        [Attr] priority: Option<i64> = None,
+    }
+}
+
+impl Instruction for CollectivePermute {
+    fn engine(&self, _arch: &Arch) -> Engine {
+        Engine::Sync
+    }
+
+    fn validate(&self, context: &Context<'_>) -> Result<(), Violation> {
+        let refuse = |message: String| {
+            Err(Violation::new("operand-value", "source_target_pairs", message)
+                .help("write (source, target) pairs of ranks: [(0, 1), (1, 0)]"))
+        };
+        let (mut sources, mut targets) = (BTreeSet::new(), BTreeSet::new());
+        for pair in &self.source_target_pairs.0 {
+            let [source, target] = pair[..] else {
+                return refuse(format!("`source_target_pairs` has {pair:?}, which is no pair"));
+            };
+            for rank in [source, target] {
+                if !(0..=i64::from(u16::MAX)).contains(&rank) {
+                    return refuse(format!("`source_target_pairs` has rank {rank}, which is not 0 to {}", u16::MAX));
+                }
+            }
+            if !sources.insert(source) {
+                return refuse(format!("`source_target_pairs` has rank {source} twice as a source"));
+            }
+            if !targets.insert(target) {
+                return refuse(format!("`source_target_pairs` has rank {target} twice as a target"));
+            }
+        }
+        super::check_tensors(context, &self.srcs, &self.dsts, self.priority, false)?;
+        if self.srcs.0.len() != 1 {
+            let n = self.srcs.0.len();
+            return Err(Violation::new("operand-value", "srcs", format!("`srcs` has {n} tensors, must have one")));
+        }
+        super::check_shapes(&self.srcs, &self.dsts, 0, 1, 1)
+    }
+
+    fn footprint<'a>(&'a self, footprint: &mut Footprint<'a>) {
+        self.operand_footprint(footprint);
+    }
+
+    fn execute(&self, machine: &mut dyn Machine) -> Result<(), Fault> {
+        let me = i64::from(machine.rank());
+        let all = machine.contributions();
+        let source = self.source_target_pairs.0.iter().find(|p| p.get(1) == Some(&me)).and_then(|p| p.first());
+        match (source, self.dsts.0.first()) {
+            (Some(&source), Some(dst)) => super::put(machine, dst, super::brought(&all, source, 0)?, false),
+            _ => Ok(()),
+        }
+    }
+
+    fn work(&self, _context: &Context<'_>) -> Work {
+        super::work(CollectiveKind::Permute, &self.dsts, &self.srcs, 2)
+    }
+
+    fn meeting(&self) -> Option<Meeting<'_>> {
+        Some(Meeting::Pairs { pairs: &self.source_target_pairs, whole: super::whole(&self.srcs) })
+    }
+
+    fn contribute(&self, machine: &mut dyn Machine) -> Result<Vec<Array2<u32>>, Fault> {
+        let me = i64::from(machine.rank());
+        // Who sends nothing need not have written its source.
+        if self.source_target_pairs.0.iter().any(|p| p.first() == Some(&me)) {
+            super::bring(machine, &self.srcs)
+        } else {
+            Ok(Vec::new())
+        }
+    }
+
+    fn agrees(&self, other: &Self, _context: &Context<'_>) -> Result<(), String> {
+        super::same("source_target_pairs", &self.source_target_pairs, &other.source_target_pairs)?;
+        super::same_tensors(&self.srcs, &other.srcs)
+    }
+}

@@ -1,0 +1,62 @@
+//! `nki.collectives.collective_permute_implicit_current_processing_rank_id`: whose data a step of a ring works on.
+
+use crate::arch::Arch;
+use crate::arg::{IntLists, RegisterOrInt};
+use crate::inst::{Footprint, Instruction, Operands};
+use crate::machine::{Context, Fault, Machine};
+use crate::names::Engine;
+use crate::operands;
+use crate::program::RegId;
+use crate::violation::Violation;
+use crate::work::{RegisterWork, Work, WorkKind};
+
+operands! {
+    /// Puts into a register the rank whose data this rank has after so many steps of the ring: its own at 0, then that of the rank before it.
+    pub struct ProcessingRankId: "collective_permute_implicit_current_processing_rank_id" on [Sync] {
+        /// The register that gets it.
+        [Out] dst: RegId,
+        /// Steps done.
+        [In] iteration_id: RegisterOrInt,
+        /// Lists of the ranks; each list is a ring in its order.
+        [Attr] replica_group: IntLists,
+        /// The channel; all go round alike.
+        [Attr] channel_id: i64 = 0,
+    }
+}
+
+impl Instruction for ProcessingRankId {
+    fn engine(&self, _arch: &Arch) -> Engine {
+        Engine::Sync
+    }
+
+    fn validate(&self, _context: &Context<'_>) -> Result<(), Violation> {
+        super::ring::check_channel(self.channel_id)?;
+        super::check_groups(&self.replica_group)
+    }
+
+    fn footprint<'a>(&'a self, footprint: &mut Footprint<'a>) {
+        self.operand_footprint(footprint);
+    }
+
+    fn execute(&self, machine: &mut dyn Machine) -> Result<(), Fault> {
+        let step = match self.iteration_id {
+            RegisterOrInt::Register(r) => i64::from(machine.register(r)),
+            RegisterOrInt::Int(i) => i,
+        };
+        let rank = match super::position(&self.replica_group, machine.rank()) {
+            Some((at, group)) => group[(at as i64 - step).rem_euclid(group.len() as i64) as usize],
+            None => {
+                return Err(Fault::new(
+                    "operand-value",
+                    format!("rank {} is in none of the groups of `replica_group`", machine.rank()),
+                ));
+            }
+        };
+        machine.set_register(self.dst, rank as i32);
+        Ok(())
+    }
+
+    fn work(&self, context: &Context<'_>) -> Work {
+        Work { engine: self.engine(context.arch), kind: WorkKind::Register(RegisterWork::Move) }
+    }
+}

@@ -1,0 +1,129 @@
+//! What `all_gather_v` and `all_to_all_v` share: counts and displacements that are read when they run.
+//!
+//! The rows of the metadata: send counts, send displacements, received counts (written), displacements of what is received. All in elements.
+
+use ndarray::Array2;
+
+use crate::arg::{IntLists, Views};
+use crate::dtype::DType;
+use crate::machine::{Fault, Machine};
+use crate::view::{Dim, View};
+use crate::violation::Violation;
+
+/// How the metadata are read.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Flags {
+    /// Received counts are not written.
+    pub(crate) counts_known: bool,
+    /// Row 3 says where received elements go.
+    pub(crate) displacements: bool,
+    /// Only the first column of what is sent counts: the chunk is the same for all.
+    pub(crate) one_chunk: bool,
+}
+
+fn is_flat(view: &View) -> bool {
+    view.indirect.is_none() && matches!(View::merged(&view.dims)[..], [] | [Dim { stride: 1, .. }])
+}
+
+pub(crate) fn check(
+    srcs: &Views,
+    dsts: &Views,
+    metadata: &View,
+    groups: &IntLists,
+    displacements: bool,
+) -> Result<(), Violation> {
+    if srcs.0.len() != 1 {
+        return Err(Violation::new("operand-value", "srcs", format!("`srcs` has {} tensors, must have one", srcs.0.len())));
+    }
+    if let Some(odd) = srcs.0.iter().chain(&dsts.0).find(|v| !is_flat(v)) {
+        return Err(Violation::new(
+            "shape-mismatch",
+            "srcs",
+            format!("a tensor of shape {:?} is not contiguous: it is taken as a flat buffer", odd.shape()),
+        ));
+    }
+    if metadata.dtype != DType::U32 {
+        return Err(Violation::new(
+            "operand-dtype",
+            "metadata_tensor",
+            format!("`metadata_tensor` is {}, must be uint32", metadata.dtype),
+        ));
+    }
+    let (rows, ranks) = (if displacements { 4 } else { 3 }, super::group_size(groups) as usize);
+    if metadata.elements() != rows * ranks || metadata.space.is_on_chip() && metadata.partitions() != 1 {
+        return Err(Violation::new(
+            "shape-mismatch",
+            "metadata_tensor",
+            format!(
+                "`metadata_tensor` has {:?}, must be ({rows}, {ranks}) in HBM or (1, {rows}, {ranks}) in sbuf",
+                metadata.shape()
+            ),
+        ));
+    }
+    Ok(())
+}
+
+/// The source, then the send rows of the metadata: those that are read.
+pub(crate) fn bring(machine: &mut dyn Machine, srcs: &Views, metadata: &View, ranks: u32) -> Result<Vec<Array2<u32>>, Fault> {
+    let mut out = super::bring(machine, srcs)?;
+    let rows = part(metadata, 0, 2 * ranks as usize);
+    out.push(machine.read_bits(&rows)?);
+    Ok(out)
+}
+
+/// `count` elements of a flat view from `start` on.
+fn part(view: &View, start: usize, count: usize) -> View {
+    let mut view = view.clone();
+    view.offset += start as i64;
+    let run = Dim { stride: 1, count: count as u32 };
+    view.dims = if view.space.is_on_chip() { [Dim { stride: 1, count: 1 }, run].into_iter().collect() } else { [run].into_iter().collect() };
+    view
+}
+
+pub(crate) fn execute(
+    machine: &mut dyn Machine,
+    dsts: &Views,
+    metadata: &View,
+    groups: &IntLists,
+    flags: Flags,
+) -> Result<(), Fault> {
+    let Some((me, group)) = super::own_group(machine, groups) else { return Ok(()) };
+    let all = machine.contributions();
+    let Some(dst) = dsts.0.first() else { return Ok(()) };
+    let n = group.len();
+    let room = dst.elements();
+    let displacements = if flags.displacements {
+        machine.read_bits(&part(metadata, 3 * n, n))?.iter().map(|&d| d as usize).collect()
+    } else {
+        (0..n).map(|s| room / n * s).collect::<Vec<_>>()
+    };
+    let mut counts = Vec::with_capacity(n);
+    for (s, &rank) in group.iter().enumerate() {
+        let data = super::brought(&all, rank, 0)?;
+        let sends = super::brought(&all, rank, 1)?;
+        let column = if flags.one_chunk { 0 } else { me };
+        let (count, from) = (sends[column] as usize, sends[n + column] as usize);
+        let slot = if flags.displacements { room.saturating_sub(displacements[s]) } else { room / n };
+        let sent = from.checked_add(count).and_then(|end| data.get(from..end));
+        let Some(sent) = sent else {
+            return Err(Fault::new(
+                "index-out-of-bounds",
+                format!("rank {rank} sends elements {from} to {} of `src`, which has {}", from.saturating_add(count), data.len()),
+            ));
+        };
+        if count > slot {
+            return Err(Fault::new(
+                "index-out-of-bounds",
+                format!("rank {rank} sends {count} elements, `dst` has room for {slot} of it"),
+            ));
+        }
+        if count > 0 {
+            super::put(machine, &part(dst, displacements[s], count), sent.to_vec(), false)?;
+        }
+        counts.push(count as u32);
+    }
+    if !flags.counts_known {
+        super::put(machine, &part(metadata, 2 * n, n), counts, false)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,244 @@
+//! `nki-sim run FILE --ranks N`: one kernel on several ranks that meet at collectives.
+
+use std::path::{Path, PathBuf};
+
+use nki_sim_core::exec::{ExecOptions, Rank};
+use nki_sim_core::place::{self, Placement};
+use nki_sim_core::ranks::{self, RankRun, RanksError};
+use nki_sim_core::report;
+
+use super::run::{self, Expected};
+use crate::cli::{KernelArgs, RunArgs};
+use crate::inputs::{self, Given};
+use crate::kernel::{Prepared, any_error, prepare};
+use crate::output::{eprint, print, write_file};
+use crate::report::{RankReport, RanksReport, outputs_of};
+use crate::{Failure, settings, stage, value};
+
+/// A compiled kernel and where its tensors lie.
+struct Compiled {
+    prepared: Prepared,
+    program: nki_isa::Program,
+    placement: Placement,
+    /// The arguments that it was compiled for, values of tensors aside.
+    arguments: Vec<(String, nki_frontend::Arg)>,
+}
+
+/// Runs the kernel on all ranks and reports.
+pub(super) fn run(args: &RunArgs, count: usize) -> Result<(), Failure> {
+    let precise = settings::precise_fp()?;
+    let expected = run::read_expected(args)?;
+    for (name, _) in args.kernel.args.iter().chain(&args.expect) {
+        split(name, count)?;
+    }
+    // Ranks with arguments of the same shapes and values share a program.
+    let mut compiled: Vec<Compiled> = Vec::new();
+    let mut of_rank: Vec<(usize, Vec<Given>)> = Vec::with_capacity(count);
+    for rank in 0..count {
+        let own = KernelArgs { args: for_rank(&args.kernel.args, rank, count)?, ..args.kernel.clone() };
+        let (arguments, tensors) = resolve(&own)?;
+        let known = compiled.iter().position(|c| c.arguments == arguments);
+        let program = match known {
+            Some(program) => program,
+            None => {
+                compiled.push(compile(args, &own, arguments)?);
+                compiled.len() - 1
+            }
+        };
+        of_rank.push((program, tensors));
+    }
+    let Some(first) = compiled.first() else { return Err(Failure::Call("--ranks 0".into())) };
+    let expected_of = |rank: usize| -> Result<Vec<&Expected>, Failure> {
+        let mut out = Vec::new();
+        for e in &expected {
+            let (_, only) = split(&e.name, count)?;
+            if only.is_none_or(|r| r == rank) {
+                out.push(e);
+            }
+        }
+        Ok(out)
+    };
+    let params = settings::timing_params(first.program.target, &args.timing)?;
+    let mut options = ExecOptions { precise, ..ExecOptions::default() };
+    if let Some(steps) = args.kernel.max_steps {
+        options.step_limit = steps;
+    }
+    let mut programs = Vec::with_capacity(count);
+    let mut run_ranks = Vec::with_capacity(count);
+    for (program, tensors) in of_rank {
+        let c = &compiled[program];
+        programs.push(c);
+        let inputs_of = inputs::in_order(&c.program, tensors);
+        run_ranks.push(Rank { program: &c.program, placement: &c.placement, inputs: inputs_of });
+    }
+    let mut findings: Vec<_> = Vec::new();
+    for c in &compiled {
+        findings.extend(c.prepared.diagnostics.iter().cloned());
+    }
+    let runs = match stage("execute", || ranks::simulate_ranks(run_ranks, &options, &params)) {
+        Ok(runs) => runs,
+        Err(RanksError::Params(e)) => return Err(Failure::Call(format!("timing parameters: {e}"))),
+        Err(RanksError::Kernel(failed)) => {
+            findings.extend(failed.failure.findings);
+            let note = |d: nki_diag::Diagnostic| d.note(format!("on rank {}", failed.rank));
+            findings.extend(failed.failure.errors.into_iter().map(note));
+            return run::fail(args, &programs[failed.rank].prepared, &findings);
+        }
+    };
+    findings.extend(ranks::findings(&runs));
+    first.prepared.show(&findings);
+
+    let mut reports = Vec::new();
+    let mut problems = Vec::new();
+    for (rank, run) in runs.iter().enumerate() {
+        let c = programs[rank];
+        for line in &run.result.prints {
+            print(&format!("rank {rank}: {line}\n"));
+        }
+        if let Some(directory) = &args.out {
+            run::write_outputs(&directory.join(format!("rank{rank}")), &run.result.outputs)?;
+        }
+        if let Some(path) = &args.trace {
+            write_file(&beside(path, rank), &[&report::perfetto(&run.timeline, &c.program)])?;
+        }
+        // Compared by the bare name.
+        let mut named = Vec::new();
+        for e in expected_of(rank)? {
+            named.push(Expected { name: split(&e.name, count)?.0.to_owned(), file: e.file.clone(), array: e.array.clone() });
+        }
+        let named: Vec<&Expected> = named.iter().collect();
+        run::check_expected_names(&c.program, &named)?;
+        let comparisons = run::compare_outputs(args, run.result.outputs.clone(), &named);
+        problems.extend(comparisons.problems.into_iter().map(|p| format!("rank {rank}: {p}")));
+        reports.push(RankReport {
+            rank,
+            lnc: c.program.cores.len(),
+            outputs: outputs_of(&c.program),
+            summary: report::summary(&run.timeline, &c.placement),
+            expected: comparisons.done,
+        });
+    }
+    tell(&runs, &reports);
+    for problem in &problems {
+        eprint(&format!("error: {problem}\n"));
+    }
+    let differs = !problems.is_empty() || reports.iter().flat_map(|r| &r.expected).any(|c| !c.passed);
+    if let Some(path) = &args.json {
+        let whole = RanksReport {
+            kernel: first.prepared.name.clone(),
+            target: first.program.target.to_string(),
+            latency_us: reports.iter().map(|r| r.summary.latency_us).fold(0.0, f64::max),
+            ranks: reports,
+            findings: crate::report::findings(&findings, &first.prepared.sources),
+        };
+        write_file(path, &[&crate::report::json(&whole)?])?;
+    }
+    if differs || any_error(&findings) { Err(Failure::Kernel) } else { Ok(()) }
+}
+
+/// A line for each rank, and the table of the slowest.
+fn tell(runs: &[RankRun], reports: &[RankReport]) {
+    let slowest = (0..runs.len()).max_by_key(|&r| (runs[r].timeline.elapsed, std::cmp::Reverse(r))).unwrap_or(0);
+    for r in reports {
+        print(&format!("rank {:<4} {:>10.2} us  {}\n", r.rank, r.summary.latency_us, r.summary.verdict));
+    }
+    print(&format!("\nrank {slowest}:\n{}", report::table(&runs[slowest].timeline)));
+    for r in reports {
+        for c in &r.expected {
+            print(&format!("rank {}: {}\n", r.rank, c.text()));
+        }
+    }
+}
+
+/// `NAME@RANK` or `NAME`.
+fn split(name: &str, count: usize) -> Result<(&str, Option<usize>), Failure> {
+    let Some((name, rank)) = name.rsplit_once('@') else { return Ok((name, None)) };
+    match rank.parse::<usize>() {
+        Ok(rank) if rank < count => Ok((name, Some(rank))),
+        _ => Err(Failure::Call(format!("`{name}@{rank}`: ranks are 0 to {}", count - 1))),
+    }
+}
+
+/// The arguments of one rank: those for all, replaced by those for it.
+fn for_rank(all: &[(String, String)], rank: usize, count: usize) -> Result<Vec<(String, String)>, Failure> {
+    let mut out: Vec<(String, String, bool)> = Vec::new();
+    for (name, text) in all {
+        let (name, only) = split(name, count)?;
+        if only.is_some_and(|r| r != rank) {
+            continue;
+        }
+        match out.iter_mut().find(|(n, ..)| n == name) {
+            Some((_, _, own)) if *own == only.is_some() => {
+                return Err(Failure::Call(format!("--arg {name} is given twice")));
+            }
+            Some(known) if only.is_some() => *known = (name.to_owned(), text.clone(), true),
+            Some(_) => {}
+            None => out.push((name.to_owned(), text.clone(), only.is_some())),
+        }
+    }
+    Ok(out.into_iter().map(|(name, text, _)| (name, text)).collect())
+}
+
+/// Values of arguments, and the tensors in them.
+fn resolve(args: &KernelArgs) -> Result<(Vec<(String, nki_frontend::Arg)>, Vec<Given>), Failure> {
+    let mut tensors = Vec::new();
+    let mut arguments = Vec::new();
+    for (position, (name, text)) in args.args.iter().enumerate() {
+        let value = value::parse(text).map_err(|e| Failure::Call(format!("--arg {name}={text}: {e}")))?;
+        arguments.push((name.clone(), inputs::resolve(name, &value, position, &mut tensors)?));
+    }
+    Ok((arguments, tensors))
+}
+
+/// Compiles and places; what is wrong is reported.
+fn compile(
+    args: &RunArgs,
+    own: &KernelArgs,
+    arguments: Vec<(String, nki_frontend::Arg)>,
+) -> Result<Compiled, Failure> {
+    let mut prepared = stage("compile", || prepare("run", own))?;
+    let mut wrong = prepared.diagnostics.clone();
+    if let Some(program) = prepared.program.take()
+        && !any_error(&wrong)
+    {
+        match stage("place", || place::place(&program)) {
+            Ok(placement) => return Ok(Compiled { prepared, program, placement, arguments }),
+            Err(errors) => wrong.extend(errors),
+        }
+    }
+    run::fail(args, &prepared, &wrong)?;
+    Err(Failure::Kernel)
+}
+
+/// `trace.pftrace` for rank 1 is `trace@1.pftrace`.
+fn beside(path: &Path, rank: usize) -> PathBuf {
+    let stem = path.file_stem().unwrap_or_default().to_string_lossy();
+    match path.extension() {
+        Some(extension) => path.with_file_name(format!("{stem}@{rank}.{}", extension.to_string_lossy())),
+        None => path.with_file_name(format!("{stem}@{rank}")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn list(pairs: &[(&str, &str)]) -> Vec<(String, String)> {
+        pairs.iter().map(|(n, v)| ((*n).to_owned(), (*v).to_owned())).collect()
+    }
+
+    #[test]
+    fn an_argument_for_one_rank_replaces_that_for_all() {
+        let all = list(&[("x@1", "one"), ("x", "all"), ("n", "3")]);
+        assert_eq!(for_rank(&all, 0, 2).ok(), Some(list(&[("x", "all"), ("n", "3")])));
+        assert_eq!(for_rank(&all, 1, 2).ok(), Some(list(&[("x", "one"), ("n", "3")])));
+        assert!(for_rank(&list(&[("x", "a"), ("x", "b")]), 0, 2).is_err());
+        assert!(for_rank(&list(&[("x@2", "a")]), 0, 2).is_err());
+        assert!(for_rank(&list(&[("x@y", "a")]), 0, 2).is_err());
+    }
+
+    #[test]
+    fn traces_have_the_rank_in_their_name() {
+        assert_eq!(beside(Path::new("a/t.pftrace"), 3), Path::new("a/t@3.pftrace"));
+    }
+}
