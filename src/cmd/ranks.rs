@@ -104,7 +104,11 @@ pub(super) fn run(args: &RunArgs, count: usize) -> Result<(), Failure> {
         // Compared by the bare name.
         let mut named = Vec::new();
         for e in expected_of(rank)? {
-            named.push(Expected { name: split(&e.name, count)?.0.to_owned(), file: e.file.clone(), array: e.array.clone() });
+            named.push(Expected {
+                name: split(&e.name, count)?.0.to_owned(),
+                file: e.file.clone(),
+                array: e.array.clone(),
+            });
         }
         let named: Vec<&Expected> = named.iter().collect();
         run::check_expected_names(&c.program, &named)?;
@@ -191,11 +195,7 @@ fn resolve(args: &KernelArgs) -> Result<(Vec<(String, nki_frontend::Arg)>, Vec<G
 }
 
 /// Compiles and places; what is wrong is reported.
-fn compile(
-    args: &RunArgs,
-    own: &KernelArgs,
-    arguments: Vec<(String, nki_frontend::Arg)>,
-) -> Result<Compiled, Failure> {
+fn compile(args: &RunArgs, own: &KernelArgs, arguments: Vec<(String, nki_frontend::Arg)>) -> Result<Compiled, Failure> {
     let mut prepared = stage("compile", || prepare("run", own))?;
     let mut wrong = prepared.diagnostics.clone();
     if let Some(program) = prepared.program.take()

@@ -35,7 +35,12 @@ pub(crate) const REGISTER_HELP: &str = "a register exists only on the device: st
      instructions on the (1, 1) tensor, and load the result with nisa.register_load";
 
 /// Emits one instruction by its name and operands.
-pub(crate) fn emit(interp: &mut Interp<'_>, name: &'static str, operands: &[(&'static str, Arg)], span: Span) -> EvalResult<()> {
+pub(crate) fn emit(
+    interp: &mut Interp<'_>,
+    name: &'static str,
+    operands: &[(&'static str, Arg)],
+    span: Span,
+) -> EvalResult<()> {
     let site = site(interp, span);
     let mut lower = Lower { builder: &mut interp.api.builder, site, name: "" };
     lower.emit(name, operands).map_err(|v| raise("", &v, span, &[]))

@@ -137,7 +137,9 @@ impl Findings {
         .with_loc(span(over), over.line, over.column, format!("writes `{}`", writer.name))
         .with_loc(span(victim.loc), victim.loc.line, victim.loc.column, format!("`{}` is placed here", victim.name))
         .with_loc(span(writer.loc), writer.loc.line, writer.loc.column, format!("`{}` is placed here", writer.name))
-        .help("give one of them an address that is free while the other is needed, or read it before it is written over");
+        .help(
+            "give one of them an address that is free while the other is needed, or read it before it is written over",
+        );
         if let Some(where_) = iterations(program, node, dynamic) {
             out = out.note(format!("in {where_}"));
         }

@@ -51,9 +51,8 @@ pub(super) fn pair(lowered: &[(Actor, Lowered<'_>)]) -> Meetings {
         let Some((_, kind, members)) = wanted[c].get(next[c]) else { continue };
         let places: Option<Vec<usize>> = members.iter().map(|m| place(*m)).collect();
         let Some(places) = places else { continue };
-        let all_here = places.iter().all(|&p| {
-            wanted[p].get(next[p]).is_some_and(|(_, k, m)| k == kind && m == members)
-        });
+        let all_here =
+            places.iter().all(|&p| wanted[p].get(next[p]).is_some_and(|(_, k, m)| k == kind && m == members));
         if !all_here {
             continue;
         }

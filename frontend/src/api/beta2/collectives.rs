@@ -6,9 +6,9 @@ use std::rc::Rc;
 use nki_isa::Arg;
 use nki_isa::inst::REGISTRY;
 
+use crate::api::bind;
 use crate::api::dynamic::{self, RegisterRef};
 use crate::api::values::{int, to_arg, wrong};
-use crate::api::bind;
 use crate::eval::Interp;
 use crate::eval::error::EvalResult;
 use crate::eval::native::CallArgs;

@@ -16,8 +16,8 @@ use nki_isa::inst::REGISTRY;
 use nki_isa::names::Named;
 use nki_isa::{Arch, DType};
 
-use self::language::FUNCTIONS;
 pub(crate) use self::collectives::ReplicaGroup;
+use self::language::FUNCTIONS;
 pub(super) use self::language::call_op;
 use super::builder::NodeAt;
 use super::vocab::{ApiEnum, NlOp, OPS, VOCABULARIES};
@@ -182,9 +182,7 @@ pub(crate) fn module_attr(module: &str, attr: &str) -> Option<Value> {
         "nki.typing" if attr == "tensor" => object(ApiClass("tensor")),
         "nki.experimental" if matches!(attr, "fori_loop" | "while_loop") => language_attr(attr),
         "nki.collectives" => collectives::attr(attr),
-        "nki.compiler" | "nki.experimental" if !attr.starts_with('_') => {
-            object(NotYet(format!("{module}.{attr}")))
-        }
+        "nki.compiler" | "nki.experimental" if !attr.starts_with('_') => object(NotYet(format!("{module}.{attr}"))),
         m if m.starts_with("neuronxcc.nki") && !has_module(&format!("{m}.{attr}")) => removed::name(m, attr),
         _ => None,
     }

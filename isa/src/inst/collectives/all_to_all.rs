@@ -8,7 +8,7 @@ use crate::arg::{IntLists, Views};
 use crate::inst::{Footprint, Instruction, Operands};
 use crate::machine::{Context, Fault, Machine};
 use crate::meeting::Meeting;
-use crate::names::{Engine};
+use crate::names::Engine;
 use crate::operands;
 use crate::violation::Violation;
 use crate::work::{CollectiveKind, Work};

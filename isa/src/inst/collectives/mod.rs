@@ -126,9 +126,7 @@ pub(crate) fn check_shapes(srcs: &Views, dsts: &Views, dim: i64, times: u32, ove
         let at = dim.max(0) as usize;
         let extent = from.get(at).copied().unwrap_or(0);
         let ok = from.len() == to.len()
-            && from.iter().zip(&to).enumerate().all(|(i, (a, b))| {
-                if i == at { a * times == b * over } else { a == b }
-            });
+            && from.iter().zip(&to).enumerate().all(|(i, (a, b))| if i == at { a * times == b * over } else { a == b });
         if !ok || extent == 0 {
             let want = if times > 1 {
                 format!("{times} times as large in dimension {dim}")
@@ -140,7 +138,10 @@ pub(crate) fn check_shapes(srcs: &Views, dsts: &Views, dim: i64, times: u32, ove
             return Err(Violation::new(
                 "shape-mismatch",
                 "dsts",
-                format!("a source has {from:?}, its destination {to:?}: for a group of {} it must be {want}", times.max(over)),
+                format!(
+                    "a source has {from:?}, its destination {to:?}: for a group of {} it must be {want}",
+                    times.max(over)
+                ),
             ));
         }
     }
@@ -268,5 +269,8 @@ pub(crate) fn work(kind: CollectiveKind, dsts: &Views, srcs: &Views, ranks: u32)
         CollectiveKind::ReduceScatter => bytes(dsts),
         CollectiveKind::AllReduce | CollectiveKind::AllToAll => bytes(dsts) / u64::from(ranks.max(1)),
     };
-    Work { engine: Engine::Sync, kind: WorkKind::Meet(Meet::Collective(Collective { kind, chunk_bytes: chunk, ranks })) }
+    Work {
+        engine: Engine::Sync,
+        kind: WorkKind::Meet(Meet::Collective(Collective { kind, chunk_bytes: chunk, ranks })),
+    }
 }

@@ -61,12 +61,16 @@ fn tensors(space: Space, dtype: DType, src: &[u32], dst: &[u32]) -> (TestMachine
 #[test]
 fn all_gather_joins_along_either_dimension() {
     let values: [&[f32]; 2] = [&[1., 2., 3., 4.], &[5., 6., 7., 8.]];
-    for (dim, shape, want) in [
-        (0, [4, 2], [1., 2., 3., 4., 5., 6., 7., 8.]),
-        (1, [2, 4], [1., 2., 5., 6., 3., 4., 7., 8.]),
-    ] {
+    for (dim, shape, want) in
+        [(0, [4, 2], [1., 2., 3., 4., 5., 6., 7., 8.]), (1, [2, 4], [1., 2., 5., 6., 3., 4., 7., 8.])]
+    {
         let (m, s, d) = tensors(Space::Sbuf, DType::BF16, &[2, 2], &shape);
-        let args = [("srcs", one(&s)), ("dsts", one(&d)), ("replica_group", ranks(&[&[0, 1]])), ("collective_dim", Arg::Int(dim))];
+        let args = [
+            ("srcs", one(&s)),
+            ("dsts", one(&d)),
+            ("replica_group", ranks(&[&[0, 1]])),
+            ("collective_dim", Arg::Int(dim)),
+        ];
         let inst = build("all_gather", &args);
         assert_eq!(run(&inst, &m, &s, &d, &values), [want.to_vec(), want.to_vec()]);
     }
@@ -77,10 +81,20 @@ fn reductions_round_once_at_the_end() {
     // 256 + 1 is 256 in bfloat16; 256 + 1 + 1 is 258.
     let values: [&[f32]; 3] = [&[256.], &[1.], &[1.]];
     let (m, s, d) = tensors(Space::Hbm, DType::BF16, &[1], &[1]);
-    let args = [("srcs", one(&s)), ("dsts", one(&d)), ("replica_group", ranks(&[&[0, 1, 2]])), ("op", Arg::Name("add".into()))];
+    let args = [
+        ("srcs", one(&s)),
+        ("dsts", one(&d)),
+        ("replica_group", ranks(&[&[0, 1, 2]])),
+        ("op", Arg::Name("add".into())),
+    ];
     assert_eq!(run(&build("all_reduce", &args), &m, &s, &d, &values), [[258.], [258.], [258.]]);
     let (m, s, d) = tensors(Space::Hbm, DType::I8, &[1], &[1]);
-    let args = [("srcs", one(&s)), ("dsts", one(&d)), ("replica_group", ranks(&[&[0, 1]])), ("op", Arg::Name("maximum".into()))];
+    let args = [
+        ("srcs", one(&s)),
+        ("dsts", one(&d)),
+        ("replica_group", ranks(&[&[0, 1]])),
+        ("op", Arg::Name("maximum".into())),
+    ];
     assert_eq!(run(&build("all_reduce", &args), &m, &s, &d, &[&[-3.], &[-5.]]), [[-3.], [-3.]]);
 }
 
@@ -98,7 +112,8 @@ fn parts_go_where_the_group_says() {
     // Rank 1 is first in the group.
     assert_eq!(run(&build("reduce_scatter", &args), &m, &s, &d, &values), [[22.], [11.]]);
     let (m, s, d) = tensors(Space::Hbm, DType::F32, &[2], &[2]);
-    let args = [("srcs", one(&s)), ("dsts", one(&d)), ("replica_group", ranks(&[&[0, 1]])), ("collective_dim", Arg::Int(0))];
+    let args =
+        [("srcs", one(&s)), ("dsts", one(&d)), ("replica_group", ranks(&[&[0, 1]])), ("collective_dim", Arg::Int(0))];
     assert_eq!(run(&build("all_to_all", &args), &m, &s, &d, &values), [[1., 10.], [2., 20.]]);
 }
 
@@ -182,11 +197,31 @@ fn the_rules_of_the_reference() {
     let group = |g: &[&[i64]]| ("replica_group", ranks(g));
     let dim = |n| ("collective_dim", Arg::Int(n));
     for (name, args, want) in [
-        ("all_gather", vec![("srcs", one(&s)), ("dsts", one(&d)), group(&[&[0, 1]]), dim(0)], "it must be 2 times as large"),
-        ("all_gather", vec![("srcs", one(&s)), ("dsts", one(&d)), group(&[&[0, 1]]), dim(1)], "for tensors in HBM it must be 0"),
-        ("all_gather", vec![("srcs", one(&s)), ("dsts", one(&d)), group(&[&[0, 1], &[1, 2]]), dim(0)], "has rank 1 twice"),
-        ("all_gather", vec![("srcs", one(&s)), ("dsts", one(&d)), group(&[&[0, 1], &[2]]), dim(0)], "groups of 2 and of 1"),
-        ("all_gather", vec![("srcs", one(&s)), ("dsts", one(&tile)), group(&[&[0]]), dim(0)], "all must be in one of the two"),
+        (
+            "all_gather",
+            vec![("srcs", one(&s)), ("dsts", one(&d)), group(&[&[0, 1]]), dim(0)],
+            "it must be 2 times as large",
+        ),
+        (
+            "all_gather",
+            vec![("srcs", one(&s)), ("dsts", one(&d)), group(&[&[0, 1]]), dim(1)],
+            "for tensors in HBM it must be 0",
+        ),
+        (
+            "all_gather",
+            vec![("srcs", one(&s)), ("dsts", one(&d)), group(&[&[0, 1], &[1, 2]]), dim(0)],
+            "has rank 1 twice",
+        ),
+        (
+            "all_gather",
+            vec![("srcs", one(&s)), ("dsts", one(&d)), group(&[&[0, 1], &[2]]), dim(0)],
+            "groups of 2 and of 1",
+        ),
+        (
+            "all_gather",
+            vec![("srcs", one(&s)), ("dsts", one(&tile)), group(&[&[0]]), dim(0)],
+            "all must be in one of the two",
+        ),
         (
             "all_reduce",
             vec![("srcs", one(&s)), ("dsts", one(&d)), group(&[&[0]]), ("op", Arg::Name("multiply".into()))],

@@ -33,7 +33,11 @@ pub(crate) fn check(
     displacements: bool,
 ) -> Result<(), Violation> {
     if srcs.0.len() != 1 {
-        return Err(Violation::new("operand-value", "srcs", format!("`srcs` has {} tensors, must have one", srcs.0.len())));
+        return Err(Violation::new(
+            "operand-value",
+            "srcs",
+            format!("`srcs` has {} tensors, must have one", srcs.0.len()),
+        ));
     }
     if let Some(odd) = srcs.0.iter().chain(&dsts.0).find(|v| !is_flat(v)) {
         return Err(Violation::new(
@@ -64,7 +68,12 @@ pub(crate) fn check(
 }
 
 /// The source, then the send rows of the metadata: those that are read.
-pub(crate) fn bring(machine: &mut dyn Machine, srcs: &Views, metadata: &View, ranks: u32) -> Result<Vec<Array2<u32>>, Fault> {
+pub(crate) fn bring(
+    machine: &mut dyn Machine,
+    srcs: &Views,
+    metadata: &View,
+    ranks: u32,
+) -> Result<Vec<Array2<u32>>, Fault> {
     let mut out = super::bring(machine, srcs)?;
     let rows = part(metadata, 0, 2 * ranks as usize);
     out.push(machine.read_bits(&rows)?);
@@ -76,7 +85,11 @@ fn part(view: &View, start: usize, count: usize) -> View {
     let mut view = view.clone();
     view.offset += start as i64;
     let run = Dim { stride: 1, count: count as u32 };
-    view.dims = if view.space.is_on_chip() { [Dim { stride: 1, count: 1 }, run].into_iter().collect() } else { [run].into_iter().collect() };
+    view.dims = if view.space.is_on_chip() {
+        [Dim { stride: 1, count: 1 }, run].into_iter().collect()
+    } else {
+        [run].into_iter().collect()
+    };
     view
 }
 
@@ -108,7 +121,11 @@ pub(crate) fn execute(
         let Some(sent) = sent else {
             return Err(Fault::new(
                 "index-out-of-bounds",
-                format!("rank {rank} sends elements {from} to {} of `src`, which has {}", from.saturating_add(count), data.len()),
+                format!(
+                    "rank {rank} sends elements {from} to {} of `src`, which has {}",
+                    from.saturating_add(count),
+                    data.len()
+                ),
             ));
         };
         if count > slot {

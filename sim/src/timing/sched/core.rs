@@ -109,7 +109,13 @@ pub(super) struct Core<'a> {
 }
 
 impl<'a> Core<'a> {
-    pub(super) fn new(low: &'a Lowered<'a>, machine: &'a Machine, core: u32, row_base: u32, meetings: Vec<(u32, u32)>) -> Self {
+    pub(super) fn new(
+        low: &'a Lowered<'a>,
+        machine: &'a Machine,
+        core: u32,
+        row_base: u32,
+        meetings: Vec<(u32, u32)>,
+    ) -> Self {
         let n = low.ops.len();
         let mut queues: Vec<Queue> = (0..ENGINES)
             .map(|_| {

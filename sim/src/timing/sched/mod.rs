@@ -38,9 +38,7 @@ pub(super) fn run(ranks: &[RankTrace<'_>], model: &dyn CostModel) -> Vec<Timelin
     let mut cores: Vec<Core<'_>> = lowered
         .iter()
         .zip(attended)
-        .map(|((a, low), meetings)| {
-            Core::new(low, model.machine(), a.core, a.core * 2 * ENGINES as u32, meetings)
-        })
+        .map(|((a, low), meetings)| Core::new(low, model.machine(), a.core, a.core * 2 * ENGINES as u32, meetings))
         .collect();
     peers::run(&mut cores, &actors, meetings);
     let mut cores = cores.into_iter().enumerate().peekable();

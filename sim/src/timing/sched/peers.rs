@@ -121,7 +121,12 @@ impl Core<'_> {
 }
 
 /// Tells the events that waited for another core which of its events that was.
-pub(super) fn link(waited: &[(u32, usize, u32)], own: &super::Renumber, all: &[super::Renumber], base: usize) -> Vec<(EventId, Release)> {
+pub(super) fn link(
+    waited: &[(u32, usize, u32)],
+    own: &super::Renumber,
+    all: &[super::Renumber],
+    base: usize,
+) -> Vec<(EventId, Release)> {
     waited
         .iter()
         .map(|&(op, core, its)| (own.event(EventId(op)), Release::Peer(all[core - base].event(EventId(its)))))
