@@ -15,13 +15,16 @@ use crate::output::{eprint, print, write_file};
 use crate::report::{RankReport, RanksReport, outputs_of};
 use crate::{Failure, settings, stage, value};
 
+/// Arguments as the frontend takes them.
+type Arguments = Vec<(String, nki_frontend::Arg)>;
+
 /// A compiled kernel and where its tensors lie.
 struct Compiled {
     prepared: Prepared,
     program: nki_isa::Program,
     placement: Placement,
     /// The arguments that it was compiled for, values of tensors aside.
-    arguments: Vec<(String, nki_frontend::Arg)>,
+    arguments: Arguments,
 }
 
 /// Runs the kernel on all ranks and reports.
@@ -184,7 +187,7 @@ fn for_rank(all: &[(String, String)], rank: usize, count: usize) -> Result<Vec<(
 }
 
 /// Values of arguments, and the tensors in them.
-fn resolve(args: &KernelArgs) -> Result<(Vec<(String, nki_frontend::Arg)>, Vec<Given>), Failure> {
+fn resolve(args: &KernelArgs) -> Result<(Arguments, Vec<Given>), Failure> {
     let mut tensors = Vec::new();
     let mut arguments = Vec::new();
     for (position, (name, text)) in args.args.iter().enumerate() {

@@ -33,8 +33,11 @@ struct Watched<'p> {
     written: Vec<u64>,
     stale: Vec<u64>,
     /// Writes over it, as (tensor, statement, rows and byte ranges in the storage).
-    over: Vec<(TensorId, &'p Node, Vec<(usize, Range<usize>)>)>,
+    over: Vec<(TensorId, &'p Node, Runs)>,
 }
+
+/// Rows of a storage, and bytes in them.
+type Runs = Vec<(usize, Range<usize>)>;
 
 /// The watch over all tensors that share bytes.
 #[derive(Debug, Default)]
@@ -109,7 +112,7 @@ impl<'p> Clobbers<'p> {
             let mut stale_here = false;
             watched.bits(home, row, &bytes, |_, stale, mask| stale_here |= *stale & mask != 0);
             if stale_here {
-                let meets = |runs: &Vec<(usize, Range<usize>)>| {
+                let meets = |runs: &Runs| {
                     runs.iter().any(|(r, b)| *r == row && b.start < bytes.end && bytes.start < b.end)
                 };
                 let last = watched.over.iter().rev().find(|(.., runs)| meets(runs));
@@ -145,8 +148,8 @@ impl Watched<'_> {
     }
 }
 
-/// Rows of the storage and bytes in them.
-fn runs(access: &Access) -> Vec<(usize, Range<usize>)> {
+/// What an access touches.
+fn runs(access: &Access) -> Runs {
     let size = access.codec.dtype.size();
     let mut out = Vec::new();
     for i in 0..access.rows {
