@@ -240,6 +240,7 @@ pub(super) fn released(timeline: &Timeline, release: Release) -> String {
         Release::Port(p) => format!("the memory port, taken by {}", at(p)),
         Release::DmaQueue(p) => format!("the DMA queue, taken by {}", at(p)),
         Release::Barrier(_) => "a barrier".into(),
+        Release::Peer(p) => format!("a meeting with {}", at(p)),
     }
 }
 

@@ -37,7 +37,7 @@ pub fn csv(a: &Analysis<'_>) -> String {
         let wait = a.waits[i];
         // Waiting for semaphores, banks and barriers is event wait; the rest (limiter, port, tables) is not.
         let event_wait = wait.map_or(0, |w| match w.worst.1 {
-            Cause::Semaphore { .. } | Cause::Barrier => w.time,
+            Cause::Semaphore { .. } | Cause::Barrier | Cause::Peer(_) => w.time,
             _ => 0,
         });
         let (from, to, gap) = match transfer(e) {

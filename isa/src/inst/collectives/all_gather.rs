@@ -27,6 +27,9 @@ operands! {
         /// Quality of service 0 to 3, lower is more urgent (Trn3).
         [Attr] priority: Option<i64> = None,
     }
+    numerics: "Bits move unchanged.",
+    cost: Derived "Hops between ranks, then bytes over the links; the engine only starts it and goes on.",
+    rules: {},
 }
 
 impl Instruction for AllGather {

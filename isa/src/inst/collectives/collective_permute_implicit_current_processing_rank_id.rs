@@ -22,6 +22,9 @@ operands! {
         /// The channel; all go round alike.
         [Attr] channel_id: i64 = 0,
     }
+    numerics: "Exact.",
+    cost: Assumed "As a register move.",
+    rules: {},
 }
 
 impl Instruction for ProcessingRankId {

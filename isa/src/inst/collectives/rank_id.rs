@@ -15,6 +15,9 @@ operands! {
         /// The register that gets it.
         [Out] dst: RegId,
     }
+    numerics: "It computes nothing.",
+    cost: Assumed "As a register move.",
+    rules: {},
 }
 
 impl Instruction for RankId {

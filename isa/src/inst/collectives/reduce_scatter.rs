@@ -29,6 +29,9 @@ operands! {
         /// Quality of service 0 to 3, lower is more urgent (Trn3).
         [Attr] priority: Option<i64> = None,
     }
+    numerics: "In the order of the group, from its first rank on: floats are summed and compared in fp32 and rounded once at the end, integers wrap.",
+    cost: Derived "Hops between ranks, then bytes over the links; the engine only starts it and goes on.",
+    rules: {},
 }
 
 impl Instruction for ReduceScatter {
