@@ -114,7 +114,7 @@ mod tests {
             assert!(e.contains("the cores 0 and 1"), "{e}");
         }
         let e = m.check(CoreBarrier { engine: Engine::Dma, ..barrier(&data, &[0, 1]) }).unwrap_err();
-        assert!(e.contains("`engine` is dma"), "{e}");
+        assert!(e.contains("not on dma"), "{e}");
         let mut old = TestMachine::new(Target::Trn1);
         let data = old.tensor("d", Space::SharedHbm, DType::F32, &[4]);
         let e = old.check(barrier(&data, &[0, 1])).unwrap_err();
