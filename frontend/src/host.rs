@@ -44,6 +44,13 @@ pub enum Arg {
     Dtype(DType),
     /// Something that the simulator provides itself, by its dotted name: `nki.isa.engine.vector`, `math.sqrt`, `builtins.len`.
     Api(String),
+    /// What calling something of the simulator gives: `nki.collectives.ReplicaGroup([[0, 1]])`.
+    Call {
+        /// Its dotted name.
+        function: String,
+        /// The arguments.
+        positional: Vec<Arg>,
+    },
     /// A function, class or module of the host, to be asked for with [`Host::describe`].
     Object(u64),
     /// An object of a class of the host.

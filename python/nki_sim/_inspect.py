@@ -59,7 +59,6 @@ def _function(function, kernel):
     if not isinstance(function, types.FunctionType):
         return {"kind": "opaque", "path": repr(function), "reason": "it is no Python function"}
     code = function.__code__
-    file, text = _source.locate(function)
     count = code.co_argcount + code.co_kwonlyargcount + bool(code.co_flags & 4) + bool(code.co_flags & 8)
     positional = code.co_varnames[: code.co_argcount]
     values = function.__defaults__ or ()
@@ -74,8 +73,7 @@ def _function(function, kernel):
     return {
         "kind": "function",
         "name": code.co_name,
-        "file": file,
-        "text": text,
+        "file": _source.file_of(function),
         "line": code.co_firstlineno,
         "params": list(code.co_varnames[:count]),
         "globals": function.__globals__,
@@ -83,6 +81,10 @@ def _function(function, kernel):
         "closure": closure,
         "kernel": kernel,
     }
+
+
+def source_text(file):
+    return _source.text_of(file)
 
 
 def _nki_object():

@@ -287,6 +287,9 @@ class ReplicaGroup:
     def __init__(self, groups=None, **kwargs):
         self.groups = groups if groups is not None else kwargs.get("replica_groups")
 
+    def __nki_arguments__(self):
+        return (self.groups,)
+
     def __eq__(self, other):
         return isinstance(other, ReplicaGroup) and self.groups == other.groups
 

@@ -15,20 +15,34 @@ def remember(filename, text):
     linecache.cache[filename] = (len(text), None, text.splitlines(True), filename)
 
 
-def locate(function):
-    """The file of a function and the file's text; the text is None if there is none."""
+#: The file of each function's code seen so far, by the address of the code, which is kept.
+_files = {}
+
+
+def file_of(function):
+    """The file of a function, as `text_of` takes it."""
+    code = function.__code__
+    known = _files.get(id(code))
+    if known is None:
+        known = _files[id(code)] = (code, _locate(function))
+    return known[1]
+
+
+def _locate(function):
     code = function.__code__
     filename = code.co_filename
+    # With the module's globals, lines of files in archives are found, too.
+    if filename in _texts or linecache.getlines(filename, function.__globals__):
+        return filename
+    return next((name for name, text in list(_texts.items()) if _contains(text, code)), filename)
+
+
+def text_of(filename):
+    """The text of a file; None if there is none."""
     if filename in _texts:
-        return filename, _texts[filename]
+        return _texts[filename]
     linecache.checkcache(filename)
-    lines = linecache.getlines(filename, function.__globals__)
-    if lines:
-        return filename, "".join(lines)
-    for name, text in list(_texts.items()):
-        if _contains(text, code):
-            return name, text
-    return filename, None
+    return "".join(linecache.getlines(filename)) or None
 
 
 def require(function):
@@ -37,15 +51,17 @@ def require(function):
     Code that came from `exec(text)` has no file. Tools that generate kernels have the text in a variable when they call them: it is looked
     for in the callers' local variables, and taken only if compiling it gives this very function.
     """
-    filename, text = locate(function)
-    if text is not None:
+    filename = file_of(function)
+    if text_of(filename) is not None:
         return
     code = function.__code__
     frame = sys._getframe(1)
     while frame is not None:
         for value in list(frame.f_locals.values()):
             if isinstance(value, str) and code.co_name in value and _contains(value, code):
-                _texts[f"<source of {code.co_name} {len(_texts)}>"] = value
+                name = f"<source of {code.co_name} {len(_texts)}>"
+                _texts[name] = value
+                _files[id(code)] = (code, name)
                 return
         frame = frame.f_back
     raise NoSourceError(

@@ -301,6 +301,16 @@ impl<'a> Conversion<'a> {
         let helpers = helpers(object.py())?.bind(object.py());
         let fields = helpers.getattr("instance_fields")?.call1((object,))?;
         let class_name = class.name()?.to_string_lossy().into_owned();
+        if let Some(function) = path_of(class.as_any()) {
+            // An object that the API makes: made again from its arguments.
+            return Ok(match object.getattr("__nki_arguments__") {
+                Ok(arguments) => {
+                    let positional = self.items(arguments.call0()?.try_iter()?.flatten(), name)?;
+                    Arg::Call { function, positional }
+                }
+                Err(_) => opaque(&format!("{class_name} object"), "it has a meaning outside of kernels only"),
+            });
+        }
         if fields.is_none() {
             return Ok(opaque(&format!("{class_name} object"), "its class is not written in Python"));
         }

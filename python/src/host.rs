@@ -22,7 +22,6 @@ type Objects = (Vec<Py<PyAny>>, FxHashMap<usize, u64>);
 pub(crate) struct Table {
     objects: Mutex<Objects>,
     kept: Mutex<FxHashMap<usize, Py<PyAny>>>,
-    texts: Mutex<FxHashMap<String, String>>,
     /// Objects not known yet get no number any more: they are others than the program was compiled with.
     complete: AtomicBool,
 }
@@ -131,7 +130,9 @@ impl Host for Live {
     }
 
     fn source(&self, file: &str) -> Option<String> {
-        locked(&self.table.texts, |texts| texts.get(file).cloned())
+        Python::attach(|py| {
+            helpers(py).ok()?.bind(py).getattr("source_text").ok()?.call1((file,)).ok()?.extract().ok()?
+        })
     }
 
     fn import(&self, scope: u64, path: &str) -> Option<Arg> {
@@ -196,29 +197,23 @@ fn described(py: Python<'_>, table: &Table, object: &Bound<'_, PyAny>) -> PyResu
     let kind: String = get("kind")?.extract()?;
     let text = |key: &str| -> PyResult<String> { get(key)?.extract() };
     Ok(match &*kind {
-        "function" => {
-            let file = text("file")?;
-            if let Some(source) = get("text")?.extract::<Option<String>>()? {
-                locked(&table.texts, |texts| texts.insert(file.clone(), source));
-            }
-            HostObject::Function(HostFunction {
-                name: text("name")?,
-                file,
-                line: get("line")?.extract()?,
-                params: get("params")?.extract()?,
-                scope: table.id(&get("globals")?),
-                defaults: named(table, get("defaults")?.extract()?),
-                closure: get("closure")?
-                    .extract::<Vec<(String, bool, Bound<'_, PyAny>)>>()?
-                    .into_iter()
-                    .map(|(name, bound, value)| {
-                        let arg = bound.then(|| convert(table, &value, &name));
-                        (name, arg)
-                    })
-                    .collect(),
-                kernel: get("kernel")?.extract()?,
-            })
-        }
+        "function" => HostObject::Function(HostFunction {
+            name: text("name")?,
+            file: text("file")?,
+            line: get("line")?.extract()?,
+            params: get("params")?.extract()?,
+            scope: table.id(&get("globals")?),
+            defaults: named(table, get("defaults")?.extract()?),
+            closure: get("closure")?
+                .extract::<Vec<(String, bool, Bound<'_, PyAny>)>>()?
+                .into_iter()
+                .map(|(name, bound, value)| {
+                    let arg = bound.then(|| convert(table, &value, &name));
+                    (name, arg)
+                })
+                .collect(),
+            kernel: get("kernel")?.extract()?,
+        }),
         "module" => HostObject::Module { name: text("name")?, file: text("file")?, scope: table.id(&get("globals")?) },
         "class" => HostObject::Class(class(table, &get, &text)?),
         _ => HostObject::Opaque { path: text("path")?, reason: get("reason")?.extract()? },

@@ -8,6 +8,7 @@ use nki_diag::Span;
 use rustc_hash::FxHashMap;
 
 use super::error::{EvalResult, Raise};
+use super::native::CallArgs;
 use super::value::{Host as HostValue, *};
 use super::{Interp, scope};
 use crate::api;
@@ -93,6 +94,14 @@ impl Interp<'_> {
                 ),
             },
             Arg::Api(path) => self.api_value(path, span)?,
+            Arg::Call { function, positional } => {
+                let function = self.api_value(function, span)?;
+                let positional = self.convert_args(positional, None, span, seen)?;
+                match function {
+                    Value::Host(_) => function,
+                    function => self.call(&function, CallArgs::of(positional, span))?,
+                }
+            }
             Arg::Object(id) => self.host_object(*id, span)?,
             Arg::Member { class, name } => {
                 let class = self.convert_arg(class, None, span, seen)?;
