@@ -380,6 +380,8 @@ mod tests {
         let data: serde_json::Value = serde_json::from_str(json).unwrap();
         assert_eq!(data["files"][0][1][0].as_str(), Some(evil.trim_end()));
         assert_eq!(data["events"]["start"].as_array().map(Vec::len), Some(t.events.len()));
-        assert!(!text.contains("http://") && !text.contains("https://") && !text.contains("src="));
+        for loads in ["http://", "https://", " src=\"", "<link", "<img", "@import", "url("] {
+            assert!(!text.contains(loads), "{loads}");
+        }
     }
 }
