@@ -124,5 +124,5 @@ def _read(events: pathlib.Path, result: FileResult, done: set[str]) -> str | Non
 
 
 def _last_error(output: str) -> str:
-    lines = [line for line in output.splitlines() if line.startswith("E ") or "Error" in line]
-    return lines[-1].removeprefix("E").strip()[:300] if lines else "pytest could not start"
+    lines = [line for line in output.splitlines() if line.startswith("E  ") or "Error" in line]
+    return lines[-1].removeprefix("E  ").strip()[:300] if lines else "pytest could not start"

@@ -3,7 +3,7 @@
 from nki_sim import _native
 from nki_sim._kernel import Kernel, cpu_simulate, jit, simulate
 
-from . import collectives, isa, language, typing  # noqa: F401
+from . import builtin, collectives, compiler, dtype, isa, language, tensor, typing  # noqa: F401
 
 __all__ = ["Kernel", "cpu_simulate", "jit", "simulate"]
 
