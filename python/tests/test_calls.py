@@ -346,3 +346,12 @@ def first_row(x):
     t = nl.ndarray((1, x.shape[1]), dtype=x.dtype, buffer=nl.sbuf)
     nisa.dma_copy(dst=t, src=x[0:1, :])
     return kernels.store(t)
+
+
+def test_cpu_simulate_takes_strided_arrays():
+    wide = ramp().repeat(2, axis=1)
+    strided = wide[:, ::2]
+    with pytest.raises(ValueError, match="not contiguous"):
+        kernels.add(strided, strided.copy())
+    assert np.array_equal(nki.cpu_simulate(kernels.add)[1](strided, strided.copy()), ramp() * 2)
+    assert np.array_equal(wide, ramp().repeat(2, axis=1))
