@@ -84,10 +84,13 @@ fn words(text: &str) -> Vec<String> {
 fn announced(code: &str) -> Vec<Said> {
     let mut out = Vec::new();
     for (i, line) in code.lines().enumerate() {
-        for severity in ["error", "warning"] {
-            let Some((_, rest)) = line.split_once(&format!("# {severity}: [")) else { continue };
+        // A line may announce several.
+        for comment in line.split("# ").skip(1) {
+            let Some((severity, rest)) = comment.split_once(": [") else { continue };
             let Some((slug, text)) = rest.split_once(']') else { continue };
-            out.push(Said { line: i + 1, severity: severity.into(), slug: slug.into(), text: text.trim().into() });
+            if matches!(severity, "error" | "warning") {
+                out.push(Said { line: i + 1, severity: severity.into(), slug: slug.into(), text: text.trim().into() });
+            }
         }
     }
     out
