@@ -63,6 +63,9 @@ pub(crate) struct KernelArgs {
 /// What machine the timeline is for.
 #[derive(Debug, Args)]
 pub(crate) struct TimingArgs {
+    /// Whose order of instructions: the compiler's, which starts first what can start first, or the program's
+    #[arg(long, value_name = "ORDER", default_value = "compiler", value_parser = ["compiler", "program"])]
+    pub(crate) schedule: String,
     /// Change a timing parameter, e.g. tensor.clock_ghz=2.8
     #[arg(long, value_name = "NAME=VALUE", value_parser = name_value)]
     pub(crate) set: Vec<(String, String)>,

@@ -56,6 +56,9 @@ pub(crate) fn timing_params(target: Target, args: &TimingArgs) -> Result<Params,
         let text = std::fs::read_to_string(path).map_err(|e| format!("--params `{}`: {e}", path.display()))?;
         params.overlay(&text).map_err(|e| format!("--params `{}`: {e}", path.display()))?;
     }
+    if args.schedule == "program" {
+        params.set("compiler.window", 1.0).map_err(|e| format!("--schedule program: {e}"))?;
+    }
     for (name, value) in &args.set {
         params.set_text(name, value).map_err(|e| format!("--set {name}: {e}"))?;
     }

@@ -318,3 +318,11 @@ fn timing_parameters_can_be_changed() {
     s.run(&["run", "k.py", "--arg", "x=float32[128,4]", "--set", "kernel.tail=1"]).exits(2).says("kernel.tail_us");
     s.run(&["run", "k.py", "--arg", "x=float32[128,4]", "--params", "none.toml"]).exits(2).says("none.toml");
 }
+
+#[test]
+fn the_program_order_can_be_kept() {
+    let s = Session::new();
+    s.write("k.py", ADD_ONE);
+    s.run(&["run", "k.py", "--arg", "x=float32[128,4]", "--schedule", "program"]).exits(0);
+    s.run(&["run", "k.py", "--arg", "x=float32[128,4]", "--schedule", "random"]).exits(2).says("program");
+}

@@ -155,8 +155,8 @@ impl Index {
     }
 
     /// Remembers an access. A write makes what it covers unreachable: whoever meets those bytes later meets the write, which has waited for
-    /// them. A read makes earlier reads of the same queue unreachable, since a queue completes in order.
-    pub(crate) fn insert(&mut self, region: Region, op: u32, queue: u8, write: bool, subject: Subject) {
+    /// them. A read makes earlier reads of the same queue unreachable that its queue takes before it: those `window` or more positions earlier.
+    pub(crate) fn insert(&mut self, region: Region, op: u32, queue: u8, write: bool, subject: Subject, window: u32) {
         self.written |= write;
         let id = self.records.len() as u32;
         let fine = region.hi - region.lo <= 8i64 << self.shift;
@@ -171,7 +171,8 @@ impl Index {
             for cell in lists.iter_mut().take(last + 1).skip(first) {
                 cell.retain(|&i| {
                     let r = &mut records[i as usize];
-                    if !r.dead && (write || !r.write && r.queue == queue) && r.op != op && region.covers(&r.region) {
+                    let before = !r.write && r.queue == queue && r.op + window <= op;
+                    if !r.dead && (write || before) && r.op != op && region.covers(&r.region) {
                         r.dead = true;
                     }
                     !r.dead

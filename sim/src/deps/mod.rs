@@ -3,9 +3,10 @@
 //!
 //! - On chip, bytes are physical (tensor address plus view), so tensors that share an address depend on each other. Each HBM tensor has
 //!   storage of its own; one that nobody writes is not tracked.
-//! - An edge stands for all earlier instructions of the same queue, because a queue completes in order: per queue only the latest is kept.
-//! - On one compute engine, a later write cannot overtake an earlier access, so only read-after-write is listed; on the tensor engine not
-//!   even that, because it accumulates in place.
+//! - A queue takes instructions in program order, except that one may overtake others of its queue that lie less than `window` positions
+//!   before it. With a window of 1 an edge stands for all earlier instructions of the same queue: per queue only the latest is kept.
+//! - On one compute engine, a later write cannot overtake an earlier access, so what it must not overtake only has to start before it
+//!   ([`orders`]); with a window of 1 that is not listed. On the tensor engine the same is true of reads after writes, because it accumulates in place.
 //! - `depends_on` is an edge to the instruction that it names, whatever the two touch.
 //! - Registers are memory of 4 bytes each, shared by all engines. (On the device each sequencer has its own copy; the edge stands for the
 //!   transfer.)
@@ -98,7 +99,7 @@ pub struct Deps {
 }
 
 impl Deps {
-    /// What operation `op` waits for, at most one entry per queue, in order of the queue number.
+    /// What operation `op` waits for; with a window of 1 at most one entry per queue, in order of the queue number.
     pub fn of(&self, op: usize) -> &[Dep] {
         &self.edges[self.starts[op] as usize..self.starts[op + 1] as usize]
     }
@@ -121,14 +122,22 @@ struct Analyzer<'p> {
     sbuf: Index,
     psum: Index,
     hbm: Vec<Option<Index>>,
-    registers: Vec<(Option<u32>, [Option<u32>; QUEUES])>,
+    /// By register: the last writer, and who read it since.
+    registers: Vec<(Option<u32>, Vec<u32>)>,
     queues: Vec<u8>,
     /// The last operation of each tag.
     tagged: Vec<Option<u32>>,
+    window: u32,
 }
 
-/// Finds the dependences of `ops`, which one core executed in this order. `written` says for each tensor whether any core writes it.
-pub fn analyze(program: &Program, placement: &Placement, ops: &[Op<'_>], written: &[bool]) -> Deps {
+/// Whether an edge between two instructions of one compute engine only says which starts first.
+pub(crate) fn orders(engine: Engine, hazard: Hazard) -> bool {
+    engine == Engine::Tensor || !matches!(hazard, Hazard::Raw | Hazard::Order)
+}
+
+/// Finds the dependences of `ops`, which one core executed in this order. `written` says for each tensor whether any core writes it; a queue
+/// may take an operation before others of the queue that are less than `window` positions earlier.
+pub fn analyze(program: &Program, placement: &Placement, ops: &[Op<'_>], written: &[bool], window: u32) -> Deps {
     let arch = nki_isa::Arch::of(program.target);
     let mut a = Analyzer {
         program,
@@ -141,9 +150,10 @@ pub fn analyze(program: &Program, placement: &Placement, ops: &[Op<'_>], written
             .enumerate()
             .map(|(i, t)| (t.space.is_hbm() && written.get(i) == Some(&true)).then(|| Index::new(t.bytes() as u64)))
             .collect(),
-        registers: vec![(None, [None; QUEUES]); program.registers as usize],
+        registers: vec![(None, Vec::new()); program.registers as usize],
         queues: ops.iter().map(|o| o.queue).collect(),
         tagged: vec![None; program.tags.len()],
+        window: window.max(1),
     };
     let mut deps = Deps { starts: Vec::with_capacity(ops.len() + 1), edges: Vec::with_capacity(ops.len() * 2) };
     let mut footprint = Footprint::default();
@@ -186,17 +196,34 @@ pub fn written_tensors(program: &Program) -> Vec<bool> {
     written
 }
 
-/// The latest conflict per queue.
-struct Found {
-    latest: [Option<Dep>; QUEUES],
+/// The conflicts: the latest per queue, or all.
+enum Found {
+    Latest([Option<Dep>; QUEUES]),
+    All(SmallVec<[Dep; 16]>),
 }
 
 impl Found {
     fn add(&mut self, on: u32, queue: u8, hazard: Hazard, subject: Subject) {
-        let slot = &mut self.latest[usize::from(queue) % QUEUES];
+        let latest = match self {
+            Found::Latest(latest) => latest,
+            Found::All(all) => return all.push(Dep { on, hazard, subject }),
+        };
+        let slot = &mut latest[usize::from(queue) % QUEUES];
         let better = slot.is_none_or(|d| (on, std::cmp::Reverse(hazard)) > (d.on, std::cmp::Reverse(d.hazard)));
         if better {
             *slot = Some(Dep { on, hazard, subject });
+        }
+    }
+
+    fn into_edges(self, edges: &mut Vec<Dep>) {
+        match self {
+            Found::Latest(latest) => edges.extend(latest.iter().flatten()),
+            Found::All(mut all) => {
+                // Of several to one instruction, the one that waits for its completion.
+                all.sort_by_key(|d| (d.on, !matches!(d.hazard, Hazard::Raw | Hazard::Order), d.hazard));
+                all.dedup_by_key(|d| d.on);
+                edges.extend(all);
+            }
         }
     }
 }
@@ -208,7 +235,7 @@ impl Analyzer<'_> {
         for index in self.hbm.iter_mut().flatten() {
             index.clear();
         }
-        self.registers.fill((None, [None; QUEUES]));
+        self.registers.fill((None, Vec::new()));
         self.tagged.fill(None);
     }
 
@@ -227,9 +254,10 @@ impl Analyzer<'_> {
             });
         }
 
-        let mut found = Found { latest: [None; QUEUES] };
+        let in_order = self.window == 1;
+        let mut found = if in_order { Found::Latest([None; QUEUES]) } else { Found::All(SmallVec::new()) };
         let same = |queue: u8, hazard: Hazard| {
-            queue == op.queue && op.engine.is_some_and(|engine| engine == Engine::Tensor || hazard != Hazard::Raw)
+            in_order && queue == op.queue && op.engine.is_some_and(|engine| orders(engine, hazard))
         };
         for (space, tensor, write, region) in &touched {
             let Some(index) = index_of(&mut self.sbuf, &mut self.psum, &mut self.hbm, *space, *tensor) else {
@@ -257,7 +285,7 @@ impl Analyzer<'_> {
                     found.add(*on, queue, Hazard::Waw, Subject::Register(*r));
                 }
             }
-            for on in readers.iter().flatten() {
+            for on in readers {
                 let queue = self.queues[*on as usize];
                 if !same(queue, Hazard::War) {
                     found.add(*on, queue, Hazard::War, Subject::Register(*r));
@@ -278,21 +306,23 @@ impl Analyzer<'_> {
                 *last = Some(id);
             }
         }
-        edges.extend(found.latest.iter().flatten());
+        found.into_edges(edges);
 
         for (space, tensor, write, region) in touched {
             if let Some(index) = index_of(&mut self.sbuf, &mut self.psum, &mut self.hbm, space, tensor) {
-                index.insert(region, id, op.queue, write, Subject::Tensor(tensor));
+                index.insert(region, id, op.queue, write, Subject::Tensor(tensor), self.window);
             }
         }
         for r in &footprint.register_reads {
             if let Some(slot) = self.registers.get_mut(r.0 as usize) {
-                slot.1[usize::from(op.queue) % QUEUES] = Some(id);
+                let (queues, window) = (&self.queues, self.window);
+                slot.1.retain(|r| queues[*r as usize] != op.queue || r + window > id);
+                slot.1.push(id);
             }
         }
         for r in &footprint.register_writes {
             if let Some(slot) = self.registers.get_mut(r.0 as usize) {
-                *slot = (Some(id), [None; QUEUES]);
+                *slot = (Some(id), Vec::new());
             }
         }
     }

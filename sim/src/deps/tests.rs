@@ -109,7 +109,7 @@ proptest! {
                 engine: [Some(Engine::Vector), Some(Engine::GpSimd), None, None][*queue],
             })
             .collect();
-        let deps = analyze(&program, &placement, &list, &written_tensors(&program));
+        let deps = analyze(&program, &placement, &list, &written_tensors(&program), 1);
 
         let sets: Vec<(Bytes, Bytes)> = nodes
             .iter()
@@ -175,7 +175,7 @@ fn strided_tiles_that_interleave_do_not_meet() {
     let program = b.program;
     let list: Vec<Op<'_>> =
         program.cores[0].iter().map(|node| Op { node, resolved: None, queue: 5, engine: None }).collect();
-    let deps = analyze(&program, &place(&program).unwrap(), &list, &written_tensors(&program));
+    let deps = analyze(&program, &place(&program).unwrap(), &list, &written_tensors(&program), 1);
     assert!(deps.is_empty(), "{deps:?}");
 }
 
@@ -199,7 +199,7 @@ fn an_order_that_is_asked_for_is_an_edge() {
         .enumerate()
         .map(|(i, node)| Op { node, resolved: None, queue: 5 + i as u8, engine: None })
         .collect();
-    let deps = analyze(&program, &place(&program).unwrap(), &list, &written_tensors(&program));
+    let deps = analyze(&program, &place(&program).unwrap(), &list, &written_tensors(&program), 1);
     assert!(deps.of(1).is_empty());
     assert_eq!(deps.of(2), [Dep { on: 0, hazard: Hazard::Order, subject: Subject::Tag(TagId(0)) }]);
 }

@@ -114,7 +114,7 @@ pub(super) fn lower<'p>(
             EventKind::Branch(_) => push(OpKind::Barrier(machine.branch), barrier),
         }
     }
-    let deps = deps::analyze(program, placement, &seen, written);
+    let deps = deps::analyze(program, placement, &seen, written, machine.window);
     Lowered { nodes, ops, costs, deps }
 }
 

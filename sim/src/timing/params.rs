@@ -63,8 +63,10 @@ macro_rules! sections {
 sections! {
     /// Time outside the instructions.
     pub struct Kernel { head_us: Param, tail_us: Param, }
+    /// What the compiler does with the program.
+    pub struct Compiler { window: Param, }
     /// Semaphores between engines.
-    pub struct Sync { semaphore_ns: Param, }
+    pub struct Sync { semaphore_ns: Param, dma_wait_ns: Param, }
     /// The cores of a logical core: barrier, and GpSimd's own DMA engine between them.
     pub struct Cores { barrier_ns: Param, gpsimd_dma_ns: Param, gpsimd_dma_bytes_per_ns: Param, hbm_bytes_per_ns: Param, }
     /// Collectives of ranks in one instance.
@@ -105,7 +107,7 @@ sections! {
     pub struct GpSimd { clock_ghz: Param, fixed_cycles: Param, cycles_per_element: Param, two_input_factor: Param, completion_ns: Param, }
     /// DMA queues and engines.
     pub struct Dma {
-        engines: Param, partitions_per_engine: Param, bytes_per_ns: Param, descriptor_ns: Param, packet_bytes: Param, load_slowdown: Param,
+        engines: Param, partitions_per_engine: Param, bytes_per_ns: Param, descriptor_ns: Param, packet_bytes: Param, load_slowdown: Param, load_limit_gbps: Param,
         store_slowdown: Param, load_issue_ns: Param, load_dispatch_ns: Param, load_payload_ns: Param, load_notify_ns: Param,
         store_issue_ns: Param, store_dispatch_ns: Param, store_payload_ns: Param, store_notify_ns: Param, queue_depth: Param,
         hardware_trigger_ns: Param,
@@ -113,7 +115,10 @@ sections! {
         load_queues: Param<Vec<String>>, store_queues: Param<Vec<String>>, other_queues: Param<Vec<String>>,
     }
     /// All numbers of one generation, by section.
-    pub struct Values { kernel: Kernel, sync: Sync, cores: Cores, collectives: Collectives, control: Control, tensor: Tensor, vector: Vector, scalar: Scalar, gpsimd: GpSimd, dma: Dma, }
+    pub struct Values {
+        kernel: Kernel, compiler: Compiler, sync: Sync, cores: Cores, collectives: Collectives, control: Control, tensor: Tensor,
+        vector: Vector, scalar: Scalar, gpsimd: GpSimd, dma: Dma,
+    }
 }
 
 /// A parameter that cannot be set.
@@ -274,6 +279,7 @@ fn check(name: &str, value: f64) -> Result<(), ParamError> {
         "limiter_rate",
         "partitions_per_engine",
         "packet_bytes",
+        "load_limit_gbps",
         "limiter_ramp_us",
     ]
     .iter()

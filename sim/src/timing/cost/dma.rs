@@ -24,7 +24,7 @@ impl Laws<'_> {
         } else {
             (&p.load_issue_ns, &p.load_dispatch_ns, &p.load_payload_ns, &p.load_notify_ns, &p.load_slowdown)
         };
-        let mut slowdown = slow.value.max(0.01);
+        let mut alone = 1.0f64;
         let mut confidence = issue.confidence.max(payload.confidence).max(p.bytes_per_ns.confidence);
         if d.transpose {
             let t = if on_chip(d.src.space) && on_chip(d.dst.space) {
@@ -32,7 +32,7 @@ impl Laws<'_> {
             } else {
                 &p.transpose_slowdown
             };
-            slowdown = slowdown.max(t.value);
+            alone = alone.max(t.value);
             confidence = confidence.max(t.confidence);
         }
 
@@ -47,7 +47,19 @@ impl Laws<'_> {
             runs as f64 * packets
         };
         let total = descriptors * p.descriptor_ns.value + d.bytes as f64 / p.bytes_per_ns.value;
-        let engines = self.spread(d, place, total);
+        let mut engines = self.spread(d, place, total);
+        // All engines together read HBM no faster than its limit.
+        let busiest = engines.iter().map(|e| e.1).max().unwrap_or(0) as f64 / 1e3;
+        let limited = match direction {
+            Direction::Load if busiest > 0.0 => d.bytes as f64 / busiest / p.load_limit_gbps.value,
+            _ => 0.0,
+        };
+        if limited > slow.value {
+            confidence = confidence.max(p.load_limit_gbps.confidence);
+        }
+        for (_, time) in &mut engines {
+            *time = ns(*time as f64 / 1e3 * slow.value.max(limited));
+        }
 
         let software = ns(issue.value.max(descriptors * p.software_descriptor_ns.value));
         let hardware = ns(p.hardware_trigger_ns.value);
@@ -66,7 +78,7 @@ impl Laws<'_> {
                 payload: ns(payload.value),
                 notify: ns(notify.value),
                 engines,
-                rate: ((1e6 / slowdown) as u64).clamp(1, 1_000_000),
+                rate: ((1e6 / alone) as u64).clamp(1, 1_000_000),
                 bytes: d.bytes,
                 hbm_bytes: d.bytes * [d.src.space, d.dst.space].iter().filter(|s| s.is_hbm()).count() as u64,
             })),

@@ -129,6 +129,8 @@ pub struct Machine {
     pub fixed: Confidence,
     /// From a completion on one engine to the start on another.
     pub semaphore: Ps,
+    /// How much longer a matmul takes for each transfer that it is the first to wait for.
+    pub dma_wait: Ps,
     /// Cost of the barrier at the end of a dynamic loop's iteration.
     pub loop_iteration: Ps,
     /// Cost of a dynamic branch.
@@ -139,6 +141,8 @@ pub struct Machine {
     pub limiter: Limiter,
     /// Triggering engines of loads, stores and other transfers whose engine is open; used in turn.
     pub queues: [Vec<Engine>; 3],
+    /// How far ahead in the program the compiler looks for an instruction that can start, in instructions; 1 keeps the program's order.
+    pub window: u32,
     /// Transfers that a DMA queue may have under way at a time.
     pub queue_depth: u32,
     /// DMA engines of a core.

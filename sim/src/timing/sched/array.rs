@@ -31,9 +31,11 @@ impl Core<'_> {
         let loaded = self.has_weights(op, &used);
         let rate = self.limiter.rate(now.max(busy_until));
         let weights = if loaded { 0 } else { weights };
+        // The engine cannot work ahead past a wait for a transfer.
+        let waits = self.first_waits(q, op) * self.machine.dma_wait;
         let ready = now + slowed(weights, rate);
         let begin = ready.max(busy_until);
-        let end = begin + slowed(moving, rate);
+        let end = begin + slowed(moving, rate) + waits;
         for i in 0..16 {
             if cells >> i & 1 == 1 {
                 self.array.free[i] = end;
@@ -81,12 +83,11 @@ impl Core<'_> {
             _ => None,
         };
         let (Some(a), Some(b)) = (stationary(before), stationary(op)) else { return false };
-        a == b
-            && !self
-                .low
-                .deps
-                .of(op as usize)
-                .iter()
-                .any(|d| d.on > before && d.hazard == Hazard::Raw && d.subject == Subject::Tensor(a.0.tensor))
+        // Both read what the same instructions wrote.
+        let made_by = |op: u32| {
+            let deps = self.low.deps.of(op as usize).iter();
+            deps.filter(|d| d.hazard == Hazard::Raw && d.subject == Subject::Tensor(a.0.tensor)).map(|d| d.on)
+        };
+        a == b && made_by(before).eq(made_by(op))
     }
 }

@@ -3,6 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
+use nki_isa::names::Engine;
 use nki_isa::program::NodeKind;
 use smallvec::SmallVec;
 
@@ -20,7 +21,7 @@ use crate::timing::params::Confidence;
 /// A moment to look at something.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Moment {
-    /// The head of an engine's queue may start.
+    /// An engine may start its next instruction.
     Start(u8),
     /// A transfer reaches the DMA engines.
     Arrive(u32),
@@ -44,13 +45,23 @@ pub(super) struct Progress {
 #[derive(Debug)]
 pub(super) struct Queue {
     pub(super) ops: Vec<u32>,
+    /// The first that has not started.
     pub(super) at: usize,
+    /// Those that wait for nothing unknown, but are too far ahead of the first or behind a barrier; in program order.
+    pub(super) parked: BinaryHeap<Reverse<u32>>,
+    /// Those that may start at a known time; by time.
+    pub(super) future: BinaryHeap<Reverse<(Ps, u32, u32)>>,
+    /// Those that may start now; the most urgent first.
+    pub(super) ready: BinaryHeap<Reverse<(u32, u32)>>,
+    /// The one chosen to start next.
+    pub(super) chosen: Option<u32>,
+    /// When to look at the queue again.
+    pub(super) planned: Option<Ps>,
     /// When the next operation can be issued.
     pub(super) free: Ps,
     /// Results of all operations so far are there.
     pub(super) complete: Ps,
     pub(super) release: Release,
-    pub(super) scheduled: bool,
     pub(super) lane: Lane,
 }
 
@@ -82,6 +93,8 @@ pub(super) struct Core<'a> {
     pub(super) low: &'a Lowered<'a>,
     pub(super) machine: &'a Machine,
     pub(super) progress: Vec<Progress>,
+    /// What the compiler starts first when it may choose: program order, but a transfer is as urgent as its first use.
+    pub(super) urgency: Vec<u32>,
     /// Operations that wait for one, and the position of the edge in their list.
     pub(super) waiters: Vec<(u32, u32)>,
     pub(super) waiters_of: Vec<u32>,
@@ -95,6 +108,8 @@ pub(super) struct Core<'a> {
     pub(super) array: Array,
     pub(super) limiter: limiter::State,
     pub(super) table: Option<u32>,
+    /// Transfers that an engine has waited for, by operation: a bit for each engine.
+    pub(super) met: Vec<u8>,
     /// Vector, GpSimd: until when they hold the shared port, and with which operation.
     pub(super) port: [(Ps, u32); 2],
     pub(super) heap: BinaryHeap<Reverse<(Ps, u64, Moment)>>,
@@ -124,10 +139,14 @@ impl<'a> Core<'a> {
                 Queue {
                     ops: Vec::new(),
                     at: 0,
+                    parked: BinaryHeap::new(),
+                    future: BinaryHeap::new(),
+                    ready: BinaryHeap::new(),
+                    chosen: None,
+                    planned: None,
                     free: machine.head,
                     complete: machine.head,
                     release: Release::Start,
-                    scheduled: false,
                     lane,
                 }
             })
@@ -169,6 +188,7 @@ impl<'a> Core<'a> {
                 *slot += 1;
             }
         }
+        let urgency = urgency(low);
         let dma_costs = low.costs.iter().flatten().filter_map(|c| match &c.kind {
             CostKind::Dma(d) => Some(&**d),
             _ => None,
@@ -178,6 +198,7 @@ impl<'a> Core<'a> {
             low,
             machine,
             progress,
+            urgency,
             waiters,
             waiters_of: counts,
             segment_of,
@@ -190,6 +211,7 @@ impl<'a> Core<'a> {
             array: Array::default(),
             limiter: limiter::State::new(machine.limiter),
             table: None,
+            met: vec![0; n],
             port: [(0, 0); 2],
             heap: BinaryHeap::new(),
             sequence: 0,
@@ -210,6 +232,11 @@ impl<'a> Core<'a> {
     /// Plans the first instructions.
     pub(super) fn begin(&mut self) {
         self.open_segments(0);
+        for op in 0..self.progress.len() {
+            if self.progress[op].pending == 0 {
+                self.park(op as u32);
+            }
+        }
         for q in 0..ENGINES {
             self.consider(q);
         }
@@ -270,14 +297,21 @@ impl<'a> Core<'a> {
         for w in from..to {
             let (waiter, edge) = self.waiters[w as usize];
             let OpKind::Inst { queue: there } = self.low.ops[waiter as usize].kind else { continue };
+            let dep = self.low.deps.of(waiter as usize)[edge as usize];
             let latency = if is_dma || there == queue { 0 } else { self.machine.semaphore };
+            // The engine's order alone settles it.
+            let ordered = there == queue
+                && !is_dma
+                && deps::orders(Engine::QUEUES[queue as usize], dep.hazard)
+                && !matches!(self.cost(waiter), Some(Cost { kind: CostKind::Dma(_), .. }));
             let p = &mut self.progress[waiter as usize];
             p.pending -= 1;
-            if complete + latency >= p.ready {
+            if !ordered && complete + latency >= p.ready {
                 p.ready = complete + latency;
-                p.last = Some(self.low.deps.of(waiter as usize)[edge as usize]);
+                p.last = Some(dep);
             }
             if p.pending == 0 {
+                self.park(waiter);
                 self.consider(there as usize);
             }
         }
@@ -343,4 +377,19 @@ impl<'a> Core<'a> {
         let base = out.len() as u32;
         hand_over(std::mem::take(&mut self.events), base, out)
     }
+}
+
+/// Program order; a transfer comes as early as the first instruction that reads what it brings.
+fn urgency(low: &Lowered<'_>) -> Vec<u32> {
+    let mut urgency: Vec<u32> = (0..low.ops.len() as u32).collect();
+    for i in (0..low.ops.len()).rev() {
+        for dep in low.deps.of(i) {
+            let on = dep.on as usize;
+            let is_dma = matches!(low.costs[low.ops[on].node.0 as usize], Some(Cost { kind: CostKind::Dma(_), .. }));
+            if is_dma && dep.hazard == deps::Hazard::Raw {
+                urgency[on] = i as u32;
+            }
+        }
+    }
+    urgency
 }

@@ -1,54 +1,107 @@
-//! The engine queues: in order, one instruction at a time.
+//! The engine queues: one instruction at a time, in the order that the compiler chose.
+//!
+//! The compiler schedules: of the next instructions of an engine (a window of the program) it starts first what can start first, and of several
+//! that can, the most urgent. It knows how long everything takes. With a window of one instruction the engine runs in program order.
+
+use std::cmp::Reverse;
 
 use nki_isa::names::Engine;
 use smallvec::SmallVec;
 
 use super::core::{Core, Moment};
-use crate::timeline::{Cause, EventId, Phase, PhaseKind, Ps, Release, State};
+use crate::timeline::{Cause, EventId, Hazard, Phase, PhaseKind, Ps, Release, State};
 use crate::timing::cost::{Cost, CostKind};
 use crate::timing::lower::OpKind;
 
 impl Core<'_> {
-    /// Looks at the head of a queue: passes open barriers, and plans the start of an instruction that waits for nothing unknown.
-    pub(super) fn consider(&mut self, q: usize) {
+    /// `op` waits for nothing unknown any more.
+    pub(super) fn park(&mut self, op: u32) {
+        if let OpKind::Inst { queue } = self.low.ops[op as usize].kind {
+            self.queues[queue as usize].parked.push(Reverse(op));
+        }
+    }
+
+    /// Passes what has started and open barriers; says up to which operation the queue may look.
+    fn advance(&mut self, q: usize) -> Option<u32> {
+        let queue = &mut self.queues[q];
         loop {
-            let queue = &mut self.queues[q];
-            let Some(&op) = queue.ops.get(queue.at) else { return };
-            if queue.scheduled {
-                return;
-            }
+            let op = *queue.ops.get(queue.at)?;
             match self.low.ops[op as usize].kind {
+                OpKind::Inst { .. } if self.events[op as usize].is_some() => queue.at += 1,
+                OpKind::Inst { .. } => {
+                    let segment = self.segment_of[op as usize] + 1;
+                    let barrier = self.segment_of.partition_point(|s| *s < segment) as u32;
+                    return Some(barrier.min(op.saturating_add(self.machine.window)));
+                }
                 OpKind::Barrier(_) => {
                     let segment = self.segments[self.segment_of[op as usize] as usize];
-                    let Some(open) = segment.open else { return };
+                    let open = segment.open?;
                     queue.lane.stall(open, Cause::Barrier);
                     queue.free = queue.free.max(open);
                     queue.release = Release::Barrier(segment.last.map(EventId));
                     queue.at += 1;
                 }
-                OpKind::Inst { .. } => {
-                    let p = self.progress[op as usize];
-                    if p.pending > 0 {
-                        return;
-                    }
-                    let mut start = queue.free;
-                    if let Some(Cost { kind: CostKind::Compute { table: Some(table), .. }, .. }) = self.cost(op)
-                        && self.table != Some(*table)
-                    {
-                        start += self.machine.table_load;
-                    }
-                    let start = start.max(p.ready);
-                    self.queues[q].scheduled = true;
-                    return self.at(start, Moment::Start(q as u8));
-                }
             }
         }
     }
 
-    /// The head of queue `q` starts.
+    /// Looks at a queue: plans when to choose the next instruction.
+    pub(super) fn consider(&mut self, q: usize) {
+        if self.queues[q].chosen.is_some() {
+            return;
+        }
+        let Some(limit) = self.advance(q) else { return };
+        let (progress, urgency, attendance) = (&self.progress, &self.urgency, &self.attendance);
+        let queue = &mut self.queues[q];
+        let first = queue.ops[queue.at];
+        // Cores meet in program order, or each could wait for the other at a different meeting.
+        while let Some(&Reverse(op)) = queue.parked.peek()
+            && op < limit
+            && (op == first || !attendance.is_meeting(op))
+        {
+            queue.parked.pop();
+            queue.future.push(Reverse((progress[op as usize].ready, urgency[op as usize], op)));
+        }
+        let earliest = match (queue.ready.is_empty(), queue.future.peek()) {
+            (false, _) => 0,
+            (true, Some(Reverse((ready, ..)))) => *ready,
+            (true, None) => return,
+        };
+        let time = earliest.max(queue.free);
+        if queue.planned.is_none_or(|planned| time < planned) {
+            queue.planned = Some(time);
+            self.at(time, Moment::Start(q as u8));
+        }
+    }
+
+    /// The engine chooses, if it has not, and starts what it chose.
     pub(super) fn start(&mut self, q: usize, now: Ps) {
-        self.queues[q].scheduled = false;
-        let op = self.queues[q].ops[self.queues[q].at];
+        let queue = &mut self.queues[q];
+        if queue.planned != Some(now) {
+            return;
+        }
+        queue.planned = None;
+        let op = match queue.chosen.take() {
+            Some(op) => op,
+            None => {
+                while let Some(&Reverse((ready, urgency, op))) = queue.future.peek()
+                    && ready <= now
+                {
+                    queue.future.pop();
+                    queue.ready.push(Reverse((urgency, op)));
+                }
+                let Some(Reverse((_, op))) = queue.ready.pop() else { return };
+                // A function table loads as soon as the engine is free.
+                let free = queue.free;
+                if let Some(Cost { kind: CostKind::Compute { table: Some(table), .. }, .. }) = self.cost(op)
+                    && self.table != Some(*table)
+                    && free + self.machine.table_load > now
+                {
+                    return self.choose(q, op, free + self.machine.table_load);
+                }
+                op
+            }
+        };
         if self.must_meet(q, op, now) {
             return;
         }
@@ -74,8 +127,7 @@ impl Core<'_> {
                         let queue = &mut self.queues[q];
                         queue.free = until;
                         queue.release = Release::Port(EventId(holder));
-                        queue.scheduled = true;
-                        return self.at(until, Moment::Start(q as u8));
+                        return self.choose(q, op, until);
                     }
                     self.port[side] = (now + occupancy, op);
                 }
@@ -126,7 +178,6 @@ impl Core<'_> {
         queue.complete = queue.complete.max(complete);
         queue.free = free;
         queue.release = Release::Engine(EventId(op));
-        queue.at += 1;
         self.events[op as usize] = Some(self.event(op, q, cost, start, end, complete, phases, release));
         if matches!(cost.kind, CostKind::Dma(_)) {
             self.issue(q, now);
@@ -134,6 +185,28 @@ impl Core<'_> {
             self.completed(op, complete);
         }
         self.consider(q);
+    }
+
+    /// For how many transfers `op` is the first instruction of its engine to wait.
+    pub(super) fn first_waits(&mut self, q: usize, op: u32) -> u64 {
+        let mut count = 0;
+        for dep in self.low.deps.of(op as usize) {
+            let is_dma = matches!(self.cost(dep.on), Some(Cost { kind: CostKind::Dma(_), .. }));
+            let met = &mut self.met[dep.on as usize];
+            if is_dma && dep.hazard == Hazard::Raw && *met >> q & 1 == 0 {
+                *met |= 1 << q;
+                count += 1;
+            }
+        }
+        count
+    }
+
+    /// `op` is next, and starts at `time`.
+    pub(super) fn choose(&mut self, q: usize, op: u32, time: Ps) {
+        let queue = &mut self.queues[q];
+        queue.chosen = Some(op);
+        queue.planned = Some(time);
+        self.at(time, Moment::Start(q as u8));
     }
 
     /// Accounts for the time between the last span of an engine's row and `now`.

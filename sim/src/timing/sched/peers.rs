@@ -23,6 +23,11 @@ impl Attendance {
     pub(super) fn new(meetings: Vec<(u32, u32)>) -> Self {
         Attendance { meetings: meetings.into_iter().collect(), ..Attendance::default() }
     }
+
+    /// Whether `op` has still to meet operations of other cores.
+    pub(super) fn is_meeting(&self, op: u32) -> bool {
+        self.meetings.contains_key(&op)
+    }
 }
 
 impl Core<'_> {
@@ -30,7 +35,7 @@ impl Core<'_> {
     pub(super) fn must_meet(&mut self, q: usize, op: u32, now: Ps) -> bool {
         let Some(&meeting) = self.attendance.meetings.get(&op) else { return false };
         self.wait_lane(q, op, now, None);
-        self.queues[q].scheduled = true;
+        self.queues[q].chosen = Some(op);
         self.attendance.arrived = Some((op, meeting));
         true
     }
@@ -44,7 +49,7 @@ impl Core<'_> {
             queue.lane.stall(now, Cause::Peer(peer));
             queue.free = now;
         }
-        self.at(now, Moment::Start(queue));
+        self.choose(queue as usize, op, now);
     }
 }
 

@@ -146,7 +146,7 @@ fn an_unloaded_transfer_goes_through_its_phases() {
     let t = time(&transfers(128, 1, 1, false));
     close(ns(only(&t).complete - only(&t).start), 565.0 + 751.0 + 8.0 * (7.0 + 4.0 / 27.2) * 1.12 + 293.1 + 314.5);
     let t = time(&transfers(128, 1, 1, true));
-    close(ns(only(&t).complete - only(&t).start), 609.0 + 565.5 + 8.0 * (7.0 + 4.0 / 27.2) + 162.3 + 355.0);
+    close(ns(only(&t).complete - only(&t).start), 609.0 + 565.5 + 8.0 * (7.0 + 4.0 / 27.2) * 1.04 + 162.3 + 355.0);
 }
 
 #[test]
@@ -159,17 +159,17 @@ fn four_partitions_use_one_engine() {
 
 #[test]
 fn large_transfers_reach_the_peak_and_small_ones_do_not() {
-    // Bytes for each partition, GB/s of sixteen engines; the peak of 4 KiB packets is 16 * 4096 / 157.6 ns.
+    // Bytes for each partition, GB/s of sixteen engines; the peak is what HBM gives.
     let rate = |columns: u32| {
         let count = 24;
         let t = time(&transfers(128, columns, count, false));
         f64::from(count * columns * 128 * 4) / ns(t.dma.active)
     };
-    let peak = 16.0 * 4096.0 / (7.0 + 4096.0 / 27.2);
+    let peak = 283.0;
     let rates: Vec<f64> = [16, 64, 256, 1024, 2048].into_iter().map(rate).collect();
     assert!(rates.windows(2).all(|w| w[0] < w[1]), "{rates:?}");
-    assert!(rates[4] > 0.93 * peak && rates[4] <= peak, "{rates:?}");
-    assert!(rates[0] < 0.06 * peak, "{rates:?}");
+    assert!(rates[4] > 0.93 * peak && rates[4] <= 1.001 * peak, "{rates:?}");
+    assert!(rates[0] < 0.1 * peak, "{rates:?}");
 }
 
 #[test]
