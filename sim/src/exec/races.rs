@@ -120,7 +120,7 @@ impl<'p> Interpreter<'p> {
                         conflicts.push(Conflict { tensor: view.tensor, core, node, hazard, view: i });
                     }
                 });
-                index.insert(region, id, me as u8, write, Subject::Tensor(view.tensor));
+                index.insert(region, id, me as u8, write, Subject::Tensor(view.tensor), 1);
             });
             noted = true;
         }
