@@ -394,8 +394,11 @@ mod tests {
 
     #[test]
     fn generations_have_the_same_names() {
-        assert_eq!(names(Target::Trn1), names(Target::Trn2));
-        assert_eq!(names(Target::Trn3), names(Target::Trn2));
+        // Some instructions exist on one generation only.
+        let common =
+            |target| -> Vec<String> { names(target).into_iter().filter(|n| !n.starts_with("vector.other.")).collect() };
+        assert_eq!(common(Target::Trn1), common(Target::Trn2));
+        assert_eq!(common(Target::Trn3), common(Target::Trn2));
     }
 
     #[test]

@@ -51,9 +51,13 @@ fn a_second_buffer_helps_where_one_is_waited_for() {
 
 #[test]
 fn small_neighbouring_loads_are_merged() {
-    let program = tiles_of(8, false, 64);
+    let mut program = tiles_of(16, false, 64);
+    // Only the last sum is stored, or the stores would bound it.
+    let all = std::mem::take(&mut program.cores[0]);
+    let last = all.len() - 1;
+    program.cores[0] = all.into_iter().enumerate().filter(|(i, _)| i % 3 != 2 || *i == last).map(|(_, n)| n).collect();
     let merged = rewrite::merged(&program, &trace_only(&program).unwrap(), 4).unwrap();
-    assert_eq!((merged.before, merged.after), (8, 2));
+    assert_eq!((merged.before, merged.after), (16, 4));
     // The same bytes arrive.
     let params = Params::of(Target::Trn2);
     let bytes = |p: &Program, t: &Trace| simulate(p, &place(p).unwrap(), t, &params).unwrap().dma.bytes;
