@@ -105,7 +105,8 @@ def summary(f):
 
 def reason(r):
     """What the model says the tensor engine, or the busiest engine, waited for."""
-    waits = [s for s in r["stalls"] if s["engine"] == "tensor"] or r["stalls"]
+    causes = [s for s in r["stalls"] if s["cause"] not in ("finished", "start-up")]
+    waits = [s for s in causes if s["engine"] == "tensor"] or causes
     longest = max(waits, key=lambda s: s["us"], default=None)
     return f"model: {longest['engine']} waits {longest['us']:.0f} us for {longest['cause']}" if longest else ""
 
@@ -171,7 +172,7 @@ def write(path, results, f):
     out = [
         "# Accuracy",
         "Predicted against measured latency. `python tools/accuracy.py ROWS.jsonl --sources DIR` rewrites this page (the notes are kept); "
-        "DIR holds checkouts of the repositories that the rows name. Predictions are made without looking at a row's measurement.",
+        "DIR holds checkouts of the repositories that the rows name. No prediction reads a measurement, but parameters were chosen with these rows in view (see the notes): it is an error of fit, not of held-out rows.",
         table(
             ["", "rows", "median error", "worst", "bias", "residual", "bytes exact", "transfers exact", "tensor active off by", "DMA active off by"],
             [
