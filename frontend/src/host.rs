@@ -194,6 +194,8 @@ pub struct HostClass {
     pub name: String,
     /// Its kind.
     pub kind: HostClassKind,
+    /// `nl.NKIObject` is among the bases: fields that are not given are None.
+    pub nki_object: bool,
     /// The classes it derives from, nearest first (its method resolution order without itself), of those that have source.
     pub bases: Vec<Arg>,
     /// Its own attributes.

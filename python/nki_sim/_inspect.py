@@ -126,6 +126,7 @@ def _class(cls):
         "kind": "class",
         "name": cls.__name__,
         "class_kind": kind,
+        "nki_object": issubclass(cls, _nki_object()),
         "bases": [c for c in cls.__mro__[1:] if _is_python(c) and c is not _nki_object()],
         "attributes": list(_attributes(cls, kind)),
         "fields": _fields(cls, kind),

@@ -276,6 +276,7 @@ fn class<'py>(
         members.push((name, canonical, value));
     }
     Ok(HostClass {
+        nki_object: get("nki_object")?.extract()?,
         name: text("name")?,
         kind,
         bases: bases.iter().map(|b| convert(table, b, "base")).collect(),

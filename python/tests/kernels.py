@@ -164,3 +164,19 @@ def make_kernel(amount):
         return store(t)
 
     return closure
+
+
+@dataclass
+class Sizes(nl.NKIObject):
+    given: float
+    left_out: float
+
+
+@nki.jit
+def add_if_set(x):
+    sizes = Sizes(given=1.0)
+    assert sizes.left_out is None
+    tile = nl.load(x)
+    out = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.shared_hbm)
+    nl.store(out, value=nl.add(tile, sizes.given))
+    return out

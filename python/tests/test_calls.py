@@ -355,3 +355,8 @@ def test_cpu_simulate_takes_strided_arrays():
         kernels.add(strided, strided.copy())
     assert np.array_equal(nki.cpu_simulate(kernels.add)[1](strided, strided.copy()), ramp() * 2)
     assert np.array_equal(wide, ramp().repeat(2, axis=1))
+
+
+def test_fields_of_a_dataclass_that_is_an_nki_object_may_be_left_out():
+    x = ramp()
+    assert np.array_equal(kernels.add_if_set(x), x + 1)

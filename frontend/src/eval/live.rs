@@ -392,7 +392,7 @@ impl Interp<'_> {
             attrs: RefCell::new(AttrMap::default()),
             fields: RefCell::new(Vec::new()),
             members: RefCell::new(Vec::new()),
-            lenient: matches!(class.kind, HostClassKind::NkiObject),
+            lenient: class.nki_object,
             def: None,
             span: Span::default(),
         });

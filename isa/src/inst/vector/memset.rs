@@ -41,7 +41,8 @@ impl Instruction for Memset {
 
     const PACKED: &'static [&'static str] = &["dst"];
 
-    /// Since 0.3 an integer tile wants an integer; a whole number is taken for a float tile, as Python's `0` is usual there.
+    /// Since 0.3 an integer tile wants an integer. AWS's own library of 0.6 still writes `value=0.0` there, so whole floats are taken;
+    /// a whole number is taken for a float tile, as Python's `0` is usual there.
     fn validate(&self, context: &Context<'_>) -> Result<(), Violation> {
         check::engine_allowed(self.engine, &Self::SCHEMA, context.arch)?;
         check::gpsimd_psum(self.engine, &[("dst", &self.dst)])?;
@@ -57,12 +58,13 @@ impl Instruction for Memset {
             return Ok(());
         };
         match self.value {
-            Imm::Float(x) => Err(Violation::new(
+            Imm::Float(x) if x.fract() != 0.0 || !(low as f64..=high as f64).contains(&x) => Err(Violation::new(
                 "memset-value",
                 "value",
-                format!("`dst` is {}, the value {x:?} is a float", self.dst.dtype),
+                format!("`dst` is {}, the value {x:?} is no integer from {low} to {high}", self.dst.dtype),
             )
             .help("write an integer: the value must be of the kind of dst's dtype")),
+            Imm::Float(_) => Ok(()),
             // Bit patterns may be given either way round.
             Imm::Int(i) if i < low.min(-(high + 1) / 2) || i > high.max(-2 * low - 1) => Err(Violation::new(
                 "memset-value",
@@ -128,7 +130,10 @@ mod tests {
     fn rules() {
         let mut m = TestMachine::new(Target::Trn2);
         let i = m.tensor("i", Space::Sbuf, DType::U8, &[1, 2]);
-        assert!(m.check(inst(&i, Imm::Float(1.0))).unwrap_err().contains("is a float"));
+        assert!(m.check(inst(&i, Imm::Float(1.5))).unwrap_err().contains("is no integer"));
+        assert!(m.check(inst(&i, Imm::Float(1e12))).unwrap_err().contains("is no integer"));
+        m.run(inst(&i, Imm::Float(3.0))).unwrap();
+        assert_eq!(m.f32s(&i), [3.0, 3.0]);
         assert!(m.check(inst(&i, Imm::Int(256))).unwrap_err().contains("does not fit uint8"));
         assert!(m.check(inst(&i, Imm::Int(255))).is_ok());
         assert!(m.check(inst(&i, Imm::Int(-1))).is_ok(), "a bit pattern written as a signed number");
