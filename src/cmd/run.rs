@@ -4,6 +4,7 @@ use std::path::Path;
 
 use nki_diag::{Diagnostic, JsonDiagnostic};
 use nki_isa::Program;
+use nki_sim_core::analysis::remedies;
 use nki_sim_core::exec::{self, ExecOptions};
 use nki_sim_core::place::{self, Placement};
 use nki_sim_core::report::{Analysis, Finding, Page, Source};
@@ -62,7 +63,12 @@ pub(crate) fn run(args: &RunArgs) -> Result<(), Failure> {
     if let Some(path) = &args.trace {
         write_file(path, &[&report::perfetto(&timeline, &program)])?;
     }
-    let analysis = stage("analyse", || Analysis::new(&program, &placement, &ran.trace, &params, &timeline));
+    let budget = if args.json.is_some() || args.csv.is_some() || args.html.is_some() || args.critical_path {
+        remedies::THOROUGH
+    } else {
+        remedies::QUICK
+    };
+    let analysis = stage("analyse", || Analysis::new(&program, &placement, &ran.trace, &params, &timeline, budget));
     if let Some(path) = &args.csv {
         write_file(path, &[report::csv(&analysis).as_bytes()])?;
     }

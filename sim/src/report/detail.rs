@@ -44,13 +44,14 @@ pub struct Analysis<'a> {
 }
 
 impl<'a> Analysis<'a> {
-    /// Analyses a run. Trying the remedies takes most of the time; its cost is bounded.
+    /// Analyses a run. Trying the remedies takes most of the time: they time at most `budget` instructions again.
     pub fn new(
         program: &'a Program,
         placement: &Placement,
         trace: &Trace,
         params: &Params,
         timeline: &'a Timeline,
+        budget: usize,
     ) -> Self {
         let facts = all_facts(program);
         let total = total(timeline, &facts);
@@ -59,7 +60,7 @@ impl<'a> Analysis<'a> {
             verdict: verdict(timeline, &path),
             waits: waits(timeline),
             roofline: roofline(timeline, program, params, &total),
-            remedies: remedies(&Case { program, placement, trace, params, timeline }),
+            remedies: remedies(&Case { program, placement, trace, params, timeline }, budget),
             allocations: allocations(timeline, program, placement, &facts),
             timeline,
             program,

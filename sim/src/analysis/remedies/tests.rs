@@ -12,7 +12,7 @@ fn tried(program: &Program) -> Remedies {
     let params = Params::of(Target::Trn2);
     let (timeline, placement) = time_with(program, &params);
     let trace = trace_only(program).unwrap();
-    remedies(&Case { program, placement: &placement, trace: &trace, params: &params, timeline: &timeline })
+    remedies(&Case { program, placement: &placement, trace: &trace, params: &params, timeline: &timeline }, THOROUGH)
 }
 
 fn gain(found: &Remedies, kind: &str) -> i64 {

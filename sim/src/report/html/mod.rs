@@ -363,7 +363,8 @@ mod tests {
     fn nothing_in_the_source_can_end_the_script() {
         let program = tensor_add();
         let (t, params) = (time(&program), Params::of(Target::Trn2));
-        let a = Analysis::new(&program, &place(&program).unwrap(), &trace_only(&program).unwrap(), &params, &t);
+        let a =
+            Analysis::new(&program, &place(&program).unwrap(), &trace_only(&program).unwrap(), &params, &t, 500_000);
         let evil = "x = '</script><script>alert(1)</script><!--' # \u{2028} @@DATA@@\n";
         let page = Page {
             target: "trn2".into(),
