@@ -1,5 +1,6 @@
 //! The parts of the JSON report that need more than the timeline: source lines, traffic, roofline, remedies, and every interval.
 
+use std::cell::OnceCell;
 use std::collections::BTreeMap;
 
 use nki_isa::Program;
@@ -18,7 +19,7 @@ use crate::timeline::{Event, PhaseKind, Ps, Release, RowId, RowKind, State, Time
 use crate::timing::Params;
 use crate::trace::Trace;
 
-/// Everything that is known of a run, computed once for all reports.
+/// Everything that is known of a run, computed once for all reports. What only report files show is computed when the first asks.
 #[derive(Debug)]
 pub struct Analysis<'a> {
     /// When it happened.
@@ -33,21 +34,20 @@ pub struct Analysis<'a> {
     pub path: Vec<Step>,
     /// What bounds the kernel.
     pub verdict: Verdict,
-    /// By event: what it waited for.
-    pub waits: Vec<Option<Wait>>,
     /// Under the roofline.
     pub roofline: Roofline,
     /// What was tried.
     pub remedies: Remedies,
-    /// Tensors in memory.
-    pub allocations: Vec<Allocation>,
+    placement: &'a Placement,
+    waits: OnceCell<Vec<Option<Wait>>>,
+    allocations: OnceCell<Vec<Allocation>>,
 }
 
 impl<'a> Analysis<'a> {
     /// Analyses a run. Trying the remedies takes most of the time: they time at most `budget` instructions again.
     pub fn new(
         program: &'a Program,
-        placement: &Placement,
+        placement: &'a Placement,
         trace: &Trace,
         params: &Params,
         timeline: &'a Timeline,
@@ -58,16 +58,27 @@ impl<'a> Analysis<'a> {
         let path = critical_path(timeline);
         Analysis {
             verdict: verdict(timeline, &path),
-            waits: waits(timeline),
             roofline: roofline(timeline, program, params, &total),
             remedies: remedies(&Case { program, placement, trace, params, timeline }, budget),
-            allocations: allocations(timeline, program, placement, &facts),
+            placement,
+            waits: OnceCell::new(),
+            allocations: OnceCell::new(),
             timeline,
             program,
             facts,
             total,
             path,
         }
+    }
+
+    /// By event: what it waited for.
+    pub fn waits(&self) -> &[Option<Wait>] {
+        self.waits.get_or_init(|| waits(self.timeline))
+    }
+
+    /// Tensors in memory.
+    pub fn allocations(&self) -> &[Allocation] {
+        self.allocations.get_or_init(|| allocations(self.timeline, self.program, self.placement, &self.facts))
     }
 
     pub(super) fn counters(&self, e: &Event) -> &Counters {
@@ -385,7 +396,7 @@ pub(super) fn lines(a: &Analysis<'_>) -> Vec<LineSummary> {
         sum.engine += e.end - e.start;
         sum.transfer += transfer(e).map_or(0, |(from, to)| to - from);
         sum.counters.add(a.counters(e));
-        if let Some(wait) = a.waits[i] {
+        if let Some(wait) = a.waits()[i] {
             sum.wait += wait.time;
             if wait.worst.0 > sum.worst.0 {
                 sum.worst = (wait.worst.0, short_cause(a.timeline, wait.worst.1));

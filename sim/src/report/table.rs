@@ -34,7 +34,7 @@ pub fn csv(a: &Analysis<'_>) -> String {
         let row = e.row.0 as usize;
         let c = a.counters(e);
         let (start, end) = (ns(e.start), ns(e.end));
-        let wait = a.waits[i];
+        let wait = a.waits()[i];
         // Waiting for semaphores, banks and barriers is event wait; the rest (limiter, port, tables) is not.
         let event_wait = wait.map_or(0, |w| match w.worst.1 {
             Cause::Semaphore { .. } | Cause::Barrier | Cause::Peer(_) => w.time,

@@ -278,7 +278,7 @@ fn events(a: &Analysis<'_>, table: &mut Table, kinds: &mut HashMap<u32, &'static
         out.line.push(e.loc.line);
         out.trail.push(table.of(&a.iteration(e)));
         out.operands.push(table.of(&operands[e.core as usize][e.node.0 as usize]));
-        let wait = a.waits[i];
+        let wait = a.waits()[i];
         out.wait.push(wait.map_or(0, |w| ns(w.time)));
         out.cause.push(wait.map_or(0, |w| {
             let text = table.of(&short_cause(t, w.worst.1));
@@ -325,14 +325,14 @@ fn memory(a: &Analysis<'_>, table: &mut Table) -> Vec<Occupancy> {
         for (space, name, capacity) in
             [(Space::Sbuf, "SBUF", arch.sbuf_bytes), (Space::Psum, "PSUM", arch.psum_bytes())]
         {
-            let mut here: Vec<_> = a.allocations.iter().filter(|x| x.core == core && x.space == space).collect();
+            let mut here: Vec<_> = a.allocations().iter().filter(|x| x.core == core && x.space == space).collect();
             if here.is_empty() {
                 continue;
             }
             here.sort_by_key(|x| (std::cmp::Reverse(x.bytes), x.start, x.tensor));
             here.truncate(MOST_TENSORS);
             here.sort_by_key(|x| (x.start, x.tensor));
-            let points = occupancy(&a.allocations, core, space).into_iter().map(|(time, n)| (ns(time), n)).collect();
+            let points = occupancy(a.allocations(), core, space).into_iter().map(|(time, n)| (ns(time), n)).collect();
             let tensors = here
                 .into_iter()
                 .map(|x| {
@@ -353,6 +353,7 @@ fn memory(a: &Analysis<'_>, table: &mut Table) -> Vec<Occupancy> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::analysis::remedies::THOROUGH;
     use crate::exec::trace_only;
     use crate::place::place;
     use crate::timing::Params;
@@ -363,8 +364,8 @@ mod tests {
     fn nothing_in_the_source_can_end_the_script() {
         let program = tensor_add();
         let (t, params) = (time(&program), Params::of(Target::Trn2));
-        let a =
-            Analysis::new(&program, &place(&program).unwrap(), &trace_only(&program).unwrap(), &params, &t, 500_000);
+        let (placement, trace) = (place(&program).unwrap(), trace_only(&program).unwrap());
+        let a = Analysis::new(&program, &placement, &trace, &params, &t, THOROUGH);
         let evil = "x = '</script><script>alert(1)</script><!--' # \u{2028} @@DATA@@\n";
         let page = Page {
             target: "trn2".into(),
