@@ -96,7 +96,7 @@ pub struct Rule {
 }
 
 /// How well a statement is founded.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Confidence {
     /// The manual says so.
     Documented,
@@ -109,6 +109,15 @@ pub enum Confidence {
 }
 
 impl Confidence {
+    /// All, best founded first.
+    pub const ALL: [Confidence; 4] =
+        [Confidence::Documented, Confidence::Measured, Confidence::Derived, Confidence::Assumed];
+
+    /// The one with this name.
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|c| c.name() == name)
+    }
+
     /// In a word, as in the timing parameters.
     pub fn name(self) -> &'static str {
         match self {

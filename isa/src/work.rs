@@ -99,12 +99,18 @@ pub enum StreamClass {
     Reduce,
     /// A tensor-scalar operation followed by a reduction.
     TensorScalarReduce,
-    /// A running scan.
+    /// A running scan of two tensors.
     Scan,
+    /// A running reduction of one tensor and scalars.
+    Cumulative,
     /// `1 / x`.
     Reciprocal,
     /// A predicated copy.
     Predicated,
+    /// A choice between a tile and a scalar, its maximum on the way.
+    SelectReduce,
+    /// A selection of positions between two bounds.
+    RangeSelect,
     /// A selection by an affine predicate.
     AffineSelect,
     /// A generated pattern.
@@ -115,8 +121,42 @@ pub enum StreamClass {
     Transpose,
     /// An activation function of the scalar engine; the name selects the function table.
     Activation(&'static str),
-    /// Anything else, by instruction name.
-    Other(&'static str),
+    /// `exp` of the vector engine.
+    Exponential,
+    /// Counts, means and variances of a row.
+    BnStats,
+    /// One mean and variance of many.
+    BnAggr,
+    /// The eight largest of a row.
+    Max8,
+    /// Where eight values stand in a row.
+    FindIndex8,
+    /// Eight values of a row replaced.
+    MatchReplace8,
+    /// Partitions moved within groups of 32.
+    Shuffle,
+    /// Random zeros.
+    Dropout,
+    /// Random bits.
+    Random,
+    /// Random numbers between two bounds.
+    RandomFloat,
+    /// Words of the random number generators loaded or stored.
+    GeneratorState,
+    /// Conversion to MX types, with the scales.
+    QuantizeMx,
+    /// Runs of elements gathered; the partitions of a GpSimd core share the indices. As long as the indices of a core.
+    LocalGather,
+    /// Elements gathered; each partition has its own indices.
+    NGather,
+    /// Positions of what is not zero.
+    Nonzero,
+    /// Start and end of each element's segment.
+    SequenceBounds,
+    /// The largest of 16 partitions. As long as these have elements together.
+    TopK,
+    /// A reduction over the partitions.
+    PartitionReduce,
 }
 
 /// One streaming pass.

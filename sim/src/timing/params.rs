@@ -1,38 +1,16 @@
 //! The numbers of the timing model. They live in `params/<target>.toml`; each has a value, a unit, a source and a confidence.
 
-use std::collections::BTreeMap;
-
 use nki_isa::Target;
+pub use nki_isa::schema::Confidence;
 use serde::Deserialize;
 
-/// How well a number is founded.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Deserialize, serde::Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Confidence {
-    /// Published by the vendor.
-    Documented,
-    /// Measured on hardware.
-    Measured,
-    /// Computed from documented or measured numbers.
-    Derived,
-    /// A choice made here.
-    Assumed,
-}
-
-impl Confidence {
-    /// All, best founded first.
-    pub const ALL: [Confidence; 4] =
-        [Confidence::Documented, Confidence::Measured, Confidence::Derived, Confidence::Assumed];
-
-    /// Its name in the files.
-    pub fn name(self) -> &'static str {
-        match self {
-            Confidence::Documented => "documented",
-            Confidence::Measured => "measured",
-            Confidence::Derived => "derived",
-            Confidence::Assumed => "assumed",
-        }
-    }
+/// A confidence as the files write it.
+fn confidence<'de, D: serde::Deserializer<'de>>(from: D) -> Result<Confidence, D::Error> {
+    let name = String::deserialize(from)?;
+    Confidence::from_name(&name).ok_or_else(|| {
+        let all: Vec<_> = Confidence::ALL.iter().map(|c| c.name()).collect();
+        serde::de::Error::custom(format!("confidence `{name}` is none of {}", all.join(", ")))
+    })
 }
 
 /// A parameter.
@@ -46,6 +24,7 @@ pub struct Param<T = f64> {
     /// Where it is from.
     pub source: String,
     /// How well it is founded.
+    #[serde(deserialize_with = "confidence")]
     pub confidence: Confidence,
 }
 
@@ -83,18 +62,20 @@ sections! {
     /// The vector engine.
     pub struct Vector {
         clock_ghz: Param, min_cycles: Param, issue_overhead_cycles: Param, stride_bytes: Param, stride_factor: Param, port: Param<String>,
-        cycles: VectorCycles, fixed_ns: VectorFixed, other: BTreeMap<String, Param>,
+        cycles: VectorCycles, fixed_ns: VectorFixed,
     }
     /// Cycles for each element on the vector engine.
     pub struct VectorCycles {
         copy: Param, copy_16bit: Param, copy_16bit_strided: Param, copy_psum: Param, copy_psum_16bit: Param, tensor_tensor: Param,
         tensor_tensor_16bit: Param, tensor_tensor_psum: Param, reduce: Param, reciprocal: Param, scan: Param, predicated: Param,
-        memset: Param, memset_16bit_zero: Param, transpose: Param, other: Param,
+        memset: Param, memset_16bit_zero: Param, transpose: Param, tensor_scalar_reduce: Param, tensor_scalar_cumulative: Param,
+        select_reduce: Param, range_select: Param, exponential: Param, bn_stats: Param, bn_aggr: Param, max8: Param, nc_find_index8: Param,
+        nc_match_replace8: Param, nc_stream_shuffle: Param, dropout: Param, rng: Param, rand2: Param, generator_state: Param, quantize_mx: Param,
     }
     /// Completion of a vector engine instruction of no elements.
     pub struct VectorFixed {
         copy: Param, tensor_scalar: Param, tensor_tensor: Param, reduce: Param, reciprocal: Param, scan: Param, predicated: Param,
-        memset: Param, transpose: Param, other: Param, accumulator_read: Param,
+        memset: Param, transpose: Param, nc_stream_shuffle: Param, typical: Param, accumulator_read: Param,
     }
     /// The scalar engine.
     pub struct Scalar {
@@ -104,7 +85,14 @@ sections! {
         free_functions: Param<Vec<String>>,
     }
     /// The GpSimd engine.
-    pub struct GpSimd { clock_ghz: Param, fixed_cycles: Param, cycles_per_element: Param, two_input_factor: Param, completion_ns: Param, }
+    pub struct GpSimd {
+        clock_ghz: Param, fixed_cycles: Param, cycles_per_element: Param, two_input_factor: Param, completion_ns: Param, cycles: GpSimdCycles,
+    }
+    /// Cycles of the GpSimd engine's own algorithms.
+    pub struct GpSimdCycles {
+        gather_index: Param, n_gather: Param, n_gather_group: Param, nonzero: Param, sequence_bounds: Param, topk: Param, topk_result: Param,
+        partition_reduce: Param,
+    }
     /// DMA queues and engines.
     pub struct Dma {
         engines: Param, partitions_per_engine: Param, bytes_per_ns: Param, descriptor_ns: Param, packet_bytes: Param, load_slowdown: Param, load_limit_gbps: Param,
@@ -281,6 +269,7 @@ fn check(name: &str, value: f64) -> Result<(), ParamError> {
         "packet_bytes",
         "load_limit_gbps",
         "limiter_ramp_us",
+        "n_gather_group",
     ]
     .iter()
     .any(|d| name.ends_with(d));
@@ -394,11 +383,8 @@ mod tests {
 
     #[test]
     fn generations_have_the_same_names() {
-        // Some instructions exist on one generation only.
-        let common =
-            |target| -> Vec<String> { names(target).into_iter().filter(|n| !n.starts_with("vector.other.")).collect() };
-        assert_eq!(common(Target::Trn1), common(Target::Trn2));
-        assert_eq!(common(Target::Trn3), common(Target::Trn2));
+        assert_eq!(names(Target::Trn1), names(Target::Trn2));
+        assert_eq!(names(Target::Trn3), names(Target::Trn2));
     }
 
     #[test]

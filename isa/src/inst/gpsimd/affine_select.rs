@@ -32,7 +32,7 @@ operands! {
     }
     numerics: "The affine value is a wrapping 32-bit integer. Selected integers of the dtype of `dst` stay exact; all \
         else is converted through fp32.",
-    cost: Documented "A fixed part, then one pass over the elements of a partition.",
+    cost: Documented "150 + N steps for N elements of a partition.",
     rules: {
         "same-size": "`on_true_tile` and `dst` have the same partitions and elements per partition",
         "comparison": "`cmp_op` is equal, not_equal, greater, greater_equal, less or less_equal",

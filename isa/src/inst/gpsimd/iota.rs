@@ -25,7 +25,7 @@ operands! {
         [Attr] channel_multiplier: i64 = 0,
     }
     numerics: "32-bit integers, wrapping; converted once to the dtype of `dst`.",
-    cost: Documented "A fixed part, then one pass over the elements of a partition.",
+    cost: Documented "150 + N steps for N elements of a partition.",
     rules: {
         "pattern-dims": "`pattern` has 1 to 4 dimensions",
         "int32": "`offset`, `channel_multiplier` and the steps of `pattern` fit 32 bits",

@@ -28,8 +28,8 @@ operands! {
         [Attr] num_valid_indices: Option<i64> = None,
     }
     numerics: "Bits move unchanged. An index out of bounds is undefined on the hardware and a run-time error here.",
-    cost: Assumed "A fixed part, then the indices of a core one by one (all cores at once); more elements for each index \
-        make the output longer, not the search.",
+    cost: Derived "150 + v (7 + e) / min(4 / b, e) steps for v indices of a core, with e elements of b bytes each; all cores at \
+        once. That is the published formula with one quotient turned round: as printed, shorter runs would cost less.",
     rules: {
         "same-partitions": "`src_buffer`, `index` and `dst` have the same partitions",
         "cores": "their number is a multiple of 16",
@@ -140,7 +140,7 @@ impl Instruction for LocalGather {
 
     fn work(&self, _context: &Context<'_>) -> Work {
         // The cost grows with the indices of a core; how many elements each takes can be seen from the output.
-        let stream = stream(StreamClass::Other("local_gather"), &[&self.index], &[&self.dst]);
+        let stream = stream(StreamClass::LocalGather, &[&self.index], &[&self.dst]);
         let inputs = [Operand::of(&self.src_buffer), Operand::of(&self.index)].into_iter().collect();
         on(Engine::GpSimd, Stream { elements: self.valid() as u32, inputs, ..stream })
     }

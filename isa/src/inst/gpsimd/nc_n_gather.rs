@@ -23,7 +23,7 @@ operands! {
         [In Sbuf; U32] indices: View,
     }
     numerics: "Bits move unchanged. An index out of bounds is a run-time error.",
-    cost: Assumed "A fixed part, then one pass over the indices of a partition (the hardware takes 512 at a time).",
+    cost: Derived "For each 512 indices of a partition a fixed part, then 8 steps for each index, as local_gather with runs of one element.",
     rules: {
         "same-partitions": "`data`, `indices` and `dst` have the same partitions",
         "same-indices": "`dst` has as many elements per partition as `indices`",
@@ -71,7 +71,7 @@ impl Instruction for NcNGather {
 
     fn work(&self, _context: &Context<'_>) -> Work {
         // As long as what is gathered, not as what it is gathered from.
-        on(Engine::GpSimd, stream(StreamClass::Other("nc_n_gather"), &[&self.indices], &[&self.dst]))
+        on(Engine::GpSimd, stream(StreamClass::NGather, &[&self.indices], &[&self.dst]))
     }
 }
 

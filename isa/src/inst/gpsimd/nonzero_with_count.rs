@@ -94,7 +94,7 @@ impl Instruction for NonzeroWithCount {
     }
 
     fn work(&self, _context: &Context<'_>) -> Work {
-        on(Engine::GpSimd, stream(StreamClass::Other("nonzero_with_count"), &[&self.src], &[&self.dst]))
+        on(Engine::GpSimd, stream(StreamClass::Nonzero, &[&self.src], &[&self.dst]))
     }
 }
 

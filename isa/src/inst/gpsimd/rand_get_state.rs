@@ -67,7 +67,7 @@ impl Instruction for RandGetState {
     }
 
     fn work(&self, context: &Context<'_>) -> Work {
-        on(self.engine(context.arch), stream(StreamClass::Other("rand_get_state"), &[], &[&self.dst]))
+        on(self.engine(context.arch), stream(StreamClass::GeneratorState, &[], &[&self.dst]))
     }
 }
 

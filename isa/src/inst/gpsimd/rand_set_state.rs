@@ -55,7 +55,7 @@ impl Instruction for RandSetState {
     }
 
     fn work(&self, context: &Context<'_>) -> Work {
-        on(self.engine(context.arch), stream(StreamClass::Other("rand_set_state"), &[&self.src_seeds], &[]))
+        on(self.engine(context.arch), stream(StreamClass::GeneratorState, &[&self.src_seeds], &[]))
     }
 }
 

@@ -20,7 +20,7 @@ operands! {
         [In Sbuf; F32 I32] segment_ids: View,
     }
     numerics: "Exact for int32; with a float32 operand positions are fp32, exact up to 2^24.",
-    cost: Assumed "A fixed part, then one pass over the segment ids.",
+    cost: Assumed "A fixed part, then two passes over the segment ids: starts forwards, ends backwards.",
     rules: {
         "one-partition": "both tiles have one partition",
         "dst-size": "`dst` has two elements for each segment id",
@@ -84,7 +84,7 @@ impl Instruction for SequenceBounds {
     }
 
     fn work(&self, _context: &Context<'_>) -> Work {
-        on(Engine::GpSimd, stream(StreamClass::Other("sequence_bounds"), &[&self.segment_ids], &[&self.dst]))
+        on(Engine::GpSimd, stream(StreamClass::SequenceBounds, &[&self.segment_ids], &[&self.dst]))
     }
 }
 

@@ -29,7 +29,7 @@ operands! {
     numerics: "Values keep their bits. Of equal values the lower position is taken first; NaN is above all numbers (the \
         manual says neither). The manual's \"each partition operates independently\" contradicts its layout over \
         16 partitions: here each group of 16 has one result, written to all of its partitions.",
-    cost: Documented "4 n + k steps for each group of 16 partitions.",
+    cost: Documented "4 n + k steps for each group of 16 partitions, all groups at once.",
     rules: {
         "same-partitions": "`src`, `val_dst` and `idx_dst` have the same partitions",
         "same-size": "`val_dst` and `idx_dst` have as many elements per partition",
@@ -111,7 +111,7 @@ impl Instruction for Topk {
 
     fn work(&self, _context: &Context<'_>) -> Work {
         let outputs = [&self.val_dst, &self.idx_dst].into_iter().map(Operand::of).collect();
-        let stream = stream(StreamClass::Other("topk"), &[&self.src], &[]);
+        let stream = stream(StreamClass::TopK, &[&self.src], &[]);
         on(Engine::GpSimd, Stream { elements: self.n as u32, outputs, ..stream })
     }
 }

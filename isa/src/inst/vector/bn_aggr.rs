@@ -21,7 +21,7 @@ operands! {
     }
     numerics: "fp32 inputs; sums in double precision here, each result rounded once (the engine's order of fp32 sums is \
         not documented). The variance divides by the count, not by one less.",
-    cost: Documented "One pass over the elements of a partition, several steps for each triple.",
+    cost: Documented "13 N / 3 steps for N elements of a partition, at least 64.",
     rules: {
         "same-partitions": "`data` and `dst` have the same partitions",
         "triples": "`data` has a multiple of 3 elements per partition",
@@ -67,7 +67,7 @@ impl Instruction for BnAggr {
     }
 
     fn work(&self, _context: &Context<'_>) -> Work {
-        on(Engine::Vector, stream(StreamClass::Other("bn_aggr"), &[&self.data], &[&self.dst]))
+        on(Engine::Vector, stream(StreamClass::BnAggr, &[&self.data], &[&self.dst]))
     }
 }
 

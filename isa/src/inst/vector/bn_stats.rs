@@ -21,7 +21,7 @@ operands! {
     }
     numerics: "fp32 inputs; sums in double precision here, each statistic rounded once (the engine's order of fp32 sums \
         is not documented).",
-    cost: Documented "One pass over the elements of a partition.",
+    cost: Documented "N steps for N elements of a partition, at least 64.",
     rules: {
         "same-partitions": "`data` and `dst` have the same partitions",
         "data-size": "`data` has at most 512 elements per partition",
@@ -70,7 +70,7 @@ impl Instruction for BnStats {
     }
 
     fn work(&self, _context: &Context<'_>) -> Work {
-        on(Engine::Vector, stream(StreamClass::Other("bn_stats"), &[&self.data], &[&self.dst]))
+        on(Engine::Vector, stream(StreamClass::BnStats, &[&self.data], &[&self.dst]))
     }
 }
 

@@ -26,7 +26,7 @@ operands! {
     }
     numerics: "What stays keeps its bits and is not scaled. An element is dropped if its 32 random bits, as a fraction \
         of 2^32, are below the probability.",
-    cost: Assumed "One pass over the elements of a partition.",
+    cost: Documented "N steps for N elements of a partition, at least 64.",
     rules: {
         "same-size": "`data` and `dst` have the same partitions and elements per partition",
         "same-dtype": "`dst` has the dtype of `data`",
@@ -86,7 +86,7 @@ impl Instruction for Dropout {
     }
 
     fn work(&self, _context: &Context<'_>) -> Work {
-        let stream = stream(StreamClass::Other("dropout"), &[&self.data], &[&self.dst]);
+        let stream = stream(StreamClass::Dropout, &[&self.data], &[&self.dst]);
         on(Engine::Vector, Stream { scalar_reads: scalars::reads([&self.prob]), ..stream })
     }
 }

@@ -35,7 +35,7 @@ operands! {
     instead: "use nisa.activation with op=nl.exp and bias=-max",
     numerics: "fp32: the difference is rounded, then its exponential; the sum sees the fp32 result before it is rounded \
         once to the dtype of `dst`. With idle the accumulators are unknown afterwards (NaN here).",
-    cost: Assumed "One pass over the elements of a partition; reading the accumulators adds a fixed part.",
+    cost: Documented "A step for four elements of a partition; reading the accumulators adds 64.",
     rules: {
         "same-size": "`src` and `dst` have the same partitions and elements per partition",
         "rank": "`src` and `dst` have at most 4 dimensions",
@@ -102,7 +102,7 @@ impl Instruction for Exponential {
     }
 
     fn work(&self, _context: &Context<'_>) -> Work {
-        let stream = stream(StreamClass::Other("exponential"), &[&self.src], &[&self.dst]);
+        let stream = stream(StreamClass::Exponential, &[&self.src], &[&self.dst]);
         on(
             Engine::Vector,
             Stream {

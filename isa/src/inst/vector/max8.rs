@@ -21,7 +21,7 @@ operands! {
     }
     numerics: "Values are converted to fp32 and compared there, NaN above all numbers (the manual does not say); a \
         result is rounded once to the dtype of `dst`.",
-    cost: Documented "One pass over the elements of a partition.",
+    cost: Documented "N steps for N elements of a partition.",
     rules: {
         "same-partitions": "`src` and `dst` have the same partitions",
         "src-size": "`src` has 8 to 16384 elements per partition",
@@ -110,7 +110,7 @@ impl Instruction for Max8 {
     }
 
     fn work(&self, _context: &Context<'_>) -> Work {
-        on(Engine::Vector, stream(StreamClass::Other("max8"), &[&self.src], &[&self.dst]))
+        on(Engine::Vector, stream(StreamClass::Max8, &[&self.src], &[&self.dst]))
     }
 }
 

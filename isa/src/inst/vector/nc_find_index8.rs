@@ -24,7 +24,7 @@ operands! {
     }
     numerics: "Values are compared in fp32. Equal values in `vals` get successive positions, as the reference of \
         nc_match_replace8 says; that of nc_find_index8 says \"first occurrence\" only.",
-    cost: Documented "One pass over the elements of a partition.",
+    cost: Documented "N steps for N elements of a partition of `data`.",
     rules: {
         "same-partitions": "`data`, `vals` and `dst` have the same partitions",
         "data-size": "`data` has 8 to 16384 elements per partition",
@@ -78,7 +78,7 @@ impl Instruction for NcFindIndex8 {
     }
 
     fn work(&self, _context: &Context<'_>) -> Work {
-        on(Engine::Vector, stream(StreamClass::Other("nc_find_index8"), &[&self.data, &self.vals], &[&self.dst]))
+        on(Engine::Vector, stream(StreamClass::FindIndex8, &[&self.data, &self.vals], &[&self.dst]))
     }
 }
 

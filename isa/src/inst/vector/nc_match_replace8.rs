@@ -29,7 +29,7 @@ operands! {
         [Out Sbuf Psum; U16 U32] dst_idx: Option<View> = None,
     }
     numerics: "Values are compared in fp32; what is not replaced is converted through fp32 if `dst` has another dtype.",
-    cost: Documented "One pass over the elements of a partition.",
+    cost: Documented "N steps for N elements of a partition of `data`.",
     rules: {
         "same-size": "`data` and `dst` have the same partitions and elements per partition",
         "same-partitions": "`vals` and `dst_idx` have the partitions of `data`",
@@ -98,7 +98,7 @@ impl Instruction for NcMatchReplace8 {
 
     fn work(&self, _context: &Context<'_>) -> Work {
         let outputs: Vec<&View> = [&self.dst].into_iter().chain(&self.dst_idx).collect();
-        on(Engine::Vector, stream(StreamClass::Other("nc_match_replace8"), &[&self.data, &self.vals], &outputs))
+        on(Engine::Vector, stream(StreamClass::MatchReplace8, &[&self.data, &self.vals], &outputs))
     }
 }
 

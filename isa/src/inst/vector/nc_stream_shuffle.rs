@@ -23,7 +23,7 @@ operands! {
         [Attr] shuffle_mask: Ints,
     }
     numerics: "Bits move unchanged.",
-    cost: Assumed "One pass over the elements of a partition, all quadrants at once.",
+    cost: Measured "N steps for N elements of a partition, all quadrants at once, and a fixed part for the mask.",
     rules: {
         "mask-length": "`shuffle_mask` has 32 elements",
         "mask-values": "each is 0 to 31, or 255",
@@ -128,7 +128,7 @@ impl Instruction for NcStreamShuffle {
     }
 
     fn work(&self, _context: &Context<'_>) -> Work {
-        on(Engine::Vector, stream(StreamClass::Other("nc_stream_shuffle"), &[&self.src], &[&self.dst]))
+        on(Engine::Vector, stream(StreamClass::Shuffle, &[&self.src], &[&self.dst]))
     }
 }
 

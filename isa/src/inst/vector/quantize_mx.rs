@@ -27,7 +27,7 @@ operands! {
     }
     numerics: "The scale is a power of two, exact; a quotient is exact in fp32 and rounded once to the nearest, ties to \
         even.",
-    cost: Assumed "One pass over the elements of a partition.",
+    cost: Documented "A step for four elements of a partition of `src`.",
     rules: {
         "quadrants": "`src` has 32, 64, 96 or 128 partitions",
         "same-partitions": "`src` and `dst` have the same partitions",
@@ -116,7 +116,7 @@ impl Instruction for QuantizeMx {
     }
 
     fn work(&self, context: &Context<'_>) -> Work {
-        let class = StreamClass::Other("quantize_mx");
+        let class = StreamClass::QuantizeMx;
         stream::on(self.engine(context.arch), stream::stream(class, &[&self.src], &[&self.dst]))
     }
 }

@@ -27,7 +27,7 @@ operands! {
     instead: "draw bits with nisa.rng and scale them with nisa.tensor_scalar",
     numerics: "`min + (max - min) * u` in fp32 with u of 24 random bits, rounded once to the dtype of `dst`. How the \
         engine makes a float of its bits is not documented.",
-    cost: Assumed "One pass over the elements of a partition.",
+    cost: Documented "A step for four elements of a partition.",
     rules: {
         "per-partition": "`min`, `max`: a tile has one element per partition, and as many partitions as the input",
         "order": "`min` is less than `max`",
@@ -74,7 +74,7 @@ impl Instruction for Rand2 {
     }
 
     fn work(&self, _context: &Context<'_>) -> Work {
-        let stream = stream(StreamClass::Other("rand2"), &[], &[&self.dst]);
+        let stream = stream(StreamClass::RandomFloat, &[], &[&self.dst]);
         on(Engine::Vector, Stream { scalar_reads: scalars::reads([&self.min, &self.max]), ..stream })
     }
 }

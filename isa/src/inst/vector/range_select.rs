@@ -44,7 +44,7 @@ operands! {
     instead: "use nisa.affine_select and nisa.tensor_reduce, or compare an nisa.iota tile",
     numerics: "Positions and bounds are compared in fp32. The reduction sees fp32: the lowest number stays finite in \
         it, also where it becomes -inf in a narrower `dst`.",
-    cost: Assumed "One pass over the elements of a partition; reading the accumulators adds a fixed part.",
+    cost: Documented "N steps for N elements of a partition, at least 64; reading the accumulators adds 64.",
     rules: {
         "same-size": "`on_true_tile` and `dst` have the same partitions and elements per partition",
         "comparisons": "`comp_op0` and `comp_op1` are equal, less, less_equal, greater or greater_equal",
@@ -137,7 +137,7 @@ impl Instruction for RangeSelect {
     }
 
     fn work(&self, _context: &Context<'_>) -> Work {
-        let stream = stream(StreamClass::Other("range_select"), &[&self.on_true_tile], &[&self.dst]);
+        let stream = stream(StreamClass::RangeSelect, &[&self.on_true_tile], &[&self.dst]);
         on(Engine::Vector, Stream { scalar_reads: 2, accumulator_read: self.reduce_res.is_some(), ..stream })
     }
 }

@@ -21,7 +21,7 @@ operands! {
     }
     numerics: "The low bits of 32 random ones. The generator is XORWOW (documented for trn3; the LFSR of trn1 and trn2 \
         is not published).",
-    cost: Assumed "One pass over the elements of a partition.",
+    cost: Assumed "A step for each element of a partition; on trn3 for four (documented).",
     rules: {
         "gpsimd-psum": "on GpSimd no operand is in PSUM",
     },
@@ -53,7 +53,7 @@ impl Instruction for Rng {
     }
 
     fn work(&self, context: &Context<'_>) -> Work {
-        on(self.engine(context.arch), stream(StreamClass::Other("rng"), &[], &[&self.dst]))
+        on(self.engine(context.arch), stream(StreamClass::Random, &[], &[&self.dst]))
     }
 }
 

@@ -34,8 +34,7 @@ operands! {
         [Attr] reverse_pred: bool = false,
     }
     numerics: "Through fp32, also between equal dtypes. With idle the accumulators are unknown afterwards (NaN here).",
-    cost: Assumed "One pass over the elements of a partition with two tiles read; reading the accumulators adds a fixed \
-        part.",
+    cost: Derived "As tensor_copy_predicated, which reads a tile and a predicate too; reading the accumulators adds 64 steps.",
     rules: {
         "same-size": "`on_true`, `predicate` and `dst` have the same partitions and elements per partition",
         "both-psum": "`on_true` and `predicate` are not both in PSUM",
@@ -93,7 +92,7 @@ impl Instruction for SelectReduce {
     }
 
     fn work(&self, _context: &Context<'_>) -> Work {
-        let stream = stream(StreamClass::Other("select_reduce"), &[&self.on_true, &self.predicate], &[&self.dst]);
+        let stream = stream(StreamClass::SelectReduce, &[&self.on_true, &self.predicate], &[&self.dst]);
         on(
             Engine::Vector,
             Stream {

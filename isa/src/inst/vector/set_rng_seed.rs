@@ -52,7 +52,7 @@ impl Instruction for SetRngSeed {
     }
 
     fn work(&self, _context: &Context<'_>) -> Work {
-        on(Engine::Vector, stream(StreamClass::Other("set_rng_seed"), &[&self.src_seeds], &[]))
+        on(Engine::Vector, stream(StreamClass::GeneratorState, &[&self.src_seeds], &[]))
     }
 }
 

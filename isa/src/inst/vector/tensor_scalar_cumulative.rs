@@ -35,7 +35,8 @@ operands! {
     }
     numerics: "fp32, the accumulator too; each element is rounded once to the dtype of `dst`. The manual's pseudocode \
         asks for a `reverse0` that the function does not have: it is False.",
-    cost: Assumed "One pass over the elements of a partition, each step after the one before.",
+    cost: Assumed "N steps for N elements of a partition, each after the one before: one operator in the chain, where \
+        tensor_tensor_scan has two and takes 2 N.",
     rules: {
         "same-size": "`src` and `dst` have the same partitions and elements per partition",
         "arithmetic": "`op0` is arithmetic, with two operands",
@@ -110,7 +111,7 @@ impl Instruction for TensorScalarCumulative {
     }
 
     fn work(&self, _context: &Context<'_>) -> Work {
-        let stream = stream(StreamClass::Other("tensor_scalar_cumulative"), &[&self.src], &[&self.dst]);
+        let stream = stream(StreamClass::Cumulative, &[&self.src], &[&self.dst]);
         let scalars = self.imm1.iter().chain([&self.imm0]);
         on(Engine::Vector, Stream { scalar_reads: scalars::reads(scalars), ..stream })
     }

@@ -39,7 +39,7 @@ operands! {
         [Attr] reduce_res_negate: bool = false,
     }
     numerics: "fp32; the reduction sees the fp32 result before it is rounded once to the dtype of `dst`.",
-    cost: Documented "One pass over the elements of a partition; reading the accumulators adds a fixed part.",
+    cost: Documented "N steps for N elements of a partition, at least 64, and 64 for reading the accumulators.",
     rules: {
         "same-size": "`data` and `dst` have the same partitions and elements per partition",
         "op-target": "`op0`: abs_max and abs_min need trn3",

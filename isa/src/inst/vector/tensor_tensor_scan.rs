@@ -34,7 +34,7 @@ operands! {
         [Attr] reverse1: bool = false,
     }
     numerics: "fp32, the running value too; each element is rounded once to the dtype of `dst`.",
-    cost: Measured "One pass over the elements of a partition, each step after the one before.",
+    cost: Measured "2 N steps for N elements of a partition, each after the one before.",
     rules: {
         "same-size": "`data0`, `data1` and `dst` have the same partitions and elements per partition",
         "both-psum": "`data0` and `data1` are not both in PSUM",

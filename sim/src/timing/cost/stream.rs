@@ -63,11 +63,31 @@ impl Laws<'_> {
             StreamClass::Predicated => (&c.predicated, &f.predicated),
             StreamClass::Memset => (if zero16 { &c.memset_16bit_zero } else { &c.memset }, &f.memset),
             StreamClass::Transpose => (&c.transpose, &f.transpose),
-            StreamClass::Other(name) => (v.other.get(name).unwrap_or(&c.other), &f.other),
-            StreamClass::TensorScalarReduce
-            | StreamClass::AffineSelect
+            StreamClass::TensorScalarReduce => (&c.tensor_scalar_reduce, &f.tensor_scalar),
+            StreamClass::Cumulative => (&c.tensor_scalar_cumulative, &f.scan),
+            StreamClass::SelectReduce => (&c.select_reduce, &f.predicated),
+            StreamClass::RangeSelect => (&c.range_select, &f.typical),
+            StreamClass::Exponential => (&c.exponential, &f.typical),
+            StreamClass::BnStats => (&c.bn_stats, &f.typical),
+            StreamClass::BnAggr => (&c.bn_aggr, &f.typical),
+            StreamClass::Max8 => (&c.max8, &f.typical),
+            StreamClass::FindIndex8 => (&c.nc_find_index8, &f.typical),
+            StreamClass::MatchReplace8 => (&c.nc_match_replace8, &f.typical),
+            StreamClass::Shuffle => (&c.nc_stream_shuffle, &f.nc_stream_shuffle),
+            StreamClass::Dropout => (&c.dropout, &f.typical),
+            StreamClass::Random => (&c.rng, &f.typical),
+            StreamClass::RandomFloat => (&c.rand2, &f.typical),
+            StreamClass::GeneratorState => (&c.generator_state, &f.typical),
+            StreamClass::QuantizeMx => (&c.quantize_mx, &f.typical),
+            StreamClass::Activation(_) => return self.scalar(s),
+            StreamClass::AffineSelect
             | StreamClass::Iota
-            | StreamClass::Activation(_) => (&c.other, &f.other),
+            | StreamClass::LocalGather
+            | StreamClass::NGather
+            | StreamClass::Nonzero
+            | StreamClass::SequenceBounds
+            | StreamClass::TopK
+            | StreamClass::PartitionReduce => return self.gpsimd(s),
         };
         let mut confidence = cycles.confidence.max(fixed.confidence);
         let mut per_element = cycles.value;
@@ -126,14 +146,48 @@ impl Laws<'_> {
         }
     }
 
-    /// GpSimd: a fixed part and a cycle for each element.
+    /// GpSimd: a fixed part and cycles for each element; what it does in its own way has its own formula.
     pub(super) fn gpsimd(&self, s: &Stream) -> Cost {
         let p = &self.params.gpsimd;
-        let factor = if s.inputs.len() > 1 { &p.two_input_factor } else { &p.cycles_per_element };
-        let per_element = if s.inputs.len() > 1 { factor.value * p.cycles_per_element.value } else { factor.value };
-        let occupancy = (p.fixed_cycles.value + f64::from(s.elements) * per_element) / p.clock_ghz.value;
+        let c = &p.cycles;
+        let n = f64::from(s.elements);
+        let result = s.outputs.first();
+        let results = result.map_or(0.0, |o| f64::from(o.elements));
+        let (cycles, used): (f64, &[&Param]) = match s.class {
+            StreamClass::LocalGather => {
+                // Indices, each of `run` elements. A core moves 32 bits for each partition and cycle.
+                let run = results / n.max(1.0);
+                let size = result.map_or(4.0, |o| o.dtype.size() as f64);
+                let at_once = (4.0 / size).min(run).max(1.0);
+                (p.fixed_cycles.value + n * (c.gather_index.value + run) / at_once, &[&p.fixed_cycles, &c.gather_index])
+            }
+            StreamClass::NGather => {
+                let groups = (n / c.n_gather_group.value).ceil().max(1.0);
+                let cycles = groups * p.fixed_cycles.value + n * c.n_gather.value;
+                (cycles, &[&p.fixed_cycles, &c.n_gather, &c.n_gather_group])
+            }
+            StreamClass::Nonzero => (p.fixed_cycles.value + n * c.nonzero.value, &[&p.fixed_cycles, &c.nonzero]),
+            StreamClass::SequenceBounds => {
+                (p.fixed_cycles.value + n * c.sequence_bounds.value, &[&p.fixed_cycles, &c.sequence_bounds])
+            }
+            // The published formula has no fixed part; no instruction is shorter than that, though.
+            StreamClass::TopK => (
+                (n * c.topk.value + results * c.topk_result.value).max(p.fixed_cycles.value),
+                &[&c.topk, &c.topk_result],
+            ),
+            StreamClass::PartitionReduce => {
+                let elements = n * f64::from(s.partitions);
+                (p.fixed_cycles.value + elements * c.partition_reduce.value, &[&p.fixed_cycles, &c.partition_reduce])
+            }
+            _ if s.inputs.len() > 1 => (
+                p.fixed_cycles.value + n * p.cycles_per_element.value * p.two_input_factor.value,
+                &[&p.fixed_cycles, &p.cycles_per_element, &p.two_input_factor],
+            ),
+            _ => (p.fixed_cycles.value + n * p.cycles_per_element.value, &[&p.fixed_cycles, &p.cycles_per_element]),
+        };
+        let occupancy = cycles / p.clock_ghz.value;
         let port = self.params.vector.port.value != "never";
-        let confidence = p.fixed_cycles.confidence.max(factor.confidence);
+        let confidence = used.iter().map(|u| u.confidence).max().unwrap_or(Confidence::Assumed);
         compute(Engine::GpSimd, occupancy, occupancy + p.completion_ns.value, None, port, confidence)
     }
 }

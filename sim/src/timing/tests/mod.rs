@@ -3,6 +3,7 @@
 mod device;
 pub(crate) mod laws;
 mod matmul;
+mod published;
 
 use nki_isa::{DType, Program, Space, Target};
 
