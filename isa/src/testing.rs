@@ -204,7 +204,7 @@ impl TestMachine {
                             let all = offsets.as_deref().unwrap_or_default();
                             (p, e + all[row * d.count as usize + i as usize] * ind.stride, skip)
                         }
-                        (Some(rows), Some(ind)) if level == ind.dim as usize => {
+                        (Some(rows), Some(ind)) if level == 0 => {
                             let row = rows[i as usize];
                             (p, e + row * ind.stride, skip || row < 0 || row >= i64::from(ind.bound))
                         }

@@ -75,8 +75,6 @@ pub struct Indirect {
     pub index: Index,
     /// Elements (of the view's dtype) that one unit of the index moves.
     pub stride: i64,
-    /// The indexed dimension of the view's `dims`: 0 for [`Index::Vector`], 1 for [`Index::Columns`].
-    pub dim: u32,
     /// Extent of the indexed dimension of the base tensor: index values from `0` to `bound - 1` are in bounds.
     pub bound: u32,
 }
@@ -88,7 +86,7 @@ pub enum Index {
     Register(RegId),
     /// One element in SBUF or HBM, the same for all elements.
     Scalar(View),
-    /// One index per step of dimension `dim`: replaces that dimension's own stride.
+    /// One index for each step of dimension 0, the only one that can be: replaces its own stride.
     Vector(View),
     /// On chip, an offset for each element of a partition, which replaces dimension 1 (the only free one): tensor indirection. The
     /// partitions share offsets in groups, which depend on the engine: see [`column_group`] and [`column_position`].

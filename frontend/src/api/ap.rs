@@ -137,7 +137,7 @@ impl Tensor {
                         Index::Vector(view)
                     }
                 };
-                Some(Box::new(Indirect { index, stride, dim: d as u32, bound: of.count }))
+                Some(Box::new(Indirect { index, stride, bound: of.count }))
             }
         };
         // Whether the pattern stays inside of the tensor is asked when an instruction uses it: kernels make patterns for

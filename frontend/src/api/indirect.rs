@@ -41,7 +41,7 @@ impl Tensor {
         let mut view = self.view.clone();
         let Dim { stride, count: bound } = view.dims[1];
         view.dims[1] = Dim { stride: 1, count };
-        view.indirect = Some(Box::new(Indirect { index: Index::Columns(index.clone()), stride, dim: 1, bound }));
+        view.indirect = Some(Box::new(Indirect { index: Index::Columns(index.clone()), stride, bound }));
         Ok(self.with_view(view))
     }
 

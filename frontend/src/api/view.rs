@@ -272,7 +272,7 @@ impl Tensor {
             .help("keep the dynamic dimension in the free dimensions, or index the HBM tensor in nisa.dma_copy"));
         }
         let stride = view.dims[d].stride;
-        view.indirect = Some(Box::new(Indirect { index: index.clone(), stride, dim: d as u32, bound }));
+        view.indirect = Some(Box::new(Indirect { index: index.clone(), stride, bound }));
         Ok(())
     }
 

@@ -155,7 +155,7 @@ mod tests {
         let mut v = view.clone();
         let Dim { stride, count: bound } = v.dims[1];
         v.dims[1] = Dim { stride: 1, count };
-        v.indirect = Some(Box::new(Indirect { index: Index::Columns(index.clone()), stride, dim: 1, bound }));
+        v.indirect = Some(Box::new(Indirect { index: Index::Columns(index.clone()), stride, bound }));
         v
     }
 

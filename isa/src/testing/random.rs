@@ -328,7 +328,6 @@ impl Generator {
             view.indirect = Some(Box::new(Indirect {
                 index,
                 stride: self.random.below(5000) as i64 - 100,
-                dim: self.random.below(count) as u32,
                 bound: self.random.bits() as u32,
             }));
         }

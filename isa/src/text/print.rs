@@ -239,9 +239,6 @@ impl Printer<'_> {
                 }
             }
             write!(self.out, " x{} < {}", indirect.stride, indirect.bound)?;
-            if indirect.dim != 0 {
-                write!(self.out, " dim {}", indirect.dim)?;
-            }
         }
         self.out.push(']');
         Ok(())

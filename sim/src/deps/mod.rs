@@ -357,12 +357,9 @@ pub(crate) fn regions(
         Some(Resolved::Skipped) => {}
         Some(Resolved::Offset(o)) => out(Region::new(partitions, Pattern::new(dims, view.offset + o, size, base))),
         Some(Resolved::Rows(rows)) if view.space.is_hbm() && matches!(indirect.index, ViewIndex::Vector(_)) => {
-            let mut dims = view.dims.clone();
-            if (indirect.dim as usize) < dims.len() {
-                dims.remove(indirect.dim as usize);
-            }
+            let dims = view.dims.get(1..).unwrap_or_default();
             for row in rows.iter().flatten() {
-                out(Region::new(partitions, Pattern::new(&dims, view.offset + row, size, base)));
+                out(Region::new(partitions, Pattern::new(dims, view.offset + row, size, base)));
             }
         }
         Some(Resolved::Rows(offsets)) if matches!(indirect.index, ViewIndex::Columns(_)) => {

@@ -168,7 +168,7 @@ fn operation(random: &mut Random, program: &Program) -> Option<Operation> {
                         }
                         Index::Vector(index)
                     };
-                    v.indirect = Some(Box::new(Indirect { index, stride: random.below(9) as i64, dim: 0, bound: 12 }));
+                    v.indirect = Some(Box::new(Indirect { index, stride: random.below(9) as i64, bound: 12 }));
                 }
             }
             let what = format!("copy {src:?} -> {dst:?}");

@@ -124,7 +124,7 @@ fn row_loop(rows: u32, upper: Bound) -> Program {
     let i = RegId(0);
     let row = |v: View| {
         let mut v = pattern(v, 0, 0, &[(8, 1), (1, 8)]);
-        v.indirect = Some(Box::new(Indirect { index: Index::Register(i), stride: 8, dim: 0, bound: rows }));
+        v.indirect = Some(Box::new(Indirect { index: Index::Register(i), stride: 8, bound: rows }));
         v
     };
     let load = dma(b.whole(t), row(b.whole(x)));
@@ -226,7 +226,7 @@ fn gather_skips_rows_out_of_bounds() {
         b.push(dma(b.whole(i), b.whole(index)));
         let mut rows = pattern(b.whole(x), 0, 0, &[(2, 3), (1, 2)]);
         let index = Index::Vector(b.whole(i));
-        rows.indirect = Some(Box::new(Indirect { index, stride: 2, dim: 0, bound: 5 }));
+        rows.indirect = Some(Box::new(Indirect { index, stride: 2, bound: 5 }));
         b.push(dma_oob(b.whole(t), rows, oob));
         b.push(dma(b.whole(out), b.whole(t)));
         b.program

@@ -258,10 +258,7 @@ mod tests {
         let (stride, bound) = (view.dims[0].stride, view.dims[0].count);
         let mut view = view.clone();
         view.dims[0].count = rows;
-        View {
-            indirect: Some(Box::new(Indirect { index: Index::Vector(index.clone()), stride, dim: 0, bound })),
-            ..view
-        }
+        View { indirect: Some(Box::new(Indirect { index: Index::Vector(index.clone()), stride, bound })), ..view }
     }
 
     #[test]

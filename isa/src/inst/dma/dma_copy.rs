@@ -128,7 +128,7 @@ pub(crate) fn check_gather(name: &'static str, view: &View) -> Result<(), Violat
             format!("the index of `{name}` is {}, must be int32 or uint32", index.dtype),
         ));
     }
-    let rows = view.dims.get(indirect.dim as usize).map_or(1, |d| d.count);
+    let rows = view.dims.first().map_or(1, |d| d.count);
     if index.elements() != rows as usize {
         return Err(Violation::new(
             "shape-mismatch",
@@ -227,7 +227,7 @@ mod tests {
         let stride = view.dims[0].stride;
         let mut view = view.clone();
         view.dims[0].count = rows;
-        View { indirect: Some(Box::new(Indirect { index, stride, dim: 0, bound })), ..view }
+        View { indirect: Some(Box::new(Indirect { index, stride, bound })), ..view }
     }
 
     #[test]

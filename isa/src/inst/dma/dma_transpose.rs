@@ -324,7 +324,7 @@ mod tests {
         let index = m.tensor_bits("i", Space::Sbuf, DType::U32, &[128, 2], &index);
         let mut src = table;
         src.dims[0].count = 256;
-        src.indirect = Some(Box::new(Indirect { index: Index::Vector(index), stride: 2, dim: 0, bound: 300 }));
+        src.indirect = Some(Box::new(Indirect { index: Index::Vector(index), stride: 2, bound: 300 }));
         let dst = m.tensor("d", Space::Sbuf, DType::U16, &[2, 256]);
         m.run(transpose(&dst, &src)).unwrap();
         let want: Vec<u32> = (0..256).map(|i| 255 - i).chain((0..256).map(|i| 1255 - i)).collect();

@@ -108,6 +108,7 @@ impl Parser {
         if !c.keyword("by") {
             return c.expected("`by`");
         }
+        let start = c.mark();
         let index = if c.keyword("scalar") {
             Index::Scalar(self.view(c, depth + 1)?)
         } else if c.keyword("vector") {
@@ -125,15 +126,13 @@ impl Parser {
         }
         c.expect("<")?;
         let bound = c.int("a bound")?;
-        let at = c.mark();
-        let dim: u32 = if c.keyword("dim") { c.int("a dimension")? } else { 0 };
-        if dim as usize >= view.dims.len() {
-            return c.problem_at(at, format!("dimension {dim} of a view with {}", view.dims.len()));
+        if matches!(index, Index::Vector(_)) && view.dims.is_empty() {
+            return c.problem_at(start, "a vector is an index for each step of a dimension, and the view has none");
         }
-        if matches!(index, Index::Columns(_)) && (dim != 1 || view.dims.len() != 2 || !view.space.is_on_chip()) {
-            return c.problem_at(at, "columns are dimension 1 of a view on chip with two dimensions");
+        if matches!(index, Index::Columns(_)) && (view.dims.len() != 2 || !view.space.is_on_chip()) {
+            return c.problem_at(start, "columns are the free dimension of a view on chip with two dimensions");
         }
-        Ok(Indirect { index, stride, dim, bound })
+        Ok(Indirect { index, stride, bound })
     }
 }
 

@@ -1,0 +1,213 @@
+//! Kernels with random faults: a number replaced, a word left out or taken from another line, a line lost, repeated or moved.
+//!
+//! Whatever comes of it, the simulator answers with an outcome or a diagnostic, never with a panic; and where a faulty kernel still runs, its
+//! program survives printing and parsing, gives the same twice, and its timeline adds up.
+
+use std::path::{Path, PathBuf};
+
+use nki_diag::{ColorChoice, Diagnostic, SourceMap, render_all};
+use nki_frontend::{Arg, Loader, Options};
+use nki_isa::DType::{self, BF16, F32, I32};
+use nki_isa::{Target, text};
+use nki_sim::session::Session;
+use nki_sim_core::HostTensor;
+use nki_sim_core::exec::{ExecOptions, trace_only};
+use proptest::prelude::*;
+
+/// A kernel file, the kernel in it, its tensors and its literals.
+struct Case {
+    file: &'static str,
+    kernel: Option<&'static str>,
+    tensors: &'static [(&'static str, &'static [usize], DType)],
+    literals: &'static [(&'static str, i64)],
+}
+
+const fn case(
+    file: &'static str,
+    kernel: Option<&'static str>,
+    tensors: &'static [(&'static str, &'static [usize], DType)],
+    literals: &'static [(&'static str, i64)],
+) -> Case {
+    Case { file, kernel, tensors, literals }
+}
+
+const CASES: &[Case] = &[
+    case("examples/elementwise.py", None, &[("a", &[129, 513], F32), ("b", &[129, 513], F32)], &[]),
+    case("examples/matmul_tiled.py", None, &[("a_t", &[256, 128], BF16), ("b", &[256, 512], BF16)], &[]),
+    case(
+        "examples/matmul_blocked.py",
+        None,
+        &[("a_t", &[256, 256], F32), ("b", &[256, 512], F32)],
+        &[("block_m", 2), ("block_n", 1)],
+    ),
+    case("examples/softmax.py", None, &[("x", &[130, 96], F32)], &[]),
+    case("examples/rmsnorm.py", None, &[("x", &[130, 96], BF16), ("weight", &[1, 96], BF16)], &[]),
+    case(
+        "examples/flash_attention.py",
+        None,
+        &[("q_t", &[64, 128], BF16), ("k_t", &[64, 512], BF16), ("v", &[512, 64], BF16)],
+        &[("scale", 1)],
+    ),
+    case("examples/gather.py", None, &[("table", &[100, 64], F32), ("indices", &[130, 1], I32)], &[]),
+    case("examples/dynamic_loop.py", None, &[("x", &[8, 128, 32], F32), ("count", &[1, 1], I32)], &[]),
+    case("examples/direct_allocation.py", None, &[("a_t", &[128, 128], F32), ("b", &[128, 1024], F32)], &[]),
+    case("tests/kernels/sb_blocks.py", Some("sb_blocks_migrated"), &[("inp", &[8, 128, 64], F32)], &[]),
+    case("tests/kernels/tensor_add.py", None, &[("a_input", &[256, 64], F32), ("b_input", &[256, 64], F32)], &[]),
+];
+
+/// What takes the place of a number or of a word.
+const NUMBERS: &[&str] = &[
+    "0", "1", "-1", "2", "3", "127", "128", "129", "512", "513", "4096", "10**9", "2**31", "2**63", "2**64", "-2**63",
+    "1.5", "1e308", "None", "True", "'x'", "[]", "()", "{}",
+];
+const WORDS: &[&str] = &[
+    "nl.float32",
+    "nl.bfloat16",
+    "nl.int32",
+    "nl.uint8",
+    "nl.float8_e4m3",
+    "nl.sbuf",
+    "nl.psum",
+    "nl.shared_hbm",
+    "nl.private_hbm",
+    "nl.add",
+    "nl.exp",
+    "nl.max",
+    "None",
+    "range(4)",
+    "nisa.vector_engine",
+    "nisa.scalar_engine",
+    "nisa.gpsimd_engine",
+    "len",
+    "nl.tile_size.pmax",
+];
+
+/// Random numbers that choose one fault: kind, line, word, replacement.
+type Fault = (u8, u16, u16, u16);
+
+/// The start and end of each number, name or sign of a line.
+fn words(line: &str) -> Vec<(usize, usize)> {
+    let mut out: Vec<(usize, usize)> = Vec::new();
+    let part = |c: char| c.is_alphanumeric() || c == '_';
+    for (at, c) in line.char_indices().filter(|(_, c)| !c.is_whitespace()) {
+        match out.last_mut() {
+            Some(last) if last.1 == at && part(c) && line[last.0..at].chars().all(part) => last.1 = at + c.len_utf8(),
+            _ => out.push((at, at + c.len_utf8())),
+        }
+    }
+    out
+}
+
+/// The source with one more fault, somewhere after the first function begins.
+fn spoil(source: &str, (kind, line, word, other): Fault) -> String {
+    let mut lines: Vec<String> = source.lines().map(String::from).collect();
+    let first = lines.iter().position(|l| l.starts_with("def ")).unwrap_or(0);
+    let pick = |n: u16| first + usize::from(n) % (lines.len() - first);
+    let (i, j) = (pick(line), pick(other));
+    let all = words(&lines[i]);
+    let Some(&any) = all.get(usize::from(word) % all.len().max(1)) else { return source.into() };
+    let text = lines[i].clone();
+    let starts = |test: fn(char) -> bool| {
+        let some: Vec<_> = all.iter().copied().filter(|w| text[w.0..].starts_with(test)).collect();
+        some.get(usize::from(word) % some.len().max(1)).copied().unwrap_or(any)
+    };
+    let replaced = |(a, b): (usize, usize), by: &str| format!("{}{by}{}", &text[..a], &text[b..]);
+    match kind % 8 {
+        0..=2 => lines[i] = replaced(starts(|c| c.is_ascii_digit()), NUMBERS[usize::from(other) % NUMBERS.len()]),
+        3 => lines[i] = replaced(starts(char::is_alphabetic), WORDS[usize::from(other) % WORDS.len()]),
+        4 => {
+            let there = words(&lines[j]);
+            let by = there.get(usize::from(word) % there.len().max(1)).map_or("x", |w| &lines[j][w.0..w.1]);
+            lines[i] = replaced(any, by);
+        }
+        5 => lines[i] = replaced(any, ""),
+        6 => drop(lines.remove(i)),
+        _ => lines.swap(i, j),
+    }
+    lines.join("\n") + "\n"
+}
+
+struct Text<'a>(&'a Path, String);
+
+impl Loader for Text<'_> {
+    fn read(&self, path: &Path) -> std::io::Result<String> {
+        if path == self.0 { Ok(self.1.clone()) } else { std::fs::read_to_string(path) }
+    }
+}
+
+/// An error says something, and where.
+fn told(diagnostics: &[Diagnostic], sources: &SourceMap) {
+    let error = diagnostics.iter().find(|d| d.is_error()).expect("a kernel that does not run has an error");
+    assert!(!error.message.is_empty());
+    if let Some((_, line, column)) = error.location(sources) {
+        assert!(line >= 1 && column >= 1, "{error:?}");
+    }
+    assert!(!render_all(diagnostics, sources, ColorChoice::Plain).is_empty());
+}
+
+fn input(name: &str, shape: &[usize], dtype: DType) -> HostTensor {
+    let count: usize = shape.iter().product();
+    let data = match dtype {
+        I32 => (0..count as i32).flat_map(|i| (i % 7).to_le_bytes()).collect(),
+        F32 => (0..count).flat_map(|i| (i as f32 * 0.37).sin().to_le_bytes()).collect(),
+        _ => vec![0x3f; count * dtype.size()],
+    };
+    HostTensor { name: name.into(), shape: shape.to_vec(), dtype, data: Vec::into(data) }
+}
+
+/// Takes the kernel as far as it goes.
+fn run(case: &Case, source: String, target: Target) {
+    let path = PathBuf::from(case.file);
+    let mut args: Vec<(String, Arg)> = (case.tensors.iter())
+        .map(|&(name, shape, dtype)| (name.into(), Arg::Tensor { shape: shape.to_vec(), dtype }))
+        .collect();
+    args.extend(case.literals.iter().map(|&(name, value)| (name.into(), Arg::Int(value))));
+    let options = Options { kernel: case.kernel.map(String::from), target, step_limit: 100_000, ..Options::default() };
+    let compiled = nki_frontend::compile(&path, &Text(&path, source), &args, &options);
+    let Some(program) = compiled.program else { return told(&compiled.diagnostics, &compiled.sources) };
+
+    let printed = text::print(&program);
+    assert_eq!(text::parse(&printed).expect("printed programs parse"), program);
+
+    let session = match Session::new(program) {
+        Ok(session) => session,
+        Err(diagnostics) => return told(&diagnostics, &compiled.sources),
+    };
+    let inputs = || {
+        let given = |name: &str| case.tensors.iter().find(|t| t.0 == name).expect("an input is an argument");
+        session.program.inputs.iter().map(|i| given(&i.name)).map(|&(n, s, d)| input(n, s, d)).collect::<Vec<_>>()
+    };
+    let options = ExecOptions { step_limit: 20_000, ..ExecOptions::default() };
+    let ran = match session.run(inputs(), &options) {
+        Ok(ran) => ran,
+        Err(_) => return,
+    };
+    let again = session.run(inputs(), &options).expect("it ran before");
+    assert!(ran.outputs.iter().zip(&again.outputs).all(|(a, b)| a.data == b.data), "two runs differ");
+    if let Ok(trace) = trace_only(&session.program) {
+        assert_eq!(trace, ran.trace, "numerics change what is executed");
+    }
+    let timeline = session.time(&ran.trace).expect("parameters");
+    for row in &timeline.rows {
+        let sum: u64 = row.spans.iter().map(|s| s.end - s.start).sum();
+        assert_eq!(sum, timeline.elapsed, "{:?}", row.kind);
+    }
+    assert_eq!(timeline, session.time(&again.trace).expect("parameters"));
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 400, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn a_faulty_kernel_is_answered(
+        which in 0..CASES.len(),
+        faults in prop::collection::vec(any::<Fault>(), 1..4),
+        target in prop::sample::select(vec![Target::Trn1, Target::Trn2, Target::Trn3]),
+    ) {
+        let case = &CASES[which];
+        let source = std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(case.file)).expect("an example");
+        let spoiled = faults.iter().fold(source, |text, &fault| spoil(&text, fault));
+        let outcome = std::panic::catch_unwind(|| run(case, spoiled.clone(), target));
+        prop_assert!(outcome.is_ok(), "for {target}:\n{spoiled}");
+    }
+}
