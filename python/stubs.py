@@ -7,9 +7,13 @@ import pathlib
 import sys
 import textwrap
 
-from nki_sim import _language, _native, _objects
+HERE = pathlib.Path(__file__).resolve().parent
+# The installed package, not the sources next to this file, which have no native half.
+sys.path[:] = [p for p in sys.path if pathlib.Path(p).resolve() != HERE]
 
-TREE = pathlib.Path(__file__).resolve().parent / "nki_sim" / "tree" / "nki"
+from nki_sim import _errors, _language, _native, _objects  # noqa: E402
+
+TREE = HERE / "nki_sim" / "tree" / "nki"
 HEAD = '"""The names of `{module}`. Written by python/stubs.py from the registry of the simulator; do not edit."""\n'
 TYPES = {
     "tensor": "NkiTensor",
@@ -58,6 +62,13 @@ def instruction(schema):
     return function(schema["name"], ", ".join(parts), _objects.document(schema), "NkiInstruction")
 
 
+def class_stub(name):
+    if name == "tensor":
+        return "tensor = NkiTensor\n"
+    error = getattr(_errors, name, None)
+    return f"class {name}: ...\n" if error is None else f"class {name}(Exception):\n{docstring(error.__doc__)}\n"
+
+
 def stub(module):
     schemas = {s["name"]: s for s in _native.instructions()}
     out = [HEAD.format(module=module), "import enum", "from collections.abc import Sequence", "from typing import Any", ""]
@@ -73,7 +84,7 @@ def stub(module):
             continue
         done.add(name)
         if kind == "class":
-            out.append("tensor = NkiTensor\n" if name == "tensor" else f"class {name}: ...\n")
+            out.append(class_stub(name))
         elif kind == "enum":
             members = "".join(f"    {m} = {repr(m) if name == 'MemoryRegion' else v}\n" for m, v in details)
             out.append(f"class {name}(enum.Enum):\n{members}")

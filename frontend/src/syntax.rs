@@ -69,7 +69,7 @@ macro_rules! symbols {
 }
 
 symbols! {
-    empty = "", init = "__init__", post_init = "__post_init__", name = "__name__", file = "__file__", doc = "__doc__",
+    empty = "", nki_validation_error = "NkiValidationError", init = "__init__", post_init = "__post_init__", name = "__name__", file = "__file__", doc = "__doc__",
     class = "__class__", module = "__module__", dict = "__dict__", qualname = "__qualname__",
     getitem = "__getitem__", setitem = "__setitem__", call = "__call__", len = "__len__", repr = "__repr__", str_ = "__str__",
     bool_ = "__bool__", iter = "__iter__", contains = "__contains__", hash = "__hash__", getattr = "__getattr__",

@@ -18,6 +18,8 @@ from ._errors import (
     OutsideKernelError,
     SimError,
 )
+from ._arrays import TensorSpec
+from ._framework import FrameworkKernel, JaxFrameworkKernel, NumpyFrameworkKernel, PyTorchFrameworkKernel
 from ._kernel import Kernel, cpu_simulate, from_source, jit, simulate
 from ._native import __version__, target
 from ._profile import Report, assert_close, profile
@@ -26,13 +28,18 @@ from ._tree import install
 __all__ = [
     "ArgumentError",
     "ArgumentTypeError",
+    "FrameworkKernel",
+    "JaxFrameworkKernel",
     "Kernel",
     "KernelError",
     "KernelWarning",
     "NoSourceError",
+    "NumpyFrameworkKernel",
     "OutsideKernelError",
+    "PyTorchFrameworkKernel",
     "Report",
     "SimError",
+    "TensorSpec",
     "__version__",
     "assert_close",
     "cpu_simulate",

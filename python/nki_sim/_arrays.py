@@ -46,16 +46,31 @@ def packed_name(dtype):
     return None
 
 
+class TensorSpec:
+    """Shape and dtype of a tensor without values: `kernel.compile(TensorSpec((128, 512), nl.bfloat16))`.
+
+    :param shape: extents.
+    :param dtype: a dtype of `nki.language` or NumPy, or its name.
+    """
+
+    def __init__(self, shape, dtype):
+        self.shape = tuple(shape)
+        self.dtype = numpy_dtype(dtype) if isinstance(dtype, str) else np.dtype(dtype)
+
+    def __repr__(self):
+        return f"TensorSpec({self.shape}, {packed_name(self.dtype) or self.dtype.name})"
+
+
 def as_numpy(value, name):
     """A tensor of torch or jax as (NumPy array, whether it is immutable, device type or None); None for anything else.
 
-    No data is copied. `name` is the argument's, for messages.
+    What has no values gives a `TensorSpec` instead of the array. No data is copied. `name` is the argument's, for messages.
     """
     torch = sys.modules.get("torch")
     if torch is not None and isinstance(value, torch.Tensor):
         return _from_torch(torch, value, name)
     jax = sys.modules.get("jax")
-    if jax is not None and isinstance(value, jax.Array):
+    if jax is not None and isinstance(value, (jax.Array, jax.ShapeDtypeStruct)):
         return _from_jax(jax, value, name)
     return None
 
@@ -67,23 +82,60 @@ def _from_torch(torch, value, name):
         raise ArgumentError(f"argument `{name}` is a tensor on device {value.device}; pass x.cpu()")
     value = value.detach()
     dtype = str(value.dtype).removeprefix("torch.")
-    if dtype == "bfloat16" or dtype.startswith("float8"):
-        plain = torch.int16 if value.element_size() == 2 else torch.uint8
-        return value.view(plain).numpy(), False, dtype
     if dtype in ("int64", "float64", "complex64", "complex128"):
         instead = "torch.int32" if dtype == "int64" else "torch.float32"
         raise ArgumentTypeError(f"argument `{name}` has dtype {value.dtype}, which is not a device type; pass x.to({instead})")
+    # NumPy does not know these by itself.
+    plain = torch.int16 if dtype == "bfloat16" else torch.uint8 if dtype.startswith("float8") else None
     try:
-        return value.numpy(), False, None
+        return (value if plain is None else value.view(plain)).numpy(), False, dtype if plain is not None else None
     except (TypeError, RuntimeError) as error:
-        raise ArgumentTypeError(f"argument `{name}`: {error}") from None
+        raise ArgumentTypeError(f"argument `{name}` {_why_no_memory(torch, value, error)}") from None
+
+
+def _why_no_memory(torch, value, error):
+    wrapped = getattr(getattr(torch._C, "_functorch", None), "is_functorch_wrapped_tensor", None)
+    if wrapped is not None and wrapped(value):
+        return (
+            "is a tensor inside of torch.func.vmap or torch.func.grad: a kernel is compiled for the shapes of its arguments, and torch "
+            "does not know its derivative; call it in a torch.autograd.Function with methods of its own for these"
+        )
+    return f"is a {type(value).__name__} whose memory torch does not give: {error}; pass a plain tensor"
+
+
+def torch_tensors(compiled):
+    """The torch tensors that the compiled kernel will write."""
+    torch = sys.modules.get("torch")
+    names = compiled.written() if torch is not None else ()
+    if not names:
+        return []
+    tensors = [(n, t) for n, t in zip(compiled.inputs(), compiled.operands()) if n in names and isinstance(t, torch.Tensor)]
+    for name, tensor in tensors:
+        if tensor.requires_grad and torch.is_grad_enabled():
+            raise ArgumentError(
+                f"the kernel writes its argument `{name}`, which requires a gradient that torch would get wrong; "
+                f"call the kernel in a torch.autograd.Function, or under torch.no_grad()"
+            )
+    return [tensor for _, tensor in tensors]
+
+
+def note_written(tensors):
+    """Tells torch of tensors that were written, so that a backward that needs their old values fails and is not wrong."""
+    for tensor in tensors:
+        if not tensor.is_inference():
+            sys.modules["torch"].autograd.graph.increment_version(tensor)
 
 
 def _from_jax(jax, value, name):
-    if isinstance(value, jax.core.Tracer):
-        raise ArgumentTypeError(
-            f"argument `{name}` is a tracer: the kernel was called inside of a transformation of jax, which has no values yet"
-        )
+    if isinstance(value, (jax.core.Tracer, jax.ShapeDtypeStruct)):
+        if not isinstance(value.dtype, np.dtype):
+            raise ArgumentTypeError(f"argument `{name}` has dtype {value.dtype}, which is not a device type")
+        if not value.shape:
+            raise ArgumentError(
+                f"argument `{name}` is a scalar of jax, which has no value while jax traces; pass an array of shape (1, 1), "
+                f"or make the argument static (jax.jit's static_argnames)"
+            )
+        return TensorSpec(value.shape, value.dtype), True, None
     if any(d.platform != "cpu" for d in value.devices()):
         raise ArgumentError(f"argument `{name}` is an array on {value.devices()}; pass jax.device_put(x, jax.devices('cpu')[0])")
     return np.asarray(value), True, None

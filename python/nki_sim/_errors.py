@@ -8,11 +8,15 @@ class SimError(Exception):
     """Base of all exceptions of nki_sim."""
 
 
+class NkiValidationError(Exception):
+    """A kernel asks for what the machine cannot do: `nisa.NkiValidationError`, which code written for the SDK catches."""
+
+
 class KernelError(SimError):
     """A kernel is wrong. The message is the rendered diagnostic.
 
-    If Python has a class for the same mistake, the exception is of that class, too: an `assert` of the kernel that
-    fails is a `KernelError` and an `AssertionError`.
+    If Python or the SDK has a class for the same mistake, the exception is of that class, too: an `assert` of the kernel that
+    fails is a `KernelError` and an `AssertionError`, an operand that the machine does not take a `nisa.NkiValidationError`.
     """
 
     #: All findings as dicts: id, severity, message, file, line, column, notes, help, labels.
@@ -68,7 +72,7 @@ _classes = {}
 
 def kernel_error(rendered, python_class, diagnostics):
     """The exception for these diagnostics (JSON text); `python_class` is Python's name for the mistake."""
-    base = getattr(builtins, python_class, None)
+    base = NkiValidationError if python_class == "NkiValidationError" else getattr(builtins, python_class, None)
     usable = isinstance(base, type) and issubclass(base, Exception) and base is not Exception
     if not usable or issubclass(base, UnicodeError):
         cls = KernelError

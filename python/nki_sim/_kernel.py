@@ -99,7 +99,11 @@ class Kernel:
             arguments, copies = _contiguous(arguments)
         try:
             compiled = self._compile(arguments)
+            if compiled.valueless() and _traced(compiled):
+                return self._stage(compiled, timed), None
+            written = _arrays.torch_tensors(compiled)
             outcome = compiled.run(timed)
+            _arrays.note_written(written)
         except Exception as error:
             _explain(error, arguments)
             raise
@@ -115,9 +119,23 @@ class Kernel:
 
     def __call__(self, *args, **kwargs):
         result, outcome = self._run(args, kwargs, False)
-        if outcome.has_findings():
+        if outcome is not None and outcome.has_findings():
             warnings.warn(outcome.findings()[0].rstrip(), KernelWarning, stacklevel=2)
         return result
+
+    def _stage(self, compiled, timed):
+        """Puts the kernel into the graph that jax is making."""
+        from . import _jax
+
+        if timed:
+            raise ArgumentTypeError(f"{self.__name__}: a kernel that jax traces does not run, so there is no time; profile it outside of jax.jit")
+        results, operands = _jax.stage(self, compiled)
+        for line in compiled.prints():
+            print(line)
+        findings = compiled.warnings()[0]
+        if findings:
+            warnings.warn(findings.rstrip(), KernelWarning, stacklevel=4)
+        return _shaped(compiled.returned(), lambda _how, index, same: results[index] if same is None else operands[same])
 
     def __repr__(self):
         lnc = f"[{self.lnc}]" if self.lnc != 1 else ""
@@ -161,17 +179,25 @@ def _explain(error, arguments):
 
 
 def _shape(result, kind):
+    """What a kernel returns, with arrays of this kind."""
+    return _shaped(result, lambda how, what: _arrays.make(*what, kind) if how == "array" else what)
+
+
+def _shaped(result, leaf):
     if result is None:
         return None
-    how, what = result
-    if how == "array":
-        return _arrays.make(*what, kind)
-    if how == "input":
-        return what
+    how, what = result[:2]
     if how == "dict":
-        return {key: _shape(value, kind) for key, value in what.items()}
-    items = (_shape(item, kind) for item in what)
-    return tuple(items) if how == "tuple" else list(items)
+        return {key: _shaped(value, leaf) for key, value in what.items()}
+    if how in ("tuple", "list"):
+        items = (_shaped(item, leaf) for item in what)
+        return tuple(items) if how == "tuple" else list(items)
+    return leaf(*result)
+
+
+def _traced(compiled):
+    jax = sys.modules.get("jax")
+    return jax is not None and any(isinstance(x, jax.core.Tracer) for x in compiled.operands())
 
 
 def jit(func=None, *, mode=None, platform_target=None, target=None, strict=False, **options):

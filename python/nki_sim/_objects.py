@@ -4,7 +4,7 @@ import enum
 import inspect
 
 from . import _language, _native
-from ._errors import OutsideKernelError
+from ._errors import NkiValidationError, OutsideKernelError
 
 
 class NKIObject:
@@ -262,7 +262,7 @@ def _build():
         elif kind == "tile_size":
             value = TileSize(details)
         elif kind == "class":
-            value = names.get("NkiTensor") if name == "tensor" else None
+            value = {"tensor": names.get("NkiTensor"), "NkiValidationError": NkiValidationError}.get(name)
             if value is None:
                 value = NkiTensor if name == "NkiTensor" else type(name, (), {"__module__": module})
         elif module == "nki.isa" and name in schemas:

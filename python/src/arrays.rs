@@ -1,4 +1,4 @@
-//! The memory of arrays. The only file with `unsafe`: it turns the address that an array gives of its memory into a slice.
+//! The memory of arrays. With `xla`, the only file with `unsafe`: it turns the address that an array gives of its memory into a slice.
 
 #![allow(unsafe_code)]
 
@@ -24,6 +24,8 @@ pub(crate) struct Array {
     pub(crate) writable: bool,
     /// The caller's kind cannot be written, but a new one returned: a jax array.
     pub(crate) immutable: bool,
+    /// Shape and dtype only: a program can be compiled for it, but not run on it.
+    pub(crate) valueless: bool,
 }
 
 impl Array {
@@ -47,7 +49,7 @@ impl Array {
 
     /// Whether the two share memory.
     pub(crate) fn overlaps(&self, other: &Array) -> bool {
-        self.address < other.address + other.length && other.address < self.address + self.length
+        !self.valueless && self.address < other.address + other.length && other.address < self.address + self.length
     }
 }
 
@@ -77,7 +79,10 @@ pub(crate) fn take(
 ) -> PyResult<(Array, Vec<usize>, DType)> {
     let py = array.py();
     let fail = |class: &str, what: String| Err(ours(py, class, &format!("argument `{name}` {what}")));
-    let shape: Vec<usize> = array.getattr("shape")?.extract()?;
+    let shape = array.getattr("shape")?;
+    let Ok(shape) = shape.extract::<Vec<usize>>() else {
+        return fail("ArgumentError", format!("has shape {}; a kernel is compiled for one shape, in numbers", shape.str()?));
+    };
     let dtype = array.getattr("dtype")?;
     let device = match device {
         Some(device) => Some(device),
@@ -94,13 +99,24 @@ pub(crate) fn take(
         return fail("ArgumentTypeError", format!("has dtype {text}, which is not a device type{instead}"));
     };
     if shape.is_empty() {
-        return fail(
-            "ArgumentError",
-            "is an array without dimensions; pass a number, or an array of shape (1, 1)".into(),
-        );
+        let instead = "is an array without dimensions; pass a number, or an array of shape (1, 1)";
+        return fail("ArgumentError", instead.into());
     }
     if shape.contains(&0) {
         return fail("ArgumentError", format!("has shape {}: it is empty", tuple_text(&shape)));
+    }
+    let length = shape.iter().product::<usize>() * device.size();
+    let mut taken = Array {
+        owner: array.clone().unbind(),
+        original: original.clone().unbind(),
+        address: 0,
+        length,
+        writable: true,
+        immutable,
+        valueless: true,
+    };
+    if !array.hasattr("__array_interface__")? {
+        return Ok((taken, shape, device));
     }
     let flags = array.getattr("flags")?;
     if !flags.get_item("C_CONTIGUOUS")?.extract::<bool>()? {
@@ -117,15 +133,7 @@ pub(crate) fn take(
     let interface: Bound<'_, PyDict> = array.getattr("__array_interface__")?.extract()?;
     let data = interface.get_item("data")?.ok_or_else(|| value_error(format!("argument `{name}` has no memory")))?;
     let (address, read_only): (usize, bool) = data.extract()?;
-    let length = shape.iter().product::<usize>() * device.size();
-    let taken = Array {
-        owner: array.clone().unbind(),
-        original: original.clone().unbind(),
-        address,
-        length,
-        writable: !read_only,
-        immutable,
-    };
+    (taken.address, taken.writable, taken.valueless) = (address, !read_only, false);
     Ok((taken, shape, device))
 }
 

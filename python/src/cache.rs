@@ -1,24 +1,29 @@
 //! Compiled programs and when they are still good.
 
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use nki_diag::{ColorChoice, Diagnostic, SourceMap, render_all};
 use nki_frontend::{Arg, Options, Returned};
-use nki_isa::inst::Footprint;
+use nki_isa::inst::{Footprint, REGISTRY};
 use nki_isa::program::{NodeKind, Output};
 use nki_isa::{Program, Target, TensorId};
 use nki_sim::session::Session;
 use pyo3::prelude::*;
+use rustc_hash::FxHashSet;
 
 use crate::arrays::Array;
 use crate::convert::Conversion;
 use crate::errors::{as_json, kernel_error};
 use crate::host::{Live, Read, same};
 use crate::named_target;
-use crate::run::Outcome;
+use crate::run::{Outcome, shaped};
 
 /// Programs that a kernel keeps; the one used longest ago goes first.
 const MOST: usize = 64;
+
+/// The next program's number.
+static SERIAL: AtomicU64 = AtomicU64::new(0);
 
 /// What a program was compiled for, apart from what the host holds.
 #[derive(Debug, Clone, PartialEq)]
@@ -40,6 +45,7 @@ pub(crate) struct Ready {
     pub(crate) outputs: usize,
     /// Inputs that are written, as positions among the inputs, with the positions of their outputs.
     pub(crate) written: Vec<(usize, usize)>,
+    serial: u64,
     key: Key,
     live: Live,
     reads: Vec<Read>,
@@ -160,6 +166,45 @@ impl Compiled {
             .collect()
     }
 
+    /// A number of this program that no other of the process has.
+    fn serial(&self) -> u64 {
+        self.ready.serial
+    }
+
+    /// What the caller passed for each input, in the order of the program.
+    fn operands(&self, py: Python<'_>) -> PyResult<Vec<Py<PyAny>>> {
+        Ok(self.in_order()?.iter().map(|array| array.original.clone_ref(py)).collect())
+    }
+
+    /// Whether a tensor among the arguments has no values (yet), so that the program cannot run.
+    fn valueless(&self) -> bool {
+        self.arrays.iter().any(|(_, array)| array.valueless)
+    }
+
+    /// How the kernel returns its outputs: `("output", index, input)`, where `input` is the position of the input that is returned as it
+    /// came, or None; `("tuple", [...])`, `("list", [...])`, `("dict", {...})`, or None.
+    fn returned(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+        let program = &self.ready.session.program;
+        let leaf = |index: usize| {
+            let tensor = program.outputs[index].tensor;
+            let input = program.inputs.iter().position(|i| i.tensor == tensor);
+            let input = input.filter(|input| !self.ready.written.iter().any(|(i, _)| i == input));
+            Ok(("output", index, input).into_pyobject(py)?.into_any().unbind())
+        };
+        shaped(py, &self.ready.returned, &mut { leaf })
+    }
+
+    /// Whether the kernel runs an operation of several ranks.
+    fn has_collectives(&self) -> bool {
+        let mut found = false;
+        self.ready.session.program.visit(&mut |node| {
+            if let NodeKind::Inst(inst) = &node.kind {
+                found |= REGISTRY.iter().any(|e| e.collective && e.schema.name == inst.schema().name);
+            }
+        });
+        found
+    }
+
     /// Names of the tensors among the arguments, in the order of the program.
     fn inputs(&self) -> Vec<String> {
         self.ready.session.program.inputs.iter().map(|i| i.name.to_string()).collect()
@@ -169,6 +214,21 @@ impl Compiled {
     fn written(&self) -> Vec<String> {
         let inputs = &self.ready.session.program.inputs;
         self.ready.written.iter().map(|(i, _)| inputs[*i].name.to_string()).collect()
+    }
+
+    /// Names of the arguments that the kernel writes to and does not return.
+    fn unreturned(&self) -> Vec<String> {
+        let inputs = &self.ready.session.program.inputs;
+        let unreturned = self.ready.written.iter().filter(|(_, output)| *output >= self.ready.outputs);
+        unreturned.map(|(i, _)| inputs[*i].name.to_string()).collect()
+    }
+
+    /// Names of the arguments that the kernel writes to and never reads.
+    fn only_written(&self) -> Vec<String> {
+        let program = &self.ready.session.program;
+        let [read, _] = touched(program);
+        let written = self.ready.written.iter().map(|(i, _)| &program.inputs[*i]);
+        written.filter(|input| !read.contains(&input.tensor)).map(|input| input.name.to_string()).collect()
     }
 
     /// What the compiler reported that is no error: rendered, and as JSON.
@@ -232,6 +292,7 @@ fn compile(
         returned: compiled.returned,
         outputs,
         written,
+        serial: SERIAL.fetch_add(1, Ordering::Relaxed),
         key,
         live,
         reads,
@@ -240,16 +301,23 @@ fn compile(
     Ok((ready, arrays))
 }
 
-/// Finds the inputs that the program writes and makes each an output, so that a run gives its contents back.
-fn written_inputs(program: &mut Program) -> Vec<(usize, usize)> {
-    let mut touched: Vec<TensorId> = Vec::new();
+/// The tensors that instructions read and those that they write.
+fn touched(program: &Program) -> [FxHashSet<TensorId>; 2] {
+    let mut touched = [FxHashSet::default(), FxHashSet::default()];
     program.visit(&mut |node| {
         if let NodeKind::Inst(inst) = &node.kind {
             let mut footprint = Footprint::default();
             inst.footprint(&mut footprint);
-            touched.extend(footprint.writes.iter().map(|v| v.tensor));
+            touched[0].extend(footprint.reads.iter().map(|v| v.tensor));
+            touched[1].extend(footprint.writes.iter().map(|v| v.tensor));
         }
     });
+    touched
+}
+
+/// Finds the inputs that the program writes and makes each an output, so that a run gives its contents back.
+fn written_inputs(program: &mut Program) -> Vec<(usize, usize)> {
+    let [_, touched] = touched(program);
     let mut written = Vec::new();
     for (position, input) in program.inputs.clone().into_iter().enumerate() {
         if !touched.contains(&input.tensor) {

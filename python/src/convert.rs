@@ -18,6 +18,7 @@ use crate::names::path_of;
 struct Known {
     kernel: Py<PyAny>,
     ndarray: Py<PyAny>,
+    spec: Py<PyAny>,
     generic: Py<PyAny>,
     dtype: Py<PyAny>,
     enum_type: Py<PyAny>,
@@ -34,6 +35,7 @@ fn known(py: Python<'_>) -> PyResult<&Known> {
         Ok(Known {
             kernel: get("nki_sim._kernel", "Kernel")?,
             ndarray: get("numpy", "ndarray")?,
+            spec: get("nki_sim._arrays", "TensorSpec")?,
             generic: get("numpy", "generic")?,
             dtype: get("numpy", "dtype")?,
             enum_type: get("enum", "EnumMeta")?,
@@ -112,7 +114,7 @@ impl<'a> Conversion<'a> {
         }
         let py = object.py();
         let known = known(py)?;
-        if object.is_instance(known.ndarray.bind(py))? {
+        if object.is_instance(known.ndarray.bind(py))? || object.get_type().is(known.spec.bind(py)) {
             return self.array(object, object, false, None, name);
         }
         if let Some(arg) = self.container(object, name)? {

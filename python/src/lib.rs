@@ -1,7 +1,7 @@
 //! The compiled half of the Python package `nki_sim`: it joins frontend and simulator in the Python process.
 //!
 //! Python's half (`nki_sim/*.py`) decides what a user sees. This half converts values ([`convert`]), is the live host of the
-//! frontend ([`host`]), keeps compiled programs ([`cache`]) and runs them on the memory of arrays ([`run`]).
+//! frontend ([`host`]), keeps compiled programs ([`cache`]) and runs them on the memory of arrays ([`run`]) or of XLA ([`served`], [`xla`]).
 
 mod arrays;
 mod cache;
@@ -10,6 +10,8 @@ mod errors;
 mod host;
 mod names;
 mod run;
+mod served;
+mod xla;
 
 use std::ffi::OsString;
 
@@ -54,6 +56,8 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(names::api_names, module)?)?;
     module.add_function(wrap_pyfunction!(names::instructions, module)?)?;
     module.add_function(wrap_pyfunction!(names::register, module)?)?;
+    module.add_function(wrap_pyfunction!(served::serve, module)?)?;
+    module.add_function(wrap_pyfunction!(xla::ffi_handler, module)?)?;
     module.add_class::<cache::Cache>()?;
     module.add_class::<cache::Compiled>()?;
     module.add_class::<run::Outcome>()?;

@@ -86,7 +86,7 @@ impl Compiled {
     }
 
     /// The arrays in the order of the program's inputs.
-    fn in_order(&self) -> PyResult<Vec<&Array>> {
+    pub(crate) fn in_order(&self) -> PyResult<Vec<&Array>> {
         let program = &self.ready.session.program;
         program
             .inputs
@@ -104,6 +104,13 @@ impl Compiled {
     fn check_written(&self, py: Python<'_>, arrays: &[&Array]) -> PyResult<()> {
         let ready = &*self.ready;
         let inputs = &ready.session.program.inputs;
+        if let Some(input) = arrays.iter().position(|array| array.valueless) {
+            let name = &inputs[input].name;
+            let message = format!(
+                "argument `{name}` has a shape and a dtype, but no values: the kernel can be compiled for it, not run"
+            );
+            return Err(ours(py, "ArgumentTypeError", &message));
+        }
         for (input, output) in &ready.written {
             let (name, array) = (&inputs[*input].name, arrays[*input]);
             if array.immutable && *output < ready.outputs {
@@ -137,27 +144,7 @@ impl Compiled {
         arrays: &[&Array],
         outputs: &mut [Option<HostTensor>],
     ) -> PyResult<Py<PyAny>> {
-        Ok(match returned {
-            Returned::None => py.None(),
-            Returned::Tuple(items) => {
-                let items: Vec<_> =
-                    items.iter().map(|i| self.shape(py, i, arrays, outputs)).collect::<PyResult<_>>()?;
-                ("tuple", PyTuple::new(py, items)?).into_pyobject(py)?.into_any().unbind()
-            }
-            Returned::List(items) => {
-                let items: Vec<_> =
-                    items.iter().map(|i| self.shape(py, i, arrays, outputs)).collect::<PyResult<_>>()?;
-                ("list", PyList::new(py, items)?).into_pyobject(py)?.into_any().unbind()
-            }
-            Returned::Dict(items) => {
-                let dict = PyDict::new(py);
-                for (key, value) in items {
-                    dict.set_item(key, self.shape(py, value, arrays, outputs)?)?;
-                }
-                ("dict", dict).into_pyobject(py)?.into_any().unbind()
-            }
-            Returned::Output(index) => self.output(py, *index, arrays, outputs)?,
-        })
+        shaped(py, returned, &mut |index| self.output(py, index, arrays, outputs))
     }
 
     fn output(
@@ -185,6 +172,31 @@ impl Compiled {
         let made = ("array", (memory, host.shape, host.dtype.name()));
         Ok(made.into_pyobject(py)?.into_any().unbind())
     }
+}
+
+/// What a kernel returns, in the shape in which it returns it: `("tuple", [...])`, `("list", [...])`, `("dict", {...})`, None, and for each
+/// output what `leaf` gives.
+pub(crate) fn shaped(
+    py: Python<'_>,
+    returned: &Returned,
+    leaf: &mut dyn FnMut(usize) -> PyResult<Py<PyAny>>,
+) -> PyResult<Py<PyAny>> {
+    let mut all = |items: &[Returned]| -> PyResult<Vec<_>> { items.iter().map(|i| shaped(py, i, leaf)).collect() };
+    Ok(match returned {
+        Returned::None => py.None(),
+        Returned::Tuple(items) => {
+            ("tuple", PyTuple::new(py, all(items)?)?).into_pyobject(py)?.into_any().unbind()
+        }
+        Returned::List(items) => ("list", PyList::new(py, all(items)?)?).into_pyobject(py)?.into_any().unbind(),
+        Returned::Dict(items) => {
+            let dict = PyDict::new(py);
+            for (key, value) in items {
+                dict.set_item(key, shaped(py, value, leaf)?)?;
+            }
+            ("dict", dict).into_pyobject(py)?.into_any().unbind()
+        }
+        Returned::Output(index) => leaf(*index)?,
+    })
 }
 
 #[pymethods]

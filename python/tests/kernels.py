@@ -104,6 +104,65 @@ def increment_quietly(x):
 
 
 @nki.jit
+def pick(x, index):
+    """One row of x; the index is known on the device only."""
+    i = nl.ndarray((1, 1), dtype=nl.int32, buffer=nl.sbuf)
+    nisa.dma_copy(dst=i, src=index)
+    r = nisa.register_alloc()
+    nisa.register_load(r, i)
+    out = nl.ndarray((1, x.shape[1]), dtype=x.dtype, buffer=nl.shared_hbm)
+    nisa.dma_copy(dst=out, src=x.select(0, r).reshape((1, x.shape[1])))
+    return out
+
+
+@nki.jit
+def add_into(a, b, out):
+    """Writes a + b to its last argument, as older kernels do."""
+    t, u = load(a), load(b)
+    nisa.tensor_tensor(dst=t, data1=t, data2=u, op=nl.add)
+    nisa.dma_copy(dst=out, src=t)
+
+
+@nki.jit
+def same_and_double(x):
+    a = load(x)
+    nisa.tensor_tensor(dst=a, data1=a, data2=a, op=nl.add)
+    return x, {"double": store(a)}
+
+
+@nki.jit
+def watched(x):
+    a = load(x)
+    nl.device_print("first:", a[0:1, 0:2])
+    return store(a)
+
+
+@nki.jit
+def partly(x):
+    """The second row of the result is never written."""
+    out = nl.ndarray((2, x.shape[1]), dtype=x.dtype, buffer=nl.shared_hbm)
+    nisa.dma_copy(dst=out[0:1, :], src=x[0:1, :])
+    return out
+
+
+@nki.jit
+def tanh(x):
+    a = load(x)
+    nisa.activation(dst=a, data=a, op=nl.tanh)
+    return store(a)
+
+
+@nki.jit
+def tanh_backward(y, dy):
+    """dy * (1 - y * y)"""
+    a, g = load(y), load(dy)
+    nisa.tensor_tensor(dst=a, data1=a, data2=a, op=nl.multiply)
+    nisa.tensor_scalar(dst=a, data=a, op0=nl.multiply, operand0=-1.0, op1=nl.add, operand1=1.0)
+    nisa.tensor_tensor(dst=a, data1=a, data2=g, op=nl.multiply)
+    return store(a)
+
+
+@nki.jit
 def write_then_fail(x, index):
     a = load(x)
     nisa.dma_copy(dst=x, src=a)

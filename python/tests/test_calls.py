@@ -8,6 +8,7 @@ import time
 
 import helpers
 import kernels
+import ml_dtypes
 import nki
 import nki.isa as nisa
 import nki.language as nl
@@ -39,6 +40,13 @@ def test_a_kernel_is_called_in_every_way():
     ):
         assert isinstance(result, np.ndarray) and result.dtype == np.float32
         np.testing.assert_array_equal(result, want)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float16, ml_dtypes.bfloat16, ml_dtypes.float8_e4m3, ml_dtypes.float8_e5m2, np.int32])
+def test_dtypes(dtype):
+    got = kernels.scale(ramp(dtype=dtype), 1)
+    assert got.dtype == dtype
+    np.testing.assert_array_equal(got.astype(np.float32), ramp(dtype=dtype).astype(np.float32))
 
 
 def test_two_cores_see_their_ids():
@@ -174,6 +182,31 @@ def test_a_wrong_kernel_raises_what_python_would():
     assert inspect.getsourcelines(kernels.checked.func)[1] + 2 == error.line
     with pytest.raises(ValueError, match="limit is too large"):
         kernels.checked(ramp(), 1001)
+
+
+def test_what_the_machine_refuses_is_a_validation_error():
+    with pytest.raises(nisa.NkiValidationError, match="partition") as info:
+        nki_sim.jit(too_tall)(ramp())
+    assert isinstance(info.value, nki_sim.KernelError) and info.value.slug == "partition-size"
+    with pytest.raises(nisa.NkiValidationError, match="only for small ones"):
+        nki_sim.jit(picky)(ramp())
+    np.testing.assert_array_equal(nki_sim.jit(careful)(ramp()), ramp())
+
+
+def too_tall(x):
+    nl.ndarray((200, 4), dtype=nl.float32, buffer=nl.sbuf)
+
+
+def picky(x):
+    if x.shape[1] > 4:
+        raise nisa.NkiValidationError("only for small ones")
+
+
+def careful(x):
+    try:
+        nl.ndarray((200, 4), dtype=nl.float32, buffer=nl.sbuf)
+    except nisa.NkiValidationError:
+        return kernels.store(kernels.load(x))
 
 
 def test_instructions_need_a_kernel():

@@ -26,6 +26,7 @@ use crate::eval::Interp;
 use crate::eval::error::{EvalResult, Raise};
 use crate::eval::native::{CallArgs, NativeFn};
 use crate::eval::value::{Object, Value};
+use crate::syntax::sym;
 
 /// What an instruction returns: a handle with `depends_on`.
 #[derive(Debug)]
@@ -205,7 +206,7 @@ pub(crate) fn module_names(module: &str) -> Vec<&'static str> {
             .filter(|e| !e.collective)
             .map(|e| e.schema.name)
             .chain(VOCABULARIES.iter().filter(|v| v.module == "nki.isa").map(|v| v.name))
-            .chain(["register_alloc", "get_nc_version", "VirtualRegister"])
+            .chain(["register_alloc", "get_nc_version", "VirtualRegister", "NkiValidationError"])
             .collect(),
         _ => Vec::new(),
     }
@@ -255,6 +256,7 @@ fn isa_attr(attr: &str) -> Option<Value> {
         "get_nc_sub_version" => native(|_, _| Ok(Value::Int(0))),
         "VirtualRegister" => object(ApiClass("register")),
         "NkiInstruction" => object(ApiClass("NkiInstruction")),
+        "NkiValidationError" => Some(Value::ExceptionClass(sym::nki_validation_error)),
         "tensor_copy_dynamic_src" | "tensor_copy_dynamic_dst" => removed::name("nki.isa", attr),
         _ => {
             let index = DOCUMENTED.iter().position(|n| *n == attr)?;

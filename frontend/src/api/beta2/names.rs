@@ -71,7 +71,7 @@ pub fn api_names() -> Vec<ApiName> {
     ] {
         isa(name, ApiKind::Member("engine", member));
     }
-    for class in ["VirtualRegister", "NkiInstruction"] {
+    for class in ["VirtualRegister", "NkiInstruction", "NkiValidationError"] {
         isa(class, ApiKind::Class);
     }
     out

@@ -10,6 +10,11 @@ class VirtualRegister: ...
 
 class NkiInstruction: ...
 
+class NkiValidationError(Exception):
+    """A kernel asks for what the machine cannot do: `nisa.NkiValidationError`, which code written for the SDK
+    catches.
+    """
+
 class engine(enum.Enum):
     unknown = 0
     tensor = 1

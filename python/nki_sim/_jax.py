@@ -1,0 +1,141 @@
+"""Kernels inside of jax's transformations: a custom call in the graph, which the simulator serves on the CPU.
+
+A kernel that is called while jax traces a function gets tracers: shapes and dtypes, no values. It is compiled for them, and the primitive
+`nki_call` goes into the graph, lowered to the custom call that the Neuron compiler expects. XLA's foreign function interface calls the
+simulator when the graph runs, without the interpreter.
+"""
+
+import dataclasses
+import functools
+import hashlib
+import os
+import pathlib
+import re
+import warnings
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.interpreters import ad, batching, mlir
+
+from . import _arrays, _native
+from ._errors import ArgumentError, ArgumentTypeError, KernelWarning
+
+try:
+    import jax.ffi
+    from jax.extend.core import Primitive
+except ImportError:
+    raise ImportError(f"kernels inside of jax.jit need jax 0.5 or later, this is {jax.__version__}") from None
+
+#: The custom call's target, as the Neuron compiler knows it.
+TARGET = "AwsNeuronCustomNativeKernel"
+
+
+@dataclasses.dataclass(frozen=True)
+class _Program:
+    """What the primitive carries."""
+
+    name: str
+    kernel: str = dataclasses.field(compare=False)
+    config: str = dataclasses.field(compare=False)
+    results: tuple = dataclasses.field(compare=False)
+
+    def __repr__(self):
+        return f"{self.kernel}:{self.name[:8]}"
+
+
+nki_call = Primitive("nki_call")
+nki_call.multiple_results = True
+
+
+@nki_call.def_abstract_eval
+def _abstract(*_operands, program):
+    return [jax.core.ShapedArray(shape, dtype) for shape, dtype in program.results]
+
+
+@functools.lru_cache(maxsize=None)
+def _jitted(program):
+    return jax.jit(lambda *operands: nki_call.bind(*operands, program=program))
+
+
+@nki_call.def_impl
+def _run(*operands, program):
+    return _jitted(program)(*operands)
+
+
+def _no_derivative(_primals, _tangents, *, program):
+    raise NotImplementedError(
+        f"the kernel `{program.kernel}` has no derivative that jax knows; "
+        f"give it one with jax.custom_vjp: a function that calls the kernel, and its forward and backward"
+    )
+
+
+def _no_batch(_operands, _dims, *, program):
+    raise NotImplementedError(
+        f"jax.vmap of the kernel `{program.kernel}`: a kernel is compiled for the shapes of its arguments and cannot get a dimension more; "
+        f"write the batch into the kernel, or call it once for each element with jax.lax.map"
+    )
+
+
+def _header_version():
+    """The version of XLA's foreign function interface that the installed jax has."""
+    path = pathlib.Path(jax.ffi.include_dir()) / "xla" / "ffi" / "api" / "c_api.h"
+    text = path.read_text(encoding="utf-8")
+    return tuple(int(re.search(rf"#define XLA_FFI_API_{part} (\d+)", text)[1]) for part in ("MAJOR", "MINOR"))
+
+
+ad.primitive_jvps[nki_call] = _no_derivative
+batching.primitive_batchers[nki_call] = _no_batch
+jax.ffi.register_ffi_target(TARGET, _native.ffi_handler(*_header_version()), platform="cpu")
+_lowering = jax.ffi.ffi_lowering(TARGET)
+
+
+def _lower(ctx, *operands, program):
+    return _lowering(ctx, *operands, program=program.name, config=program.config)
+
+
+mlir.register_lowering(nki_call, _lower, platform="cpu")
+
+#: Programs by the number of the compiled one and whether floats are rounded.
+_programs = {}
+
+
+def _program(kernel, compiled):
+    precise = os.environ.get("NKI_PRECISE_FP", "1").strip() != "0"
+    key = compiled.serial(), precise
+    if key not in _programs:
+        from ._framework import backend_config
+
+        results = []
+        for name, shape, dtype in compiled.outputs():
+            if dtype.endswith("_x4"):
+                raise ArgumentTypeError(f"{kernel.__name__}: output `{name}` has dtype {dtype}, which jax does not have")
+            results.append((tuple(shape), _arrays.numpy_dtype(dtype)))
+        name = hashlib.sha256(f"{precise}\n{compiled.text()}".encode()).hexdigest()
+        _native.serve(name, compiled)
+        _programs[key] = _Program(name, kernel.__name__, backend_config(kernel, compiled)[0], tuple(results))
+    return _programs[key]
+
+
+def stage(kernel, compiled):
+    """Puts a call of the compiled kernel into the graph that jax is making. Gives the results and the inputs that are returned."""
+    unreturned = compiled.unreturned()
+    if unreturned:
+        raise ArgumentError(
+            f"{kernel.__name__} writes its argument `{unreturned[0]}` and does not return it; arrays of jax do not change: "
+            f"return the argument from the kernel, and take the result"
+        )
+    operands = compiled.operands()
+    for name, operand in zip(compiled.inputs(), operands):
+        if not isinstance(operand, (jax.Array, np.ndarray)):
+            raise ArgumentTypeError(f"argument `{name}` is of type {type(operand).__name__}; with jax, pass arrays of jax or NumPy")
+    results = nki_call.bind(*(jnp.asarray(x) for x in operands), program=_program(kernel, compiled))
+    return results, operands
+
+
+def tell(prints, findings):
+    """Prints and warns for a kernel that has run in a graph. Called by the native half."""
+    for line in prints:
+        print(line)
+    if findings:
+        warnings.warn(findings, KernelWarning, stacklevel=1)

@@ -1,0 +1,105 @@
+//! Programs that other runtimes call by name: XLA, for kernels inside of `jax.jit`.
+//!
+//! A program's name is a hash of its text, so that a compiled graph that outlives the process (jax can keep them on disk) either
+//! finds the same program or none. Programs stay until the process ends: a compiled graph may call them at any time.
+
+use std::sync::{Arc, PoisonError, RwLock};
+
+use nki_diag::{ColorChoice, Diagnostic, render_all};
+use nki_sim_core::HostTensor;
+use nki_sim_core::exec::ExecOptions;
+use pyo3::prelude::*;
+use pyo3::types::PyModule;
+use rustc_hash::FxHashMap;
+
+use crate::cache::{Compiled, Ready};
+use crate::errors::value_error;
+use crate::xla::{self, Call};
+
+static PROGRAMS: RwLock<Option<FxHashMap<String, Served>>> = RwLock::new(None);
+
+#[derive(Clone)]
+struct Served {
+    ready: Arc<Ready>,
+    precise: bool,
+}
+
+/// Keeps the program under this name. `NKI_PRECISE_FP` is read now.
+#[pyfunction]
+pub(crate) fn serve(name: String, compiled: &Compiled) -> PyResult<()> {
+    let precise = nki_sim::settings::precise_fp().map_err(value_error)?;
+    let served = Served { ready: compiled.ready.clone(), precise };
+    PROGRAMS.write().unwrap_or_else(PoisonError::into_inner).get_or_insert_default().entry(name).or_insert(served);
+    Ok(())
+}
+
+/// Runs the program that the attribute `program` names: its inputs are the arguments, its outputs the results. Needs no interpreter.
+///
+/// # Errors
+/// A text: an unknown program, operands that are not its own, the rendered diagnostics of a kernel that faults.
+pub(crate) fn run(call: Call<'_>) -> Result<(), String> {
+    let name = call.text("program").ok_or("the custom call names no program")?;
+    let served = PROGRAMS.read().unwrap_or_else(PoisonError::into_inner).as_ref().and_then(|all| all.get(name).cloned());
+    let Some(Served { ready, precise }) = served else {
+        return Err(format!(
+            "the NKI program {name} is not known in this process: the graph was compiled in another one; trace the function again"
+        ));
+    };
+    let program = &ready.session.program;
+    if call.arguments.len() != program.inputs.len() || call.results.len() != ready.outputs {
+        return Err(format!(
+            "kernel {}: the custom call has {} operands and {} results, the program {} and {}",
+            program.name,
+            call.arguments.len(),
+            call.results.len(),
+            program.inputs.len(),
+            ready.outputs
+        ));
+    }
+    let fits = |tensor, dtype, dims: &[usize], name: &str| {
+        let tensor = program.tensor(tensor);
+        let same = tensor.shape.iter().map(|&d| d as usize).eq(dims.iter().copied());
+        if same && xla::dtype_number(tensor.dtype) == Some(dtype) {
+            return Ok(());
+        }
+        Err(format!("kernel {}: `{name}` of the custom call is not what the program was compiled for", program.name))
+    };
+    let mut inputs = Vec::with_capacity(call.arguments.len());
+    for (input, argument) in program.inputs.iter().zip(call.arguments) {
+        fits(input.tensor, argument.dtype, &argument.dims, &input.name)?;
+        inputs.push(HostTensor {
+            name: input.name.clone(),
+            shape: argument.dims.clone(),
+            dtype: program.tensor(input.tensor).dtype,
+            data: argument.buffer(),
+        });
+    }
+    for (output, place) in program.outputs.iter().zip(&call.results) {
+        fits(output.tensor, place.dtype, &place.dims, &output.name)?;
+    }
+    let rendered = |all: &[Diagnostic]| render_all(all, &ready.sources, ColorChoice::Plain);
+    let done = ready.session.run(inputs, &ExecOptions { precise, ..ExecOptions::default() }).map_err(|failure| {
+        let mut all = failure.findings;
+        all.extend(failure.errors);
+        rendered(&all)
+    })?;
+    if done.findings.iter().any(Diagnostic::is_error) {
+        return Err(rendered(&done.findings));
+    }
+    for (output, place) in done.outputs.iter().zip(call.results) {
+        place.bytes.copy_from_slice(&output.data);
+    }
+    if done.prints.is_empty() && done.findings.is_empty() {
+        return Ok(());
+    }
+    tell(&done.prints, &rendered(&done.findings))
+}
+
+/// Prints and warns, as a plain call does.
+fn tell(prints: &[String], findings: &str) -> Result<(), String> {
+    Python::attach(|py| {
+        let tell = PyModule::import(py, "nki_sim._jax")?.getattr("tell")?;
+        tell.call1((prints, findings.trim_end())).map(drop)
+    })
+    .map_err(|e: PyErr| e.to_string())
+}
