@@ -81,7 +81,10 @@ pub(crate) fn take(
     let fail = |class: &str, what: String| Err(ours(py, class, &format!("argument `{name}` {what}")));
     let shape = array.getattr("shape")?;
     let Ok(shape) = shape.extract::<Vec<usize>>() else {
-        return fail("ArgumentError", format!("has shape {}; a kernel is compiled for one shape, in numbers", shape.str()?));
+        return fail(
+            "ArgumentError",
+            format!("has shape {}; a kernel is compiled for one shape, in numbers", shape.str()?),
+        );
     };
     let dtype = array.getattr("dtype")?;
     let device = match device {

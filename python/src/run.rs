@@ -184,9 +184,7 @@ pub(crate) fn shaped(
     let mut all = |items: &[Returned]| -> PyResult<Vec<_>> { items.iter().map(|i| shaped(py, i, leaf)).collect() };
     Ok(match returned {
         Returned::None => py.None(),
-        Returned::Tuple(items) => {
-            ("tuple", PyTuple::new(py, all(items)?)?).into_pyobject(py)?.into_any().unbind()
-        }
+        Returned::Tuple(items) => ("tuple", PyTuple::new(py, all(items)?)?).into_pyobject(py)?.into_any().unbind(),
         Returned::List(items) => ("list", PyList::new(py, all(items)?)?).into_pyobject(py)?.into_any().unbind(),
         Returned::Dict(items) => {
             let dict = PyDict::new(py);

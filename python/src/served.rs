@@ -39,7 +39,8 @@ pub(crate) fn serve(name: String, compiled: &Compiled) -> PyResult<()> {
 /// A text: an unknown program, operands that are not its own, the rendered diagnostics of a kernel that faults.
 pub(crate) fn run(call: Call<'_>) -> Result<(), String> {
     let name = call.text("program").ok_or("the custom call names no program")?;
-    let served = PROGRAMS.read().unwrap_or_else(PoisonError::into_inner).as_ref().and_then(|all| all.get(name).cloned());
+    let served =
+        PROGRAMS.read().unwrap_or_else(PoisonError::into_inner).as_ref().and_then(|all| all.get(name).cloned());
     let Some(Served { ready, precise }) = served else {
         return Err(format!(
             "the NKI program {name} is not known in this process: the graph was compiled in another one; trace the function again"

@@ -361,11 +361,8 @@ unsafe fn buffers(list: &List) -> Result<Vec<Shaped<'_>>, String> {
                     return Err(format!("operand {i} of the custom call is no tensor"));
                 }
                 let buffer = &*(*list.items.add(i)).cast::<RawBuffer>();
-                let dims = if buffer.rank == 0 {
-                    &[]
-                } else {
-                    std::slice::from_raw_parts(buffer.dims, buffer.rank as usize)
-                };
+                let dims =
+                    if buffer.rank == 0 { &[] } else { std::slice::from_raw_parts(buffer.dims, buffer.rank as usize) };
                 (buffer, dims)
             };
             let dims: Vec<usize> = dims.iter().map(|&d| d as usize).collect();

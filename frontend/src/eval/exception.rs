@@ -115,12 +115,41 @@ pub(crate) fn class_of(slug: &str) -> &'static str {
         "type-error" | "arguments" => "TypeError",
         "value-error" | "unpack-mismatch" => "ValueError",
         // What the machine cannot do, as the SDK's `nisa` raises it.
-        "access-pattern" | "bad-address" | "bad-shape" | "bitvec-dtype" | "dtype-mismatch" | "dtype-view" | "engine-unsupported"
-        | "free-size" | "indirect-view" | "memset-value" | "not-contiguous" | "op-mix" | "op-unsupported" | "operand-dtype"
-        | "operand-memory" | "operand-value" | "out-of-bounds" | "overlapping-write" | "partition-dimension"
-        | "partition-mismatch" | "partition-size" | "partition-start" | "partition-stride" | "psum-alignment" | "psum-capacity"
-        | "psum-gpsimd" | "psum-operands" | "psum-overflow" | "reduce-axis" | "sbuf-capacity" | "sbuf-overflow"
-        | "shape-mismatch" | "tile-size" | "unsupported-dtype" | "unsupported-on-target" => "NkiValidationError",
+        "access-pattern"
+        | "bad-address"
+        | "bad-shape"
+        | "bitvec-dtype"
+        | "dtype-mismatch"
+        | "dtype-view"
+        | "engine-unsupported"
+        | "free-size"
+        | "indirect-view"
+        | "memset-value"
+        | "not-contiguous"
+        | "op-mix"
+        | "op-unsupported"
+        | "operand-dtype"
+        | "operand-memory"
+        | "operand-value"
+        | "out-of-bounds"
+        | "overlapping-write"
+        | "partition-dimension"
+        | "partition-mismatch"
+        | "partition-size"
+        | "partition-start"
+        | "partition-stride"
+        | "psum-alignment"
+        | "psum-capacity"
+        | "psum-gpsimd"
+        | "psum-operands"
+        | "psum-overflow"
+        | "reduce-axis"
+        | "sbuf-capacity"
+        | "sbuf-overflow"
+        | "shape-mismatch"
+        | "tile-size"
+        | "unsupported-dtype"
+        | "unsupported-on-target" => "NkiValidationError",
         _ => "RuntimeError",
     }
 }
