@@ -316,8 +316,8 @@ impl Operand for Ints {
             Arg::None => Ok(Ints(Vec::new())),
             Arg::Int(i) => Ok(Ints(vec![i])),
             Arg::List(l) => {
-                let shown = Mismatch::new("an int or a list of ints", &Arg::List(l.clone()));
-                l.into_iter().map(i64::from_arg).collect::<Result<_, _>>().map(Ints).map_err(|_| shown)
+                let ints: Result<_, _> = l.iter().cloned().map(i64::from_arg).collect();
+                ints.map(Ints).map_err(|_| Mismatch::new("an int or a list of ints", &Arg::List(l)))
             }
             other => Err(Mismatch::new("an int or a list of ints", &other)),
         }

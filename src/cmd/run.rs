@@ -4,7 +4,8 @@ use std::path::Path;
 
 use nki_diag::{Diagnostic, JsonDiagnostic};
 use nki_isa::Program;
-use nki_sim_core::analysis::remedies;
+use nki_sim_core::analysis::counters::Facts;
+use nki_sim_core::analysis::remedies::{self, Case};
 use nki_sim_core::exec::{self, ExecOptions};
 use nki_sim_core::place::{self, Placement};
 use nki_sim_core::report::{Analysis, Finding, Page, Source};
@@ -41,7 +42,11 @@ pub(crate) fn run(args: &RunArgs) -> Result<(), Failure> {
     };
     check_expected_names(&program, &expected.iter().collect::<Vec<_>>())?;
     let params = settings::timing_params(program.target, &args.timing)?;
-    let placement = match stage("place", || place::place(&program)) {
+    let (placed, (facts, traced)) = rayon::join(
+        || stage("place", || place::place(&program)),
+        || (Facts::of(&program), args.no_numerics.then(|| exec::trace_only(&program).ok()).flatten()),
+    );
+    let placement = match placed {
         Ok(placement) => placement,
         Err(errors) => {
             findings.extend(errors);
@@ -49,7 +54,7 @@ pub(crate) fn run(args: &RunArgs) -> Result<(), Failure> {
         }
     };
     let tensors = std::mem::take(&mut prepared.tensors);
-    let Ok(ran) = execute(args, &program, &placement, precise, tensors, &mut findings) else {
+    let Ok(ran) = execute(args, &program, &placement, traced, precise, tensors, &mut findings) else {
         return fail(args, &prepared, &findings);
     };
     let timeline = stage("time", || timing::simulate(&program, &placement, &ran.trace, &params))
@@ -68,7 +73,12 @@ pub(crate) fn run(args: &RunArgs) -> Result<(), Failure> {
     } else {
         remedies::QUICK
     };
-    let analysis = stage("analyse", || Analysis::new(&program, &placement, &ran.trace, &params, &timeline, budget));
+    let case =
+        Case { program: &program, placement: &placement, trace: &ran.trace, params: &params, timeline: &timeline };
+    let (analysis, table) = rayon::join(
+        || stage("analyse", || Analysis::new(case, facts, budget)),
+        || report::table(&timeline),
+    );
     if let Some(path) = &args.csv {
         write_file(path, &[report::csv(&analysis).as_bytes()])?;
     }
@@ -92,7 +102,7 @@ pub(crate) fn run(args: &RunArgs) -> Result<(), Failure> {
         };
         write_file(path, &[&crate::report::json(&whole)?])?;
     }
-    print(&report::table(&timeline));
+    print(&table);
     print(&report::advice(&analysis));
     if args.critical_path {
         print(&report::critical_path(&analysis));
@@ -103,6 +113,9 @@ pub(crate) fn run(args: &RunArgs) -> Result<(), Failure> {
     for problem in &comparisons.problems {
         eprint(&format!("error: {problem}\n"));
     }
+    // The process ends: to give back the pieces of a long program one by one would take longer than anything that is left to do.
+    std::mem::forget(analysis);
+    std::mem::forget((timeline, ran.trace, placement, program, prepared));
     let differs = !comparisons.problems.is_empty() || comparisons.done.iter().any(|c| !c.passed);
     if differs || any_error(&findings) { Err(Failure::Kernel) } else { Ok(()) }
 }
@@ -152,17 +165,17 @@ struct Ran {
     trace: Trace,
 }
 
+/// Runs the program; if its trace is there already, numbers are not wanted.
 fn execute(
     args: &RunArgs,
     program: &Program,
     placement: &Placement,
+    traced: Option<Trace>,
     precise: bool,
     tensors: Vec<Given>,
     findings: &mut Vec<Diagnostic>,
 ) -> Result<Ran, Stopped> {
-    if args.no_numerics
-        && let Ok(trace) = exec::trace_only(program)
-    {
+    if let Some(trace) = traced {
         // Running would say which of them do harm.
         findings.extend(placement.findings.iter().cloned());
         return Ok(Ran { outputs: Vec::new(), trace });

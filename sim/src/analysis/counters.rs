@@ -3,10 +3,12 @@
 use nki_isa::arch::Target;
 use nki_isa::inst::Footprint;
 use nki_isa::machine::Context;
-use nki_isa::program::NodeKind;
+use nki_isa::program::{Node, NodeKind};
 use nki_isa::work::{Work, WorkKind};
-use nki_isa::{Arch, DType, Program, Space, TensorId, View};
+use nki_isa::view::Dims;
+use nki_isa::{Arch, DType, Inst, Program, Space, TensorId, View};
 use rustc_hash::{FxHashMap, FxHashSet};
+use smallvec::SmallVec;
 
 use crate::timeline::Timeline;
 use crate::trace::index_nodes;
@@ -65,46 +67,60 @@ pub struct NodeFacts {
     /// Its counters; zero for control flow.
     pub counters: Counters,
     /// On-chip tensors that it touches, each once.
-    pub on_chip: Vec<TensorId>,
+    pub on_chip: SmallVec<[TensorId; 4]>,
 }
 
-/// The facts of every statement of core `core`, by [`crate::trace::NodeIndex`].
-pub fn facts(program: &Program, core: usize) -> Vec<NodeFacts> {
-    let context = Context { arch: Arch::of(program.target), tensors: &program.tensors };
-    let mut footprint = Footprint::default();
-    index_nodes(&program.cores[core])
-        .into_iter()
-        .map(|node| {
-            let NodeKind::Inst(inst) = &node.kind else { return NodeFacts::default() };
-            footprint.clear();
-            inst.footprint(&mut footprint);
-            let mut out = NodeFacts::default();
-            let c = &mut out.counters;
-            for (views, write) in [(&footprint.reads[..], false), (&footprint.writes[..], true)] {
-                for v in views {
-                    let slot = match (v.space, write) {
-                        (Space::Sbuf, false) => &mut c.sbuf_read,
-                        (Space::Sbuf, true) => &mut c.sbuf_write,
-                        (Space::Psum, false) => &mut c.psum_read,
-                        (Space::Psum, true) => &mut c.psum_write,
-                        (_, false) => &mut c.hbm_read,
-                        (_, true) => &mut c.hbm_write,
-                    };
-                    *slot += v.bytes() as u64;
-                    if v.space.is_on_chip() && !out.on_chip.contains(&v.tensor) {
-                        out.on_chip.push(v.tensor);
-                    }
-                }
+/// What a program does, whatever the time it takes: found in one pass over its statements.
+#[derive(Debug, Clone, Default)]
+pub struct Facts {
+    /// By core and [`crate::trace::NodeIndex`].
+    pub nodes: Vec<Vec<NodeFacts>>,
+    /// The least HBM traffic that the result needs, read and written: every byte of an input that the kernel reads, once, and every byte
+    /// of an output that it writes, once. Addresses that depend on data count as the whole tensor.
+    pub minimum_bytes: (u64, u64),
+}
+
+impl Facts {
+    /// The facts of all statements.
+    pub fn of(program: &Program) -> Facts {
+        let context = Context { arch: Arch::of(program.target), tensors: &program.tensors };
+        let mut needed = Needed::new(program);
+        let mut nodes = Vec::with_capacity(program.cores.len());
+        for stream in &program.cores {
+            let of = |node: &Node| {
+                let NodeKind::Inst(inst) = &node.kind else { return NodeFacts::default() };
+                let mut footprint = Footprint::default();
+                inst.footprint(&mut footprint);
+                needed.add(&footprint);
+                node_facts(inst, &footprint, &context, program.target)
+            };
+            nodes.push(index_nodes(stream).into_iter().map(of).collect());
+        }
+        Facts { nodes, minimum_bytes: needed.sums() }
+    }
+}
+
+fn node_facts(inst: &Inst, footprint: &Footprint<'_>, context: &Context<'_>, target: Target) -> NodeFacts {
+    let mut out = NodeFacts::default();
+    let c = &mut out.counters;
+    for (views, write) in [(&footprint.reads[..], false), (&footprint.writes[..], true)] {
+        for v in views {
+            let slot = match (v.space, write) {
+                (Space::Sbuf, false) => &mut c.sbuf_read,
+                (Space::Sbuf, true) => &mut c.sbuf_write,
+                (Space::Psum, false) => &mut c.psum_read,
+                (Space::Psum, true) => &mut c.psum_write,
+                (_, false) => &mut c.hbm_read,
+                (_, true) => &mut c.hbm_write,
+            };
+            *slot += v.bytes() as u64;
+            if v.space.is_on_chip() && !out.on_chip.contains(&v.tensor) {
+                out.on_chip.push(v.tensor);
             }
-            flops(&inst.work(&context), program.target, c);
-            out
-        })
-        .collect()
-}
-
-/// Facts of all cores.
-pub fn all_facts(program: &Program) -> Vec<Vec<NodeFacts>> {
-    (0..program.cores.len()).map(|c| facts(program, c)).collect()
+        }
+    }
+    flops(&inst.work(context), target, c);
+    out
 }
 
 fn flops(work: &Work, target: Target, c: &mut Counters) {
@@ -135,53 +151,63 @@ pub fn total(timeline: &Timeline, facts: &[Vec<NodeFacts>]) -> Counters {
 }
 
 /// What tells views apart: tensor, whether written, offset, dimensions.
-type Named = (TensorId, bool, i64, Vec<(i64, u32)>);
+type Named = (TensorId, bool, i64, Dims);
 
-/// The least HBM traffic that the kernel's result needs: every byte of an input that it reads, once, and every byte of an
-/// output that it writes, once. Addresses that depend on data count as the whole tensor.
-pub fn minimum_bytes(program: &Program) -> (u64, u64) {
-    let mut read: FxHashMap<TensorId, Vec<(i64, i64)>> = FxHashMap::default();
-    let mut written: FxHashMap<TensorId, Vec<(i64, i64)>> = FxHashMap::default();
-    let mut seen: FxHashSet<Named> = FxHashSet::default();
-    let is_input: FxHashSet<TensorId> = program.inputs.iter().map(|i| i.tensor).collect();
-    let is_output: FxHashSet<TensorId> = program.outputs.iter().map(|o| o.tensor).collect();
-    let mut footprint = Footprint::default();
-    let mut add = |into: &mut FxHashMap<TensorId, Vec<(i64, i64)>>, v: &View, write: bool| {
-        let dims: Vec<(i64, u32)> = v.dims.iter().map(|d| (d.stride, d.count)).collect();
-        if !seen.insert((v.tensor, write, v.offset, dims)) {
+/// Collects the bytes of inputs and outputs that a program touches.
+struct Needed<'p> {
+    program: &'p Program,
+    is_input: FxHashSet<TensorId>,
+    is_output: FxHashSet<TensorId>,
+    /// Pieces by tensor, read and written.
+    pieces: [FxHashMap<TensorId, Vec<(i64, i64)>>; 2],
+    seen: FxHashSet<Named>,
+}
+
+impl<'p> Needed<'p> {
+    fn new(program: &'p Program) -> Self {
+        Needed {
+            program,
+            is_input: program.inputs.iter().map(|i| i.tensor).collect(),
+            is_output: program.outputs.iter().map(|o| o.tensor).collect(),
+            pieces: Default::default(),
+            seen: FxHashSet::default(),
+        }
+    }
+
+    fn add(&mut self, footprint: &Footprint<'_>) {
+        for v in footprint.reads.iter().filter(|v| v.space.is_hbm()) {
+            if self.is_input.contains(&v.tensor) || self.program.tensor(v.tensor).data.is_some() {
+                self.view(v, false);
+            }
+        }
+        for v in footprint.writes.iter().filter(|v| v.space.is_hbm()) {
+            if self.is_output.contains(&v.tensor) {
+                self.view(v, true);
+            }
+        }
+    }
+
+    fn view(&mut self, v: &View, write: bool) {
+        if !self.seen.insert((v.tensor, write, v.offset, v.dims.clone())) {
             return;
         }
-        let pieces = into.entry(v.tensor).or_default();
+        let pieces = self.pieces[usize::from(write)].entry(v.tensor).or_default();
         if v.indirect.is_some() {
-            pieces.push((0, program.tensor(v.tensor).bytes() as i64));
+            pieces.push((0, self.program.tensor(v.tensor).bytes() as i64));
         } else {
             pieces.extend(v.runs().map(|r| (r.offset, r.end())));
             compact(pieces);
         }
-    };
-    for stream in &program.cores {
-        for node in index_nodes(stream) {
-            let NodeKind::Inst(inst) = &node.kind else { continue };
-            footprint.clear();
-            inst.footprint(&mut footprint);
-            for v in &footprint.reads {
-                if is_input.contains(&v.tensor) || program.tensor(v.tensor).data.is_some() && v.space.is_hbm() {
-                    add(&mut read, v, false);
-                }
-            }
-            for v in &footprint.writes {
-                if is_output.contains(&v.tensor) {
-                    add(&mut written, v, true);
-                }
-            }
-        }
     }
-    let sum = |map: FxHashMap<TensorId, Vec<(i64, i64)>>| {
-        let mut all: Vec<_> = map.into_iter().collect();
-        all.sort_unstable_by_key(|(id, _)| *id);
-        all.into_iter().map(|(_, pieces)| covered(pieces)).sum()
-    };
-    (sum(read), sum(written))
+
+    fn sums(self) -> (u64, u64) {
+        let [read, written] = self.pieces.map(|map| {
+            let mut all: Vec<_> = map.into_iter().collect();
+            all.sort_unstable_by_key(|(id, _)| *id);
+            all.into_iter().map(|(_, pieces)| covered(pieces)).sum()
+        });
+        (read, written)
+    }
 }
 
 /// Merges pieces when there are many, so that a kernel's runs need not all be kept.
@@ -218,11 +244,12 @@ mod tests {
     fn a_sum_of_two_tensors_moves_each_byte_once() {
         let program = tensor_add();
         let t = time(&program);
-        let total = total(&t, &all_facts(&program));
+        let facts = Facts::of(&program);
+        let total = total(&t, &facts.nodes);
         let tile = 128 * 512 * 4;
         assert_eq!((total.hbm_read, total.hbm_write), (2 * tile, tile));
         assert_eq!((total.sbuf_write, total.sbuf_read), (3 * tile, 3 * tile));
-        assert_eq!(minimum_bytes(&program), (2 * tile, tile));
+        assert_eq!(facts.minimum_bytes, (2 * tile, tile));
         assert_eq!(total.flops, 0);
     }
 

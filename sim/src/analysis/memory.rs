@@ -97,7 +97,7 @@ pub fn occupancy(allocations: &[Allocation], core: u32, space: Space) -> Vec<(Ps
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::analysis::counters::all_facts;
+    use crate::analysis::counters::Facts;
     use crate::place::place;
     use crate::timing::tests::{tensor_add, time};
 
@@ -105,7 +105,7 @@ mod tests {
     fn memory_fills_and_empties() {
         let program = tensor_add();
         let t = time(&program);
-        let all = allocations(&t, &program, &place(&program).unwrap(), &all_facts(&program));
+        let all = allocations(&t, &program, &place(&program).unwrap(), &Facts::of(&program).nodes);
         assert_eq!(all.len(), 3);
         let use_of = occupancy(&all, 0, Space::Sbuf);
         assert_eq!(use_of.last().map(|p| p.1), Some(0));

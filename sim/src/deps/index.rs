@@ -81,9 +81,24 @@ struct Record {
     queue: u8,
     write: bool,
     dead: bool,
+    /// Cells whose lists still name this record; its place is used again when none does.
+    cells: u32,
     /// The query that saw this record last: regions span several cells.
     seen: u32,
     subject: Subject,
+}
+
+impl Record {
+    /// Whether a cell's list keeps record `id`, which this is; it drops dead ones.
+    fn keep(&mut self, id: u32, unused: &mut Vec<u32>) -> bool {
+        if self.dead {
+            self.cells -= 1;
+            if self.cells == 0 {
+                unused.push(id);
+            }
+        }
+        !self.dead
+    }
 }
 
 /// Small regions lie in fine cells, large ones in coarse cells, so that neither fills many lists.
@@ -93,6 +108,7 @@ pub(crate) struct Index {
     coarse: Vec<Vec<u32>>,
     shift: u32,
     records: Vec<Record>,
+    unused: Vec<u32>,
     query: u32,
     written: bool,
 }
@@ -104,7 +120,7 @@ impl Index {
     /// For a memory (or one partition of it) of `bytes`.
     pub(crate) fn new(bytes: u64) -> Self {
         let shift = (bytes / 1024).next_power_of_two().trailing_zeros().max(7);
-        Index { fine: Vec::new(), coarse: Vec::new(), shift, records: Vec::new(), query: 0, written: false }
+        Index { fine: Vec::new(), coarse: Vec::new(), shift, records: Vec::new(), unused: Vec::new(), query: 0, written: false }
     }
 
     /// Forgets all accesses.
@@ -112,6 +128,7 @@ impl Index {
         self.fine.clear();
         self.coarse.clear();
         self.records.clear();
+        self.unused.clear();
         self.query = 0;
         self.written = false;
     }
@@ -131,11 +148,11 @@ impl Index {
             let (first, last) = self.cells(region, shift);
             let lists = if level == 0 { &mut self.fine } else { &mut self.coarse };
             for cell in lists.iter_mut().take(last + 1).skip(first) {
-                let records = &mut self.records;
+                let (records, unused) = (&mut self.records, &mut self.unused);
                 cell.retain(|&i| {
                     let r = &mut records[i as usize];
                     if r.dead {
-                        return false;
+                        return r.keep(i, unused);
                     }
                     if (write || r.write) && r.seen != query {
                         r.seen = query;
@@ -158,7 +175,8 @@ impl Index {
     /// them. A read makes earlier reads of the same queue unreachable that its queue takes before it: those `window` or more positions earlier.
     pub(crate) fn insert(&mut self, region: Region, op: u32, queue: u8, write: bool, subject: Subject, window: u32) {
         self.written |= write;
-        let id = self.records.len() as u32;
+        let id = self.unused.pop().unwrap_or(self.records.len() as u32);
+        let mut cells = 0;
         let fine = region.hi - region.lo <= 8i64 << self.shift;
         for (level, shift) in [(0, self.shift), (1, self.shift + COARSE)] {
             let (first, last) = self.cells(&region, shift);
@@ -167,7 +185,7 @@ impl Index {
             if here && lists.len() <= last {
                 lists.resize_with(last + 1, Vec::new);
             }
-            let records = &mut self.records;
+            let (records, unused) = (&mut self.records, &mut self.unused);
             for cell in lists.iter_mut().take(last + 1).skip(first) {
                 cell.retain(|&i| {
                     let r = &mut records[i as usize];
@@ -175,13 +193,18 @@ impl Index {
                     if !r.dead && (write || before) && r.op != op && region.covers(&r.region) {
                         r.dead = true;
                     }
-                    !r.dead
+                    r.keep(i, unused)
                 });
                 if here {
                     cell.push(id);
+                    cells += 1;
                 }
             }
         }
-        self.records.push(Record { region, op, queue, write, dead: false, seen: 0, subject });
+        let record = Record { region, op, queue, write, dead: false, cells, seen: 0, subject };
+        match self.records.get_mut(id as usize) {
+            Some(place) => *place = record,
+            None => self.records.push(record),
+        }
     }
 }

@@ -118,7 +118,6 @@ const QUEUES: usize = 16;
 
 struct Analyzer<'p> {
     program: &'p Program,
-    placement: &'p Placement,
     sbuf: Index,
     psum: Index,
     hbm: Vec<Option<Index>>,
@@ -141,7 +140,6 @@ pub fn analyze(program: &Program, placement: &Placement, ops: &[Op<'_>], written
     let arch = nki_isa::Arch::of(program.target);
     let mut a = Analyzer {
         program,
-        placement,
         sbuf: Index::new(u64::from(arch.sbuf_bytes)),
         psum: Index::new(u64::from(arch.psum_bytes())),
         hbm: program
@@ -156,25 +154,76 @@ pub fn analyze(program: &Program, placement: &Placement, ops: &[Op<'_>], written
         window: window.max(1),
     };
     let mut deps = Deps { starts: Vec::with_capacity(ops.len() + 1), edges: Vec::with_capacity(ops.len() * 2) };
-    let mut footprint = Footprint::default();
-    for (i, op) in ops.iter().enumerate() {
-        deps.starts.push(deps.edges.len() as u32);
-        match &op.node.kind {
-            NodeKind::Inst(inst) => {
-                footprint = clear(footprint);
-                inst.footprint(&mut footprint);
-                a.step(i as u32, op, &footprint, &mut deps.edges);
+    let tracked: Vec<bool> = a.hbm.iter().map(Option::is_some).collect();
+    let touched = |ops: &[Op<'_>]| -> Vec<Touched> {
+        ops.iter().map(|op| Touched::of(program, placement, op, &tracked)).collect()
+    };
+    // While one thread looks for conflicts, another finds out what the next operations touch.
+    let mut parts = ops.chunks(SHARE);
+    let mut part = parts.next();
+    let mut ready = part.map(touched).unwrap_or_default();
+    let mut id = 0;
+    while let Some(now) = part {
+        part = parts.next();
+        let mut work = || {
+            for (op, touched) in now.iter().zip(&mut ready) {
+                deps.starts.push(deps.edges.len() as u32);
+                match &op.node.kind {
+                    NodeKind::Inst(_) => a.step(id, op, touched, &mut deps.edges),
+                    _ => a.barrier(),
+                }
+                id += 1;
             }
-            _ => a.barrier(),
-        }
+        };
+        ready = match part {
+            Some(next) => rayon::join(work, || touched(next)).1,
+            None => {
+                work();
+                Vec::new()
+            }
+        };
     }
     deps.starts.push(deps.edges.len() as u32);
     deps
 }
 
-/// An empty footprint for another lifetime, keeping nothing: the vectors live on the stack for usual instructions.
-fn clear<'b>(_: Footprint<'_>) -> Footprint<'b> {
-    Footprint::default()
+/// Operations whose accesses one thread finds out at a time: many, for on a busy machine each meeting of the two threads may have to wait.
+const SHARE: usize = 16384;
+
+/// What an operation touches.
+#[derive(Default)]
+struct Touched {
+    /// Memory, tensor, whether it is written, bytes.
+    regions: SmallVec<[(Space, TensorId, bool, Region); 4]>,
+    register_reads: SmallVec<[RegId; 2]>,
+    register_writes: SmallVec<[RegId; 1]>,
+}
+
+impl Touched {
+    /// `tracked` says which HBM tensors matter.
+    fn of(program: &Program, placement: &Placement, op: &Op<'_>, tracked: &[bool]) -> Self {
+        let NodeKind::Inst(inst) = &op.node.kind else { return Touched::default() };
+        let mut footprint = Footprint::default();
+        inst.footprint(&mut footprint);
+        let mut resolved = op.resolved.unwrap_or(&[]).iter();
+        let mut touched = SmallVec::new();
+        for (write, view) in
+            footprint.reads.iter().map(|v| (false, *v)).chain(footprint.writes.iter().map(|v| (true, *v)))
+        {
+            let dynamic = view.indirect.as_ref().and_then(|_| resolved.next());
+            if view.space.is_hbm() && tracked.get(view.tensor.0 as usize) != Some(&true) {
+                continue;
+            }
+            regions(program, placement, view, dynamic, &mut |region| {
+                touched.push((view.space, view.tensor, write, region));
+            });
+        }
+        Touched {
+            regions: touched,
+            register_reads: footprint.register_reads,
+            register_writes: footprint.register_writes,
+        }
+    }
 }
 
 /// Which tensors some instruction of `program` writes.
@@ -239,27 +288,13 @@ impl Analyzer<'_> {
         self.tagged.fill(None);
     }
 
-    fn step(&mut self, id: u32, op: &Op<'_>, footprint: &Footprint<'_>, edges: &mut Vec<Dep>) {
-        let mut resolved = op.resolved.unwrap_or(&[]).iter();
-        let mut touched: SmallVec<[(Space, TensorId, bool, Region); 6]> = SmallVec::new();
-        for (write, view) in
-            footprint.reads.iter().map(|v| (false, *v)).chain(footprint.writes.iter().map(|v| (true, *v)))
-        {
-            let dynamic = view.indirect.as_ref().and_then(|_| resolved.next());
-            if view.space.is_hbm() && self.hbm.get(view.tensor.0 as usize).is_none_or(Option::is_none) {
-                continue;
-            }
-            regions(self.program, self.placement, view, dynamic, &mut |region| {
-                touched.push((view.space, view.tensor, write, region));
-            });
-        }
-
+    fn step(&mut self, id: u32, op: &Op<'_>, touched: &mut Touched, edges: &mut Vec<Dep>) {
         let in_order = self.window == 1;
         let mut found = if in_order { Found::Latest([None; QUEUES]) } else { Found::All(SmallVec::new()) };
         let same = |queue: u8, hazard: Hazard| {
             in_order && queue == op.queue && op.engine.is_some_and(|engine| orders(engine, hazard))
         };
-        for (space, tensor, write, region) in &touched {
+        for (space, tensor, write, region) in &touched.regions {
             let Some(index) = index_of(&mut self.sbuf, &mut self.psum, &mut self.hbm, *space, *tensor) else {
                 continue;
             };
@@ -269,7 +304,7 @@ impl Analyzer<'_> {
                 }
             });
         }
-        for r in &footprint.register_reads {
+        for r in &touched.register_reads {
             if let Some((Some(on), _)) = self.registers.get(r.0 as usize) {
                 let queue = self.queues[*on as usize];
                 if !same(queue, Hazard::Raw) {
@@ -277,7 +312,7 @@ impl Analyzer<'_> {
                 }
             }
         }
-        for r in &footprint.register_writes {
+        for r in &touched.register_writes {
             let Some((writer, readers)) = self.registers.get(r.0 as usize) else { continue };
             if let Some(on) = writer {
                 let queue = self.queues[*on as usize];
@@ -308,19 +343,19 @@ impl Analyzer<'_> {
         }
         found.into_edges(edges);
 
-        for (space, tensor, write, region) in touched {
+        for (space, tensor, write, region) in touched.regions.drain(..) {
             if let Some(index) = index_of(&mut self.sbuf, &mut self.psum, &mut self.hbm, space, tensor) {
                 index.insert(region, id, op.queue, write, Subject::Tensor(tensor), self.window);
             }
         }
-        for r in &footprint.register_reads {
+        for r in &touched.register_reads {
             if let Some(slot) = self.registers.get_mut(r.0 as usize) {
                 let (queues, window) = (&self.queues, self.window);
                 slot.1.retain(|r| queues[*r as usize] != op.queue || r + window > id);
                 slot.1.push(id);
             }
         }
-        for r in &footprint.register_writes {
+        for r in &touched.register_writes {
             if let Some(slot) = self.registers.get_mut(r.0 as usize) {
                 *slot = (Some(id), Vec::new());
             }

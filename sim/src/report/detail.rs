@@ -9,15 +9,13 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 
 use super::summary::{percent, us};
-use crate::analysis::counters::{Counters, NodeFacts, all_facts, total};
+use crate::analysis::counters::{Counters, Facts, total};
 use crate::analysis::memory::{Allocation, allocations};
 use crate::analysis::remedies::{Case, Remedies, remedies};
 use crate::analysis::roofline::{Roofline, roofline};
 use crate::analysis::{Step, Verdict, Wait, cause_event, critical_path, short_cause, verdict, waits};
 use crate::place::Placement;
 use crate::timeline::{Event, PhaseKind, Ps, Release, RowId, RowKind, State, Timeline};
-use crate::timing::Params;
-use crate::trace::Trace;
 
 /// Everything that is known of a run, computed once for all reports. What only report files show is computed when the first asks.
 #[derive(Debug)]
@@ -26,8 +24,8 @@ pub struct Analysis<'a> {
     pub timeline: &'a Timeline,
     /// The program.
     pub program: &'a Program,
-    /// By core and statement.
-    pub facts: Vec<Vec<NodeFacts>>,
+    /// What the program does.
+    pub facts: Facts,
     /// Sum over what was executed.
     pub total: Counters,
     /// The critical path.
@@ -44,22 +42,16 @@ pub struct Analysis<'a> {
 }
 
 impl<'a> Analysis<'a> {
-    /// Analyses a run. Trying the remedies takes most of the time: they time at most `budget` instructions again.
-    pub fn new(
-        program: &'a Program,
-        placement: &'a Placement,
-        trace: &Trace,
-        params: &Params,
-        timeline: &'a Timeline,
-        budget: usize,
-    ) -> Self {
-        let facts = all_facts(program);
-        let total = total(timeline, &facts);
+    /// Analyses a run of a program whose facts are `facts`. Trying the remedies takes most of the time: they time at most `budget`
+    /// instructions again.
+    pub fn new(case: Case<'a>, facts: Facts, budget: usize) -> Self {
+        let Case { program, placement, params, timeline, .. } = case;
+        let total = total(timeline, &facts.nodes);
         let path = critical_path(timeline);
         Analysis {
             verdict: verdict(timeline, &path),
-            roofline: roofline(timeline, program, params, &total),
-            remedies: remedies(&Case { program, placement, trace, params, timeline }, budget),
+            roofline: roofline(timeline, program, params, &total, facts.minimum_bytes),
+            remedies: remedies(&case, budget),
             placement,
             waits: OnceCell::new(),
             allocations: OnceCell::new(),
@@ -78,11 +70,11 @@ impl<'a> Analysis<'a> {
 
     /// Tensors in memory.
     pub fn allocations(&self) -> &[Allocation] {
-        self.allocations.get_or_init(|| allocations(self.timeline, self.program, self.placement, &self.facts))
+        self.allocations.get_or_init(|| allocations(self.timeline, self.program, self.placement, &self.facts.nodes))
     }
 
     pub(super) fn counters(&self, e: &Event) -> &Counters {
-        &self.facts[e.core as usize][e.node.0 as usize].counters
+        &self.facts.nodes[e.core as usize][e.node.0 as usize].counters
     }
 
     pub(super) fn iteration(&self, e: &Event) -> String {

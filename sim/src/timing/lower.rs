@@ -5,6 +5,7 @@ use nki_isa::machine::Context;
 use nki_isa::names::Engine;
 use nki_isa::program::{Node, NodeKind};
 use nki_isa::{Arch, Program};
+use rayon::prelude::*;
 
 use super::cost::{Cost, CostKind, CostModel, Direction, Machine, Place};
 use crate::deps::{self, Deps};
@@ -13,6 +14,9 @@ use crate::trace::{CoreTrace, EventKind, NodeIndex, index_nodes};
 
 /// Engine queues come first, then the DMA queues that they trigger.
 pub(super) const ENGINES: usize = Engine::QUEUES.len();
+
+/// Statements that one thread looks at before another may take a share: shorter work is not worth handing over.
+const SHARE: usize = 2048;
 
 /// One operation.
 #[derive(Debug, Clone, Copy)]
@@ -56,7 +60,16 @@ pub(super) fn lower<'p>(
     let nodes = index_nodes(&program.cores[core]);
     let context = Context { arch: Arch::of(program.target), tensors: &program.tensors };
     let machine = model.machine();
-    let mut costs: Vec<Option<Cost>> = vec![None; nodes.len()];
+    let cost = |(i, node): (usize, &&Node)| {
+        let NodeKind::Inst(inst) = &node.kind else { return None };
+        let work = inst.work(&context);
+        let mut footprint = Footprint::default();
+        inst.footprint(&mut footprint);
+        let on_chip = footprint.writes.iter().chain(&footprint.reads).find(|v| v.space.is_on_chip());
+        let partition = on_chip.and_then(|v| placement.address(v.tensor)).map(|a| a.partition);
+        Some(model.cost(&work, Place { partition, core: core as u32, node: NodeIndex(i as u32) }))
+    };
+    let costs: Vec<Option<Cost>> = nodes.par_iter().with_min_len(SHARE).enumerate().map(cost).collect();
     let mut ops = Vec::with_capacity(trace.events.len());
     let mut seen = Vec::with_capacity(trace.events.len());
     let mut turn = [0usize; 3];
@@ -70,15 +83,7 @@ pub(super) fn lower<'p>(
         let barrier = deps::Op { node, resolved: None, queue: 0, engine: None };
         match &event.kind {
             EventKind::Inst { resolved } => {
-                let NodeKind::Inst(inst) = &node.kind else { continue };
-                let cost = costs[event.node.0 as usize].get_or_insert_with(|| {
-                    let work = inst.work(&context);
-                    let mut footprint = Footprint::default();
-                    inst.footprint(&mut footprint);
-                    let on_chip = footprint.writes.iter().chain(&footprint.reads).find(|v| v.space.is_on_chip());
-                    let partition = on_chip.and_then(|v| placement.address(v.tensor)).map(|a| a.partition);
-                    model.cost(&work, Place { partition, core: core as u32, node: event.node })
-                });
+                let Some(cost) = &costs[event.node.0 as usize] else { continue };
                 let engine = match (&cost.kind, cost.engine) {
                     (CostKind::Free, _) => continue,
                     (CostKind::Dma(dma), Engine::Unknown | Engine::Dma) => {

@@ -353,7 +353,8 @@ fn memory(a: &Analysis<'_>, table: &mut Table) -> Vec<Occupancy> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::analysis::remedies::THOROUGH;
+    use crate::analysis::counters::Facts;
+    use crate::analysis::remedies::{Case, THOROUGH};
     use crate::exec::trace_only;
     use crate::place::place;
     use crate::timing::Params;
@@ -365,7 +366,8 @@ mod tests {
         let program = tensor_add();
         let (t, params) = (time(&program), Params::of(Target::Trn2));
         let (placement, trace) = (place(&program).unwrap(), trace_only(&program).unwrap());
-        let a = Analysis::new(&program, &placement, &trace, &params, &t, THOROUGH);
+        let case = Case { program: &program, placement: &placement, trace: &trace, params: &params, timeline: &t };
+        let a = Analysis::new(case, Facts::of(&program), THOROUGH);
         let evil = "x = '</script><script>alert(1)</script><!--' # \u{2028} @@DATA@@\n";
         let page = Page {
             target: "trn2".into(),

@@ -18,7 +18,7 @@ use crate::trace::NodeIndex;
 pub use laws::Laws;
 
 /// Turns work into time. Implement it to swap the laws; the scheduler, the dependences and the reports stay.
-pub trait CostModel {
+pub trait CostModel: Sync {
     /// The cost of an instruction.
     fn cost(&self, work: &Work, place: Place) -> Cost;
     /// What the scheduler itself needs.

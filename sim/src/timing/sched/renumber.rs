@@ -54,9 +54,16 @@ pub(super) fn hand_over(events: Vec<Option<Event>>, base: u32, out: &mut Vec<Eve
         count += u32::from(e.is_some());
     }
     let renumber = Renumber { base, of };
-    for mut event in events.into_iter().flatten() {
+    let renumbered = events.into_iter().filter_map(|event| {
+        let mut event = event?;
         event.released = renumber.release(event.released);
-        out.push(event);
+        Some(event)
+    });
+    if out.is_empty() {
+        // Made where the operations' events lie: those of a long kernel are many pages.
+        *out = renumbered.collect();
+    } else {
+        out.extend(renumbered);
     }
     renumber
 }
