@@ -75,10 +75,8 @@ pub(crate) fn run(args: &RunArgs) -> Result<(), Failure> {
     };
     let case =
         Case { program: &program, placement: &placement, trace: &ran.trace, params: &params, timeline: &timeline };
-    let (analysis, table) = rayon::join(
-        || stage("analyse", || Analysis::new(case, facts, budget)),
-        || report::table(&timeline),
-    );
+    let (analysis, table) =
+        rayon::join(|| stage("analyse", || Analysis::new(case, facts, budget)), || report::table(&timeline));
     if let Some(path) = &args.csv {
         write_file(path, &[report::csv(&analysis).as_bytes()])?;
     }

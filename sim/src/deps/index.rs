@@ -120,7 +120,15 @@ impl Index {
     /// For a memory (or one partition of it) of `bytes`.
     pub(crate) fn new(bytes: u64) -> Self {
         let shift = (bytes / 1024).next_power_of_two().trailing_zeros().max(7);
-        Index { fine: Vec::new(), coarse: Vec::new(), shift, records: Vec::new(), unused: Vec::new(), query: 0, written: false }
+        Index {
+            fine: Vec::new(),
+            coarse: Vec::new(),
+            shift,
+            records: Vec::new(),
+            unused: Vec::new(),
+            query: 0,
+            written: false,
+        }
     }
 
     /// Forgets all accesses.
