@@ -2,7 +2,7 @@
 
 use nki_diag::{Diagnostic, JsonDiagnostic, SourceMap, to_json};
 use nki_isa::Program;
-use nki_sim_core::report::{Detail, Summary};
+use nki_sim_core::report::{Detail, Finding, Page, Source, Summary};
 use serde::Serialize;
 
 use crate::compare::Comparison;
@@ -71,6 +71,29 @@ pub(crate) fn outputs_of(program: &Program) -> Vec<OutputInfo> {
 /// Diagnostics with their places resolved.
 pub(crate) fn findings(diagnostics: &[Diagnostic], sources: &SourceMap) -> Vec<JsonDiagnostic> {
     diagnostics.iter().map(|d| to_json(d, sources)).collect()
+}
+
+/// What the page shows beside the analysis.
+pub(crate) fn page(program: &Program, sources: &SourceMap, findings: &[JsonDiagnostic]) -> Page {
+    let sources = program
+        .files
+        .iter()
+        .map(|name| {
+            let text = sources.find(name).and_then(|f| sources.text(f));
+            Source { name: name.to_string(), text: text.map(String::from) }
+        })
+        .collect();
+    let findings = findings
+        .iter()
+        .map(|f| Finding {
+            severity: f.severity.name().to_string(),
+            id: f.id.to_string(),
+            message: f.message.clone(),
+            file: f.file.clone().unwrap_or_default(),
+            line: f.line.unwrap_or(0),
+        })
+        .collect();
+    Page { target: program.target.to_string(), sources, findings }
 }
 
 /// The text of a file.

@@ -5,12 +5,13 @@ use nki_isa::Program;
 use nki_sim_core::exec::{self, ExecOptions, ExecResult, Failure, Rank};
 use nki_sim_core::place::{self, Placement};
 use nki_sim_core::ranks::{RankRun, RanksError};
+use nki_sim_core::report::Analysis;
 use nki_sim_core::timeline::Timeline;
 use nki_sim_core::timing::{self, Params};
 use nki_sim_core::trace::Trace;
 use nki_sim_core::{HostTensor, report};
 
-use crate::report::{Report, findings, json, outputs_of};
+use crate::report::{Report, findings, json, outputs_of, page};
 
 /// A program with its placement.
 #[derive(Debug)]
@@ -48,22 +49,47 @@ impl Session {
             .map_err(|e| e.to_string())
     }
 
-    /// The report of a run as `nki-sim run --json` writes it.
+    /// What took the time of a run, and what could be gained: remedies are tried with at most `budget` instructions timed again.
+    pub fn analyse<'a>(&'a self, trace: &Trace, timeline: &'a Timeline, budget: usize) -> Analysis<'a> {
+        let params = Params::of(self.program.target);
+        Analysis::new(&self.program, &self.placement, trace, &params, timeline, budget)
+    }
+
+    /// The report of a run as `nki-sim run --json` writes it; without an analysis, the summary alone.
     ///
     /// # Errors
     /// If a number cannot be written as JSON.
-    pub fn json(&self, timeline: &Timeline, diagnostics: &[Diagnostic], sources: &SourceMap) -> Result<String, String> {
+    pub fn json(
+        &self,
+        timeline: &Timeline,
+        analysis: Option<&Analysis<'_>>,
+        diagnostics: &[Diagnostic],
+        sources: &SourceMap,
+    ) -> Result<String, String> {
         let whole = Report {
             kernel: self.program.name.to_string(),
             target: self.program.target.to_string(),
             lnc: self.program.cores.len(),
             outputs: outputs_of(&self.program),
             summary: report::summary(timeline, &self.placement),
-            detail: None,
+            detail: analysis.map(report::detail).transpose().map_err(|e| e.to_string())?,
             findings: findings(diagnostics, sources),
             expected: Vec::new(),
         };
         String::from_utf8(json(&whole)?).map_err(|e| e.to_string())
+    }
+
+    /// The page of a run as `nki-sim run --html` writes it.
+    ///
+    /// # Errors
+    /// If a number cannot be written as JSON.
+    pub fn html(
+        &self,
+        analysis: &Analysis<'_>,
+        diagnostics: &[Diagnostic],
+        sources: &SourceMap,
+    ) -> Result<String, String> {
+        report::html(analysis, &page(&self.program, sources, &findings(diagnostics, sources))).map_err(|e| e.to_string())
     }
 }
 

@@ -1,7 +1,9 @@
 """Profiling a kernel, and comparing it with a reference."""
 
-import html
+import copy
+import io
 import json
+import os
 
 import numpy as np
 
@@ -11,12 +13,14 @@ from ._kernel import Kernel, simulate
 class Report:
     """The time of one run on the device, and why.
 
-    The numbers are those of `nki-sim run --json`: latency, engines, DMA, memory, stalls, critical path, findings.
+    The keys are those of `nki-sim run --json` (docs/report.md): `report["lines"]`. What needs an analysis of the run (`lines`, `roofline`,
+    `traffic`, `opcodes`, `remedies`, `critical_path`, `intervals`) is computed when it is first asked for.
     """
 
     def __init__(self, outcome):
         self._outcome = outcome
-        self._data = json.loads(outcome.json())
+        self._data = json.loads(outcome.json(False))
+        self._full = None
 
     @property
     def latency_us(self):
@@ -30,7 +34,7 @@ class Report:
 
     @property
     def stalls(self):
-        """Dicts with engine, cause and us, longest first within an engine."""
+        """Dicts with engine, kind, cause and us, longest first within an engine."""
         return self._data["stalls"]
 
     @property
@@ -43,62 +47,92 @@ class Report:
         """What bounds the kernel."""
         return self._data["verdict"]
 
+    @property
+    def lines(self):
+        """What each source line cost, as dicts, most expensive first."""
+        return self["lines"]
+
+    @property
+    def remedies(self):
+        """What could be gained, as dicts: the kernel timed again with each change alone, best first."""
+        return self["remedies"]
+
+    @property
+    def critical_path(self):
+        """Each instruction on the critical path, as dicts, in order of time."""
+        return self["critical_path"]
+
     def __getitem__(self, key):
-        return self._data[key]
+        return self._data[key] if key in self._data else self._whole()[key]
+
+    def __contains__(self, key):
+        return key in self._whole()
+
+    def _whole(self):
+        if self._full is None:
+            self._full = json.loads(self._outcome.json(True))
+        return self._full
 
     def to_dict(self):
         """All of it."""
-        return json.loads(json.dumps(self._data))
+        return copy.deepcopy(self._whole())
 
     def to_json(self, path=None):
         """All of it as text, or written to a file."""
-        text = self._outcome.json()
+        text = json.dumps(self._whole(), indent=2) + "\n"
         if path is None:
             return text
         with open(path, "w", encoding="utf-8") as file:
             file.write(text)
         return None
 
-    def to_pandas(self):
-        """The engines as a pandas.DataFrame, one row each."""
+    def to_pandas(self, table="engines"):
+        """A table of the report as a pandas.DataFrame.
+
+        :param table: `engines` (a row for each engine), `instructions` (for each executed instruction, with the columns of `--csv`),
+            `dma` (those of them that move data by DMA), or `stalls`, `lines`, `opcodes`, `remedies`, `critical_path`, `intervals` (with
+            the columns row, start_us, end_us, what, event, line).
+        """
         try:
             import pandas
         except ImportError:
             raise ImportError("to_pandas() needs the package pandas: pip install pandas") from None
-        return pandas.DataFrame.from_dict(self.engines, orient="index")
+        if table == "engines":
+            return pandas.DataFrame.from_dict(self.engines, orient="index")
+        if table in ("instructions", "dma"):
+            frame = pandas.read_csv(io.StringIO(self._outcome.csv()))
+            return frame if table == "instructions" else frame[frame["dma_trigger_start_ts"].notna()].reset_index(drop=True)
+        if table == "intervals":
+            columns = ["row", "start_us", "end_us", "what", "event", "line"]
+            rows = [[entry["row"], *interval] for entry in self["intervals"] for interval in entry["intervals"]]
+            return pandas.DataFrame(rows, columns=columns)
+        if table in ("stalls", "lines", "opcodes", "remedies", "critical_path"):
+            return pandas.DataFrame(self[table])
+        raise ValueError(
+            f"to_pandas({table!r}): there are the tables engines, instructions, dma, stalls, lines, opcodes, remedies, critical_path, intervals"
+        )
 
     def save(self, path):
-        """Writes the timeline as a Perfetto trace (open it at ui.perfetto.dev)."""
+        """Writes the run to a file, by the name's ending: `.html` the page, `.csv` a line for each instruction, `.json` this report, anything
+        else a Perfetto trace (open it at ui.perfetto.dev)."""
+        ending = os.path.splitext(os.fspath(path))[1].lower()
+        if ending == ".json":
+            self.to_json(path)
+            return
+        text = {".html": self._outcome.html, ".htm": self._outcome.html, ".csv": self._outcome.csv}.get(ending)
         with open(path, "wb") as file:
-            file.write(self._outcome.trace())
+            file.write(self._outcome.trace() if text is None else text().encode())
 
     def __str__(self):
-        return self._outcome.table()
+        return self._outcome.text()
 
     def __repr__(self):
         return f"<Report of {self._data['kernel']}: {self.latency_us:.2f} us>"
 
     def _repr_html_(self):
-        data = self._data
-        rows = "".join(
-            f"<tr><td>{html.escape(name)}</td><td>{e['instructions']}</td><td>{e['active_us']:.2f}</td>"
-            f"<td><div style='background:#4a7;height:0.8em;width:{min(e['active_percent'], 100):.0f}px;"
-            f"display:inline-block'></div> {e['active_percent']:.1f}%</td>"
-            f"<td>{html.escape(_stalls(data['stalls'], name))}</td></tr>"
-            for name, e in data["engines"].items()
-        )
-        found = "".join(f"<li>{html.escape(f['severity'])}: {html.escape(f['message'])}</li>" for f in data["findings"])
-        return (
-            f"<b>{html.escape(data['kernel'])}</b> on {html.escape(data['target'])}: <b>{data['latency_us']:.2f} &micro;s</b>"
-            f"<p>{html.escape(str(data['verdict']))}</p>"
-            "<table><tr><th>engine</th><th>instructions</th><th>active &micro;s</th><th>active</th><th>stalled by</th></tr>"
-            f"{rows}</table>" + (f"<ul>{found}</ul>" if found else "")
-        )
+        from ._notebook import page
 
-
-def _stalls(stalls, engine):
-    mine = [s for s in stalls if s["engine"] == engine or s["engine"].startswith(f"{engine}/")]
-    return ", ".join(f"{s['cause']} {s['us']:.2f}" for s in mine[:3])
+        return page(self)
 
 
 #: Reports of this process, for the pytest plugin.

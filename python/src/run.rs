@@ -3,8 +3,10 @@
 use nki_diag::{ColorChoice, Diagnostic, render_all};
 use nki_frontend::Returned;
 use nki_isa::names::Named;
+use nki_sim_core::analysis::remedies;
 use nki_sim_core::exec::ExecOptions;
 use nki_sim_core::timeline::Timeline;
+use nki_sim_core::trace::Trace;
 use nki_sim_core::{HostTensor, report};
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
@@ -28,6 +30,7 @@ pub(crate) struct Outcome {
     prints: Vec<String>,
     findings: Vec<Diagnostic>,
     timeline: Option<Timeline>,
+    trace: Trace,
 }
 
 impl Compiled {
@@ -82,7 +85,8 @@ impl Compiled {
             }
         }
         let result = self.shape(py, &ready.returned, &arrays, &mut outputs)?;
-        Ok(Outcome { ready: self.ready.clone(), result, prints: done.prints, findings: done.findings, timeline })
+        let ready = self.ready.clone();
+        Ok(Outcome { ready, result, prints: done.prints, findings: done.findings, timeline, trace: done.trace })
     }
 
     /// The arrays in the order of the program's inputs.
@@ -201,8 +205,7 @@ pub(crate) fn shaped(
 impl Outcome {
     /// Findings of compiling and running: rendered, and as JSON.
     fn findings(&self) -> PyResult<(String, String)> {
-        let mut all = self.ready.diagnostics.clone();
-        all.extend(self.findings.iter().cloned());
+        let all = self.all_findings();
         Ok((render_all(&all, &self.ready.sources, ColorChoice::Plain), as_json(&all, &self.ready.sources)?))
     }
 
@@ -211,16 +214,39 @@ impl Outcome {
         !self.ready.diagnostics.is_empty() || !self.findings.is_empty()
     }
 
-    /// Names, shapes and dtypes of the inputs' arrays are in the program; this is the report as `nki-sim run --json` writes it.
-    fn json(&self) -> PyResult<String> {
-        let mut all = self.ready.diagnostics.clone();
-        all.extend(self.findings.iter().cloned());
-        self.ready.session.json(self.timeline()?, &all, &self.ready.sources).map_err(PyRuntimeError::new_err)
+    /// The report as `nki-sim run --json` writes it; the summary alone unless `detail`.
+    fn json(&self, py: Python<'_>, detail: bool) -> PyResult<String> {
+        let (session, timeline, all) = (&self.ready.session, self.timeline()?, self.all_findings());
+        let text = py.detach(|| {
+            let analysis = detail.then(|| session.analyse(&self.trace, timeline, remedies::THOROUGH));
+            session.json(timeline, analysis.as_ref(), &all, &self.ready.sources)
+        });
+        text.map_err(PyRuntimeError::new_err)
     }
 
-    /// The table of engines as text.
-    fn table(&self) -> PyResult<String> {
-        Ok(report::table(self.timeline()?))
+    /// A line for each instruction, as `nki-sim run --csv` writes it.
+    fn csv(&self, py: Python<'_>) -> PyResult<String> {
+        let timeline = self.timeline()?;
+        // The table holds no remedies.
+        Ok(py.detach(|| report::csv(&self.ready.session.analyse(&self.trace, timeline, 0))))
+    }
+
+    /// The page, as `nki-sim run --html` writes it.
+    fn html(&self, py: Python<'_>) -> PyResult<String> {
+        let (session, timeline, all) = (&self.ready.session, self.timeline()?, self.all_findings());
+        let text = py.detach(|| {
+            session.html(&session.analyse(&self.trace, timeline, remedies::THOROUGH), &all, &self.ready.sources)
+        });
+        text.map_err(PyRuntimeError::new_err)
+    }
+
+    /// What `nki-sim run` prints: the table of engines, the lines that cost most, what could be gained.
+    fn text(&self, py: Python<'_>) -> PyResult<String> {
+        let (session, timeline) = (&self.ready.session, self.timeline()?);
+        Ok(py.detach(|| {
+            let analysis = session.analyse(&self.trace, timeline, remedies::QUICK);
+            report::table(timeline) + &report::advice(&analysis)
+        }))
     }
 
     /// The timeline as a Perfetto trace.
@@ -230,6 +256,10 @@ impl Outcome {
 }
 
 impl Outcome {
+    fn all_findings(&self) -> Vec<Diagnostic> {
+        self.ready.diagnostics.iter().chain(&self.findings).cloned().collect()
+    }
+
     fn timeline(&self) -> PyResult<&Timeline> {
         self.timeline.as_ref().ok_or_else(|| PyRuntimeError::new_err("the run was not timed"))
     }

@@ -1,6 +1,7 @@
 import json
 import subprocess
 import sys
+import xml.etree.ElementTree
 
 import kernels
 import numpy as np
@@ -24,17 +25,66 @@ def test_profile(tmp_path):
     assert report.engines["vector"]["instructions"] > 0
     assert report.stalls and report.findings == []
     assert json.loads(report.to_json()) == report.to_dict()
-    assert "vector" in str(report) and "<table>" in report._repr_html_() and "softmax_rows" in repr(report)
-    report.save(tmp_path / "t.perfetto-trace")
-    assert (tmp_path / "t.perfetto-trace").stat().st_size > 100
+    assert "vector" in str(report) and "softmax_rows" in repr(report)
     again = nki_sim.profile(softmax_rows)[1](X)[1]
     assert again.latency_us == report.latency_us
 
 
+def test_a_report_has_all_that_the_command_writes(tmp_path):
+    """The same kernel through the command and through Python."""
+    command = [sys.executable, "-m", "nki_sim", "run", softmax_rows.func.__code__.co_filename, "--arg", "x=float32[256,512]"]
+    files = {ending: tmp_path / f"command.{ending}" for ending in ("json", "csv", "html", "trace")}
+    done = subprocess.run([*command, *(w for e, f in files.items() for w in (f"--{e}", str(f)))], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    want = json.loads(files["json"].read_text())
+    _, report = nki_sim.profile(softmax_rows)(X)
+    assert report.to_dict() == want
+    assert report.lines[0]["critical_us"] == max(line["critical_us"] for line in want["lines"]) > 0
+    assert any("semaphore" in line["wait_cause"] for line in report.lines)
+    assert report.remedies == want["remedies"] and report.critical_path == want["critical_path"] and "roofline" in report
+    assert str(report) == done.stdout
+    for ending in ("json", "csv", "html"):
+        report.save(tmp_path / f"python.{ending}")
+        got = (tmp_path / f"python.{ending}").read_text()
+        assert got == files[ending].read_text() or json.loads(got) == want
+    report.save(tmp_path / "python.perfetto-trace")
+    assert (tmp_path / "python.perfetto-trace").read_bytes() == files["trace"].read_bytes()
+    with pytest.raises(KeyError):
+        report["nothing"]
+
+
+def test_a_report_shows_itself_in_notebooks():
+    text = nki_sim.profile(softmax_rows)(X)[1]._repr_html_()
+    for part in ("softmax_rows", "<svg", "softmax.py:21", "dma_copy", "vector", "fill='#4a7ebb'", "lower precision"):
+        assert part in text, part
+    # It is well-formed: every tag is closed, and what comes from the kernel is escaped.
+    xml.etree.ElementTree.fromstring(text.replace("&micro;", "u"))
+    with pytest.warns(nki_sim.KernelWarning):
+        kernels.partly(X)
+    text = nki_sim.profile(kernels.partly)(X)[1]._repr_html_()
+    assert "<li>warning: output `out` has" in text
+    xml.etree.ElementTree.fromstring(text.replace("&micro;", "u"))
+
+
 def test_pandas():
     pandas = pytest.importorskip("pandas")
-    frame = nki_sim.profile(softmax_rows)(X)[1].to_pandas()
+    _, report = nki_sim.profile(softmax_rows)(X)
+    frame = report.to_pandas()
     assert isinstance(frame, pandas.DataFrame) and frame.loc["vector", "active_us"] > 0
+    instructions = report.to_pandas("instructions")
+    assert len(instructions) == sum(e["instructions"] for e in report.engines.values())
+    assert instructions["end_ts"].max() <= report.latency_us * 1000 and set(instructions["opcode"]) >= {"dma_copy", "tensor_reduce"}
+    dma = report.to_pandas("dma")
+    assert set(dma["opcode"]) == {"dma_copy"} and len(dma) == report["dma"]["transfers"] == 4
+    assert dma["hbm_read_bytes"].sum() == dma["hbm_write_bytes"].sum() == X.nbytes
+    assert report.to_pandas("lines")["critical_us"].sum() <= report.latency_us
+    intervals = report.to_pandas("intervals")
+    for _, row in intervals.groupby("row"):
+        assert (row["end_us"] - row["start_us"]).sum() == pytest.approx(report.latency_us)
+    for table in ("stalls", "opcodes", "remedies", "critical_path"):
+        assert len(report.to_pandas(table)) == len(report[table])
+    with pytest.raises(ValueError, match="there are the tables engines, instructions, dma"):
+        report.to_pandas("nothing")
 
 
 def test_assert_close():

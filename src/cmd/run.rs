@@ -2,13 +2,13 @@
 
 use std::path::Path;
 
-use nki_diag::{Diagnostic, JsonDiagnostic};
+use nki_diag::Diagnostic;
 use nki_isa::Program;
 use nki_sim_core::analysis::counters::Facts;
 use nki_sim_core::analysis::remedies::{self, Case};
 use nki_sim_core::exec::{self, ExecOptions};
 use nki_sim_core::place::{self, Placement};
-use nki_sim_core::report::{Analysis, Finding, Page, Source};
+use nki_sim_core::report::Analysis;
 use nki_sim_core::timing;
 use nki_sim_core::trace::Trace;
 use nki_sim_core::{HostTensor, report};
@@ -20,7 +20,7 @@ use crate::inputs::{Given, in_order};
 use crate::kernel::{Prepared, any_error, prepare};
 use crate::npy::{self, Array, Elem};
 use crate::output::{eprint, print, write_file};
-use crate::report::{Failed, Report, outputs_of};
+use crate::report::{Failed, Report, outputs_of, page};
 use crate::{Failure, settings, stage};
 
 /// Runs the kernel and reports.
@@ -82,7 +82,7 @@ pub(crate) fn run(args: &RunArgs) -> Result<(), Failure> {
     }
     let shown = crate::report::findings(&findings, &prepared.sources);
     if let Some(path) = &args.html {
-        let page = page(&program, &prepared, &shown);
+        let page = page(&program, &prepared.sources, &shown);
         let text =
             stage("html", || report::html(&analysis, &page)).map_err(|e| format!("cannot write the page: {e}"))?;
         write_file(path, &[text.as_bytes()])?;
@@ -116,29 +116,6 @@ pub(crate) fn run(args: &RunArgs) -> Result<(), Failure> {
     std::mem::forget((timeline, ran.trace, placement, program, prepared));
     let differs = !comparisons.problems.is_empty() || comparisons.done.iter().any(|c| !c.passed);
     if differs || any_error(&findings) { Err(Failure::Kernel) } else { Ok(()) }
-}
-
-/// What the page shows beside the analysis.
-fn page(program: &Program, prepared: &Prepared, findings: &[JsonDiagnostic]) -> Page {
-    let sources = program
-        .files
-        .iter()
-        .map(|name| {
-            let text = prepared.sources.find(name).and_then(|f| prepared.sources.text(f));
-            Source { name: name.to_string(), text: text.map(String::from) }
-        })
-        .collect();
-    let findings = findings
-        .iter()
-        .map(|f| Finding {
-            severity: f.severity.name().to_string(),
-            id: f.id.to_string(),
-            message: f.message.clone(),
-            file: f.file.clone().unwrap_or_default(),
-            line: f.line.unwrap_or(0),
-        })
-        .collect();
-    Page { target: program.target.to_string(), sources, findings }
 }
 
 /// The kernel is wrong: its diagnostics on the terminal and in the JSON file.
