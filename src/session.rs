@@ -89,7 +89,8 @@ impl Session {
         diagnostics: &[Diagnostic],
         sources: &SourceMap,
     ) -> Result<String, String> {
-        report::html(analysis, &page(&self.program, sources, &findings(diagnostics, sources))).map_err(|e| e.to_string())
+        report::html(analysis, &page(&self.program, sources, &findings(diagnostics, sources)))
+            .map_err(|e| e.to_string())
     }
 }
 
