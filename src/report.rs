@@ -1,8 +1,12 @@
 //! The JSON report: what the simulator summarises, joined with what only the command knows.
 
+use std::fmt::Write as _;
+
 use nki_diag::{Diagnostic, JsonDiagnostic, SourceMap, to_json};
 use nki_isa::Program;
-use nki_sim_core::report::{Detail, Finding, Page, Source, Summary};
+use nki_sim_core::place::Placement;
+use nki_sim_core::report::{self, Detail, Finding, Page, Source, Summary};
+use nki_sim_core::timeline::Timeline;
 use serde::Serialize;
 
 use crate::compare::Comparison;
@@ -132,4 +136,48 @@ pub(crate) struct RankReport {
     pub(crate) summary: Summary,
     /// Outputs compared with arrays.
     pub(crate) expected: Vec<Comparison>,
+}
+
+impl RankReport {
+    /// What one rank did, without comparisons.
+    pub(crate) fn new(rank: usize, program: &Program, placement: &Placement, timeline: &Timeline) -> Self {
+        RankReport {
+            rank,
+            lnc: program.cores.len(),
+            outputs: outputs_of(program),
+            summary: report::summary(timeline, placement),
+            expected: Vec::new(),
+        }
+    }
+}
+
+impl RanksReport {
+    /// All ranks of a run of `program`.
+    pub(crate) fn new(kernel: &str, program: &Program, ranks: Vec<RankReport>, findings: Vec<JsonDiagnostic>) -> Self {
+        RanksReport {
+            kernel: kernel.to_owned(),
+            target: program.target.to_string(),
+            latency_us: ranks.iter().map(|r| r.summary.latency_us).fold(0.0, f64::max),
+            ranks,
+            findings,
+        }
+    }
+}
+
+/// The rank that ends last; the first of several.
+pub(crate) fn slowest(timelines: &[&Timeline]) -> usize {
+    (0..timelines.len()).max_by_key(|&r| (timelines[r].elapsed, std::cmp::Reverse(r))).unwrap_or(0)
+}
+
+/// A line for each rank, and the table of the slowest.
+pub(crate) fn ranks_text(timelines: &[&Timeline], reports: &[RankReport]) -> String {
+    let mut out = String::new();
+    for r in reports {
+        let _ = writeln!(out, "rank {:<4} {:>10.2} us  {}", r.rank, r.summary.latency_us, r.summary.verdict);
+    }
+    let slowest = slowest(timelines);
+    if let Some(timeline) = timelines.get(slowest) {
+        let _ = write!(out, "\nrank {slowest}:\n{}", report::table(timeline));
+    }
+    out
 }

@@ -1,6 +1,6 @@
 //! A program that is placed and can be run: what `nki-sim run` does, for callers that hold their tensors in memory.
 
-use nki_diag::{Diagnostic, SourceMap};
+use nki_diag::{Diagnostic, JsonDiagnostic, SourceMap};
 use nki_isa::Program;
 use nki_sim_core::exec::{self, ExecOptions, ExecResult, Failure, Rank};
 use nki_sim_core::place::{self, Placement};
@@ -11,7 +11,7 @@ use nki_sim_core::timing::{self, Params};
 use nki_sim_core::trace::Trace;
 use nki_sim_core::{HostTensor, report};
 
-use crate::report::{Report, findings, json, outputs_of, page};
+use crate::report::{RankReport, RanksReport, Report, findings, json, outputs_of, page, ranks_text};
 
 /// A program with its placement.
 #[derive(Debug)]
@@ -109,4 +109,45 @@ pub fn simulate_ranks(
         inputs,
     });
     nki_sim_core::ranks::simulate_ranks(ranks.collect(), options, params)
+}
+
+/// One rank of a run that is over.
+#[derive(Debug, Clone, Copy)]
+pub struct RankView<'a> {
+    /// What it ran.
+    pub session: &'a Session,
+    /// When.
+    pub timeline: &'a Timeline,
+}
+
+fn rank_reports(ranks: &[RankView<'_>]) -> Vec<RankReport> {
+    let one =
+        |(rank, v): (usize, &RankView<'_>)| RankReport::new(rank, &v.session.program, &v.session.placement, v.timeline);
+    ranks.iter().enumerate().map(one).collect()
+}
+
+fn timelines<'a>(ranks: &[RankView<'a>]) -> Vec<&'a Timeline> {
+    ranks.iter().map(|v| v.timeline).collect()
+}
+
+/// The report of several ranks, from 0, as `nki-sim run --ranks N --json` writes it.
+///
+/// # Errors
+/// If there is no rank, or a number cannot be written as JSON.
+pub fn ranks_json(ranks: &[RankView<'_>], findings: Vec<JsonDiagnostic>) -> Result<String, String> {
+    let first = ranks.first().ok_or("there is no rank")?;
+    let program = &first.session.program;
+    let whole = RanksReport::new(&program.name, program, rank_reports(ranks), findings);
+    String::from_utf8(json(&whole)?).map_err(|e| e.to_string())
+}
+
+/// A line for each rank, from 0, and the table of engines of the slowest.
+pub fn ranks_table(ranks: &[RankView<'_>]) -> String {
+    ranks_text(&timelines(ranks), &rank_reports(ranks))
+}
+
+/// The timelines of all ranks, from 0, as one Perfetto trace.
+pub fn ranks_trace(ranks: &[RankView<'_>]) -> Vec<u8> {
+    let pairs: Vec<_> = ranks.iter().map(|v| (v.timeline, &v.session.program)).collect();
+    report::perfetto_ranks(&pairs)
 }

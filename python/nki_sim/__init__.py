@@ -4,6 +4,7 @@
     out = kernel(x)                                # a kernel decorated with @nki.jit
     out, report = nki_sim.profile(kernel)(x)       # and its time on the device
     nki_sim.assert_close(kernel, reference, (x,))
+    outs = nki_sim.simulate_ranks(kernel, 2)([x0, x1])      # two ranks, which meet at collectives
 
 `import nki` gives the drop-in package, unless the real one is installed; `nki_sim.install()` puts ours in its place.
 """
@@ -23,6 +24,7 @@ from ._framework import FrameworkKernel, JaxFrameworkKernel, NumpyFrameworkKerne
 from ._kernel import Kernel, cpu_simulate, from_source, jit, simulate
 from ._native import __version__, target
 from ._profile import Report, assert_close, profile
+from ._ranks import PerRank, RanksReport, simulate_ranks
 from ._tree import install
 
 __all__ = [
@@ -36,7 +38,9 @@ __all__ = [
     "NoSourceError",
     "NumpyFrameworkKernel",
     "OutsideKernelError",
+    "PerRank",
     "PyTorchFrameworkKernel",
+    "RanksReport",
     "Report",
     "SimError",
     "TensorSpec",
@@ -48,6 +52,7 @@ __all__ = [
     "jit",
     "profile",
     "simulate",
+    "simulate_ranks",
     "target",
 ]
 

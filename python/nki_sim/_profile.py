@@ -156,8 +156,10 @@ class Profiled:
 
 
 def profile(kernel):
-    """The kernel with its time on the device: `outputs, report = nki_sim.profile(kernel)(...)`."""
-    return Profiled(kernel)
+    """The kernel with its time on the device: `outputs, report = nki_sim.profile(kernel)(...)`. Also of `simulate_ranks(kernel, n)`."""
+    from . import _ranks
+
+    return _ranks.ProfiledRanks(kernel) if isinstance(kernel, _ranks.Ranks) else Profiled(kernel)
 
 
 #: Tolerances by dtype, relative and absolute: a few roundings of the type.

@@ -1,7 +1,8 @@
 //! The compiled half of the Python package `nki_sim`: it joins frontend and simulator in the Python process.
 //!
 //! Python's half (`nki_sim/*.py`) decides what a user sees. This half converts values ([`convert`]), is the live host of the
-//! frontend ([`host`]), keeps compiled programs ([`cache`]) and runs them on the memory of arrays ([`run`]) or of XLA ([`served`], [`xla`]).
+//! frontend ([`host`]), keeps compiled programs ([`cache`]) and runs them on the memory of arrays ([`run`]; several ranks: [`ranks`]) or of
+//! XLA ([`served`], [`xla`]).
 
 mod arrays;
 mod cache;
@@ -9,6 +10,7 @@ mod convert;
 mod errors;
 mod host;
 mod names;
+mod ranks;
 mod run;
 mod served;
 mod xla;
@@ -60,7 +62,9 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(xla::ffi_handler, module)?)?;
     module.add_class::<cache::Cache>()?;
     module.add_class::<cache::Compiled>()?;
+    module.add_function(wrap_pyfunction!(ranks::run_ranks, module)?)?;
     module.add_class::<run::Outcome>()?;
+    module.add_class::<ranks::RanksOutcome>()?;
     module.add_class::<arrays::Memory>()?;
     Ok(())
 }

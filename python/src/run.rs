@@ -4,7 +4,7 @@ use nki_diag::{ColorChoice, Diagnostic, render_all};
 use nki_frontend::Returned;
 use nki_isa::names::Named;
 use nki_sim_core::analysis::remedies;
-use nki_sim_core::exec::ExecOptions;
+use nki_sim_core::exec::{ExecOptions, ExecResult};
 use nki_sim_core::timeline::Timeline;
 use nki_sim_core::trace::Trace;
 use nki_sim_core::{HostTensor, report};
@@ -21,14 +21,14 @@ use crate::errors::{as_json, kernel_error, ours, value_error};
 #[pyclass(frozen, module = "nki_sim._native")]
 #[derive(Debug)]
 pub(crate) struct Outcome {
-    ready: Arc<Ready>,
+    pub(crate) ready: Arc<Ready>,
     /// In the shape that the kernel returned them: a new array as `(memory, shape, dtype)`, an input as the caller's object in a list.
     #[pyo3(get)]
-    result: Py<PyAny>,
+    pub(crate) result: Py<PyAny>,
     /// Lines that the kernel printed on the device.
     #[pyo3(get)]
     prints: Vec<String>,
-    findings: Vec<Diagnostic>,
+    pub(crate) findings: Vec<Diagnostic>,
     timeline: Option<Timeline>,
     trace: Trace,
 }
@@ -36,30 +36,15 @@ pub(crate) struct Outcome {
 impl Compiled {
     /// See [`Compiled::run`].
     pub(crate) fn execute(&self, py: Python<'_>, timed: bool) -> PyResult<Outcome> {
-        let ready = &*self.ready;
-        let program = &ready.session.program;
         let precise = nki_sim::settings::precise_fp().map_err(value_error)?;
         let arrays = self.in_order()?;
-        self.check_written(py, &arrays)?;
-        let inputs = program
-            .inputs
-            .iter()
-            .zip(&arrays)
-            .map(|(input, array)| {
-                let tensor = program.tensor(input.tensor);
-                HostTensor {
-                    name: input.name.clone(),
-                    shape: tensor.shape.iter().map(|&d| d as usize).collect(),
-                    dtype: tensor.dtype,
-                    data: array.buffer(py),
-                }
-            })
-            .collect();
+        let inputs = self.inputs_of(py, &arrays)?;
         let options = ExecOptions { precise, ..ExecOptions::default() };
+        let session = &self.ready.session;
         let (outcome, timeline) = py.detach(|| {
-            let outcome = ready.session.run(inputs, &options);
+            let outcome = session.run(inputs, &options);
             let timeline = match &outcome {
-                Ok(done) if timed => Some(ready.session.time(&done.trace)),
+                Ok(done) if timed => Some(session.time(&done.trace)),
                 _ => None,
             };
             (outcome, timeline)
@@ -69,13 +54,41 @@ impl Compiled {
             Err(failure) => {
                 let mut all = failure.findings;
                 all.extend(failure.errors);
-                return Err(kernel_error(py, &all, &ready.sources));
+                return Err(kernel_error(py, &all, &self.ready.sources));
             }
         };
         if done.findings.iter().any(Diagnostic::is_error) {
-            return Err(kernel_error(py, &done.findings, &ready.sources));
+            return Err(kernel_error(py, &done.findings, &self.ready.sources));
         }
         let timeline = timeline.transpose().map_err(PyRuntimeError::new_err)?;
+        self.finish(py, &arrays, done, timeline)
+    }
+
+    /// The arrays as inputs of the program; those that it could not write are refused before anything runs.
+    pub(crate) fn inputs_of(&self, py: Python<'_>, arrays: &[&Array]) -> PyResult<Vec<HostTensor>> {
+        self.check_written(py, arrays)?;
+        let program = &self.ready.session.program;
+        let inputs = program.inputs.iter().zip(arrays).map(|(input, array)| {
+            let tensor = program.tensor(input.tensor);
+            HostTensor {
+                name: input.name.clone(),
+                shape: tensor.shape.iter().map(|&d| d as usize).collect(),
+                dtype: tensor.dtype,
+                data: array.buffer(py),
+            }
+        });
+        Ok(inputs.collect())
+    }
+
+    /// Gives the results of a run that has come to its end: written arrays to the caller, the others as new ones.
+    pub(crate) fn finish(
+        &self,
+        py: Python<'_>,
+        arrays: &[&Array],
+        done: ExecResult,
+        timeline: Option<Timeline>,
+    ) -> PyResult<Outcome> {
+        let ready = &*self.ready;
         let mut outputs: Vec<Option<HostTensor>> = done.outputs.into_iter().map(Some).collect();
         for (input, output) in &ready.written {
             if let Some(tensor) = &outputs[*output]
@@ -84,7 +97,7 @@ impl Compiled {
                 arrays[*input].write(&tensor.data);
             }
         }
-        let result = self.shape(py, &ready.returned, &arrays, &mut outputs)?;
+        let result = self.shape(py, &ready.returned, arrays, &mut outputs)?;
         let ready = self.ready.clone();
         Ok(Outcome { ready, result, prints: done.prints, findings: done.findings, timeline, trace: done.trace })
     }
@@ -260,7 +273,7 @@ impl Outcome {
         self.ready.diagnostics.iter().chain(&self.findings).cloned().collect()
     }
 
-    fn timeline(&self) -> PyResult<&Timeline> {
+    pub(crate) fn timeline(&self) -> PyResult<&Timeline> {
         self.timeline.as_ref().ok_or_else(|| PyRuntimeError::new_err("the run was not timed"))
     }
 }

@@ -1,10 +1,8 @@
 //! `nki-sim run FILE --ranks N`: one kernel on several ranks that meet at collectives.
 
-use std::path::{Path, PathBuf};
-
 use nki_sim_core::exec::{ExecOptions, Rank};
 use nki_sim_core::place::{self, Placement};
-use nki_sim_core::ranks::{self, RankRun, RanksError};
+use nki_sim_core::ranks::{self, RanksError};
 use nki_sim_core::report;
 
 use super::run::{self, Expected};
@@ -12,7 +10,7 @@ use crate::cli::{KernelArgs, RunArgs};
 use crate::inputs::{self, Given};
 use crate::kernel::{Prepared, any_error, prepare};
 use crate::output::{eprint, print, write_file};
-use crate::report::{RankReport, RanksReport, outputs_of};
+use crate::report::{RankReport, RanksReport, ranks_text};
 use crate::{Failure, settings, stage, value};
 
 /// Arguments as the frontend takes them.
@@ -101,9 +99,6 @@ pub(super) fn run(args: &RunArgs, count: usize) -> Result<(), Failure> {
         if let Some(directory) = &args.out {
             run::write_outputs(&directory.join(format!("rank{rank}")), &run.result.outputs)?;
         }
-        if let Some(path) = &args.trace {
-            write_file(&beside(path, rank), &[&report::perfetto(&run.timeline, &c.program)])?;
-        }
         // Compared by the bare name.
         let mut named = Vec::new();
         for e in expected_of(rank)? {
@@ -117,44 +112,30 @@ pub(super) fn run(args: &RunArgs, count: usize) -> Result<(), Failure> {
         run::check_expected_names(&c.program, &named)?;
         let comparisons = run::compare_outputs(args, run.result.outputs.clone(), &named);
         problems.extend(comparisons.problems.into_iter().map(|p| format!("rank {rank}: {p}")));
-        reports.push(RankReport {
-            rank,
-            lnc: c.program.cores.len(),
-            outputs: outputs_of(&c.program),
-            summary: report::summary(&run.timeline, &c.placement),
-            expected: comparisons.done,
-        });
+        let report = RankReport::new(rank, &c.program, &c.placement, &run.timeline);
+        reports.push(RankReport { expected: comparisons.done, ..report });
     }
-    tell(&runs, &reports);
+    let timelines: Vec<_> = runs.iter().map(|r| &r.timeline).collect();
+    if let Some(path) = &args.trace {
+        let pairs: Vec<_> = timelines.iter().copied().zip(programs.iter().map(|c| &c.program)).collect();
+        write_file(path, &[&report::perfetto_ranks(&pairs)])?;
+    }
+    print(&ranks_text(&timelines, &reports));
+    for r in &reports {
+        for c in &r.expected {
+            print(&format!("rank {}: {}\n", r.rank, c.text()));
+        }
+    }
     for problem in &problems {
         eprint(&format!("error: {problem}\n"));
     }
     let differs = !problems.is_empty() || reports.iter().flat_map(|r| &r.expected).any(|c| !c.passed);
     if let Some(path) = &args.json {
-        let whole = RanksReport {
-            kernel: first.prepared.name.clone(),
-            target: first.program.target.to_string(),
-            latency_us: reports.iter().map(|r| r.summary.latency_us).fold(0.0, f64::max),
-            ranks: reports,
-            findings: crate::report::findings(&findings, &first.prepared.sources),
-        };
+        let found = crate::report::findings(&findings, &first.prepared.sources);
+        let whole = RanksReport::new(&first.prepared.name, &first.program, reports, found);
         write_file(path, &[&crate::report::json(&whole)?])?;
     }
     if differs || any_error(&findings) { Err(Failure::Kernel) } else { Ok(()) }
-}
-
-/// A line for each rank, and the table of the slowest.
-fn tell(runs: &[RankRun], reports: &[RankReport]) {
-    let slowest = (0..runs.len()).max_by_key(|&r| (runs[r].timeline.elapsed, std::cmp::Reverse(r))).unwrap_or(0);
-    for r in reports {
-        print(&format!("rank {:<4} {:>10.2} us  {}\n", r.rank, r.summary.latency_us, r.summary.verdict));
-    }
-    print(&format!("\nrank {slowest}:\n{}", report::table(&runs[slowest].timeline)));
-    for r in reports {
-        for c in &r.expected {
-            print(&format!("rank {}: {}\n", r.rank, c.text()));
-        }
-    }
 }
 
 /// `NAME@RANK` or `NAME`.
@@ -213,15 +194,6 @@ fn compile(args: &RunArgs, own: &KernelArgs, arguments: Vec<(String, nki_fronten
     Err(Failure::Kernel)
 }
 
-/// `trace.pftrace` for rank 1 is `trace@1.pftrace`.
-fn beside(path: &Path, rank: usize) -> PathBuf {
-    let stem = path.file_stem().unwrap_or_default().to_string_lossy();
-    match path.extension() {
-        Some(extension) => path.with_file_name(format!("{stem}@{rank}.{}", extension.to_string_lossy())),
-        None => path.with_file_name(format!("{stem}@{rank}")),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -238,10 +210,5 @@ mod tests {
         assert!(for_rank(&list(&[("x", "a"), ("x", "b")]), 0, 2).is_err());
         assert!(for_rank(&list(&[("x@2", "a")]), 0, 2).is_err());
         assert!(for_rank(&list(&[("x@y", "a")]), 0, 2).is_err());
-    }
-
-    #[test]
-    fn traces_have_the_rank_in_their_name() {
-        assert_eq!(beside(Path::new("a/t.pftrace"), 3), Path::new("a/t@3.pftrace"));
     }
 }

@@ -127,6 +127,11 @@ fn operand(schema: &Schema, at: usize, value: &Value, span: Span) -> EvalResult<
     }
     to_arg(value).ok_or_else(|| {
         let o = &schema.operands[at];
+        if let Value::Tensor(t) = value
+            && let Err(empty) = values::not_empty(t, format_args!("nisa.{}: `{}`", schema.name, o.name), span)
+        {
+            return empty;
+        }
         let message = format!("nisa.{}: `{}` takes {}, got a value of type {}", schema.name, o.name, kind_text(o.kind), value.type_name());
         let raise = Raise::at("operand-kind", message, span, format!("`{}`", o.name));
         match value {

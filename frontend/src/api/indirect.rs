@@ -47,6 +47,9 @@ impl Tensor {
 
     /// Refuses to make another view of one whose columns are picked by offsets.
     pub(crate) fn plain(&self, what: &str) -> Result<()> {
+        if self.is_empty() {
+            return Err(self.nothing(what));
+        }
         if self.view.indirect.as_deref().and_then(Indirect::columns).is_none() {
             return Ok(());
         }

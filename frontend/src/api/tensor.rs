@@ -351,13 +351,6 @@ fn one_key(t: &Tensor, value: &Value, span: Span) -> EvalResult<Key> {
         Value::Bool(b) => Key::At(i64::from(*b)),
         Value::Slice(s) => Key::Slice(bound(&s.start)?, bound(&s.stop)?, bound(&s.step)?),
         Value::Ellipsis => Key::Ellipsis,
-        Value::Object(o) if o.as_any().downcast_ref::<Ds>().is_some_and(|ds| ds.size == 0) => {
-            return refuse(
-                "empty-slice",
-                format!("nl.ds of size 0 in an index of `{}`", t.storage.name),
-                "skip the instruction when there is nothing to do",
-            );
-        }
         Value::Object(o) if o.as_any().is::<Ds>() => match o.as_any().downcast_ref::<Ds>() {
             Some(Ds { start: Value::Int(start), size }) => Key::Span(*start, *size),
             Some(Ds { start, size }) => Key::DynamicSpan(index(start, "nl.ds: start", span)?, *size),

@@ -14,6 +14,7 @@ use crate::eval::value::Value;
 /// An operand of an instruction. `None` for a value that no operand takes.
 pub(crate) fn to_arg(value: &Value) -> Option<Arg> {
     Some(match value {
+        Value::Tensor(t) if t.is_empty() => return None,
         Value::Tensor(t) => Arg::View(t.view.clone()),
         Value::Int(i) => Arg::Int(*i),
         Value::Float(x) => Arg::Float(*x),
@@ -108,6 +109,14 @@ pub(crate) fn unknown_dtype(name: &str, span: Span) -> Box<Raise> {
     let names: Vec<&str> = DType::ALL.iter().map(|d| d.name()).collect();
     Raise::at("unsupported-dtype", format!("dtype `{name}` is not supported"), span, "here")
         .help(format!("supported are {}", names.join(", ")))
+}
+
+/// Refuses a view without elements where it would be used.
+pub(crate) fn not_empty(t: &Tensor, what: impl Display, span: Span) -> EvalResult<()> {
+    match t.is_empty() {
+        true => Err(super::errors::raise("", &t.nothing(&what.to_string()), span, &[&t.storage])),
+        false => Ok(()),
+    }
 }
 
 /// A tensor.

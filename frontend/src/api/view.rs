@@ -185,6 +185,17 @@ impl Tensor {
             .help("views are free only within a partition; to move data between partitions use nisa.nc_transpose or nisa.dma_copy"))
     }
 
+    /// Whether it has no element: `t[nl.ds(start, 0)]`.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.view.dims.iter().any(|d| d.count == 0)
+    }
+
+    /// The refusal of an empty view.
+    pub(crate) fn nothing(&self, what: &str) -> Violation {
+        let message = format!("{what} of `{}[nl.ds(..., 0)]`, shape {}: it has no element", self.storage.name, self.shape_text());
+        Violation::new("empty-slice", "", message).help("skip the instruction when there is nothing to do")
+    }
+
     /// Restricts dimension `d` to `count` steps of `step` from `start`.
     fn narrow(view: &mut View, d: usize, start: i64, count: u32, step: i64) {
         let dim = &mut view.dims[d];
@@ -308,7 +319,12 @@ impl Tensor {
                     Self::narrow(&mut view, d, start, count, step);
                 }
                 Key::Span(start, size) => {
-                    let (start, count) = self.bounds(d, Some(*start), Some(start.saturating_add(*size)), 1)?;
+                    // The share of a core that has nothing to do: kernels make the view and never use it.
+                    let empty = *size == 0 && (0..=i64::from(view.dims[d].count)).contains(start);
+                    let (start, count) = match empty {
+                        true => (*start, 0),
+                        false => self.bounds(d, Some(*start), Some(start.saturating_add(*size)), 1)?,
+                    };
                     Self::narrow(&mut view, d, start, count, 1);
                 }
                 Key::At(i) => {

@@ -307,6 +307,7 @@ impl Interp<'_> {
             let id = self.sources.add(file.to_string_lossy(), text.as_str());
             let (mut ast, errors) = parse(id, &text, &mut self.names);
             self.diagnostics.extend(errors);
+            self.klr |= ast.body.iter().any(super::modules::imports_klr);
             scope::resolve(&mut ast);
             Rc::new(ast)
         });

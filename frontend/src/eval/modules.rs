@@ -424,7 +424,7 @@ impl Interp<'_> {
 }
 
 /// `import klr...` or `from klr... import`.
-fn imports_klr(stmt: &Stmt) -> bool {
+pub(super) fn imports_klr(stmt: &Stmt) -> bool {
     let is_klr = |path: &str| path.split('.').next() == Some("klr");
     match &stmt.kind {
         StmtKind::Import(names) => names.iter().any(|n| is_klr(&n.path)),

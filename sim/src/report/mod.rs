@@ -12,7 +12,7 @@ pub use detail::{
     Analysis, Detail, LineSummary, OpcodeSummary, RemedySummary, RooflineSummary, Traffic, detail, row_name,
 };
 pub use html::{Finding, Page, Source, html};
-pub use perfetto::perfetto;
+pub use perfetto::{perfetto, perfetto_ranks};
 pub use summary::{DmaSummary, EngineSummary, Engines, Memory, Part, PathStep, StallSummary, Summary, summary};
 pub use table::csv;
 pub use text::{events, table, timeline};

@@ -95,7 +95,10 @@ fn opt_dtype(value: Option<Value>, what: &str, span: Span) -> EvalResult<Option<
 
 fn operand(value: &Value, what: &str, span: Span) -> EvalResult<Operand> {
     match value {
-        Value::Tensor(t) => Ok(Operand::Tile((**t).clone())),
+        Value::Tensor(t) => {
+            values::not_empty(t, what, span)?;
+            Ok(Operand::Tile((**t).clone()))
+        }
         Value::Float(x) => Ok(Operand::Number(Imm::Float(*x))),
         other => match other.as_int() {
             Some(i) => Ok(Operand::Number(Imm::Int(i))),
@@ -106,7 +109,10 @@ fn operand(value: &Value, what: &str, span: Span) -> EvalResult<Operand> {
 
 fn tile(value: Option<Value>, what: &str, span: Span) -> EvalResult<Rc<Tensor>> {
     match value.unwrap_or(Value::None) {
-        Value::Tensor(t) => Ok(t),
+        Value::Tensor(t) => {
+            values::not_empty(&t, what, span)?;
+            Ok(t)
+        }
         other => Err(wrong(what, "a tile", &other, span)),
     }
 }

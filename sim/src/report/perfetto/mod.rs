@@ -26,14 +26,30 @@ const ANNOTATIONS: [&str; 8] =
 
 /// The timeline in the Perfetto format (protobuf, nanoseconds).
 pub fn perfetto(timeline: &Timeline, program: &Program) -> Vec<u8> {
-    let mut w = Writer { out: Vec::new(), names: FxHashMap::default(), tracks: 0, cleared: false };
+    perfetto_ranks(&[(timeline, program)])
+}
+
+/// The timelines of all ranks, from 0, on one clock: a process for each core of each rank.
+pub fn perfetto_ranks(ranks: &[(&Timeline, &Program)]) -> Vec<u8> {
+    let mut w =
+        Writer { out: Vec::new(), names: FxHashMap::default(), tracks: 0, processes: 0, flows: 0, cleared: false };
     w.interned(Vec::new(), ANNOTATIONS.iter().enumerate().map(|(i, n)| interned(i as u64 + 1, n)).collect());
+    for (rank, (timeline, program)) in ranks.iter().enumerate() {
+        let of_rank = if ranks.len() > 1 { format!(" of rank {rank}") } else { String::new() };
+        write_rank(&mut w, timeline, program, &of_rank);
+    }
+    w.out
+}
+
+fn write_rank(w: &mut Writer, timeline: &Timeline, program: &Program, of_rank: &str) {
     let by_row = rows(timeline);
+    let first_flow = w.flows;
+    w.flows += timeline.events.len() as u64;
     // What each event lets go: arrows start at the event waited for and end at the one that waited.
     let mut flows: Vec<Vec<u64>> = vec![Vec::new(); timeline.events.len()];
     for (i, e) in timeline.events.iter().enumerate() {
         if let Release::Semaphore { from, .. } = e.released {
-            flows[from.0 as usize].push(i as u64 + 1);
+            flows[from.0 as usize].push(first_flow + i as u64 + 1);
         }
     }
     let waits = waits(timeline);
@@ -42,14 +58,14 @@ pub fn perfetto(timeline: &Timeline, program: &Program) -> Vec<u8> {
     for (r, row) in timeline.rows.iter().enumerate() {
         if core != Some(row.core) {
             core = Some(row.core);
-            process = w.process(row.core, &format!("{} on NeuronCore {}", timeline.kernel, row.core));
+            process = w.process(&format!("{} on NeuronCore {}{of_rank}", timeline.kernel, row.core));
         }
         let is_queue = matches!(row.kind, RowKind::DmaQueue(_));
         if is_queue && row.count == 0 {
             continue;
         }
         let name = row.kind.name();
-        let main = w.thread(process, row.core, r as i32, name);
+        let main = w.thread(process, r as i32, name);
         let mut lanes: Vec<(u64, Ps)> = vec![(main, 0)];
         for &i in &by_row[r] {
             let e = &timeline.events[i as usize];
@@ -76,7 +92,7 @@ pub fn perfetto(timeline: &Timeline, program: &Program) -> Vec<u8> {
             // An arrow leaves from where the result is made, and arrives where the wait was.
             let leaves = if is_dma == is_queue { std::mem::take(&mut flows[i as usize]) } else { Vec::new() };
             let arrives = if !is_queue && matches!(e.released, Release::Semaphore { .. }) {
-                vec![u64::from(i) + 1]
+                vec![first_flow + u64::from(i) + 1]
             } else {
                 Vec::new()
             };
@@ -103,7 +119,6 @@ pub fn perfetto(timeline: &Timeline, program: &Program) -> Vec<u8> {
             w.end(stalls, span.end);
         }
     }
-    w.out
 }
 
 /// Events of each row in order of their start there.
@@ -177,16 +192,20 @@ fn interned(iid: u64, name: &str) -> Interned {
     Interned { iid: Some(iid), name: Some(name.to_string()) }
 }
 
-/// The process that stands for a core. The viewer takes the thread whose number is the process's for its main thread, wherever it is, so
+/// The number of a process, which stands for a core. The viewer takes the thread whose number is the process's for its main thread, wherever it is, so
 /// processes and threads have numbers of their own.
-fn pid(core: u32) -> i32 {
-    (core as i32 + 1) * 1000
+fn pid(process: i32) -> i32 {
+    process * 1000
 }
 
 struct Writer {
     out: Vec<u8>,
     names: FxHashMap<Box<str>, u64>,
     tracks: u64,
+    /// Processes so far; the last is the one being written.
+    processes: i32,
+    /// Arrows so far, of the ranks before.
+    flows: u64,
     cleared: bool,
 }
 
@@ -215,13 +234,15 @@ impl Writer {
         self.tracks
     }
 
-    fn process(&mut self, core: u32, name: &str) -> u64 {
-        let process = Some(ProcessDescriptor { pid: Some(pid(core)), process_name: Some(name.to_string()) });
+    fn process(&mut self, name: &str) -> u64 {
+        self.processes += 1;
+        let process = Some(ProcessDescriptor { pid: Some(pid(self.processes)), process_name: Some(name.to_string()) });
         self.track(TrackDescriptor { process, ..TrackDescriptor::default() })
     }
 
-    fn thread(&mut self, process: u64, core: u32, row: i32, name: &str) -> u64 {
-        let (pid, tid) = (pid(core), pid(core) + row + 1);
+    fn thread(&mut self, process: u64, row: i32, name: &str) -> u64 {
+        let pid = pid(self.processes);
+        let tid = pid + row + 1;
         let thread = Some(ThreadDescriptor { pid: Some(pid), tid: Some(tid), thread_name: Some(name.to_string()) });
         self.track(TrackDescriptor {
             thread,
@@ -332,6 +353,26 @@ mod tests {
         let busy: u64 = of("vector").iter().map(|s| s.2 - s.1).sum();
         assert!((stalled + busy).abs_diff(t.elapsed / 1000) <= 2);
         assert!(tracks.iter().any(|t| t.0 == "dma-sync" && t.1.iter().any(|s| s.0 == "dma_copy")));
+    }
+
+    #[test]
+    fn ranks_have_processes_of_their_own() {
+        let program = tensor_add();
+        let t = time(&program);
+        let bytes = perfetto_ranks(&[(&t, &program), (&t, &program)]);
+        let tracks = slices(&bytes);
+        let count = |name: &str| tracks.iter().filter(|t| t.0 == name).count();
+        assert_eq!(count("vector"), 2);
+        let names: Vec<&str> =
+            tracks.iter().map(|t| t.0.as_str()).filter(|n| n.contains("NeuronCore 0 of rank")).collect();
+        assert_eq!(names.len(), 2);
+        let trace = proto::Trace::decode(&*bytes).unwrap();
+        let mut flows: Vec<u64> =
+            trace.packet.iter().filter_map(|p| p.track_event.as_ref()).flat_map(|e| e.flow_ids.clone()).collect();
+        let all = flows.len();
+        flows.sort_unstable();
+        flows.dedup();
+        assert!(all > 0 && flows.len() == all, "an arrow joins events of two ranks");
     }
 
     #[test]

@@ -1,0 +1,190 @@
+"""Several ranks: a kernel on n logical cores that meet at collectives."""
+
+import html
+import json
+import warnings
+
+import numpy as np
+
+from . import _arrays, _native
+from ._errors import ArgumentError, KernelWarning
+from ._kernel import _contiguous, _explain, _shape, simulate
+from ._profile import Report, recorded
+
+
+class PerRank:
+    """A value for each rank, from 0, where a list would not say so: `PerRank([3, 5])`.
+
+    A list that holds arrays needs no PerRank.
+    """
+
+    def __init__(self, values):
+        self.values = list(values)
+
+    def __repr__(self):
+        return f"PerRank({self.values!r})"
+
+
+class Ranks:
+    """A kernel on several ranks: what `simulate_ranks` makes.
+
+    Called, it gives a list of the ranks' results. `ranks[lnc]` has `lnc` physical cores in each rank.
+    """
+
+    def __init__(self, kernel, count):
+        if isinstance(count, bool) or not isinstance(count, (int, np.integer)) or count < 1:
+            raise ArgumentError(f"simulate_ranks(kernel, {count!r}): the number of ranks is an integer, 1 or more")
+        self.kernel = simulate(kernel)
+        self.count = int(count)
+
+    def __getitem__(self, lnc):
+        return Ranks(self.kernel[lnc], self.count)
+
+    def __call__(self, *args, **kwargs):
+        results, outcome = self._run(args, kwargs, False)
+        if found := outcome.findings():
+            warnings.warn(found.rstrip(), KernelWarning, stacklevel=2)
+        return results
+
+    def __repr__(self):
+        return f"<{self.kernel!r} on {self.count} ranks>"
+
+    def _run(self, args, kwargs, timed):
+        positional = [self._each(f"argument {i}", value) for i, value in enumerate(args)]
+        named = {name: self._each(f"argument `{name}`", value) for name, value in kwargs.items()}
+        calls, copies = [], []
+        for rank in range(self.count):
+            arguments = self.kernel.bind(*(p[rank] for p in positional), **{n: v[rank] for n, v in named.items()})
+            if self.kernel._copy_strided:
+                arguments, of_rank = _contiguous(arguments)
+                copies += of_rank
+            calls.append(arguments)
+        try:
+            compiled = [self.kernel._compile(arguments) for arguments in calls]
+            outcome = _native.run_ranks(compiled, timed)
+        except Exception as error:
+            _explain(error, calls[0])
+            raise
+        for rank, (program, ran) in enumerate(zip(compiled, outcome.ranks)):
+            for line in program.prints() + ran.prints:
+                print(f"rank {rank}: {line}")
+        for original, copy in copies:
+            if original.flags.writeable:
+                original[...] = copy
+        results = [_shape(ran.result, _kind(arguments)) for ran, arguments in zip(outcome.ranks, calls)]
+        return results, outcome
+
+    def _each(self, what, value):
+        """The value of an argument for each rank."""
+        if isinstance(value, PerRank):
+            values = value.values
+        elif isinstance(value, list) and any(_holds_array(item) for item in value):
+            values = value
+        else:
+            return [value] * self.count
+        if len(values) != self.count:
+            raise ArgumentError(
+                f"{what} has {len(values)} items for {self.count} ranks: a list that holds arrays has an item for each rank; "
+                "for all ranks pass one array, or a tuple of arrays"
+            )
+        return values
+
+
+def _kind(arguments):
+    return _arrays.kind_of([value for _, value in arguments])
+
+
+def _holds_array(value):
+    if isinstance(value, (list, tuple)):
+        return any(_holds_array(item) for item in value)
+    if isinstance(value, dict):
+        return any(_holds_array(item) for item in value.values())
+    return isinstance(value, np.ndarray) or type(value).__module__.split(".")[0] in ("torch", "jax", "jaxlib")
+
+
+class RanksReport:
+    """The time of one run on several ranks.
+
+    `ranks` has a `Report` for each. The numbers are those of `nki-sim run --ranks N --json`.
+    """
+
+    def __init__(self, outcome):
+        self._outcome = outcome
+        self._data = json.loads(outcome.json())
+        self.ranks = [Report(rank) for rank in outcome.ranks]
+
+    @property
+    def latency_us(self):
+        """Time until the last rank has ended, in microseconds."""
+        return self._data["latency_us"]
+
+    @property
+    def findings(self):
+        """What was found on any rank, each once, as dicts: id, severity, message, file, line, ..."""
+        return self._data["findings"]
+
+    def __getitem__(self, rank):
+        return self.ranks[rank]
+
+    def __len__(self):
+        return len(self.ranks)
+
+    def to_dict(self):
+        """All of it."""
+        return json.loads(json.dumps(self._data))
+
+    def to_json(self, path=None):
+        """All of it as text, or written to a file."""
+        text = self._outcome.json()
+        if path is None:
+            return text
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(text)
+        return None
+
+    def save(self, path):
+        """Writes the timelines of all ranks as one Perfetto trace (open it at ui.perfetto.dev)."""
+        with open(path, "wb") as file:
+            file.write(self._outcome.trace())
+
+    def __str__(self):
+        return self._outcome.table()
+
+    def __repr__(self):
+        return f"<Report of {self._data['kernel']} on {len(self.ranks)} ranks: {self.latency_us:.2f} us>"
+
+    def _repr_html_(self):
+        rows = "".join(
+            f"<tr><td>{rank}</td><td>{report.latency_us:.2f}</td><td>{html.escape(str(report.verdict))}</td></tr>"
+            for rank, report in enumerate(self.ranks)
+        )
+        return (
+            f"<b>{html.escape(self._data['kernel'])}</b> on {len(self.ranks)} ranks: <b>{self.latency_us:.2f} &micro;s</b>"
+            f"<table><tr><th>rank</th><th>&micro;s</th><th></th></tr>{rows}</table>"
+        )
+
+
+class ProfiledRanks:
+    """Ranks whose calls give their results and a report."""
+
+    def __init__(self, ranks):
+        self.kernel = ranks
+
+    def __getitem__(self, lnc):
+        return ProfiledRanks(self.kernel[lnc])
+
+    def __call__(self, *args, **kwargs):
+        results, outcome = self.kernel._run(args, kwargs, True)
+        report = RanksReport(outcome)
+        recorded.append((self.kernel.kernel.__name__, report.latency_us))
+        return results, report
+
+
+def simulate_ranks(kernel, n):
+    """The kernel on `n` ranks (logical cores), which meet at the collectives of `nki.collectives`.
+
+    `simulate_ranks(kernel, n)(...)` gives a list of `n` results. An argument that is a list with arrays in it has an item for each rank;
+    everything else (one array, a tuple of arrays, a number, a ReplicaGroup) is for all ranks. `simulate_ranks(kernel[2], n)` has two physical
+    cores in each rank. With the time: `results, report = nki_sim.profile(nki_sim.simulate_ranks(kernel, n))(...)`.
+    """
+    return Ranks(kernel, n)
