@@ -172,3 +172,14 @@ def cases():
             expect=expect,
             atol=1e-6,
         )
+
+    x = normal((640, 384), 28)
+    centered = x - x.mean(axis=0, dtype=np.float64)
+    squares = (centered**2).sum(axis=1).reshape(5, 128).T
+    yield dict(
+        name="center-columns",
+        file="arena.py",
+        args=dict(x=x),
+        expect=dict(out=centered.astype(np.float32), total=squares.astype(np.float32)),
+        atol=2e-4,
+    )

@@ -6,8 +6,9 @@ use std::path::{Path, PathBuf};
 
 use nki_frontend::{Arg, Loader, Options};
 use nki_isa::DType;
-use nki_sim_core::exec::{self, ExecOptions};
-use nki_sim_core::timing::{self, Params};
+use nki_sim_core::exec::{ExecOptions, Rank};
+use nki_sim_core::ranks::simulate_ranks;
+use nki_sim_core::timing::Params;
 use nki_sim_core::{HostTensor, place, report};
 
 struct Disk;
@@ -32,17 +33,26 @@ fn tensor(shape: &[usize], dtype: DType, fill: i32) -> (Arg, Vec<u8>) {
     (Arg::Tensor { shape: shape.to_vec(), dtype }, data)
 }
 
-/// Compiles, places, runs and times a kernel; the text has all rows.
-fn timeline_of(file: &str, kernel: Option<&str>, args: &[(&str, (Arg, Vec<u8>))], literals: &[(&str, Arg)]) -> String {
+/// Physical cores of a logical core, and ranks.
+type Grid = (u32, usize);
+
+/// Compiles, places, runs and times a kernel; the text has all rows of all ranks.
+fn timeline_of(
+    file: &str,
+    kernel: Option<&str>,
+    (lnc, ranks): Grid,
+    args: &[(&str, (Arg, Vec<u8>))],
+    literals: &[(&str, Arg)],
+) -> String {
     let mut arguments: Vec<(String, Arg)> = args.iter().map(|(n, (a, _))| (n.to_string(), a.clone())).collect();
     arguments.extend(literals.iter().map(|(n, a)| (n.to_string(), a.clone())));
-    let options = Options { kernel: kernel.map(String::from), ..Options::default() };
+    let options = Options { kernel: kernel.map(String::from), lnc, ..Options::default() };
     // Relative, so that the text is the same on every machine.
     let path = PathBuf::from(file);
     let compiled = nki_frontend::compile(&path, &Disk, &arguments, &options);
     let program = compiled.program.unwrap_or_else(|| panic!("{file}: {:#?}", compiled.diagnostics));
     let placement = place::place(&program).unwrap_or_else(|e| panic!("{file}: {e:#?}"));
-    let inputs = program
+    let inputs: Vec<HostTensor> = program
         .inputs
         .iter()
         .map(|i| {
@@ -56,10 +66,14 @@ fn timeline_of(file: &str, kernel: Option<&str>, args: &[(&str, (Arg, Vec<u8>))]
             }
         })
         .collect();
-    let ran =
-        exec::run(&program, &placement, inputs, &ExecOptions::default()).unwrap_or_else(|e| panic!("{file}: {e:?}"));
-    let timeline = timing::simulate(&program, &placement, &ran.trace, &Params::of(program.target)).expect("parameters");
-    format!("{}\n{}\n{}", report::table(&timeline), report::timeline(&timeline), report::events(&timeline))
+    let rank = || Rank { program: &program, placement: &placement, inputs: inputs.clone() };
+    let all = (0..ranks).map(|_| rank()).collect();
+    let runs = simulate_ranks(all, &ExecOptions::default(), &Params::of(program.target))
+        .unwrap_or_else(|e| panic!("{file}: {e:?}"));
+    let text =
+        |timeline| format!("{}\n{}\n{}", report::table(timeline), report::timeline(timeline), report::events(timeline));
+    let texts: Vec<String> = runs.iter().map(|r| text(&r.timeline)).collect();
+    texts.join("\n")
 }
 
 fn golden(name: &str, text: &str) {
@@ -82,13 +96,14 @@ const F32: DType = DType::F32;
 const BF16: DType = DType::BF16;
 
 macro_rules! goldens {
-    ($($name:ident: $file:literal $($kernel:literal)?, [$($arg:ident = $shape:expr, $dtype:expr);*], [$($lit:ident = $value:expr),*];)*) => {
+    ($($name:ident: $file:literal $($kernel:literal)? $(on $grid:expr)?, [$($arg:ident = $shape:expr, $dtype:expr);*], [$($lit:ident = $value:expr),*];)*) => {
         $(#[test]
         fn $name() {
             let args = [$((stringify!($arg), tensor(&$shape, $dtype, 3))),*];
             let literals: &[(&str, Arg)] = &[$((stringify!($lit), $value)),*];
             let kernel: Option<&str> = [$($kernel,)?].first().copied();
-            golden(stringify!($name), &timeline_of($file, kernel, &args, literals));
+            let grid: Grid = [$($grid,)? (1, 1)][0];
+            golden(stringify!($name), &timeline_of($file, kernel, grid, &args, literals));
         })*
     };
 }
@@ -105,6 +120,12 @@ goldens! {
     gather: "examples/gather.py", [table = [1000, 256], F32; indices = [256, 1], DType::I32], [];
     dynamic_loop: "examples/dynamic_loop.py", [x = [8, 128, 256], F32; count = [1, 1], DType::I32], [];
     direct_allocation: "examples/direct_allocation.py", [a_t = [128, 256], F32; b = [128, 2048], F32], [];
+    arena: "examples/arena.py", [x = [384, 256], F32], [];
+    row_norms: "examples/two_cores.py" "row_norms" on (2, 1), [x = [64, 256], F32], [];
+    matmul_two_cores: "examples/two_cores.py" "matmul_two_cores" on (2, 1), [a_t = [64, 128], F32; b = [64, 512], F32], [];
+    crossing_pipes: "tests/kernels/pipes.py" on (2, 1), [x = [2, 2, 64, 96], F32], [];
+    ring_gather: "examples/collectives.py" "ring_gather" on (1, 2), [x = [64, 128], BF16], [ranks = Arg::Int(2)];
+    exchange: "examples/collectives.py" "exchange" on (2, 2), [x = [8, 32], F32], [ranks = Arg::Int(2)];
     sb_blocks_migrated: "tests/kernels/sb_blocks.py" "sb_blocks_migrated", [inp = [8, 128, 512], F32], [];
     sb_blocks_migrated_incorrect: "tests/kernels/sb_blocks.py" "sb_blocks_migrated_incorrect", [inp = [8, 128, 512], F32], [];
 }
@@ -114,7 +135,7 @@ goldens! {
 fn a_buffer_for_all_iterations_serialises() {
     let run = |kernel| {
         let inp = [("inp", tensor(&[8, 128, 512], F32, 0))];
-        timeline_of("tests/kernels/sb_blocks.py", Some(kernel), &inp, &[])
+        timeline_of("tests/kernels/sb_blocks.py", Some(kernel), (1, 1), &inp, &[])
     };
     let latency = |text: &str| -> f64 {
         let words: Vec<&str> = text.split_whitespace().collect();

@@ -9,11 +9,14 @@ pub(crate) struct Actor {
     pub(crate) core: u32,
 }
 
+/// The number of the kind of exchanges between the cores.
+pub(crate) const EXCHANGE: u8 = 1;
+
 /// What members must have in common to meet: the kind of the meeting, and the pipe of an exchange.
 pub(crate) fn kind(meeting: &Meeting<'_>) -> (u8, Option<i64>) {
     match meeting {
         Meeting::Cores(_) => (0, None),
-        Meeting::Exchange { pipe, .. } => (1, Some(*pipe)),
+        Meeting::Exchange { pipe, .. } => (EXCHANGE, Some(*pipe)),
         Meeting::Group { whole, .. } => (if *whole { 2 } else { 3 }, None),
         Meeting::Pairs { whole, .. } => (if *whole { 4 } else { 5 }, None),
     }

@@ -243,3 +243,12 @@ def random_numbers():
         rtol=0,
         atol=0.15,
     )
+
+    x = normal((2, 2, 64, 96), 70)
+    yield dict(
+        name="crossing-pipes",
+        file="pipes.py",
+        lnc=2,
+        args=dict(x=x),
+        expect=dict(out=x[::-1, 0] - 2 * x[::-1, 1]),
+    )

@@ -105,7 +105,7 @@ def classify(report) -> str:
     diagnostic = re.search(r"error\[([a-z0-9-]+)\]: ([^\n]*)", text)
     if diagnostic:
         return f"{diagnostic.group(1)}: {_general(diagnostic.group(2))}"
-    if re.search(r"ValidationException|Validation failed|allclose|AllClose", text):
+    if re.search(r"Validation failed for|allclose|AllClose", text):
         return "result differs from the reference"
     lines = [line.removeprefix("E").strip() for line in text.splitlines() if line.startswith("E ")]
     return _general(lines[-1] if lines else text.strip().splitlines()[-1])[:200]

@@ -11,12 +11,14 @@ ALIAS = ".must_alias_input"
 
 def run(orchestrator, kernel_under_test) -> str:
     """Runs on `collective_ranks` ranks. Outputs go to output_worker_RANK/NAME.bin; gives the folder of those."""
+    from test.utils.test_orchestrator import INF_ARTIFACT_DIR_NAME
+
     count = kernel_under_test.inference_args.collective_ranks
     os.environ["NKI_NC_VERSION"] = kernel_under_test.compiler_input.platform_target.get_nc_gen()
     inputs = per_rank(kernel_under_test.kernel_input or {}, count)
     arguments = {name.removesuffix(ALIAS): nki_sim.PerRank([of_rank[name] for of_rank in inputs]) for name in inputs[0]}
     kernel = nki_sim.cpu_simulate(kernel_under_test.kernel_func)[kernel_under_test.compiler_input.logical_nc_config]
-    folder = os.path.join(orchestrator.fs_config.artifacts_output_directory_path, "inference_ranks")
+    folder = os.path.join(orchestrator.fs_config.artifacts_output_directory_path, INF_ARTIFACT_DIR_NAME)
     for rank, result in enumerate(nki_sim.simulate_ranks(kernel, count)(**arguments)):
         outputs = [] if result is None else list(result) if isinstance(result, (list, tuple)) else [result]
         tensors = named(outputs, golden(kernel_under_test.validation_args, rank), rank)

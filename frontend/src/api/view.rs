@@ -192,7 +192,8 @@ impl Tensor {
 
     /// The refusal of an empty view.
     pub(crate) fn nothing(&self, what: &str) -> Violation {
-        let message = format!("{what} of `{}[nl.ds(..., 0)]`, shape {}: it has no element", self.storage.name, self.shape_text());
+        let message =
+            format!("{what} of `{}[nl.ds(..., 0)]`, shape {}: it has no element", self.storage.name, self.shape_text());
         Violation::new("empty-slice", "", message).help("skip the instruction when there is nothing to do")
     }
 

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use ndarray::Array2;
 use nki_diag::Diagnostic;
 use nki_isa::inst::Footprint;
-use nki_isa::program::{Bound, Loc, Node, NodeKind, RegId};
-use nki_isa::{Contribution, Fault, Inst, Meeting, Program, Space, TensorId};
+use nki_isa::program::{Address, Bound, Loc, Node, NodeKind, RegId};
+use nki_isa::{Contribution, Fault, Inst, Meeting, Program, Space, TensorId, View};
 use rustc_hash::FxHashMap;
 
 use super::ExecOptions;
@@ -58,6 +58,8 @@ pub(super) struct CoreState<'p> {
     renewed: FxHashMap<u32, Vec<TensorId>>,
     /// The instruction that waits for others.
     pub(super) waiting: Option<Waiting<'p>>,
+    /// Exchanges that the core has left behind: it has sent, and goes on until it needs what it is to receive.
+    pub(super) posted: Vec<Posted<'p>>,
     events: Vec<Event>,
 }
 
@@ -94,6 +96,13 @@ pub(super) struct Waiting<'p> {
     resolved: Option<Box<[Resolved]>>,
 }
 
+/// An exchange whose other side has not come yet.
+pub(super) struct Posted<'p> {
+    pub(super) waiting: Waiting<'p>,
+    /// What the core has sent.
+    pub(super) tiles: Vec<Array2<u32>>,
+}
+
 /// Why a core stopped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Stop {
@@ -101,6 +110,8 @@ pub(super) enum Stop {
     Done,
     /// It waits for others.
     Waits,
+    /// Its next statement needs an exchange that it has left behind.
+    Blocked,
 }
 
 impl<'p> Interpreter<'p> {
@@ -193,6 +204,67 @@ impl<'p> Interpreter<'p> {
         outcome.map_err(|fault| self.told(fault))
     }
 
+    /// Leaves the exchange that the current core waits for behind: what it sends is read now, and it goes on.
+    pub(super) fn post(&mut self) -> Result<(), Box<Diagnostic>> {
+        let tiles = self.contribute()?;
+        if let Some(mut waiting) = self.core.waiting.take() {
+            let resolved = waiting.resolved.take();
+            self.core.events.push(Event { node: waiting.at, kind: EventKind::Inst { resolved } });
+            self.core.posted.push(Posted { waiting, tiles });
+        }
+        Ok(())
+    }
+
+    /// The other side of an exchange that the current core has left behind has come: receives.
+    pub(super) fn receive(&mut self, posted: Posted<'p>, brought: &Arc<[Contribution]>) -> Result<(), Box<Diagnostic>> {
+        let now = self.core.node.replace(posted.waiting.node);
+        self.brought = Arc::clone(brought);
+        self.memory.clobbers.now = Some(posted.waiting.node);
+        let outcome = posted.waiting.inst.execute(self).map_err(|fault| self.told(fault));
+        self.brought = Arc::from([]);
+        self.core.node = now;
+        outcome
+    }
+
+    /// Whether an instruction must wait for an exchange that the core has left behind: it uses the tile to be received, has the same pipe, or
+    /// orders everything before it.
+    fn needs_posted(&self, inst: &Inst, footprint: &Footprint<'_>) -> bool {
+        let mut own = Footprint::default();
+        self.core.posted.iter().any(|p| {
+            let pipe = |i: &Inst| match i.meeting() {
+                Some(Meeting::Exchange { pipe, .. }) => Some(pipe),
+                _ => None,
+            };
+            match inst.meeting() {
+                Some(Meeting::Exchange { pipe: mine, .. }) if pipe(p.waiting.inst) == Some(mine) => return true,
+                Some(Meeting::Exchange { .. }) | None => {}
+                Some(_) => return true,
+            }
+            own.clear();
+            p.waiting.inst.footprint(&mut own);
+            let touches = |v: &View| own.writes.iter().any(|w| self.may_share(v, w));
+            footprint.reads.iter().chain(&footprint.writes).any(|v| touches(v))
+        })
+    }
+
+    /// Whether two views on chip may have a byte in common: rectangles of partitions and bytes.
+    fn may_share(&self, a: &View, b: &View) -> bool {
+        if a.space != b.space || self.program.tensor(a.tensor).core != self.program.tensor(b.tensor).core {
+            return false;
+        }
+        let rectangle = |v: &View| {
+            let at = self.memory.placement().address(v.tensor).unwrap_or(Address { partition: 0, byte: 0 });
+            let ((p0, p1), (b0, b1)) = (v.partition_span(), v.byte_span());
+            let whole = v.indirect.is_some();
+            let bytes = self.program.tensor(v.tensor).bytes() as i64;
+            let (p0, p1) = if whole { (0, 128) } else { (i64::from(at.partition) + p0, i64::from(at.partition) + p1) };
+            let (b0, b1) = if whole { (0, bytes) } else { (b0, b1) };
+            (p0, p1, i64::from(at.byte) + b0, i64::from(at.byte) + b1)
+        };
+        let ((p0, p1, b0, b1), (q0, q1, c0, c1)) = (rectangle(a), rectangle(b));
+        p0 < q1 && q0 < p1 && b0 < c1 && c0 < b1
+    }
+
     fn told(&self, fault: Fault) -> Box<Diagnostic> {
         match self.core.node {
             Some(node) => findings::fault(self.program, node, &self.core.loops, fault),
@@ -234,6 +306,14 @@ impl<'p> Interpreter<'p> {
                 NodeKind::Inst(inst) => {
                     footprint.clear();
                     inst.footprint(&mut footprint);
+                    if !self.core.posted.is_empty() && self.needs_posted(inst, &footprint) {
+                        // The statement comes again when the exchange is over.
+                        if let Some(frame) = self.core.frames.last_mut() {
+                            frame.next -= 1;
+                            frame.position -= 1;
+                        }
+                        return Ok(Stop::Blocked);
+                    }
                     let resolved = self.resolved(&footprint)?;
                     let meets = match inst.meeting() {
                         Some(meeting) => !meeting.members(self.member(&meeting)).is_empty(),
@@ -345,7 +425,7 @@ impl<'p> Interpreter<'p> {
 
     /// Gives back the buffers of tensors that were last used before `position`.
     fn bury(&mut self, position: u32) {
-        if self.has_products() {
+        if self.has_products() || !self.core.posted.is_empty() {
             return;
         }
         while let Some(&(last, tensor)) = self.core.dying.get(self.core.dead)

@@ -1,8 +1,10 @@
 //! Gives every on-chip tensor an address.
 //!
 //! A tensor occupies its bytes in all partitions from its first to its last use. Addresses go round through free space, so that an
-//! unrolled loop's iterations get different buffers as long as there is room, and overlap. Explicit addresses are honoured.
+//! unrolled loop's iterations get different buffers as long as there is room, and overlap. Explicit addresses are honoured. What does not fit
+//! that way is tried with tensors in each other's place ([`fold`]).
 
+mod fold;
 mod lifetimes;
 mod report;
 mod space;
@@ -90,7 +92,17 @@ pub fn place(program: &Program) -> Result<Placement, Vec<Diagnostic>> {
                 continue;
             }
             let (explicit, automatic): (Vec<Item>, Vec<Item>) = items.iter().partition(|i| i.address.is_some());
-            match fit(region, &explicit, &automatic) {
+            let mut counted = automatic.clone();
+            let mut found = fit(region, &explicit, &automatic);
+            if found.is_err()
+                && space == Space::Sbuf
+                && let Some((folded, place)) = fold::fold(program, core, &automatic)
+                && let Ok(addresses) = fit(region, &explicit, &folded)
+            {
+                found = Ok(place.iter().map(|&p| addresses[p]).collect());
+                counted = folded;
+            }
+            match found {
                 Ok(found) => {
                     for (item, byte) in automatic.iter().zip(&found) {
                         placement.addresses[item.id.0 as usize] = Some(Address { partition: 0, byte: *byte });
@@ -100,7 +112,7 @@ pub fn place(program: &Program) -> Result<Placement, Vec<Diagnostic>> {
                     }
                     report::overlaps(program, &explicit, &lives.used, &mut placement.findings);
                     placement.overlaps.extend(report::sharing(program, &explicit));
-                    let peak = report::peak(&explicit, &automatic).0;
+                    let peak = report::peak(&explicit, &counted).0;
                     match space {
                         Space::Psum => {
                             let banks = report::peak_banks(region, &items, &placement);

@@ -49,7 +49,7 @@ fn no_two_tensors_alive_at_one_time_overlap() {
 
 #[test]
 fn too_much_names_the_peak_and_what_is_alive() {
-    let b = unrolled(1, 40_000);
+    let b = chunks(1, 40_000, true);
     let errors = place(&b.program).expect_err("two tiles of 160000 bytes");
     assert_eq!(errors[0].id, "sbuf-overflow");
     assert_eq!(
@@ -142,4 +142,34 @@ fn large_programs_are_placed_quickly() {
     // A hundred times what it takes: only a change of order of growth can miss it.
     assert!(start.elapsed().as_secs() < 5);
     assert_eq!(p.sbuf_peak_bytes, 1024);
+}
+
+/// Two tiles that do not fit side by side, used by turns: a chunk is loaded, its double is made and stored.
+fn chunks(n: u32, columns: u32, keep: bool) -> Builder {
+    let mut b = Builder::new();
+    let x = b.input("x", &[128, columns], DType::F32);
+    let out = b.output("out", &[128, columns], DType::F32);
+    let [t, u] = ["t", "u"].map(|name| b.tensor(name, Space::Sbuf, &[128, columns], DType::F32));
+    for _ in 0..n {
+        b.push(dma(b.whole(t), b.whole(x)));
+        b.push(add(b.whole(u), b.whole(t), b.whole(t)));
+        b.push(dma(b.whole(out), b.whole(u)));
+        if keep {
+            b.push(dma(b.whole(out), b.whole(t)));
+        }
+    }
+    b
+}
+
+#[test]
+fn tiles_used_by_turns_share_an_address_if_they_must() {
+    let p = place(&chunks(3, 40_000, false).program).expect("one takes the place of the other");
+    assert_eq!(byte(&p, 2), byte(&p, 3));
+    assert_eq!(p.sbuf_peak_bytes, 160_000);
+    // There is room for both: nothing waits for the other.
+    let p = place(&chunks(3, 20_000, false).program).expect("fits");
+    assert_ne!(byte(&p, 2), byte(&p, 3));
+    // The chunk is needed after its double is made.
+    let errors = place(&chunks(3, 40_000, true).program).expect_err("both are needed");
+    assert_eq!(errors[0].id, "sbuf-overflow");
 }

@@ -1,9 +1,10 @@
-//! Which operations of different cores and ranks meet: as in the run, each core comes to its meetings in program order.
+//! Which operations of different cores and ranks meet: as in the run, each core comes to its meetings in program order, but leaves an exchange
+//! behind where the cores come to exchanges of different pipes.
 
 use nki_isa::program::NodeKind;
 
 use super::lower::{Lowered, OpKind};
-use crate::actors::{self, Actor};
+use crate::actors::{self, Actor, EXCHANGE};
 
 /// A meeting and who has come.
 #[derive(Debug, Default)]
@@ -18,8 +19,10 @@ pub(super) struct Gathering {
 #[derive(Debug, Default)]
 pub(super) struct Meetings {
     pub(super) all: Vec<Gathering>,
-    /// By core in the list: (operation, its meeting), in program order.
+    /// By core in the list: (operation, its meeting).
     pub(super) of: Vec<Vec<(u32, u32)>>,
+    /// By core in the list: operations that it leaves behind until the others come.
+    pub(super) posted: Vec<Vec<u32>>,
 }
 
 /// Pairs the meetings of all cores. Those that never come about (a run that failed) are none.
@@ -47,25 +50,44 @@ pub(super) fn pair(lowered: &[(Actor, Lowered<'_>)]) -> Meetings {
             instructions.filter_map(meeting).collect()
         })
         .collect();
-    let mut out = Meetings { all: Vec::new(), of: vec![Vec::new(); lowered.len()] };
+    let mut out =
+        Meetings { all: Vec::new(), of: vec![Vec::new(); lowered.len()], posted: vec![Vec::new(); lowered.len()] };
     let mut next = vec![0; lowered.len()];
+    // By core: meetings left behind, by their position in `wanted`.
+    let mut left: Vec<Vec<usize>> = vec![Vec::new(); lowered.len()];
     let mut work: Vec<usize> = (0..lowered.len()).rev().collect();
-    while let Some(c) = work.pop() {
-        let Some((_, kind, members)) = wanted[c].get(next[c]) else { continue };
-        let places: Option<Vec<usize>> = members.iter().map(|m| place(*m)).collect();
-        let Some(places) = places else { continue };
-        let all_here =
-            places.iter().all(|&p| wanted[p].get(next[p]).is_some_and(|(_, k, m)| k == kind && m == members));
-        if !all_here {
-            continue;
+    loop {
+        while let Some(c) = work.pop() {
+            let Some((_, kind, members)) = wanted[c].get(next[c]) else { continue };
+            let places: Option<Vec<usize>> = members.iter().map(|m| place(*m)).collect();
+            let Some(places) = places else { continue };
+            let fits = |p: usize, at: usize| wanted[p].get(at).is_some_and(|(_, k, m)| k == kind && m == members);
+            let at: Option<Vec<usize>> =
+                places.iter().map(|&p| left[p].iter().copied().chain([next[p]]).find(|&at| fits(p, at))).collect();
+            let Some(at) = at else { continue };
+            let id = out.all.len() as u32;
+            out.all.push(Gathering { pending: places.len(), here: Vec::new() });
+            for (&p, at) in places.iter().zip(at) {
+                out.of[p].push((wanted[p][at].0, id));
+                if at == next[p] {
+                    next[p] += 1;
+                } else {
+                    left[p].retain(|&x| x != at);
+                }
+            }
+            work.extend(places.into_iter().rev());
         }
-        let id = out.all.len() as u32;
-        out.all.push(Gathering { pending: places.len(), here: Vec::new() });
-        for &p in &places {
-            out.of[p].push((wanted[p][next[p]].0, id));
-            next[p] += 1;
+        // Nobody can go on: exchanges are left behind.
+        for c in 0..lowered.len() {
+            if let Some((op, (EXCHANGE, _), _)) = wanted[c].get(next[c]) {
+                out.posted[c].push(*op);
+                left[c].push(next[c]);
+                next[c] += 1;
+                work.push(c);
+            }
         }
-        work.extend(places.into_iter().rev());
+        if work.is_empty() {
+            return out;
+        }
     }
-    out
 }

@@ -129,7 +129,7 @@ impl<'a> Core<'a> {
         machine: &'a Machine,
         core: u32,
         row_base: u32,
-        meetings: Vec<(u32, u32)>,
+        attendance: Attendance,
     ) -> Self {
         let n = low.ops.len();
         let mut queues: Vec<Queue> = (0..ENGINES)
@@ -218,7 +218,7 @@ impl<'a> Core<'a> {
             events: vec![None; n],
             core,
             row_base,
-            attendance: Attendance::new(meetings),
+            attendance,
             now: 0,
             end: machine.head,
         }

@@ -27,7 +27,9 @@ impl Core<'_> {
         loop {
             let op = *queue.ops.get(queue.at)?;
             match self.low.ops[op as usize].kind {
-                OpKind::Inst { .. } if self.events[op as usize].is_some() => queue.at += 1,
+                OpKind::Inst { .. } if self.events[op as usize].is_some() || self.attendance.is_left(op) => {
+                    queue.at += 1
+                }
                 OpKind::Inst { .. } => {
                     let segment = self.segment_of[op as usize] + 1;
                     let barrier = self.segment_of.partition_point(|s| *s < segment) as u32;
@@ -50,14 +52,14 @@ impl Core<'_> {
         if self.queues[q].chosen.is_some() {
             return;
         }
-        let Some(limit) = self.advance(q) else { return };
+        let limit = self.advance(q);
         let (progress, urgency, attendance) = (&self.progress, &self.urgency, &self.attendance);
         let queue = &mut self.queues[q];
-        let first = queue.ops[queue.at];
+        let first = queue.ops.get(queue.at).copied();
         // Cores meet in program order, or each could wait for the other at a different meeting.
         while let Some(&Reverse(op)) = queue.parked.peek()
-            && op < limit
-            && (op == first || !attendance.is_meeting(op))
+            && limit.is_some_and(|limit| op < limit)
+            && (first == Some(op) || !attendance.is_meeting(op))
         {
             queue.parked.pop();
             queue.future.push(Reverse((progress[op as usize].ready, urgency[op as usize], op)));

@@ -21,6 +21,7 @@ use super::{RankTrace, meetings};
 use crate::actors::Actor;
 use crate::deps;
 use crate::timeline::{DmaStats, Event, Names, Release, Row, RowId, RowKind, Timeline, dma_spans, union};
+use peers::Attendance;
 
 /// Simulates the cores of all ranks on one clock; one timeline for each rank.
 pub(super) fn run(ranks: &[RankTrace<'_>], model: &dyn CostModel) -> Vec<Timeline> {
@@ -33,12 +34,16 @@ pub(super) fn run(ranks: &[RankTrace<'_>], model: &dyn CostModel) -> Vec<Timelin
         }
     }
     let mut meetings = meetings::pair(&lowered);
-    let attended = std::mem::take(&mut meetings.of);
+    let attended: Vec<Attendance> = std::mem::take(&mut meetings.of)
+        .into_iter()
+        .zip(std::mem::take(&mut meetings.posted))
+        .map(|(of, posted)| Attendance::new(of, posted))
+        .collect();
     let actors: Vec<Actor> = lowered.iter().map(|(a, _)| *a).collect();
     let mut cores: Vec<Core<'_>> = lowered
         .iter()
         .zip(attended)
-        .map(|((a, low), meetings)| Core::new(low, model.machine(), a.core, a.core * 2 * ENGINES as u32, meetings))
+        .map(|((a, low), attendance)| Core::new(low, model.machine(), a.core, a.core * 2 * ENGINES as u32, attendance))
         .collect();
     peers::run(&mut cores, &actors, meetings);
     let mut cores = cores.into_iter().enumerate().peekable();

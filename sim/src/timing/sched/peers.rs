@@ -1,6 +1,8 @@
 //! Cores side by side: one clock, meetings, and the HBM that they share.
 
-use rustc_hash::FxHashMap;
+use std::cmp::Reverse;
+
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::core::{Core, Moment};
 use crate::actors::Actor;
@@ -13,6 +15,10 @@ use crate::timing::meetings::Meetings;
 pub(super) struct Attendance {
     /// Meetings still to be held, by operation.
     meetings: FxHashMap<u32, u32>,
+    /// Operations that the engine leaves behind when the others are not there.
+    posted: FxHashSet<u32>,
+    /// Those of them that it has left behind.
+    left: FxHashSet<u32>,
     /// The one it has come to, to be announced.
     arrived: Option<(u32, u32)>,
     /// Operations that waited for an operation of another core of the same timeline: (operation, core, that operation).
@@ -20,8 +26,17 @@ pub(super) struct Attendance {
 }
 
 impl Attendance {
-    pub(super) fn new(meetings: Vec<(u32, u32)>) -> Self {
-        Attendance { meetings: meetings.into_iter().collect(), ..Attendance::default() }
+    pub(super) fn new(meetings: Vec<(u32, u32)>, posted: Vec<u32>) -> Self {
+        Attendance {
+            meetings: meetings.into_iter().collect(),
+            posted: posted.into_iter().collect(),
+            ..Attendance::default()
+        }
+    }
+
+    /// Whether `op` has been left behind: what follows it does not wait for it.
+    pub(super) fn is_left(&self, op: u32) -> bool {
+        self.left.contains(&op)
     }
 
     /// Whether `op` has still to meet operations of other cores.
@@ -35,8 +50,13 @@ impl Core<'_> {
     pub(super) fn must_meet(&mut self, q: usize, op: u32, now: Ps) -> bool {
         let Some(&meeting) = self.attendance.meetings.get(&op) else { return false };
         self.wait_lane(q, op, now, None);
-        self.queues[q].chosen = Some(op);
         self.attendance.arrived = Some((op, meeting));
+        if self.attendance.posted.contains(&op) {
+            self.attendance.left.insert(op);
+            self.consider(q);
+        } else {
+            self.queues[q].chosen = Some(op);
+        }
         true
     }
 
@@ -44,6 +64,14 @@ impl Core<'_> {
     fn go_on(&mut self, op: u32, now: Ps, last: Option<Peer>) {
         let OpKind::Inst { queue } = self.low.ops[op as usize].kind else { return };
         self.attendance.meetings.remove(&op);
+        if self.attendance.left.remove(&op) {
+            // It starts as soon as the engine is free.
+            let q = queue as usize;
+            let queue = &mut self.queues[q];
+            queue.free = queue.free.max(now);
+            queue.ready.push(Reverse((0, op)));
+            return self.consider(q);
+        }
         if let Some(peer) = last {
             let queue = &mut self.queues[queue as usize];
             queue.lane.stall(now, Cause::Peer(peer));
@@ -77,7 +105,8 @@ pub(super) fn run(cores: &mut [Core<'_>], actors: &[Actor], mut meetings: Meetin
                 } else {
                     Peer::Rank(actors[c].rank as u32)
                 });
-                if member != c && same_rank {
+                // What was left behind starts when its engine is free: that may be after something that waited for this very meeting.
+                if member != c && same_rank && !cores[member].attendance.is_left(its) {
                     cores[member].attendance.waited.push((its, c, op));
                 }
                 cores[member].go_on(its, now, last);

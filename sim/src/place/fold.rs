@@ -1,0 +1,216 @@
+//! Tensors that take each other's place, for programs that do not fit otherwise.
+//!
+//! A tensor is alive from its first to its last use, but in between there are gaps: a value ends at its last use before the whole tensor is
+//! written again. Tensors of one size whose values are never alive at one time can have one address. A value may end at the very instruction
+//! that begins the other, if that works element by element: `exp(chunk)` may be written over `chunk`.
+//!
+//! Published kernels rely on it: nki-library's cross entropy has two tiles of 65535 bfloat16 numbers, 262140 bytes of the 229376 in a partition.
+
+use nki_isa::inst::Footprint;
+use nki_isa::program::{Node, NodeKind};
+use nki_isa::{Inst, Program, TensorId, View};
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use super::{Item, Lifetime};
+
+/// Smaller tensors are not worth it.
+const LEAST_BYTES: u32 = 1024;
+/// So many of the largest are looked at: every one is compared with all others.
+const MOST: usize = 500;
+
+/// Instructions that write each element where they have read the same element of their tiles, after they have read it.
+const IN_PLACE: &[&str] =
+    &["activation", "reciprocal", "scalar_tensor_tensor", "tensor_copy", "tensor_scalar", "tensor_tensor"];
+
+/// The items with those that can share an address made one, and for each item the index of its group among them.
+/// `None` if nothing can be shared.
+pub(super) fn fold(program: &Program, core: u32, items: &[Item]) -> Option<(Vec<Item>, Vec<usize>)> {
+    let mut order: Vec<usize> = (0..items.len()).filter(|&i| items[i].taken >= LEAST_BYTES).collect();
+    order.sort_by_key(|&i| (std::cmp::Reverse(items[i].taken), items[i].life.first, items[i].id));
+    order.truncate(MOST);
+    let mut wanted: FxHashMap<TensorId, usize> = FxHashMap::default();
+    wanted.extend(order.iter().map(|&i| (items[i].id, i)));
+    let values = Walk::over(program, core, &wanted);
+    // Groups of items, by index.
+    let mut groups: Vec<Vec<usize>> = Vec::new();
+    for &i in &order {
+        let fits = |group: &&mut Vec<usize>| {
+            items[group[0]].taken == items[i].taken
+                // Those that are never alive together need no help.
+                && group.iter().any(|&g| items[g].life.overlaps(&items[i].life))
+                && group.iter().all(|&g| values.apart(items[g].id, items[i].id))
+        };
+        match groups.iter_mut().find(fits) {
+            Some(group) => group.push(i),
+            None => groups.push(vec![i]),
+        }
+    }
+    if groups.iter().all(|g| g.len() == 1) {
+        return None;
+    }
+    let mut leader: Vec<usize> = (0..items.len()).collect();
+    for group in &groups {
+        let first = group.iter().copied().min_by_key(|&i| (items[i].life.first, items[i].id)).unwrap_or(group[0]);
+        for &i in group {
+            leader[i] = first;
+        }
+    }
+    let mut folded: Vec<Item> = Vec::new();
+    let mut place = vec![0; items.len()];
+    // Items are in order of their first use, and so are the leaders.
+    for i in 0..items.len() {
+        let l = leader[i];
+        if l == i {
+            place[i] = folded.len();
+            folded.push(items[i]);
+        }
+    }
+    for i in 0..items.len() {
+        place[i] = place[leader[i]];
+        let life = &mut folded[place[i]].life;
+        life.last = life.last.max(items[i].life.last);
+    }
+    Some((folded, place))
+}
+
+/// When tensors hold values.
+#[derive(Default)]
+struct Values {
+    /// By tensor, in order. A tensor used by a dynamic loop or a branch has none: it is alive throughout.
+    of: FxHashMap<TensorId, Vec<Lifetime>>,
+    /// Position, tensor read for the last time, tensor written over it.
+    in_place: FxHashSet<(u32, TensorId, TensorId)>,
+}
+
+impl Values {
+    /// Whether the two never hold a value at one time.
+    fn apart(&self, a: TensorId, b: TensorId) -> bool {
+        let (Some(mine), Some(theirs)) = (self.of.get(&a), self.of.get(&b)) else { return false };
+        let (mut i, mut j) = (0, 0);
+        while let (Some(x), Some(y)) = (mine.get(i), theirs.get(j)) {
+            let handed = |first: &Lifetime, from, second: &Lifetime, to| {
+                first.last == second.first
+                    && first.first < second.first
+                    && self.in_place.contains(&(first.last, from, to))
+            };
+            if x.overlaps(y) && !handed(x, a, y, b) && !handed(y, b, x, a) {
+                return false;
+            }
+            if x.last <= y.last {
+                i += 1;
+            } else {
+                j += 1;
+            }
+        }
+        true
+    }
+}
+
+struct Walk<'a> {
+    program: &'a Program,
+    wanted: &'a FxHashMap<TensorId, usize>,
+    values: Values,
+    position: u32,
+}
+
+impl<'a> Walk<'a> {
+    fn over(program: &'a Program, core: u32, wanted: &'a FxHashMap<TensorId, usize>) -> Values {
+        let mut walk = Walk { program, wanted, values: Values::default(), position: 0 };
+        let mut whole_life: Vec<TensorId> = Vec::new();
+        for (other, stream) in program.cores.iter().enumerate() {
+            if other as u32 == core {
+                walk.nodes(stream, 0, &mut whole_life);
+            } else {
+                // What another core uses is alive throughout.
+                mentioned(stream, wanted, &mut whole_life);
+            }
+        }
+        for tensor in whole_life {
+            walk.values.of.remove(&tensor);
+        }
+        walk.values
+    }
+
+    fn nodes(&mut self, nodes: &'a [Node], depth: u32, whole_life: &mut Vec<TensorId>) {
+        let mut footprint = Footprint::default();
+        for node in nodes {
+            let at = self.position;
+            self.position += 1;
+            match &node.kind {
+                NodeKind::Inst(inst) => {
+                    footprint.clear();
+                    inst.footprint(&mut footprint);
+                    self.instruction(at, inst, &footprint);
+                    if depth > 0 {
+                        let all = footprint.reads.iter().chain(&footprint.writes).map(|v| v.tensor);
+                        whole_life.extend(all.filter(|t| self.wanted.contains_key(t)));
+                    }
+                }
+                NodeKind::For { body, .. } | NodeKind::While { body, .. } => self.nodes(body, depth + 1, whole_life),
+                NodeKind::If { then, otherwise, .. } => {
+                    self.nodes(then, depth + 1, whole_life);
+                    self.nodes(otherwise, depth + 1, whole_life);
+                }
+            }
+        }
+    }
+
+    fn instruction(&mut self, at: u32, inst: &Inst, footprint: &Footprint<'_>) {
+        let dynamic = footprint.reads.iter().chain(&footprint.writes).any(|v| v.indirect.is_some());
+        for view in footprint.reads.iter().filter(|v| self.wanted.contains_key(&v.tensor)) {
+            self.touch(view.tensor, at);
+        }
+        for view in footprint.writes.iter().filter(|v| self.wanted.contains_key(&v.tensor)) {
+            let reads_it = footprint.reads.iter().any(|r| r.tensor == view.tensor);
+            if dynamic || reads_it || !self.is_whole(view) {
+                self.touch(view.tensor, at);
+                continue;
+            }
+            self.values.of.entry(view.tensor).or_default().push(Lifetime { first: at, last: at });
+            if IN_PLACE.contains(&inst.schema().name) {
+                let same = |r: &View| r.dims == view.dims && r.dtype.size() == view.dtype.size() && self.is_whole(r);
+                // Read in another way as well, it must outlive the instruction.
+                let given = |t: TensorId| footprint.reads.iter().filter(|r| r.tensor == t).all(|r| same(r));
+                let given: Vec<TensorId> = footprint.reads.iter().map(|r| r.tensor).filter(|t| given(*t)).collect();
+                self.values.in_place.extend(given.into_iter().map(|from| (at, from, view.tensor)));
+            }
+        }
+    }
+
+    fn touch(&mut self, tensor: TensorId, at: u32) {
+        let values = self.values.of.entry(tensor).or_default();
+        match values.last_mut() {
+            Some(value) => value.last = at,
+            None => values.push(Lifetime { first: at, last: at }),
+        }
+    }
+
+    fn is_whole(&self, view: &View) -> bool {
+        let tensor = self.program.tensor(view.tensor);
+        view.indirect.is_none()
+            && view.partition == 0
+            && view.offset == 0
+            && view.is_contiguous()
+            && Some(&view.partitions()) == tensor.shape.first()
+            && view.free_elements() * view.dtype.size() == tensor.bytes()
+    }
+}
+
+fn mentioned(nodes: &[Node], wanted: &FxHashMap<TensorId, usize>, out: &mut Vec<TensorId>) {
+    let mut footprint = Footprint::default();
+    for node in nodes {
+        match &node.kind {
+            NodeKind::Inst(inst) => {
+                footprint.clear();
+                inst.footprint(&mut footprint);
+                let all = footprint.reads.iter().chain(&footprint.writes).map(|v| v.tensor);
+                out.extend(all.filter(|t| wanted.contains_key(t)));
+            }
+            NodeKind::For { body, .. } | NodeKind::While { body, .. } => mentioned(body, wanted, out),
+            NodeKind::If { then, otherwise, .. } => {
+                mentioned(then, wanted, out);
+                mentioned(otherwise, wanted, out);
+            }
+        }
+    }
+}
