@@ -2,6 +2,8 @@
 
 use nki_diag::{Diagnostic, JsonDiagnostic, SourceMap};
 use nki_isa::Program;
+use nki_sim_core::analysis::counters::Facts;
+use nki_sim_core::analysis::remedies::Case;
 use nki_sim_core::exec::{self, ExecOptions, ExecResult, Failure, Rank};
 use nki_sim_core::place::{self, Placement};
 use nki_sim_core::ranks::{RankRun, RanksError};
@@ -20,6 +22,8 @@ pub struct Session {
     pub program: Program,
     /// Where its tensors are.
     pub placement: Placement,
+    /// The timing parameters of its target.
+    params: Params,
 }
 
 impl Session {
@@ -29,7 +33,8 @@ impl Session {
     /// If it needs more memory than there is.
     pub fn new(program: Program) -> Result<Self, Vec<Diagnostic>> {
         let placement = place::place(&program)?;
-        Ok(Session { program, placement })
+        let params = Params::of(program.target);
+        Ok(Session { program, placement, params })
     }
 
     /// Runs it on inputs in the order of [`Program::inputs`].
@@ -45,14 +50,14 @@ impl Session {
     /// # Errors
     /// If the parameters do not fit together.
     pub fn time(&self, trace: &Trace) -> Result<Timeline, String> {
-        timing::simulate(&self.program, &self.placement, trace, &Params::of(self.program.target))
-            .map_err(|e| e.to_string())
+        timing::simulate(&self.program, &self.placement, trace, &self.params).map_err(|e| e.to_string())
     }
 
     /// What took the time of a run, and what could be gained: remedies are tried with at most `budget` instructions timed again.
-    pub fn analyse<'a>(&'a self, trace: &Trace, timeline: &'a Timeline, budget: usize) -> Analysis<'a> {
-        let params = Params::of(self.program.target);
-        Analysis::new(&self.program, &self.placement, trace, &params, timeline, budget)
+    pub fn analyse<'a>(&'a self, trace: &'a Trace, timeline: &'a Timeline, budget: usize) -> Analysis<'a> {
+        let (program, placement) = (&self.program, &self.placement);
+        let case = Case { program, placement, trace, params: &self.params, timeline };
+        Analysis::new(case, Facts::of(program), budget)
     }
 
     /// The report of a run as `nki-sim run --json` writes it; without an analysis, the summary alone.

@@ -547,8 +547,13 @@ for i in range(3):
         "t = nl.ndarray((128, 64), nl.float32)\nnisa.memset(dst=t.ap([[64, 128], [1, 32]], offset=40), value=0.0)",
     ));
     assert_eq!(id, "out-of-bounds");
-    let (id, message) = error(body("t = nl.ndarray((128, 64), nl.float32)\nu = t[:, nl.ds(3, 0)]"));
-    assert_eq!(id, "empty-slice", "{message}");
+    // A view without elements may be made, but not used.
+    program(body("t = nl.ndarray((128, 64), nl.float32)\nu = t[:, nl.ds(3, 0)]\nassert u.shape == (128, 0)"));
+    for wrong in ["nisa.memset(dst=u, value=0.0)", "v = u[0:1]", "v = u.reshape((0, 128))", "v = nl.copy(u)"] {
+        let text = format!("t = nl.ndarray((128, 64), nl.float32)\nu = t[:, nl.ds(3, 0)]\n{wrong}");
+        let (id, message) = error(body(&text));
+        assert_eq!(id, "empty-slice", "{wrong}: {message}");
+    }
 }
 
 #[test]

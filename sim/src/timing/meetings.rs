@@ -28,7 +28,11 @@ pub(super) struct Meetings {
 /// Pairs the meetings of all cores. Those that never come about (a run that failed) are none.
 pub(super) fn pair(lowered: &[(Actor, Lowered<'_>)]) -> Meetings {
     if lowered.len() < 2 {
-        return Meetings { all: Vec::new(), of: vec![Vec::new(); lowered.len()] };
+        return Meetings {
+            all: Vec::new(),
+            of: vec![Vec::new(); lowered.len()],
+            posted: vec![Vec::new(); lowered.len()],
+        };
     }
     let ranks = lowered.iter().map(|(a, _)| a.rank + 1).max().unwrap_or(0);
     let mut cores = vec![0; ranks];
