@@ -3,12 +3,12 @@
 use std::path::Path;
 
 use nki_diag::{Diagnostic, FileId, SourceMap, Span, render_all};
-use nki_frontend::{Arg, KernelInfo, Loader, Options};
-use nki_isa::{Program, Target};
+use nki_frontend::{Arg, HostArray, HostDtype, KernelInfo, Loader, Options};
+use nki_isa::{DType, Program, Target};
 
 use crate::cli::KernelArgs;
 use crate::inputs::Given;
-use crate::npy::shape_text;
+use crate::npy::{self, Elem, shape_text};
 use crate::output::{color, eprint, print};
 use crate::value::{self, Value};
 use crate::{Failure, inputs, settings, shell_word};
@@ -19,6 +19,21 @@ pub(crate) struct Disk;
 impl Loader for Disk {
     fn read(&self, path: &Path) -> std::io::Result<String> {
         std::fs::read_to_string(path)
+    }
+
+    fn array(&self, path: &Path) -> Result<HostArray, String> {
+        let array = npy::read(path)?;
+        let dtype = match array.elem {
+            Elem::Device(d) => HostDtype::Device(d),
+            Elem::F64 => HostDtype::F64,
+            Elem::I64 => HostDtype::I64,
+            Elem::U64 => HostDtype::U64,
+            Elem::Void2 => HostDtype::Device(DType::BF16),
+            elem @ (Elem::Void1 | Elem::Packed(_)) => {
+                return Err(format!("`{}` holds {elem}; save the integers that hold its bits", path.display()));
+            }
+        };
+        Ok(HostArray { dtype, shape: array.shape, data: array.data.to_vec().into() })
     }
 }
 

@@ -9,28 +9,18 @@ use std::fs;
 use std::path::Path;
 
 use nki_isa::inst::check::COMMON_RULES;
+use nki_isa::inst::collectives::COLLECTIVE_RULES;
+use nki_isa::inst::indirection::INDIRECT_RULES;
 use nki_isa::{Target, inst, reference};
 use snippet::Snippet;
-
-/// What a statement of tests/api/documented.txt sees.
-const SETUP: &[&str] = &[
-    "t = nl.ndarray((128, 64), nl.float32, nl.sbuf); nisa.memset(t, 1.0)",
-    "u = nl.ndarray((128, 64), nl.float32, nl.sbuf); nisa.memset(u, 2.0)",
-    "i = nl.ndarray((128, 64), nl.int32, nl.sbuf); nisa.memset(i, 1)",
-    "w = nl.ndarray((128, 64), nl.uint32, nl.sbuf); nisa.memset(w, 1)",
-    "b = nl.ndarray((128, 64), nl.bfloat16, nl.sbuf); nisa.memset(b, 1.0)",
-    "col = nl.ndarray((128, 1), nl.float32, nl.sbuf); nisa.memset(col, 1.0)",
-    "sq = nl.ndarray((128, 128), nl.float32, nl.sbuf); nisa.memset(sq, 1.0)",
-    "one = nl.ndarray((1, 1), nl.int32, nl.sbuf); nisa.memset(one, 1)",
-    "p = nl.ndarray((128, 64), nl.float32, nl.psum); nisa.memset(p, 0.0)",
-    "r = nisa.register_alloc(1)",
-];
 
 /// A public name of the API stubs.
 struct Documented<'a> {
     name: &'a str,
     /// We do not have it.
     missing: bool,
+    /// The language refuses it, with this diagnostic.
+    refused: Option<&'a str>,
     target: Target,
     /// Uses it; `None` for an instruction, which the registry answers for.
     statement: Option<&'a str>,
@@ -51,8 +41,12 @@ fn documented(text: &str) -> Vec<Documented<'_>> {
         }
         let rest = rest.trim();
         let (missing, rest) = rest.strip_prefix("! ").map_or((false, rest), |r| (true, r));
+        let (refused, rest) = match rest.strip_prefix('[').and_then(|r| r.split_once("] ")) {
+            Some((slug, statement)) => (Some(slug), statement),
+            None => (None, rest),
+        };
         let (target, rest) = rest.strip_prefix("@trn3 ").map_or((Target::Trn2, rest), |r| (Target::Trn3, r));
-        out.push(Documented { name, missing, target, statement: (rest != "-").then_some(rest), section });
+        out.push(Documented { name, missing, refused, target, statement: (rest != "-").then_some(rest), section });
     }
     out
 }
@@ -63,7 +57,13 @@ fn how(entry: &Documented<'_>) -> Result<String, String> {
         let found = inst::find(entry.name.trim_start_matches("nisa."));
         return found.map(|_| "instruction".into()).ok_or_else(|| "the registry does not have it".into());
     };
-    let snippet = Snippet::compile(SETUP, statement, entry.target);
+    let snippet = Snippet::compile(snippet::SETUP, statement, entry.target);
+    if let Some(slug) = entry.refused {
+        return match snippet.error() {
+            Some((got, _)) if got == slug => Ok(format!("refused (`{slug}`)")),
+            other => Err(format!("`{statement}`: not refused with {slug}, but {other:?}")),
+        };
+    }
     if let Some((slug, said)) = snippet.error() {
         return Err(format!("`{statement}`: [{slug}] {said}"));
     }
@@ -112,6 +112,10 @@ fn reference() -> String {
          ## Rules of every operand\n\n",
     );
     out += &reference::rules(COMMON_RULES);
+    out += "\n## Rules of tensor indirection\n\n`NkiTensor.indirect(index)`, on trn3.\n\n";
+    out += &reference::rules(INDIRECT_RULES);
+    out += "\n## Rules of every collective\n\n";
+    out += &reference::rules(COLLECTIVE_RULES);
     out += "\nEach rule has a refused call in `tests/refused/`.\n\n## Instructions\n\n";
     for schema in reference::by_name() {
         let _ = writeln!(out, "{}", reference::page(schema, 3));

@@ -1,4 +1,5 @@
-//! Calls that must be refused: tests/refused/<instruction>.py, and every_operand.py for the rules that all instructions share.
+//! Calls that must be refused: tests/refused/<instruction>.py; every_operand.py, every_indirect.py and every_collective.py for the rules
+//! that several instructions share.
 //!
 //! ```text
 //! # setup of the cases below, up to the next blank line
@@ -21,10 +22,16 @@ use std::fs;
 use std::path::Path;
 
 use nki_isa::inst::check::COMMON_RULES;
+use nki_isa::inst::collectives::COLLECTIVE_RULES;
+use nki_isa::inst::indirection::INDIRECT_RULES;
 use nki_isa::names::Named;
 use nki_isa::schema::Rule;
 use nki_isa::{Target, inst, reference};
 use snippet::Snippet;
+
+/// Rules that several instructions share, by file.
+const GENERAL: &[(&str, &[Rule])] =
+    &[("every_operand", COMMON_RULES), ("every_indirect", INDIRECT_RULES), ("every_collective", COLLECTIVE_RULES)];
 
 /// What a comment says of the call before it.
 enum Expected<'a> {
@@ -103,7 +110,10 @@ fn check(path: &Path, rules: &[Rule], problems: &mut String) -> usize {
 fn every_rule_has_a_call_that_breaks_it() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/refused");
     let mut problems = String::new();
-    let mut cases = check(&folder.join("every_operand.py"), COMMON_RULES, &mut problems);
+    let mut cases = 0;
+    for (name, rules) in GENERAL {
+        cases += check(&folder.join(format!("{name}.py")), rules, &mut problems);
+    }
     for schema in reference::by_name().iter().filter(|s| !s.rules.is_empty()) {
         cases += check(&folder.join(format!("{}.py", schema.name)), schema.rules, &mut problems);
     }
@@ -116,7 +126,8 @@ fn every_file_is_of_an_instruction() {
     for entry in fs::read_dir(folder).expect("readable") {
         let path = entry.expect("entry").path();
         let stem = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
-        let known = stem == "every_operand" || inst::find(&stem).is_some_and(|e| !e.schema.rules.is_empty());
+        let known = GENERAL.iter().any(|(name, _)| *name == stem)
+            || inst::find(&stem).is_some_and(|e| !e.schema.rules.is_empty());
         assert!(known, "{} is no instruction with rules", path.display());
     }
 }

@@ -4,7 +4,70 @@
 //! the kernel does not bind itself are looked up there. Plain values are copied; functions and classes are handed over
 //! by their place in a source file, so that the evaluator interprets them, too.
 
+use std::fmt;
+use std::sync::Arc;
+
 use nki_isa::DType;
+use nki_isa::names::Named;
+
+/// The element type of a [`HostArray`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum HostDtype {
+    /// A type that the machine has.
+    Device(DType),
+    /// `float64`
+    F64,
+    /// `int64`
+    I64,
+    /// `uint64`
+    U64,
+}
+
+impl HostDtype {
+    /// Bytes of an element.
+    pub fn size(self) -> usize {
+        match self {
+            HostDtype::Device(d) => d.size(),
+            HostDtype::F64 | HostDtype::I64 | HostDtype::U64 => 8,
+        }
+    }
+
+    /// Whether its numbers may have fractions.
+    pub fn is_float(self) -> bool {
+        match self {
+            HostDtype::Device(d) => d.is_float(),
+            HostDtype::F64 => true,
+            HostDtype::I64 | HostDtype::U64 => false,
+        }
+    }
+}
+
+impl fmt::Display for HostDtype {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            HostDtype::Device(d) => d.name(),
+            HostDtype::F64 => "float64",
+            HostDtype::I64 => "int64",
+            HostDtype::U64 => "uint64",
+        })
+    }
+}
+
+impl HostArray {
+    /// Elements up to which an array is a constant; what is larger is data, and an argument.
+    pub const MOST_ELEMENTS: usize = 1 << 22;
+}
+
+/// An array with its contents: a constant of the kernel.
+#[derive(Debug, Clone, PartialEq)]
+pub struct HostArray {
+    /// Element type.
+    pub dtype: HostDtype,
+    /// Extents.
+    pub shape: Vec<usize>,
+    /// Little-endian bytes, row-major.
+    pub data: Arc<[u8]>,
+}
 
 /// A value from outside: an argument of a kernel, or something a live host hands over.
 #[derive(Debug, Clone, PartialEq)]
@@ -16,6 +79,8 @@ pub enum Arg {
         /// Element type.
         dtype: DType,
     },
+    /// An array that is a constant, not an input: its contents are part of the program.
+    Array(HostArray),
     /// `None`
     None,
     /// A bool.
@@ -239,6 +304,11 @@ pub trait Host: Sync {
     fn describe(&self, object: u64) -> HostObject;
     /// The text of a file.
     fn source(&self, file: &str) -> Option<String>;
+    /// The array in a `.npy` file.
+    ///
+    /// # Errors
+    /// Why it cannot be read.
+    fn array(&self, file: &str) -> Result<HostArray, String>;
     /// The module that `import path` finds in code of this scope; relative if `path` begins with dots.
     fn import(&self, scope: u64, path: &str) -> Option<Arg>;
 }

@@ -16,13 +16,21 @@ use nki_isa::{Program, Target};
 
 pub use api::beta2::names::{ApiKind, ApiName, api_names, tile_size};
 pub use host::{
-    Arg, Host, HostAttribute, HostClass, HostClassKind, HostDefault, HostField, HostFunction, HostObject, Identity,
+    Arg, Host, HostArray, HostAttribute, HostClass, HostClassKind, HostDefault, HostDtype, HostField, HostFunction,
+    HostObject, Identity,
 };
 
 /// Reads source files.
 pub trait Loader: Sync {
     /// The text of a file.
     fn read(&self, path: &Path) -> std::io::Result<String>;
+    /// The array in a `.npy` file, for `nl.shared_constant("file.npy")`.
+    ///
+    /// # Errors
+    /// Why it cannot be read.
+    fn array(&self, path: &Path) -> Result<HostArray, String> {
+        Err(format!("`{}`: arrays are not read here", path.display()))
+    }
 }
 
 /// What to compile and how.

@@ -4,14 +4,17 @@ use std::fmt::Write;
 
 use crate::arch::Target;
 use crate::arg::Arg;
-use crate::inst::REGISTRY;
+use crate::inst::{self, REGISTRY};
 use crate::names::Named;
 use crate::schema::{Kind, OperandSchema, Role, Rule, Schema};
 
 /// The page in Markdown, under a heading of `level` `#`.
 pub fn page(schema: &Schema, level: usize) -> String {
     let doc: Vec<&str> = schema.doc.trim().lines().map(str::trim).collect();
-    let mut out = format!("{} nisa.{}\n\n{}\n\n", "#".repeat(level), schema.name, doc.join("\n"));
+    let entry = inst::find(schema.name);
+    let collective = entry.is_some_and(|e| e.collective);
+    let module = if collective { "nki.collectives" } else { "nisa" };
+    let mut out = format!("{} {module}.{}\n\n{}\n\n", "#".repeat(level), schema.name, doc.join("\n"));
     let operands: Vec<String> = schema
         .operands
         .iter()
@@ -20,7 +23,7 @@ pub fn page(schema: &Schema, level: usize) -> String {
             Some(default) => format!("{}={}", o.name, literal(&default())),
         })
         .collect();
-    let _ = writeln!(out, "    nisa.{}({})\n", schema.name, operands.join(", "));
+    let _ = writeln!(out, "    {module}.{}({})\n", schema.name, operands.join(", "));
     out += "| operand | use | takes | memory | dtype | meaning |\n| --- | --- | --- | --- | --- | --- |\n";
     for o in schema.operands {
         let doc: Vec<&str> = o.doc.trim().lines().map(str::trim).collect();
@@ -38,10 +41,15 @@ pub fn page(schema: &Schema, level: usize) -> String {
     let _ = writeln!(out, "\n**Engines.** {}\n", engines(schema));
     let _ = writeln!(out, "**Numerics.** {}\n", schema.numerics);
     let _ = writeln!(out, "**Cost** ({}). {}\n", schema.cost.confidence.name(), schema.cost.text);
+    if let Some(names) = entry.map(|e| e.indirect).filter(|names| !names.is_empty()) {
+        let names: Vec<String> = names.iter().map(|n| format!("`{n}`")).collect();
+        let _ = writeln!(out, "**Indirect** (trn3). {}\n", names.join(", "));
+    }
+    let general = if collective { "every operand and every collective" } else { "every operand" };
     if schema.rules.is_empty() {
-        out += "**Rules.** Those of every operand.\n";
+        let _ = writeln!(out, "**Rules.** Those of {general}.");
     } else {
-        out += "**Rules**, beside those of every operand:\n\n";
+        let _ = writeln!(out, "**Rules**, beside those of {general}:\n");
         out += &rules(schema.rules);
     }
     out

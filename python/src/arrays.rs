@@ -2,11 +2,12 @@
 
 #![allow(unsafe_code)]
 
+use nki_frontend::{HostArray, HostDtype};
 use nki_isa::DType;
 use nki_isa::names::Named;
 use nki_sim_core::{Buffer, ForeignBytes};
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyTuple};
+use pyo3::types::{PyBytes, PyDict, PyTuple};
 
 use crate::convert::helpers;
 use crate::errors::{ours, value_error};
@@ -138,6 +139,25 @@ pub(crate) fn take(
     let (address, read_only): (usize, bool) = data.extract()?;
     (taken.address, taken.writable, taken.valueless) = (address, !read_only, false);
     Ok((taken, shape, device))
+}
+
+/// A NumPy array as a constant of a kernel: a copy. `None` if its element type has no meaning there.
+pub(crate) fn constant(array: &Bound<'_, PyAny>) -> PyResult<Option<HostArray>> {
+    let dtype = array.getattr("dtype")?;
+    let name: String = dtype.getattr("name")?.extract()?;
+    let dtype = match &*name {
+        "float64" => HostDtype::F64,
+        "int64" => HostDtype::I64,
+        "uint64" => HostDtype::U64,
+        _ => match device_dtype(&dtype)? {
+            Some(dtype) => HostDtype::Device(dtype),
+            None => return Ok(None),
+        },
+    };
+    let shape: Vec<usize> = array.getattr("shape")?.extract()?;
+    // Row-major, whatever the strides are.
+    let bytes: Bound<'_, PyBytes> = array.call_method0("tobytes")?.cast_into()?;
+    Ok(Some(HostArray { dtype, shape, data: bytes.as_bytes().into() }))
 }
 
 fn tuple_text(shape: &[usize]) -> String {

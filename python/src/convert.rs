@@ -1,6 +1,6 @@
 //! Python values as arguments of the frontend.
 
-use nki_frontend::{Arg, Identity, python_modules};
+use nki_frontend::{Arg, HostArray, Identity, python_modules};
 use nki_isa::DType;
 use nki_isa::names::Named;
 use pyo3::prelude::*;
@@ -172,10 +172,14 @@ impl<'a> Conversion<'a> {
         name: &str,
     ) -> PyResult<Arg> {
         let Some(arrays) = &mut self.arrays else {
-            return Ok(opaque(
-                "an array",
-                "arrays are arguments of a kernel: it is compiled without their contents, and may run with others",
-            ));
+            // Not an argument: a constant.
+            if array.getattr("size")?.extract::<usize>()? > HostArray::MOST_ELEMENTS {
+                return Ok(opaque("an array", "it is too large for a constant: make it an argument of the kernel"));
+            }
+            return Ok(match arrays::constant(array)? {
+                Some(constant) => Arg::Array(constant),
+                None => opaque("an array", "its element type has no meaning in a kernel"),
+            });
         };
         let (taken, shape, dtype) = arrays::take(array, original, immutable, dtype, name)?;
         arrays.push((name.to_owned(), taken));

@@ -6,12 +6,14 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use nki_frontend::{
-    Arg, Host, HostAttribute, HostClass, HostClassKind, HostDefault, HostField, HostFunction, HostObject,
+    Arg, Host, HostArray, HostAttribute, HostClass, HostClassKind, HostDefault, HostField, HostFunction, HostObject,
 };
+use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyModule};
 use rustc_hash::FxHashMap;
 
+use crate::arrays::constant;
 use crate::convert::{Conversion, helpers, opaque};
 
 /// Objects by number, and numbers by address.
@@ -82,6 +84,7 @@ pub(crate) enum Read {
     Global(u64, String, Option<Arg>),
     Object(u64, HostObject),
     Import(u64, String, Option<Arg>),
+    File(String, Result<HostArray, String>),
 }
 
 impl Read {
@@ -90,6 +93,7 @@ impl Read {
         match self {
             Read::Global(scope, name, arg) => same(&global(py, table, *scope, name), arg),
             Read::Object(id, object) => describe(py, table, *id) == *object,
+            Read::File(file, array) => array_of_file(py, file) == *array,
             Read::Import(scope, path, arg) => same(&import(py, table, *scope, path), arg),
         }
     }
@@ -135,6 +139,12 @@ impl Host for Live {
         })
     }
 
+    fn array(&self, file: &str) -> Result<HostArray, String> {
+        let found = Python::attach(|py| array_of_file(py, file));
+        self.note(Read::File(file.to_owned(), found.clone()));
+        found
+    }
+
     fn import(&self, scope: u64, path: &str) -> Option<Arg> {
         let found = Python::attach(|py| import(py, &self.table, scope, path));
         self.note(Read::Import(scope, path.to_owned(), found.clone()));
@@ -159,6 +169,17 @@ fn global(py: Python<'_>, table: &Table, scope: u64, name: &str) -> Option<Arg> 
         Err(_) => scope.getattr(name).ok()?,
     };
     Some(convert(table, &found, name))
+}
+
+fn array_of_file(py: Python<'_>, file: &str) -> Result<HostArray, String> {
+    let load = || -> PyResult<HostArray> {
+        let array = PyModule::import(py, "numpy")?.getattr("load")?.call1((file,))?;
+        constant(&array)?.ok_or_else(|| {
+            let dtype = array.getattr("dtype").map(|d| d.to_string()).unwrap_or_default();
+            PyValueError::new_err(format!("its dtype {dtype} has no meaning in a kernel"))
+        })
+    };
+    load().map_err(|e| format!("cannot read `{file}`: {}", e.value(py)))
 }
 
 fn builtin<'py>(py: Python<'py>, name: &str) -> Option<Bound<'py, PyAny>> {

@@ -9,10 +9,12 @@ import helpers
 import nki
 import nki.isa as nisa
 import nki.language as nl
+import numpy as np
 from helpers import scale_tile as rescale
 
 FACTOR = 3.0
 TABLE = {"half": 0.5, "double": 2.0}
+ROWS = np.arange(32, dtype=np.float32).reshape(4, 8) + 2
 
 
 class Mode(Enum):
@@ -70,6 +72,24 @@ def scale(x, factor=FACTOR):
 def with_global(x):
     a = load(x)
     rescale(a, FACTOR * TABLE["double"] + math.sqrt(helpers.OFFSET))
+    return store(a)
+
+
+@nki.jit
+def with_constant(x):
+    """Adds a global array."""
+    constant = nl.shared_constant(ROWS)
+    a, b = load(x), nl.load(constant)
+    nisa.tensor_tensor(dst=a, data1=a, data2=b, op=nl.add)
+    rescale(a, float(ROWS[0, 1]))
+    return store(a)
+
+
+@nki.jit
+def with_file(x, path):
+    """Adds the array of a file."""
+    a, b = load(x), nl.load(nl.shared_constant(path))
+    nisa.tensor_tensor(dst=a, data1=a, data2=b, op=nl.add)
     return store(a)
 
 

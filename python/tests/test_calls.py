@@ -82,6 +82,27 @@ def test_defaults_and_globals_come_from_live_python(monkeypatch):
     np.testing.assert_array_equal(kernels.scale(ramp()), ramp() * 3)
 
 
+def test_arrays_that_are_no_arguments_are_constants(monkeypatch, tmp_path):
+    np.testing.assert_array_equal(kernels.with_constant(ramp()), (ramp() + kernels.ROWS) * 3)
+    # A strided one, changed in place and of another type: compiled anew each time.
+    changed = np.asfortranarray(kernels.ROWS + 1)
+    monkeypatch.setattr(kernels, "ROWS", changed)
+    np.testing.assert_array_equal(kernels.with_constant(ramp()), (ramp() + changed) * 4)
+    changed[0, 1] = 7
+    np.testing.assert_array_equal(kernels.with_constant(ramp()), (ramp() + changed) * 7)
+    monkeypatch.setattr(kernels, "ROWS", changed.astype(np.float64))
+    with pytest.raises(nki_sim.KernelError, match="float64"):
+        kernels.with_constant(ramp())
+
+    path = tmp_path / "constant.npy"
+    np.save(path, kernels.ROWS.astype(np.float32))
+    np.testing.assert_array_equal(kernels.with_file(ramp(), str(path)), ramp() + changed)
+    np.save(path, np.ones_like(changed))
+    np.testing.assert_array_equal(kernels.with_file(ramp(), str(path)), ramp() + 1)
+    with pytest.raises(nki_sim.KernelError, match="cannot read"):
+        kernels.with_file(ramp(), str(tmp_path / "other.npy"))
+
+
 def test_closures_see_their_variables():
     one, five = kernels.make_kernel(1.0), kernels.make_kernel(5.0)
     np.testing.assert_array_equal(one(ramp()), ramp() + 2)

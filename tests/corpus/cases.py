@@ -1,7 +1,9 @@
 """NumPy references of the kernels here, which follow the documentation of each instruction."""
 
+import constant_cases
 import elementwise_cases
 import indirection_cases
+import language_cases
 import mx_cases
 import numpy as np
 import random_cases
@@ -256,3 +258,5 @@ def cases():
     yield from indirection_cases.cases()
     yield from mx_cases.cases()
     yield from random_cases.cases()
+    yield from constant_cases.constants()
+    yield from language_cases.cases()

@@ -61,3 +61,8 @@ nisa.activation(d, nl.rsqrt, s)  # accepted
 nisa.activation(d, nl.reciprocal, s)  # accepted
 nisa.activation(d, nl.sign, s)  # accepted
 nisa.activation(d, nl.abs, s)  # accepted
+
+# rule: reciprocal-bias
+nisa.activation(d, nl.reciprocal, s, bias=col)  # trn1 [op-unsupported] takes no `bias` on trn1
+nisa.activation(d, nl.reciprocal, s)  # trn1 accepted
+nisa.activation(d, nl.reciprocal, s, bias=col)  # trn2 accepted

@@ -26,3 +26,7 @@ nisa.activation_reduce(d, nl.exp, s, nl.add, col, bias=colt)  # [operand-dtype] 
 nisa.activation_reduce(d, nl.exp, s, nl.maximum, col)  # trn1 [op-unsupported] maximum | trn1 | add
 nisa.activation_reduce(d, nl.exp, s, nl.subtract, col)  # trn2 [op-unsupported] subtract
 nisa.activation_reduce(d, nl.exp, s, nl.maximum, col)  # trn2 accepted
+
+# rule: reciprocal-bias
+nisa.activation_reduce(d, nl.reciprocal, s, nl.add, col, bias=col)  # trn1 [op-unsupported] takes no `bias` on trn1
+nisa.activation_reduce(d, nl.reciprocal, s, nl.add, col, bias=col)  # trn2 accepted

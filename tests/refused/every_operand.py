@@ -37,6 +37,7 @@ nisa.activation(s, nl.exp, x)  # trn3 [operand-dtype] `data` is float8_e4m3fn_x4
 # rule: generation
 nisa.core_barrier(h, (0, 1))  # trn1 [unsupported-on-target] core_barrier needs trn2 or later
 nisa.sendrecv(s, d, 1, 1, 0)  # trn1 [unsupported-on-target] sendrecv needs trn2 or later
+nisa.sendrecv(x, x, 1, 1, 0)  # trn3 accepted
 nisa.quantize_mx(x, nl.ndarray((128, 256), nl.bfloat16, nl.sbuf), nl.ndarray((128, 64), nl.uint8, nl.sbuf))  # trn2 [unsupported-on-target] quantize_mx needs trn3
 nisa.nc_matmul_mx(p[0:64, 0:64], x, x, s, s)  # trn2 [unsupported-on-target] nc_matmul_mx needs trn3
 nisa.exponential(s, d)  # trn2 [unsupported-on-target] exponential needs trn3 (target is trn2) | nisa.activation

@@ -7,6 +7,21 @@ use nki_frontend::{Arg, Compiled, Loader, Options};
 use nki_isa::program::NodeKind;
 use nki_isa::{DType, Target};
 
+/// What a statement of tests/api/documented.txt sees.
+#[allow(dead_code, reason = "each test binary uses a part of this module")]
+pub(crate) const SETUP: &[&str] = &[
+    "t = nl.ndarray((128, 64), nl.float32, nl.sbuf); nisa.memset(t, 1.0)",
+    "u = nl.ndarray((128, 64), nl.float32, nl.sbuf); nisa.memset(u, 2.0)",
+    "i = nl.ndarray((128, 64), nl.int32, nl.sbuf); nisa.memset(i, 1)",
+    "w = nl.ndarray((128, 64), nl.uint32, nl.sbuf); nisa.memset(w, 1)",
+    "b = nl.ndarray((128, 64), nl.bfloat16, nl.sbuf); nisa.memset(b, 1.0)",
+    "col = nl.ndarray((128, 1), nl.float32, nl.sbuf); nisa.memset(col, 1.0)",
+    "sq = nl.ndarray((128, 128), nl.float32, nl.sbuf); nisa.memset(sq, 1.0)",
+    "one = nl.ndarray((1, 1), nl.int32, nl.sbuf); nisa.memset(one, 1)",
+    "p = nl.ndarray((128, 64), nl.float32, nl.psum); nisa.memset(p, 0.0)",
+    "r = nisa.register_alloc(1)",
+];
+
 struct Text(String);
 
 impl Loader for Text {

@@ -186,11 +186,15 @@ argument; for control flow on the device load a `(1, 1)` tensor into a register 
     "unknown-attribute", "a value has no attribute of this name", "
 The message lists the attributes there are, or the one that was probably meant.";
 
+    "unreadable-constant", "the file of a constant cannot be read", "
+`nl.shared_constant(\"file.npy\")` takes the array in a file that NumPy has saved, of a dtype that the machine has. The path counts
+from the directory in which the simulator runs.";
+
     "unsupported-api", "a function of the manual that is not supported yet", "
 The function exists, but this version cannot run it. Use the instructions of `nki.isa` that it stands for.";
 
     "unsupported-dtype", "a dtype that is not supported", "
-The message lists the supported dtypes. Packed and scale types of Trn3 (x4, e8m0) come later.";
+The message lists the supported dtypes. An array of float64 or int64 has to become one of the machine's first: `x.astype(np.float32)`.";
 
     "unsupported-instruction", "a documented instruction that is not supported yet", "
 The instruction exists on the hardware, but this version has no model of it.";

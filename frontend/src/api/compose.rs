@@ -1,6 +1,7 @@
 //! Operations of `nki.language` that take several instructions: reductions, softmax, normalisation, selection, matmul.
 
-use nki_isa::names::{AluOp, Named};
+use nki_isa::dtype::{f32_to_bits, i64_to_bits};
+use nki_isa::names::AluOp;
 use nki_isa::{Arg, DType, Imm, Space, Violation};
 
 use super::builder::Request;
@@ -312,7 +313,7 @@ impl Lower<'_> {
                 Violation::new("unsupported-dtype", "", message).help("take a dtype with one number in an element")
             );
         }
-        let one = one_bits(dtype);
+        let one = if dtype.is_float() { f32_to_bits(dtype, 1.0) } else { i64_to_bits(dtype, 1) }.to_le_bytes();
         let width = dtype.size();
         let mut data = vec![0u8; size * size * width];
         for i in 0..size {
@@ -334,22 +335,5 @@ impl Lower<'_> {
         };
         self.emit("dma_copy", &[("dst", view(&dst)), ("src", view(&constant))])?;
         Ok(dst)
-    }
-}
-
-/// The bits of 1 in a dtype, little-endian.
-fn one_bits(dtype: DType) -> [u8; 4] {
-    if dtype.is_int() {
-        return 1u32.to_le_bytes();
-    }
-    match (dtype.size(), dtype.name()) {
-        (4, _) => 1f32.to_le_bytes(),
-        (2, "bfloat16") => 0x3f80u32.to_le_bytes(),
-        (2, _) => 0x3c00u32.to_le_bytes(),
-        // Sign, exponent, mantissa: e4m3 has bias 7, e5m2 bias 15.
-        // A power of two alone.
-        (_, "float8_e8m0fnu") => 0x7fu32.to_le_bytes(),
-        (_, "float8_e5m2") => 0x3cu32.to_le_bytes(),
-        _ => 0x38u32.to_le_bytes(),
     }
 }

@@ -403,6 +403,7 @@ impl Lower<'_> {
                 )?;
                 Ok(dst)
             }
+            "sin" | "cos" | "tan" => self.trigonometric(what, x, dtype),
             "reciprocal" => {
                 let dst = self.like(x, out)?;
                 self.emit("reciprocal", &[("dst", view(&dst)), ("data", view(x))])?;

@@ -5,6 +5,7 @@
 //! said by the other modules and would be the same in another dialect.
 
 mod ap;
+mod array;
 pub(crate) mod beta2;
 mod bind;
 mod boundary;
@@ -20,6 +21,7 @@ mod random;
 mod reshape;
 mod state;
 mod tensor;
+mod trig;
 mod values;
 mod view;
 #[cfg(test)]
@@ -31,6 +33,11 @@ use std::rc::Rc;
 use nki_diag::{Diagnostic, Span};
 use nki_isa::names::Named;
 
+pub(crate) use self::array::{
+    Array, MOST_ELEMENTS, choose as choose_array, concatenate as concatenate_arrays,
+    device_dtype as array_device_dtype, dtype_of as array_dtype, join as join_arrays, method as array_method,
+    of as array_of,
+};
 use self::beta2::{ApiClass, EnumClass, Handle, NoReorder, NotYet, Removed, TileSize};
 pub(crate) use self::boundary::{argument, begin_core, finish};
 pub(crate) use self::dynamic::{DynRange, RegisterRef, dynamic_for, dynamic_if, dynamic_while};
@@ -43,12 +50,25 @@ use crate::eval::Interp;
 use crate::eval::error::{EvalResult, Raise};
 use crate::eval::native::CallArgs;
 use crate::eval::value::{Object, Value};
+use crate::host::HostArray;
 use crate::syntax::{BinOp, CmpOp, Symbol, UnaryOp};
 
 /// `module.attr` of a native module that is not one of Python's (`nki`, `nki.isa`, `nki.language`, ...). `None` if
 /// there is no such name. Asked once per name and module; submodules are found by the evaluator.
 pub(crate) fn module_attr(_interp: &mut Interp<'_>, module: &str, attr: &str) -> Option<Value> {
     beta2::module_attr(module, attr)
+}
+
+/// An array of the host, unless it is too large for a constant.
+pub(crate) fn host_array(interp: &Interp<'_>, array: &HostArray) -> Value {
+    let n = array.shape.iter().product::<usize>();
+    if n > MOST_ELEMENTS {
+        return interp.opaque(
+            "an array",
+            Some(&format!("with {n} elements it is too large for a constant of a kernel: make it an argument")),
+        );
+    }
+    Array::from_host(array).value()
 }
 
 /// Names for "did you mean".
@@ -91,7 +111,10 @@ pub(crate) fn repr(_interp: &Interp<'_>, value: &Value) -> String {
         Value::Dtype(d) => d.name().to_owned(),
         Value::NlOp(op) => format!("nl.{}", op.op().name),
         Value::ApiEnum(e) => format!("{}.{}", e.class().name, e.name()),
-        other => format!("<{}>", type_name(other)),
+        other => match array::of(other) {
+            Some(array) => format!("<array of {} with shape {:?}>", array.dtype, array.shape),
+            None => format!("<{}>", type_name(other)),
+        },
     }
 }
 
@@ -167,6 +190,7 @@ fn attributes(base: &Value) -> Vec<&'static str> {
         Value::NlOp(_) => vec!["__name__"],
         _ if object::<TileSize>(base).is_some() => beta2::TILE_SIZES.to_vec(),
         _ if object::<Handle>(base).is_some() => vec!["depends_on"],
+        _ if array::of(base).is_some() => array::ATTRIBUTES.iter().chain(array::METHODS).copied().collect(),
         _ => match object::<EnumClass>(base) {
             Some(class) => vocab::VOCABULARIES[usize::from(class.0)].members.iter().map(|m| m.0).collect(),
             None => Vec::new(),
@@ -192,6 +216,7 @@ fn no_attribute(_interp: &Interp<'_>, base: &Value, name: &str, span: Span) -> B
 fn is_method(base: &Value, name: &str) -> bool {
     match base {
         Value::Tensor(_) => tensor::METHODS.contains(&name),
+        _ if array::of(base).is_some() => array::METHODS.contains(&name),
         _ => object::<Handle>(base).is_some() && name == "depends_on",
     }
 }
@@ -211,6 +236,7 @@ fn attribute(interp: &Interp<'_>, base: &Value, name: &str) -> Option<Value> {
             _ => None,
         },
         Value::NlOp(op) => (name == "__name__").then(|| Value::str(op.op().name)),
+        _ if array::of(base).is_some() => array::of(base).and_then(|a| array::attribute(a, name)),
         _ if object::<TileSize>(base).is_some() => beta2::tile_size(interp, name),
         _ => {
             let class = object::<EnumClass>(base)?;
@@ -248,6 +274,11 @@ pub(crate) fn call_method(interp: &mut Interp<'_>, base: &Value, name: Symbol, a
         && is_method(base, &text)
     {
         return tensor::method(interp, t, &text, args);
+    }
+    if let Some(array) = array::of(base)
+        && is_method(base, &text)
+    {
+        return array::method(interp, array, &text, args);
     }
     let span = args.span;
     if let Some(Handle(later)) = object::<Handle>(base)
@@ -315,6 +346,9 @@ pub(crate) fn getitem(interp: &mut Interp<'_>, base: &Value, index: &Value, span
     match base {
         Value::Tensor(t) => tensor::getitem(interp, t, index, span),
         Value::Object(_) => {
+            if let Some(array) = array::of(base) {
+                return array::getitem(interp, array, index, span);
+            }
             if let Some(removed) = object::<Removed>(base) {
                 return Err(beta2::removed_use(removed, span));
             }
@@ -346,6 +380,10 @@ pub(crate) fn setitem(
     span: Span,
 ) -> EvalResult<()> {
     let Value::Tensor(t) = base else {
+        if array::of(base).is_some() {
+            return Err(Raise::at("unsupported-operator", "assignment to an element of an array", span, "here")
+                .help("arrays in a kernel are constants: make it in one piece, np.where or a list"));
+        }
         return Err(Raise::at("not-indexable", format!("items of {} cannot be assigned", base.a_type()), span, "here"));
     };
     let (slug, help) = match value {
@@ -413,14 +451,30 @@ fn arithmetic(what: &str, left: &Value, right: &Value, span: Span) -> Box<Raise>
 }
 
 /// `left op right` where at least one side is an API value.
-pub(crate) fn binary(
-    _interp: &mut Interp<'_>,
-    op: BinOp,
-    left: &Value,
-    right: &Value,
-    span: Span,
-) -> EvalResult<Value> {
+pub(crate) fn binary(interp: &mut Interp<'_>, op: BinOp, left: &Value, right: &Value, span: Span) -> EvalResult<Value> {
+    if arrays(left, right) {
+        return match host_of(left, right) {
+            Some(host) => interp.host_value(host, span),
+            None => array::binary(op, left, right, span),
+        };
+    }
     Err(arithmetic(op.text(), left, right, span))
+}
+
+/// Whether an operator is NumPy's: one side is an array, the other an array, a number or a list of them.
+fn arrays(left: &Value, right: &Value) -> bool {
+    let fits = |v: &Value| match v {
+        Value::Host(_) | Value::Int(_) | Value::Float(_) | Value::Bool(_) | Value::List(_) | Value::Tuple(_) => true,
+        other => array::of(other).is_some(),
+    };
+    (array::of(left).is_some() || array::of(right).is_some()) && fits(left) && fits(right)
+}
+
+fn host_of<'a>(left: &'a Value, right: &'a Value) -> Option<&'a crate::eval::value::Host> {
+    match (left, right) {
+        (Value::Host(host), _) | (_, Value::Host(host)) => Some(host),
+        _ => None,
+    }
 }
 
 /// `op value`; `not` is asked of [`truth`].
@@ -435,7 +489,10 @@ pub(crate) fn unary(_interp: &mut Interp<'_>, op: UnaryOp, value: &Value, span: 
         Value::Tensor(_) => Err(Raise::at("tensor-operator", format!("`{what}` on a tensor"), span, "here").help(
             "tensors have no Python operators: use nl.negative(x), nl.invert(x) or nisa.tensor_scalar with a dst",
         )),
-        other => Err(arithmetic(what, other, &Value::None, span)),
+        other => match array::of(other) {
+            Some(array) => array::unary(op, array, span),
+            None => Err(arithmetic(what, other, &Value::None, span)),
+        },
     }
 }
 
@@ -448,6 +505,9 @@ pub(crate) fn compare(
     span: Span,
 ) -> EvalResult<Value> {
     let same = || equals(left, right);
+    if arrays(left, right) && !matches!(op, CmpOp::Is | CmpOp::IsNot | CmpOp::In | CmpOp::NotIn) {
+        return array::compare(op, left, right, span);
+    }
     match op {
         CmpOp::Eq | CmpOp::Is | CmpOp::Ne | CmpOp::IsNot => {
             // A register against a number is a question that only the device can answer.
@@ -503,7 +563,7 @@ pub(crate) fn truth(interp: &mut Interp<'_>, value: &Value, span: Span) -> EvalR
             "used as a condition here",
         )
         .help("only `if register:` and `while register:` run on the device")),
-        _ => Ok(true),
+        other => array::of(other).map_or(Ok(true), |a| array::truth(a, span)),
     }
 }
 
@@ -511,6 +571,7 @@ pub(crate) fn truth(interp: &mut Interp<'_>, value: &Value, span: Span) -> EvalR
 pub(crate) fn len(_interp: &mut Interp<'_>, value: &Value, span: Span) -> EvalResult<i64> {
     match value {
         Value::Tensor(t) => Ok(i64::from(t.view.dims[0].count)),
+        other if array::of(other).is_some() => array::of(other).map_or(Ok(0), |a| array::len(a, span)),
         _ => match object::<EnumClass>(value) {
             Some(class) => Ok(vocab::VOCABULARIES[usize::from(class.0)].members.len() as i64),
             None => Err(Raise::at("operand-kind", format!("{} has no len()", value.a_type()), span, "here")),
@@ -533,6 +594,7 @@ pub(crate) fn iterate(_interp: &mut Interp<'_>, value: &Value, span: Span) -> Ev
         }
         Value::Register(_) => Err(Raise::at("register-arithmetic", "a register cannot be iterated over", span, "here")
             .help("for i in nl.dynamic_range(register): ...")),
+        other if array::of(other).is_some() => array::of(other).map_or(Ok(Vec::new()), |a| array::iterate(a, span)),
         _ => match object::<EnumClass>(value) {
             Some(class) => Ok((0..vocab::VOCABULARIES[usize::from(class.0)].members.len())
                 .map(|member| Value::ApiEnum(ApiEnum { vocabulary: class.0, member: member as u8 }))

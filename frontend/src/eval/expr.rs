@@ -484,6 +484,11 @@ impl Interp<'_> {
         Value::Host(Rc::new(Host { path, reason: None, span: Some(span) }))
     }
 
+    /// What an operation with a host value gives: another one, or in a kernel an error.
+    pub(crate) fn host_value(&self, host: &Host, span: Span) -> EvalResult<Value> {
+        if self.in_kernel { Err(self.host_error(host, span)) } else { Ok(self.host(host.path.clone(), span)) }
+    }
+
     /// The error of a host value in a kernel.
     pub(crate) fn host_error(&self, host: &Host, span: Span) -> Box<Raise> {
         let mut diagnostic = Diagnostic::error(

@@ -86,6 +86,7 @@ impl Interp<'_> {
                 let mut part = |i: usize| self.convert_arg(&parts[i], None, span, seen);
                 Value::Slice(Rc::new(Slice { start: part(0)?, stop: part(1)?, step: part(2)? }))
             }
+            Arg::Array(array) => api::host_array(self, array),
             Arg::Tensor { shape, dtype } => match name {
                 Some(name) => return api::argument(self, name, shape, *dtype, span),
                 None => self.opaque(
@@ -224,7 +225,8 @@ impl Interp<'_> {
         Ok(())
     }
 
-    fn opaque(&self, path: &str, reason: Option<&str>) -> Value {
+    /// A value without a meaning in kernels.
+    pub(crate) fn opaque(&self, path: &str, reason: Option<&str>) -> Value {
         Value::Host(Rc::new(HostValue { path: path.to_owned(), reason: reason.map(str::to_owned), span: None }))
     }
 

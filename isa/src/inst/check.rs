@@ -22,7 +22,7 @@ pub const COMMON_RULES: &[Rule] = &[
     Rule { id: "dtype", text: "a tile has one of the dtypes in the table; no dtypes there: any" },
     Rule {
         id: "packed",
-        text: "a packed dtype is taken by nc_matmul_mx, quantize_mx, memset, tensor_copy, dma_copy and dma_transpose only",
+        text: "a packed dtype is taken by nc_matmul_mx, quantize_mx, memset, tensor_copy, dma_copy, dma_transpose and sendrecv only",
     },
     Rule { id: "generation", text: "the target has the instruction" },
     Rule { id: "engine", text: "`engine=` names an engine that has the instruction, on this target" },
@@ -80,7 +80,7 @@ fn packed<I: Instruction>(name: &'static str, view: &View) -> Result<(), Violati
     let message =
         format!("`{name}` is {}; an element of it is four numbers, which {} does not take", view.dtype, I::SCHEMA.name);
     Err(Violation::new("operand-dtype", name, message).help(
-        "packed types are for nc_matmul_mx, quantize_mx, memset with 0, tensor_copy, dma_copy and dma_transpose; \
+        "packed types are for nc_matmul_mx, quantize_mx, memset with 0, tensor_copy, dma_copy, dma_transpose and sendrecv; \
          look at the bits with `.view(nl.uint32)` (`nl.uint16` for float4_e2m1fn_x4)",
     ))
 }

@@ -7,8 +7,38 @@ use crate::arg::Arg;
 use crate::dtype::DType;
 use crate::machine::Context;
 use crate::names::Engine;
+use crate::schema::Rule;
 use crate::view::{Indirect, Space, View, column_group};
 use crate::violation::Violation;
+
+/// Rules of tensor indirection. tests/refused/every_indirect.py has a call for each that breaks it.
+pub const INDIRECT_RULES: &[Rule] = &[
+    Rule { id: "operands", text: "the instruction takes it for this operand, as its page says" },
+    Rule { id: "generation", text: "the target is trn3" },
+    Rule { id: "index-memory", text: "the index is in SBUF" },
+    Rule { id: "index-dtype", text: "the index is of integers of 16 or 32 bits" },
+    Rule { id: "index-partitions", text: "the index has as many partitions as the tensor" },
+    Rule {
+        id: "offsets",
+        text: "there are no more offsets than one group of partitions has (16 partitions; 32 for the tensor engine)",
+    },
+    Rule { id: "index-start", text: "an index with an address starts at partition 0, 32, 64 or 96" },
+    Rule {
+        id: "gather-start",
+        text: "a tensor that is read and its index, if both have addresses, start at the same partition",
+    },
+    Rule {
+        id: "scatter-start",
+        text: "the index of `dst` starts where the operand streamed from SBUF does, or, from PSUM, where that one's index does",
+    },
+    Rule { id: "scatter-psum", text: "the scalar engine does not scatter to PSUM" },
+    Rule { id: "gpsimd", text: "tensor_copy with it does not run on GpSimd" },
+    Rule { id: "address-arithmetic", text: "tensor_scalar of 32-bit integers throughout does not take it" },
+    Rule { id: "transpose", text: "`moving` of a matmul in transpose mode does not take it" },
+    Rule { id: "matmul-dtype", text: "an indirect operand of nc_matmul is a float of 8 or 16 bits" },
+    Rule { id: "matmul-tile", text: "a matmul with it has `tile_position` (0, 0)" },
+    Rule { id: "mx-pairs", text: "data and scales of nc_matmul_mx are indirect by the same index, or neither is" },
+];
 
 /// The index of a view whose columns are picked by offsets.
 pub(crate) fn columns(view: &View) -> Option<(&Indirect, &View)> {

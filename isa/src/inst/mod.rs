@@ -9,7 +9,7 @@ pub mod collectives;
 pub mod dma;
 mod facts;
 pub mod gpsimd;
-mod indirection;
+pub mod indirection;
 pub mod math;
 mod mx;
 mod random;
@@ -321,6 +321,8 @@ pub struct Entry {
     pub schema: &'static Schema,
     /// It is in `nki.collectives`, not in `nki.isa`.
     pub collective: bool,
+    /// See [`Instruction::INDIRECT`].
+    pub indirect: &'static [&'static str],
     /// Builds it from arguments in schema order (see [`Operands::from_args`]). Does not validate.
     pub build: fn(&mut [Option<Arg>]) -> Result<Inst, Violation>,
 }
@@ -340,6 +342,7 @@ macro_rules! instructions {
         pub static REGISTRY: &[Entry] = &[
             $(Entry {
                 schema: &<$path::$file::$Name as Operands>::SCHEMA,
+                indirect: <$path::$file::$Name as Instruction>::INDIRECT,
                 collective: matches!(stringify!($path).as_bytes(), b"collectives"),
                 build: |args| <$path::$file::$Name as Operands>::from_args(args).map(Inst::from),
             },)*

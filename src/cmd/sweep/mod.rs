@@ -8,7 +8,7 @@ use std::path::Path;
 use std::sync::Mutex;
 
 use nki_diag::to_json;
-use nki_frontend::Loader;
+use nki_frontend::{HostArray, Loader};
 use nki_sim_core::analysis::{critical_path, verdict};
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
@@ -157,6 +157,10 @@ impl Loader for Changed<'_> {
             }
         }
         Ok(text)
+    }
+
+    fn array(&self, path: &Path) -> Result<HostArray, String> {
+        Disk.array(path)
     }
 }
 

@@ -1,5 +1,6 @@
 //! Making tensors: `nl.ndarray` and its relatives.
 
+use std::path::Path;
 use std::rc::Rc;
 
 use nki_diag::Span;
@@ -10,10 +11,13 @@ use crate::api::errors::raise;
 use crate::api::lower::{Lower, extents};
 use crate::api::state::{site, target_name};
 use crate::api::values::{self, int, number, wrong};
+use crate::api::view::shape_text;
+use crate::api::{self, Array};
 use crate::eval::Interp;
 use crate::eval::error::{EvalResult, Raise};
 use crate::eval::native::CallArgs;
 use crate::eval::value::Value;
+use crate::host::HostDtype;
 
 /// What all of them take.
 struct Wanted {
@@ -226,69 +230,75 @@ pub(super) fn shared_identity_matrix(interp: &mut Interp<'_>, args: CallArgs) ->
     }
 }
 
-/// `nl.shared_constant(constant)`: nested lists and tuples of numbers (arrays of the host are not evaluated).
+/// `nl.shared_constant(constant)`: an array, or the path of a `.npy` file; lists of numbers, too. Older releases have a `dtype`.
 pub(super) fn shared_constant(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
     let span = args.span;
     let what = "nl.shared_constant";
     let [constant, d] = args.bind(interp, what, ["constant", "dtype"], 1)?;
     let constant = constant.unwrap_or(Value::None);
-    let mut shape = Vec::new();
-    let mut numbers = Vec::new();
-    if !flatten(&constant, 0, &mut shape, &mut numbers) || shape.is_empty() {
-        return Err(Raise::at(
-            "unsupported-api",
-            format!("{what} of {}", constant.type_name()),
-            span,
-            "only (nested) lists of numbers are supported so far",
-        )
-        .help("pass the array to the kernel as an argument instead"));
-    }
-    let all_int = numbers.iter().all(|n| matches!(n, Imm::Int(_)));
-    let default = if all_int { DType::I32 } else { DType::F32 };
-    let dtype = given(d).map_or(Ok(default), |v| values::dtype(&v, what, span))?;
-    let mut data = Vec::with_capacity(numbers.len() * dtype.size());
-    for n in numbers {
-        match (dtype, n) {
-            (DType::F32, n) => data.extend(n.as_f32().to_le_bytes()),
-            (d, Imm::Int(i)) if d.is_int() => data.extend_from_slice(&i.to_le_bytes()[..d.size()]),
-            _ => {
-                return Err(Raise::at(
-                    "unsupported-dtype",
-                    format!("{what} of {dtype}"),
-                    span,
-                    "float32 and integers are supported so far",
-                ));
-            }
+    let file;
+    let array = match &constant {
+        Value::Str(path) => {
+            let read = match interp.host {
+                Some(host) => host.array(path),
+                None => interp.loader.array(Path::new(&**path)),
+            };
+            let read = read.map_err(|why| Raise::at("unreadable-constant", format!("{what}: {why}"), span, "here"))?;
+            file = api::host_array(interp, &read);
+            &file
         }
+        other => other,
+    };
+    let array = match array {
+        Value::Host(host) => return Err(interp.host_error(host, span)),
+        Value::Tensor(t) => {
+            let message =
+                format!("{what} of the tensor `{}`: a constant is known when the kernel is compiled", t.storage.name);
+            return Err(
+                Raise::at("operand-kind", message, span, "here").help("an argument of the kernel is in HBM already")
+            );
+        }
+        other => match api::array_of(other) {
+            Some(array) => array.clone(),
+            // Lists of Python numbers have no type of their own.
+            None => {
+                let array = Array::from_value(other, None, span)?;
+                let narrow = match array.dtype {
+                    HostDtype::F64 => DType::F32,
+                    HostDtype::Device(d) => d,
+                    HostDtype::I64 | HostDtype::U64 => DType::I32,
+                };
+                array.astype(HostDtype::Device(narrow))
+            }
+        },
+    };
+    let dtype = match given(d) {
+        Some(d) => values::dtype(&d, what, span)?,
+        None => api::array_device_dtype(&array, span)?,
+    };
+    if dtype.is_packed() {
+        let message = format!("{what} of {dtype}: an element of it is four numbers");
+        return Err(Raise::at("unsupported-dtype", message, span, "here")
+            .help("make it of the integers that hold the bits, and look at it with .view(...)"));
+    }
+    if array.shape.is_empty() || array.values.is_empty() {
+        let message = format!(
+            "{what} of an array of shape {}: it needs a dimension and elements",
+            shape_text(array.shape.iter().map(|d| *d as i64))
+        );
+        return Err(Raise::at("bad-shape", message, span, "here"));
     }
     let name = target_name(interp, span);
     let site = site(interp, span);
-    let request =
-        Request { name: &name, space: Space::SharedHbm, shape: &shape, dtype, address: None, data: Some(data.into()) };
+    let shape: Vec<i64> = array.shape.iter().map(|d| *d as i64).collect();
+    let request = Request {
+        name: &name,
+        space: Space::SharedHbm,
+        shape: &shape,
+        dtype,
+        address: None,
+        data: Some(array.bytes(dtype)),
+    };
     let tensor = interp.api.builder.constant(&request, site).map_err(|v| raise(what, &v, span, &[]))?;
     Ok(Value::Tensor(Rc::new(tensor)))
-}
-
-fn flatten(value: &Value, depth: usize, shape: &mut Vec<i64>, out: &mut Vec<Imm>) -> bool {
-    if let Some(items) = value.sequence() {
-        let n = items.len() as i64;
-        match shape.get(depth) {
-            Some(&known) if known != n => return false,
-            Some(_) => {}
-            None if out.is_empty() => shape.push(n),
-            None => return false,
-        }
-        return items.iter().all(|v| flatten(v, depth + 1, shape, out));
-    }
-    if depth != shape.len() {
-        return false;
-    }
-    match value {
-        Value::Float(x) => out.push(Imm::Float(*x)),
-        other => match other.as_int() {
-            Some(i) => out.push(Imm::Int(i)),
-            None => return false,
-        },
-    }
-    true
 }

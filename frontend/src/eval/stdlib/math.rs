@@ -65,6 +65,11 @@ pub(super) fn finite(x: f64, name: &str, span: Span) -> EvalResult<Value> {
 
 pub(super) fn unary(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
     let (name, func) = UNARY[args.data as usize];
+    if let [one] = args.positional.as_slice()
+        && let Some(array) = crate::api::array_of(one)
+    {
+        return Ok(array.map(func).value());
+    }
     let x = number(interp, &args, name)?;
     if x == 0.0 && name.starts_with("log") && name != "log1p" {
         return Err(Raise::at("value-error", format!("{name}(0) is not defined"), args.span, "in this call"));

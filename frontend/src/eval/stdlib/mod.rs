@@ -1,6 +1,7 @@
 //! What kernels use of Python's library and of NumPy.
 
 mod math;
+mod numpy;
 mod objects;
 mod tools;
 
@@ -73,7 +74,7 @@ pub(crate) fn attr(interp: &mut Interp<'_>, module: &str, name: &str, span: Span
         ("math" | "numpy", "trunc") => native(|i, a| rounded(i, a, "trunc", f64::trunc)),
         ("math" | "numpy", "gcd") => native(gcd),
         ("math" | "numpy", "lcm") => native(lcm),
-        ("math" | "numpy", "prod") => native(prod),
+        ("math", "prod") => native(prod),
         ("math" | "numpy", "log") => native(log),
         ("math", "pow") | ("numpy", "power") => native(|i, a| binary_float(i, a, "pow", f64::powf)),
         ("math", "fmod") => native(|i, a| binary_float(i, a, "fmod", |x, y| x % y)),
@@ -93,7 +94,7 @@ pub(crate) fn attr(interp: &mut Interp<'_>, module: &str, name: &str, span: Span
             let index = UNARY.iter().position(|(n, _)| *n == name)?;
             Some(Value::native(format!("{module}.{name}"), unary, index as u32))
         }
-        ("numpy", _) => numpy(interp, name, span),
+        ("numpy", _) => numpy_attr(interp, name, span),
 
         ("typing" | "typing_extensions", "TYPE_CHECKING") => Some(Value::Bool(false)),
         ("typing" | "typing_extensions", "NamedTuple") => Some(Value::Type(BuiltinType::NamedTuple)),
@@ -161,7 +162,7 @@ pub(crate) fn attr(interp: &mut Interp<'_>, module: &str, name: &str, span: Span
     }
 }
 
-fn numpy(interp: &mut Interp<'_>, name: &str, span: Span) -> Option<Value> {
+fn numpy_attr(interp: &mut Interp<'_>, name: &str, span: Span) -> Option<Value> {
     let native = |func: NativeFn| Some(Value::native(format!("numpy.{name}"), func, 0));
     match name {
         "float32" | "float16" | "int8" | "int16" | "int32" | "uint8" | "uint16" | "uint32" | "bool_" => {
@@ -175,10 +176,6 @@ fn numpy(interp: &mut Interp<'_>, name: &str, span: Span) -> Option<Value> {
         "newaxis" => Some(Value::None),
         "Inf" | "infty" => Some(Value::Float(f64::INFINITY)),
         "NaN" => Some(Value::Float(f64::NAN)),
-        "abs" | "absolute" => interp.builtin("abs"),
-        "min" | "amin" | "minimum" => interp.builtin("min"),
-        "max" | "amax" | "maximum" => interp.builtin("max"),
-        "sum" => interp.builtin("sum"),
         "round" => interp.builtin("round"),
         "ceil_divide" => None,
         "finfo" => native(finfo),
@@ -187,7 +184,10 @@ fn numpy(interp: &mut Interp<'_>, name: &str, span: Span) -> Option<Value> {
             let x = number(i, &a, "sign")?;
             Ok(Value::Float(if x == 0.0 { 0.0 } else { x.signum() }))
         }),
-        _ => Some(interp.host(format!("numpy.{name}"), span)),
+        _ => match numpy::function(name) {
+            Some(function) => native(function),
+            None => Some(interp.host(format!("numpy.{name}"), span)),
+        },
     }
 }
 

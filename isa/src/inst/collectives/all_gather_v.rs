@@ -1,18 +1,10 @@
 //! `nki.collectives.all_gather_v`: every rank gets a part of what each rank has; how much is known when it runs.
 
-use ndarray::Array2;
-
-use super::variable;
 use crate::arch::Arch;
 use crate::arg::{IntLists, Views};
-use crate::inst::{Footprint, Instruction, Operands};
-use crate::machine::{Context, Fault, Machine};
-use crate::meeting::Meeting;
-use crate::names::Engine;
 use crate::operands;
 use crate::view::View;
 use crate::violation::Violation;
-use crate::work::{CollectiveKind, Work};
 
 operands! {
     /// Sends one chunk of each rank to all ranks: as many elements of `src` as its metadata say.
@@ -24,7 +16,7 @@ operands! {
         /// Lists of the ranks that work together.
         [Attr] replica_group: IntLists,
         /// Rows of uint32, one column for each rank: `send_count` and `send_displ` in the first column, `recv_counts`, and `recv_displs`.
-        [InOut Hbm Sbuf] metadata_tensor: View,
+        [InOut Hbm Sbuf; U32] metadata_tensor: View,
         /// Leave the row of received counts alone.
         [Attr] recv_counts_known: bool = false,
         /// Row 3 says where received elements go; else each sender has an equal share of `dst`.
@@ -34,17 +26,18 @@ operands! {
     }
     numerics: "Bits move unchanged.",
     cost: Derived "Hops between ranks, then bytes over the links; the engine only starts it and goes on.",
-    rules: {},
+    rules: {
+        "one-tensor": "there is one source and one destination",
+        "flat": "source and destination are contiguous",
+        "metadata-shape": "`metadata_tensor` has three rows of a column for each rank of a group: (3, n) in HBM, (1, 3, n) in SBUF",
+        "displacements": "`has_rdispls` is False (a limit of today, the reference says)",
+        "four-ranks": "a group has 4 ranks (a limit of today, the reference says)",
+    },
 }
 
-impl Instruction for AllGatherV {
-    fn engine(&self, _arch: &Arch) -> Engine {
-        Engine::Sync
-    }
-
-    fn validate(&self, context: &Context<'_>) -> Result<(), Violation> {
-        super::check_groups(&self.replica_group)?;
-        super::check_tensors(context, &self.srcs, &self.dsts, self.priority, false)?;
+impl AllGatherV {
+    /// What its reference calls limitations of today. That it needs two cores for each logical core cannot be seen here.
+    fn limits(&self, _arch: &Arch) -> Result<(), Violation> {
         if self.has_rdispls {
             return Err(Violation::new(
                 "operand-value",
@@ -52,38 +45,16 @@ impl Instruction for AllGatherV {
                 "`has_rdispls` is True, which all_gather_v does not have yet (its reference)",
             ));
         }
-        variable::check(&self.srcs, &self.dsts, &self.metadata_tensor, &self.replica_group, self.has_rdispls)
-    }
-
-    fn footprint<'a>(&'a self, footprint: &mut Footprint<'a>) {
-        self.operand_footprint(footprint);
-    }
-
-    fn execute(&self, machine: &mut dyn Machine) -> Result<(), Fault> {
-        variable::execute(
-            machine,
-            &self.dsts,
-            &self.metadata_tensor,
-            &self.replica_group,
-            variable::Flags { counts_known: self.recv_counts_known, displacements: self.has_rdispls, one_chunk: true },
-        )
-    }
-
-    fn work(&self, _context: &Context<'_>) -> Work {
-        super::work(CollectiveKind::AllGather, &self.dsts, &self.srcs, super::group_size(&self.replica_group))
-    }
-
-    fn meeting(&self) -> Option<Meeting<'_>> {
-        Some(Meeting::Group { groups: &self.replica_group, whole: super::whole(&self.srcs) })
-    }
-
-    fn contribute(&self, machine: &mut dyn Machine) -> Result<Vec<Array2<u32>>, Fault> {
-        variable::bring(machine, &self.srcs, &self.metadata_tensor, super::group_size(&self.replica_group))
-    }
-
-    fn agrees(&self, other: &Self, _context: &Context<'_>) -> Result<(), String> {
-        super::same("replica_group", &self.replica_group, &other.replica_group)?;
-        let dtype = |v: &Views| v.0.first().map(|v| v.dtype);
-        super::same("dtype of srcs", &dtype(&self.srcs), &dtype(&other.srcs))
+        let size = super::group_size(&self.replica_group);
+        if size != 4 {
+            return Err(Violation::new(
+                "operand-value",
+                "replica_group",
+                format!("`replica_group` has groups of {size} ranks, all_gather_v takes groups of 4 (its reference)"),
+            ));
+        }
+        Ok(())
     }
 }
+
+super::variable::collective!(AllGatherV, AllGather, one_chunk: true);

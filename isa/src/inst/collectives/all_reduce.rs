@@ -29,7 +29,10 @@ operands! {
     }
     numerics: "In the order of the group, from its first rank on: floats are summed and compared in fp32 and rounded once at the end, integers wrap.",
     cost: Derived "Hops between ranks, then bytes over the links; the engine only starts it and goes on.",
-    rules: {},
+    rules: {
+        "op": "`op` is add, minimum or maximum",
+        "shape": "`dsts` have the shapes of `srcs`",
+    },
 }
 
 impl Instruction for AllReduce {

@@ -29,7 +29,11 @@ operands! {
     }
     numerics: "Bits move unchanged.",
     cost: Derived "Hops between ranks, then bytes over the links; the engine only starts it and goes on.",
-    rules: {},
+    rules: {
+        "dim": "`collective_dim` is 0",
+        "splits": "dimension 0 of `srcs` splits into as many parts as a group has ranks",
+        "shape": "`dsts` have the shapes of `srcs`",
+    },
 }
 
 impl Instruction for AllToAll {

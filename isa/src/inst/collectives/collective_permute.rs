@@ -28,7 +28,11 @@ operands! {
     }
     numerics: "Bits move unchanged.",
     cost: Derived "Hops between ranks, then bytes over the links; the engine only starts it and goes on.",
-    rules: {},
+    rules: {
+        "ranks": "`source_target_pairs` are pairs of ranks, 0 to 65535; no rank is twice a source or twice a target",
+        "one-tensor": "there is one source and one destination",
+        "shape": "`dsts` have the shapes of `srcs`",
+    },
 }
 
 impl Instruction for CollectivePermute {

@@ -28,7 +28,11 @@ operands! {
     }
     numerics: "Bits move unchanged.",
     cost: Derived "Hops between ranks, then bytes over the links; the engine only starts it and goes on.",
-    rules: {},
+    rules: {
+        "channels": "`channel_ids` are consecutive from 0, at most 4",
+        "by-channel": "sources and destinations have a list for each channel",
+        "shape": "a destination has the shape of its source",
+    },
 }
 
 impl Instruction for CollectivePermuteImplicit {

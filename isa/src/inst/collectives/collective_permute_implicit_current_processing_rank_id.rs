@@ -24,7 +24,9 @@ operands! {
     }
     numerics: "Exact.",
     cost: Assumed "As a register move.",
-    rules: {},
+    rules: {
+        "channel": "`channel_id` is 0 to 3",
+    },
 }
 
 impl Instruction for ProcessingRankId {

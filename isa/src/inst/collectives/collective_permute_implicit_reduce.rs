@@ -32,7 +32,12 @@ operands! {
     }
     numerics: "Floats in fp32, rounded once; integers wrap.",
     cost: Derived "Hops between ranks, then bytes over the links; the engine only starts it and goes on.",
-    rules: {},
+    rules: {
+        "op": "`op` is add, minimum or maximum",
+        "channels": "`channel_ids` are consecutive from 0, at most 4",
+        "by-channel": "sources and destinations have a list for each channel",
+        "shape": "a destination has the shape of its sources",
+    },
 }
 
 impl Instruction for CollectivePermuteImplicitReduce {

@@ -30,9 +30,24 @@ use crate::inst::dma::dma_copy::check_priority;
 use crate::machine::{Context, Fault, Machine};
 use crate::meeting::Contribution;
 use crate::names::{AluOp, Engine};
+use crate::schema::Rule;
 use crate::view::View;
 use crate::violation::Violation;
 use crate::work::{Collective, CollectiveKind, Meet, Work, WorkKind};
+
+/// Rules of every collective that moves tensors. tests/refused/every_collective.py has a call for each that breaks it.
+pub const COLLECTIVE_RULES: &[Rule] = &[
+    Rule {
+        id: "groups",
+        text: "`replica_group` lists ranks, 0 to 65535, in groups of one size; no rank is listed twice",
+    },
+    Rule { id: "pairs", text: "there are as many destinations as sources, at least one" },
+    Rule { id: "one-memory", text: "all tensors are in HBM or all in SBUF" },
+    Rule { id: "coalesced", text: "several tensors at once are in HBM" },
+    Rule { id: "sbuf-dims", text: "a tile in SBUF has two dimensions" },
+    Rule { id: "same-dtype", text: "a destination has the dtype of its source" },
+    Rule { id: "priority", text: "`priority` is 0 to 3, and for trn3" },
+];
 
 /// Rules of groups of ranks.
 pub(crate) fn check_groups(groups: &IntLists) -> Result<(), Violation> {
@@ -106,6 +121,14 @@ pub(crate) fn check_tensors(
             "srcs",
             format!("`srcs` has {} tensors in sbuf: only on HBM does a collective take several", srcs.0.len()),
         ));
+    }
+    if let Some(odd) = all().find(|v| v.space.is_on_chip() && v.dims.len() != 2) {
+        return Err(Violation::new(
+            "shape-mismatch",
+            "srcs",
+            format!("a tile in sbuf has {:?}: collectives on SBUF take tiles of two dimensions", odd.shape()),
+        )
+        .help("join its free dimensions with .reshape or .flatten_dims"));
     }
     for (s, d) in srcs.0.iter().zip(&dsts.0) {
         if s.dtype != d.dtype {

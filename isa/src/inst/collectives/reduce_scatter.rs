@@ -31,7 +31,11 @@ operands! {
     }
     numerics: "In the order of the group, from its first rank on: floats are summed and compared in fp32 and rounded once at the end, integers wrap.",
     cost: Derived "Hops between ranks, then bytes over the links; the engine only starts it and goes on.",
-    rules: {},
+    rules: {
+        "dim": "`collective_dim` is 0",
+        "op": "`op` is add, minimum or maximum",
+        "shape": "`dsts` have the shapes of `srcs`, as many times smaller along `collective_dim` as a group has ranks",
+    },
 }
 
 impl Instruction for ReduceScatter {

@@ -5,7 +5,6 @@
 use ndarray::Array2;
 
 use crate::arg::{IntLists, Views};
-use crate::dtype::DType;
 use crate::machine::{Fault, Machine};
 use crate::view::{Dim, View};
 use crate::violation::Violation;
@@ -44,13 +43,6 @@ pub(crate) fn check(
             "shape-mismatch",
             "srcs",
             format!("a tensor of shape {:?} is not contiguous: it is taken as a flat buffer", odd.shape()),
-        ));
-    }
-    if metadata.dtype != DType::U32 {
-        return Err(Violation::new(
-            "operand-dtype",
-            "metadata_tensor",
-            format!("`metadata_tensor` is {}, must be uint32", metadata.dtype),
         ));
     }
     let (rows, ranks) = (if displacements { 4 } else { 3 }, super::group_size(groups) as usize);
@@ -144,3 +136,65 @@ pub(crate) fn execute(
     }
     Ok(())
 }
+
+/// [`crate::Instruction`] for a collective whose counts are read when it runs. It says in `limits` what it cannot do.
+macro_rules! collective {
+    ($Name:ident, $Kind:ident, one_chunk: $one_chunk:literal) => {
+        impl $crate::inst::Instruction for $Name {
+            fn engine(&self, _arch: &Arch) -> $crate::names::Engine {
+                $crate::names::Engine::Sync
+            }
+
+            fn validate(&self, context: &$crate::machine::Context<'_>) -> Result<(), Violation> {
+                super::check_groups(&self.replica_group)?;
+                super::check_tensors(context, &self.srcs, &self.dsts, self.priority, false)?;
+                self.limits(context.arch)?;
+                super::variable::check(
+                    &self.srcs,
+                    &self.dsts,
+                    &self.metadata_tensor,
+                    &self.replica_group,
+                    self.has_rdispls,
+                )
+            }
+
+            fn footprint<'a>(&'a self, footprint: &mut $crate::inst::Footprint<'a>) {
+                $crate::inst::Operands::operand_footprint(self, footprint);
+            }
+
+            fn execute(&self, machine: &mut dyn $crate::machine::Machine) -> Result<(), $crate::machine::Fault> {
+                let flags = super::variable::Flags {
+                    counts_known: self.recv_counts_known,
+                    displacements: self.has_rdispls,
+                    one_chunk: $one_chunk,
+                };
+                super::variable::execute(machine, &self.dsts, &self.metadata_tensor, &self.replica_group, flags)
+            }
+
+            fn work(&self, _context: &$crate::machine::Context<'_>) -> $crate::work::Work {
+                let ranks = super::group_size(&self.replica_group);
+                super::work($crate::work::CollectiveKind::$Kind, &self.dsts, &self.srcs, ranks)
+            }
+
+            fn meeting(&self) -> Option<$crate::meeting::Meeting<'_>> {
+                Some($crate::meeting::Meeting::Group { groups: &self.replica_group, whole: super::whole(&self.srcs) })
+            }
+
+            fn contribute(
+                &self,
+                machine: &mut dyn $crate::machine::Machine,
+            ) -> Result<Vec<ndarray::Array2<u32>>, $crate::machine::Fault> {
+                let ranks = super::group_size(&self.replica_group);
+                super::variable::bring(machine, &self.srcs, &self.metadata_tensor, ranks)
+            }
+
+            /// How much each sends is their own affair.
+            fn agrees(&self, other: &Self, _context: &$crate::machine::Context<'_>) -> Result<(), String> {
+                super::same("replica_group", &self.replica_group, &other.replica_group)?;
+                let dtype = |v: &Views| v.0.first().map(|v| v.dtype);
+                super::same("dtype of srcs", &dtype(&self.srcs), &dtype(&other.srcs))
+            }
+        }
+    };
+}
+pub(crate) use collective;

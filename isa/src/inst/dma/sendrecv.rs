@@ -43,6 +43,8 @@ operands! {
 const GPSIMD_ELEMENTS: usize = 256;
 
 impl Instruction for Sendrecv {
+    const PACKED: &'static [&'static str] = &["dst", "src"];
+
     fn engine(&self, _arch: &Arch) -> Engine {
         match self.dma_engine {
             DmaEngine::Dma => Engine::Sync,

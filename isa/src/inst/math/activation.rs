@@ -2,7 +2,7 @@
 
 use super::alu;
 use super::elementary::{
-    arctan, erf64, exp, exp64, ln, ln_1p64, normal_cdf64, rsqrt, sigmoid, sigmoid64, sin_engine, sin_reduce, tanh,
+    arctan, erf64, exp, exp64, ln, ln_1p64, normal_cdf64, rsqrt, sigmoid, sigmoid64, sin_engine, tanh,
 };
 use super::simd::{Kernel, dispatch};
 use crate::names::AluOp;
@@ -50,10 +50,6 @@ crate::named_enum! {
         Log "log",
         /// Sine on `[-pi, pi]`, extrapolated beyond as the engine does.
         Sin "sin",
-        /// Cosine.
-        Cos "cos",
-        /// Tangent.
-        Tan "tan",
         /// Inverse tangent.
         Arctan "arctan",
         /// Square root.
@@ -103,8 +99,6 @@ functions! {
     Exp = |x| exp(x);
     Log = |x| ln(x);
     Sin = |x| sin_engine(x);
-    Cos = |x| sin_reduce(x, 1.0);
-    Tan = |x| sin_reduce(x, 0.0) / sin_reduce(x, 1.0);
     Arctan = |x| arctan(x);
     Sqrt = |x| x.sqrt();
     Rsqrt = |x| rsqrt(x);
@@ -228,8 +222,6 @@ pub fn apply(f: ActFn, slope: f32, row: &mut [f32]) {
         ActFn::Exp => run!(Exp),
         ActFn::Log => run!(Log),
         ActFn::Sin => run!(Sin),
-        ActFn::Cos => run!(Cos),
-        ActFn::Tan => run!(Tan),
         ActFn::Arctan => run!(Arctan),
         ActFn::Sqrt => run!(Sqrt),
         ActFn::Rsqrt => run!(Rsqrt),

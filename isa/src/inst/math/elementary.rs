@@ -250,19 +250,6 @@ pub fn sin_engine(x: f32) -> f32 {
     if x.is_sign_negative() { -value } else { value }
 }
 
-/// `sin(x + shift * pi/2)` with argument reduction in double precision; good to fp32 for `|x|` up to 2^20, NaN at infinity.
-#[inline(always)]
-pub fn sin_reduce(x: f32, shift: f64) -> f32 {
-    let x = f64::from(x);
-    let k = (x.mul_add(std::f64::consts::FRAC_1_PI, 0.5 * shift) + ROUND64) - ROUND64;
-    let m = k - 0.5 * shift;
-    let r = m.mul_add(-std::f64::consts::PI, x);
-    let r = m.mul_add(-1.224_646_799_147_353_2e-16, r);
-    // Odd multiples of pi change the sign.
-    let odd = (k + ROUND64).to_bits() << 63;
-    f64::from_bits(sin_reduced(r).to_bits() ^ odd) as f32
-}
-
 /// `arctan(x)`.
 #[inline(always)]
 pub fn arctan(x: f32) -> f32 {

@@ -33,6 +33,10 @@ pub(super) struct Activate<'a> {
 impl Activate<'_> {
     pub(super) fn validate(&self, context: &Context<'_>) -> Result<(), Violation> {
         let data = ("data", self.data);
+        if self.op == ActFn::Reciprocal && self.bias.is_some() && context.arch.target == Target::Trn1 {
+            return Err(Violation::new("op-unsupported", "bias", "`op` is reciprocal, which takes no `bias` on trn1")
+                .help("add the bias first, or use nisa.reciprocal"));
+        }
         check::same_shape(data, ("dst", self.dst))?;
         check::scalar_operand(data, "scale", self.scale)?;
         if let Some(bias) = self.bias {

@@ -5,7 +5,7 @@ use ndarray::{ArrayView2, Axis};
 use crate::arch::Arch;
 use crate::arg::Ints;
 use crate::dtype::DType;
-use crate::inst::indirection::columns;
+use crate::inst::tensor::array_tile;
 use crate::inst::tensor::gemm::{multiply, tensor_operand};
 use crate::inst::{Footprint, Instruction, Operands};
 use crate::machine::{Context, Fault, Machine};
@@ -73,270 +73,24 @@ operands! {
 
 impl NcMatmul {
     /// Two rows of the contraction per partition.
-    fn double(&self) -> bool {
+    pub(super) fn double(&self) -> bool {
         self.perf_mode == PerfMode::DoubleRow
     }
 
     /// Free elements of an operand, without the doubled row.
-    fn columns_of(&self, view: &View) -> usize {
+    pub(super) fn columns_of(&self, view: &View) -> usize {
         if self.double() { view.free_elements() / 2 } else { view.free_elements() }
     }
 
     /// Whether the bits of `stationary` pass unchanged.
-    fn exact(&self, arch: &Arch) -> bool {
+    pub(super) fn exact(&self, arch: &Arch) -> bool {
         self.is_transpose && arch.exact_transpose
     }
 
     /// `(position, size)` of the array tile.
-    fn tile(&self) -> ((u32, u32), (u32, u32)) {
-        let pair = |list: &Ints, default| match list.0[..] {
-            [a, b] => (a as u32, b as u32),
-            _ => default,
-        };
-        (pair(&self.tile_position, (0, 0)), pair(&self.tile_size, (128, 128)))
+    pub(super) fn tile(&self) -> ((u32, u32), (u32, u32)) {
+        array_tile::tile(&self.tile_position, &self.tile_size)
     }
-
-    fn validate_tile(&self, arch: &Arch) -> Result<(), Violation> {
-        let (position, size) = (&self.tile_position.0, &self.tile_size.0);
-        if position.is_empty() && size.is_empty() {
-            return Ok(());
-        }
-        for (name, list) in [("tile_position", position), ("tile_size", size)] {
-            if list.len() != 2 {
-                let other = if name == "tile_position" { "tile_size" } else { "tile_position" };
-                return Err(Violation::new(
-                    "operand-value",
-                    name,
-                    format!("`{name}` has {} values, but takes (row, column) when `{other}` is given", list.len()),
-                )
-                .help("set both `tile_position` and `tile_size`, or neither"));
-            }
-        }
-        for (axis, (&start, &extent)) in ["row", "column"].iter().zip(position.iter().zip(size)) {
-            let allowed: Vec<i64> =
-                [32, 64, 128].into_iter().filter(|&n| n >= i64::from(arch.tensor_tile_min)).collect();
-            if !allowed.contains(&extent) {
-                return Err(Violation::new(
-                    "operand-value",
-                    "tile_size",
-                    format!("{axis} size {extent} is not one of {allowed:?} on {}", arch.target),
-                ));
-            }
-            if start < 0 || start % extent != 0 || start + extent > 128 {
-                return Err(Violation::new(
-                    "operand-value",
-                    "tile_position",
-                    format!(
-                        "start {axis} {start} is not a multiple of the {axis} size {extent} within the array's 128"
-                    ),
-                ));
-            }
-        }
-        if self.double() && size[1] != 128 {
-            return Err(Violation::new(
-                "operand-value",
-                "perf_mode",
-                format!("double_row cannot be combined with column tiling (column size {}, must be 128)", size[1]),
-            ));
-        }
-        Ok(())
-    }
-
-    fn validate_dtypes(&self, arch: &Arch) -> Result<(), Violation> {
-        let (s, m) = (self.stationary.dtype, self.moving.dtype);
-        for (name, dtype) in [("stationary", s), ("moving", m)] {
-            if !is_input(dtype) {
-                return Err(Violation::new(
-                    "operand-dtype",
-                    name,
-                    format!("`{name}` is {dtype}, the tensor engine multiplies {}", input_names(arch)),
-                ));
-            }
-            if dtype == DType::F8E4M3FN && !arch.ocp_fp8 {
-                return Err(Violation::new(
-                    "unsupported-on-target",
-                    name,
-                    format!(
-                        "`{name}` is float8_e4m3fn, which the tensor engine takes from trn3 on (target is {})",
-                        arch.target
-                    ),
-                )
-                .help("use float8_e4m3"));
-            }
-            if self.double() && dtype.size() != 1 {
-                return Err(Violation::new(
-                    "operand-dtype",
-                    name,
-                    format!("`{name}` is {dtype}, double_row takes 8-bit floats"),
-                ));
-            }
-        }
-        if is_wide(s) != is_wide(m) {
-            return Err(Violation::new(
-                "dtype-mismatch",
-                "moving",
-                format!(
-                    "`stationary` is {s} and `moving` is {m}: if one is float32 or tfloat32, the other must be too"
-                ),
-            )
-            .help("cast one of them with nisa.tensor_copy"));
-        }
-        let formats = [DType::F8E4M3, DType::F8E4M3FN];
-        if s != m && formats.contains(&s) && formats.contains(&m) {
-            return Err(Violation::new(
-                "dtype-mismatch",
-                "moving",
-                format!("`stationary` is {s} and `moving` is {m}: the two e4m3 formats cannot be mixed"),
-            ));
-        }
-        let dst = self.dst.dtype;
-        let ok = dst == DType::F32
-            || (dst == DType::BF16 && arch.moving_free_max_bf16 > 0)
-            || (self.exact(arch) && (dst == s || (s.size() == 1 && dst.size() == 2)));
-        if !ok {
-            let allowed = if self.exact(arch) {
-                format!("float32 or {s} (transpose mode)")
-            } else if arch.moving_free_max_bf16 > 0 {
-                "float32 or bfloat16".to_owned()
-            } else {
-                "float32".to_owned()
-            };
-            return Err(Violation::new(
-                "operand-dtype",
-                "dst",
-                format!("`dst` is {dst}, but on {} the result must be {allowed}", arch.target),
-            )
-            .help("allocate the PSUM tile with dtype=nl.float32 and cast when copying it to SBUF"));
-        }
-        Ok(())
-    }
-
-    fn validate_sizes(&self, arch: &Arch) -> Result<(), Violation> {
-        let (k, k_moving) = (self.stationary.partitions(), self.moving.partitions());
-        if k != k_moving {
-            return Err(Violation::new(
-                "partition-mismatch",
-                "moving",
-                format!("`moving` has {k_moving} partitions, `stationary` has {k}: the contraction runs over both"),
-            ));
-        }
-        let (_, (rows, columns)) = self.tile();
-        if k > rows {
-            return Err(Violation::new(
-                "tile-size",
-                "stationary",
-                format!("`stationary` has {k} partitions, the row tile has {rows}"),
-            ));
-        }
-        if self.double() {
-            for (name, view) in [("stationary", &self.stationary), ("moving", &self.moving)] {
-                if view.free_dims().first().map(|d| d.count) != Some(2) {
-                    return Err(Violation::new(
-                        "shape-mismatch",
-                        name,
-                        format!("`{name}` has shape {:?}, double_row takes [K, 2, ...]", view.shape()),
-                    ));
-                }
-            }
-        }
-        let (m, n) = (self.columns_of(&self.stationary), self.columns_of(&self.moving));
-        let m_max = arch.stationary_free_max.min(columns);
-        if m > m_max as usize {
-            return Err(Violation::new(
-                "tile-size",
-                "stationary",
-                format!("`stationary` has {m} elements per partition, the limit is {m_max}"),
-            )
-            .help("tile the rows of the result"));
-        }
-        let n_max = if self.dst.dtype.size() == 2 && arch.moving_free_max_bf16 > 0 {
-            arch.moving_free_max_bf16
-        } else {
-            arch.moving_free_max
-        };
-        if n > n_max as usize {
-            return Err(Violation::new(
-                "tile-size",
-                "moving",
-                format!("`moving` has {n} elements per partition, the limit on {} is {n_max}", arch.target),
-            )
-            .help("tile the columns of the result"));
-        }
-        let (dst_m, dst_n) = (self.dst.partitions() as usize, self.dst.free_elements());
-        if (dst_m, dst_n) != (m, n) {
-            return Err(Violation::new(
-                "shape-mismatch",
-                "dst",
-                format!(
-                    "`dst` is {dst_m} partitions x {dst_n} elements, but `stationary` {:?} and `moving` {:?} give {m} x {n}",
-                    self.stationary.shape(),
-                    self.moving.shape()
-                ),
-            ));
-        }
-        Ok(())
-    }
-
-    fn validate_modes(&self, arch: &Arch) -> Result<(), Violation> {
-        if self.double() && !arch.double_row {
-            return Err(Violation::new(
-                "unsupported-on-target",
-                "perf_mode",
-                format!("double_row needs trn2 or later (target is {})", arch.target),
-            ));
-        }
-        if self.double() && self.is_transpose {
-            return Err(Violation::new(
-                "operand-value",
-                "perf_mode",
-                "double_row cannot be combined with is_transpose",
-            ));
-        }
-        for (name, view) in [("dst", &self.dst), ("stationary", &self.stationary), ("moving", &self.moving)] {
-            if columns(view).is_none() {
-                continue;
-            }
-            if self.is_transpose && name == "moving" {
-                return Err(Violation::new(
-                    "indirect-view",
-                    name,
-                    "`moving` is indirect, which transpose mode does not take",
-                ));
-            }
-            if name != "dst" && (is_wide(view.dtype) || !is_input(view.dtype)) {
-                return Err(Violation::new(
-                    "operand-dtype",
-                    name,
-                    format!("an indirect `{name}` is {}, must be a float of 8 or 16 bits", view.dtype),
-                ));
-            }
-            if self.tile().0 != (0, 0) {
-                return Err(Violation::new(
-                    "operand-value",
-                    "tile_position",
-                    format!("{:?} with an indirect `{name}`, must be (0, 0)", self.tile().0),
-                ));
-            }
-        }
-        Ok(())
-    }
-}
-
-/// Types the tensor engine multiplies, the OCP FP8 included.
-pub(crate) fn is_input(dtype: DType) -> bool {
-    dtype.is_float() && dtype != DType::F8E8M0
-}
-
-fn input_names(arch: &Arch) -> &'static str {
-    if arch.ocp_fp8 {
-        "float8_e4m3, float8_e4m3fn, float8_e5m2, bfloat16, float16, tfloat32 and float32"
-    } else {
-        "float8_e4m3, float8_e5m2, bfloat16, float16, tfloat32 and float32"
-    }
-}
-
-fn is_wide(dtype: DType) -> bool {
-    matches!(dtype, DType::F32 | DType::TF32)
 }
 
 impl Instruction for NcMatmul {
@@ -347,10 +101,7 @@ impl Instruction for NcMatmul {
     }
 
     fn validate(&self, context: &Context<'_>) -> Result<(), Violation> {
-        self.validate_modes(context.arch)?;
-        self.validate_tile(context.arch)?;
-        self.validate_dtypes(context.arch)?;
-        self.validate_sizes(context.arch)
+        self.check_rules(context.arch)
     }
 
     fn footprint<'a>(&'a self, footprint: &mut Footprint<'a>) {

@@ -7,6 +7,7 @@ use crate::arg::Ints;
 use crate::dtype::DType;
 use crate::inst::indirection::columns;
 use crate::inst::mx::{self, BLOCK};
+use crate::inst::tensor::array_tile;
 use crate::inst::tensor::gemm::multiply;
 use crate::inst::{Footprint, Instruction, Operands};
 use crate::machine::{Context, Fault, Machine};
@@ -66,48 +67,21 @@ operands! {
 impl NcMatmulMx {
     /// `(position, size)` of the array tile.
     fn tile(&self) -> ((u32, u32), (u32, u32)) {
-        let pair = |list: &Ints, default| match list.0[..] {
-            [a, b] => (a as u32, b as u32),
-            _ => default,
-        };
-        (pair(&self.tile_position, (0, 0)), pair(&self.tile_size, (128, 128)))
+        array_tile::tile(&self.tile_position, &self.tile_size)
     }
 
-    fn validate_tile(&self) -> Result<(), Violation> {
-        let refuse = |name, message| Err(Violation::new("operand-value", name, message));
-        let ([row, column], [rows, columns]) = match (&self.tile_position.0[..], &self.tile_size.0[..]) {
-            ([], []) => return Ok(()),
-            (&[row, column], &[rows, columns]) => ([row, column], [rows, columns]),
-            (position, size) => {
-                let (name, other, n) = if position.len() == 2 {
-                    ("tile_size", "tile_position", size.len())
-                } else {
-                    ("tile_position", "tile_size", position.len())
-                };
-                return Err(Violation::new(
-                    "operand-value",
-                    name,
-                    format!("`{name}` has {n} values, but takes (row, column) when `{other}` is given"),
-                )
-                .help("set both `tile_position` and `tile_size`, or neither"));
-            }
+    fn validate_tile(&self, arch: &Arch) -> Result<(), Violation> {
+        let Some(([row, column], [rows, columns])) = array_tile::given(&self.tile_position, &self.tile_size)? else {
+            return Ok(());
         };
-        if ![32, 64, 128].contains(&rows) {
-            return refuse("tile_size", format!("row size {rows} is not one of [32, 64, 128]"));
-        }
+        let refuse = |name, message| Err(Violation::new("operand-value", name, message));
         if columns != 128 {
             return refuse("tile_size", format!("column size {columns}, must be 128: nc_matmul_mx tiles rows only"));
         }
         if column != 0 {
             return refuse("tile_position", format!("start column {column}, must be 0: nc_matmul_mx tiles rows only"));
         }
-        if row < 0 || row % rows != 0 || row + rows > 128 {
-            return refuse(
-                "tile_position",
-                format!("start row {row} is not a multiple of the row size {rows} within the array's 128"),
-            );
-        }
-        Ok(())
+        array_tile::check_axis("row", row, rows, &[32, 64, 128], arch)
     }
 
     /// Data and scales are one logical tensor: both are picked by one index, or neither.
@@ -125,37 +99,12 @@ impl NcMatmulMx {
                 ));
             }
         }
-        let views = [("dst", &self.dst), pairs[0].0, pairs[1].0];
-        if let Some((name, _)) = views.iter().find(|(_, v)| columns(v).is_some())
-            && self.tile().0 != (0, 0)
-        {
-            return Err(Violation::new(
-                "operand-value",
-                "tile_position",
-                format!("{:?} with an indirect `{name}`, must be (0, 0)", self.tile().0),
-            ));
-        }
-        Ok(())
+        array_tile::check_indirect(self.tile().0, [("dst", &self.dst), pairs[0].0, pairs[1].0])
     }
 
     fn validate_sizes(&self, arch: &Arch) -> Result<(), Violation> {
         mx::check_partitions("stationary", &self.stationary)?;
-        let (k, k_moving) = (self.stationary.partitions(), self.moving.partitions());
-        if k != k_moving {
-            return Err(Violation::new(
-                "partition-mismatch",
-                "moving",
-                format!("`moving` has {k_moving} partitions, `stationary` has {k}: the contraction runs over both"),
-            ));
-        }
-        let rows = self.tile().1.0;
-        if k > rows {
-            return Err(Violation::new(
-                "tile-size",
-                "stationary",
-                format!("`stationary` has {k} partitions, the row tile has {rows}"),
-            ));
-        }
+        array_tile::check_contraction(&self.stationary, &self.moving, self.tile().1.0)?;
         let (m, n) = (self.stationary.free_elements(), self.moving.free_elements());
         if !m.is_multiple_of(2) || m > arch.stationary_free_max as usize {
             return Err(Violation::new(
@@ -180,19 +129,7 @@ impl NcMatmulMx {
             )
             .help("tile the columns of the result"));
         }
-        let (dst_m, dst_n) = (self.dst.partitions() as usize, self.dst.free_elements());
-        if (dst_m, dst_n) != (m, n) {
-            return Err(Violation::new(
-                "shape-mismatch",
-                "dst",
-                format!(
-                    "`dst` is {dst_m} partitions x {dst_n} elements, but `stationary` {:?} and `moving` {:?} give {m} x {n}",
-                    self.stationary.shape(),
-                    self.moving.shape()
-                ),
-            ));
-        }
-        Ok(())
+        array_tile::check_result(&self.dst, &self.stationary, &self.moving, (m, n))
     }
 }
 
@@ -224,7 +161,7 @@ impl Instruction for NcMatmulMx {
     const PACKED: &'static [&'static str] = &["stationary", "moving"];
 
     fn validate(&self, context: &Context<'_>) -> Result<(), Violation> {
-        self.validate_tile()?;
+        self.validate_tile(context.arch)?;
         self.validate_indirection()?;
         self.validate_sizes(context.arch)?;
         for (data, scale) in [

@@ -1,0 +1,298 @@
+//! What NumPy makes arrays with, as far as constants of kernels need it. The arrays themselves: [`crate::api::Array`].
+
+use nki_diag::Span;
+use nki_isa::{DType, Imm};
+
+use super::super::Interp;
+use super::super::error::{EvalResult, Raise};
+use super::super::native::{CallArgs, NativeFn};
+use super::super::value::*;
+use crate::api::{self, Array, MOST_ELEMENTS, array_dtype, array_of};
+use crate::host::HostDtype;
+
+/// The function that makes or takes arrays under this name.
+pub(super) fn function(name: &str) -> Option<NativeFn> {
+    Some(match name {
+        "array" | "asarray" | "ascontiguousarray" => array,
+        "zeros" => |i, a| filled(i, a, "zeros", Imm::Int(0)),
+        "ones" => |i, a| filled(i, a, "ones", Imm::Int(1)),
+        "full" => full,
+        "zeros_like" => |i, a| like(i, a, "zeros_like", Imm::Int(0)),
+        "ones_like" => |i, a| like(i, a, "ones_like", Imm::Int(1)),
+        "eye" => eye,
+        "identity" => identity,
+        "arange" => arange,
+        "linspace" => linspace,
+        "tri" => tri,
+        "tril" => |i, a| triangle(i, a, "tril", |row, column, k| column <= row + k),
+        "triu" => |i, a| triangle(i, a, "triu", |row, column, k| column >= row + k),
+        "where" => choose,
+        "concatenate" => concatenate,
+        "reshape" => |i, a| method(i, a, "reshape"),
+        "transpose" => |i, a| method(i, a, "transpose"),
+        "ravel" => |i, a| method(i, a, "ravel"),
+        "sum" => |i, a| total(i, a, "sum"),
+        "mean" => |i, a| method(i, a, "mean"),
+        "any" => |i, a| method(i, a, "any"),
+        "all" => |i, a| method(i, a, "all"),
+        "min" | "amin" => |i, a| total(i, a, "min"),
+        "max" | "amax" => |i, a| total(i, a, "max"),
+        "minimum" => |i, a| extremum(i, a, "min", f64::min),
+        "maximum" => |i, a| extremum(i, a, "max", f64::max),
+        "abs" | "absolute" => abs,
+        "prod" => |i, a| match a.positional.first().and_then(array_of) {
+            Some(_) => method(i, a, "prod"),
+            None => super::math::prod(i, a),
+        },
+        _ => return None,
+    })
+}
+
+fn given(value: Option<Value>) -> Option<Value> {
+    value.filter(|v| !v.is_none())
+}
+
+fn dtype(value: Option<Value>, what: &str, default: HostDtype, span: Span) -> EvalResult<HostDtype> {
+    given(value).map_or(Ok(default), |v| array_dtype(&v, &format!("np.{what}"), span))
+}
+
+fn size(value: &Value, what: &str, span: Span) -> EvalResult<usize> {
+    match value.as_int().and_then(|n| usize::try_from(n).ok()) {
+        Some(n) => Ok(n),
+        None => Err(Raise::at("value-error", format!("np.{what}: a size must be an int of at least 0"), span, "here")),
+    }
+}
+
+fn shape(value: &Value, what: &str, span: Span) -> EvalResult<Vec<usize>> {
+    match value.sequence() {
+        Some(items) => items.iter().map(|v| size(v, what, span)).collect(),
+        None => Ok(vec![size(value, what, span)?]),
+    }
+}
+
+/// Whether a constant may be that large. Outside of kernels, larger arrays are the host's business.
+fn bounded(interp: &Interp<'_>, shape: &[usize], what: &str, span: Span) -> Result<(), EvalResult<Value>> {
+    if shape.iter().fold(1, |n: usize, d| n.saturating_mul(*d)) <= MOST_ELEMENTS {
+        return Ok(());
+    }
+    if !interp.in_kernel {
+        return Err(Ok(interp.host(format!("numpy.{what}(...)"), span)));
+    }
+    let message =
+        format!("np.{what}: an array of shape {shape:?} is too large for a constant ({MOST_ELEMENTS} elements)");
+    Err(Err(Raise::at("value-error", message, span, "here").help("make it an argument of the kernel")))
+}
+
+fn array(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
+    let span = args.span;
+    let [x, d, ..] = args.bind(interp, "array", ["object", "dtype", "copy"], 1)?;
+    let x = x.unwrap_or(Value::None);
+    if let (Value::Host(_), false) = (&x, interp.in_kernel) {
+        return Ok(x);
+    }
+    let dtype = given(d).map(|v| array_dtype(&v, "np.array", span)).transpose()?;
+    Ok(Array::from_value(&x, dtype, span)?.value())
+}
+
+fn filled(interp: &mut Interp<'_>, args: CallArgs, what: &str, value: Imm) -> EvalResult<Value> {
+    let span = args.span;
+    let [s, d] = args.bind(interp, what, ["shape", "dtype"], 1)?;
+    let shape = shape(&s.unwrap_or(Value::None), what, span)?;
+    if let Err(done) = bounded(interp, &shape, what, span) {
+        return done;
+    }
+    Ok(Array::filled(dtype(d, what, HostDtype::F64, span)?, shape, value).value())
+}
+
+fn full(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
+    let span = args.span;
+    let [s, v, d] = args.bind(interp, "full", ["shape", "fill_value", "dtype"], 2)?;
+    let shape = shape(&s.unwrap_or(Value::None), "full", span)?;
+    if let Err(done) = bounded(interp, &shape, "full", span) {
+        return done;
+    }
+    let one = Array::from_value(&v.unwrap_or(Value::None), None, span)?;
+    let value = one.values.first().copied().unwrap_or(Imm::Int(0));
+    Ok(Array::filled(dtype(d, "full", one.dtype, span)?, shape, value).value())
+}
+
+fn like(interp: &mut Interp<'_>, args: CallArgs, what: &str, value: Imm) -> EvalResult<Value> {
+    let span = args.span;
+    let [x, d] = args.bind(interp, what, ["a", "dtype"], 1)?;
+    let x = Array::from_value(&x.unwrap_or(Value::None), None, span)?;
+    Ok(Array::filled(dtype(d, what, x.dtype, span)?, x.shape, value).value())
+}
+
+/// A matrix of zeros and ones.
+fn zero_one(rows: usize, columns: usize, dtype: HostDtype, one: impl Fn(i64, i64) -> bool) -> Value {
+    let at = |i: usize| Imm::Int(i64::from(one((i / columns.max(1)) as i64, (i % columns.max(1)) as i64)));
+    Array::from_fn(dtype, vec![rows, columns], at).value()
+}
+
+fn eye(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
+    let span = args.span;
+    let [n, m, k, d] = args.bind(interp, "eye", ["N", "M", "k", "dtype"], 1)?;
+    let n = size(&n.unwrap_or(Value::None), "eye", span)?;
+    let m = given(m).map_or(Ok(n), |m| size(&m, "eye", span))?;
+    if let Err(done) = bounded(interp, &[n, m], "eye", span) {
+        return done;
+    }
+    let k = k.and_then(|k| k.as_int()).unwrap_or(0);
+    Ok(zero_one(n, m, dtype(d, "eye", HostDtype::F64, span)?, |row, column| column - row == k))
+}
+
+fn identity(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
+    let span = args.span;
+    let [n, d] = args.bind(interp, "identity", ["n", "dtype"], 1)?;
+    let n = size(&n.unwrap_or(Value::None), "identity", span)?;
+    if let Err(done) = bounded(interp, &[n, n], "identity", span) {
+        return done;
+    }
+    Ok(zero_one(n, n, dtype(d, "identity", HostDtype::F64, span)?, |row, column| row == column))
+}
+
+fn tri(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
+    let span = args.span;
+    let [n, m, k, d] = args.bind(interp, "tri", ["N", "M", "k", "dtype"], 1)?;
+    let n = size(&n.unwrap_or(Value::None), "tri", span)?;
+    let m = given(m).map_or(Ok(n), |m| size(&m, "tri", span))?;
+    if let Err(done) = bounded(interp, &[n, m], "tri", span) {
+        return done;
+    }
+    let k = k.and_then(|k| k.as_int()).unwrap_or(0);
+    Ok(zero_one(n, m, dtype(d, "tri", HostDtype::F64, span)?, |row, column| column <= row + k))
+}
+
+fn triangle(
+    interp: &mut Interp<'_>,
+    args: CallArgs,
+    what: &str,
+    keep: impl Fn(i64, i64, i64) -> bool,
+) -> EvalResult<Value> {
+    let span = args.span;
+    let [x, k] = args.bind(interp, what, ["m", "k"], 1)?;
+    let x = Array::from_value(&x.unwrap_or(Value::None), None, span)?;
+    let k = k.and_then(|k| k.as_int()).unwrap_or(0);
+    let [.., rows, columns] = x.shape[..] else {
+        return Err(Raise::at("value-error", format!("np.{what} needs an array of two dimensions"), span, "here"));
+    };
+    let of = |i: usize| {
+        let (row, column) = (i / columns % rows, i % columns);
+        if keep(row as i64, column as i64, k) { x.values[i] } else { Imm::Int(0) }
+    };
+    Ok(Array::from_fn(x.dtype, x.shape.clone(), of).value())
+}
+
+fn arange(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
+    let span = args.span;
+    let [start, stop, step, d] = args.bind(interp, "arange", ["start", "stop", "step", "dtype"], 1)?;
+    let (start, stop) = match (start, given(stop)) {
+        (Some(start), Some(stop)) => (start, stop),
+        (start, _) => (Value::Int(0), start.unwrap_or(Value::Int(0))),
+    };
+    let step = given(step).unwrap_or(Value::Int(1));
+    let ints = [&start, &stop, &step].map(|v| v.as_int());
+    let number = |v: &Value| super::math::float_of(interp, v, "arange", span);
+    let (first, last, by) = (number(&start)?, number(&stop)?, number(&step)?);
+    let count = ((last - first) / by).ceil();
+    if by == 0.0 || !count.is_finite() {
+        return Err(Raise::at("value-error", "np.arange: the step must not be 0", span, "here"));
+    }
+    let n = count.max(0.0) as usize;
+    if let Err(done) = bounded(interp, &[n], "arange", span) {
+        return done;
+    }
+    Ok(match ints {
+        [Some(first), Some(_), Some(by)] => {
+            let dtype = dtype(d, "arange", HostDtype::I64, span)?;
+            Array::from_fn(dtype, vec![n], |i| Imm::Int(first + i as i64 * by))
+        }
+        _ => {
+            let dtype = dtype(d, "arange", HostDtype::F64, span)?;
+            Array::from_fn(dtype, vec![n], |i| Imm::Float(first + i as f64 * by))
+        }
+    }
+    .value())
+}
+
+fn linspace(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
+    let span = args.span;
+    let [a, b, n, endpoint, d] = args.bind(interp, "linspace", ["start", "stop", "num", "endpoint", "dtype"], 2)?;
+    let number = |v: Option<Value>| super::math::float_of(interp, &v.unwrap_or(Value::None), "linspace", span);
+    let (a, b) = (number(a)?, number(b)?);
+    let n = n.map_or(Ok(50), |n| size(&n, "linspace", span))?;
+    if let Err(done) = bounded(interp, &[n], "linspace", span) {
+        return done;
+    }
+    let endpoint = !matches!(endpoint, Some(Value::Bool(false)));
+    let parts = if endpoint { n.saturating_sub(1) } else { n };
+    let step = (b - a) / parts.max(1) as f64;
+    let of = |i: usize| Imm::Float(if endpoint && n > 1 && i == n - 1 { b } else { a + i as f64 * step });
+    Ok(Array::from_fn(dtype(d, "linspace", HostDtype::F64, span)?, vec![n], of).value())
+}
+
+/// `np.where(condition, x, y)`: `condition * x + ~condition * y`, without the trouble that has with infinity.
+fn choose(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
+    let span = args.span;
+    args.positional_only(interp, "where", 3, 3)?;
+    let [condition, x, y] = [0, 1, 2].map(|i| args.positional[i].clone());
+    let condition = Array::from_value(&condition, Some(HostDtype::Device(DType::Bool)), span)?;
+    api::choose_array(&condition, &x, &y, span)
+}
+
+fn concatenate(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
+    let span = args.span;
+    let [parts, axis] = args.bind(interp, "concatenate", ["arrays", "axis"], 1)?;
+    let parts = parts.and_then(|p| p.sequence()).unwrap_or_default();
+    let parts: Vec<Array> = parts.iter().map(|p| Array::from_value(p, None, span)).collect::<EvalResult<_>>()?;
+    let axis = axis.and_then(|a| a.as_int()).unwrap_or(0);
+    api::concatenate_arrays(&parts, axis, span)
+}
+
+/// `np.name(array, ...)` as `array.name(...)`.
+fn method(interp: &mut Interp<'_>, mut args: CallArgs, name: &str) -> EvalResult<Value> {
+    let span = args.span;
+    if args.positional.is_empty() {
+        return Err(Raise::at("arguments", format!("np.{name}() misses its array"), span, "in this call"));
+    }
+    let x = args.positional.remove(0);
+    if let Value::Host(host) = &x {
+        return interp.host_value(host, span);
+    }
+    let array = Array::from_value(&x, None, span)?;
+    api::array_method(interp, &array, name, args)
+}
+
+/// A reduction that is Python's own for anything but arrays.
+fn total(interp: &mut Interp<'_>, args: CallArgs, name: &str) -> EvalResult<Value> {
+    if args.positional.first().and_then(array_of).is_some() {
+        return method(interp, args, name);
+    }
+    match interp.builtin(name) {
+        Some(function) => interp.call(&function, args),
+        None => Ok(Value::None),
+    }
+}
+
+fn extremum(interp: &mut Interp<'_>, args: CallArgs, name: &str, of: fn(f64, f64) -> f64) -> EvalResult<Value> {
+    if !args.positional.iter().any(|v| array_of(v).is_some()) || args.positional.len() != 2 {
+        return total(interp, args, name);
+    }
+    api::join_arrays(&args.positional[0], &args.positional[1], of, args.span)
+}
+
+fn abs(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
+    match args.positional.first().and_then(array_of) {
+        Some(array) => {
+            let of = |i: usize| match array.values[i] {
+                Imm::Int(x) => Imm::Int(x.wrapping_abs()),
+                Imm::Float(x) => Imm::Float(x.abs()),
+            };
+            Ok(Array::from_fn(array.dtype, array.shape.clone(), of).value())
+        }
+        None => match interp.builtin("abs") {
+            Some(function) => interp.call(&function, args),
+            None => Ok(Value::None),
+        },
+    }
+}

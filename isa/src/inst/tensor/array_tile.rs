@@ -1,0 +1,116 @@
+//! Tiles of the systolic array, and the shapes of its operands: what `nc_matmul` and `nc_matmul_mx` share.
+
+use crate::arch::Arch;
+use crate::arg::Ints;
+use crate::inst::indirection::columns;
+use crate::view::View;
+use crate::violation::Violation;
+
+/// Row and column, as given.
+type Pair = [i64; 2];
+
+/// `(position, size)` of the array tile: (row, column) each.
+pub(super) fn tile(position: &Ints, size: &Ints) -> ((u32, u32), (u32, u32)) {
+    let pair = |list: &Ints, default| match list.0[..] {
+        [a, b] => (a as u32, b as u32),
+        _ => default,
+    };
+    (pair(position, (0, 0)), pair(size, (128, 128)))
+}
+
+/// Position and size as they were given: both are pairs, or neither is there.
+pub(super) fn given(position: &Ints, size: &Ints) -> Result<Option<(Pair, Pair)>, Violation> {
+    match (&position.0[..], &size.0[..]) {
+        ([], []) => Ok(None),
+        (&[row, column], &[rows, columns]) => Ok(Some(([row, column], [rows, columns]))),
+        (position, size) => {
+            let (name, other, n) = if position.len() == 2 {
+                ("tile_size", "tile_position", size.len())
+            } else {
+                ("tile_position", "tile_size", position.len())
+            };
+            Err(Violation::new(
+                "operand-value",
+                name,
+                format!("`{name}` has {n} values, but takes (row, column) when `{other}` is given"),
+            )
+            .help("set both `tile_position` and `tile_size`, or neither"))
+        }
+    }
+}
+
+/// An allowed size, and a start at a multiple of it.
+pub(super) fn check_axis(axis: &str, start: i64, extent: i64, allowed: &[i64], arch: &Arch) -> Result<(), Violation> {
+    if !allowed.contains(&extent) {
+        return Err(Violation::new(
+            "operand-value",
+            "tile_size",
+            format!("{axis} size {extent} is not one of {allowed:?} on {}", arch.target),
+        ));
+    }
+    if start < 0 || start % extent != 0 || start + extent > 128 {
+        return Err(Violation::new(
+            "operand-value",
+            "tile_position",
+            format!("start {axis} {start} is not a multiple of the {axis} size {extent} within the array's 128"),
+        ));
+    }
+    Ok(())
+}
+
+/// Tensor indirection and array tiles exclude each other.
+pub(super) fn check_indirect<const N: usize>(
+    position: (u32, u32),
+    views: [(&'static str, &View); N],
+) -> Result<(), Violation> {
+    match views.iter().find(|(_, v)| columns(v).is_some()) {
+        Some((name, _)) if position != (0, 0) => Err(Violation::new(
+            "operand-value",
+            "tile_position",
+            format!("{position:?} with an indirect `{name}`, must be (0, 0)"),
+        )),
+        _ => Ok(()),
+    }
+}
+
+/// The contraction runs over the partitions of both operands, within the tile's rows.
+pub(super) fn check_contraction(stationary: &View, moving: &View, rows: u32) -> Result<(), Violation> {
+    let (k, k_moving) = (stationary.partitions(), moving.partitions());
+    if k != k_moving {
+        return Err(Violation::new(
+            "partition-mismatch",
+            "moving",
+            format!("`moving` has {k_moving} partitions, `stationary` has {k}: the contraction runs over both"),
+        ));
+    }
+    if k > rows {
+        return Err(Violation::new(
+            "tile-size",
+            "stationary",
+            format!("`stationary` has {k} partitions, the row tile has {rows}"),
+        ));
+    }
+    Ok(())
+}
+
+/// `dst` has a partition for each of `m` columns of `stationary` and an element for each of `n` of `moving`.
+pub(super) fn check_result(
+    dst: &View,
+    stationary: &View,
+    moving: &View,
+    (m, n): (usize, usize),
+) -> Result<(), Violation> {
+    let (dst_m, dst_n) = (dst.partitions() as usize, dst.free_elements());
+    if (dst_m, dst_n) == (m, n) {
+        return Ok(());
+    }
+    Err(Violation::new(
+        "shape-mismatch",
+        "dst",
+        format!(
+            "`dst` is {dst_m} partitions x {dst_n} elements, but `stationary` {:?} and `moving` {:?} give {m} x {n}",
+            stationary.shape(),
+            moving.shape()
+        ),
+    ))
+}

@@ -1,0 +1,16 @@
+import nki.collectives as ncc
+g = ncc.ReplicaGroup([[0, 1]])
+half = nl.ndarray((64, 64), nl.float32, nl.hbm)
+
+# rule: channels
+ncc.collective_permute_implicit([[h]], [[k]], g, channel_ids=[1])  # [operand-value] `channel_ids` is [1] | consecutive from 0
+ncc.collective_permute_implicit([[h], [h], [h], [h], [h]], [[k], [k], [k], [k], [k]], g, channel_ids=[0, 1, 2, 3, 4])  # [operand-value] at most 4
+ncc.collective_permute_implicit([[h]], [[k]], g)  # accepted
+
+# rule: by-channel
+ncc.collective_permute_implicit([[h]], [[k]], g, channel_ids=[0, 1])  # [operand-value] `channel_ids` has 2 channels, `dsts_by_channel` 1
+ncc.collective_permute_implicit([[h], [h]], [[k]], g)  # [operand-value] the sources have 2 channels, `dsts_by_channel` 1
+ncc.collective_permute_implicit([[h, h]], [[k]], g)  # [operand-kind] `srcs
+
+# rule: shape
+ncc.collective_permute_implicit([[h]], [[half]], g)  # [shape-mismatch] [64, 64] | of the same shape
