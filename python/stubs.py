@@ -74,6 +74,9 @@ def stub(module):
     out = [HEAD.format(module=module), "import enum", "from collections.abc import Sequence", "from typing import Any", ""]
     if module == "nki.isa":
         out.append("from nki.language import NkiTensor\n")
+    elif module == "nki.collectives":
+        out += ["from nki.isa import NkiInstruction", "from nki.language import NkiTensor"]
+        out += ["from nki_sim._objects import ReplicaGroup as ReplicaGroup", ""]
     else:
         out += ["from nki_sim._objects import DType, NKIObject as NKIObject, NkiTensor as NkiTensor, TileSize", ""]
     done = {"NKIObject", "NkiTensor"}
@@ -94,7 +97,7 @@ def stub(module):
             out.append(f"{name}: DType")
         elif kind == "tile_size":
             out.append(f"{name}: TileSize\n")
-        elif name in schemas and module == "nki.isa":
+        elif name in schemas and module != "nki.language":
             out.append(instruction(schemas[name]))
         else:
             signature, doc = _language.about(module, name, kind)
@@ -107,6 +110,7 @@ def stubs():
     return {
         TREE / "language" / "__init__.pyi": stub("nki.language"),
         TREE / "isa" / "__init__.pyi": stub("nki.isa"),
+        TREE / "collectives.pyi": stub("nki.collectives"),
     }
 
 

@@ -56,6 +56,14 @@ ISA_FUNCTIONS = {
     "get_nc_sub_version": ("", "Always 0."),
 }
 
+COLLECTIVE_FUNCTIONS = {
+    "rank_id": ("", "The rank that runs the kernel, a register."),
+    "collective_permute_implicit_current_processing_rank_id": (
+        "iteration_id, replica_group, channel_id=0",
+        "The rank whose data this rank has after `iteration_id` steps of the ring of its group, a register.",
+    ),
+}
+
 _BINARY = {
     "add", "subtract", "multiply", "divide", "maximum", "minimum", "abs_max", "abs_min", "power", "mod", "fmod", "equal", "not_equal",
     "greater", "greater_equal", "less", "less_equal", "logical_and", "logical_or", "logical_xor", "bitwise_and", "bitwise_or",
@@ -67,6 +75,8 @@ _NAMES = {"bypass", "prelu", "average"}
 
 def about(module, name, kind):
     """Signature and documentation of a function or operator."""
+    if module == "nki.collectives":
+        return COLLECTIVE_FUNCTIONS[name]
     if module == "nki.isa":
         return ISA_FUNCTIONS.get(name, ("*args, **kwargs", "The simulator does not have this instruction yet."))
     if kind == "operator":

@@ -243,7 +243,7 @@ def document(schema):
 
 def _build():
     schemas = {s["name"]: s for s in _native.instructions()}
-    modules = {"nki.language": {"NKIObject": NKIObject}, "nki.isa": {}}
+    modules = {"nki.language": {"NKIObject": NKIObject}, "nki.isa": {}, "nki.collectives": {}}
     _native.register(NKIObject, "nki.language.NKIObject")
     for module, name, kind, details in _native.api_names():
         names = modules[module]
@@ -265,7 +265,7 @@ def _build():
             value = {"tensor": names.get("NkiTensor"), "NkiValidationError": NkiValidationError}.get(name)
             if value is None:
                 value = NkiTensor if name == "NkiTensor" else type(name, (), {"__module__": module})
-        elif module == "nki.isa" and name in schemas:
+        elif module != "nki.language" and name in schemas:
             schema = schemas[name]
             value = ApiFunction(module, name, document(schema), _signature(schema["operands"]))
         else:
@@ -277,7 +277,7 @@ def _build():
     return modules
 
 
-#: The names of `nki.language` and `nki.isa`.
+#: The names of `nki.language`, `nki.isa` and `nki.collectives`.
 MODULES = _build()
 
 

@@ -102,6 +102,9 @@ pub(crate) fn take(
         };
         return fail("ArgumentTypeError", format!("has dtype {text}, which is not a device type{instead}"));
     };
+    if array.hasattr("_mask")? {
+        return fail("ArgumentTypeError", "is a masked array, and kernels know no masks; pass x.filled(value)".into());
+    }
     if shape.is_empty() {
         let instead = "is an array without dimensions; pass a number, or an array of shape (1, 1)";
         return fail("ArgumentError", instead.into());

@@ -178,6 +178,7 @@ def test_a_failure_leaves_the_arrays_alone():
         (ramp(dtype=np.complex64), TypeError, "complex64"),
         (ramp(dtype=">f4"), TypeError, "not a device type"),
         (np.zeros((0, 3), np.float32), ValueError, "empty"),
+        (np.ma.array(ramp(), mask=ramp() > 3), TypeError, "masked array"),
         (np.array(3, np.float32), ValueError, "without dimensions"),
     ],
 )

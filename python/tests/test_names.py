@@ -19,8 +19,17 @@ import pytest
 import nki_sim
 
 
+def test_collectives():
+    assert "replica_group" in ncc.all_reduce.__signature__.parameters and "ranks" in ncc.all_reduce.__doc__
+    assert not hasattr(nisa, "all_reduce") and not hasattr(ncc, "nothing")
+    with pytest.raises(nki_sim.OutsideKernelError, match="nki.collectives.rank_id"):
+        ncc.rank_id()
+
+
 def test_modules_share_their_objects():
     assert nki.isa.constants.dge_mode is nisa.dge_mode
+    # Without an import of their own, as test suites use them.
+    assert run("import nki.isa as nisa, nki.language as nl; print(nisa.constants.oob_mode.skip.name, nl.dtypes.int8)") == "skip int8"
     assert nki.dtype.float8_e4m3 is nl.float8_e4m3 is nki.language.dtypes.float8_e4m3
     assert nki.typing.tensor is nl.NkiTensor is nki.tensor.NkiTensor
 
@@ -117,7 +126,7 @@ def test_names_of_the_registry_are_all_there():
     from nki_sim import _native
 
     for module, name, *_ in _native.api_names():
-        assert hasattr({"nki.isa": nisa, "nki.language": nl}[module], name), f"{module}.{name}"
+        assert hasattr({"nki.isa": nisa, "nki.language": nl, "nki.collectives": ncc}[module], name), f"{module}.{name}"
     assert nki_sim.__version__
 
 

@@ -37,7 +37,7 @@ impl ReplicaGroup {
     }
 }
 
-const PROCESSING: &str = "collective_permute_implicit_current_processing_rank_id";
+pub(super) const PROCESSING: &str = "collective_permute_implicit_current_processing_rank_id";
 
 /// `nki.collectives.<attr>`
 pub(super) fn attr(attr: &str) -> Option<Value> {

@@ -5,7 +5,7 @@ use nki_isa::inst::REGISTRY;
 use nki_isa::names::Named;
 
 use super::language::FUNCTIONS;
-use super::{DOCUMENTED, TILE_SIZES};
+use super::{DOCUMENTED, TILE_SIZES, collectives};
 use crate::api::vocab::{MEMORY, OPS, VOCABULARIES};
 
 /// What a name of the API is.
@@ -30,7 +30,7 @@ pub enum ApiKind {
 /// A public name: module, name, kind.
 pub type ApiName = (&'static str, &'static str, ApiKind);
 
-/// All public names of `nki.language` and `nki.isa`, enums before their members.
+/// All public names of `nki.language`, `nki.collectives` and `nki.isa`, enums before their members.
 pub fn api_names() -> Vec<ApiName> {
     let mut out: Vec<ApiName> = Vec::new();
     for class in VOCABULARIES {
@@ -52,8 +52,11 @@ pub fn api_names() -> Vec<ApiName> {
     for class in ["NkiTensor", "tensor"] {
         language(class, ApiKind::Class);
     }
+    let mut collective = |name| out.push(("nki.collectives", name, ApiKind::Function));
+    REGISTRY.iter().filter(|e| e.collective).for_each(|e| collective(e.schema.name));
+    ["rank_id", collectives::PROCESSING].into_iter().for_each(collective);
     let mut isa = |name, kind| out.push(("nki.isa", name, kind));
-    REGISTRY.iter().for_each(|e| isa(e.schema.name, ApiKind::Function));
+    REGISTRY.iter().filter(|e| !e.collective).for_each(|e| isa(e.schema.name, ApiKind::Function));
     for name in DOCUMENTED {
         if !REGISTRY.iter().any(|e| e.schema.name == *name) {
             isa(name, ApiKind::Function);

@@ -1,10 +1,11 @@
-"""Collectives: functions for kernels, and the groups of ranks they work on."""
+"""The names of `nki.collectives`, from the registry of the simulator, and the groups of ranks they work on."""
 
 import sys as _sys
 
-from nki_sim import _native
-from nki_sim._objects import ReplicaGroup, function_of
+from nki_sim import _native, _objects
+from nki_sim._objects import ReplicaGroup
 
+globals().update(_objects.MODULES["nki.collectives"])
+__all__ = ["ReplicaGroup", *_objects.MODULES["nki.collectives"]]
 _native.register(ReplicaGroup, "nki.collectives.ReplicaGroup")
 _native.register(_sys.modules[__name__], "nki.collectives")
-__getattr__ = function_of("nki.collectives")
