@@ -1,6 +1,7 @@
 """NumPy references of the kernels here, which follow the documentation of each instruction."""
 
 import constant_cases
+import cores_cases
 import elementwise_cases
 import indirection_cases
 import language_cases
@@ -259,4 +260,5 @@ def cases():
     yield from mx_cases.cases()
     yield from random_cases.cases()
     yield from constant_cases.constants()
+    yield from cores_cases.cases()
     yield from language_cases.cases()
