@@ -21,6 +21,11 @@ class KernelError(SimError):
 
     #: All findings as dicts: id, severity, message, file, line, column, notes, help, labels.
     diagnostics = ()
+    _python_class = ""
+
+    def __reduce__(self):
+        # The classes are made here; another process makes its own.
+        return kernel_error, (str(self.args[0]), self._python_class, json.dumps(self.diagnostics))
 
     @property
     def _first(self):
@@ -83,6 +88,7 @@ def kernel_error(rendered, python_class, diagnostics):
     # KeyError shows the repr of its argument; the others their text.
     error = cls(rendered) if base is not KeyError else cls(_Text(rendered))
     error.diagnostics = tuple(json.loads(diagnostics))
+    error._python_class = python_class
     return error
 
 

@@ -142,8 +142,16 @@ class Kernel:
         return f"<kernel {self.__qualname__}{lnc}>"
 
     def __reduce__(self):
-        # As a global name, like a function.
-        return _find, (self.func.__module__, self.func.__qualname__, self.lnc)
+        # As a global name, like a function, and what is asked for besides.
+        changes = {name: getattr(self, name) for name in ("lnc", "target", "strict", "_copy_strided", "_fixed")}
+        return _find, (self.func.__module__, self.func.__qualname__, changes)
+
+    def __copy__(self):
+        return self
+
+    def __deepcopy__(self, memo):
+        # As functions are: one object.
+        return self
 
 
 def _contiguous(arguments):
@@ -156,12 +164,12 @@ def _contiguous(arguments):
     return arguments, copies
 
 
-def _find(module, qualname, lnc):
+def _find(module, qualname, changes):
     __import__(module)
     found = sys.modules[module]
     for part in qualname.split("."):
         found = getattr(found, part)
-    return found[lnc] if isinstance(found, Kernel) else Kernel(found, lnc=lnc)
+    return (found if isinstance(found, Kernel) else Kernel(found))._with(**changes)
 
 
 def _explain(error, arguments):

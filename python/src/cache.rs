@@ -18,6 +18,7 @@ use crate::errors::{as_json, kernel_error};
 use crate::host::{Live, Read, same};
 use crate::named_target;
 use crate::run::{Outcome, shaped};
+use crate::threads::detached;
 
 /// Programs that a kernel keeps; the one used longest ago goes first.
 const MOST: usize = 64;
@@ -268,14 +269,14 @@ fn compile(
     }
     let kernel = Arg::Object(live.table.id(function));
     let options = Options { kernel: None, target: key.target, lnc: key.lnc, strict: key.strict, ..Options::default() };
-    let compiled = py.detach(|| nki_frontend::compile_live(&live, &kernel, &converted, &options));
+    let compiled = detached(py, || nki_frontend::compile_live(&live, &kernel, &converted, &options));
     let (sources, mut diagnostics) = (compiled.sources, compiled.diagnostics);
     let Some(mut program) = compiled.program else {
         return Err(kernel_error(py, &diagnostics, &sources));
     };
     let outputs = program.outputs.len();
     let written = written_inputs(&mut program);
-    let session = py.detach(|| Session::new(program)).map_err(|errors| {
+    let session = detached(py, || Session::new(program)).map_err(|errors| {
         diagnostics.extend(errors);
         kernel_error(py, &diagnostics, &sources)
     })?;

@@ -13,6 +13,7 @@ mod names;
 mod ranks;
 mod run;
 mod served;
+mod threads;
 mod xla;
 
 use std::ffi::OsString;
@@ -24,7 +25,7 @@ use pyo3::prelude::*;
 /// Runs the command `nki-sim` with these words, the first being the program's name; gives its exit code.
 #[pyfunction]
 fn command_line(py: Python<'_>, words: Vec<OsString>) -> u8 {
-    py.detach(|| nki_sim::command_line(words))
+    threads::detached(py, || nki_sim::command_line(words))
 }
 
 /// The target that the environment names: `trn1`, `trn2` or `trn3`.
@@ -51,6 +52,7 @@ fn tile_size(name: &str) -> PyResult<Option<i64>> {
 
 #[pymodule]
 fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    threads::at_home();
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
     module.add_function(wrap_pyfunction!(command_line, module)?)?;
     module.add_function(wrap_pyfunction!(target, module)?)?;

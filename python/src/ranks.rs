@@ -12,6 +12,7 @@ use crate::arrays::Array;
 use crate::cache::Compiled;
 use crate::errors::{kernel_error, ours, value_error};
 use crate::run::Outcome;
+use crate::threads::detached;
 
 /// What a run of several ranks gave.
 #[pyclass(frozen, module = "nki_sim._native")]
@@ -41,7 +42,7 @@ pub(crate) fn run_ranks(py: Python<'_>, ranks: Vec<Py<Compiled>>, timed: bool) -
     let Some(first) = ranks.first() else { return Err(value_error("there is no rank to run")) };
     let options = ExecOptions { precise, ..ExecOptions::default() };
     let target = first.ready.session.program.target;
-    let done = py.detach(|| {
+    let done = detached(py, || {
         let results = execute(to_run, &options)?;
         let timelines = timed.then(|| {
             let params = Params::of(target);

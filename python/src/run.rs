@@ -16,6 +16,7 @@ use std::sync::Arc;
 use crate::arrays::{Array, Memory};
 use crate::cache::{Compiled, Ready};
 use crate::errors::{as_json, kernel_error, ours, value_error};
+use crate::threads::detached;
 
 /// What a run gave.
 #[pyclass(frozen, module = "nki_sim._native")]
@@ -41,7 +42,7 @@ impl Compiled {
         let inputs = self.inputs_of(py, &arrays)?;
         let options = ExecOptions { precise, ..ExecOptions::default() };
         let session = &self.ready.session;
-        let (outcome, timeline) = py.detach(|| {
+        let (outcome, timeline) = detached(py, || {
             let outcome = session.run(inputs, &options);
             let timeline = match &outcome {
                 Ok(done) if timed => Some(session.time(&done.trace)),
@@ -230,7 +231,7 @@ impl Outcome {
     /// The report as `nki-sim run --json` writes it; the summary alone unless `detail`.
     fn json(&self, py: Python<'_>, detail: bool) -> PyResult<String> {
         let (session, timeline, all) = (&self.ready.session, self.timeline()?, self.all_findings());
-        let text = py.detach(|| {
+        let text = detached(py, || {
             let analysis = detail.then(|| session.analyse(&self.trace, timeline, remedies::THOROUGH));
             session.json(timeline, analysis.as_ref(), &all, &self.ready.sources)
         });
@@ -241,13 +242,13 @@ impl Outcome {
     fn csv(&self, py: Python<'_>) -> PyResult<String> {
         let timeline = self.timeline()?;
         // The table holds no remedies.
-        Ok(py.detach(|| report::csv(&self.ready.session.analyse(&self.trace, timeline, 0))))
+        Ok(detached(py, || report::csv(&self.ready.session.analyse(&self.trace, timeline, 0))))
     }
 
     /// The page, as `nki-sim run --html` writes it.
     fn html(&self, py: Python<'_>) -> PyResult<String> {
         let (session, timeline, all) = (&self.ready.session, self.timeline()?, self.all_findings());
-        let text = py.detach(|| {
+        let text = detached(py, || {
             session.html(&session.analyse(&self.trace, timeline, remedies::THOROUGH), &all, &self.ready.sources)
         });
         text.map_err(PyRuntimeError::new_err)
@@ -256,7 +257,7 @@ impl Outcome {
     /// What `nki-sim run` prints: the table of engines, the lines that cost most, what could be gained.
     fn text(&self, py: Python<'_>) -> PyResult<String> {
         let (session, timeline) = (&self.ready.session, self.timeline()?);
-        Ok(py.detach(|| {
+        Ok(detached(py, || {
             let analysis = session.analyse(&self.trace, timeline, remedies::QUICK);
             report::table(timeline) + &report::advice(&analysis)
         }))

@@ -14,6 +14,7 @@ use rustc_hash::FxHashMap;
 
 use crate::cache::{Compiled, Ready};
 use crate::errors::value_error;
+use crate::threads::in_this_process;
 use crate::xla::{self, Call};
 
 static PROGRAMS: RwLock<Option<FxHashMap<String, Served>>> = RwLock::new(None);
@@ -79,7 +80,8 @@ pub(crate) fn run(call: Call<'_>) -> Result<(), String> {
         fits(output.tensor, place.dtype, &place.dims, &output.name)?;
     }
     let rendered = |all: &[Diagnostic]| render_all(all, &ready.sources, ColorChoice::Plain);
-    let done = ready.session.run(inputs, &ExecOptions { precise, ..ExecOptions::default() }).map_err(|failure| {
+    let options = ExecOptions { precise, ..ExecOptions::default() };
+    let done = in_this_process(|| ready.session.run(inputs, &options)).map_err(|failure| {
         let mut all = failure.findings;
         all.extend(failure.errors);
         rendered(&all)

@@ -1,7 +1,10 @@
+import copy
 import functools
 import gc
 import inspect
 import linecache
+import multiprocessing
+import os
 import pickle
 import threading
 import time
@@ -61,7 +64,9 @@ def test_a_kernel_looks_like_its_function():
     assert list(inspect.signature(kernels.add).parameters) == ["x", "y"]
     assert kernels.add.func is kernels.add.__wrapped__ is inspect.unwrap(kernels.add)
     assert "nisa.tensor_tensor" in inspect.getsource(kernels.add.func)
-    assert pickle.loads(pickle.dumps(kernels.add)) is not None
+    again = pickle.loads(pickle.dumps(nki.cpu_simulate(nki.jit(platform_target="trn3")(kernels.add.func))[2]))
+    assert (again.func, again.lnc, again.target, again._copy_strided) == (kernels.add.func, 2, "trn3", True)
+    assert copy.deepcopy(kernels.make_kernel(1.0)) is not None
     with pytest.raises(TypeError, match="missing a required argument: 'y'"):
         kernels.add(ramp())
     with pytest.raises(nki_sim.ArgumentTypeError, match="z"):
@@ -204,6 +209,8 @@ def test_a_wrong_kernel_raises_what_python_would():
     assert inspect.getsourcelines(kernels.checked.func)[1] + 2 == error.line
     with pytest.raises(ValueError, match="limit is too large"):
         kernels.checked(ramp(), 1001)
+    other = pickle.loads(pickle.dumps(error))
+    assert type(other) is type(error) and str(other) == str(error) and other.line == error.line
 
 
 def test_what_the_machine_refuses_is_a_validation_error():
@@ -314,6 +321,28 @@ def test_a_kernel_without_source():
     exec("".join(TEXT).replace("from_text", "lost"), scope)
     with pytest.raises(nki_sim.NoSourceError, match="source of kernel `lost` cannot be found"):
         nki.simulate(scope["lost"])(ramp())
+
+
+def in_child(x, queue):
+    queue.put(kernels.add(x, x))
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="the system does not fork")
+@pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore:os.fork:RuntimeWarning")
+def test_calls_in_a_forked_process():
+    """The threads of the parent are not there in a child that multiprocessing forks."""
+    x = np.random.default_rng(0).standard_normal((128, 2048)).astype(np.float32)
+    kernels.add(x, x)
+    context = multiprocessing.get_context("fork")
+    queue = context.Queue()
+    child = context.Process(target=in_child, args=(x, queue))
+    child.start()
+    try:
+        np.testing.assert_array_equal(queue.get(timeout=60), x + x)
+        child.join(60)
+        assert child.exitcode == 0
+    finally:
+        child.kill()
 
 
 def test_calls_from_several_threads():

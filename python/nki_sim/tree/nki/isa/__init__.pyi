@@ -386,7 +386,7 @@ def activate2(dst: NkiTensor, op: Any, data: NkiTensor, imm0: float | NkiTensor 
     :param dst: (tensor in sbuf, psum) The result. Written.
     :param op: (activation function: copy, square, sigmoid, relu, prelu, gelu, gelu_dx, gelu_apprx_tanh,
         gelu_apprx_sigmoid, gelu_apprx_sigmoid_dx, silu, silu_dx, tanh, softplus, mish, erf, erf_dx, exp, log,
-        sin, cos, tan, arctan, sqrt, rsqrt, reciprocal, sign, abs) Activation function.
+        sin, arctan, sqrt, rsqrt, reciprocal, sign, abs) Activation function.
     :param data: (tensor in sbuf, psum) Input tile.
     :param imm0: (number | tensor | register | None in sbuf, psum) Scalar of `op0`: a number or a tile of shape
         (P, 1).
@@ -426,7 +426,7 @@ def activation(dst: NkiTensor, op: Any, data: NkiTensor, bias: float | NkiTensor
     :param dst: (tensor in sbuf, psum) The result. Written.
     :param op: (activation function: copy, square, sigmoid, relu, prelu, gelu, gelu_dx, gelu_apprx_tanh,
         gelu_apprx_sigmoid, gelu_apprx_sigmoid_dx, silu, silu_dx, tanh, softplus, mish, erf, erf_dx, exp, log,
-        sin, cos, tan, arctan, sqrt, rsqrt, reciprocal, sign, abs) Activation function.
+        sin, arctan, sqrt, rsqrt, reciprocal, sign, abs) Activation function.
     :param data: (tensor in sbuf, psum) Input tile.
     :param bias: (number | tensor | register | None in sbuf, psum) Added after scaling: a tile of shape (P, 1), or
         a number (not on trn1). Default None.
@@ -452,7 +452,7 @@ def activation_reduce(dst: NkiTensor, op: Any, data: NkiTensor, reduce_op: Any, 
     :param dst: (tensor in sbuf, psum) The result of the activation. Written.
     :param op: (activation function: copy, square, sigmoid, relu, prelu, gelu, gelu_dx, gelu_apprx_tanh,
         gelu_apprx_sigmoid, gelu_apprx_sigmoid_dx, silu, silu_dx, tanh, softplus, mish, erf, erf_dx, exp, log,
-        sin, cos, tan, arctan, sqrt, rsqrt, reciprocal, sign, abs) Activation function.
+        sin, arctan, sqrt, rsqrt, reciprocal, sign, abs) Activation function.
     :param data: (tensor in sbuf, psum) Input tile.
     :param reduce_op: (math operator: bypass, add, subtract, multiply, divide, maximum, minimum, abs_max, abs_min,
         power, mod, fmod, equal, not_equal, greater, greater_equal, less, less_equal, logical_and, logical_or,
