@@ -11,6 +11,9 @@ import sys
 
 import pytest
 
+#: The name of a test's property that holds a kernel and its time.
+_PROPERTY = "nki_latency_us"
+
 
 def pytest_addoption(parser):
     parser.getgroup("nki_sim").addoption(
@@ -22,7 +25,6 @@ def pytest_configure(config):
     config.addinivalue_line(
         "markers", "nki_latency(max_us): fail if a kernel that the test profiles takes longer than max_us on the device"
     )
-    config._nki_sim_rows = []
 
 
 @pytest.hookimpl(hookwrapper=True)
@@ -30,7 +32,8 @@ def pytest_runtest_call(item):
     start = len(_recorded())
     outcome = yield
     rows = _recorded()[start:]
-    item.config._nki_sim_rows.extend((item.nodeid, name, us) for name, us in rows)
+    # On the report of the test, which pytest-xdist brings from its workers.
+    item.user_properties.extend((_PROPERTY, [name, us]) for name, us in rows)
     marker = item.get_closest_marker("nki_latency")
     if marker is None or outcome.excinfo is not None:
         return
@@ -46,7 +49,8 @@ def pytest_runtest_call(item):
 
 
 def pytest_terminal_summary(terminalreporter, config):
-    rows = config._nki_sim_rows
+    reports = [r for several in terminalreporter.stats.values() for r in several if getattr(r, "when", None) == "call"]
+    rows = [(r.nodeid, *what) for r in reports for name, what in r.user_properties if name == _PROPERTY]
     if rows and config.getoption("--nki-report"):
         terminalreporter.section("nki-sim: time on the device")
         for nodeid, name, us in rows:

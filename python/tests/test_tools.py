@@ -1,4 +1,6 @@
+import importlib.util
 import json
+import os
 import subprocess
 import sys
 import xml.etree.ElementTree
@@ -107,7 +109,7 @@ def test_the_command_is_the_same(tmp_path):
     assert wrong.returncode == 2 and "missing.py" in wrong.stderr
 
 
-def test_plugin(pytester):
+def test_plugin(pytester, monkeypatch):
     pytester.makeconftest("pytest_plugins = []")
     pytester.makepyfile(
         """
@@ -132,7 +134,11 @@ def test_plugin(pytester):
     result = pytester.runpytest("--nki-report", *plugin)
     result.assert_outcomes(passed=1, failed=2)
     result.stdout.fnmatch_lines(["*latency budget of 0.5 us: softmax_rows takes*"])
-    result.stdout.fnmatch_lines(["*nki-sim: time on the device*", "*us  softmax_rows  (*test_fast)"])
+    result.stdout.fnmatch_lines(["*nki-sim: time on the device*", "*us  softmax_rows  (*test_fast)", "*us  softmax_rows  (*test_slow)"])
+    if importlib.util.find_spec("xdist"):
+        monkeypatch.setenv("PYTHONPATH", str(pathlib.Path(softmax_rows.func.__code__.co_filename).parent))
+        result = pytester.runpytest_subprocess("--nki-report", "-n", "2", *plugin)
+        result.stdout.fnmatch_lines_random(["*us  softmax_rows  (*test_fast)", "*us  softmax_rows  (*test_slow)"])
 
 
 SCRIPT = """
