@@ -1,6 +1,6 @@
 import importlib.util
 import json
-import os
+import pathlib
 import subprocess
 import sys
 import xml.etree.ElementTree
