@@ -2,7 +2,7 @@
 
 import pathlib
 
-from . import kernel_file, klr, library
+from . import kernel_file, klr, library, live
 
 OLD_INTERFACE = "written for the older interface (neuronxcc.nki), which is not supported"
 
@@ -11,11 +11,11 @@ def needs(one: dict, sources: pathlib.Path) -> list[str]:
     """The Python packages that running this entry takes."""
     if one["api"] == "Beta1" or not (sources / one["repo"]).is_dir():
         return []
-    if one["repo"] == "nki-library":
+    if one["repo"] == "nki-library" or library.revision(one):
         return library.NEEDS
     if one["repo"] == "KLR":
         return klr.NEEDS
-    return kernel_file.NEEDS
+    return live.NEEDS if one["repo"] in live.USE_LIBRARY else kernel_file.NEEDS
 
 
 def run(one: dict, sources: pathlib.Path, timeout: float) -> tuple[str, str]:
@@ -30,4 +30,8 @@ def run(one: dict, sources: pathlib.Path, timeout: float) -> tuple[str, str]:
         return library.run(one, sources, timeout)
     if one["repo"] == "KLR":
         return klr.run(one, sources, timeout)
+    if library.revision(one):
+        return library.run_revision(one, sources, timeout)
+    if one["repo"] in live.USE_LIBRARY:
+        return live.run(one, sources, timeout)
     return kernel_file.run(one, sources, timeout)

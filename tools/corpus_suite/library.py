@@ -23,15 +23,53 @@ def _copy(checkout: pathlib.Path) -> tuple[pathlib.Path, tempfile.TemporaryDirec
     return copy, folder
 
 
+def copy_of(sources: pathlib.Path) -> pathlib.Path:
+    """The patched copy of the library's checkout, made once."""
+    with _lock:
+        return _copy(sources / "nki-library")[0]
+
+
 def run(one: dict, sources: pathlib.Path, timeout: float) -> tuple[str, str]:
     """The smallest two configurations of each test function in the files that name the kernel. One that passes and none that fails is a pass."""
-    with _lock:
-        copy, _ = _copy(sources / "nki-library")
+    copy = copy_of(sources)
     files = mentioning(copy, one)
     if not files:
         return "failed", f"no test of the library names {one['kernel']}"
+    return run_tests(copy, files, one, timeout)
+
+
+# Kernels of other repositories that are another revision of one of the library's, with the same parameters: the library's tests are theirs.
+# By repository and file: module of the library, module of the other.
+REVISIONS = {
+    ("nki-moe-megakernel", "nki_kernels/attention/attention_block_tkg.py"): (
+        "nkilib_src.nkilib.experimental.transformer.attention_block_tkg",
+        "nki_kernels.attention.attention_block_tkg",
+    ),
+}
+
+
+def revision(one: dict) -> tuple[str, str] | None:
+    """The modules of a kernel that is another revision of one of the library's."""
+    return REVISIONS.get((one["repo"], one["file"].removeprefix(one["repo"] + "/")))
+
+
+def run_revision(one: dict, sources: pathlib.Path, timeout: float) -> tuple[str, str]:
+    """The library's tests of its own revision, with this one in its place."""
+    if not (sources / "nki-library").is_dir():
+        return "skipped", "its tests are those of nki-library, which is not among the sources"
+    copy = copy_of(sources)
+    module, other = revision(one)
+    files = [path.relative_to(copy) for path in (copy / "test" / "integration").rglob("test_*.py") if f"from {module} import" in path.read_text()]
+    if not files:
+        return "failed", f"no test of the library imports {module}"
+    more = {"instead": f"{module}:{other}", "more_paths": [sources / one["repo"]]}
+    status, reason = run_tests(copy, sorted(map(str, files)), one, timeout, **more)
+    return status, f"{reason}, those of nki-library" if status == "passed" else reason
+
+
+def run_tests(copy: pathlib.Path, files: list[str], one: dict, timeout: float, **more) -> tuple[str, str]:
     options = argparse.Namespace(
-        filter="", target=one.get("target") or "trn2", smallest=2, run_all=False, timeout=timeout / 2, kernel=one["kernel"]
+        filter="", target=one.get("target") or "trn2", smallest=2, run_all=False, timeout=timeout / 2, kernel=one["kernel"], **more
     )
     results = [runner.run_file(copy, file, options) for file in files]
     tests = [test for result in results for test in result.tests]

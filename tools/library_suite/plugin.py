@@ -1,5 +1,6 @@
 """A pytest plugin: selects tests, and writes each test's start and outcome as a line of JSON to $NKI_SIM_EVENTS."""
 
+import importlib
 import json
 import os
 import random
@@ -47,7 +48,14 @@ def pytest_collection_modifyitems(config, items):
 
 
 def pytest_sessionstart(session):
-    """With $NKI_SIM_KERNEL, a test that does not call that kernel is left out of the results: a file may test several."""
+    """With $NKI_SIM_KERNEL, a test that does not call that kernel is left out of the results: a file may test several.
+
+    With $NKI_SIM_INSTEAD="MODULE:OTHER" the tests get that kernel from module OTHER wherever they import it from MODULE.
+    """
+    instead = os.environ.get("NKI_SIM_INSTEAD")
+    if instead:
+        module, other = (importlib.import_module(name) for name in instead.split(":"))
+        setattr(module, KERNEL, getattr(other, KERNEL))
     if not KERNEL:
         return
     import nki

@@ -70,7 +70,8 @@ def run_file(copy: pathlib.Path, file: str, options: argparse.Namespace) -> File
 
 def _pytest(copy, file, options, events, done, folder) -> tuple[int, str, bool]:
     environment = dict(os.environ)
-    environment["PYTHONPATH"] = os.pathsep.join([str(copy), str(copy / "src"), str(overlay.SHIMS), str(TOOLS)])
+    more = [str(path) for path in getattr(options, "more_paths", [])]
+    environment["PYTHONPATH"] = os.pathsep.join([str(copy), str(copy / "src"), str(overlay.SHIMS), str(TOOLS), *more])
     # Sweeps draw random parameters: a fixed seed keeps the names of the tests from run to run.
     environment.update(PYTHONHASHSEED="0", NEURON_PYTHONHASHSEED="0", OMP_NUM_THREADS="1", NKI_SIM_EVENTS=str(events))
     environment["NKI_SIM_DONE"] = str(folder / "done.json")
@@ -83,6 +84,8 @@ def _pytest(copy, file, options, events, done, folder) -> tuple[int, str, bool]:
     command += ["--platform-target", options.target, "--output-directory", str(folder / "artifacts"), "--tb=short", file]
     if getattr(options, "kernel", ""):
         environment["NKI_SIM_KERNEL"] = options.kernel
+    if getattr(options, "instead", ""):
+        environment["NKI_SIM_INSTEAD"] = options.instead
     if options.filter:
         command += ["-k", options.filter]
     log = folder / "output.txt"
