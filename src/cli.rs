@@ -81,7 +81,7 @@ pub(crate) struct RunArgs {
     #[command(flatten)]
     pub(crate) timing: TimingArgs,
     /// Run on this many ranks, which meet at collectives; --arg NAME@RANK=VALUE is for one rank
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1024), conflicts_with_all = ["no_numerics", "csv", "html", "critical_path"])]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1024), conflicts_with = "no_numerics")]
     pub(crate) ranks: Option<u32>,
     /// Write each output to DIR/NAME.npy (DIR/rankN/NAME.npy with --ranks)
     #[arg(long, value_name = "DIR")]

@@ -252,6 +252,17 @@ fn the_page_works_in_a_browser() {
     has(&with_line, &format!("data-highlighted=\"{count}\""));
     has(&with_line, &format!("data-line=\"{line}\" class=\"has on\""));
 
+    // Several ranks on one page.
+    let args = ["--ranks", "2", "--arg", "ranks=2", "--arg", "x=float32[64,128]", "--html", "r.html"];
+    let file = example("collectives.py");
+    let all = [&["run", &*file, "--kernel", "ring_gather"][..], &args[..]].concat();
+    let second = Session::new();
+    second.run(0, &all);
+    let first_rank = page(&second, browser, "");
+    has(&first_rank, "<title>ring_gather on 2 ranks, trn2</title>");
+    has(&first_rank, "data-rank=\"0\"");
+    has(&page(&second, browser, "#rank=1"), "data-rank=\"1\"");
+
     // An event: what it waited for and its operands.
     let with_event = page(&s, browser, &format!("#event={event}"));
     has(&with_event, &format!("data-event=\"{event}\""));

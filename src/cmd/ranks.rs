@@ -1,16 +1,18 @@
 //! `nki-sim run FILE --ranks N`: one kernel on several ranks that meet at collectives.
 
+use nki_sim_core::analysis::counters::Facts;
+use nki_sim_core::analysis::remedies::Case;
 use nki_sim_core::exec::{ExecOptions, Rank};
 use nki_sim_core::place::{self, Placement};
 use nki_sim_core::ranks::{self, RanksError};
-use nki_sim_core::report;
+use nki_sim_core::report::{self, Analysis};
 
 use super::run::{self, Expected};
 use crate::cli::{KernelArgs, RunArgs};
 use crate::inputs::{self, Given};
 use crate::kernel::{Prepared, any_error, prepare};
 use crate::output::{eprint, print, write_file};
-use crate::report::{RankReport, RanksReport, ranks_text};
+use crate::report::{RankReport, RanksReport, ranks_text, slowest};
 use crate::{Failure, settings, stage, value};
 
 /// Arguments as the frontend takes them.
@@ -121,6 +123,32 @@ pub(super) fn run(args: &RunArgs, count: usize) -> Result<(), Failure> {
         write_file(path, &[&report::perfetto_ranks(&pairs)])?;
     }
     print(&ranks_text(&timelines, &reports));
+    let found = crate::report::findings(&findings, &first.prepared.sources);
+    if args.csv.is_some() || args.html.is_some() || args.critical_path {
+        // A remedy is tried by timing a kernel again alone; what it would do among ranks is not known.
+        let analyses: Vec<Analysis<'_>> = runs
+            .iter()
+            .zip(&programs)
+            .map(|(run, c)| {
+                let (program, placement) = (&c.program, &c.placement);
+                let case =
+                    Case { program, placement, trace: &run.result.trace, params: &params, timeline: &run.timeline };
+                Analysis::new(case, Facts::of(program), 0)
+            })
+            .collect();
+        if let Some(path) = &args.csv {
+            write_file(path, &[report::csv_ranks(&analyses).as_bytes()])?;
+        }
+        if let Some(path) = &args.html {
+            let page = crate::report::page(&first.program, &first.prepared.sources, &found);
+            let text = report::html_ranks(&analyses, &page).map_err(|e| format!("cannot write the page: {e}"))?;
+            write_file(path, &[text.as_bytes()])?;
+        }
+        if args.critical_path {
+            let rank = slowest(&timelines);
+            print(&format!("\nrank {rank}:\n{}", report::critical_path(&analyses[rank])));
+        }
+    }
     for r in &reports {
         for c in &r.expected {
             print(&format!("rank {}: {}\n", r.rank, c.text()));
@@ -131,7 +159,6 @@ pub(super) fn run(args: &RunArgs, count: usize) -> Result<(), Failure> {
     }
     let differs = !problems.is_empty() || reports.iter().flat_map(|r| &r.expected).any(|c| !c.passed);
     if let Some(path) = &args.json {
-        let found = crate::report::findings(&findings, &first.prepared.sources);
         let whole = RanksReport::new(&first.prepared.name, &first.program, reports, found);
         write_file(path, &[&crate::report::json(&whole)?])?;
     }

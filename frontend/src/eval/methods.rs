@@ -88,6 +88,9 @@ impl Interp<'_> {
                 None => raise,
             });
         }
+        if self.options.strict {
+            self.strict_method(base, &text, args.span);
+        }
         match base {
             Value::List(list) => self.list_method(list, &text, args),
             Value::Dict(dict) => self.dict_method(base, dict, &text, args),

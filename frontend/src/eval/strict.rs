@@ -24,6 +24,10 @@ const DECORATORS: &[&str] = &["jit", "staticmethod", "dataclass"];
 /// Base classes that it has.
 const BASES: &[&str] = &["NKIObject", "Enum", "NamedTuple"];
 
+/// Methods of lists and of dicts that it has (KLR, `KLR/Trace/Python.lean`).
+const LIST_METHODS: &[&str] = &["append", "clear", "copy", "count", "extend", "index", "pop", "remove", "reverse"];
+const DICT_METHODS: &[&str] = &["clear", "copy", "get", "items", "keys", "pop", "setdefault", "values"];
+
 /// One thing that is refused: where, what it is, what to write instead.
 type Finding = (Span, String, &'static str);
 
@@ -55,6 +59,22 @@ impl Interp<'_> {
         }
         if let Some((_, value)) = def.keywords.first() {
             self.strict_instead(value.span, "a keyword in a class statement", "leave it out");
+        }
+    }
+
+    /// Reports a method of a list or dict that the compiler lacks.
+    pub(super) fn strict_method(&mut self, base: &Value, name: &str, span: Span) {
+        let (what, known) = match base {
+            Value::List(_) => ("list", LIST_METHODS),
+            Value::Dict(_) => ("dict", DICT_METHODS),
+            _ => return,
+        };
+        if !known.contains(&name) {
+            self.strict_instead(
+                span,
+                &format!("the method `{what}.{name}`"),
+                "write it out with `for`, append and pop",
+            );
         }
     }
 

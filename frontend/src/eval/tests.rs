@@ -425,6 +425,11 @@ fn strict_names_each_construct_that_the_compiler_lacks() {
         ("x = sorted([2, 1])", "the built-in `sorted`"),
         ("x = any([1])", "the built-in `any`"),
         ("x = {1: 2}", "a dict key that is no string"),
+        ("x = [2, 1]\nx.sort()", "the method `list.sort`"),
+        ("x = [2, 1]\nx.insert(0, 1)", "the method `list.insert`"),
+        ("x = {'a': 1}\nx.update({'b': 2})", "the method `dict.update`"),
+        ("x = WithKeyword()", "a keyword in a class statement"),
+        ("with nki.language.no_reorder() as c:\n    pass", "`as` of a `with`"),
         ("def f(*a): return a\nf(1)", "`*args`"),
         ("def f(**a): return a\nf(b=1)", "`**kwargs`"),
         ("def f(*, a=1): return a\nf()", "a keyword-only parameter"),
@@ -444,6 +449,7 @@ fn strict_names_each_construct_that_the_compiler_lacks() {
         ("helper()", "the decorator `cache`"),
     ];
     let head = "import nki\nfrom functools import cache\nclass Base(nki.NKIObject):\n    a: int = 1\nclass Child(Base):\n    b: int = 2\n\
+                class WithKeyword(nki.NKIObject, kind=1):\n    pass\n\
                 class Context(nki.NKIObject):\n    def __enter__(self):\n        return self\n    def __exit__(self, a, b, c):\n        pass\n\
                 @cache\ndef helper():\n    return 1\n@nki.jit\ndef k():\n";
     let options = Options { strict: true, ..Options::default() };

@@ -11,10 +11,10 @@ mod words;
 pub use detail::{
     Analysis, Detail, LineSummary, OpcodeSummary, RemedySummary, RooflineSummary, Traffic, detail, row_name,
 };
-pub use html::{Finding, Page, Source, html};
+pub use html::{Finding, Page, Source, html, html_ranks};
 pub use perfetto::{perfetto, perfetto_ranks};
 pub use summary::{DmaSummary, EngineSummary, Engines, Memory, Part, PathStep, StallSummary, Summary, summary};
-pub use table::csv;
+pub use table::{csv, csv_ranks};
 pub use text::{events, table, timeline};
 pub use words::{advice, critical_path};
 

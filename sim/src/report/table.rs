@@ -19,6 +19,22 @@ psum_read_bytes,psum_write_bytes,raw_flops,adjusted_flops,flops_transpose,comple
 
 /// The table as CSV (RFC 4180, line feeds). Times are whole nanoseconds from the start of the kernel.
 pub fn csv(a: &Analysis<'_>) -> String {
+    let mut out = format!("{COLUMNS}\n");
+    write_rows(a, "", &mut out);
+    out
+}
+
+/// The tables of all ranks, from 0, as one: a last column `rank`.
+pub fn csv_ranks(ranks: &[Analysis<'_>]) -> String {
+    let mut out = format!("{COLUMNS},rank\n");
+    for (rank, a) in ranks.iter().enumerate() {
+        write_rows(a, &format!(",{rank}"), &mut out);
+    }
+    out
+}
+
+/// `last` ends each line.
+fn write_rows(a: &Analysis<'_>, last: &str, out: &mut String) {
     let t = a.timeline;
     let ns = |ps: Ps| (ps + 500) / 1000;
     let operands = all_operands(a.program);
@@ -27,9 +43,7 @@ pub fn csv(a: &Analysis<'_>) -> String {
         critical[step.event.0 as usize] += step.to - step.from;
     }
     let mut pcs: Vec<u64> = vec![0; t.rows.len()];
-    let mut out = String::with_capacity(t.events.len() * 160);
-    out.push_str(COLUMNS);
-    out.push('\n');
+    out.reserve(t.events.len() * 160);
     for (i, e) in t.events.iter().enumerate() {
         let row = e.row.0 as usize;
         let c = a.counters(e);
@@ -60,7 +74,7 @@ pub fn csv(a: &Analysis<'_>) -> String {
         pcs[row] += 1;
         let _ = writeln!(
             out,
-            "{},{},{},{},{},{},{},{},{},{},{},{},{},{}",
+            "{},{},{},{},{},{},{},{},{},{},{},{},{},{}{last}",
             c.hbm_read,
             c.hbm_write,
             c.sbuf_read,
@@ -77,7 +91,6 @@ pub fn csv(a: &Analysis<'_>) -> String {
             ns(critical[i])
         );
     }
-    out
 }
 
 fn quoted(text: &str) -> String {

@@ -157,10 +157,23 @@ fn ns(time: Ps) -> u64 {
 /// # Errors
 /// If the data cannot be written as JSON.
 pub fn html(a: &Analysis<'_>, page: &Page) -> Result<String, serde_json::Error> {
-    let data = serde_json::to_string(&data(a, page)?)?;
+    Ok(whole(&format!("{} on", a.timeline.kernel), page, serde_json::to_string(&data(a, page)?)?))
+}
+
+/// A page with all ranks, from 0: one is shown at a time, as the reader chooses.
+///
+/// # Errors
+/// If the data cannot be written as JSON.
+pub fn html_ranks(ranks: &[Analysis<'_>], page: &Page) -> Result<String, serde_json::Error> {
+    let all = ranks.iter().map(|a| data(a, page)).collect::<Result<Vec<_>, _>>()?;
+    let kernel = ranks.first().map_or("", |a| &*a.timeline.kernel);
+    Ok(whole(&format!("{kernel} on {} ranks,", ranks.len()), page, serde_json::to_string(&all)?))
+}
+
+fn whole(what: &str, page: &Page, data: String) -> String {
     // Inside of a script element only `<` could end it or begin a comment.
     let data = data.replace('<', "\\u003c");
-    let title = escape(&format!("{} on {}", a.timeline.kernel, page.target));
+    let title = escape(&format!("{what} {}", page.target));
     let mut out = String::with_capacity(data.len() + 64 * 1024);
     for (i, part) in include_str!("page.html").split("@@").enumerate() {
         match (i % 2, part) {
@@ -175,7 +188,7 @@ pub fn html(a: &Analysis<'_>, page: &Page) -> Result<String, serde_json::Error> 
             _ => out.push_str(part),
         }
     }
-    Ok(out)
+    out
 }
 
 fn escape(text: &str) -> String {

@@ -1,6 +1,14 @@
-// The data, indexes into it, and the state that all views share. The state is in the URL's hash: #event=5, #line=0:12, #view=100-900.
+// The data, indexes into it, and the state that all views share. The state is in the URL's hash: #event=5, #line=0:12, #view=100-900;
+// with several ranks also #rank=1.
 
-const data = JSON.parse(document.getElementById("data").textContent);
+const parsed = JSON.parse(document.getElementById("data").textContent);
+const ranks = Array.isArray(parsed) ? parsed : [parsed];
+const rankOfHash = () => {
+  const wanted = Number(new URLSearchParams(location.hash.slice(1)).get("rank") ?? 0);
+  return Number.isInteger(wanted) && wanted > 0 && wanted < ranks.length ? wanted : 0;
+};
+const rank = rankOfHash();
+const data = ranks[rank];
 const E = data.events, X = data.transfers, S = data.strings;
 const count = E.start.length;
 const state = { from: 0, to: data.elapsed, event: -1, file: -1, line: -1, critical: false };
@@ -93,6 +101,7 @@ const listeners = [];
 const changed = () => { listeners.forEach((f) => f()); };
 function writeHash() {
   const parts = [];
+  if (rank > 0) parts.push("rank=" + rank);
   if (state.event >= 0) parts.push("event=" + state.event);
   if (state.line > 0) parts.push("line=" + state.file + ":" + state.line);
   if (state.from > 0 || state.to < data.elapsed) parts.push("view=" + Math.round(state.from) + "-" + Math.round(state.to));

@@ -183,6 +183,12 @@ function roofline() {
 
 function build() {
   byId("kernel").append(data.kernel, el("small", `${us(data.elapsed)} on ${data.target}`));
+  if (ranks.length > 1) {
+    const choice = byId("rank");
+    ranks.forEach((r, i) => choice.append(el("option", `rank ${i}: ${us(r.elapsed)}`, i === rank ? { value: i, selected: "" } : { value: i })));
+    choice.addEventListener("change", () => { location.hash = "rank=" + choice.value; });
+    choice.parentElement.hidden = false;
+  }
   byId("sentence").textContent = data.verdict;
   data.shares.filter((s) => s[1] > 0).forEach(([name, time], i) => {
     const color = `hsl(${HUES[i % HUES.length]} 50% ${dark.matches ? 55 : 58}%)`, percent = time * 1e5 / data.elapsed;
@@ -251,6 +257,10 @@ function build() {
 
 listeners.push(showDetail, showSource);
 build();
-window.addEventListener("hashchange", () => { state.event = -1; state.line = -1; readHash(); });
+window.addEventListener("hashchange", () => {
+  // Everything on the page is of one rank.
+  if (rankOfHash() !== rank) return location.reload();
+  state.event = -1; state.line = -1; readHash();
+});
 readHash();
-Object.assign(document.body.dataset, { ready: "1", events: String(count), rows: String(shown.length) });
+Object.assign(document.body.dataset, { ready: "1", rank: String(rank), events: String(count), rows: String(shown.length) });
