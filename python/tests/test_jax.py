@@ -44,7 +44,7 @@ def test_a_kernel_in_a_compiled_function():
     lowered = f.lower(a, b)
     assert f"stablehlo.custom_call @{TARGET}(%arg0, %arg1)" in lowered.as_text()
     hlo = lowered.compile().runtime_executable().hlo_modules()[0].to_string()
-    (call,) = [line for line in hlo.splitlines() if "custom-call" in line]
+    (call,) = [line for line in hlo.splitlines() if "custom_call_target" in line]
     assert f'f32[4,8]{{1,0}} custom-call(%a.1, %b.1), custom_call_target="{TARGET}"' in call and "/nki_call" in call
     config = json.loads(base64.b64decode(call.split('config = "')[1].split('"')[0]))
     assert config["func_name"] == "add" and config["nkir_program"]["input_names"] == ["x", "y"]
