@@ -42,7 +42,7 @@ class FrameworkKernel:
         self.kernel = made._with(lnc=2 if self.programs == 2 else 1, target=platform_target or made.target)
         self._configs = {}
 
-    def is_framework_tensor(self, t):
+    def is_framework_tensor(self, t) -> bool:
         """Whether `t` is a tensor. What is none is a constant that is known when the kernel is compiled."""
         raise NotImplementedError(f"{type(self).__name__} does not say which arguments are tensors: is_framework_tensor(t)")
 
@@ -54,7 +54,7 @@ class FrameworkKernel:
         """The dtype of NumPy or `nki.language` that a dtype of the framework is."""
         raise NotImplementedError(f"{type(self).__name__} does not translate dtypes: translate_to_neuron_dtype(dtype)")
 
-    def dump_config(self, *args, **kwargs):
+    def dump_config(self, *args, **kwargs) -> tuple[str, list[str], list[str]]:
         """The custom call for these arguments, whose values do not matter: `(backend_config, input names, output names)`.
 
         An argument that the kernel writes is an output; one that it also reads is an input, too. With `enable_cache`, the config comes
@@ -128,7 +128,7 @@ def _named(name, framework):
 class PyTorchFrameworkKernel(FrameworkKernel):
     """A kernel in a graph of PyTorch."""
 
-    def is_framework_tensor(self, t):
+    def is_framework_tensor(self, t) -> bool:
         torch = sys.modules.get("torch")
         return torch is not None and isinstance(t, torch.Tensor)
 
@@ -142,7 +142,7 @@ class PyTorchFrameworkKernel(FrameworkKernel):
 class JaxFrameworkKernel(FrameworkKernel):
     """A kernel in a graph of jax. `jax.ShapeDtypeStruct` is a tensor, too."""
 
-    def is_framework_tensor(self, t):
+    def is_framework_tensor(self, t) -> bool:
         jax = sys.modules.get("jax")
         return jax is not None and isinstance(t, (jax.Array, jax.ShapeDtypeStruct))
 
@@ -156,7 +156,7 @@ class JaxFrameworkKernel(FrameworkKernel):
 class NumpyFrameworkKernel(FrameworkKernel):
     """A kernel on arrays of NumPy."""
 
-    def is_framework_tensor(self, t):
+    def is_framework_tensor(self, t) -> bool:
         return isinstance(t, np.ndarray)
 
     def map_framework_tensor(self, t):

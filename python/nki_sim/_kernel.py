@@ -222,12 +222,12 @@ def jit(func=None, *, mode=None, platform_target=None, target=None, strict=False
     return Kernel(func, target=target or platform_target, strict=strict)
 
 
-def simulate(kernel):
+def simulate(kernel) -> Kernel:
     """The kernel as a function of NumPy arrays, torch tensors or jax arrays. Every kernel is simulated here, so it is the kernel itself."""
     return kernel if isinstance(kernel, Kernel) else Kernel(kernel)
 
 
-def cpu_simulate(kernel):
+def cpu_simulate(kernel) -> Kernel:
     """As `simulate`; the cores follow: `cpu_simulate(kernel)[lnc](**inputs)`.
 
     Unlike a plain call it takes NumPy arrays that are not contiguous, as the test suites written for it pass them: it works on copies and
@@ -236,7 +236,7 @@ def cpu_simulate(kernel):
     return simulate(kernel)._with(_copy_strided=True)
 
 
-def from_source(text, name=None, globals=None):
+def from_source(text, name=None, globals=None) -> Kernel:
     """A kernel from text: the function called `name` (the last one defined without it), run with these globals."""
     filename = f"<nki-sim text {abs(hash(text)):x}>"
     scope = {"__name__": "__nki_text__", **(globals or {})}

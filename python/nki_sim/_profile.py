@@ -23,7 +23,7 @@ class Report:
         self._full = None
 
     @property
-    def latency_us(self):
+    def latency_us(self) -> float:
         """Whole time of the kernel in microseconds."""
         return self._data["latency_us"]
 
@@ -73,7 +73,7 @@ class Report:
             self._full = json.loads(self._outcome.json(True))
         return self._full
 
-    def to_dict(self):
+    def to_dict(self) -> dict:
         """All of it."""
         return copy.deepcopy(self._whole())
 
@@ -155,7 +155,7 @@ class Profiled:
         return result, report
 
 
-def profile(kernel):
+def profile(kernel) -> Profiled:
     """The kernel with its time on the device: `outputs, report = nki_sim.profile(kernel)(...)`. Also of `simulate_ranks(kernel, n)`."""
     from . import _ranks
 
