@@ -155,7 +155,7 @@ class Profiled:
         return result, report
 
 
-def profile(kernel) -> Profiled:
+def profile(kernel):
     """The kernel with its time on the device: `outputs, report = nki_sim.profile(kernel)(...)`. Also of `simulate_ranks(kernel, n)`."""
     from . import _ranks
 
