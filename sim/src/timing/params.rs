@@ -43,9 +43,9 @@ sections! {
     /// Time outside the instructions.
     pub struct Kernel { head_us: Param, tail_us: Param, }
     /// What the compiler does with the program.
-    pub struct Compiler { window: Param, }
+    pub struct Compiler { window: Param, collision_ns: Param, }
     /// Semaphores between engines.
-    pub struct Sync { semaphore_ns: Param, dma_wait_ns: Param, }
+    pub struct Sync { semaphore_ns: Param, }
     /// The cores of a logical core: barrier, and GpSimd's own DMA engine between them.
     pub struct Cores { barrier_ns: Param, gpsimd_dma_ns: Param, gpsimd_dma_bytes_per_ns: Param, hbm_bytes_per_ns: Param, }
     /// Collectives of ranks in one instance.
@@ -75,7 +75,7 @@ sections! {
     /// Completion of a vector engine instruction of no elements.
     pub struct VectorFixed {
         copy: Param, tensor_scalar: Param, tensor_tensor: Param, reduce: Param, reciprocal: Param, scan: Param, predicated: Param,
-        memset: Param, transpose: Param, nc_stream_shuffle: Param, typical: Param, accumulator_read: Param,
+        memset: Param, transpose: Param, nc_stream_shuffle: Param, typical: Param, accumulator_read: Param, vector_operand: Param,
     }
     /// The scalar engine.
     pub struct Scalar {

@@ -290,6 +290,22 @@ fn repeated_loads(case: &Case<'_>) -> Option<Again> {
     (out.loads > 0).then_some(out)
 }
 
+/// Tensors on the chip whose same bytes are loaded more than once.
+fn loaded_again(case: &Case<'_>) -> Vec<TensorId> {
+    let mut seen = FxHashSet::default();
+    let mut found = Vec::new();
+    for (core, _, _, inst) in case.statements() {
+        let Inst::DmaCopy(copy) = inst else { continue };
+        if copy.src.space.is_hbm() && copy.dst.space.is_on_chip() && copy.dst.indirect.is_none() {
+            let tensor = copy.dst.tensor;
+            if !seen.insert((core, tensor, copy.dst.partition, copy.dst.offset)) && !found.contains(&tensor) {
+                found.push(tensor);
+            }
+        }
+    }
+    found
+}
+
 /// A second buffer for what is waited for because it is still in use.
 fn buffers<'a>(case: &Case<'a>, trials: &mut Vec<(&'static str, Trial<'a>)>) {
     let case = *case;
@@ -308,6 +324,10 @@ fn buffers<'a>(case: &Case<'a>, trials: &mut Vec<(&'static str, Trial<'a>)>) {
         .map(|(t, time)| (time, t))
         .collect();
     tensors.sort_by_key(|(time, t)| (std::cmp::Reverse(*time), *t));
+    if tensors.is_empty() {
+        // In a queue of loads and stores such a wait may show as that for a store.
+        tensors = loaded_again(&case).into_iter().map(|t| (0, t)).collect();
+    }
     tensors.truncate(64);
     if tensors.is_empty() {
         return;

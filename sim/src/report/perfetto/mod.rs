@@ -347,7 +347,7 @@ mod tests {
         let tracks = slices(&perfetto(&t, &program));
         let of = |name: &str| &tracks.iter().find(|t| t.0 == name).unwrap().1;
         assert_eq!(of("vector").len(), 1);
-        assert_eq!(of("sync").len(), 2);
+        assert_eq!(of("sync").len(), 3);
         assert_eq!(of("vector")[0].0, "tensor_tensor");
         let stalled: u64 = of("vector stalls").iter().map(|s| s.2 - s.1).sum();
         let busy: u64 = of("vector").iter().map(|s| s.2 - s.1).sum();

@@ -107,6 +107,13 @@ pub struct DmaCost {
     pub hbm_bytes: u64,
 }
 
+impl DmaCost {
+    /// Time on the DMA engine that carries most of it.
+    pub(crate) fn longest(&self) -> Ps {
+        self.engines.iter().map(|(_, t)| *t).max().unwrap_or(0)
+    }
+}
+
 /// Which way a transfer goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Direction {
@@ -129,8 +136,10 @@ pub struct Machine {
     pub fixed: Confidence,
     /// From a completion on one engine to the start on another.
     pub semaphore: Ps,
-    /// How much longer a matmul takes for each transfer that it is the first to wait for.
-    pub dma_wait: Ps,
+    /// Time for which a transfer keeps the next from being issued when the compiler starts both just in time; 0 in the program's order.
+    pub collision: Ps,
+    /// How well `collision` is founded.
+    pub collision_confidence: Confidence,
     /// Cost of the barrier at the end of a dynamic loop's iteration.
     pub loop_iteration: Ps,
     /// Cost of a dynamic branch.

@@ -100,7 +100,16 @@ impl Laws<'_> {
         let read_out = if s.accumulator_read { f.accumulator_read.value } else { 0.0 };
         let minimum = v.min_cycles.value * cycle;
         let occupancy = (v.issue_overhead_cycles.value * cycle + stream).max(minimum) + read_out;
-        let complete = (fixed.value + stream).max(minimum) + read_out;
+        // A factor from memory for each partition is read before the first element.
+        let operands = match s.class {
+            StreamClass::TensorScalar => s.scalar_reads,
+            _ => 0,
+        };
+        if operands > 0 {
+            confidence = confidence.max(f.vector_operand.confidence);
+        }
+        let operands = f64::from(operands) * f.vector_operand.value;
+        let complete = (fixed.value + operands + stream).max(minimum) + read_out;
         let port = match v.port.value.as_str() {
             "always" => !o.psum,
             "fast_modes" => per_element < 1.0 && !o.psum,
@@ -130,7 +139,9 @@ impl Laws<'_> {
         let cycle = 1.0 / p.clock_ghz.value;
         let stream = (f64::from(s.elements) * per_element).max(p.min_cycles.value) * cycle;
         let read_out = if s.accumulator_read { p.accumulator_issue_ns.value } else { 0.0 };
-        let operands = f64::from(s.scalar_reads) * p.vector_operand_ns.value;
+        // The fixed part of a function was measured with its bias.
+        let reads = s.scalar_reads.saturating_sub(u32::from(table.is_some()));
+        let operands = f64::from(reads) * p.vector_operand_ns.value;
         let occupancy = p.issue_overhead_ns.value + stream + read_out;
         let complete = fixed.value + operands + f64::from(s.elements) * per_element * cycle + read_out;
         compute(Engine::Scalar, occupancy, complete, table, false, confidence)

@@ -1,8 +1,11 @@
 //! The tensor engine: cells of 32x32, the weights that they hold, and the power limiter.
 
+use std::collections::VecDeque;
+
 use smallvec::SmallVec;
 
 use super::core::Core;
+use crate::deps::Dep;
 use crate::timeline::{Cause, EventId, Hazard, Phase, PhaseKind, Ps, Release, State, Subject};
 use crate::timing::cost::{Cost, CostKind};
 use crate::timing::limiter::slowed;
@@ -12,7 +15,27 @@ use crate::timing::limiter::slowed;
 pub(super) struct Array {
     pub(super) free: [Ps; 16],
     pub(super) weights: [Option<u32>; 16],
+    /// When matmuls waited for a transfer first, the last few times, and for how long it needed the busiest DMA engine.
+    pub(super) waits: VecDeque<(Ps, Ps)>,
+    /// The last matmul was held up by a transfer that came late.
+    pub(super) late: bool,
 }
+
+/// Transfers that an instruction is the first of its engine to wait for.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Waited {
+    /// How many.
+    pub(super) count: u32,
+    /// The one that completed last.
+    pub(super) last: Dep,
+    /// When it did.
+    pub(super) there: Ps,
+    /// How long they need the busiest DMA engine.
+    pub(super) engines: Ps,
+}
+
+/// Over how many waits the time between them is averaged: more than a block of operands has.
+const WAITS: usize = 64;
 
 impl Core<'_> {
     /// Weights (unless they are there already) and columns. The weights load while the previous matmul still runs.
@@ -31,11 +54,11 @@ impl Core<'_> {
         let loaded = self.has_weights(op, &used);
         let rate = self.limiter.rate(now.max(busy_until));
         let weights = if loaded { 0 } else { weights };
-        // The engine cannot work ahead past a wait for a transfer.
-        let waits = self.first_waits(q, op) * self.machine.dma_wait;
+        let late = self.lateness(q, op, now, busy_until);
         let ready = now + slowed(weights, rate);
-        let begin = ready.max(busy_until);
-        let end = begin + slowed(moving, rate) + waits;
+        let in_time = ready.max(busy_until);
+        let begin = in_time.max(busy_until + late.map_or(0, |l| l.0));
+        let end = begin + slowed(moving, rate);
         for i in 0..16 {
             if cells >> i & 1 == 1 {
                 self.array.free[i] = end;
@@ -52,7 +75,13 @@ impl Core<'_> {
         {
             *release = self.queues[q].release;
         }
-        let start = if ready > busy_until { now.max(busy_until.min(ready)) } else { begin };
+        self.array.late = begin > in_time;
+        let start = if begin == ready { now.max(busy_until) } else { begin };
+        if let Some((_, dep)) = late.filter(|_| begin > in_time) {
+            self.wait_lane(q, op, now.max(busy_until), None);
+            let cause = Cause::Semaphore { from: EventId(dep.on), hazard: dep.hazard, subject: dep.subject };
+            self.queues[q].lane.stall(start, cause);
+        }
         self.wait_lane(q, op, start, None);
         if weights > 0 {
             phases.push(Phase { kind: PhaseKind::Weights, start: now, end: ready });
@@ -70,6 +99,32 @@ impl Core<'_> {
         }
         phases.push(Phase { kind: PhaseKind::Drain, start: end, end: end + drain });
         (start, end, end + drain, begin)
+    }
+
+    /// How late the transfers come, on average, that `op` is the first to wait for, and one of them.
+    ///
+    /// The compiler starts a transfer when it takes it to be just in time. Whether the queue then issues another one is as good as chance: it
+    /// does for the share of time that issuing takes, and then for half an issue on average. Where the DMA engines have no time to spare, or the
+    /// transfer can only just be there by `needed`, it starts as soon as it can, and what delays it is simulated.
+    fn lateness(&mut self, q: usize, op: u32, now: Ps, needed: Ps) -> Option<(Ps, Dep)> {
+        let Waited { count, last, there, engines } = self.first_waits(q, op)?;
+        let waits = &mut self.array.waits;
+        let n = waits.len() as f64;
+        let between = waits.front().map_or(0, |w| now.saturating_sub(w.0)) as f64;
+        let moving: Ps = waits.iter().map(|w| w.1).sum();
+        waits.extend(std::iter::repeat_n((now, engines / Ps::from(count)), count as usize));
+        waits.drain(..waits.len().saturating_sub(WAITS));
+        let issue = self.machine.collision as f64;
+        if between <= 0.0 || issue <= 0.0 {
+            return None;
+        }
+        // The latest of `count` that are each late with this probability, by up to an issue.
+        let chance = (issue * n / between).min(1.0);
+        let sure = f64::from(count) + 1.0;
+        let late = issue * (1.0 - (1.0 - (1.0 - chance).powi(count as i32 + 1)) / (chance * sure));
+        let spare = f64::from(count) * (between - moving as f64) / n;
+        let late = late.min(spare).max(0.0) as Ps;
+        Some((late.min(needed.saturating_sub(there)), last))
     }
 
     /// Whether the cells hold the weights that `op` wants: same view, loaded by the last matmul there, and not written since.

@@ -8,7 +8,9 @@ use std::cmp::Reverse;
 use nki_isa::names::Engine;
 use smallvec::SmallVec;
 
+use super::array::Waited;
 use super::core::{Core, Moment};
+use crate::deps::Dep;
 use crate::timeline::{Cause, EventId, Hazard, Phase, PhaseKind, Ps, Release, State};
 use crate::timing::cost::{Cost, CostKind};
 use crate::timing::lower::OpKind;
@@ -180,7 +182,11 @@ impl Core<'_> {
         queue.complete = queue.complete.max(complete);
         queue.free = free;
         queue.release = Release::Engine(EventId(op));
-        self.events[op as usize] = Some(self.event(op, q, cost, start, end, complete, phases, release));
+        let mut event = self.event(op, q, cost, start, end, complete, phases, release);
+        if matches!(cost.kind, CostKind::Matmul { .. }) && self.array.late {
+            event.confidence = event.confidence.max(self.machine.collision_confidence);
+        }
+        self.events[op as usize] = Some(event);
         if matches!(cost.kind, CostKind::Dma(_)) {
             self.issue(q, now);
         } else {
@@ -189,18 +195,32 @@ impl Core<'_> {
         self.consider(q);
     }
 
-    /// For how many transfers `op` is the first instruction of its engine to wait.
-    pub(super) fn first_waits(&mut self, q: usize, op: u32) -> u64 {
-        let mut count = 0;
+    /// The transfers that `op` is the first instruction of its engine to wait for, if the compiler chose when they start: into a tensor that
+    /// was read before, a transfer starts when the program lets it.
+    pub(super) fn first_waits(&mut self, q: usize, op: u32) -> Option<Waited> {
+        let mut found: Option<Waited> = None;
         for dep in self.low.deps.of(op as usize) {
-            let is_dma = matches!(self.cost(dep.on), Some(Cost { kind: CostKind::Dma(_), .. }));
+            let Some((_, cost)) = self.dma_cost(dep.on) else { continue };
             let met = &mut self.met[dep.on as usize];
-            if is_dma && dep.hazard == Hazard::Raw && *met >> q & 1 == 0 {
-                *met |= 1 << q;
-                count += 1;
+            if dep.hazard != Hazard::Raw || *met >> q & 1 == 1 {
+                continue;
             }
+            *met |= 1 << q;
+            let reused = |d: &Dep| d.hazard == Hazard::War && d.subject == dep.subject;
+            if self.low.deps.of(dep.on as usize).iter().any(reused) {
+                continue;
+            }
+            let complete = self.events[dep.on as usize].as_ref().map_or(0, |e| e.complete);
+            let mut waited = found.unwrap_or(Waited { count: 0, last: *dep, there: 0, engines: 0 });
+            waited.count += 1;
+            waited.engines += cost.longest();
+            if complete >= waited.there {
+                waited.last = *dep;
+                waited.there = complete;
+            }
+            found = Some(waited);
         }
-        count
+        found
     }
 
     /// `op` is next, and starts at `time`.

@@ -86,8 +86,7 @@ impl<'a> Core<'a> {
     /// The last byte of a transfer has left the DMA engines.
     pub(super) fn moved(&mut self, op: u32, now: Ps) {
         let Some((q, cost)) = self.dma_cost(op) else { return };
-        let longest = cost.engines.iter().map(|(_, t)| *t).max().unwrap_or(0);
-        let alone = (u128::from(longest) * 1_000_000).div_ceil(u128::from(cost.rate)) as Ps;
+        let alone = (u128::from(cost.longest()) * 1_000_000).div_ceil(u128::from(cost.rate)) as Ps;
         let queue = &mut self.dma[q];
         let transfer = &mut queue.transfers[self.moving[op as usize].1 as usize];
         transfer.payload_end = now + cost.payload;

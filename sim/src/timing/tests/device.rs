@@ -86,7 +86,8 @@ fn a_stream_of_matmuls_runs_at_the_peak_once_warm() {
 
 #[test]
 fn a_cold_matmul_runs_at_half_rate() {
-    for (dtype, fixed, cycles) in [(DType::F32, 381.0, 2048.0), (DType::BF16, 203.0, 512.0)] {
+    // The weights of fp32 come in two passes; those of bf16 are an instruction of their own in the profile that measured it.
+    for (dtype, fixed, cycles) in [(DType::F32, 381.0, 2048.0), (DType::BF16, 203.0 + 2.0 * 128.0 / 2.4, 512.0)] {
         let t = time(&matmuls(dtype, 512, 1, false));
         let e = only(&t);
         // The measured law of an isolated matmul: fixed + twice the columns.
@@ -142,11 +143,11 @@ fn transfers(partitions: u32, columns: u32, count: u32, store: bool) -> Program 
 
 #[test]
 fn an_unloaded_transfer_goes_through_its_phases() {
-    // A tiny load through a hardware queue, a tiny store through a software queue.
+    // A tiny load and a tiny store through a hardware queue.
     let t = time(&transfers(128, 1, 1, false));
     close(ns(only(&t).complete - only(&t).start), 565.0 + 751.0 + 8.0 * (7.0 + 4.0 / 27.2) * 1.12 + 293.1 + 314.5);
     let t = time(&transfers(128, 1, 1, true));
-    close(ns(only(&t).complete - only(&t).start), 609.0 + 565.5 + 8.0 * (7.0 + 4.0 / 27.2) * 1.04 + 162.3 + 355.0);
+    close(ns(only(&t).complete - only(&t).start), 565.0 + 565.5 + 8.0 * (7.0 + 4.0 / 27.2) * 1.04 + 162.3 + 355.0);
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! Whole programs through placement, trace and timing.
 
 mod device;
+mod forms;
 pub(crate) mod laws;
 mod matmul;
 mod published;

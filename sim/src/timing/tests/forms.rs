@@ -1,0 +1,207 @@
+//! Closed forms as properties: chains without contention, single instructions, streams at the peak, and bandwidth that never hurts.
+//!
+//! The expected times are computed here from the parameters, not by the laws.
+
+use nki_isa::{DType, Program, Space, Target, TensorId};
+use proptest::prelude::*;
+
+use super::matmul::{blocked, nc_matmul};
+use super::{check, time_with};
+use crate::testing::{Builder, add, dma, pattern};
+use crate::timeline::Timeline;
+use crate::timing::Params;
+
+/// Parameters of Trn2 without what depends on the past: the power limiter.
+fn steady() -> Params {
+    let mut params = Params::of(Target::Trn2);
+    params.set("tensor.limiter_rate", 1.0).unwrap();
+    params
+}
+
+fn run(program: &Program, params: &Params) -> Timeline {
+    let timeline = time_with(program, params).0;
+    check(&timeline);
+    timeline
+}
+
+/// Picoseconds agree up to rounding of each part.
+fn close(got: u64, want_ns: f64, parts: usize) -> bool {
+    (got as f64 - want_ns * 1e3).abs() <= 2.0 * parts as f64 + 2.0
+}
+
+fn add_ns(p: &Params, columns: u32) -> f64 {
+    let v = &p.vector;
+    let stream = f64::from(columns) * v.cycles.tensor_tensor.value / v.clock_ghz.value;
+    (v.fixed_ns.tensor_tensor.value + stream).max(v.min_cycles.value / v.clock_ghz.value)
+}
+
+/// From the trigger until the semaphore: `partitions` rows of `columns` fp32, each row in one run.
+fn transfer_ns(p: &Params, partitions: u32, columns: u32, store: bool) -> f64 {
+    let d = &p.dma;
+    let row = f64::from(columns) * 4.0;
+    let packets = (row / d.packet_bytes.value).ceil();
+    let busiest = f64::from(partitions.min(8));
+    let packets_ns = busiest * (packets * d.descriptor_ns.value + row / d.bytes_per_ns.value);
+    let bytes = f64::from(partitions) * row;
+    let (slow, rest) = if store {
+        (d.store_slowdown.value, [&d.store_dispatch_ns, &d.store_payload_ns, &d.store_notify_ns])
+    } else {
+        let limit = bytes / packets_ns / d.load_limit_gbps.value;
+        (d.load_slowdown.value.max(limit), [&d.load_dispatch_ns, &d.load_payload_ns, &d.load_notify_ns])
+    };
+    d.hardware_trigger_ns.value + packets_ns * slow + rest.iter().map(|r| r.value).sum::<f64>()
+}
+
+/// Loads a tile, then by `steps` adds it to itself or sends it through HBM: each waits for the one before.
+fn chain(steps: &[bool], partitions: u32, columns: u32) -> Program {
+    let mut b = Builder::new();
+    let shape = [partitions, columns];
+    let x = b.input("x", &shape, DType::F32);
+    let mut tile = b.tensor("t", Space::Sbuf, &shape, DType::F32);
+    b.push(dma(b.whole(tile), b.whole(x)));
+    for (i, through_hbm) in steps.iter().enumerate() {
+        let next = b.tensor(&format!("t{i}"), Space::Sbuf, &shape, DType::F32);
+        if *through_hbm {
+            let y = b.output(&format!("y{i}"), &shape, DType::F32);
+            b.push(dma(b.whole(y), b.whole(tile)));
+            b.push(dma(b.whole(next), b.whole(y)));
+        } else {
+            b.push(add(b.whole(next), b.whole(tile), b.whole(tile)));
+        }
+        tile = next;
+    }
+    b.program
+}
+
+fn matmuls(dtype: DType, columns: u32, count: u32) -> Program {
+    let mut b = Builder::new();
+    let weights = b.tensor("w", Space::Sbuf, &[128, 128], dtype);
+    let moving = b.tensor("m", Space::Sbuf, &[128, columns], dtype);
+    let out: Vec<TensorId> =
+        (0..8).map(|i| b.tensor(&format!("p{i}"), Space::Psum, &[128, columns], DType::F32)).collect();
+    for i in 0..count {
+        b.push(nc_matmul(b.whole(out[i as usize % 8]), b.whole(weights), b.whole(moving)));
+    }
+    b.program
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(100))]
+
+    /// Where each instruction waits for the one before nothing contends, and the kernel takes the sum of the unloaded times.
+    #[test]
+    fn without_contention_a_kernel_takes_its_critical_path(
+        steps in prop::collection::vec(any::<bool>(), 0..12),
+        partitions in 1u32..=128,
+        columns in 1u32..=1024,
+    ) {
+        let params = steady();
+        let t = run(&chain(&steps, partitions, columns), &params);
+        let (load, store) = (transfer_ns(&params, partitions, columns, false), transfer_ns(&params, partitions, columns, true));
+        let mut want = load;
+        let mut after_add = false;
+        for through_hbm in &steps {
+            if *through_hbm {
+                // A transfer tells by its notification; an engine by a semaphore of its own.
+                want += store + load + if after_add { params.sync.semaphore_ns.value } else { 0.0 };
+            } else {
+                want += add_ns(&params, columns);
+            }
+            after_add = !through_hbm;
+        }
+        let inner = t.elapsed - t.head - t.tail;
+        prop_assert!(close(inner, want, 3 * steps.len() + 3), "{inner} ps, the sum is {want} ns");
+        let path = crate::analysis::critical_path(&t);
+        prop_assert_eq!(path.len(), t.events.len());
+        prop_assert_eq!(path.iter().map(|s| s.to - s.from).sum::<u64>(), inner);
+    }
+
+    /// An instruction alone takes its closed form.
+    #[test]
+    fn an_unloaded_instruction_takes_its_closed_form(partitions in 1u32..=128, columns in 1u32..=2048, store: bool) {
+        let params = steady();
+        let mut b = Builder::new();
+        let shape = [partitions, columns];
+        let (hbm, tile) = (b.output("y", &shape, DType::F32), b.tensor("t", Space::Sbuf, &shape, DType::F32));
+        let (dst, src) = if store { (hbm, tile) } else { (tile, hbm) };
+        b.push(dma(b.whole(dst), b.whole(src)));
+        let e = run(&b.program, &params).events[0].clone();
+        let want = transfer_ns(&params, partitions, columns, store);
+        prop_assert!(close(e.complete - e.start, want, 4), "{} ps, not {want} ns", e.complete - e.start);
+
+        let mut b = Builder::new();
+        let [x, y] = ["x", "y"].map(|n| b.tensor(n, Space::Sbuf, &shape, DType::F32));
+        b.push(add(b.whole(y), b.whole(x), b.whole(x)));
+        let e = run(&b.program, &params).events[0].clone();
+        prop_assert!(close(e.complete - e.start, add_ns(&params, columns), 2));
+
+        let columns = columns.min(512);
+        for dtype in [DType::F32, DType::BF16] {
+            let e = run(&matmuls(dtype, columns, 1), &params).events[0].clone();
+            let (p, fp32) = (&params.tensor, dtype == DType::F32);
+            let (passes, per_row, drain) = if fp32 {
+                (p.fp32_weight_loads.value, p.fp32_cycles_per_row.value, p.fp32_drain_ns.value)
+            } else {
+                (1.0, 1.0, p.drain_ns.value)
+            };
+            let cycles = p.weight_load_cycles.value * passes + f64::from(columns).max(p.min_columns.value) * per_row;
+            let want = cycles / p.clock_ghz.value + p.issue_overhead_ns.value + drain;
+            prop_assert!(close(e.complete - e.start, want, 3), "{dtype:?}: {} ps, not {want} ns", e.complete - e.start);
+        }
+    }
+
+    /// A stream of matmuls on the same weights runs at one column for each cycle, four cycles in fp32; a stream of loads at the rate that
+    /// HBM gives all engines.
+    #[test]
+    fn streams_run_at_the_peak(columns in 64u32..=512, fp32: bool, rows in 1024u32..=4096) {
+        let params = steady();
+        let (dtype, per_row) = if fp32 { (DType::F32, params.tensor.fp32_cycles_per_row.value) } else { (DType::BF16, 1.0) };
+        let count = 64;
+        let t = run(&matmuls(dtype, columns, count), &params);
+        let span = t.events[count as usize - 1].end - t.events[0].end;
+        let each = f64::from(columns) * per_row / params.tensor.clock_ghz.value + params.tensor.issue_overhead_ns.value;
+        prop_assert!(close(span, f64::from(count - 1) * each, count as usize), "{span} ps for {count}");
+
+        let mut b = Builder::new();
+        let x = b.input("x", &[128, rows], DType::F32);
+        for i in 0..48 {
+            let tile = b.tensor(&format!("t{i}"), Space::Sbuf, &[128, rows / 8], DType::F32);
+            let part = pattern(b.whole(x), 0, i64::from(i % 8 * (rows / 8)), &[(i64::from(rows), 128), (1, rows / 8)]);
+            b.push(dma(b.whole(tile), part));
+        }
+        let t = run(&b.program, &params);
+        let bytes = 128 * (rows / 8) * 4;
+        let done = |i: usize| t.events[i].complete as f64 / 1e3;
+        let rate = f64::from(bytes) * 32.0 / (done(40) - done(8));
+        let issue = f64::from(bytes) / params.dma.hardware_trigger_ns.value;
+        let row = f64::from(rows / 8 * 4);
+        let packets = 16.0 * row / (params.dma.descriptor_ns.value + row / params.dma.bytes_per_ns.value) / params.dma.load_slowdown.value;
+        let peak = params.dma.load_limit_gbps.value.min(issue).min(packets);
+        prop_assert!((rate / peak - 1.0).abs() < 0.01, "{rate} GB/s of {peak}");
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(24))]
+
+    /// More bandwidth never slows a blocked matmul down, in program order. A compiler that schedules greedily does not promise it: with other
+    /// times it takes another order.
+    #[test]
+    fn more_bandwidth_never_slows(
+        tiles in (0u32..3, 0u32..2, 0u32..3),
+        bf16: bool,
+        factor in 1.0f64..4.0,
+        which in 0usize..4,
+    ) {
+        let dtype = if bf16 { DType::BF16 } else { DType::F32 };
+        let program = blocked(dtype, (512, 512, 1024), (1 << tiles.0, 1 << tiles.1, 1 << tiles.2));
+        let mut params = steady();
+        params.set("compiler.window", 1.0).unwrap();
+        let before = run(&program, &params).elapsed;
+        let name = ["dma.bytes_per_ns", "dma.load_limit_gbps", "tensor.clock_ghz", "vector.clock_ghz"][which];
+        let value = params.get(name).and_then(|p| p.value.as_float()).unwrap();
+        params.set(name, value * factor).unwrap();
+        let after = run(&program, &params).elapsed;
+        prop_assert!(after <= before, "{name} x {factor}: {before} to {after}");
+    }
+}
