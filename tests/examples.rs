@@ -38,6 +38,12 @@ fn kernels_agree_with_numpy() {
     check("tests/kernels");
 }
 
+/// Our versions of the kernels that docs/accuracy.md compares with measurements.
+#[test]
+fn ports_agree_with_numpy() {
+    check("tests/ports");
+}
+
 /// The kernels of the AWS manual, if $NKI_TUTORIALS names a fetched copy of its examples.
 #[test]
 fn tutorials_agree_with_numpy() {

@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
 """Compares predicted with measured latency.
 
-    python tools/accuracy.py ROWS.jsonl --sources DIR [--json FILE] [--report FILE.md]
+    python tools/accuracy.py ROWS.jsonl --sources DIR [--stats DIR] [--json FILE] [--report FILE.md]
 
 ROWS.jsonl has one measured run per line: id, kernel, kernel_fn, api, inputs, params, hw, lnc, latency_us, counters, traffic, family.
 DIR holds checkouts of the repositories that the rows name, each in a directory called by the repository's name (`aws-neuron-sdk`,
 `aws-neuron+aws-neuron-sdk` or `aws-neuron/aws-neuron-sdk`). Nothing of them is copied. A row that cannot run is listed with the reason.
+
+Rows that need the older interface run our own version of the kernel, if tests/ports has one. --stats compares single instructions, too.
 
 Writes docs/accuracy.md and docs/accuracy.svg (or --report FILE.md and the .svg beside it).
 """
@@ -23,10 +25,15 @@ import subprocess
 import sys
 import tempfile
 import textwrap
+import tomllib
 
+import accuracy_laws
+import accuracy_ports
 import accuracy_report
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
+# How a row says that its kernel was compiled without the scheduler.
+UNSCHEDULED = "enable-instruction-scheduling=false"
 FILE = re.compile(r"[\w.+/-]+\.(?:py|rst|md)\b")
 
 
@@ -89,7 +96,8 @@ def code_block(path, row, function):
     with_it = [textwrap.dedent(b.group(2)) for b in blocks if re.search(rf"def {function}\b", b.group(2))]
     if not with_it:
         raise CannotRun(f"no code block in {path.name} defines {function}")
-    return with_it[-1]
+    # Until release 0.3 a kernel could return a tensor in private HBM; the manual's pages about speed still do. The time is the same.
+    return with_it[-1].replace("buffer=nl.hbm)", "buffer=nl.shared_hbm)")
 
 
 def kernels_of(text):
@@ -111,6 +119,10 @@ def kernels_of(text):
 
 def command(binary, row, found, folder):
     """The command for a row; files that it needs go to `folder`."""
+    common = ["--no-numerics", "--target", row.get("hw", "trn2")]
+    port = accuracy_ports.words(row, ROOT / "tests" / "ports")
+    if port:
+        return [*binary, "run", *port, *common]
     if not str(row.get("api", "")).startswith("beta2"):
         raise CannotRun(f"needs the older interface ({row.get('api')})")
     path, function = locate(row, found)
@@ -130,7 +142,10 @@ def command(binary, row, found, folder):
     given = [i.get("name") for i in inputs]
     if not set(given) <= set(names):
         given = names[: len(inputs)]
-    words = [*binary, "run", str(path), "--kernel", function, "--no-numerics", "--target", row.get("hw", "trn2")]
+    words = [*binary, "run", str(path), "--kernel", function, *common]
+    if UNSCHEDULED in str(row.get("notes")):
+        # The order of transfers is the kernel's own.
+        words += ["--set", "compiler.collision_ns=0"]
     if str(row.get("lnc", 1)).startswith("2"):
         words += ["--lnc", "2"]
     for name, i in zip(given, inputs):
@@ -197,7 +212,8 @@ def ideal_us(row):
 
 
 def result(binary, row, found, more, timeout):
-    base = {"id": row["id"], "family": row.get("family"), "traffic": row.get("traffic"), "measured_us": row["latency_us"]}
+    port = accuracy_ports.words(row, ROOT) is not None
+    base = {"id": row["id"], "family": row.get("family"), "port": port, "traffic": row.get("traffic"), "measured_us": row["latency_us"]}
     measured = measured_counters(row.get("counters") or {})
     try:
         report = run(binary, row, found, more, timeout)
@@ -222,6 +238,21 @@ def result(binary, row, found, more, timeout):
     }
 
 
+def parameters(target):
+    """Values of the timing parameters by name."""
+    out = {}
+
+    def walk(prefix, table):
+        for key, entry in table.items():
+            if "value" in entry:
+                out[prefix + key] = entry["value"]
+            else:
+                walk(f"{prefix}{key}.", entry)
+
+    walk("", tomllib.loads((ROOT / "sim/src/timing/params" / f"{target}.toml").read_text()))
+    return out
+
+
 def find_binary(given):
     if given:
         return [given]
@@ -240,6 +271,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("rows", type=pathlib.Path, metavar="ROWS.jsonl")
     parser.add_argument("--sources", type=pathlib.Path, required=True, metavar="DIR", help="checkouts by name")
+    parser.add_argument("--stats", type=pathlib.Path, metavar="DIR", help="durations of single instructions, as CSV")
     parser.add_argument("--json", type=pathlib.Path, metavar="FILE", help="write the figures")
     parser.add_argument("--report", type=pathlib.Path, metavar="FILE.md", help="default docs/accuracy.md; `-` for none")
     parser.add_argument("--binary", help="the command; default: target/release, target/debug, PATH, python -m nki_sim")
@@ -263,11 +295,12 @@ def main():
     with concurrent.futures.ThreadPoolExecutor(args.jobs) as pool:
         results = list(pool.map(lambda r: result(binary, r, found, more, args.timeout), rows))
     figures = accuracy_report.figures(results)
+    laws = accuracy_laws.laws(binary, args.stats, parameters("trn2")) if args.stats else None
     if args.json:
-        args.json.write_text(json.dumps({"summary": figures, "rows": results}, indent=1) + "\n")
+        args.json.write_text(json.dumps({"summary": figures, "rows": results, "laws": laws[0] if laws else []}, indent=1) + "\n")
     if args.report != pathlib.Path("-"):
-        accuracy_report.write(args.report or ROOT / "docs" / "accuracy.md", results, figures)
-    print(accuracy_report.summary(figures))
+        accuracy_report.write(args.report or ROOT / "docs" / "accuracy.md", results, figures, laws)
+    print(accuracy_report.summary(figures, laws))
 
 
 if __name__ == "__main__":

@@ -5,6 +5,8 @@ import pathlib
 import re
 from statistics import median
 
+import accuracy_laws
+
 # What is written by hand in the report survives between these lines.
 BEGIN, END = "<!-- notes -->", "<!-- end of notes -->"
 
@@ -76,7 +78,7 @@ def figures(results):
     families = {}
     for r in ran:
         if r["traffic"] != "clean":
-            families.setdefault(r["family"], []).append(r)
+            families.setdefault(f"{r['family']}, our port" if r["port"] else r["family"], []).append(r)
     return {
         "clean": of_group(clean),
         "other": {f: of_group(rs) for f, rs in sorted(families.items())},
@@ -89,7 +91,7 @@ def percent(x, digits=1):
     return "-" if x is None else f"{100 * x:.{digits}f}%"
 
 
-def summary(f):
+def summary(f, laws=None):
     lines = [f"{f['ran']} rows ran, {f['left_out']} left out"]
     for name, g in [("clean", f["clean"]), *f["other"].items()]:
         if g:
@@ -100,6 +102,9 @@ def summary(f):
                 f"bytes exact {g['bytes_exact'][0]}/{g['bytes_exact'][1]}, transfers exact {g['transfers_exact'][0]}/{g['transfers_exact'][1]}, "
                 f"rank correlation at least {'-' if worst is None else f'{worst:.3f}'}"
             )
+    if laws:
+        errors = [abs(accuracy_laws.error(law)) for law in laws[0]]
+        lines.append(f"single instructions: {len(errors)} laws, |error| median {percent(median(errors))}, worst {percent(max(errors))}")
     return "\n".join(lines)
 
 
@@ -160,7 +165,7 @@ def row_table(rows):
     )
 
 
-def write(path, results, f):
+def write(path, results, f, laws=None):
     path = pathlib.Path(path)
     picture = path.with_suffix(".svg")
     old = path.read_text() if path.exists() else ""
@@ -203,7 +208,17 @@ def write(path, results, f):
             table(["row", "error", "why"], [[r["id"], f"{100 * error(r):+.1f}%", reason(r)] for r in worst]),
         ]
     out += ["## All clean rows", "Where two values stand, the first is measured and the second predicted.", row_table(clean)] if clean else []
+    ports = [r for r in other if r["port"]]
+    other = [r for r in other if not r["port"]]
     out += ["## Other rows", row_table(other)] if other else []
+    if ports:
+        out += [
+            "## Rows of other families",
+            "Measured with kernels that need the older interface; predicted with our own versions of them, in `tests/ports`.",
+            row_table(ports),
+        ]
+    if laws:
+        out.append(accuracy_laws.section(*laws))
     left = [r for r in results if r["predicted_us"] is None]
     if left:
         reasons = {}
