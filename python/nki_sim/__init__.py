@@ -25,6 +25,7 @@ from ._kernel import Kernel, cpu_simulate, from_source, jit, simulate
 from ._native import __version__, target
 from ._profile import Report, assert_close, profile
 from ._ranks import PerRank, RanksReport, simulate_ranks
+from ._sweep import Sweep, SweepPoint, sweep
 from ._tree import install
 
 __all__ = [
@@ -43,6 +44,8 @@ __all__ = [
     "RanksReport",
     "Report",
     "SimError",
+    "Sweep",
+    "SweepPoint",
     "TensorSpec",
     "__version__",
     "assert_close",
@@ -53,6 +56,7 @@ __all__ = [
     "profile",
     "simulate",
     "simulate_ranks",
+    "sweep",
     "target",
 ]
 

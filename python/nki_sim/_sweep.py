@@ -1,0 +1,154 @@
+"""Timing a kernel at every point of a grid, on any executor."""
+
+import concurrent.futures
+import inspect
+import itertools
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+import numpy as np
+
+from ._arrays import TensorSpec, packed_name
+
+
+class SweepPoint:
+    """One point of a grid: what was set, and what came out.
+
+    :ivar point: dict of the names of the grid and their values here.
+    :ivar latency_us: whole time of the kernel in microseconds; None if the kernel is wrong at this point.
+    :ivar error: its first diagnostic, or None.
+    """
+
+    def __init__(self, point, row):
+        self.point = point
+        self.latency_us = row["latency_us"]
+        self.error = row["error"]
+        self._row = row
+
+    def __getitem__(self, key):
+        """A figure of the row: bound, dma_bytes, dma_transfers, sbuf_peak_bytes_per_partition, psum_peak_banks."""
+        return self._row[key]
+
+    def __repr__(self):
+        named = ", ".join(f"{k}={v!r}" for k, v in self.point.items())
+        return f"<{named}: {self.error or f'{self.latency_us:.2f} us'}>"
+
+
+class Sweep(list):
+    """The points of a sweep: fastest first, those that failed at the end."""
+
+    @property
+    def best(self):
+        """The fastest point.
+
+        :raises ValueError: if every point failed; with the first diagnostic.
+        """
+        if not self or self[0].latency_us is None:
+            raise ValueError(f"no point of the sweep could be timed: {self[0].error if self else 'the grid is empty'}")
+        return self[0]
+
+    def to_pandas(self):
+        """One row for each point, as a pandas.DataFrame."""
+        try:
+            import pandas
+        except ImportError:
+            raise ImportError("to_pandas() needs the package pandas: pip install pandas") from None
+        return pandas.DataFrame([{**p.point, "latency_us": p.latency_us, "error": p.error} for p in self])
+
+
+def sweep(kernel, args=None, *, grid, executor=None, name=None, target=None, lnc=1, settings=None, progress=None):
+    """Compiles and times a kernel at every combination of the grid's values, without computing tensor values.
+
+    :param kernel: a file, or a kernel or function that lies in one. Its source is sent along, so that workers need not have the file;
+        modules that it imports must be there.
+    :param args: arguments by name: arrays or `TensorSpec`s (only shape and dtype count), or Python literals.
+    :param grid: values by name: of an argument of the kernel, or of a constant that the file assigns at its top level.
+    :param executor: any `concurrent.futures` executor: a pool of threads or processes, Dask's `client.get_executor()`. It is left running.
+        By default a pool of threads, one for each CPU; each point is a process of its own in any case.
+    :param name: the kernel's name, where the file has several.
+    :param target: trn1, trn2 or trn3.
+    :param lnc: physical cores.
+    :param settings: timing parameters by name, as of `--set`.
+    :param progress: called with (points done, all points) after each.
+    :return: a `Sweep`.
+    :raises ValueError: for an empty grid, an argument that cannot be written as a literal, a name that the kernel does not have.
+    """
+    path, text, found = _source(kernel)
+    axes = {key: list(values) for key, values in grid.items()}
+    if not axes or not all(axes.values()):
+        raise ValueError("the grid needs at least one name, and each name at least one value")
+    words = []
+    if name or found:
+        words += ["--kernel", name or found]
+    for key, value in (args or {}).items():
+        words += ["--arg", f"{key}={_written(key, value)}"]
+    if target:
+        words += ["--target", target]
+    if lnc != 1:
+        words += ["--lnc", str(lnc)]
+    for key, value in (settings or {}).items():
+        words += ["--set", f"{key}={value}"]
+    points = [dict(zip(axes, values)) for values in itertools.product(*axes.values())]
+    tasks = [[*words, *_flat(("--grid", f"{k}={_written(k, v)}") for k, v in point.items())] for point in points]
+
+    own = concurrent.futures.ThreadPoolExecutor(os.cpu_count()) if executor is None else None
+    try:
+        futures = [(own or executor).submit(_timed, path, text, task) for task in tasks]
+        for done, _ in enumerate(concurrent.futures.as_completed(futures), 1):
+            if progress is not None:
+                progress(done, len(futures))
+        rows = [future.result() for future in futures]
+    finally:
+        if own is not None:
+            own.shutdown(cancel_futures=True)
+    result = Sweep(SweepPoint(point, row) for point, row in zip(points, rows))
+    result.sort(key=lambda p: (p.latency_us is None, p.latency_us or 0.0))
+    return result
+
+
+def _flat(pairs):
+    return [word for pair in pairs for word in pair]
+
+
+def _source(kernel):
+    """(path, text, name or None) of a kernel."""
+    if isinstance(kernel, (str, os.PathLike)):
+        path = pathlib.Path(kernel).resolve()
+        return str(path), path.read_text(encoding="utf-8"), None
+    function = inspect.unwrap(getattr(kernel, "func", kernel))
+    try:
+        path = pathlib.Path(inspect.getsourcefile(function)).resolve()
+        text = path.read_text(encoding="utf-8")
+    except (TypeError, OSError):
+        raise ValueError(f"{function!r} does not lie in a file; give sweep the path of one") from None
+    return str(path), text, function.__name__
+
+
+def _written(name, value):
+    """A value as the command reads it."""
+    if isinstance(value, (np.ndarray, TensorSpec)) or hasattr(value, "shape") and hasattr(value, "dtype"):
+        dtype = value.dtype
+        kind = (packed_name(dtype) or dtype.name) if isinstance(dtype, np.dtype) else str(dtype).rsplit(".", 1)[-1]
+        return f"{kind}[{','.join(str(n) for n in value.shape)}]"
+    if isinstance(value, (bool, int, float, str, type(None), tuple, list)):
+        return repr(value)
+    raise ValueError(f"`{name}`: a {type(value).__name__} is neither a tensor nor a literal")
+
+
+def _timed(path, text, words):
+    """Times one point in a process of its own; returns its row. Runs on whatever machine the executor has."""
+    with tempfile.TemporaryDirectory() as folder:
+        file, report = pathlib.Path(path), pathlib.Path(folder, "row.json")
+        if not file.is_file() or file.read_text(encoding="utf-8") != text:
+            file = pathlib.Path(folder, file.name)
+            file.write_text(text, encoding="utf-8")
+        command = [sys.executable, "-m", "nki_sim", "sweep", str(file), *words, "--jobs", "1", "--json", str(report)]
+        done = subprocess.run(command, capture_output=True, text=True)
+        if not report.is_file():
+            said = done.stderr.strip().splitlines() or [f"exit code {done.returncode}"]
+            raise ValueError(said[0])
+        return json.loads(report.read_text(encoding="utf-8"))["rows"][0]

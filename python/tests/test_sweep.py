@@ -1,0 +1,107 @@
+"""`nki_sim.sweep` on several executors."""
+
+import concurrent.futures
+
+import numpy as np
+import pytest
+
+import nki_sim
+
+SOURCE = '''
+import nki
+import nki.isa as nisa
+import nki.language as nl
+
+SCALE = 1.0
+
+
+@nki.jit
+def scaled(x, width):
+    """out = SCALE * x in tiles of `width` columns."""
+    assert x.shape[1] % width == 0, f"{x.shape[1]} columns are not tiles of {width}"
+    out = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.shared_hbm)
+    for i in nl.affine_range(x.shape[1] // width):
+        tile = nl.ndarray((x.shape[0], width), dtype=x.dtype, buffer=nl.sbuf)
+        nisa.dma_copy(dst=tile, src=x[:, nl.ds(i * width, width)])
+        nisa.tensor_scalar(dst=tile, data=tile, op0=nl.multiply, operand0=SCALE)
+        nisa.dma_copy(dst=out[:, nl.ds(i * width, width)], src=tile)
+    return out
+'''
+
+ARGS = {"x": nki_sim.TensorSpec((128, 512), "float32")}
+GRID = {"width": [64, 100, 512], "SCALE": [1.0, 2.0]}
+
+
+@pytest.fixture
+def kernel_file(tmp_path):
+    path = tmp_path / "scaled.py"
+    path.write_text(SOURCE)
+    return path
+
+
+def check(points):
+    assert len(points) == 6
+    timed, failed = points[:4], points[4:]
+    assert [p.latency_us for p in timed] == sorted(p.latency_us for p in timed)
+    # Few large transfers beat many small ones.
+    assert points.best.point["width"] == 512 and timed[-1].point["width"] == 64
+    assert timed[-1].latency_us > 1.1 * points.best.latency_us
+    assert {(p.point["width"], p.latency_us) for p in failed} == {(100, None)}
+    assert "512 columns are not tiles of 100" in failed[0].error
+    assert points.best["dma_bytes"] == 2 * 128 * 512 * 4
+
+
+def test_default_executor_and_progress(kernel_file):
+    seen = []
+    points = nki_sim.sweep(kernel_file, ARGS, grid=GRID, progress=lambda *done: seen.append(done))
+    check(points)
+    assert seen == [(n, 6) for n in range(1, 7)]
+
+
+@pytest.mark.parametrize("pool", [concurrent.futures.ThreadPoolExecutor, concurrent.futures.ProcessPoolExecutor])
+def test_pools(kernel_file, pool):
+    with pool(2) as executor:
+        points = nki_sim.sweep(str(kernel_file), {"x": np.zeros((128, 512), np.float32)}, grid=GRID, executor=executor)
+        check(points)
+        # It is the caller's and still runs.
+        assert executor.submit(max, 1, 2).result() == 2
+
+
+def test_settings_and_targets_matter(kernel_file):
+    time = lambda **more: nki_sim.sweep(kernel_file, ARGS, grid={"width": [512]}, **more).best.latency_us
+    assert time(settings={"kernel.head_us": 106}) == pytest.approx(time() + 100)
+    assert time(target="trn3") != time()
+
+
+def test_the_source_travels(kernel_file):
+    from nki_sim import _sweep
+
+    path, text, _ = _sweep._source(kernel_file)
+    kernel_file.unlink()
+    row = _sweep._timed(path, text, ["--arg", "x=float32[128,512]", "--grid", "width=512"])
+    assert row["error"] is None and row["latency_us"] > 0
+
+
+def test_what_is_refused(kernel_file):
+    with pytest.raises(ValueError, match="the grid needs"):
+        nki_sim.sweep(kernel_file, ARGS, grid={"width": []})
+    with pytest.raises(ValueError, match="`x`: a object is neither a tensor nor a literal"):
+        nki_sim.sweep(kernel_file, {"x": object()}, grid=GRID)
+    with pytest.raises(ValueError, match="heigth"):
+        nki_sim.sweep(kernel_file, ARGS, grid={"heigth": [1]})
+    with pytest.raises(ValueError, match="does not lie in a file"):
+        nki_sim.sweep(len, ARGS, grid=GRID)
+    with pytest.raises(ValueError, match="no point of the sweep could be timed: .*not tiles of 100"):
+        nki_sim.sweep(kernel_file, ARGS, grid={"width": [100]}).best
+
+
+def test_as_pandas(kernel_file):
+    pandas = pytest.importorskip("pandas")
+    frame = nki_sim.sweep(kernel_file, ARGS, grid={"width": [128, 256]}).to_pandas()
+    assert isinstance(frame, pandas.DataFrame) and list(frame.columns) == ["width", "latency_us", "error"] and len(frame) == 2
+
+
+def test_dask(kernel_file):
+    distributed = pytest.importorskip("distributed")
+    with distributed.Client(n_workers=2, threads_per_worker=1, dashboard_address=None) as client:
+        check(nki_sim.sweep(kernel_file, ARGS, grid=GRID, executor=client.get_executor()))
