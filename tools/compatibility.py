@@ -34,6 +34,11 @@ def folder(test: str) -> str:
     return "/".join(parts[3:5]) if len(parts) > 5 else "/".join(parts[3:4])
 
 
+def short(test: str) -> str:
+    """A test without the folders before its file, which the page has in a table of its own."""
+    return test.rsplit("/", 1)[-1]
+
+
 def library(reports: list[dict]) -> str:
     lines = ["## nki-library", ""]
     for report in reports:
@@ -56,12 +61,16 @@ def library(reports: list[dict]) -> str:
         if report["failed_by_reason"]:
             lines += ["", "| tests | why they fail |", "| --- | --- |"]
             lines += [f"| {count} | {cell(reason)} |" for reason, count in report["failed_by_reason"].items()]
+            failed = [test for test in report["tests"] if test["status"] == "failed"]
+            lines += ["", "| test | why it fails |", "| --- | --- |"]
+            lines += [f"| {cell(short(test['id']))} | {cell(test['reason'])} |" for test in sorted(failed, key=lambda test: test["id"])]
         if report["files_not_collected"]:
             lines += ["", "Not collected:", ""]
             lines += [f"- `{file}`: {cell(error)}" for file, error in sorted(report["files_not_collected"].items())]
         lines.append("")
     lines += ["The published repository cannot be tested as it is. Patched in a copy at run time:", ""]
-    lines += [f"- `{patch['file']}`: {patch['reason']}" for patch in reports[0]["patches"]]
+    patches = {(patch["file"], patch["reason"]): None for report in reports for patch in report["patches"]}
+    lines += [f"- `{file}`: {reason}" for file, reason in patches]
     return "\n".join(lines) + "\n\n"
 
 

@@ -1,6 +1,7 @@
 """The Python packages that a tool needs: found, or installed into an environment of its own under target/."""
 
 import importlib.util
+import json
 import os
 import pathlib
 import subprocess
@@ -12,6 +13,9 @@ VENV = ROOT / "target" / "tools-venv"
 # Distributions whose module has another name.
 MODULES = {"aws-embedded-metrics": "aws_embedded_metrics", "pytest-html": "pytest_html", "pytest-metadata": "pytest_metadata", "attrs": "attr"}
 
+# What nki_sim is built from.
+SOURCES = ["Cargo.lock", "Cargo.toml", "pyproject.toml", "diag", "frontend", "isa", "python", "sim", "src"]
+
 
 def missing(packages: list[str]) -> list[str]:
     """Those of `packages` that this interpreter cannot import."""
@@ -21,24 +25,52 @@ def missing(packages: list[str]) -> list[str]:
 def need(packages: list[str]) -> None:
     """Returns when every package can be imported.
 
-    What is missing is installed into target/tools-venv, and the tool starts again inside of it. `nki_sim` is built from this
-    repository. Exits with 2 when the packages cannot be installed.
+    What this interpreter lacks is installed into target/tools-venv, once, and the tool starts again inside of it. There `nki_sim` is built from
+    this repository, and again when the repository has changed. Exits with 2 when the packages cannot be installed.
     """
-    lacking = missing(packages)
-    if not lacking:
+    inside = pathlib.Path(sys.prefix) == VENV
+    if not inside and not missing(packages):
         return
-    if os.environ.get("NKI_SIM_TOOLS_VENV"):
-        print(f"error: {', '.join(lacking)} cannot be imported even in {VENV}", file=sys.stderr)
-        sys.exit(2)
-    print(f"Installing {', '.join(lacking)} into {VENV} (once)", flush=True)
     python = VENV / "bin" / "python"
     try:
         if not python.exists():
             subprocess.run([sys.executable, "-m", "venv", "--system-site-packages", str(VENV)], check=True)
-        wanted = [str(ROOT) if name == "nki_sim" else name for name in lacking]
-        subprocess.run([str(python), "-m", "pip", "install", "--quiet", *wanted], check=True)
+        lacking = missing_there(python, packages)
+        if lacking:
+            print(f"Installing {', '.join(lacking)} into {VENV}", flush=True)
+            wanted = [str(ROOT) if name == "nki_sim" else name for name in lacking]
+            subprocess.run([str(python), "-m", "pip", "install", "--quiet", *wanted], check=True)
+            lacking = missing_there(python, packages)
     except (subprocess.CalledProcessError, OSError) as error:
         print(f"error: {error}", file=sys.stderr)
         sys.exit(2)
-    os.environ["NKI_SIM_TOOLS_VENV"] = "1"
-    os.execv(str(python), [str(python), *sys.argv])
+    if lacking:
+        print(f"error: {', '.join(lacking)} cannot be imported even in {VENV}", file=sys.stderr)
+        sys.exit(2)
+    if not inside:
+        os.execv(str(python), [str(python), *sys.argv])
+
+
+def missing_there(python: pathlib.Path, packages: list[str]) -> list[str]:
+    """Those of `packages` that the environment lacks, and nki_sim when it is older than its sources."""
+    code = (
+        "import importlib.util, json, sys\n"
+        "found = {name: importlib.util.find_spec(name) for name in sys.argv[1:]}\n"
+        "print(json.dumps({name: spec and spec.origin for name, spec in found.items()}))\n"
+    )
+    modules = [MODULES.get(name, name) for name in packages]
+    asked = subprocess.run([str(python), "-c", code, *modules], check=True, capture_output=True, text=True, cwd=VENV)
+    origin = json.loads(asked.stdout)
+    lacking = [name for name, module in zip(packages, modules) if origin[module] is None]
+    if origin.get("nki_sim") and is_stale(pathlib.Path(origin["nki_sim"]).parent):
+        lacking.append("nki_sim")
+    return lacking
+
+
+def is_stale(package: pathlib.Path) -> bool:
+    """Whether the package was installed into the tools' environment before its sources changed. One installed elsewhere is the user's."""
+    if VENV not in package.parents:
+        return False
+    built = max(file.stat().st_ctime for file in package.glob("_native*"))
+    files = [path for name in SOURCES for path in ([ROOT / name] if (ROOT / name).is_file() else (ROOT / name).rglob("*"))]
+    return any(path.is_file() and "__pycache__" not in path.parts and path.stat().st_mtime > built for path in files)
