@@ -131,7 +131,9 @@ fn call<'s>(statement: &'s str, name: &str) -> Option<(usize, usize, Vec<&'s str
 
 /// The statement of tests/api/documented.txt with all parameters by keyword, the optional ones with their defaults.
 fn by_keyword(statement: &str, function: &Function) -> Option<String> {
-    let (start, end, given) = call(statement, &function.name)?;
+    // A method is called on some tensor.
+    let name = function.name.strip_prefix("nl.NkiTensor").unwrap_or(&function.name);
+    let (start, end, given) = call(statement, name)?;
     let mut arguments = Vec::new();
     let keyword = |g: &&str| {
         g.split_once('=')

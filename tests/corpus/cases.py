@@ -262,3 +262,4 @@ def cases():
     yield from constant_cases.constants()
     yield from cores_cases.cases()
     yield from language_cases.cases()
+    yield from language_cases.conversions()

@@ -12,31 +12,13 @@ ENGINES = {
     "unknown": nisa.engine.unknown,
 }
 OPS = {
-    "add": nl.add,
-    "subtract": nl.subtract,
-    "multiply": nl.multiply,
-    "maximum": nl.maximum,
-    "minimum": nl.minimum,
-    "divide": nl.divide,
-    "equal": nl.equal,
-    "less": nl.less,
-    "greater_equal": nl.greater_equal,
-    "logical_and": nl.logical_and,
-    "logical_xor": nl.logical_xor,
-    "bitwise_and": nl.bitwise_and,
-    "bitwise_or": nl.bitwise_or,
-    "bitwise_xor": nl.bitwise_xor,
-    "left_shift": nl.left_shift,
-    "right_shift": nl.right_shift,
-    "square": nl.square,
-    "copy": nl.copy,
-    "relu": nl.relu,
-    "exp": nl.exp,
-    "tanh": nl.tanh,
-    "sigmoid": nl.sigmoid,
-    "gelu": nl.gelu,
-    "erf": nl.erf,
-    "abs": nl.abs,
+    name: getattr(nl, name)
+    for name in (
+        "add subtract multiply divide maximum minimum abs_max abs_min power mod fmod equal not_equal less less_equal greater "
+        "greater_equal logical_and logical_or logical_xor bitwise_and bitwise_or bitwise_xor left_shift right_shift "
+        "copy square sigmoid relu prelu gelu gelu_dx gelu_apprx_tanh gelu_apprx_sigmoid gelu_apprx_sigmoid_dx silu silu_dx tanh "
+        "softplus mish erf erf_dx exp log sin arctan sqrt rsqrt reciprocal sign abs"
+    ).split()
 }
 
 

@@ -16,6 +16,14 @@ BINARY = {
     "equal": np.equal,
     "less": np.less,
     "greater_equal": np.greater_equal,
+    "greater": np.greater,
+    "less_equal": np.less_equal,
+    "not_equal": np.not_equal,
+    "mod": np.mod,
+    "fmod": np.fmod,
+    "abs_max": lambda x, y: np.where(np.abs(x) > np.abs(y), x, y),
+    "abs_min": lambda x, y: np.where(np.abs(x) < np.abs(y), x, y),
+    "logical_or": np.logical_or,
     "logical_and": np.logical_and,
     "logical_xor": np.logical_xor,
     "bitwise_and": np.bitwise_and,
@@ -41,6 +49,50 @@ UNARY = {
     "sigmoid": lambda x: 1 / (1 + np.exp(-x)),
     "erf": erf,
     "gelu": lambda x: x * (1 + erf(x / np.sqrt(2))) / 2,
+}
+
+
+def sigmoid(x):
+    return 1 / (1 + np.exp(-x))
+
+
+def normal_cdf(x):
+    return (1 + erf(x / np.sqrt(2))) / 2
+
+
+def swish_dx(x, k):
+    s = sigmoid(k * x)
+    return s + k * x * s * (1 - s)
+
+
+# Every function of nisa.activation (manual, "Supported Activation Functions"), and where it holds.
+ACTIVATIONS = {
+    "copy": (lambda x: x, -9, 9),
+    "square": (np.square, -9, 9),
+    "sigmoid": (sigmoid, -30, 30),
+    "relu": (lambda x: np.maximum(x, 0), -9, 9),
+    "prelu": (lambda x: np.maximum(x, 0), -9, 9),
+    "gelu": (lambda x: x * normal_cdf(x), -5, 9),
+    "gelu_dx": (lambda x: normal_cdf(x) + x * np.exp(-x * x / 2) / np.sqrt(2 * np.pi), -0.5, 9),
+    "gelu_apprx_tanh": (lambda x: x * (1 + np.tanh(np.sqrt(2 / np.pi) * (x + 0.044715 * x**3))) / 2, -3, 9),
+    "gelu_apprx_sigmoid": (lambda x: x * sigmoid(1.702 * x), -9, 9),
+    "gelu_apprx_sigmoid_dx": (lambda x: swish_dx(x, 1.702), -0.5, 9),
+    "silu": (lambda x: x * sigmoid(x), -9, 9),
+    "silu_dx": (lambda x: swish_dx(x, 1), -1, 9),
+    "tanh": (np.tanh, -9, 9),
+    "softplus": (lambda x: np.log1p(np.exp(x)), -30, 30),
+    "mish": (lambda x: x * np.tanh(np.log1p(np.exp(x))), -9, 9),
+    "erf": (erf, -5, 5),
+    "erf_dx": (lambda x: 2 / np.sqrt(np.pi) * np.exp(-x * x), -5, 5),
+    "exp": (np.exp, -60, 60),
+    "log": (np.log, 1e-3, 1e6),
+    "sin": (np.sin, -3.14, 3.14),
+    "arctan": (np.arctan, -1.57, 1.57),
+    "sqrt": (np.sqrt, 1e-6, 1e6),
+    "rsqrt": (lambda x: 1 / np.sqrt(x), 1e-6, 1e6),
+    "reciprocal": (lambda x: 1 / x, 1e-3, 1e3),
+    "sign": (np.sign, -9, 9),
+    "abs": (np.abs, -9, 9),
 }
 
 
@@ -93,6 +145,21 @@ def tensors():
             want = cast(BINARY[op](a.astype(F32), b.astype(F32)).astype(F32), dtype)
         args = dict(a=a, b=b, op=op, dtype=name(dtype), engine=d.of("vector", "gpsimd"), steps=tuple(d.step() for _ in range(3)))
         yield case(f"tensor-tensor-{op}-{i}", "two_tensors", args, dict(out=want))
+    # The other operators. The remainder of a quotient near a whole number may be that of the next.
+    others = ("divide", "not_equal", "greater", "greater_equal", "less_equal", "logical_and", "logical_or", "abs_max", "abs_min", "mod", "fmod")
+    for i, op in enumerate(others):
+        d = Draw(160 + i)
+        a, b = (d.r.integers(-40, 41, (96, 130)).astype(d.of(*FLOATS, np.int8, np.int16)) for _ in range(2))
+        b[b == 0] = 3
+        want = BINARY[op](a.astype(F32), b.astype(F32)).astype(F32)
+        target = "trn3" if op.startswith("abs") else "trn2"
+        args = dict(a=a, b=b, op=op, dtype="float32", engine=d.of("vector", "gpsimd"), steps=tuple(d.step() for _ in range(3)))
+        yield case(f"tensor-tensor-{op}", "two_tensors", args, dict(out=want), target=target)
+    d = Draw(180)
+    a, b = d.r.uniform(0.1, 9, (64, 90)).astype(F32), d.r.uniform(-3, 3, (64, 90)).astype(F32)
+    args = dict(a=a, b=b, op="power", dtype="float32", engine="gpsimd", steps=(1, 2, 1))
+    want = np.power(a.astype(np.float64), b).astype(F32)
+    yield case("tensor-tensor-power", "two_tensors", args, dict(out=want), rtol=1e-6)
     for i, op in enumerate(("bitwise_and", "bitwise_or", "bitwise_xor", "left_shift", "right_shift")):
         d = Draw(130 + i)
         dtype = (np.uint32, np.uint16, np.uint8)[i % 3]
@@ -182,6 +249,23 @@ def functions():
         want = UNARY[op](argument)
         factor = np.abs(want).max() if op == "exp" else 2 * (1 + np.abs(argument).max()) if op == "square" else 2
         yield case(f"activation-{op}", "activate", args, dict(out=want.astype(F32)), rtol=1e-6, atol=slack * factor)
+    for i, (op, (function, low, high)) in enumerate(ACTIVATIONS.items()):
+        for dtype in (np.float32, bfloat16):
+            d = Draw(450 + i)
+            x = d.r.uniform(low, high, (128, 60)).astype(dtype)
+            want = function(x.astype(np.float64))
+            args = dict(x=x, bias=np.zeros((128, 1), F32), scale=1.0, op=op, dtype=name(dtype), step=d.step())
+            exact = want.astype(F32).astype(dtype)
+            # Within two units in the last place of fp32; in bfloat16 that is at most a rounding.
+            yield case(
+                f"activation-{op}-{name(dtype)}",
+                "activate",
+                args,
+                dict(out=exact),
+                # Its argument, 1.702 x, is rounded before.
+                rtol=(1e-6 if op == "gelu_apprx_sigmoid" else 3e-7) if dtype == np.float32 else 2**-7,
+                atol=1e-7 if op in ("sin", "mish", "silu_dx", "gelu_apprx_sigmoid_dx") else 1e-30,
+            )
     for i, op in enumerate(("exp", "tanh", "square")):
         d = Draw(440 + i)
         x, bias = d.array((100, 2 * 83), np.float32) / F32(3), d.array((100, 1), np.float32) / F32(3)

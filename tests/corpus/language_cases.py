@@ -1,5 +1,6 @@
 """Cases of language.py."""
 
+import ml_dtypes
 import numpy as np
 from ml_dtypes import bfloat16
 
@@ -33,3 +34,45 @@ def cases():
         x[:, :5] = [0.5, -0.5, 3.0, -3.0, 0.0]
         for name in ("floor", "ceil", "trunc"):
             yield case(name, x, getattr(np, name)(x.astype(np.float32)))
+
+
+FLOATS = ("float8_e4m3", "float8_e4m3fn", "float8_e5m2", "float16", "bfloat16")
+INTEGERS = ("int8", "uint8", "int16", "uint16")
+
+
+def kind(name):
+    return np.dtype(getattr(ml_dtypes, name, None) or name)
+
+
+def converted(x, dtype):
+    """Through float32; floats to integers to the nearest, saturating, NaN to 0."""
+    wide = x.astype(np.float32)
+    if dtype.kind not in "iu":
+        return wide.astype(dtype)
+    info = np.iinfo(dtype)
+    return np.clip(np.rint(np.nan_to_num(wide.astype(np.float64), nan=0.0)), info.min, info.max).astype(dtype)
+
+
+def conversions():
+    """Every value of each type of 8 or 16 bits as every other type of 8, 16 or 32 bits."""
+    for source in FLOATS + INTEGERS:
+        source = kind(source)
+        bits = np.arange(2 ** (8 * source.itemsize), dtype=np.uint32).astype(f"u{source.itemsize}")
+        x = bits.view(source).reshape((128, -1))
+        for i, name in enumerate(FLOATS + INTEGERS + ("float32", "int32")):
+            dtype = kind(name)
+            with np.errstate(all="ignore"):
+                want = converted(x, dtype)
+            if dtype == source:
+                want = x
+            how = ("vector", "gpsimd", "dma")[i % 3]
+            yield dict(
+                name=f"convert-{source.name}-{name}",
+                file="language.py",
+                kernel="convert",
+                target="trn3",
+                args=dict(x=x, dtype=name, how=how),
+                expect=dict(out=want),
+                rtol=0,
+                atol=0,
+            )

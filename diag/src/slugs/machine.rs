@@ -120,6 +120,20 @@ product into tiles; those that share a destination accumulate.
     for j in range(2):
         nisa.nc_matmul(dst=accs[j], stationary=a, moving=b[:, nl.ds(j * 512, 512)])";
 
+    "foreign-accumulation", "a matmul adds to what no matmul has written", "
+On trn1 and trn2 a matmul that accumulates into PSUM which `memset`, `tensor_copy` or another instruction has filled is not supported,
+and what it gives is undefined (nc_matmul reference). The simulator adds, as trn3 does, and says so.
+
+Wrong:
+
+    nisa.memset(dst=acc, value=1.0)
+    nisa.nc_matmul(dst=acc, stationary=a, moving=b, accumulate=True)
+
+Right:
+
+    nisa.nc_matmul(dst=acc, stationary=a, moving=b, accumulate=False)
+    nisa.tensor_scalar(dst=result, data=acc, op0=nl.add, operand0=1.0)";
+
     "uninitialized-read", "an instruction reads bytes that nothing has written", "
 `nl.ndarray` reserves memory and does not fill it. On the device such a read gives whatever was there
 before; the simulator gives NaN (floats) or a fixed pattern (integers) and reports the first instruction

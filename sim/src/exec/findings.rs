@@ -89,6 +89,36 @@ impl Findings {
         self.list.push(out);
     }
 
+    /// A matmul adds to what another instruction has put into PSUM.
+    pub(super) fn foreign_accumulation(
+        &mut self,
+        program: &Program,
+        node: &Node,
+        dynamic: &[(Loc, u32)],
+        view: &View,
+    ) {
+        let tensor = program.tensor(view.tensor);
+        if !self.seen.insert((node.loc, tensor.loc)) {
+            return;
+        }
+        let mut out = Diagnostic::warning(
+            "foreign-accumulation",
+            format!(
+                "`{}` adds to `{}` (accumulate=True), which another instruction has filled: undefined on {}",
+                name_of(node),
+                tensor.name,
+                program.target
+            ),
+        )
+        .at_loc(span(node.loc), node.loc.line, node.loc.column, format!("adds to `{}`", tensor.name))
+        .with_loc(span(tensor.loc), tensor.loc.line, tensor.loc.column, format!("`{}` is made here", tensor.name))
+        .help("let the first matmul overwrite (accumulate=False, or None), and add the initial value afterwards");
+        if let Some(where_) = iterations(program, node, dynamic) {
+            out = out.note(format!("in {where_}"));
+        }
+        self.list.push(out);
+    }
+
     /// An output has bytes that nothing has written.
     pub(super) fn unwritten_output(
         &mut self,

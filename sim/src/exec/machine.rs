@@ -10,10 +10,10 @@ use nki_isa::machine::{Context, RowsF32, RowsI64, Tiles};
 use nki_isa::names::{Engine, OobMode};
 use nki_isa::program::{NodeKind, RegId};
 use nki_isa::view::{column_group, column_position};
-use nki_isa::{Contribution, Fault, Index, Machine, View};
+use nki_isa::{Contribution, Fault, Index, Machine, Target, View};
 
 use super::interpreter::Interpreter;
-use crate::memory::access::{Access, Shift};
+use crate::memory::access::{Access, Accumulation, Shift};
 use crate::memory::elements;
 use crate::trace::Resolved;
 
@@ -149,6 +149,20 @@ impl Interpreter<'_> {
         }
     }
 
+    /// What a matmul adds to must have been written; before trn3 by a matmul.
+    pub(super) fn check_accumulation(&mut self, dst: &View, to: &Access, what: Accumulation) {
+        if what.foreign
+            && self.program.target < Target::Trn3
+            && self.memory.find_unwritten(to).is_none()
+            && let Some(node) = self.core.node
+        {
+            self.findings.foreign_accumulation(self.program, node, &self.core.loops, dst);
+        }
+        if what.add {
+            self.check_written(dst, to);
+        }
+    }
+
     /// Resolves a view that is about to be written.
     pub(super) fn destination(&mut self, view: &View) -> Result<Access, Fault> {
         let access = self.locate(view, OobMode::Error)?;
@@ -277,11 +291,9 @@ impl Machine for Interpreter<'_> {
 
     fn begin_accumulate(&mut self, dst: &View, mode: Option<bool>) -> Result<bool, Fault> {
         let to = self.destination(dst)?;
-        let add = self.memory.begin_accumulate(&to, mode);
-        if add {
-            self.check_written(dst, &to);
-        }
-        Ok(add)
+        let what = self.memory.begin_accumulate(&to, mode);
+        self.check_accumulation(dst, &to, what);
+        Ok(what.add)
     }
 
     fn contract(&mut self, dst: &View, stationary: &View, moving: &View, f: Tiles<'_>) -> Result<(), Fault> {

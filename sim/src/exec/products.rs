@@ -148,12 +148,12 @@ impl Interpreter<'_> {
         if !self.products.chain.as_ref().is_some_and(|c| c.operands.len() < CHAIN && same_elements(&c.to, &to)) {
             self.finish_products();
         }
-        let add = self.memory.begin_accumulate(&to, accumulate);
+        let what = self.memory.begin_accumulate(&to, accumulate);
+        let add = what.add;
         if !add {
             self.finish_products();
-        } else {
-            self.check_written(dst, &to);
         }
+        self.check_accumulation(dst, &to, what);
         let left = self.source_beside_products(stationary)?;
         let right = self.source_beside_products(moving)?;
         let plain = |a: &Access| a.starts.is_none() && a.storage != to.storage;

@@ -410,8 +410,8 @@ impl Memory<'_> {
     }
 
     /// Decides what a matmul does to its destination (see [`nki_isa::Machine::begin_accumulate`]) and records that it has written there.
-    /// Returns whether to add; fresh elements of a mixed destination are zeroed.
-    pub(crate) fn begin_accumulate(&mut self, access: &Access, mode: Option<bool>) -> bool {
+    /// Fresh elements of a mixed destination are zeroed.
+    pub(crate) fn begin_accumulate(&mut self, access: &Access, mode: Option<bool>) -> Accumulation {
         // In the tensor's own rows and columns: the flags belong to the tensor.
         let mut local = access.clone();
         local.row -= access.home.row;
@@ -426,10 +426,10 @@ impl Memory<'_> {
             local.starts.is_none() && local.is_dense() && local.row == 0 && local.row_step == 1 && local.rows == rows;
         let set = self.accumulated(access.tensor);
         if whole && set.has_columns(&columns) {
-            return mode.unwrap_or(true);
+            return Accumulation { add: mode.unwrap_or(true), foreign: false };
         }
         let (mut some, mut gaps) = (false, false);
-        if mode.is_none() {
+        if mode != Some(false) {
             for i in 0..local.rows {
                 let Some((row, start)) = local.start(i) else { continue };
                 elements::each_run(start, &local.inner, size, &mut |at, step| {
@@ -445,7 +445,7 @@ impl Memory<'_> {
             }
         }
         let mut fresh = Vec::new();
-        if some && gaps {
+        if mode.is_none() && some && gaps {
             for i in 0..local.rows {
                 let Some((row, start)) = local.start(i) else { continue };
                 elements::each_run(start, &local.inner, size, &mut |at, step| {
@@ -472,8 +472,17 @@ impl Memory<'_> {
             storage.bytes_mut()[to..to + access.codec.size()].fill(0);
             storage.init.insert(row, at..at + size);
         }
-        mode.unwrap_or(some)
+        Accumulation { add: mode.unwrap_or(some), foreign: mode == Some(true) && gaps }
     }
+}
+
+/// What a matmul does to its destination.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Accumulation {
+    /// It adds.
+    pub(crate) add: bool,
+    /// It is told to add, and no matmul has written all of it.
+    pub(crate) foreign: bool,
 }
 
 /// Adds the view's bytes to a set that has the storage's rows and columns.

@@ -26,7 +26,7 @@ operands! {
         /// Subtracted first: a number or a float32 tile of shape (P, 1).
         [In Sbuf Psum; F32] max_value: ScalarOperand = ScalarOperand::Imm(Imm::Float(0.0)),
         /// The sum, shape (P, 1); `None` leaves it in the accumulators.
-        [Out Sbuf Psum; F16 BF16 F32 TF32 F8E4M3 F8E4M3FN F8E5M2] reduce_res: Option<View> = None,
+        [Out Sbuf Psum; F16 BF16 F32 TF32 F8E4M3 F8E5M2] reduce_res: Option<View> = None,
         /// What happens to the accumulators: idle, reset_reduce, reduce or load_reduce.
         [Attr] reduce_cmd: ReduceCmd = ReduceCmd::Idle,
         /// What load_reduce puts into the accumulators: a number or a float32 tile of shape (P, 1).

@@ -23,8 +23,8 @@ operands! {
         [In Sbuf Psum] data: View,
         /// Arithmetic operator.
         [Attr] op0: AluOp,
-        /// Its scalar: a number or a tile of shape (P, 1). `None` or 0 for a unary operator.
-        [In Sbuf Psum] operand0: Option<ScalarOperand>,
+        /// Its scalar (float32): a number or a tile of shape (P, 1). `None` or 0 for a unary operator.
+        [In Sbuf Psum; F32] operand0: Option<ScalarOperand>,
         /// Reduction operator: add, multiply, maximum or minimum.
         [Attr] reduce_op: AluOp,
         /// The reduction's result, shape (P, 1); `None` leaves it in the accumulators.
