@@ -35,8 +35,8 @@ use nki_isa::names::Named;
 
 pub(crate) use self::array::{
     Array, MOST_ELEMENTS, choose as choose_array, concatenate as concatenate_arrays,
-    device_dtype as array_device_dtype, dtype_of as array_dtype, join as join_arrays, method as array_method,
-    of as array_of,
+    device_dtype as array_device_dtype, dtype_of as array_dtype, host_array, join as join_arrays,
+    method as array_method, of as array_of,
 };
 use self::beta2::{ApiClass, EnumClass, Handle, NoReorder, NotYet, Removed, TileSize};
 pub(crate) use self::boundary::{argument, begin_core, finish};
@@ -50,25 +50,12 @@ use crate::eval::Interp;
 use crate::eval::error::{EvalResult, Raise};
 use crate::eval::native::CallArgs;
 use crate::eval::value::{Object, Value};
-use crate::host::HostArray;
 use crate::syntax::{BinOp, CmpOp, Symbol, UnaryOp};
 
 /// `module.attr` of a native module that is not one of Python's (`nki`, `nki.isa`, `nki.language`, ...). `None` if
 /// there is no such name. Asked once per name and module; submodules are found by the evaluator.
 pub(crate) fn module_attr(_interp: &mut Interp<'_>, module: &str, attr: &str) -> Option<Value> {
     beta2::module_attr(module, attr)
-}
-
-/// An array of the host, unless it is too large for a constant.
-pub(crate) fn host_array(interp: &Interp<'_>, array: &HostArray) -> Value {
-    let n = array.shape.iter().product::<usize>();
-    if n > MOST_ELEMENTS {
-        return interp.opaque(
-            "an array",
-            Some(&format!("with {n} elements it is too large for a constant of a kernel: make it an argument")),
-        );
-    }
-    Array::from_host(array).value()
 }
 
 /// Names for "did you mean".
@@ -452,29 +439,13 @@ fn arithmetic(what: &str, left: &Value, right: &Value, span: Span) -> Box<Raise>
 
 /// `left op right` where at least one side is an API value.
 pub(crate) fn binary(interp: &mut Interp<'_>, op: BinOp, left: &Value, right: &Value, span: Span) -> EvalResult<Value> {
-    if arrays(left, right) {
-        return match host_of(left, right) {
+    if array::involved(left, right) {
+        return match array::host_of(left, right) {
             Some(host) => interp.host_value(host, span),
             None => array::binary(op, left, right, span),
         };
     }
     Err(arithmetic(op.text(), left, right, span))
-}
-
-/// Whether an operator is NumPy's: one side is an array, the other an array, a number or a list of them.
-fn arrays(left: &Value, right: &Value) -> bool {
-    let fits = |v: &Value| match v {
-        Value::Host(_) | Value::Int(_) | Value::Float(_) | Value::Bool(_) | Value::List(_) | Value::Tuple(_) => true,
-        other => array::of(other).is_some(),
-    };
-    (array::of(left).is_some() || array::of(right).is_some()) && fits(left) && fits(right)
-}
-
-fn host_of<'a>(left: &'a Value, right: &'a Value) -> Option<&'a crate::eval::value::Host> {
-    match (left, right) {
-        (Value::Host(host), _) | (_, Value::Host(host)) => Some(host),
-        _ => None,
-    }
 }
 
 /// `op value`; `not` is asked of [`truth`].
@@ -505,7 +476,7 @@ pub(crate) fn compare(
     span: Span,
 ) -> EvalResult<Value> {
     let same = || equals(left, right);
-    if arrays(left, right) && !matches!(op, CmpOp::Is | CmpOp::IsNot | CmpOp::In | CmpOp::NotIn) {
+    if array::involved(left, right) && !matches!(op, CmpOp::Is | CmpOp::IsNot | CmpOp::In | CmpOp::NotIn) {
         return array::compare(op, left, right, span);
     }
     match op {

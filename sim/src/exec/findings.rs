@@ -90,13 +90,7 @@ impl Findings {
     }
 
     /// A matmul adds to what another instruction has put into PSUM.
-    pub(super) fn foreign_accumulation(
-        &mut self,
-        program: &Program,
-        node: &Node,
-        dynamic: &[(Loc, u32)],
-        view: &View,
-    ) {
+    pub(super) fn foreign_accumulation(&mut self, program: &Program, node: &Node, dynamic: &[(Loc, u32)], view: &View) {
         let tensor = program.tensor(view.tensor);
         if !self.seen.insert((node.loc, tensor.loc)) {
             return;
