@@ -825,8 +825,8 @@ def tensor_scalar_reduce(dst: NkiTensor, data: NkiTensor, op0: Any, operand0: fl
         power, mod, fmod, equal, not_equal, greater, greater_equal, less, less_equal, logical_and, logical_or,
         logical_xor, logical_not, bitwise_and, bitwise_or, bitwise_xor, invert, left_shift, right_shift,
         arithmetic_right_shift, arithmetic_left_shift, rsqrt, abs, square, relu, reciprocal) Arithmetic operator.
-    :param operand0: (number | tensor | register | None in sbuf, psum) Its scalar: a number or a tile of shape (P,
-        1). `None` or 0 for a unary operator.
+    :param operand0: (number | tensor | register | None in sbuf, psum) Its scalar (float32): a number or a tile of
+        shape (P, 1). `None` or 0 for a unary operator.
     :param reduce_op: (math operator: bypass, add, subtract, multiply, divide, maximum, minimum, abs_max, abs_min,
         power, mod, fmod, equal, not_equal, greater, greater_equal, less, less_equal, logical_and, logical_or,
         logical_xor, logical_not, bitwise_and, bitwise_or, bitwise_xor, invert, left_shift, right_shift,
