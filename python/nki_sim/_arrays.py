@@ -55,7 +55,10 @@ class TensorSpec:
 
     def __init__(self, shape, dtype):
         self.shape = tuple(shape)
-        self.dtype = numpy_dtype(dtype) if isinstance(dtype, str) else np.dtype(dtype)
+        from ._objects import DType
+
+        name = dtype.name if isinstance(dtype, DType) else dtype
+        self.dtype = numpy_dtype(name) if isinstance(name, str) else np.dtype(dtype)
 
     def __repr__(self):
         return f"TensorSpec({self.shape}, {packed_name(self.dtype) or self.dtype.name})"

@@ -102,12 +102,15 @@ class DType:
             return self.dtype == numpy.dtype(other)
         except TypeError:
             return NotImplemented
+        except ImportError:
+            # Without ml_dtypes NumPy has no such dtype.
+            return False
 
     def __hash__(self):
         # As the NumPy dtype, which it equals.
         try:
             return hash(self.dtype)
-        except TypeError:
+        except (TypeError, ImportError):
             return hash(self.name)
 
     def __repr__(self):

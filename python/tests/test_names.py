@@ -99,6 +99,27 @@ def run(code, **env):
     return out.stdout.strip()
 
 
+NUMPY_ALONE = """
+import sys
+sys.modules["ml_dtypes"] = None
+import kernels, nki_sim, numpy as np, nki.language as nl
+x = np.ones((4, 8), np.float32)
+assert (kernels.add(x, x) == 2).all() and nki_sim.profile(kernels.add)(x, x)[1].latency_us > 1
+assert {nl.bfloat16: 1}[nl.bfloat16] and nl.bfloat16 == "bfloat16" and nl.bfloat16 != np.float32 and nl.float32 == np.float32
+try:
+    kernels.add.compile(nki_sim.TensorSpec((4, 8), nl.bfloat16), x)
+except ImportError as error:
+    print(error)
+"""
+
+
+def test_the_package_needs_numpy_alone():
+    import kernels
+
+    path = __import__("os").path.dirname(kernels.__file__)
+    assert run(NUMPY_ALONE, PYTHONPATH=path) == "arrays of bfloat16 need the package ml_dtypes: pip install ml_dtypes"
+
+
 def test_the_real_package_comes_first(tmp_path):
     (tmp_path / "nki").mkdir()
     (tmp_path / "nki" / "__init__.py").write_text("real = True\n")
