@@ -1,6 +1,7 @@
 """Kernels in jax: arrays, and calls in functions that jax transforms."""
 
 import base64
+import gc
 import json
 import threading
 import time
@@ -32,6 +33,17 @@ def test_arrays():
     assert jnp.array_equal(got, x + 1) and x[0, 0] == 0
     with pytest.raises(ValueError, match="a jax array, which cannot be written"):
         kernels.increment_quietly(x)
+
+
+def test_results_stay_when_others_come():
+    """jax keeps the simulator's memory: it is not given to another result."""
+    x = jnp.arange(128 * 2048, dtype=jnp.float32).reshape(128, 2048)
+    first = kernels.scale(x, 2.0)
+    address = first.unsafe_buffer_pointer()
+    others = [kernels.scale(x, float(i)) for i in range(3, 6)]
+    gc.collect()
+    assert len({address, *(o.unsafe_buffer_pointer() for o in others)}) == 4
+    assert jnp.array_equal(first, x * 2) and all(jnp.array_equal(o, x * i) for i, o in enumerate(others, 3))
 
 
 def test_a_kernel_in_a_compiled_function():
