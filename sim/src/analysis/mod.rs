@@ -184,13 +184,16 @@ pub fn lines(timeline: &Timeline, path: &[Step]) -> Vec<Line> {
     out
 }
 
-/// Time on the critical path by confidence of the parameters.
-pub(crate) fn confidence(timeline: &Timeline, fixed: Confidence) -> [Ps; 4] {
+/// Time on the critical path by confidence of the parameters. `fixed`: of head and tail; `late`: of what transfers come late.
+pub(crate) fn confidence(timeline: &Timeline, fixed: Confidence, late: Confidence) -> [Ps; 4] {
     let mut out = [0; 4];
     let path = critical_path(timeline);
     let slot = |c: Confidence| Confidence::ALL.iter().position(|x| *x == c).unwrap_or(3);
     for step in &path {
-        out[slot(timeline.event(step.event).confidence)] += step.to - step.from;
+        let event = timeline.event(step.event);
+        let held_up = event.late.min(step.to - step.from);
+        out[slot(event.confidence)] += step.to - step.from - held_up;
+        out[slot(late)] += held_up;
     }
     let sum: Ps = out.iter().sum();
     out[slot(fixed)] += timeline.elapsed - sum;

@@ -264,6 +264,8 @@ pub struct Event {
     pub released: Release,
     /// The weakest parameter in its cost.
     pub confidence: Confidence,
+    /// How long before `start` it was held up by transfers that come late because the compiler starts them just in time.
+    pub late: Ps,
 }
 
 /// A part of an event.

@@ -17,8 +17,8 @@ pub(super) struct Array {
     pub(super) weights: [Option<u32>; 16],
     /// When matmuls waited for a transfer first, the last few times, and for how long it needed the busiest DMA engine.
     pub(super) waits: VecDeque<(Ps, Ps)>,
-    /// The last matmul was held up by a transfer that came late.
-    pub(super) late: bool,
+    /// For how long a transfer that came late held up the last matmul.
+    pub(super) late: Ps,
 }
 
 /// Transfers that an instruction is the first of its engine to wait for.
@@ -75,7 +75,7 @@ impl Core<'_> {
         {
             *release = self.queues[q].release;
         }
-        self.array.late = begin > in_time;
+        self.array.late = begin - in_time;
         let start = if begin == ready { now.max(busy_until) } else { begin };
         if let Some((_, dep)) = late.filter(|_| begin > in_time) {
             self.wait_lane(q, op, now.max(busy_until), None);

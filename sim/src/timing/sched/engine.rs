@@ -183,8 +183,8 @@ impl Core<'_> {
         queue.free = free;
         queue.release = Release::Engine(EventId(op));
         let mut event = self.event(op, q, cost, start, end, complete, phases, release);
-        if matches!(cost.kind, CostKind::Matmul { .. }) && self.array.late {
-            event.confidence = event.confidence.max(self.machine.collision_confidence);
+        if matches!(cost.kind, CostKind::Matmul { .. }) {
+            event.late = self.array.late;
         }
         self.events[op as usize] = Some(event);
         if matches!(cost.kind, CostKind::Dma(_)) {

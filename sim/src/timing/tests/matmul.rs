@@ -88,6 +88,33 @@ pub(crate) fn blocked(dtype: DType, (k, m, n): (u32, u32, u32), (bm, bn, bk): (u
 }
 
 #[test]
+fn loads_that_come_late_hold_matmuls_up() {
+    let program = blocked(DType::F32, (512, 2048, 2048), (1, 1, 1));
+    let mut params = crate::timing::Params::of(nki_isa::Target::Trn2);
+    let run = |params: &crate::timing::Params| {
+        let t = super::time_with(&program, params).0;
+        super::check(&t);
+        t
+    };
+    let late = run(&params);
+    let held_up: u64 = late.events.iter().map(|e| e.late).sum();
+    // One load for each of 256 matmuls, a bit more than 1 us apart: with the chance 0.6, late by 0.3 us.
+    let each = held_up as f64 / 1e3 / 256.0;
+    assert!((120.0..200.0).contains(&each), "{each} ns for each load");
+    // It is that much longer, and that much rests on a derived parameter.
+    params.set("compiler.collision_ns", 0.0).unwrap();
+    let prompt = run(&params);
+    assert!(prompt.events.iter().all(|e| e.late == 0));
+    let longer = late.elapsed - prompt.elapsed;
+    assert!(longer.abs_diff(held_up) < held_up / 10, "{longer} of {held_up} ps");
+    assert!((late.confidence[2] - prompt.confidence[2]).abs_diff(held_up) < held_up / 10);
+    // Nobody starts transfers just in time in program order.
+    params.set("compiler.collision_ns", 599.0).unwrap();
+    params.set("compiler.window", 1.0).unwrap();
+    assert!(run(&params).events.iter().all(|e| e.late == 0));
+}
+
+#[test]
 #[ignore = "prints predictions beside measurements"]
 fn against_measurements() {
     // (m, n, k tiles), measured us, tensor active fraction, dma active fraction.
@@ -167,7 +194,7 @@ fn speed_of_parts() {
         let t = crate::timing::simulate(&program, &placement, &trace, &params).unwrap();
         println!("all {:?}", at.elapsed());
         let at = std::time::Instant::now();
-        crate::analysis::confidence(&t, crate::timing::Confidence::Measured);
+        crate::analysis::confidence(&t, crate::timing::Confidence::Measured, crate::timing::Confidence::Derived);
         println!("path {:?}", at.elapsed());
     }
 }
