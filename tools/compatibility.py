@@ -34,6 +34,29 @@ def folder(test: str) -> str:
     return "/".join(parts[3:5]) if len(parts) > 5 else "/".join(parts[3:4])
 
 
+# Why tests fail that fail for no reason of the simulator, where that was looked into.
+KNOWN = [
+    (
+        "test_cross_entropy_forward",
+        "timeout",
+        "4 GB of logits. The suite's own making of random inputs takes 57% of such a test's time and its reference 27%, the simulation 5% "
+        "(measured on the configuration with 256 positions and 151936 words)",
+    ),
+    (
+        "test_rmsnorm_mx_quantize_tkg",
+        "result differs",
+        "the kernel writes 16 of the 128 rows of `out_scale`, and the test compares the others with zero; what a kernel does not write is 4 here, as "
+        "in the official simulator, and is reported (output-not-written)",
+    ),
+]
+
+
+def why(test: dict) -> str:
+    """The reason, and what is known of it."""
+    known = [text for file, reason, text in KNOWN if file in test["id"] and reason in test["reason"]]
+    return ": ".join([test["reason"], *known])
+
+
 def short(test: str) -> str:
     """A test without the folders before its file, which the page has in a table of its own."""
     return test.rsplit("/", 1)[-1]
@@ -63,7 +86,7 @@ def library(reports: list[dict]) -> str:
             lines += [f"| {count} | {cell(reason)} |" for reason, count in report["failed_by_reason"].items()]
             failed = [test for test in report["tests"] if test["status"] == "failed"]
             lines += ["", "| test | why it fails |", "| --- | --- |"]
-            lines += [f"| {cell(short(test['id']))} | {cell(test['reason'])} |" for test in sorted(failed, key=lambda test: test["id"])]
+            lines += [f"| {cell(short(test['id']))} | {cell(why(test))} |" for test in sorted(failed, key=lambda test: test["id"])]
         if report["files_not_collected"]:
             lines += ["", "Not collected:", ""]
             lines += [f"- `{file}`: {cell(error)}" for file, error in sorted(report["files_not_collected"].items())]
@@ -81,7 +104,7 @@ def corpus(entries: list[dict]) -> str:
         lines.append(f"- {api}: {count['passed']} passed, {count['failed']} failed, {count['skipped']} skipped")
     lines += ["", "| kernel | interface | result | seconds | reason |", "| --- | --- | --- | --- | --- |"]
     for entry in entries:
-        lines.append(f"| {entry['id']} | {entry['api']} | {entry['status']} | {entry['seconds']} | {cell(entry['reason'])} |")
+        lines.append(f"| {entry['id']} | {entry['api']} | {entry['status']} | {entry['seconds']} | {cell(why(entry))} |")
     return "\n".join(lines) + "\n"
 
 

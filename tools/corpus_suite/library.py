@@ -1,6 +1,7 @@
 """Kernels of nki-library, through the tests of that library which call them."""
 
 import argparse
+import ast
 import functools
 import pathlib
 import re
@@ -84,10 +85,22 @@ def run_tests(copy: pathlib.Path, files: list[str], one: dict, timeout: float, *
 
 
 def mentioning(copy: pathlib.Path, one: dict) -> list[str]:
-    """The test files that call the kernel: the entry's own file if it is a test, else those that import it by name."""
+    """The test files that call the kernel: the entry's own file if it is a test, else those that import it, else those that name it."""
     file = pathlib.Path(one["file"]).relative_to("nki-library")
     if file.parts[0] == "test":
         return [str(file)]
+    tests = {path: path.read_text() for path in (copy / "test" / "integration").rglob("test_*.py")}
     name = re.compile(rf"\b{re.escape(one['kernel'])}\b")
-    found = [path for path in (copy / "test" / "integration").rglob("test_*.py") if name.search(path.read_text())]
-    return sorted(str(path.relative_to(copy)) for path in found)
+    named = [path for path, text in tests.items() if name.search(text)]
+    imported = [path for path in named if imports(tests[path], one["kernel"])]
+    # Helpers of several test files: those are meant.
+    helpers = [path.stem for path in imported if path.stem.endswith("_common")]
+    using = [path for path, text in tests.items() if any(re.search(rf"\b{helper}\b", text) for helper in helpers)]
+    chosen = [path for path in imported + using if not path.stem.endswith("_common")]
+    return sorted({str(path.relative_to(copy)) for path in chosen or named})
+
+
+def imports(text: str, kernel: str) -> bool:
+    """Whether a file imports the name from the library: `cumsum` is also NumPy's."""
+    found = [node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("nkilib")]
+    return any(alias.name == kernel for node in found for alias in node.names)
