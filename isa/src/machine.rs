@@ -44,6 +44,12 @@ impl Fault {
 /// `partition` counts from 0 within the operands.
 pub type RowsF32<'f> = &'f (dyn Fn(usize, &[&[f32]], &mut [&mut [f32]]) + Sync);
 
+/// As [`RowsF32`], with all that it needs.
+pub type OwnRowsF32 = Box<dyn Fn(usize, &[&[f32]], &mut [&mut [f32]]) + Send + Sync>;
+
+/// What an instruction leaves in a state of its engine (see [`Machine::engine_state`]): the state's name, and the change.
+pub type Leaves = (&'static str, Box<dyn FnOnce(&mut Vec<u32>) + Send>);
+
 /// As [`RowsF32`] with integers: values sign- or zero-extended from the element type.
 pub type RowsI64<'f> = &'f (dyn Fn(usize, &[&[i64]], &mut [&mut [i64]]) + Sync);
 
@@ -64,6 +70,24 @@ pub trait Machine {
     /// # Errors
     /// If an address is out of bounds.
     fn map_f32(&mut self, dsts: &[&View], srcs: &[&View], f: RowsF32<'_>) -> Result<(), Fault>;
+
+    /// As [`map_f32`](Machine::map_f32), perhaps later: but before anything else can tell. `leaves` comes after it.
+    ///
+    /// # Errors
+    /// If an address is out of bounds.
+    fn map_f32_later(
+        &mut self,
+        dsts: &[&View],
+        srcs: &[&View],
+        f: OwnRowsF32,
+        leaves: Option<Leaves>,
+    ) -> Result<(), Fault> {
+        self.map_f32(dsts, srcs, &*f)?;
+        if let Some((name, change)) = leaves {
+            change(self.engine_state(name));
+        }
+        Ok(())
+    }
 
     /// Applies `f` to each partition in exact integers; written values wrap to the element type. Integer views only.
     ///

@@ -3,13 +3,14 @@
 //! The accumulators live on between instructions of one engine. Source: "Accumulator behavior" in the `nki.isa` references of
 //! exponential, range_select, select_reduce, tensor_scalar_reduce, tensor_scalar_cumulative and activate2.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use crate::arg::ScalarOperand;
 use crate::inst::check::{self, Named};
 use crate::inst::math::{alu, reduce};
-use crate::inst::scalars::{self, Sources};
-use crate::machine::{Fault, Machine};
+use crate::inst::scalars::{self, Scalar, Sources};
+use crate::machine::{Fault, Leaves, Machine};
 use crate::names::{AluOp, ReduceCmd};
 use crate::view::View;
 use crate::violation::Violation;
@@ -35,6 +36,11 @@ impl Lanes {
         Lanes { name, lanes: state.iter().map(|&bits| AtomicU32::new(bits)).collect() }
     }
 
+    /// All accumulators of an engine, set anew.
+    fn filled(name: &'static str, value: f32) -> Self {
+        Lanes { name, lanes: (0..LANES).map(|_| AtomicU32::new(value.to_bits())).collect() }
+    }
+
     /// Sets all accumulators.
     pub(crate) fn fill(&mut self, value: f32) {
         self.lanes.fill_with(|| AtomicU32::new(value.to_bits()));
@@ -54,7 +60,11 @@ impl Lanes {
 
     /// Writes the accumulators back.
     pub(crate) fn store(self, machine: &mut dyn Machine) {
-        *machine.engine_state(self.name) = self.lanes.into_iter().map(AtomicU32::into_inner).collect();
+        *machine.engine_state(self.name) = self.bits();
+    }
+
+    fn bits(&self) -> Vec<u32> {
+        self.lanes.iter().map(|lane| lane.load(Ordering::Relaxed)).collect()
     }
 }
 
@@ -134,29 +144,13 @@ impl Reduction<'_> {
         mut sources: Sources<'s>,
         f: Row<'_>,
     ) -> Result<(), Fault> {
-        let plain = self.cmd == ReduceCmd::Idle && self.result.is_none();
-        if plain && !self.idle_clobbers {
+        if self.touches_no_accumulator() {
             return machine.map_f32(&[dst], &sources, &|p, ins, outs| f(p, ins, outs[0]));
         }
-        let init = scalars::scalar_f32(machine, self.init, &mut sources);
-        let mut lanes = Lanes::load(machine, self.state);
-        match self.cmd {
-            ReduceCmd::Reset | ReduceCmd::ResetReduce => lanes.fill(neutral(self.op)),
-            ReduceCmd::Idle if self.idle_clobbers => lanes.fill(f32::NAN),
-            _ => {}
-        }
-        let reduces = matches!(self.cmd, ReduceCmd::Reduce | ReduceCmd::ResetReduce | ReduceCmd::LoadReduce);
-        let (op, loads) = (self.op, self.cmd == ReduceCmd::LoadReduce);
+        let (step, lanes) = self.prepare(machine, &mut sources);
         let row = |p: usize, ins: &[&[f32]], outs: &mut [&mut [f32]]| {
             f(p, ins, outs[0]);
-            let mut value = if loads { init.get(ins) } else { lanes.get(p) };
-            if reduces {
-                value = alu::scalar(op, value, fold(op, outs[0]));
-                lanes.set(p, value);
-            }
-            if let Some(out) = outs.get_mut(1).and_then(|o| o.first_mut()) {
-                *out = if self.negate { -value } else { value };
-            }
+            step.apply(&lanes, p, ins, outs);
         };
         match self.result {
             Some(result) => machine.map_f32(&[dst, result], &sources, &row)?,
@@ -164,6 +158,73 @@ impl Reduction<'_> {
         }
         lanes.store(machine);
         Ok(())
+    }
+
+    /// As [`run`](Self::run), for a function that has all that it needs: it may be applied later (see [`Machine::map_f32_later`]).
+    pub(crate) fn run_later<'s>(
+        &'s self,
+        machine: &mut dyn Machine,
+        dst: &View,
+        mut sources: Sources<'s>,
+        f: impl Fn(usize, &[&[f32]], &mut [f32]) + Send + Sync + 'static,
+    ) -> Result<(), Fault> {
+        if self.touches_no_accumulator() {
+            let row = move |p: usize, ins: &[&[f32]], outs: &mut [&mut [f32]]| f(p, ins, outs[0]);
+            return machine.map_f32_later(&[dst], &sources, Box::new(row), None);
+        }
+        let (step, lanes) = self.prepare(machine, &mut sources);
+        let name = lanes.name;
+        let lanes = Arc::new(lanes);
+        let after = Arc::clone(&lanes);
+        let row = move |p: usize, ins: &[&[f32]], outs: &mut [&mut [f32]]| {
+            f(p, ins, outs[0]);
+            step.apply(&lanes, p, ins, outs);
+        };
+        let leaves: Leaves = (name, Box::new(move |state| *state = after.bits()));
+        match self.result {
+            Some(result) => machine.map_f32_later(&[dst, result], &sources, Box::new(row), Some(leaves)),
+            None => machine.map_f32_later(&[dst], &sources, Box::new(row), Some(leaves)),
+        }
+    }
+
+    fn touches_no_accumulator(&self) -> bool {
+        self.cmd == ReduceCmd::Idle && self.result.is_none() && !self.idle_clobbers
+    }
+
+    /// What is done with each row, and the accumulators before the first.
+    fn prepare<'s>(&'s self, machine: &mut dyn Machine, sources: &mut Sources<'s>) -> (Step, Lanes) {
+        let init = scalars::scalar_f32(machine, self.init, sources);
+        let lanes = match self.cmd {
+            ReduceCmd::Reset | ReduceCmd::ResetReduce => Lanes::filled(self.state, neutral(self.op)),
+            ReduceCmd::Idle if self.idle_clobbers => Lanes::filled(self.state, f32::NAN),
+            _ => Lanes::load(machine, self.state),
+        };
+        let reduces = matches!(self.cmd, ReduceCmd::Reduce | ReduceCmd::ResetReduce | ReduceCmd::LoadReduce);
+        let loads = self.cmd == ReduceCmd::LoadReduce;
+        (Step { op: self.op, init, loads, reduces, negate: self.negate }, lanes)
+    }
+}
+
+/// What the reduction does with a row that has been computed.
+#[derive(Clone, Copy)]
+struct Step {
+    op: AluOp,
+    init: Scalar<f32>,
+    loads: bool,
+    reduces: bool,
+    negate: bool,
+}
+
+impl Step {
+    fn apply(&self, lanes: &Lanes, p: usize, ins: &[&[f32]], outs: &mut [&mut [f32]]) {
+        let mut value = if self.loads { self.init.get(ins) } else { lanes.get(p) };
+        if self.reduces {
+            value = alu::scalar(self.op, value, fold(self.op, outs[0]));
+            lanes.set(p, value);
+        }
+        if let Some(out) = outs.get_mut(1).and_then(|o| o.first_mut()) {
+            *out = if self.negate { -value } else { value };
+        }
     }
 }
 

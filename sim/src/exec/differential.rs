@@ -110,7 +110,9 @@ fn operation(random: &mut Random, program: &Program) -> Option<Operation> {
                 return None;
             }
             let as_int = random.one_in(3) && dsts.iter().chain(&srcs).all(|v| v.dtype.is_int());
-            let what = format!("map {as_int} {srcs:?} -> {dsts:?}");
+            // Most wait for each other.
+            let later = !random.one_in(4);
+            let what = format!("map {as_int} {later} {srcs:?} -> {dsts:?}");
             (
                 what,
                 Box::new(move |m| {
@@ -124,13 +126,14 @@ fn operation(random: &mut Random, program: &Program) -> Option<Operation> {
                             }
                         })
                     } else {
-                        m.map_f32(&d, &s, &|p, ins, outs| {
+                        let row = |p: usize, ins: &[&[f32]], outs: &mut [&mut [f32]]| {
                             for out in outs {
                                 for (i, o) in out.iter_mut().enumerate() {
                                     *o = (p * 8 + i) as f32 + ins.iter().map(|s| s[i % s.len()] * 0.5).sum::<f32>();
                                 }
                             }
-                        })
+                        };
+                        if later { m.map_f32_later(&d, &s, Box::new(row), None) } else { m.map_f32(&d, &s, &row) }
                     };
                     format!("{result:?}")
                 }),

@@ -35,6 +35,7 @@ pub(super) struct Interpreter<'p> {
     step_limit: u64,
     pub(super) scratch: super::rows::Scratch,
     pub(super) products: super::products::Products,
+    pub(super) runs: super::runs::Runs,
     /// Converted operands of matmuls, kept for their buffers.
     pub(super) tiles: [Vec<f32>; 2],
 }
@@ -130,6 +131,7 @@ impl<'p> Interpreter<'p> {
             step_limit: options.step_limit,
             scratch: super::rows::Scratch::default(),
             products: super::products::Products::default(),
+            runs: super::runs::Runs::default(),
             tiles: Default::default(),
         };
         interpreter.parked = program.cores.iter().enumerate().map(|(i, s)| interpreter.start(i as u32, s)).collect();
@@ -169,6 +171,7 @@ impl<'p> Interpreter<'p> {
     pub(super) fn switch(&mut self, core: u32) {
         let now = self.core.number;
         if now != core {
+            self.finish_runs();
             std::mem::swap(&mut self.core, &mut self.parked[now as usize]);
             std::mem::swap(&mut self.core, &mut self.parked[core as usize]);
         }
@@ -314,6 +317,9 @@ impl<'p> Interpreter<'p> {
                         }
                         return Ok(Stop::Blocked);
                     }
+                    if self.run_ends(footprint.reads.iter().any(|v| v.space.is_hbm())) {
+                        self.finish_run_before(position);
+                    }
                     let resolved = self.resolved(&footprint)?;
                     let meets = match inst.meeting() {
                         Some(meeting) => !meeting.members(self.member(&meeting)).is_empty(),
@@ -425,7 +431,7 @@ impl<'p> Interpreter<'p> {
 
     /// Gives back the buffers of tensors that were last used before `position`.
     fn bury(&mut self, position: u32) {
-        if self.has_products() || !self.core.posted.is_empty() {
+        if self.has_products() || self.has_runs() || !self.core.posted.is_empty() {
             return;
         }
         while let Some(&(last, tensor)) = self.core.dying.get(self.core.dead)
@@ -434,6 +440,17 @@ impl<'p> Interpreter<'p> {
             self.memory.release(tensor);
             self.core.dead += 1;
         }
+    }
+
+    /// Computes the instructions that wait, and gives back what only they used.
+    fn finish_run_before(&mut self, position: u32) {
+        if !self.core.loops.is_empty() || !self.core.posted.is_empty() {
+            return self.finish_runs();
+        }
+        let dying = self.core.dying[self.core.dead..].iter().take_while(|(last, _)| *last < position);
+        let dead: Vec<usize> = dying.filter_map(|&(_, tensor)| self.memory.own_storage(tensor)).collect();
+        self.compute_runs(&dead);
+        self.bury(position);
     }
 
     fn bound(&mut self, bound: Bound) -> i64 {
@@ -469,6 +486,7 @@ impl<'p> Interpreter<'p> {
     /// The outputs, after the last core has ended.
     pub(super) fn outputs(&mut self) -> Vec<HostTensor> {
         self.finish_products();
+        self.finish_runs();
         let program = self.program;
         let mut out = Vec::with_capacity(program.outputs.len());
         for (i, output) in program.outputs.iter().enumerate() {

@@ -6,7 +6,7 @@ use ndarray::{Array2, ArrayView2, ArrayViewMut2, ShapeBuilder};
 use nki_isa::arg::Imm;
 use nki_isa::inst::Footprint;
 use nki_isa::inst::tensor::gemm;
-use nki_isa::machine::{Context, RowsF32, RowsI64, Tiles};
+use nki_isa::machine::{Context, Leaves, OwnRowsF32, RowsF32, RowsI64, Tiles};
 use nki_isa::names::{Engine, OobMode};
 use nki_isa::program::{NodeKind, RegId};
 use nki_isa::view::{column_group, column_position};
@@ -99,13 +99,14 @@ impl Interpreter<'_> {
         Ok(out)
     }
 
-    /// Resolves a view that anything but a matmul is about to access; none where the whole access is out of bounds and may be skipped.
+    /// Resolves a view that is about to be accessed; none where the whole access is out of bounds and may be skipped.
     pub(super) fn locate(&mut self, view: &View, oob: OobMode) -> Result<Option<Access>, Fault> {
         self.finish_products();
-        self.locate_beside_products(view, oob)
+        self.finish_runs();
+        self.locate_beside(view, oob)
     }
 
-    fn locate_beside_products(&mut self, view: &View, oob: OobMode) -> Result<Option<Access>, Fault> {
+    fn locate_beside(&mut self, view: &View, oob: OobMode) -> Result<Option<Access>, Fault> {
         let skip = oob == OobMode::Skip;
         let (dynamic, fault) = self.dynamic(view)?;
         let shift = match (dynamic, fault) {
@@ -125,9 +126,9 @@ impl Interpreter<'_> {
         Ok(access)
     }
 
-    /// As [`source`](Self::source), while matmuls wait.
-    pub(super) fn source_beside_products(&mut self, view: &View) -> Result<Access, Fault> {
-        let access = self.locate_beside_products(view, OobMode::Error)?;
+    /// As [`source`](Self::source), while matmuls or other instructions wait to be computed.
+    pub(super) fn source_beside(&mut self, view: &View) -> Result<Access, Fault> {
+        let access = self.locate_beside(view, OobMode::Error)?;
         let access = access.ok_or_else(|| Fault::new("out-of-bounds", "access out of bounds"))?;
         self.check_written(view, &access);
         Ok(access)
@@ -142,6 +143,7 @@ impl Interpreter<'_> {
         }
         if let Some(gap) = self.memory.find_unwritten(access) {
             self.finish_products();
+            self.finish_runs();
             self.memory.poison(access);
             if let Some(node) = self.core.node {
                 self.findings.uninitialized(self.program, node, &self.core.loops, view, gap);
@@ -169,9 +171,9 @@ impl Interpreter<'_> {
         access.ok_or_else(|| Fault::new("out-of-bounds", "access out of bounds"))
     }
 
-    /// As [`destination`](Self::destination), while matmuls wait.
-    pub(super) fn destination_beside_products(&mut self, view: &View) -> Result<Access, Fault> {
-        let access = self.locate_beside_products(view, OobMode::Error)?;
+    /// As [`destination`](Self::destination), while matmuls or other instructions wait to be computed.
+    pub(super) fn destination_beside(&mut self, view: &View) -> Result<Access, Fault> {
+        let access = self.locate_beside(view, OobMode::Error)?;
         access.ok_or_else(|| Fault::new("out-of-bounds", "access out of bounds"))
     }
 
@@ -248,13 +250,24 @@ impl Machine for Interpreter<'_> {
         self.rows_f32(dsts, srcs, f)
     }
 
+    fn map_f32_later(
+        &mut self,
+        dsts: &[&View],
+        srcs: &[&View],
+        f: OwnRowsF32,
+        leaves: Option<Leaves>,
+    ) -> Result<(), Fault> {
+        self.queue_rows(dsts, srcs, f, leaves)
+    }
+
     fn map_i64(&mut self, dsts: &[&View], srcs: &[&View], f: RowsI64<'_>) -> Result<(), Fault> {
         self.rows_i64(dsts, srcs, f)
     }
 
     fn copy(&mut self, dst: &View, src: &View, oob: OobMode) -> Result<(), Fault> {
-        let from = self.locate(src, oob)?;
-        let to = self.locate(dst, oob)?;
+        self.finish_products();
+        let from = self.locate_beside(src, oob)?;
+        let to = self.locate_beside(dst, oob)?;
         let (Some(from), Some(mut to)) = (from, to) else { return Ok(()) };
         if from.elements() != to.elements() {
             return Err(Fault::new(
@@ -271,6 +284,10 @@ impl Machine for Interpreter<'_> {
             let kept = (0..to.rows).map(|i| starts[i].and_then(|_| to.start(i)).map(|(_, at)| at)).collect();
             to.starts = Some(kept);
         }
+        if self.queue_copy(&to, &from) {
+            return Ok(());
+        }
+        self.finish_runs();
         self.memory.copy(&to, &from);
         self.memory.mark_written(&to);
         Ok(())
@@ -419,6 +436,8 @@ impl Machine for Interpreter<'_> {
     }
 
     fn engine_state(&mut self, name: &'static str) -> &mut Vec<u32> {
+        // An instruction that waits may leave something in it.
+        self.finish_runs();
         self.core.engine_state.entry(name).or_default()
     }
 

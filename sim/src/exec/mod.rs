@@ -12,6 +12,7 @@ mod pool;
 mod products;
 mod races;
 mod rows;
+mod runs;
 mod trace_only;
 
 use nki_diag::Diagnostic;

@@ -144,7 +144,8 @@ impl Interpreter<'_> {
         moving: &View,
         accumulate: Option<bool>,
     ) -> Result<(), Fault> {
-        let to = self.destination_beside_products(dst)?;
+        self.finish_runs();
+        let to = self.destination_beside(dst)?;
         if !self.products.chain.as_ref().is_some_and(|c| c.operands.len() < CHAIN && same_elements(&c.to, &to)) {
             self.finish_products();
         }
@@ -154,8 +155,8 @@ impl Interpreter<'_> {
             self.finish_products();
         }
         self.check_accumulation(dst, &to, what);
-        let left = self.source_beside_products(stationary)?;
-        let right = self.source_beside_products(moving)?;
+        let left = self.source_beside(stationary)?;
+        let right = self.source_beside(moving)?;
         let plain = |a: &Access| a.starts.is_none() && a.storage != to.storage;
         let regular = match self.memory.layout(&to) {
             Some((_, row, column)) => to.starts.is_none() && column == 1 && (row >= to.per_row || to.rows == 1),

@@ -11,7 +11,7 @@ use crate::memory::access::Access;
 use crate::memory::elements::{self, Codec, Steps};
 
 /// Elements (of all operands together) from which work is shared between threads.
-const PARALLEL_ABOVE: usize = 64 * 1024;
+pub(super) const PARALLEL_ABOVE: usize = 64 * 1024;
 
 /// Buffers kept between instructions.
 #[derive(Debug, Default)]
@@ -20,7 +20,7 @@ pub(super) struct Scratch {
     floats: Vec<f32>,
 }
 
-type Accesses = SmallVec<[Access; 4]>;
+pub(super) type Accesses = SmallVec<[Access; 4]>;
 
 /// The bytes of one partition of each storage that is written.
 type Chunks<'c, 'd> = &'c mut [&'d mut [u8]];
@@ -115,9 +115,11 @@ fn row(
 }
 
 impl Interpreter<'_> {
-    fn operands(&mut self, dsts: &[&View], srcs: &[&View]) -> Result<(Accesses, Accesses), Fault> {
-        let from = srcs.iter().map(|v| self.source(v)).collect::<Result<Accesses, _>>()?;
-        let to = dsts.iter().map(|v| self.destination(v)).collect::<Result<Accesses, _>>()?;
+    /// Resolves the operands of a function of rows, while earlier ones wait to be computed.
+    pub(super) fn operands(&mut self, dsts: &[&View], srcs: &[&View]) -> Result<(Accesses, Accesses), Fault> {
+        self.finish_products();
+        let from = srcs.iter().map(|v| self.source_beside(v)).collect::<Result<Accesses, _>>()?;
+        let to = dsts.iter().map(|v| self.destination_beside(v)).collect::<Result<Accesses, _>>()?;
         let rows = to.first().or(from.first()).map_or(0, Access::partitions);
         if let Some(other) = from.iter().chain(&to).find(|a| a.partitions() != rows) {
             return Err(Fault::new(
@@ -153,14 +155,20 @@ impl Interpreter<'_> {
     /// See [`nki_isa::Machine::map_f32`].
     pub(super) fn rows_f32(&mut self, dsts: &[&View], srcs: &[&View], f: RowsF32<'_>) -> Result<(), Fault> {
         let (to, from) = self.operands(dsts, srcs)?;
-        match self.partitionwise(&to, &from) {
-            Some(written) => self.rows_in_place(&to, &from, &written, f),
-            None => self.rows_gathered(&to, &from, f),
+        self.finish_runs();
+        self.map_rows(&to, &from, f);
+        Ok(())
+    }
+
+    /// Computes all rows now.
+    pub(super) fn map_rows(&mut self, to: &[Access], from: &[Access], f: RowsF32<'_>) {
+        match self.partitionwise(to, from) {
+            Some(written) => self.rows_in_place(to, from, &written, f),
+            None => self.rows_gathered(to, from, f),
         }
-        for a in &to {
+        for a in to {
             self.memory.mark_written(a);
         }
-        Ok(())
     }
 
     fn rows_in_place(&mut self, to: &[Access], from: &[Access], written: &[(usize, usize)], f: RowsF32<'_>) {
@@ -267,6 +275,7 @@ impl Interpreter<'_> {
     /// See [`nki_isa::Machine::map_i64`].
     pub(super) fn rows_i64(&mut self, dsts: &[&View], srcs: &[&View], f: RowsI64<'_>) -> Result<(), Fault> {
         let (to, from) = self.operands(dsts, srcs)?;
+        self.finish_runs();
         let mut bytes = std::mem::take(&mut self.scratch.bytes);
         let mut ins: SmallVec<[Vec<i64>; 4]> = SmallVec::new();
         for a in &from {

@@ -37,6 +37,11 @@ impl ByteSet {
         self.bits.clear();
     }
 
+    /// Whether no byte is known to be in the set.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.full.is_empty() && self.bits.is_empty()
+    }
+
     /// Number of rows.
     pub(crate) fn rows(&self) -> usize {
         self.rows

@@ -270,6 +270,13 @@ impl<'p> Memory<'p> {
         }
     }
 
+    /// The storage of an on-chip tensor that shares it with no other.
+    pub(crate) fn own_storage(&self, tensor: TensorId) -> Option<usize> {
+        let t = self.program.tensor(tensor);
+        let own = t.space.is_on_chip() && t.address.is_none();
+        self.homes[tensor.0 as usize].filter(|_| own).map(|home| home.storage)
+    }
+
     /// Gives back the buffer of a tensor that the program does not use any more.
     pub(crate) fn release(&mut self, tensor: TensorId) {
         let t = self.program.tensor(tensor);

@@ -39,9 +39,10 @@ impl Instruction for Reciprocal {
     }
 
     fn execute(&self, machine: &mut dyn Machine) -> Result<(), Fault> {
-        machine.map_f32(&[&self.dst], &[&self.data], &|_, ins, outs| {
+        let row = |_: usize, ins: &[&[f32]], outs: &mut [&mut [f32]]| {
             alu::apply(AluOp::Reciprocal, false, ins[0], Rhs::One(0.0), outs[0]);
-        })
+        };
+        machine.map_f32_later(&[&self.dst], &[&self.data], Box::new(row), None)
     }
 
     fn work(&self, _context: &Context<'_>) -> Work {

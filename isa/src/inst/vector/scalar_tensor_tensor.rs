@@ -74,10 +74,12 @@ impl Instruction for ScalarTensorTensor {
     fn execute(&self, machine: &mut dyn Machine) -> Result<(), Fault> {
         let mut sources = Sources::from_slice(&[&self.data, &self.operand1]);
         let s0 = scalars::scalar_f32(machine, Some(&self.operand0), &mut sources);
-        machine.map_f32(&[&self.dst], &sources, &|_, ins, outs| {
-            alu::apply(self.op0, self.reverse0, ins[0], Rhs::One(s0.get(ins)), outs[0]);
-            alu::apply_in_place(self.op1, self.reverse1, outs[0], Rhs::Row(ins[1]));
-        })
+        let (op0, op1, reverse0, reverse1) = (self.op0, self.op1, self.reverse0, self.reverse1);
+        let row = move |_: usize, ins: &[&[f32]], outs: &mut [&mut [f32]]| {
+            alu::apply(op0, reverse0, ins[0], Rhs::One(s0.get(ins)), outs[0]);
+            alu::apply_in_place(op1, reverse1, outs[0], Rhs::Row(ins[1]));
+        };
+        machine.map_f32_later(&[&self.dst], &sources, Box::new(row), None)
     }
 
     fn work(&self, _context: &Context<'_>) -> Work {

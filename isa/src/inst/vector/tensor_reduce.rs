@@ -128,12 +128,13 @@ impl Instruction for TensorReduce {
                 }
             });
         }
-        machine.map_f32(&[&self.dst], &[&self.data], &|_, ins, outs| {
+        let row = move |_: usize, ins: &[&[f32]], outs: &mut [&mut [f32]]| {
             for (o, row) in outs[0].iter_mut().zip(ins[0].chunks_exact(group)) {
                 let value = reduce::reduce(op, row);
                 *o = if negate { -value } else { value };
             }
-        })
+        };
+        machine.map_f32_later(&[&self.dst], &[&self.data], Box::new(row), None)
     }
 
     fn work(&self, _context: &Context<'_>) -> Work {

@@ -234,12 +234,13 @@ impl Instruction for TensorScalar {
         }
         let s0 = scalars::scalar_f32(machine, self.operand0.as_ref(), &mut sources);
         let s1 = scalars::scalar_f32(machine, self.operand1.as_ref(), &mut sources);
-        machine.map_f32(&[&self.dst], &sources, &|_, ins, outs| {
+        let row = move |_: usize, ins: &[&[f32]], outs: &mut [&mut [f32]]| {
             alu::apply(op0, reverse0, ins[0], Rhs::One(s0.get(ins)), outs[0]);
             if let Some(op1) = op1 {
                 alu::apply_in_place(op1, reverse1, outs[0], Rhs::One(s1.get(ins)));
             }
-        })
+        };
+        machine.map_f32_later(&[&self.dst], &sources, Box::new(row), None)
     }
 
     fn work(&self, context: &Context<'_>) -> Work {

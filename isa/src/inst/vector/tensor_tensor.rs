@@ -105,9 +105,10 @@ impl Instruction for TensorTensor {
                 integer::apply(op, false, bits, ins[0], Rhs::Row(ins[1]), outs[0]);
             });
         }
-        machine.map_f32(&[&self.dst], &[&self.data1, &self.data2], &|_, ins, outs| {
+        let row = move |_: usize, ins: &[&[f32]], outs: &mut [&mut [f32]]| {
             alu::apply(op, false, ins[0], Rhs::Row(ins[1]), outs[0]);
-        })
+        };
+        machine.map_f32_later(&[&self.dst], &[&self.data1, &self.data2], Box::new(row), None)
     }
 
     fn work(&self, context: &Context<'_>) -> Work {
