@@ -1,8 +1,9 @@
-"""The simulator's speed as ratios to NumPy, measured in one run on one machine.
+"""The simulator's speed against NumPy and against fixed aims, measured in one run on one machine.
 
     cargo build --release && python3 benches/ratio.py
 
-Needs numpy and ml_dtypes. Thread counts: NumPy's BLAS and the simulator both use all cores that they may.
+Needs numpy and ml_dtypes. Thread counts: NumPy's BLAS and the simulator both use all cores that they may. Both sides of a ratio are
+measured in turn, and the best of each counts.
 """
 
 import os
@@ -23,32 +24,51 @@ import numpy as np
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 NKI_SIM = os.environ.get("NKI_SIM", str(ROOT / "target/release/nki-sim"))
 REPEAT = 5
+# Runs of a few milliseconds.
+SHORT = 20
 
 
-def best(run, repeat=REPEAT):
-    times = []
-    for _ in range(repeat):
+def timed(run):
+    """Seconds that a call takes, as a function."""
+
+    def seconds():
         start = time.perf_counter()
         run()
-        times.append(time.perf_counter() - start)
-    return min(times)
+        return time.perf_counter() - start
+
+    return seconds
 
 
-def command(*args):
+def in_turn(*sides, repeat=REPEAT):
+    """The least seconds of each side, measured in turn."""
+    rounds = [[side() for side in sides] for _ in range(repeat)]
+    return [min(times) for times in zip(*rounds)]
+
+
+def command(*args, verb="run"):
+    """A command. After it has run, its peak memory in bytes is in `.peak` (at least this process's own), its least processor time in `.cpu`."""
+
     def run():
-        subprocess.run([NKI_SIM, "run", *map(str, args)], check=True, stdout=subprocess.DEVNULL)
+        process = subprocess.Popen([NKI_SIM, verb, *map(str, args)], stdout=subprocess.DEVNULL)
+        _, status, usage = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+        assert process.returncode == 0, (verb, *args)
+        run.peak = usage.ru_maxrss * 1024
+        run.cpu = min(run.cpu, usage.ru_utime + usage.ru_stime)
 
+    run.cpu = float("inf")
     return run
 
 
-def execution(*args, repeat=REPEAT):
-    """Seconds of numerics alone: what the command's own log says of its stage `execute`."""
+def execution(*args):
+    """Seconds of numerics alone, as a function: what the command's own log says of its stage `execute`."""
     env = dict(os.environ, NKI_SIM_LOG="debug", NO_COLOR="1")
-    times = []
-    for _ in range(repeat):
+
+    def seconds():
         log = subprocess.run([NKI_SIM, "run", *map(str, args)], check=True, capture_output=True, text=True, env=env).stderr
-        times.append(int(re.search(r'stage="execute" us=(\d+)', re.sub(r"\x1b\[[0-9;]*m", "", log))[1]) * 1e-6)
-    return min(times)
+        return int(re.search(r'stage="execute" us=(\d+)', re.sub(r"\x1b\[[0-9;]*m", "", log))[1]) * 1e-6
+
+    return seconds
 
 
 def line(what, ours, theirs, wanted):
@@ -58,8 +78,20 @@ def line(what, ours, theirs, wanted):
     return ok
 
 
+def aim(what, value, unit, wanted, run=None):
+    ok = value <= wanted
+    cpu = f"; {run.cpu:.2f} s of processor time" if run else ""
+    print(f"{'ok  ' if ok else 'MISS'} {what}: {value:.3g} {unit} (wanted <= {wanted:g}){cpu}")
+    return ok
+
+
 def softmax_stream(x):
-    """The instructions of examples/softmax.py, one NumPy call each, tile by tile, in x's dtype."""
+    """The instructions of examples/softmax.py, one NumPy call each, tile by tile, in x's dtype.
+
+    Every tile is an array of its own, as it is a tensor of its own in the kernel; loads and stores are copies. NumPy has no instruction
+    that exponentiates and sums, nor one that negates a maximum: those are two calls, where the kernel has one instruction. Results
+    are rounded to x's dtype by every call, as the engines do when they write.
+    """
     out = np.empty_like(x)
     for r in range(0, x.shape[0], 128):
         data = x[r : r + 128].copy()
@@ -73,7 +105,7 @@ def softmax_stream(x):
 
 
 def main():
-    print(f"{THREADS} threads, best of {REPEAT}; ours, then NumPy")
+    print(f"{THREADS} threads, best of {REPEAT} or {SHORT}; ours, then NumPy")
     results = []
     rng = np.random.default_rng(0)
     with tempfile.TemporaryDirectory() as tmp:
@@ -83,24 +115,39 @@ def main():
         np.save(folder / "a_t.npy", np.ascontiguousarray(a.T))
         np.save(folder / "b.npy", b)
         matmul = ["examples/matmul_blocked.py", "--arg", f"a_t={folder}/a_t.npy", "--arg", f"b={folder}/b.npy"]
-        a @ b
-        results.append(line("matmul 2048^3 float32, whole command", best(command(ROOT / matmul[0], *matmul[1:])), best(lambda: a @ b), 1.5))
+        ours, theirs = in_turn(timed(command(ROOT / matmul[0], *matmul[1:])), timed(lambda: a @ b))
+        results.append(line("matmul 2048^3 float32, whole command", ours, theirs, 1.5))
 
         for dtype, wanted in ((np.float32, 1 / 2), (ml_dtypes.bfloat16, 1 / 5)):
             x = rng.standard_normal((4096, 512), dtype=np.float32).astype(dtype)
             np.save(folder / "x.npy", x)
             name = np.dtype(dtype).name
             kernel = [ROOT / "examples/softmax.py", "--arg", f"x={folder}/x.npy"]
-            results.append(
-                line(f"softmax [4096,512] {name}, numerics", execution(*kernel), best(lambda: softmax_stream(x)), wanted)
-            )
-            whole = best(command(*kernel))
+            ours, theirs = in_turn(execution(*kernel), timed(lambda: softmax_stream(x)), repeat=SHORT)
+            results.append(line(f"softmax [4096,512] {name}, numerics", ours, theirs, wanted))
+            [whole] = in_turn(timed(command(*kernel)))
             print(f"     the whole command takes {whole * 1e3:.1f} ms")
 
-        many = best(command(ROOT / "examples/softmax.py", "--arg", f"x=float32[{128 * 16000},512]:zeros", "--no-numerics"), 3)
-        results.append(line("100,000 instructions without numerics, against 1 s", many, 1.0, 1.0))
-        small = best(command(ROOT / "examples/softmax.py", "--arg", "x=float32[256,512]"))
-        results.append(line("small kernel end to end, against 50 ms", small, 0.05, 1.0))
+        def many(tiles, *options, verb="run"):
+            args = [ROOT / "examples/softmax.py", "--arg", f"x=float32[{128 * tiles},512]:zeros", *options]
+            return command(*args, verb=verb)
+
+        plain = many(16000, "--no-numerics")
+        report = many(16000, "--no-numerics", "--html", folder / "report.html")
+        sizes = (16000, 32000, 64000)
+        specialised = [many(tiles, verb="check") for tiles in sizes]
+        run, html, *checks = in_turn(*map(timed, (plain, report, *specialised)))
+        results.append(aim("96,000 instructions specialised, placed, timed and analysed", run, "s", 1.0, plain))
+        results.append(aim("the same with --html", html, "s", 3.0, report))
+        results.append(aim("96,000 instructions specialised and checked", checks[0], "s", 2.0, specialised[0]))
+        results.append(aim("peak memory of that", specialised[0].peak / 2**20, "MiB", 2048))
+        for tiles, check, seconds in zip(sizes, specialised, checks):
+            print(f"     {6 * tiles} instructions: {seconds * 1e3:.0f} ms, peak {check.peak / 2**20:.0f} MiB")
+        first, second, third = (check.peak for check in specialised)
+        growth = (third - second) / max(second - first, 1)
+        results.append(aim("growth of memory from 192,000 to 384,000 over that from 96,000 to 192,000", growth, "", 2.5))
+        [small] = in_turn(timed(command(ROOT / "examples/softmax.py", "--arg", "x=float32[256,512]")), repeat=SHORT)
+        results.append(aim("small kernel end to end", small * 1e3, "ms", 50.0))
     sys.exit(0 if all(results) else 1)
 
 
