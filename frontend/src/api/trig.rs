@@ -1,7 +1,7 @@
 //! `nl.sin`, `nl.cos`, `nl.tan`: the scalar engine's sine holds on `[-pi, pi]` only, so the argument is reduced first.
 //!
 //! Source: "Supported Activation Functions" of the manual, which says that `nl.sin` has additional instructions for that. Which ones
-//! it does not say; here `k = round(x / 2 pi)`, then `x - k * 2 pi` in two steps (Cody and Waite).
+//! it does not say; here `r = x - round(x / 2 pi) * 2 pi` in two steps (Cody and Waite), and `cos x = sin(pi / 2 - |r|)`.
 
 use std::f64::consts::{FRAC_PI_2, PI, TAU};
 
@@ -12,40 +12,39 @@ use super::lower::{Lower, name, view};
 use super::view::{Result, Tensor};
 
 /// `2 pi` as a number of 8 bits, whose products with up to 16 bits are exact in fp32, and the rest.
-const TAU_HIGH: f64 = 6.28125;
-const TAU_LOW: f64 = TAU - TAU_HIGH;
+const TAU_PARTS: [f64; 2] = [6.28125, TAU - 6.28125];
 
 impl Lower<'_> {
     /// `nl.sin`, `nl.cos` or `nl.tan` of a tile on chip.
     pub(super) fn trigonometric(&mut self, what: &str, x: &Tensor, dtype: Option<DType>) -> Result<Tensor> {
         let out = dtype.unwrap_or(x.view.dtype);
+        let rest = self.reduced(x)?;
         match what {
-            "sin" => self.sine(x, 0.0, out),
-            "cos" => self.sine(x, FRAC_PI_2, out),
+            "sin" => self.sine(&rest, out),
+            "cos" => self.cosine(&rest, out),
             _ => {
-                let sine = self.sine(x, 0.0, DType::F32)?;
-                let cosine = self.sine(x, FRAC_PI_2, DType::F32)?;
+                let sine = self.sine(&rest, DType::F32)?;
+                let cosine = self.cosine(&rest, DType::F32)?;
                 self.two_tiles(what, name("divide"), &sine, &cosine, Some(out))
             }
         }
     }
 
-    /// `sin(x + shift)`
-    fn sine(&mut self, x: &Tensor, shift: f64, out: DType) -> Result<Tensor> {
-        // The turns: a conversion to an integer rounds.
+    /// `x` less its whole turns, within rounding of `[-pi, pi]`.
+    fn reduced(&mut self, x: &Tensor) -> Result<Tensor> {
+        // A conversion to an integer rounds.
         let turns = self.like(x, DType::I32)?;
-        let mut operands = vec![
-            ("dst", view(&turns)),
-            ("data", view(x)),
-            ("op0", name("multiply")),
-            ("operand0", Arg::Float(1.0 / TAU)),
-        ];
-        if shift != 0.0 {
-            operands.extend([("op1", name("add")), ("operand1", Arg::Float(shift / TAU))]);
-        }
-        self.emit("tensor_scalar", &operands)?;
+        self.emit(
+            "tensor_scalar",
+            &[
+                ("dst", view(&turns)),
+                ("data", view(x)),
+                ("op0", name("multiply")),
+                ("operand0", Arg::Float(1.0 / TAU)),
+            ],
+        )?;
         let mut rest = x.clone();
-        for part in [TAU_HIGH, TAU_LOW] {
+        for part in TAU_PARTS {
             let next = self.like(x, DType::F32)?;
             self.emit(
                 "scalar_tensor_tensor",
@@ -60,24 +59,58 @@ impl Lower<'_> {
             )?;
             rest = next;
         }
-        if shift != 0.0 {
-            rest = self.two_scalars(&rest, "add", shift, None)?;
-        }
-        // A rounding may have left it a little outside.
-        let bounded = self.two_scalars(&rest, "minimum", PI, Some(("maximum", -PI)))?;
+        Ok(rest)
+    }
+
+    fn sine(&mut self, rest: &Tensor, out: DType) -> Result<Tensor> {
+        let bounded = self.scaled(
+            rest,
+            &[
+                ("op0", name("minimum")),
+                ("operand0", Arg::Float(PI)),
+                ("op1", name("maximum")),
+                ("operand1", Arg::Float(-PI)),
+            ],
+        )?;
+        self.engine_sine(&bounded, out)
+    }
+
+    fn cosine(&mut self, rest: &Tensor, out: DType) -> Result<Tensor> {
+        // Near a zero of the cosine the first difference is exact; what the fp32 number lacks of pi / 2 comes after.
+        let high = f64::from(FRAC_PI_2 as f32);
+        let shifted = self.scaled(
+            rest,
+            &[
+                ("op0", name("abs")),
+                ("operand0", Arg::Float(0.0)),
+                ("op1", name("subtract")),
+                ("operand1", Arg::Float(high)),
+                ("reverse1", Arg::Bool(true)),
+            ],
+        )?;
+        let bounded = self.scaled(
+            &shifted,
+            &[
+                ("op0", name("add")),
+                ("operand0", Arg::Float(FRAC_PI_2 - high)),
+                ("op1", name("maximum")),
+                ("operand1", Arg::Float(-PI)),
+            ],
+        )?;
+        self.engine_sine(&bounded, out)
+    }
+
+    fn engine_sine(&mut self, x: &Tensor, out: DType) -> Result<Tensor> {
         let dst = self.like(x, out)?;
-        self.emit("activation", &[("dst", view(&dst)), ("op", name("sin")), ("data", view(&bounded))])?;
+        self.emit("activation", &[("dst", view(&dst)), ("op", name("sin")), ("data", view(x))])?;
         Ok(dst)
     }
 
-    /// A tile in fp32 with one or two scalar operations done to it.
-    fn two_scalars(&mut self, x: &Tensor, op0: &str, by: f64, second: Option<(&str, f64)>) -> Result<Tensor> {
+    /// A tile in fp32: `tensor_scalar` with these operators.
+    fn scaled(&mut self, x: &Tensor, operators: &[(&'static str, Arg)]) -> Result<Tensor> {
         let dst = self.like(x, DType::F32)?;
-        let mut operands =
-            vec![("dst", view(&dst)), ("data", view(x)), ("op0", name(op0)), ("operand0", Arg::Float(by))];
-        if let Some((op1, by)) = second {
-            operands.extend([("op1", name(op1)), ("operand1", Arg::Float(by))]);
-        }
+        let mut operands = vec![("dst", view(&dst)), ("data", view(x))];
+        operands.extend_from_slice(operators);
         self.emit("tensor_scalar", &operands)?;
         Ok(dst)
     }
