@@ -3,7 +3,7 @@
 //! Source: "Supported Activation Functions" of the manual, which says that `nl.sin` has additional instructions for that. Which ones
 //! it does not say; here `r = x - round(x / 2 pi) * 2 pi` in two steps (Cody and Waite), and `cos x = sin(pi / 2 - |r|)`.
 
-use std::f64::consts::{FRAC_PI_2, PI, TAU};
+use std::f64::consts::{FRAC_PI_2, TAU};
 
 use nki_isa::DType;
 use nki_isa::arg::Arg;
@@ -13,6 +13,10 @@ use super::view::{Result, Tensor};
 
 /// `2 pi` as a number of 8 bits, whose products with up to 16 bits are exact in fp32, and the rest.
 const TAU_PARTS: [f64; 2] = [6.28125, TAU - 6.28125];
+
+/// A little beyond pi: the number of turns of a large argument may be rounded to the neighbour of the nearest, and just beyond pi
+/// the engine's extrapolation still is a sine.
+const BOUND: f64 = 3.2;
 
 impl Lower<'_> {
     /// `nl.sin`, `nl.cos` or `nl.tan` of a tile on chip.
@@ -36,12 +40,7 @@ impl Lower<'_> {
         let turns = self.like(x, DType::I32)?;
         self.emit(
             "tensor_scalar",
-            &[
-                ("dst", view(&turns)),
-                ("data", view(x)),
-                ("op0", name("multiply")),
-                ("operand0", Arg::Float(1.0 / TAU)),
-            ],
+            &[("dst", view(&turns)), ("data", view(x)), ("op0", name("multiply")), ("operand0", Arg::Float(1.0 / TAU))],
         )?;
         let mut rest = x.clone();
         for part in TAU_PARTS {
@@ -67,9 +66,9 @@ impl Lower<'_> {
             rest,
             &[
                 ("op0", name("minimum")),
-                ("operand0", Arg::Float(PI)),
+                ("operand0", Arg::Float(BOUND)),
                 ("op1", name("maximum")),
-                ("operand1", Arg::Float(-PI)),
+                ("operand1", Arg::Float(-BOUND)),
             ],
         )?;
         self.engine_sine(&bounded, out)
@@ -94,7 +93,7 @@ impl Lower<'_> {
                 ("op0", name("add")),
                 ("operand0", Arg::Float(FRAC_PI_2 - high)),
                 ("op1", name("maximum")),
-                ("operand1", Arg::Float(-PI)),
+                ("operand1", Arg::Float(-BOUND)),
             ],
         )?;
         self.engine_sine(&bounded, out)
