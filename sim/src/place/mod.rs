@@ -2,8 +2,9 @@
 //!
 //! A tensor occupies its bytes in all partitions from its first to its last use. Addresses go round through free space, so that an
 //! unrolled loop's iterations get different buffers as long as there is room, and overlap. Explicit addresses are honoured. What does not fit
-//! that way is tried with tensors in each other's place ([`fold`]).
+//! that way is tried with shorter lives for the tiles of dynamic loops ([`bodies`]), and with tensors in each other's place ([`fold`]).
 
+mod bodies;
 mod fold;
 mod lifetimes;
 mod report;
@@ -75,7 +76,7 @@ pub(crate) struct Region {
 /// If a memory is too small for what is alive at one time, or an explicit address is outside of it or misaligned.
 pub fn place(program: &Program) -> Result<Placement, Vec<Diagnostic>> {
     let arch = Arch::of(program.target);
-    let lives = lifetimes::lifetimes(program);
+    let mut lives = lifetimes::lifetimes(program);
     let mut placement = Placement { addresses: vec![None; program.tensors.len()], ..Placement::default() };
     let mut errors = Vec::new();
     for core in 0..program.cores.len().max(1) as u32 {
@@ -91,9 +92,12 @@ pub fn place(program: &Program) -> Result<Placement, Vec<Diagnostic>> {
             if !errors.is_empty() {
                 continue;
             }
-            let (explicit, automatic): (Vec<Item>, Vec<Item>) = items.iter().partition(|i| i.address.is_some());
-            let mut counted = automatic.clone();
+            let (explicit, mut automatic): (Vec<Item>, Vec<Item>) = items.iter().partition(|i| i.address.is_some());
             let mut found = fit(region, &explicit, &automatic);
+            if found.is_err() && space == Space::Sbuf && bodies::shorten(program, core, &mut automatic) {
+                found = fit(region, &explicit, &automatic);
+            }
+            let mut counted = automatic.clone();
             if found.is_err()
                 && space == Space::Sbuf
                 && let Some((folded, place)) = fold::fold(program, core, &automatic)
@@ -106,6 +110,7 @@ pub fn place(program: &Program) -> Result<Placement, Vec<Diagnostic>> {
                 Ok(found) => {
                     for (item, byte) in automatic.iter().zip(&found) {
                         placement.addresses[item.id.0 as usize] = Some(Address { partition: 0, byte: *byte });
+                        lives.alive[item.id.0 as usize] = Some(item.life);
                     }
                     for item in &explicit {
                         placement.addresses[item.id.0 as usize] = item.address;

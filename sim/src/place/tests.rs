@@ -1,3 +1,4 @@
+use nki_isa::program::{Bound, NodeKind, RegId};
 use nki_isa::{DType, Space};
 
 use super::*;
@@ -172,4 +173,57 @@ fn tiles_used_by_turns_share_an_address_if_they_must() {
     // The chunk is needed after its double is made.
     let errors = place(&chunks(3, 40_000, true).program).expect_err("both are needed");
     assert_eq!(errors[0].id, "sbuf-overflow");
+}
+
+/// How the tiles of [`in_a_loop`] are read.
+#[derive(PartialEq)]
+enum Reads {
+    Always,
+    UnderACondition,
+    AtARegister,
+}
+
+/// A dynamic loop of `tiles` tiles, each loaded and stored before the next one is; the first may also be used after the loop.
+fn in_a_loop(tiles: u32, used_after: bool, reads: &Reads) -> Builder {
+    let mut b = Builder::new();
+    let x = b.input("x", &[128, 20_000], DType::F32);
+    let out = b.output("out", &[128, 20_000], DType::F32);
+    let all: Vec<TensorId> = (0..tiles).map(|_| b.tensor("t", Space::Sbuf, &[128, 20_000], DType::F32)).collect();
+    let mut body = Vec::new();
+    for &t in &all {
+        let mut read = b.whole(t);
+        if *reads == Reads::AtARegister {
+            let index = nki_isa::view::Index::Register(RegId(0));
+            read.indirect = Some(Box::new(nki_isa::view::Indirect { index, stride: 0, bound: 20_000 }));
+        }
+        let (load, store) = (dma(b.whole(t), b.whole(x)), dma(b.whole(out), read));
+        let (load, mut store) = (b.node(NodeKind::Inst(load)), b.node(NodeKind::Inst(store)));
+        if *reads == Reads::UnderACondition {
+            store = b.node(NodeKind::If { condition: RegId(0), then: vec![store], otherwise: Vec::new() });
+        }
+        body.extend([load, store]);
+    }
+    let (lower, upper) = (Bound::Static(0), Bound::Static(3));
+    b.push_node(NodeKind::For { variable: RegId(0), lower, upper, step: 1, body });
+    if used_after {
+        b.push(dma(b.whole(out), b.whole(all[0])));
+    }
+    b.program.registers = 1;
+    b
+}
+
+#[test]
+fn a_loop_s_own_tiles_live_in_its_body_only() {
+    let p = place(&in_a_loop(3, false, &Reads::Always).program).expect("one after the other");
+    assert_eq!(p.sbuf_peak_bytes, 80_000);
+    // The first is alive until after the loop, and beside each of the others.
+    let p = place(&in_a_loop(3, true, &Reads::Always).program).expect("two at a time");
+    assert_eq!(p.sbuf_peak_bytes, 160_000);
+    // What is read under a condition, or at an index, may be of an earlier iteration.
+    for reads in [Reads::UnderACondition, Reads::AtARegister] {
+        let errors = place(&in_a_loop(3, false, &reads).program).expect_err("240000 bytes");
+        assert_eq!(errors[0].id, "sbuf-overflow");
+    }
+    // Where there is room, a tile of the loop keeps its bytes.
+    assert_eq!(place(&in_a_loop(2, false, &Reads::Always).program).expect("both fit").sbuf_peak_bytes, 160_000);
 }
