@@ -94,7 +94,7 @@ pub fn place(program: &Program) -> Result<Placement, Vec<Diagnostic>> {
             }
             let (explicit, mut automatic): (Vec<Item>, Vec<Item>) = items.iter().partition(|i| i.address.is_some());
             let mut found = fit(region, &explicit, &automatic);
-            if found.is_err() && space == Space::Sbuf && bodies::shorten(program, core, &mut automatic) {
+            if found.is_err() && bodies::shorten(program, core, &mut automatic) {
                 found = fit(region, &explicit, &automatic);
             }
             let mut counted = automatic.clone();
