@@ -35,8 +35,10 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--path", action="append", default=[], help="test files or folders inside of the checkout (default: all kernels)")
     parser.add_argument("--target", default="trn2", choices=["trn1", "trn2", "trn3"], help="platform to run for (default trn2)")
     parser.add_argument("--smallest", type=int, metavar="N", help="only the N smallest configurations of each test function")
+    parser.add_argument("--sample", type=int, metavar="N", help="N further configurations of each test function, drawn at random")
+    parser.add_argument("--seed", type=int, default=0, help="of the draw of --sample (default 0)")
     parser.add_argument("--run-all", action="store_true", help="also the shapes that the suite itself leaves out of simulation")
-    parser.add_argument("--timeout", type=float, default=300, help="seconds that one test may take (default 300)")
+    parser.add_argument("--timeout", type=float, default=300, help="seconds of one core that a test may take (default 300)")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="test files run at once (default: one a core)")
     return parser.parse_args()
 
@@ -96,7 +98,9 @@ def summarise(results: list["runner.FileResult"], patches: list["overlay.Patch"]
 
 def selection(options: argparse.Namespace) -> str:
     """In words, which tests were run."""
-    words = [f"the {options.smallest} smallest configurations of each test function" if options.smallest else "every configuration"]
+    kinds = [f"the {options.smallest} smallest"] if options.smallest else []
+    kinds += [f"{options.sample} drawn with seed {options.seed}"] if options.sample else []
+    words = [f"configurations of each test function: {' and '.join(kinds)}" if kinds else "every configuration"]
     if options.run_all:
         words.append("large shapes too")
     if options.filter:

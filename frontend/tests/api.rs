@@ -611,3 +611,15 @@ fn a_module_that_fails_matters_only_where_it_is_used() {
     let (id, message) = error(run("from helper import broken\ndef kernel():\n    assert broken == 5\n"));
     assert!(id == "host-value" && message.contains("division by zero"), "{message}");
 }
+
+#[test]
+fn base_tensor_is_the_whole_of_what_a_view_is_of() {
+    let text = "assert x.base_tensor.shape == (256, 512)
+part = x[0:128, 256:512].view(nl.bfloat16)
+assert part.base_tensor.shape == (256, 512)
+assert part.base_tensor.dtype == nl.float32
+assert part.base_tensor.offset == 0
+t = nl.ndarray(x.base_tensor[0:128, :].shape, dtype=nl.float32, buffer=nl.sbuf)
+nisa.dma_copy(dst=t, src=part.base_tensor[128:256, :])";
+    assert_eq!(names(&program(body(text)).cores[0]), ["dma_copy"]);
+}

@@ -25,11 +25,14 @@ def numpy_dtype(name):
 
 
 def _packed(name):
-    """Four narrow floats in one element: a structured dtype of four fields (fp8), or of two fields of two each (fp4)."""
+    """Four narrow floats in one element: a structured dtype of four fields (fp8), or of two fields of two each (fp4).
+
+    The fields have the type's name in theirs: code that asks `"x4" in str(array.dtype)` finds it, as with AWS's own extension dtypes.
+    """
     element = name.removesuffix("_x4")
     if element == "float4_e2m1fn":
-        return np.dtype([(f"{element}_{i}", np.uint8) for i in (0, 1)])
-    return np.dtype([(f"{element}_{i}", numpy_dtype(element)) for i in range(4)])
+        return np.dtype([(f"{name}_{i}", np.uint8) for i in (0, 1)])
+    return np.dtype([(f"{name}_{i}", numpy_dtype(element)) for i in range(4)])
 
 
 def packed_name(dtype):

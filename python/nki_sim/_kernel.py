@@ -76,7 +76,7 @@ class Kernel:
         try:
             bound = self._signature.bind(*args, **kwargs)
         except TypeError as error:
-            raise ArgumentTypeError(f"{self.__name__}{self._signature}: {error}") from None
+            raise ArgumentTypeError(f"{self.__name__}: {error}; it is {self.__name__}{self._signature}") from None
         for name in bound.arguments:
             if self._signature.parameters[name].kind in (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD):
                 raise ArgumentTypeError(f"{self.__name__}: a kernel has named parameters only, not *{name}; pass a tuple")

@@ -162,3 +162,11 @@ def test_stubs_are_fresh():
     for file, text in stubs.stubs().items():
         assert file.read_text(encoding="utf-8") == text, f"{file} is stale: run python python/stubs.py"
         compile(text, str(file), "exec")
+
+
+@pytest.mark.parametrize("name", ["float8_e4m3fn_x4", "float8_e5m2_x4", "float4_e2m1fn_x4"])
+def test_the_dtype_of_packed_arrays_has_the_name_of_its_type(name):
+    """Libraries tell packed arrays from others by the text of their dtype."""
+    dtype = np.dtype(getattr(nl, name))
+    assert name in str(dtype)
+    assert dtype == getattr(nl, name) and dtype.itemsize == (2 if "float4" in name else 4)

@@ -130,6 +130,11 @@ PATCHES = [
         _drop_orphaned_docstring,
     ),
     Patch(
+        "src/nkilib_src/nkilib/core/qkv/qkv_cte.py",
+        "calls the module stream_shuffle_broadcast where it means the function of that name in it",
+        _replace(r"^from \.\.utils import stream_shuffle_broadcast$", "from ..utils.stream_shuffle_broadcast import stream_shuffle_broadcast"),
+    ),
+    Patch(
         "test/utils/test_orchestrator.py",
         "simulation mode reads _compiled_kernel, which it never sets",
         _replace(
@@ -159,6 +164,19 @@ PATCHES = [
         lambda before: None
         if before is None or re.search(r"import[^\n]*\bPlatforms\b|^\s+Platforms,$", before, re.M)
         else _replace(r"^(from test\.utils)", r"from test.utils.common_dataclasses import Platforms\n\1")(before),
+    ),
+    Patch(
+        "test/integration/nkilib/utils/tensor_generators.py",
+        "makes random MX inputs in a Python loop over blocks, minutes for one test: made at once, other values of the same distribution",
+        _replace(
+            r"^    for i in range\(0, shape\[0\], _q_height\):\n.*?(?=^    rand_quantized_data = )",
+            "    from library_suite import mx_inputs\n\n    mx_inputs.pin_exponents(rand_data, max_exp)\n",
+        ),
+    ),
+    Patch(
+        "test/utils/mx_utils.py",
+        "multiplies with an einsum that no BLAS sees, minutes for one test: NumPy's own optimisation is switched on",
+        _replace(r'(np\.einsum\("kiq,kjq->ij", stationary, moving)\)', r"\1, optimize=True)"),
     ),
     Patch(
         "test/integration/nkilib/experimental/subkernels/test_topk_reduce.py",

@@ -1,15 +1,22 @@
-"""A pytest plugin: selects tests, and writes each test's start and outcome as a line of JSON to $NKI_SIM_EVENTS."""
+"""A pytest plugin: selects tests, and writes each test's start and outcome as a line of JSON to $NKI_SIM_EVENTS.
 
+$NKI_SIM_PHASE is a file that holds what the running test is at, for a reader who has to stop it.
+"""
+
+import functools
 import importlib
 import json
 import os
+import pathlib
 import random
 import re
+import time
 
 import numpy
 import pytest
 
 EVENTS = os.environ["NKI_SIM_EVENTS"]
+PHASE = pathlib.Path(os.environ["NKI_SIM_PHASE"])
 KERNEL = os.environ.get("NKI_SIM_KERNEL", "")
 
 
@@ -36,15 +43,29 @@ def pytest_collection_modifyitems(config, items):
     emit(event="collected", count=len(items))
     with open(os.environ["NKI_SIM_DONE"]) as file:
         done = set(json.load(file))
-    keep = int(os.environ.get("NKI_SIM_SMALLEST", "0"))
-    if keep:
-        functions: dict[str, list] = {}
-        for item in items:
-            if not item.get_closest_marker("skip"):
-                functions.setdefault(item.nodeid.split("[")[0], []).append(item)
-        chosen = {item.nodeid for group in functions.values() for item in sorted(group, key=size)[:keep]}
-        items[:] = [item for item in items if item.nodeid in chosen]
+    smallest, sample = int(os.environ.get("NKI_SIM_SMALLEST", "0")), int(os.environ.get("NKI_SIM_SAMPLE", "0"))
+    if smallest or sample:
+        items[:] = choose(items, smallest, sample, os.environ.get("NKI_SIM_SEED", "0"))
     items[:] = [item for item in items if item.nodeid not in done]
+
+
+def choose(items: list, smallest: int, sample: int, seed: str) -> list:
+    """The `smallest` smallest configurations of each test function, and `sample` further ones drawn at random.
+
+    The draw depends on the seed, the function and the names of its configurations, on nothing else of the run.
+    """
+    functions: dict[str, list] = {}
+    for item in items:
+        if not item.get_closest_marker("skip"):
+            functions.setdefault(item.nodeid.split("[")[0], []).append(item)
+    chosen: set[str] = set()
+    for name, group in functions.items():
+        group.sort(key=size)
+        rest = group[smallest:]
+        drawn = random.Random(f"{seed} {name}").sample(rest, min(sample, len(rest)))
+        _drawn.update(item.nodeid for item in drawn)
+        chosen.update(item.nodeid for item in group[:smallest] + drawn)
+    return [item for item in items if item.nodeid in chosen]
 
 
 def pytest_sessionstart(session):
@@ -56,6 +77,7 @@ def pytest_sessionstart(session):
     if instead:
         module, other = (importlib.import_module(name) for name in instead.split(":"))
         setattr(module, KERNEL, getattr(other, KERNEL))
+    measure()
     if not KERNEL:
         return
     import nki
@@ -71,12 +93,41 @@ def pytest_sessionstart(session):
     nki.cpu_simulate = noting
 
 
+def measure() -> None:
+    """Notes when the suite simulates a kernel, and for how long."""
+    from test.utils import simulation_setup
+
+    from library_suite import ranks
+
+    def timed(run):
+        @functools.wraps(run)
+        def simulate(*arguments, **named):
+            PHASE.write_text("in the simulation")
+            start = time.monotonic()
+            try:
+                return run(*arguments, **named)
+            finally:
+                _simulated.append(time.monotonic() - start)
+                PHASE.write_text("after the simulation, in the test's own reference")
+
+        return simulate
+
+    simulation_setup.simulate_kernel = timed(simulation_setup.simulate_kernel)
+    ranks.run = timed(ranks.run)
+
+
 def pytest_runtest_logstart(nodeid, location):
-    emit(event="start", id=nodeid)
+    PHASE.write_text("before the simulation, in the test's own inputs")
+    _simulated.clear()
+    emit(event="start", id=nodeid, drawn=nodeid in _drawn)
 
 
 _outcome: dict[str, tuple[str, str]] = {}
 _called: set[str] = set()
+# The tests that are there by chance, not because they are the smallest.
+_drawn: set[str] = set()
+# Seconds of each simulation of the running test.
+_simulated: list[float] = []
 
 
 def pytest_runtest_logreport(report):
@@ -90,7 +141,8 @@ def pytest_runtest_logreport(report):
         if KERNEL and _called and KERNEL not in _called:
             status, reason = "skipped", "calls another kernel"
         _called.clear()
-        emit(event="finish", id=report.nodeid, status=status, reason=reason, seconds=round(getattr(report, "duration", 0.0), 3))
+        seconds = {"seconds": round(getattr(report, "duration", 0.0), 3), "simulated": round(sum(_simulated), 3)}
+        emit(event="finish", id=report.nodeid, status=status, reason=reason, **seconds)
 
 
 @pytest.hookimpl(hookwrapper=True)

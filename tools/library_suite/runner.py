@@ -56,13 +56,15 @@ def run_file(copy: pathlib.Path, file: str, options: argparse.Namespace) -> File
         while True:
             events.write_text("")
             code, output, hung = _pytest(copy, file, options, events, done, pathlib.Path(folder))
-            unfinished = _read(events, result, done)
+            unfinished, drawn = _read(events, result, done)
             if unfinished is None:
                 if code not in (0, 1, 5) and not result.tests:
                     result.error = _last_error(output)
                 break
-            reason = f"timeout after {options.timeout:.0f} s" if hung else f"the process ended with code {code}"
-            result.tests.append({"id": unfinished, "status": "failed", "reason": reason, "seconds": options.timeout if hung else 0})
+            at = (pathlib.Path(folder) / "phase.txt").read_text()
+            reason = f"timeout after {options.timeout:.0f} s, {at}" if hung else f"the process ended with code {code}, {at}"
+            seconds = {"seconds": options.timeout if hung else 0, "simulated": 0}
+            result.tests.append({"id": unfinished, "drawn": drawn, "status": "failed", "reason": reason, **seconds})
             done.add(unfinished)
     result.seconds = time.monotonic() - start
     return result
@@ -73,11 +75,15 @@ def _pytest(copy, file, options, events, done, folder) -> tuple[int, str, bool]:
     more = [str(path) for path in getattr(options, "more_paths", [])]
     environment["PYTHONPATH"] = os.pathsep.join([str(copy), str(copy / "src"), str(overlay.SHIMS), str(TOOLS), *more])
     # Sweeps draw random parameters: a fixed seed keeps the names of the tests from run to run.
-    environment.update(PYTHONHASHSEED="0", NEURON_PYTHONHASHSEED="0", OMP_NUM_THREADS="1", NKI_SIM_EVENTS=str(events))
+    environment.update(PYTHONHASHSEED="0", NEURON_PYTHONHASHSEED="0", NKI_SIM_EVENTS=str(events))
+    # Files run at once share the cores: one thread each. It also makes the processor's time that of an idle machine.
+    environment.update(OMP_NUM_THREADS="1", RAYON_NUM_THREADS="1")
     environment["NKI_SIM_DONE"] = str(folder / "done.json")
     (folder / "done.json").write_text(json.dumps(sorted(done)))
-    if options.smallest:
-        environment["NKI_SIM_SMALLEST"] = str(options.smallest)
+    environment["NKI_SIM_PHASE"] = str(folder / "phase.txt")
+    environment["NKI_SIM_SMALLEST"] = str(options.smallest or 0)
+    environment["NKI_SIM_SAMPLE"] = str(getattr(options, "sample", None) or 0)
+    environment["NKI_SIM_SEED"] = str(getattr(options, "seed", 0))
     if options.run_all:
         environment["NKILIB_SIMULATION_RUN_ALL"] = "1"
     command = [sys.executable, "-m", "pytest", "-q", "-p", "library_suite.plugin", "-p", "no:cacheprovider", "--test-mode", "simulation"]
@@ -96,34 +102,47 @@ def _pytest(copy, file, options, events, done, folder) -> tuple[int, str, bool]:
 
 
 def _wait(process: subprocess.Popen, events: pathlib.Path, timeout: float) -> bool:
-    """Waits for the process; kills it when nothing was reported for `timeout` seconds. Collection may take twice that."""
-    last, size = time.monotonic(), 0
+    """Waits for the process; kills it when a test takes too long. Collection may take twice that.
+
+    What counts is the processor's time, so that what else runs on the machine fails no test. A process that does nothing at all gets ten times as long.
+    """
+    start, used, size = time.monotonic(), 0.0, 0
     while process.poll() is None:
         time.sleep(0.2)
-        now = events.stat().st_size
+        now, spent = events.stat().st_size, _processor_seconds(process)
         if now != size:
-            last, size = time.monotonic(), now
-        if time.monotonic() - last > (timeout if size else 2 * timeout):
+            start, used, size = time.monotonic(), spent, now
+        limit = timeout if size else 2 * timeout
+        if spent - used > limit or time.monotonic() - start > 10 * limit:
             process.kill()
             process.wait()
             return True
     return False
 
 
-def _read(events: pathlib.Path, result: FileResult, done: set[str]) -> str | None:
-    """Takes over the results. Gives the test that was started and not finished, if any."""
-    started = None
+def _processor_seconds(process: subprocess.Popen) -> float:
+    """What the process has used of all cores; where the system does not say (it is no Linux), the time of day."""
+    try:
+        fields = pathlib.Path(f"/proc/{process.pid}/stat").read_text().rsplit(")", 1)[1].split()
+    except OSError:
+        return time.monotonic()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def _read(events: pathlib.Path, result: FileResult, done: set[str]) -> tuple[str | None, bool]:
+    """Takes over the results. Gives the test that was started and not finished, if any, and whether it was drawn."""
+    started, drawn = None, False
     for line in events.read_text().splitlines():
         event = json.loads(line)
         if event["event"] == "collected":
             result.collected = max(result.collected, event["count"])
         elif event["event"] == "start":
-            started = event["id"]
+            started, drawn = event["id"], event["drawn"]
         else:
             started = None
             done.add(event["id"])
-            result.tests.append({key: event[key] for key in ("id", "status", "reason", "seconds")})
-    return started
+            result.tests.append({"drawn": drawn, **{key: event[key] for key in ("id", "status", "reason", "seconds", "simulated")}})
+    return started, drawn
 
 
 def _last_error(output: str) -> str:

@@ -38,9 +38,9 @@ pub(crate) const METHODS: &[&str] = &[
     "indirect",
 ];
 
-/// Attributes of a tensor.
+/// Attributes of a tensor. `base_tensor` is not documented: nki-library's MX kernels ask it of tensors and of views of theirs alike.
 pub(crate) const ATTRIBUTES: &[&str] =
-    &["shape", "strides", "offset", "name", "dtype", "buffer", "ndim", "size", "address", "itemsize"];
+    &["shape", "strides", "offset", "name", "dtype", "buffer", "ndim", "size", "address", "itemsize", "base_tensor"];
 
 fn tuple(items: impl Iterator<Item = i64>) -> Value {
     Value::tuple(items.map(Value::Int).collect::<Vec<_>>())
@@ -58,6 +58,7 @@ pub(crate) fn attribute(t: &Tensor, name: &str) -> Option<Value> {
         "ndim" => Value::Int(t.ndim() as i64),
         "size" => Value::Int(t.view.elements() as i64),
         "itemsize" => Value::Int(t.view.dtype.size() as i64),
+        "base_tensor" => Value::Tensor(Rc::new(Tensor::whole(t.storage.clone()))),
         "address" => match t.storage.address {
             Some(a) => tuple([i64::from(a.partition), i64::from(a.byte)].into_iter()),
             None => Value::None,
