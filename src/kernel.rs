@@ -135,7 +135,7 @@ pub(crate) fn prepare_with(command: &str, args: &KernelArgs, loader: &dyn Loader
 /// A program in text form. The files it was compiled from are read if they are still there, to show their lines.
 fn lowered(args: &KernelArgs, text: &str, parsed: &[(String, Value)]) -> Result<Prepared, Failure> {
     let file = args.file.display();
-    let program = nki_isa::text::parse(text).map_err(|errors| {
+    let program = nki_isa::text::parse_file(&file.to_string(), text).map_err(|errors| {
         let lines: Vec<String> = errors.iter().map(|e| format!("{file}:{e}")).collect();
         Failure::Call(format!("`{file}` is not a valid program:\n  {}", lines.join("\n  ")))
     })?;

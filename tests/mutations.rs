@@ -1,17 +1,15 @@
-//! Kernels with random faults: a number replaced, a word left out or taken from another line, a line lost, repeated or moved.
+//! Kernels and programs with random faults: a number replaced, a word left out or taken from another line, a line lost, repeated or moved.
 //!
 //! Whatever comes of it, the simulator answers with an outcome or a diagnostic, never with a panic; and where a faulty kernel still runs, its
 //! program survives printing and parsing, gives the same twice, and its timeline adds up.
 
-use std::path::{Path, PathBuf};
+mod oracle;
 
-use nki_diag::{ColorChoice, Diagnostic, SourceMap, render_all};
-use nki_frontend::{Arg, Loader, Options};
+use std::path::Path;
+
+use nki_frontend::{Arg, Options};
 use nki_isa::DType::{self, BF16, F32, I32};
-use nki_isa::{Target, text};
-use nki_sim::session::Session;
-use nki_sim_core::HostTensor;
-use nki_sim_core::exec::{ExecOptions, trace_only};
+use nki_isa::Target;
 use proptest::prelude::*;
 
 /// A kernel file, the kernel in it, its tensors and its literals.
@@ -127,72 +125,18 @@ fn spoil(source: &str, (kind, line, word, other): Fault) -> String {
     lines.join("\n") + "\n"
 }
 
-struct Text<'a>(&'a Path, String);
-
-impl Loader for Text<'_> {
-    fn read(&self, path: &Path) -> std::io::Result<String> {
-        if path == self.0 { Ok(self.1.clone()) } else { std::fs::read_to_string(path) }
-    }
-}
-
-/// An error says something, and where.
-fn told(diagnostics: &[Diagnostic], sources: &SourceMap) {
-    let error = diagnostics.iter().find(|d| d.is_error()).expect("a kernel that does not run has an error");
-    assert!(!error.message.is_empty());
-    if let Some((_, line, column)) = error.location(sources) {
-        assert!(line >= 1 && column >= 1, "{error:?}");
-    }
-    assert!(!render_all(diagnostics, sources, ColorChoice::Plain).is_empty());
-}
-
-fn input(name: &str, shape: &[usize], dtype: DType) -> HostTensor {
-    let count: usize = shape.iter().product();
-    let data = match dtype {
-        I32 => (0..count as i32).flat_map(|i| (i % 7).to_le_bytes()).collect(),
-        F32 => (0..count).flat_map(|i| (i as f32 * 0.37).sin().to_le_bytes()).collect(),
-        _ => vec![0x3f; count * dtype.size()],
-    };
-    HostTensor { name: name.into(), shape: shape.to_vec(), dtype, data: Vec::into(data) }
-}
-
 /// Takes the kernel as far as it goes.
 fn run(case: &Case, source: String, target: Target) {
-    let path = PathBuf::from(case.file);
     let mut args: Vec<(String, Arg)> = (case.tensors.iter())
         .map(|&(name, shape, dtype)| (name.into(), Arg::Tensor { shape: shape.to_vec(), dtype }))
         .collect();
     args.extend(case.literals.iter().map(|&(name, value)| (name.into(), Arg::Int(value))));
-    let options = Options { kernel: case.kernel.map(String::from), target, step_limit: 100_000, ..Options::default() };
-    let compiled = nki_frontend::compile(&path, &Text(&path, source), &args, &options);
-    let Some(program) = compiled.program else { return told(&compiled.diagnostics, &compiled.sources) };
-
-    let printed = text::print(&program);
-    assert_eq!(text::parse(&printed).expect("printed programs parse"), program);
-
-    let session = match Session::new(program) {
-        Ok(session) => session,
-        Err(diagnostics) => return told(&diagnostics, &compiled.sources),
-    };
-    let inputs = || {
-        let given = |name: &str| case.tensors.iter().find(|t| t.0 == name).expect("an input is an argument");
-        session.program.inputs.iter().map(|i| given(&i.name)).map(|&(n, s, d)| input(n, s, d)).collect::<Vec<_>>()
-    };
-    let options = ExecOptions { step_limit: 20_000, ..ExecOptions::default() };
-    let ran = match session.run(inputs(), &options) {
-        Ok(ran) => ran,
-        Err(_) => return,
-    };
-    let again = session.run(inputs(), &options).expect("it ran before");
-    assert!(ran.outputs.iter().zip(&again.outputs).all(|(a, b)| a.data == b.data), "two runs differ");
-    if let Ok(trace) = trace_only(&session.program) {
-        assert_eq!(trace, ran.trace, "numerics change what is executed");
-    }
-    let timeline = session.time(&ran.trace).expect("parameters");
-    for row in &timeline.rows {
-        let sum: u64 = row.spans.iter().map(|s| s.end - s.start).sum();
-        assert_eq!(sum, timeline.elapsed, "{:?}", row.kind);
-    }
-    assert_eq!(timeline, session.time(&again.trace).expect("parameters"));
+    oracle::kernel(
+        case.file,
+        source,
+        &args,
+        Options { kernel: case.kernel.map(String::from), target, ..Options::default() },
+    );
 }
 
 proptest! {
@@ -209,5 +153,19 @@ proptest! {
         let spoiled = faults.iter().fold(source, |text, &fault| spoil(&text, fault));
         let outcome = std::panic::catch_unwind(|| run(case, spoiled.clone(), target));
         prop_assert!(outcome.is_ok(), "for {target}:\n{spoiled}");
+    }
+
+    #[test]
+    fn a_faulty_program_is_answered(
+        which in any::<prop::sample::Index>(),
+        faults in prop::collection::vec(any::<Fault>(), 1..4),
+    ) {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs");
+        let mut files: Vec<_> = std::fs::read_dir(folder).expect("programs").map(|e| e.expect("an entry").path()).collect();
+        files.sort();
+        let source = std::fs::read_to_string(which.get(&files)).expect("a program");
+        let spoiled = faults.iter().fold(source, |text, &fault| spoil(&text, fault));
+        let outcome = std::panic::catch_unwind(|| oracle::program_text(&spoiled));
+        prop_assert!(outcome.is_ok(), "{spoiled}");
     }
 }

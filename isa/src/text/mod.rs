@@ -2,6 +2,7 @@
 //!
 //! One statement per line. `//` starts a comment line; `# line:column start..end tN` after a statement says where it was written
 //! (`# file:line:column` for any but file 0; `start..end` are bytes of that file; `tN` is the trail, left out for the root).
+//! What says nothing was written here, in the `.nkir` itself, if the file is known ([`parse_file`]).
 //!
 //! ```text
 //! nkir 1
@@ -38,7 +39,7 @@ mod cursor;
 mod parse;
 mod print;
 
-pub use parse::{ParseError, parse};
+pub use parse::{ParseError, parse, parse_file};
 pub use print::print;
 
 /// Version of the form, in its first line.

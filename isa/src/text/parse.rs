@@ -42,6 +42,20 @@ const MAX_ERRORS: usize = 50;
 /// # Errors
 /// All mistakes found, in order of lines (at most 50).
 pub fn parse(text: &str) -> Result<Program, Vec<ParseError>> {
+    read(text, None)
+}
+
+/// As [`parse`], for a text that somebody wrote by hand in the file `path`: what says nothing of where it was written was written there.
+///
+/// # Errors
+/// As [`parse`].
+pub fn parse_file(path: &str, text: &str) -> Result<Program, Vec<ParseError>> {
+    read(text, Some(path))
+}
+
+fn read(text: &str, path: Option<&str>) -> Result<Program, Vec<ParseError>> {
+    // The text's own file comes after those that it declares.
+    let own_file = text.lines().filter(|l| l.trim_start().starts_with("file ")).count() as u32;
     let mut parser = Parser {
         program: Program {
             name: "".into(),
@@ -58,11 +72,20 @@ pub fn parse(text: &str) -> Result<Program, Vec<ParseError>> {
         blocks: Vec::new(),
         started: false,
         tags_named: 0,
+        here: Loc::default(),
+        here_used: false,
     };
     let mut errors = Vec::new();
     let mut lines = 0;
-    for (index, line) in text.lines().enumerate() {
+    let mut next_line = 0;
+    for (index, whole) in text.split_inclusive('\n').enumerate() {
         lines = index + 1;
+        let start = next_line;
+        next_line += whole.len();
+        let line = whole.strip_suffix('\n').map_or(whole, |l| l.strip_suffix('\r').unwrap_or(l));
+        if path.is_some() {
+            parser.here = statement_loc(line, own_file, lines, start);
+        }
         if line.trim().is_empty() || line.trim_start().starts_with("//") {
             continue;
         }
@@ -95,7 +118,25 @@ pub fn parse(text: &str) -> Result<Program, Vec<ParseError>> {
         let message = format!("a tag is to come after tag {}, which is not declared", parser.tags_named - 1);
         errors.push(ParseError { line: lines + 1, column: 1, message });
     }
+    if parser.here_used
+        && let Some(path) = path
+    {
+        parser.program.files.push(path.into());
+    }
     if errors.is_empty() { Ok(parser.program) } else { Err(errors) }
+}
+
+/// Where the statement of a line is in the text: `start` is the line's first byte, `line_number` counts from 1.
+fn statement_loc(line: &str, file: u32, line_number: usize, start: usize) -> Loc {
+    let indent = line.len() - line.trim_start().len();
+    let byte = |n: usize| u32::try_from(start + n).unwrap_or(u32::MAX);
+    Loc {
+        file,
+        line: line_number as u32,
+        column: indent as u32 + 1,
+        start: byte(indent),
+        end: byte(line.trim_end().len().max(indent)),
+    }
 }
 
 /// A block that is still open.
@@ -138,6 +179,10 @@ struct Parser {
     started: bool,
     /// Tags that some `after` asks for are below it.
     tags_named: u32,
+    /// Where a statement of the present line was written if it does not say so: unknown, or in this text.
+    here: Loc,
+    /// `here` was needed.
+    here_used: bool,
 }
 
 impl Parser {
@@ -347,12 +392,13 @@ impl Parser {
     }
 
     /// `# line:column start..end tN`, if anything.
-    fn place(&self, c: &mut Cursor<'_>) -> Parsed<(Loc, TrailId)> {
-        let (mut loc, mut trail) = (Loc::default(), TrailId::ROOT);
-        if !c.take("#") {
-            return Ok((loc, trail));
-        }
-        if c.is_number() {
+    fn place(&mut self, c: &mut Cursor<'_>) -> Parsed<(Loc, TrailId)> {
+        let (mut loc, mut trail) = (self.here, TrailId::ROOT);
+        let marked = c.take("#");
+        if !(marked && c.is_number()) {
+            self.here_used = true;
+        } else {
+            loc = Loc::default();
             let at = c.mark();
             let first: u32 = c.int("a line")?;
             c.expect(":")?;
@@ -366,7 +412,7 @@ impl Parser {
             c.expect("..")?;
             loc.end = c.int("a byte")?;
         }
-        let word = c.peek_word();
+        let word = if marked { c.peek_word() } else { "" };
         if let Some(id) = word.strip_prefix('t').and_then(|n| n.parse::<u32>().ok()) {
             if id as usize >= self.program.trails.len() {
                 return c.problem(format!("trail {id} is not declared above"));

@@ -1,6 +1,6 @@
 use proptest::prelude::*;
 
-use super::{parse, print};
+use super::{parse, parse_file, print};
 use crate::inst::Inst;
 use crate::program::NodeKind;
 use crate::testing::{Random, program};
@@ -50,6 +50,22 @@ fn comments_blank_lines_and_any_spacing_are_accepted() {
     let text = "\n// a comment\nnkir 1\nregisters 1\ncore{\nregister_move ( dst = r0 , src=1 )# t0\n\n  // done\n}\n";
     let program = parse(text).unwrap();
     let NodeKind::Inst(Inst::RegisterMove(_)) = &program.cores[0][0].kind else { panic!("{program:?}") };
+}
+
+#[test]
+fn what_says_nothing_of_its_place_is_in_the_text_itself() {
+    let text = "nkir 1\nfile 0 \"k.py\"\r\ntensor %0 s: sbuf float32[8, 8]\nregisters 1\ncore {\n  register_move(dst=r0, src=1)  # 6:1 0..4\n  register_move(dst=r0, src=2) \n}\n";
+    let program = parse_file("by_hand.nkir", text).unwrap();
+    assert_eq!(program.files.iter().map(|f| &**f).collect::<Vec<_>>(), ["k.py", "by_hand.nkir"]);
+    let [given, own] = &program.cores[0][..] else { panic!("{program:?}") };
+    assert_eq!((given.loc.file, given.loc.line), (0, 6));
+    assert_eq!((own.loc.file, own.loc.line, own.loc.column), (1, 7, 3));
+    assert_eq!(&text[own.loc.start as usize..own.loc.end as usize], "register_move(dst=r0, src=2)");
+    assert_eq!(program.tensors[0].loc.line, 3);
+    assert_eq!(parse(&print(&program)).as_ref(), Ok(&program));
+
+    let located = "nkir 1\nfile 0 \"k.py\"\nregisters 1\ncore {\n  register_move(dst=r0, src=1)  # 6:1 0..4\n}\n";
+    assert_eq!(parse_file("by_hand.nkir", located), parse(located));
 }
 
 /// The only error of a text, as `line:column: message`.

@@ -89,6 +89,8 @@ pub struct Op<'a> {
     pub queue: u8,
     /// The compute engine that runs it; `None` for a DMA.
     pub engine: Option<Engine>,
+    /// Registers that say whether it runs at all: the bounds or the condition of a dynamic loop that was entered since the last barrier.
+    pub control: [Option<RegId>; 2],
 }
 
 /// Dependences of all operations.
@@ -218,11 +220,9 @@ impl Touched {
                 touched.push((view.space, view.tensor, write, region));
             });
         }
-        Touched {
-            regions: touched,
-            register_reads: footprint.register_reads,
-            register_writes: footprint.register_writes,
-        }
+        let mut register_reads = footprint.register_reads;
+        register_reads.extend(op.control.into_iter().flatten());
+        Touched { regions: touched, register_reads, register_writes: footprint.register_writes }
     }
 }
 

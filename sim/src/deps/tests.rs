@@ -107,6 +107,7 @@ proptest! {
                 resolved: None,
                 queue: *queue as u8,
                 engine: [Some(Engine::Vector), Some(Engine::GpSimd), None, None][*queue],
+                control: [None; 2],
             })
             .collect();
         let deps = analyze(&program, &placement, &list, &written_tensors(&program), 1);
@@ -173,8 +174,10 @@ fn strided_tiles_that_interleave_do_not_meet() {
         b.push(dma(dst, src));
     }
     let program = b.program;
-    let list: Vec<Op<'_>> =
-        program.cores[0].iter().map(|node| Op { node, resolved: None, queue: 5, engine: None }).collect();
+    let list: Vec<Op<'_>> = program.cores[0]
+        .iter()
+        .map(|node| Op { node, resolved: None, queue: 5, engine: None, control: [None; 2] })
+        .collect();
     let deps = analyze(&program, &place(&program).unwrap(), &list, &written_tensors(&program), 1);
     assert!(deps.is_empty(), "{deps:?}");
 }
@@ -197,7 +200,7 @@ fn an_order_that_is_asked_for_is_an_edge() {
     let list: Vec<Op<'_>> = program.cores[0]
         .iter()
         .enumerate()
-        .map(|(i, node)| Op { node, resolved: None, queue: 5 + i as u8, engine: None })
+        .map(|(i, node)| Op { node, resolved: None, queue: 5 + i as u8, engine: None, control: [None; 2] })
         .collect();
     let deps = analyze(&program, &place(&program).unwrap(), &list, &written_tensors(&program), 1);
     assert!(deps.of(1).is_empty());

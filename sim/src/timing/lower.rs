@@ -3,7 +3,7 @@
 use nki_isa::inst::Footprint;
 use nki_isa::machine::Context;
 use nki_isa::names::Engine;
-use nki_isa::program::{Node, NodeKind};
+use nki_isa::program::{Bound, Node, NodeKind, RegId};
 use nki_isa::{Arch, Program};
 use rayon::prelude::*;
 
@@ -74,13 +74,18 @@ pub(super) fn lower<'p>(
     let mut seen = Vec::with_capacity(trace.events.len());
     let mut turn = [0usize; 3];
     let mut looped = false;
+    // Until the barrier after its first iteration, what runs in a loop waits for the registers that decide whether it is entered.
+    let mut control = [None; 2];
     for (i, event) in trace.events.iter().enumerate() {
         let Some(&node) = nodes.get(event.node.0 as usize) else { continue };
+        let barrier = deps::Op { node, resolved: None, queue: 0, engine: None, control };
         let mut push = |kind, op| {
             ops.push(Op { trace: i as u32, node: event.node, kind });
             seen.push(op);
+            if let OpKind::Barrier(_) = kind {
+                control = [None; 2];
+            }
         };
-        let barrier = deps::Op { node, resolved: None, queue: 0, engine: None };
         match &event.kind {
             EventKind::Inst { resolved } => {
                 let Some(cost) = &costs[event.node.0 as usize] else { continue };
@@ -100,10 +105,14 @@ pub(super) fn lower<'p>(
                         resolved: resolved.as_deref(),
                         queue: if is_dma { queue + ENGINES as u8 } else { queue },
                         engine: (!is_dma).then_some(engine),
+                        ..barrier
                     },
                 );
             }
-            EventKind::LoopEnter => looped = false,
+            EventKind::LoopEnter => {
+                looped = false;
+                control = deciding(node);
+            }
             EventKind::LoopIteration(k) => {
                 if *k > 0 {
                     push(OpKind::Barrier(machine.loop_iteration), barrier);
@@ -121,6 +130,19 @@ pub(super) fn lower<'p>(
     }
     let deps = deps::analyze(program, placement, &seen, written, machine.window);
     Lowered { nodes, ops, costs, deps }
+}
+
+/// The registers that decide whether a dynamic loop is entered.
+fn deciding(node: &Node) -> [Option<RegId>; 2] {
+    let register = |bound: &Bound| match bound {
+        Bound::Register(r) => Some(*r),
+        Bound::Static(_) => None,
+    };
+    match &node.kind {
+        NodeKind::For { lower, upper, .. } => [register(lower), register(upper)],
+        NodeKind::While { condition, .. } => [Some(*condition), None],
+        _ => [None; 2],
+    }
 }
 
 /// The queue of a transfer whose engine the program leaves open: those listed for its direction in turn.

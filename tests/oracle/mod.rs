@@ -1,0 +1,105 @@
+//! What must hold of every kernel and every program, however wrong: shared by the property tests here and the fuzz targets of fuzz/.
+
+use std::path::{Path, PathBuf};
+
+use nki_diag::{ColorChoice, Diagnostic, SourceMap, render_all};
+use nki_frontend::{Arg, Loader, Options};
+use nki_isa::DType::{self, F32, I32};
+use nki_isa::{Program, text};
+use nki_sim::session::Session;
+use nki_sim_core::HostTensor;
+use nki_sim_core::exec::{ExecOptions, trace_only};
+
+/// Steps after which a program is given up: a random one may never end.
+const STEPS: u64 = 20_000;
+
+/// One file from memory, every other from disk.
+pub(crate) struct Text<'a>(pub(crate) &'a Path, pub(crate) String);
+
+impl Loader for Text<'_> {
+    fn read(&self, path: &Path) -> std::io::Result<String> {
+        if path == self.0 { Ok(self.1.clone()) } else { std::fs::read_to_string(path) }
+    }
+}
+
+/// An error says something, and where.
+fn told(diagnostics: &[Diagnostic], sources: &SourceMap) {
+    let error = diagnostics.iter().find(|d| d.is_error()).expect("a kernel that does not run has an error");
+    assert!(!error.message.is_empty());
+    if let Some((_, line, column)) = error.location(sources) {
+        assert!(line >= 1 && column >= 1, "{error:?}");
+    }
+    assert!(!render_all(diagnostics, sources, ColorChoice::Plain).is_empty());
+}
+
+/// Small integers, a wave, or one byte for all others.
+fn input(name: &str, shape: &[usize], dtype: DType) -> HostTensor {
+    let count: usize = shape.iter().product();
+    let data = match dtype {
+        I32 => (0..count as i32).flat_map(|i| (i % 7).to_le_bytes()).collect(),
+        F32 => (0..count).flat_map(|i| (i as f32 * 0.37).sin().to_le_bytes()).collect(),
+        _ => vec![0x3f; count * dtype.size()],
+    };
+    HostTensor { name: name.into(), shape: shape.to_vec(), dtype, data: Vec::into(data) }
+}
+
+/// A kernel is compiled and its program goes as far as it goes, or there is an error that says where.
+///
+/// # Panics
+/// If not.
+pub(crate) fn kernel(file: &str, source: String, args: &[(String, Arg)], options: Options) {
+    let path = PathBuf::from(file);
+    let options = Options { step_limit: 100_000, ..options };
+    let compiled = nki_frontend::compile(&path, &Text(&path, source), args, &options);
+    match compiled.program {
+        None => told(&compiled.diagnostics, &compiled.sources),
+        Some(program) => {
+            if let Err(refused) = run(program) {
+                told(&refused, &compiled.sources);
+            }
+        }
+    }
+}
+
+/// A text that is read as a program keeps every rule of its instructions or is refused, and else runs as far as it goes.
+///
+/// # Panics
+/// If not.
+pub(crate) fn program_text(source: &str) {
+    let Ok(program) = text::parse_file("fuzzed.nkir", source) else { return };
+    // What would only be slow is left out.
+    let bytes: usize = program.tensors.iter().map(|t| t.bytes()).sum();
+    if bytes <= 1 << 26 && program.validate().is_empty() {
+        let _ = run(program);
+    }
+}
+
+/// The program survives printing and parsing, gives the same twice, and its timeline adds up.
+///
+/// # Errors
+/// If it cannot be placed.
+fn run(program: Program) -> Result<(), Vec<Diagnostic>> {
+    let printed = text::print(&program);
+    assert_eq!(text::parse(&printed).expect("printed programs parse"), program);
+
+    let session = Session::new(program)?;
+    let inputs = || {
+        let tensors = session.program.inputs.iter().map(|i| (&i.name, session.program.tensor(i.tensor)));
+        let shape = |dims: &[u32]| dims.iter().map(|&n| n as usize).collect::<Vec<_>>();
+        tensors.map(|(name, t)| input(name, &shape(&t.shape), t.dtype)).collect::<Vec<_>>()
+    };
+    let options = ExecOptions { step_limit: STEPS, ..ExecOptions::default() };
+    let Ok(ran) = session.run(inputs(), &options) else { return Ok(()) };
+    let again = session.run(inputs(), &options).expect("it ran before");
+    assert!(ran.outputs.iter().zip(&again.outputs).all(|(a, b)| a.data == b.data), "two runs differ");
+    if let Ok(trace) = trace_only(&session.program) {
+        assert_eq!(trace, ran.trace, "numerics change what is executed");
+    }
+    let timeline = session.time(&ran.trace).expect("parameters");
+    for row in &timeline.rows {
+        let sum: u64 = row.spans.iter().map(|s| s.end - s.start).sum();
+        assert_eq!(sum, timeline.elapsed, "{:?}", row.kind);
+    }
+    assert_eq!(timeline, session.time(&again.trace).expect("parameters"));
+    Ok(())
+}

@@ -1,0 +1,82 @@
+//! Programs in text form, each about one rule of the schedule: what every row of its timeline does, and what it waits for, in order.
+//!
+//! The expected rows stand in comments at the end of each file of tests/programs, without times, so that a calibration does not touch them.
+//! `BLESS=1 cargo test --test programs` rewrites them; review the difference before committing it.
+
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+
+use nki_isa::text;
+use nki_sim::session::Session;
+use nki_sim_core::HostTensor;
+use nki_sim_core::exec::ExecOptions;
+use nki_sim_core::timeline::{State, Timeline};
+
+/// What begins the expected rows.
+const ROWS: &str = "\n// rows\n";
+
+fn programs() -> Vec<PathBuf> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs");
+    let entries = std::fs::read_dir(folder).expect("a folder of programs");
+    let mut all: Vec<PathBuf> = entries.map(|e| e.expect("an entry").path()).collect();
+    all.retain(|p| p.extension().is_some_and(|e| e == "nkir"));
+    all.sort();
+    all
+}
+
+/// Runs and times a program; all inputs are zero.
+fn time(path: &Path, source: &str) -> Timeline {
+    let name = path.file_name().expect("a file").to_string_lossy();
+    let program = text::parse_file(&name, source).unwrap_or_else(|e| panic!("{name}: {e:#?}"));
+    let wrong = program.validate();
+    assert!(wrong.is_empty(), "{name}: {wrong:#?}");
+    let session = Session::new(program).unwrap_or_else(|e| panic!("{name}: {e:#?}"));
+    let inputs = session.program.inputs.iter().map(|i| {
+        let tensor = session.program.tensor(i.tensor);
+        let shape: Vec<usize> = tensor.shape.iter().map(|&n| n as usize).collect();
+        let bytes = shape.iter().product::<usize>() * tensor.dtype.size();
+        HostTensor { name: i.name.clone(), shape, dtype: tensor.dtype, data: vec![0; bytes].into() }
+    });
+    let ran = session.run(inputs.collect(), &ExecOptions::default()).unwrap_or_else(|e| panic!("{name}: {e:?}"));
+    session.time(&ran.trace).expect("parameters")
+}
+
+/// Each row that does something: its events and its waits in order, as comment lines.
+fn rows(timeline: &Timeline) -> String {
+    let mut out = String::new();
+    for row in timeline.rows.iter().filter(|r| r.count > 0) {
+        let _ = writeln!(out, "// {} core {}", row.kind.name(), row.core);
+        let mut last = String::new();
+        for span in &row.spans {
+            let what = match span.state {
+                State::Busy(e) => {
+                    let e = timeline.event(e);
+                    format!("{} line {}", timeline.label(e), e.loc.line)
+                }
+                State::Stalled(cause) => format!("- {}", timeline.cause(cause)),
+            };
+            // The issue of a transfer and its bytes are two spans.
+            if what != last {
+                let _ = writeln!(out, "//   {what}");
+            }
+            last = what;
+        }
+    }
+    out
+}
+
+#[test]
+fn rows_do_what_the_programs_say() {
+    let all = programs();
+    assert!(all.len() >= 12, "programs are missing: {all:?}");
+    for path in all {
+        let source = std::fs::read_to_string(&path).expect("readable");
+        let (program, want) = source.split_once(ROWS).unwrap_or((source.trim_end(), ""));
+        let got = rows(&time(&path, program));
+        if std::env::var_os("BLESS").is_some() {
+            std::fs::write(&path, format!("{}\n{ROWS}{got}", program.trim_end())).expect("writable");
+        } else {
+            assert_eq!(got, want, "{} (BLESS=1 rewrites it)", path.display());
+        }
+    }
+}
