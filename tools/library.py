@@ -37,6 +37,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--smallest", type=int, metavar="N", help="only the N smallest configurations of each test function")
     parser.add_argument("--sample", type=int, metavar="N", help="N further configurations of each test function, drawn at random")
     parser.add_argument("--seed", type=int, default=0, help="of the draw of --sample (default 0)")
+    parser.add_argument("--again", type=pathlib.Path, metavar="FILE", help="take what passed over from the results in FILE, run the rest of the selection")
     parser.add_argument("--run-all", action="store_true", help="also the shapes that the suite itself leaves out of simulation")
     parser.add_argument("--timeout", type=float, default=300, help="seconds of one core that a test may take (default 300)")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="test files run at once (default: one a core)")
@@ -48,6 +49,15 @@ def main() -> int:
     if not (options.checkout / "src" / "nkilib_src").is_dir():
         print(f"error: {options.checkout} is not a checkout of nki-library: it has no src/nkilib_src", file=sys.stderr)
         return 2
+    try:
+        earlier = json.loads(options.again.read_text()) if options.again else {"tests": [], "target": options.target}
+    except (OSError, json.JSONDecodeError) as error:
+        print(f"error: --again {options.again}: {error}", file=sys.stderr)
+        return 2
+    if earlier["target"] != options.target:
+        print(f"error: --again {options.again}: it is of {earlier['target']}, this run is for {options.target}", file=sys.stderr)
+        return 2
+    options.kept = [test for test in earlier["tests"] if test["status"] == "passed"]
     environment.need(NEEDS + ["nki_sim"])
 
     start = time.monotonic()
@@ -67,10 +77,13 @@ def main() -> int:
                 results.append(result)
                 if result.tests or result.error:
                     print(f"  {result.line()}", flush=True)
+                for test in result.tests:
+                    if test["status"] == "failed":
+                        print(f"    {test['id'].rsplit('::', 1)[-1]}: {test['reason']}", flush=True)
     results.sort(key=lambda result: result.file)
 
     report = summarise(results, patches, time.monotonic() - start)
-    report = {"target": options.target, "selection": selection(options), "cores": os.cpu_count(), **report}
+    report = {"target": options.target, "selection": selection(options), "timeout": options.timeout, "cores": os.cpu_count(), **report}
     print_summary(report)
     if options.json:
         files.write_whole(options.json, json.dumps(report, indent=1))
@@ -101,6 +114,8 @@ def selection(options: argparse.Namespace) -> str:
     kinds = [f"the {options.smallest} smallest"] if options.smallest else []
     kinds += [f"{options.sample} drawn with seed {options.seed}"] if options.sample else []
     words = [f"configurations of each test function: {' and '.join(kinds)}" if kinds else "every configuration"]
+    if options.again:
+        words.append("what had passed in an earlier run not run again")
     if options.run_all:
         words.append("large shapes too")
     if options.filter:

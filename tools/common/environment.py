@@ -34,12 +34,15 @@ def need(packages: list[str]) -> None:
     python = VENV / "bin" / "python"
     try:
         if not python.exists():
-            subprocess.run([sys.executable, "-m", "venv", "--system-site-packages", str(VENV)], check=True)
+            make()
         lacking = missing_there(python, packages)
         if lacking:
             print(f"Installing {', '.join(lacking)} into {VENV}", flush=True)
-            wanted = [str(ROOT) if name == "nki_sim" else name for name in lacking]
-            subprocess.run([str(python), "-m", "pip", "install", "--quiet", *wanted], check=True)
+            if "torch" in lacking:
+                install_torch(python)
+            wanted = [str(ROOT) if name == "nki_sim" else name for name in lacking if name != "torch"]
+            if wanted:
+                install(python, *wanted)
             lacking = missing_there(python, packages)
     except (subprocess.CalledProcessError, OSError) as error:
         print(f"error: {error}", file=sys.stderr)
@@ -49,6 +52,39 @@ def need(packages: list[str]) -> None:
         sys.exit(2)
     if not inside:
         os.execv(str(python), [str(python), *sys.argv])
+
+
+def make() -> None:
+    """Makes the environment. It sees what this interpreter has."""
+    command = [sys.executable, "-m", "venv", "--system-site-packages"]
+    # Without Debian's python3-venv there is no pip inside of a new environment: this interpreter's is taken then.
+    if subprocess.run([*command, str(VENV)], capture_output=True).returncode != 0:
+        subprocess.run([*command, "--clear", "--without-pip", str(VENV)], check=True)
+
+
+def install(python: pathlib.Path, *packages: str) -> None:
+    """As `pip install` in the environment."""
+    inside = subprocess.run([str(python), "-m", "pip", "--version"], capture_output=True).returncode == 0
+    pip = [str(python), "-m", "pip"] if inside else [sys.executable, "-m", "pip", "--python", str(python)]
+    done = subprocess.run([*pip, "install", "--quiet", *packages], capture_output=True, text=True)
+    # What pip says of torch without CUDA is no news, and its other warnings are not about this environment.
+    if done.returncode != 0:
+        print(done.stderr, file=sys.stderr)
+        done.check_returncode()
+
+
+def install_torch(python: pathlib.Path) -> None:
+    """torch for the CPU. On Linux its wheel asks for 4 GB of CUDA, which nothing here calls: tests/cpu_torch.py makes it do without."""
+    if sys.platform != "linux":
+        return install(python, "torch")
+    install(python, "--no-deps", "torch")
+    install(python, "filelock", "fsspec", "jinja2", "networkx", "sympy", "typing-extensions", "setuptools")
+    site = subprocess.run([str(python), "-c", "import site; print(site.getsitepackages()[0])"], check=True, capture_output=True, text=True)
+    works = [str(python), "-c", "import torch"]
+    if subprocess.run(works, capture_output=True).returncode != 0:
+        subprocess.run([sys.executable, str(ROOT / "tests" / "cpu_torch.py"), site.stdout.strip()], capture_output=True)
+    if subprocess.run(works, capture_output=True).returncode != 0:
+        install(python, "torch")
 
 
 def missing_there(python: pathlib.Path, packages: list[str]) -> list[str]:

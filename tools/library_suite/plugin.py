@@ -40,12 +40,13 @@ def size(item) -> tuple:
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config, items):
-    emit(event="collected", count=len(items))
-    with open(os.environ["NKI_SIM_DONE"]) as file:
-        done = set(json.load(file))
+    collected = len(items)
     smallest, sample = int(os.environ.get("NKI_SIM_SMALLEST", "0")), int(os.environ.get("NKI_SIM_SAMPLE", "0"))
     if smallest or sample:
         items[:] = choose(items, smallest, sample, os.environ.get("NKI_SIM_SEED", "0"))
+    emit(event="collected", count=collected, chosen={item.nodeid: item.nodeid in _drawn for item in items})
+    with open(os.environ["NKI_SIM_DONE"]) as file:
+        done = set(json.load(file))
     items[:] = [item for item in items if item.nodeid not in done]
 
 

@@ -52,11 +52,13 @@ def run_file(copy: pathlib.Path, file: str, options: argparse.Namespace) -> File
     start = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="nki-library-run-") as folder:
         events = pathlib.Path(folder) / "events.jsonl"
-        done: set[str] = set()
+        # What another run has shown is taken over, if this one chooses it too.
+        kept = {test["id"]: test for test in getattr(options, "kept", []) if test["id"].split("::")[0] == file.removeprefix("test/")}
+        done: set[str] = set(kept)
         while True:
             events.write_text("")
             code, output, hung = _pytest(copy, file, options, events, done, pathlib.Path(folder))
-            unfinished, drawn = _read(events, result, done)
+            unfinished, drawn = _read(events, result, done, kept)
             if unfinished is None:
                 if code not in (0, 1, 5) and not result.tests:
                     result.error = _last_error(output)
@@ -129,13 +131,16 @@ def _processor_seconds(process: subprocess.Popen) -> float:
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
-def _read(events: pathlib.Path, result: FileResult, done: set[str]) -> tuple[str | None, bool]:
-    """Takes over the results. Gives the test that was started and not finished, if any, and whether it was drawn."""
+def _read(events: pathlib.Path, result: FileResult, done: set[str], kept: dict[str, dict]) -> tuple[str | None, bool]:
+    """Takes over the results, and those of `kept` that are chosen. Gives the test that was started and not finished, if any, and whether it was drawn."""
     started, drawn = None, False
     for line in events.read_text().splitlines():
         event = json.loads(line)
         if event["event"] == "collected":
             result.collected = max(result.collected, event["count"])
+            for chosen, drawn in event["chosen"].items():
+                if chosen in kept:
+                    result.tests.append({**kept.pop(chosen), "drawn": drawn})
         elif event["event"] == "start":
             started, drawn = event["id"], event["drawn"]
         else:
