@@ -3,6 +3,7 @@
 import dataclasses
 import enum
 import importlib
+import inspect
 import sys
 import types
 
@@ -196,6 +197,10 @@ def _fields(cls, kind):
         return [
             (name, "value" if has else "required", value, True, False) for name, has, value in field_names(cls)
         ]
+    if kind == "plain":
+        # Not for a constructor: KLR shows them as text.
+        names = [name for base in reversed(cls.__mro__) for name in inspect.get_annotations(base)]
+        return [(name, "required", None, True, False) for name in dict.fromkeys(names)]
     return []
 
 

@@ -16,6 +16,9 @@ def cases():
         name="tensor-add", file="tensor_add.py", args=dict(a_input=a, b_input=b), expect=dict(c_output=a + b), rtol=0, atol=0
     )
 
+    x = normal((128, 512), 1)
+    yield dict(name="regions", file="regions.py", args=dict(x=x), expect=dict(out=2 * x), rtol=0, atol=0)
+
     inp = normal((8, 128, 512), 3)
     for kernel in ("sb_blocks_alive_together", "sb_blocks_migrated", "sb_blocks_migrated_incorrect", "blocks_as_list"):
         yield dict(name=kernel, file="sb_blocks.py", kernel=kernel, args=dict(inp=inp), expect=dict(res=inp), rtol=0, atol=0)

@@ -3,6 +3,7 @@
 import json
 import os
 import pathlib
+import re
 import subprocess
 import sys
 import tempfile
@@ -19,6 +20,8 @@ def run(one: dict, sources: pathlib.Path, timeout: float) -> tuple[str, str]:
         environment["PYTHONPATH"] = os.pathsep.join([str(TOOLS / "shims"), str(TOOLS), str(file.parent)])
         environment["NKI_SIM_RESULTS"] = str(pathlib.Path(folder) / "results.json")
         environment["NKI_SIM_FUNCTION"] = one["kernel"]
+        if re.search("negative|must fail", one.get("reference") or "", re.IGNORECASE):
+            environment["NKI_SIM_REFUSED"] = "1"
         # A configuration of our own: KLR's would put its real package before the stand-in.
         configuration = pathlib.Path(folder) / "pytest.ini"
         configuration.write_text("[pytest]\n")

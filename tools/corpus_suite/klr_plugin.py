@@ -1,5 +1,9 @@
-"""A pytest plugin: keeps the tests whose parameter is the function $NKI_SIM_FUNCTION, and writes how they went."""
+"""A pytest plugin: keeps the tests whose parameter is the function $NKI_SIM_FUNCTION, and writes how they went.
 
+A function that no test takes is compiled as it is: it must be refused where $NKI_SIM_REFUSED is set, else accepted.
+"""
+
+import inspect
 import json
 import os
 
@@ -10,12 +14,28 @@ outcomes: dict[str, tuple[str, str]] = {}
 
 
 def pytest_collection_modifyitems(items):
-    def wanted(item):
-        parameters = getattr(item, "callspec", None)
-        functions = [getattr(value, "__name__", None) for value in parameters.params.values()] if parameters else []
-        return WANTED in functions or item.name == WANTED or item.name == f"test_{WANTED}"
+    """The tests that take the function (or its name); else those of that name; else, for a class, those whose function uses it."""
 
-    items[:] = [item for item in items if wanted(item)]
+    def taken(item):
+        parameters = getattr(item, "callspec", None)
+        values = parameters.params.values() if parameters else []
+        return [value if isinstance(value, str) else getattr(value, "__name__", None) for value in values]
+
+    def uses(item):
+        functions = [value for value in item.callspec.params.values() if inspect.isfunction(value)] if hasattr(item, "callspec") else []
+        return any(WANTED in function.__code__.co_names for function in functions)
+
+    takes = [item for item in items if WANTED in taken(item)]
+    called = [item for item in items if item.originalname in (WANTED, f"test_{WANTED}")]
+    modules = [item.module for item in items[:1]]
+    items[:] = takes or called or [item for item in items if uses(item)]
+    function = getattr(modules[0], WANTED, None) if modules and not items else None
+    if inspect.isfunction(function):
+        answer = json.loads(klr.frontend.Kernel(function).specialize())
+        if os.environ.get("NKI_SIM_REFUSED"):
+            outcomes[WANTED] = ("passed", "") if answer["errors"] else ("failed", "was to be refused: accepted")
+        else:
+            outcomes[WANTED] = ("failed", answer["errors"][0].splitlines()[0]) if answer["errors"] else ("passed", "")
 
 
 def pytest_runtest_setup(item):

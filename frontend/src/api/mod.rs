@@ -38,6 +38,7 @@ pub(crate) use self::array::{
     device_dtype as array_device_dtype, dtype_of as array_dtype, host_array, join as join_arrays,
     method as array_method, of as array_of,
 };
+use self::beta2::region::Region;
 use self::beta2::{ApiClass, EnumClass, Handle, NoReorder, NotYet, Removed, TileSize};
 pub(crate) use self::boundary::{argument, begin_core, finish};
 pub(crate) use self::dynamic::{DynRange, RegisterRef, dynamic_for, dynamic_if, dynamic_while};
@@ -56,6 +57,11 @@ use crate::syntax::{BinOp, CmpOp, Symbol, UnaryOp};
 /// there is no such name. Asked once per name and module; submodules are found by the evaluator.
 pub(crate) fn module_attr(_interp: &mut Interp<'_>, module: &str, attr: &str) -> Option<Value> {
     beta2::module_attr(module, attr)
+}
+
+/// What a name means that nothing defines: a memory, in kernels of the early releases.
+pub(crate) fn undefined(interp: &mut Interp<'_>, name: &str, span: Span) -> Option<Value> {
+    beta2::region::named(interp, name, span)
 }
 
 /// Names for "did you mean".
@@ -177,6 +183,9 @@ fn attributes(base: &Value) -> Vec<&'static str> {
         Value::NlOp(_) => vec!["__name__"],
         _ if object::<TileSize>(base).is_some() => beta2::TILE_SIZES.to_vec(),
         _ if object::<Handle>(base).is_some() => vec!["depends_on"],
+        _ if object::<Region>(base).is_some() => {
+            beta2::region::ATTRIBUTES.iter().chain(beta2::region::METHODS).copied().collect()
+        }
         _ if array::of(base).is_some() => array::ATTRIBUTES.iter().chain(array::METHODS).copied().collect(),
         _ => match object::<EnumClass>(base) {
             Some(class) => vocab::VOCABULARIES[usize::from(class.0)].members.iter().map(|m| m.0).collect(),
@@ -204,6 +213,7 @@ fn is_method(base: &Value, name: &str) -> bool {
     match base {
         Value::Tensor(_) => tensor::METHODS.contains(&name),
         _ if array::of(base).is_some() => array::METHODS.contains(&name),
+        _ if object::<Region>(base).is_some() => beta2::region::METHODS.contains(&name),
         _ => object::<Handle>(base).is_some() && name == "depends_on",
     }
 }
@@ -225,6 +235,7 @@ fn attribute(interp: &Interp<'_>, base: &Value, name: &str) -> Option<Value> {
         Value::NlOp(op) => (name == "__name__").then(|| Value::str(op.op().name)),
         _ if array::of(base).is_some() => array::of(base).and_then(|a| array::attribute(a, name)),
         _ if object::<TileSize>(base).is_some() => beta2::tile_size(interp, name),
+        _ if object::<Region>(base).is_some() => object::<Region>(base).and_then(|r| r.attribute(name)),
         _ => {
             let class = object::<EnumClass>(base)?;
             let name = if class.0 == vocab::MEMORY && name == "hbm" { "private_hbm" } else { name };
@@ -243,7 +254,7 @@ pub(crate) fn getattr(interp: &mut Interp<'_>, base: &Value, name: Symbol, span:
         return Ok(Value::BoundBuiltin(Rc::new((base.clone(), name))));
     }
     if let Some(removed) = object::<Removed>(base) {
-        return Err(beta2::removed_use(removed, span));
+        return Err(beta2::removed_use(interp, removed, span));
     }
     Err(no_attribute(interp, base, &text, span))
 }
@@ -266,6 +277,11 @@ pub(crate) fn call_method(interp: &mut Interp<'_>, base: &Value, name: Symbol, a
         && is_method(base, &text)
     {
         return array::method(interp, array, &text, args);
+    }
+    if let Some(region) = object::<Region>(base)
+        && is_method(base, &text)
+    {
+        return region.method(interp, &text, args);
     }
     let span = args.span;
     if let Some(Handle(later)) = object::<Handle>(base)
@@ -306,7 +322,7 @@ pub(crate) fn call(interp: &mut Interp<'_>, callee: &Value, args: CallArgs) -> E
         }
         _ => {
             if let Some(removed) = object::<Removed>(callee) {
-                return Err(beta2::removed_use(removed, args.span));
+                return Err(beta2::removed_use(interp, removed, args.span));
             }
             if let Some(function) = object::<NotYet>(callee) {
                 let message = format!("{} is not supported yet", function.0);
@@ -337,7 +353,10 @@ pub(crate) fn getitem(interp: &mut Interp<'_>, base: &Value, index: &Value, span
                 return array::getitem(interp, array, index, span);
             }
             if let Some(removed) = object::<Removed>(base) {
-                return Err(beta2::removed_use(removed, span));
+                return Err(beta2::removed_use(interp, removed, span));
+            }
+            if let Some(region) = object::<Region>(base) {
+                return region.getitem(index, span);
             }
             if object::<ApiClass>(base).is_some() {
                 // nt.tensor[128, 512] in an annotation.

@@ -238,6 +238,10 @@ fn pattern_names(value: &Option<Value>, span: Span) -> EvalResult<Vec<Vec<Rc<str
 
 fn ap(interp: &mut Interp<'_>, t: &Tensor, args: CallArgs) -> EvalResult<super::view::Result<Tensor>> {
     let span = args.span;
+    if interp.follows_klr() && t.view != Tensor::whole(t.storage.clone()).view {
+        let message = format!("`ap` of a view of `{}`", t.storage.name);
+        return Err(Raise::at("access-pattern", message, span, "here").help("call `ap` on the tensor itself"));
+    }
     let [pattern, offset, scalar, vector, dim, dtype] =
         args.bind(interp, "ap", ["pattern", "offset", "scalar_offset", "vector_offset", "indirect_dim", "dtype"], 1)?;
     let value = pattern.unwrap_or(Value::None);

@@ -6,6 +6,7 @@ use nki_diag::Span;
 use nki_isa::names::Named;
 use nki_isa::{Arg, DType, Imm, Index, Space};
 
+use super::beta2::region::Region;
 use super::vocab::ApiEnum;
 use super::{RegisterRef, Tensor};
 use crate::eval::error::{EvalResult, Raise};
@@ -132,6 +133,7 @@ pub(crate) fn memory(value: &Value, what: impl Display, span: Span) -> EvalResul
     let found = match value {
         Value::ApiEnum(e) if e.vocabulary == super::vocab::MEMORY => Space::from_name(e.name()),
         Value::Str(s) => Space::from_name(s),
+        Value::Object(o) => o.as_any().downcast_ref::<Region>().map(|region| region.space),
         _ => None,
     };
     found.ok_or_else(|| wrong(what, "nl.sbuf, nl.psum, nl.hbm, nl.private_hbm or nl.shared_hbm", value, span))

@@ -117,6 +117,11 @@ impl Interp<'_> {
         {
             return Ok(value);
         }
+        if !matches!(slot, Slot::Local(_) | Slot::Free(_))
+            && let Some(value) = api::undefined(self, &self.name(name), span)
+        {
+            return Ok(value);
+        }
         Err(self.undefined(frame, name, slot, span))
     }
 

@@ -5,7 +5,8 @@
 //! - text in f-strings and `str()` has no blanks and no quotes inside of containers; objects show their fields, `A(x:1,y:2)`;
 //! - a dict is true even if it is empty;
 //! - `list.count()` without an argument is the length; `list.index` of what is not there is None; `list.remove` removes all
-//!   equal items; `dict.pop` of a key that is not there gives None.
+//!   equal items; `dict.pop` of a key that is not there gives None;
+//! - `.ap()` is for tensors, not for views of them.
 //!
 //! Source: github.com/leanprover/KLR, `KLR/Trace/Types.lean`, `KLR/Trace/Python.lean` and its tests of the front end.
 

@@ -239,6 +239,11 @@ impl<'a> Interp<'a> {
         }
     }
 
+    /// Whether the program is read by KLR's rules: see [`klr`].
+    pub(crate) fn follows_klr(&self) -> bool {
+        self.klr
+    }
+
     /// Bytes of machine stack in use.
     pub(crate) fn stack_used(&self) -> usize {
         let marker = 0u8;

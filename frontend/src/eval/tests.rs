@@ -63,6 +63,38 @@ fn symbols_are_where_their_constants_say() {
 }
 
 #[test]
+fn memories_are_regions_where_nothing_defines_their_names() {
+    check_kernel(
+        "p = sbuf[32:64, 0:1024]\nq = p[0:8, 512:]\nprint(sbuf.start, p.start, p.size, q.start, q.size)\n\
+         t = q.view(dtype='float32', shape=(8, 64, 2))\nprint(t.shape, t.buffer == 'sbuf')",
+        "(None, None) (32, 0) (32, 1024) (32, 512) (8, 512)\n(8, 64, 2) True",
+    );
+    check_kernel("print(psum.ptr((64, 128), offset=(0, 2048)).start)", "(0, 2048)");
+    check_kernel("sbuf[1:2, 0:4]", "bad-address: a region of `sbuf` starts at partition 1");
+    check_kernel("sbuf[0:130, 0:4]", "bad-address: partitions 0 to 130 of a region of `sbuf` that has 128");
+    check_kernel("psum[0:4, 1:4]", "bad-address: a region of `psum` takes bytes 1 to 4: both must be even");
+    check_kernel("sbuf[0]", "bad-address: a region of `sbuf` takes two indices, partitions and bytes, got 1");
+    check_kernel(
+        "sbuf[0:32, 0:16].view('float32', (32, 5))",
+        "bad-address: view of 20 bytes in a region of `sbuf` that has 16",
+    );
+    check_kernel("print(sbuf.begin)", "unknown-attribute: a memory region has no attribute `begin`");
+    check("sbuf = 3\nprint(sbuf)", "3");
+}
+
+#[test]
+fn klr_takes_patterns_of_tensors_only() {
+    let source = |import: &str| {
+        format!(
+            "import nki\nimport nki.language as nl\n{import}\n@nki.jit\ndef k():\n    \
+             t = nl.ndarray((128, 4), nl.float32, buffer=nl.sbuf)\n    t.ap([[4, 128], [1, 2]]).ap([[4, 128], [1, 1]])"
+        )
+    };
+    assert_eq!(run(&source("")), "");
+    assert_eq!(run(&source("import klr.frontend")), "access-pattern: `ap` of a view of `t`");
+}
+
+#[test]
 fn integers_follow_python() {
     for (expr, expected) in [
         ("7 // 2, -7 // 2, 7 // -2, -7 // -2", "(3, -4, -4, 3)"),

@@ -143,7 +143,7 @@ pub fn dtype(operand: &OperandSchema, view: &View) -> Result<(), Violation> {
 /// `view` stays inside its tensor and, on chip, inside the partitions.
 ///
 /// # Errors
-/// `out-of-bounds`, `partition-size`.
+/// `out-of-bounds`, `partition-size`, `partition-dimension`.
 pub fn view_bounds(view: &View, context: &Context<'_>) -> Result<(), Violation> {
     let tensor = &context.tensors[view.tensor.0 as usize];
     let size = view.dtype.size() as i64;
@@ -160,6 +160,12 @@ pub fn view_bounds(view: &View, context: &Context<'_>) -> Result<(), Violation> 
                 ),
             )
             .help("tile the partition dimension (dimension 0) by 128"));
+        }
+        if let Some(Index::Vector(_)) = view.indirect.as_deref().map(|i| &i.index) {
+            let message =
+                format!("`{}` is on chip: its partition dimension cannot be indexed at run time", tensor.name);
+            return Err(Violation::new("partition-dimension", "", message)
+                .help("give indirect_dim= a free dimension, or gather from HBM"));
         }
         let (first, end) = view.partition_span();
         let have = i64::from(tensor.shape.first().copied().unwrap_or(1));

@@ -118,6 +118,20 @@ fn dtype(value: Option<Value>, what: &str, span: Span) -> EvalResult<DType> {
     values::dtype(&value.unwrap_or(Value::None), format_args!("{what}: dtype"), span)
 }
 
+/// A tensor in a region of a memory; `place` is its name and address.
+pub(super) fn tensor(
+    interp: &mut Interp<'_>,
+    shape: Vec<i64>,
+    dtype: DType,
+    space: Space,
+    place: (Option<Value>, Option<(i64, i64)>),
+    span: Span,
+) -> EvalResult<Value> {
+    let (name, address) = place;
+    let wanted = Wanted { shape, dtype, space, name: named(name, "view", span)?, address };
+    allocate(interp, &wanted, Fill::Nothing, span)
+}
+
 /// `nl.ndarray(shape, dtype, buffer=sbuf, name='', address=None)`
 pub(super) fn ndarray(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
     let span = args.span;

@@ -7,6 +7,7 @@ mod alloc;
 mod collectives;
 mod language;
 pub(crate) mod names;
+pub(crate) mod region;
 mod removed;
 
 use std::any::Any;
@@ -322,6 +323,6 @@ pub(crate) const TILE_SIZES: &[&str] = &[
 ];
 
 /// The error of using a removed name.
-pub(super) fn removed_use(removed: &Removed, span: nki_diag::Span) -> Box<Raise> {
-    removed::raise(removed.0, span)
+pub(super) fn removed_use(interp: &Interp<'_>, removed: &Removed, span: nki_diag::Span) -> Box<Raise> {
+    removed::raise(&interp.sources, removed.0, span)
 }

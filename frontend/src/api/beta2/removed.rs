@@ -60,14 +60,75 @@ pub(super) fn name(module: &str, attr: &str) -> Option<Value> {
     find(&format!("{prefix}.{attr}"))
 }
 
-/// The error of using a removed name.
-pub(in crate::api) fn raise(feature: &'static str, span: Span) -> Box<Raise> {
-    let (message, help) = match TABLE.iter().find(|r| r.0 == feature) {
-        Some(r) => (format!("`{feature}` was removed after Beta 1"), r.2),
-        None => (
-            "`neuronxcc.nki` is the Beta 1 interface, which is not supported".to_owned(),
-            "import nki, nki.language as nl and nki.isa as nisa; instructions then take dst= as their first argument",
-        ),
-    };
-    Raise::new(Diagnostic::error("removed-beta1", message).at(span, "here").help(help))
+/// What else a Beta 1 file has to change, by what its lines hold, and what to write instead. Names of [`TABLE`] come first.
+const PATTERNS: &[(&str, &str)] = &[
+    ("mask=", "bound the slice instead: t[0:min(size, end)]"),
+    ("= nisa.", "instructions return nothing: make the tile with nl.ndarray and pass it as dst="),
+    ("nki.compiler.", "nl.ndarray(..., address=(partition, byte)) places a tensor"),
+    ("nki.baremetal", "nki-sim run FILE.py"),
+];
+
+/// The error of using a removed name. Of a file that imports Beta 1 it lists, line by line, what to change.
+pub(in crate::api) fn raise(sources: &nki_diag::SourceMap, feature: &'static str, span: Span) -> Box<Raise> {
+    if let Some(r) = TABLE.iter().find(|r| r.0 == feature) {
+        let message = format!("`{feature}` was removed after Beta 1");
+        return Raise::new(Diagnostic::error("removed-beta1", message).at(span, "here").help(r.2));
+    }
+    let message = "`neuronxcc.nki` is the Beta 1 interface, which is not supported";
+    let mut diagnostic = Diagnostic::error("removed-beta1", message).at(span, "here").help(
+        "import nki, nki.language as nl and nki.isa as nisa; instructions then take dst= as their first argument",
+    );
+    for change in changes(sources.text(span.file).unwrap_or_default()) {
+        diagnostic = diagnostic.help(change);
+    }
+    Raise::new(diagnostic)
+}
+
+fn word_part(c: char) -> bool {
+    c.is_alphanumeric() || c == '_'
+}
+
+/// What to change in a Beta 1 file: every import, and each other thing where it comes first.
+fn changes(text: &str) -> Vec<String> {
+    let mut found = Vec::new();
+    let names = TABLE.iter().map(|r| (r.0, r.2));
+    let mut open: Vec<(&str, &str)> = names.chain(PATTERNS.iter().copied()).collect();
+    for (number, line) in text.lines().enumerate() {
+        let (number, line) = (number + 1, line.split('#').next().unwrap_or_default().trim());
+        if (line.starts_with("import ") || line.starts_with("from ")) && line.contains("neuronxcc") {
+            let new = line.replace("from neuronxcc import nki", "import nki").replace("neuronxcc.nki", "nki");
+            let new = new.replace("import nki as nki", "import nki");
+            let what = if new.contains("neuronxcc") { "leave it out".to_owned() } else { format!("write `{new}`") };
+            found.push(format!("line {number}, `{line}`: {what}"));
+            continue;
+        }
+        open.retain(|(pattern, instead)| {
+            let word = |rest: &str| !pattern.ends_with(char::is_alphanumeric) || !rest.starts_with(word_part);
+            let here = line.match_indices(pattern).any(|(at, _)| word(&line[at + pattern.len()..]));
+            if here {
+                found.push(format!("line {number}, `{}`: {instead}", pattern.trim_end_matches('.')));
+            }
+            !here
+        });
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn a_beta1_file_is_told_what_to_change() {
+        let text = "from neuronxcc import nki\nimport neuronxcc.nki.language as nl\nfrom neuronxcc.starfish import x\n\
+                    # nl.mgrid\nt = nl.ncores\nt = nisa.activation(nl.exp, x, mask=i < 3)\n";
+        let found = super::changes(text);
+        let starts = [
+            "line 1, `from neuronxcc import nki`: write `import nki`",
+            "line 2, `import neuronxcc.nki.language as nl`: write `import nki.language as nl`",
+            "line 3, `from neuronxcc.starfish import x`: leave it out",
+            "line 6, `mask=`: bound the slice",
+            "line 6, `= nisa`: instructions return nothing",
+        ];
+        assert_eq!(found.len(), starts.len(), "{found:?}");
+        assert!(found.iter().zip(starts).all(|(f, s)| f.starts_with(s)), "{found:?}");
+    }
 }
