@@ -11,7 +11,7 @@ def needs(one: dict, sources: pathlib.Path) -> list[str]:
     """The Python packages that running this entry takes."""
     if one["api"] == "Beta1" or not (sources / one["repo"]).is_dir():
         return []
-    if one["repo"] == "nki-library" or library.revision(one):
+    if one["repo"] == "nki-library" or library.revision(one, sources):
         return library.NEEDS
     if one["repo"] == "KLR":
         return klr.NEEDS
@@ -30,7 +30,7 @@ def run(one: dict, sources: pathlib.Path, timeout: float) -> tuple[str, str]:
         return library.run(one, sources, timeout)
     if one["repo"] == "KLR":
         return klr.run(one, sources, timeout)
-    if library.revision(one):
+    if library.revision(one, sources):
         return library.run_revision(one, sources, timeout)
     if one["repo"] in live.USE_LIBRARY:
         return live.run(one, sources, timeout)

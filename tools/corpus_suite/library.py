@@ -39,32 +39,40 @@ def run(one: dict, sources: pathlib.Path, timeout: float) -> tuple[str, str]:
     return run_tests(copy, files, one, timeout)
 
 
-# Kernels of other repositories that are another revision of one of the library's, with the same parameters: the library's tests are theirs.
-# By repository and file: module of the library, module of the other.
-REVISIONS = {
-    ("nki-moe-megakernel", "nki_kernels/attention/attention_block_tkg.py"): (
-        "nkilib_src.nkilib.experimental.transformer.attention_block_tkg",
-        "nki_kernels.attention.attention_block_tkg",
-    ),
-}
+def revision(one: dict, sources: pathlib.Path) -> list[str]:
+    """Files of the library that a kernel of another repository is another revision of: named alike, with the kernel and its parameters."""
+    if one["repo"] == "nki-library" or not (sources / "nki-library").is_dir() or not one["file"].endswith(".py"):
+        return []
+    ours = parameters(sources / one["file"], one["kernel"])
+    files = sorted((sources / "nki-library" / "src").rglob(pathlib.Path(one["file"]).name))
+    return [str(file) for file in files if ours and parameters(file, one["kernel"]) == ours]
 
 
-def revision(one: dict) -> tuple[str, str] | None:
-    """The modules of a kernel that is another revision of one of the library's."""
-    return REVISIONS.get((one["repo"], one["file"].removeprefix(one["repo"] + "/")))
+def parameters(file: pathlib.Path, kernel: str) -> list[str]:
+    """Names of the parameters of a function at the top of a file; none where there is no such function."""
+    try:
+        body = ast.parse(file.read_text()).body
+    except (OSError, SyntaxError):
+        return []
+    found = [node.args for node in body if isinstance(node, ast.FunctionDef) and node.name == kernel]
+    return [one.arg for one in found[0].args + found[0].kwonlyargs] if found else []
 
 
 def run_revision(one: dict, sources: pathlib.Path, timeout: float) -> tuple[str, str]:
     """The library's tests of its own revision, with this one in its place."""
-    if not (sources / "nki-library").is_dir():
-        return "skipped", "its tests are those of nki-library, which is not among the sources"
     copy = copy_of(sources)
-    module, other = revision(one)
-    files = [path.relative_to(copy) for path in (copy / "test" / "integration").rglob("test_*.py") if f"from {module} import" in path.read_text()]
-    if not files:
-        return "failed", f"no test of the library imports {module}"
+    stem = pathlib.Path(one["file"]).stem
+    modules: dict[str, list[str]] = {}
+    for path in (copy / "test" / "integration").rglob("test_*.py"):
+        for module in importing(path.read_text(), one["kernel"]):
+            if module.split(".")[-1] == stem:
+                modules.setdefault(module, []).append(str(path.relative_to(copy)))
+    if not modules:
+        return "skipped", "no test of nki-library imports the library's revision of it"
+    other = ".".join(pathlib.Path(one["file"]).relative_to(one["repo"]).with_suffix("").parts)
+    module, files = sorted(modules.items())[0]
     more = {"instead": f"{module}:{other}", "more_paths": [sources / one["repo"]]}
-    status, reason = run_tests(copy, sorted(map(str, files)), one, timeout, **more)
+    status, reason = run_tests(copy, sorted(files), one, timeout, **more)
     return status, f"{reason}, those of nki-library" if status == "passed" else reason
 
 
@@ -94,7 +102,7 @@ def mentioning(copy: pathlib.Path, one: dict) -> list[str]:
     tests = {path: path.read_text() for path in (copy / "test" / "integration").rglob("test_*.py")}
     name = re.compile(rf"\b{re.escape(one['kernel'])}\b")
     named = [path for path, text in tests.items() if name.search(text)]
-    imported = [path for path in named if imports(tests[path], one["kernel"])]
+    imported = [path for path in named if importing(tests[path], one["kernel"])]
     # Helpers of several test files: those are meant.
     helpers = [path.stem for path in imported if path.stem.endswith("_common")]
     using = [path for path, text in tests.items() if any(re.search(rf"\b{helper}\b", text) for helper in helpers)]
@@ -102,7 +110,7 @@ def mentioning(copy: pathlib.Path, one: dict) -> list[str]:
     return sorted({str(path.relative_to(copy)) for path in chosen or named})
 
 
-def imports(text: str, kernel: str) -> bool:
-    """Whether a file imports the name from the library: `cumsum` is also NumPy's."""
+def importing(text: str, kernel: str) -> list[str]:
+    """The modules of the library from which a file imports the name: `cumsum` is also NumPy's."""
     found = [node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("nkilib")]
-    return any(alias.name == kernel for node in found for alias in node.names)
+    return [node.module for node in found if any(alias.name == kernel for alias in node.names)]

@@ -162,7 +162,7 @@ def online_rmsnorm_matmul() -> Case:
     return Case([normal(2048, 2048, of=BF16), normal(2048, 2048, of=BF16, seed=1)], reference, 5e-2, 2.0)
 
 
-def qwen3_moe(hoisted: bool) -> Case:
+def qwen3_moe(*hoisted: bool) -> Case:
     """One token through a layer's experts: RMS norm, router, the 8 of 128 experts with the largest logits, each silu(gate) * up and down.
 
     Shapes are those the kernel is written for (Qwen3-30B-A3B, a quarter of it). The rounding to bfloat16 is that which the file documents.
@@ -195,8 +195,7 @@ def qwen3_moe(hoisted: bool) -> Case:
         normal(hidden, experts, seed=42) * np.float32(0.05),
         small(experts, hidden, 2 * inner, seed=43),
         small(experts, inner, hidden, seed=44),
-        hoisted,
-        hoisted,
+        *hoisted,
     ]
     return Case(inputs, reference, 3e-2, 3e-2, lnc=2)
 
@@ -211,6 +210,7 @@ CASES: dict[str, Callable[[], list[Case]]] = {
     "nki_tensor_add_kernel": lambda: [add(4, 3, of=np.float16), add(128, 512)],
     "nki_inplace_add_kernel": lambda: [add(128, 512)],
     "nki_add_kernel": lambda: [add(128, 512)],
+    "nki_tensor_add_kernel_beta2": lambda: [add(128, 512)],
     "tensor_transpose2D_kernel_": lambda: [transpose2d(5, 3, 4), transpose2d(128, 5, 37)],
     "tensor_split_kernel_": lambda: [split_columns()],
     "tensor_maxpool_kernel_": lambda: [pool(2, np.max), pool(3, np.max)],
@@ -234,7 +234,8 @@ CASES: dict[str, Callable[[], list[Case]]] = {
     "matmul_lhs_rhs_nkigym": lambda: [
         Case([normal(2048, 2048, of=BF16), normal(2048, 2048, of=BF16, seed=1)], lambda a, b: product(a.T, b), 5e-2, 2.0)
     ],
-    "qwen3_moe_fused_tkg_sbuf_io_hoisted": lambda: [qwen3_moe(False), qwen3_moe(True)],
+    "qwen3_moe_fused_tkg_sbuf_io_hoisted": lambda: [qwen3_moe(False, False), qwen3_moe(True, True)],
+    "qwen3_moe_fused_tkg_sbuf_io": lambda: [qwen3_moe()],
     "kernel_offline_quantized_mx_matmul": lambda: [
         mx_matmul(ml_dtypes.float8_e5m2, "float8_e5m2_x4"),
         mx_matmul(ml_dtypes.float4_e2m1fn, "float4_e2m1fn_x4"),
