@@ -134,7 +134,8 @@ impl Region {
     pub(crate) fn getitem(&self, index: &Value, span: Span) -> EvalResult<Value> {
         let keys = index.sequence().unwrap_or_else(|| vec![index.clone()]);
         let [partitions, bytes] = keys.as_slice() else {
-            let message = format!("a region of `{}` takes two indices, partitions and bytes, got {}", self.name, keys.len());
+            let message =
+                format!("a region of `{}` takes two indices, partitions and bytes, got {}", self.name, keys.len());
             return Err(refuse(message, span));
         };
         let mut part = self.clone();
