@@ -2,6 +2,7 @@
 #![no_main]
 
 #[path = "../../tests/oracle/mod.rs"]
+#[allow(dead_code, reason = "each target has its own oracle")]
 mod oracle;
 
 use std::path::Path;
