@@ -90,10 +90,10 @@ pub(crate) struct RunArgs {
     #[arg(long, value_name = "NAME=FILE.npy", value_parser = name_value)]
     pub(crate) expect: Vec<(String, String)>,
     /// Relative tolerance of --expect [default: by dtype]
-    #[arg(long, value_name = "R", value_parser = tolerance)]
+    #[arg(long, value_name = "R", value_parser = tolerance, allow_negative_numbers = true)]
     pub(crate) rtol: Option<f64>,
     /// Absolute tolerance of --expect [default: by dtype]
-    #[arg(long, value_name = "A", value_parser = tolerance)]
+    #[arg(long, value_name = "A", value_parser = tolerance, allow_negative_numbers = true)]
     pub(crate) atol: Option<f64>,
     /// Only the timeline: compute no values
     #[arg(long, conflicts_with_all = ["out", "expect"])]

@@ -63,7 +63,7 @@ pub fn command_line(words: Vec<OsString>) -> u8 {
         Command::Sweep(args) => cmd::sweep::run(&args),
         Command::Explain { slug } => cmd::explain::run(slug.as_deref()),
     };
-    match result {
+    match result.and_then(|()| Ok(output::printed()?)) {
         Ok(()) => 0,
         Err(Failure::Kernel) => 1,
         Err(Failure::Call(message)) => {

@@ -1,28 +1,72 @@
 //! Files that are written whole or not at all, and the terminal.
 
+use std::fs::{self, Metadata, OpenOptions};
 use std::io::{self, IsTerminal, Write};
 use std::path::Path;
+use std::sync::OnceLock;
 
 use nki_diag::ColorChoice;
 
-/// Writes a file through a temporary one in the same directory, so that a reader never sees half of it.
+/// Writes a file through a temporary one in the same directory, so that a reader never sees half of it. What is no regular file (a pipe,
+/// `/dev/stdout`, `/dev/null`) is written as it is.
 pub(crate) fn write_file(path: &Path, parts: &[&[u8]]) -> Result<(), String> {
-    let fail = |e: io::Error| format!("cannot write `{}`: {e}", path.display());
+    let known = fs::metadata(path);
+    let done = match &known {
+        Ok(m) if m.is_dir() => Err(io::ErrorKind::IsADirectory.into()),
+        _ if path == Path::new("/dev/stdout") => write_all(&mut io::stdout().lock(), parts),
+        Ok(m) if !m.is_file() => OpenOptions::new().write(true).open(path).and_then(|mut f| write_all(&mut f, parts)),
+        _ => replace(path, known.ok(), parts),
+    };
+    done.map_err(|e| format!("cannot write `{}`: {}", path.display(), plain(&e)))
+}
+
+fn write_all(to: &mut impl Write, parts: &[&[u8]]) -> io::Result<()> {
+    parts.iter().try_for_each(|part| to.write_all(part))?;
+    to.flush()
+}
+
+fn replace(path: &Path, known: Option<Metadata>, parts: &[&[u8]]) -> io::Result<()> {
+    // A link stays one: the file it leads to is replaced.
+    let path = if known.is_some() { fs::canonicalize(path)? } else { path.to_path_buf() };
     let directory = match path.parent() {
         Some(p) if !p.as_os_str().is_empty() => p,
         _ => Path::new("."),
     };
-    let mut file = tempfile::Builder::new().prefix(".nki-sim-").tempfile_in(directory).map_err(fail)?;
-    for part in parts {
-        file.write_all(part).map_err(fail)?;
-    }
+    let mut builder = tempfile::Builder::new();
+    builder.prefix(".nki-sim-");
     #[cfg(unix)]
     {
         use std::os::unix::fs::PermissionsExt;
-        // Temporary files are private; results are not.
-        file.as_file().set_permissions(std::fs::Permissions::from_mode(0o644)).map_err(fail)?;
+        // Temporary files are private; results are what the user's umask makes them.
+        builder.permissions(fs::Permissions::from_mode(0o666));
     }
-    file.persist(path).map_err(|e| fail(e.error))?;
+    let mut file = builder.tempfile_in(directory)?;
+    write_all(file.as_file_mut(), parts)?;
+    if let Some(known) = known {
+        file.as_file().set_permissions(known.permissions())?;
+    }
+    file.persist(path).map(drop).map_err(|e| e.error)
+}
+
+/// The error without the name of the temporary file.
+fn plain(error: &io::Error) -> String {
+    let text = error.to_string();
+    text.split_once(" at path ").map_or(text.clone(), |(what, _)| what.into())
+}
+
+/// Checks, before the work, that reports can be written where they are to go: each to a place of its own, in a directory that is there.
+pub(crate) fn check_places(options: &[(&str, Option<&Path>)]) -> Result<(), String> {
+    let given: Vec<(&str, &Path)> = options.iter().filter_map(|(name, path)| Some((*name, (*path)?))).collect();
+    for (i, (name, path)) in given.iter().enumerate() {
+        let special = fs::metadata(path).is_ok_and(|m| !m.is_file());
+        if let Some((other, _)) = given[..i].iter().find(|(_, p)| p == path && !special) {
+            return Err(format!("{other} and {name} name the same file, `{}`", path.display()));
+        }
+        let parent = path.parent().filter(|p| !p.as_os_str().is_empty());
+        if let Some(parent) = parent.filter(|p| !p.is_dir()) {
+            return Err(format!("{name} {}: there is no directory `{}`", path.display(), parent.display()));
+        }
+    }
     Ok(())
 }
 
@@ -56,10 +100,23 @@ impl Progress {
     }
 }
 
-/// Prints to standard output. A closed pipe (`| head`) is not an error.
+/// Prints to standard output. A closed pipe (`| head`) is not an error; what else is wrong is told at the end ([`printed`]).
 pub(crate) fn print(text: &str) {
-    let _ = io::stdout().lock().write_all(text.as_bytes());
+    let mut out = io::stdout().lock();
+    if let Err(e) = out.write_all(text.as_bytes()).and_then(|()| out.flush())
+        && e.kind() != io::ErrorKind::BrokenPipe
+    {
+        UNPRINTED.get_or_init(|| e.to_string());
+    }
 }
+
+/// Whether all that was printed has arrived.
+pub(crate) fn printed() -> Result<(), String> {
+    UNPRINTED.get().map_or(Ok(()), |e| Err(format!("cannot write to standard output: {e}")))
+}
+
+/// Why standard output takes nothing.
+static UNPRINTED: OnceLock<String> = OnceLock::new();
 
 /// Prints to standard error.
 pub(crate) fn eprint(text: &str) {

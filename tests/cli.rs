@@ -194,6 +194,50 @@ fn outputs_are_written_and_compared() {
         .says("has shape (64, 4)");
 }
 
+#[cfg(unix)]
+#[test]
+fn a_report_replaces_what_it_names_and_nothing_else() {
+    use std::os::unix::fs::{FileTypeExt, PermissionsExt};
+    let s = Session::new();
+    s.write("k.py", ADD_ONE);
+    let run = |more: &[&str]| s.run(&[&["run", "k.py", "--arg", "x=float32[128,4]", "--no-numerics"], more].concat());
+    // A link stays a link, and a file keeps who may read it.
+    let kept = s.write("kept.json", "old");
+    std::fs::set_permissions(&kept, std::fs::Permissions::from_mode(0o600)).expect("own file");
+    std::os::unix::fs::symlink(&kept, s.path("link.json")).expect("linked");
+    run(&["--json", "link.json"]).exits(0);
+    assert!(s.path("link.json").is_symlink());
+    assert!(std::fs::read_to_string(&kept).expect("written").contains("latency_us"));
+    assert_eq!(std::fs::metadata(&kept).expect("there").permissions().mode() & 0o777, 0o600);
+    // A device or pipe is written as it is, and stays.
+    let status = Command::new("mkfifo").arg(s.path("pipe")).status().expect("runs");
+    assert!(status.success());
+    let pipe = s.path("pipe");
+    let reader = std::thread::spawn(move || std::fs::read_to_string(pipe).expect("read"));
+    run(&["--json", "pipe"]).exits(0);
+    assert!(reader.join().expect("ends").contains("latency_us"));
+    assert!(std::fs::metadata(s.path("pipe")).expect("there").file_type().is_fifo());
+    run(&["--json", "/dev/stdout"]).exits(0).says("\"latency_us\"");
+    // What cannot work is said before the run.
+    run(&["--json", "a", "--csv", "a"]).exits(2).says("--json and --csv name the same file, `a`");
+    run(&["--json", "none/a"]).exits(2).says("--json none/a: there is no directory `none`");
+    run(&["--json", "."]).exits(2).says("cannot write `.`: is a directory");
+    let left: Vec<_> = std::fs::read_dir(s.folder.path()).expect("there").map(|e| e.expect("entry").file_name()).collect();
+    assert!(left.iter().all(|name| !name.to_string_lossy().starts_with(".nki-sim")), "{left:?}");
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_report_that_cannot_be_written_is_an_error() {
+    let s = Session::new();
+    s.write("k.py", ADD_ONE);
+    let call = ["run", "k.py", "--arg", "x=float32[128,4]", "--no-numerics"];
+    let full = std::fs::File::options().write(true).open("/dev/full").expect("a device");
+    let ran = s.command(&call).stdout(full).output().expect("runs");
+    Ran::from(ran).exits(2).says("cannot write to standard output");
+    s.run(&[&call[..], &["--json", "/dev/full"]].concat()).exits(2).says("cannot write `/dev/full`: No space left");
+}
+
 #[test]
 fn same_call_same_bytes() {
     let s = Session::new();

@@ -11,6 +11,7 @@ mod diagnostic;
 mod json;
 pub mod slugs;
 mod source;
+pub mod stop;
 mod text;
 
 pub use diagnostic::{Diagnostic, Label, Place, Severity};

@@ -269,14 +269,14 @@ fn compile(
     }
     let kernel = Arg::Object(live.table.id(function));
     let options = Options { kernel: None, target: key.target, lnc: key.lnc, strict: key.strict, ..Options::default() };
-    let compiled = detached(py, || nki_frontend::compile_live(&live, &kernel, &converted, &options));
+    let compiled = detached(py, || nki_frontend::compile_live(&live, &kernel, &converted, &options))?;
     let (sources, mut diagnostics) = (compiled.sources, compiled.diagnostics);
     let Some(mut program) = compiled.program else {
         return Err(kernel_error(py, &diagnostics, &sources));
     };
     let outputs = program.outputs.len();
     let written = written_inputs(&mut program);
-    let session = detached(py, || Session::new(program)).map_err(|errors| {
+    let session = detached(py, || Session::new(program))?.map_err(|errors| {
         diagnostics.extend(errors);
         kernel_error(py, &diagnostics, &sources)
     })?;

@@ -25,7 +25,7 @@ use pyo3::prelude::*;
 /// Runs the command `nki-sim` with these words, the first being the program's name; gives its exit code.
 #[pyfunction]
 fn command_line(py: Python<'_>, words: Vec<OsString>) -> u8 {
-    threads::detached(py, || nki_sim::command_line(words))
+    py.detach(|| threads::in_this_process(|| nki_sim::command_line(words)))
 }
 
 /// The target that the environment names: `trn1`, `trn2` or `trn3`.

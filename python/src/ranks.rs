@@ -58,7 +58,7 @@ pub(crate) fn run_ranks(py: Python<'_>, ranks: Vec<Py<Compiled>>, timed: bool) -
             Ok::<_, String>(timing::simulate_ranks(&traces, &laws))
         });
         Ok((results, timelines))
-    });
+    })?;
     let (results, timelines) = done.map_err(|failed: Box<nki_sim_core::exec::RanksFailure>| {
         let mut all = failed.failure.findings;
         let note = |d: Diagnostic| d.note(format!("on rank {}", failed.rank));

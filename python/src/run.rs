@@ -49,7 +49,7 @@ impl Compiled {
                 _ => None,
             };
             (outcome, timeline)
-        });
+        })?;
         let done = match outcome {
             Ok(done) => done,
             Err(failure) => {
@@ -234,7 +234,7 @@ impl Outcome {
         let text = detached(py, || {
             let analysis = detail.then(|| session.analyse(&self.trace, timeline, remedies::THOROUGH));
             session.json(timeline, analysis.as_ref(), &all, &self.ready.sources)
-        });
+        })?;
         text.map_err(PyRuntimeError::new_err)
     }
 
@@ -242,7 +242,7 @@ impl Outcome {
     fn csv(&self, py: Python<'_>) -> PyResult<String> {
         let timeline = self.timeline()?;
         // The table holds no remedies.
-        Ok(detached(py, || report::csv(&self.ready.session.analyse(&self.trace, timeline, 0))))
+        detached(py, || report::csv(&self.ready.session.analyse(&self.trace, timeline, 0)))
     }
 
     /// The page, as `nki-sim run --html` writes it.
@@ -250,17 +250,17 @@ impl Outcome {
         let (session, timeline, all) = (&self.ready.session, self.timeline()?, self.all_findings());
         let text = detached(py, || {
             session.html(&session.analyse(&self.trace, timeline, remedies::THOROUGH), &all, &self.ready.sources)
-        });
+        })?;
         text.map_err(PyRuntimeError::new_err)
     }
 
     /// What `nki-sim run` prints: the table of engines, the lines that cost most, what could be gained.
     fn text(&self, py: Python<'_>) -> PyResult<String> {
         let (session, timeline) = (&self.ready.session, self.timeline()?);
-        Ok(detached(py, || {
+        detached(py, || {
             let analysis = session.analyse(&self.trace, timeline, remedies::QUICK);
             report::table(timeline) + &report::advice(&analysis)
-        }))
+        })
     }
 
     /// The timeline as a Perfetto trace.

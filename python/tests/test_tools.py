@@ -180,4 +180,4 @@ def test_a_script_without_the_package(tmp_path):
     script.write_text(SCRIPT)
     other = {**__import__("os").environ, "NKI_SIM_PYTHON": "no-such-python"}
     done = subprocess.run([sys.executable, "-m", "nki_sim", "run", str(script)], capture_output=True, text=True, env=other)
-    assert done.returncode == 2 and "no-such-python -m pip install nki-sim" in done.stderr
+    assert done.returncode == 2 and "no-such-python -m pip install DIRECTORY" in done.stderr

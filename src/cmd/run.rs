@@ -19,12 +19,18 @@ use crate::compare::{self, Comparison, Tolerance};
 use crate::inputs::{Given, in_order};
 use crate::kernel::{Prepared, any_error, prepare};
 use crate::npy::{self, Array, Elem};
-use crate::output::{eprint, print, write_file};
+use crate::output::{check_places, eprint, print, write_file};
 use crate::report::{Failed, Report, outputs_of, page};
 use crate::{Failure, settings, stage};
 
 /// Runs the kernel and reports.
 pub(crate) fn run(args: &RunArgs) -> Result<(), Failure> {
+    check_places(&[
+        ("--json", args.json.as_deref()),
+        ("--csv", args.csv.as_deref()),
+        ("--trace", args.trace.as_deref()),
+        ("--html", args.html.as_deref()),
+    ])?;
     if let Some(ranks) = args.ranks {
         return super::ranks::run(args, ranks as usize);
     }

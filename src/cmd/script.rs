@@ -52,7 +52,7 @@ pub(crate) fn run(args: &RunArgs) -> Result<(), Failure> {
     if !installed {
         return Err(Failure::Call(format!(
             "`{}` is run as a script (it has an `if __name__ == \"__main__\":` block), which needs the Python package, and `{python}` does not have it\n  \
-             install it: {python} -m pip install nki-sim (or the wheel; {PYTHON} names another interpreter)\n  \
+             install it: {python} -m pip install DIRECTORY, a clone of nki-sim, or its wheel ({PYTHON} names another interpreter)\n  \
              or run one kernel of the file: choose it with --kernel and give its arguments with --arg",
             file.display()
         )));

@@ -11,7 +11,7 @@ use serde::Serialize;
 use crate::Failure;
 use crate::cli::WhatifArgs;
 use crate::kernel::prepare;
-use crate::output::{Progress, print, write_file};
+use crate::output::{Progress, check_places, print, write_file};
 use crate::timed::{Stop, time};
 
 /// One parameter, as `--json` has it.
@@ -39,6 +39,7 @@ struct Table {
 
 /// Times the kernel, then again with each parameter changed.
 pub(crate) fn run(args: &WhatifArgs) -> Result<(), Failure> {
+    check_places(&[("--json", args.json.as_deref())])?;
     let mut prepared = prepare("whatif", &args.kernel)?;
     let timed = match time(&mut prepared, &args.timing, args.kernel.max_steps)? {
         Ok(timed) => timed,

@@ -6,6 +6,7 @@ ix = nl.ndarray((128, 1), nl.uint32, nl.sbuf)
 ixb = nl.ndarray((128, 1), nl.int16, nl.sbuf)
 ix64 = nl.ndarray((64, 1), nl.uint32, nl.sbuf)
 ixp = nl.ndarray((128, 1), nl.uint32, nl.psum)
+one = nl.ndarray((1, 1), nl.uint32, nl.sbuf)
 ix2 = nl.ndarray((128, 2), nl.uint32, nl.sbuf)
 hx = h.ap(pattern=[[64, 128], [1, 64]], vector_offset=ix)
 
@@ -35,6 +36,10 @@ nisa.dma_copy(s, h, dge_mode=nisa.dge_mode.hwdge)  # trn2 accepted
 nisa.dma_copy(s, hx, dge_mode=nisa.dge_mode.hwdge)  # [operand-value] hwdge | `src` | swdge
 nisa.dma_copy(hx, s, dge_mode=nisa.dge_mode.none)  # [operand-value] none | `dst`
 nisa.dma_copy(s, hx, dge_mode=nisa.dge_mode.swdge)  # accepted
+
+# rule: dynamic-none
+nisa.dma_copy(s, h.ap(pattern=[[64, 128], [1, 64]], scalar_offset=one, indirect_dim=0), dge_mode=nisa.dge_mode.none)  # [operand-value] `dge_mode` is none | `src`
+nisa.dma_copy(s, h.ap(pattern=[[64, 128], [1, 64]], scalar_offset=one, indirect_dim=0))  # accepted
 
 # rule: priority-target
 nisa.dma_copy(s, h, priority=1)  # trn2 [unsupported-on-target] `priority` is 1 | trn3

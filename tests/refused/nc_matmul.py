@@ -84,5 +84,10 @@ nisa.nc_matmul(outw, wide, mv)  # [tile-size] 130 elements | 128
 nisa.nc_matmul(outl, st, long)  # trn2 [tile-size] 1024 | trn2 is 512
 nisa.nc_matmul(out, st, m5)  # trn3 [tile-size] 8192 | 4096
 
+# rule: one-bank
+nisa.nc_matmul(outl[:, 256:768], st, mv)  # trn2 [psum-bank] byte 1024 to 3071 | multiple of 2048
+nisa.nc_matmul(outl[:, 512:1024], st, mv)  # trn2 accepted
+nisa.nc_matmul(outl[:, 256:768], st, mv)  # trn3 accepted
+
 # rule: dst-size
 nisa.nc_matmul(outs, st, mv)  # [shape-mismatch] 64 partitions x 256 | 64 x 512

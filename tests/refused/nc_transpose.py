@@ -7,6 +7,7 @@ a = nl.ndarray((32, 32), nl.float32, nl.sbuf)
 b = nl.ndarray((32, 32), nl.float32, nl.sbuf)
 q = nl.ndarray((32, 32), nl.bfloat16, nl.psum)
 ps = nl.ndarray((128, 64), nl.float32, nl.psum)
+pl = nl.ndarray((64, 1024), nl.float32, nl.psum)
 s3 = nl.ndarray((32, 48), nl.float32, nl.sbuf)
 d3 = nl.ndarray((48, 32), nl.float32, nl.sbuf)
 
@@ -24,6 +25,10 @@ nisa.nc_transpose(ow, wide[0:128, 0:128])  # accepted
 nisa.nc_transpose(t, s)  # [operand-memory] `dst` is in sbuf | psum
 nisa.nc_transpose(p, ps)  # [operand-memory] `data` is in psum | sbuf
 nisa.nc_transpose(b, a, engine=nisa.engine.tensor)  # [operand-memory] `dst` is in sbuf
+
+# rule: one-bank
+nisa.nc_transpose(pl[:, 448:576], s)  # [psum-bank] byte 1792 to 2303
+nisa.nc_transpose(pl[:, 448:576], s)  # trn3 accepted
 
 # rule: vector-size
 nisa.nc_transpose(d3, s3, engine=nisa.engine.vector)  # [tile-size] 32 x 48 | 32 x 32

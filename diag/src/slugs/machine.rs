@@ -97,6 +97,14 @@ The GpSimd engine reaches SBUF only. Copy the tile to SBUF with the vector or sc
     "psum-operands", "both inputs of an instruction are in PSUM", "
 The vector engine reads at most one of two inputs from PSUM. Copy one to SBUF first.";
 
+    "psum-bank", "a matmul writes over the end of a PSUM bank", "
+On trn1 and trn2 one `nc_matmul` or `nc_transpose` writes to one of the 8 banks of 2 KiB (NKI architecture guide). A PSUM tensor starts on a bank,
+so a slice of 512 fp32 elements starts at a multiple of 512:
+
+    acc = nl.ndarray((128, 1024), nl.float32, nl.psum)
+    nisa.nc_matmul(dst=acc[:, 256:768], stationary=a, moving=b)            # wrong: ends in the second bank
+    nisa.nc_matmul(dst=acc[:, 512:1024], stationary=a, moving=b)           # right";
+
     "psum-overflow", "the PSUM tensors that are alive at one time need more than 8 banks", "
 Every PSUM tensor takes whole banks of 2 KiB per partition. The message shows the line where most are alive and which they are. Copy results to
 SBUF earlier, or make fewer accumulators at a time.";

@@ -32,6 +32,7 @@ impl Interp<'_> {
 
     /// Counts one step towards the limit.
     pub(crate) fn step(&mut self, span: Span) -> EvalResult<()> {
+        nki_diag::stop::check();
         self.steps_taken += 1;
         if self.steps_taken > self.options.step_limit {
             let mut raise = Raise::new(

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::rc::Rc;
 
-use nki_diag::{Diagnostic, Span};
+use nki_diag::{Diagnostic, Span, stop};
 use nki_isa::Program;
 
 use super::Interp;
@@ -47,6 +47,8 @@ pub(crate) fn jit(interp: &mut Interp<'_>, mut args: CallArgs) -> EvalResult<Val
 
 /// Runs on a thread with a stack that deep recursion cannot exhaust.
 fn on_big_stack<T: Send>(run: impl FnOnce() -> T + Send) -> Option<T> {
+    let stop = stop::current();
+    let run = || stop::within(stop, run);
     std::thread::scope(|scope| {
         let thread =
             std::thread::Builder::new().name("frontend".into()).stack_size(STACK).spawn_scoped(scope, run).ok()?;

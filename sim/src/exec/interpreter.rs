@@ -278,6 +278,7 @@ impl<'p> Interpreter<'p> {
     fn statements(&mut self) -> Result<Stop, Fault> {
         let mut footprint = Footprint::default();
         loop {
+            nki_diag::stop::check();
             let Some(frame) = self.core.frames.last_mut() else { return Ok(Stop::Done) };
             let position = frame.position;
             let next = frame.nodes.get(frame.next);

@@ -6,6 +6,8 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use nki_diag::stop;
+
 /// Looks for work this often before dozing: a fraction of a millisecond.
 const EAGER: u32 = 20_000;
 /// Length of one doze.
@@ -21,6 +23,7 @@ pub(super) fn with_threads_awake<R: Send>(work: impl FnOnce() -> R + Send) -> R 
         return work();
     }
     let done = &AtomicBool::new(false);
+    let stop = stop::current();
     rayon::scope(|scope| {
         let own = rayon::current_thread_index();
         for _ in 0..HELPERS.min(threads - 1) {
@@ -32,7 +35,7 @@ pub(super) fn with_threads_awake<R: Send>(work: impl FnOnce() -> R + Send) -> R 
             });
         }
         let _end = End(done);
-        work()
+        stop::within(stop, work)
     })
 }
 

@@ -11,17 +11,20 @@ use rustc_hash::FxHashMap;
 
 use super::{Item, Lifetime};
 
-/// A use of a tile: its position, and the dynamic loops around it, outermost first, each with its first and last position.
+/// A use of a tile: its position, and the dynamic loops around it, outermost first, by number.
 struct Use {
     position: u32,
-    loops: Vec<(u32, u32)>,
+    loops: Vec<usize>,
 }
 
 struct Walk<'p> {
     /// The uses of each item; `None` if one of them need not be the same in every iteration.
     uses: FxHashMap<TensorId, Option<Vec<Use>>>,
     position: u32,
-    loops: Vec<(u32, u32)>,
+    /// The first and last position of each dynamic loop.
+    spans: Vec<(u32, u32)>,
+    /// Those around the current position, by number.
+    loops: Vec<usize>,
     /// How many branches and loops that may run no iteration are around the current position, the outermost loop not counted.
     doubts: u32,
     footprint: Footprint<'p>,
@@ -34,6 +37,7 @@ pub(super) fn shorten(program: &Program, core: u32, items: &mut [Item]) -> bool 
         // What another core uses is alive throughout.
         uses: items.iter().filter(|i| i.life.last != u32::MAX).map(|i| (i.id, Some(Vec::new()))).collect(),
         position: 0,
+        spans: Vec::new(),
         loops: Vec::new(),
         doubts: 0,
         footprint: Footprint::default(),
@@ -42,7 +46,7 @@ pub(super) fn shorten(program: &Program, core: u32, items: &mut [Item]) -> bool 
     let mut any = false;
     for item in items.iter_mut() {
         let Some(uses) = walk.uses.get(&item.id).and_then(Option::as_ref) else { continue };
-        if let Some(life) = life(uses)
+        if let Some(life) = life(uses, &walk.spans)
             && life != item.life
         {
             item.life = life;
@@ -55,7 +59,7 @@ pub(super) fn shorten(program: &Program, core: u32, items: &mut [Item]) -> bool 
 }
 
 /// From the first to the last use in the body of the innermost loop that has all uses; `None` without one.
-fn life(uses: &[Use]) -> Option<Lifetime> {
+fn life(uses: &[Use], spans: &[(u32, u32)]) -> Option<Lifetime> {
     let outer = &uses.first()?.loops;
     let shared = |u: &Use| outer.iter().zip(&u.loops).take_while(|(a, b)| a == b).count();
     let depth = uses.iter().map(shared).min()?;
@@ -63,7 +67,7 @@ fn life(uses: &[Use]) -> Option<Lifetime> {
         return None;
     }
     // A use inside of a loop further in counts for the whole of that.
-    let span = |u: &Use| u.loops.get(depth).copied().unwrap_or((u.position, u.position));
+    let span = |u: &Use| u.loops.get(depth).map_or((u.position, u.position), |&number| spans[number]);
     let first = uses.iter().map(|u| span(u).0).min()?;
     let last = uses.iter().map(|u| span(u).1).max()?;
     Some(Lifetime { first, last })
@@ -106,19 +110,12 @@ impl<'p> Walk<'p> {
     fn repeat(&mut self, here: u32, body: &'p [Node], sure: bool) {
         let doubt = u32::from(!sure && !self.loops.is_empty());
         self.doubts += doubt;
-        self.loops.push((here, here + count(body)));
+        let number = self.spans.len();
+        self.spans.push((here, here));
+        self.loops.push(number);
         self.nodes(body);
         self.loops.pop();
+        self.spans[number].1 = self.position - 1;
         self.doubts -= doubt;
     }
-}
-
-/// Nodes below these, themselves counted.
-fn count(nodes: &[Node]) -> u32 {
-    let below = |node: &Node| match &node.kind {
-        NodeKind::Inst(_) => 0,
-        NodeKind::For { body, .. } | NodeKind::While { body, .. } => count(body),
-        NodeKind::If { then, otherwise, .. } => count(then) + count(otherwise),
-    };
-    nodes.iter().map(|node| 1 + below(node)).sum()
 }

@@ -12,7 +12,8 @@ const LEAST_GAIN_PERCENT: f64 = 0.5;
 pub fn advice(a: &Analysis<'_>) -> String {
     let t = a.timeline;
     let mut out = String::new();
-    let lines = lines(a);
+    let mut lines = lines(a);
+    lines.retain(|l| l.critical_us > 0.0);
     if !lines.is_empty() {
         let _ = writeln!(out, "\nLines that cost most (time on the critical path):");
     }

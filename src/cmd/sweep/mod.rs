@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 use crate::Failure;
 use crate::cli::{KernelArgs, SweepArgs};
 use crate::kernel::{Disk, choose, prepare_with};
-use crate::output::{Progress, eprint, print, write_file};
+use crate::output::{Progress, check_places, eprint, print, write_file};
 use crate::timed::{Stop, time};
 use grid::{Axis, Point};
 use state::State;
@@ -51,6 +51,11 @@ struct Table<'a> {
 
 /// Runs the sweep.
 pub(crate) fn run(args: &SweepArgs) -> Result<(), Failure> {
+    check_places(&[
+        ("--state", args.state.as_deref()),
+        ("--json", args.json.as_deref()),
+        ("--csv", args.csv.as_deref()),
+    ])?;
     let axes = axes(args)?;
     let points = grid::points(&axes)?;
     let state = match &args.state {
@@ -120,6 +125,9 @@ fn axes(args: &SweepArgs) -> Result<Vec<Axis>, Failure> {
     for (name, values) in &args.grid {
         if out.iter().any(|a| a.name == *name) {
             return Err(Failure::Call(format!("--grid {name} is given twice; list all values in one")));
+        }
+        if args.kernel.args.iter().any(|(a, _)| a == name) {
+            return Err(Failure::Call(format!("{name} is given with --arg and with --grid; --grid alone sets it")));
         }
         let constant = !kernel.params.iter().any(|p| p.name == *name);
         if constant && grid::constant_line(&text, name).is_none() {

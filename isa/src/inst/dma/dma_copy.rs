@@ -39,6 +39,7 @@ operands! {
         "index-count": "the index has an element for each row",
         "hwdge-target": "hwdge needs trn2 or later",
         "gather-swdge": "only swdge (or unknown) gathers and scatters by a vector index",
+        "dynamic-none": "an address that is known only when the program runs is not for `dge_mode` none",
         "priority-target": "`priority` needs trn3",
         "priority": "`priority` is 0 to 3",
         "engine": "`engine` is sync or scalar, and given with hwdge only",
@@ -160,6 +161,17 @@ impl Instruction for DmaCopy {
         check_gather("dst", &self.dst)?;
         let gathers = [("src", &self.src), ("dst", &self.dst)].into_iter().find(|(_, v)| is_gather(v)).map(|(n, _)| n);
         check_dge(context.arch, self.dge_mode, gathers)?;
+        let dynamic = [("src", &self.src), ("dst", &self.dst)].into_iter().find(|(_, v)| v.indirect.is_some());
+        if let Some((name, _)) = dynamic
+            && self.dge_mode == DgeMode::None
+        {
+            return Err(Violation::new(
+                "operand-value",
+                "dge_mode",
+                format!("`dge_mode` is none, which makes descriptors before the program runs, but the address of `{name}` is known only then"),
+            )
+            .help("leave `dge_mode` out"));
+        }
         check_priority(context.arch, self.priority)?;
         match (self.engine, self.dge_mode) {
             (Engine::Unknown, _) | (Engine::Sync | Engine::Scalar, DgeMode::HwDge) => Ok(()),

@@ -114,3 +114,29 @@ pub(super) fn check_result(
         ),
     ))
 }
+
+/// Before trn3 one matmul writes to one PSUM bank (NKI architecture guide, "Tile Size" of the tensor engine).
+pub(super) fn check_bank(dst: &View, arch: &Arch) -> Result<(), Violation> {
+    let bank = i64::from(arch.psum_bank_bytes);
+    // An address that is known only when the program runs is not checked.
+    if arch.moving_free_max * 4 > arch.psum_bank_bytes || dst.indirect.is_some() {
+        return Ok(());
+    }
+    let (low, high) = View::span(dst.free_dims());
+    let size = dst.dtype.size() as i64;
+    // A tensor in PSUM starts on a bank.
+    let (first, last) = ((dst.offset + low) * size, (dst.offset + high + 1) * size - 1);
+    if first.div_euclid(bank) == last.div_euclid(bank) {
+        return Ok(());
+    }
+    Err(Violation::new(
+        "psum-bank",
+        "dst",
+        format!(
+            "`dst` goes from byte {first} to {last} of its partition, over the end of a PSUM bank at a multiple of {bank}; on {} one matmul \
+             writes to one bank",
+            arch.target
+        ),
+    )
+    .help("split the product where the bank ends, or start the slice on a bank"))
+}

@@ -141,7 +141,8 @@ impl NcMatmul {
             )
             .help("tile the columns of the result"));
         }
-        array_tile::check_result(&self.dst, &self.stationary, &self.moving, (m, n))
+        array_tile::check_result(&self.dst, &self.stationary, &self.moving, (m, n))?;
+        array_tile::check_bank(&self.dst, arch)
     }
 
     fn validate_modes(&self, arch: &Arch) -> Result<(), Violation> {

@@ -4,6 +4,7 @@ use ndarray::Array2;
 
 use crate::arch::Arch;
 use crate::inst::stream::stream;
+use crate::inst::tensor::array_tile;
 use crate::inst::tensor::gemm::product;
 use crate::inst::{Footprint, Instruction, Operands, check};
 use crate::machine::{Context, Fault, Machine};
@@ -33,6 +34,7 @@ operands! {
         "same-dtype": "`dst` has the dtype of `data`",
         "tensor-size": "the tensor engine transposes up to 128 x 128",
         "tensor-memory": "the tensor engine reads SBUF and writes PSUM",
+        "one-bank": "before trn3 the tensor engine writes to one PSUM bank",
         "vector-size": "the vector engine transposes up to 32 x 32",
     },
 }
@@ -113,7 +115,11 @@ impl Instruction for NcTranspose {
                 format!("`dst` is {}, `data` is {}: a transpose keeps the dtype", self.dst.dtype, self.data.dtype),
             ));
         }
-        if self.engine(context.arch) == Engine::Tensor { self.validate_tensor() } else { Ok(()) }
+        if self.engine(context.arch) == Engine::Tensor {
+            self.validate_tensor()?;
+            array_tile::check_bank(&self.dst, context.arch)?;
+        }
+        Ok(())
     }
 
     fn footprint<'a>(&'a self, footprint: &mut Footprint<'a>) {

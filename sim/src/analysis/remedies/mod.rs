@@ -8,6 +8,7 @@ mod rewrite;
 #[cfg(test)]
 mod tests;
 
+use nki_diag::stop;
 use nki_isa::machine::Context;
 use nki_isa::names::{Engine, Named};
 use nki_isa::program::{Loc, NodeKind};
@@ -104,7 +105,9 @@ pub fn remedies(case: &Case<'_>, budget: usize) -> Remedies {
     }
     order.sort_unstable();
     let chosen: Vec<usize> = order.iter().take(affordable).map(|(_, i)| *i).collect();
-    let mut found: Vec<Remedy> = chosen.par_iter().filter_map(|i| trials[*i].1()).collect();
+    let stop = stop::current();
+    let mut found: Vec<Remedy> =
+        chosen.par_iter().filter_map(|i| stop::within(stop.clone(), || trials[*i].1())).collect();
     found.sort_by_key(|r| (r.elapsed, r.kind));
     let mut out = Remedies::default();
     for r in found {

@@ -122,6 +122,8 @@ struct Occupancy {
     points: Vec<(u64, u64)>,
     /// name, start, end, first byte, bytes, file, line, shape
     tensors: Vec<Stay>,
+    /// Smaller tensors that are not in the list.
+    left_out: usize,
 }
 
 #[derive(Serialize)]
@@ -328,7 +330,7 @@ fn events(a: &Analysis<'_>, table: &mut Table, kinds: &mut HashMap<u32, &'static
 }
 
 /// Tensors drawn for each memory; the largest are kept.
-const MOST_TENSORS: usize = 20_000;
+const MOST_TENSORS: usize = 100_000;
 
 fn memory(a: &Analysis<'_>, table: &mut Table) -> Vec<Occupancy> {
     let arch = Arch::of(a.program.target);
@@ -343,6 +345,7 @@ fn memory(a: &Analysis<'_>, table: &mut Table) -> Vec<Occupancy> {
                 continue;
             }
             here.sort_by_key(|x| (std::cmp::Reverse(x.bytes), x.start, x.tensor));
+            let left_out = here.len().saturating_sub(MOST_TENSORS);
             here.truncate(MOST_TENSORS);
             here.sort_by_key(|x| (x.start, x.tensor));
             let points = occupancy(a.allocations(), core, space).into_iter().map(|(time, n)| (ns(time), n)).collect();
@@ -357,7 +360,7 @@ fn memory(a: &Analysis<'_>, table: &mut Table) -> Vec<Occupancy> {
                 })
                 .collect();
             let name = if several { format!("{name}/{core}") } else { name.to_string() };
-            out.push(Occupancy { name, core, capacity: u64::from(capacity), points, tensors });
+            out.push(Occupancy { name, core, capacity: u64::from(capacity), points, tensors, left_out });
         }
     }
     out

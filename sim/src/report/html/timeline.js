@@ -169,6 +169,7 @@ function drawMemory() {
     g.fillText(m.name, 0, y);
     g.fillStyle = css("--dim"); g.font = "11px system-ui, sans-serif";
     g.fillText("peak " + bytes(peak), 0, y + 17); g.fillText("of " + bytes(m.capacity), 0, y + 32);
+    if (m.left_out) g.fillText(m.left_out + " smaller", 0, y + 62), g.fillText("tensors left out", 0, y + 77);
     g.fillText("/ partition", 0, y + 47);
   });
 }

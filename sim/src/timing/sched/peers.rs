@@ -88,6 +88,7 @@ pub(super) fn run(cores: &mut [Core<'_>], actors: &[Actor], mut meetings: Meetin
     }
     let mut changed: Vec<usize> = (0..cores.len()).collect();
     loop {
+        nki_diag::stop::check();
         // Arrivals before anything else at this time.
         while let Some(c) = changed.pop() {
             let Some((op, meeting)) = cores[c].attendance.arrived.take() else { continue };
