@@ -6,6 +6,7 @@ import linecache
 import multiprocessing
 import os
 import pickle
+import signal
 import threading
 import time
 
@@ -444,3 +445,52 @@ def test_cpu_simulate_takes_strided_arrays():
 def test_fields_of_a_dataclass_that_is_an_nki_object_may_be_left_out():
     x = ramp()
     assert np.array_equal(kernels.add_if_set(x), x + 1)
+
+
+@nki.jit
+def long_on_the_device(x):
+    out = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.shared_hbm)
+    tile = nl.load(x)
+    for _ in nl.dynamic_range(100_000_000):
+        nisa.tensor_scalar(dst=tile, data=tile, op0=nl.add, operand0=1.0)
+    nisa.dma_copy(dst=out, src=tile)
+    return out
+
+
+@nki.jit
+def long_to_compile(x):
+    n = 0
+    while True:
+        n += 1
+    return x
+
+
+class Rang(Exception):
+    pass
+
+
+@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="no timers")
+@pytest.mark.parametrize("kernel", [long_on_the_device, long_to_compile])
+def test_a_signal_ends_a_long_call(kernel):
+    """Ctrl-C is such a signal. What the handler raises comes out of the call before the limit on steps ends it, and arrays are as before."""
+    if threading.current_thread() is not threading.main_thread():
+        pytest.skip("Python hears signals on its main thread only")
+
+    rung = []
+
+    def ring(*_):
+        # Heard once only, it would be heard after the call.
+        rung.append(True)
+        if len(rung) == 3:
+            raise Rang
+
+    x = np.ones((128, 64), np.float32)
+    before = signal.signal(signal.SIGALRM, ring)
+    try:
+        signal.setitimer(signal.ITIMER_REAL, 0.2, 0.2)
+        with pytest.raises(Rang):
+            kernel(x)
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+    assert (x == 1).all()
