@@ -222,7 +222,8 @@ fn a_report_replaces_what_it_names_and_nothing_else() {
     run(&["--json", "a", "--csv", "a"]).exits(2).says("--json and --csv name the same file, `a`");
     run(&["--json", "none/a"]).exits(2).says("--json none/a: there is no directory `none`");
     run(&["--json", "."]).exits(2).says("cannot write `.`: is a directory");
-    let left: Vec<_> = std::fs::read_dir(s.folder.path()).expect("there").map(|e| e.expect("entry").file_name()).collect();
+    let left: Vec<_> =
+        std::fs::read_dir(s.folder.path()).expect("there").map(|e| e.expect("entry").file_name()).collect();
     assert!(left.iter().all(|name| !name.to_string_lossy().starts_with(".nki-sim")), "{left:?}");
 }
 

@@ -51,9 +51,8 @@ pub fn within<R>(stop: Option<Stop>, work: impl FnOnce() -> R) -> R {
 /// If it was stopped.
 pub fn stoppable<R>(stop: &Stop, work: impl FnOnce() -> R) -> Result<R, Stopped> {
     // What the work has half done is dropped with it.
-    catch_unwind(AssertUnwindSafe(|| within(Some(stop.clone()), work))).or_else(|payload| {
-        if payload.is::<Stopped>() { Err(Stopped) } else { resume_unwind(payload) }
-    })
+    catch_unwind(AssertUnwindSafe(|| within(Some(stop.clone()), work)))
+        .or_else(|payload| if payload.is::<Stopped>() { Err(Stopped) } else { resume_unwind(payload) })
 }
 
 /// Ends the work of this thread here, by unwinding, if it was asked to stop.

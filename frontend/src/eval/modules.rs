@@ -129,6 +129,10 @@ impl Interp<'_> {
         }
         // `import a.b.c` binds `a`; make a chain of namespaces that leads to the module.
         let mut value = self.find_module(frame, path, span)?;
+        // A package with an `__init__.py` finds its modules itself.
+        if let package @ Value::Module(_) = self.find_module(frame, root, span)? {
+            return Ok(package);
+        }
         let parts: Vec<&str> = path.split('.').collect();
         for depth in (1..parts.len()).rev() {
             let outer = self.native_module(&format!("package {}", parts[..depth].join(".")));
@@ -400,26 +404,56 @@ impl Interp<'_> {
         Ok(())
     }
 
+    /// `from module import *`: of a file all that is public, for others may import it from here; of the simulator's modules what is used.
     fn import_star(&mut self, frame: &Frame<'_>, module: &Value, span: Span) -> EvalResult<()> {
+        let own = Value::Module(frame.module.clone());
+        if let Value::Module(source) = module {
+            let listed = self.listed(source);
+            let names: Vec<Symbol> = match &listed {
+                Some(all) => all.iter().map(|name| self.sym(name)).collect(),
+                None => source.symbols.borrow().clone(),
+            };
+            for name in names {
+                let text = self.name(name);
+                let at = source.index.borrow().get(&name).copied();
+                let found = match at.map(|i| source.globals.borrow()[i as usize].clone()) {
+                    Some(Value::Unset) | None if listed.is_some() => self.find_attr(module, name, span)?,
+                    // A name that the file only uses is the built-in one.
+                    Some(value) if self.builtin(&text).is_some_and(|known| self.equals(&known, &value)) => None,
+                    Some(Value::Unset) | None => None,
+                    Some(_) if listed.is_none() && text.starts_with('_') => None,
+                    value => value,
+                };
+                if let Some(value) = found {
+                    self.set_attr(&own, name, value, span)?;
+                }
+            }
+            return Ok(());
+        }
         let wanted: Vec<Symbol> = frame.module.symbols.borrow().clone();
-        for (index, name) in wanted.into_iter().enumerate() {
-            if self.name(name).starts_with('_') {
+        for name in wanted {
+            let text = self.name(name);
+            if text.starts_with('_') || self.builtin(&text).is_some() || !matches!(module, Value::NativeModule(_)) {
                 continue;
             }
-            let builtin = self.builtin(&self.name(name)).is_some();
-            let found = match module {
-                Value::Module(source) => {
-                    let at = source.index.borrow().get(&name).copied();
-                    at.map(|i| source.globals.borrow()[i as usize].clone()).filter(|v| !matches!(v, Value::Unset))
-                }
-                Value::NativeModule(_) if !builtin => self.find_attr(module, name, span)?,
-                _ => None,
-            };
-            if let Some(value) = found {
-                frame.module.globals.borrow_mut()[index] = value;
+            if let Some(value) = self.find_attr(module, name, span)? {
+                self.set_attr(&own, name, value, span)?;
             }
         }
         Ok(())
+    }
+
+    /// The names in a module's `__all__`, if it has one.
+    fn listed(&mut self, module: &Module) -> Option<Vec<String>> {
+        let name = self.sym("__all__");
+        let at = module.index.borrow().get(&name).copied()?;
+        let items = match module.globals.borrow()[at as usize].clone() {
+            Value::List(list) => list.items.borrow().clone(),
+            Value::Tuple(items) => items.to_vec(),
+            _ => return None,
+        };
+        let text = |item: Value| if let Value::Str(s) = item { Some(s.to_string()) } else { None };
+        Some(items.into_iter().filter_map(text).collect())
     }
 }
 

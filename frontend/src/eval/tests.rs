@@ -390,6 +390,24 @@ fn neighbouring_files_are_imported() {
 }
 
 #[test]
+fn a_package_has_all_its_modules() {
+    let files = [
+        (
+            "k.py",
+            "import pkg.inner.deep\nfrom pkg import Z, _z\ndef max(a):\n    return a\nfrom pkg import *\ndef k():\n    print(pkg.inner.deep.Y, pkg.other.X, pkg.X, Z, _z, max(4))\n",
+        ),
+        ("pkg/__init__.py", "from .other import *\nfrom .listed import *\n"),
+        ("pkg/other.py", "X = max(99, 100)\n_h = 5\n"),
+        ("pkg/listed.py", "__all__ = ['Z', '_z']\nZ = 1\n_z = 2\nX = 3\n"),
+        ("pkg/inner/__init__.py", ""),
+        ("pkg/inner/deep.py", "from .. import other\nY = other.X + 7\n"),
+    ];
+    let options = Options { kernel: Some("k".into()), ..Options::default() };
+    let compiled = crate::compile(Path::new("k.py"), &Files(&files), &[], &options);
+    assert_eq!(compiled.prints, ["107 100 100 1 2 4"], "{:?}", compiled.diagnostics);
+}
+
+#[test]
 fn kernels_are_found() {
     let list = |source: &str| {
         let files = [("k.py", source)];
