@@ -1,22 +1,33 @@
-//! The numerics of one instruction of each kind, per element of its largest operand: `cargo bench --bench elements`.
+//! The numerics of each kind of instruction, per element of a [128, 512] tile, as the table of docs/performance.md:
 //!
-//! The first figure of each group is a plain copy of as many bytes in memory; element-wise instructions are to stay within four times that.
-//! Tiles are [128, 512], and an instruction runs 64 times from tiles that stay in SBUF, as in a kernel that is not waiting for DMA.
+//!     cargo bench --bench elements [-- PART_OF_A_NAME]...
+//!
+//! An instruction runs many times, from tiles that stay (and so lie in the cache), and from tiles that go round the whole SBUF. Its time is
+//! that of the run less that of a run without it. Beside it a plain copy of as many bytes, on one thread, from and to one place or
+//! going round as many bytes. All are measured in turn, and the best of each counts.
 
 use std::hint::black_box;
 use std::path::Path;
+use std::time::Instant;
 
-use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_main};
 use nki_frontend::{Arg, Loader, Options};
-use nki_isa::DType;
+use nki_isa::{DType, Program, Target};
 use nki_sim_core::exec::{self, ExecOptions};
-use nki_sim_core::{Buffer, HostTensor, place};
+use nki_sim_core::place::{self, Placement};
+use nki_sim_core::{Buffer, HostTensor};
 
 const ROWS: usize = 128;
 const COLUMNS: usize = 512;
-const REPEAT: usize = 64;
+/// Instructions of a run.
+const REPEAT: usize = 48;
+/// Bytes of the tiles that take turns: what a kernel can have of SBUF beside a few small tiles.
+const SBUF: usize = 20 << 20;
+/// Runs of each case; fewer of slow ones, that take longer than this together.
+const ROUNDS: usize = 20;
+const SECONDS: f64 = 0.25;
 
-/// Name, and the call: from `a` and `b` (the input's type) and the fp32 column `c` to `d`.
+/// Name, and the call: from tiles `a` and `b` of the measured type to `d`, all [128, 512]. Beside them are the fp32 columns `c` and `e`, and
+/// what [`SMALL`] names.
 const INSTRUCTIONS: &[(&str, &str)] = &[
     ("tensor_copy", "nisa.tensor_copy(dst=d, src=a)"),
     ("memset", "nisa.memset(dst=d, value=1.0)"),
@@ -33,24 +44,80 @@ const INSTRUCTIONS: &[(&str, &str)] = &[
         "scalar_tensor_tensor",
         "nisa.scalar_tensor_tensor(dst=d, data=a, op0=nl.multiply, operand0=2.0, op1=nl.add, operand1=b)",
     ),
+    ("tensor_copy_predicated", "nisa.tensor_copy_predicated(dst=d, src=a, predicate=mask)"),
     ("reciprocal", "nisa.reciprocal(dst=d, data=a)"),
     ("activation copy", "nisa.activation(dst=d, op=nl.copy, data=a)"),
     ("activation relu", "nisa.activation(dst=d, op=nl.relu, data=a)"),
     ("activation exp", "nisa.activation(dst=d, op=nl.exp, data=a)"),
     ("activation tanh", "nisa.activation(dst=d, op=nl.tanh, data=a)"),
     ("activation sigmoid", "nisa.activation(dst=d, op=nl.sigmoid, data=a)"),
-    ("activation gelu", "nisa.activation(dst=d, op=nl.gelu, data=a)"),
     ("activation rsqrt", "nisa.activation(dst=d, op=nl.rsqrt, data=a)"),
-    ("activation_reduce exp add", "nisa.activation_reduce(dst=d, op=nl.exp, data=a, reduce_op=nl.add, reduce_res=c)"),
-    ("tensor_reduce add", "nisa.tensor_reduce(dst=c, op=nl.add, data=a, axis=1)"),
-    ("tensor_reduce maximum", "nisa.tensor_reduce(dst=c, op=nl.maximum, data=a, axis=1)"),
-    ("bn_stats", "nisa.bn_stats(dst=s, data=a)"),
+    ("activation gelu", "nisa.activation(dst=d, op=nl.gelu, data=a)"),
+    ("activation gelu_apprx_tanh", "nisa.activation(dst=d, op=nl.gelu_apprx_tanh, data=a)"),
+    ("activation mish", "nisa.activation(dst=d, op=nl.mish, data=a)"),
+    ("activation_reduce exp add", "nisa.activation_reduce(dst=d, op=nl.exp, data=a, reduce_op=nl.add, reduce_res=e)"),
+    ("tensor_reduce add", "nisa.tensor_reduce(dst=e, op=nl.add, data=a, axis=1)"),
+    ("tensor_reduce maximum", "nisa.tensor_reduce(dst=e, op=nl.maximum, data=a, axis=1)"),
+    (
+        "tensor_scalar_reduce",
+        "nisa.tensor_scalar_reduce(dst=d, data=a, op0=nl.multiply, operand0=2.0, reduce_op=nl.add, reduce_res=e)",
+    ),
+    (
+        "select_reduce",
+        "nisa.select_reduce(dst=d, predicate=mask, on_true=a, on_false=0.0, reduce_res=e, reduce_cmd=nisa.reduce_cmd.reset_reduce)",
+    ),
+    (
+        "range_select",
+        "nisa.range_select(dst=d, on_true_tile=a, comp_op0=nl.greater_equal, comp_op1=nl.less, bound0=c, bound1=high, reduce_res=e)",
+    ),
+    (
+        "affine_select",
+        "nisa.affine_select(dst=d, pattern=[[-1, 512]], channel_multiplier=4, on_true_tile=a, on_false_value=0.0, cmp_op=nl.greater_equal)",
+    ),
+    ("iota", "nisa.iota(dst=whole, pattern=[[1, 512]], channel_multiplier=512)"),
+    ("dropout", "nisa.dropout(dst=d, data=a, prob=0.25)"),
+    ("rng", "nisa.rng(dst=random)"),
+    ("bn_stats", "nisa.bn_stats(dst=stats, data=a)"),
     (
         "tensor_tensor_scan",
         "nisa.tensor_tensor_scan(dst=d, data0=a, data1=b, initial=0.0, op0=nl.multiply, op1=nl.add)",
     ),
-    ("max8", "nisa.max8(dst=m, src=a)"),
+    (
+        "tensor_tensor_scan maximum",
+        "nisa.tensor_tensor_scan(dst=d, data0=a, data1=b, initial=0.0, op0=nl.subtract, op1=nl.maximum)",
+    ),
+    ("tensor_scalar_cumulative", "nisa.tensor_scalar_cumulative(dst=d, src=a, op0=nl.multiply, op1=nl.add, imm0=0.5)"),
+    ("max8", "nisa.max8(dst=eight, src=a)"),
+    ("nc_find_index8", "nisa.nc_find_index8(dst=index, data=a, vals=searched)"),
+    ("nc_match_replace8", "nisa.nc_match_replace8(dst=d, data=a, vals=searched, imm=0.0)"),
+    ("tensor_partition_reduce", "nisa.tensor_partition_reduce(dst=d[0:1, :], op=nl.add, data=a)"),
+    ("nc_stream_shuffle", "nisa.nc_stream_shuffle(dst=d, src=a, shuffle_mask=[31 - i for i in range(32)])"),
+    ("nc_n_gather", "nisa.nc_n_gather(dst=d, data=a, indices=whole)"),
+    ("local_gather", "nisa.local_gather(dst=d, src_buffer=a, index=few)"),
+    ("nc_transpose", "nisa.nc_transpose(dst=square, data=a[:, 0:128])"),
+    ("quantize_mx", "nisa.quantize_mx(dst=packed, src=d, dst_scale=scale)"),
     ("dma_copy", "nisa.dma_copy(dst=d, src=a)"),
+    ("dma_transpose", "nisa.dma_transpose(dst=crossed, src=a[:, 0:128])"),
+];
+
+/// Elements that an instruction takes, where it is not a whole tile.
+const ELEMENTS: &[(&str, usize)] = &[("nc_transpose", 128 * 128), ("dma_transpose", 128 * 128)];
+
+/// Tiles that only some instructions use: a word of the call, and how the tile is made.
+const SMALL: &[(&str, &str)] = &[
+    ("high", "high = filled((128, 1), nl.float32, 300.0)"),
+    ("mask", "mask = nl.ndarray((128, 512), dtype=nl.uint8, buffer=nl.sbuf)\n    nisa.iota(dst=mask, pattern=[[0, 256], [1, 2]])"),
+    ("whole", "whole = filled((128, 512), nl.uint32, 17)"),
+    ("random", "random = filled((128, 512), nl.uint32, 0)"),
+    ("stats", "stats = filled((128, 6), nl.float32, 0.0)"),
+    ("eight", "eight = filled((128, 8), x.dtype, 0.0)"),
+    ("index", "index = filled((128, 8), nl.uint32, 0)"),
+    ("searched", "searched = filled((128, 8), x.dtype, 0.0)\n    nisa.max8(dst=searched, src=tiles[0])"),
+    ("few", "few = filled((128, 32), nl.uint16, 17)"),
+    ("square", "square = filled((128, 128), x.dtype, 0.0, nl.psum)"),
+    ("crossed", "crossed = filled((128, 128), x.dtype, 0.0)"),
+    ("packed", "packed = filled((128, 128), nl.float8_e4m3fn_x4, 0)"),
+    ("scale", "scale = filled((128, 128), nl.uint8, 0)"),
 ];
 
 /// A source in memory.
@@ -62,69 +129,171 @@ impl Loader for Text {
     }
 }
 
-fn kernel(call: &str) -> Text {
+/// A kernel that loads `tiles` tiles and calls `call` `repeat` times.
+fn kernel(call: &str, tiles: usize, repeat: usize) -> Text {
+    let words: Vec<&str> = call.split(|c: char| !c.is_alphanumeric() && c != '_').collect();
+    let small: Vec<&str> = SMALL.iter().filter(|(name, _)| words.contains(name)).map(|(_, made)| *made).collect();
+    let small = small.join("\n    ");
     Text(format!(
         "
 import nki
 import nki.isa as nisa
 import nki.language as nl
 
+def filled(shape, dtype, value, buffer=nl.sbuf):
+    tile = nl.ndarray(shape, dtype=dtype, buffer=buffer)
+    nisa.memset(dst=tile, value=value)
+    return tile
+
 @nki.jit
 def kernel(x):
-    a, b, d = [nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.sbuf) for _ in range(3)]
-    c = nl.ndarray(({ROWS}, 1), dtype=nl.float32, buffer=nl.sbuf)
-    s = nl.ndarray(({ROWS}, 6), dtype=nl.float32, buffer=nl.sbuf)
-    m = nl.ndarray(({ROWS}, 8), dtype=x.dtype, buffer=nl.sbuf)
-    for tile in (a, b, d):
+    tiles = [nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.sbuf) for _ in range({tiles})]
+    for tile in tiles:
         nisa.dma_copy(dst=tile, src=x)
-    nisa.memset(dst=c, value=1.5)
-    for _ in range({REPEAT}):
+    c = filled(({ROWS}, 1), nl.float32, 1.5)
+    e = filled(({ROWS}, 1), nl.float32, 0.0)
+    {small}
+    for i in range({repeat}):
+        a, b, d = tiles[3 * i % {tiles}], tiles[(3 * i + 1) % {tiles}], tiles[(3 * i + 2) % {tiles}]
         {call}
     out = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.shared_hbm)
-    nisa.dma_copy(dst=out, src=d)
+    nisa.dma_copy(dst=out, src=tiles[2])
     return out
 "
     ))
 }
 
-/// Numbers from 0.5 to 1.5, so that no function meets anything special.
-fn input(dtype: DType) -> Buffer {
-    let values: Vec<f32> = (0..ROWS * COLUMNS).map(|i| 0.5 + (i % 257) as f32 / 257.0).collect();
-    let mut bytes = Buffer::zeroed(values.len() * dtype.size());
-    nki_isa::dtype::encode_f32(dtype, &values, bytes.bytes_mut());
-    bytes
+/// Numbers from 0.5 to 1.5 in no order, so that no function meets anything special.
+fn input(dtype: DType) -> HostTensor {
+    let values: Vec<f32> = (0..ROWS * COLUMNS).map(|i| 0.5 + (i * 7919 % 1021) as f32 / 1021.0).collect();
+    let mut data = Buffer::zeroed(values.len() * dtype.size());
+    nki_isa::dtype::encode_f32(dtype, &values, data.bytes_mut());
+    HostTensor { name: "x".into(), shape: vec![ROWS, COLUMNS], dtype, data }
 }
 
-fn elements(c: &mut Criterion) {
-    let shape = vec![ROWS, COLUMNS];
-    for dtype in [DType::F32, DType::BF16] {
-        let mut group = c.benchmark_group(dtype.to_string());
-        group.sample_size(10).throughput(Throughput::Elements((ROWS * COLUMNS * REPEAT) as u64));
-        let (from, mut to) = (input(dtype), input(dtype));
-        group.bench_function("a plain copy", |b| {
-            b.iter(|| {
-                for _ in 0..REPEAT {
-                    to.bytes_mut().copy_from_slice(black_box(&from));
-                }
-            });
-        });
-        for (name, call) in INSTRUCTIONS {
-            let args = [("x".to_owned(), Arg::Tensor { shape: shape.clone(), dtype })];
-            let compiled = nki_frontend::compile(Path::new("k.py"), &kernel(call), &args, &Options::default());
-            let program = compiled.program.unwrap_or_else(|| panic!("{name}: {:#?}", compiled.diagnostics));
-            let placement = place::place(&program).expect("fits");
-            let inputs = || vec![HostTensor { name: "x".into(), shape: shape.clone(), dtype, data: input(dtype) }];
-            group.bench_function(*name, |b| {
-                b.iter_batched(
-                    inputs,
-                    |inputs| exec::run(&program, &placement, inputs, &ExecOptions::default()).expect("runs").outputs,
-                    BatchSize::LargeInput,
-                );
-            });
-        }
-        group.finish();
+fn compiled(name: &str, dtype: DType, source: &Text) -> (Program, Placement) {
+    let args = [("x".to_owned(), Arg::Tensor { shape: vec![ROWS, COLUMNS], dtype })];
+    let target = if name == "quantize_mx" { Target::Trn3 } else { Target::Trn2 };
+    let compiled = nki_frontend::compile(Path::new("k.py"), source, &args, &Options { target, ..Options::default() });
+    let program = compiled.program.unwrap_or_else(|| panic!("{name}: {:#?}", compiled.diagnostics));
+    let placement = place::place(&program).expect("fits");
+    (program, placement)
+}
+
+const COPY: &str = "a plain copy";
+
+/// A program or loop whose time is taken.
+type Timed = Box<dyn FnMut() -> f64>;
+
+/// A row and a column of the table.
+struct Case {
+    name: &'static str,
+    dtype: DType,
+    /// Whether tiles go round SBUF.
+    round: bool,
+    /// Elements of a run.
+    elements: usize,
+    /// Seconds of a run, and of one without the instructions.
+    run: Timed,
+    rest: Timed,
+    /// Least seconds of both.
+    best: (f64, f64),
+    /// Seconds of all.
+    taken: f64,
+}
+
+impl Case {
+    fn ns(&self) -> f64 {
+        (self.best.0 - self.best.1) * 1e9 / self.elements as f64
     }
 }
 
-criterion_group!(benches, elements);
-criterion_main!(benches);
+fn seconds(work: impl FnOnce()) -> f64 {
+    let start = Instant::now();
+    work();
+    start.elapsed().as_secs_f64()
+}
+
+/// Copies of as many bytes as a tile has, between two places or round as many as `tiles` tiles have.
+fn copies(dtype: DType, tiles: usize) -> Timed {
+    let tile = ROWS * COLUMNS * dtype.size();
+    let pairs = tiles / 2;
+    let mut memory = vec![1_u8; tile * 2 * pairs];
+    Box::new(move || {
+        seconds(|| {
+            for i in 0..REPEAT {
+                let (from, to) = memory[i % pairs * 2 * tile..][..2 * tile].split_at_mut(tile);
+                to.copy_from_slice(black_box(from));
+            }
+        })
+    })
+}
+
+/// Runs of a kernel.
+fn runs(name: &str, dtype: DType, source: &Text) -> Timed {
+    let (program, placement) = compiled(name, dtype, source);
+    let host = input(dtype);
+    Box::new(move || {
+        let inputs = vec![host.clone()];
+        let mut result = None;
+        let time = seconds(|| result = exec::run(&program, &placement, inputs, &ExecOptions::default()).ok());
+        assert!(result.is_some_and(|r| r.findings.is_empty()), "the kernel is sound");
+        time
+    })
+}
+
+fn cases(dtype: DType, round: bool, is_wanted: impl Fn(&str) -> bool) -> Vec<Case> {
+    let tiles = if round { SBUF / (ROWS * COLUMNS * dtype.size()) } else { 3 };
+    let new = |name, elements: usize, run, rest| Case {
+        name,
+        dtype,
+        round,
+        elements: elements * REPEAT,
+        run,
+        rest,
+        best: (f64::MAX, f64::MAX),
+        taken: 0.0,
+    };
+    let mut cases = vec![new(COPY, ROWS * COLUMNS, copies(dtype, tiles), Box::new(|| 0.0))];
+    for &(name, call) in INSTRUCTIONS.iter().filter(|(name, _)| is_wanted(name)) {
+        // quantize_mx takes 16-bit floats only.
+        if name == "quantize_mx" && dtype == DType::F32 {
+            continue;
+        }
+        let elements = ELEMENTS.iter().find(|(n, _)| *n == name).map_or(ROWS * COLUMNS, |(_, n)| *n);
+        let [run, rest] = [REPEAT, 0].map(|repeat| runs(name, dtype, &kernel(call, tiles, repeat)));
+        cases.push(new(name, elements, run, rest));
+    }
+    cases
+}
+
+#[allow(clippy::print_stdout, reason = "a benchmark")]
+fn main() {
+    let wanted: Vec<String> = std::env::args().skip(1).filter(|a| !a.starts_with('-')).collect();
+    let is_wanted = |name: &str| wanted.is_empty() || wanted.iter().any(|w| name.contains(w.as_str()));
+    let columns = [(DType::F32, false), (DType::F32, true), (DType::BF16, false), (DType::BF16, true)];
+    let mut all: Vec<Case> = columns.iter().flat_map(|&(dtype, round)| cases(dtype, round, is_wanted)).collect();
+    for _ in 0..ROUNDS {
+        for case in all.iter_mut().filter(|c| c.taken < SECONDS) {
+            let (run, rest) = ((case.run)(), (case.rest)());
+            case.best = (case.best.0.min(run), case.best.1.min(rest));
+            case.taken += run + rest;
+        }
+    }
+    print!("| instruction |");
+    for (dtype, round) in columns {
+        print!(" {dtype}{} ns | of a copy |", if round { " round SBUF" } else { "" });
+    }
+    println!("\n| --- |{}", " --- | --- |".repeat(columns.len()));
+    for name in [COPY].into_iter().chain(INSTRUCTIONS.iter().map(|i| i.0)).filter(|n| *n == COPY || is_wanted(n)) {
+        print!("| {name} |");
+        for (dtype, round) in columns {
+            let find = |name: &str| all.iter().find(|c| (c.name, c.dtype, c.round) == (name, dtype, round));
+            match (find(name), find(COPY)) {
+                (Some(case), Some(copy)) => print!(" {:.3} | {:.1}x |", case.ns(), case.ns() / copy.ns()),
+                _ => print!(" | |"),
+            }
+        }
+        println!();
+    }
+}

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use ndarray::{Array2, ArrayView2, ArrayViewMut2};
+use smallvec::SmallVec;
 
 use crate::arch::Arch;
 use crate::arg::Imm;
@@ -47,6 +48,20 @@ pub type RowsF32<'f> = &'f (dyn Fn(usize, &[&[f32]], &mut [&mut [f32]]) + Sync);
 /// As [`RowsF32`], with all that it needs.
 pub type OwnRowsF32 = Box<dyn Fn(usize, &[&[f32]], &mut [&mut [f32]]) + Send + Sync>;
 
+/// The rows that one partition has in each operand (see [`RowsF32`]).
+#[derive(Debug)]
+pub struct RowF32<'a> {
+    /// Counts from 0 within the operands.
+    pub partition: usize,
+    /// A row of each source.
+    pub ins: SmallVec<[&'a [f32]; 4]>,
+    /// A row of each destination.
+    pub outs: SmallVec<[&'a mut [f32]; 2]>,
+}
+
+/// A function of several partitions at once, with all that it needs. How many it gets says nothing: partitions have nothing to do with each other.
+pub type OwnTogetherF32 = Box<dyn Fn(&mut [RowF32<'_>]) + Send + Sync>;
+
 /// What an instruction leaves in a state of its engine (see [`Machine::engine_state`]): the state's name, and the change.
 pub type Leaves = (&'static str, Box<dyn FnOnce(&mut Vec<u32>) + Send>);
 
@@ -55,6 +70,14 @@ pub type RowsI64<'f> = &'f (dyn Fn(usize, &[&[i64]], &mut [&mut [i64]]) + Sync);
 
 /// A function of three tiles for [`Machine::contract`]: `(stationary [K, M], moving [K, N], result [M, N])`.
 pub type Tiles<'f> = &'f mut dyn FnMut(ArrayView2<'_, f32>, ArrayView2<'_, f32>, ArrayViewMut2<'_, f32>);
+
+/// A function of several partitions as one of a single partition.
+pub fn alone(f: &OwnTogetherF32) -> impl Fn(usize, &[&[f32]], &mut [&mut [f32]]) + Sync {
+    move |partition, ins, outs| {
+        let outs = outs.iter_mut().map(|o| &mut **o).collect();
+        f(&mut [RowF32 { partition, ins: ins.iter().copied().collect(), outs }]);
+    }
+}
 
 /// What numerics run on. All methods resolve dynamic offsets, check bounds, and record reads of bytes that were never written.
 ///
@@ -83,6 +106,25 @@ pub trait Machine {
         leaves: Option<Leaves>,
     ) -> Result<(), Fault> {
         self.map_f32(dsts, srcs, &*f)?;
+        if let Some((name, change)) = leaves {
+            change(self.engine_state(name));
+        }
+        Ok(())
+    }
+
+    /// As [`map_f32_later`](Machine::map_f32_later) for a function whose steps wait for each other within a row, so that it is faster
+    /// with several rows side by side.
+    ///
+    /// # Errors
+    /// If an address is out of bounds.
+    fn map_f32_together(
+        &mut self,
+        dsts: &[&View],
+        srcs: &[&View],
+        f: OwnTogetherF32,
+        leaves: Option<Leaves>,
+    ) -> Result<(), Fault> {
+        self.map_f32(dsts, srcs, &alone(&f))?;
         if let Some((name, change)) = leaves {
             change(self.engine_state(name));
         }

@@ -42,8 +42,8 @@ enum Kind {
     Words(Vec<u64>, usize),
     /// Given by the caller.
     Bytes(Vec<u8>),
-    /// Fresh pages of the system: position and number of the bytes that count.
-    Map(MmapMut, usize, usize),
+    /// Pages of the system, and the number of the bytes that count.
+    Map(Pages, usize),
     Foreign(Box<dyn ForeignBytes>),
 }
 
@@ -53,7 +53,8 @@ impl Default for Kind {
     }
 }
 
-/// From this size on a buffer gets pages of its own, all at once: one by one, when they are touched, takes longer than filling them.
+/// From this size on a buffer gets pages of its own, all at once before its first write: one by one, when they are touched, takes longer
+/// than filling them.
 const MAP_FROM: usize = 64 << 10;
 /// From this size on huge pages, if the system has them; they come when they are touched.
 const HUGE_FROM: usize = HUGE_PAGE;
@@ -64,11 +65,20 @@ impl Buffer {
     /// `length` bytes of zeros, aligned for every element type. Ones of 2 MiB and more take no memory until they are touched.
     pub fn zeroed(length: usize) -> Self {
         if length >= MAP_FROM
-            && let Some((map, start)) = fresh_pages(length)
+            && let Some(pages) = Pages::fresh(length)
         {
-            return Buffer(Kind::Map(map, start, length));
+            return Buffer(Kind::Map(pages, length));
         }
         Buffer(Kind::Words(vec![0; length.div_ceil(8)], length))
+    }
+
+    /// `length` bytes of anything, for one who keeps account of what has been written: memory that an earlier buffer has given back,
+    /// if there is any. Pages that the system has to find and clear first take longer than most of what is written to them.
+    pub(crate) fn unspecified(length: usize) -> Self {
+        match spare::take(length) {
+            Some(pages) => Buffer(Kind::Map(pages, length)),
+            None => Buffer::zeroed(length),
+        }
     }
 
     /// Works on the caller's memory.
@@ -97,7 +107,7 @@ impl Buffer {
         match &mut self.0 {
             Kind::Words(words, length) => &mut bytemuck::cast_slice_mut(words)[..*length],
             Kind::Bytes(bytes) => bytes,
-            Kind::Map(map, start, length) => &mut map[*start..*start + *length],
+            Kind::Map(pages, length) => pages.bytes_mut(*length),
             // Write access was there a moment ago.
             Kind::Foreign(owner) => owner.bytes_mut().unwrap_or_default(),
         }
@@ -110,18 +120,103 @@ impl Buffer {
     }
 }
 
-/// Pages for `length` bytes, and where in them to begin.
-fn fresh_pages(length: usize) -> Option<(MmapMut, usize)> {
-    if length < HUGE_FROM {
-        return Some((MmapOptions::new().len(length).populate().map_anon().ok()?, 0));
+/// Memory straight from the system. When it is dropped it is kept for another buffer, within limits.
+struct Pages {
+    /// None once it has been handed on.
+    map: Option<MmapMut>,
+    /// Where in it to begin.
+    start: usize,
+    /// The system has not been asked for the pages yet: a buffer that nobody writes to needs none.
+    pending: bool,
+}
+
+impl Pages {
+    /// Pages of zeros for `length` bytes.
+    fn fresh(length: usize) -> Option<Pages> {
+        if length < HUGE_FROM {
+            return Some(Pages { map: Some(MmapOptions::new().len(length).map_anon().ok()?), start: 0, pending: true });
+        }
+        // Space to begin at a huge page.
+        let map = MmapOptions::new().len(length.checked_add(HUGE_PAGE)?).map_anon().ok()?;
+        // Advice: without huge pages everything works the same.
+        #[cfg(target_os = "linux")]
+        let _ = map.advise(memmap2::Advice::HugePage);
+        let start = map.as_ptr().align_offset(HUGE_PAGE).min(HUGE_PAGE);
+        Some(Pages { map: Some(map), start, pending: false })
     }
-    // Space to begin at a huge page.
-    let map = MmapOptions::new().len(length.checked_add(HUGE_PAGE)?).map_anon().ok()?;
-    // Advice: without huge pages everything works the same.
-    #[cfg(target_os = "linux")]
-    let _ = map.advise(memmap2::Advice::HugePage);
-    let start = map.as_ptr().align_offset(HUGE_PAGE).min(HUGE_PAGE);
-    Some((map, start))
+
+    fn size(&self) -> usize {
+        self.map.as_ref().map_or(0, |map| map.len())
+    }
+
+    fn bytes(&self, length: usize) -> &[u8] {
+        self.map.as_ref().map_or(&[], |map| &map[self.start..self.start + length])
+    }
+
+    fn bytes_mut(&mut self, length: usize) -> &mut [u8] {
+        #[cfg(target_os = "linux")]
+        if std::mem::take(&mut self.pending)
+            && let Some(map) = &self.map
+        {
+            // Advice: otherwise they come one by one.
+            let _ = map.advise(memmap2::Advice::PopulateWrite);
+        }
+        self.map.as_mut().map_or(&mut [], |map| &mut map[self.start..self.start + length])
+    }
+}
+
+impl Drop for Pages {
+    fn drop(&mut self) {
+        if let Some(map) = self.map.take() {
+            spare::keep(Pages { map: Some(map), ..*self });
+        }
+    }
+}
+
+/// Pages that buffers have given back: a process that runs a kernel many times gets the same memory every time.
+mod spare {
+    use std::collections::VecDeque;
+    use std::sync::{Mutex, PoisonError};
+
+    use super::Pages;
+
+    /// Most bytes that are kept; the oldest go first.
+    const MOST: usize = 64 << 20;
+
+    #[derive(Default)]
+    struct Spare {
+        pages: VecDeque<Pages>,
+        bytes: usize,
+    }
+
+    static SPARE: Mutex<Spare> = Mutex::new(Spare { pages: VecDeque::new(), bytes: 0 });
+
+    /// Pages that once were for as many bytes: the last that were given back, which are the likeliest to be in the cache.
+    pub(super) fn take(length: usize) -> Option<Pages> {
+        let with_space = if length < super::HUGE_FROM { length } else { length.checked_add(super::HUGE_PAGE)? };
+        let mut spare = SPARE.lock().unwrap_or_else(PoisonError::into_inner);
+        let at = spare.pages.iter().rposition(|p| p.size() == with_space)?;
+        let pages = spare.pages.remove(at)?;
+        spare.bytes -= with_space;
+        Some(pages)
+    }
+
+    /// Keeps pages; what then is too much goes back to the system.
+    pub(super) fn keep(pages: Pages) {
+        let mut gone = Vec::new();
+        let mut spare = SPARE.lock().unwrap_or_else(PoisonError::into_inner);
+        spare.bytes += pages.size();
+        spare.pages.push_back(pages);
+        while spare.bytes > MOST
+            && let Some(mut oldest) = spare.pages.pop_front()
+        {
+            spare.bytes -= oldest.size();
+            gone.extend(oldest.map.take());
+        }
+        // The system takes its time: others need not wait for it.
+        drop(spare);
+        drop(gone);
+    }
 }
 
 impl Deref for Buffer {
@@ -131,7 +226,7 @@ impl Deref for Buffer {
         match &self.0 {
             Kind::Words(words, length) => &bytemuck::cast_slice(words)[..*length],
             Kind::Bytes(bytes) => bytes,
-            Kind::Map(map, start, length) => &map[*start..*start + *length],
+            Kind::Map(pages, length) => pages.bytes(*length),
             Kind::Foreign(owner) => owner.bytes(),
         }
     }
@@ -207,6 +302,23 @@ mod tests {
             buffer.bytes_mut().fill(7);
             assert!(buffer.iter().all(|&b| b == 7));
         }
+    }
+
+    #[test]
+    fn memory_is_used_again_but_never_twice() {
+        // A length of this test's own.
+        let length = 3 * MAP_FROM + 64;
+        let mut first = Buffer::unspecified(length);
+        let mut second = Buffer::unspecified(length);
+        first.bytes_mut().fill(1);
+        second.bytes_mut().fill(2);
+        assert!(first.iter().all(|&b| b == 1));
+        drop(second);
+        let mut third = Buffer::unspecified(length);
+        assert!(third.iter().all(|&b| b == 0 || b == 2));
+        third.bytes_mut().fill(3);
+        assert!(first.iter().all(|&b| b == 1));
+        assert!(Buffer::zeroed(length).iter().all(|&b| b == 0));
     }
 
     #[test]

@@ -3,6 +3,7 @@
 //! Source: "OCP Microscaling Formats (MX) Specification" 1.0; nki.language for the packing; ml_dtypes where conversions leave a choice.
 
 use super::DType;
+use super::codec::encode_f32;
 use super::fp8::{E4M3FN, E4M3FN_VALUES, E5M2, E5M2_VALUES};
 
 /// Values of the sixteen codes of float4_e2m1fn.
@@ -54,6 +55,17 @@ impl MxElement {
             MxElement::E5M2 => [0, 1, 2, 3].map(|i| E5M2_VALUES[byte(i)]),
             MxElement::E2M1FN => [0, 1, 2, 3].map(|i| E2M1FN_VALUES[(bits >> (4 * i)) as usize & 15]),
         }
+    }
+
+    /// Values as packed elements, each rounded as by [`encode`](Self::encode). Their number is a multiple of four.
+    pub fn pack_all(self, values: &[f32]) -> Vec<u32> {
+        let mut codes = vec![0; values.len()];
+        match self {
+            MxElement::E4M3FN => encode_f32(DType::F8E4M3FN, values, &mut codes),
+            MxElement::E5M2 => encode_f32(DType::F8E5M2, values, &mut codes),
+            MxElement::E2M1FN => codes.iter_mut().zip(values).for_each(|(code, &x)| *code = self.encode(x)),
+        }
+        codes.as_chunks().0.iter().map(|&four| self.pack(four)).collect()
     }
 
     /// The code of `value`, rounded to nearest even, as ml_dtypes does it: float4_e2m1fn saturates, and NaN gives its zero.

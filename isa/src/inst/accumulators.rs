@@ -37,13 +37,8 @@ impl Lanes {
     }
 
     /// All accumulators of an engine, set anew.
-    fn filled(name: &'static str, value: f32) -> Self {
+    pub(crate) fn filled(name: &'static str, value: f32) -> Self {
         Lanes { name, lanes: (0..LANES).map(|_| AtomicU32::new(value.to_bits())).collect() }
-    }
-
-    /// Sets all accumulators.
-    pub(crate) fn fill(&mut self, value: f32) {
-        self.lanes.fill_with(|| AtomicU32::new(value.to_bits()));
     }
 
     /// The accumulator of a partition.
@@ -58,9 +53,9 @@ impl Lanes {
         }
     }
 
-    /// Writes the accumulators back.
-    pub(crate) fn store(self, machine: &mut dyn Machine) {
-        *machine.engine_state(self.name) = self.bits();
+    /// Puts the accumulators back, once the instruction has been computed.
+    pub(crate) fn leave(self: Arc<Self>) -> Leaves {
+        (self.name, Box::new(move |state| *state = self.bits()))
     }
 
     fn bits(&self) -> Vec<u32> {
@@ -86,9 +81,6 @@ fn fold(op: AluOp, row: &[f32]) -> f32 {
         op => reduce::reduce(op, row),
     }
 }
-
-/// One partition: `(partition, inputs, output)`.
-pub(crate) type Row<'f> = &'f (dyn Fn(usize, &[&[f32]], &mut [f32]) + Sync);
 
 /// The reduction behind an instruction.
 pub(crate) struct Reduction<'a> {
@@ -136,32 +128,9 @@ impl Reduction<'_> {
     }
 
     /// Computes `dst` row by row with `f(partition, inputs, output)` and reduces the fp32 result, before it is rounded to the
-    /// type of `dst`. The inputs that `f` sees are `sources` (and after them what the reduction itself reads).
+    /// type of `dst`. The inputs that `f` sees are `sources` (and after them what the reduction itself reads). It may be applied later
+    /// (see [`Machine::map_f32_later`]).
     pub(crate) fn run<'s>(
-        &'s self,
-        machine: &mut dyn Machine,
-        dst: &View,
-        mut sources: Sources<'s>,
-        f: Row<'_>,
-    ) -> Result<(), Fault> {
-        if self.touches_no_accumulator() {
-            return machine.map_f32(&[dst], &sources, &|p, ins, outs| f(p, ins, outs[0]));
-        }
-        let (step, lanes) = self.prepare(machine, &mut sources);
-        let row = |p: usize, ins: &[&[f32]], outs: &mut [&mut [f32]]| {
-            f(p, ins, outs[0]);
-            step.apply(&lanes, p, ins, outs);
-        };
-        match self.result {
-            Some(result) => machine.map_f32(&[dst, result], &sources, &row)?,
-            None => machine.map_f32(&[dst], &sources, &row)?,
-        }
-        lanes.store(machine);
-        Ok(())
-    }
-
-    /// As [`run`](Self::run), for a function that has all that it needs: it may be applied later (see [`Machine::map_f32_later`]).
-    pub(crate) fn run_later<'s>(
         &'s self,
         machine: &mut dyn Machine,
         dst: &View,
@@ -173,14 +142,12 @@ impl Reduction<'_> {
             return machine.map_f32_later(&[dst], &sources, Box::new(row), None);
         }
         let (step, lanes) = self.prepare(machine, &mut sources);
-        let name = lanes.name;
         let lanes = Arc::new(lanes);
-        let after = Arc::clone(&lanes);
+        let leaves = Arc::clone(&lanes).leave();
         let row = move |p: usize, ins: &[&[f32]], outs: &mut [&mut [f32]]| {
             f(p, ins, outs[0]);
             step.apply(&lanes, p, ins, outs);
         };
-        let leaves: Leaves = (name, Box::new(move |state| *state = after.bits()));
         match self.result {
             Some(result) => machine.map_f32_later(&[dst, result], &sources, Box::new(row), Some(leaves)),
             None => machine.map_f32_later(&[dst], &sources, Box::new(row), Some(leaves)),

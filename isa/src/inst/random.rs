@@ -8,7 +8,7 @@
 //! - What the generators hold before they are seeded: as after `set_rng_seed` with 0, so that runs repeat.
 //! - Lanes are counted from the first partition of an operand.
 
-use ndarray::Array2;
+use ndarray::{Array2, Axis};
 
 use crate::inst::math::xorwow::{self, WORDS};
 use crate::machine::Machine;
@@ -61,9 +61,9 @@ impl Generators {
         let state = self.state(machine);
         for (mut row, lane) in out.outer_iter_mut().zip(state.chunks_exact_mut(self.words)) {
             let (generators, _) = lane.as_chunks_mut::<WORDS>();
-            let count = generators.len();
-            for (i, bits) in row.iter_mut().enumerate() {
-                *bits = xorwow::next(&mut generators[i % count]);
+            // The generators take turns.
+            for mut bits in row.axis_chunks_iter_mut(Axis(0), generators.len()) {
+                bits.iter_mut().zip(&mut *generators).for_each(|(bits, generator)| *bits = xorwow::next(generator));
             }
         }
         out

@@ -6,13 +6,14 @@ use ndarray::{Array2, ArrayView2, ArrayViewMut2, ShapeBuilder};
 use nki_isa::arg::Imm;
 use nki_isa::inst::Footprint;
 use nki_isa::inst::tensor::gemm;
-use nki_isa::machine::{Context, Leaves, OwnRowsF32, RowsF32, RowsI64, Tiles};
+use nki_isa::machine::{Context, Leaves, OwnRowsF32, OwnTogetherF32, RowsF32, RowsI64, Tiles};
 use nki_isa::names::{Engine, OobMode};
 use nki_isa::program::{NodeKind, RegId};
 use nki_isa::view::{column_group, column_position};
 use nki_isa::{Contribution, Fault, Index, Machine, Target, View};
 
 use super::interpreter::Interpreter;
+use super::runs::What;
 use crate::memory::access::{Access, Accumulation, Shift};
 use crate::memory::elements;
 use crate::trace::Resolved;
@@ -257,7 +258,17 @@ impl Machine for Interpreter<'_> {
         f: OwnRowsF32,
         leaves: Option<Leaves>,
     ) -> Result<(), Fault> {
-        self.queue_rows(dsts, srcs, f, leaves)
+        self.queue_rows(dsts, srcs, What::Map(f), leaves)
+    }
+
+    fn map_f32_together(
+        &mut self,
+        dsts: &[&View],
+        srcs: &[&View],
+        f: OwnTogetherF32,
+        leaves: Option<Leaves>,
+    ) -> Result<(), Fault> {
+        self.queue_rows(dsts, srcs, What::Together(f), leaves)
     }
 
     fn map_i64(&mut self, dsts: &[&View], srcs: &[&View], f: RowsI64<'_>) -> Result<(), Fault> {
@@ -294,13 +305,18 @@ impl Machine for Interpreter<'_> {
     }
 
     fn fill(&mut self, dst: &View, value: Imm) -> Result<(), Fault> {
-        let to = self.destination(dst)?;
+        self.finish_products();
+        let to = self.destination_beside(dst)?;
         let size = to.codec.size();
         let mut one = [0; 4];
         match (value.as_i64(), to.codec.dtype.is_int()) {
             (Some(i), true) => to.codec.write_i64(&[i], &mut one[..size]),
             _ => to.codec.write_f32(&[value.as_f32()], &mut one[..size]),
         }
+        if self.queue_fill(&to, one) {
+            return Ok(());
+        }
+        self.finish_runs();
         self.memory.fill(&to, &one[..size]);
         self.memory.mark_written(&to);
         Ok(())
@@ -383,10 +399,7 @@ impl Machine for Interpreter<'_> {
         if tile.len() != to.elements() {
             return Err(Fault::new("shape-mismatch", format!("writes {} elements to {}", tile.len(), to.elements())));
         }
-        match tile.as_slice() {
-            Some(values) => self.put_tile(&to, values),
-            None => self.put_tile(&to, &tile.iter().copied().collect::<Vec<_>>()),
-        }
+        self.put_tile(&to, &elements::dense(tile));
         self.memory.mark_written(&to);
         Ok(())
     }
@@ -396,15 +409,7 @@ impl Machine for Interpreter<'_> {
         let size = from.codec.size();
         let mut bytes = vec![0; from.elements() * size];
         self.memory.gather(&from, &mut bytes);
-        let bits = bytes
-            .chunks_exact(size)
-            .map(|c| {
-                let mut raw = [0; 4];
-                raw[..size].copy_from_slice(c);
-                u32::from_le_bytes(raw)
-            })
-            .collect();
-        Array2::from_shape_vec((from.partitions(), from.width()), bits)
+        Array2::from_shape_vec((from.partitions(), from.width()), elements::to_bits(&bytes, size))
             .map_err(|e| Fault::new("internal", e.to_string()))
     }
 
@@ -414,11 +419,7 @@ impl Machine for Interpreter<'_> {
             return Err(Fault::new("shape-mismatch", format!("writes {} elements to {}", tile.len(), to.elements())));
         }
         let size = to.codec.size();
-        let mut bytes = vec![0; to.elements() * size];
-        for (o, v) in bytes.chunks_exact_mut(size).zip(tile.iter()) {
-            o.copy_from_slice(&v.to_le_bytes()[..size]);
-        }
-        self.memory.scatter(&to, &bytes);
+        self.memory.scatter(&to, &elements::from_bits(&elements::dense(tile), size));
         self.memory.mark_written(&to);
         Ok(())
     }

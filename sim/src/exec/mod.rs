@@ -8,6 +8,7 @@ mod inputs;
 mod interpreter;
 mod machine;
 mod meet;
+mod plans;
 mod pool;
 mod products;
 mod races;

@@ -1,6 +1,9 @@
 //! Strided elements of a byte buffer: gather, scatter, conversion.
 
+use std::borrow::Cow;
+
 use arrayvec::ArrayVec;
+use ndarray::ArrayView2;
 use nki_isa::DType;
 use nki_isa::dtype::{bits_to_i64, decode_f32, decode_i64, encode_f32, encode_i64, read_bits};
 use nki_isa::view::MAX_DIMS;
@@ -24,6 +27,57 @@ pub(crate) fn copy_bytes(to: &mut [u8], from: &[u8]) {
     for (to, from) in to.chunks_mut(BLOCK).zip(from.chunks(BLOCK)) {
         to.copy_from_slice(from);
     }
+}
+
+/// Writes the bytes of one element (1, 2 or 4 of them) everywhere.
+pub(crate) fn fill(to: &mut [u8], one: &[u8]) {
+    match *one {
+        [a] => to.fill(a),
+        [a, b] => to.as_chunks_mut().0.fill([a, b]),
+        [a, b, c, d] => to.as_chunks_mut().0.fill([a, b, c, d]),
+        _ => {}
+    }
+}
+
+/// Elements of `size` bytes (1, 2 or 4) as bits, zero-extended.
+pub(crate) fn to_bits(bytes: &[u8], size: usize) -> Vec<u32> {
+    match size {
+        1 => bytes.iter().map(|&b| u32::from(b)).collect(),
+        2 => bytes.as_chunks().0.iter().map(|b| u32::from(u16::from_le_bytes(*b))).collect(),
+        _ => bytes.as_chunks().0.iter().map(|b| u32::from_le_bytes(*b)).collect(),
+    }
+}
+
+/// Bits as elements of `size` bytes (1, 2 or 4).
+pub(crate) fn from_bits(bits: &[u32], size: usize) -> Vec<u8> {
+    match size {
+        1 => bits.iter().map(|&b| b as u8).collect(),
+        2 => bits.iter().flat_map(|&b| (b as u16).to_le_bytes()).collect(),
+        _ => bits.iter().flat_map(|b| b.to_le_bytes()).collect(),
+    }
+}
+
+/// The elements of a matrix, row by row.
+pub(crate) fn dense<T: Copy + Default>(matrix: ArrayView2<'_, T>) -> Cow<'_, [T]> {
+    /// Rows and columns that are transposed at a time: their lines are to stay in the cache.
+    const SQUARE: usize = 16;
+    if let Some(elements) = matrix.to_slice() {
+        return Cow::Borrowed(elements);
+    }
+    let (rows, columns) = matrix.dim();
+    let Some(across) = matrix.reversed_axes().to_slice() else { return matrix.iter().copied().collect() };
+    let mut out = vec![T::default(); across.len()];
+    for row in (0..rows).step_by(SQUARE) {
+        for column in (0..columns).step_by(SQUARE) {
+            for r in row..rows.min(row + SQUARE) {
+                let out = &mut out[r * columns..][..columns];
+                for c in column..columns.min(column + SQUARE) {
+                    out[c] = across[c * rows + r];
+                }
+            }
+        }
+    }
+    Cow::Owned(out)
 }
 
 /// Number of elements.

@@ -205,7 +205,7 @@ impl<'p> Memory<'p> {
         let t = self.program.tensor(tensor);
         let bytes = t.bytes();
         let home = if t.space.is_hbm() {
-            let data = Buffer::zeroed(bytes * self.scale);
+            let data = Buffer::unspecified(bytes * self.scale);
             let storage = self.add(Storage::new(data, 0, ByteSet::empty(1, bytes)));
             Home { storage, row: 0, column: 0 }
         } else if let Some(address) = t.address {
@@ -217,7 +217,7 @@ impl<'p> Memory<'p> {
             let pitch = (bytes * self.scale).next_multiple_of(64)
                 + if (bytes * self.scale).is_multiple_of(4096) { 64 } else { 0 };
             let length = rows * pitch;
-            let data = self.pool.get_mut(&length).and_then(Vec::pop).unwrap_or_else(|| Buffer::zeroed(length));
+            let data = self.pool.get_mut(&length).and_then(Vec::pop).unwrap_or_else(|| Buffer::unspecified(length));
             let storage = match self.vacant.pop() {
                 Some(i) => i,
                 None => {

@@ -3,6 +3,7 @@
 use crate::arch::Arch;
 use crate::arg::{Imm, Pattern};
 use crate::inst::gpsimd::{Affine, as_integer};
+use crate::inst::math::simd::{Kernel, dispatch};
 use crate::inst::{Footprint, Instruction, Operands, check, stream};
 use crate::machine::{Context, Fault, Machine};
 use crate::names::{AluOp, Engine};
@@ -42,17 +43,39 @@ operands! {
     },
 }
 
-/// The comparison with 0 as a function; `None` if the operator is no comparison.
-fn comparison(op: AluOp) -> Option<fn(i32) -> bool> {
+/// Whether a comparison with 0 holds below it, at it and above it; `None` if the operator is no comparison.
+fn comparison(op: AluOp) -> Option<[bool; 3]> {
     Some(match op {
-        AluOp::Equal => |x| x == 0,
-        AluOp::NotEqual => |x| x != 0,
-        AluOp::Greater => |x| x > 0,
-        AluOp::GreaterEqual => |x| x >= 0,
-        AluOp::Less => |x| x < 0,
-        AluOp::LessEqual => |x| x <= 0,
+        AluOp::Equal => [false, true, false],
+        AluOp::NotEqual => [true, false, true],
+        AluOp::Greater => [false, false, true],
+        AluOp::GreaterEqual => [false, true, true],
+        AluOp::Less => [true, false, false],
+        AluOp::LessEqual => [true, true, false],
         _ => return None,
     })
+}
+
+/// A row: an element of `x` where the affine value compares as wanted, else `otherwise`.
+struct Select<'a, T> {
+    affine: &'a Affine,
+    partition: usize,
+    holds: [bool; 3],
+    x: &'a [T],
+    otherwise: T,
+    out: &'a mut [T],
+}
+
+impl<T: Copy> Kernel for Select<'_, T> {
+    type Output = ();
+    #[inline(always)]
+    fn run(self) {
+        let Select { affine, partition, holds: [below, at, above], x, otherwise, out } = self;
+        for ((o, &x), v) in out.iter_mut().zip(x).zip(affine.row(partition)) {
+            let holds = ((v < 0) & below) | ((v == 0) & at) | ((v > 0) & above);
+            *o = if holds { x } else { otherwise };
+        }
+    }
 }
 
 impl Instruction for AffineSelect {
@@ -82,18 +105,21 @@ impl Instruction for AffineSelect {
 
     fn execute(&self, machine: &mut dyn Machine) -> Result<(), Fault> {
         let affine = Affine::new(&self.pattern, self.offset, self.channel_multiplier);
-        let holds = comparison(self.cmp_op).unwrap_or(|_| false);
+        let holds = comparison(self.cmp_op).unwrap_or_default();
         if self.dst.dtype == self.on_true_tile.dtype && self.dst.dtype.is_int() {
             // Equal types are not converted: 32-bit integers stay exact.
             let otherwise = as_integer(self.on_false_value);
             return machine.map_i64(&[&self.dst], &[&self.on_true_tile], &|partition, ins, outs| {
-                affine.row(partition, |i, v| outs[0][i] = if holds(v) { ins[0][i] } else { otherwise });
+                let (x, out) = (ins[0], &mut *outs[0]);
+                dispatch(Select { affine: &affine, partition, holds, x, otherwise, out });
             });
         }
         let otherwise = self.on_false_value.as_f32();
-        machine.map_f32(&[&self.dst], &[&self.on_true_tile], &|partition, ins, outs| {
-            affine.row(partition, |i, v| outs[0][i] = if holds(v) { ins[0][i] } else { otherwise });
-        })
+        let row = move |partition: usize, ins: &[&[f32]], outs: &mut [&mut [f32]]| {
+            let (x, out) = (ins[0], &mut *outs[0]);
+            dispatch(Select { affine: &affine, partition, holds, x, otherwise, out });
+        };
+        machine.map_f32_later(&[&self.dst], &[&self.on_true_tile], Box::new(row), None)
     }
 
     fn work(&self, context: &Context<'_>) -> Work {

@@ -50,12 +50,13 @@ impl Instruction for Iota {
         let affine = Affine::new(&self.pattern, self.offset, self.channel_multiplier);
         if self.dst.dtype.is_int() {
             machine.map_i64(&[&self.dst], &[], &|partition, _, outs| {
-                affine.row(partition, |i, value| outs[0][i] = i64::from(value));
+                outs[0].iter_mut().zip(affine.row(partition)).for_each(|(o, v)| *o = i64::from(v));
             })
         } else {
-            machine.map_f32(&[&self.dst], &[], &|partition, _, outs| {
-                affine.row(partition, |i, value| outs[0][i] = value as f32);
-            })
+            let row = move |partition: usize, _: &[&[f32]], outs: &mut [&mut [f32]]| {
+                outs[0].iter_mut().zip(affine.row(partition)).for_each(|(o, v)| *o = v as f32);
+            };
+            machine.map_f32_later(&[&self.dst], &[], Box::new(row), None)
         }
     }
 

@@ -1,6 +1,6 @@
 //! `nisa.local_gather`: gathers by indices that the 16 partitions of a GpSimd core share.
 
-use ndarray::Array2;
+use ndarray::{Array2, Axis};
 
 use super::nc_n_gather::out_of_bounds;
 use crate::arch::Arch;
@@ -126,13 +126,14 @@ impl Instruction for LocalGather {
         let elements = self.src_buffer.free_elements();
         let mut out = Array2::zeros((src.nrows(), valid * run));
         for (p, mut row) in out.outer_iter_mut().enumerate() {
-            let first = p / core * core;
-            for (i, o) in row.iter_mut().enumerate() {
-                let at = i / run;
+            let (first, src) = (p / core * core, src.row(p));
+            for (at, mut taken) in row.axis_chunks_iter_mut(Axis(0), run.max(1)).enumerate() {
                 let holder = first + at % core;
                 let start = index[(holder, at / core)];
-                let found = src.get((p, start as usize + i % run)).copied();
-                *o = found.ok_or_else(|| out_of_bounds("local_gather", holder, start, elements))?;
+                for (i, o) in taken.iter_mut().enumerate() {
+                    let found = src.get(start as usize + i).copied();
+                    *o = found.ok_or_else(|| out_of_bounds("local_gather", holder, start, elements))?;
+                }
             }
         }
         machine.write_bits(&self.dst, out.view())

@@ -19,8 +19,8 @@ use crate::violation::Violation;
 pub(crate) struct Affine {
     offset: i32,
     channel_multiplier: i32,
-    /// `(step, count)`, outermost first.
-    pattern: Vec<(i32, u32)>,
+    /// What the pattern adds to each element of a partition.
+    pattern: Vec<i32>,
 }
 
 impl Affine {
@@ -60,32 +60,23 @@ impl Affine {
 
     /// The expression; operands are those that [`Self::check`] accepts.
     pub(crate) fn new(pattern: &Pattern, offset: i64, channel_multiplier: i64) -> Self {
-        Affine {
-            offset: offset as i32,
-            channel_multiplier: channel_multiplier as i32,
-            pattern: pattern.0.iter().map(|&(step, count)| (step as i32, count)).collect(),
+        // From the innermost dimension out: what is there, once for each step.
+        let mut sums = vec![0];
+        for &(step, count) in pattern.0.iter().rev() {
+            let inner = std::mem::take(&mut sums);
+            for i in 0..count as i32 {
+                let by = i.wrapping_mul(step as i32);
+                sums.extend(inner.iter().map(|v: &i32| v.wrapping_add(by)));
+            }
         }
+        Affine { offset: offset as i32, channel_multiplier: channel_multiplier as i32, pattern: sums }
     }
 
-    /// Calls `each(element, value)` for the elements of a partition, in order.
-    pub(crate) fn row(&self, partition: usize, mut each: impl FnMut(usize, i32)) {
+    /// The values of a partition's elements, in order.
+    #[inline(always)]
+    pub(crate) fn row(&self, partition: usize) -> impl Iterator<Item = i32> {
         let start = self.offset.wrapping_add((partition as i32).wrapping_mul(self.channel_multiplier));
-        let mut index = 0;
-        let inner = self.pattern.last().copied().unwrap_or((0, 1));
-        let outer = &self.pattern[..self.pattern.len().saturating_sub(1)];
-        let rows: u32 = outer.iter().map(|p| p.1).product();
-        for row in 0..rows {
-            let (mut rest, mut value) = (row, start);
-            for &(step, count) in outer.iter().rev() {
-                value = value.wrapping_add(((rest % count) as i32).wrapping_mul(step));
-                rest /= count;
-            }
-            for _ in 0..inner.1 {
-                each(index, value);
-                index += 1;
-                value = value.wrapping_add(inner.0);
-            }
-        }
+        self.pattern.iter().map(move |v| start.wrapping_add(*v))
     }
 }
 

@@ -61,10 +61,12 @@ impl Instruction for NcNGather {
         let data = machine.read_bits(&self.data)?;
         let indices = machine.read_bits(&self.indices)?;
         let mut out = Array2::zeros(indices.dim());
-        for ((p, i), o) in out.indexed_iter_mut() {
-            let index = indices[(p, i)];
-            let found = data.get((p, index as usize)).copied();
-            *o = found.ok_or_else(|| out_of_bounds("nc_n_gather", p, index, self.data.free_elements()))?;
+        for (p, mut out) in out.outer_iter_mut().enumerate() {
+            let data = data.row(p);
+            for (o, &index) in out.iter_mut().zip(indices.row(p)) {
+                let found = data.get(index as usize).copied();
+                *o = found.ok_or_else(|| out_of_bounds("nc_n_gather", p, index, self.data.free_elements()))?;
+            }
         }
         machine.write_bits(&self.dst, out.view())
     }

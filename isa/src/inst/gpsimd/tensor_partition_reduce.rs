@@ -1,6 +1,6 @@
 //! `nisa.tensor_partition_reduce`: reduces a tile across partitions.
 
-use ndarray::Axis;
+use ndarray::{ArrayView2, Axis};
 
 use crate::arch::Arch;
 use crate::dtype::{bits_to_i64, i64_to_bits};
@@ -99,11 +99,16 @@ impl Instruction for TensorPartitionReduce {
             return machine.write_bits(&self.dst, bits.insert_axis(Axis(0)).view());
         }
         let tile = machine.read_tile(&self.data)?;
-        let combine = alu::function(self.alu(), false);
-        let reduced = tile.fold_axis(Axis(0), None, |acc: &Option<f32>, &x| Some(acc.map_or(x, |acc| combine(acc, x))));
-        let divisor = if self.op == PartitionReduce::Average { self.data.partitions() as f32 } else { 1.0 };
-        let result = reduced.mapv(|x| x.unwrap_or(0.0) / divisor);
-        machine.write_tile(&self.dst, result.insert_axis(Axis(0)).view())
+        let mut rows = tile.outer_iter();
+        let mut result = rows.next().map_or_else(Vec::new, |first| first.to_vec());
+        for row in rows.filter_map(|row| row.to_slice()) {
+            alu::apply_in_place(self.alu(), false, &mut result, alu::Rhs::Row(row));
+        }
+        if self.op == PartitionReduce::Average {
+            alu::apply_in_place(AluOp::Divide, false, &mut result, alu::Rhs::One(self.data.partitions() as f32));
+        }
+        let result = ArrayView2::from_shape((1, result.len()), &result[..]);
+        machine.write_tile(&self.dst, result.map_err(|e| Fault::new("internal", e.to_string()))?)
     }
 
     fn work(&self, _context: &Context<'_>) -> Work {

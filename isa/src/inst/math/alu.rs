@@ -294,6 +294,35 @@ pub fn function(op: AluOp, reverse: bool) -> fn(f32, f32) -> f32 {
     function
 }
 
+/// As [`function`] for several values at once.
+pub fn lanes<const N: usize>(op: AluOp, reverse: bool) -> fn([f32; N], [f32; N]) -> [f32; N] {
+    struct V<'a, const N: usize>(&'a mut fn([f32; N], [f32; N]) -> [f32; N]);
+    impl<const N: usize> Visit for V<'_, N> {
+        fn visit<O: Op2>(self, _: O) {
+            *self.0 = |x, y| std::array::from_fn(|i| O::default().eval(x[i], y[i]));
+        }
+    }
+    let mut function: fn([f32; N], [f32; N]) -> [f32; N] = |x, _| x;
+    with_op(op, reverse, V(&mut function));
+    function
+}
+
+/// `out = x` where the mask is not 0 (where it is, if `reverse`), else `otherwise`.
+pub fn select(mask: &[f32], reverse: bool, x: &[f32], otherwise: f32, out: &mut [f32]) {
+    struct K<'a>(&'a [f32], bool, &'a [f32], f32, &'a mut [f32]);
+    impl Kernel for K<'_> {
+        type Output = ();
+        #[inline(always)]
+        fn run(self) {
+            let K(mask, reverse, x, otherwise, out) = self;
+            for ((o, &x), &m) in out.iter_mut().zip(x).zip(mask) {
+                *o = if (m != 0.0) != reverse { x } else { otherwise };
+            }
+        }
+    }
+    dispatch(K(mask, reverse, x, otherwise, out));
+}
+
 /// One value.
 pub fn scalar(op: AluOp, x: f32, y: f32) -> f32 {
     let mut out = [0.0];

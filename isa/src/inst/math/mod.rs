@@ -9,5 +9,7 @@ pub mod alu;
 pub mod elementary;
 pub mod integer;
 pub mod reduce;
+pub mod scan;
+pub mod search;
 pub mod simd;
 pub mod xorwow;

@@ -14,8 +14,8 @@ pub fn reduce(op: AluOp, row: &[f32]) -> f32 {
     match op {
         AluOp::Add => dispatch(Fold { row, neutral: 0.0, f: |a, b| a + b }),
         AluOp::Multiply => dispatch(Fold { row, neutral: 1.0, f: |a, b| a * b }),
-        AluOp::Max => dispatch(Fold { row, neutral: f32::NEG_INFINITY, f: maximum }),
-        AluOp::Min => dispatch(Fold { row, neutral: f32::INFINITY, f: minimum }),
+        AluOp::Max => extreme(row, f32::NEG_INFINITY, |a, b| if a > b { a } else { b }, maximum),
+        AluOp::Min => extreme(row, f32::INFINITY, |a, b| if a < b { a } else { b }, minimum),
         AluOp::Subtract => match row.split_first() {
             Some((&first, rest)) => first - reduce(AluOp::Add, rest),
             None => 0.0,
@@ -34,6 +34,27 @@ pub fn neutral(op: AluOp) -> f32 {
         AluOp::Max => f32::NEG_INFINITY,
         AluOp::Min => f32::INFINITY,
         _ => 0.0,
+    }
+}
+
+/// Reduces with `quick`, which does not look for NaN, or with `careful`, which keeps the first one of a lane, where there is a NaN.
+fn extreme(
+    row: &[f32],
+    neutral: f32,
+    quick: impl Fn(f32, f32) -> f32 + Copy,
+    careful: impl Fn(f32, f32) -> f32 + Copy,
+) -> f32 {
+    let value = dispatch(Fold { row, neutral, f: quick });
+    if dispatch(HasNan(row)) { dispatch(Fold { row, neutral, f: careful }) } else { value }
+}
+
+struct HasNan<'a>(&'a [f32]);
+
+impl Kernel for HasNan<'_> {
+    type Output = bool;
+    #[inline(always)]
+    fn run(self) -> bool {
+        self.0.iter().fold(0, |found, x| found | u32::from(x.is_nan())) != 0
     }
 }
 

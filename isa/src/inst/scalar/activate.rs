@@ -77,7 +77,7 @@ impl Activate<'_> {
             negate: false,
             idle_clobbers: false,
         };
-        reduction.run_later(machine, self.dst, sources, move |_, ins, out| {
+        reduction.run(machine, self.dst, sources, move |_, ins, out| {
             if plain {
                 out.copy_from_slice(ins[0]);
             } else {

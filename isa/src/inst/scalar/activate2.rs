@@ -174,12 +174,13 @@ impl Instruction for Activate2 {
         let (op0, op1) = self.ops();
         // A reversed bypass still lets the data through: there is no operation to reverse.
         let (reverse0, reverse1) = (self.reverse0 && op0 != AluOp::Bypass, self.reverse1 && op1 != AluOp::Bypass);
-        self.reduction().run(machine, &self.dst, sources, &|_, ins, out| {
+        let op = self.op;
+        self.reduction().run(machine, &self.dst, sources, move |_, ins, out| {
             alu::apply(op0, reverse0, ins[0], Rhs::One(imm0.get(ins)), out);
             if op1 != AluOp::Bypass {
                 alu::apply_in_place(op1, reverse1, out, Rhs::One(imm1.get(ins)));
             }
-            activation::apply(self.op, slope.get(ins), out);
+            activation::apply(op, slope.get(ins), out);
         })
     }
 

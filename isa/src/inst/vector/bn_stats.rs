@@ -1,6 +1,7 @@
 //! `nisa.bn_stats`: counts, means and variances of the even and the odd elements of each partition.
 
 use crate::arch::Arch;
+use crate::inst::math::simd::{Kernel, dispatch};
 use crate::inst::stream::{on, stream};
 use crate::inst::{Footprint, Instruction, Operands, check};
 use crate::machine::{Context, Fault, Machine};
@@ -58,19 +59,48 @@ impl Instruction for BnStats {
     /// Open question: the engine computes in fp32 in an order that is not documented. Here sums are made in double precision and each
     /// statistic is rounded to fp32 once, which is within rounding of every order. A group without elements has mean 0.
     fn execute(&self, machine: &mut dyn Machine) -> Result<(), Fault> {
-        machine.map_f32(&[&self.dst], &[&self.data], &|_, ins, outs| {
-            for (parity, out) in outs[0].chunks_exact_mut(3).enumerate() {
-                let group = || ins[0].iter().skip(parity).step_by(2).map(|&x| f64::from(x));
-                let count = group().count() as f64;
-                let mean = if count == 0.0 { 0.0 } else { group().sum::<f64>() / count };
-                let spread: f64 = group().map(|x| (x - mean) * (x - mean)).sum();
-                out.copy_from_slice(&[count as f32, mean as f32, spread as f32]);
+        let row = |_: usize, ins: &[&[f32]], outs: &mut [&mut [f32]]| {
+            let (pairs, rest) = ins[0].as_chunks::<2>();
+            let counts = [pairs.len() + rest.len(), pairs.len()].map(|n| n as f64);
+            let sums = dispatch(Sum { pairs, rest, f: |x, _| x, means: [0.0; 2] });
+            let means = [0, 1].map(|i| if counts[i] == 0.0 { 0.0 } else { sums[i] / counts[i] });
+            let spreads = dispatch(Sum { pairs, rest, f: |x, mean| (x - mean) * (x - mean), means });
+            for (i, out) in outs[0].chunks_exact_mut(3).take(2).enumerate() {
+                out.copy_from_slice(&[counts[i] as f32, means[i] as f32, spreads[i] as f32]);
             }
-        })
+        };
+        machine.map_f32_later(&[&self.dst], &[&self.data], Box::new(row), None)
     }
 
     fn work(&self, _context: &Context<'_>) -> Work {
         on(Engine::Vector, stream(StreamClass::BnStats, &[&self.data], &[&self.dst]))
+    }
+}
+
+/// Sums of `f(element, mean)` in double precision, in order: of the elements at even positions, and at odd ones.
+struct Sum<'a, F> {
+    pairs: &'a [[f32; 2]],
+    /// The last element, if it is at an even position.
+    rest: &'a [f32],
+    f: F,
+    means: [f64; 2],
+}
+
+impl<F: Fn(f64, f64) -> f64> Kernel for Sum<'_, F> {
+    type Output = [f64; 2];
+    #[inline(always)]
+    fn run(self) -> [f64; 2] {
+        let Sum { pairs, rest, f, means } = self;
+        let mut sums = [std::iter::empty::<f64>().sum(); 2];
+        for pair in pairs {
+            for i in 0..2 {
+                sums[i] += f(f64::from(pair[i]), means[i]);
+            }
+        }
+        for &x in rest {
+            sums[0] += f(f64::from(x), means[0]);
+        }
+        sums
     }
 }
 

@@ -95,7 +95,7 @@ impl Instruction for Exponential {
     fn execute(&self, machine: &mut dyn Machine) -> Result<(), Fault> {
         let mut sources = Sources::from_slice(&[&self.src]);
         let max = scalars::scalar_f32(machine, Some(&self.max_value), &mut sources);
-        self.reduction().run(machine, &self.dst, sources, &|_, ins, out| {
+        self.reduction().run(machine, &self.dst, sources, move |_, ins, out| {
             alu::apply(AluOp::Subtract, false, ins[0], Rhs::One(max.get(ins)), out);
             activation::apply(ActFn::Exp, 0.0, out);
         })

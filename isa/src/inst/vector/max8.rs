@@ -2,6 +2,7 @@
 
 use super::bn_stats::elements;
 use crate::arch::Arch;
+use crate::inst::math::search::largest;
 use crate::inst::stream::{on, stream};
 use crate::inst::{Footprint, Instruction, Operands, check};
 use crate::machine::{Context, Fault, Machine};
@@ -69,25 +70,6 @@ pub(super) fn rank(name: &'static str, view: &View, most: usize) -> Result<(), V
     .help("merge free dimensions with `.reshape(...)` or an access pattern"))
 }
 
-/// The order of the search: NaN is above everything, so that a value made of unwritten memory does not vanish.
-fn above(x: f32, y: f32) -> bool {
-    (x > y) | (x.is_nan() & !y.is_nan())
-}
-
-/// Writes the largest elements of `row` to `out`, descending; equal ones count as often as they occur.
-fn largest(row: &[f32], out: &mut [f32]) {
-    let (first, rest) = row.split_at(out.len().min(row.len()));
-    out[..first.len()].copy_from_slice(first);
-    out.sort_by(|&x, &y| above(y, x).cmp(&above(x, y)));
-    for &x in rest {
-        if out.last().is_some_and(|&least| above(x, least)) {
-            let at = out.partition_point(|&o| !above(x, o));
-            out[at..].rotate_right(1);
-            out[at] = x;
-        }
-    }
-}
-
 impl Instruction for Max8 {
     fn engine(&self, _arch: &Arch) -> Engine {
         Engine::Vector
@@ -106,7 +88,7 @@ impl Instruction for Max8 {
 
     /// Open question: where the engine puts NaN. Here it is above all numbers.
     fn execute(&self, machine: &mut dyn Machine) -> Result<(), Fault> {
-        machine.map_f32(&[&self.dst], &[&self.src], &|_, ins, outs| largest(ins[0], outs[0]))
+        machine.map_f32_later(&[&self.dst], &[&self.src], Box::new(|_, ins, outs| largest(ins[0], outs[0])), None)
     }
 
     fn work(&self, _context: &Context<'_>) -> Work {
@@ -130,16 +112,6 @@ mod tests {
         let dst = m.tensor("d", Space::Sbuf, DType::BF16, &[1, 8]);
         m.run(Max8 { dst: dst.clone(), src }).unwrap();
         assert_eq!(m.f32s(&dst), [f32::INFINITY, 9., 7., 7., 7., 4., 3., 2.]);
-    }
-
-    #[test]
-    fn agrees_with_a_sort() {
-        let row: Vec<f32> = (0..1000u32).map(|i| (i.wrapping_mul(2_654_435_761) >> 20) as f32).collect();
-        let mut sorted = row.clone();
-        sorted.sort_by(|x, y| y.total_cmp(x));
-        let mut out = [0.; 8];
-        largest(&row, &mut out);
-        assert_eq!(out, sorted[..8]);
     }
 
     #[test]

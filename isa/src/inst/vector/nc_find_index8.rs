@@ -3,6 +3,7 @@
 use super::bn_stats::elements;
 use super::max8::{rank, searched};
 use crate::arch::Arch;
+use crate::inst::math::search::position;
 use crate::inst::stream::{on, stream};
 use crate::inst::{Footprint, Instruction, Operands, check};
 use crate::machine::{Context, Fault, Machine};
@@ -62,7 +63,7 @@ impl Instruction for NcFindIndex8 {
     /// order (manual, `nc_match_replace8`: the note on duplicates; the reference of this instruction says "first occurrence" only).
     /// Open question: what a value gets that stands in `vals` more often than in `data`; here the surplus is "not found".
     fn execute(&self, machine: &mut dyn Machine) -> Result<(), Fault> {
-        machine.map_f32(&[&self.dst], &[&self.data, &self.vals], &|_, ins, outs| {
+        let row = |_: usize, ins: &[&[f32]], outs: &mut [&mut [f32]]| {
             let (data, vals) = (ins[0], ins[1]);
             for i in 0..vals.len().min(outs[0].len()) {
                 let earlier = vals[..i].iter().rposition(|&v| v == vals[i]).map(|at| outs[0][at]);
@@ -71,10 +72,11 @@ impl Instruction for NcFindIndex8 {
                     Some(NOT_FOUND) => data.len(),
                     Some(at) => at as usize + 1,
                 };
-                let found = data[start..].iter().position(|&x| x == vals[i]);
+                let found = position(&data[start..], vals[i]);
                 outs[0][i] = found.map_or(NOT_FOUND, |at| (start + at) as f32);
             }
-        })
+        };
+        machine.map_f32_later(&[&self.dst], &[&self.data, &self.vals], Box::new(row), None)
     }
 
     fn work(&self, _context: &Context<'_>) -> Work {

@@ -5,6 +5,7 @@ use super::max8::{rank, searched};
 use super::nc_find_index8::NOT_FOUND;
 use crate::arch::Arch;
 use crate::arg::Imm;
+use crate::inst::math::search::position;
 use crate::inst::stream::{on, stream};
 use crate::inst::{Footprint, Instruction, Operands, check};
 use crate::machine::{Context, Fault, Machine};
@@ -68,7 +69,7 @@ impl Instruction for NcMatchReplace8 {
     /// that is not in `data`; here it is all ones, as `nc_find_index8` documents.
     fn execute(&self, machine: &mut dyn Machine) -> Result<(), Fault> {
         let imm = self.imm.as_f32();
-        let row = |_: usize, ins: &[&[f32]], outs: &mut [&mut [f32]]| {
+        let row = move |_: usize, ins: &[&[f32]], outs: &mut [&mut [f32]]| {
             let (data, vals) = (ins[0], ins[1]);
             let mut found = [NOT_FOUND; 8];
             for i in (0..vals.len().min(8)).rev() {
@@ -78,7 +79,7 @@ impl Instruction for NcMatchReplace8 {
                     Some(NOT_FOUND) => data.len(),
                     Some(at) => at as usize + 1,
                 };
-                if let Some(at) = data[start..].iter().position(|&x| x == vals[i]) {
+                if let Some(at) = position(&data[start..], vals[i]) {
                     found[i] = (start + at) as f32;
                 }
             }
@@ -90,9 +91,10 @@ impl Instruction for NcMatchReplace8 {
                 index.copy_from_slice(&found[..index.len()]);
             }
         };
+        let sources = [&self.data, &self.vals];
         match &self.dst_idx {
-            Some(index) => machine.map_f32(&[&self.dst, index], &[&self.data, &self.vals], &row),
-            None => machine.map_f32(&[&self.dst], &[&self.data, &self.vals], &row),
+            Some(index) => machine.map_f32_later(&[&self.dst, index], &sources, Box::new(row), None),
+            None => machine.map_f32_later(&[&self.dst], &sources, Box::new(row), None),
         }
     }
 

@@ -1,6 +1,6 @@
 //! `nisa.quantize_mx`: 16-bit floats to blocks of MXFP8.
 
-use ndarray::Array2;
+use ndarray::{Array1, Array2};
 
 use crate::arch::Arch;
 use crate::dtype::MxElement;
@@ -99,16 +99,27 @@ impl Instruction for QuantizeMx {
         let (p, columns) = (src.nrows(), self.dst.free_elements());
         let mut data = Array2::zeros((p, columns));
         let mut scales = Array2::zeros((p / BLOCK, columns));
-        for ((block, column), scale) in scales.indexed_iter_mut() {
-            let rows = block * BLOCK..(block + 1) * BLOCK;
-            let four = |row: usize| [0, 1, 2, 3].map(|i| src[[row, 4 * column + i]]);
-            let field = rows.clone().flat_map(four).map(|x: f32| x.to_bits() >> 23 & FIELD_MAX).max().unwrap_or(0);
-            let code = scale_code(field, element);
-            // 2^-(code - 127): from 2^127 down to 2^-122, always a normal number, so the division is exact.
-            let inverse = f32::from_bits((254 - code) << 23);
-            *scale = crate::dtype::mx_scale_value(code as u8);
-            for row in rows {
-                data[[row, column]] = element.pack(four(row).map(|x| element.encode(x * inverse)));
+        let (mut scaled, mut inverses) = (vec![0.0; 4 * columns], vec![0.0; columns]);
+        for (block, mut scales) in scales.outer_iter_mut().enumerate() {
+            let rows = || (block * BLOCK..(block + 1) * BLOCK).map(|row| (row, src.row(row).to_slice().unwrap_or_default()));
+            let mut fields = vec![0; columns];
+            for (_, row) in rows() {
+                for (field, four) in fields.iter_mut().zip(row.as_chunks::<4>().0) {
+                    *field = four.iter().fold(*field, |most, x| most.max(x.to_bits() >> 23 & FIELD_MAX));
+                }
+            }
+            for ((scale, inverse), field) in scales.iter_mut().zip(&mut inverses).zip(fields) {
+                let code = scale_code(field, element);
+                // 2^-(code - 127): from 2^127 down to 2^-122, always a normal number, so the division is exact.
+                *inverse = f32::from_bits((254 - code) << 23);
+                *scale = crate::dtype::mx_scale_value(code as u8);
+            }
+            for (row, x) in rows() {
+                let fours = scaled.as_chunks_mut::<4>().0.iter_mut().zip(x.as_chunks::<4>().0);
+                for ((scaled, x), inverse) in fours.zip(&inverses) {
+                    *scaled = x.map(|x| x * inverse);
+                }
+                data.row_mut(row).assign(&Array1::from(element.pack_all(&scaled)));
             }
         }
         machine.write_bits(&self.dst, data.view())?;

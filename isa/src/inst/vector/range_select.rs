@@ -125,13 +125,18 @@ impl Instruction for RangeSelect {
         let sources = Sources::from_slice(&[&self.on_true_tile, &self.bound0, &self.bound1]);
         let positions: Vec<f32> =
             (0..self.on_true_tile.free_elements()).map(|i| (self.range_start + i as i64) as f32).collect();
-        self.reduction().run(machine, &self.dst, sources, &|_, ins, out| {
+        let (first, second) = (self.comp_op0, self.comp_op1);
+        self.reduction().run(machine, &self.dst, sources, move |_, ins, out| {
+            const PIECE: usize = 256;
             let bound = |i: usize| Rhs::One(ins[i].first().copied().unwrap_or(0.0));
-            alu::apply(self.comp_op0, false, &positions, bound(1), out);
-            let mut second = vec![0.0; out.len()];
-            alu::apply(self.comp_op1, false, &positions, bound(2), &mut second);
-            for ((o, &x), &also) in out.iter_mut().zip(ins[0]).zip(&second) {
-                *o = if *o * also != 0.0 { x } else { f32::MIN };
+            let (mut inside, mut also) = ([0.0; PIECE], [0.0; PIECE]);
+            let pieces = positions.chunks(PIECE).zip(ins[0].chunks(PIECE)).zip(out.chunks_mut(PIECE));
+            for ((positions, data), out) in pieces {
+                let (inside, also) = (&mut inside[..out.len()], &mut also[..out.len()]);
+                alu::apply(first, false, positions, bound(1), inside);
+                alu::apply(second, false, positions, bound(2), also);
+                alu::apply_in_place(AluOp::LogicalAnd, false, inside, Rhs::Row(also));
+                alu::select(inside, false, data, f32::MIN, out);
             }
         })
     }

@@ -3,6 +3,7 @@
 use crate::arch::Arch;
 use crate::arg::ScalarOperand;
 use crate::inst::accumulators::{self, Reduction};
+use crate::inst::math::alu;
 use crate::inst::scalars::{self, Sources};
 use crate::inst::stream::{on, stream};
 use crate::inst::{Footprint, Instruction, Operands, check};
@@ -83,11 +84,8 @@ impl Instruction for SelectReduce {
         let mut sources = Sources::from_slice(&[&self.on_true, &self.predicate]);
         let on_false = scalars::scalar_f32(machine, Some(&self.on_false), &mut sources);
         let reverse = self.reverse_pred;
-        self.reduction().run(machine, &self.dst, sources, &|_, ins, out| {
-            let otherwise = on_false.get(ins);
-            for ((o, &x), &p) in out.iter_mut().zip(ins[0]).zip(ins[1]) {
-                *o = if (p != 0.0) != reverse { x } else { otherwise };
-            }
+        self.reduction().run(machine, &self.dst, sources, move |_, ins, out| {
+            alu::select(ins[1], reverse, ins[0], on_false.get(ins), out);
         })
     }
 

@@ -1,5 +1,7 @@
 //! `nisa.tensor_copy_predicated`: copies where a predicate holds.
 
+use ndarray::Zip;
+
 use crate::arch::Arch;
 use crate::arg::{Imm, ScalarOperand};
 use crate::dtype::{f32_to_bits, i64_to_bits};
@@ -76,18 +78,11 @@ impl Instruction for TensorCopyPredicated {
         match (&self.src, fixed) {
             (ScalarOperand::View(src), _) => {
                 let new = machine.read_bits(src)?;
-                for ((o, &m), &n) in out.iter_mut().zip(&mask).zip(&new) {
-                    if selected(m) {
-                        *o = n;
-                    }
-                }
+                Zip::from(&mut out).and(&mask).and(&new).for_each(|o, &m, &n| *o = if selected(m) { n } else { *o });
             }
             (_, value) => {
-                for (o, &m) in out.iter_mut().zip(&mask) {
-                    if selected(m) {
-                        *o = value.unwrap_or(0);
-                    }
-                }
+                let value = value.unwrap_or(0);
+                Zip::from(&mut out).and(&mask).for_each(|o, &m| *o = if selected(m) { value } else { *o });
             }
         }
         machine.write_bits(&self.dst, out.view())

@@ -1,14 +1,17 @@
 //! `nisa.tensor_scalar_cumulative`: a tensor-scalar operation and a running reduction of its result.
 
+use std::sync::Arc;
+
 use super::tensor_tensor_scan::binary_arithmetic;
 use crate::arch::Arch;
 use crate::arg::ScalarOperand;
 use crate::inst::accumulators::{self, Lanes, one_of};
 use crate::inst::math::alu;
+use crate::inst::math::scan::scan;
 use crate::inst::scalars::{self, Sources};
 use crate::inst::stream::{on, stream};
 use crate::inst::{Footprint, Instruction, Operands, check};
-use crate::machine::{Context, Fault, Machine};
+use crate::machine::{Context, Fault, Machine, OwnTogetherF32, RowF32};
 use crate::names::{AluOp, Engine, ReduceCmd};
 use crate::operands;
 use crate::view::View;
@@ -92,22 +95,23 @@ impl Instruction for TensorScalarCumulative {
         let imm0 = scalars::scalar_f32(machine, Some(&self.imm0), &mut sources);
         let loaded = self.imm1.as_ref().filter(|_| self.reduce_cmd == ReduceCmd::LoadReduce);
         let imm1 = scalars::scalar_f32(machine, loaded, &mut sources);
-        let mut lanes = Lanes::load(machine, accumulators::VECTOR);
-        if self.reduce_cmd == ReduceCmd::ResetReduce {
-            lanes.fill(accumulators::neutral(self.op1));
-        }
-        let running = alu::function(self.op1, false);
-        machine.map_f32(&[&self.dst], &sources, &|p, ins, outs| {
-            alu::apply(self.op0, false, ins[0], alu::Rhs::One(imm0.get(ins)), outs[0]);
-            let mut state = if loaded.is_some() { imm1.get(ins) } else { lanes.get(p) };
-            for o in outs[0].iter_mut() {
-                state = running(*o, state);
-                *o = state;
+        let loads = loaded.is_some();
+        let lanes = if self.reduce_cmd == ReduceCmd::ResetReduce {
+            Lanes::filled(accumulators::VECTOR, accumulators::neutral(self.op1))
+        } else {
+            Lanes::load(machine, accumulators::VECTOR)
+        };
+        let lanes = Arc::new(lanes);
+        let leaves = Arc::clone(&lanes).leave();
+        let (op, running) = (self.op0, alu::lanes(self.op1, false));
+        let together: OwnTogetherF32 = Box::new(move |rows| {
+            for row in rows.iter_mut() {
+                alu::apply(op, false, row.ins[0], alu::Rhs::One(imm0.get(&row.ins)), row.outs[0]);
             }
-            lanes.set(p, state);
-        })?;
-        lanes.store(machine);
-        Ok(())
+            let start = |row: &RowF32<'_>| if loads { imm1.get(&row.ins) } else { lanes.get(row.partition) };
+            scan(rows, 0, start, |state, x, _| running(x, state), |row, state| lanes.set(row.partition, state));
+        });
+        machine.map_f32_together(&[&self.dst], &sources, together, Some(leaves))
     }
 
     fn work(&self, _context: &Context<'_>) -> Work {

@@ -122,8 +122,9 @@ impl Instruction for TensorScalarReduce {
     fn execute(&self, machine: &mut dyn Machine) -> Result<(), Fault> {
         let mut sources = Sources::from_slice(&[&self.data]);
         let operand = scalars::scalar_f32(machine, self.operand0.as_ref(), &mut sources);
-        self.reduction().run(machine, &self.dst, sources, &|_, ins, out| {
-            alu::apply(self.op0, false, ins[0], Rhs::One(operand.get(ins)), out);
+        let op = self.op0;
+        self.reduction().run(machine, &self.dst, sources, move |_, ins, out| {
+            alu::apply(op, false, ins[0], Rhs::One(operand.get(ins)), out);
         })
     }
 

@@ -3,10 +3,11 @@
 use crate::arch::Arch;
 use crate::arg::ScalarOperand;
 use crate::inst::math::alu;
-use crate::inst::scalars::{self, Sources};
+use crate::inst::math::scan::{Values, scan};
+use crate::inst::scalars::{self, Scalar, Sources};
 use crate::inst::stream::{on, stream};
 use crate::inst::{Footprint, Instruction, Operands, check};
-use crate::machine::{Context, Fault, Machine};
+use crate::machine::{Context, Fault, Machine, OwnTogetherF32, RowF32};
 use crate::names::{AluOp, Engine};
 use crate::operands;
 use crate::view::View;
@@ -83,22 +84,17 @@ impl Instruction for TensorTensorScan {
     fn execute(&self, machine: &mut dyn Machine) -> Result<(), Fault> {
         let mut sources = Sources::from_slice(&[&self.data0, &self.data1]);
         let initial = scalars::scalar_f32(machine, Some(&self.initial), &mut sources);
-        // Steps depend on each other, so that nothing vectorises; the usual pairs at least are not called through pointers.
-        match (self.op0, self.op1, self.reverse0 || self.reverse1) {
-            (AluOp::Multiply, AluOp::Add, _) => machine.map_f32(&[&self.dst], &sources, &|_, ins, outs| {
-                scan(ins, outs[0], initial.get(ins), |state, x, y| x * state + y);
-            }),
-            (AluOp::Add, AluOp::Max, false) => machine.map_f32(&[&self.dst], &sources, &|_, ins, outs| {
-                let max = alu::function(AluOp::Max, false);
-                scan(ins, outs[0], initial.get(ins), |state, x, y| max(x + state, y));
+        let together: OwnTogetherF32 = match (self.op0, self.op1, self.reverse0 || self.reverse1) {
+            // The usual pair is not called through pointers.
+            (AluOp::Multiply, AluOp::Add, _) => Box::new(move |rows| {
+                step_by_step(rows, initial, |state, x, y| std::array::from_fn(|r| x[r] * state[r] + y[r]));
             }),
             _ => {
-                let (f, g) = (alu::function(self.op0, self.reverse0), alu::function(self.op1, self.reverse1));
-                machine.map_f32(&[&self.dst], &sources, &|_, ins, outs| {
-                    scan(ins, outs[0], initial.get(ins), |state, x, y| g(f(x, state), y));
-                })
+                let (f, g) = (alu::lanes(self.op0, self.reverse0), alu::lanes(self.op1, self.reverse1));
+                Box::new(move |rows| step_by_step(rows, initial, |state, x, y| g(f(x, state), y)))
             }
-        }
+        };
+        machine.map_f32_together(&[&self.dst], &sources, together, None)
     }
 
     fn work(&self, _context: &Context<'_>) -> Work {
@@ -107,13 +103,15 @@ impl Instruction for TensorTensorScan {
     }
 }
 
-#[inline(always)]
-fn scan(ins: &[&[f32]], out: &mut [f32], initial: f32, step: impl Fn(f32, f32, f32) -> f32) {
-    let mut state = initial;
-    for ((o, &x), &y) in out.iter_mut().zip(ins[0]).zip(ins[1]) {
-        state = step(state, x, y);
-        *o = state;
+fn step_by_step(
+    rows: &mut [RowF32<'_>],
+    initial: Scalar<f32>,
+    next: impl Fn(Values, Values, Values) -> Values + Copy,
+) {
+    for row in rows.iter_mut() {
+        row.outs[0].copy_from_slice(row.ins[0]);
     }
+    scan(rows, 1, |row| initial.get(&row.ins), next, |_, _| {});
 }
 
 #[cfg(test)]
