@@ -106,7 +106,10 @@ const ELEMENTS: &[(&str, usize)] = &[("nc_transpose", 128 * 128), ("dma_transpos
 /// Tiles that only some instructions use: a word of the call, and how the tile is made.
 const SMALL: &[(&str, &str)] = &[
     ("high", "high = filled((128, 1), nl.float32, 300.0)"),
-    ("mask", "mask = nl.ndarray((128, 512), dtype=nl.uint8, buffer=nl.sbuf)\n    nisa.iota(dst=mask, pattern=[[0, 256], [1, 2]])"),
+    (
+        "mask",
+        "mask = nl.ndarray((128, 512), dtype=nl.uint8, buffer=nl.sbuf)\n    nisa.iota(dst=mask, pattern=[[0, 256], [1, 2]])",
+    ),
     ("whole", "whole = filled((128, 512), nl.uint32, 17)"),
     ("random", "random = filled((128, 512), nl.uint32, 0)"),
     ("stats", "stats = filled((128, 6), nl.float32, 0.0)"),

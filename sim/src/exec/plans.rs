@@ -103,7 +103,12 @@ fn is_plain(codec: Codec, steps: &Steps, rows: Rows) -> bool {
     rows.first.is_multiple_of(4) && rows.pitch % 4 == 0 && codec.is_f32() && elements::is_dense(steps, codec)
 }
 
-pub(super) fn plan<'m>(memory: &'m Memory<'_>, written: &[&Access], buffers: &[Option<Buffer>], step: &'m Step) -> Plan<'m> {
+pub(super) fn plan<'m>(
+    memory: &'m Memory<'_>,
+    written: &[&Access],
+    buffers: &[Option<Buffer>],
+    step: &'m Step,
+) -> Plan<'m> {
     let piece = |a: &Access| written.iter().position(|w| w.storage == a.storage);
     let slot = |a: &Access| step.to.iter().position(|o| o.storage == a.storage);
     // Rows of passing storages are aligned.
@@ -263,11 +268,7 @@ impl Plan<'_> {
                     continue;
                 }
             };
-            ins.push(if input.plain {
-                words(bytes, at, input.count)
-            } else {
-                convert(bytes, at, &mut space, packed)
-            });
+            ins.push(if input.plain { words(bytes, at, input.count) } else { convert(bytes, at, &mut space, packed) });
         }
         ins
     }
@@ -303,14 +304,7 @@ impl Plan<'_> {
     }
 
     /// Writes a destination's row from the first of `values`; gives those that follow.
-    fn store<'v>(
-        &self,
-        i: usize,
-        o: &Output,
-        own: &mut Own<'_>,
-        values: &'v [f32],
-        packed: &mut Vec<u8>,
-    ) -> &'v [f32] {
+    fn store<'v>(&self, i: usize, o: &Output, own: &mut Own<'_>, values: &'v [f32], packed: &mut Vec<u8>) -> &'v [f32] {
         let (mine, others) = values.split_at(o.count);
         if let Some(p) = &mut own[o.slot] {
             elements::write_f32(p.bytes, o.rows.at(i) - p.start, &o.steps, o.codec, packed, mine);

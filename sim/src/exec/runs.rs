@@ -299,4 +299,3 @@ fn extent(memory: &Memory<'_>, a: &Access, rows: &Range<usize>) -> Range<usize> 
     let place = Rows::of(memory, a);
     place.at(rows.start).wrapping_add_signed(lo)..place.at(rows.end - 1).wrapping_add_signed(hi)
 }
-

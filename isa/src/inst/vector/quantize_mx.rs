@@ -101,7 +101,8 @@ impl Instruction for QuantizeMx {
         let mut scales = Array2::zeros((p / BLOCK, columns));
         let (mut scaled, mut inverses) = (vec![0.0; 4 * columns], vec![0.0; columns]);
         for (block, mut scales) in scales.outer_iter_mut().enumerate() {
-            let rows = || (block * BLOCK..(block + 1) * BLOCK).map(|row| (row, src.row(row).to_slice().unwrap_or_default()));
+            let rows =
+                || (block * BLOCK..(block + 1) * BLOCK).map(|row| (row, src.row(row).to_slice().unwrap_or_default()));
             let mut fields = vec![0; columns];
             for (_, row) in rows() {
                 for (field, four) in fields.iter_mut().zip(row.as_chunks::<4>().0) {

@@ -103,11 +103,7 @@ impl Instruction for TensorTensorScan {
     }
 }
 
-fn step_by_step(
-    rows: &mut [RowF32<'_>],
-    initial: Scalar<f32>,
-    next: impl Fn(Values, Values, Values) -> Values + Copy,
-) {
+fn step_by_step(rows: &mut [RowF32<'_>], initial: Scalar<f32>, next: impl Fn(Values, Values, Values) -> Values + Copy) {
     for row in rows.iter_mut() {
         row.outs[0].copy_from_slice(row.ins[0]);
     }
