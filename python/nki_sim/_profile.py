@@ -120,8 +120,10 @@ class Report:
             self.to_json(path)
             return
         text = {".html": self._outcome.html, ".htm": self._outcome.html, ".csv": self._outcome.csv}.get(ending)
+        # Made before the file is: who interrupts this keeps what was there.
+        data = self._outcome.trace() if text is None else text().encode()
         with open(path, "wb") as file:
-            file.write(self._outcome.trace() if text is None else text().encode())
+            file.write(data)
 
     def __str__(self):
         return self._outcome.text()
