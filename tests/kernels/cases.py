@@ -65,6 +65,10 @@ def cases():
         name="fori-loop", file="loops.py", kernel="loop_functions", args=dict(x=x3), expect=dict(out=x3), rtol=0, atol=0
     )
 
+    x = normal((6, 64, 14_000), 30)
+    combined = np.stack([x[0] + x[1] + x[2], x[1], x[2], x[3] * x[4] * x[5], x[4], x[5]])
+    yield dict(name="tiles-above-each-other", file="halves.py", args=dict(x=x), expect=dict(out=combined), rtol=0, atol=0)
+
     x = normal((8, 128, 256), 9, bfloat16)
     yield dict(name="modular-allocation", file="allocation.py", args=dict(x=x), expect=dict(out=x), rtol=0, atol=0)
 

@@ -2,10 +2,12 @@
 //!
 //! A tensor occupies its bytes in all partitions from its first to its last use. Addresses go round through free space, so that an
 //! unrolled loop's iterations get different buffers as long as there is room, and overlap. Explicit addresses are honoured. What does not fit
-//! that way is tried with shorter lives for the tiles of dynamic loops ([`bodies`]), and with tensors in each other's place ([`fold`]).
+//! that way is tried with shorter lives for the tiles of dynamic loops ([`bodies`]), with tensors in each other's place ([`fold`]), and with
+//! tiles of few partitions above each other ([`halves`]).
 
 mod bodies;
 mod fold;
+mod halves;
 mod lifetimes;
 mod report;
 mod space;
@@ -19,6 +21,7 @@ use nki_isa::{Arch, Program, Space, TensorId};
 
 pub use lifetimes::Lifetime;
 pub(crate) use report::span;
+use halves::Halves;
 use space::Free;
 
 /// Automatic SBUF addresses are multiples of this.
@@ -106,10 +109,21 @@ pub fn place(program: &Program) -> Result<Placement, Vec<Diagnostic>> {
                 found = Ok(place.iter().map(|&p| addresses[p]).collect());
                 counted = folded;
             }
+            let mut partitions = vec![0; automatic.len()];
+            let mut stacked_peak = None;
+            if found.is_err()
+                && space == Space::Sbuf
+                && let Some(halves) = halves::halves(program, core, &automatic)
+                && let Some(addresses) = offline(region, &automatic, |i| halves[i], |item, at| beside(&explicit, item, at))
+            {
+                partitions = halves.iter().map(|&h| if h == halves::UPPER { halves::HALF } else { 0 }).collect();
+                stacked_peak = automatic.iter().zip(&addresses).map(|(item, at)| at + item.taken).max();
+                found = Ok(addresses);
+            }
             match found {
                 Ok(found) => {
-                    for (item, byte) in automatic.iter().zip(&found) {
-                        placement.addresses[item.id.0 as usize] = Some(Address { partition: 0, byte: *byte });
+                    for ((item, byte), partition) in automatic.iter().zip(&found).zip(partitions) {
+                        placement.addresses[item.id.0 as usize] = Some(Address { partition, byte: *byte });
                         lives.alive[item.id.0 as usize] = Some(item.life);
                     }
                     for item in &explicit {
@@ -117,7 +131,7 @@ pub fn place(program: &Program) -> Result<Placement, Vec<Diagnostic>> {
                     }
                     report::overlaps(program, &explicit, &lives.used, &mut placement.findings);
                     placement.overlaps.extend(report::sharing(program, &explicit));
-                    let peak = report::peak(&explicit, &counted).0;
+                    let peak = stacked_peak.unwrap_or_else(|| report::peak(&explicit, &counted).0);
                     match space {
                         Space::Psum => {
                             let banks = report::peak_banks(region, &items, &placement);
@@ -177,16 +191,7 @@ fn fit(region: Region, explicit: &[Item], automatic: &[Item]) -> Result<Vec<u32>
         explicit.iter().filter_map(|i| i.address.map(|a| (a.byte, a.byte.saturating_add(i.bytes)))).collect();
     taken.sort_unstable();
     let anywhere = |_: &Item, _: u32| None;
-    // The next address after `at` that no explicit tensor alive with the item uses.
-    let beside = |item: &Item, at: u32| {
-        explicit
-            .iter()
-            .filter(|e| e.life.overlaps(&item.life))
-            .filter_map(|e| e.address.map(|a| (a.byte, a.byte + e.bytes)))
-            .filter(|&(start, end)| start < at + item.taken && at < end)
-            .map(|(_, end)| end)
-            .max()
-    };
+    let beside = |item: &Item, at: u32| beside(explicit, item, at);
     let mut result = online(region, automatic, &taken, true, anywhere);
     for round_robin in [true, false] {
         if result.is_err() && !explicit.is_empty() {
@@ -195,7 +200,18 @@ fn fit(region: Region, explicit: &[Item], automatic: &[Item]) -> Result<Vec<u32>
             result = online(region, automatic, &[], false, anywhere);
         }
     }
-    result.or_else(|failed| offline(region, automatic, beside).ok_or(failed))
+    result.or_else(|failed| offline(region, automatic, |_| halves::BOTH, beside).ok_or(failed))
+}
+
+/// The next address after `at` that no explicit tensor alive with the item uses.
+fn beside(explicit: &[Item], item: &Item, at: u32) -> Option<u32> {
+    explicit
+        .iter()
+        .filter(|e| e.life.overlaps(&item.life))
+        .filter_map(|e| e.address.map(|a| (a.byte, a.byte + e.bytes)))
+        .filter(|&(start, end)| start < at + item.taken && at < end)
+        .map(|(_, end)| end)
+        .max()
 }
 
 /// Places in order of first use, giving back what is dead.
@@ -223,8 +239,14 @@ fn online(
     Ok(out)
 }
 
-/// Places the largest first, each as low as it can be: for programs so tight that order of use leaves holes.
-fn offline(region: Region, items: &[Item], avoid: impl Fn(&Item, u32) -> Option<u32>) -> Option<Vec<u32>> {
+/// Places the largest first, each as low as it can be: for programs so tight that order of use leaves holes. Items of different halves of
+/// the partitions may have the same bytes.
+fn offline(
+    region: Region,
+    items: &[Item],
+    half: impl Fn(usize) -> Halves,
+    avoid: impl Fn(&Item, u32) -> Option<u32>,
+) -> Option<Vec<u32>> {
     /// Quadratic, so only for programs of a size that is written by hand.
     const MOST: usize = 4000;
     if items.len() > MOST {
@@ -239,7 +261,7 @@ fn offline(region: Region, items: &[Item], avoid: impl Fn(&Item, u32) -> Option<
         let mut at = 0;
         let mut beside: Vec<(u32, u32)> = placed
             .iter()
-            .filter(|(_, other)| items[*other].life.overlaps(&item.life))
+            .filter(|(_, other)| half(*other) & half(i) != 0 && items[*other].life.overlaps(&item.life))
             .map(|&(start, other)| (start, start + items[other].taken))
             .collect();
         beside.sort_unstable();

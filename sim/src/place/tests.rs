@@ -227,3 +227,41 @@ fn a_loop_s_own_tiles_live_in_its_body_only() {
     // Where there is room, a tile of the loop keeps its bytes.
     assert_eq!(place(&in_a_loop(2, false, &Reads::Always).program).expect("both fit").sbuf_peak_bytes, 160_000);
 }
+
+/// Two pairs of tiles, each pair read together and as large as the memory, and a product of each pair.
+fn pairs(partitions: u32, read_crosswise: bool) -> Builder {
+    let mut b = Builder::new();
+    let x = b.input("x", &[partitions, 24_000], DType::F32);
+    let out = b.output("out", &[partitions, 24_000], DType::F32);
+    let tiles: Vec<TensorId> =
+        ["a", "b", "c", "d"].iter().map(|n| b.tensor(n, Space::Sbuf, &[partitions, 24_000], DType::F32)).collect();
+    for &t in &tiles {
+        b.push(dma(b.whole(t), b.whole(x)));
+    }
+    let second = if read_crosswise { 1 } else { 3 };
+    for (to, from, with) in [(0, 0, 1), (2, 2, second), (3, 3, if read_crosswise { 2 } else { 3 })] {
+        b.push(add(b.whole(tiles[to]), b.whole(tiles[from]), b.whole(tiles[with])));
+    }
+    for &t in &tiles {
+        b.push(dma(b.whole(out), b.whole(t)));
+    }
+    b
+}
+
+#[test]
+fn tiles_of_half_the_partitions_lie_above_each_other_if_they_must() {
+    let b = pairs(64, false);
+    let p = place(&b.program).expect("two pairs of 192000 bytes in half of the partitions each");
+    let at: Vec<Address> = (2..6).map(|i| p.address(TensorId(i)).expect("on chip")).collect();
+    // What is read together is in one half; there are two tiles in each.
+    assert_eq!(at[0].partition, at[1].partition);
+    assert_eq!(at[2].partition, at[3].partition);
+    assert_eq!(at[0].partition + at[2].partition, 64);
+    for (one, other) in [(0, 1), (2, 3)] {
+        assert!(at[one].byte.abs_diff(at[other].byte) >= 96_000);
+    }
+    assert_eq!(p.sbuf_peak_bytes, 192_000);
+    // All four have to be in one half, or in both.
+    assert_eq!(place(&pairs(64, true).program).expect_err("too much")[0].id, "sbuf-overflow");
+    assert_eq!(place(&pairs(65, false).program).expect_err("too much")[0].id, "sbuf-overflow");
+}

@@ -1,0 +1,146 @@
+//! Tiles of at most 64 partitions above each other, for programs that do not fit otherwise.
+//!
+//! A tensor takes its bytes in all partitions as a rule. One of at most 64 partitions needs them in half of the partitions only, so that two
+//! can have the same bytes: one in partitions 0 to 63, one from 64. An instruction reads its operands from the same partitions, so what is
+//! read together stays together. Published kernels rely on it: nki-library's RoPE of 512 heads has five such tiles of 64 KiB beside one of
+//! 128 partitions, 384 KiB in all.
+
+use std::cmp::Reverse;
+
+use nki_isa::inst::Footprint;
+use nki_isa::program::{Node, NodeKind};
+use nki_isa::{Inst, Program, TensorId};
+use rustc_hash::FxHashMap;
+
+use super::Item;
+
+/// Partitions of a half.
+pub(super) const HALF: u32 = 64;
+/// Smaller tensors are not worth it.
+const LEAST_BYTES: u32 = 1024;
+/// So many tensors are looked at, the largest, and so many groups of them: every distribution of the groups is tried.
+const MOST: usize = 500;
+const MOST_GROUPS: usize = 10;
+
+/// Instructions that work in each partition by itself, wherever it is. A tile that another one uses stays where it is.
+const ANYWHERE: &[&str] = &[
+    "activation",
+    "dma_copy",
+    "memset",
+    "reciprocal",
+    "scalar_tensor_tensor",
+    "tensor_copy",
+    "tensor_reduce",
+    "tensor_scalar",
+    "tensor_tensor",
+];
+
+/// The partitions that a tensor takes: bit 0 for the lower half, bit 1 for the upper.
+pub(super) type Halves = u8;
+pub(super) const LOWER: Halves = 1;
+pub(super) const UPPER: Halves = 2;
+pub(super) const BOTH: Halves = 3;
+
+/// The halves of each item, with as little alive at one time as can be. `None` if no item can go to the upper half.
+pub(super) fn halves(program: &Program, core: u32, items: &[Item]) -> Option<Vec<Halves>> {
+    let mut of: FxHashMap<TensorId, usize> = FxHashMap::default();
+    of.extend(items.iter().enumerate().map(|(i, item)| (item.id, i)));
+    let mut groups = Groups { leader: (0..items.len()).collect(), fixed: vec![false; items.len()], of };
+    for (other, stream) in program.cores.iter().enumerate() {
+        groups.nodes(stream, other as u32 != core);
+    }
+    let narrow = |i: usize| program.tensor(items[i].id).shape.first().is_some_and(|&p| p <= HALF);
+    for i in 0..items.len() {
+        if !narrow(i) {
+            let leader = groups.leader(i);
+            groups.fixed[leader] = true;
+        }
+    }
+    let leaders: Vec<usize> = (0..items.len()).map(|i| groups.leader(i)).collect();
+    let mut bytes: FxHashMap<usize, u64> = FxHashMap::default();
+    let mut largest: Vec<usize> = (0..items.len()).filter(|&i| items[i].taken >= LEAST_BYTES).collect();
+    largest.sort_by_key(|&i| (Reverse(items[i].taken), i));
+    largest.truncate(MOST);
+    for &i in largest.iter().filter(|&&i| !groups.fixed[leaders[i]]) {
+        *bytes.entry(leaders[i]).or_default() += u64::from(items[i].taken);
+    }
+    let mut movable: Vec<usize> = bytes.keys().copied().collect();
+    movable.sort_by_key(|l| (Reverse(bytes[l]), *l));
+    movable.truncate(MOST_GROUPS);
+    if movable.is_empty() {
+        return None;
+    }
+    let in_half = |i: usize, choice: u32| match movable.iter().position(|&l| l == leaders[i]) {
+        Some(group) if choice >> group & 1 == 1 => UPPER,
+        _ if narrow(i) => LOWER,
+        _ => BOTH,
+    };
+    let peak = |choice: u32| {
+        let alive = |half: Halves, at: u32| {
+            let there = largest.iter().filter(|&&i| items[i].life.first <= at && at <= items[i].life.last);
+            there.filter(|&&i| in_half(i, choice) & half != 0).map(|&i| u64::from(items[i].taken)).sum::<u64>()
+        };
+        let starts = largest.iter().map(|&i| items[i].life.first);
+        starts.map(|at| alive(LOWER, at).max(alive(UPPER, at))).max()
+    };
+    let best = (0..1u32 << movable.len()).min_by_key(|&choice| (peak(choice), choice))?;
+    (best != 0).then(|| (0..items.len()).map(|i| in_half(i, best)).collect())
+}
+
+/// Tensors that stay together, as disjoint sets over the indices of the items.
+struct Groups {
+    leader: Vec<usize>,
+    /// By leader: whether the group has to stay in the lower half.
+    fixed: Vec<bool>,
+    of: FxHashMap<TensorId, usize>,
+}
+
+impl Groups {
+    fn leader(&mut self, mut i: usize) -> usize {
+        while self.leader[i] != i {
+            self.leader[i] = self.leader[self.leader[i]];
+            i = self.leader[i];
+        }
+        i
+    }
+
+    fn join(&mut self, a: usize, b: usize) {
+        let (a, b) = (self.leader(a), self.leader(b));
+        self.leader[b] = a;
+        self.fixed[a] |= self.fixed[b];
+    }
+
+    fn nodes(&mut self, nodes: &[Node], of_another_core: bool) {
+        let mut footprint = Footprint::default();
+        for node in nodes {
+            match &node.kind {
+                NodeKind::Inst(inst) => {
+                    footprint.clear();
+                    inst.footprint(&mut footprint);
+                    self.instruction(inst, &footprint, of_another_core);
+                }
+                NodeKind::For { body, .. } | NodeKind::While { body, .. } => self.nodes(body, of_another_core),
+                NodeKind::If { then, otherwise, .. } => {
+                    self.nodes(then, of_another_core);
+                    self.nodes(otherwise, of_another_core);
+                }
+            }
+        }
+    }
+
+    fn instruction(&mut self, inst: &Inst, footprint: &Footprint<'_>, of_another_core: bool) {
+        let name = inst.schema().name;
+        let read: Vec<usize> = footprint.reads.iter().filter_map(|v| self.of.get(&v.tensor).copied()).collect();
+        if of_another_core || !ANYWHERE.contains(&name) {
+            let written = footprint.writes.iter().filter_map(|v| self.of.get(&v.tensor).copied());
+            for i in read.iter().copied().chain(written).collect::<Vec<_>>() {
+                let leader = self.leader(i);
+                self.fixed[leader] = true;
+            }
+        } else if name != "dma_copy" {
+            for pair in read.windows(2) {
+                self.join(pair[0], pair[1]);
+            }
+        }
+    }
+}
