@@ -19,9 +19,9 @@ use nki_diag::Diagnostic;
 use nki_isa::program::Address;
 use nki_isa::{Arch, Program, Space, TensorId};
 
+use halves::Halves;
 pub use lifetimes::Lifetime;
 pub(crate) use report::span;
-use halves::Halves;
 use space::Free;
 
 /// Automatic SBUF addresses are multiples of this.
@@ -114,7 +114,8 @@ pub fn place(program: &Program) -> Result<Placement, Vec<Diagnostic>> {
             if found.is_err()
                 && space == Space::Sbuf
                 && let Some(halves) = halves::halves(program, core, &automatic)
-                && let Some(addresses) = offline(region, &automatic, |i| halves[i], |item, at| beside(&explicit, item, at))
+                && let Some(addresses) =
+                    offline(region, &automatic, |i| halves[i], |item, at| beside(&explicit, item, at))
             {
                 partitions = halves.iter().map(|&h| if h == halves::UPPER { halves::HALF } else { 0 }).collect();
                 stacked_peak = automatic.iter().zip(&addresses).map(|(item, at)| at + item.taken).max();
