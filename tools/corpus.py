@@ -5,7 +5,8 @@
 
 Each line of CORPUS.jsonl names a kernel: id, repo, file, kernel, api, target. DIR holds the checkouts by name (DIR/nki-library,
 DIR/aws-neuron-sdk, ...); an entry whose checkout is not there is skipped. Kernels of nki-library run through that library's own tests,
-KLR's language tests through themselves, all others from their file against a NumPy reference in tools/corpus_suite/references.py.
+KLR's language tests through themselves, all others from their file against a NumPy reference in tools/corpus_suite/references.py, or
+without one there through the repository's own check of them.
 The JSON file is a list of {id, api, status: passed|failed|skipped, reason, seconds}.
 """
 

@@ -20,7 +20,7 @@ def cases():
     yield dict(name="regions", file="regions.py", args=dict(x=x), expect=dict(out=2 * x), rtol=0, atol=0)
 
     inp = normal((8, 128, 512), 3)
-    for kernel in ("sb_blocks_alive_together", "sb_blocks_migrated", "sb_blocks_migrated_incorrect", "blocks_as_list"):
+    for kernel in ("sb_blocks_alive_together", "sb_blocks_migrated", "sb_blocks_migrated_incorrect", "blocks_as_list", "blocks_assigned"):
         yield dict(name=kernel, file="sb_blocks.py", kernel=kernel, args=dict(inp=inp), expect=dict(res=inp), rtol=0, atol=0)
 
     t = normal((129, 513), 4)

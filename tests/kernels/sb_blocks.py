@@ -51,3 +51,17 @@ def blocks_as_list(inp):
     for i in range(8):
         nisa.dma_copy(dst=res[i], src=t_lst[i])
     return res
+
+
+@nki.jit
+def blocks_assigned(inp):
+    """The same with an index of a tensor as a target: HBM to SBUF, SBUF to PSUM and back, SBUF to HBM."""
+    res = nl.ndarray(shape=(8, 128, 512), dtype=inp.dtype, buffer=nl.shared_hbm)
+    add_buf = nl.ndarray(shape=(128, 8, 512), dtype=inp.dtype, buffer=nl.sbuf)
+    through = nl.ndarray(shape=(128, 512), dtype=inp.dtype, buffer=nl.psum)
+    for i in range(8):
+        add_buf[0:128, i, 0:512] = inp[i] if i % 2 else nl.load(inp[i])
+    for i in range(8):
+        through[...] = inp[i] if i == 7 else add_buf[:, i, :]
+        res[i] = through if i < 4 else nl.copy(through)
+    return res

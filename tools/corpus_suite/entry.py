@@ -2,7 +2,7 @@
 
 import pathlib
 
-from . import kernel_file, klr, library, live
+from . import kernel_file, klr, library, live, own, references
 
 OLD_INTERFACE = "written for the older interface (neuronxcc.nki), which is not supported"
 
@@ -15,7 +15,9 @@ def needs(one: dict, sources: pathlib.Path) -> list[str]:
         return library.NEEDS
     if one["repo"] == "KLR":
         return klr.NEEDS
-    return live.NEEDS if one["repo"] in live.USE_LIBRARY else kernel_file.NEEDS
+    if not references.known(one):
+        return own.NEEDS
+    return live.NEEDS if live.is_for(sources / one["file"]) else kernel_file.NEEDS
 
 
 def run(one: dict, sources: pathlib.Path, timeout: float) -> tuple[str, str]:
@@ -32,6 +34,8 @@ def run(one: dict, sources: pathlib.Path, timeout: float) -> tuple[str, str]:
         return klr.run(one, sources, timeout)
     if library.revision(one, sources):
         return library.run_revision(one, sources, timeout)
-    if one["repo"] in live.USE_LIBRARY:
+    if not references.known(one):
+        return own.run(one, sources, timeout)
+    if live.is_for(sources / one["file"]):
         return live.run(one, sources, timeout)
     return kernel_file.run(one, sources, timeout)

@@ -34,9 +34,31 @@ def run(one: dict, sources: pathlib.Path, timeout: float) -> tuple[str, str]:
     """The smallest two configurations of each test function in the files that name the kernel. One that passes and none that fails is a pass."""
     copy = copy_of(sources)
     files = mentioning(copy, one)
-    if not files:
-        return "failed", f"no test of the library names {one['kernel']}"
-    return run_tests(copy, files, one, timeout)
+    if files:
+        return run_tests(copy, files, one, timeout)
+    for caller in callers(copy, one["kernel"]):
+        files = mentioning(copy, {**one, "kernel": caller})
+        if files:
+            status, reason = run_tests(copy, files, {**one, "kernel": caller}, timeout)
+            return status, f"{reason}, through {caller}, which calls it" if status == "passed" else reason
+    return "failed", f"no test of the library names {one['kernel']}, or a function that calls it"
+
+
+def callers(copy: pathlib.Path, kernel: str) -> list[str]:
+    """The functions of the library that call it, then those that call them, and so on."""
+    uses: dict[str, set[str]] = {}
+    for path in (copy / "src").rglob("*.py"):
+        if path.stem.endswith("_torch"):
+            continue
+        for function in ast.parse(path.read_text()).body:
+            if isinstance(function, ast.FunctionDef):
+                calls = [node.func for node in ast.walk(function) if isinstance(node, ast.Call)]
+                names = {getattr(call, "id", None) or getattr(call, "attr", None) for call in calls}
+                uses.setdefault(function.name, set()).update(names - {function.name})
+    found: list[str] = [kernel]
+    for name in found:
+        found += sorted(caller for caller, names in uses.items() if name in names and caller not in found)
+    return found[1:]
 
 
 def revision(one: dict, sources: pathlib.Path) -> list[str]:

@@ -4,6 +4,7 @@ A kernel is found by repository, file and name, by file and name, or by name alo
 """
 
 import dataclasses
+import pathlib
 from typing import Callable
 
 import ml_dtypes
@@ -245,6 +246,11 @@ CASES: dict[str, Callable[[], list[Case]]] = {
     "kernel_copy_strided_quantize_matmul_mx_packed_scale": lambda: [mx_on_device("True"), mx_on_device("False")],
     **{f"kernel_transforms:kernel_{n}": lambda: [matmul(2048, 2048, 2048, rtol=2e-2, atol=2.0)] for n in [*range(17), "partial"]},
 }
+
+
+def known(one: dict) -> bool:
+    """Whether there are runs for an entry of the corpus."""
+    return bool(cases(one["repo"], pathlib.Path(one["file"]).stem, one["kernel"]))
 
 
 def cases(repository: str, file: str, kernel: str) -> list[Case]:

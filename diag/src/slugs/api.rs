@@ -167,8 +167,8 @@ otherwise.";
 With two cores the kernel is specialised once per core, and a `shared_hbm` tensor made by both is one tensor. Make shared
 tensors unconditionally, before branching on `nl.program_id`.";
 
-    "tensor-assignment", "a tensor is assigned to", "
-Tensors are written by instructions:
+    "tensor-assignment", "something else than a tensor is assigned to a tensor", "
+`t[0:64, :] = u` copies the tensor `u`. All else is written by instructions:
 
     t[0:64, :] = 0.0                          # wrong
     nisa.memset(dst=t[0:64, :], value=0.0)    # right";

@@ -59,7 +59,16 @@ fn output(interp: &mut Interp<'_>, name: &str, value: &Value, span: Span) -> Eva
     };
     let (made, id) = (span_of(t.storage.loc), t.storage.id);
     let is_input = interp.api.builder.is_input(id);
-    if t.view.space != nki_isa::Space::SharedHbm && !is_input {
+    // Up to NKI 0.2 a kernel could return what it made in `nl.hbm` (release notes of 0.3), and tutorials still do. With one core
+    // there is nobody to share it with.
+    if t.view.space == nki_isa::Space::Hbm && !is_input && interp.options.lnc == 1 {
+        interp.report(
+            Diagnostic::warning("kernel-output", format!("the kernel returns `{}`, which is in private HBM", t.storage.name))
+                .at(made, "made here")
+                .with(span, "of this kernel")
+                .help("since NKI 0.3 the compiler takes outputs in shared HBM only: write buffer=nl.shared_hbm"),
+        );
+    } else if t.view.space != nki_isa::Space::SharedHbm && !is_input {
         return Err(Raise::new(
             Diagnostic::error("kernel-output", format!("the kernel returns `{}`, which is in {}", t.storage.name, t.view.space))
                 .at(made, "made here")

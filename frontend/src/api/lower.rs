@@ -162,6 +162,21 @@ impl Lower<'_> {
         self.emit("dma_copy", &[("dst", view(dst)), ("src", view(value))])
     }
 
+    /// `dst[...] = value`: an engine copies on chip, DMA from and to HBM.
+    pub(crate) fn assign(&mut self, dst: &Tensor, value: &Tensor) -> Result<()> {
+        if !dst.on_chip() {
+            return self.store(dst, value);
+        }
+        if value.on_chip() {
+            return self.emit("tensor_copy", &[("dst", view(dst)), ("src", view(value))]);
+        }
+        if dst.view.space == Space::Psum {
+            let staged = self.load(value, None)?;
+            return self.emit("tensor_copy", &[("dst", view(dst)), ("src", view(&staged))]);
+        }
+        self.emit("dma_copy", &[("dst", view(dst)), ("src", view(value))])
+    }
+
     /// `nl.load_transpose2d`: rows of HBM become columns of a tile, on the way.
     pub(crate) fn load_transpose2d(&mut self, src: &Tensor, dtype: Option<DType>) -> Result<Tensor> {
         if src.on_chip() {

@@ -377,11 +377,11 @@ pub(crate) fn getitem(interp: &mut Interp<'_>, base: &Value, index: &Value, span
     }
 }
 
-/// `base[index] = value`.
+/// `base[index] = value`: a tensor is copied there, as in the migration guide's kernels (`NkiTensor.__setitem__`).
 pub(crate) fn setitem(
-    _interp: &mut Interp<'_>,
+    interp: &mut Interp<'_>,
     base: &Value,
-    _index: &Value,
+    index: &Value,
     value: &Value,
     span: Span,
 ) -> EvalResult<()> {
@@ -393,18 +393,19 @@ pub(crate) fn setitem(
         return Err(Raise::at("not-indexable", format!("items of {} cannot be assigned", base.a_type()), span, "here"));
     };
     let (slug, help) = match value {
+        Value::Tensor(value) => {
+            let Value::Tensor(dst) = tensor::getitem(interp, t, index, span)? else { return Ok(()) };
+            return beta2::assign(interp, &dst, value, span);
+        }
         Value::Object(o) if o.as_any().is::<Handle>() => (
             "missing-dst",
             "since Beta 2 instructions write to dst=..., which is their first argument: nisa.op(dst=t[...], ...)",
         ),
-        Value::Tensor(_) if t.on_chip() => ("tensor-assignment", "copy with nisa.tensor_copy(dst=t[...], src=value)"),
-        Value::Tensor(_) => {
-            ("tensor-assignment", "write HBM with nl.store(t[...], value) or nisa.dma_copy(dst=t[...], src=value)")
-        }
         _ => ("tensor-assignment", "fill with nisa.memset(dst=t[...], value=...)"),
     };
+    let message = format!("`{}[...] = ...`: only a tensor can be assigned to a tensor", t.storage.name);
     Err(Raise::new(
-        Diagnostic::error(slug, format!("`{}[...] = ...`: tensors are not assigned to", t.storage.name))
+        Diagnostic::error(slug, message)
             .at(span, "here")
             .with(span_of(t.storage.loc), format!("`{}` is made here", t.storage.name))
             .help(help),

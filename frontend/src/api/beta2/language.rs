@@ -269,6 +269,15 @@ fn store(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
     Ok(Value::None)
 }
 
+/// `dst = value` where `dst` is an index of a tensor.
+pub(in crate::api) fn assign(interp: &mut Interp<'_>, dst: &Tensor, value: &Tensor, span: Span) -> EvalResult<()> {
+    for (tensor, what) in [(dst, "the target of an assignment"), (value, "an assigned value")] {
+        values::not_empty(tensor, what, span)?;
+    }
+    lower(interp, "assignment", span, &[&dst.storage, &value.storage], |l| l.assign(dst, value).map(|()| dst.clone()))?;
+    Ok(())
+}
+
 fn load_transpose2d(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
     let span = args.span;
     let what = "nl.load_transpose2d";

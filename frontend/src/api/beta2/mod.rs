@@ -19,7 +19,7 @@ use nki_isa::{Arch, DType};
 
 pub(crate) use self::collectives::ReplicaGroup;
 use self::language::FUNCTIONS;
-pub(super) use self::language::call_op;
+pub(super) use self::language::{assign, call_op};
 use super::builder::NodeAt;
 use super::vocab::{ApiEnum, NlOp, OPS, VOCABULARIES};
 use super::{bind, dynamic};
