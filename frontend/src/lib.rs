@@ -44,13 +44,15 @@ pub struct Options {
     pub lnc: u32,
     /// Report what the official compiler would reject.
     pub strict: bool,
+    /// Instructions that wait for others, both by name: what `with_schedule` of a live kernel was given.
+    pub schedule: Vec<(String, String)>,
     /// Statements, iterations and calls after which evaluation is given up.
     pub step_limit: u64,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self { kernel: None, target: Target::Trn2, lnc: 1, strict: false, step_limit: 50_000_000 }
+        Self { kernel: None, target: Target::Trn2, lnc: 1, strict: false, schedule: Vec::new(), step_limit: 50_000_000 }
     }
 }
 

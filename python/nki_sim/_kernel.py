@@ -39,6 +39,7 @@ class Kernel:
         self.lnc = lnc
         self.target = target
         self.strict = strict
+        self._schedule = []
         self._copy_strided = False
         self._fixed = fixed
         self._cache = cache if cache is not None else _native.Cache()
@@ -63,6 +64,15 @@ class Kernel:
         if grid not in (1, 2) or isinstance(grid, bool):
             raise ValueError(f"kernel[{grid!r}]: a logical core has 1 or 2 physical cores: kernel[1] or kernel[2]")
         return self._with(lnc=int(grid))
+
+    def with_schedule(self, edges):
+        """The kernel with instructions that wait for others, by their `name=`: pairs `(later, earlier)`, the second may be a list of names."""
+        pairs = []
+        for later, earlier in edges:
+            pairs += [(later, one) for one in ([earlier] if isinstance(earlier, str) else earlier)]
+        if not all(isinstance(name, str) for pair in pairs for name in pair):
+            raise ArgumentTypeError("with_schedule takes pairs of instruction names: [(\"later\", \"earlier\")]")
+        return self._with(_schedule=[*self._schedule, *pairs])
 
     def __get__(self, instance, owner=None):
         if instance is None:
@@ -90,7 +100,7 @@ class Kernel:
         if not self._has_source:
             _source.require(self.func)
             self._has_source = True
-        return self._cache.compile(self.func, arguments, self.target, self.lnc, self.strict)
+        return self._cache.compile(self.func, arguments, self.target, self.lnc, self.strict, self._schedule)
 
     def _run(self, args, kwargs, timed):
         arguments = self.bind(*args, **kwargs)
@@ -143,7 +153,7 @@ class Kernel:
 
     def __reduce__(self):
         # As a global name, like a function, and what is asked for besides.
-        changes = {name: getattr(self, name) for name in ("lnc", "target", "strict", "_copy_strided", "_fixed")}
+        changes = {name: getattr(self, name) for name in ("lnc", "target", "strict", "_schedule", "_copy_strided", "_fixed")}
         return _find, (self.func.__module__, self.func.__qualname__, changes)
 
     def __copy__(self):

@@ -32,6 +32,7 @@ struct Key {
     target: Target,
     lnc: u32,
     strict: bool,
+    schedule: Vec<(String, String)>,
 }
 
 /// A program that is ready to run.
@@ -117,7 +118,8 @@ impl Cache {
     }
 
     /// The program of `function` for these arguments (name and value, in the order of the parameters).
-    #[pyo3(signature = (function, args, target=None, lnc=1, strict=false))]
+    #[pyo3(signature = (function, args, target=None, lnc=1, strict=false, schedule=Vec::new()))]
+    #[expect(clippy::too_many_arguments, reason = "keywords in Python")]
     fn compile(
         &self,
         py: Python<'_>,
@@ -126,8 +128,9 @@ impl Cache {
         target: Option<&str>,
         lnc: u32,
         strict: bool,
+        schedule: Vec<(String, String)>,
     ) -> PyResult<Compiled> {
-        let key = Key { target: named_target(target)?, lnc, strict };
+        let key = Key { target: named_target(target)?, lnc, strict, schedule };
         let known: Vec<Arc<Ready>> =
             self.programs.lock().unwrap_or_else(PoisonError::into_inner).iter().rev().cloned().collect();
         for ready in known {
@@ -268,7 +271,9 @@ fn compile(
         arrays = conversion.arrays.unwrap_or_default();
     }
     let kernel = Arg::Object(live.table.id(function));
-    let options = Options { kernel: None, target: key.target, lnc: key.lnc, strict: key.strict, ..Options::default() };
+    let schedule = key.schedule.clone();
+    let options =
+        Options { kernel: None, target: key.target, lnc: key.lnc, strict: key.strict, schedule, ..Options::default() };
     let compiled = detached(py, || nki_frontend::compile_live(&live, &kernel, &converted, &options))?;
     let (sources, mut diagnostics) = (compiled.sources, compiled.diagnostics);
     let Some(mut program) = compiled.program else {

@@ -50,7 +50,7 @@ pub(crate) fn call(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value>
     let name = result?;
     let at = interp.api.builder.last_node();
     if let Some(name) = name {
-        interp.api.builder.name_node(at, &name);
+        interp.api.builder.name_node(at, &name).map_err(|v| super::errors::raise("", &v, args.span, &[]))?;
     }
     Ok(Value::Object(Rc::new(Handle(at))))
 }

@@ -9,6 +9,7 @@ use super::builder::Builder;
 use super::errors::{raise, span_of};
 use crate::eval::Interp;
 use crate::eval::error::{EvalResult, Raise};
+use crate::eval::schedule::Edge;
 use crate::eval::value::Value;
 
 /// A tensor argument: an input of that name (the same one for each core).
@@ -28,9 +29,10 @@ pub(crate) fn argument(
 }
 
 /// The kernel named so is about to be run for this core (0, then 1 with `lnc == 2`).
-pub(crate) fn begin_core(interp: &mut Interp<'_>, kernel: &str, core: u32) {
+pub(crate) fn begin_core(interp: &mut Interp<'_>, kernel: &str, core: u32, schedule: &[Edge]) {
     let builder = &mut interp.api.builder;
     builder.set_name(kernel);
+    builder.set_schedule(schedule.iter().map(|(later, earlier)| (&**later, &**earlier)));
     while builder.core() < core {
         builder.next_core();
     }
@@ -38,6 +40,7 @@ pub(crate) fn begin_core(interp: &mut Interp<'_>, kernel: &str, core: u32) {
 
 /// The kernel has been run for every core: `outputs` are core 0's returned tensors with their names. Builds the program.
 pub(crate) fn finish(interp: &mut Interp<'_>, outputs: Vec<(String, Value)>, span: Span) -> EvalResult<Program> {
+    interp.api.builder.check_schedule().map_err(|v| raise("", &v, span, &[]))?;
     for (name, value) in outputs {
         output(interp, &name, &value, span)?;
     }

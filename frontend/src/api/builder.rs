@@ -75,6 +75,10 @@ pub(crate) struct Builder {
     /// Constants of `shared_constant`, by content.
     constants: FxHashMap<Arc<[u8]>, Vec<TensorId>>,
     names: FxHashMap<Box<str>, Arc<str>>,
+    /// Edges of `with_schedule`: who waits, for whom, and whether an instruction does.
+    schedule: Vec<(Arc<str>, Arc<str>, bool)>,
+    /// The last instruction of each name, where there is a schedule.
+    named: FxHashMap<Arc<str>, NodeAt>,
 }
 
 impl Builder {
@@ -103,6 +107,8 @@ impl Builder {
             next_shared: 0,
             constants: FxHashMap::default(),
             names: FxHashMap::default(),
+            schedule: Vec::new(),
+            named: FxHashMap::default(),
         }
     }
 
@@ -154,12 +160,50 @@ impl Builder {
         }))
     }
 
-    /// Names an instruction.
-    pub(crate) fn name_node(&mut self, at: NodeAt, name: &str) {
+    /// Names an instruction, which may have to wait for others then.
+    ///
+    /// # Errors
+    /// As [`Self::order`].
+    pub(crate) fn name_node(&mut self, at: NodeAt, name: &str) -> Result<()> {
         let name = self.intern(name);
         if let Some(tag) = self.tag(at) {
-            self.program.tags[tag.0 as usize].name = name;
+            self.program.tags[tag.0 as usize].name = name.clone();
         }
+        for i in 0..self.schedule.len() {
+            if self.schedule[i].0 == name
+                && let Some(earlier) = self.named.get(&self.schedule[i].1).copied()
+            {
+                self.order(at, earlier)?;
+                self.schedule[i].2 = true;
+            }
+        }
+        if !self.schedule.is_empty() {
+            self.named.insert(name, at);
+        }
+        Ok(())
+    }
+
+    /// The edges of `with_schedule`, for the core that begins.
+    pub(crate) fn set_schedule<'e>(&mut self, edges: impl Iterator<Item = (&'e str, &'e str)>) {
+        self.schedule = edges.map(|(later, earlier)| (later.into(), earlier.into(), false)).collect();
+        self.named.clear();
+    }
+
+    /// Refuses a schedule with an edge that no instruction keeps.
+    pub(crate) fn check_schedule(&self) -> Result<()> {
+        let Some((later, earlier, _)) = self.schedule.iter().find(|edge| !edge.2) else { return Ok(()) };
+        let missing = [later, earlier].into_iter().find(|name| !self.named.contains_key(*name));
+        let (message, help) = match missing {
+            Some(name) => (
+                format!("with_schedule names `{name}`, which no instruction of the kernel has"),
+                "name the instruction: nisa.op(..., name=\"...\")",
+            ),
+            None => (
+                format!("with_schedule: `{later}` is to wait for `{earlier}`, which comes after it in the program"),
+                "instructions are issued in the order of the program here: write the one to wait for first",
+            ),
+        };
+        Err(Violation::new("depends-on", "", message).help(help))
     }
 
     /// Makes one instruction run after another has completed.

@@ -219,6 +219,7 @@ impl Interp<'_> {
             | Value::Set(_)
             | Value::Int(_)
             | Value::Float(_) => self.call_builtin_method(base, name, args),
+            Value::Jit(jit) if &*self.name(name) == "with_schedule" => self.with_schedule(jit, args),
             Value::Super(sup) => {
                 let function = self.super_lookup(sup, name);
                 match function {

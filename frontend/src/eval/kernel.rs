@@ -10,6 +10,7 @@ use super::Interp;
 use super::error::{EvalResult, Raise};
 use super::expr::nearest;
 use super::native::CallArgs;
+use super::schedule::Edge;
 use super::value::*;
 use crate::api;
 use crate::syntax::*;
@@ -23,6 +24,7 @@ struct Candidate {
     name: String,
     function: Rc<Function>,
     decorated: bool,
+    schedule: Rc<[Edge]>,
     /// Defined in the file itself.
     local: bool,
 }
@@ -35,7 +37,7 @@ pub(crate) fn jit(interp: &mut Interp<'_>, mut args: CallArgs) -> EvalResult<Val
             Ok(Value::native("nki.jit", jit, 0))
         }
         Some(function @ (Value::Function(_) | Value::Partial(_))) => {
-            Ok(Value::Jit(Rc::new(Jit { function: function.clone() })))
+            Ok(Value::Jit(Rc::new(Jit { function: function.clone(), schedule: Rc::default() })))
         }
         Some(Value::Jit(jit)) => Ok(Value::Jit(jit.clone())),
         Some(Value::Host(host)) => Ok(interp.host(host.path.clone(), args.span)),
@@ -106,7 +108,9 @@ pub(crate) fn compile_live(host: &dyn Host, function: &Arg, args: &[(String, Arg
         match function {
             Value::Function(function) => {
                 let name = interp.name(function.def.name).to_string();
-                let candidate = Candidate { name, function, decorated: true, local: true };
+                let edges = options.schedule.iter().map(|(later, earlier)| (later.as_str().into(), earlier.as_str().into()));
+                let candidate =
+                    Candidate { name, function, decorated: true, schedule: edges.collect(), local: true };
                 interp.run_kernel(candidate, args).map(Some)
             }
             Value::Host(host) => Err(interp.host_error(&host, Span::default())),
@@ -177,16 +181,16 @@ impl Interp<'_> {
     fn candidates(&self, module: &Rc<Module>) -> Vec<Candidate> {
         let mut found = Vec::new();
         for (symbol, value) in module.symbols.borrow().iter().zip(module.globals.borrow().iter()) {
-            let (function, decorated) = match value {
-                Value::Function(function) => (function.clone(), false),
+            let (function, decorated, schedule) = match value {
+                Value::Function(function) => (function.clone(), false, Rc::default()),
                 Value::Jit(jit) => match &jit.function {
-                    Value::Function(function) => (function.clone(), true),
+                    Value::Function(function) => (function.clone(), true, jit.schedule.clone()),
                     _ => continue,
                 },
                 _ => continue,
             };
             let local = Rc::ptr_eq(&function.module, module);
-            found.push(Candidate { name: self.name(*symbol).to_string(), function, decorated, local });
+            found.push(Candidate { name: self.name(*symbol).to_string(), function, decorated, schedule, local });
         }
         found.sort_by_key(|c| (!c.local, c.function.def.name_span.start, !c.decorated));
         found
@@ -251,7 +255,7 @@ impl Interp<'_> {
         self.in_kernel = true;
         for core in 0..self.options.lnc.max(1) {
             self.quiet = core > 0;
-            api::begin_core(self, &candidate.name, core);
+            api::begin_core(self, &candidate.name, core, &candidate.schedule);
             self.forget_shared();
             let mut call = CallArgs::none(span);
             for param in &def.params {

@@ -23,6 +23,7 @@ mod modules;
 pub(crate) mod native;
 mod object;
 mod ops;
+pub(crate) mod schedule;
 mod scope;
 mod stdlib;
 mod strict;

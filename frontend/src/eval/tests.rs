@@ -95,6 +95,28 @@ fn klr_takes_patterns_of_tensors_only() {
 }
 
 #[test]
+fn a_schedule_makes_named_instructions_wait() {
+    let run = |edges: &str| {
+        let source = format!(
+            "import nki, nki.isa as nisa, nki.language as nl\n@nki.jit\ndef k():\n    \
+             t = nl.ndarray((128, 4), nl.float32, buffer=nl.sbuf)\n    \
+             nisa.memset(t[:, 0:2], 0.0, name='a')\n    nisa.memset(t[:, 2:4], 0.0, name='b')\n\
+             s = k.with_schedule({edges})\n"
+        );
+        let options = Options { kernel: Some("s".into()), ..Options::default() };
+        let compiled = crate::compile(Path::new("k.py"), &Files(&[("k.py", &source)]), &[], &options);
+        let waits = compiled.program.map(|p| p.tags.iter().map(|t| t.after.len()).sum::<usize>());
+        (waits, compiled.diagnostics.into_iter().filter(|d| d.id != "no-output").map(|d| d.message).collect::<Vec<_>>())
+    };
+    assert_eq!(run("[('b', ['a'])]"), (Some(1), vec![]));
+    assert_eq!(run("[]"), (Some(0), vec![]));
+    let refused = |edges: &str, message: &str| assert_eq!(run(edges), (None, vec![message.to_owned()]));
+    refused("[('b', 'c')]", "with_schedule names `c`, which no instruction of the kernel has");
+    refused("[('a', 'b')]", "with_schedule: `a` is to wait for `b`, which comes after it in the program");
+    refused("[('a', 3)]", "with_schedule takes a list of pairs of instruction names, got an int");
+}
+
+#[test]
 fn integers_follow_python() {
     for (expr, expected) in [
         ("7 // 2, -7 // 2, 7 // -2, -7 // -2", "(3, -4, -4, 3)"),

@@ -14,6 +14,7 @@ use super::native::Native;
 pub(crate) use super::object::{
     AttrMap, Class, ClassKind, Descriptor, EnumMember, Field, FieldDefault, FieldSpec, Instance, Super,
 };
+use super::schedule::Edge;
 use crate::api;
 use crate::syntax::{FuncDef, Symbol};
 
@@ -310,6 +311,8 @@ pub(crate) struct Function {
 /// A kernel.
 pub(crate) struct Jit {
     pub(crate) function: Value,
+    /// What `with_schedule` added.
+    pub(crate) schedule: Rc<[Edge]>,
 }
 
 /// A method with its receiver.
