@@ -66,10 +66,13 @@ fn output(interp: &mut Interp<'_>, name: &str, value: &Value, span: Span) -> Eva
     // there is nobody to share it with.
     if t.view.space == nki_isa::Space::Hbm && !is_input && interp.options.lnc == 1 {
         interp.report(
-            Diagnostic::warning("kernel-output", format!("the kernel returns `{}`, which is in private HBM", t.storage.name))
-                .at(made, "made here")
-                .with(span, "of this kernel")
-                .help("since NKI 0.3 the compiler takes outputs in shared HBM only: write buffer=nl.shared_hbm"),
+            Diagnostic::warning(
+                "kernel-output",
+                format!("the kernel returns `{}`, which is in private HBM", t.storage.name),
+            )
+            .at(made, "made here")
+            .with(span, "of this kernel")
+            .help("since NKI 0.3 the compiler takes outputs in shared HBM only: write buffer=nl.shared_hbm"),
         );
     } else if t.view.space != nki_isa::Space::SharedHbm && !is_input {
         return Err(Raise::new(

@@ -108,9 +108,9 @@ pub(crate) fn compile_live(host: &dyn Host, function: &Arg, args: &[(String, Arg
         match function {
             Value::Function(function) => {
                 let name = interp.name(function.def.name).to_string();
-                let edges = options.schedule.iter().map(|(later, earlier)| (later.as_str().into(), earlier.as_str().into()));
-                let candidate =
-                    Candidate { name, function, decorated: true, schedule: edges.collect(), local: true };
+                let edges =
+                    options.schedule.iter().map(|(later, earlier)| (later.as_str().into(), earlier.as_str().into()));
+                let candidate = Candidate { name, function, decorated: true, schedule: edges.collect(), local: true };
                 interp.run_kernel(candidate, args).map(Some)
             }
             Value::Host(host) => Err(interp.host_error(&host, Span::default())),

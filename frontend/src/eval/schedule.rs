@@ -22,7 +22,8 @@ impl Interp<'_> {
         let mut schedule = jit.schedule.to_vec();
         let Some(pairs) = edges.sequence() else { return Err(refuse(&edges, span)) };
         for pair in pairs {
-            let Some([Value::Str(later), earlier]) = pair.sequence().and_then(|p| <[Value; 2]>::try_from(p).ok()) else {
+            let Some([Value::Str(later), earlier]) = pair.sequence().and_then(|p| <[Value; 2]>::try_from(p).ok())
+            else {
                 return Err(refuse(&pair, span));
             };
             let several = match &earlier {
