@@ -145,7 +145,7 @@ def command(binary, row, found, folder):
     words = [*binary, "run", str(path), "--kernel", function, *common]
     if UNSCHEDULED in str(row.get("notes")):
         # The order of transfers is the kernel's own.
-        words += ["--set", "compiler.collision_ns=0"]
+        words += ["--set", "compiler.late_share=0"]
     if str(row.get("lnc", 1)).startswith("2"):
         words += ["--lnc", "2"]
     for name, i in zip(given, inputs):

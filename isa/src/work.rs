@@ -273,6 +273,8 @@ pub struct DmaSide {
     pub run_bytes: u32,
     /// Number of contiguous runs.
     pub runs: u64,
+    /// Bytes from the start of one run to the next; 0 if there is only one.
+    pub stride_bytes: u64,
 }
 
 impl DmaSide {
@@ -280,9 +282,10 @@ impl DmaSide {
     pub fn of(view: &View) -> Self {
         let dims = if view.space.is_on_chip() { view.free_dims() } else { &view.dims[..] };
         let merged = View::merged(dims);
-        let run = match merged.last() {
-            Some(d) if d.stride == 1 || d.count == 1 => u64::from(d.count),
-            _ => 1,
+        let (run, outer) = match merged.split_last() {
+            Some((d, outer)) if d.stride == 1 || d.count == 1 => (u64::from(d.count), outer.last()),
+            Some((d, _)) => (1, Some(d)),
+            None => (1, None),
         };
         let total = view.elements() as u64;
         DmaSide {
@@ -290,6 +293,7 @@ impl DmaSide {
             partitions: (view.partition, view.partitions()),
             run_bytes: (run * view.dtype.size() as u64).min(u64::from(u32::MAX)) as u32,
             runs: total / run.max(1),
+            stride_bytes: outer.map_or(0, |d| d.stride.unsigned_abs() * view.dtype.size() as u64),
         }
     }
 }

@@ -4,6 +4,7 @@ use nki_isa::Target;
 use proptest::prelude::*;
 
 use super::*;
+use crate::timeline::Release;
 use crate::timing::Params;
 use crate::timing::tests::laws::{build, kernel};
 use crate::timing::tests::time_with;
@@ -69,4 +70,17 @@ proptest! {
             prop_assert_eq!(start + row.busy() + waited + tail, t.elapsed, "{:?}", row.kind);
         }
     }
+}
+
+/// No timeline that the simulator makes has such links; a reader of one must still come to an end.
+#[test]
+fn a_critical_path_ends_where_links_go_in_a_circle() {
+    let mut t = crate::timing::tests::time(&crate::timing::tests::tensor_add());
+    let last = EventId(t.events.len() as u32 - 1);
+    t.events[0].released = Release::Peer(last);
+    let path = critical_path(&t);
+    assert_eq!(path.len(), path.iter().map(|s| s.event.0).collect::<std::collections::BTreeSet<_>>().len());
+    assert_eq!(path[0].from, t.head);
+    assert!(path.windows(2).all(|w| w[0].to == w[1].from));
+    assert_eq!(path[path.len() - 1].to, t.elapsed - t.tail);
 }

@@ -43,7 +43,7 @@ sections! {
     /// Time outside the instructions.
     pub struct Kernel { head_us: Param, tail_us: Param, }
     /// What the compiler does with the program.
-    pub struct Compiler { window: Param, collision_ns: Param, }
+    pub struct Compiler { window: Param, late_share: Param, }
     /// Semaphores between engines.
     pub struct Sync { semaphore_ns: Param, }
     /// The cores of a logical core: barrier, and GpSimd's own DMA engine between them.
@@ -99,7 +99,7 @@ sections! {
         store_slowdown: Param, load_issue_ns: Param, load_dispatch_ns: Param, load_payload_ns: Param, load_notify_ns: Param,
         store_issue_ns: Param, store_dispatch_ns: Param, store_payload_ns: Param, store_notify_ns: Param, queue_depth: Param,
         hardware_trigger_ns: Param,
-        software_trigger_ns: Param, software_descriptor_ns: Param, transpose_slowdown: Param, onchip_transpose_slowdown: Param,
+        scattered_run_ns: Param, scattered_ratio: Param, software_trigger_ns: Param, software_descriptor_ns: Param, transpose_slowdown: Param, onchip_transpose_slowdown: Param,
         load_queues: Param<Vec<String>>, store_queues: Param<Vec<String>>, other_queues: Param<Vec<String>>,
     }
     /// All numbers of one generation, by section.

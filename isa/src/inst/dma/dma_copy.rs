@@ -337,5 +337,6 @@ mod tests {
         assert_eq!((work.bytes, work.elements, work.cast), (128 * 64 * 4, 128 * 64, true));
         assert_eq!((work.src.run_bytes, work.src.runs), (128 * 64 * 2, 1));
         assert_eq!((work.dst.run_bytes, work.dst.runs), (4, 128 * 64));
+        assert_eq!((work.src.stride_bytes, work.dst.stride_bytes), (0, 8));
     }
 }

@@ -2,7 +2,7 @@
 
 use nki_isa::names::{DgeMode, Engine};
 use nki_isa::view::Space;
-use nki_isa::work::Dma;
+use nki_isa::work::{Dma, DmaSide};
 use smallvec::SmallVec;
 
 use super::{Cost, CostKind, Direction, DmaCost, Laws, Place, ns};
@@ -46,7 +46,11 @@ impl Laws<'_> {
         } else {
             runs as f64 * packets
         };
-        let total = descriptors * p.descriptor_ns.value + d.bytes as f64 / p.bytes_per_ns.value;
+        let mut total = descriptors * p.descriptor_ns.value + d.bytes as f64 / p.bytes_per_ns.value;
+        if !d.transpose && p.scattered_run_ns.value > 0.0 && [&d.src, &d.dst].into_iter().any(|s| self.is_scattered(s)) {
+            total += runs as f64 * p.scattered_run_ns.value;
+            confidence = confidence.max(p.scattered_run_ns.confidence).max(p.scattered_ratio.confidence);
+        }
         let mut engines = self.spread(d, place, total);
         // All engines together read HBM no faster than its limit.
         let busiest = engines.iter().map(|e| e.1).max().unwrap_or(0) as f64 / 1e3;
@@ -84,6 +88,14 @@ impl Laws<'_> {
             })),
             confidence,
         }
+    }
+
+    /// Whether the runs in HBM are short against the power of two in their distance: then they meet in few of its banks.
+    fn is_scattered(&self, side: &DmaSide) -> bool {
+        let even = side.stride_bytes & side.stride_bytes.wrapping_neg();
+        side.space.is_hbm()
+            && side.runs > 1
+            && even as f64 >= self.params.dma.scattered_ratio.value * f64::from(side.run_bytes)
     }
 
     /// Shares `total` nanoseconds of engine time among the DMA engines.

@@ -52,8 +52,8 @@ impl<'p> Laws<'p> {
             fixed: params.kernel.head_us.confidence.max(params.kernel.tail_us.confidence),
             semaphore: ns(params.sync.semaphore_ns.value),
             // In program order nobody decides when a transfer is needed: it starts as soon as it can.
-            collision: if window > 1 { ns(params.compiler.collision_ns.value) } else { 0 },
-            collision_confidence: params.compiler.collision_ns.confidence,
+            late_share: if window > 1 { params.compiler.late_share.value.clamp(0.0, 1.0) } else { 0.0 },
+            late_confidence: params.compiler.late_share.confidence,
             loop_iteration: ns(params.control.loop_iteration_us.value * 1e3),
             branch: ns(params.control.branch_ns.value),
             table_load: ns(params.scalar.table_load_ns.value),

@@ -112,6 +112,11 @@ impl DmaCost {
     pub(crate) fn longest(&self) -> Ps {
         self.engines.iter().map(|(_, t)| *t).max().unwrap_or(0)
     }
+
+    /// From the time when its queue takes it, which needs `issue`, until its notification, if it has the machine for itself.
+    pub(crate) fn alone(&self, issue: Ps) -> Ps {
+        issue + self.dispatch + self.longest() + self.payload + self.notify
+    }
 }
 
 /// Which way a transfer goes.
@@ -136,10 +141,10 @@ pub struct Machine {
     pub fixed: Confidence,
     /// From a completion on one engine to the start on another.
     pub semaphore: Ps,
-    /// Time for which a transfer keeps the next from being issued when the compiler starts both just in time; 0 in the program's order.
-    pub collision: Ps,
-    /// How well `collision` is founded.
-    pub collision_confidence: Confidence,
+    /// Share that starts late of the transfers that the compiler starts just in time and that find their queue busy; 0 in the program's order.
+    pub late_share: f64,
+    /// How well `late_share` is founded.
+    pub late_confidence: Confidence,
     /// Cost of the barrier at the end of a dynamic loop's iteration.
     pub loop_iteration: Ps,
     /// Cost of a dynamic branch.
@@ -171,6 +176,13 @@ pub struct Limiter {
     pub window: Ps,
     /// Use below which the limiter engages again, in thousandths.
     pub threshold: u64,
+}
+
+impl Limiter {
+    /// What the engine loses when the limiter engages, at most: the low rate for all of the ramp. (Counters of trn2: 1.6 us for each engagement.)
+    pub(crate) fn cold_start(&self) -> Ps {
+        self.ramp * (1_000_000 - self.rate.min(1_000_000)) / 1_000_000
+    }
 }
 
 /// Nanoseconds as picoseconds.

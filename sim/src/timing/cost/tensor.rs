@@ -7,7 +7,7 @@ use nki_isa::work::Matmul;
 use super::{Cost, CostKind, Laws, ns};
 
 impl Laws<'_> {
-    /// Weight load, moving columns (four cycles each in fp32, a single pass for a transpose), drain.
+    /// Weight load, moving columns (four cycles each in fp32, a single pass for a transpose), drain. The engine runs fp32 as several instructions.
     pub(super) fn matmul(&self, m: &Matmul) -> Cost {
         let t = &self.params.tensor;
         let fp32 = m.stationary_dtype == DType::F32 || m.moving_dtype == DType::F32;
@@ -30,7 +30,8 @@ impl Laws<'_> {
             cycles *= t.stride_factor.value;
             confidence = confidence.max(t.stride_factor.confidence);
         }
-        let passes = if fp32 && !m.transpose { t.fp32_weight_loads.value } else { 1.0 };
+        let instructions = if fp32 { t.fp32_weight_loads.value } else { 1.0 };
+        let passes = if m.transpose { 1.0 } else { instructions };
         let cycle = 1.0 / t.clock_ghz.value;
         let span = |start: u32, size: u32| {
             let first = (start / 32).min(3);
@@ -47,7 +48,7 @@ impl Laws<'_> {
             engine: Engine::Tensor,
             kind: CostKind::Matmul {
                 weights: ns(t.weight_load_cycles.value * passes * cycle),
-                moving: ns(t.issue_overhead_ns.value + cycles * cycle),
+                moving: ns(t.issue_overhead_ns.value * instructions + cycles * cycle),
                 drain: ns(if fp32 { t.fp32_drain_ns.value } else { t.drain_ns.value }),
                 cells,
                 stationary: m.stationary.indirect.is_none().then(|| Box::new(m.stationary.clone())),

@@ -15,10 +15,22 @@ use crate::timing::limiter::slowed;
 pub(super) struct Array {
     pub(super) free: [Ps; 16],
     pub(super) weights: [Option<u32>; 16],
-    /// When matmuls waited for a transfer first, the last few times, and for how long it needed the busiest DMA engine.
-    pub(super) waits: VecDeque<(Ps, Ps)>,
+    /// Transfers that matmuls waited for first, the last few.
+    pub(super) waits: VecDeque<Wait>,
     /// For how long a transfer that came late held up the last matmul.
     pub(super) late: Ps,
+}
+
+/// A transfer that a matmul was the first to wait for.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Wait {
+    at: Ps,
+    /// For how long it occupies the busiest DMA engine.
+    engines: Ps,
+    /// How long it takes to issue it.
+    issue: Ps,
+    /// For how long it held the matmul up because it came late.
+    late: Ps,
 }
 
 /// Transfers that an instruction is the first of its engine to wait for.
@@ -30,8 +42,12 @@ pub(super) struct Waited {
     pub(super) last: Dep,
     /// When it did.
     pub(super) there: Ps,
-    /// How long they need the busiest DMA engine.
+    /// For how long they occupy the busiest DMA engine.
     pub(super) engines: Ps,
+    /// How long it takes to issue them.
+    pub(super) issue: Ps,
+    /// How late they would be, together, if the transfers into each tensor started when the first of them is needed.
+    pub(super) exposed: Ps,
 }
 
 /// Over how many waits the time between them is averaged: more than a block of operands has.
@@ -54,7 +70,7 @@ impl Core<'_> {
         let loaded = self.has_weights(op, &used);
         let rate = self.limiter.rate(now.max(busy_until));
         let weights = if loaded { 0 } else { weights };
-        let late = self.lateness(q, op, now, busy_until);
+        let late = self.lateness(q, op, now, busy_until, moving);
         let ready = now + slowed(weights, rate);
         let in_time = ready.max(busy_until);
         let begin = in_time.max(busy_until + late.map_or(0, |l| l.0));
@@ -103,28 +119,34 @@ impl Core<'_> {
 
     /// How late the transfers come, on average, that `op` is the first to wait for, and one of them.
     ///
-    /// The compiler starts a transfer when it takes it to be just in time. Whether the queue then issues another one is as good as chance: it
-    /// does for the share of time that issuing takes, and then for half an issue on average. Where the DMA engines have no time to spare, or the
-    /// transfer can only just be there by `needed`, it starts as soon as it can, and what delays it is simulated.
-    fn lateness(&mut self, q: usize, op: u32, now: Ps, needed: Ps) -> Option<(Ps, Dep)> {
-        let Waited { count, last, there, engines } = self.first_waits(q, op)?;
-        let waits = &mut self.array.waits;
-        let n = waits.len() as f64;
-        let between = waits.front().map_or(0, |w| now.saturating_sub(w.0)) as f64;
-        let moving: Ps = waits.iter().map(|w| w.1).sum();
-        waits.extend(std::iter::repeat_n((now, engines / Ps::from(count)), count as usize));
-        waits.drain(..waits.len().saturating_sub(WAITS));
-        let issue = self.machine.collision as f64;
-        if between <= 0.0 || issue <= 0.0 {
+    /// The compiler starts a transfer just in time, and its queue is then busy with issuing another one for the share of time that issuing takes.
+    /// Of those that meet another one, a fixed share starts only when the engine already waits: the engine sees all of the transfer, and its
+    /// power limiter engages again. Further ones into the same tensor are issued right behind the first, faster than one for each matmul,
+    /// which takes `moving`: so they are less late. Where DMA engines or queue have no time to spare, or the transfer can only just be
+    /// there by `needed`, it starts as soon as it can, and what delays it is simulated.
+    fn lateness(&mut self, q: usize, op: u32, now: Ps, needed: Ps, moving: Ps) -> Option<(Ps, Dep)> {
+        let share = self.machine.late_share;
+        if share <= 0.0 {
             return None;
         }
-        // The latest of `count` that are each late with this probability, by up to an issue.
-        let chance = (issue * n / between).min(1.0);
-        let sure = f64::from(count) + 1.0;
-        let late = issue * (1.0 - (1.0 - (1.0 - chance).powi(count as i32 + 1)) / (chance * sure));
-        let spare = f64::from(count) * (between - moving as f64) / n;
-        let late = late.min(spare).max(0.0) as Ps;
-        Some((late.min(needed.saturating_sub(there)), last))
+        let Waited { count, last, there, engines, issue, exposed } = self.first_waits(q, op, moving)?;
+        let waits = &mut self.array.waits;
+        let sum = |part: fn(&Wait) -> Ps| waits.iter().map(part).sum::<Ps>() as f64;
+        let (issued, moved, held) = (sum(|w| w.issue), sum(|w| w.engines), sum(|w| w.late));
+        // The time that the engine would have taken if all had come in time.
+        let time = waits.front().map_or(0, |w| now.saturating_sub(w.at)) as f64 - held;
+        let mut late = 0;
+        if time > 0.0 {
+            let meets = (issued / time).min(1.0);
+            let spare = f64::from(count) * (time - issued.max(moved)) / waits.len() as f64;
+            late = (share * meets * exposed as f64).min(spare).max(0.0) as Ps;
+            late = late.min(needed.saturating_sub(there));
+        }
+        let each = Ps::from(count);
+        let wait = Wait { at: now, engines: engines / each, issue: issue / each, late: late / each };
+        waits.extend(std::iter::repeat_n(wait, count as usize));
+        waits.drain(..waits.len().saturating_sub(WAITS));
+        Some((late, last))
     }
 
     /// Whether the cells hold the weights that `op` wants: same view, loaded by the last matmul there, and not written since.

@@ -5,13 +5,14 @@ use std::collections::{BinaryHeap, VecDeque};
 
 use nki_isa::names::Engine;
 use nki_isa::program::NodeKind;
+use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
 use super::array::Array;
 use super::peers::Attendance;
 use super::renumber::{Renumber, hand_over};
 use crate::deps;
-use crate::timeline::{Cause, Event, Lane, Phase, Ps, Release, RowId, Transfer};
+use crate::timeline::{Cause, Event, Lane, Phase, Ps, Release, RowId, Subject, Transfer};
 use crate::timing::cost::{Cost, CostKind, Machine};
 use crate::timing::dma::Engines;
 use crate::timing::limiter;
@@ -93,8 +94,10 @@ pub(super) struct Core<'a> {
     pub(super) low: &'a Lowered<'a>,
     pub(super) machine: &'a Machine,
     pub(super) progress: Vec<Progress>,
-    /// What the compiler starts first when it may choose: program order, but a transfer is as urgent as its first use.
+    /// What the compiler starts first when it may choose.
     pub(super) urgency: Vec<u32>,
+    /// How many of the transfers into a tensor were waited for.
+    pub(super) arrived: FxHashMap<Subject, u32>,
     /// Operations that wait for one, and the position of the edge in their list.
     pub(super) waiters: Vec<(u32, u32)>,
     pub(super) waiters_of: Vec<u32>,
@@ -188,7 +191,7 @@ impl<'a> Core<'a> {
                 *slot += 1;
             }
         }
-        let urgency = urgency(low);
+        let urgency = urgency(low, machine.window);
         let dma_costs = low.costs.iter().flatten().filter_map(|c| match &c.kind {
             CostKind::Dma(d) => Some(&**d),
             _ => None,
@@ -199,6 +202,7 @@ impl<'a> Core<'a> {
             machine,
             progress,
             urgency,
+            arrived: FxHashMap::default(),
             waiters,
             waiters_of: counts,
             segment_of,
@@ -380,17 +384,66 @@ impl<'a> Core<'a> {
     }
 }
 
-/// Program order; a transfer comes as early as the first instruction that reads what it brings.
-fn urgency(low: &Lowered<'_>) -> Vec<u32> {
-    let mut urgency: Vec<u32> = (0..low.ops.len() as u32).collect();
-    for i in (0..low.ops.len()).rev() {
-        for dep in low.deps.of(i) {
+/// What the compiler starts first: program order, with two exceptions. A transfer is as urgent as the first instruction that reads what it brings.
+/// And where a burst of transfers replaces what matmuls read, and the tensor engine has too little to do until it needs the burst, those matmuls
+/// take turns: first comes the one with the longest way to the end, over what waits for it. So accumulation groups advance together, and
+/// their operands become free one after the other.
+fn urgency(low: &Lowered<'_>, window: u32) -> Vec<u32> {
+    let n = low.ops.len();
+    let cost = |i: usize| low.costs[low.ops[i].node.0 as usize].as_ref().map(|c| &c.kind);
+    let is_dma = |i: usize| matches!(cost(i), Some(CostKind::Dma(_)));
+    let matmul = |i: usize| match cost(i) {
+        Some(CostKind::Matmul { moving, .. }) => Some(*moving),
+        _ => None,
+    };
+    // What matmuls before an operation take, and what the transfers up to it take that follow each other without computation.
+    let mut work = vec![0; n + 1];
+    let mut burst = vec![0; n];
+    for i in 0..n {
+        work[i + 1] = work[i] + matmul(i).unwrap_or(0);
+        if let Some(CostKind::Dma(d)) = cost(i) {
+            burst[i] = d.longest() + if i > 0 { burst[i - 1] } else { 0 };
+        }
+    }
+    let mut urgency: Vec<u32> = (0..n as u32).collect();
+    let mut way = vec![0; n];
+    let mut takes_turns = vec![false; n];
+    for i in (0..n).rev() {
+        if i + 1 < n && is_dma(i + 1) {
+            // All of the burst.
+            burst[i] = burst[i].max(if is_dma(i) { burst[i + 1] } else { 0 });
+        }
+        way[i] += match cost(i) {
+            Some(CostKind::Dma(d)) => d.alone(d.hardware.1),
+            Some(CostKind::Matmul { moving, .. }) => *moving,
+            Some(CostKind::Compute { complete, .. }) => *complete,
+            Some(CostKind::Free) | None => 0,
+        };
+        let deps = low.deps.of(i);
+        for dep in deps {
             let on = dep.on as usize;
-            let is_dma = matches!(low.costs[low.ops[on].node.0 as usize], Some(Cost { kind: CostKind::Dma(_), .. }));
-            if is_dma && dep.hazard == deps::Hazard::Raw {
+            way[on] = way[on].max(way[i]);
+            if dep.hazard == deps::Hazard::Raw && is_dma(on) {
                 urgency[on] = i as u32;
             }
         }
+        if is_dma(i) {
+            let readers = || deps.iter().filter(|d| d.hazard == deps::Hazard::War && matmul(d.on as usize).is_some());
+            let needed = work[urgency[i] as usize];
+            if let Some(last) = readers().map(|d| d.on as usize).max()
+                && needed.saturating_sub(work[last + 1]) < burst[i]
+            {
+                for dep in readers().filter(|d| i - d.on as usize <= window as usize) {
+                    takes_turns[dep.on as usize] = true;
+                }
+            }
+        }
+    }
+    let places: Vec<u32> = (0..n as u32).filter(|i| takes_turns[*i as usize]).collect();
+    let mut turns = places.clone();
+    turns.sort_by_key(|i| (std::cmp::Reverse(way[*i as usize]), *i));
+    for (i, place) in turns.into_iter().zip(places) {
+        urgency[i as usize] = place;
     }
     urgency
 }

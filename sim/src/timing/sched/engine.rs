@@ -195,12 +195,12 @@ impl Core<'_> {
         self.consider(q);
     }
 
-    /// The transfers that `op` is the first instruction of its engine to wait for, if the compiler chose when they start: into a tensor that
-    /// was read before, a transfer starts when the program lets it.
-    pub(super) fn first_waits(&mut self, q: usize, op: u32) -> Option<Waited> {
+    /// The transfers that `op`, which takes `time`, is the first instruction of its engine to wait for, if the compiler chose when they start:
+    /// into a tensor that was read before, a transfer starts when the program lets it.
+    pub(super) fn first_waits(&mut self, q: usize, op: u32, time: Ps) -> Option<Waited> {
         let mut found: Option<Waited> = None;
         for dep in self.low.deps.of(op as usize) {
-            let Some((_, cost)) = self.dma_cost(dep.on) else { continue };
+            let Some((queue, cost)) = self.dma_cost(dep.on) else { continue };
             let met = &mut self.met[dep.on as usize];
             if dep.hazard != Hazard::Raw || *met >> q & 1 == 1 {
                 continue;
@@ -211,9 +211,16 @@ impl Core<'_> {
                 continue;
             }
             let complete = self.events[dep.on as usize].as_ref().map_or(0, |e| e.complete);
-            let mut waited = found.unwrap_or(Waited { count: 0, last: *dep, there: 0, engines: 0 });
+            let issue = if Engine::QUEUES[queue] == Engine::GpSimd { cost.software.1 } else { cost.hardware.1 };
+            let before = self.arrived.entry(dep.subject).or_default();
+            let gained = Ps::from(*before) * time.saturating_sub(issue);
+            *before += 1;
+            let mut waited =
+                found.unwrap_or(Waited { count: 0, last: *dep, there: 0, engines: 0, issue: 0, exposed: 0 });
             waited.count += 1;
             waited.engines += cost.longest();
+            waited.issue += issue;
+            waited.exposed += (cost.alone(issue) + self.machine.limiter.cold_start()).saturating_sub(gained);
             if complete >= waited.there {
                 waited.last = *dep;
                 waited.there = complete;

@@ -120,6 +120,6 @@ fn timeline(program: &Program, cores: Vec<Core<'_>>, base: usize, machine: &Mach
         confidence: [0; 4],
         names: Names::of(program),
     };
-    timeline.confidence = crate::analysis::confidence(&timeline, machine.fixed, machine.collision_confidence);
+    timeline.confidence = crate::analysis::confidence(&timeline, machine.fixed, machine.late_confidence);
     timeline
 }

@@ -145,7 +145,7 @@ proptest! {
                 (1.0, 1.0, p.drain_ns.value)
             };
             let cycles = p.weight_load_cycles.value * passes + f64::from(columns).max(p.min_columns.value) * per_row;
-            let want = cycles / p.clock_ghz.value + p.issue_overhead_ns.value + drain;
+            let want = cycles / p.clock_ghz.value + p.issue_overhead_ns.value * passes + drain;
             prop_assert!(close(e.complete - e.start, want, 3), "{dtype:?}: {} ps, not {want} ns", e.complete - e.start);
         }
     }
@@ -155,11 +155,13 @@ proptest! {
     #[test]
     fn streams_run_at_the_peak(columns in 64u32..=512, fp32: bool, rows in 1024u32..=4096) {
         let params = steady();
-        let (dtype, per_row) = if fp32 { (DType::F32, params.tensor.fp32_cycles_per_row.value) } else { (DType::BF16, 1.0) };
+        let p = &params.tensor;
+        let (dtype, per_row, instructions) =
+            if fp32 { (DType::F32, p.fp32_cycles_per_row.value, p.fp32_weight_loads.value) } else { (DType::BF16, 1.0, 1.0) };
         let count = 64;
         let t = run(&matmuls(dtype, columns, count), &params);
         let span = t.events[count as usize - 1].end - t.events[0].end;
-        let each = f64::from(columns) * per_row / params.tensor.clock_ghz.value + params.tensor.issue_overhead_ns.value;
+        let each = f64::from(columns) * per_row / p.clock_ghz.value + p.issue_overhead_ns.value * instructions;
         prop_assert!(close(span, f64::from(count - 1) * each, count as usize), "{span} ps for {count}");
 
         let mut b = Builder::new();

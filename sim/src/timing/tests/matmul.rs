@@ -7,6 +7,7 @@ use nki_isa::names::{Engine, PerfMode};
 use nki_isa::{DType, Inst, Program, Space, TensorId, View};
 
 use crate::testing::{Builder, add, dma, pattern};
+use crate::timeline::{RowKind, Span, State};
 
 pub(crate) fn nc_matmul(dst: View, stationary: View, moving: View) -> Inst {
     NcMatmul {
@@ -98,20 +99,43 @@ fn loads_that_come_late_hold_matmuls_up() {
     };
     let late = run(&params);
     let held_up: u64 = late.events.iter().map(|e| e.late).sum();
-    // One load for each of 256 matmuls, a bit more than 1 us apart: with the chance 0.6, late by 0.3 us.
+    // One load for each of 256 matmuls, 0.86 us apart: with the chance 0.7 it meets another one's issue, and of those one of ten is late by 3.7 us.
     let each = held_up as f64 / 1e3 / 256.0;
-    assert!((120.0..200.0).contains(&each), "{each} ns for each load");
+    assert!((220.0..300.0).contains(&each), "{each} ns for each load");
     // It is that much longer, and that much rests on a derived parameter.
-    params.set("compiler.collision_ns", 0.0).unwrap();
+    params.set("compiler.late_share", 0.0).unwrap();
     let prompt = run(&params);
     assert!(prompt.events.iter().all(|e| e.late == 0));
     let longer = late.elapsed - prompt.elapsed;
     assert!(longer.abs_diff(held_up) < held_up / 10, "{longer} of {held_up} ps");
     assert!((late.confidence[2] - prompt.confidence[2]).abs_diff(held_up) < held_up / 10);
     // Nobody starts transfers just in time in program order.
-    params.set("compiler.collision_ns", 599.0).unwrap();
+    params.set("compiler.late_share", 0.1).unwrap();
     params.set("compiler.window", 1.0).unwrap();
     assert!(run(&params).events.iter().all(|e| e.late == 0));
+}
+
+/// The tiles of K into one tensor follow each other faster than the matmuls that read them.
+#[test]
+fn loads_of_a_long_burst_come_late_less_often() {
+    let held_up = |tiles| {
+        let t = super::time(&blocked(DType::F32, (1024, 512, 512), (1, 1, tiles)));
+        t.events.iter().map(|e| e.late).sum::<u64>()
+    };
+    let (single, four, eight) = (held_up(1), held_up(4), held_up(8));
+    assert!(single > four && four > eight && eight > 0, "{single} {four} {eight}");
+}
+
+/// A block of all of K and all of M leaves no room for the next one. Groups that advance together release its operands one after the other.
+#[test]
+fn a_block_that_fills_the_memory_is_replaced_while_it_is_used() {
+    let program = blocked(DType::F32, (2048, 2048, 1024), (16, 1, 16));
+    let t = super::time(&program);
+    let row = t.rows.iter().find(|r| r.kind == RowKind::Engine(Engine::Tensor)).unwrap();
+    let busy = |s: &&Span| matches!(s.state, State::Busy(_));
+    let (first, last) = (row.spans.iter().find(busy).unwrap(), row.spans.iter().rfind(busy).unwrap());
+    let idle = last.end - first.start - row.busy();
+    assert!(idle < (last.end - first.start) / 50, "{idle} ps of {}", last.end - first.start);
 }
 
 #[test]

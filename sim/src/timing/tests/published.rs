@@ -2,8 +2,8 @@
 //!
 //! The laws match all classes of work, without a default: an instruction with a new class does not compile before it has a law.
 
-use nki_isa::names::{Engine, Named};
-use nki_isa::work::{Operand, Stream, StreamClass, Work, WorkKind};
+use nki_isa::names::{DgeMode, Engine, Named};
+use nki_isa::work::{Dma, DmaSide, Operand, Stream, StreamClass, Work, WorkKind};
 use nki_isa::{DType, Space, Target};
 
 use crate::timing::cost::{CostKind, CostModel, Laws, Place};
@@ -97,4 +97,28 @@ fn gpsimd_instructions_take_their_formulas() {
     is(cycles(Target::Trn2, Engine::GpSimd, narrow), 150.0 + 100.0 * 15.0 / 2.0, Confidence::Derived);
     is(take(StreamClass::NGather, 1000, 1000), 2.0 * 150.0 + 8.0 * 1000.0, Confidence::Derived);
     is(take(StreamClass::PartitionReduce, 100, 100), 150.0 + 128.0 * 100.0, Confidence::Assumed);
+}
+
+/// Loads of 128 runs of 1 KiB (matmul tutorial on trn1): slow if they lie 16 KiB apart, not if the distance is odd; not at all on trn2.
+#[test]
+fn runs_at_powers_of_two_meet_in_few_banks() {
+    let busiest = |target, stride_bytes| {
+        let params = Params::of(target);
+        let src = DmaSide { space: Space::Hbm, partitions: (0, 128), run_bytes: 1024, runs: 128, stride_bytes };
+        let dst = DmaSide { space: Space::Sbuf, stride_bytes: 0, ..src };
+        let (bytes, elements, dge) = (128 * 1024, 128 * 512, DgeMode::Unknown);
+        let dma =
+            Dma { src, dst, bytes, elements, dge, dynamic: false, indirect: false, transpose: false, cast: false };
+        let work = Work { engine: Engine::Sync, kind: WorkKind::Dma(dma) };
+        let cost = Laws::new(&params).unwrap().cost(&work, Place { partition: Some(0), ..Place::default() });
+        let CostKind::Dma(dma) = cost.kind else { panic!("{:?}", cost.kind) };
+        (dma.longest() as f64 / 1e3, cost.confidence)
+    };
+    let (slow, confidence) = busiest(Target::Trn1, 16384);
+    assert!((slow - 1290.0).abs() < 0.03 * 1290.0, "{slow}");
+    assert_eq!(confidence, Confidence::Derived.max(busiest(Target::Trn1, 16448).1));
+    for stride in [16448, 4096, 17 * 1024] {
+        assert!(busiest(Target::Trn1, stride).0 < 0.6 * slow, "{stride}");
+    }
+    assert_eq!(busiest(Target::Trn2, 16384), busiest(Target::Trn2, 16448));
 }
