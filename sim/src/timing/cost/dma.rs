@@ -47,7 +47,8 @@ impl Laws<'_> {
             runs as f64 * packets
         };
         let mut total = descriptors * p.descriptor_ns.value + d.bytes as f64 / p.bytes_per_ns.value;
-        if !d.transpose && p.scattered_run_ns.value > 0.0 && [&d.src, &d.dst].into_iter().any(|s| self.is_scattered(s)) {
+        if !d.transpose && p.scattered_run_ns.value > 0.0 && [&d.src, &d.dst].into_iter().any(|s| self.is_scattered(s))
+        {
             total += runs as f64 * p.scattered_run_ns.value;
             confidence = confidence.max(p.scattered_run_ns.confidence).max(p.scattered_ratio.confidence);
         }
