@@ -69,6 +69,7 @@ def main() -> int:
             print(f"  {patch.file}: {patch.reason}")
 
         test_files = runner.test_files(copy, options.path)
+        report = summarise(options, [], patches, 0.0)
         results: list[runner.FileResult] = []
         with concurrent.futures.ThreadPoolExecutor(max_workers=options.jobs) as pool:
             running = {pool.submit(runner.run_file, copy, file, options): file for file in test_files}
@@ -80,22 +81,26 @@ def main() -> int:
                 for test in result.tests:
                     if test["status"] == "failed":
                         print(f"    {test['id'].rsplit('::', 1)[-1]}: {test['reason']}", flush=True)
-    results.sort(key=lambda result: result.file)
+                # Written after every file, so that a run that is ended can be gone on with: --again.
+                report = summarise(options, results, patches, time.monotonic() - start)
+                if options.json:
+                    files.write_whole(options.json, json.dumps(report, indent=1))
 
-    report = summarise(results, patches, time.monotonic() - start)
-    report = {"target": options.target, "selection": selection(options), "timeout": options.timeout, "cores": os.cpu_count(), **report}
     print_summary(report)
-    if options.json:
-        files.write_whole(options.json, json.dumps(report, indent=1))
     return 0
 
 
-def summarise(results: list["runner.FileResult"], patches: list["overlay.Patch"], seconds: float) -> dict:
+def summarise(options: argparse.Namespace, results: list["runner.FileResult"], patches: list["overlay.Patch"], seconds: float) -> dict:
     """What the JSON file holds: counts, reasons, patches, and one entry a test."""
+    results = sorted(results, key=lambda result: result.file)
     tests = [test for result in results for test in result.tests]
     count = collections.Counter(test["status"] for test in tests)
     reasons = collections.Counter(test["reason"] for test in tests if test["status"] == "failed")
     return {
+        "target": options.target,
+        "selection": selection(options),
+        "timeout": options.timeout,
+        "cores": os.cpu_count(),
         "collected": sum(result.collected for result in results),
         "run": count["passed"] + count["failed"],
         "passed": count["passed"],

@@ -623,3 +623,12 @@ t = nl.ndarray(x.base_tensor[0:128, :].shape, dtype=nl.float32, buffer=nl.sbuf)
 nisa.dma_copy(dst=t, src=part.base_tensor[128:256, :])";
     assert_eq!(names(&program(body(text)).cores[0]), ["dma_copy"]);
 }
+
+#[test]
+fn repeated_elements_of_psum_count_once() {
+    let text = "p = nl.ndarray((128, 320), dtype=nl.float32, buffer=nl.psum)
+nisa.memset(p, 0.0)
+s = nl.ndarray((128, 320, 24), dtype=nl.float32, buffer=nl.sbuf)
+nisa.tensor_copy(dst=s, src=p.expand_dim(2).broadcast(dim=2, size=24))";
+    assert_eq!(names(&program(body(text)).cores[0]), ["memset", "tensor_copy"]);
+}

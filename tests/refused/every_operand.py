@@ -6,7 +6,7 @@ i = nl.ndarray((128, 64), nl.int32, nl.sbuf)
 big = nl.ndarray((128, 70000), nl.uint8, nl.sbuf)
 bd = nl.ndarray((128, 70000), nl.uint8, nl.sbuf)
 hb = nl.ndarray((128, 64), nl.float32, nl.hbm)
-pp = nl.ndarray((128, 4096), nl.bfloat16, nl.psum)
+pp = nl.ndarray((128, 8192), nl.bfloat16, nl.psum)
 half = nl.ndarray((64, 64), nl.float32, nl.sbuf)
 
 # rule: required
@@ -76,7 +76,7 @@ nisa.memset(s[0:64:2, 0:64], 0.0)  # [partition-stride] stride of 2
 
 # rule: elements
 nisa.tensor_copy(bd, big)  # [free-size] 70000 | 65536 in sbuf
-nisa.memset(pp.ap(pattern=[[4096, 128], [0, 4097]]), 0.0)  # [free-size] 4097 | 4096 in psum
+nisa.memset(pp, 0.0)  # [free-size] 8192 | 4096 in psum
 
 # rule: dimensions
 nisa.memset(big.ap(pattern=[[70000, 128], [1000, 2], [100, 2], [20, 2], [4, 2], [1, 2]]), 0)  # [access-pattern] 5 free dimensions | at most 4
