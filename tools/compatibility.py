@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Writes docs/compatibility.md from the results of tools/library.py and tools/corpus.py.
 
-    python tools/compatibility.py --library LIBRARY.json... --corpus CORPUS.json
+    python tools/compatibility.py --library LIBRARY.json... --corpus CORPUS.json [--note TEXT]
 """
 
 import argparse
@@ -60,6 +60,21 @@ KNOWN = [
         "Cannot cast",
         "the test declares the packed output as float32, which only a NumPy extension type of AWS's can be cast to",
     ),
+    (
+        "test_moe_tkg_",
+        "result differs",
+        "NaN: the kernel reads rows of its tiles that nothing has written (uninitialized-read names them); the device has some finite number there",
+    ),
+    ("test_moe_bwmm_mx", "timeout", "up to 9 million blocks of MX weights are made, and multiplied again by the test's own reference in NumPy"),
+    ("test_output_proj_cte_bf16_sweep", "sbuf-overflow", "not looked into yet"),
+    ("test_attn_blk", "out-of-bounds", "not looked into yet"),
+    ("test_attn_blk", "result differs", "not looked into yet"),
+    ("test_attn_blk", "assertion-failed", "the kernel's own check refuses the test's arguments; not looked into further"),
+    (
+        "test_mlp_tkg_kernel_sweep",
+        "access-pattern",
+        "open: `.ap` of a slice of a tile, with the partition stride of the slice and not of the tile, which the manual does not allow",
+    ),
     ("test_moe_block_kernel_model", "None has no attribute", "the kernel reads gate_up_bias.dtype, and this configuration has no bias"),
     ("test_qkv_cte_mx_bf16_static_dequant", "is_input_swizzled", "the test passes an argument that the kernel has not"),
 ]
@@ -84,7 +99,7 @@ def library(reports: list[dict]) -> str:
             "",
             f"Collected {report['collected']}, run {report['run']}, **passed {report['passed']}**, failed {report['failed']}, "
             f"skipped {report['skipped']} (by the library's own rules), {report['seconds']:.0f} s on {report['cores']} cores. "
-            f"{drawn(report)}A test may take {report['timeout']:.0f} s of one core.",
+            f"{drawn(report)}A test may take {report.get('timeout', 60):.0f} s of one core.",
             "",
             "| part | passed | failed | skipped | seconds | of it in the simulator |",
             "| --- | --- | --- | --- | --- | --- |",
@@ -94,10 +109,12 @@ def library(reports: list[dict]) -> str:
             part = parts[folder(test["id"])]
             part[test["status"]] += 1
             part["seconds"] += test["seconds"]
-            part["simulated"] += test["simulated"]
+            part["simulated"] += test.get("simulated") or 0
+        measured = all("simulated" in test for test in report["tests"])
         for name in sorted(parts):
             part = parts[name]
-            lines.append(f"| {name} | {part['passed']} | {part['failed']} | {part['skipped']} | {part['seconds']:.0f} | {part['simulated']:.0f} |")
+            simulated = f"{part['simulated']:.0f}" if measured else "not measured"
+            lines.append(f"| {name} | {part['passed']} | {part['failed']} | {part['skipped']} | {part['seconds']:.0f} | {simulated} |")
         if report["failed_by_reason"]:
             lines += ["", "| tests | why they fail |", "| --- | --- |"]
             lines += [f"| {count} | {cell(reason)} |" for reason, count in report["failed_by_reason"].items()]
@@ -116,7 +133,7 @@ def library(reports: list[dict]) -> str:
 
 def drawn(report: dict) -> str:
     """How the tests went that chance has chosen, apart from the smallest ones; nothing where there are not both kinds."""
-    count = collections.Counter((test["drawn"], test["status"]) for test in report["tests"])
+    count = collections.Counter((test.get("drawn", False), test["status"]) for test in report["tests"])
     if len({chance for chance, _ in count}) < 2:
         return ""
     parts = [f"{count[chance, 'passed']} of {count[chance, 'passed'] + count[chance, 'failed']}" for chance in (False, True)]
@@ -143,6 +160,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--library", type=pathlib.Path, nargs="+", required=True, help="results of tools/library.py")
     parser.add_argument("--corpus", type=pathlib.Path, required=True, help="results of tools/corpus.py")
+    parser.add_argument("--note", default="", help="what a reader has to know about these runs")
     options = parser.parse_args()
     try:
         reports = [json.loads(path.read_text()) for path in options.library]
@@ -150,7 +168,7 @@ def main() -> int:
     except (OSError, json.JSONDecodeError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
-    made = f"Last made {datetime.date.today().isoformat()}.\n\n"
+    made = f"Last made {datetime.date.today().isoformat()}. {options.note}".rstrip() + "\n\n"
     files.write_whole(PAGE, HEAD + made + library(reports) + corpus(entries))
     return 0
 
