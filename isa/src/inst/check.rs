@@ -33,7 +33,10 @@ pub const COMMON_RULES: &[Rule] = &[
                a larger one at 0",
     },
     Rule { id: "partition-stride", text: "a compute engine accesses neighbouring partitions" },
-    Rule { id: "elements", text: "a compute engine takes at most 65536 elements per partition, and 4096 different ones in PSUM" },
+    Rule {
+        id: "elements",
+        text: "a compute engine takes at most 65536 elements per partition, and 4096 different ones in PSUM",
+    },
     Rule {
         id: "dimensions",
         text: "a compute engine's access pattern has at most 4 free dimensions that do not merge",
