@@ -430,14 +430,20 @@ impl Interp<'_> {
             }
             return Ok(());
         }
-        let wanted: Vec<Symbol> = frame.module.symbols.borrow().clone();
-        for name in wanted {
+        let wanted: Vec<(Symbol, bool)> = {
+            let (symbols, globals) = (frame.module.symbols.borrow(), frame.module.globals.borrow());
+            symbols.iter().zip(globals.iter()).map(|(name, value)| (*name, !matches!(value, Value::Unset))).collect()
+        };
+        for (name, bound) in wanted {
             let text = self.name(name);
             if text.starts_with('_') || self.builtin(&text).is_some() || !matches!(module, Value::NativeModule(_)) {
                 continue;
             }
-            if let Some(value) = self.find_attr(module, name, span)? {
-                self.set_attr(&own, name, value, span)?;
+            match self.find_attr(module, name, span)? {
+                // `typing` is thought to have every name; it does not take those that are there.
+                Some(Value::Host(_)) if bound => {}
+                Some(value) => self.set_attr(&own, name, value, span)?,
+                None => {}
             }
         }
         Ok(())

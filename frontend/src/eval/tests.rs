@@ -419,7 +419,7 @@ fn a_package_has_all_its_modules() {
             "import pkg.inner.deep\nfrom pkg import Z, _z\ndef max(a):\n    return a\nfrom pkg import *\ndef k():\n    print(pkg.inner.deep.Y, pkg.other.X, pkg.X, Z, _z, max(4))\n",
         ),
         ("pkg/__init__.py", "from .other import *\nfrom .listed import *\n"),
-        ("pkg/other.py", "X = max(99, 100)\n_h = 5\n"),
+        ("pkg/other.py", "H = 99\nfrom typing import *\nX = max(H, 100 + H - H)\n_h = 5\n"),
         ("pkg/listed.py", "__all__ = ['Z', '_z']\nZ = 1\n_z = 2\nX = 3\n"),
         ("pkg/inner/__init__.py", ""),
         ("pkg/inner/deep.py", "from .. import other\nY = other.X + 7\n"),
