@@ -3,8 +3,8 @@
 //!     cargo bench --bench elements [-- PART_OF_A_NAME]...
 //!
 //! An instruction runs many times, from tiles that stay (and so lie in the cache), and from tiles that go round the whole SBUF. Its time is
-//! that of the run less that of a run without it. Beside it a plain copy of as many bytes, on one thread, from and to one place or
-//! going round as many bytes. All are measured in turn, and the best of each counts.
+//! that of the run less that of a run without it. Beside it a plain copy of as many bytes, from and to one place or going round as many
+//! bytes. Both sides have one thread; RAYON_NUM_THREADS gives the simulator more. All are measured in turn, and the best of each counts.
 
 use std::hint::black_box;
 use std::path::Path;
@@ -18,13 +18,15 @@ use nki_sim_core::{Buffer, HostTensor};
 
 const ROWS: usize = 128;
 const COLUMNS: usize = 512;
-/// Instructions of a run.
+/// Instructions of a run, and of those that take longer than this.
 const REPEAT: usize = 48;
+const FEW: usize = 4;
+const LONG: f64 = 3e-3;
 /// Bytes of the tiles that take turns: what a kernel can have of SBUF beside a few small tiles.
 const SBUF: usize = 20 << 20;
 /// Runs of each case; fewer of slow ones, that take longer than this together.
-const ROUNDS: usize = 20;
-const SECONDS: f64 = 0.25;
+const ROUNDS: usize = 40;
+const SECONDS: f64 = 0.4;
 
 /// Name, and the call: from tiles `a` and `b` of the measured type to `d`, all [128, 512]. Beside them are the fp32 columns `c` and `e`, and
 /// what [`SMALL`] names.
@@ -251,27 +253,34 @@ fn cases(dtype: DType, round: bool, is_wanted: impl Fn(&str) -> bool) -> Vec<Cas
         name,
         dtype,
         round,
-        elements: elements * REPEAT,
+        elements,
         run,
         rest,
         best: (f64::MAX, f64::MAX),
         taken: 0.0,
     };
-    let mut cases = vec![new(COPY, ROWS * COLUMNS, copies(dtype, tiles), Box::new(|| 0.0))];
+    let mut cases = vec![new(COPY, ROWS * COLUMNS * REPEAT, copies(dtype, tiles), Box::new(|| 0.0))];
     for &(name, call) in INSTRUCTIONS.iter().filter(|(name, _)| is_wanted(name)) {
         // quantize_mx takes 16-bit floats only.
         if name == "quantize_mx" && dtype == DType::F32 {
             continue;
         }
         let elements = ELEMENTS.iter().find(|(n, _)| *n == name).map_or(ROWS * COLUMNS, |(_, n)| *n);
-        let [run, rest] = [REPEAT, 0].map(|repeat| runs(name, dtype, &kernel(call, tiles, repeat)));
-        cases.push(new(name, elements, run, rest));
+        let kernel = |repeat| runs(name, dtype, &kernel(call, tiles, repeat));
+        let (mut repeat, mut run, mut rest) = (REPEAT, kernel(REPEAT), kernel(0));
+        if run() - rest() > LONG {
+            (repeat, run) = (FEW, kernel(FEW));
+        }
+        cases.push(new(name, elements * repeat, run, rest));
     }
     cases
 }
 
 #[allow(clippy::print_stdout, reason = "a benchmark")]
 fn main() {
+    if std::env::var_os("RAYON_NUM_THREADS").is_none() {
+        rayon::ThreadPoolBuilder::new().num_threads(1).build_global().expect("no pool yet");
+    }
     let wanted: Vec<String> = std::env::args().skip(1).filter(|a| !a.starts_with('-')).collect();
     let is_wanted = |name: &str| wanted.is_empty() || wanted.iter().any(|w| name.contains(w.as_str()));
     let columns = [(DType::F32, false), (DType::F32, true), (DType::BF16, false), (DType::BF16, true)];

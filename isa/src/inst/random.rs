@@ -8,7 +8,7 @@
 //! - What the generators hold before they are seeded: as after `set_rng_seed` with 0, so that runs repeat.
 //! - Lanes are counted from the first partition of an operand.
 
-use ndarray::{Array2, Axis};
+use ndarray::Array2;
 
 use crate::inst::math::xorwow::{self, WORDS};
 use crate::machine::Machine;
@@ -59,10 +59,10 @@ impl Generators {
     pub(crate) fn draw(&self, machine: &mut dyn Machine, partitions: usize, elements: usize) -> Array2<u32> {
         let mut out = Array2::zeros((partitions, elements));
         let state = self.state(machine);
-        for (mut row, lane) in out.outer_iter_mut().zip(state.chunks_exact_mut(self.words)) {
+        for (row, lane) in out.outer_iter_mut().zip(state.chunks_exact_mut(self.words)) {
             let (generators, _) = lane.as_chunks_mut::<WORDS>();
             // The generators take turns.
-            for mut bits in row.axis_chunks_iter_mut(Axis(0), generators.len()) {
+            for bits in row.into_slice().unwrap_or_default().chunks_mut(generators.len()) {
                 bits.iter_mut().zip(&mut *generators).for_each(|(bits, generator)| *bits = xorwow::next(generator));
             }
         }

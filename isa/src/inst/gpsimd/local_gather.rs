@@ -1,6 +1,6 @@
 //! `nisa.local_gather`: gathers by indices that the 16 partitions of a GpSimd core share.
 
-use ndarray::{Array2, Axis};
+use ndarray::Array2;
 
 use super::nc_n_gather::out_of_bounds;
 use crate::arch::Arch;
@@ -125,9 +125,9 @@ impl Instruction for LocalGather {
         let (run, valid, core) = (self.num_elem_per_idx as usize, self.valid() as usize, CORE as usize);
         let elements = self.src_buffer.free_elements();
         let mut out = Array2::zeros((src.nrows(), valid * run));
-        for (p, mut row) in out.outer_iter_mut().enumerate() {
-            let (first, src) = (p / core * core, src.row(p));
-            for (at, mut taken) in row.axis_chunks_iter_mut(Axis(0), run.max(1)).enumerate() {
+        for (p, row) in out.outer_iter_mut().enumerate() {
+            let (first, src) = (p / core * core, src.row(p).to_slice().unwrap_or_default());
+            for (at, taken) in row.into_slice().unwrap_or_default().chunks_mut(run.max(1)).enumerate() {
                 let holder = first + at % core;
                 let start = index[(holder, at / core)];
                 for (i, o) in taken.iter_mut().enumerate() {

@@ -62,7 +62,7 @@ impl Instruction for NcNGather {
         let indices = machine.read_bits(&self.indices)?;
         let mut out = Array2::zeros(indices.dim());
         for (p, mut out) in out.outer_iter_mut().enumerate() {
-            let data = data.row(p);
+            let data = data.row(p).to_slice().unwrap_or_default();
             for (o, &index) in out.iter_mut().zip(indices.row(p)) {
                 let found = data.get(index as usize).copied();
                 *o = found.ok_or_else(|| out_of_bounds("nc_n_gather", p, index, self.data.free_elements()))?;

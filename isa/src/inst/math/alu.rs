@@ -307,6 +307,27 @@ pub fn lanes<const N: usize>(op: AluOp, reverse: bool) -> fn([f32; N], [f32; N])
     function
 }
 
+/// What is done with an operator on several values at once.
+pub trait WithLanes<const N: usize> {
+    /// What it gives.
+    type Output;
+    /// Compiled for each of the usual operators, and once for a pointer to any other.
+    fn with(self, f: impl Fn([f32; N], [f32; N]) -> [f32; N] + Copy + Send + Sync + 'static) -> Self::Output;
+}
+
+/// Calls `v` with [`lanes`], so that the usual operators of scans are compiled into its loop.
+pub fn with_lanes<const N: usize, V: WithLanes<N>>(op: AluOp, reverse: bool, v: V) -> V::Output {
+    use std::array::from_fn;
+    match op {
+        AluOp::Add => v.with(|x, y| from_fn(|i| x[i] + y[i])),
+        AluOp::Multiply => v.with(|x, y| from_fn(|i| x[i] * y[i])),
+        AluOp::Subtract if !reverse => v.with(|x, y| from_fn(|i| x[i] - y[i])),
+        AluOp::Max => v.with(|x, y| from_fn(|i| maximum(x[i], y[i]))),
+        AluOp::Min => v.with(|x, y| from_fn(|i| minimum(x[i], y[i]))),
+        _ => v.with(lanes(op, reverse)),
+    }
+}
+
 /// `out = x` where the mask is not 0 (where it is, if `reverse`), else `otherwise`.
 pub fn select(mask: &[f32], reverse: bool, x: &[f32], otherwise: f32, out: &mut [f32]) {
     struct K<'a>(&'a [f32], bool, &'a [f32], f32, &'a mut [f32]);

@@ -6,9 +6,9 @@ use super::tensor_tensor_scan::binary_arithmetic;
 use crate::arch::Arch;
 use crate::arg::ScalarOperand;
 use crate::inst::accumulators::{self, Lanes, one_of};
-use crate::inst::math::alu;
-use crate::inst::math::scan::scan;
-use crate::inst::scalars::{self, Sources};
+use crate::inst::math::alu::{self, WithLanes};
+use crate::inst::math::scan::{ABREAST, Values, scan};
+use crate::inst::scalars::{self, Scalar, Sources};
 use crate::inst::stream::{on, stream};
 use crate::inst::{Footprint, Instruction, Operands, check};
 use crate::machine::{Context, Fault, Machine, OwnTogetherF32, RowF32};
@@ -103,14 +103,7 @@ impl Instruction for TensorScalarCumulative {
         };
         let lanes = Arc::new(lanes);
         let leaves = Arc::clone(&lanes).leave();
-        let (op, running) = (self.op0, alu::lanes(self.op1, false));
-        let together: OwnTogetherF32 = Box::new(move |rows| {
-            for row in rows.iter_mut() {
-                alu::apply(op, false, row.ins[0], alu::Rhs::One(imm0.get(&row.ins)), row.outs[0]);
-            }
-            let start = |row: &RowF32<'_>| if loads { imm1.get(&row.ins) } else { lanes.get(row.partition) };
-            scan(rows, 0, start, |state, x, _| running(x, state), |row, state| lanes.set(row.partition, state));
-        });
+        let together = alu::with_lanes(self.op1, false, Running { op: self.op0, imm0, loads, imm1, lanes });
         machine.map_f32_together(&[&self.dst], &sources, together, Some(leaves))
     }
 
@@ -118,6 +111,30 @@ impl Instruction for TensorScalarCumulative {
         let stream = stream(StreamClass::Cumulative, &[&self.src], &[&self.dst]);
         let scalars = self.imm1.iter().chain([&self.imm0]);
         on(Engine::Vector, Stream { scalar_reads: scalars::reads(scalars), ..stream })
+    }
+}
+
+/// The instruction whose second operator is wanted by type.
+struct Running {
+    op: AluOp,
+    imm0: Scalar<f32>,
+    /// The accumulators begin with `imm1`.
+    loads: bool,
+    imm1: Scalar<f32>,
+    lanes: Arc<Lanes>,
+}
+
+impl WithLanes<ABREAST> for Running {
+    type Output = OwnTogetherF32;
+    fn with(self, running: impl Fn(Values, Values) -> Values + Copy + Send + Sync + 'static) -> OwnTogetherF32 {
+        let Running { op, imm0, loads, imm1, lanes } = self;
+        Box::new(move |rows| {
+            for row in rows.iter_mut() {
+                alu::apply(op, false, row.ins[0], alu::Rhs::One(imm0.get(&row.ins)), row.outs[0]);
+            }
+            let start = |row: &RowF32<'_>| if loads { imm1.get(&row.ins) } else { lanes.get(row.partition) };
+            scan(rows, 0, start, |state, x, _| running(x, state), |row, state| lanes.set(row.partition, state));
+        })
     }
 }
 

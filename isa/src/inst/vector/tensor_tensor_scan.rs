@@ -2,12 +2,12 @@
 
 use crate::arch::Arch;
 use crate::arg::ScalarOperand;
-use crate::inst::math::alu;
-use crate::inst::math::scan::{Values, scan};
+use crate::inst::math::alu::{self, WithLanes};
+use crate::inst::math::scan::{ABREAST, Values, scan};
 use crate::inst::scalars::{self, Scalar, Sources};
 use crate::inst::stream::{on, stream};
 use crate::inst::{Footprint, Instruction, Operands, check};
-use crate::machine::{Context, Fault, Machine, OwnTogetherF32, RowF32};
+use crate::machine::{Context, Fault, Machine, OwnTogetherF32};
 use crate::names::{AluOp, Engine};
 use crate::operands;
 use crate::view::View;
@@ -84,16 +84,7 @@ impl Instruction for TensorTensorScan {
     fn execute(&self, machine: &mut dyn Machine) -> Result<(), Fault> {
         let mut sources = Sources::from_slice(&[&self.data0, &self.data1]);
         let initial = scalars::scalar_f32(machine, Some(&self.initial), &mut sources);
-        let together: OwnTogetherF32 = match (self.op0, self.op1, self.reverse0 || self.reverse1) {
-            // The usual pair is not called through pointers.
-            (AluOp::Multiply, AluOp::Add, _) => Box::new(move |rows| {
-                step_by_step(rows, initial, |state, x, y| std::array::from_fn(|r| x[r] * state[r] + y[r]));
-            }),
-            _ => {
-                let (f, g) = (alu::lanes(self.op0, self.reverse0), alu::lanes(self.op1, self.reverse1));
-                Box::new(move |rows| step_by_step(rows, initial, |state, x, y| g(f(x, state), y)))
-            }
-        };
+        let together = alu::with_lanes(self.op0, self.reverse0, First { scan: self, initial });
         machine.map_f32_together(&[&self.dst], &sources, together, None)
     }
 
@@ -103,11 +94,37 @@ impl Instruction for TensorTensorScan {
     }
 }
 
-fn step_by_step(rows: &mut [RowF32<'_>], initial: Scalar<f32>, next: impl Fn(Values, Values, Values) -> Values + Copy) {
-    for row in rows.iter_mut() {
-        row.outs[0].copy_from_slice(row.ins[0]);
+/// The scan whose first operator is wanted by type.
+struct First<'a> {
+    scan: &'a TensorTensorScan,
+    initial: Scalar<f32>,
+}
+
+/// The scan whose first operator is `f`, and whose second one is wanted by type.
+struct Second<F> {
+    f: F,
+    initial: Scalar<f32>,
+}
+
+impl WithLanes<ABREAST> for First<'_> {
+    type Output = OwnTogetherF32;
+    fn with(self, f: impl Fn(Values, Values) -> Values + Copy + Send + Sync + 'static) -> OwnTogetherF32 {
+        let First { scan, initial } = self;
+        alu::with_lanes(scan.op1, scan.reverse1, Second { f, initial })
     }
-    scan(rows, 1, |row| initial.get(&row.ins), next, |_, _| {});
+}
+
+impl<F: Fn(Values, Values) -> Values + Copy + Send + Sync + 'static> WithLanes<ABREAST> for Second<F> {
+    type Output = OwnTogetherF32;
+    fn with(self, g: impl Fn(Values, Values) -> Values + Copy + Send + Sync + 'static) -> OwnTogetherF32 {
+        let Second { f, initial } = self;
+        Box::new(move |rows| {
+            for row in rows.iter_mut() {
+                row.outs[0].copy_from_slice(row.ins[0]);
+            }
+            scan(rows, 1, |row| initial.get(&row.ins), |state, x, y| g(f(x, state), y), |_, _| {});
+        })
+    }
 }
 
 #[cfg(test)]
