@@ -75,7 +75,8 @@ class Outcomes:
     def pytest_runtest_logreport(self, report):
         if report.failed:
             text = str(report.longrepr)
-            line = ([line for line in text.splitlines() if line.startswith("E ")] or [text])[0].removeprefix("E").strip()
+            lines = [line.removeprefix("E").strip() for line in text.splitlines() if line.startswith("E ")]
+            line = " ".join([one for one in lines or text.splitlines() if one][:3])
             if self.kernel in self.called or "error[" in text:
                 found = re.search(r"error\[[^\n]*", text)
                 self.failed = found.group(0) if found else line
