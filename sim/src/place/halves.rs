@@ -2,8 +2,9 @@
 //!
 //! A tensor takes its bytes in all partitions as a rule. One of at most 64 partitions needs them in half of the partitions only, so that two
 //! can have the same bytes: one in partitions 0 to 63, one from 64. An instruction reads its operands from the same partitions, so what is
-//! read together stays together. Published kernels rely on it: nki-library's RoPE of 512 heads has five such tiles of 64 KiB beside one of
-//! 128 partitions, 384 KiB in all.
+//! read together stays together.
+//!
+//! Not tried together with [`super::fold`]. nki-library's RoPE of 512 heads (`test_rope_manual`) wants both at once, and still does not fit.
 
 use std::cmp::Reverse;
 
