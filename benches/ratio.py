@@ -138,10 +138,10 @@ def main():
             name = np.dtype(dtype).name
             kernel = [ROOT / "examples/softmax.py", "--arg", f"x={folder}/x.npy"]
             ours, theirs = in_turn(execution(*kernel), timed(lambda: softmax_stream(x)), repeat=SHORT)
-            results.append(line(f"softmax [4096,512] {name}, numerics of one command (cold), calls (warm)", ours, theirs, wanted))
+            results.append(line(f"softmax [4096,512] {name}, numerics of one command (its memory cold)", ours, theirs, wanted))
             if call:
                 ours, theirs = in_turn(timed(lambda: call(x)), timed(lambda: softmax_stream(x)), repeat=5 * SHORT)
-                results.append(line(f"softmax [4096,512] {name}, calls of one process on both sides", ours, theirs, wanted))
+                results.append(line(f"softmax [4096,512] {name}, calls of one process on both sides (warm)", ours, theirs, wanted))
             [whole] = in_turn(timed(command(*kernel)))
             print(f"     the whole command takes {whole * 1e3:.1f} ms")
 
