@@ -43,7 +43,8 @@ def need(packages: list[str]) -> None:
             wanted = [str(ROOT) if name == "nki_sim" else name for name in lacking if name != "torch"]
             if wanted:
                 install(python, *wanted)
-            lacking = missing_there(python, packages)
+            # Sources that change while nki_sim is built make it stale, not missing: the next run builds it again.
+            lacking = missing_there(python, packages, stale=False)
     except (subprocess.CalledProcessError, OSError) as error:
         print(f"error: {error}", file=sys.stderr)
         sys.exit(2)
@@ -87,8 +88,8 @@ def install_torch(python: pathlib.Path) -> None:
         install(python, "torch")
 
 
-def missing_there(python: pathlib.Path, packages: list[str]) -> list[str]:
-    """Those of `packages` that the environment lacks, and nki_sim when it is older than its sources."""
+def missing_there(python: pathlib.Path, packages: list[str], stale: bool = True) -> list[str]:
+    """Those of `packages` that the environment lacks, and with `stale` nki_sim when it is older than its sources."""
     code = (
         "import importlib.util, json, sys\n"
         "found = {name: importlib.util.find_spec(name) for name in sys.argv[1:]}\n"
@@ -98,7 +99,7 @@ def missing_there(python: pathlib.Path, packages: list[str]) -> list[str]:
     asked = subprocess.run([str(python), "-c", code, *modules], check=True, capture_output=True, text=True, cwd=VENV)
     origin = json.loads(asked.stdout)
     lacking = [name for name, module in zip(packages, modules) if origin[module] is None]
-    if origin.get("nki_sim") and is_stale(pathlib.Path(origin["nki_sim"]).parent):
+    if stale and origin.get("nki_sim") and is_stale(pathlib.Path(origin["nki_sim"]).parent):
         lacking.append("nki_sim")
     return lacking
 
