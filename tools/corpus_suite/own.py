@@ -44,7 +44,8 @@ def checks(root: pathlib.Path, file: pathlib.Path, kernel: str) -> list[pathlib.
 
 def run_check(check: pathlib.Path, root: pathlib.Path, one: dict, timeout: float) -> tuple[str, str]:
     environment = dict(os.environ, NEURON_PLATFORM_TARGET_OVERRIDE=one.get("target") or "trn2")
-    places = [TOOLS, root, root / "src", check.parent, (root.parent / one["file"]).parent]
+    packages = sorted(path for path in root.glob("**/src") if path.is_dir())
+    places = [TOOLS, root, *packages, check.parent, (root.parent / one["file"]).parent]
     environment["PYTHONPATH"] = os.pathsep.join(map(str, [*places, os.environ.get("PYTHONPATH", "")]))
     with tempfile.TemporaryDirectory(prefix="nki-corpus-") as folder:
         answer = pathlib.Path(folder) / "answer.json"
@@ -87,7 +88,7 @@ class Outcomes:
 
     def pytest_collectreport(self, report):
         if report.failed:
-            self.other = str(report.longrepr).strip().splitlines()[-1]
+            self.other = str(report.longrepr).strip().splitlines()[-1].removeprefix("E").strip()
 
 
 def judge(file: str, kernel: str) -> tuple[str, str]:
