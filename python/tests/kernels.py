@@ -259,3 +259,17 @@ def add_if_set(x):
     out = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.shared_hbm)
     nl.store(out, value=nl.add(tile, sizes.given))
     return out
+
+
+@nki.jit
+def named_steps(x):
+    t = sbuf.view(dtype=x.dtype, shape=x.shape)  # noqa: F821  (a memory by its name, as early releases have it)
+    nisa.dma_copy(dst=t, src=x)
+    out = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.shared_hbm)
+    a = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.sbuf)
+    nisa.tensor_scalar(dst=a, data=t, op0=nl.add, operand0=1.0, name="one")
+    b = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.sbuf)
+    nisa.activation(dst=b, data=t, op=nl.copy, name="two")
+    a[...] = nl.add(a, b)
+    out[...] = a
+    return out

@@ -258,6 +258,20 @@ def test_what_a_kernel_prints_is_printed(capsys):
     assert capsys.readouterr().out == "compiling for (4, 8)\n"
 
 
+def test_a_schedule_makes_named_instructions_wait():
+    x = np.ones((128, 8), np.float32)
+    scheduled = kernels.named_steps.with_schedule([("two", ["one"])])
+    for kernel in (kernels.named_steps, scheduled, pickle.loads(pickle.dumps(scheduled))):
+        assert (kernel(x) == 3).all()
+    assert kernels.named_steps.compile(x).text() != scheduled.compile(x).text()
+    with pytest.raises(nki_sim.KernelError, match="with_schedule names `three`, which no instruction"):
+        kernels.named_steps.with_schedule([("three", "one")])(x)
+    with pytest.raises(nki_sim.KernelError, match="`one` is to wait for `two`, which comes after it"):
+        kernels.named_steps.with_schedule([("one", "two")])(x)
+    with pytest.raises(TypeError, match="pairs of instruction names"):
+        kernels.named_steps.with_schedule([("one", [2])])
+
+
 def test_targets(monkeypatch):
     x = ramp()
     assert kernels.version(x)[0, 0] == 4
