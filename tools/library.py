@@ -23,7 +23,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 from common import environment, files  # noqa: E402
 from library_suite import overlay, runner  # noqa: E402
 
-NEEDS = """numpy ml_dtypes torch scipy pandas pytest pytest-html pytest-metadata allpairspy typing_extensions fabric2 boto3
+NEEDS = """numpy ml_dtypes torch scipy pandas pytest pytest-html pytest-metadata pytest-xdist allpairspy typing_extensions fabric2 boto3
 aws-embedded-metrics filelock plotext debugpy attrs""".split()
 
 

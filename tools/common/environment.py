@@ -11,7 +11,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 VENV = ROOT / "target" / "tools-venv"
 
 # Distributions whose module has another name.
-MODULES = {"aws-embedded-metrics": "aws_embedded_metrics", "pytest-html": "pytest_html", "pytest-metadata": "pytest_metadata", "attrs": "attr"}
+MODULES = {"aws-embedded-metrics": "aws_embedded_metrics", "pytest-html": "pytest_html", "pytest-metadata": "pytest_metadata", "pytest-xdist": "xdist", "attrs": "attr"}
 
 # What nki_sim is built from.
 SOURCES = ["Cargo.lock", "Cargo.toml", "pyproject.toml", "diag", "frontend", "isa", "python", "sim", "src"]

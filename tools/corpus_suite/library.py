@@ -10,7 +10,7 @@ import threading
 
 from library_suite import overlay, runner
 
-NEEDS = """numpy ml_dtypes torch scipy pandas pytest pytest-html pytest-metadata allpairspy typing_extensions fabric2 boto3
+NEEDS = """numpy ml_dtypes torch scipy pandas pytest pytest-html pytest-metadata pytest-xdist allpairspy typing_extensions fabric2 boto3
 aws-embedded-metrics filelock plotext debugpy attrs nki_sim""".split()
 
 _lock = threading.Lock()
