@@ -10,8 +10,11 @@ use nki_isa::text;
 use nki_sim::session::Session;
 use nki_sim_core::HostTensor;
 use nki_sim_core::exec::ExecOptions;
-use nki_sim_core::timeline::{State, Timeline};
+use nki_sim_core::report;
+use nki_sim_core::timeline::Timeline;
 
+/// Characters before what a line of a timeline says.
+const TIMES: usize = 23;
 /// What begins the expected rows.
 const ROWS: &str = "\n// rows\n";
 
@@ -44,23 +47,15 @@ fn time(path: &Path, source: &str) -> Timeline {
 /// Each row that does something: its events and its waits in order, as comment lines.
 fn rows(timeline: &Timeline) -> String {
     let mut out = String::new();
-    for row in timeline.rows.iter().filter(|r| r.count > 0) {
-        let _ = writeln!(out, "// {} core {}", row.kind.name(), row.core);
-        let mut last = String::new();
-        for span in &row.spans {
-            let what = match span.state {
-                State::Busy(e) => {
-                    let e = timeline.event(e);
-                    format!("{} line {}", timeline.label(e), e.loc.line)
-                }
-                State::Stalled(cause) => format!("- {}", timeline.cause(cause)),
-            };
-            // The issue of a transfer and its bytes are two spans.
-            if what != last {
-                let _ = writeln!(out, "//   {what}");
-            }
-            last = what;
+    let mut last = "";
+    let text = report::timeline(timeline);
+    for line in text.lines().skip(1) {
+        // Without the two times. The issue of a transfer and its bytes are two spans.
+        let what = line.get(TIMES..).filter(|_| line.starts_with(' '));
+        if what != Some(last) {
+            let _ = writeln!(out, "// {}{}", if what.is_some() { "  " } else { "" }, what.unwrap_or(line));
         }
+        last = what.unwrap_or_default();
     }
     out
 }

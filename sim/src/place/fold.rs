@@ -12,6 +12,7 @@ use nki_isa::{Inst, Program, TensorId, View};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::{Item, Lifetime};
+use crate::trace::index_nodes;
 
 /// Smaller tensors are not worth it.
 const LEAST_BYTES: u32 = 1024;
@@ -196,21 +197,13 @@ impl<'a> Walk<'a> {
     }
 }
 
-fn mentioned(nodes: &[Node], wanted: &FxHashMap<TensorId, usize>, out: &mut Vec<TensorId>) {
+fn mentioned(stream: &[Node], wanted: &FxHashMap<TensorId, usize>, out: &mut Vec<TensorId>) {
     let mut footprint = Footprint::default();
-    for node in nodes {
-        match &node.kind {
-            NodeKind::Inst(inst) => {
-                footprint.clear();
-                inst.footprint(&mut footprint);
-                let all = footprint.reads.iter().chain(&footprint.writes).map(|v| v.tensor);
-                out.extend(all.filter(|t| wanted.contains_key(t)));
-            }
-            NodeKind::For { body, .. } | NodeKind::While { body, .. } => mentioned(body, wanted, out),
-            NodeKind::If { then, otherwise, .. } => {
-                mentioned(then, wanted, out);
-                mentioned(otherwise, wanted, out);
-            }
-        }
+    for node in index_nodes(stream) {
+        let NodeKind::Inst(inst) = &node.kind else { continue };
+        footprint.clear();
+        inst.footprint(&mut footprint);
+        let all = footprint.reads.iter().chain(&footprint.writes).map(|v| v.tensor);
+        out.extend(all.filter(|t| wanted.contains_key(t)));
     }
 }

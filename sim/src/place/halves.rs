@@ -9,11 +9,12 @@
 use std::cmp::Reverse;
 
 use nki_isa::inst::Footprint;
-use nki_isa::program::{Node, NodeKind};
+use nki_isa::program::NodeKind;
 use nki_isa::{Inst, Program, TensorId};
 use rustc_hash::FxHashMap;
 
 use super::Item;
+use crate::trace::index_nodes;
 
 /// Partitions of a half.
 pub(super) const HALF: u32 = 64;
@@ -47,8 +48,14 @@ pub(super) fn halves(program: &Program, core: u32, items: &[Item]) -> Option<Vec
     let mut of: FxHashMap<TensorId, usize> = FxHashMap::default();
     of.extend(items.iter().enumerate().map(|(i, item)| (item.id, i)));
     let mut groups = Groups { leader: (0..items.len()).collect(), fixed: vec![false; items.len()], of };
+    let mut footprint = Footprint::default();
     for (other, stream) in program.cores.iter().enumerate() {
-        groups.nodes(stream, other as u32 != core);
+        for node in index_nodes(stream) {
+            let NodeKind::Inst(inst) = &node.kind else { continue };
+            footprint.clear();
+            inst.footprint(&mut footprint);
+            groups.instruction(inst, &footprint, other as u32 != core);
+        }
     }
     let narrow = |i: usize| program.tensor(items[i].id).shape.first().is_some_and(|&p| p <= HALF);
     for i in 0..items.len() {
@@ -109,24 +116,6 @@ impl Groups {
         let (a, b) = (self.leader(a), self.leader(b));
         self.leader[b] = a;
         self.fixed[a] |= self.fixed[b];
-    }
-
-    fn nodes(&mut self, nodes: &[Node], of_another_core: bool) {
-        let mut footprint = Footprint::default();
-        for node in nodes {
-            match &node.kind {
-                NodeKind::Inst(inst) => {
-                    footprint.clear();
-                    inst.footprint(&mut footprint);
-                    self.instruction(inst, &footprint, of_another_core);
-                }
-                NodeKind::For { body, .. } | NodeKind::While { body, .. } => self.nodes(body, of_another_core),
-                NodeKind::If { then, otherwise, .. } => {
-                    self.nodes(then, of_another_core);
-                    self.nodes(otherwise, of_another_core);
-                }
-            }
-        }
     }
 
     fn instruction(&mut self, inst: &Inst, footprint: &Footprint<'_>, of_another_core: bool) {
