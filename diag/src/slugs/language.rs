@@ -78,6 +78,11 @@ Objects of a frozen dataclass or a NamedTuple cannot be changed: make a new one,
 Modules such as torch, and what comes out of them, are not run: a kernel is compiled from its source and its
 arguments alone. Pass what it needs (shapes, numbers, dtypes) as arguments, or compute it with `math`.";
 
+    "host-condition", "a condition at module level that only a running Python knows", "
+`nki-sim run FILE.py` interprets the file and does not run it. What an `if` at module level asks of the host (an environment variable, a version)
+is taken as false, and a name that would have another value otherwise is told. Called from Python (`import nki`), a kernel takes the values that
+its module has.";
+
     "import-error", "an import of something that is not there", "
 The file or module exists but has no such name.";
 

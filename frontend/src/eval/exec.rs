@@ -4,6 +4,7 @@ use nki_diag::{Diagnostic, Span};
 
 use super::error::{EvalResult, Raise};
 use super::native::CallArgs;
+use super::scope;
 use super::value::Value;
 use super::{Frame, Interp};
 use crate::api;
@@ -206,6 +207,7 @@ impl Interp<'_> {
     }
 
     fn exec_if(&mut self, frame: &Frame<'_>, arms: &[(Expr, Vec<Stmt>)], orelse: &[Stmt]) -> EvalResult<Flow> {
+        let (mut taken, mut guessed) = (orelse, Vec::new());
         for (index, (test, body)) in arms.iter().enumerate() {
             let value = self.eval(frame, test)?;
             if let Value::Register(register) = &value {
@@ -226,10 +228,40 @@ impl Interp<'_> {
                 return Ok(Flow::Next);
             }
             if self.truth(&value, test.span)? {
-                return self.exec_block(frame, body);
+                taken = body;
+                break;
+            }
+            if let Value::Host(host) = &value
+                && frame.function.is_none()
+                && !host.path.ends_with("TYPE_CHECKING")
+            {
+                guessed.push((test.span, body));
             }
         }
-        self.exec_block(frame, orelse)
+        let flow = self.exec_block(frame, taken)?;
+        for (span, body) in guessed {
+            self.tell_guess(frame, span, body);
+        }
+        Ok(flow)
+    }
+
+    /// Warns of what has another value if a condition of module level, which only a running Python knows, holds: it was taken as false.
+    fn tell_guess(&mut self, frame: &Frame<'_>, condition: Span, skipped: &[Stmt]) {
+        let mut names = Vec::new();
+        skipped.iter().for_each(|stmt| scope::bound_names(stmt, &mut names));
+        let is_set = |name: &Symbol| {
+            let at = frame.module.index.borrow().get(name).copied();
+            let value = at.map(|i| frame.module.globals.borrow()[i as usize].clone());
+            !matches!(value, None | Some(Value::Unset | Value::Host(_)))
+        };
+        names.retain(is_set);
+        let Some(first) = names.first() else { return };
+        let message = format!(
+            "only a running Python knows this condition, on which `{}` depends: taken as false",
+            self.name(*first)
+        );
+        let help = "call the kernel from Python, where its module has run, or leave the condition out";
+        self.report(Diagnostic::warning("host-condition", message).at(condition, "here").help(help));
     }
 
     fn exec_for(&mut self, frame: &Frame<'_>, f: &For, span: Span) -> EvalResult<Flow> {
