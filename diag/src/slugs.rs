@@ -9,22 +9,57 @@ mod language;
 mod machine;
 mod run;
 
+/// What a kind of diagnostic says about the kernel. It decides the default level of a finding.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Class {
+    /// The kernel cannot be compiled or run. No option changes its level.
+    Error,
+    /// The kernel runs, and what it does is a bug on hardware for certain.
+    Bug,
+    /// The kernel runs, and probably does not do what its author meant.
+    Suspicious,
+    /// The kernel runs here, and the official compiler rejects it. Only looked for with `--strict`.
+    Strict,
+}
+
+impl Class {
+    /// `error`, `bug`, `suspicious` or `strict`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Class::Error => "error",
+            Class::Bug => "bug",
+            Class::Suspicious => "suspicious",
+            Class::Strict => "strict",
+        }
+    }
+}
+
 /// One kind of diagnostic.
 #[derive(Debug, Clone, Copy)]
 pub struct Slug {
     /// The slug, kebab-case.
     pub id: &'static str,
+    /// What it says about the kernel.
+    pub class: Class,
     /// One line: what is wrong.
     pub summary: &'static str,
     /// Markdown: why, with an example of wrong and right.
     pub page: &'static str,
 }
 
-/// Makes a table of slugs: `slugs! { TABLE: "slug", "summary", "page"; ... }`.
+/// Makes a table of slugs: `slugs! { "slug", "summary", "page"; ... }`. A finding has its class behind the slug:
+/// `"slug" (Bug), "summary", "page";`. Without one it is [`Class::Error`].
 macro_rules! slugs {
-    ($($id:literal, $summary:literal, $page:literal;)*) => {
+    (@class) => { $crate::slugs::Class::Error };
+    (@class $class:ident) => { $crate::slugs::Class::$class };
+    ($($id:literal $(($class:ident))?, $summary:literal, $page:literal;)*) => {
         pub(super) const TABLE: &[$crate::slugs::Slug] = &[
-            $($crate::slugs::Slug { id: $id, summary: $summary, page: $page },)*
+            $($crate::slugs::Slug {
+                id: $id,
+                class: $crate::slugs::slugs!(@class $($class)?),
+                summary: $summary,
+                page: $page,
+            },)*
         ];
     };
 }

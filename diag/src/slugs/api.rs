@@ -68,7 +68,7 @@ The loop counts in that register. Copy it first:
     "indirect-view", "a view cannot be indexed at run time, or not again", "
 A view can have one dynamic index. `vector_select` picks rows of an HBM tensor; those rows cannot be sliced further.";
 
-    "kernel-output", "a kernel returns something that is no output", "
+    "kernel-output" (Suspicious), "a kernel returns something that is no output", "
 Kernels return whole tensors in shared HBM, or tuples of them.
 
     out = nl.ndarray(x.shape, x.dtype, buffer=nl.shared_hbm)
@@ -115,7 +115,7 @@ NKI does not clamp slices as Python does. Bound them, so that the last tile is s
         end = min(n, i + 512)
         nisa.dma_copy(dst=tile[:, 0:end - i], src=x[:, i:end])";
 
-    "output-not-written", "a returned tensor is never written", "
+    "output-not-written" (Bug), "a returned tensor is never written", "
 Its contents would be whatever the memory held. Copy the result to it with `nisa.dma_copy` or `nl.store`.";
 
     "partition-dimension", "a view would move data across partitions", "
@@ -173,7 +173,7 @@ tensors unconditionally, before branching on `nl.program_id`.";
     t[0:64, :] = 0.0                          # wrong
     nisa.memset(dst=t[0:64, :], value=0.0)    # right";
 
-    "tensor-condition", "a tensor is used as a condition", "
+    "tensor-condition" (Suspicious), "a tensor is used as a condition", "
 Its values are not known when the kernel is specialised: like any object it is true. Test `t is not None` for an optional
 argument; for control flow on the device load a `(1, 1)` tensor into a register and write `if register:` or
 `while register:`.";

@@ -78,7 +78,7 @@ Objects of a frozen dataclass or a NamedTuple cannot be changed: make a new one,
 Modules such as torch, and what comes out of them, are not run: a kernel is compiled from its source and its
 arguments alone. Pass what it needs (shapes, numbers, dtypes) as arguments, or compute it with `math`.";
 
-    "host-condition", "a condition at module level that only a running Python knows", "
+    "host-condition" (Suspicious), "a condition at module level that only a running Python knows", "
 `nki-sim run FILE.py` interprets the file and does not run it. What an `if` at module level asks of the host (an environment variable, a version)
 is taken as false, and a name that would have another value otherwise is told. Called from Python (`import nki`), a kernel takes the values that
 its module has.";
@@ -107,7 +107,7 @@ Give each parameter without a default with `--arg NAME=VALUE`. VALUE is a .npy f
     "unknown-argument", "the kernel has no such parameter", "
 `--arg NAME=VALUE` names a parameter of the kernel; the message shows the kernel's signature.";
 
-    "strict-language", "something the official compiler refuses", "
+    "strict-language" (Strict), "something the official compiler refuses", "
 With `--strict`: the simulator accepts more of Python than the NKI compiler does. This construct works here and
 is refused there.";
 

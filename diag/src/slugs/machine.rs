@@ -7,7 +7,7 @@ Shifts, `bitwise_*` and `invert` work on the bits as they are: every operand and
     nisa.tensor_scalar(dst=t, data=t, op0=nl.bitwise_and, operand0=1.0)   # wrong
     nisa.tensor_scalar(dst=t, data=t, op0=nl.bitwise_and, operand0=1)     # right, for an integer tile t";
 
-    "clobbered-read", "a value is read that was written over through another tensor", "
+    "clobbered-read" (Bug), "a value is read that was written over through another tensor", "
 Two tensors with explicit addresses share bytes. Bytes were written through the first, then through the second, and are then read through
 the first: its value is gone. The message names both tensors and both lines.
 
@@ -67,11 +67,11 @@ The message names the operand, its dtype and what is allowed. Copy into a tile o
     "operand-value", "an operand has a value that the instruction does not take", "
 The message names the operand, the value and what is allowed.";
 
-    "overlapping-tensors", "two tensors that are alive at the same time lie on the same bytes", "
+    "overlapping-tensors" (Suspicious), "two tensors that are alive at the same time lie on the same bytes", "
 Tensors with explicit addresses may share bytes only if one is no longer needed when the other is written. The message names both
 and where each is used. Move one of them, or write to the second after the last read of the first.";
 
-    "overlapping-write", "one instruction writes the same element twice with different sources", "
+    "overlapping-write" (Suspicious), "one instruction writes the same element twice with different sources", "
 A destination view with a stride of 0, or a scatter with the same row twice, gives several elements one place. Which of them
 stays is not defined.";
 
@@ -128,7 +128,7 @@ product into tiles; those that share a destination accumulate.
     for j in range(2):
         nisa.nc_matmul(dst=accs[j], stationary=a, moving=b[:, nl.ds(j * 512, 512)])";
 
-    "foreign-accumulation", "a matmul adds to what no matmul has written", "
+    "foreign-accumulation" (Bug), "a matmul adds to what no matmul has written", "
 On trn1 and trn2 a matmul that accumulates into PSUM which `memset`, `tensor_copy` or another instruction has filled is not supported,
 and what it gives is undefined (nc_matmul reference). The simulator adds, as trn3 does, and says so.
 
@@ -142,7 +142,7 @@ Right:
     nisa.nc_matmul(dst=acc, stationary=a, moving=b, accumulate=False)
     nisa.tensor_scalar(dst=result, data=acc, op0=nl.add, operand0=1.0)";
 
-    "uninitialized-read", "an instruction reads bytes that nothing has written", "
+    "uninitialized-read" (Bug), "an instruction reads bytes that nothing has written", "
 `nl.ndarray` reserves memory and does not fill it. On the device such a read gives whatever was there
 before; the simulator gives NaN (floats) or a fixed pattern (integers) and reports the first instruction
 that reads it.

@@ -20,7 +20,7 @@ A program in text form (`.nkir`) has fixed shapes and dtypes. Pass the same, or 
 What one member of a `sendrecv` or of a collective sends must be what the others expect: the same shapes and dtypes, the same groups, the
 same operator; and if core 0 sends to core 1, core 1 must receive from core 0. The message names both lines and what differs.";
 
-    "shared-memory-race", "two cores access the same bytes of shared memory and nothing orders them", "
+    "shared-memory-race" (Bug), "two cores access the same bytes of shared memory and nothing orders them", "
 A core writes bytes of a shared HBM tensor that the other core reads or writes, and no `core_barrier` or `sendrecv` between the cores lies
 in between. On the device either may come first. The message names both lines.
 
