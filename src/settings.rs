@@ -37,7 +37,7 @@ pub fn target(flag: Option<Target>) -> Result<Target, String> {
             });
         }
     }
-    Ok(Target::Trn2)
+    Ok(Target::DEFAULT)
 }
 
 /// Whether values are rounded to their dtype at each write.

@@ -57,6 +57,41 @@ fn sources(directory: &Path, out: &mut Vec<PathBuf>) {
     }
 }
 
+/// Code that is not a test: everything before the unit tests of a file, without comments.
+fn code_of(text: &str) -> impl Iterator<Item = (usize, &str)> {
+    let code = text.split("#[cfg(test)]\nmod tests {").next().unwrap_or(text);
+    code.lines().enumerate().map(|(i, line)| (i + 1, line.split("//").next().unwrap_or(line)))
+}
+
+/// A generation's facts are fields of `Arch`. Other code asks for the capability; a comparison of targets would be silently wrong for the next
+/// generation. What is left: the list of parameter files, which does not compile without the new one, and tests.
+#[test]
+fn only_arch_compares_targets() {
+    let compared = |line: &str| {
+        line.contains("Target::Trn")
+            || ["target <", "target >", "target ==", "target !="].iter().any(|c| line.contains(c))
+    };
+    let mut found = Vec::new();
+    for (path, text) in library_sources() {
+        let name = path.strip_prefix(root()).expect("below the root").to_string_lossy().into_owned();
+        let test = name.contains("/tests") || name.ends_with("_tests.rs") || name.ends_with("testing.rs");
+        if test
+            || ["isa/src/arch/", "isa/src/schema.rs", "sim/src/exec/differential.rs"]
+                .iter()
+                .any(|p| name.starts_with(p))
+        {
+            continue;
+        }
+        for (number, line) in code_of(&text).filter(|(_, line)| compared(line)) {
+            if name == "sim/src/timing/params.rs" && line.contains("include_str!") {
+                continue;
+            }
+            found.push(format!("{name}:{number}: {}", line.trim()));
+        }
+    }
+    assert!(found.is_empty(), "ask a field of `Arch` instead:\n{}", found.join("\n"));
+}
+
 fn library_sources() -> Vec<(PathBuf, String)> {
     let mut files = Vec::new();
     for member in ["src", "isa/src", "diag/src", "frontend/src", "sim/src", "python/src"] {

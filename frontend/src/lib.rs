@@ -52,7 +52,14 @@ pub struct Options {
 
 impl Default for Options {
     fn default() -> Self {
-        Self { kernel: None, target: Target::Trn2, lnc: 1, strict: false, schedule: Vec::new(), step_limit: 50_000_000 }
+        Self {
+            kernel: None,
+            target: Target::DEFAULT,
+            lnc: 1,
+            strict: false,
+            schedule: Vec::new(),
+            step_limit: 50_000_000,
+        }
     }
 }
 

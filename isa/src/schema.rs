@@ -2,7 +2,7 @@
 //!
 //! The schema drives the Python argument binder, the text form, the generated documentation and the fuzzers.
 
-use crate::arch::Target;
+use crate::arch::{Arch, Target};
 use crate::arg::Arg;
 use crate::dtype::DType;
 use crate::names::Engine;
@@ -170,8 +170,13 @@ impl Schema {
         self.engines.iter().any(|e| e.on == engine)
     }
 
+    /// Whether the generation has it on some engine. What no engine runs (a statement for the compiler) exists on all.
+    pub fn exists_on(&self, arch: &Arch) -> bool {
+        self.engines.is_empty() || arch.target >= self.since()
+    }
+
     /// The first generation that has it.
     pub fn since(&self) -> Target {
-        self.engines.iter().map(|e| e.since).min().unwrap_or(Target::Trn1)
+        self.engines.iter().map(|e| e.since).min().unwrap_or(Target::OLDEST)
     }
 }

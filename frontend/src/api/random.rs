@@ -1,6 +1,6 @@
 //! Random numbers: `nl.rand`, `nl.dropout`, `nl.random_seed`.
 
-use nki_isa::{Arg, DType, Imm, Space, Target};
+use nki_isa::{Arg, DType, Imm, Space};
 
 use super::lower::{Lower, Operand, extents, view};
 use super::view::{Result, Tensor};
@@ -35,11 +35,11 @@ impl Lower<'_> {
     }
 
     fn rand_tile(&mut self, dst: &Tensor) -> Result<()> {
-        if self.builder.arch().target >= Target::Trn3 {
+        if nki_isa::inst::find("rand2").is_some_and(|i| i.schema.exists_on(self.builder.arch())) {
             let ends = [("dst", view(dst)), ("min", Arg::Float(0.0)), ("max", Arg::Float(1.0))];
             return self.emit("rand2", &ends);
         }
-        // Before Trn3 the engine draws bits only. As the docstring of nisa.rng advises: 16 of them as an integer, scaled
+        // Without it the engine draws bits only. As the docstring of nisa.rng advises: 16 of them as an integer, scaled
         // by ALU. By 2^-16, so that 1 is not reached.
         let bits = self.like(dst, DType::U16)?;
         self.emit("rng", &[("dst", view(&bits))])?;

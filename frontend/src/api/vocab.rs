@@ -1,7 +1,7 @@
 //! Enum members and operator names as values.
 
 use nki_isa::Target;
-use nki_isa::names::AluOp;
+use nki_isa::names::{AluOp, Named};
 
 /// An enum of the API.
 #[derive(Debug)]
@@ -77,12 +77,9 @@ impl ApiEnum {
 
     /// The `nc_version` of a target.
     pub(crate) fn nc_version(target: Target) -> ApiEnum {
-        let member = match target {
-            Target::Trn1 => 0,
-            Target::Trn2 => 1,
-            Target::Trn3 => 2,
-        };
-        ApiEnum { vocabulary: NC_VERSION, member }
+        let members = VOCABULARIES[usize::from(NC_VERSION)].members;
+        let member = members.iter().position(|&(_, value)| Target::from_int(value) == Some(target));
+        ApiEnum { vocabulary: NC_VERSION, member: member.expect("a test finds a target without a member") as u8 }
     }
 
     /// The enum it belongs to.
@@ -245,6 +242,11 @@ mod tests {
         check::<PerfMode>("matmul_perf_mode");
         check::<Target>("nc_version");
         check::<nki_isa::Space>("MemoryRegion");
+        for &target in Target::ALL {
+            let (_, value) =
+                VOCABULARIES[usize::from(NC_VERSION)].members[usize::from(ApiEnum::nc_version(target).member)];
+            assert_eq!(Target::from_int(value), Some(target));
+        }
         for op in OPS {
             if let OpKind::Binary(alu) = op.kind {
                 assert_eq!(AluOp::from_name(op.name), Some(alu), "{}", op.name);

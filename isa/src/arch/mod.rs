@@ -1,5 +1,7 @@
 //! Geometry and limits of each generation. Never latencies: those are `sim::timing` parameters.
 
+use crate::names::Named;
+
 crate::named_enum! {
     /// A chip generation. Integer values are `nki.isa.nc_version`.
     pub enum Target: "target" {
@@ -12,7 +14,19 @@ crate::named_enum! {
     }
 }
 
-/// Sizes, limits and abilities of one NeuronCore.
+impl Target {
+    /// The generation that is assumed where nobody names one: the only one with public measurements.
+    pub const DEFAULT: Target = Target::Trn2;
+    /// The first generation that NKI supports: what an instruction without a `from` needs.
+    pub const OLDEST: Target = Target::Trn1;
+
+    /// `trn2 or later`; the newest generation is just `trn3`.
+    pub fn or_later(self) -> String {
+        if Self::ALL.last() == Some(&self) { self.to_string() } else { format!("{self} or later") }
+    }
+}
+
+/// Sizes, limits and abilities of one NeuronCore. Code outside this module asks these fields and never compares targets.
 ///
 /// Source: the architecture guides of the NKI manual (trainium_inferentia2_arch, trainium2_arch, trainium3_arch) unless a
 /// field names another.
@@ -50,6 +64,22 @@ pub struct Arch {
     pub mx: bool,
     /// The tensor engine moves bits unchanged in transpose mode; else it multiplies by an identity in fp32.
     pub exact_transpose: bool,
+    /// A matmul may accumulate onto what another instruction wrote to PSUM (`nc_matmul` reference).
+    pub accumulates_onto_any_write: bool,
+    /// `abs_max` and `abs_min` (`nki.language` operator table).
+    pub abs_max: bool,
+    /// Operands of 8-bit floats run in the vector engine's fast modes, as those of 16 bits do (trainium3_arch).
+    pub fast_fp8_streams: bool,
+    /// `activation_reduce` reduces with multiply, max and min as well as add (`activation_reduce` reference).
+    pub activation_reduces_with_any: bool,
+    /// `activation` takes a number as `bias` (`activation` reference).
+    pub activation_bias_number: bool,
+    /// `activation` takes a `bias` with the reciprocal function (`activation` reference).
+    pub activation_bias_reciprocal: bool,
+    /// `rand_get_state` writes to PSUM as well as SBUF (`rand_get_state` reference).
+    pub random_state_psum: bool,
+    /// `all_to_all_v` takes displacements of what is received (`has_rdispls`).
+    pub receive_displacements: bool,
     /// Largest extent of a vector engine transpose.
     pub vector_transpose_max: u32,
     /// Indirect on-chip operands (`.indirect(index)`).
@@ -110,6 +140,14 @@ const TRN1: Arch = Arch {
     ocp_fp8: false,
     mx: false,
     exact_transpose: false,
+    accumulates_onto_any_write: false,
+    abs_max: false,
+    fast_fp8_streams: false,
+    activation_reduces_with_any: false,
+    activation_bias_number: false,
+    activation_bias_reciprocal: false,
+    random_state_psum: false,
+    receive_displacements: false,
     vector_transpose_max: 32,
     on_chip_indirect: false,
     hwdge: false,
@@ -125,6 +163,9 @@ const TRN2: Arch = Arch {
     tensor_tile_min: 32,
     double_row: true,
     exact_transpose: true,
+    activation_reduces_with_any: true,
+    activation_bias_number: true,
+    activation_bias_reciprocal: true,
     hwdge: true,
     indirect_transpose: true,
     lnc_max: 2,
@@ -138,6 +179,11 @@ const TRN3: Arch = Arch {
     moving_free_max_bf16: 8192,
     ocp_fp8: true,
     mx: true,
+    accumulates_onto_any_write: true,
+    abs_max: true,
+    fast_fp8_streams: true,
+    random_state_psum: true,
+    receive_displacements: true,
     on_chip_indirect: true,
     dma_priority: true,
     ..TRN2
@@ -146,7 +192,6 @@ const TRN3: Arch = Arch {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::names::Named;
 
     #[test]
     fn capacities_are_those_of_the_guides() {

@@ -3,7 +3,7 @@
 //! Sources: trainium_inferentia2_arch ("Data Movement", start partitions and access patterns; VectorE, ScalarE "Layout & Tile Size").
 
 use super::Instruction;
-use crate::arch::{Arch, Target};
+use crate::arch::Arch;
 use crate::arg::{Imm, ScalarOperand};
 use crate::dtype::DType;
 use crate::machine::Context;
@@ -113,15 +113,11 @@ pub fn packed_copy(dst: Named<'_>, src: Named<'_>) -> Result<(), Violation> {
 /// `unsupported-on-target`.
 fn generation(schema: &Schema, arch: &Arch) -> Result<(), Violation> {
     let since = schema.since();
-    if schema.engines.is_empty() || arch.target >= since {
+    if schema.exists_on(arch) {
         return Ok(());
     }
-    let message = format!("{} needs {} (target is {})", schema.name, or_later(since), arch.target);
+    let message = format!("{} needs {} (target is {})", schema.name, since.or_later(), arch.target);
     Err(Violation::new("unsupported-on-target", "", message).help(schema.instead))
-}
-
-fn or_later(target: Target) -> String {
-    if target == Target::Trn3 { "trn3".into() } else { format!("{target} or later") }
 }
 
 /// The view has one of the element types in the schema.
@@ -473,7 +469,7 @@ pub fn engine_allowed(asked: Engine, schema: &Schema, arch: &Arch) -> Result<(),
             format!(
                 "{} on the {asked} engine needs {} (target is {})",
                 schema.name,
-                or_later(later.since),
+                later.since.or_later(),
                 arch.target
             ),
         )
@@ -506,7 +502,7 @@ pub fn bitvec_dtypes(op: AluOp, operands: &[Named<'_>]) -> Result<(), Violation>
 /// # Errors
 /// `op-unsupported`.
 pub fn op_on_target(name: &'static str, op: AluOp, arch: &Arch) -> Result<(), Violation> {
-    if matches!(op, AluOp::AbsMax | AluOp::AbsMin) && arch.target != crate::Target::Trn3 {
+    if matches!(op, AluOp::AbsMax | AluOp::AbsMin) && !arch.abs_max {
         return Err(Violation::new(
             "op-unsupported",
             name,

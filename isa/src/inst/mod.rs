@@ -224,7 +224,7 @@ macro_rules! operands {
             }
         }
     };
-    (@since) => { $crate::arch::Target::Trn1 };
+    (@since) => { $crate::arch::Target::OLDEST };
     (@since $since:ident) => { $crate::arch::Target::$since };
     (@default $ty:ty) => { None };
     (@default $ty:ty, $default:expr) => { Some(|| <$ty as $crate::arg::Operand>::to_arg(&{ let d: $ty = $default; d })) };

@@ -59,7 +59,7 @@ fn read(text: &str, path: Option<&str>) -> Result<Program, Vec<ParseError>> {
     let mut parser = Parser {
         program: Program {
             name: "".into(),
-            target: Target::Trn2,
+            target: Target::DEFAULT,
             files: Vec::new(),
             tensors: Vec::new(),
             registers: 0,

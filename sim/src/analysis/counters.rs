@@ -1,6 +1,5 @@
 //! What was moved and multiplied: bytes by memory and floating-point operations, as Neuron Explorer counts them.
 
-use nki_isa::arch::Target;
 use nki_isa::inst::Footprint;
 use nki_isa::machine::Context;
 use nki_isa::program::{Node, NodeKind};
@@ -92,7 +91,7 @@ impl Facts {
                 let mut footprint = Footprint::default();
                 inst.footprint(&mut footprint);
                 needed.add(&footprint);
-                node_facts(inst, &footprint, &context, program.target)
+                node_facts(inst, &footprint, &context)
             };
             nodes.push(index_nodes(stream).into_iter().map(of).collect());
         }
@@ -100,7 +99,7 @@ impl Facts {
     }
 }
 
-fn node_facts(inst: &Inst, footprint: &Footprint<'_>, context: &Context<'_>, target: Target) -> NodeFacts {
+fn node_facts(inst: &Inst, footprint: &Footprint<'_>, context: &Context<'_>) -> NodeFacts {
     let mut out = NodeFacts::default();
     let c = &mut out.counters;
     for (views, write) in [(&footprint.reads[..], false), (&footprint.writes[..], true)] {
@@ -119,19 +118,19 @@ fn node_facts(inst: &Inst, footprint: &Footprint<'_>, context: &Context<'_>, tar
             }
         }
     }
-    flops(&inst.work(context), target, c);
+    flops(&inst.work(context), context.arch, c);
     out
 }
 
-fn flops(work: &Work, target: Target, c: &mut Counters) {
+fn flops(work: &Work, arch: &Arch, c: &mut Counters) {
     let WorkKind::Matmul(m) = &work.kind else { return };
     let flops = 2 * u64::from(m.rows) * u64::from(m.columns) * u64::from(m.moving);
     let fp32 = m.stationary_dtype == DType::F32 || m.moving_dtype == DType::F32;
     let fp8 = m.stationary_dtype.size() == 1 && m.moving_dtype.size() == 1;
     // Twice the factor that Neuron Explorer's table of columns gives for adjusted_flops.
-    let factor = match (fp32, fp8, target) {
-        (true, ..) => 8,
-        (_, true, Target::Trn2 | Target::Trn3) => 1,
+    let factor = match (fp32, fp8 && arch.double_row) {
+        (true, _) => 8,
+        (_, true) => 1,
         _ => 2,
     };
     c.flops = flops;

@@ -10,7 +10,7 @@ use nki_isa::machine::{Context, Leaves, OwnRowsF32, OwnTogetherF32, RowsF32, Row
 use nki_isa::names::{Engine, OobMode};
 use nki_isa::program::{NodeKind, RegId};
 use nki_isa::view::{column_group, column_position};
-use nki_isa::{Contribution, Fault, Index, Machine, Target, View};
+use nki_isa::{Arch, Contribution, Fault, Index, Machine, View};
 
 use super::interpreter::Interpreter;
 use super::runs::What;
@@ -155,7 +155,7 @@ impl Interpreter<'_> {
     /// What a matmul adds to must have been written; before trn3 by a matmul.
     pub(super) fn check_accumulation(&mut self, dst: &View, to: &Access, what: Accumulation) {
         if what.foreign
-            && self.program.target < Target::Trn3
+            && !Arch::of(self.program.target).accumulates_onto_any_write
             && self.memory.find_unwritten(to).is_none()
             && let Some(node) = self.core.node
         {

@@ -1,6 +1,6 @@
 //! `nki.collectives.all_to_all_v`: each rank sends a part to each other rank; how much is known when it runs.
 
-use crate::arch::{Arch, Target};
+use crate::arch::Arch;
 use crate::arg::{IntLists, Views};
 use crate::operands;
 use crate::view::View;
@@ -37,7 +37,7 @@ operands! {
 impl AllToAllV {
     /// Which ranks may be in a group depends on how the instances are wired, which is not known here.
     fn limits(&self, arch: &Arch) -> Result<(), Violation> {
-        if self.has_rdispls && arch.target < Target::Trn3 {
+        if self.has_rdispls && !arch.receive_displacements {
             return Err(Violation::new(
                 "unsupported-on-target",
                 "has_rdispls",

@@ -2,7 +2,7 @@
 
 use ndarray::Array2;
 
-use crate::arch::{Arch, Target};
+use crate::arch::Arch;
 use crate::inst::random::{Generators, check_state};
 use crate::inst::stream::{on, stream};
 use crate::inst::{Footprint, Instruction, Operands, check};
@@ -42,7 +42,7 @@ impl Instruction for RandGetState {
 
     fn validate(&self, context: &Context<'_>) -> Result<(), Violation> {
         check::engine_allowed(self.engine, &Self::SCHEMA, context.arch)?;
-        if check::in_psum(&self.dst) && context.arch.target < Target::Trn3 {
+        if check::in_psum(&self.dst) && !context.arch.random_state_psum {
             return Err(Violation::new(
                 "operand-memory",
                 "dst",
@@ -74,6 +74,7 @@ impl Instruction for RandGetState {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::arch::Target;
     use crate::dtype::DType;
     use crate::testing::TestMachine;
     use crate::view::Space;

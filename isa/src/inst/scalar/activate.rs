@@ -1,6 +1,5 @@
 //! What `activation` and `activation_reduce` share: `op(data * scale + bias)` and the accumulators behind it.
 
-use crate::arch::Target;
 use crate::arg::ScalarOperand;
 use crate::dtype::DType;
 use crate::inst::accumulators::{self, Reduction};
@@ -33,20 +32,22 @@ pub(super) struct Activate<'a> {
 impl Activate<'_> {
     pub(super) fn validate(&self, context: &Context<'_>) -> Result<(), Violation> {
         let data = ("data", self.data);
-        if self.op == ActFn::Reciprocal && self.bias.is_some() && context.arch.target == Target::Trn1 {
-            return Err(Violation::new("op-unsupported", "bias", "`op` is reciprocal, which takes no `bias` on trn1")
-                .help("add the bias first, or use nisa.reciprocal"));
+        if self.op == ActFn::Reciprocal && self.bias.is_some() && !context.arch.activation_bias_reciprocal {
+            let message = format!("`op` is reciprocal, which takes no `bias` on {}", context.arch.target);
+            return Err(
+                Violation::new("op-unsupported", "bias", message).help("add the bias first, or use nisa.reciprocal")
+            );
         }
         check::same_shape(data, ("dst", self.dst))?;
         check::scalar_operand(data, "scale", self.scale)?;
         if let Some(bias) = self.bias {
             check::scalar_operand(data, "bias", bias)?;
             match bias.view() {
-                None if context.arch.target == Target::Trn1 => {
+                None if !context.arch.activation_bias_number => {
                     return Err(Violation::new(
                         "operand-kind",
                         "bias",
-                        "on trn1 `bias` must be a tile of shape (P, 1), not a number",
+                        format!("on {} `bias` must be a tile of shape (P, 1), not a number", context.arch.target),
                     )
                     .help("fill a (P, 1) tile with nisa.memset and pass it"));
                 }

@@ -1,7 +1,7 @@
 //! `nisa.activation_reduce`: an activation function and the reduction of its result.
 
 use super::activate::Activate;
-use crate::arch::{Arch, Target};
+use crate::arch::Arch;
 use crate::arg::{Imm, ScalarOperand};
 use crate::inst::math::activation::ActFn;
 use crate::inst::{Footprint, Instruction, Operands};
@@ -68,10 +68,10 @@ impl Instruction for ActivationReduce {
     }
 
     fn validate(&self, context: &Context<'_>) -> Result<(), Violation> {
-        let allowed: &[AluOp] = if context.arch.target == Target::Trn1 {
-            &[AluOp::Add]
-        } else {
+        let allowed: &[AluOp] = if context.arch.activation_reduces_with_any {
             &[AluOp::Add, AluOp::Multiply, AluOp::Max, AluOp::Min]
+        } else {
+            &[AluOp::Add]
         };
         if !allowed.contains(&self.reduce_op) {
             let names: Vec<_> = allowed.iter().map(|o| o.to_string()).collect();
@@ -105,6 +105,7 @@ impl Instruction for ActivationReduce {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::arch::Target;
     use crate::dtype::DType;
     use crate::testing::TestMachine;
     use crate::view::Space;

@@ -1,6 +1,6 @@
 //! The published and measured laws as a [`CostModel`].
 
-use nki_isa::arch::Target;
+use nki_isa::arch::Arch;
 use nki_isa::names::{Engine, Named};
 use nki_isa::work::{RegisterWork, Work, WorkKind};
 
@@ -76,8 +76,8 @@ impl<'p> Laws<'p> {
         Ok(Laws { params, machine })
     }
 
-    pub(super) fn target(&self) -> Target {
-        self.params.target()
+    pub(super) fn arch(&self) -> &'static Arch {
+        Arch::of(self.params.target())
     }
 }
 

@@ -1,6 +1,5 @@
 //! Laws of the vector, scalar and GpSimd engines.
 
-use nki_isa::arch::Target;
 use nki_isa::names::Engine;
 use nki_isa::view::Space;
 use nki_isa::work::{Operand, Stream, StreamClass};
@@ -22,7 +21,7 @@ impl Laws<'_> {
     fn operands(&self, s: &Stream) -> Operands {
         let all = || s.inputs.iter().chain(&s.outputs);
         let floats = |o: &Operand| {
-            o.dtype.is_float() && (o.dtype.size() == 2 || o.dtype.size() == 1 && self.target() == Target::Trn3)
+            o.dtype.is_float() && (o.dtype.size() == 2 || o.dtype.size() == 1 && self.arch().fast_fp8_streams)
         };
         Operands {
             narrow: all().all(floats),
