@@ -4,24 +4,30 @@ use std::path::Path;
 
 use nki_diag::{Diagnostic, FileId, SourceMap, Span, render_all};
 use nki_frontend::{Arg, HostArray, HostDtype, KernelInfo, Loader, Options};
+use nki_diag::memory::Limit;
 use nki_isa::{DType, Program, Target};
+use nki_sim_core::place::Capacity;
 
 use crate::cli::KernelArgs;
 use crate::inputs::Given;
 use crate::npy::{self, Elem, shape_text};
 use crate::output::{color, eprint, print};
 use crate::value::{self, Value};
-use crate::{Failure, inputs, settings, shell_word};
+use crate::{Failure, inputs, memory, settings, shell_word};
 
 /// Reads source files from disk.
 pub(crate) struct Disk;
 
 impl Loader for Disk {
     fn read(&self, path: &Path) -> std::io::Result<String> {
-        std::fs::read_to_string(path)
+        memory::read_text(path)
     }
 
     fn array(&self, path: &Path) -> Result<HostArray, String> {
+        let file = std::fs::metadata(path).map_err(|e| format!("cannot read `{}`: {e}", path.display()))?;
+        if !file.is_file() {
+            return Err(format!("`{}` is not a regular file", path.display()));
+        }
         let array = npy::read(path)?;
         let dtype = match array.elem {
             Elem::Device(d) => HostDtype::Device(d),
@@ -53,6 +59,10 @@ pub(crate) struct Prepared {
     pub(crate) prints: Vec<String>,
     /// Tensors given as arguments, by input name.
     pub(crate) tensors: Vec<Given>,
+    /// Memory that a run may use.
+    pub(crate) memory: Limit,
+    /// What happens where SBUF or PSUM is too small.
+    pub(crate) capacity: Capacity,
 }
 
 impl Prepared {
@@ -69,20 +79,27 @@ pub(crate) fn any_error(diagnostics: &[Diagnostic]) -> bool {
 
 /// Reads the arguments and compiles the kernel (or reads a lowered one); what it prints goes to standard output. Diagnostics are not shown yet.
 pub(crate) fn prepare(command: &str, args: &KernelArgs) -> Result<Prepared, Failure> {
-    let prepared = prepare_with(command, args, &Disk)?;
+    let prepared = prepare_with(command, args, &Disk, 1)?;
     for line in &prepared.prints {
         print(&format!("{line}\n"));
     }
     Ok(prepared)
 }
 
-/// The same with sources from `loader`, and nothing printed.
-pub(crate) fn prepare_with(command: &str, args: &KernelArgs, loader: &dyn Loader) -> Result<Prepared, Failure> {
+/// The same with sources from `loader`, and nothing printed. The memory is shared with as many kernels as are prepared `at_once`.
+pub(crate) fn prepare_with(
+    command: &str,
+    args: &KernelArgs,
+    loader: &dyn Loader,
+    at_once: usize,
+) -> Result<Prepared, Failure> {
+    let memory = memory::limit(args.max_memory.as_deref())?.shared_by(at_once);
+    let capacity = settings::capacity(args.capacity.as_deref())?;
     let target = settings::target(args.target)?;
     if args.file.is_dir() {
         return Err(Failure::Call(format!("`{}` is a directory; expected a .py or .nkir file", args.file.display())));
     }
-    let text = std::fs::read_to_string(&args.file)
+    let text = memory::read_text(&args.file)
         .map_err(|e| Failure::Call(format!("cannot read `{}`: {e}", args.file.display())))?;
     let mut parsed: Vec<(String, Value)> = Vec::new();
     for (name, text) in &args.args {
@@ -93,10 +110,10 @@ pub(crate) fn prepare_with(command: &str, args: &KernelArgs, loader: &dyn Loader
         parsed.push((name.clone(), value));
     }
     if args.file.extension().is_some_and(|e| e == "nkir") {
-        return lowered(args, &text, &parsed);
+        return lowered(args, &text, &parsed, memory, capacity);
     }
 
-    let listing = nki_frontend::kernels(&args.file, loader);
+    let listing = nki_frontend::kernels_within(&args.file, loader, memory);
     if any_error(&listing.diagnostics) {
         return Ok(Prepared {
             name: args.kernel.clone().unwrap_or_default(),
@@ -106,6 +123,8 @@ pub(crate) fn prepare_with(command: &str, args: &KernelArgs, loader: &dyn Loader
             diagnostics: listing.diagnostics,
             prints: Vec::new(),
             tensors: Vec::new(),
+            memory,
+            capacity,
         });
     }
     let kernel = choose(args, &listing.kernels)?;
@@ -120,6 +139,8 @@ pub(crate) fn prepare_with(command: &str, args: &KernelArgs, loader: &dyn Loader
     if let Some(steps) = args.max_steps {
         options.step_limit = steps;
     }
+    options.memory = memory;
+    options.over_capacity = capacity == Capacity::Warn;
     let compiled = nki_frontend::compile(&args.file, loader, &arguments, &options);
     Ok(Prepared {
         name: kernel.name.clone(),
@@ -129,11 +150,19 @@ pub(crate) fn prepare_with(command: &str, args: &KernelArgs, loader: &dyn Loader
         diagnostics: compiled.diagnostics,
         prints: compiled.prints,
         tensors,
+        memory,
+        capacity,
     })
 }
 
 /// A program in text form. The files it was compiled from are read if they are still there, to show their lines.
-fn lowered(args: &KernelArgs, text: &str, parsed: &[(String, Value)]) -> Result<Prepared, Failure> {
+fn lowered(
+    args: &KernelArgs,
+    text: &str,
+    parsed: &[(String, Value)],
+    memory: Limit,
+    capacity: Capacity,
+) -> Result<Prepared, Failure> {
     let file = args.file.display();
     let program = nki_isa::text::parse_file(&file.to_string(), text).map_err(|errors| {
         let lines: Vec<String> = errors.iter().map(|e| format!("{file}:{e}")).collect();
@@ -193,6 +222,8 @@ fn lowered(args: &KernelArgs, text: &str, parsed: &[(String, Value)]) -> Result<
         diagnostics,
         prints: Vec::new(),
         tensors,
+        memory,
+        capacity,
     })
 }
 

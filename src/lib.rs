@@ -9,6 +9,7 @@ mod compare;
 mod generate;
 mod inputs;
 mod kernel;
+pub mod memory;
 mod npy;
 mod output;
 mod report;

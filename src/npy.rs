@@ -14,6 +14,8 @@ use nki_isa::names::Named;
 use nki_sim_core::Buffer;
 use rayon::prelude::*;
 
+use crate::memory;
+
 /// The element type of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Elem {
@@ -117,9 +119,12 @@ pub(crate) fn read(path: &Path) -> Result<Array, String> {
     let fail = |e: io::Error| format!("cannot read `{}`: {e}", path.display());
     let file = fs::metadata(path).map_err(fail)?;
     let source = match usize::try_from(file.len()) {
-        Ok(size) if file.is_file() => Source::File(path, size),
+        Ok(size) if file.is_file() => {
+            memory::check_file(path, size as u64)?;
+            Source::File(path, size)
+        }
         // A pipe has no size.
-        _ => Source::Bytes(fs::read(path).map_err(fail)?),
+        _ => Source::Bytes(memory::read_stream(path)?),
     };
     parse(&source).map_err(|e| match e {
         Error::Io(e) => fail(e),

@@ -5,7 +5,7 @@ use nki_isa::Program;
 use nki_sim_core::analysis::counters::Facts;
 use nki_sim_core::analysis::remedies::Case;
 use nki_sim_core::exec::{self, ExecOptions, ExecResult, Failure, Rank};
-use nki_sim_core::place::{self, Placement};
+use nki_sim_core::place::{self, Capacity, Placement};
 use nki_sim_core::ranks::{RankRun, RanksError};
 use nki_sim_core::report::Analysis;
 use nki_sim_core::timeline::Timeline;
@@ -32,7 +32,15 @@ impl Session {
     /// # Errors
     /// If it needs more memory than there is.
     pub fn new(program: Program) -> Result<Self, Vec<Diagnostic>> {
-        let placement = place::place(&program)?;
+        Session::with_capacity(program, Capacity::Error)
+    }
+
+    /// Places a program; `capacity` says what happens if it needs more memory than there is.
+    ///
+    /// # Errors
+    /// As [`Session::new`].
+    pub fn with_capacity(program: Program, capacity: Capacity) -> Result<Self, Vec<Diagnostic>> {
+        let placement = place::place_with(&program, capacity)?;
         let params = Params::of(program.target);
         Ok(Session { program, placement, params })
     }

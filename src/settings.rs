@@ -1,9 +1,11 @@
 //! Settings from flags and from the environment variables that NKI users already set. A flag beats a variable.
 
 use std::env::{self, VarError};
+use std::sync::{Mutex, PoisonError};
 
 use nki_isa::arch::Target;
 use nki_isa::names::Named;
+use nki_sim_core::place::Capacity;
 use nki_sim_core::timing::Params;
 
 use crate::cli::TimingArgs;
@@ -13,6 +15,9 @@ const TARGET_VARIABLES: [&str; 2] = ["NEURON_PLATFORM_TARGET_OVERRIDE", "NKI_NC_
 
 /// `NKI_PRECISE_FP=0` computes in fp32 throughout.
 const PRECISE: &str = "NKI_PRECISE_FP";
+
+/// `warn` makes a warning of a kernel that does not fit into SBUF or PSUM.
+const CAPACITY: &str = "NKI_SIM_CAPACITY";
 
 fn variable(name: &str) -> Result<Option<String>, String> {
     match env::var(name) {
@@ -46,6 +51,43 @@ pub fn precise_fp() -> Result<bool, String> {
         None | Some("1") => Ok(true),
         Some("0") => Ok(false),
         Some(other) => Err(format!("environment variable {PRECISE}: `{other}` is neither 0 nor 1")),
+    }
+}
+
+/// What a caller of the library has set.
+static CAPACITY_CONFIGURED: Mutex<Option<Capacity>> = Mutex::new(None);
+
+fn capacity_named(text: &str) -> Result<Capacity, String> {
+    match text.trim() {
+        "error" => Ok(Capacity::Error),
+        "warn" => Ok(Capacity::Warn),
+        other => Err(format!("`{other}` is neither error nor warn")),
+    }
+}
+
+/// Sets for this process what happens where SBUF or PSUM is too small, `error` or `warn`; `None` takes that back.
+///
+/// # Errors
+/// If it is another word.
+pub fn configure_capacity(word: Option<&str>) -> Result<(), String> {
+    let set = word.map(capacity_named).transpose()?;
+    *CAPACITY_CONFIGURED.lock().unwrap_or_else(PoisonError::into_inner) = set;
+    Ok(())
+}
+
+/// What happens where SBUF or PSUM is too small: the option, else what [`configure_capacity`] set, else a variable, else an error.
+///
+/// # Errors
+/// If the option or the variable has another value.
+pub fn capacity(option: Option<&str>) -> Result<Capacity, String> {
+    let configured = *CAPACITY_CONFIGURED.lock().unwrap_or_else(PoisonError::into_inner);
+    match (option, configured) {
+        (Some(word), _) => capacity_named(word).map_err(|e| format!("capacity: {e}")),
+        (None, Some(set)) => Ok(set),
+        (None, None) => match variable(CAPACITY)? {
+            Some(word) => capacity_named(&word).map_err(|e| format!("environment variable {CAPACITY}: {e}")),
+            None => Ok(Capacity::Error),
+        },
     }
 }
 

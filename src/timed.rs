@@ -37,7 +37,7 @@ pub(crate) fn time(
         _ => return Ok(Err(Stop(findings))),
     };
     let params = settings::timing_params(program.target, timing)?;
-    let placement = match place::place(&program) {
+    let placement = match place::place_with(&program, prepared.capacity) {
         Ok(placement) => placement,
         Err(errors) => {
             findings.extend(errors);
@@ -45,12 +45,23 @@ pub(crate) fn time(
         }
     };
     let trace = match exec::trace_only(&program) {
-        Ok(trace) => trace,
+        Ok(trace) => {
+            if let Some(error) = exec::check_trace(&trace, prepared.memory) {
+                findings.push(error);
+                return Ok(Err(Stop(findings)));
+            }
+            trace
+        }
         Err(_) => {
             let tensors: Vec<Given> = std::mem::take(&mut prepared.tensors);
-            let mut options = ExecOptions { precise: settings::precise_fp()?, ..ExecOptions::default() };
+            let mut options =
+                ExecOptions { precise: settings::precise_fp()?, memory: prepared.memory, ..ExecOptions::default() };
             if let Some(steps) = max_steps {
                 options.step_limit = steps;
+            }
+            if let Some(error) = exec::check_memory(&program, &placement, &options) {
+                findings.push(error);
+                return Ok(Err(Stop(findings)));
             }
             match exec::run(&program, &placement, in_order(&program, tensors), &options) {
                 Ok(ran) => ran.trace,

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use crate::source::{FileId, SourceMap, Span};
+use crate::source::{FileId, SourceMap, Span, floor_char};
 
 /// How bad it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
@@ -113,9 +113,25 @@ pub struct Diagnostic {
     pub help: Vec<String>,
 }
 
+/// Most bytes of a message, label, note or help text.
+const LONGEST: usize = 4000;
+
+/// The text, or its beginning if it is too long to be read: a kernel's data may be part of it.
+fn cut(text: impl Into<String>) -> String {
+    let mut text = text.into();
+    if text.len() > LONGEST {
+        let end = floor_char(&text, LONGEST);
+        let rest = text.len() - end;
+        text.truncate(end);
+        text.push_str(&format!("... ({rest} more bytes)"));
+        text.shrink_to_fit();
+    }
+    text
+}
+
 impl Diagnostic {
     fn new(severity: Severity, id: &'static str, message: impl Into<String>) -> Self {
-        Diagnostic { id, severity, message: message.into(), labels: Vec::new(), notes: Vec::new(), help: Vec::new() }
+        Diagnostic { id, severity, message: cut(message), labels: Vec::new(), notes: Vec::new(), help: Vec::new() }
     }
 
     /// An error: the kernel is wrong.
@@ -134,7 +150,7 @@ impl Diagnostic {
     }
 
     fn label(mut self, place: Place, text: impl Into<String>, primary: bool) -> Self {
-        self.labels.push(Label { place, text: text.into(), primary });
+        self.labels.push(Label { place, text: cut(text), primary });
         self
     }
 
@@ -179,14 +195,14 @@ impl Diagnostic {
     /// A fact that explains it.
     #[must_use]
     pub fn note(mut self, text: impl Into<String>) -> Self {
-        self.notes.push(text.into());
+        self.notes.push(cut(text));
         self
     }
 
     /// What to do about it.
     #[must_use]
     pub fn help(mut self, text: impl Into<String>) -> Self {
-        self.help.push(text.into());
+        self.help.push(cut(text));
         self
     }
 

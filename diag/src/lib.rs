@@ -9,6 +9,7 @@
 
 mod diagnostic;
 mod json;
+pub mod memory;
 pub mod slugs;
 mod source;
 pub mod stop;

@@ -81,15 +81,33 @@ pub fn render(diagnostic: &Diagnostic, map: &SourceMap, color: ColorChoice) -> S
     renderer.render(&[group])
 }
 
-/// All diagnostics, with an empty line between them and a line end after the last.
+/// Most diagnostics that [`render_all`] shows: nobody reads more, and each takes time that grows with its file.
+const SHOWN: usize = 100;
+
+/// The first diagnostics, errors before others if not all are shown, with an empty line between them and a line end after the last. A last
+/// line counts those left out.
 pub fn render_all(diagnostics: &[Diagnostic], map: &SourceMap, color: ColorChoice) -> String {
+    let errors = diagnostics.iter().filter(|d| d.is_error()).count();
+    let mut left = [errors.min(SHOWN), SHOWN.saturating_sub(errors)];
+    let mut hidden = [0, 0];
     let mut out = String::new();
     for diagnostic in diagnostics {
+        let kind = usize::from(!diagnostic.is_error());
+        if left[kind] == 0 {
+            hidden[kind] += 1;
+            continue;
+        }
+        left[kind] -= 1;
         if !out.is_empty() {
             out.push('\n');
         }
         out.push_str(&render(diagnostic, map, color));
         out.push('\n');
+    }
+    let count = |n: usize, what: &str| (n > 0).then(|| format!("{n} more {what}{}", if n == 1 { "" } else { "s" }));
+    let more: Vec<String> = [count(hidden[0], "error"), count(hidden[1], "finding")].into_iter().flatten().collect();
+    if !more.is_empty() {
+        out.push_str(&format!("\n... and {}\n", more.join(", ")));
     }
     out
 }
@@ -128,6 +146,24 @@ error[uninitialized-read]: dst: 200 partitions, limit 128
   = note: the first dimension is the partition
   = help: split it into tiles of 128"
         );
+    }
+
+    #[test]
+    fn of_many_the_first_are_shown_and_errors_before_warnings() {
+        let (map, _) = map();
+        let mut many: Vec<Diagnostic> = (0..150).map(|i| Diagnostic::warning("step-limit", format!("w{i}."))).collect();
+        many.extend((0..30).map(|i| Diagnostic::error("step-limit", format!("e{i}."))));
+        let text = render_all(&many, &map, ColorChoice::Plain);
+        assert!(text.contains("w69.") && !text.contains("w70.") && text.contains("e29."), "{text}");
+        assert!(text.ends_with("\n... and 80 more findings\n"), "{text}");
+        assert_eq!(text.matches("[step-limit]").count(), 100);
+    }
+
+    #[test]
+    fn long_texts_are_cut() {
+        let d = Diagnostic::error("step-limit", "ä".repeat(100_000)).note("x".repeat(100_000));
+        assert!(d.message.ends_with("... (196000 more bytes)"), "{}", &d.message[3990..]);
+        assert!(d.notes[0].len() < 4100);
     }
 
     #[test]

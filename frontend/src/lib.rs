@@ -48,6 +48,10 @@ pub struct Options {
     pub schedule: Vec<(String, String)>,
     /// Statements, iterations and calls after which evaluation is given up.
     pub step_limit: u64,
+    /// Memory that specialisation may use.
+    pub memory: nki_diag::memory::Limit,
+    /// A tensor that is larger than SBUF or PSUM is a warning.
+    pub over_capacity: bool,
 }
 
 impl Default for Options {
@@ -59,6 +63,8 @@ impl Default for Options {
             strict: false,
             schedule: Vec::new(),
             step_limit: 50_000_000,
+            memory: nki_diag::memory::Limit::NONE,
+            over_capacity: false,
         }
     }
 }
@@ -129,7 +135,12 @@ pub enum Returned {
 
 /// Finds the kernels of a file: functions decorated with `nki.jit`, or every top-level function if there are none.
 pub fn kernels(path: &Path, loader: &dyn Loader) -> Listing {
-    eval::kernel::list(path, loader)
+    kernels_within(path, loader, nki_diag::memory::Limit::NONE)
+}
+
+/// As [`kernels`]; the code at the top level of the file may use so much memory.
+pub fn kernels_within(path: &Path, loader: &dyn Loader, memory: nki_diag::memory::Limit) -> Listing {
+    eval::kernel::list(path, loader, memory)
 }
 
 /// Specialises a kernel for these arguments.

@@ -21,6 +21,7 @@ from ._errors import (
 )
 from ._arrays import TensorSpec
 from ._framework import FrameworkKernel, JaxFrameworkKernel, NumpyFrameworkKernel, PyTorchFrameworkKernel
+from ._limits import configure
 from ._kernel import Kernel, cpu_simulate, from_source, jit, simulate
 from ._native import __version__, target
 from ._profile import Report, assert_close, profile
@@ -49,6 +50,7 @@ __all__ = [
     "TensorSpec",
     "__version__",
     "assert_close",
+    "configure",
     "cpu_simulate",
     "from_source",
     "install",

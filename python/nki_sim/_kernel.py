@@ -19,7 +19,7 @@ class Kernel:
     cores. `func` (also `__wrapped__`) is the Python function.
     """
 
-    def __init__(self, func, *, lnc=1, target=None, strict=False, cache=None):
+    def __init__(self, func, *, lnc=1, target=None, strict=False, capacity=None, cache=None):
         if isinstance(func, Kernel):
             func, cache = func.func, cache or func._cache
         if isinstance(func, (staticmethod, classmethod)):
@@ -39,6 +39,7 @@ class Kernel:
         self.lnc = lnc
         self.target = target
         self.strict = strict
+        self.capacity = capacity
         self._schedule = []
         self._copy_strided = False
         self._fixed = fixed
@@ -100,7 +101,7 @@ class Kernel:
         if not self._has_source:
             _source.require(self.func)
             self._has_source = True
-        return self._cache.compile(self.func, arguments, self.target, self.lnc, self.strict, self._schedule)
+        return self._cache.compile(self.func, arguments, self.target, self.lnc, self.strict, self._schedule, self.capacity)
 
     def _run(self, args, kwargs, timed):
         arguments = self.bind(*args, **kwargs)
@@ -153,7 +154,7 @@ class Kernel:
 
     def __reduce__(self):
         # As a global name, like a function, and what is asked for besides.
-        changes = {name: getattr(self, name) for name in ("lnc", "target", "strict", "_schedule", "_copy_strided", "_fixed")}
+        changes = {name: getattr(self, name) for name in ("lnc", "target", "strict", "capacity", "_schedule", "_copy_strided", "_fixed")}
         return _find, (self.func.__module__, self.func.__qualname__, changes)
 
     def __copy__(self):
@@ -232,9 +233,14 @@ def jit(func=None, *, mode=None, platform_target=None, target=None, strict=False
     return Kernel(func, target=target or platform_target, strict=strict)
 
 
-def simulate(kernel) -> Kernel:
-    """The kernel as a function of NumPy arrays, torch tensors or jax arrays. Every kernel is simulated here, so it is the kernel itself."""
-    return kernel if isinstance(kernel, Kernel) else Kernel(kernel)
+def simulate(kernel, *, capacity=None) -> Kernel:
+    """The kernel as a function of NumPy arrays, torch tensors or jax arrays. Every kernel is simulated here, so it is the kernel itself.
+
+    :param capacity: "warn" runs a kernel that does not fit into SBUF or PSUM, and warns; its latency is not valid then. "error" refuses it.
+        Without it, `nki_sim.configure` or NKI_SIM_CAPACITY decides, else it is an error.
+    """
+    kernel = kernel if isinstance(kernel, Kernel) else Kernel(kernel)
+    return kernel if capacity is None else kernel._with(capacity=capacity)
 
 
 def cpu_simulate(kernel) -> Kernel:

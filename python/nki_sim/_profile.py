@@ -28,6 +28,11 @@ class Report:
         return self._data["latency_us"]
 
     @property
+    def latency_valid(self) -> bool:
+        """False if the kernel does not fit into SBUF or PSUM and was run all the same (`capacity="warn"`)."""
+        return self._data["latency_valid"]
+
+    @property
     def engines(self):
         """By engine: active_us, active_percent, instructions."""
         return self._data["engines"]
@@ -129,7 +134,8 @@ class Report:
         return self._outcome.text()
 
     def __repr__(self):
-        return f"<Report of {self._data['kernel']}: {self.latency_us:.2f} us>"
+        validity = "" if self.latency_valid else ", not valid"
+        return f"<Report of {self._data['kernel']}: {self.latency_us:.2f} us{validity}>"
 
     def _repr_html_(self):
         from ._notebook import page
@@ -144,8 +150,8 @@ recorded = []
 class Profiled:
     """A kernel whose calls give their results and a report."""
 
-    def __init__(self, kernel):
-        self.kernel = simulate(kernel)
+    def __init__(self, kernel, capacity=None):
+        self.kernel = simulate(kernel, capacity=capacity)
 
     def __getitem__(self, lnc):
         return Profiled(self.kernel[lnc])
@@ -157,11 +163,14 @@ class Profiled:
         return result, report
 
 
-def profile(kernel):
-    """The kernel with its time on the device: `outputs, report = nki_sim.profile(kernel)(...)`. Also of `simulate_ranks(kernel, n)`."""
+def profile(kernel, *, capacity=None):
+    """The kernel with its time on the device: `outputs, report = nki_sim.profile(kernel)(...)`. Also of `simulate_ranks(kernel, n)`.
+
+    :param capacity: as for `nki.simulate`. Of ranks, give it to their kernel.
+    """
     from . import _ranks
 
-    return _ranks.ProfiledRanks(kernel) if isinstance(kernel, _ranks.Ranks) else Profiled(kernel)
+    return _ranks.ProfiledRanks(kernel) if isinstance(kernel, _ranks.Ranks) else Profiled(kernel, capacity)
 
 
 #: Tolerances by dtype, relative and absolute: a few roundings of the type.

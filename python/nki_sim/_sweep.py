@@ -20,12 +20,14 @@ class SweepPoint:
 
     :ivar point: dict of the names of the grid and their values here.
     :ivar latency_us: whole time of the kernel in microseconds; None if the kernel is wrong at this point.
+    :ivar latency_valid: False if the kernel does not fit into SBUF or PSUM here (NKI_SIM_CAPACITY=warn); such points come after those that do.
     :ivar error: its first diagnostic, or None.
     """
 
     def __init__(self, point, row):
         self.point = point
         self.latency_us = row["latency_us"]
+        self.latency_valid = row.get("latency_valid", True)
         self.error = row["error"]
         self._row = row
 
@@ -106,7 +108,7 @@ def sweep(kernel, args=None, *, grid, executor=None, name=None, target=None, lnc
         if own is not None:
             own.shutdown(cancel_futures=True)
     result = Sweep(SweepPoint(point, row) for point, row in zip(points, rows))
-    result.sort(key=lambda p: (p.latency_us is None, p.latency_us or 0.0))
+    result.sort(key=lambda p: (p.latency_us is None, not p.latency_valid, p.latency_us or 0.0))
     return result
 
 

@@ -9,12 +9,13 @@ use nki_isa::inst::{Footprint, REGISTRY};
 use nki_isa::program::{NodeKind, Output};
 use nki_isa::{Program, Target, TensorId};
 use nki_sim::session::Session;
+use nki_sim_core::place::Capacity;
 use pyo3::prelude::*;
 use rustc_hash::FxHashSet;
 
 use crate::arrays::Array;
 use crate::convert::Conversion;
-use crate::errors::{as_json, kernel_error};
+use crate::errors::{as_json, kernel_error, value_error};
 use crate::host::{Live, Read, same};
 use crate::named_target;
 use crate::run::{Outcome, shaped};
@@ -33,6 +34,7 @@ struct Key {
     lnc: u32,
     strict: bool,
     schedule: Vec<(String, String)>,
+    capacity: Capacity,
 }
 
 /// A program that is ready to run.
@@ -118,7 +120,7 @@ impl Cache {
     }
 
     /// The program of `function` for these arguments (name and value, in the order of the parameters).
-    #[pyo3(signature = (function, args, target=None, lnc=1, strict=false, schedule=Vec::new()))]
+    #[pyo3(signature = (function, args, target=None, lnc=1, strict=false, schedule=Vec::new(), capacity=None))]
     #[expect(clippy::too_many_arguments, reason = "keywords in Python")]
     fn compile(
         &self,
@@ -129,8 +131,10 @@ impl Cache {
         lnc: u32,
         strict: bool,
         schedule: Vec<(String, String)>,
+        capacity: Option<&str>,
     ) -> PyResult<Compiled> {
-        let key = Key { target: named_target(target)?, lnc, strict, schedule };
+        let capacity = nki_sim::settings::capacity(capacity).map_err(value_error)?;
+        let key = Key { target: named_target(target)?, lnc, strict, schedule, capacity };
         let known: Vec<Arc<Ready>> =
             self.programs.lock().unwrap_or_else(PoisonError::into_inner).iter().rev().cloned().collect();
         for ready in known {
@@ -272,8 +276,16 @@ fn compile(
     }
     let kernel = Arg::Object(live.table.id(function));
     let schedule = key.schedule.clone();
-    let options =
-        Options { kernel: None, target: key.target, lnc: key.lnc, strict: key.strict, schedule, ..Options::default() };
+    let options = Options {
+        kernel: None,
+        target: key.target,
+        lnc: key.lnc,
+        strict: key.strict,
+        schedule,
+        memory: nki_sim::memory::limit(None).map_err(value_error)?,
+        over_capacity: key.capacity == Capacity::Warn,
+        ..Options::default()
+    };
     let compiled = detached(py, || nki_frontend::compile_live(&live, &kernel, &converted, &options))?;
     let (sources, mut diagnostics) = (compiled.sources, compiled.diagnostics);
     let Some(mut program) = compiled.program else {
@@ -281,7 +293,7 @@ fn compile(
     };
     let outputs = program.outputs.len();
     let written = written_inputs(&mut program);
-    let session = detached(py, || Session::new(program))?.map_err(|errors| {
+    let session = detached(py, || Session::with_capacity(program, key.capacity))?.map_err(|errors| {
         diagnostics.extend(errors);
         kernel_error(py, &diagnostics, &sources)
     })?;

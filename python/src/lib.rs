@@ -50,6 +50,14 @@ fn tile_size(name: &str) -> PyResult<Option<i64>> {
     Ok(nki_frontend::tile_size(named_target(None)?, name))
 }
 
+/// Sets how much memory kernels may use and what happens where SBUF or PSUM is too small, for this process. None takes that back.
+#[pyfunction]
+#[pyo3(signature = (max_memory, capacity))]
+fn set_limits(max_memory: Option<&str>, capacity: Option<&str>) -> PyResult<()> {
+    nki_sim::memory::configure(max_memory).map_err(|e| errors::value_error(format!("max_memory: {e}")))?;
+    nki_sim::settings::configure_capacity(capacity).map_err(|e| errors::value_error(format!("capacity: {e}")))
+}
+
 #[pymodule]
 fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     threads::at_home();
@@ -57,6 +65,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(command_line, module)?)?;
     module.add_function(wrap_pyfunction!(target, module)?)?;
     module.add_function(wrap_pyfunction!(tile_size, module)?)?;
+    module.add_function(wrap_pyfunction!(set_limits, module)?)?;
     module.add_function(wrap_pyfunction!(names::api_names, module)?)?;
     module.add_function(wrap_pyfunction!(names::instructions, module)?)?;
     module.add_function(wrap_pyfunction!(names::register, module)?)?;

@@ -40,7 +40,8 @@ impl Compiled {
         let precise = nki_sim::settings::precise_fp().map_err(value_error)?;
         let arrays = self.in_order()?;
         let inputs = self.inputs_of(py, &arrays)?;
-        let options = ExecOptions { precise, ..ExecOptions::default() };
+        let memory = nki_sim::memory::limit(None).map_err(value_error)?;
+        let options = ExecOptions { precise, memory, ..ExecOptions::default() };
         let session = &self.ready.session;
         let (outcome, timeline) = detached(py, || {
             let outcome = session.run(inputs, &options);

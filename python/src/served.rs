@@ -80,7 +80,8 @@ pub(crate) fn run(call: Call<'_>) -> Result<(), String> {
         fits(output.tensor, place.dtype, &place.dims, &output.name)?;
     }
     let rendered = |all: &[Diagnostic]| render_all(all, &ready.sources, ColorChoice::Plain);
-    let options = ExecOptions { precise, ..ExecOptions::default() };
+    let memory = nki_sim::memory::limit(None)?;
+    let options = ExecOptions { precise, memory, ..ExecOptions::default() };
     let done = in_this_process(|| ready.session.run(inputs, &options)).map_err(|failure| {
         let mut all = failure.findings;
         all.extend(failure.errors);

@@ -14,7 +14,7 @@ pub(crate) fn run(args: &KernelArgs) -> Result<(), Failure> {
     if let Some(program) = &prepared.program
         && !any_error(&findings)
     {
-        match place::place(program) {
+        match place::place_with(program, prepared.capacity) {
             Ok(placement) => findings.extend(placement.findings),
             Err(errors) => findings.extend(errors),
         }

@@ -2,7 +2,7 @@
 
 use nki_sim_core::analysis::counters::Facts;
 use nki_sim_core::analysis::remedies::Case;
-use nki_sim_core::exec::{ExecOptions, Rank};
+use nki_sim_core::exec::{ExecOptions, Rank, check_memory};
 use nki_sim_core::place::{self, Placement};
 use nki_sim_core::ranks::{self, RanksError};
 use nki_sim_core::report::{self, Analysis};
@@ -62,7 +62,8 @@ pub(super) fn run(args: &RunArgs, count: usize) -> Result<(), Failure> {
         Ok(out)
     };
     let params = settings::timing_params(first.program.target, &args.timing)?;
-    let mut options = ExecOptions { precise, ..ExecOptions::default() };
+    let memory = first.prepared.memory.shared_by(count);
+    let mut options = ExecOptions { precise, memory, ..ExecOptions::default() };
     if let Some(steps) = args.kernel.max_steps {
         options.step_limit = steps;
     }
@@ -71,6 +72,9 @@ pub(super) fn run(args: &RunArgs, count: usize) -> Result<(), Failure> {
     for (program, tensors) in of_rank {
         let c = &compiled[program];
         programs.push(c);
+        if let Some(error) = check_memory(&c.program, &c.placement, &options) {
+            return run::fail(args, &c.prepared, &[error]);
+        }
         let inputs_of = inputs::in_order(&c.program, tensors);
         run_ranks.push(Rank { program: &c.program, placement: &c.placement, inputs: inputs_of });
     }
@@ -212,7 +216,7 @@ fn compile(args: &RunArgs, own: &KernelArgs, arguments: Vec<(String, nki_fronten
     if let Some(program) = prepared.program.take()
         && !any_error(&wrong)
     {
-        match stage("place", || place::place(&program)) {
+        match stage("place", || place::place_with(&program, prepared.capacity)) {
             Ok(placement) => return Ok(Compiled { prepared, program, placement, arguments }),
             Err(errors) => wrong.extend(errors),
         }

@@ -49,7 +49,7 @@ pub(crate) fn run(args: &RunArgs) -> Result<(), Failure> {
     check_expected_names(&program, &expected.iter().collect::<Vec<_>>())?;
     let params = settings::timing_params(program.target, &args.timing)?;
     let (placed, (facts, traced)) = rayon::join(
-        || stage("place", || place::place(&program)),
+        || stage("place", || place::place_with(&program, prepared.capacity)),
         || (Facts::of(&program), args.no_numerics.then(|| exec::trace_only(&program).ok()).flatten()),
     );
     let placement = match placed {
@@ -60,7 +60,8 @@ pub(crate) fn run(args: &RunArgs) -> Result<(), Failure> {
         }
     };
     let tensors = std::mem::take(&mut prepared.tensors);
-    let Ok(ran) = execute(args, &program, &placement, traced, precise, tensors, &mut findings) else {
+    let limits = ExecOptions { precise, memory: prepared.memory, ..ExecOptions::default() };
+    let Ok(ran) = execute(args, &program, &placement, traced, limits, tensors, &mut findings) else {
         return fail(args, &prepared, &findings);
     };
     let timeline = stage("time", || timing::simulate(&program, &placement, &ran.trace, &params))
@@ -152,18 +153,26 @@ fn execute(
     program: &Program,
     placement: &Placement,
     traced: Option<Trace>,
-    precise: bool,
+    mut options: ExecOptions,
     tensors: Vec<Given>,
     findings: &mut Vec<Diagnostic>,
 ) -> Result<Ran, Stopped> {
     if let Some(trace) = traced {
         // Running would say which of them do harm.
         findings.extend(placement.findings.iter().cloned());
+        if let Some(error) = exec::check_trace(&trace, options.memory) {
+            findings.push(error);
+            return Err(Stopped);
+        }
         return Ok(Ran { outputs: Vec::new(), trace });
     }
-    let mut options = ExecOptions { precise, ..ExecOptions::default() };
     if let Some(steps) = args.kernel.max_steps {
         options.step_limit = steps;
+    }
+    // Made-up inputs are made below.
+    if let Some(error) = exec::check_memory(program, placement, &options) {
+        findings.push(error);
+        return Err(Stopped);
     }
     let inputs = in_order(program, tensors);
     let (outputs, trace, found, prints, stopped) =

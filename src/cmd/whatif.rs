@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use nki_sim_core::analysis::remedies::Case;
 use nki_sim_core::analysis::sensitivity::{Sensitivity, sensitivities};
+use nki_sim_core::report;
 use nki_sim_core::timeline::Ps;
 use serde::Serialize;
 
@@ -33,6 +34,7 @@ struct Table {
     kernel: String,
     target: String,
     latency_us: f64,
+    latency_valid: bool,
     step_percent: f64,
     parameters: Vec<Row>,
 }
@@ -67,12 +69,13 @@ pub(crate) fn run(args: &WhatifArgs) -> Result<(), Failure> {
             kernel: prepared.name.clone(),
             target: timed.program.target.to_string(),
             latency_us: us(elapsed),
+            latency_valid: !timed.timeline.over_capacity,
             step_percent: args.step,
             parameters: found.iter().map(|s| row(s, elapsed)).collect(),
         };
         write_file(path, &[&crate::report::json(&table)?])?;
     }
-    print(&text(&found, elapsed, args.step, args.top));
+    print(&text(&found, elapsed, report::validity(&timed.timeline), args));
     Ok(())
 }
 
@@ -98,8 +101,9 @@ fn row(s: &Sensitivity, elapsed: Ps) -> Row {
     }
 }
 
-fn text(found: &[Sensitivity], elapsed: Ps, step: f64, top: usize) -> String {
-    let mut out = format!("{:.2} us; each parameter {step}% lower and higher:\n\n", us(elapsed));
+fn text(found: &[Sensitivity], elapsed: Ps, validity: &str, args: &WhatifArgs) -> String {
+    let (step, top) = (args.step, args.top);
+    let mut out = format!("{:.2} us{validity}; each parameter {step}% lower and higher:\n\n", us(elapsed));
     let moving: Vec<&Sensitivity> = found.iter().filter(|s| s.effect(elapsed) > 0).collect();
     if moving.is_empty() {
         out += "no parameter moves the latency\n";

@@ -20,6 +20,17 @@ A program in text form (`.nkir`) has fixed shapes and dtypes. Pass the same, or 
 What one member of a `sendrecv` or of a collective sends must be what the others expect: the same shapes and dtypes, the same groups, the
 same operator; and if core 0 sends to core 1, core 1 must receive from core 0. The message names both lines and what differs.";
 
+    "memory-limit", "the kernel needs more memory than the simulator may use", "
+Specialisation holds values, strings, lists and instructions in the memory of this machine, and a run holds the device's tensors. The message
+says how much would be in use and what the limit is: `--max-memory SIZE`, else `nki_sim.configure(max_memory=SIZE)`, else
+`NKI_SIM_MAX_MEMORY`, else three quarters of the memory that is available. A list that doubles in a loop is the usual cause:
+
+    for i in range(64):
+        rows = rows + rows            # wrong: 2**64 items
+
+    for i in range(64):
+        rows.append(i)                # right";
+
     "shared-memory-race" (Bug), "two cores access the same bytes of shared memory and nothing orders them", "
 A core writes bytes of a shared HBM tensor that the other core reads or writes, and no `core_barrier` or `sendrecv` between the cores lies
 in between. On the device either may come first. The message names both lines.

@@ -40,6 +40,7 @@ pub(crate) fn begin_core(interp: &mut Interp<'_>, kernel: &str, core: u32, sched
 
 /// The kernel has been run for every core: `outputs` are core 0's returned tensors with their names. Builds the program.
 pub(crate) fn finish(interp: &mut Interp<'_>, outputs: Vec<(String, Value)>, span: Span) -> EvalResult<Program> {
+    interp.report_too_large();
     interp.api.builder.check_schedule().map_err(|v| raise("", &v, span, &[]))?;
     for (name, value) in outputs {
         output(interp, &name, &value, span)?;

@@ -7,7 +7,7 @@ use nki_isa::machine::Context;
 use nki_isa::program::{Address, Input, NodeKind, Output, Tag, TagId, Tensor as Memory, Trail, TrailId};
 use nki_isa::view::MAX_DIMS;
 use nki_isa::{Arch, DType, Inst, Loc, Node, Program, RegId, Space, Target, TensorId, Violation};
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;
 
 use super::view::{MAX_ELEMENTS, Result, Storage, Tensor, shape_text};
@@ -72,6 +72,14 @@ pub(crate) struct Builder {
     shared: Vec<TensorId>,
     /// Next entry of `shared` on a core after the first.
     next_shared: usize,
+    /// Whether a tensor may be larger than its memory.
+    over_capacity: bool,
+    /// Tensors that are, until they have been reported.
+    pub(crate) too_large: Vec<(Violation, Site)>,
+    /// Names of outputs.
+    output_names: FxHashSet<String>,
+    /// Statements emitted so far, on all cores.
+    pub(crate) emitted: u64,
     /// Constants of `shared_constant`, by content.
     constants: FxHashMap<Arc<[u8]>, Vec<TensorId>>,
     names: FxHashMap<Box<str>, Arc<str>>,
@@ -105,11 +113,21 @@ impl Builder {
             storages: Vec::new(),
             shared: Vec::new(),
             next_shared: 0,
+            over_capacity: false,
+            too_large: Vec::new(),
+            output_names: FxHashSet::default(),
+            emitted: 0,
             constants: FxHashMap::default(),
             names: FxHashMap::default(),
             schedule: Vec::new(),
             named: FxHashMap::default(),
         }
+    }
+
+    /// Whether tensors may be larger than their memory.
+    pub(crate) fn allow_too_large(mut self, allowed: bool) -> Self {
+        self.over_capacity = allowed;
+        self
     }
 
     /// Limits of the target.
@@ -138,9 +156,15 @@ impl Builder {
     }
 
     fn push(&mut self, kind: NodeKind, site: Site) {
+        self.emitted += 1;
         if let Some(body) = self.bodies.last_mut() {
             body.nodes.push(Node { kind, loc: site.loc, trail: site.trail, tag: None });
         }
+    }
+
+    /// Number of tensors made so far.
+    pub(crate) fn tensors(&self) -> usize {
+        self.program.tensors.len()
     }
 
     /// The statement appended last.
@@ -282,7 +306,7 @@ impl Builder {
         let bytes: u64 = shape.iter().skip(usize::from(space.is_on_chip())).map(|&n| u64::from(n)).product::<u64>()
             * request.dtype.size() as u64;
         if space.is_on_chip() {
-            self.check_on_chip(request, &shape, bytes)?;
+            self.check_on_chip(request, &shape, bytes, site)?;
         } else if bytes > u64::from(u32::MAX) * 16 {
             return Err(Violation::new("bad-shape", "", format!("`{}` takes {bytes} bytes of HBM", request.name)));
         }
@@ -379,7 +403,7 @@ impl Builder {
         Ok(Tensor::whole(self.storages[id.0 as usize].clone()))
     }
 
-    fn check_on_chip(&self, request: &Request<'_>, shape: &[u32], bytes: u64) -> Result<()> {
+    fn check_on_chip(&mut self, request: &Request<'_>, shape: &[u32], bytes: u64, site: Site) -> Result<()> {
         let name = request.name;
         if shape[0] > self.arch.partitions {
             return Err(Violation::new(
@@ -403,7 +427,7 @@ impl Builder {
             _ => ("sbuf-capacity", self.arch.sbuf_bytes),
         };
         if bytes > u64::from(limit) {
-            return Err(Violation::new(
+            let too_large = Violation::new(
                 id,
                 "",
                 format!(
@@ -413,7 +437,11 @@ impl Builder {
                     request.space
                 ),
             )
-            .help("tile the free dimension"));
+            .help("tile the free dimension");
+            if !self.over_capacity {
+                return Err(too_large);
+            }
+            self.too_large.push((too_large, site));
         }
         Ok(())
     }
@@ -497,7 +525,7 @@ impl Builder {
     pub(crate) fn output(&mut self, name: &str, tensor: TensorId) {
         let mut chosen = name.to_owned();
         let mut n = 1;
-        while self.program.outputs.iter().any(|o| *o.name == *chosen) {
+        while !self.output_names.insert(chosen.clone()) {
             chosen = format!("{name}_{n}");
             n += 1;
         }

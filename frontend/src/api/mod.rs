@@ -12,7 +12,7 @@ mod boundary;
 mod builder;
 mod compose;
 mod dynamic;
-mod errors;
+pub(crate) mod errors;
 mod indirect;
 mod lower;
 #[cfg(test)]

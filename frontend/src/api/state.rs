@@ -34,7 +34,7 @@ impl State {
     /// For a kernel that is to be compiled with these options.
     pub(crate) fn new(options: &Options) -> Self {
         Self {
-            builder: Builder::new("", options.target, options.lnc.max(1)),
+            builder: Builder::new("", options.target, options.lnc.max(1)).allow_too_large(options.over_capacity),
             keywords: vec![None; REGISTRY.len()],
             slots: Vec::new(),
             no_reorder: 0,

@@ -163,6 +163,7 @@ impl Interp<'_> {
         match (old, op) {
             (Value::List(list), BinOp::Add) => {
                 let mut items = self.iterate(value, span)?;
+                self.charge_items(list.items.borrow().len() + items.len(), span)?;
                 list.items.borrow_mut().append(&mut items);
                 return Ok(old.clone());
             }

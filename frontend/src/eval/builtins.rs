@@ -341,6 +341,7 @@ fn enumerate(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
     let [items, start] = args.bind(interp, "enumerate", ["iterable", "start"], 1)?;
     let start = start.and_then(|s| s.as_int()).unwrap_or(0);
     let items = interp.iterate(&items.unwrap_or(Value::None), span)?;
+    interp.charge_items(items.len().saturating_mul(4), span)?;
     Ok(Value::list(
         items
             .into_iter()
@@ -357,6 +358,7 @@ fn zip(interp: &mut Interp<'_>, mut args: CallArgs) -> EvalResult<Value> {
         columns.push(interp.iterate(value, args.span)?);
     }
     let n = columns.iter().map(Vec::len).min().unwrap_or(0);
+    interp.charge_items(n.saturating_mul(columns.len() + 2), args.span)?;
     Ok(Value::list((0..n).map(|i| Value::tuple(columns.iter().map(|c| c[i].clone()).collect::<Vec<_>>())).collect()))
 }
 
@@ -511,6 +513,7 @@ fn print(interp: &mut Interp<'_>, mut args: CallArgs) -> EvalResult<Value> {
             line.push_str(&separator);
         }
         line.push_str(&interp.str(value)?);
+        interp.charge(line.len(), args.span)?;
     }
     interp.print(line);
     Ok(Value::None)

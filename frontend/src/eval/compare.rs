@@ -12,7 +12,7 @@ use super::value::*;
 use crate::api;
 use crate::syntax::*;
 
-/// Deeper containers are not compared or printed.
+/// Deeper containers are not printed.
 pub(crate) const MAX_DEPTH: u32 = 200;
 
 impl Interp<'_> {
@@ -29,7 +29,9 @@ impl Interp<'_> {
             return Ok(Value::Bool(found == (op == CmpOp::In)));
         }
         if matches!(op, CmpOp::Is | CmpOp::IsNot) {
-            return Ok(Value::Bool(self.identical(left, right) == (op == CmpOp::Is)));
+            let same = self.identical(left, right);
+            self.check_steps(span)?;
+            return Ok(Value::Bool(same == (op == CmpOp::Is)));
         }
         if let Some((plain, reflected, klr)) = op.methods() {
             if let Value::Instance(instance) = left
@@ -64,11 +66,16 @@ impl Interp<'_> {
             return api::compare(self, op, left, right, span);
         }
         match op {
-            CmpOp::Eq => return Ok(Value::Bool(self.equals(left, right))),
-            CmpOp::Ne => return Ok(Value::Bool(!self.equals(left, right))),
+            CmpOp::Eq | CmpOp::Ne => {
+                let equal = self.equals(left, right);
+                self.check_steps(span)?;
+                return Ok(Value::Bool(equal == (op == CmpOp::Eq)));
+            }
             _ => {}
         }
-        match self.order(left, right) {
+        let order = self.order(left, right);
+        self.check_steps(span)?;
+        match order {
             Some(order) => Ok(Value::Bool(order.is_some_and(|o| ordered(op, o)))),
             None => Err(self.bad_operands(op.text(), left, right, span)),
         }
@@ -76,6 +83,14 @@ impl Interp<'_> {
 
     /// The order of two values: `None` if they cannot be ordered, `Some(None)` with a NaN.
     pub(crate) fn order(&self, left: &Value, right: &Value) -> Option<Option<Ordering>> {
+        self.order_of(left, right, 0)
+    }
+
+    fn order_of(&self, left: &Value, right: &Value, depth: u32) -> Option<Option<Ordering>> {
+        self.count_steps(1);
+        if self.out_of_steps() || self.is_too_deep(depth) {
+            return Some(None);
+        }
         if let (Some(a), Some(b)) = (self.as_index(left), self.as_index(right)) {
             return Some(Some(a.cmp(&b)));
         }
@@ -88,14 +103,14 @@ impl Interp<'_> {
                 let (a, b) = (left.sequence()?, right.sequence()?);
                 for (x, y) in a.iter().zip(&b) {
                     if !self.equals(x, y) {
-                        return self.order(x, y);
+                        return self.order_of(x, y, depth + 1);
                     }
                 }
                 Some(Some(a.len().cmp(&b.len())))
             }
             (Value::Instance(_), Value::Instance(_)) => {
                 let (a, b) = (self.named_tuple_items(left)?, self.named_tuple_items(right)?);
-                self.order(&Value::tuple(a), &Value::tuple(b))
+                self.order_of(&Value::tuple(a), &Value::tuple(b), depth + 1)
             }
             _ => None,
         }
@@ -116,14 +131,18 @@ impl Interp<'_> {
         }
     }
 
-    /// `left == right` for values whose classes define no `__eq__`.
+    /// `left == right` for values whose classes define no `__eq__`. Takes a step for each pair of items; false if there are none left, or if the
+    /// values are nested too deeply, which [`Self::check_steps`] tells apart.
     pub(crate) fn equals(&self, left: &Value, right: &Value) -> bool {
         self.equals_to(left, right, 0)
     }
 
     fn equals_to(&self, left: &Value, right: &Value, depth: u32) -> bool {
-        if depth > MAX_DEPTH {
+        if self.out_of_steps() || self.is_too_deep(depth) {
             return false;
+        }
+        if depth > 0 {
+            self.count_steps(1);
         }
         let all = |a: &[Value], b: &[Value]| {
             a.len() == b.len() && a.iter().zip(b).all(|(x, y)| self.equals_to(x, y, depth + 1))
@@ -132,7 +151,8 @@ impl Interp<'_> {
             (Value::None, Value::None) | (Value::Ellipsis, Value::Ellipsis) => true,
             (Value::None, _) | (_, Value::None) => false,
             (Value::Str(a), Value::Str(b)) => a == b,
-            (Value::Tuple(a), Value::Tuple(b)) => all(a, b),
+            // What is the same object is equal, as in Python.
+            (Value::Tuple(a), Value::Tuple(b)) => Rc::ptr_eq(a, b) || all(a, b),
             (Value::List(a), Value::List(b)) => Rc::ptr_eq(a, b) || all(&a.items.borrow(), &b.items.borrow()),
             (Value::Dict(a), Value::Dict(b)) | (Value::Set(a), Value::Set(b)) => {
                 if Rc::ptr_eq(a, b) {
@@ -207,7 +227,10 @@ impl Interp<'_> {
             other => {
                 let items = self.iterate(other, span)?;
                 for candidate in items {
-                    if self.identical(&candidate, item) || self.equals(&candidate, item) {
+                    self.count_steps(1);
+                    let found = self.identical(&candidate, item) || self.equals(&candidate, item);
+                    self.check_steps(span)?;
+                    if found {
                         return Ok(true);
                     }
                 }

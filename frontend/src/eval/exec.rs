@@ -31,22 +31,6 @@ impl Interp<'_> {
         Ok(Flow::Next)
     }
 
-    /// Counts one step towards the limit.
-    pub(crate) fn step(&mut self, span: Span) -> EvalResult<()> {
-        nki_diag::stop::check();
-        self.steps_taken += 1;
-        if self.steps_taken > self.options.step_limit {
-            let mut raise = Raise::new(
-                Diagnostic::error("step-limit", format!("specialisation does not end within {} steps", self.options.step_limit))
-                    .at(span, "the limit was passed here")
-                    .help("a loop that never ends at compile time is not a kernel; raise the limit with --max-steps if this one does end"),
-            );
-            raise.fatal = true;
-            return Err(raise);
-        }
-        Ok(())
-    }
-
     /// Runs one statement.
     pub(crate) fn exec(&mut self, frame: &Frame<'_>, stmt: &Stmt) -> EvalResult<Flow> {
         self.step(stmt.span)?;

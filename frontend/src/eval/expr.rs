@@ -293,6 +293,9 @@ impl Interp<'_> {
                         Some('s') => Value::str(self.str(&value)?),
                         Some(_) => Value::str(self.repr(&value)?),
                     };
+                    if let Value::Str(text) = &value {
+                        self.charge(out.len().saturating_add(2 * text.len()), expr.span)?;
+                    }
                     match spec {
                         None => out.push_str(&self.str(&value)?),
                         Some(spec) => {
@@ -344,6 +347,7 @@ impl Interp<'_> {
                 Err(self.missing_key(index, Some(base), span))
             }
             Value::Str(text) => {
+                self.charge(text.len().saturating_mul(4), span)?;
                 let chars: Vec<char> = text.chars().collect();
                 if let Value::Slice(slice) = index {
                     let at = self.slice_indices(slice, chars.len(), span)?;
@@ -427,6 +431,7 @@ impl Interp<'_> {
     fn slice_indices(&mut self, slice: &Slice, len: usize, span: Span) -> EvalResult<Vec<usize>> {
         let (start, stop, step) = self.slice_bounds(slice, len, span)?;
         let range = super::value::Range { start, stop, step };
+        self.charge_items(2 * range.len() as usize, span)?;
         Ok((0..range.len()).map(|i| range.at(i) as usize).collect())
     }
 
@@ -449,6 +454,16 @@ impl Interp<'_> {
 
     /// The hashable form of a value.
     pub(crate) fn hash_key(&mut self, value: &Value, span: Span) -> EvalResult<Key> {
+        self.hash_key_of(value, span, 0)
+    }
+
+    fn hash_key_of(&mut self, value: &Value, span: Span, depth: u32) -> EvalResult<Key> {
+        if depth > 0 {
+            self.is_too_deep(depth);
+            self.count_steps(1);
+            self.check_steps(span)?;
+            self.charge(2 * size_of::<Key>(), span)?;
+        }
         Ok(match value {
             Value::None => Key::None,
             Value::Str(text) => Key::Str(text.clone()),
@@ -456,7 +471,7 @@ impl Interp<'_> {
             Value::Float(x) if x.fract() == 0.0 && x.abs() < 9e15 => Key::Int(*x as i64),
             Value::Float(x) => Key::Float(x.to_bits()),
             Value::Tuple(items) => {
-                let keys: EvalResult<Vec<Key>> = items.iter().map(|v| self.hash_key(v, span)).collect();
+                let keys: EvalResult<Vec<Key>> = items.iter().map(|v| self.hash_key_of(v, span, depth + 1)).collect();
                 Key::Tuple(keys?.into())
             }
             Value::EnumMember(member) if self.as_index(value).is_some() => Key::Int(member.value.as_int().unwrap_or(0)),
@@ -465,7 +480,7 @@ impl Interp<'_> {
             Value::Function(function) => Key::Identity(Rc::as_ptr(function) as usize),
             Value::Instance(instance) => match self.structural_fields(instance) {
                 Some(values) => {
-                    let keys: EvalResult<Vec<Key>> = values.iter().map(|v| self.hash_key(v, span)).collect();
+                    let keys: EvalResult<Vec<Key>> = values.iter().map(|v| self.hash_key_of(v, span, depth + 1)).collect();
                     Key::Tuple(keys?.into())
                 }
                 None => Key::Identity(Rc::as_ptr(instance) as usize),

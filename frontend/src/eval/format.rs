@@ -269,7 +269,9 @@ impl Interp<'_> {
             if kind == 's' && !spec.is_empty() && !spec.starts_with('<') {
                 spec.insert(0, '>');
             }
-            out.push_str(&self.format_value(&value, &format!("{spec}{kind}"), span)?);
+            let text = self.format_value(&value, &format!("{spec}{kind}"), span)?;
+            self.charge(out.len().saturating_add(text.len()), span)?;
+            out.push_str(&text);
         }
         Ok(out)
     }
@@ -342,7 +344,9 @@ impl Interp<'_> {
                     if conversion == "r" {
                         value = Value::str(self.repr(&value)?);
                     }
-                    out.push_str(&self.format_value(&value, spec, args.span)?);
+                    let text = self.format_value(&value, spec, args.span)?;
+                    self.charge(out.len().saturating_add(text.len()), args.span)?;
+                    out.push_str(&text);
                 }
                 c => out.push(c),
             }

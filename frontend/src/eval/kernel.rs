@@ -3,8 +3,10 @@
 use std::path::Path;
 use std::rc::Rc;
 
+use nki_diag::memory::Limit;
 use nki_diag::{Diagnostic, Span, stop};
 use nki_isa::Program;
+use rustc_hash::FxHashSet;
 
 use super::Interp;
 use super::error::{EvalResult, Raise};
@@ -66,8 +68,8 @@ fn no_thread() -> Diagnostic {
 }
 
 /// See [`crate::kernels`].
-pub(crate) fn list(path: &Path, loader: &dyn Loader) -> Listing {
-    let options = Options::default();
+pub(crate) fn list(path: &Path, loader: &dyn Loader, memory: Limit) -> Listing {
+    let options = Options { memory, ..Options::default() };
     let listing = on_big_stack(|| {
         let mut interp = Interp::new(loader, &options);
         let mut kernels = Vec::new();
@@ -387,16 +389,17 @@ impl Interp<'_> {
         let mut flat: Vec<(Option<String>, Value)> = Vec::new();
         let returned = self.flatten(result, None, span, &mut flat, 0)?;
         let aligned = names.len() == flat.len();
+        let mut taken: FxHashSet<String> = outputs.iter().map(|(name, _)| name.clone()).collect();
         for (index, (key, value)) in flat.into_iter().enumerate() {
             let name = key
                 .or_else(|| names.get(index).filter(|_| aligned).cloned().flatten())
                 .unwrap_or_else(|| format!("output{index}"));
-            let taken = |n: &str| outputs.iter().any(|(o, _)| o == n);
-            let name = if taken(&name) {
-                (1..).map(|i| format!("{name}_{i}")).find(|n| !taken(n)).unwrap_or(name)
+            let name = if taken.contains(&name) {
+                (1..).map(|i| format!("{name}_{i}")).find(|n| !taken.contains(n)).unwrap_or(name)
             } else {
                 name
             };
+            taken.insert(name.clone());
             outputs.push((name, value));
         }
         Ok(returned)

@@ -119,13 +119,17 @@ impl Interp<'_> {
     fn sequence_method(&mut self, items: &[Value], name: &str, args: CallArgs) -> EvalResult<Value> {
         args.positional_only(self, name, 1, if name == "index" { 3 } else { 1 })?;
         let wanted = &args.positional[0];
+        self.count_steps(items.len() as u64 / 16);
         if name == "count" {
             let n = items.iter().filter(|v| self.equals(v, wanted)).count();
+            self.check_steps(args.span)?;
             return Ok(Value::Int(n as i64));
         }
         let from = args.positional.get(1).and_then(Value::as_int).unwrap_or(0);
         let from = usize::try_from(if from < 0 { from + items.len() as i64 } else { from }).unwrap_or(0);
-        match items.iter().enumerate().skip(from).find(|(_, v)| self.equals(v, wanted)) {
+        let found = items.iter().enumerate().skip(from).find(|(_, v)| self.equals(v, wanted));
+        self.check_steps(args.span)?;
+        match found {
             Some((index, _)) => Ok(Value::Int(index as i64)),
             None => {
                 let text = self.repr(wanted)?;
@@ -149,6 +153,7 @@ impl Interp<'_> {
             "extend" => {
                 args.positional_only(self, name, 1, 1)?;
                 let more = self.iterate(&args.positional[0], span)?;
+                self.charge_items(list.items.borrow().len() + more.len(), span)?;
                 list.items.borrow_mut().extend(more);
             }
             "insert" => {
@@ -180,7 +185,10 @@ impl Interp<'_> {
             }
             "clear" => list.items.borrow_mut().clear(),
             "reverse" => list.items.borrow_mut().reverse(),
-            "copy" => return Ok(Value::list(list.items.borrow().clone())),
+            "copy" => {
+                self.charge_items(list.items.borrow().len(), span)?;
+                return Ok(Value::list(list.items.borrow().clone()));
+            }
             "sort" => {
                 let items = list.items.borrow().clone();
                 let sorted = self.sorted(items, args)?;
@@ -202,6 +210,7 @@ impl Interp<'_> {
             Some(value) => self.truth(&value, span)?,
             None => false,
         };
+        self.charge_items(items.len().saturating_mul(4), span)?;
         let mut keyed = Vec::with_capacity(items.len());
         for item in items {
             let key = match &key {
@@ -219,6 +228,7 @@ impl Interp<'_> {
             }
         };
         merge_sort(&mut keyed, compare, reverse);
+        self.check_steps(span)?;
         if let Some((a, b)) = failed {
             return Err(self.bad_operands("<", &a, &b, span));
         }
@@ -233,6 +243,9 @@ impl Interp<'_> {
         mut args: CallArgs,
     ) -> EvalResult<Value> {
         let span = args.span;
+        if matches!(name, "copy" | "items" | "keys" | "values") {
+            self.charge_items(dict.borrow().len().saturating_mul(4), span)?;
+        }
         match name {
             "get" | "setdefault" | "pop" => {
                 let default = args.take_keyword(sym::default);
@@ -270,6 +283,7 @@ impl Interp<'_> {
             },
             _ => {
                 let other = self.make_dict(args)?;
+                self.charge_items(other.len().saturating_mul(4), span)?;
                 for (key, original, value) in other.iter() {
                     dict.borrow_mut().set(key.clone(), original.clone(), value.clone());
                 }
@@ -285,6 +299,7 @@ impl Interp<'_> {
         match args.positional.first() {
             None => {}
             Some(Value::Dict(other)) => {
+                self.charge_items(other.borrow().len().saturating_mul(4), span)?;
                 for (key, original, value) in other.borrow().iter() {
                     dict.set(key.clone(), original.clone(), value.clone());
                 }
@@ -329,7 +344,10 @@ impl Interp<'_> {
                 set.borrow_mut().clear();
                 Ok(Value::None)
             }
-            "copy" => Ok(Value::Set(Rc::new(std::cell::RefCell::new(set.borrow().clone())))),
+            "copy" => {
+                self.charge_items(set.borrow().len().saturating_mul(4), span)?;
+                Ok(Value::Set(Rc::new(std::cell::RefCell::new(set.borrow().clone()))))
+            }
             _ => {
                 let mut result = base;
                 for other in &args.positional {
@@ -369,6 +387,8 @@ impl Interp<'_> {
 
     fn str_method(&mut self, text: &Rc<str>, name: &str, args: CallArgs) -> EvalResult<Value> {
         let span = args.span;
+        // Most results are as long as the text.
+        self.charge(text.len(), span)?;
         let first = || match args.positional.first() {
             Some(Value::Str(text)) => Ok(text.clone()),
             Some(other) => Err(self.need_str(name, other, span)),
@@ -441,12 +461,14 @@ impl Interp<'_> {
             "replace" => {
                 let from = first()?;
                 let to = self.str_arg(&args, 1, name)?.unwrap_or_else(|| "".into());
+                self.charge(text.matches(&*from).count().saturating_mul(to.len()), span)?;
                 match args.positional.get(2).and_then(Value::as_int) {
                     Some(n) if n >= 0 => Value::str(text.replacen(&*from, &to, n as usize)),
                     _ => Value::str(text.replace(&*from, &to)),
                 }
             }
             "split" | "rsplit" => {
+                self.charge(text.len().saturating_mul(size_of::<Value>()), span)?;
                 let max = args
                     .positional
                     .get(1)
@@ -483,6 +505,7 @@ impl Interp<'_> {
                 let mut out = String::new();
                 for (index, item) in self.iterate(&args.positional[0], span)?.iter().enumerate() {
                     let Value::Str(item) = item else { return Err(self.need_str(name, item, span)) };
+                    self.charge(text.len() + item.len(), span)?;
                     out.push_str(if index > 0 { text } else { "" });
                     out.push_str(item);
                 }
@@ -495,6 +518,7 @@ impl Interp<'_> {
                 let fill = self
                     .str_arg(&args, 1, name)?
                     .unwrap_or_else(|| if name == "zfill" { "0".into() } else { " ".into() });
+                self.charge(fill.len().saturating_mul(missing), span)?;
                 let run = |n: usize| fill.repeat(n);
                 Value::str(match name {
                     "ljust" => format!("{text}{}", run(missing)),

@@ -17,6 +17,7 @@ mod expr;
 mod format;
 pub(crate) mod kernel;
 mod klr;
+pub(crate) mod limits;
 mod live;
 mod methods;
 mod modules;
@@ -32,10 +33,12 @@ mod tests;
 mod types;
 pub(crate) mod value;
 
+use std::cell::Cell;
 use std::path::PathBuf;
 use std::rc::Rc;
 use std::sync::Arc;
 
+use nki_diag::memory::Account;
 use nki_diag::{Diagnostic, SourceMap, Span};
 use nki_isa::Loc;
 use nki_isa::program::{Step, Trail, TrailId};
@@ -81,7 +84,13 @@ pub(crate) struct Interp<'a> {
     /// Names in the kernel's last `return`.
     returned: Vec<Option<String>>,
     /// Statements, iterations and calls so far.
-    steps_taken: u64,
+    steps_taken: Cell<u64>,
+    /// A value was nested too deeply for what was done with it.
+    too_deep: Cell<bool>,
+    /// Memory in use.
+    memory: Account,
+    /// Statements and tensors of the program that are charged to it.
+    charged: (u64, usize),
     /// A module of the program imports `klr`: see [`klr`].
     klr: bool,
     /// Exceptions being handled.
@@ -154,7 +163,10 @@ impl<'a> Interp<'a> {
             calls: Vec::new(),
             kernel_depth: usize::MAX,
             returned: Vec::new(),
-            steps_taken: 0,
+            steps_taken: Cell::new(0),
+            too_deep: Cell::new(false),
+            memory: Account::new(options.memory),
+            charged: (0, 0),
             klr: false,
             handling: Vec::new(),
             ids: Vec::new(),

@@ -43,14 +43,19 @@ impl Interp<'_> {
                     _ => api::binary(self, op, left, right, span),
                 }
             }
-            (Value::Str(a), Value::Str(b)) if op == BinOp::Add => Ok(Value::str(format!("{a}{b}"))),
+            (Value::Str(a), Value::Str(b)) if op == BinOp::Add => {
+                self.charge(a.len() + b.len(), span)?;
+                Ok(Value::str(format!("{a}{b}")))
+            }
             (Value::Str(a), _) if op == BinOp::Mod => Ok(Value::str(self.percent(a, right, span)?)),
             (Value::List(a), Value::List(b)) if op == BinOp::Add => {
+                self.charge_items(a.items.borrow().len() + b.items.borrow().len(), span)?;
                 let mut items = a.items.borrow().clone();
                 items.extend(b.items.borrow().iter().cloned());
                 Ok(Value::list(items))
             }
             (Value::Tuple(a), Value::Tuple(b)) if op == BinOp::Add => {
+                self.charge_items(2 * (a.len() + b.len()), span)?;
                 Ok(Value::tuple(a.iter().chain(b.iter()).cloned().collect::<Vec<_>>()))
             }
             (Value::List(_) | Value::Tuple(_) | Value::Str(_), n)
@@ -61,6 +66,7 @@ impl Interp<'_> {
                 self.repeat(sequence, n.as_int().unwrap_or(0), span)
             }
             (Value::Dict(a), Value::Dict(b)) if op == BinOp::BitOr => {
+                self.charge_items(4 * (a.borrow().len() + b.borrow().len()), span)?;
                 let mut dict = a.borrow().clone();
                 for (key, original, value) in b.borrow().iter() {
                     dict.set(key.clone(), original.clone(), value.clone());
@@ -68,6 +74,7 @@ impl Interp<'_> {
                 Ok(Value::dict(dict))
             }
             (Value::Set(a), Value::Set(b)) => {
+                self.charge_items(4 * (a.borrow().len() + b.borrow().len()), span)?;
                 let (a, b) = (a.borrow(), b.borrow());
                 let mut out = Dict::default();
                 let keep = |in_b: bool| match op {
@@ -153,6 +160,8 @@ impl Interp<'_> {
             Value::Str(text) => text.len(),
             _ => 0,
         };
+        let item = if matches!(sequence, Value::Str(_)) { 1 } else { 2 * size_of::<Value>() };
+        self.charge(len.saturating_mul(n).saturating_mul(item), span)?;
         if len.saturating_mul(n) > 50_000_000 {
             return Err(Raise::at(
                 "value-error",
@@ -333,6 +342,15 @@ impl Interp<'_> {
 
     /// The items of any iterable.
     pub(crate) fn iterate(&mut self, value: &Value, span: Span) -> EvalResult<Vec<Value>> {
+        let items = match value {
+            Value::Tuple(items) => items.len(),
+            Value::List(list) => list.items.borrow().len(),
+            Value::Dict(dict) | Value::Set(dict) => dict.borrow().len(),
+            Value::Range(range) => usize::try_from(range.len()).unwrap_or(usize::MAX),
+            Value::Str(text) => text.len().saturating_mul(2),
+            _ => 0,
+        };
+        self.charge_items(items, span)?;
         Ok(match value {
             Value::Tuple(items) => items.to_vec(),
             Value::List(list) => list.items.borrow().clone(),

@@ -35,6 +35,7 @@ pub struct ParseError {
 const MAX_BYTES: u128 = 1 << 40;
 const MAX_STRIDE: i64 = 1 << 40;
 const MAX_DEPTH: usize = 200;
+const MOST_REGISTERS: u32 = 1 << 20;
 const MAX_ERRORS: usize = 50;
 
 /// Reads a program. Instructions are built but not validated: see [`Program::validate`].
@@ -228,7 +229,14 @@ impl Parser {
                 let tensor = self.hbm_tensor(&mut c)?;
                 self.program.outputs.push(Output { name, tensor });
             }
-            "registers" => self.program.registers = c.int("a number of registers")?,
+            "registers" => {
+                let at = c.mark();
+                let registers = c.int("a number of registers")?;
+                if registers > MOST_REGISTERS {
+                    return c.problem_at(at, format!("{registers} registers are too many, the limit is {MOST_REGISTERS}"));
+                }
+                self.program.registers = registers;
+            }
             "core" => {
                 c.expect("{")?;
                 self.open(Open::Core, Loc::default(), TrailId::ROOT, number);

@@ -22,6 +22,13 @@ pub(super) struct Findings {
     seen_clobbers: FxHashSet<(Loc, Loc)>,
 }
 
+impl Findings {
+    /// Findings that are known before the run.
+    pub(super) fn starting_with(list: &[Diagnostic]) -> Self {
+        Findings { list: list.to_vec(), ..Findings::default() }
+    }
+}
+
 /// The iterations around a statement: of unrolled loops by name and value, of dynamic loops by number.
 pub(super) fn iterations(program: &Program, node: &Node, dynamic: &[(Loc, u32)]) -> Option<String> {
     let mut parts: Vec<String> =

@@ -4,12 +4,14 @@ use std::sync::Arc;
 
 use ndarray::Array2;
 use nki_diag::Diagnostic;
+use nki_diag::memory::Limit;
 use nki_isa::inst::Footprint;
 use nki_isa::program::{Address, Bound, Loc, Node, NodeKind, RegId};
 use nki_isa::{Contribution, Fault, Inst, Meeting, Program, Space, TensorId, View};
 use rustc_hash::FxHashMap;
 
 use super::ExecOptions;
+use super::limits::{most_events, too_many_events};
 use super::findings::{self, Findings};
 use super::races::Races;
 use crate::HostTensor;
@@ -33,6 +35,7 @@ pub(super) struct Interpreter<'p> {
     pub(super) brought: Arc<[Contribution]>,
     steps: u64,
     step_limit: u64,
+    memory_limit: Limit,
     pub(super) scratch: super::rows::Scratch,
     pub(super) products: super::products::Products,
     pub(super) runs: super::runs::Runs,
@@ -52,7 +55,9 @@ pub(super) struct CoreState<'p> {
     pub(super) loops: Vec<(Loc, u32)>,
     /// Blocks being executed, outermost first.
     frames: Vec<Frame<'p>>,
-    /// On-chip tensors of the core by last use, and how many of them have been given back.
+    /// Position of the statement being executed.
+    position: u32,
+    /// On-chip tensors of the core by last use, and how many of them end before `position`: those are released.
     dying: Vec<(u32, TensorId)>,
     dead: usize,
     /// PSUM tensors that are made anew in each iteration, by position of the loop.
@@ -119,8 +124,8 @@ impl<'p> Interpreter<'p> {
     pub(super) fn new(program: &'p Program, memory: Memory<'p>, rank: u32, options: &ExecOptions) -> Self {
         let mut interpreter = Interpreter {
             program,
+            findings: Findings::starting_with(&memory.placement().over_capacity),
             memory,
-            findings: Findings::default(),
             prints: Vec::new(),
             core: CoreState::default(),
             parked: Vec::new(),
@@ -129,6 +134,7 @@ impl<'p> Interpreter<'p> {
             brought: Arc::from([]),
             steps: 0,
             step_limit: options.step_limit,
+            memory_limit: options.memory,
             scratch: super::rows::Scratch::default(),
             products: super::products::Products::default(),
             runs: super::runs::Runs::default(),
@@ -284,13 +290,12 @@ impl<'p> Interpreter<'p> {
             let next = frame.nodes.get(frame.next);
             frame.next += 1;
             frame.position += 1;
-            if self.core.loops.is_empty() {
-                self.bury(position);
-            }
             let Some(node) = next else {
                 self.end_of_block()?;
                 continue;
             };
+            self.core.position = position;
+            self.release_dead();
             let at = NodeIndex(position);
             self.core.node = Some(node);
             if !self.core.loops.is_empty() {
@@ -405,6 +410,9 @@ impl<'p> Interpreter<'p> {
         if let Some(last) = self.core.loops.last_mut() {
             last.1 = iteration;
         }
+        if self.core.events.len() > most_events(self.memory_limit) {
+            return Err(too_many_events(self.core.events.len(), self.memory_limit));
+        }
         // An empty body must reach the limit as well.
         self.steps += 1;
         if self.steps > self.step_limit {
@@ -421,6 +429,9 @@ impl<'p> Interpreter<'p> {
                 self.memory.renew(t);
             }
         }
+        // What ends inside the body ends in this iteration again.
+        let first = self.core.dying.partition_point(|(last, _)| *last <= at.0);
+        self.core.dead = self.core.dead.min(first);
         self.core.frames.push(Frame {
             nodes,
             next: 0,
@@ -430,20 +441,22 @@ impl<'p> Interpreter<'p> {
         Ok(())
     }
 
-    /// Gives back the buffers of tensors that were last used before `position`.
-    fn bury(&mut self, position: u32) {
+    /// Releases the buffers of tensors whose lifetime ends before the current statement, unless deferred instructions may still use them.
+    ///
+    /// That holds in dynamic loops as well: a tensor that a further iteration needs lives to the end of the loop.
+    pub(super) fn release_dead(&mut self) {
         if self.has_products() || self.has_runs() || !self.core.posted.is_empty() {
             return;
         }
         while let Some(&(last, tensor)) = self.core.dying.get(self.core.dead)
-            && last < position
+            && last < self.core.position
         {
             self.memory.release(tensor);
             self.core.dead += 1;
         }
     }
 
-    /// Computes the instructions that wait, and gives back what only they used.
+    /// Computes the deferred instructions, and releases what only they used.
     fn finish_run_before(&mut self, position: u32) {
         if !self.core.loops.is_empty() || !self.core.posted.is_empty() {
             return self.finish_runs();
@@ -451,7 +464,6 @@ impl<'p> Interpreter<'p> {
         let dying = self.core.dying[self.core.dead..].iter().take_while(|(last, _)| *last < position);
         let dead: Vec<usize> = dying.filter_map(|&(_, tensor)| self.memory.own_storage(tensor)).collect();
         self.compute_runs(&dead);
-        self.bury(position);
     }
 
     fn bound(&mut self, bound: Bound) -> i64 {
@@ -490,9 +502,11 @@ impl<'p> Interpreter<'p> {
         self.finish_runs();
         let program = self.program;
         let mut out = Vec::with_capacity(program.outputs.len());
+        let last: FxHashMap<TensorId, usize> =
+            program.outputs.iter().enumerate().map(|(i, output)| (output.tensor, i)).collect();
         for (i, output) in program.outputs.iter().enumerate() {
             let t = program.tensor(output.tensor);
-            let again = program.outputs[i + 1..].iter().any(|o| o.tensor == output.tensor);
+            let again = last.get(&output.tensor) != Some(&i);
             let (data, missing) = self.memory.unload(output.tensor, again);
             if missing > 0 {
                 self.findings.unwritten_output(program, &output.name, output.tensor, missing);

@@ -6,6 +6,7 @@
 mod findings;
 mod inputs;
 mod interpreter;
+mod limits;
 mod machine;
 mod meet;
 mod plans;
@@ -17,6 +18,7 @@ mod runs;
 mod trace_only;
 
 use nki_diag::Diagnostic;
+use nki_diag::memory::Limit;
 use nki_isa::Program;
 
 use crate::HostTensor;
@@ -25,6 +27,7 @@ use crate::place::Placement;
 use crate::trace::Trace;
 
 use interpreter::Interpreter;
+pub use limits::{check_memory, check_trace};
 pub use trace_only::{NeedsData, trace_only};
 
 /// How to run.
@@ -34,11 +37,13 @@ pub struct ExecOptions {
     pub precise: bool,
     /// Most statements that may be executed inside dynamic loops, so that an endless loop ends.
     pub step_limit: u64,
+    /// Memory that tensors and trace may use.
+    pub memory: Limit,
 }
 
 impl Default for ExecOptions {
     fn default() -> Self {
-        ExecOptions { precise: true, step_limit: 4_000_000 }
+        ExecOptions { precise: true, step_limit: 4_000_000, memory: Limit::NONE }
     }
 }
 
@@ -110,7 +115,8 @@ pub fn run(
 /// As [`run`], for the first rank that fails.
 pub fn run_ranks(ranks: Vec<Rank<'_>>, options: &ExecOptions) -> Result<Vec<ExecResult>, Box<RanksFailure>> {
     for (rank, r) in ranks.iter().enumerate() {
-        let errors = inputs::check(r.program, &r.inputs);
+        let mut errors = inputs::check(r.program, &r.inputs);
+        errors.extend(limits::check_memory(r.program, r.placement, options));
         if !errors.is_empty() {
             let failure = Failure { errors, trace: Trace::default(), findings: Vec::new(), prints: Vec::new() };
             return Err(Box::new(RanksFailure { rank, failure }));

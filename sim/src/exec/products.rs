@@ -212,6 +212,7 @@ impl Interpreter<'_> {
             ArrayViewMut2::from_shape(shape, words.get_mut(base..)?).ok()
         });
         gemm::accumulate(&chain, add, out.expect("looked at when the matmul was queued"));
+        self.release_dead();
     }
 }
 

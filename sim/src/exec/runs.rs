@@ -254,6 +254,7 @@ impl Interpreter<'_> {
         for (name, change) in leaves {
             change(self.core.engine_state.entry(name).or_default());
         }
+        self.release_dead();
     }
 }
 

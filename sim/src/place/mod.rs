@@ -11,6 +11,7 @@ mod halves;
 mod lifetimes;
 mod report;
 mod space;
+mod spill;
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -43,6 +44,18 @@ pub struct Placement {
     pub overlaps: Vec<(TensorId, TensorId)>,
     /// The same as diagnostics, where program order interleaves their uses: for those who do not run the program.
     pub findings: Vec<Diagnostic>,
+    /// Memories that are too small, as warnings: tensors lie beyond their ends, and times mean nothing. Part of `findings`, too.
+    pub over_capacity: Vec<Diagnostic>,
+}
+
+/// What happens where a memory is too small.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Capacity {
+    /// The kernel is wrong.
+    #[default]
+    Error,
+    /// The kernel is run, with tensors beyond the end of the memory; its time is not valid.
+    Warn,
 }
 
 impl Placement {
@@ -78,15 +91,23 @@ pub(crate) struct Region {
 /// # Errors
 /// If a memory is too small for what is alive at one time, or an explicit address is outside of it or misaligned.
 pub fn place(program: &Program) -> Result<Placement, Vec<Diagnostic>> {
+    place_with(program, Capacity::Error)
+}
+
+/// Places all tensors; `capacity` says what happens where a memory is too small.
+///
+/// # Errors
+/// As [`place`].
+pub fn place_with(program: &Program, capacity: Capacity) -> Result<Placement, Vec<Diagnostic>> {
     let arch = Arch::of(program.target);
     let mut lives = lifetimes::lifetimes(program);
     let mut placement = Placement { addresses: vec![None; program.tensors.len()], ..Placement::default() };
     let mut errors = Vec::new();
     for core in 0..program.cores.len().max(1) as u32 {
-        for (space, capacity, align) in
+        for (space, bytes, align) in
             [(Space::Sbuf, arch.sbuf_bytes, SBUF_ALIGN), (Space::Psum, arch.psum_bytes(), arch.psum_bank_bytes)]
         {
-            let region = Region { space, core, capacity, align };
+            let region = Region { space, core, capacity: bytes, align };
             let items = items(program, region, &lives.alive);
             if items.is_empty() {
                 continue;
@@ -121,6 +142,16 @@ pub fn place(program: &Program) -> Result<Placement, Vec<Diagnostic>> {
                 stacked_peak = automatic.iter().zip(&addresses).map(|(item, at)| at + item.taken).max();
                 found = Ok(addresses);
             }
+            let mut spilled = false;
+            let found = found.or_else(|failed| {
+                let finding = report::does_not_fit(program, region, &explicit, &automatic, failed);
+                if capacity == Capacity::Error {
+                    return Err(finding);
+                }
+                spilled = true;
+                placement.over_capacity.push(report::times_nothing(finding));
+                Ok(spill::beyond(region, &explicit, &automatic))
+            });
             match found {
                 Ok(found) => {
                     for ((item, byte), partition) in automatic.iter().zip(&found).zip(partitions) {
@@ -135,15 +166,17 @@ pub fn place(program: &Program) -> Result<Placement, Vec<Diagnostic>> {
                     let peak = stacked_peak.unwrap_or_else(|| report::peak(&explicit, &counted).0);
                     match space {
                         Space::Psum => {
-                            let banks = report::peak_banks(region, &items, &placement);
+                            let banks = if spilled {
+                                report::peak(&explicit, &report::whole_banks(&counted)).0.div_ceil(region.align)
+                            } else {
+                                report::peak_banks(region, &items, &placement)
+                            };
                             placement.psum_peak_banks = placement.psum_peak_banks.max(banks);
                         }
                         _ => placement.sbuf_peak_bytes = placement.sbuf_peak_bytes.max(peak),
                     }
                 }
-                Err(failed) => {
-                    errors.push(report::does_not_fit(program, region, &explicit, &automatic, failed));
-                }
+                Err(finding) => errors.push(finding),
             }
         }
     }
@@ -157,6 +190,7 @@ pub fn place(program: &Program) -> Result<Placement, Vec<Diagnostic>> {
         }
     }
     placement.lifetimes = lives.alive;
+    placement.findings.extend(placement.over_capacity.iter().cloned());
     Ok(placement)
 }
 

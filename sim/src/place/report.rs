@@ -194,6 +194,17 @@ pub(super) fn sharing(program: &Program, explicit: &[Item]) -> Vec<(TensorId, Te
     out
 }
 
+/// The items with all the bytes that they take.
+pub(super) fn whole_banks(items: &[Item]) -> Vec<Item> {
+    items.iter().map(|i| Item { bytes: i.taken, ..*i }).collect()
+}
+
+/// A memory that is too small, where that is a warning.
+pub(super) fn times_nothing(mut finding: Diagnostic) -> Diagnostic {
+    finding.severity = nki_diag::Severity::Warning;
+    finding.note("the kernel runs as if the memory were larger: its values are right, its latency is not valid")
+}
+
 /// Why there is no room.
 pub(super) fn does_not_fit(
     program: &Program,
@@ -204,10 +215,8 @@ pub(super) fn does_not_fit(
 ) -> Diagnostic {
     let place = memory(region.space);
     // PSUM is given out in banks.
-    let counted = |items: &[Item]| -> Vec<Item> {
-        let whole = |i: &Item| if region.space == Space::Psum { Item { bytes: i.taken, ..*i } } else { *i };
-        items.iter().map(whole).collect()
-    };
+    let counted =
+        |items: &[Item]| if region.space == Space::Psum { whole_banks(items) } else { items.to_vec() };
     let (explicit, automatic) = (counted(explicit), counted(automatic));
     let (peak, at) = peak(&explicit, &automatic);
     let full = peak > region.capacity;

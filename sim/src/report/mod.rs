@@ -15,7 +15,7 @@ pub use html::{Finding, Page, Source, html, html_ranks};
 pub use perfetto::{perfetto, perfetto_ranks};
 pub use summary::{DmaSummary, EngineSummary, Engines, Memory, Part, PathStep, StallSummary, Summary, summary};
 pub use table::{csv, csv_ranks};
-pub use text::{events, table, timeline};
+pub use text::{events, table, timeline, validity};
 pub use words::{advice, critical_path};
 
 use crate::timeline::Ps;

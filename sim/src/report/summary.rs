@@ -13,6 +13,8 @@ use crate::timing::params::Confidence;
 pub struct Summary {
     /// Whole time of the kernel.
     pub latency_us: f64,
+    /// Whether the latency means anything: not if the kernel does not fit into SBUF or PSUM (`--capacity warn`).
+    pub latency_valid: bool,
     /// By engine, over all cores.
     pub engines: Engines,
     /// By core, if there are several.
@@ -177,6 +179,7 @@ pub fn summary(timeline: &Timeline, placement: &Placement) -> Summary {
     let verdict = verdict(timeline, &path);
     Summary {
         latency_us: us(timeline.elapsed),
+        latency_valid: !timeline.over_capacity,
         engines: engines(None),
         cores: cores.collect(),
         dma: DmaSummary {

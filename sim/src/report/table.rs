@@ -17,18 +17,22 @@ const COLUMNS: &str = "id,start_ts,end_ts,duration_ns,engine,timeline_track,pcor
 evt_wait_time_ns,dma_trigger_start_ts,dma_trigger_end_ts,dma_wait_time_ns,hbm_read_bytes,hbm_write_bytes,sbuf_read_bytes,sbuf_write_bytes,\
 psum_read_bytes,psum_write_bytes,raw_flops,adjusted_flops,flops_transpose,completion_ts,iteration,wait_kind,wait_cause,critical_path_ns";
 
-/// The table as CSV (RFC 4180, line feeds). Times are whole nanoseconds from the start of the kernel.
+/// The table as CSV (RFC 4180, line feeds). Times are whole nanoseconds from the start of the kernel. If they are not valid, a last column
+/// `latency_valid` says so.
 pub fn csv(a: &Analysis<'_>) -> String {
-    let mut out = format!("{COLUMNS}\n");
-    write_rows(a, "", &mut out);
+    let valid = !a.timeline.over_capacity;
+    let mut out = format!("{COLUMNS}{}\n", if valid { "" } else { ",latency_valid" });
+    write_rows(a, if valid { "" } else { ",false" }, &mut out);
     out
 }
 
 /// The tables of all ranks, from 0, as one: a last column `rank`.
 pub fn csv_ranks(ranks: &[Analysis<'_>]) -> String {
-    let mut out = format!("{COLUMNS},rank\n");
+    let valid = ranks.iter().all(|a| !a.timeline.over_capacity);
+    let mut out = format!("{COLUMNS},rank{}\n", if valid { "" } else { ",latency_valid" });
     for (rank, a) in ranks.iter().enumerate() {
-        write_rows(a, &format!(",{rank}"), &mut out);
+        let validity = if valid { String::new() } else { format!(",{}", !a.timeline.over_capacity) };
+        write_rows(a, &format!(",{rank}{validity}"), &mut out);
     }
     out
 }

@@ -37,8 +37,9 @@ pub fn table(timeline: &Timeline) -> String {
     let d = &timeline.dma;
     let _ = writeln!(
         out,
-        "\n{:.2} us; DMA: {} bytes in {} transfers, active {:.2} us ({:.1}%)",
+        "\n{:.2} us{}; DMA: {} bytes in {} transfers, active {:.2} us ({:.1}%)",
         timeline.elapsed as f64 / 1e6,
+        validity(timeline),
         d.bytes,
         d.transfers,
         d.active as f64 / 1e6,
@@ -48,9 +49,14 @@ pub fn table(timeline: &Timeline) -> String {
     out
 }
 
+/// What follows a latency that is not valid; empty otherwise.
+pub fn validity(timeline: &Timeline) -> &'static str {
+    if timeline.over_capacity { " (not valid: the kernel does not fit into SBUF or PSUM)" } else { "" }
+}
+
 /// Every row's spans, a line each: for golden tests and for reading short kernels.
 pub fn timeline(timeline: &Timeline) -> String {
-    let mut out = format!("{} {} us\n", timeline.kernel, us(timeline.elapsed));
+    let mut out = format!("{} {} us{}\n", timeline.kernel, us(timeline.elapsed), validity(timeline));
     for row in &timeline.rows {
         if row.count == 0 {
             continue;

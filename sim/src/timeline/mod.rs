@@ -48,6 +48,8 @@ pub struct Timeline {
     pub tail: Ps,
     /// Time on the critical path by confidence of the parameter it rests on, in [`Confidence::ALL`] order.
     pub confidence: [Ps; 4],
+    /// The kernel does not fit into the memories, and was run all the same: its times mean nothing.
+    pub over_capacity: bool,
     /// Names of tensors and files, for reports.
     pub names: Names,
 }

@@ -28,6 +28,9 @@ pub(crate) struct Row {
     pub(crate) point: Vec<(String, String)>,
     /// The latency; `None` where the kernel is wrong.
     pub(crate) latency_us: Option<f64>,
+    /// Whether the latency means anything: not if the kernel does not fit into SBUF or PSUM.
+    #[serde(default = "valid")]
+    pub(crate) latency_valid: bool,
     /// What bounds the kernel.
     pub(crate) bound: String,
     /// Bytes moved by DMA.
@@ -40,6 +43,14 @@ pub(crate) struct Row {
     pub(crate) psum_peak_banks: u32,
     /// Why the point failed: the first diagnostic.
     pub(crate) error: Option<String>,
+}
+
+/// Follows what bounds a point whose latency is not valid.
+const NOT_VALID: &str = " (latency not valid: does not fit into SBUF or PSUM)";
+
+/// Points of older state files fit.
+fn valid() -> bool {
+    true
 }
 
 #[derive(Debug, Serialize)]
@@ -71,7 +82,7 @@ pub(crate) fn run(args: &SweepArgs) -> Result<(), Failure> {
     let tell = |row: &Row| {
         let Ok(mut seen) = seen.lock() else { return };
         seen.0 += 1;
-        seen.1 = row.latency_us.unwrap_or(f64::INFINITY).min(seen.1);
+        seen.1 = row.latency_us.filter(|_| row.latency_valid).unwrap_or(f64::INFINITY).min(seen.1);
         let note = if seen.1.is_finite() { format!("(best {:.2} us)", seen.1) } else { String::new() };
         progress.show(seen.0, points.len(), &note);
     };
@@ -89,8 +100,10 @@ pub(crate) fn run(args: &SweepArgs) -> Result<(), Failure> {
     let results: Vec<(Row, bool)> = results.into_iter().collect::<Result<_, _>>()?;
     let kept = results.iter().filter(|r| r.1).count();
     let mut rows: Vec<Row> = results.into_iter().map(|r| r.0).collect();
-    // Stable: equal latencies stay in the order of the grid, failed points come last.
-    rows.sort_by(|a, b| a.latency_us.unwrap_or(f64::INFINITY).total_cmp(&b.latency_us.unwrap_or(f64::INFINITY)));
+    // Stable: equal latencies stay in the order of the grid; points that do not fit come after those that do, failed ones last.
+    let rank = |r: &Row| (r.latency_us.is_none(), !r.latency_valid);
+    let time = |r: &Row| r.latency_us.unwrap_or(f64::INFINITY);
+    rows.sort_by(|a, b| rank(a).cmp(&rank(b)).then(time(a).total_cmp(&time(b))));
     if let Some(path) = &args.json {
         let table = Table { file: args.kernel.file.display().to_string(), axes: axes.iter().collect(), rows: &rows };
         write_file(path, &[&crate::report::json(&table)?])?;
@@ -189,12 +202,13 @@ fn one(args: &SweepArgs, axes: &[Axis], point: &Point, state: Option<&State>) ->
             kernel.args.push((axis.name.clone(), value.clone()));
         }
     }
-    let mut prepared = prepare_with("sweep", &kernel, &loader)?;
+    let mut prepared = prepare_with("sweep", &kernel, &loader, rayon::current_num_threads())?;
     let files: Vec<String> =
         (0..prepared.sources.len() as u32).map(|i| prepared.sources.path(nki_diag::FileId(i)).to_string()).collect();
     let mut row = Row {
         point: named,
         latency_us: None,
+        latency_valid: true,
         bound: String::new(),
         dma_bytes: 0,
         dma_transfers: 0,
@@ -206,6 +220,7 @@ fn one(args: &SweepArgs, axes: &[Axis], point: &Point, state: Option<&State>) ->
         Ok(timed) => {
             let t = &timed.timeline;
             row.latency_us = Some(t.elapsed as f64 / 1e6);
+            row.latency_valid = !t.over_capacity;
             row.bound = verdict(t, &critical_path(t)).sentence;
             (row.dma_bytes, row.dma_transfers) = (t.dma.bytes, t.dma.transfers);
             row.sbuf_peak_bytes_per_partition = timed.placement.sbuf_peak_bytes;
@@ -246,7 +261,7 @@ fn text(axes: &[Axis], rows: &[Row], top: usize) -> String {
             format!("{:.3}x", latency / best.max(f64::MIN_POSITIVE)),
             r.dma_bytes.to_string(),
             r.sbuf_peak_bytes_per_partition.to_string(),
-            r.bound.split(':').next().unwrap_or_default().to_string(),
+            r.bound.split(':').next().unwrap_or_default().to_string() + if r.latency_valid { "" } else { NOT_VALID },
         ]);
         lines.push(cells);
     }
@@ -284,6 +299,7 @@ fn csv(axes: &[Axis], rows: &[Row]) -> String {
     heads.extend(
         [
             "latency_us",
+            "latency_valid",
             "bound",
             "dma_bytes",
             "dma_transfers",
@@ -298,6 +314,7 @@ fn csv(axes: &[Axis], rows: &[Row]) -> String {
         let mut cells: Vec<String> = r.point.iter().map(|p| quoted(&p.1)).collect();
         cells.extend([
             r.latency_us.map_or_else(String::new, |x| x.to_string()),
+            r.latency_us.map_or_else(String::new, |_| r.latency_valid.to_string()),
             quoted(&r.bound),
             r.dma_bytes.to_string(),
             r.dma_transfers.to_string(),

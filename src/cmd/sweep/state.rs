@@ -48,14 +48,16 @@ pub(super) fn key(args: &SweepArgs, point: &[(String, String)]) -> String {
     }
     let params = args.timing.params.as_ref().and_then(|p| std::fs::read(p).ok()).map(|bytes| hash(&bytes));
     format!(
-        "{} {} {:?} {:?} {} {:?} {parts:?} {:?} {params:?} {point:?}",
+        "{} {} {:?} {:?} {} {:?} {parts:?} {:?} {params:?} {point:?} {:?} {:?}",
         env!("CARGO_PKG_VERSION"),
         k.file.display(),
         k.kernel,
         crate::settings::target(k.target).map(|t| t.to_string()),
         k.lnc,
         k.max_steps,
-        args.timing.set
+        args.timing.set,
+        crate::settings::capacity(k.capacity.as_deref()),
+        k.max_memory
     )
 }
 

@@ -258,6 +258,8 @@ pub(super) fn shared_constant(interp: &mut Interp<'_>, args: CallArgs) -> EvalRe
                 None => interp.loader.array(Path::new(&**path)),
             };
             let read = read.map_err(|why| Raise::at("unreadable-constant", format!("{what}: {why}"), span, "here"))?;
+            // Elements are wider as values.
+            interp.charge(read.data.len().saturating_mul(5), span)?;
             file = api::host_array(interp, &read);
             &file
         }

@@ -3,6 +3,9 @@
 use std::cell::{Cell, OnceCell, RefCell};
 use std::rc::Rc;
 
+use nki_diag::Span;
+use rustc_hash::FxHashMap;
+
 use super::super::Interp;
 use super::super::error::{EvalResult, Raise};
 use super::super::native::CallArgs;
@@ -136,34 +139,92 @@ pub(crate) fn namedtuple(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<
 
 pub(super) fn copy(interp: &mut Interp<'_>, args: CallArgs, deep: bool) -> EvalResult<Value> {
     args.positional_only(interp, "copy", 1, 2)?;
-    Ok(copied(&args.positional[0], deep, 0))
+    let mut copies = Copies { deep, made: FxHashMap::default(), originals: Vec::new() };
+    copies.copy(interp, &args.positional[0], args.span, 0)
 }
 
-pub(super) fn copied(value: &Value, deep: bool, depth: u32) -> Value {
-    let inner = |v: &Value| {
-        if deep && depth < crate::eval::compare::MAX_DEPTH { copied(v, true, depth + 1) } else { v.clone() }
-    };
-    match value {
-        Value::List(list) => Value::list(list.items.borrow().iter().map(inner).collect()),
-        Value::Tuple(items) if deep => Value::tuple(items.iter().map(inner).collect::<Vec<_>>()),
-        Value::Dict(dict) => {
-            let mut out = Dict::default();
-            out.factory = dict.borrow().factory.clone();
-            for (key, original, value) in dict.borrow().iter() {
-                out.set(key.clone(), original.clone(), inner(value));
-            }
-            Value::dict(out)
+/// A copy being made.
+struct Copies {
+    /// Whether the items are copied as well.
+    deep: bool,
+    /// Copies by the address of the original: what is shared stays shared, and a value may contain itself.
+    made: FxHashMap<usize, Value>,
+    /// Keeps the addresses taken.
+    originals: Vec<Value>,
+}
+
+impl Copies {
+    fn copy(&mut self, interp: &mut Interp<'_>, value: &Value, span: Span, depth: u32) -> EvalResult<Value> {
+        let (address, items) = match value {
+            Value::List(list) => (Rc::as_ptr(list) as usize, list.items.borrow().len()),
+            Value::Tuple(items) if self.deep => (Rc::as_ptr(items).cast::<u8>() as usize, items.len()),
+            Value::Dict(dict) | Value::Set(dict) => (Rc::as_ptr(dict) as usize, 4 * dict.borrow().len()),
+            Value::Instance(instance) => (Rc::as_ptr(instance) as usize, 4 * instance.attrs.borrow().iter().count()),
+            other => return Ok(other.clone()),
+        };
+        // Empty tuples may have any address.
+        if items > 0
+            && let Some(known) = self.made.get(&address)
+        {
+            return Ok(known.clone());
         }
-        Value::Set(set) => Value::Set(Rc::new(RefCell::new(set.borrow().clone()))),
-        Value::Instance(instance) => {
-            let mut attrs = AttrMap::default();
-            for (name, value) in instance.attrs.borrow().iter() {
-                attrs.set(name, inner(value));
+        interp.count_steps(1);
+        interp.is_too_deep(depth);
+        interp.check_steps(span)?;
+        interp.charge_items(items, span)?;
+        self.originals.push(value.clone());
+        Ok(match value {
+            Value::List(list) => {
+                let copy = Rc::new(List::default());
+                self.made.insert(address, Value::List(copy.clone()));
+                let items = list.items.borrow().clone();
+                for item in &items {
+                    let item = self.inner(interp, item, span, depth)?;
+                    copy.items.borrow_mut().push(item);
+                }
+                Value::List(copy)
             }
-            let frozen = Cell::new(instance.frozen.get());
-            Value::Instance(Rc::new(Instance { class: instance.class.clone(), attrs: RefCell::new(attrs), frozen }))
-        }
-        other => other.clone(),
+            Value::Tuple(items) => {
+                let copies: EvalResult<Vec<Value>> =
+                    items.iter().map(|item| self.inner(interp, item, span, depth)).collect();
+                let copy = Value::tuple(copies?);
+                self.made.insert(address, copy.clone());
+                copy
+            }
+            Value::Dict(dict) => {
+                let copy = Rc::new(RefCell::new(Dict::default()));
+                self.made.insert(address, Value::Dict(copy.clone()));
+                copy.borrow_mut().factory = dict.borrow().factory.clone();
+                let original = dict.borrow().clone();
+                for (key, from, value) in original.iter() {
+                    let value = self.inner(interp, value, span, depth)?;
+                    copy.borrow_mut().set(key.clone(), from.clone(), value);
+                }
+                Value::Dict(copy)
+            }
+            Value::Set(set) => {
+                let copy = Value::Set(Rc::new(RefCell::new(set.borrow().clone())));
+                self.made.insert(address, copy.clone());
+                copy
+            }
+            Value::Instance(instance) => {
+                let attrs: Vec<(Symbol, Value)> = instance.attrs.borrow().iter().map(|(n, v)| (n, v.clone())).collect();
+                let frozen = Cell::new(instance.frozen.get());
+                let attributes = RefCell::new(AttrMap::default());
+                let copy = Rc::new(Instance { class: instance.class.clone(), attrs: attributes, frozen });
+                self.made.insert(address, Value::Instance(copy.clone()));
+                for (name, value) in attrs {
+                    let value = self.inner(interp, &value, span, depth)?;
+                    copy.attrs.borrow_mut().set(name, value);
+                }
+                Value::Instance(copy)
+            }
+            other => other.clone(),
+        })
+    }
+
+    fn inner(&mut self, interp: &mut Interp<'_>, item: &Value, span: Span, depth: u32) -> EvalResult<Value> {
+        if self.deep { self.copy(interp, item, span, depth + 1) } else { Ok(item.clone()) }
     }
 }
 

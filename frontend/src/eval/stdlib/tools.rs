@@ -51,6 +51,7 @@ pub(super) fn product(interp: &mut Interp<'_>, mut args: CallArgs) -> EvalResult
             "in this call",
         ));
     }
+    interp.charge_items(total.saturating_mul(2 * columns.len() + 4), args.span)?;
     let mut rows: Vec<Vec<Value>> = vec![Vec::new()];
     for column in &columns {
         rows =

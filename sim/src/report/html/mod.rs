@@ -130,6 +130,8 @@ struct Occupancy {
 struct Data<'a> {
     kernel: &'a str,
     target: &'a str,
+    /// Follows the latency where it is not valid.
+    validity: &'static str,
     elapsed: u64,
     head: u64,
     tail: u64,
@@ -219,6 +221,7 @@ fn data<'a>(a: &'a Analysis<'_>, page: &'a Page) -> Result<Data<'a>, serde_json:
     Ok(Data {
         kernel: &t.kernel,
         target: &page.target,
+        validity: super::validity(t),
         elapsed: ns(t.elapsed),
         head: ns(t.head),
         tail: ns(t.tail),

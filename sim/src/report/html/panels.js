@@ -182,7 +182,7 @@ function roofline() {
 }
 
 function build() {
-  byId("kernel").append(data.kernel, el("small", `${us(data.elapsed)} on ${data.target}`));
+  byId("kernel").append(data.kernel, el("small", `${us(data.elapsed)}${data.validity} on ${data.target}`));
   if (ranks.length > 1) {
     const choice = byId("rank");
     ranks.forEach((r, i) => choice.append(el("option", `rank ${i}: ${us(r.elapsed)}`, i === rank ? { value: i, selected: "" } : { value: i })));

@@ -58,7 +58,8 @@ fn write_rank(w: &mut Writer, timeline: &Timeline, program: &Program, of_rank: &
     for (r, row) in timeline.rows.iter().enumerate() {
         if core != Some(row.core) {
             core = Some(row.core);
-            process = w.process(&format!("{} on NeuronCore {}{of_rank}", timeline.kernel, row.core));
+            let validity = super::validity(timeline);
+            process = w.process(&format!("{} on NeuronCore {}{of_rank}{validity}", timeline.kernel, row.core));
         }
         let is_queue = matches!(row.kind, RowKind::DmaQueue(_));
         if is_queue && row.count == 0 {

@@ -56,7 +56,8 @@ pub(super) fn run(ranks: &[RankTrace<'_>], model: &dyn CostModel) -> Vec<Timelin
                 own.push(core);
             }
             let base = actors.iter().position(|a| a.rank == rank).unwrap_or(0);
-            timeline(r.program, own, base, model.machine())
+            let over_capacity = !r.placement.over_capacity.is_empty();
+            Timeline { over_capacity, ..timeline(r.program, own, base, model.machine()) }
         })
         .collect()
 }
@@ -118,6 +119,7 @@ fn timeline(program: &Program, cores: Vec<Core<'_>>, base: usize, machine: &Mach
         head: machine.head,
         tail: machine.tail,
         confidence: [0; 4],
+        over_capacity: false,
         names: Names::of(program),
     };
     timeline.confidence = crate::analysis::confidence(&timeline, machine.fixed, machine.late_confidence);

@@ -1,0 +1,184 @@
+//! How much memory a piece of work may use.
+//!
+//! Work that grows with its input (values of the meta-program, instructions, device tensors, the trace) charges an [`Account`] before it
+//! allocates. Charges are never taken back: a value that is dropped is not reported. So when the charges reach the limit, the account asks
+//! its meter how much memory the process has gained since the account was opened, and the smaller of the two counts. A kernel that makes
+//! much garbage is not refused, and a kernel is not refused for the memory of another one in the same process.
+
+/// The most memory that a piece of work may use, and how the use is measured.
+#[derive(Debug, Clone, Copy)]
+pub struct Limit {
+    /// In bytes.
+    pub bytes: u64,
+    /// Bytes of memory that the process occupies now; `None` where the system does not say. Only single requests are limited there.
+    pub resident: fn() -> Option<u64>,
+}
+
+impl Limit {
+    /// No limit.
+    pub const NONE: Limit = Limit { bytes: u64::MAX, resident: || None };
+
+    /// The share of each of `n` pieces of work that run at the same time.
+    #[must_use]
+    pub fn shared_by(self, n: usize) -> Limit {
+        if self.bytes == u64::MAX { self } else { Limit { bytes: self.bytes / n.max(1) as u64, ..self } }
+    }
+}
+
+impl Default for Limit {
+    fn default() -> Self {
+        Limit::NONE
+    }
+}
+
+impl PartialEq for Limit {
+    fn eq(&self, other: &Self) -> bool {
+        self.bytes == other.bytes
+    }
+}
+
+impl Eq for Limit {}
+
+/// A charge went beyond the limit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Exceeded {
+    /// Bytes that would be in use.
+    pub needed: u64,
+    /// Bytes that may be.
+    pub limit: u64,
+}
+
+/// What to do about it, for diagnostics.
+pub const ADVICE: &str = "if the kernel is meant to be this large, raise the limit: --max-memory SIZE, NKI_SIM_MAX_MEMORY, or nki_sim.configure(max_memory=SIZE)";
+
+/// Most bytes that are charged before the meter is read again.
+const UNREAD: u64 = 64 << 20;
+
+/// The memory of one piece of work.
+#[derive(Debug)]
+pub struct Account {
+    limit: Limit,
+    /// What the meter showed when the account was opened.
+    before: u64,
+    charged: u64,
+    committed: u64,
+    /// The value of `charged` at which the meter is read again.
+    next: u64,
+}
+
+impl Account {
+    /// An account without charges.
+    pub fn new(limit: Limit) -> Self {
+        let bounded = limit.bytes != u64::MAX;
+        Account {
+            limit,
+            before: if bounded { (limit.resident)().unwrap_or(0) } else { 0 },
+            charged: 0,
+            committed: 0,
+            next: if bounded { UNREAD.min(limit.bytes / 8) } else { u64::MAX },
+        }
+    }
+
+    /// Charges memory that is about to be allocated, and may be given back at any time.
+    ///
+    /// # Errors
+    /// If that is more than the limit allows. Nothing should be allocated then.
+    #[inline]
+    pub fn charge(&mut self, bytes: u64) -> Result<(), Exceeded> {
+        self.charged = self.charged.saturating_add(bytes);
+        if self.charged < self.next { Ok(()) } else { self.read(bytes) }
+    }
+
+    /// Charges memory that stays in use to the end, or that later work is known to need.
+    ///
+    /// # Errors
+    /// As [`Self::charge`].
+    pub fn commit(&mut self, bytes: u64) -> Result<(), Exceeded> {
+        self.committed = self.committed.saturating_add(bytes);
+        if self.committed <= self.limit.bytes {
+            return Ok(());
+        }
+        Err(Exceeded { needed: self.committed, limit: self.limit.bytes })
+    }
+
+    fn read(&mut self, request: u64) -> Result<(), Exceeded> {
+        let gained = (self.limit.resident)().map_or(0, |now| now.saturating_sub(self.before));
+        let alive = gained.min(self.charged - request).max(self.committed);
+        let needed = alive.saturating_add(request);
+        if needed > self.limit.bytes {
+            return Err(Exceeded { needed, limit: self.limit.bytes });
+        }
+        self.next = self.charged.saturating_add(UNREAD.min(self.limit.bytes / 8).max(1));
+        Ok(())
+    }
+}
+
+/// A number of bytes for people: `768 bytes`, `1.5 GiB`.
+pub fn size(bytes: u64) -> String {
+    const UNITS: [&str; 6] = ["KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
+    if bytes < 1024 {
+        return format!("{bytes} bytes");
+    }
+    let mut value = bytes as f64 / 1024.0;
+    let mut unit = 0;
+    while value >= 1023.95 && unit + 1 < UNITS.len() {
+        value /= 1024.0;
+        unit += 1;
+    }
+    format!("{value:.1} {}", UNITS[unit])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn garbage_does_not_count_where_it_is_measured() {
+        let mut account = Account::new(Limit { bytes: 1000, resident: || Some(500) });
+        for _ in 0..100 {
+            assert_eq!(account.charge(100), Ok(()));
+        }
+        assert_eq!(account.charge(1001), Err(Exceeded { needed: 1001, limit: 1000 }));
+    }
+
+    #[test]
+    fn what_is_alive_counts() {
+        use std::sync::atomic::{AtomicU64, Ordering};
+        static NOW: AtomicU64 = AtomicU64::new(0);
+        let mut account = Account::new(Limit { bytes: 1000, resident: || Some(NOW.load(Ordering::Relaxed)) });
+        let mut outcome = Ok(());
+        let mut charged = 0;
+        while outcome.is_ok() {
+            outcome = account.charge(100);
+            charged += 100;
+            NOW.store(charged, Ordering::Relaxed);
+        }
+        assert_eq!((charged, outcome), (1100, Err(Exceeded { needed: 1100, limit: 1000 })));
+    }
+
+    #[test]
+    fn the_memory_of_others_does_not_count() {
+        use std::sync::atomic::{AtomicU64, Ordering};
+        static NOW: AtomicU64 = AtomicU64::new(0);
+        let mut account = Account::new(Limit { bytes: 1000, resident: || Some(NOW.load(Ordering::Relaxed)) });
+        NOW.store(1 << 40, Ordering::Relaxed);
+        assert_eq!(account.charge(900), Ok(()));
+        assert!(account.charge(200).is_err());
+    }
+
+    #[test]
+    fn committed_memory_is_never_given_back() {
+        let mut account = Account::new(Limit { bytes: 1000, resident: || Some(0) });
+        assert_eq!(account.commit(600), Ok(()));
+        assert_eq!(account.charge(300), Ok(()));
+        assert!(account.charge(500).is_err());
+        assert_eq!(account.commit(600), Err(Exceeded { needed: 1200, limit: 1000 }));
+        assert_eq!(Account::new(Limit::NONE).charge(u64::MAX), Ok(()));
+    }
+
+    #[test]
+    fn sizes_have_units() {
+        assert_eq!([size(768), size(1536), size(8 << 30)], ["768 bytes", "1.5 KiB", "8.0 GiB"]);
+        assert_eq!([size((1 << 20) - 1), size(u64::MAX)], ["1.0 MiB", "16.0 EiB"]);
+    }
+}

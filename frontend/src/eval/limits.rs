@@ -1,0 +1,114 @@
+//! What keeps specialisation finite: steps, memory, and the depth of nested values.
+
+use nki_diag::memory::{ADVICE, Exceeded, size};
+use nki_diag::{Diagnostic, FileId, Severity, Span};
+
+use super::Interp;
+use super::error::{EvalResult, Raise};
+use super::value::Value;
+use crate::api;
+
+/// Bytes charged for a step: what a statement, an iteration or a call usually leaves behind.
+const STEP: u64 = 256;
+/// Bytes charged at once that take as long as a step.
+const BYTES_PER_STEP: u64 = 4096;
+/// Bytes charged for a statement of the program: the program, the trace, the dependences, the timeline and the report each keep something of it.
+const STATEMENT: u64 = 2048;
+/// Bytes charged for a tensor of the program.
+const TENSOR: u64 = 512;
+/// Deeper containers are not compared, hashed or copied.
+const MAX_NESTING: u32 = 1000;
+
+impl Interp<'_> {
+    /// Counts a statement, iteration or call.
+    pub(crate) fn step(&mut self, span: Span) -> EvalResult<()> {
+        nki_diag::stop::check();
+        self.count_steps(1);
+        self.check_steps(span)?;
+        let program = (self.api.builder.emitted, self.api.builder.tensors());
+        if program != self.charged {
+            let (statements, tensors) = std::mem::replace(&mut self.charged, program);
+            let grown = program.0.saturating_sub(statements) * STATEMENT + (program.1.saturating_sub(tensors)) as u64 * TENSOR;
+            self.memory.commit(grown).map_err(|e| memory_limit(e, span))?;
+            self.report_too_large();
+        }
+        self.memory.charge(STEP).map_err(|e| memory_limit(e, span))
+    }
+
+    /// Reports the tensors made since the last call that are larger than their memory, where that is a warning.
+    pub(crate) fn report_too_large(&mut self) {
+        for (violation, site) in std::mem::take(&mut self.api.builder.too_large) {
+            let span = Span::new(FileId(site.loc.file), site.loc.start, site.loc.end);
+            let mut finding = api::errors::raise("", &violation, span, &[]).diagnostic;
+            finding.severity = Severity::Warning;
+            self.report_once(finding.note("it is used as if the memory were larger: the latency is not valid"), span);
+        }
+    }
+
+    /// Counts work that cannot fail itself; [`Self::check_steps`] fails after it.
+    pub(crate) fn count_steps(&self, n: u64) {
+        self.steps_taken.set(self.steps_taken.get().saturating_add(n));
+    }
+
+    /// Whether the limit of steps has been passed: work that cannot fail itself should end.
+    pub(crate) fn out_of_steps(&self) -> bool {
+        self.steps_taken.get() > self.options.step_limit
+    }
+
+    /// Fails if the limit of steps has been passed, or a value was nested too deeply for what was done with it.
+    pub(crate) fn check_steps(&self, span: Span) -> EvalResult<()> {
+        if self.out_of_steps() {
+            return Err(fatal(
+                Diagnostic::error("step-limit", format!("specialisation does not end within {} steps", self.options.step_limit))
+                    .at(span, "the limit was passed here")
+                    .help("a loop that never ends at compile time is not a kernel; raise the limit with --max-steps if this one does end"),
+            ));
+        }
+        if self.too_deep.replace(false) {
+            return Err(fatal(
+                Diagnostic::error("recursion-limit", format!("a value is nested more than {MAX_NESTING} levels deep, or contains itself"))
+                    .at(span, "it is compared, hashed or copied here")
+                    .help("keep the items in one flat list"),
+            ));
+        }
+        Ok(())
+    }
+
+    /// Whether a value at this depth is too deep inside of another one; [`Self::check_steps`] fails after it.
+    pub(crate) fn is_too_deep(&self, depth: u32) -> bool {
+        let deep = depth > MAX_NESTING;
+        if deep {
+            self.too_deep.set(true);
+        }
+        deep
+    }
+
+    /// Charges memory that is about to be allocated, and the time that filling it takes.
+    pub(crate) fn charge(&mut self, bytes: usize, span: Span) -> EvalResult<()> {
+        self.count_steps(bytes as u64 / BYTES_PER_STEP);
+        self.memory.charge(bytes as u64).map_err(|e| memory_limit(e, span))
+    }
+
+    /// Charges a list of `n` values that is about to be made.
+    pub(crate) fn charge_items(&mut self, n: usize, span: Span) -> EvalResult<()> {
+        self.charge(n.saturating_mul(size_of::<Value>()), span)
+    }
+}
+
+fn fatal(diagnostic: Diagnostic) -> Box<Raise> {
+    let mut raise = Raise::new(diagnostic);
+    raise.fatal = true;
+    raise
+}
+
+fn memory_limit(exceeded: Exceeded, span: Span) -> Box<Raise> {
+    let Exceeded { needed, limit } = exceeded;
+    fatal(
+        Diagnostic::error(
+            "memory-limit",
+            format!("specialisation needs {} of memory, the limit is {}", size(needed), size(limit)),
+        )
+        .at(span, "the limit was passed here")
+        .help(ADVICE),
+    )
+}

@@ -1,0 +1,65 @@
+//! The memory of a run: what its tensors need is known beforehand, what its trace needs is counted.
+
+use nki_diag::Diagnostic;
+use nki_diag::memory::{ADVICE, Limit, size};
+use nki_isa::{Arch, Fault, Program};
+
+use super::ExecOptions;
+use crate::place::{Placement, span};
+use crate::trace::Trace;
+
+/// Bytes counted for an event of the trace: the event, its dependences, its row of the timeline, its part of the reports.
+const EVENT: u64 = 1024;
+
+/// Bytes that the tensors of a run need at most, all cores together: HBM tensors whole, on-chip tensors at their peak.
+fn tensor_bytes(program: &Program, placement: &Placement, precise: bool) -> u64 {
+    let arch = Arch::of(program.target);
+    let scale = if precise { 1 } else { 4 };
+    let hbm = program.tensors.iter().filter(|t| t.space.is_hbm()).map(|t| t.bytes() as u64);
+    let hbm = hbm.fold(0_u64, u64::saturating_add);
+    let psum = u64::from(placement.psum_peak_banks) * u64::from(arch.psum_bank_bytes);
+    let partition = u64::from(placement.sbuf_peak_bytes).saturating_add(psum);
+    let on_chip = partition.saturating_mul(u64::from(arch.partitions)).saturating_mul(program.cores.len() as u64);
+    hbm.saturating_add(on_chip).saturating_mul(scale)
+}
+
+/// An error if the tensors of a run need more memory than it may use. Nothing is allocated before it has been asked for.
+pub fn check_memory(program: &Program, placement: &Placement, options: &ExecOptions) -> Option<Diagnostic> {
+    let needed = tensor_bytes(program, placement, options.precise);
+    if needed <= options.memory.bytes {
+        return None;
+    }
+    let message =
+        format!("the kernel's tensors need {} of memory, the limit is {}", size(needed), size(options.memory.bytes));
+    let mut out = Diagnostic::error("memory-limit", message);
+    let largest = program.tensors.iter().filter(|t| t.space.is_hbm()).max_by_key(|t| t.bytes());
+    if let Some(t) = largest {
+        let label = format!("`{}` needs {}", t.name, size(t.bytes() as u64));
+        out = out.at_loc(span(t.loc), t.loc.line, t.loc.column, label);
+    }
+    Some(out.help(ADVICE))
+}
+
+/// An error if a trace is too long for the memory that the run, its timeline and its reports may use.
+pub fn check_trace(trace: &Trace, memory: Limit) -> Option<Diagnostic> {
+    let events = trace.cores.iter().map(|c| c.events.len()).sum();
+    (events > most_events(memory)).then(|| {
+        let Fault { id, message } = too_many_events(events, memory);
+        Diagnostic::error(id, message).help(ADVICE)
+    })
+}
+
+/// The longest trace within a limit.
+pub(super) fn most_events(memory: Limit) -> usize {
+    usize::try_from(memory.bytes / EVENT).unwrap_or(usize::MAX)
+}
+
+/// The trace is longer than [`most_events`].
+pub(super) fn too_many_events(events: usize, memory: Limit) -> Fault {
+    let needed = size((events as u64).saturating_mul(EVENT));
+    let limit = size(memory.bytes);
+    Fault::new(
+        "memory-limit",
+        format!("{events} executed statements and their timeline need {needed} of memory, the limit is {limit} (--max-memory)"),
+    )
+}
