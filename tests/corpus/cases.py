@@ -7,6 +7,7 @@ import indirection_cases
 import language_cases
 import mx_cases
 import numpy as np
+import pattern_cases
 import random_cases
 from ml_dtypes import bfloat16
 
@@ -263,3 +264,4 @@ def cases():
     yield from cores_cases.cases()
     yield from language_cases.cases()
     yield from language_cases.conversions()
+    yield from pattern_cases.cases()

@@ -128,6 +128,16 @@ SBUF and PSUM have 128 partitions (`nl.tile_size.pmax`). Loop over tiles of at m
     for i in range(0, rows, 128):
         tile = nl.ndarray((min(128, rows - i), cols), x.dtype, nl.sbuf)";
 
+    "partition-stride" (Suspicious), "an access pattern steps by the partition size of a view, not of the tensor", "
+The first pair of an on-chip access pattern counts partitions, and the hardware has no stride between them. The manual wants the tensor's
+elements per partition there. The elements per partition of a slice, on which `.ap` is called, are accepted as long as the pattern stays
+in the slice: the partitions follow each other in either reading.
+
+    t = nl.ndarray((128, 1024), nl.float32, nl.sbuf)
+    right = t[:, 512:1024]
+    right.ap([[512, 128], [1, 256]])     # found: a partition of `t` has 1024 elements
+    right.ap([[1024, 128], [1, 256]])    # right: the same elements";
+
     "psum-alignment", "a PSUM tensor does not start on a bank", "
 PSUM has 8 banks of 2 KiB in each partition; a tensor starts at the beginning of one.
 

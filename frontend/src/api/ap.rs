@@ -9,6 +9,11 @@
 //! tensor, where nearly all kernels call `.ap`, the three agree. For the same reason `indirect_dim` is a dimension of
 //! the view's own `shape`, whose stride scales the index; on a base tensor this is the deep dive's
 //! `prod(shape[indirect_dim + 1:])`.
+//!
+//! The first pair of an on-chip pattern counts partitions. The hardware has no stride between partitions (deep dive, "Restriction on
+//! SBUF/PSUM Tensors"), so the pair's stride only says which tensor the author had in mind: the storage, or the view that `.ap` is called
+//! on, whose rows may be shorter. Both are accepted where they name the same elements ([`Tensor::walks_own_rows`]); the second is a
+//! finding, since the deep dive documents the first only. nki-library's MLP for token generation relies on it.
 
 use nki_isa::view::Dims;
 use nki_isa::{DType, Dim, Index, Indirect, View, Violation};
@@ -71,8 +76,7 @@ impl Tensor {
         let base = scaled(self.offset())? + offset.unwrap_or(0).clamp(-reach, reach);
         let (mut partition, mut start) = (0, base);
         if on_chip {
-            // One pattern for all partitions: the first pair walks partitions (deep dive, "Restriction on SBUF/PSUM").
-            if dims[0].stride != row && dims[0].count != 1 {
+            if dims[0].stride != row && dims[0].count != 1 && !self.walks_own_rows(&dims, offset.unwrap_or(0), dtype) {
                 return Err(refuse(format!(
                     "the first pair [{}, {}] of an access pattern of `{name}` walks partitions: its stride must be the \
                      storage's {row} elements per partition",
@@ -138,13 +142,48 @@ impl Tensor {
                         Index::Vector(view)
                     }
                 };
-                Some(Box::new(Indirect { index, stride, bound: of.count }))
+                Some(Box::new(Indirect { index, stride, bound: self.steps_of(d) }))
             }
         };
         // Whether the pattern stays inside of the tensor is asked when an instruction uses it: kernels make patterns for
         // tiles that turn out not to exist.
         let view = View { dtype, partition: partition as u32, offset: start, dims, indirect, ..self.view.clone() };
         Ok(self.with_view(view))
+    }
+
+    /// How many values an index has that moves by the stride of dimension `d`: its extent. A dimension of extent 1 may stand for another one
+    /// of the same stride, which is what libraries find that look for a dimension by its stride (nki-library's `TensorView.select`).
+    fn steps_of(&self, d: usize) -> u32 {
+        let of = self.view.dims[d];
+        if of.count > 1 {
+            return of.count;
+        }
+        let free = usize::from(self.on_chip());
+        self.view.dims[free..]
+            .iter()
+            .filter(|other| other.stride == of.stride)
+            .map(|other| other.count)
+            .max()
+            .unwrap_or(1)
+    }
+
+    /// Whether an on-chip pattern that starts `offset` elements into this view stays within the view, when the view counts as a tensor of
+    /// its own: the first pair steps by the view's elements per partition, which lie next to each other, and nothing leaves them.
+    fn walks_own_rows(&self, dims: &[Dim], offset: i64, dtype: DType) -> bool {
+        let partitions = self.view.dims[0];
+        let bytes = self.view.free_elements() * self.view.dtype.size();
+        if self.view.indirect.is_some()
+            || partitions.stride != 1
+            || !self.view.is_contiguous()
+            || bytes % dtype.size() != 0
+        {
+            return false;
+        }
+        let row = (bytes / dtype.size()) as i64;
+        let (first, last) = View::span(&dims[1..]);
+        let inside =
+            offset.checked_add(first).is_some_and(|at| at >= 0) && offset.checked_add(last).is_some_and(|at| at < row);
+        dims[0].stride == row && dims[0].count <= partitions.count && inside
     }
 
     /// `NkiTensor.get_pattern`: `(stride, count)` pairs that `.ap` accepts.

@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use nki_diag::Span;
+use nki_diag::{Diagnostic, Span};
 use nki_isa::{Index, Violation};
 
 use super::ap::DynamicOffset;
@@ -283,7 +283,25 @@ fn ap(interp: &mut Interp<'_>, t: &Tensor, args: CallArgs) -> EvalResult<super::
         (None, None) => None,
     };
     let dtype = given(dtype).map(|v| values::dtype(&v, "ap: dtype", span)).transpose()?;
-    Ok(t.ap(&pairs, offset, dynamic, dim, dtype))
+    let made = t.ap(&pairs, offset, dynamic, dim, dtype);
+    let row = t.storage.row(dtype.unwrap_or(t.view.dtype)).unwrap_or(1);
+    if let (Ok(_), true, Some(&(stride, count))) = (&made, t.on_chip(), pairs.first())
+        && stride != row
+        && count != 1
+    {
+        let name = &t.storage.name;
+        let message = format!(
+            "the first pair [{stride}, {count}] of an access pattern of a view of `{name}` steps by the view's {stride} elements per \
+             partition, `{name}` has {row}"
+        );
+        interp.report_once(
+            Diagnostic::warning("partition-stride", message)
+                .at(span, "taken as one partition after the other")
+                .help(format!("the manual documents the tensor's elements only: write [[{row}, {count}], ...]")),
+            span,
+        );
+    }
+    Ok(made)
 }
 
 /// `t[key]`.

@@ -2,9 +2,10 @@
 
 use std::rc::Rc;
 
-use nki_isa::{DType, Loc, Space, TensorId, View};
+use nki_isa::{DType, Index, Loc, Space, TensorId, View};
 use proptest::prelude::*;
 
+use super::ap::DynamicOffset;
 use super::view::{Key, Storage, Tensor};
 
 /// Elements of an n-dimensional array, each an address `(partition, first byte)`.
@@ -392,4 +393,57 @@ fn ap_adds_its_offset_to_the_views() {
     assert_eq!((b.shape_text(), b.view.dtype), ("(16, 64)".into(), DType::BF16));
     let low = s.ap(&[(32, 4), (1, 8)], Some(32 * 3 + 5), None, 0, None).unwrap();
     assert_eq!((low.view.partition, low.view.offset), (3, 5));
+}
+
+#[test]
+fn ap_of_a_slice_may_step_by_the_rows_of_the_slice() {
+    let t = tensor(Space::Sbuf, &[16, 64], DType::F32);
+    let right = t.slice(0, 4, 12, 1).unwrap().slice(1, 32, 64, 1).unwrap();
+    // The same elements as with the storage's 64 elements per partition.
+    for (offset, own, storage) in
+        [(None, [(32, 8), (1, 32)], [(64, 8), (1, 32)]), (Some(5), [(32, 3), (2, 13)], [(64, 3), (2, 13)])]
+    {
+        let (own, storage) =
+            (right.ap(&own, offset, None, 0, None).unwrap(), right.ap(&storage, offset, None, 0, None).unwrap());
+        assert_eq!(table(&own.view), table(&storage.view));
+    }
+    let half = right.ap(&[(64, 8), (1, 64)], None, None, 0, Some(DType::BF16)).unwrap();
+    assert_eq!(
+        table(&half.view),
+        table(&right.ap(&[(128, 8), (1, 64)], None, None, 0, Some(DType::BF16)).unwrap().view)
+    );
+    // What leaves the slice's rows or partitions could mean two things.
+    for (pattern, offset) in [
+        ([(32, 8), (1, 32)], 1),
+        ([(32, 8), (1, 33)], 0),
+        ([(32, 9), (1, 1)], 0),
+        ([(32, 8), (-1, 2)], 0),
+        ([(32, 8), (1, 1)], 32),
+    ] {
+        assert_eq!(
+            right.ap(&pattern, Some(offset), None, 0, None).unwrap_err().id,
+            "access-pattern",
+            "{pattern:?} at {offset}"
+        );
+    }
+    // A slice with gaps has no rows of its own, and neither has every other partition.
+    let gaps = t.slice(1, 0, 64, 2).unwrap();
+    assert_eq!(gaps.ap(&[(32, 16), (1, 32)], None, None, 0, None).unwrap_err().id, "access-pattern");
+    let every_other = t.slice(0, 0, 16, 2).unwrap().slice(1, 0, 32, 1).unwrap();
+    assert_eq!(every_other.ap(&[(32, 8), (1, 32)], None, None, 0, None).unwrap_err().id, "access-pattern");
+}
+
+#[test]
+fn an_index_may_name_a_dimension_of_one_by_the_stride_of_another() {
+    let t = tensor(Space::Hbm, &[6, 5, 1, 40], DType::F32);
+    let pick = |t: &Tensor, dim: i64| {
+        let index = DynamicOffset::Scalar(Index::Register(nki_isa::program::RegId(0)));
+        let view = t.ap(&[(200, 6), (1, 40)], None, Some(index), dim, None).unwrap().view;
+        let indirect = view.indirect.expect("dynamic");
+        (indirect.stride, indirect.bound)
+    };
+    assert_eq!([0, 1, 2, 3].map(|dim| pick(&t, dim)), [(200, 6), (40, 5), (40, 5), (1, 40)]);
+    // No other dimension has the stride.
+    let one = tensor(Space::Hbm, &[1, 6, 5, 40], DType::F32);
+    assert_eq!(pick(&one, 0), (1200, 1));
 }

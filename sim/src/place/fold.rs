@@ -23,9 +23,16 @@ const MOST: usize = 500;
 const IN_PLACE: &[&str] =
     &["activation", "reciprocal", "scalar_tensor_tensor", "tensor_copy", "tensor_scalar", "tensor_tensor"];
 
-/// The items with those that can share an address made one, and for each item the index of its group among them.
-/// `None` if nothing can be shared.
-pub(super) fn fold(program: &Program, core: u32, items: &[Item]) -> Option<(Vec<Item>, Vec<usize>)> {
+/// Items that get one address each, for several tensors or for one.
+pub(super) struct Folded {
+    /// One per address, alive as long as any of its tensors is.
+    pub(super) items: Vec<Item>,
+    /// By original item: the index of what it became among `items`.
+    pub(super) place: Vec<usize>,
+}
+
+/// The items with those that can share an address made one. `None` if nothing can be shared.
+pub(super) fn fold(program: &Program, core: u32, items: &[Item]) -> Option<Folded> {
     let mut order: Vec<usize> = (0..items.len()).filter(|&i| items[i].taken >= LEAST_BYTES).collect();
     order.sort_by_key(|&i| (std::cmp::Reverse(items[i].taken), items[i].life.first, items[i].id));
     order.truncate(MOST);
@@ -71,7 +78,7 @@ pub(super) fn fold(program: &Program, core: u32, items: &[Item]) -> Option<(Vec<
         let life = &mut folded[place[i]].life;
         life.last = life.last.max(items[i].life.last);
     }
-    Some((folded, place))
+    Some(Folded { items: folded, place })
 }
 
 /// When tensors hold values.

@@ -4,7 +4,7 @@
 //! can have the same bytes: one in partitions 0 to 63, one from 64. An instruction reads its operands from the same partitions, so what is
 //! read together stays together.
 //!
-//! Not tried together with [`super::fold`]. nki-library's RoPE of 512 heads (`test_rope_manual`) wants both at once, and still does not fit.
+//! Tensors in one place ([`super::fold`]) are one tile here. nki-library's RoPE of 512 heads (`test_rope_manual`) fits with both only.
 
 use std::cmp::Reverse;
 
@@ -14,6 +14,7 @@ use nki_isa::{Inst, Program, TensorId};
 use rustc_hash::FxHashMap;
 
 use super::Item;
+use super::fold::Folded;
 use crate::trace::index_nodes;
 
 /// Partitions of a half.
@@ -43,10 +44,12 @@ pub(super) const LOWER: Halves = 1;
 pub(super) const UPPER: Halves = 2;
 pub(super) const BOTH: Halves = 3;
 
-/// The halves of each item, with as little alive at one time as can be. `None` if no item can go to the upper half.
-pub(super) fn halves(program: &Program, core: u32, items: &[Item]) -> Option<Vec<Halves>> {
+/// The halves of each item of `folded`, made of the items `tensors`, with as little alive at one time as can be. `None` if no item can go
+/// to the upper half.
+pub(super) fn halves(program: &Program, core: u32, tensors: &[Item], folded: &Folded) -> Option<Vec<Halves>> {
+    let items = &folded.items;
     let mut of: FxHashMap<TensorId, usize> = FxHashMap::default();
-    of.extend(items.iter().enumerate().map(|(i, item)| (item.id, i)));
+    of.extend(tensors.iter().zip(&folded.place).map(|(tensor, &place)| (tensor.id, place)));
     let mut groups = Groups { leader: (0..items.len()).collect(), fixed: vec![false; items.len()], of };
     let mut footprint = Footprint::default();
     for (other, stream) in program.cores.iter().enumerate() {
@@ -57,9 +60,12 @@ pub(super) fn halves(program: &Program, core: u32, items: &[Item]) -> Option<Vec
             groups.instruction(inst, &footprint, other as u32 != core);
         }
     }
-    let narrow = |i: usize| program.tensor(items[i].id).shape.first().is_some_and(|&p| p <= HALF);
-    for i in 0..items.len() {
-        if !narrow(i) {
+    let mut narrow = vec![true; items.len()];
+    for (tensor, &place) in tensors.iter().zip(&folded.place) {
+        narrow[place] &= program.tensor(tensor.id).shape.first().is_some_and(|&p| p <= HALF);
+    }
+    for (i, narrow) in narrow.iter().enumerate() {
+        if !narrow {
             let leader = groups.leader(i);
             groups.fixed[leader] = true;
         }
@@ -80,7 +86,7 @@ pub(super) fn halves(program: &Program, core: u32, items: &[Item]) -> Option<Vec
     }
     let in_half = |i: usize, choice: u32| match movable.iter().position(|&l| l == leaders[i]) {
         Some(group) if choice >> group & 1 == 1 => UPPER,
-        _ if narrow(i) => LOWER,
+        _ if narrow[i] => LOWER,
         _ => BOTH,
     };
     let peak = |choice: u32| {

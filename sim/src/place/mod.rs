@@ -2,8 +2,8 @@
 //!
 //! A tensor occupies its bytes in all partitions from its first to its last use. Addresses go round through free space, so that an
 //! unrolled loop's iterations get different buffers as long as there is room, and overlap. Explicit addresses are honoured. What does not fit
-//! that way is tried with shorter lives for the tiles of dynamic loops ([`bodies`]), with tensors in each other's place ([`fold`]), and with
-//! tiles of few partitions above each other ([`halves`]).
+//! that way is tried with shorter lives for the tiles of dynamic loops ([`bodies`]), with tensors in each other's place ([`fold`]), with tiles
+//! of few partitions above each other ([`halves`]), and with both at once.
 
 mod bodies;
 mod fold;
@@ -20,6 +20,7 @@ use nki_diag::Diagnostic;
 use nki_isa::program::Address;
 use nki_isa::{Arch, Program, Space, TensorId};
 
+use fold::Folded;
 use halves::Halves;
 pub use lifetimes::Lifetime;
 pub(crate) use report::span;
@@ -117,45 +118,21 @@ pub fn place_with(program: &Program, capacity: Capacity) -> Result<Placement, Ve
                 continue;
             }
             let (explicit, mut automatic): (Vec<Item>, Vec<Item>) = items.iter().partition(|i| i.address.is_some());
-            let mut found = fit(region, &explicit, &automatic);
-            if found.is_err() && bodies::shorten(program, core, &mut automatic) {
-                found = fit(region, &explicit, &automatic);
-            }
-            let mut counted = automatic.clone();
-            if found.is_err()
-                && space == Space::Sbuf
-                && let Some((folded, place)) = fold::fold(program, core, &automatic)
-                && let Ok(addresses) = fit(region, &explicit, &folded)
-            {
-                found = Ok(place.iter().map(|&p| addresses[p]).collect());
-                counted = folded;
-            }
-            let mut partitions = vec![0; automatic.len()];
-            let mut stacked_peak = None;
-            if found.is_err()
-                && space == Space::Sbuf
-                && let Some(halves) = halves::halves(program, core, &automatic)
-                && let Some(addresses) =
-                    offline(region, &automatic, |i| halves[i], |item, at| beside(&explicit, item, at))
-            {
-                partitions = halves.iter().map(|&h| if h == halves::UPPER { halves::HALF } else { 0 }).collect();
-                stacked_peak = automatic.iter().zip(&addresses).map(|(item, at)| at + item.taken).max();
-                found = Ok(addresses);
-            }
             let mut spilled = false;
-            let found = found.or_else(|failed| {
+            let found = arrange(program, core, region, &explicit, &mut automatic).or_else(|failed| {
                 let finding = report::does_not_fit(program, region, &explicit, &automatic, failed);
                 if capacity == Capacity::Error {
                     return Err(finding);
                 }
                 spilled = true;
                 placement.over_capacity.push(report::times_nothing(finding));
-                Ok(spill::beyond(region, &explicit, &automatic))
+                let addresses = spill::beyond(region, &explicit, &automatic);
+                Ok(Found::at_bytes(addresses, report::peak(&explicit, &automatic).0))
             });
             match found {
                 Ok(found) => {
-                    for ((item, byte), partition) in automatic.iter().zip(&found).zip(partitions) {
-                        placement.addresses[item.id.0 as usize] = Some(Address { partition, byte: *byte });
+                    for (item, address) in automatic.iter().zip(&found.addresses) {
+                        placement.addresses[item.id.0 as usize] = Some(*address);
                         lives.alive[item.id.0 as usize] = Some(item.life);
                     }
                     for item in &explicit {
@@ -163,17 +140,16 @@ pub fn place_with(program: &Program, capacity: Capacity) -> Result<Placement, Ve
                     }
                     report::overlaps(program, &explicit, &lives.used, &mut placement.findings);
                     placement.overlaps.extend(report::sharing(program, &explicit));
-                    let peak = stacked_peak.unwrap_or_else(|| report::peak(&explicit, &counted).0);
                     match space {
                         Space::Psum => {
                             let banks = if spilled {
-                                report::peak(&explicit, &report::whole_banks(&counted)).0.div_ceil(region.align)
+                                report::peak(&explicit, &report::whole_banks(&automatic)).0.div_ceil(region.align)
                             } else {
                                 report::peak_banks(region, &items, &placement)
                             };
                             placement.psum_peak_banks = placement.psum_peak_banks.max(banks);
                         }
-                        _ => placement.sbuf_peak_bytes = placement.sbuf_peak_bytes.max(peak),
+                        _ => placement.sbuf_peak_bytes = placement.sbuf_peak_bytes.max(found.peak),
                     }
                 }
                 Err(finding) => errors.push(finding),
@@ -215,6 +191,74 @@ fn items(program: &Program, region: Region, lives: &[Option<Lifetime>]) -> Vec<I
         .collect();
     items.sort_by_key(|i| (i.life.first, i.id));
     items
+}
+
+/// Addresses of the automatic tensors of a region.
+struct Found {
+    /// In their order.
+    addresses: Vec<Address>,
+    /// Most bytes per partition in use at one time, explicit tensors included.
+    peak: u32,
+}
+
+impl Found {
+    /// Tensors that start at partition 0 and these bytes.
+    fn at_bytes(bytes: Vec<u32>, peak: u32) -> Self {
+        Found { addresses: bytes.into_iter().map(|byte| Address { partition: 0, byte }).collect(), peak }
+    }
+}
+
+/// Places the automatic tensors: as they are alive, and where that does not fit, with one remedy after the other. May shorten lives.
+///
+/// # Errors
+/// The index of a tensor that found no room.
+fn arrange(
+    program: &Program,
+    core: u32,
+    region: Region,
+    explicit: &[Item],
+    automatic: &mut [Item],
+) -> Result<Found, usize> {
+    let plain =
+        |addresses: Vec<u32>, counted: &[Item]| Found::at_bytes(addresses, report::peak(explicit, counted).0);
+    let mut found = fit(region, explicit, automatic);
+    if found.is_err() && bodies::shorten(program, core, automatic) {
+        found = fit(region, explicit, automatic);
+    }
+    let failed = match found {
+        Ok(addresses) => return Ok(plain(addresses, automatic)),
+        Err(failed) if region.space != Space::Sbuf => return Err(failed),
+        Err(failed) => failed,
+    };
+    let folded = fold::fold(program, core, automatic);
+    if let Some(folded) = &folded
+        && let Ok(addresses) = fit(region, explicit, &folded.items)
+    {
+        return Ok(plain(folded.place.iter().map(|&p| addresses[p]).collect(), &folded.items));
+    }
+    let apart = Folded { items: automatic.to_vec(), place: (0..automatic.len()).collect() };
+    [Some(apart), folded]
+        .iter()
+        .flatten()
+        .find_map(|f| stack(program, core, region, explicit, automatic, f))
+        .ok_or(failed)
+}
+
+/// Places tiles of few partitions above each other, those of a group of `folded` in one place.
+fn stack(
+    program: &Program,
+    core: u32,
+    region: Region,
+    explicit: &[Item],
+    automatic: &[Item],
+    folded: &Folded,
+) -> Option<Found> {
+    let halves = halves::halves(program, core, automatic, folded)?;
+    let bytes = offline(region, &folded.items, |i| halves[i], |item, at| beside(explicit, item, at))?;
+    let address =
+        |&p: &usize| Address { partition: if halves[p] == halves::UPPER { halves::HALF } else { 0 }, byte: bytes[p] };
+    let peak = folded.items.iter().zip(&bytes).map(|(item, at)| at + item.taken).max().unwrap_or(0);
+    Some(Found { addresses: folded.place.iter().map(address).collect(), peak })
 }
 
 /// Addresses for the automatic tensors, or the index of one that found no room.

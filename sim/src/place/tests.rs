@@ -265,3 +265,38 @@ fn tiles_of_half_the_partitions_lie_above_each_other_if_they_must() {
     assert_eq!(place(&pairs(64, true).program).expect_err("too much")[0].id, "sbuf-overflow");
     assert_eq!(place(&pairs(65, false).program).expect_err("too much")[0].id, "sbuf-overflow");
 }
+
+/// A tile of all partitions that is alive throughout, and three of half of them: `b` is made of `a`, which may also be used later, beside `c`.
+fn in_place_beside_another(a_used_later: bool) -> Builder {
+    let mut b = Builder::new();
+    let [wide, half] = [128, 64].map(|partitions| b.input("x", &[partitions, 25_000], DType::F32));
+    let [wide_out, half_out] = [128, 64].map(|partitions| b.output("out", &[partitions, 25_000], DType::F32));
+    let w = b.tensor("w", Space::Sbuf, &[128, 25_000], DType::F32);
+    let [a, product, c] = ["a", "b", "c"].map(|name| b.tensor(name, Space::Sbuf, &[64, 25_000], DType::F32));
+    for (tile, from) in [(w, wide), (a, half), (c, half)] {
+        b.push(dma(b.whole(tile), b.whole(from)));
+    }
+    b.push(add(b.whole(product), b.whole(a), b.whole(a)));
+    if a_used_later {
+        b.push(dma(b.whole(half_out), b.whole(a)));
+    }
+    for (to, tile) in [(half_out, product), (half_out, c), (wide_out, w)] {
+        b.push(dma(b.whole(to), b.whole(tile)));
+    }
+    b
+}
+
+#[test]
+fn tiles_above_each_other_may_be_in_each_other_s_place() {
+    // 100000 bytes each: `w` and one more tile of all partitions fit, in which `c` is above `a` and `b`, or below.
+    let p = place(&in_place_beside_another(false).program).expect("both remedies at once");
+    let [w, a, b, c] = [4, 5, 6, 7].map(|i| p.address(TensorId(i)).expect("on chip"));
+    assert_eq!(a, b);
+    assert_eq!((a.partition + c.partition, a.byte), (64, c.byte));
+    assert_eq!(w.partition, 0);
+    assert!(w.byte.abs_diff(a.byte) >= 100_000);
+    assert_eq!(p.sbuf_peak_bytes, 200_000);
+    // `a` is needed after `b` is made: three tiles of half of the partitions beside `w`.
+    let errors = place(&in_place_beside_another(true).program).expect_err("no remedy helps");
+    assert_eq!(errors[0].id, "sbuf-overflow");
+}
