@@ -9,7 +9,7 @@
 `import nki` gives the drop-in package, unless the real one is installed; `nki_sim.install()` puts ours in its place.
 """
 
-from . import _tree
+from . import _tree, _watch
 from ._errors import (
     ArgumentError,
     ArgumentTypeError,
@@ -22,7 +22,7 @@ from ._errors import (
 from ._arrays import TensorSpec
 from ._framework import FrameworkKernel, JaxFrameworkKernel, NumpyFrameworkKernel, PyTorchFrameworkKernel
 from ._limits import configure
-from ._kernel import Kernel, cpu_simulate, from_source, jit, simulate
+from ._kernel import Kernel, cpu_simulate, from_source, jit, simulate, trace
 from ._native import __version__, target
 from ._profile import Report, assert_close, profile
 from ._ranks import PerRank, RanksReport, simulate_ranks
@@ -60,6 +60,8 @@ __all__ = [
     "simulate_ranks",
     "sweep",
     "target",
+    "trace",
 ]
 
 _tree.offer()
+_watch.watch()

@@ -1,4 +1,4 @@
-"""Arrays of NumPy, torch and jax: taken in without a copy, handed out in the kind that came in."""
+"""Arrays of NumPy, torch and jax: taken in without a copy where they are one block of the host's memory, handed out in the kind that came in."""
 
 import sys
 
@@ -67,10 +67,50 @@ class TensorSpec:
         return f"TensorSpec({self.shape}, {packed_name(self.dtype) or self.dtype.name})"
 
 
+class DeviceTensor(TensorSpec):
+    """A tensor of torch on a device that is not the host: fetched when a kernel runs on it."""
+
+    def __init__(self, tensor, dtype):
+        super().__init__(tensor.shape, dtype)
+        self.tensor = tensor
+
+    def fetch(self):
+        """The values as a NumPy array of the host."""
+        return _plain(self.tensor.detach().cpu())
+
+    def store(self, array):
+        """Writes values to the tensor."""
+        torch = sys.modules["torch"]
+        with torch.no_grad():
+            self.tensor.copy_(torch.from_numpy(array).view(self.tensor.dtype))
+
+
+def contiguous(array):
+    """A contiguous copy of an argument: of a strided array, or of a tensor on another device."""
+    return np.array(array, order="C") if isinstance(array, np.ndarray) else np.ascontiguousarray(array.fetch())
+
+
+def put_back(array, data):
+    """Writes new contents, as bytes, to an array that `contiguous` has copied."""
+    new = np.frombuffer(bytearray(data), np.uint8).view(array.dtype).reshape(array.shape)
+    if isinstance(array, np.ndarray):
+        array[...] = new
+    else:
+        array.store(new)
+
+
+def share_memory(one, other):
+    """Whether two arrays have elements in common. If that takes long to find out, they are taken to have."""
+    try:
+        return bool(np.shares_memory(one, other, max_work=100_000))
+    except (np.exceptions.TooHardError if hasattr(np, "exceptions") else np.TooHardError):
+        return True
+
+
 def as_numpy(value, name):
     """A tensor of torch or jax as (NumPy array, whether it is immutable, device type or None); None for anything else.
 
-    What has no values gives a `TensorSpec` instead of the array. No data is copied. `name` is the argument's, for messages.
+    What has no values gives a `TensorSpec` instead of the array, a tensor on another device a `DeviceTensor`. No data is copied. `name` is the argument's, for messages.
     """
     torch = sys.modules.get("torch")
     if torch is not None and isinstance(value, torch.Tensor):
@@ -84,19 +124,31 @@ def as_numpy(value, name):
 def _from_torch(torch, value, name):
     if value.layout is not torch.strided or value.is_quantized:
         raise ArgumentTypeError(f"argument `{name}` is a sparse or quantized tensor; pass a dense one")
-    if value.device.type != "cpu":
+    if value.device.type not in ("cpu", "xla"):
         raise ArgumentError(f"argument `{name}` is a tensor on device {value.device}; pass x.cpu()")
-    value = value.detach()
     dtype = str(value.dtype).removeprefix("torch.")
     if dtype in ("int64", "float64", "complex64", "complex128"):
         instead = "torch.int32" if dtype == "int64" else "torch.float32"
         raise ArgumentTypeError(f"argument `{name}` has dtype {value.dtype}, which is not a device type; pass x.to({instead})")
-    # NumPy does not know these by itself.
-    plain = torch.int16 if dtype == "bfloat16" else torch.uint8 if dtype.startswith("float8") else None
+    plain = _plain_dtype(torch, dtype)
+    device_type = None if plain is None else dtype
+    if value.device.type == "xla":
+        return DeviceTensor(value, str(plain).removeprefix("torch.") if plain is not None else dtype), False, device_type
     try:
-        return (value if plain is None else value.view(plain)).numpy(), False, dtype if plain is not None else None
+        return _plain(value.detach()), False, device_type
     except (TypeError, RuntimeError) as error:
         raise ArgumentTypeError(f"argument `{name}` {_why_no_memory(torch, value, error)}") from None
+
+
+def _plain_dtype(torch, dtype):
+    """The dtype of the same size that stands for one that NumPy does not know by itself; None for others."""
+    return torch.int16 if dtype == "bfloat16" else torch.uint8 if dtype.startswith("float8") else None
+
+
+def _plain(tensor):
+    """A tensor of the host as a NumPy array on its memory."""
+    plain = _plain_dtype(sys.modules["torch"], str(tensor.dtype).removeprefix("torch."))
+    return (tensor if plain is None else tensor.view(plain)).numpy()
 
 
 def _why_no_memory(torch, value, error):
@@ -147,26 +199,39 @@ def _from_jax(jax, value, name):
     return np.asarray(value), True, None
 
 
+def leaves(values, objects=True):
+    """Everything inside of these values that is no container, in order, each object once: values may hold themselves, or one another many
+    times. With `objects` also what is in the attributes of objects."""
+    todo, seen = list(values), set()
+    at = 0
+    while at < len(todo):
+        value = todo[at]
+        at += 1
+        if isinstance(value, (int, float, str, type(None))) or id(value) in seen:
+            continue
+        seen.add(id(value))
+        if isinstance(value, dict):
+            todo[at:at] = value.values()
+        elif isinstance(value, (list, tuple)):
+            todo[at:at] = value
+        else:
+            yield value
+            if objects and not isinstance(value, np.ndarray) and type(value).__module__.split(".")[0] not in ("torch", "jax", "jaxlib"):
+                todo[at:at] = getattr(value, "__dict__", {}).values()
+
+
 def kind_of(values):
-    """The kind of results: that of the first tensor among the arguments."""
+    """The kind of results: that of the first tensor among the arguments; a device of torch for tensors that are not on the CPU."""
     torch, jax = sys.modules.get("torch"), sys.modules.get("jax")
     if torch is None and jax is None:
         return "numpy"
-    todo = list(values)
-    while todo:
-        value = todo.pop(0)
+    for value in leaves(values):
         if isinstance(value, np.ndarray):
             return "numpy"
         if torch is not None and isinstance(value, torch.Tensor):
-            return "torch"
+            return "torch" if value.device.type == "cpu" else value.device
         if jax is not None and isinstance(value, jax.Array):
             return "jax"
-        if isinstance(value, dict):
-            todo.extend(value.values())
-        elif isinstance(value, (list, tuple)):
-            todo.extend(value)
-        elif not isinstance(value, (int, float, str, type(None))):
-            todo.extend(getattr(value, "__dict__", {}).values())
     return "numpy"
 
 
@@ -175,6 +240,8 @@ def make(memory, shape, dtype, kind):
     data = np.asarray(memory)
     if kind == "torch":
         return _to_torch(data, shape, dtype)
+    if kind not in ("numpy", "jax"):
+        return _to_torch(data, shape, dtype).to(kind)
     array = data.view(numpy_dtype(dtype)).reshape(shape)
     if kind == "jax":
         import jax

@@ -3,14 +3,14 @@
 import base64
 import hashlib
 import json
-import math
 import sys
 
 import numpy as np
 
 from ._arrays import TensorSpec
-from ._errors import ArgumentTypeError
-from ._kernel import Kernel
+from ._errors import ArgumentError, ArgumentTypeError
+from ._inspect import show
+from ._kernel import Kernel, grid_programs, warn_of_grid
 from ._objects import MODULES, DType
 
 
@@ -31,10 +31,8 @@ class FrameworkKernel:
     def __init__(self, func_name=None, func=None, grid=(), enable_cache=True, platform_target=None):
         if func is None:
             raise ArgumentTypeError("FrameworkKernel needs func=, the kernel")
+        self.programs = grid_programs(grid)
         self.grid = tuple(grid) if isinstance(grid, (tuple, list)) else (grid,)
-        if not all(isinstance(n, int) and not isinstance(n, bool) and n > 0 for n in self.grid):
-            raise ArgumentTypeError(f"grid={grid!r}: a grid is a number of programs, or a tuple of them")
-        self.programs = math.prod(self.grid)
         self.func = func
         self.func_name = func_name or getattr(func, "__name__", "kernel")
         self.enable_cache = enable_cache
@@ -60,10 +58,16 @@ class FrameworkKernel:
         An argument that the kernel writes is an output; one that it also reads is an input, too. With `enable_cache`, the config comes
         from the cache if the arguments, the grid and all that the kernel was compiled from are the same.
         """
-        arguments = [(name, self._spec(value)) for name, value in self.kernel.bind(*args, **kwargs)]
+        try:
+            arguments = [(name, self._spec(value)) for name, value in self.kernel.bind(*args, **kwargs)]
+        except RecursionError:
+            raise ArgumentError(f"{self.func_name}: an argument holds itself, or is nested too deep") from None
         # Without the cache the kernel is compiled anew.
         kernel = self.kernel if self.enable_cache else Kernel(self.kernel.func)._with(lnc=self.kernel.lnc, target=self.kernel.target)
         compiled = kernel._compile(arguments)
+        show(compiled.prints())
+        if self.programs > 2:
+            warn_of_grid(self.func_name, self.grid)
         if not self.enable_cache:
             return backend_config(kernel, compiled, self.func_name, self.grid)
         key = compiled.serial()

@@ -8,7 +8,7 @@ import sys
 import types
 
 from . import _source
-from ._arrays import as_numpy, packed_name  # noqa: F401  (used by the native half)
+from ._arrays import as_numpy, contiguous, packed_name, put_back, share_memory  # noqa: F401  (used by the native half)
 
 _SKIPPED = {
     "__dict__",
@@ -33,6 +33,12 @@ _SKIPPED = {
     "_abc_impl",
     "_is_protocol",
 }
+
+
+def show(lines):
+    """Prints what a kernel printed."""
+    for line in lines:
+        print(line)
 
 
 def describe(obj):

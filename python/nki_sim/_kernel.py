@@ -2,14 +2,14 @@
 
 import functools
 import inspect
+import math
 import sys
 import types
 import warnings
 
-import numpy as np
-
-from . import _arrays, _native, _source
+from . import _arrays, _native, _source, _watch
 from ._errors import ArgumentTypeError, KernelWarning
+from ._inspect import show
 
 
 class Kernel:
@@ -41,7 +41,6 @@ class Kernel:
         self.strict = strict
         self.capacity = capacity
         self._schedule = []
-        self._copy_strided = False
         self._fixed = fixed
         self._cache = cache if cache is not None else _native.Cache()
         self._has_source = False
@@ -51,11 +50,15 @@ class Kernel:
             self.__signature__ = inspect.signature(functools.partial(func, *fixed[0], **fixed[1]))
         else:
             self.__signature__ = self._signature
+        # Now, since the text may be a variable of a caller, or its file may change.
+        _source.search(func)
+        _watch.made(self)
 
     def _with(self, **changes):
         new = object.__new__(type(self))
         new.__dict__.update(self.__dict__)
         new.__dict__.update(changes)
+        _watch.made(new)
         return new
 
     def __getitem__(self, grid):
@@ -94,8 +97,13 @@ class Kernel:
         return list(bound.arguments.items())
 
     def compile(self, *args, **kwargs):
-        """Compiles for these arguments without running; the compiled program has `text()`, `inputs()`, `outputs()`."""
-        return self._compile(self.bind(*args, **kwargs))
+        """Compiles for these arguments without running; the compiled program has `text()`, `inputs()`, `outputs()`.
+
+        What the kernel prints with `print` while it is compiled is printed.
+        """
+        compiled = self._compile(self.bind(*args, **kwargs))
+        show(compiled.prints())
+        return compiled
 
     def _compile(self, arguments):
         if not self._has_source:
@@ -104,10 +112,9 @@ class Kernel:
         return self._cache.compile(self.func, arguments, self.target, self.lnc, self.strict, self._schedule, self.capacity)
 
     def _run(self, args, kwargs, timed):
-        arguments = self.bind(*args, **kwargs)
-        copies = []
-        if self._copy_strided:
-            arguments, copies = _contiguous(arguments)
+        return self._run_bound(self.bind(*args, **kwargs), timed)
+
+    def _run_bound(self, arguments, timed):
         try:
             compiled = self._compile(arguments)
             if compiled.valueless() and _traced(compiled):
@@ -118,21 +125,20 @@ class Kernel:
         except Exception as error:
             _explain(error, arguments)
             raise
-        for line in compiled.prints():
-            print(line)
-        for line in outcome.prints:
-            print(line)
-        for original, copy in copies:
-            if original.flags.writeable:
-                original[...] = copy
+        show(compiled.prints())
+        show(outcome.prints)
         kind = _arrays.kind_of([value for _, value in arguments])
         return _shape(outcome.result, kind), outcome
 
     def __call__(self, *args, **kwargs):
-        result, outcome = self._run(args, kwargs, False)
-        if outcome is not None and outcome.has_findings():
-            warnings.warn(outcome.findings()[0].rstrip(), KernelWarning, stacklevel=2)
+        graphs = sys.modules.get("nki_sim._torch")
+        result, outcome = self._run(args, kwargs, False) if graphs is None else graphs.run(self, args, kwargs)
+        self._warn(outcome, 3)
         return result
+
+    def _warn(self, outcome, level):
+        if outcome is not None and outcome.has_findings():
+            warnings.warn(outcome.findings()[0].rstrip(), KernelWarning, stacklevel=level)
 
     def _stage(self, compiled, timed):
         """Puts the kernel into the graph that jax is making."""
@@ -141,8 +147,7 @@ class Kernel:
         if timed:
             raise ArgumentTypeError(f"{self.__name__}: a kernel that jax traces does not run, so there is no time; profile it outside of jax.jit")
         results, operands = _jax.stage(self, compiled)
-        for line in compiled.prints():
-            print(line)
+        show(compiled.prints())
         findings = compiled.warnings()[0]
         if findings:
             warnings.warn(findings.rstrip(), KernelWarning, stacklevel=4)
@@ -154,7 +159,7 @@ class Kernel:
 
     def __reduce__(self):
         # As a global name, like a function, and what is asked for besides.
-        changes = {name: getattr(self, name) for name in ("lnc", "target", "strict", "capacity", "_schedule", "_copy_strided", "_fixed")}
+        changes = {name: getattr(self, name) for name in ("lnc", "target", "strict", "capacity", "_schedule", "_fixed")}
         return _find, (self.func.__module__, self.func.__qualname__, changes)
 
     def __copy__(self):
@@ -163,16 +168,6 @@ class Kernel:
     def __deepcopy__(self, memo):
         # As functions are: one object.
         return self
-
-
-def _contiguous(arguments):
-    """The arguments with contiguous copies of the arrays that are not, and the pairs of those."""
-    copies = []
-    for at, (name, value) in enumerate(arguments):
-        if isinstance(value, np.ndarray) and not value.flags.c_contiguous:
-            copies.append((value, np.ascontiguousarray(value)))
-            arguments[at] = (name, copies[-1][1])
-    return arguments, copies
 
 
 def _find(module, qualname, changes):
@@ -189,7 +184,9 @@ def _explain(error, arguments):
         return
     for name, value in arguments:
         flat = value
-        while isinstance(flat, (list, tuple)) and flat and isinstance(flat[0], (list, tuple)):
+        for _ in range(32):
+            if not (isinstance(flat, (list, tuple)) and flat and isinstance(flat[0], (list, tuple))):
+                break
             flat = flat[0]
         if isinstance(value, list) and flat and all(isinstance(x, (int, float)) for x in flat):
             text = f"{error.args[0]}\n\nargument `{name}` is a list of numbers, not a tensor; pass np.asarray({name}, dtype=np.float32)"
@@ -244,12 +241,53 @@ def simulate(kernel, *, capacity=None) -> Kernel:
 
 
 def cpu_simulate(kernel) -> Kernel:
-    """As `simulate`; the cores follow: `cpu_simulate(kernel)[lnc](**inputs)`.
+    """As `simulate`; the cores follow: `cpu_simulate(kernel)[lnc](**inputs)`."""
+    return simulate(kernel)
 
-    Unlike a plain call it takes NumPy arrays that are not contiguous, as the test suites written for it pass them: it works on copies and
-    copies back what the kernel wrote.
+
+class Traced:
+    """What `trace` makes: a kernel to be compiled."""
+
+    def __init__(self, kernel):
+        self.kernel = kernel
+
+    def specialize(self, *args, **kwargs):
+        """Compiles the kernel for these arguments, so that its asserts run and a wrong kernel raises; see `Kernel.compile`."""
+        return self.kernel.compile(*args, **kwargs)
+
+    def __repr__(self):
+        return f"<trace of {self.kernel!r}>"
+
+
+def trace(kernel, grid=None, platform_target=None, **_options) -> Traced:
+    """The kernel for compiling without running it: `nki.trace(kernel, grid=2, platform_target="trn2").specialize(x)`.
+
+    :param grid: physical cores, as for `kernel[grid]`. A larger grid, as older code has it, compiles for one core, with a warning.
+    :param platform_target: as for `jit`.
     """
-    return simulate(kernel)._with(_copy_strided=True)
+    made = simulate(kernel)
+    programs = grid_programs(grid)
+    if programs > 2:
+        warn_of_grid(made.__name__, grid)
+    return Traced(made._with(lnc=2 if programs == 2 else 1, target=platform_target or made.target))
+
+
+def grid_programs(grid):
+    """The number of programs of a grid: a number, a tuple of numbers, or None."""
+    extents = tuple(grid) if isinstance(grid, (tuple, list)) else () if grid is None else (grid,)
+    if not all(isinstance(n, int) and not isinstance(n, bool) and n > 0 for n in extents):
+        raise ArgumentTypeError(f"grid={grid!r}: a grid is a number of programs, or a tuple of them")
+    return math.prod(extents)
+
+
+def warn_of_grid(name, grid, level=3):
+    """Warns of a grid that no logical core has."""
+    warnings.warn(
+        f"{name} has grid {grid!r}: a logical core runs 1 or 2 programs, so it is compiled for one core, where nl.num_programs() is 1 and "
+        f"nl.program_id() is 0; write the other programs as a loop of the kernel",
+        KernelWarning,
+        stacklevel=level,
+    )
 
 
 def from_source(text, name=None, globals=None) -> Kernel:

@@ -8,7 +8,7 @@ import numpy as np
 
 from . import _arrays, _native
 from ._errors import ArgumentError, KernelWarning
-from ._kernel import _contiguous, _explain, _shape, simulate
+from ._kernel import _explain, _shape, simulate
 from ._profile import Report, recorded
 
 
@@ -52,13 +52,9 @@ class Ranks:
     def _run(self, args, kwargs, timed):
         positional = [self._each(f"argument {i}", value) for i, value in enumerate(args)]
         named = {name: self._each(f"argument `{name}`", value) for name, value in kwargs.items()}
-        calls, copies = [], []
-        for rank in range(self.count):
-            arguments = self.kernel.bind(*(p[rank] for p in positional), **{n: v[rank] for n, v in named.items()})
-            if self.kernel._copy_strided:
-                arguments, of_rank = _contiguous(arguments)
-                copies += of_rank
-            calls.append(arguments)
+        calls = [
+            self.kernel.bind(*(p[rank] for p in positional), **{n: v[rank] for n, v in named.items()}) for rank in range(self.count)
+        ]
         try:
             compiled = [self.kernel._compile(arguments) for arguments in calls]
             outcome = _native.run_ranks(compiled, timed)
@@ -68,9 +64,6 @@ class Ranks:
         for rank, (program, ran) in enumerate(zip(compiled, outcome.ranks)):
             for line in program.prints() + ran.prints:
                 print(f"rank {rank}: {line}")
-        for original, copy in copies:
-            if original.flags.writeable:
-                original[...] = copy
         results = [_shape(ran.result, _kind(arguments)) for ran, arguments in zip(outcome.ranks, calls)]
         return results, outcome
 
@@ -95,11 +88,10 @@ def _kind(arguments):
 
 
 def _holds_array(value):
-    if isinstance(value, (list, tuple)):
-        return any(_holds_array(item) for item in value)
-    if isinstance(value, dict):
-        return any(_holds_array(item) for item in value.values())
-    return isinstance(value, np.ndarray) or type(value).__module__.split(".")[0] in ("torch", "jax", "jaxlib")
+    return any(
+        isinstance(item, np.ndarray) or type(item).__module__.split(".")[0] in ("torch", "jax", "jaxlib")
+        for item in _arrays.leaves([value], objects=False)
+    )
 
 
 class RanksReport:

@@ -12,61 +12,157 @@ use pyo3::types::{PyBytes, PyDict, PyTuple};
 use crate::convert::helpers;
 use crate::errors::{ours, value_error};
 
-/// An array whose memory the simulator may read.
+/// Where the values of an array are.
+#[derive(Debug, Clone, Copy)]
+enum Place {
+    /// One block of memory from this address, which the simulator reads where it is.
+    Block(usize),
+    /// Elements with strides in this range of addresses: a run works on a copy.
+    Strided { low: usize, high: usize, overlaps_itself: bool },
+    /// Memory of another device, fetched for a run: `owner` is a `DeviceTensor`.
+    Device,
+    /// Shape and dtype only: a program can be compiled for it, but not run on it.
+    Nowhere,
+}
+
+/// An array whose values the simulator may read.
 #[derive(Debug)]
 pub(crate) struct Array {
     /// The NumPy array; its memory lives as long as this.
     owner: Py<PyAny>,
     /// What the caller passed (a torch tensor, say), returned where the kernel returns its input.
     pub(crate) original: Py<PyAny>,
-    address: usize,
+    place: Place,
     length: usize,
     /// Whether the caller lets it be written.
     pub(crate) writable: bool,
     /// The caller's kind cannot be written, but a new one returned: a jax array.
     pub(crate) immutable: bool,
-    /// Shape and dtype only: a program can be compiled for it, but not run on it.
-    pub(crate) valueless: bool,
 }
 
 impl Array {
-    /// Another handle of the same array.
-    pub(crate) fn again(&self, py: Python<'_>) -> Array {
-        Array { owner: self.owner.clone_ref(py), original: self.original.clone_ref(py), ..*self }
+    /// Whether it has a shape and a dtype only, and no values.
+    pub(crate) fn valueless(&self) -> bool {
+        matches!(self.place, Place::Nowhere)
     }
 
-    /// The array for the simulator to read. Writes go to a copy (see [`ForeignBytes`]), so that a failure leaves the caller's array as it was.
-    pub(crate) fn buffer(&self, py: Python<'_>) -> Buffer {
-        Buffer::foreign(Box::new(self.again(py)))
+    /// Whether two of its elements are one place in memory (a stride of 0), so that it cannot be written.
+    pub(crate) fn overlaps_itself(&self) -> bool {
+        matches!(self.place, Place::Strided { overlaps_itself: true, .. })
     }
 
-    /// Writes the result of a run into the caller's memory. The bytes are as many as the array has.
-    pub(crate) fn write(&self, bytes: &[u8]) {
+    /// The array for the simulator to read: in place if it is one block of memory, else a copy made now. Writes go to a copy in any case
+    /// (see [`ForeignBytes`]), so that a failure leaves the caller's array as it was.
+    pub(crate) fn buffer(&self, py: Python<'_>) -> PyResult<Buffer> {
+        let block = match self.place {
+            Place::Block(address) => Block { _owner: self.owner.clone_ref(py), address, length: self.length },
+            _ => Block::copied(py, &self.owner, self.length)?,
+        };
+        Ok(Buffer::foreign(Box::new(block)))
+    }
+
+    /// Writes the result of a run into the caller's array. The bytes are as many as the array has.
+    pub(crate) fn write(&self, py: Python<'_>, bytes: &[u8]) -> PyResult<()> {
         debug_assert_eq!(bytes.len(), self.length);
+        let Place::Block(address) = self.place else {
+            let bytes = PyBytes::new(py, bytes);
+            return helpers(py)?.bind(py).getattr("put_back")?.call1((&self.owner, bytes)).map(drop);
+        };
         // SAFETY: the owner is alive, `take` has checked that its memory is one block of `length` bytes and writable, the caller holds the
         // GIL, and `bytes` is memory of the simulator, which cannot overlap it.
-        unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), self.address as *mut u8, self.length.min(bytes.len())) }
+        unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), address as *mut u8, self.length.min(bytes.len())) }
+        Ok(())
     }
 
     /// Whether the two share memory.
-    pub(crate) fn overlaps(&self, other: &Array) -> bool {
-        !self.valueless && self.address < other.address + other.length && other.address < self.address + self.length
+    pub(crate) fn overlaps(&self, py: Python<'_>, other: &Array) -> PyResult<bool> {
+        let (Some((low, high)), Some((other_low, other_high))) = (self.range(), other.range()) else {
+            return Ok(self.original.is(&other.original) && !self.valueless());
+        };
+        if low >= other_high || other_low >= high {
+            return Ok(false);
+        }
+        if let (Place::Block(_), Place::Block(_)) = (self.place, other.place) {
+            return Ok(true);
+        }
+        helpers(py)?.bind(py).getattr("share_memory")?.call1((&self.owner, &other.owner))?.extract()
+    }
+
+    /// The addresses from which to which its elements are, if they are in the host's memory.
+    fn range(&self) -> Option<(usize, usize)> {
+        match self.place {
+            Place::Block(address) => Some((address, address + self.length)),
+            Place::Strided { low, high, .. } => Some((low, high)),
+            Place::Device | Place::Nowhere => None,
+        }
     }
 }
 
-impl ForeignBytes for Array {
+/// A block of memory that a NumPy array keeps alive.
+#[derive(Debug)]
+struct Block {
+    _owner: Py<PyAny>,
+    address: usize,
+    length: usize,
+}
+
+impl Block {
+    /// A contiguous copy of an array that is strided or on another device.
+    fn copied(py: Python<'_>, owner: &Py<PyAny>, length: usize) -> PyResult<Block> {
+        let copy = helpers(py)?.bind(py).getattr("contiguous")?.call1((owner,))?;
+        let (address, contiguous) = (address_of(&copy)?.0, copy.getattr("flags")?.get_item("C_CONTIGUOUS")?);
+        if copy.getattr("nbytes")?.extract::<usize>()? != length || !contiguous.extract::<bool>()? {
+            return Err(value_error("the copy of an argument has another size than the argument"));
+        }
+        Ok(Block { _owner: copy.unbind(), address, length })
+    }
+}
+
+impl ForeignBytes for Block {
     fn bytes(&self) -> &[u8] {
         if self.length == 0 {
             return &[];
         }
-        // SAFETY: the owner keeps the memory alive; `take` has checked that it is one block of `length` bytes. As with NumPy itself, a
-        // thread that writes to an array while a kernel reads it gets what it asks for.
+        // SAFETY: the owner keeps the memory alive; `take` and `copied` have checked that it is one block of `length` bytes. As with NumPy
+        // itself, a thread that writes to an array while a kernel reads it gets what it asks for.
         unsafe { std::slice::from_raw_parts(self.address as *const u8, self.length) }
     }
 
     fn bytes_mut(&mut self) -> Option<&mut [u8]> {
         None
     }
+}
+
+/// The address of a NumPy array's first element, and whether the array is read-only.
+fn address_of(array: &Bound<'_, PyAny>) -> PyResult<(usize, bool)> {
+    let interface: Bound<'_, PyDict> = array.getattr("__array_interface__")?.extract()?;
+    interface.get_item("data")?.ok_or_else(|| value_error("an array without memory"))?.extract()
+}
+
+/// Where elements of `size` bytes lie that begin at `address`. Arrays whose strides nest (each stride at least as long as what the smaller
+/// ones span) have all elements apart; any other is taken to overlap itself.
+fn strided(address: usize, shape: &[usize], strides: &[isize], size: usize) -> Place {
+    let (mut low, mut high) = (address, address + size);
+    let mut spans: Vec<(usize, usize)> = Vec::new();
+    for (&extent, &stride) in shape.iter().zip(strides) {
+        let span = stride.unsigned_abs() * (extent - 1);
+        if stride < 0 {
+            low -= span;
+        } else {
+            high += span;
+        }
+        if extent > 1 {
+            spans.push((stride.unsigned_abs(), span));
+        }
+    }
+    spans.sort_unstable();
+    let mut inner = size;
+    let apart = spans.iter().all(|(stride, span)| {
+        let apart = *stride >= inner;
+        inner += span;
+        apart
+    });
+    Place::Strided { low, high, overlaps_itself: !apart }
 }
 
 /// A NumPy array as an input: `owner` is the array, `original` what it was made from, `device` its element type
@@ -116,31 +212,25 @@ pub(crate) fn take(
     let mut taken = Array {
         owner: array.clone().unbind(),
         original: original.clone().unbind(),
-        address: 0,
+        place: Place::Nowhere,
         length,
         writable: true,
         immutable,
-        valueless: true,
     };
     if !array.hasattr("__array_interface__")? {
+        if array.hasattr("fetch")? {
+            taken.place = Place::Device;
+        }
         return Ok((taken, shape, device));
     }
-    let flags = array.getattr("flags")?;
-    if !flags.get_item("C_CONTIGUOUS")?.extract::<bool>()? {
+    let (address, read_only) = address_of(array)?;
+    taken.writable = !read_only;
+    taken.place = if array.getattr("flags")?.get_item("C_CONTIGUOUS")?.extract::<bool>()? {
+        Place::Block(address)
+    } else {
         let strides: Vec<isize> = array.getattr("strides")?.extract()?;
-        let strides = strides.iter().map(isize::to_string).collect::<Vec<_>>().join(", ");
-        let shape = tuple_text(&shape);
-        return fail(
-            "ArgumentError",
-            format!(
-                "is not contiguous (shape {shape}, strides ({strides}) bytes); pass np.ascontiguousarray(x), or x.contiguous() in torch"
-            ),
-        );
-    }
-    let interface: Bound<'_, PyDict> = array.getattr("__array_interface__")?.extract()?;
-    let data = interface.get_item("data")?.ok_or_else(|| value_error(format!("argument `{name}` has no memory")))?;
-    let (address, read_only): (usize, bool) = data.extract()?;
-    (taken.address, taken.writable, taken.valueless) = (address, !read_only, false);
+        strided(address, &shape, &strides, device.size())
+    };
     Ok((taken, shape, device))
 }
 

@@ -14,7 +14,7 @@ use pyo3::prelude::*;
 use rustc_hash::FxHashSet;
 
 use crate::arrays::Array;
-use crate::convert::Conversion;
+use crate::convert::{Conversion, helpers};
 use crate::errors::{as_json, kernel_error, value_error};
 use crate::host::{Live, Read, same};
 use crate::named_target;
@@ -186,7 +186,7 @@ impl Compiled {
 
     /// Whether a tensor among the arguments has no values (yet), so that the program cannot run.
     fn valueless(&self) -> bool {
-        self.arrays.iter().any(|(_, array)| array.valueless)
+        self.arrays.iter().any(|(_, array)| array.valueless())
     }
 
     /// How the kernel returns its outputs: `("output", index, input)`, where `input` is the position of the input that is returned as it
@@ -289,6 +289,8 @@ fn compile(
     let compiled = detached(py, || nki_frontend::compile_live(&live, &kernel, &converted, &options))?;
     let (sources, mut diagnostics) = (compiled.sources, compiled.diagnostics);
     let Some(mut program) = compiled.program else {
+        // What a kernel printed up to the mistake helps to find it.
+        helpers(py)?.bind(py).getattr("show")?.call1((compiled.prints,))?;
         return Err(kernel_error(py, &diagnostics, &sources));
     };
     let outputs = program.outputs.len();

@@ -11,6 +11,7 @@ use pyo3::types::{
 };
 
 use crate::arrays::{self, Array};
+use crate::errors::ours;
 use crate::host::Table;
 use crate::names::path_of;
 
@@ -60,26 +61,35 @@ pub(crate) struct Conversion<'a> {
     /// Arrays by name, if arrays are arguments here.
     pub(crate) arrays: Option<Vec<(String, Array)>>,
     depth: u32,
+    /// Values converted so far.
+    count: usize,
 }
 
 /// Values may be nested this deep.
 const MAX_DEPTH: u32 = 100;
+/// Values of one argument or global: tuples that hold one another many times have no end otherwise.
+const MAX_VALUES: usize = 1 << 20;
 
 impl<'a> Conversion<'a> {
     /// Of a value that is no argument: arrays have no meaning in it.
     pub(crate) fn new(table: &'a Table) -> Self {
-        Conversion { table, seen: Vec::new(), arrays: None, depth: 0 }
+        Conversion { table, seen: Vec::new(), arrays: None, depth: 0, count: 0 }
     }
 
     /// Of an argument: arrays are collected.
     pub(crate) fn of_argument(table: &'a Table, arrays: Vec<(String, Array)>) -> Self {
-        Conversion { table, seen: Vec::new(), arrays: Some(arrays), depth: 0 }
+        Conversion { table, seen: Vec::new(), arrays: Some(arrays), depth: 0, count: 0 }
     }
 
     /// Converts a value; `name` is the name a tensor gets.
     pub(crate) fn value(&mut self, object: &Bound<'_, PyAny>, name: &str) -> PyResult<Arg> {
         if self.depth >= MAX_DEPTH {
-            return Ok(opaque(name, "it is nested too deep"));
+            return Ok(opaque(name, &format!("it is nested more than {MAX_DEPTH} deep")));
+        }
+        self.count += 1;
+        if self.count > MAX_VALUES {
+            let text = format!("`{name}` is among more than {MAX_VALUES} values nested in one another; pass an array");
+            return Err(ours(object.py(), "ArgumentError", &text));
         }
         self.depth += 1;
         let out = self.convert(object, name);

@@ -93,7 +93,14 @@ fn check_apart(py: Python<'_>, ranks: &[&Compiled], arrays: &[Vec<&Array>]) -> P
                 continue;
             }
             for (other, theirs) in arrays.iter().enumerate().filter(|(other, _)| *other != rank) {
-                if let Some(with) = theirs.iter().position(|a| array.overlaps(a)) {
+                let mut with = None;
+                for (position, one) in theirs.iter().enumerate() {
+                    if array.overlaps(py, one)? {
+                        with = Some(position);
+                        break;
+                    }
+                }
+                if let Some(with) = with {
                     let name = &compiled.ready.session.program.inputs[*input].name;
                     let with = &ranks[other].ready.session.program.inputs[with].name;
                     let message = format!(

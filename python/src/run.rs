@@ -72,14 +72,14 @@ impl Compiled {
         let program = &self.ready.session.program;
         let inputs = program.inputs.iter().zip(arrays).map(|(input, array)| {
             let tensor = program.tensor(input.tensor);
-            HostTensor {
+            Ok(HostTensor {
                 name: input.name.clone(),
                 shape: tensor.shape.iter().map(|&d| d as usize).collect(),
                 dtype: tensor.dtype,
-                data: array.buffer(py),
-            }
+                data: array.buffer(py)?,
+            })
         });
-        Ok(inputs.collect())
+        inputs.collect()
     }
 
     /// Gives the results of a run that has come to its end: written arrays to the caller, the others as new ones.
@@ -96,7 +96,7 @@ impl Compiled {
             if let Some(tensor) = &outputs[*output]
                 && arrays[*input].writable
             {
-                arrays[*input].write(&tensor.data);
+                arrays[*input].write(py, &tensor.data)?;
             }
         }
         let result = self.shape(py, &ready.returned, arrays, &mut outputs)?;
@@ -123,7 +123,7 @@ impl Compiled {
     fn check_written(&self, py: Python<'_>, arrays: &[&Array]) -> PyResult<()> {
         let ready = &*self.ready;
         let inputs = &ready.session.program.inputs;
-        if let Some(input) = arrays.iter().position(|array| array.valueless) {
+        if let Some(input) = arrays.iter().position(|array| array.valueless()) {
             let name = &inputs[input].name;
             let message = format!(
                 "argument `{name}` has a shape and a dtype, but no values: the kernel can be compiled for it, not run"
@@ -143,8 +143,15 @@ impl Compiled {
                 );
                 return Err(ours(py, "ArgumentError", &message));
             }
+            if array.overlaps_itself() {
+                let message = format!(
+                    "the kernel writes its argument `{name}`, several elements of which are one place in memory (a stride of 0, as \
+                     broadcasting and expand make it); pass a copy: x.copy() in NumPy, x.contiguous() in torch"
+                );
+                return Err(ours(py, "ArgumentError", &message));
+            }
             for (other, with) in arrays.iter().enumerate() {
-                if other != *input && array.overlaps(with) {
+                if other != *input && array.overlaps(py, with)? {
                     let message = format!(
                         "arguments `{name}` and `{}` share memory and the kernel writes `{name}`; pass a copy of one",
                         inputs[other].name

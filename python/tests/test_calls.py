@@ -1,12 +1,14 @@
 import copy
 import functools
 import gc
+import importlib
 import inspect
 import linecache
 import multiprocessing
 import os
 import pickle
 import signal
+import sys
 import threading
 import time
 
@@ -66,7 +68,7 @@ def test_a_kernel_looks_like_its_function():
     assert kernels.add.func is kernels.add.__wrapped__ is inspect.unwrap(kernels.add)
     assert "nisa.tensor_tensor" in inspect.getsource(kernels.add.func)
     again = pickle.loads(pickle.dumps(nki.cpu_simulate(nki.jit(platform_target="trn3")(kernels.add.func))[2]))
-    assert (again.func, again.lnc, again.target, again._copy_strided) == (kernels.add.func, 2, "trn3", True)
+    assert (again.func, again.lnc, again.target) == (kernels.add.func, 2, "trn3")
     assert copy.deepcopy(kernels.make_kernel(1.0)) is not None
     with pytest.raises(TypeError, match="missing a required argument: 'y'"):
         kernels.add(ramp())
@@ -177,8 +179,6 @@ def test_a_failure_leaves_the_arrays_alone():
 @pytest.mark.parametrize(
     "value, error, text",
     [
-        (ramp()[:, ::2], ValueError, r"not contiguous \(shape \(4, 4\), strides \(32, 8\) bytes\)"),
-        (ramp().T, ValueError, "not contiguous"),
         (ramp(dtype=np.float64), TypeError, r"float64, which is not a device type; pass x.astype\(np.float32\)"),
         (ramp(dtype=np.int64), TypeError, "int64"),
         (ramp(dtype=np.complex64), TypeError, "complex64"),
@@ -256,6 +256,35 @@ def forgetful(x):
 def test_what_a_kernel_prints_is_printed(capsys):
     kernels.talkative(ramp())
     assert capsys.readouterr().out == "compiling for (4, 8)\n"
+    for call in (kernels.talkative.compile, nki.trace(kernels.talkative).specialize):
+        call(ramp())
+        assert capsys.readouterr().out == "compiling for (4, 8)\n"
+    kernel = nki_sim.NumpyFrameworkKernel(func=kernels.talkative)
+    for _ in range(2):
+        kernel.dump_config(ramp())
+        assert capsys.readouterr().out == "compiling for (4, 8)\n"
+    # Also up to the mistake.
+    with pytest.raises(nki_sim.KernelError):
+        nki_sim.simulate(talks_and_fails)(ramp())
+    assert capsys.readouterr().out == "so far\n"
+
+
+def talks_and_fails(x):
+    print("so far")
+    assert x.shape[0] == 5
+
+
+def test_a_trace_compiles_for_arguments():
+    traced = nki.trace(kernels.cores, grid=(2,), platform_target="trn3").specialize(ramp())
+    assert traced.outputs() == kernels.cores[2].compile(ramp()).outputs()
+    assert traced.text() == nki.jit(kernels.cores.func, platform_target="trn3")[2].compile(ramp()).text()
+    assert nki.trace(kernels.add.func).specialize(ramp(), y=ramp()).inputs() == ["x", "y"]
+    with pytest.raises(AssertionError, match="5 rows"):
+        nki.trace(kernels.checked, grid=None, platform_target="trn1").specialize(ramp(5))
+    with pytest.warns(nki_sim.KernelWarning, match=r"checked has grid \(4, 4\): a logical core runs 1 or 2 programs"):
+        nki.trace(kernels.checked, grid=(4, 4)).specialize(ramp())
+    with pytest.raises(TypeError, match="a grid is a number of programs"):
+        nki.trace(kernels.checked, grid=(0,))
 
 
 def test_a_schedule_makes_named_instructions_wait():
@@ -336,6 +365,103 @@ def test_a_kernel_without_source():
     exec("".join(TEXT).replace("from_text", "lost"), scope)
     with pytest.raises(nki_sim.NoSourceError, match="source of kernel `lost` cannot be found"):
         nki.simulate(scope["lost"])(ramp())
+
+
+def generated():
+    """As tools do that generate kernels: when the kernel is called, the text is gone."""
+    text, scope = TEXT.replace("add", "subtract"), {"shift": 5.0}
+    exec(text, scope)
+    return nki.simulate(scope["from_text"])
+
+
+def test_source_is_taken_when_a_kernel_is_made():
+    np.testing.assert_array_equal(generated()(ramp()), ramp() - 5)
+
+    def decorated():
+        text, scope = TEXT.replace("def from_text", "import nki\n@nki.jit\ndef decorated_text"), {"shift": 6.0}
+        exec(text, scope)
+        return scope["decorated_text"]
+
+    np.testing.assert_array_equal(decorated()(ramp()), ramp() + 6)
+
+    def cell(number, shift):
+        """As a notebook does: a name for each cell, and the text in linecache."""
+        name, text, scope = f"<cell {number}>", f"shift = {shift}\n" + TEXT, {}
+        linecache.cache[name] = (len(text), None, text.splitlines(True), name)
+        exec(compile(text, name, "exec"), scope)
+        kernel = nki.jit(scope["from_text"])
+        del linecache.cache[name]
+        return kernel
+
+    first, second = cell(1, 1.0), cell(2, 2.0)
+    np.testing.assert_array_equal(first(ramp()), ramp() + 1)
+    np.testing.assert_array_equal(second(ramp()), ramp() + 2)
+    # A cell that is run again under its name.
+    again = cell(1, 7.0)
+    np.testing.assert_array_equal(again(ramp()), ramp() + 7)
+    np.testing.assert_array_equal(first(ramp(8)), ramp(8) + 1)
+
+
+MODULE = """
+import nki
+import nki.isa as nisa
+import nki.language as nl
+
+def change(t):
+    nisa.tensor_scalar(dst=t, data=t, op0=nl.add, operand0=1.0)
+
+@nki.jit
+def kernel(x):
+    t = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.sbuf)
+    nisa.dma_copy(dst=t, src=x)
+    change(t)
+    out = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.shared_hbm)
+    nisa.dma_copy(dst=out, src=t)
+    return out
+
+def plain(x):
+    return kernel(x)
+"""
+
+
+def test_a_file_that_changes_after_its_import(tmp_path, monkeypatch):
+    path = tmp_path / "changes_later.py"
+    path.write_text(MODULE)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
+    module = importlib.import_module("changes_later")
+    old = module.kernel
+    path.write_text(MODULE.replace("1.0", "2.0"))
+    # Python runs what it has imported, and so do kernels: also for a second shape, and in functions that they call.
+    np.testing.assert_array_equal(old(ramp()), ramp() + 1)
+    np.testing.assert_array_equal(nki.simulate(module.plain)(ramp(8)), ramp(8) + 1)
+    importlib.reload(module)
+    np.testing.assert_array_equal(module.kernel(ramp()), ramp() + 2)
+    np.testing.assert_array_equal(old(ramp(16)), ramp(16) + 2)
+    path.write_text("# nothing left")
+    np.testing.assert_array_equal(module.kernel(ramp(2)), ramp(2) + 2)
+
+
+def test_a_changed_file_without_kernels_is_refused(tmp_path, monkeypatch):
+    path = tmp_path / "changed_helper.py"
+    path.write_text(MODULE.replace("@nki.jit", ""))
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
+    module = importlib.import_module("changed_helper")
+    path.write_text(MODULE.replace("@nki.jit", "").replace("1.0", "2.0"))
+    # Only the body of `change` is another one: no line has moved.
+    with pytest.raises(nki_sim.SimError, match="changed"):
+        nki.jit(calls_helper)(ramp(), module.change)
+    os.utime(path, (1e9, 1e9))
+    path.unlink()
+    with pytest.raises(nki_sim.NoSourceError, match="cannot be found"):
+        nki.simulate(module.kernel)(ramp())
+
+
+def calls_helper(x, change):
+    t = kernels.load(x)
+    change(t)
+    return kernels.store(t)
 
 
 def in_child(x, queue):
@@ -447,13 +573,125 @@ def first_row(x):
     return kernels.store(t)
 
 
-def test_cpu_simulate_takes_strided_arrays():
-    wide = ramp().repeat(2, axis=1)
-    strided = wide[:, ::2]
-    with pytest.raises(ValueError, match="not contiguous"):
-        kernels.add(strided, strided.copy())
-    assert np.array_equal(nki.cpu_simulate(kernels.add)[1](strided, strided.copy()), ramp() * 2)
-    assert np.array_equal(wide, ramp().repeat(2, axis=1))
+STRIDED = {
+    "columns": lambda: ramp(4, 16)[:, ::2],
+    "rows": lambda: ramp(8, 8)[1::2],
+    "transposed": lambda: ramp(8, 4).T,
+    "backwards": lambda: ramp()[::-1, ::-1],
+    "broadcast": lambda: np.broadcast_to(ramp(1), (4, 8)),
+    "bfloat16": lambda: ramp(4, 16).astype(ml_dtypes.bfloat16)[:, 1::2],
+    "three dimensions": lambda: np.moveaxis(ramp(4, 16).reshape(4, 2, 8), 1, 0)[1],
+    "field of a record": lambda: np.array([tuple(r) for r in ramp(32, 2)], [("a", "f4"), ("b", "f4")])["b"].reshape(4, 8),
+}
+
+
+@pytest.mark.parametrize("make", STRIDED.values(), ids=STRIDED)
+def test_arrays_that_are_not_contiguous_are_copied(make):
+    x = make()
+    before = x.copy()
+    for kernel in (kernels.add, nki.cpu_simulate(kernels.add)[1], kernels.add[2]):
+        got = kernel(x, x)
+        assert got.flags.c_contiguous and np.array_equal(got, before + before)
+    assert np.array_equal(x, before)
+    result, _ = nki_sim.profile(kernels.scale)(x, 2.0)
+    assert np.array_equal(result, before + before)
+    assert kernels.add.compile(x, x).outputs()[0][1] == list(x.shape)
+
+
+def test_strided_arrays_get_what_a_kernel_writes():
+    wide = ramp(4, 16)
+    view = wide[::-1, ::2]
+    assert kernels.increment(view) is view
+    want = ramp(4, 16)
+    want[:, ::2] += 1
+    assert np.array_equal(wide, want)
+    # Interleaved: no element is in both.
+    kernels.add_into(wide[:, ::2].copy(), wide[:, ::2].copy(), wide[:, 1::2])
+    kernels.add_into(wide[:, ::2], wide[:, ::2], wide[:, 1::2])
+    assert np.array_equal(wide[:, 1::2], want[:, ::2] * 2) and np.array_equal(wide[:, ::2], want[:, ::2])
+    before = wide.copy()
+    with pytest.raises(ValueError, match="arguments `out` and `a` share memory"):
+        kernels.add_into(wide[:, ::2], np.ones((4, 8), np.float32), wide[:, :8])
+    with pytest.raises(ValueError, match=r"the kernel writes its argument `x`, several elements of which are one place in memory"):
+        kernels.increment(np.lib.stride_tricks.as_strided(wide, (4, 8), (0, 4)))
+    with pytest.raises(ValueError, match="one place in memory"):
+        kernels.increment(np.lib.stride_tricks.as_strided(wide, (4, 8), (4, 4)))
+    with pytest.raises(ValueError, match="`x`, which is read-only"):
+        kernels.increment(np.broadcast_to(ramp(1), (4, 8)))
+    with pytest.raises(nki_sim.KernelError):
+        kernels.write_then_fail(wide[:, ::2], np.array([[100]], np.int32))
+    assert np.array_equal(wide, before)
+
+
+def test_strided_arrays_on_several_ranks():
+    wide = ramp(4, 16)
+    got = nki_sim.simulate_ranks(kernels.increment, 2)([wide[:, ::2], wide[:, 1::2]])
+    assert np.array_equal(got[1], wide[:, 1::2]) and np.array_equal(wide, ramp(4, 16) + 1)
+    with pytest.raises(ValueError, match="rank 0's array shares memory with `x` of rank 1"):
+        nki_sim.simulate_ranks(kernels.increment, 2)([wide[:, ::2], wide[:, :8]])
+
+
+def cyclic():
+    """Arguments that hold themselves."""
+    one, two, pair, held = [], [], [], {}
+    one.append(one)
+    two.append([two])
+    pair.append((pair,))
+    held["self"] = held
+    thing = kernels.Box(tensor=None)
+    thing.tensor = [thing]
+    return {"list": one, "two lists": two, "through a tuple": pair, "dict": held, "object": thing}
+
+
+def unused(x, what):
+    return kernels.store(kernels.load(x))
+
+
+def as_operand(x, what):
+    t = kernels.load(x)
+    nisa.tensor_scalar(dst=t, data=t, op0=nl.add, operand0=what)
+    return kernels.store(t)
+
+
+def as_tensor(x, what):
+    nisa.dma_copy(dst=what, src=x)
+
+
+def printed(x, what):
+    print(what)
+    assert what == what
+    return kernels.store(kernels.load(x))
+
+
+@pytest.mark.parametrize("name", cyclic())
+def test_arguments_that_hold_themselves(name, capsys):
+    what = cyclic()[name]
+    for kernel in (unused, printed):
+        # The second time from the cache.
+        made = nki_sim.jit(kernel)
+        for _ in range(2):
+            assert np.array_equal(made(ramp(), what), ramp())
+        assert len(made._cache) == 1
+    for kernel in (as_operand, as_tensor):
+        with pytest.raises(nki_sim.KernelError) as info:
+            nki_sim.jit(kernel).compile(ramp(), what)
+        assert len(info.value.diagnostics) == 1 and info.value.slug == "operand-kind"
+    with pytest.raises(nki_sim.KernelError):
+        nki_sim.simulate(unused)(what, what)
+
+
+def test_deeply_nested_arguments():
+    deep = ()
+    for _ in range(100_000):
+        deep = (deep,)
+    assert np.array_equal(nki_sim.simulate(unused)(ramp(), deep), ramp())
+    with pytest.raises(nki_sim.KernelError):
+        nki_sim.simulate(as_operand)(ramp(), deep)
+    twice = (1, 2)
+    for _ in range(60):
+        twice = (twice, twice)
+    with pytest.raises(ValueError, match="among more than 1048576 values nested in one another"):
+        nki_sim.simulate(unused)(ramp(), twice)
 
 
 def test_fields_of_a_dataclass_that_is_an_nki_object_may_be_left_out():

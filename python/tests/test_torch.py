@@ -22,8 +22,13 @@ def test_tensors():
     assert kernels.increment(x) is x and x[0, 0] == 1
     needs_grad = torch.from_numpy(ramp()).requires_grad_()
     assert torch.equal(kernels.scale(needs_grad, 2.0), needs_grad.detach() * 2)
-    with pytest.raises(ValueError, match="not contiguous"):
-        kernels.scale(x.T)
+    # Not contiguous: transposed, expanded, every second column.
+    for strided in (x.T, x[:1].expand(4, 8), x[:, ::2], x.to(torch.bfloat16)[:, 1::2]):
+        assert torch.equal(kernels.scale(strided, 2.0), strided * 2)
+    columns = x.T[::2]
+    assert kernels.increment(columns) is columns and x[0].tolist() == [2, 1, 3, 3, 5, 5, 7, 7]
+    with pytest.raises(ValueError, match="one place in memory"):
+        kernels.increment(torch.ones(1, 8).expand(4, 8))
     with pytest.raises(TypeError, match=r"torch.float64, which is not a device type; pass x.to\(torch.float32\)"):
         kernels.scale(x.double())
     with pytest.raises(ValueError, match="device meta"):
@@ -42,7 +47,7 @@ class Tanh(torch.autograd.Function):
     @staticmethod
     def backward(ctx, dy):
         (y,) = ctx.saved_tensors
-        return kernels.tanh_backward(y, dy.contiguous())
+        return kernels.tanh_backward(y, dy)
 
 
 class Add(torch.autograd.Function):

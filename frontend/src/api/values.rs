@@ -12,8 +12,23 @@ use super::{RegisterRef, Tensor};
 use crate::eval::error::{EvalResult, Raise};
 use crate::eval::value::Value;
 
+/// Operands are lists of lists at most, and short: lists may hold themselves, or one list many times.
+const MAX_DEPTH: u32 = 8;
+const MAX_ITEMS: u32 = 1 << 16;
+
 /// An operand of an instruction. `None` for a value that no operand takes.
 pub(crate) fn to_arg(value: &Value) -> Option<Arg> {
+    nested_arg(value, 0, &mut 0)
+}
+
+fn nested_arg(value: &Value, depth: u32, items: &mut u32) -> Option<Arg> {
+    *items += 1;
+    if depth > MAX_DEPTH || *items > MAX_ITEMS {
+        return None;
+    }
+    let mut list = |values: &[Value]| -> Option<Arg> {
+        Some(Arg::List(values.iter().map(|v| nested_arg(v, depth + 1, items)).collect::<Option<_>>()?))
+    };
     Some(match value {
         Value::Tensor(t) if t.is_empty() => return None,
         Value::Tensor(t) => Arg::View(t.view.clone()),
@@ -26,8 +41,8 @@ pub(crate) fn to_arg(value: &Value) -> Option<Arg> {
         Value::Str(s) => Arg::Text((&**s).into()),
         Value::Dtype(d) => Arg::DType(*d),
         Value::Register(r) => Arg::Register(r.id),
-        Value::Tuple(items) => Arg::List(items.iter().map(to_arg).collect::<Option<_>>()?),
-        Value::List(list) => Arg::List(list.items.borrow().iter().map(to_arg).collect::<Option<_>>()?),
+        Value::Tuple(items) => list(items)?,
+        Value::List(items) => list(&items.items.borrow())?,
         Value::Object(o) => o.as_any().downcast_ref::<super::beta2::ReplicaGroup>()?.to_arg(),
         // `np.add` and the like, which older kernels pass for an operator.
         Value::Native(f) => Arg::Name(f.name.strip_prefix("numpy.")?.into()),

@@ -2,11 +2,11 @@
 
 from nki_sim import _native
 from nki_sim._framework import FrameworkKernel
-from nki_sim._kernel import Kernel, cpu_simulate, jit, simulate
+from nki_sim._kernel import Kernel, cpu_simulate, jit, simulate, trace
 
 from . import builtin, collectives, compiler, dtype, isa, language, tensor, typing  # noqa: F401
 
-__all__ = ["FrameworkKernel", "Kernel", "cpu_simulate", "jit", "simulate"]
+__all__ = ["FrameworkKernel", "Kernel", "cpu_simulate", "jit", "simulate", "trace"]
 
 for _name in __all__:
     _native.register(globals()[_name], f"nki.{_name}") if _name not in ("FrameworkKernel", "Kernel") else None

@@ -1,0 +1,191 @@
+"""Kernels inside of graphs that `torch.compile` makes.
+
+Imported as soon as torch's compiler is (see `_watch`). Every kernel is allowed in graphs: Dynamo calls it with fake tensors, and gets back those of the
+custom operator `nki_sim::kernel`, whose fake implementation takes shapes and dtypes from a program compiled for these inputs. What cannot be in a
+graph (written arguments, tensors inside of objects, arguments that are wrong) breaks the graph, and the kernel is called as without a compiler.
+"""
+
+import hashlib
+import threading
+
+import torch
+import torch._dynamo
+from torch._subclasses.fake_tensor import FakeTensor, UnsupportedOperatorException
+from torch._subclasses.functional_tensor import FunctionalTensor
+
+from . import _arrays, _kernel, _watch
+from ._errors import SimError
+
+#: Kernels stay in the graph with torch 2.4 or later; before, the graph breaks at each.
+_IN_GRAPHS = hasattr(torch.library, "custom_op")
+
+
+class _Slot:
+    """The place of a tensor among the arguments of a call."""
+
+    def __init__(self, index):
+        self.index = index
+
+    def __repr__(self):
+        return f"tensor {self.index}"
+
+
+class _Call:
+    """A call of a kernel in a graph: its arguments with slots for tensors, and what it gives."""
+
+    def __init__(self, kernel, arguments, outputs):
+        self.kernel = kernel
+        self.arguments = arguments
+        #: Shape and dtype of each new tensor, in the order in which the kernel returns them.
+        self.outputs = outputs
+
+
+#: Calls by key. They stay until the process ends: torch does not say when it lets go of a graph.
+_calls = {}
+_lock = threading.Lock()
+
+
+def allow(kernel):
+    """Lets a kernel be a node of graphs."""
+    if _IN_GRAPHS:
+        torch._dynamo.allow_in_graph(kernel)
+
+
+def run(kernel, args, kwargs):
+    """As `Kernel._run` without time; a node of the graph if torch traces one."""
+    arguments = kernel.bind(*args, **kwargs)
+    values = [value for _, value in arguments]
+    if _IN_GRAPHS and any(isinstance(t, (FakeTensor, FunctionalTensor)) for t in _arrays.leaves(values, objects=False)):
+        return _stage(kernel, arguments), None
+    return _run_eagerly(kernel, arguments)
+
+
+@torch._dynamo.disable
+def _run_eagerly(kernel, arguments):
+    return kernel._run_bound(arguments, False)
+
+
+def _map(value, change):
+    """The value with `change` of everything in it that is no container."""
+    if isinstance(value, tuple):
+        items = [_map(item, change) for item in value]
+        return type(value)(*items) if hasattr(value, "_fields") else tuple(items)
+    if isinstance(value, list):
+        return [_map(item, change) for item in value]
+    if type(value) is dict:
+        return {key: _map(item, change) for key, item in value.items()}
+    return change(value)
+
+
+def _slots(arguments, tensors):
+    """The arguments with slots for the tensors, which are collected."""
+
+    def change(value):
+        if isinstance(value, torch.Tensor):
+            tensors.append(value)
+            return _Slot(len(tensors) - 1)
+        # A kernel is compiled for numbers: this makes torch trace anew for another one.
+        if isinstance(value, torch.SymInt):
+            return int(value)
+        if isinstance(value, torch.SymFloat):
+            return float(value)
+        if isinstance(value, torch.SymBool):
+            return bool(value)
+        return value
+
+    return _map(arguments, change)
+
+
+def _break(kernel, why):
+    """Makes Dynamo call the kernel outside of the graph."""
+    raise UnsupportedOperatorException(f"{kernel.__name__}: {why}")
+
+
+def _stage(kernel, arguments):
+    """Puts a call into the graph that torch is making; gives what the kernel returns, with tensors of the graph."""
+    tensors = []
+    try:
+        template = _slots(arguments, tensors)
+    except RecursionError:
+        _break(kernel, "an argument is nested too deep")
+    specs = [_spec(kernel, t) for t in tensors]
+    try:
+        compiled = kernel._compile(_map(template, lambda v: specs[v.index] if isinstance(v, _Slot) else v))
+        operands = [next((i for i, spec in enumerate(specs) if spec is o), None) for o in compiled.operands()]
+    except (SimError, TypeError, ValueError, RecursionError) as error:
+        # The call outside of the graph raises it, at the line of the call.
+        _break(kernel, str(error))
+    if compiled.written():
+        _break(kernel, f"it writes its argument `{compiled.written()[0]}`")
+    if None in operands:
+        _break(kernel, "a tensor is inside of an object")
+    leaves, known = [], compiled.outputs()
+    _kernel._shaped(compiled.returned(), lambda _how, index, same: leaves.append(index) if same is None else None)
+    outputs = [(tuple(known[i][1]), _dtype(kernel, known[i][2])) for i in leaves]
+    key = _key(kernel, compiled, template)
+    with _lock:
+        _calls.setdefault(key, _Call(kernel, template, outputs))
+    # As outside of graphs: torch sees nothing of what a kernel computes, so a result has no gradient.
+    results = iter(torch.ops.nki_sim.kernel([t.detach() for t in tensors], key))
+    return _kernel._shaped(compiled.returned(), lambda _how, _index, same: next(results) if same is None else tensors[operands[same]])
+
+
+def _spec(kernel, tensor):
+    dtype = str(tensor.dtype).removeprefix("torch.")
+    if tensor.layout is not torch.strided or tensor.device.type not in ("cpu", "xla"):
+        _break(kernel, f"a tensor is not a dense one of the CPU, but {tensor.layout} on {tensor.device}")
+    try:
+        # An extent that may change (dynamic shapes) becomes the number that it is: torch traces anew for another one.
+        return _arrays.TensorSpec([int(d) for d in tensor.shape], dtype)
+    except (TypeError, ImportError) as error:
+        _break(kernel, str(error))
+
+
+def _dtype(kernel, name):
+    dtype = getattr(torch, "float32" if name == "tfloat32" else name, None)
+    if dtype is None:
+        _break(kernel, f"an output has dtype {name}, which torch does not have")
+    return dtype
+
+
+def _key(kernel, compiled, template):
+    """A name for the call that another process gives to the same call only: torch keeps graphs on disk."""
+    func = kernel.func
+    said = (func.__module__, func.__qualname__, kernel.lnc, kernel.target, kernel.strict, kernel._schedule, template, compiled.text())
+    return f"{kernel.__name__}:{hashlib.sha256(repr(said).encode()).hexdigest()[:32]}"
+
+
+def _call(key):
+    call = _calls.get(key)
+    if call is None:
+        raise RuntimeError(f"the NKI kernel {key} is not known in this process: the graph was made in another one; trace the function again")
+    return call
+
+
+def _run_in_graph(inputs: list[torch.Tensor], key: str) -> list[torch.Tensor]:
+    call = _call(key)
+    arguments = _map(call.arguments, lambda v: inputs[v.index] if isinstance(v, _Slot) else v)
+    result, outcome = _run_eagerly(call.kernel, arguments)
+    call.kernel._warn(outcome, 2)
+    given = {id(t) for t in inputs}
+    results = []
+    _map(result, lambda v: results.append(v) if isinstance(v, torch.Tensor) and id(v) not in given else None)
+    if [(tuple(t.shape), t.dtype) for t in results] != call.outputs:
+        raise RuntimeError(
+            f"kernel {call.kernel.__name__} gives other tensors than when torch.compile traced it, since something that it reads has changed "
+            f"(a global, say); call torch.compiler.reset() after such a change"
+        )
+    return results
+
+
+def _fake(inputs, key):
+    device = inputs[0].device if inputs else "cpu"
+    return [torch.empty(shape, dtype=dtype, device=device) for shape, dtype in _call(key).outputs]
+
+
+if _IN_GRAPHS:
+    torch.library.custom_op("nki_sim::kernel", _run_in_graph, mutates_args=()).register_fake(_fake)
+# Nothing of the package is traced: not the conversion of arrays, and not what a tool of ours does around a kernel.
+torch._dynamo.trace_rules.add("nki_sim")
+for _known in list(_watch.kernels):
+    allow(_known)

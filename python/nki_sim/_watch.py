@@ -1,0 +1,45 @@
+"""Notices when torch's compiler is imported, before or after nki_sim, without importing it."""
+
+import importlib.machinery
+import sys
+import weakref
+
+#: The kernels that exist.
+kernels = weakref.WeakSet()
+
+_COMPILER = "torch._dynamo"
+
+
+def made(kernel):
+    """Notes a new kernel."""
+    kernels.add(kernel)
+    graphs = sys.modules.get("nki_sim._torch")
+    if graphs is not None:
+        graphs.allow(kernel)
+
+
+class _Finder:
+    """Imports `nki_sim._torch` right after torch's compiler; finds nothing itself."""
+
+    def find_spec(self, name, path=None, target=None):
+        if name != _COMPILER:
+            return None
+        sys.meta_path.remove(self)
+        spec = importlib.machinery.PathFinder.find_spec(name, path, target)
+        if spec is not None and spec.loader is not None:
+            load = spec.loader.exec_module
+
+            def exec_module(module):
+                load(module)
+                from . import _torch  # noqa: F401
+
+            spec.loader.exec_module = exec_module
+        return spec
+
+
+def watch():
+    """Called once, when the package has been imported."""
+    if _COMPILER in sys.modules:
+        from . import _torch  # noqa: F401
+    else:
+        sys.meta_path.insert(0, _Finder())
