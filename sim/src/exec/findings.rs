@@ -42,6 +42,23 @@ fn operand(node: &Node, view: &View) -> (&'static str, Option<&'static str>) {
     (schema.name, read.map(|o| o.name))
 }
 
+/// The index of an element of a tensor, counted row by row, as `[i, j]`.
+pub(super) fn position(shape: &[u32], element: usize) -> String {
+    let mut rest = element;
+    let mut index: Vec<String> = shape
+        .iter()
+        .rev()
+        .map(|&n| {
+            let n = (n as usize).max(1);
+            let i = rest % n;
+            rest /= n;
+            i.to_string()
+        })
+        .collect();
+    index.reverse();
+    format!("[{}]", index.join(", "))
+}
+
 /// The instruction's name.
 pub(super) fn name_of(node: &Node) -> &'static str {
     match &node.kind {
@@ -113,22 +130,37 @@ impl Findings {
         self.list.push(out);
     }
 
-    /// An output has bytes that nothing has written.
+    /// An output has elements that nothing has written: all of them, or some.
     pub(super) fn unwritten_output(
         &mut self,
         program: &Program,
         name: &str,
         tensor: nki_isa::TensorId,
-        missing: usize,
+        missing: Unwritten,
     ) {
         let t = program.tensor(tensor);
-        self.list.push(
-            Diagnostic::warning(
+        let (count, total) = (missing.elements, t.elements());
+        let (slug, message) = if count == total {
+            (
                 "output-not-written",
-                format!("output `{name}` has {missing} of {} elements that nothing has written", t.elements()),
+                format!("output `{name}` is never written: its {total} elements have no defined value"),
             )
-            .at_loc(span(t.loc), t.loc.line, t.loc.column, "is made here, without contents"),
-        );
+        } else {
+            let first = position(
+                &t.shape,
+                missing.row * (total / (t.shape.first().map_or(1, |&n| n as usize)).max(1)) + missing.element,
+            );
+            (
+                "output-partly-written",
+                format!("output `{name}` has {count} of {total} elements that nothing has written; first: {first}"),
+            )
+        };
+        self.list.push(Diagnostic::warning(slug, message).at_loc(
+            span(t.loc),
+            t.loc.line,
+            t.loc.column,
+            "is made here, without contents",
+        ));
     }
 
     /// An instruction reads through one tensor what has been written over through another.

@@ -494,7 +494,7 @@ impl<'p> Interpreter<'p> {
             let t = program.tensor(output.tensor);
             let again = program.outputs[i + 1..].iter().any(|o| o.tensor == output.tensor);
             let (data, missing) = self.memory.unload(output.tensor, again);
-            if missing > 0 {
+            if let Some(missing) = missing {
                 self.findings.unwritten_output(program, &output.name, output.tensor, missing);
             }
             out.push(HostTensor {

@@ -20,7 +20,7 @@ pub(crate) use init::ByteSet;
 
 use crate::Buffer;
 use crate::place::Placement;
-use access::Access;
+use access::{Access, Unwritten};
 use elements::Codec;
 
 /// One buffer: rows (partitions on chip, one row in HBM) of bytes.
@@ -168,17 +168,17 @@ impl<'p> Memory<'p> {
         }
     }
 
-    /// Takes an HBM tensor's contents out, with the number of elements that were never written (they read as the sentinel).
+    /// Takes an HBM tensor's contents out, and says which elements were never written (they read as the sentinel).
     /// `keep` leaves a copy in place.
-    pub(crate) fn unload(&mut self, tensor: TensorId, keep: bool) -> (Buffer, usize) {
+    pub(crate) fn unload(&mut self, tensor: TensorId, keep: bool) -> (Buffer, Option<Unwritten>) {
         let home = self.home(tensor);
         let t = self.program.tensor(tensor);
         let view = nki_isa::View::whole(tensor, t);
-        let mut missing = 0;
+        let mut missing = None;
         if let Ok(access) = self.resolve_static(&view, 0)
             && let Some(gap) = self.find_unwritten(&access)
         {
-            missing = gap.elements;
+            missing = Some(gap);
             self.poison(&access);
         }
         let storage = &mut self.storages[home.storage];
