@@ -76,6 +76,18 @@ pub trait Instruction: Operands {
     fn execute(&self, machine: &mut dyn Machine) -> Result<(), Fault>;
     /// Its cost in hardware terms.
     fn work(&self, context: &Context<'_>) -> Work;
+    /// Of a matmul that accumulates in PSUM: `dst`, and its `accumulate` (see [`Machine::begin_accumulate`]).
+    fn accumulation(&self, _arch: &Arch) -> Option<(&View, Option<bool>)> {
+        None
+    }
+    /// Whether a later instruction may use what it leaves in its engine (accumulators), so that its destinations may stay unread.
+    fn leaves_state(&self) -> bool {
+        false
+    }
+    /// Operands that have no effect in this combination.
+    fn inert(&self, _context: &Context<'_>) -> Option<Inert> {
+        None
+    }
     /// Whom it waits for before it executes.
     fn meeting(&self) -> Option<Meeting<'_>> {
         None
@@ -94,6 +106,17 @@ pub trait Instruction: Operands {
     fn agrees(&self, _other: &Self, _context: &Context<'_>) -> Result<(), String> {
         Ok(())
     }
+}
+
+/// An operand that is given and has no effect.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Inert {
+    /// The operand.
+    pub operand: &'static str,
+    /// Why it has no effect, with the operand and its value.
+    pub message: String,
+    /// What to write instead.
+    pub help: &'static str,
 }
 
 /// Memory and registers that an instruction touches.
@@ -382,6 +405,18 @@ macro_rules! instructions {
             /// See [`Instruction::work`].
             pub fn work(&self, context: &Context<'_>) -> Work {
                 match self { $(Inst::$Name(i) => i.work(context),)* }
+            }
+            /// See [`Instruction::accumulation`].
+            pub fn accumulation(&self, arch: &Arch) -> Option<(&View, Option<bool>)> {
+                match self { $(Inst::$Name(i) => i.accumulation(arch),)* }
+            }
+            /// See [`Instruction::leaves_state`].
+            pub fn leaves_state(&self) -> bool {
+                match self { $(Inst::$Name(i) => i.leaves_state(),)* }
+            }
+            /// See [`Instruction::inert`].
+            pub fn inert(&self, context: &Context<'_>) -> Option<Inert> {
+                match self { $(Inst::$Name(i) => i.inert(context),)* }
             }
             /// See [`Instruction::meeting`].
             pub fn meeting(&self) -> Option<Meeting<'_>> {

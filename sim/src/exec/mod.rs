@@ -15,6 +15,7 @@ mod races;
 mod rows;
 mod runs;
 mod trace_only;
+mod without_values;
 
 use nki_diag::Diagnostic;
 use nki_isa::Program;
@@ -26,6 +27,8 @@ use crate::trace::Trace;
 
 use interpreter::Interpreter;
 pub use trace_only::{NeedsData, trace_only};
+pub(crate) use findings::{iterations, name_of};
+pub(crate) use without_values::{never_written, without_values};
 
 /// How to run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

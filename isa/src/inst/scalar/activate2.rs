@@ -184,6 +184,10 @@ impl Instruction for Activate2 {
         })
     }
 
+    fn leaves_state(&self) -> bool {
+        self.reduction().leaves_state()
+    }
+
     fn work(&self, _context: &Context<'_>) -> Work {
         let stream = stream(StreamClass::Activation(self.op.name()), &[&self.data], &[&self.dst]);
         let scalars = self.imm0.iter().chain(&self.imm1).chain([&self.relu_param]);

@@ -94,6 +94,10 @@ impl Instruction for Activation {
         self.shared().execute(machine)
     }
 
+    fn leaves_state(&self) -> bool {
+        self.shared().reduction().leaves_state()
+    }
+
     fn work(&self, _context: &Context<'_>) -> Work {
         self.shared().work()
     }

@@ -128,6 +128,10 @@ impl Instruction for TensorScalarReduce {
         })
     }
 
+    fn leaves_state(&self) -> bool {
+        self.reduction().leaves_state()
+    }
+
     fn work(&self, _context: &Context<'_>) -> Work {
         let stream = stream(StreamClass::TensorScalarReduce, &[&self.data], &[&self.dst]);
         on(
