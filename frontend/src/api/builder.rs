@@ -143,6 +143,11 @@ impl Builder {
         }
     }
 
+    /// How many statements the blocks that are open have.
+    pub(crate) fn statements(&self) -> usize {
+        self.bodies.iter().map(|b| b.nodes.len()).sum()
+    }
+
     /// The statement appended last.
     pub(crate) fn last_node(&self) -> NodeAt {
         let body = self.bodies.last();

@@ -10,6 +10,7 @@ pub mod dma;
 mod facts;
 pub mod gpsimd;
 pub mod indirection;
+mod inert;
 pub mod math;
 mod mx;
 mod random;
@@ -84,8 +85,8 @@ pub trait Instruction: Operands {
     fn leaves_state(&self) -> bool {
         false
     }
-    /// Operands that have no effect in this combination.
-    fn inert(&self, _context: &Context<'_>) -> Option<Inert> {
+    /// An operand that is given and has no effect in this combination: slug `inert-operand`.
+    fn inert(&self) -> Option<Violation> {
         None
     }
     /// Whom it waits for before it executes.
@@ -106,17 +107,6 @@ pub trait Instruction: Operands {
     fn agrees(&self, _other: &Self, _context: &Context<'_>) -> Result<(), String> {
         Ok(())
     }
-}
-
-/// An operand that is given and has no effect.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Inert {
-    /// The operand.
-    pub operand: &'static str,
-    /// Why it has no effect, with the operand and its value.
-    pub message: String,
-    /// What to write instead.
-    pub help: &'static str,
 }
 
 /// Memory and registers that an instruction touches.
@@ -415,8 +405,8 @@ macro_rules! instructions {
                 match self { $(Inst::$Name(i) => i.leaves_state(),)* }
             }
             /// See [`Instruction::inert`].
-            pub fn inert(&self, context: &Context<'_>) -> Option<Inert> {
-                match self { $(Inst::$Name(i) => i.inert(context),)* }
+            pub fn inert(&self) -> Option<Violation> {
+                match self { $(Inst::$Name(i) => i.inert(),)* }
             }
             /// See [`Instruction::meeting`].
             pub fn meeting(&self) -> Option<Meeting<'_>> {

@@ -1,5 +1,5 @@
-//! Findings about the accesses of an executed program that need no values: [`accesses`] from the trace of a run or of
-//! [`crate::exec::trace_only`], and [`without_run`], which adds what a run finds by itself.
+//! Findings about an executed program that need no values: [`accesses`] from the trace of a run or of [`crate::exec::trace_only`], and
+//! [`without_run`], which adds what a run finds by itself.
 
 mod lost;
 mod overlap;
@@ -8,7 +8,7 @@ mod words;
 
 use nki_diag::Diagnostic;
 use nki_isa::inst::Footprint;
-use nki_isa::program::{Loc, Node};
+use nki_isa::program::{Loc, Node, NodeKind};
 use nki_isa::{Program, View};
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -18,12 +18,13 @@ use crate::trace::{EventKind, Resolved, Trace, index_nodes};
 use lost::Lost;
 use walk::{Step, Visitor, walk};
 
-/// Results that are lost (`overwritten-before-read`, `dead-load`, `dead-store`) and destinations that give two elements one address
-/// (`overlapping-write`), each once for a line of the kernel. `trace` is that of the whole program.
+/// Operands without effect (`inert-operand`), destinations that give two elements one address (`overlapping-write`), and results that are lost
+/// (`overwritten-before-read`, `dead-load`, `dead-store`), each once for a line of the kernel. `trace` is that of the whole program.
 pub fn accesses(program: &Program, placement: &Placement, trace: &Trace) -> Vec<Diagnostic> {
     let mut all = All { lost: lost::Watch::new(program, placement), overlaps: Overlaps::new(program) };
     walk(program, trace, &mut all);
-    let mut out = all.overlaps.list;
+    let mut out = inert(program);
+    out.extend(all.overlaps.list);
     out.extend(lost_results(program, trace, &all.lost.finish()));
     out
 }
@@ -55,10 +56,26 @@ pub fn check(program: &Program, placement: &Placement) -> Checked {
         Ok(trace) => Checked { findings: without_run(program, placement, &trace), needs_data: None },
         Err(needs) => {
             let mut findings = exec::never_written(program);
+            findings.extend(inert(program));
             findings.extend(placement.findings.iter().cloned());
             Checked { findings, needs_data: Some(needs) }
         }
     }
+}
+
+/// Operands without effect (`inert-operand`), each once for a line of the kernel.
+fn inert(program: &Program) -> Vec<Diagnostic> {
+    let mut seen = FxHashSet::default();
+    let mut out = Vec::new();
+    program.visit(&mut |node| {
+        if let NodeKind::Inst(inst) = &node.kind
+            && let Some(why) = inst.inert()
+            && seen.insert((node.loc, why.operand))
+        {
+            out.push(words::inert(program, node, &why));
+        }
+    });
+    out
 }
 
 struct All<'p> {

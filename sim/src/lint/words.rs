@@ -3,7 +3,7 @@
 use nki_diag::Diagnostic;
 use nki_isa::program::{Loc, Node, NodeKind};
 use nki_isa::schema::Role;
-use nki_isa::{Arg, Inst, Program, View};
+use nki_isa::{Arg, Inst, Program, View, Violation};
 
 use super::lost::Lost;
 use super::overlap::{SameRow, Twice, indices};
@@ -72,6 +72,19 @@ pub(super) fn lost(program: &Program, l: &Lost<'_>, times: usize, executed: usiz
         out = out.note(format!("first: in {where_}"));
     }
     out
+}
+
+/// An operand without effect.
+pub(super) fn inert(program: &Program, node: &Node, why: &Violation) -> Diagnostic {
+    let message = format!("`{}`: {}", name_of(node), why.message);
+    let mut out = at(Diagnostic::warning("inert-operand", message), node.loc, format!("`{}`", why.operand));
+    if !why.help.is_empty() {
+        out = out.help(why.help.as_str());
+    }
+    match iterations(program, node, &[]) {
+        Some(where_) => out.note(format!("first: in {where_}")),
+        None => out,
+    }
 }
 
 /// The operand that is this view.

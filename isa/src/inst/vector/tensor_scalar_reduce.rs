@@ -2,6 +2,7 @@
 
 use crate::arch::Arch;
 use crate::arg::ScalarOperand;
+use crate::inst::inert;
 use crate::inst::accumulators::{self, Reduction};
 use crate::inst::math::alu::{self, Rhs};
 use crate::inst::scalars::{self, Sources};
@@ -130,6 +131,17 @@ impl Instruction for TensorScalarReduce {
 
     fn leaves_state(&self) -> bool {
         self.reduction().leaves_state()
+    }
+
+    fn inert(&self) -> Option<Violation> {
+        if self.reduce_res_negate && self.reduce_res.is_none() {
+            return Some(inert::inert(
+                "reduce_res_negate",
+                "`reduce_res_negate` is True, but there is no `reduce_res`; the accumulators are not negated".to_owned(),
+                "pass `reduce_res`, or leave it out",
+            ));
+        }
+        inert::unused_scalar(("operand0", self.operand0.as_ref()), ("op0", Some(self.op0)))
     }
 
     fn work(&self, _context: &Context<'_>) -> Work {
