@@ -152,9 +152,9 @@ fn run(at: &str, block: &Block, want: &[Said], flags: &[&str]) -> datatest_stabl
     let mut got = reported(&json);
     let mut problems = String::new();
     for w in want {
-        let found = got.iter().position(|g| {
-            g.line == w.line && g.severity == w.severity && g.slug == w.slug && g.text.contains(&w.text)
-        });
+        let found = got
+            .iter()
+            .position(|g| g.line == w.line && g.severity == w.severity && g.slug == w.slug && g.text.contains(&w.text));
         match found {
             Some(i) => {
                 got.remove(i);

@@ -19,7 +19,9 @@ impl Interp<'_> {
                     return;
                 }
                 match value {
-                    Value::Tensor(_) => ("a view or a tensor is made here, and nothing uses it", "use it, or delete the statement"),
+                    Value::Tensor(_) => {
+                        ("a view or a tensor is made here, and nothing uses it", "use it, or delete the statement")
+                    }
                     Value::Jit(_) | Value::Native(_) | Value::Partial(_) | Value::Function(_) => (
                         "a function is made here, and nothing calls it",
                         "call it, or delete the statement: a statement runs on the device only if it is an instruction (nisa.*, nl.*)",
@@ -38,7 +40,11 @@ impl Interp<'_> {
                 Value::Tensor(_) | Value::Bool(_) | Value::Int(_) | Value::Float(_) => {
                     ("the value of this expression is not used", "use it, or delete the statement")
                 }
-                Value::Function(_) | Value::Jit(_) | Value::Native(_) | Value::BoundMethod(_) | Value::BoundBuiltin(_) => {
+                Value::Function(_)
+                | Value::Jit(_)
+                | Value::Native(_)
+                | Value::BoundMethod(_)
+                | Value::BoundBuiltin(_) => {
                     ("this function is named, and not called", "write () behind it, or delete the statement")
                 }
                 _ => return,

@@ -213,12 +213,14 @@ impl Findings {
                 format!("output `{name}` has {count} of {total} elements that nothing has written; first: {first}"),
             )
         };
-        self.list.push(Diagnostic::warning(slug, message).at_loc(
-            span(t.loc),
-            t.loc.line,
-            t.loc.column,
-            "is made here, without contents",
-        ));
+        let made = "is made here, without contents";
+        let out = Diagnostic::warning(slug, message).at_loc(span(t.loc), t.loc.line, t.loc.column, made);
+        let out = if count == total {
+            out.help("copy the result to it with nisa.dma_copy(dst=...) or nl.store")
+        } else {
+            out
+        };
+        self.list.push(out);
     }
 
     /// An instruction reads through one tensor what has been written over through another.

@@ -485,7 +485,8 @@ impl<'p> Interpreter<'p> {
             let t = program.tensor(output.tensor);
             let again = program.outputs[i + 1..].iter().any(|o| o.tensor == output.tensor);
             let (data, missing) = self.memory.unload(output.tensor, again);
-            if let Some(missing) = missing {
+            let reported = program.outputs[..i].iter().any(|o| o.tensor == output.tensor);
+            if let Some(missing) = missing.filter(|_| !reported) {
                 self.findings.unwritten_output(program, &output.name, output.tensor, missing);
             }
             out.push(HostTensor {

@@ -355,9 +355,8 @@ impl Machine for Interpreter<'_> {
                 }
                 None => ArrayViewMut2::from_shape(shape, &mut result).ok(),
             };
-            let target = target.ok_or_else(|| {
-                Fault::new("internal", "the destination of a matmul is not a matrix".to_owned())
-            })?;
+            let target = target
+                .ok_or_else(|| Fault::new("internal", "the destination of a matmul is not a matrix".to_owned()))?;
             f(left, right, target);
             Ok(())
         })();

@@ -25,9 +25,9 @@ use crate::memory::Memory;
 use crate::place::Placement;
 use crate::trace::Trace;
 
+pub(crate) use findings::{iterations, name_of};
 use interpreter::Interpreter;
 pub use trace_only::{NeedsData, trace_only};
-pub(crate) use findings::{iterations, name_of};
 pub(crate) use without_values::{never_written, without_values};
 
 /// How to run.

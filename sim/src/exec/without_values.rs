@@ -16,7 +16,7 @@ use super::races::Races;
 use crate::deps::Hazard;
 use crate::lint::walk::{Step, Visitor, walk};
 use crate::memory::Memory;
-use crate::memory::access::Shift;
+use crate::memory::access::{Shift, Unwritten};
 use crate::place::Placement;
 use crate::trace::{NodeIndex, Resolved, Trace};
 
@@ -53,7 +53,8 @@ pub(crate) fn never_written(program: &Program) -> Vec<Diagnostic> {
         let again = program.outputs[..i].iter().any(|o| o.tensor == tensor);
         let t = program.tensor(tensor);
         if !is_input && !again && t.data.is_none() && written.get(tensor.0 as usize) == Some(&false) {
-            findings.unwritten_output(program, &output.name, tensor, t.elements());
+            let all = Unwritten { elements: t.elements(), row: 0, element: 0 };
+            findings.unwritten_output(program, &output.name, tensor, all);
         }
     }
     findings.list
@@ -105,7 +106,8 @@ impl<'p> Visitor<'p> for Account<'p> {
         self.memory.clobbers.now = Some(step.node);
         if self.races.is_on() {
             let placement = self.memory.placement();
-            let conflicts = self.races.note((self.program, placement), (step.core, step.node), footprint, step.resolved);
+            let conflicts =
+                self.races.note((self.program, placement), (step.core, step.node), footprint, step.resolved);
             for c in conflicts.iter().filter(|c| c.hazard == Hazard::Raw) {
                 self.races.report(&mut self.findings, self.program, (step.core, step.node), step.loops, c);
             }

@@ -143,7 +143,14 @@ impl<'p> Watch<'p> {
         self.free = free;
     }
 
-    fn write(&mut self, step: &Step<'p, '_>, view: &View, dynamic: Option<&Resolved>, mut own: Option<u32>, partly: bool) -> Option<u32> {
+    fn write(
+        &mut self,
+        step: &Step<'p, '_>,
+        view: &View,
+        dynamic: Option<&Resolved>,
+        mut own: Option<u32>,
+        partly: bool,
+    ) -> Option<u32> {
         if self.is_shared(view) {
             let visible = self.visible[view.tensor.0 as usize] || may_stay_unread(step.inst);
             let shared = self.shared.entry(view.tensor).or_default();

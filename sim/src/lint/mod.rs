@@ -32,10 +32,8 @@ pub fn accesses(program: &Program, placement: &Placement, trace: &Trace) -> Vec<
 /// All findings about accesses, for those who do not run the program: what [`crate::exec::run`] finds by itself, as far as it needs no values,
 /// and then [`accesses`].
 pub fn without_run(program: &Program, placement: &Placement, trace: &Trace) -> Vec<Diagnostic> {
-    let (mut out, more) = rayon::join(
-        || exec::without_values(program, placement, trace),
-        || accesses(program, placement, trace),
-    );
+    let (mut out, more) =
+        rayon::join(|| exec::without_values(program, placement, trace), || accesses(program, placement, trace));
     out.extend(more);
     out
 }

@@ -122,12 +122,7 @@ impl<'p, 't> Cursor<'p, 't> {
         }
     }
 
-    fn visit(
-        &self,
-        event: &crate::trace::Event,
-        footprint: &mut Footprint<'p>,
-        visitor: &mut impl Visitor<'p>,
-    ) {
+    fn visit(&self, event: &crate::trace::Event, footprint: &mut Footprint<'p>, visitor: &mut impl Visitor<'p>) {
         let Some(&node) = self.nodes.get(event.node.0 as usize) else { return };
         let (NodeKind::Inst(inst), EventKind::Inst { resolved }) = (&node.kind, &event.kind) else { return };
         // It orders the cores and moves nothing, although its footprint names a tensor.
@@ -136,14 +131,8 @@ impl<'p, 't> Cursor<'p, 't> {
         }
         footprint.clear();
         inst.footprint(footprint);
-        let step = Step {
-            core: self.core,
-            at: event.node,
-            node,
-            inst,
-            resolved: resolved.as_deref(),
-            loops: &self.loops,
-        };
+        let step =
+            Step { core: self.core, at: event.node, node, inst, resolved: resolved.as_deref(), loops: &self.loops };
         visitor.instruction(&step, footprint);
     }
 }

@@ -23,9 +23,11 @@ fn beside(diagnostic: Diagnostic, loc: Loc, label: impl Into<String>) -> Diagnos
 fn is_load(node: &Node) -> bool {
     let NodeKind::Inst(inst) = &node.kind else { return false };
     let dma = matches!(inst, Inst::DmaCopy(_) | Inst::DmaTranspose(_));
-    dma && inst.args().iter().zip(inst.schema().operands).any(|(arg, operand)| {
-        operand.role == Role::In && matches!(arg, Arg::View(v) if v.space.is_hbm())
-    })
+    dma && inst
+        .args()
+        .iter()
+        .zip(inst.schema().operands)
+        .any(|(arg, operand)| operand.role == Role::In && matches!(arg, Arg::View(v) if v.space.is_hbm()))
 }
 
 /// The result of an instruction is lost, `times` of the `executed` times that its line runs.
@@ -38,9 +40,13 @@ pub(super) fn lost(program: &Program, l: &Lost<'_>, times: usize, executed: usiz
         Some(over) => {
             let (by, line) = (name_of(over), over.loc.line);
             let message = if fills {
-                format!("`{inst}` has no effect: `{by}` on line {line} overwrites all of `{name}` that it fills, before anything reads it")
+                format!(
+                    "`{inst}` has no effect: `{by}` on line {line} overwrites all of `{name}` that it fills, before anything reads it"
+                )
             } else {
-                format!("what `{inst}` writes to `{name}` is lost: `{by}` on line {line} overwrites it before anything reads it")
+                format!(
+                    "what `{inst}` writes to `{name}` is lost: `{by}` on line {line} overwrites it before anything reads it"
+                )
             };
             let out = at(Diagnostic::warning("overwritten-before-read", message), loc, format!("writes `{name}`"));
             let out = beside(out, over.loc, "overwrites it");

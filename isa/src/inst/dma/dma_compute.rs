@@ -4,9 +4,9 @@ use ndarray::Array2;
 
 use crate::arch::Arch;
 use crate::arg::{Imm, Numbers, Views};
-use crate::inst::inert;
 use crate::inst::dma::dma_copy::{check_gather, is_gather};
 use crate::inst::dma::rows;
+use crate::inst::inert;
 use crate::inst::{Footprint, Instruction, Operands};
 use crate::machine::{Context, Fault, Machine};
 use crate::names::{AluOp, DgeMode, Engine, OobMode};

@@ -2,8 +2,8 @@
 
 use crate::arch::Arch;
 use crate::arg::{Imm, ScalarOperand};
-use crate::inst::inert;
 use crate::inst::accumulators::{self, Reduction, one_of};
+use crate::inst::inert;
 use crate::inst::math::activation::{self, ActFn};
 use crate::inst::math::alu::{self, Rhs};
 use crate::inst::scalars::{self, Sources};

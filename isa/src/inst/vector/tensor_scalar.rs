@@ -3,8 +3,8 @@
 use crate::arch::Arch;
 use crate::arg::{Imm, ScalarOperand};
 use crate::dtype::DType;
-use crate::inst::inert;
 use crate::inst::indirection::columns;
+use crate::inst::inert;
 use crate::inst::math::alu::{self, Rhs};
 use crate::inst::math::integer;
 use crate::inst::scalars::{self, Sources};

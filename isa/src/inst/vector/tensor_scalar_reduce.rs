@@ -2,8 +2,8 @@
 
 use crate::arch::Arch;
 use crate::arg::ScalarOperand;
-use crate::inst::inert;
 use crate::inst::accumulators::{self, Reduction};
+use crate::inst::inert;
 use crate::inst::math::alu::{self, Rhs};
 use crate::inst::scalars::{self, Sources};
 use crate::inst::stream::{on, stream};
@@ -137,7 +137,8 @@ impl Instruction for TensorScalarReduce {
         if self.reduce_res_negate && self.reduce_res.is_none() {
             return Some(inert::inert(
                 "reduce_res_negate",
-                "`reduce_res_negate` is True, but there is no `reduce_res`; the accumulators are not negated".to_owned(),
+                "`reduce_res_negate` is True, but there is no `reduce_res`; the accumulators are not negated"
+                    .to_owned(),
                 "pass `reduce_res`, or leave it out",
             ));
         }
