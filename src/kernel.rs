@@ -2,9 +2,9 @@
 
 use std::path::Path;
 
+use nki_diag::memory::Limit;
 use nki_diag::{Diagnostic, FileId, SourceMap, Span, render_all};
 use nki_frontend::{Arg, HostArray, HostDtype, KernelInfo, Loader, Options};
-use nki_diag::memory::Limit;
 use nki_isa::{DType, Program, Target};
 use nki_sim_core::place::Capacity;
 

@@ -5,6 +5,7 @@ use nki_isa::Program;
 use nki_sim_core::analysis::counters::Facts;
 use nki_sim_core::analysis::remedies::Case;
 use nki_sim_core::exec::{self, ExecOptions, ExecResult, Failure, Rank};
+use nki_sim_core::lint;
 use nki_sim_core::place::{self, Capacity, Placement};
 use nki_sim_core::ranks::{RankRun, RanksError};
 use nki_sim_core::report::Analysis;
@@ -50,7 +51,9 @@ impl Session {
     /// # Errors
     /// If the kernel faults.
     pub fn run(&self, inputs: Vec<HostTensor>, options: &ExecOptions) -> Result<ExecResult, Box<Failure>> {
-        exec::run(&self.program, &self.placement, inputs, options)
+        let mut ran = exec::run(&self.program, &self.placement, inputs, options)?;
+        ran.findings.extend(lint::accesses(&self.program, &self.placement, &ran.trace));
+        Ok(ran)
     }
 
     /// The timeline of a run, with the parameters that belong to the target.

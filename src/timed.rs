@@ -3,6 +3,7 @@
 use nki_diag::Diagnostic;
 use nki_isa::Program;
 use nki_sim_core::exec::{self, ExecOptions};
+use nki_sim_core::lint;
 use nki_sim_core::place::{self, Placement};
 use nki_sim_core::timeline::Timeline;
 use nki_sim_core::timing::{self, Params};
@@ -20,6 +21,8 @@ pub(crate) struct Timed {
     pub(crate) trace: Trace,
     pub(crate) params: Params,
     pub(crate) timeline: Timeline,
+    /// Of compiling it, and of what it executes.
+    pub(crate) findings: Vec<Diagnostic>,
 }
 
 /// The kernel is wrong; the diagnostics say how.
@@ -50,6 +53,7 @@ pub(crate) fn time(
                 findings.push(error);
                 return Ok(Err(Stop(findings)));
             }
+            findings.extend(lint::without_run(&program, &placement, &trace));
             trace
         }
         Err(_) => {
@@ -64,7 +68,11 @@ pub(crate) fn time(
                 return Ok(Err(Stop(findings)));
             }
             match exec::run(&program, &placement, in_order(&program, tensors), &options) {
-                Ok(ran) => ran.trace,
+                Ok(ran) => {
+                    findings.extend(ran.findings);
+                    findings.extend(lint::accesses(&program, &placement, &ran.trace));
+                    ran.trace
+                }
                 Err(failed) => {
                     findings.extend(failed.findings);
                     findings.extend(failed.errors);
@@ -75,5 +83,5 @@ pub(crate) fn time(
     };
     let timeline = timing::simulate(&program, &placement, &trace, &params)
         .map_err(|e| Failure::Call(format!("timing parameters: {e}")))?;
-    Ok(Ok(Timed { program, placement, trace, params, timeline }))
+    Ok(Ok(Timed { program, placement, trace, params, timeline, findings }))
 }

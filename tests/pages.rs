@@ -6,7 +6,8 @@
 //! # warning: [slug] fragment
 //! ```
 //!
-//! A block without such comments must be accepted with no error and no warning. Every error and warning that the
+//! `--no-numerics` must report the same warnings as a run, unless a line `needs values` stands before the block: what is found without values is
+//! what `check` finds. A block without such comments must be accepted with no error and no warning. Every error and warning that the
 //! command reports must be announced by a comment.
 
 use std::io::Write;
@@ -26,11 +27,14 @@ struct Block {
     first_line: usize,
     args: Vec<String>,
     code: String,
+    /// Its warnings need values.
+    needs_values: bool,
 }
 
 fn blocks(page: &str) -> Vec<Block> {
     let mut out = Vec::new();
     let mut args = Vec::new();
+    let mut needs_values = false;
     let mut lines = page.lines().enumerate();
     while let Some((_, line)) = lines.next() {
         if let Some(rest) = line.strip_prefix("args:") {
@@ -39,6 +43,8 @@ fn blocks(page: &str) -> Vec<Block> {
             }
         } else if let Some(rest) = line.strip_prefix("flags:") {
             args.extend(words(rest));
+        } else if line == "needs values" {
+            needs_values = true;
         } else if line.trim() == "```python" {
             let mut code = String::new();
             let mut first_line = 0;
@@ -52,7 +58,12 @@ fn blocks(page: &str) -> Vec<Block> {
                 code += line;
                 code.push('\n');
             }
-            out.push(Block { first_line, args: std::mem::take(&mut args), code });
+            out.push(Block {
+                first_line,
+                args: std::mem::take(&mut args),
+                code,
+                needs_values: std::mem::take(&mut needs_values),
+            });
         }
     }
     out
@@ -114,50 +125,61 @@ fn reported(json: &serde_json::Value) -> Vec<Said> {
         .unwrap_or_default()
 }
 
+/// Runs a block and compares what is reported with `want`.
+fn run(at: &str, block: &Block, want: &[Said], flags: &[&str]) -> datatest_stable::Result<String> {
+    let folder = tempfile::tempdir()?;
+    let file = folder.path().join("kernel.py");
+    std::fs::File::create(&file)?.write_all(block.code.as_bytes())?;
+    let report = folder.path().join("report.json");
+    let done = Command::new(env!("CARGO_BIN_EXE_nki-sim"))
+        .arg("run")
+        .arg(&file)
+        .args(&block.args)
+        .args(flags)
+        .arg("--json")
+        .arg(&report)
+        .env_remove("NEURON_PLATFORM_TARGET_OVERRIDE")
+        .env_remove("NKI_NC_VERSION")
+        .env_remove("NKI_PRECISE_FP")
+        .output()?;
+    let at = format!("{at} {}", flags.join(" "));
+    let stderr = String::from_utf8_lossy(&done.stderr);
+    let code = i32::from(want.iter().any(|w| w.severity == "error"));
+    if done.status.code() != Some(code) {
+        return Ok(format!("{at}: exit {:?}, expected {code}\n{stderr}\n", done.status.code()));
+    }
+    let json: serde_json::Value = serde_json::from_slice(&std::fs::read(&report)?)?;
+    let mut got = reported(&json);
+    let mut problems = String::new();
+    for w in want {
+        let found = got
+            .iter()
+            .position(|g| g.line == w.line && g.severity == w.severity && g.slug == w.slug && g.text.contains(&w.text));
+        match found {
+            Some(i) => {
+                got.remove(i);
+            }
+            None => {
+                problems +=
+                    &format!("{at}: line {}: expected {}[{}]: {}\n{stderr}\n", w.line, w.severity, w.slug, w.text)
+            }
+        }
+    }
+    for g in got {
+        problems += &format!("{at}: line {}: not announced: {}[{}]: {}\n", g.line, g.severity, g.slug, g.text);
+    }
+    Ok(problems)
+}
+
 fn page(path: &Path) -> datatest_stable::Result<()> {
     let text = std::fs::read_to_string(path)?;
     let mut problems = String::new();
     for block in blocks(&text) {
-        let folder = tempfile::tempdir()?;
-        let file = folder.path().join("kernel.py");
-        std::fs::File::create(&file)?.write_all(block.code.as_bytes())?;
-        let report = folder.path().join("report.json");
-        let done = Command::new(env!("CARGO_BIN_EXE_nki-sim"))
-            .arg("run")
-            .arg(&file)
-            .args(&block.args)
-            .arg("--json")
-            .arg(&report)
-            .env_remove("NEURON_PLATFORM_TARGET_OVERRIDE")
-            .env_remove("NKI_NC_VERSION")
-            .env_remove("NKI_PRECISE_FP")
-            .output()?;
         let at = format!("{}:{}", path.display(), block.first_line);
-        let stderr = String::from_utf8_lossy(&done.stderr);
         let want = announced(&block.code);
-        let code = i32::from(want.iter().any(|w| w.severity == "error"));
-        if done.status.code() != Some(code) {
-            problems += &format!("{at}: exit {:?}, expected {code}\n{stderr}\n", done.status.code());
-            continue;
-        }
-        let json: serde_json::Value = serde_json::from_slice(&std::fs::read(&report)?)?;
-        let mut got = reported(&json);
-        for w in &want {
-            let found = got.iter().position(|g| {
-                g.line == w.line && g.severity == w.severity && g.slug == w.slug && g.text.contains(&w.text)
-            });
-            match found {
-                Some(i) => {
-                    got.remove(i);
-                }
-                None => {
-                    problems +=
-                        &format!("{at}: line {}: expected {}[{}]: {}\n{stderr}\n", w.line, w.severity, w.slug, w.text)
-                }
-            }
-        }
-        for g in got {
-            problems += &format!("{at}: line {}: not announced: {}[{}]: {}\n", g.line, g.severity, g.slug, g.text);
+        problems += &run(&at, &block, &want, &[])?;
+        if !block.needs_values && want.iter().all(|w| w.severity != "error") {
+            problems += &run(&at, &block, &want, &["--no-numerics"])?;
         }
     }
     if problems.is_empty() { Ok(()) } else { Err(problems.into()) }

@@ -47,7 +47,7 @@ KNOWN = [
         "test_rmsnorm_mx_quantize_tkg",
         "result differs",
         "the kernel writes 16 of the 128 rows of `out_scale`, and the test compares the others with zero; what a kernel does not write is 4 here, as "
-        "in the official simulator, and is reported (output-not-written)",
+        "in the official simulator, and is reported (output-partly-written)",
     ),
     (
         "test_quantize_mx_hw",

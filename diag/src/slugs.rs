@@ -4,6 +4,7 @@
 //! to, use it in `Diagnostic::error("slug", ...)`. A test finds slugs that are used but not here.
 //! A page says what is wrong, why the machine or language wants it so, and shows wrong and right.
 
+mod accesses;
 mod api;
 mod language;
 mod machine;
@@ -67,7 +68,7 @@ pub(crate) use slugs;
 
 /// All slugs: the language's, the API's, the machine's, the run's.
 pub fn all() -> impl Iterator<Item = &'static Slug> {
-    language::TABLE.iter().chain(api::TABLE).chain(machine::TABLE).chain(run::TABLE)
+    language::TABLE.iter().chain(api::TABLE).chain(machine::TABLE).chain(accesses::TABLE).chain(run::TABLE)
 }
 
 /// The slug with this name.

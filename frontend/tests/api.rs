@@ -377,13 +377,6 @@ fn an_error_points_at_the_operand_and_at_its_making() {
 }
 
 #[test]
-fn an_output_that_nobody_writes_is_a_warning() {
-    let c = body(&format!("{OUT}return out"));
-    assert_eq!(c.diagnostics.iter().map(|d| d.id).collect::<Vec<_>>(), ["output-not-written"]);
-    assert!(c.program.is_some());
-}
-
-#[test]
 fn outputs_are_named_and_may_be_reshaped() {
     let p = program(body(
         "a = nl.ndarray((128, 512), nl.float32, buffer=nl.shared_hbm)

@@ -3,6 +3,7 @@
 use nki_diag::{ColorChoice, Diagnostic, SourceMap, render_all};
 use nki_sim::session::{self, RankView};
 use nki_sim_core::exec::{ExecOptions, Rank, run_ranks as execute};
+use nki_sim_core::lint;
 use nki_sim_core::timing::{self, Laws, Params, RankTrace};
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
@@ -44,7 +45,11 @@ pub(crate) fn run_ranks(py: Python<'_>, ranks: Vec<Py<Compiled>>, timed: bool) -
     let options = ExecOptions { precise, memory, ..ExecOptions::default() };
     let target = first.ready.session.program.target;
     let done = detached(py, || {
-        let results = execute(to_run, &options)?;
+        let mut results = execute(to_run, &options)?;
+        for (rank, result) in ranks.iter().zip(&mut results) {
+            let session = &rank.ready.session;
+            result.findings.extend(lint::accesses(&session.program, &session.placement, &result.trace));
+        }
         let timelines = timed.then(|| {
             let params = Params::of(target);
             let laws = Laws::new(&params).map_err(|e| e.to_string())?;

@@ -11,6 +11,7 @@ pub mod analysis;
 mod buffer;
 pub mod deps;
 pub mod exec;
+pub mod lint;
 pub mod memory;
 pub mod place;
 pub mod ranks;

@@ -4,6 +4,7 @@ use nki_diag::Diagnostic;
 use nki_isa::Program;
 
 use crate::exec::{self, ExecOptions, ExecResult, Rank, RanksFailure};
+use crate::lint;
 use crate::place::Placement;
 use crate::timeline::Timeline;
 use crate::timing::{Laws, ParamError, Params, RankTrace, simulate_ranks as time};
@@ -37,7 +38,10 @@ pub fn simulate_ranks(
 ) -> Result<Vec<RankRun>, RanksError> {
     let laws = Laws::new(params).map_err(RanksError::Params)?;
     let programs: Vec<(&Program, &Placement)> = ranks.iter().map(|r| (r.program, r.placement)).collect();
-    let results = exec::run_ranks(ranks, options).map_err(RanksError::Kernel)?;
+    let mut results = exec::run_ranks(ranks, options).map_err(RanksError::Kernel)?;
+    for ((program, placement), result) in programs.iter().zip(&mut results) {
+        result.findings.extend(lint::accesses(program, placement, &result.trace));
+    }
     let traces: Vec<RankTrace<'_>> = programs
         .iter()
         .zip(&results)

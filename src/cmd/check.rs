@@ -1,6 +1,6 @@
 //! `nki-sim check FILE`: specialise, validate and place, without running.
 
-use nki_sim_core::place;
+use nki_sim_core::{lint, place};
 
 use crate::cli::KernelArgs;
 use crate::kernel::{any_error, prepare};
@@ -11,11 +11,16 @@ use crate::{Failure, count};
 pub(crate) fn run(args: &KernelArgs) -> Result<(), Failure> {
     let prepared = prepare("check", args)?;
     let mut findings = prepared.diagnostics.clone();
+    let mut needs_data = None;
     if let Some(program) = &prepared.program
         && !any_error(&findings)
     {
         match place::place_with(program, prepared.capacity) {
-            Ok(placement) => findings.extend(placement.findings),
+            Ok(placement) => {
+                let checked = lint::check(program, &placement);
+                findings.extend(checked.findings);
+                needs_data = checked.needs_data;
+            }
             Err(errors) => findings.extend(errors),
         }
     }
@@ -25,6 +30,12 @@ pub(crate) fn run(args: &KernelArgs) -> Result<(), Failure> {
         _ => return Err(Failure::Kernel),
     };
     let statements: usize = program.cores.iter().map(Vec::len).sum();
+    if let Some(needs) = needs_data {
+        print(&format!(
+            "{}: what it executes depends on values ({}), so only `run` finds reads of unwritten or overwritten bytes, races, partly written outputs and lost results\n",
+            prepared.name, needs.what
+        ));
+    }
     print(&format!(
         "{}: no errors ({}, {} on {})\n",
         prepared.name,

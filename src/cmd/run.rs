@@ -7,6 +7,7 @@ use nki_isa::Program;
 use nki_sim_core::analysis::counters::Facts;
 use nki_sim_core::analysis::remedies::{self, Case};
 use nki_sim_core::exec::{self, ExecOptions};
+use nki_sim_core::lint;
 use nki_sim_core::place::{self, Placement};
 use nki_sim_core::report::Analysis;
 use nki_sim_core::timing;
@@ -158,8 +159,7 @@ fn execute(
     findings: &mut Vec<Diagnostic>,
 ) -> Result<Ran, Stopped> {
     if let Some(trace) = traced {
-        // Running would say which of them do harm.
-        findings.extend(placement.findings.iter().cloned());
+        findings.extend(stage("findings", || lint::without_run(program, placement, &trace)));
         if let Some(error) = exec::check_trace(&trace, options.memory) {
             findings.push(error);
             return Err(Stopped);
@@ -188,7 +188,11 @@ fn execute(
         print(&format!("{line}\n"));
     }
     findings.extend(found);
-    if stopped { Err(Stopped) } else { Ok(Ran { outputs, trace }) }
+    if stopped {
+        return Err(Stopped);
+    }
+    findings.extend(stage("findings", || lint::accesses(program, placement, &trace)));
+    Ok(Ran { outputs, trace })
 }
 
 /// An array that an output is to equal.

@@ -50,6 +50,7 @@ pub(crate) fn run(args: &WhatifArgs) -> Result<(), Failure> {
             return Err(Failure::Kernel);
         }
     };
+    prepared.show(&timed.findings);
     let case = Case {
         program: &timed.program,
         placement: &timed.placement,

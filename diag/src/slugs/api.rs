@@ -118,6 +118,15 @@ NKI does not clamp slices as Python does. Bound them, so that the last tile is s
     "output-not-written" (Bug), "a returned tensor is never written", "
 Its contents would be whatever the memory held. Copy the result to it with `nisa.dma_copy` or `nl.store`.";
 
+    "output-partly-written" (Suspicious), "some elements of an output are never written", "
+The elements that nothing writes hold whatever the memory held before; the simulator gives NaN (floats) or a fixed pattern (integers). The
+message says how many there are, and the index of the first. The usual cause is a loop over tiles that leaves out the rest:
+
+    for i in range(n // 128):                                    # wrong if n is not a multiple of 128
+        nisa.dma_copy(dst=out[nl.ds(i * 128, 128)], src=tile)
+
+A caller that never reads those elements may leave them out.";
+
     "partition-dimension", "a view would move data across partitions", "
 Dimension 0 of an on-chip tensor is its partitions, physically separate memories. Views are free only within a partition;
 to move data between partitions use `nisa.nc_transpose`, `nisa.dma_copy` or a matmul.";

@@ -71,9 +71,15 @@ The message names the operand, the value and what is allowed.";
 Tensors with explicit addresses may share bytes only if one is no longer needed when the other is written. The message names both
 and where each is used. Move one of them, or write to the second after the last read of the first.";
 
-    "overlapping-write" (Suspicious), "one instruction writes the same element twice with different sources", "
-A destination view with a stride of 0, or a scatter with the same row twice, gives several elements one place. Which of them
-stays is not defined.";
+    "overlapping-write" (Suspicious), "one instruction writes two elements to one address", "
+A destination view with a stride of 0 (a broadcast) or with overlapping strides, or a scatter that names a row twice, gives several elements
+one place. Which of them stays is not defined. The message has two of the elements, or the row and two entries of the index.
+
+    nisa.tensor_copy(dst=t.broadcast(1, 64), src=u)               # wrong: 64 elements for one
+    nisa.tensor_copy(dst=t, src=u[:, 0:1])                        # right, if the first is meant
+
+A scatter whose index may repeat has to add up the rows that go to one place first. Static views are found by `check`; repeated rows only by
+`run`, which knows the index.";
 
     "partition-mismatch", "operands lie on different numbers of partitions", "
 An engine works on all partitions side by side: its operands have the same partition count (a matmul: the same number of rows to

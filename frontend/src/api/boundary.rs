@@ -97,13 +97,6 @@ fn output(interp: &mut Interp<'_>, name: &str, value: &Value, span: Span) -> Eva
         // HBM is flat, so a reshaped output is the same storage under another shape.
         interp.api.builder.set_shape(id, &shape);
     }
-    if !is_input && !interp.api.builder.is_written(id) {
-        interp.report(
-            Diagnostic::warning("output-not-written", format!("output `{name}` is never written"))
-                .at(made, "made here")
-                .help("copy the result to it with nisa.dma_copy(dst=...) or nl.store"),
-        );
-    }
     interp.api.builder.output(name, id);
     Ok(())
 }

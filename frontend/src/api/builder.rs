@@ -167,6 +167,11 @@ impl Builder {
         self.program.tensors.len()
     }
 
+    /// How many statements the blocks that are open have.
+    pub(crate) fn statements(&self) -> usize {
+        self.bodies.iter().map(|b| b.nodes.len()).sum()
+    }
+
     /// The statement appended last.
     pub(crate) fn last_node(&self) -> NodeAt {
         let body = self.bodies.last();
@@ -537,12 +542,6 @@ impl Builder {
         self.program.tensors[id.0 as usize].bytes()
     }
 
-    /// Whether any instruction so far writes the tensor.
-    pub(crate) fn is_written(&self, id: TensorId) -> bool {
-        let done = self.program.cores.iter().any(|body| writes(body, id));
-        done || self.bodies.iter().any(|body| writes(&body.nodes, id))
-    }
-
     /// Ends the stream of this core and begins the next one's.
     pub(crate) fn next_core(&mut self) {
         while self.bodies.len() > 1 {
@@ -573,19 +572,6 @@ impl Builder {
     pub(crate) fn set_shape(&mut self, id: TensorId, shape: &[u32]) {
         self.program.tensors[id.0 as usize].shape = shape.into();
     }
-}
-
-fn writes(body: &[Node], id: TensorId) -> bool {
-    // Outputs are mostly written last.
-    body.iter().rev().any(|node| match &node.kind {
-        NodeKind::Inst(inst) => {
-            let mut footprint = nki_isa::inst::Footprint::default();
-            inst.footprint(&mut footprint);
-            footprint.writes.iter().any(|v| v.tensor == id)
-        }
-        NodeKind::For { body, .. } | NodeKind::While { body, .. } => writes(body, id),
-        NodeKind::If { then, otherwise, .. } => writes(then, id) || writes(otherwise, id),
-    })
 }
 
 /// The extents as counts.

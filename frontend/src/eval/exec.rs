@@ -36,7 +36,11 @@ impl Interp<'_> {
         self.step(stmt.span)?;
         match &stmt.kind {
             StmtKind::Expr(expr) => {
-                self.eval(frame, expr)?;
+                let before = (self.steps_taken, self.api.builder.statements());
+                let value = self.eval(frame, expr)?;
+                if self.in_kernel && before == (self.steps_taken, self.api.builder.statements()) {
+                    self.note_inert(expr, &value);
+                }
             }
             StmtKind::Assign(targets, value) => {
                 let value = self.eval(frame, value)?;

@@ -480,7 +480,8 @@ impl Interp<'_> {
             Value::Function(function) => Key::Identity(Rc::as_ptr(function) as usize),
             Value::Instance(instance) => match self.structural_fields(instance) {
                 Some(values) => {
-                    let keys: EvalResult<Vec<Key>> = values.iter().map(|v| self.hash_key_of(v, span, depth + 1)).collect();
+                    let keys: EvalResult<Vec<Key>> =
+                        values.iter().map(|v| self.hash_key_of(v, span, depth + 1)).collect();
                     Key::Tuple(keys?.into())
                 }
                 None => Key::Identity(Rc::as_ptr(instance) as usize),

@@ -28,7 +28,8 @@ impl Interp<'_> {
         let program = (self.api.builder.emitted, self.api.builder.tensors());
         if program != self.charged {
             let (statements, tensors) = std::mem::replace(&mut self.charged, program);
-            let grown = program.0.saturating_sub(statements) * STATEMENT + (program.1.saturating_sub(tensors)) as u64 * TENSOR;
+            let grown =
+                program.0.saturating_sub(statements) * STATEMENT + (program.1.saturating_sub(tensors)) as u64 * TENSOR;
             self.memory.commit(grown).map_err(|e| memory_limit(e, span))?;
             self.report_too_large();
         }
@@ -66,9 +67,12 @@ impl Interp<'_> {
         }
         if self.too_deep.replace(false) {
             return Err(fatal(
-                Diagnostic::error("recursion-limit", format!("a value is nested more than {MAX_NESTING} levels deep, or contains itself"))
-                    .at(span, "it is compared, hashed or copied here")
-                    .help("keep the items in one flat list"),
+                Diagnostic::error(
+                    "recursion-limit",
+                    format!("a value is nested more than {MAX_NESTING} levels deep, or contains itself"),
+                )
+                .at(span, "it is compared, hashed or copied here")
+                .help("keep the items in one flat list"),
             ));
         }
         Ok(())

@@ -15,6 +15,7 @@ mod exception;
 mod exec;
 mod expr;
 mod format;
+mod inert;
 pub(crate) mod kernel;
 mod klr;
 pub(crate) mod limits;

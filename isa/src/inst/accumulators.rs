@@ -154,6 +154,15 @@ impl Reduction<'_> {
         }
     }
 
+    /// Whether a later instruction may read out what this one accumulates.
+    pub(crate) fn leaves_state(&self) -> bool {
+        match self.cmd {
+            ReduceCmd::Idle => false,
+            ReduceCmd::ResetReduce => self.result.is_none(),
+            ReduceCmd::Reset | ReduceCmd::Reduce | ReduceCmd::LoadReduce => true,
+        }
+    }
+
     fn touches_no_accumulator(&self) -> bool {
         self.cmd == ReduceCmd::Idle && self.result.is_none() && !self.idle_clobbers
     }

@@ -10,6 +10,7 @@ pub mod dma;
 mod facts;
 pub mod gpsimd;
 pub mod indirection;
+mod inert;
 pub mod math;
 mod mx;
 mod random;
@@ -76,6 +77,18 @@ pub trait Instruction: Operands {
     fn execute(&self, machine: &mut dyn Machine) -> Result<(), Fault>;
     /// Its cost in hardware terms.
     fn work(&self, context: &Context<'_>) -> Work;
+    /// Of a matmul that accumulates in PSUM: `dst`, and its `accumulate` (see [`Machine::begin_accumulate`]).
+    fn accumulation(&self, _arch: &Arch) -> Option<(&View, Option<bool>)> {
+        None
+    }
+    /// Whether a later instruction may use what it leaves in its engine (accumulators), so that its destinations may stay unread.
+    fn leaves_state(&self) -> bool {
+        false
+    }
+    /// An operand that is given and has no effect in this combination: slug `inert-operand`.
+    fn inert(&self) -> Option<Violation> {
+        None
+    }
     /// Whom it waits for before it executes.
     fn meeting(&self) -> Option<Meeting<'_>> {
         None
@@ -382,6 +395,18 @@ macro_rules! instructions {
             /// See [`Instruction::work`].
             pub fn work(&self, context: &Context<'_>) -> Work {
                 match self { $(Inst::$Name(i) => i.work(context),)* }
+            }
+            /// See [`Instruction::accumulation`].
+            pub fn accumulation(&self, arch: &Arch) -> Option<(&View, Option<bool>)> {
+                match self { $(Inst::$Name(i) => i.accumulation(arch),)* }
+            }
+            /// See [`Instruction::leaves_state`].
+            pub fn leaves_state(&self) -> bool {
+                match self { $(Inst::$Name(i) => i.leaves_state(),)* }
+            }
+            /// See [`Instruction::inert`].
+            pub fn inert(&self) -> Option<Violation> {
+                match self { $(Inst::$Name(i) => i.inert(),)* }
             }
             /// See [`Instruction::meeting`].
             pub fn meeting(&self) -> Option<Meeting<'_>> {

@@ -233,7 +233,8 @@ impl Parser {
                 let at = c.mark();
                 let registers = c.int("a number of registers")?;
                 if registers > MOST_REGISTERS {
-                    return c.problem_at(at, format!("{registers} registers are too many, the limit is {MOST_REGISTERS}"));
+                    return c
+                        .problem_at(at, format!("{registers} registers are too many, the limit is {MOST_REGISTERS}"));
                 }
                 self.program.registers = registers;
             }

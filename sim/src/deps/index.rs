@@ -1,5 +1,7 @@
 //! Finds earlier accesses to the same bytes of one memory.
 
+use smallvec::SmallVec;
+
 use super::pattern::Pattern;
 use super::{Hazard, Subject};
 
@@ -59,6 +61,39 @@ impl Region {
             (Some(a), None) => a.intersects(&Pattern::run(other.lo, other.hi)),
             (None, Some(b)) => b.intersects(&Pattern::run(self.lo, self.hi)),
         }
+    }
+
+    /// The bytes of `self` that are not in `other`, as a few regions; `None` where a few regions cannot describe them.
+    pub(crate) fn minus(&self, other: &Region) -> Option<SmallVec<[Region; 4]>> {
+        let mut out = SmallVec::new();
+        if other.covers(self) {
+            return Some(out);
+        }
+        let (p, q) = (self.partitions, other.partitions);
+        let same_columns = self.lo == other.lo && self.hi == other.hi && self.pattern == other.pattern;
+        let whole_columns = other.pattern.is_none() && other.lo <= self.lo && self.hi <= other.hi;
+        let rectangles = self.pattern.is_none() && other.pattern.is_none();
+        if !p.is_dense() || !q.is_dense() || !(same_columns || whole_columns || rectangles) {
+            return None;
+        }
+        let mut add = |start: i64, end: i64, lo: i64, hi: i64| {
+            if start < end && lo < hi {
+                let partitions = Partitions { start, stride: 1, count: end - start };
+                let pattern = if rectangles { None } else { self.pattern.clone() };
+                out.push(Region { partitions, lo, hi, pattern });
+            }
+        };
+        let (first, last) = (p.start.max(q.start), p.end().min(q.end()));
+        if first >= last {
+            return Some(SmallVec::from_elem(self.clone(), 1));
+        }
+        add(p.start, first, self.lo, self.hi);
+        add(last, p.end(), self.lo, self.hi);
+        if rectangles {
+            add(first, last, self.lo, self.hi.min(other.lo));
+            add(first, last, self.lo.max(other.hi), self.hi);
+        }
+        Some(out)
     }
 
     /// Whether all of `other` is certainly in `self`.
@@ -176,6 +211,48 @@ impl Index {
                     true
                 });
             }
+        }
+    }
+
+    /// Calls `keep(op, region)` for each access that shares a byte with `region`, and forgets the access where it returns false.
+    pub(crate) fn retain(&mut self, region: &Region, keep: &mut impl FnMut(u32, &Region) -> bool) {
+        self.query += 1;
+        let query = self.query;
+        for (level, shift) in [(0, self.shift), (1, self.shift + COARSE)] {
+            let (first, last) = self.cells(region, shift);
+            let lists = if level == 0 { &mut self.fine } else { &mut self.coarse };
+            for cell in lists.iter_mut().take(last + 1).skip(first) {
+                let (records, unused) = (&mut self.records, &mut self.unused);
+                cell.retain(|&i| {
+                    let r = &mut records[i as usize];
+                    if !r.dead && r.seen != query {
+                        r.seen = query;
+                        if r.region.meets(region) && !keep(r.op, &r.region) {
+                            r.dead = true;
+                        }
+                    }
+                    r.keep(i, unused)
+                });
+            }
+        }
+    }
+
+    /// Remembers a write and forgets nothing.
+    pub(crate) fn push(&mut self, region: Region, op: u32, subject: Subject) {
+        let id = self.unused.pop().unwrap_or(self.records.len() as u32);
+        let fine = region.hi - region.lo <= 8i64 << self.shift;
+        let shift = if fine { self.shift } else { self.shift + COARSE };
+        let (first, last) = self.cells(&region, shift);
+        let lists = if fine { &mut self.fine } else { &mut self.coarse };
+        if lists.len() <= last {
+            lists.resize_with(last + 1, Vec::new);
+        }
+        lists[first..=last].iter_mut().for_each(|cell| cell.push(id));
+        let cells = (last + 1 - first) as u32;
+        let record = Record { region, op, queue: 0, write: true, dead: false, cells, seen: 0, subject };
+        match self.records.get_mut(id as usize) {
+            Some(place) => *place = record,
+            None => self.records.push(record),
         }
     }
 

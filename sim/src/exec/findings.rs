@@ -3,12 +3,12 @@
 use nki_diag::Diagnostic;
 use nki_isa::program::{Loc, Node, NodeKind, RegId};
 use nki_isa::schema::Role;
-use nki_isa::{Arg, Fault, Program, View};
+use nki_isa::{Arch, Arg, Fault, Program, View};
 use rustc_hash::FxHashSet;
 
 use crate::deps::Hazard;
-use crate::memory::Clobbered;
-use crate::memory::access::Unwritten;
+use crate::memory::access::{Access, Accumulation, Unwritten};
+use crate::memory::{Clobbered, Memory};
 use crate::place::span;
 
 /// What a run finds, each thing once.
@@ -30,7 +30,7 @@ impl Findings {
 }
 
 /// The iterations around a statement: of unrolled loops by name and value, of dynamic loops by number.
-pub(super) fn iterations(program: &Program, node: &Node, dynamic: &[(Loc, u32)]) -> Option<String> {
+pub(crate) fn iterations(program: &Program, node: &Node, dynamic: &[(Loc, u32)]) -> Option<String> {
     let mut parts: Vec<String> =
         program.iterations(node.trail).into_iter().map(|(name, value)| format!("{name} = {value}")).collect();
     parts.extend(dynamic.iter().map(|(loc, i)| format!("iteration {i} of the dynamic loop at line {}", loc.line)));
@@ -49,15 +49,80 @@ fn operand(node: &Node, view: &View) -> (&'static str, Option<&'static str>) {
     (schema.name, read.map(|o| o.name))
 }
 
+/// The index of an element of a tensor, counted row by row, as `[i, j]`.
+pub(super) fn position(shape: &[u32], element: usize) -> String {
+    let mut rest = element;
+    let mut index: Vec<String> = shape
+        .iter()
+        .rev()
+        .map(|&n| {
+            let n = (n as usize).max(1);
+            let i = rest % n;
+            rest /= n;
+            i.to_string()
+        })
+        .collect();
+    index.reverse();
+    format!("[{}]", index.join(", "))
+}
+
 /// The instruction's name.
-pub(super) fn name_of(node: &Node) -> &'static str {
+pub(crate) fn name_of(node: &Node) -> &'static str {
     match &node.kind {
         NodeKind::Inst(inst) => inst.schema().name,
         _ => "loop",
     }
 }
 
+/// Where in the program something is found.
+#[derive(Clone, Copy)]
+pub(super) struct Place<'p, 'l> {
+    pub(super) program: &'p Program,
+    pub(super) node: &'p Node,
+    /// The dynamic loops around it, with the iteration of each.
+    pub(super) loops: &'l [(Loc, u32)],
+}
+
 impl Findings {
+    /// Checks a read: of bytes that were written over through another tensor, or that nothing has written. Returns whether there
+    /// are such as nothing has written.
+    pub(super) fn check_read(
+        &mut self,
+        memory: &mut Memory<'_>,
+        at: Place<'_, '_>,
+        view: &View,
+        access: &Access,
+    ) -> bool {
+        let Place { program, node, loops } = at;
+        if !memory.clobbers.is_empty()
+            && let Some(clobbered) = memory.clobbers.read(access)
+        {
+            self.clobbered(program, node, loops, view, clobbered);
+        }
+        let gap = memory.find_unwritten(access);
+        if let Some(gap) = gap {
+            self.uninitialized(program, node, loops, view, gap);
+        }
+        gap.is_some()
+    }
+
+    /// Checks what a matmul adds to: before trn3, a matmul must have written it.
+    pub(super) fn check_accumulation(
+        &mut self,
+        memory: &Memory<'_>,
+        at: Place<'_, '_>,
+        dst: &View,
+        to: &Access,
+        what: Accumulation,
+    ) {
+        if what.foreign
+            && !Arch::of(at.program.target).accumulates_onto_any_write
+            && memory.find_unwritten(to).is_none()
+        {
+            self.foreign_accumulation(at.program, at.node, at.loops, dst);
+        }
+    }
+
     /// An instruction reads bytes that nothing has written.
     pub(super) fn uninitialized(
         &mut self,
@@ -120,22 +185,52 @@ impl Findings {
         self.list.push(out);
     }
 
-    /// An output has bytes that nothing has written.
+    /// Reports the outputs that the program leaves unwritten.
+    pub(super) fn outputs(&mut self, memory: &mut Memory<'_>, program: &Program) {
+        for (i, output) in program.outputs.iter().enumerate() {
+            // A tensor that is returned twice is one output to its author.
+            if program.outputs[..i].iter().any(|o| o.tensor == output.tensor) {
+                continue;
+            }
+            if let Some(missing) = memory.missing(output.tensor) {
+                self.unwritten_output(program, &output.name, output.tensor, missing);
+            }
+        }
+    }
+
+    /// An output has elements that nothing has written: all of them, or some.
     pub(super) fn unwritten_output(
         &mut self,
         program: &Program,
         name: &str,
         tensor: nki_isa::TensorId,
-        missing: usize,
+        missing: Unwritten,
     ) {
         let t = program.tensor(tensor);
-        self.list.push(
-            Diagnostic::warning(
+        let (count, total) = (missing.elements, t.elements());
+        let (slug, message) = if count == total {
+            (
                 "output-not-written",
-                format!("output `{name}` has {missing} of {} elements that nothing has written", t.elements()),
+                format!("output `{name}` is never written: its {total} elements have no defined value"),
             )
-            .at_loc(span(t.loc), t.loc.line, t.loc.column, "is made here, without contents"),
-        );
+        } else {
+            let first = position(
+                &t.shape,
+                missing.row * (total / (t.shape.first().map_or(1, |&n| n as usize)).max(1)) + missing.element,
+            );
+            (
+                "output-partly-written",
+                format!("output `{name}` has {count} of {total} elements that nothing has written; first: {first}"),
+            )
+        };
+        let made = "is made here, without contents";
+        let out = Diagnostic::warning(slug, message).at_loc(span(t.loc), t.loc.line, t.loc.column, made);
+        let out = if count == total {
+            out.help("copy the result to it with nisa.dma_copy(dst=...) or nl.store")
+        } else {
+            out
+        };
+        self.list.push(out);
     }
 
     /// An instruction reads through one tensor what has been written over through another.

@@ -11,11 +11,12 @@ use nki_isa::{Contribution, Fault, Inst, Meeting, Program, Space, TensorId, View
 use rustc_hash::FxHashMap;
 
 use super::ExecOptions;
-use super::limits::{most_events, too_many_events};
 use super::findings::{self, Findings};
+use super::limits::{most_events, too_many_events};
 use super::races::Races;
 use crate::HostTensor;
 use crate::memory::Memory;
+use crate::place::Placement;
 use crate::trace::{CoreTrace, Event, EventKind, NodeIndex, Resolved, Trace};
 
 /// State of a run of one rank. Memories are shared by its cores.
@@ -149,17 +150,7 @@ impl<'p> Interpreter<'p> {
 
     /// A core before its first statement.
     fn start(&self, core: u32, stream: &'p [Node]) -> CoreState<'p> {
-        let lifetimes = &self.memory.placement().lifetimes;
-        let mut dying: Vec<(u32, TensorId)> = self
-            .program
-            .tensors
-            .iter()
-            .zip(lifetimes)
-            .enumerate()
-            .filter(|(_, (t, _))| t.space.is_on_chip() && t.core == core)
-            .filter_map(|(i, (_, life))| life.map(|l| (l.last, TensorId(i as u32))))
-            .collect();
-        dying.sort_unstable();
+        let dying = by_last_use(self.program, self.memory.placement(), core);
         let mut renewed = FxHashMap::default();
         find_renewed(self.program, stream, 0, &mut renewed);
         CoreState {
@@ -508,7 +499,8 @@ impl<'p> Interpreter<'p> {
             let t = program.tensor(output.tensor);
             let again = last.get(&output.tensor) != Some(&i);
             let (data, missing) = self.memory.unload(output.tensor, again);
-            if missing > 0 {
+            let reported = program.outputs[..i].iter().any(|o| o.tensor == output.tensor);
+            if let Some(missing) = missing.filter(|_| !reported) {
                 self.findings.unwritten_output(program, &output.name, output.tensor, missing);
             }
             out.push(HostTensor {
@@ -550,9 +542,23 @@ pub(super) fn size(nodes: &[Node]) -> u32 {
         .sum()
 }
 
+/// The on-chip tensors of a core with the position of their last use, in that order.
+pub(super) fn by_last_use(program: &Program, placement: &Placement, core: u32) -> Vec<(u32, TensorId)> {
+    let mut out: Vec<(u32, TensorId)> = program
+        .tensors
+        .iter()
+        .zip(&placement.lifetimes)
+        .enumerate()
+        .filter(|(_, (t, _))| t.space.is_on_chip() && t.core == core)
+        .filter_map(|(i, (_, life))| life.map(|l| (l.last, TensorId(i as u32))))
+        .collect();
+    out.sort_unstable();
+    out
+}
+
 /// Finds the PSUM tensors that only one dynamic loop uses, by the position of the innermost such loop: such a tensor is made in the
 /// body, anew in each iteration, and so the first matmul of an iteration overwrites it.
-fn find_renewed(program: &Program, stream: &[Node], start: u32, out: &mut FxHashMap<u32, Vec<TensorId>>) {
+pub(super) fn find_renewed(program: &Program, stream: &[Node], start: u32, out: &mut FxHashMap<u32, Vec<TensorId>>) {
     /// The loops around the uses of a tensor, outermost first, as far as all uses share them.
     fn walk(nodes: &[Node], position: &mut u32, path: &mut Vec<u32>, common: &mut FxHashMap<TensorId, Vec<u32>>) {
         let mut footprint = Footprint::default();

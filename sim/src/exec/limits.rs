@@ -60,6 +60,8 @@ pub(super) fn too_many_events(events: usize, memory: Limit) -> Fault {
     let limit = size(memory.bytes);
     Fault::new(
         "memory-limit",
-        format!("{events} executed statements and their timeline need {needed} of memory, the limit is {limit} (--max-memory)"),
+        format!(
+            "{events} executed statements and their timeline need {needed} of memory, the limit is {limit} (--max-memory)"
+        ),
     )
 }

@@ -10,8 +10,9 @@ use nki_isa::machine::{Context, Leaves, OwnRowsF32, OwnTogetherF32, RowsF32, Row
 use nki_isa::names::{Engine, OobMode};
 use nki_isa::program::{NodeKind, RegId};
 use nki_isa::view::{column_group, column_position};
-use nki_isa::{Arch, Contribution, Fault, Index, Machine, View};
+use nki_isa::{Contribution, Fault, Index, Machine, View};
 
+use super::findings::Place;
 use super::interpreter::Interpreter;
 use super::runs::What;
 use crate::memory::access::{Access, Accumulation, Shift};
@@ -136,31 +137,20 @@ impl Interpreter<'_> {
     }
 
     pub(super) fn check_written(&mut self, view: &View, access: &Access) {
-        if !self.memory.clobbers.is_empty()
-            && let Some(clobbered) = self.memory.clobbers.read(access)
-            && let Some(node) = self.core.node
-        {
-            self.findings.clobbered(self.program, node, &self.core.loops, view, clobbered);
-        }
-        if let Some(gap) = self.memory.find_unwritten(access) {
+        let Some(node) = self.core.node else { return };
+        let at = Place { program: self.program, node, loops: &self.core.loops };
+        if self.findings.check_read(&mut self.memory, at, view, access) {
             self.finish_products();
             self.finish_runs();
             self.memory.poison(access);
-            if let Some(node) = self.core.node {
-                self.findings.uninitialized(self.program, node, &self.core.loops, view, gap);
-            }
         }
     }
 
     /// What a matmul adds to must have been written; before trn3 by a matmul.
     pub(super) fn check_accumulation(&mut self, dst: &View, to: &Access, what: Accumulation) {
-        if what.foreign
-            && !Arch::of(self.program.target).accumulates_onto_any_write
-            && self.memory.find_unwritten(to).is_none()
-            && let Some(node) = self.core.node
-        {
-            self.findings.foreign_accumulation(self.program, node, &self.core.loops, dst);
-        }
+        let Some(node) = self.core.node else { return };
+        let at = Place { program: self.program, node, loops: &self.core.loops };
+        self.findings.check_accumulation(&self.memory, at, dst, to, what);
         if what.add {
             self.check_written(dst, to);
         }
@@ -344,7 +334,11 @@ impl Machine for Interpreter<'_> {
         };
         let left_at = place(self, &left, &mut left_scratch);
         let right_at = place(self, &right, &mut right_scratch);
-        let direct = self.memory.layout(&to);
+        // Elements of one address cannot be borrowed side by side.
+        let apart = |&(_, row, column): &(usize, usize, usize)| {
+            column > 0 && (to.partitions() == 1 || row > column * (to.width() - 1))
+        };
+        let direct = self.memory.layout(&to).filter(apart);
         let mut result = if direct.is_none() { self.tile(&to) } else { Vec::new() };
         let mut data = self.memory.storages[to.storage].take();
         let outcome = (|| {
@@ -361,9 +355,8 @@ impl Machine for Interpreter<'_> {
                 }
                 None => ArrayViewMut2::from_shape(shape, &mut result).ok(),
             };
-            let target = target.ok_or_else(|| {
-                Fault::new("overlapping-write", "elements of the destination have one address".to_owned())
-            })?;
+            let target = target
+                .ok_or_else(|| Fault::new("internal", "the destination of a matmul is not a matrix".to_owned()))?;
             f(left, right, target);
             Ok(())
         })();

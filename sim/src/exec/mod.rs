@@ -16,6 +16,7 @@ mod races;
 mod rows;
 mod runs;
 mod trace_only;
+mod without_values;
 
 use nki_diag::Diagnostic;
 use nki_diag::memory::Limit;
@@ -26,9 +27,11 @@ use crate::memory::Memory;
 use crate::place::Placement;
 use crate::trace::Trace;
 
+pub(crate) use findings::{iterations, name_of};
 use interpreter::Interpreter;
 pub use limits::{check_memory, check_trace};
 pub use trace_only::{NeedsData, trace_only};
+pub(crate) use without_values::{never_written, without_values};
 
 /// How to run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -12,8 +12,10 @@ use nki_isa::program::{Loc, Node};
 use nki_isa::{Fault, Inst, Program, Space, TensorId, View};
 use rustc_hash::{FxHashMap, FxHashSet};
 
+use super::findings::Findings;
 use super::interpreter::Interpreter;
 use crate::deps::{self, Hazard, Index, Subject};
+use crate::place::Placement;
 use crate::trace::Resolved;
 
 /// Races told at most: each further one says the same about another place.
@@ -31,11 +33,11 @@ pub(super) struct Races<'p> {
 }
 
 /// Another core's access to the same bytes.
-struct Conflict<'p> {
+pub(super) struct Conflict<'p> {
     tensor: TensorId,
     core: u32,
     node: &'p Node,
-    hazard: Hazard,
+    pub(super) hazard: Hazard,
     /// The view by which this core accesses them.
     view: usize,
 }
@@ -56,6 +58,61 @@ impl<'p> Races<'p> {
         self.tensors.clear();
         self.sites.clear();
     }
+
+    /// Remembers the accesses of an instruction of core `me`. Gives those of the other core that they conflict with.
+    pub(super) fn note(
+        &mut self,
+        (program, placement): (&Program, &Placement),
+        (me, node): (u32, &'p Node),
+        footprint: &Footprint<'_>,
+        resolved: Option<&[Resolved]>,
+    ) -> Vec<Conflict<'p>> {
+        let mut conflicts: Vec<Conflict<'p>> = Vec::new();
+        let mut resolved = resolved.unwrap_or(&[]).iter();
+        let id = self.sites.len() as u32;
+        let mut noted = false;
+        let accesses = footprint.reads.iter().map(|v| (false, *v)).chain(footprint.writes.iter().map(|v| (true, *v)));
+        for (i, (write, view)) in accesses.enumerate() {
+            let dynamic = view.indirect.as_ref().and_then(|_| resolved.next());
+            let tensor = program.tensor(view.tensor);
+            if tensor.space != Space::SharedHbm {
+                continue;
+            }
+            let Races { tensors, sites, .. } = self;
+            let index = tensors.entry(view.tensor).or_insert_with(|| Index::new(tensor.bytes() as u64));
+            deps::regions(program, placement, view, dynamic, &mut |region| {
+                index.conflicts(&region, write, &mut |op, queue, hazard, _| {
+                    let known = |c: &Conflict<'_>| c.view == i && c.hazard == hazard;
+                    if u32::from(queue) != me
+                        && let Some(&(core, node)) = sites.get(op as usize)
+                        && !conflicts.iter().any(|c| known(c) && c.node.loc == node.loc)
+                    {
+                        conflicts.push(Conflict { tensor: view.tensor, core, node, hazard, view: i });
+                    }
+                });
+                index.insert(region, id, me as u8, write, Subject::Tensor(view.tensor), 1);
+            });
+            noted = true;
+        }
+        if noted {
+            self.sites.push((me, node));
+        }
+        conflicts
+    }
+
+    /// Reports a race between an instruction of core `me` and the access that it conflicts with.
+    pub(super) fn report(
+        &mut self,
+        findings: &mut Findings,
+        program: &Program,
+        (me, node): (u32, &Node),
+        loops: &[(Loc, u32)],
+        c: &Conflict<'_>,
+    ) {
+        if self.seen.len() < MOST && self.seen.insert((node.loc, c.node.loc)) {
+            findings.race(program, (me, node), (c.core, c.node), c.tensor, c.hazard, loops);
+        }
+    }
 }
 
 impl<'p> Interpreter<'p> {
@@ -67,7 +124,9 @@ impl<'p> Interpreter<'p> {
         footprint: &Footprint<'p>,
         resolved: Option<&[Resolved]>,
     ) -> Result<(), Fault> {
-        let conflicts = self.note_conflicts(node, footprint, resolved);
+        let (program, placement) = (self.program, self.memory.placement());
+        let me = self.core.number;
+        let conflicts = self.races.note((program, placement), (me, node), footprint, resolved);
         if conflicts.is_empty() {
             return inst.execute(self);
         }
@@ -84,50 +143,10 @@ impl<'p> Interpreter<'p> {
                 None => false,
             };
             if !same {
-                self.tell(node, &c);
+                self.races.report(&mut self.findings, program, (me, node), &self.core.loops, &c);
             }
         }
         Ok(())
-    }
-
-    fn note_conflicts(
-        &mut self,
-        node: &'p Node,
-        footprint: &Footprint<'p>,
-        resolved: Option<&[Resolved]>,
-    ) -> Vec<Conflict<'p>> {
-        let mut conflicts: Vec<Conflict<'p>> = Vec::new();
-        let mut resolved = resolved.unwrap_or(&[]).iter();
-        let me = self.core.number;
-        let id = self.races.sites.len() as u32;
-        let mut noted = false;
-        let accesses = footprint.reads.iter().map(|v| (false, *v)).chain(footprint.writes.iter().map(|v| (true, *v)));
-        for (i, (write, view)) in accesses.enumerate() {
-            let dynamic = view.indirect.as_ref().and_then(|_| resolved.next());
-            let tensor = self.program.tensor(view.tensor);
-            if tensor.space != Space::SharedHbm {
-                continue;
-            }
-            let Races { tensors, sites, .. } = &mut self.races;
-            let index = tensors.entry(view.tensor).or_insert_with(|| Index::new(tensor.bytes() as u64));
-            deps::regions(self.program, self.memory.placement(), view, dynamic, &mut |region| {
-                index.conflicts(&region, write, &mut |op, queue, hazard, _| {
-                    let known = |c: &Conflict<'_>| c.view == i && c.hazard == hazard;
-                    if u32::from(queue) != me
-                        && let Some(&(core, node)) = sites.get(op as usize)
-                        && !conflicts.iter().any(|c| known(c) && c.node.loc == node.loc)
-                    {
-                        conflicts.push(Conflict { tensor: view.tensor, core, node, hazard, view: i });
-                    }
-                });
-                index.insert(region, id, me as u8, write, Subject::Tensor(view.tensor), 1);
-            });
-            noted = true;
-        }
-        if noted {
-            self.races.sites.push((me, node));
-        }
-        conflicts
     }
 
     /// The bytes that a view names, as far as its index is within bounds.
@@ -136,14 +155,5 @@ impl<'p> Interpreter<'p> {
         let mut bytes = vec![0; access.elements() * access.codec.size()];
         self.memory.gather(&access, &mut bytes);
         Ok(bytes)
-    }
-
-    fn tell(&mut self, node: &'p Node, c: &Conflict<'p>) {
-        let races = &mut self.races;
-        if races.seen.len() < MOST && races.seen.insert((node.loc, c.node.loc)) {
-            let (program, loops) = (self.program, &self.core.loops);
-            let (this, other) = ((self.core.number, node), (c.core, c.node));
-            self.findings.race(program, this, other, c.tensor, c.hazard, loops);
-        }
     }
 }

@@ -464,12 +464,14 @@ impl Memory<'_> {
         } else {
             mark(set, &local);
         }
-        let scale = self.scale;
+        let (scale, account_only) = (self.scale, self.account_only);
         let storage = &mut self.storages[access.storage];
         for (row, at) in fresh {
             let (row, at) = (row + access.home.row, at + access.home.column);
             let to = row * storage.pitch + at * scale;
-            storage.bytes_mut()[to..to + access.codec.size()].fill(0);
+            if !account_only {
+                storage.bytes_mut()[to..to + access.codec.size()].fill(0);
+            }
             storage.init.insert(row, at..at + size);
         }
         Accumulation { add: mode.unwrap_or(some), foreign: mode == Some(true) && gaps }

@@ -20,7 +20,7 @@ pub(crate) use init::ByteSet;
 
 use crate::Buffer;
 use crate::place::Placement;
-use access::Access;
+use access::{Access, Unwritten};
 use elements::Codec;
 
 /// One buffer: rows (partitions on chip, one row in HBM) of bytes.
@@ -105,6 +105,8 @@ pub(crate) struct Memory<'p> {
     explicit: FxHashMap<(u32, Space), usize>,
     /// Watches tensors that share bytes.
     pub(crate) clobbers: Clobbers<'p>,
+    /// Keeps account of what was written, and no bytes (see [`Memory::without_data`]).
+    account_only: bool,
 }
 
 impl<'p> Memory<'p> {
@@ -122,7 +124,24 @@ impl<'p> Memory<'p> {
             vacant: Vec::new(),
             explicit: FxHashMap::default(),
             clobbers: Clobbers::new(program, placement),
+            account_only: false,
         }
+    }
+
+    /// Memories that keep account of which bytes have been written, and have no bytes. Inputs count as written.
+    pub(crate) fn without_data(program: &'p Program, placement: &'p Placement) -> Self {
+        let mut memory = Memory { account_only: true, ..Memory::new(program, placement, true) };
+        for input in &program.inputs {
+            let init = ByteSet::all(1, program.tensor(input.tensor).bytes());
+            let storage = memory.add(Storage::new(Buffer::default(), 0, init));
+            memory.homes[input.tensor.0 as usize] = Some(Home { storage, row: 0, column: 0 });
+        }
+        memory
+    }
+
+    /// A buffer, or none if only the account is kept.
+    fn buffer(&self, bytes: usize) -> Buffer {
+        if self.account_only { Buffer::default() } else { Buffer::unspecified(bytes) }
     }
 
     /// How elements of `dtype` are kept.
@@ -168,17 +187,24 @@ impl<'p> Memory<'p> {
         }
     }
 
-    /// Takes an HBM tensor's contents out, with the number of elements that were never written (they read as the sentinel).
+    /// The elements of an HBM tensor that nothing has written.
+    pub(crate) fn missing(&mut self, tensor: TensorId) -> Option<Unwritten> {
+        let view = nki_isa::View::whole(tensor, self.program.tensor(tensor));
+        let access = self.resolve_static(&view, 0).ok()?;
+        self.find_unwritten(&access)
+    }
+
+    /// Takes an HBM tensor's contents out, and says which elements were never written (they read as the sentinel).
     /// `keep` leaves a copy in place.
-    pub(crate) fn unload(&mut self, tensor: TensorId, keep: bool) -> (Buffer, usize) {
+    pub(crate) fn unload(&mut self, tensor: TensorId, keep: bool) -> (Buffer, Option<Unwritten>) {
         let home = self.home(tensor);
         let t = self.program.tensor(tensor);
         let view = nki_isa::View::whole(tensor, t);
-        let mut missing = 0;
+        let mut missing = None;
         if let Ok(access) = self.resolve_static(&view, 0)
             && let Some(gap) = self.find_unwritten(&access)
         {
-            missing = gap.elements;
+            missing = Some(gap);
             self.poison(&access);
         }
         let storage = &mut self.storages[home.storage];
@@ -205,7 +231,7 @@ impl<'p> Memory<'p> {
         let t = self.program.tensor(tensor);
         let bytes = t.bytes();
         let home = if t.space.is_hbm() {
-            let data = Buffer::unspecified(bytes * self.scale);
+            let data = self.buffer(bytes * self.scale);
             let storage = self.add(Storage::new(data, 0, ByteSet::empty(1, bytes)));
             Home { storage, row: 0, column: 0 }
         } else if let Some(address) = t.address {
@@ -217,7 +243,7 @@ impl<'p> Memory<'p> {
             let pitch = (bytes * self.scale).next_multiple_of(64)
                 + if (bytes * self.scale).is_multiple_of(4096) { 64 } else { 0 };
             let length = rows * pitch;
-            let data = self.pool.get_mut(&length).and_then(Vec::pop).unwrap_or_else(|| Buffer::unspecified(length));
+            let data = self.pool.get_mut(&length).and_then(Vec::pop).unwrap_or_else(|| self.buffer(length));
             let storage = match self.vacant.pop() {
                 Some(i) => i,
                 None => {
@@ -250,7 +276,7 @@ impl<'p> Memory<'p> {
         let rows = self.arch.partitions as usize;
         // Rows a multiple of the page size apart would all want the same lines of the cache.
         let pitch = bytes * self.scale + 64;
-        let data = Buffer::zeroed(rows * pitch);
+        let data = if self.account_only { Buffer::default() } else { Buffer::zeroed(rows * pitch) };
         let storage = self.add(Storage::new(data, pitch, ByteSet::empty(rows, bytes)));
         self.explicit.insert((core, space), storage);
         storage
@@ -260,6 +286,9 @@ impl<'p> Memory<'p> {
         let t = self.program.tensor(tensor);
         let view = nki_isa::View::whole(tensor, t);
         let Ok(access) = self.resolve_static(&view, 0) else { return };
+        if self.account_only {
+            return self.mark_written(&access);
+        }
         let codec = self.codec(t.dtype);
         let mut dense = vec![0; access.elements() * codec.size()];
         let n = dense.len() / codec.size() * t.dtype.size();
@@ -286,7 +315,9 @@ impl<'p> Memory<'p> {
         }
         if let Some(home) = self.homes[tensor.0 as usize].take() {
             let data = self.storages[home.storage].take();
-            self.pool.entry(data.len()).or_default().push(data);
+            if !self.account_only {
+                self.pool.entry(data.len()).or_default().push(data);
+            }
             self.vacant.push(home.storage);
         }
     }

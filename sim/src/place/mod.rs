@@ -219,8 +219,7 @@ fn arrange(
     explicit: &[Item],
     automatic: &mut [Item],
 ) -> Result<Found, usize> {
-    let plain =
-        |addresses: Vec<u32>, counted: &[Item]| Found::at_bytes(addresses, report::peak(explicit, counted).0);
+    let plain = |addresses: Vec<u32>, counted: &[Item]| Found::at_bytes(addresses, report::peak(explicit, counted).0);
     let mut found = fit(region, explicit, automatic);
     if found.is_err() && bodies::shorten(program, core, automatic) {
         found = fit(region, explicit, automatic);

@@ -215,8 +215,7 @@ pub(super) fn does_not_fit(
 ) -> Diagnostic {
     let place = memory(region.space);
     // PSUM is given out in banks.
-    let counted =
-        |items: &[Item]| if region.space == Space::Psum { whole_banks(items) } else { items.to_vec() };
+    let counted = |items: &[Item]| if region.space == Space::Psum { whole_banks(items) } else { items.to_vec() };
     let (explicit, automatic) = (counted(explicit), counted(automatic));
     let (peak, at) = peak(&explicit, &automatic);
     let full = peak > region.capacity;

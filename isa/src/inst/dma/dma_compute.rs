@@ -6,6 +6,7 @@ use crate::arch::Arch;
 use crate::arg::{Imm, Numbers, Views};
 use crate::inst::dma::dma_copy::{check_gather, is_gather};
 use crate::inst::dma::rows;
+use crate::inst::inert;
 use crate::inst::{Footprint, Instruction, Operands};
 use crate::machine::{Context, Fault, Machine};
 use crate::names::{AluOp, DgeMode, Engine, OobMode};
@@ -209,6 +210,10 @@ impl Instruction for DmaCompute {
             }
         }
         Ok(())
+    }
+
+    fn inert(&self) -> Option<Violation> {
+        inert::skip_without_index(self.oob_mode, self.srcs.0.iter().chain([&self.dst]))
     }
 
     fn work(&self, context: &Context<'_>) -> Work {

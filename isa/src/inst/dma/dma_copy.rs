@@ -2,6 +2,7 @@
 
 use crate::arch::Arch;
 use crate::dtype::DType;
+use crate::inst::inert;
 use crate::inst::{Footprint, Instruction, Operands, check};
 use crate::machine::{Context, Fault, Machine};
 use crate::names::{DgeMode, Engine, OobMode};
@@ -195,6 +196,10 @@ impl Instruction for DmaCopy {
 
     fn execute(&self, machine: &mut dyn Machine) -> Result<(), Fault> {
         machine.copy(&self.dst, &self.src, self.oob_mode)
+    }
+
+    fn inert(&self) -> Option<Violation> {
+        inert::skip_without_index(self.oob_mode, [&self.dst, &self.src])
     }
 
     fn work(&self, _context: &Context<'_>) -> Work {

@@ -63,13 +63,8 @@ impl Activate<'_> {
         Ok(())
     }
 
-    pub(super) fn execute(&self, machine: &mut dyn Machine) -> Result<(), Fault> {
-        let mut sources = Sources::from_slice(&[self.data]);
-        let scale = scalars::scalar_f32(machine, Some(self.scale), &mut sources);
-        let bias = scalars::scalar_f32(machine, self.bias, &mut sources);
-        let plain = matches!((scale, self.bias), (Scalar::Fixed(s), None) if s == 1.0);
-        let op = self.op;
-        let reduction = Reduction {
+    pub(super) fn reduction(&self) -> Reduction<'_> {
+        Reduction {
             state: accumulators::SCALAR,
             op: self.reduce_op,
             cmd: self.reduce_cmd,
@@ -77,7 +72,16 @@ impl Activate<'_> {
             result: self.reduce_res,
             negate: false,
             idle_clobbers: false,
-        };
+        }
+    }
+
+    pub(super) fn execute(&self, machine: &mut dyn Machine) -> Result<(), Fault> {
+        let mut sources = Sources::from_slice(&[self.data]);
+        let scale = scalars::scalar_f32(machine, Some(self.scale), &mut sources);
+        let bias = scalars::scalar_f32(machine, self.bias, &mut sources);
+        let plain = matches!((scale, self.bias), (Scalar::Fixed(s), None) if s == 1.0);
+        let op = self.op;
+        let reduction = self.reduction();
         reduction.run(machine, self.dst, sources, move |_, ins, out| {
             if plain {
                 out.copy_from_slice(ins[0]);

@@ -3,6 +3,7 @@
 use crate::arch::Arch;
 use crate::arg::{Imm, ScalarOperand};
 use crate::inst::accumulators::{self, Reduction, one_of};
+use crate::inst::inert;
 use crate::inst::math::activation::{self, ActFn};
 use crate::inst::math::alu::{self, Rhs};
 use crate::inst::scalars::{self, Sources};
@@ -182,6 +183,30 @@ impl Instruction for Activate2 {
             }
             activation::apply(op, slope.get(ins), out);
         })
+    }
+
+    fn leaves_state(&self) -> bool {
+        self.reduction().leaves_state()
+    }
+
+    fn inert(&self) -> Option<Violation> {
+        let slope = match (&self.relu_param, self.op) {
+            (ScalarOperand::Imm(x), _) if x.as_f32() == 0.0 => None,
+            (_, ActFn::Prelu) => None,
+            (_, op) => Some(inert::inert(
+                "relu_param",
+                format!("`relu_param` is given, but `op` is {}, which has no parameter", Named::name(op)),
+                "leave it out",
+            )),
+        };
+        inert::first([
+            inert::idle_reduction(self.reduce_op, self.reduce_cmd, self.reduce_res.as_ref()),
+            inert::reversed(("reverse0", self.reverse0), ("op0", self.op0)),
+            inert::reversed(("reverse1", self.reverse1), ("op1", self.op1)),
+            inert::unused_scalar(("imm0", self.imm0.as_ref()), ("op0", self.op0)),
+            inert::unused_scalar(("imm1", self.imm1.as_ref()), ("op1", self.op1)),
+            slope,
+        ])
     }
 
     fn work(&self, _context: &Context<'_>) -> Work {

@@ -3,6 +3,7 @@
 use super::activate::Activate;
 use crate::arch::Arch;
 use crate::arg::{Imm, ScalarOperand};
+use crate::inst::inert;
 use crate::inst::math::activation::ActFn;
 use crate::inst::{Footprint, Instruction, Operands};
 use crate::machine::{Context, Fault, Machine};
@@ -45,6 +46,7 @@ operands! {
         "bias-dtype": "`bias` is not tfloat32",
         "reduce-op": "`reduce_op` is add",
         "reduce-cmd": "`reduce_cmd` is idle, reset, reduce or reset_reduce",
+        "reduce-op-given": "`reduce_cmd` reduce or reset_reduce needs `reduce_op`",
     },
 }
 
@@ -83,6 +85,14 @@ impl Instruction for Activation {
                 "the scalar engine knows idle, reset, reduce and reset_reduce, not load_reduce",
             ));
         }
+        if self.reduce_op.is_none() && matches!(self.reduce_cmd, ReduceCmd::Reduce | ReduceCmd::ResetReduce) {
+            return Err(Violation::new(
+                "missing-operand",
+                "reduce_op",
+                format!("`reduce_cmd` is {}, which needs `reduce_op`", self.reduce_cmd),
+            )
+            .help("pass reduce_op=nl.add"));
+        }
         self.shared().validate(context)
     }
 
@@ -92,6 +102,14 @@ impl Instruction for Activation {
 
     fn execute(&self, machine: &mut dyn Machine) -> Result<(), Fault> {
         self.shared().execute(machine)
+    }
+
+    fn leaves_state(&self) -> bool {
+        self.shared().reduction().leaves_state()
+    }
+
+    fn inert(&self) -> Option<Violation> {
+        inert::idle_reduction(self.reduce_op, self.reduce_cmd, self.reduce_res.as_ref())
     }
 
     fn work(&self, _context: &Context<'_>) -> Work {

@@ -97,6 +97,10 @@ impl Instruction for ActivationReduce {
         self.shared().execute(machine)
     }
 
+    fn leaves_state(&self) -> bool {
+        self.shared().reduction().leaves_state()
+    }
+
     fn work(&self, _context: &Context<'_>) -> Work {
         self.shared().work()
     }

@@ -141,6 +141,12 @@ impl Instruction for NcMatmul {
         })
     }
 
+    fn accumulation(&self, arch: &Arch) -> Option<(&View, Option<bool>)> {
+        // Transpose mode overwrites: there is no sum to add to.
+        let mode = if self.exact(arch) { self.accumulate.or(Some(false)) } else { self.accumulate };
+        Some((&self.dst, mode))
+    }
+
     fn work(&self, context: &Context<'_>) -> Work {
         let (tile_position, tile_size) = self.tile();
         Work {

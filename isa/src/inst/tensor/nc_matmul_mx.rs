@@ -190,6 +190,10 @@ impl Instruction for NcMatmulMx {
         machine.write_tile(&self.dst, out.view())
     }
 
+    fn accumulation(&self, _arch: &Arch) -> Option<(&View, Option<bool>)> {
+        Some((&self.dst, self.accumulate))
+    }
+
     fn work(&self, context: &Context<'_>) -> Work {
         let (tile_position, tile_size) = self.tile();
         Work {

@@ -142,6 +142,10 @@ impl Instruction for NcTranspose {
         machine.write_bits(&self.dst, bits.t())
     }
 
+    fn accumulation(&self, arch: &Arch) -> Option<(&View, Option<bool>)> {
+        (self.engine(arch) == Engine::Tensor).then_some((&self.dst, Some(false)))
+    }
+
     fn work(&self, context: &Context<'_>) -> Work {
         let engine = self.engine(context.arch);
         let (rows, columns) = self.extent();

@@ -101,6 +101,10 @@ impl Instruction for Exponential {
         })
     }
 
+    fn leaves_state(&self) -> bool {
+        self.reduction().leaves_state()
+    }
+
     fn work(&self, _context: &Context<'_>) -> Work {
         let stream = stream(StreamClass::Exponential, &[&self.src], &[&self.dst]);
         on(

@@ -141,6 +141,10 @@ impl Instruction for RangeSelect {
         })
     }
 
+    fn leaves_state(&self) -> bool {
+        self.reduction().leaves_state()
+    }
+
     fn work(&self, _context: &Context<'_>) -> Work {
         let stream = stream(StreamClass::RangeSelect, &[&self.on_true_tile], &[&self.dst]);
         on(Engine::Vector, Stream { scalar_reads: 2, accumulator_read: self.reduce_res.is_some(), ..stream })

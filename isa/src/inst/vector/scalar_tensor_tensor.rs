@@ -2,6 +2,7 @@
 
 use crate::arch::Arch;
 use crate::arg::ScalarOperand;
+use crate::inst::inert;
 use crate::inst::math::alu::{self, Rhs};
 use crate::inst::scalars::{self, Sources};
 use crate::inst::stream::{on, stream};
@@ -80,6 +81,14 @@ impl Instruction for ScalarTensorTensor {
             alu::apply_in_place(op1, reverse1, outs[0], Rhs::Row(ins[1]));
         };
         machine.map_f32_later(&[&self.dst], &sources, Box::new(row), None)
+    }
+
+    fn inert(&self) -> Option<Violation> {
+        inert::first([
+            inert::reversed(("reverse0", self.reverse0), ("op0", Some(self.op0))),
+            inert::reversed(("reverse1", self.reverse1), ("op1", Some(self.op1))),
+            inert::unused_scalar(("operand0", Some(&self.operand0)), ("op0", Some(self.op0))),
+        ])
     }
 
     fn work(&self, _context: &Context<'_>) -> Work {

@@ -89,6 +89,10 @@ impl Instruction for SelectReduce {
         })
     }
 
+    fn leaves_state(&self) -> bool {
+        self.reduction().leaves_state()
+    }
+
     fn work(&self, _context: &Context<'_>) -> Work {
         let stream = stream(StreamClass::SelectReduce, &[&self.on_true, &self.predicate], &[&self.dst]);
         on(

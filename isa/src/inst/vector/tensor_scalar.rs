@@ -4,6 +4,7 @@ use crate::arch::Arch;
 use crate::arg::{Imm, ScalarOperand};
 use crate::dtype::DType;
 use crate::inst::indirection::columns;
+use crate::inst::inert;
 use crate::inst::math::alu::{self, Rhs};
 use crate::inst::math::integer;
 use crate::inst::scalars::{self, Sources};
@@ -241,6 +242,15 @@ impl Instruction for TensorScalar {
             }
         };
         machine.map_f32_later(&[&self.dst], &sources, Box::new(row), None)
+    }
+
+    fn inert(&self) -> Option<Violation> {
+        inert::first([
+            inert::reversed(("reverse0", self.reverse0), ("op0", Some(self.op0))),
+            inert::reversed(("reverse1", self.reverse1), ("op1", self.op1)),
+            inert::unused_scalar(("operand0", self.operand0.as_ref()), ("op0", Some(self.op0))),
+            inert::unused_scalar(("operand1", self.operand1.as_ref()), ("op1", self.op1)),
+        ])
     }
 
     fn work(&self, context: &Context<'_>) -> Work {

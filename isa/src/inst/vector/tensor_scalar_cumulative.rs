@@ -107,6 +107,11 @@ impl Instruction for TensorScalarCumulative {
         machine.map_f32_together(&[&self.dst], &sources, together, Some(leaves))
     }
 
+    fn leaves_state(&self) -> bool {
+        // The next one may go on from the last element.
+        true
+    }
+
     fn work(&self, _context: &Context<'_>) -> Work {
         let stream = stream(StreamClass::Cumulative, &[&self.src], &[&self.dst]);
         let scalars = self.imm1.iter().chain([&self.imm0]);

@@ -3,6 +3,7 @@
 use crate::arch::Arch;
 use crate::arg::ScalarOperand;
 use crate::inst::accumulators::{self, Reduction};
+use crate::inst::inert;
 use crate::inst::math::alu::{self, Rhs};
 use crate::inst::scalars::{self, Sources};
 use crate::inst::stream::{on, stream};
@@ -126,6 +127,22 @@ impl Instruction for TensorScalarReduce {
         self.reduction().run(machine, &self.dst, sources, move |_, ins, out| {
             alu::apply(op, false, ins[0], Rhs::One(operand.get(ins)), out);
         })
+    }
+
+    fn leaves_state(&self) -> bool {
+        self.reduction().leaves_state()
+    }
+
+    fn inert(&self) -> Option<Violation> {
+        if self.reduce_res_negate && self.reduce_res.is_none() {
+            return Some(inert::inert(
+                "reduce_res_negate",
+                "`reduce_res_negate` is True, but there is no `reduce_res`; the accumulators are not negated"
+                    .to_owned(),
+                "pass `reduce_res`, or leave it out",
+            ));
+        }
+        inert::unused_scalar(("operand0", self.operand0.as_ref()), ("op0", Some(self.op0)))
     }
 
     fn work(&self, _context: &Context<'_>) -> Work {

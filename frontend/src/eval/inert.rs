@@ -1,0 +1,86 @@
+//! Statements without effect: expressions whose value nobody uses.
+
+use nki_diag::Diagnostic;
+
+use super::Interp;
+use super::value::Value;
+use crate::syntax::*;
+
+/// Methods of containers and iterators that change what they are called on and return one of its elements.
+const TAKE_OUT: [&str; 5] = ["pop", "popitem", "popleft", "setdefault", "send"];
+
+impl Interp<'_> {
+    /// Reports an expression statement that has given `value`, emitted no instruction and run no code of the user's.
+    pub(super) fn note_inert(&mut self, expr: &Expr, value: &Value) {
+        let (what, help) = match &expr.kind {
+            ExprKind::Call(callee, arguments) => {
+                let ExprKind::Attr(_, name) = &callee.kind else { return };
+                if TAKE_OUT.contains(&&*self.name(*name)) || arguments.iter().any(|a| has_call(argument(a))) {
+                    return;
+                }
+                match value {
+                    Value::Tensor(_) => {
+                        ("a view or a tensor is made here, and nothing uses it", "use it, or delete the statement")
+                    }
+                    Value::Jit(_) | Value::Native(_) | Value::Partial(_) | Value::Function(_) => (
+                        "a function is made here, and nothing calls it",
+                        "call it, or delete the statement: a statement runs on the device only if it is an instruction (nisa.*, nl.*)",
+                    ),
+                    Value::DynRange(_) | Value::Dtype(_) | Value::NlOp(_) => {
+                        ("a value is made here, and nothing uses it", "use it, or delete the statement")
+                    }
+                    _ => return,
+                }
+            }
+            ExprKind::Compare(..) | ExprKind::Binary(..) | ExprKind::Unary(..) if !has_call(expr) => match value {
+                Value::Host(_) | Value::Instance(_) | Value::Class(_) => return,
+                _ => ("the value of this expression is not used", "assign it, assert it, or delete the statement"),
+            },
+            ExprKind::Name(..) | ExprKind::Attr(..) | ExprKind::Subscript(..) if !has_call(expr) => match value {
+                Value::Tensor(_) | Value::Bool(_) | Value::Int(_) | Value::Float(_) => {
+                    ("the value of this expression is not used", "use it, or delete the statement")
+                }
+                Value::Function(_)
+                | Value::Jit(_)
+                | Value::Native(_)
+                | Value::BoundMethod(_)
+                | Value::BoundBuiltin(_) => {
+                    ("this function is named, and not called", "write () behind it, or delete the statement")
+                }
+                _ => return,
+            },
+            _ => return,
+        };
+        let diagnostic = Diagnostic::warning("inert-operand", format!("this statement has no effect: {what}"))
+            .at(expr.span, "no effect")
+            .help(help);
+        self.report_once(diagnostic, expr.span);
+    }
+}
+
+fn argument(argument: &Argument) -> &Expr {
+    match argument {
+        Argument::Positional(e) | Argument::Keyword(_, e) | Argument::Star(e) | Argument::DoubleStar(e) => e,
+    }
+}
+
+/// Whether evaluating it may do something: it has a call, or anything that is not a plain expression.
+fn has_call(expr: &Expr) -> bool {
+    let opt = |e: &Option<Box<Expr>>| e.as_ref().is_some_and(|e| has_call(e));
+    match &expr.kind {
+        ExprKind::None
+        | ExprKind::Bool(_)
+        | ExprKind::Int(_)
+        | ExprKind::Float(_)
+        | ExprKind::Str(_)
+        | ExprKind::Ellipsis
+        | ExprKind::Name(..)
+        | ExprKind::Lambda(_) => false,
+        ExprKind::Attr(base, _) | ExprKind::Unary(_, base) => has_call(base),
+        ExprKind::Subscript(a, b) | ExprKind::Binary(_, a, b) => has_call(a) || has_call(b),
+        ExprKind::Slice(a, b, c) => opt(a) || opt(b) || opt(c),
+        ExprKind::Tuple(all) | ExprKind::List(all) => all.iter().any(has_call),
+        ExprKind::Compare(first, rest) => has_call(first) || rest.iter().any(|(_, e)| has_call(e)),
+        _ => true,
+    }
+}

@@ -1,0 +1,160 @@
+//! The findings of a run that need no values, from the trace alone: what is read before it was written, or written over through another
+//! tensor, outputs that nothing writes, races.
+//!
+//! The same memories keep account as in a run, without bytes, and the same functions report. What only values show is left out: a write of one
+//! core over what the other one has read or written may leave the bytes as they were, which is no race, so of races only a read of what the
+//! other core writes is reported.
+
+use nki_diag::Diagnostic;
+use nki_isa::inst::Footprint;
+use nki_isa::{Program, TensorId, View};
+use rustc_hash::FxHashMap;
+
+use super::findings::{Findings, Place};
+use super::interpreter::{by_last_use, find_renewed};
+use super::races::Races;
+use crate::deps::Hazard;
+use crate::lint::walk::{Step, Visitor, walk};
+use crate::memory::Memory;
+use crate::memory::access::{Shift, Unwritten};
+use crate::place::Placement;
+use crate::trace::{NodeIndex, Resolved, Trace};
+
+/// What a run would find, as far as no values are needed. `trace` is that of the whole program.
+pub(crate) fn without_values(program: &Program, placement: &Placement, trace: &Trace) -> Vec<Diagnostic> {
+    let mut account = Account {
+        program,
+        memory: Memory::without_data(program, placement),
+        findings: Findings::starting_with(&placement.over_capacity),
+        races: Races::new(program),
+        cores: program
+            .cores
+            .iter()
+            .enumerate()
+            .map(|(core, stream)| {
+                let mut renewed = FxHashMap::default();
+                find_renewed(program, stream, 0, &mut renewed);
+                Core { dying: by_last_use(program, placement, core as u32), dead: 0, renewed }
+            })
+            .collect(),
+    };
+    walk(program, trace, &mut account);
+    account.findings.outputs(&mut account.memory, program);
+    account.findings.list
+}
+
+/// The outputs that no instruction of the program writes: none of their elements is ever written, whatever is executed.
+pub(crate) fn never_written(program: &Program) -> Vec<Diagnostic> {
+    let written = crate::deps::written_tensors(program);
+    let mut findings = Findings::default();
+    for (i, output) in program.outputs.iter().enumerate() {
+        let tensor = output.tensor;
+        let is_input = program.inputs.iter().any(|i| i.tensor == tensor);
+        let again = program.outputs[..i].iter().any(|o| o.tensor == tensor);
+        let t = program.tensor(tensor);
+        if !is_input && !again && t.data.is_none() && written.get(tensor.0 as usize) == Some(&false) {
+            let all = Unwritten { elements: t.elements(), row: 0, element: 0 };
+            findings.unwritten_output(program, &output.name, tensor, all);
+        }
+    }
+    findings.list
+}
+
+/// The memories of a run without their bytes.
+struct Account<'p> {
+    program: &'p Program,
+    memory: Memory<'p>,
+    findings: Findings,
+    races: Races<'p>,
+    cores: Vec<Core>,
+}
+
+/// See [`super::interpreter::CoreState`].
+struct Core {
+    dying: Vec<(u32, TensorId)>,
+    dead: usize,
+    renewed: FxHashMap<u32, Vec<TensorId>>,
+}
+
+impl<'p> Account<'p> {
+    fn release_before(&mut self, core: u32, at: NodeIndex) {
+        let core = &mut self.cores[core as usize];
+        while let Some(&(last, tensor)) = core.dying.get(core.dead)
+            && last < at.0
+        {
+            self.memory.release(tensor);
+            core.dead += 1;
+        }
+    }
+
+    fn resolve(&mut self, view: &View, dynamic: Option<&Resolved>) -> Option<crate::memory::access::Access> {
+        let shift = match dynamic {
+            None if view.indirect.is_some() => return None,
+            None => Shift::Offset(0),
+            Some(Resolved::Offset(by)) => Shift::Offset(*by),
+            Some(Resolved::Rows(_) | Resolved::Skipped) => return None,
+        };
+        self.memory.resolve(view, &shift).ok()
+    }
+}
+
+impl<'p> Visitor<'p> for Account<'p> {
+    fn instruction(&mut self, step: &Step<'p, '_>, footprint: &Footprint<'p>) {
+        if step.loops.is_empty() {
+            self.release_before(step.core, step.at);
+        }
+        self.memory.clobbers.now = Some(step.node);
+        if self.races.is_on() {
+            let placement = self.memory.placement();
+            let conflicts =
+                self.races.note((self.program, placement), (step.core, step.node), footprint, step.resolved);
+            for c in conflicts.iter().filter(|c| c.hazard == Hazard::Raw) {
+                self.races.report(&mut self.findings, self.program, (step.core, step.node), step.loops, c);
+            }
+        }
+        let resolved = step.resolved.unwrap_or(&[]);
+        if resolved.iter().any(|r| matches!(r, Resolved::Skipped)) {
+            return;
+        }
+        let mut resolved = resolved.iter();
+        let mut dynamic = |view: &View| view.indirect.as_ref().and_then(|_| resolved.next());
+        let at = Place { program: self.program, node: step.node, loops: step.loops };
+        let accumulation = step.inst.accumulation(self.memory.arch());
+        for &view in &footprint.reads {
+            let d = dynamic(view);
+            // What a matmul adds to is checked with its destination.
+            if accumulation.is_some_and(|(dst, _)| std::ptr::eq(dst, view)) {
+                continue;
+            }
+            if let Some(access) = self.resolve(view, d) {
+                self.findings.check_read(&mut self.memory, at, view, &access);
+            }
+        }
+        for &view in &footprint.writes {
+            let d = dynamic(view);
+            let Some(access) = self.resolve(view, d) else { continue };
+            if let Some((dst, mode)) = accumulation
+                && std::ptr::eq(dst, view)
+            {
+                let what = self.memory.begin_accumulate(&access, mode);
+                self.findings.check_accumulation(&self.memory, at, view, &access, what);
+                if what.add {
+                    self.findings.check_read(&mut self.memory, at, view, &access);
+                }
+            }
+            self.memory.mark_written(&access);
+        }
+    }
+
+    fn iteration(&mut self, core: u32, at: NodeIndex) {
+        if let Some(tensors) = self.cores[core as usize].renewed.get(&at.0) {
+            for &t in tensors {
+                self.memory.renew(t);
+            }
+        }
+    }
+
+    fn met(&mut self) {
+        self.races.forget();
+    }
+}

@@ -1,0 +1,328 @@
+//! Results that are lost: written over before anything reads them, or never read at all.
+//!
+//! Only an instruction of which *no* byte is ever read is reported. Where a few rectangles cannot describe what is left of a write that another
+//! one has partly overwritten, it counts as read: the analysis errs towards silence.
+
+use nki_isa::inst::Footprint;
+use nki_isa::program::{Loc, Node, NodeKind};
+use nki_isa::view::Index as ViewIndex;
+use nki_isa::{Arch, Inst, Program, Space, TensorId, View};
+use rustc_hash::FxHashMap;
+use smallvec::SmallVec;
+
+use super::walk::{Step, Visitor};
+use crate::deps::{self, Index, Region, Subject};
+use crate::place::Placement;
+use crate::trace::Resolved;
+
+/// An executed instruction whose result is lost.
+#[derive(Debug, Clone)]
+pub(crate) struct Lost<'p> {
+    /// The instruction.
+    pub(crate) node: &'p Node,
+    /// The dynamic loops around it and their iterations.
+    pub(crate) loops: Box<[(Loc, u32)]>,
+    /// A tensor that it writes.
+    pub(crate) tensor: TensorId,
+    /// The instruction that writes over the last of it; `None` if nothing does.
+    pub(crate) over: Option<&'p Node>,
+    /// In the order of execution.
+    order: u64,
+}
+
+/// A write of which nothing has been read yet.
+struct Slot<'p> {
+    node: &'p Node,
+    loops: Box<[(Loc, u32)]>,
+    tensor: TensorId,
+    order: u64,
+    /// Regions of it in the indexes.
+    regions: u32,
+    read: bool,
+    /// It may end unread: an output, or an instruction with other effects.
+    may_end: bool,
+    over: Option<&'p Node>,
+}
+
+/// Shared tensors of a logical core with two cores: the order of their accesses is not known.
+#[derive(Default)]
+struct Shared<'p> {
+    read: bool,
+    writer: Option<(&'p Node, Box<[(Loc, u32)]>, u64)>,
+}
+
+/// The analysis.
+pub(crate) struct Watch<'p> {
+    program: &'p Program,
+    placement: &'p Placement,
+    /// By core: SBUF and PSUM.
+    chip: Vec<[Index; 2]>,
+    hbm: FxHashMap<TensorId, Index>,
+    shared: FxHashMap<TensorId, Shared<'p>>,
+    /// Tensors whose final contents the caller sees.
+    visible: Vec<bool>,
+    slots: Vec<Slot<'p>>,
+    free: Vec<u32>,
+    executed: u64,
+    lost: Vec<Lost<'p>>,
+    rest: Vec<(Region, u32)>,
+}
+
+impl<'p> Watch<'p> {
+    pub(crate) fn new(program: &'p Program, placement: &'p Placement) -> Self {
+        let arch = Arch::of(program.target);
+        let mut visible = vec![false; program.tensors.len()];
+        let tensors = program.outputs.iter().map(|o| o.tensor).chain(program.inputs.iter().map(|i| i.tensor));
+        for t in tensors {
+            if let Some(v) = visible.get_mut(t.0 as usize) {
+                *v = true;
+            }
+        }
+        let chip = |_| [Index::new(u64::from(arch.sbuf_bytes)), Index::new(u64::from(arch.psum_bytes()))];
+        Watch {
+            program,
+            placement,
+            chip: program.cores.iter().map(chip).collect(),
+            hbm: FxHashMap::default(),
+            shared: FxHashMap::default(),
+            visible,
+            slots: Vec::new(),
+            free: Vec::new(),
+            executed: 0,
+            lost: Vec::new(),
+            rest: Vec::new(),
+        }
+    }
+
+    /// What is lost, in the order of execution.
+    pub(crate) fn finish(mut self) -> Vec<Lost<'p>> {
+        for slot in self.slots.drain(..).filter(|s| s.regions > 0 && !s.read && !s.may_end) {
+            let Slot { node, loops, tensor, order, .. } = slot;
+            self.lost.push(Lost { node, loops, tensor, over: None, order });
+        }
+        for (tensor, shared) in self.shared.drain() {
+            if let Some((node, loops, order)) = shared.writer.filter(|_| !shared.read) {
+                self.lost.push(Lost { node, loops, tensor, over: None, order });
+            }
+        }
+        self.lost.sort_by_key(|l| (l.order, l.tensor));
+        self.lost
+    }
+
+    fn is_shared(&self, view: &View) -> bool {
+        view.space == Space::SharedHbm && self.program.cores.len() > 1
+    }
+
+    fn index(&mut self, core: u32, view: &View) -> Option<&mut Index> {
+        match view.space {
+            Space::Sbuf => self.chip.get_mut(core as usize).map(|c| &mut c[0]),
+            Space::Psum => self.chip.get_mut(core as usize).map(|c| &mut c[1]),
+            Space::Hbm | Space::SharedHbm => self.hbm.get_mut(&view.tensor),
+        }
+    }
+
+    fn read(&mut self, core: u32, view: &View, dynamic: Option<&Resolved>) {
+        if self.is_shared(view) {
+            self.shared.entry(view.tensor).or_default().read = true;
+            return;
+        }
+        let (program, placement) = (self.program, self.placement);
+        let mut slots = std::mem::take(&mut self.slots);
+        let mut free = std::mem::take(&mut self.free);
+        if let Some(index) = self.index(core, view) {
+            deps::regions(program, placement, view, dynamic, &mut |region| {
+                index.retain(&region, &mut |op, _| {
+                    let slot = &mut slots[op as usize];
+                    slot.read = true;
+                    drop_region(slot, op, &mut free);
+                    false
+                });
+            });
+        }
+        self.slots = slots;
+        self.free = free;
+    }
+
+    fn write(
+        &mut self,
+        step: &Step<'p, '_>,
+        view: &View,
+        dynamic: Option<&Resolved>,
+        mut own: Option<u32>,
+        partly: bool,
+    ) -> Option<u32> {
+        if self.is_shared(view) {
+            let visible = self.visible[view.tensor.0 as usize] || may_stay_unread(step.inst);
+            let shared = self.shared.entry(view.tensor).or_default();
+            shared.read |= visible;
+            shared.writer.get_or_insert_with(|| (step.node, step.loops.into(), self.executed));
+            return own;
+        }
+        if view.space.is_hbm() {
+            let bytes = self.program.tensor(view.tensor).bytes() as u64;
+            self.hbm.entry(view.tensor).or_insert_with(|| Index::new(bytes));
+        }
+        let partly = partly || !is_exact(view, dynamic);
+        let mut regions: SmallVec<[Region; 2]> = SmallVec::new();
+        deps::regions(self.program, self.placement, view, dynamic, &mut |region| regions.push(region));
+        if regions.is_empty() {
+            return own;
+        }
+        for region in &regions {
+            self.overwrite(step, view, region, own, partly);
+        }
+        if !is_exact(view, dynamic) {
+            return own;
+        }
+        let id = *own.get_or_insert_with(|| {
+            let slot = Slot {
+                node: step.node,
+                loops: step.loops.into(),
+                tensor: view.tensor,
+                order: self.executed,
+                regions: 0,
+                read: false,
+                may_end: may_stay_unread(step.inst),
+                over: None,
+            };
+            match self.free.pop() {
+                Some(id) => {
+                    self.slots[id as usize] = slot;
+                    id
+                }
+                None => {
+                    self.slots.push(slot);
+                    self.slots.len() as u32 - 1
+                }
+            }
+        });
+        let slot = &mut self.slots[id as usize];
+        slot.may_end |= self.visible[view.tensor.0 as usize];
+        slot.regions += regions.len() as u32;
+        if let Some(index) = self.index(step.core, view) {
+            for region in regions {
+                index.push(region, id, Subject::Tensor(view.tensor));
+            }
+        }
+        own
+    }
+
+    /// Takes `region` out of the earlier writes; with `partly`, only some of its bytes are written and what meets it counts as read.
+    fn overwrite(&mut self, step: &Step<'p, '_>, view: &View, region: &Region, own: Option<u32>, partly: bool) {
+        let mut slots = std::mem::take(&mut self.slots);
+        let mut free = std::mem::take(&mut self.free);
+        let mut rest = std::mem::take(&mut self.rest);
+        let mut gone: SmallVec<[Lost<'p>; 1]> = SmallVec::new();
+        let arch = Arch::of(self.program.target);
+        let adds = adds(step.inst, arch);
+        if let Some(index) = self.index(step.core, view) {
+            index.retain(region, &mut |op, earlier| {
+                if own == Some(op) {
+                    return true;
+                }
+                let slot = &mut slots[op as usize];
+                let left = if partly || adds && is_matmul(slot.node, arch) { None } else { earlier.minus(region) };
+                match left {
+                    None => slot.read = true,
+                    Some(left) => {
+                        slot.over = Some(step.node);
+                        slot.regions += left.len() as u32;
+                        rest.extend(left.into_iter().map(|r| (r, op)));
+                    }
+                }
+                if slot.regions == 1 && !slot.read && !has_other_effects(slot.node) {
+                    gone.push(Lost {
+                        node: slot.node,
+                        loops: std::mem::take(&mut slot.loops),
+                        tensor: slot.tensor,
+                        over: slot.over,
+                        order: slot.order,
+                    });
+                }
+                drop_region(slot, op, &mut free);
+                false
+            });
+            for (region, op) in rest.drain(..) {
+                index.push(region, op, Subject::Tensor(view.tensor));
+            }
+        }
+        for mut lost in gone {
+            // An address that the placement gave to another tensor later is no overwriting: the first one was never read.
+            let (a, b) = (self.program.tensor(lost.tensor), self.program.tensor(view.tensor));
+            if lost.tensor != view.tensor && (a.address.is_none() || b.address.is_none()) {
+                lost.over = None;
+            }
+            self.lost.push(lost);
+        }
+        self.slots = slots;
+        self.free = free;
+        self.rest = rest;
+    }
+}
+
+fn drop_region(slot: &mut Slot<'_>, id: u32, free: &mut Vec<u32>) {
+    slot.regions -= 1;
+    if slot.regions == 0 {
+        free.push(id);
+    }
+}
+
+/// Whether [`deps::regions`] names the bytes of the view and no others.
+fn is_exact(view: &View, dynamic: Option<&Resolved>) -> bool {
+    let Some(indirect) = view.indirect.as_deref() else { return true };
+    match dynamic {
+        Some(Resolved::Skipped | Resolved::Offset(_)) => true,
+        Some(Resolved::Rows(_)) => match indirect.index {
+            ViewIndex::Vector(_) => view.space.is_hbm(),
+            ViewIndex::Columns(_) => true,
+            _ => false,
+        },
+        None => false,
+    }
+}
+
+/// Whether some of an instruction's accesses are left out, so that it may write less than its destination.
+fn skips(resolved: &[Resolved]) -> bool {
+    resolved.iter().any(|r| match r {
+        Resolved::Skipped => true,
+        Resolved::Rows(rows) => rows.iter().any(Option::is_none),
+        Resolved::Offset(_) => false,
+    })
+}
+
+/// A matmul that adds to what earlier matmuls have written, and only to that.
+fn adds(inst: &Inst, arch: &Arch) -> bool {
+    matches!(inst.accumulation(arch), Some((_, None)))
+}
+
+fn is_matmul(node: &Node, arch: &Arch) -> bool {
+    matches!(&node.kind, NodeKind::Inst(inst) if inst.accumulation(arch).is_some())
+}
+
+/// Whether an instruction does something besides writing its destinations.
+fn may_stay_unread(inst: &Inst) -> bool {
+    inst.leaves_state() || inst.meeting().is_some()
+}
+
+fn has_other_effects(node: &Node) -> bool {
+    matches!(&node.kind, NodeKind::Inst(inst) if may_stay_unread(inst))
+}
+
+impl<'p> Visitor<'p> for Watch<'p> {
+    fn instruction(&mut self, step: &Step<'p, '_>, footprint: &Footprint<'p>) {
+        self.executed += 1;
+        let all = step.resolved.unwrap_or(&[]);
+        let mut resolved = all.iter();
+        let mut dynamic = |view: &View| view.indirect.as_ref().and_then(|_| resolved.next());
+        for view in &footprint.reads {
+            let d = dynamic(view);
+            self.read(step.core, view, d);
+        }
+        let partly = !all.is_empty() && skips(all);
+        let mut own = None;
+        for view in &footprint.writes {
+            let d = dynamic(view);
+            own = self.write(step, view, d, own, partly);
+        }
+    }
+}

@@ -1,0 +1,166 @@
+//! Findings about an executed program that need no values: [`accesses`] from the trace of a run or of [`crate::exec::trace_only`], and
+//! [`without_run`], which adds what a run finds by itself.
+
+mod lost;
+mod overlap;
+pub(crate) mod walk;
+mod words;
+
+use nki_diag::Diagnostic;
+use nki_isa::inst::Footprint;
+use nki_isa::program::{Loc, Node, NodeKind};
+use nki_isa::{Program, View};
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use crate::exec::{self, NeedsData};
+use crate::place::Placement;
+use crate::trace::{EventKind, Resolved, Trace, index_nodes};
+use lost::Lost;
+use walk::{Step, Visitor, walk};
+
+/// Operands without effect (`inert-operand`), destinations that give two elements one address (`overlapping-write`), and results that are lost
+/// (`overwritten-before-read`, `dead-load`, `dead-store`), each once for a line of the kernel. `trace` is that of the whole program.
+pub fn accesses(program: &Program, placement: &Placement, trace: &Trace) -> Vec<Diagnostic> {
+    let mut all = All { lost: lost::Watch::new(program, placement), overlaps: Overlaps::new(program) };
+    walk(program, trace, &mut all);
+    let mut out = inert(program);
+    out.extend(all.overlaps.list);
+    out.extend(lost_results(program, trace, &all.lost.finish()));
+    out
+}
+
+/// All findings about accesses, for those who do not run the program: what [`crate::exec::run`] finds by itself, as far as it needs no values,
+/// and then [`accesses`].
+pub fn without_run(program: &Program, placement: &Placement, trace: &Trace) -> Vec<Diagnostic> {
+    let (mut out, more) =
+        rayon::join(|| exec::without_values(program, placement, trace), || accesses(program, placement, trace));
+    out.extend(more);
+    out
+}
+
+/// What is found without running the program.
+#[derive(Debug, Default)]
+pub struct Checked {
+    /// The findings.
+    pub findings: Vec<Diagnostic>,
+    /// Why only a run finds the others: what the program executes depends on values.
+    pub needs_data: Option<NeedsData>,
+}
+
+/// All findings about accesses of a placed program: [`without_run`] of its trace. If the trace depends on values in memory, what can be said
+/// without it: outputs that no instruction writes, and tensors that lie on the same bytes while both are used.
+pub fn check(program: &Program, placement: &Placement) -> Checked {
+    match exec::trace_only(program) {
+        Ok(trace) => Checked { findings: without_run(program, placement, &trace), needs_data: None },
+        Err(needs) => {
+            let mut findings = exec::never_written(program);
+            findings.extend(inert(program));
+            findings.extend(placement.findings.iter().cloned());
+            Checked { findings, needs_data: Some(needs) }
+        }
+    }
+}
+
+/// Operands without effect (`inert-operand`), each once for a line of the kernel.
+fn inert(program: &Program) -> Vec<Diagnostic> {
+    let mut seen = FxHashSet::default();
+    let mut out = Vec::new();
+    program.visit(&mut |node| {
+        if let NodeKind::Inst(inst) = &node.kind
+            && let Some(why) = inst.inert()
+            && seen.insert((node.loc, why.operand))
+        {
+            out.push(words::inert(program, node, &why));
+        }
+    });
+    out
+}
+
+struct All<'p> {
+    lost: lost::Watch<'p>,
+    overlaps: Overlaps<'p>,
+}
+
+impl<'p> Visitor<'p> for All<'p> {
+    fn instruction(&mut self, step: &Step<'p, '_>, footprint: &Footprint<'p>) {
+        self.lost.instruction(step, footprint);
+        self.overlaps.instruction(step, footprint);
+    }
+}
+
+/// Destinations that give two elements one address.
+struct Overlaps<'p> {
+    program: &'p Program,
+    seen: FxHashSet<Loc>,
+    list: Vec<Diagnostic>,
+}
+
+impl<'p> Overlaps<'p> {
+    fn new(program: &'p Program) -> Self {
+        Overlaps { program, seen: FxHashSet::default(), list: Vec::new() }
+    }
+
+    fn check(&mut self, step: &Step<'p, '_>, view: &View, dynamic: Option<&Resolved>) {
+        let said = if let Some(twice) = overlap::of_dims(view) {
+            words::same_address(self.program, step, view, twice)
+        } else if let Some(same) = dynamic.and_then(|d| overlap::of_index(view, d)) {
+            words::same_row(self.program, step, view, same)
+        } else {
+            return;
+        };
+        if self.seen.insert(step.node.loc) {
+            self.list.push(said);
+        }
+    }
+}
+
+impl<'p> Visitor<'p> for Overlaps<'p> {
+    fn instruction(&mut self, step: &Step<'p, '_>, footprint: &Footprint<'p>) {
+        let mut resolved = step.resolved.unwrap_or(&[]).iter();
+        let mut dynamic = |view: &View| view.indirect.as_ref().and_then(|_| resolved.next());
+        for view in &footprint.reads {
+            dynamic(view);
+        }
+        for &view in &footprint.writes {
+            let d = dynamic(view);
+            self.check(step, view, d);
+        }
+    }
+}
+
+/// Findings for lost results: one for each line (and line that overwrites), with the number of times.
+fn lost_results(program: &Program, trace: &Trace, all: &[Lost<'_>]) -> Vec<Diagnostic> {
+    let key = |l: &Lost<'_>| (l.node.loc, l.over.map(|n| n.loc));
+    let mut times: FxHashMap<(Loc, Option<Loc>), usize> = FxHashMap::default();
+    for l in all {
+        *times.entry(key(l)).or_default() += 1;
+    }
+    let lines: FxHashSet<Loc> = all.iter().map(|l| l.node.loc).collect();
+    let executed = executions(program, trace, &lines);
+    let mut out = Vec::new();
+    for l in all {
+        if let Some(times) = times.remove(&key(l)) {
+            out.push(words::lost(program, l, times, executed.get(&l.node.loc).copied().unwrap_or(times)));
+        }
+    }
+    out
+}
+
+/// How often the instructions of these lines were executed.
+fn executions(program: &Program, trace: &Trace, lines: &FxHashSet<Loc>) -> FxHashMap<Loc, usize> {
+    let mut out = FxHashMap::default();
+    if lines.is_empty() {
+        return out;
+    }
+    for (stream, core) in program.cores.iter().zip(&trace.cores) {
+        let nodes: Vec<&Node> = index_nodes(stream);
+        for event in core.events.iter().filter(|e| matches!(e.kind, EventKind::Inst { .. })) {
+            if let Some(node) = nodes.get(event.node.0 as usize)
+                && lines.contains(&node.loc)
+            {
+                *out.entry(node.loc).or_default() += 1;
+            }
+        }
+    }
+    out
+}

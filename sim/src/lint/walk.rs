@@ -1,0 +1,138 @@
+//! Visits the executed instructions of all cores in the order in which a run executes them.
+
+use nki_isa::inst::Footprint;
+use nki_isa::program::{Loc, Node, NodeKind};
+use nki_isa::{Inst, Meeting, Program};
+
+use crate::trace::{EventKind, NodeIndex, Resolved, Trace, index_nodes};
+
+/// One executed instruction.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Step<'p, 's> {
+    /// The core that executed it.
+    pub(crate) core: u32,
+    /// Its statement.
+    pub(crate) at: NodeIndex,
+    /// The same.
+    pub(crate) node: &'p Node,
+    /// The same.
+    pub(crate) inst: &'p Inst,
+    /// Its dynamic addresses (see [`EventKind::Inst`]).
+    pub(crate) resolved: Option<&'s [Resolved]>,
+    /// The dynamic loops around it, with the iteration of each.
+    pub(crate) loops: &'s [(Loc, u32)],
+}
+
+/// An observer of the executed instructions.
+pub(crate) trait Visitor<'p> {
+    /// An instruction was executed.
+    fn instruction(&mut self, step: &Step<'p, '_>, footprint: &Footprint<'p>);
+    /// A dynamic loop starts another iteration.
+    fn iteration(&mut self, _core: u32, _at: NodeIndex) {}
+    /// The cores have met: everything so far comes before everything that follows.
+    fn met(&mut self) {}
+}
+
+/// One core on its way through its events.
+struct Cursor<'p, 't> {
+    core: u32,
+    nodes: Vec<&'p Node>,
+    events: std::slice::Iter<'t, crate::trace::Event>,
+    loops: Vec<(Loc, u32)>,
+}
+
+/// Visits all that `trace` has of `program`. A core runs until it must wait for the other one, as [`crate::exec`] does it.
+pub(crate) fn walk<'p>(program: &'p Program, trace: &Trace, visitor: &mut impl Visitor<'p>) {
+    let mut footprint = Footprint::default();
+    let mut cursors: Vec<Cursor<'p, '_>> = program
+        .cores
+        .iter()
+        .zip(&trace.cores)
+        .enumerate()
+        .map(|(core, (stream, events))| Cursor {
+            core: core as u32,
+            nodes: index_nodes(stream),
+            events: events.events.iter(),
+            loops: Vec::new(),
+        })
+        .collect();
+    let several = cursors.len() > 1;
+    loop {
+        let mut waiting = Vec::new();
+        for cursor in &mut cursors {
+            waiting.push(cursor.advance(several, &mut footprint, visitor));
+        }
+        if waiting.iter().all(Option::is_none) {
+            return;
+        }
+        for (cursor, event) in cursors.iter().zip(&waiting) {
+            if let Some(event) = event {
+                cursor.visit(event, &mut footprint, visitor);
+            }
+        }
+        visitor.met();
+    }
+}
+
+/// Whether an instruction waits for the other core.
+fn waits(inst: &Inst) -> bool {
+    match inst.meeting() {
+        Some(Meeting::Cores(cores)) => cores.len() > 1,
+        Some(meeting @ (Meeting::Group { .. } | Meeting::Pairs { .. })) => meeting.is_of_whole_cores(),
+        Some(Meeting::Exchange { .. }) => true,
+        None => false,
+    }
+}
+
+impl<'p, 't> Cursor<'p, 't> {
+    /// Visits everything up to an instruction that waits for the other core, which it returns.
+    fn advance(
+        &mut self,
+        several: bool,
+        footprint: &mut Footprint<'p>,
+        visitor: &mut impl Visitor<'p>,
+    ) -> Option<&'t crate::trace::Event> {
+        loop {
+            let event = self.events.next()?;
+            match &event.kind {
+                EventKind::Inst { .. } => {
+                    if several
+                        && let Some(Node { kind: NodeKind::Inst(inst), .. }) = self.nodes.get(event.node.0 as usize)
+                        && waits(inst)
+                    {
+                        return Some(event);
+                    }
+                    self.visit(event, footprint, visitor);
+                }
+                EventKind::LoopEnter => {
+                    let loc = self.nodes.get(event.node.0 as usize).map(|n| n.loc).unwrap_or_default();
+                    self.loops.push((loc, 0));
+                }
+                EventKind::LoopIteration(i) => {
+                    if let Some(last) = self.loops.last_mut() {
+                        last.1 = *i;
+                    }
+                    visitor.iteration(self.core, event.node);
+                }
+                EventKind::LoopExit => {
+                    self.loops.pop();
+                }
+                EventKind::Branch(_) => {}
+            }
+        }
+    }
+
+    fn visit(&self, event: &crate::trace::Event, footprint: &mut Footprint<'p>, visitor: &mut impl Visitor<'p>) {
+        let Some(&node) = self.nodes.get(event.node.0 as usize) else { return };
+        let (NodeKind::Inst(inst), EventKind::Inst { resolved }) = (&node.kind, &event.kind) else { return };
+        // It orders the cores and moves nothing, although its footprint names a tensor.
+        if matches!(inst, Inst::CoreBarrier(_)) {
+            return;
+        }
+        footprint.clear();
+        inst.footprint(footprint);
+        let step =
+            Step { core: self.core, at: event.node, node, inst, resolved: resolved.as_deref(), loops: &self.loops };
+        visitor.instruction(&step, footprint);
+    }
+}

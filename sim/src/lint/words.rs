@@ -1,0 +1,151 @@
+//! The findings about accesses as diagnostics.
+
+use nki_diag::Diagnostic;
+use nki_isa::program::{Loc, Node, NodeKind};
+use nki_isa::schema::Role;
+use nki_isa::{Arg, Inst, Program, View, Violation};
+
+use super::lost::Lost;
+use super::overlap::{SameRow, Twice, indices};
+use super::walk::Step;
+use crate::exec::{iterations, name_of};
+use crate::place::span;
+
+fn at(diagnostic: Diagnostic, loc: Loc, label: impl Into<String>) -> Diagnostic {
+    diagnostic.at_loc(span(loc), loc.line, loc.column, label)
+}
+
+fn beside(diagnostic: Diagnostic, loc: Loc, label: impl Into<String>) -> Diagnostic {
+    diagnostic.with_loc(span(loc), loc.line, loc.column, label)
+}
+
+/// Whether data comes from HBM.
+fn is_load(node: &Node) -> bool {
+    let NodeKind::Inst(inst) = &node.kind else { return false };
+    let dma = matches!(inst, Inst::DmaCopy(_) | Inst::DmaTranspose(_));
+    dma && inst
+        .args()
+        .iter()
+        .zip(inst.schema().operands)
+        .any(|(arg, operand)| operand.role == Role::In && matches!(arg, Arg::View(v) if v.space.is_hbm()))
+}
+
+/// The result of an instruction is lost, `times` of the `executed` times that its line runs.
+pub(super) fn lost(program: &Program, l: &Lost<'_>, times: usize, executed: usize) -> Diagnostic {
+    let tensor = program.tensor(l.tensor);
+    let (inst, name) = (name_of(l.node), &tensor.name);
+    let loc = l.node.loc;
+    let fills = matches!(&l.node.kind, NodeKind::Inst(Inst::Memset(_)));
+    let mut out = match l.over {
+        Some(over) => {
+            let (by, line) = (name_of(over), over.loc.line);
+            let message = if fills {
+                format!(
+                    "`{inst}` has no effect: `{by}` on line {line} overwrites all of `{name}` that it fills, before anything reads it"
+                )
+            } else {
+                format!(
+                    "what `{inst}` writes to `{name}` is lost: `{by}` on line {line} overwrites it before anything reads it"
+                )
+            };
+            let out = at(Diagnostic::warning("overwritten-before-read", message), loc, format!("writes `{name}`"));
+            let out = beside(out, over.loc, "overwrites it");
+            out.help(if fills {
+                "leave the memset out, or fill only what nothing else writes"
+            } else {
+                "read it first, write to another buffer, or leave the first write out"
+            })
+        }
+        None if is_load(l.node) => at(
+            Diagnostic::warning("dead-load", format!("nothing reads what `{inst}` loads into `{name}`")),
+            loc,
+            format!("loads `{name}`"),
+        )
+        .help("leave the transfer out, or check the index and the name by which its data should be read"),
+        None => at(
+            Diagnostic::warning("dead-store", format!("nothing reads what `{inst}` writes to `{name}`")),
+            loc,
+            format!("writes `{name}`"),
+        )
+        .help("leave the instruction out, or check the index and the name by which its result should be read"),
+    };
+    out = beside(out, tensor.loc, format!("`{name}` is made here"));
+    if executed > 1 {
+        let often = if times == executed { format!("all {executed}") } else { format!("{times} of the {executed}") };
+        out = out.note(format!("{often} times that this line runs"));
+    }
+    if let Some(where_) = iterations(program, l.node, &l.loops) {
+        out = out.note(format!("first: in {where_}"));
+    }
+    out
+}
+
+/// An operand without effect.
+pub(super) fn inert(program: &Program, node: &Node, why: &Violation) -> Diagnostic {
+    let message = format!("`{}`: {}", name_of(node), why.message);
+    let mut out = at(Diagnostic::warning("inert-operand", message), node.loc, format!("`{}`", why.operand));
+    if !why.help.is_empty() {
+        out = out.help(why.help.as_str());
+    }
+    match iterations(program, node, &[]) {
+        Some(where_) => out.note(format!("first: in {where_}")),
+        None => out,
+    }
+}
+
+/// The operand that is this view.
+fn operand(inst: &Inst, view: &View) -> &'static str {
+    let args = inst.args();
+    let mut named = args.iter().zip(inst.schema().operands).filter(|(_, o)| matches!(o.role, Role::Out | Role::InOut));
+    let same = |arg: &Arg| match arg {
+        Arg::View(v) => v == view,
+        Arg::List(all) => all.iter().any(|a| matches!(a, Arg::View(v) if v == view)),
+        _ => false,
+    };
+    named.find(|(arg, _)| same(arg)).map_or("dst", |(_, o)| o.name)
+}
+
+/// The static dimensions of a destination give two of its elements one address.
+pub(super) fn same_address(program: &Program, step: &Step<'_, '_>, view: &View, twice: Twice) -> Diagnostic {
+    let tensor = program.tensor(view.tensor);
+    let (inst, name, loc) = (name_of(step.node), &tensor.name, step.node.loc);
+    let operand = operand(step.inst, view);
+    let message = format!(
+        "`{inst}` writes elements {} and {} of `{operand}` to the same address of `{name}`: which one stays is not defined",
+        indices(view, twice.first),
+        indices(view, twice.second)
+    );
+    let out = at(Diagnostic::warning("overlapping-write", message), loc, format!("writes `{name}`"));
+    let out = beside(out, tensor.loc, format!("`{name}` is made here"))
+        .help("write to a view in which every element has an address of its own: no broadcast, no stride of 0");
+    with_iterations(out, program, step)
+}
+
+/// Two entries of an index name the same row of a destination.
+pub(super) fn same_row(program: &Program, step: &Step<'_, '_>, view: &View, same: SameRow) -> Diagnostic {
+    let tensor = program.tensor(view.tensor);
+    let (inst, name, loc) = (name_of(step.node), &tensor.name, step.node.loc);
+    let SameRow { partition, first, second, value, repeats } = same;
+    let message = match partition {
+        None => format!(
+            "`{inst}` writes row {value} of `{name}` twice: entries {first} and {second} of the index are both {value}, and which one stays is not defined"
+        ),
+        Some(p) => format!(
+            "`{inst}` writes an element of `{name}` twice: offsets {first} and {second} of partition {p} are both {value}, and which one stays is not defined"
+        ),
+    };
+    let mut out = at(Diagnostic::warning("overlapping-write", message), loc, format!("writes `{name}`"));
+    out = beside(out, tensor.loc, format!("`{name}` is made here"));
+    if repeats > 1 {
+        out = out.note(format!("{repeats} entries repeat an earlier one"));
+    }
+    out = out.help("make the entries distinct, or add up the rows that go to one place before they are written");
+    with_iterations(out, program, step)
+}
+
+fn with_iterations(out: Diagnostic, program: &Program, step: &Step<'_, '_>) -> Diagnostic {
+    match iterations(program, step.node, step.loops) {
+        Some(where_) => out.note(format!("in {where_}")),
+        None => out,
+    }
+}
