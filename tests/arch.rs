@@ -1,5 +1,7 @@
 //! The structure of the repository: dependency edges, and that every diagnostic has a page.
 
+mod plants;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -153,6 +155,7 @@ fn every_page_of_a_diagnostic_is_in_docs() {
         "# Diagnostics\n\nGenerated from `diag/src/slugs/`; `BLESS=1 cargo test --test arch` rewrites this file. \
          `nki-sim explain SLUG` prints one page.\n",
     );
+    want += &plants::table();
     for slug in nki_diag::slugs::all() {
         want += &format!("\n## {}\n\n{}.\n\n{}\n", slug.id, slug.summary, slug.page.trim());
     }

@@ -1,0 +1,232 @@
+//! Kernels with a planted bug: each is found by the commands that its comments name, on the line that they name, with the class's default
+//! level; its corrected twin gives no finding at all. What stays undetected is listed and must stay true. tests/plants has the format.
+
+mod plants;
+
+use std::collections::BTreeSet;
+use std::fmt::Write;
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Output};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use nki_diag::slugs::{self, Class};
+use plants::{Kernel, Plants};
+
+/// A finding that a command reports.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+struct Finding {
+    line: usize,
+    slug: String,
+    severity: String,
+    message: String,
+}
+
+/// What a command said of a kernel.
+struct Report {
+    code: Option<i32>,
+    findings: BTreeSet<Finding>,
+    stderr: String,
+}
+
+fn command(name: &str, file: &Path, kernel: &str, args: &[String], more: &[String]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_nki-sim"))
+        .arg(name)
+        .arg(file)
+        .args(["--kernel", kernel])
+        .args(args)
+        .args(more)
+        .env_remove("NEURON_PLATFORM_TARGET_OVERRIDE")
+        .env_remove("NKI_NC_VERSION")
+        .env_remove("NKI_PRECISE_FP")
+        .env_remove("NKI_SIM_DENY")
+        .env_remove("NKI_SIM_WARN")
+        .env_remove("NKI_SIM_ALLOW")
+        .output()
+        .expect("the command starts")
+}
+
+/// The findings in the text of a command: `severity[slug]: message`, then ` --> file:line:column`.
+fn in_text(stderr: &str) -> BTreeSet<Finding> {
+    let mut out = BTreeSet::new();
+    let mut lines = stderr.lines().peekable();
+    while let Some(line) = lines.next() {
+        let severity = ["error", "warning"].into_iter().find(|s| line.starts_with(&format!("{s}[")));
+        let Some((severity, (slug, message))) =
+            severity.and_then(|s| Some((s, line[s.len() + 1..].split_once("]: ")?)))
+        else {
+            continue;
+        };
+        let place = lines.peek().and_then(|l| l.trim_start().strip_prefix("--> ")).unwrap_or_default();
+        out.insert(Finding {
+            line: place.rsplit(':').nth(1).and_then(|n| n.parse().ok()).unwrap_or(0),
+            slug: slug.into(),
+            severity: severity.into(),
+            message: message.into(),
+        });
+    }
+    out
+}
+
+fn in_json(path: &Path) -> BTreeSet<Finding> {
+    let Ok(bytes) = fs::read(path) else { return BTreeSet::new() };
+    let json: serde_json::Value = serde_json::from_slice(&bytes).expect("a JSON report");
+    let text = |v: &serde_json::Value| v.as_str().unwrap_or_default().to_string();
+    let findings = json["findings"].as_array().expect("findings");
+    findings
+        .iter()
+        .filter(|f| f["severity"] != "info")
+        .map(|f| Finding {
+            line: f["line"].as_u64().unwrap_or(0) as usize,
+            slug: text(&f["id"]),
+            severity: text(&f["severity"]),
+            message: text(&f["message"]),
+        })
+        .collect()
+}
+
+/// Runs `check` (its findings come from the text) or `run` (from `--json`).
+fn report(name: &str, file: &Path, kernel: &str, args: &[String], out: &Path) -> Report {
+    let json = out.join(format!("{kernel}.json"));
+    let more = match name {
+        "run" => {
+            vec!["--json".into(), json.display().to_string(), "--out".into(), out.join(kernel).display().to_string()]
+        }
+        _ => Vec::new(),
+    };
+    let done = command(name, file, kernel, args, &more);
+    let stderr = String::from_utf8_lossy(&done.stderr).into_owned();
+    let findings = if name == "run" { in_json(&json) } else { in_text(&stderr) };
+    Report { code: done.status.code(), findings, stderr }
+}
+
+/// The severity that a finding of this class has by default.
+fn severity(class: Class, command: &str) -> &'static str {
+    match class {
+        Class::Error => "error",
+        Class::Bug if command == "check" => "error",
+        Class::Bug | Class::Suspicious | Class::Strict => "warning",
+    }
+}
+
+/// Holds one command's report against what the kernel announces.
+fn announced(kernel: &Kernel, name: &str, report: &Report, problems: &mut String) {
+    let seen = kernel.seen_by.iter().any(|c| c == name);
+    for (line, slug) in &kernel.plants {
+        let found = report.findings.iter().find(|f| f.line == *line && f.slug == *slug);
+        match (seen, found) {
+            (true, None) => {
+                let _ = writeln!(problems, "{name}: no [{slug}] on line {line}\n{}", report.stderr);
+            }
+            (false, Some(_)) => {
+                let _ = writeln!(problems, "{name}: now reports [{slug}]: add it to `seen-by`");
+            }
+            (true, Some(f)) => {
+                let class = slugs::find(slug).map_or(Class::Error, |s| s.class);
+                let want = severity(class, name);
+                if f.severity != want || report.code != Some(i32::from(want == "error")) {
+                    let (got, code) = (&f.severity, report.code);
+                    let _ =
+                        writeln!(problems, "{name}: [{slug}] has severity {got} (expected {want}), exit code {code:?}");
+                }
+            }
+            (false, None) => {}
+        }
+    }
+    if kernel.undetected.is_some() && (!report.findings.is_empty() || report.code != Some(0)) {
+        let _ = writeln!(problems, "{name}: now detected, move it: {:#?}", report.findings);
+    }
+}
+
+/// An undetected bug must be one: the outputs differ from the twin's, unless the comments say that they do not.
+fn differs(file: &Path, kernel: &Kernel, out: &Path, problems: &mut String) {
+    let mut expect = Vec::new();
+    for entry in fs::read_dir(out.join(format!("{}_fixed", kernel.name))).expect("the twin has outputs") {
+        let path = entry.expect("entry").path();
+        let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+        expect.extend(["--expect".to_string(), format!("{name}={}", path.display())]);
+    }
+    let done = command("run", file, &kernel.name, &kernel.args, &expect);
+    let want = i32::from(!kernel.same_outputs);
+    if done.status.code() != Some(want) {
+        let stderr = String::from_utf8_lossy(&done.stderr);
+        let _ = writeln!(problems, "compared with its twin: exit {:?}, expected {want}\n{stderr}", done.status.code());
+    }
+}
+
+/// Everything that is wrong with one planted bug; empty if all is as announced.
+fn check(file: &Plants, kernel: &Kernel) -> String {
+    let mut problems = String::new();
+    let twin = format!("{}_fixed", kernel.name);
+    let Some(fixed) = file.kernels.iter().find(|k| k.name == twin) else {
+        return format!("there is no `{twin}`\n");
+    };
+    if kernel.plants.is_empty() == kernel.undetected.is_none() || kernel.plants.is_empty() != kernel.seen_by.is_empty()
+    {
+        return "needs either `# seen-by:` and `# plant:`, or `# undetected:`\n".into();
+    }
+    let out = tempfile::tempdir().expect("a folder");
+    for name in ["check", "run"] {
+        let got = report(name, &file.path, &kernel.name, &kernel.args, out.path());
+        announced(kernel, name, &got, &mut problems);
+        let args = if fixed.args.is_empty() { &kernel.args } else { &fixed.args };
+        let got = report(name, &file.path, &twin, args, out.path());
+        if !got.findings.is_empty() || got.code != Some(0) {
+            let _ = writeln!(
+                problems,
+                "{name}: `{twin}` is right and gives, with exit code {:?}:\n{}",
+                got.code, got.stderr
+            );
+        }
+    }
+    if kernel.undetected.is_some() && problems.is_empty() {
+        differs(&file.path, kernel, out.path(), &mut problems);
+    }
+    problems
+}
+
+#[test]
+fn planted_bugs_are_found_and_their_twins_are_clean() {
+    let files = plants::all();
+    let bugs: Vec<(&Plants, &Kernel)> = files
+        .iter()
+        .flat_map(|f| f.kernels.iter().filter(|k| !k.name.ends_with("_fixed")).map(move |k| (f, k)))
+        .collect();
+    let next = AtomicUsize::new(0);
+    let problems = Mutex::new(Vec::new());
+    std::thread::scope(|scope| {
+        for _ in 0..std::thread::available_parallelism().map_or(2, usize::from) {
+            scope.spawn(|| {
+                while let Some((file, kernel)) = bugs.get(next.fetch_add(1, Ordering::Relaxed)) {
+                    let found = check(file, kernel);
+                    if !found.is_empty() {
+                        let name = file.path.file_name().unwrap_or_default().to_string_lossy();
+                        problems.lock().expect("no panic").push(format!("{name} {}: {found}", kernel.name));
+                    }
+                }
+            });
+        }
+    });
+    let mut problems = problems.into_inner().expect("no panic");
+    problems.sort();
+    assert!(problems.is_empty(), "{} of {} planted bugs:\n{}", problems.len(), bugs.len(), problems.join("\n"));
+    assert!(bugs.iter().filter(|(_, k)| k.undetected.is_none()).count() >= 66, "planted bugs are missing");
+}
+
+#[test]
+fn every_bug_has_a_name_of_its_own_and_a_sentence() {
+    let mut names = BTreeSet::new();
+    for file in plants::all() {
+        assert!(!file.class.is_empty(), "{}: the docstring names the class", file.path.display());
+        for kernel in &file.kernels {
+            assert!(names.insert(kernel.name.clone()), "two kernels are called {}", kernel.name);
+            let twin = kernel.name.ends_with("_fixed");
+            assert!(twin || !kernel.wrong.is_empty(), "{} does not say what is wrong", kernel.name);
+            assert!(!twin || kernel.plants.is_empty(), "{} is a twin with a planted bug", kernel.name);
+            for (_, slug) in &kernel.plants {
+                assert!(slugs::find(slug).is_some(), "{}: no diagnostic is called {slug}", kernel.name);
+            }
+        }
+    }
+}

@@ -1,0 +1,160 @@
+"""Python that does something else on the device, or that the official compiler refuses"""
+
+import nki
+import nki.isa as nisa
+import nki.language as nl
+
+
+# args: x=float32[128,64]
+# seen-by: check run
+@nki.jit
+def tensor_as_a_condition(x):
+    """A branch on the value of a tensor is decided when the kernel is compiled."""
+    out = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.shared_hbm)
+    tile = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.sbuf)
+    largest = nl.ndarray((128, 1), dtype=nl.float32, buffer=nl.sbuf)
+    nisa.dma_copy(dst=tile, src=x)
+    nisa.tensor_reduce(dst=largest, op=nl.maximum, data=tile, axis=1)
+    if largest:  # plant: tensor-condition
+        nisa.tensor_scalar(dst=tile, data=tile, op0=nl.subtract, operand0=largest)
+    nisa.dma_copy(dst=out, src=tile)
+    return out
+
+
+@nki.jit
+def tensor_as_a_condition_fixed(x):
+    out = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.shared_hbm)
+    tile = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.sbuf)
+    largest = nl.ndarray((128, 1), dtype=nl.float32, buffer=nl.sbuf)
+    nisa.dma_copy(dst=tile, src=x)
+    nisa.tensor_reduce(dst=largest, op=nl.maximum, data=tile, axis=1)
+    nisa.tensor_scalar(dst=tile, data=tile, op0=nl.subtract, operand0=largest)
+    nisa.dma_copy(dst=out, src=tile)
+    return out
+
+
+# args: x=float32[128,64]
+# seen-by: check run
+@nki.jit
+def arithmetic_on_tensors(x):
+    """`a + b` on tiles."""
+    out = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.shared_hbm)
+    tile = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.sbuf)
+    nisa.dma_copy(dst=tile, src=x)
+    doubled = tile + tile  # plant: tensor-operator
+    nisa.dma_copy(dst=out, src=doubled)
+    return out
+
+
+@nki.jit
+def arithmetic_on_tensors_fixed(x):
+    out = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.shared_hbm)
+    tile = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.sbuf)
+    nisa.dma_copy(dst=tile, src=x)
+    doubled = nl.add(tile, tile)
+    nisa.dma_copy(dst=out, src=doubled)
+    return out
+
+
+# args: x=float32[128,64]
+# seen-by: check run
+@nki.jit
+def true_division_of_sizes(x):
+    """`/` gives a float, and a float is no size."""
+    rows, columns = x.shape
+    half = columns / 2
+    out = nl.ndarray((rows, columns // 2), dtype=x.dtype, buffer=nl.shared_hbm)
+    tile = nl.ndarray((rows, half), dtype=x.dtype, buffer=nl.sbuf)  # plant: operand-kind
+    nisa.dma_copy(dst=tile, src=x[:, 0:half])
+    nisa.dma_copy(dst=out, src=tile)
+    return out
+
+
+@nki.jit
+def true_division_of_sizes_fixed(x):
+    rows, columns = x.shape
+    half = columns // 2
+    out = nl.ndarray((rows, columns // 2), dtype=x.dtype, buffer=nl.shared_hbm)
+    tile = nl.ndarray((rows, half), dtype=x.dtype, buffer=nl.sbuf)
+    nisa.dma_copy(dst=tile, src=x[:, 0:half])
+    nisa.dma_copy(dst=out, src=tile)
+    return out
+
+
+# args: x=float32[4,128,32]
+# flags: --strict
+# seen-by: check run
+@nki.jit
+def tiles_in_a_comprehension(x):
+    """The official compiler has no comprehensions."""
+    out = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.shared_hbm)
+    tiles = [nl.ndarray((128, 32), dtype=x.dtype, buffer=nl.sbuf) for _ in range(4)]  # plant: strict-language
+    for t in range(4):
+        nisa.dma_copy(dst=tiles[t], src=x[t])
+        nisa.dma_copy(dst=out[t], src=tiles[t])
+    return out
+
+
+@nki.jit
+def tiles_in_a_comprehension_fixed(x):
+    out = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.shared_hbm)
+    tiles = []
+    for t in range(4):
+        tiles.append(nl.ndarray((128, 32), dtype=x.dtype, buffer=nl.sbuf))
+        nisa.dma_copy(dst=tiles[t], src=x[t])
+        nisa.dma_copy(dst=out[t], src=tiles[t])
+    return out
+
+
+# args: x=float32[128,64]
+# flags: --strict
+# seen-by: check run
+@nki.jit
+def choice_by_lambda(x):
+    """The official compiler has no lambda."""
+    out = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.shared_hbm)
+    tile = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.sbuf)
+    nisa.dma_copy(dst=tile, src=x)
+    width = max((16, 64, 32), key=lambda w: -abs(w - 64))  # plant: strict-language
+    nisa.activation(dst=tile[:, 0:width], op=nl.tanh, data=tile[:, 0:width])
+    nisa.dma_copy(dst=out, src=tile)
+    return out
+
+
+@nki.jit
+def choice_by_lambda_fixed(x):
+    out = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.shared_hbm)
+    tile = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.sbuf)
+    nisa.dma_copy(dst=tile, src=x)
+    width = 16
+    for w in (64, 32):
+        if abs(w - 64) < abs(width - 64):
+            width = w
+    nisa.activation(dst=tile[:, 0:width], op=nl.tanh, data=tile[:, 0:width])
+    nisa.dma_copy(dst=out, src=tile)
+    return out
+
+
+# args: x=float32[4,128,32]
+# seen-by: check run
+@nki.jit
+def tiles_by_number(x):
+    """Dicts of the language have string keys."""
+    out = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.shared_hbm)
+    tiles = {}
+    for t in range(4):
+        tiles[t] = nl.ndarray((128, 32), dtype=x.dtype, buffer=nl.sbuf)  # plant: dict-key
+        nisa.dma_copy(dst=tiles[t], src=x[t])
+        nisa.dma_copy(dst=out[t], src=tiles[t])
+    return out
+
+
+@nki.jit
+def tiles_by_number_fixed(x):
+    out = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.shared_hbm)
+    tiles = {}
+    for t in range(4):
+        tiles[str(t)] = nl.ndarray((128, 32), dtype=x.dtype, buffer=nl.sbuf)
+        nisa.dma_copy(dst=tiles[str(t)], src=x[t])
+        nisa.dma_copy(dst=out[t], src=tiles[str(t)])
+    return out

@@ -1,0 +1,246 @@
+"""Contents that are replaced before they are used, or never used"""
+
+import nki
+import nki.isa as nisa
+import nki.language as nl
+
+
+# args: x=float32[4,128,64]
+# seen-by: run
+@nki.jit
+def double_buffer_refilled(x):
+    """Tile t + 1 is prefetched into the buffer that still holds tile t."""
+    tiles = x.shape[0]
+    out = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.shared_hbm)
+    buffers = [nl.ndarray((128, 64), dtype=x.dtype, buffer=nl.sbuf, name=f"buffer{i}") for i in range(2)]
+    nisa.dma_copy(dst=buffers[0], src=x[0])
+    for t in range(tiles):
+        if t + 1 < tiles:
+            nisa.dma_copy(dst=buffers[t % 2], src=x[t + 1])  # plant: overwritten-before-read
+        result = nl.ndarray((128, 64), dtype=x.dtype, buffer=nl.sbuf)
+        nisa.activation(dst=result, op=nl.square, data=buffers[t % 2])
+        nisa.dma_copy(dst=out[t], src=result)
+    return out
+
+
+@nki.jit
+def double_buffer_refilled_fixed(x):
+    tiles = x.shape[0]
+    out = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.shared_hbm)
+    buffers = [nl.ndarray((128, 64), dtype=x.dtype, buffer=nl.sbuf, name=f"buffer{i}") for i in range(2)]
+    nisa.dma_copy(dst=buffers[0], src=x[0])
+    for t in range(tiles):
+        if t + 1 < tiles:
+            nisa.dma_copy(dst=buffers[(t + 1) % 2], src=x[t + 1])
+        result = nl.ndarray((128, 64), dtype=x.dtype, buffer=nl.sbuf)
+        nisa.activation(dst=result, op=nl.square, data=buffers[t % 2])
+        nisa.dma_copy(dst=out[t], src=result)
+    return out
+
+
+# args: x=float32[3,128,32]
+# seen-by: run
+@nki.jit
+def consumer_behind_the_loop(x):
+    """All tiles are loaded into one buffer, and only the last is added."""
+    out = nl.ndarray((128, 32), dtype=nl.float32, buffer=nl.shared_hbm)
+    total = nl.ndarray((128, 32), dtype=nl.float32, buffer=nl.sbuf)
+    tile = nl.ndarray((128, 32), dtype=x.dtype, buffer=nl.sbuf)
+    nisa.memset(dst=total, value=0.0)
+    for t in range(x.shape[0]):
+        nisa.dma_copy(dst=tile, src=x[t])  # plant: overwritten-before-read
+    nisa.tensor_tensor(dst=total, data1=total, data2=tile, op=nl.add)
+    nisa.dma_copy(dst=out, src=total)
+    return out
+
+
+@nki.jit
+def consumer_behind_the_loop_fixed(x):
+    out = nl.ndarray((128, 32), dtype=nl.float32, buffer=nl.shared_hbm)
+    total = nl.ndarray((128, 32), dtype=nl.float32, buffer=nl.sbuf)
+    tile = nl.ndarray((128, 32), dtype=x.dtype, buffer=nl.sbuf)
+    nisa.memset(dst=total, value=0.0)
+    for t in range(x.shape[0]):
+        nisa.dma_copy(dst=tile, src=x[t])
+        nisa.tensor_tensor(dst=total, data1=total, data2=tile, op=nl.add)
+    nisa.dma_copy(dst=out, src=total)
+    return out
+
+
+# args: a=float32[256,64] b=float32[256,128]
+# seen-by: run
+@nki.jit
+def product_replaced(a, b):
+    """`accumulate=False` on both halves of the contraction: the first product is gone."""
+    out = nl.ndarray((64, 128), dtype=nl.float32, buffer=nl.shared_hbm)
+    acc = nl.ndarray((64, 128), dtype=nl.float32, buffer=nl.psum)
+    for k in range(2):
+        left = nl.ndarray((128, 64), dtype=a.dtype, buffer=nl.sbuf)
+        right = nl.ndarray((128, 128), dtype=b.dtype, buffer=nl.sbuf)
+        nisa.dma_copy(dst=left, src=a[nl.ds(k * 128, 128), :])
+        nisa.dma_copy(dst=right, src=b[nl.ds(k * 128, 128), :])
+        nisa.nc_matmul(dst=acc, stationary=left, moving=right, accumulate=False)  # plant: overwritten-before-read
+    result = nl.ndarray((64, 128), dtype=nl.float32, buffer=nl.sbuf)
+    nisa.tensor_copy(dst=result, src=acc)
+    nisa.dma_copy(dst=out, src=result)
+    return out
+
+
+@nki.jit
+def product_replaced_fixed(a, b):
+    out = nl.ndarray((64, 128), dtype=nl.float32, buffer=nl.shared_hbm)
+    acc = nl.ndarray((64, 128), dtype=nl.float32, buffer=nl.psum)
+    for k in range(2):
+        left = nl.ndarray((128, 64), dtype=a.dtype, buffer=nl.sbuf)
+        right = nl.ndarray((128, 128), dtype=b.dtype, buffer=nl.sbuf)
+        nisa.dma_copy(dst=left, src=a[nl.ds(k * 128, 128), :])
+        nisa.dma_copy(dst=right, src=b[nl.ds(k * 128, 128), :])
+        nisa.nc_matmul(dst=acc, stationary=left, moving=right, accumulate=k > 0)
+    result = nl.ndarray((64, 128), dtype=nl.float32, buffer=nl.sbuf)
+    nisa.tensor_copy(dst=result, src=acc)
+    nisa.dma_copy(dst=out, src=result)
+    return out
+
+
+# args: x=float32[128,96]
+# seen-by: run
+@nki.jit
+def blocks_stored_in_one_place(x):
+    """The offset of the store lacks the block's number: three blocks, one place."""
+    out = nl.ndarray((128, 32), dtype=x.dtype, buffer=nl.shared_hbm)
+    joined = nl.ndarray((128, 32), dtype=x.dtype, buffer=nl.sbuf)
+    for b in range(3):
+        tile = nl.ndarray((128, 32), dtype=x.dtype, buffer=nl.sbuf)
+        nisa.dma_copy(dst=tile, src=x[:, nl.ds(b * 32, 32)])
+        nisa.activation(dst=joined, op=nl.exp, data=tile)  # plant: overwritten-before-read
+    nisa.dma_copy(dst=out, src=joined)
+    return out
+
+
+@nki.jit
+def blocks_stored_in_one_place_fixed(x):
+    out = nl.ndarray((128, 96), dtype=x.dtype, buffer=nl.shared_hbm)
+    joined = nl.ndarray((128, 96), dtype=x.dtype, buffer=nl.sbuf)
+    for b in range(3):
+        tile = nl.ndarray((128, 32), dtype=x.dtype, buffer=nl.sbuf)
+        nisa.dma_copy(dst=tile, src=x[:, nl.ds(b * 32, 32)])
+        nisa.activation(dst=joined[:, nl.ds(b * 32, 32)], op=nl.exp, data=tile)
+    nisa.dma_copy(dst=out, src=joined)
+    return out
+
+
+# args: x=float32[128,64] weight=float32[128,64]
+# seen-by: run
+@nki.jit
+def weight_never_used(x, weight):
+    """The weight is loaded, and the product is taken of the data with itself."""
+    out = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.shared_hbm)
+    data = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.sbuf)
+    scale = nl.ndarray(x.shape, dtype=weight.dtype, buffer=nl.sbuf)
+    nisa.dma_copy(dst=data, src=x)
+    nisa.dma_copy(dst=scale, src=weight)  # plant: dead-load
+    nisa.tensor_tensor(dst=data, data1=data, data2=data, op=nl.multiply)
+    nisa.dma_copy(dst=out, src=data)
+    return out
+
+
+@nki.jit
+def weight_never_used_fixed(x, weight):
+    out = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.shared_hbm)
+    data = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.sbuf)
+    scale = nl.ndarray(x.shape, dtype=weight.dtype, buffer=nl.sbuf)
+    nisa.dma_copy(dst=data, src=x)
+    nisa.dma_copy(dst=scale, src=weight)
+    nisa.tensor_tensor(dst=data, data1=data, data2=scale, op=nl.multiply)
+    nisa.dma_copy(dst=out, src=data)
+    return out
+
+
+# args: x=float32[128,64] mask=float32[128,64]
+# seen-by: run
+@nki.jit
+def mask_loaded_not_applied(x, mask):
+    """A causal mask is brought to SBUF once per tile; the scores never see it."""
+    out = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.shared_hbm)
+    for half in range(2):
+        rows = nl.ds(half * 64, 64)
+        scores = nl.ndarray((64, 64), dtype=x.dtype, buffer=nl.sbuf)
+        keep = nl.ndarray((64, 64), dtype=mask.dtype, buffer=nl.sbuf)
+        nisa.dma_copy(dst=scores, src=x[rows, :])
+        nisa.dma_copy(dst=keep, src=mask[rows, :])  # plant: dead-load
+        nisa.activation(dst=scores, op=nl.sigmoid, data=scores)
+        nisa.dma_copy(dst=out[rows, :], src=scores)
+    return out
+
+
+@nki.jit
+def mask_loaded_not_applied_fixed(x, mask):
+    out = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.shared_hbm)
+    for half in range(2):
+        rows = nl.ds(half * 64, 64)
+        scores = nl.ndarray((64, 64), dtype=x.dtype, buffer=nl.sbuf)
+        keep = nl.ndarray((64, 64), dtype=mask.dtype, buffer=nl.sbuf)
+        nisa.dma_copy(dst=scores, src=x[rows, :])
+        nisa.dma_copy(dst=keep, src=mask[rows, :])
+        nisa.activation(dst=scores, op=nl.sigmoid, data=scores)
+        nisa.tensor_tensor(dst=scores, data1=scores, data2=keep, op=nl.multiply)
+        nisa.dma_copy(dst=out[rows, :], src=scores)
+    return out
+
+
+# args: x=float32[128,64]
+# seen-by: run
+@nki.jit
+def result_left_in_its_tile(x):
+    """The normalised tile is computed, and the tile before normalisation is stored."""
+    out = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.shared_hbm)
+    data = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.sbuf)
+    total = nl.ndarray((128, 1), dtype=nl.float32, buffer=nl.sbuf)
+    scaled = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.sbuf)
+    nisa.dma_copy(dst=data, src=x)
+    nisa.tensor_reduce(dst=total, op=nl.maximum, data=data, axis=1)
+    nisa.tensor_scalar(dst=scaled, data=data, op0=nl.subtract, operand0=total)  # plant: dead-store
+    nisa.dma_copy(dst=out, src=data)
+    return out
+
+
+@nki.jit
+def result_left_in_its_tile_fixed(x):
+    out = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.shared_hbm)
+    data = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.sbuf)
+    total = nl.ndarray((128, 1), dtype=nl.float32, buffer=nl.sbuf)
+    scaled = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.sbuf)
+    nisa.dma_copy(dst=data, src=x)
+    nisa.tensor_reduce(dst=total, op=nl.maximum, data=data, axis=1)
+    nisa.tensor_scalar(dst=scaled, data=data, op0=nl.subtract, operand0=total)
+    nisa.dma_copy(dst=out, src=scaled)
+    return out
+
+
+# args: x=float32[128,64]
+# seen-by: run
+@nki.jit
+def scratch_never_read(x):
+    """Statistics go to a private HBM tensor that nobody reads."""
+    out = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.shared_hbm)
+    statistics = nl.ndarray((128, 1), dtype=nl.float32, buffer=nl.private_hbm)
+    data = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.sbuf)
+    total = nl.ndarray((128, 1), dtype=nl.float32, buffer=nl.sbuf)
+    nisa.dma_copy(dst=data, src=x)
+    nisa.tensor_reduce(dst=total, op=nl.add, data=data, axis=1)
+    nisa.dma_copy(dst=statistics, src=total)  # plant: dead-store
+    nisa.dma_copy(dst=out, src=data)
+    return out
+
+
+@nki.jit
+def scratch_never_read_fixed(x):
+    out = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.shared_hbm)
+    statistics = nl.ndarray((128, 1), dtype=nl.float32, buffer=nl.shared_hbm)
+    data = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.sbuf)
+    total = nl.ndarray((128, 1), dtype=nl.float32, buffer=nl.sbuf)
+    nisa.dma_copy(dst=data, src=x)
+    nisa.tensor_reduce(dst=total, op=nl.add, data=data, axis=1)
+    nisa.dma_copy(dst=statistics, src=total)
+    nisa.dma_copy(dst=out, src=data)
+    return out, statistics

@@ -1,0 +1,181 @@
+"""Values that nothing has written"""
+
+import nki
+import nki.isa as nisa
+import nki.language as nl
+
+
+# args: x=float32[4,128,64]
+# seen-by: run
+@nki.jit
+def accumulator_without_zero(x):
+    """A sum over tiles starts from whatever SBUF holds."""
+    out = nl.ndarray((128, 64), dtype=nl.float32, buffer=nl.shared_hbm)
+    total = nl.ndarray((128, 64), dtype=nl.float32, buffer=nl.sbuf)
+    for t in range(x.shape[0]):
+        tile = nl.ndarray((128, 64), dtype=x.dtype, buffer=nl.sbuf)
+        nisa.dma_copy(dst=tile, src=x[t])
+        nisa.tensor_tensor(dst=total, data1=total, data2=tile, op=nl.add)  # plant: uninitialized-read
+    nisa.dma_copy(dst=out, src=total)
+    return out
+
+
+@nki.jit
+def accumulator_without_zero_fixed(x):
+    out = nl.ndarray((128, 64), dtype=nl.float32, buffer=nl.shared_hbm)
+    total = nl.ndarray((128, 64), dtype=nl.float32, buffer=nl.sbuf)
+    nisa.memset(dst=total, value=0.0)
+    for t in range(x.shape[0]):
+        tile = nl.ndarray((128, 64), dtype=x.dtype, buffer=nl.sbuf)
+        nisa.dma_copy(dst=tile, src=x[t])
+        nisa.tensor_tensor(dst=total, data1=total, data2=tile, op=nl.add)
+    nisa.dma_copy(dst=out, src=total)
+    return out
+
+
+# args: x=float32[100,48]
+# seen-by: run
+@nki.jit
+def short_tile_in_full_instruction(x):
+    """100 rows are loaded into a tile of 128, and all 128 are reduced."""
+    out = nl.ndarray((100, 1), dtype=nl.float32, buffer=nl.shared_hbm)
+    tile = nl.ndarray((128, 48), dtype=x.dtype, buffer=nl.sbuf)
+    largest = nl.ndarray((128, 1), dtype=nl.float32, buffer=nl.sbuf)
+    nisa.dma_copy(dst=tile[0:100, :], src=x)
+    nisa.tensor_reduce(dst=largest, op=nl.maximum, data=tile, axis=1)  # plant: uninitialized-read
+    nisa.dma_copy(dst=out, src=largest[0:100, :])
+    return out
+
+
+@nki.jit
+def short_tile_in_full_instruction_fixed(x):
+    out = nl.ndarray((100, 1), dtype=nl.float32, buffer=nl.shared_hbm)
+    tile = nl.ndarray((128, 48), dtype=x.dtype, buffer=nl.sbuf)
+    largest = nl.ndarray((128, 1), dtype=nl.float32, buffer=nl.sbuf)
+    nisa.dma_copy(dst=tile[0:100, :], src=x)
+    nisa.tensor_reduce(dst=largest[0:100, :], op=nl.maximum, data=tile[0:100, :], axis=1)
+    nisa.dma_copy(dst=out, src=largest[0:100, :])
+    return out
+
+
+# args: x=float32[128,90]
+# seen-by: run
+@nki.jit
+def row_sum_over_padding(x):
+    """The tile is padded to 96 columns; the padding is part of the mean."""
+    out = nl.ndarray((128, 1), dtype=nl.float32, buffer=nl.shared_hbm)
+    tile = nl.ndarray((128, 96), dtype=x.dtype, buffer=nl.sbuf)
+    total = nl.ndarray((128, 1), dtype=nl.float32, buffer=nl.sbuf)
+    squares = nl.ndarray((128, 96), dtype=nl.float32, buffer=nl.sbuf)
+    nisa.dma_copy(dst=tile[:, 0:90], src=x)
+    nisa.activation_reduce(dst=squares, op=nl.square, data=tile, reduce_op=nl.add, reduce_res=total)  # plant: uninitialized-read
+    nisa.dma_copy(dst=out, src=total)
+    return out
+
+
+@nki.jit
+def row_sum_over_padding_fixed(x):
+    out = nl.ndarray((128, 1), dtype=nl.float32, buffer=nl.shared_hbm)
+    tile = nl.ndarray((128, 96), dtype=x.dtype, buffer=nl.sbuf)
+    total = nl.ndarray((128, 1), dtype=nl.float32, buffer=nl.sbuf)
+    squares = nl.ndarray((128, 96), dtype=nl.float32, buffer=nl.sbuf)
+    nisa.dma_copy(dst=tile[:, 0:90], src=x)
+    nisa.memset(dst=tile[:, 90:96], value=0.0)
+    nisa.activation_reduce(dst=squares, op=nl.square, data=tile, reduce_op=nl.add, reduce_res=total)
+    nisa.dma_copy(dst=out, src=total)
+    return out
+
+
+# args: q=float32[64,128] k=float32[64,256]
+# seen-by: run
+@nki.jit
+def running_maximum_not_set(q, k):
+    """The running maximum of an online softmax needs a first value."""
+    out = nl.ndarray((128, 1), dtype=nl.float32, buffer=nl.shared_hbm)
+    q_tile = nl.ndarray((64, 128), dtype=q.dtype, buffer=nl.sbuf)
+    nisa.dma_copy(dst=q_tile, src=q)
+    running = nl.ndarray((128, 1), dtype=nl.float32, buffer=nl.sbuf)
+    for b in range(2):
+        k_tile = nl.ndarray((64, 128), dtype=k.dtype, buffer=nl.sbuf)
+        nisa.dma_copy(dst=k_tile, src=k[:, nl.ds(b * 128, 128)])
+        scores = nl.ndarray((128, 128), dtype=nl.float32, buffer=nl.psum)
+        nisa.nc_matmul(dst=scores, stationary=q_tile, moving=k_tile)
+        largest = nl.ndarray((128, 1), dtype=nl.float32, buffer=nl.sbuf)
+        nisa.tensor_reduce(dst=largest, op=nl.maximum, data=scores, axis=1)
+        nisa.tensor_tensor(dst=running, data1=running, data2=largest, op=nl.maximum)  # plant: uninitialized-read
+    nisa.dma_copy(dst=out, src=running)
+    return out
+
+
+@nki.jit
+def running_maximum_not_set_fixed(q, k):
+    out = nl.ndarray((128, 1), dtype=nl.float32, buffer=nl.shared_hbm)
+    q_tile = nl.ndarray((64, 128), dtype=q.dtype, buffer=nl.sbuf)
+    nisa.dma_copy(dst=q_tile, src=q)
+    running = nl.ndarray((128, 1), dtype=nl.float32, buffer=nl.sbuf)
+    nisa.memset(dst=running, value=-1e30)
+    for b in range(2):
+        k_tile = nl.ndarray((64, 128), dtype=k.dtype, buffer=nl.sbuf)
+        nisa.dma_copy(dst=k_tile, src=k[:, nl.ds(b * 128, 128)])
+        scores = nl.ndarray((128, 128), dtype=nl.float32, buffer=nl.psum)
+        nisa.nc_matmul(dst=scores, stationary=q_tile, moving=k_tile)
+        largest = nl.ndarray((128, 1), dtype=nl.float32, buffer=nl.sbuf)
+        nisa.tensor_reduce(dst=largest, op=nl.maximum, data=scores, axis=1)
+        nisa.tensor_tensor(dst=running, data1=running, data2=largest, op=nl.maximum)
+    nisa.dma_copy(dst=out, src=running)
+    return out
+
+
+# args: x=float32[128,60]
+# seen-by: run
+@nki.jit
+def padding_reaches_the_output(x):
+    """The output has 64 columns; only 60 of the tile that is stored were computed."""
+    out = nl.ndarray((128, 64), dtype=x.dtype, buffer=nl.shared_hbm)
+    tile = nl.ndarray((128, 60), dtype=x.dtype, buffer=nl.sbuf)
+    padded = nl.ndarray((128, 64), dtype=x.dtype, buffer=nl.sbuf)
+    nisa.dma_copy(dst=tile, src=x)
+    nisa.activation(dst=padded[:, 0:60], op=nl.exp, data=tile)
+    nisa.dma_copy(dst=out, src=padded)  # plant: uninitialized-output
+    return out
+
+
+@nki.jit
+def padding_reaches_the_output_fixed(x):
+    out = nl.ndarray((128, 64), dtype=x.dtype, buffer=nl.shared_hbm)
+    tile = nl.ndarray((128, 60), dtype=x.dtype, buffer=nl.sbuf)
+    padded = nl.ndarray((128, 64), dtype=x.dtype, buffer=nl.sbuf)
+    nisa.dma_copy(dst=tile, src=x)
+    nisa.memset(dst=padded, value=0.0)
+    nisa.activation(dst=padded[:, 0:60], op=nl.exp, data=tile)
+    nisa.dma_copy(dst=out, src=padded)
+    return out
+
+
+# args: x=float32[128,64] bias=None
+# seen-by: run
+@nki.jit
+def bias_only_if_given(x, bias):
+    """Without a bias the tile that is added was never filled."""
+    out = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.shared_hbm)
+    tile = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.sbuf)
+    shift = nl.ndarray((128, 1), dtype=nl.float32, buffer=nl.sbuf)
+    nisa.dma_copy(dst=tile, src=x)
+    if bias is not None:
+        nisa.dma_copy(dst=shift, src=bias)
+    nisa.tensor_scalar(dst=tile, data=tile, op0=nl.add, operand0=shift)  # plant: uninitialized-read
+    nisa.dma_copy(dst=out, src=tile)
+    return out
+
+
+@nki.jit
+def bias_only_if_given_fixed(x, bias):
+    out = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.shared_hbm)
+    tile = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.sbuf)
+    nisa.dma_copy(dst=tile, src=x)
+    if bias is not None:
+        shift = nl.ndarray((128, 1), dtype=nl.float32, buffer=nl.sbuf)
+        nisa.dma_copy(dst=shift, src=bias)
+        nisa.tensor_scalar(dst=tile, data=tile, op0=nl.add, operand0=shift)
+    nisa.dma_copy(dst=out, src=tile)
+    return out
