@@ -36,9 +36,9 @@ impl Interp<'_> {
         self.step(stmt.span)?;
         match &stmt.kind {
             StmtKind::Expr(expr) => {
-                let before = (self.steps_taken, self.api.builder.statements());
+                let before = (self.steps_taken.get(), self.api.builder.statements());
                 let value = self.eval(frame, expr)?;
-                if self.in_kernel && before == (self.steps_taken, self.api.builder.statements()) {
+                if self.in_kernel && before == (self.steps_taken.get(), self.api.builder.statements()) {
                     self.note_inert(expr, &value);
                 }
             }
