@@ -58,7 +58,7 @@ pub(crate) struct KernelArgs {
     /// Give up after this many steps of specialisation, and as many executed instructions (an endless loop)
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) max_steps: Option<u64>,
-    /// Most memory that the kernel may use, e.g. 8GiB or 50% [default: $NKI_SIM_MAX_MEMORY, three quarters of what is available]
+    /// Most memory that the kernel may use, e.g. 8GiB or 50% [default: $NKI_SIM_MAX_MEMORY, half of what is available]
     #[arg(long, value_name = "SIZE")]
     pub(crate) max_memory: Option<String>,
     /// What a kernel is that does not fit into SBUF or PSUM: wrong, or run with a latency that is not valid [default: $NKI_SIM_CAPACITY, error]

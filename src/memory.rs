@@ -38,8 +38,8 @@ pub fn configure(size: Option<&str>) -> Result<(), String> {
     Ok(())
 }
 
-/// The limit: the option, else what [`configure`] set, else the variable, else three quarters of the memory that is available. The rest is for
-/// what is not counted (parsing, rendering, the allocator's own) and for other processes.
+/// The limit: the option, else what [`configure`] set, else the variable, else half of the memory that is available. The rest is for what is
+/// not counted (parsing, rendering, copies for a moment, the allocator's own) and for other processes.
 ///
 /// # Errors
 /// If the option or the variable is not a size.
@@ -54,7 +54,7 @@ pub fn limit(option: Option<&str>) -> Result<Limit, String> {
             Err(std::env::VarError::NotUnicode(_)) => {
                 return Err(format!("environment variable {VARIABLE} is not UTF-8"));
             }
-            _ => *DEFAULT.get_or_init(|| available().map_or(UNKNOWN, |free| free / 4 * 3)),
+            _ => *DEFAULT.get_or_init(|| available().map_or(UNKNOWN, |free| free / 2)),
         },
     };
     IN_FORCE.store(bytes, Ordering::Relaxed);

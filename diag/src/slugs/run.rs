@@ -23,7 +23,7 @@ same operator; and if core 0 sends to core 1, core 1 must receive from core 0. T
     "memory-limit", "the kernel needs more memory than the simulator may use", "
 Specialisation holds values, strings, lists and instructions in the memory of this machine, and a run holds the device's tensors. The message
 says how much would be in use and what the limit is: `--max-memory SIZE`, else `nki_sim.configure(max_memory=SIZE)`, else
-`NKI_SIM_MAX_MEMORY`, else three quarters of the memory that is available. A list that doubles in a loop is the usual cause:
+`NKI_SIM_MAX_MEMORY`, else half of the memory that is available. A list that doubles in a loop is the usual cause:
 
     for i in range(64):
         rows = rows + rows            # wrong: 2**64 items

@@ -294,7 +294,7 @@ impl Interp<'_> {
                         Some(_) => Value::str(self.repr(&value)?),
                     };
                     if let Value::Str(text) = &value {
-                        self.charge(out.len().saturating_add(2 * text.len()), expr.span)?;
+                        self.charge_text(out.len().saturating_add(text.len()), expr.span)?;
                     }
                     match spec {
                         None => out.push_str(&self.str(&value)?),

@@ -270,7 +270,7 @@ impl Interp<'_> {
                 spec.insert(0, '>');
             }
             let text = self.format_value(&value, &format!("{spec}{kind}"), span)?;
-            self.charge(out.len().saturating_add(text.len()), span)?;
+            self.charge_text(out.len().saturating_add(text.len()), span)?;
             out.push_str(&text);
         }
         Ok(out)
@@ -345,7 +345,7 @@ impl Interp<'_> {
                         value = Value::str(self.repr(&value)?);
                     }
                     let text = self.format_value(&value, spec, args.span)?;
-                    self.charge(out.len().saturating_add(text.len()), args.span)?;
+                    self.charge_text(out.len().saturating_add(text.len()), args.span)?;
                     out.push_str(&text);
                 }
                 c => out.push(c),

@@ -93,6 +93,11 @@ impl Interp<'_> {
         self.memory.charge(bytes as u64).map_err(|e| memory_limit(e, span))
     }
 
+    /// Charges a string of `n` bytes that is about to be made: it grows in place, and is copied to where it stays.
+    pub(crate) fn charge_text(&mut self, n: usize, span: Span) -> EvalResult<()> {
+        self.charge(n.saturating_mul(3), span)
+    }
+
     /// Charges a list of `n` values that is about to be made.
     pub(crate) fn charge_items(&mut self, n: usize, span: Span) -> EvalResult<()> {
         self.charge(n.saturating_mul(size_of::<Value>()), span)

@@ -388,7 +388,7 @@ impl Interp<'_> {
     fn str_method(&mut self, text: &Rc<str>, name: &str, args: CallArgs) -> EvalResult<Value> {
         let span = args.span;
         // Most results are as long as the text.
-        self.charge(text.len(), span)?;
+        self.charge_text(text.len(), span)?;
         let first = || match args.positional.first() {
             Some(Value::Str(text)) => Ok(text.clone()),
             Some(other) => Err(self.need_str(name, other, span)),
@@ -461,7 +461,7 @@ impl Interp<'_> {
             "replace" => {
                 let from = first()?;
                 let to = self.str_arg(&args, 1, name)?.unwrap_or_else(|| "".into());
-                self.charge(text.matches(&*from).count().saturating_mul(to.len()), span)?;
+                self.charge_text(text.matches(&*from).count().saturating_mul(to.len()), span)?;
                 match args.positional.get(2).and_then(Value::as_int) {
                     Some(n) if n >= 0 => Value::str(text.replacen(&*from, &to, n as usize)),
                     _ => Value::str(text.replace(&*from, &to)),
@@ -505,7 +505,7 @@ impl Interp<'_> {
                 let mut out = String::new();
                 for (index, item) in self.iterate(&args.positional[0], span)?.iter().enumerate() {
                     let Value::Str(item) = item else { return Err(self.need_str(name, item, span)) };
-                    self.charge(text.len() + item.len(), span)?;
+                    self.charge_text(text.len() + item.len(), span)?;
                     out.push_str(if index > 0 { text } else { "" });
                     out.push_str(item);
                 }
@@ -518,7 +518,7 @@ impl Interp<'_> {
                 let fill = self
                     .str_arg(&args, 1, name)?
                     .unwrap_or_else(|| if name == "zfill" { "0".into() } else { " ".into() });
-                self.charge(fill.len().saturating_mul(missing), span)?;
+                self.charge_text(fill.len().saturating_mul(missing), span)?;
                 let run = |n: usize| fill.repeat(n);
                 Value::str(match name {
                     "ljust" => format!("{text}{}", run(missing)),

@@ -44,14 +44,15 @@ impl Interp<'_> {
                 }
             }
             (Value::Str(a), Value::Str(b)) if op == BinOp::Add => {
-                self.charge(a.len() + b.len(), span)?;
+                self.charge_text(a.len() + b.len(), span)?;
                 Ok(Value::str(format!("{a}{b}")))
             }
             (Value::Str(a), _) if op == BinOp::Mod => Ok(Value::str(self.percent(a, right, span)?)),
             (Value::List(a), Value::List(b)) if op == BinOp::Add => {
                 self.charge_items(a.items.borrow().len() + b.items.borrow().len(), span)?;
-                let mut items = a.items.borrow().clone();
-                items.extend(b.items.borrow().iter().cloned());
+                let (a, b) = (a.items.borrow(), b.items.borrow());
+                let mut items = Vec::with_capacity(a.len() + b.len());
+                items.extend(a.iter().chain(b.iter()).cloned());
                 Ok(Value::list(items))
             }
             (Value::Tuple(a), Value::Tuple(b)) if op == BinOp::Add => {
@@ -160,7 +161,7 @@ impl Interp<'_> {
             Value::Str(text) => text.len(),
             _ => 0,
         };
-        let item = if matches!(sequence, Value::Str(_)) { 1 } else { 2 * size_of::<Value>() };
+        let item = if matches!(sequence, Value::Str(_)) { 2 } else { 2 * size_of::<Value>() };
         self.charge(len.saturating_mul(n).saturating_mul(item), span)?;
         if len.saturating_mul(n) > 50_000_000 {
             return Err(Raise::at(

@@ -9,7 +9,7 @@ use crate::place::{Placement, span};
 use crate::trace::Trace;
 
 /// Bytes counted for an event of the trace: the event, its dependences, its row of the timeline, its part of the reports.
-const EVENT: u64 = 1024;
+const EVENT: u64 = 1536;
 
 /// Bytes that the tensors of a run need at most, all cores together: HBM tensors whole, on-chip tensors at their peak.
 fn tensor_bytes(program: &Program, placement: &Placement, precise: bool) -> u64 {
