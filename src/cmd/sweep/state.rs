@@ -112,6 +112,7 @@ mod tests {
         Row {
             point: vec![("n".into(), "1".into())],
             latency_us: Some(latency),
+            latency_valid: true,
             bound: String::new(),
             dma_bytes: 0,
             dma_transfers: 0,
