@@ -116,6 +116,8 @@ pub(crate) struct RanksReport {
     pub(crate) target: String,
     /// The time until the last rank has ended.
     pub(crate) latency_us: f64,
+    /// Whether it means anything: not if the kernel of a rank does not fit into SBUF or PSUM.
+    pub(crate) latency_valid: bool,
     /// By rank.
     pub(crate) ranks: Vec<RankReport>,
     /// What was found on any rank.
@@ -158,6 +160,7 @@ impl RanksReport {
             kernel: kernel.to_owned(),
             target: program.target.to_string(),
             latency_us: ranks.iter().map(|r| r.summary.latency_us).fold(0.0, f64::max),
+            latency_valid: ranks.iter().all(|r| r.summary.latency_valid),
             ranks,
             findings,
         }
@@ -173,7 +176,8 @@ pub(crate) fn slowest(timelines: &[&Timeline]) -> usize {
 pub(crate) fn ranks_text(timelines: &[&Timeline], reports: &[RankReport]) -> String {
     let mut out = String::new();
     for r in reports {
-        let _ = writeln!(out, "rank {:<4} {:>10.2} us  {}", r.rank, r.summary.latency_us, r.summary.verdict);
+        let validity = if r.summary.latency_valid { "" } else { " (not valid)" };
+        let _ = writeln!(out, "rank {:<4} {:>10.2} us{validity}  {}", r.rank, r.summary.latency_us, r.summary.verdict);
     }
     let slowest = slowest(timelines);
     if let Some(timeline) = timelines.get(slowest) {

@@ -111,6 +111,11 @@ class RanksReport:
         return self._data["latency_us"]
 
     @property
+    def latency_valid(self):
+        """False if the kernel of a rank does not fit into SBUF or PSUM and was run all the same."""
+        return self._data["latency_valid"]
+
+    @property
     def findings(self):
         """What was found on any rank, each once, as dicts: id, severity, message, file, line, ..."""
         return self._data["findings"]
