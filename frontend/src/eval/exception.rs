@@ -112,6 +112,7 @@ pub(crate) fn class_of(slug: &str) -> &'static str {
         "division-by-zero" => "ZeroDivisionError",
         "integer-overflow" => "OverflowError",
         "import-error" => "ImportError",
+        "memory-limit" => "MemoryError",
         "type-error" | "arguments" => "TypeError",
         "value-error" | "unpack-mismatch" => "ValueError",
         // What the machine cannot do, as the SDK's `nisa` raises it.
