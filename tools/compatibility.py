@@ -73,15 +73,8 @@ KNOWN = [
         "kernel as broken",
     ),
     ("test_output_proj_cte_bf16_sweep", "sbuf-overflow", "not looked into yet"),
-    ("test_rope_manual", "sbuf-overflow", "ours: it wants tiles of 64 partitions above each other and tiles in each other's place, which are not tried together"),
-    ("test_attn_blk", "out-of-bounds", "not looked into yet"),
     ("test_attn_blk", "result differs", "not looked into yet"),
     ("test_attn_blk", "assertion-failed", "the kernel's own check refuses the test's arguments; not looked into further"),
-    (
-        "test_mlp_tkg_kernel_sweep",
-        "access-pattern",
-        "open: `.ap` of a slice of a tile, with the partition stride of the slice and not of the tile, which the manual does not allow",
-    ),
     ("test_moe_block_kernel_model", "None has no attribute", "the kernel reads gate_up_bias.dtype, and this configuration has no bias"),
     ("test_qkv_cte_mx_bf16_static_dequant", "is_input_swizzled", "the test passes an argument that the kernel has not"),
 ]
