@@ -56,10 +56,16 @@ def test_a_kernel_in_a_compiled_function():
     lowered = f.lower(a, b)
     assert f"stablehlo.custom_call @{TARGET}(%arg0, %arg1)" in lowered.as_text()
     hlo = lowered.compile().runtime_executable().hlo_modules()[0].to_string()
-    (call,) = [line for line in hlo.splitlines() if "custom_call_target" in line]
+    call, run = [line for line in hlo.splitlines() if "custom_call_target" in line]
     assert f'f32[4,8]{{1,0}} custom-call(%a.1, %b.1), custom_call_target="{TARGET}"' in call and "/nki_call" in call
-    config = json.loads(base64.b64decode(call.split('config = "')[1].split('"')[0]))
-    assert config["func_name"] == "add" and config["nkir_program"]["input_names"] == ["x", "y"]
+    # The config is the text itself, as documented, and what FrameworkKernel gives.
+    text = call.split('backend_config="')[1].split('"')[0]
+    assert text == nki_sim.JaxFrameworkKernel(func=kernels.add).dump_config(a, b)[0]
+    config = json.loads(base64.b64decode(text))
+    assert list(config) == ["kernel_version", "klir_binary", "func_name", "grid", "has_collectives"]
+    assert list(config["klir_binary"]) == ["binary", "input_names", "output_names"]
+    assert config["func_name"] == "add" and config["klir_binary"]["input_names"] == ["x", "y"]
+    assert "api_version=API_VERSION_STATUS_RETURNING" in call and 'custom_call_target="nki_sim_run"' in run
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16", "float8_e4m3", "float8_e4m3fn", "float8_e5m2", "int8", "int32", "uint16"])
@@ -225,13 +231,26 @@ def test_a_graph_of_another_process_is_refused():
     """A program is named by a hash of its contents: a graph that outlives the process (jax keeps some on disk) cannot run another one."""
     x = jnp.ones((4, 8))
     jax.block_until_ready(jax.jit(kernels.add)(x, x))
-    call = jax.ffi.ffi_call(TARGET, jax.ShapeDtypeStruct((4, 8), jnp.float32))
+    call = jax.ffi.ffi_call("nki_sim_run", jax.ShapeDtypeStruct((4, 8), jnp.float32))
     with pytest.raises((ValueError, RuntimeError), match="0f0f is not known in this process"):
         jax.block_until_ready(jax.jit(lambda x: call(x, program="0f0f"))(x))
     with pytest.raises((ValueError, RuntimeError), match="the custom call names no program"):
         jax.block_until_ready(jax.jit(lambda x: call(x))(x))
     (name,) = {word.split('"')[1] for word in jax.jit(kernels.add).lower(x, x).as_text().split("program = ")[1:]}
-    with pytest.raises((ValueError, RuntimeError), match="kernel add: the custom call has 1 operands and 1 results, the program 2 and 1"):
+    with pytest.raises((ValueError, RuntimeError), match="kernel add: the custom call has 1 operands and 1 results, the program 3 and 1"):
         jax.block_until_ready(jax.jit(lambda x: call(x, program=name))(x))
     with pytest.raises((ValueError, RuntimeError), match="kernel add: `x` of the custom call is not what the program was compiled for"):
-        jax.block_until_ready(jax.jit(lambda x: call(x.T, x.T, program=name))(x))
+        jax.block_until_ready(jax.jit(lambda x: call(x.T, x.T, x, program=name))(x))
+
+
+def test_several_outputs_in_a_compiled_function():
+    x = jnp.asarray(ramp())
+    first, rest = jax.jit(lambda x: (kernels.several(x)["first"], kernels.several(x)["rest"][0]))(x)
+    assert jnp.array_equal(first, x) and jnp.array_equal(rest, x)
+
+
+def test_strided_arrays():
+    wide = np.arange(64, dtype=np.float32).reshape(4, 16)
+    got = jax.jit(lambda x: kernels.add(x, wide[:, ::2]))(jnp.asarray(wide)[:, 1::2])
+    np.testing.assert_array_equal(got, wide[:, ::2] + wide[:, 1::2])
+    np.testing.assert_array_equal(kernels.scale(jnp.asarray(wide).T, 2.0), wide.T * 2)
