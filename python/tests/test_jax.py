@@ -3,12 +3,15 @@
 import base64
 import gc
 import json
+import subprocess
+import sys
 import threading
 import time
 
 import kernels
 import nki
 import numpy as np
+import page
 import pytest
 
 import nki_sim
@@ -254,3 +257,36 @@ def test_strided_arrays():
     got = jax.jit(lambda x: kernels.add(x, wide[:, ::2]))(jnp.asarray(wide)[:, 1::2])
     np.testing.assert_array_equal(got, wide[:, ::2] + wide[:, 1::2])
     np.testing.assert_array_equal(kernels.scale(jnp.asarray(wide).T, 2.0), wide.T * 2)
+
+
+CHECKS = [
+    "np.testing.assert_allclose(jax_customop_tutorial(a, b), a * b * (a + b), rtol=1e-5)",
+    """
+np.testing.assert_allclose(c, (a + b) * a * b, rtol=1e-5)
+np.testing.assert_allclose(grad_a, 2 * a * b + b * b, rtol=1e-4, atol=1e-4)
+np.testing.assert_allclose(grad_b, 2 * a * b + a * a, rtol=1e-4, atol=1e-4)
+""",
+]
+
+
+@pytest.mark.parametrize("number", [0, 1])
+def test_the_page_on_custom_operators_runs_as_it_stands(number, tmp_path):
+    text = page.find()
+    if text is None:
+        pytest.skip("no copy of the documentation's page: name its directory in NKI_DOCUMENTS")
+    # The second section takes arrays of the first.
+    blocks = [block for part in range(number + 1) for block in page.section(text, "JAX", part)]
+    script = tmp_path / "page.py"
+    script.write_text("\n\n".join([page.kernel(text), *blocks, "import numpy as np", CHECKS[number]]))
+    done = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    # What the page shows of the graph, but for the numbers of instructions and the s8 constant of the SDK's compiler.
+    (call,) = [line for line in done.stdout.splitlines() if 'custom_call_target="AwsNeuronCustomNativeKernel"' in line]
+    assert "f32[256,1024]{1,0} custom-call(" in call and "api_version=API_VERSION_STATUS_RETURNING" in call and "/nki_call" in call
+    config = json.loads(base64.b64decode(call.split('backend_config="')[1].split('"')[0]))
+    (theirs,) = [line for line in text.splitlines() if 'custom_call_target="AwsNeuronCustomNativeKernel"' in line and "backend_config" in line and "eyJ" in line]
+    # The page cuts its text off before the padding.
+    documented = theirs.split('backend_config="')[1].split('"')[0]
+    documented = json.loads(base64.b64decode(documented + "=" * (-len(documented) % 4)))
+    assert list(config) == list(documented) and list(config["klir_binary"]) == list(documented["klir_binary"])
+    assert [config[k] for k in ("kernel_version", "func_name", "grid")] == [documented[k] for k in ("kernel_version", "func_name", "grid")]

@@ -129,7 +129,7 @@ def test_graphs_are_written_if_the_environment_asks(device, tmp_path, monkeypatc
     assert {p.name for p in tmp_path.iterdir()} == {"graph.pbtxt.0", *files}
     for name, inputs, outputs in (("add", ["x", "y"], ["output0"]), ("add_into", ["a", "b"], ["out"])):
         proto = (tmp_path / f"MODULE_{name}_0.hlo_module.pb").read_bytes()
-        text = torch_xla._XLAC._xla_computation_text(torch_xla._XLAC._xla_computation_from_module_proto("again", proto))
+        text = torch_xla._XLAC._xla_computation_text(torch_xla._XLAC._xla_op_computation_from_module_proto("again", proto))
         (call,) = [line for line in text.splitlines() if "custom_call_target=" in line]
         assert 'custom_call_target="AwsNeuronCustomNativeKernel"' in call and "f32[4,8]{1,0} custom-call(" in call
         config = json.loads(base64.b64decode(call.split('backend_config="')[1].split('"')[0]))
