@@ -7,6 +7,7 @@ import sys
 
 import numpy as np
 
+from . import _native
 from ._arrays import TensorSpec
 from ._errors import ArgumentError, ArgumentTypeError
 from ._inspect import show
@@ -63,7 +64,7 @@ class FrameworkKernel:
         except RecursionError:
             raise ArgumentError(f"{self.func_name}: an argument holds itself, or is nested too deep") from None
         # Without the cache the kernel is compiled anew.
-        kernel = self.kernel if self.enable_cache else Kernel(self.kernel.func)._with(lnc=self.kernel.lnc, target=self.kernel.target)
+        kernel = self.kernel if self.enable_cache else self.kernel._with(_cache=_native.Cache())
         compiled = kernel._compile(arguments)
         show(compiled.prints())
         if self.programs > 2:

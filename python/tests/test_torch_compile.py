@@ -78,6 +78,28 @@ def test_outputs_of_different_shapes(backend, dynamic):
     assert torch.equal(column, 2 * x[:, :1]) and torch.equal(everything, 2 * x)
 
 
+def test_more_shapes_than_torch_traces(quick_backend):
+    f = torch.compile(lambda x: softmax_rows(x) * 2, backend=quick_backend)
+    for columns in (*range(8, 104, 8), 8):
+        x = torch.randn(4, columns)
+        torch.testing.assert_close(f(x), torch.softmax(x, -1) * 2, rtol=1e-4, atol=1e-5)
+
+
+@nki.jit
+def itself_and_double(x):
+    t = kernels.load(x)
+    nisa.tensor_tensor(dst=t, data1=t, data2=t, op=nl.add)
+    double = kernels.store(t)
+    return x, (double, double)
+
+
+def test_a_kernel_that_returns_its_argument(backend):
+    f = torch.compile(lambda x: itself_and_double(x), backend=backend, fullgraph=True)
+    x = torch.randn(4, 8)
+    same, (double, again) = f(x)
+    assert torch.equal(same, x) and torch.equal(double, 2 * x) and torch.equal(again, 2 * x)
+
+
 def test_two_kernels_in_one_graph(backend):
     f = torch.compile(lambda x, y: softmax_rows(kernels.add(x, y)) + kernels.scale(y, 2.0), backend=backend, fullgraph=True)
     for columns in (64, 32):
