@@ -24,7 +24,8 @@ Kernels that nobody here wrote, run unchanged against their own references. Made
     python tools/library.py CHECKOUT --smallest 1 --sample 2 --timeout 60 --target trn2 --json trn2.json     # nki-library's own test suite
     python tools/library.py CHECKOUT --smallest 1 --sample 2 --timeout 60 --target trn3 --json trn3.json
     python tools/corpus.py CORPUS.jsonl --sources DIR --json corpus.json
-    python tools/compatibility.py --library trn2.json trn3.json --corpus corpus.json
+    python tools/suites.py CHECKOUT TESTS... --json suites.json     # test suites of other projects, see below
+    python tools/compatibility.py --library trn2.json trn3.json --corpus corpus.json --suites suites.json
 
 """
 
@@ -151,6 +152,18 @@ def corpus(entries: list[dict]) -> str:
     return "\n".join(lines) + "\n"
 
 
+def suites(entries: list[dict]) -> str:
+    lines = ["", "## Test suites of other projects", "", "| suite | passed | failed | skipped | why tests fail | command |", "| --- | --- | --- | --- | --- | --- |"]
+    for entry in entries:
+        words = ["tools/suites.py", entry["name"], *entry["tests"]]
+        words += ["--absent", *entry["absent"]] if entry["absent"] else []
+        words += ["--capacity", entry["capacity"]] if entry["capacity"] else []
+        why_not = ", ".join(f"{count} {reason}" for reason, count in entry["failed_by_reason"].items())
+        numbers = f"{entry['passed']} | {entry['failed']} | {entry['skipped']}"
+        lines.append(f"| {entry['name']} {entry['commit']} | {numbers} | {cell(why_not)} | `{' '.join(words)}` |")
+    return "\n".join(lines) + "\n"
+
+
 def cell(text: str) -> str:
     """Text for one cell of a table."""
     return text.replace("\n", " ").replace("|", "\\|").replace("<", "&lt;")[:300]
@@ -160,16 +173,18 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--library", type=pathlib.Path, nargs="+", required=True, help="results of tools/library.py")
     parser.add_argument("--corpus", type=pathlib.Path, required=True, help="results of tools/corpus.py")
+    parser.add_argument("--suites", type=pathlib.Path, required=True, help="results of tools/suites.py")
     parser.add_argument("--note", default="", help="what a reader has to know about these runs")
     options = parser.parse_args()
     try:
         reports = [json.loads(path.read_text()) for path in options.library]
         entries = json.loads(options.corpus.read_text())
+        others = json.loads(options.suites.read_text())
     except (OSError, json.JSONDecodeError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
     made = f"Last made {datetime.date.today().isoformat()}. {options.note}".rstrip() + "\n\n"
-    files.write_whole(PAGE, HEAD + made + library(reports) + corpus(entries))
+    files.write_whole(PAGE, HEAD + made + library(reports) + corpus(entries) + suites(others))
     return 0
 
 

@@ -53,7 +53,7 @@ class KernelError(SimError):
 
 
 class ArgumentError(SimError, ValueError):
-    """An argument that no kernel can take: an array that is not contiguous, say."""
+    """An argument that no kernel can take: an empty array, say."""
 
 
 class ArgumentTypeError(SimError, TypeError):

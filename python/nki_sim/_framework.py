@@ -7,6 +7,7 @@ import sys
 
 import numpy as np
 
+from . import _native
 from ._arrays import TensorSpec
 from ._errors import ArgumentError, ArgumentTypeError
 from ._inspect import show
@@ -63,7 +64,7 @@ class FrameworkKernel:
         except RecursionError:
             raise ArgumentError(f"{self.func_name}: an argument holds itself, or is nested too deep") from None
         # Without the cache the kernel is compiled anew.
-        kernel = self.kernel if self.enable_cache else Kernel(self.kernel.func)._with(lnc=self.kernel.lnc, target=self.kernel.target)
+        kernel = self.kernel if self.enable_cache else self.kernel._with(_cache=_native.Cache())
         compiled = kernel._compile(arguments)
         show(compiled.prints())
         if self.programs > 2:
@@ -102,16 +103,16 @@ class FrameworkKernel:
 def backend_config(kernel, compiled, func_name=None, grid=None):
     """What the custom call says of a compiled kernel: `(backend_config, input names, output names)`.
 
-    The config is JSON in base64, with the keys that the Neuron compiler's own has; instead of a compiled file it names our program by the
-    hash of its text.
+    The config is JSON in base64, with the keys that the Neuron compiler's own has. In the place of the path of a compiled file,
+    `klir_binary.binary` has a name made from the hash of our program's text.
     """
     only_written = compiled.only_written()
     inputs = [name for name in compiled.inputs() if name not in only_written]
     outputs = [name for name, _, _ in compiled.outputs()] + compiled.unreturned()
     config = {
         "kernel_version": 1,
-        "nkir_program": {
-            "sha256": hashlib.sha256(compiled.text().encode()).hexdigest(),
+        "klir_binary": {
+            "binary": f"{func_name or kernel.__name__}-{hashlib.sha256(compiled.text().encode()).hexdigest()}.nkir",
             "input_names": inputs,
             "output_names": outputs,
         },

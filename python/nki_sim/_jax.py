@@ -1,8 +1,10 @@
 """Kernels inside of jax's transformations: a custom call in the graph, which the simulator serves on the CPU.
 
 A kernel that is called while jax traces a function gets tracers: shapes and dtypes, no values. It is compiled for them, and the primitive
-`nki_call` goes into the graph, lowered to the custom call that the Neuron compiler expects. XLA's foreign function interface calls the
-simulator when the graph runs, without the interpreter.
+`nki_call` goes into the graph, lowered to two custom calls: the one that the Neuron compiler expects, whose operands, results and
+`backend_config` are those of the documentation, and one that takes its results and computes them. XLA's foreign function interface calls the
+simulator for the second when the graph runs, without the interpreter. (A documented config is a text, and typed calls, which can fail with a
+message and know the shapes of their operands, have a dictionary.)
 """
 
 import dataclasses
@@ -24,11 +26,17 @@ from ._errors import ArgumentError, ArgumentTypeError, KernelWarning
 try:
     import jax.ffi
     from jax.extend.core import Primitive
+    from jaxlib.mlir import ir
+    from jaxlib.mlir.dialects import stablehlo
 except ImportError:
     raise ImportError(f"kernels inside of jax.jit need jax 0.5 or later, this is {jax.__version__}") from None
 
 #: The custom call's target, as the Neuron compiler knows it.
 TARGET = "AwsNeuronCustomNativeKernel"
+#: The target of the call that runs the program.
+RUN = "nki_sim_run"
+#: XLA's API_VERSION_STATUS_RETURNING, as the Neuron compiler has it.
+_STATUS_RETURNING = 2
 
 
 @dataclasses.dataclass(frozen=True)
@@ -86,12 +94,35 @@ def _header_version():
 
 ad.primitive_jvps[nki_call] = _no_derivative
 batching.primitive_batchers[nki_call] = _no_batch
-jax.ffi.register_ffi_target(TARGET, _native.ffi_handler(*_header_version()), platform="cpu")
-_lowering = jax.ffi.ffi_lowering(TARGET)
+jax.ffi.register_ffi_target(RUN, _native.ffi_handler(*_header_version()), platform="cpu")
+jax.ffi.register_ffi_target(TARGET, _native.documented_call(), platform="cpu", api_version=0)
+_lowering = jax.ffi.ffi_lowering(RUN)
+
+
+def _type(aval):
+    return ir.RankedTensorType.get(aval.shape, mlir.dtype_to_ir_type(np.dtype(aval.dtype)))
+
+
+def _layouts(avals):
+    """Row-major."""
+    index = ir.IndexType.get()
+    orders = [np.arange(len(aval.shape) - 1, -1, -1) for aval in avals]
+    return ir.ArrayAttr.get([ir.DenseIntElementsAttr.get(order, type=index) for order in orders])
 
 
 def _lower(ctx, *operands, program):
-    return _lowering(ctx, *operands, program=program.name, config=program.config)
+    documented = stablehlo.CustomCallOp(
+        [_type(aval) for aval in ctx.avals_out],
+        operands,
+        call_target_name=ir.StringAttr.get(TARGET),
+        has_side_effect=ir.BoolAttr.get(False),
+        backend_config=ir.StringAttr.get(program.config),
+        api_version=ir.IntegerAttr.get(ir.IntegerType.get_signless(32), _STATUS_RETURNING),
+        operand_layouts=_layouts(ctx.avals_in),
+        result_layouts=_layouts(ctx.avals_out),
+    )
+    both = ctx.replace(avals_in=[*ctx.avals_in, *ctx.avals_out])
+    return _lowering(both, *operands, *documented.results, program=program.name)
 
 
 mlir.register_lowering(nki_call, _lower, platform="cpu")

@@ -119,6 +119,8 @@ class Kernel:
             compiled = self._compile(arguments)
             if compiled.valueless() and _traced(compiled):
                 return self._stage(compiled, timed), None
+            if "torch_xla" in sys.modules:
+                _record_xla(self, compiled)
             written = _arrays.torch_tensors(compiled)
             outcome = compiled.run(timed)
             _arrays.note_written(written)
@@ -168,6 +170,13 @@ class Kernel:
     def __deepcopy__(self, memo):
         # As functions are: one object.
         return self
+
+
+def _record_xla(kernel, compiled):
+    from . import _xla
+
+    if _xla.wanted():
+        _xla.record(kernel, compiled)
 
 
 def _find(module, qualname, changes):

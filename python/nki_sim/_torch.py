@@ -150,8 +150,9 @@ def _dtype(kernel, name):
 
 def _key(kernel, compiled, template):
     """A name for the call that another process gives to the same call only: torch keeps graphs on disk."""
-    func = kernel.func
-    said = (func.__module__, func.__qualname__, kernel.lnc, kernel.target, kernel.strict, kernel._schedule, template, compiled.text())
+    # What pickle needs to make the kernel again is what tells it from others; the arguments that it carries are in the template.
+    module, name, options = kernel.__reduce__()[1]
+    said = (module, name, {key: value for key, value in options.items() if key != "_fixed"}, template, compiled.text())
     return f"{kernel.__name__}:{hashlib.sha256(repr(said).encode()).hexdigest()[:32]}"
 
 

@@ -71,6 +71,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(names::register, module)?)?;
     module.add_function(wrap_pyfunction!(served::serve, module)?)?;
     module.add_function(wrap_pyfunction!(xla::ffi_handler, module)?)?;
+    module.add_function(wrap_pyfunction!(xla::documented_call, module)?)?;
     module.add_class::<cache::Cache>()?;
     module.add_class::<cache::Compiled>()?;
     module.add_function(wrap_pyfunction!(ranks::run_ranks, module)?)?;

@@ -34,7 +34,8 @@ pub(crate) fn serve(name: String, compiled: &Compiled) -> PyResult<()> {
     Ok(())
 }
 
-/// Runs the program that the attribute `program` names: its inputs are the arguments, its outputs the results. Needs no interpreter.
+/// Runs the program that the attribute `program` names: its inputs are the first arguments, its outputs the results. The other arguments are
+/// the results of the documented custom call, which has computed nothing. Needs no interpreter.
 ///
 /// # Errors
 /// A text: an unknown program, operands that are not its own, the rendered diagnostics of a kernel that faults.
@@ -48,13 +49,13 @@ pub(crate) fn run(call: Call<'_>) -> Result<(), String> {
         ));
     };
     let program = &ready.session.program;
-    if call.arguments.len() != program.inputs.len() || call.results.len() != ready.outputs {
+    if call.arguments.len() != program.inputs.len() + ready.outputs || call.results.len() != ready.outputs {
         return Err(format!(
             "kernel {}: the custom call has {} operands and {} results, the program {} and {}",
             program.name,
             call.arguments.len(),
             call.results.len(),
-            program.inputs.len(),
+            program.inputs.len() + ready.outputs,
             ready.outputs
         ));
     }

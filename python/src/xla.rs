@@ -230,6 +230,18 @@ pub(crate) fn ffi_handler(py: Python<'_>, major: c_int, minor: c_int) -> PyResul
     unsafe { PyCapsule::new_with_pointer(py, pointer, c"xla._CUSTOM_CALL_TARGET") }
 }
 
+/// The custom call that stands in graphs for the Neuron compiler to replace, as a capsule for `jax.ffi.register_ffi_target` (version 0, untyped).
+/// On the CPU it does nothing: the call after it, which [`ffi_handler`] serves, computes the results.
+#[pyfunction]
+pub(crate) fn documented_call(py: Python<'_>) -> PyResult<Bound<'_, PyCapsule>> {
+    let pointer = NonNull::new(nothing as *mut c_void).ok_or_else(|| value_error("no handler"))?;
+    // SAFETY: a function lives as long as the library, which is never unloaded.
+    unsafe { PyCapsule::new_with_pointer(py, pointer, c"xla._CUSTOM_CALL_TARGET") }
+}
+
+/// Leaves its results as they are, and its status a success.
+extern "C" fn nothing(_results: *mut c_void, _operands: *const *const c_void, _status: *mut c_void) {}
+
 /// What XLA calls: with a metadata extension to learn the version, else to run a program.
 extern "C" fn handler(frame: *mut Frame) -> *mut c_void {
     // SAFETY: XLA passes a call frame that lives until this returns. Nothing beyond the sizes that it states is read.

@@ -35,7 +35,7 @@ def test_a_config_for_a_framework_of_ones_own():
     assert (inputs, outputs) == (["x", "y"], ["output0"])
     got = config(text)
     assert got["func_name"] == "adder" and got["grid"] == [] and got["has_collectives"] is False
-    assert got["nkir_program"]["input_names"] == inputs and got["nkir_program"]["output_names"] == outputs
+    assert got["klir_binary"]["input_names"] == inputs and got["klir_binary"]["output_names"] == outputs
     with pytest.raises(KeyError):
         kernel.dump_config(("quarter", [4, 8]), ("half", [4, 8]))
     with pytest.raises(AssertionError, match="5 rows"):

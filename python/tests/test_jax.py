@@ -3,12 +3,15 @@
 import base64
 import gc
 import json
+import subprocess
+import sys
 import threading
 import time
 
 import kernels
 import nki
 import numpy as np
+import page
 import pytest
 
 import nki_sim
@@ -56,10 +59,16 @@ def test_a_kernel_in_a_compiled_function():
     lowered = f.lower(a, b)
     assert f"stablehlo.custom_call @{TARGET}(%arg0, %arg1)" in lowered.as_text()
     hlo = lowered.compile().runtime_executable().hlo_modules()[0].to_string()
-    (call,) = [line for line in hlo.splitlines() if "custom_call_target" in line]
+    call, run = [line for line in hlo.splitlines() if "custom_call_target" in line]
     assert f'f32[4,8]{{1,0}} custom-call(%a.1, %b.1), custom_call_target="{TARGET}"' in call and "/nki_call" in call
-    config = json.loads(base64.b64decode(call.split('config = "')[1].split('"')[0]))
-    assert config["func_name"] == "add" and config["nkir_program"]["input_names"] == ["x", "y"]
+    # The config is the text itself, as documented, and what FrameworkKernel gives.
+    text = call.split('backend_config="')[1].split('"')[0]
+    assert text == nki_sim.JaxFrameworkKernel(func=kernels.add).dump_config(a, b)[0]
+    config = json.loads(base64.b64decode(text))
+    assert list(config) == ["kernel_version", "klir_binary", "func_name", "grid", "has_collectives"]
+    assert list(config["klir_binary"]) == ["binary", "input_names", "output_names"]
+    assert config["func_name"] == "add" and config["klir_binary"]["input_names"] == ["x", "y"]
+    assert "api_version=API_VERSION_STATUS_RETURNING" in call and 'custom_call_target="nki_sim_run"' in run
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16", "float8_e4m3", "float8_e4m3fn", "float8_e5m2", "int8", "int32", "uint16"])
@@ -225,13 +234,59 @@ def test_a_graph_of_another_process_is_refused():
     """A program is named by a hash of its contents: a graph that outlives the process (jax keeps some on disk) cannot run another one."""
     x = jnp.ones((4, 8))
     jax.block_until_ready(jax.jit(kernels.add)(x, x))
-    call = jax.ffi.ffi_call(TARGET, jax.ShapeDtypeStruct((4, 8), jnp.float32))
+    call = jax.ffi.ffi_call("nki_sim_run", jax.ShapeDtypeStruct((4, 8), jnp.float32))
     with pytest.raises((ValueError, RuntimeError), match="0f0f is not known in this process"):
         jax.block_until_ready(jax.jit(lambda x: call(x, program="0f0f"))(x))
     with pytest.raises((ValueError, RuntimeError), match="the custom call names no program"):
         jax.block_until_ready(jax.jit(lambda x: call(x))(x))
     (name,) = {word.split('"')[1] for word in jax.jit(kernels.add).lower(x, x).as_text().split("program = ")[1:]}
-    with pytest.raises((ValueError, RuntimeError), match="kernel add: the custom call has 1 operands and 1 results, the program 2 and 1"):
+    with pytest.raises((ValueError, RuntimeError), match="kernel add: the custom call has 1 operands and 1 results, the program 3 and 1"):
         jax.block_until_ready(jax.jit(lambda x: call(x, program=name))(x))
     with pytest.raises((ValueError, RuntimeError), match="kernel add: `x` of the custom call is not what the program was compiled for"):
-        jax.block_until_ready(jax.jit(lambda x: call(x.T, x.T, program=name))(x))
+        jax.block_until_ready(jax.jit(lambda x: call(x.T, x.T, x, program=name))(x))
+
+
+def test_several_outputs_in_a_compiled_function():
+    x = jnp.asarray(ramp())
+    first, rest = jax.jit(lambda x: (kernels.several(x)["first"], kernels.several(x)["rest"][0]))(x)
+    assert jnp.array_equal(first, x) and jnp.array_equal(rest, x)
+
+
+def test_strided_arrays():
+    wide = np.arange(64, dtype=np.float32).reshape(4, 16)
+    got = jax.jit(lambda x: kernels.add(x, wide[:, ::2]))(jnp.asarray(wide)[:, 1::2])
+    np.testing.assert_array_equal(got, wide[:, ::2] + wide[:, 1::2])
+    np.testing.assert_array_equal(kernels.scale(jnp.asarray(wide).T, 2.0), wide.T * 2)
+
+
+CHECKS = [
+    "np.testing.assert_allclose(jax_customop_tutorial(a, b), a * b * (a + b), rtol=1e-5)",
+    """
+np.testing.assert_allclose(c, (a + b) * a * b, rtol=1e-5)
+np.testing.assert_allclose(grad_a, 2 * a * b + b * b, rtol=1e-4, atol=1e-4)
+np.testing.assert_allclose(grad_b, 2 * a * b + a * a, rtol=1e-4, atol=1e-4)
+""",
+]
+
+
+@pytest.mark.parametrize("number", [0, 1])
+def test_the_page_on_custom_operators_runs_as_it_stands(number, tmp_path):
+    text = page.find()
+    if text is None:
+        pytest.skip("no copy of the documentation's page: name its directory in NKI_DOCUMENTS")
+    # The second section takes arrays of the first.
+    blocks = [block for part in range(number + 1) for block in page.section(text, "JAX", part)]
+    script = tmp_path / "page.py"
+    script.write_text("\n\n".join([page.kernel(text), *blocks, "import numpy as np", CHECKS[number]]))
+    done = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    # What the page shows of the graph, but for the numbers of instructions and the s8 constant of the SDK's compiler.
+    (call,) = [line for line in done.stdout.splitlines() if 'custom_call_target="AwsNeuronCustomNativeKernel"' in line]
+    assert "f32[256,1024]{1,0} custom-call(" in call and "api_version=API_VERSION_STATUS_RETURNING" in call and "/nki_call" in call
+    config = json.loads(base64.b64decode(call.split('backend_config="')[1].split('"')[0]))
+    (theirs,) = [line for line in text.splitlines() if 'custom_call_target="AwsNeuronCustomNativeKernel"' in line and "backend_config" in line and "eyJ" in line]
+    # The page cuts its text off before the padding.
+    documented = theirs.split('backend_config="')[1].split('"')[0]
+    documented = json.loads(base64.b64decode(documented + "=" * (-len(documented) % 4)))
+    assert list(config) == list(documented) and list(config["klir_binary"]) == list(documented["klir_binary"])
+    assert [config[k] for k in ("kernel_version", "func_name", "grid")] == [documented[k] for k in ("kernel_version", "func_name", "grid")]

@@ -26,7 +26,7 @@ def test_tensors():
     for strided in (x.T, x[:1].expand(4, 8), x[:, ::2], x.to(torch.bfloat16)[:, 1::2]):
         assert torch.equal(kernels.scale(strided, 2.0), strided * 2)
     columns = x.T[::2]
-    assert kernels.increment(columns) is columns and x[0].tolist() == [2, 1, 3, 3, 5, 5, 7, 7]
+    assert kernels.increment(columns) is columns and x[0].tolist() == [2, 2, 4, 4, 6, 6, 8, 8]
     with pytest.raises(ValueError, match="one place in memory"):
         kernels.increment(torch.ones(1, 8).expand(4, 8))
     with pytest.raises(TypeError, match=r"torch.float64, which is not a device type; pass x.to\(torch.float32\)"):

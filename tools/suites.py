@@ -1,0 +1,91 @@
+#!/usr/bin/env python3
+"""Runs other projects' test suites with this package as `nki`, as they stand: python tools/suites.py CHECKOUT TESTS... [--json OUT]
+
+CHECKOUT is a clone, TESTS are folders or files in it. The suite runs under this Python, which needs nki_sim, pytest and what the suite imports. The
+results for the page, with those of other suites, are appended to OUT.
+"""
+
+import argparse
+import collections
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+import xml.etree.ElementTree as tree
+
+#: Stands in for modules that only a machine with the hardware has: importing works, and every name is an empty class.
+PLUGIN = """
+import sys, types
+for name in {modules!r}:
+    parts = name.split(".")
+    for end in range(1, len(parts) + 1):
+        path = ".".join(parts[:end])
+        try:
+            __import__(path)
+        except ImportError:
+            module = sys.modules[path] = types.ModuleType(path)
+            module.__path__ = []
+            module.__getattr__ = lambda attribute: type(attribute, (), {{}})
+"""
+
+
+def run(options) -> dict:
+    """Runs one suite; its entry for the page."""
+    with tempfile.TemporaryDirectory() as scratch:
+        results = pathlib.Path(scratch, "results.xml")
+        pathlib.Path(scratch, "absent_modules.py").write_text(PLUGIN.format(modules=options.absent))
+        path = os.pathsep.join([scratch, str(options.checkout), os.environ.get("PYTHONPATH", "")])
+        command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "absent_modules", "--continue-on-collection-errors"]
+        command += [f"--junitxml={results}", *options.tests]
+        environment = {**os.environ, "PYTHONPATH": path}
+        if options.capacity:
+            environment["NKI_SIM_CAPACITY"] = options.capacity
+        subprocess.run(command, cwd=options.checkout, env=environment, check=False)
+        cases = list(tree.parse(results).getroot().iter("testcase"))
+    count, reasons = collections.Counter(), collections.Counter()
+    for case in cases:
+        status = next((kind for kind in ("failure", "error", "skipped") if case.find(kind) is not None), "passed")
+        count[status] += 1
+        if status in ("failure", "error"):
+            reasons[reason(case.find(status))] += 1
+    commit = subprocess.run(["git", "-C", options.checkout, "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=False)
+    return {
+        "name": options.checkout.resolve().name,
+        "commit": commit.stdout.strip(),
+        "tests": options.tests,
+        "absent": options.absent,
+        "capacity": options.capacity,
+        "passed": count["passed"],
+        "failed": count["failure"] + count["error"],
+        "skipped": count["skipped"],
+        "failed_by_reason": dict(reasons.most_common()),
+    }
+
+
+def reason(failure) -> str:
+    """Why a test failed: the slug of a diagnostic, or the first line."""
+    text = (failure.get("message") or "") + (failure.text or "")
+    _, found, slug = text.partition("error[")
+    return slug.partition("]")[0] if found else text.strip().splitlines()[0][:100]
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("checkout", type=pathlib.Path)
+    parser.add_argument("tests", nargs="+", help="folders or files of the checkout")
+    parser.add_argument("--absent", nargs="*", default=[], metavar="MODULE", help="modules for the hardware that the suite imports and does not need")
+    parser.add_argument("--capacity", choices=["warn", "error"], help="NKI_SIM_CAPACITY of the run")
+    parser.add_argument("--json", type=pathlib.Path, help="where results are appended")
+    options = parser.parse_args()
+    entry = run(options)
+    print(json.dumps(entry, indent=2))
+    if options.json is not None:
+        known = json.loads(options.json.read_text()) if options.json.exists() else []
+        options.json.write_text(json.dumps([*known, entry], indent=2) + "\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
