@@ -2,6 +2,8 @@
 //!
 //! Exit codes: 0 fine, 1 the kernel is wrong or results differ, 2 the call is wrong.
 
+#![cfg_attr(not(test), warn(clippy::unwrap_used))]
+
 mod cli;
 mod cmd;
 mod codec;

@@ -126,23 +126,23 @@ goldens! {
     crossing_pipes: "tests/kernels/pipes.py" on (2, 1), [x = [2, 2, 64, 96], F32], [];
     ring_gather: "examples/collectives.py" "ring_gather" on (1, 2), [x = [64, 128], BF16], [ranks = Arg::Int(2)];
     exchange: "examples/collectives.py" "exchange" on (2, 2), [x = [8, 32], F32], [ranks = Arg::Int(2)];
-    sb_blocks_migrated: "tests/kernels/sb_blocks.py" "sb_blocks_migrated", [inp = [8, 128, 512], F32], [];
-    sb_blocks_migrated_incorrect: "tests/kernels/sb_blocks.py" "sb_blocks_migrated_incorrect", [inp = [8, 128, 512], F32], [];
+    panels_tile_of_its_own: "tests/kernels/panels.py" "tile_of_its_own", [x = [10, 112, 384], F32], [];
+    panels_tile_in_common: "tests/kernels/panels.py" "tile_in_common", [x = [10, 112, 384], F32], [];
 }
 
-/// The migration guide's claim: one buffer per iteration overlaps, one buffer for all serialises, and the report says why.
+/// A tile for each iteration overlaps, one tile for all serialises, and the report says why.
 #[test]
-fn a_buffer_for_all_iterations_serialises() {
+fn a_tile_for_all_iterations_serialises() {
     let run = |kernel| {
-        let inp = [("inp", tensor(&[8, 128, 512], F32, 0))];
-        timeline_of("tests/kernels/sb_blocks.py", Some(kernel), (1, 1), &inp, &[])
+        let x = [("x", tensor(&[10, 112, 384], F32, 0))];
+        timeline_of("tests/kernels/panels.py", Some(kernel), (1, 1), &x, &[])
     };
     let latency = |text: &str| -> f64 {
         let words: Vec<&str> = text.split_whitespace().collect();
         let at = words.iter().position(|w| *w == "us;").expect("a latency in us");
         words[at - 1].parse().expect("a number")
     };
-    let (overlapped, serial) = (run("sb_blocks_migrated"), run("sb_blocks_migrated_incorrect"));
+    let (overlapped, serial) = (run("tile_of_its_own"), run("tile_in_common"));
     assert!(latency(&serial) > 2.0 * latency(&overlapped), "{} {}", latency(&serial), latency(&overlapped));
-    assert!(serial.contains("add_buf"), "the stall names the buffer");
+    assert!(serial.contains("panel"), "the stall names the tile");
 }

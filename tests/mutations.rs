@@ -49,8 +49,8 @@ const CASES: &[Case] = &[
     case("examples/gather.py", None, &[("table", &[100, 64], F32), ("indices", &[130, 1], I32)], &[]),
     case("examples/dynamic_loop.py", None, &[("x", &[8, 128, 32], F32), ("count", &[1, 1], I32)], &[]),
     case("examples/direct_allocation.py", None, &[("a_t", &[128, 128], F32), ("b", &[128, 1024], F32)], &[]),
-    case("tests/kernels/sb_blocks.py", Some("sb_blocks_migrated"), &[("inp", &[8, 128, 64], F32)], &[]),
-    case("tests/kernels/tensor_add.py", None, &[("a_input", &[256, 64], F32), ("b_input", &[256, 64], F32)], &[]),
+    case("tests/kernels/panels.py", Some("tile_of_its_own"), &[("x", &[10, 112, 384], F32)], &[]),
+    case("tests/kernels/midpoint.py", None, &[("p", &[96, 320], F32), ("q", &[96, 320], F32)], &[]),
 ];
 
 /// What takes the place of a number or of a word.

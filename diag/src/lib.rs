@@ -7,6 +7,8 @@
 //! Invariants: this crate reads no files and prints nothing; rendering is a pure function of the
 //! diagnostics and the [`SourceMap`].
 
+#![cfg_attr(not(test), warn(clippy::unwrap_used))]
+
 mod diagnostic;
 mod json;
 pub mod memory;

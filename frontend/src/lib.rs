@@ -3,6 +3,8 @@
 //! Nothing here computes tensor values, touches files (a [`Loader`] does) or fails: every entry returns a value and
 //! diagnostics.
 
+#![cfg_attr(not(test), warn(clippy::unwrap_used))]
+
 mod api;
 mod eval;
 mod host;

@@ -96,28 +96,24 @@ def add(a, b):
 }
 
 #[test]
-fn edge_tiles_with_min_and_slice() {
+fn ragged_tiles_with_min_and_slice_objects() {
     let source = format!(
         "{HEAD}@nki.jit
-def kernel(t):
-    result = nl.ndarray((129, 513), nl.float32, buffer=nl.shared_hbm)
-    for i in range(2):
-        p_start = i * 128
-        p_end = min(129, p_start + 128)
-        p = slice(p_start, p_end)
-        for j in range(2):
-            f_start = j * 512
-            f_end = min(513, f_start + 512)
-            f = slice(f_start, f_end)
-            tile = nl.ndarray((p_end - p_start, f_end - f_start), nl.float32, nl.sbuf)
-            nisa.dma_copy(tile, t[p, f])
-            nisa.dma_copy(result[p_start:p_end, f_start:f_end], tile)
-    return result
+def kernel(x):
+    out = nl.ndarray(x.shape, x.dtype, buffer=nl.shared_hbm)
+    rows = [slice(r, min(r + 96, x.shape[0])) for r in range(0, x.shape[0], 96)]
+    for r in rows:
+        for start in range(0, x.shape[1], 256):
+            c = slice(start, min(start + 256, x.shape[1]))
+            tile = nl.ndarray((r.stop - r.start, c.stop - c.start), x.dtype, nl.sbuf)
+            nisa.dma_copy(tile, x[r, c])
+            nisa.dma_copy(out[r, start:c.stop], tile)
+    return out
 "
     );
-    let p = program(run_with(&source, &[("t", f32s(&[129, 513]))], &Options::default()));
+    let p = program(run_with(&source, &[("x", f32s(&[100, 300]))], &Options::default()));
     let shapes: Vec<Vec<u32>> = p.tensors[2..].iter().map(|t| t.shape.to_vec()).collect();
-    assert_eq!(shapes, [vec![128, 512], vec![128, 1], vec![1, 512], vec![1, 1]]);
+    assert_eq!(shapes, [vec![96, 256], vec![96, 44], vec![4, 256], vec![4, 44]]);
 }
 
 #[test]

@@ -5,6 +5,8 @@
 //! - An instruction is one file under `inst/` that gives five answers: schema, validation, footprint, numerics, work.
 //! - Nothing outside the registry in [`inst`] lists instructions.
 
+#![cfg_attr(not(test), warn(clippy::unwrap_used))]
+
 pub mod arch;
 pub mod arg;
 pub mod dtype;

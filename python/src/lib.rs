@@ -4,6 +4,8 @@
 //! frontend ([`host`]), keeps compiled programs ([`cache`]) and runs them on the memory of arrays ([`run`]; several ranks: [`ranks`]) or of
 //! XLA ([`served`], [`xla`]).
 
+#![cfg_attr(not(test), warn(clippy::unwrap_used))]
+
 mod arrays;
 mod cache;
 mod convert;

@@ -6,6 +6,8 @@
 //! - Time is integer picoseconds. Same input and parameters give byte-identical output.
 //! - Everything that a user sees is an observer of the [`timeline::Timeline`]; observers cannot change time.
 
+#![cfg_attr(not(test), warn(clippy::unwrap_used))]
+
 mod actors;
 pub mod analysis;
 mod buffer;

@@ -11,38 +11,41 @@ def normal(shape, seed, dtype=np.float32):
 
 
 def cases():
-    a, b = normal((256, 1024), 1), normal((256, 1024), 2)
+    p, q = normal((192, 960), 1), normal((192, 960), 2)
     yield dict(
-        name="tensor-add", file="tensor_add.py", args=dict(a_input=a, b_input=b), expect=dict(c_output=a + b), rtol=0, atol=0
+        name="midpoint", file="midpoint.py", args=dict(p=p, q=q, weight=0.25), expect=dict(out=(p - q) * np.float32(0.25) + q),
+        rtol=0, atol=0
     )
 
     x = normal((128, 512), 1)
     yield dict(name="regions", file="regions.py", args=dict(x=x), expect=dict(out=2 * x), rtol=0, atol=0)
 
-    inp = normal((8, 128, 512), 3)
-    for kernel in ("sb_blocks_alive_together", "sb_blocks_migrated", "sb_blocks_migrated_incorrect", "blocks_as_list", "blocks_assigned"):
-        yield dict(name=kernel, file="sb_blocks.py", kernel=kernel, args=dict(inp=inp), expect=dict(res=inp), rtol=0, atol=0)
+    x = normal((10, 112, 384), 3)
+    for kernel in ("side_by_side", "tile_of_its_own", "tile_in_common", "tiles_in_a_list", "assigned"):
+        yield dict(name=f"panels-{kernel}", file="panels.py", kernel=kernel, args=dict(x=x), expect=dict(out=2 * x[::-1]), rtol=0, atol=0)
 
-    t = normal((129, 513), 4)
-    yield dict(name="edge-tiles", file="edge_tiles.py", args=dict(t=t), expect=dict(result=t), rtol=0, atol=0)
+    for shape in ((200, 700), (97, 257), (96, 256), (1, 1)):
+        x = normal(shape, 4)
+        yield dict(name=f"ragged-{shape[0]}x{shape[1]}", file="ragged.py", args=dict(x=x), expect=dict(out=-x), rtol=0, atol=0)
 
-    A = normal((512, 512), 5)
+    pages = normal((5 * 80, 300), 5)
+    for number in (0, 3):
+        yield dict(
+            name=f"page-by-number-{number}",
+            file="lookups.py",
+            kernel="page_by_number",
+            args=dict(pages=pages, number=np.array([[number]], np.int32)),
+            expect=dict(out=pages[number * 80:number * 80 + 80, 150:]),
+            rtol=0,
+            atol=0,
+        )
+    x = normal((120, 200), 6, bfloat16)
     yield dict(
-        name="scalar-dynamic-access",
-        file="dynamic_access.py",
-        kernel="indirect_scalar_dynamic_dma",
-        args=dict(A=A),
-        expect=dict(result=A[384:512, 0:256]),
-        rtol=0,
-        atol=0,
-    )
-    A = normal((128, 512), 6)
-    yield dict(
-        name="vector-dynamic-access",
-        file="dynamic_access.py",
-        kernel="indirect_vector_dynamic_dma",
-        args=dict(A=A),
-        expect=dict(result_hbm=A[0:128:2]),
+        name="every-third-row-upwards",
+        file="lookups.py",
+        kernel="every_third_row_upwards",
+        args=dict(x=x),
+        expect=dict(out=x[117::-3]),
         rtol=0,
         atol=0,
     )

@@ -6,7 +6,7 @@ import nki.language as nl
 
 
 # args: x=float32[4,128,64]
-# seen-by: run
+# seen-by: check run
 @nki.jit
 def ring_one_too_short(x):
     """Three tiles are needed at a time, the ring has two places."""
@@ -39,7 +39,7 @@ def ring_one_too_short_fixed(x):
 
 
 # args: x=float32[128,64] y=float32[128,64]
-# seen-by: run
+# seen-by: check run
 @nki.jit
 def offset_in_elements(x, y):
     """The second tile is placed 64 elements behind the first; addresses are in bytes."""
@@ -66,7 +66,7 @@ def offset_in_elements_fixed(x, y):
 
 
 # args: a=float32[128,128] b=float32[128,512]
-# seen-by: run
+# seen-by: check run
 @nki.jit
 def one_bank_for_two_products(a, b):
     """Both products lie in PSUM bank 0; the first is copied out after the second was computed."""
@@ -105,7 +105,7 @@ def one_bank_for_two_products_fixed(a, b):
 
 
 # args: x=float32[64,64] y=bfloat16[64,64]
-# seen-by: run
+# seen-by: check run
 @nki.jit
 def tile_grew_with_its_dtype(x, y):
     """The layout was made for bfloat16; with float32 the first tile reaches into the second."""

@@ -46,7 +46,7 @@ def reduction_without_operator(x):
     out = nl.ndarray((128, 64), dtype=nl.float32, buffer=nl.shared_hbm)
     tile = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.sbuf)
     nisa.dma_copy(dst=tile, src=x)
-    nisa.activation(dst=tile, op=nl.square, data=tile, reduce_cmd=nisa.reduce_cmd.reset_reduce)  # plant: inert-operand
+    nisa.activation(dst=tile, op=nl.square, data=tile, reduce_cmd=nisa.reduce_cmd.reset_reduce)  # plant: missing-operand
     nisa.dma_copy(dst=out, src=tile)
     return out
 
@@ -57,5 +57,75 @@ def reduction_without_operator_fixed(x):
     tile = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.sbuf)
     nisa.dma_copy(dst=tile, src=x)
     nisa.activation(dst=tile, op=nl.square, data=tile)
+    nisa.dma_copy(dst=out, src=tile)
+    return out
+
+
+# args: x=float32[128,64]
+# seen-by: check run
+@nki.jit
+def decorator_as_a_statement(x):
+    """`nki.jit` stands where `nisa.dma_copy` was meant: nothing is loaded."""
+    out = nl.ndarray(x.shape, dtype=nl.float32, buffer=nl.shared_hbm)
+    tile = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.sbuf)
+    nisa.memset(dst=tile, value=0.0)
+    nisa.tensor_scalar(dst=tile, data=tile, op0=nl.add, operand0=1.0)
+    nki.jit(dst=tile, src=x)  # plant: inert-operand
+    nisa.dma_copy(dst=out, src=tile)
+    return out
+
+
+@nki.jit
+def decorator_as_a_statement_fixed(x):
+    out = nl.ndarray(x.shape, dtype=nl.float32, buffer=nl.shared_hbm)
+    tile = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.sbuf)
+    nisa.dma_copy(dst=tile, src=x)
+    nisa.tensor_scalar(dst=tile, data=tile, op0=nl.add, operand0=1.0)
+    nisa.dma_copy(dst=out, src=tile)
+    return out
+
+
+# args: x=float32[128,64]
+# seen-by: check run
+@nki.jit
+def view_that_nobody_takes(x):
+    """`permute` makes a view and changes nothing in place; the tile is stored as it was."""
+    out = nl.ndarray((128, 8, 8), dtype=nl.float32, buffer=nl.shared_hbm)
+    tile = nl.ndarray((128, 8, 8), dtype=x.dtype, buffer=nl.sbuf)
+    nisa.dma_copy(dst=tile, src=x.reshape((128, 8, 8)))
+    tile.permute((0, 2, 1))  # plant: inert-operand
+    nisa.dma_copy(dst=out, src=tile)
+    return out
+
+
+@nki.jit
+def view_that_nobody_takes_fixed(x):
+    out = nl.ndarray((128, 8, 8), dtype=nl.float32, buffer=nl.shared_hbm)
+    tile = nl.ndarray((128, 8, 8), dtype=x.dtype, buffer=nl.sbuf)
+    nisa.dma_copy(dst=tile, src=x.reshape((128, 8, 8)))
+    turned = tile.permute((0, 2, 1))
+    nisa.dma_copy(dst=out, src=turned)
+    return out
+
+
+# args: x=float32[128,64]
+# seen-by: check run
+@nki.jit
+def second_operand_without_operator(x):
+    """`operand1` is given, `op1` was forgotten: the shift is not added."""
+    out = nl.ndarray(x.shape, dtype=nl.float32, buffer=nl.shared_hbm)
+    tile = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.sbuf)
+    nisa.dma_copy(dst=tile, src=x)
+    nisa.tensor_scalar(dst=tile, data=tile, op0=nl.multiply, operand0=2.0, operand1=0.5)  # plant: missing-operand
+    nisa.dma_copy(dst=out, src=tile)
+    return out
+
+
+@nki.jit
+def second_operand_without_operator_fixed(x):
+    out = nl.ndarray(x.shape, dtype=nl.float32, buffer=nl.shared_hbm)
+    tile = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.sbuf)
+    nisa.dma_copy(dst=tile, src=x)
+    nisa.tensor_scalar(dst=tile, data=tile, op0=nl.multiply, operand0=2.0, op1=nl.add, operand1=0.5)
     nisa.dma_copy(dst=out, src=tile)
     return out

@@ -6,17 +6,17 @@ import nki.language as nl
 
 
 # args: x=float32[4,128,64]
-# seen-by: run
+# seen-by: check run
 @nki.jit
 def double_buffer_refilled(x):
     """Tile t + 1 is prefetched into the buffer that still holds tile t."""
     tiles = x.shape[0]
     out = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.shared_hbm)
     buffers = [nl.ndarray((128, 64), dtype=x.dtype, buffer=nl.sbuf, name=f"buffer{i}") for i in range(2)]
-    nisa.dma_copy(dst=buffers[0], src=x[0])
+    nisa.dma_copy(dst=buffers[0], src=x[0])  # plant: overwritten-before-read
     for t in range(tiles):
         if t + 1 < tiles:
-            nisa.dma_copy(dst=buffers[t % 2], src=x[t + 1])  # plant: overwritten-before-read
+            nisa.dma_copy(dst=buffers[t % 2], src=x[t + 1])
         result = nl.ndarray((128, 64), dtype=x.dtype, buffer=nl.sbuf)
         nisa.activation(dst=result, op=nl.square, data=buffers[t % 2])
         nisa.dma_copy(dst=out[t], src=result)
@@ -39,7 +39,7 @@ def double_buffer_refilled_fixed(x):
 
 
 # args: x=float32[3,128,32]
-# seen-by: run
+# seen-by: check run
 @nki.jit
 def consumer_behind_the_loop(x):
     """All tiles are loaded into one buffer, and only the last is added."""
@@ -68,7 +68,7 @@ def consumer_behind_the_loop_fixed(x):
 
 
 # args: a=float32[256,64] b=float32[256,128]
-# seen-by: run
+# seen-by: check run
 @nki.jit
 def product_replaced(a, b):
     """`accumulate=False` on both halves of the contraction: the first product is gone."""
@@ -103,7 +103,7 @@ def product_replaced_fixed(a, b):
 
 
 # args: x=float32[128,96]
-# seen-by: run
+# seen-by: check run
 @nki.jit
 def blocks_stored_in_one_place(x):
     """The offset of the store lacks the block's number: three blocks, one place."""
@@ -130,7 +130,7 @@ def blocks_stored_in_one_place_fixed(x):
 
 
 # args: x=float32[128,64] weight=float32[128,64]
-# seen-by: run
+# seen-by: check run
 @nki.jit
 def weight_never_used(x, weight):
     """The weight is loaded, and the product is taken of the data with itself."""
@@ -157,7 +157,7 @@ def weight_never_used_fixed(x, weight):
 
 
 # args: x=float32[128,64] mask=float32[128,64]
-# seen-by: run
+# seen-by: check run
 @nki.jit
 def mask_loaded_not_applied(x, mask):
     """A causal mask is brought to SBUF once per tile; the scores never see it."""
@@ -189,7 +189,7 @@ def mask_loaded_not_applied_fixed(x, mask):
 
 
 # args: x=float32[128,64]
-# seen-by: run
+# seen-by: check run
 @nki.jit
 def result_left_in_its_tile(x):
     """The normalised tile is computed, and the tile before normalisation is stored."""
@@ -218,7 +218,7 @@ def result_left_in_its_tile_fixed(x):
 
 
 # args: x=float32[128,64]
-# seen-by: run
+# seen-by: check run
 @nki.jit
 def scratch_never_read(x):
     """Statistics go to a private HBM tensor that nobody reads."""

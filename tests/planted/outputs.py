@@ -52,7 +52,7 @@ def returns_the_other_tensor_fixed(x):
 
 
 # args: x=float32[300,32]
-# seen-by: run
+# seen-by: check run
 @nki.jit
 def last_tile_missing(x):
     """300 rows are two tiles of 128 and one of 44, which the loop leaves out."""
@@ -80,7 +80,7 @@ def last_tile_missing_fixed(x):
 
 
 # args: x=float32[4,128,32]
-# seen-by: run
+# seen-by: check run
 @nki.jit
 def loop_stops_one_early(x):
     """`range(1, n - 1)` where every tile but the first should be visited."""
@@ -113,7 +113,7 @@ def loop_stops_one_early_fixed(x):
 
 
 # args: x=float32[128,100]
-# seen-by: run
+# seen-by: check run
 @nki.jit
 def gap_between_columns(x):
     """Blocks of 32 columns are stored 33 apart: one column in 33 is never written."""
@@ -136,7 +136,7 @@ def gap_between_columns_fixed(x):
 
 
 # args: x=float32[2,64,32]
-# seen-by: run
+# seen-by: check run
 @nki.jit
 def launched_on_one_core(x):
     """Each core stores its half, but the kernel is launched on one core."""

@@ -6,7 +6,7 @@ import nki.language as nl
 
 
 # args: x=float32[128,64]
-# seen-by: run
+# seen-by: check run
 @nki.jit
 def copy_into_a_broadcast(x):
     """A row sum by copying 64 columns into one: the broadcast is on the wrong side."""
@@ -31,7 +31,7 @@ def copy_into_a_broadcast_fixed(x):
 
 
 # args: x=float32[128,64]
-# seen-by: run
+# seen-by: check run
 @nki.jit
 def windows_overlap(x):
     """Windows of 16 columns are stored 8 apart with one access pattern."""
@@ -90,7 +90,7 @@ def scatter_hits_a_row_twice_fixed(x):
 
 
 # args: x=float32[128,64]
-# seen-by: run
+# seen-by: check run
 @nki.jit
 def rows_of_an_output_collapse(x):
     """The row stride of the destination pattern is 0: 128 rows of a store fall on the first."""

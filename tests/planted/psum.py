@@ -6,7 +6,7 @@ import nki.language as nl
 
 
 # args: a=float32[128,64] b=float32[128,128] bias=float32[64,128]
-# seen-by: run
+# seen-by: check run
 @nki.jit
 def product_onto_a_bias(a, b, bias):
     """The bias is put into PSUM first, and the matmul is to add to it."""
@@ -44,7 +44,7 @@ def product_onto_a_bias_fixed(a, b, bias):
 
 
 # args: a=float32[256,64] b=float32[256,128]
-# seen-by: run
+# seen-by: check run
 @nki.jit
 def zeroed_accumulator(a, b):
     """As on a GPU: the accumulator is zeroed, and every matmul accumulates."""
@@ -80,7 +80,7 @@ def zeroed_accumulator_fixed(a, b):
 
 
 # args: a=float32[128,64] b=float32[128,128]
-# seen-by: run
+# seen-by: check run
 @nki.jit
 def first_product_accumulates(a, b):
     """`accumulate=True` on a bank that nothing has written."""

@@ -7,7 +7,7 @@ import nki.language as nl
 
 # args: x=float32[2,128,64]
 # flags: --lnc 2
-# seen-by: run
+# seen-by: check run
 @nki.jit
 def no_barrier(x):
     """Each core publishes its tile and adds the other core's to it."""
@@ -42,7 +42,7 @@ def no_barrier_fixed(x):
 
 # args: x=float32[128,96]
 # flags: --lnc 2
-# seen-by: run
+# seen-by: check run
 @nki.jit
 def barrier_before_the_write(x):
     """The barrier stands before the store that it should order."""
@@ -111,7 +111,7 @@ def halves_overlap_fixed(x):
 
 # args: x=float32[4,128,32]
 # flags: --lnc 2
-# seen-by: run
+# seen-by: check run
 @nki.jit
 def mailbox_reused(x):
     """Two rounds through one mailbox: the second round's write overtakes the first round's read."""

@@ -105,53 +105,95 @@ def fp8_without_scale_fixed(x):
     return out
 
 
-# args: row=int32[128,1]
+# args: row=int32[128,16]
 # seen-by: run
 @nki.jit
-def flat_index_through_fp32(row):
-    """row * stride + 1 is computed in fp32: above 2^24 the odd numbers are gone."""
-    out = nl.ndarray((128, 1), dtype=nl.int32, buffer=nl.shared_hbm)
-    index = nl.ndarray((128, 1), dtype=nl.int32, buffer=nl.sbuf)
-    nisa.dma_copy(dst=index, src=row)
-    nisa.tensor_scalar(dst=index, data=index, op0=nl.multiply, operand0=1000000, op1=nl.add, operand1=1)  # plant: inexact-integer
-    nisa.dma_copy(dst=out, src=index)
+def counter_through_fp32(row):
+    """Keys of 27 bits are summed on the vector engine, which computes in fp32."""
+    out = nl.ndarray(row.shape, dtype=nl.int32, buffer=nl.shared_hbm)
+    key = nl.ndarray(row.shape, dtype=nl.int32, buffer=nl.sbuf)
+    low = nl.ndarray(row.shape, dtype=nl.int32, buffer=nl.sbuf)
+    nisa.dma_copy(dst=low, src=row)
+    nisa.tensor_scalar(dst=key, data=low, op0=nl.left_shift, operand0=20)
+    nisa.tensor_tensor(dst=key, data1=key, data2=low, op=nl.add, engine=nisa.vector_engine)  # plant: inexact-integer
+    nisa.dma_copy(dst=out, src=key)
     return out
 
 
 @nki.jit
-def flat_index_through_fp32_fixed(row):
-    out = nl.ndarray((128, 1), dtype=nl.int32, buffer=nl.shared_hbm)
-    index = nl.ndarray((128, 1), dtype=nl.int32, buffer=nl.sbuf)
-    nisa.dma_copy(dst=index, src=row)
-    nisa.tensor_scalar(dst=index, data=index, op0=nl.multiply, operand0=1000, op1=nl.add, operand1=1)
-    nisa.dma_copy(dst=out, src=index)
+def counter_through_fp32_fixed(row):
+    out = nl.ndarray(row.shape, dtype=nl.int32, buffer=nl.shared_hbm)
+    key = nl.ndarray(row.shape, dtype=nl.int32, buffer=nl.sbuf)
+    low = nl.ndarray(row.shape, dtype=nl.int32, buffer=nl.sbuf)
+    nisa.dma_copy(dst=low, src=row)
+    nisa.tensor_scalar(dst=key, data=low, op0=nl.left_shift, operand0=20)
+    nisa.tensor_tensor(dst=key, data1=key, data2=low, op=nl.bitwise_or)
+    nisa.dma_copy(dst=out, src=key)
     return out
 
 
-# args: a=int32[128,64] b=int32[128,64]
+# args: x=int32[128,64]
 # seen-by: run
 @nki.jit
-def packed_keys_added(a, b):
-    """Two 16-bit keys packed by an addition: the sum of large int32 is rounded to fp32."""
-    out = nl.ndarray(a.shape, dtype=nl.int32, buffer=nl.shared_hbm)
-    high = nl.ndarray(a.shape, dtype=nl.int32, buffer=nl.sbuf)
-    low = nl.ndarray(a.shape, dtype=nl.int32, buffer=nl.sbuf)
-    nisa.dma_copy(dst=high, src=a)
-    nisa.dma_copy(dst=low, src=b)
-    nisa.tensor_scalar(dst=high, data=high, op0=nl.left_shift, operand0=20)
-    nisa.tensor_tensor(dst=high, data1=high, data2=low, op=nl.add)  # plant: inexact-integer
-    nisa.dma_copy(dst=out, src=high)
+def largest_key_as_a_float(x):
+    """Keys of 31 bits are compared as float32: neighbours become equal."""
+    out = nl.ndarray((128, 1), dtype=nl.float32, buffer=nl.shared_hbm)
+    keys = nl.ndarray(x.shape, dtype=nl.int32, buffer=nl.sbuf)
+    floats = nl.ndarray(x.shape, dtype=nl.float32, buffer=nl.sbuf)
+    largest = nl.ndarray((128, 1), dtype=nl.float32, buffer=nl.sbuf)
+    nisa.dma_copy(dst=keys, src=x)
+    nisa.tensor_scalar(dst=keys, data=keys, op0=nl.left_shift, operand0=18, op1=nl.bitwise_or, operand1=1)
+    nisa.tensor_copy(dst=floats, src=keys)  # plant: inexact-integer
+    nisa.tensor_reduce(dst=largest, op=nl.maximum, data=floats, axis=1)
+    nisa.dma_copy(dst=out, src=largest)
     return out
 
 
 @nki.jit
-def packed_keys_added_fixed(a, b):
-    out = nl.ndarray(a.shape, dtype=nl.int32, buffer=nl.shared_hbm)
-    high = nl.ndarray(a.shape, dtype=nl.int32, buffer=nl.sbuf)
-    low = nl.ndarray(a.shape, dtype=nl.int32, buffer=nl.sbuf)
-    nisa.dma_copy(dst=high, src=a)
-    nisa.dma_copy(dst=low, src=b)
-    nisa.tensor_scalar(dst=high, data=high, op0=nl.left_shift, operand0=20)
-    nisa.tensor_tensor(dst=high, data1=high, data2=low, op=nl.bitwise_or)
-    nisa.dma_copy(dst=out, src=high)
+def largest_key_as_a_float_fixed(x):
+    out = nl.ndarray((128, 1), dtype=nl.float32, buffer=nl.shared_hbm)
+    keys = nl.ndarray(x.shape, dtype=nl.int32, buffer=nl.sbuf)
+    floats = nl.ndarray(x.shape, dtype=nl.float32, buffer=nl.sbuf)
+    largest = nl.ndarray((128, 1), dtype=nl.float32, buffer=nl.sbuf)
+    nisa.dma_copy(dst=keys, src=x)
+    nisa.tensor_scalar(dst=keys, data=keys, op0=nl.left_shift, operand0=10, op1=nl.bitwise_or, operand1=1)
+    nisa.tensor_copy(dst=floats, src=keys)
+    nisa.tensor_reduce(dst=largest, op=nl.maximum, data=floats, axis=1)
+    nisa.dma_copy(dst=out, src=largest)
+    return out
+
+
+# args: count=float32[1,1]:ones x=float32[4,128,16]
+# seen-by: run
+@nki.jit
+def trip_count_as_a_float(count, x):
+    """A float32 count is loaded into a register, which gets its bits: 1.0 becomes 1065353216."""
+    out = nl.ndarray((128, 16), dtype=x.dtype, buffer=nl.shared_hbm)
+    count_tile = nl.ndarray((1, 1), dtype=nl.float32, buffer=nl.sbuf)
+    nisa.dma_copy(dst=count_tile, src=count)
+    stop = nisa.register_alloc()
+    nisa.register_load(stop, count_tile)  # plant: float-register
+    row = nl.ndarray((128, 16), dtype=x.dtype, buffer=nl.sbuf)
+    nisa.memset(dst=row, value=0.0)
+    nisa.register_store(count_tile.view(nl.int32), stop)
+    nisa.dma_copy(dst=row[0:1, 0:1], src=count_tile)
+    nisa.dma_copy(dst=out, src=row)
+    return out
+
+
+# args: count=int32[1,1]:ones x=float32[4,128,16]
+@nki.jit
+def trip_count_as_a_float_fixed(count, x):
+    out = nl.ndarray((128, 16), dtype=x.dtype, buffer=nl.shared_hbm)
+    count_tile = nl.ndarray((1, 1), dtype=nl.int32, buffer=nl.sbuf)
+    nisa.dma_copy(dst=count_tile, src=count)
+    stop = nisa.register_alloc()
+    nisa.register_load(stop, count_tile)
+    row = nl.ndarray((128, 16), dtype=x.dtype, buffer=nl.sbuf)
+    total = nl.ndarray((128, 16), dtype=x.dtype, buffer=nl.sbuf)
+    nisa.memset(dst=total, value=0.0)
+    for i in nl.dynamic_range(0, stop):
+        nisa.dma_copy(dst=row, src=x.ap(pattern=[[16, 128], [1, 16]], offset=0, scalar_offset=i, indirect_dim=0))
+        nisa.tensor_tensor(dst=total, data1=total, data2=row, op=nl.add)
+    nisa.dma_copy(dst=out, src=total)
     return out

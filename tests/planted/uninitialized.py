@@ -6,7 +6,7 @@ import nki.language as nl
 
 
 # args: x=float32[4,128,64]
-# seen-by: run
+# seen-by: check run
 @nki.jit
 def accumulator_without_zero(x):
     """A sum over tiles starts from whatever SBUF holds."""
@@ -34,7 +34,7 @@ def accumulator_without_zero_fixed(x):
 
 
 # args: x=float32[100,48]
-# seen-by: run
+# seen-by: check run
 @nki.jit
 def short_tile_in_full_instruction(x):
     """100 rows are loaded into a tile of 128, and all 128 are reduced."""
@@ -59,7 +59,7 @@ def short_tile_in_full_instruction_fixed(x):
 
 
 # args: x=float32[128,90]
-# seen-by: run
+# seen-by: check run
 @nki.jit
 def row_sum_over_padding(x):
     """The tile is padded to 96 columns; the padding is part of the mean."""
@@ -87,7 +87,7 @@ def row_sum_over_padding_fixed(x):
 
 
 # args: q=float32[64,128] k=float32[64,256]
-# seen-by: run
+# seen-by: check run
 @nki.jit
 def running_maximum_not_set(q, k):
     """The running maximum of an online softmax needs a first value."""
@@ -131,12 +131,12 @@ def running_maximum_not_set_fixed(q, k):
 @nki.jit
 def padding_reaches_the_output(x):
     """The output has 64 columns; only 60 of the tile that is stored were computed."""
-    out = nl.ndarray((128, 64), dtype=x.dtype, buffer=nl.shared_hbm)
+    out = nl.ndarray((128, 64), dtype=x.dtype, buffer=nl.shared_hbm)  # plant: uninitialized-output
     tile = nl.ndarray((128, 60), dtype=x.dtype, buffer=nl.sbuf)
     padded = nl.ndarray((128, 64), dtype=x.dtype, buffer=nl.sbuf)
     nisa.dma_copy(dst=tile, src=x)
     nisa.activation(dst=padded[:, 0:60], op=nl.exp, data=tile)
-    nisa.dma_copy(dst=out, src=padded)  # plant: uninitialized-output
+    nisa.dma_copy(dst=out, src=padded)
     return out
 
 
@@ -153,7 +153,7 @@ def padding_reaches_the_output_fixed(x):
 
 
 # args: x=float32[128,64] bias=None
-# seen-by: run
+# seen-by: check run
 @nki.jit
 def bias_only_if_given(x, bias):
     """Without a bias the tile that is added was never filled."""
