@@ -129,18 +129,30 @@ impl<'p> Visitor<'p> for Overlaps<'p> {
 }
 
 /// Findings for lost results: one for each line (and line that overwrites), with the number of times.
+///
+/// What an instruction computes may well be lost in one iteration of a loop and not in the others: the last update of a value that is carried from
+/// one iteration to the next. So a computed result that is lost only sometimes is reported only where the same line overwrites it. A transfer is
+/// reported however often its data is lost.
 fn lost_results(program: &Program, trace: &Trace, all: &[Lost<'_>]) -> Vec<Diagnostic> {
     let key = |l: &Lost<'_>| (l.node.loc, l.over.map(|n| n.loc));
     let mut times: FxHashMap<(Loc, Option<Loc>), usize> = FxHashMap::default();
+    let mut of_line: FxHashMap<Loc, usize> = FxHashMap::default();
     for l in all {
         *times.entry(key(l)).or_default() += 1;
+        *of_line.entry(l.node.loc).or_default() += 1;
     }
     let lines: FxHashSet<Loc> = all.iter().map(|l| l.node.loc).collect();
     let executed = executions(program, trace, &lines);
     let mut out = Vec::new();
     for l in all {
-        if let Some(times) = times.remove(&key(l)) {
-            out.push(words::lost(program, l, times, executed.get(&l.node.loc).copied().unwrap_or(times)));
+        let loc = l.node.loc;
+        let executed = executed.get(&loc).copied().unwrap_or(0);
+        let always = of_line.get(&loc).copied().unwrap_or(0) >= executed;
+        let again = l.over.is_some_and(|n| n.loc == loc);
+        if let Some(times) = times.remove(&key(l))
+            && (always || again || words::is_load(l.node))
+        {
+            out.push(words::lost(program, l, times, executed.max(times)));
         }
     }
     out
@@ -164,3 +176,6 @@ fn executions(program: &Program, trace: &Trace, lines: &FxHashSet<Loc>) -> FxHas
     }
     out
 }
+
+#[cfg(test)]
+mod tests;
