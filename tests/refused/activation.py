@@ -66,3 +66,9 @@ nisa.activation(d, nl.abs, s)  # accepted
 nisa.activation(d, nl.reciprocal, s, bias=col)  # trn1 [op-unsupported] takes no `bias` on trn1
 nisa.activation(d, nl.reciprocal, s)  # trn1 accepted
 nisa.activation(d, nl.reciprocal, s, bias=col)  # trn2 accepted
+
+# rule: reduce-op-given
+nisa.activation(d, nl.exp, s, reduce_cmd=nisa.reduce_cmd.reset_reduce)  # [missing-operand] `reduce_cmd` is reset_reduce, which needs `reduce_op`
+nisa.activation(d, nl.exp, s, reduce_cmd=nisa.reduce_cmd.reduce)  # [missing-operand] needs `reduce_op`
+nisa.activation(d, nl.exp, s, reduce_cmd=nisa.reduce_cmd.reset)  # accepted
+nisa.activation(d, nl.exp, s, reduce_op=nl.add, reduce_cmd=nisa.reduce_cmd.reduce)  # accepted

@@ -13,13 +13,15 @@ use smallvec::SmallVec;
 use super::walk::{Step, Visitor};
 use crate::deps::{self, Index, Region, Subject};
 use crate::place::Placement;
-use crate::trace::Resolved;
+use crate::trace::{NodeIndex, Resolved};
 
 /// An executed instruction whose result is lost.
 #[derive(Debug, Clone)]
 pub(crate) struct Lost<'p> {
     /// The instruction.
     pub(crate) node: &'p Node,
+    /// Its core and its place in the core's stream.
+    pub(crate) place: (u32, NodeIndex),
     /// The dynamic loops around it and their iterations.
     pub(crate) loops: Box<[(Loc, u32)]>,
     /// A tensor that it writes.
@@ -33,6 +35,7 @@ pub(crate) struct Lost<'p> {
 /// A write of which nothing has been read yet.
 struct Slot<'p> {
     node: &'p Node,
+    place: (u32, NodeIndex),
     loops: Box<[(Loc, u32)]>,
     tensor: TensorId,
     order: u64,
@@ -48,7 +51,7 @@ struct Slot<'p> {
 #[derive(Default)]
 struct Shared<'p> {
     read: bool,
-    writer: Option<(&'p Node, Box<[(Loc, u32)]>, u64)>,
+    writer: Option<Lost<'p>>,
 }
 
 /// The analysis.
@@ -97,13 +100,11 @@ impl<'p> Watch<'p> {
     /// What is lost, in the order of execution.
     pub(crate) fn finish(mut self) -> Vec<Lost<'p>> {
         for slot in self.slots.drain(..).filter(|s| s.regions > 0 && !s.read && !s.may_end) {
-            let Slot { node, loops, tensor, order, .. } = slot;
-            self.lost.push(Lost { node, loops, tensor, over: None, order });
+            let Slot { node, place, loops, tensor, order, .. } = slot;
+            self.lost.push(Lost { node, place, loops, tensor, over: None, order });
         }
-        for (tensor, shared) in self.shared.drain() {
-            if let Some((node, loops, order)) = shared.writer.filter(|_| !shared.read) {
-                self.lost.push(Lost { node, loops, tensor, over: None, order });
-            }
+        for (_, shared) in self.shared.drain() {
+            self.lost.extend(shared.writer.filter(|_| !shared.read));
         }
         self.lost.sort_by_key(|l| (l.order, l.tensor));
         self.lost
@@ -155,7 +156,14 @@ impl<'p> Watch<'p> {
             let visible = self.visible[view.tensor.0 as usize] || may_stay_unread(step.inst);
             let shared = self.shared.entry(view.tensor).or_default();
             shared.read |= visible;
-            shared.writer.get_or_insert_with(|| (step.node, step.loops.into(), self.executed));
+            shared.writer.get_or_insert_with(|| Lost {
+                node: step.node,
+                place: (step.core, step.at),
+                loops: step.loops.into(),
+                tensor: view.tensor,
+                over: None,
+                order: self.executed,
+            });
             return own;
         }
         if view.space.is_hbm() {
@@ -177,6 +185,7 @@ impl<'p> Watch<'p> {
         let id = *own.get_or_insert_with(|| {
             let slot = Slot {
                 node: step.node,
+                place: (step.core, step.at),
                 loops: step.loops.into(),
                 tensor: view.tensor,
                 order: self.executed,
@@ -233,6 +242,7 @@ impl<'p> Watch<'p> {
                 if slot.regions == 1 && !slot.read && !has_other_effects(slot.node) {
                     gone.push(Lost {
                         node: slot.node,
+                        place: slot.place,
                         loops: std::mem::take(&mut slot.loops),
                         tensor: slot.tensor,
                         over: slot.over,

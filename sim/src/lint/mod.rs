@@ -8,7 +8,7 @@ mod words;
 
 use nki_diag::Diagnostic;
 use nki_isa::inst::Footprint;
-use nki_isa::program::{Loc, Node, NodeKind};
+use nki_isa::program::{Loc, Node, NodeKind, Step as TrailStep, Trail, TrailId};
 use nki_isa::{Program, View};
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -129,31 +129,63 @@ impl<'p> Visitor<'p> for Overlaps<'p> {
 }
 
 /// Findings for lost results: one for each line (and line that overwrites), with the number of times.
+///
+/// What an instruction computes may well be lost in one iteration of a loop and not in the others: the last update of a value that is carried from
+/// one iteration to the next. So a computed result that is lost only sometimes is reported only where the same line overwrites it, and one that
+/// is always lost only if it is not carried (a loop may have one iteration). A transfer is reported however often its data is lost.
 fn lost_results(program: &Program, trace: &Trace, all: &[Lost<'_>]) -> Vec<Diagnostic> {
+    if all.is_empty() {
+        return Vec::new();
+    }
+    let nodes: Vec<Vec<&Node>> = program.cores.iter().map(|stream| index_nodes(stream)).collect();
     let key = |l: &Lost<'_>| (l.node.loc, l.over.map(|n| n.loc));
     let mut times: FxHashMap<(Loc, Option<Loc>), usize> = FxHashMap::default();
+    let mut of_line: FxHashMap<Loc, usize> = FxHashMap::default();
     for l in all {
         *times.entry(key(l)).or_default() += 1;
+        *of_line.entry(l.node.loc).or_default() += 1;
     }
     let lines: FxHashSet<Loc> = all.iter().map(|l| l.node.loc).collect();
-    let executed = executions(program, trace, &lines);
+    let executed = executions(&nodes, trace, &lines);
     let mut out = Vec::new();
     for l in all {
-        if let Some(times) = times.remove(&key(l)) {
-            out.push(words::lost(program, l, times, executed.get(&l.node.loc).copied().unwrap_or(times)));
+        let loc = l.node.loc;
+        let executed = executed.get(&loc).copied().unwrap_or(0);
+        let Some(times) = times.remove(&key(l)) else { continue };
+        let always = of_line.get(&loc).copied().unwrap_or(0) >= executed;
+        let again = l.over.is_some_and(|n| n.loc == loc);
+        if words::is_load(l.node) || again || always && !is_carried(program, &nodes, l) {
+            out.push(words::lost(program, l, times, executed.max(times)));
         }
     }
     out
 }
 
-/// How often the instructions of these lines were executed.
-fn executions(program: &Program, trace: &Trace, lines: &FxHashSet<Loc>) -> FxHashMap<Loc, usize> {
-    let mut out = FxHashMap::default();
-    if lines.is_empty() {
-        return out;
+/// Whether a lost result looks like a value carried from one iteration of an unrolled loop to the next: its tensor is made outside of the
+/// iteration, and read in it before.
+fn is_carried(program: &Program, nodes: &[Vec<&Node>], l: &Lost<'_>) -> bool {
+    let trail = |id: TrailId| program.trails.get(id.0 as usize);
+    let up = |id: TrailId| std::iter::successors(Some(id), |&id| trail(id)?.parent);
+    let is_iteration = |id: &TrailId| matches!(trail(*id), Some(Trail { step: TrailStep::Iteration { .. }, .. }));
+    let Some(iteration) = up(l.node.trail).find(is_iteration) else { return false };
+    let within = |id: TrailId| up(id).any(|t| t == iteration);
+    if within(program.tensor(l.tensor).trail) {
+        return false;
     }
-    for (stream, core) in program.cores.iter().zip(&trace.cores) {
-        let nodes: Vec<&Node> = index_nodes(stream);
+    let (core, at) = l.place;
+    let before = nodes.get(core as usize).and_then(|n| n.get(..at.0 as usize)).unwrap_or(&[]);
+    before.iter().rev().take_while(|n| within(n.trail)).any(|n| {
+        let NodeKind::Inst(inst) = &n.kind else { return false };
+        let mut footprint = Footprint::default();
+        inst.footprint(&mut footprint);
+        footprint.reads.iter().any(|v| v.tensor == l.tensor)
+    })
+}
+
+/// How often the instructions of these lines were executed.
+fn executions(nodes: &[Vec<&Node>], trace: &Trace, lines: &FxHashSet<Loc>) -> FxHashMap<Loc, usize> {
+    let mut out = FxHashMap::default();
+    for (nodes, core) in nodes.iter().zip(&trace.cores) {
         for event in core.events.iter().filter(|e| matches!(e.kind, EventKind::Inst { .. })) {
             if let Some(node) = nodes.get(event.node.0 as usize)
                 && lines.contains(&node.loc)
@@ -164,3 +196,6 @@ fn executions(program: &Program, trace: &Trace, lines: &FxHashSet<Loc>) -> FxHas
     }
     out
 }
+
+#[cfg(test)]
+mod tests;

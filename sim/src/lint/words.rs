@@ -20,7 +20,7 @@ fn beside(diagnostic: Diagnostic, loc: Loc, label: impl Into<String>) -> Diagnos
 }
 
 /// Whether data comes from HBM.
-fn is_load(node: &Node) -> bool {
+pub(super) fn is_load(node: &Node) -> bool {
     let NodeKind::Inst(inst) = &node.kind else { return false };
     let dma = matches!(inst, Inst::DmaCopy(_) | Inst::DmaTranspose(_));
     dma && inst
@@ -38,18 +38,18 @@ pub(super) fn lost(program: &Program, l: &Lost<'_>, times: usize, executed: usiz
     let fills = matches!(&l.node.kind, NodeKind::Inst(Inst::Memset(_)));
     let mut out = match l.over {
         Some(over) => {
-            let (by, line) = (name_of(over), over.loc.line);
-            let message = if fills {
-                format!(
-                    "`{inst}` has no effect: `{by}` on line {line} overwrites all of `{name}` that it fills, before anything reads it"
-                )
+            let by = if over.loc == loc {
+                format!("the same line overwrites all of `{name}` that it writes, the next time that it runs,")
             } else {
-                format!(
-                    "what `{inst}` writes to `{name}` is lost: `{by}` on line {line} overwrites it before anything reads it"
-                )
+                format!("`{}` on line {} overwrites all of `{name}` that it writes", name_of(over), over.loc.line)
+            };
+            let message = if fills {
+                format!("`{inst}` has no effect: {by} before anything reads it")
+            } else {
+                format!("the result of `{inst}` is lost: {by} before anything reads it")
             };
             let out = at(Diagnostic::warning("overwritten-before-read", message), loc, format!("writes `{name}`"));
-            let out = beside(out, over.loc, "overwrites it");
+            let out = if over.loc == loc { out } else { beside(out, over.loc, "overwrites it") };
             out.help(if fills {
                 "leave the memset out, or fill only what nothing else writes"
             } else {
