@@ -12,6 +12,7 @@ use rustc_hash::FxHashMap;
 use super::ExecOptions;
 use super::findings::{self, Findings};
 use super::races::Races;
+use super::value_findings::ValueFindings;
 use crate::HostTensor;
 use crate::memory::Memory;
 use crate::trace::{CoreTrace, Event, EventKind, NodeIndex, Resolved, Trace};
@@ -21,6 +22,7 @@ pub(super) struct Interpreter<'p> {
     pub(super) program: &'p Program,
     pub(super) memory: Memory<'p>,
     pub(super) findings: Findings,
+    pub(super) values: ValueFindings,
     pub(super) prints: Vec<String>,
     /// The core that runs.
     pub(super) core: CoreState<'p>,
@@ -34,8 +36,8 @@ pub(super) struct Interpreter<'p> {
     steps: u64,
     step_limit: u64,
     pub(super) scratch: super::rows::Scratch,
-    pub(super) products: super::products::Products,
-    pub(super) runs: super::runs::Runs,
+    pub(super) products: super::products::Products<'p>,
+    pub(super) runs: super::runs::Runs<'p>,
     /// Converted operands of matmuls, kept for their buffers.
     pub(super) tiles: [Vec<f32>; 2],
 }
@@ -121,6 +123,7 @@ impl<'p> Interpreter<'p> {
             program,
             memory,
             findings: Findings::default(),
+            values: ValueFindings::new(options.checks),
             prints: Vec::new(),
             core: CoreState::default(),
             parked: Vec::new(),

@@ -3,10 +3,12 @@
 //! Program order is the meaning. Cores, and ranks, run one after the other, each until it must wait for others: `meet` holds their meetings,
 //! `races` finds what no meeting orders. A fault of the kernel stops the run with a diagnostic; everything that was traced until then is kept.
 
+mod checks;
 mod findings;
 mod inputs;
 mod interpreter;
 mod machine;
+mod matmul_values;
 mod meet;
 mod plans;
 mod pool;
@@ -15,6 +17,8 @@ mod races;
 mod rows;
 mod runs;
 mod trace_only;
+mod value_findings;
+mod values;
 
 use nki_diag::Diagnostic;
 use nki_isa::Program;
@@ -24,6 +28,7 @@ use crate::memory::Memory;
 use crate::place::Placement;
 use crate::trace::Trace;
 
+pub use checks::Checks;
 use interpreter::Interpreter;
 pub use trace_only::{NeedsData, trace_only};
 
@@ -34,11 +39,13 @@ pub struct ExecOptions {
     pub precise: bool,
     /// Most statements that may be executed inside dynamic loops, so that an endless loop ends.
     pub step_limit: u64,
+    /// Which findings about values are looked for.
+    pub checks: Checks,
 }
 
 impl Default for ExecOptions {
     fn default() -> Self {
-        ExecOptions { precise: true, step_limit: 4_000_000 }
+        ExecOptions { precise: true, step_limit: 4_000_000, checks: Checks::ALL }
     }
 }
 
