@@ -26,10 +26,10 @@ does not end. Convert the value first:
 
     "inexact-integer" (Suspicious), "an integer above 2^24 loses bits in fp32", "
 The engines compute in fp32, which holds all integers up to 2^24 = 16777216 and only every second, fourth, ... above. The message has the first
-operand or result that changes, and what it becomes. Exact are bitwise operators, 32-bit integers on GpSimd, copies between equal types, and
-the address arithmetic of `tensor_scalar`.
+operand or result that changes, and what it becomes. Exact are bitwise operators, `tensor_tensor` of 32-bit integers on GpSimd (the default engine for tiles of such in SBUF), copies between equal types,
+and the address arithmetic of `tensor_scalar`.
 
-    nisa.tensor_tensor(dst=c, data1=a, data2=b, op=nl.add)                               # wrong for int32 above 2^24
+    nisa.tensor_tensor(dst=c, data1=a, data2=b, op=nl.add, engine=nisa.vector_engine)    # wrong for int32 above 2^24
     nisa.tensor_tensor(dst=c, data1=a, data2=b, op=nl.add, engine=nisa.gpsimd_engine)    # right";
 
     "non-finite" (Suspicious), "infinity or NaN arises from finite operands", "

@@ -12,6 +12,7 @@ use rustc_hash::FxHashMap;
 use super::ExecOptions;
 use super::findings::{self, Findings};
 use super::races::Races;
+use super::taint::Taint;
 use super::value_findings::ValueFindings;
 use crate::HostTensor;
 use crate::memory::Memory;
@@ -23,6 +24,8 @@ pub(super) struct Interpreter<'p> {
     pub(super) memory: Memory<'p>,
     pub(super) findings: Findings,
     pub(super) values: ValueFindings,
+    /// Where memory that nothing has written has got to, from the first read of such.
+    pub(super) taint: Option<Box<Taint>>,
     pub(super) prints: Vec<String>,
     /// The core that runs.
     pub(super) core: CoreState<'p>,
@@ -124,6 +127,7 @@ impl<'p> Interpreter<'p> {
             memory,
             findings: Findings::default(),
             values: ValueFindings::new(options.checks),
+            taint: None,
             prints: Vec::new(),
             core: CoreState::default(),
             parked: Vec::new(),
@@ -205,6 +209,7 @@ impl<'p> Interpreter<'p> {
         self.core.node = Some(waiting.node);
         self.memory.clobbers.now = Some(waiting.node);
         let outcome = waiting.inst.execute(self);
+        self.spread_taint(waiting.inst);
         self.brought = Arc::from([]);
         self.core.events.push(Event { node: waiting.at, kind: EventKind::Inst { resolved: waiting.resolved } });
         outcome.map_err(|fault| self.told(fault))
@@ -227,6 +232,7 @@ impl<'p> Interpreter<'p> {
         self.brought = Arc::clone(brought);
         self.memory.clobbers.now = Some(posted.waiting.node);
         let outcome = posted.waiting.inst.execute(self).map_err(|fault| self.told(fault));
+        self.spread_taint(posted.waiting.inst);
         self.brought = Arc::from([]);
         self.core.node = now;
         outcome
@@ -339,6 +345,7 @@ impl<'p> Interpreter<'p> {
                     } else {
                         inst.execute(self)?;
                     }
+                    self.spread_taint_of_statement();
                     self.core.events.push(Event { node: at, kind: EventKind::Inst { resolved } });
                 }
                 NodeKind::For { variable, lower, upper, step, body } => {
@@ -495,6 +502,11 @@ impl<'p> Interpreter<'p> {
         let mut out = Vec::with_capacity(program.outputs.len());
         for (i, output) in program.outputs.iter().enumerate() {
             let t = program.tensor(output.tensor);
+            if let Some(reached) = self.tainted_output(output.tensor)
+                && let Some(taint) = &self.taint
+            {
+                self.findings.tainted_output(program, &output.name, output.tensor, reached, (taint.read, taint.tensor));
+            }
             let again = program.outputs[i + 1..].iter().any(|o| o.tensor == output.tensor);
             let (data, missing) = self.memory.unload(output.tensor, again);
             if let Some(missing) = missing {

@@ -147,6 +147,7 @@ impl Interpreter<'_> {
             self.finish_products();
             self.finish_runs();
             self.memory.poison(access);
+            self.taint_unwritten(view, access);
             if let Some(node) = self.core.node {
                 self.findings.uninitialized(self.program, node, &self.core.loops, view, gap);
             }

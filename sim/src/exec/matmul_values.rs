@@ -120,7 +120,9 @@ impl<'p> Interpreter<'p> {
         let Some(node) = self.core.node else { return };
         let NodeKind::Inst(inst) = &node.kind else { return };
         match Limit::of(to.codec) {
-            Limit::Magnitude(limit) if extent::most(values) >= limit => self.look_at_excess(node, inst, to, values, limit),
+            Limit::Magnitude(limit) if extent::most(values) >= limit => {
+                self.look_at_excess(node, inst, to, values, limit)
+            }
             Limit::Between(low, high) if extent::leaves(values, low, high) => {
                 if let Some(at) = values.iter().position(|&x| x < low || x >= high) {
                     self.report_clipped_tile(node, to, at, values[at]);

@@ -16,6 +16,7 @@ mod products;
 mod races;
 mod rows;
 mod runs;
+mod taint;
 mod trace_only;
 mod value_findings;
 mod values;

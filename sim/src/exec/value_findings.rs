@@ -7,7 +7,7 @@ use nki_isa::inst::Inst;
 use nki_isa::inst::math::activation::ActFn;
 use nki_isa::inst::math::extent::{LARGEST, Newness, magnitude};
 use nki_isa::program::{Loc, Node, NodeKind};
-use nki_isa::schema::{Kind, Role};
+use nki_isa::schema::Role;
 use nki_isa::{Arg, DType, Program, Space, TensorId, View};
 use rustc_hash::FxHashSet;
 use smallvec::SmallVec;
@@ -36,6 +36,10 @@ pub(super) struct ValueFindings {
 impl ValueFindings {
     pub(super) fn new(checks: Checks) -> Self {
         ValueFindings { checks, ..ValueFindings::default() }
+    }
+
+    pub(super) fn checks(&self) -> Checks {
+        self.checks
     }
 
     /// Whether infinity and NaN that an instruction makes are looked for at all.
@@ -107,10 +111,10 @@ fn instruction(node: &Node) -> String {
         }
         match arg {
             Arg::Name(n) if operand.name.contains("op") => parts.push(format!("{}={n}", operand.name)),
-            Arg::Float(x) if operand.kind == Kind::Scalar => {
+            Arg::Float(x) if operand.role == Role::In => {
                 parts.push(format!("{}={}", operand.name, show(*x as f32)));
             }
-            Arg::Int(x) if operand.kind == Kind::Scalar => parts.push(format!("{}={x}", operand.name)),
+            Arg::Int(x) if operand.role == Role::In => parts.push(format!("{}={x}", operand.name)),
             _ => {}
         }
     }
@@ -271,7 +275,9 @@ impl<'p> Interpreter<'p> {
         let listed = if operands.is_empty() { String::new() } else { format!(": {}", operands.join(", ")) };
         let message = format!("{what} makes {value} {of}{listed}; {first}");
         let help = match () {
-            () if found.from_infinite => "mask with a large finite number instead of infinity, so that no row is all infinite",
+            () if found.from_infinite => {
+                "mask with a large finite number instead of infinity, so that no row is all infinite"
+            }
             () if what.contains("exp") => "subtract the row's maximum before exp",
             () => "",
         };
@@ -361,8 +367,7 @@ impl<'p> Interpreter<'p> {
         let what = instruction(at.node);
         let first = self.first_at(at, found.output, found.row, found.element);
         let name = self.name_of_tensor(tensor);
-        let message =
-            format!("{what} stores {value} to `{name}` as {limit}: {dtype} holds {low} to {high}; {first}");
+        let message = format!("{what} stores {value} to `{name}` as {limit}: {dtype} holds {low} to {high}; {first}");
         let help = "clamp or scale the values before they are stored, or use a wider type";
         self.tell_value("saturated-store", at, message, format!("{value} becomes {limit} here"), help);
     }

@@ -101,7 +101,8 @@ impl ActFn {
     /// The arguments for which it is valid; none if all are.
     pub fn valid_range(self) -> Option<ValidRange> {
         let power = |n: i32| f32::from_bits(((n + 127) as u32) << 23);
-        let between = |low, high, text| Some(ValidRange { low: power(low), high: power(high), either_sign: false, text });
+        let between =
+            |low, high, text| Some(ValidRange { low: power(low), high: power(high), either_sign: false, text });
         let within = |high, text| Some(ValidRange { low: 0.0, high, either_sign: true, text });
         match self {
             ActFn::Log => between(-64, 64, "[2^-64, 2^64]"),
