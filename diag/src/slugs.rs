@@ -9,6 +9,7 @@ mod api;
 mod language;
 mod machine;
 mod run;
+mod values;
 
 /// What a kind of diagnostic says about the kernel. It decides the default level of a finding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -66,9 +67,15 @@ macro_rules! slugs {
 }
 pub(crate) use slugs;
 
-/// All slugs: the language's, the API's, the machine's, the run's.
+/// All slugs: the language's, the API's, the machine's, the run's, those of values.
 pub fn all() -> impl Iterator<Item = &'static Slug> {
-    language::TABLE.iter().chain(api::TABLE).chain(machine::TABLE).chain(accesses::TABLE).chain(run::TABLE)
+    language::TABLE
+        .iter()
+        .chain(api::TABLE)
+        .chain(machine::TABLE)
+        .chain(accesses::TABLE)
+        .chain(run::TABLE)
+        .chain(values::TABLE)
 }
 
 /// The slug with this name.

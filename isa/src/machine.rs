@@ -7,6 +7,7 @@ use smallvec::SmallVec;
 
 use crate::arch::Arch;
 use crate::arg::Imm;
+use crate::inst::math::activation::ActFn;
 use crate::inst::tensor::gemm;
 use crate::meeting::Contribution;
 use crate::names::OobMode;
@@ -61,6 +62,9 @@ pub struct RowF32<'a> {
 
 /// A function of several partitions at once, with all that it needs. How many it gets says nothing: partitions have nothing to do with each other.
 pub type OwnTogetherF32 = Box<dyn Fn(&mut [RowF32<'_>]) + Send + Sync>;
+
+/// Gets the arguments that a function is about to be applied to: `(partition, arguments)`, where the partition counts from 0 within the operands.
+pub type Arguments = Arc<dyn Fn(usize, &[f32]) + Send + Sync>;
 
 /// What an instruction leaves in a state of its engine (see [`Machine::engine_state`]): the state's name, and the change.
 pub type Leaves = (&'static str, Box<dyn FnOnce(&mut Vec<u32>) + Send>);
@@ -219,6 +223,11 @@ pub trait Machine {
     /// State that an engine keeps between instructions (accumulator registers, random number generators): a named block of
     /// `f32` bits that starts empty.
     fn engine_state(&mut self, name: &'static str) -> &mut Vec<u32>;
+
+    /// Whoever wants to see the arguments of the activation function that the current instruction applies; none if nobody does.
+    fn watch_arguments(&mut self, _op: ActFn) -> Option<Arguments> {
+        None
+    }
 
     /// What the members of the meeting that the instruction waited for have brought, in the meeting's order; nothing for an instruction
     /// that waits for nobody.

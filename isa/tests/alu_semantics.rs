@@ -25,6 +25,11 @@ fn operators_on_fp32() {
         // The manual's examples: the sign is kept and ties give y.
         (AluOp::AbsMax, -5.0, 3.0, -5.0),
         (AluOp::AbsMax, 1.0, -1.0, -1.0),
+        // The manual's rule, also for NaN: y, unless |x| > |y| (or |x| < |y|).
+        (AluOp::AbsMax, nan, 2.0, 2.0),
+        (AluOp::AbsMax, 2.0, nan, nan),
+        (AluOp::AbsMin, nan, 2.0, 2.0),
+        (AluOp::AbsMin, 2.0, nan, nan),
         (AluOp::AbsMin, 5.0, -3.0, -3.0),
         (AluOp::AbsMin, 1.0, -1.0, -1.0),
         (AluOp::Power, 2.0, 10.0, 1024.0),

@@ -148,10 +148,10 @@ Right:
     nisa.nc_matmul(dst=acc, stationary=a, moving=b, accumulate=False)
     nisa.tensor_scalar(dst=result, data=acc, op0=nl.add, operand0=1.0)";
 
-    "uninitialized-read" (Bug), "an instruction reads bytes that nothing has written", "
+    "uninitialized-read" (Suspicious), "an instruction reads bytes that nothing has written", "
 `nl.ndarray` reserves memory and does not fill it. On the device such a read gives whatever was there
 before; the simulator gives NaN (floats) or a fixed pattern (integers) and reports the first instruction
-that reads it.
+that reads it. If what it reads reaches an output, that is `uninitialized-output`, and a bug for certain.
 
 Wrong:
 

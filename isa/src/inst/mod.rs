@@ -19,6 +19,7 @@ pub mod scalars;
 mod stream;
 pub mod sync;
 pub mod tensor;
+pub mod values;
 pub mod vector;
 
 use ndarray::Array2;

@@ -6,6 +6,7 @@ use nki_isa::schema::Role;
 use nki_isa::{Arch, Arg, Fault, Program, View};
 use rustc_hash::FxHashSet;
 
+use super::taint::Reached;
 use crate::deps::Hazard;
 use crate::memory::access::{Access, Accumulation, Unwritten};
 use crate::memory::{Clobbered, Memory};
@@ -231,6 +232,30 @@ impl Findings {
             out
         };
         self.list.push(out);
+    }
+
+    /// Memory that nothing has written has reached an output. `read` is where it was read first, and of which tensor.
+    pub(super) fn tainted_output(
+        &mut self,
+        program: &Program,
+        name: &str,
+        tensor: nki_isa::TensorId,
+        reached: Reached,
+        (read, of): (Loc, nki_isa::TensorId),
+    ) {
+        let (t, source) = (program.tensor(tensor), program.tensor(of));
+        let first = position(&t.shape, reached.first);
+        let message = format!(
+            "output `{name}` has {} of {} elements made of memory that nothing has written; first: {first}",
+            reached.elements,
+            t.elements()
+        );
+        self.list.push(
+            Diagnostic::warning("uninitialized-output", message)
+                .at_loc(span(t.loc), t.loc.line, t.loc.column, "this output")
+                .with_loc(span(read), read.line, read.column, format!("reads `{}` before it is written", source.name))
+                .help("write the tensor before it is read (nisa.memset), or leave out what was not written"),
+        );
     }
 
     /// An instruction reads through one tensor what has been written over through another.

@@ -14,6 +14,8 @@ use super::ExecOptions;
 use super::findings::{self, Findings};
 use super::limits::{most_events, too_many_events};
 use super::races::Races;
+use super::taint::Taint;
+use super::value_findings::ValueFindings;
 use crate::HostTensor;
 use crate::memory::Memory;
 use crate::place::Placement;
@@ -24,6 +26,9 @@ pub(super) struct Interpreter<'p> {
     pub(super) program: &'p Program,
     pub(super) memory: Memory<'p>,
     pub(super) findings: Findings,
+    pub(super) values: ValueFindings,
+    /// Where memory that nothing has written has got to, from the first read of such.
+    pub(super) taint: Option<Box<Taint>>,
     pub(super) prints: Vec<String>,
     /// The core that runs.
     pub(super) core: CoreState<'p>,
@@ -38,8 +43,8 @@ pub(super) struct Interpreter<'p> {
     step_limit: u64,
     memory_limit: Limit,
     pub(super) scratch: super::rows::Scratch,
-    pub(super) products: super::products::Products,
-    pub(super) runs: super::runs::Runs,
+    pub(super) products: super::products::Products<'p>,
+    pub(super) runs: super::runs::Runs<'p>,
     /// Converted operands of matmuls, kept for their buffers.
     pub(super) tiles: [Vec<f32>; 2],
 }
@@ -127,6 +132,8 @@ impl<'p> Interpreter<'p> {
             program,
             findings: Findings::starting_with(&memory.placement().over_capacity),
             memory,
+            values: ValueFindings::new(options.checks),
+            taint: None,
             prints: Vec::new(),
             core: CoreState::default(),
             parked: Vec::new(),
@@ -199,6 +206,7 @@ impl<'p> Interpreter<'p> {
         self.core.node = Some(waiting.node);
         self.memory.clobbers.now = Some(waiting.node);
         let outcome = waiting.inst.execute(self);
+        self.spread_taint(waiting.inst);
         self.brought = Arc::from([]);
         self.core.events.push(Event { node: waiting.at, kind: EventKind::Inst { resolved: waiting.resolved } });
         outcome.map_err(|fault| self.told(fault))
@@ -221,6 +229,7 @@ impl<'p> Interpreter<'p> {
         self.brought = Arc::clone(brought);
         self.memory.clobbers.now = Some(posted.waiting.node);
         let outcome = posted.waiting.inst.execute(self).map_err(|fault| self.told(fault));
+        self.spread_taint(posted.waiting.inst);
         self.brought = Arc::from([]);
         self.core.node = now;
         outcome
@@ -332,6 +341,7 @@ impl<'p> Interpreter<'p> {
                     } else {
                         inst.execute(self)?;
                     }
+                    self.spread_taint_of_statement();
                     self.core.events.push(Event { node: at, kind: EventKind::Inst { resolved } });
                 }
                 NodeKind::For { variable, lower, upper, step, body } => {
@@ -497,6 +507,11 @@ impl<'p> Interpreter<'p> {
             program.outputs.iter().enumerate().map(|(i, output)| (output.tensor, i)).collect();
         for (i, output) in program.outputs.iter().enumerate() {
             let t = program.tensor(output.tensor);
+            if let Some(reached) = self.tainted_output(output.tensor)
+                && let Some(taint) = &self.taint
+            {
+                self.findings.tainted_output(program, &output.name, output.tensor, reached, (taint.read, taint.tensor));
+            }
             let again = last.get(&output.tensor) != Some(&i);
             let (data, missing) = self.memory.unload(output.tensor, again);
             let reported = program.outputs[..i].iter().any(|o| o.tensor == output.tensor);

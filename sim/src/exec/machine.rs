@@ -5,8 +5,9 @@ use std::sync::Arc;
 use ndarray::{Array2, ArrayView2, ArrayViewMut2, ShapeBuilder};
 use nki_isa::arg::Imm;
 use nki_isa::inst::Footprint;
+use nki_isa::inst::math::activation::ActFn;
 use nki_isa::inst::tensor::gemm;
-use nki_isa::machine::{Context, Leaves, OwnRowsF32, OwnTogetherF32, RowsF32, RowsI64, Tiles};
+use nki_isa::machine::{Arguments, Context, Leaves, OwnRowsF32, OwnTogetherF32, RowsF32, RowsI64, Tiles};
 use nki_isa::names::{Engine, OobMode};
 use nki_isa::program::{NodeKind, RegId};
 use nki_isa::view::{column_group, column_position};
@@ -108,7 +109,7 @@ impl Interpreter<'_> {
         self.locate_beside(view, oob)
     }
 
-    fn locate_beside(&mut self, view: &View, oob: OobMode) -> Result<Option<Access>, Fault> {
+    pub(super) fn locate_beside(&mut self, view: &View, oob: OobMode) -> Result<Option<Access>, Fault> {
         let skip = oob == OobMode::Skip;
         let (dynamic, fault) = self.dynamic(view)?;
         let shift = match (dynamic, fault) {
@@ -143,6 +144,7 @@ impl Interpreter<'_> {
             self.finish_products();
             self.finish_runs();
             self.memory.poison(access);
+            self.taint_unwritten(view, access);
         }
     }
 
@@ -289,6 +291,9 @@ impl Machine for Interpreter<'_> {
             return Ok(());
         }
         self.finish_runs();
+        if to.codec != from.codec {
+            self.look_at_copy(&to, &from);
+        }
         self.memory.copy(&to, &from);
         self.memory.mark_written(&to);
         Ok(())
@@ -303,6 +308,7 @@ impl Machine for Interpreter<'_> {
             (Some(i), true) => to.codec.write_i64(&[i], &mut one[..size]),
             _ => to.codec.write_f32(&[value.as_f32()], &mut one[..size]),
         }
+        self.look_at_fill(&to, value.as_f32());
         if self.queue_fill(&to, one) {
             return Ok(());
         }
@@ -364,7 +370,11 @@ impl Machine for Interpreter<'_> {
         self.tiles = [left_scratch, right_scratch];
         outcome?;
         if direct.is_none() {
+            self.look_at_tile(&to, &result);
             self.put_tile(&to, &result);
+        } else if self.values.wants_non_finite_at(self.core.node) {
+            let result = self.tile(&to);
+            self.look_at_tile(&to, &result);
         }
         self.memory.mark_written(&to);
         Ok(())
@@ -382,6 +392,7 @@ impl Machine for Interpreter<'_> {
 
     fn read_tile(&mut self, src: &View) -> Result<Array2<f32>, Fault> {
         let from = self.source(src)?;
+        self.look_at_read(&from);
         let values = self.tile(&from);
         Array2::from_shape_vec((from.partitions(), from.width()), values)
             .map_err(|e| Fault::new("internal", e.to_string()))
@@ -392,7 +403,9 @@ impl Machine for Interpreter<'_> {
         if tile.len() != to.elements() {
             return Err(Fault::new("shape-mismatch", format!("writes {} elements to {}", tile.len(), to.elements())));
         }
-        self.put_tile(&to, &elements::dense(tile));
+        let values = elements::dense(tile);
+        self.look_at_tile(&to, &values);
+        self.put_tile(&to, &values);
         self.memory.mark_written(&to);
         Ok(())
     }
@@ -402,6 +415,7 @@ impl Machine for Interpreter<'_> {
         let size = from.codec.size();
         let mut bytes = vec![0; from.elements() * size];
         self.memory.gather(&from, &mut bytes);
+        self.look_at_register_load(&from, &bytes);
         Array2::from_shape_vec((from.partitions(), from.width()), elements::to_bits(&bytes, size))
             .map_err(|e| Fault::new("internal", e.to_string()))
     }
@@ -423,6 +437,11 @@ impl Machine for Interpreter<'_> {
 
     fn set_register(&mut self, register: RegId, value: i32) {
         self.set(register, value);
+    }
+
+    fn watch_arguments(&mut self, op: ActFn) -> Option<Arguments> {
+        let arguments = self.arguments(op)?;
+        Some(Arc::new(move |partition, row| arguments.row(partition, row)))
     }
 
     fn print(&mut self, line: String) {

@@ -3,11 +3,13 @@
 //! Program order is the meaning. Cores, and ranks, run one after the other, each until it must wait for others: `meet` holds their meetings,
 //! `races` finds what no meeting orders. A fault of the kernel stops the run with a diagnostic; everything that was traced until then is kept.
 
+mod checks;
 mod findings;
 mod inputs;
 mod interpreter;
 mod limits;
 mod machine;
+mod matmul_values;
 mod meet;
 mod plans;
 mod pool;
@@ -15,7 +17,10 @@ mod products;
 mod races;
 mod rows;
 mod runs;
+mod taint;
 mod trace_only;
+mod value_findings;
+mod values;
 mod without_values;
 
 use nki_diag::Diagnostic;
@@ -27,6 +32,7 @@ use crate::memory::Memory;
 use crate::place::Placement;
 use crate::trace::Trace;
 
+pub use checks::Checks;
 pub(crate) use findings::{iterations, name_of};
 use interpreter::Interpreter;
 pub use limits::{check_memory, check_trace};
@@ -42,11 +48,13 @@ pub struct ExecOptions {
     pub step_limit: u64,
     /// Memory that tensors and trace may use.
     pub memory: Limit,
+    /// Which findings about values are looked for.
+    pub checks: Checks,
 }
 
 impl Default for ExecOptions {
     fn default() -> Self {
-        ExecOptions { precise: true, step_limit: 4_000_000, memory: Limit::NONE }
+        ExecOptions { precise: true, step_limit: 4_000_000, memory: Limit::NONE, checks: Checks::ALL }
     }
 }
 

@@ -5,6 +5,7 @@ use smallvec::SmallVec;
 use std::ops::Range;
 
 use super::runs::{BLOCK, Passing, Step, What};
+use super::values::Watch;
 use crate::Buffer;
 use crate::memory::Memory;
 use crate::memory::access::Access;
@@ -69,6 +70,7 @@ pub(super) struct Plan<'m> {
     inputs: SmallVec<[Input<'m>; 4]>,
     outputs: SmallVec<[Output; 2]>,
     what: &'m What,
+    watch: Option<&'m Watch<'m>>,
     /// Elements of a row that have to be converted or computed elsewhere: of sources, and of destinations.
     space: (usize, usize),
 }
@@ -107,7 +109,7 @@ pub(super) fn plan<'m>(
     memory: &'m Memory<'_>,
     written: &[&Access],
     buffers: &[Option<Buffer>],
-    step: &'m Step,
+    step: &'m Step<'_>,
 ) -> Plan<'m> {
     let piece = |a: &Access| written.iter().position(|w| w.storage == a.storage);
     let slot = |a: &Access| step.to.iter().position(|o| o.storage == a.storage);
@@ -137,6 +139,7 @@ pub(super) fn plan<'m>(
         inputs: step.from.iter().map(input).collect(),
         outputs: step.to.iter().map(output).collect(),
         what: &step.what,
+        watch: step.watch.as_deref(),
         space: (0, 0),
     }
 }
@@ -238,6 +241,18 @@ impl Plan<'_> {
         }
     }
 
+    /// Shows the watch a row of a source of 32-bit integers.
+    fn look_at_integers(&self, i: usize, source: usize, bytes: &[u8], at: usize) {
+        if let Some(watch) = self.watch.filter(|w| w.wants_integers(source)) {
+            let input = &self.inputs[source];
+            let mut packed = vec![0; input.count * input.codec.size()];
+            elements::gather(bytes, at, &input.steps, input.codec.size(), &mut packed);
+            let mut values = vec![0; input.count];
+            input.codec.to_i64(&packed, &mut values);
+            watch.integers(i, source, &values);
+        }
+    }
+
     /// The sources' rows of a partition, borrowed, or converted in `space`.
     fn sources<'a>(
         &'a self,
@@ -248,9 +263,10 @@ impl Plan<'_> {
         packed: &mut Vec<u8>,
     ) -> SmallVec<[&'a [f32]; 4]> {
         let mut ins = SmallVec::new();
-        for input in &self.inputs {
+        for (n, input) in self.inputs.iter().enumerate() {
             let at = input.rows.at(i);
             let convert = |bytes: &[u8], at: usize, space: &mut &'a mut [f32], packed: &mut Vec<u8>| {
+                self.look_at_integers(i, n, bytes, at);
                 let (mine, others) = std::mem::take(space).split_at_mut(input.count);
                 *space = others;
                 elements::read_f32(bytes, at, &input.steps, input.codec, packed, mine);
@@ -296,6 +312,9 @@ impl Plan<'_> {
                 }
             }
             f(i, &ins, &mut outs);
+            if let Some(watch) = self.watch {
+                watch.row(i, &ins, &outs);
+            }
         }
         let mut values = &*results;
         for o in self.outputs.iter().filter(|o| !o.plain) {
@@ -340,6 +359,9 @@ impl Plan<'_> {
                 set.push(RowF32 { partition: i, ins, outs });
             }
             f(&mut set);
+            if let Some(watch) = self.watch {
+                set.iter().for_each(|row| watch.row(row.partition, &row.ins, &row.outs));
+            }
         }
         let mut values = &*results;
         for i in rows {
@@ -365,7 +387,11 @@ impl Plan<'_> {
         let length = output.count * size;
         if input.codec != output.codec {
             let values = at_least(floats, output.count);
+            self.look_at_integers(i, 0, bytes, at);
             elements::read_f32(bytes, at, &input.steps, input.codec, packed, values);
+            if let Some(watch) = self.watch {
+                watch.row(i, &[], &[&mut *values]);
+            }
             elements::write_f32(to.bytes, to_at, &output.steps, output.codec, packed, values);
         } else if !elements::is_dense(&output.steps, output.codec) {
             packed.resize(length, 0);

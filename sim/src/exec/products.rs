@@ -13,6 +13,7 @@ use std::cell::Cell;
 use std::ops::Range;
 
 use super::interpreter::Interpreter;
+use super::matmul_values::Product;
 use crate::memory::Memory;
 use crate::memory::access::Access;
 use crate::memory::elements::Steps;
@@ -28,19 +29,21 @@ const PARALLEL_ABOVE: usize = 32 * 1024;
 
 /// Matmuls that are not multiplied yet, and packed operands.
 #[derive(Debug, Default)]
-pub(super) struct Products {
-    chain: Option<Chain>,
+pub(super) struct Products<'p> {
+    chain: Option<Chain<'p>>,
     packs: Packs,
 }
 
 /// Matmuls with one destination.
 #[derive(Debug)]
-struct Chain {
+struct Chain<'p> {
     to: Access,
     /// Whether the first is added to what is there.
     add: bool,
     /// Indices of packed operands.
     operands: Vec<(usize, usize)>,
+    /// Each matmul with its operands, if its values are watched.
+    watched: Vec<Product<'p>>,
 }
 
 /// Elements of a storage at a time.
@@ -169,11 +172,14 @@ impl Interpreter<'_> {
         if self.products.chain.is_none() {
             self.products.packs.clock += 1;
         }
+        let watched = self.watch_product(&to, &left, &right);
         let left = self.packed(Side::Stationary, left);
         let right = self.packed(Side::Moving, right);
         self.memory.mark_written(&to);
-        let chain = self.products.chain.get_or_insert_with(|| Chain { to, add, operands: Vec::new() });
+        let new = || Chain { to, add, operands: Vec::new(), watched: Vec::new() };
+        let chain = self.products.chain.get_or_insert_with(new);
         chain.operands.push((left, right));
+        chain.watched.extend(watched);
         Ok(())
     }
 
@@ -199,7 +205,7 @@ impl Interpreter<'_> {
 
     /// Multiplies the matmuls that wait.
     pub(super) fn finish_products(&mut self) {
-        let Some(Chain { to, add, operands }) = self.products.chain.take() else { return };
+        let Some(Chain { to, add, operands, watched }) = self.products.chain.take() else { return };
         let packs = &mut self.products.packs;
         pack(&self.memory, &mut packs.entries);
         let chain: Vec<(&Packed, &Packed)> =
@@ -212,6 +218,9 @@ impl Interpreter<'_> {
             ArrayViewMut2::from_shape(shape, words.get_mut(base..)?).ok()
         });
         gemm::accumulate(&chain, add, out.expect("looked at when the matmul was queued"));
+        if !watched.is_empty() {
+            self.look_at_products(&to, add, &watched);
+        }
         self.release_dead();
     }
 }

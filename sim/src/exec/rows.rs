@@ -6,6 +6,7 @@ use rayon::prelude::*;
 use smallvec::SmallVec;
 
 use super::interpreter::Interpreter;
+use super::values::Watch;
 use crate::Buffer;
 use crate::memory::access::Access;
 use crate::memory::elements::{self, Codec, Steps};
@@ -59,7 +60,7 @@ fn row(
     chunks: Chunks<'_, '_>,
     inputs: &[Input<'_>],
     outputs: &[Output],
-    f: RowsF32<'_>,
+    (f, watch): (RowsF32<'_>, Option<&Watch<'_>>),
     scratch: &mut Scratch,
 ) {
     let Scratch { bytes: packed, floats } = scratch;
@@ -103,6 +104,9 @@ fn row(
             }
         }
         f(i, &ins, &mut outs);
+        if let Some(watch) = watch {
+            watch.row(i, &ins, &outs);
+        }
     }
     let mut done = 0;
     for output in outputs {
@@ -114,7 +118,7 @@ fn row(
     }
 }
 
-impl Interpreter<'_> {
+impl<'p> Interpreter<'p> {
     /// Resolves the operands of a function of rows, while earlier ones wait to be computed.
     pub(super) fn operands(&mut self, dsts: &[&View], srcs: &[&View]) -> Result<(Accesses, Accesses), Fault> {
         self.finish_products();
@@ -156,22 +160,47 @@ impl Interpreter<'_> {
     pub(super) fn rows_f32(&mut self, dsts: &[&View], srcs: &[&View], f: RowsF32<'_>) -> Result<(), Fault> {
         let (to, from) = self.operands(dsts, srcs)?;
         self.finish_runs();
-        self.map_rows(&to, &from, f);
+        let watch = self.watch(&to, &from, false);
+        self.map_rows(&to, &from, f, watch);
         Ok(())
     }
 
     /// Computes all rows now.
-    pub(super) fn map_rows(&mut self, to: &[Access], from: &[Access], f: RowsF32<'_>) {
+    pub(super) fn map_rows(&mut self, to: &[Access], from: &[Access], f: RowsF32<'_>, watch: Option<Box<Watch<'p>>>) {
+        let watch = watch.as_deref();
+        if let Some(watch) = watch {
+            self.look_at_integers(watch, from);
+        }
         match self.partitionwise(to, from) {
-            Some(written) => self.rows_in_place(to, from, &written, f),
-            None => self.rows_gathered(to, from, f),
+            Some(written) => self.rows_in_place(to, from, &written, (f, watch)),
+            None => self.rows_gathered(to, from, (f, watch)),
+        }
+        if let Some(watch) = watch {
+            self.report_values(watch, to, from);
         }
         for a in to {
             self.memory.mark_written(a);
         }
     }
 
-    fn rows_in_place(&mut self, to: &[Access], from: &[Access], written: &[(usize, usize)], f: RowsF32<'_>) {
+    /// Shows the watch all sources of 32-bit integers.
+    pub(super) fn look_at_integers(&self, watch: &Watch<'_>, from: &[Access]) {
+        for (n, a) in from.iter().enumerate().filter(|(n, _)| watch.wants_integers(*n)) {
+            let mut bytes = vec![0; a.elements() * a.codec.size()];
+            self.memory.gather(a, &mut bytes);
+            let mut values = vec![0; a.elements()];
+            a.codec.to_i64(&bytes, &mut values);
+            values.chunks_exact(a.width().max(1)).enumerate().for_each(|(row, v)| watch.integers(row, n, v));
+        }
+    }
+
+    fn rows_in_place(
+        &mut self,
+        to: &[Access],
+        from: &[Access],
+        written: &[(usize, usize)],
+        f: (RowsF32<'_>, Option<&Watch<'_>>),
+    ) {
         let rows = to.first().map_or(0, |a| a.rows);
         let mut taken: SmallVec<[Buffer; 2]> = written.iter().map(|&(s, _)| self.memory.storages[s].take()).collect();
         let memory = &self.memory;
@@ -258,7 +287,7 @@ impl Interpreter<'_> {
     }
 
     /// All partitions of all sources are read before anything is written.
-    fn rows_gathered(&mut self, to: &[Access], from: &[Access], f: RowsF32<'_>) {
+    fn rows_gathered(&mut self, to: &[Access], from: &[Access], (f, watch): (RowsF32<'_>, Option<&Watch<'_>>)) {
         let ins: SmallVec<[Vec<f32>; 4]> = from.iter().map(|a| self.tile(a)).collect();
         let mut outs: SmallVec<[Vec<f32>; 2]> = to.iter().map(|a| vec![0.0; a.elements()]).collect();
         for row in 0..to.first().or(from.first()).map_or(0, Access::partitions) {
@@ -266,6 +295,9 @@ impl Interpreter<'_> {
             let ins: SmallVec<[&[f32]; 4]> = ins.iter().zip(from).map(|(v, a)| &v[part(a)]).collect();
             let mut outs: SmallVec<[&mut [f32]; 2]> = outs.iter_mut().zip(to).map(|(v, a)| &mut v[part(a)]).collect();
             f(row, &ins, &mut outs);
+            if let Some(watch) = watch {
+                watch.row(row, &ins, &outs);
+            }
         }
         for (a, values) in to.iter().zip(&outs) {
             self.put_tile(a, values);

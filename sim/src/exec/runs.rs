@@ -17,6 +17,7 @@ use std::ops::Range;
 use super::interpreter::Interpreter;
 use super::plans::{Piece, Plan, Rows, Scratch, aligned, plan, without_copies};
 use super::rows::{Accesses, PARALLEL_ABOVE};
+use super::values::Watch;
 use crate::Buffer;
 use crate::memory::Memory;
 use crate::memory::access::Access;
@@ -28,8 +29,8 @@ const LONGEST: usize = 32;
 
 /// Instructions that are not computed yet.
 #[derive(Default)]
-pub(super) struct Runs {
-    steps: Vec<Step>,
+pub(super) struct Runs<'p> {
+    steps: Vec<Step<'p>>,
     leaves: Vec<Leaves>,
     /// Storages in which nothing was written before the run.
     fresh: Vec<usize>,
@@ -37,10 +38,11 @@ pub(super) struct Runs {
     stored: bool,
 }
 
-pub(super) struct Step {
+pub(super) struct Step<'p> {
     pub(super) to: Accesses,
     pub(super) from: Accesses,
     pub(super) what: What,
+    pub(super) watch: Option<Box<Watch<'p>>>,
 }
 
 /// What is done with the rows.
@@ -91,7 +93,7 @@ fn apart(memory: &Memory<'_>, to: &[Access], from: &[Access]) -> bool {
         })
 }
 
-impl Runs {
+impl Runs<'_> {
     /// Whether the instruction, whose partitions are apart, may join the run.
     fn admits(&self, memory: &Memory<'_>, to: &[Access], from: &[Access]) -> bool {
         let Some(first) = self.steps.first() else { return true };
@@ -107,7 +109,7 @@ impl Runs {
     }
 }
 
-impl Interpreter<'_> {
+impl<'p> Interpreter<'p> {
     /// See [`nki_isa::Machine::map_f32_later`] and [`nki_isa::Machine::map_f32_together`].
     pub(super) fn queue_rows(
         &mut self,
@@ -117,15 +119,16 @@ impl Interpreter<'_> {
         leaves: Option<Leaves>,
     ) -> Result<(), Fault> {
         let (to, from) = self.operands(dsts, srcs)?;
+        let watch = self.watch(&to, &from, false);
         if apart(&self.memory, &to, &from) {
-            self.push(to, from, what);
+            self.push(to, from, what, watch);
             self.runs.leaves.extend(leaves);
             return Ok(());
         }
         self.finish_runs();
         match &what {
-            What::Map(f) => self.map_rows(&to, &from, &**f),
-            What::Together(f) => self.map_rows(&to, &from, &alone(f)),
+            What::Map(f) => self.map_rows(&to, &from, &**f, watch),
+            What::Together(f) => self.map_rows(&to, &from, &alone(f), watch),
             What::Copy | What::Fill(_) => unreachable!("they are queued by functions of their own"),
         }
         if let Some((name, change)) = leaves {
@@ -139,7 +142,7 @@ impl Interpreter<'_> {
         let to = std::slice::from_ref(to);
         let queued = apart(&self.memory, to, &[]);
         if queued {
-            self.push(to.iter().cloned().collect(), Accesses::new(), What::Fill(value));
+            self.push(to.iter().cloned().collect(), Accesses::new(), What::Fill(value), None);
         }
         queued
     }
@@ -151,11 +154,13 @@ impl Interpreter<'_> {
         if !same || !apart(&self.memory, to, from) {
             return false;
         }
-        self.push(to.iter().cloned().collect(), from.iter().cloned().collect(), What::Copy);
+        let converts = to[0].codec != from[0].codec;
+        let watch = converts.then(|| self.watch(to, from, true)).flatten();
+        self.push(to.iter().cloned().collect(), from.iter().cloned().collect(), What::Copy, watch);
         true
     }
 
-    fn push(&mut self, to: Accesses, from: Accesses, what: What) {
+    fn push(&mut self, to: Accesses, from: Accesses, what: What, watch: Option<Box<Watch<'p>>>) {
         if !self.runs.admits(&self.memory, &to, &from) {
             self.finish_runs();
         }
@@ -168,7 +173,7 @@ impl Interpreter<'_> {
             self.memory.mark_written(a);
             self.runs.stored |= self.memory.storages[a.storage].pitch == 0;
         }
-        self.runs.steps.push(Step { to, from, what });
+        self.runs.steps.push(Step { to, from, what, watch });
     }
 
     /// Whether instructions wait to be computed: what they touch must stay.
@@ -253,6 +258,11 @@ impl Interpreter<'_> {
         }
         for (name, change) in leaves {
             change(self.core.engine_state.entry(name).or_default());
+        }
+        for Step { to, from, watch, .. } in &steps {
+            if let Some(watch) = watch {
+                self.report_values(watch, to, from);
+            }
         }
         self.release_dead();
     }

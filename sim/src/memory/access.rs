@@ -377,6 +377,26 @@ impl Memory<'_> {
         found
     }
 
+    /// Of each element of the view whether nothing has written some byte of it. Elements of skipped rows count as written.
+    pub(crate) fn unwritten_elements(&self, access: &Access) -> Vec<bool> {
+        let init = &self.storages[access.storage].init;
+        let size = access.codec.dtype.size();
+        let mut out = vec![false; access.elements()];
+        for i in 0..access.rows {
+            let Some((row, start)) = access.start(i) else { continue };
+            let mut element = i * access.per_row;
+            elements::each_run(start, &access.inner, size, &mut |at, step| {
+                let mut at = at;
+                for _ in 0..step.count {
+                    out[element] = init.first_missing(row, at..at + size).is_some();
+                    element += 1;
+                    at = at.wrapping_add_signed(step.stride);
+                }
+            });
+        }
+        out
+    }
+
     /// Gives the bytes of the view that nothing has written those of the value that such memory reads as. They stay unwritten.
     pub(crate) fn poison(&mut self, access: &Access) {
         let value = access.codec.poison();

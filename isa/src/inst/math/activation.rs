@@ -4,6 +4,7 @@ use super::alu;
 use super::elementary::{
     arctan, erf64, exp, exp64, ln, ln_1p64, normal_cdf64, rsqrt, sigmoid, sigmoid64, sin_engine, tanh,
 };
+use super::extent;
 use super::simd::{Kernel, dispatch};
 use crate::names::AluOp;
 
@@ -62,6 +63,59 @@ crate::named_enum! {
         Sign "sign",
         /// `|x|`
         Abs "abs",
+    }
+}
+
+/// The arguments for which the engine's approximation of a function is valid. Source: column "Valid Input Range" of the table of activation
+/// functions in the manual (`tbl-act-func`), which says of others that the engine gives invalid results.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct ValidRange {
+    /// Lowest argument, or lowest magnitude.
+    pub low: f32,
+    /// Highest argument, or highest magnitude.
+    pub high: f32,
+    /// Whether the limits are those of the magnitude: the sign does not matter.
+    pub either_sign: bool,
+    /// As the manual writes it.
+    pub text: &'static str,
+}
+
+impl ValidRange {
+    /// Whether the function is valid for `x`; NaN is not an argument, and counts as valid.
+    pub fn holds(self, x: f32) -> bool {
+        let x = if self.either_sign { x.abs() } else { x };
+        x.is_nan() || (self.low <= x && x <= self.high)
+    }
+
+    /// Whether some argument of a row is not valid; NaN may count as one.
+    pub fn is_left_by(self, row: &[f32]) -> bool {
+        if self.either_sign {
+            extent::magnitude_leaves(row, extent::magnitude(self.low), extent::magnitude(self.high))
+        } else {
+            extent::leaves(row, self.low, self.high.next_up())
+        }
+    }
+}
+
+impl ActFn {
+    /// The arguments for which it is valid; none if all are.
+    pub fn valid_range(self) -> Option<ValidRange> {
+        let power = |n: i32| f32::from_bits(((n + 127) as u32) << 23);
+        let between =
+            |low, high, text| Some(ValidRange { low: power(low), high: power(high), either_sign: false, text });
+        let within = |high, text| Some(ValidRange { low: 0.0, high, either_sign: true, text });
+        match self {
+            ActFn::Log => between(-64, 64, "[2^-64, 2^64]"),
+            ActFn::Sqrt => between(-116, 118, "[2^-116, 2^118]"),
+            ActFn::Rsqrt => between(-87, 97, "[2^-87, 2^97]"),
+            ActFn::Reciprocal => {
+                Some(ValidRange { low: power(-42), high: power(42), either_sign: true, text: "±[2^-42, 2^42]" })
+            }
+            // What the range reduction of `nl.sin` leaves beyond pi is rounding, and valid: docs/numerics.md has its bound.
+            ActFn::Sin => within(3.2, "[-pi, pi]"),
+            ActFn::Arctan => within(std::f32::consts::FRAC_PI_2, "[-pi/2, pi/2]"),
+            _ => None,
+        }
     }
 }
 

@@ -78,8 +78,9 @@ ops! {
     Divide = |x, y| x / y;
     Max chooses = |x, y| maximum(x, y);
     Min chooses = |x, y| minimum(x, y);
-    AbsMax chooses = |x, y| if (x.abs() > y.abs()) | x.is_nan() { x } else { y };
-    AbsMin chooses = |x, y| if (x.abs() < y.abs()) | x.is_nan() { x } else { y };
+    // As the manual says it: y unless |x| is larger, also where one of them is NaN.
+    AbsMax chooses = |x, y| if x.abs() > y.abs() { x } else { y };
+    AbsMin chooses = |x, y| if x.abs() < y.abs() { x } else { y };
     Power chooses = |x, y| pow(x, y);
     Mod chooses = |x, y| floor_mod(x, y);
     Fmod = |x, y| fmod(x, y);

@@ -7,6 +7,7 @@
 pub mod activation;
 pub mod alu;
 pub mod elementary;
+pub mod extent;
 pub mod integer;
 pub mod reduce;
 pub mod scan;

@@ -82,11 +82,15 @@ impl Activate<'_> {
         let plain = matches!((scale, self.bias), (Scalar::Fixed(s), None) if s == 1.0);
         let op = self.op;
         let reduction = self.reduction();
-        reduction.run(machine, self.dst, sources, move |_, ins, out| {
+        let watch = op.valid_range().and_then(|_| machine.watch_arguments(op));
+        reduction.run(machine, self.dst, sources, move |partition, ins, out| {
             if plain {
                 out.copy_from_slice(ins[0]);
             } else {
                 alu::affine(ins[0], scale.get(ins), bias.get(ins), out);
+            }
+            if let Some(watch) = &watch {
+                watch(partition, out);
             }
             activation::apply(op, PRELU_SLOPE, out);
         })

@@ -176,10 +176,14 @@ impl Instruction for Activate2 {
         // A reversed bypass still lets the data through: there is no operation to reverse.
         let (reverse0, reverse1) = (self.reverse0 && op0 != AluOp::Bypass, self.reverse1 && op1 != AluOp::Bypass);
         let op = self.op;
-        self.reduction().run(machine, &self.dst, sources, move |_, ins, out| {
+        let watch = op.valid_range().and_then(|_| machine.watch_arguments(op));
+        self.reduction().run(machine, &self.dst, sources, move |partition, ins, out| {
             alu::apply(op0, reverse0, ins[0], Rhs::One(imm0.get(ins)), out);
             if op1 != AluOp::Bypass {
                 alu::apply_in_place(op1, reverse1, out, Rhs::One(imm1.get(ins)));
+            }
+            if let Some(watch) = &watch {
+                watch(partition, out);
             }
             activation::apply(op, slope.get(ins), out);
         })

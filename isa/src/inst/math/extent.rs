@@ -1,0 +1,181 @@
+//! Passes over rows of fp32 that find values out of range.
+
+use super::simd::{Kernel, dispatch};
+
+/// The magnitude of infinity; that of a NaN is larger.
+pub const INFINITE: u32 = 0x7f80_0000;
+/// The magnitude of the largest fp32 number, which kernels use in the place of infinity.
+pub const LARGEST: u32 = 0x7f7f_ffff;
+/// Rows up to this length are not worth the choice of an instruction set.
+const SHORT: usize = 16;
+
+/// The bits of `|x|`, which are ordered as the magnitudes are.
+#[inline(always)]
+pub fn magnitude(x: f32) -> u32 {
+    x.to_bits() & 0x7fff_ffff
+}
+
+/// The largest magnitude of a row; 0 if it is empty.
+#[inline]
+pub fn most(row: &[f32]) -> u32 {
+    let fold = |row: &[f32]| row.iter().fold(0, |most: i32, &x| most.max(magnitude(x) as i32)) as u32;
+    if row.len() <= SHORT { fold(row) } else { dispatch(Most(row)) }
+}
+
+struct Most<'a>(&'a [f32]);
+
+impl Kernel for Most<'_> {
+    type Output = u32;
+    #[inline(always)]
+    fn run(self) -> u32 {
+        // Magnitudes have no sign bit, and baseline CPUs have a signed maximum at best.
+        self.0.iter().fold(0, |most: i32, &x| most.max(magnitude(x) as i32)) as u32
+    }
+}
+
+/// Whether a value lies below `low`, at `high` or above it. NaN does not.
+#[inline]
+pub fn leaves(row: &[f32], low: f32, high: f32) -> bool {
+    dispatch(Leaves(row, low, high))
+}
+
+struct Leaves<'a>(&'a [f32], f32, f32);
+
+impl Kernel for Leaves<'_> {
+    type Output = bool;
+    #[inline(always)]
+    fn run(self) -> bool {
+        let Leaves(row, low, high) = self;
+        row.iter().fold(0, |found, &x| found | u32::from(x < low) | u32::from(x >= high)) != 0
+    }
+}
+
+/// Whether a magnitude lies below `low` or above `high`, both magnitudes. NaN does.
+#[inline]
+pub fn magnitude_leaves(row: &[f32], low: u32, high: u32) -> bool {
+    dispatch(MagnitudeLeaves(row, low, high))
+}
+
+struct MagnitudeLeaves<'a>(&'a [f32], u32, u32);
+
+impl Kernel for MagnitudeLeaves<'_> {
+    type Output = bool;
+    #[inline(always)]
+    fn run(self) -> bool {
+        let MagnitudeLeaves(row, low, high) = self;
+        let (low, high) = (low as i32, high as i32);
+        let outside = |x: f32| u32::from((magnitude(x) as i32) < low) | u32::from(magnitude(x) as i32 > high);
+        row.iter().fold(0, |found, &x| found | outside(x)) != 0
+    }
+}
+
+/// Raises each of `cover` to the magnitude of the element of `row` at its place.
+pub fn raise(cover: &mut [u32], row: &[f32]) {
+    dispatch(Raise(cover, row));
+}
+
+struct Raise<'a>(&'a mut [u32], &'a [f32]);
+
+impl Kernel for Raise<'_> {
+    type Output = ();
+    #[inline(always)]
+    fn run(self) {
+        for (c, &x) in self.0.iter_mut().zip(self.1) {
+            *c = (*c as i32).max(magnitude(x) as i32) as u32;
+        }
+    }
+}
+
+/// What makes a value of a result new (see [`first_new`]).
+#[derive(Debug, Clone, Copy)]
+pub struct Newness {
+    /// The least magnitude that the result's type holds as infinity or NaN.
+    pub limit: u32,
+    /// Whether the arithmetic can give infinity or NaN; else only the rounding to the result's type can.
+    pub arises: bool,
+}
+
+impl Newness {
+    /// Whether the value `x`, whose operands have the magnitude `cover` at most, is infinite or NaN in the result without being so in an operand.
+    /// An operand that is [`LARGEST`] counts as infinite.
+    #[inline(always)]
+    pub fn is_new(self, x: f32, cover: u32) -> bool {
+        let m = magnitude(x);
+        let rounded = (m >= self.limit) & (m < LARGEST);
+        let infinite = (m == INFINITE) & (cover < LARGEST);
+        let nan = (m > INFINITE) & (cover <= INFINITE);
+        rounded | (self.arises & (infinite | nan))
+    }
+}
+
+/// The first value of `row` that is new; `cover` has the largest magnitude of each one's operands.
+pub fn first_new(row: &[f32], cover: &[u32], new: Newness) -> Option<usize> {
+    let all = || row.iter().zip(cover);
+    dispatch(AnyNew(row, cover, new)).then(|| all().position(|(&x, &c)| new.is_new(x, c))).flatten()
+}
+
+struct AnyNew<'a>(&'a [f32], &'a [u32], Newness);
+
+impl Kernel for AnyNew<'_> {
+    type Output = bool;
+    #[inline(always)]
+    fn run(self) -> bool {
+        let AnyNew(row, cover, new) = self;
+        row.iter().zip(cover).fold(0, |found, (&x, &c)| found | u32::from(new.is_new(x, c))) != 0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn row(n: usize) -> Vec<f32> {
+        (0..n).map(|i| i as f32 - 50.0).collect()
+    }
+
+    #[test]
+    fn finds_the_largest_magnitude_at_every_place() {
+        assert_eq!(most(&[]), 0);
+        for n in [1, 7, 16, 17, 100, 333] {
+            for at in [0, n / 2, n - 1] {
+                for special in [f32::NEG_INFINITY, f32::NAN, -f32::NAN, 1e30] {
+                    let mut r = row(n);
+                    r[at] = special;
+                    assert_eq!(most(&r), magnitude(special), "{n} {at} {special}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn finds_values_outside() {
+        let mut r = row(100);
+        assert!(!leaves(&r, -50.0, 50.0));
+        assert!(leaves(&r, -49.5, 50.0) && leaves(&r, -50.0, 49.0));
+        r[3] = f32::NAN;
+        assert!(!leaves(&r, -50.0, 50.0));
+        let (low, high) = (magnitude(0.5), magnitude(2.0));
+        assert!(!magnitude_leaves(&[0.5, -2.0, 1.0], low, high));
+        assert!(magnitude_leaves(&[0.0], low, high) && magnitude_leaves(&[-2.1], low, high));
+        assert!(magnitude_leaves(&[f32::NAN], low, high));
+    }
+
+    #[test]
+    fn tells_new_values_from_those_that_the_operands_have() {
+        let f32s = Newness { limit: INFINITE, arises: true };
+        let (inf, nan) = (f32::INFINITY, f32::NAN);
+        let finite = magnitude(3.0);
+        assert!(f32s.is_new(inf, finite) && f32s.is_new(nan, finite) && f32s.is_new(nan, INFINITE));
+        assert!(!f32s.is_new(inf, INFINITE) && !f32s.is_new(-inf, LARGEST) && !f32s.is_new(nan, magnitude(nan)));
+        assert!(!f32s.is_new(3e38, finite));
+        let half = Newness { limit: magnitude(65520.0), arises: false };
+        assert!(half.is_new(70000.0, finite) && !half.is_new(inf, finite) && !half.is_new(f32::MIN, finite));
+        let mut r = row(100);
+        r[40] = inf;
+        r[41] = nan;
+        let mut cover = vec![0; 100];
+        assert_eq!(first_new(&r, &cover, f32s), Some(40));
+        raise(&mut cover, &r);
+        assert_eq!(first_new(&r, &cover, f32s), None);
+    }
+}

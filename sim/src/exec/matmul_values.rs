@@ -1,0 +1,176 @@
+//! Infinity and NaN that arise in matmuls, and in instructions that compute whole tiles.
+
+use ndarray::{ArrayView2, Axis};
+use nki_isa::inst::math::extent::{self, INFINITE, Newness, magnitude};
+use nki_isa::inst::{Footprint, Inst};
+use nki_isa::program::{Loc, Node, NodeKind};
+use nki_isa::view::View;
+use smallvec::{SmallVec, smallvec};
+
+use super::interpreter::Interpreter;
+use super::value_findings::Place;
+use super::values::{Arose, Limit};
+use crate::memory::access::Access;
+
+/// A matmul of a chain.
+#[derive(Debug)]
+pub(super) struct Product<'p> {
+    node: &'p Node,
+    loops: SmallVec<[(Loc, u32); 2]>,
+    left: Access,
+    right: Access,
+}
+
+/// Elements of a result that are looked at closely: what PSUM held before may make all of them infinite.
+const CANDIDATES: usize = 64;
+
+/// The largest magnitude of each column.
+fn column_covers(tile: ArrayView2<'_, f32>) -> Vec<u32> {
+    let mut cover = vec![0; tile.ncols()];
+    for row in tile.outer_iter() {
+        match row.to_slice() {
+            Some(row) => extent::raise(&mut cover, row),
+            None => cover.iter_mut().zip(row).for_each(|(c, &x)| *c = (*c).max(magnitude(x))),
+        }
+    }
+    cover
+}
+
+/// The element of a column that has the largest magnitude.
+fn largest(tile: ArrayView2<'_, f32>, column: usize) -> f32 {
+    tile.index_axis(Axis(1), column).iter().copied().max_by_key(|&x| magnitude(x)).unwrap_or(0.0)
+}
+
+/// The sum of the products of two columns, in the order of the engine.
+fn dot(left: ArrayView2<'_, f32>, m: usize, right: ArrayView2<'_, f32>, n: usize, start: f32) -> f32 {
+    let (a, b) = (left.index_axis(Axis(1), m), right.index_axis(Axis(1), n));
+    start + a.iter().zip(b).fold(0.0, |sum: f32, (&x, &y)| x.mul_add(y, sum))
+}
+
+impl<'p> Interpreter<'p> {
+    /// What is kept of a matmul whose values are watched.
+    pub(super) fn watch_product(&self, to: &Access, left: &Access, right: &Access) -> Option<Product<'p>> {
+        let node = self.core.node?;
+        let watched = self.values.wants_non_finite(node.loc, self.program.tensor(to.tensor).loc);
+        watched.then(|| Product {
+            node,
+            loops: self.core.loops.iter().copied().collect(),
+            left: left.clone(),
+            right: right.clone(),
+        })
+    }
+
+    /// Looks at what a chain of matmuls has computed. Their operands are still in memory.
+    pub(super) fn look_at_products(&mut self, to: &Access, add: bool, products: &[Product<'_>]) {
+        let Some((base, row, _)) = self.memory.layout(to) else { return };
+        let words: Option<&[f32]> = bytemuck::try_cast_slice(self.memory.storages[to.storage].bytes()).ok();
+        let Some(words) = words else { return };
+        let line = |m: usize| &words[base + m * row..][..to.per_row];
+        if (0..to.rows).all(|m| extent::most(line(m)) < INFINITE) {
+            return;
+        }
+        let tile = |a: &Access| {
+            let values = self.tile(a);
+            ndarray::Array2::from_shape_vec((a.rows, a.per_row), values).unwrap_or_default()
+        };
+        let tiles: Vec<_> = products.iter().map(|p| (tile(&p.left), tile(&p.right))).collect();
+        let mut covers = (vec![0; to.rows], vec![0; to.per_row]);
+        for (left, right) in &tiles {
+            for (cover, tile) in [(&mut covers.0, left), (&mut covers.1, right)] {
+                cover.iter_mut().zip(column_covers(tile.view())).for_each(|(c, m)| *c = (*c).max(m));
+            }
+        }
+        let new = Newness { limit: INFINITE, arises: true };
+        let mut candidates = 0;
+        let mut found = None;
+        'rows: for m in 0..to.rows {
+            for (n, &x) in line(m).iter().enumerate() {
+                let cover = covers.0[m].max(covers.1[n]);
+                if magnitude(x) < INFINITE || !new.is_new(x, cover) {
+                    continue;
+                }
+                let mut sum = 0.0;
+                let last = products.len() - 1;
+                let at = tiles.iter().position(|(left, right)| {
+                    sum = dot(left.view(), m, right.view(), n, sum);
+                    !sum.is_finite()
+                });
+                candidates += 1;
+                match at {
+                    Some(k) => found = Some((k, m, n, x, cover)),
+                    // The rounding differs, or what was there before is not finite.
+                    None if !add => found = Some((last, m, n, x, cover)),
+                    None if candidates < CANDIDATES => continue,
+                    None => {}
+                }
+                break 'rows;
+            }
+        }
+        let Some((k, row, element, value, cover)) = found else { return };
+        let (product, (left, right)) = (&products[k], &tiles[k]);
+        let operands = smallvec![(0, largest(left.view(), row)), (1, largest(right.view(), element))];
+        let from = [product.left.clone(), product.right.clone()];
+        let at = Place { node: product.node, loops: &product.loops, to: std::slice::from_ref(to), from: &from };
+        let from_infinite = cover >= INFINITE;
+        self.report_arose(&at, &Arose { row, element, output: 0, value, operands, from_infinite });
+    }
+
+    /// Looks at a tile that the current instruction is about to write, while its operands are in memory.
+    pub(super) fn look_at_tile(&mut self, to: &Access, values: &[f32]) {
+        let Some(node) = self.core.node else { return };
+        let NodeKind::Inst(inst) = &node.kind else { return };
+        match Limit::of(to.codec) {
+            Limit::Magnitude(limit) if extent::most(values) >= limit => {
+                self.look_at_excess(node, inst, to, values, limit)
+            }
+            Limit::Between(low, high) if extent::leaves(values, low, high) => {
+                if let Some(at) = values.iter().position(|&x| x < low || x >= high) {
+                    self.report_clipped_tile(node, to, at, values[at]);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn look_at_excess(&mut self, node: &'p Node, inst: &'p Inst, to: &Access, values: &[f32], limit: u32) {
+        if !self.values.wants_non_finite(node.loc, self.program.tensor(to.tensor).loc) {
+            return;
+        }
+        let mut footprint = Footprint::default();
+        inst.footprint(&mut footprint);
+        let mut views: SmallVec<[&View; 4]> = footprint.reads.clone();
+        // A matmul reads what it adds to.
+        views.extend(footprint.writes.iter().copied().filter(|v| v.tensor == to.tensor));
+        let mut from: SmallVec<[Access; 4]> = SmallVec::new();
+        let mut cover = vec![0; values.len()];
+        let mut every = 0;
+        for view in views {
+            let Ok(Some(access)) = self.locate_beside(view, nki_isa::names::OobMode::Skip) else { continue };
+            if self.memory.find_unwritten(&access).is_some() {
+                // Of an instruction that overwrites its destination, say.
+                continue;
+            }
+            let tile = self.tile(&access);
+            let columns = matches!(inst, Inst::TensorPartitionReduce(_)) && to.elements() == access.per_row;
+            if matches!(inst, Inst::DmaCompute(_)) && tile.len() == values.len() {
+                extent::raise(&mut cover, &tile);
+            } else if columns {
+                tile.chunks_exact(access.per_row.max(1)).for_each(|row| extent::raise(&mut cover, row));
+            } else {
+                every = every.max(extent::most(&tile));
+            }
+            from.push(access);
+        }
+        for tile in self.brought.iter().flat_map(|c| &c.tiles) {
+            every = tile.iter().fold(every, |most, &bits| most.max(bits & 0x7fff_ffff));
+        }
+        cover.iter_mut().for_each(|c| *c = (*c).max(every));
+        let moves = matches!(inst, Inst::Topk(_) | Inst::NcTranspose(_));
+        let Some(at) = extent::first_new(values, &cover, Newness { limit, arises: !moves }) else { return };
+        let (row, element) = (at / to.width().max(1), at % to.width().max(1));
+        let from_infinite = cover[at] >= INFINITE;
+        let found = Arose { row, element, output: 0, value: values[at], operands: SmallVec::new(), from_infinite };
+        let loops = self.core.loops.clone();
+        self.report_arose(&Place { node, loops: &loops, to: std::slice::from_ref(to), from: &from }, &found);
+    }
+}

@@ -1,0 +1,220 @@
+//! Follows what an instruction has read that nothing has written, to the outputs.
+//!
+//! Nothing is followed before the first such read, so a kernel without one pays nothing. From then on each byte that an instruction writes is
+//! tainted if what it is made of is: element by element where results and operands have the same elements, by row or column where the
+//! instruction works so, else all of the result. The value confirms it: an output element counts only if it still holds what unwritten memory
+//! reads as, NaN or the pattern of integers.
+
+use nki_isa::inst::{Footprint, Inst};
+use nki_isa::names::OobMode;
+use nki_isa::program::{Loc, NodeKind};
+use nki_isa::{TensorId, View};
+use rustc_hash::FxHashMap;
+
+use super::interpreter::Interpreter;
+use crate::memory::access::Access;
+use crate::memory::elements;
+
+/// Tainted bytes, and where they were read first.
+#[derive(Debug)]
+pub(super) struct Taint {
+    /// By storage: its size, and one flag for each of its bytes.
+    storages: FxHashMap<usize, Vec<bool>>,
+    /// The first read of what nothing has written.
+    pub(super) read: Loc,
+    pub(super) tensor: TensorId,
+}
+
+/// The elements of an output that are made of what nothing has written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Reached {
+    pub(super) elements: usize,
+    /// The first, counted row by row.
+    pub(super) first: usize,
+}
+
+impl Taint {
+    fn bytes(&mut self, storage: usize, length: usize) -> &mut Vec<bool> {
+        let bytes = self.storages.entry(storage).or_default();
+        if bytes.len() != length {
+            // Another tensor has the storage now.
+            bytes.clear();
+            bytes.resize(length, false);
+        }
+        bytes
+    }
+}
+
+/// How the elements of a result depend on those of an operand.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Mapping {
+    Elements,
+    Rows,
+    /// Column `n` of the operand goes to row `n` of the result.
+    ColumnsToRows,
+    Columns,
+    Transposed,
+    All,
+}
+
+fn mapping(inst: &Inst, nth: usize, from: &Access, to: &Access) -> Mapping {
+    let rows = from.partitions() == to.partitions();
+    match inst {
+        Inst::NcMatmul(_) | Inst::NcMatmulMx(_) if to.tensor == from.tensor => Mapping::Elements,
+        Inst::NcMatmul(_) | Inst::NcMatmulMx(_) if nth == 0 && from.width() == to.partitions() => {
+            Mapping::ColumnsToRows
+        }
+        Inst::NcMatmul(_) | Inst::NcMatmulMx(_) if nth == 1 && from.width() == to.width() => Mapping::Columns,
+        Inst::NcTranspose(_) if from.partitions() == to.width() => Mapping::Transposed,
+        Inst::TensorPartitionReduce(_) if from.width() == to.width() => Mapping::Columns,
+        Inst::TensorReduce(_) | Inst::BnStats(_) | Inst::BnAggr(_) | Inst::Max8(_) | Inst::TensorTensorScan(_)
+            if rows =>
+        {
+            Mapping::Rows
+        }
+        Inst::TensorCopy(_)
+        | Inst::DmaCopy(_)
+        | Inst::DmaCompute(_)
+        | Inst::TensorTensor(_)
+        | Inst::TensorScalar(_)
+        | Inst::ScalarTensorTensor(_)
+        | Inst::Activation(_)
+        | Inst::Activate2(_)
+        | Inst::ActivationReduce(_)
+        | Inst::Exponential(_)
+        | Inst::Reciprocal(_)
+        | Inst::SelectReduce(_)
+        | Inst::RangeSelect(_)
+        | Inst::AffineSelect(_)
+        | Inst::TensorCopyPredicated(_)
+        | Inst::TensorScalarReduce(_)
+        | Inst::Dropout(_)
+            if from.elements() == to.elements() =>
+        {
+            Mapping::Elements
+        }
+        _ if rows => Mapping::Rows,
+        _ => Mapping::All,
+    }
+}
+
+impl Interpreter<'_> {
+    /// Calls `f` with the flags of each element of an access.
+    fn each_flag(&mut self, access: &Access, mut f: impl FnMut(usize, &mut [bool])) {
+        let Some(taint) = &mut self.taint else { return };
+        let storage = &self.memory.storages[access.storage];
+        let (pitch, length) = (storage.pitch, storage.bytes().len());
+        let (scale, size) = (self.memory.scale, access.codec.dtype.size());
+        let bytes = taint.bytes(access.storage, length);
+        let mut element = 0;
+        for i in 0..access.rows {
+            let Some((row, start)) = access.start(i) else {
+                element += access.per_row;
+                continue;
+            };
+            elements::each_run(start, &access.inner, size, &mut |at, step| {
+                let mut at = at;
+                for _ in 0..step.count {
+                    let from = row * pitch + at * scale;
+                    if let Some(flags) = bytes.get_mut(from..from + size) {
+                        f(element, flags);
+                    }
+                    element += 1;
+                    at = at.wrapping_add_signed(step.stride);
+                }
+            });
+        }
+    }
+
+    /// An instruction reads elements that nothing has written: they are tainted.
+    pub(super) fn taint_unwritten(&mut self, view: &View, access: &Access) {
+        if !self.values.checks().uninitialized_output {
+            return;
+        }
+        let (read, tensor) = (self.core.node.map_or(self.program.tensor(view.tensor).loc, |n| n.loc), view.tensor);
+        self.taint.get_or_insert_with(|| Box::new(Taint { storages: FxHashMap::default(), read, tensor }));
+        let missing = self.memory.unwritten_elements(access);
+        self.each_flag(access, |element, flags| flags.iter_mut().for_each(|f| *f |= missing[element]));
+    }
+
+    /// After an instruction: what it has written is tainted if what it is made of is.
+    pub(super) fn spread_taint(&mut self, inst: &Inst) {
+        if self.taint.is_none() {
+            return;
+        }
+        let mut footprint = Footprint::default();
+        inst.footprint(&mut footprint);
+        let mut sources: Vec<(Access, Vec<bool>)> = Vec::new();
+        let accumulates = matches!(inst, Inst::NcMatmul(_) | Inst::NcMatmulMx(_));
+        let own = footprint.writes.iter().filter(|_| accumulates);
+        let reads: Vec<&View> = footprint.reads.iter().chain(own).copied().collect();
+        for view in reads {
+            let Ok(Some(access)) = self.locate_beside(view, OobMode::Skip) else { continue };
+            let mut flags = vec![false; access.elements()];
+            self.each_flag(&access, |element, bytes| flags[element] |= bytes.contains(&true));
+            sources.push((access, flags));
+        }
+        for view in &footprint.writes {
+            let Ok(Some(to)) = self.locate_beside(view, OobMode::Skip) else { continue };
+            let mut result = vec![false; to.elements()];
+            let (rows, width) = (to.partitions(), to.width().max(1));
+            for (nth, (from, flags)) in sources.iter().enumerate().filter(|(_, (_, flags))| flags.contains(&true)) {
+                let mapping = mapping(inst, nth, from, &to);
+                let from_width = from.width().max(1);
+                for (i, _) in flags.iter().enumerate().filter(|(_, flag)| **flag) {
+                    let (row, column) = (i / from_width, i % from_width);
+                    match mapping {
+                        Mapping::Elements => result[i] = true,
+                        Mapping::Rows => result[row * width..(row + 1) * width].fill(true),
+                        Mapping::ColumnsToRows => result[column * width..(column + 1) * width].fill(true),
+                        Mapping::Columns => (0..rows).for_each(|r| result[r * width + column] = true),
+                        Mapping::Transposed => {
+                            if let Some(flag) = result.get_mut(column * width + row) {
+                                *flag = true;
+                            }
+                        }
+                        Mapping::All => {
+                            result.fill(true);
+                            break;
+                        }
+                    }
+                }
+            }
+            self.each_flag(&to, |element, flags| flags.fill(result[element]));
+        }
+    }
+
+    /// The statement that runs has been executed: see [`Self::spread_taint`].
+    pub(super) fn spread_taint_of_statement(&mut self) {
+        if self.taint.is_some()
+            && let Some(node) = self.core.node
+            && let NodeKind::Inst(inst) = &node.kind
+        {
+            self.spread_taint(inst);
+        }
+    }
+
+    /// The elements of an output that hold what unwritten memory reads as, and are made of it.
+    pub(super) fn tainted_output(&mut self, tensor: TensorId) -> Option<Reached> {
+        self.taint.as_ref()?;
+        let view = View::whole(tensor, self.program.tensor(tensor));
+        let access = self.memory.resolve_static(&view, 0).ok()?;
+        let missing = self.memory.unwritten_elements(&access);
+        let mut flags = vec![false; access.elements()];
+        self.each_flag(&access, |element, bytes| flags[element] = bytes.contains(&true));
+        let size = access.codec.size();
+        let mut bytes = vec![0; access.elements() * size];
+        self.memory.gather(&access, &mut bytes);
+        let poison = access.codec.poison();
+        let mut values = vec![0.0; access.elements()];
+        let float = access.codec.dtype.is_float();
+        if float {
+            access.codec.to_f32(&bytes, &mut values);
+        }
+        let holds =
+            |i: usize| if float { values[i].is_nan() } else { bytes[i * size..(i + 1) * size] == poison[..size] };
+        let mut reached = (0..flags.len()).filter(|&i| flags[i] && !missing[i] && holds(i));
+        let first = reached.next()?;
+        Some(Reached { elements: 1 + reached.count(), first })
+    }
+}

@@ -1,0 +1,413 @@
+//! Findings about values: from what a [`Watch`] has seen to a diagnostic.
+
+use std::sync::Arc;
+
+use nki_diag::Diagnostic;
+use nki_isa::inst::Inst;
+use nki_isa::inst::math::activation::ActFn;
+use nki_isa::inst::math::extent::{LARGEST, Newness, magnitude};
+use nki_isa::program::{Loc, Node, NodeKind};
+use nki_isa::schema::Role;
+use nki_isa::{Arg, DType, Program, Space, TensorId, View};
+use rustc_hash::FxHashSet;
+use smallvec::SmallVec;
+
+use super::checks::Checks;
+use super::findings;
+use super::interpreter::Interpreter;
+use super::values::{Argument, Arguments, Arose, Clipped, Inexact, Limit, Registers, Watch};
+use crate::memory::access::Access;
+use crate::memory::elements::Codec;
+use crate::place::span;
+
+/// What findings about values keep between instructions.
+#[derive(Debug, Default)]
+pub(super) struct ValueFindings {
+    checks: Checks,
+    /// (finding, place of the instruction, place of the tensor): unrolled iterations say the same.
+    seen: FxHashSet<(&'static str, Loc, Loc)>,
+    /// An infinity has been reported: what is made of infinities may follow from it.
+    infinity: bool,
+    registers: Arc<Registers>,
+    /// Of the activation function that the current instruction applies.
+    arguments: Option<Arc<Arguments>>,
+}
+
+impl ValueFindings {
+    pub(super) fn new(checks: Checks) -> Self {
+        ValueFindings { checks, ..ValueFindings::default() }
+    }
+
+    pub(super) fn checks(&self) -> Checks {
+        self.checks
+    }
+
+    /// Whether infinity and NaN that an instruction makes are looked for at all.
+    pub(super) fn wants_non_finite_at(&self, node: Option<&Node>) -> bool {
+        self.checks.non_finite && node.is_some()
+    }
+
+    /// Whether infinity and NaN that an instruction puts into a tensor are still looked for.
+    pub(super) fn wants_non_finite(&self, inst: Loc, tensor: Loc) -> bool {
+        self.checks.non_finite && !self.seen.contains(&("non-finite", inst, tensor))
+    }
+}
+
+/// A finding that is about to be reported.
+pub(super) struct Place<'a> {
+    pub(super) node: &'a Node,
+    pub(super) loops: &'a [(Loc, u32)],
+    pub(super) to: &'a [Access],
+    pub(super) from: &'a [Access],
+}
+
+/// A value as a message shows it.
+fn show(x: f32) -> String {
+    if x.is_nan() { "NaN".into() } else { format!("{x:?}").trim_end_matches(".0").to_owned() }
+}
+
+fn show_exact(x: f64) -> String {
+    format!("{x:?}").trim_end_matches(".0").to_owned()
+}
+
+/// The operands of an instruction that are memory, by name, in the order of the schema.
+fn operands(node: &Node) -> Vec<(&'static str, Role, View)> {
+    let NodeKind::Inst(inst) = &node.kind else { return Vec::new() };
+    let mut out = Vec::new();
+    for (arg, operand) in inst.args().into_iter().zip(inst.schema().operands) {
+        match arg {
+            Arg::View(v) => out.push((operand.name, operand.role, v)),
+            Arg::List(list) => out.extend(list.into_iter().filter_map(|a| match a {
+                Arg::View(v) => Some((operand.name, operand.role, v)),
+                _ => None,
+            })),
+            _ => {}
+        }
+    }
+    out
+}
+
+/// The names of the operands that are accessed.
+fn names(node: &Node, accesses: &[Access], written: bool) -> Vec<&'static str> {
+    let mut left = operands(node);
+    left.retain(|(_, role, _)| if written { *role != Role::In } else { *role != Role::Out });
+    let mut name = |a: &Access| {
+        let same = |v: &View| v.tensor == a.tensor && v.elements() == a.elements();
+        let i = left.iter().position(|(.., v)| same(v) && v.dtype == a.codec.dtype);
+        i.or_else(|| left.iter().position(|(.., v)| v.tensor == a.tensor)).map_or("an operand", |i| left.remove(i).0)
+    };
+    accesses.iter().map(&mut name).collect()
+}
+
+/// The instruction with its operators and the numbers among its scalar operands: "`activation` (op=exp, scale=2)".
+fn instruction(node: &Node) -> String {
+    let NodeKind::Inst(inst) = &node.kind else { return "`loop`".into() };
+    let schema = inst.schema();
+    let mut parts = Vec::new();
+    for (arg, operand) in inst.args().iter().zip(schema.operands) {
+        let default = operand.default.map(|d| d());
+        if default.as_ref() == Some(arg) {
+            continue;
+        }
+        match arg {
+            Arg::Name(n) if operand.name.contains("op") => parts.push(format!("{}={n}", operand.name)),
+            Arg::Float(x) if operand.role == Role::In => {
+                parts.push(format!("{}={}", operand.name, show(*x as f32)));
+            }
+            Arg::Int(x) if operand.role == Role::In => parts.push(format!("{}={x}", operand.name)),
+            _ => {}
+        }
+    }
+    let name = schema.name;
+    if parts.is_empty() { format!("`{name}`") } else { format!("`{name}` ({})", parts.join(", ")) }
+}
+
+/// Where an element of an access is.
+fn place(access: &Access, space: Space, row: usize, element: usize) -> String {
+    if space.is_on_chip() {
+        format!("partition {row}, element {element}")
+    } else {
+        format!("element {}", row * access.width() + element)
+    }
+}
+
+/// The largest number of a type.
+fn largest(dtype: DType) -> String {
+    let by_bits = |b: &u32| {
+        let x = nki_isa::dtype::bits_to_f32(dtype, *b);
+        if x.is_finite() { x } else { 0.0 }
+    };
+    match dtype.size() {
+        1 => (0..256).map(|b| by_bits(&b)).fold(0.0, f32::max),
+        2 => (0..65536).map(|b| by_bits(&b)).fold(0.0, f32::max),
+        _ => f32::MAX,
+    }
+    .to_string()
+}
+
+impl<'p> Interpreter<'p> {
+    /// A watch over the values of the current instruction, which reads `from` and writes `to`; none if nothing can be found.
+    pub(super) fn watch(&mut self, to: &[Access], from: &[Access], moves: bool) -> Option<Box<Watch<'p>>> {
+        let mut checks = self.values.checks;
+        if checks == Checks::NONE {
+            return None;
+        }
+        let arguments = self.values.arguments.take();
+        let node = self.core.node?;
+        let mut muted = false;
+        if !self.values.seen.is_empty()
+            && let Some(to) = to.first()
+        {
+            let tensor = self.program.tensor(to.tensor).loc;
+            let seen = |slug| self.values.seen.contains(&(slug, node.loc, tensor));
+            muted = seen("non-finite");
+            checks.non_finite &= !muted;
+            checks.saturated_store &= !seen("saturated-store");
+            checks.inexact_integer &= !seen("inexact-integer");
+        }
+        let codecs = |all: &[Access]| -> SmallVec<[Codec; 4]> { all.iter().map(|a| a.codec).collect() };
+        let (to, from) = (codecs(to), codecs(from));
+        let registers = &self.values.registers;
+        let loops = &self.core.loops[..];
+        let mut watch = Watch::new((node, loops), checks, &to, &from, (moves, muted), registers);
+        if arguments.is_some() && watch.is_none() {
+            watch = Some(Watch::of_arguments(node, loops));
+        }
+        if let Some(watch) = &mut watch {
+            watch.arguments = arguments;
+        }
+        watch.map(Box::new)
+    }
+
+    /// See [`nki_isa::Machine::watch_arguments`].
+    pub(super) fn arguments(&mut self, op: ActFn) -> Option<Arc<Arguments>> {
+        let node = self.core.node?;
+        let values = &mut self.values;
+        values.arguments = None;
+        if values.checks.activation_range && !values.seen.contains(&("activation-range", node.loc, node.loc)) {
+            values.arguments = Arguments::of(op, values.checks.non_finite).map(Arc::new);
+        }
+        values.arguments.clone()
+    }
+
+    /// Reports what a watch has found.
+    pub(super) fn report_values(&mut self, watch: &Watch<'_>, to: &[Access], from: &[Access]) {
+        let at = Place { node: watch.node, loops: &watch.loops, to, from };
+        if let Some(found) = watch.inexact.take() {
+            self.report_inexact(&at, &found);
+        }
+        if let Some(arguments) = &watch.arguments
+            && let Some(found) = arguments.first.take()
+        {
+            self.report_argument(&at, arguments, &found);
+        }
+        if let Some(found) = watch.arose.take() {
+            self.report_arose(&at, &found);
+        }
+        if let Some(found) = watch.clipped.take() {
+            self.report_clipped(&at, &found);
+        }
+    }
+
+    /// Whether a finding of this kind is the first of its line and tensor.
+    fn is_first(&mut self, slug: &'static str, at: &Place<'_>) -> bool {
+        let tensor = at.to.first().map_or(at.node.loc, |to| self.program.tensor(to.tensor).loc);
+        self.values.seen.insert((slug, at.node.loc, tensor))
+    }
+
+    fn tell_value(&mut self, slug: &'static str, at: &Place<'_>, message: String, label: String, help: &str) {
+        let loc = at.node.loc;
+        let mut out = Diagnostic::warning(slug, message).at_loc(span(loc), loc.line, loc.column, label);
+        if !help.is_empty() {
+            out = out.help(help);
+        }
+        if let Some(where_) = findings::iterations(self.program, at.node, at.loops) {
+            out = out.note(format!("in {where_}"));
+        }
+        self.findings.list.push(out);
+    }
+
+    /// "first at partition 3, element 17 of `dst` (`t`)".
+    fn first_at(&self, at: &Place<'_>, output: usize, row: usize, element: usize) -> String {
+        let Some(to) = at.to.get(output) else { return "first in the result".into() };
+        let tensor = self.program.tensor(to.tensor);
+        let name = names(at.node, at.to, true).get(output).copied().unwrap_or("dst");
+        format!("first at {} of `{name}` (`{}`)", place(to, tensor.space, row, element), tensor.name)
+    }
+
+    fn name_of_tensor(&self, tensor: TensorId) -> &'p str {
+        let program: &'p Program = self.program;
+        &program.tensor(tensor).name
+    }
+
+    pub(super) fn report_arose(&mut self, at: &Place<'_>, found: &Arose) {
+        if found.from_infinite && self.values.infinity && found.value.is_nan() {
+            return;
+        }
+        if !self.is_first("non-finite", at) {
+            return;
+        }
+        let what = instruction(at.node);
+        let first = self.first_at(at, found.output, found.row, found.element);
+        let to = at.to.get(found.output);
+        if magnitude(found.value) <= LARGEST
+            && let Some(to) = to
+        {
+            let dtype = to.codec.dtype;
+            let stored = nki_isa::dtype::bits_to_f32(dtype, nki_isa::dtype::f32_to_bits(dtype, found.value));
+            let (value, stored) = (show(found.value), show(stored));
+            let limit = match dtype {
+                DType::F8E8M0 => "which holds positive powers of two up to 2^127".to_owned(),
+                _ => format!("whose largest number is {}", largest(dtype)),
+            };
+            let name = self.name_of_tensor(to.tensor);
+            let message = format!("{what} stores {value} to `{name}` as {stored}: it is {dtype}, {limit}; {first}");
+            self.values.infinity |= stored.contains("inf");
+            let help = "clamp the values, scale them, or use a type with a larger range";
+            return self.tell_value("non-finite", at, message, format!("{value} becomes {stored} here"), help);
+        }
+        let value = show(found.value);
+        self.values.infinity |= found.value.is_infinite();
+        let named = names(at.node, at.from, false);
+        let operand = |(n, x): &(usize, f32)| format!("`{}` = {}", named.get(*n).unwrap_or(&"an operand"), show(*x));
+        let operands: Vec<String> = found.operands.iter().map(operand).collect();
+        let of = if found.from_infinite { "of operands that hold no NaN" } else { "of finite operands" };
+        let listed = if operands.is_empty() { String::new() } else { format!(": {}", operands.join(", ")) };
+        let message = format!("{what} makes {value} {of}{listed}; {first}");
+        let help = match () {
+            () if found.from_infinite => {
+                "mask with a large finite number instead of infinity, so that no row is all infinite"
+            }
+            () if what.contains("exp") => "subtract the row's maximum before exp",
+            () => "",
+        };
+        self.tell_value("non-finite", at, message, format!("{value} arises here"), help);
+    }
+
+    /// A value of a tile that an instruction writes is clipped.
+    pub(super) fn report_clipped_tile(&mut self, node: &Node, to: &Access, at: usize, value: f32) {
+        if self.values.checks.saturated_store {
+            let (row, element) = (at / to.width().max(1), at % to.width().max(1));
+            let loops = self.core.loops.clone();
+            let place = Place { node, loops: &loops, to: std::slice::from_ref(to), from: &[] };
+            self.report_clipped(&place, &Clipped { row, element, output: 0, value });
+        }
+    }
+
+    /// Looks at a copy between types, which is made at once.
+    pub(super) fn look_at_copy(&mut self, to: &Access, from: &Access) {
+        let (to, from) = (std::slice::from_ref(to), std::slice::from_ref(from));
+        let Some(watch) = self.watch(to, from, true) else { return };
+        self.look_at_integers(&watch, from);
+        let mut values = self.tile(&from[0]);
+        // Rows and elements of the destination: the shapes may differ.
+        let width = to[0].width().max(1);
+        values.chunks_exact_mut(width).enumerate().for_each(|(row, values)| watch.row(row, &[], &[values]));
+        self.report_values(&watch, to, from);
+    }
+
+    /// Looks at a source that an instruction computes with in fp32 as a whole.
+    pub(super) fn look_at_read(&mut self, from: &Access) {
+        let Some(node) = self.core.node else { return };
+        let word = matches!(from.codec.dtype, DType::I32 | DType::U32);
+        if !word || !self.values.checks.inexact_integer || matches!(&node.kind, NodeKind::Inst(Inst::DevicePrint(_))) {
+            return;
+        }
+        let from = std::slice::from_ref(from);
+        if let Some(watch) = self.watch(&[], from, true) {
+            self.look_at_integers(&watch, from);
+            self.report_values(&watch, &[], from);
+        }
+    }
+
+    /// A register gets the bits of a float.
+    pub(super) fn look_at_register_load(&mut self, from: &Access, bytes: &[u8]) {
+        let Some(node) = self.core.node else { return };
+        let NodeKind::Inst(Inst::RegisterLoad(_)) = &node.kind else { return };
+        if !from.codec.dtype.is_float() {
+            return;
+        }
+        let loops = self.core.loops.clone();
+        let at = Place { node, loops: &loops, to: &[], from: std::slice::from_ref(from) };
+        if self.is_first("float-register", &at) {
+            let mut value = [0.0];
+            from.codec.to_f32(bytes, &mut value);
+            let bits = nki_isa::dtype::read_bits(bytes);
+            let tensor = self.program.tensor(from.tensor);
+            let value = show(value[0]);
+            let message = format!(
+                "`register_load` copies the bits of `src` (`{}`), which is {}: {value} becomes {bits}",
+                tensor.name, from.codec.dtype
+            );
+            let help = "convert the value to int32 first, with nisa.tensor_copy";
+            self.tell_value("float-register", &at, message, "loads the bits of a float".into(), help);
+        }
+    }
+
+    /// A number that a memset writes is not finite in the tensor's type.
+    pub(super) fn look_at_fill(&mut self, to: &Access, value: f32) {
+        let (Some(node), Limit::Magnitude(limit)) = (self.core.node, Limit::of(to.codec)) else { return };
+        let new = Newness { limit, arises: false };
+        if self.values.checks.non_finite && new.is_new(value, 0) {
+            let loops = self.core.loops.clone();
+            let place = Place { node, loops: &loops, to: std::slice::from_ref(to), from: &[] };
+            let operands = SmallVec::new();
+            self.report_arose(&place, &Arose { row: 0, element: 0, output: 0, value, operands, from_infinite: false });
+        }
+    }
+
+    fn report_clipped(&mut self, at: &Place<'_>, found: &Clipped) {
+        let Some(to) = at.to.get(found.output) else { return };
+        let (dtype, tensor) = (to.codec.dtype, to.tensor);
+        let Some((low, high)) = dtype.int_range() else { return };
+        if !self.is_first("saturated-store", at) {
+            return;
+        }
+        let (value, limit) = (show(found.value), if found.value < 0.0 { low } else { high });
+        let what = instruction(at.node);
+        let first = self.first_at(at, found.output, found.row, found.element);
+        let name = self.name_of_tensor(tensor);
+        let message = format!("{what} stores {value} to `{name}` as {limit}: {dtype} holds {low} to {high}; {first}");
+        let help = "clamp or scale the values before they are stored, or use a wider type";
+        self.tell_value("saturated-store", at, message, format!("{value} becomes {limit} here"), help);
+    }
+
+    fn report_inexact(&mut self, at: &Place<'_>, found: &Inexact) {
+        if !self.is_first("inexact-integer", at) {
+            return;
+        }
+        let (exact, value) = (show_exact(found.exact), show_exact(f64::from(found.value)));
+        let what = instruction(at.node);
+        let message = match found.source {
+            Some(n) => {
+                let name = names(at.node, at.from, false).get(n).copied().unwrap_or("an operand");
+                let access = at.from.get(n);
+                let first = access.map_or_else(String::new, |a| {
+                    let tensor = self.program.tensor(a.tensor);
+                    format!("; first at {} of `{}`", place(a, tensor.space, found.row, found.element), tensor.name)
+                });
+                format!("{what} computes in float32, where {exact} in `{name}` becomes {value}{first}")
+            }
+            None => {
+                let first = self.first_at(at, 0, found.row, found.element);
+                format!("{what} computes in float32: the result is {value} instead of {exact}; {first}")
+            }
+        };
+        let help = "float32 holds all integers up to 2^24 = 16777216 only: use bitwise operators, split the numbers, or let GpSimd add 32-bit integers";
+        self.tell_value("inexact-integer", at, message, format!("{exact} becomes {value} here"), help);
+    }
+
+    fn report_argument(&mut self, at: &Place<'_>, arguments: &Arguments, found: &Argument) {
+        if !self.values.seen.insert(("activation-range", at.node.loc, at.node.loc)) {
+            return;
+        }
+        let (value, name) = (show(found.value), nki_isa::names::Named::name(arguments.op));
+        let what = instruction(at.node);
+        let first = self.first_at(at, 0, found.row, found.element);
+        let range = arguments.range.text;
+        let message =
+            format!("{what} applies {name} to {value}: the engine gives valid results within {range} only; {first}");
+        let help = "keep the argument in range (clamp it, add an epsilon); the simulator gives the function's value";
+        self.tell_value("activation-range", at, message, format!("argument {value}"), help);
+    }
+}
