@@ -407,7 +407,12 @@ impl Interp<'_> {
         };
         let context = self.eval(frame, expr)?;
         match &context {
-            Value::Poison => self.exec_with(frame, rest, body),
+            Value::Poison => {
+                if let Some(target) = target {
+                    self.assign(frame, target, Value::Poison)?;
+                }
+                self.exec_with(frame, rest, body)
+            }
             Value::Host(host) => Err(self.host_error(host, expr.span)),
             Value::Instance(_) => {
                 let entered = self.call_method(&context, sym::enter, CallArgs::none(expr.span))?;

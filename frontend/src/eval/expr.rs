@@ -450,6 +450,9 @@ impl Interp<'_> {
         if let Value::Str(text) = value {
             return Ok(Key::Str(text.clone()));
         }
+        if matches!(value, Value::Poison) {
+            return Err(Raise::reported());
+        }
         if insert && self.in_kernel && !matches!(value, Value::Host(_)) {
             return Err(Raise::at(
                 "dict-key",
@@ -475,6 +478,7 @@ impl Interp<'_> {
             self.charge(2 * size_of::<Key>(), span)?;
         }
         Ok(match value {
+            Value::Poison => return Err(Raise::reported()),
             Value::None => Key::None,
             Value::Str(text) => Key::Str(text.clone()),
             Value::Int(_) | Value::Bool(_) => Key::Int(value.as_int().unwrap_or(0)),

@@ -15,6 +15,9 @@ use crate::syntax::Symbol;
 /// Errors at different places after which evaluation ends.
 const MOST_ERRORS: usize = 20;
 
+/// Errors, repeated ones included, after which evaluation ends: a loop may refuse the same instruction a million times.
+const MOST_RECOVERIES: u32 = 10_000;
+
 /// Depth to which containers are searched for poison.
 const MAX_DEPTH: u32 = 3;
 
@@ -25,8 +28,10 @@ const TRANSPARENT: &[&str] =
 /// What has gone wrong in the kernel so far.
 #[derive(Debug, Default)]
 pub(crate) struct Recovery {
-    /// Errors after which evaluation continued.
+    /// Errors at different places after which evaluation continued.
     errors: usize,
+    /// Errors after which evaluation continued.
+    recoveries: u32,
     /// Depth of code that handles errors itself.
     handled: u32,
 }
@@ -64,6 +69,10 @@ impl Interp<'_> {
             if last {
                 return Err(Raise::reported());
             }
+        }
+        self.recovery.recoveries += 1;
+        if self.recovery.recoveries >= MOST_RECOVERIES {
+            return Err(Raise::reported());
         }
         Ok(Value::Poison)
     }

@@ -5,6 +5,7 @@ use std::path::Path;
 use crate::{Arg, Loader, Options, syntax::sym};
 
 mod python;
+mod recover;
 mod strict;
 
 /// Files in memory.
