@@ -65,6 +65,9 @@ def test_dtypes_compare():
     assert nl.bfloat16 == ml_dtypes.bfloat16 and nl.bfloat16 != nl.float16 and nl.float32 == "float32"
     assert nl.float32 == np.float32 and nl.float32 != np.float16 and (nl.float32 == None) is False  # noqa: E711
     assert nl.float32 != object()
+    # NumPy has no tfloat32; arrays of it are float32.
+    assert nl.tfloat32 != np.dtype("float32") and nl.tfloat32 != nl.float32 and nl.tfloat32 == "tfloat32"
+    assert len({nl.tfloat32, nl.float32, np.dtype("float32")}) == 2
 
 
 def test_limits_follow_the_target(monkeypatch):

@@ -164,6 +164,13 @@ compute with instructions, load it again:
     nisa.tensor_scalar(dst=t, data=t, op0=nl.add, operand0=-1)
     nisa.register_load(reg, t)";
 
+    "ignored-dtype" (Suspicious), "`dtype=` of an instruction differs from its destination", "
+The result of an instruction has the dtype of `dst`. Early releases had `dtype=` beside it; current ones do not, and it changes nothing here.
+Kernels written for those releases give the dtype of the output that the tile is stored to later. Leave it out:
+
+    nisa.tensor_copy(dst=tile, src=acc, dtype=nl.bfloat16)    # wrong, if tile is float32
+    nisa.tensor_copy(dst=tile, src=acc)                       # right";
+
     "removed-beta1", "a feature of Beta 1 that is gone", "
 Kernels of `import nki` are Beta 2. The message says what to write instead. In short: slices or `.ap` for `nl.arange` and
 `nl.mgrid`, smaller slices for `mask=`, lists of tensors or free dimensions for block dimensions and `nl.par_dim`, `dst=`

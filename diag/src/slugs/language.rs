@@ -86,6 +86,18 @@ its module has.";
     "import-error", "an import of something that is not there", "
 The file or module exists but has no such name.";
 
+    "import-cycle", "files import each other's names", "
+A file that is being imported has only the names that were set before its own import. Python raises ImportError:
+
+    # a.py
+    from b import V
+    U = 1
+
+    # b.py
+    from a import U      # a.py is still at its first line
+
+Move what both files need to a third one.";
+
     "no-kernel", "the file defines no kernel", "
 Decorate the kernel with `@nki.jit`:
 

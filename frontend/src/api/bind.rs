@@ -138,6 +138,11 @@ fn operand(schema: &Schema, at: usize, value: &Value, span: Span) -> EvalResult<
             Value::Object(o) if o.as_any().is::<Handle>() => raise.help(
                 "instructions return no tensor: they write to dst=, which is the first argument. Make dst with nl.ndarray and pass it on",
             ),
+            Value::Native(f) => match f.name.split_once('.') {
+                Some(("numpy", name)) => raise.help(format!("NumPy's functions are no operators: write nl.{name}")),
+                _ if f.name == "nki.language.sum" => raise.help("the operator is nl.add"),
+                _ => raise,
+            },
             _ => raise,
         }
     })
@@ -180,11 +185,7 @@ fn irregular(interp: &mut Interp<'_>, schema: &Schema, symbol: Symbol, args: &Ca
             interp.strict_instead(args.span, &text, "leave it out: the result has the dtype of dst");
             Ok(None)
         }
-        (_, "dtype") => refuse(
-            "removed-beta1",
-            format!("nisa.{}: `dtype=` was removed", schema.name),
-            "the result has the dtype of dst, and `dtype=` is not that: allocate dst=nl.ndarray(shape, dtype=...)",
-        ),
+        (_, "dtype") => ignored_dtype(interp, schema, args, symbol),
         ("dma_copy", "dst_rmw_op" | "unique_indices") => refuse(
             "removed-beta1",
             format!("nisa.dma_copy: `{keyword}=` was removed in NKI 0.3"),
@@ -201,6 +202,36 @@ fn irregular(interp: &mut Interp<'_>, schema: &Schema, symbol: Symbol, args: &Ca
             Err(Raise::new(diagnostic))
         }
     }
+}
+
+/// `dtype=` that is not the dtype of dst: with a dst it changes nothing, which is worth a warning; without, it is Beta 1's.
+fn ignored_dtype(
+    interp: &mut Interp<'_>,
+    schema: &Schema,
+    args: &CallArgs,
+    keyword: Symbol,
+) -> EvalResult<Option<usize>> {
+    let given_dtype = args.keyword.iter().find(|(s, _)| *s == keyword).map(|(_, v)| v);
+    if let (Some(Value::Tensor(dst)), Some(value)) = (given(interp, schema, args, "dst"), given_dtype)
+        && let Ok(dtype) = values::dtype(value, "dtype", args.span)
+    {
+        let own = dst.view.dtype;
+        let message = format!("nisa.{}: `dtype={dtype}` has no effect: the result has dst's dtype, {own}", schema.name);
+        let finding = Diagnostic::warning("ignored-dtype", message)
+            .at(args.span, "in this call")
+            .with(super::errors::span_of(dst.storage.loc), format!("`{}` is made here", dst.storage.name))
+            .help(format!(
+                "leave `dtype=` out, which current releases do not have, or allocate dst with dtype=nl.{dtype}"
+            ));
+        interp.report_once(finding, args.span);
+        return Ok(None);
+    }
+    let message = format!("nisa.{}: `dtype=` was removed", schema.name);
+    Err(Raise::new(
+        Diagnostic::error("removed-beta1", message).at(args.span, "in this call").help(
+            "the result has the dtype of dst, and `dtype=` is not that: allocate dst=nl.ndarray(shape, dtype=...)",
+        ),
+    ))
 }
 
 /// Whether the value of this keyword is the dtype of the call's `dst`.
@@ -294,6 +325,18 @@ fn explain(interp: &Interp<'_>, entry: &Entry, args: &CallArgs, violation: &Viol
         }
     }
     let mut error = raise(&what, violation, args.span, &made);
+    if violation.id == "operand-memory"
+        && let Some(Value::Tensor(t)) = given(interp, schema, args, violation.operand)
+        && t.storage.space == nki_isa::Space::Sbuf
+        && let made = interp.source_text(super::errors::span_of(t.storage.loc))
+        && made.starts_with("nl.ndarray(")
+        && !made.contains("buffer")
+    {
+        error = error.help(format!(
+            "`{}` is made without `buffer=`, so it is in SBUF: add buffer=nl.psum if it is to be in PSUM",
+            t.storage.name
+        ));
+    }
     if let Some(at) = operand_span(interp, schema, args, violation.operand) {
         // Point at the operand rather than at the whole call.
         let label = format!("`{}`", violation.operand);

@@ -587,8 +587,14 @@ fn check_shape(request: &Request<'_>) -> Result<SmallVec<[u32; 6]>> {
     if request.shape.len() < least || request.shape.len() > MAX_DIMS {
         let message =
             format!("`{name}` of shape {} in {} must have {least} to {MAX_DIMS} dimensions", text(), request.space);
-        let help =
-            if on_chip { "on chip dimension 0 is the partition dimension: write (partitions, elements)" } else { "" };
+        let help = match request.shape {
+            // Of (1,), both are the same.
+            [n] if on_chip => format!(
+                "write ({n}, 1) for one element in each of {n} partitions, or (1, {n}) for {n} elements in one partition"
+            ),
+            _ if on_chip => "on chip dimension 0 is the partition dimension: write (partitions, elements)".into(),
+            _ => String::new(),
+        };
         return Err(Violation::new("bad-shape", "", message).help(help));
     }
     let total = request.shape.iter().try_fold(1u64, |n, &d| n.checked_mul(u64::try_from(d).unwrap_or(1)));

@@ -79,10 +79,19 @@ fn bound(interp: &mut Interp<'_>, value: &Value, what: &str, span: Span) -> Eval
             Ok(Bound::Register(id))
         }
         other => match other.as_int() {
-            Some(i) => Ok(Bound::Static(i)),
+            Some(i) => fits(i, what, "the bound", span).map(Bound::Static),
             None => Err(wrong(what, "an int or a register", other, span)),
         },
     }
+}
+
+/// Refuses what the counter of a loop, a signed register of 32 bits, cannot hold.
+fn fits(value: i64, what: &str, part: &str, span: Span) -> EvalResult<i64> {
+    if i32::try_from(value).is_ok() {
+        return Ok(value);
+    }
+    let message = format!("{what}: {part} is {value}; a loop counts in a register of 32 bits, up to {}", i32::MAX);
+    Err(Raise::at("dynamic-loop", message, span, "here").help("nest two loops, or count larger steps"))
 }
 
 fn step(value: Option<Value>, what: &str, span: Span) -> EvalResult<i64> {
@@ -103,7 +112,7 @@ fn step(value: Option<Value>, what: &str, span: Span) -> EvalResult<i64> {
         )
         .help("count up, and compute the descending index with instructions"));
     }
-    Ok(step)
+    fits(step, what, "the step", span)
 }
 
 /// `nl.dynamic_range(start, stop=None, step=1)`.

@@ -108,6 +108,22 @@ impl Tensor {
 
     /// `NkiTensor.rearrange`: split by `src`, reorder, merge by `dst`.
     pub(crate) fn rearrange(&self, src: &[Group<'_>], dst: &[Group<'_>], sizes: &[(&str, i64)]) -> Result<Tensor> {
+        self.rearranged(src, dst, sizes).map_err(|mut violation| {
+            // The user has not written the steps that it is made of.
+            for step in ["flatten_dims", "reshape_dim", "permute", "squeeze_dim", "expand_dim"] {
+                if let Some(rest) = violation.message.strip_prefix(step) {
+                    let rest = match rest.split_once(')') {
+                        Some((_, after)) if rest.starts_with('(') => after,
+                        _ => rest,
+                    };
+                    violation.message = format!("rearrange{rest}");
+                }
+            }
+            violation
+        })
+    }
+
+    fn rearranged(&self, src: &[Group<'_>], dst: &[Group<'_>], sizes: &[(&str, i64)]) -> Result<Tensor> {
         let refuse = |why: String| {
             Violation::new("bad-dimension", "", format!("rearrange of `{}`: {why}", self.storage.name))
                 .help("for example t.rearrange(('b', ('h', 'w')), ('b', 'w', 'h'), {'h': 4})")

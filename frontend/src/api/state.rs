@@ -64,10 +64,32 @@ pub(crate) fn target_name(interp: &mut Interp<'_>, span: Span) -> Arc<str> {
     if let Some(known) = interp.api.targets.get(&span) {
         return known.clone();
     }
-    let found = interp.sources.text(span.file).and_then(|text| text.get(..span.start as usize)).and_then(target_before);
-    let name: Arc<str> = found.unwrap_or("tensor").into();
+    let before = interp.sources.text(span.file).and_then(|text| text.get(..span.start as usize));
+    let Some(name) = before.and_then(target_before) else {
+        // A helper returns it: each caller gives it a name of its own.
+        let returned = before.is_some_and(|text| text.trim_end().ends_with("return"));
+        return returned.then(|| caller_name(interp)).flatten().unwrap_or_else(|| "tensor".into());
+    };
+    let name: Arc<str> = name.into();
     interp.api.targets.insert(span, name.clone());
     name
+}
+
+/// The variable that the innermost active call is assigned to; the function's name if there is none.
+fn caller_name(interp: &Interp<'_>) -> Option<Arc<str>> {
+    let calls = interp.kernel_calls();
+    let target = |span: Span| {
+        let before = interp.sources.text(span.file)?.get(..span.start as usize)?;
+        Some((target_before(before), before.trim_end().ends_with("return")))
+    };
+    for (_, span) in calls.iter().rev() {
+        match target(*span)? {
+            (Some(name), _) => return Some(name.into()),
+            (None, true) => {}
+            (None, false) => break,
+        }
+    }
+    calls.last().map(|(function, _)| Arc::from(&*interp.name(*function)))
 }
 
 /// The variable in `... name = ` or `name.append(` at the end of the text.

@@ -216,7 +216,14 @@ fn pattern_names(value: &Option<Value>, span: Span) -> EvalResult<Vec<Vec<Rc<str
     let expected = "a tuple of names and tuples of names";
     let value = value.clone().unwrap_or(Value::None);
     let Some(items) = value.sequence() else {
-        return Err(values::wrong("rearrange: a pattern", expected, &value, span));
+        let raise = values::wrong("rearrange: a pattern", expected, &value, span);
+        return Err(match value {
+            Value::Str(_) => raise.help(
+                "the pattern `b (h w) -> b w h` of einops is written as two tuples: \
+                 t.rearrange(('b', ('h', 'w')), ('b', 'w', 'h'), {'h': 4})",
+            ),
+            _ => raise,
+        });
     };
     items
         .iter()
@@ -241,6 +248,10 @@ fn ap(interp: &mut Interp<'_>, t: &Tensor, args: CallArgs) -> EvalResult<super::
     if interp.follows_klr() && t.view != Tensor::whole(t.storage.clone()).view {
         let message = format!("`ap` of a view of `{}`", t.storage.name);
         return Err(Raise::at("access-pattern", message, span, "here").help("call `ap` on the tensor itself"));
+    }
+    if t.view != Tensor::whole(t.storage.clone()).view {
+        let what = format!("`ap` of a view of `{}`", t.storage.name);
+        interp.strict_instead(span, &what, "call it on the tensor itself: `ap` addresses the whole storage");
     }
     let [pattern, offset, scalar, vector, dim, dtype] =
         args.bind(interp, "ap", ["pattern", "offset", "scalar_offset", "vector_offset", "indirect_dim", "dtype"], 1)?;

@@ -44,8 +44,12 @@ fn nested_arg(value: &Value, depth: u32, items: &mut u32) -> Option<Arg> {
         Value::Tuple(items) => list(items)?,
         Value::List(items) => list(&items.items.borrow())?,
         Value::Object(o) => o.as_any().downcast_ref::<super::beta2::ReplicaGroup>()?.to_arg(),
-        // `np.add` and the like, which older kernels pass for an operator.
-        Value::Native(f) => Arg::Name(f.name.strip_prefix("numpy.")?.into()),
+        // The manual of tensor_scalar_reduce names these two as operators; they are reductions elsewhere.
+        Value::Native(f) => match &*f.name {
+            "nki.language.max" => Arg::Name("maximum".into()),
+            "nki.language.min" => Arg::Name("minimum".into()),
+            _ => return None,
+        },
         _ => return None,
     })
 }

@@ -470,7 +470,8 @@ impl Tensor {
                     self.storage.name,
                     self.shape_text()
                 ),
-            ));
+            )
+            .help(format!("add a dimension first: .expand_dim({d}).broadcast({d}, {size})")));
         }
         let mut view = self.view.clone();
         view.dims[d] = Dim { stride: 0, count };

@@ -63,6 +63,7 @@ impl Interp<'_> {
     fn unpack(&mut self, frame: &Frame<'_>, targets: &[Expr], value: Value, span: Span) -> EvalResult<()> {
         let items = match &value {
             Value::Tuple(items) => items.clone(),
+            Value::Poison => return targets.iter().try_for_each(|t| self.assign(frame, t, Value::Poison)),
             other => {
                 if !matches!(
                     other,
@@ -230,7 +231,10 @@ impl Interp<'_> {
             }
             Value::Host(_) | Value::Function(_) | Value::Jit(_) if !self.in_kernel => Ok(()),
             Value::Host(host) => Err(self.host_error(host, span)),
-            other if other.is_api() => api::setattr(self, other, name, &value, span),
+            Value::Poison => Ok(()),
+            other if other.is_api() => {
+                api::setattr(self, other, name, &value, span).or_else(|raise| self.recover(raise).map(drop))
+            }
             other => {
                 let text = format!("{} has no attribute `{}` to assign to", other.a_type(), self.name(name));
                 Err(Raise::at("no-attribute", text, span, "assigned here"))
@@ -240,6 +244,9 @@ impl Interp<'_> {
 
     /// `base[index] = value`
     pub(crate) fn set_item(&mut self, base: &Value, index: &Value, value: Value, span: Span) -> EvalResult<()> {
+        if self.absorbs_index(base, index) || matches!((base, &value), (Value::Tensor(_), Value::Poison)) {
+            return Ok(());
+        }
         match base {
             Value::List(list) => {
                 if let Value::Slice(slice) = index {
@@ -278,7 +285,9 @@ impl Interp<'_> {
             },
             Value::Host(_) if !self.in_kernel => Ok(()),
             Value::Host(host) => Err(self.host_error(host, span)),
-            other if other.is_api() => api::setitem(self, other, index, &value, span),
+            other if other.is_api() => {
+                api::setitem(self, other, index, &value, span).or_else(|raise| self.recover(raise).map(drop))
+            }
             Value::Tuple(_) => {
                 Err(Raise::at("type-error", "items of a tuple cannot be assigned", span, "this is a tuple")
                     .help("make it a list, or build a new tuple"))

@@ -15,9 +15,17 @@ use crate::syntax::*;
 impl Interp<'_> {
     /// `base.name`
     pub(crate) fn get_attr(&mut self, base: &Value, name: Symbol, span: Span) -> EvalResult<Value> {
-        match self.find_attr(base, name, span)? {
-            Some(value) => Ok(value),
-            None => Err(self.no_attribute(base, name, span)),
+        match self.find_attr(base, name, span) {
+            Ok(Some(value)) => Ok(value),
+            Ok(None) => {
+                let raise = self.no_attribute(base, name, span);
+                match base {
+                    Value::NativeModule(module) if module.path.starts_with("nki.") => self.recover(raise),
+                    _ => Err(raise),
+                }
+            }
+            Err(raise) if base.is_api() => self.recover(raise),
+            Err(raise) => Err(raise),
         }
     }
 
@@ -32,6 +40,7 @@ impl Interp<'_> {
                 module.attrs.borrow_mut().set(name, value.clone());
                 value
             }
+            Value::Poison => Value::Poison,
             value if value.is_api() => api::getattr(self, base, name, span)?,
             Value::Instance(instance) => {
                 if let Some(value) = instance.attrs.borrow().get(name) {

@@ -116,11 +116,20 @@ impl Interp<'_> {
 
     /// Calls a value.
     pub(crate) fn call(&mut self, callee: &Value, mut args: CallArgs) -> EvalResult<Value> {
+        if self.options.strict {
+            self.strict_call(callee, args.span);
+        }
         match callee {
             Value::Function(function) => self.call_function(function, None, args),
             Value::Native(native) => {
+                if self.absorbs(native, &args) {
+                    return Ok(Value::Poison);
+                }
                 args.data = native.data;
-                (native.func)(self, args)
+                match (native.func)(self, args) {
+                    Err(raise) if native.is_api() => self.recover(raise),
+                    result => result,
+                }
             }
             Value::Class(class) => self.construct(class, args),
             Value::BoundMethod(bound) => self.call_with(&bound.function, bound.receiver.clone(), args),
@@ -145,6 +154,7 @@ impl Interp<'_> {
                 all.keyword.extend(args.keyword);
                 self.call(&partial.function, all)
             }
+            Value::Type(_) if args.positional.first().is_some_and(|v| matches!(v, Value::Poison)) => Ok(Value::Poison),
             Value::Type(kind) => self.call_type(*kind, args),
             Value::ExceptionClass(name) => Ok(Value::Exception(Rc::new((*name, args.positional.to_vec())))),
             Value::Instance(instance) => match instance.class.lookup(sym::call) {
@@ -157,7 +167,13 @@ impl Interp<'_> {
             },
             Value::Host(host) if !self.in_kernel => Ok(self.host(format!("{}(...)", host.path), args.span)),
             Value::Host(host) => Err(self.host_error(host, args.span)),
-            value if value.is_api() => api::call(self, callee, args),
+            Value::Poison => Ok(Value::Poison),
+            value if value.is_api() => {
+                if self.absorbs_method(callee, &args) {
+                    return Ok(Value::Poison);
+                }
+                api::call(self, callee, args).or_else(|raise| self.recover(raise))
+            }
             _ => Err(self.not_callable(callee, args.span)),
         }
     }
@@ -197,7 +213,13 @@ impl Interp<'_> {
     /// `base.name(...)`
     pub(crate) fn call_method(&mut self, base: &Value, name: Symbol, args: CallArgs) -> EvalResult<Value> {
         match base {
-            value if value.is_api() => api::call_method(self, base, name, args),
+            Value::Poison => Ok(Value::Poison),
+            value if value.is_api() => {
+                if self.absorbs_method(base, &args) {
+                    return Ok(Value::Poison);
+                }
+                api::call_method(self, base, name, args).or_else(|raise| self.recover(raise))
+            }
             Value::Instance(instance) => {
                 let own = instance.attrs.borrow().get(name).cloned();
                 if let Some(function) = own {
@@ -218,7 +240,12 @@ impl Interp<'_> {
             | Value::Tuple(_)
             | Value::Set(_)
             | Value::Int(_)
-            | Value::Float(_) => self.call_builtin_method(base, name, args),
+            | Value::Float(_) => {
+                if self.absorbs_method(base, &args) {
+                    return Ok(Value::Poison);
+                }
+                self.call_builtin_method(base, name, args)
+            }
             Value::Jit(jit) if &*self.name(name) == "with_schedule" => self.with_schedule(jit, args),
             Value::Super(sup) => {
                 let function = self.super_lookup(sup, name);

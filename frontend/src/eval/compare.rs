@@ -24,6 +24,9 @@ impl Interp<'_> {
                 return Ok(Value::Bool(ordered(op, order)));
             }
         }
+        if self.either_poisoned(left, right) {
+            return Ok(Value::Poison);
+        }
         if matches!(op, CmpOp::In | CmpOp::NotIn) {
             let found = self.contains(right, left, span)?;
             return Ok(Value::Bool(found == (op == CmpOp::In)));
@@ -63,7 +66,7 @@ impl Interp<'_> {
         }
         let none = left.is_none() || right.is_none();
         if (left.is_api() || right.is_api()) && !none {
-            return api::compare(self, op, left, right, span);
+            return api::compare(self, op, left, right, span).or_else(|raise| self.recover(raise));
         }
         match op {
             CmpOp::Eq | CmpOp::Ne => {
@@ -75,10 +78,28 @@ impl Interp<'_> {
         }
         let order = self.order(left, right);
         self.check_steps(span)?;
-        match order {
-            Some(order) => Ok(Value::Bool(order.is_some_and(|o| ordered(op, o)))),
-            None => Err(self.bad_operands(op.text(), left, right, span)),
+        if let Some(order) = order {
+            return Ok(Value::Bool(order.is_some_and(|o| ordered(op, o))));
         }
+        match (left, right) {
+            (Value::Tuple(_), Value::Tuple(_)) | (Value::List(_), Value::List(_)) => {
+                self.compare_sequences(op, left, right, span)
+            }
+            _ => Err(self.bad_operands(op.text(), left, right, span)),
+        }
+    }
+
+    /// The order of two sequences by their first items that differ, which have an order of their own.
+    fn compare_sequences(&mut self, op: CmpOp, left: &Value, right: &Value, span: Span) -> EvalResult<Value> {
+        let (a, b) = (left.sequence().unwrap_or_default(), right.sequence().unwrap_or_default());
+        for (x, y) in a.iter().zip(&b) {
+            self.step(span)?;
+            let same = self.compare(CmpOp::Eq, x, y, span)?;
+            if !self.identical(x, y) && !self.truth(&same, span)? {
+                return self.compare(op, x, y, span);
+            }
+        }
+        Ok(Value::Bool(ordered(op, a.len().cmp(&b.len()))))
     }
 
     /// The order of two values: `None` if they cannot be ordered, `Some(None)` with a NaN.

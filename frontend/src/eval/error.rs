@@ -18,12 +18,14 @@ pub(crate) struct Raise {
     pub(crate) exception: Option<Value>,
     /// Cannot be caught: a limit was passed.
     pub(crate) fatal: bool,
+    /// Reported already: it only ends the evaluation.
+    pub(crate) reported: bool,
 }
 
 impl Raise {
     /// An error as `Err`'s payload.
     pub(crate) fn new(diagnostic: Diagnostic) -> Box<Self> {
-        Box::new(Self { diagnostic, frames: Vec::new(), exception: None, fatal: false })
+        Box::new(Self { diagnostic, frames: Vec::new(), exception: None, fatal: false, reported: false })
     }
 
     /// An error with one label.

@@ -111,7 +111,7 @@ pub(crate) fn class_of(slug: &str) -> &'static str {
         "undefined-name" => "NameError",
         "division-by-zero" => "ZeroDivisionError",
         "integer-overflow" => "OverflowError",
-        "import-error" => "ImportError",
+        "import-error" | "import-cycle" => "ImportError",
         "memory-limit" => "MemoryError",
         "type-error" | "arguments" => "TypeError",
         "value-error" | "unpack-mismatch" => "ValueError",

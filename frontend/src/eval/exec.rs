@@ -132,7 +132,7 @@ impl Interp<'_> {
 
     fn exec_assert(&mut self, frame: &Frame<'_>, test: &Expr, message: Option<&Expr>, span: Span) -> EvalResult<()> {
         let value = self.eval(frame, test)?;
-        if self.truth(&value, test.span)? || matches!(value, Value::Host(_)) {
+        if matches!(value, Value::Poison) || self.truth(&value, test.span)? || matches!(value, Value::Host(_)) {
             return Ok(());
         }
         let text = match message {
@@ -154,6 +154,18 @@ impl Interp<'_> {
                 if let Some(value) = self.peek(frame, side) {
                     diagnostic = diagnostic.note(format!("`{}` is {value}", self.source_text(side.span)));
                 }
+            }
+        }
+        if let ExprKind::Compare(left, rest) = &test.kind
+            && let [(CmpOp::Eq, right)] = &rest[..]
+            && let (ExprKind::List(_), other) | (other, ExprKind::List(_)) = (&left.kind, &right.kind)
+            && !matches!(other, ExprKind::List(_))
+        {
+            let other = if matches!(left.kind, ExprKind::List(_)) { right } else { left };
+            if self.peek(frame, other).is_some_and(|text| text.starts_with('(')) {
+                let text = self.source_text(other.span);
+                diagnostic =
+                    diagnostic.help(format!("`{text}` is a tuple, which never equals a list: write (...) for [...]"));
             }
         }
         Err(Raise::new(diagnostic))
@@ -190,7 +202,7 @@ impl Interp<'_> {
         {
             return None;
         }
-        let value = self.eval(frame, expr).ok()?;
+        let value = self.handling_errors(|interp| interp.eval(frame, expr)).ok()?;
         if value.is_api() { None } else { self.repr(&value).ok() }
     }
 
@@ -284,6 +296,8 @@ impl Interp<'_> {
                 self.loop_over(frame, f, variable, header, (0..n).map(|i| Value::Int(range.at(i))))
             }
             Value::Tuple(items) => self.loop_over(frame, f, variable, header, items.iter().cloned()),
+            // Once: the body may have errors of its own.
+            Value::Poison => self.loop_over(frame, f, variable, header, std::iter::once(Value::Poison)),
             // A list may grow while it is walked.
             Value::List(list) => {
                 let mut index = 0;
@@ -393,6 +407,12 @@ impl Interp<'_> {
         };
         let context = self.eval(frame, expr)?;
         match &context {
+            Value::Poison => {
+                if let Some(target) = target {
+                    self.assign(frame, target, Value::Poison)?;
+                }
+                self.exec_with(frame, rest, body)
+            }
             Value::Host(host) => Err(self.host_error(host, expr.span)),
             Value::Instance(_) => {
                 let entered = self.call_method(&context, sym::enter, CallArgs::none(expr.span))?;
@@ -428,7 +448,11 @@ impl Interp<'_> {
 
     fn exec_try(&mut self, frame: &Frame<'_>, t: &Try) -> EvalResult<Flow> {
         let (depth, trail) = (self.stack.len(), self.steps.len());
-        let mut result = self.exec_block(frame, &t.body);
+        let mut result = if t.handlers.is_empty() {
+            self.exec_block(frame, &t.body)
+        } else {
+            self.handling_errors(|interp| interp.exec_block(frame, &t.body))
+        };
         match result {
             Err(mut raise) if !raise.fatal => {
                 self.stack.truncate(depth);

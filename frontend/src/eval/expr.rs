@@ -25,8 +25,12 @@ impl Interp<'_> {
             }
             ExprKind::Call(callee, arguments) => return self.eval_call(frame, callee, arguments, expr.span),
             ExprKind::Subscript(base, index) => {
+                let nested = matches!(base.kind, ExprKind::Subscript(..));
                 let base = self.eval(frame, base)?;
                 let index = self.eval(frame, index)?;
+                if nested && matches!(base, Value::Tensor(_)) {
+                    self.strict_instead(expr.span, "an index of an index", "write one index, or the method .slice");
+                }
                 return self.get_item(&base, &index, expr.span);
             }
             ExprKind::Binary(op, left, right) => {
@@ -59,6 +63,9 @@ impl Interp<'_> {
             ExprKind::Or(items) => return self.eval_bool_op(frame, items, true),
             ExprKind::IfElse(test, then, otherwise) => {
                 let value = self.eval(frame, test)?;
+                if matches!(value, Value::Poison) {
+                    return Ok(value);
+                }
                 let chosen = if self.truth(&value, test.span)? { then } else { otherwise };
                 return self.eval(frame, chosen);
             }
@@ -171,9 +178,6 @@ impl Interp<'_> {
             match key {
                 Some(key) => {
                     let key_value = self.eval(frame, key)?;
-                    if !matches!(key_value, Value::Str(_)) {
-                        self.strict_instead(key.span, "a dict key that is no string", "use strings, as in f\"{key}\"");
-                    }
                     let value = self.eval(frame, value)?;
                     dict.set(self.key(&key_value, true, key.span)?, key_value, value);
                 }
@@ -209,6 +213,9 @@ impl Interp<'_> {
         let Some((last, rest)) = items.split_last() else { return Ok(Value::None) };
         for item in rest {
             let value = self.eval(frame, item)?;
+            if matches!(value, Value::Poison) {
+                return Ok(value);
+            }
             if self.truth(&value, item.span)? == stop_at {
                 return Ok(value);
             }
@@ -227,7 +234,7 @@ impl Interp<'_> {
         for (index, (op, right)) in rest.iter().enumerate() {
             let right = self.eval(frame, right)?;
             let value = self.compare(*op, &left, &right, span)?;
-            if index + 1 == rest.len() || !self.truth(&value, span)? {
+            if index + 1 == rest.len() || matches!(value, Value::Poison) || !self.truth(&value, span)? {
                 return Ok(value);
             }
             left = right;
@@ -312,8 +319,11 @@ impl Interp<'_> {
 
     /// `base[index]`
     pub(crate) fn get_item(&mut self, base: &Value, index: &Value, span: Span) -> EvalResult<Value> {
+        if self.absorbs_index(base, index) {
+            return Ok(Value::Poison);
+        }
         match base {
-            value if value.is_api() => api::getitem(self, base, index, span),
+            value if value.is_api() => api::getitem(self, base, index, span).or_else(|raise| self.recover(raise)),
             Value::List(list) => {
                 if let Value::Slice(slice) = index {
                     let len = list.items.borrow().len();
@@ -440,6 +450,9 @@ impl Interp<'_> {
         if let Value::Str(text) = value {
             return Ok(Key::Str(text.clone()));
         }
+        if matches!(value, Value::Poison) {
+            return Err(Raise::reported());
+        }
         if insert && self.in_kernel && !matches!(value, Value::Host(_)) {
             return Err(Raise::at(
                 "dict-key",
@@ -465,6 +478,7 @@ impl Interp<'_> {
             self.charge(2 * size_of::<Key>(), span)?;
         }
         Ok(match value {
+            Value::Poison => return Err(Raise::reported()),
             Value::None => Key::None,
             Value::Str(text) => Key::Str(text.clone()),
             Value::Int(_) | Value::Bool(_) => Key::Int(value.as_int().unwrap_or(0)),

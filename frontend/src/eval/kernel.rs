@@ -33,6 +33,11 @@ struct Candidate {
 
 /// `nki.jit`, with or without arguments.
 pub(crate) fn jit(interp: &mut Interp<'_>, mut args: CallArgs) -> EvalResult<Value> {
+    if let Some((name, _)) = args.keyword.iter().find(|(_, v)| matches!(v, Value::Tensor(_))) {
+        let message = format!("nki.jit decorates a kernel and takes no tensor: `{}`", interp.name(*name));
+        return Err(Raise::at("type-error", message, args.span, "this call does nothing")
+            .help("an instruction is called by its name: nisa.tensor_copy(dst=..., src=...)"));
+    }
     match args.positional.first() {
         None => {
             args.keyword.clear();
@@ -144,6 +149,7 @@ fn compiling<'a>(
         match run(&mut interp) {
             Ok(Some((done, shape))) => (program, returned) = (Some(done), shape),
             Ok(None) => {}
+            Err(raise) if raise.reported => {}
             Err(raise) => interp.diagnostics.push(raise.into_diagnostic()),
         }
         if interp.diagnostics.iter().any(Diagnostic::is_error) {
@@ -172,6 +178,7 @@ impl Interp<'_> {
                 self.report(Diagnostic::error("file-unreadable", format!("{} cannot be read{why}", path.display())));
                 None
             }
+            Err(raise) if raise.reported => None,
             Err(raise) => {
                 self.report(raise.into_diagnostic());
                 None
@@ -285,6 +292,10 @@ impl Interp<'_> {
                     return Err(raise);
                 }
             };
+            // The other cores run the same code, and the program is lost.
+            if self.has_recovered() {
+                return Err(Raise::reported());
+            }
             if core == 0 {
                 let names = std::mem::take(&mut self.returned);
                 returned = self.collect_outputs(&result, &names, span, &mut outputs)?;

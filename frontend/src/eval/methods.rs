@@ -10,6 +10,9 @@ use super::native::CallArgs;
 use super::value::*;
 use crate::syntax::*;
 
+/// Characters of a string that a method may make.
+const LONGEST_TEXT: i64 = 50_000_000;
+
 const LIST: &[&str] =
     &["append", "clear", "copy", "count", "extend", "index", "insert", "pop", "remove", "reverse", "sort"];
 const DICT: &[&str] = &["clear", "copy", "get", "items", "keys", "pop", "popitem", "setdefault", "update", "values"];
@@ -219,20 +222,14 @@ impl Interp<'_> {
             };
             keyed.push((key, item));
         }
-        let mut failed = None;
-        let compare = |a: &(Value, Value), b: &(Value, Value)| match self.order(&a.0, &b.0) {
-            Some(order) => order.unwrap_or(std::cmp::Ordering::Equal),
-            None => {
-                failed = Some((a.0.clone(), b.0.clone()));
-                std::cmp::Ordering::Equal
-            }
-        };
-        merge_sort(&mut keyed, compare, reverse);
-        self.check_steps(span)?;
-        if let Some((a, b)) = failed {
-            return Err(self.bad_operands("<", &a, &b, span));
-        }
+        merge_sort(&mut keyed, |a, b| if reverse { self.less(&a.0, &b.0, span) } else { self.less(&b.0, &a.0, span) })?;
         Ok(keyed.into_iter().map(|(_, item)| item).collect())
+    }
+
+    /// `left < right`, with the `__lt__` of classes.
+    fn less(&mut self, left: &Value, right: &Value, span: Span) -> EvalResult<bool> {
+        let smaller = self.compare(CmpOp::Lt, left, right, span)?;
+        self.truth(&smaller, span)
     }
 
     fn dict_method(
@@ -513,12 +510,20 @@ impl Interp<'_> {
             }
             "format" => Value::str(self.str_format(text, &args)?),
             "zfill" | "ljust" | "rjust" | "center" => {
-                let width = args.positional.first().and_then(Value::as_int).unwrap_or(0).clamp(0, 10_000) as usize;
-                let missing = width.saturating_sub(text.chars().count());
+                let Some(width) = args.positional.first().and_then(|v| self.as_index(v)) else {
+                    let message = format!("str.{name}() needs a width, an int");
+                    return Err(Raise::at("type-error", message, args.span, "in this call"));
+                };
+                if width > LONGEST_TEXT {
+                    let message = format!("str.{name}({width}) makes a string of more than {LONGEST_TEXT} characters");
+                    return Err(Raise::at("value-error", message, args.span, "in this call"));
+                }
+                let missing = usize::try_from(width).unwrap_or(0).saturating_sub(text.chars().count());
                 let fill = self
                     .str_arg(&args, 1, name)?
                     .unwrap_or_else(|| if name == "zfill" { "0".into() } else { " ".into() });
                 self.charge_text(fill.len().saturating_mul(missing), span)?;
+                self.charge(missing.saturating_mul(fill.len()), args.span)?;
                 let run = |n: usize| fill.repeat(n);
                 Value::str(match name {
                     "ljust" => format!("{text}{}", run(missing)),
@@ -533,11 +538,12 @@ impl Interp<'_> {
 }
 
 /// A stable sort that copes with any comparison (the standard one may panic on an inconsistent order).
+///
+/// `swapped` tells whether the second of two items belongs before the first.
 fn merge_sort(
     items: &mut Vec<(Value, Value)>,
-    mut compare: impl FnMut(&(Value, Value), &(Value, Value)) -> std::cmp::Ordering,
-    reverse: bool,
-) {
+    mut swapped: impl FnMut(&(Value, Value), &(Value, Value)) -> EvalResult<bool>,
+) -> EvalResult<()> {
     let n = items.len();
     let mut width = 1;
     while width < n {
@@ -546,11 +552,7 @@ fn merge_sort(
             let (mid, end) = ((start + width).min(n), (start + 2 * width).min(n));
             let (mut i, mut j) = (start, mid);
             while i < mid || j < end {
-                let right = j < end
-                    && (i == mid || {
-                        let order = compare(&items[i], &items[j]);
-                        if reverse { order.is_lt() } else { order.is_gt() }
-                    });
+                let right = j < end && (i == mid || swapped(&items[i], &items[j])?);
                 let from = if right { &mut j } else { &mut i };
                 out.push(items[*from].clone());
                 *from += 1;
@@ -559,4 +561,5 @@ fn merge_sort(
         *items = out;
         width *= 2;
     }
+    Ok(())
 }

@@ -25,6 +25,7 @@ mod modules;
 pub(crate) mod native;
 mod object;
 mod ops;
+mod recover;
 pub(crate) mod schedule;
 mod scope;
 mod stdlib;
@@ -96,12 +97,16 @@ pub(crate) struct Interp<'a> {
     klr: bool,
     /// Exceptions being handled.
     handling: Vec<Value>,
+    /// Errors after which evaluation continued.
+    recovery: recover::Recovery,
     /// Objects whose `id()` was asked for.
     ids: Vec<Value>,
     /// What [`Self::report_once`] and [`Self::strict_instead`] have reported, and where.
     reported: FxHashSet<(&'static str, Span)>,
     /// Files loaded, by path; `None` for those that cannot be read.
     modules: Vec<(PathBuf, Option<Rc<Module>>)>,
+    /// Files whose statements are being run, outermost first.
+    loading: Vec<Rc<Module>>,
     native_modules: Vec<(String, Rc<NativeModule>)>,
     /// Drops what is printed: the kernel is being run for a further core.
     quiet: bool,
@@ -170,9 +175,11 @@ impl<'a> Interp<'a> {
             charged: (0, 0),
             klr: false,
             handling: Vec::new(),
+            recovery: recover::Recovery::default(),
             ids: Vec::new(),
             reported: FxHashSet::default(),
             modules: Vec::new(),
+            loading: Vec::new(),
             native_modules: Vec::new(),
             quiet: false,
             stack_base: &raw const marker as usize,

@@ -230,6 +230,7 @@ impl Interp<'_> {
             return Err(Raise::at("recursion-limit", "imports are nested too deep", Span::default(), "here"));
         }
         let outer = std::mem::replace(&mut self.in_kernel, false);
+        self.loading.push(module.clone());
         // Of a module that is imported the kernel may need a part only: what fails matters where it is used.
         let lenient = self.modules.len() > 1;
         let base = self.stack.len();
@@ -253,6 +254,7 @@ impl Interp<'_> {
                 // Host-only code does no harm unless a kernel uses what it should have defined.
                 Err(raise)
                     if !raise.fatal
+                        && raise.diagnostic.id != "import-cycle"
                         && (lenient || matches!(raise.diagnostic.id, "unsupported-syntax" | "host-value")) =>
                 {
                     self.stack.truncate(depth);
@@ -280,6 +282,7 @@ impl Interp<'_> {
         }
         self.stack.truncate(base);
         self.in_kernel = outer;
+        self.loading.pop();
         result
     }
 
@@ -384,6 +387,14 @@ impl Interp<'_> {
                         let host = Host { path: text.to_string(), reason: Some(reason), span: Some(span) };
                         self.assign(frame, bind, Value::Host(Rc::new(host)))?;
                         continue;
+                    }
+                    if self.loading.iter().any(|m| Rc::ptr_eq(m, module)) {
+                        let message = format!(
+                            "`{text}` cannot be imported from {}, which is still being imported",
+                            module.path.display()
+                        );
+                        return Err(Raise::at("import-cycle", message, bind.span, "not there yet")
+                            .help("the two files import each other: move what both need to a third one"));
                     }
                     let raise = Raise::at(
                         "import-error",

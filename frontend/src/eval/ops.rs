@@ -33,6 +33,7 @@ impl Interp<'_> {
                     _ => self.float_op(op, left.as_float().unwrap_or(0.0), right.as_float().unwrap_or(0.0), span),
                 }
             }
+            (Value::Poison, _) | (_, Value::Poison) => Ok(Value::Poison),
             (l, r) if l.is_api() || r.is_api() => {
                 if let Some(value) = self.operator_method(op, left, right, span)? {
                     return Ok(value);
@@ -40,7 +41,7 @@ impl Interp<'_> {
                 match (l, op) {
                     // Sequences of API values: `[tensor] * 2` has no API value at the top.
                     (Value::Str(text), BinOp::Mod) => Ok(Value::str(self.percent(text, right, span)?)),
-                    _ => api::binary(self, op, left, right, span),
+                    _ => api::binary(self, op, left, right, span).or_else(|raise| self.recover(raise)),
                 }
             }
             (Value::Str(a), Value::Str(b)) if op == BinOp::Add => {
@@ -262,11 +263,14 @@ impl Interp<'_> {
 
     /// `op value`
     pub(crate) fn unary(&mut self, op: UnaryOp, value: &Value, span: Span) -> EvalResult<Value> {
+        if matches!(value, Value::Poison) {
+            return Ok(Value::Poison);
+        }
         if op == UnaryOp::Not {
             return Ok(Value::Bool(!self.truth(value, span)?));
         }
         if value.is_api() {
-            return api::unary(self, op, value, span);
+            return api::unary(self, op, value, span).or_else(|raise| self.recover(raise));
         }
         if let Value::Instance(instance) = value {
             let name = match op {
@@ -336,6 +340,7 @@ impl Interp<'_> {
             }
             Value::EnumMember(_) => self.as_index(value) != Some(0),
             Value::Host(host) => return if self.in_kernel { Err(self.host_error(host, span)) } else { Ok(false) },
+            Value::Poison => return Err(Raise::reported()),
             value if value.is_api() => return api::truth(self, value, span),
             _ => true,
         })
@@ -401,6 +406,7 @@ impl Interp<'_> {
                 return Err(self.not_iterable(value, span));
             }
             Value::Host(host) => return if self.in_kernel { Err(self.host_error(host, span)) } else { Ok(Vec::new()) },
+            Value::Poison => return Err(Raise::reported()),
             value if value.is_api() => return api::iterate(self, value, span),
             other => return Err(self.not_iterable(other, span)),
         })

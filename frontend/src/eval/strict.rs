@@ -11,7 +11,7 @@ use std::rc::Rc;
 use nki_diag::Span;
 
 use super::Interp;
-use super::value::{Function, Value};
+use super::value::{BuiltinType, Function, Value};
 use crate::syntax::*;
 
 /// Functions of Python that the compiler has, besides types, ranges and `print`.
@@ -23,6 +23,9 @@ const DECORATORS: &[&str] = &["jit", "staticmethod", "dataclass"];
 
 /// Base classes that it has.
 const BASES: &[&str] = &["NKIObject", "Enum", "NamedTuple"];
+
+/// Functions of `math` that it has (KLR, `KLR/Trace/Python.lean`).
+const MATH: &[&str] = &["ceil", "floor", "gcd", "log2", "log10", "pow", "sqrt"];
 
 /// Methods of lists and of dicts that it has (KLR, `KLR/Trace/Python.lean`).
 const LIST_METHODS: &[&str] = &["append", "clear", "copy", "count", "extend", "index", "pop", "remove", "reverse"];
@@ -46,6 +49,10 @@ impl Interp<'_> {
         let decorators: Vec<String> = def.decorators.iter().map(|d| self.last_word(d)).collect();
         for (decorator, word) in def.decorators.iter().zip(decorators) {
             self.strict_decorator(decorator.span, &word);
+        }
+        if def.bases.is_empty() {
+            let what = format!("the class `{}`, which derives from nothing,", self.name(def.name));
+            self.strict_instead(def.name_span, &what, "derive from nl.NKIObject, Enum or NamedTuple");
         }
         for base in &def.bases {
             if !BASES.contains(&&*self.last_word(base)) {
@@ -75,6 +82,26 @@ impl Interp<'_> {
                 &format!("the method `{what}.{name}`"),
                 "write it out with `for`, append and pop",
             );
+        }
+    }
+
+    /// Reports a call of a function that the compiler lacks.
+    pub(super) fn strict_call(&mut self, callee: &Value, span: Span) {
+        match callee {
+            Value::Native(native) => match native.name.split_once('.') {
+                Some(("numpy", name)) => {
+                    let instead =
+                        "pass the array as an argument, or make a tensor: nl.zeros, nl.full, nl.shared_constant";
+                    self.strict_instead(span, &format!("a call of `np.{name}`"), instead);
+                }
+                Some(("math", name)) if !MATH.contains(&name) => {
+                    let instead = "compute the number outside of the kernel and pass it";
+                    self.strict_instead(span, &format!("a call of `math.{name}`"), instead);
+                }
+                _ => {}
+            },
+            Value::Type(BuiltinType::Set) => self.strict_instead(span, "a set", "use a list or a dict"),
+            _ => {}
         }
     }
 

@@ -75,6 +75,8 @@ pub(crate) enum Value {
     ApiEnum(api::ApiEnum),
     /// Anything else of the API.
     Object(Rc<dyn Object>),
+    /// What an operation would have given that was refused: see [`super::recover`].
+    Poison,
 }
 
 /// An API value of a kind of its own. What can be done with it is decided by the hooks in [`crate::api`].
@@ -202,6 +204,7 @@ impl Value {
             Self::Module(_) | Self::NativeModule(_) => "module".into(),
             Self::Host(host) => format!("host value `{}`", host.path),
             Self::FieldSpec(_) => "field".into(),
+            Self::Poison => "unknown".into(),
             other => api::type_name(other).into(),
         }
     }

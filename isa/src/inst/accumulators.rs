@@ -102,7 +102,7 @@ impl Reduction<'_> {
     /// Rules of the operator, the command, the initial value and the result beside `tile`.
     ///
     /// # Errors
-    /// `op-unsupported`, `missing-operand`, and those of [`check::per_partition`].
+    /// `op-unsupported`, `missing-operand`, and those of [`check::reduction_result`].
     pub(crate) fn validate(&self, tile: Named<'_>, ops: &[AluOp], cmds: &[ReduceCmd]) -> Result<(), Violation> {
         if !ops.contains(&self.op) {
             return Err(one_of("reduce_op", self.op, ops));
@@ -111,7 +111,7 @@ impl Reduction<'_> {
             return Err(one_of("reduce_cmd", self.cmd, cmds));
         }
         if let Some(result) = self.result {
-            check::per_partition(tile, ("reduce_res", result))?;
+            check::reduction_result(tile, ("reduce_res", result))?;
             if self.cmd == ReduceCmd::Idle && self.state == VECTOR {
                 return Err(Violation::new(
                     "missing-operand",

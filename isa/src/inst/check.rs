@@ -374,6 +374,20 @@ pub fn per_partition(tile: Named<'_>, vector: Named<'_>) -> Result<(), Violation
     ))
 }
 
+/// The result of a reduction beside the tile that is reduced: exactly `(P, 1)`, as the manual has it.
+///
+/// # Errors
+/// As [`per_partition`].
+pub fn reduction_result(tile: Named<'_>, result: Named<'_>) -> Result<(), Violation> {
+    per_partition(tile, result)?;
+    let shape = result.1.shape();
+    if shape.len() == 2 {
+        return Ok(());
+    }
+    let message = format!("`{}` has shape {shape:?}; it must have two dimensions: ({}, 1)", result.0, shape[0]);
+    Err(Violation::new("shape-mismatch", result.0, message).help("index the dimensions of size 1 away: t[:, 0, :]"))
+}
+
 /// As [`per_partition`] for a scalar operand that is a view.
 ///
 /// # Errors

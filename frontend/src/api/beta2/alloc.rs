@@ -42,6 +42,9 @@ fn allocate(interp: &mut Interp<'_>, wanted: &Wanted, fill: Fill, span: Span) ->
         let text = format!("an address that starts at partition {partition}");
         interp.strict_instead(span, &text, "start at partition 0, 32, 64 or 96");
     }
+    if wanted.space.is_on_chip() && wanted.shape == [1] {
+        interp.strict_instead(span, "a tensor of one dimension on chip", "write the shape (1, 1)");
+    }
     if wanted.shape.len() > 5 {
         interp.strict_instead(span, "a tensor of more than 5 dimensions", "reshape it");
     }
@@ -115,7 +118,11 @@ fn shape(value: Option<Value>, what: &str, span: Span) -> EvalResult<Vec<i64>> {
 }
 
 fn dtype(value: Option<Value>, what: &str, span: Span) -> EvalResult<DType> {
-    values::dtype(&value.unwrap_or(Value::None), format_args!("{what}: dtype"), span)
+    let value = value.unwrap_or(Value::None);
+    values::dtype(&value, format_args!("{what}: dtype"), span).map_err(|raise| match value {
+        Value::Int(_) => raise.help(format!("the shape is one tuple: {what}((128, 512), dtype=nl.float32)")),
+        _ => raise,
+    })
 }
 
 /// A tensor in a region of a memory; `place` is its name and address.

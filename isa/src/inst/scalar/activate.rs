@@ -58,7 +58,7 @@ impl Activate<'_> {
             }
         }
         if let Some(result) = self.reduce_res {
-            check::per_partition(data, ("reduce_res", result))?;
+            check::reduction_result(data, ("reduce_res", result))?;
         }
         Ok(())
     }
