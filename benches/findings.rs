@@ -62,7 +62,7 @@ fn main() {
         ("elementwise bfloat16", "examples/elementwise.py", tensors(&[("a", wide), ("b", wide)], DType::BF16)),
         ("softmax float32", "examples/softmax.py", tensors(&[("x", wide)], DType::F32)),
         ("softmax bfloat16", "examples/softmax.py", tensors(&[("x", wide)], DType::BF16)),
-        ("rmsnorm float32", "examples/rmsnorm.py", tensors(&[("x", wide), ("weight", &[512])], DType::F32)),
+        ("rmsnorm float32", "examples/rmsnorm.py", tensors(&[("x", wide), ("weight", &[1, 512])], DType::F32)),
         ("matmul_tiled", "examples/matmul_tiled.py", tensors(&[("a_t", square), ("b", square)], DType::F32)),
         ("matmul_blocked", "examples/matmul_blocked.py", tensors(&[("a_t", square), ("b", square)], DType::F32)),
         ("flash_attention", "examples/flash_attention.py", tensors(&[("q_t", q), ("k_t", q), ("v", v)], DType::F32)),

@@ -1,6 +1,7 @@
 //! Infinity and NaN that arise in matmuls, and in instructions that compute whole tiles.
 
 use ndarray::{ArrayView2, Axis};
+use nki_isa::DType;
 use nki_isa::inst::math::extent::{self, INFINITE, Newness, magnitude};
 use nki_isa::inst::{Footprint, Inst};
 use nki_isa::program::{Loc, Node, NodeKind};
@@ -132,6 +133,20 @@ impl<'p> Interpreter<'p> {
         }
     }
 
+    /// The largest magnitude of an MX operand as far as it matters: that of NaN if it holds infinity or NaN, else 0.
+    fn most_of_mx(&self, access: &Access) -> u32 {
+        let mut bytes = vec![0; access.elements() * access.codec.size()];
+        self.memory.gather(access, &mut bytes);
+        let special: fn(u8) -> bool = match access.codec.dtype {
+            DType::F8E4M3FNX4 => |b| b & 0x7f == 0x7f,
+            DType::F8E5M2X4 => |b| b & 0x7c == 0x7c,
+            // All codes of four bits are finite.
+            DType::F4E2M1FNX4 => |_| false,
+            _ => |scale| scale == 0xff,
+        };
+        if bytes.iter().any(|&b| special(b)) { u32::MAX } else { 0 }
+    }
+
     fn look_at_excess(&mut self, node: &'p Node, inst: &'p Inst, to: &Access, values: &[f32], limit: u32) {
         if !self.values.wants_non_finite(node.loc, self.program.tensor(to.tensor).loc) {
             return;
@@ -148,6 +163,11 @@ impl<'p> Interpreter<'p> {
             let Ok(Some(access)) = self.locate_beside(view, nki_isa::names::OobMode::Skip) else { continue };
             if self.memory.find_unwritten(&access).is_some() {
                 // Of an instruction that overwrites its destination, say.
+                continue;
+            }
+            if matches!(inst, Inst::NcMatmulMx(_)) && access.tensor != to.tensor {
+                every = every.max(self.most_of_mx(&access));
+                from.push(access);
                 continue;
             }
             let tile = self.tile(&access);

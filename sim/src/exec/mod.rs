@@ -172,3 +172,5 @@ mod differential;
 mod speed;
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod value_tests;

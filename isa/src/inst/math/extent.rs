@@ -18,8 +18,16 @@ pub fn magnitude(x: f32) -> u32 {
 /// The largest magnitude of a row; 0 if it is empty.
 #[inline]
 pub fn most(row: &[f32]) -> u32 {
-    let fold = |row: &[f32]| row.iter().fold(0, |most: i32, &x| most.max(magnitude(x) as i32)) as u32;
-    if row.len() <= SHORT { fold(row) } else { dispatch(Most(row)) }
+    if row.len() > SHORT {
+        return most_of_long(row);
+    }
+    row.iter().fold(0, |most, &x| most.max(magnitude(x)))
+}
+
+// Not inlined in other crates, which may be compiled without vectorisation.
+#[inline(never)]
+fn most_of_long(row: &[f32]) -> u32 {
+    dispatch(Most(row))
 }
 
 struct Most<'a>(&'a [f32]);
@@ -28,13 +36,23 @@ impl Kernel for Most<'_> {
     type Output = u32;
     #[inline(always)]
     fn run(self) -> u32 {
-        // Magnitudes have no sign bit, and baseline CPUs have a signed maximum at best.
-        self.0.iter().fold(0, |most: i32, &x| most.max(magnitude(x) as i32)) as u32
+        const LANES: usize = 32;
+        let mut lanes = [0_i32; LANES];
+        let (chunks, rest) = self.0.as_chunks::<LANES>();
+        for chunk in chunks {
+            for (lane, &x) in lanes.iter_mut().zip(chunk) {
+                // Magnitudes have no sign bit, and baseline CPUs have a signed maximum at best.
+                let m = magnitude(x) as i32;
+                *lane = if m > *lane { m } else { *lane };
+            }
+        }
+        let most = lanes.iter().fold(0, |most, &lane| if lane > most { lane } else { most }) as u32;
+        rest.iter().fold(most, |most, &x| most.max(magnitude(x)))
     }
 }
 
 /// Whether a value lies below `low`, at `high` or above it. NaN does not.
-#[inline]
+#[inline(never)]
 pub fn leaves(row: &[f32], low: f32, high: f32) -> bool {
     dispatch(Leaves(row, low, high))
 }
@@ -51,7 +69,7 @@ impl Kernel for Leaves<'_> {
 }
 
 /// Whether a magnitude lies below `low` or above `high`, both magnitudes. NaN does.
-#[inline]
+#[inline(never)]
 pub fn magnitude_leaves(row: &[f32], low: u32, high: u32) -> bool {
     dispatch(MagnitudeLeaves(row, low, high))
 }
@@ -70,6 +88,7 @@ impl Kernel for MagnitudeLeaves<'_> {
 }
 
 /// Raises each of `cover` to the magnitude of the element of `row` at its place.
+#[inline(never)]
 pub fn raise(cover: &mut [u32], row: &[f32]) {
     dispatch(Raise(cover, row));
 }
@@ -109,6 +128,7 @@ impl Newness {
 }
 
 /// The first value of `row` that is new; `cover` has the largest magnitude of each one's operands.
+#[inline(never)]
 pub fn first_new(row: &[f32], cover: &[u32], new: Newness) -> Option<usize> {
     let all = || row.iter().zip(cover);
     dispatch(AnyNew(row, cover, new)).then(|| all().position(|(&x, &c)| new.is_new(x, c))).flatten()
