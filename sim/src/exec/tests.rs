@@ -246,7 +246,7 @@ fn gather_skips_rows_out_of_bounds() {
     assert_eq!((&got[..2], &got[4..]), (&[8.0, 9.0][..], &[2.0, 3.0][..]));
     assert!(got[2].is_nan() && got[3].is_nan());
     // The row that was skipped was never written.
-    assert_eq!(slugs(&result.findings), ["uninitialized-read"]);
+    assert_eq!(slugs(&result.findings), ["uninitialized-read", "uninitialized-output"]);
     assert!(trace_only(&program).expect_err("needs data").what.contains("`i`"));
 
     let program = build(OobMode::Error);
