@@ -1,6 +1,6 @@
 //! `nki-sim check FILE`: specialise, validate and place, without running.
 
-use nki_sim_core::{lint, place};
+use nki_sim_core::{exec, lint, place};
 
 use crate::cli::KernelArgs;
 use crate::kernel::{any_error, prepare};
@@ -15,9 +15,11 @@ pub(crate) fn run(args: &KernelArgs) -> Result<(), Failure> {
     if let Some(program) = &prepared.program
         && !any_error(&findings)
     {
-        match place::place_with(program, prepared.capacity) {
+        let (placed, traced) =
+            rayon::join(|| place::place_with(program, prepared.capacity), || exec::trace_only(program));
+        match placed {
             Ok(placement) => {
-                let checked = lint::check(program, &placement);
+                let checked = lint::check(program, &placement, traced);
                 findings.extend(checked.findings);
                 needs_data = checked.needs_data;
             }

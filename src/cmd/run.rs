@@ -65,8 +65,12 @@ pub(crate) fn run(args: &RunArgs) -> Result<(), Failure> {
     let Ok(ran) = execute(args, &program, &placement, traced, limits, tensors, &mut findings) else {
         return fail(args, &prepared, &findings);
     };
-    let timeline = stage("time", || timing::simulate(&program, &placement, &ran.trace, &params))
-        .map_err(|e| Failure::Call(format!("timing parameters: {e}")))?;
+    let (timeline, found) = rayon::join(
+        || stage("time", || timing::simulate(&program, &placement, &ran.trace, &params)),
+        || stage("findings", || ran.findings(&program, &placement)),
+    );
+    let timeline = timeline.map_err(|e| Failure::Call(format!("timing parameters: {e}")))?;
+    findings.extend(found);
 
     prepared.show(&findings);
     if let Some(directory) = &args.out {
@@ -146,6 +150,16 @@ struct Stopped;
 struct Ran {
     outputs: Vec<HostTensor>,
     trace: Trace,
+    /// Values were computed.
+    values: bool,
+}
+
+impl Ran {
+    /// What is found beside the run itself.
+    fn findings(&self, program: &Program, placement: &Placement) -> Vec<Diagnostic> {
+        let find = if self.values { lint::accesses } else { lint::without_run };
+        find(program, placement, &self.trace)
+    }
 }
 
 /// Runs the program; if its trace is there already, numbers are not wanted.
@@ -159,12 +173,11 @@ fn execute(
     findings: &mut Vec<Diagnostic>,
 ) -> Result<Ran, Stopped> {
     if let Some(trace) = traced {
-        findings.extend(stage("findings", || lint::without_run(program, placement, &trace)));
         if let Some(error) = exec::check_trace(&trace, options.memory) {
             findings.push(error);
             return Err(Stopped);
         }
-        return Ok(Ran { outputs: Vec::new(), trace });
+        return Ok(Ran { outputs: Vec::new(), trace, values: false });
     }
     if let Some(steps) = args.kernel.max_steps {
         options.step_limit = steps;
@@ -191,8 +204,7 @@ fn execute(
     if stopped {
         return Err(Stopped);
     }
-    findings.extend(stage("findings", || lint::accesses(program, placement, &trace)));
-    Ok(Ran { outputs, trace })
+    Ok(Ran { outputs, trace, values: true })
 }
 
 /// An array that an output is to equal.

@@ -13,10 +13,10 @@ def double_buffer_refilled(x):
     tiles = x.shape[0]
     out = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.shared_hbm)
     buffers = [nl.ndarray((128, 64), dtype=x.dtype, buffer=nl.sbuf, name=f"buffer{i}") for i in range(2)]
-    nisa.dma_copy(dst=buffers[0], src=x[0])  # plant: overwritten-before-read
+    nisa.dma_copy(dst=buffers[0], src=x[0])
     for t in range(tiles):
         if t + 1 < tiles:
-            nisa.dma_copy(dst=buffers[t % 2], src=x[t + 1])
+            nisa.dma_copy(dst=buffers[t % 2], src=x[t + 1])  # plant: overwritten-before-read
         result = nl.ndarray((128, 64), dtype=x.dtype, buffer=nl.sbuf)
         nisa.activation(dst=result, op=nl.square, data=buffers[t % 2])
         nisa.dma_copy(dst=out[t], src=result)

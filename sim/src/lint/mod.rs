@@ -47,10 +47,11 @@ pub struct Checked {
     pub needs_data: Option<NeedsData>,
 }
 
-/// All findings about accesses of a placed program: [`without_run`] of its trace. If the trace depends on values in memory, what can be said
-/// without it: outputs that no instruction writes, and tensors that lie on the same bytes while both are used.
-pub fn check(program: &Program, placement: &Placement) -> Checked {
-    match exec::trace_only(program) {
+/// All findings about accesses of a placed program: [`without_run`] of `traced`, what [`crate::exec::trace_only`] gives of it. If the trace depends
+/// on values in memory, what can be said without it: outputs that no instruction writes, operands without effect, and tensors that lie on the
+/// same bytes while both are used.
+pub fn check(program: &Program, placement: &Placement, traced: Result<Trace, NeedsData>) -> Checked {
+    match traced {
         Ok(trace) => Checked { findings: without_run(program, placement, &trace), needs_data: None },
         Err(needs) => {
             let mut findings = exec::never_written(program);

@@ -38,23 +38,29 @@ pub(super) fn lost(program: &Program, l: &Lost<'_>, times: usize, executed: usiz
     let fills = matches!(&l.node.kind, NodeKind::Inst(Inst::Memset(_)));
     let mut out = match l.over {
         Some(over) => {
-            let by = if over.loc == loc {
-                format!("the same line overwrites all of `{name}` that it writes, the next time that it runs,")
+            if fills {
+                let (by, line) = (name_of(over), over.loc.line);
+                let message = format!(
+                    "`{inst}` has no effect: `{by}` on line {line} overwrites all of `{name}` that it writes before anything reads it"
+                );
+                let out = at(Diagnostic::warning("overwritten-before-read", message), loc, format!("fills `{name}`"));
+                beside(out, over.loc, "overwrites it").help("leave it out, or fill only what nothing else writes")
             } else {
-                format!("`{}` on line {} overwrites all of `{name}` that it writes", name_of(over), over.loc.line)
-            };
-            let message = if fills {
-                format!("`{inst}` has no effect: {by} before anything reads it")
-            } else {
-                format!("the result of `{inst}` is lost: {by} before anything reads it")
-            };
-            let out = at(Diagnostic::warning("overwritten-before-read", message), loc, format!("writes `{name}`"));
-            let out = if over.loc == loc { out } else { beside(out, over.loc, "overwrites it") };
-            out.help(if fills {
-                "leave the memset out, or fill only what nothing else writes"
-            } else {
-                "read it first, write to another buffer, or leave the first write out"
-            })
+                let by = name_of(over);
+                let what = if over.loc == loc {
+                    "what it wrote there the last time that this line ran".to_owned()
+                } else {
+                    format!("all that `{inst}` on line {} wrote there", loc.line)
+                };
+                let message = format!("`{by}` overwrites `{name}`: nothing has read {what}");
+                let out = at(
+                    Diagnostic::warning("overwritten-before-read", message),
+                    over.loc,
+                    format!("overwrites `{name}`"),
+                );
+                let out = if over.loc == loc { out } else { beside(out, loc, "the result that is lost") };
+                out.help("read it first, write to another buffer, or leave the first write out")
+            }
         }
         None if is_load(l.node) => at(
             Diagnostic::warning("dead-load", format!("nothing reads what `{inst}` loads into `{name}`")),
@@ -72,7 +78,7 @@ pub(super) fn lost(program: &Program, l: &Lost<'_>, times: usize, executed: usiz
     out = beside(out, tensor.loc, format!("`{name}` is made here"));
     if executed > 1 {
         let often = if times == executed { format!("all {executed}") } else { format!("{times} of the {executed}") };
-        out = out.note(format!("{often} times that this line runs"));
+        out = out.note(format!("{often} times that line {} runs", loc.line));
     }
     if let Some(where_) = iterations(program, l.node, &l.loops) {
         out = out.note(format!("first: in {where_}"));
