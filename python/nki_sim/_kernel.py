@@ -187,6 +187,10 @@ def _find(module, qualname, changes):
     return (found if isinstance(found, Kernel) else Kernel(found))._with(**changes)
 
 
+# Whatever happens to `_watch`: torch's compiler never traces what a kernel does with its arrays. It breaks the graph instead.
+Kernel.__call__._torchdynamo_disable = True
+
+
 def _explain(error, arguments):
     """Says of a list of numbers that it is no tensor, if that may be why the kernel failed."""
     if not hasattr(error, "diagnostics"):

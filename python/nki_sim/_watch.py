@@ -18,6 +18,15 @@ def made(kernel):
         graphs.allow(kernel)
 
 
+def _join():
+    """Lets kernels be in the compiler's graphs."""
+    try:
+        from . import _torch  # noqa: F401
+    except (ImportError, AttributeError):
+        # A torch without what this needs: its compiler breaks the graph at each kernel.
+        sys.modules.pop("nki_sim._torch", None)
+
+
 class _Finder:
     """Imports `nki_sim._torch` right after torch's compiler; finds nothing itself."""
 
@@ -31,7 +40,7 @@ class _Finder:
 
             def exec_module(module):
                 load(module)
-                from . import _torch  # noqa: F401
+                _join()
 
             spec.loader.exec_module = exec_module
         return spec
@@ -40,6 +49,6 @@ class _Finder:
 def watch():
     """Called once, when the package has been imported."""
     if _COMPILER in sys.modules:
-        from . import _torch  # noqa: F401
+        _join()
     else:
         sys.meta_path.insert(0, _Finder())

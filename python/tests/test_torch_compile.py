@@ -242,6 +242,26 @@ def test_a_graph_never_has_a_wrong_shape(name, monkeypatch):
     assert f(torch.ones(4, 8)).shape == (4, 4)
 
 
+ALONE = """
+import sys
+import nki_sim._watch
+# As with a torch that has not what `_torch` needs.
+sys.modules["nki_sim._torch"] = None
+import kernels, torch
+f = torch.compile(lambda x: kernels.add(x, x) * 2, backend="aot_eager")
+for n in (8, 16, 24):
+    x = torch.randn(4, n)
+    assert torch.equal(f(x), x * 4)
+a, b = torch.compile(lambda x: kernels.several(x)["rest"], backend="aot_eager")(x)
+assert torch.equal(a, x) and torch.equal(b[0], x)
+"""
+
+
+def test_without_the_operator_the_graph_breaks():
+    done = subprocess.run([sys.executable, "-c", f"import sys; sys.path[:0] = {sys.path!r}\n" + ALONE], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
 ORDER = """
 import sys
 {imports}
