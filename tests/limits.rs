@@ -284,7 +284,8 @@ fn capacity_can_be_a_warning() {
     let values = std::fs::read(folder.path().join("out.npy")).expect("written");
     assert!(values[values.len() - 128 * 512 * 4..].chunks_exact(4).all(|c| c == 61_f32.to_le_bytes()));
 
-    let checked = command(folder.path(), &["check", "k.py", "--arg", "x=float32[128,512]", "--capacity", "warn"]).output();
+    let checked =
+        command(folder.path(), &["check", "k.py", "--arg", "x=float32[128,512]", "--capacity", "warn"]).output();
     let checked = checked.expect("runs");
     assert!(checked.status.code() == Some(0) && text(&checked).contains("2 warnings"), "{}", text(&checked));
     let none = run(&["--no-numerics", "--capacity", "warn"]);
@@ -319,7 +320,8 @@ fn sweeps_put_points_that_do_not_fit_after_those_that_do() {
             nisa.tensor_scalar(dst=t, data=t, op0=nl.add, operand0=1.0)
     return x\n";
     std::fs::write(folder.path().join("k.py"), format!("{}{body}", HEAD.replace("(x)", "(x, n)"))).expect("writable");
-    let args = ["sweep", "k.py", "--arg", "x=float32[128,512]", "--grid", "n=6,1", "--capacity", "warn", "--csv", "s.csv"];
+    let args =
+        ["sweep", "k.py", "--arg", "x=float32[128,512]", "--grid", "n=6,1", "--capacity", "warn", "--csv", "s.csv"];
     let out = command(folder.path(), &args).output().expect("runs");
     assert_eq!(out.status.code(), Some(0), "{}", text(&out));
     assert!(text(&out).contains("(latency not valid: does not fit into SBUF or PSUM)"), "{}", text(&out));

@@ -103,7 +103,7 @@ impl Selector {
 struct Rule {
     selector: Selector,
     level: Level,
-    /// What a note calls it: `--deny bug`.
+    /// See [`by`].
     by: String,
 }
 
@@ -142,7 +142,7 @@ impl Source {
                     return Err(format!("{list}: `{word}` is given twice, also as {}", known.by));
                 }
                 Some(_) => {}
-                None => self.rules.push(Rule { selector, level, by: format!("{list} {word}") }),
+                None => self.rules.push(Rule { selector, level, by: by(list, word) }),
             }
         }
         Ok(())
@@ -162,6 +162,11 @@ impl Source {
     }
 }
 
+/// What a note calls an entry of a list: `--deny bug`, `NKI_SIM_DENY: bug`.
+fn by(list: &str, word: &str) -> String {
+    if list.starts_with("--") { format!("{list} {word}") } else { format!("{list}: {word}") }
+}
+
 /// What runs the kernel; it decides the default levels.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Mode {
@@ -169,6 +174,8 @@ pub enum Mode {
     Run,
     /// `nki-sim check`.
     Check,
+    /// `nki-sim compare`.
+    Compare,
     /// `nki-sim sweep` and `nki_sim.sweep`.
     Sweep,
     /// A call in Python, `nki_sim.profile`, and a script.
@@ -179,7 +186,7 @@ pub enum Mode {
 
 impl Mode {
     /// All modes.
-    pub const ALL: [Mode; 5] = [Mode::Run, Mode::Check, Mode::Sweep, Mode::Call, Mode::AssertClose];
+    pub const ALL: [Mode; 6] = [Mode::Run, Mode::Check, Mode::Sweep, Mode::Compare, Mode::Call, Mode::AssertClose];
 
     /// What a user calls it.
     pub fn name(self) -> &'static str {
@@ -187,6 +194,7 @@ impl Mode {
             Mode::Run => "run",
             Mode::Check => "check",
             Mode::Sweep => "sweep",
+            Mode::Compare => "compare",
             Mode::Call => "a call in Python",
             Mode::AssertClose => "assert_close",
         }
@@ -195,7 +203,7 @@ impl Mode {
     /// How a user of this mode turns findings of this slug into warnings.
     fn lower(self, id: &str) -> String {
         match self {
-            Mode::Run | Mode::Check | Mode::Sweep => format!("--warn {id} reports it as a warning"),
+            Mode::Run | Mode::Check | Mode::Sweep | Mode::Compare => format!("--warn {id} reports it as a warning"),
             Mode::Call | Mode::AssertClose => format!("nki.simulate(kernel, warn=\"{id}\") reports it as a warning"),
         }
     }
@@ -236,6 +244,11 @@ impl Levels {
     /// The level of findings with this slug. Of an unknown slug, and of an error, [`Level::Deny`].
     pub fn level(&self, id: &str) -> Level {
         slugs::find(id).map_or(Level::Deny, |slug| self.decide(slug, false).0)
+    }
+
+    /// Whether a source names this slug or its class, so that the level is not a default.
+    pub fn is_chosen(&self, id: &str) -> bool {
+        slugs::find(id).is_some_and(|slug| self.decide(slug, true).1.is_some())
     }
 
     /// Whether any strict finding is warned of or denied, so that it has to be looked for.
@@ -288,7 +301,7 @@ impl Levels {
                     }
                     match out.denied.iter_mut().find(|d| d.id == slug.id) {
                         Some(known) => known.count += 1,
-                        None => out.denied.push(Denied { id: slug.id, count: 1, by }),
+                        None => out.denied.push(Denied { id: slug.id, count: 1, by, default: rule.is_none() }),
                     }
                     out.diagnostics.push(error);
                 }
@@ -318,6 +331,8 @@ pub struct Denied {
     pub count: usize,
     /// What denies them: `--deny bug`, `default in check`.
     pub by: String,
+    /// A default of the mode denies them, and no list of the user.
+    pub default: bool,
 }
 
 impl fmt::Display for Denied {
