@@ -63,7 +63,7 @@ class FrameworkKernel:
         except RecursionError:
             raise ArgumentError(f"{self.func_name}: an argument holds itself, or is nested too deep") from None
         # Without the cache the kernel is compiled anew.
-        kernel = self.kernel if self.enable_cache else Kernel(self.kernel.func)._with(lnc=self.kernel.lnc, target=self.kernel.target)
+        kernel = self.kernel if self.enable_cache else Kernel(self.kernel.func)._with(lnc=self.kernel.lnc, target=self.kernel.target, _given=self.kernel._given)
         compiled = kernel._compile(arguments)
         show(compiled.prints())
         if self.programs > 2:
