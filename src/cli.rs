@@ -3,8 +3,11 @@
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
+use nki_diag::levels::Source;
 use nki_isa::arch::Target;
 use nki_isa::names::Named;
+
+use crate::findings::Lists;
 
 /// A cycle-approximate simulator of the AWS NeuronCore for NKI kernels.
 #[derive(Debug, Parser)]
@@ -19,7 +22,7 @@ pub(crate) enum Command {
     /// Run a kernel: its outputs, its findings and its timeline
     Run(RunArgs),
     /// Specialise and validate a kernel without running it
-    Check(KernelArgs),
+    Check(CheckArgs),
     /// Write the compiled kernel in text form (.nkir)
     Lower(LowerArgs),
     /// Say which timing parameter moves the latency most
@@ -35,6 +38,28 @@ pub(crate) enum Command {
     },
 }
 
+/// Levels of findings.
+#[derive(Debug, Clone, Default, Args)]
+pub(crate) struct LevelArgs {
+    /// Findings that fail the run: slugs, classes (bug, suspicious, strict), or warnings for all that would be warnings
+    #[arg(long, value_name = "SLUG|CLASS|warnings", value_delimiter = ',')]
+    pub(crate) deny: Vec<String>,
+    /// Findings that are warnings: slugs or classes
+    #[arg(long, value_name = "SLUG|CLASS", value_delimiter = ',')]
+    pub(crate) warn: Vec<String>,
+    /// Findings that are not reported: slugs or classes
+    #[arg(long, value_name = "SLUG|CLASS", value_delimiter = ',')]
+    pub(crate) allow: Vec<String>,
+}
+
+impl LevelArgs {
+    /// As a source of levels.
+    pub(crate) fn source(&self) -> Result<Source, String> {
+        let lists = Lists { deny: self.deny.clone(), warn: self.warn.clone(), allow: self.allow.clone() };
+        lists.source(|level| format!("--{}", level.name()))
+    }
+}
+
 /// What kernel, with what arguments, for what machine.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct KernelArgs {
@@ -46,7 +71,7 @@ pub(crate) struct KernelArgs {
     /// An argument: FILE.npy, dtype[d0,d1,...][:normal|uniform|zeros|ones|arange][:SEED], or a Python literal
     #[arg(long = "arg", value_name = "NAME=VALUE", value_parser = name_value)]
     pub(crate) args: Vec<(String, String)>,
-    /// Chip generation: trn1, trn2 or trn3 [default: $NEURON_PLATFORM_TARGET_OVERRIDE, $NKI_NC_VERSION, trn2]
+    /// Chip generation: trn1 (trn1n, inf2, gen2), trn2 (gen3) or trn3 (gen4) [default: the decorator's platform_target, $NEURON_PLATFORM_TARGET_OVERRIDE, $NKI_NC_VERSION, trn2]
     #[arg(long, value_parser = target)]
     pub(crate) target: Option<Target>,
     /// Physical cores per logical core
@@ -55,6 +80,8 @@ pub(crate) struct KernelArgs {
     /// Also report what the official compiler would refuse
     #[arg(long)]
     pub(crate) strict: bool,
+    #[command(flatten)]
+    pub(crate) levels: LevelArgs,
     /// Give up after this many steps of specialisation, and as many executed instructions (an endless loop)
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) max_steps: Option<u64>,
@@ -166,6 +193,8 @@ pub(crate) struct CompareArgs {
     /// Write the result to a file instead of standard output
     #[arg(short, long, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) levels: LevelArgs,
     /// Rows of each table of the text
     #[arg(long, value_name = "N", default_value_t = 12)]
     pub(crate) top: usize,
@@ -198,6 +227,15 @@ pub(crate) struct SweepArgs {
 }
 
 #[derive(Debug, Args)]
+pub(crate) struct CheckArgs {
+    #[command(flatten)]
+    pub(crate) kernel: KernelArgs,
+    /// Write the findings as JSON
+    #[arg(long, value_name = "FILE")]
+    pub(crate) json: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
 pub(crate) struct LowerArgs {
     #[command(flatten)]
     pub(crate) kernel: KernelArgs,
@@ -214,7 +252,7 @@ fn name_value(text: &str) -> Result<(String, String), String> {
 }
 
 fn target(text: &str) -> Result<Target, String> {
-    Target::from_name(text).ok_or_else(|| "expected trn1, trn2 or trn3".into())
+    Target::from_name(text).ok_or_else(|| format!("expected one of {}", Target::NAMES))
 }
 
 fn step(text: &str) -> Result<f64, String> {

@@ -51,10 +51,12 @@ pub(crate) struct Comparison {
     pub(crate) name: String,
     /// The array's file.
     pub(crate) file: String,
-    /// Largest difference of elements that are not NaN (infinite when only one is infinite).
+    /// Largest difference: infinite where only one is infinite, NaN (null in JSON) where only one is NaN.
     pub(crate) max_abs_error: f64,
-    /// Largest difference over the expected magnitude, where that is not 0.
+    /// Largest difference over the expected magnitude, where that is not 0; NaN (null in JSON) where only one is NaN.
     pub(crate) max_rel_error: f64,
+    /// Elements of which one is NaN and the other is not.
+    pub(crate) nan_mismatches: usize,
     /// Tolerances used.
     #[serde(flatten)]
     pub(crate) tolerance: Tolerance,
@@ -73,7 +75,12 @@ struct Part {
     abs: f64,
     rel: f64,
     mismatches: usize,
+    nans: usize,
     first: usize,
+}
+
+impl Part {
+    const NOTHING: Part = Part { abs: 0.0, rel: 0.0, mismatches: 0, nans: 0, first: usize::MAX };
 }
 
 const CHUNK: usize = 1 << 16;
@@ -107,7 +114,7 @@ pub(crate) fn compare(
     let width = codec::width(dtype);
     let n = got.len() * width;
     let part = |c: usize| {
-        let mut p = Part { abs: 0.0, rel: 0.0, mismatches: 0, first: usize::MAX };
+        let mut p = Part::NOTHING;
         let from = c * CHUNK;
         let mut left = vec![0.0; CHUNK.min(n - from)];
         let mut right = left.clone();
@@ -124,6 +131,9 @@ pub(crate) fn compare(
                 p.mismatches += 1;
                 p.first = p.first.min(i);
             }
+            if a.is_nan() || b.is_nan() {
+                p.nans += 1;
+            }
             if !difference.is_nan() {
                 p.abs = p.abs.max(difference);
                 if b != 0.0 && b.is_finite() {
@@ -134,11 +144,12 @@ pub(crate) fn compare(
         p
     };
     let total = (0..n.div_ceil(CHUNK)).into_par_iter().map(part).reduce(
-        || Part { abs: 0.0, rel: 0.0, mismatches: 0, first: usize::MAX },
+        || Part::NOTHING,
         |x, y| Part {
             abs: x.abs.max(y.abs),
             rel: x.rel.max(y.rel),
             mismatches: x.mismatches + y.mismatches,
+            nans: x.nans + y.nans,
             first: x.first.min(y.first),
         },
     );
@@ -160,8 +171,10 @@ pub(crate) fn compare(
     Ok(Comparison {
         name: name.into(),
         file: file.into(),
-        max_abs_error: total.abs,
-        max_rel_error: total.rel,
+        // No number says how far a NaN is off.
+        max_abs_error: if total.nans > 0 { f64::NAN } else { total.abs },
+        max_rel_error: if total.nans > 0 { f64::NAN } else { total.rel },
+        nan_mismatches: total.nans,
         tolerance,
         elements: n,
         mismatches: total.mismatches,
@@ -174,16 +187,23 @@ impl Comparison {
     /// One line for the terminal, two when it failed.
     pub(crate) fn text(&self) -> String {
         let Tolerance { rtol, atol } = self.tolerance;
+        let number = |x: f64| if x.is_nan() { "nan".to_owned() } else { format!("{x:.3e}") };
         let head = format!(
-            "{}: max abs error {:.3e}, max rel error {:.3e} (rtol {rtol:e}, atol {atol:e})",
-            self.name, self.max_abs_error, self.max_rel_error
+            "{}: max abs error {}, max rel error {} (rtol {rtol:e}, atol {atol:e})",
+            self.name,
+            number(self.max_abs_error),
+            number(self.max_rel_error)
         );
+        let nans = match self.nan_mismatches {
+            0 => String::new(),
+            n => format!(" ({n} are NaN on one side only)"),
+        };
         match &self.first_mismatch {
             None => format!("{head}: matches {}", self.file),
             Some(m) => {
                 let index: Vec<String> = m.index.iter().map(usize::to_string).collect();
                 format!(
-                    "{head}: {} of {} elements differ from {}\n  first at [{}]: got {}, expected {}",
+                    "{head}: {} of {} elements differ from {}{nans}\n  first at [{}]: got {}, expected {}",
                     self.mismatches,
                     self.elements,
                     self.file,
@@ -225,7 +245,16 @@ mod tests {
     #[test]
     fn nan_and_infinity() {
         assert!(run(&[f32::NAN, f32::INFINITY], &[f32::NAN, f32::INFINITY]).passed);
-        assert_eq!(run(&[f32::NAN], &[1.0]).mismatches, 1);
+        let all = run(&[f32::NAN, f32::NAN], &[1.0, 2.0]);
+        assert_eq!((all.mismatches, all.nan_mismatches, all.passed), (2, 2, false));
+        assert!(all.max_abs_error.is_nan() && all.max_rel_error.is_nan());
+        assert!(all.text().contains("max abs error nan, max rel error nan"), "{}", all.text());
+        assert!(
+            all.text().contains("2 of 2 elements differ from e.npy (2 are NaN on one side only)"),
+            "{}",
+            all.text()
+        );
+        assert!(serde_json::to_string(&all).unwrap().contains("\"max_abs_error\":null"));
         assert_eq!(run(&[1.0], &[f32::NAN]).mismatches, 1);
         assert_eq!(run(&[1.0], &[f32::INFINITY]).mismatches, 1);
         let t = Tolerance { rtol: 1.0, atol: 0.0 };

@@ -3,12 +3,13 @@
 use std::path::Path;
 
 use nki_diag::memory::Limit;
-use nki_diag::{Diagnostic, FileId, SourceMap, Span, render_all};
+use nki_diag::{Applied, Diagnostic, FileId, Mode, SourceMap, Span, render_all};
 use nki_frontend::{Arg, HostArray, HostDtype, KernelInfo, Loader, Options};
 use nki_isa::{DType, Program, Target};
 use nki_sim_core::place::Capacity;
 
 use crate::cli::KernelArgs;
+use crate::findings::{Judge, denied_text};
 use crate::inputs::Given;
 use crate::npy::{self, Elem, shape_text};
 use crate::output::{color, eprint, print};
@@ -63,13 +64,28 @@ pub(crate) struct Prepared {
     pub(crate) memory: Limit,
     /// What happens where SBUF or PSUM is too small.
     pub(crate) capacity: Capacity,
+    /// Levels of findings.
+    pub(crate) judge: Judge,
 }
 
 impl Prepared {
+    /// Applies the levels to everything that was found, and shows what is left on standard error.
+    pub(crate) fn conclude(&self, found: Vec<Diagnostic>) -> Applied {
+        let applied = self.judge.judge(found);
+        self.show(&applied.diagnostics);
+        applied
+    }
+
     /// Shows diagnostics on standard error.
     pub(crate) fn show(&self, diagnostics: &[Diagnostic]) {
         eprint(&render_all(diagnostics, &self.sources, color()));
     }
+}
+
+/// Ends a command: says what was denied, and fails if anything that was reported is an error.
+pub(crate) fn finish(applied: &Applied) -> Result<(), Failure> {
+    eprint(&denied_text(&applied.denied));
+    if any_error(&applied.diagnostics) { Err(Failure::Kernel) } else { Ok(()) }
 }
 
 /// Whether any diagnostic makes the kernel wrong.
@@ -78,24 +94,29 @@ pub(crate) fn any_error(diagnostics: &[Diagnostic]) -> bool {
 }
 
 /// Reads the arguments and compiles the kernel (or reads a lowered one); what it prints goes to standard output. Diagnostics are not shown yet.
-pub(crate) fn prepare(command: &str, args: &KernelArgs) -> Result<Prepared, Failure> {
-    let prepared = prepare_with(command, args, &Disk, 1)?;
+pub(crate) fn prepare(command: &str, args: &KernelArgs, mode: Mode) -> Result<Prepared, Failure> {
+    let prepared = prepare_with(command, args, judge_of(args, mode)?, &Disk, 1)?;
     for line in &prepared.prints {
         print(&format!("{line}\n"));
     }
     Ok(prepared)
 }
 
+/// The levels of findings for this call.
+pub(crate) fn judge_of(args: &KernelArgs, mode: Mode) -> Result<Judge, Failure> {
+    Ok(Judge::new(mode, args.strict, vec![args.levels.source()?], Some(&args.file))?)
+}
+
 /// The same with sources from `loader`, and nothing printed. The memory is shared with as many kernels as are prepared `at_once`.
 pub(crate) fn prepare_with(
     command: &str,
     args: &KernelArgs,
+    judge: Judge,
     loader: &dyn Loader,
     at_once: usize,
 ) -> Result<Prepared, Failure> {
     let memory = memory::limit(args.max_memory.as_deref())?.shared_by(at_once);
     let capacity = settings::capacity(args.capacity.as_deref())?;
-    let target = settings::target(args.target)?;
     if args.file.is_dir() {
         return Err(Failure::Call(format!("`{}` is a directory; expected a .py or .nkir file", args.file.display())));
     }
@@ -110,14 +131,14 @@ pub(crate) fn prepare_with(
         parsed.push((name.clone(), value));
     }
     if args.file.extension().is_some_and(|e| e == "nkir") {
-        return lowered(args, &text, &parsed, memory, capacity);
+        return lowered(args, &text, &parsed, memory, capacity, judge);
     }
 
     let listing = nki_frontend::kernels_within(&args.file, loader, memory);
     if any_error(&listing.diagnostics) {
         return Ok(Prepared {
             name: args.kernel.clone().unwrap_or_default(),
-            target,
+            target: settings::target(args.target)?,
             program: None,
             sources: listing.sources,
             diagnostics: listing.diagnostics,
@@ -125,17 +146,24 @@ pub(crate) fn prepare_with(
             tensors: Vec::new(),
             memory,
             capacity,
+            judge,
         });
     }
     let kernel = choose(args, &listing.kernels)?;
+    let target = settings::target(args.target.or(kernel.target))?;
     check_names(command, args, kernel, &parsed)?;
     let mut tensors = Vec::new();
     let mut arguments: Vec<(String, Arg)> = Vec::new();
     for (position, (name, value)) in parsed.iter().enumerate() {
         arguments.push((name.clone(), inputs::resolve(name, value, position, &mut tensors)?));
     }
-    let mut options =
-        Options { kernel: Some(kernel.name.clone()), target, lnc: args.lnc, strict: args.strict, ..Options::default() };
+    let mut options = Options {
+        kernel: Some(kernel.name.clone()),
+        target,
+        lnc: args.lnc,
+        strict: judge.wants_strict(),
+        ..Options::default()
+    };
     if let Some(steps) = args.max_steps {
         options.step_limit = steps;
     }
@@ -152,6 +180,7 @@ pub(crate) fn prepare_with(
         tensors,
         memory,
         capacity,
+        judge,
     })
 }
 
@@ -162,6 +191,7 @@ fn lowered(
     parsed: &[(String, Value)],
     memory: Limit,
     capacity: Capacity,
+    judge: Judge,
 ) -> Result<Prepared, Failure> {
     let file = args.file.display();
     let program = nki_isa::text::parse_file(&file.to_string(), text).map_err(|errors| {
@@ -224,6 +254,7 @@ fn lowered(
         tensors,
         memory,
         capacity,
+        judge,
     })
 }
 

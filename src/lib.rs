@@ -8,12 +8,15 @@ mod cli;
 mod cmd;
 mod codec;
 mod compare;
+pub mod findings;
 mod generate;
 mod inputs;
 mod kernel;
 pub mod memory;
 mod npy;
 mod output;
+mod places;
+mod project;
 mod report;
 pub mod session;
 pub mod settings;
@@ -98,6 +101,9 @@ pub(crate) fn shell_word(word: &str) -> String {
     }
     format!("'{}'", word.replace('\'', "'\\''"))
 }
+
+/// The version, which every report carries.
+pub const VERSION: &str = env!("CARGO_PKG_VERSION");
 
 /// `1 warning`, `2 warnings`.
 pub(crate) fn count(n: usize, what: &str) -> String {

@@ -54,22 +54,6 @@ fn plain(error: &io::Error) -> String {
     text.split_once(" at path ").map_or(text.clone(), |(what, _)| what.into())
 }
 
-/// Checks, before the work, that reports can be written where they are to go: each to a place of its own, in a directory that is there.
-pub(crate) fn check_places(options: &[(&str, Option<&Path>)]) -> Result<(), String> {
-    let given: Vec<(&str, &Path)> = options.iter().filter_map(|(name, path)| Some((*name, (*path)?))).collect();
-    for (i, (name, path)) in given.iter().enumerate() {
-        let special = fs::metadata(path).is_ok_and(|m| !m.is_file());
-        if let Some((other, _)) = given[..i].iter().find(|(_, p)| p == path && !special) {
-            return Err(format!("{other} and {name} name the same file, `{}`", path.display()));
-        }
-        let parent = path.parent().filter(|p| !p.as_os_str().is_empty());
-        if let Some(parent) = parent.filter(|p| !p.is_dir()) {
-            return Err(format!("{name} {}: there is no directory `{}`", path.display(), parent.display()));
-        }
-    }
-    Ok(())
-}
-
 /// A progress bar on standard error; nothing where that is not a terminal.
 pub(crate) struct Progress {
     what: &'static str,

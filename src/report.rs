@@ -1,14 +1,16 @@
 //! The JSON report: what the simulator summarises, joined with what only the command knows.
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use nki_diag::{Diagnostic, JsonDiagnostic, SourceMap, to_json};
-use nki_isa::Program;
+use nki_diag::{Denied, Diagnostic, JsonDiagnostic, SourceMap, to_json};
+use nki_isa::{Program, Target};
 use nki_sim_core::place::Placement;
 use nki_sim_core::report::{self, Detail, Finding, Page, Source, Summary};
 use nki_sim_core::timeline::Timeline;
 use serde::Serialize;
 
+use crate::VERSION;
 use crate::compare::Comparison;
 
 /// An output, without its values.
@@ -25,6 +27,8 @@ pub(crate) struct OutputInfo {
 /// A run. Field order is the order in the file.
 #[derive(Debug, Serialize)]
 pub(crate) struct Report {
+    /// The simulator's version.
+    pub(crate) nki_sim_version: &'static str,
     /// The kernel's name.
     pub(crate) kernel: String,
     /// The machine.
@@ -41,19 +45,32 @@ pub(crate) struct Report {
     pub(crate) detail: Option<Detail>,
     /// What was found.
     pub(crate) findings: Vec<JsonDiagnostic>,
+    /// Which findings were denied.
+    pub(crate) denied: Vec<Denied>,
     /// Outputs compared with arrays.
     pub(crate) expected: Vec<Comparison>,
 }
 
-/// A run that did not come to its end.
+/// A kernel that was checked, or that did not come to its end. Field order is the order in the file.
 #[derive(Debug, Serialize)]
-pub(crate) struct Failed {
+pub(crate) struct Checked {
+    /// The simulator's version.
+    nki_sim_version: &'static str,
     /// The kernel's name.
     pub(crate) kernel: String,
     /// The machine.
-    pub(crate) target: String,
+    target: String,
     /// What was found.
-    pub(crate) findings: Vec<JsonDiagnostic>,
+    findings: Vec<JsonDiagnostic>,
+    /// Which findings were denied.
+    denied: Vec<Denied>,
+}
+
+impl Checked {
+    /// The report of `kernel`.
+    pub(crate) fn new(kernel: &str, target: Target, findings: Vec<JsonDiagnostic>, denied: Vec<Denied>) -> Self {
+        Checked { nki_sim_version: VERSION, kernel: kernel.to_owned(), target: target.to_string(), findings, denied }
+    }
 }
 
 /// Known without running, so that `--no-numerics` has them, too.
@@ -75,6 +92,38 @@ pub(crate) fn outputs_of(program: &Program) -> Vec<OutputInfo> {
 /// Diagnostics with their places resolved.
 pub(crate) fn findings(diagnostics: &[Diagnostic], sources: &SourceMap) -> Vec<JsonDiagnostic> {
     diagnostics.iter().map(|d| to_json(d, sources)).collect()
+}
+
+/// The details with the text of each line's statement, by which `compare` knows a line that has moved.
+pub(crate) fn detail(analysis: &report::Analysis<'_>, sources: &SourceMap) -> Result<Detail, String> {
+    let mut detail = report::detail(analysis).map_err(|e| format!("cannot write the report: {e}"))?;
+    let mut files: BTreeMap<String, Vec<&str>> = BTreeMap::new();
+    for line in &mut detail.lines {
+        let text = |name: &str| sources.find(name).and_then(|f| sources.text(f));
+        let lines = files.entry(line.file.clone()).or_insert_with(|| text(&line.file).unwrap_or("").lines().collect());
+        line.text = (line.line as usize).checked_sub(1).and_then(|at| statement(lines.get(at..)?));
+    }
+    Ok(detail)
+}
+
+/// The statement that begins with the first of these lines, in one line: what stands in brackets belongs to it.
+fn statement(lines: &[&str]) -> Option<String> {
+    /// Longer statements are told apart by what comes first, and by their order.
+    const MOST: usize = 20;
+    let mut out = String::new();
+    let mut open = 0i32;
+    for line in lines.iter().take(MOST) {
+        let code = line.split(" #").next().unwrap_or_default().trim();
+        if !out.is_empty() && !code.is_empty() {
+            out.push(' ');
+        }
+        out.push_str(code);
+        open += code.chars().map(|c| i32::from("([{".contains(c)) - i32::from(")]}".contains(c))).sum::<i32>();
+        if open <= 0 {
+            break;
+        }
+    }
+    (!lines.is_empty()).then_some(out)
 }
 
 /// What the page shows beside the analysis.
@@ -110,6 +159,8 @@ pub(crate) fn json(value: &impl Serialize) -> Result<Vec<u8>, String> {
 /// A run of several ranks. Field order is the order in the file.
 #[derive(Debug, Serialize)]
 pub(crate) struct RanksReport {
+    /// The simulator's version.
+    pub(crate) nki_sim_version: &'static str,
     /// The kernel's name.
     pub(crate) kernel: String,
     /// The machine.
@@ -122,6 +173,8 @@ pub(crate) struct RanksReport {
     pub(crate) ranks: Vec<RankReport>,
     /// What was found on any rank.
     pub(crate) findings: Vec<JsonDiagnostic>,
+    /// Which findings were denied.
+    pub(crate) denied: Vec<Denied>,
 }
 
 /// One rank of a run.
@@ -155,14 +208,22 @@ impl RankReport {
 
 impl RanksReport {
     /// All ranks of a run of `program`.
-    pub(crate) fn new(kernel: &str, program: &Program, ranks: Vec<RankReport>, findings: Vec<JsonDiagnostic>) -> Self {
+    pub(crate) fn new(
+        kernel: &str,
+        program: &Program,
+        ranks: Vec<RankReport>,
+        findings: Vec<JsonDiagnostic>,
+        denied: Vec<Denied>,
+    ) -> Self {
         RanksReport {
+            nki_sim_version: VERSION,
             kernel: kernel.to_owned(),
             target: program.target.to_string(),
             latency_us: ranks.iter().map(|r| r.summary.latency_us).fold(0.0, f64::max),
             latency_valid: ranks.iter().all(|r| r.summary.latency_valid),
             ranks,
             findings,
+            denied,
         }
     }
 }

@@ -1,6 +1,6 @@
 //! A program that is placed and can be run: what `nki-sim run` does, for callers that hold their tensors in memory.
 
-use nki_diag::{Diagnostic, JsonDiagnostic, SourceMap};
+use nki_diag::{Applied, Denied, Diagnostic, JsonDiagnostic, SourceMap};
 use nki_isa::Program;
 use nki_sim_core::analysis::counters::Facts;
 use nki_sim_core::analysis::remedies::Case;
@@ -14,6 +14,7 @@ use nki_sim_core::timing::{self, Params};
 use nki_sim_core::trace::Trace;
 use nki_sim_core::{HostTensor, report};
 
+use crate::VERSION;
 use crate::report::{RankReport, RanksReport, Report, findings, json, outputs_of, page, ranks_text};
 
 /// A program with its placement.
@@ -79,17 +80,19 @@ impl Session {
         &self,
         timeline: &Timeline,
         analysis: Option<&Analysis<'_>>,
-        diagnostics: &[Diagnostic],
+        applied: &Applied,
         sources: &SourceMap,
     ) -> Result<String, String> {
         let whole = Report {
+            nki_sim_version: VERSION,
             kernel: self.program.name.to_string(),
             target: self.program.target.to_string(),
             lnc: self.program.cores.len(),
             outputs: outputs_of(&self.program),
             summary: report::summary(timeline, &self.placement),
-            detail: analysis.map(report::detail).transpose().map_err(|e| e.to_string())?,
-            findings: findings(diagnostics, sources),
+            detail: analysis.map(|a| crate::report::detail(a, sources)).transpose()?,
+            findings: findings(&applied.diagnostics, sources),
+            denied: applied.denied.clone(),
             expected: Vec::new(),
         };
         String::from_utf8(json(&whole)?).map_err(|e| e.to_string())
@@ -150,10 +153,14 @@ fn timelines<'a>(ranks: &[RankView<'a>]) -> Vec<&'a Timeline> {
 ///
 /// # Errors
 /// If there is no rank, or a number cannot be written as JSON.
-pub fn ranks_json(ranks: &[RankView<'_>], findings: Vec<JsonDiagnostic>) -> Result<String, String> {
+pub fn ranks_json(
+    ranks: &[RankView<'_>],
+    findings: Vec<JsonDiagnostic>,
+    denied: Vec<Denied>,
+) -> Result<String, String> {
     let first = ranks.first().ok_or("there is no rank")?;
     let program = &first.session.program;
-    let whole = RanksReport::new(&program.name, program, rank_reports(ranks), findings);
+    let whole = RanksReport::new(&program.name, program, rank_reports(ranks), findings, denied);
     String::from_utf8(json(&whole)?).map_err(|e| e.to_string())
 }
 

@@ -19,7 +19,7 @@ const PRECISE: &str = "NKI_PRECISE_FP";
 /// `warn` makes a warning of a kernel that does not fit into SBUF or PSUM.
 const CAPACITY: &str = "NKI_SIM_CAPACITY";
 
-fn variable(name: &str) -> Result<Option<String>, String> {
+pub(crate) fn variable(name: &str) -> Result<Option<String>, String> {
     match env::var(name) {
         Ok(v) if v.trim().is_empty() => Ok(None),
         Ok(v) => Ok(Some(v)),
@@ -36,9 +36,7 @@ pub fn target(flag: Option<Target>) -> Result<Target, String> {
     for name in TARGET_VARIABLES {
         if let Some(value) = variable(name)? {
             return Target::from_name(value.trim()).ok_or_else(|| {
-                format!(
-                    "environment variable {name}: `{value}` is not a target; trn1, trn2, trn3, gen2, gen3, gen4 are"
-                )
+                format!("environment variable {name}: `{value}` is not a target; {} are", Target::NAMES)
             });
         }
     }

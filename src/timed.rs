@@ -21,11 +21,11 @@ pub(crate) struct Timed {
     pub(crate) trace: Trace,
     pub(crate) params: Params,
     pub(crate) timeline: Timeline,
-    /// Of compiling it, and of what it executes.
+    /// Of compiling it, and of what it executes; levels are not applied yet.
     pub(crate) findings: Vec<Diagnostic>,
 }
 
-/// The kernel is wrong; the diagnostics say how.
+/// The kernel is wrong; the diagnostics say how. Levels are not applied yet.
 pub(crate) struct Stop(pub(crate) Vec<Diagnostic>);
 
 /// Places, traces and times what was prepared. Values are computed only if the control flow or addresses need them.

@@ -148,6 +148,78 @@ fn only_the_parser_module_names_the_parser_crate() {
     }
 }
 
+/// The section about levels, with the defaults as the code has them.
+fn levels() -> String {
+    use nki_diag::{Class, Mode};
+    let mut out = String::from(LEVELS);
+    let modes: Vec<&str> = Mode::ALL.iter().map(|m| m.name()).collect();
+    out += &format!("\n| class | findings | {} |\n| --- | --- |{}\n", modes.join(" | "), " --- |".repeat(modes.len()));
+    for class in Class::ALL {
+        let slugs: Vec<String> = match class {
+            Class::Error => vec!["all others".into()],
+            _ => nki_diag::slugs::all().filter(|s| s.class == class).map(|s| format!("[{0}](#{0})", s.id)).collect(),
+        };
+        let level = |mode: &Mode| match (class, mode.default_level(class, false), mode.default_level(class, true)) {
+            (Class::Error, ..) => "error".to_owned(),
+            (_, plain, strict) if plain == strict => plain.name().to_owned(),
+            (_, plain, strict) => format!("{}, with `--strict` {}", plain.name(), strict.name()),
+        };
+        let cells: Vec<String> = Mode::ALL.iter().map(level).collect();
+        out += &format!("| `{}` | {} | {} |\n", class.name(), slugs.join(", "), cells.join(" | "));
+    }
+    out
+}
+
+const LEVELS: &str = "
+## Levels
+
+A diagnostic is an error, or a finding: the kernel runs, and something about it is doubtful. A finding has a level. `allow` drops it. `warn` reports a
+warning. `deny` reports an error that names what denies it, and fails the run: the exit code is 1, and a call in Python raises
+`nki_sim.KernelError`. Errors have no level.
+
+| source, the strongest first | lists |
+| --- | --- |
+| arguments of a call in Python | `nki.simulate(kernel, deny=..., warn=..., allow=...)`, also of `nki_sim.profile` and `nki_sim.sweep` |
+| the command line | `--deny`, `--warn`, `--allow` of every command (scripts included); `--nki-sim-deny`, `--nki-sim-warn`, `--nki-sim-allow` of pytest |
+| the process | `nki_sim.configure(deny=..., warn=..., allow=...)`; then `nki_sim_deny`, `nki_sim_warn`, `nki_sim_allow` in pytest's ini file |
+| the environment | `NKI_SIM_DENY`, `NKI_SIM_WARN`, `NKI_SIM_ALLOW` |
+| the project file | `deny`, `warn`, `allow` in `nki-sim.toml`, or under `[tool.nki-sim]` in `pyproject.toml` |
+| defaults | the table below |
+
+An entry is a slug, a class (`bug`, `suspicious`, `strict`), or `warnings`: every finding that would otherwise be at level warn. Lists may be given
+several times, with commas between entries.
+
+- The strongest source that names a slug or its class decides. Within one source a slug beats its class.
+- `warnings` applies to what is then at level warn, except where the same or a stronger source names the slug or the class.
+- The same entry in two lists of one source is an error, and so are an unknown entry and an error that is to be allowed or warned of.
+- The nearest project file counts, from the folder of the kernel upwards; for `compare`, from the current folder. In one folder `nki-sim.toml` is taken
+  before `pyproject.toml`. An unknown key is an error. Python reads a project file once in a process.
+- A strict finding is looked for where its level is not allow: `--deny strict` needs no `--strict`.
+- `sweep` ranks no point with a denied finding. Its exit code is 1 if a list denies a finding, and if no point is left; points that only the defaults deny
+  are like points that fail.
+- `compare` applies levels to the findings of the later run. One that was denied when it ran stays denied, unless a list names it.
+
+```toml
+# pyproject.toml
+[tool.nki-sim]
+deny = [\"bug\", \"overlapping-write\"]
+allow = [\"kernel-output\"]
+```
+";
+
+#[test]
+fn every_warning_has_the_class_of_a_finding() {
+    for (file, text) in library_sources() {
+        let tests = file.ends_with("tests.rs") || file.starts_with(root().join("diag"));
+        for (at, _) in text.match_indices("Diagnostic::warning(").filter(|_| !tests) {
+            let rest = text[at + "Diagnostic::warning(".len()..].trim_start();
+            let Some(id) = rest.strip_prefix('"').and_then(|r| r.split('"').next()) else { continue };
+            let class = nki_diag::slugs::find(id).map(|s| s.class);
+            assert_ne!(class, Some(nki_diag::Class::Error), "{id} is a warning: give it a class ({})", file.display());
+        }
+    }
+}
+
 #[test]
 fn every_page_of_a_diagnostic_is_in_docs() {
     let path = root().join("docs/diagnostics.md");
@@ -155,9 +227,16 @@ fn every_page_of_a_diagnostic_is_in_docs() {
         "# Diagnostics\n\nGenerated from `diag/src/slugs/`; `BLESS=1 cargo test --test arch` rewrites this file. \
          `nki-sim explain SLUG` prints one page.\n",
     );
+    want += &levels();
     want += &plants::table();
     for slug in nki_diag::slugs::all() {
-        want += &format!("\n## {}\n\n{}.\n\n{}\n", slug.id, slug.summary, slug.page.trim());
+        want += &format!(
+            "\n## {}\n\n{}.\n\nClass: {}.\n\n{}\n",
+            slug.id,
+            slug.summary,
+            slug.class.name(),
+            slug.page.trim()
+        );
     }
     if std::env::var_os("BLESS").is_some() {
         fs::write(&path, want).expect("writable");

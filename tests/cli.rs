@@ -1,95 +1,10 @@
 //! The command as a user meets it: exit codes, messages, files.
 
-use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+mod command;
 
-struct Session {
-    folder: tempfile::TempDir,
-}
+use std::process::Command;
 
-impl Session {
-    fn new() -> Self {
-        Session { folder: tempfile::tempdir().expect("temporary directory") }
-    }
-
-    fn path(&self, name: &str) -> PathBuf {
-        self.folder.path().join(name)
-    }
-
-    fn write(&self, name: &str, text: impl AsRef<[u8]>) -> PathBuf {
-        let path = self.path(name);
-        std::fs::write(&path, text).expect("writable");
-        path
-    }
-
-    fn command(&self, args: &[&str]) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_nki-sim"));
-        command.args(args).current_dir(self.folder.path());
-        for name in ["NEURON_PLATFORM_TARGET_OVERRIDE", "NKI_NC_VERSION", "NKI_PRECISE_FP", "NKI_SIM_LOG"] {
-            command.env_remove(name);
-        }
-        command
-    }
-
-    fn run(&self, args: &[&str]) -> Ran {
-        Ran::from(self.command(args).output().expect("runs"))
-    }
-}
-
-struct Ran {
-    code: Option<i32>,
-    stdout: String,
-    stderr: String,
-}
-
-impl From<Output> for Ran {
-    fn from(o: Output) -> Self {
-        Ran {
-            code: o.status.code(),
-            stdout: String::from_utf8_lossy(&o.stdout).into_owned(),
-            stderr: String::from_utf8_lossy(&o.stderr).into_owned(),
-        }
-    }
-}
-
-impl Ran {
-    #[track_caller]
-    fn exits(self, code: i32) -> Self {
-        assert_eq!(self.code, Some(code), "stdout:\n{}\nstderr:\n{}", self.stdout, self.stderr);
-        self
-    }
-
-    #[track_caller]
-    fn says(self, text: &str) -> Self {
-        assert!(
-            self.stdout.contains(text) || self.stderr.contains(text),
-            "`{text}` is not in\nstdout:\n{}\nstderr:\n{}",
-            self.stdout,
-            self.stderr
-        );
-        self
-    }
-}
-
-fn example(name: &str) -> String {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples").join(name);
-    path.to_string_lossy().into_owned()
-}
-
-const ADD_ONE: &str = "\
-import nki
-import nki.isa as nisa
-import nki.language as nl
-
-@nki.jit
-def add_one(x, amount=1.0):
-    out = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.shared_hbm)
-    t = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.sbuf)
-    nisa.dma_copy(dst=t, src=x)
-    nisa.tensor_scalar(dst=t, data=t, op0=nl.add, operand0=amount)
-    nisa.dma_copy(dst=out, src=t)
-    return out
-";
+use command::{ADD_ONE, Ran, Session, example};
 
 #[test]
 fn wrong_calls_exit_with_2() {
@@ -100,7 +15,9 @@ fn wrong_calls_exit_with_2() {
     s.run(&["fly", "k.py"]).exits(2);
     s.run(&["run", "missing.py"]).exits(2).says("cannot read `missing.py`");
     s.run(&["run", "."]).exits(2).says("is a directory");
-    s.run(&["run", "k.py", "--target", "trn9"]).exits(2).says("trn1, trn2 or trn3");
+    s.run(&["run", "k.py", "--target", "trn9"])
+        .exits(2)
+        .says("expected one of trn1, trn1n, inf2, gen2, trn2, gen3, trn3, gen4");
     s.run(&["run", "k.py", "--lnc", "3"]).exits(2);
     s.run(&["run", "k.py", "--arg", "x"]).exits(2).says("NAME=VALUE");
     s.run(&["run", "k.py", "--arg", "x=float32[2"]).exits(2).says("--arg x=float32[2: at character 8");

@@ -3,6 +3,7 @@
 use serde::Serialize;
 
 use crate::diagnostic::{Diagnostic, Severity};
+use crate::slugs::{self, Class};
 use crate::source::SourceMap;
 
 /// A label with its place resolved.
@@ -25,6 +26,8 @@ pub struct JsonLabel {
 pub struct JsonDiagnostic {
     /// Slug.
     pub id: &'static str,
+    /// Class of the slug: `error`, `bug`, `suspicious` or `strict`.
+    pub class: &'static str,
     /// `error`, `warning` or `info`.
     pub severity: Severity,
     /// One sentence.
@@ -48,6 +51,7 @@ pub fn to_json(diagnostic: &Diagnostic, map: &SourceMap) -> JsonDiagnostic {
     let at = diagnostic.location(map);
     JsonDiagnostic {
         id: diagnostic.id,
+        class: slugs::find(diagnostic.id).map_or(Class::Error, |s| s.class).name(),
         severity: diagnostic.severity,
         message: diagnostic.message.clone(),
         file: at.map(|(file, _, _)| file.to_string()),

@@ -11,6 +11,7 @@
 
 mod diagnostic;
 mod json;
+pub mod levels;
 pub mod memory;
 pub mod slugs;
 mod source;
@@ -19,6 +20,7 @@ mod text;
 
 pub use diagnostic::{Diagnostic, Label, Place, Severity};
 pub use json::{JsonDiagnostic, JsonLabel, to_json};
-pub use slugs::{Slug, explain};
+pub use levels::{Applied, Denied, Level, Levels, Mode, Selector};
+pub use slugs::{Class, Slug, explain};
 pub use source::{FileId, SourceMap, Span};
 pub use text::{ColorChoice, render, render_all};

@@ -25,6 +25,12 @@ pub enum Class {
 }
 
 impl Class {
+    /// All classes, the worst first.
+    pub const ALL: [Class; 4] = [Class::Error, Class::Bug, Class::Suspicious, Class::Strict];
+
+    /// The classes of findings: all whose level can be chosen.
+    pub const FINDINGS: [Class; 3] = [Class::Bug, Class::Suspicious, Class::Strict];
+
     /// `error`, `bug`, `suspicious` or `strict`.
     pub fn name(self) -> &'static str {
         match self {
@@ -91,11 +97,17 @@ pub fn explain(id: &str) -> Option<String> {
 
 /// The slug most like `id`, for "did you mean".
 pub fn nearest(id: &str) -> Option<&'static Slug> {
-    all()
-        .map(|s| (distance(id, s.id), s))
-        .filter(|&(d, s)| d <= (s.id.len() / 3).max(2))
+    find(nearest_of(id, all().map(|s| s.id))?)
+}
+
+/// The name most like `word`, if one is like it.
+pub(crate) fn nearest_of<'a>(word: &str, names: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    names
+        .into_iter()
+        .map(|name| (distance(word, name), name))
+        .filter(|&(d, name)| d <= (name.len() / 3).max(2))
         .min_by_key(|&(d, _)| d)
-        .map(|(_, s)| s)
+        .map(|(_, name)| name)
 }
 
 /// Edit distance.

@@ -91,6 +91,8 @@ pub struct KernelInfo {
     pub params: Vec<Param>,
     /// Its name in the source.
     pub span: Span,
+    /// What its decorator says: `@nki.jit(platform_target="trn1")`.
+    pub target: Option<Target>,
 }
 
 /// The kernels of a file.

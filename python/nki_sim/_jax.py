@@ -143,8 +143,9 @@ def _program(kernel, compiled):
                 raise ArgumentTypeError(f"{kernel.__name__}: output `{name}` has dtype {dtype}, which jax does not have")
             results.append((tuple(shape), _arrays.numpy_dtype(dtype)))
         name = hashlib.sha256(f"{precise}\n{compiled.text()}".encode()).hexdigest()
-        _native.serve(name, compiled)
         _programs[key] = _Program(name, kernel.__name__, backend_config(kernel, compiled)[0], tuple(results))
+    # Levels of findings are those of the last trace.
+    _native.serve(_programs[key].name, compiled)
     return _programs[key]
 
 

@@ -7,7 +7,7 @@ import sys
 import types
 import warnings
 
-from . import _arrays, _native, _source, _watch
+from . import _arrays, _levels, _native, _source, _watch
 from ._errors import ArgumentTypeError, KernelWarning
 from ._inspect import show
 
@@ -18,6 +18,10 @@ class Kernel:
     Calling it with arrays runs it; results are of the kind that came in (NumPy, torch, jax). `kernel[lnc]` is the kernel on `lnc` physical
     cores. `func` (also `__wrapped__`) is the Python function.
     """
+
+    #: Levels of findings that `simulate` was given, and whether `assert_close` calls.
+    _given = None
+    _close = False
 
     def __init__(self, func, *, lnc=1, target=None, strict=False, capacity=None, cache=None):
         if isinstance(func, Kernel):
@@ -109,7 +113,8 @@ class Kernel:
         if not self._has_source:
             _source.require(self.func)
             self._has_source = True
-        return self._cache.compile(self.func, arguments, self.target, self.lnc, self.strict, self._schedule, self.capacity)
+        judge = _levels.judge(self)
+        return self._cache.compile(self.func, arguments, self.target, self.lnc, judge, self._schedule, self.capacity)
 
     def _run(self, args, kwargs, timed):
         return self._run_bound(self.bind(*args, **kwargs), timed)
@@ -161,7 +166,7 @@ class Kernel:
 
     def __reduce__(self):
         # As a global name, like a function, and what is asked for besides.
-        changes = {name: getattr(self, name) for name in ("lnc", "target", "strict", "capacity", "_schedule", "_fixed")}
+        changes = {name: getattr(self, name) for name in ("lnc", "target", "strict", "capacity", "_schedule", "_fixed", "_given")}
         return _find, (self.func.__module__, self.func.__qualname__, changes)
 
     def __copy__(self):
@@ -243,14 +248,19 @@ def jit(func=None, *, mode=None, platform_target=None, target=None, strict=False
     return Kernel(func, target=target or platform_target, strict=strict)
 
 
-def simulate(kernel, *, capacity=None) -> Kernel:
+def simulate(kernel, *, capacity=None, deny=None, warn=None, allow=None) -> Kernel:
     """The kernel as a function of NumPy arrays, torch tensors or jax arrays. Every kernel is simulated here, so it is the kernel itself.
 
     :param capacity: "warn" runs a kernel that does not fit into SBUF or PSUM, and warns; its latency is not valid then. "error" refuses it.
         Without it, `nki_sim.configure` or NKI_SIM_CAPACITY decides, else it is an error.
+    :param deny: findings that raise: slugs, classes (`bug`, `suspicious`, `strict`) or `warnings`, as a string (with commas) or a list.
+    :param warn: findings that are warnings.
+    :param allow: findings that are dropped.
     """
     kernel = kernel if isinstance(kernel, Kernel) else Kernel(kernel)
-    return kernel if capacity is None else kernel._with(capacity=capacity)
+    given = _levels.lists("{}= of nki.simulate", deny, warn, allow)
+    changes = {name: value for name, value in (("capacity", capacity), ("_given", given)) if value is not None}
+    return kernel._with(**changes) if changes else kernel
 
 
 def cpu_simulate(kernel) -> Kernel:

@@ -163,14 +163,17 @@ class Profiled:
         return result, report
 
 
-def profile(kernel, *, capacity=None):
+def profile(kernel, *, capacity=None, deny=None, warn=None, allow=None):
     """The kernel with its time on the device: `outputs, report = nki_sim.profile(kernel)(...)`. Also of `simulate_ranks(kernel, n)`.
 
-    :param capacity: as for `nki.simulate`. Of ranks, give it to their kernel.
+    :param capacity: as for `nki.simulate`; `deny`, `warn` and `allow` likewise.
     """
     from . import _ranks
 
-    return _ranks.ProfiledRanks(kernel) if isinstance(kernel, _ranks.Ranks) else Profiled(kernel, capacity)
+    options = {"capacity": capacity, "deny": deny, "warn": warn, "allow": allow}
+    if isinstance(kernel, _ranks.Ranks):
+        return _ranks.ProfiledRanks(_ranks.Ranks(simulate(kernel.kernel, **options), kernel.count))
+    return Profiled(simulate(kernel, **options))
 
 
 #: Tolerances by dtype, relative and absolute: a few roundings of the type.
@@ -187,6 +190,8 @@ TOLERANCES = {
 def assert_close(kernel, reference, args=(), rtol=None, atol=None, **kwargs):
     """Runs the kernel and the reference on the same arguments and compares their results element by element.
 
+    Findings of the class `bug` are denied unless their level is chosen: `nki.simulate(kernel, warn="bug")`.
+
     :param reference: a function of the same arguments, or the expected results themselves.
     :param args: positional arguments; others by keyword.
     :param rtol: relative tolerance; by default that of the output's dtype.
@@ -194,7 +199,10 @@ def assert_close(kernel, reference, args=(), rtol=None, atol=None, **kwargs):
     :return: what the kernel returned.
     :raises AssertionError: with the number of wrong elements, the first one and the largest error.
     """
-    kernel = kernel if isinstance(kernel, (Kernel, Profiled)) else simulate(kernel)
+    if isinstance(kernel, Profiled):
+        kernel = Profiled(kernel.kernel._with(_close=True))
+    else:
+        kernel = simulate(kernel)._with(_close=True)
     # The reference first: the kernel may write to its arguments.
     want = reference(*args, **kwargs) if callable(reference) else reference
     got = kernel(*args, **kwargs)

@@ -12,6 +12,7 @@ import tempfile
 
 import numpy as np
 
+from . import _levels
 from ._arrays import TensorSpec, packed_name
 
 
@@ -21,7 +22,9 @@ class SweepPoint:
     :ivar point: dict of the names of the grid and their values here.
     :ivar latency_us: whole time of the kernel in microseconds; None if the kernel is wrong at this point.
     :ivar latency_valid: False if the kernel does not fit into SBUF or PSUM here (NKI_SIM_CAPACITY=warn); such points come after those that do.
-    :ivar error: its first diagnostic, or None.
+    :ivar error: its first error, or None.
+    :ivar findings: all findings as dicts: id, severity, message, file, line.
+    :ivar denied: which of them are denied, as dicts: id, count, by. A point with a denied finding has no latency.
     """
 
     def __init__(self, point, row):
@@ -29,15 +32,23 @@ class SweepPoint:
         self.latency_us = row["latency_us"]
         self.latency_valid = row.get("latency_valid", True)
         self.error = row["error"]
+        self.findings = row["findings"]
+        self.denied = row["denied"]
         self._row = row
 
     def __getitem__(self, key):
         """A figure of the row: bound, dma_bytes, dma_transfers, sbuf_peak_bytes_per_partition, psum_peak_banks."""
         return self._row[key]
 
+    @property
+    def warnings(self):
+        """Slugs of the findings that are warnings."""
+        return [f["id"] for f in self.findings if f["severity"] == "warning"]
+
     def __repr__(self):
         named = ", ".join(f"{k}={v!r}" for k, v in self.point.items())
-        return f"<{named}: {self.error or f'{self.latency_us:.2f} us'}>"
+        warned = f", warnings: {', '.join(dict.fromkeys(self.warnings))}" if self.warnings else ""
+        return f"<{named}: {self.error or f'{self.latency_us:.2f} us'}{warned}>"
 
 
 class Sweep(list):
@@ -59,10 +70,10 @@ class Sweep(list):
             import pandas
         except ImportError:
             raise ImportError("to_pandas() needs the package pandas: pip install pandas") from None
-        return pandas.DataFrame([{**p.point, "latency_us": p.latency_us, "error": p.error} for p in self])
+        return pandas.DataFrame([{**p.point, "latency_us": p.latency_us, "error": p.error, "warnings": len(p.warnings)} for p in self])
 
 
-def sweep(kernel, args=None, *, grid, executor=None, name=None, target=None, lnc=1, settings=None, progress=None):
+def sweep(kernel, args=None, *, grid, executor=None, name=None, target=None, lnc=1, settings=None, progress=None, deny=None, warn=None, allow=None):
     """Compiles and times a kernel at every combination of the grid's values, without computing tensor values.
 
     :param kernel: a file, or a kernel or function that lies in one. Its source is sent along, so that workers need not have the file;
@@ -76,6 +87,7 @@ def sweep(kernel, args=None, *, grid, executor=None, name=None, target=None, lnc
     :param lnc: physical cores.
     :param settings: timing parameters by name, as of `--set`.
     :param progress: called with (points done, all points) after each.
+    :param deny: findings that make a point fail, as of `nki.simulate`; `bug` by default. `warn` and `allow` likewise.
     :return: a `Sweep`.
     :raises ValueError: for an empty grid, an argument that cannot be written as a literal, a name that the kernel does not have.
     """
@@ -94,6 +106,7 @@ def sweep(kernel, args=None, *, grid, executor=None, name=None, target=None, lnc
         words += ["--lnc", str(lnc)]
     for key, value in (settings or {}).items():
         words += ["--set", f"{key}={value}"]
+    words += _levels.flags(deny, warn, allow)
     points = [dict(zip(axes, values)) for values in itertools.product(*axes.values())]
     tasks = [[*words, *_flat(("--grid", f"{k}={_written(k, v)}") for k, v in point.items())] for point in points]
 

@@ -16,15 +16,32 @@ _PROPERTY = "nki_latency_us"
 
 
 def pytest_addoption(parser):
-    parser.getgroup("nki_sim").addoption(
-        "--nki-report", action="store_true", help="list the kernels that tests profiled, with their time on the device"
-    )
+    group = parser.getgroup("nki_sim")
+    group.addoption("--nki-report", action="store_true", help="list the kernels that tests profiled, with their time on the device")
+    for level, what in (("deny", "make a call raise"), ("warn", "are warnings"), ("allow", "are dropped")):
+        text = f"findings of nki_sim that {what}: slugs, classes (bug, suspicious, strict) or warnings, with commas"
+        group.addoption(f"--nki-sim-{level}", action="append", metavar="LIST", help=text)
+        parser.addini(f"nki_sim_{level}", text, type="args", default=[])
 
 
 def pytest_configure(config):
+    levels = ("deny", "warn", "allow")
+    _set_levels("pytest", [config.getoption(f"nki_sim_{level}") for level in levels])
+    _set_levels("ini", [config.getini(f"nki_sim_{level}") for level in levels])
     config.addinivalue_line(
         "markers", "nki_latency(max_us): fail if a kernel that the test profiles takes longer than max_us on the device"
     )
+
+
+def _set_levels(which, lists):
+    if any(lists):
+        # Imported for this only: tests may use no kernel.
+        from . import _levels
+
+        try:
+            _levels.set_source(which, *(several or None for several in lists))
+        except ValueError as error:
+            raise pytest.UsageError(str(error)) from None
 
 
 @pytest.hookimpl(hookwrapper=True)

@@ -1,17 +1,29 @@
-"""Runs a script with our `nki` in the place of any other: `python -m nki_sim.script FILE [ARGUMENT...]`, which `nki-sim run FILE` calls."""
+"""Runs a script with our `nki` in the place of any other: `python -m nki_sim.script [--deny|--warn|--allow LIST]... [--strict] FILE [ARGUMENT...]`,
+which `nki-sim run FILE` calls.
+"""
 
 import os
 import runpy
 import sys
 
-from . import _errors, install
+from . import _errors, _levels, install
 
 
 def main():
-    if len(sys.argv) < 2:
-        sys.exit("usage: python -m nki_sim.script FILE [ARGUMENT...]")
-    path = sys.argv[1]
-    sys.argv = sys.argv[1:]
+    words, lists, strict = sys.argv[1:], {"deny": [], "warn": [], "allow": []}, False
+    while words and words[0].startswith("--"):
+        option = words.pop(0)[2:]
+        if option in lists and words:
+            lists[option].append(words.pop(0))
+        elif option == "strict":
+            strict = True
+        else:
+            sys.exit(f"unknown option --{option}")
+    if not words:
+        sys.exit("usage: python -m nki_sim.script [--deny|--warn|--allow LIST]... [--strict] FILE [ARGUMENT...]")
+    _levels.set_source("command", *(several or None for several in lists.values()), strict=strict)
+    path = words[0]
+    sys.argv = words
     install()
     sys.path.insert(0, os.path.dirname(os.path.abspath(path)))
     try:

@@ -17,6 +17,7 @@ use crate::arrays::Array;
 use crate::convert::{Conversion, helpers};
 use crate::errors::{as_json, kernel_error, value_error};
 use crate::host::{Live, Read, same};
+use crate::levels::Judge;
 use crate::named_target;
 use crate::run::{Outcome, shaped};
 use crate::threads::detached;
@@ -99,6 +100,8 @@ pub(crate) struct Cache {
 pub(crate) struct Compiled {
     pub(crate) ready: Arc<Ready>,
     pub(crate) arrays: Vec<(String, Array)>,
+    /// Levels of its findings: those of the call, not of the program, which several calls share.
+    pub(crate) judge: nki_sim::findings::Judge,
 }
 
 #[pymethods]
@@ -120,7 +123,7 @@ impl Cache {
     }
 
     /// The program of `function` for these arguments (name and value, in the order of the parameters).
-    #[pyo3(signature = (function, args, target=None, lnc=1, strict=false, schedule=Vec::new(), capacity=None))]
+    #[pyo3(signature = (function, args, target, lnc, judge, schedule=Vec::new(), capacity=None))]
     #[expect(clippy::too_many_arguments, reason = "keywords in Python")]
     fn compile(
         &self,
@@ -129,20 +132,22 @@ impl Cache {
         args: Vec<(String, Bound<'_, PyAny>)>,
         target: Option<&str>,
         lnc: u32,
-        strict: bool,
+        judge: &Judge,
         schedule: Vec<(String, String)>,
         capacity: Option<&str>,
     ) -> PyResult<Compiled> {
         let capacity = nki_sim::settings::capacity(capacity).map_err(value_error)?;
+        let judge = judge.0.clone();
+        let strict = judge.wants_strict();
         let key = Key { target: named_target(target)?, lnc, strict, schedule, capacity };
         let known: Vec<Arc<Ready>> =
             self.programs.lock().unwrap_or_else(PoisonError::into_inner).iter().rev().cloned().collect();
         for ready in known {
             if let Some(arrays) = ready.fits(&key, &args, py)? {
-                return Ok(Compiled { ready, arrays });
+                return Ok(Compiled { ready, arrays, judge });
             }
         }
-        let (ready, arrays) = compile(py, function, &args, key)?;
+        let (ready, arrays) = compile(py, function, &args, key, &judge)?;
         let ready = Arc::new(ready);
         let forgotten = {
             let mut programs = self.programs.lock().unwrap_or_else(PoisonError::into_inner);
@@ -150,7 +155,7 @@ impl Cache {
             if programs.len() > MOST { Some(programs.remove(0)) } else { None }
         };
         drop(forgotten);
-        Ok(Compiled { ready, arrays })
+        Ok(Compiled { ready, arrays, judge })
     }
 }
 
@@ -239,12 +244,16 @@ impl Compiled {
         written.filter(|input| !read.contains(&input.tensor)).map(|input| input.name.to_string()).collect()
     }
 
-    /// What the compiler reported that is no error: rendered, and as JSON.
-    fn warnings(&self) -> PyResult<(String, String)> {
+    /// What the compiler reported that is no error: rendered, and as JSON. A denied finding is raised.
+    fn warnings(&self, py: Python<'_>) -> PyResult<(String, String)> {
         let ready = &self.ready;
+        let applied = self.judge.judge(ready.diagnostics.clone());
+        if applied.diagnostics.iter().any(Diagnostic::is_error) {
+            return Err(kernel_error(py, applied, &ready.sources));
+        }
         Ok((
-            render_all(&ready.diagnostics, &ready.sources, ColorChoice::Plain),
-            as_json(&ready.diagnostics, &ready.sources)?,
+            render_all(&applied.diagnostics, &ready.sources, ColorChoice::Plain),
+            as_json(&applied.diagnostics, &ready.sources)?,
         ))
     }
 
@@ -265,6 +274,7 @@ fn compile(
     function: &Bound<'_, PyAny>,
     args: &[(String, Bound<'_, PyAny>)],
     key: Key,
+    judge: &nki_sim::findings::Judge,
 ) -> PyResult<(Ready, Vec<(String, Array)>)> {
     let live = Live::default();
     let mut arrays = Vec::new();
@@ -291,16 +301,16 @@ fn compile(
     let Some(mut program) = compiled.program else {
         // What a kernel printed up to the mistake helps to find it.
         helpers(py)?.bind(py).getattr("show")?.call1((compiled.prints,))?;
-        return Err(kernel_error(py, &diagnostics, &sources));
+        return Err(kernel_error(py, judge.judge(diagnostics), &sources));
     };
     let outputs = program.outputs.len();
     let written = written_inputs(&mut program);
     let session = detached(py, || Session::with_capacity(program, key.capacity))?.map_err(|errors| {
         diagnostics.extend(errors);
-        kernel_error(py, &diagnostics, &sources)
+        kernel_error(py, judge.judge(std::mem::take(&mut diagnostics)), &sources)
     })?;
     if diagnostics.iter().any(Diagnostic::is_error) {
-        return Err(kernel_error(py, &diagnostics, &sources));
+        return Err(kernel_error(py, judge.judge(diagnostics), &sources));
     }
     live.table.finish();
     let reads = std::mem::take(&mut *live.reads.lock().unwrap_or_else(PoisonError::into_inner));

@@ -1,6 +1,7 @@
 //! Errors of a call, and diagnostics of a kernel, as Python exceptions.
 
-use nki_diag::{ColorChoice, Diagnostic, SourceMap, render_all, to_json};
+use nki_diag::{Applied, ColorChoice, Diagnostic, SourceMap, render_all, to_json};
+use nki_sim::findings::denied_text;
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyModule;
@@ -25,9 +26,15 @@ pub(crate) fn as_json(diagnostics: &[Diagnostic], sources: &SourceMap) -> PyResu
     serde_json::to_string(&list).map_err(|e| PyRuntimeError::new_err(e.to_string()))
 }
 
-/// The exception for a kernel that is wrong: `nki_sim.KernelError`, and Python's own class for the same mistake.
-pub(crate) fn kernel_error(py: Python<'_>, diagnostics: &[Diagnostic], sources: &SourceMap) -> PyErr {
-    let rendered = render_all(diagnostics, sources, ColorChoice::Plain);
+/// The exception for a kernel that is wrong, or of which a finding is denied: `nki_sim.KernelError`, and Python's own class for the same
+/// mistake.
+pub(crate) fn kernel_error(py: Python<'_>, applied: Applied, sources: &SourceMap) -> PyErr {
+    let diagnostics = &applied.diagnostics;
+    let mut rendered = render_all(diagnostics, sources, ColorChoice::Plain);
+    if !applied.denied.is_empty() {
+        rendered.push('\n');
+        rendered.push_str(&denied_text(&applied.denied));
+    }
     let class = diagnostics.iter().find(|d| d.is_error()).map_or("RuntimeError", |d| {
         // `raise ValueError("...")` in a kernel: the message begins with the class.
         match d.message.split_once(':') {

@@ -11,6 +11,7 @@ mod cache;
 mod convert;
 mod errors;
 mod host;
+mod levels;
 mod names;
 mod ranks;
 mod run;
@@ -40,9 +41,8 @@ fn target() -> PyResult<&'static str> {
 fn named_target(name: Option<&str>) -> PyResult<Target> {
     match name {
         None => nki_sim::settings::target(None).map_err(errors::value_error),
-        Some(name) => Target::from_name(name).ok_or_else(|| {
-            errors::value_error(format!("`{name}` is not a target; trn1, trn2, trn3, gen2, gen3, gen4 are"))
-        }),
+        Some(name) => Target::from_name(name)
+            .ok_or_else(|| errors::value_error(format!("`{name}` is not a target; {} are", Target::NAMES))),
     }
 }
 
@@ -74,6 +74,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(served::serve, module)?)?;
     module.add_function(wrap_pyfunction!(xla::ffi_handler, module)?)?;
     module.add_function(wrap_pyfunction!(xla::documented_call, module)?)?;
+    module.add_class::<levels::Judge>()?;
     module.add_class::<cache::Cache>()?;
     module.add_class::<cache::Compiled>()?;
     module.add_function(wrap_pyfunction!(ranks::run_ranks, module)?)?;

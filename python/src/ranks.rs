@@ -1,6 +1,6 @@
 //! Running a compiled program on several ranks, each with arrays of its own.
 
-use nki_diag::{ColorChoice, Diagnostic, SourceMap, render_all};
+use nki_diag::{Applied, ColorChoice, Diagnostic, SourceMap, render_all};
 use nki_sim::session::{self, RankView};
 use nki_sim_core::exec::{ExecOptions, Rank, run_ranks as execute};
 use nki_sim_core::lint;
@@ -69,21 +69,22 @@ pub(crate) fn run_ranks(py: Python<'_>, ranks: Vec<Py<Compiled>>, timed: bool) -
         let mut all = failed.failure.findings;
         let note = |d: Diagnostic| d.note(format!("on rank {}", failed.rank));
         all.extend(failed.failure.errors.into_iter().map(note));
-        kernel_error(py, &all, &ranks[failed.rank].ready.sources)
+        kernel_error(py, ranks[failed.rank].judge.judge(all), &ranks[failed.rank].ready.sources)
     })?;
-    for (rank, result) in results.iter().enumerate() {
-        if result.findings.iter().any(Diagnostic::is_error) {
-            let all: Vec<Diagnostic> =
-                result.findings.iter().map(|d| d.clone().note(format!("on rank {rank}"))).collect();
-            return Err(kernel_error(py, &all, &ranks[rank].ready.sources));
+    let mut found: Vec<Applied> = ranks.iter().zip(&results).map(|(r, result)| r.judged(result)).collect();
+    if let Some(rank) = found.iter().position(|a| a.diagnostics.iter().any(Diagnostic::is_error)) {
+        let mut applied = found.swap_remove(rank);
+        for d in &mut applied.diagnostics {
+            d.notes.push(format!("on rank {rank}"));
         }
+        return Err(kernel_error(py, applied, &ranks[rank].ready.sources));
     }
     let timelines = timelines.transpose().map_err(PyRuntimeError::new_err)?;
     let mut timelines = timelines.map(Vec::into_iter);
     let mut outcomes = Vec::with_capacity(ranks.len());
-    for ((rank, arrays), result) in ranks.iter().zip(&arrays).zip(results) {
+    for (((rank, arrays), result), applied) in ranks.iter().zip(&arrays).zip(results).zip(found) {
         let timeline = timelines.as_mut().and_then(Iterator::next);
-        outcomes.push(Py::new(py, rank.finish(py, arrays, result, timeline)?)?);
+        outcomes.push(Py::new(py, rank.finish(py, arrays, result, applied, timeline)?)?);
     }
     Ok(RanksOutcome { ranks: outcomes })
 }
@@ -126,7 +127,7 @@ fn once<'a>(outcomes: &[&'a Outcome]) -> Vec<(Vec<&'a Diagnostic>, &'a SourceMap
     let mut out = Vec::with_capacity(outcomes.len());
     for outcome in outcomes {
         let mut new = Vec::new();
-        for d in outcome.ready.diagnostics.iter().chain(&outcome.findings) {
+        for d in &outcome.applied.diagnostics {
             if !seen.contains(&d) {
                 seen.push(d);
                 new.push(d);
@@ -156,7 +157,8 @@ impl RanksOutcome {
         for (new, sources) in once(&outcomes) {
             found.extend(new.into_iter().map(|d| nki_diag::to_json(d, sources)));
         }
-        session::ranks_json(&views(&outcomes)?, found).map_err(PyRuntimeError::new_err)
+        // What is denied was raised.
+        session::ranks_json(&views(&outcomes)?, found, Vec::new()).map_err(PyRuntimeError::new_err)
     }
 
     /// A line for each rank, and the table of the slowest.

@@ -1,6 +1,6 @@
 //! Running a compiled program on arrays.
 
-use nki_diag::{ColorChoice, Diagnostic, render_all};
+use nki_diag::{Applied, ColorChoice, Diagnostic, render_all};
 use nki_frontend::Returned;
 use nki_isa::names::Named;
 use nki_sim_core::analysis::remedies;
@@ -29,7 +29,8 @@ pub(crate) struct Outcome {
     /// Lines that the kernel printed on the device.
     #[pyo3(get)]
     prints: Vec<String>,
-    pub(crate) findings: Vec<Diagnostic>,
+    /// Findings of compiling and running, at their levels.
+    pub(crate) applied: Applied,
     timeline: Option<Timeline>,
     trace: Trace,
 }
@@ -56,14 +57,20 @@ impl Compiled {
             Err(failure) => {
                 let mut all = failure.findings;
                 all.extend(failure.errors);
-                return Err(kernel_error(py, &all, &self.ready.sources));
+                return Err(kernel_error(py, self.judge.judge(all), &self.ready.sources));
             }
         };
-        if done.findings.iter().any(Diagnostic::is_error) {
-            return Err(kernel_error(py, &done.findings, &self.ready.sources));
+        let applied = self.judged(&done);
+        if applied.diagnostics.iter().any(Diagnostic::is_error) {
+            return Err(kernel_error(py, applied, &self.ready.sources));
         }
         let timeline = timeline.transpose().map_err(PyRuntimeError::new_err)?;
-        self.finish(py, &arrays, done, timeline)
+        self.finish(py, &arrays, done, applied, timeline)
+    }
+
+    /// All findings of compiling and of a run, at their levels.
+    pub(crate) fn judged(&self, done: &ExecResult) -> Applied {
+        self.judge.judge(self.ready.diagnostics.iter().chain(&done.findings).cloned().collect())
     }
 
     /// The arrays as inputs of the program; those that it could not write are refused before anything runs.
@@ -88,6 +95,7 @@ impl Compiled {
         py: Python<'_>,
         arrays: &[&Array],
         done: ExecResult,
+        applied: Applied,
         timeline: Option<Timeline>,
     ) -> PyResult<Outcome> {
         let ready = &*self.ready;
@@ -101,7 +109,7 @@ impl Compiled {
         }
         let result = self.shape(py, &ready.returned, arrays, &mut outputs)?;
         let ready = self.ready.clone();
-        Ok(Outcome { ready, result, prints: done.prints, findings: done.findings, timeline, trace: done.trace })
+        Ok(Outcome { ready, result, prints: done.prints, applied, timeline, trace: done.trace })
     }
 
     /// The arrays in the order of the program's inputs.
@@ -227,21 +235,21 @@ pub(crate) fn shaped(
 impl Outcome {
     /// Findings of compiling and running: rendered, and as JSON.
     fn findings(&self) -> PyResult<(String, String)> {
-        let all = self.all_findings();
-        Ok((render_all(&all, &self.ready.sources, ColorChoice::Plain), as_json(&all, &self.ready.sources)?))
+        let all = &self.applied.diagnostics;
+        Ok((render_all(all, &self.ready.sources, ColorChoice::Plain), as_json(all, &self.ready.sources)?))
     }
 
     /// Whether there are findings.
     fn has_findings(&self) -> bool {
-        !self.ready.diagnostics.is_empty() || !self.findings.is_empty()
+        !self.applied.diagnostics.is_empty()
     }
 
     /// The report as `nki-sim run --json` writes it; the summary alone unless `detail`.
     fn json(&self, py: Python<'_>, detail: bool) -> PyResult<String> {
-        let (session, timeline, all) = (&self.ready.session, self.timeline()?, self.all_findings());
+        let (session, timeline, all) = (&self.ready.session, self.timeline()?, &self.applied);
         let text = detached(py, || {
             let analysis = detail.then(|| session.analyse(&self.trace, timeline, remedies::THOROUGH));
-            session.json(timeline, analysis.as_ref(), &all, &self.ready.sources)
+            session.json(timeline, analysis.as_ref(), all, &self.ready.sources)
         })?;
         text.map_err(PyRuntimeError::new_err)
     }
@@ -255,9 +263,10 @@ impl Outcome {
 
     /// The page, as `nki-sim run --html` writes it.
     fn html(&self, py: Python<'_>) -> PyResult<String> {
-        let (session, timeline, all) = (&self.ready.session, self.timeline()?, self.all_findings());
+        let (session, timeline, all) = (&self.ready.session, self.timeline()?, &self.applied);
         let text = detached(py, || {
-            session.html(&session.analyse(&self.trace, timeline, remedies::THOROUGH), &all, &self.ready.sources)
+            let analysis = session.analyse(&self.trace, timeline, remedies::THOROUGH);
+            session.html(&analysis, &all.diagnostics, &self.ready.sources)
         })?;
         text.map_err(PyRuntimeError::new_err)
     }
@@ -278,10 +287,6 @@ impl Outcome {
 }
 
 impl Outcome {
-    fn all_findings(&self) -> Vec<Diagnostic> {
-        self.ready.diagnostics.iter().chain(&self.findings).cloned().collect()
-    }
-
     pub(crate) fn timeline(&self) -> PyResult<&Timeline> {
         self.timeline.as_ref().ok_or_else(|| PyRuntimeError::new_err("the run was not timed"))
     }

@@ -6,6 +6,7 @@
 use std::sync::{Arc, PoisonError, RwLock};
 
 use nki_diag::{ColorChoice, Diagnostic, render_all};
+use nki_sim::findings::{Judge, denied_text};
 use nki_sim_core::HostTensor;
 use nki_sim_core::exec::ExecOptions;
 use pyo3::prelude::*;
@@ -23,14 +24,18 @@ static PROGRAMS: RwLock<Option<FxHashMap<String, Served>>> = RwLock::new(None);
 struct Served {
     ready: Arc<Ready>,
     precise: bool,
+    judge: Judge,
 }
 
-/// Keeps the program under this name. `NKI_PRECISE_FP` is read now.
+/// Keeps the program under this name. `NKI_PRECISE_FP` is read now. Levels of findings are those of the last time that it is traced.
 #[pyfunction]
 pub(crate) fn serve(name: String, compiled: &Compiled) -> PyResult<()> {
     let precise = nki_sim::settings::precise_fp().map_err(value_error)?;
-    let served = Served { ready: compiled.ready.clone(), precise };
-    PROGRAMS.write().unwrap_or_else(PoisonError::into_inner).get_or_insert_default().entry(name).or_insert(served);
+    let served = Served { ready: compiled.ready.clone(), precise, judge: compiled.judge.clone() };
+    let mut programs = PROGRAMS.write().unwrap_or_else(PoisonError::into_inner);
+    let known = programs.get_or_insert_default().entry(name).or_insert_with(|| served.clone());
+    known.judge = served.judge;
+    drop(programs);
     Ok(())
 }
 
@@ -43,7 +48,7 @@ pub(crate) fn run(call: Call<'_>) -> Result<(), String> {
     let name = call.text("program").ok_or("the custom call names no program")?;
     let served =
         PROGRAMS.read().unwrap_or_else(PoisonError::into_inner).as_ref().and_then(|all| all.get(name).cloned());
-    let Some(Served { ready, precise }) = served else {
+    let Some(Served { ready, precise, judge }) = served else {
         return Err(format!(
             "the NKI program {name} is not known in this process: the graph was compiled in another one; trace the function again"
         ));
@@ -86,18 +91,20 @@ pub(crate) fn run(call: Call<'_>) -> Result<(), String> {
     let done = in_this_process(|| ready.session.run(inputs, &options)).map_err(|failure| {
         let mut all = failure.findings;
         all.extend(failure.errors);
-        rendered(&all)
+        rendered(&judge.judge(all).diagnostics)
     })?;
-    if done.findings.iter().any(Diagnostic::is_error) {
-        return Err(rendered(&done.findings));
+    // Findings of the compiler were reported when the function was traced.
+    let applied = judge.judge(done.findings);
+    if applied.diagnostics.iter().any(Diagnostic::is_error) {
+        return Err(rendered(&applied.diagnostics) + "\n" + &denied_text(&applied.denied));
     }
     for (output, place) in done.outputs.iter().zip(call.results) {
         place.bytes.copy_from_slice(&output.data);
     }
-    if done.prints.is_empty() && done.findings.is_empty() {
+    if done.prints.is_empty() && applied.diagnostics.is_empty() {
         return Ok(());
     }
-    tell(&done.prints, &rendered(&done.findings))
+    tell(&done.prints, &rendered(&applied.diagnostics))
 }
 
 /// Prints and warns, as a plain call does.

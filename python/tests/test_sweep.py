@@ -98,7 +98,7 @@ def test_what_is_refused(kernel_file):
 def test_as_pandas(kernel_file):
     pandas = pytest.importorskip("pandas")
     frame = nki_sim.sweep(kernel_file, ARGS, grid={"width": [128, 256]}).to_pandas()
-    assert isinstance(frame, pandas.DataFrame) and list(frame.columns) == ["width", "latency_us", "error"] and len(frame) == 2
+    assert isinstance(frame, pandas.DataFrame) and list(frame.columns) == ["width", "latency_us", "error", "warnings"] and len(frame) == 2
 
 
 def test_dask(kernel_file):

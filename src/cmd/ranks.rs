@@ -1,5 +1,6 @@
 //! `nki-sim run FILE --ranks N`: one kernel on several ranks that meet at collectives.
 
+use nki_diag::Mode;
 use nki_sim_core::analysis::counters::Facts;
 use nki_sim_core::analysis::remedies::Case;
 use nki_sim_core::exec::{ExecOptions, Rank, check_memory};
@@ -10,8 +11,9 @@ use nki_sim_core::report::{self, Analysis};
 use super::run::{self, Expected};
 use crate::cli::{KernelArgs, RunArgs};
 use crate::inputs::{self, Given};
-use crate::kernel::{Prepared, any_error, prepare};
+use crate::kernel::{Prepared, any_error, finish, prepare};
 use crate::output::{eprint, print, write_file};
+use crate::places::{Inputs, check_places};
 use crate::report::{RankReport, RanksReport, ranks_text, slowest};
 use crate::{Failure, settings, stage, value};
 
@@ -89,11 +91,11 @@ pub(super) fn run(args: &RunArgs, count: usize) -> Result<(), Failure> {
             findings.extend(failed.failure.findings);
             let note = |d: nki_diag::Diagnostic| d.note(format!("on rank {}", failed.rank));
             findings.extend(failed.failure.errors.into_iter().map(note));
-            return run::fail(args, &programs[failed.rank].prepared, &findings);
+            return run::fail(args, &programs[failed.rank].prepared, findings);
         }
     };
     findings.extend(ranks::findings(&runs));
-    first.prepared.show(&findings);
+    let applied = first.prepared.conclude(findings);
 
     let mut reports = Vec::new();
     let mut problems = Vec::new();
@@ -103,7 +105,7 @@ pub(super) fn run(args: &RunArgs, count: usize) -> Result<(), Failure> {
             print(&format!("rank {rank}: {line}\n"));
         }
         if let Some(directory) = &args.out {
-            run::write_outputs(&directory.join(format!("rank{rank}")), &run.result.outputs)?;
+            run::write_outputs(args, &directory.join(format!("rank{rank}")), &run.result.outputs)?;
         }
         // Compared by the bare name.
         let mut named = Vec::new();
@@ -127,7 +129,7 @@ pub(super) fn run(args: &RunArgs, count: usize) -> Result<(), Failure> {
         write_file(path, &[&report::perfetto_ranks(&pairs)])?;
     }
     print(&ranks_text(&timelines, &reports));
-    let found = crate::report::findings(&findings, &first.prepared.sources);
+    let found = crate::report::findings(&applied.diagnostics, &first.prepared.sources);
     if args.csv.is_some() || args.html.is_some() || args.critical_path {
         // A remedy is tried by timing a kernel again alone; what it would do among ranks is not known.
         let analyses: Vec<Analysis<'_>> = runs
@@ -163,10 +165,11 @@ pub(super) fn run(args: &RunArgs, count: usize) -> Result<(), Failure> {
     }
     let differs = !problems.is_empty() || reports.iter().flat_map(|r| &r.expected).any(|c| !c.passed);
     if let Some(path) = &args.json {
-        let whole = RanksReport::new(&first.prepared.name, &first.program, reports, found);
+        let whole = RanksReport::new(&first.prepared.name, &first.program, reports, found, applied.denied.clone());
         write_file(path, &[&crate::report::json(&whole)?])?;
     }
-    if differs || any_error(&findings) { Err(Failure::Kernel) } else { Ok(()) }
+    finish(&applied)?;
+    if differs { Err(Failure::Kernel) } else { Ok(()) }
 }
 
 /// `NAME@RANK` or `NAME`.
@@ -211,7 +214,8 @@ fn resolve(args: &KernelArgs) -> Result<(Arguments, Vec<Given>), Failure> {
 
 /// Compiles and places; what is wrong is reported.
 fn compile(args: &RunArgs, own: &KernelArgs, arguments: Vec<(String, nki_frontend::Arg)>) -> Result<Compiled, Failure> {
-    let mut prepared = stage("compile", || prepare("run", own))?;
+    let mut prepared = stage("compile", || prepare("run", own, Mode::Run))?;
+    check_places(&run::reports_of(args), &Inputs::of_sources(&prepared.sources))?;
     let mut wrong = prepared.diagnostics.clone();
     if let Some(program) = prepared.program.take()
         && !any_error(&wrong)
@@ -221,7 +225,7 @@ fn compile(args: &RunArgs, own: &KernelArgs, arguments: Vec<(String, nki_fronten
             Err(errors) => wrong.extend(errors),
         }
     }
-    run::fail(args, &prepared, &wrong)?;
+    run::fail(args, &prepared, wrong)?;
     Err(Failure::Kernel)
 }
 

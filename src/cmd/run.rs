@@ -2,11 +2,11 @@
 
 use std::path::Path;
 
-use nki_diag::Diagnostic;
+use nki_diag::{Diagnostic, FileId, Mode, Span};
 use nki_isa::Program;
 use nki_sim_core::analysis::counters::Facts;
 use nki_sim_core::analysis::remedies::{self, Case};
-use nki_sim_core::exec::{self, ExecOptions};
+use nki_sim_core::exec::{self, ExecOptions, NeedsData};
 use nki_sim_core::lint;
 use nki_sim_core::place::{self, Placement};
 use nki_sim_core::report::Analysis;
@@ -18,20 +18,17 @@ use crate::cli::RunArgs;
 use crate::cmd::script;
 use crate::compare::{self, Comparison, Tolerance};
 use crate::inputs::{Given, in_order};
-use crate::kernel::{Prepared, any_error, prepare};
+use crate::kernel::{Prepared, any_error, finish, prepare};
 use crate::npy::{self, Array, Elem};
-use crate::output::{check_places, eprint, print, write_file};
-use crate::report::{Failed, Report, outputs_of, page};
-use crate::{Failure, settings, stage};
+use crate::output::{eprint, print, write_file};
+use crate::places::{Inputs, check_places};
+use crate::report::{Checked, Report, outputs_of, page};
+use crate::{Failure, VERSION, settings, stage};
 
 /// Runs the kernel and reports.
 pub(crate) fn run(args: &RunArgs) -> Result<(), Failure> {
-    check_places(&[
-        ("--json", args.json.as_deref()),
-        ("--csv", args.csv.as_deref()),
-        ("--trace", args.trace.as_deref()),
-        ("--html", args.html.as_deref()),
-    ])?;
+    let inputs = inputs_of(args);
+    check_places(&reports_of(args), &inputs)?;
     if let Some(ranks) = args.ranks {
         return super::ranks::run(args, ranks as usize);
     }
@@ -41,29 +38,37 @@ pub(crate) fn run(args: &RunArgs) -> Result<(), Failure> {
     let precise = settings::precise_fp()?;
     // A wrong --expect file is found before the work.
     let expected = read_expected(args)?;
-    let mut prepared = stage("compile", || prepare("run", &args.kernel))?;
+    let mut prepared = stage("compile", || prepare("run", &args.kernel, Mode::Run))?;
+    check_places(&reports_of(args), &Inputs::of_sources(&prepared.sources))?;
     let mut findings = std::mem::take(&mut prepared.diagnostics);
     let program = match prepared.program.take() {
         Some(program) if !any_error(&findings) => program,
-        _ => return fail(args, &prepared, &findings),
+        _ => return fail(args, &prepared, findings),
     };
     check_expected_names(&program, &expected.iter().collect::<Vec<_>>())?;
     let params = settings::timing_params(program.target, &args.timing)?;
     let (placed, (facts, traced)) = rayon::join(
         || stage("place", || place::place_with(&program, prepared.capacity)),
-        || (Facts::of(&program), args.no_numerics.then(|| exec::trace_only(&program).ok()).flatten()),
+        || (Facts::of(&program), args.no_numerics.then(|| trace(&program, args.kernel.max_steps))),
     );
     let placement = match placed {
         Ok(placement) => placement,
         Err(errors) => {
             findings.extend(errors);
-            return fail(args, &prepared, &findings);
+            return fail(args, &prepared, findings);
         }
+    };
+    let traced = match traced {
+        Some(Err(needed)) => {
+            findings.push(values_needed(&needed));
+            None
+        }
+        other => other.and_then(Result::ok),
     };
     let tensors = std::mem::take(&mut prepared.tensors);
     let limits = ExecOptions { precise, memory: prepared.memory, ..ExecOptions::default() };
     let Ok(ran) = execute(args, &program, &placement, traced, limits, tensors, &mut findings) else {
-        return fail(args, &prepared, &findings);
+        return fail(args, &prepared, findings);
     };
     let (timeline, found) = rayon::join(
         || stage("time", || timing::simulate(&program, &placement, &ran.trace, &params)),
@@ -72,9 +77,9 @@ pub(crate) fn run(args: &RunArgs) -> Result<(), Failure> {
     let timeline = timeline.map_err(|e| Failure::Call(format!("timing parameters: {e}")))?;
     findings.extend(found);
 
-    prepared.show(&findings);
+    let applied = prepared.conclude(findings);
     if let Some(directory) = &args.out {
-        write_outputs(directory, &ran.outputs)?;
+        write_outputs(args, directory, &ran.outputs)?;
     }
     let comparisons = compare_outputs(args, ran.outputs, &expected.iter().collect::<Vec<_>>());
     if let Some(path) = &args.trace {
@@ -92,7 +97,7 @@ pub(crate) fn run(args: &RunArgs) -> Result<(), Failure> {
     if let Some(path) = &args.csv {
         write_file(path, &[report::csv(&analysis).as_bytes()])?;
     }
-    let shown = crate::report::findings(&findings, &prepared.sources);
+    let shown = crate::report::findings(&applied.diagnostics, &prepared.sources);
     if let Some(path) = &args.html {
         let page = page(&program, &prepared.sources, &shown);
         let text =
@@ -101,13 +106,15 @@ pub(crate) fn run(args: &RunArgs) -> Result<(), Failure> {
     }
     if let Some(path) = &args.json {
         let whole = Report {
+            nki_sim_version: VERSION,
             kernel: prepared.name.clone(),
             target: program.target.to_string(),
             lnc: program.cores.len(),
             outputs: outputs_of(&program),
             summary: report::summary(&timeline, &placement),
-            detail: Some(report::detail(&analysis).map_err(|e| format!("cannot write the report: {e}"))?),
+            detail: Some(crate::report::detail(&analysis, &prepared.sources)?),
             findings: shown,
+            denied: applied.denied.clone(),
             expected: comparisons.done.clone(),
         };
         write_file(path, &[&crate::report::json(&whole)?])?;
@@ -127,21 +134,58 @@ pub(crate) fn run(args: &RunArgs) -> Result<(), Failure> {
     std::mem::forget(analysis);
     std::mem::forget((timeline, ran.trace, placement, program, prepared));
     let differs = !comparisons.problems.is_empty() || comparisons.done.iter().any(|c| !c.passed);
-    if differs || any_error(&findings) { Err(Failure::Kernel) } else { Ok(()) }
+    finish(&applied)?;
+    if differs { Err(Failure::Kernel) } else { Ok(()) }
+}
+
+/// The files that are read.
+fn inputs_of(args: &RunArgs) -> Inputs {
+    let mut inputs = Inputs::of_kernel(&args.kernel).and_timing(&args.timing);
+    for (name, file) in &args.expect {
+        inputs.add(&format!("--expect {name}"), file.as_ref());
+    }
+    inputs
+}
+
+/// The files that are written, outputs aside.
+pub(super) fn reports_of(args: &RunArgs) -> [(&'static str, Option<&Path>); 4] {
+    [
+        ("--json", args.json.as_deref()),
+        ("--csv", args.csv.as_deref()),
+        ("--trace", args.trace.as_deref()),
+        ("--html", args.html.as_deref()),
+    ]
 }
 
 /// The kernel is wrong: its diagnostics on the terminal and in the JSON file.
-pub(super) fn fail(args: &RunArgs, prepared: &Prepared, findings: &[Diagnostic]) -> Result<(), Failure> {
-    prepared.show(findings);
+pub(super) fn fail(args: &RunArgs, prepared: &Prepared, found: Vec<Diagnostic>) -> Result<(), Failure> {
+    let applied = prepared.conclude(found);
     if let Some(path) = &args.json {
-        let failed = Failed {
-            kernel: prepared.name.clone(),
-            target: prepared.target.to_string(),
-            findings: crate::report::findings(findings, &prepared.sources),
-        };
+        let shown = crate::report::findings(&applied.diagnostics, &prepared.sources);
+        let failed = Checked::new(&prepared.name, prepared.target, shown, applied.denied.clone());
         write_file(path, &[&crate::report::json(&failed)?])?;
     }
+    finish(&applied)?;
     Err(Failure::Kernel)
+}
+
+/// The trace without values, within the steps that a run would have.
+fn trace(program: &Program, max_steps: Option<u64>) -> Result<Trace, NeedsData> {
+    match max_steps {
+        Some(steps) => exec::trace_within(program, steps),
+        None => exec::trace_only(program),
+    }
+}
+
+/// Says that `--no-numerics` could not be honoured, and why.
+fn values_needed(needed: &NeedsData) -> Diagnostic {
+    let span = Span::new(FileId(needed.loc.file), needed.loc.start, needed.loc.end);
+    Diagnostic::info("needs-data", format!("values were computed in spite of --no-numerics: {}", needed.what)).at_loc(
+        span,
+        needed.loc.line,
+        needed.loc.column,
+        "needs values",
+    )
 }
 
 /// The kernel faulted while it ran; the findings say how.
@@ -241,12 +285,15 @@ pub(super) fn check_expected_names(program: &Program, expected: &[&Expected]) ->
     Ok(())
 }
 
-pub(super) fn write_outputs(directory: &Path, outputs: &[HostTensor]) -> Result<(), Failure> {
+pub(super) fn write_outputs(args: &RunArgs, directory: &Path, outputs: &[HostTensor]) -> Result<(), Failure> {
     std::fs::create_dir_all(directory)
         .map_err(|e| Failure::Call(format!("cannot make directory `{}`: {e}", directory.display())))?;
-    for output in outputs {
+    let paths: Vec<_> = outputs.iter().map(|o| directory.join(format!("{}.npy", o.name))).collect();
+    let inputs = inputs_of(args);
+    paths.iter().try_for_each(|path| inputs.check("--out", path))?;
+    for (output, path) in outputs.iter().zip(paths) {
         let header = npy::header(output.dtype, &output.shape);
-        write_file(&directory.join(format!("{}.npy", output.name)), &[&header, &output.data])?;
+        write_file(&path, &[&header, &output.data])?;
     }
     Ok(())
 }

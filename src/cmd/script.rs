@@ -3,7 +3,7 @@
 use std::process::{Command, Stdio};
 
 use crate::Failure;
-use crate::cli::RunArgs;
+use crate::cli::{KernelArgs, LevelArgs, RunArgs, TimingArgs};
 use crate::settings;
 
 /// Names the interpreter that runs scripts. The Python package's own command sets it to the interpreter it is installed in.
@@ -22,26 +22,63 @@ fn has_main(text: &str) -> bool {
         .any(|line| line.strip_prefix("if ").is_some_and(|test| test.contains("__name__") && test.contains("__main__")))
 }
 
+/// An option that is about one kernel, and cannot be honoured for a script.
+fn kernel_only(args: &RunArgs) -> Option<&'static str> {
+    // Without `..`: an option that is added has to be decided here.
+    let RunArgs { kernel, timing, ranks, out, expect, rtol, atol, no_numerics, json, csv, trace, html, critical_path } =
+        args;
+    let KernelArgs { file: _, kernel: name, args: values, target: _, lnc, strict: _, levels: _, max_steps } = kernel;
+    let TimingArgs { schedule, set, params } = timing;
+    [
+        ("--kernel", name.is_some()),
+        ("--arg", !values.is_empty()),
+        ("--lnc", *lnc != 1),
+        ("--max-steps", max_steps.is_some()),
+        ("--schedule", schedule != "compiler"),
+        ("--set", !set.is_empty()),
+        ("--params", params.is_some()),
+        ("--ranks", ranks.is_some()),
+        ("--out", out.is_some()),
+        ("--expect", !expect.is_empty()),
+        ("--rtol", rtol.is_some()),
+        ("--atol", atol.is_some()),
+        ("--no-numerics", *no_numerics),
+        ("--json", json.is_some()),
+        ("--csv", csv.is_some()),
+        ("--trace", trace.is_some()),
+        ("--html", html.is_some()),
+        ("--critical-path", *critical_path),
+    ]
+    .iter()
+    .find(|(_, given)| *given)
+    .map(|(option, _)| *option)
+}
+
+/// The words that hand the levels of findings on to Python.
+fn levels(args: &KernelArgs) -> Vec<String> {
+    let LevelArgs { deny, warn, allow } = &args.levels;
+    let mut words = Vec::new();
+    for (option, list) in [("--deny", deny), ("--warn", warn), ("--allow", allow)] {
+        words.extend(list.iter().flat_map(|word| [option.to_owned(), word.clone()]));
+    }
+    if args.strict {
+        words.push("--strict".to_owned());
+    }
+    words
+}
+
 /// Runs the script; its output is the output.
 pub(crate) fn run(args: &RunArgs) -> Result<(), Failure> {
     let file = &args.kernel.file;
-    let kernel_only = [
-        ("--json", args.json.is_some()),
-        ("--trace", args.trace.is_some()),
-        ("--out", args.out.is_some()),
-        ("--expect", !args.expect.is_empty()),
-        ("--no-numerics", args.no_numerics),
-        ("--strict", args.kernel.strict),
-        ("--max-steps", args.kernel.max_steps.is_some()),
-        ("--lnc", args.kernel.lnc != 1),
-    ];
-    if let Some((option, _)) = kernel_only.iter().find(|(_, given)| *given) {
+    if let Some(option) = kernel_only(args) {
         return Err(Failure::Call(format!(
             "`{}` is run as a script (it has an `if __name__ == \"__main__\":` block), and {option} is for one kernel: choose it with --kernel and --arg",
             file.display()
         )));
     }
     let target = settings::target(args.kernel.target)?;
+    // A wrong word is this call's mistake, and no script has to start for it.
+    args.kernel.levels.source()?;
     let python = std::env::var(PYTHON).ok().filter(|p| !p.is_empty()).unwrap_or_else(|| "python3".into());
     let installed = Command::new(&python)
         .args(["-c", "import importlib.util as u, sys; sys.exit(u.find_spec('nki_sim') is None)"])
@@ -59,6 +96,7 @@ pub(crate) fn run(args: &RunArgs) -> Result<(), Failure> {
     }
     let status = Command::new(&python)
         .args(["-m", "nki_sim.script"])
+        .args(levels(&args.kernel))
         .arg(file)
         .env("NEURON_PLATFORM_TARGET_OVERRIDE", target.to_string())
         .status()

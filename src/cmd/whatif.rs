@@ -3,17 +3,19 @@
 use std::fmt::Write as _;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use nki_diag::{Denied, JsonDiagnostic, Mode};
 use nki_sim_core::analysis::remedies::Case;
 use nki_sim_core::analysis::sensitivity::{Sensitivity, sensitivities};
 use nki_sim_core::report;
 use nki_sim_core::timeline::Ps;
 use serde::Serialize;
 
-use crate::Failure;
 use crate::cli::WhatifArgs;
-use crate::kernel::prepare;
-use crate::output::{Progress, check_places, print, write_file};
+use crate::kernel::{finish, prepare};
+use crate::output::{Progress, print, write_file};
+use crate::places::{Inputs, check_places};
 use crate::timed::{Stop, time};
+use crate::{Failure, VERSION};
 
 /// One parameter, as `--json` has it.
 #[derive(Debug, Serialize)]
@@ -31,26 +33,31 @@ struct Row {
 
 #[derive(Debug, Serialize)]
 struct Table {
+    nki_sim_version: &'static str,
     kernel: String,
     target: String,
     latency_us: f64,
     latency_valid: bool,
     step_percent: f64,
+    findings: Vec<JsonDiagnostic>,
+    denied: Vec<Denied>,
     parameters: Vec<Row>,
 }
 
 /// Times the kernel, then again with each parameter changed.
 pub(crate) fn run(args: &WhatifArgs) -> Result<(), Failure> {
-    check_places(&[("--json", args.json.as_deref())])?;
-    let mut prepared = prepare("whatif", &args.kernel)?;
-    let timed = match time(&mut prepared, &args.timing, args.kernel.max_steps)? {
+    let inputs = Inputs::of_kernel(&args.kernel).and_timing(&args.timing);
+    check_places(&[("--json", args.json.as_deref())], &inputs)?;
+    let mut prepared = prepare("whatif", &args.kernel, Mode::Run)?;
+    check_places(&[("--json", args.json.as_deref())], &Inputs::of_sources(&prepared.sources))?;
+    let mut timed = match time(&mut prepared, &args.timing, args.kernel.max_steps)? {
         Ok(timed) => timed,
         Err(Stop(findings)) => {
-            prepared.show(&findings);
+            finish(&prepared.conclude(findings))?;
             return Err(Failure::Kernel);
         }
     };
-    prepared.show(&timed.findings);
+    let applied = prepared.conclude(std::mem::take(&mut timed.findings));
     let case = Case {
         program: &timed.program,
         placement: &timed.placement,
@@ -67,17 +74,20 @@ pub(crate) fn run(args: &WhatifArgs) -> Result<(), Failure> {
     let elapsed = timed.timeline.elapsed;
     if let Some(path) = &args.json {
         let table = Table {
+            nki_sim_version: VERSION,
             kernel: prepared.name.clone(),
             target: timed.program.target.to_string(),
             latency_us: us(elapsed),
             latency_valid: !timed.timeline.over_capacity,
             step_percent: args.step,
+            findings: crate::report::findings(&applied.diagnostics, &prepared.sources),
+            denied: applied.denied.clone(),
             parameters: found.iter().map(|s| row(s, elapsed)).collect(),
         };
         write_file(path, &[&crate::report::json(&table)?])?;
     }
     print(&text(&found, elapsed, report::validity(&timed.timeline), args));
-    Ok(())
+    finish(&applied)
 }
 
 fn us(time: Ps) -> f64 {

@@ -5,7 +5,8 @@ use std::rc::Rc;
 
 use nki_diag::memory::Limit;
 use nki_diag::{Diagnostic, Span, stop};
-use nki_isa::Program;
+use nki_isa::names::Named;
+use nki_isa::{Program, Target};
 use rustc_hash::FxHashSet;
 
 use super::Interp;
@@ -27,6 +28,7 @@ struct Candidate {
     function: Rc<Function>,
     decorated: bool,
     schedule: Rc<[Edge]>,
+    target: Option<Target>,
     /// Defined in the file itself.
     local: bool,
 }
@@ -38,13 +40,18 @@ pub(crate) fn jit(interp: &mut Interp<'_>, mut args: CallArgs) -> EvalResult<Val
         return Err(Raise::at("type-error", message, args.span, "this call does nothing")
             .help("an instruction is called by its name: nisa.tensor_copy(dst=..., src=...)"));
     }
+    // Called with options only it is a decorator, which has the target in its data: one more than its place in `Target::ALL`, 0 for none.
+    let target = match platform_target(interp, &args)? {
+        Some(target) => Some(target),
+        None => (args.data as usize).checked_sub(1).and_then(|at| Target::ALL.get(at)).copied(),
+    };
     match args.positional.first() {
         None => {
             args.keyword.clear();
-            Ok(Value::native("nki.jit", jit, 0))
+            Ok(Value::native("nki.jit", jit, target.map_or(0, |t| t as u32 + 1)))
         }
         Some(function @ (Value::Function(_) | Value::Partial(_))) => {
-            Ok(Value::Jit(Rc::new(Jit { function: function.clone(), schedule: Rc::default() })))
+            Ok(Value::Jit(Rc::new(Jit { function: function.clone(), schedule: Rc::default(), target })))
         }
         Some(Value::Jit(jit)) => Ok(Value::Jit(jit.clone())),
         Some(Value::Host(host)) => Ok(interp.host(host.path.clone(), args.span)),
@@ -52,6 +59,17 @@ pub(crate) fn jit(interp: &mut Interp<'_>, mut args: CallArgs) -> EvalResult<Val
             Err(Raise::at("type-error", format!("nki.jit needs a function, not {}", other.a_type()), args.span, "here"))
         }
     }
+}
+
+/// The target that `platform_target=` (or `target=`) names, if it names one.
+fn platform_target(interp: &Interp<'_>, args: &CallArgs) -> EvalResult<Option<Target>> {
+    let named = args.keyword.iter().find(|(name, _)| matches!(&*interp.name(*name), "platform_target" | "target"));
+    let Some((name, Value::Str(text))) = named else { return Ok(None) };
+    let target = Target::from_name(text).ok_or_else(|| {
+        let message = format!("nki.jit: {}=\"{text}\" is not a target; {} are", interp.name(*name), Target::NAMES);
+        Raise::at("value-error", message, args.span, "here")
+    })?;
+    Ok(Some(target))
 }
 
 /// Runs on a thread with a stack that deep recursion cannot exhaust.
@@ -117,7 +135,8 @@ pub(crate) fn compile_live(host: &dyn Host, function: &Arg, args: &[(String, Arg
                 let name = interp.name(function.def.name).to_string();
                 let edges =
                     options.schedule.iter().map(|(later, earlier)| (later.as_str().into(), earlier.as_str().into()));
-                let candidate = Candidate { name, function, decorated: true, schedule: edges.collect(), local: true };
+                let candidate =
+                    Candidate { name, function, decorated: true, schedule: edges.collect(), target: None, local: true };
                 interp.run_kernel(candidate, args).map(Some)
             }
             Value::Host(host) => Err(interp.host_error(&host, Span::default())),
@@ -190,16 +209,23 @@ impl Interp<'_> {
     fn candidates(&self, module: &Rc<Module>) -> Vec<Candidate> {
         let mut found = Vec::new();
         for (symbol, value) in module.symbols.borrow().iter().zip(module.globals.borrow().iter()) {
-            let (function, decorated, schedule) = match value {
-                Value::Function(function) => (function.clone(), false, Rc::default()),
+            let (function, decorated, schedule, target) = match value {
+                Value::Function(function) => (function.clone(), false, Rc::default(), None),
                 Value::Jit(jit) => match &jit.function {
-                    Value::Function(function) => (function.clone(), true, jit.schedule.clone()),
+                    Value::Function(function) => (function.clone(), true, jit.schedule.clone(), jit.target),
                     _ => continue,
                 },
                 _ => continue,
             };
             let local = Rc::ptr_eq(&function.module, module);
-            found.push(Candidate { name: self.name(*symbol).to_string(), function, decorated, schedule, local });
+            found.push(Candidate {
+                name: self.name(*symbol).to_string(),
+                function,
+                decorated,
+                schedule,
+                target,
+                local,
+            });
         }
         found.sort_by_key(|c| (!c.local, c.function.def.name_span.start, !c.decorated));
         found
@@ -217,7 +243,7 @@ impl Interp<'_> {
                 annotation: p.annotation.map(|span| self.source_text(span)),
             })
             .collect();
-        KernelInfo { name: candidate.name.clone(), params, span: def.name_span }
+        KernelInfo { name: candidate.name.clone(), params, span: def.name_span, target: candidate.target }
     }
 
     fn choose(&self, module: &Rc<Module>) -> Result<Candidate, Diagnostic> {

@@ -367,8 +367,11 @@ impl Interp<'_> {
             module,
             class: RefCell::new(None),
         }));
-        let made =
-            if function.kernel { Value::Jit(Rc::new(Jit { function: made, schedule: Rc::default() })) } else { made };
+        let made = if function.kernel {
+            Value::Jit(Rc::new(Jit { function: made, schedule: Rc::default(), target: None }))
+        } else {
+            made
+        };
         // Known before its variables are: a recursive closure captures itself.
         self.live.objects.insert(id, made.clone());
         for (name, cell) in def.scope.captured.iter().zip(cells) {

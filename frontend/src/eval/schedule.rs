@@ -35,7 +35,7 @@ impl Interp<'_> {
                 schedule.push((later.clone(), name));
             }
         }
-        Ok(Value::Jit(Rc::new(Jit { function: jit.function.clone(), schedule: schedule.into() })))
+        Ok(Value::Jit(Rc::new(Jit { function: jit.function.clone(), schedule: schedule.into(), target: jit.target })))
     }
 }
 

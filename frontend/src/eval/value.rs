@@ -316,6 +316,8 @@ pub(crate) struct Jit {
     pub(crate) function: Value,
     /// What `with_schedule` added.
     pub(crate) schedule: Rc<[Edge]>,
+    /// The target that the decorator names.
+    pub(crate) target: Option<nki_isa::Target>,
 }
 
 /// A method with its receiver.

@@ -5,8 +5,8 @@ use crate::names::Named;
 crate::named_enum! {
     /// A chip generation. Integer values are `nki.isa.nc_version`.
     pub enum Target: "target" {
-        /// NeuronCore-v2: Trn1, Inf2.
-        Trn1 "trn1" | "gen2" | "inf2" = 2,
+        /// NeuronCore-v2: Trn1, Trn1n, Inf2.
+        Trn1 "trn1" | "gen2" | "inf2" | "trn1n" = 2,
         /// NeuronCore-v3: Trn2.
         Trn2 "trn2" | "gen3" = 3,
         /// NeuronCore-v4: Trn3.
@@ -15,6 +15,8 @@ crate::named_enum! {
 }
 
 impl Target {
+    /// Every name that [`Named::from_name`](crate::names::Named::from_name) takes, for messages.
+    pub const NAMES: &str = "trn1, trn1n, inf2, gen2, trn2, gen3, trn3, gen4";
     /// The generation that is assumed where nobody names one: the only one with public measurements.
     pub const DEFAULT: Target = Target::Trn2;
     /// The first generation that NKI supports: what an instruction without a `from` needs.

@@ -1,7 +1,6 @@
 //! Where a kernel stands under its roofline, and how much of the tensor engine and of the memory it uses.
 
 use nki_isa::Program;
-use nki_isa::arch::Target;
 
 use super::counters::Counters;
 use crate::timeline::Timeline;
@@ -9,16 +8,6 @@ use crate::timing::params::Params;
 
 /// Rows and columns of the tensor engine.
 const ARRAY: f64 = 128.0;
-
-/// Peak bandwidth of one HBM stack in bytes for each nanosecond: the device's figure over its stacks (NKI architecture guides
-/// of the three generations: 820 GB/s over 2, 3 TB/s over 4, 4.7 TB/s over 4).
-fn stack_bytes_per_ns(target: Target) -> f64 {
-    match target {
-        Target::Trn1 => 410.0,
-        Target::Trn2 => 750.0,
-        Target::Trn3 => 1175.0,
-    }
-}
 
 /// A kernel under its roofline. Rates are operations or bytes for each nanosecond (GFLOP/s, GB/s).
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -72,7 +61,7 @@ pub fn roofline(
     let cores = program.cores.len().max(1) as f64;
     let ns = timeline.elapsed as f64 / 1e3;
     let peak_flops = 2.0 * ARRAY * ARRAY * params.tensor.clock_ghz.value * cores;
-    let hbm = stack_bytes_per_ns(program.target);
+    let hbm = params.cores.hbm_bytes_per_ns.value;
     let peak_bytes = (params.dma.engines.value * params.dma.bytes_per_ns.value * cores).min(hbm);
     let (flops, bytes) = (total.useful_flops(), total.hbm());
     let intensity = ratio(flops as f64, bytes as f64);

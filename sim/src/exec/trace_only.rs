@@ -25,6 +25,14 @@ const MOST_STEPS: u64 = 4_000_000;
 /// # Errors
 /// If control flow or an address depends on values in memory, or a dynamic loop does not seem to end. The caller runs the program then.
 pub fn trace_only(program: &Program) -> Result<Trace, NeedsData> {
+    trace_within(program, MOST_STEPS)
+}
+
+/// The same with at most this many statements inside dynamic loops.
+///
+/// # Errors
+/// As [`trace_only`].
+pub fn trace_within(program: &Program, step_limit: u64) -> Result<Trace, NeedsData> {
     let mut trace = Trace::default();
     for stream in &program.cores {
         let mut walk = Walk {
@@ -32,6 +40,7 @@ pub fn trace_only(program: &Program) -> Result<Trace, NeedsData> {
             registers: vec![Value::Known(0); program.registers as usize],
             events: Vec::with_capacity(stream.len()),
             steps: 0,
+            step_limit,
             depth: 0,
         };
         walk.block(stream, &mut 0)?;
@@ -53,6 +62,7 @@ struct Walk<'p> {
     registers: Vec<Value>,
     events: Vec<Event>,
     steps: u64,
+    step_limit: u64,
     depth: u32,
 }
 
@@ -154,10 +164,10 @@ impl Walk<'_> {
 
     fn step(&mut self, node: &Node) -> Result<(), NeedsData> {
         self.steps += 1;
-        if self.steps > MOST_STEPS {
+        if self.steps > self.step_limit {
             return Err(NeedsData {
                 loc: node.loc,
-                what: format!("a dynamic loop has not ended after {MOST_STEPS} steps"),
+                what: format!("a dynamic loop has not ended after {} steps", self.step_limit),
             });
         }
         Ok(())

@@ -158,6 +158,9 @@ pub struct LineSummary {
     pub line: u32,
     /// NKI's name of the instruction.
     pub instruction: &'static str,
+    /// The statement's source text, if whoever writes the report has it: the simulator knows positions only.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub text: Option<String>,
     /// Executed.
     pub count: u64,
     /// Time on the critical path.
@@ -406,6 +409,7 @@ pub(super) fn lines(a: &Analysis<'_>) -> Vec<LineSummary> {
             file: a.file(file).to_string(),
             line,
             instruction,
+            text: None,
             count: s.count,
             critical_us: us(s.critical),
             critical_percent: percent(s.critical, a.timeline.elapsed),

@@ -20,6 +20,9 @@ pub use words::{advice, critical_path};
 
 use crate::timeline::Ps;
 
+/// The version, which every report carries.
+pub const VERSION: &str = env!("CARGO_PKG_VERSION");
+
 /// Microseconds with three decimals.
 fn us(time: Ps) -> String {
     let ns = (time + 500) / 1000;

@@ -7,6 +7,7 @@ use nki_isa::names::Named as _;
 use nki_isa::program::NodeKind;
 use nki_isa::{Inst, Program, View};
 
+use super::VERSION;
 use super::detail::{Analysis, transfer};
 use crate::analysis::{cause_kind, short_cause};
 use crate::timeline::{Cause, Ps};
@@ -15,7 +16,7 @@ use crate::trace::index_nodes;
 /// Columns: Neuron Explorer's, then after `completion_ts` the simulator's own.
 const COLUMNS: &str = "id,start_ts,end_ts,duration_ns,engine,timeline_track,pcore_idx,opcode,operands,pc,nki_source_location,\
 evt_wait_time_ns,dma_trigger_start_ts,dma_trigger_end_ts,dma_wait_time_ns,hbm_read_bytes,hbm_write_bytes,sbuf_read_bytes,sbuf_write_bytes,\
-psum_read_bytes,psum_write_bytes,raw_flops,adjusted_flops,flops_transpose,completion_ts,iteration,wait_kind,wait_cause,critical_path_ns";
+psum_read_bytes,psum_write_bytes,raw_flops,adjusted_flops,flops_transpose,completion_ts,iteration,wait_kind,wait_cause,critical_path_ns,nki_sim_version";
 
 /// The table as CSV (RFC 4180, line feeds). Times are whole nanoseconds from the start of the kernel. If they are not valid, a last column
 /// `latency_valid` says so.
@@ -78,7 +79,7 @@ fn write_rows(a: &Analysis<'_>, last: &str, out: &mut String) {
         pcs[row] += 1;
         let _ = writeln!(
             out,
-            "{},{},{},{},{},{},{},{},{},{},{},{},{},{}{last}",
+            "{},{},{},{},{},{},{},{},{},{},{},{},{},{},{VERSION}{last}",
             c.hbm_read,
             c.hbm_write,
             c.sbuf_read,

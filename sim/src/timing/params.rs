@@ -279,6 +279,11 @@ fn check(name: &str, value: f64) -> Result<(), ParamError> {
     if divisor && value == 0.0 {
         return bad("it must be more than 0");
     }
+    // Slower than this, or faster, times no longer fit into 64 bits of picoseconds.
+    let rate = ["clock_ghz", "bytes_per_ns", "load_limit_gbps", "limiter_rate"].iter().any(|r| name.ends_with(r));
+    if rate && !(1e-3..=1e6).contains(&value) {
+        return bad("it must be between 0.001 and 1000000");
+    }
     if name.ends_with("slowdown") && value < 0.01 {
         return bad("it must be at least 0.01");
     }
@@ -395,6 +400,10 @@ mod tests {
         p.set_text("dma.load_queues", "[\"sync\", \"scalar\"]").unwrap();
         assert_eq!(p.dma.load_queues.value.len(), 2);
         assert!(p.set("tensor.clock_ghz", 0.0).is_err());
+        for value in [1e-15, 1e-12, 9e-4, 2e6] {
+            let e = p.set("vector.clock_ghz", value).unwrap_err().to_string();
+            assert!(e.ends_with("it must be between 0.001 and 1000000"), "{e}");
+        }
         assert!(p.set("tensor.clock_ghz", f64::NAN).is_err());
         assert!(p.set_text("dma.load_queues", "sync").is_err());
         let e = p.set("tensor.clock", 1.0).unwrap_err();

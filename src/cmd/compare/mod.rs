@@ -1,13 +1,22 @@
 //! `nki-sim compare BEFORE AFTER`: what changed, by line, engine and cause; and conditions that fail a build.
 
+mod found;
 mod gate;
+mod lines;
 mod profile;
 mod render;
 mod table;
 
+use std::path::Path;
+
+use nki_diag::{Denied, Mode};
+
 use crate::Failure;
 use crate::cli::{CompareArgs, CompareFormat};
-use crate::output::{print, write_file};
+use crate::findings::{Judge, denied_text};
+use crate::output::{eprint, print, write_file};
+use crate::places::{Inputs, check_places};
+use found::Known;
 use gate::Gate;
 use profile::Profile;
 
@@ -53,6 +62,8 @@ pub(crate) struct Checked {
 /// The whole comparison.
 #[derive(Debug, serde::Serialize)]
 pub(crate) struct Difference {
+    /// The simulator's version.
+    pub(crate) nki_sim_version: &'static str,
     /// The two files.
     pub(crate) files: (String, String),
     /// Numbers of the whole run.
@@ -67,13 +78,22 @@ pub(crate) struct Difference {
     pub(crate) lines_are: &'static str,
     /// The conditions.
     pub(crate) fail_if: Vec<Checked>,
+    /// What was found in the later run, after levels; `None` where its file does not say.
+    pub(crate) findings: Option<Vec<Known>>,
+    /// Which of them are denied.
+    pub(crate) denied: Vec<Denied>,
 }
 
 /// Compares two runs.
 pub(crate) fn run(args: &CompareArgs) -> Result<(), Failure> {
+    let mut inputs = Inputs::default();
+    inputs.add("the run before", &args.before);
+    inputs.add("the run after", &args.after);
+    check_places(&[("--output", args.output.as_deref())], &inputs)?;
     let gates: Vec<Gate> = args.fail_if.iter().map(|text| gate::parse(text)).collect::<Result<_, _>>()?;
     let (before, after) = (Profile::read(&args.before)?, Profile::read(&args.after)?);
-    let result = compare(&before, &after, &gates, (&args.before, &args.after))?;
+    let mut result = compare(&before, &after, &gates, (&args.before, &args.after))?;
+    (result.findings, result.denied) = judged(args, &before, after)?;
     let text = match args.format {
         CompareFormat::Text => render::text(&result, args.top),
         CompareFormat::Json => String::from_utf8_lossy(&crate::report::json(&result)?).into_owned(),
@@ -84,35 +104,58 @@ pub(crate) fn run(args: &CompareArgs) -> Result<(), Failure> {
         Some(path) => write_file(path, &[text.as_bytes()])?,
         None => print(&text),
     }
-    if result.fail_if.iter().any(|c| c.failed) { Err(Failure::Kernel) } else { Ok(()) }
+    if args.format != CompareFormat::Text {
+        eprint(&denied_text(&result.denied));
+    }
+    let failed = !result.denied.is_empty() || result.fail_if.iter().any(|c| c.failed);
+    if failed { Err(Failure::Kernel) } else { Ok(()) }
 }
 
-fn compare(
-    before: &Profile,
-    after: &Profile,
-    gates: &[Gate],
-    files: (&std::path::Path, &std::path::Path),
-) -> Result<Difference, String> {
+/// The findings of the later run, and which of them are denied. The project file is looked for from the current folder upwards: a report
+/// may lie anywhere.
+fn judged(args: &CompareArgs, before: &Profile, after: Profile) -> Result<(Option<Vec<Known>>, Vec<Denied>), Failure> {
+    let given = args.levels.source()?;
+    let Some(mut found) = after.findings else {
+        if !given.is_empty() {
+            return Err(Failure::Call(format!(
+                "`{}` does not say what was found, so --deny, --warn and --allow cannot be honoured; compare files of `nki-sim run --json`",
+                args.after.display()
+            )));
+        }
+        return Ok((None, Vec::new()));
+    };
+    // A strict finding is in the file because it was asked for.
+    let judge = Judge::new(Mode::Compare, true, vec![given], Some(Path::new("report")))?;
+    found::mark_new(before.findings.as_deref().unwrap_or_default(), &mut found);
+    let (found, denied) = found::apply(&judge, found);
+    Ok((Some(found), denied))
+}
+
+/// The largest change first.
+fn sorted(mut changes: Vec<Change>) -> Vec<Change> {
+    changes.sort_by(|x, y| y.delta().abs().total_cmp(&x.delta().abs()).then_with(|| x.name.cmp(&y.name)));
+    changes
+}
+
+fn compare(before: &Profile, after: &Profile, gates: &[Gate], files: (&Path, &Path)) -> Result<Difference, String> {
     // Rows of one run only count as 0 in the other; whole-run numbers are compared where both have them.
     let rows = |f: fn(&Profile) -> &profile::Numbers| -> Vec<Change> {
         let (a, b) = (f(before), f(after));
         let names: std::collections::BTreeSet<&String> = a.keys().chain(b.keys()).collect();
         let of = |map: &profile::Numbers, name: &str| map.get(name).copied().unwrap_or(0.0);
-        let mut out: Vec<Change> =
-            names.into_iter().map(|n| Change { name: n.clone(), before: of(a, n), after: of(b, n) }).collect();
-        out.sort_by(|x, y| y.delta().abs().total_cmp(&x.delta().abs()).then_with(|| x.name.cmp(&y.name)));
-        out
+        sorted(names.into_iter().map(|n| Change { name: n.clone(), before: of(a, n), after: of(b, n) }).collect())
     };
     let metrics: Vec<Change> = before
         .metrics
         .iter()
         .filter_map(|(name, a)| after.metrics.get(name).map(|b| Change { name: name.clone(), before: *a, after: *b }))
         .collect();
-    let critical = !before.critical.is_empty() && !after.critical.is_empty();
-    let lines = if critical { rows(|p| &p.critical) } else { rows(|p| &p.busy) };
+    let critical = [before, after].iter().all(|p| p.lines.iter().any(|l| l.critical.is_some()));
+    let lines = sorted(lines::changes(&before.lines, &after.lines, critical));
     let causes =
         if before.causes.is_empty() != after.causes.is_empty() { rows(|p| &p.waits) } else { rows(|p| &p.causes) };
     let mut result = Difference {
+        nki_sim_version: crate::VERSION,
         files: (files.0.display().to_string(), files.1.display().to_string()),
         metrics,
         engines: rows(|p| &p.engines),
@@ -120,6 +163,8 @@ fn compare(
         lines,
         lines_are: if critical { "critical path" } else { "engine time" },
         fail_if: Vec::new(),
+        findings: None,
+        denied: Vec::new(),
     };
     for gate in gates {
         let checked = gate.check(&result)?;

@@ -5,6 +5,8 @@ use std::path::Path;
 
 use serde_json::Value;
 
+use super::found::Known;
+use super::lines::Line;
 use super::table::{self, Row};
 
 /// Numbers by name.
@@ -21,10 +23,10 @@ pub(super) struct Profile {
     pub(super) causes: Numbers,
     /// Time in which an engine waited for events (semaphores, barriers), us; what a hardware profile knows of stalls.
     pub(super) waits: Numbers,
-    /// Time on the critical path by line, us.
-    pub(super) critical: Numbers,
-    /// Engine time by line, us.
-    pub(super) busy: Numbers,
+    /// Source lines.
+    pub(super) lines: Vec<Line>,
+    /// Findings, where the file says what was found.
+    pub(super) findings: Option<Vec<Known>>,
 }
 
 impl Profile {
@@ -71,8 +73,7 @@ fn from_json(json: &Value) -> Result<Profile, String> {
         out.engines.extend(part.engines);
         out.causes.extend(part.causes);
         out.waits.extend(part.waits);
-        out.critical.extend(part.critical);
-        out.busy.extend(part.busy);
+        out.lines.extend(part.lines);
         Ok(())
     };
     match json {
@@ -143,19 +144,20 @@ fn from_run(json: &Value) -> Profile {
             (Some(file), Some(line)) if line > 0 => format!("{}:{line}", base(file)),
             _ => continue,
         };
-        let name = format!("{place} {}", l["instruction"].as_str().unwrap_or_default());
-        if let Some(x) = number(&l["critical_us"]) {
-            *out.critical.entry(name).or_insert(0.0) += x;
-        }
-        if let Some(x) = number(&l["engine_us"]) {
-            *out.busy.entry(place).or_insert(0.0) += x;
-        }
+        out.lines.push(Line {
+            place,
+            instruction: l["instruction"].as_str().unwrap_or_default().to_owned(),
+            text: l["text"].as_str().map(str::to_owned),
+            critical: number(&l["critical_us"]),
+            busy: number(&l["engine_us"]).unwrap_or(0.0),
+        });
     }
+    out.findings = Known::read(json);
     out
 }
 
 /// The last part of a path: the two runs may have been made in different folders.
-fn base(file: &str) -> &str {
+pub(super) fn base(file: &str) -> &str {
     file.rsplit(['/', '\\']).next().unwrap_or(file)
 }
 
@@ -187,6 +189,7 @@ fn from_rows(rows: &[Row]) -> Result<Profile, String> {
 fn instructions(rows: &[Row]) -> Result<Profile, String> {
     let mut out = Profile::default();
     let mut active: BTreeMap<String, Vec<(f64, f64)>> = BTreeMap::new();
+    let mut lines: BTreeMap<(String, String), Line> = BTreeMap::new();
     let (mut first, mut last) = (f64::INFINITY, f64::NEG_INFINITY);
     let summed = [
         "hbm_read_bytes",
@@ -226,17 +229,18 @@ fn instructions(rows: &[Row]) -> Result<Profile, String> {
         let place = r.get("nki_source_location").map(String::as_str).unwrap_or_default();
         let place = place.trim_matches(['[', ']', '"', '\'']);
         if !place.is_empty() {
-            let line = base(place).to_string();
-            *out.busy.entry(line.clone()).or_insert(0.0) += (end - start) / 1e3;
+            let opcode = r.get("opcode").cloned().unwrap_or_default();
+            let line = lines.entry((base(place).to_string(), opcode)).or_default();
+            line.busy += (end - start) / 1e3;
             if let Some(x) = number("critical_path_ns") {
-                let name = format!("{line} {}", r.get("opcode").map(String::as_str).unwrap_or_default());
-                *out.critical.entry(name).or_insert(0.0) += x / 1e3;
+                *line.critical.get_or_insert(0.0) += x / 1e3;
             }
         }
     }
     // From the first instruction to the last: a table of instructions knows nothing of what is before and after.
     out.metrics.insert("span_us".into(), (last - first) / 1e3);
     out.metrics.insert("instruction_count".into(), rows.len() as f64);
+    out.lines = lines.into_iter().map(|((place, instruction), l)| Line { place, instruction, ..l }).collect();
     for (engine, mut spans) in active {
         spans.sort_by(|a, b| a.0.total_cmp(&b.0));
         let (mut sum, mut reach) = (0.0, f64::NEG_INFINITY);

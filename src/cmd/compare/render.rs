@@ -9,8 +9,35 @@ fn percent(c: &Change) -> String {
     if p.is_infinite() { "new".into() } else { format!("{p:+.2}%") }
 }
 
+/// Whole numbers as they are, others with about four digits.
 fn plain(x: f64) -> String {
-    if x == x.trunc() && x.abs() < 1e15 { format!("{x}") } else { format!("{x:.3}") }
+    if x == x.trunc() && x.abs() < 1e15 {
+        return format!("{x}");
+    }
+    let digits = 3 - x.abs().log10().floor() as i32;
+    if (0..=9).contains(&digits) { format!("{x:.*}", digits as usize) } else { format!("{x:.3e}") }
+}
+
+/// The two numbers of a metric, in a unit that suits them.
+fn readable(c: &Change) -> (String, String) {
+    let largest = c.before.abs().max(c.after.abs());
+    // Neuron Explorer's times are in seconds.
+    let (seconds, name) = match c.name.as_str() {
+        n if n.ends_with("_us") => (1e-6, n),
+        n => (1.0, n),
+    };
+    let time = name.ends_with("_time") || name.ends_with("_us");
+    if !time || largest == 0.0 {
+        return (plain(c.before), plain(c.after));
+    }
+    let (unit, factor) = match largest * seconds {
+        s if s >= 1.0 => ("s", 1.0),
+        s if s >= 1e-3 => ("ms", 1e3),
+        s if s >= 1e-6 => ("us", 1e6),
+        _ => ("ns", 1e9),
+    };
+    let show = |x: f64| format!("{:.2} {unit}", x * seconds * factor);
+    (show(c.before), show(c.after))
 }
 
 /// Tables, largest change first.
@@ -29,6 +56,7 @@ pub(super) fn text(r: &Difference, top: usize) -> String {
         r.metrics.iter().filter(|c| latency.is_none_or(|l| l.name != c.name)).cloned().collect();
     metrics.sort_by(|a, b| b.percent().abs().total_cmp(&a.percent().abs()).then_with(|| a.name.cmp(&b.name)));
     section(&mut out, "other", &metrics, top, false);
+    findings(&mut out, r, top);
     if !r.fail_if.is_empty() {
         out.push('\n');
     }
@@ -38,8 +66,25 @@ pub(super) fn text(r: &Difference, top: usize) -> String {
     out
 }
 
+/// Findings of the later run that the one before does not have, and how many both have.
+fn findings(out: &mut String, r: &Difference, top: usize) {
+    let Some(found) = r.findings.as_ref().filter(|f| !f.is_empty()) else { return };
+    let new: Vec<_> = found.iter().filter(|f| f.new).collect();
+    let _ = writeln!(out, "\nfindings of the run after: {}, {} new", found.len(), new.len());
+    for f in new.iter().take(top) {
+        let _ = writeln!(out, "  new: {}", f.text());
+    }
+    if new.len() > top {
+        let _ = writeln!(out, "  ... and {} more new ones (--top)", new.len() - top);
+    }
+    for d in &r.denied {
+        let _ = writeln!(out, "  denied: {d}");
+    }
+}
+
 fn values(c: &Checked) -> String {
-    format!("{} -> {}, {}", plain(c.change.before), plain(c.change.after), percent(&c.change))
+    let (before, after) = readable(&c.change);
+    format!("{before} -> {after}, {}", percent(&c.change))
 }
 
 fn section(out: &mut String, title: &str, rows: &[Change], top: usize, fixed: bool) {
@@ -54,16 +99,9 @@ fn section(out: &mut String, title: &str, rows: &[Change], top: usize, fixed: bo
     }
     let wide = changed.iter().take(top).map(|c| c.name.chars().count()).max().unwrap_or(0);
     for c in changed.iter().take(top) {
-        let number = |x: f64| if fixed { format!("{x:.2}") } else { plain(x) };
+        let (before, after) = if fixed { (format!("{:.2}", c.before), format!("{:.2}", c.after)) } else { readable(c) };
         let delta = if fixed { format!("{:+.2}", c.delta()) } else { String::new() };
-        let _ = writeln!(
-            out,
-            "  {:<wide$} {:>12} -> {:>12} {delta:>10} {:>9}",
-            c.name,
-            number(c.before),
-            number(c.after),
-            percent(c)
-        );
+        let _ = writeln!(out, "  {:<wide$} {:>12} -> {:>12} {delta:>10} {:>9}", c.name, before, after, percent(c));
     }
     if changed.len() > top {
         let _ = writeln!(out, "  ... and {} more (--top)", changed.len() - top);
@@ -98,6 +136,13 @@ pub(super) fn github(r: &Difference) -> String {
         let (kind, what) = if c.failed { ("error", "failed") } else { ("notice", "holds") };
         say(kind, place, &format!("nki-sim: limit {what}"), &format!("fail if {}: {}", c.condition, values(c)));
     }
+    for f in r.findings.iter().flatten().filter(|f| f.new || f.severity == "error") {
+        let line = f.line.map(|l| l.to_string());
+        let place = f.file.as_deref().zip(line.as_deref());
+        let kind = if f.severity == "error" { "error" } else { "warning" };
+        let what = if f.new { "new finding" } else { "finding" };
+        say(kind, place, &format!("nki-sim: {what} {}", f.id), &f.message);
+    }
     let total = r.metrics.iter().find(|c| c.name == "latency_us").map_or(0.0, |c| c.before);
     for c in r.lines.iter().filter(|c| c.delta() > total * 0.01 && c.delta() > 0.0).take(5) {
         let place = c.name.split(' ').next().and_then(|p| p.rsplit_once(':'));
@@ -129,8 +174,8 @@ fn xml(text: &str) -> String {
 
 /// A suite with a case for each condition; without any, one case that holds the comparison.
 pub(super) fn junit(r: &Difference) -> String {
-    let failures = r.fail_if.iter().filter(|c| c.failed).count();
-    let tests = r.fail_if.len().max(1);
+    let failures = r.fail_if.iter().filter(|c| c.failed).count() + r.denied.len();
+    let tests = (r.fail_if.len() + r.denied.len()).max(1);
     let mut out = String::from("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n");
     let _ = writeln!(out, "<testsuites tests=\"{tests}\" failures=\"{failures}\">");
     let _ = writeln!(out, "  <testsuite name=\"nki-sim compare\" tests=\"{tests}\" failures=\"{failures}\">");
@@ -149,7 +194,12 @@ pub(super) fn junit(r: &Difference) -> String {
             let _ = writeln!(out, "    <testcase classname=\"nki-sim\" name=\"{name}\"/>");
         }
     }
-    if r.fail_if.is_empty() {
+    for d in &r.denied {
+        let _ = writeln!(out, "    <testcase classname=\"nki-sim\" name=\"no {}\">", xml(d.id));
+        let _ = writeln!(out, "      <failure message=\"{}\"/>", xml(&format!("denied: {d}")));
+        out += "    </testcase>\n";
+    }
+    if r.fail_if.is_empty() && r.denied.is_empty() {
         out += "    <testcase classname=\"nki-sim\" name=\"compare\"/>\n";
     }
     out += "  </testsuite>\n</testsuites>\n";

@@ -1,5 +1,6 @@
 use std::path::Path;
 
+use super::lines::Line;
 use super::*;
 
 fn profile(latency: f64) -> Profile {
@@ -8,7 +9,12 @@ fn profile(latency: f64) -> Profile {
     p.metrics.insert("dma.bytes".into(), 1024.0);
     p.engines.insert("vector".into(), latency / 2.0);
     p.causes.insert("vector: semaphore from dma-sync (RAW)".into(), latency / 4.0);
-    p.critical.insert("k.py:7 tensor_copy".into(), latency / 3.0);
+    p.lines.push(Line {
+        place: "k.py:7".into(),
+        instruction: "tensor_copy".into(),
+        critical: Some(latency / 3.0),
+        ..Line::default()
+    });
     p
 }
 
@@ -75,7 +81,8 @@ fn tables_of_a_hardware_profile_are_read() {
     let p = Profile::read(&path).unwrap();
     assert_eq!(p.engines["vector"], 0.15);
     assert_eq!(p.waits["vector: event wait"], 0.05);
-    assert_eq!((p.busy["k.py:7"], p.busy["k.py:8"]), (0.1, 0.1));
+    let busy: Vec<(&str, f64)> = p.lines.iter().map(|l| (l.place.as_str(), l.busy)).collect();
+    assert_eq!(busy, [("k.py:7", 0.1), ("k.py:8", 0.1)]);
     assert_eq!(p.metrics["span_us"], 0.15);
     let path = folder.path().join("s.json");
     std::fs::write(&path, r#"{"Summary": [{"total_time": 2e-5, "vector_engine_active_time": 1e-5}]}"#).unwrap();

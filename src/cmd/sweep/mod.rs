@@ -1,72 +1,42 @@
 //! `nki-sim sweep FILE --grid NAME=V1,V2`: every combination timed, best first.
 
 mod grid;
+mod render;
+mod row;
 mod state;
 
-use std::fmt::Write as _;
 use std::path::Path;
 use std::sync::Mutex;
 
-use nki_diag::to_json;
+use nki_diag::Mode;
 use nki_frontend::{HostArray, Loader};
-use nki_sim_core::analysis::{critical_path, verdict};
 use rayon::prelude::*;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
-use crate::Failure;
 use crate::cli::{KernelArgs, SweepArgs};
-use crate::kernel::{Disk, choose, prepare_with};
-use crate::output::{Progress, check_places, eprint, print, write_file};
+use crate::findings::Judge;
+use crate::kernel::{Disk, choose, judge_of, prepare_with};
+use crate::output::{Progress, eprint, print, write_file};
+use crate::places::{Inputs, check_places};
 use crate::timed::{Stop, time};
+use crate::{Failure, VERSION};
 use grid::{Axis, Point};
+use row::{DeniedHere, Row};
 use state::State;
-
-/// What came of one point.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Row {
-    /// The values, by axis.
-    pub(crate) point: Vec<(String, String)>,
-    /// The latency; `None` where the kernel is wrong.
-    pub(crate) latency_us: Option<f64>,
-    /// Whether the latency means anything: not if the kernel does not fit into SBUF or PSUM.
-    #[serde(default = "valid")]
-    pub(crate) latency_valid: bool,
-    /// What bounds the kernel.
-    pub(crate) bound: String,
-    /// Bytes moved by DMA.
-    pub(crate) dma_bytes: u64,
-    /// Transfers.
-    pub(crate) dma_transfers: u64,
-    /// Most SBUF in use.
-    pub(crate) sbuf_peak_bytes_per_partition: u32,
-    /// Most PSUM in use.
-    pub(crate) psum_peak_banks: u32,
-    /// Why the point failed: the first diagnostic.
-    pub(crate) error: Option<String>,
-}
-
-/// Follows what bounds a point whose latency is not valid.
-const NOT_VALID: &str = " (latency not valid: does not fit into SBUF or PSUM)";
-
-/// Points of older state files fit.
-fn valid() -> bool {
-    true
-}
 
 #[derive(Debug, Serialize)]
 struct Table<'a> {
+    nki_sim_version: &'static str,
     file: String,
     axes: Vec<&'a Axis>,
     rows: &'a [Row],
+    denied: &'a [DeniedHere],
 }
 
 /// Runs the sweep.
 pub(crate) fn run(args: &SweepArgs) -> Result<(), Failure> {
-    check_places(&[
-        ("--state", args.state.as_deref()),
-        ("--json", args.json.as_deref()),
-        ("--csv", args.csv.as_deref()),
-    ])?;
+    check_places(&reports_of(args), &Inputs::of_kernel(&args.kernel).and_timing(&args.timing))?;
+    let judge = judge_of(&args.kernel, Mode::Sweep)?;
     let axes = axes(args)?;
     let points = grid::points(&axes)?;
     let state = match &args.state {
@@ -90,7 +60,7 @@ pub(crate) fn run(args: &SweepArgs) -> Result<(), Failure> {
         points
             .par_iter()
             .map(|point| {
-                let (row, old) = one(args, &axes, point, state.as_ref())?;
+                let (row, old) = one(args, &judge, &axes, point, state.as_ref())?;
                 tell(&row);
                 Ok((row, old))
             })
@@ -104,18 +74,35 @@ pub(crate) fn run(args: &SweepArgs) -> Result<(), Failure> {
     let rank = |r: &Row| (r.latency_us.is_none(), !r.latency_valid);
     let time = |r: &Row| r.latency_us.unwrap_or(f64::INFINITY);
     rows.sort_by(|a, b| rank(a).cmp(&rank(b)).then(time(a).total_cmp(&time(b))));
+    let denied = row::all_denied(&rows);
     if let Some(path) = &args.json {
-        let table = Table { file: args.kernel.file.display().to_string(), axes: axes.iter().collect(), rows: &rows };
+        let table = Table {
+            nki_sim_version: VERSION,
+            file: args.kernel.file.display().to_string(),
+            axes: axes.iter().collect(),
+            rows: &rows,
+            denied: &denied,
+        };
         write_file(path, &[&crate::report::json(&table)?])?;
     }
     if let Some(path) = &args.csv {
-        write_file(path, &[csv(&axes, &rows).as_bytes()])?;
+        write_file(path, &[render::csv(&axes, &rows).as_bytes()])?;
     }
     if kept > 0 {
         eprint(&format!("{} taken from the state file\n", crate::count(kept, "finished point")));
     }
-    print(&text(&axes, &rows, args.top));
-    if rows.iter().any(|r| r.latency_us.is_some()) { Ok(()) } else { Err(Failure::Kernel) }
+    print(&render::text(&axes, &rows, args.top));
+    for d in &denied {
+        eprint(&format!("denied: {} ({}) by {}\n", d.id, d.count, d.by));
+    }
+    // Points that the defaults deny are like those that fail: part of any search. A list of the user is meant to fail the call.
+    let chosen = denied.iter().any(|d| !d.default);
+    if !chosen && rows.iter().any(|r| r.latency_us.is_some()) { Ok(()) } else { Err(Failure::Kernel) }
+}
+
+/// The files that are written.
+fn reports_of(args: &SweepArgs) -> [(&'static str, Option<&Path>); 3] {
+    [("--state", args.state.as_deref()), ("--json", args.json.as_deref()), ("--csv", args.csv.as_deref())]
 }
 
 /// The axes: each is a parameter of the kernel, or else a constant at the top of the file.
@@ -129,6 +116,7 @@ fn axes(args: &SweepArgs) -> Result<Vec<Axis>, Failure> {
     }
     let text = std::fs::read_to_string(file).map_err(|e| format!("cannot read `{}`: {e}", file.display()))?;
     let listing = nki_frontend::kernels(file, &Disk);
+    check_places(&reports_of(args), &Inputs::of_sources(&listing.sources))?;
     if crate::kernel::any_error(&listing.diagnostics) {
         eprint(&nki_diag::render_all(&listing.diagnostics, &listing.sources, crate::output::color()));
         return Err(Failure::Kernel);
@@ -186,9 +174,15 @@ impl Loader for Changed<'_> {
 }
 
 /// One point: from the state file, or timed.
-fn one(args: &SweepArgs, axes: &[Axis], point: &Point, state: Option<&State>) -> Result<(Row, bool), Failure> {
+fn one(
+    args: &SweepArgs,
+    judge: &Judge,
+    axes: &[Axis],
+    point: &Point,
+    state: Option<&State>,
+) -> Result<(Row, bool), Failure> {
     let named: Vec<(String, String)> = axes.iter().zip(point).map(|(a, v)| (a.name.clone(), v.clone())).collect();
-    let key = state::key(args, &named);
+    let key = state::key(args, judge, &named)?;
     if let Some(row) = state.and_then(|s| s.finished(&key)) {
         return Ok((row, true));
     }
@@ -202,127 +196,17 @@ fn one(args: &SweepArgs, axes: &[Axis], point: &Point, state: Option<&State>) ->
             kernel.args.push((axis.name.clone(), value.clone()));
         }
     }
-    let mut prepared = prepare_with("sweep", &kernel, &loader, rayon::current_num_threads())?;
+    let mut prepared = prepare_with("sweep", &kernel, judge.clone(), &loader, rayon::current_num_threads())?;
     let files: Vec<String> =
         (0..prepared.sources.len() as u32).map(|i| prepared.sources.path(nki_diag::FileId(i)).to_string()).collect();
-    let mut row = Row {
-        point: named,
-        latency_us: None,
-        latency_valid: true,
-        bound: String::new(),
-        dma_bytes: 0,
-        dma_transfers: 0,
-        sbuf_peak_bytes_per_partition: 0,
-        psum_peak_banks: 0,
-        error: None,
+    let mut timed = time(&mut prepared, &args.timing, args.kernel.max_steps)?;
+    let found = match &mut timed {
+        Ok(timed) => std::mem::take(&mut timed.findings),
+        Err(Stop(found)) => std::mem::take(found),
     };
-    match time(&mut prepared, &args.timing, args.kernel.max_steps)? {
-        Ok(timed) => {
-            let t = &timed.timeline;
-            row.latency_us = Some(t.elapsed as f64 / 1e6);
-            row.latency_valid = !t.over_capacity;
-            row.bound = verdict(t, &critical_path(t)).sentence;
-            (row.dma_bytes, row.dma_transfers) = (t.dma.bytes, t.dma.transfers);
-            row.sbuf_peak_bytes_per_partition = timed.placement.sbuf_peak_bytes;
-            row.psum_peak_banks = timed.placement.psum_peak_banks;
-        }
-        Err(Stop(findings)) => {
-            let first = findings.iter().find(|d| d.is_error()).or(findings.first());
-            row.error = Some(first.map_or_else(
-                || "no program".to_string(),
-                |d| {
-                    let j = to_json(d, &prepared.sources);
-                    let at = match (&j.file, j.line) {
-                        (Some(file), Some(line)) => format!(" ({file}:{line})"),
-                        _ => String::new(),
-                    };
-                    format!("[{}] {}{at}", j.id, j.message)
-                },
-            ));
-        }
-    }
+    let row = Row::new(named, timed.as_ref().ok(), &judge.judge(found), &prepared.sources);
     if let Some(state) = state {
         state.add(&key, &files, &row)?;
     }
     Ok((row, false))
-}
-
-fn text(axes: &[Axis], rows: &[Row], top: usize) -> String {
-    let mut heads: Vec<String> = axes.iter().map(|a| a.name.clone()).collect();
-    heads.extend(["latency us", "of best", "DMA bytes", "SBUF peak", "bound"].map(String::from));
-    let good: Vec<&Row> = rows.iter().filter(|r| r.latency_us.is_some()).collect();
-    let best = good.first().and_then(|r| r.latency_us).unwrap_or(0.0);
-    let mut lines = vec![heads];
-    for r in good.iter().take(top) {
-        let latency = r.latency_us.unwrap_or(0.0);
-        let mut cells: Vec<String> = r.point.iter().map(|p| p.1.clone()).collect();
-        cells.extend([
-            format!("{latency:.2}"),
-            format!("{:.3}x", latency / best.max(f64::MIN_POSITIVE)),
-            r.dma_bytes.to_string(),
-            r.sbuf_peak_bytes_per_partition.to_string(),
-            r.bound.split(':').next().unwrap_or_default().to_string() + if r.latency_valid { "" } else { NOT_VALID },
-        ]);
-        lines.push(cells);
-    }
-    let wide: Vec<usize> =
-        (0..lines[0].len()).map(|i| lines.iter().map(|l| l[i].chars().count()).max().unwrap_or(0)).collect();
-    let mut out = String::new();
-    for l in &lines {
-        let last = l.len() - 1;
-        let cells: Vec<String> = l
-            .iter()
-            .enumerate()
-            .map(|(i, c)| if i == last { c.clone() } else { format!("{c:>w$}", w = wide[i]) })
-            .collect();
-        let _ = writeln!(out, "{}", cells.join("  "));
-    }
-    if good.len() > top {
-        let _ = writeln!(out, "... and {} more (--top)", good.len() - top);
-    }
-    let failed: Vec<&Row> = rows.iter().filter(|r| r.error.is_some()).collect();
-    if !failed.is_empty() {
-        let _ = writeln!(out, "\n{} failed:", crate::count(failed.len(), "point"));
-    }
-    for r in failed {
-        let point: Vec<String> = r.point.iter().map(|(n, v)| format!("{n}={v}")).collect();
-        let _ = writeln!(out, "  {}: {}", point.join(" "), r.error.as_deref().unwrap_or_default());
-    }
-    out
-}
-
-fn csv(axes: &[Axis], rows: &[Row]) -> String {
-    let quoted = |t: &str| {
-        if t.contains([',', '"', '\n', '\r']) { format!("\"{}\"", t.replace('"', "\"\"")) } else { t.to_string() }
-    };
-    let mut heads: Vec<String> = axes.iter().map(|a| quoted(&a.name)).collect();
-    heads.extend(
-        [
-            "latency_us",
-            "latency_valid",
-            "bound",
-            "dma_bytes",
-            "dma_transfers",
-            "sbuf_peak_bytes_per_partition",
-            "psum_peak_banks",
-            "error",
-        ]
-        .map(String::from),
-    );
-    let mut out = heads.join(",") + "\n";
-    for r in rows {
-        let mut cells: Vec<String> = r.point.iter().map(|p| quoted(&p.1)).collect();
-        cells.extend([
-            r.latency_us.map_or_else(String::new, |x| x.to_string()),
-            r.latency_us.map_or_else(String::new, |_| r.latency_valid.to_string()),
-            quoted(&r.bound),
-            r.dma_bytes.to_string(),
-            r.dma_transfers.to_string(),
-            r.sbuf_peak_bytes_per_partition.to_string(),
-            r.psum_peak_banks.to_string(),
-            quoted(r.error.as_deref().unwrap_or_default()),
-        ]);
-        out += &(cells.join(",") + "\n");
-    }
-    out
 }

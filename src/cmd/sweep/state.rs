@@ -8,8 +8,9 @@ use std::sync::Mutex;
 
 use serde::{Deserialize, Serialize};
 
-use super::Row;
+use super::row::Row;
 use crate::cli::SweepArgs;
+use crate::findings::Judge;
 
 #[derive(Serialize, Deserialize)]
 struct Line {
@@ -37,7 +38,7 @@ fn hash_of(path: &str) -> Option<u64> {
 }
 
 /// All that a result depends on, besides the sources.
-pub(super) fn key(args: &SweepArgs, point: &[(String, String)]) -> String {
+pub(super) fn key(args: &SweepArgs, judge: &Judge, point: &[(String, String)]) -> Result<String, String> {
     let k = &args.kernel;
     // A file that is an argument counts with its length and time: only its shape and control values matter.
     let mut parts: Vec<String> = Vec::new();
@@ -47,18 +48,21 @@ pub(super) fn key(args: &SweepArgs, point: &[(String, String)]) -> String {
         parts.push(format!("{name}={value}{}", stamp.map_or(String::new(), |s| format!("@{s:?}"))));
     }
     let params = args.timing.params.as_ref().and_then(|p| std::fs::read(p).ok()).map(|bytes| hash(&bytes));
-    format!(
-        "{} {} {:?} {:?} {} {:?} {parts:?} {:?} {params:?} {point:?} {:?} {:?}",
+    Ok(format!(
+        "{} {} {:?} {:?} {} {:?} {parts:?} {:?} {} {params:?} {} {:?} {point:?} {:?} {:?}",
         env!("CARGO_PKG_VERSION"),
         k.file.display(),
         k.kernel,
-        crate::settings::target(k.target).map(|t| t.to_string()),
+        crate::settings::target(k.target)?.to_string(),
         k.lnc,
         k.max_steps,
         args.timing.set,
-        crate::settings::capacity(k.capacity.as_deref()),
+        args.timing.schedule,
+        crate::settings::precise_fp()?,
+        judge.levels(),
+        crate::settings::capacity(k.capacity.as_deref())?,
         k.max_memory
-    )
+    ))
 }
 
 impl State {
@@ -109,17 +113,7 @@ mod tests {
     use super::*;
 
     fn row(latency: f64) -> Row {
-        Row {
-            point: vec![("n".into(), "1".into())],
-            latency_us: Some(latency),
-            latency_valid: true,
-            bound: String::new(),
-            dma_bytes: 0,
-            dma_transfers: 0,
-            sbuf_peak_bytes_per_partition: 0,
-            psum_peak_banks: 0,
-            error: None,
-        }
+        Row { point: vec![("n".into(), "1".into())], latency_us: Some(latency), ..Row::default() }
     }
 
     #[test]

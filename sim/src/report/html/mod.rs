@@ -182,6 +182,7 @@ fn whole(what: &str, page: &Page, data: String) -> String {
     for (i, part) in include_str!("page.html").split("@@").enumerate() {
         match (i % 2, part) {
             (1, "TITLE") => out.push_str(&title),
+            (1, "VERSION") => out.push_str(super::VERSION),
             (1, "STYLE") => out.push_str(include_str!("style.css")),
             (1, "DATA") => out.push_str(&data),
             (1, "SCRIPT") => {

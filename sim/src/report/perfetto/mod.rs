@@ -237,7 +237,11 @@ impl Writer {
 
     fn process(&mut self, name: &str) -> u64 {
         self.processes += 1;
-        let process = Some(ProcessDescriptor { pid: Some(pid(self.processes)), process_name: Some(name.to_string()) });
+        let process = Some(ProcessDescriptor {
+            pid: Some(pid(self.processes)),
+            process_name: Some(name.to_string()),
+            process_labels: vec![format!("nki-sim {}", super::VERSION)],
+        });
         self.track(TrackDescriptor { process, ..TrackDescriptor::default() })
     }
 
@@ -354,6 +358,18 @@ mod tests {
         let busy: u64 = of("vector").iter().map(|s| s.2 - s.1).sum();
         assert!((stalled + busy).abs_diff(t.elapsed / 1000) <= 2);
         assert!(tracks.iter().any(|t| t.0 == "dma-sync" && t.1.iter().any(|s| s.0 == "dma_copy")));
+    }
+
+    #[test]
+    fn every_process_names_the_version() {
+        let program = tensor_add();
+        let trace = proto::Trace::decode(&*perfetto(&time(&program), &program)).unwrap();
+        let processes: Vec<_> =
+            trace.packet.iter().filter_map(|p| p.track_descriptor.as_ref()?.process.as_ref()).collect();
+        assert!(!processes.is_empty());
+        for process in processes {
+            assert_eq!(process.process_labels, [format!("nki-sim {}", crate::report::VERSION)]);
+        }
     }
 
     #[test]

@@ -80,6 +80,8 @@ pub(super) struct ProcessDescriptor {
     pub(super) pid: Option<i32>,
     #[prost(string, optional, tag = "6")]
     pub(super) process_name: Option<String>,
+    #[prost(string, repeated, tag = "8")]
+    pub(super) process_labels: Vec<String>,
 }
 
 #[derive(Clone, PartialEq, Message)]

@@ -1,0 +1,97 @@
+"""Levels of findings: `allow` drops a finding, `warn` warns of it, `deny` makes the call raise.
+
+Sources, the strongest first: arguments of a call, the command line (`nki-sim run script.py`, pytest), `configure`, pytest's ini file, the variables
+NKI_SIM_DENY, NKI_SIM_WARN and NKI_SIM_ALLOW, the project file, the defaults.
+"""
+
+import os
+
+from . import _native
+from ._errors import ArgumentTypeError
+
+#: What a user calls the lists of each source of the process, `{}` being the level; the strongest first.
+_NAMES = {
+    "command": "--{}",
+    "pytest": "--nki-sim-{}",
+    "configure": "{}= of nki_sim.configure",
+    "ini": "nki_sim_{} of pytest's ini file",
+}
+
+#: The sources that were set.
+_process = {}
+
+#: Whether the command line asked for strict findings.
+_strict = False
+
+#: Judges by all that they depend on, project files aside: one is read once in a process.
+_judges = {}
+
+
+def lists(named, deny, warn, allow):
+    """A source: its name and three tuples of words; None if there is no list."""
+    if deny is None and warn is None and allow is None:
+        return None
+    return named, *(_words(level, value) for level, value in (("deny", deny), ("warn", warn), ("allow", allow)))
+
+
+def _words(level, value):
+    words = () if value is None else (value,) if isinstance(value, str) else value
+    try:
+        words = tuple(words)
+    except TypeError:
+        words = (value,)
+    for word in words:
+        if not isinstance(word, str):
+            raise ArgumentTypeError(f"{level}= takes a string or a list of strings, not {word!r}")
+    return words
+
+
+def check(which, deny, warn, allow):
+    """The source of the process with these lists; None if there is no list. Raises if they cannot be understood."""
+    given = lists(_NAMES[which], deny, warn, allow)
+    if given is not None:
+        _native.Judge(False, False, [given])
+    return given
+
+
+def set_source(which, deny, warn, allow, strict=False):
+    """Sets a source of the process: `command`, `pytest`, `configure` or `ini`."""
+    global _strict
+    given = check(which, deny, warn, allow)
+    if given is None:
+        _process.pop(which, None)
+    else:
+        _process[which] = given
+    _strict = _strict or strict
+
+
+def judge(kernel):
+    """Decides what becomes of the findings of a `Kernel`."""
+    file = kernel.func.__code__.co_filename
+    # A kernel of a notebook or a text belongs to where Python runs.
+    file = file if os.path.isfile(file) else os.path.join(os.getcwd(), "kernel.py")
+    sources = [s for s in (kernel._given, *(_process.get(which) for which in _NAMES)) if s is not None]
+    strict = kernel.strict or _strict
+    variables = tuple(os.environ.get(f"NKI_SIM_{level}") for level in ("DENY", "WARN", "ALLOW"))
+    key = kernel._close, strict, tuple(sources), variables, os.path.dirname(file)
+    found = _judges.get(key)
+    if found is None:
+        found = _judges[key] = _native.Judge(kernel._close, strict, sources, file)
+    return found
+
+
+def flags(deny, warn, allow):
+    """Words of a command line with these lists, and what is configured in this process."""
+    words, seen = [], set()
+    for source in (lists("", deny, warn, allow), *(_process.get(which) for which in _NAMES)):
+        if source is None:
+            continue
+        named = set()
+        for level, several in zip(("deny", "warn", "allow"), source[1:]):
+            for word in (w.strip() for text in several for w in text.split(",")):
+                if word not in seen:
+                    words += [f"--{level}", word]
+                named.add(word)
+        # Within one source a word of two lists is an error, which the command reports.
+        seen |= named
+    return words + (["--strict"] if _strict else [])

@@ -1,0 +1,94 @@
+//! Levels of findings: from the command line, Python, the environment and the project file to what is reported and what fails a run.
+//!
+//! Every command and the Python package apply levels through [`Judge`], once for each run, after all stages. Sources, the strongest
+//! first: flags or arguments of a call, what Python configured, the environment, the project file, the defaults of the mode.
+
+use std::path::Path;
+
+use nki_diag::levels::Source;
+use nki_diag::{Applied, Denied, Diagnostic, Level, Levels, Mode};
+
+use crate::{project, settings};
+
+/// Environment variables with comma lists, by level.
+const VARIABLES: [(Level, &str); 3] =
+    [(Level::Deny, "NKI_SIM_DENY"), (Level::Warn, "NKI_SIM_WARN"), (Level::Allow, "NKI_SIM_ALLOW")];
+
+/// The lists of one source, each item a slug, a class, `warnings`, or several with commas between them.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
+pub struct Lists {
+    /// Findings that fail the run.
+    pub deny: Vec<String>,
+    /// Findings that are warnings.
+    pub warn: Vec<String>,
+    /// Findings that are dropped.
+    pub allow: Vec<String>,
+}
+
+impl Lists {
+    /// The source. `named` gives what the user calls the list of a level: `--deny`.
+    ///
+    /// # Errors
+    /// For an unknown word, an error that is to be allowed, a word in two lists.
+    pub fn source(&self, named: impl Fn(Level) -> String) -> Result<Source, String> {
+        let mut source = Source::default();
+        for (level, list) in [(Level::Deny, &self.deny), (Level::Warn, &self.warn), (Level::Allow, &self.allow)] {
+            source.add(level, &named(level), list.iter().flat_map(|item| item.split(',')))?;
+        }
+        Ok(source)
+    }
+}
+
+/// Decides what becomes of findings.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Judge {
+    levels: Levels,
+}
+
+impl Judge {
+    /// The levels for a kernel of `file`. `given` are the sources above the environment, the strongest first; `strict` asks for strict
+    /// findings. Reads the environment and the project file.
+    ///
+    /// # Errors
+    /// If a variable or the project file cannot be understood.
+    pub fn new(mode: Mode, strict: bool, given: Vec<Source>, file: Option<&Path>) -> Result<Judge, String> {
+        let mut levels = Levels::new(mode, strict);
+        given.into_iter().for_each(|source| levels.push(source));
+        levels.push(environment()?);
+        if let Some(file) = file {
+            levels.push(project::levels_for(file)?);
+        }
+        Ok(Judge { levels })
+    }
+
+    /// The levels themselves.
+    pub fn levels(&self) -> &Levels {
+        &self.levels
+    }
+
+    /// Whether strict findings have to be looked for.
+    pub fn wants_strict(&self) -> bool {
+        self.levels.wants_strict()
+    }
+
+    /// Applies the levels to all findings of a run.
+    pub fn judge(&self, diagnostics: Vec<Diagnostic>) -> Applied {
+        self.levels.apply(diagnostics)
+    }
+}
+
+fn environment() -> Result<Source, String> {
+    let mut source = Source::default();
+    for (level, name) in VARIABLES {
+        if let Some(text) = settings::variable(name)? {
+            let words = text.split(',').filter(|word| !word.trim().is_empty());
+            source.add(level, name, words).map_err(|e| format!("environment variable {e}"))?;
+        }
+    }
+    Ok(source)
+}
+
+/// What was denied, for the end of the output: a line for each slug, nothing if nothing was.
+pub fn denied_text(denied: &[Denied]) -> String {
+    denied.iter().map(|d| format!("denied: {d}\n")).collect()
+}

@@ -1,0 +1,180 @@
+//! Where a command writes: each report to a place of its own, none over a file that the command reads.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use nki_diag::{FileId, SourceMap};
+
+use crate::cli::{KernelArgs, TimingArgs};
+use crate::value::{self, TensorSpec, Value};
+
+/// A file as the system knows it, whatever path, symbolic or hard link leads to it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Identity {
+    /// Device and number.
+    #[cfg(unix)]
+    Node(u64, u64),
+    /// Where there is no such number, or no such file yet.
+    Path(PathBuf),
+}
+
+/// Of a regular file that is there.
+fn identity(path: &Path) -> Option<Identity> {
+    let known = fs::metadata(path).ok().filter(fs::Metadata::is_file)?;
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::MetadataExt;
+        Some(Identity::Node(known.dev(), known.ino()))
+    }
+    #[cfg(not(unix))]
+    {
+        let _ = known;
+        fs::canonicalize(path).ok().map(Identity::Path)
+    }
+}
+
+/// Of a file that is to be written: it may not be there yet. Nothing for a pipe or a device, which several may write to.
+fn place(path: &Path) -> Option<Identity> {
+    if fs::metadata(path).is_ok() {
+        return identity(path);
+    }
+    let folder = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let folder = fs::canonicalize(folder).unwrap_or_else(|_| folder.to_path_buf());
+    Some(Identity::Path(folder.join(path.file_name().unwrap_or_default())))
+}
+
+/// The files that a command reads, which no output may replace.
+#[derive(Debug, Default)]
+pub(crate) struct Inputs {
+    files: Vec<(String, Identity)>,
+}
+
+impl Inputs {
+    /// The file of the kernel and the arrays among its arguments.
+    pub(crate) fn of_kernel(args: &KernelArgs) -> Self {
+        let mut inputs = Inputs::default();
+        inputs.add("the kernel's file", &args.file);
+        for (name, text) in &args.args {
+            // What is wrong with a value is reported when it is read.
+            if let Ok(value) = value::parse(text) {
+                inputs.add_arrays(&format!("--arg {name}"), &value);
+            }
+        }
+        inputs
+    }
+
+    /// The files that a kernel was compiled from, imported ones too.
+    pub(crate) fn of_sources(sources: &SourceMap) -> Self {
+        let mut inputs = Inputs::default();
+        for file in 0..sources.len() as u32 {
+            let path = sources.path(FileId(file));
+            inputs.add(&format!("`{path}`, which the kernel is compiled from"), path.as_ref());
+        }
+        inputs
+    }
+
+    /// With the file of `--params`.
+    pub(crate) fn and_timing(mut self, args: &TimingArgs) -> Self {
+        if let Some(path) = &args.params {
+            self.add("--params", path);
+        }
+        self
+    }
+
+    /// Adds a file; `what` names it in a message.
+    pub(crate) fn add(&mut self, what: &str, path: &Path) {
+        if let Some(identity) = identity(path) {
+            self.files.push((what.to_owned(), identity));
+        }
+    }
+
+    fn add_arrays(&mut self, what: &str, value: &Value) {
+        match value {
+            Value::Tensor(TensorSpec::File { path, .. }) => self.add(what, path),
+            Value::Tuple(items) | Value::List(items) => items.iter().for_each(|v| self.add_arrays(what, v)),
+            Value::Dict(entries) => entries.iter().for_each(|(_, v)| self.add_arrays(what, v)),
+            _ => {}
+        }
+    }
+
+    /// Checks that writing `path` replaces none of them.
+    ///
+    /// # Errors
+    /// If it would, with the option and what it would replace.
+    pub(crate) fn check(&self, option: &str, path: &Path) -> Result<(), String> {
+        let Some(target) = identity(path) else { return Ok(()) };
+        match self.files.iter().find(|(_, file)| *file == target) {
+            Some((what, _)) => Err(format!("{option} {} would overwrite {what}; give another file", path.display())),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Checks, before the work, that reports can be written where they are to go: each to a place of its own, in a directory that is there, and
+/// not over an input.
+///
+/// # Errors
+/// With the option that is wrong.
+pub(crate) fn check_places(options: &[(&str, Option<&Path>)], inputs: &Inputs) -> Result<(), String> {
+    let given: Vec<(&str, &Path)> = options.iter().filter_map(|(name, path)| Some((*name, (*path)?))).collect();
+    let places: Vec<Option<Identity>> = given.iter().map(|(_, path)| place(path)).collect();
+    for (i, (name, path)) in given.iter().enumerate() {
+        if let Some(at) = places[..i].iter().position(|p| p.is_some() && *p == places[i]) {
+            return Err(format!("{} and {name} name the same file, `{}`", given[at].0, path.display()));
+        }
+        let parent = path.parent().filter(|p| !p.as_os_str().is_empty());
+        if let Some(parent) = parent.filter(|p| !p.is_dir()) {
+            return Err(format!("{name} {}: there is no directory `{}`", path.display(), parent.display()));
+        }
+        inputs.check(name, path)?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_input_is_known_by_any_path() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = |name: &str| folder.path().join(name);
+        fs::write(path("k.py"), "x").unwrap();
+        fs::write(path("other"), "x").unwrap();
+        fs::create_dir(path("d")).unwrap();
+        let mut inputs = Inputs::default();
+        inputs.add("the kernel's file", &path("k.py"));
+        inputs.add("--params", &path("missing"));
+        for same in ["k.py", "d/../k.py", "./k.py"] {
+            let error = inputs.check("--json", &path(same)).unwrap_err();
+            assert!(error.contains("would overwrite the kernel's file"), "{error}");
+        }
+        for fine in ["other", "missing", "d"] {
+            inputs.check("--json", &path(fine)).unwrap();
+        }
+        #[cfg(unix)]
+        {
+            std::os::unix::fs::symlink(path("k.py"), path("symbolic")).unwrap();
+            fs::hard_link(path("k.py"), path("hard")).unwrap();
+            assert!(inputs.check("--json", &path("symbolic")).is_err());
+            assert!(inputs.check("--json", &path("hard")).is_err());
+            inputs.check("--json", Path::new("/dev/null")).unwrap();
+        }
+    }
+
+    #[test]
+    fn two_reports_have_two_places() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = |name: &str| folder.path().join(name);
+        fs::create_dir(path("d")).unwrap();
+        let places = |a: &str, b: &str| {
+            let (a, b) = (path(a), path(b));
+            check_places(&[("--json", Some(&a)), ("--csv", None), ("--html", Some(&b))], &Inputs::default())
+        };
+        assert!(places("new", "d/../new").unwrap_err().contains("--json and --html name the same file"));
+        assert!(places("new", "none/new").unwrap_err().contains("there is no directory"));
+        places("new", "d/new").unwrap();
+        let null = Path::new("/dev/null");
+        check_places(&[("--json", Some(null)), ("--csv", Some(null))], &Inputs::default()).unwrap();
+    }
+}
