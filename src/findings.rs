@@ -7,6 +7,7 @@ use std::path::Path;
 
 use nki_diag::levels::Source;
 use nki_diag::{Applied, Denied, Diagnostic, Level, Levels, Mode};
+use nki_sim_core::exec::Checks;
 
 use crate::{project, settings};
 
@@ -69,6 +70,11 @@ impl Judge {
     /// Whether strict findings have to be looked for.
     pub fn wants_strict(&self) -> bool {
         self.levels.wants_strict()
+    }
+
+    /// The findings about values that a run has to look for: those that are not allowed.
+    pub fn checks(&self) -> Checks {
+        Checks::wanted(|slug| self.levels.level(slug) != Level::Allow)
     }
 
     /// Applies the levels to all findings of a run.

@@ -58,8 +58,12 @@ pub(crate) fn time(
         }
         Err(_) => {
             let tensors: Vec<Given> = std::mem::take(&mut prepared.tensors);
-            let mut options =
-                ExecOptions { precise: settings::precise_fp()?, memory: prepared.memory, ..ExecOptions::default() };
+            let mut options = ExecOptions {
+                precise: settings::precise_fp()?,
+                memory: prepared.memory,
+                checks: prepared.judge.checks(),
+                ..ExecOptions::default()
+            };
             if let Some(steps) = max_steps {
                 options.step_limit = steps;
             }

@@ -42,7 +42,7 @@ pub(crate) fn run_ranks(py: Python<'_>, ranks: Vec<Py<Compiled>>, timed: bool) -
         .collect();
     let Some(first) = ranks.first() else { return Err(value_error("there is no rank to run")) };
     let memory = nki_sim::memory::limit(None).map_err(value_error)?;
-    let options = ExecOptions { precise, memory, ..ExecOptions::default() };
+    let options = ExecOptions { precise, memory, checks: first.judge.checks(), ..ExecOptions::default() };
     let target = first.ready.session.program.target;
     let done = detached(py, || {
         let mut results = execute(to_run, &options)?;

@@ -42,7 +42,7 @@ impl Compiled {
         let arrays = self.in_order()?;
         let inputs = self.inputs_of(py, &arrays)?;
         let memory = nki_sim::memory::limit(None).map_err(value_error)?;
-        let options = ExecOptions { precise, memory, ..ExecOptions::default() };
+        let options = ExecOptions { precise, memory, checks: self.judge.checks(), ..ExecOptions::default() };
         let session = &self.ready.session;
         let (outcome, timeline) = detached(py, || {
             let outcome = session.run(inputs, &options);

@@ -87,7 +87,7 @@ pub(crate) fn run(call: Call<'_>) -> Result<(), String> {
     }
     let rendered = |all: &[Diagnostic]| render_all(all, &ready.sources, ColorChoice::Plain);
     let memory = nki_sim::memory::limit(None)?;
-    let options = ExecOptions { precise, memory, ..ExecOptions::default() };
+    let options = ExecOptions { precise, memory, checks: judge.checks(), ..ExecOptions::default() };
     let done = in_this_process(|| ready.session.run(inputs, &options)).map_err(|failure| {
         let mut all = failure.findings;
         all.extend(failure.errors);

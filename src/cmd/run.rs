@@ -66,7 +66,8 @@ pub(crate) fn run(args: &RunArgs) -> Result<(), Failure> {
         other => other.and_then(Result::ok),
     };
     let tensors = std::mem::take(&mut prepared.tensors);
-    let limits = ExecOptions { precise, memory: prepared.memory, ..ExecOptions::default() };
+    let limits =
+        ExecOptions { precise, memory: prepared.memory, checks: prepared.judge.checks(), ..ExecOptions::default() };
     let Ok(ran) = execute(args, &program, &placement, traced, limits, tensors, &mut findings) else {
         return fail(args, &prepared, findings);
     };
