@@ -75,7 +75,7 @@ pub(super) fn run(args: &RunArgs, count: usize) -> Result<(), Failure> {
         let c = &compiled[program];
         programs.push(c);
         if let Some(error) = check_memory(&c.program, &c.placement, &options) {
-            return run::fail(args, &c.prepared, &[error]);
+            return run::fail(args, &c.prepared, vec![error]);
         }
         let inputs_of = inputs::in_order(&c.program, tensors);
         run_ranks.push(Rank { program: &c.program, placement: &c.placement, inputs: inputs_of });

@@ -27,7 +27,19 @@ fn kernel_only(args: &RunArgs) -> Option<&'static str> {
     // Without `..`: an option that is added has to be decided here.
     let RunArgs { kernel, timing, ranks, out, expect, rtol, atol, no_numerics, json, csv, trace, html, critical_path } =
         args;
-    let KernelArgs { file: _, kernel: name, args: values, target: _, lnc, strict: _, levels: _, max_steps } = kernel;
+    let KernelArgs {
+        file: _,
+        kernel: name,
+        args: values,
+        target: _,
+        lnc,
+        strict: _,
+        levels: _,
+        max_steps,
+        // Python reads the variables of these two.
+        max_memory: _,
+        capacity: _,
+    } = kernel;
     let TimingArgs { schedule, set, params } = timing;
     [
         ("--kernel", name.is_some()),
@@ -79,6 +91,8 @@ pub(crate) fn run(args: &RunArgs) -> Result<(), Failure> {
     let target = settings::target(args.kernel.target)?;
     // A wrong word is this call's mistake, and no script has to start for it.
     args.kernel.levels.source()?;
+    crate::memory::limit(args.kernel.max_memory.as_deref())?;
+    settings::capacity(args.kernel.capacity.as_deref())?;
     let python = std::env::var(PYTHON).ok().filter(|p| !p.is_empty()).unwrap_or_else(|| "python3".into());
     let installed = Command::new(&python)
         .args(["-c", "import importlib.util as u, sys; sys.exit(u.find_spec('nki_sim') is None)"])
@@ -99,6 +113,8 @@ pub(crate) fn run(args: &RunArgs) -> Result<(), Failure> {
         .args(levels(&args.kernel))
         .arg(file)
         .env("NEURON_PLATFORM_TARGET_OVERRIDE", target.to_string())
+        .envs(args.kernel.max_memory.iter().map(|limit| ("NKI_SIM_MAX_MEMORY", limit)))
+        .envs(args.kernel.capacity.iter().map(|capacity| ("NKI_SIM_CAPACITY", capacity)))
         .status()
         .map_err(|e| Failure::Call(format!("cannot run `{python}`: {e}")))?;
     if status.success() { Ok(()) } else { Err(Failure::Kernel) }
