@@ -22,10 +22,12 @@ use crate::kernel::{Prepared, any_error, prepare};
 use crate::npy::{self, Array, Elem};
 use crate::output::{check_places, eprint, print, write_file};
 use crate::report::{Failed, Report, outputs_of, page};
-use crate::{Failure, settings, stage};
+use crate::{Failure, memory, settings, stage};
 
 /// Runs the kernel and reports.
 pub(crate) fn run(args: &RunArgs) -> Result<(), Failure> {
+    // In force before the first file is read.
+    memory::limit(args.kernel.max_memory.as_deref())?;
     check_places(&[
         ("--json", args.json.as_deref()),
         ("--csv", args.csv.as_deref()),

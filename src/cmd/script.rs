@@ -61,6 +61,8 @@ pub(crate) fn run(args: &RunArgs) -> Result<(), Failure> {
         .args(["-m", "nki_sim.script"])
         .arg(file)
         .env("NEURON_PLATFORM_TARGET_OVERRIDE", target.to_string())
+        .envs(args.kernel.max_memory.iter().map(|size| ("NKI_SIM_MAX_MEMORY", size)))
+        .envs(args.kernel.capacity.iter().map(|word| ("NKI_SIM_CAPACITY", word)))
         .status()
         .map_err(|e| Failure::Call(format!("cannot run `{python}`: {e}")))?;
     if status.success() { Ok(()) } else { Err(Failure::Kernel) }
