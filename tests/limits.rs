@@ -82,6 +82,9 @@ fn code_outside_of_kernels_is_limited() {
     let args = ["check", "k.py", "--arg", "x=float32[8,8]", "--max-memory", "64MB"];
     let out = command(folder.path(), &args).output().expect("runs");
     assert!(out.status.code() == Some(1) && text(&out).contains("memory-limit"), "{}", text(&out));
+    let args = ["sweep", "k.py", "--grid", "x=float32[8,8]", "--max-memory", "64MB"];
+    let out = command(folder.path(), &args).output().expect("runs");
+    assert!(out.status.code() == Some(1) && text(&out).contains("memory-limit"), "{}", text(&out));
 }
 
 #[test]
@@ -104,6 +107,7 @@ fn files_are_measured_before_they_are_read() {
     for (args, said) in [
         (["run", "k.py", "--arg", "x=x.npy"], "the limit of memory is"),
         (["run", "k.py", "--arg", "x=zero.npy"], "the limit of memory is"),
+        (["run", "k.py", "--expect", "x=x.npy"], "the limit of memory is"),
         (["run", "/dev/zero", "--arg", "x=float32[8,8]"], "a source file has at most"),
     ] {
         let out = command(folder.path(), &args).env("NKI_SIM_MAX_MEMORY", "64MB").output().expect("runs");
@@ -237,9 +241,9 @@ fn dead_tiles_are_freed_in_every_kind_of_loop() {
     let folder = tempfile::tempdir().expect("temporary directory");
     std::fs::write(folder.path().join("k.py"), format!("{}{TILES}", HEAD.split("@").next().expect("imports")))
         .expect("writable");
-    // Together 1 GiB of tiles, 256 KiB each.
+    // Together 500 MiB of tiles, 256 KiB each.
     for kernel in ["products", "copies", "dynamic"] {
-        let args = ["run", "k.py", "--kernel", kernel, "--arg", "x=float32[128,128]", "--arg", "n=4000"];
+        let args = ["run", "k.py", "--kernel", kernel, "--arg", "x=float32[128,128]", "--arg", "n=2000"];
         let peak = peak(folder.path(), &args);
         assert!(peak < 200 * 1024, "{kernel}: {peak} KiB");
     }

@@ -23,10 +23,12 @@ use crate::npy::{self, Array, Elem};
 use crate::output::{eprint, print, write_file};
 use crate::places::{Inputs, check_places};
 use crate::report::{Checked, Report, outputs_of, page};
-use crate::{Failure, VERSION, settings, stage};
+use crate::{Failure, VERSION, memory, settings, stage};
 
 /// Runs the kernel and reports.
 pub(crate) fn run(args: &RunArgs) -> Result<(), Failure> {
+    // In force before the first file is read.
+    memory::limit(args.kernel.max_memory.as_deref())?;
     let inputs = inputs_of(args);
     check_places(&reports_of(args), &inputs)?;
     if let Some(ranks) = args.ranks {

@@ -115,7 +115,8 @@ fn axes(args: &SweepArgs) -> Result<Vec<Axis>, Failure> {
         )));
     }
     let text = std::fs::read_to_string(file).map_err(|e| format!("cannot read `{}`: {e}", file.display()))?;
-    let listing = nki_frontend::kernels(file, &Disk);
+    let memory = crate::memory::limit(args.kernel.max_memory.as_deref())?;
+    let listing = nki_frontend::kernels_within(file, &Disk, memory);
     check_places(&reports_of(args), &Inputs::of_sources(&listing.sources))?;
     if crate::kernel::any_error(&listing.diagnostics) {
         eprint(&nki_diag::render_all(&listing.diagnostics, &listing.sources, crate::output::color()));
