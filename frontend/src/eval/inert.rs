@@ -12,6 +12,10 @@ const TAKE_OUT: [&str; 5] = ["pop", "popitem", "popleft", "setdefault", "send"];
 impl Interp<'_> {
     /// Reports an expression statement that has given `value`, emitted no instruction and run no code of the user's.
     pub(super) fn note_inert(&mut self, expr: &Expr, value: &Value) {
+        // What was refused had another purpose than to be unused.
+        if matches!(value, Value::Poison) {
+            return;
+        }
         let (what, help) = match &expr.kind {
             ExprKind::Call(callee, arguments) => {
                 let ExprKind::Attr(_, name) = &callee.kind else { return };

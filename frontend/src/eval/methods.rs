@@ -523,7 +523,7 @@ impl Interp<'_> {
                     .str_arg(&args, 1, name)?
                     .unwrap_or_else(|| if name == "zfill" { "0".into() } else { " ".into() });
                 self.charge_text(fill.len().saturating_mul(missing), span)?;
-                self.charge(missing.saturating_mul(fill.len()), args.span)?;
+                self.charge_text(missing.saturating_mul(fill.len()), args.span)?;
                 let run = |n: usize| fill.repeat(n);
                 Value::str(match name {
                     "ljust" => format!("{text}{}", run(missing)),

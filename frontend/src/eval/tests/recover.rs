@@ -33,6 +33,7 @@ fn nothing_follows_from_a_tensor_that_cannot_be_made() {
         "while p.ndim:\n    pass",
         "x = {p.ndim: 1}",
         "x = sorted([p.ndim, 1])\nfor y in [z for z in p.shape]:\n    nisa.memset(1, value=0.0)",
+        "p @ p\np[0]\np.shape\np.reshape((4, 4))\np.ndim == 2",
         "return p.reshape((4, 4))",
     ] {
         assert_eq!(after_an_error(body), first, "{body}");
