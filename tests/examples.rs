@@ -25,6 +25,9 @@ fn check(directory: &str) {
     let text = String::from_utf8_lossy(&out.stdout);
     assert!(out.status.success(), "{text}\n{}", String::from_utf8_lossy(&out.stderr));
     let optional = directory.ends_with("tutorials");
+    if let Some(line) = text.lines().find(|l| l.starts_with("skipped")) {
+        println!("{line}");
+    }
     assert!(optional || text.lines().filter(|l| l.starts_with("ok ")).count() > 5, "too few cases ran:\n{text}");
 }
 
@@ -44,7 +47,7 @@ fn ports_agree_with_numpy() {
     check("tests/ports");
 }
 
-/// The kernels of the AWS manual, if $NKI_TUTORIALS names a fetched copy of its examples.
+/// The kernels of the AWS manual, if $NKI_TUTORIALS or $NKI_MANUAL names a fetched copy of it; a line says if not.
 #[test]
 fn tutorials_agree_with_numpy() {
     check("tests/tutorials");

@@ -1,12 +1,19 @@
-"""The kernels of the AWS manual, run unchanged from a fetched copy.
+"""The kernels of the AWS manual, run unchanged from a fetched copy. Nothing of it is part of this repository.
 
-$NKI_TUTORIALS names the directory nki/examples of a clone of github.com/aws-neuron/aws-neuron-sdk; without it there are no cases.
+$NKI_TUTORIALS names the directory nki/examples of a clone of github.com/aws-neuron/aws-neuron-sdk: its files run, and the kernels in the text of
+nki/migration/index.rst. $NKI_MANUAL names a folder with pages of the manual as text (.txt): the numbered listings in them run.
+Without either there are no cases, and a line says so.
 
     NKI_TUTORIALS=.../nki/examples python3 tests/numpy_check.py tests/tutorials
 """
 
+import atexit
 import os
 import pathlib
+import re
+import shutil
+import tempfile
+import textwrap
 
 import mx_reference as mx
 import numpy as np
@@ -91,10 +98,74 @@ def mx_cases(file):
             yield case(kernel, dtype, args, *numbers)
 
 
+def scratch(name, source):
+    """Writes a kernel of a page to a file of its own, which is gone when Python ends."""
+    folder = pathlib.Path(tempfile.mkdtemp())
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    path = folder / f"{name}.py"
+    path.write_text(source)
+    return path
+
+
+def functions(page, name):
+    """The functions of this name in the code blocks of a page, each as a kernel file."""
+    for match in re.finditer(rf"^( *)def {name}\(.*\n((?:\1 +.*\n|\s*\n)+)", page, re.M):
+        source = textwrap.dedent(match.group(0))
+        head = "import nki\nimport nki.isa as nisa\nimport nki.language as nl\n\n\n@nki.jit\n"
+        yield str(scratch(name, head + source))
+
+
+def guide_cases(page):
+    """What the migration guide writes in place of block dimensions, and its access by vectors of indices."""
+    text = page.read_text()
+    inp = normal((8, 128, 512), 12)
+    for name in ("sb_blocks_migrated", "sb_blocks_migrated_incorrect"):
+        for i, file in enumerate(functions(text, name)):
+            yield dict(name=f"{name}-{i + 1}", file=file, args=dict(inp=inp), expect=dict(res=inp), rtol=0, atol=0)
+    a = normal((128, 512), 13)
+    for file in functions(text, "indirect_vector_dynamic_dma"):
+        yield dict(name="indirect-vector", file=file, args=dict(A=a), expect=dict(result_hbm=a[::2]), rtol=0, atol=0)
+
+
+def listings(page):
+    """The numbered listings of a page: lines that begin with 1, 2, 3, ..."""
+    found, count = [], 0
+    for line in page.splitlines():
+        match = re.match(r" *(\d+)(.*)", line)
+        if match and int(match[1]) == count + 1:
+            found.append(match[2])
+            count += 1
+        elif count:
+            yield "\n".join(found) + "\n"
+            found, count = [], 0
+    if count:
+        yield "\n".join(found) + "\n"
+
+
+def page_cases(folder):
+    """The tensor addition that pages of the manual show in a numbered listing."""
+    a, b = normal((256, 1024), 14), normal((256, 1024), 15)
+    for page in sorted(pathlib.Path(folder).glob("*.txt")):
+        for i, source in enumerate(listings(page.read_text())):
+            if "def nki_tensor_add(" in source and "@nki.jit" in source:
+                file = str(scratch("nki_tensor_add", source))
+                yield dict(name=f"{page.stem}-{i}", file=file, args=dict(a_input=a, b_input=b), expect=dict(c_output=a + b))
+
+
 def cases():
-    root = os.environ.get("NKI_TUTORIALS")
-    if not root:
-        return
+    root, pages = os.environ.get("NKI_TUTORIALS"), os.environ.get("NKI_MANUAL")
+    if not root and not pages:
+        print("skipped: neither NKI_TUTORIALS nor NKI_MANUAL names a copy of the manual")
+    if pages:
+        yield from page_cases(pages)
+    if root:
+        yield from clone_cases(root)
+
+
+def clone_cases(root):
+    guide = pathlib.Path(root).parent / "migration/index.rst"
+    if guide.exists():
+        yield from guide_cases(guide)
     for dtype in (np.float32, bfloat16):
         yield matmul(root, "nki_matmul_basic_", 128, 64, 512, dtype)
         yield matmul(root, "nki_matmul_tiled_", 256, 256, 1024, dtype)
