@@ -297,11 +297,13 @@ def bits_of_a_float_fixed(x):
 # seen-by: check run
 @nki.jit
 def output_in_the_wrong_memory(x):
-    """The kernel returns its SBUF tile."""
-    tile = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.sbuf)  # plant: kernel-output
+    """The output is in private HBM, which the caller of the kernel cannot reach."""
+    out = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.private_hbm)  # plant: kernel-output
+    tile = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.sbuf)
     nisa.dma_copy(dst=tile, src=x)
     nisa.activation(dst=tile, op=nl.silu, data=tile)
-    return tile
+    nisa.dma_copy(dst=out, src=tile)
+    return out
 
 
 @nki.jit

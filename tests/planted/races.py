@@ -176,7 +176,7 @@ def both_write_the_total_fixed(x):
     nisa.dma_copy(dst=tile, src=x[core])
     nisa.tensor_reduce(dst=total, op=nl.add, data=tile, axis=1)
     nisa.sendrecv(src=total, dst=theirs, send_to_rank=1 - core, recv_from_rank=1 - core, pipe_id=0)
-    nisa.tensor_tensor(dst=total, data1=total, data2=theirs, op=nl.add)
     if core == 0:
+        nisa.tensor_tensor(dst=total, data1=total, data2=theirs, op=nl.add)
         nisa.dma_copy(dst=out, src=total)
     return out
