@@ -91,7 +91,7 @@ fn klr_takes_patterns_of_tensors_only() {
     let source = |import: &str| {
         format!(
             "import nki\nimport nki.language as nl\n{import}\n@nki.jit\ndef k():\n    \
-             t = nl.ndarray((128, 4), nl.float32, buffer=nl.sbuf)\n    t.ap([[4, 128], [1, 2]]).ap([[4, 128], [1, 1]])"
+             t = nl.ndarray((128, 4), nl.float32, buffer=nl.sbuf)\n    u = t.ap([[4, 128], [1, 2]]).ap([[4, 128], [1, 1]])"
         )
     };
     assert_eq!(run(&source("")), "");
