@@ -138,9 +138,14 @@ impl Interpreter<'_> {
     }
 
     pub(super) fn check_written(&mut self, view: &View, access: &Access) {
-        let Some(node) = self.core.node else { return };
-        let at = Place { program: self.program, node, loops: &self.core.loops };
-        if self.findings.check_read(&mut self.memory, at, view, access) {
+        let unwritten = match self.core.node {
+            Some(node) => {
+                let at = Place { program: self.program, node, loops: &self.core.loops };
+                self.findings.check_read(&mut self.memory, at, view, access)
+            }
+            None => self.memory.find_unwritten(access).is_some(),
+        };
+        if unwritten {
             self.finish_products();
             self.finish_runs();
             self.memory.poison(access);
@@ -150,9 +155,10 @@ impl Interpreter<'_> {
 
     /// What a matmul adds to must have been written; before trn3 by a matmul.
     pub(super) fn check_accumulation(&mut self, dst: &View, to: &Access, what: Accumulation) {
-        let Some(node) = self.core.node else { return };
-        let at = Place { program: self.program, node, loops: &self.core.loops };
-        self.findings.check_accumulation(&self.memory, at, dst, to, what);
+        if let Some(node) = self.core.node {
+            let at = Place { program: self.program, node, loops: &self.core.loops };
+            self.findings.check_accumulation(&self.memory, at, dst, to, what);
+        }
         if what.add {
             self.check_written(dst, to);
         }
