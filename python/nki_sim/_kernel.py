@@ -192,7 +192,7 @@ def _find(module, qualname, changes):
     return (found if isinstance(found, Kernel) else Kernel(found))._with(**changes)
 
 
-# Whatever happens to `_watch`: torch's compiler never traces what a kernel does with its arrays. It breaks the graph instead.
+# Where a kernel cannot be in a graph of torch's compiler, the graph breaks (see `_watch`).
 Kernel.__call__._torchdynamo_disable = True
 
 

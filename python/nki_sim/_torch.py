@@ -186,7 +186,5 @@ def _fake(inputs, key):
 
 if _IN_GRAPHS:
     torch.library.custom_op("nki_sim::kernel", _run_in_graph, mutates_args=()).register_fake(_fake)
-# Nothing of the package is traced: not the conversion of arrays, and not what a tool of ours does around a kernel.
-torch._dynamo.trace_rules.add("nki_sim")
 for _known in list(_watch.kernels):
     allow(_known)

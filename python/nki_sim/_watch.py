@@ -19,7 +19,9 @@ def made(kernel):
 
 
 def _join():
-    """Lets kernels be in the compiler's graphs."""
+    """Lets kernels be in the compiler's graphs, and keeps the compiler out of this package."""
+    # Traced, the conversion of an array would be compiled with the sizes of the first one.
+    sys.modules[_COMPILER].trace_rules.add("nki_sim")
     try:
         from . import _torch  # noqa: F401
     except (ImportError, AttributeError):
