@@ -361,7 +361,7 @@ fn names_of(table: &toml::Table) -> Vec<String> {
 
 fn nearest(name: &str) -> String {
     let last = name.rsplit('.').next().unwrap_or(name);
-    let all = names(Target::Trn2);
+    let all = names(Target::DEFAULT);
     let find = |f: &dyn Fn(&str) -> bool| all.iter().find(|n| f(n)).cloned();
     find(&|n| n.starts_with(name))
         .or_else(|| find(&|n| n.rsplit('.').next() == Some(last)))
