@@ -49,6 +49,6 @@ its consumer has run looks like this, and an index that does not change from one
         nisa.dma_copy(dst=buf, src=x[i])
         nisa.tensor_copy(dst=t[:, i], src=buf)                    # right
 
-A memset that something else writes over completely is reported as well: it has no effect. A matmul that accumulates reads what it adds to. If a
+A memset that something else writes over completely is reported as well, unless it fills with 0, which many kernels do as a precaution. A matmul that accumulates reads what it adds to. If a
 part of the bytes is read, or kept, nothing is reported.";
 }

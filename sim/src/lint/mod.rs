@@ -155,11 +155,19 @@ fn lost_results(program: &Program, trace: &Trace, all: &[Lost<'_>]) -> Vec<Diagn
         let Some(times) = times.remove(&key(l)) else { continue };
         let always = of_line.get(&loc).copied().unwrap_or(0) >= executed;
         let again = l.over.is_some_and(|n| n.loc == loc);
+        if l.over.is_some() && fills_with_zero(l.node) {
+            continue;
+        }
         if words::is_load(l.node) || again || always && !is_carried(program, &nodes, l) {
             out.push(words::lost(program, l, times, executed.max(times)));
         }
     }
     out
+}
+
+/// A fill with 0 that is written over is a precaution that many kernels take, and loses nothing.
+fn fills_with_zero(node: &Node) -> bool {
+    matches!(&node.kind, NodeKind::Inst(Inst::Memset(fill)) if fill.value.as_f32() == 0.0)
 }
 
 /// Whether a lost result looks like a value carried from one iteration of an unrolled loop to the next: its tensor is made outside of the
