@@ -9,7 +9,7 @@ mod words;
 use nki_diag::Diagnostic;
 use nki_isa::inst::Footprint;
 use nki_isa::program::{Loc, Node, NodeKind, Step as TrailStep, Trail, TrailId};
-use nki_isa::{Program, View};
+use nki_isa::{Inst, Program, View};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::exec::{self, NeedsData};
