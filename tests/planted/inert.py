@@ -70,7 +70,7 @@ def decorator_as_a_statement(x):
     tile = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.sbuf)
     nisa.memset(dst=tile, value=0.0)
     nisa.tensor_scalar(dst=tile, data=tile, op0=nl.add, operand0=1.0)
-    nki.jit(dst=tile, src=x)  # plant: inert-operand
+    nki.jit(dst=tile, src=x)  # plant: type-error
     nisa.dma_copy(dst=out, src=tile)
     return out
 
