@@ -152,16 +152,25 @@ def corpus(entries: list[dict]) -> str:
     return "\n".join(lines) + "\n"
 
 
+SUITES = """
+Environments: torch and networkx for nki-autotune; torch, triton, pyarrow, z3-solver, anytree, cairocffi and flask for triton-viz, whose setup.py writes
+`triton_viz/version.py` first. `--absent` names modules for the hardware that files of a suite import and do not need. triton-viz's failing test passes
+`nl.tfloat32` and expects a TypeError; here it is a dtype that equals NumPy's float32. `psum-capacity` and `sbuf-overflow` mark kernels that are larger than
+the device's memories.
+"""
+
+
 def suites(entries: list[dict]) -> str:
     lines = ["", "## Test suites of other projects", "", "| suite | passed | failed | skipped | why tests fail | command |", "| --- | --- | --- | --- | --- | --- |"]
     for entry in entries:
         words = ["tools/suites.py", entry["name"], *entry["tests"]]
+        words += ["--mark", entry["mark"]] if entry["mark"] else []
         words += ["--absent", *entry["absent"]] if entry["absent"] else []
         words += ["--capacity", entry["capacity"]] if entry["capacity"] else []
         why_not = ", ".join(f"{count} {reason}" for reason, count in entry["failed_by_reason"].items())
         numbers = f"{entry['passed']} | {entry['failed']} | {entry['skipped']}"
         lines.append(f"| {entry['name']} {entry['commit']} | {numbers} | {cell(why_not)} | `{' '.join(words)}` |")
-    return "\n".join(lines) + "\n"
+    return "\n".join(lines) + "\n" + SUITES
 
 
 def cell(text: str) -> str:

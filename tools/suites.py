@@ -38,6 +38,7 @@ def run(options) -> dict:
         pathlib.Path(scratch, "absent_modules.py").write_text(PLUGIN.format(modules=options.absent))
         path = os.pathsep.join([scratch, str(options.checkout), os.environ.get("PYTHONPATH", "")])
         command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "absent_modules", "--continue-on-collection-errors"]
+        command += ["-m", options.mark] if options.mark else []
         command += [f"--junitxml={results}", *options.tests]
         environment = {**os.environ, "PYTHONPATH": path}
         if options.capacity:
@@ -55,6 +56,7 @@ def run(options) -> dict:
         "name": options.checkout.resolve().name,
         "commit": commit.stdout.strip(),
         "tests": options.tests,
+        "mark": options.mark,
         "absent": options.absent,
         "capacity": options.capacity,
         "passed": count["passed"],
@@ -68,13 +70,14 @@ def reason(failure) -> str:
     """Why a test failed: the slug of a diagnostic, or the first line."""
     text = (failure.get("message") or "") + (failure.text or "")
     _, found, slug = text.partition("error[")
-    return slug.partition("]")[0] if found else text.strip().splitlines()[0][:100]
+    return slug.partition("]")[0] if found else text.strip().splitlines()[0][:70]
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("checkout", type=pathlib.Path)
     parser.add_argument("tests", nargs="+", help="folders or files of the checkout")
+    parser.add_argument("--mark", help="only tests with this mark, as for `pytest -m`")
     parser.add_argument("--absent", nargs="*", default=[], metavar="MODULE", help="modules for the hardware that the suite imports and does not need")
     parser.add_argument("--capacity", choices=["warn", "error"], help="NKI_SIM_CAPACITY of the run")
     parser.add_argument("--json", type=pathlib.Path, help="where results are appended")
