@@ -153,7 +153,8 @@ mod tests {
             charged += 100;
             NOW.store(charged, Ordering::Relaxed);
         }
-        assert_eq!((charged, outcome), (1100, Err(Exceeded { needed: 1100, limit: 1000 })));
+        // The meter is read each eighth of the limit.
+        assert_eq!((charged, outcome), (1200, Err(Exceeded { needed: 1200, limit: 1000 })));
     }
 
     #[test]

@@ -137,7 +137,7 @@ SBUF and PSUM have 128 partitions (`nl.tile_size.pmax`). Loop over tiles of at m
     for i in range(0, rows, 128):
         tile = nl.ndarray((min(128, rows - i), cols), x.dtype, nl.sbuf)";
 
-    "partition-stride" (Suspicious), "an access pattern steps by the partition size of a view, not of the tensor", "
+    "view-stride" (Suspicious), "an access pattern steps by the partition size of a view, not of the tensor", "
 The first pair of an on-chip access pattern counts partitions, and the hardware has no stride between them. The manual wants the tensor's
 elements per partition there. The elements per partition of a slice, on which `.ap` is called, are accepted as long as the pattern stays
 in the slice: the partitions follow each other in either reading.

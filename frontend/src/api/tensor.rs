@@ -306,7 +306,7 @@ fn ap(interp: &mut Interp<'_>, t: &Tensor, args: CallArgs) -> EvalResult<super::
              partition, `{name}` has {row}"
         );
         interp.report_once(
-            Diagnostic::warning("partition-stride", message)
+            Diagnostic::warning("view-stride", message)
                 .at(span, "taken as one partition after the other")
                 .help(format!("the manual documents the tensor's elements only: write [[{row}, {count}], ...]")),
             span,
