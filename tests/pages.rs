@@ -6,6 +6,8 @@
 //! # warning: [slug] fragment
 //! ```
 //!
+//! `page flags:` and `page needs values` are for all blocks after them.
+//!
 //! `--no-numerics` must report the same warnings as a run, unless a line `needs values` stands before the block: what is found without values is
 //! what `check` finds. A block without such comments must be accepted with no error and no warning. Every error and warning that the
 //! command reports must be announced by a comment.
@@ -35,6 +37,7 @@ fn blocks(page: &str) -> Vec<Block> {
     let mut out = Vec::new();
     let mut args = Vec::new();
     let mut needs_values = false;
+    let (mut all_flags, mut all_need_values) = (Vec::new(), false);
     let mut lines = page.lines().enumerate();
     while let Some((_, line)) = lines.next() {
         if let Some(rest) = line.strip_prefix("args:") {
@@ -43,6 +46,10 @@ fn blocks(page: &str) -> Vec<Block> {
             }
         } else if let Some(rest) = line.strip_prefix("flags:") {
             args.extend(words(rest));
+        } else if let Some(rest) = line.strip_prefix("page flags:") {
+            all_flags = words(rest);
+        } else if line == "page needs values" {
+            all_need_values = true;
         } else if line == "needs values" {
             needs_values = true;
         } else if line.trim() == "```python" {
@@ -60,9 +67,9 @@ fn blocks(page: &str) -> Vec<Block> {
             }
             out.push(Block {
                 first_line,
-                args: std::mem::take(&mut args),
+                args: std::mem::take(&mut args).into_iter().chain(all_flags.iter().cloned()).collect(),
                 code,
-                needs_values: std::mem::take(&mut needs_values),
+                needs_values: std::mem::take(&mut needs_values) || all_need_values,
             });
         }
     }

@@ -30,8 +30,8 @@ what it says.
     nisa.activation(dst=e, op=nl.exp, data=t, reduce_op=nl.add, reduce_res=s,
                     reduce_cmd=nisa.reduce_cmd.reset_reduce)                       # right
 
-    nki.jit(dst=t, src=x)                                         # wrong: decorates nothing, copies nothing
-    nisa.dma_copy(dst=t, src=x)                                   # right
+    t[0:64]                                                       # wrong: a view that nothing uses
+    nisa.dma_copy(dst=u, src=t[0:64])                             # right
 
 Found are: `reduce_op` with `reduce_cmd=idle` on the scalar engine; `reverse0` and `reverse1` without an operator or with `bypass`; scalars other
 than 0 without an operator or with `bypass`; `relu_param` of a function without parameter; `reduce_res_negate` without `reduce_res`;
