@@ -175,7 +175,7 @@ impl Tensor {
         if self.view.indirect.is_some()
             || partitions.stride != 1
             || !self.view.is_contiguous()
-            || bytes % dtype.size() != 0
+            || !bytes.is_multiple_of(dtype.size())
         {
             return false;
         }

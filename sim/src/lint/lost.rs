@@ -3,6 +3,8 @@
 //! Only an instruction of which *no* byte is ever read is reported. Where a few rectangles cannot describe what is left of a write that another
 //! one has partly overwritten, it counts as read: the analysis errs towards silence.
 
+use std::collections::BTreeMap;
+
 use nki_isa::inst::Footprint;
 use nki_isa::program::{Loc, Node, NodeKind};
 use nki_isa::view::Index as ViewIndex;
@@ -61,7 +63,7 @@ pub(crate) struct Watch<'p> {
     /// By core: SBUF and PSUM.
     chip: Vec<[Index; 2]>,
     hbm: FxHashMap<TensorId, Index>,
-    shared: FxHashMap<TensorId, Shared<'p>>,
+    shared: BTreeMap<TensorId, Shared<'p>>,
     /// Tensors whose final contents the caller sees.
     visible: Vec<bool>,
     slots: Vec<Slot<'p>>,
@@ -87,7 +89,7 @@ impl<'p> Watch<'p> {
             placement,
             chip: program.cores.iter().map(chip).collect(),
             hbm: FxHashMap::default(),
-            shared: FxHashMap::default(),
+            shared: BTreeMap::new(),
             visible,
             slots: Vec::new(),
             free: Vec::new(),
@@ -103,7 +105,7 @@ impl<'p> Watch<'p> {
             let Slot { node, place, loops, tensor, order, .. } = slot;
             self.lost.push(Lost { node, place, loops, tensor, over: None, order });
         }
-        for (_, shared) in self.shared.drain() {
+        for (_, shared) in std::mem::take(&mut self.shared) {
             self.lost.extend(shared.writer.filter(|_| !shared.read));
         }
         self.lost.sort_by_key(|l| (l.order, l.tensor));

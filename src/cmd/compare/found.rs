@@ -59,7 +59,7 @@ pub(super) fn mark_new(before: &[Known], after: &mut [Known]) {
     for same_message in [true, false] {
         for k in after.iter_mut().filter(|k| k.new) {
             let same = |b: &&Known| b.id == k.id && base(b) == base(k) && (!same_message || b.message == k.message);
-            if let Some(at) = left.iter().position(|b| same(b)) {
+            if let Some(at) = left.iter().position(same) {
                 left.remove(at);
                 k.new = false;
             }
