@@ -54,30 +54,36 @@ fn read(s: &Session, name: &str) -> Value {
 #[test]
 fn run_warns_and_deny_fails() {
     let s = Session::new();
-    half(&s, &[], &[]).exits(0).says("warning[uninitialized-read]").keeps_quiet_about("denied");
-    half(&s, &["--deny", "uninitialized-read", "--json", "r.json"], &[])
+    half(&s, &[], &[]).exits(0).says("warning[uninitialized-output]").keeps_quiet_about("denied");
+    half(&s, &["--deny", "uninitialized-output", "--json", "r.json"], &[])
         .exits(1)
-        .says("error[uninitialized-read]")
-        .says("note: denied by --deny uninitialized-read")
-        .says("denied: uninitialized-read (1) by --deny uninitialized-read\n")
+        .says("error[uninitialized-output]")
+        .says("note: denied by --deny uninitialized-output")
+        .says("denied: uninitialized-output (1) by --deny uninitialized-output\n")
         // The report is there all the same.
         .says("us; DMA:");
     let report = read(&s, "r.json");
     assert_eq!(
         report["denied"],
-        json!([{"id": "uninitialized-read", "count": 1, "by": "--deny uninitialized-read", "default": false}])
+        json!([{"id": "uninitialized-output", "count": 1, "by": "--deny uninitialized-output", "default": false}])
     );
-    assert_eq!((&report["findings"][0]["severity"], &report["findings"][0]["class"]), (&json!("error"), &json!("bug")));
+    let found: Vec<[&Value; 2]> =
+        report["findings"].as_array().expect("findings").iter().map(|f| [&f["class"], &f["severity"]]).collect();
+    assert_eq!(found, [[&json!("suspicious"), &json!("warning")], [&json!("bug"), &json!("error")]]);
     assert_eq!(report["nki_sim_version"], json!(env!("CARGO_PKG_VERSION")));
-    for list in ["bug", "warnings", "suspicious,bug", "strict,uninitialized-read"] {
-        half(&s, &["--deny", list], &[]).exits(1).says("denied: uninitialized-read (1) by --deny");
+    for list in ["bug", "warnings", "suspicious,bug", "strict,uninitialized-output"] {
+        half(&s, &["--deny", list], &[]).exits(1).says("denied: uninitialized-output (1) by --deny");
     }
-    half(&s, &["--deny", "suspicious", "--deny", "shared-memory-race"], &[]).exits(0).says("warning[");
-    half(&s, &["--allow", "bug", "--json", "r.json"], &[]).exits(0).keeps_quiet_about("uninitialized-read");
+    half(&s, &["--deny", "strict", "--deny", "shared-memory-race"], &[]).exits(0).says("warning[");
+    half(&s, &["--allow", "bug, suspicious", "--json", "r.json"], &[])
+        .exits(0)
+        .keeps_quiet_about("uninitialized-output");
     assert_eq!(read(&s, "r.json")["findings"], json!([]));
     // The slug beats the class.
-    half(&s, &["--allow", "bug", "--deny", "uninitialized-read"], &[]).exits(1);
-    half(&s, &["--deny", "bug,warnings", "--warn", "uninitialized-read"], &[]).exits(0).says("warning[");
+    half(&s, &["--allow", "bug", "--deny", "uninitialized-output"], &[]).exits(1);
+    half(&s, &["--deny", "bug,warnings", "--warn", "uninitialized-output", "--allow", "suspicious"], &[])
+        .exits(0)
+        .says("warning[");
 }
 
 #[test]
@@ -100,12 +106,12 @@ fn sources_beat_each_other_in_order() {
     half(&s, &[], &[]).exits(1).says("nki-sim.toml: bug");
     half(&s, &[], &[("NKI_SIM_WARN", "bug")]).exits(0).says("warning[");
     half(&s, &["--deny", "bug"], &[("NKI_SIM_WARN", "bug")]).exits(1).says("by --deny bug");
-    half(&s, &["--allow", "bug"], &[("NKI_SIM_DENY", "bug")]).exits(0).keeps_quiet_about("warning[");
+    half(&s, &["--allow", "bug,suspicious"], &[("NKI_SIM_DENY", "bug")]).exits(0).keeps_quiet_about("warning[");
     half(&s, &[], &[("NKI_SIM_DENY", "")]).exits(1).says("nki-sim.toml");
     file("deny = [\"bug\"]\ncapacity = 3\n");
     half(&s, &[], &[]).exits(2).says("nki-sim.toml`: unknown key `capacity`");
     std::fs::remove_file(s.path("nki-sim.toml")).expect("removable");
-    s.write("pyproject.toml", "[tool.nki-sim]\nallow = [\"uninitialized-read\"]\n");
+    s.write("pyproject.toml", "[tool.nki-sim]\nallow = [\"bug\", \"suspicious\"]\n");
     half(&s, &[], &[]).exits(0).keeps_quiet_about("warning[");
     // The file that lies nearest to the kernel, not to the caller.
     std::fs::create_dir(s.path("below")).expect("new");
@@ -207,8 +213,10 @@ fn a_state_file_is_of_the_levels_it_was_made_with() {
 #[test]
 fn ranks_are_judged_like_one_kernel() {
     let s = Session::new();
-    half(&s, &["--ranks", "2"], &[]).exits(0).says("warning[uninitialized-read]");
-    half(&s, &["--ranks", "2", "--deny", "bug", "--json", "r.json"], &[]).exits(1).says("denied: uninitialized-read (");
+    half(&s, &["--ranks", "2"], &[]).exits(0).says("warning[uninitialized-output]");
+    half(&s, &["--ranks", "2", "--deny", "bug", "--json", "r.json"], &[])
+        .exits(1)
+        .says("denied: uninitialized-output (");
     assert_eq!(read(&s, "r.json")["denied"][0]["by"], json!("--deny bug"));
 }
 
@@ -220,15 +228,17 @@ fn compare_fails_for_denied_findings_of_the_later_run() {
     let compare = |before: &str, after: &str, more: &[&str]| s.run(&[&["compare", before, after], more].concat());
     compare("good.json", "bad.json", &[])
         .exits(0)
-        .says("findings of the run after: 1, 1 new")
-        .says("new: warning[uninitialized-read]");
-    compare("bad.json", "bad.json", &[]).exits(0).says("findings of the run after: 1, 0 new");
-    compare("good.json", "bad.json", &["--deny", "bug"]).exits(1).says("denied: uninitialized-read (1) by --deny bug");
+        .says("findings of the run after: 2, 2 new")
+        .says("new: warning[uninitialized-output]");
+    compare("bad.json", "bad.json", &[]).exits(0).says("findings of the run after: 2, 0 new");
+    compare("good.json", "bad.json", &["--deny", "bug"])
+        .exits(1)
+        .says("denied: uninitialized-output (1) by --deny bug");
     compare("good.json", "bad.json", &["--deny", "strict"]).exits(0);
-    compare("bad.json", "good.json", &["--deny", "warnings"]).exits(0).keeps_quiet_about("uninitialized-read");
+    compare("bad.json", "good.json", &["--deny", "warnings"]).exits(0).keeps_quiet_about("uninitialized-output");
     compare("good.json", "bad.json", &["--deny", "bug", "--format", "github"])
         .exits(1)
-        .says("::error file=half.py,line=11,title=nki-sim%3A new finding uninitialized-read::");
+        .says("title=nki-sim%3A new finding uninitialized-output::");
     let ran = compare("good.json", "bad.json", &["--deny", "bug", "--format", "json"]).exits(1);
     let result: Value = serde_json::from_str(&ran.stdout).expect("JSON");
     assert_eq!((&result["denied"][0]["count"], &result["findings"][0]["new"]), (&json!(1), &json!(true)));
