@@ -2,6 +2,8 @@
 //!
 //!     cargo bench --bench findings [NAME]
 //!
+//! `FINDINGS_ONCE=SIDE` (`none`, `all`, or a slug) runs each kernel once with that side, for counting instructions: `valgrind --tool=callgrind` is free of noise.
+//!
 //! A figure is the time with findings as a share of the time without: the median over rounds in which both are measured one right after
 //! the other, and the ratio of the best times. No test depends on it; the aim is 1.10 for all findings together.
 
@@ -95,6 +97,11 @@ fn main() {
             (start.elapsed().as_secs_f64(), result)
         };
         let mut times = vec![Vec::new(); sides.len()];
+        if let Ok(once) = std::env::var("FINDINGS_ONCE") {
+            let (_, checks) = sides.iter().find(|(side, _)| *side == once).expect("FINDINGS_ONCE names a side");
+            run(*checks);
+            continue;
+        }
         let outputs = run(Checks::NONE).1.outputs;
         for _ in 0..ROUNDS {
             for ((side, checks), times) in sides.iter().zip(&mut times) {
