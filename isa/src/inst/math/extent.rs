@@ -36,26 +36,9 @@ impl Kernel for Most<'_> {
     type Output = u32;
     #[inline(always)]
     fn run(self) -> u32 {
-        const LANES: usize = 32;
-        let mut lanes = [0_i32; LANES];
-        let (chunks, rest) = self.0.as_chunks::<LANES>();
-        for chunk in chunks {
-            for (lane, &x) in lanes.iter_mut().zip(chunk) {
-                // Magnitudes have no sign bit, and baseline CPUs have a signed maximum at best.
-                let m = magnitude(x) as i32;
-                *lane = if m > *lane { m } else { *lane };
-            }
-        }
-        // In halves, as vectors: one lane after the other takes as long as the loop above.
-        let mut width = LANES / 2;
-        while width > 0 {
-            for i in 0..width {
-                let other = lanes[i + width];
-                lanes[i] = if other > lanes[i] { other } else { lanes[i] };
-            }
-            width /= 2;
-        }
-        rest.iter().fold(lanes[0] as u32, |most, &x| most.max(magnitude(x)))
+        // Magnitudes have no sign bit, and baseline CPUs have a signed maximum at best. A plain reduction is what the compiler vectorises
+        // well: with lanes by hand it gathers across them (measured, three times slower).
+        self.0.iter().fold(0, |most: i32, &x| most.max(magnitude(x) as i32)) as u32
     }
 }
 
