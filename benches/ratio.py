@@ -2,7 +2,7 @@
 
     cargo build --release && python3 benches/ratio.py
 
-Needs numpy and ml_dtypes; for calls from Python, where both sides have memory that is warm, the package `nki_sim` too (`pip install ./python`
+Needs numpy and ml_dtypes; for calls from Python, where both sides have memory that is warm, the package `nki_sim` too (`pip install .`
 into the same environment; a line says if it is missing). Thread counts: NumPy's BLAS and the simulator both use all cores that they may. Both sides of a ratio are
 measured in turn, and the best of each counts.
 """
