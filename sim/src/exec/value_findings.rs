@@ -154,6 +154,10 @@ impl<'p> Interpreter<'p> {
         }
         let arguments = self.values.arguments.take();
         let node = self.core.node?;
+        if matches!(&node.kind, NodeKind::Inst(Inst::NcFindIndex8(_) | Inst::NcMatchReplace8(_))) {
+            // All ones is their mark of a value that is not there.
+            checks.saturated_store = false;
+        }
         let mut muted = false;
         if !self.values.seen.is_empty()
             && let Some(to) = to.first()
