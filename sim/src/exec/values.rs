@@ -329,18 +329,9 @@ impl<'p> Watch<'p> {
     /// Looks at the results of a row, not yet rounded to the types of the destinations.
     #[inline]
     pub(super) fn row(&self, row: usize, ins: &[&[f32]], outs: &[&mut [f32]]) {
-        let mut first = None;
         for (n, (out, limit)) in outs.iter().zip(&self.limits).enumerate() {
             match *limit {
-                Limit::Magnitude(bits) => {
-                    let most = extent::most(out);
-                    if n == 0 {
-                        first = Some(most);
-                    }
-                    if most >= bits {
-                        self.exceeds(row, n, bits, ins, outs);
-                    }
-                }
+                Limit::Magnitude(bits) if extent::reaches(out, bits) => self.exceeds(row, n, bits, ins, outs),
                 Limit::Between(low, high) if extent::leaves(out, low, high) => self.clips(row, n, low, high, out),
                 Limit::Positive(bits) => self.scales(row, n, bits, out),
                 _ => {}
@@ -352,8 +343,7 @@ impl<'p> Watch<'p> {
         if let (Some(state), Some(use_), Some(out)) = (&self.registers, self.facts.registers, outs.first())
             && use_.updates
         {
-            let most = first.unwrap_or_else(|| extent::most(out));
-            state.update(row, use_.carries, most >= INFINITE);
+            state.update(row, use_.carries, extent::reaches(out, INFINITE));
         }
     }
 

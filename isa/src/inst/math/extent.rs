@@ -6,6 +6,8 @@ use super::simd::{Kernel, dispatch};
 pub const INFINITE: u32 = 0x7f80_0000;
 /// The magnitude of the largest fp32 number, which kernels use in the place of infinity.
 pub const LARGEST: u32 = 0x7f7f_ffff;
+/// The magnitude of 2^127, half of what no fp32 number reaches.
+const TOP_BINADE: u32 = 0x7f00_0000;
 /// Rows up to this length are not worth the choice of an instruction set.
 const SHORT: usize = 16;
 
@@ -28,6 +30,49 @@ pub fn most(row: &[f32]) -> u32 {
 #[inline(never)]
 fn most_of_long(row: &[f32]) -> u32 {
     dispatch(Most(row))
+}
+
+/// Whether a magnitude of a row is `limit` or above it; NaN's is.
+///
+/// The limits of fp32 and bfloat16 are first compared with the sum of the row: a finite sum of values, or of twice the values, shows that each of
+/// them is finite, or below 2^127. A sum takes one instruction a vector, a maximum of magnitudes two.
+#[inline]
+pub fn reaches(row: &[f32], limit: u32) -> bool {
+    let suspect =
+        row.len() <= SHORT || limit < TOP_BINADE || !sum_is_finite(row, if limit == INFINITE { 1.0 } else { 2.0 });
+    suspect && most(row) >= limit
+}
+
+#[inline(never)]
+fn sum_is_finite(row: &[f32], factor: f32) -> bool {
+    pulp::Arch::new().dispatch(Sum { row, factor }).is_finite()
+}
+
+/// `factor` times the sum of a row, in any order and with any rounding: only whether it is finite matters.
+struct Sum<'a> {
+    row: &'a [f32],
+    factor: f32,
+}
+
+impl pulp::WithSimd for Sum<'_> {
+    type Output = f32;
+    #[inline(always)]
+    fn with_simd<S: pulp::Simd>(self, simd: S) -> f32 {
+        let (vectors, rest) = S::as_simd_f32s(self.row);
+        let (groups, single) = pulp::as_arrays::<4, _>(vectors);
+        let factor = simd.splat_f32s(self.factor);
+        let mut sums = [simd.splat_f32s(0.0); 4];
+        for group in groups {
+            for (sum, &x) in sums.iter_mut().zip(group) {
+                *sum = simd.mul_add_e_f32s(x, factor, *sum);
+            }
+        }
+        let mut sum = simd.add_f32s(simd.add_f32s(sums[0], sums[1]), simd.add_f32s(sums[2], sums[3]));
+        for &x in single {
+            sum = simd.mul_add_e_f32s(x, factor, sum);
+        }
+        simd.reduce_sum_f32s(sum) + rest.iter().map(|x| x * self.factor).sum::<f32>()
+    }
 }
 
 struct Most<'a>(&'a [f32]);
@@ -156,6 +201,33 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn finds_magnitudes_that_reach_a_limit() {
+        let bf16 = 0x7f7f_8000;
+        for n in [0, 1, 16, 17, 63, 64, 100, 333] {
+            for limit in [INFINITE, bf16, magnitude(65520.0)] {
+                let mut r = row(n);
+                assert!(!reaches(&r, limit), "{n} {limit:x}");
+                let below = f32::from_bits(limit - 1);
+                r.fill(below);
+                assert!(!reaches(&r, limit), "{n} {limit:x}: all are just below");
+                for at in if n == 0 { vec![] } else { vec![0, n / 2, n - 1] } {
+                    for special in [f32::from_bits(limit), -f32::from_bits(limit), f32::NAN, f32::NEG_INFINITY] {
+                        for others in [0.0, below, -below] {
+                            let mut r = vec![others; n];
+                            r[at] = special;
+                            assert!(reaches(&r, limit), "{n} {at} {special} {limit:x} among {others}");
+                        }
+                    }
+                }
+            }
+        }
+        // Infinities of both signs, whose sum is NaN.
+        let mut r = row(100);
+        (r[3], r[67]) = (f32::INFINITY, f32::NEG_INFINITY);
+        assert!(reaches(&r, INFINITE) && reaches(&r, bf16));
     }
 
     #[test]
