@@ -1,6 +1,6 @@
-"""Single instructions: durations read from public profiles against those of the same instruction simulated alone.
+"""Compares durations of single instructions in public profiles with the same instruction simulated alone.
 
-A directory has `*instr_stats.csv` (engine, opcode, operands_normalised, count, min_ns, median_ns, max_ns) and `*dma_stats.csv` (queue_type,
+The directory of profiles has `*instr_stats.csv` (engine, opcode, operands_normalised, count, min_ns, median_ns, max_ns) and `*dma_stats.csv` (queue_type,
 packet_bytes, count, min_ns, median_ns, max_ns).
 """
 
@@ -10,6 +10,8 @@ import re
 import subprocess
 import tempfile
 from statistics import median
+
+from common.page import paragraph
 
 HEAD = """import nki
 import nki.isa as nisa
@@ -31,8 +33,8 @@ def probe(x):
 """
 VECTOR, SCALAR = "nisa.engine.vector", "nisa.engine.scalar"
 
-# What a profile's line is (engine, opcode, part of the operands), the instruction here, what of it is compared, what it is called, and which
-# of the measured durations it stands against. PSUM or SBUF: a profile does not say; in these kernels copies empty PSUM.
+# Each law: the line of a profile (engine, opcode, part of the operands), the simulated instruction, the compared duration, and a label.
+# A profile does not distinguish PSUM and SBUF; in these kernels, copies read PSUM.
 LAWS = [
     ("Vector", "COPY", "[512,1,1,1] dst", "nisa.tensor_copy(dst=result, src=bank, engine=%s)" % VECTOR, "complete", "copy of 512 from PSUM"),
     ("Vector", "COPY", "[128,1,1,1] dst", "nisa.tensor_copy(dst=result[:, 0:128], src=bank[:, 0:128], engine=%s)" % VECTOR, "complete", "copy of 128 from PSUM"),
@@ -62,7 +64,7 @@ LAWS = [
 
 
 def events(binary, text, folder, settings=()):
-    """The instructions of a probe, from nki-sim's CSV."""
+    """The rows of nki-sim's CSV for a kernel that contains the probe `text`. Raises RuntimeError if the run fails."""
     source, table = folder / "probe.py", folder / "probe.csv"
     source.write_text(HEAD + "    " + text.replace("{two}", text.replace("{two}", "") + "\n    ") + "\n    nisa.dma_copy(dst=out, src=result)\n    return out\n")
     words = [*binary, "run", str(source), "--arg", "x=float32[128,512]", "--no-numerics", "--schedule", "program", "--csv", str(table)]
@@ -76,15 +78,15 @@ def events(binary, text, folder, settings=()):
 
 
 def predicted(binary, text, what, folder):
-    # Warm: without the power limiter. Cold: it never lets go.
+    # Warm: the power limiter is off. Cold: it limits all the time.
     settings = ["tensor.limiter_rate=1"] if what.endswith("warm") else ["tensor.limiter_ramp_us=1e6"]
     if what == "table":
-        # It loads from the first moment on; what the function works on must be there before.
+        # The table load starts at time 0, so the operands must be ready by then.
         settings = ["vector.cycles.memset=0", "vector.fixed_ns.memset=0"]
     rows = events(binary, text, folder, settings)
     wanted = re.search(r"nisa\.(\w+)\(", text).group(1)
     own = [r for r in rows if r["opcode"] == wanted]
-    # The last copy brings the result to HBM, and is not the probe.
+    # The last copy writes the result to HBM; it is not the probe.
     row = own[0] if wanted == "dma_copy" else own[-1]
     start, end, complete = (float(row[k]) for k in ("start_ts", "end_ts", "completion_ts"))
     if what == "table":
@@ -102,7 +104,7 @@ def read(path):
 
 
 def laws(binary, directory, parameters):
-    """Rows (what, engine, opcode, measured min, measured median, predicted, compared with) for everything that is modelled, and what is not."""
+    """Compared instructions and packets as dicts (engine, opcode, label, min, median and predicted in ns, against), and the opcodes without a law."""
     directory = pathlib.Path(directory)
     out, seen = [], set()
     with tempfile.TemporaryDirectory() as folder:
@@ -138,13 +140,15 @@ def error(law):
 
 
 def section(rows, left):
-    """The part of docs/accuracy.md."""
+    """The section of docs/accuracy.md."""
     lines = [
         "## Single instructions",
         "",
-        "Durations of instructions and DMA packets read from public profiles of fused attention on trn2, against the same instruction simulated alone. "
-        f"Median error {100 * median(abs(error(r)) for r in rows):.1f}% over {len(rows)} laws, worst {100 * max(abs(error(r)) for r in rows):.0f}%. "
-        "Warm: against the shortest measured, else against the median.",
+        paragraph(
+            "The table compares durations of instructions and DMA packets from public profiles of fused attention on trn2 with the same instruction "
+            f"simulated alone. The median error is {100 * median(abs(error(r)) for r in rows):.1f}% over {len(rows)} laws, the worst "
+            f"{100 * max(abs(error(r)) for r in rows):.0f}%. A warm instruction is compared with the shortest measured duration, any other with the median."
+        ),
         "",
         "| engine | opcode | what | shortest ns | median ns | predicted ns | error |",
         "| --- | --- | --- | --- | --- | --- | --- |",
@@ -153,6 +157,9 @@ def section(rows, left):
             for r in rows
         ),
         "",
-        f"Not compared, as the simulator has them inside of other instructions or not at all: {', '.join(left)}; packets of instruction fetch.",
+        paragraph(
+            "The following are not compared, because the simulator does not model them or models them as part of other instructions: "
+            f"{', '.join(left)}, and packets of instruction fetch."
+        ),
     ]
     return "\n".join(lines)

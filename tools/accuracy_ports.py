@@ -1,6 +1,6 @@
-"""Our versions of kernels whose sources need the older interface (tests/ports), and the rows that they stand for.
+"""Ports of kernels that need the older interface (tests/ports), and the rows that they predict.
 
-A port has the shapes, the tiling and the instructions of the kernel that was measured; it is written anew.
+A port has the shapes, the tiling and the instructions of the measured kernel, but its source is our own.
 """
 
 import re
@@ -9,7 +9,7 @@ DTYPES = {"fp32": "float32", "bf16": "bfloat16"}
 
 
 def whole(row, names):
-    """--arg for the tensors of a row, by our names."""
+    """The `--arg` values for the tensors of a row, under the port's parameter names."""
     return [f"{name}={i['dtype']}[{','.join(map(str, i['shape']))}]" for name, i in zip(names, row["inputs"])]
 
 
@@ -19,13 +19,13 @@ def vector_add(row):
     return [*whole(row, "ab"), *(f"{k}={v}" for k, v in tile.items())]
 
 
-# Rows (a pattern of the id), file, kernel (or the pattern's group `kernel`), arguments from the row, and settings.
+# Pattern of row ids, file, kernel (None: the group `kernel` of the pattern), function from row to arguments, settings.
 PORTS = [
     (r"accelopt-silu", "silu.py", "silu", lambda row: whole(row, ["x"]), {}),
     (r"accelopt-adamw", "adamw.py", "adamw", lambda row: whole(row, ["weight", "gradient", "moment", "variance"]), {}),
     (r"accelopt-rmsnorm_matmul", "rmsnorm_matmul.py", "rmsnorm_matmul", lambda row: whole(row, "xw"), {}),
     (r"fusion-attn-(?P<kernel>fused|baseline)-\w+-s\d+", "attention.py", None, lambda row: whole(row, "qkv"), {}),
-    # A capture of a program built for two cores: 7 us more before the first instruction (DeltaNet captures: 12.6 to 13.1 us).
+    # The program was built for two cores, which takes 7 us more before the first instruction (DeltaNet captures: 12.6 to 13.1 us).
     (r"fusion-prof-(?P<kernel>fused|baseline)_\w+_s\d+", "attention.py", None, lambda row: whole(row, "qkv"), {"kernel.head_us": 12.9}),
     (r"cs149t[12]-vadd-(stream|tiled-rc128).*", "vector_add.py", "vector_add", vector_add, {}),
 ]
@@ -33,7 +33,7 @@ NAMES = {"fused": "fused", "baseline": "three_phases"}
 
 
 def words(row, folder):
-    """What follows `nki-sim run` for a row that has a port, else None."""
+    """The words after `nki-sim run` for a row that has a port; None for other rows."""
     for pattern, file, kernel, arguments, settings in PORTS:
         match = re.fullmatch(pattern, row["id"])
         if match:

@@ -1,4 +1,4 @@
-"""The figures and the text of docs/accuracy.md, from the results of tools/accuracy.py."""
+"""Figures and text of docs/accuracy.md, computed from the results of tools/accuracy.py."""
 
 import math
 import pathlib
@@ -6,9 +6,25 @@ import re
 from statistics import median
 
 import accuracy_laws
+from common.page import paragraph
 
-# What is written by hand in the report survives between these lines.
+# The report keeps the hand-written notes between these lines.
 BEGIN, END = "<!-- notes -->", "<!-- end of notes -->"
+
+INTRODUCTION = (
+    "This page compares predicted with measured latency. `python tools/accuracy.py ROWS.jsonl --sources DIR` regenerates it and keeps the notes. "
+    "DIR holds checkouts of the repositories that the rows name. No prediction reads a measurement. However, some parameters were fitted to these rows "
+    "(see the notes), so the errors are errors of fit, not of held-out rows."
+)
+DEFINITIONS = "\n".join(
+    paragraph(line, "- ")
+    for line in [
+        "clean rows: the hardware moved as many bytes as the source specifies",
+        "error: |predicted / measured - 1|",
+        "residual: the median error of the latency minus the ideal time of the tensor engine (4 cycles for each fp32 column at 2.4 GHz)",
+        "tensor active, DMA active: the median difference of the active fractions in percentage points",
+    ]
+)
 
 
 def error(r):
@@ -38,7 +54,7 @@ def spearman(xs, ys):
 
 
 def grids(rows):
-    """Rows of one kernel on one shape; those with at least four."""
+    """Groups of at least four rows with the same kernel and shape: grid name to rows."""
     out = {}
     for r in rows:
         out.setdefault(r["grid"], []).append(r)
@@ -46,7 +62,7 @@ def grids(rows):
 
 
 def of_group(rows):
-    """Figures of a group of rows that ran."""
+    """Error statistics of a group of rows that ran; fractions and points are between 0 and 1. None without rows."""
     if not rows:
         return None
     errors = [abs(error(r)) for r in rows]
@@ -109,15 +125,15 @@ def summary(f, laws=None):
 
 
 def reason(r):
-    """What the model says the tensor engine, or the busiest engine, waited for."""
+    """The longest predicted stall of the tensor engine, or of any engine if the tensor engine has none; empty without stalls."""
     causes = [s for s in r["stalls"] if s["cause"] not in ("finished", "start-up")]
     waits = [s for s in causes if s["engine"] == "tensor"] or causes
     longest = max(waits, key=lambda s: s["us"], default=None)
-    return f"model: {longest['engine']} waits {longest['us']:.0f} us for {longest['cause']}" if longest else ""
+    return f"{longest['engine']} waits {longest['us']:.0f} us for {longest['cause']}" if longest else ""
 
 
 def scatter(rows):
-    """Predicted against measured latency on logarithmic axes, as an SVG."""
+    """An SVG of predicted against measured latency on logarithmic axes."""
     size, margin = 480, 56
     values = [v for r in rows for v in (r["measured_us"], r["predicted_us"])]
     low, high = math.floor(math.log10(min(values)) * 2) / 2, math.ceil(math.log10(max(values)) * 2) / 2
@@ -176,8 +192,7 @@ def write(path, results, f, laws=None):
     groups = [("clean rows", f["clean"]), *((f"other: {n}", g) for n, g in f["other"].items())]
     out = [
         "# Accuracy",
-        "Predicted against measured latency. `python tools/accuracy.py ROWS.jsonl --sources DIR` rewrites this page (the notes are kept); "
-        "DIR holds checkouts of the repositories that the rows name. No prediction reads a measurement, but parameters were chosen with these rows in view (see the notes): it is an error of fit, not of held-out rows.",
+        paragraph(INTRODUCTION),
         table(
             ["", "rows", "median error", "worst", "bias", "residual", "bytes exact", "transfers exact", "tensor active off by", "DMA active off by"],
             [
@@ -188,8 +203,7 @@ def write(path, results, f, laws=None):
                 if g
             ],
         ),
-        "Clean rows: the bytes that the hardware moved equal what the source says. Error: |predicted / measured - 1|. Residual: the same for the "
-        "latency less the ideal time of the tensor engine (4 cycles for each fp32 column at 2.4 GHz), median. Active fractions: median difference in points.",
+        DEFINITIONS,
     ]
     if ran:
         picture.write_text(scatter(ran))
@@ -198,23 +212,23 @@ def write(path, results, f, laws=None):
     if f["clean"] and f["clean"]["rank_correlation"]:
         out += [
             "## Order within each shape's grid",
-            "Spearman's rank correlation of predicted and measured latency among the variants of one shape.",
+            "Spearman's rank correlation of predicted and measured latency over the variants of one shape.",
             table(["grid", "rows", "rank correlation"], [[g, str(len(grids(clean)[g])), f"{c:.3f}"] for g, c in f["clean"]["rank_correlation"].items()]),
         ]
     worst = sorted(clean, key=lambda r: -abs(error(r)))[:10]
     if worst:
         out += [
             "## Worst clean rows",
-            table(["row", "error", "why"], [[r["id"], f"{100 * error(r):+.1f}%", reason(r)] for r in worst]),
+            table(["row", "error", "largest stall"], [[r["id"], f"{100 * error(r):+.1f}%", reason(r)] for r in worst]),
         ]
-    out += ["## All clean rows", "Where two values stand, the first is measured and the second predicted.", row_table(clean)] if clean else []
+    out += ["## All clean rows", "If a cell has two values, the first is measured and the second predicted.", row_table(clean)] if clean else []
     ports = [r for r in other if r["port"]]
     other = [r for r in other if not r["port"]]
     out += ["## Other rows", row_table(other)] if other else []
     if ports:
         out += [
             "## Rows of other families",
-            "Measured with kernels that need the older interface; predicted with our own versions of them, in `tests/ports`.",
+            paragraph("The measurements are from kernels that need the older interface. The predictions use ports of these kernels, in `tests/ports`."),
             row_table(ports),
         ]
     if laws:
@@ -226,6 +240,6 @@ def write(path, results, f, laws=None):
             reasons.setdefault(r["reason"], []).append(r["id"])
         out += [
             "## Rows left out",
-            table(["reason", "rows", "such as"], [[why.replace("|", "\\|"), str(len(ids)), ids[0]] for why, ids in sorted(reasons.items(), key=lambda x: -len(x[1]))]),
+            table(["reason", "rows", "example"], [[why.replace("|", "\\|"), str(len(ids)), ids[0]] for why, ids in sorted(reasons.items(), key=lambda x: -len(x[1]))]),
         ]
     path.write_text("\n\n".join(out) + "\n")
