@@ -173,9 +173,13 @@ fn levels() -> String {
 const LEVELS: &str = "
 ## Levels
 
-A diagnostic is an error, or a finding: the kernel runs, and something about it is doubtful. A finding has a level. `allow` drops it. `warn` reports a
-warning. `deny` reports an error that names what denies it, and fails the run: the exit code is 1, and a call in Python raises
-`nki_sim.KernelError`. Errors have no level.
+A diagnostic is an error or a finding. A finding reports a doubtful property of a kernel that runs.
+Errors have no level. A finding has one of three levels:
+
+- `allow` drops the finding.
+- `warn` reports a warning.
+- `deny` reports an error that names the reason for the denial, and fails the run: the exit code is
+  1, and a call in Python raises `nki_sim.KernelError`.
 
 | source, the strongest first | lists |
 | --- | --- |
@@ -186,18 +190,23 @@ warning. `deny` reports an error that names what denies it, and fails the run: t
 | the project file | `deny`, `warn`, `allow` in `nki-sim.toml`, or under `[tool.nki-sim]` in `pyproject.toml` |
 | defaults | the table below |
 
-An entry is a slug, a class (`bug`, `suspicious`, `strict`), or `warnings`: every finding that would otherwise be at level warn. Lists may be given
-several times, with commas between entries.
+An entry is a slug, a class (`bug`, `suspicious`, `strict`), or `warnings`: every finding that would
+otherwise be at level warn. Lists may be repeated; commas separate the entries of a list.
 
-- The strongest source that names a slug or its class decides. Within one source a slug beats its class.
-- `warnings` applies to what is then at level warn, except where the same or a stronger source names the slug or the class.
-- The same entry in two lists of one source is an error, and so are an unknown entry and an error that is to be allowed or warned of.
-- The nearest project file counts, from the folder of the kernel upwards; for `compare`, from the current folder. In one folder `nki-sim.toml` is taken
-  before `pyproject.toml`. An unknown key is an error. Python reads a project file once in a process.
-- A strict finding is looked for where its level is not allow: `--deny strict` needs no `--strict`.
-- `sweep` ranks no point with a denied finding. Its exit code is 1 if a list denies a finding, and if no point is left; points that only the defaults deny
-  are like points that fail.
-- `compare` applies levels to the findings of the later run. One that was denied when it ran stays denied, unless a list names it.
+- The strongest source that names a slug or its class decides. Within one source, a slug overrides
+  its class.
+- `warnings` applies to all findings that are then at level warn, except where the same or a
+  stronger source names the slug or the class.
+- It is an error if two lists of one source have the same entry, if an entry is unknown, or if an
+  entry allows or warns of an error.
+- The nearest project file applies, searched from the folder of the kernel upwards; for `compare`,
+  from the current folder. Within one folder, `nki-sim.toml` has precedence over `pyproject.toml`.
+  An unknown key is an error. Python reads a project file once in a process.
+- A strict finding is searched for if its level is not allow: `--deny strict` needs no `--strict`.
+- `sweep` does not rank points with a denied finding. Its exit code is 1 if a list denies a finding,
+  or if no point remains. Points that only the defaults deny count as failed points.
+- `compare` applies levels to the findings of the later run. A finding that was denied in that run
+  stays denied, unless a list names it.
 
 ```toml
 # pyproject.toml

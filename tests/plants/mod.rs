@@ -153,7 +153,7 @@ fn level(class: Class) -> &'static str {
 #[allow(dead_code, reason = "each test binary uses a part of this module")]
 pub(crate) fn table() -> String {
     let mut out = String::from(
-        "\n## Classes of bugs\n\nEach row is tested by kernels with a planted bug in `tests/planted` (`cargo test --test planted`).\n\n\
+        "\n## Classes of bugs\n\nKernels with a planted bug in `tests/planted` test each row (`cargo test --test planted`).\n\n\
          | class of bug | finding | default level | seen by |\n| --- | --- | --- | --- |\n",
     );
     let mut missed = String::new();
@@ -175,13 +175,13 @@ pub(crate) fn table() -> String {
             let level = slugs::find(slug).map_or("?", |s| level(s.class));
             let by = match by_check {
                 (true, _) => "`check` and `run`",
-                (false, true) => "`run`, in part `check`",
+                (false, true) => "`run`, partly `check`",
                 (false, false) => "`run`",
             };
             out += &format!("| {} | [{slug}](#{slug}) | {level} | {by} |\n", file.class);
         }
     }
-    out + "\nNo finding shows these. Compare the outputs with a reference: `--expect`, `nki_sim.assert_close`.\n\n\
-           | bug | why it stays undetected | a reference shows it |\n| --- | --- | --- |\n"
+    out + "\nNo finding detects these bugs. Compare the outputs with a reference: `--expect`, `nki_sim.assert_close`.\n\n\
+           | bug | reason | a reference detects it |\n| --- | --- | --- |\n"
         + &missed
 }
