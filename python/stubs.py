@@ -1,6 +1,6 @@
 """Writes the type stubs of the drop-in package from the registry: `python python/stubs.py`.
 
-With `--check` nothing is written, and the exit code says whether the stubs are fresh.
+With `--check` it writes nothing, and the exit code reports whether the stubs are up to date.
 """
 
 import pathlib
@@ -8,7 +8,7 @@ import sys
 import textwrap
 
 HERE = pathlib.Path(__file__).resolve().parent
-# The installed package, not the sources next to this file, which have no native half.
+# Use the installed package: the sources next to this file lack the native module.
 sys.path[:] = [p for p in sys.path if pathlib.Path(p).resolve() != HERE]
 
 from nki_sim import _errors, _language, _native, _objects  # noqa: E402

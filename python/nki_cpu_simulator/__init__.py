@@ -1,4 +1,5 @@
-"""The drop-in package under another name: `nki_cpu_simulator.nki` is ours also where the real `nki` is installed."""
+"""The drop-in package under another name: `nki_cpu_simulator.nki` is available even if the real
+`nki` is installed."""
 
 import nki_sim._tree
 

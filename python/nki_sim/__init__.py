@@ -2,11 +2,12 @@
 
     import nki_sim
     out = kernel(x)                                # a kernel decorated with @nki.jit
-    out, report = nki_sim.profile(kernel)(x)       # and its time on the device
+    out, report = nki_sim.profile(kernel)(x)       # with its time on the device
     nki_sim.assert_close(kernel, reference, (x,))
-    outs = nki_sim.simulate_ranks(kernel, 2)([x0, x1])      # two ranks, which meet at collectives
+    outs = nki_sim.simulate_ranks(kernel, 2)([x0, x1])      # two ranks with collectives
 
-`import nki` gives the drop-in package, unless the real one is installed; `nki_sim.install()` puts ours in its place.
+`import nki` imports the drop-in package unless the real one is installed. `nki_sim.install()`
+gives the drop-in package precedence.
 """
 
 from . import _tree, _watch

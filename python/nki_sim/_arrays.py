@@ -1,4 +1,8 @@
-"""Arrays of NumPy, torch and jax: taken in without a copy where they are one block of the host's memory, handed out in the kind that came in."""
+"""Arrays of NumPy, torch and jax.
+
+Arguments in contiguous host memory are used without a copy; results have the array type of the
+arguments.
+"""
 
 import sys
 
@@ -25,9 +29,11 @@ def numpy_dtype(name):
 
 
 def _packed(name):
-    """Four narrow floats in one element: a structured dtype of four fields (fp8), or of two fields of two each (fp4).
+    """The structured dtype of four narrow floats in one element: four fields (fp8), or two fields
+    with two floats each (fp4).
 
-    The fields have the type's name in theirs: code that asks `"x4" in str(array.dtype)` finds it, as with AWS's own extension dtypes.
+    The names of the fields contain the name of the type, so that `"x4" in str(array.dtype)` is
+    true, as for AWS's extension dtypes.
     """
     element = name.removesuffix("_x4")
     if element == "float4_e2m1fn":
@@ -36,7 +42,7 @@ def _packed(name):
 
 
 def packed_name(dtype):
-    """The device type of a structured dtype; None if there is none."""
+    """The device type of a structured dtype; None for other dtypes."""
     if dtype.fields is None:
         return None
     fields = [dtype.fields[n][0].name for n in dtype.names]
@@ -68,14 +74,14 @@ class TensorSpec:
 
 
 class DeviceTensor(TensorSpec):
-    """A tensor of torch on a device that is not the host: fetched when a kernel runs on it."""
+    """A torch tensor on another device than the host. It is fetched when a kernel runs on it."""
 
     def __init__(self, tensor, dtype):
         super().__init__(tensor.shape, dtype)
         self.tensor = tensor
 
     def fetch(self):
-        """The values as a NumPy array of the host."""
+        """The values as a NumPy array on the host."""
         return _plain(self.tensor.detach().cpu())
 
     def store(self, array):
@@ -86,12 +92,12 @@ class DeviceTensor(TensorSpec):
 
 
 def contiguous(array):
-    """A contiguous copy of an argument: of a strided array, or of a tensor on another device."""
+    """A contiguous host copy of a strided array, or of a tensor on another device."""
     return np.array(array, order="C") if isinstance(array, np.ndarray) else np.ascontiguousarray(array.fetch())
 
 
 def put_back(array, data):
-    """Writes new contents, as bytes, to an array that `contiguous` has copied."""
+    """Writes new contents, as bytes, to an array that `contiguous` copied."""
     new = np.frombuffer(bytearray(data), np.uint8).view(array.dtype).reshape(array.shape)
     if isinstance(array, np.ndarray):
         array[...] = new
@@ -100,7 +106,8 @@ def put_back(array, data):
 
 
 def share_memory(one, other):
-    """Whether two arrays have elements in common. If that takes long to find out, they are taken to have."""
+    """Whether two arrays have elements in common. Returns True if the exact answer is too
+    expensive."""
     try:
         return bool(np.shares_memory(one, other, max_work=100_000))
     except (np.exceptions.TooHardError if hasattr(np, "exceptions") else np.TooHardError):
@@ -108,9 +115,11 @@ def share_memory(one, other):
 
 
 def as_numpy(value, name):
-    """A tensor of torch or jax as (NumPy array, whether it is immutable, device type or None); None for anything else.
+    """A torch or jax tensor as (NumPy array, whether it is immutable, device type or None); None
+    for anything else.
 
-    What has no values gives a `TensorSpec` instead of the array, a tensor on another device a `DeviceTensor`. No data is copied. `name` is the argument's, for messages.
+    A tensor without values yields a `TensorSpec` instead of the array, a tensor on another device a
+    `DeviceTensor`. No data is copied. `name` is the name of the argument, for messages.
     """
     torch = sys.modules.get("torch")
     if torch is not None and isinstance(value, torch.Tensor):
@@ -141,12 +150,13 @@ def _from_torch(torch, value, name):
 
 
 def _plain_dtype(torch, dtype):
-    """The dtype of the same size that stands for one that NumPy does not know by itself; None for others."""
+    """The NumPy dtype of the same size for a dtype that NumPy itself does not have; None for
+    others."""
     return torch.int16 if dtype == "bfloat16" else torch.uint8 if dtype.startswith("float8") else None
 
 
 def _plain(tensor):
-    """A tensor of the host as a NumPy array on its memory."""
+    """A host tensor as a NumPy array that shares its memory."""
     plain = _plain_dtype(sys.modules["torch"], str(tensor.dtype).removeprefix("torch."))
     return (tensor if plain is None else tensor.view(plain)).numpy()
 
@@ -178,7 +188,8 @@ def torch_tensors(compiled):
 
 
 def note_written(tensors):
-    """Tells torch of tensors that were written, so that a backward that needs their old values fails and is not wrong."""
+    """Marks tensors as written, so that torch rejects a backward pass that needs their old values.
+    """
     for tensor in tensors:
         if not tensor.is_inference():
             sys.modules["torch"].autograd.graph.increment_version(tensor)
@@ -200,8 +211,11 @@ def _from_jax(jax, value, name):
 
 
 def leaves(values, objects=True):
-    """Everything inside of these values that is no container, in order, each object once: values may hold themselves, or one another many
-    times. With `objects` also what is in the attributes of objects."""
+    """Everything in these values that is not a container, in order, each object once.
+
+    Values may contain themselves or each other. With `objects`, the attributes of objects are
+    included.
+    """
     todo, seen = list(values), set()
     at = 0
     while at < len(todo):
@@ -221,7 +235,10 @@ def leaves(values, objects=True):
 
 
 def kind_of(values):
-    """The kind of results: that of the first tensor among the arguments; a device of torch for tensors that are not on the CPU."""
+    """The array type of the results: that of the first tensor among the arguments.
+
+    For tensors that are not on the CPU, it is a torch device.
+    """
     torch, jax = sys.modules.get("torch"), sys.modules.get("jax")
     if torch is None and jax is None:
         return "numpy"
@@ -236,7 +253,7 @@ def kind_of(values):
 
 
 def make(memory, shape, dtype, kind):
-    """An array of this kind on memory of the simulator."""
+    """An array of this type on memory of the simulator."""
     data = np.asarray(memory)
     if kind == "torch":
         return _to_torch(data, shape, dtype)
@@ -246,7 +263,7 @@ def make(memory, shape, dtype, kind):
     if kind == "jax":
         import jax
 
-        # Nobody else has this memory, so jax may keep it instead of a copy.
+        # No other object refers to this memory, so jax may keep it without a copy.
         return jax.device_put(array, may_alias=True)
     return array
 

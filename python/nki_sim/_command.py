@@ -10,6 +10,6 @@ def main():
 
     # `nki-sim run script.py` runs scripts with this interpreter.
     os.environ.setdefault("NKI_SIM_PYTHON", sys.executable)
-    # Python would hear Ctrl-C at the end of the command only.
+    # Python would handle Ctrl-C only when the command ends.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     sys.exit(_native.command_line([sys.argv[0], *sys.argv[1:]]))

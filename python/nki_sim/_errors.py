@@ -1,4 +1,4 @@
-"""What can go wrong, as exceptions."""
+"""The exceptions of nki_sim."""
 
 import builtins
 import json
@@ -9,14 +9,16 @@ class SimError(Exception):
 
 
 class NkiValidationError(Exception):
-    """A kernel asks for what the machine cannot do: `nisa.NkiValidationError`, which code written for the SDK catches."""
+    """The machine does not support an operand or operation of a kernel. Code for the SDK catches it
+    as `nisa.NkiValidationError`."""
 
 
 class KernelError(SimError):
-    """A kernel is wrong. The message is the rendered diagnostic.
+    """A kernel has an error. The message is the rendered diagnostic.
 
-    If Python or the SDK has a class for the same mistake, the exception is of that class, too: an `assert` of the kernel that
-    fails is a `KernelError` and an `AssertionError`, an operand that the machine does not take a `nisa.NkiValidationError`.
+    The exception also belongs to the class that Python or the SDK has for the same error. A failed
+    `assert` of the kernel is a `KernelError` and an `AssertionError`; an unsupported operand is a
+    `nisa.NkiValidationError`.
     """
 
     #: All findings as dicts: id, severity, message, file, line, column, notes, help, labels.
@@ -24,7 +26,7 @@ class KernelError(SimError):
     _python_class = ""
 
     def __reduce__(self):
-        # The classes are made here; another process makes its own.
+        # These classes are created dynamically; another process has to create its own.
         return kernel_error, (str(self.args[0]), self._python_class, json.dumps(self.diagnostics))
 
     @property
@@ -33,12 +35,12 @@ class KernelError(SimError):
 
     @property
     def slug(self):
-        """The kind of the first error, for `nki-sim explain`."""
+        """The slug of the first error, for `nki-sim explain`."""
         return self._first.get("id")
 
     @property
     def text(self):
-        """One sentence: what is wrong."""
+        """One sentence that states the error."""
         return self._first.get("message")
 
     @property
@@ -53,30 +55,31 @@ class KernelError(SimError):
 
 
 class ArgumentError(SimError, ValueError):
-    """An argument that no kernel can take: an empty array, say."""
+    """An argument that kernels do not support, for example an empty array."""
 
 
 class ArgumentTypeError(SimError, TypeError):
-    """An argument of a type that no kernel can take."""
+    """An argument of a type that kernels do not support."""
 
 
 class NoSourceError(SimError, OSError):
-    """A kernel whose source text cannot be found."""
+    """The source text of a kernel cannot be found."""
 
 
 class OutsideKernelError(SimError, RuntimeError):
-    """An instruction was called outside of a kernel."""
+    """An instruction was called outside a kernel."""
 
 
 class KernelWarning(UserWarning):
-    """A finding about a kernel that is no error."""
+    """A finding about a kernel that is not an error."""
 
 
 _classes = {}
 
 
 def kernel_error(rendered, python_class, diagnostics):
-    """The exception for these diagnostics (JSON text); `python_class` is Python's name for the mistake."""
+    """The exception for diagnostics in JSON; `python_class` is the name of Python's class for the
+    error."""
     base = NkiValidationError if python_class == "NkiValidationError" else getattr(builtins, python_class, None)
     usable = isinstance(base, type) and issubclass(base, Exception) and base is not Exception
     if not usable or issubclass(base, UnicodeError):
@@ -85,7 +88,7 @@ def kernel_error(rendered, python_class, diagnostics):
         cls = _classes[python_class] = type(f"Kernel{python_class}", (KernelError, base), {"__module__": "nki_sim"})
     else:
         cls = _classes[python_class]
-    # KeyError shows the repr of its argument; the others their text.
+    # KeyError shows the repr of its argument; the other classes show its text.
     error = cls(rendered) if base is not KeyError else cls(_Text(rendered))
     error.diagnostics = tuple(json.loads(diagnostics))
     error._python_class = python_class

@@ -1,4 +1,4 @@
-"""Kernels as custom calls of a framework: what the graph's compiler is told about them."""
+"""Kernels as custom calls in the graph of a framework."""
 
 import base64
 import hashlib
@@ -18,15 +18,17 @@ from ._objects import MODULES, DType
 class FrameworkKernel:
     """A kernel in the graph of a framework, as the custom call `AwsNeuronCustomNativeKernel`.
 
-    Subclasses say what a tensor of their framework is: `is_framework_tensor`, `map_framework_tensor`, `translate_to_neuron_dtype`.
-    `dump_config` then gives the custom call's `backend_config` for given arguments.
+    Subclasses describe the tensors of their framework with `is_framework_tensor`,
+    `map_framework_tensor` and `translate_to_neuron_dtype`. `dump_config` returns the
+    `backend_config` of the custom call for given arguments.
 
-    :param func_name: the kernel's name in the config.
+    :param func_name: the name of the kernel in the config.
     :param func: the kernel, decorated or not.
-    :param grid: programs that run it: 1 or 2 physical cores of a logical core, as an int or a tuple. A larger grid (older code) is
-        written into the config, and the kernel is compiled for one core; it cannot be called.
-    :param enable_cache: whether a config is kept and given again for the same arguments.
-    :param platform_target: trn1, trn2 or trn3; without it the environment decides.
+    :param grid: number of programs, 1 or 2 physical cores of a logical core, as an int or a tuple.
+        A larger grid (older code) is written into the config, and the kernel is compiled for one
+        core; it cannot be called.
+    :param enable_cache: whether a config is cached for the same arguments.
+    :param platform_target: trn1, trn2 or trn3; by default the environment decides.
     """
 
     def __init__(self, func_name=None, func=None, grid=(), enable_cache=True, platform_target=None):
@@ -42,7 +44,7 @@ class FrameworkKernel:
         self._configs = {}
 
     def is_framework_tensor(self, t) -> bool:
-        """Whether `t` is a tensor. What is none is a constant that is known when the kernel is compiled."""
+        """Whether `t` is a tensor. Any other value is a compile-time constant."""
         raise NotImplementedError(f"{type(self).__name__} does not say which arguments are tensors: is_framework_tensor(t)")
 
     def map_framework_tensor(self, t):
@@ -50,20 +52,22 @@ class FrameworkKernel:
         raise NotImplementedError(f"{type(self).__name__} does not say what a tensor's shape and dtype are: map_framework_tensor(t)")
 
     def translate_to_neuron_dtype(self, _dtype):
-        """The dtype of NumPy or `nki.language` that a dtype of the framework is."""
+        """The NumPy or `nki.language` dtype that corresponds to a dtype of the framework."""
         raise NotImplementedError(f"{type(self).__name__} does not translate dtypes: translate_to_neuron_dtype(dtype)")
 
     def dump_config(self, *args, **kwargs) -> tuple[str, list[str], list[str]]:
-        """The custom call for these arguments, whose values do not matter: `(backend_config, input names, output names)`.
+        """The custom call for these arguments: `(backend_config, input names, output names)`.
+        Values of tensors are ignored.
 
-        An argument that the kernel writes is an output; one that it also reads is an input, too. With `enable_cache`, the config comes
-        from the cache if the arguments, the grid and all that the kernel was compiled from are the same.
+        An argument that the kernel writes is an output; it is also an input if the kernel reads it.
+        With `enable_cache`, the config comes from the cache if the arguments, the grid and
+        everything that the kernel was compiled from are unchanged.
         """
         try:
             arguments = [(name, self._spec(value)) for name, value in self.kernel.bind(*args, **kwargs)]
         except RecursionError:
             raise ArgumentError(f"{self.func_name}: an argument holds itself, or is nested too deep") from None
-        # Without the cache the kernel is compiled anew.
+        # Without the cache, the kernel is compiled again.
         kernel = self.kernel if self.enable_cache else self.kernel._with(_cache=_native.Cache())
         compiled = kernel._compile(arguments)
         show(compiled.prints())
@@ -77,7 +81,7 @@ class FrameworkKernel:
         return self._configs[key]
 
     def _spec(self, value):
-        """The argument with its tensors replaced by their shapes and dtypes."""
+        """The argument with shapes and dtypes in place of its tensors."""
         if self.is_framework_tensor(value):
             shape, dtype = self.map_framework_tensor(value)
             return TensorSpec(shape, self.translate_to_neuron_dtype(dtype))
@@ -101,10 +105,12 @@ class FrameworkKernel:
 
 
 def backend_config(kernel, compiled, func_name=None, grid=None):
-    """What the custom call says of a compiled kernel: `(backend_config, input names, output names)`.
+    """The contents of the custom call for a compiled kernel:
+    `(backend_config, input names, output names)`.
 
-    The config is JSON in base64, with the keys that the Neuron compiler's own has. In the place of the path of a compiled file,
-    `klir_binary.binary` has a name made from the hash of our program's text.
+    The config is base64-encoded JSON with the keys of the Neuron compiler's config.
+    `klir_binary.binary` is not the path of a compiled file, but a name made from the hash of the
+    program's text.
     """
     only_written = compiled.only_written()
     inputs = [name for name in compiled.inputs() if name not in only_written]

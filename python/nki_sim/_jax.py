@@ -1,10 +1,15 @@
-"""Kernels inside of jax's transformations: a custom call in the graph, which the simulator serves on the CPU.
+"""Kernels inside jax transformations: a custom call in the graph, which the simulator serves on the
+CPU.
 
-A kernel that is called while jax traces a function gets tracers: shapes and dtypes, no values. It is compiled for them, and the primitive
-`nki_call` goes into the graph, lowered to two custom calls: the one that the Neuron compiler expects, whose operands, results and
-`backend_config` are those of the documentation, and one that takes its results and computes them. XLA's foreign function interface calls the
-simulator for the second when the graph runs, without the interpreter. (A documented config is a text, and typed calls, which can fail with a
-message and know the shapes of their operands, have a dictionary.)
+A kernel that is called while jax traces a function receives tracers, which have shapes and dtypes
+but no values. The kernel is compiled for them, and the primitive `nki_call` is added to the graph.
+It is lowered to two custom calls. The first is the one that the Neuron compiler expects; its
+operands, results and `backend_config` follow the documentation. The second takes the results of the
+first and computes them: XLA's foreign function interface calls the simulator when the graph runs,
+without the interpreter.
+
+Two calls are necessary because the documented config is a text. A typed call, which can fail with a
+message and has the shapes of its operands, needs a dictionary instead.
 """
 
 import dataclasses
@@ -31,17 +36,17 @@ try:
 except ImportError:
     raise ImportError(f"kernels inside of jax.jit need jax 0.5 or later, this is {jax.__version__}") from None
 
-#: The custom call's target, as the Neuron compiler knows it.
+#: The target of the custom call for the Neuron compiler.
 TARGET = "AwsNeuronCustomNativeKernel"
 #: The target of the call that runs the program.
 RUN = "nki_sim_run"
-#: XLA's API_VERSION_STATUS_RETURNING, as the Neuron compiler has it.
+#: XLA's API_VERSION_STATUS_RETURNING, which the Neuron compiler uses.
 _STATUS_RETURNING = 2
 
 
 @dataclasses.dataclass(frozen=True)
 class _Program:
-    """What the primitive carries."""
+    """The parameters of the primitive."""
 
     name: str
     kernel: str = dataclasses.field(compare=False)
@@ -86,7 +91,7 @@ def _no_batch(_operands, _dims, *, program):
 
 
 def _header_version():
-    """The version of XLA's foreign function interface that the installed jax has."""
+    """The version of XLA's foreign function interface in the installed jax."""
     path = pathlib.Path(jax.ffi.include_dir()) / "xla" / "ffi" / "api" / "c_api.h"
     text = path.read_text(encoding="utf-8")
     return tuple(int(re.search(rf"#define XLA_FFI_API_{part} (\d+)", text)[1]) for part in ("MAJOR", "MINOR"))
@@ -104,7 +109,7 @@ def _type(aval):
 
 
 def _layouts(avals):
-    """Row-major."""
+    """Row-major layouts."""
     index = ir.IndexType.get()
     orders = [np.arange(len(aval.shape) - 1, -1, -1) for aval in avals]
     return ir.ArrayAttr.get([ir.DenseIntElementsAttr.get(order, type=index) for order in orders])
@@ -127,7 +132,7 @@ def _lower(ctx, *operands, program):
 
 mlir.register_lowering(nki_call, _lower, platform="cpu")
 
-#: Programs by the number of the compiled one and whether floats are rounded.
+#: Programs by the number of the compiled program and by whether floats are rounded.
 _programs = {}
 
 
@@ -150,7 +155,8 @@ def _program(kernel, compiled):
 
 
 def stage(kernel, compiled):
-    """Puts a call of the compiled kernel into the graph that jax is making. Gives the results and the inputs that are returned."""
+    """Adds a call of the compiled kernel to the graph that jax is tracing. Returns the results and
+    the inputs that the kernel returns."""
     unreturned = compiled.unreturned()
     if unreturned:
         raise ArgumentError(
@@ -166,7 +172,8 @@ def stage(kernel, compiled):
 
 
 def tell(prints, findings):
-    """Prints and warns for a kernel that has run in a graph. Called by the native half."""
+    """Prints the output and the warnings of a kernel that ran in a graph. The native module calls
+    it."""
     for line in prints:
         print(line)
     if findings:

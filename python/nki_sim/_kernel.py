@@ -13,13 +13,15 @@ from ._inspect import show
 
 
 class Kernel:
-    """A function that is compiled for the device and simulated: what `nki.jit` makes.
+    """A function that is compiled for the device and simulated; the result of `nki.jit`.
 
-    Calling it with arrays runs it; results are of the kind that came in (NumPy, torch, jax). `kernel[lnc]` is the kernel on `lnc` physical
-    cores. `func` (also `__wrapped__`) is the Python function.
+    Calling it with arrays runs it. Results have the type of the array arguments (NumPy, torch,
+    jax). `kernel[lnc]` runs on `lnc` physical cores. `func` (also `__wrapped__`) is the Python
+    function. A call raises `KernelError` if the kernel has an error, and `ArgumentError` or
+    `ArgumentTypeError` for unsupported arguments.
     """
 
-    #: Levels of findings that `simulate` was given, and whether `assert_close` calls.
+    #: Levels of findings passed to `simulate`, and whether `assert_close` is the caller.
     _given = None
     _close = False
 
@@ -54,7 +56,7 @@ class Kernel:
             self.__signature__ = inspect.signature(functools.partial(func, *fixed[0], **fixed[1]))
         else:
             self.__signature__ = self._signature
-        # Now, since the text may be a variable of a caller, or its file may change.
+        # Capture the text now: it may be a variable of a caller, or its file may change.
         _source.search(func)
         _watch.made(self)
 
@@ -66,7 +68,7 @@ class Kernel:
         return new
 
     def __getitem__(self, grid):
-        """The kernel on this many physical cores: `kernel[2]`, or `kernel[(2,)]`."""
+        """The kernel on this number of physical cores: `kernel[2]` or `kernel[(2,)]`."""
         if isinstance(grid, tuple) and len(grid) == 1:
             (grid,) = grid
         if grid not in (1, 2) or isinstance(grid, bool):
@@ -74,7 +76,8 @@ class Kernel:
         return self._with(lnc=int(grid))
 
     def with_schedule(self, edges):
-        """The kernel with instructions that wait for others, by their `name=`: pairs `(later, earlier)`, the second may be a list of names."""
+        """The kernel with additional dependences between named instructions: pairs
+        `(later, earlier)` of `name=` values, where `earlier` may be a list of names."""
         pairs = []
         for later, earlier in edges:
             pairs += [(later, one) for one in ([earlier] if isinstance(earlier, str) else earlier)]
@@ -88,7 +91,7 @@ class Kernel:
         return self._with(_fixed=((instance, *self._fixed[0]), self._fixed[1]))
 
     def bind(self, *args, **kwargs):
-        """The arguments by the names of the parameters, in their order, as a list of pairs."""
+        """The arguments by parameter name, in parameter order, as a list of pairs."""
         if self._fixed[0] or self._fixed[1]:
             args, kwargs = (*self._fixed[0], *args), {**self._fixed[1], **kwargs}
         try:
@@ -101,9 +104,11 @@ class Kernel:
         return list(bound.arguments.items())
 
     def compile(self, *args, **kwargs):
-        """Compiles for these arguments without running; the compiled program has `text()`, `inputs()`, `outputs()`.
+        """Compiles for these arguments without running.
 
-        What the kernel prints with `print` while it is compiled is printed.
+        The compiled program has the methods `text()`, `inputs()` and `outputs()`. Output of the
+        kernel's `print` during compilation is printed. Raises `KernelError` if the kernel has an
+        error.
         """
         compiled = self._compile(self.bind(*args, **kwargs))
         show(compiled.prints())
@@ -148,7 +153,7 @@ class Kernel:
             warnings.warn(outcome.findings()[0].rstrip(), KernelWarning, stacklevel=level)
 
     def _stage(self, compiled, timed):
-        """Puts the kernel into the graph that jax is making."""
+        """Adds the kernel to the graph that jax is tracing."""
         from . import _jax
 
         if timed:
@@ -165,7 +170,7 @@ class Kernel:
         return f"<kernel {self.__qualname__}{lnc}>"
 
     def __reduce__(self):
-        # As a global name, like a function, and what is asked for besides.
+        # Pickle by global name, like a function, together with the requested options.
         changes = {name: getattr(self, name) for name in ("lnc", "target", "strict", "capacity", "_schedule", "_fixed", "_given")}
         return _find, (self.func.__module__, self.func.__qualname__, changes)
 
@@ -173,7 +178,7 @@ class Kernel:
         return self
 
     def __deepcopy__(self, memo):
-        # As functions are: one object.
+        # Like a function, a kernel is one object.
         return self
 
 
@@ -192,12 +197,12 @@ def _find(module, qualname, changes):
     return (found if isinstance(found, Kernel) else Kernel(found))._with(**changes)
 
 
-# Where a kernel cannot be in a graph of torch's compiler, the graph breaks (see `_watch`).
+# If a kernel cannot be in a graph of torch's compiler, the graph breaks (see `_watch`).
 Kernel.__call__._torchdynamo_disable = True
 
 
 def _explain(error, arguments):
-    """Says of a list of numbers that it is no tensor, if that may be why the kernel failed."""
+    """Adds a note that a list of numbers is not a tensor, if this may be the cause of the error."""
     if not hasattr(error, "diagnostics"):
         return
     for name, value in arguments:
@@ -213,7 +218,7 @@ def _explain(error, arguments):
 
 
 def _shape(result, kind):
-    """What a kernel returns, with arrays of this kind."""
+    """The return value of a kernel, with arrays of this type."""
     return _shaped(result, lambda how, what: _arrays.make(*what, kind) if how == "array" else what)
 
 
@@ -237,11 +242,11 @@ def _traced(compiled):
 def jit(func=None, *, mode=None, platform_target=None, target=None, strict=False, **options):
     """Makes a function a kernel: `@nki.jit`, or `@nki.jit(...)`.
 
-    :param platform_target: trn1, trn2 or trn3 (also gen2, gen3, gen4); without it the environment decides
-        (NEURON_PLATFORM_TARGET_OVERRIDE, NKI_NC_VERSION), else trn2.
+    :param platform_target: trn1, trn2 or trn3 (also gen2, gen3, gen4). By default the environment
+        decides (NEURON_PLATFORM_TARGET_OVERRIDE, NKI_NC_VERSION), else trn2.
     :param mode: accepted for older code. Kernels are always simulated.
-    :param strict: also report what the official compiler refuses.
-    :param options: other options of the official compiler have no effect.
+    :param strict: also report constructs that the official compiler rejects.
+    :param options: other options of the official compiler; they have no effect.
     """
     if func is None:
         return lambda f: jit(f, mode=mode, platform_target=platform_target, target=target, strict=strict, **options)
@@ -249,11 +254,14 @@ def jit(func=None, *, mode=None, platform_target=None, target=None, strict=False
 
 
 def simulate(kernel, *, capacity=None, deny=None, warn=None, allow=None) -> Kernel:
-    """The kernel as a function of NumPy arrays, torch tensors or jax arrays. Every kernel is simulated here, so it is the kernel itself.
+    """The kernel as a function of NumPy, torch or jax arrays. Every kernel is simulated, so this is
+    the kernel itself.
 
-    :param capacity: "warn" runs a kernel that does not fit into SBUF or PSUM, and warns; its latency is not valid then. "error" refuses it.
-        Without it, `nki_sim.configure` or NKI_SIM_CAPACITY decides, else it is an error.
-    :param deny: findings that raise: slugs, classes (`bug`, `suspicious`, `strict`) or `warnings`, as a string (with commas) or a list.
+    :param capacity: "warn" runs a kernel that exceeds SBUF or PSUM, and warns; its latency is then
+        not valid. "error" rejects it. By default `nki_sim.configure` or NKI_SIM_CAPACITY decides,
+        else "error".
+    :param deny: findings that raise: slugs, classes (`bug`, `suspicious`, `strict`) or `warnings`,
+        as a comma-separated string or a list.
     :param warn: findings that are warnings.
     :param allow: findings that are dropped.
     """
@@ -264,18 +272,19 @@ def simulate(kernel, *, capacity=None, deny=None, warn=None, allow=None) -> Kern
 
 
 def cpu_simulate(kernel) -> Kernel:
-    """As `simulate`; the cores follow: `cpu_simulate(kernel)[lnc](**inputs)`."""
+    """Like `simulate`; the number of cores follows: `cpu_simulate(kernel)[lnc](**inputs)`."""
     return simulate(kernel)
 
 
 class Traced:
-    """What `trace` makes: a kernel to be compiled."""
+    """The result of `trace`: a kernel to compile."""
 
     def __init__(self, kernel):
         self.kernel = kernel
 
     def specialize(self, *args, **kwargs):
-        """Compiles the kernel for these arguments, so that its asserts run and a wrong kernel raises; see `Kernel.compile`."""
+        """Compiles the kernel for these arguments, so that its asserts run. Raises `KernelError` if
+        the kernel has an error; see `Kernel.compile`."""
         return self.kernel.compile(*args, **kwargs)
 
     def __repr__(self):
@@ -283,9 +292,11 @@ class Traced:
 
 
 def trace(kernel, grid=None, platform_target=None, **_options) -> Traced:
-    """The kernel for compiling without running it: `nki.trace(kernel, grid=2, platform_target="trn2").specialize(x)`.
+    """The kernel for compilation without a run: `nki.trace(kernel, grid=2,
+    platform_target="trn2").specialize(x)`.
 
-    :param grid: physical cores, as for `kernel[grid]`. A larger grid, as older code has it, compiles for one core, with a warning.
+    :param grid: physical cores, as for `kernel[grid]`. A larger grid, as in older code, compiles
+        for one core, with a warning.
     :param platform_target: as for `jit`.
     """
     made = simulate(kernel)
@@ -304,7 +315,7 @@ def grid_programs(grid):
 
 
 def warn_of_grid(name, grid, level=3):
-    """Warns of a grid that no logical core has."""
+    """Warns of a grid that is larger than a logical core."""
     warnings.warn(
         f"{name} has grid {grid!r}: a logical core runs 1 or 2 programs, so it is compiled for one core, where nl.num_programs() is 1 and "
         f"nl.program_id() is 0; write the other programs as a loop of the kernel",
@@ -314,7 +325,8 @@ def warn_of_grid(name, grid, level=3):
 
 
 def from_source(text, name=None, globals=None) -> Kernel:
-    """A kernel from text: the function called `name` (the last one defined without it), run with these globals."""
+    """A kernel from source text: the function `name` (by default the last one defined), evaluated
+    with these globals."""
     filename = f"<nki-sim text {abs(hash(text)):x}>"
     scope = {"__name__": "__nki_text__", **(globals or {})}
     _source.remember(filename, text)

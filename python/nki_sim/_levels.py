@@ -1,7 +1,8 @@
 """Levels of findings: `allow` drops a finding, `warn` warns of it, `deny` makes the call raise.
 
-Sources, the strongest first: arguments of a call, the command line (`nki-sim run script.py`, pytest), `configure`, pytest's ini file, the variables
-NKI_SIM_DENY, NKI_SIM_WARN and NKI_SIM_ALLOW, the project file, the defaults.
+Sources, the strongest first: arguments of a call, the command line (`nki-sim run script.py`,
+pytest), `configure`, pytest's ini file, the variables NKI_SIM_DENY, NKI_SIM_WARN and NKI_SIM_ALLOW,
+the project file, the defaults.
 """
 
 import os
@@ -9,7 +10,8 @@ import os
 from . import _native
 from ._errors import ArgumentTypeError
 
-#: What a user calls the lists of each source of the process, `{}` being the level; the strongest first.
+#: User-visible name of the lists of each source of the process, the strongest first; `{}` is the
+#: level.
 _NAMES = {
     "command": "--{}",
     "pytest": "--nki-sim-{}",
@@ -23,12 +25,12 @@ _process = {}
 #: Whether the command line asked for strict findings.
 _strict = False
 
-#: Judges by all that they depend on, project files aside: one is read once in a process.
+#: Judges by everything that they depend on, except project files: each is read once in a process.
 _judges = {}
 
 
 def lists(named, deny, warn, allow):
-    """A source: its name and three tuples of words; None if there is no list."""
+    """A source as its name and three tuples of entries; None if there is no list."""
     if deny is None and warn is None and allow is None:
         return None
     return named, *(_words(level, value) for level, value in (("deny", deny), ("warn", warn), ("allow", allow)))
@@ -47,7 +49,8 @@ def _words(level, value):
 
 
 def check(which, deny, warn, allow):
-    """The source of the process with these lists; None if there is no list. Raises if they cannot be understood."""
+    """The source of the process with these lists; None if there is no list. Raises if a list is
+    invalid."""
     given = lists(_NAMES[which], deny, warn, allow)
     if given is not None:
         _native.Judge(False, False, [given])
@@ -66,9 +69,9 @@ def set_source(which, deny, warn, allow, strict=False):
 
 
 def judge(kernel):
-    """Decides what becomes of the findings of a `Kernel`."""
+    """The judge that decides the levels of the findings of a `Kernel`."""
     file = kernel.func.__code__.co_filename
-    # A kernel of a notebook or a text belongs to where Python runs.
+    # A kernel from a notebook or a text belongs to the current directory.
     file = file if os.path.isfile(file) else os.path.join(os.getcwd(), "kernel.py")
     sources = [s for s in (kernel._given, *(_process.get(which) for which in _NAMES)) if s is not None]
     strict = kernel.strict or _strict
@@ -81,7 +84,7 @@ def judge(kernel):
 
 
 def flags(deny, warn, allow):
-    """Words of a command line with these lists, and what is configured in this process."""
+    """Command-line words with these lists and with the configuration of this process."""
     words, seen = [], set()
     for source in (lists("", deny, warn, allow), *(_process.get(which) for which in _NAMES)):
         if source is None:
@@ -92,6 +95,6 @@ def flags(deny, warn, allow):
                 if word not in seen:
                     words += [f"--{level}", word]
                 named.add(word)
-        # Within one source a word of two lists is an error, which the command reports.
+        # An entry in two lists of one source is an error, which the command reports.
         seen |= named
     return words + (["--strict"] if _strict else [])

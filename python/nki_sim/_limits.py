@@ -7,16 +7,20 @@ _lists = {"deny": None, "warn": None, "allow": None}
 
 
 def configure(*, max_memory=..., capacity=..., deny=..., warn=..., allow=...):
-    """Settings for all kernels of this process. What is not given stays; None restores the default.
+    """Sets defaults for all kernels of this process. Omitted settings keep their value; None
+    restores the default.
 
-    :param max_memory: most memory that a kernel may use while it is compiled, and its tensors while it runs: "8GiB", "50%" or a number of
-        bytes. Without it NKI_SIM_MAX_MEMORY decides, else half of the memory that is available.
-    :param capacity: "warn" runs kernels that do not fit into SBUF or PSUM, and warns; their latencies are not valid. "error" refuses them.
-        Without it NKI_SIM_CAPACITY decides, else it is an error.
-    :param deny: findings that raise: slugs, classes (`bug`, `suspicious`, `strict`) or `warnings`, as a string (with commas) or a list.
+    :param max_memory: the most memory that compiling a kernel, and its tensors during a run, may
+        use: "8GiB", "50%" or a number of bytes. By default NKI_SIM_MAX_MEMORY decides, else half of
+        the available memory.
+    :param capacity: "warn" runs kernels that exceed SBUF or PSUM, and warns; their latencies are
+        not valid. "error" rejects them. By default NKI_SIM_CAPACITY decides, else "error".
+    :param deny: findings that raise: slugs, classes (`bug`, `suspicious`, `strict`) or `warnings`,
+        as a comma-separated string or a list.
     :param warn: findings that are warnings.
     :param allow: findings that are dropped.
-    :raises ValueError: for a limit or a word that is unknown, an error that is to be allowed, a word in two lists. Nothing is set then.
+    :raises ValueError: for an unknown limit or entry, for an entry that allows an error, and for an
+        entry in two lists. No setting is changed then.
     """
     lists = {name: old if new is ... else new for (name, old), new in zip(_lists.items(), (deny, warn, allow))}
     _levels.check("configure", **lists)

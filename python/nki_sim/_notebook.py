@@ -1,14 +1,14 @@
-"""How a report shows itself in a notebook: a fragment of HTML with styles of its own and no script."""
+"""The notebook view of a report: an HTML fragment with its own styles and without scripts."""
 
 import html
 
-#: Columns of the timeline: each shows how busy a row was in its part of the time.
+#: Columns of the timeline. Each shows the busy fraction of a row in its part of the time.
 _COLUMNS = 240
 _COLOURS = {"tensor": "#c0504d", "vector": "#4a7ebb", "scalar": "#71893f", "gpsimd": "#7d60a0", "sync": "#888888"}
 
 
 def page(report):
-    """The fragment: latency, verdict, timeline, engines, lines, what could be gained, findings."""
+    """The fragment: latency, verdict, timeline, engines, lines, possible gains, findings."""
     parts = [
         f"<div><b>{_text(report['kernel'])}</b> on {_text(report['target'])}: <b>{report.latency_us:.2f} &micro;s</b>",
         f"<p>{_text(report.verdict)}</p>",
@@ -62,7 +62,7 @@ def _stalls(stalls, engine):
 
 
 def _timeline(report):
-    """A drawing with a strip for each row that did something; the darker, the busier."""
+    """An image with a strip for each row that was busy; a darker strip is busier."""
     total, strips = report.latency_us, []
     for entry in report["intervals"]:
         busy = [0.0] * _COLUMNS
@@ -82,7 +82,7 @@ def _timeline(report):
 
 
 def _fill(busy, start, end):
-    """Adds the part of each column that lies between two places."""
+    """Adds the interval between two positions to the columns that it overlaps."""
     column = int(start)
     while column < _COLUMNS and column < end:
         busy[column] += min(end, column + 1) - max(start, column)
@@ -90,7 +90,7 @@ def _fill(busy, start, end):
 
 
 def _runs(busy):
-    """Columns that are equally busy, to the tenth, as (first, how many, how busy)."""
+    """Columns with the same busy fraction, rounded to a tenth, as (first, count, fraction)."""
     levels = [round(min(b, 1.0), 1) if b < 0.05 or b > 0.1 else 0.1 for b in busy]
     start = 0
     for at in range(1, len(levels) + 1):

@@ -1,4 +1,5 @@
-"""Python objects that stand for the names of the API: one each, whatever module it is reached through."""
+"""Python objects for the names of the API. Each name has one object, regardless of the module that
+exports it."""
 
 import enum
 import inspect
@@ -10,8 +11,8 @@ from ._errors import NkiValidationError, OutsideKernelError
 class NKIObject:
     """Base class of objects that kernels use: configuration, helpers.
 
-    The constructor takes the annotated fields, by position or by name, unless the class has one of its own or is a dataclass.
-    A field that is not given takes its default, or None without one.
+    The constructor takes the annotated fields, by position or by name, unless the class defines a
+    constructor or is a dataclass. A missing field has its default, or None without a default.
     """
 
     def __init__(self, *args, **kwargs):
@@ -67,7 +68,8 @@ def _is_value(value):
 
 
 class DType:
-    """An element type of the device, such as `nl.bfloat16`. Equal to the NumPy dtype it stands for."""
+    """An element type of the device, such as `nl.bfloat16`. It equals the corresponding NumPy
+    dtype."""
 
     __slots__ = ("name", "itemsize", "_dtype")
 
@@ -78,7 +80,7 @@ class DType:
 
     @property
     def dtype(self):
-        """The NumPy dtype, which is how NumPy takes this object for one."""
+        """The NumPy dtype. NumPy uses this attribute to convert the object to a dtype."""
         if self._dtype is None:
             from ._arrays import numpy_dtype
 
@@ -95,7 +97,7 @@ class DType:
         if isinstance(other, str):
             return self.name == other
         if other is None or self.name == "tfloat32":
-            # NumPy has no tfloat32: its float32 only holds the values.
+            # NumPy has no tfloat32; float32 holds its values.
             return False
         try:
             import numpy
@@ -104,13 +106,13 @@ class DType:
         except TypeError:
             return NotImplemented
         except ImportError:
-            # Without ml_dtypes NumPy has no such dtype.
+            # NumPy has this dtype only with ml_dtypes.
             return False
 
     def __hash__(self):
         if self.name == "tfloat32":
             return hash(self.name)
-        # As the NumPy dtype, which it equals.
+        # The hash of the NumPy dtype, which it equals.
         try:
             return hash(self.dtype)
         except (TypeError, ImportError):
@@ -133,7 +135,7 @@ def _dtype_named(name):
 
 
 class ApiFunction:
-    """A function of the API. It has a meaning inside of kernels only."""
+    """A function of the API. Only kernels can call it."""
 
     def __init__(self, module, name, doc=None, signature=None):
         self.__module__ = module
@@ -161,7 +163,7 @@ def _named(module, name):
 
 
 class TileSize:
-    """Limits of the target that the environment names: `nl.tile_size.pmax` and the like."""
+    """Limits of the target that the environment selects: `nl.tile_size.pmax` and others."""
 
     def __init__(self, names):
         self._names = tuple(names)
@@ -180,7 +182,7 @@ class TileSize:
 
 
 class NkiTensor(NKIObject):
-    """A tensor inside of a kernel; for annotations."""
+    """A tensor inside a kernel, for annotations."""
 
     def __class_getitem__(cls, item):
         return cls
@@ -212,7 +214,7 @@ def _signature(operands):
 
 
 def _signature_of(text):
-    """The signature that this text writes; defaults stay text."""
+    """The signature for this text; defaults remain text."""
     parameters = []
     for part in filter(None, text.split(", ")):
         name, has_default, default = part.partition("=")
@@ -233,7 +235,7 @@ class _Default:
 
 
 def document(schema):
-    """The documentation of an instruction, from its schema."""
+    """The documentation of an instruction, generated from its schema."""
     lines = [schema["doc"].strip(), "", f"Engines: {', '.join(schema['engines'])}.", ""]
     for operand in schema["operands"]:
         what = operand["kind"]
@@ -257,7 +259,7 @@ def _build():
             continue
         path = f"{module}.{name}"
         if kind == "enum":
-            # `none` and other names are fine as members; the values are those of the SDK's enums.
+            # Members may have names such as `none`; the values are those of the SDK's enums.
             value = enum.Enum(name, [(n, n if name == "MemoryRegion" else v) for n, v in details], module=module)
             for member in value:
                 _native.register(member, f"{path}.{member.name}")
@@ -307,7 +309,7 @@ class ReplicaGroup:
 
 
 def function_of(module):
-    """`__getattr__` of a module whose names are functions that the registry does not list."""
+    """A `__getattr__` for a module with functions that the registry does not list."""
     made = MODULES.setdefault(module, {})
 
     def getattr_(name):

@@ -1,4 +1,4 @@
-"""Profiling a kernel, and comparing it with a reference."""
+"""Profiling of kernels, and comparison with a reference."""
 
 import copy
 import io
@@ -11,10 +11,11 @@ from ._kernel import Kernel, simulate
 
 
 class Report:
-    """The time of one run on the device, and why.
+    """The predicted time of one run on the device, and its explanation.
 
-    The keys are those of `nki-sim run --json` (docs/report.md): `report["lines"]`. What needs an analysis of the run (`lines`, `roofline`,
-    `traffic`, `opcodes`, `remedies`, `critical_path`, `intervals`) is computed when it is first asked for.
+    The keys are those of `nki-sim run --json` (docs/report.md): `report["lines"]`. Keys that need
+    an analysis of the run (`lines`, `roofline`, `traffic`, `opcodes`, `remedies`, `critical_path`,
+    `intervals`) are computed on first access.
     """
 
     def __init__(self, outcome):
@@ -24,12 +25,12 @@ class Report:
 
     @property
     def latency_us(self) -> float:
-        """Whole time of the kernel in microseconds."""
+        """Total time of the kernel in microseconds."""
         return self._data["latency_us"]
 
     @property
     def latency_valid(self) -> bool:
-        """False if the kernel does not fit into SBUF or PSUM and was run all the same (`capacity="warn"`)."""
+        """False if the kernel exceeds SBUF or PSUM and ran with `capacity="warn"`."""
         return self._data["latency_valid"]
 
     @property
@@ -44,27 +45,28 @@ class Report:
 
     @property
     def findings(self):
-        """What was found, as dicts: id, severity, message, file, line, ..."""
+        """The findings as dicts: id, severity, message, file, line, ..."""
         return self._data["findings"]
 
     @property
     def verdict(self):
-        """What bounds the kernel."""
+        """One sentence that names the bottleneck."""
         return self._data["verdict"]
 
     @property
     def lines(self):
-        """What each source line cost, as dicts, most expensive first."""
+        """The cost of each source line as dicts, the most expensive first."""
         return self["lines"]
 
     @property
     def remedies(self):
-        """What could be gained, as dicts: the kernel timed again with each change alone, best first."""
+        """The possible gains as dicts, best first. Each is measured by timing the kernel with one
+        change."""
         return self["remedies"]
 
     @property
     def critical_path(self):
-        """Each instruction on the critical path, as dicts, in order of time."""
+        """Each instruction on the critical path as dicts, in order of time."""
         return self["critical_path"]
 
     def __getitem__(self, key):
@@ -79,11 +81,11 @@ class Report:
         return self._full
 
     def to_dict(self) -> dict:
-        """All of it."""
+        """All fields as a dict."""
         return copy.deepcopy(self._whole())
 
     def to_json(self, path=None):
-        """All of it as text, or written to a file."""
+        """All fields as JSON text; with a path, written to that file."""
         text = json.dumps(self._whole(), indent=2) + "\n"
         if path is None:
             return text
@@ -94,9 +96,11 @@ class Report:
     def to_pandas(self, table="engines"):
         """A table of the report as a pandas.DataFrame.
 
-        :param table: `engines` (a row for each engine), `instructions` (for each executed instruction, with the columns of `--csv`),
-            `dma` (those of them that move data by DMA), or `stalls`, `lines`, `opcodes`, `remedies`, `critical_path`, `intervals` (with
+        :param table: `engines` (a row for each engine), `instructions` (a row for each executed
+            instruction, with the columns of `--csv`), `dma` (the instructions that move data by
+            DMA), or `stalls`, `lines`, `opcodes`, `remedies`, `critical_path`, `intervals` (with
             the columns row, start_us, end_us, what, event, line).
+        :raises ValueError: for another table name.
         """
         try:
             import pandas
@@ -118,14 +122,18 @@ class Report:
         )
 
     def save(self, path):
-        """Writes the run to a file, by the name's ending: `.html` the page, `.csv` a line for each instruction, `.json` this report, anything
-        else a Perfetto trace (open it at ui.perfetto.dev)."""
+        """Writes the run to a file. The extension selects the format.
+
+        `.html` is the page, `.csv` has one line for each instruction, `.json` is this report. Any
+        other extension is a Perfetto trace (open it at ui.perfetto.dev).
+        """
         ending = os.path.splitext(os.fspath(path))[1].lower()
         if ending == ".json":
             self.to_json(path)
             return
         text = {".html": self._outcome.html, ".htm": self._outcome.html, ".csv": self._outcome.csv}.get(ending)
-        # Made before the file is: who interrupts this keeps what was there.
+        # Generate the contents before opening the file, so that an interrupt leaves the old file
+        # intact.
         data = self._outcome.trace() if text is None else text().encode()
         with open(path, "wb") as file:
             file.write(data)
@@ -148,7 +156,7 @@ recorded = []
 
 
 class Profiled:
-    """A kernel whose calls give their results and a report."""
+    """A kernel whose calls return its results and a report."""
 
     def __init__(self, kernel, capacity=None):
         self.kernel = simulate(kernel, capacity=capacity)
@@ -164,9 +172,11 @@ class Profiled:
 
 
 def profile(kernel, *, capacity=None, deny=None, warn=None, allow=None):
-    """The kernel with its time on the device: `outputs, report = nki_sim.profile(kernel)(...)`. Also of `simulate_ranks(kernel, n)`.
+    """The kernel with its time on the device: `outputs, report = nki_sim.profile(kernel)(...)`.
 
-    :param capacity: as for `nki.simulate`; `deny`, `warn` and `allow` likewise.
+    Accepts the result of `simulate_ranks(kernel, n)` as well.
+
+    :param capacity: as for `nki.simulate`, like `deny`, `warn` and `allow`.
     """
     from . import _ranks
 
@@ -176,7 +186,7 @@ def profile(kernel, *, capacity=None, deny=None, warn=None, allow=None):
     return Profiled(simulate(kernel, **options))
 
 
-#: Tolerances by dtype, relative and absolute: a few roundings of the type.
+#: Relative and absolute tolerances by dtype: a few roundings of the type.
 TOLERANCES = {
     "float32": (1e-5, 1e-6),
     "float16": (2e-3, 1e-4),
@@ -188,22 +198,25 @@ TOLERANCES = {
 
 
 def assert_close(kernel, reference, args=(), rtol=None, atol=None, **kwargs):
-    """Runs the kernel and the reference on the same arguments and compares their results element by element.
+    """Runs the kernel and the reference on the same arguments and compares their results element by
+    element.
 
-    Findings of the class `bug` are denied unless their level is chosen: `nki.simulate(kernel, warn="bug")`.
+    Findings of the class `bug` are denied unless `nki.simulate(kernel, warn="bug")` chooses another
+    level.
 
-    :param reference: a function of the same arguments, or the expected results themselves.
-    :param args: positional arguments; others by keyword.
+    :param reference: a function of the same arguments, or the expected results.
+    :param args: positional arguments; keyword arguments follow.
     :param rtol: relative tolerance; by default that of the output's dtype.
-    :param atol: absolute tolerance, likewise.
-    :return: what the kernel returned.
+    :param atol: absolute tolerance; by default that of the output's dtype.
+    :return: the results of the kernel.
     :raises AssertionError: with the number of wrong elements, the first one and the largest error.
+    :raises KernelError: if the kernel has an error or a denied finding.
     """
     if isinstance(kernel, Profiled):
         kernel = Profiled(kernel.kernel._with(_close=True))
     else:
         kernel = simulate(kernel)._with(_close=True)
-    # The reference first: the kernel may write to its arguments.
+    # Run the reference first: the kernel may write to its arguments.
     want = reference(*args, **kwargs) if callable(reference) else reference
     got = kernel(*args, **kwargs)
     results = got[0] if isinstance(kernel, Profiled) else got

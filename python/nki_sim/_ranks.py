@@ -1,4 +1,4 @@
-"""Several ranks: a kernel on n logical cores that meet at collectives."""
+"""Several ranks: a kernel on n logical cores that communicate through collectives."""
 
 import html
 import json
@@ -13,9 +13,9 @@ from ._profile import Report, recorded
 
 
 class PerRank:
-    """A value for each rank, from 0, where a list would not say so: `PerRank([3, 5])`.
+    """One value for each rank, from rank 0 on, where a list would be ambiguous: `PerRank([3, 5])`.
 
-    A list that holds arrays needs no PerRank.
+    A list of arrays needs no PerRank.
     """
 
     def __init__(self, values):
@@ -26,9 +26,10 @@ class PerRank:
 
 
 class Ranks:
-    """A kernel on several ranks: what `simulate_ranks` makes.
+    """A kernel on several ranks; the result of `simulate_ranks`.
 
-    Called, it gives a list of the ranks' results. `ranks[lnc]` has `lnc` physical cores in each rank.
+    A call returns a list with the result of each rank. `ranks[lnc]` has `lnc` physical cores in
+    each rank.
     """
 
     def __init__(self, kernel, count):
@@ -95,9 +96,9 @@ def _holds_array(value):
 
 
 class RanksReport:
-    """The time of one run on several ranks.
+    """The predicted time of one run on several ranks.
 
-    `ranks` has a `Report` for each. The numbers are those of `nki-sim run --ranks N --json`.
+    `ranks` has a `Report` for each rank. The fields are those of `nki-sim run --ranks N --json`.
     """
 
     def __init__(self, outcome):
@@ -107,17 +108,17 @@ class RanksReport:
 
     @property
     def latency_us(self):
-        """Time until the last rank has ended, in microseconds."""
+        """Time until the last rank ends, in microseconds."""
         return self._data["latency_us"]
 
     @property
     def latency_valid(self):
-        """False if the kernel of a rank does not fit into SBUF or PSUM and was run all the same."""
+        """False if the kernel of a rank exceeds SBUF or PSUM and ran anyway."""
         return self._data["latency_valid"]
 
     @property
     def findings(self):
-        """What was found on any rank, each once, as dicts: id, severity, message, file, line, ..."""
+        """The findings of all ranks, each once, as dicts: id, severity, message, file, line, ..."""
         return self._data["findings"]
 
     def __getitem__(self, rank):
@@ -127,11 +128,11 @@ class RanksReport:
         return len(self.ranks)
 
     def to_dict(self):
-        """All of it."""
+        """All fields as a dict."""
         return json.loads(json.dumps(self._data))
 
     def to_json(self, path=None):
-        """All of it as text, or written to a file."""
+        """All fields as JSON text; with a path, written to that file."""
         text = self._outcome.json()
         if path is None:
             return text
@@ -162,7 +163,7 @@ class RanksReport:
 
 
 class ProfiledRanks:
-    """Ranks whose calls give their results and a report."""
+    """Ranks whose calls return their results and a report."""
 
     def __init__(self, ranks):
         self.kernel = ranks
@@ -178,10 +179,13 @@ class ProfiledRanks:
 
 
 def simulate_ranks(kernel, n):
-    """The kernel on `n` ranks (logical cores), which meet at the collectives of `nki.collectives`.
+    """The kernel on `n` ranks (logical cores), which communicate through the collectives of
+    `nki.collectives`.
 
-    `simulate_ranks(kernel, n)(...)` gives a list of `n` results. An argument that is a list with arrays in it has an item for each rank;
-    everything else (one array, a tuple of arrays, a number, a ReplicaGroup) is for all ranks. `simulate_ranks(kernel[2], n)` has two physical
-    cores in each rank. With the time: `results, report = nki_sim.profile(nki_sim.simulate_ranks(kernel, n))(...)`.
+    `simulate_ranks(kernel, n)(...)` returns a list of `n` results. An argument that is a list of
+    arrays has one item for each rank. Any other argument (one array, a tuple of arrays, a number, a
+    ReplicaGroup) is passed to all ranks. `simulate_ranks(kernel[2], n)` has two physical cores in
+    each rank. With the time: `results, report = nki_sim.profile(nki_sim.simulate_ranks(kernel,
+    n))(...)`.
     """
     return Ranks(kernel, n)

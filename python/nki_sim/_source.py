@@ -1,8 +1,9 @@
-"""Where the source text of a function is.
+"""Finds the source text of functions.
 
-A kernel's text is kept from the moment at which its function is decorated or passed to `nki.simulate`: what happens to the file, to a variable or
-to linecache afterwards does not matter. Functions that a kernel calls are found when they are first compiled, together with a check that the
-text is the one from which Python made them.
+The text of a kernel is kept from the moment at which its function is decorated or passed to
+`nki.simulate`. Later changes of the file, of a variable or of linecache have no effect. Functions
+that a kernel calls are located when they are first compiled, with a check that the text is the one
+from which Python created them.
 """
 
 import importlib.machinery
@@ -14,10 +15,10 @@ import time
 
 from ._errors import NoSourceError
 
-#: Texts by name: that of a file, or of code that has no file.
+#: Texts by name: the name of a file, or of code that has no file.
 _texts = {}
 
-#: Names of texts by the address of the code, which is kept.
+#: Names of texts by the address of the code, which stays alive.
 _files = {}
 
 
@@ -31,18 +32,19 @@ def _process_start():
         return time.time()
 
 
-#: Files that have not changed since then are as Python read them. File systems may keep times in steps of a second or two.
+#: Files that have not changed since then are as Python read them. File systems may round times to a
+#: second or two.
 _START = _process_start() - 2
 
 
 def remember(filename, text):
-    """Makes text the source of code that was compiled with this file name."""
+    """Registers the source text of code that was compiled with this file name."""
     _texts[filename] = text
     linecache.cache[filename] = (len(text), None, text.splitlines(True), filename)
 
 
 def capture(function):
-    """Keeps the text of a function as it is now, if there is one. Called when a kernel is made."""
+    """Keeps the current text of a function, if there is one. Called when a kernel is created."""
     code = function.__code__
     if id(code) in _files or (name := _locate(function)) is None:
         return
@@ -50,7 +52,8 @@ def capture(function):
 
 
 def file_of(function):
-    """The name of the text of a function, as `text_of` takes it; the file's name if there is no text, or another one."""
+    """The name of the text of a function, for `text_of`; the name of the file if the text is
+    missing or another one."""
     code = function.__code__
     known = _files.get(id(code))
     if known is not None:
@@ -63,26 +66,27 @@ def file_of(function):
 
 
 def text_of(name):
-    """The text of this name; None if there is none."""
+    """The text with this name; None if there is none."""
     return _texts.get(name)
 
 
 def _locate(function):
-    """Finds the text of a function and keeps it; gives its name."""
+    """Finds and keeps the text of a function; returns its name."""
     code = function.__code__
     filename = code.co_filename
     linecache.checkcache(filename)
-    # With the module's globals, lines of files in archives are found, too.
+    # The module's globals are needed to find lines of files in archives.
     text = "".join(linecache.getlines(filename, function.__globals__))
     if text and _is_from(text, function):
         return _keep(filename, text)
-    # The file was changed, and a kernel was made from it before; or the text has no file.
+    # The file changed after a kernel was created from it, or the text has no file.
     known = [name for name in _texts if name == filename or name.startswith(f"{filename} (version ") or not os.path.exists(filename)]
     return next((name for name in known if _contains(_texts[name], code)), None)
 
 
 def _keep(filename, text):
-    """The name under which this text of a file is kept: the file's, unless that has another text already (of before a change)."""
+    """The name under which the text of a file is kept: that of the file, unless another text (from
+    before a change) has it."""
     name, version = filename, 1
     while _texts.setdefault(name, text) != text:
         version += 1
@@ -91,26 +95,29 @@ def _keep(filename, text):
 
 
 def _is_from(text, function):
-    """Whether the text of a function's file is still the one from which Python made the function."""
+    """Whether the text of a function's file is still the one from which Python created the
+    function."""
     filename = function.__code__.co_filename
     try:
         if os.stat(filename).st_mtime < _START:
             return True
     except OSError:
-        # No file: what linecache has was put there for this code.
+        # No file: the linecache entry was created for this code.
         return True
     loader = getattr(sys.modules.get(function.__module__), "__loader__", None)
     if loader is not None and type(loader) is not importlib.machinery.SourceFileLoader:
-        # The code is not what the text compiles to, as with pytest's asserts. The evaluator compares name, line and parameters.
+        # The code differs from the compiled text, as with pytest's asserts. The evaluator compares
+        # name, line and parameters.
         return True
     return _contains(text, function.__code__)
 
 
 def require(function):
-    """Finds the text of a kernel.
+    """Finds the text of a kernel. Raises `NoSourceError` if there is none.
 
-    Code that came from `exec(text)` has no file. Tools that generate kernels have the text in a variable when they make or call them: it is
-    looked for in the callers' local variables, and taken only if compiling it gives this very function.
+    Code from `exec(text)` has no file. Tools that generate kernels have the text in a variable when
+    they create or call them. The local variables of the callers are therefore searched, and a text
+    is used only if compiling it yields exactly this function.
     """
     if not search(function):
         filename = function.__code__.co_filename
@@ -122,7 +129,8 @@ def require(function):
 
 
 def search(function):
-    """Keeps the text of a function, also if only a local variable of a caller has it; gives whether it was found."""
+    """Keeps the text of a function, even if only a local variable of a caller has it; returns
+    whether it was found."""
     capture(function)
     code = function.__code__
     if id(code) in _files:
@@ -140,7 +148,7 @@ def search(function):
 
 
 def _contains(text, code):
-    """Whether compiling the text gives this code."""
+    """Whether the compiled text contains this code."""
     try:
         todo = [compile(text, code.co_filename, "exec", dont_inherit=True)]
     except (SyntaxError, ValueError):

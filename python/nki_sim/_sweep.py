@@ -1,4 +1,4 @@
-"""Timing a kernel at every point of a grid, on any executor."""
+"""Times a kernel at every point of a grid, on any executor."""
 
 import concurrent.futures
 import inspect
@@ -17,14 +17,17 @@ from ._arrays import TensorSpec, packed_name
 
 
 class SweepPoint:
-    """One point of a grid: what was set, and what came out.
+    """One point of a grid with its result.
 
-    :ivar point: dict of the names of the grid and their values here.
-    :ivar latency_us: whole time of the kernel in microseconds; None if the kernel is wrong at this point.
-    :ivar latency_valid: False if the kernel does not fit into SBUF or PSUM here (NKI_SIM_CAPACITY=warn); such points come after those that do.
+    :ivar point: dict of the names of the grid and their values at this point.
+    :ivar latency_us: total time of the kernel in microseconds; None if the kernel has an error at
+        this point.
+    :ivar latency_valid: False if the kernel exceeds SBUF or PSUM at this point
+        (NKI_SIM_CAPACITY=warn). Such points follow the valid ones.
     :ivar error: its first error, or None.
     :ivar findings: all findings as dicts: id, severity, message, file, line.
-    :ivar denied: which of them are denied, as dicts: id, count, by. A point with a denied finding has no latency.
+    :ivar denied: the denied findings as dicts: id, count, by. A point with a denied finding has no
+        latency.
     """
 
     def __init__(self, point, row):
@@ -37,7 +40,8 @@ class SweepPoint:
         self._row = row
 
     def __getitem__(self, key):
-        """A figure of the row: bound, dma_bytes, dma_transfers, sbuf_peak_bytes_per_partition, psum_peak_banks."""
+        """A figure of the row: bound, dma_bytes, dma_transfers, sbuf_peak_bytes_per_partition,
+        psum_peak_banks."""
         return self._row[key]
 
     @property
@@ -52,13 +56,13 @@ class SweepPoint:
 
 
 class Sweep(list):
-    """The points of a sweep: fastest first, those that failed at the end."""
+    """The points of a sweep: the fastest first, failed points last."""
 
     @property
     def best(self):
         """The fastest point.
 
-        :raises ValueError: if every point failed; with the first diagnostic.
+        :raises ValueError: if every point failed, with the first diagnostic.
         """
         if not self or self[0].latency_us is None:
             raise ValueError(f"no point of the sweep could be timed: {self[0].error if self else 'the grid is empty'}")
@@ -74,22 +78,28 @@ class Sweep(list):
 
 
 def sweep(kernel, args=None, *, grid, executor=None, name=None, target=None, lnc=1, settings=None, progress=None, deny=None, warn=None, allow=None):
-    """Compiles and times a kernel at every combination of the grid's values, without computing tensor values.
+    """Compiles and times a kernel for every combination of the grid's values, without computing
+    tensor values.
 
-    :param kernel: a file, or a kernel or function that lies in one. Its source is sent along, so that workers need not have the file;
-        modules that it imports must be there.
-    :param args: arguments by name: arrays or `TensorSpec`s (only shape and dtype count), or Python literals.
-    :param grid: values by name: of an argument of the kernel, or of a constant that the file assigns at its top level.
-    :param executor: any `concurrent.futures` executor: a pool of threads or processes, Dask's `client.get_executor()`. It is left running.
-        By default a pool of threads, one for each CPU; each point is a process of its own in any case.
-    :param name: the kernel's name, where the file has several.
+    :param kernel: a file, or a kernel or function that is defined in a file. Its source is sent to
+        the workers, which do not need the file; modules that it imports must be available there.
+    :param args: arguments by name: arrays or `TensorSpec`s (only shape and dtype are used), or
+        Python literals.
+    :param grid: values by name: the name of an argument of the kernel, or of a constant that the
+        file assigns at its top level.
+    :param executor: any `concurrent.futures` executor: a pool of threads or processes, Dask's
+        `client.get_executor()`. It is not shut down. The default is a pool of threads, one for each
+        CPU. Each point always runs in its own process.
+    :param name: the name of the kernel, if the file has several.
     :param target: trn1, trn2 or trn3.
     :param lnc: physical cores.
-    :param settings: timing parameters by name, as of `--set`.
-    :param progress: called with (points done, all points) after each.
-    :param deny: findings that make a point fail, as of `nki.simulate`; `bug` by default. `warn` and `allow` likewise.
+    :param settings: timing parameters by name, as in `--set`.
+    :param progress: called with (finished points, all points) after each point.
+    :param deny: findings that make a point fail, as in `nki.simulate`; `bug` by default. `warn` and
+        `allow` likewise.
     :return: a `Sweep`.
-    :raises ValueError: for an empty grid, an argument that cannot be written as a literal, a name that the kernel does not have.
+    :raises ValueError: for an empty grid, an argument that is not a literal, or a name that the
+        kernel does not have.
     """
     path, text, found = _source(kernel)
     axes = {key: list(values) for key, values in grid.items()}
@@ -144,7 +154,7 @@ def _source(kernel):
 
 
 def _written(name, value):
-    """A value as the command reads it."""
+    """A value in the syntax of the command line."""
     if isinstance(value, (np.ndarray, TensorSpec)) or hasattr(value, "shape") and hasattr(value, "dtype"):
         dtype = value.dtype
         kind = (packed_name(dtype) or dtype.name) if isinstance(dtype, np.dtype) else str(dtype).rsplit(".", 1)[-1]
@@ -155,7 +165,8 @@ def _written(name, value):
 
 
 def _timed(path, text, words):
-    """Times one point in a process of its own; returns its row. Runs on whatever machine the executor has."""
+    """Times one point in its own process and returns its row. Runs on any machine of the executor.
+    """
     with tempfile.TemporaryDirectory() as folder:
         file, report = pathlib.Path(path), pathlib.Path(folder, "row.json")
         if not file.is_file() or file.read_text(encoding="utf-8") != text:

@@ -1,8 +1,10 @@
-"""Kernels inside of graphs that `torch.compile` makes.
+"""Kernels inside graphs of `torch.compile`.
 
-Imported as soon as torch's compiler is (see `_watch`). Every kernel is allowed in graphs: Dynamo calls it with fake tensors, and gets back those of the
-custom operator `nki_sim::kernel`, whose fake implementation takes shapes and dtypes from a program compiled for these inputs. What cannot be in a
-graph (written arguments, tensors inside of objects, arguments that are wrong) breaks the graph, and the kernel is called as without a compiler.
+This module is imported together with torch's compiler (see `_watch`). Every kernel is allowed in
+graphs: Dynamo calls it with fake tensors and receives the results of the custom operator
+`nki_sim::kernel`. The fake implementation of the operator takes shapes and dtypes from a program
+compiled for these inputs. Unsupported calls (written arguments, tensors inside objects, invalid
+arguments) break the graph, and the kernel is called as without a compiler.
 """
 
 import hashlib
@@ -16,12 +18,13 @@ from torch._subclasses.functional_tensor import FunctionalTensor
 from . import _arrays, _kernel, _watch
 from ._errors import SimError
 
-#: Kernels stay in the graph with torch 2.4 or later; before, the graph breaks at each.
+#: Kernels stay in the graph with torch 2.4 or later; with earlier versions the graph breaks at each
+#: kernel.
 _IN_GRAPHS = hasattr(torch.library, "custom_op")
 
 
 class _Slot:
-    """The place of a tensor among the arguments of a call."""
+    """The position of a tensor among the arguments of a call."""
 
     def __init__(self, index):
         self.index = index
@@ -31,7 +34,7 @@ class _Slot:
 
 
 class _Call:
-    """A call of a kernel in a graph: its arguments with slots for tensors, and what it gives."""
+    """A call of a kernel in a graph: its arguments with slots for tensors, and its results."""
 
     def __init__(self, kernel, arguments, outputs):
         self.kernel = kernel
@@ -40,19 +43,20 @@ class _Call:
         self.outputs = outputs
 
 
-#: Calls by key. They stay until the process ends: torch does not say when it lets go of a graph.
+#: Calls by key. They stay until the process ends, because torch does not report when it releases a
+#: graph.
 _calls = {}
 _lock = threading.Lock()
 
 
 def allow(kernel):
-    """Lets a kernel be a node of graphs."""
+    """Allows a kernel as a node of graphs."""
     if _IN_GRAPHS:
         torch._dynamo.allow_in_graph(kernel)
 
 
 def run(kernel, args, kwargs):
-    """As `Kernel._run` without time; a node of the graph if torch traces one."""
+    """Like `Kernel._run` without time; adds a node to the graph if torch is tracing."""
     arguments = kernel.bind(*args, **kwargs)
     values = [value for _, value in arguments]
     if _IN_GRAPHS and any(isinstance(t, (FakeTensor, FunctionalTensor)) for t in _arrays.leaves(values, objects=False)):
@@ -66,7 +70,7 @@ def _run_eagerly(kernel, arguments):
 
 
 def _map(value, change):
-    """The value with `change` of everything in it that is no container."""
+    """The value with `change` applied to everything in it that is not a container."""
     if isinstance(value, tuple):
         items = [_map(item, change) for item in value]
         return type(value)(*items) if hasattr(value, "_fields") else tuple(items)
@@ -78,13 +82,13 @@ def _map(value, change):
 
 
 def _slots(arguments, tensors):
-    """The arguments with slots for the tensors, which are collected."""
+    """The arguments with slots in place of the tensors, which are collected."""
 
     def change(value):
         if isinstance(value, torch.Tensor):
             tensors.append(value)
             return _Slot(len(tensors) - 1)
-        # A kernel is compiled for numbers: this makes torch trace anew for another one.
+        # A kernel is compiled for concrete numbers, so torch has to trace again for another number.
         if isinstance(value, torch.SymInt):
             return int(value)
         if isinstance(value, torch.SymFloat):
@@ -97,12 +101,13 @@ def _slots(arguments, tensors):
 
 
 def _break(kernel, why):
-    """Makes Dynamo call the kernel outside of the graph."""
+    """Makes Dynamo call the kernel outside the graph."""
     raise UnsupportedOperatorException(f"{kernel.__name__}: {why}")
 
 
 def _stage(kernel, arguments):
-    """Puts a call into the graph that torch is making; gives what the kernel returns, with tensors of the graph."""
+    """Adds a call to the graph that torch is tracing; returns the results of the kernel as tensors
+    of the graph."""
     tensors = []
     try:
         template = _slots(arguments, tensors)
@@ -113,7 +118,7 @@ def _stage(kernel, arguments):
         compiled = kernel._compile(_map(template, lambda v: specs[v.index] if isinstance(v, _Slot) else v))
         operands = [next((i for i, spec in enumerate(specs) if spec is o), None) for o in compiled.operands()]
     except (SimError, TypeError, ValueError, RecursionError) as error:
-        # The call outside of the graph raises it, at the line of the call.
+        # The call outside the graph raises the error at the line of the call.
         _break(kernel, str(error))
     if compiled.written():
         _break(kernel, f"it writes its argument `{compiled.written()[0]}`")
@@ -125,7 +130,7 @@ def _stage(kernel, arguments):
     key = _key(kernel, compiled, template)
     with _lock:
         _calls.setdefault(key, _Call(kernel, template, outputs))
-    # As outside of graphs: torch sees nothing of what a kernel computes, so a result has no gradient.
+    # As outside graphs, a result has no gradient.
     results = iter(torch.ops.nki_sim.kernel([t.detach() for t in tensors], key))
     return _kernel._shaped(compiled.returned(), lambda _how, _index, same: next(results) if same is None else tensors[operands[same]])
 
@@ -135,7 +140,8 @@ def _spec(kernel, tensor):
     if tensor.layout is not torch.strided or tensor.device.type not in ("cpu", "xla"):
         _break(kernel, f"a tensor is not a dense one of the CPU, but {tensor.layout} on {tensor.device}")
     try:
-        # An extent that may change (dynamic shapes) becomes the number that it is: torch traces anew for another one.
+        # A dynamic extent is specialised to its current number; torch traces again for another
+        # number.
         return _arrays.TensorSpec([int(d) for d in tensor.shape], dtype)
     except (TypeError, ImportError) as error:
         _break(kernel, str(error))
@@ -149,8 +155,9 @@ def _dtype(kernel, name):
 
 
 def _key(kernel, compiled, template):
-    """A name for the call that another process gives to the same call only: torch keeps graphs on disk."""
-    # What pickle needs to make the kernel again is what tells it from others; the arguments that it carries are in the template.
+    """A name for the call that is unique across processes: torch caches graphs on disk."""
+    # The pickle state of a kernel distinguishes it from others; its bound arguments are in the
+    # template.
     module, name, options = kernel.__reduce__()[1]
     said = (module, name, {key: value for key, value in options.items() if key != "_fixed"}, template, compiled.text())
     return f"{kernel.__name__}:{hashlib.sha256(repr(said).encode()).hexdigest()[:32]}"

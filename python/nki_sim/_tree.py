@@ -1,7 +1,7 @@
 """The drop-in package `nki`.
 
-It lies in `nki_sim/tree`, which `nki-sim.pth` appends to Python's path: after site-packages, so that the real `nki` is found first where it
-is installed.
+It is in `nki_sim/tree`, which `nki-sim.pth` appends to Python's path, after site-packages. An
+installed real `nki` therefore takes precedence.
 """
 
 import os
@@ -11,7 +11,8 @@ PATH = os.path.join(os.path.dirname(os.path.abspath(__file__)), "tree")
 
 
 def offer():
-    """Makes `import nki` work if there is no other `nki`, also where `.pth` files are not read."""
+    """Makes `import nki` work if there is no other `nki`, even if Python does not read `.pth`
+    files."""
     if os.environ.get("NKI_SIM_OVERRIDE") == "1":
         install()
     elif PATH not in sys.path:
@@ -19,7 +20,10 @@ def offer():
 
 
 def install():
-    """Puts our `nki` before any other, also one that has been imported. `NKI_SIM_OVERRIDE=1` does it when nki_sim is imported."""
+    """Gives our `nki` precedence over any other, even one that is already imported.
+
+    `NKI_SIM_OVERRIDE=1` has this effect when nki_sim is imported.
+    """
     while PATH in sys.path:
         sys.path.remove(PATH)
     sys.path.insert(0, PATH)

@@ -1,17 +1,17 @@
-"""Notices when torch's compiler is imported, before or after nki_sim, without importing it."""
+"""Detects the import of torch's compiler, before or after nki_sim, without importing it."""
 
 import importlib.machinery
 import sys
 import weakref
 
-#: The kernels that exist.
+#: All kernels of this process.
 kernels = weakref.WeakSet()
 
 _COMPILER = "torch._dynamo"
 
 
 def made(kernel):
-    """Notes a new kernel."""
+    """Registers a new kernel."""
     kernels.add(kernel)
     graphs = sys.modules.get("nki_sim._torch")
     if graphs is not None:
@@ -19,18 +19,20 @@ def made(kernel):
 
 
 def _join():
-    """Lets kernels be in the compiler's graphs, and keeps the compiler out of this package."""
-    # Traced, the conversion of an array would be compiled with the sizes of the first one.
+    """Allows kernels in the graphs of the compiler, and excludes this package from tracing."""
+    # If it were traced, the conversion of an array would be compiled with the sizes of the first
+    # array.
     sys.modules[_COMPILER].trace_rules.add("nki_sim")
     try:
         from . import _torch  # noqa: F401
     except (ImportError, AttributeError):
-        # A torch without what this needs: its compiler breaks the graph at each kernel.
+        # This version of torch lacks the required functions: its compiler breaks the graph at each
+        # kernel.
         sys.modules.pop("nki_sim._torch", None)
 
 
 class _Finder:
-    """Imports `nki_sim._torch` right after torch's compiler; finds nothing itself."""
+    """Imports `nki_sim._torch` right after torch's compiler; never finds a module itself."""
 
     def find_spec(self, name, path=None, target=None):
         if name != _COMPILER:

@@ -1,8 +1,9 @@
-"""Kernels on tensors of an XLA device of torch: what the environment wants to have written about their graphs.
+"""Kernels on tensors of a torch XLA device: writes the graphs that the environment requests.
 
-The tensors are moved to the host for a kernel, and its results to the device; XLA's graph ends before the kernel, and another one begins after it.
-With `XLA_SAVE_TENSORS_FILE` or `NEURON_FRAMEWORK_DEBUG`, the graph in which the kernel is the documented custom call is written, as it would go to
-the Neuron compiler. It is not run.
+The tensors are moved to the host for a kernel, and its results to the device. XLA's graph ends
+before the kernel, and another one begins after it. With `XLA_SAVE_TENSORS_FILE` or
+`NEURON_FRAMEWORK_DEBUG`, the graph with the kernel as the documented custom call is written in the
+form that the Neuron compiler would receive. It is not run.
 """
 
 import os
@@ -21,7 +22,7 @@ _TARGET, _STATUS_RETURNING = "AwsNeuronCustomNativeKernel", 2
 
 
 def wanted():
-    """Whether the environment asks for something to be written."""
+    """Whether the environment requests a file."""
     return bool(os.environ.get("XLA_SAVE_TENSORS_FILE")) or _debug()
 
 
@@ -30,10 +31,12 @@ def _debug():
 
 
 def record(kernel, compiled):
-    """Writes the graph of a call whose arguments are on an XLA device, if the environment asks for it.
+    """Writes the graph of a call with arguments on an XLA device, if the environment requests it.
 
-    - `XLA_SAVE_TENSORS_FILE=F` appends it as text to `F.0`, the file to which torch_xla appends its own graphs.
-    - `NEURON_FRAMEWORK_DEBUG=1` writes it in binary form, an HloModuleProto, to `MODULE_<kernel>_<number>.hlo_module.pb` in the current directory.
+    - `XLA_SAVE_TENSORS_FILE=F` appends it as text to `F.0`, the file to which torch_xla appends its
+      own graphs.
+    - `NEURON_FRAMEWORK_DEBUG=1` writes it in binary form, an HloModuleProto, to
+      `MODULE_<kernel>_<number>.hlo_module.pb` in the current directory.
     """
     operands = dict(zip(compiled.inputs(), compiled.operands()))
     device = next((t.device for t in operands.values() if isinstance(t, torch.Tensor) and t.device.type == "xla"), None)
@@ -76,7 +79,7 @@ def _on(device, operand):
 
 
 def _text(call):
-    """The graph as torch_xla writes its own."""
+    """The graph in the format that torch_xla writes."""
     ours = os.path.dirname(os.path.abspath(__file__))
     frames = [f for f in reversed(traceback.extract_stack()) if not os.path.abspath(f.filename).startswith(ours)]
     lines = [f"  {f.name} ({f.filename}:{f.lineno})" for f in frames]

@@ -4,14 +4,15 @@
     def test_softmax():
         out, report = nki_sim.profile(softmax)(x)
 
-fails if a kernel that the test profiles takes longer on the device. `--nki-report` lists all profiled kernels at the end.
+The marker fails the test if a kernel that the test profiles takes longer on the device.
+`--nki-report` lists all profiled kernels at the end.
 """
 
 import sys
 
 import pytest
 
-#: The name of a test's property that holds a kernel and its time.
+#: The name of the test property with a kernel and its time.
 _PROPERTY = "nki_latency_us"
 
 
@@ -35,7 +36,7 @@ def pytest_configure(config):
 
 def _set_levels(which, lists):
     if any(lists):
-        # Imported for this only: tests may use no kernel.
+        # Imported only here: tests may use no kernel.
         from . import _levels
 
         try:
@@ -49,7 +50,7 @@ def pytest_runtest_call(item):
     start = len(_recorded())
     outcome = yield
     rows = _recorded()[start:]
-    # On the report of the test, which pytest-xdist brings from its workers.
+    # Properties are part of the test report, which pytest-xdist transfers from its workers.
     item.user_properties.extend((_PROPERTY, [name, us]) for name, us in rows)
     marker = item.get_closest_marker("nki_latency")
     if marker is None or outcome.excinfo is not None:
@@ -75,6 +76,6 @@ def pytest_terminal_summary(terminalreporter, config):
 
 
 def _recorded():
-    # Not imported by tests that use no kernel.
+    # Tests that use no kernel do not import it.
     profile = sys.modules.get("nki_sim._profile")
     return profile.recorded if profile else []

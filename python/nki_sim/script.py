@@ -1,5 +1,6 @@
-"""Runs a script with our `nki` in the place of any other: `python -m nki_sim.script [--deny|--warn|--allow LIST]... [--strict] FILE [ARGUMENT...]`,
-which `nki-sim run FILE` calls.
+"""Runs a script with the drop-in `nki`, which replaces any other. `nki-sim run FILE` calls it:
+
+    python -m nki_sim.script [--deny|--warn|--allow LIST]... [--strict] FILE [ARGUMENT...]
 """
 
 import os
@@ -29,7 +30,7 @@ def main():
     try:
         runpy.run_path(path, run_name="__main__")
     except _errors.KernelError as error:
-        # The diagnostic says where; the calls that led to the kernel are in the traceback of Python.
+        # The diagnostic names the line; Python's traceback has the calls that led to the kernel.
         print(error, file=sys.stderr)
         sys.exit(1)
 

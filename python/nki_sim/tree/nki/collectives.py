@@ -1,4 +1,4 @@
-"""The names of `nki.collectives`, from the registry of the simulator, and the groups of ranks they work on."""
+"""The names of `nki.collectives`, from the registry of the simulator, and replica groups."""
 
 import sys as _sys
 

@@ -1,4 +1,4 @@
-"""Names of the compiler that scripts import. Kernels are compiled by nki_sim when they are called."""
+"""Names of the compiler that scripts import. nki_sim compiles kernels when they are called."""
 
 import sys as _sys
 

@@ -1,4 +1,5 @@
-"""The compiler's frontends, as far as test harnesses use them: `compile` specialises a kernel, so that its asserts run, and stops there."""
+"""The compiler's frontends for test harnesses: `compile` specialises a kernel, which runs its
+asserts, without executing it."""
 
 import os
 
@@ -6,7 +7,7 @@ from nki_sim._kernel import Kernel
 
 
 class FrontendResult:
-    """What `compile` gives: the program in text form, and the names of its tensors."""
+    """The result of `compile`: the program in text form, and the names of its tensors."""
 
     def __init__(self, compiled, artifacts_dir):
         self.compiled = compiled
@@ -20,9 +21,11 @@ class NKIFrontend:
     """Compiles a kernel for given inputs without running it."""
 
     def compile(self, kernel, inputs=None, target=None, lnc=1, artifacts_dir=None, output_names=None, **_options):
-        """Specialises `kernel` for `inputs` (a dict by parameter). Raises nki_sim.KernelError if it is wrong.
+        """Specialises `kernel` for `inputs` (a dict by parameter). Raises nki_sim.KernelError if it
+        has an error.
 
-        With `artifacts_dir`, the program is written there as `<kernel>.nkir`. `output_names` are checked for their number.
+        With `artifacts_dir`, the program is written there as `<kernel>.nkir`. The number of
+        `output_names` is checked.
         """
         made = kernel if isinstance(kernel, Kernel) else Kernel(kernel)
         made = made._with(lnc=lnc or 1, target=str(getattr(target, "value", target)) if target is not None else made.target)

@@ -1,4 +1,4 @@
-"""The enums of `nki.isa`, under their older home."""
+"""The enums of `nki.isa` under their older module name."""
 
 import enum as _enum
 import sys as _sys
