@@ -3,13 +3,16 @@
 
     python tools/accuracy.py ROWS.jsonl --sources DIR [--stats DIR] [--json FILE] [--report FILE.md]
 
-ROWS.jsonl has one measured run per line: id, kernel, kernel_fn, api, inputs, params, hw, lnc, latency_us, counters, traffic, family.
-DIR holds checkouts of the repositories that the rows name, each in a directory called by the repository's name (`aws-neuron-sdk`,
-`aws-neuron+aws-neuron-sdk` or `aws-neuron/aws-neuron-sdk`). Nothing of them is copied. A row that cannot run is listed with the reason.
+ROWS.jsonl has one measured run per line: id, kernel, kernel_fn, api, inputs, params, hw, lnc,
+latency_us, counters, traffic, family. DIR holds checkouts of the repositories that the rows name.
+The directory of a checkout has the name of the repository (`aws-neuron-sdk`,
+`aws-neuron+aws-neuron-sdk` or `aws-neuron/aws-neuron-sdk`). The tool copies nothing from them. The
+report lists each row that cannot run, with the reason.
 
-Rows that need the older interface run our own version of the kernel, if tests/ports has one. --stats compares single instructions, too.
+Rows that need the older interface run a port of the kernel if tests/ports has one. --stats also
+compares single instructions.
 
-Writes docs/accuracy.md and docs/accuracy.svg (or --report FILE.md and the .svg beside it).
+Writes docs/accuracy.md and docs/accuracy.svg (or --report FILE.md and the .svg next to it).
 """
 
 import argparse
@@ -32,20 +35,20 @@ import accuracy_ports
 import accuracy_report
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-# How a row says that its kernel was compiled without the scheduler.
+# The note of a row whose kernel was compiled without the scheduler.
 UNSCHEDULED = "enable-instruction-scheduling=false"
 FILE = re.compile(r"[\w.+/-]+\.(?:py|rst|md)\b")
 
 
 class CannotRun(Exception):
-    """Why a row is left out."""
+    """The reason why a row is left out."""
 
 
-# --- where a row's kernel is
+# --- source of a row's kernel
 
 
 def checkouts(sources):
-    """Directories of checkouts by the repository's name, without its owner."""
+    """Checkout directories by repository name, without the owner."""
     found = {}
     for child in sorted(p for p in sources.iterdir() if p.is_dir()):
         found.setdefault(re.split(r"[+]|__", child.name)[-1], child)
@@ -57,7 +60,8 @@ def checkouts(sources):
 
 
 def candidates(row):
-    """(repository or None, path, function or None) for each file that the row's `kernel` names, as written."""
+    """(repository or None, path, function or None) for each file that `kernel` of the row names, as
+    written."""
     text = row.get("kernel") or ""
     named = [re.split(r"[:@]", row.get(key) or "")[0].rstrip("/").split("/")[-1] for key in ("url", "source")]
     for match in FILE.finditer(text):
@@ -69,7 +73,7 @@ def candidates(row):
         else:
             for name in named:
                 yield name, path, function and function.group(1)
-            # `aws-neuron-sdk/nki/...`, or `nki/...` of a repository that nobody named
+            # `aws-neuron-sdk/nki/...`, or `nki/...` without a repository
             first, _, rest = path.partition("/")
             yield first, rest, function and function.group(1)
             yield None, path, function and function.group(1)
@@ -88,7 +92,8 @@ def locate(row, found):
 
 
 def code_block(path, row, function):
-    """The code block of a document that defines the function: the last one before the document shows the row's variant."""
+    """The code block of a document that defines the function. Of several, the last one before the
+    document shows the row's variant."""
     text = path.read_text()
     label = re.search(r"code block for (v\d+)", row["kernel"])
     end = text.find(f"/{label.group(1)}-") if label else len(text)
@@ -96,12 +101,13 @@ def code_block(path, row, function):
     with_it = [textwrap.dedent(b.group(2)) for b in blocks if re.search(rf"def {function}\b", b.group(2))]
     if not with_it:
         raise CannotRun(f"no code block in {path.name} defines {function}")
-    # Until release 0.3 a kernel could return a tensor in private HBM; the manual's pages about speed still do. The time is the same.
+    # Until release 0.3 a kernel could return a tensor in private HBM, and the manual's pages about
+    # speed still do. The latency is the same.
     return with_it[-1].replace("buffer=nl.hbm)", "buffer=nl.shared_hbm)")
 
 
 def kernels_of(text):
-    """Functions of a file: name -> (parameter names, is a kernel)."""
+    """Functions of a file: name -> (parameter names, whether it is a kernel)."""
     try:
         tree = ast.parse(text)
     except SyntaxError as e:
@@ -118,7 +124,7 @@ def kernels_of(text):
 
 
 def command(binary, row, found, folder):
-    """The command for a row; files that it needs go to `folder`."""
+    """The command for a row. Files that it needs are written to `folder`."""
     common = ["--no-numerics", "--target", row.get("hw", "trn2")]
     port = accuracy_ports.words(row, ROOT / "tests" / "ports")
     if port:
@@ -144,7 +150,7 @@ def command(binary, row, found, folder):
         given = names[: len(inputs)]
     words = [*binary, "run", str(path), "--kernel", function, *common]
     if UNSCHEDULED in str(row.get("notes")):
-        # The order of transfers is the kernel's own.
+        # The transfers are in program order.
         words += ["--set", "compiler.late_share=0"]
     if str(row.get("lnc", 1)).startswith("2"):
         words += ["--lnc", "2"]
@@ -164,7 +170,7 @@ def run(binary, row, found, more, timeout):
         try:
             done = subprocess.run(words, capture_output=True, text=True, timeout=timeout)
         except subprocess.TimeoutExpired:
-            raise CannotRun(f"not done after {timeout} s") from None
+            raise CannotRun(f"timeout after {timeout} s") from None
         if done.returncode != 0:
             lines = [line for line in done.stderr.splitlines() if line.startswith("error")] or done.stderr.splitlines()
             raise CannotRun((lines or [f"exit code {done.returncode}"])[0])
@@ -172,12 +178,13 @@ def run(binary, row, found, more, timeout):
 
 
 def share(value):
-    """A fraction, from a fraction or a percentage."""
+    """A fraction, converted from a fraction or a percentage."""
     return value / 100 if value > 1.5 else value
 
 
 def measured_counters(c):
-    """The measured counters under our names, from whatever the row calls them."""
+    """The measured counters under this tool's names, converted from the different names in the
+    rows."""
     out = {}
     for ours, theirs in {
         "tensor_active": ("tensor_engine_active_frac", "tensor_engine_active_pct", "tensor_engine_active_time_percent"),
@@ -201,7 +208,8 @@ def predicted_counters(report):
 
 
 def ideal_us(row):
-    """Time of the tensor engine alone at its documented rate, for a matrix product; else None."""
+    """Time of the tensor engine alone at its documented rate, in us, for a matrix product; None for
+    other kernels."""
     shapes = [i["shape"] for i in row.get("inputs") or []]
     if row.get("family") not in ("matmul", "gemm") or len(shapes) != 2 or any(len(s) != 2 for s in shapes):
         return None

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""Writes docs/compatibility.md from the results of tools/library.py and tools/corpus.py.
+"""Writes docs/compatibility.md from the results of tools/library.py, tools/corpus.py and
+tools/suites.py.
 
-    python tools/compatibility.py --library LIBRARY.json... --corpus CORPUS.json [--note TEXT]
+    python tools/compatibility.py --library LIBRARY.json... --corpus CORPUS.json --suites SUITES.json [--note TEXT]
 """
 
 import argparse
@@ -14,12 +15,14 @@ import sys
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 
 from common import files  # noqa: E402
+from common.page import paragraph  # noqa: E402
 
 PAGE = pathlib.Path(__file__).resolve().parent.parent / "docs" / "compatibility.md"
 
-HEAD = """# Compatibility: public kernels that run here
+HEAD = """# Compatibility with public kernels
 
-Kernels that nobody here wrote, run unchanged against their own references. Made by `tools/compatibility.py`; to make it again:
+Public kernels of other authors run unchanged against their own references.
+`tools/compatibility.py` generates this page. To regenerate it:
 
     python tools/library.py CHECKOUT --smallest 1 --sample 2 --timeout 60 --target trn2 --json trn2.json     # nki-library's own test suite
     python tools/library.py CHECKOUT --smallest 1 --sample 2 --timeout 60 --target trn3 --json trn3.json
@@ -31,64 +34,65 @@ Kernels that nobody here wrote, run unchanged against their own references. Made
 
 
 def folder(test: str) -> str:
-    """The part of the library that a test is about: `core/attention`, say."""
+    """The part of the library that a test covers, for example `core/attention`."""
     parts = pathlib.PurePosixPath(test.split("::")[0]).parts
     return "/".join(parts[3:5]) if len(parts) > 5 else "/".join(parts[3:4])
 
 
-# Why tests fail that fail for no reason of the simulator, where that was looked into: part of the test's name, of the reason, and the explanation.
+# Failures with a known cause outside the simulator or under examination: part of the test's name,
+# part of the reason, explanation.
 KNOWN = [
     (
         "test_cross_entropy_forward",
         "timeout",
-        "up to 4 GB of logits. The suite's own making of random inputs takes 57% of such a test's time and its reference 27%, the simulation 5% "
+        "up to 4 GB of logits. The suite spends 57% of the time of such a test on random inputs, 27% on its reference and 5% on the simulation "
         "(measured on the configuration with 256 positions and 151936 words)",
     ),
     (
         "test_rmsnorm_mx_quantize_tkg",
         "result differs",
-        "the kernel writes 16 of the 128 rows of `out_scale`, and the test compares the others with zero; what a kernel does not write is 4 here, as "
-        "in the official simulator, and is reported (output-partly-written)",
+        "the kernel writes 16 of the 128 rows of `out_scale`, and the test compares the others with zero. Unwritten elements are 4, as in the official "
+        "simulator, and are reported (output-partly-written)",
     ),
     (
         "test_quantize_mx_hw",
         "result differs",
-        "the test's reference scales by 2^(floor(log2 max) - E), the manual by twice that (docs/numerics.md, quantize_mx), and the test compares rows of "
-        "scales that nothing writes with zero",
+        "the test's reference scales by 2^(floor(log2 max) - E), the manual by twice that (docs/numerics.md, quantize_mx). The test also compares "
+        "unwritten rows of scales with zero",
     ),
     (
         "test_mxfp_load_performance",
         "Cannot cast",
-        "the test declares the packed output as float32, which only a NumPy extension type of AWS's can be cast to",
+        "the test declares the packed output as float32; only a NumPy extension type of AWS can be cast to it",
     ),
     (
         "test_moe_tkg_",
         "result differs",
-        "NaN: the kernel reads rows of its tiles that nothing has written (uninitialized-read names them); the device has some finite number there",
+        "NaN: the kernel reads unwritten rows of its tiles (uninitialized-read names them); the device has finite numbers there",
     ),
-    ("test_moe_bwmm_mx", "timeout", "the suite makes up to 9 million blocks of MX weights and multiplies them again in NumPy; in the configuration that was watched the simulation itself ended within the limit"),
+    ("test_moe_bwmm_mx", "timeout", "the suite generates up to 9 million blocks of MX weights and multiplies them again in NumPy. In the configuration that was examined, the simulation itself ended within the limit"),
     (
         "bwmm_shard_on_block_mx",
         "result differs",
-        "with 384 intermediate columns some elements are NaN and all others agree: not looked into further; the library itself skips most tests of this "
+        "with 384 intermediate columns some elements are NaN and all others agree; not examined further. The library itself skips most tests of this "
         "kernel as broken",
     ),
-    ("test_output_proj_cte_bf16_sweep", "sbuf-overflow", "not looked into yet"),
-    ("test_attn_blk", "result differs", "not looked into yet"),
-    ("test_attn_blk", "assertion-failed", "the kernel's own check refuses the test's arguments; not looked into further"),
+    ("test_output_proj_cte_bf16_sweep", "sbuf-overflow", "not examined yet"),
+    ("test_attn_blk", "result differs", "not examined yet"),
+    ("test_attn_blk", "assertion-failed", "the kernel's own check rejects the arguments of the test; not examined further"),
     ("test_moe_block_kernel_model", "None has no attribute", "the kernel reads gate_up_bias.dtype, and this configuration has no bias"),
-    ("test_qkv_cte_mx_bf16_static_dequant", "is_input_swizzled", "the test passes an argument that the kernel has not"),
+    ("test_qkv_cte_mx_bf16_static_dequant", "is_input_swizzled", "the test passes an argument that the kernel does not have"),
 ]
 
 
 def why(test: dict) -> str:
-    """The reason, and what is known of it."""
+    """The reason, with its explanation if there is one."""
     known = [text for name, reason, text in KNOWN if name in test["id"] and reason in test["reason"]]
     return ": ".join([test["reason"], *known])
 
 
 def short(test: str) -> str:
-    """A test without the folders before its file, which the page has in a table of its own."""
+    """A test without the folders before its file."""
     return test.rsplit("/", 1)[-1]
 
 
@@ -98,11 +102,13 @@ def library(reports: list[dict]) -> str:
         lines += [
             f"### {report['target']}: {report['selection']}",
             "",
-            f"Collected {report['collected']}, run {report['run']}, **passed {report['passed']}**, failed {report['failed']}, "
-            f"skipped {report['skipped']} (by the library's own rules), {report['seconds']:.0f} s on {report['cores']} cores. "
-            f"{drawn(report)}A test may take {report.get('timeout', 60):.0f} s of one core.",
+            paragraph(
+                f"Collected {report['collected']}, run {report['run']}, **passed {report['passed']}**, failed {report['failed']}, "
+                f"skipped {report['skipped']} (by the library's own rules), {report['seconds']:.0f} s on {report['cores']} cores. "
+                f"{drawn(report)}The limit for a test is {report.get('timeout', 60):.0f} s of one core."
+            ),
             "",
-            "| part | passed | failed | skipped | seconds | of it in the simulator |",
+            "| part | passed | failed | skipped | seconds | simulator seconds |",
             "| --- | --- | --- | --- | --- | --- |",
         ]
         parts: dict[str, collections.Counter] = collections.defaultdict(collections.Counter)
@@ -117,28 +123,28 @@ def library(reports: list[dict]) -> str:
             simulated = f"{part['simulated']:.0f}" if measured else "not measured"
             lines.append(f"| {name} | {part['passed']} | {part['failed']} | {part['skipped']} | {part['seconds']:.0f} | {simulated} |")
         if report["failed_by_reason"]:
-            lines += ["", "| tests | why they fail |", "| --- | --- |"]
+            lines += ["", "| tests | reason |", "| --- | --- |"]
             lines += [f"| {count} | {cell(reason)} |" for reason, count in report["failed_by_reason"].items()]
             failed = [test for test in report["tests"] if test["status"] == "failed"]
-            lines += ["", "| test | why it fails |", "| --- | --- |"]
+            lines += ["", "| test | reason |", "| --- | --- |"]
             lines += [f"| {cell(short(test['id']))} | {cell(why(test))} |" for test in sorted(failed, key=lambda test: test["id"])]
         if report["files_not_collected"]:
             lines += ["", "Not collected:", ""]
             lines += [f"- `{file}`: {cell(error)}" for file, error in sorted(report["files_not_collected"].items())]
         lines.append("")
-    lines += ["The published repository cannot be tested as it is. Patched in a copy at run time:", ""]
+    lines += ["The published repository cannot be tested unchanged. A temporary copy has these patches:", ""]
     patches = {(patch["file"], patch["reason"]): None for report in reports for patch in report["patches"]}
-    lines += [f"- `{file}`: {reason}" for file, reason in patches]
+    lines += [paragraph(f"`{file}`: {reason}", "- ") for file, reason in patches]
     return "\n".join(lines) + "\n\n"
 
 
 def drawn(report: dict) -> str:
-    """How the tests went that chance has chosen, apart from the smallest ones; nothing where there are not both kinds."""
+    """The outcomes of the smallest and of the randomly drawn tests; empty without both kinds."""
     count = collections.Counter((test.get("drawn", False), test["status"]) for test in report["tests"])
     if len({chance for chance, _ in count}) < 2:
         return ""
     parts = [f"{count[chance, 'passed']} of {count[chance, 'passed'] + count[chance, 'failed']}" for chance in (False, True)]
-    return f"Of the smallest passed {parts[0]}, of those drawn {parts[1]}. "
+    return f"Of the smallest tests {parts[0]} passed, of those drawn {parts[1]}. "
 
 
 def corpus(entries: list[dict]) -> str:
@@ -152,16 +158,16 @@ def corpus(entries: list[dict]) -> str:
     return "\n".join(lines) + "\n"
 
 
-SUITES = """
-Environments: torch and networkx for nki-autotune; torch, triton, pyarrow, z3-solver, anytree, cairocffi and flask for triton-viz, whose setup.py writes
-`triton_viz/version.py` first. `--absent` names modules for the hardware that files of a suite import and do not need. triton-viz's failing test passes
-`nl.tfloat32` and expects a TypeError; here it is a dtype that equals NumPy's float32. `psum-capacity` and `sbuf-overflow` mark kernels that are larger than
-the device's memories.
-"""
+ENVIRONMENTS = (
+    "Environments: nki-autotune needs torch and networkx. triton-viz needs torch, triton, pyarrow, z3-solver, anytree, cairocffi and flask, and its "
+    "setup.py must write `triton_viz/version.py` first. `--absent` names modules for the hardware that files of a suite import without needing them. "
+    "The failing test of triton-viz passes `nl.tfloat32` and expects a TypeError; in the simulator it is a dtype that equals NumPy's float32. "
+    "`psum-capacity` and `sbuf-overflow` mark kernels that exceed the memories of the device."
+)
 
 
 def suites(entries: list[dict]) -> str:
-    lines = ["", "## Test suites of other projects", "", "| suite | passed | failed | skipped | why tests fail | command |", "| --- | --- | --- | --- | --- | --- |"]
+    lines = ["", "## Test suites of other projects", "", "| suite | passed | failed | skipped | failures | command |", "| --- | --- | --- | --- | --- | --- |"]
     for entry in entries:
         words = ["tools/suites.py", entry["name"], *entry["tests"]]
         words += ["--mark", entry["mark"]] if entry["mark"] else []
@@ -170,7 +176,7 @@ def suites(entries: list[dict]) -> str:
         why_not = ", ".join(f"{count} {reason}" for reason, count in entry["failed_by_reason"].items())
         numbers = f"{entry['passed']} | {entry['failed']} | {entry['skipped']}"
         lines.append(f"| {entry['name']} {entry['commit']} | {numbers} | {cell(why_not)} | `{' '.join(words)}` |")
-    return "\n".join(lines) + "\n" + SUITES
+    return "\n".join([*lines, "", paragraph(ENVIRONMENTS), ""])
 
 
 def cell(text: str) -> str:
@@ -183,7 +189,7 @@ def main() -> int:
     parser.add_argument("--library", type=pathlib.Path, nargs="+", required=True, help="results of tools/library.py")
     parser.add_argument("--corpus", type=pathlib.Path, required=True, help="results of tools/corpus.py")
     parser.add_argument("--suites", type=pathlib.Path, required=True, help="results of tools/suites.py")
-    parser.add_argument("--note", default="", help="what a reader has to know about these runs")
+    parser.add_argument("--note", default="", help="remarks on these runs")
     options = parser.parse_args()
     try:
         reports = [json.loads(path.read_text()) for path in options.library]
@@ -192,7 +198,7 @@ def main() -> int:
     except (OSError, json.JSONDecodeError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
-    made = f"Last made {datetime.date.today().isoformat()}. {options.note}".rstrip() + "\n\n"
+    made = paragraph(f"Last generated: {datetime.date.today().isoformat()}. {options.note}".rstrip()) + "\n\n"
     files.write_whole(PAGE, HEAD + made + library(reports) + corpus(entries) + suites(others))
     return 0
 

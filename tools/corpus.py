@@ -3,10 +3,15 @@
 
     python tools/corpus.py CORPUS.jsonl --sources DIR [--json FILE]
 
-Each line of CORPUS.jsonl names a kernel: id, repo, file, kernel, api, target. DIR holds the checkouts by name (DIR/nki-library,
-DIR/aws-neuron-sdk, ...); an entry whose checkout is not there is skipped. Kernels of nki-library run through that library's own tests,
-KLR's language tests through themselves, all others from their file against a NumPy reference in tools/corpus_suite/references.py, or
-without one there through the repository's own check of them.
+Each line of CORPUS.jsonl names a kernel: id, repo, file, kernel, api, target. DIR holds the
+checkouts by name (DIR/nki-library, DIR/aws-neuron-sdk, ...). An entry without a checkout is
+skipped.
+
+- Kernels of nki-library run through that library's own tests.
+- KLR's language tests run as they are.
+- Other kernels run from their file against a NumPy reference in tools/corpus_suite/references.py,
+  or without a reference through the repository's own check.
+
 The JSON file is a list of {id, api, status: passed|failed|skipped, reason, seconds}.
 """
 
@@ -58,7 +63,7 @@ def main() -> int:
     except OSError as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
-    # What is not needed for the entries at hand is not installed: torch alone takes several GB.
+    # Install only the packages that the selected entries need: torch alone takes several GB.
     environment.need(sorted({package for one in entries for package in entry.needs(one, options.sources)}))
 
     results = {}

@@ -3,9 +3,10 @@
 
     python tools/library.py CHECKOUT [-k FILTER] [--json FILE]
 
-CHECKOUT is a checkout of nki-library. Nothing in it is changed: the suite runs in a temporary copy in which the gaps of the published
-repository are filled (tools/library_suite/overlay.py lists them with reasons, and every run prints them). Each test file runs in a process
-of its own, so that a crash or an endless test costs one test and not the run.
+CHECKOUT is a checkout of nki-library; it is not modified. The suite runs in a temporary copy with
+patches for the gaps of the published repository (tools/library_suite/overlay.py lists them with
+reasons, and every run prints them). Each test file runs in its own process, so that a crash or an
+endless test costs one test instead of the run.
 """
 
 import argparse
@@ -81,7 +82,7 @@ def main() -> int:
                 for test in result.tests:
                     if test["status"] == "failed":
                         print(f"    {test['id'].rsplit('::', 1)[-1]}: {test['reason']}", flush=True)
-                # Written after every file, so that a run that is ended can be gone on with: --again.
+                # Write after every file, so that --again can continue an interrupted run.
                 report = summarise(options, results, patches, time.monotonic() - start)
                 if options.json:
                     files.write_whole(options.json, json.dumps(report, indent=1))
@@ -91,7 +92,7 @@ def main() -> int:
 
 
 def summarise(options: argparse.Namespace, results: list["runner.FileResult"], patches: list["overlay.Patch"], seconds: float) -> dict:
-    """What the JSON file holds: counts, reasons, patches, and one entry a test."""
+    """The contents of the JSON file: counts, reasons, patches, and one entry for each test."""
     results = sorted(results, key=lambda result: result.file)
     tests = [test for result in results for test in result.tests]
     count = collections.Counter(test["status"] for test in tests)
@@ -115,12 +116,12 @@ def summarise(options: argparse.Namespace, results: list["runner.FileResult"], p
 
 
 def selection(options: argparse.Namespace) -> str:
-    """In words, which tests were run."""
+    """A description of the selected tests."""
     kinds = [f"the {options.smallest} smallest"] if options.smallest else []
     kinds += [f"{options.sample} drawn with seed {options.seed}"] if options.sample else []
     words = [f"configurations of each test function: {' and '.join(kinds)}" if kinds else "every configuration"]
     if options.again:
-        words.append("what had passed in an earlier run not run again")
+        words.append("tests that passed in an earlier run are not run again")
     if options.run_all:
         words.append("large shapes too")
     if options.filter:

@@ -1,8 +1,11 @@
 #!/usr/bin/env python3
-"""Runs other projects' test suites with this package as `nki`, as they stand: python tools/suites.py CHECKOUT TESTS... [--json OUT]
+"""Runs test suites of other projects unchanged, with this package as `nki`.
 
-CHECKOUT is a clone, TESTS are folders or files in it. The suite runs under this Python, which needs nki_sim, pytest and what the suite imports. The
-results for the page, with those of other suites, are appended to OUT.
+    python tools/suites.py CHECKOUT TESTS... [--json OUT]
+
+CHECKOUT is a clone; TESTS are folders or files in it. The suite runs under this Python, which needs
+nki_sim, pytest and the packages that the suite imports. The results are appended to OUT, which may
+hold those of other suites.
 """
 
 import argparse
@@ -15,7 +18,8 @@ import sys
 import tempfile
 import xml.etree.ElementTree as tree
 
-#: Stands in for modules that only a machine with the hardware has: importing works, and every name is an empty class.
+#: Replaces modules that exist only on a machine with the hardware: importing works, and every name
+#: is an empty class.
 PLUGIN = """
 import sys, types
 for name in {modules!r}:
@@ -32,7 +36,7 @@ for name in {modules!r}:
 
 
 def run(options) -> dict:
-    """Runs one suite; its entry for the page."""
+    """Runs one suite and returns its entry for the page."""
     with tempfile.TemporaryDirectory() as scratch:
         results = pathlib.Path(scratch, "results.xml")
         pathlib.Path(scratch, "absent_modules.py").write_text(PLUGIN.format(modules=options.absent))
@@ -67,7 +71,7 @@ def run(options) -> dict:
 
 
 def reason(failure) -> str:
-    """Why a test failed: the slug of a diagnostic, or the first line."""
+    """The reason for the failure of a test: the slug of a diagnostic, or the first line."""
     text = (failure.get("message") or "") + (failure.text or "")
     _, found, slug = text.partition("error[")
     return slug.partition("]")[0] if found else text.strip().splitlines()[0][:70]

@@ -1,4 +1,5 @@
-"""The Python packages that a tool needs: found, or installed into an environment of its own under target/."""
+"""The Python packages that a tool needs: already importable, or installed into an environment under
+target/."""
 
 import importlib.util
 import json
@@ -10,23 +11,24 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 VENV = ROOT / "target" / "tools-venv"
 
-# Distributions whose module has another name.
+# Distributions whose module has a different name.
 MODULES = {"aws-embedded-metrics": "aws_embedded_metrics", "pytest-html": "pytest_html", "pytest-metadata": "pytest_metadata", "pytest-xdist": "xdist", "attrs": "attr"}
 
-# What nki_sim is built from.
+# Sources of nki_sim.
 SOURCES = ["Cargo.lock", "Cargo.toml", "pyproject.toml", "diag", "frontend", "isa", "python", "sim", "src"]
 
 
 def missing(packages: list[str]) -> list[str]:
-    """Those of `packages` that this interpreter cannot import."""
+    """The members of `packages` that this interpreter cannot import."""
     return [name for name in packages if importlib.util.find_spec(MODULES.get(name, name)) is None]
 
 
 def need(packages: list[str]) -> None:
     """Returns when every package can be imported.
 
-    What this interpreter lacks is installed into target/tools-venv, once, and the tool starts again inside of it. There `nki_sim` is built from
-    this repository, and again when the repository has changed. Exits with 2 when the packages cannot be installed.
+    Missing packages are installed into target/tools-venv, once, and the tool restarts there.
+    `nki_sim` is built from this repository, and again when the repository has changed. Exits with 2
+    if the packages cannot be installed.
     """
     inside = pathlib.Path(sys.prefix) == VENV
     if not inside and not missing(packages):
@@ -43,7 +45,8 @@ def need(packages: list[str]) -> None:
             wanted = [str(ROOT) if name == "nki_sim" else name for name in lacking if name != "torch"]
             if wanted:
                 install(python, *wanted)
-            # Sources that change while nki_sim is built make it stale, not missing: the next run builds it again.
+            # Sources that change during the build of nki_sim make it stale, not missing; the next
+            # run builds it again.
             lacking = missing_there(python, packages, stale=False)
     except (subprocess.CalledProcessError, OSError) as error:
         print(f"error: {error}", file=sys.stderr)
@@ -56,26 +59,31 @@ def need(packages: list[str]) -> None:
 
 
 def make() -> None:
-    """Makes the environment. It sees what this interpreter has."""
+    """Creates the environment. It includes the packages of this interpreter."""
     command = [sys.executable, "-m", "venv", "--system-site-packages"]
-    # Without Debian's python3-venv there is no pip inside of a new environment: this interpreter's is taken then.
+    # Without Debian's python3-venv a new environment has no pip; the pip of this interpreter is
+    # used then.
     if subprocess.run([*command, str(VENV)], capture_output=True).returncode != 0:
         subprocess.run([*command, "--clear", "--without-pip", str(VENV)], check=True)
 
 
 def install(python: pathlib.Path, *packages: str) -> None:
-    """As `pip install` in the environment."""
+    """Like `pip install` in the environment."""
     inside = subprocess.run([str(python), "-m", "pip", "--version"], capture_output=True).returncode == 0
     pip = [str(python), "-m", "pip"] if inside else [sys.executable, "-m", "pip", "--python", str(python)]
     done = subprocess.run([*pip, "install", "--quiet", *packages], capture_output=True, text=True)
-    # What pip says of torch without CUDA is no news, and its other warnings are not about this environment.
+    # The warnings of pip are about torch without CUDA, or not about this environment.
     if done.returncode != 0:
         print(done.stderr, file=sys.stderr)
         done.check_returncode()
 
 
 def install_torch(python: pathlib.Path) -> None:
-    """torch for the CPU. On Linux its wheel asks for 4 GB of CUDA, which nothing here calls: tests/cpu_torch.py makes it do without."""
+    """torch for the CPU.
+
+    On Linux its wheel requires 4 GB of CUDA libraries that these tools never call;
+    tests/cpu_torch.py makes it work without them.
+    """
     if sys.platform != "linux":
         return install(python, "torch")
     install(python, "--no-deps", "torch")
@@ -89,7 +97,8 @@ def install_torch(python: pathlib.Path) -> None:
 
 
 def missing_there(python: pathlib.Path, packages: list[str], stale: bool = True) -> list[str]:
-    """Those of `packages` that the environment lacks, and with `stale` nki_sim when it is older than its sources."""
+    """The members of `packages` that the environment lacks; with `stale`, also nki_sim if it is
+    older than its sources."""
     code = (
         "import importlib.util, json, sys\n"
         "found = {name: importlib.util.find_spec(name) for name in sys.argv[1:]}\n"
@@ -105,7 +114,10 @@ def missing_there(python: pathlib.Path, packages: list[str], stale: bool = True)
 
 
 def is_stale(package: pathlib.Path) -> bool:
-    """Whether the package was installed into the tools' environment before its sources changed. One installed elsewhere is the user's."""
+    """Whether the package was installed into the tools' environment before its sources changed.
+
+    A package that is installed elsewhere belongs to the user and is never stale.
+    """
     if VENV not in package.parents:
         return False
     built = max(file.stat().st_ctime for file in package.glob("_native*"))

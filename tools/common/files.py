@@ -1,4 +1,4 @@
-"""Files that are replaced whole or not at all."""
+"""Atomic replacement of files."""
 
 import os
 import pathlib
@@ -6,7 +6,8 @@ import tempfile
 
 
 def write_whole(path: pathlib.Path, text: str) -> None:
-    """Writes `text` beside `path` and moves it there, so that a reader never sees half of it."""
+    """Writes `text` to a temporary file next to `path` and renames it, so that readers never see a
+    partial file."""
     path = pathlib.Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
     handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=path.name)

@@ -1,4 +1,4 @@
-"""The nki-sim command: the one named by $NKI_SIM, a built one, or one that is built now."""
+"""The nki-sim command: $NKI_SIM, an existing build, or a new build."""
 
 import functools
 import os
@@ -12,12 +12,13 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 
 @functools.cache
 def command() -> str:
-    """Path of the command. Exits with 2 when there is none and it cannot be built."""
+    """Path of the command. Exits with 2 if there is none and it cannot be built."""
     named = os.environ.get("NKI_SIM")
     if named:
         return named
     if shutil.which("cargo"):
-        # A build that is current costs a second; one that is not must not be used.
+        # Always build: checking an up-to-date build takes a second, and a stale build must not be
+        # used.
         print("Building nki-sim", flush=True)
         built = subprocess.run(["cargo", "build", "--release", "--locked", "--quiet"], cwd=ROOT)
         if built.returncode == 0:

@@ -1,4 +1,4 @@
-"""One entry of the corpus: which way it runs, and how that went."""
+"""Runs one entry of the corpus in the way that fits it."""
 
 import pathlib
 
@@ -8,7 +8,7 @@ OLD_INTERFACE = "written for the older interface (neuronxcc.nki), which is not s
 
 
 def needs(one: dict, sources: pathlib.Path) -> list[str]:
-    """The Python packages that running this entry takes."""
+    """The Python packages that this entry needs."""
     if one["api"] == "Beta1" or not (sources / one["repo"]).is_dir():
         return []
     if one["repo"] == "nki-library" or library.revision(one, sources):
@@ -21,7 +21,7 @@ def needs(one: dict, sources: pathlib.Path) -> list[str]:
 
 
 def run(one: dict, sources: pathlib.Path, timeout: float) -> tuple[str, str]:
-    """Gives the status (passed, failed or skipped) and its reason."""
+    """Returns the status (passed, failed or skipped) and its reason."""
     if one["api"] == "Beta1":
         return "skipped", OLD_INTERFACE
     if not (sources / one["repo"]).is_dir():

@@ -1,4 +1,5 @@
-"""Kernels that are run from their file, without importing it: many import frameworks that are not there on a laptop."""
+"""Runs kernels from their file without importing it, because many files import frameworks that are
+not installed."""
 
 import ast
 import json
@@ -27,7 +28,7 @@ def run(one: dict, sources: pathlib.Path, timeout: float) -> tuple[str, str]:
 
 
 def run_case(one: dict, file: pathlib.Path, case: "references.Case", folder: pathlib.Path, timeout: float) -> str:
-    """Gives what went wrong, or an empty string."""
+    """Returns the error, or an empty string."""
     try:
         file, names = locate(file, one["kernel"], folder)
     except (SyntaxError, LookupError) as error:
@@ -49,14 +50,15 @@ def run_case(one: dict, file: pathlib.Path, case: "references.Case", folder: pat
         return f"took more than {timeout:.0f} s"
     first_error = next((line for line in done.stderr.splitlines() if line.startswith("error")), done.stderr.strip()[:200])
     if case.refused:
-        return "" if done.returncode == 1 and re.search(case.refused, done.stderr) else f"was to be refused ({case.refused}): {first_error or 'accepted'}"
+        return "" if done.returncode == 1 and re.search(case.refused, done.stderr) else f"expected an error ({case.refused}): {first_error or 'accepted'}"
     if done.returncode != 0:
         return first_error or f"exit code {done.returncode}"
     return compare(case, folder)
 
 
 def locate(file: pathlib.Path, kernel: str, folder: pathlib.Path) -> tuple[pathlib.Path, list[str]]:
-    """The file to run and the kernel's parameters. A kernel inside of another function gets a file of its own, with the imports."""
+    """The file to run and the parameters of the kernel. A kernel within another function gets its
+    own file, with the imports."""
     text = file.read_text()
     tree = ast.parse(text)
     for node in ast.walk(tree):

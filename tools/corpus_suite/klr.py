@@ -1,4 +1,5 @@
-"""KLR's language tests: each names a function that a compiler of the language must accept, or must refuse."""
+"""KLR's language tests: each names a function that a compiler of the language must accept or must
+reject."""
 
 import json
 import os
@@ -13,7 +14,8 @@ TOOLS = pathlib.Path(__file__).resolve().parent.parent
 
 
 def run(one: dict, sources: pathlib.Path, timeout: float) -> tuple[str, str]:
-    """Runs the test that takes the function as its parameter. Its module `klr` is tools/shims/klr, which asks the simulator."""
+    """Runs the test with the function as its parameter. Its module `klr` is tools/shims/klr, which
+    calls the simulator."""
     file = (sources / one["file"]).resolve()
     with tempfile.TemporaryDirectory(prefix="nki-corpus-") as folder:
         environment = dict(os.environ)
@@ -22,7 +24,7 @@ def run(one: dict, sources: pathlib.Path, timeout: float) -> tuple[str, str]:
         environment["NKI_SIM_FUNCTION"] = one["kernel"]
         if re.search("negative|must fail", one.get("reference") or "", re.IGNORECASE):
             environment["NKI_SIM_REFUSED"] = "1"
-        # A configuration of our own: KLR's would put its real package before the stand-in.
+        # Use a separate configuration: KLR's would find its real package before the shim.
         configuration = pathlib.Path(folder) / "pytest.ini"
         configuration.write_text("[pytest]\n")
         command = [sys.executable, "-m", "pytest", "-q", "-c", str(configuration), "--rootdir", folder, "--tb=short", "-p", "no:cacheprovider", "-p", "corpus_suite.klr_plugin", str(file)]

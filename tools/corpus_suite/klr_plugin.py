@@ -1,6 +1,8 @@
-"""A pytest plugin: keeps the tests whose parameter is the function $NKI_SIM_FUNCTION, and writes how they went.
+"""A pytest plugin: keeps the tests whose parameter is the function $NKI_SIM_FUNCTION, and writes
+their outcomes.
 
-A function that no test takes is compiled as it is: it must be refused where $NKI_SIM_REFUSED is set, else accepted.
+A function without a test is compiled as it is: with $NKI_SIM_REFUSED it must be rejected, else
+accepted.
 """
 
 import inspect
@@ -14,7 +16,8 @@ outcomes: dict[str, tuple[str, str]] = {}
 
 
 def pytest_collection_modifyitems(items):
-    """The tests that take the function (or its name); else those of that name; else, for a class, those whose function uses it."""
+    """The tests with the function (or its name) as parameter; else those of that name; else, for a
+    class, those whose function uses it."""
 
     def taken(item):
         parameters = getattr(item, "callspec", None)
@@ -33,7 +36,7 @@ def pytest_collection_modifyitems(items):
     if inspect.isfunction(function):
         answer = json.loads(klr.frontend.Kernel(function).specialize())
         if os.environ.get("NKI_SIM_REFUSED"):
-            outcomes[WANTED] = ("passed", "") if answer["errors"] else ("failed", "was to be refused: accepted")
+            outcomes[WANTED] = ("passed", "") if answer["errors"] else ("failed", "expected an error: accepted")
         else:
             outcomes[WANTED] = ("failed", answer["errors"][0].splitlines()[0]) if answer["errors"] else ("passed", "")
 
@@ -45,7 +48,7 @@ def pytest_runtest_setup(item):
 def pytest_runtest_logreport(report):
     refused = klr.frontend.errors
     if report.when == "call" and report.passed and refused and "fail" not in report.nodeid.split("::")[-1].split("[")[0]:
-        # The test does not look at the result: a refusal fails it all the same.
+        # The test ignores the result: a rejection fails it anyway.
         outcomes[report.nodeid] = ("failed", refused[0].strip().splitlines()[0][:300])
         return
     if report.failed:

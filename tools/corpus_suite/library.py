@@ -1,4 +1,4 @@
-"""Kernels of nki-library, through the tests of that library which call them."""
+"""Kernels of nki-library, run through the tests of that library that call them."""
 
 import argparse
 import ast
@@ -25,13 +25,16 @@ def _copy(checkout: pathlib.Path) -> tuple[pathlib.Path, tempfile.TemporaryDirec
 
 
 def copy_of(sources: pathlib.Path) -> pathlib.Path:
-    """The patched copy of the library's checkout, made once."""
+    """The patched copy of the library's checkout, created once."""
     with _lock:
         return _copy(sources / "nki-library")[0]
 
 
 def run(one: dict, sources: pathlib.Path, timeout: float) -> tuple[str, str]:
-    """The smallest two configurations of each test function in the files that name the kernel. One that passes and none that fails is a pass."""
+    """Runs the smallest two configurations of each test function in the files that name the kernel.
+
+    The result is a pass if at least one test passes and none fails.
+    """
     copy = copy_of(sources)
     files = mentioning(copy, one)
     if files:
@@ -45,7 +48,7 @@ def run(one: dict, sources: pathlib.Path, timeout: float) -> tuple[str, str]:
 
 
 def callers(copy: pathlib.Path, kernel: str) -> list[str]:
-    """The functions of the library that call it, then those that call them, and so on."""
+    """The functions of the library that call the kernel, then those that call them, and so on."""
     uses: dict[str, set[str]] = {}
     for path in (copy / "src").rglob("*.py"):
         if path.stem.endswith("_torch"):
@@ -62,7 +65,8 @@ def callers(copy: pathlib.Path, kernel: str) -> list[str]:
 
 
 def revision(one: dict, sources: pathlib.Path) -> list[str]:
-    """Files of the library that a kernel of another repository is another revision of: named alike, with the kernel and its parameters."""
+    """Files of the library with another revision of a kernel from another repository: the same file
+    name, kernel and parameters."""
     if one["repo"] == "nki-library" or not (sources / "nki-library").is_dir() or not one["file"].endswith(".py"):
         return []
     ours = parameters(sources / one["file"], one["kernel"])
@@ -71,7 +75,7 @@ def revision(one: dict, sources: pathlib.Path) -> list[str]:
 
 
 def parameters(file: pathlib.Path, kernel: str) -> list[str]:
-    """Names of the parameters of a function at the top of a file; none where there is no such function."""
+    """The parameter names of a top-level function of a file; empty if there is no such function."""
     try:
         body = ast.parse(file.read_text()).body
     except (OSError, SyntaxError):
@@ -81,7 +85,7 @@ def parameters(file: pathlib.Path, kernel: str) -> list[str]:
 
 
 def run_revision(one: dict, sources: pathlib.Path, timeout: float) -> tuple[str, str]:
-    """The library's tests of its own revision, with this one in its place."""
+    """The library's tests of its own revision, with this revision instead."""
     copy = copy_of(sources)
     stem = pathlib.Path(one["file"]).stem
     modules: dict[str, list[str]] = {}
@@ -113,11 +117,15 @@ def run_tests(copy: pathlib.Path, files: list[str], one: dict, timeout: float, *
     error = next((result.error for result in results if result.error), None)
     if error:
         return "failed", error
-    return "skipped", "the tests that call it are all left out by the library in simulation"
+    return "skipped", "the library skips all tests that call it in simulation"
 
 
 def mentioning(copy: pathlib.Path, one: dict) -> list[str]:
-    """The test files that call the kernel: the entry's own file if it is a test, else those that import it, else those that name it."""
+    """The test files that call the kernel.
+
+    These are the entry's own file if it is a test, else the files that import the kernel, else
+    those that name it.
+    """
     file = pathlib.Path(one["file"]).relative_to("nki-library")
     if file.parts[0] == "test":
         return [str(file)]
@@ -125,7 +133,7 @@ def mentioning(copy: pathlib.Path, one: dict) -> list[str]:
     name = re.compile(rf"\b{re.escape(one['kernel'])}\b")
     named = [path for path, text in tests.items() if name.search(text)]
     imported = [path for path in named if importing(tests[path], one["kernel"])]
-    # Helpers of several test files: those are meant.
+    # Helpers stand for the test files that use them.
     helpers = [path.stem for path in imported if path.stem.endswith("_common")]
     using = [path for path, text in tests.items() if any(re.search(rf"\b{helper}\b", text) for helper in helpers)]
     chosen = [path for path in imported + using if not path.stem.endswith("_common")]
@@ -133,6 +141,7 @@ def mentioning(copy: pathlib.Path, one: dict) -> list[str]:
 
 
 def importing(text: str, kernel: str) -> list[str]:
-    """The modules of the library from which a file imports the name: `cumsum` is also NumPy's."""
+    """The modules of the library from which a file imports the name. (`cumsum` is also a NumPy
+    function.)"""
     found = [node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("nkilib")]
     return [node.module for node in found if any(alias.name == kernel for alias in node.names)]

@@ -1,4 +1,5 @@
-"""Kernels that import nki-library: they run in a Python process that has it, against a NumPy reference."""
+"""Kernels that import nki-library, run in a Python process with that library against a NumPy
+reference."""
 
 import json
 import os
@@ -10,7 +11,7 @@ import tempfile
 
 from . import library, references
 
-# nki_sim for the kernel, the rest for the library's modules.
+# nki_sim is for the kernel, the other packages are for the library's modules.
 NEEDS = ["numpy", "ml_dtypes", "nki_sim"]
 TOOLS = pathlib.Path(__file__).resolve().parent.parent
 
@@ -21,7 +22,7 @@ def is_for(file: pathlib.Path) -> bool:
 
 
 def run(one: dict, sources: pathlib.Path, timeout: float) -> tuple[str, str]:
-    """Runs every case of the kernel in a process of its own."""
+    """Runs every case of the kernel in its own process."""
     file = pathlib.Path(one["file"])
     if not (sources / "nki-library").is_dir():
         return "skipped", "it imports nki-library, which is not among the sources"

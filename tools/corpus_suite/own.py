@@ -1,7 +1,8 @@
-"""Kernels without a reference here: the repository's own check of them runs, with our `nki` in the place of the official one.
+"""Kernels without a reference in this repository: runs the kernel repository's own check with our
+`nki` instead of the official one.
 
-A check is the kernel's file itself, or one that imports it, if it compares something: tests, or a program. A pass takes a check that
-calls the kernel and finds nothing wrong.
+A check is the kernel's file itself, or a file that imports it, if it compares something: tests, or
+a program. A pass requires a check that calls the kernel and finds no error.
 """
 
 import json
@@ -19,7 +20,7 @@ MOST = 3
 
 
 def run(one: dict, sources: pathlib.Path, timeout: float) -> tuple[str, str]:
-    """The first check that says something about the kernel decides."""
+    """The first check with a result for the kernel decides."""
     why = f"no reference for {one['kernel']} of {one['file']}, and no check of its own"
     for check in checks(sources / one["repo"], sources / one["file"], one["kernel"]):
         status, reason = run_check(check, sources / one["repo"], one, timeout)
@@ -30,7 +31,7 @@ def run(one: dict, sources: pathlib.Path, timeout: float) -> tuple[str, str]:
 
 
 def checks(root: pathlib.Path, file: pathlib.Path, kernel: str) -> list[pathlib.Path]:
-    """The file itself, then those that import it and name the kernel; at most a few."""
+    """The file itself, then the files that import it and name the kernel; at most a few."""
     found = []
     others = sorted(path for path in root.rglob("*.py") if path != file) if file.suffix == ".py" else []
     for path in [file, *others]:
@@ -60,11 +61,11 @@ def run_check(check: pathlib.Path, root: pathlib.Path, one: dict, timeout: float
     return status, reason
 
 
-# --- inside of the process that runs the check -----------------------------------------------------------------------------------------
+# --- within the process that runs the check ---------------------------------------------------
 
 
 class Outcomes:
-    """A pytest plugin: how the tests went that call the kernel."""
+    """A pytest plugin: collects the outcomes of the tests that call the kernel."""
 
     def __init__(self, called: set, kernel: str):
         self.called, self.kernel = called, kernel

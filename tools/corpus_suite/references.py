@@ -1,4 +1,4 @@
-"""Inputs and NumPy references of public kernels, written here from what their documentation says that they compute.
+"""Inputs and NumPy references of public kernels, written from the documentation of these kernels.
 
 A kernel is found by repository, file and name, by file and name, or by name alone.
 """
@@ -15,7 +15,8 @@ BF16 = np.dtype(ml_dtypes.bfloat16)
 
 @dataclasses.dataclass
 class Case:
-    """One run. `inputs` are positional: arrays, or Python literals as text. `refused` is a pattern of the refusal that is expected."""
+    """One run. `inputs` are positional: arrays, or Python literals as text. `refused` is a pattern
+    of the expected error message."""
 
     inputs: list
     reference: Callable | None = None
@@ -23,12 +24,12 @@ class Case:
     atol: float = 1e-5
     named: dict = dataclasses.field(default_factory=dict)
     refused: str = ""
-    # Physical cores of the logical core.
+    # Number of physical cores.
     lnc: int = 1
 
 
 def dtype(name: str) -> np.dtype:
-    """A dtype by nki.language's name."""
+    """A dtype by its name in nki.language."""
     return np.dtype(getattr(ml_dtypes, name, None) or name)
 
 
@@ -134,7 +135,8 @@ def mx_matmul(element, name) -> Case:
 
 
 def mx_on_device(copy: str) -> Case:
-    """Powers of two times small integers: quantising them to e5m2 under a shared scale loses nothing."""
+    """Powers of two times small integers, which quantisation to e5m2 under a shared scale
+    represents exactly."""
     draw = np.random.default_rng(5)
 
     def exact(rows, columns):
@@ -164,9 +166,11 @@ def online_rmsnorm_matmul() -> Case:
 
 
 def qwen3_moe(*hoisted: bool) -> Case:
-    """One token through a layer's experts: RMS norm, router, the 8 of 128 experts with the largest logits, each silu(gate) * up and down.
+    """One token through the experts of a layer: RMS norm, router, the 8 of 128 experts with the
+    largest logits, each silu(gate) * up and down.
 
-    Shapes are those the kernel is written for (Qwen3-30B-A3B, a quarter of it). The rounding to bfloat16 is that which the file documents.
+    The shapes are those of the kernel's target (Qwen3-30B-A3B, a quarter of it). The rounding to
+    bfloat16 follows the documentation in the file.
     """
     hidden, experts, inner, chosen = 2048, 128, 192, 8
 
@@ -217,7 +221,8 @@ CASES: dict[str, Callable[[], list[Case]]] = {
     "tensor_maxpool_kernel_": lambda: [pool(2, np.max), pool(3, np.max)],
     "tensor_avgpool_kernel": lambda: [pool(2, np.mean)],
     "layout-pass:tensor_exp_kernel_": lambda: [EXP],
-    # The manual shows these as wrong: a missing bracket, 256 partitions; and one uses `i_f`, which nothing defines: Python refuses it, too.
+    # The manual shows two of these as wrong code: a missing bracket, 256 partitions. The third uses
+    # the undefined name `i_f`, which Python rejects, too.
     "layout-dynamic-loop:tensor_exp_kernel_": lambda: [dataclasses.replace(EXP, refused=".")],
     "layout-violation:tensor_exp_kernel_": lambda: [Case([normal(256, 512)], refused="partition")],
     "layout-loop:tensor_exp_kernel_": lambda: [Case([normal(256, 512)], refused="`i_f` is not defined")],
@@ -249,12 +254,12 @@ CASES: dict[str, Callable[[], list[Case]]] = {
 
 
 def known(one: dict) -> bool:
-    """Whether there are runs for an entry of the corpus."""
+    """Whether there are cases for an entry of the corpus."""
     return bool(cases(one["repo"], pathlib.Path(one["file"]).stem, one["kernel"]))
 
 
 def cases(repository: str, file: str, kernel: str) -> list[Case]:
-    """The runs of a kernel; none when it is not known."""
+    """The cases of a kernel; empty if the kernel is unknown."""
     for key in (f"{repository}:{file}:{kernel}", f"{file}:{kernel}", kernel):
         if key in CASES:
             return CASES[key]()

@@ -1,4 +1,5 @@
-"""Random inputs of MX kernels, made at once where the suite makes one block of 32 elements after the other."""
+"""Random inputs of MX kernels, generated at once instead of one block of 32 elements after the
+other."""
 
 import numpy as np
 
@@ -7,9 +8,11 @@ BLOCK = (8, 4)
 
 
 def pin_exponents(data: np.ndarray, exponent: int) -> None:
-    """Gives one element of every block of `data` [rows, columns] the largest exponent, in place: sign * [1, 1.5) * 2**exponent.
+    """Gives one element of every block of `data` [rows, columns] the largest exponent, in place:
+    sign * [1, 1.5) * 2**exponent.
 
-    Quantising such a block finds that exponent again, whatever else is in it, so that values survive the way there and back.
+    Quantising such a block recovers that exponent regardless of its other elements, so that values
+    survive the round trip.
     """
     rows, columns = (extent // of_block for extent, of_block in zip(data.shape, BLOCK))
     row = np.arange(rows)[:, None] * BLOCK[0] + np.random.randint(0, BLOCK[0], (rows, columns))

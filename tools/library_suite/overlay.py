@@ -1,7 +1,8 @@
-"""A copy of nki-library in which the gaps of the published repository are filled.
+"""A copy of nki-library with patches for the gaps of the published repository.
 
-The published test suite cannot be collected as it is: modules are missing, one file does not parse, and its simulation mode reads an
-attribute that it never sets. Each gap is one `Patch` below. A patch whose target is no longer as expected is left out and not counted.
+pytest cannot collect the published test suite: modules are missing, one file does not parse, and
+the simulation mode reads an attribute that is never set. Each gap is one `Patch` below. A patch
+whose target has changed is skipped and not counted.
 """
 
 import dataclasses
@@ -15,7 +16,8 @@ SHIMS = pathlib.Path(__file__).resolve().parent.parent / "shims"
 
 @dataclasses.dataclass(frozen=True)
 class Patch:
-    """One gap: the file, why it is patched, and the edit (text before, or None for a missing file, to text after)."""
+    """One gap: the file, the reason for the patch, and the edit (from the old text, or None for a
+    missing file, to the new text)."""
 
     file: str
     reason: str
@@ -23,7 +25,7 @@ class Patch:
 
 
 def _add(text: str) -> Callable[[str | None], str | None]:
-    """A file that the repository refers to and does not hold."""
+    """Adds a file that the repository refers to and does not contain."""
     return lambda before: text if before is None else None
 
 
@@ -38,7 +40,7 @@ def _replace(pattern: str, replacement: str) -> Callable[[str | None], str | Non
 
 
 def _drop_orphaned_docstring(before: str | None) -> str | None:
-    """The function's docstring is closed early and its tail repeated behind it: the repeated part goes."""
+    """Removes the repeated tail of a docstring that is closed too early."""
     if before is None:
         return None
     try:
@@ -50,12 +52,13 @@ def _drop_orphaned_docstring(before: str | None) -> str | None:
     closing = next((n for n in range(orphan, len(lines)) if lines[n].strip() == '"""'), None)
     if closing is None:
         return None
-    # The reported line may be the second of the orphaned ones: start behind the real closing quotes.
+    # The reported line may be the second of the orphaned ones, so start after the real closing
+    # quotes.
     opening = max((n for n in range(orphan) if lines[n].strip() == '"""'), default=orphan - 1)
     return "".join(lines[: opening + 1] + lines[closing + 1 :])
 
 
-LOCKS = '''"""Stands in for a module that the published repository does not hold. Simulation locks no hardware."""
+LOCKS = '''"""Replaces a module that the published repository lacks. Simulation locks no hardware."""
 import dataclasses
 import enum
 
@@ -85,14 +88,14 @@ class LockResult:
     cores: list = dataclasses.field(default_factory=list)
 '''
 
-PERF = '''"""Stands in for a module that the published repository does not hold. Simulation makes no hardware trace."""
+PERF = '''"""Replaces a module that the published repository lacks. Simulation records no hardware trace."""
 
 
 def analyze_trace(*args, **kwargs):
     raise NotImplementedError("hardware traces cannot be analysed in simulation")
 '''
 
-ALIAS = '''"""The installed name of the library. Modules are those of nkilib_src.nkilib, not second copies of them."""
+ALIAS = '''"""The installed name of the library. It shares the modules of nkilib_src.nkilib."""
 import importlib
 import importlib.abc
 import importlib.util
@@ -120,23 +123,23 @@ __path__ = _real.__path__
 '''
 
 PATCHES = [
-    Patch("test/utils/perf_analysis_private.py", "module missing, imported by the orchestrator", _add(PERF)),
+    Patch("test/utils/perf_analysis_private.py", "the orchestrator imports this missing module", _add(PERF)),
     Patch("test/utils/scripts/__init__.py", "package missing", _add("")),
-    Patch("test/utils/scripts/remote_lock_scripts.py", "module missing, imported by the lock client", _add(LOCKS)),
+    Patch("test/utils/scripts/remote_lock_scripts.py", "the lock client imports this missing module", _add(LOCKS)),
     Patch("src/nkilib/__init__.py", "the installed name nkilib is not in the source tree", _add(ALIAS)),
     Patch(
         "src/nkilib_src/nkilib/core/mlp/mlp.py",
-        "does not parse: a part of the docstring is repeated after its end",
+        "does not parse: part of the docstring is repeated after its end",
         _drop_orphaned_docstring,
     ),
     Patch(
         "src/nkilib_src/nkilib/core/qkv/qkv_cte.py",
-        "calls the module stream_shuffle_broadcast where it means the function of that name in it",
+        "calls the module stream_shuffle_broadcast instead of its function of that name",
         _replace(r"^from \.\.utils import stream_shuffle_broadcast$", "from ..utils.stream_shuffle_broadcast import stream_shuffle_broadcast"),
     ),
     Patch(
         "test/utils/test_orchestrator.py",
-        "simulation mode reads _compiled_kernel, which it never sets",
+        "simulation mode reads _compiled_kernel, which is never set",
         _replace(
             r"if not self\._compiled_kernel or not self\._compiled_kernel\.output_specs:",
             'if getattr(self, "_compiled_kernel", None) is None or not self._compiled_kernel.output_specs:',
@@ -144,7 +147,7 @@ PATCHES = [
     ),
     Patch(
         "test/utils/test_orchestrator.py",
-        "simulation mode knows one rank only: tests of several ranks are run by nki_sim.simulate_ranks",
+        "simulation mode supports one rank only: nki_sim.simulate_ranks runs tests of several ranks",
         _replace(
             r"(def _run_simulator_inference\(self, kernel_under_test[^\n]*\n.*?        try:\n)",
             r"\1"
@@ -155,7 +158,7 @@ PATCHES = [
     ),
     Patch(
         "test/integration/nkilib/core/attention/test_gen_mask_tkg.py",
-        "looks for the input mask_out_hbm, which is there as mask_out_hbm.must_alias_input",
+        "expects the input mask_out_hbm, whose name is mask_out_hbm.must_alias_input",
         _replace(r'kernel_input\["mask_out_hbm"\]', 'kernel_input["mask_out_hbm.must_alias_input"]'),
     ),
     Patch(
@@ -167,7 +170,7 @@ PATCHES = [
     ),
     Patch(
         "test/integration/nkilib/utils/tensor_generators.py",
-        "makes random MX inputs in a Python loop over blocks, minutes for one test: made at once, other values of the same distribution",
+        "generates random MX inputs in a Python loop over blocks, which takes minutes for one test: generated at once, with other values of the same distribution",
         _replace(
             r"^    for i in range\(0, shape\[0\], _q_height\):\n.*?(?=^    rand_quantized_data = )",
             "    from library_suite import mx_inputs\n\n    mx_inputs.pin_exponents(rand_data, max_exp)\n",
@@ -175,19 +178,20 @@ PATCHES = [
     ),
     Patch(
         "test/utils/mx_utils.py",
-        "multiplies with an einsum that no BLAS sees, minutes for one test: NumPy's own optimisation is switched on",
+        "multiplies with an einsum that does not use BLAS, which takes minutes for one test: NumPy's own optimisation is enabled",
         _replace(r'(np\.einsum\("kiq,kjq->ij", stationary, moving)\)', r"\1, optimize=True)"),
     ),
     Patch(
         "test/integration/nkilib/experimental/subkernels/test_topk_reduce.py",
-        "imports from where the kernel was before it moved to experimental.collectives",
+        "imports the kernel from its location before the move to experimental.collectives",
         lambda before: before and before.replace("nkilib.experimental.subkernels.topk_reduce", "nkilib.experimental.collectives.topk_reduce"),
     ),
 ]
 
 
 def make(checkout: pathlib.Path, copy: pathlib.Path) -> list[Patch]:
-    """Copies the checkout's source and tests and patches the copy. Gives the patches that applied."""
+    """Copies the sources and tests of the checkout and patches the copy. Returns the patches that
+    applied."""
     shutil.copytree(checkout, copy, ignore=shutil.ignore_patterns(".git", "__pycache__", "build"))
     applied = []
     for patch in PATCHES:

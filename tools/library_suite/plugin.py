@@ -1,6 +1,8 @@
-"""A pytest plugin: selects tests, and writes each test's start and outcome as a line of JSON to $NKI_SIM_EVENTS.
+"""A pytest plugin: selects tests, and writes the start and the outcome of each test as a line of
+JSON to $NKI_SIM_EVENTS.
 
-$NKI_SIM_PHASE is a file that holds what the running test is at, for a reader who has to stop it.
+$NKI_SIM_PHASE is a file with the current phase of the running test, for a process that has to stop
+it.
 """
 
 import functools
@@ -31,7 +33,8 @@ def pytest_configure(config):
 
 
 def size(item) -> tuple:
-    """Orders the configurations of one test function: the product of the numbers in the name, then the name."""
+    """The sort key of the configurations of one test function: the product of the numbers in the
+    name, then the name."""
     product = 1.0
     for number in re.findall(r"\d+", item.name):
         product *= max(int(number), 1)
@@ -51,9 +54,10 @@ def pytest_collection_modifyitems(config, items):
 
 
 def choose(items: list, smallest: int, sample: int, seed: str) -> list:
-    """The `smallest` smallest configurations of each test function, and `sample` further ones drawn at random.
+    """The `smallest` smallest configurations of each test function, and `sample` further ones drawn
+    at random.
 
-    The draw depends on the seed, the function and the names of its configurations, on nothing else of the run.
+    The draw depends only on the seed, the function and the names of its configurations.
     """
     functions: dict[str, list] = {}
     for item in items:
@@ -70,9 +74,11 @@ def choose(items: list, smallest: int, sample: int, seed: str) -> list:
 
 
 def pytest_sessionstart(session):
-    """With $NKI_SIM_KERNEL, a test that does not call that kernel is left out of the results: a file may test several.
+    """With $NKI_SIM_KERNEL, omits tests that do not call that kernel from the results: a file may
+    test several kernels.
 
-    With $NKI_SIM_INSTEAD="MODULE:OTHER" the tests get that kernel from module OTHER wherever they import it from MODULE.
+    With $NKI_SIM_INSTEAD="MODULE:OTHER", tests that import that kernel from MODULE get it from
+    module OTHER.
     """
     instead = os.environ.get("NKI_SIM_INSTEAD")
     if instead:
@@ -95,7 +101,7 @@ def pytest_sessionstart(session):
 
 
 def measure() -> None:
-    """Notes when the suite simulates a kernel, and for how long."""
+    """Records when the suite simulates a kernel, and for how long."""
     from test.utils import simulation_setup
 
     from library_suite import ranks
@@ -125,7 +131,7 @@ def pytest_runtest_logstart(nodeid, location):
 
 _outcome: dict[str, tuple[str, str]] = {}
 _called: set[str] = set()
-# The tests that are there by chance, not because they are the smallest.
+# The tests of the random sample, as opposed to the smallest ones.
 _drawn: set[str] = set()
 # Seconds of each simulation of the running test.
 _simulated: list[float] = []
@@ -161,7 +167,8 @@ _seconds = pytest.StashKey[float]()
 
 
 def classify(report) -> str:
-    """One line that groups failures: the slug of a diagnostic, a mismatch, or the last line of the exception."""
+    """One line that groups failures: the slug of a diagnostic, a mismatch, or the last line of the
+    exception."""
     text = str(report.longrepr)
     diagnostic = re.search(r"error\[([a-z0-9-]+)\]: ([^\n]*)", text)
     if diagnostic:
@@ -173,5 +180,5 @@ def classify(report) -> str:
 
 
 def _general(message: str) -> str:
-    """Without numbers, so that the same refusal at other sizes is the same reason."""
+    """The message without numbers, so that the same rejection at other sizes is the same reason."""
     return re.sub(r"\d+", "N", message)[:200]

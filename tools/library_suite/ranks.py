@@ -1,16 +1,19 @@
-"""Runs a kernel on several ranks inside of the suite, and leaves its outputs where the suite looks for those of real ranks."""
+"""Runs a kernel on several ranks within the suite, and writes its outputs to the place where the
+suite expects the outputs of real ranks."""
 
 import os
 
 import nki_sim
 import numpy
 
-# nki.jit's marker of an argument that the compiler must alias with an output; kernels do not have it in their names.
+# The suffix with which nki.jit marks an argument that the compiler must alias with an output; the
+# parameter names of kernels lack it.
 ALIAS = ".must_alias_input"
 
 
 def run(orchestrator, kernel_under_test) -> str:
-    """Runs on `collective_ranks` ranks. Outputs go to output_worker_RANK/NAME.bin; gives the folder of those."""
+    """Runs on `collective_ranks` ranks. Writes the outputs to output_worker_RANK/NAME.bin and
+    returns the folder of these directories."""
     from test.utils.test_orchestrator import INF_ARTIFACT_DIR_NAME
 
     count = kernel_under_test.inference_args.collective_ranks
@@ -27,7 +30,7 @@ def run(orchestrator, kernel_under_test) -> str:
 
 
 def per_rank(given, count: int) -> list[dict]:
-    """The inputs of each rank. No array is given to two ranks: each writes to its own."""
+    """The inputs of each rank. Ranks share no array, because each rank writes to its own."""
     inputs, seen = [], set()
     for rank in range(count):
         of_rank = dict(given.for_rank(rank) if hasattr(given, "for_rank") else given)
@@ -49,7 +52,7 @@ def golden(arguments, rank: int) -> dict:
 
 
 def named(outputs: list, expected: dict, rank: int) -> dict:
-    """The outputs by the suite's names, in order, in the dtypes that it expects."""
+    """The outputs under the suite's names, in order, converted to the expected dtypes."""
     if len(outputs) != len(expected):
         raise ValueError(f"rank {rank} returns {len(outputs)} outputs, the suite expects {len(expected)}: {', '.join(expected)}")
     return {name: numpy.asarray(output, dtype=want.dtype) for output, (name, want) in zip(outputs, expected.items())}

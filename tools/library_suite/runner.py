@@ -1,4 +1,5 @@
-"""Runs the test files of the copy, one process each, and reads what tools/library_suite/plugin.py wrote about each test."""
+"""Runs the test files of the copy, one process each, and reads the results that
+tools/library_suite/plugin.py writes."""
 
 import argparse
 import dataclasses
@@ -14,13 +15,14 @@ from . import overlay
 
 TOOLS = pathlib.Path(__file__).resolve().parent.parent
 
-# Tests of the suite's own tools, and of several ranks on real machines, are not tests of kernels.
+# Only tests of kernels: neither tests of the suite's own tools nor tests of several ranks on real
+# machines.
 DEFAULT_PATHS = ["test/integration"]
 
 
 @dataclasses.dataclass
 class FileResult:
-    """What one test file gave. `error` says why it could not be collected."""
+    """The result of one test file. `error` is the reason if the file could not be collected."""
 
     file: str
     collected: int = 0
@@ -37,22 +39,23 @@ class FileResult:
 
 
 def test_files(copy: pathlib.Path, paths: list[str]) -> list[str]:
-    """The test files under the given paths of the copy, in order of name."""
+    """The test files under the given paths of the copy, sorted by name."""
     found: set[pathlib.Path] = set()
     for path in paths or DEFAULT_PATHS:
         place = copy / path
         found.update([place] if place.is_file() else place.rglob("test_*.py"))
-    # test_*_common.py and the like hold helpers; pytest finds no test in them, which is no error.
+    # test_*_common.py and similar files hold helpers; a file without tests is not an error.
     return sorted(str(file.relative_to(copy)) for file in found)
 
 
 def run_file(copy: pathlib.Path, file: str, options: argparse.Namespace) -> FileResult:
-    """Runs one file. A process that dies or hangs loses the test it was at; a new one goes on behind it."""
+    """Runs one file. If a process dies or hangs, its current test fails, and a new process
+    continues after that test."""
     result = FileResult(file)
     start = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="nki-library-run-") as folder:
         events = pathlib.Path(folder) / "events.jsonl"
-        # What another run has shown is taken over, if this one chooses it too.
+        # Reuse the results of another run for tests that this run selects, too.
         kept = {test["id"]: test for test in getattr(options, "kept", []) if test["id"].split("::")[0] == file.removeprefix("test/")}
         done: set[str] = set(kept)
         while True:
@@ -78,7 +81,8 @@ def _pytest(copy, file, options, events, done, folder) -> tuple[int, str, bool]:
     environment["PYTHONPATH"] = os.pathsep.join([str(copy), str(copy / "src"), str(overlay.SHIMS), str(TOOLS), *more])
     # Sweeps draw random parameters: a fixed seed keeps the names of the tests from run to run.
     environment.update(PYTHONHASHSEED="0", NEURON_PYTHONHASHSEED="0", NKI_SIM_EVENTS=str(events))
-    # Files run at once share the cores: one thread each. It also makes the processor's time that of an idle machine.
+    # Files that run concurrently share the cores: one thread each. Processor time then equals the
+    # time on an idle machine.
     environment.update(OMP_NUM_THREADS="1", RAYON_NUM_THREADS="1")
     environment["NKI_SIM_DONE"] = str(folder / "done.json")
     (folder / "done.json").write_text(json.dumps(sorted(done)))
@@ -104,9 +108,11 @@ def _pytest(copy, file, options, events, done, folder) -> tuple[int, str, bool]:
 
 
 def _wait(process: subprocess.Popen, events: pathlib.Path, timeout: float) -> bool:
-    """Waits for the process; kills it when a test takes too long. Collection may take twice that.
+    """Waits for the process, and kills it if a test exceeds its limit. Collection may take twice as
+    long. Returns whether it was killed.
 
-    What counts is the processor's time, so that what else runs on the machine fails no test. A process that does nothing at all gets ten times as long.
+    The limit applies to processor time, so that other load on the machine fails no test. A process
+    that uses no processor time gets ten times as long.
     """
     start, used, size = time.monotonic(), 0.0, 0
     while process.poll() is None:
@@ -123,7 +129,8 @@ def _wait(process: subprocess.Popen, events: pathlib.Path, timeout: float) -> bo
 
 
 def _processor_seconds(process: subprocess.Popen) -> float:
-    """What the process has used of all cores; where the system does not say (it is no Linux), the time of day."""
+    """Processor time of the process over all cores; the time of day on systems other than Linux,
+    which do not report it."""
     try:
         fields = pathlib.Path(f"/proc/{process.pid}/stat").read_text().rsplit(")", 1)[1].split()
     except OSError:
@@ -132,7 +139,8 @@ def _processor_seconds(process: subprocess.Popen) -> float:
 
 
 def _read(events: pathlib.Path, result: FileResult, done: set[str], kept: dict[str, dict]) -> tuple[str | None, bool]:
-    """Takes over the results, and those of `kept` that are chosen. Gives the test that was started and not finished, if any, and whether it was drawn."""
+    """Adds the results, and those of `kept` that are selected. Returns the test that was started
+    and not finished, if any, and whether it was drawn."""
     started, drawn = None, False
     for line in events.read_text().splitlines():
         event = json.loads(line)

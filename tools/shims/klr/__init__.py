@@ -1,3 +1,3 @@
-"""Stands in for KLR's Python package: what its language tests import. Kernels go to the simulator's compiler."""
+"""Replaces KLR's Python package for its language tests. The simulator compiles the kernels."""
 
 from nki.language import NKIObject  # noqa: F401

@@ -1,4 +1,5 @@
-"""KLR's compiler as its tests call it: `Kernel(f).specialize(arguments)` and `.trace(file)`, each giving JSON with a list of errors."""
+"""KLR's compiler interface for its tests: `Kernel(f).specialize(arguments)` and `.trace(file)`,
+each returning JSON with a list of errors."""
 
 import inspect
 import json
@@ -11,14 +12,15 @@ _text_of = _inspect.source_text
 
 
 def _as_klr(file):
-    """The text of a file, which is KLR's dialect whatever it imports itself: the simulator knows that by an import of `klr`."""
+    """The text of a file, marked as KLR's dialect: the simulator recognises the dialect by an
+    import of `klr`."""
     text = _text_of(file)
     return text and f"{text}\nimport klr\n"
 
 
 _inspect.source_text = _as_klr
 
-# What was refused. Some tests look at no result at all, so that their outcome says nothing.
+# The errors so far. Some tests ignore the result, so that their outcome is meaningless.
 errors: list[str] = []
 
 
@@ -29,18 +31,19 @@ class Kernel:
         self.errors: list[str] = []
 
     def __call__(self, *arguments):
-        """Compiles; raises when the kernel is refused."""
+        """Compiles; raises if the kernel has an error."""
         return self.kernel.compile(*arguments)
 
     def specialize(self, arguments=None, named=None, *options):
-        """Compiles. As in KLR, where no argument is given, those without default are tensors of 10 by 10."""
+        """Compiles. As in KLR, parameters without an argument and without a default are tensors of
+        10 by 10."""
         required = [one for one in inspect.signature(self.function).parameters.values() if one.default is one.empty]
         arguments = tuple(arguments or ()) or tuple(np.zeros((10, 10), np.float32) for _ in required if not named)
         try:
             self.compiled = self.kernel.compile(*arguments, **(named or {}))
         except Exception as error:
             self.errors = [str(error)]
-        # Specialising is loading there: a name that nothing defines is found in tracing.
+        # In KLR, specialisation only loads the kernel; tracing finds undefined names.
         return self._answer([one for one in self.errors if "[undefined-name]" not in one])
 
     def trace(self, file, *options):

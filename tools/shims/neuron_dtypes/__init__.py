@@ -1,6 +1,8 @@
-"""Stands in for AWS's package of the same name, which is not public: the part of it that nki-library's tests use.
+"""Replaces AWS's package of the same name, which is not public, as far as nki-library's tests use
+it.
 
-Element types are NumPy dtypes, from ml_dtypes where NumPy has none. The packed x4 types are those of `nki.language`.
+Element types are NumPy dtypes, from ml_dtypes if NumPy lacks them. The packed x4 types are those of
+`nki.language`.
 """
 
 import ml_dtypes
@@ -63,7 +65,7 @@ def is_float_type(dtype):
 
 
 class finfo:
-    """Limits of a floating type: ml_dtypes' where it has the type."""
+    """Limits of a floating-point type, from ml_dtypes if it has the type."""
 
     def __init__(self, dtype):
         self.dtype = np.dtype(dtype)

@@ -1,4 +1,4 @@
-"""Annotations only: a kernel's parameter that the kernel writes."""
+"""Annotations of parameters that a kernel writes."""
 
 from nki.typing import *  # noqa: F403
 

@@ -1,1 +1,1 @@
-"""Stands in for a package of the Neuron compiler: the names that nki-library imports."""
+"""Replaces a package of the Neuron compiler: provides the names that nki-library imports."""
