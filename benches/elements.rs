@@ -2,9 +2,11 @@
 //!
 //!     cargo bench --bench elements [-- PART_OF_A_NAME]...
 //!
-//! An instruction runs many times, from tiles that stay (and so lie in the cache), and from tiles that go round the whole SBUF. Its time is
-//! that of the run less that of a run without it. Beside it a plain copy of as many bytes, from and to one place or going round as many
-//! bytes. Both sides have one thread; RAYON_NUM_THREADS gives the simulator more. All are measured in turn, and the best of each counts.
+//! An instruction runs many times: on the same tiles (in the cache), and on tiles that cycle through the
+//! whole SBUF. Its time is the time of the run minus that of a run without it. The comparison is a plain
+//! copy of the same number of bytes, at one place or cycling through as many bytes. Both sides have one
+//! thread; RAYON_NUM_THREADS gives the simulator more. All are measured alternately, and the best of each
+//! counts.
 
 use std::hint::black_box;
 use std::path::Path;
@@ -18,18 +20,18 @@ use nki_sim_core::{Buffer, HostTensor};
 
 const ROWS: usize = 128;
 const COLUMNS: usize = 512;
-/// Instructions of a run, and of those that take longer than this.
+/// Instructions of a run; [`FEW`] if a run takes longer than [`LONG`] seconds.
 const REPEAT: usize = 48;
 const FEW: usize = 4;
 const LONG: f64 = 3e-3;
-/// Bytes of the tiles that take turns: what a kernel can have of SBUF beside a few small tiles.
+/// Bytes of the cycling tiles: the part of SBUF that a kernel can use in addition to a few small tiles.
 const SBUF: usize = 20 << 20;
-/// Runs of each case; fewer of slow ones, that take longer than this together.
+/// Runs of each case; fewer for slow cases, which end after [`SECONDS`] in total.
 const ROUNDS: usize = 40;
 const SECONDS: f64 = 0.4;
 
-/// Name, and the call: from tiles `a` and `b` of the measured type to `d`, all [128, 512]. Beside them are the fp32 columns `c` and `e`, and
-/// what [`SMALL`] names.
+/// Name, and the call: from tiles `a` and `b` of the measured type to `d`, all [128, 512]. Further operands are
+/// the fp32 columns `c` and `e`, and the tiles of [`SMALL`].
 const INSTRUCTIONS: &[(&str, &str)] = &[
     ("tensor_copy", "nisa.tensor_copy(dst=d, src=a)"),
     ("memset", "nisa.memset(dst=d, value=1.0)"),
@@ -102,10 +104,10 @@ const INSTRUCTIONS: &[(&str, &str)] = &[
     ("dma_transpose", "nisa.dma_transpose(dst=crossed, src=a[:, 0:128])"),
 ];
 
-/// Elements that an instruction takes, where it is not a whole tile.
+/// Elements that an instruction processes, if not a whole tile.
 const ELEMENTS: &[(&str, usize)] = &[("nc_transpose", 128 * 128), ("dma_transpose", 128 * 128)];
 
-/// Tiles that only some instructions use: a word of the call, and how the tile is made.
+/// Tiles that only some instructions use: a word of the call, and the code that creates the tile.
 const SMALL: &[(&str, &str)] = &[
     ("high", "high = filled((128, 1), nl.float32, 300.0)"),
     (
@@ -168,7 +170,7 @@ def kernel(x):
     ))
 }
 
-/// Numbers from 0.5 to 1.5 in no order, so that no function meets anything special.
+/// Numbers from 0.5 to 1.5 in irregular order, without special values.
 fn input(dtype: DType) -> HostTensor {
     let values: Vec<f32> = (0..ROWS * COLUMNS).map(|i| 0.5 + (i * 7919 % 1021) as f32 / 1021.0).collect();
     let mut data = Buffer::zeroed(values.len() * dtype.size());
@@ -187,14 +189,14 @@ fn compiled(name: &str, dtype: DType, source: &Text) -> (Program, Placement) {
 
 const COPY: &str = "a plain copy";
 
-/// A program or loop whose time is taken.
+/// A program or loop that is timed.
 type Timed = Box<dyn FnMut() -> f64>;
 
 /// A row and a column of the table.
 struct Case {
     name: &'static str,
     dtype: DType,
-    /// Whether tiles go round SBUF.
+    /// Whether tiles cycle through SBUF.
     round: bool,
     /// Elements of a run.
     elements: usize,
@@ -219,7 +221,7 @@ fn seconds(work: impl FnOnce()) -> f64 {
     start.elapsed().as_secs_f64()
 }
 
-/// Copies of as many bytes as a tile has, between two places or round as many as `tiles` tiles have.
+/// Copies of the bytes of a tile, between two places or cycling through the bytes of `tiles` tiles.
 fn copies(dtype: DType, tiles: usize) -> Timed {
     let tile = ROWS * COLUMNS * dtype.size();
     let pairs = tiles / 2;
@@ -261,7 +263,7 @@ fn cases(dtype: DType, round: bool, is_wanted: impl Fn(&str) -> bool) -> Vec<Cas
     };
     let mut cases = vec![new(COPY, ROWS * COLUMNS * REPEAT, copies(dtype, tiles), Box::new(|| 0.0))];
     for &(name, call) in INSTRUCTIONS.iter().filter(|(name, _)| is_wanted(name)) {
-        // quantize_mx takes 16-bit floats only.
+        // quantize_mx supports 16-bit floats only.
         if name == "quantize_mx" && dtype == DType::F32 {
             continue;
         }

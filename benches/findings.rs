@@ -1,11 +1,14 @@
-//! What the findings about values cost: the numerics of examples with all of them, with each alone and with none, in turn.
+//! The cost of the findings about values: the numerics of examples with all of them, with each alone and
+//! with none, measured alternately.
 //!
 //!     cargo bench --bench findings [NAME]
 //!
-//! `FINDINGS_ONCE=SIDE` (`none`, `all`, or a slug) runs each kernel once with that side, for counting instructions: `valgrind --tool=callgrind` is free of noise.
+//! `FINDINGS_ONCE=SIDE` (`none`, `all`, or a slug) runs each kernel once with that side, to count
+//! instructions without noise (`valgrind --tool=callgrind`).
 //!
-//! A figure is the time with findings as a share of the time without: the median over rounds in which both are measured one right after
-//! the other, and the ratio of the best times. No test depends on it; the aim is 1.10 for all findings together.
+//! A figure is the time with findings divided by the time without: the median over rounds that measure both
+//! consecutively, and the ratio of the best times. No test depends on it; the target is 1.10 for all findings
+//! together.
 
 #![allow(clippy::print_stdout)]
 

@@ -1,5 +1,5 @@
-//! The stages of a run, and the whole of it. Wall-clock figures: `cargo bench`; compare them on one machine only.
-//! `benches/ratio.py` compares with NumPy.
+//! The stages of a run, and the whole run, in wall-clock time: `cargo bench`. The figures are comparable on
+//! one machine only. `benches/ratio.py` compares with NumPy.
 
 use std::hint::black_box;
 use std::path::Path;

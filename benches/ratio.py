@@ -1,10 +1,12 @@
-"""The simulator's speed against NumPy and against fixed aims, measured in one run on one machine.
+"""The speed of the simulator relative to NumPy and to fixed targets, measured in one run on one
+machine.
 
     cargo build --release && python3 benches/ratio.py
 
-Needs numpy and ml_dtypes; for calls from Python, where both sides have memory that is warm, the package `nki_sim` too (`pip install .`
-into the same environment; a line says if it is missing). Thread counts: NumPy's BLAS and the simulator both use all cores that they may. Both sides of a ratio are
-measured in turn, and the best of each counts.
+Needs numpy and ml_dtypes. Calls from Python, with warm memory on both sides, need the package
+`nki_sim` as well (`pip install .` into the same environment; a line reports if it is missing).
+NumPy's BLAS and the simulator both use all cores that are available to them. Both sides of a ratio
+are measured alternately, and the best of each counts.
 """
 
 import os
@@ -26,12 +28,12 @@ import numpy as np
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 NKI_SIM = os.environ.get("NKI_SIM", str(ROOT / "target/release/nki-sim"))
 REPEAT = 5
-# Runs of a few milliseconds.
+# Rounds for runs of a few milliseconds.
 SHORT = 20
 
 
 def timed(run):
-    """Seconds that a call takes, as a function."""
+    """A function that returns the duration of a call in seconds."""
 
     def seconds():
         start = time.perf_counter()
@@ -42,13 +44,17 @@ def timed(run):
 
 
 def in_turn(*sides, repeat=REPEAT):
-    """The least seconds of each side, measured in turn."""
+    """The least seconds of each side, measured alternately."""
     rounds = [[side() for side in sides] for _ in range(repeat)]
     return [min(times) for times in zip(*rounds)]
 
 
 def command(*args, verb="run"):
-    """A command. After it has run, its peak memory in bytes is in `.peak` (at least this process's own), its least processor time in `.cpu`."""
+    """A command as a function that returns its duration in seconds.
+
+    After a run, `.peak` is its peak memory in bytes (at least that of this process) and `.cpu` its
+    least processor time.
+    """
 
     def run():
         process = subprocess.Popen([NKI_SIM, verb, *map(str, args)], stdout=subprocess.DEVNULL)
@@ -63,7 +69,8 @@ def command(*args, verb="run"):
 
 
 def execution(*args):
-    """Seconds of numerics alone, as a function: what the command's own log says of its stage `execute`."""
+    """A function that returns the seconds of the numerics alone: the stage `execute` in the
+    command's log."""
     env = dict(os.environ, NKI_SIM_LOG="debug", NO_COLOR="1")
 
     def seconds():
@@ -88,7 +95,8 @@ def aim(what, value, unit, wanted, run=None):
 
 
 def softmax_kernel():
-    """The kernel of examples/softmax.py as a function of arrays; none if the package is not installed."""
+    """The kernel of examples/softmax.py as a function of arrays; None if the package is not
+    installed."""
     try:
         import nki_sim  # noqa: F401  (gives `import nki` to the example)
     except ImportError:
@@ -99,9 +107,10 @@ def softmax_kernel():
 def softmax_stream(x):
     """The instructions of examples/softmax.py, one NumPy call each, tile by tile, in x's dtype.
 
-    Every tile is an array of its own, as it is a tensor of its own in the kernel; loads and stores are copies. NumPy has no instruction
-    that exponentiates and sums, nor one that negates a maximum: those are two calls, where the kernel has one instruction. Results
-    are rounded to x's dtype by every call, as the engines do when they write.
+    Every tile is a separate array, as it is a separate tensor in the kernel; loads and stores are
+    copies. NumPy has no call that computes an exponential and its sum, and none that negates a
+    maximum: these are two calls, where the kernel has one instruction. Every call rounds its result
+    to x's dtype, as the engines do when they write.
     """
     out = np.empty_like(x)
     for r in range(0, x.shape[0], 128):

@@ -1,4 +1,4 @@
-"""Buffers that share bytes by turns: one arena of SBUF, laid out by the kernel."""
+"""Buffers that share bytes at different times: one arena of SBUF, laid out by the kernel."""
 
 import nki
 import nki.isa as nisa
@@ -9,7 +9,7 @@ FLOAT32_BYTES = 4
 
 
 class Arena(nl.NKIObject):
-    """Gives out the bytes of a partition from the bottom up, and takes the last ones back."""
+    """Allocates the bytes of a partition from the bottom up, and frees the last ones."""
 
     top: int = 0
 
@@ -32,8 +32,8 @@ def tile(shape, address, name):
 def center_columns(x):
     """out[M, N] = x minus the mean of each column; M a multiple of 128, N <= 512.
 
-    The rows come twice, once for the mean and once to be centered. There are two places for blocks of rows: a block has a tile of its own, whose
-    place all second blocks share. So tiles live from the first pass to the second and lie on each other, but are never needed at one time.
+    The rows are loaded twice, once for the mean and once to be centered. Each block of rows has its own tile, and every second tile
+    shares one place. Tiles live from the first pass to the second and overlap, but are never needed at the same time.
     """
     m, n = x.shape
     blocks = m // ROWS
@@ -45,7 +45,7 @@ def center_columns(x):
     rows = [tile((ROWS, n), places[i % 2], f"rows{i}") for i in range(blocks)]
     mean = tile((ROWS, n), arena.take(n), "mean")
 
-    # Ones times the rows gives the sums of the columns, in all partitions. The ones are needed in the first pass only.
+    # Ones times the rows yields the column sums in all partitions. Only the first pass needs the ones.
     below = arena.take(ROWS)
     ones = tile((ROWS, ROWS), below, "ones")
     nisa.memset(dst=ones, value=1.0)
@@ -56,12 +56,12 @@ def center_columns(x):
     arena.give_back(below)
     nisa.tensor_scalar(dst=mean, data=sums, op0=nl.multiply, operand0=1.0 / m)
 
-    # Where the ones were.
+    # Reuses the place of the ones.
     squares = tile((ROWS, 1), arena.take(1), "squares")
     total = nl.ndarray((ROWS, blocks), dtype=nl.float32, buffer=nl.shared_hbm)
     for i in range(blocks):
         nisa.dma_copy(dst=rows[i], src=x[nl.ds(i * ROWS, ROWS), :])
-        # In place: another name for the same bytes.
+        # In place: a second name for the same bytes.
         centered = tile((ROWS, n), places[i % 2], f"centered{i}")
         nisa.tensor_tensor(dst=centered, data1=rows[i], data2=mean, op=nl.subtract)
         nisa.dma_copy(dst=out[nl.ds(i * ROWS, ROWS), :], src=centered)

@@ -1,4 +1,4 @@
-"""NumPy references of the example kernels and the inputs they are checked with."""
+"""NumPy references and inputs of the example kernels."""
 
 import numpy as np
 from ml_dtypes import bfloat16
@@ -27,7 +27,7 @@ def attention(q_t, k_t, v, scale, causal):
 
 
 def cases():
-    """Each case: name, file, kernel, args (arrays or Python literals), expect, tolerances where not the default."""
+    """Each case: name, file, kernel, args (arrays or Python literals), expect, and tolerances other than the default."""
     a, b = normal((256, 1024), 1), normal((256, 1024), 2)
     yield dict(name="elementwise", file="elementwise.py", args=dict(a=a, b=b), expect=dict(out=a + b))
     a, b = normal((129, 513), 3, bfloat16), normal((129, 513), 4, bfloat16)
@@ -128,7 +128,7 @@ def cases():
     ranks = 4
     a_t, b = normal((ranks * 64, 96), 24), normal((ranks * 64, 256), 25)
     parts = [slice(r * 64, r * 64 + 64) for r in range(ranks)]
-    # Two groups of two: each adds up its own half of the contraction.
+    # Two groups of two: each sums its own half of the contraction.
     for name, groups in (("one-group", [[0, 1, 2, 3]]), ("two-groups", [[0, 1], [3, 2]])):
         of = {r: sum(a_t[parts[q]].T @ b[parts[q]] for q in group) for group in groups for r in group}
         yield dict(

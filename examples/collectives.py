@@ -1,4 +1,4 @@
-"""Several ranks: run with --ranks N. Each rank has its own inputs and outputs."""
+"""Several ranks (run with --ranks N). Each rank has its own inputs and outputs."""
 
 import nki
 import nki.collectives as ncc
@@ -11,7 +11,7 @@ from nki.collectives import ReplicaGroup
 def tensor_parallel_matmul(a_t, b, groups):
     """out[M, N] = sum over the ranks of a group of a_t[K, M].T @ b[K, N]; K, M <= 128, N <= 512.
 
-    Each rank has a slice of the contraction; an all-reduce adds the partial products up, and every rank gets the sum.
+    Each rank has a slice of the contraction; an all-reduce sums the partial products, and every rank receives the sum.
     """
     k, m = a_t.shape
     n = b.shape[1]
@@ -34,7 +34,7 @@ def tensor_parallel_matmul(a_t, b, groups):
 def ring_gather(x, ranks):
     """out[ranks, P, N]: row r is rank r's x[P, N]; P <= 128.
 
-    The tile goes round a ring, one step at a time, in two buffers in turn; a register says whose tile has arrived.
+    The tile moves around a ring, one step at a time, in two alternating buffers; a register holds the rank of the tile that has arrived.
     """
     p, n = x.shape
     group = ReplicaGroup([list(range(ranks))])
@@ -54,9 +54,9 @@ def ring_gather(x, ranks):
 
 @nki.jit
 def exchange(x, ranks):
-    """All of the collectives on HBM in a row, on x[ranks, N]: gather, scatter the sum, transpose between ranks, and swap with a partner.
+    """A sequence of collectives on HBM, on x[ranks, N]: gather, reduce-scatter, transpose between ranks, and exchange with a partner.
 
-    Returns the gathered rows, this rank's part of the sum, the transposed rows and what the partner (rank 0 with 1, 2 with 3) has sent.
+    Returns the gathered rows, this rank's part of the sum, the transposed rows and the data of the partner (rank 0 with 1, 2 with 3).
     """
     rows, n = x.shape
     group = ReplicaGroup([list(range(ranks))])

@@ -1,4 +1,4 @@
-"""Buffers placed by hand: a ring of SBUF buffers and two PSUM banks in turn."""
+"""Explicit buffer placement: a ring of SBUF buffers and two alternating PSUM banks."""
 
 import nki
 import nki.isa as nisa
@@ -12,7 +12,7 @@ FLOAT32_BYTES = 4
 def matmul_ring(a_t, b, buffers=2):
     """out[M, N] = a_t[128, M].T @ b[128, N]; M a multiple of 128, N of 512.
 
-    `buffers` is the length of the ring: with 1, each load waits for the product before it; with 2, loads run ahead.
+    `buffers` is the length of the ring: with 1, each load waits for the preceding product; with 2, loads are prefetched.
     """
     k, m = a_t.shape
     n = b.shape[1]

@@ -1,4 +1,4 @@
-"""Element-wise sum of two matrices of any size: edge tiles are cut with min()."""
+"""Element-wise sum of two matrices of any size: min() bounds the edge tiles."""
 
 import nki
 import nki.isa as nisa

@@ -6,7 +6,7 @@ import nki.language as nl
 
 
 def keep_past(scores, masked, query, key):
-    """Copies scores to masked, with -1e30 where the key comes after the query (query and key: first indices)."""
+    """Copies scores to masked, with -1e30 where the key follows the query (query and key: first indices)."""
     nisa.affine_select(
         dst=masked,
         pattern=[[-1, scores.shape[1]]],
@@ -33,7 +33,7 @@ def flash_attention(q_t, k_t, v, scale=1.0, causal=False):
     assert queries % tile_q == 0 and keys % tile_k == 0
     out = nl.ndarray((queries, d), dtype=v.dtype, buffer=nl.shared_hbm)
 
-    # Keys and values are used by every block of queries: load them once.
+    # Every block of queries uses all keys and values: load them once.
     k_all = nl.ndarray((d, keys), dtype=k_t.dtype, buffer=nl.sbuf)
     nisa.dma_copy(dst=k_all, src=k_t)
     v_all = nl.ndarray((part, keys // part, d), dtype=v.dtype, buffer=nl.sbuf)
@@ -80,7 +80,7 @@ def flash_attention(q_t, k_t, v, scale=1.0, causal=False):
                 dst=running_sum, data=running_sum, op0=nl.multiply, operand0=decay, op1=nl.add, operand1=block_sum
             )
 
-            # weights @ v: the contraction is over keys, so the weights go in transposed, 128 keys at a time.
+            # weights @ v: the contraction is over keys, so the weights are transposed, 128 keys at a time.
             update = nl.ndarray((tile_q, d), dtype=nl.float32, buffer=nl.psum)
             for p in range(tile_k // part):
                 turned = nl.ndarray((part, tile_q), dtype=v.dtype, buffer=nl.psum)

@@ -1,4 +1,4 @@
-"""Matrix product in the tiles of the tensor engine, operands loaded for every tile."""
+"""Matrix product in tiles of the tensor engine, with operands loaded for every tile."""
 
 import nki
 import nki.isa as nisa

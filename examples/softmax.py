@@ -9,7 +9,7 @@ import nki.language as nl
 def softmax_rows(x):
     """out[r, :] = softmax(x[r, :]); the number of rows is a multiple of 128.
 
-    The exponential and its row sum are one instruction of the scalar engine; the maximum is subtracted by its bias.
+    One instruction of the scalar engine computes the exponential and its row sum; its bias subtracts the maximum.
     """
     rows, columns = x.shape
     tile = nl.tile_size.pmax

@@ -9,7 +9,7 @@ import nki.language as nl
 def row_norms(x):
     """out[P, N] = x / sqrt(sum of squares of each row); x of shape [P <= 128, N], N even.
 
-    Each core has half of the columns. The cores exchange their partial sums by sendrecv, and so know the whole row's.
+    Each core has half of the columns. The cores exchange their partial sums with sendrecv, so that both have the sum of the row.
     """
     p, n = x.shape
     cores = nl.num_programs(0)
@@ -49,8 +49,8 @@ def row_norms(x):
 def matmul_two_cores(a_t, b):
     """out[M, N] = (a_t[K, M].T @ b[K, N]) with the columns of each row divided by the row's largest; K <= 128, M <= 128.
 
-    Core 0 has the first half of the columns, core 1 the second. Each writes its half to shared memory; after a barrier each takes half of the
-    rows, whole.
+    Core 0 has the first half of the columns, core 1 the second. Each writes its half to shared memory; after a barrier, each processes half
+    of the rows, with all columns.
     """
     k, m = a_t.shape
     n = b.shape[1]

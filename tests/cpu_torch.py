@@ -1,8 +1,10 @@
-"""Makes torch work on a CPU without the 4 GB of CUDA that its Linux wheel asks for: `python tests/cpu_torch.py SITE_PACKAGES`.
+"""Makes torch work on a CPU without the 4 GB of CUDA libraries that its Linux wheel requires:
+`python tests/cpu_torch.py SITE_PACKAGES`.
 
-For tests only. torch was installed without what it depends on. Its libraries are linked to CUDA's, of which a CPU calls nothing but the
-question for devices. Empty libraries take their places: each has the symbols that torch asks it for, as functions that say "no device".
-Needs readelf and cc.
+For tests only. torch must be installed without its dependencies. Its libraries link to those of
+CUDA, but on a CPU they call only the device query. Empty libraries replace the CUDA libraries: each
+defines the symbols that torch imports from it, as functions that return "no device". Needs readelf
+and cc.
 """
 
 import pathlib
@@ -17,7 +19,8 @@ LIBRARY = r"lib(?:cu|nccl|nv)\S*"
 
 
 def asked_for(path):
-    """Of one library: the CUDA libraries it is linked to, the version of each, and the symbols by version ('' without one)."""
+    """The CUDA libraries that a library links to, the version of each, and the imported symbols by
+    version ('' without one)."""
     command = ["readelf", "-W", "-d", "-V", "--dyn-syms", str(path)]
     text = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     needed = set(re.findall(rf"\(NEEDED\).*\[({LIBRARY})\]", text))

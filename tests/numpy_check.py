@@ -2,8 +2,9 @@
 
     python3 tests/numpy_check.py [--only NAME] DIRECTORY...
 
-A directory has kernels and a cases.py with `cases()`: name, file, kernel, args, expect, and if need be target, lnc, rtol, atol and kinds (the
-dtype of an argument that its array does not say). The command is $NKI_SIM, else target/debug/nki-sim.
+A directory has kernels and a cases.py with `cases()`. A case has name, file, kernel, args, expect,
+and optionally target, lnc, rtol, atol and kinds (the dtype of an argument if its array does not
+determine it). The command is $NKI_SIM, else target/debug/nki-sim.
 """
 
 import argparse
@@ -20,7 +21,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 
 
 def load_cases(directory):
-    # For what several directories and several files of one share.
+    # The path for modules that several directories and several files of one directory share.
     sys.path[:0] = [str(ROOT / "tests"), str(directory)]
     spec = importlib.util.spec_from_file_location(f"cases_{directory.name}", directory / "cases.py")
     module = importlib.util.module_from_spec(spec)
@@ -29,7 +30,8 @@ def load_cases(directory):
 
 
 def save(path, array):
-    """np.save, but 8-bit floats as raw bytes: NumPy cannot read back what it writes for them."""
+    """Like np.save, but writes 8-bit floats as raw bytes, because NumPy cannot read its own files
+    of them."""
     if array.dtype.kind == "V" or array.dtype.name.startswith(("float8", "bfloat16")):
         array = np.ascontiguousarray(array).view(f"V{array.dtype.itemsize}")
     np.save(path, array)
@@ -45,7 +47,7 @@ def value(name, arg, folder, kind=None):
 
 
 def run(directory, case):
-    """None if the case passes, else what went wrong."""
+    """None if the case passes, else the error."""
     command = [os.environ.get("NKI_SIM", str(ROOT / "target/debug/nki-sim")), "run", str(directory / case["file"])]
     with tempfile.TemporaryDirectory() as tmp:
         folder = pathlib.Path(tmp)
@@ -63,7 +65,7 @@ def run(directory, case):
         done = subprocess.run(command, capture_output=True, text=True)
         if done.returncode != 0:
             return f"exit code {done.returncode}\n{' '.join(command)}\n{done.stdout}{done.stderr}"
-        # The comparison must not rest on the command's own word.
+        # Do not rely on the command's own comparison.
         for name, array in case["expect"].items():
             # NAME@RANK is the output of one rank.
             base, _, rank = name.partition("@")
