@@ -1,4 +1,4 @@
-"""Python that does something else on the device, or that the official compiler refuses"""
+"""Python code with another effect on the device, or that the official compiler rejects"""
 
 import nki
 import nki.isa as nisa

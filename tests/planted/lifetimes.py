@@ -1,4 +1,4 @@
-"""Contents that are replaced before they are used, or never used"""
+"""Contents that are overwritten before use, or never used"""
 
 import nki
 import nki.isa as nisa

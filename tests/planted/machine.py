@@ -1,4 +1,4 @@
-"""Tiles, memories and dtypes that the machine does not take"""
+"""Unsupported tiles, memories and dtypes"""
 
 import nki
 import nki.isa as nisa

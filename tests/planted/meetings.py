@@ -1,4 +1,4 @@
-"""Cores that wait for each other forever, or exchange what does not fit"""
+"""Deadlocks between cores, and mismatched exchanges"""
 
 import nki
 import nki.isa as nisa

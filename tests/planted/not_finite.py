@@ -1,4 +1,4 @@
-"""NaN and infinity out of finite numbers"""
+"""NaN and infinity from finite numbers"""
 
 import nki
 import nki.isa as nisa

@@ -1,4 +1,4 @@
-"""Outputs that are not written, or only in part"""
+"""Outputs that are not written, or only partly"""
 
 import nki
 import nki.isa as nisa

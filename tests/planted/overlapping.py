@@ -1,4 +1,4 @@
-"""One instruction that writes one element twice"""
+"""Several writes of one instruction to one element"""
 
 import nki
 import nki.isa as nisa

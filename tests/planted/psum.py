@@ -1,4 +1,4 @@
-"""Accumulation in PSUM, and its banks"""
+"""Accumulation in PSUM, and PSUM banks"""
 
 import nki
 import nki.isa as nisa

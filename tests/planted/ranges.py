@@ -1,4 +1,4 @@
-"""Activation functions outside of their range"""
+"""Activation functions outside their range"""
 
 import nki
 import nki.isa as nisa

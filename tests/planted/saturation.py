@@ -1,4 +1,4 @@
-"""Numbers that do not fit their dtype"""
+"""Numbers that exceed the range or precision of their dtype"""
 
 import nki
 import nki.isa as nisa

@@ -1,4 +1,4 @@
-"""Wrong results that no finding shows: compare with a reference (`--expect`, `nki_sim.assert_close`)"""
+"""Wrong results that no finding detects: compare with a reference (`--expect`, `nki_sim.assert_close`)"""
 
 import nki
 import nki.isa as nisa
@@ -6,10 +6,10 @@ import nki.language as nl
 
 
 # args: x=float32[128,66]
-# undetected: the slice is within the tensor, and which columns are meant is known to the author only
+# undetected: the slice is within the tensor, and only the author knows which columns are intended
 @nki.jit
 def slice_off_by_one(x):
-    """The window of an average starts one column late."""
+    """The window of an average starts one column too late."""
     out = nl.ndarray((128, 64), dtype=nl.float32, buffer=nl.shared_hbm)
     tile = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.sbuf)
     total = nl.ndarray((128, 64), dtype=nl.float32, buffer=nl.sbuf)
@@ -34,7 +34,7 @@ def slice_off_by_one_fixed(x):
 # undetected: both orders of the operands have the same shapes
 @nki.jit
 def operands_exchanged(a, b):
-    """a.T @ b is wanted, b.T @ a is computed."""
+    """a.T @ b is intended, b.T @ a is computed."""
     out = nl.ndarray((128, 128), dtype=nl.float32, buffer=nl.shared_hbm)
     left = nl.ndarray((128, 128), dtype=a.dtype, buffer=nl.sbuf)
     right = nl.ndarray((128, 128), dtype=b.dtype, buffer=nl.sbuf)
@@ -64,10 +64,10 @@ def operands_exchanged_fixed(a, b):
 
 
 # args: x=float32[128,16,16]
-# undetected: the free dimensions have one size, so that either axis gives the shape of the result
+# undetected: the free dimensions have the same size, so both axes yield the shape of the result
 @nki.jit
 def reduced_over_the_wrong_axis(x):
-    """The maximum over the rows of each image is wanted, that over its columns is taken."""
+    """The maximum over the rows of each image is intended, that over its columns is computed."""
     out = nl.ndarray((128, 16), dtype=nl.float32, buffer=nl.shared_hbm)
     tile = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.sbuf)
     largest = nl.ndarray((128, 16), dtype=nl.float32, buffer=nl.sbuf)
@@ -89,10 +89,10 @@ def reduced_over_the_wrong_axis_fixed(x):
 
 
 # args: a=float32[256,64] b=float32[256,256]
-# undetected: matmuls that share a destination accumulate, which is right within one block and wrong between two
+# undetected: matmuls that share a destination accumulate, which is right within a block and wrong across blocks
 @nki.jit
 def accumulator_not_reset(a, b):
-    """One PSUM tile for both blocks of columns: the second block is added to the first."""
+    """One PSUM tile serves both blocks of columns: the second block is added to the first."""
     out = nl.ndarray((64, 256), dtype=nl.float32, buffer=nl.shared_hbm)
     acc = nl.ndarray((64, 128), dtype=nl.float32, buffer=nl.psum)
     for j in range(2):
@@ -126,10 +126,10 @@ def accumulator_not_reset_fixed(a, b):
 
 
 # args: x=float32[300,32]
-# undetected: the stale rows were written, by the iteration before
+# undetected: the preceding iteration has written the stale rows
 @nki.jit
 def stale_rows_of_the_last_tile(x):
-    """One tile for all iterations: 44 rows are loaded into it at last, and all 128 are summed."""
+    """One tile serves all iterations: the last one loads 44 rows into it, and all 128 are summed."""
     rows, columns = x.shape
     out = nl.ndarray((3, 1, columns), dtype=nl.float32, buffer=nl.shared_hbm)
     ones = nl.ndarray((128, 1), dtype=nl.float32, buffer=nl.sbuf)
@@ -165,10 +165,10 @@ def stale_rows_of_the_last_tile_fixed(x):
 
 
 # args: a=float32[384,64] b=float32[384,128]
-# undetected: every operand is used, only not every part of the inputs
+# undetected: every operand is used, but not every part of the inputs
 @nki.jit
 def last_tile_of_the_contraction_missing(a, b):
-    """384 rows are three tiles, and two are multiplied."""
+    """384 rows are three tiles, and only two are multiplied."""
     out = nl.ndarray((64, 128), dtype=nl.float32, buffer=nl.shared_hbm)
     acc = nl.ndarray((64, 128), dtype=nl.float32, buffer=nl.psum)
     for k in range(384 // 128 - 1):
@@ -200,10 +200,10 @@ def last_tile_of_the_contraction_missing_fixed(a, b):
 
 
 # args: x=float32[128,128]
-# undetected: either direction of the comparison is a mask
+# undetected: both directions of the comparison are valid masks
 @nki.jit
 def mask_of_the_future(x):
-    """The causal mask keeps the keys after the query instead of those before it."""
+    """The causal mask keeps the keys after the query instead of the keys before it."""
     out = nl.ndarray(x.shape, dtype=nl.float32, buffer=nl.shared_hbm)
     scores = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.sbuf)
     masked = nl.ndarray(x.shape, dtype=nl.float32, buffer=nl.sbuf)
@@ -253,7 +253,7 @@ def shifted_fixed(tile, amount):
 # undetected: Python keeps a mutable default between calls, and so does the simulator
 @nki.jit
 def mutable_default(x):
-    """The second tile is shifted by the first one's amount as well."""
+    """The shift of the first tile is applied to the second as well."""
     out = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.shared_hbm)
     for t in range(2):
         tile = nl.ndarray((128, 32), dtype=x.dtype, buffer=nl.sbuf)
@@ -275,7 +275,7 @@ def mutable_default_fixed(x):
 
 
 # args: x=float32[128,64]
-# undetected: precision that is lost by rounding is no error of its own
+# undetected: a loss of precision by rounding is not an error in itself
 @nki.jit
 def statistics_in_bfloat16(x):
     """A running sum is kept in bfloat16, which has 8 bits: small terms vanish."""
@@ -307,11 +307,11 @@ def statistics_in_bfloat16_fixed(x):
 
 # args: x=float32[2,128,32]
 # flags: --lnc 2
-# undetected: the cores are ordered by a barrier of another tensor, which the simulator accepts and the device does not promise
+# undetected: a barrier of another tensor orders the cores, which the simulator accepts and the device does not guarantee
 # expect: same
 @nki.jit
 def barrier_of_another_tensor(x):
-    """The barrier names `out`, and what the cores exchange is `board`."""
+    """The barrier names `out`, but the cores exchange `board`."""
     core = nl.program_id(0)
     board = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.shared_hbm)
     out = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.shared_hbm)
@@ -339,7 +339,7 @@ def barrier_of_another_tensor_fixed(x):
 
 
 # args: x=float32[128,64]
-# undetected: a kernel without epsilon is right for the made-up inputs; run it with the data that it is to meet
+# undetected: a kernel without epsilon is right for generated inputs; run it with realistic data
 # expect: same
 @nki.jit
 def norm_without_epsilon(x):

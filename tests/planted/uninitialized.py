@@ -1,4 +1,4 @@
-"""Values that nothing has written"""
+"""Uninitialized values"""
 
 import nki
 import nki.isa as nisa
