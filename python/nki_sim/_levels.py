@@ -22,7 +22,7 @@ _NAMES = {
 #: The sources that were set.
 _process = {}
 
-#: Whether the command line asked for strict findings.
+#: Whether the command line requested strict findings.
 _strict = False
 
 #: Judges by everything that they depend on, except project files: each is read once in a process.
