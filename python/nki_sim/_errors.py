@@ -9,8 +9,7 @@ class SimError(Exception):
 
 
 class NkiValidationError(Exception):
-    """The machine does not support an operand or operation of a kernel. Code for the SDK catches it
-    as `nisa.NkiValidationError`."""
+    """An operand or operation that the machine does not support. Also `nisa.NkiValidationError`."""
 
 
 class KernelError(SimError):

@@ -11,9 +11,7 @@ class VirtualRegister: ...
 class NkiInstruction: ...
 
 class NkiValidationError(Exception):
-    """A kernel asks for what the machine cannot do: `nisa.NkiValidationError`, which code written for the SDK
-    catches.
-    """
+    """An operand or operation that the machine does not support. Also `nisa.NkiValidationError`."""
 
 class engine(enum.Enum):
     unknown = 0
@@ -886,11 +884,11 @@ def tensor_tensor_scan(dst: NkiTensor, data0: NkiTensor, data1: NkiTensor, initi
     ...
 
 def register_alloc(x=None) -> Any:
-    """A register of the device: not set, or with an int or the one element of a tensor."""
+    """A register of the device: uninitialised, or with an int or the single element of a tensor."""
     ...
 
 def get_nc_version() -> Any:
-    """The generation the kernel is compiled for, a member of `nisa.nc_version`."""
+    """The target generation of the kernel, a member of `nisa.nc_version`."""
     ...
 
 def get_nc_sub_version() -> Any:

@@ -349,9 +349,9 @@ def average() -> Any:
     ...
 
 def ndarray(shape, dtype, buffer=..., name='', address=None) -> Any:
-    """A tensor that is not initialised. `buffer` is the memory: sbuf, psum, private_hbm or shared_hbm (outputs of a
-    kernel). On chip the first dimension is the partition dimension, at most `nl.tile_size.pmax`.
-    `address=(partition, byte)` places it.
+    """An uninitialised tensor. `buffer` is the memory: sbuf, psum, private_hbm or shared_hbm (outputs of a kernel).
+    On chip the first dimension is the partition dimension, at most `nl.tile_size.pmax`. `address=(partition,
+    byte)` places it.
     """
     ...
 
@@ -364,7 +364,7 @@ def ones(shape, dtype, buffer=..., name='', address=None) -> Any:
     ...
 
 def full(shape, fill_value, dtype, buffer=..., name='') -> Any:
-    """A tensor with one value everywhere; see `ndarray`."""
+    """A tensor filled with one value; see `ndarray`."""
     ...
 
 def zeros_like(x, dtype=None, buffer=None, name='') -> Any:
@@ -372,7 +372,7 @@ def zeros_like(x, dtype=None, buffer=None, name='') -> Any:
     ...
 
 def empty_like(x, dtype=None, buffer=None, name='') -> Any:
-    """A tensor that is not initialised with the shape (and dtype, buffer) of `x`."""
+    """An uninitialised tensor with the shape (and dtype, buffer) of `x`."""
     ...
 
 def shared_constant(constant, dtype=None) -> Any:
@@ -400,27 +400,27 @@ def static_range(start, stop=None, step=1) -> Any:
     ...
 
 def dynamic_range(start, stop=None, step=1) -> Any:
-    """A loop on the device: bounds may be registers, the variable is one."""
+    """A loop on the device. The bounds may be registers; the loop variable is a register."""
     ...
 
 def fori_loop(lower, upper, body_fun, step=1) -> Any:
-    """A loop on the device: `body_fun(i)` with a register from `lower` to below `upper`."""
+    """A loop on the device: calls `body_fun(i)` with a register from `lower` to below `upper`."""
     ...
 
 def while_loop(init, body_fun) -> Any:
-    """A loop on the device: `body_fun(reg)` returns the next condition; ends when it is 0."""
+    """A loop on the device: `body_fun(reg)` returns the next condition; the loop ends when it is 0."""
     ...
 
 def no_reorder() -> Any:
-    """`with nl.no_reorder():` keeps the order of instructions, which the simulator does anyway."""
+    """`with nl.no_reorder():` keeps the order of instructions. The simulator always keeps it."""
     ...
 
 def program_id(axis=0) -> Any:
-    """The number of this core: 0, or 1 in a kernel that runs on two."""
+    """The number of this core: 0, or 1 on the second of two cores."""
     ...
 
 def num_programs(axes=None) -> Any:
-    """Number of cores that run the kernel."""
+    """The number of cores that run the kernel."""
     ...
 
 def program_ndim() -> Any:
@@ -444,11 +444,11 @@ def is_sbuf(buffer) -> Any:
     ...
 
 def load(src, dtype=None) -> Any:
-    """A tile in SBUF with the contents of an HBM view."""
+    """A tile in SBUF, of the same shape, with the contents of the HBM view `src`."""
     ...
 
 def store(dst, value) -> Any:
-    """Writes a tile to an HBM view."""
+    """Writes the tile `value` to the HBM view `dst`."""
     ...
 
 def device_print(print_prefix, tensor) -> Any:
@@ -480,7 +480,7 @@ def var(x, axis, dtype=None, keepdims=False) -> Any:
     ...
 
 def all(x, axis, dtype=None, keepdims=False) -> Any:
-    """Whether all elements over free axes are not 0."""
+    """Whether all elements over free axes are nonzero."""
     ...
 
 def softmax(x, axis, dtype=None) -> Any:
@@ -492,11 +492,11 @@ def rms_norm(x, w, axis, n, epsilon=1e-6, dtype=None, compute_dtype=None) -> Any
     ...
 
 def where(condition, x, y, dtype=None) -> Any:
-    """`x` where the condition is not 0, else `y`."""
+    """`x` where the condition is nonzero, else `y`."""
     ...
 
 def transpose(x, dtype=None) -> Any:
-    """The tile with partition and free dimension exchanged."""
+    """The tile with the partition and the free dimension exchanged."""
     ...
 
 def matmul(x, y, transpose_x=False) -> Any:
