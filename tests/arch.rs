@@ -233,8 +233,8 @@ fn every_warning_has_the_class_of_a_finding() {
 fn every_page_of_a_diagnostic_is_in_docs() {
     let path = root().join("docs/diagnostics.md");
     let mut want = String::from(
-        "# Diagnostics\n\nGenerated from `diag/src/slugs/`; `BLESS=1 cargo test --test arch` rewrites this file. \
-         `nki-sim explain SLUG` prints one page.\n",
+        "# Diagnostics\n\nThis page is generated from `diag/src/slugs/`; `BLESS=1 cargo test --test arch` regenerates it.\n\
+         `nki-sim explain SLUG` prints the page of one diagnostic.\n",
     );
     want += &levels();
     want += &plants::table();

@@ -33,7 +33,7 @@ FUNCTIONS = {
         "init, body_fun",
         "A loop on the device: `body_fun(reg)` returns the next condition; the loop ends when it is 0.",
     ),
-    "no_reorder": ("", "`with nl.no_reorder():` keeps the order of instructions. The simulator always keeps it."),
+    "no_reorder": ("", "`with nl.no_reorder():` keeps the order of instructions. Values are always computed in program order."),
     "program_id": ("axis=0", "The number of this core: 0, or 1 on the second of two cores."),
     "num_programs": ("axes=None", "The number of cores that run the kernel."),
     "program_ndim": ("", "1 if the kernel runs on several cores, else 0."),

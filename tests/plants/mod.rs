@@ -181,7 +181,8 @@ pub(crate) fn table() -> String {
             out += &format!("| {} | [{slug}](#{slug}) | {level} | {by} |\n", file.class);
         }
     }
-    out + "\nNo finding detects these bugs. Compare the outputs with a reference: `--expect`, `nki_sim.assert_close`.\n\n\
+    out + "\nNo finding detects these bugs. Compare the outputs with a reference: `--expect`,\n\
+           `nki_sim.assert_close`.\n\n\
            | bug | reason | a reference detects it |\n| --- | --- | --- |\n"
         + &missed
 }

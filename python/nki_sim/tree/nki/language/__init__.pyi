@@ -412,7 +412,7 @@ def while_loop(init, body_fun) -> Any:
     ...
 
 def no_reorder() -> Any:
-    """`with nl.no_reorder():` keeps the order of instructions. The simulator always keeps it."""
+    """`with nl.no_reorder():` keeps the order of instructions. Values are always computed in program order."""
     ...
 
 def program_id(axis=0) -> Any:
