@@ -46,7 +46,7 @@ This corresponds to Python's ValueError: the type is right and the value is wron
 `math.sqrt(-1)`, `int(\"x\")`, or unpacking three values into two names. The message names the value.";
 
     "no-attribute", "an attribute, method or name does not exist", "
-The message names the most similar one.";
+The message names the most similar one that exists.";
 
     "missing-key", "a key is not in the dict", "
 Use `d.get(key, default)` or `key in d` if the key may be missing.";
