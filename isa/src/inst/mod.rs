@@ -25,11 +25,12 @@ pub mod vector;
 use ndarray::Array2;
 use smallvec::SmallVec;
 
+use self::values::Values;
 use crate::arch::Arch;
-use crate::arg::Arg;
+use crate::arg::{Arg, Imm};
 use crate::machine::{Context, Fault, Machine};
 use crate::meeting::Meeting;
-use crate::names::Engine;
+use crate::names::{DgeMode, Engine};
 use crate::program::RegId;
 use crate::schema::{OperandSchema, Schema};
 use crate::view::{Index, Space, View};
@@ -64,6 +65,8 @@ pub trait Instruction: Operands {
     const INDIRECT: &'static [&'static str] = &[];
     /// Operands that may be of a packed dtype ([`crate::DType::is_packed`]).
     const PACKED: &'static [&'static str] = &[];
+    /// What the placement may do with its tiles.
+    const PLACING: Placing;
     /// The rules that the schema cannot say.
     ///
     /// # Errors
@@ -78,6 +81,12 @@ pub trait Instruction: Operands {
     fn execute(&self, machine: &mut dyn Machine) -> Result<(), Fault>;
     /// Its cost in hardware terms.
     fn work(&self, context: &Context<'_>) -> Work;
+    /// How its results follow from its operands.
+    fn values(&self) -> Values<'_>;
+    /// What it does, where more is known of it than its results.
+    fn action(&self) -> Action<'_> {
+        Action::Computes
+    }
     /// Of a matmul that accumulates in PSUM: `dst`, and its `accumulate` (see [`Machine::begin_accumulate`]).
     fn accumulation(&self, _arch: &Arch) -> Option<(&View, Option<bool>)> {
         None
@@ -108,6 +117,46 @@ pub trait Instruction: Operands {
     fn agrees(&self, _other: &Self, _context: &Context<'_>) -> Result<(), String> {
         Ok(())
     }
+}
+
+/// What the placement may do with the tiles of an instruction where a program does not fit otherwise. Each allows what those before it allow, but
+/// for [`Placing::SamePartition`], which moves tiles together only.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Placing {
+    /// Nothing: they start at the first partition.
+    Fixed,
+    /// Each may start at any partition.
+    AnyPartition,
+    /// All that it reads may start at any partition, the same for all: it works in each partition by itself.
+    SamePartition,
+    /// As `SamePartition`, and its result may take the place of a tile that it reads: each element is written where the same element was read before.
+    InPlace,
+}
+
+/// What an instruction does, where a finding or a remedy depends on it.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Action<'a> {
+    /// It makes results, and no more is known.
+    Computes,
+    /// It writes this value everywhere.
+    Fills(Imm),
+    /// It moves the elements of one view to those of another, in order.
+    Transfers(Transfer<'a>),
+    /// It orders the cores, and touches no byte of the tensor that its footprint names.
+    Orders,
+}
+
+/// A transfer by DMA.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Transfer<'a> {
+    /// Where to.
+    pub dst: &'a View,
+    /// Where from.
+    pub src: &'a View,
+    /// The engine that triggers it.
+    pub engine: Engine,
+    /// Who makes the descriptors.
+    pub dge_mode: DgeMode,
 }
 
 /// Memory and registers that an instruction touches.
@@ -396,6 +445,18 @@ macro_rules! instructions {
             /// See [`Instruction::work`].
             pub fn work(&self, context: &Context<'_>) -> Work {
                 match self { $(Inst::$Name(i) => i.work(context),)* }
+            }
+            /// See [`Instruction::PLACING`].
+            pub fn placing(&self) -> Placing {
+                match self { $(Inst::$Name(_) => <$path::$file::$Name as Instruction>::PLACING,)* }
+            }
+            /// See [`Instruction::values`].
+            pub fn values(&self) -> Values<'_> {
+                match self { $(Inst::$Name(i) => i.values(),)* }
+            }
+            /// See [`Instruction::action`].
+            pub fn action(&self) -> Action<'_> {
+                match self { $(Inst::$Name(i) => i.action(),)* }
             }
             /// See [`Instruction::accumulation`].
             pub fn accumulation(&self, arch: &Arch) -> Option<(&View, Option<bool>)> {

@@ -3,6 +3,7 @@
 use ndarray::{ArrayView2, Axis};
 use nki_isa::DType;
 use nki_isa::inst::math::extent::{self, INFINITE, Newness, magnitude};
+use nki_isa::inst::values::Feeds;
 use nki_isa::inst::{Footprint, Inst};
 use nki_isa::program::{Loc, Node, NodeKind};
 use nki_isa::view::View;
@@ -153,6 +154,9 @@ impl<'p> Interpreter<'p> {
         }
         let mut footprint = Footprint::default();
         inst.footprint(&mut footprint);
+        let facts = inst.values();
+        // Operands of MX types: packed elements, and their scales.
+        let packed = footprint.reads.iter().any(|v| v.dtype.is_packed());
         let mut views: SmallVec<[&View; 4]> = footprint.reads.clone();
         // A matmul reads what it adds to.
         views.extend(footprint.writes.iter().copied().filter(|v| v.tensor == to.tensor));
@@ -169,19 +173,18 @@ impl<'p> Interpreter<'p> {
                 // Of an instruction that overwrites its destination, say.
                 continue;
             }
-            if matches!(inst, Inst::NcMatmulMx(_)) && access.tensor != to.tensor {
+            if packed && access.tensor != to.tensor {
                 every = every.max(self.most_of_mx(&access));
                 from.push(access);
                 continue;
             }
             let tile = self.tile(&access);
-            let columns = matches!(inst, Inst::TensorPartitionReduce(_)) && to.elements() == access.per_row;
-            if matches!(inst, Inst::DmaCompute(_)) && tile.len() == values.len() {
-                extent::raise(&mut cover, &tile);
-            } else if columns {
-                tile.chunks_exact(access.per_row.max(1)).for_each(|row| extent::raise(&mut cover, row));
-            } else {
-                every = every.max(extent::most(&tile));
+            match facts.feeds {
+                Feeds::Elements if tile.len() == values.len() => extent::raise(&mut cover, &tile),
+                Feeds::Columns if to.elements() == access.per_row => {
+                    tile.chunks_exact(access.per_row.max(1)).for_each(|row| extent::raise(&mut cover, row));
+                }
+                _ => every = every.max(extent::most(&tile)),
             }
             from.push(access);
         }
@@ -189,8 +192,8 @@ impl<'p> Interpreter<'p> {
             every = tile.iter().fold(every, |most, &bits| most.max(bits & 0x7fff_ffff));
         }
         cover.iter_mut().for_each(|c| *c = (*c).max(every));
-        let moves = matches!(inst, Inst::Topk(_) | Inst::NcTranspose(_));
-        let Some(at) = extent::first_new(values, &cover, Newness { limit, arises: !moves }) else { return };
+        let new = Newness { limit, arises: facts.arises[0] };
+        let Some(at) = extent::first_new(values, &cover, new) else { return };
         let (row, element) = (at / to.width().max(1), at % to.width().max(1));
         let from_infinite = cover[at] >= INFINITE;
         let found = Arose { row, element, output: 0, value: values[at], operands: SmallVec::new(), from_infinite };

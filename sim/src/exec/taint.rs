@@ -5,6 +5,7 @@
 //! instruction works so, else all of the result. The value confirms it: an output element counts only if it still holds what unwritten memory
 //! reads as, NaN or the pattern of integers.
 
+use nki_isa::inst::values::Feeds;
 use nki_isa::inst::{Footprint, Inst};
 use nki_isa::names::OobMode;
 use nki_isa::program::{Loc, NodeKind};
@@ -57,43 +58,15 @@ enum Mapping {
     All,
 }
 
-fn mapping(inst: &Inst, nth: usize, from: &Access, to: &Access) -> Mapping {
-    let rows = from.partitions() == to.partitions();
-    match inst {
-        Inst::NcMatmul(_) | Inst::NcMatmulMx(_) if to.tensor == from.tensor => Mapping::Elements,
-        Inst::NcMatmul(_) | Inst::NcMatmulMx(_) if nth == 0 && from.width() == to.partitions() => {
-            Mapping::ColumnsToRows
-        }
-        Inst::NcMatmul(_) | Inst::NcMatmulMx(_) if nth == 1 && from.width() == to.width() => Mapping::Columns,
-        Inst::NcTranspose(_) if from.partitions() == to.width() => Mapping::Transposed,
-        Inst::TensorPartitionReduce(_) if from.width() == to.width() => Mapping::Columns,
-        Inst::TensorReduce(_) | Inst::BnStats(_) | Inst::BnAggr(_) | Inst::Max8(_) | Inst::TensorTensorScan(_)
-            if rows =>
-        {
-            Mapping::Rows
-        }
-        Inst::TensorCopy(_)
-        | Inst::DmaCopy(_)
-        | Inst::DmaCompute(_)
-        | Inst::TensorTensor(_)
-        | Inst::TensorScalar(_)
-        | Inst::ScalarTensorTensor(_)
-        | Inst::Activation(_)
-        | Inst::Activate2(_)
-        | Inst::ActivationReduce(_)
-        | Inst::Exponential(_)
-        | Inst::Reciprocal(_)
-        | Inst::SelectReduce(_)
-        | Inst::RangeSelect(_)
-        | Inst::AffineSelect(_)
-        | Inst::TensorCopyPredicated(_)
-        | Inst::TensorScalarReduce(_)
-        | Inst::Dropout(_)
-            if from.elements() == to.elements() =>
-        {
-            Mapping::Elements
-        }
-        _ if rows => Mapping::Rows,
+fn mapping(feeds: Feeds, nth: usize, from: &Access, to: &Access) -> Mapping {
+    match feeds {
+        Feeds::Product if to.tensor == from.tensor => Mapping::Elements,
+        Feeds::Product if nth == 0 && from.width() == to.partitions() => Mapping::ColumnsToRows,
+        Feeds::Product if nth == 1 && from.width() == to.width() => Mapping::Columns,
+        Feeds::Transposed if from.partitions() == to.width() => Mapping::Transposed,
+        Feeds::Columns if from.width() == to.width() => Mapping::Columns,
+        Feeds::Elements if from.elements() == to.elements() => Mapping::Elements,
+        _ if from.partitions() == to.partitions() => Mapping::Rows,
         _ => Mapping::All,
     }
 }
@@ -145,8 +118,8 @@ impl Interpreter<'_> {
         let mut footprint = Footprint::default();
         inst.footprint(&mut footprint);
         let mut sources: Vec<(Access, Vec<bool>)> = Vec::new();
-        let accumulates = matches!(inst, Inst::NcMatmul(_) | Inst::NcMatmulMx(_));
-        let own = footprint.writes.iter().filter(|_| accumulates);
+        let feeds = inst.values().feeds;
+        let own = footprint.writes.iter().filter(|_| feeds == Feeds::Product);
         let reads: Vec<&View> = footprint.reads.iter().chain(own).copied().collect();
         for view in reads {
             let Ok(Some(access)) = self.locate_beside(view, OobMode::Skip) else { continue };
@@ -159,7 +132,7 @@ impl Interpreter<'_> {
             let mut result = vec![false; to.elements()];
             let (rows, width) = (to.partitions(), to.width().max(1));
             for (nth, (from, flags)) in sources.iter().enumerate().filter(|(_, (_, flags))| flags.contains(&true)) {
-                let mapping = mapping(inst, nth, from, &to);
+                let mapping = mapping(feeds, nth, from, &to);
                 let from_width = from.width().max(1);
                 for (i, _) in flags.iter().enumerate().filter(|(_, flag)| **flag) {
                     let (row, column) = (i / from_width, i % from_width);

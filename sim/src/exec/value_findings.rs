@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use nki_diag::Diagnostic;
-use nki_isa::inst::Inst;
 use nki_isa::inst::math::activation::ActFn;
 use nki_isa::inst::math::extent::{LARGEST, Newness, magnitude};
+use nki_isa::inst::{Footprint, Inst};
 use nki_isa::program::{Loc, Node, NodeKind};
 use nki_isa::schema::Role;
 use nki_isa::{Arg, DType, Program, Space, TensorId, View};
@@ -145,6 +145,20 @@ fn largest(dtype: DType) -> String {
     .to_string()
 }
 
+/// Whether an instruction writes memory or registers; one that does not (a print) computes nothing.
+fn has_results(inst: &Inst) -> bool {
+    let mut footprint = Footprint::default();
+    inst.footprint(&mut footprint);
+    !footprint.writes.is_empty() || !footprint.register_writes.is_empty()
+}
+
+/// Whether an instruction copies memory to a register.
+fn loads_register(inst: &Inst) -> bool {
+    let mut footprint = Footprint::default();
+    inst.footprint(&mut footprint);
+    !footprint.reads.is_empty() && !footprint.register_writes.is_empty()
+}
+
 impl<'p> Interpreter<'p> {
     /// A watch over the values of the current instruction, which reads `from` and writes `to`; none if nothing can be found.
     pub(super) fn watch(&mut self, to: &[Access], from: &[Access], moves: bool) -> Option<Box<Watch<'p>>> {
@@ -154,10 +168,6 @@ impl<'p> Interpreter<'p> {
         }
         let arguments = self.values.arguments.take();
         let node = self.core.node?;
-        if matches!(&node.kind, NodeKind::Inst(Inst::NcFindIndex8(_) | Inst::NcMatchReplace8(_))) {
-            // All ones is their mark of a value that is not there.
-            checks.saturated_store = false;
-        }
         let mut muted = false;
         if !self.values.seen.is_empty()
             && let Some(to) = to.first()
@@ -314,7 +324,8 @@ impl<'p> Interpreter<'p> {
     pub(super) fn look_at_read(&mut self, from: &Access) {
         let Some(node) = self.core.node else { return };
         let word = matches!(from.codec.dtype, DType::I32 | DType::U32);
-        if !word || !self.values.checks.inexact_integer || matches!(&node.kind, NodeKind::Inst(Inst::DevicePrint(_))) {
+        let NodeKind::Inst(inst) = &node.kind else { return };
+        if !word || !self.values.checks.inexact_integer || !has_results(inst) {
             return;
         }
         let from = std::slice::from_ref(from);
@@ -327,8 +338,8 @@ impl<'p> Interpreter<'p> {
     /// A register gets the bits of a float.
     pub(super) fn look_at_register_load(&mut self, from: &Access, bytes: &[u8]) {
         let Some(node) = self.core.node else { return };
-        let NodeKind::Inst(Inst::RegisterLoad(_)) = &node.kind else { return };
-        if !from.codec.dtype.is_float() {
+        let NodeKind::Inst(inst) = &node.kind else { return };
+        if !from.codec.dtype.is_float() || !loads_register(inst) {
             return;
         }
         let loops = self.core.loops.clone();
@@ -340,8 +351,10 @@ impl<'p> Interpreter<'p> {
             let tensor = self.program.tensor(from.tensor);
             let value = show(value[0]);
             let message = format!(
-                "`register_load` copies the bits of `src` (`{}`), which is {}: {value} becomes {bits}",
-                tensor.name, from.codec.dtype
+                "`{}` copies the bits of `src` (`{}`), which is {}: {value} becomes {bits}",
+                inst.schema().name,
+                tensor.name,
+                from.codec.dtype
             );
             let help = "convert the value to int32 first, with nisa.tensor_copy";
             self.tell_value("float-register", &at, message, "loads the bits of a float".into(), help);

@@ -9,10 +9,9 @@ use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 
 use nki_isa::DType;
 use nki_isa::dtype::{bits_to_f32, f32_to_bits};
-use nki_isa::inst::Inst;
 use nki_isa::inst::math::activation::{self, ActFn};
 use nki_isa::inst::math::extent::{self, INFINITE, Newness, magnitude};
-use nki_isa::inst::values::{self, Facts, Feeds};
+use nki_isa::inst::values::{Feeds, Values};
 use nki_isa::names::Named;
 use nki_isa::program::{Loc, Node, NodeKind};
 use smallvec::SmallVec;
@@ -186,7 +185,7 @@ pub(super) struct Watch<'p> {
     pub(super) node: &'p Node,
     /// Dynamic loops around it: statement and iteration.
     pub(super) loops: SmallVec<[(Loc, u32); 2]>,
-    pub(super) facts: Facts,
+    pub(super) facts: Values<'p>,
     /// By destination.
     limits: SmallVec<[Limit; 2]>,
     /// All sources and destinations are integers of 32 bits at most, one of the latter of 32: sums may be inexact.
@@ -241,26 +240,29 @@ impl<'p> Watch<'p> {
         registers: &Arc<Registers>,
     ) -> Option<Watch<'p>> {
         let NodeKind::Inst(inst) = &node.kind else { return None };
-        let mut facts = Facts::of(inst);
+        let mut facts = inst.values();
         if muted && facts.registers.is_some_and(|r| r.updates) {
             registers.give_up();
         }
         if moves {
             (facts.arises, facts.registers) = ([false, false], None);
         }
+        let clips = checks.saturated_store && !facts.marks_absence;
         // What only moves values can overflow where it rounds to a type of another range.
         let same = |c: &Codec| !from.is_empty() && from.iter().all(|f| f.dtype == c.dtype);
         let limit = |(n, c): (usize, &Codec)| match Limit::of(*c) {
             Limit::Magnitude(_) | Limit::Positive(_) if !checks.non_finite => Limit::None,
-            Limit::Between(..) if !checks.saturated_store || same(c) && !facts.arises[n.min(1)] => Limit::None,
+            Limit::Between(..) if !clips || same(c) && !facts.arises[n.min(1)] => Limit::None,
             Limit::Magnitude(m) if !facts.arises[n.min(1)] && (m == INFINITE || same(c)) => Limit::None,
             limit => limit,
         };
         let limits: SmallVec<[Limit; 2]> = to.iter().enumerate().map(limit).collect();
         let integer = |c: &Codec| c.dtype.is_int() && c.dtype != DType::Bool;
         let word = |c: &Codec| matches!(c.dtype, DType::I32 | DType::U32);
-        let sums = matches!(inst, Inst::TensorTensor(_) | Inst::TensorScalar(_) | Inst::TensorReduce(_));
-        let exact = checks.inexact_integer && sums && to.iter().any(word) && from.iter().chain(to).all(integer);
+        let exact = checks.inexact_integer
+            && facts.exact.is_some()
+            && to.iter().any(word)
+            && from.iter().chain(to).all(integer);
         let wide = if checks.inexact_integer {
             from.iter().enumerate().filter(|(_, c)| word(c)).fold(0, |bits, (n, _)| bits | 1 << n.min(31))
         } else {
@@ -287,11 +289,10 @@ impl<'p> Watch<'p> {
 
     /// A watch over the arguments of a function only.
     pub(super) fn of_arguments(node: &'p Node, loops: &[(Loc, u32)]) -> Watch<'p> {
-        let facts = Facts { feeds: Feeds::Row, arises: [false, false], registers: None, immediates: SmallVec::new() };
         Watch {
             node,
             loops: loops.iter().copied().collect(),
-            facts,
+            facts: Values::moved(Feeds::Row),
             limits: SmallVec::new(),
             exact: false,
             wide: 0,
@@ -300,13 +301,6 @@ impl<'p> Watch<'p> {
             arose: First::default(),
             clipped: First::default(),
             inexact: First::default(),
-        }
-    }
-
-    fn inst(&self) -> Option<&'p Inst> {
-        match &self.node.kind {
-            NodeKind::Inst(inst) => Some(inst),
-            _ => None,
         }
     }
 
@@ -367,13 +361,13 @@ impl<'p> Watch<'p> {
     }
 
     fn sums(&self, row: usize, ins: &[&[f32]], outs: &[&mut [f32]]) {
-        let (Some(inst), Some(out)) = (self.inst(), outs.first()) else { return };
+        let (Some(result), Some(out)) = (&self.facts.exact, outs.first()) else { return };
         if !self.inexact.wants(row) || extent::most(out) < magnitude(EXACT) {
             return;
         }
         for (element, &value) in out.iter().enumerate() {
             if value.abs() >= EXACT
-                && let Some(exact) = values::exact(inst, ins, out.len(), element)
+                && let Some(exact) = result.result(ins, out.len(), element)
                 && exact != f64::from(value)
             {
                 return self.inexact.put(row, Inexact { row, element, source: None, exact, value });

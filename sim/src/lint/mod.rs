@@ -9,7 +9,7 @@ mod words;
 use nki_diag::Diagnostic;
 use nki_isa::inst::Footprint;
 use nki_isa::program::{Loc, Node, NodeKind, Step as TrailStep, Trail, TrailId};
-use nki_isa::{Inst, Program, View};
+use nki_isa::{Program, View};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::exec::{self, NeedsData};
@@ -167,7 +167,7 @@ fn lost_results(program: &Program, trace: &Trace, all: &[Lost<'_>]) -> Vec<Diagn
 
 /// A fill with 0 that is written over is a precaution that many kernels take, and loses nothing.
 fn fills_with_zero(node: &Node) -> bool {
-    matches!(&node.kind, NodeKind::Inst(Inst::Memset(fill)) if fill.value.as_f32() == 0.0)
+    words::filled(node).is_some_and(|value| value.as_f32() == 0.0)
 }
 
 /// Whether a lost result looks like a value carried from one iteration of an unrolled loop to the next: its tensor is made outside of the

@@ -1,6 +1,6 @@
 //! Visits the executed instructions of all cores in the order in which a run executes them.
 
-use nki_isa::inst::Footprint;
+use nki_isa::inst::{Action, Footprint};
 use nki_isa::program::{Loc, Node, NodeKind};
 use nki_isa::{Inst, Meeting, Program};
 
@@ -126,7 +126,7 @@ impl<'p, 't> Cursor<'p, 't> {
         let Some(&node) = self.nodes.get(event.node.0 as usize) else { return };
         let (NodeKind::Inst(inst), EventKind::Inst { resolved }) = (&node.kind, &event.kind) else { return };
         // It orders the cores and moves nothing, although its footprint names a tensor.
-        if matches!(inst, Inst::CoreBarrier(_)) {
+        if inst.action() == Action::Orders {
             return;
         }
         footprint.clear();

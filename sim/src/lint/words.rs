@@ -1,9 +1,10 @@
 //! The findings about accesses as diagnostics.
 
 use nki_diag::Diagnostic;
+use nki_isa::inst::Action;
 use nki_isa::program::{Loc, Node, NodeKind};
-use nki_isa::schema::Role;
-use nki_isa::{Arg, Inst, Program, View, Violation};
+use nki_isa::schema::{OperandSchema, Role};
+use nki_isa::{Arg, Imm, Inst, Program, View, Violation};
 
 use super::lost::Lost;
 use super::overlap::{SameRow, Twice, indices};
@@ -22,12 +23,21 @@ fn beside(diagnostic: Diagnostic, loc: Loc, label: impl Into<String>) -> Diagnos
 /// Whether data comes from HBM.
 pub(super) fn is_load(node: &Node) -> bool {
     let NodeKind::Inst(inst) = &node.kind else { return false };
-    let dma = matches!(inst, Inst::DmaCopy(_) | Inst::DmaTranspose(_));
-    dma && inst
-        .args()
-        .iter()
-        .zip(inst.schema().operands)
-        .any(|(arg, operand)| operand.role == Role::In && matches!(arg, Arg::View(v) if v.space.is_hbm()))
+    let from_hbm = |(arg, operand): (&Arg, &OperandSchema)| {
+        operand.role == Role::In && matches!(arg, Arg::View(v) if v.space.is_hbm())
+    };
+    inst.values().are_moved() && inst.args().iter().zip(inst.schema().operands).any(from_hbm)
+}
+
+/// The value that an instruction writes everywhere; `None` of others.
+pub(super) fn filled(node: &Node) -> Option<Imm> {
+    match &node.kind {
+        NodeKind::Inst(inst) => match inst.action() {
+            Action::Fills(value) => Some(value),
+            _ => None,
+        },
+        _ => None,
+    }
 }
 
 /// The result of an instruction is lost, `times` of the `executed` times that its line runs.
@@ -35,7 +45,7 @@ pub(super) fn lost(program: &Program, l: &Lost<'_>, times: usize, executed: usiz
     let tensor = program.tensor(l.tensor);
     let (inst, name) = (name_of(l.node), &tensor.name);
     let loc = l.node.loc;
-    let fills = matches!(&l.node.kind, NodeKind::Inst(Inst::Memset(_)));
+    let fills = filled(l.node).is_some();
     let mut out = match l.over {
         Some(over) => {
             if fills {

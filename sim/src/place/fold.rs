@@ -6,7 +6,7 @@
 //!
 //! Published kernels rely on it: nki-library's cross entropy has two tiles of 65535 bfloat16 numbers, 262140 bytes of the 229376 in a partition.
 
-use nki_isa::inst::Footprint;
+use nki_isa::inst::{Footprint, Placing};
 use nki_isa::program::{Node, NodeKind};
 use nki_isa::{Inst, Program, TensorId, View};
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -18,10 +18,6 @@ use crate::trace::index_nodes;
 const LEAST_BYTES: u32 = 1024;
 /// So many of the largest are looked at: every one is compared with all others.
 const MOST: usize = 500;
-
-/// Instructions that write each element where they have read the same element of their tiles, after they have read it.
-const IN_PLACE: &[&str] =
-    &["activation", "reciprocal", "scalar_tensor_tensor", "tensor_copy", "tensor_scalar", "tensor_tensor"];
 
 /// Items that get one address each, for several tensors or for one.
 pub(super) struct Folded {
@@ -175,7 +171,7 @@ impl<'a> Walk<'a> {
                 continue;
             }
             self.values.of.entry(view.tensor).or_default().push(Lifetime { first: at, last: at });
-            if IN_PLACE.contains(&inst.schema().name) {
+            if inst.placing() == Placing::InPlace {
                 let same = |r: &View| r.dims == view.dims && r.dtype.size() == view.dtype.size() && self.is_whole(r);
                 // Read in another way as well, it must outlive the instruction.
                 let given = |t: TensorId| footprint.reads.iter().filter(|r| r.tensor == t).all(|r| same(r));

@@ -8,7 +8,7 @@
 
 use std::cmp::Reverse;
 
-use nki_isa::inst::Footprint;
+use nki_isa::inst::{Footprint, Placing};
 use nki_isa::program::NodeKind;
 use nki_isa::{Inst, Program, TensorId};
 use rustc_hash::FxHashMap;
@@ -24,19 +24,6 @@ const LEAST_BYTES: u32 = 1024;
 /// So many tensors are looked at, the largest, and so many groups of them: every distribution of the groups is tried.
 const MOST: usize = 500;
 const MOST_GROUPS: usize = 10;
-
-/// Instructions that work in each partition by itself, wherever it is. A tile that another one uses stays where it is.
-const ANYWHERE: &[&str] = &[
-    "activation",
-    "dma_copy",
-    "memset",
-    "reciprocal",
-    "scalar_tensor_tensor",
-    "tensor_copy",
-    "tensor_reduce",
-    "tensor_scalar",
-    "tensor_tensor",
-];
 
 /// The partitions that a tensor takes: bit 0 for the lower half, bit 1 for the upper.
 pub(super) type Halves = u8;
@@ -125,17 +112,21 @@ impl Groups {
     }
 
     fn instruction(&mut self, inst: &Inst, footprint: &Footprint<'_>, of_another_core: bool) {
-        let name = inst.schema().name;
+        let placing = if of_another_core { Placing::Fixed } else { inst.placing() };
         let read: Vec<usize> = footprint.reads.iter().filter_map(|v| self.of.get(&v.tensor).copied()).collect();
-        if of_another_core || !ANYWHERE.contains(&name) {
-            let written = footprint.writes.iter().filter_map(|v| self.of.get(&v.tensor).copied());
-            for i in read.iter().copied().chain(written).collect::<Vec<_>>() {
-                let leader = self.leader(i);
-                self.fixed[leader] = true;
+        match placing {
+            Placing::Fixed => {
+                let written = footprint.writes.iter().filter_map(|v| self.of.get(&v.tensor).copied());
+                for i in read.iter().copied().chain(written).collect::<Vec<_>>() {
+                    let leader = self.leader(i);
+                    self.fixed[leader] = true;
+                }
             }
-        } else if name != "dma_copy" {
-            for pair in read.windows(2) {
-                self.join(pair[0], pair[1]);
+            Placing::AnyPartition => {}
+            Placing::SamePartition | Placing::InPlace => {
+                for pair in read.windows(2) {
+                    self.join(pair[0], pair[1]);
+                }
             }
         }
     }

@@ -4,7 +4,10 @@ use std::cell::OnceCell;
 use std::collections::BTreeMap;
 
 use nki_isa::Program;
+use nki_isa::inst::Footprint;
+use nki_isa::inst::values::Feeds;
 use nki_isa::names::Engine;
+use nki_isa::program::{Node, NodeKind};
 use serde::Serialize;
 use serde_json::value::RawValue;
 
@@ -16,6 +19,7 @@ use crate::analysis::roofline::{Roofline, roofline};
 use crate::analysis::{Step, Verdict, Wait, cause_event, critical_path, short_cause, verdict, waits};
 use crate::place::Placement;
 use crate::timeline::{Event, PhaseKind, Ps, Release, RowId, RowKind, State, Timeline};
+use crate::trace::index_nodes;
 
 /// Everything that is known of a run, computed once for all reports. What only report files show is computed when the first asks.
 #[derive(Debug)]
@@ -333,7 +337,7 @@ fn summary_columns(a: &Analysis<'_>) -> BTreeMap<&'static str, f64> {
         ("sbuf_write_bytes", c.sbuf_write as f64),
         ("psum_read_bytes", c.psum_read as f64),
         ("psum_write_bytes", c.psum_write as f64),
-        ("matmul_instruction_count", t.events.iter().filter(|e| e.label == "nc_matmul").count() as f64),
+        ("matmul_instruction_count", matmuls(a) as f64),
     ]);
     const NAMES: [(Engine, &str, &str, &str); 5] = [
         (
@@ -370,6 +374,20 @@ fn summary_columns(a: &Analysis<'_>) -> BTreeMap<&'static str, f64> {
         out.insert(count, rows().map(|r| r.count).sum::<u64>() as f64);
     }
     out
+}
+
+/// How many matmuls were executed; those of MX types are not among them.
+fn matmuls(a: &Analysis<'_>) -> usize {
+    let is_matmul = |node: &&Node| {
+        let NodeKind::Inst(inst) = &node.kind else { return false };
+        let mut footprint = Footprint::default();
+        inst.footprint(&mut footprint);
+        inst.values().feeds == Feeds::Product && !footprint.reads.iter().any(|v| v.dtype.is_packed())
+    };
+    let of = |stream| index_nodes(stream).iter().map(is_matmul).collect();
+    let nodes: Vec<Vec<bool>> = a.program.cores.iter().map(|stream| of(stream)).collect();
+    let counts = |e: &&Event| nodes.get(e.core as usize).and_then(|n| n.get(e.node.0 as usize)) == Some(&true);
+    a.timeline.events.iter().filter(counts).count()
 }
 
 /// Source lines, most expensive on the critical path first, then by engine time.

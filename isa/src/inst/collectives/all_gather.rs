@@ -1,11 +1,12 @@
 //! `nki.collectives.all_gather`: every rank gets what all ranks have, one behind the other.
 
+use crate::inst::values::{Feeds, Values};
 use ndarray::Array2;
 
 use super::parts::join;
 use crate::arch::Arch;
 use crate::arg::{IntLists, Views};
-use crate::inst::{Footprint, Instruction, Operands};
+use crate::inst::{Footprint, Instruction, Operands, Placing};
 use crate::machine::{Context, Fault, Machine};
 use crate::meeting::Meeting;
 use crate::names::Engine;
@@ -36,6 +37,7 @@ operands! {
 }
 
 impl Instruction for AllGather {
+    const PLACING: Placing = Placing::Fixed;
     fn engine(&self, _arch: &Arch) -> Engine {
         Engine::Sync
     }
@@ -59,6 +61,10 @@ impl Instruction for AllGather {
             super::put(machine, dst, join(&parts, &src.shape(), self.collective_dim as usize), false)?;
         }
         Ok(())
+    }
+
+    fn values(&self) -> Values<'_> {
+        Values::moved(Feeds::Row)
     }
 
     fn work(&self, _context: &Context<'_>) -> Work {

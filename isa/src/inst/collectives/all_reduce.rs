@@ -1,11 +1,12 @@
 //! `nki.collectives.all_reduce`: every rank gets the reduction of what all ranks have.
 
+use crate::inst::values::{Feeds, Values};
 use ndarray::Array2;
 
 use super::reduce;
 use crate::arch::Arch;
 use crate::arg::{IntLists, Views};
-use crate::inst::{Footprint, Instruction, Operands};
+use crate::inst::{Footprint, Instruction, Operands, Placing};
 use crate::machine::{Context, Fault, Machine};
 use crate::meeting::Meeting;
 use crate::names::{AluOp, Engine};
@@ -36,6 +37,7 @@ operands! {
 }
 
 impl Instruction for AllReduce {
+    const PLACING: Placing = Placing::Fixed;
     fn engine(&self, _arch: &Arch) -> Engine {
         Engine::Sync
     }
@@ -60,6 +62,10 @@ impl Instruction for AllReduce {
             super::put(machine, dst, reduce(self.op, src.dtype, &parts), true)?;
         }
         Ok(())
+    }
+
+    fn values(&self) -> Values<'_> {
+        Values::computed(Feeds::Row)
     }
 
     fn work(&self, _context: &Context<'_>) -> Work {

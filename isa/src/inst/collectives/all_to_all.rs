@@ -1,11 +1,12 @@
 //! `nki.collectives.all_to_all`: each rank sends a part to each other rank.
 
+use crate::inst::values::{Feeds, Values};
 use ndarray::Array2;
 
 use super::parts::{chunk, join};
 use crate::arch::Arch;
 use crate::arg::{IntLists, Views};
-use crate::inst::{Footprint, Instruction, Operands};
+use crate::inst::{Footprint, Instruction, Operands, Placing};
 use crate::machine::{Context, Fault, Machine};
 use crate::meeting::Meeting;
 use crate::names::Engine;
@@ -37,6 +38,7 @@ operands! {
 }
 
 impl Instruction for AllToAll {
+    const PLACING: Placing = Placing::Fixed;
     fn engine(&self, _arch: &Arch) -> Engine {
         Engine::Sync
     }
@@ -73,6 +75,10 @@ impl Instruction for AllToAll {
             super::put(machine, dst, join(&mine, &part, dim), false)?;
         }
         Ok(())
+    }
+
+    fn values(&self) -> Values<'_> {
+        Values::moved(Feeds::Row)
     }
 
     fn work(&self, _context: &Context<'_>) -> Work {

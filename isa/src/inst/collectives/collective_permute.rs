@@ -1,12 +1,13 @@
 //! `nki.collectives.collective_permute`: ranks send to ranks as listed.
 
+use crate::inst::values::{Feeds, Values};
 use std::collections::BTreeSet;
 
 use ndarray::Array2;
 
 use crate::arch::Arch;
 use crate::arg::{IntLists, Views};
-use crate::inst::{Footprint, Instruction, Operands};
+use crate::inst::{Footprint, Instruction, Operands, Placing};
 use crate::machine::{Context, Fault, Machine};
 use crate::meeting::Meeting;
 use crate::names::Engine;
@@ -36,6 +37,7 @@ operands! {
 }
 
 impl Instruction for CollectivePermute {
+    const PLACING: Placing = Placing::Fixed;
     fn engine(&self, _arch: &Arch) -> Engine {
         Engine::Sync
     }
@@ -82,6 +84,10 @@ impl Instruction for CollectivePermute {
             (Some(&source), Some(dst)) => super::put(machine, dst, super::brought(&all, source, 0)?, false),
             _ => Ok(()),
         }
+    }
+
+    fn values(&self) -> Values<'_> {
+        Values::moved(Feeds::Row)
     }
 
     fn work(&self, _context: &Context<'_>) -> Work {

@@ -1,10 +1,11 @@
 //! `nki.collectives.collective_permute_implicit`: each rank of a ring sends to the next one.
 
+use crate::inst::values::{Feeds, Values};
 use ndarray::Array2;
 
 use crate::arch::Arch;
 use crate::arg::{Channels, IntLists, Ints, Views};
-use crate::inst::{Footprint, Instruction, Operands};
+use crate::inst::{Footprint, Instruction, Operands, Placing};
 use crate::machine::{Context, Fault, Machine};
 use crate::meeting::Meeting;
 use crate::names::Engine;
@@ -36,6 +37,7 @@ operands! {
 }
 
 impl Instruction for CollectivePermuteImplicit {
+    const PLACING: Placing = Placing::Fixed;
     fn engine(&self, _arch: &Arch) -> Engine {
         Engine::Sync
     }
@@ -57,6 +59,10 @@ impl Instruction for CollectivePermuteImplicit {
             super::put(machine, dst, super::brought(&all, before, i)?, false)?;
         }
         Ok(())
+    }
+
+    fn values(&self) -> Values<'_> {
+        Values::moved(Feeds::Row)
     }
 
     fn work(&self, _context: &Context<'_>) -> Work {

@@ -2,7 +2,8 @@
 
 use crate::arch::Arch;
 use crate::arg::{IntLists, RegisterOrInt};
-use crate::inst::{Footprint, Instruction, Operands};
+use crate::inst::values::{Feeds, Values};
+use crate::inst::{Footprint, Instruction, Operands, Placing};
 use crate::machine::{Context, Fault, Machine};
 use crate::names::Engine;
 use crate::operands;
@@ -30,6 +31,7 @@ operands! {
 }
 
 impl Instruction for ProcessingRankId {
+    const PLACING: Placing = Placing::Fixed;
     fn engine(&self, _arch: &Arch) -> Engine {
         Engine::Sync
     }
@@ -59,6 +61,10 @@ impl Instruction for ProcessingRankId {
         };
         machine.set_register(self.dst, rank as i32);
         Ok(())
+    }
+
+    fn values(&self) -> Values<'_> {
+        Values::moved(Feeds::Row)
     }
 
     fn work(&self, context: &Context<'_>) -> Work {

@@ -1,10 +1,11 @@
 //! `nki.collectives.collective_permute_implicit_reduce`: each rank of a ring reduces two tensors and sends the result to the next one.
 
+use crate::inst::values::{Feeds, Values};
 use ndarray::Array2;
 
 use crate::arch::Arch;
 use crate::arg::{Channels, IntLists, Ints, Views};
-use crate::inst::{Footprint, Instruction, Operands};
+use crate::inst::{Footprint, Instruction, Operands, Placing};
 use crate::machine::{Context, Fault, Machine};
 use crate::meeting::Meeting;
 use crate::names::{AluOp, Engine};
@@ -41,6 +42,7 @@ operands! {
 }
 
 impl Instruction for CollectivePermuteImplicitReduce {
+    const PLACING: Placing = Placing::Fixed;
     fn engine(&self, _arch: &Arch) -> Engine {
         Engine::Sync
     }
@@ -64,6 +66,10 @@ impl Instruction for CollectivePermuteImplicitReduce {
             super::put(machine, dst, super::brought(&all, before, i)?, true)?;
         }
         Ok(())
+    }
+
+    fn values(&self) -> Values<'_> {
+        Values::computed(Feeds::Row)
     }
 
     fn work(&self, _context: &Context<'_>) -> Work {

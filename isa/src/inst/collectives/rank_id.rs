@@ -1,7 +1,8 @@
 //! `nki.collectives.rank_id`: the number of this rank.
 
 use crate::arch::Arch;
-use crate::inst::{Footprint, Instruction, Operands};
+use crate::inst::values::{Feeds, Values};
+use crate::inst::{Footprint, Instruction, Operands, Placing};
 use crate::machine::{Context, Fault, Machine};
 use crate::names::Engine;
 use crate::operands;
@@ -21,6 +22,7 @@ operands! {
 }
 
 impl Instruction for RankId {
+    const PLACING: Placing = Placing::Fixed;
     fn engine(&self, _arch: &Arch) -> Engine {
         Engine::Sync
     }
@@ -37,6 +39,10 @@ impl Instruction for RankId {
         let rank = machine.rank() as i32;
         machine.set_register(self.dst, rank);
         Ok(())
+    }
+
+    fn values(&self) -> Values<'_> {
+        Values::moved(Feeds::Row)
     }
 
     fn work(&self, context: &Context<'_>) -> Work {

@@ -1,11 +1,12 @@
 //! `nki.collectives.reduce_scatter`: each rank gets its part of the reduction of what all ranks have.
 
+use crate::inst::values::{Feeds, Values};
 use ndarray::Array2;
 
 use super::{parts::chunk, reduce};
 use crate::arch::Arch;
 use crate::arg::{IntLists, Views};
-use crate::inst::{Footprint, Instruction, Operands};
+use crate::inst::{Footprint, Instruction, Operands, Placing};
 use crate::machine::{Context, Fault, Machine};
 use crate::meeting::Meeting;
 use crate::names::{AluOp, Engine};
@@ -39,6 +40,7 @@ operands! {
 }
 
 impl Instruction for ReduceScatter {
+    const PLACING: Placing = Placing::Fixed;
     fn engine(&self, _arch: &Arch) -> Engine {
         Engine::Sync
     }
@@ -66,6 +68,10 @@ impl Instruction for ReduceScatter {
             super::put(machine, dst, reduce(self.op, src.dtype, &mine), true)?;
         }
         Ok(())
+    }
+
+    fn values(&self) -> Values<'_> {
+        Values::computed(Feeds::Row)
     }
 
     fn work(&self, _context: &Context<'_>) -> Work {

@@ -141,6 +141,7 @@ pub(crate) fn execute(
 macro_rules! collective {
     ($Name:ident, $Kind:ident, one_chunk: $one_chunk:literal) => {
         impl $crate::inst::Instruction for $Name {
+            const PLACING: $crate::inst::Placing = $crate::inst::Placing::Fixed;
             fn engine(&self, _arch: &Arch) -> $crate::names::Engine {
                 $crate::names::Engine::Sync
             }
@@ -169,6 +170,10 @@ macro_rules! collective {
                     one_chunk: $one_chunk,
                 };
                 super::variable::execute(machine, &self.dsts, &self.metadata_tensor, &self.replica_group, flags)
+            }
+
+            fn values(&self) -> $crate::inst::values::Values<'_> {
+                $crate::inst::values::Values::moved($crate::inst::values::Feeds::Row)
             }
 
             fn work(&self, _context: &$crate::machine::Context<'_>) -> $crate::work::Work {

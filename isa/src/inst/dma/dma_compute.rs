@@ -1,5 +1,6 @@
 //! `nisa.dma_compute`: sums tensors on the way from memory to memory.
 
+use crate::inst::values::{Feeds, Values};
 use ndarray::Array2;
 
 use crate::arch::Arch;
@@ -7,7 +8,7 @@ use crate::arg::{Imm, Numbers, Views};
 use crate::inst::dma::dma_copy::{check_gather, is_gather};
 use crate::inst::dma::rows;
 use crate::inst::inert;
-use crate::inst::{Footprint, Instruction, Operands};
+use crate::inst::{Footprint, Instruction, Operands, Placing};
 use crate::machine::{Context, Fault, Machine};
 use crate::names::{AluOp, DgeMode, Engine, OobMode};
 use crate::operands;
@@ -132,6 +133,7 @@ impl DmaCompute {
 }
 
 impl Instruction for DmaCompute {
+    const PLACING: Placing = Placing::Fixed;
     fn engine(&self, _arch: &Arch) -> Engine {
         if self.gathers() { Engine::GpSimd } else { Engine::Sync }
     }
@@ -214,6 +216,10 @@ impl Instruction for DmaCompute {
 
     fn inert(&self) -> Option<Violation> {
         inert::skip_without_index(self.oob_mode, self.srcs.0.iter().chain([&self.dst]))
+    }
+
+    fn values(&self) -> Values<'_> {
+        Values::computed(Feeds::Elements)
     }
 
     fn work(&self, context: &Context<'_>) -> Work {

@@ -3,7 +3,8 @@
 use crate::arch::Arch;
 use crate::dtype::DType;
 use crate::inst::inert;
-use crate::inst::{Footprint, Instruction, Operands, check};
+use crate::inst::values::{Feeds, Values};
+use crate::inst::{Action, Footprint, Instruction, Operands, Placing, Transfer, check};
 use crate::machine::{Context, Fault, Machine};
 use crate::names::{DgeMode, Engine, OobMode};
 use crate::operands;
@@ -142,6 +143,7 @@ pub(crate) fn check_gather(name: &'static str, view: &View) -> Result<(), Violat
 }
 
 impl Instruction for DmaCopy {
+    const PLACING: Placing = Placing::AnyPartition;
     fn engine(&self, _arch: &Arch) -> Engine {
         trigger(self.engine, self.dge_mode, is_gather(&self.src) || is_gather(&self.dst))
     }
@@ -200,6 +202,14 @@ impl Instruction for DmaCopy {
 
     fn inert(&self) -> Option<Violation> {
         inert::skip_without_index(self.oob_mode, [&self.dst, &self.src])
+    }
+
+    fn action(&self) -> Action<'_> {
+        Action::Transfers(Transfer { dst: &self.dst, src: &self.src, engine: self.engine, dge_mode: self.dge_mode })
+    }
+
+    fn values(&self) -> Values<'_> {
+        Values::moved(Feeds::Elements)
     }
 
     fn work(&self, _context: &Context<'_>) -> Work {

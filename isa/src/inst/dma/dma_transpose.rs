@@ -1,5 +1,6 @@
 //! `nisa.dma_transpose`: transposes on the way from memory to SBUF.
 
+use crate::inst::values::{Feeds, Values};
 use ndarray::{Array2, ArrayD, Axis, IxDyn};
 
 use crate::arch::Arch;
@@ -7,7 +8,7 @@ use crate::arg::Ints;
 use crate::dtype::DType;
 use crate::inst::dma::dma_copy::{check_dge, check_priority, is_gather, trigger};
 use crate::inst::dma::rows;
-use crate::inst::{Footprint, Instruction, Operands, check};
+use crate::inst::{Footprint, Instruction, Operands, Placing, check};
 use crate::machine::{Context, Fault, Machine};
 use crate::names::{DgeMode, Engine, OobMode};
 use crate::operands;
@@ -163,6 +164,7 @@ fn permuted(bits: Array2<u32>, shape: &[usize], axes: &[usize]) -> Result<Array2
 }
 
 impl Instruction for DmaTranspose {
+    const PLACING: Placing = Placing::Fixed;
     fn engine(&self, _arch: &Arch) -> Engine {
         trigger(Engine::Unknown, self.dge_mode, is_gather(&self.src))
     }
@@ -251,6 +253,10 @@ impl Instruction for DmaTranspose {
             machine.write_bits(&column, bits.view())?;
         }
         Ok(())
+    }
+
+    fn values(&self) -> Values<'_> {
+        Values::moved(Feeds::Row)
     }
 
     fn work(&self, context: &Context<'_>) -> Work {

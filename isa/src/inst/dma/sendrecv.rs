@@ -1,9 +1,10 @@
 //! `nisa.sendrecv`: the two physical cores of a logical core exchange tiles.
 
+use crate::inst::values::{Feeds, Values};
 use ndarray::Array2;
 
 use crate::arch::Arch;
-use crate::inst::{Footprint, Instruction, Operands};
+use crate::inst::{Footprint, Instruction, Operands, Placing};
 use crate::machine::{Context, Fault, Machine};
 use crate::meeting::Meeting;
 use crate::names::{DgeMode, DmaEngine, Engine};
@@ -43,6 +44,7 @@ operands! {
 const GPSIMD_ELEMENTS: usize = 256;
 
 impl Instruction for Sendrecv {
+    const PLACING: Placing = Placing::Fixed;
     const PACKED: &'static [&'static str] = &["dst", "src"];
 
     fn engine(&self, _arch: &Arch) -> Engine {
@@ -111,6 +113,10 @@ impl Instruction for Sendrecv {
             Some(tile) => machine.write_bits(&self.dst, tile.view()),
             None => Err(Fault::new("internal", format!("core {} has sent nothing", self.recv_from_rank))),
         }
+    }
+
+    fn values(&self) -> Values<'_> {
+        Values::moved(Feeds::Row)
     }
 
     fn work(&self, context: &Context<'_>) -> Work {

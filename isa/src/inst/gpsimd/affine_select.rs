@@ -4,7 +4,8 @@ use crate::arch::Arch;
 use crate::arg::{Imm, Pattern};
 use crate::inst::gpsimd::{Affine, as_integer};
 use crate::inst::math::simd::{Kernel, dispatch};
-use crate::inst::{Footprint, Instruction, Operands, check, stream};
+use crate::inst::values::{Feeds, Values};
+use crate::inst::{Footprint, Instruction, Operands, Placing, check, stream};
 use crate::machine::{Context, Fault, Machine};
 use crate::names::{AluOp, Engine};
 use crate::operands;
@@ -79,6 +80,7 @@ impl<T: Copy> Kernel for Select<'_, T> {
 }
 
 impl Instruction for AffineSelect {
+    const PLACING: Placing = Placing::Fixed;
     fn engine(&self, _arch: &Arch) -> Engine {
         Engine::GpSimd
     }
@@ -120,6 +122,10 @@ impl Instruction for AffineSelect {
             dispatch(Select { affine: &affine, partition, holds, x, otherwise, out });
         };
         machine.map_f32_later(&[&self.dst], &[&self.on_true_tile], Box::new(row), None)
+    }
+
+    fn values(&self) -> Values<'_> {
+        Values::moved(Feeds::Elements)
     }
 
     fn work(&self, context: &Context<'_>) -> Work {

@@ -4,7 +4,8 @@ use crate::arch::Arch;
 use crate::arg::Pattern;
 use crate::inst::gpsimd::Affine;
 use crate::inst::stream::{on, stream};
-use crate::inst::{Footprint, Instruction, Operands};
+use crate::inst::values::{Feeds, Values};
+use crate::inst::{Footprint, Instruction, Operands, Placing};
 use crate::machine::{Context, Fault, Machine};
 use crate::names::Engine;
 use crate::operands;
@@ -34,6 +35,7 @@ operands! {
 }
 
 impl Instruction for Iota {
+    const PLACING: Placing = Placing::Fixed;
     fn engine(&self, _arch: &Arch) -> Engine {
         Engine::GpSimd
     }
@@ -58,6 +60,10 @@ impl Instruction for Iota {
             };
             machine.map_f32_later(&[&self.dst], &[], Box::new(row), None)
         }
+    }
+
+    fn values(&self) -> Values<'_> {
+        Values::moved(Feeds::Elements)
     }
 
     fn work(&self, _context: &Context<'_>) -> Work {

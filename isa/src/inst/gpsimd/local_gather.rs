@@ -1,11 +1,12 @@
 //! `nisa.local_gather`: gathers by indices that the 16 partitions of a GpSimd core share.
 
+use crate::inst::values::{Feeds, Values};
 use ndarray::Array2;
 
 use super::nc_n_gather::out_of_bounds;
 use crate::arch::Arch;
 use crate::inst::stream::{on, stream};
-use crate::inst::{Footprint, Instruction, Operands, check};
+use crate::inst::{Footprint, Instruction, Operands, Placing, check};
 use crate::machine::{Context, Fault, Machine};
 use crate::names::Engine;
 use crate::operands;
@@ -59,6 +60,7 @@ impl LocalGather {
 }
 
 impl Instruction for LocalGather {
+    const PLACING: Placing = Placing::Fixed;
     fn engine(&self, _arch: &Arch) -> Engine {
         Engine::GpSimd
     }
@@ -137,6 +139,10 @@ impl Instruction for LocalGather {
             }
         }
         machine.write_bits(&self.dst, out.view())
+    }
+
+    fn values(&self) -> Values<'_> {
+        Values::moved(Feeds::Row)
     }
 
     fn work(&self, _context: &Context<'_>) -> Work {

@@ -1,10 +1,11 @@
 //! `nisa.nc_n_gather`: gathers elements within each partition. Also the rules that the gathers share.
 
+use crate::inst::values::{Feeds, Values};
 use ndarray::Array2;
 
 use crate::arch::Arch;
 use crate::inst::stream::{on, stream};
-use crate::inst::{Footprint, Instruction, Operands, check};
+use crate::inst::{Footprint, Instruction, Operands, Placing, check};
 use crate::machine::{Context, Fault, Machine};
 use crate::names::Engine;
 use crate::operands;
@@ -43,6 +44,7 @@ pub(super) fn out_of_bounds(instruction: &str, partition: usize, index: u32, ele
 }
 
 impl Instruction for NcNGather {
+    const PLACING: Placing = Placing::Fixed;
     fn engine(&self, _arch: &Arch) -> Engine {
         Engine::GpSimd
     }
@@ -69,6 +71,10 @@ impl Instruction for NcNGather {
             }
         }
         machine.write_bits(&self.dst, out.view())
+    }
+
+    fn values(&self) -> Values<'_> {
+        Values::moved(Feeds::Row)
     }
 
     fn work(&self, _context: &Context<'_>) -> Work {

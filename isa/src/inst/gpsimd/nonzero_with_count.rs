@@ -1,11 +1,12 @@
 //! `nisa.nonzero_with_count`: the positions of the elements that are not zero, and their number.
 
+use crate::inst::values::{Feeds, Values};
 use ndarray::Array2;
 
 use super::local_gather::CORE;
 use crate::arch::Arch;
 use crate::inst::stream::{on, stream};
-use crate::inst::{Footprint, Instruction, Operands, check};
+use crate::inst::{Footprint, Instruction, Operands, Placing, check};
 use crate::machine::{Context, Fault, Machine};
 use crate::names::Engine;
 use crate::operands;
@@ -46,6 +47,7 @@ fn core_rows(view: &View) -> View {
 }
 
 impl Instruction for NonzeroWithCount {
+    const PLACING: Placing = Placing::Fixed;
     fn engine(&self, _arch: &Arch) -> Engine {
         Engine::GpSimd
     }
@@ -91,6 +93,10 @@ impl Instruction for NonzeroWithCount {
             o[src.ncols()] = count as u32;
         }
         machine.write_bits(&core_rows(&self.dst), out.view())
+    }
+
+    fn values(&self) -> Values<'_> {
+        Values::moved(Feeds::Row)
     }
 
     fn work(&self, _context: &Context<'_>) -> Work {

@@ -1,11 +1,12 @@
 //! `nisa.rand_get_state`: reads the state of random number generators.
 
+use crate::inst::values::{Feeds, Values};
 use ndarray::Array2;
 
 use crate::arch::Arch;
 use crate::inst::random::{Generators, check_state};
 use crate::inst::stream::{on, stream};
-use crate::inst::{Footprint, Instruction, Operands, check};
+use crate::inst::{Footprint, Instruction, Operands, Placing, check};
 use crate::machine::{Context, Fault, Machine};
 use crate::names::Engine;
 use crate::operands;
@@ -36,6 +37,7 @@ fn engine(asked: Engine) -> Engine {
 }
 
 impl Instruction for RandGetState {
+    const PLACING: Placing = Placing::Fixed;
     fn engine(&self, _arch: &Arch) -> Engine {
         engine(self.engine)
     }
@@ -64,6 +66,10 @@ impl Instruction for RandGetState {
         let tile =
             Array2::from_shape_fn((lanes, words), |(lane, word)| state.get(lane * words + word).copied().unwrap_or(0));
         machine.write_bits(&self.dst, tile.view())
+    }
+
+    fn values(&self) -> Values<'_> {
+        Values::moved(Feeds::Row)
     }
 
     fn work(&self, context: &Context<'_>) -> Work {

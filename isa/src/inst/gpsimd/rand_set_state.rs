@@ -3,7 +3,8 @@
 use crate::arch::Arch;
 use crate::inst::random::{Generators, check_state};
 use crate::inst::stream::{on, stream};
-use crate::inst::{Footprint, Instruction, Operands, check};
+use crate::inst::values::{Feeds, Values};
+use crate::inst::{Footprint, Instruction, Operands, Placing, check};
 use crate::machine::{Context, Fault, Machine};
 use crate::names::Engine;
 use crate::operands;
@@ -32,6 +33,7 @@ fn engine(asked: Engine) -> Engine {
 }
 
 impl Instruction for RandSetState {
+    const PLACING: Placing = Placing::Fixed;
     fn engine(&self, _arch: &Arch) -> Engine {
         engine(self.engine)
     }
@@ -52,6 +54,10 @@ impl Instruction for RandSetState {
             *word = new;
         }
         Ok(())
+    }
+
+    fn values(&self) -> Values<'_> {
+        Values::moved(Feeds::Row)
     }
 
     fn work(&self, context: &Context<'_>) -> Work {

@@ -3,7 +3,8 @@
 use crate::arch::Arch;
 use crate::dtype::DType;
 use crate::inst::stream::{on, stream};
-use crate::inst::{Footprint, Instruction, Operands};
+use crate::inst::values::{Feeds, Values};
+use crate::inst::{Footprint, Instruction, Operands, Placing};
 use crate::machine::{Context, Fault, Machine};
 use crate::names::Engine;
 use crate::operands;
@@ -43,6 +44,7 @@ fn bounds<T: Copy + PartialEq>(ids: &[T], padding: T, out: &mut [T], of: impl Fn
 }
 
 impl Instruction for SequenceBounds {
+    const PLACING: Placing = Placing::Fixed;
     fn engine(&self, _arch: &Arch) -> Engine {
         Engine::GpSimd
     }
@@ -81,6 +83,10 @@ impl Instruction for SequenceBounds {
             return machine.map_i64(&[dst], &[ids], &|_, ins, outs| bounds(ins[0], 0, outs[0], |i| i));
         }
         machine.map_f32(&[dst], &[ids], &|_, ins, outs| bounds(ins[0], 0.0, outs[0], |i| i as f32))
+    }
+
+    fn values(&self) -> Values<'_> {
+        Values::moved(Feeds::Row)
     }
 
     fn work(&self, _context: &Context<'_>) -> Work {

@@ -1,12 +1,13 @@
 //! `nisa.tensor_partition_reduce`: reduces a tile across partitions.
 
+use crate::inst::values::{Feeds, Values};
 use ndarray::{ArrayView2, Axis};
 
 use crate::arch::Arch;
 use crate::dtype::{bits_to_i64, i64_to_bits};
 use crate::inst::math::{alu, integer};
 use crate::inst::stream::{on, stream};
-use crate::inst::{Footprint, Instruction, Operands, check};
+use crate::inst::{Footprint, Instruction, Operands, Placing, check};
 use crate::machine::{Context, Fault, Machine};
 use crate::names::{AluOp, Engine};
 use crate::operands;
@@ -64,6 +65,7 @@ impl TensorPartitionReduce {
 }
 
 impl Instruction for TensorPartitionReduce {
+    const PLACING: Placing = Placing::Fixed;
     fn engine(&self, _arch: &Arch) -> Engine {
         Engine::GpSimd
     }
@@ -109,6 +111,10 @@ impl Instruction for TensorPartitionReduce {
         }
         let result = ArrayView2::from_shape((1, result.len()), &result[..]);
         machine.write_tile(&self.dst, result.map_err(|e| Fault::new("internal", e.to_string()))?)
+    }
+
+    fn values(&self) -> Values<'_> {
+        Values::computed(Feeds::Columns)
     }
 
     fn work(&self, _context: &Context<'_>) -> Work {

@@ -1,11 +1,12 @@
 //! `nisa.topk`: the k largest values that the 16 partitions of a GpSimd core hold, and where they stand.
 
+use crate::inst::values::{Feeds, Values};
 use ndarray::Array2;
 
 use super::local_gather::CORE;
 use crate::arch::Arch;
 use crate::inst::stream::{on, stream};
-use crate::inst::{Footprint, Instruction, Operands, check};
+use crate::inst::{Footprint, Instruction, Operands, Placing, check};
 use crate::machine::{Context, Fault, Machine};
 use crate::names::Engine;
 use crate::operands;
@@ -41,6 +42,7 @@ operands! {
 }
 
 impl Instruction for Topk {
+    const PLACING: Placing = Placing::Fixed;
     fn engine(&self, _arch: &Arch) -> Engine {
         Engine::GpSimd
     }
@@ -107,6 +109,10 @@ impl Instruction for Topk {
         }
         machine.write_tile(&self.val_dst, values.view())?;
         machine.write_bits(&self.idx_dst, positions.view())
+    }
+
+    fn values(&self) -> Values<'_> {
+        Values::moved(Feeds::Row)
     }
 
     fn work(&self, _context: &Context<'_>) -> Work {

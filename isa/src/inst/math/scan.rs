@@ -6,19 +6,19 @@ use crate::machine::RowF32;
 /// Rows that go side by side.
 pub const ABREAST: usize = 8;
 /// A value of each of them.
-pub type Values = [f32; ABREAST];
+pub type Abreast = [f32; ABREAST];
 
 struct Scan<'a, F> {
-    state: Values,
+    state: Abreast,
     rows: [&'a mut [f32]; ABREAST],
     others: [&'a [f32]; ABREAST],
     next: F,
 }
 
-impl<F: Fn(Values, Values, Values) -> Values> Kernel for Scan<'_, F> {
-    type Output = Values;
+impl<F: Fn(Abreast, Abreast, Abreast) -> Abreast> Kernel for Scan<'_, F> {
+    type Output = Abreast;
     #[inline(always)]
-    fn run(self) -> Values {
+    fn run(self) -> Abreast {
         let Scan { mut state, rows, others, next } = self;
         let length = rows[0].len();
         let mut rows = rows.map(|row| &mut row[..length]);
@@ -39,7 +39,7 @@ pub fn scan(
     rows: &mut [RowF32<'_>],
     other: usize,
     start: impl Fn(&RowF32<'_>) -> f32,
-    next: impl Fn(Values, Values, Values) -> Values + Copy,
+    next: impl Fn(Abreast, Abreast, Abreast) -> Abreast + Copy,
     end: impl Fn(&RowF32<'_>, f32),
 ) {
     for rows in rows.chunks_mut(ABREAST) {

@@ -8,7 +8,8 @@ use crate::inst::math::activation::{self, ActFn};
 use crate::inst::math::alu::{self, Rhs};
 use crate::inst::scalars::{self, Sources};
 use crate::inst::stream::{on, stream};
-use crate::inst::{Footprint, Instruction, Operands, check};
+use crate::inst::values::{Feeds, Values, function_makes, makes};
+use crate::inst::{Footprint, Instruction, Operands, Placing, check};
 use crate::machine::{Context, Fault, Machine};
 use crate::names::{AluOp, Engine, Named, ReduceCmd};
 use crate::operands;
@@ -99,6 +100,7 @@ impl Activate2 {
 }
 
 impl Instruction for Activate2 {
+    const PLACING: Placing = Placing::Fixed;
     const INDIRECT: &'static [&'static str] = &["dst", "data"];
 
     fn engine(&self, _arch: &Arch) -> Engine {
@@ -211,6 +213,13 @@ impl Instruction for Activate2 {
             inert::unused_scalar(("imm1", self.imm1.as_ref()), ("op1", self.op1)),
             slope,
         ])
+    }
+
+    fn values(&self) -> Values<'_> {
+        Values::computed(Feeds::Elements)
+            .arising(function_makes(self.op) || self.op0.is_some_and(makes))
+            .reduced(self.reduce_op.unwrap_or(AluOp::Add), self.reduce_cmd)
+            .with_numbers(self.imm0.iter().chain(&self.imm1))
     }
 
     fn work(&self, _context: &Context<'_>) -> Work {

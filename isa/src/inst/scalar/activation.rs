@@ -5,7 +5,8 @@ use crate::arch::Arch;
 use crate::arg::{Imm, ScalarOperand};
 use crate::inst::inert;
 use crate::inst::math::activation::ActFn;
-use crate::inst::{Footprint, Instruction, Operands};
+use crate::inst::values::{Feeds, Values, function_makes};
+use crate::inst::{Footprint, Instruction, Operands, Placing};
 use crate::machine::{Context, Fault, Machine};
 use crate::names::{AluOp, Engine, ReduceCmd};
 use crate::operands;
@@ -66,6 +67,7 @@ impl Activation {
 }
 
 impl Instruction for Activation {
+    const PLACING: Placing = Placing::InPlace;
     const INDIRECT: &'static [&'static str] = &["dst", "data"];
 
     fn engine(&self, _arch: &Arch) -> Engine {
@@ -110,6 +112,14 @@ impl Instruction for Activation {
 
     fn inert(&self) -> Option<Violation> {
         inert::idle_reduction(self.reduce_op, self.reduce_cmd, self.reduce_res.as_ref())
+    }
+
+    fn values(&self) -> Values<'_> {
+        let affine = self.bias.is_some() || !matches!(&self.scale, ScalarOperand::Imm(i) if i.as_f32() == 1.0);
+        Values::computed(Feeds::Elements)
+            .arising(function_makes(self.op) || affine)
+            .reduced(AluOp::Add, self.reduce_cmd)
+            .with_numbers(self.bias.iter().chain([&self.scale]))
     }
 
     fn work(&self, _context: &Context<'_>) -> Work {

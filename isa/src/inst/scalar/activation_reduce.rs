@@ -4,7 +4,8 @@ use super::activate::Activate;
 use crate::arch::Arch;
 use crate::arg::{Imm, ScalarOperand};
 use crate::inst::math::activation::ActFn;
-use crate::inst::{Footprint, Instruction, Operands};
+use crate::inst::values::{Feeds, Values, function_makes};
+use crate::inst::{Footprint, Instruction, Operands, Placing};
 use crate::machine::{Context, Fault, Machine};
 use crate::names::{AluOp, Engine, ReduceCmd};
 use crate::operands;
@@ -61,6 +62,7 @@ impl ActivationReduce {
 }
 
 impl Instruction for ActivationReduce {
+    const PLACING: Placing = Placing::Fixed;
     const INDIRECT: &'static [&'static str] = &["dst", "data"];
 
     fn engine(&self, _arch: &Arch) -> Engine {
@@ -99,6 +101,14 @@ impl Instruction for ActivationReduce {
 
     fn leaves_state(&self) -> bool {
         self.shared().reduction().leaves_state()
+    }
+
+    fn values(&self) -> Values<'_> {
+        let affine = self.bias.is_some() || !matches!(&self.scale, ScalarOperand::Imm(i) if i.as_f32() == 1.0);
+        Values::computed(Feeds::Elements)
+            .arising(function_makes(self.op) || affine)
+            .reduced(AluOp::Add, ReduceCmd::ResetReduce)
+            .with_numbers(self.bias.iter().chain([&self.scale]))
     }
 
     fn work(&self, _context: &Context<'_>) -> Work {

@@ -2,7 +2,8 @@
 
 use crate::arch::Arch;
 use crate::arg::Ints;
-use crate::inst::{Footprint, Instruction, Operands, check};
+use crate::inst::values::{Feeds, Values};
+use crate::inst::{Action, Footprint, Instruction, Operands, Placing, check};
 use crate::machine::{Context, Fault, Machine};
 use crate::meeting::Meeting;
 use crate::names::Engine;
@@ -30,6 +31,7 @@ operands! {
 }
 
 impl Instruction for CoreBarrier {
+    const PLACING: Placing = Placing::Fixed;
     fn engine(&self, _arch: &Arch) -> Engine {
         match self.engine {
             Engine::Unknown => Engine::GpSimd,
@@ -68,6 +70,14 @@ impl Instruction for CoreBarrier {
 
     fn execute(&self, _machine: &mut dyn Machine) -> Result<(), Fault> {
         Ok(())
+    }
+
+    fn action(&self) -> Action<'_> {
+        Action::Orders
+    }
+
+    fn values(&self) -> Values<'_> {
+        Values::moved(Feeds::Row)
     }
 
     fn work(&self, context: &Context<'_>) -> Work {

@@ -1,10 +1,11 @@
 //! `nl.device_print`: prints a tensor while the kernel runs.
 
+use crate::inst::values::{Feeds, Values};
 use std::fmt::Write as _;
 
 use crate::arch::Arch;
 use crate::dtype::DType;
-use crate::inst::{Footprint, Instruction, Operands};
+use crate::inst::{Footprint, Instruction, Operands, Placing};
 use crate::machine::{Context, Fault, Machine};
 use crate::names::Engine;
 use crate::operands;
@@ -30,6 +31,7 @@ const ALL_UP_TO: usize = 1000;
 const EDGE: usize = 3;
 
 impl Instruction for DevicePrint {
+    const PLACING: Placing = Placing::Fixed;
     fn engine(&self, _arch: &Arch) -> Engine {
         Engine::Sync
     }
@@ -60,6 +62,10 @@ impl Instruction for DevicePrint {
         brackets(&mut line, &shape, &values, values.len() > ALL_UP_TO);
         machine.print(line);
         Ok(())
+    }
+
+    fn values(&self) -> Values<'_> {
+        Values::moved(Feeds::Row)
     }
 
     fn work(&self, context: &Context<'_>) -> Work {

@@ -3,7 +3,8 @@
 use crate::arch::Arch;
 use crate::dtype::DType;
 use crate::inst::sync::one_element;
-use crate::inst::{Footprint, Instruction, Operands};
+use crate::inst::values::{Feeds, Values};
+use crate::inst::{Footprint, Instruction, Operands, Placing};
 use crate::machine::{Context, Fault, Machine};
 use crate::names::Engine;
 use crate::operands;
@@ -28,6 +29,7 @@ operands! {
 }
 
 impl Instruction for RegisterLoad {
+    const PLACING: Placing = Placing::Fixed;
     fn engine(&self, _arch: &Arch) -> Engine {
         Engine::Sync
     }
@@ -49,6 +51,10 @@ impl Instruction for RegisterLoad {
         };
         machine.set_register(self.dst, value);
         Ok(())
+    }
+
+    fn values(&self) -> Values<'_> {
+        Values::moved(Feeds::Row)
     }
 
     fn work(&self, context: &Context<'_>) -> Work {

@@ -2,7 +2,8 @@
 
 use crate::arch::Arch;
 use crate::arg::RegisterOrInt;
-use crate::inst::{Footprint, Instruction, Operands};
+use crate::inst::values::{Feeds, Values};
+use crate::inst::{Footprint, Instruction, Operands, Placing};
 use crate::machine::{Context, Fault, Machine};
 use crate::names::Engine;
 use crate::operands;
@@ -26,6 +27,7 @@ operands! {
 }
 
 impl Instruction for RegisterMove {
+    const PLACING: Placing = Placing::Fixed;
     fn engine(&self, _arch: &Arch) -> Engine {
         Engine::Sync
     }
@@ -50,6 +52,10 @@ impl Instruction for RegisterMove {
         };
         machine.set_register(self.dst, value);
         Ok(())
+    }
+
+    fn values(&self) -> Values<'_> {
+        Values::moved(Feeds::Row)
     }
 
     fn work(&self, context: &Context<'_>) -> Work {

@@ -1,10 +1,11 @@
 //! `nisa.register_store`: writes a register to memory.
 
+use crate::inst::values::{Feeds, Values};
 use ndarray::arr2;
 
 use crate::arch::Arch;
 use crate::inst::sync::one_element;
-use crate::inst::{Footprint, Instruction, Operands};
+use crate::inst::{Footprint, Instruction, Operands, Placing};
 use crate::machine::{Context, Fault, Machine};
 use crate::names::Engine;
 use crate::operands;
@@ -29,6 +30,7 @@ operands! {
 }
 
 impl Instruction for RegisterStore {
+    const PLACING: Placing = Placing::Fixed;
     fn engine(&self, _arch: &Arch) -> Engine {
         Engine::Sync
     }
@@ -45,6 +47,10 @@ impl Instruction for RegisterStore {
         let bits = machine.register(self.src) as u32;
         let mask = u32::MAX >> (32 - 8 * self.dst.dtype.size().clamp(1, 4));
         machine.write_bits(&self.dst, arr2(&[[bits & mask]]).view())
+    }
+
+    fn values(&self) -> Values<'_> {
+        Values::moved(Feeds::Row)
     }
 
     fn work(&self, context: &Context<'_>) -> Work {

@@ -1,5 +1,6 @@
 //! `nisa.nc_matmul`: `dst = stationary.T @ moving` on the tensor engine.
 
+use crate::inst::values::{Feeds, Values};
 use ndarray::{ArrayView2, Axis};
 
 use crate::arch::Arch;
@@ -7,7 +8,7 @@ use crate::arg::Ints;
 use crate::dtype::DType;
 use crate::inst::tensor::array_tile;
 use crate::inst::tensor::gemm::{multiply, tensor_operand};
-use crate::inst::{Footprint, Instruction, Operands};
+use crate::inst::{Footprint, Instruction, Operands, Placing};
 use crate::machine::{Context, Fault, Machine};
 use crate::names::{Engine, PerfMode};
 use crate::operands;
@@ -95,6 +96,7 @@ impl NcMatmul {
 }
 
 impl Instruction for NcMatmul {
+    const PLACING: Placing = Placing::Fixed;
     const INDIRECT: &'static [&'static str] = &["dst", "stationary", "moving"];
 
     fn engine(&self, _arch: &Arch) -> Engine {
@@ -145,6 +147,10 @@ impl Instruction for NcMatmul {
         // Transpose mode overwrites: there is no sum to add to.
         let mode = if self.exact(arch) { self.accumulate.or(Some(false)) } else { self.accumulate };
         Some((&self.dst, mode))
+    }
+
+    fn values(&self) -> Values<'_> {
+        Values::computed(Feeds::Product)
     }
 
     fn work(&self, context: &Context<'_>) -> Work {

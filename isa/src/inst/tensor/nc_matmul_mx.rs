@@ -1,5 +1,6 @@
 //! `nisa.nc_matmul_mx`: a product of blocks of MXFP8 or MXFP4 on the tensor engine.
 
+use crate::inst::values::{Feeds, Values};
 use ndarray::Array2;
 
 use crate::arch::Arch;
@@ -9,7 +10,7 @@ use crate::inst::indirection::columns;
 use crate::inst::mx::{self, BLOCK};
 use crate::inst::tensor::array_tile;
 use crate::inst::tensor::gemm::multiply;
-use crate::inst::{Footprint, Instruction, Operands};
+use crate::inst::{Footprint, Instruction, Operands, Placing};
 use crate::machine::{Context, Fault, Machine};
 use crate::names::Engine;
 use crate::operands;
@@ -151,6 +152,7 @@ fn dequantized(machine: &mut dyn Machine, data: &View, scale: &View) -> Result<A
 }
 
 impl Instruction for NcMatmulMx {
+    const PLACING: Placing = Placing::Fixed;
     const INDIRECT: &'static [&'static str] = &["dst", "stationary", "moving", "stationary_scale", "moving_scale"];
 
     fn engine(&self, _arch: &Arch) -> Engine {
@@ -192,6 +194,10 @@ impl Instruction for NcMatmulMx {
 
     fn accumulation(&self, _arch: &Arch) -> Option<(&View, Option<bool>)> {
         Some((&self.dst, self.accumulate))
+    }
+
+    fn values(&self) -> Values<'_> {
+        Values::computed(Feeds::Product)
     }
 
     fn work(&self, context: &Context<'_>) -> Work {

@@ -1,12 +1,13 @@
 //! `nisa.nc_transpose`: swaps partitions and free elements, on the tensor or the vector engine.
 
+use crate::inst::values::{Feeds, Values};
 use ndarray::Array2;
 
 use crate::arch::Arch;
 use crate::inst::stream::stream;
 use crate::inst::tensor::array_tile;
 use crate::inst::tensor::gemm::product;
-use crate::inst::{Footprint, Instruction, Operands, check};
+use crate::inst::{Footprint, Instruction, Operands, Placing, check};
 use crate::machine::{Context, Fault, Machine};
 use crate::names::Engine;
 use crate::operands;
@@ -86,6 +87,7 @@ impl NcTranspose {
 }
 
 impl Instruction for NcTranspose {
+    const PLACING: Placing = Placing::Fixed;
     fn engine(&self, arch: &Arch) -> Engine {
         let small = self.data.partitions() <= arch.vector_transpose_max
             && self.data.free_elements() <= arch.vector_transpose_max as usize;
@@ -144,6 +146,10 @@ impl Instruction for NcTranspose {
 
     fn accumulation(&self, arch: &Arch) -> Option<(&View, Option<bool>)> {
         (self.engine(arch) == Engine::Tensor).then_some((&self.dst, Some(false)))
+    }
+
+    fn values(&self) -> Values<'_> {
+        Values::moved(Feeds::Transposed)
     }
 
     fn work(&self, context: &Context<'_>) -> Work {

@@ -3,7 +3,8 @@
 use super::bn_stats::elements;
 use crate::arch::Arch;
 use crate::inst::stream::{on, stream};
-use crate::inst::{Footprint, Instruction, Operands, check};
+use crate::inst::values::{Feeds, Values};
+use crate::inst::{Footprint, Instruction, Operands, Placing, check};
 use crate::machine::{Context, Fault, Machine};
 use crate::names::Engine;
 use crate::operands;
@@ -30,6 +31,7 @@ operands! {
 }
 
 impl Instruction for BnAggr {
+    const PLACING: Placing = Placing::Fixed;
     fn engine(&self, _arch: &Arch) -> Engine {
         Engine::Vector
     }
@@ -64,6 +66,10 @@ impl Instruction for BnAggr {
             let spread: f64 = triples().map(|(n, m, spread)| n * (m - mean) * (m - mean) + spread).sum();
             outs[0].copy_from_slice(&[mean as f32, (spread / count) as f32]);
         })
+    }
+
+    fn values(&self) -> Values<'_> {
+        Values::computed(Feeds::Row)
     }
 
     fn work(&self, _context: &Context<'_>) -> Work {

@@ -3,7 +3,8 @@
 use crate::arch::Arch;
 use crate::inst::math::simd::{Kernel, dispatch};
 use crate::inst::stream::{on, stream};
-use crate::inst::{Footprint, Instruction, Operands, check};
+use crate::inst::values::{Feeds, Values};
+use crate::inst::{Footprint, Instruction, Operands, Placing, check};
 use crate::machine::{Context, Fault, Machine};
 use crate::names::Engine;
 use crate::operands;
@@ -34,6 +35,7 @@ operands! {
 const FREE_MAX: usize = 512;
 
 impl Instruction for BnStats {
+    const PLACING: Placing = Placing::Fixed;
     fn engine(&self, _arch: &Arch) -> Engine {
         Engine::Vector
     }
@@ -70,6 +72,10 @@ impl Instruction for BnStats {
             }
         };
         machine.map_f32_later(&[&self.dst], &[&self.data], Box::new(row), None)
+    }
+
+    fn values(&self) -> Values<'_> {
+        Values::computed(Feeds::Row)
     }
 
     fn work(&self, _context: &Context<'_>) -> Work {

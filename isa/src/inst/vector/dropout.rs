@@ -6,7 +6,8 @@ use crate::dtype::DType;
 use crate::inst::random::Generators;
 use crate::inst::scalars;
 use crate::inst::stream::{on, stream};
-use crate::inst::{Footprint, Instruction, Operands, check};
+use crate::inst::values::{Feeds, Values};
+use crate::inst::{Footprint, Instruction, Operands, Placing, check};
 use crate::machine::{Context, Fault, Machine};
 use crate::names::Engine;
 use crate::operands;
@@ -36,6 +37,7 @@ operands! {
 }
 
 impl Instruction for Dropout {
+    const PLACING: Placing = Placing::Fixed;
     fn engine(&self, _arch: &Arch) -> Engine {
         Engine::Vector
     }
@@ -83,6 +85,10 @@ impl Instruction for Dropout {
             }
         }
         machine.write_bits(&self.dst, tile.view())
+    }
+
+    fn values(&self) -> Values<'_> {
+        Values::computed(Feeds::Elements)
     }
 
     fn work(&self, _context: &Context<'_>) -> Work {

@@ -8,7 +8,8 @@ use crate::inst::math::activation::{self, ActFn};
 use crate::inst::math::alu::{self, Rhs};
 use crate::inst::scalars::{self, Sources};
 use crate::inst::stream::{on, stream};
-use crate::inst::{Footprint, Instruction, Operands, check};
+use crate::inst::values::{Feeds, Values};
+use crate::inst::{Footprint, Instruction, Operands, Placing, check};
 use crate::machine::{Context, Fault, Machine};
 use crate::names::{AluOp, Engine, ReduceCmd};
 use crate::operands;
@@ -64,6 +65,7 @@ impl Exponential {
 }
 
 impl Instruction for Exponential {
+    const PLACING: Placing = Placing::Fixed;
     const INDIRECT: &'static [&'static str] = &["dst", "src"];
 
     fn engine(&self, _arch: &Arch) -> Engine {
@@ -103,6 +105,12 @@ impl Instruction for Exponential {
 
     fn leaves_state(&self) -> bool {
         self.reduction().leaves_state()
+    }
+
+    fn values(&self) -> Values<'_> {
+        Values::computed(Feeds::Elements)
+            .reduced(AluOp::Add, self.reduce_cmd)
+            .with_numbers([&self.max_value, &self.reduce_init])
     }
 
     fn work(&self, _context: &Context<'_>) -> Work {

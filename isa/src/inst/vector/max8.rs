@@ -4,7 +4,8 @@ use super::bn_stats::elements;
 use crate::arch::Arch;
 use crate::inst::math::search::largest;
 use crate::inst::stream::{on, stream};
-use crate::inst::{Footprint, Instruction, Operands, check};
+use crate::inst::values::{Feeds, Values};
+use crate::inst::{Footprint, Instruction, Operands, Placing, check};
 use crate::machine::{Context, Fault, Machine};
 use crate::names::Engine;
 use crate::operands;
@@ -71,6 +72,7 @@ pub(super) fn rank(name: &'static str, view: &View, most: usize) -> Result<(), V
 }
 
 impl Instruction for Max8 {
+    const PLACING: Placing = Placing::Fixed;
     fn engine(&self, _arch: &Arch) -> Engine {
         Engine::Vector
     }
@@ -89,6 +91,10 @@ impl Instruction for Max8 {
     /// Open question: where the engine puts NaN. Here it is above all numbers.
     fn execute(&self, machine: &mut dyn Machine) -> Result<(), Fault> {
         machine.map_f32_later(&[&self.dst], &[&self.src], Box::new(|_, ins, outs| largest(ins[0], outs[0])), None)
+    }
+
+    fn values(&self) -> Values<'_> {
+        Values::moved(Feeds::Row)
     }
 
     fn work(&self, _context: &Context<'_>) -> Work {

@@ -3,7 +3,8 @@
 use crate::arch::Arch;
 use crate::arg::Imm;
 use crate::inst::stream::{on, stream};
-use crate::inst::{Footprint, Instruction, Operands, check};
+use crate::inst::values::{Feeds, Values};
+use crate::inst::{Action, Footprint, Instruction, Operands, Placing, check};
 use crate::machine::{Context, Fault, Machine};
 use crate::names::Engine;
 use crate::operands;
@@ -32,6 +33,7 @@ operands! {
 }
 
 impl Instruction for Memset {
+    const PLACING: Placing = Placing::SamePartition;
     fn engine(&self, _arch: &Arch) -> Engine {
         match self.engine {
             Engine::Unknown => Engine::Vector,
@@ -81,6 +83,14 @@ impl Instruction for Memset {
 
     fn execute(&self, machine: &mut dyn Machine) -> Result<(), Fault> {
         machine.fill(&self.dst, self.value)
+    }
+
+    fn action(&self) -> Action<'_> {
+        Action::Fills(self.value)
+    }
+
+    fn values(&self) -> Values<'_> {
+        Values::moved(Feeds::Elements)
     }
 
     fn work(&self, context: &Context<'_>) -> Work {

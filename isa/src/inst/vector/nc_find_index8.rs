@@ -5,7 +5,8 @@ use super::max8::{rank, searched};
 use crate::arch::Arch;
 use crate::inst::math::search::position;
 use crate::inst::stream::{on, stream};
-use crate::inst::{Footprint, Instruction, Operands, check};
+use crate::inst::values::{Feeds, Values};
+use crate::inst::{Footprint, Instruction, Operands, Placing, check};
 use crate::machine::{Context, Fault, Machine};
 use crate::names::Engine;
 use crate::operands;
@@ -40,6 +41,7 @@ operands! {
 pub(super) const NOT_FOUND: f32 = f32::INFINITY;
 
 impl Instruction for NcFindIndex8 {
+    const PLACING: Placing = Placing::Fixed;
     fn engine(&self, _arch: &Arch) -> Engine {
         Engine::Vector
     }
@@ -77,6 +79,10 @@ impl Instruction for NcFindIndex8 {
             }
         };
         machine.map_f32_later(&[&self.dst], &[&self.data, &self.vals], Box::new(row), None)
+    }
+
+    fn values(&self) -> Values<'_> {
+        Values { marks_absence: true, ..Values::moved(Feeds::Row) }
     }
 
     fn work(&self, _context: &Context<'_>) -> Work {

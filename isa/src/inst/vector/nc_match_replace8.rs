@@ -7,7 +7,8 @@ use crate::arch::Arch;
 use crate::arg::Imm;
 use crate::inst::math::search::position;
 use crate::inst::stream::{on, stream};
-use crate::inst::{Footprint, Instruction, Operands, check};
+use crate::inst::values::{Feeds, Values};
+use crate::inst::{Footprint, Instruction, Operands, Placing, check};
 use crate::machine::{Context, Fault, Machine};
 use crate::names::Engine;
 use crate::operands;
@@ -42,6 +43,7 @@ operands! {
 }
 
 impl Instruction for NcMatchReplace8 {
+    const PLACING: Placing = Placing::Fixed;
     fn engine(&self, _arch: &Arch) -> Engine {
         Engine::Vector
     }
@@ -96,6 +98,10 @@ impl Instruction for NcMatchReplace8 {
             Some(index) => machine.map_f32_later(&[&self.dst, index], &sources, Box::new(row), None),
             None => machine.map_f32_later(&[&self.dst], &sources, Box::new(row), None),
         }
+    }
+
+    fn values(&self) -> Values<'_> {
+        Values { marks_absence: true, ..Values::moved(Feeds::Elements) }
     }
 
     fn work(&self, _context: &Context<'_>) -> Work {

@@ -3,7 +3,8 @@
 use crate::arch::Arch;
 use crate::arg::Ints;
 use crate::inst::stream::{on, stream};
-use crate::inst::{Footprint, Instruction, Operands, check};
+use crate::inst::values::{Feeds, Values};
+use crate::inst::{Footprint, Instruction, Operands, Placing, check};
 use crate::machine::{Context, Fault, Machine};
 use crate::names::Engine;
 use crate::operands;
@@ -53,6 +54,7 @@ impl NcStreamShuffle {
 }
 
 impl Instruction for NcStreamShuffle {
+    const PLACING: Placing = Placing::Fixed;
     fn engine(&self, _arch: &Arch) -> Engine {
         Engine::Vector
     }
@@ -125,6 +127,10 @@ impl Instruction for NcStreamShuffle {
             machine.write_bits(&dst, tile.select(ndarray::Axis(0), &rows).view())?;
         }
         Ok(())
+    }
+
+    fn values(&self) -> Values<'_> {
+        Values::moved(Feeds::Row)
     }
 
     fn work(&self, _context: &Context<'_>) -> Work {

@@ -1,11 +1,12 @@
 //! `nisa.quantize_mx`: 16-bit floats to blocks of MXFP8.
 
+use crate::inst::values::{Feeds, Values};
 use ndarray::{Array1, Array2};
 
 use crate::arch::Arch;
 use crate::dtype::MxElement;
 use crate::inst::mx::{self, BLOCK};
-use crate::inst::{Footprint, Instruction, Operands, check, stream};
+use crate::inst::{Footprint, Instruction, Operands, Placing, check, stream};
 use crate::machine::{Context, Fault, Machine};
 use crate::names::Engine;
 use crate::operands;
@@ -53,6 +54,7 @@ fn scale_code(field: u32, element: MxElement) -> u32 {
 }
 
 impl Instruction for QuantizeMx {
+    const PLACING: Placing = Placing::Fixed;
     fn engine(&self, _arch: &Arch) -> Engine {
         Engine::Vector
     }
@@ -125,6 +127,10 @@ impl Instruction for QuantizeMx {
         }
         machine.write_bits(&self.dst, data.view())?;
         mx::write_scales(machine, &self.dst_scale, p as u32, scales.view())
+    }
+
+    fn values(&self) -> Values<'_> {
+        Values::computed(Feeds::Row)
     }
 
     fn work(&self, context: &Context<'_>) -> Work {

@@ -6,7 +6,8 @@ use crate::inst::math::xorwow;
 use crate::inst::random::Generators;
 use crate::inst::scalars::{self, Sources};
 use crate::inst::stream::{on, stream};
-use crate::inst::{Footprint, Instruction, Operands, check};
+use crate::inst::values::{Feeds, Values};
+use crate::inst::{Footprint, Instruction, Operands, Placing, check};
 use crate::machine::{Context, Fault, Machine};
 use crate::names::Engine;
 use crate::operands;
@@ -35,6 +36,7 @@ operands! {
 }
 
 impl Instruction for Rand2 {
+    const PLACING: Placing = Placing::Fixed;
     fn engine(&self, _arch: &Arch) -> Engine {
         Engine::Vector
     }
@@ -71,6 +73,10 @@ impl Instruction for Rand2 {
                 *o = min + (max - min) * xorwow::unit(b);
             }
         })
+    }
+
+    fn values(&self) -> Values<'_> {
+        Values::computed(Feeds::Elements)
     }
 
     fn work(&self, _context: &Context<'_>) -> Work {

@@ -6,7 +6,8 @@ use crate::inst::accumulators::{self, Reduction, one_of};
 use crate::inst::math::alu::{self, Rhs};
 use crate::inst::scalars::Sources;
 use crate::inst::stream::{on, stream};
-use crate::inst::{Footprint, Instruction, Operands, check};
+use crate::inst::values::{Feeds, Values};
+use crate::inst::{Footprint, Instruction, Operands, Placing, check};
 use crate::machine::{Context, Fault, Machine};
 use crate::names::{AluOp, Engine, ReduceCmd};
 use crate::operands;
@@ -78,6 +79,7 @@ impl RangeSelect {
 }
 
 impl Instruction for RangeSelect {
+    const PLACING: Placing = Placing::Fixed;
     fn engine(&self, _arch: &Arch) -> Engine {
         Engine::Vector
     }
@@ -143,6 +145,10 @@ impl Instruction for RangeSelect {
 
     fn leaves_state(&self) -> bool {
         self.reduction().leaves_state()
+    }
+
+    fn values(&self) -> Values<'_> {
+        Values::moved(Feeds::Elements).reduced(self.reduce_op, self.reduce_cmd)
     }
 
     fn work(&self, _context: &Context<'_>) -> Work {

@@ -2,7 +2,8 @@
 
 use crate::arch::Arch;
 use crate::inst::math::alu::{self, Rhs};
-use crate::inst::{Footprint, Instruction, Operands, check, facts, stream};
+use crate::inst::values::{Feeds, Values};
+use crate::inst::{Footprint, Instruction, Operands, Placing, check, facts, stream};
 use crate::machine::{Context, Fault, Machine};
 use crate::names::{AluOp, Engine};
 use crate::operands;
@@ -26,6 +27,7 @@ operands! {
 }
 
 impl Instruction for Reciprocal {
+    const PLACING: Placing = Placing::InPlace;
     fn engine(&self, _arch: &Arch) -> Engine {
         Engine::Vector
     }
@@ -43,6 +45,10 @@ impl Instruction for Reciprocal {
             alu::apply(AluOp::Reciprocal, false, ins[0], Rhs::One(0.0), outs[0]);
         };
         machine.map_f32_later(&[&self.dst], &[&self.data], Box::new(row), None)
+    }
+
+    fn values(&self) -> Values<'_> {
+        Values::computed(Feeds::Elements)
     }
 
     fn work(&self, _context: &Context<'_>) -> Work {

@@ -3,7 +3,8 @@
 use crate::arch::Arch;
 use crate::inst::random::Generators;
 use crate::inst::stream::{on, stream};
-use crate::inst::{Footprint, Instruction, Operands, check};
+use crate::inst::values::{Feeds, Values};
+use crate::inst::{Footprint, Instruction, Operands, Placing, check};
 use crate::machine::{Context, Fault, Machine};
 use crate::names::Engine;
 use crate::operands;
@@ -28,6 +29,7 @@ operands! {
 }
 
 impl Instruction for Rng {
+    const PLACING: Placing = Placing::Fixed;
     fn engine(&self, _arch: &Arch) -> Engine {
         match self.engine {
             Engine::Unknown => Engine::Vector,
@@ -50,6 +52,10 @@ impl Instruction for Rng {
         let mask = u32::MAX >> (32 - 8 * self.dst.dtype.size() as u32);
         bits.mapv_inplace(|b| b & mask);
         machine.write_bits(&self.dst, bits.view())
+    }
+
+    fn values(&self) -> Values<'_> {
+        Values::computed(Feeds::Row)
     }
 
     fn work(&self, context: &Context<'_>) -> Work {

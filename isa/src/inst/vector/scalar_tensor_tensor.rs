@@ -6,7 +6,8 @@ use crate::inst::inert;
 use crate::inst::math::alu::{self, Rhs};
 use crate::inst::scalars::{self, Sources};
 use crate::inst::stream::{on, stream};
-use crate::inst::{Footprint, Instruction, Operands, check, facts};
+use crate::inst::values::{Feeds, Values, makes};
+use crate::inst::{Footprint, Instruction, Operands, Placing, check, facts};
 use crate::machine::{Context, Fault, Machine};
 use crate::names::{AluOp, Engine};
 use crate::operands;
@@ -46,6 +47,7 @@ operands! {
 }
 
 impl Instruction for ScalarTensorTensor {
+    const PLACING: Placing = Placing::InPlace;
     fn engine(&self, _arch: &Arch) -> Engine {
         Engine::Vector
     }
@@ -89,6 +91,10 @@ impl Instruction for ScalarTensorTensor {
             inert::reversed(("reverse1", self.reverse1), ("op1", Some(self.op1))),
             inert::unused_scalar(("operand0", Some(&self.operand0)), ("op0", Some(self.op0))),
         ])
+    }
+
+    fn values(&self) -> Values<'_> {
+        Values::computed(Feeds::Elements).arising(makes(self.op0) || makes(self.op1)).with_numbers([&self.operand0])
     }
 
     fn work(&self, _context: &Context<'_>) -> Work {

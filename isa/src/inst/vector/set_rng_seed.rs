@@ -3,7 +3,8 @@
 use crate::arch::Arch;
 use crate::inst::random::Generators;
 use crate::inst::stream::{on, stream};
-use crate::inst::{Footprint, Instruction, Operands};
+use crate::inst::values::{Feeds, Values};
+use crate::inst::{Footprint, Instruction, Operands, Placing};
 use crate::machine::{Context, Fault, Machine};
 use crate::names::Engine;
 use crate::operands;
@@ -25,6 +26,7 @@ operands! {
 }
 
 impl Instruction for SetRngSeed {
+    const PLACING: Placing = Placing::Fixed;
     fn engine(&self, _arch: &Arch) -> Engine {
         Engine::Vector
     }
@@ -49,6 +51,10 @@ impl Instruction for SetRngSeed {
         let generators = Generators::of(Engine::Vector);
         *generators.state(machine) = generators.seeded(seed);
         Ok(())
+    }
+
+    fn values(&self) -> Values<'_> {
+        Values::moved(Feeds::Row)
     }
 
     fn work(&self, _context: &Context<'_>) -> Work {

@@ -3,7 +3,8 @@
 use crate::arch::Arch;
 use crate::inst::indirection::columns;
 use crate::inst::stream::{on, stream};
-use crate::inst::{Footprint, Instruction, Operands, check};
+use crate::inst::values::{Feeds, Values};
+use crate::inst::{Footprint, Instruction, Operands, Placing, check};
 use crate::machine::{Context, Fault, Machine};
 use crate::names::{Engine, OobMode};
 use crate::operands;
@@ -33,6 +34,7 @@ operands! {
 }
 
 impl Instruction for TensorCopy {
+    const PLACING: Placing = Placing::InPlace;
     const INDIRECT: &'static [&'static str] = &["dst", "src"];
 
     fn engine(&self, _arch: &Arch) -> Engine {
@@ -69,6 +71,10 @@ impl Instruction for TensorCopy {
 
     fn execute(&self, machine: &mut dyn Machine) -> Result<(), Fault> {
         machine.copy(&self.dst, &self.src, OobMode::Error)
+    }
+
+    fn values(&self) -> Values<'_> {
+        Values::moved(Feeds::Elements)
     }
 
     fn work(&self, context: &Context<'_>) -> Work {

@@ -1,5 +1,6 @@
 //! `nisa.tensor_copy_predicated`: copies where a predicate holds.
 
+use crate::inst::values::{Feeds, Values};
 use ndarray::Zip;
 
 use crate::arch::Arch;
@@ -7,7 +8,7 @@ use crate::arg::{Imm, ScalarOperand};
 use crate::dtype::{f32_to_bits, i64_to_bits};
 use crate::inst::scalars;
 use crate::inst::stream::{on, stream};
-use crate::inst::{Footprint, Instruction, Operands, check};
+use crate::inst::{Footprint, Instruction, Operands, Placing, check};
 use crate::machine::{Context, Fault, Machine};
 use crate::names::{Engine, OobMode};
 use crate::operands;
@@ -37,6 +38,7 @@ operands! {
 }
 
 impl Instruction for TensorCopyPredicated {
+    const PLACING: Placing = Placing::Fixed;
     const INDIRECT: &'static [&'static str] = &["dst", "predicate"];
 
     fn engine(&self, _arch: &Arch) -> Engine {
@@ -86,6 +88,10 @@ impl Instruction for TensorCopyPredicated {
             }
         }
         machine.write_bits(&self.dst, out.view())
+    }
+
+    fn values(&self) -> Values<'_> {
+        Values::moved(Feeds::Elements)
     }
 
     fn work(&self, _context: &Context<'_>) -> Work {

@@ -4,7 +4,8 @@ use crate::arch::Arch;
 use crate::arg::Ints;
 use crate::inst::math::{integer, reduce};
 use crate::inst::stream::{on, stream};
-use crate::inst::{Footprint, Instruction, Operands, check};
+use crate::inst::values::{Exact, Feeds, Values, makes};
+use crate::inst::{Footprint, Instruction, Operands, Placing, check};
 use crate::machine::{Context, Fault, Machine};
 use crate::names::{AluOp, Engine};
 use crate::operands;
@@ -61,6 +62,7 @@ impl TensorReduce {
 }
 
 impl Instruction for TensorReduce {
+    const PLACING: Placing = Placing::SamePartition;
     const INDIRECT: &'static [&'static str] = &["dst", "data"];
 
     fn engine(&self, _arch: &Arch) -> Engine {
@@ -135,6 +137,11 @@ impl Instruction for TensorReduce {
             }
         };
         machine.map_f32_later(&[&self.dst], &[&self.data], Box::new(row), None)
+    }
+
+    fn values(&self) -> Values<'_> {
+        let values = Values::computed(Feeds::Groups).arising(makes(self.op));
+        if self.op == AluOp::Add { values.with_exact(Exact::GroupSum { negate: self.negate }) } else { values }
     }
 
     fn work(&self, _context: &Context<'_>) -> Work {

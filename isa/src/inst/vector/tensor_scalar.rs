@@ -9,7 +9,8 @@ use crate::inst::math::alu::{self, Rhs};
 use crate::inst::math::integer;
 use crate::inst::scalars::{self, Sources};
 use crate::inst::stream::{on, stream};
-use crate::inst::{Footprint, Instruction, Operands, check};
+use crate::inst::values::{Exact, Feeds, Values, makes};
+use crate::inst::{Footprint, Instruction, Operands, Placing, check};
 use crate::machine::{Context, Fault, Machine};
 use crate::names::{AluOp, Engine};
 use crate::operands;
@@ -86,6 +87,7 @@ impl TensorScalar {
 }
 
 impl Instruction for TensorScalar {
+    const PLACING: Placing = Placing::InPlace;
     const INDIRECT: &'static [&'static str] = &["dst", "data"];
 
     /// Reverse square root runs on GpSimd (manual, "NKI Engine Selection"), all else on the vector engine.
@@ -251,6 +253,15 @@ impl Instruction for TensorScalar {
             inert::unused_scalar(("operand0", self.operand0.as_ref()), ("op0", Some(self.op0))),
             inert::unused_scalar(("operand1", self.operand1.as_ref()), ("op1", self.op1)),
         ])
+    }
+
+    fn values(&self) -> Values<'_> {
+        let steps = [(Some(self.op0), &self.operand0, self.reverse0), (self.op1, &self.operand1, self.reverse1)];
+        let steps = steps.into_iter().filter_map(|(op, operand, reverse)| Some((op?, operand.as_ref(), reverse)));
+        Values::computed(Feeds::Elements)
+            .arising(self.ops().any(makes))
+            .with_numbers(self.operand0.iter().chain(&self.operand1))
+            .with_exact(Exact::Scalars(steps.collect()))
     }
 
     fn work(&self, context: &Context<'_>) -> Work {

@@ -1,5 +1,6 @@
 //! `nisa.tensor_scalar_cumulative`: a tensor-scalar operation and a running reduction of its result.
 
+use crate::inst::values::{Feeds, Registers, Values, makes};
 use std::sync::Arc;
 
 use super::tensor_tensor_scan::binary_arithmetic;
@@ -7,10 +8,10 @@ use crate::arch::Arch;
 use crate::arg::ScalarOperand;
 use crate::inst::accumulators::{self, Lanes, one_of};
 use crate::inst::math::alu::{self, WithLanes};
-use crate::inst::math::scan::{ABREAST, Values, scan};
+use crate::inst::math::scan::{ABREAST, Abreast, scan};
 use crate::inst::scalars::{self, Scalar, Sources};
 use crate::inst::stream::{on, stream};
-use crate::inst::{Footprint, Instruction, Operands, check};
+use crate::inst::{Footprint, Instruction, Operands, Placing, check};
 use crate::machine::{Context, Fault, Machine, OwnTogetherF32, RowF32};
 use crate::names::{AluOp, Engine, ReduceCmd};
 use crate::operands;
@@ -55,6 +56,7 @@ const OPS: [AluOp; 5] = [AluOp::Add, AluOp::Subtract, AluOp::Multiply, AluOp::Ma
 const CMDS: [ReduceCmd; 3] = [ReduceCmd::ResetReduce, ReduceCmd::Reduce, ReduceCmd::LoadReduce];
 
 impl Instruction for TensorScalarCumulative {
+    const PLACING: Placing = Placing::Fixed;
     const INDIRECT: &'static [&'static str] = &["dst", "src"];
 
     fn engine(&self, _arch: &Arch) -> Engine {
@@ -112,6 +114,15 @@ impl Instruction for TensorScalarCumulative {
         true
     }
 
+    fn values(&self) -> Values<'_> {
+        // What it starts from may be what an earlier instruction has left.
+        let registers = Registers { carries: self.reduce_cmd == ReduceCmd::Reduce, updates: true };
+        let values = Values::computed(Feeds::Prefix)
+            .arising(makes(self.op0) || makes(self.op1))
+            .with_numbers([&self.imm0].into_iter().chain(&self.imm1));
+        Values { registers: Some(registers), ..values }
+    }
+
     fn work(&self, _context: &Context<'_>) -> Work {
         let stream = stream(StreamClass::Cumulative, &[&self.src], &[&self.dst]);
         let scalars = self.imm1.iter().chain([&self.imm0]);
@@ -131,7 +142,7 @@ struct Running {
 
 impl WithLanes<ABREAST> for Running {
     type Output = OwnTogetherF32;
-    fn with(self, running: impl Fn(Values, Values) -> Values + Copy + Send + Sync + 'static) -> OwnTogetherF32 {
+    fn with(self, running: impl Fn(Abreast, Abreast) -> Abreast + Copy + Send + Sync + 'static) -> OwnTogetherF32 {
         let Running { op, imm0, loads, imm1, lanes } = self;
         Box::new(move |rows| {
             for row in rows.iter_mut() {

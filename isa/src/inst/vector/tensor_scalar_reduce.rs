@@ -7,7 +7,8 @@ use crate::inst::inert;
 use crate::inst::math::alu::{self, Rhs};
 use crate::inst::scalars::{self, Sources};
 use crate::inst::stream::{on, stream};
-use crate::inst::{Footprint, Instruction, Operands, check};
+use crate::inst::values::{Feeds, Values, makes};
+use crate::inst::{Footprint, Instruction, Operands, Placing, check};
 use crate::machine::{Context, Fault, Machine};
 use crate::names::{AluOp, Engine, ReduceCmd};
 use crate::operands;
@@ -74,6 +75,7 @@ impl TensorScalarReduce {
 }
 
 impl Instruction for TensorScalarReduce {
+    const PLACING: Placing = Placing::Fixed;
     const INDIRECT: &'static [&'static str] = &["dst", "data"];
 
     fn engine(&self, _arch: &Arch) -> Engine {
@@ -143,6 +145,13 @@ impl Instruction for TensorScalarReduce {
             ));
         }
         inert::unused_scalar(("operand0", self.operand0.as_ref()), ("op0", Some(self.op0)))
+    }
+
+    fn values(&self) -> Values<'_> {
+        Values::computed(Feeds::Elements)
+            .arising(makes(self.op0))
+            .reduced(self.reduce_op, self.reduce_cmd)
+            .with_numbers(self.operand0.iter().chain(&self.reduce_init))
     }
 
     fn work(&self, _context: &Context<'_>) -> Work {

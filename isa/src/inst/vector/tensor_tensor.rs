@@ -4,7 +4,8 @@ use crate::arch::Arch;
 use crate::inst::math::alu::{self, Rhs};
 use crate::inst::math::integer;
 use crate::inst::stream::{on, stream};
-use crate::inst::{Footprint, Instruction, Operands, check};
+use crate::inst::values::{Exact, Feeds, Values, makes};
+use crate::inst::{Footprint, Instruction, Operands, Placing, check};
 use crate::machine::{Context, Fault, Machine};
 use crate::names::{AluOp, Engine};
 use crate::operands;
@@ -48,6 +49,7 @@ impl TensorTensor {
 }
 
 impl Instruction for TensorTensor {
+    const PLACING: Placing = Placing::InPlace;
     const INDIRECT: &'static [&'static str] = &["dst", "data1"];
 
     /// Power runs on GpSimd, and so does arithmetic on 32-bit integers outside PSUM; all else on the vector engine.
@@ -109,6 +111,10 @@ impl Instruction for TensorTensor {
             alu::apply(op, false, ins[0], Rhs::Row(ins[1]), outs[0]);
         };
         machine.map_f32_later(&[&self.dst], &[&self.data1, &self.data2], Box::new(row), None)
+    }
+
+    fn values(&self) -> Values<'_> {
+        Values::computed(Feeds::Elements).arising(makes(self.op)).with_exact(Exact::Tiles(self.op))
     }
 
     fn work(&self, context: &Context<'_>) -> Work {

@@ -3,10 +3,11 @@
 use crate::arch::Arch;
 use crate::arg::ScalarOperand;
 use crate::inst::math::alu::{self, WithLanes};
-use crate::inst::math::scan::{ABREAST, Values, scan};
+use crate::inst::math::scan::{ABREAST, Abreast, scan};
 use crate::inst::scalars::{self, Scalar, Sources};
 use crate::inst::stream::{on, stream};
-use crate::inst::{Footprint, Instruction, Operands, check};
+use crate::inst::values::{Feeds, Values, makes};
+use crate::inst::{Footprint, Instruction, Operands, Placing, check};
 use crate::machine::{Context, Fault, Machine, OwnTogetherF32};
 use crate::names::{AluOp, Engine};
 use crate::operands;
@@ -61,6 +62,7 @@ pub(super) fn binary_arithmetic(name: &'static str, op: AluOp, arch: &Arch) -> R
 }
 
 impl Instruction for TensorTensorScan {
+    const PLACING: Placing = Placing::Fixed;
     fn engine(&self, _arch: &Arch) -> Engine {
         Engine::Vector
     }
@@ -88,6 +90,10 @@ impl Instruction for TensorTensorScan {
         machine.map_f32_together(&[&self.dst], &sources, together, None)
     }
 
+    fn values(&self) -> Values<'_> {
+        Values::computed(Feeds::Prefix).arising(makes(self.op0) || makes(self.op1)).with_numbers([&self.initial])
+    }
+
     fn work(&self, _context: &Context<'_>) -> Work {
         let stream = stream(StreamClass::Scan, &[&self.data0, &self.data1], &[&self.dst]);
         on(Engine::Vector, Stream { scalar_reads: scalars::reads([&self.initial]), ..stream })
@@ -108,15 +114,15 @@ struct Second<F> {
 
 impl WithLanes<ABREAST> for First<'_> {
     type Output = OwnTogetherF32;
-    fn with(self, f: impl Fn(Values, Values) -> Values + Copy + Send + Sync + 'static) -> OwnTogetherF32 {
+    fn with(self, f: impl Fn(Abreast, Abreast) -> Abreast + Copy + Send + Sync + 'static) -> OwnTogetherF32 {
         let First { scan, initial } = self;
         alu::with_lanes(scan.op1, scan.reverse1, Second { f, initial })
     }
 }
 
-impl<F: Fn(Values, Values) -> Values + Copy + Send + Sync + 'static> WithLanes<ABREAST> for Second<F> {
+impl<F: Fn(Abreast, Abreast) -> Abreast + Copy + Send + Sync + 'static> WithLanes<ABREAST> for Second<F> {
     type Output = OwnTogetherF32;
-    fn with(self, g: impl Fn(Values, Values) -> Values + Copy + Send + Sync + 'static) -> OwnTogetherF32 {
+    fn with(self, g: impl Fn(Abreast, Abreast) -> Abreast + Copy + Send + Sync + 'static) -> OwnTogetherF32 {
         let Second { f, initial } = self;
         Box::new(move |rows| {
             for row in rows.iter_mut() {

@@ -9,6 +9,7 @@ mod rewrite;
 mod tests;
 
 use nki_diag::stop;
+use nki_isa::inst::Action;
 use nki_isa::machine::Context;
 use nki_isa::names::{Engine, Named};
 use nki_isa::program::{Loc, NodeKind};
@@ -262,7 +263,7 @@ fn repeated_loads(case: &Case<'_>) -> Option<Again> {
     let mut first: FxHashMap<Source, (u64, bool)> = FxHashMap::default();
     let mut out = Again { fates: FxHashMap::default(), loads: 0, bytes: 0, kept: 0, lines: Vec::new() };
     for (core, at, loc, inst) in case.statements() {
-        let Inst::DmaCopy(copy) = inst else { continue };
+        let Action::Transfers(copy) = inst.action() else { continue };
         let fixed = copy.src.indirect.is_none() && copy.dst.indirect.is_none();
         let load = copy.src.space.is_hbm() && copy.dst.space.is_on_chip();
         if !fixed || !load || written[copy.src.tensor.0 as usize] {
@@ -298,7 +299,7 @@ fn loaded_again(case: &Case<'_>) -> Vec<TensorId> {
     let mut seen = FxHashSet::default();
     let mut found = Vec::new();
     for (core, _, _, inst) in case.statements() {
-        let Inst::DmaCopy(copy) = inst else { continue };
+        let Action::Transfers(copy) = inst.action() else { continue };
         if copy.src.space.is_hbm() && copy.dst.space.is_on_chip() && copy.dst.indirect.is_none() {
             let tensor = copy.dst.tensor;
             if !seen.insert((core, tensor, copy.dst.partition, copy.dst.offset)) && !found.contains(&tensor) {

@@ -2,8 +2,7 @@
 //! changed; the result is placed and timed like any program, and never executed.
 
 use nki_isa::arg::Arg;
-use nki_isa::inst::dma::dma_copy::DmaCopy;
-use nki_isa::inst::{self, Footprint, Inst};
+use nki_isa::inst::{self, Action, Footprint, Inst, Transfer};
 use nki_isa::machine::Context;
 use nki_isa::names::{Engine, Named};
 use nki_isa::program::{Bound, Loc, Node, NodeKind, RegId};
@@ -214,7 +213,8 @@ fn used_inside(node: &Node, out: &mut Vec<TensorId>) {
 struct Part<'a> {
     position: u32,
     at: u32,
-    copy: &'a DmaCopy,
+    inst: &'a Inst,
+    copy: Transfer<'a>,
 }
 
 /// Transfers of one line that become one.
@@ -288,9 +288,10 @@ fn find_groups<'a>(program: &'a Program, core: usize, uses: &Uses, most: usize) 
     let mut open: FxHashMap<(u32, u32), Group<'a>> = FxHashMap::default();
     let mut done = Vec::new();
     for (position, (at, node)) in top_level(&program.cores[core]).enumerate() {
-        let NodeKind::Inst(Inst::DmaCopy(copy)) = &node.kind else { continue };
+        let NodeKind::Inst(inst) = &node.kind else { continue };
+        let Action::Transfers(copy) = inst.action() else { continue };
         let key = (node.loc.file, node.loc.line);
-        let part = Part { position: position as u32, at, copy };
+        let part = Part { position: position as u32, at, inst, copy };
         let load = copy.src.space.is_hbm() && copy.dst.space.is_on_chip();
         let store = copy.dst.space.is_hbm() && copy.src.space.is_on_chip();
         if copy.src.indirect.is_some()
@@ -329,7 +330,7 @@ fn join(program: &Program, group: &Group<'_>, part: &Part<'_>, uses: &Uses) -> O
     let (a, b) = (last.copy, part.copy);
     let alike =
         |x: &View, y: &View| x.dims == y.dims && x.dtype == y.dtype && x.space == y.space && x.partition == y.partition;
-    if !alike(&a.src, &b.src) || !alike(&a.dst, &b.dst) || a.engine != b.engine || a.dge_mode != b.dge_mode {
+    if !alike(a.src, b.src) || !alike(a.dst, b.dst) || a.engine != b.engine || a.dge_mode != b.dge_mode {
         return None;
     }
     let step = |x: &View, y: &View| {
@@ -350,7 +351,7 @@ fn join(program: &Program, group: &Group<'_>, part: &Part<'_>, uses: &Uses) -> O
             && !group.parts.iter().any(|p| p.copy.src.tensor == y.tensor || p.copy.dst.tensor == y.tensor);
         own.then(|| (t.bytes() / x.dtype.size()) as i64)
     };
-    let steps = (step(&a.src, &b.src)?, step(&a.dst, &b.dst)?);
+    let steps = (step(a.src, b.src)?, step(a.dst, b.dst)?);
     if group.steps.is_some_and(|s| s != steps) {
         return None;
     }
@@ -390,13 +391,14 @@ fn apply(out: &mut Merged, core: usize, groups: Vec<Group<'_>>) -> Option<()> {
             }
         }
         let keep = if group.load { first } else { group.parts.last()? };
-        let mut copy = first.copy.clone();
-        for (view, step) in [(&mut copy.src, steps.0), (&mut copy.dst, steps.1)] {
-            view.dims.insert(1.min(view.dims.len()), Dim { stride: step, count: n as u32 });
-        }
+        // One side is in HBM: the source of a load, the destination of a store.
+        let merged = with_views(first.inst, &|view| {
+            let stride = if view.space.is_hbm() == group.load { steps.0 } else { steps.1 };
+            view.dims.insert(1.min(view.dims.len()), Dim { stride, count: n as u32 });
+        })?;
         let stream = &mut out.program.cores[core];
         out.lines.push(stream[keep.position as usize].loc);
-        stream[keep.position as usize].kind = NodeKind::Inst(copy.into());
+        stream[keep.position as usize].kind = NodeKind::Inst(merged);
         for p in group.parts.iter().filter(|p| p.position != keep.position) {
             // A loop that never runs: statements keep their numbers.
             stream[p.position as usize].kind = NodeKind::For {
