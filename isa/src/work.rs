@@ -84,86 +84,91 @@ pub enum RegisterWork {
     Store,
 }
 
-/// What a streaming instruction computes, as far as its cost depends on it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum StreamClass {
-    /// A copy, possibly with conversion.
-    Copy,
-    /// One tensor input with scalars.
-    TensorScalar,
-    /// Two tensor inputs.
-    TensorTensor,
-    /// Two tensor inputs and a scalar.
-    ScalarTensorTensor,
-    /// A reduction along the free dimensions.
-    Reduce,
-    /// A tensor-scalar operation followed by a reduction.
-    TensorScalarReduce,
-    /// A running scan of two tensors.
-    Scan,
-    /// A running reduction of one tensor and scalars.
-    Cumulative,
-    /// `1 / x`.
-    Reciprocal,
-    /// A predicated copy.
-    Predicated,
-    /// A choice between a tile and a scalar, its maximum on the way.
-    SelectReduce,
-    /// A selection of positions between two bounds.
-    RangeSelect,
-    /// A selection by an affine predicate.
-    AffineSelect,
-    /// A generated pattern.
-    Iota,
-    /// A constant fill.
-    Memset,
-    /// A 32x32 block transpose on the vector engine.
-    Transpose,
-    /// An activation function of the scalar engine; the name selects the function table.
-    Activation(&'static str),
-    /// `exp` of the vector engine.
-    Exponential,
-    /// Counts, means and variances of a row.
-    BnStats,
-    /// One mean and variance of many.
-    BnAggr,
-    /// The eight largest of a row.
-    Max8,
-    /// Where eight values stand in a row.
-    FindIndex8,
-    /// Eight values of a row replaced.
-    MatchReplace8,
-    /// Partitions moved within groups of 32.
-    Shuffle,
-    /// Random zeros.
-    Dropout,
-    /// Random bits.
-    Random,
-    /// Random numbers between two bounds.
-    RandomFloat,
-    /// Words of the random number generators loaded or stored.
-    GeneratorState,
-    /// Conversion to MX types, with the scales.
-    QuantizeMx,
-    /// Runs of elements gathered; the partitions of a GpSimd core share the indices. As long as the indices of a core.
-    LocalGather,
-    /// Elements gathered; each partition has its own indices.
-    NGather,
-    /// Positions of what is not zero.
-    Nonzero,
-    /// Start and end of each element's segment.
-    SequenceBounds,
-    /// The largest of 16 partitions. As long as these have elements together.
-    TopK,
-    /// A reduction over the partitions.
-    PartitionReduce,
+/// What the time of a pass grows with. Names are rows of the timing parameters: an instruction takes those of another one that runs alike, or has
+/// rows of its own.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Law {
+    /// Elements through the vector engine.
+    Vector(VectorLaw),
+    /// A function of the scalar engine, by the name that its function tables have.
+    Function(&'static str),
+    /// Elements through the GpSimd cores.
+    GpSimd,
+    /// An algorithm of the GpSimd cores.
+    Algorithm(Algorithm),
+}
+
+/// The rows of a pass through the vector engine. On another engine such a pass costs what any of its size does.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct VectorLaw {
+    /// Cycles for each element of a partition.
+    pub cycles: Cycles,
+    /// Row of `vector.fixed_ns`: completion of an instruction of no elements.
+    pub fixed: &'static str,
+    /// Row of `vector.fixed_ns` that each scalar operand read from memory adds, if it does.
+    pub scalar: Option<&'static str>,
+}
+
+/// Rows of `vector.cycles` by performance mode. Narrow operands are 16-bit floats, and 8-bit ones where the generation streams them as fast.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Cycles {
+    /// Without a fast mode.
+    pub general: &'static str,
+    /// All operands are narrow, contiguous and in SBUF.
+    pub narrow: &'static str,
+    /// All are narrow and in SBUF, some with a stride.
+    pub narrow_strided: &'static str,
+    /// Some operand is in PSUM.
+    pub psum: &'static str,
+    /// Some operand is in PSUM; all are narrow and contiguous.
+    pub psum_narrow: &'static str,
+}
+
+impl Cycles {
+    /// One row for all modes.
+    pub const fn all(row: &'static str) -> Self {
+        Cycles { general: row, narrow: row, narrow_strided: row, psum: row, psum_narrow: row }
+    }
+}
+
+/// Cycles of a GpSimd algorithm: a fixed part and some terms.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Algorithm {
+    /// How often it starts.
+    pub start: Start,
+    /// What is added up.
+    pub terms: &'static [Term],
+}
+
+/// The fixed part of a GpSimd algorithm (`gpsimd.fixed_cycles`).
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Start {
+    /// It is added once.
+    Once,
+    /// It is added for each group of elements; this row of `gpsimd.cycles` has the size of a group.
+    EachGroup(&'static str),
+    /// The terms have none; nothing is shorter than it.
+    AtLeast,
+}
+
+/// A term of a GpSimd algorithm: cycles of a row of `gpsimd.cycles`.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Term {
+    /// For each element of a partition.
+    Elements(&'static str),
+    /// For each element of all partitions.
+    AllPartitions(&'static str),
+    /// For each result of a partition.
+    Results(&'static str),
+    /// For each element, which is the index of a run of results. Each result takes a cycle more, and a core moves 32 bits for each partition and cycle.
+    Runs(&'static str),
 }
 
 /// One streaming pass.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Stream {
-    /// What is computed.
-    pub class: StreamClass,
+    /// What its time grows with.
+    pub law: Law,
     /// Input elements per partition of the longest operand.
     pub elements: u32,
     /// Partitions.
@@ -176,8 +181,6 @@ pub struct Stream {
     pub scalar_reads: u32,
     /// A reduction result is read out of the accumulators afterwards (activation_reduce, tensor_scalar_reduce).
     pub accumulator_read: bool,
-    /// Whether the ALU operators have the fast 16-bit modes (add, subtract, multiply, maximum).
-    pub simple_op: bool,
 }
 
 /// How an operand lies in memory.

@@ -2,22 +2,47 @@
 
 use crate::names::Engine;
 use crate::view::View;
-use crate::work::{Operand, Stream, StreamClass, Work, WorkKind};
+use crate::work::{Cycles, Law, Operand, Stream, VectorLaw, Work, WorkKind};
+
+/// A pass that takes the same cycles for each element in every performance mode: rows of `vector.cycles` and of `vector.fixed_ns`.
+pub(crate) const fn rows(cycles: &'static str, fixed: &'static str) -> Law {
+    modes(Cycles::all(cycles), fixed)
+}
+
+/// A pass whose cycles depend on the performance mode.
+pub(crate) const fn modes(cycles: Cycles, fixed: &'static str) -> Law {
+    Law::Vector(VectorLaw { cycles, fixed, scalar: None })
+}
+
+/// One tile in, one out.
+pub(crate) const ONE_TILE: Cycles = Cycles {
+    general: "copy",
+    narrow: "copy_16bit",
+    narrow_strided: "copy_16bit_strided",
+    psum: "copy_psum",
+    psum_narrow: "copy_psum_16bit",
+};
+
+/// Two tiles in, one out. The fast mode of narrow operands is for `simple` operators only.
+pub(crate) const fn two_tiles(simple: bool) -> Cycles {
+    let narrow = if simple { "tensor_tensor_16bit" } else { "tensor_tensor" };
+    let psum = "tensor_tensor_psum";
+    Cycles { general: "tensor_tensor", narrow, narrow_strided: narrow, psum, psum_narrow: psum }
+}
 
 /// A pass over `inputs` that gives `outputs`, as long as the longest of them, without scalars from memory and accumulators.
-pub(crate) fn stream(class: StreamClass, inputs: &[&View], outputs: &[&View]) -> Stream {
+pub(crate) fn stream(law: Law, inputs: &[&View], outputs: &[&View]) -> Stream {
     // Outputs count only where nothing is read: a reduction or a search is as long as its input.
     let measured = if inputs.is_empty() { outputs } else { inputs };
     let longest = measured.iter().map(|v| v.free_elements() as u32).max();
     Stream {
-        class,
+        law,
         elements: longest.unwrap_or(1),
         partitions: inputs.iter().chain(outputs).map(|v| v.partitions()).max().unwrap_or(1),
         inputs: inputs.iter().map(|v| Operand::of(v)).collect(),
         outputs: outputs.iter().map(|v| Operand::of(v)).collect(),
         scalar_reads: 0,
         accumulator_read: false,
-        simple_op: false,
     }
 }
 

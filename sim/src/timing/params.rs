@@ -2,6 +2,7 @@
 
 use nki_isa::Target;
 pub use nki_isa::schema::Confidence;
+use rustc_hash::FxHashMap;
 use serde::Deserialize;
 
 /// A confidence as the files write it.
@@ -26,6 +27,21 @@ pub struct Param<T = f64> {
     /// How well it is founded.
     #[serde(deserialize_with = "confidence")]
     pub confidence: Confidence,
+}
+
+/// Parameters that instructions name (see [`nki_isa::work::Law`]).
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(transparent)]
+pub struct Rows(FxHashMap<String, Param>);
+
+impl Rows {
+    /// The parameter of this name.
+    ///
+    /// # Panics
+    /// If there is none: an instruction names a row that the parameter files lack (`tests/arch.rs` finds these).
+    pub fn row(&self, name: &str) -> &Param {
+        self.0.get(name).unwrap_or_else(|| panic!("the timing parameters have no row `{name}`"))
+    }
 }
 
 macro_rules! sections {
@@ -62,20 +78,7 @@ sections! {
     /// The vector engine.
     pub struct Vector {
         clock_ghz: Param, min_cycles: Param, issue_overhead_cycles: Param, stride_bytes: Param, stride_factor: Param, port: Param<String>,
-        cycles: VectorCycles, fixed_ns: VectorFixed,
-    }
-    /// Cycles for each element on the vector engine.
-    pub struct VectorCycles {
-        copy: Param, copy_16bit: Param, copy_16bit_strided: Param, copy_psum: Param, copy_psum_16bit: Param, tensor_tensor: Param,
-        tensor_tensor_16bit: Param, tensor_tensor_psum: Param, reduce: Param, reciprocal: Param, scan: Param, predicated: Param,
-        memset: Param, memset_16bit_zero: Param, transpose: Param, tensor_scalar_reduce: Param, tensor_scalar_cumulative: Param,
-        select_reduce: Param, range_select: Param, exponential: Param, bn_stats: Param, bn_aggr: Param, max8: Param, nc_find_index8: Param,
-        nc_match_replace8: Param, nc_stream_shuffle: Param, dropout: Param, rng: Param, rand2: Param, generator_state: Param, quantize_mx: Param,
-    }
-    /// Completion of a vector engine instruction of no elements.
-    pub struct VectorFixed {
-        copy: Param, tensor_scalar: Param, tensor_tensor: Param, reduce: Param, reciprocal: Param, scan: Param, predicated: Param,
-        memset: Param, transpose: Param, nc_stream_shuffle: Param, typical: Param, accumulator_read: Param, vector_operand: Param,
+        cycles: Rows, fixed_ns: Rows,
     }
     /// The scalar engine.
     pub struct Scalar {
@@ -86,12 +89,7 @@ sections! {
     }
     /// The GpSimd engine.
     pub struct GpSimd {
-        clock_ghz: Param, fixed_cycles: Param, cycles_per_element: Param, two_input_factor: Param, completion_ns: Param, cycles: GpSimdCycles,
-    }
-    /// Cycles of the GpSimd engine's own algorithms.
-    pub struct GpSimdCycles {
-        gather_index: Param, n_gather: Param, n_gather_group: Param, nonzero: Param, sequence_bounds: Param, topk: Param, topk_result: Param,
-        partition_reduce: Param,
+        clock_ghz: Param, fixed_cycles: Param, cycles_per_element: Param, two_input_factor: Param, completion_ns: Param, cycles: Rows,
     }
     /// DMA queues and engines.
     pub struct Dma {

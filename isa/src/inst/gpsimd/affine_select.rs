@@ -11,7 +11,7 @@ use crate::names::{AluOp, Engine};
 use crate::operands;
 use crate::view::View;
 use crate::violation::Violation;
-use crate::work::{StreamClass, Work};
+use crate::work::{Law, Work};
 
 operands! {
     /// Writes `on_true_tile` where `affine <cmp_op> 0` holds and `on_false_value` elsewhere; the affine value of an element is
@@ -129,10 +129,7 @@ impl Instruction for AffineSelect {
     }
 
     fn work(&self, context: &Context<'_>) -> Work {
-        stream::on(
-            self.engine(context.arch),
-            stream::stream(StreamClass::AffineSelect, &[&self.on_true_tile], &[&self.dst]),
-        )
+        stream::on(self.engine(context.arch), stream::stream(Law::GpSimd, &[&self.on_true_tile], &[&self.dst]))
     }
 }
 

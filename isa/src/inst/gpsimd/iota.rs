@@ -11,7 +11,7 @@ use crate::names::Engine;
 use crate::operands;
 use crate::view::View;
 use crate::violation::Violation;
-use crate::work::{StreamClass, Work};
+use crate::work::{Law, Work};
 
 operands! {
     /// Writes `offset + partition * channel_multiplier + sum of index * step` (32-bit integers) to each element.
@@ -67,7 +67,7 @@ impl Instruction for Iota {
     }
 
     fn work(&self, _context: &Context<'_>) -> Work {
-        on(Engine::GpSimd, stream(StreamClass::Iota, &[], &[&self.dst]))
+        on(Engine::GpSimd, stream(Law::GpSimd, &[], &[&self.dst]))
     }
 }
 

@@ -12,7 +12,7 @@ use crate::names::Engine;
 use crate::operands;
 use crate::view::View;
 use crate::violation::Violation;
-use crate::work::{Operand, Stream, StreamClass, Work};
+use crate::work::{Algorithm, Law, Operand, Start, Stream, Term, Work};
 
 operands! {
     /// Each group of 16 partitions gathers, in all of them, the elements at the indices that stand in the group's slice of `index`.
@@ -147,7 +147,11 @@ impl Instruction for LocalGather {
 
     fn work(&self, _context: &Context<'_>) -> Work {
         // The cost grows with the indices of a core; how many elements each takes can be seen from the output.
-        let stream = stream(StreamClass::LocalGather, &[&self.index], &[&self.dst]);
+        let stream = stream(
+            Law::Algorithm(Algorithm { start: Start::Once, terms: &[Term::Runs("gather_index")] }),
+            &[&self.index],
+            &[&self.dst],
+        );
         let inputs = [Operand::of(&self.src_buffer), Operand::of(&self.index)].into_iter().collect();
         on(Engine::GpSimd, Stream { elements: self.valid() as u32, inputs, ..stream })
     }

@@ -11,7 +11,7 @@ use crate::names::Engine;
 use crate::operands;
 use crate::view::View;
 use crate::violation::Violation;
-use crate::work::{StreamClass, Work};
+use crate::work::{Algorithm, Law, Start, Term, Work};
 
 operands! {
     /// `dst[p, i] = data[p, indices[p, i]]`, the free dimensions of each tile flattened.
@@ -79,7 +79,17 @@ impl Instruction for NcNGather {
 
     fn work(&self, _context: &Context<'_>) -> Work {
         // As long as what is gathered, not as what it is gathered from.
-        on(Engine::GpSimd, stream(StreamClass::NGather, &[&self.indices], &[&self.dst]))
+        on(
+            Engine::GpSimd,
+            stream(
+                Law::Algorithm(Algorithm {
+                    start: Start::EachGroup("n_gather_group"),
+                    terms: &[Term::Elements("n_gather")],
+                }),
+                &[&self.indices],
+                &[&self.dst],
+            ),
+        )
     }
 }
 

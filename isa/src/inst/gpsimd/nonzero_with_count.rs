@@ -12,7 +12,7 @@ use crate::names::Engine;
 use crate::operands;
 use crate::view::View;
 use crate::violation::Violation;
-use crate::work::{StreamClass, Work};
+use crate::work::{Algorithm, Law, Start, Term, Work};
 
 operands! {
     /// In partitions 0, 16, 32, ...: the positions of the elements of `src` that are not zero, then padding, and last their number.
@@ -100,7 +100,14 @@ impl Instruction for NonzeroWithCount {
     }
 
     fn work(&self, _context: &Context<'_>) -> Work {
-        on(Engine::GpSimd, stream(StreamClass::Nonzero, &[&self.src], &[&self.dst]))
+        on(
+            Engine::GpSimd,
+            stream(
+                Law::Algorithm(Algorithm { start: Start::Once, terms: &[Term::Elements("nonzero")] }),
+                &[&self.src],
+                &[&self.dst],
+            ),
+        )
     }
 }
 

@@ -5,14 +5,14 @@ use ndarray::Array2;
 
 use crate::arch::Arch;
 use crate::inst::random::{Generators, check_state};
-use crate::inst::stream::{on, stream};
+use crate::inst::stream::{on, rows, stream};
 use crate::inst::{Footprint, Instruction, Operands, Placing, check};
 use crate::machine::{Context, Fault, Machine};
 use crate::names::Engine;
 use crate::operands;
 use crate::view::View;
 use crate::violation::Violation;
-use crate::work::{StreamClass, Work};
+use crate::work::Work;
 
 operands! {
     /// Stores the state of an engine's random number generators, lane by lane (trn2 and later).
@@ -73,7 +73,7 @@ impl Instruction for RandGetState {
     }
 
     fn work(&self, context: &Context<'_>) -> Work {
-        on(self.engine(context.arch), stream(StreamClass::GeneratorState, &[], &[&self.dst]))
+        on(self.engine(context.arch), stream(rows("generator_state", "typical"), &[], &[&self.dst]))
     }
 }
 

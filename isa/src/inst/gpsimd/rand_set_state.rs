@@ -2,7 +2,7 @@
 
 use crate::arch::Arch;
 use crate::inst::random::{Generators, check_state};
-use crate::inst::stream::{on, stream};
+use crate::inst::stream::{on, rows, stream};
 use crate::inst::values::{Feeds, Values};
 use crate::inst::{Footprint, Instruction, Operands, Placing, check};
 use crate::machine::{Context, Fault, Machine};
@@ -10,7 +10,7 @@ use crate::names::Engine;
 use crate::operands;
 use crate::view::View;
 use crate::violation::Violation;
-use crate::work::{StreamClass, Work};
+use crate::work::Work;
 
 operands! {
     /// Sets the state of an engine's random number generators, lane by lane (trn2 and later).
@@ -61,7 +61,7 @@ impl Instruction for RandSetState {
     }
 
     fn work(&self, context: &Context<'_>) -> Work {
-        on(self.engine(context.arch), stream(StreamClass::GeneratorState, &[&self.src_seeds], &[]))
+        on(self.engine(context.arch), stream(rows("generator_state", "typical"), &[&self.src_seeds], &[]))
     }
 }
 

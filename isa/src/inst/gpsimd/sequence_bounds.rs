@@ -10,7 +10,7 @@ use crate::names::Engine;
 use crate::operands;
 use crate::view::View;
 use crate::violation::Violation;
-use crate::work::{StreamClass, Work};
+use crate::work::{Algorithm, Law, Start, Term, Work};
 
 operands! {
     /// For each element the start of its segment and the position after its end; `n` and -1 for padding, which has segment id 0.
@@ -90,7 +90,14 @@ impl Instruction for SequenceBounds {
     }
 
     fn work(&self, _context: &Context<'_>) -> Work {
-        on(Engine::GpSimd, stream(StreamClass::SequenceBounds, &[&self.segment_ids], &[&self.dst]))
+        on(
+            Engine::GpSimd,
+            stream(
+                Law::Algorithm(Algorithm { start: Start::Once, terms: &[Term::Elements("sequence_bounds")] }),
+                &[&self.segment_ids],
+                &[&self.dst],
+            ),
+        )
     }
 }
 

@@ -13,7 +13,7 @@ use crate::names::{AluOp, Engine};
 use crate::operands;
 use crate::view::View;
 use crate::violation::Violation;
-use crate::work::{StreamClass, Work};
+use crate::work::{Algorithm, Law, Start, Term, Work};
 
 crate::named_enum! {
     /// What `tensor_partition_reduce` can do.
@@ -118,7 +118,14 @@ impl Instruction for TensorPartitionReduce {
     }
 
     fn work(&self, _context: &Context<'_>) -> Work {
-        on(Engine::GpSimd, stream(StreamClass::PartitionReduce, &[&self.data], &[&self.dst]))
+        on(
+            Engine::GpSimd,
+            stream(
+                Law::Algorithm(Algorithm { start: Start::Once, terms: &[Term::AllPartitions("partition_reduce")] }),
+                &[&self.data],
+                &[&self.dst],
+            ),
+        )
     }
 }
 

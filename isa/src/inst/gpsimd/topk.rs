@@ -12,7 +12,7 @@ use crate::names::Engine;
 use crate::operands;
 use crate::view::View;
 use crate::violation::Violation;
-use crate::work::{Operand, Stream, StreamClass, Work};
+use crate::work::{Algorithm, Law, Operand, Start, Stream, Term, Work};
 
 operands! {
     /// The k largest of the first `n` elements that a group of 16 partitions holds, ascending, with their positions. Element `i` of a
@@ -117,7 +117,14 @@ impl Instruction for Topk {
 
     fn work(&self, _context: &Context<'_>) -> Work {
         let outputs = [&self.val_dst, &self.idx_dst].into_iter().map(Operand::of).collect();
-        let stream = stream(StreamClass::TopK, &[&self.src], &[]);
+        let stream = stream(
+            Law::Algorithm(Algorithm {
+                start: Start::AtLeast,
+                terms: &[Term::Elements("topk"), Term::Results("topk_result")],
+            }),
+            &[&self.src],
+            &[],
+        );
         on(Engine::GpSimd, Stream { elements: self.n as u32, outputs, ..stream })
     }
 }

@@ -12,7 +12,7 @@ use crate::machine::{Context, Fault, Machine};
 use crate::names::{AluOp, Engine, Named, ReduceCmd};
 use crate::view::View;
 use crate::violation::Violation;
-use crate::work::{Stream, StreamClass, Work};
+use crate::work::{Law, Stream, Work};
 
 /// Slope of prelu for negative inputs: `activation` has no operand for it, this is the default of `relu_param` in `activate2`.
 const PRELU_SLOPE: f32 = 0.0;
@@ -98,7 +98,7 @@ impl Activate<'_> {
 
     pub(super) fn work(&self) -> Work {
         let outputs: Vec<&View> = [self.dst].into_iter().chain(self.reduce_res).collect();
-        let stream = stream(StreamClass::Activation(self.op.name()), &[self.data], &outputs);
+        let stream = stream(Law::Function(self.op.name()), &[self.data], &outputs);
         let scalar_reads = scalars::reads(self.bias.into_iter().chain([self.scale]));
         on(Engine::Scalar, Stream { scalar_reads, accumulator_read: self.reduce_res.is_some(), ..stream })
     }

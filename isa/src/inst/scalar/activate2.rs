@@ -15,7 +15,7 @@ use crate::names::{AluOp, Engine, Named, ReduceCmd};
 use crate::operands;
 use crate::view::View;
 use crate::violation::Violation;
-use crate::work::{Stream, StreamClass, Work};
+use crate::work::{Law, Stream, Work};
 
 operands! {
     /// `dst = op((data <op0> imm0) <op1> imm1)`, optionally reduced along the free dimensions (trn3 and later).
@@ -223,7 +223,7 @@ impl Instruction for Activate2 {
     }
 
     fn work(&self, _context: &Context<'_>) -> Work {
-        let stream = stream(StreamClass::Activation(self.op.name()), &[&self.data], &[&self.dst]);
+        let stream = stream(Law::Function(self.op.name()), &[&self.data], &[&self.dst]);
         let scalars = self.imm0.iter().chain(&self.imm1).chain([&self.relu_param]);
         on(
             Engine::Scalar,

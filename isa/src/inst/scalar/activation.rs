@@ -220,7 +220,7 @@ mod tests {
         i.bias = Some(ScalarOperand::View(v.clone()));
         i.reduce_res = Some(v);
         let crate::work::WorkKind::Stream(s) = i.work(&m.context()).kind else { panic!("a stream") };
-        assert_eq!(s.class, crate::work::StreamClass::Activation("gelu_apprx_tanh"));
+        assert_eq!(s.law, crate::work::Law::Function("gelu_apprx_tanh"));
         assert_eq!((s.elements, s.partitions, s.scalar_reads, s.accumulator_read), (3, 2, 1, true));
     }
 }

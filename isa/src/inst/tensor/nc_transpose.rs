@@ -4,7 +4,7 @@ use crate::inst::values::{Feeds, Values};
 use ndarray::Array2;
 
 use crate::arch::Arch;
-use crate::inst::stream::stream;
+use crate::inst::stream::{self, stream};
 use crate::inst::tensor::array_tile;
 use crate::inst::tensor::gemm::product;
 use crate::inst::{Footprint, Instruction, Operands, Placing, check};
@@ -13,7 +13,7 @@ use crate::names::Engine;
 use crate::operands;
 use crate::view::{Space, View};
 use crate::violation::Violation;
-use crate::work::{Matmul, Operand, Stream, StreamClass, Work, WorkKind};
+use crate::work::{Matmul, Operand, Stream, Work, WorkKind};
 
 operands! {
     /// Transposes the tile `data` `[P, F]` (free dimensions flattened) into `dst` `[F, P]`.
@@ -178,7 +178,10 @@ impl Instruction for NcTranspose {
                 stationary: self.data.clone(),
             })
         } else {
-            WorkKind::Stream(Stream { partitions: rows, ..stream(StreamClass::Transpose, &[&self.data], &[&self.dst]) })
+            WorkKind::Stream(Stream {
+                partitions: rows,
+                ..stream(stream::rows("transpose", "transpose"), &[&self.data], &[&self.dst])
+            })
         };
         Work { engine, kind }
     }

@@ -2,7 +2,7 @@
 
 use super::bn_stats::elements;
 use crate::arch::Arch;
-use crate::inst::stream::{on, stream};
+use crate::inst::stream::{on, rows, stream};
 use crate::inst::values::{Feeds, Values};
 use crate::inst::{Footprint, Instruction, Operands, Placing, check};
 use crate::machine::{Context, Fault, Machine};
@@ -10,7 +10,7 @@ use crate::names::Engine;
 use crate::operands;
 use crate::view::View;
 use crate::violation::Violation;
-use crate::work::{StreamClass, Work};
+use crate::work::Work;
 
 operands! {
     /// Combines `(count, mean, variance * count)` triples into one mean and one variance per partition.
@@ -73,7 +73,7 @@ impl Instruction for BnAggr {
     }
 
     fn work(&self, _context: &Context<'_>) -> Work {
-        on(Engine::Vector, stream(StreamClass::BnAggr, &[&self.data], &[&self.dst]))
+        on(Engine::Vector, stream(rows("bn_aggr", "typical"), &[&self.data], &[&self.dst]))
     }
 }
 

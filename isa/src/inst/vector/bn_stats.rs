@@ -2,7 +2,7 @@
 
 use crate::arch::Arch;
 use crate::inst::math::simd::{Kernel, dispatch};
-use crate::inst::stream::{on, stream};
+use crate::inst::stream::{on, rows, stream};
 use crate::inst::values::{Feeds, Values};
 use crate::inst::{Footprint, Instruction, Operands, Placing, check};
 use crate::machine::{Context, Fault, Machine};
@@ -10,7 +10,7 @@ use crate::names::Engine;
 use crate::operands;
 use crate::view::View;
 use crate::violation::Violation;
-use crate::work::{StreamClass, Work};
+use crate::work::Work;
 
 operands! {
     /// Six statistics per partition: count, mean and variance times count of the elements at even positions, then of those at odd
@@ -79,7 +79,7 @@ impl Instruction for BnStats {
     }
 
     fn work(&self, _context: &Context<'_>) -> Work {
-        on(Engine::Vector, stream(StreamClass::BnStats, &[&self.data], &[&self.dst]))
+        on(Engine::Vector, stream(rows("bn_stats", "typical"), &[&self.data], &[&self.dst]))
     }
 }
 

@@ -5,7 +5,7 @@ use crate::arg::ScalarOperand;
 use crate::dtype::DType;
 use crate::inst::random::Generators;
 use crate::inst::scalars;
-use crate::inst::stream::{on, stream};
+use crate::inst::stream::{on, rows, stream};
 use crate::inst::values::{Feeds, Values};
 use crate::inst::{Footprint, Instruction, Operands, Placing, check};
 use crate::machine::{Context, Fault, Machine};
@@ -13,7 +13,7 @@ use crate::names::Engine;
 use crate::operands;
 use crate::view::View;
 use crate::violation::Violation;
-use crate::work::{Stream, StreamClass, Work};
+use crate::work::{Stream, Work};
 
 operands! {
     /// Copies `data` with each element replaced by zero with probability `prob`.
@@ -92,7 +92,7 @@ impl Instruction for Dropout {
     }
 
     fn work(&self, _context: &Context<'_>) -> Work {
-        let stream = stream(StreamClass::Dropout, &[&self.data], &[&self.dst]);
+        let stream = stream(rows("dropout", "typical"), &[&self.data], &[&self.dst]);
         on(Engine::Vector, Stream { scalar_reads: scalars::reads([&self.prob]), ..stream })
     }
 }

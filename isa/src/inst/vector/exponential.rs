@@ -7,7 +7,7 @@ use crate::inst::accumulators::{self, Reduction};
 use crate::inst::math::activation::{self, ActFn};
 use crate::inst::math::alu::{self, Rhs};
 use crate::inst::scalars::{self, Sources};
-use crate::inst::stream::{on, stream};
+use crate::inst::stream::{on, rows, stream};
 use crate::inst::values::{Feeds, Values};
 use crate::inst::{Footprint, Instruction, Operands, Placing, check};
 use crate::machine::{Context, Fault, Machine};
@@ -15,7 +15,7 @@ use crate::names::{AluOp, Engine, ReduceCmd};
 use crate::operands;
 use crate::view::View;
 use crate::violation::Violation;
-use crate::work::{Stream, StreamClass, Work};
+use crate::work::{Stream, Work};
 
 operands! {
     /// `dst = exp(src - max_value)`, optionally summed along the free dimensions (trn3 and later).
@@ -114,7 +114,7 @@ impl Instruction for Exponential {
     }
 
     fn work(&self, _context: &Context<'_>) -> Work {
-        let stream = stream(StreamClass::Exponential, &[&self.src], &[&self.dst]);
+        let stream = stream(rows("exponential", "typical"), &[&self.src], &[&self.dst]);
         on(
             Engine::Vector,
             Stream {

@@ -3,7 +3,7 @@
 use super::bn_stats::elements;
 use crate::arch::Arch;
 use crate::inst::math::search::largest;
-use crate::inst::stream::{on, stream};
+use crate::inst::stream::{on, rows, stream};
 use crate::inst::values::{Feeds, Values};
 use crate::inst::{Footprint, Instruction, Operands, Placing, check};
 use crate::machine::{Context, Fault, Machine};
@@ -11,7 +11,7 @@ use crate::names::Engine;
 use crate::operands;
 use crate::view::View;
 use crate::violation::Violation;
-use crate::work::{StreamClass, Work};
+use crate::work::Work;
 
 operands! {
     /// The 8 largest values of each partition, in descending order.
@@ -98,7 +98,7 @@ impl Instruction for Max8 {
     }
 
     fn work(&self, _context: &Context<'_>) -> Work {
-        on(Engine::Vector, stream(StreamClass::Max8, &[&self.src], &[&self.dst]))
+        on(Engine::Vector, stream(rows("max8", "typical"), &[&self.src], &[&self.dst]))
     }
 }
 

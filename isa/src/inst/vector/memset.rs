@@ -2,7 +2,7 @@
 
 use crate::arch::Arch;
 use crate::arg::Imm;
-use crate::inst::stream::{on, stream};
+use crate::inst::stream::{modes, on, stream};
 use crate::inst::values::{Feeds, Values};
 use crate::inst::{Action, Footprint, Instruction, Operands, Placing, check};
 use crate::machine::{Context, Fault, Machine};
@@ -10,7 +10,7 @@ use crate::names::Engine;
 use crate::operands;
 use crate::view::View;
 use crate::violation::Violation;
-use crate::work::{Stream, StreamClass, Work};
+use crate::work::{Cycles, Work};
 
 operands! {
     /// Fills `dst` with a constant of its dtype.
@@ -94,9 +94,10 @@ impl Instruction for Memset {
     }
 
     fn work(&self, context: &Context<'_>) -> Work {
-        let stream = stream(StreamClass::Memset, &[], &[&self.dst]);
         // The fast mode of 16-bit types holds for zero (Beta-1 manual, `memset` cost).
-        on(self.engine(context.arch), Stream { simple_op: self.value.as_f32() == 0.0, ..stream })
+        let narrow = if self.value.as_f32() == 0.0 { "memset_16bit_zero" } else { "memset" };
+        let cycles = Cycles { narrow, psum_narrow: narrow, ..Cycles::all("memset") };
+        on(self.engine(context.arch), stream(modes(cycles, "memset"), &[], &[&self.dst]))
     }
 }
 

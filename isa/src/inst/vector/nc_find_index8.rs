@@ -4,7 +4,7 @@ use super::bn_stats::elements;
 use super::max8::{rank, searched};
 use crate::arch::Arch;
 use crate::inst::math::search::position;
-use crate::inst::stream::{on, stream};
+use crate::inst::stream::{on, rows, stream};
 use crate::inst::values::{Feeds, Values};
 use crate::inst::{Footprint, Instruction, Operands, Placing, check};
 use crate::machine::{Context, Fault, Machine};
@@ -12,7 +12,7 @@ use crate::names::Engine;
 use crate::operands;
 use crate::view::View;
 use crate::violation::Violation;
-use crate::work::{StreamClass, Work};
+use crate::work::Work;
 
 operands! {
     /// The positions of the 8 values in the flattened free dimensions of `data`; all ones for a value that is not there.
@@ -86,7 +86,7 @@ impl Instruction for NcFindIndex8 {
     }
 
     fn work(&self, _context: &Context<'_>) -> Work {
-        on(Engine::Vector, stream(StreamClass::FindIndex8, &[&self.data, &self.vals], &[&self.dst]))
+        on(Engine::Vector, stream(rows("nc_find_index8", "typical"), &[&self.data, &self.vals], &[&self.dst]))
     }
 }
 

@@ -6,7 +6,7 @@ use super::nc_find_index8::NOT_FOUND;
 use crate::arch::Arch;
 use crate::arg::Imm;
 use crate::inst::math::search::position;
-use crate::inst::stream::{on, stream};
+use crate::inst::stream::{on, rows, stream};
 use crate::inst::values::{Feeds, Values};
 use crate::inst::{Footprint, Instruction, Operands, Placing, check};
 use crate::machine::{Context, Fault, Machine};
@@ -14,7 +14,7 @@ use crate::names::Engine;
 use crate::operands;
 use crate::view::View;
 use crate::violation::Violation;
-use crate::work::{StreamClass, Work};
+use crate::work::Work;
 
 operands! {
     /// Copies `data` with the first occurrence of each of the 8 values replaced by `imm`.
@@ -106,7 +106,7 @@ impl Instruction for NcMatchReplace8 {
 
     fn work(&self, _context: &Context<'_>) -> Work {
         let outputs: Vec<&View> = [&self.dst].into_iter().chain(&self.dst_idx).collect();
-        on(Engine::Vector, stream(StreamClass::MatchReplace8, &[&self.data, &self.vals], &outputs))
+        on(Engine::Vector, stream(rows("nc_match_replace8", "typical"), &[&self.data, &self.vals], &outputs))
     }
 }
 

@@ -2,7 +2,7 @@
 
 use crate::arch::Arch;
 use crate::arg::Ints;
-use crate::inst::stream::{on, stream};
+use crate::inst::stream::{on, rows, stream};
 use crate::inst::values::{Feeds, Values};
 use crate::inst::{Footprint, Instruction, Operands, Placing, check};
 use crate::machine::{Context, Fault, Machine};
@@ -10,7 +10,7 @@ use crate::names::Engine;
 use crate::operands;
 use crate::view::View;
 use crate::violation::Violation;
-use crate::work::{StreamClass, Work};
+use crate::work::Work;
 
 operands! {
     /// In each quadrant of 32 partitions: partition `i` of `dst` becomes partition `shuffle_mask[i]` of `src`, or stays as it is where
@@ -134,7 +134,7 @@ impl Instruction for NcStreamShuffle {
     }
 
     fn work(&self, _context: &Context<'_>) -> Work {
-        on(Engine::Vector, stream(StreamClass::Shuffle, &[&self.src], &[&self.dst]))
+        on(Engine::Vector, stream(rows("nc_stream_shuffle", "nc_stream_shuffle"), &[&self.src], &[&self.dst]))
     }
 }
 

@@ -6,13 +6,14 @@ use ndarray::{Array1, Array2};
 use crate::arch::Arch;
 use crate::dtype::MxElement;
 use crate::inst::mx::{self, BLOCK};
+use crate::inst::stream::rows;
 use crate::inst::{Footprint, Instruction, Operands, Placing, check, stream};
 use crate::machine::{Context, Fault, Machine};
 use crate::names::Engine;
 use crate::operands;
 use crate::view::View;
 use crate::violation::Violation;
-use crate::work::{StreamClass, Work};
+use crate::work::Work;
 
 operands! {
     /// Quantizes `src` to MXFP8: each block of 8 partitions x 4 elements gets the scale `2^(floor(log2(max|x|)) - (E - 1))`, where `E` is
@@ -134,7 +135,7 @@ impl Instruction for QuantizeMx {
     }
 
     fn work(&self, context: &Context<'_>) -> Work {
-        let class = StreamClass::QuantizeMx;
+        let class = rows("quantize_mx", "typical");
         stream::on(self.engine(context.arch), stream::stream(class, &[&self.src], &[&self.dst]))
     }
 }

@@ -5,7 +5,7 @@ use crate::arg::ScalarOperand;
 use crate::inst::math::xorwow;
 use crate::inst::random::Generators;
 use crate::inst::scalars::{self, Sources};
-use crate::inst::stream::{on, stream};
+use crate::inst::stream::{on, rows, stream};
 use crate::inst::values::{Feeds, Values};
 use crate::inst::{Footprint, Instruction, Operands, Placing, check};
 use crate::machine::{Context, Fault, Machine};
@@ -13,7 +13,7 @@ use crate::names::Engine;
 use crate::operands;
 use crate::view::View;
 use crate::violation::Violation;
-use crate::work::{Stream, StreamClass, Work};
+use crate::work::{Stream, Work};
 
 operands! {
     /// Fills `dst` with random numbers that are uniformly distributed from `min` to `max` (trn3 and later).
@@ -80,7 +80,7 @@ impl Instruction for Rand2 {
     }
 
     fn work(&self, _context: &Context<'_>) -> Work {
-        let stream = stream(StreamClass::RandomFloat, &[], &[&self.dst]);
+        let stream = stream(rows("rand2", "typical"), &[], &[&self.dst]);
         on(Engine::Vector, Stream { scalar_reads: scalars::reads([&self.min, &self.max]), ..stream })
     }
 }

@@ -5,7 +5,7 @@ use crate::arg::Imm;
 use crate::inst::accumulators::{self, Reduction, one_of};
 use crate::inst::math::alu::{self, Rhs};
 use crate::inst::scalars::Sources;
-use crate::inst::stream::{on, stream};
+use crate::inst::stream::{on, rows, stream};
 use crate::inst::values::{Feeds, Values};
 use crate::inst::{Footprint, Instruction, Operands, Placing, check};
 use crate::machine::{Context, Fault, Machine};
@@ -13,7 +13,7 @@ use crate::names::{AluOp, Engine, ReduceCmd};
 use crate::operands;
 use crate::view::View;
 use crate::violation::Violation;
-use crate::work::{Stream, StreamClass, Work};
+use crate::work::{Stream, Work};
 
 operands! {
     /// With `i` the position in the free dimensions plus `range_start`: `dst = on_true_tile` where `i <comp_op0> bound0` and
@@ -152,7 +152,7 @@ impl Instruction for RangeSelect {
     }
 
     fn work(&self, _context: &Context<'_>) -> Work {
-        let stream = stream(StreamClass::RangeSelect, &[&self.on_true_tile], &[&self.dst]);
+        let stream = stream(rows("range_select", "typical"), &[&self.on_true_tile], &[&self.dst]);
         on(Engine::Vector, Stream { scalar_reads: 2, accumulator_read: self.reduce_res.is_some(), ..stream })
     }
 }

@@ -2,6 +2,7 @@
 
 use crate::arch::Arch;
 use crate::inst::math::alu::{self, Rhs};
+use crate::inst::stream::rows;
 use crate::inst::values::{Feeds, Values};
 use crate::inst::{Footprint, Instruction, Operands, Placing, check, facts, stream};
 use crate::machine::{Context, Fault, Machine};
@@ -9,7 +10,7 @@ use crate::names::{AluOp, Engine};
 use crate::operands;
 use crate::view::View;
 use crate::violation::Violation;
-use crate::work::{StreamClass, Work};
+use crate::work::Work;
 
 operands! {
     /// Element-wise `dst = 1.0 / data` in fp32.
@@ -52,7 +53,7 @@ impl Instruction for Reciprocal {
     }
 
     fn work(&self, _context: &Context<'_>) -> Work {
-        stream::on(Engine::Vector, stream::stream(StreamClass::Reciprocal, &[&self.data], &[&self.dst]))
+        stream::on(Engine::Vector, stream::stream(rows("reciprocal", "reciprocal"), &[&self.data], &[&self.dst]))
     }
 }
 

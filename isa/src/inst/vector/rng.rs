@@ -2,7 +2,7 @@
 
 use crate::arch::Arch;
 use crate::inst::random::Generators;
-use crate::inst::stream::{on, stream};
+use crate::inst::stream::{on, rows, stream};
 use crate::inst::values::{Feeds, Values};
 use crate::inst::{Footprint, Instruction, Operands, Placing, check};
 use crate::machine::{Context, Fault, Machine};
@@ -10,7 +10,7 @@ use crate::names::Engine;
 use crate::operands;
 use crate::view::View;
 use crate::violation::Violation;
-use crate::work::{StreamClass, Work};
+use crate::work::Work;
 
 operands! {
     /// Fills `dst` with random bits: for each element the lowest of 32.
@@ -59,7 +59,7 @@ impl Instruction for Rng {
     }
 
     fn work(&self, context: &Context<'_>) -> Work {
-        on(self.engine(context.arch), stream(StreamClass::Random, &[], &[&self.dst]))
+        on(self.engine(context.arch), stream(rows("rng", "typical"), &[], &[&self.dst]))
     }
 }
 

@@ -5,7 +5,7 @@ use crate::arg::ScalarOperand;
 use crate::inst::inert;
 use crate::inst::math::alu::{self, Rhs};
 use crate::inst::scalars::{self, Sources};
-use crate::inst::stream::{on, stream};
+use crate::inst::stream::{modes, on, stream, two_tiles};
 use crate::inst::values::{Feeds, Values, makes};
 use crate::inst::{Footprint, Instruction, Operands, Placing, check, facts};
 use crate::machine::{Context, Fault, Machine};
@@ -13,7 +13,7 @@ use crate::names::{AluOp, Engine};
 use crate::operands;
 use crate::view::View;
 use crate::violation::Violation;
-use crate::work::{Stream, StreamClass, Work};
+use crate::work::{Stream, Work};
 
 operands! {
     /// `dst = (data <op0> operand0) <op1> operand1` where `operand0` is a scalar and `operand1` a tile.
@@ -98,9 +98,9 @@ impl Instruction for ScalarTensorTensor {
     }
 
     fn work(&self, _context: &Context<'_>) -> Work {
-        let stream = stream(StreamClass::ScalarTensorTensor, &[&self.data, &self.operand1], &[&self.dst]);
-        let simple_op = self.op0.is_simple() && self.op1.is_simple();
-        on(Engine::Vector, Stream { scalar_reads: scalars::reads([&self.operand0]), simple_op, ..stream })
+        let simple = self.op0.is_simple() && self.op1.is_simple();
+        let stream = stream(modes(two_tiles(simple), "tensor_tensor"), &[&self.data, &self.operand1], &[&self.dst]);
+        on(Engine::Vector, Stream { scalar_reads: scalars::reads([&self.operand0]), ..stream })
     }
 }
 

@@ -5,7 +5,7 @@ use crate::arg::ScalarOperand;
 use crate::inst::accumulators::{self, Reduction};
 use crate::inst::math::alu;
 use crate::inst::scalars::{self, Sources};
-use crate::inst::stream::{on, stream};
+use crate::inst::stream::{on, rows, stream};
 use crate::inst::values::{Feeds, Values};
 use crate::inst::{Footprint, Instruction, Operands, Placing, check};
 use crate::machine::{Context, Fault, Machine};
@@ -13,7 +13,7 @@ use crate::names::{AluOp, Engine, ReduceCmd};
 use crate::operands;
 use crate::view::View;
 use crate::violation::Violation;
-use crate::work::{Stream, StreamClass, Work};
+use crate::work::{Stream, Work};
 
 operands! {
     /// `dst = on_true` where `predicate` is not zero, else `on_false`; optionally the maximum of `dst` along the free dimensions.
@@ -100,7 +100,7 @@ impl Instruction for SelectReduce {
     }
 
     fn work(&self, _context: &Context<'_>) -> Work {
-        let stream = stream(StreamClass::SelectReduce, &[&self.on_true, &self.predicate], &[&self.dst]);
+        let stream = stream(rows("select_reduce", "predicated"), &[&self.on_true, &self.predicate], &[&self.dst]);
         on(
             Engine::Vector,
             Stream {

@@ -2,7 +2,7 @@
 
 use crate::arch::Arch;
 use crate::inst::random::Generators;
-use crate::inst::stream::{on, stream};
+use crate::inst::stream::{on, rows, stream};
 use crate::inst::values::{Feeds, Values};
 use crate::inst::{Footprint, Instruction, Operands, Placing};
 use crate::machine::{Context, Fault, Machine};
@@ -10,7 +10,7 @@ use crate::names::Engine;
 use crate::operands;
 use crate::view::View;
 use crate::violation::Violation;
-use crate::work::{StreamClass, Work};
+use crate::work::Work;
 
 operands! {
     /// Seeds the vector engine's random number generators: the same seed gives the same numbers.
@@ -58,7 +58,7 @@ impl Instruction for SetRngSeed {
     }
 
     fn work(&self, _context: &Context<'_>) -> Work {
-        on(Engine::Vector, stream(StreamClass::GeneratorState, &[&self.src_seeds], &[]))
+        on(Engine::Vector, stream(rows("generator_state", "typical"), &[&self.src_seeds], &[]))
     }
 }
 

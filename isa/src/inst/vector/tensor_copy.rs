@@ -2,7 +2,7 @@
 
 use crate::arch::Arch;
 use crate::inst::indirection::columns;
-use crate::inst::stream::{on, stream};
+use crate::inst::stream::{ONE_TILE, modes, on, stream};
 use crate::inst::values::{Feeds, Values};
 use crate::inst::{Footprint, Instruction, Operands, Placing, check};
 use crate::machine::{Context, Fault, Machine};
@@ -10,7 +10,7 @@ use crate::names::{Engine, OobMode};
 use crate::operands;
 use crate::view::View;
 use crate::violation::Violation;
-use crate::work::{Stream, StreamClass, Work};
+use crate::work::Work;
 
 operands! {
     /// Copies `src` to `dst`: bit for bit between equal dtypes, else through fp32.
@@ -78,8 +78,8 @@ impl Instruction for TensorCopy {
     }
 
     fn work(&self, context: &Context<'_>) -> Work {
-        let stream = stream(StreamClass::Copy, &[&self.src], &[&self.dst]);
-        on(self.engine(context.arch), Stream { simple_op: true, ..stream })
+        let stream = stream(modes(ONE_TILE, "copy"), &[&self.src], &[&self.dst]);
+        on(self.engine(context.arch), stream)
     }
 }
 

@@ -7,14 +7,14 @@ use crate::arch::Arch;
 use crate::arg::{Imm, ScalarOperand};
 use crate::dtype::{f32_to_bits, i64_to_bits};
 use crate::inst::scalars;
-use crate::inst::stream::{on, stream};
+use crate::inst::stream::{on, rows, stream};
 use crate::inst::{Footprint, Instruction, Operands, Placing, check};
 use crate::machine::{Context, Fault, Machine};
 use crate::names::{Engine, OobMode};
 use crate::operands;
 use crate::view::View;
 use crate::violation::Violation;
-use crate::work::{Stream, StreamClass, Work};
+use crate::work::{Stream, Work};
 
 operands! {
     /// `dst = src` where `predicate` is not zero; other elements of `dst` stay as they are.
@@ -98,8 +98,8 @@ impl Instruction for TensorCopyPredicated {
         let src = self.src.view().filter(|v| v.free_elements() > 1);
         let inputs: Vec<&View> = src.into_iter().chain([&self.predicate]).collect();
         let scalar_reads = if src.is_none() { scalars::reads([&self.src]) } else { 0 };
-        let stream = stream(StreamClass::Predicated, &inputs, &[&self.dst]);
-        on(Engine::Vector, Stream { scalar_reads, simple_op: true, ..stream })
+        let stream = stream(rows("predicated", "predicated"), &inputs, &[&self.dst]);
+        on(Engine::Vector, Stream { scalar_reads, ..stream })
     }
 }
 

@@ -3,7 +3,7 @@
 use crate::arch::Arch;
 use crate::arg::Ints;
 use crate::inst::math::{integer, reduce};
-use crate::inst::stream::{on, stream};
+use crate::inst::stream::{on, rows, stream};
 use crate::inst::values::{Exact, Feeds, Values, makes};
 use crate::inst::{Footprint, Instruction, Operands, Placing, check};
 use crate::machine::{Context, Fault, Machine};
@@ -11,7 +11,7 @@ use crate::names::{AluOp, Engine};
 use crate::operands;
 use crate::view::View;
 use crate::violation::Violation;
-use crate::work::{Stream, StreamClass, Work};
+use crate::work::Work;
 
 operands! {
     /// Reduces the last free dimensions of `data` with an operator.
@@ -145,9 +145,9 @@ impl Instruction for TensorReduce {
     }
 
     fn work(&self, _context: &Context<'_>) -> Work {
-        let stream = stream(StreamClass::Reduce, &[&self.data], &[&self.dst]);
+        let stream = stream(rows("reduce", "reduce"), &[&self.data], &[&self.dst]);
         // Only add and maximum have a fast mode (Beta-1 manual, `tensor_reduce` cost).
-        on(Engine::Vector, Stream { simple_op: matches!(self.op, AluOp::Add | AluOp::Max), ..stream })
+        on(Engine::Vector, stream)
     }
 }
 

@@ -8,7 +8,7 @@ use crate::inst::inert;
 use crate::inst::math::alu::{self, Rhs};
 use crate::inst::math::integer;
 use crate::inst::scalars::{self, Sources};
-use crate::inst::stream::{on, stream};
+use crate::inst::stream::{ONE_TILE, on, stream};
 use crate::inst::values::{Exact, Feeds, Values, makes};
 use crate::inst::{Footprint, Instruction, Operands, Placing, check};
 use crate::machine::{Context, Fault, Machine};
@@ -16,7 +16,7 @@ use crate::names::{AluOp, Engine};
 use crate::operands;
 use crate::view::View;
 use crate::violation::Violation;
-use crate::work::{Stream, StreamClass, Work};
+use crate::work::{Law, Stream, VectorLaw, Work};
 
 operands! {
     /// `dst = (data <op0> operand0) <op1> operand1`, scalars broadcast along the free dimensions.
@@ -265,9 +265,11 @@ impl Instruction for TensorScalar {
     }
 
     fn work(&self, context: &Context<'_>) -> Work {
-        let stream = stream(StreamClass::TensorScalar, &[&self.data], &[&self.dst]);
+        // A scalar of each partition is read before the first element.
+        let law = Law::Vector(VectorLaw { cycles: ONE_TILE, fixed: "tensor_scalar", scalar: Some("vector_operand") });
+        let stream = stream(law, &[&self.data], &[&self.dst]);
         let scalar_reads = scalars::reads(self.scalars().map(|(_, o)| o));
-        on(self.engine(context.arch), Stream { scalar_reads, simple_op: self.ops().all(AluOp::is_simple), ..stream })
+        on(self.engine(context.arch), Stream { scalar_reads, ..stream })
     }
 }
 

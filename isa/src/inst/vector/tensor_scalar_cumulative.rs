@@ -10,14 +10,14 @@ use crate::inst::accumulators::{self, Lanes, one_of};
 use crate::inst::math::alu::{self, WithLanes};
 use crate::inst::math::scan::{ABREAST, Abreast, scan};
 use crate::inst::scalars::{self, Scalar, Sources};
-use crate::inst::stream::{on, stream};
+use crate::inst::stream::{on, rows, stream};
 use crate::inst::{Footprint, Instruction, Operands, Placing, check};
 use crate::machine::{Context, Fault, Machine, OwnTogetherF32, RowF32};
 use crate::names::{AluOp, Engine, ReduceCmd};
 use crate::operands;
 use crate::view::View;
 use crate::violation::Violation;
-use crate::work::{Stream, StreamClass, Work};
+use crate::work::{Stream, Work};
 
 operands! {
     /// `reg = (src[i] <op0> imm0) <op1> reg; dst[i] = reg` along the free dimensions; `reg` is an accumulator of the engine.
@@ -124,7 +124,7 @@ impl Instruction for TensorScalarCumulative {
     }
 
     fn work(&self, _context: &Context<'_>) -> Work {
-        let stream = stream(StreamClass::Cumulative, &[&self.src], &[&self.dst]);
+        let stream = stream(rows("tensor_scalar_cumulative", "scan"), &[&self.src], &[&self.dst]);
         let scalars = self.imm1.iter().chain([&self.imm0]);
         on(Engine::Vector, Stream { scalar_reads: scalars::reads(scalars), ..stream })
     }

@@ -6,7 +6,7 @@ use crate::inst::accumulators::{self, Reduction};
 use crate::inst::inert;
 use crate::inst::math::alu::{self, Rhs};
 use crate::inst::scalars::{self, Sources};
-use crate::inst::stream::{on, stream};
+use crate::inst::stream::{on, rows, stream};
 use crate::inst::values::{Feeds, Values, makes};
 use crate::inst::{Footprint, Instruction, Operands, Placing, check};
 use crate::machine::{Context, Fault, Machine};
@@ -14,7 +14,7 @@ use crate::names::{AluOp, Engine, ReduceCmd};
 use crate::operands;
 use crate::view::View;
 use crate::violation::Violation;
-use crate::work::{Stream, StreamClass, Work};
+use crate::work::{Stream, Work};
 
 operands! {
     /// `dst = data <op0> operand0` and `reduce_res = reduce_op(dst)` along all free dimensions.
@@ -155,13 +155,12 @@ impl Instruction for TensorScalarReduce {
     }
 
     fn work(&self, _context: &Context<'_>) -> Work {
-        let stream = stream(StreamClass::TensorScalarReduce, &[&self.data], &[&self.dst]);
+        let stream = stream(rows("tensor_scalar_reduce", "tensor_scalar"), &[&self.data], &[&self.dst]);
         on(
             Engine::Vector,
             Stream {
                 scalar_reads: scalars::reads(self.operand0.iter().chain(&self.reduce_init)),
                 accumulator_read: self.reduce_res.is_some(),
-                simple_op: self.op0.is_simple() && self.reduce_op.is_simple(),
                 ..stream
             },
         )

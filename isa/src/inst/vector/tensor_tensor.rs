@@ -3,7 +3,7 @@
 use crate::arch::Arch;
 use crate::inst::math::alu::{self, Rhs};
 use crate::inst::math::integer;
-use crate::inst::stream::{on, stream};
+use crate::inst::stream::{modes, on, stream, two_tiles};
 use crate::inst::values::{Exact, Feeds, Values, makes};
 use crate::inst::{Footprint, Instruction, Operands, Placing, check};
 use crate::machine::{Context, Fault, Machine};
@@ -11,7 +11,7 @@ use crate::names::{AluOp, Engine};
 use crate::operands;
 use crate::view::View;
 use crate::violation::Violation;
-use crate::work::{Stream, StreamClass, Work};
+use crate::work::Work;
 
 operands! {
     /// Element-wise `dst = data1 <op> data2` of two tiles of equal size.
@@ -118,8 +118,9 @@ impl Instruction for TensorTensor {
     }
 
     fn work(&self, context: &Context<'_>) -> Work {
-        let stream = stream(StreamClass::TensorTensor, &[&self.data1, &self.data2], &[&self.dst]);
-        on(self.engine(context.arch), Stream { simple_op: self.op.is_simple(), ..stream })
+        let stream =
+            stream(modes(two_tiles(self.op.is_simple()), "tensor_tensor"), &[&self.data1, &self.data2], &[&self.dst]);
+        on(self.engine(context.arch), stream)
     }
 }
 

@@ -5,7 +5,7 @@ use crate::arg::ScalarOperand;
 use crate::inst::math::alu::{self, WithLanes};
 use crate::inst::math::scan::{ABREAST, Abreast, scan};
 use crate::inst::scalars::{self, Scalar, Sources};
-use crate::inst::stream::{on, stream};
+use crate::inst::stream::{on, rows, stream};
 use crate::inst::values::{Feeds, Values, makes};
 use crate::inst::{Footprint, Instruction, Operands, Placing, check};
 use crate::machine::{Context, Fault, Machine, OwnTogetherF32};
@@ -13,7 +13,7 @@ use crate::names::{AluOp, Engine};
 use crate::operands;
 use crate::view::View;
 use crate::violation::Violation;
-use crate::work::{Stream, StreamClass, Work};
+use crate::work::{Stream, Work};
 
 operands! {
     /// `dst[i] = (data0[i] <op0> dst[i-1]) <op1> data1[i]` along the free dimensions, with `initial` before the first element.
@@ -95,7 +95,7 @@ impl Instruction for TensorTensorScan {
     }
 
     fn work(&self, _context: &Context<'_>) -> Work {
-        let stream = stream(StreamClass::Scan, &[&self.data0, &self.data1], &[&self.dst]);
+        let stream = stream(rows("scan", "scan"), &[&self.data0, &self.data1], &[&self.dst]);
         on(Engine::Vector, Stream { scalar_reads: scalars::reads([&self.initial]), ..stream })
     }
 }

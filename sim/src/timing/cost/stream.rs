@@ -2,10 +2,11 @@
 
 use nki_isa::names::Engine;
 use nki_isa::view::Space;
-use nki_isa::work::{Operand, Stream, StreamClass};
+use nki_isa::work::{Algorithm, Law, Operand, Start, Stream, Term};
+use smallvec::SmallVec;
 
 use super::{Cost, CostKind, Laws, ns};
-use crate::timing::params::{Confidence, Param};
+use crate::timing::params::{Confidence, Param, Rows};
 
 /// What the operands of a stream have in common.
 struct Operands {
@@ -31,63 +32,25 @@ impl Laws<'_> {
         }
     }
 
-    /// Vector engine: a fixed part and cycles for each element, by class and performance mode.
+    /// Vector engine: a fixed part and cycles for each element, by performance mode.
     pub(super) fn vector(&self, s: &Stream) -> Cost {
+        let law = match &s.law {
+            Law::Vector(law) => law,
+            Law::Function(_) => return self.scalar(s),
+            Law::GpSimd | Law::Algorithm(_) => return self.gpsimd(s),
+        };
         let v = &self.params.vector;
-        let (c, f) = (&v.cycles, &v.fixed_ns);
+        let f = &v.fixed_ns;
         let o = self.operands(s);
         let n = f64::from(s.elements);
-        let copy = match (o.psum, o.narrow, o.contiguous) {
-            (true, true, true) => &c.copy_psum_16bit,
-            (true, _, _) => &c.copy_psum,
-            (false, true, true) => &c.copy_16bit,
-            (false, true, false) => &c.copy_16bit_strided,
-            (false, false, _) => &c.copy,
+        let mode = match (o.psum, o.narrow, o.contiguous) {
+            (true, true, true) => law.cycles.psum_narrow,
+            (true, _, _) => law.cycles.psum,
+            (false, true, true) => law.cycles.narrow,
+            (false, true, false) => law.cycles.narrow_strided,
+            (false, false, _) => law.cycles.general,
         };
-        let zero16 = o.narrow && o.contiguous && s.simple_op;
-        let (cycles, fixed): (&Param, &Param) = match s.class {
-            StreamClass::Copy => (copy, &f.copy),
-            StreamClass::TensorScalar => (copy, &f.tensor_scalar),
-            StreamClass::TensorTensor | StreamClass::ScalarTensorTensor => {
-                let cycles = match (o.psum, o.narrow && s.simple_op) {
-                    (true, _) => &c.tensor_tensor_psum,
-                    (false, true) => &c.tensor_tensor_16bit,
-                    (false, false) => &c.tensor_tensor,
-                };
-                (cycles, &f.tensor_tensor)
-            }
-            StreamClass::Reduce => (&c.reduce, &f.reduce),
-            StreamClass::Scan => (&c.scan, &f.scan),
-            StreamClass::Reciprocal => (&c.reciprocal, &f.reciprocal),
-            StreamClass::Predicated => (&c.predicated, &f.predicated),
-            StreamClass::Memset => (if zero16 { &c.memset_16bit_zero } else { &c.memset }, &f.memset),
-            StreamClass::Transpose => (&c.transpose, &f.transpose),
-            StreamClass::TensorScalarReduce => (&c.tensor_scalar_reduce, &f.tensor_scalar),
-            StreamClass::Cumulative => (&c.tensor_scalar_cumulative, &f.scan),
-            StreamClass::SelectReduce => (&c.select_reduce, &f.predicated),
-            StreamClass::RangeSelect => (&c.range_select, &f.typical),
-            StreamClass::Exponential => (&c.exponential, &f.typical),
-            StreamClass::BnStats => (&c.bn_stats, &f.typical),
-            StreamClass::BnAggr => (&c.bn_aggr, &f.typical),
-            StreamClass::Max8 => (&c.max8, &f.typical),
-            StreamClass::FindIndex8 => (&c.nc_find_index8, &f.typical),
-            StreamClass::MatchReplace8 => (&c.nc_match_replace8, &f.typical),
-            StreamClass::Shuffle => (&c.nc_stream_shuffle, &f.nc_stream_shuffle),
-            StreamClass::Dropout => (&c.dropout, &f.typical),
-            StreamClass::Random => (&c.rng, &f.typical),
-            StreamClass::RandomFloat => (&c.rand2, &f.typical),
-            StreamClass::GeneratorState => (&c.generator_state, &f.typical),
-            StreamClass::QuantizeMx => (&c.quantize_mx, &f.typical),
-            StreamClass::Activation(_) => return self.scalar(s),
-            StreamClass::AffineSelect
-            | StreamClass::Iota
-            | StreamClass::LocalGather
-            | StreamClass::NGather
-            | StreamClass::Nonzero
-            | StreamClass::SequenceBounds
-            | StreamClass::TopK
-            | StreamClass::PartitionReduce => return self.gpsimd(s),
-        };
+        let (cycles, fixed) = (v.cycles.row(mode), f.row(law.fixed));
         let mut confidence = cycles.confidence.max(fixed.confidence);
         let mut per_element = cycles.value;
         if f64::from(o.stride) > v.stride_bytes.value {
@@ -96,18 +59,17 @@ impl Laws<'_> {
         }
         let cycle = 1.0 / v.clock_ghz.value;
         let stream = n * per_element * cycle;
-        let read_out = if s.accumulator_read { f.accumulator_read.value } else { 0.0 };
+        let read_out = if s.accumulator_read { f.row("accumulator_read").value } else { 0.0 };
         let minimum = v.min_cycles.value * cycle;
         let occupancy = (v.issue_overhead_cycles.value * cycle + stream).max(minimum) + read_out;
-        // A factor from memory for each partition is read before the first element.
-        let operands = match s.class {
-            StreamClass::TensorScalar => s.scalar_reads,
-            _ => 0,
+        let operands = match law.scalar {
+            Some(row) if s.scalar_reads > 0 => {
+                let each = f.row(row);
+                confidence = confidence.max(each.confidence);
+                f64::from(s.scalar_reads) * each.value
+            }
+            _ => 0.0,
         };
-        if operands > 0 {
-            confidence = confidence.max(f.vector_operand.confidence);
-        }
-        let operands = f64::from(operands) * f.vector_operand.value;
         let complete = (fixed.value + operands + stream).max(minimum) + read_out;
         let port = match v.port.value.as_str() {
             "always" => !o.psum,
@@ -121,8 +83,8 @@ impl Laws<'_> {
     pub(super) fn scalar(&self, s: &Stream) -> Cost {
         let p = &self.params.scalar;
         let o = self.operands(s);
-        let (fixed, table) = match s.class {
-            StreamClass::Activation(name) if !p.free_functions.value.iter().any(|f| f == name) => {
+        let (fixed, table) = match s.law {
+            Law::Function(name) if !p.free_functions.value.iter().any(|f| f == name) => {
                 (&p.activation_fixed_ns, Some(self.table(name)))
             }
             _ if o.psum => (&p.copy_psum_fixed_ns, None),
@@ -156,50 +118,74 @@ impl Laws<'_> {
         }
     }
 
-    /// GpSimd: a fixed part and cycles for each element; what it does in its own way has its own formula.
+    /// GpSimd: a fixed part and cycles for each element; algorithms have formulas of their own.
     pub(super) fn gpsimd(&self, s: &Stream) -> Cost {
         let p = &self.params.gpsimd;
-        let c = &p.cycles;
         let n = f64::from(s.elements);
-        let result = s.outputs.first();
-        let results = result.map_or(0.0, |o| f64::from(o.elements));
-        let (cycles, used): (f64, &[&Param]) = match s.class {
-            StreamClass::LocalGather => {
-                // Indices, each of `run` elements. A core moves 32 bits for each partition and cycle.
-                let run = results / n.max(1.0);
-                let size = result.map_or(4.0, |o| o.dtype.size() as f64);
-                let at_once = (4.0 / size).min(run).max(1.0);
-                (p.fixed_cycles.value + n * (c.gather_index.value + run) / at_once, &[&p.fixed_cycles, &c.gather_index])
+        let mut used: SmallVec<[&Param; 4]> = SmallVec::new();
+        let cycles = match &s.law {
+            Law::Algorithm(algorithm) => self.algorithm(algorithm, s, &mut used),
+            _ if s.inputs.len() > 1 => {
+                used.extend([&p.fixed_cycles, &p.cycles_per_element, &p.two_input_factor]);
+                p.fixed_cycles.value + n * p.cycles_per_element.value * p.two_input_factor.value
             }
-            StreamClass::NGather => {
-                let groups = (n / c.n_gather_group.value).ceil().max(1.0);
-                let cycles = groups * p.fixed_cycles.value + n * c.n_gather.value;
-                (cycles, &[&p.fixed_cycles, &c.n_gather, &c.n_gather_group])
+            _ => {
+                used.extend([&p.fixed_cycles, &p.cycles_per_element]);
+                p.fixed_cycles.value + n * p.cycles_per_element.value
             }
-            StreamClass::Nonzero => (p.fixed_cycles.value + n * c.nonzero.value, &[&p.fixed_cycles, &c.nonzero]),
-            StreamClass::SequenceBounds => {
-                (p.fixed_cycles.value + n * c.sequence_bounds.value, &[&p.fixed_cycles, &c.sequence_bounds])
-            }
-            // The published formula has no fixed part; no instruction is shorter than that, though.
-            StreamClass::TopK => (
-                (n * c.topk.value + results * c.topk_result.value).max(p.fixed_cycles.value),
-                &[&c.topk, &c.topk_result],
-            ),
-            StreamClass::PartitionReduce => {
-                let elements = n * f64::from(s.partitions);
-                (p.fixed_cycles.value + elements * c.partition_reduce.value, &[&p.fixed_cycles, &c.partition_reduce])
-            }
-            _ if s.inputs.len() > 1 => (
-                p.fixed_cycles.value + n * p.cycles_per_element.value * p.two_input_factor.value,
-                &[&p.fixed_cycles, &p.cycles_per_element, &p.two_input_factor],
-            ),
-            _ => (p.fixed_cycles.value + n * p.cycles_per_element.value, &[&p.fixed_cycles, &p.cycles_per_element]),
         };
         let occupancy = cycles / p.clock_ghz.value;
         let port = self.params.vector.port.value != "never";
         let confidence = used.iter().map(|u| u.confidence).max().unwrap_or(Confidence::Assumed);
         compute(Engine::GpSimd, occupancy, occupancy + p.completion_ns.value, None, port, confidence)
     }
+
+    /// The cycles of an algorithm, and the parameters that they follow from.
+    fn algorithm<'a>(&'a self, algorithm: &Algorithm, s: &Stream, used: &mut SmallVec<[&'a Param; 4]>) -> f64 {
+        let fixed = &self.params.gpsimd.fixed_cycles;
+        let rows = &self.params.gpsimd.cycles;
+        let start = match algorithm.start {
+            Start::Once => fixed.value,
+            Start::EachGroup(row) => {
+                let group = rows.row(row);
+                used.push(group);
+                (f64::from(s.elements) / group.value).ceil().max(1.0) * fixed.value
+            }
+            Start::AtLeast => 0.0,
+        };
+        let mut cycles = start;
+        for &each in algorithm.terms {
+            let (more, param) = term(each, s, rows);
+            used.push(param);
+            cycles += more;
+        }
+        if algorithm.start == Start::AtLeast {
+            return cycles.max(fixed.value);
+        }
+        used.push(fixed);
+        cycles
+    }
+}
+
+/// How many cycles each term of an algorithm takes for a stream.
+fn term<'p>(term: Term, s: &Stream, rows: &'p Rows) -> (f64, &'p Param) {
+    let n = f64::from(s.elements);
+    let result = s.outputs.first();
+    let results = result.map_or(0.0, |o| f64::from(o.elements));
+    let (Term::Elements(row) | Term::AllPartitions(row) | Term::Results(row) | Term::Runs(row)) = term;
+    let param = rows.row(row);
+    let cycles = match term {
+        Term::Elements(_) => n * param.value,
+        Term::AllPartitions(_) => n * f64::from(s.partitions) * param.value,
+        Term::Results(_) => results * param.value,
+        Term::Runs(_) => {
+            let run = results / n.max(1.0);
+            let size = result.map_or(4.0, |o| o.dtype.size() as f64);
+            let at_once = (4.0 / size).min(run).max(1.0);
+            n * (param.value + run) / at_once
+        }
+    };
+    (cycles, param)
 }
 
 fn compute(

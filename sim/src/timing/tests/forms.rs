@@ -31,8 +31,8 @@ fn close(got: u64, want_ns: f64, parts: usize) -> bool {
 
 fn add_ns(p: &Params, columns: u32) -> f64 {
     let v = &p.vector;
-    let stream = f64::from(columns) * v.cycles.tensor_tensor.value / v.clock_ghz.value;
-    (v.fixed_ns.tensor_tensor.value + stream).max(v.min_cycles.value / v.clock_ghz.value)
+    let stream = f64::from(columns) * v.cycles.row("tensor_tensor").value / v.clock_ghz.value;
+    (v.fixed_ns.row("tensor_tensor").value + stream).max(v.min_cycles.value / v.clock_ghz.value)
 }
 
 /// From the trigger until the semaphore: `partitions` rows of `columns` fp32, each row in one run.

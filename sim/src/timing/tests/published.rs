@@ -1,9 +1,7 @@
 //! Published cost formulas, for the instructions that have one, on the streams that they describe.
-//!
-//! The laws match all classes of work, without a default: an instruction with a new class does not compile before it has a law.
 
 use nki_isa::names::{DgeMode, Engine, Named};
-use nki_isa::work::{Dma, DmaSide, Operand, Stream, StreamClass, Work, WorkKind};
+use nki_isa::work::{Algorithm, Cycles, Dma, DmaSide, Law, Operand, Start, Stream, Term, VectorLaw, Work, WorkKind};
 use nki_isa::{DType, Space, Target};
 
 use crate::timing::cost::{CostKind, CostModel, Laws, Place};
@@ -13,17 +11,21 @@ fn operand(dtype: DType, elements: u32) -> Operand {
     Operand { space: Space::Sbuf, dtype, elements, inner_stride_bytes: dtype.size() as u32 }
 }
 
+/// A pass of the same cycles in all performance modes.
+fn vector(row: &'static str) -> Law {
+    Law::Vector(VectorLaw { cycles: Cycles::all(row), fixed: "typical", scalar: None })
+}
+
 /// `elements` float32 in and `results` out, on 128 partitions.
-fn stream(class: StreamClass, elements: u32, results: u32) -> Stream {
+fn stream(law: Law, elements: u32, results: u32) -> Stream {
     Stream {
-        class,
+        law,
         elements,
         partitions: 128,
         inputs: [operand(DType::F32, elements)].into_iter().collect(),
         outputs: [operand(DType::F32, results)].into_iter().collect(),
         scalar_reads: 0,
         accumulator_read: false,
-        simple_op: false,
     }
 }
 
@@ -44,33 +46,33 @@ fn cycles(target: Target, engine: Engine, stream: Stream) -> (f64, Confidence) {
 fn vector_instructions_stream_as_published() {
     // Cycles for each element of a partition.
     let n = 3000;
-    for (class, per_element) in [
-        (StreamClass::BnStats, 1.0),
-        (StreamClass::BnAggr, 13.0 / 3.0),
-        (StreamClass::Max8, 1.0),
-        (StreamClass::FindIndex8, 1.0),
-        (StreamClass::MatchReplace8, 1.0),
-        (StreamClass::RangeSelect, 1.0),
-        (StreamClass::Dropout, 1.0),
-        (StreamClass::Shuffle, 1.0),
-        (StreamClass::TensorScalarReduce, 1.0),
+    for (row, per_element) in [
+        ("bn_stats", 1.0),
+        ("bn_aggr", 13.0 / 3.0),
+        ("max8", 1.0),
+        ("nc_find_index8", 1.0),
+        ("nc_match_replace8", 1.0),
+        ("range_select", 1.0),
+        ("dropout", 1.0),
+        ("nc_stream_shuffle", 1.0),
+        ("tensor_scalar_reduce", 1.0),
     ] {
         for &target in Target::ALL {
-            let (got, _) = cycles(target, Engine::Vector, stream(class, n, n));
+            let (got, _) = cycles(target, Engine::Vector, stream(vector(row), n, n));
             let overhead = Params::of(target).vector.issue_overhead_cycles.value;
             let want = overhead + f64::from(n) * per_element;
-            assert!((got / want - 1.0).abs() < 0.005, "{class:?} on {target}: {got} cycles, published {want}");
+            assert!((got / want - 1.0).abs() < 0.005, "{row} on {target}: {got} cycles, published {want}");
         }
     }
-    for class in [StreamClass::Exponential, StreamClass::Random, StreamClass::RandomFloat, StreamClass::QuantizeMx] {
-        let (long, _) = cycles(Target::Trn3, Engine::Vector, stream(class, 2 * n, 2 * n));
-        let (short, confidence) = cycles(Target::Trn3, Engine::Vector, stream(class, n, n));
-        assert!(((long - short) / f64::from(n) - 0.25).abs() < 1e-3, "{class:?}: four elements for each cycle");
+    for row in ["exponential", "rng", "rand2", "quantize_mx"] {
+        let (long, _) = cycles(Target::Trn3, Engine::Vector, stream(vector(row), 2 * n, 2 * n));
+        let (short, confidence) = cycles(Target::Trn3, Engine::Vector, stream(vector(row), n, n));
+        assert!(((long - short) / f64::from(n) - 0.25).abs() < 1e-3, "{row}: four elements for each cycle");
         // The part before the first element is assumed, for all.
-        assert_eq!(confidence.max(Confidence::Derived), Confidence::Derived, "{class:?}");
+        assert_eq!(confidence.max(Confidence::Derived), Confidence::Derived, "{row}");
     }
     // Reading the accumulators: 64 cycles.
-    let plain = stream(StreamClass::TensorScalarReduce, n, n);
+    let plain = stream(vector("tensor_scalar_reduce"), n, n);
     let (with, _) = cycles(Target::Trn2, Engine::Vector, Stream { accumulator_read: true, ..plain.clone() });
     let (without, _) = cycles(Target::Trn2, Engine::Vector, plain);
     assert!((with - without - 64.0).abs() < 0.1, "{with} {without}");
@@ -78,25 +80,29 @@ fn vector_instructions_stream_as_published() {
 
 #[test]
 fn gpsimd_instructions_take_their_formulas() {
-    let take = |class, elements, results| cycles(Target::Trn2, Engine::GpSimd, stream(class, elements, results));
+    let take = |law, elements, results| cycles(Target::Trn2, Engine::GpSimd, stream(law, elements, results));
+    let once = |terms| Law::Algorithm(Algorithm { start: Start::Once, terms });
+    let topk = Law::Algorithm(Algorithm {
+        start: Start::AtLeast,
+        terms: &[Term::Elements("topk"), Term::Results("topk_result")],
+    });
+    let gather = once(&[Term::Runs("gather_index")]);
+    let n_gather =
+        Law::Algorithm(Algorithm { start: Start::EachGroup("n_gather_group"), terms: &[Term::Elements("n_gather")] });
     let is = |(got, confidence): (f64, Confidence), want: f64, founded| {
         assert!((got - want).abs() < 1.0, "{got} cycles, {want} expected");
         assert_eq!(confidence, founded);
     };
-    is(take(StreamClass::Iota, 512, 512), 150.0 + 512.0, Confidence::Documented);
-    is(take(StreamClass::AffineSelect, 512, 512), 150.0 + 512.0, Confidence::Documented);
-    is(take(StreamClass::TopK, 1024, 64), 4.0 * 1024.0 + 64.0, Confidence::Documented);
-    is(take(StreamClass::TopK, 8, 1), 150.0, Confidence::Documented);
+    is(take(Law::GpSimd, 512, 512), 150.0 + 512.0, Confidence::Documented);
+    is(take(topk, 1024, 64), 4.0 * 1024.0 + 64.0, Confidence::Documented);
+    is(take(topk, 8, 1), 150.0, Confidence::Documented);
     // 150 + indices (7 + e) / min(4 / bytes, e).
-    is(take(StreamClass::LocalGather, 100, 100), 150.0 + 100.0 * 8.0, Confidence::Derived);
-    is(take(StreamClass::LocalGather, 100, 800), 150.0 + 100.0 * 15.0, Confidence::Derived);
-    let narrow = Stream {
-        outputs: [operand(DType::BF16, 800)].into_iter().collect(),
-        ..stream(StreamClass::LocalGather, 100, 800)
-    };
+    is(take(gather, 100, 100), 150.0 + 100.0 * 8.0, Confidence::Derived);
+    is(take(gather, 100, 800), 150.0 + 100.0 * 15.0, Confidence::Derived);
+    let narrow = Stream { outputs: [operand(DType::BF16, 800)].into_iter().collect(), ..stream(gather, 100, 800) };
     is(cycles(Target::Trn2, Engine::GpSimd, narrow), 150.0 + 100.0 * 15.0 / 2.0, Confidence::Derived);
-    is(take(StreamClass::NGather, 1000, 1000), 2.0 * 150.0 + 8.0 * 1000.0, Confidence::Derived);
-    is(take(StreamClass::PartitionReduce, 100, 100), 150.0 + 128.0 * 100.0, Confidence::Assumed);
+    is(take(n_gather, 1000, 1000), 2.0 * 150.0 + 8.0 * 1000.0, Confidence::Derived);
+    is(take(once(&[Term::AllPartitions("partition_reduce")]), 100, 100), 150.0 + 128.0 * 100.0, Confidence::Assumed);
 }
 
 /// Loads of 128 runs of 1 KiB (matmul tutorial on trn1): slow if they lie 16 KiB apart, not if the distance is odd; not at all on trn2.
