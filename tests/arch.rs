@@ -94,6 +94,72 @@ fn only_arch_compares_targets() {
     assert!(found.is_empty(), "ask a field of `Arch` instead:\n{}", found.join("\n"));
 }
 
+/// Names of instructions that the language has for other things as well: operators, and functions of `nl` and `nki.collectives`.
+const OTHER_VOCABULARY: &[&str] = &[
+    "all_reduce",
+    "collective_permute_implicit_current_processing_rank_id",
+    "device_print",
+    "dropout",
+    "rank_id",
+    "reciprocal",
+];
+
+/// What an instruction allows and does stands in its own file. Other code asks the instruction; a list of names, or a match on variants, would be
+/// silently wrong for the next one. What is left: the frontend emits instructions by name, and tests.
+#[test]
+fn only_inst_names_instructions() {
+    let mut found = Vec::new();
+    for (path, text) in library_sources() {
+        let name = path.strip_prefix(root()).expect("below the root").to_string_lossy().into_owned();
+        let test = name.contains("/tests") || name.ends_with("_tests.rs") || name.ends_with("testing.rs");
+        if test || name.starts_with("isa/src/inst/") {
+            continue;
+        }
+        let code: Vec<&str> = code_of(&text).map(|(_, line)| line).collect();
+        let code = code.join("\n");
+        let mut report = |at: usize, what: &str| {
+            let line = code[..at].matches('\n').count() + 1;
+            found.push(format!("{name}:{line}: {what}"));
+        };
+        for (at, _) in code.match_indices("Inst::") {
+            let own = !code[..at].ends_with(|c: char| c.is_alphanumeric() || c == '_');
+            let variant: String = code[at..].chars().take_while(|c| c.is_alphanumeric() || *c == ':').collect();
+            if own && variant["Inst::".len()..].starts_with(char::is_uppercase) {
+                report(at, &variant);
+            }
+        }
+        for entry in nki_isa::inst::REGISTRY.iter().filter(|e| !OTHER_VOCABULARY.contains(&e.schema.name)) {
+            let quoted = format!("\"{}\"", entry.schema.name);
+            for (at, _) in code.match_indices(&quoted) {
+                let before = code[..at].trim_end();
+                if !["emit(", "emit(interp,", "find("].iter().any(|call| before.ends_with(call)) {
+                    report(at, &quoted);
+                }
+            }
+        }
+    }
+    assert!(found.is_empty(), "ask the instruction instead, by an answer in its own file:\n{}", found.join("\n"));
+}
+
+/// Rows of the timing parameters that instructions name: each exists, and each that exists is named.
+#[test]
+fn instructions_name_the_rows_of_the_timing_parameters() {
+    let mut files = Vec::new();
+    sources(&root().join("isa/src/inst"), &mut files);
+    let text: String = files.iter().map(|f| fs::read_to_string(f).expect("readable")).collect();
+    let all = nki_sim_core::timing::params::names(nki_isa::Target::DEFAULT);
+    let rows = |section: &str| -> BTreeSet<&str> { all.iter().filter_map(|n| n.strip_prefix(section)).collect() };
+    let (cycles, fixed, gpsimd) = (rows("vector.cycles."), rows("vector.fixed_ns."), rows("gpsimd.cycles."));
+    for (at, call) in text.match_indices("rows(\"") {
+        let named: Vec<&str> = text[at + call.len()..].split('"').step_by(2).take(2).collect();
+        assert!(cycles.contains(named[0]) && fixed.contains(named[1]), "no such rows: {named:?}");
+    }
+    // The read-out of the accumulators is a part of several instructions.
+    let unused = |row: &&&str| **row != "accumulator_read" && !text.contains(&format!("\"{row}\""));
+    let unused: Vec<_> = cycles.iter().chain(&fixed).chain(&gpsimd).filter(unused).collect();
+    assert!(unused.is_empty(), "no instruction names these rows: {unused:?}");
+}
+
 fn library_sources() -> Vec<(PathBuf, String)> {
     let mut files = Vec::new();
     for member in ["src", "isa/src", "diag/src", "frontend/src", "sim/src", "python/src"] {

@@ -95,6 +95,29 @@ pub struct Rule {
     pub text: &'static str,
 }
 
+/// A keyword of an instruction in an earlier version of NKI.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Former {
+    /// The keyword.
+    pub keyword: &'static str,
+    /// What became of it.
+    pub now: Now,
+}
+
+/// What became of a keyword.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Now {
+    /// The operand has this name.
+    Called(&'static str),
+    /// There is none any more.
+    Removed {
+        /// The version without it.
+        version: &'static str,
+        /// What to write instead.
+        instead: &'static str,
+    },
+}
+
 /// How well a statement is founded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Confidence {

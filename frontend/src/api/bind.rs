@@ -3,8 +3,8 @@
 use std::rc::Rc;
 
 use nki_diag::{Diagnostic, Span};
-use nki_isa::inst::{Entry, REGISTRY};
-use nki_isa::schema::{Kind, OperandSchema, Role, Schema};
+use nki_isa::inst::{Entry, REGISTRY, find};
+use nki_isa::schema::{Kind, Now, OperandSchema, Role, Schema};
 use nki_isa::{Arg, Violation};
 
 use super::beta2::Handle;
@@ -171,9 +171,13 @@ fn irregular(interp: &mut Interp<'_>, schema: &Schema, symbol: Symbol, args: &Ca
     let refuse = |slug: &'static str, message: String, help: &str| {
         Err(Raise::new(Diagnostic::error(slug, message).at(args.span, "in this call").help(help)))
     };
-    match (schema.name, keyword) {
-        // NKI 0.2 called it imm (migration guide, 0.2 to 0.3).
-        ("register_move", "imm") => Ok(schema.position("src")),
+    let former = find(schema.name).and_then(|e| e.former.iter().find(|f| f.keyword == keyword));
+    match (former.map(|f| f.now), keyword) {
+        (Some(Now::Called(operand)), _) => Ok(schema.position(operand)),
+        (Some(Now::Removed { version, instead }), _) => {
+            let message = format!("nisa.{}: `{keyword}=` was removed in {version}", schema.name);
+            refuse("removed-beta1", message, instead)
+        }
         (_, "mask") => refuse(
             "removed-mask",
             format!("nisa.{}: `mask=` was removed", schema.name),
@@ -186,11 +190,6 @@ fn irregular(interp: &mut Interp<'_>, schema: &Schema, symbol: Symbol, args: &Ca
             Ok(None)
         }
         (_, "dtype") => ignored_dtype(interp, schema, args, symbol),
-        ("dma_copy", "dst_rmw_op" | "unique_indices") => refuse(
-            "removed-beta1",
-            format!("nisa.dma_copy: `{keyword}=` was removed in NKI 0.3"),
-            "use nisa.dma_compute(dst, [src, dst], reduce_op=nl.add)",
-        ),
         _ => {
             let mut diagnostic =
                 Diagnostic::error("arguments", format!("nisa.{} has no parameter `{keyword}`", schema.name))

@@ -32,7 +32,7 @@ use crate::machine::{Context, Fault, Machine};
 use crate::meeting::Meeting;
 use crate::names::{DgeMode, Engine};
 use crate::program::RegId;
-use crate::schema::{OperandSchema, Schema};
+use crate::schema::{Former, OperandSchema, Schema};
 use crate::view::{Index, Space, View};
 use crate::violation::Violation;
 use crate::work::Work;
@@ -67,6 +67,8 @@ pub trait Instruction: Operands {
     const PACKED: &'static [&'static str] = &[];
     /// What the placement may do with its tiles.
     const PLACING: Placing;
+    /// Keywords that it had in earlier versions of NKI.
+    const FORMER: &'static [Former] = &[];
     /// The rules that the schema cannot say.
     ///
     /// # Errors
@@ -386,6 +388,8 @@ pub struct Entry {
     pub collective: bool,
     /// See [`Instruction::INDIRECT`].
     pub indirect: &'static [&'static str],
+    /// See [`Instruction::FORMER`].
+    pub former: &'static [Former],
     /// Builds it from arguments in schema order (see [`Operands::from_args`]). Does not validate.
     pub build: fn(&mut [Option<Arg>]) -> Result<Inst, Violation>,
 }
@@ -406,6 +410,7 @@ macro_rules! instructions {
             $(Entry {
                 schema: &<$path::$file::$Name as Operands>::SCHEMA,
                 indirect: <$path::$file::$Name as Instruction>::INDIRECT,
+                former: <$path::$file::$Name as Instruction>::FORMER,
                 collective: matches!(stringify!($path).as_bytes(), b"collectives"),
                 build: |args| <$path::$file::$Name as Operands>::from_args(args).map(Inst::from),
             },)*

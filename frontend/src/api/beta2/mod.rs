@@ -114,59 +114,6 @@ pub(crate) fn has_module(module: &str) -> bool {
     MODULES.contains(&module)
 }
 
-/// Documented instructions, whether or not the registry has them (`nki.isa`, SDK 2.32).
-const DOCUMENTED: &[&str] = &[
-    "activate2",
-    "activation",
-    "activation_reduce",
-    "affine_select",
-    "bn_aggr",
-    "bn_stats",
-    "core_barrier",
-    "dma_compute",
-    "dma_copy",
-    "dma_transpose",
-    "dropout",
-    "exponential",
-    "iota",
-    "local_gather",
-    "max8",
-    "memset",
-    "nc_find_index8",
-    "nc_match_replace8",
-    "nc_matmul",
-    "nc_matmul_mx",
-    "nc_n_gather",
-    "nc_stream_shuffle",
-    "nc_transpose",
-    "nonzero_with_count",
-    "quantize_mx",
-    "rand2",
-    "rand_get_state",
-    "rand_set_state",
-    "range_select",
-    "reciprocal",
-    "register_load",
-    "register_move",
-    "register_store",
-    "rng",
-    "scalar_tensor_tensor",
-    "select_reduce",
-    "sendrecv",
-    "sequence_bounds",
-    "set_rng_seed",
-    "tensor_copy",
-    "tensor_copy_predicated",
-    "tensor_partition_reduce",
-    "tensor_reduce",
-    "tensor_scalar",
-    "tensor_scalar_cumulative",
-    "tensor_scalar_reduce",
-    "tensor_tensor",
-    "tensor_tensor_scan",
-    "topk",
-];
-
 fn object(value: impl Object + 'static) -> Option<Value> {
     Some(Value::Object(Rc::new(value)))
 }
@@ -259,16 +206,8 @@ fn isa_attr(attr: &str) -> Option<Value> {
         "NkiInstruction" => object(ApiClass("NkiInstruction")),
         "NkiValidationError" => Some(Value::ExceptionClass(sym::nki_validation_error)),
         "tensor_copy_dynamic_src" | "tensor_copy_dynamic_dst" => removed::name("nki.isa", attr),
-        _ => {
-            let index = DOCUMENTED.iter().position(|n| *n == attr)?;
-            Some(Value::native(format!("nki.isa.{attr}"), unsupported_instruction, index as u32))
-        }
+        _ => None,
     }
-}
-
-fn unsupported_instruction(_interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
-    let name = DOCUMENTED.get(args.data as usize).copied().unwrap_or("");
-    Err(super::errors::raise("", &bind::not_yet(name), args.span, &[]))
 }
 
 /// `nki.simulate(kernel)`: calling it is the host's business.

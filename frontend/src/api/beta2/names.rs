@@ -5,7 +5,7 @@ use nki_isa::inst::REGISTRY;
 use nki_isa::names::Named;
 
 use super::language::FUNCTIONS;
-use super::{DOCUMENTED, TILE_SIZES, collectives};
+use super::{TILE_SIZES, collectives};
 use crate::api::vocab::{MEMORY, OPS, VOCABULARIES};
 
 /// What a name of the API is.
@@ -57,11 +57,6 @@ pub fn api_names() -> Vec<ApiName> {
     ["rank_id", collectives::PROCESSING].into_iter().for_each(collective);
     let mut isa = |name, kind| out.push(("nki.isa", name, kind));
     REGISTRY.iter().filter(|e| !e.collective).for_each(|e| isa(e.schema.name, ApiKind::Function));
-    for name in DOCUMENTED {
-        if !REGISTRY.iter().any(|e| e.schema.name == *name) {
-            isa(name, ApiKind::Function);
-        }
-    }
     for name in ["register_alloc", "get_nc_version", "get_nc_sub_version"] {
         isa(name, ApiKind::Function);
     }

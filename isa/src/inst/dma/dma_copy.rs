@@ -8,6 +8,7 @@ use crate::inst::{Action, Footprint, Instruction, Operands, Placing, Transfer, c
 use crate::machine::{Context, Fault, Machine};
 use crate::names::{DgeMode, Engine, OobMode};
 use crate::operands;
+use crate::schema::{Former, Now};
 use crate::view::{Index, Space, View};
 use crate::violation::Violation;
 use crate::work::{Dma, DmaSide, Work, WorkKind};
@@ -142,8 +143,14 @@ pub(crate) fn check_gather(name: &'static str, view: &View) -> Result<(), Violat
     Ok(())
 }
 
+/// What became of the operands of a transfer that also reduced.
+const REDUCTION: Now =
+    Now::Removed { version: "NKI 0.3", instead: "use nisa.dma_compute(dst, [src, dst], reduce_op=nl.add)" };
+
 impl Instruction for DmaCopy {
     const PLACING: Placing = Placing::AnyPartition;
+    const FORMER: &'static [Former] =
+        &[Former { keyword: "dst_rmw_op", now: REDUCTION }, Former { keyword: "unique_indices", now: REDUCTION }];
     fn engine(&self, _arch: &Arch) -> Engine {
         trigger(self.engine, self.dge_mode, is_gather(&self.src) || is_gather(&self.dst))
     }

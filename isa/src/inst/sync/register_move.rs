@@ -8,6 +8,7 @@ use crate::machine::{Context, Fault, Machine};
 use crate::names::Engine;
 use crate::operands;
 use crate::program::RegId;
+use crate::schema::{Former, Now};
 use crate::violation::Violation;
 use crate::work::{RegisterWork, Work, WorkKind};
 
@@ -28,6 +29,8 @@ operands! {
 
 impl Instruction for RegisterMove {
     const PLACING: Placing = Placing::Fixed;
+    // NKI 0.2 called it imm (migration guide, 0.2 to 0.3).
+    const FORMER: &'static [Former] = &[Former { keyword: "imm", now: Now::Called("src") }];
     fn engine(&self, _arch: &Arch) -> Engine {
         Engine::Sync
     }
