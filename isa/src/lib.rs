@@ -10,6 +10,7 @@
 pub mod arch;
 pub mod arg;
 pub mod dtype;
+pub mod gemm;
 pub mod inst;
 pub mod machine;
 pub mod meeting;

@@ -7,8 +7,8 @@ use smallvec::SmallVec;
 
 use crate::arch::Arch;
 use crate::arg::Imm;
+use crate::gemm;
 use crate::inst::math::activation::ActFn;
-use crate::inst::tensor::gemm;
 use crate::meeting::Contribution;
 use crate::names::OobMode;
 use crate::program::{RegId, Tensor};

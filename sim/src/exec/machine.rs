@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use ndarray::{Array2, ArrayView2, ArrayViewMut2, ShapeBuilder};
 use nki_isa::arg::Imm;
+use nki_isa::gemm;
 use nki_isa::inst::Footprint;
 use nki_isa::inst::math::activation::ActFn;
-use nki_isa::inst::tensor::gemm;
 use nki_isa::machine::{Arguments, Context, Leaves, OwnRowsF32, OwnTogetherF32, RowsF32, RowsI64, Tiles};
 use nki_isa::names::{Engine, OobMode};
 use nki_isa::program::{NodeKind, RegId};

@@ -5,7 +5,7 @@
 //! writes PSUM, and every other access ends the chain first ([`Interpreter::finish_products`]).
 
 use ndarray::{ArrayView2, ArrayViewMut2, ShapeBuilder};
-use nki_isa::inst::tensor::gemm::{self, Packed, Part, Side};
+use nki_isa::gemm::{self, Packed, Part, Side};
 use nki_isa::{DType, Fault, View};
 use rayon::prelude::*;
 use rustc_hash::FxHashMap;

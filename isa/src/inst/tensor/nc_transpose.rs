@@ -4,9 +4,9 @@ use crate::inst::values::{Feeds, Values};
 use ndarray::Array2;
 
 use crate::arch::Arch;
+use crate::gemm::product;
 use crate::inst::stream::{self, stream};
 use crate::inst::tensor::array_tile;
-use crate::inst::tensor::gemm::product;
 use crate::inst::{Footprint, Instruction, Operands, Placing, check};
 use crate::machine::{Context, Fault, Machine};
 use crate::names::Engine;
