@@ -131,7 +131,7 @@ fn only_inst_names_instructions() {
         for entry in nki_isa::inst::REGISTRY.iter().filter(|e| !OTHER_VOCABULARY.contains(&e.schema.name)) {
             let quoted = format!("\"{}\"", entry.schema.name);
             for (at, _) in code.match_indices(&quoted) {
-                let before = code[..at].trim_end();
+                let before = code[..at].replace(char::is_whitespace, "");
                 if !["emit(", "emit(interp,", "find("].iter().any(|call| before.ends_with(call)) {
                     report(at, &quoted);
                 }

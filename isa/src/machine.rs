@@ -39,15 +39,12 @@ impl Fault {
     }
 }
 
-/// A function of one partition for [`Machine::map_f32`]: `(partition, inputs, outputs)`.
+/// A function of one partition for [`Machine::map_f32`], with all that it needs: `(partition, inputs, outputs)`.
 ///
 /// `inputs[i]` holds the elements that source `i` has in this partition, in the view's order (a `(P, 1)` view gives one
 /// element); `outputs[j]` is to be filled for destination `j` (its previous content is unspecified).
 /// `partition` counts from 0 within the operands.
-pub type RowsF32<'f> = &'f (dyn Fn(usize, &[&[f32]], &mut [&mut [f32]]) + Sync);
-
-/// As [`RowsF32`], with all that it needs.
-pub type OwnRowsF32 = Box<dyn Fn(usize, &[&[f32]], &mut [&mut [f32]]) + Send + Sync>;
+pub type RowsF32 = Box<dyn Fn(usize, &[&[f32]], &mut [&mut [f32]]) + Send + Sync>;
 
 /// The rows that one partition has in each operand (see [`RowsF32`]).
 #[derive(Debug)]
@@ -61,7 +58,7 @@ pub struct RowF32<'a> {
 }
 
 /// A function of several partitions at once, with all that it needs. How many it gets says nothing: partitions have nothing to do with each other.
-pub type OwnTogetherF32 = Box<dyn Fn(&mut [RowF32<'_>]) + Send + Sync>;
+pub type TogetherF32 = Box<dyn Fn(&mut [RowF32<'_>]) + Send + Sync>;
 
 /// Gets the arguments that a function is about to be applied to: `(partition, arguments)`, where the partition counts from 0 within the operands.
 pub type Arguments = Arc<dyn Fn(usize, &[f32]) + Send + Sync>;
@@ -69,18 +66,18 @@ pub type Arguments = Arc<dyn Fn(usize, &[f32]) + Send + Sync>;
 /// What an instruction leaves in a state of its engine (see [`Machine::engine_state`]): the state's name, and the change.
 pub type Leaves = (&'static str, Box<dyn FnOnce(&mut Vec<u32>) + Send>);
 
-/// As [`RowsF32`] with integers: values sign- or zero-extended from the element type.
+/// As [`RowsF32`] with integers, borrowed: values sign- or zero-extended from the element type.
 pub type RowsI64<'f> = &'f (dyn Fn(usize, &[&[i64]], &mut [&mut [i64]]) + Sync);
 
 /// A function of three tiles for [`Machine::contract`]: `(stationary [K, M], moving [K, N], result [M, N])`.
 pub type Tiles<'f> = &'f mut dyn FnMut(ArrayView2<'_, f32>, ArrayView2<'_, f32>, ArrayViewMut2<'_, f32>);
 
 /// A function of several partitions as one of a single partition.
-pub fn alone(f: &OwnTogetherF32) -> impl Fn(usize, &[&[f32]], &mut [&mut [f32]]) + Sync {
-    move |partition, ins, outs| {
+pub fn alone(f: TogetherF32) -> RowsF32 {
+    Box::new(move |partition, ins, outs| {
         let outs = outs.iter_mut().map(|o| &mut **o).collect();
         f(&mut [RowF32 { partition, ins: ins.iter().copied().collect(), outs }]);
-    }
+    })
 }
 
 /// What numerics run on. All methods resolve dynamic offsets, check bounds, and record reads of bytes that were never written.
@@ -92,32 +89,15 @@ pub trait Machine {
     /// Limits and tensors.
     fn context(&self) -> Context<'_>;
 
-    /// Applies `f` to each partition in fp32. All views have the same number of partitions (dimension 0).
+    /// Applies `f` to each partition in fp32. All views have the same number of partitions (dimension 0). The values may be computed later, but before
+    /// anything can tell; `leaves` comes after them.
     ///
     /// # Errors
     /// If an address is out of bounds.
-    fn map_f32(&mut self, dsts: &[&View], srcs: &[&View], f: RowsF32<'_>) -> Result<(), Fault>;
+    fn map_f32(&mut self, dsts: &[&View], srcs: &[&View], f: RowsF32, leaves: Option<Leaves>) -> Result<(), Fault>;
 
-    /// As [`map_f32`](Machine::map_f32), perhaps later: but before anything else can tell. `leaves` comes after it.
-    ///
-    /// # Errors
-    /// If an address is out of bounds.
-    fn map_f32_later(
-        &mut self,
-        dsts: &[&View],
-        srcs: &[&View],
-        f: OwnRowsF32,
-        leaves: Option<Leaves>,
-    ) -> Result<(), Fault> {
-        self.map_f32(dsts, srcs, &*f)?;
-        if let Some((name, change)) = leaves {
-            change(self.engine_state(name));
-        }
-        Ok(())
-    }
-
-    /// As [`map_f32_later`](Machine::map_f32_later) for a function whose steps wait for each other within a row, so that it is faster
-    /// with several rows side by side.
+    /// As [`map_f32`](Machine::map_f32) for a function whose steps wait for each other within a row, so that it is faster with several rows side by
+    /// side.
     ///
     /// # Errors
     /// If an address is out of bounds.
@@ -125,14 +105,10 @@ pub trait Machine {
         &mut self,
         dsts: &[&View],
         srcs: &[&View],
-        f: OwnTogetherF32,
+        f: TogetherF32,
         leaves: Option<Leaves>,
     ) -> Result<(), Fault> {
-        self.map_f32(dsts, srcs, &alone(&f))?;
-        if let Some((name, change)) = leaves {
-            change(self.engine_state(name));
-        }
-        Ok(())
+        self.map_f32(dsts, srcs, alone(f), leaves)
     }
 
     /// Applies `f` to each partition in exact integers; written values wrap to the element type. Integer views only.

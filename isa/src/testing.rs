@@ -13,7 +13,7 @@ use crate::arch::{Arch, Target};
 use crate::arg::{Arg, Imm};
 use crate::dtype::DType;
 use crate::inst::Inst;
-use crate::machine::{Context, Fault, Machine, RowsF32, RowsI64, Tiles};
+use crate::machine::{Context, Fault, Leaves, Machine, RowsF32, RowsI64, Tiles};
 use crate::meeting::Contribution;
 use crate::names::{Engine, OobMode};
 use crate::program::{Address, Loc, RegId, Tensor, TensorId, TrailId};
@@ -313,8 +313,12 @@ impl Machine for TestMachine {
         Context { arch: self.arch, tensors: &self.tensors }
     }
 
-    fn map_f32(&mut self, dsts: &[&View], srcs: &[&View], f: RowsF32<'_>) -> Result<(), Fault> {
-        self.map(dsts, srcs, to_f32, from_f32, &|p, i, o| f(p, i, o))
+    fn map_f32(&mut self, dsts: &[&View], srcs: &[&View], f: RowsF32, leaves: Option<Leaves>) -> Result<(), Fault> {
+        self.map(dsts, srcs, to_f32, from_f32, &|p, i, o| f(p, i, o))?;
+        if let Some((name, change)) = leaves {
+            change(self.engine_state(name));
+        }
+        Ok(())
     }
 
     fn map_i64(&mut self, dsts: &[&View], srcs: &[&View], f: RowsI64<'_>) -> Result<(), Fault> {

@@ -129,7 +129,7 @@ impl Reduction<'_> {
 
     /// Computes `dst` row by row with `f(partition, inputs, output)` and reduces the fp32 result, before it is rounded to the
     /// type of `dst`. The inputs that `f` sees are `sources` (and after them what the reduction itself reads). It may be applied later
-    /// (see [`Machine::map_f32_later`]).
+    /// (see [`Machine::map_f32`]).
     pub(crate) fn run<'s>(
         &'s self,
         machine: &mut dyn Machine,
@@ -139,7 +139,7 @@ impl Reduction<'_> {
     ) -> Result<(), Fault> {
         if self.touches_no_accumulator() {
             let row = move |p: usize, ins: &[&[f32]], outs: &mut [&mut [f32]]| f(p, ins, outs[0]);
-            return machine.map_f32_later(&[dst], &sources, Box::new(row), None);
+            return machine.map_f32(&[dst], &sources, Box::new(row), None);
         }
         let (step, lanes) = self.prepare(machine, &mut sources);
         let lanes = Arc::new(lanes);
@@ -149,8 +149,8 @@ impl Reduction<'_> {
             step.apply(&lanes, p, ins, outs);
         };
         match self.result {
-            Some(result) => machine.map_f32_later(&[dst, result], &sources, Box::new(row), Some(leaves)),
-            None => machine.map_f32_later(&[dst], &sources, Box::new(row), Some(leaves)),
+            Some(result) => machine.map_f32(&[dst, result], &sources, Box::new(row), Some(leaves)),
+            None => machine.map_f32(&[dst], &sources, Box::new(row), Some(leaves)),
         }
     }
 

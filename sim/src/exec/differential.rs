@@ -110,9 +110,7 @@ fn operation(random: &mut Random, program: &Program) -> Option<Operation> {
                 return None;
             }
             let as_int = random.one_in(3) && dsts.iter().chain(&srcs).all(|v| v.dtype.is_int());
-            // Most wait for each other.
-            let later = !random.one_in(4);
-            let what = format!("map {as_int} {later} {srcs:?} -> {dsts:?}");
+            let what = format!("map {as_int} {srcs:?} -> {dsts:?}");
             (
                 what,
                 Box::new(move |m| {
@@ -133,7 +131,7 @@ fn operation(random: &mut Random, program: &Program) -> Option<Operation> {
                                 }
                             }
                         };
-                        if later { m.map_f32_later(&d, &s, Box::new(row), None) } else { m.map_f32(&d, &s, &row) }
+                        m.map_f32(&d, &s, Box::new(row), None)
                     };
                     format!("{result:?}")
                 }),

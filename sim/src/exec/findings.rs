@@ -9,6 +9,7 @@ use rustc_hash::FxHashSet;
 use super::taint::Reached;
 use crate::deps::Hazard;
 use crate::memory::access::{Access, Accumulation, Unwritten};
+use crate::memory::account::Account;
 use crate::memory::{Clobbered, Memory};
 use crate::place::span;
 
@@ -89,18 +90,16 @@ impl Findings {
     /// are such as nothing has written.
     pub(super) fn check_read(
         &mut self,
-        memory: &mut Memory<'_>,
+        account: &mut Account<'_, '_>,
         at: Place<'_, '_>,
         view: &View,
         access: &Access,
     ) -> bool {
         let Place { program, node, loops } = at;
-        if !memory.clobbers.is_empty()
-            && let Some(clobbered) = memory.clobbers.read(access)
-        {
+        if let Some(clobbered) = account.clobbered(access) {
             self.clobbered(program, node, loops, view, clobbered);
         }
-        let gap = memory.find_unwritten(access);
+        let gap = account.find_unwritten(access);
         if let Some(gap) = gap {
             self.uninitialized(program, node, loops, view, gap);
         }
@@ -110,7 +109,7 @@ impl Findings {
     /// Checks what a matmul adds to: before trn3, a matmul must have written it.
     pub(super) fn check_accumulation(
         &mut self,
-        memory: &Memory<'_>,
+        account: &Account<'_, '_>,
         at: Place<'_, '_>,
         dst: &View,
         to: &Access,
@@ -118,7 +117,7 @@ impl Findings {
     ) {
         if what.foreign
             && !Arch::of(at.program.target).accumulates_onto_any_write
-            && memory.find_unwritten(to).is_none()
+            && account.find_unwritten(to).is_none()
         {
             self.foreign_accumulation(at.program, at.node, at.loops, dst);
         }

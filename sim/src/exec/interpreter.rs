@@ -11,6 +11,7 @@ use nki_isa::{Contribution, Fault, Inst, Meeting, Program, Space, TensorId, View
 use rustc_hash::FxHashMap;
 
 use super::ExecOptions;
+use super::deferred::Deferred;
 use super::findings::{self, Findings};
 use super::limits::{most_events, too_many_events};
 use super::races::Races;
@@ -24,7 +25,8 @@ use crate::trace::{CoreTrace, Event, EventKind, NodeIndex, Resolved, Trace};
 /// State of a run of one rank. Memories are shared by its cores.
 pub(super) struct Interpreter<'p> {
     pub(super) program: &'p Program,
-    pub(super) memory: Memory<'p>,
+    /// Memory, and what waits to be computed on it.
+    pub(super) deferred: Deferred<'p>,
     pub(super) findings: Findings,
     pub(super) values: ValueFindings,
     /// Where memory that nothing has written has got to, from the first read of such.
@@ -42,9 +44,6 @@ pub(super) struct Interpreter<'p> {
     steps: u64,
     step_limit: u64,
     memory_limit: Limit,
-    pub(super) scratch: super::rows::Scratch,
-    pub(super) products: super::products::Products<'p>,
-    pub(super) runs: super::runs::Runs<'p>,
     /// Converted operands of matmuls, kept for their buffers.
     pub(super) tiles: [Vec<f32>; 2],
 }
@@ -73,6 +72,21 @@ pub(super) struct CoreState<'p> {
     /// Exchanges that the core has left behind: it has sent, and goes on until it needs what it is to receive.
     pub(super) posted: Vec<Posted<'p>>,
     events: Vec<Event>,
+}
+
+impl CoreState<'_> {
+    /// The next of the tensors that end before the current statement, which counts as released then.
+    pub(super) fn next_dead(&mut self) -> Option<TensorId> {
+        let next = self.all_dead().next();
+        self.dead += usize::from(next.is_some());
+        next
+    }
+
+    /// The tensors that end before the current statement and are not released.
+    pub(super) fn all_dead(&self) -> impl Iterator<Item = TensorId> {
+        let dying = self.dying[self.dead..].iter();
+        dying.take_while(|(last, _)| *last < self.position).map(|&(_, tensor)| tensor)
+    }
 }
 
 /// A block being executed.
@@ -131,7 +145,7 @@ impl<'p> Interpreter<'p> {
         let mut interpreter = Interpreter {
             program,
             findings: Findings::starting_with(&memory.placement().over_capacity),
-            memory,
+            deferred: Deferred::new(memory),
             values: ValueFindings::new(options.checks),
             taint: None,
             prints: Vec::new(),
@@ -143,9 +157,6 @@ impl<'p> Interpreter<'p> {
             steps: 0,
             step_limit: options.step_limit,
             memory_limit: options.memory,
-            scratch: super::rows::Scratch::default(),
-            products: super::products::Products::default(),
-            runs: super::runs::Runs::default(),
             tiles: Default::default(),
         };
         interpreter.parked = program.cores.iter().enumerate().map(|(i, s)| interpreter.start(i as u32, s)).collect();
@@ -157,7 +168,7 @@ impl<'p> Interpreter<'p> {
 
     /// A core before its first statement.
     fn start(&self, core: u32, stream: &'p [Node]) -> CoreState<'p> {
-        let dying = by_last_use(self.program, self.memory.placement(), core);
+        let dying = by_last_use(self.program, self.deferred.placement(), core);
         let mut renewed = FxHashMap::default();
         find_renewed(self.program, stream, 0, &mut renewed);
         CoreState {
@@ -175,7 +186,7 @@ impl<'p> Interpreter<'p> {
     pub(super) fn switch(&mut self, core: u32) {
         let now = self.core.number;
         if now != core {
-            self.finish_runs();
+            self.flush();
             std::mem::swap(&mut self.core, &mut self.parked[now as usize]);
             std::mem::swap(&mut self.core, &mut self.parked[core as usize]);
         }
@@ -204,7 +215,7 @@ impl<'p> Interpreter<'p> {
         let Some(waiting) = self.core.waiting.take() else { return Ok(()) };
         self.brought = Arc::clone(brought);
         self.core.node = Some(waiting.node);
-        self.memory.clobbers.now = Some(waiting.node);
+        self.deferred.account().executes(waiting.node);
         let outcome = waiting.inst.execute(self);
         self.spread_taint(waiting.inst);
         self.brought = Arc::from([]);
@@ -227,7 +238,7 @@ impl<'p> Interpreter<'p> {
     pub(super) fn receive(&mut self, posted: Posted<'p>, brought: &Arc<[Contribution]>) -> Result<(), Box<Diagnostic>> {
         let now = self.core.node.replace(posted.waiting.node);
         self.brought = Arc::clone(brought);
-        self.memory.clobbers.now = Some(posted.waiting.node);
+        self.deferred.account().executes(posted.waiting.node);
         let outcome = posted.waiting.inst.execute(self).map_err(|fault| self.told(fault));
         self.spread_taint(posted.waiting.inst);
         self.brought = Arc::from([]);
@@ -262,7 +273,7 @@ impl<'p> Interpreter<'p> {
             return false;
         }
         let rectangle = |v: &View| {
-            let at = self.memory.placement().address(v.tensor).unwrap_or(Address { partition: 0, byte: 0 });
+            let at = self.deferred.placement().address(v.tensor).unwrap_or(Address { partition: 0, byte: 0 });
             let ((p0, p1), (b0, b1)) = (v.partition_span(), v.byte_span());
             let whole = v.indirect.is_some();
             let bytes = self.program.tensor(v.tensor).bytes() as i64;
@@ -323,8 +334,8 @@ impl<'p> Interpreter<'p> {
                         }
                         return Ok(Stop::Blocked);
                     }
-                    if self.run_ends(footprint.reads.iter().any(|v| v.space.is_hbm())) {
-                        self.finish_run_before(position);
+                    if footprint.reads.iter().any(|v| v.space.is_hbm()) {
+                        self.end_stored_run();
                     }
                     let resolved = self.resolved(&footprint)?;
                     let meets = match inst.meeting() {
@@ -335,7 +346,7 @@ impl<'p> Interpreter<'p> {
                         self.core.waiting = Some(Waiting { node, inst, at, resolved });
                         return Ok(Stop::Waits);
                     }
-                    self.memory.clobbers.now = Some(node);
+                    self.deferred.account().executes(node);
                     if self.races.is_on() {
                         self.execute_watched(node, inst, &footprint, resolved.as_deref())?;
                     } else {
@@ -427,7 +438,7 @@ impl<'p> Interpreter<'p> {
         }
         if let Some(tensors) = self.core.renewed.get(&at.0) {
             for &t in tensors {
-                self.memory.renew(t);
+                self.deferred.account().renew(t);
             }
         }
         // What ends inside the body ends in this iteration again.
@@ -440,31 +451,6 @@ impl<'p> Interpreter<'p> {
             end: End::Loop { node, at, iteration: iteration + 1, counter },
         });
         Ok(())
-    }
-
-    /// Releases the buffers of tensors whose lifetime ends before the current statement, unless deferred instructions may still use them.
-    ///
-    /// That holds in dynamic loops as well: a tensor that a further iteration needs lives to the end of the loop.
-    pub(super) fn release_dead(&mut self) {
-        if self.has_products() || self.has_runs() || !self.core.posted.is_empty() {
-            return;
-        }
-        while let Some(&(last, tensor)) = self.core.dying.get(self.core.dead)
-            && last < self.core.position
-        {
-            self.memory.release(tensor);
-            self.core.dead += 1;
-        }
-    }
-
-    /// Computes the deferred instructions, and releases what only they used.
-    fn finish_run_before(&mut self, position: u32) {
-        if !self.core.loops.is_empty() || !self.core.posted.is_empty() {
-            return self.finish_runs();
-        }
-        let dying = self.core.dying[self.core.dead..].iter().take_while(|(last, _)| *last < position);
-        let dead: Vec<usize> = dying.filter_map(|&(_, tensor)| self.memory.own_storage(tensor)).collect();
-        self.compute_runs(&dead);
     }
 
     fn bound(&mut self, bound: Bound) -> i64 {
@@ -499,8 +485,7 @@ impl<'p> Interpreter<'p> {
 
     /// The outputs, after the last core has ended.
     pub(super) fn outputs(&mut self) -> Vec<HostTensor> {
-        self.finish_products();
-        self.finish_runs();
+        self.flush();
         let program = self.program;
         let mut out = Vec::with_capacity(program.outputs.len());
         let last: FxHashMap<TensorId, usize> =
@@ -513,7 +498,7 @@ impl<'p> Interpreter<'p> {
                 self.findings.tainted_output(program, &output.name, output.tensor, reached, (taint.read, taint.tensor));
             }
             let again = last.get(&output.tensor) != Some(&i);
-            let (data, missing) = self.memory.unload(output.tensor, again);
+            let (data, missing) = self.memory().unload(output.tensor, again);
             let reported = program.outputs[..i].iter().any(|o| o.tensor == output.tensor);
             if let Some(missing) = missing.filter(|_| !reported) {
                 self.findings.unwritten_output(program, &output.name, output.tensor, missing);

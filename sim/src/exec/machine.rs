@@ -4,18 +4,17 @@ use std::sync::Arc;
 
 use ndarray::{Array2, ArrayView2, ArrayViewMut2, ShapeBuilder};
 use nki_isa::arg::Imm;
-use nki_isa::gemm;
 use nki_isa::inst::Footprint;
 use nki_isa::inst::math::activation::ActFn;
-use nki_isa::machine::{Arguments, Context, Leaves, OwnRowsF32, OwnTogetherF32, RowsF32, RowsI64, Tiles};
+use nki_isa::machine::{Arguments, Context, Leaves, RowsF32, RowsI64, Tiles, TogetherF32};
 use nki_isa::names::{Engine, OobMode};
 use nki_isa::program::{NodeKind, RegId};
 use nki_isa::view::{column_group, column_position};
-use nki_isa::{Contribution, Fault, Index, Machine, View};
+use nki_isa::{Arch, Contribution, Fault, Index, Machine, View};
 
+use super::deferred::What;
 use super::findings::Place;
 use super::interpreter::Interpreter;
-use super::runs::What;
 use crate::memory::access::{Access, Accumulation, Shift};
 use crate::memory::elements;
 use crate::trace::Resolved;
@@ -81,16 +80,17 @@ impl Interpreter<'_> {
     /// Partitions that share the offsets of tensor indirection in the instruction that runs.
     fn column_group(&self) -> usize {
         match self.core.node.map(|n| &n.kind) {
-            Some(NodeKind::Inst(inst)) => column_group(inst.engine(self.memory.arch())),
+            Some(NodeKind::Inst(inst)) => column_group(inst.engine(Arch::of(self.program.target))),
             _ => column_group(Engine::Vector),
         }
     }
 
     /// All elements of an index tensor.
     fn integers(&mut self, view: &View) -> Result<Vec<i64>, Fault> {
+        self.flush();
         let access = self.source(view)?;
         let mut bytes = vec![0; access.elements() * access.codec.size()];
-        self.memory.gather(&access, &mut bytes);
+        self.memory().gather(&access, &mut bytes);
         let mut out = vec![0; access.elements()];
         if access.codec.dtype.is_float() {
             let mut floats = vec![0.0; out.len()];
@@ -104,12 +104,6 @@ impl Interpreter<'_> {
 
     /// Resolves a view that is about to be accessed; none where the whole access is out of bounds and may be skipped.
     pub(super) fn locate(&mut self, view: &View, oob: OobMode) -> Result<Option<Access>, Fault> {
-        self.finish_products();
-        self.finish_runs();
-        self.locate_beside(view, oob)
-    }
-
-    pub(super) fn locate_beside(&mut self, view: &View, oob: OobMode) -> Result<Option<Access>, Fault> {
         let skip = oob == OobMode::Skip;
         let (dynamic, fault) = self.dynamic(view)?;
         let shift = match (dynamic, fault) {
@@ -118,7 +112,7 @@ impl Interpreter<'_> {
             (_, Some(f)) if !skip => return Err(f),
             (Dynamic::Shift(shift), _) => shift,
         };
-        self.memory.resolve(view, &shift).map(Some)
+        self.deferred.account().resolve(view, &shift).map(Some)
     }
 
     /// Resolves a view that is read: what nothing has written is found, and reads as the sentinel.
@@ -129,26 +123,16 @@ impl Interpreter<'_> {
         Ok(access)
     }
 
-    /// As [`source`](Self::source), while matmuls or other instructions wait to be computed.
-    pub(super) fn source_beside(&mut self, view: &View) -> Result<Access, Fault> {
-        let access = self.locate_beside(view, OobMode::Error)?;
-        let access = access.ok_or_else(|| Fault::new("out-of-bounds", "access out of bounds"))?;
-        self.check_written(view, &access);
-        Ok(access)
-    }
-
     pub(super) fn check_written(&mut self, view: &View, access: &Access) {
         let unwritten = match self.core.node {
             Some(node) => {
                 let at = Place { program: self.program, node, loops: &self.core.loops };
-                self.findings.check_read(&mut self.memory, at, view, access)
+                self.findings.check_read(&mut self.deferred.account(), at, view, access)
             }
-            None => self.memory.find_unwritten(access).is_some(),
+            None => self.deferred.account().find_unwritten(access).is_some(),
         };
         if unwritten {
-            self.finish_products();
-            self.finish_runs();
-            self.memory.poison(access);
+            self.memory().poison(access);
             self.taint_unwritten(view, access);
         }
     }
@@ -157,7 +141,7 @@ impl Interpreter<'_> {
     pub(super) fn check_accumulation(&mut self, dst: &View, to: &Access, what: Accumulation) {
         if let Some(node) = self.core.node {
             let at = Place { program: self.program, node, loops: &self.core.loops };
-            self.findings.check_accumulation(&self.memory, at, dst, to, what);
+            self.findings.check_accumulation(&self.deferred.account(), at, dst, to, what);
         }
         if what.add {
             self.check_written(dst, to);
@@ -168,23 +152,6 @@ impl Interpreter<'_> {
     pub(super) fn destination(&mut self, view: &View) -> Result<Access, Fault> {
         let access = self.locate(view, OobMode::Error)?;
         access.ok_or_else(|| Fault::new("out-of-bounds", "access out of bounds"))
-    }
-
-    /// As [`destination`](Self::destination), while matmuls or other instructions wait to be computed.
-    pub(super) fn destination_beside(&mut self, view: &View) -> Result<Access, Fault> {
-        let access = self.locate_beside(view, OobMode::Error)?;
-        access.ok_or_else(|| Fault::new("out-of-bounds", "access out of bounds"))
-    }
-
-    /// A matmul whose operands are not regular enough for a chain.
-    pub(super) fn contract_now(
-        &mut self,
-        dst: &View,
-        stationary: &View,
-        moving: &View,
-        add: bool,
-    ) -> Result<(), Fault> {
-        self.contract(dst, stationary, moving, &mut |s, m, out| gemm::multiply(s, m, add, out))
     }
 
     /// The dynamic addresses of an instruction, for the trace.
@@ -200,25 +167,6 @@ impl Interpreter<'_> {
             });
         }
         Ok((!out.is_empty()).then(|| out.into_boxed_slice()))
-    }
-
-    /// All elements in fp32.
-    pub(super) fn tile(&self, access: &Access) -> Vec<f32> {
-        let mut out = Vec::new();
-        self.memory.tile_into(access, &mut out);
-        out
-    }
-
-    /// Writes all elements, rounded to their type.
-    pub(super) fn put_tile(&mut self, access: &Access, values: &[f32]) {
-        let steps = self.memory.steps(access);
-        let mut packed = Vec::new();
-        for (i, values) in values.chunks_exact(access.per_row.max(1)).enumerate() {
-            if let Some(at) = self.memory.position(access, i) {
-                let bytes = self.memory.storages[access.storage].bytes_mut();
-                elements::write_f32(bytes, at, &steps, access.codec, &mut packed, values);
-            }
-        }
     }
 }
 
@@ -242,41 +190,31 @@ fn matrix<'a>(
 
 impl Machine for Interpreter<'_> {
     fn context(&self) -> Context<'_> {
-        Context { arch: self.memory.arch(), tensors: &self.program.tensors }
+        Context { arch: Arch::of(self.program.target), tensors: &self.program.tensors }
     }
 
-    fn map_f32(&mut self, dsts: &[&View], srcs: &[&View], f: RowsF32<'_>) -> Result<(), Fault> {
-        self.rows_f32(dsts, srcs, f)
-    }
-
-    fn map_f32_later(
-        &mut self,
-        dsts: &[&View],
-        srcs: &[&View],
-        f: OwnRowsF32,
-        leaves: Option<Leaves>,
-    ) -> Result<(), Fault> {
-        self.queue_rows(dsts, srcs, What::Map(f), leaves)
+    fn map_f32(&mut self, dsts: &[&View], srcs: &[&View], f: RowsF32, leaves: Option<Leaves>) -> Result<(), Fault> {
+        self.defer_rows(dsts, srcs, What::Map(f), leaves)
     }
 
     fn map_f32_together(
         &mut self,
         dsts: &[&View],
         srcs: &[&View],
-        f: OwnTogetherF32,
+        f: TogetherF32,
         leaves: Option<Leaves>,
     ) -> Result<(), Fault> {
-        self.queue_rows(dsts, srcs, What::Together(f), leaves)
+        self.defer_rows(dsts, srcs, What::Together(f), leaves)
     }
 
     fn map_i64(&mut self, dsts: &[&View], srcs: &[&View], f: RowsI64<'_>) -> Result<(), Fault> {
-        self.rows_i64(dsts, srcs, f)
+        self.map_rows_i64(dsts, srcs, f)
     }
 
     fn copy(&mut self, dst: &View, src: &View, oob: OobMode) -> Result<(), Fault> {
-        self.finish_products();
-        let from = self.locate_beside(src, oob)?;
-        let to = self.locate_beside(dst, oob)?;
+        self.flush_matmuls();
+        let from = self.locate(src, oob)?;
+        let to = self.locate(dst, oob)?;
         let (Some(from), Some(mut to)) = (from, to) else { return Ok(()) };
         if from.elements() != to.elements() {
             return Err(Fault::new(
@@ -293,21 +231,22 @@ impl Machine for Interpreter<'_> {
             let kept = (0..to.rows).map(|i| starts[i].and_then(|_| to.start(i)).map(|(_, at)| at)).collect();
             to.starts = Some(kept);
         }
-        if self.queue_copy(&to, &from) {
+        if self.defer_copy(&to, &from) {
             return Ok(());
         }
-        self.finish_runs();
+        self.flush();
         if to.codec != from.codec {
             self.look_at_copy(&to, &from);
         }
-        self.memory.copy(&to, &from);
-        self.memory.mark_written(&to);
+        let memory = self.memory();
+        memory.copy(&to, &from);
+        memory.mark_written(&to);
         Ok(())
     }
 
     fn fill(&mut self, dst: &View, value: Imm) -> Result<(), Fault> {
-        self.finish_products();
-        let to = self.destination_beside(dst)?;
+        self.flush_matmuls();
+        let to = self.destination(dst)?;
         let size = to.codec.size();
         let mut one = [0; 4];
         match (value.as_i64(), to.codec.dtype.is_int()) {
@@ -315,46 +254,49 @@ impl Machine for Interpreter<'_> {
             _ => to.codec.write_f32(&[value.as_f32()], &mut one[..size]),
         }
         self.look_at_fill(&to, value.as_f32());
-        if self.queue_fill(&to, one) {
+        if self.defer_fill(&to, one) {
             return Ok(());
         }
-        self.finish_runs();
-        self.memory.fill(&to, &one[..size]);
-        self.memory.mark_written(&to);
+        let memory = self.memory();
+        memory.fill(&to, &one[..size]);
+        memory.mark_written(&to);
         Ok(())
     }
 
     fn begin_accumulate(&mut self, dst: &View, mode: Option<bool>) -> Result<bool, Fault> {
+        self.flush();
         let to = self.destination(dst)?;
-        let what = self.memory.begin_accumulate(&to, mode);
+        let what = self.memory().begin_accumulate(&to, mode);
         self.check_accumulation(dst, &to, what);
         Ok(what.add)
     }
 
     fn contract(&mut self, dst: &View, stationary: &View, moving: &View, f: Tiles<'_>) -> Result<(), Fault> {
+        self.flush();
         let left = self.source(stationary)?;
         let right = self.source(moving)?;
         let to = self.destination(dst)?;
         // Operands that are not fp32, or lie in the destination's storage, are converted.
         let [mut left_scratch, mut right_scratch] = std::mem::take(&mut self.tiles);
-        let place = |me: &Self, a: &Access, scratch: &mut Vec<f32>| {
-            let direct = if a.storage == to.storage { None } else { me.memory.layout(a) };
+        let memory = self.memory();
+        let place = |a: &Access, scratch: &mut Vec<f32>| {
+            let direct = if a.storage == to.storage { None } else { memory.layout(a) };
             if direct.is_none() {
-                me.memory.tile_into(a, scratch);
+                memory.tile_into(a, scratch);
             }
             direct
         };
-        let left_at = place(self, &left, &mut left_scratch);
-        let right_at = place(self, &right, &mut right_scratch);
+        let left_at = place(&left, &mut left_scratch);
+        let right_at = place(&right, &mut right_scratch);
         // Elements of one address cannot be borrowed side by side.
         let apart = |&(_, row, column): &(usize, usize, usize)| {
             column > 0 && (to.partitions() == 1 || row > column * (to.width() - 1))
         };
-        let direct = self.memory.layout(&to).filter(apart);
-        let mut result = if direct.is_none() { self.tile(&to) } else { Vec::new() };
-        let mut data = self.memory.storages[to.storage].take();
+        let direct = memory.layout(&to).filter(apart);
+        let mut result = if direct.is_none() { memory.tile(&to) } else { Vec::new() };
+        let mut data = memory.storages[to.storage].take();
         let outcome = (|| {
-            let bytes = |a: &Access| self.memory.storages[a.storage].bytes();
+            let bytes = |a: &Access| memory.storages[a.storage].bytes();
             let left = matrix(left_at, bytes(&left), (left.partitions(), left.width()), &left_scratch)?;
             let right = matrix(right_at, bytes(&right), (right.partitions(), right.width()), &right_scratch)?;
             let shape = (to.partitions(), to.width());
@@ -372,17 +314,17 @@ impl Machine for Interpreter<'_> {
             f(left, right, target);
             Ok(())
         })();
-        self.memory.storages[to.storage].put(data);
+        memory.storages[to.storage].put(data);
         self.tiles = [left_scratch, right_scratch];
         outcome?;
         if direct.is_none() {
             self.look_at_tile(&to, &result);
-            self.put_tile(&to, &result);
+            self.memory().put_tile(&to, &result);
         } else if self.values.wants_non_finite_at(self.core.node) {
-            let result = self.tile(&to);
+            let result = self.memory().tile(&to);
             self.look_at_tile(&to, &result);
         }
-        self.memory.mark_written(&to);
+        self.memory().mark_written(&to);
         Ok(())
     }
 
@@ -393,47 +335,53 @@ impl Machine for Interpreter<'_> {
         moving: &View,
         accumulate: Option<bool>,
     ) -> Result<(), Fault> {
-        self.queue_product(dst, stationary, moving, accumulate)
+        self.defer_matmul(dst, stationary, moving, accumulate)
     }
 
     fn read_tile(&mut self, src: &View) -> Result<Array2<f32>, Fault> {
+        self.flush();
         let from = self.source(src)?;
         self.look_at_read(&from);
-        let values = self.tile(&from);
+        let values = self.memory().tile(&from);
         Array2::from_shape_vec((from.partitions(), from.width()), values)
             .map_err(|e| Fault::new("internal", e.to_string()))
     }
 
     fn write_tile(&mut self, dst: &View, tile: ArrayView2<'_, f32>) -> Result<(), Fault> {
+        self.flush();
         let to = self.destination(dst)?;
         if tile.len() != to.elements() {
             return Err(Fault::new("shape-mismatch", format!("writes {} elements to {}", tile.len(), to.elements())));
         }
         let values = elements::dense(tile);
         self.look_at_tile(&to, &values);
-        self.put_tile(&to, &values);
-        self.memory.mark_written(&to);
+        let memory = self.memory();
+        memory.put_tile(&to, &values);
+        memory.mark_written(&to);
         Ok(())
     }
 
     fn read_bits(&mut self, src: &View) -> Result<Array2<u32>, Fault> {
+        self.flush();
         let from = self.source(src)?;
         let size = from.codec.size();
         let mut bytes = vec![0; from.elements() * size];
-        self.memory.gather(&from, &mut bytes);
+        self.memory().gather(&from, &mut bytes);
         self.look_at_register_load(&from, &bytes);
         Array2::from_shape_vec((from.partitions(), from.width()), elements::to_bits(&bytes, size))
             .map_err(|e| Fault::new("internal", e.to_string()))
     }
 
     fn write_bits(&mut self, dst: &View, tile: ArrayView2<'_, u32>) -> Result<(), Fault> {
+        self.flush();
         let to = self.destination(dst)?;
         if tile.len() != to.elements() {
             return Err(Fault::new("shape-mismatch", format!("writes {} elements to {}", tile.len(), to.elements())));
         }
         let size = to.codec.size();
-        self.memory.scatter(&to, &elements::from_bits(&elements::dense(tile), size));
-        self.memory.mark_written(&to);
+        let memory = self.memory();
+        memory.scatter(&to, &elements::from_bits(&elements::dense(tile), size));
+        memory.mark_written(&to);
         Ok(())
     }
 
@@ -456,7 +404,7 @@ impl Machine for Interpreter<'_> {
 
     fn engine_state(&mut self, name: &'static str) -> &mut Vec<u32> {
         // An instruction that waits may leave something in it.
-        self.finish_runs();
+        self.flush();
         self.core.engine_state.entry(name).or_default()
     }
 

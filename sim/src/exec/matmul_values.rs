@@ -64,15 +64,16 @@ impl<'p> Interpreter<'p> {
 
     /// Looks at what a chain of matmuls has computed. Their operands are still in memory.
     pub(super) fn look_at_products(&mut self, to: &Access, add: bool, products: &[Product<'_>]) {
-        let Some((base, row, _)) = self.memory.layout(to) else { return };
-        let words: Option<&[f32]> = bytemuck::try_cast_slice(self.memory.storages[to.storage].bytes()).ok();
+        let memory = &*self.memory();
+        let Some((base, row, _)) = memory.layout(to) else { return };
+        let words: Option<&[f32]> = bytemuck::try_cast_slice(memory.storages[to.storage].bytes()).ok();
         let Some(words) = words else { return };
         let line = |m: usize| &words[base + m * row..][..to.per_row];
         if (0..to.rows).all(|m| extent::most(line(m)) < INFINITE) {
             return;
         }
         let tile = |a: &Access| {
-            let values = self.tile(a);
+            let values = memory.tile(a);
             ndarray::Array2::from_shape_vec((a.rows, a.per_row), values).unwrap_or_default()
         };
         let tiles: Vec<_> = products.iter().map(|p| (tile(&p.left), tile(&p.right))).collect();
@@ -135,9 +136,9 @@ impl<'p> Interpreter<'p> {
     }
 
     /// The largest magnitude of an MX operand as far as it matters: that of NaN if it holds infinity or NaN, else 0.
-    fn most_of_mx(&self, access: &Access) -> u32 {
+    fn most_of_mx(&mut self, access: &Access) -> u32 {
         let mut bytes = vec![0; access.elements() * access.codec.size()];
-        self.memory.gather(access, &mut bytes);
+        self.memory().gather(access, &mut bytes);
         let special: fn(u8) -> bool = match access.codec.dtype {
             DType::F8E4M3FNX4 => |b| b & 0x7f == 0x7f,
             DType::F8E5M2X4 => |b| b & 0x7c == 0x7c,
@@ -164,8 +165,8 @@ impl<'p> Interpreter<'p> {
         let mut cover = vec![0; values.len()];
         let mut every = 0;
         for view in views {
-            let Ok(Some(access)) = self.locate_beside(view, nki_isa::names::OobMode::Skip) else { continue };
-            if self.memory.find_unwritten(&access).is_some() {
+            let Ok(Some(access)) = self.locate(view, nki_isa::names::OobMode::Skip) else { continue };
+            if self.deferred.account().find_unwritten(&access).is_some() {
                 if view.tensor != to.tensor {
                     // What nothing has written reads as NaN, which may be anywhere in the result.
                     return;
@@ -178,7 +179,7 @@ impl<'p> Interpreter<'p> {
                 from.push(access);
                 continue;
             }
-            let tile = self.tile(&access);
+            let tile = self.memory().tile(&access);
             match facts.feeds {
                 Feeds::Elements if tile.len() == values.len() => extent::raise(&mut cover, &tile),
                 Feeds::Columns if to.elements() == access.per_row => {

@@ -4,6 +4,7 @@
 //! `races` finds what no meeting orders. A fault of the kernel stops the run with a diagnostic; everything that was traced until then is kept.
 
 mod checks;
+mod deferred;
 mod findings;
 mod inputs;
 mod interpreter;
@@ -11,12 +12,9 @@ mod limits;
 mod machine;
 mod matmul_values;
 mod meet;
-mod plans;
 mod pool;
-mod products;
 mod races;
 mod rows;
-mod runs;
 mod taint;
 mod trace_only;
 mod value_findings;

@@ -124,7 +124,7 @@ impl<'p> Interpreter<'p> {
         footprint: &Footprint<'p>,
         resolved: Option<&[Resolved]>,
     ) -> Result<(), Fault> {
-        let (program, placement) = (self.program, self.memory.placement());
+        let (program, placement) = (self.program, self.deferred.placement());
         let me = self.core.number;
         let conflicts = self.races.note((program, placement), (me, node), footprint, resolved);
         if conflicts.is_empty() {
@@ -151,9 +151,10 @@ impl<'p> Interpreter<'p> {
 
     /// The bytes that a view names, as far as its index is within bounds.
     fn bytes_of(&mut self, view: &View) -> Result<Vec<u8>, Fault> {
+        self.flush();
         let Some(access) = self.locate(view, OobMode::Skip)? else { return Ok(Vec::new()) };
         let mut bytes = vec![0; access.elements() * access.codec.size()];
-        self.memory.gather(&access, &mut bytes);
+        self.memory().gather(&access, &mut bytes);
         Ok(bytes)
     }
 }

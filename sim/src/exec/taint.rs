@@ -13,7 +13,7 @@ use nki_isa::{TensorId, View};
 use rustc_hash::FxHashMap;
 
 use super::interpreter::Interpreter;
-use crate::memory::access::Access;
+use crate::memory::access::{Access, Shift};
 use crate::memory::elements;
 
 /// Tainted bytes, and where they were read first.
@@ -75,9 +75,8 @@ impl Interpreter<'_> {
     /// Calls `f` with the flags of each element of an access.
     fn each_flag(&mut self, access: &Access, mut f: impl FnMut(usize, &mut [bool])) {
         let Some(taint) = &mut self.taint else { return };
-        let storage = &self.memory.storages[access.storage];
-        let (pitch, length) = (storage.pitch, storage.bytes().len());
-        let (scale, size) = (self.memory.scale, access.codec.dtype.size());
+        let (pitch, length, scale) = self.deferred.account().extent(access.storage);
+        let size = access.codec.dtype.size();
         let bytes = taint.bytes(access.storage, length);
         let mut element = 0;
         for i in 0..access.rows {
@@ -106,7 +105,7 @@ impl Interpreter<'_> {
         }
         let (read, tensor) = (self.core.node.map_or(self.program.tensor(view.tensor).loc, |n| n.loc), view.tensor);
         self.taint.get_or_insert_with(|| Box::new(Taint { storages: FxHashMap::default(), read, tensor }));
-        let missing = self.memory.unwritten_elements(access);
+        let missing = self.deferred.account().unwritten_elements(access);
         self.each_flag(access, |element, flags| flags.iter_mut().for_each(|f| *f |= missing[element]));
     }
 
@@ -122,13 +121,13 @@ impl Interpreter<'_> {
         let own = footprint.writes.iter().filter(|_| feeds == Feeds::Product);
         let reads: Vec<&View> = footprint.reads.iter().chain(own).copied().collect();
         for view in reads {
-            let Ok(Some(access)) = self.locate_beside(view, OobMode::Skip) else { continue };
+            let Ok(Some(access)) = self.locate(view, OobMode::Skip) else { continue };
             let mut flags = vec![false; access.elements()];
             self.each_flag(&access, |element, bytes| flags[element] |= bytes.contains(&true));
             sources.push((access, flags));
         }
         for view in &footprint.writes {
-            let Ok(Some(to)) = self.locate_beside(view, OobMode::Skip) else { continue };
+            let Ok(Some(to)) = self.locate(view, OobMode::Skip) else { continue };
             let mut result = vec![false; to.elements()];
             let (rows, width) = (to.partitions(), to.width().max(1));
             for (nth, (from, flags)) in sources.iter().enumerate().filter(|(_, (_, flags))| flags.contains(&true)) {
@@ -171,13 +170,13 @@ impl Interpreter<'_> {
     pub(super) fn tainted_output(&mut self, tensor: TensorId) -> Option<Reached> {
         self.taint.as_ref()?;
         let view = View::whole(tensor, self.program.tensor(tensor));
-        let access = self.memory.resolve_static(&view, 0).ok()?;
-        let missing = self.memory.unwritten_elements(&access);
+        let access = self.deferred.account().resolve(&view, &Shift::Offset(0)).ok()?;
+        let missing = self.deferred.account().unwritten_elements(&access);
         let mut flags = vec![false; access.elements()];
         self.each_flag(&access, |element, bytes| flags[element] = bytes.contains(&true));
         let size = access.codec.size();
         let mut bytes = vec![0; access.elements() * size];
-        self.memory.gather(&access, &mut bytes);
+        self.memory().gather(&access, &mut bytes);
         let poison = access.codec.poison();
         let mut values = vec![0.0; access.elements()];
         let float = access.codec.dtype.is_float();

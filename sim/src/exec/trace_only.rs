@@ -232,7 +232,13 @@ impl nki_isa::Machine for Registers<'_, '_> {
             tensors: &self.walk.program.tensors,
         }
     }
-    fn map_f32(&mut self, _: &[&View], _: &[&View], _: nki_isa::machine::RowsF32<'_>) -> Result<(), Fault> {
+    fn map_f32(
+        &mut self,
+        _: &[&View],
+        _: &[&View],
+        _: nki_isa::machine::RowsF32,
+        _: Option<nki_isa::machine::Leaves>,
+    ) -> Result<(), Fault> {
         self.no()
     }
     fn map_i64(&mut self, _: &[&View], _: &[&View], _: nki_isa::machine::RowsI64<'_>) -> Result<(), Fault> {

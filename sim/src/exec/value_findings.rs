@@ -15,6 +15,7 @@ use smallvec::SmallVec;
 use super::checks::Checks;
 use super::findings;
 use super::interpreter::Interpreter;
+use super::rows::look_at_integers;
 use super::values::{Argument, Arguments, Arose, Clipped, Inexact, Limit, Registers, Watch};
 use crate::memory::access::Access;
 use crate::memory::elements::Codec;
@@ -312,8 +313,8 @@ impl<'p> Interpreter<'p> {
     pub(super) fn look_at_copy(&mut self, to: &Access, from: &Access) {
         let (to, from) = (std::slice::from_ref(to), std::slice::from_ref(from));
         let Some(watch) = self.watch(to, from, true) else { return };
-        self.look_at_integers(&watch, from);
-        let mut values = self.tile(&from[0]);
+        look_at_integers(self.memory(), &watch, from);
+        let mut values = self.memory().tile(&from[0]);
         // Rows and elements of the destination: the shapes may differ.
         let width = to[0].width().max(1);
         values.chunks_exact_mut(width).enumerate().for_each(|(row, values)| watch.row(row, &[], &[values]));
@@ -330,7 +331,7 @@ impl<'p> Interpreter<'p> {
         }
         let from = std::slice::from_ref(from);
         if let Some(watch) = self.watch(&[], from, true) {
-            self.look_at_integers(&watch, from);
+            look_at_integers(self.memory(), &watch, from);
             self.report_values(&watch, &[], from);
         }
     }

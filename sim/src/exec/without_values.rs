@@ -103,7 +103,7 @@ impl<'p> Visitor<'p> for Account<'p> {
         if step.loops.is_empty() {
             self.release_before(step.core, step.at);
         }
-        self.memory.clobbers.now = Some(step.node);
+        self.memory.account().executes(step.node);
         if self.races.is_on() {
             let placement = self.memory.placement();
             let conflicts =
@@ -127,7 +127,7 @@ impl<'p> Visitor<'p> for Account<'p> {
                 continue;
             }
             if let Some(access) = self.resolve(view, d) {
-                self.findings.check_read(&mut self.memory, at, view, &access);
+                self.findings.check_read(&mut self.memory.account(), at, view, &access);
             }
         }
         for &view in &footprint.writes {
@@ -137,9 +137,9 @@ impl<'p> Visitor<'p> for Account<'p> {
                 && std::ptr::eq(dst, view)
             {
                 let what = self.memory.begin_accumulate(&access, mode);
-                self.findings.check_accumulation(&self.memory, at, view, &access, what);
+                self.findings.check_accumulation(&self.memory.account(), at, view, &access, what);
                 if what.add {
-                    self.findings.check_read(&mut self.memory, at, view, &access);
+                    self.findings.check_read(&mut self.memory.account(), at, view, &access);
                 }
             }
             self.memory.mark_written(&access);

@@ -238,6 +238,25 @@ impl Memory<'_> {
         Some(elements::merge(std::iter::once(outer).chain(self.steps(access))))
     }
 
+    /// All elements in fp32.
+    pub(crate) fn tile(&self, access: &Access) -> Vec<f32> {
+        let mut out = Vec::new();
+        self.tile_into(access, &mut out);
+        out
+    }
+
+    /// Writes all elements, rounded to their type.
+    pub(crate) fn put_tile(&mut self, access: &Access, values: &[f32]) {
+        let steps = self.steps(access);
+        let mut packed = Vec::new();
+        for (i, values) in values.chunks_exact(access.per_row.max(1)).enumerate() {
+            if let Some(at) = self.position(access, i) {
+                let bytes = self.storages[access.storage].bytes_mut();
+                elements::write_f32(bytes, at, &steps, access.codec, &mut packed, values);
+            }
+        }
+    }
+
     /// All elements in fp32, in a buffer that is used again.
     pub(crate) fn tile_into(&self, access: &Access, out: &mut Vec<f32>) {
         out.resize(access.elements(), 0.0);

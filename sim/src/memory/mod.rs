@@ -5,6 +5,7 @@
 //! Tensors with explicit addresses share one buffer per core and memory, in which aliasing is real. Every HBM tensor is a buffer.
 
 pub(crate) mod access;
+pub(crate) mod account;
 mod clobbers;
 mod copy;
 pub(crate) mod elements;

@@ -121,7 +121,7 @@ impl Instruction for AffineSelect {
             let (x, out) = (ins[0], &mut *outs[0]);
             dispatch(Select { affine: &affine, partition, holds, x, otherwise, out });
         };
-        machine.map_f32_later(&[&self.dst], &[&self.on_true_tile], Box::new(row), None)
+        machine.map_f32(&[&self.dst], &[&self.on_true_tile], Box::new(row), None)
     }
 
     fn values(&self) -> Values<'_> {

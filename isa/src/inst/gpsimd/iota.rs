@@ -58,7 +58,7 @@ impl Instruction for Iota {
             let row = move |partition: usize, _: &[&[f32]], outs: &mut [&mut [f32]]| {
                 outs[0].iter_mut().zip(affine.row(partition)).for_each(|(o, v)| *o = v as f32);
             };
-            machine.map_f32_later(&[&self.dst], &[], Box::new(row), None)
+            machine.map_f32(&[&self.dst], &[], Box::new(row), None)
         }
     }
 

@@ -82,7 +82,8 @@ impl Instruction for SequenceBounds {
         if dst.dtype == DType::I32 && ids.dtype == DType::I32 {
             return machine.map_i64(&[dst], &[ids], &|_, ins, outs| bounds(ins[0], 0, outs[0], |i| i));
         }
-        machine.map_f32(&[dst], &[ids], &|_, ins, outs| bounds(ins[0], 0.0, outs[0], |i| i as f32))
+        let row = |_: usize, ins: &[&[f32]], outs: &mut [&mut [f32]]| bounds(ins[0], 0.0, outs[0], |i| i as f32);
+        machine.map_f32(&[dst], &[ids], Box::new(row), None)
     }
 
     fn values(&self) -> Values<'_> {

@@ -59,13 +59,14 @@ impl Instruction for BnAggr {
     /// The variance is that of all elements (divided by their count, not by one less). Open question: the order of the engine's fp32
     /// sums; here they are made in double precision and rounded once. Without any element the results are NaN.
     fn execute(&self, machine: &mut dyn Machine) -> Result<(), Fault> {
-        machine.map_f32(&[&self.dst], &[&self.data], &|_, ins, outs| {
+        let row = |_: usize, ins: &[&[f32]], outs: &mut [&mut [f32]]| {
             let triples = || ins[0].chunks_exact(3).map(|t| (f64::from(t[0]), f64::from(t[1]), f64::from(t[2])));
             let count: f64 = triples().map(|t| t.0).sum();
             let mean = triples().map(|(n, mean, _)| n * mean).sum::<f64>() / count;
             let spread: f64 = triples().map(|(n, m, spread)| n * (m - mean) * (m - mean) + spread).sum();
             outs[0].copy_from_slice(&[mean as f32, (spread / count) as f32]);
-        })
+        };
+        machine.map_f32(&[&self.dst], &[&self.data], Box::new(row), None)
     }
 
     fn values(&self) -> Values<'_> {

@@ -71,7 +71,7 @@ impl Instruction for BnStats {
                 out.copy_from_slice(&[counts[i] as f32, means[i] as f32, spreads[i] as f32]);
             }
         };
-        machine.map_f32_later(&[&self.dst], &[&self.data], Box::new(row), None)
+        machine.map_f32(&[&self.dst], &[&self.data], Box::new(row), None)
     }
 
     fn values(&self) -> Values<'_> {

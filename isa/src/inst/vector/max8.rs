@@ -90,7 +90,7 @@ impl Instruction for Max8 {
 
     /// Open question: where the engine puts NaN. Here it is above all numbers.
     fn execute(&self, machine: &mut dyn Machine) -> Result<(), Fault> {
-        machine.map_f32_later(&[&self.dst], &[&self.src], Box::new(|_, ins, outs| largest(ins[0], outs[0])), None)
+        machine.map_f32(&[&self.dst], &[&self.src], Box::new(|_, ins, outs| largest(ins[0], outs[0])), None)
     }
 
     fn values(&self) -> Values<'_> {

@@ -78,7 +78,7 @@ impl Instruction for NcFindIndex8 {
                 outs[0][i] = found.map_or(NOT_FOUND, |at| (start + at) as f32);
             }
         };
-        machine.map_f32_later(&[&self.dst], &[&self.data, &self.vals], Box::new(row), None)
+        machine.map_f32(&[&self.dst], &[&self.data, &self.vals], Box::new(row), None)
     }
 
     fn values(&self) -> Values<'_> {

@@ -95,8 +95,8 @@ impl Instruction for NcMatchReplace8 {
         };
         let sources = [&self.data, &self.vals];
         match &self.dst_idx {
-            Some(index) => machine.map_f32_later(&[&self.dst, index], &sources, Box::new(row), None),
-            None => machine.map_f32_later(&[&self.dst], &sources, Box::new(row), None),
+            Some(index) => machine.map_f32(&[&self.dst, index], &sources, Box::new(row), None),
+            None => machine.map_f32(&[&self.dst], &sources, Box::new(row), None),
         }
     }
 

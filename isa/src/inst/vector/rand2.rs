@@ -67,12 +67,13 @@ impl Instruction for Rand2 {
         let max = scalars::scalar_f32(machine, Some(&self.max), &mut sources);
         let (partitions, elements) = (self.dst.partitions() as usize, self.dst.free_elements());
         let bits = Generators::of(Engine::Vector).draw(machine, partitions, elements);
-        machine.map_f32(&[&self.dst], &sources, &|p, ins, outs| {
+        let row = move |p: usize, ins: &[&[f32]], outs: &mut [&mut [f32]]| {
             let (min, max) = (min.get(ins), max.get(ins));
             for (o, &b) in outs[0].iter_mut().zip(bits.row(p)) {
                 *o = min + (max - min) * xorwow::unit(b);
             }
-        })
+        };
+        machine.map_f32(&[&self.dst], &sources, Box::new(row), None)
     }
 
     fn values(&self) -> Values<'_> {

@@ -45,7 +45,7 @@ impl Instruction for Reciprocal {
         let row = |_: usize, ins: &[&[f32]], outs: &mut [&mut [f32]]| {
             alu::apply(AluOp::Reciprocal, false, ins[0], Rhs::One(0.0), outs[0]);
         };
-        machine.map_f32_later(&[&self.dst], &[&self.data], Box::new(row), None)
+        machine.map_f32(&[&self.dst], &[&self.data], Box::new(row), None)
     }
 
     fn values(&self) -> Values<'_> {

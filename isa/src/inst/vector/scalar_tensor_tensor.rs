@@ -82,7 +82,7 @@ impl Instruction for ScalarTensorTensor {
             alu::apply(op0, reverse0, ins[0], Rhs::One(s0.get(ins)), outs[0]);
             alu::apply_in_place(op1, reverse1, outs[0], Rhs::Row(ins[1]));
         };
-        machine.map_f32_later(&[&self.dst], &sources, Box::new(row), None)
+        machine.map_f32(&[&self.dst], &sources, Box::new(row), None)
     }
 
     fn inert(&self) -> Option<Violation> {

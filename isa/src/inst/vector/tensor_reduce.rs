@@ -136,7 +136,7 @@ impl Instruction for TensorReduce {
                 *o = if negate { -value } else { value };
             }
         };
-        machine.map_f32_later(&[&self.dst], &[&self.data], Box::new(row), None)
+        machine.map_f32(&[&self.dst], &[&self.data], Box::new(row), None)
     }
 
     fn values(&self) -> Values<'_> {

@@ -243,7 +243,7 @@ impl Instruction for TensorScalar {
                 alu::apply_in_place(op1, reverse1, outs[0], Rhs::One(s1.get(ins)));
             }
         };
-        machine.map_f32_later(&[&self.dst], &sources, Box::new(row), None)
+        machine.map_f32(&[&self.dst], &sources, Box::new(row), None)
     }
 
     fn inert(&self) -> Option<Violation> {

@@ -12,7 +12,7 @@ use crate::inst::math::scan::{ABREAST, Abreast, scan};
 use crate::inst::scalars::{self, Scalar, Sources};
 use crate::inst::stream::{on, rows, stream};
 use crate::inst::{Footprint, Instruction, Operands, Placing, check};
-use crate::machine::{Context, Fault, Machine, OwnTogetherF32, RowF32};
+use crate::machine::{Context, Fault, Machine, RowF32, TogetherF32};
 use crate::names::{AluOp, Engine, ReduceCmd};
 use crate::operands;
 use crate::view::View;
@@ -141,8 +141,8 @@ struct Running {
 }
 
 impl WithLanes<ABREAST> for Running {
-    type Output = OwnTogetherF32;
-    fn with(self, running: impl Fn(Abreast, Abreast) -> Abreast + Copy + Send + Sync + 'static) -> OwnTogetherF32 {
+    type Output = TogetherF32;
+    fn with(self, running: impl Fn(Abreast, Abreast) -> Abreast + Copy + Send + Sync + 'static) -> TogetherF32 {
         let Running { op, imm0, loads, imm1, lanes } = self;
         Box::new(move |rows| {
             for row in rows.iter_mut() {

@@ -110,7 +110,7 @@ impl Instruction for TensorTensor {
         let row = move |_: usize, ins: &[&[f32]], outs: &mut [&mut [f32]]| {
             alu::apply(op, false, ins[0], Rhs::Row(ins[1]), outs[0]);
         };
-        machine.map_f32_later(&[&self.dst], &[&self.data1, &self.data2], Box::new(row), None)
+        machine.map_f32(&[&self.dst], &[&self.data1, &self.data2], Box::new(row), None)
     }
 
     fn values(&self) -> Values<'_> {

@@ -8,7 +8,7 @@ use crate::inst::scalars::{self, Scalar, Sources};
 use crate::inst::stream::{on, rows, stream};
 use crate::inst::values::{Feeds, Values, makes};
 use crate::inst::{Footprint, Instruction, Operands, Placing, check};
-use crate::machine::{Context, Fault, Machine, OwnTogetherF32};
+use crate::machine::{Context, Fault, Machine, TogetherF32};
 use crate::names::{AluOp, Engine};
 use crate::operands;
 use crate::view::View;
@@ -113,16 +113,16 @@ struct Second<F> {
 }
 
 impl WithLanes<ABREAST> for First<'_> {
-    type Output = OwnTogetherF32;
-    fn with(self, f: impl Fn(Abreast, Abreast) -> Abreast + Copy + Send + Sync + 'static) -> OwnTogetherF32 {
+    type Output = TogetherF32;
+    fn with(self, f: impl Fn(Abreast, Abreast) -> Abreast + Copy + Send + Sync + 'static) -> TogetherF32 {
         let First { scan, initial } = self;
         alu::with_lanes(scan.op1, scan.reverse1, Second { f, initial })
     }
 }
 
 impl<F: Fn(Abreast, Abreast) -> Abreast + Copy + Send + Sync + 'static> WithLanes<ABREAST> for Second<F> {
-    type Output = OwnTogetherF32;
-    fn with(self, g: impl Fn(Abreast, Abreast) -> Abreast + Copy + Send + Sync + 'static) -> OwnTogetherF32 {
+    type Output = TogetherF32;
+    fn with(self, g: impl Fn(Abreast, Abreast) -> Abreast + Copy + Send + Sync + 'static) -> TogetherF32 {
         let Second { f, initial } = self;
         Box::new(move |rows| {
             for row in rows.iter_mut() {

@@ -1,19 +1,19 @@
 //! Matmuls, joined to chains, with operands that stay packed.
 //!
-//! A matmul is checked, traced and recorded as written when its turn comes, but multiplied only when something else is about to touch memory, or a
-//! matmul has another destination. So the matmuls of a contraction become one chain, shared between threads once. Nobody can tell: a matmul reads SBUF and
-//! writes PSUM, and every other access ends the chain first ([`Interpreter::finish_products`]).
+//! A matmul waits until something else touches memory, or a matmul has another destination. So the matmuls of a contraction become one chain, shared
+//! between threads once. The order of the sums is that of one matmul after the other.
 
 use ndarray::{ArrayView2, ArrayViewMut2, ShapeBuilder};
 use nki_isa::gemm::{self, Packed, Part, Side};
-use nki_isa::{DType, Fault, View};
+use nki_isa::{DType, Fault, Machine, View};
 use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 use std::cell::Cell;
 use std::ops::Range;
 
-use super::interpreter::Interpreter;
-use super::matmul_values::Product;
+use super::Pending;
+use crate::exec::interpreter::Interpreter;
+use crate::exec::matmul_values::Product;
 use crate::memory::Memory;
 use crate::memory::access::Access;
 use crate::memory::elements::Steps;
@@ -27,16 +27,9 @@ const CHAIN: usize = 64;
 /// Elements to be packed from which the work is shared between threads.
 const PARALLEL_ABOVE: usize = 32 * 1024;
 
-/// Matmuls that are not multiplied yet, and packed operands.
-#[derive(Debug, Default)]
-pub(super) struct Products<'p> {
-    chain: Option<Chain<'p>>,
-    packs: Packs,
-}
-
 /// Matmuls with one destination.
 #[derive(Debug)]
-struct Chain<'p> {
+pub(super) struct Chain<'p> {
     to: Access,
     /// Whether the first is added to what is there.
     add: bool,
@@ -70,8 +63,9 @@ struct Entry {
     packed: Packed,
 }
 
+/// Packed operands, kept by storage, version of the storage and elements.
 #[derive(Debug, Default)]
-struct Packs {
+pub(super) struct Packs {
     entries: Vec<Entry>,
     index: FxHashMap<Key, usize>,
     bytes: usize,
@@ -138,48 +132,54 @@ thread_local! {
     static CONVERTED: Cell<Vec<f32>> = const { Cell::new(Vec::new()) };
 }
 
-impl Interpreter<'_> {
+impl<'p> Interpreter<'p> {
     /// See [`nki_isa::Machine::multiply`].
-    pub(super) fn queue_product(
+    pub(in crate::exec) fn defer_matmul(
         &mut self,
         dst: &View,
         stationary: &View,
         moving: &View,
         accumulate: Option<bool>,
     ) -> Result<(), Fault> {
-        self.finish_runs();
-        let to = self.destination_beside(dst)?;
-        if !self.products.chain.as_ref().is_some_and(|c| c.operands.len() < CHAIN && same_elements(&c.to, &to)) {
-            self.finish_products();
+        self.flush_rows();
+        let to = self.destination(dst)?;
+        let joins = |c: &Chain<'_>| c.operands.len() < CHAIN && same_elements(&c.to, &to);
+        if !matches!(&self.deferred.pending, Pending::Matmuls(chain) if joins(chain)) {
+            self.flush();
         }
-        let what = self.memory.begin_accumulate(&to, accumulate);
+        let what = self.deferred.memory.begin_accumulate(&to, accumulate);
         let add = what.add;
         if !add {
-            self.finish_products();
+            self.flush();
         }
         self.check_accumulation(dst, &to, what);
-        let left = self.source_beside(stationary)?;
-        let right = self.source_beside(moving)?;
+        let left = self.source(stationary)?;
+        let right = self.source(moving)?;
         let plain = |a: &Access| a.starts.is_none() && a.storage != to.storage;
-        let regular = match self.memory.layout(&to) {
+        let regular = match self.deferred.memory.layout(&to) {
             Some((_, row, column)) => to.starts.is_none() && column == 1 && (row >= to.per_row || to.rows == 1),
             None => false,
         };
         let fits = (left.rows, left.per_row, right.per_row) == (right.rows, to.rows, to.per_row);
         if !(regular && fits && plain(&left) && plain(&right)) {
-            return self.contract_now(dst, stationary, moving, add);
+            return self.contract(dst, stationary, moving, &mut |s, m, out| gemm::multiply(s, m, add, out));
         }
-        if self.products.chain.is_none() {
-            self.products.packs.clock += 1;
+        if matches!(self.deferred.pending, Pending::Nothing) {
+            self.deferred.packs.clock += 1;
         }
         let watched = self.watch_product(&to, &left, &right);
-        let left = self.packed(Side::Stationary, left);
-        let right = self.packed(Side::Moving, right);
-        self.memory.mark_written(&to);
-        let new = || Chain { to, add, operands: Vec::new(), watched: Vec::new() };
-        let chain = self.products.chain.get_or_insert_with(new);
-        chain.operands.push((left, right));
-        chain.watched.extend(watched);
+        let operands = (self.packed(Side::Stationary, left), self.packed(Side::Moving, right));
+        self.deferred.memory.mark_written(&to);
+        match &mut self.deferred.pending {
+            Pending::Matmuls(chain) => {
+                chain.operands.push(operands);
+                chain.watched.extend(watched);
+            }
+            pending => {
+                let watched = watched.into_iter().collect();
+                *pending = Pending::Matmuls(Chain { to, add, operands: vec![operands], watched });
+            }
+        }
         Ok(())
     }
 
@@ -187,7 +187,7 @@ impl Interpreter<'_> {
         let key = Key {
             side,
             storage: access.storage,
-            version: self.memory.storages[access.storage].version(),
+            version: self.deferred.memory.storages[access.storage].version(),
             dtype: access.codec.dtype,
             row: access.row,
             row_step: access.row_step,
@@ -195,29 +195,24 @@ impl Interpreter<'_> {
             column: access.column,
             inner: access.inner.clone(),
         };
-        self.products.packs.find(key, access)
+        self.deferred.packs.find(key, access)
     }
 
-    /// Whether matmuls wait to be multiplied: what they read must stay.
-    pub(super) fn has_products(&self) -> bool {
-        self.products.chain.is_some()
-    }
-
-    /// Multiplies the matmuls that wait.
-    pub(super) fn finish_products(&mut self) {
-        let Some(Chain { to, add, operands, watched }) = self.products.chain.take() else { return };
-        let packs = &mut self.products.packs;
-        pack(&self.memory, &mut packs.entries);
+    /// Multiplies the matmuls of a chain.
+    pub(super) fn multiply_chain(&mut self, chain: Chain<'p>) {
+        let Chain { to, add, operands, watched } = chain;
+        let (memory, packs) = (&mut self.deferred.memory, &mut self.deferred.packs);
+        pack(memory, &mut packs.entries);
         let chain: Vec<(&Packed, &Packed)> =
             operands.iter().map(|&(l, r)| (&packs.entries[l].packed, &packs.entries[r].packed)).collect();
-        let layout = self.memory.layout(&to);
-        let storage = &mut self.memory.storages[to.storage];
+        let layout = memory.layout(&to);
+        let storage = &mut memory.storages[to.storage];
         let out = layout.and_then(|(base, row, column)| {
             let words: &mut [f32] = bytemuck::try_cast_slice_mut(storage.bytes_mut()).ok()?;
             let shape = (to.rows, to.per_row).strides((row, column));
             ArrayViewMut2::from_shape(shape, words.get_mut(base..)?).ok()
         });
-        gemm::accumulate(&chain, add, out.expect("looked at when the matmul was queued"));
+        gemm::accumulate(&chain, add, out.expect("looked at when the matmul was deferred"));
         if !watched.is_empty() {
             self.look_at_products(&to, add, &watched);
         }

@@ -1,35 +1,37 @@
-//! Instructions that work partition by partition, executed together.
+//! Partition-wise instructions, computed together.
 //!
-//! Such an instruction is checked, traced and recorded as written when its turn comes, but computed only when something else is about to
-//! touch memory ([`Interpreter::finish_runs`]). So a run of them is shared between threads once: each thread does all instructions of the
+//! Such an instruction waits until something else touches memory. A run of them is shared between threads once: each thread does all instructions of the
 //! run for its own partitions, one partition after the other, and a partition's elements stay in its cache from the load to the store.
 //!
-//! Nobody can tell, because partition `i` of every instruction touches only what no other partition writes. A storage that the run writes is
-//! on chip and accessed from one first row on, row by row; or it is in HBM, only one operand of the run touches it, and its rows lie apart.
+//! Partition `i` of every instruction touches only what no other partition writes. A storage that the run writes is on chip and accessed from one first
+//! row on, row by row; or it is in HBM, only one operand of the run touches it, and its rows lie apart.
 
-use nki_isa::machine::{Leaves, OwnRowsF32, OwnTogetherF32, alone};
+use nki_isa::machine::{Leaves, RowsF32, TogetherF32, alone};
 use nki_isa::{Fault, View};
 use rayon::prelude::*;
 use smallvec::SmallVec;
 use std::cell::Cell;
 use std::ops::Range;
 
-use super::interpreter::Interpreter;
-use super::plans::{Piece, Plan, Rows, Scratch, aligned, plan, without_copies};
-use super::rows::{Accesses, PARALLEL_ABOVE};
-use super::values::Watch;
+use super::Pending;
+use super::plan::{Piece, Plan, Rows, Scratch, aligned, plan, without_copies};
 use crate::Buffer;
+use crate::exec::interpreter::Interpreter;
+use crate::exec::rows::Accesses;
+use crate::exec::values::Watch;
 use crate::memory::Memory;
 use crate::memory::access::Access;
 
 /// Partitions that a thread takes through the run at a time: their elements are to stay in its first cache.
 pub(super) const BLOCK: usize = 8;
+/// Elements (of all operands together) from which work is shared between threads.
+const PARALLEL_ABOVE: usize = 64 * 1024;
 /// Longest run: tensors that it uses are not given back before it ends.
 const LONGEST: usize = 32;
 
 /// Instructions that are not computed yet.
 #[derive(Default)]
-pub(super) struct Runs<'p> {
+pub(super) struct Run<'p> {
     steps: Vec<Step<'p>>,
     leaves: Vec<Leaves>,
     /// Storages in which nothing was written before the run.
@@ -46,9 +48,9 @@ pub(super) struct Step<'p> {
 }
 
 /// What is done with the rows.
-pub(super) enum What {
-    Map(OwnRowsF32),
-    Together(OwnTogetherF32),
+pub(in crate::exec) enum What {
+    Map(RowsF32),
+    Together(TogetherF32),
     /// One source to one destination, element by element.
     Copy,
     /// An element's bytes to all of one destination.
@@ -93,7 +95,12 @@ fn apart(memory: &Memory<'_>, to: &[Access], from: &[Access]) -> bool {
         })
 }
 
-impl Runs<'_> {
+impl Run<'_> {
+    /// Whether a result has been stored in HBM.
+    pub(super) fn has_stored(&self) -> bool {
+        self.stored
+    }
+
     /// Whether the instruction, whose partitions are apart, may join the run.
     fn admits(&self, memory: &Memory<'_>, to: &[Access], from: &[Access]) -> bool {
         let Some(first) = self.steps.first() else { return true };
@@ -110,8 +117,8 @@ impl Runs<'_> {
 }
 
 impl<'p> Interpreter<'p> {
-    /// See [`nki_isa::Machine::map_f32_later`] and [`nki_isa::Machine::map_f32_together`].
-    pub(super) fn queue_rows(
+    /// See [`nki_isa::Machine::map_f32`] and [`nki_isa::Machine::map_f32_together`].
+    pub(in crate::exec) fn defer_rows(
         &mut self,
         dsts: &[&View],
         srcs: &[&View],
@@ -120,16 +127,15 @@ impl<'p> Interpreter<'p> {
     ) -> Result<(), Fault> {
         let (to, from) = self.operands(dsts, srcs)?;
         let watch = self.watch(&to, &from, false);
-        if apart(&self.memory, &to, &from) {
-            self.push(to, from, what, watch);
-            self.runs.leaves.extend(leaves);
+        if apart(&self.deferred.memory, &to, &from) {
+            self.join_run(to, from, what, watch).leaves.extend(leaves);
             return Ok(());
         }
-        self.finish_runs();
-        match &what {
-            What::Map(f) => self.map_rows(&to, &from, &**f, watch),
-            What::Together(f) => self.map_rows(&to, &from, &alone(f), watch),
-            What::Copy | What::Fill(_) => unreachable!("they are queued by functions of their own"),
+        self.flush();
+        match what {
+            What::Map(f) => self.map_rows(&to, &from, &*f, watch),
+            What::Together(f) => self.map_rows(&to, &from, &*alone(f), watch),
+            What::Copy | What::Fill(_) => unreachable!("they are deferred by functions of their own"),
         }
         if let Some((name, change)) = leaves {
             change(self.core.engine_state.entry(name).or_default());
@@ -137,66 +143,54 @@ impl<'p> Interpreter<'p> {
         Ok(())
     }
 
-    /// Queues the writing of equal elements; says whether it can be.
-    pub(super) fn queue_fill(&mut self, to: &Access, value: [u8; 4]) -> bool {
+    /// Defers the writing of equal elements; says whether it can be.
+    pub(in crate::exec) fn defer_fill(&mut self, to: &Access, value: [u8; 4]) -> bool {
         let to = std::slice::from_ref(to);
-        let queued = apart(&self.memory, to, &[]);
-        if queued {
-            self.push(to.iter().cloned().collect(), Accesses::new(), What::Fill(value), None);
+        let deferred = apart(&self.deferred.memory, to, &[]);
+        if deferred {
+            self.join_run(to.iter().cloned().collect(), Accesses::new(), What::Fill(value), None);
         }
-        queued
+        deferred
     }
 
-    /// Queues a copy; says whether it can be.
-    pub(super) fn queue_copy(&mut self, to: &Access, from: &Access) -> bool {
+    /// Defers a copy; says whether it can be.
+    pub(in crate::exec) fn defer_copy(&mut self, to: &Access, from: &Access) -> bool {
         let (to, from) = (std::slice::from_ref(to), std::slice::from_ref(from));
         let same = to[0].per_row == from[0].per_row && to[0].storage != from[0].storage;
-        if !same || !apart(&self.memory, to, from) {
+        if !same || !apart(&self.deferred.memory, to, from) {
             return false;
         }
         let converts = to[0].codec != from[0].codec;
         let watch = converts.then(|| self.watch(to, from, true)).flatten();
-        self.push(to.iter().cloned().collect(), from.iter().cloned().collect(), What::Copy, watch);
+        self.join_run(to.iter().cloned().collect(), from.iter().cloned().collect(), What::Copy, watch);
         true
     }
 
-    fn push(&mut self, to: Accesses, from: Accesses, what: What, watch: Option<Box<Watch<'p>>>) {
-        if !self.runs.admits(&self.memory, &to, &from) {
-            self.finish_runs();
+    /// Adds an instruction to the run that waits, or to a new one; gives the run.
+    fn join_run(&mut self, to: Accesses, from: Accesses, what: What, watch: Option<Box<Watch<'p>>>) -> &mut Run<'p> {
+        let admits = |run: &Run<'_>| run.admits(&self.deferred.memory, &to, &from);
+        if !matches!(&self.deferred.pending, Pending::Rows(run) if admits(run)) {
+            self.flush();
+            self.deferred.pending = Pending::Rows(Run::default());
         }
+        let memory = &mut self.deferred.memory;
+        let Pending::Rows(run) = &mut self.deferred.pending else { unreachable!("a run has just been made") };
         for (n, a) in to.iter().enumerate() {
-            let storage = &self.memory.storages[a.storage];
-            let before = self.runs.steps.iter().flat_map(|s| s.to.iter().chain(&s.from)).chain(&to[..n]).chain(&from);
+            let storage = &memory.storages[a.storage];
+            let before = run.steps.iter().flat_map(|s| s.to.iter().chain(&s.from)).chain(&to[..n]).chain(&from);
             if storage.init.is_empty() && !before.into_iter().any(|b| b.storage == a.storage) {
-                self.runs.fresh.push(a.storage);
+                run.fresh.push(a.storage);
             }
-            self.memory.mark_written(a);
-            self.runs.stored |= self.memory.storages[a.storage].pitch == 0;
+            memory.mark_written(a);
+            run.stored |= memory.storages[a.storage].pitch == 0;
         }
-        self.runs.steps.push(Step { to, from, what, watch });
+        run.steps.push(Step { to, from, what, watch });
+        run
     }
 
-    /// Whether instructions wait to be computed: what they touch must stay.
-    pub(super) fn has_runs(&self) -> bool {
-        !self.runs.steps.is_empty()
-    }
-
-    /// Whether the run has come to its end with an instruction that loads from HBM.
-    pub(super) fn run_ends(&self, loads: bool) -> bool {
-        loads && self.runs.stored
-    }
-
-    /// Computes the instructions that wait.
-    pub(super) fn finish_runs(&mut self) {
-        self.compute_runs(&[]);
-    }
-
-    /// Computes the instructions that wait. Nobody will read the storages `dead` any more.
-    pub(super) fn compute_runs(&mut self, dead: &[usize]) {
-        if self.runs.steps.is_empty() {
-            return;
-        }
-        let Runs { steps, leaves, fresh, .. } = std::mem::take(&mut self.runs);
+    /// Computes a run. Nobody will read the storages `dead` any more.
+    pub(super) fn compute_run(&mut self, run: Run<'p>, dead: &[usize]) {
+        let Run { steps, leaves, fresh, .. } = run;
         let rows = steps[0].to[0].rows;
         let elements: usize = steps.iter().flat_map(|s| s.to.iter().chain(&s.from)).map(Access::elements).sum();
         let threads = rayon::current_num_threads().min(rows);
@@ -210,16 +204,16 @@ impl<'p> Interpreter<'p> {
         }
         let passes = |a: &Access| dead.contains(&a.storage) && fresh.contains(&a.storage);
         let passing = |(piece, a): (usize, &&Access)| {
-            let pitch = self.memory.storages[a.storage].pitch;
+            let pitch = self.deferred.memory.storages[a.storage].pitch;
             (passes(a) && pitch.is_multiple_of(64)).then_some(Passing { piece, row: a.row, pitch })
         };
         let passing: Vec<Passing> = written.iter().enumerate().filter_map(passing).collect();
         let mut taken: Vec<Option<Buffer>> = Vec::new();
         for (k, a) in written.iter().enumerate() {
             let stays = !passing.iter().any(|p| p.piece == k);
-            taken.push(stays.then(|| self.memory.storages[a.storage].take()));
+            taken.push(stays.then(|| self.deferred.memory.storages[a.storage].take()));
         }
-        let memory = &self.memory;
+        let memory = &self.deferred.memory;
         let plans: Vec<Plan<'_>> = steps.iter().map(|s| plan(memory, &written, &taken, s)).collect();
         let plans = without_copies(plans, &passing, |k| taken[k].as_deref().is_none_or(aligned));
         let mut parts: Vec<(Range<usize>, Vec<Option<Piece<'_>>>)> =
@@ -253,7 +247,7 @@ impl<'p> Interpreter<'p> {
         let storages: SmallVec<[usize; 8]> = written.iter().map(|a| a.storage).collect();
         for (storage, data) in storages.into_iter().zip(taken) {
             if let Some(data) = data {
-                self.memory.storages[storage].put(data);
+                self.deferred.memory.storages[storage].put(data);
             }
         }
         for (name, change) in leaves {

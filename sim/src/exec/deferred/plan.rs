@@ -1,12 +1,12 @@
 //! What a thread does with the rows of an instruction: where they are, how they are converted, and the functions applied to them.
 
-use nki_isa::machine::{OwnRowsF32, OwnTogetherF32, RowF32};
+use nki_isa::machine::{RowF32, RowsF32, TogetherF32};
 use smallvec::SmallVec;
 use std::ops::Range;
 
-use super::runs::{BLOCK, Passing, Step, What};
-use super::values::Watch;
+use super::run::{BLOCK, Passing, Step, What};
 use crate::Buffer;
+use crate::exec::values::Watch;
 use crate::memory::Memory;
 use crate::memory::access::Access;
 use crate::memory::elements::{self, Codec, Steps};
@@ -290,7 +290,7 @@ impl Plan<'_> {
     }
 
     /// One partition: calls `f`, writes what was not computed in place.
-    fn map(&self, i: usize, own: &mut Own<'_>, pieces: &[Option<Piece<'_>>], f: &OwnRowsF32, scratch: &mut Scratch) {
+    fn map(&self, i: usize, own: &mut Own<'_>, pieces: &[Option<Piece<'_>>], f: &RowsF32, scratch: &mut Scratch) {
         let Scratch { packed, floats } = scratch;
         let (space, results) = at_least(floats, self.space.0 + self.space.1).split_at_mut(self.space.0);
         let ins = self.sources(i, own, pieces, space, packed);
@@ -337,7 +337,7 @@ impl Plan<'_> {
         rows: Range<usize>,
         own: &mut Own<'_>,
         pieces: &[Option<Piece<'_>>],
-        f: &OwnTogetherF32,
+        f: &TogetherF32,
         scratch: &mut Scratch,
     ) {
         let Scratch { packed, floats } = scratch;

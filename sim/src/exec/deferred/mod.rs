@@ -1,0 +1,113 @@
+//! The memory of a run, and the instructions that are not computed on it yet.
+//!
+//! An instruction is checked, traced and recorded as written when its turn comes. Its values may be computed later, together with those of others:
+//! matmuls that add to one destination are a [`chain`], partition-wise instructions a [`run`]. One of the two at most waits at a time.
+//!
+//! The bytes of memory are reached through [`Interpreter::memory`] only, which computes what waits first; the fields of [`Deferred`] are private to this
+//! module. What is known without bytes (where tensors lie, what has been written) is always up to date: [`Deferred::account`].
+
+mod chain;
+mod plan;
+mod run;
+
+use std::mem::take;
+
+use crate::memory::Memory;
+use crate::memory::account::Account;
+use crate::place::Placement;
+use chain::{Chain, Packs};
+use run::Run;
+
+pub(super) use run::What;
+
+use super::interpreter::Interpreter;
+
+/// Memory with what waits to be computed on it.
+pub(super) struct Deferred<'p> {
+    memory: Memory<'p>,
+    pending: Pending<'p>,
+    packs: Packs,
+}
+
+/// Instructions that wait to be computed.
+#[derive(Default)]
+enum Pending<'p> {
+    #[default]
+    Nothing,
+    Matmuls(Chain<'p>),
+    Rows(Run<'p>),
+}
+
+impl<'p> Deferred<'p> {
+    pub(super) fn new(memory: Memory<'p>) -> Self {
+        Deferred { memory, pending: Pending::Nothing, packs: Packs::default() }
+    }
+
+    /// What is known of memory without its bytes.
+    pub(super) fn account(&mut self) -> Account<'_, 'p> {
+        self.memory.account()
+    }
+
+    /// Where automatic placement put tensors.
+    pub(super) fn placement(&self) -> &'p Placement {
+        self.memory.placement()
+    }
+}
+
+impl<'p> Interpreter<'p> {
+    /// Memory, after everything that waits has been computed.
+    pub(super) fn memory(&mut self) -> &mut Memory<'p> {
+        self.flush();
+        &mut self.deferred.memory
+    }
+
+    /// Computes what waits. Instructions that are computed at once begin with it, so that findings are in program order.
+    pub(super) fn flush(&mut self) {
+        match take(&mut self.deferred.pending) {
+            Pending::Nothing => {}
+            Pending::Matmuls(chain) => self.multiply_chain(chain),
+            Pending::Rows(run) => self.compute_run(run, &[]),
+        }
+    }
+
+    /// Computes matmuls that wait: what comes may join a run, but not a chain.
+    pub(super) fn flush_matmuls(&mut self) {
+        if matches!(self.deferred.pending, Pending::Matmuls(_)) {
+            self.flush();
+        }
+    }
+
+    /// Computes a run that waits: what comes may join a chain, but not a run.
+    fn flush_rows(&mut self) {
+        if matches!(self.deferred.pending, Pending::Rows(_)) {
+            self.flush();
+        }
+    }
+
+    /// Releases the buffers of tensors whose lifetime ends before the current statement, unless instructions that wait may still use them.
+    ///
+    /// That holds in dynamic loops as well: a tensor that a further iteration needs lives to the end of the loop.
+    pub(super) fn release_dead(&mut self) {
+        if !matches!(self.deferred.pending, Pending::Nothing) || !self.core.posted.is_empty() {
+            return;
+        }
+        while let Some(tensor) = self.core.next_dead() {
+            self.deferred.memory.release(tensor);
+        }
+    }
+
+    /// Before a statement that loads from HBM: a run that has stored a result there ends, and what only the run used is released. The load then takes
+    /// buffers that are used again.
+    pub(super) fn end_stored_run(&mut self) {
+        if !matches!(&self.deferred.pending, Pending::Rows(run) if run.has_stored()) {
+            return;
+        }
+        if !self.core.loops.is_empty() || !self.core.posted.is_empty() {
+            return self.flush();
+        }
+        let Pending::Rows(run) = take(&mut self.deferred.pending) else { return };
+        let memory = &self.deferred.memory;
+        let dead: Vec<usize> = self.core.all_dead().filter_map(|tensor| memory.own_storage(tensor)).collect();
+        self.compute_run(run, &dead);
+    }
+}

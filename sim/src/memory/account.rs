@@ -1,0 +1,56 @@
+//! What is known of memory without its bytes.
+
+use nki_isa::program::Node;
+use nki_isa::{Fault, TensorId, View};
+
+use super::Memory;
+use super::access::{Access, Shift, Unwritten};
+use super::clobbers::Clobbered;
+
+/// Where tensors lie and which bytes have been written. It is kept in program order, and right also while instructions wait to be computed.
+pub(crate) struct Account<'a, 'p>(&'a mut Memory<'p>);
+
+impl<'p> Memory<'p> {
+    /// Everything but the bytes.
+    pub(crate) fn account(&mut self) -> Account<'_, 'p> {
+        Account(self)
+    }
+}
+
+impl<'p> Account<'_, 'p> {
+    /// See [`Memory::resolve`].
+    pub(crate) fn resolve(&mut self, view: &View, shift: &Shift) -> Result<Access, Fault> {
+        self.0.resolve(view, shift)
+    }
+
+    /// See [`Memory::find_unwritten`].
+    pub(crate) fn find_unwritten(&self, access: &Access) -> Option<Unwritten> {
+        self.0.find_unwritten(access)
+    }
+
+    /// See [`Memory::unwritten_elements`].
+    pub(crate) fn unwritten_elements(&self, access: &Access) -> Vec<bool> {
+        self.0.unwritten_elements(access)
+    }
+
+    /// Who wrote over what is read, through another tensor.
+    pub(crate) fn clobbered(&mut self, access: &Access) -> Option<Clobbered<'p>> {
+        if self.0.clobbers.is_empty() { None } else { self.0.clobbers.read(access) }
+    }
+
+    /// An instruction is executed: what is written from now on, it writes.
+    pub(crate) fn executes(&mut self, node: &'p Node) {
+        self.0.clobbers.now = Some(node);
+    }
+
+    /// See [`Memory::renew`].
+    pub(crate) fn renew(&mut self, tensor: TensorId) {
+        self.0.renew(tensor);
+    }
+
+    /// Bytes from one row of a storage to the next, all its bytes, and bytes in memory for each byte of the program.
+    pub(crate) fn extent(&self, storage: usize) -> (usize, usize, usize) {
+        let s = &self.0.storages[storage];
+        (s.pitch, s.bytes().len(), self.0.scale)
+    }
+}
