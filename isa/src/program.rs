@@ -192,21 +192,8 @@ impl Program {
 
     /// Calls `visit` for each statement of all cores, outer before inner, in program order.
     pub fn visit(&self, visit: &mut dyn FnMut(&Node)) {
-        fn walk(nodes: &[Node], visit: &mut dyn FnMut(&Node)) {
-            for node in nodes {
-                visit(node);
-                match &node.kind {
-                    NodeKind::Inst(_) => {}
-                    NodeKind::For { body, .. } | NodeKind::While { body, .. } => walk(body, visit),
-                    NodeKind::If { then, otherwise, .. } => {
-                        walk(then, visit);
-                        walk(otherwise, visit);
-                    }
-                }
-            }
-        }
         for core in &self.cores {
-            walk(core, visit);
+            statements(core).iter().for_each(|s| visit(s.node));
         }
     }
 
@@ -300,4 +287,68 @@ pub enum NodeKind {
         /// Taken when it is 0.
         otherwise: Vec<Node>,
     },
+}
+
+/// A statement in the flat index of a core's stream.
+#[derive(Debug, Clone, Copy)]
+pub struct Statement<'p> {
+    /// The statement.
+    pub node: &'p Node,
+    /// Position after the last statement inside it; of an instruction, the position after it.
+    pub end: u32,
+    /// Of a branch, the position of the first statement taken when the condition is 0; else `end`.
+    pub otherwise: u32,
+    /// Position of the innermost loop or branch around it.
+    pub parent: Option<u32>,
+}
+
+/// The flat index of a stream: its statements in program order, outer before inner. A statement's position is its index.
+pub fn statements(stream: &[Node]) -> Vec<Statement<'_>> {
+    fn add<'p>(nodes: &'p [Node], parent: Option<u32>, out: &mut Vec<Statement<'p>>) {
+        for node in nodes {
+            let at = out.len();
+            out.push(Statement { node, end: 0, otherwise: 0, parent });
+            let inside = Some(at as u32);
+            let mut otherwise = None;
+            match &node.kind {
+                NodeKind::Inst(_) => {}
+                NodeKind::For { body, .. } | NodeKind::While { body, .. } => add(body, inside, out),
+                NodeKind::If { then, otherwise: other, .. } => {
+                    add(then, inside, out);
+                    otherwise = Some(out.len() as u32);
+                    add(other, inside, out);
+                }
+            }
+            let end = out.len() as u32;
+            (out[at].end, out[at].otherwise) = (end, otherwise.unwrap_or(end));
+        }
+    }
+    let mut out = Vec::with_capacity(stream.len());
+    add(stream, None, &mut out);
+    out
+}
+
+/// The positions of the loops and branches around a statement, innermost first.
+pub fn around<'s>(statements: &'s [Statement<'_>], at: u32) -> impl Iterator<Item = u32> + 's {
+    let parent = |at: u32| statements.get(at as usize).and_then(|s| s.parent);
+    std::iter::successors(parent(at), move |&at| parent(at))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn statements_have_the_position_after_what_they_hold() {
+        let node = |kind| Node { kind, loc: Loc::default(), trail: TrailId::ROOT, tag: None };
+        let branch = |then, otherwise| node(NodeKind::If { condition: RegId(0), then, otherwise });
+        let repeat = |body| node(NodeKind::While { condition: RegId(0), body });
+        let empty = || branch(Vec::new(), Vec::new());
+        let stream = [repeat(vec![empty(), branch(vec![empty()], vec![empty(), empty()])]), empty()];
+        let all = statements(&stream);
+        let ends: Vec<(u32, u32)> = all.iter().map(|s| (s.otherwise, s.end)).collect();
+        assert_eq!(ends, [(6, 6), (2, 2), (4, 6), (4, 4), (5, 5), (6, 6), (7, 7)]);
+        let outer = |at| around(&all, at).collect::<Vec<_>>();
+        assert_eq!((outer(0), outer(1), outer(5), outer(6)), (vec![], vec![0], vec![2, 0], vec![]));
+    }
 }

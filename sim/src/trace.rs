@@ -3,7 +3,7 @@
 //! It is the only thing that timing sees of a run. It is complete without data when the program has no dynamic control flow and no dynamic
 //! addresses (see [`crate::exec`]).
 
-use nki_isa::program::{Node, NodeKind};
+use nki_isa::program::{Node, statements};
 
 /// Dense index of a [`Node`] in pre-order over one core's stream, control nodes included.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -64,20 +64,5 @@ pub struct Trace {
 
 /// The nodes of one core's stream by [`NodeIndex`].
 pub fn index_nodes(stream: &[Node]) -> Vec<&Node> {
-    fn walk<'a>(nodes: &'a [Node], out: &mut Vec<&'a Node>) {
-        for node in nodes {
-            out.push(node);
-            match &node.kind {
-                NodeKind::Inst(_) => {}
-                NodeKind::For { body, .. } | NodeKind::While { body, .. } => walk(body, out),
-                NodeKind::If { then, otherwise, .. } => {
-                    walk(then, out);
-                    walk(otherwise, out);
-                }
-            }
-        }
-    }
-    let mut out = Vec::with_capacity(stream.len());
-    walk(stream, &mut out);
-    out
+    statements(stream).iter().map(|s| s.node).collect()
 }

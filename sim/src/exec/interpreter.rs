@@ -1,12 +1,14 @@
 //! Walks the structured stream: instructions, dynamic loops and branches.
 
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::sync::Arc;
 
 use ndarray::Array2;
 use nki_diag::Diagnostic;
 use nki_diag::memory::Limit;
 use nki_isa::inst::Footprint;
-use nki_isa::program::{Address, Bound, Loc, Node, NodeKind, RegId};
+use nki_isa::program::{Address, Bound, Loc, Node, NodeKind, RegId, Statement, around, statements};
 use nki_isa::{Contribution, Fault, Inst, Meeting, Program, Space, TensorId, View};
 use rustc_hash::FxHashMap;
 
@@ -58,8 +60,10 @@ pub(super) struct CoreState<'p> {
     pub(super) node: Option<&'p Node>,
     /// Dynamic loops around it: statement and iteration.
     pub(super) loops: Vec<(Loc, u32)>,
+    /// The core's stream.
+    statements: Vec<Statement<'p>>,
     /// Blocks being executed, outermost first.
-    frames: Vec<Frame<'p>>,
+    frames: Vec<Frame>,
     /// Position of the statement being executed.
     position: u32,
     /// On-chip tensors of the core by last use, and how many of them end before `position`: those are released.
@@ -89,22 +93,21 @@ impl CoreState<'_> {
     }
 }
 
-/// A block being executed.
-struct Frame<'p> {
-    nodes: &'p [Node],
-    /// Index of the next statement in `nodes`.
-    next: usize,
-    /// Its position in the core's stream.
-    position: u32,
-    end: End<'p>,
+/// A block being executed: positions in the core's stream.
+struct Frame {
+    /// The next statement.
+    next: u32,
+    /// After the last one.
+    until: u32,
+    end: End,
 }
 
 /// What follows a block.
-enum End<'p> {
+enum End {
     /// The statements after it.
     Leave,
     /// Another iteration of this loop, perhaps.
-    Loop { node: &'p Node, at: NodeIndex, iteration: u32, counter: Counter },
+    Loop { at: NodeIndex, iteration: u32, counter: Counter },
 }
 
 /// What decides whether there is another iteration.
@@ -169,14 +172,15 @@ impl<'p> Interpreter<'p> {
     /// A core before its first statement.
     fn start(&self, core: u32, stream: &'p [Node]) -> CoreState<'p> {
         let dying = by_last_use(self.program, self.deferred.placement(), core);
-        let mut renewed = FxHashMap::default();
-        find_renewed(self.program, stream, 0, &mut renewed);
+        let statements = statements(stream);
+        let renewed = renewed(&statements);
         CoreState {
             number: core,
             registers: vec![None; self.program.registers as usize],
-            frames: vec![Frame { nodes: stream, next: 0, position: 0, end: End::Leave }],
+            frames: vec![Frame { next: 0, until: statements.len() as u32, end: End::Leave }],
             dying,
             renewed,
+            statements,
             events: Vec::with_capacity(stream.len()),
             ..CoreState::default()
         }
@@ -297,14 +301,14 @@ impl<'p> Interpreter<'p> {
         loop {
             nki_diag::stop::check();
             let Some(frame) = self.core.frames.last_mut() else { return Ok(Stop::Done) };
-            let position = frame.position;
-            let next = frame.nodes.get(frame.next);
-            frame.next += 1;
-            frame.position += 1;
-            let Some(node) = next else {
+            let position = frame.next;
+            if position >= frame.until {
                 self.end_of_block()?;
                 continue;
-            };
+            }
+            let Statement { node, end, otherwise, .. } = self.core.statements[position as usize];
+            // What lies between belongs to the statement.
+            frame.next = end;
             self.core.position = position;
             self.release_dead();
             let at = NodeIndex(position);
@@ -329,8 +333,7 @@ impl<'p> Interpreter<'p> {
                     if !self.core.posted.is_empty() && self.needs_posted(inst, &footprint) {
                         // The statement comes again when the exchange is over.
                         if let Some(frame) = self.core.frames.last_mut() {
-                            frame.next -= 1;
-                            frame.position -= 1;
+                            frame.next = position;
                         }
                         return Ok(Stop::Blocked);
                     }
@@ -355,18 +358,21 @@ impl<'p> Interpreter<'p> {
                     self.spread_taint_of_statement();
                     self.core.events.push(Event { node: at, kind: EventKind::Inst { resolved } });
                 }
-                NodeKind::For { variable, lower, upper, step, body } => {
+                NodeKind::For { variable, lower, upper, step, .. } => {
                     let (next, upper) = (self.bound(*lower), self.bound(*upper));
-                    self.enter(node, at, body, Counter::For { variable: *variable, next, upper, step: (*step).max(1) });
+                    self.enter(
+                        node.loc,
+                        at,
+                        end,
+                        Counter::For { variable: *variable, next, upper, step: (*step).max(1) },
+                    );
                 }
-                NodeKind::While { condition, body } => self.enter(node, at, body, Counter::While(*condition)),
-                NodeKind::If { condition, then, otherwise } => {
+                NodeKind::While { condition, .. } => self.enter(node.loc, at, end, Counter::While(*condition)),
+                NodeKind::If { condition, .. } => {
                     let taken = self.get(*condition) != 0;
                     self.core.events.push(Event { node: at, kind: EventKind::Branch(taken) });
-                    let skipped = position + 1 + size(then);
-                    let (nodes, position) = if taken { (then, position + 1) } else { (otherwise, skipped) };
-                    self.skip(size(then) + size(otherwise));
-                    self.core.frames.push(Frame { nodes, next: 0, position, end: End::Leave });
+                    let (next, until) = if taken { (position + 1, otherwise) } else { (otherwise, end) };
+                    self.core.frames.push(Frame { next, until, end: End::Leave });
                 }
             }
         }
@@ -377,31 +383,18 @@ impl<'p> Interpreter<'p> {
         if meeting.is_of_ranks() { self.rank } else { self.core.number }
     }
 
-    /// The block being executed goes on `by` positions later: what lies between belongs to a statement of it.
-    fn skip(&mut self, by: u32) {
-        if let Some(frame) = self.core.frames.last_mut() {
-            frame.position += by;
-        }
-    }
-
-    fn enter(&mut self, node: &'p Node, at: NodeIndex, body: &'p [Node], counter: Counter) {
+    fn enter(&mut self, loc: Loc, at: NodeIndex, until: u32, counter: Counter) {
         self.core.events.push(Event { node: at, kind: EventKind::LoopEnter });
-        self.core.loops.push((node.loc, 0));
-        self.skip(size(body));
+        self.core.loops.push((loc, 0));
         // The body counts as ended before its first iteration.
-        self.core.frames.push(Frame {
-            nodes: body,
-            next: body.len(),
-            position: at.0 + 1,
-            end: End::Loop { node, at, iteration: 0, counter },
-        });
+        self.core.frames.push(Frame { next: until, until, end: End::Loop { at, iteration: 0, counter } });
     }
 
     /// Starts another iteration or goes on behind the block.
     fn end_of_block(&mut self) -> Result<(), Fault> {
-        let Some(Frame { nodes, end, .. }) = self.core.frames.pop() else { return Ok(()) };
-        let End::Loop { node, at, iteration, mut counter } = end else { return Ok(()) };
-        self.core.node = Some(node);
+        let Some(Frame { until, end, .. }) = self.core.frames.pop() else { return Ok(()) };
+        let End::Loop { at, iteration, mut counter } = end else { return Ok(()) };
+        self.core.node = Some(self.core.statements[at.0 as usize].node);
         let again = match &mut counter {
             Counter::For { variable, next, upper, step } => {
                 let more = *next < *upper;
@@ -444,12 +437,8 @@ impl<'p> Interpreter<'p> {
         // What ends inside the body ends in this iteration again.
         let first = self.core.dying.partition_point(|(last, _)| *last <= at.0);
         self.core.dead = self.core.dead.min(first);
-        self.core.frames.push(Frame {
-            nodes,
-            next: 0,
-            position: at.0 + 1,
-            end: End::Loop { node, at, iteration: iteration + 1, counter },
-        });
+        let end = End::Loop { at, iteration: iteration + 1, counter };
+        self.core.frames.push(Frame { next: at.0 + 1, until, end });
         Ok(())
     }
 
@@ -528,20 +517,6 @@ impl<'p> Interpreter<'p> {
     }
 }
 
-/// Number of statements, those inside others included.
-pub(super) fn size(nodes: &[Node]) -> u32 {
-    nodes
-        .iter()
-        .map(|n| {
-            1 + match &n.kind {
-                NodeKind::Inst(_) => 0,
-                NodeKind::For { body, .. } | NodeKind::While { body, .. } => size(body),
-                NodeKind::If { then, otherwise, .. } => size(then) + size(otherwise),
-            }
-        })
-        .sum()
-}
-
 /// The on-chip tensors of a core with the position of their last use, in that order.
 pub(super) fn by_last_use(program: &Program, placement: &Placement, core: u32) -> Vec<(u32, TensorId)> {
     let mut out: Vec<(u32, TensorId)> = program
@@ -556,48 +531,39 @@ pub(super) fn by_last_use(program: &Program, placement: &Placement, core: u32) -
     out
 }
 
-/// Finds the PSUM tensors that only one dynamic loop uses, by the position of the innermost such loop: such a tensor is made in the
+/// The PSUM tensors that only one dynamic loop uses, by the position of the innermost such loop: such a tensor is made in the
 /// body, anew in each iteration, and so the first matmul of an iteration overwrites it.
-pub(super) fn find_renewed(program: &Program, stream: &[Node], start: u32, out: &mut FxHashMap<u32, Vec<TensorId>>) {
-    /// The loops around the uses of a tensor, outermost first, as far as all uses share them.
-    fn walk(nodes: &[Node], position: &mut u32, path: &mut Vec<u32>, common: &mut FxHashMap<TensorId, Vec<u32>>) {
-        let mut footprint = Footprint::default();
-        for node in nodes {
-            let at = *position;
-            *position += 1;
-            match &node.kind {
-                NodeKind::Inst(inst) => {
-                    footprint.clear();
-                    inst.footprint(&mut footprint);
-                    for view in footprint.reads.iter().chain(&footprint.writes).filter(|v| v.space == Space::Psum) {
-                        let shared = common.entry(view.tensor).or_insert_with(|| path.clone());
-                        let n = shared.iter().zip(path.iter()).take_while(|(a, b)| a == b).count();
-                        shared.truncate(n);
-                    }
+pub(super) fn renewed(statements: &[Statement<'_>]) -> FxHashMap<u32, Vec<TensorId>> {
+    let mut out: FxHashMap<u32, Vec<TensorId>> = FxHashMap::default();
+    if statements.iter().all(|s| matches!(s.node.kind, NodeKind::Inst(_))) {
+        return out;
+    }
+    // The loops around the uses of a tensor, outermost first, as far as all uses share them.
+    let mut common: BTreeMap<TensorId, Vec<u32>> = BTreeMap::new();
+    let mut footprint = Footprint::default();
+    for (at, statement) in statements.iter().enumerate() {
+        let NodeKind::Inst(inst) = &statement.node.kind else { continue };
+        footprint.clear();
+        inst.footprint(&mut footprint);
+        for view in footprint.reads.iter().chain(&footprint.writes).filter(|v| v.space == Space::Psum) {
+            let is_loop = |at: &u32| !matches!(statements[*at as usize].node.kind, NodeKind::If { .. });
+            let mut path: Vec<u32> = around(statements, at as u32).filter(is_loop).collect();
+            path.reverse();
+            match common.entry(view.tensor) {
+                Entry::Vacant(entry) => {
+                    entry.insert(path);
                 }
-                NodeKind::For { body, .. } | NodeKind::While { body, .. } => {
-                    path.push(at);
-                    walk(body, position, path, common);
-                    path.pop();
-                }
-                NodeKind::If { then, otherwise, .. } => {
-                    walk(then, position, path, common);
-                    walk(otherwise, position, path, common);
+                Entry::Occupied(mut entry) => {
+                    let n = entry.get().iter().zip(&path).take_while(|(a, b)| a == b).count();
+                    entry.get_mut().truncate(n);
                 }
             }
         }
     }
-    let dynamic = |n: &Node| !matches!(n.kind, NodeKind::Inst(_));
-    if !stream.iter().any(dynamic) {
-        return;
-    }
-    let mut common = FxHashMap::default();
-    let mut position = start;
-    walk(stream, &mut position, &mut Vec::new(), &mut common);
-    for i in 0..program.tensors.len() {
-        let id = TensorId(i as u32);
-        if let Some(&innermost) = common.get(&id).and_then(|path| path.last()) {
-            out.entry(innermost).or_default().push(id);
+    for (tensor, path) in common {
+        if let Some(&innermost) = path.last() {
+            out.entry(innermost).or_default().push(tensor);
         }
     }
+    out
 }

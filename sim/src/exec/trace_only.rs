@@ -2,10 +2,9 @@
 
 use ndarray::{Array2, ArrayView2};
 use nki_isa::inst::Footprint;
-use nki_isa::program::{Bound, Loc, Node, NodeKind, RegId};
+use nki_isa::program::{Bound, Loc, Node, NodeKind, RegId, Statement, statements};
 use nki_isa::{Fault, Index, Program, View};
 
-use super::interpreter::size;
 use crate::trace::{CoreTrace, Event, EventKind, NodeIndex, Resolved, Trace};
 
 /// The trace of this program depends on values in memory.
@@ -43,7 +42,8 @@ pub fn trace_within(program: &Program, step_limit: u64) -> Result<Trace, NeedsDa
             step_limit,
             depth: 0,
         };
-        walk.block(stream, &mut 0)?;
+        let all = statements(stream);
+        walk.block(&all, 0, all.len() as u32)?;
         trace.cores.push(CoreTrace { events: walk.events });
     }
     Ok(trace)
@@ -82,11 +82,14 @@ impl Walk<'_> {
         self.events.push(Event { node, kind });
     }
 
-    fn block(&mut self, nodes: &[Node], position: &mut u32) -> Result<(), NeedsData> {
+    /// Executes the statements of a block, from a position up to another.
+    fn block(&mut self, all: &[Statement<'_>], from: u32, until: u32) -> Result<(), NeedsData> {
         let mut footprint = Footprint::default();
-        for node in nodes {
-            let at = NodeIndex(*position);
-            *position += 1;
+        let mut next = from;
+        while next < until {
+            let at = NodeIndex(next);
+            let Statement { node, end, otherwise, .. } = all[next as usize];
+            next = end;
             if self.depth > 0 {
                 self.step(node)?;
             }
@@ -117,7 +120,7 @@ impl Walk<'_> {
                     let resolved = (!resolved.is_empty()).then(|| resolved.into_boxed_slice());
                     self.push(at, EventKind::Inst { resolved });
                 }
-                NodeKind::For { variable, lower, upper, step, body } => {
+                NodeKind::For { variable, lower, upper, step, .. } => {
                     let lower = self.bound(*lower, node)?;
                     let upper = self.bound(*upper, node)?;
                     self.push(at, EventKind::LoopEnter);
@@ -127,35 +130,31 @@ impl Walk<'_> {
                         self.set(*variable, Value::Known(value as i32));
                         self.step(node)?;
                         self.push(at, EventKind::LoopIteration(iteration));
-                        self.block(body, &mut (at.0 + 1))?;
+                        self.block(all, at.0 + 1, end)?;
                         value += (*step).max(1);
                         iteration += 1;
                     }
                     self.depth -= 1;
-                    *position += size(body);
                     self.push(at, EventKind::LoopExit);
                 }
-                NodeKind::While { condition, body } => {
+                NodeKind::While { condition, .. } => {
                     self.push(at, EventKind::LoopEnter);
                     self.depth += 1;
                     let mut iteration = 0;
                     while self.get(*condition, node, "the condition of the loop")? != 0 {
                         self.step(node)?;
                         self.push(at, EventKind::LoopIteration(iteration));
-                        self.block(body, &mut (at.0 + 1))?;
+                        self.block(all, at.0 + 1, end)?;
                         iteration += 1;
                     }
                     self.depth -= 1;
-                    *position += size(body);
                     self.push(at, EventKind::LoopExit);
                 }
-                NodeKind::If { condition, then, otherwise } => {
+                NodeKind::If { condition, .. } => {
                     let taken = self.get(*condition, node, "the condition of the branch")? != 0;
                     self.push(at, EventKind::Branch(taken));
-                    let skipped = *position + size(then);
-                    let mut inside = if taken { *position } else { skipped };
-                    self.block(if taken { then } else { otherwise }, &mut inside)?;
-                    *position = skipped + size(otherwise);
+                    let (from, until) = if taken { (at.0 + 1, otherwise) } else { (otherwise, end) };
+                    self.block(all, from, until)?;
                 }
             }
         }

@@ -7,11 +7,12 @@
 
 use nki_diag::Diagnostic;
 use nki_isa::inst::Footprint;
+use nki_isa::program::statements;
 use nki_isa::{Program, TensorId, View};
 use rustc_hash::FxHashMap;
 
 use super::findings::{Findings, Place};
-use super::interpreter::{by_last_use, find_renewed};
+use super::interpreter::{by_last_use, renewed};
 use super::races::Races;
 use crate::deps::Hazard;
 use crate::lint::walk::{Step, Visitor, walk};
@@ -32,9 +33,8 @@ pub(crate) fn without_values(program: &Program, placement: &Placement, trace: &T
             .iter()
             .enumerate()
             .map(|(core, stream)| {
-                let mut renewed = FxHashMap::default();
-                find_renewed(program, stream, 0, &mut renewed);
-                Core { dying: by_last_use(program, placement, core as u32), dead: 0, renewed }
+                let dying = by_last_use(program, placement, core as u32);
+                Core { dying, dead: 0, renewed: renewed(&statements(stream)) }
             })
             .collect(),
     };

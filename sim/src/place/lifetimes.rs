@@ -1,7 +1,7 @@
 //! From the first to the last use of every tensor.
 
 use nki_isa::inst::Footprint;
-use nki_isa::program::{Node, NodeKind};
+use nki_isa::program::{NodeKind, statements};
 use nki_isa::{Program, TensorId};
 
 /// When a tensor holds values: positions in pre-order over its core's stream (see [`crate::trace::NodeIndex`]), both inclusive.
@@ -34,84 +34,48 @@ pub(super) struct Lifetimes {
     pub(super) alive: Vec<Option<Lifetime>>,
 }
 
-struct Walk<'p> {
-    program: &'p Program,
-    lifetimes: Lifetimes,
-    core: u32,
-    position: u32,
-    depth: u32,
-    /// Tensors used inside the current outermost dynamic loop.
-    in_loop: Vec<TensorId>,
-}
-
 /// The lifetime of every tensor that an instruction uses.
 pub(super) fn lifetimes(program: &Program) -> Lifetimes {
     let none = vec![None; program.tensors.len()];
-    let mut walk = Walk {
-        program,
-        lifetimes: Lifetimes { used: none.clone(), alive: none },
-        core: 0,
-        position: 0,
-        depth: 0,
-        in_loop: Vec::new(),
-    };
+    let mut out = Lifetimes { used: none.clone(), alive: none };
+    let mut footprint = Footprint::default();
     for (core, stream) in program.cores.iter().enumerate() {
-        walk.core = core as u32;
-        walk.position = 0;
-        walk.nodes(stream);
-    }
-    walk.lifetimes
-}
-
-impl<'p> Walk<'p> {
-    fn nodes(&mut self, nodes: &'p [Node]) {
-        let mut footprint = Footprint::default();
-        for node in nodes {
-            let start = self.position;
-            self.position += 1;
-            match &node.kind {
+        // The outermost dynamic loop around the current position: first and last position.
+        let mut outer = Lifetime { first: 0, last: 0 };
+        let mut in_loop = false;
+        for (at, statement) in statements(stream).iter().enumerate() {
+            let at = at as u32;
+            in_loop &= at <= outer.last;
+            match &statement.node.kind {
                 NodeKind::Inst(inst) => {
                     footprint.clear();
                     inst.footprint(&mut footprint);
                     for view in footprint.reads.iter().chain(&footprint.writes) {
-                        self.touch(view.tensor, start);
+                        out.touch(program, core as u32, view.tensor, at, in_loop.then_some(outer));
                     }
                 }
-                NodeKind::For { body, .. } | NodeKind::While { body, .. } => {
-                    self.depth += 1;
-                    self.nodes(body);
-                    self.depth -= 1;
-                    if self.depth == 0 {
-                        let end = self.position - 1;
-                        for id in std::mem::take(&mut self.in_loop) {
-                            if let Some(life) = &mut self.lifetimes.alive[id.0 as usize] {
-                                life.include(start);
-                                life.include(end);
-                            }
-                        }
-                    }
+                NodeKind::For { .. } | NodeKind::While { .. } if !in_loop => {
+                    (in_loop, outer) = (true, Lifetime { first: at, last: statement.end - 1 });
                 }
-                NodeKind::If { then, otherwise, .. } => {
-                    self.nodes(then);
-                    self.nodes(otherwise);
-                }
+                _ => {}
             }
         }
     }
+    out
+}
 
-    fn touch(&mut self, id: TensorId, position: u32) {
-        let tensor = self.program.tensor(id);
+impl Lifetimes {
+    /// A statement of `core` at `position`, inside of the dynamic loop `outer`, uses a tensor.
+    fn touch(&mut self, program: &Program, core: u32, id: TensorId, position: u32, outer: Option<Lifetime>) {
+        let tensor = program.tensor(id);
         let here = Lifetime { first: position, last: position };
         // Positions of two streams cannot be compared: what another core uses is alive throughout.
-        let foreign = tensor.space.is_on_chip() && tensor.core != self.core;
-        let alive = if foreign { Lifetime { first: 0, last: u32::MAX } } else { here };
-        for (slot, new) in [(&mut self.lifetimes.used, here), (&mut self.lifetimes.alive, alive)] {
+        let foreign = tensor.space.is_on_chip() && tensor.core != core;
+        let alive = if foreign { Lifetime { first: 0, last: u32::MAX } } else { outer.unwrap_or(here) };
+        for (slot, new) in [(&mut self.used, here), (&mut self.alive, alive)] {
             let life = slot[id.0 as usize].get_or_insert(new);
             life.include(new.first);
             life.include(new.last);
-        }
-        if self.depth > 0 {
-            self.in_loop.push(id);
         }
     }
 }

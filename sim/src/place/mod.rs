@@ -2,14 +2,14 @@
 //!
 //! A tensor occupies its bytes in all partitions from its first to its last use. Addresses go round through free space, so that an
 //! unrolled loop's iterations get different buffers as long as there is room, and overlap. Explicit addresses are honoured. What does not fit
-//! that way is tried with shorter lives for the tiles of dynamic loops ([`bodies`]), with tensors in each other's place ([`fold`]), with tiles
-//! of few partitions above each other ([`halves`]), and with both at once.
+//! that way is tried with shorter lives for the tiles of dynamic loops ([`bodies`]), with tensors that reuse each other's bytes ([`reuse`]), with tiles
+//! of few partitions packed into halves of the partitions ([`packing`]), and with both at once.
 
 mod bodies;
-mod fold;
-mod halves;
 mod lifetimes;
+mod packing;
 mod report;
+mod reuse;
 mod space;
 mod spill;
 
@@ -20,10 +20,10 @@ use nki_diag::Diagnostic;
 use nki_isa::program::Address;
 use nki_isa::{Arch, Program, Space, TensorId};
 
-use fold::Folded;
-use halves::Halves;
 pub use lifetimes::Lifetime;
+use packing::Halves;
 pub(crate) use report::span;
+use reuse::Shared;
 use space::Free;
 
 /// Automatic SBUF addresses are multiples of this.
@@ -229,35 +229,35 @@ fn arrange(
         Err(failed) if region.space != Space::Sbuf => return Err(failed),
         Err(failed) => failed,
     };
-    let folded = fold::fold(program, core, automatic);
-    if let Some(folded) = &folded
-        && let Ok(addresses) = fit(region, explicit, &folded.items)
+    let shared = reuse::share(program, core, automatic);
+    if let Some(shared) = &shared
+        && let Ok(addresses) = fit(region, explicit, &shared.items)
     {
-        return Ok(plain(folded.place.iter().map(|&p| addresses[p]).collect(), &folded.items));
+        return Ok(plain(shared.place.iter().map(|&p| addresses[p]).collect(), &shared.items));
     }
-    let apart = Folded { items: automatic.to_vec(), place: (0..automatic.len()).collect() };
-    [Some(apart), folded]
+    let apart = Shared { items: automatic.to_vec(), place: (0..automatic.len()).collect() };
+    [Some(apart), shared]
         .iter()
         .flatten()
-        .find_map(|f| stack(program, core, region, explicit, automatic, f))
+        .find_map(|f| pack(program, core, region, explicit, automatic, f))
         .ok_or(failed)
 }
 
-/// Places tiles of few partitions above each other, those of a group of `folded` in one place.
-fn stack(
+/// Places tiles of few partitions in halves of the partitions, tensors that share an address as one tile.
+fn pack(
     program: &Program,
     core: u32,
     region: Region,
     explicit: &[Item],
     automatic: &[Item],
-    folded: &Folded,
+    shared: &Shared,
 ) -> Option<Found> {
-    let halves = halves::halves(program, core, automatic, folded)?;
-    let bytes = offline(region, &folded.items, |i| halves[i], |item, at| beside(explicit, item, at))?;
+    let halves = packing::choose_halves(program, core, automatic, shared)?;
+    let bytes = offline(region, &shared.items, |i| halves[i], |item, at| beside(explicit, item, at))?;
     let address =
-        |&p: &usize| Address { partition: if halves[p] == halves::UPPER { halves::HALF } else { 0 }, byte: bytes[p] };
-    let peak = folded.items.iter().zip(&bytes).map(|(item, at)| at + item.taken).max().unwrap_or(0);
-    Some(Found { addresses: folded.place.iter().map(address).collect(), peak })
+        |&p: &usize| Address { partition: if halves[p] == packing::UPPER { packing::HALF } else { 0 }, byte: bytes[p] };
+    let peak = shared.items.iter().zip(&bytes).map(|(item, at)| at + item.taken).max().unwrap_or(0);
+    Some(Found { addresses: shared.place.iter().map(address).collect(), peak })
 }
 
 /// Addresses for the automatic tensors, or the index of one that found no room.
@@ -278,7 +278,7 @@ fn fit(region: Region, explicit: &[Item], automatic: &[Item]) -> Result<Vec<u32>
             result = online(region, automatic, &[], false, anywhere);
         }
     }
-    result.or_else(|failed| offline(region, automatic, |_| halves::BOTH, beside).ok_or(failed))
+    result.or_else(|failed| offline(region, automatic, |_| packing::BOTH, beside).ok_or(failed))
 }
 
 /// The next address after `at` that no explicit tensor alive with the item uses.

@@ -5,29 +5,16 @@ use nki_isa::arg::Arg;
 use nki_isa::inst::{self, Action, Footprint, Inst, Transfer};
 use nki_isa::machine::Context;
 use nki_isa::names::{Engine, Named};
-use nki_isa::program::{Bound, Loc, Node, NodeKind, RegId};
+use nki_isa::program::{Bound, Loc, Node, NodeKind, RegId, statements};
 use nki_isa::view::{Index, MAX_DIMS};
 use nki_isa::{Arch, Dim, Program, TensorId, View};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::trace::{EventKind, NodeIndex, Trace};
 
-/// Top-level statements of a core with their pre-order numbers.
+/// Top-level statements of a core with their positions.
 pub(super) fn top_level(stream: &[Node]) -> impl Iterator<Item = (u32, &Node)> {
-    let mut next = 0;
-    stream.iter().map(move |node| {
-        let at = next;
-        next += size(node);
-        (at, node)
-    })
-}
-
-fn size(node: &Node) -> u32 {
-    match &node.kind {
-        NodeKind::Inst(_) => 1,
-        NodeKind::For { body, .. } | NodeKind::While { body, .. } => 1 + body.iter().map(size).sum::<u32>(),
-        NodeKind::If { then, otherwise, .. } => 1 + then.iter().chain(otherwise).map(size).sum::<u32>(),
-    }
+    (0..).zip(statements(stream)).filter(|(_, s)| s.parent.is_none()).map(|(at, s)| (at, s.node))
 }
 
 /// The instruction with each of its views changed by `f`.
@@ -129,9 +116,7 @@ pub(super) fn double_buffered(program: &Program, wanted: &[TensorId]) -> Option<
         for (position, node) in stream.iter().enumerate() {
             let NodeKind::Inst(inst) = &node.kind else {
                 // Used inside: which iteration fills which buffer is not known here.
-                let mut inside = Vec::new();
-                used_inside(node, &mut inside);
-                for t in inside {
+                for t in used_inside(node) {
                     if let Some(life) = lives.get_mut(&t) {
                         life.fit = false;
                     }
@@ -201,12 +186,15 @@ pub(super) fn double_buffered(program: &Program, wanted: &[TensorId]) -> Option<
     Some((out, chosen))
 }
 
-fn used_inside(node: &Node, out: &mut Vec<TensorId>) {
-    match &node.kind {
-        NodeKind::Inst(inst) => out.extend(tensors(inst)),
-        NodeKind::For { body, .. } | NodeKind::While { body, .. } => body.iter().for_each(|n| used_inside(n, out)),
-        NodeKind::If { then, otherwise, .. } => then.iter().chain(otherwise).for_each(|n| used_inside(n, out)),
+/// The tensors that the instructions of a statement use.
+fn used_inside(node: &Node) -> Vec<TensorId> {
+    let mut out = Vec::new();
+    for statement in statements(std::slice::from_ref(node)) {
+        if let NodeKind::Inst(inst) = &statement.node.kind {
+            out.extend(tensors(inst));
+        }
     }
+    out
 }
 
 /// One transfer that may become part of a larger one.
@@ -263,11 +251,7 @@ impl Uses {
                     footprint.reads.iter().for_each(|v| add(v.tensor, false));
                     footprint.writes.iter().for_each(|v| add(v.tensor, true));
                 }
-                _ => {
-                    let mut inside = Vec::new();
-                    used_inside(node, &mut inside);
-                    inside.into_iter().for_each(|t| add(t, true));
-                }
+                _ => used_inside(node).into_iter().for_each(|t| add(t, true)),
             }
         }
         Uses(map)

@@ -1,4 +1,4 @@
-//! Tensors that take each other's place, for programs that do not fit otherwise.
+//! Reuse of bytes by several tensors, in place where an instruction allows it, for programs that do not fit otherwise.
 //!
 //! A tensor is alive from its first to its last use, but in between there are gaps: a value ends at its last use before the whole tensor is
 //! written again. Tensors of one size whose values are never alive at one time can have one address. A value may end at the very instruction
@@ -7,7 +7,7 @@
 //! Published kernels rely on it: nki-library's cross entropy has two tiles of 65535 bfloat16 numbers, 262140 bytes of the 229376 in a partition.
 
 use nki_isa::inst::{Footprint, Placing};
-use nki_isa::program::{Node, NodeKind};
+use nki_isa::program::{Node, NodeKind, statements};
 use nki_isa::{Inst, Program, TensorId, View};
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -20,7 +20,7 @@ const LEAST_BYTES: u32 = 1024;
 const MOST: usize = 500;
 
 /// Items that get one address each, for several tensors or for one.
-pub(super) struct Folded {
+pub(super) struct Shared {
     /// One per address, alive as long as any of its tensors is.
     pub(super) items: Vec<Item>,
     /// By original item: the index of what it became among `items`.
@@ -28,7 +28,7 @@ pub(super) struct Folded {
 }
 
 /// The items with those that can share an address made one. `None` if nothing can be shared.
-pub(super) fn fold(program: &Program, core: u32, items: &[Item]) -> Option<Folded> {
+pub(super) fn share(program: &Program, core: u32, items: &[Item]) -> Option<Shared> {
     let mut order: Vec<usize> = (0..items.len()).filter(|&i| items[i].taken >= LEAST_BYTES).collect();
     order.sort_by_key(|&i| (std::cmp::Reverse(items[i].taken), items[i].life.first, items[i].id));
     order.truncate(MOST);
@@ -59,22 +59,22 @@ pub(super) fn fold(program: &Program, core: u32, items: &[Item]) -> Option<Folde
             leader[i] = first;
         }
     }
-    let mut folded: Vec<Item> = Vec::new();
+    let mut shared: Vec<Item> = Vec::new();
     let mut place = vec![0; items.len()];
     // Items are in order of their first use, and so are the leaders.
     for i in 0..items.len() {
         let l = leader[i];
         if l == i {
-            place[i] = folded.len();
-            folded.push(items[i]);
+            place[i] = shared.len();
+            shared.push(items[i]);
         }
     }
     for i in 0..items.len() {
         place[i] = place[leader[i]];
-        let life = &mut folded[place[i]].life;
+        let life = &mut shared[place[i]].life;
         life.last = life.last.max(items[i].life.last);
     }
-    Some(Folded { items: folded, place })
+    Some(Shared { items: shared, place })
 }
 
 /// When tensors hold values.
@@ -114,16 +114,15 @@ struct Walk<'a> {
     program: &'a Program,
     wanted: &'a FxHashMap<TensorId, usize>,
     values: Values,
-    position: u32,
 }
 
 impl<'a> Walk<'a> {
     fn over(program: &'a Program, core: u32, wanted: &'a FxHashMap<TensorId, usize>) -> Values {
-        let mut walk = Walk { program, wanted, values: Values::default(), position: 0 };
+        let mut walk = Walk { program, wanted, values: Values::default() };
         let mut whole_life: Vec<TensorId> = Vec::new();
         for (other, stream) in program.cores.iter().enumerate() {
             if other as u32 == core {
-                walk.nodes(stream, 0, &mut whole_life);
+                walk.stream(stream, &mut whole_life);
             } else {
                 // What another core uses is alive throughout.
                 mentioned(stream, wanted, &mut whole_life);
@@ -135,26 +134,16 @@ impl<'a> Walk<'a> {
         walk.values
     }
 
-    fn nodes(&mut self, nodes: &'a [Node], depth: u32, whole_life: &mut Vec<TensorId>) {
+    fn stream(&mut self, stream: &'a [Node], whole_life: &mut Vec<TensorId>) {
         let mut footprint = Footprint::default();
-        for node in nodes {
-            let at = self.position;
-            self.position += 1;
-            match &node.kind {
-                NodeKind::Inst(inst) => {
-                    footprint.clear();
-                    inst.footprint(&mut footprint);
-                    self.instruction(at, inst, &footprint);
-                    if depth > 0 {
-                        let all = footprint.reads.iter().chain(&footprint.writes).map(|v| v.tensor);
-                        whole_life.extend(all.filter(|t| self.wanted.contains_key(t)));
-                    }
-                }
-                NodeKind::For { body, .. } | NodeKind::While { body, .. } => self.nodes(body, depth + 1, whole_life),
-                NodeKind::If { then, otherwise, .. } => {
-                    self.nodes(then, depth + 1, whole_life);
-                    self.nodes(otherwise, depth + 1, whole_life);
-                }
+        for (at, statement) in statements(stream).iter().enumerate() {
+            let NodeKind::Inst(inst) = &statement.node.kind else { continue };
+            footprint.clear();
+            inst.footprint(&mut footprint);
+            self.instruction(at as u32, inst, &footprint);
+            if statement.parent.is_some() {
+                let all = footprint.reads.iter().chain(&footprint.writes).map(|v| v.tensor);
+                whole_life.extend(all.filter(|t| self.wanted.contains_key(t)));
             }
         }
     }

@@ -1,10 +1,10 @@
-//! Tiles of at most 64 partitions above each other, for programs that do not fit otherwise.
+//! Partition packing: tiles of at most 64 partitions in halves of the partitions, for programs that do not fit otherwise.
 //!
 //! A tensor takes its bytes in all partitions as a rule. One of at most 64 partitions needs them in half of the partitions only, so that two
 //! can have the same bytes: one in partitions 0 to 63, one from 64. An instruction reads its operands from the same partitions, so what is
 //! read together stays together.
 //!
-//! Tensors in one place ([`super::fold`]) are one tile here. nki-library's RoPE of 512 heads (`test_rope_manual`) fits with both only.
+//! Tensors that share an address ([`super::reuse`]) are one tile here. nki-library's RoPE of 512 heads (`test_rope_manual`) fits with both only.
 
 use std::cmp::Reverse;
 
@@ -14,7 +14,7 @@ use nki_isa::{Inst, Program, TensorId};
 use rustc_hash::FxHashMap;
 
 use super::Item;
-use super::fold::Folded;
+use super::reuse::Shared;
 use crate::trace::index_nodes;
 
 /// Partitions of a half.
@@ -31,12 +31,12 @@ pub(super) const LOWER: Halves = 1;
 pub(super) const UPPER: Halves = 2;
 pub(super) const BOTH: Halves = 3;
 
-/// The halves of each item of `folded`, made of the items `tensors`, with as little alive at one time as can be. `None` if no item can go
+/// The halves of each item of `shared`, made of the items `tensors`, with as little alive at one time as can be. `None` if no item can go
 /// to the upper half.
-pub(super) fn halves(program: &Program, core: u32, tensors: &[Item], folded: &Folded) -> Option<Vec<Halves>> {
-    let items = &folded.items;
+pub(super) fn choose_halves(program: &Program, core: u32, tensors: &[Item], shared: &Shared) -> Option<Vec<Halves>> {
+    let items = &shared.items;
     let mut of: FxHashMap<TensorId, usize> = FxHashMap::default();
-    of.extend(tensors.iter().zip(&folded.place).map(|(tensor, &place)| (tensor.id, place)));
+    of.extend(tensors.iter().zip(&shared.place).map(|(tensor, &place)| (tensor.id, place)));
     let mut groups = Groups { leader: (0..items.len()).collect(), fixed: vec![false; items.len()], of };
     let mut footprint = Footprint::default();
     for (other, stream) in program.cores.iter().enumerate() {
@@ -48,7 +48,7 @@ pub(super) fn halves(program: &Program, core: u32, tensors: &[Item], folded: &Fo
         }
     }
     let mut narrow = vec![true; items.len()];
-    for (tensor, &place) in tensors.iter().zip(&folded.place) {
+    for (tensor, &place) in tensors.iter().zip(&shared.place) {
         narrow[place] &= program.tensor(tensor.id).shape.first().is_some_and(|&p| p <= HALF);
     }
     for (i, narrow) in narrow.iter().enumerate() {
