@@ -8,6 +8,7 @@ use nki_isa::arch::Target;
 use nki_isa::names::Named;
 
 use crate::findings::Lists;
+use crate::settings::ParamChanges;
 
 /// A cycle-approximate simulator of the AWS NeuronCore for NKI kernels.
 #[derive(Debug, Parser)]
@@ -105,6 +106,12 @@ pub(crate) struct TimingArgs {
     /// Change the timing parameters that a TOML file names
     #[arg(long, value_name = "FILE.toml")]
     pub(crate) params: Option<PathBuf>,
+}
+
+impl From<&TimingArgs> for ParamChanges {
+    fn from(args: &TimingArgs) -> Self {
+        ParamChanges { program_order: args.schedule == "program", file: args.params.clone(), set: args.set.clone() }
+    }
 }
 
 #[derive(Debug, Args)]

@@ -46,6 +46,13 @@ pub struct Judge {
     levels: Levels,
 }
 
+impl Default for Judge {
+    /// The default levels of `nki-sim run`, whatever the environment and the project file say.
+    fn default() -> Self {
+        Judge { levels: Levels::new(Mode::Run, false) }
+    }
+}
+
 impl Judge {
     /// The levels for a kernel of `file`. `given` are the sources above the environment, the strongest first; `strict` asks for strict
     /// findings. Reads the environment and the project file.

@@ -9,12 +9,19 @@ use crate::generate::generate;
 use crate::npy::{self, Elem};
 use crate::value::{Fill, TensorSpec, Value};
 
-/// A tensor given as an argument. Made-up contents are made when they are needed: compiling needs none.
-pub(crate) struct Given {
-    /// Name, shape and dtype; the data of a file.
+/// An input of a run. Made-up contents are made when they are needed: compiling needs none.
+#[derive(Debug)]
+pub struct Given {
+    /// Name, shape and dtype; the data, unless it is made up.
     tensor: HostTensor,
     /// How to make the data.
     fill: Option<(Fill, u64)>,
+}
+
+impl From<HostTensor> for Given {
+    fn from(tensor: HostTensor) -> Self {
+        Given { tensor, fill: None }
+    }
 }
 
 impl Given {

@@ -1,18 +1,21 @@
-//! From the command line to a program: what `run`, `check` and `lower` share.
+//! From the command line to a compiled kernel: what all commands that take a kernel share.
 
+use std::borrow::Cow;
 use std::path::Path;
+use std::sync::OnceLock;
 
-use nki_diag::memory::Limit;
 use nki_diag::{Applied, Diagnostic, FileId, Mode, SourceMap, Span, render_all};
-use nki_frontend::{Arg, HostArray, HostDtype, KernelInfo, Loader, Options};
+use nki_frontend::{Arg, Arguments, HostArray, HostDtype, KernelInfo, Loader, Options, Refused};
 use nki_isa::{DType, Program, Target};
-use nki_sim_core::place::Capacity;
 
-use crate::cli::KernelArgs;
+use crate::cli::{KernelArgs, TimingArgs};
 use crate::findings::{Judge, denied_text};
 use crate::inputs::Given;
 use crate::npy::{self, Elem, shape_text};
-use crate::output::{color, eprint, print};
+use crate::output::{color, eprint, print, write_file};
+use crate::report::{self, Checked};
+use crate::session::{Compilation, Session, Values};
+use crate::settings::ParamChanges;
 use crate::value::{self, Value};
 use crate::{Failure, inputs, memory, settings, shell_word};
 
@@ -44,155 +47,147 @@ impl Loader for Disk {
     }
 }
 
-/// A kernel that may have been compiled, and what is known about it.
-pub(crate) struct Prepared {
-    /// The kernel's name.
-    pub(crate) name: String,
-    /// The machine.
-    pub(crate) target: Target,
-    /// The program, unless the kernel is wrong.
-    pub(crate) program: Option<Program>,
-    /// Sources, for rendering diagnostics.
-    pub(crate) sources: SourceMap,
-    /// What the frontend found.
-    pub(crate) diagnostics: Vec<Diagnostic>,
-    /// Lines printed at specialisation.
-    pub(crate) prints: Vec<String>,
-    /// Tensors given as arguments, by input name.
-    pub(crate) tensors: Vec<Given>,
-    /// Memory that a run may use.
-    pub(crate) memory: Limit,
-    /// What happens where SBUF or PSUM is too small.
-    pub(crate) capacity: Capacity,
-    /// Levels of findings.
-    pub(crate) judge: Judge,
+/// The session that these options ask for. `timing` is what a command that times a kernel has.
+pub(crate) fn session(
+    args: &KernelArgs,
+    mode: Mode,
+    values: Values,
+    timing: Option<&TimingArgs>,
+) -> Result<Session, Failure> {
+    Ok(Session {
+        judge: Judge::new(mode, args.strict, vec![args.levels.source()?], Some(&args.file))?,
+        memory: memory::limit(args.max_memory.as_deref())?,
+        capacity: settings::capacity(args.capacity.as_deref())?,
+        values,
+        precise: values == Values::Never || settings::precise_fp()?,
+        max_steps: args.max_steps,
+        params: timing.map(ParamChanges::from).unwrap_or_default(),
+    })
 }
 
-impl Prepared {
-    /// Applies the levels to everything that was found, and shows what is left on standard error.
-    pub(crate) fn conclude(&self, found: Vec<Diagnostic>) -> Applied {
-        let applied = self.judge.judge(found);
-        self.show(&applied.diagnostics);
-        applied
+/// The arguments of a kernel as the command line has them.
+pub(crate) struct Words {
+    parsed: Vec<(String, Value)>,
+    /// What the frontend takes, and the tensors among it; files are read when it asks.
+    resolved: OnceLock<(Vec<(String, Arg)>, Vec<Given>)>,
+}
+
+impl Words {
+    /// Parses the `--arg` options.
+    pub(crate) fn parse(args: &[(String, String)]) -> Result<Self, Failure> {
+        let mut parsed: Vec<(String, Value)> = Vec::new();
+        for (name, text) in args {
+            if parsed.iter().any(|(n, _)| n == name) {
+                return Err(Failure::Call(format!("--arg {name} is given twice")));
+            }
+            let value = value::parse(text).map_err(|e| Failure::Call(format!("--arg {name}={text}: {e}")))?;
+            parsed.push((name.clone(), value));
+        }
+        Ok(Words { parsed, resolved: OnceLock::new() })
     }
 
-    /// Shows diagnostics on standard error.
-    pub(crate) fn show(&self, diagnostics: &[Diagnostic]) {
-        eprint(&render_all(diagnostics, &self.sources, color()));
+    fn resolve(&self) -> Result<&(Vec<(String, Arg)>, Vec<Given>), String> {
+        if let Some(known) = self.resolved.get() {
+            return Ok(known);
+        }
+        let (mut values, mut tensors) = (Vec::new(), Vec::new());
+        for (position, (name, value)) in self.parsed.iter().enumerate() {
+            values.push((name.clone(), inputs::resolve(name, value, position, &mut tensors)?));
+        }
+        Ok(self.resolved.get_or_init(|| (values, tensors)))
     }
+
+    /// The tensors among the arguments.
+    pub(crate) fn into_tensors(self) -> Vec<Given> {
+        self.resolved.into_inner().map(|(_, tensors)| tensors).unwrap_or_default()
+    }
+}
+
+impl Arguments for Words {
+    fn names(&self) -> Vec<&str> {
+        self.parsed.iter().map(|(name, _)| name.as_str()).collect()
+    }
+
+    fn values(&self) -> Result<Cow<'_, [(String, Arg)]>, String> {
+        Ok(Cow::Borrowed(&self.resolve()?.0))
+    }
+}
+
+/// Applies the levels to everything that was found, and shows what is left on standard error.
+pub(crate) fn conclude(session: &Session, found: Vec<Diagnostic>, sources: &SourceMap) -> Applied {
+    let applied = session.judge.judge(found);
+    eprint(&render_all(&applied.diagnostics, sources, color()));
+    applied
 }
 
 /// Ends a command: says what was denied, and fails if anything that was reported is an error.
 pub(crate) fn finish(applied: &Applied) -> Result<(), Failure> {
     eprint(&denied_text(&applied.denied));
-    if any_error(&applied.diagnostics) { Err(Failure::Kernel) } else { Ok(()) }
+    if applied.diagnostics.iter().any(Diagnostic::is_error) { Err(Failure::Kernel) } else { Ok(()) }
 }
 
-/// Whether any diagnostic makes the kernel wrong.
-pub(crate) fn any_error(diagnostics: &[Diagnostic]) -> bool {
-    diagnostics.iter().any(Diagnostic::is_error)
+/// Ends a command whose kernel is wrong: all that was found goes to standard error, and to the report if there is to be one.
+pub(crate) fn fail(session: &Session, compiled: &Compilation, json: Option<&Path>, found: Vec<Diagnostic>) -> Failure {
+    let applied = conclude(session, found, &compiled.sources);
+    let written = json.map_or(Ok(()), |path| write_file(path, &[&report::json(&Checked::new(compiled, &applied))?]));
+    match written {
+        Ok(()) => finish(&applied).err().unwrap_or(Failure::Kernel),
+        Err(message) => Failure::Call(message),
+    }
 }
 
 /// Reads the arguments and compiles the kernel (or reads a lowered one); what it prints goes to standard output. Diagnostics are not shown yet.
-pub(crate) fn prepare(command: &str, args: &KernelArgs, mode: Mode) -> Result<Prepared, Failure> {
-    let prepared = prepare_with(command, args, judge_of(args, mode)?, &Disk, 1)?;
-    for line in &prepared.prints {
+pub(crate) fn compile(command: &str, session: &Session, args: &KernelArgs) -> Result<(Compilation, Words), Failure> {
+    let out = compile_from(command, session, args, &Disk)?;
+    for line in &out.0.prints {
         print(&format!("{line}\n"));
     }
-    Ok(prepared)
+    Ok(out)
 }
 
-/// The levels of findings for this call.
-pub(crate) fn judge_of(args: &KernelArgs, mode: Mode) -> Result<Judge, Failure> {
-    Ok(Judge::new(mode, args.strict, vec![args.levels.source()?], Some(&args.file))?)
-}
-
-/// The same with sources from `loader`, and nothing printed. The memory is shared with as many kernels as are prepared `at_once`.
-pub(crate) fn prepare_with(
+/// The same with sources from `loader`, and nothing printed.
+pub(crate) fn compile_from(
     command: &str,
+    session: &Session,
     args: &KernelArgs,
-    judge: Judge,
     loader: &dyn Loader,
-    at_once: usize,
-) -> Result<Prepared, Failure> {
-    let memory = memory::limit(args.max_memory.as_deref())?.shared_by(at_once);
-    let capacity = settings::capacity(args.capacity.as_deref())?;
+) -> Result<(Compilation, Words), Failure> {
     if args.file.is_dir() {
         return Err(Failure::Call(format!("`{}` is a directory; expected a .py or .nkir file", args.file.display())));
     }
     let text = memory::read_text(&args.file)
         .map_err(|e| Failure::Call(format!("cannot read `{}`: {e}", args.file.display())))?;
-    let mut parsed: Vec<(String, Value)> = Vec::new();
-    for (name, text) in &args.args {
-        if parsed.iter().any(|(n, _)| n == name) {
-            return Err(Failure::Call(format!("--arg {name} is given twice")));
-        }
-        let value = value::parse(text).map_err(|e| Failure::Call(format!("--arg {name}={text}: {e}")))?;
-        parsed.push((name.clone(), value));
-    }
+    let words = Words::parse(&args.args)?;
     if args.file.extension().is_some_and(|e| e == "nkir") {
-        return lowered(args, &text, &parsed, memory, capacity, judge);
+        return Ok((lowered(args, &text, &words)?, words));
     }
-
-    let listing = nki_frontend::kernels_within(&args.file, loader, memory);
-    if any_error(&listing.diagnostics) {
-        return Ok(Prepared {
-            name: args.kernel.clone().unwrap_or_default(),
-            target: settings::target(args.target)?,
-            program: None,
-            sources: listing.sources,
-            diagnostics: listing.diagnostics,
-            prints: Vec::new(),
-            tensors: Vec::new(),
-            memory,
-            capacity,
-            judge,
-        });
-    }
-    let kernel = choose(args, &listing.kernels)?;
-    let target = settings::target(args.target.or(kernel.target))?;
-    check_names(command, args, kernel, &parsed)?;
-    let mut tensors = Vec::new();
-    let mut arguments: Vec<(String, Arg)> = Vec::new();
-    for (position, (name, value)) in parsed.iter().enumerate() {
-        arguments.push((name.clone(), inputs::resolve(name, value, position, &mut tensors)?));
-    }
-    let mut options = Options {
-        kernel: Some(kernel.name.clone()),
-        target,
+    // A decorator that names a machine is stronger than a variable, which nobody reads then.
+    let chosen = settings::target(args.target);
+    let options = Options {
+        kernel: args.kernel.clone(),
+        target: chosen.as_ref().copied().unwrap_or(Target::DEFAULT),
+        decorated_target: args.target.is_none(),
         lnc: args.lnc,
-        strict: judge.wants_strict(),
-        ..Options::default()
+        ..session.options()
     };
-    if let Some(steps) = args.max_steps {
-        options.step_limit = steps;
+    let compiled = nki_frontend::compile(&args.file, loader, &words, &options);
+    if compiled.kernel.as_ref().is_none_or(|k| k.target.is_none()) {
+        chosen?;
     }
-    options.memory = memory;
-    options.over_capacity = capacity == Capacity::Warn;
-    let compiled = nki_frontend::compile(&args.file, loader, &arguments, &options);
-    Ok(Prepared {
-        name: kernel.name.clone(),
-        target,
-        program: compiled.program,
-        sources: compiled.sources,
-        diagnostics: compiled.diagnostics,
-        prints: compiled.prints,
-        tensors,
-        memory,
-        capacity,
-        judge,
-    })
+    if let Some(refused) = compiled.refused {
+        return Err(refusal(command, args, refused));
+    }
+    let evaluated = compiled.kernel.is_some();
+    let mut compilation = Compilation::from(compiled);
+    if !evaluated {
+        compilation.name = args.kernel.clone().unwrap_or_default();
+        compilation.prints.clear();
+    }
+    Ok((compilation, words))
 }
 
 /// A program in text form. The files it was compiled from are read if they are still there, to show their lines.
-fn lowered(
-    args: &KernelArgs,
-    text: &str,
-    parsed: &[(String, Value)],
-    memory: Limit,
-    capacity: Capacity,
-    judge: Judge,
-) -> Result<Prepared, Failure> {
+fn lowered(args: &KernelArgs, text: &str, words: &Words) -> Result<Compilation, Failure> {
     let file = args.file.display();
     let program = nki_isa::text::parse_file(&file.to_string(), text).map_err(|errors| {
         let lines: Vec<String> = errors.iter().map(|e| format!("{file}:{e}")).collect();
@@ -206,11 +201,8 @@ fn lowered(
             program.target
         )));
     }
-    let mut tensors = Vec::new();
-    for (position, (name, value)) in parsed.iter().enumerate() {
-        inputs::resolve(name, value, position, &mut tensors)?;
-    }
-    for tensor in &tensors {
+    let tensors = &words.resolve()?.1;
+    for tensor in tensors {
         if !program.inputs.iter().any(|i| *i.name == *tensor.name()) {
             return Err(Failure::Call(format!(
                 "`{file}` has no input called `{}`{}",
@@ -244,18 +236,7 @@ fn lowered(
         };
     }
     let diagnostics = violations(&program);
-    Ok(Prepared {
-        name: program.name.to_string(),
-        target: program.target,
-        program: Some(program),
-        sources,
-        diagnostics,
-        prints: Vec::new(),
-        tensors,
-        memory,
-        capacity,
-        judge,
-    })
+    Ok(Compilation { sources, diagnostics, ..Compilation::of(program) })
 }
 
 /// Rules that a program in text form breaks; a compiled one has been checked by the frontend.
@@ -285,60 +266,44 @@ fn listing(program: &Program) -> String {
     if inputs.is_empty() { "; it has none".into() } else { format!("; its inputs are{}", inputs.concat()) }
 }
 
-pub(crate) fn choose<'a>(args: &KernelArgs, kernels: &'a [KernelInfo]) -> Result<&'a KernelInfo, Failure> {
-    let names: Vec<&str> = kernels.iter().map(|k| k.name.as_str()).collect();
+/// A call that fits no kernel of the file, in the words of the command line.
+pub(crate) fn refusal(command: &str, args: &KernelArgs, refused: Refused) -> Failure {
     let file = args.file.display();
-    match (&args.kernel, kernels) {
-        (_, []) => Err(Failure::Call(format!("`{file}` has no kernel: no function is decorated with @nki.jit"))),
-        (None, [one]) => Ok(one),
-        (None, _) => Err(Failure::Call(format!(
-            "`{file}` has {} kernels; choose one with --kernel: {}",
-            names.len(),
-            names.join(", ")
-        ))),
-        (Some(wanted), _) => kernels.iter().find(|k| k.name == *wanted).ok_or_else(|| {
-            Failure::Call(format!("`{file}` has no kernel called `{wanted}`; it has {}", names.join(", ")))
-        }),
-    }
+    let names = |kernels: &[KernelInfo]| kernels.iter().map(|k| &*k.name).collect::<Vec<_>>().join(", ");
+    Failure::Call(match refused {
+        Refused::NoKernel => format!("`{file}` has no kernel: no function is decorated with @nki.jit"),
+        Refused::SeveralKernels(kernels) => {
+            format!("`{file}` has {} kernels; choose one with --kernel: {}", kernels.len(), names(&kernels))
+        }
+        Refused::UnknownKernel { wanted, kernels } => {
+            format!("`{file}` has no kernel called `{wanted}`; it has {}", names(&kernels))
+        }
+        Refused::Arguments { kernel, unknown, missing } => misfit(command, args, &kernel, &unknown, &missing),
+        Refused::Value(why) => why,
+    })
 }
 
 /// Unknown and missing arguments, with the signature and a command that would work.
-fn check_names(
-    command: &str,
-    args: &KernelArgs,
-    kernel: &KernelInfo,
-    parsed: &[(String, Value)],
-) -> Result<(), Failure> {
-    let unknown: Vec<&str> =
-        parsed.iter().map(|(n, _)| n.as_str()).filter(|n| !kernel.params.iter().any(|p| p.name == *n)).collect();
-    let missing: Vec<&str> = kernel
-        .params
-        .iter()
-        .filter(|p| p.default.is_none() && !parsed.iter().any(|(n, _)| *n == p.name))
-        .map(|p| p.name.as_str())
-        .collect();
-    if unknown.is_empty() && missing.is_empty() {
-        return Ok(());
-    }
+fn misfit(command: &str, args: &KernelArgs, kernel: &KernelInfo, unknown: &[String], missing: &[String]) -> String {
     let mut message = String::new();
     if !unknown.is_empty() {
-        message += &format!("kernel `{}` has no parameter called {}", kernel.name, quoted(&unknown));
+        message += &format!("kernel `{}` has no parameter called {}", kernel.name, quoted(unknown));
     }
     if !missing.is_empty() {
         if !message.is_empty() {
             message += "\nerror: ";
         }
         let s = if missing.len() == 1 { "" } else { "s" };
-        message += &format!("kernel `{}` needs argument{s} {}", kernel.name, quoted(&missing));
+        message += &format!("kernel `{}` needs argument{s} {}", kernel.name, quoted(missing));
     }
     message += &format!("\n  signature: {}", signature(kernel));
     message += &format!("\n  example:   {}", example(command, args, kernel));
     message +=
         "\n  a value is FILE.npy, dtype[d0,d1,...][:normal|uniform|zeros|ones|arange][:SEED], or a Python literal";
-    Err(Failure::Call(message))
+    message
 }
 
-fn quoted(names: &[&str]) -> String {
+fn quoted(names: &[String]) -> String {
     names.iter().map(|n| format!("`{n}`")).collect::<Vec<_>>().join(", ")
 }
 

@@ -10,17 +10,16 @@ mod codec;
 mod compare;
 pub mod findings;
 mod generate;
-mod inputs;
+pub mod inputs;
 mod kernel;
 pub mod memory;
 mod npy;
 mod output;
 mod places;
 mod project;
-mod report;
+pub mod report;
 pub mod session;
 pub mod settings;
-mod timed;
 mod value;
 
 use std::ffi::OsString;
@@ -28,6 +27,8 @@ use std::ffi::OsString;
 use clap::Parser;
 
 use cli::{Cli, Command};
+use nki_diag::Diagnostic;
+use session::Stop;
 
 /// Why a command did not succeed.
 #[derive(Debug)]
@@ -36,6 +37,16 @@ pub(crate) enum Failure {
     Kernel,
     /// The call is wrong: a file that is missing, an argument that cannot be read. Exit code 2.
     Call(String),
+}
+
+impl Stop {
+    /// What is wrong with the kernel; a call that is wrong ends the command.
+    pub(crate) fn found(self) -> Result<Vec<Diagnostic>, Failure> {
+        match self {
+            Stop::Kernel(fault) => Ok(fault.found()),
+            Stop::Call(message) => Err(Failure::Call(message)),
+        }
+    }
 }
 
 impl From<String> for Failure {

@@ -3,15 +3,15 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use nki_diag::{Denied, Diagnostic, JsonDiagnostic, SourceMap, to_json};
-use nki_isa::{Program, Target};
-use nki_sim_core::place::Placement;
+use nki_diag::{Applied, Denied, Diagnostic, JsonDiagnostic, SourceMap, to_json};
+use nki_isa::Program;
 use nki_sim_core::report::{self, Detail, Finding, Page, Source, Summary};
 use nki_sim_core::timeline::Timeline;
 use serde::Serialize;
 
 use crate::VERSION;
 use crate::compare::Comparison;
+use crate::session::{Compilation, Kernel};
 
 /// An output, without its values.
 #[derive(Debug, Serialize)]
@@ -51,6 +51,58 @@ pub(crate) struct Report {
     pub(crate) expected: Vec<Comparison>,
 }
 
+impl Report {
+    /// The report of a run, without comparisons.
+    pub(crate) fn new(
+        kernel: &Kernel,
+        timeline: &Timeline,
+        analysis: Option<&report::Analysis<'_>>,
+        applied: &Applied,
+        sources: &SourceMap,
+    ) -> Result<Self, String> {
+        Ok(Report {
+            nki_sim_version: VERSION,
+            kernel: kernel.program.name.to_string(),
+            target: kernel.program.target.to_string(),
+            lnc: kernel.program.cores.len(),
+            outputs: outputs_of(&kernel.program),
+            summary: report::summary(timeline, &kernel.placement),
+            detail: analysis.map(|a| detail(a, sources)).transpose()?,
+            findings: findings(&applied.diagnostics, sources),
+            denied: applied.denied.clone(),
+            expected: Vec::new(),
+        })
+    }
+}
+
+/// The report of a run as `nki-sim run --json` writes it; without an analysis, the summary alone.
+///
+/// # Errors
+/// If a number cannot be written as JSON.
+pub fn run_json(
+    kernel: &Kernel,
+    timeline: &Timeline,
+    analysis: Option<&report::Analysis<'_>>,
+    applied: &Applied,
+    sources: &SourceMap,
+) -> Result<String, String> {
+    let text = json(&Report::new(kernel, timeline, analysis, applied, sources)?)?;
+    String::from_utf8(text).map_err(|e| e.to_string())
+}
+
+/// The page of a run as `nki-sim run --html` writes it.
+///
+/// # Errors
+/// If a number cannot be written as JSON.
+pub fn run_html(
+    kernel: &Kernel,
+    analysis: &report::Analysis<'_>,
+    applied: &Applied,
+    sources: &SourceMap,
+) -> Result<String, String> {
+    report::html(analysis, &page(kernel, applied, sources)).map_err(|e| e.to_string())
+}
+
 /// A kernel that was checked, or that did not come to its end. Field order is the order in the file.
 #[derive(Debug, Serialize)]
 pub(crate) struct Checked {
@@ -67,14 +119,20 @@ pub(crate) struct Checked {
 }
 
 impl Checked {
-    /// The report of `kernel`.
-    pub(crate) fn new(kernel: &str, target: Target, findings: Vec<JsonDiagnostic>, denied: Vec<Denied>) -> Self {
-        Checked { nki_sim_version: VERSION, kernel: kernel.to_owned(), target: target.to_string(), findings, denied }
+    /// The report of a kernel and what was found in it.
+    pub(crate) fn new(compiled: &Compilation, applied: &Applied) -> Self {
+        Checked {
+            nki_sim_version: VERSION,
+            kernel: compiled.name.clone(),
+            target: compiled.target.to_string(),
+            findings: findings(&applied.diagnostics, &compiled.sources),
+            denied: applied.denied.clone(),
+        }
     }
 }
 
 /// Known without running, so that `--no-numerics` has them, too.
-pub(crate) fn outputs_of(program: &Program) -> Vec<OutputInfo> {
+fn outputs_of(program: &Program) -> Vec<OutputInfo> {
     program
         .outputs
         .iter()
@@ -95,7 +153,7 @@ pub(crate) fn findings(diagnostics: &[Diagnostic], sources: &SourceMap) -> Vec<J
 }
 
 /// The details with the text of each line's statement, by which `compare` knows a line that has moved.
-pub(crate) fn detail(analysis: &report::Analysis<'_>, sources: &SourceMap) -> Result<Detail, String> {
+fn detail(analysis: &report::Analysis<'_>, sources: &SourceMap) -> Result<Detail, String> {
     let mut detail = report::detail(analysis).map_err(|e| format!("cannot write the report: {e}"))?;
     let mut files: BTreeMap<String, Vec<&str>> = BTreeMap::new();
     for line in &mut detail.lines {
@@ -127,8 +185,10 @@ fn statement(lines: &[&str]) -> Option<String> {
 }
 
 /// What the page shows beside the analysis.
-pub(crate) fn page(program: &Program, sources: &SourceMap, findings: &[JsonDiagnostic]) -> Page {
-    let sources = program
+pub(crate) fn page(kernel: &Kernel, applied: &Applied, sources: &SourceMap) -> Page {
+    let findings = findings(&applied.diagnostics, sources);
+    let sources = kernel
+        .program
         .files
         .iter()
         .map(|name| {
@@ -137,16 +197,16 @@ pub(crate) fn page(program: &Program, sources: &SourceMap, findings: &[JsonDiagn
         })
         .collect();
     let findings = findings
-        .iter()
+        .into_iter()
         .map(|f| Finding {
             severity: f.severity.name().to_string(),
             id: f.id.to_string(),
-            message: f.message.clone(),
-            file: f.file.clone().unwrap_or_default(),
+            message: f.message,
+            file: f.file.unwrap_or_default(),
             line: f.line.unwrap_or(0),
         })
         .collect();
-    Page { target: program.target.to_string(), sources, findings }
+    Page { target: kernel.program.target.to_string(), sources, findings }
 }
 
 /// The text of a file.
@@ -195,21 +255,25 @@ pub(crate) struct RankReport {
 
 impl RankReport {
     /// What one rank did, without comparisons.
-    pub(crate) fn new(rank: usize, program: &Program, placement: &Placement, timeline: &Timeline) -> Self {
+    fn new(rank: usize, view: RankView<'_>) -> Self {
         RankReport {
             rank,
-            lnc: program.cores.len(),
-            outputs: outputs_of(program),
-            summary: report::summary(timeline, placement),
+            lnc: view.kernel.program.cores.len(),
+            outputs: outputs_of(&view.kernel.program),
+            summary: report::summary(view.timeline, &view.kernel.placement),
             expected: Vec::new(),
         }
+    }
+
+    /// What all ranks did, from 0, without comparisons.
+    pub(crate) fn all(ranks: &[RankView<'_>]) -> Vec<Self> {
+        ranks.iter().enumerate().map(|(rank, view)| RankReport::new(rank, *view)).collect()
     }
 }
 
 impl RanksReport {
     /// All ranks of a run of `program`.
     pub(crate) fn new(
-        kernel: &str,
         program: &Program,
         ranks: Vec<RankReport>,
         findings: Vec<JsonDiagnostic>,
@@ -217,7 +281,7 @@ impl RanksReport {
     ) -> Self {
         RanksReport {
             nki_sim_version: VERSION,
-            kernel: kernel.to_owned(),
+            kernel: program.name.to_string(),
             target: program.target.to_string(),
             latency_us: ranks.iter().map(|r| r.summary.latency_us).fold(0.0, f64::max),
             latency_valid: ranks.iter().all(|r| r.summary.latency_valid),
@@ -228,21 +292,50 @@ impl RanksReport {
     }
 }
 
-/// The rank that ends last; the first of several.
-pub(crate) fn slowest(timelines: &[&Timeline]) -> usize {
-    (0..timelines.len()).max_by_key(|&r| (timelines[r].elapsed, std::cmp::Reverse(r))).unwrap_or(0)
+/// One rank of a run that is over.
+#[derive(Debug, Clone, Copy)]
+pub struct RankView<'a> {
+    /// What it ran.
+    pub kernel: &'a Kernel,
+    /// When.
+    pub timeline: &'a Timeline,
 }
 
-/// A line for each rank, and the table of the slowest.
-pub(crate) fn ranks_text(timelines: &[&Timeline], reports: &[RankReport]) -> String {
+/// The report of several ranks, from 0, as `nki-sim run --ranks N --json` writes it.
+///
+/// # Errors
+/// If there is no rank, or a number cannot be written as JSON.
+pub fn ranks_json(
+    ranks: &[RankView<'_>],
+    findings: Vec<JsonDiagnostic>,
+    denied: Vec<Denied>,
+) -> Result<String, String> {
+    let first = ranks.first().ok_or("there is no rank")?;
+    let whole = RanksReport::new(&first.kernel.program, RankReport::all(ranks), findings, denied);
+    String::from_utf8(json(&whole)?).map_err(|e| e.to_string())
+}
+
+/// A line for each rank, from 0, and the table of engines of the slowest.
+pub fn ranks_text(ranks: &[RankView<'_>]) -> String {
     let mut out = String::new();
-    for r in reports {
+    for r in RankReport::all(ranks) {
         let validity = if r.summary.latency_valid { "" } else { " (not valid)" };
         let _ = writeln!(out, "rank {:<4} {:>10.2} us{validity}  {}", r.rank, r.summary.latency_us, r.summary.verdict);
     }
-    let slowest = slowest(timelines);
-    if let Some(timeline) = timelines.get(slowest) {
-        let _ = write!(out, "\nrank {slowest}:\n{}", report::table(timeline));
+    let slowest = slowest(ranks);
+    if let Some(view) = ranks.get(slowest) {
+        let _ = write!(out, "\nrank {slowest}:\n{}", report::table(view.timeline));
     }
     out
+}
+
+/// The timelines of all ranks, from 0, as one Perfetto trace.
+pub fn ranks_trace(ranks: &[RankView<'_>]) -> Vec<u8> {
+    let pairs: Vec<_> = ranks.iter().map(|v| (v.timeline, &v.kernel.program)).collect();
+    report::perfetto_ranks(&pairs)
+}
+
+/// The rank that ends last; the first of several.
+pub(crate) fn slowest(ranks: &[RankView<'_>]) -> usize {
+    (0..ranks.len()).max_by_key(|&r| (ranks[r].timeline.elapsed, std::cmp::Reverse(r))).unwrap_or(0)
 }

@@ -1,176 +1,411 @@
-//! A program that is placed and can be run: what `nki-sim run` does, for callers that hold their tensors in memory.
+//! The pipeline, once for every command and for Python: compile, place, execute, time, judge.
+//!
+//! A [`Session`] says how; a [`Compilation`] is what came of compiling; a [`Kernel`] is placed and can run, as often as wanted; a [`Ran`] is what one rank
+//! did. A run of one rank is a run of several with N = 1.
 
-use nki_diag::{Applied, Denied, Diagnostic, JsonDiagnostic, SourceMap};
-use nki_isa::Program;
+use std::borrow::Cow;
+
+use nki_diag::memory::Limit;
+use nki_diag::{Diagnostic, SourceMap};
+use nki_frontend::{Options, Returned};
+use nki_isa::{Program, Target};
+use nki_sim_core::HostTensor;
 use nki_sim_core::analysis::counters::Facts;
 use nki_sim_core::analysis::remedies::Case;
-use nki_sim_core::exec::{self, ExecOptions, ExecResult, Failure, Rank};
+use nki_sim_core::exec::{self, ExecOptions, NeedsData};
 use nki_sim_core::lint;
 use nki_sim_core::place::{self, Capacity, Placement};
-use nki_sim_core::ranks::{RankRun, RanksError};
 use nki_sim_core::report::Analysis;
 use nki_sim_core::timeline::Timeline;
-use nki_sim_core::timing::{self, Params};
+use nki_sim_core::timing::{self, Laws, Params, RankTrace};
 use nki_sim_core::trace::Trace;
-use nki_sim_core::{HostTensor, report};
 
-use crate::VERSION;
-use crate::report::{RankReport, RanksReport, Report, findings, json, outputs_of, page, ranks_text};
+use crate::findings::Judge;
+use crate::inputs::{Given, in_order};
+use crate::settings::ParamChanges;
+use crate::{memory, settings, stage};
 
-/// A program with its placement.
-#[derive(Debug)]
+/// What values are computed for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Values {
+    /// For the outputs, and for the findings that only values show.
+    Computed,
+    /// For the trace, where control flow or an address depends on them.
+    IfNeeded,
+    /// They are never computed: nothing runs, and only findings are wanted.
+    Never,
+}
+
+/// How kernels are compiled and run, and what becomes of their findings. Every mode of the command and of the Python package makes one.
+#[derive(Debug, Clone)]
 pub struct Session {
+    /// Levels of findings.
+    pub judge: Judge,
+    /// Memory that specialisation may use, and a run: all ranks of it together.
+    pub memory: Limit,
+    /// What happens where SBUF or PSUM is too small.
+    pub capacity: Capacity,
+    /// What values are computed for.
+    pub values: Values,
+    /// Whether computed values are rounded to their dtype at each write.
+    pub precise: bool,
+    /// Steps of specialisation, and statements executed in dynamic loops, after which a kernel is given up.
+    pub max_steps: Option<u64>,
+    /// Changes of the timing parameters.
+    pub params: ParamChanges,
+}
+
+impl Default for Session {
+    /// The defaults of `nki-sim run`, whatever the environment says, without limits.
+    fn default() -> Self {
+        Session {
+            judge: Judge::default(),
+            memory: Limit::NONE,
+            capacity: Capacity::Error,
+            values: Values::Computed,
+            precise: true,
+            max_steps: None,
+            params: ParamChanges::default(),
+        }
+    }
+}
+
+/// What came of compiling a kernel.
+#[derive(Debug)]
+pub struct Compilation {
+    /// The kernel's name.
+    pub name: String,
+    /// The machine that it was compiled for.
+    pub target: Target,
+    /// The program, until it is placed; none if the kernel is wrong.
+    pub program: Option<Program>,
+    /// Sources, for rendering diagnostics.
+    pub sources: SourceMap,
+    /// What the compiler found, not judged yet.
+    pub diagnostics: Vec<Diagnostic>,
+    /// Lines printed at specialisation.
+    pub prints: Vec<String>,
+    /// What the kernel returned.
+    pub returned: Returned,
+}
+
+impl Compilation {
+    /// A program without sources, such as one that was read from its text form.
+    pub fn of(program: Program) -> Self {
+        Compilation {
+            name: program.name.to_string(),
+            target: program.target,
+            program: Some(program),
+            sources: SourceMap::new(),
+            diagnostics: Vec::new(),
+            prints: Vec::new(),
+            returned: Returned::None,
+        }
+    }
+
+    /// Whether the compiler found that the kernel is wrong.
+    pub fn is_wrong(&self) -> bool {
+        self.diagnostics.iter().any(Diagnostic::is_error)
+    }
+
+    /// Everything that was found: what the compiler did, and then `more`.
+    pub fn with(&self, more: impl IntoIterator<Item = Diagnostic>) -> Vec<Diagnostic> {
+        self.diagnostics.iter().cloned().chain(more).collect()
+    }
+}
+
+impl From<nki_frontend::Compiled> for Compilation {
+    fn from(compiled: nki_frontend::Compiled) -> Self {
+        Compilation {
+            name: compiled.kernel.map(|k| k.name).unwrap_or_default(),
+            target: compiled.target,
+            program: compiled.program,
+            sources: compiled.sources,
+            diagnostics: compiled.diagnostics,
+            prints: compiled.prints,
+            returned: compiled.returned,
+        }
+    }
+}
+
+/// A program with its placement, ready to run.
+#[derive(Debug)]
+pub struct Kernel {
     /// The program.
     pub program: Program,
     /// Where its tensors are.
     pub placement: Placement,
     /// The timing parameters of its target.
-    params: Params,
+    pub params: Params,
+    /// What it executes, or why that depends on values; not looked for where values are computed anyway.
+    traced: Option<Result<Trace, NeedsData>>,
 }
 
-impl Session {
-    /// Places a program.
-    ///
-    /// # Errors
-    /// If it needs more memory than there is.
-    pub fn new(program: Program) -> Result<Self, Vec<Diagnostic>> {
-        Session::with_capacity(program, Capacity::Error)
-    }
-
-    /// Places a program; `capacity` says what happens if it needs more memory than there is.
-    ///
-    /// # Errors
-    /// As [`Session::new`].
-    pub fn with_capacity(program: Program, capacity: Capacity) -> Result<Self, Vec<Diagnostic>> {
-        let placement = place::place_with(&program, capacity)?;
-        let params = Params::of(program.target);
-        Ok(Session { program, placement, params })
-    }
-
-    /// Runs it on inputs in the order of [`Program::inputs`].
-    ///
-    /// # Errors
-    /// If the kernel faults.
-    pub fn run(&self, inputs: Vec<HostTensor>, options: &ExecOptions) -> Result<ExecResult, Box<Failure>> {
-        let mut ran = exec::run(&self.program, &self.placement, inputs, options)?;
-        ran.findings.extend(lint::accesses(&self.program, &self.placement, &ran.trace));
-        Ok(ran)
-    }
-
-    /// The timeline of a run, with the parameters that belong to the target.
-    ///
-    /// # Errors
-    /// If the parameters do not fit together.
-    pub fn time(&self, trace: &Trace) -> Result<Timeline, String> {
-        timing::simulate(&self.program, &self.placement, trace, &self.params).map_err(|e| e.to_string())
+impl Kernel {
+    /// Why only a run can say what the program executes. Not known if values are computed anyway.
+    pub fn needs_data(&self) -> Option<&NeedsData> {
+        self.traced.as_ref()?.as_ref().err()
     }
 
     /// What took the time of a run, and what could be gained: remedies are tried with at most `budget` instructions timed again.
     pub fn analyse<'a>(&'a self, trace: &'a Trace, timeline: &'a Timeline, budget: usize) -> Analysis<'a> {
-        let (program, placement) = (&self.program, &self.placement);
-        let case = Case { program, placement, trace, params: &self.params, timeline };
-        Analysis::new(case, Facts::of(program), budget)
+        Analysis::new(self.case(trace, timeline), Facts::of(&self.program), budget)
     }
 
-    /// The report of a run as `nki-sim run --json` writes it; without an analysis, the summary alone.
+    /// A timed run, to be timed again with changes.
+    pub(crate) fn case<'a>(&'a self, trace: &'a Trace, timeline: &'a Timeline) -> Case<'a> {
+        Case { program: &self.program, placement: &self.placement, trace, params: &self.params, timeline }
+    }
+}
+
+/// One rank of a run. Ranks may share a kernel.
+#[derive(Debug)]
+pub struct Rank<'k> {
+    /// What it executes.
+    pub kernel: &'k Kernel,
+    /// Its inputs, by name.
+    pub inputs: Vec<Given>,
+}
+
+/// What one rank did.
+#[derive(Debug)]
+pub struct Ran<'k> {
+    /// In the program's order; none if no values were computed.
+    pub outputs: Vec<HostTensor>,
+    /// What the kernel printed on the device, a line each.
+    pub prints: Vec<String>,
+    /// What was executed; empty if that depends on values, and none were to be computed.
+    pub trace: Cow<'k, Trace>,
+    /// What was found, not judged yet.
+    pub findings: Vec<Diagnostic>,
+}
+
+/// A kernel that cannot be placed, or that faulted.
+#[derive(Debug, Default)]
+pub struct Fault {
+    /// The first rank that did.
+    pub rank: usize,
+    /// What the run had found until then.
+    pub findings: Vec<Diagnostic>,
+    /// Why; none if the compiler has said it.
+    pub errors: Vec<Diagnostic>,
+    /// Printed until then.
+    pub prints: Vec<String>,
+}
+
+impl Fault {
+    fn because(rank: usize, error: Diagnostic) -> Self {
+        Fault { rank, errors: vec![error], ..Fault::default() }
+    }
+
+    /// All that the run found, not judged yet.
+    pub fn found(self) -> Vec<Diagnostic> {
+        let mut all = self.findings;
+        all.extend(self.errors);
+        all
+    }
+
+    /// The same where several ranks ran: the errors say which rank it was.
+    pub fn found_on_rank(mut self) -> Vec<Diagnostic> {
+        let note = format!("on rank {}", self.rank);
+        self.errors.iter_mut().for_each(|d| d.notes.push(note.clone()));
+        self.found()
+    }
+}
+
+/// Why a stage has no result.
+#[derive(Debug)]
+pub enum Stop {
+    /// The kernel is wrong.
+    Kernel(Box<Fault>),
+    /// The call is wrong.
+    Call(String),
+}
+
+impl From<Fault> for Stop {
+    fn from(fault: Fault) -> Self {
+        Stop::Kernel(Box::new(fault))
+    }
+}
+
+impl Session {
+    /// A session for calls of Python: values are computed, and the environment decides what no argument does.
     ///
     /// # Errors
-    /// If a number cannot be written as JSON.
-    pub fn json(
+    /// If a variable cannot be understood.
+    pub fn of_call(judge: Judge, capacity: Capacity) -> Result<Self, String> {
+        let (memory, precise) = (memory::limit(None)?, settings::precise_fp()?);
+        Ok(Session { judge, memory, capacity, precise, ..Session::default() })
+    }
+
+    /// How the frontend compiles: all but the kernel and its machine.
+    pub fn options(&self) -> Options {
+        let defaults = Options::default();
+        Options {
+            strict: self.judge.wants_strict(),
+            step_limit: self.max_steps.unwrap_or(defaults.step_limit),
+            memory: self.memory,
+            over_capacity: self.capacity == Capacity::Warn,
+            ..defaults
+        }
+    }
+
+    /// How a run of so many ranks executes.
+    fn exec_options(&self, ranks: usize) -> ExecOptions {
+        ExecOptions {
+            precise: self.precise,
+            step_limit: self.step_limit(),
+            memory: self.memory.shared_by(ranks),
+            checks: self.judge.checks(),
+        }
+    }
+
+    /// Statements that may be executed in dynamic loops.
+    fn step_limit(&self) -> u64 {
+        self.max_steps.unwrap_or(ExecOptions::default().step_limit)
+    }
+
+    /// Places a compiled program, which it takes out of `compiled`.
+    ///
+    /// # Errors
+    /// If the kernel is wrong or needs more memory than there is, or if a timing parameter is wrong.
+    pub fn place(&self, compiled: &mut Compilation) -> Result<Kernel, Stop> {
+        let wrong = compiled.is_wrong();
+        let Some(program) = compiled.program.take().filter(|_| !wrong) else { return Err(Fault::default().into()) };
+        let params = self.params.params(program.target).map_err(Stop::Call)?;
+        let (placed, traced) = rayon::join(
+            || stage("place", || place::place_with(&program, self.capacity)),
+            || (self.values != Values::Computed).then(|| exec::trace_within(&program, self.step_limit())),
+        );
+        match placed {
+            Ok(placement) => Ok(Kernel { program, placement, params, traced }),
+            Err(errors) => Err(Fault { errors, ..Fault::default() }.into()),
+        }
+    }
+
+    /// Runs all ranks, from 0, at the same time, and finds what there is to find.
+    ///
+    /// # Errors
+    /// If an input does not fit, the kernel faults or its ranks wait for each other for ever.
+    pub fn run<'k>(&self, ranks: Vec<Rank<'k>>) -> Result<Vec<Ran<'k>>, Stop> {
+        self.run_with(ranks, None).map(|(all, _)| all)
+    }
+
+    /// Runs all ranks, from 0, and times them on one clock: a timeline for each.
+    ///
+    /// # Errors
+    /// As [`Session::run`]; also if there is no rank, or a timing parameter has no meaning.
+    pub fn run_timed<'k>(&self, ranks: Vec<Rank<'k>>) -> Result<(Vec<Ran<'k>>, Vec<Timeline>), Stop> {
+        let first = ranks.first().ok_or_else(|| Stop::Call("there is no rank to run".into()))?;
+        let laws = Laws::new(&first.kernel.params).map_err(|e| Stop::Call(format!("timing parameters: {e}")))?;
+        self.run_with(ranks, Some(&laws))
+    }
+
+    /// [`Session::run`] with one rank.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn run_alone<'k>(&self, kernel: &'k Kernel, inputs: Vec<Given>) -> Result<Ran<'k>, Stop> {
+        Ok(self.run(vec![Rank { kernel, inputs }])?.swap_remove(0))
+    }
+
+    /// [`Session::run_timed`] with one rank.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn run_alone_timed<'k>(&self, kernel: &'k Kernel, inputs: Vec<Given>) -> Result<(Ran<'k>, Timeline), Stop> {
+        let (mut all, mut timelines) = self.run_timed(vec![Rank { kernel, inputs }])?;
+        Ok((all.swap_remove(0), timelines.swap_remove(0)))
+    }
+
+    /// Runs all ranks, and times them if there are laws of time.
+    fn run_with<'k>(
         &self,
-        timeline: &Timeline,
-        analysis: Option<&Analysis<'_>>,
-        applied: &Applied,
-        sources: &SourceMap,
-    ) -> Result<String, String> {
-        let whole = Report {
-            nki_sim_version: VERSION,
-            kernel: self.program.name.to_string(),
-            target: self.program.target.to_string(),
-            lnc: self.program.cores.len(),
-            outputs: outputs_of(&self.program),
-            summary: report::summary(timeline, &self.placement),
-            detail: analysis.map(|a| crate::report::detail(a, sources)).transpose()?,
-            findings: findings(&applied.diagnostics, sources),
-            denied: applied.denied.clone(),
-            expected: Vec::new(),
+        ranks: Vec<Rank<'k>>,
+        laws: Option<&Laws<'_>>,
+    ) -> Result<(Vec<Ran<'k>>, Vec<Timeline>), Stop> {
+        let kernels: Vec<&Kernel> = ranks.iter().map(|r| r.kernel).collect();
+        let options = self.exec_options(ranks.len());
+        let (mut all, executed) = match self.traced(&ranks, &options) {
+            Some(traced) => (vec![traced?], false),
+            None => (execute(ranks, &options)?, true),
         };
-        String::from_utf8(json(&whole)?).map_err(|e| e.to_string())
+        let traces: Vec<RankTrace<'_>> = kernels
+            .iter()
+            .zip(&all)
+            .map(|(k, ran)| RankTrace { program: &k.program, placement: &k.placement, trace: &ran.trace })
+            .collect();
+        let find = || kernels.iter().zip(&all).map(|(k, ran)| found(k, ran, executed)).collect::<Vec<_>>();
+        let (timelines, found) = rayon::join(
+            || laws.map(|laws| stage("time", || timing::simulate_ranks(&traces, laws))).unwrap_or_default(),
+            || stage("findings", find),
+        );
+        for (ran, found) in all.iter_mut().zip(found) {
+            ran.findings.extend(found);
+        }
+        Ok((all, timelines))
     }
 
-    /// The page of a run as `nki-sim run --html` writes it.
-    ///
-    /// # Errors
-    /// If a number cannot be written as JSON.
-    pub fn html(
-        &self,
-        analysis: &Analysis<'_>,
-        diagnostics: &[Diagnostic],
-        sources: &SourceMap,
-    ) -> Result<String, String> {
-        report::html(analysis, &page(&self.program, sources, &findings(diagnostics, sources)))
-            .map_err(|e| e.to_string())
+    /// A run without values; `None` if they have to be computed.
+    fn traced<'k>(&self, ranks: &[Rank<'k>], options: &ExecOptions) -> Option<Result<Ran<'k>, Fault>> {
+        let [Rank { kernel, .. }] = ranks else { return None };
+        let trace = match kernel.traced.as_ref()? {
+            Ok(trace) => Cow::Borrowed(trace),
+            Err(_) if self.values == Values::Never => Cow::Owned(Trace::default()),
+            Err(_) => return None,
+        };
+        // What nothing times is as long as it is.
+        let too_long = (self.values != Values::Never).then(|| exec::check_trace(&trace, options.memory)).flatten();
+        Some(match too_long {
+            Some(error) => Err(Fault::because(0, error)),
+            None => Ok(Ran { outputs: Vec::new(), prints: Vec::new(), trace, findings: Vec::new() }),
+        })
     }
 }
 
-/// Runs and times several ranks at once: a session and its inputs for each, from rank 0. Ranks may share a session.
-///
-/// # Errors
-/// As [`nki_sim_core::ranks::simulate_ranks`].
-pub fn simulate_ranks(
-    ranks: Vec<(&Session, Vec<HostTensor>)>,
-    options: &ExecOptions,
-    params: &Params,
-) -> Result<Vec<RankRun>, RanksError> {
-    let ranks = ranks.into_iter().map(|(session, inputs)| Rank {
-        program: &session.program,
-        placement: &session.placement,
-        inputs,
-    });
-    nki_sim_core::ranks::simulate_ranks(ranks.collect(), options, params)
+/// Executes all ranks.
+fn execute<'k>(ranks: Vec<Rank<'k>>, options: &ExecOptions) -> Result<Vec<Ran<'k>>, Fault> {
+    let mut ready = Vec::with_capacity(ranks.len());
+    for (rank, Rank { kernel, inputs }) in ranks.into_iter().enumerate() {
+        let Kernel { program, placement, .. } = kernel;
+        // Made-up inputs are made only if there is memory for them.
+        if let Some(error) = exec::check_memory(program, placement, options) {
+            return Err(Fault::because(rank, error));
+        }
+        ready.push(exec::Rank { program, placement, inputs: in_order(program, inputs) });
+    }
+    match stage("execute", || exec::run_ranks(ready, options)) {
+        Ok(results) => Ok(results
+            .into_iter()
+            .map(|r| Ran { outputs: r.outputs, prints: r.prints, trace: Cow::Owned(r.trace), findings: r.findings })
+            .collect()),
+        Err(failed) => {
+            let exec::RanksFailure { rank, failure } = *failed;
+            Err(Fault { rank, findings: failure.findings, errors: failure.errors, prints: failure.prints })
+        }
+    }
 }
 
-/// One rank of a run that is over.
-#[derive(Debug, Clone, Copy)]
-pub struct RankView<'a> {
-    /// What it ran.
-    pub session: &'a Session,
-    /// When.
-    pub timeline: &'a Timeline,
+/// What is found beside the execution itself.
+fn found(kernel: &Kernel, ran: &Ran<'_>, executed: bool) -> Vec<Diagnostic> {
+    let Kernel { program, placement, .. } = kernel;
+    match kernel.needs_data() {
+        _ if executed => lint::accesses(program, placement, &ran.trace),
+        None => lint::without_run(program, placement, &ran.trace),
+        Some(_) => lint::without_trace(program, placement),
+    }
 }
 
-fn rank_reports(ranks: &[RankView<'_>]) -> Vec<RankReport> {
-    let one =
-        |(rank, v): (usize, &RankView<'_>)| RankReport::new(rank, &v.session.program, &v.session.placement, v.timeline);
-    ranks.iter().enumerate().map(one).collect()
-}
-
-fn timelines<'a>(ranks: &[RankView<'a>]) -> Vec<&'a Timeline> {
-    ranks.iter().map(|v| v.timeline).collect()
-}
-
-/// The report of several ranks, from 0, as `nki-sim run --ranks N --json` writes it.
-///
-/// # Errors
-/// If there is no rank, or a number cannot be written as JSON.
-pub fn ranks_json(
-    ranks: &[RankView<'_>],
-    findings: Vec<JsonDiagnostic>,
-    denied: Vec<Denied>,
-) -> Result<String, String> {
-    let first = ranks.first().ok_or("there is no rank")?;
-    let program = &first.session.program;
-    let whole = RanksReport::new(&program.name, program, rank_reports(ranks), findings, denied);
-    String::from_utf8(json(&whole)?).map_err(|e| e.to_string())
-}
-
-/// A line for each rank, from 0, and the table of engines of the slowest.
-pub fn ranks_table(ranks: &[RankView<'_>]) -> String {
-    ranks_text(&timelines(ranks), &rank_reports(ranks))
-}
-
-/// The timelines of all ranks, from 0, as one Perfetto trace.
-pub fn ranks_trace(ranks: &[RankView<'_>]) -> Vec<u8> {
-    let pairs: Vec<_> = ranks.iter().map(|v| (v.timeline, &v.session.program)).collect();
-    report::perfetto_ranks(&pairs)
+/// The findings of all ranks, not judged yet: what an earlier rank found as well is left out, since ranks run one kernel and mostly find the same.
+pub fn findings_of(ranks: &[Ran<'_>]) -> Vec<Diagnostic> {
+    let mut out: Vec<Diagnostic> = Vec::new();
+    for ran in ranks {
+        let known = out.len();
+        for found in &ran.findings {
+            if !out[..known].contains(found) {
+                out.push(found.clone());
+            }
+        }
+    }
+    out
 }

@@ -1,14 +1,13 @@
 //! Settings from flags and from the environment variables that NKI users already set. A flag beats a variable.
 
 use std::env::{self, VarError};
+use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 
 use nki_isa::arch::Target;
 use nki_isa::names::Named;
 use nki_sim_core::place::Capacity;
 use nki_sim_core::timing::Params;
-
-use crate::cli::TimingArgs;
 
 /// Variables that name the target, the first that is set wins.
 const TARGET_VARIABLES: [&str; 2] = ["NEURON_PLATFORM_TARGET_OVERRIDE", "NKI_NC_VERSION"];
@@ -89,18 +88,34 @@ pub fn capacity(option: Option<&str>) -> Result<Capacity, String> {
     }
 }
 
-/// The timing parameters of `target`, with the changes asked for: those of the file first, then each `--set`.
-pub(crate) fn timing_params(target: Target, args: &TimingArgs) -> Result<Params, String> {
-    let mut params = Params::of(target);
-    if let Some(path) = &args.params {
-        let text = std::fs::read_to_string(path).map_err(|e| format!("--params `{}`: {e}", path.display()))?;
-        params.overlay(&text).map_err(|e| format!("--params `{}`: {e}", path.display()))?;
+/// Changes of timing parameters.
+#[derive(Debug, Clone, Default)]
+pub struct ParamChanges {
+    /// Instructions keep the order of the program (`--schedule program`).
+    pub program_order: bool,
+    /// A TOML file with parameters (`--params`).
+    pub file: Option<PathBuf>,
+    /// Names and values (`--set`).
+    pub set: Vec<(String, String)>,
+}
+
+impl ParamChanges {
+    /// The timing parameters of `target` with these changes: those of the file first, then each of `set`.
+    ///
+    /// # Errors
+    /// If the file cannot be read, or a name or a value is wrong; with the option.
+    pub fn params(&self, target: Target) -> Result<Params, String> {
+        let mut params = Params::of(target);
+        if let Some(path) = &self.file {
+            let text = std::fs::read_to_string(path).map_err(|e| format!("--params `{}`: {e}", path.display()))?;
+            params.overlay(&text).map_err(|e| format!("--params `{}`: {e}", path.display()))?;
+        }
+        if self.program_order {
+            params.set("compiler.window", 1.0).map_err(|e| format!("--schedule program: {e}"))?;
+        }
+        for (name, value) in &self.set {
+            params.set_text(name, value).map_err(|e| format!("--set {name}: {e}"))?;
+        }
+        Ok(params)
     }
-    if args.schedule == "program" {
-        params.set("compiler.window", 1.0).map_err(|e| format!("--schedule program: {e}"))?;
-    }
-    for (name, value) in &args.set {
-        params.set_text(name, value).map_err(|e| format!("--set {name}: {e}"))?;
-    }
-    Ok(params)
 }

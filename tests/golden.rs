@@ -6,10 +6,8 @@ use std::path::{Path, PathBuf};
 
 use nki_frontend::{Arg, Loader, Options};
 use nki_isa::DType;
-use nki_sim_core::exec::{ExecOptions, Rank};
-use nki_sim_core::ranks::simulate_ranks;
-use nki_sim_core::timing::Params;
-use nki_sim_core::{HostTensor, place, report};
+use nki_sim::session::{Compilation, Rank, Session};
+use nki_sim_core::{HostTensor, report};
 
 struct Disk;
 
@@ -51,7 +49,9 @@ fn timeline_of(
     let path = PathBuf::from(file);
     let compiled = nki_frontend::compile(&path, &Disk, &arguments, &options);
     let program = compiled.program.unwrap_or_else(|| panic!("{file}: {:#?}", compiled.diagnostics));
-    let placement = place::place(&program).unwrap_or_else(|e| panic!("{file}: {e:#?}"));
+    let session = Session::default();
+    let kernel = session.place(&mut Compilation::of(program)).unwrap_or_else(|e| panic!("{file}: {e:#?}"));
+    let program = &kernel.program;
     let inputs: Vec<HostTensor> = program
         .inputs
         .iter()
@@ -66,13 +66,12 @@ fn timeline_of(
             }
         })
         .collect();
-    let rank = || Rank { program: &program, placement: &placement, inputs: inputs.clone() };
+    let rank = || Rank { kernel: &kernel, inputs: inputs.iter().cloned().map(Into::into).collect() };
     let all = (0..ranks).map(|_| rank()).collect();
-    let runs = simulate_ranks(all, &ExecOptions::default(), &Params::of(program.target))
-        .unwrap_or_else(|e| panic!("{file}: {e:?}"));
+    let (_, timelines) = session.run_timed(all).unwrap_or_else(|e| panic!("{file}: {e:?}"));
     let text =
         |timeline| format!("{}\n{}\n{}", report::table(timeline), report::timeline(timeline), report::events(timeline));
-    let texts: Vec<String> = runs.iter().map(|r| text(&r.timeline)).collect();
+    let texts: Vec<String> = timelines.iter().map(text).collect();
     texts.join("\n")
 }
 

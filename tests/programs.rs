@@ -7,9 +7,8 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use nki_isa::text;
-use nki_sim::session::Session;
+use nki_sim::session::{Compilation, Session};
 use nki_sim_core::HostTensor;
-use nki_sim_core::exec::ExecOptions;
 use nki_sim_core::report;
 use nki_sim_core::timeline::Timeline;
 
@@ -33,15 +32,15 @@ fn time(path: &Path, source: &str) -> Timeline {
     let program = text::parse_file(&name, source).unwrap_or_else(|e| panic!("{name}: {e:#?}"));
     let wrong = program.validate();
     assert!(wrong.is_empty(), "{name}: {wrong:#?}");
-    let session = Session::new(program).unwrap_or_else(|e| panic!("{name}: {e:#?}"));
-    let inputs = session.program.inputs.iter().map(|i| {
-        let tensor = session.program.tensor(i.tensor);
+    let session = Session::default();
+    let kernel = session.place(&mut Compilation::of(program)).unwrap_or_else(|e| panic!("{name}: {e:#?}"));
+    let inputs = kernel.program.inputs.iter().map(|i| {
+        let tensor = kernel.program.tensor(i.tensor);
         let shape: Vec<usize> = tensor.shape.iter().map(|&n| n as usize).collect();
         let bytes = shape.iter().product::<usize>() * tensor.dtype.size();
-        HostTensor { name: i.name.clone(), shape, dtype: tensor.dtype, data: vec![0; bytes].into() }
+        HostTensor { name: i.name.clone(), shape, dtype: tensor.dtype, data: vec![0; bytes].into() }.into()
     });
-    let ran = session.run(inputs.collect(), &ExecOptions::default()).unwrap_or_else(|e| panic!("{name}: {e:?}"));
-    session.time(&ran.trace).expect("parameters")
+    session.run_alone_timed(&kernel, inputs.collect()).unwrap_or_else(|e| panic!("{name}: {e:?}")).1
 }
 
 /// Each row that does something: its events and its waits in order, as comment lines.

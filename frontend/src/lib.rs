@@ -6,6 +6,7 @@
 #![cfg_attr(not(test), warn(clippy::unwrap_used))]
 
 mod api;
+mod entry;
 mod eval;
 mod host;
 mod parse;
@@ -13,10 +14,10 @@ mod syntax;
 
 use std::path::Path;
 
-use nki_diag::{Diagnostic, SourceMap, Span};
-use nki_isa::{Program, Target};
+use nki_isa::Target;
 
 pub use api::beta2::names::{ApiKind, ApiName, api_names, tile_size};
+pub use entry::{Arguments, Compiled, KernelInfo, Listing, Param, Refused, Returned, compile, compile_live, kernels};
 pub use host::{
     Arg, Host, HostArray, HostAttribute, HostClass, HostClassKind, HostDefault, HostDtype, HostField, HostFunction,
     HostObject, Identity,
@@ -42,6 +43,8 @@ pub struct Options {
     pub kernel: Option<String>,
     /// The machine.
     pub target: Target,
+    /// A kernel whose decorator names a machine (`@nki.jit(platform_target="trn1")`) is compiled for that one.
+    pub decorated_target: bool,
     /// Physical cores per logical core: 1 or 2.
     pub lnc: u32,
     /// Report what the official compiler would reject.
@@ -61,6 +64,7 @@ impl Default for Options {
         Self {
             kernel: None,
             target: Target::DEFAULT,
+            decorated_target: false,
             lnc: 1,
             strict: false,
             schedule: Vec::new(),
@@ -69,92 +73,6 @@ impl Default for Options {
             over_capacity: false,
         }
     }
-}
-
-/// A parameter of a kernel.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Param {
-    /// Its name.
-    pub name: String,
-    /// Source text of its default.
-    pub default: Option<String>,
-    /// Source text of its annotation.
-    pub annotation: Option<String>,
-}
-
-/// A kernel of a file.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct KernelInfo {
-    /// Its name.
-    pub name: String,
-    /// Its parameters.
-    pub params: Vec<Param>,
-    /// Its name in the source.
-    pub span: Span,
-    /// What its decorator says: `@nki.jit(platform_target="trn1")`.
-    pub target: Option<Target>,
-}
-
-/// The kernels of a file.
-#[derive(Debug)]
-pub struct Listing {
-    /// In source order.
-    pub kernels: Vec<KernelInfo>,
-    /// What is wrong with the file.
-    pub diagnostics: Vec<Diagnostic>,
-    /// Files read.
-    pub sources: SourceMap,
-}
-
-/// The outcome of a compilation.
-#[derive(Debug)]
-pub struct Compiled {
-    /// The program, unless there were errors.
-    pub program: Option<Program>,
-    /// Findings.
-    pub diagnostics: Vec<Diagnostic>,
-    /// Files read.
-    pub sources: SourceMap,
-    /// Lines printed at specialisation.
-    pub prints: Vec<String>,
-    /// What the kernel returned.
-    pub returned: Returned,
-}
-
-/// The shape of a kernel's result around its output tensors.
-#[derive(Debug, Clone, Default, PartialEq)]
-pub enum Returned {
-    /// `None`
-    #[default]
-    None,
-    /// An output, by its position in [`Program::outputs`].
-    Output(usize),
-    /// A tuple.
-    Tuple(Vec<Returned>),
-    /// A list.
-    List(Vec<Returned>),
-    /// A dict with the printed keys.
-    Dict(Vec<(String, Returned)>),
-}
-
-/// Finds the kernels of a file: functions decorated with `nki.jit`, or every top-level function if there are none.
-pub fn kernels(path: &Path, loader: &dyn Loader) -> Listing {
-    kernels_within(path, loader, nki_diag::memory::Limit::NONE)
-}
-
-/// As [`kernels`]; the code at the top level of the file may use so much memory.
-pub fn kernels_within(path: &Path, loader: &dyn Loader, memory: nki_diag::memory::Limit) -> Listing {
-    eval::kernel::list(path, loader, memory)
-}
-
-/// Specialises a kernel for these arguments.
-pub fn compile(path: &Path, loader: &dyn Loader, args: &[(String, Arg)], options: &Options) -> Compiled {
-    eval::kernel::compile(path, loader, args, options)
-}
-
-/// Specialises a function of a live host for these arguments. `options.kernel` is not looked at.
-pub fn compile_live(host: &dyn Host, function: &Arg, args: &[(String, Arg)], options: &Options) -> Compiled {
-    eval::kernel::compile_live(host, function, args, options)
 }
 
 /// Python's name of the exception class that a diagnostic of the evaluator corresponds to.

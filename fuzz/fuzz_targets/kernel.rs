@@ -15,7 +15,7 @@ const FILE: &str = "fuzzed.py";
 
 fuzz_target!(|source: &str| {
     let path = Path::new(FILE);
-    for kernel in nki_frontend::kernels(path, &oracle::Text(path, source.into())).kernels {
+    for kernel in nki_frontend::kernels(path, &oracle::Text(path, source.into()), nki_diag::memory::Limit::NONE).kernels {
         let needed = kernel.params.iter().filter(|p| p.default.is_none());
         let tile = || Arg::Tensor { shape: vec![128, 64], dtype: DType::F32 };
         let args: Vec<(String, Arg)> = needed.map(|p| (p.name.clone(), tile())).collect();

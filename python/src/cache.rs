@@ -3,12 +3,12 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use nki_diag::{ColorChoice, Diagnostic, SourceMap, render_all};
-use nki_frontend::{Arg, Options, Returned};
+use nki_diag::{ColorChoice, Diagnostic, render_all};
+use nki_frontend::{Arg, Options};
 use nki_isa::inst::{Footprint, REGISTRY};
 use nki_isa::program::{NodeKind, Output};
 use nki_isa::{Program, Target, TensorId};
-use nki_sim::session::Session;
+use nki_sim::session::{Compilation, Kernel, Session, Stop};
 use nki_sim_core::place::Capacity;
 use pyo3::prelude::*;
 use rustc_hash::FxHashSet;
@@ -41,11 +41,9 @@ struct Key {
 /// A program that is ready to run.
 #[derive(Debug)]
 pub(crate) struct Ready {
-    pub(crate) session: Session,
-    pub(crate) sources: SourceMap,
-    pub(crate) diagnostics: Vec<Diagnostic>,
-    pub(crate) prints: Vec<String>,
-    pub(crate) returned: Returned,
+    pub(crate) kernel: Kernel,
+    /// What was compiled to it, without the program.
+    pub(crate) compiled: Compilation,
     /// Outputs that the kernel returns; those after them are inputs that it writes.
     pub(crate) outputs: usize,
     /// Inputs that are written, as positions among the inputs, with the positions of their outputs.
@@ -147,7 +145,8 @@ impl Cache {
                 return Ok(Compiled { ready, arrays, judge });
             }
         }
-        let (ready, arrays) = compile(py, function, &args, key, &judge)?;
+        let session = Session::of_call(judge.clone(), capacity).map_err(value_error)?;
+        let (ready, arrays) = compile(py, function, &args, key, &session)?;
         let ready = Arc::new(ready);
         let forgotten = {
             let mut programs = self.programs.lock().unwrap_or_else(PoisonError::into_inner);
@@ -159,17 +158,24 @@ impl Cache {
     }
 }
 
+impl Compiled {
+    /// The session of a run that begins now.
+    pub(crate) fn session(&self) -> PyResult<Session> {
+        Session::of_call(self.judge.clone(), self.ready.key.capacity).map_err(value_error)
+    }
+}
+
 #[pymethods]
 impl Compiled {
     /// The program in text form.
     fn text(&self) -> String {
-        nki_isa::text::print(&self.ready.session.program)
+        nki_isa::text::print(&self.ready.kernel.program)
     }
 
     /// Names, shapes and dtypes of the returned tensors.
     fn outputs(&self) -> Vec<(String, Vec<usize>, &'static str)> {
         use nki_isa::names::Named;
-        let program = &self.ready.session.program;
+        let program = &self.ready.kernel.program;
         program.outputs[..self.ready.outputs]
             .iter()
             .map(|o| {
@@ -197,20 +203,20 @@ impl Compiled {
     /// How the kernel returns its outputs: `("output", index, input)`, where `input` is the position of the input that is returned as it
     /// came, or None; `("tuple", [...])`, `("list", [...])`, `("dict", {...})`, or None.
     fn returned(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
-        let program = &self.ready.session.program;
+        let program = &self.ready.kernel.program;
         let leaf = |index: usize| {
             let tensor = program.outputs[index].tensor;
             let input = program.inputs.iter().position(|i| i.tensor == tensor);
             let input = input.filter(|input| !self.ready.written.iter().any(|(i, _)| i == input));
             Ok(("output", index, input).into_pyobject(py)?.into_any().unbind())
         };
-        shaped(py, &self.ready.returned, &mut { leaf })
+        shaped(py, &self.ready.compiled.returned, &mut { leaf })
     }
 
     /// Whether the kernel runs an operation of several ranks.
     fn has_collectives(&self) -> bool {
         let mut found = false;
-        self.ready.session.program.visit(&mut |node| {
+        self.ready.kernel.program.visit(&mut |node| {
             if let NodeKind::Inst(inst) = &node.kind {
                 found |= REGISTRY.iter().any(|e| e.collective && e.schema.name == inst.schema().name);
             }
@@ -220,25 +226,25 @@ impl Compiled {
 
     /// Names of the tensors among the arguments, in the order of the program.
     fn inputs(&self) -> Vec<String> {
-        self.ready.session.program.inputs.iter().map(|i| i.name.to_string()).collect()
+        self.ready.kernel.program.inputs.iter().map(|i| i.name.to_string()).collect()
     }
 
     /// Names of the arguments that the kernel writes to.
     fn written(&self) -> Vec<String> {
-        let inputs = &self.ready.session.program.inputs;
+        let inputs = &self.ready.kernel.program.inputs;
         self.ready.written.iter().map(|(i, _)| inputs[*i].name.to_string()).collect()
     }
 
     /// Names of the arguments that the kernel writes to and does not return.
     fn unreturned(&self) -> Vec<String> {
-        let inputs = &self.ready.session.program.inputs;
+        let inputs = &self.ready.kernel.program.inputs;
         let unreturned = self.ready.written.iter().filter(|(_, output)| *output >= self.ready.outputs);
         unreturned.map(|(i, _)| inputs[*i].name.to_string()).collect()
     }
 
     /// Names of the arguments that the kernel writes to and never reads.
     fn only_written(&self) -> Vec<String> {
-        let program = &self.ready.session.program;
+        let program = &self.ready.kernel.program;
         let [read, _] = touched(program);
         let written = self.ready.written.iter().map(|(i, _)| &program.inputs[*i]);
         written.filter(|input| !read.contains(&input.tensor)).map(|input| input.name.to_string()).collect()
@@ -247,13 +253,13 @@ impl Compiled {
     /// What the compiler reported that is no error: rendered, and as JSON. A denied finding is raised.
     fn warnings(&self, py: Python<'_>) -> PyResult<(String, String)> {
         let ready = &self.ready;
-        let applied = self.judge.judge(ready.diagnostics.clone());
+        let applied = self.judge.judge(ready.compiled.diagnostics.clone());
         if applied.diagnostics.iter().any(Diagnostic::is_error) {
-            return Err(kernel_error(py, applied, &ready.sources));
+            return Err(kernel_error(py, applied, &ready.compiled.sources));
         }
         Ok((
-            render_all(&applied.diagnostics, &ready.sources, ColorChoice::Plain),
-            as_json(&applied.diagnostics, &ready.sources)?,
+            render_all(&applied.diagnostics, &ready.compiled.sources, ColorChoice::Plain),
+            as_json(&applied.diagnostics, &ready.compiled.sources)?,
         ))
     }
 
@@ -265,7 +271,7 @@ impl Compiled {
 
     /// Lines that the kernel printed while it was compiled.
     fn prints(&self) -> Vec<String> {
-        self.ready.prints.clone()
+        self.ready.compiled.prints.clone()
     }
 }
 
@@ -274,7 +280,7 @@ fn compile(
     function: &Bound<'_, PyAny>,
     args: &[(String, Bound<'_, PyAny>)],
     key: Key,
-    judge: &nki_sim::findings::Judge,
+    session: &Session,
 ) -> PyResult<(Ready, Vec<(String, Array)>)> {
     let live = Live::default();
     let mut arrays = Vec::new();
@@ -285,41 +291,25 @@ fn compile(
         arrays = conversion.arrays.unwrap_or_default();
     }
     let kernel = Arg::Object(live.table.id(function));
-    let schedule = key.schedule.clone();
-    let options = Options {
-        kernel: None,
-        target: key.target,
-        lnc: key.lnc,
-        strict: key.strict,
-        schedule,
-        memory: nki_sim::memory::limit(None).map_err(value_error)?,
-        over_capacity: key.capacity == Capacity::Warn,
-        ..Options::default()
-    };
-    let compiled = detached(py, || nki_frontend::compile_live(&live, &kernel, &converted, &options))?;
-    let (sources, mut diagnostics) = (compiled.sources, compiled.diagnostics);
-    let Some(mut program) = compiled.program else {
+    let options = Options { target: key.target, lnc: key.lnc, schedule: key.schedule.clone(), ..session.options() };
+    let done = detached(py, || nki_frontend::compile_live(&live, &kernel, &converted, &options))?;
+    let mut compiled = Compilation::from(done);
+    let Some(program) = &mut compiled.program else {
         // What a kernel printed up to the mistake helps to find it.
         helpers(py)?.bind(py).getattr("show")?.call1((compiled.prints,))?;
-        return Err(kernel_error(py, judge.judge(diagnostics), &sources));
+        return Err(kernel_error(py, session.judge.judge(compiled.diagnostics), &compiled.sources));
     };
     let outputs = program.outputs.len();
-    let written = written_inputs(&mut program);
-    let session = detached(py, || Session::with_capacity(program, key.capacity))?.map_err(|errors| {
-        diagnostics.extend(errors);
-        kernel_error(py, judge.judge(std::mem::take(&mut diagnostics)), &sources)
+    let written = written_inputs(program);
+    let kernel = detached(py, || session.place(&mut compiled))?.map_err(|stop| match stop {
+        Stop::Kernel(fault) => kernel_error(py, session.judge.judge(compiled.with(fault.found())), &compiled.sources),
+        Stop::Call(message) => value_error(message),
     })?;
-    if diagnostics.iter().any(Diagnostic::is_error) {
-        return Err(kernel_error(py, judge.judge(diagnostics), &sources));
-    }
     live.table.finish();
     let reads = std::mem::take(&mut *live.reads.lock().unwrap_or_else(PoisonError::into_inner));
     let ready = Ready {
-        session,
-        sources,
-        diagnostics,
-        prints: compiled.prints,
-        returned: compiled.returned,
+        kernel,
+        compiled,
         outputs,
         written,
         serial: SERIAL.fetch_add(1, Ordering::Relaxed),

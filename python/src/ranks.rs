@@ -1,10 +1,8 @@
 //! Running a compiled program on several ranks, each with arrays of its own.
 
 use nki_diag::{Applied, ColorChoice, Diagnostic, SourceMap, render_all};
-use nki_sim::session::{self, RankView};
-use nki_sim_core::exec::{ExecOptions, Rank, run_ranks as execute};
-use nki_sim_core::lint;
-use nki_sim_core::timing::{self, Laws, Params, RankTrace};
+use nki_sim::report::{self, RankView};
+use nki_sim::session::{Rank, Stop};
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
@@ -12,8 +10,7 @@ use pyo3::types::PyBytes;
 use crate::arrays::Array;
 use crate::cache::Compiled;
 use crate::errors::{kernel_error, ours, value_error};
-use crate::run::Outcome;
-use crate::threads::detached;
+use crate::run::{Outcome, run_session};
 
 /// What a run of several ranks gave.
 #[pyclass(frozen, module = "nki_sim._native")]
@@ -28,63 +25,30 @@ pub(crate) struct RanksOutcome {
 #[pyfunction]
 pub(crate) fn run_ranks(py: Python<'_>, ranks: Vec<Py<Compiled>>, timed: bool) -> PyResult<RanksOutcome> {
     let ranks: Vec<&Compiled> = ranks.iter().map(Py::get).collect();
-    let precise = nki_sim::settings::precise_fp().map_err(value_error)?;
+    let Some(first) = ranks.first() else { return Err(value_error("there is no rank to run")) };
+    let session = first.session()?;
     let arrays: Vec<Vec<&Array>> = ranks.iter().map(|r| r.in_order()).collect::<PyResult<_>>()?;
     check_apart(py, &ranks, &arrays)?;
     let inputs = ranks.iter().zip(&arrays).map(|(r, a)| r.inputs_of(py, a)).collect::<PyResult<Vec<_>>>()?;
-    let to_run: Vec<Rank<'_>> = ranks
-        .iter()
-        .zip(inputs)
-        .map(|(r, inputs)| {
-            let session = &r.ready.session;
-            Rank { program: &session.program, placement: &session.placement, inputs }
-        })
-        .collect();
-    let Some(first) = ranks.first() else { return Err(value_error("there is no rank to run")) };
-    let memory = nki_sim::memory::limit(None).map_err(value_error)?;
-    let options = ExecOptions { precise, memory, checks: first.judge.checks(), ..ExecOptions::default() };
-    let target = first.ready.session.program.target;
-    let done = detached(py, || {
-        let mut results = execute(to_run, &options)?;
-        for (rank, result) in ranks.iter().zip(&mut results) {
-            let session = &rank.ready.session;
-            result.findings.extend(lint::accesses(&session.program, &session.placement, &result.trace));
+    let to_run = ranks.iter().zip(inputs).map(|(r, inputs)| Rank { kernel: &r.ready.kernel, inputs });
+    let done = run_session(py, &session, to_run.collect(), timed)?.map_err(|stop| match stop {
+        Stop::Kernel(fault) => {
+            let Compiled { judge, ready, .. } = ranks[fault.rank];
+            kernel_error(py, judge.judge(fault.found_on_rank()), &ready.compiled.sources)
         }
-        let timelines = timed.then(|| {
-            let params = Params::of(target);
-            let laws = Laws::new(&params).map_err(|e| e.to_string())?;
-            let traces: Vec<RankTrace<'_>> = ranks
-                .iter()
-                .zip(&results)
-                .map(|(r, result)| {
-                    let session = &r.ready.session;
-                    RankTrace { program: &session.program, placement: &session.placement, trace: &result.trace }
-                })
-                .collect();
-            Ok::<_, String>(timing::simulate_ranks(&traces, &laws))
-        });
-        Ok((results, timelines))
+        Stop::Call(message) => value_error(message),
     })?;
-    let (results, timelines) = done.map_err(|failed: Box<nki_sim_core::exec::RanksFailure>| {
-        let mut all = failed.failure.findings;
-        let note = |d: Diagnostic| d.note(format!("on rank {}", failed.rank));
-        all.extend(failed.failure.errors.into_iter().map(note));
-        kernel_error(py, ranks[failed.rank].judge.judge(all), &ranks[failed.rank].ready.sources)
-    })?;
-    let mut found: Vec<Applied> = ranks.iter().zip(&results).map(|(r, result)| r.judged(result)).collect();
+    let mut found: Vec<Applied> = ranks.iter().zip(&done).map(|(r, (ran, _))| r.judged(ran)).collect();
     if let Some(rank) = found.iter().position(|a| a.diagnostics.iter().any(Diagnostic::is_error)) {
         let mut applied = found.swap_remove(rank);
         for d in &mut applied.diagnostics {
             d.notes.push(format!("on rank {rank}"));
         }
-        return Err(kernel_error(py, applied, &ranks[rank].ready.sources));
+        return Err(kernel_error(py, applied, &ranks[rank].ready.compiled.sources));
     }
-    let timelines = timelines.transpose().map_err(PyRuntimeError::new_err)?;
-    let mut timelines = timelines.map(Vec::into_iter);
     let mut outcomes = Vec::with_capacity(ranks.len());
-    for (((rank, arrays), result), applied) in ranks.iter().zip(&arrays).zip(results).zip(found) {
-        let timeline = timelines.as_mut().and_then(Iterator::next);
-        outcomes.push(Py::new(py, rank.finish(py, arrays, result, applied, timeline)?)?);
+    for (((rank, arrays), (ran, timeline)), applied) in ranks.iter().zip(&arrays).zip(done).zip(found) {
+        outcomes.push(Py::new(py, rank.finish(py, arrays, ran, applied, timeline)?)?);
     }
     Ok(RanksOutcome { ranks: outcomes })
 }
@@ -107,8 +71,8 @@ fn check_apart(py: Python<'_>, ranks: &[&Compiled], arrays: &[Vec<&Array>]) -> P
                     }
                 }
                 if let Some(with) = with {
-                    let name = &compiled.ready.session.program.inputs[*input].name;
-                    let with = &ranks[other].ready.session.program.inputs[with].name;
+                    let name = &compiled.ready.kernel.program.inputs[*input].name;
+                    let with = &ranks[other].ready.kernel.program.inputs[with].name;
                     let message = format!(
                         "the kernel writes its argument `{name}`, and rank {rank}'s array shares memory with `{with}` of rank {other}; \
                          pass a list with an array of its own for each rank"
@@ -133,7 +97,7 @@ fn once<'a>(outcomes: &[&'a Outcome]) -> Vec<(Vec<&'a Diagnostic>, &'a SourceMap
                 new.push(d);
             }
         }
-        out.push((new, &outcome.ready.sources));
+        out.push((new, &outcome.ready.compiled.sources));
     }
     out
 }
@@ -158,17 +122,17 @@ impl RanksOutcome {
             found.extend(new.into_iter().map(|d| nki_diag::to_json(d, sources)));
         }
         // What is denied was raised.
-        session::ranks_json(&views(&outcomes)?, found, Vec::new()).map_err(PyRuntimeError::new_err)
+        report::ranks_json(&views(&outcomes)?, found, Vec::new()).map_err(PyRuntimeError::new_err)
     }
 
     /// A line for each rank, and the table of the slowest.
     fn table(&self) -> PyResult<String> {
-        Ok(session::ranks_table(&views(&self.outcomes())?))
+        Ok(report::ranks_text(&views(&self.outcomes())?))
     }
 
     /// The timelines as one Perfetto trace.
     fn trace<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
-        Ok(PyBytes::new(py, &session::ranks_trace(&views(&self.outcomes())?)))
+        Ok(PyBytes::new(py, &report::ranks_trace(&views(&self.outcomes())?)))
     }
 }
 
@@ -179,5 +143,5 @@ impl RanksOutcome {
 }
 
 fn views<'a>(outcomes: &[&'a Outcome]) -> PyResult<Vec<RankView<'a>>> {
-    outcomes.iter().map(|o| Ok(RankView { session: &o.ready.session, timeline: o.timeline()? })).collect()
+    outcomes.iter().map(|o| Ok(RankView { kernel: &o.ready.kernel, timeline: o.timeline()? })).collect()
 }

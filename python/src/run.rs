@@ -3,8 +3,10 @@
 use nki_diag::{Applied, ColorChoice, Diagnostic, render_all};
 use nki_frontend::Returned;
 use nki_isa::names::Named;
+use nki_sim::inputs::Given;
+use nki_sim::report::{run_html, run_json};
+use nki_sim::session::{Ran, Rank, Session, Stop};
 use nki_sim_core::analysis::remedies;
-use nki_sim_core::exec::{ExecOptions, ExecResult};
 use nki_sim_core::timeline::Timeline;
 use nki_sim_core::trace::Trace;
 use nki_sim_core::{HostTensor, report};
@@ -35,56 +37,57 @@ pub(crate) struct Outcome {
     trace: Trace,
 }
 
+/// What each rank did, and when if that was asked for.
+type Done<'k> = Vec<(Ran<'k>, Option<Timeline>)>;
+
+/// Runs all ranks away from the interpreter's lock.
+pub(crate) fn run_session<'k>(
+    py: Python<'_>,
+    session: &Session,
+    ranks: Vec<Rank<'k>>,
+    timed: bool,
+) -> PyResult<Result<Done<'k>, Stop>> {
+    detached(py, || {
+        if timed {
+            let (all, timelines) = session.run_timed(ranks)?;
+            return Ok(all.into_iter().zip(timelines.into_iter().map(Some)).collect());
+        }
+        Ok(session.run(ranks)?.into_iter().map(|ran| (ran, None)).collect())
+    })
+}
+
 impl Compiled {
     /// See [`Compiled::run`].
     pub(crate) fn execute(&self, py: Python<'_>, timed: bool) -> PyResult<Outcome> {
-        let precise = nki_sim::settings::precise_fp().map_err(value_error)?;
+        let session = self.session()?;
         let arrays = self.in_order()?;
-        let inputs = self.inputs_of(py, &arrays)?;
-        let memory = nki_sim::memory::limit(None).map_err(value_error)?;
-        let options = ExecOptions { precise, memory, checks: self.judge.checks(), ..ExecOptions::default() };
-        let session = &self.ready.session;
-        let (outcome, timeline) = detached(py, || {
-            let outcome = session.run(inputs, &options);
-            let timeline = match &outcome {
-                Ok(done) if timed => Some(session.time(&done.trace)),
-                _ => None,
-            };
-            (outcome, timeline)
+        let rank = Rank { kernel: &self.ready.kernel, inputs: self.inputs_of(py, &arrays)? };
+        let done = run_session(py, &session, vec![rank], timed)?;
+        let (ran, timeline) = done.map(|mut all| all.swap_remove(0)).map_err(|stop| match stop {
+            Stop::Kernel(fault) => kernel_error(py, self.judge.judge(fault.found()), &self.ready.compiled.sources),
+            Stop::Call(message) => value_error(message),
         })?;
-        let done = match outcome {
-            Ok(done) => done,
-            Err(failure) => {
-                let mut all = failure.findings;
-                all.extend(failure.errors);
-                return Err(kernel_error(py, self.judge.judge(all), &self.ready.sources));
-            }
-        };
-        let applied = self.judged(&done);
+        let applied = self.judged(&ran);
         if applied.diagnostics.iter().any(Diagnostic::is_error) {
-            return Err(kernel_error(py, applied, &self.ready.sources));
+            return Err(kernel_error(py, applied, &self.ready.compiled.sources));
         }
-        let timeline = timeline.transpose().map_err(PyRuntimeError::new_err)?;
-        self.finish(py, &arrays, done, applied, timeline)
+        self.finish(py, &arrays, ran, applied, timeline)
     }
 
     /// All findings of compiling and of a run, at their levels.
-    pub(crate) fn judged(&self, done: &ExecResult) -> Applied {
-        self.judge.judge(self.ready.diagnostics.iter().chain(&done.findings).cloned().collect())
+    pub(crate) fn judged(&self, ran: &Ran<'_>) -> Applied {
+        self.judge.judge(self.ready.compiled.with(ran.findings.iter().cloned()))
     }
 
     /// The arrays as inputs of the program; those that it could not write are refused before anything runs.
-    pub(crate) fn inputs_of(&self, py: Python<'_>, arrays: &[&Array]) -> PyResult<Vec<HostTensor>> {
+    pub(crate) fn inputs_of(&self, py: Python<'_>, arrays: &[&Array]) -> PyResult<Vec<Given>> {
         self.check_written(py, arrays)?;
-        let program = &self.ready.session.program;
+        let program = &self.ready.kernel.program;
         let inputs = program.inputs.iter().zip(arrays).map(|(input, array)| {
             let tensor = program.tensor(input.tensor);
-            Ok(HostTensor {
-                name: input.name.clone(),
-                shape: tensor.shape.iter().map(|&d| d as usize).collect(),
-                dtype: tensor.dtype,
-                data: array.buffer(py)?,
-            })
+            let shape = tensor.shape.iter().map(|&d| d as usize).collect();
+            let tensor = HostTensor { name: input.name.clone(), shape, dtype: tensor.dtype, data: array.buffer(py)? };
+            Ok(Given::from(tensor))
         });
         inputs.collect()
     }
@@ -94,12 +97,12 @@ impl Compiled {
         &self,
         py: Python<'_>,
         arrays: &[&Array],
-        done: ExecResult,
+        ran: Ran<'_>,
         applied: Applied,
         timeline: Option<Timeline>,
     ) -> PyResult<Outcome> {
         let ready = &*self.ready;
-        let mut outputs: Vec<Option<HostTensor>> = done.outputs.into_iter().map(Some).collect();
+        let mut outputs: Vec<Option<HostTensor>> = ran.outputs.into_iter().map(Some).collect();
         for (input, output) in &ready.written {
             if let Some(tensor) = &outputs[*output]
                 && arrays[*input].writable
@@ -107,14 +110,14 @@ impl Compiled {
                 arrays[*input].write(py, &tensor.data)?;
             }
         }
-        let result = self.shape(py, &ready.returned, arrays, &mut outputs)?;
+        let result = self.shape(py, &ready.compiled.returned, arrays, &mut outputs)?;
         let ready = self.ready.clone();
-        Ok(Outcome { ready, result, prints: done.prints, applied, timeline, trace: done.trace })
+        Ok(Outcome { ready, result, prints: ran.prints, applied, timeline, trace: ran.trace.into_owned() })
     }
 
     /// The arrays in the order of the program's inputs.
     pub(crate) fn in_order(&self) -> PyResult<Vec<&Array>> {
-        let program = &self.ready.session.program;
+        let program = &self.ready.kernel.program;
         program
             .inputs
             .iter()
@@ -130,7 +133,7 @@ impl Compiled {
     /// Refuses, before anything runs, what could not be written afterwards.
     fn check_written(&self, py: Python<'_>, arrays: &[&Array]) -> PyResult<()> {
         let ready = &*self.ready;
-        let inputs = &ready.session.program.inputs;
+        let inputs = &ready.kernel.program.inputs;
         if let Some(input) = arrays.iter().position(|array| array.valueless()) {
             let name = &inputs[input].name;
             let message = format!(
@@ -188,7 +191,7 @@ impl Compiled {
         arrays: &[&Array],
         outputs: &mut [Option<HostTensor>],
     ) -> PyResult<Py<PyAny>> {
-        let program = &self.ready.session.program;
+        let program = &self.ready.kernel.program;
         let tensor = program.outputs[index].tensor;
         if let Some(input) = program.inputs.iter().position(|i| i.tensor == tensor) {
             let array = arrays[input];
@@ -236,7 +239,10 @@ impl Outcome {
     /// Findings of compiling and running: rendered, and as JSON.
     fn findings(&self) -> PyResult<(String, String)> {
         let all = &self.applied.diagnostics;
-        Ok((render_all(all, &self.ready.sources, ColorChoice::Plain), as_json(all, &self.ready.sources)?))
+        Ok((
+            render_all(all, &self.ready.compiled.sources, ColorChoice::Plain),
+            as_json(all, &self.ready.compiled.sources)?,
+        ))
     }
 
     /// Whether there are findings.
@@ -246,10 +252,10 @@ impl Outcome {
 
     /// The report as `nki-sim run --json` writes it; the summary alone unless `detail`.
     fn json(&self, py: Python<'_>, detail: bool) -> PyResult<String> {
-        let (session, timeline, all) = (&self.ready.session, self.timeline()?, &self.applied);
+        let (ready, timeline) = (&self.ready, self.timeline()?);
         let text = detached(py, || {
-            let analysis = detail.then(|| session.analyse(&self.trace, timeline, remedies::THOROUGH));
-            session.json(timeline, analysis.as_ref(), all, &self.ready.sources)
+            let analysis = detail.then(|| ready.kernel.analyse(&self.trace, timeline, remedies::THOROUGH));
+            run_json(&ready.kernel, timeline, analysis.as_ref(), &self.applied, &ready.compiled.sources)
         })?;
         text.map_err(PyRuntimeError::new_err)
     }
@@ -258,31 +264,31 @@ impl Outcome {
     fn csv(&self, py: Python<'_>) -> PyResult<String> {
         let timeline = self.timeline()?;
         // The table holds no remedies.
-        detached(py, || report::csv(&self.ready.session.analyse(&self.trace, timeline, 0)))
+        detached(py, || report::csv(&self.ready.kernel.analyse(&self.trace, timeline, 0)))
     }
 
     /// The page, as `nki-sim run --html` writes it.
     fn html(&self, py: Python<'_>) -> PyResult<String> {
-        let (session, timeline, all) = (&self.ready.session, self.timeline()?, &self.applied);
+        let (ready, timeline) = (&self.ready, self.timeline()?);
         let text = detached(py, || {
-            let analysis = session.analyse(&self.trace, timeline, remedies::THOROUGH);
-            session.html(&analysis, &all.diagnostics, &self.ready.sources)
+            let analysis = ready.kernel.analyse(&self.trace, timeline, remedies::THOROUGH);
+            run_html(&ready.kernel, &analysis, &self.applied, &ready.compiled.sources)
         })?;
         text.map_err(PyRuntimeError::new_err)
     }
 
     /// What `nki-sim run` prints: the table of engines, the lines that cost most, what could be gained.
     fn text(&self, py: Python<'_>) -> PyResult<String> {
-        let (session, timeline) = (&self.ready.session, self.timeline()?);
+        let (kernel, timeline) = (&self.ready.kernel, self.timeline()?);
         detached(py, || {
-            let analysis = session.analyse(&self.trace, timeline, remedies::QUICK);
+            let analysis = kernel.analyse(&self.trace, timeline, remedies::QUICK);
             report::table(timeline) + &report::advice(&analysis)
         })
     }
 
     /// The timeline as a Perfetto trace.
     fn trace<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
-        Ok(PyBytes::new(py, &report::perfetto(self.timeline()?, &self.ready.session.program)))
+        Ok(PyBytes::new(py, &report::perfetto(self.timeline()?, &self.ready.kernel.program)))
     }
 }
 

@@ -6,15 +6,14 @@
 use std::sync::{Arc, PoisonError, RwLock};
 
 use nki_diag::{ColorChoice, Diagnostic, render_all};
-use nki_sim::findings::{Judge, denied_text};
+use nki_sim::findings::denied_text;
+use nki_sim::session::{Session, Stop};
 use nki_sim_core::HostTensor;
-use nki_sim_core::exec::ExecOptions;
 use pyo3::prelude::*;
 use pyo3::types::PyModule;
 use rustc_hash::FxHashMap;
 
 use crate::cache::{Compiled, Ready};
-use crate::errors::value_error;
 use crate::threads::in_this_process;
 use crate::xla::{self, Call};
 
@@ -23,18 +22,16 @@ static PROGRAMS: RwLock<Option<FxHashMap<String, Served>>> = RwLock::new(None);
 #[derive(Clone)]
 struct Served {
     ready: Arc<Ready>,
-    precise: bool,
-    judge: Judge,
+    session: Session,
 }
 
 /// Keeps the program under this name. `NKI_PRECISE_FP` is read now. Levels of findings are those of the last time that it is traced.
 #[pyfunction]
 pub(crate) fn serve(name: String, compiled: &Compiled) -> PyResult<()> {
-    let precise = nki_sim::settings::precise_fp().map_err(value_error)?;
-    let served = Served { ready: compiled.ready.clone(), precise, judge: compiled.judge.clone() };
+    let served = Served { ready: compiled.ready.clone(), session: compiled.session()? };
     let mut programs = PROGRAMS.write().unwrap_or_else(PoisonError::into_inner);
     let known = programs.get_or_insert_default().entry(name).or_insert_with(|| served.clone());
-    known.judge = served.judge;
+    known.session.judge = served.session.judge;
     drop(programs);
     Ok(())
 }
@@ -48,12 +45,12 @@ pub(crate) fn run(call: Call<'_>) -> Result<(), String> {
     let name = call.text("program").ok_or("the custom call names no program")?;
     let served =
         PROGRAMS.read().unwrap_or_else(PoisonError::into_inner).as_ref().and_then(|all| all.get(name).cloned());
-    let Some(Served { ready, precise, judge }) = served else {
+    let Some(Served { ready, mut session }) = served else {
         return Err(format!(
             "the NKI program {name} is not known in this process: the graph was compiled in another one; trace the function again"
         ));
     };
-    let program = &ready.session.program;
+    let program = &ready.kernel.program;
     if call.arguments.len() != program.inputs.len() + ready.outputs || call.results.len() != ready.outputs {
         return Err(format!(
             "kernel {}: the custom call has {} operands and {} results, the program {} and {}",
@@ -75,23 +72,23 @@ pub(crate) fn run(call: Call<'_>) -> Result<(), String> {
     let mut inputs = Vec::with_capacity(call.arguments.len());
     for (input, argument) in program.inputs.iter().zip(call.arguments) {
         fits(input.tensor, argument.dtype, &argument.dims, &input.name)?;
-        inputs.push(HostTensor {
+        let tensor = HostTensor {
             name: input.name.clone(),
             shape: argument.dims.clone(),
             dtype: program.tensor(input.tensor).dtype,
             data: argument.buffer(),
-        });
+        };
+        inputs.push(tensor.into());
     }
     for (output, place) in program.outputs.iter().zip(&call.results) {
         fits(output.tensor, place.dtype, &place.dims, &output.name)?;
     }
-    let rendered = |all: &[Diagnostic]| render_all(all, &ready.sources, ColorChoice::Plain);
-    let memory = nki_sim::memory::limit(None)?;
-    let options = ExecOptions { precise, memory, checks: judge.checks(), ..ExecOptions::default() };
-    let done = in_this_process(|| ready.session.run(inputs, &options)).map_err(|failure| {
-        let mut all = failure.findings;
-        all.extend(failure.errors);
-        rendered(&judge.judge(all).diagnostics)
+    let rendered = |all: &[Diagnostic]| render_all(all, &ready.compiled.sources, ColorChoice::Plain);
+    session.memory = nki_sim::memory::limit(None)?;
+    let judge = &session.judge;
+    let done = in_this_process(|| session.run_alone(&ready.kernel, inputs)).map_err(|stop| match stop {
+        Stop::Kernel(fault) => rendered(&judge.judge(fault.found()).diagnostics),
+        Stop::Call(message) => message,
     })?;
     // Findings of the compiler were reported when the function was traced.
     let applied = judge.judge(done.findings);

@@ -16,7 +16,6 @@ pub mod exec;
 pub mod lint;
 pub mod memory;
 pub mod place;
-pub mod ranks;
 pub mod report;
 #[cfg(test)]
 pub(crate) mod testing;

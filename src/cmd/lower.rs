@@ -4,18 +4,20 @@ use nki_diag::Mode;
 
 use crate::Failure;
 use crate::cli::LowerArgs;
-use crate::kernel::{finish, prepare};
+use crate::kernel::{compile, conclude, finish, session};
 use crate::output::write_file;
 use crate::places::{Inputs, check_places};
+use crate::session::Values;
 
 /// Compiles the kernel and writes its program.
 pub(crate) fn run(args: &LowerArgs) -> Result<(), Failure> {
     check_places(&[("--output", Some(&args.output))], &Inputs::of_kernel(&args.kernel))?;
-    let prepared = prepare("lower", &args.kernel, Mode::Run)?;
-    check_places(&[("--output", Some(&args.output))], &Inputs::of_sources(&prepared.sources))?;
-    let applied = prepared.conclude(prepared.diagnostics.clone());
+    let session = session(&args.kernel, Mode::Run, Values::Never, None)?;
+    let (compiled, _) = compile("lower", &session, &args.kernel)?;
+    check_places(&[("--output", Some(&args.output))], &Inputs::of_sources(&compiled.sources))?;
+    let applied = conclude(&session, compiled.diagnostics, &compiled.sources);
     finish(&applied)?;
-    let Some(program) = &prepared.program else { return Err(Failure::Kernel) };
+    let Some(program) = &compiled.program else { return Err(Failure::Kernel) };
     let text = nki_isa::text::print(program);
     write_file(&args.output, &[text.as_bytes()])?;
     Ok(())

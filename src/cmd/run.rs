@@ -1,124 +1,175 @@
-//! `nki-sim run FILE`: outputs, findings, comparison and timeline.
+//! `nki-sim run FILE`: outputs, findings, comparison and timeline, of one rank or of several that meet at collectives.
 
 use std::path::Path;
 
-use nki_diag::{Diagnostic, FileId, Mode, Span};
+use nki_diag::{Applied, Diagnostic, FileId, Mode, Span};
+use nki_frontend::{Arg, Arguments as _};
 use nki_isa::Program;
-use nki_sim_core::analysis::counters::Facts;
-use nki_sim_core::analysis::remedies::{self, Case};
-use nki_sim_core::exec::{self, ExecOptions, NeedsData};
-use nki_sim_core::lint;
-use nki_sim_core::place::{self, Placement};
-use nki_sim_core::report::Analysis;
-use nki_sim_core::timing;
-use nki_sim_core::trace::Trace;
+use nki_sim_core::analysis::remedies;
+use nki_sim_core::exec::NeedsData;
+use nki_sim_core::timeline::Timeline;
 use nki_sim_core::{HostTensor, report};
 
-use crate::cli::RunArgs;
-use crate::cmd::script;
+use super::{ranks, script};
+use crate::cli::{KernelArgs, RunArgs};
 use crate::compare::{self, Comparison, Tolerance};
-use crate::inputs::{Given, in_order};
-use crate::kernel::{Prepared, any_error, finish, prepare};
+use crate::inputs::Given;
+use crate::kernel::{Words, compile, conclude, fail, finish, session};
 use crate::npy::{self, Array, Elem};
 use crate::output::{eprint, print, write_file};
 use crate::places::{Inputs, check_places};
-use crate::report::{Checked, Report, outputs_of, page};
-use crate::{Failure, VERSION, memory, settings, stage};
+use crate::report::{Report, page};
+use crate::session::{Compilation, Kernel, Ran, Rank, Session, Stop, Values, findings_of};
+use crate::{Failure, memory, stage};
+
+/// A program that a rank runs, or several.
+pub(super) struct Placed {
+    pub(super) compiled: Compilation,
+    pub(super) kernel: Kernel,
+    /// The arguments that it was compiled for, values of tensors aside.
+    arguments: Vec<(String, Arg)>,
+}
 
 /// Runs the kernel and reports.
 pub(crate) fn run(args: &RunArgs) -> Result<(), Failure> {
     // In force before the first file is read.
     memory::limit(args.kernel.max_memory.as_deref())?;
-    let inputs = inputs_of(args);
-    check_places(&reports_of(args), &inputs)?;
-    if let Some(ranks) = args.ranks {
-        return super::ranks::run(args, ranks as usize);
-    }
-    if script::wanted(args) {
+    check_places(&reports_of(args), &inputs_of(args))?;
+    if args.ranks.is_none() && script::wanted(args) {
         return script::run(args);
     }
-    let precise = settings::precise_fp()?;
+    let values = if args.no_numerics { Values::IfNeeded } else { Values::Computed };
+    let session = session(&args.kernel, Mode::Run, values, Some(&args.timing))?;
     // A wrong --expect file is found before the work.
     let expected = read_expected(args)?;
-    let mut prepared = stage("compile", || prepare("run", &args.kernel, Mode::Run))?;
-    check_places(&reports_of(args), &Inputs::of_sources(&prepared.sources))?;
-    let mut findings = std::mem::take(&mut prepared.diagnostics);
-    let program = match prepared.program.take() {
-        Some(program) if !any_error(&findings) => program,
-        _ => return fail(args, &prepared, findings),
-    };
-    check_expected_names(&program, &expected.iter().collect::<Vec<_>>())?;
-    let params = settings::timing_params(program.target, &args.timing)?;
-    let (placed, (facts, traced)) = rayon::join(
-        || stage("place", || place::place_with(&program, prepared.capacity)),
-        || (Facts::of(&program), args.no_numerics.then(|| trace(&program, args.kernel.max_steps))),
-    );
-    let placement = match placed {
-        Ok(placement) => placement,
-        Err(errors) => {
-            findings.extend(errors);
-            return fail(args, &prepared, findings);
+    let (placed, of_rank) = place_all(args, &session, &expected)?;
+    let mut found: Vec<Diagnostic> = placed.iter().flat_map(|p| p.compiled.diagnostics.iter().cloned()).collect();
+    if let Some(needed) = placed[0].kernel.needs_data() {
+        found.push(values_needed(needed));
+    }
+    let programs: Vec<&Placed> = of_rank.iter().map(|(program, _)| &placed[*program]).collect();
+    let to_run = of_rank.into_iter().map(|(p, inputs)| Rank { kernel: &placed[p].kernel, inputs }).collect();
+    let (mut all, timelines) = match session.run_timed(to_run) {
+        Ok(done) => done,
+        Err(Stop::Call(message)) => return Err(Failure::Call(message)),
+        Err(Stop::Kernel(fault)) => {
+            let compiled = &programs[fault.rank].compiled;
+            if args.ranks.is_none() {
+                print_lines(&fault.prints);
+                found.extend(fault.found());
+            } else {
+                found.extend(fault.found_on_rank());
+            }
+            return Err(fail(&session, compiled, args.json.as_deref(), found));
         }
     };
-    let traced = match traced {
-        Some(Err(needed)) => {
-            findings.push(values_needed(&needed));
-            None
-        }
-        other => other.and_then(Result::ok),
-    };
-    let tensors = std::mem::take(&mut prepared.tensors);
-    let limits =
-        ExecOptions { precise, memory: prepared.memory, checks: prepared.judge.checks(), ..ExecOptions::default() };
-    let Ok(ran) = execute(args, &program, &placement, traced, limits, tensors, &mut findings) else {
-        return fail(args, &prepared, findings);
-    };
-    let (timeline, found) = rayon::join(
-        || stage("time", || timing::simulate(&program, &placement, &ran.trace, &params)),
-        || stage("findings", || ran.findings(&program, &placement)),
-    );
-    let timeline = timeline.map_err(|e| Failure::Call(format!("timing parameters: {e}")))?;
-    findings.extend(found);
+    found.extend(findings_of(&all));
+    if args.ranks.is_some() {
+        let applied = conclude(&session, found, &placed[0].compiled.sources);
+        ranks::report(args, &programs, all, &timelines, &applied, &expected)
+    } else {
+        let ran = all.swap_remove(0);
+        print_lines(&ran.prints);
+        let applied = conclude(&session, found, &placed[0].compiled.sources);
+        let outcome = report_alone(args, &placed[0], ran, &timelines[0], &applied, &expected);
+        // The process ends: to give back the pieces of a long program one by one would take longer than anything that is left to do.
+        std::mem::forget((placed, timelines));
+        outcome
+    }
+}
 
-    let applied = prepared.conclude(findings);
+/// Compiles and places what each rank runs: the programs, and by rank which of them and its inputs. Without `--ranks` there is one rank.
+#[expect(clippy::type_complexity, reason = "a list of programs and a list of ranks")]
+fn place_all(
+    args: &RunArgs,
+    session: &Session,
+    expected: &[Expected],
+) -> Result<(Vec<Placed>, Vec<(usize, Vec<Given>)>), Failure> {
+    let count = args.ranks.map_or(1, |n| n as usize);
+    if args.ranks.is_some() {
+        args.expect.iter().try_for_each(|(name, _)| ranks::split(name, count).map(drop))?;
+    }
+    let mut placed: Vec<Placed> = Vec::new();
+    let mut of_rank = Vec::with_capacity(count);
+    for rank in 0..count {
+        let mut own = args.kernel.clone();
+        if args.ranks.is_some() {
+            own.args = ranks::for_rank(&args.kernel.args, rank, count)?;
+        }
+        // Ranks with arguments of the same shapes and values share a program.
+        if !placed.is_empty() {
+            let words = Words::parse(&own.args)?;
+            let arguments = words.values()?;
+            if let Some(known) = placed.iter().position(|p| *p.arguments == *arguments) {
+                of_rank.push((known, words.into_tensors()));
+                continue;
+            }
+        }
+        let (program, words) = place(args, session, &own, expected)?;
+        of_rank.push((placed.len(), words.into_tensors()));
+        placed.push(program);
+    }
+    Ok((placed, of_rank))
+}
+
+/// Compiles and places the program for one rank's arguments; what is wrong is reported.
+fn place(
+    args: &RunArgs,
+    session: &Session,
+    own: &KernelArgs,
+    expected: &[Expected],
+) -> Result<(Placed, Words), Failure> {
+    let (mut compiled, words) = stage("compile", || compile("run", session, own))?;
+    check_places(&reports_of(args), &Inputs::of_sources(&compiled.sources))?;
+    if let Some(program) = compiled.program.as_ref().filter(|_| args.ranks.is_none() && !compiled.is_wrong()) {
+        check_expected_names(program, &expected.iter().collect::<Vec<_>>())?;
+    }
+    match session.place(&mut compiled) {
+        Ok(kernel) => {
+            let arguments = words.values()?.into_owned();
+            Ok((Placed { compiled, kernel, arguments }, words))
+        }
+        Err(stop) => Err(fail(session, &compiled, args.json.as_deref(), compiled.with(stop.found()?))),
+    }
+}
+
+/// Reports a run of one rank.
+fn report_alone(
+    args: &RunArgs,
+    placed: &Placed,
+    ran: Ran<'_>,
+    timeline: &Timeline,
+    applied: &Applied,
+    expected: &[Expected],
+) -> Result<(), Failure> {
+    let Placed { compiled, kernel, .. } = placed;
     if let Some(directory) = &args.out {
         write_outputs(args, directory, &ran.outputs)?;
     }
     let comparisons = compare_outputs(args, ran.outputs, &expected.iter().collect::<Vec<_>>());
     if let Some(path) = &args.trace {
-        write_file(path, &[&report::perfetto(&timeline, &program)])?;
+        write_file(path, &[&report::perfetto(timeline, &kernel.program)])?;
     }
     let budget = if args.json.is_some() || args.csv.is_some() || args.html.is_some() || args.critical_path {
         remedies::THOROUGH
     } else {
         remedies::QUICK
     };
-    let case =
-        Case { program: &program, placement: &placement, trace: &ran.trace, params: &params, timeline: &timeline };
     let (analysis, table) =
-        rayon::join(|| stage("analyse", || Analysis::new(case, facts, budget)), || report::table(&timeline));
+        rayon::join(|| stage("analyse", || kernel.analyse(&ran.trace, timeline, budget)), || report::table(timeline));
     if let Some(path) = &args.csv {
         write_file(path, &[report::csv(&analysis).as_bytes()])?;
     }
-    let shown = crate::report::findings(&applied.diagnostics, &prepared.sources);
     if let Some(path) = &args.html {
-        let page = page(&program, &prepared.sources, &shown);
+        let page = page(kernel, applied, &compiled.sources);
         let text =
             stage("html", || report::html(&analysis, &page)).map_err(|e| format!("cannot write the page: {e}"))?;
         write_file(path, &[text.as_bytes()])?;
     }
     if let Some(path) = &args.json {
         let whole = Report {
-            nki_sim_version: VERSION,
-            kernel: prepared.name.clone(),
-            target: program.target.to_string(),
-            lnc: program.cores.len(),
-            outputs: outputs_of(&program),
-            summary: report::summary(&timeline, &placement),
-            detail: Some(crate::report::detail(&analysis, &prepared.sources)?),
-            findings: shown,
-            denied: applied.denied.clone(),
             expected: comparisons.done.clone(),
+            ..Report::new(kernel, timeline, Some(&analysis), applied, &compiled.sources)?
         };
         write_file(path, &[&crate::report::json(&whole)?])?;
     }
@@ -133,12 +184,17 @@ pub(crate) fn run(args: &RunArgs) -> Result<(), Failure> {
     for problem in &comparisons.problems {
         eprint(&format!("error: {problem}\n"));
     }
-    // The process ends: to give back the pieces of a long program one by one would take longer than anything that is left to do.
     std::mem::forget(analysis);
-    std::mem::forget((timeline, ran.trace, placement, program, prepared));
+    std::mem::forget(ran.trace);
     let differs = !comparisons.problems.is_empty() || comparisons.done.iter().any(|c| !c.passed);
-    finish(&applied)?;
+    finish(applied)?;
     if differs { Err(Failure::Kernel) } else { Ok(()) }
+}
+
+fn print_lines(lines: &[String]) {
+    for line in lines {
+        print(&format!("{line}\n"));
+    }
 }
 
 /// The files that are read.
@@ -151,33 +207,13 @@ fn inputs_of(args: &RunArgs) -> Inputs {
 }
 
 /// The files that are written, outputs aside.
-pub(super) fn reports_of(args: &RunArgs) -> [(&'static str, Option<&Path>); 4] {
+fn reports_of(args: &RunArgs) -> [(&'static str, Option<&Path>); 4] {
     [
         ("--json", args.json.as_deref()),
         ("--csv", args.csv.as_deref()),
         ("--trace", args.trace.as_deref()),
         ("--html", args.html.as_deref()),
     ]
-}
-
-/// The kernel is wrong: its diagnostics on the terminal and in the JSON file.
-pub(super) fn fail(args: &RunArgs, prepared: &Prepared, found: Vec<Diagnostic>) -> Result<(), Failure> {
-    let applied = prepared.conclude(found);
-    if let Some(path) = &args.json {
-        let shown = crate::report::findings(&applied.diagnostics, &prepared.sources);
-        let failed = Checked::new(&prepared.name, prepared.target, shown, applied.denied.clone());
-        write_file(path, &[&crate::report::json(&failed)?])?;
-    }
-    finish(&applied)?;
-    Err(Failure::Kernel)
-}
-
-/// The trace without values, within the steps that a run would have.
-fn trace(program: &Program, max_steps: Option<u64>) -> Result<Trace, NeedsData> {
-    match max_steps {
-        Some(steps) => exec::trace_within(program, steps),
-        None => exec::trace_only(program),
-    }
 }
 
 /// Says that `--no-numerics` could not be honoured, and why.
@@ -191,70 +227,8 @@ fn values_needed(needed: &NeedsData) -> Diagnostic {
     )
 }
 
-/// The kernel faulted while it ran; the findings say how.
-struct Stopped;
-
-struct Ran {
-    outputs: Vec<HostTensor>,
-    trace: Trace,
-    /// Values were computed.
-    values: bool,
-}
-
-impl Ran {
-    /// What is found beside the run itself.
-    fn findings(&self, program: &Program, placement: &Placement) -> Vec<Diagnostic> {
-        let find = if self.values { lint::accesses } else { lint::without_run };
-        find(program, placement, &self.trace)
-    }
-}
-
-/// Runs the program; if its trace is there already, numbers are not wanted.
-fn execute(
-    args: &RunArgs,
-    program: &Program,
-    placement: &Placement,
-    traced: Option<Trace>,
-    mut options: ExecOptions,
-    tensors: Vec<Given>,
-    findings: &mut Vec<Diagnostic>,
-) -> Result<Ran, Stopped> {
-    if let Some(trace) = traced {
-        if let Some(error) = exec::check_trace(&trace, options.memory) {
-            findings.push(error);
-            return Err(Stopped);
-        }
-        return Ok(Ran { outputs: Vec::new(), trace, values: false });
-    }
-    if let Some(steps) = args.kernel.max_steps {
-        options.step_limit = steps;
-    }
-    // Made-up inputs are made below.
-    if let Some(error) = exec::check_memory(program, placement, &options) {
-        findings.push(error);
-        return Err(Stopped);
-    }
-    let inputs = in_order(program, tensors);
-    let (outputs, trace, found, prints, stopped) =
-        match stage("execute", || exec::run(program, placement, inputs, &options)) {
-            Ok(r) => (r.outputs, r.trace, r.findings, r.prints, false),
-            Err(f) => {
-                let mut found = f.findings;
-                found.extend(f.errors);
-                (Vec::new(), f.trace, found, f.prints, true)
-            }
-        };
-    for line in prints {
-        print(&format!("{line}\n"));
-    }
-    findings.extend(found);
-    if stopped {
-        return Err(Stopped);
-    }
-    Ok(Ran { outputs, trace, values: true })
-}
-
 /// An array that an output is to equal.
+#[derive(Clone)]
 pub(super) struct Expected {
     pub(super) name: String,
     pub(super) file: String,

@@ -4,17 +4,16 @@ use std::fmt::Write as _;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use nki_diag::{Denied, JsonDiagnostic, Mode};
-use nki_sim_core::analysis::remedies::Case;
 use nki_sim_core::analysis::sensitivity::{Sensitivity, sensitivities};
 use nki_sim_core::report;
 use nki_sim_core::timeline::Ps;
 use serde::Serialize;
 
 use crate::cli::WhatifArgs;
-use crate::kernel::{finish, prepare};
+use crate::kernel::{compile, conclude, fail, finish, session};
 use crate::output::{Progress, print, write_file};
 use crate::places::{Inputs, check_places};
-use crate::timed::{Stop, time};
+use crate::session::Values;
 use crate::{Failure, VERSION};
 
 /// One parameter, as `--json` has it.
@@ -48,45 +47,41 @@ struct Table {
 pub(crate) fn run(args: &WhatifArgs) -> Result<(), Failure> {
     let inputs = Inputs::of_kernel(&args.kernel).and_timing(&args.timing);
     check_places(&[("--json", args.json.as_deref())], &inputs)?;
-    let mut prepared = prepare("whatif", &args.kernel, Mode::Run)?;
-    check_places(&[("--json", args.json.as_deref())], &Inputs::of_sources(&prepared.sources))?;
-    let mut timed = match time(&mut prepared, &args.timing, args.kernel.max_steps)? {
-        Ok(timed) => timed,
-        Err(Stop(findings)) => {
-            finish(&prepared.conclude(findings))?;
-            return Err(Failure::Kernel);
-        }
+    let session = session(&args.kernel, Mode::Run, Values::IfNeeded, Some(&args.timing))?;
+    let (mut compiled, words) = compile("whatif", &session, &args.kernel)?;
+    check_places(&[("--json", args.json.as_deref())], &Inputs::of_sources(&compiled.sources))?;
+    let kernel = match session.place(&mut compiled) {
+        Ok(kernel) => kernel,
+        Err(stop) => return Err(fail(&session, &compiled, None, compiled.with(stop.found()?))),
     };
-    let applied = prepared.conclude(std::mem::take(&mut timed.findings));
-    let case = Case {
-        program: &timed.program,
-        placement: &timed.placement,
-        trace: &timed.trace,
-        params: &timed.params,
-        timeline: &timed.timeline,
+    let (ran, timeline) = match session.run_alone_timed(&kernel, words.into_tensors()) {
+        Ok(done) => done,
+        Err(stop) => return Err(fail(&session, &compiled, None, compiled.with(stop.found()?))),
     };
+    let applied = conclude(&session, compiled.with(ran.findings), &compiled.sources);
     let progress = Progress::new("parameters");
     let finished = AtomicUsize::new(0);
+    let case = kernel.case(&ran.trace, &timeline);
     let found = sensitivities(&case, args.step / 100.0, &|total| {
         progress.show(finished.fetch_add(1, Ordering::Relaxed) + 1, total, "");
     });
     progress.clear();
-    let elapsed = timed.timeline.elapsed;
+    let elapsed = timeline.elapsed;
     if let Some(path) = &args.json {
         let table = Table {
             nki_sim_version: VERSION,
-            kernel: prepared.name.clone(),
-            target: timed.program.target.to_string(),
+            kernel: compiled.name.clone(),
+            target: compiled.target.to_string(),
             latency_us: us(elapsed),
-            latency_valid: !timed.timeline.over_capacity,
+            latency_valid: !timeline.over_capacity,
             step_percent: args.step,
-            findings: crate::report::findings(&applied.diagnostics, &prepared.sources),
+            findings: crate::report::findings(&applied.diagnostics, &compiled.sources),
             denied: applied.denied.clone(),
             parameters: found.iter().map(|s| row(s, elapsed)).collect(),
         };
         write_file(path, &[&crate::report::json(&table)?])?;
     }
-    print(&text(&found, elapsed, report::validity(&timed.timeline), args));
+    print(&text(&found, elapsed, report::validity(&timeline), args));
     finish(&applied)
 }
 

@@ -6,9 +6,9 @@ use nki_diag::{ColorChoice, Diagnostic, SourceMap, render_all};
 use nki_frontend::{Arg, Loader, Options};
 use nki_isa::DType::{self, F32, I32};
 use nki_isa::{Program, text};
-use nki_sim::session::Session;
+use nki_sim::session::{Compilation, Session, Stop};
 use nki_sim_core::HostTensor;
-use nki_sim_core::exec::{ExecOptions, trace_only};
+use nki_sim_core::exec::trace_only;
 
 /// Steps after which a program is given up: a random one may never end.
 const STEPS: u64 = 20_000;
@@ -82,24 +82,27 @@ fn run(program: Program) -> Result<(), Vec<Diagnostic>> {
     let printed = text::print(&program);
     assert_eq!(text::parse(&printed).expect("printed programs parse"), program);
 
-    let session = Session::new(program)?;
-    let inputs = || {
-        let tensors = session.program.inputs.iter().map(|i| (&i.name, session.program.tensor(i.tensor)));
-        let shape = |dims: &[u32]| dims.iter().map(|&n| n as usize).collect::<Vec<_>>();
-        tensors.map(|(name, t)| input(name, &shape(&t.shape), t.dtype)).collect::<Vec<_>>()
+    let session = Session { max_steps: Some(STEPS), ..Session::default() };
+    let kernel = match session.place(&mut Compilation::of(program)) {
+        Ok(kernel) => kernel,
+        Err(Stop::Kernel(fault)) => return Err(fault.found()),
+        Err(Stop::Call(message)) => panic!("{message}"),
     };
-    let options = ExecOptions { step_limit: STEPS, ..ExecOptions::default() };
-    let Ok(ran) = session.run(inputs(), &options) else { return Ok(()) };
-    let again = session.run(inputs(), &options).expect("it ran before");
+    let inputs = || {
+        let tensors = kernel.program.inputs.iter().map(|i| (&i.name, kernel.program.tensor(i.tensor)));
+        let shape = |dims: &[u32]| dims.iter().map(|&n| n as usize).collect::<Vec<_>>();
+        tensors.map(|(name, t)| input(name, &shape(&t.shape), t.dtype).into()).collect::<Vec<_>>()
+    };
+    let Ok((ran, timeline)) = session.run_alone_timed(&kernel, inputs()) else { return Ok(()) };
+    let (again, later) = session.run_alone_timed(&kernel, inputs()).expect("it ran before");
     assert!(ran.outputs.iter().zip(&again.outputs).all(|(a, b)| a.data == b.data), "two runs differ");
-    if let Ok(trace) = trace_only(&session.program) {
-        assert_eq!(trace, ran.trace, "numerics change what is executed");
+    if let Ok(trace) = trace_only(&kernel.program) {
+        assert_eq!(trace, *ran.trace, "numerics change what is executed");
     }
-    let timeline = session.time(&ran.trace).expect("parameters");
     for row in &timeline.rows {
         let sum: u64 = row.spans.iter().map(|s| s.end - s.start).sum();
         assert_eq!(sum, timeline.elapsed, "{:?}", row.kind);
     }
-    assert_eq!(timeline, session.time(&again.trace).expect("parameters"));
+    assert_eq!(timeline, later);
     Ok(())
 }

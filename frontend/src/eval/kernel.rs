@@ -1,36 +1,30 @@
-//! From a file to a program: finding the kernel, giving it its arguments, running it.
+//! The kernels of a module, and the evaluation of one for its arguments.
 
 use std::path::Path;
 use std::rc::Rc;
 
-use nki_diag::memory::Limit;
-use nki_diag::{Diagnostic, Span, stop};
+use nki_diag::{Diagnostic, Span};
 use nki_isa::names::Named;
 use nki_isa::{Program, Target};
 use rustc_hash::FxHashSet;
 
 use super::Interp;
 use super::error::{EvalResult, Raise};
-use super::expr::nearest;
 use super::native::CallArgs;
 use super::schedule::Edge;
 use super::value::*;
 use crate::api;
 use crate::syntax::*;
-use crate::{Arg, Compiled, Host, KernelInfo, Listing, Loader, Options, Returned};
+use crate::{Arg, KernelInfo, Returned};
 
-/// Stack of the thread that parses and evaluates.
-pub(crate) const STACK: usize = 256 << 20;
-
-/// A function that can be run as a kernel.
-struct Candidate {
-    name: String,
-    function: Rc<Function>,
-    decorated: bool,
-    schedule: Rc<[Edge]>,
-    target: Option<Target>,
-    /// Defined in the file itself.
-    local: bool,
+/// A function that can be compiled as a kernel.
+pub(crate) struct Candidate {
+    pub(crate) name: String,
+    pub(crate) function: Rc<Function>,
+    /// `with_schedule`
+    pub(crate) schedule: Rc<[Edge]>,
+    /// `@nki.jit(platform_target=...)`
+    pub(crate) target: Option<Target>,
 }
 
 /// `nki.jit`, with or without arguments.
@@ -72,120 +66,6 @@ fn platform_target(interp: &Interp<'_>, args: &CallArgs) -> EvalResult<Option<Ta
     Ok(Some(target))
 }
 
-/// Runs on a thread with a stack that deep recursion cannot exhaust.
-fn on_big_stack<T: Send>(run: impl FnOnce() -> T + Send) -> Option<T> {
-    let stop = stop::current();
-    let run = || stop::within(stop, run);
-    std::thread::scope(|scope| {
-        let thread =
-            std::thread::Builder::new().name("frontend".into()).stack_size(STACK).spawn_scoped(scope, run).ok()?;
-        match thread.join() {
-            Ok(value) => Some(value),
-            Err(panic) => std::panic::resume_unwind(panic),
-        }
-    })
-}
-
-fn no_thread() -> Diagnostic {
-    Diagnostic::error("no-thread", "no thread could be started for the evaluation")
-}
-
-/// See [`crate::kernels`].
-pub(crate) fn list(path: &Path, loader: &dyn Loader, memory: Limit) -> Listing {
-    let options = Options { memory, ..Options::default() };
-    let listing = on_big_stack(|| {
-        let mut interp = Interp::new(loader, &options);
-        let mut kernels = Vec::new();
-        if let Some(module) = interp.load_main(path) {
-            let mut found = interp.candidates(&module);
-            found.retain(|c| c.local);
-            if found.iter().any(|c| c.decorated) {
-                found.retain(|c| c.decorated);
-            }
-            kernels = found.iter().map(|c| interp.describe(c)).collect();
-        }
-        Listing { kernels, diagnostics: interp.diagnostics, sources: interp.sources }
-    });
-    listing.unwrap_or_else(|| Listing {
-        kernels: Vec::new(),
-        diagnostics: vec![no_thread()],
-        sources: Default::default(),
-    })
-}
-
-/// See [`crate::compile`].
-pub(crate) fn compile(path: &Path, loader: &dyn Loader, args: &[(String, Arg)], options: &Options) -> Compiled {
-    compiling(loader, options, |interp| {
-        let Some(module) = interp.load_main(path) else { return Ok(None) };
-        let candidate = interp.choose(&module)?;
-        interp.run_kernel(candidate, args).map(Some)
-    })
-}
-
-/// See [`crate::compile_live`].
-pub(crate) fn compile_live(host: &dyn Host, function: &Arg, args: &[(String, Arg)], options: &Options) -> Compiled {
-    compiling(&NoFiles, options, |interp| {
-        interp.host = Some(host);
-        let function = match interp.take_over(function, None, Span::default())? {
-            Value::Jit(jit) => jit.function.clone(),
-            other => other,
-        };
-        match function {
-            Value::Function(function) => {
-                let name = interp.name(function.def.name).to_string();
-                let edges =
-                    options.schedule.iter().map(|(later, earlier)| (later.as_str().into(), earlier.as_str().into()));
-                let candidate =
-                    Candidate { name, function, decorated: true, schedule: edges.collect(), target: None, local: true };
-                interp.run_kernel(candidate, args).map(Some)
-            }
-            Value::Host(host) => Err(interp.host_error(&host, Span::default())),
-            other => {
-                let text = format!("a kernel is a function, not {}", other.a_type());
-                Err(Raise::new(Diagnostic::error("type-error", text)))
-            }
-        }
-    })
-}
-
-/// All that a live host's kernels read comes from the host.
-struct NoFiles;
-
-impl Loader for NoFiles {
-    fn read(&self, path: &Path) -> std::io::Result<String> {
-        Err(std::io::Error::new(std::io::ErrorKind::NotFound, path.display().to_string()))
-    }
-}
-
-fn compiling<'a>(
-    loader: &'a dyn Loader,
-    options: &'a Options,
-    run: impl FnOnce(&mut Interp<'a>) -> EvalResult<Option<(Program, Returned)>> + Send,
-) -> Compiled {
-    let compiled = on_big_stack(|| {
-        let mut interp = Interp::new(loader, options);
-        let (mut program, mut returned) = (None, Returned::None);
-        match run(&mut interp) {
-            Ok(Some((done, shape))) => (program, returned) = (Some(done), shape),
-            Ok(None) => {}
-            Err(raise) if raise.reported => {}
-            Err(raise) => interp.diagnostics.push(raise.into_diagnostic()),
-        }
-        if interp.diagnostics.iter().any(Diagnostic::is_error) {
-            program = None;
-        }
-        let (diagnostics, sources) = (interp.diagnostics, interp.sources);
-        Compiled { program, diagnostics, sources, prints: interp.prints, returned }
-    });
-    compiled.unwrap_or_else(|| Compiled {
-        program: None,
-        diagnostics: vec![no_thread()],
-        sources: Default::default(),
-        prints: Vec::new(),
-        returned: Returned::None,
-    })
-}
-
 impl Interp<'_> {
     /// Loads and runs the file of the kernel; `None` if there were errors, which are reported.
     pub(crate) fn load_main(&mut self, path: &Path) -> Option<Rc<Module>> {
@@ -205,8 +85,8 @@ impl Interp<'_> {
         }
     }
 
-    /// The functions among a file's globals, in source order, decorated or not.
-    fn candidates(&self, module: &Rc<Module>) -> Vec<Candidate> {
+    /// The kernels of a file in source order: the functions that it defines and decorates with `nki.jit`, or all that it defines if it decorates none.
+    pub(crate) fn candidates(&self, module: &Rc<Module>) -> Vec<Candidate> {
         let mut found = Vec::new();
         for (symbol, value) in module.symbols.borrow().iter().zip(module.globals.borrow().iter()) {
             let (function, decorated, schedule, target) = match value {
@@ -217,21 +97,18 @@ impl Interp<'_> {
                 },
                 _ => continue,
             };
-            let local = Rc::ptr_eq(&function.module, module);
-            found.push(Candidate {
-                name: self.name(*symbol).to_string(),
-                function,
-                decorated,
-                schedule,
-                target,
-                local,
-            });
+            if Rc::ptr_eq(&function.module, module) {
+                let name = self.name(*symbol).to_string();
+                found.push((decorated, Candidate { name, function, schedule, target }));
+            }
         }
-        found.sort_by_key(|c| (!c.local, c.function.def.name_span.start, !c.decorated));
-        found
+        found.sort_by_key(|(decorated, c)| (c.function.def.name_span.start, !decorated));
+        let any_decorated = found.iter().any(|(decorated, _)| *decorated);
+        found.into_iter().filter(|(decorated, _)| *decorated || !any_decorated).map(|(_, c)| c).collect()
     }
 
-    fn describe(&self, candidate: &Candidate) -> KernelInfo {
+    /// What a caller has to know of a kernel.
+    pub(crate) fn describe(&self, candidate: &Candidate) -> KernelInfo {
         let def = &candidate.function.def;
         let params = def
             .params
@@ -243,46 +120,16 @@ impl Interp<'_> {
                 annotation: p.annotation.map(|span| self.source_text(span)),
             })
             .collect();
-        KernelInfo { name: candidate.name.clone(), params, span: def.name_span, target: candidate.target }
+        let signature = format!("{}{}", candidate.name, self.signature(def));
+        KernelInfo { name: candidate.name.clone(), params, signature, span: def.name_span, target: candidate.target }
     }
 
-    fn choose(&self, module: &Rc<Module>) -> Result<Candidate, Diagnostic> {
-        let mut found = self.candidates(module);
-        let file = module.path.display();
-        if let Some(wanted) = &self.options.kernel {
-            if let Some(at) = found.iter().position(|c| c.name == *wanted) {
-                return Ok(found.swap_remove(at));
-            }
-            let names: Vec<&str> = found.iter().filter(|c| c.local).map(|c| &*c.name).collect();
-            let diagnostic = Diagnostic::error("unknown-kernel", format!("{file} has no function `{wanted}`"));
-            return Err(match nearest(wanted, names.iter().copied()) {
-                Some(near) => diagnostic.help(format!("did you mean `{near}`?")),
-                None => diagnostic.help(format!("it has: {}", names.join(", "))),
-            });
-        }
-        found.retain(|c| c.local);
-        if found.iter().any(|c| c.decorated) {
-            found.retain(|c| c.decorated);
-        }
-        match found.len() {
-            0 => Err(Diagnostic::error("no-kernel", format!("{file} defines no kernel"))
-                .help("decorate the kernel function with `@nki.jit`")),
-            1 => Ok(found.swap_remove(0)),
-            _ => {
-                let names: Vec<&str> = found.iter().map(|c| &*c.name).collect();
-                let mut diagnostic =
-                    Diagnostic::error("which-kernel", format!("{file} has {} kernels: which one?", found.len()));
-                for candidate in found.iter().take(6) {
-                    diagnostic = diagnostic.with(candidate.function.def.name_span, "this one?");
-                }
-                Err(diagnostic.help(format!("choose with --kernel: {}", names.join(", "))))
-            }
-        }
-    }
-
-    /// Specialises the chosen kernel for each core and builds the program.
-    fn run_kernel(&mut self, candidate: Candidate, args: &[(String, Arg)]) -> EvalResult<(Program, Returned)> {
-        self.check_arguments(&candidate, args)?;
+    /// Specialises a kernel for each core and builds the program. The names of the arguments are those of parameters, and none is missing.
+    pub(crate) fn run_kernel(
+        &mut self,
+        candidate: &Candidate,
+        args: &[(String, Arg)],
+    ) -> EvalResult<(Program, Returned)> {
         let def = candidate.function.def.clone();
         let span = def.name_span;
         let mut outputs = Vec::new();
@@ -328,62 +175,6 @@ impl Interp<'_> {
             }
         }
         Ok((api::finish(self, outputs, span)?, returned))
-    }
-
-    fn check_arguments(&self, candidate: &Candidate, args: &[(String, Arg)]) -> EvalResult<()> {
-        let def = &candidate.function.def;
-        let named: Vec<(&Param, Rc<str>)> = def
-            .params
-            .iter()
-            .filter(|p| !matches!(p.kind, ParamKind::Star | ParamKind::DoubleStar))
-            .map(|p| (p, self.name(p.name)))
-            .collect();
-        let signature = format!("{}{}", candidate.name, self.signature(def));
-        if let Some((name, _)) = args.iter().find(|(n, _)| !named.iter().any(|(_, p)| **p == **n)) {
-            let mut diagnostic =
-                Diagnostic::error("unknown-argument", format!("kernel `{}` has no parameter `{name}`", candidate.name))
-                    .at(def.name_span, signature);
-            if let Some(near) = nearest(name, named.iter().map(|(_, n)| &**n)) {
-                diagnostic = diagnostic.help(format!("did you mean `{near}`?"));
-            }
-            return Err(Raise::new(diagnostic));
-        }
-        let missing: Vec<&Rc<str>> = named
-            .iter()
-            .filter(|(p, n)| p.default.is_none() && !args.iter().any(|(a, _)| a.as_str() == &**n))
-            .map(|(_, n)| n)
-            .collect();
-        if missing.is_empty() {
-            return Ok(());
-        }
-        let plural = if missing.len() == 1 { "a value for its argument" } else { "values for its arguments" };
-        let list: Vec<String> = missing.iter().map(|n| format!("`{n}`")).collect();
-        let example: Vec<String> = missing
-            .iter()
-            .map(|name| {
-                match named
-                    .iter()
-                    .find(|(_, n)| n == *name)
-                    .and_then(|(p, _)| p.annotation)
-                    .map(|s| self.source_text(s))
-                {
-                    Some(a) if a == "int" => format!("--arg {name}=4"),
-                    Some(a) if a == "float" => format!("--arg {name}=1.0"),
-                    Some(a) if a == "bool" => format!("--arg {name}=True"),
-                    Some(a) if a == "str" => format!("--arg {name}=\"'text'\""),
-                    _ => format!("--arg '{name}=float32[128,512]'"),
-                }
-            })
-            .collect();
-        let file = candidate.function.module.path.display();
-        Err(Raise::new(
-            Diagnostic::error(
-                "missing-argument",
-                format!("kernel `{}` needs {plural} {}", candidate.name, list.join(", ")),
-            )
-            .at(def.name_span, signature)
-            .help(format!("for example: nki-sim run {file} {}", example.join(" "))),
-        ))
     }
 
     /// The member a string names, for a parameter annotated with an Enum.

@@ -53,6 +53,7 @@ use crate::syntax::{Interner, Symbol};
 use crate::{Host, Loader, Options};
 
 pub(crate) use self::exception::class_of as exception_class;
+pub(crate) use self::expr::nearest;
 pub(crate) use self::stdlib::MODULES as PYTHON_MODULES;
 
 /// The state of one evaluation.

@@ -2,6 +2,8 @@
 
 use std::path::Path;
 
+use nki_diag::memory::Limit;
+
 use crate::{Arg, Loader, Options, syntax::sym};
 
 mod python;
@@ -437,7 +439,7 @@ fn a_package_has_all_its_modules() {
 fn kernels_are_found() {
     let list = |source: &str| {
         let files = [("k.py", source)];
-        let listing = crate::kernels(Path::new("k.py"), &Files(&files));
+        let listing = crate::kernels(Path::new("k.py"), &Files(&files), Limit::NONE);
         listing.kernels.iter().map(|k| k.name.clone()).collect::<Vec<_>>().join(" ")
     };
     assert_eq!(list("def a():\n    pass\ndef b():\n    pass\n"), "a b");

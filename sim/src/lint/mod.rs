@@ -1,5 +1,5 @@
-//! Findings about an executed program that need no values: [`accesses`] from the trace of a run or of [`crate::exec::trace_only`], and
-//! [`without_run`], which adds what a run finds by itself.
+//! Findings that need no values: [`accesses`] from the trace of a run or of [`crate::exec::trace_only`]; [`without_run`], which adds what a run finds
+//! by itself; and [`without_trace`], for a program whose trace only a run knows.
 
 mod lost;
 mod overlap;
@@ -12,7 +12,7 @@ use nki_isa::program::{Loc, Node, NodeKind, Step as TrailStep, Trail, TrailId};
 use nki_isa::{Program, View};
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use crate::exec::{self, NeedsData};
+use crate::exec;
 use crate::place::Placement;
 use crate::trace::{EventKind, Resolved, Trace, index_nodes};
 use lost::Lost;
@@ -38,28 +38,13 @@ pub fn without_run(program: &Program, placement: &Placement, trace: &Trace) -> V
     out
 }
 
-/// What is found without running the program.
-#[derive(Debug, Default)]
-pub struct Checked {
-    /// The findings.
-    pub findings: Vec<Diagnostic>,
-    /// Why only a run finds the others: what the program executes depends on values.
-    pub needs_data: Option<NeedsData>,
-}
-
-/// All findings about accesses of a placed program: [`without_run`] of `traced`, what [`crate::exec::trace_only`] gives of it. If the trace depends
-/// on values in memory, what can be said without it: outputs that no instruction writes, operands without effect, and tensors that lie on the
-/// same bytes while both are used.
-pub fn check(program: &Program, placement: &Placement, traced: Result<Trace, NeedsData>) -> Checked {
-    match traced {
-        Ok(trace) => Checked { findings: without_run(program, placement, &trace), needs_data: None },
-        Err(needs) => {
-            let mut findings = exec::never_written(program);
-            findings.extend(inert(program));
-            findings.extend(placement.findings.iter().cloned());
-            Checked { findings, needs_data: Some(needs) }
-        }
-    }
+/// What can be said of a placed program whose trace depends on values, without running it: outputs that no instruction writes, operands without
+/// effect, and tensors that lie on the same bytes while both are used.
+pub fn without_trace(program: &Program, placement: &Placement) -> Vec<Diagnostic> {
+    let mut findings = exec::never_written(program);
+    findings.extend(inert(program));
+    findings.extend(placement.findings.iter().cloned());
+    findings
 }
 
 /// Operands without effect (`inert-operand`), each once for a line of the kernel.

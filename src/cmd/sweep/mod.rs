@@ -8,17 +8,16 @@ mod state;
 use std::path::Path;
 use std::sync::Mutex;
 
-use nki_diag::Mode;
+use nki_diag::{Diagnostic, Mode};
 use nki_frontend::{HostArray, Loader};
 use rayon::prelude::*;
 use serde::Serialize;
 
 use crate::cli::{KernelArgs, SweepArgs};
-use crate::findings::Judge;
-use crate::kernel::{Disk, choose, judge_of, prepare_with};
+use crate::kernel::{Disk, compile_from, refusal, session};
 use crate::output::{Progress, eprint, print, write_file};
 use crate::places::{Inputs, check_places};
-use crate::timed::{Stop, time};
+use crate::session::{Session, Values};
 use crate::{Failure, VERSION};
 use grid::{Axis, Point};
 use row::{DeniedHere, Row};
@@ -36,8 +35,8 @@ struct Table<'a> {
 /// Runs the sweep.
 pub(crate) fn run(args: &SweepArgs) -> Result<(), Failure> {
     check_places(&reports_of(args), &Inputs::of_kernel(&args.kernel).and_timing(&args.timing))?;
-    let judge = judge_of(&args.kernel, Mode::Sweep)?;
-    let axes = axes(args)?;
+    let mut session = session(&args.kernel, Mode::Sweep, Values::IfNeeded, Some(&args.timing))?;
+    let axes = axes(args, &session)?;
     let points = grid::points(&axes)?;
     let state = match &args.state {
         Some(path) => Some(State::open(path)?),
@@ -47,6 +46,8 @@ pub(crate) fn run(args: &SweepArgs) -> Result<(), Failure> {
         .num_threads(args.jobs.map_or(0, |n| n as usize))
         .build()
         .map_err(|e| format!("cannot start the threads: {e}"))?;
+    // Points that run at the same time share the memory.
+    session.memory = session.memory.shared_by(pool.current_num_threads());
     let progress = Progress::new("points");
     let seen: Mutex<(usize, f64)> = Mutex::new((0, f64::INFINITY));
     let tell = |row: &Row| {
@@ -60,7 +61,7 @@ pub(crate) fn run(args: &SweepArgs) -> Result<(), Failure> {
         points
             .par_iter()
             .map(|point| {
-                let (row, old) = one(args, &judge, &axes, point, state.as_ref())?;
+                let (row, old) = one(args, &session, &axes, point, state.as_ref())?;
                 tell(&row);
                 Ok((row, old))
             })
@@ -106,7 +107,7 @@ fn reports_of(args: &SweepArgs) -> [(&'static str, Option<&Path>); 3] {
 }
 
 /// The axes: each is a parameter of the kernel, or else a constant at the top of the file.
-fn axes(args: &SweepArgs) -> Result<Vec<Axis>, Failure> {
+fn axes(args: &SweepArgs, session: &Session) -> Result<Vec<Axis>, Failure> {
     let file = &args.kernel.file;
     if file.extension().is_some_and(|e| e == "nkir") {
         return Err(Failure::Call(format!(
@@ -115,14 +116,13 @@ fn axes(args: &SweepArgs) -> Result<Vec<Axis>, Failure> {
         )));
     }
     let text = std::fs::read_to_string(file).map_err(|e| format!("cannot read `{}`: {e}", file.display()))?;
-    let memory = crate::memory::limit(args.kernel.max_memory.as_deref())?;
-    let listing = nki_frontend::kernels_within(file, &Disk, memory);
+    let listing = nki_frontend::kernels(file, &Disk, session.memory);
     check_places(&reports_of(args), &Inputs::of_sources(&listing.sources))?;
-    if crate::kernel::any_error(&listing.diagnostics) {
+    if listing.diagnostics.iter().any(Diagnostic::is_error) {
         eprint(&nki_diag::render_all(&listing.diagnostics, &listing.sources, crate::output::color()));
         return Err(Failure::Kernel);
     }
-    let kernel = choose(&args.kernel, &listing.kernels)?;
+    let kernel = listing.choose(args.kernel.kernel.as_deref()).map_err(|r| refusal("sweep", &args.kernel, r))?;
     let mut out: Vec<Axis> = Vec::new();
     for (name, values) in &args.grid {
         if out.iter().any(|a| a.name == *name) {
@@ -177,13 +177,13 @@ impl Loader for Changed<'_> {
 /// One point: from the state file, or timed.
 fn one(
     args: &SweepArgs,
-    judge: &Judge,
+    session: &Session,
     axes: &[Axis],
     point: &Point,
     state: Option<&State>,
 ) -> Result<(Row, bool), Failure> {
     let named: Vec<(String, String)> = axes.iter().zip(point).map(|(a, v)| (a.name.clone(), v.clone())).collect();
-    let key = state::key(args, judge, &named)?;
+    let key = state::key(args, session, &named)?;
     if let Some(row) = state.and_then(|s| s.finished(&key)) {
         return Ok((row, true));
     }
@@ -197,15 +197,16 @@ fn one(
             kernel.args.push((axis.name.clone(), value.clone()));
         }
     }
-    let mut prepared = prepare_with("sweep", &kernel, judge.clone(), &loader, rayon::current_num_threads())?;
-    let files: Vec<String> =
-        (0..prepared.sources.len() as u32).map(|i| prepared.sources.path(nki_diag::FileId(i)).to_string()).collect();
-    let mut timed = time(&mut prepared, &args.timing, args.kernel.max_steps)?;
-    let found = match &mut timed {
-        Ok(timed) => std::mem::take(&mut timed.findings),
-        Err(Stop(found)) => std::mem::take(found),
+    let (mut compiled, words) = compile_from("sweep", session, &kernel, &loader)?;
+    let sources = &compiled.sources;
+    let files: Vec<String> = (0..sources.len() as u32).map(|i| sources.path(nki_diag::FileId(i)).to_string()).collect();
+    let row = match session.place(&mut compiled) {
+        Ok(kernel) => match session.run_alone_timed(&kernel, words.into_tensors()) {
+            Ok((ran, timeline)) => Row::new(named, session, &compiled, ran.findings, Some((&kernel, &timeline))),
+            Err(stop) => Row::new(named, session, &compiled, stop.found()?, None),
+        },
+        Err(stop) => Row::new(named, session, &compiled, stop.found()?, None),
     };
-    let row = Row::new(named, timed.as_ref().ok(), &judge.judge(found), &prepared.sources);
     if let Some(state) = state {
         state.add(&key, &files, &row)?;
     }

@@ -1,10 +1,11 @@
 //! One point of a sweep: what was set, what came out, what was found.
 
-use nki_diag::{Applied, Denied, JsonDiagnostic, SourceMap};
+use nki_diag::{Denied, Diagnostic, JsonDiagnostic};
+use nki_sim_core::analysis::{critical_path, verdict};
+use nki_sim_core::timeline::Timeline;
 use serde::{Deserialize, Serialize};
 
-use crate::timed::Timed;
-use nki_sim_core::analysis::{critical_path, verdict};
+use crate::session::{Compilation, Kernel, Session};
 
 /// What came of one point. Field order is the order in the file.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -92,33 +93,34 @@ impl DeniedHere {
 }
 
 impl Row {
-    /// A point at which the kernel was compiled, with or without a timeline.
+    /// A point at which the kernel was compiled, with or without a timeline. `found` is what its run found.
     pub(crate) fn new(
         point: Vec<(String, String)>,
-        timed: Option<&Timed>,
-        applied: &Applied,
-        sources: &SourceMap,
+        session: &Session,
+        compiled: &Compilation,
+        found: Vec<Diagnostic>,
+        timed: Option<(&Kernel, &Timeline)>,
     ) -> Self {
+        let applied = session.judge.judge(compiled.with(found));
         let findings: Vec<Found> =
-            crate::report::findings(&applied.diagnostics, sources).into_iter().map(Found::new).collect();
+            crate::report::findings(&applied.diagnostics, &compiled.sources).into_iter().map(Found::new).collect();
         let denied: Vec<DeniedHere> = applied.denied.iter().map(DeniedHere::new).collect();
         let mut row = Row { point, findings, denied, latency_valid: true, ..Row::default() };
         row.error = row.findings.iter().find(|f| f.severity == "error").map(Found::text);
-        let Some(timed) = timed else {
+        let Some((kernel, t)) = timed else {
             if row.error.is_none() {
                 row.error = Some("no program".to_owned());
             }
             return row;
         };
         if row.error.is_none() {
-            row.latency_us = Some(timed.timeline.elapsed as f64 / 1e6);
+            row.latency_us = Some(t.elapsed as f64 / 1e6);
         }
-        let t = &timed.timeline;
         row.latency_valid = !t.over_capacity;
         row.bound = verdict(t, &critical_path(t)).sentence;
         (row.dma_bytes, row.dma_transfers) = (t.dma.bytes, t.dma.transfers);
-        row.sbuf_peak_bytes_per_partition = timed.placement.sbuf_peak_bytes;
-        row.psum_peak_banks = timed.placement.psum_peak_banks;
+        row.sbuf_peak_bytes_per_partition = kernel.placement.sbuf_peak_bytes;
+        row.psum_peak_banks = kernel.placement.psum_peak_banks;
         row
     }
 

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use super::row::Row;
 use crate::cli::SweepArgs;
-use crate::findings::Judge;
+use crate::session::Session;
 
 #[derive(Serialize, Deserialize)]
 struct Line {
@@ -38,7 +38,7 @@ fn hash_of(path: &str) -> Option<u64> {
 }
 
 /// All that a result depends on, besides the sources.
-pub(super) fn key(args: &SweepArgs, judge: &Judge, point: &[(String, String)]) -> Result<String, String> {
+pub(super) fn key(args: &SweepArgs, session: &Session, point: &[(String, String)]) -> Result<String, String> {
     let k = &args.kernel;
     // A file that is an argument counts with its length and time: only its shape and control values matter.
     let mut parts: Vec<String> = Vec::new();
@@ -58,9 +58,9 @@ pub(super) fn key(args: &SweepArgs, judge: &Judge, point: &[(String, String)]) -
         k.max_steps,
         args.timing.set,
         args.timing.schedule,
-        crate::settings::precise_fp()?,
-        judge.levels(),
-        crate::settings::capacity(k.capacity.as_deref())?,
+        session.precise,
+        session.judge.levels(),
+        session.capacity,
         k.max_memory
     ))
 }

@@ -1,0 +1,404 @@
+//! The entry of the crate: from a file, or a function of a live host, to a program.
+//!
+//! A compilation enters once: it evaluates the file, chooses the kernel, checks the names of its arguments, asks for their values and specialises it.
+
+use std::borrow::Cow;
+use std::path::Path;
+
+use nki_diag::memory::Limit;
+use nki_diag::{Diagnostic, SourceMap, Span, stop};
+use nki_isa::{Program, Target};
+
+use crate::eval::Interp;
+use crate::eval::error::{EvalResult, Raise};
+use crate::eval::kernel::Candidate;
+use crate::eval::nearest;
+use crate::eval::value::Value;
+use crate::{Arg, Host, Loader, Options};
+
+/// Stack of the thread that parses and evaluates, in bytes.
+pub(crate) const STACK: usize = 256 << 20;
+
+/// A parameter of a kernel.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Param {
+    /// Its name.
+    pub name: String,
+    /// Source text of its default.
+    pub default: Option<String>,
+    /// Source text of its annotation.
+    pub annotation: Option<String>,
+}
+
+/// A kernel of a file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KernelInfo {
+    /// Its name.
+    pub name: String,
+    /// Its parameters that take one value; `*args` and `**kwargs` take none.
+    pub params: Vec<Param>,
+    /// Its name and parameters, without annotations: `k(x, n=2)`.
+    pub signature: String,
+    /// Its name in the source.
+    pub span: Span,
+    /// The machine that its decorator names: `@nki.jit(platform_target="trn1")`.
+    pub target: Option<Target>,
+}
+
+impl KernelInfo {
+    /// Checks that each of the given names is a parameter, and that no parameter without a default is missing.
+    fn check(&self, given: &[&str]) -> Result<(), Refused> {
+        let unknown: Vec<String> =
+            given.iter().filter(|n| !self.params.iter().any(|p| p.name == **n)).map(|n| (*n).to_owned()).collect();
+        let missing: Vec<String> = self
+            .params
+            .iter()
+            .filter(|p| p.default.is_none() && !given.contains(&p.name.as_str()))
+            .map(|p| p.name.clone())
+            .collect();
+        if unknown.is_empty() && missing.is_empty() {
+            return Ok(());
+        }
+        Err(Refused::Arguments { kernel: Box::new(self.clone()), unknown, missing })
+    }
+}
+
+/// The kernels of a file.
+#[derive(Debug, Default)]
+pub struct Listing {
+    /// In source order.
+    pub kernels: Vec<KernelInfo>,
+    /// What is wrong with the file.
+    pub diagnostics: Vec<Diagnostic>,
+    /// Files read.
+    pub sources: SourceMap,
+}
+
+impl Listing {
+    /// The kernel of this name; without a name, the only one.
+    ///
+    /// # Errors
+    /// If there is no such kernel, or there are several to choose from.
+    pub fn choose(&self, wanted: Option<&str>) -> Result<&KernelInfo, Refused> {
+        choose(&self.kernels, wanted).map(|at| &self.kernels[at])
+    }
+}
+
+/// Why a call fits no kernel. Nothing is wrong with the file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Refused {
+    /// The file has no kernel.
+    NoKernel,
+    /// It has several, and no name was given.
+    SeveralKernels(Vec<KernelInfo>),
+    /// It has none of this name.
+    UnknownKernel {
+        /// The name.
+        wanted: String,
+        /// The kernels that it has.
+        kernels: Vec<KernelInfo>,
+    },
+    /// The names of the arguments are not those of the parameters.
+    Arguments {
+        /// The kernel.
+        kernel: Box<KernelInfo>,
+        /// Names that no parameter has.
+        unknown: Vec<String>,
+        /// Parameters without a default that got no value.
+        missing: Vec<String>,
+    },
+    /// The caller has no value for an argument, for this reason ([`Arguments::values`]).
+    Value(String),
+}
+
+impl Refused {
+    /// The refusal as a diagnostic about `file`. It names no option of a command: a caller that has some says it in its own words.
+    fn diagnostic(&self, file: &Path) -> Diagnostic {
+        let file = file.display();
+        let names = |kernels: &[KernelInfo]| kernels.iter().map(|k| &*k.name).collect::<Vec<_>>().join(", ");
+        match self {
+            Refused::NoKernel => Diagnostic::error("no-kernel", format!("{file} defines no kernel"))
+                .help("decorate the kernel function with `@nki.jit`"),
+            Refused::SeveralKernels(kernels) => {
+                let text = format!("{file} has {} kernels: which one?", kernels.len());
+                let first = kernels.iter().take(6);
+                first
+                    .fold(Diagnostic::error("which-kernel", text), |d, kernel| d.with(kernel.span, "this one?"))
+                    .help(format!("choose one of {}", names(kernels)))
+            }
+            Refused::UnknownKernel { wanted, kernels } => {
+                let diagnostic = Diagnostic::error("unknown-kernel", format!("{file} has no function `{wanted}`"));
+                match nearest(wanted, kernels.iter().map(|k| &*k.name)) {
+                    Some(near) => diagnostic.help(format!("did you mean `{near}`?")),
+                    None => diagnostic.help(format!("it has: {}", names(kernels))),
+                }
+            }
+            Refused::Arguments { kernel, unknown, missing } => {
+                let name = &kernel.name;
+                let Some(first) = unknown.first() else {
+                    let what = if missing.len() == 1 { "a value for its argument" } else { "values for its arguments" };
+                    let list: Vec<String> = missing.iter().map(|n| format!("`{n}`")).collect();
+                    let text = format!("kernel `{name}` needs {what} {}", list.join(", "));
+                    return Diagnostic::error("missing-argument", text).at(kernel.span, &*kernel.signature);
+                };
+                let text = format!("kernel `{name}` has no parameter `{first}`");
+                let diagnostic = Diagnostic::error("unknown-argument", text).at(kernel.span, &*kernel.signature);
+                match nearest(first, kernel.params.iter().map(|p| &*p.name)) {
+                    Some(near) => diagnostic.help(format!("did you mean `{near}`?")),
+                    None => diagnostic,
+                }
+            }
+            Refused::Value(why) => Diagnostic::error("missing-argument", why.clone()),
+        }
+    }
+}
+
+/// The arguments of a kernel. Their names are checked first: a value may have to be read from a file.
+pub trait Arguments: Sync {
+    /// Their names.
+    fn names(&self) -> Vec<&str>;
+
+    /// Names and values.
+    ///
+    /// # Errors
+    /// Why there is no value.
+    fn values(&self) -> Result<Cow<'_, [(String, Arg)]>, String>;
+}
+
+impl<T: AsRef<[(String, Arg)]> + Sync + ?Sized> Arguments for T {
+    fn names(&self) -> Vec<&str> {
+        self.as_ref().iter().map(|(name, _)| name.as_str()).collect()
+    }
+
+    fn values(&self) -> Result<Cow<'_, [(String, Arg)]>, String> {
+        Ok(Cow::Borrowed(self.as_ref()))
+    }
+}
+
+/// The outcome of a compilation.
+#[derive(Debug)]
+pub struct Compiled {
+    /// The kernel; none if the file cannot be evaluated, or has no such kernel.
+    pub kernel: Option<KernelInfo>,
+    /// The machine that it was evaluated for.
+    pub target: Target,
+    /// The program, unless there were errors.
+    pub program: Option<Program>,
+    /// The call fits no kernel: the last of the diagnostics, as data.
+    pub refused: Option<Refused>,
+    /// Findings.
+    pub diagnostics: Vec<Diagnostic>,
+    /// Files read.
+    pub sources: SourceMap,
+    /// Lines printed at specialisation.
+    pub prints: Vec<String>,
+    /// What the kernel returned.
+    pub returned: Returned,
+}
+
+/// The shape of a kernel's result around its output tensors.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub enum Returned {
+    /// `None`
+    #[default]
+    None,
+    /// An output, by its position in [`Program::outputs`].
+    Output(usize),
+    /// A tuple.
+    Tuple(Vec<Returned>),
+    /// A list.
+    List(Vec<Returned>),
+    /// A dict with the printed keys.
+    Dict(Vec<(String, Returned)>),
+}
+
+/// Finds the kernels of a file: functions decorated with `nki.jit`, or every function that it defines if there are none. The code at its top level
+/// may use so much memory.
+pub fn kernels(path: &Path, loader: &dyn Loader, memory: Limit) -> Listing {
+    let options = Options { memory, ..Options::default() };
+    let listing = on_big_stack(|| {
+        let mut interp = Interp::new(loader, &options);
+        let found = interp.load_main(path).map(|module| interp.candidates(&module)).unwrap_or_default();
+        let kernels = found.iter().map(|c| interp.describe(c)).collect();
+        Listing { kernels, diagnostics: interp.diagnostics, sources: interp.sources }
+    });
+    listing.unwrap_or_else(|| Listing { diagnostics: vec![no_thread()], ..Listing::default() })
+}
+
+/// Specialises a kernel of a file for these arguments.
+pub fn compile(path: &Path, loader: &dyn Loader, args: &(impl Arguments + ?Sized), options: &Options) -> Compiled {
+    let compiled = on_big_stack(|| {
+        evaluate(path, loader, args, options).unwrap_or_else(|Retarget(target)| {
+            let options = Options { target, decorated_target: false, ..options.clone() };
+            evaluate(path, loader, args, &options).unwrap_or_else(|_| no_compilation(&options))
+        })
+    });
+    compiled.unwrap_or_else(|| no_compilation(options))
+}
+
+/// The kernel's decorator names another machine. The top level of the file may have asked for the machine, so it has to be evaluated for this one.
+struct Retarget(Target);
+
+/// Evaluates a file and specialises its kernel.
+fn evaluate(
+    path: &Path,
+    loader: &dyn Loader,
+    args: &(impl Arguments + ?Sized),
+    options: &Options,
+) -> Result<Compiled, Retarget> {
+    let mut interp = Interp::new(loader, options);
+    let Some(module) = interp.load_main(path) else { return Ok(ended(interp, None, Ok(None))) };
+    let candidates = interp.candidates(&module);
+    let kernels: Vec<KernelInfo> = candidates.iter().map(|c| interp.describe(c)).collect();
+    let at = match choose(&kernels, options.kernel.as_deref()) {
+        Ok(at) => at,
+        Err(refused) => return Ok(refusing(interp, None, refused, path)),
+    };
+    match kernels[at].target {
+        Some(target) if options.decorated_target && target != options.target => Err(Retarget(target)),
+        _ => Ok(specialise(interp, &candidates[at], args, path)),
+    }
+}
+
+/// Specialises a function of a live host for these arguments. Neither `options.kernel` nor a decorator's target counts.
+pub fn compile_live(host: &dyn Host, function: &Arg, args: &[(String, Arg)], options: &Options) -> Compiled {
+    let compiled = on_big_stack(|| {
+        let mut interp = Interp::new(&NoFiles, options);
+        interp.host = Some(host);
+        let found = live_kernel(&mut interp, function, options);
+        match found {
+            Ok(candidate) => {
+                let file = candidate.function.module.path.clone();
+                specialise(interp, &candidate, args, &file)
+            }
+            Err(raise) => ended(interp, None, Err(raise)),
+        }
+    });
+    compiled.unwrap_or_else(|| no_compilation(options))
+}
+
+/// The function that a host hands over as the kernel, with the schedule that the caller gives it.
+fn live_kernel(interp: &mut Interp<'_>, function: &Arg, options: &Options) -> EvalResult<Candidate> {
+    let function = match interp.take_over(function, None, Span::default())? {
+        Value::Jit(jit) => jit.function.clone(),
+        other => other,
+    };
+    match function {
+        Value::Function(function) => {
+            let edges =
+                options.schedule.iter().map(|(later, earlier)| (later.as_str().into(), earlier.as_str().into()));
+            let name = interp.name(function.def.name).to_string();
+            Ok(Candidate { name, function, schedule: edges.collect(), target: None })
+        }
+        Value::Host(host) => Err(interp.host_error(&host, Span::default())),
+        other => {
+            let text = format!("a kernel is a function, not {}", other.a_type());
+            Err(Raise::new(Diagnostic::error("type-error", text)))
+        }
+    }
+}
+
+/// The position of the kernel of this name; without a name, of the only one.
+fn choose(kernels: &[KernelInfo], wanted: Option<&str>) -> Result<usize, Refused> {
+    match (wanted, kernels) {
+        (_, []) => Err(Refused::NoKernel),
+        (None, [_]) => Ok(0),
+        (None, _) => Err(Refused::SeveralKernels(kernels.to_vec())),
+        (Some(wanted), _) => kernels
+            .iter()
+            .position(|k| k.name == wanted)
+            .ok_or_else(|| Refused::UnknownKernel { wanted: wanted.to_owned(), kernels: kernels.to_vec() }),
+    }
+}
+
+/// Checks the arguments of the chosen kernel and specialises it.
+fn specialise(
+    mut interp: Interp<'_>,
+    candidate: &Candidate,
+    args: &(impl Arguments + ?Sized),
+    file: &Path,
+) -> Compiled {
+    let kernel = interp.describe(candidate);
+    let values = kernel.check(&args.names()).and_then(|()| args.values().map_err(Refused::Value));
+    match values {
+        Ok(values) => {
+            let outcome = interp.run_kernel(candidate, &values).map(Some);
+            ended(interp, Some(kernel), outcome)
+        }
+        Err(refused) => refusing(interp, Some(kernel), refused, file),
+    }
+}
+
+/// The outcome of an evaluation that has come to its end, one way or another.
+fn ended(
+    mut interp: Interp<'_>,
+    kernel: Option<KernelInfo>,
+    outcome: EvalResult<Option<(Program, Returned)>>,
+) -> Compiled {
+    let (mut program, mut returned) = (None, Returned::None);
+    match outcome {
+        Ok(Some((done, shape))) => (program, returned) = (Some(done), shape),
+        Ok(None) => {}
+        Err(raise) if raise.reported => {}
+        Err(raise) => interp.diagnostics.push(raise.into_diagnostic()),
+    }
+    if interp.diagnostics.iter().any(Diagnostic::is_error) {
+        program = None;
+    }
+    Compiled {
+        kernel,
+        target: interp.options.target,
+        program,
+        refused: None,
+        diagnostics: interp.diagnostics,
+        sources: interp.sources,
+        prints: interp.prints,
+        returned,
+    }
+}
+
+/// The outcome of a call that fits no kernel.
+fn refusing(mut interp: Interp<'_>, kernel: Option<KernelInfo>, refused: Refused, file: &Path) -> Compiled {
+    interp.diagnostics.push(refused.diagnostic(file));
+    Compiled { refused: Some(refused), ..ended(interp, kernel, Ok(None)) }
+}
+
+/// The loader of a live host's kernels, which read everything from the host.
+struct NoFiles;
+
+impl Loader for NoFiles {
+    fn read(&self, path: &Path) -> std::io::Result<String> {
+        Err(std::io::Error::new(std::io::ErrorKind::NotFound, path.display().to_string()))
+    }
+}
+
+/// Runs on a thread whose stack deep recursion cannot exhaust; `None` if the thread does not start.
+fn on_big_stack<T: Send>(run: impl FnOnce() -> T + Send) -> Option<T> {
+    let stop = stop::current();
+    let run = || stop::within(stop, run);
+    std::thread::scope(|scope| {
+        let thread =
+            std::thread::Builder::new().name("frontend".into()).stack_size(STACK).spawn_scoped(scope, run).ok()?;
+        match thread.join() {
+            Ok(value) => Some(value),
+            Err(panic) => std::panic::resume_unwind(panic),
+        }
+    })
+}
+
+fn no_thread() -> Diagnostic {
+    Diagnostic::error("no-thread", "no thread could be started for the evaluation")
+}
+
+fn no_compilation(options: &Options) -> Compiled {
+    Compiled {
+        kernel: None,
+        target: options.target,
+        program: None,
+        refused: None,
+        diagnostics: vec![no_thread()],
+        sources: SourceMap::new(),
+        prints: Vec::new(),
+        returned: Returned::None,
+    }
+}
