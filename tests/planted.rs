@@ -1,5 +1,6 @@
 //! Kernels with a planted bug: each is found by the commands that its comments name, on the line that they name, with the class's default
 //! level; its corrected twin gives no finding at all. What stays undetected is listed and must stay true. tests/plants has the format.
+//! All modes find the same in the same kernel, apart from what only values show.
 
 mod plants;
 
@@ -27,7 +28,16 @@ struct Finding {
 struct Report {
     code: Option<i32>,
     findings: BTreeSet<Finding>,
+    /// What the kernel executes depends on values, so that `check` finds less.
+    needs_data: bool,
     stderr: String,
+}
+
+impl Report {
+    /// Lines and slugs of the findings.
+    fn places(&self) -> BTreeSet<(usize, &str)> {
+        self.findings.iter().map(|f| (f.line, &*f.slug)).collect()
+    }
 }
 
 fn command(name: &str, file: &Path, kernel: &str, args: &[String], more: &[String]) -> Output {
@@ -69,11 +79,12 @@ fn in_text(stderr: &str) -> BTreeSet<Finding> {
     out
 }
 
+/// The findings of a report; those of its only point for `sweep`.
 fn in_json(path: &Path) -> BTreeSet<Finding> {
     let Ok(bytes) = fs::read(path) else { return BTreeSet::new() };
     let json: serde_json::Value = serde_json::from_slice(&bytes).expect("a JSON report");
     let text = |v: &serde_json::Value| v.as_str().unwrap_or_default().to_string();
-    let findings = json["findings"].as_array().expect("findings");
+    let findings = json.get("findings").unwrap_or(&json["rows"][0]["findings"]).as_array().expect("findings");
     findings
         .iter()
         .filter(|f| f["severity"] != "info")
@@ -86,19 +97,24 @@ fn in_json(path: &Path) -> BTreeSet<Finding> {
         .collect()
 }
 
-/// Runs `check` (its findings come from the text) or `run` (from `--json`).
+/// Runs `check` (its findings come from the text), or `run` or `sweep` (from `--json`).
 fn report(name: &str, file: &Path, kernel: &str, args: &[String], out: &Path) -> Report {
-    let json = out.join(format!("{kernel}.json"));
-    let more = match name {
-        "run" => {
-            vec!["--json".into(), json.display().to_string(), "--out".into(), out.join(kernel).display().to_string()]
-        }
-        _ => Vec::new(),
-    };
-    let done = command(name, file, kernel, args, &more);
+    let json = out.join(format!("{name}_{kernel}.json"));
+    let mut args = args.to_vec();
+    match name {
+        "run" => args.extend(["--out".into(), out.join(kernel).display().to_string()]),
+        // A grid of one point: an argument.
+        "sweep" => *args.iter_mut().find(|a| *a == "--arg").expect("an argument") = "--grid".into(),
+        _ => {}
+    }
+    if name != "check" {
+        args.extend(["--json".into(), json.display().to_string()]);
+    }
+    let done = command(name, file, kernel, &args, &[]);
     let stderr = String::from_utf8_lossy(&done.stderr).into_owned();
-    let findings = if name == "run" { in_json(&json) } else { in_text(&stderr) };
-    Report { code: done.status.code(), findings, stderr }
+    let findings = if name == "check" { in_text(&stderr) } else { in_json(&json) };
+    let needs_data = String::from_utf8_lossy(&done.stdout).contains("what it executes depends on values");
+    Report { code: done.status.code(), findings, needs_data, stderr }
 }
 
 /// The severity that a finding of this class has by default.
@@ -141,6 +157,17 @@ fn announced(kernel: &Kernel, name: &str, report: &Report, problems: &mut String
     }
 }
 
+/// `sweep` finds what `check` does, and what `run` does where it has to run as well; what `check` finds, `run` finds, unless it faults before.
+fn same_in_all_modes(check: &Report, run: &Report, sweep: &Report, problems: &mut String) {
+    let (like, name) = if check.needs_data { (run, "run") } else { (check, "check") };
+    if sweep.places() != like.places() {
+        let _ = writeln!(problems, "sweep: {:?}, unlike {name}: {:?}", sweep.places(), like.places());
+    }
+    if !run.findings.iter().any(|f| f.severity == "error") && !check.places().is_subset(&run.places()) {
+        let _ = writeln!(problems, "check: {:?}, not all in run: {:?}", check.places(), run.places());
+    }
+}
+
 /// An undetected bug must be one: the outputs differ from the twin's, unless the comments say that they do not.
 fn differs(file: &Path, kernel: &Kernel, out: &Path, problems: &mut String) {
     let mut expect = Vec::new();
@@ -169,8 +196,10 @@ fn check(file: &Plants, kernel: &Kernel) -> String {
         return "needs either `# seen-by:` and `# plant:`, or `# undetected:`\n".into();
     }
     let out = tempfile::tempdir().expect("a folder");
-    for name in ["check", "run"] {
-        let got = report(name, &file.path, &kernel.name, &kernel.args, out.path());
+    let of_kernel = |name: &str| report(name, &file.path, &kernel.name, &kernel.args, out.path());
+    let [checked, ran, swept] = ["check", "run", "sweep"].map(of_kernel);
+    same_in_all_modes(&checked, &ran, &swept, &mut problems);
+    for (name, got) in [("check", checked), ("run", ran)] {
         announced(kernel, name, &got, &mut problems);
         let args = if fixed.args.is_empty() { &kernel.args } else { &fixed.args };
         let got = report(name, &file.path, &twin, args, out.path());
