@@ -457,7 +457,7 @@ impl Parser {
             let lower = self.bound(c)?;
             c.expect("..")?;
             let upper = self.bound(c)?;
-            let mut step = 1;
+            let mut step: i32 = 1;
             if c.keyword("step") {
                 let at = c.mark();
                 step = c.int("a step")?;
@@ -465,7 +465,7 @@ impl Parser {
                     return c.problem_at(at, format!("the step is {step}, must be positive"));
                 }
             }
-            Open::For { variable, lower, upper, step }
+            Open::For { variable, lower, upper, step: i64::from(step) }
         } else if c.keyword("while") {
             Open::While { condition: self.register(c)? }
         } else if c.keyword("if") {
@@ -533,8 +533,12 @@ impl Parser {
         end(c)
     }
 
+    /// A bound of a loop, which counts in a register of 32 bits.
     fn bound(&self, c: &mut Cursor<'_>) -> Parsed<Bound> {
-        if c.is_number() { c.int("a bound").map(Bound::Static) } else { self.register(c).map(Bound::Register) }
+        if c.is_number() {
+            return c.int("a bound").map(|bound: i32| Bound::Static(i64::from(bound)));
+        }
+        self.register(c).map(Bound::Register)
     }
 
     fn inst(&self, c: &mut Cursor<'_>) -> Parsed<Inst> {

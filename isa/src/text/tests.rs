@@ -110,6 +110,9 @@ fn errors_name_the_place_and_what_was_expected() {
     );
     assert_eq!(error_in("register_move(dst=r0, src=1) x"), "6:30: expected the end of the line, found `x`");
     assert_eq!(error_in("for r0 in 0..4 step 0 {\n}"), "6:21: the step is 0, must be positive");
+    assert_eq!(error_in("for r0 in 0..2147483648 {\n}"), "6:14: 2147483648 is out of range for a bound");
+    assert_eq!(error_in("for r0 in -2147483649..0 {\n}"), "6:11: -2147483649 is out of range for a bound");
+    assert_eq!(error_in("for r0 in 0..4 step 2147483648 {\n}"), "6:21: 2147483648 is out of range for a step");
     assert_eq!(error_in("} else {"), "6:9: `else` without `if`");
 }
 
