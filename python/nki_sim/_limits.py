@@ -6,6 +6,11 @@ _set = {"max_memory": None, "capacity": None}
 _lists = {"deny": None, "warn": None, "allow": None}
 
 
+def capacity():
+    """What `configure` set for kernels that do not fit into SBUF or PSUM, or None."""
+    return _set["capacity"]
+
+
 def configure(*, max_memory=..., capacity=..., deny=..., warn=..., allow=...):
     """Sets defaults for all kernels of this process. Omitted settings keep their value; None
     restores the default.

@@ -12,8 +12,11 @@ import tempfile
 
 import numpy as np
 
-from . import _levels
+from . import _levels, _limits, _native
 from ._arrays import TensorSpec, packed_name
+
+#: The least limit of memory that there is, in bytes.
+_LEAST_MEMORY = 1 << 20
 
 
 class SweepPoint:
@@ -77,7 +80,7 @@ class Sweep(list):
         return pandas.DataFrame([{**p.point, "latency_us": p.latency_us, "error": p.error, "warnings": len(p.warnings)} for p in self])
 
 
-def sweep(kernel, args=None, *, grid, executor=None, name=None, target=None, lnc=1, settings=None, progress=None, deny=None, warn=None, allow=None):
+def sweep(kernel, args=None, *, grid, executor=None, name=None, target=None, lnc=1, settings=None, progress=None, deny=None, warn=None, allow=None, capacity=None):
     """Compiles and times a kernel for every combination of the grid's values, without computing
     tensor values.
 
@@ -89,7 +92,9 @@ def sweep(kernel, args=None, *, grid, executor=None, name=None, target=None, lnc
         file assigns at its top level.
     :param executor: any `concurrent.futures` executor: a pool of threads or processes, Dask's
         `client.get_executor()`. It is not shut down. The default is a pool of threads, one for each
-        CPU. Each point always runs in its own process.
+        CPU. Each point always runs in its own process. The processes of the default pool share the
+        memory that kernels may use (`nki_sim.configure`); those of another executor use the limit
+        of their machine.
     :param name: the name of the kernel, if the file has several.
     :param target: trn1, trn2 or trn3.
     :param lnc: physical cores.
@@ -97,6 +102,9 @@ def sweep(kernel, args=None, *, grid, executor=None, name=None, target=None, lnc
     :param progress: called with (finished points, all points) after each point.
     :param deny: findings that make a point fail, as in `nki.simulate`; `bug` by default. `warn` and
         `allow` likewise.
+    :param capacity: "warn" also times points that do not fit into SBUF or PSUM; their latencies are
+        not valid. The default is that of `nki_sim.configure` or NKI_SIM_CAPACITY, otherwise such a
+        point fails.
     :return: a `Sweep`.
     :raises ValueError: for an empty grid, an argument that is not a literal, or a name that the
         kernel does not have.
@@ -116,11 +124,16 @@ def sweep(kernel, args=None, *, grid, executor=None, name=None, target=None, lnc
         words += ["--lnc", str(lnc)]
     for key, value in (settings or {}).items():
         words += ["--set", f"{key}={value}"]
+    if capacity or _limits.capacity():
+        words += ["--capacity", capacity or _limits.capacity()]
     words += _levels.flags(deny, warn, allow)
     points = [dict(zip(axes, values)) for values in itertools.product(*axes.values())]
+    workers = min(os.cpu_count() or 1, len(points))
+    if executor is None:
+        words += ["--max-memory", str(max(_native.memory_limit() // workers, _LEAST_MEMORY))]
     tasks = [[*words, *_flat(("--grid", f"{k}={_written(k, v)}") for k, v in point.items())] for point in points]
 
-    own = concurrent.futures.ThreadPoolExecutor(os.cpu_count()) if executor is None else None
+    own = concurrent.futures.ThreadPoolExecutor(workers) if executor is None else None
     try:
         futures = [(own or executor).submit(_timed, path, text, task) for task in tasks]
         for done, _ in enumerate(concurrent.futures.as_completed(futures), 1):

@@ -60,6 +60,12 @@ fn set_limits(max_memory: Option<&str>, capacity: Option<&str>) -> PyResult<()> 
     nki_sim::settings::configure_capacity(capacity).map_err(|e| errors::value_error(format!("capacity: {e}")))
 }
 
+/// Bytes of memory that kernels of this process may use.
+#[pyfunction]
+fn memory_limit() -> PyResult<u64> {
+    Ok(nki_sim::memory::limit(None).map_err(errors::value_error)?.bytes)
+}
+
 #[pymodule]
 fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     threads::at_home();
@@ -68,6 +74,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(target, module)?)?;
     module.add_function(wrap_pyfunction!(tile_size, module)?)?;
     module.add_function(wrap_pyfunction!(set_limits, module)?)?;
+    module.add_function(wrap_pyfunction!(memory_limit, module)?)?;
     module.add_function(wrap_pyfunction!(names::api_names, module)?)?;
     module.add_function(wrap_pyfunction!(names::instructions, module)?)?;
     module.add_function(wrap_pyfunction!(names::register, module)?)?;

@@ -105,3 +105,50 @@ def test_dask(kernel_file):
     distributed = pytest.importorskip("distributed")
     with distributed.Client(n_workers=2, threads_per_worker=1, dashboard_address=None) as client:
         check(nki_sim.sweep(kernel_file, ARGS, grid=GRID, executor=client.get_executor()))
+
+
+TOO_WIDE = '''
+import nki
+import nki.isa as nisa
+import nki.language as nl
+
+
+@nki.jit
+def wide(x, width):
+    """A copy through a tile that has room for `width` columns."""
+    out = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.shared_hbm)
+    tile = nl.ndarray((x.shape[0], width), dtype=x.dtype, buffer=nl.sbuf)
+    nisa.dma_copy(dst=tile[:, 0:x.shape[1]], src=x)
+    nisa.dma_copy(dst=out, src=tile[:, 0:x.shape[1]])
+    return out
+'''
+
+
+def test_capacity_of_a_call_and_of_the_process(tmp_path):
+    path = tmp_path / "wide.py"
+    path.write_text(TOO_WIDE)
+    grid = {"width": [512, 100_000]}
+    points = nki_sim.sweep(path, ARGS, grid=grid)
+    assert points[1].latency_us is None and "sbuf" in points[1].error
+    points = nki_sim.sweep(path, ARGS, grid=grid, capacity="warn")
+    assert points[1].latency_us is not None and not points[1].latency_valid
+    nki_sim.configure(capacity="warn")
+    try:
+        assert not nki_sim.sweep(path, ARGS, grid=grid)[1].latency_valid
+        assert nki_sim.sweep(path, ARGS, grid=grid, capacity="error")[1].latency_us is None
+    finally:
+        nki_sim.configure(capacity=None)
+
+
+def test_processes_share_the_memory(kernel_file, monkeypatch):
+    monkeypatch.setattr("os.cpu_count", lambda: 4)
+    asked = []
+    monkeypatch.setattr("nki_sim._sweep._timed", lambda path, text, words: asked.append(words) or {"latency_us": 1.0, "error": None, "findings": [], "denied": []})
+    nki_sim.configure(max_memory="8GiB")
+    try:
+        nki_sim.sweep(kernel_file, ARGS, grid=GRID)
+        nki_sim.sweep(kernel_file, ARGS, grid={"width": [64]})
+    finally:
+        nki_sim.configure(max_memory=None)
+    limits = [words[words.index("--max-memory") + 1] for words in asked]
+    assert limits == [str(2 << 30)] * 6 + [str(8 << 30)]
