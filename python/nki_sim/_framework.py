@@ -4,12 +4,13 @@ import base64
 import hashlib
 import json
 import sys
+import warnings
 
 import numpy as np
 
 from . import _native
 from ._arrays import TensorSpec
-from ._errors import ArgumentError, ArgumentTypeError
+from ._errors import ArgumentError, ArgumentTypeError, KernelWarning
 from ._inspect import show
 from ._kernel import Kernel, grid_programs, warn_of_grid
 from ._objects import MODULES, DType
@@ -62,6 +63,8 @@ class FrameworkKernel:
         An argument that the kernel writes is an output; it is also an input if the kernel reads it.
         With `enable_cache`, the config comes from the cache if the arguments, the grid and
         everything that the kernel was compiled from are unchanged.
+
+        A finding of the compiler is a warning, or an error if its level is deny, as in a call.
         """
         try:
             arguments = [(name, self._spec(value)) for name, value in self.kernel.bind(*args, **kwargs)]
@@ -71,6 +74,9 @@ class FrameworkKernel:
         kernel = self.kernel if self.enable_cache else self.kernel._with(_cache=_native.Cache())
         compiled = kernel._compile(arguments)
         show(compiled.prints())
+        findings = compiled.warnings()[0]
+        if findings:
+            warnings.warn(findings.rstrip(), KernelWarning, stacklevel=2)
         if self.programs > 2:
             warn_of_grid(self.func_name, self.grid)
         if not self.enable_cache:

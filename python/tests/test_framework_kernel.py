@@ -154,3 +154,16 @@ def test_jax():
     check(kernel, jax.numpy.ones((4, 8), dtype="bfloat16"), jax.numpy.bfloat16, nl.bfloat16)
     shape = jax.ShapeDtypeStruct((4, 8), "float32")
     assert kernel.dump_config(shape, shape) == kernel.dump_config(jax.numpy.ones((4, 8)), jax.numpy.ones((4, 8)))
+
+
+def test_what_the_compiler_finds_is_reported():
+    @nki.jit
+    def given_a_list(items):
+        return kernels.store(kernels.load(items[0]))
+
+    tensor = ("single", (4, 8))
+    strict = nki.simulate(given_a_list, warn="strict")
+    with pytest.warns(nki_sim.KernelWarning, match="strict-language"):
+        Grid(func=strict).dump_config([tensor])
+    with pytest.raises(nki_sim.KernelError, match="denied: strict-language"):
+        Grid(func=nki.simulate(given_a_list, deny="strict")).dump_config([tensor])
