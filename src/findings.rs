@@ -6,10 +6,10 @@
 use std::path::Path;
 
 use nki_diag::levels::Source;
-use nki_diag::{Applied, Denied, Diagnostic, Level, Levels, Mode};
+use nki_diag::{Advice, Applied, Denied, Diagnostic, Level, Levels, Mode};
 use nki_sim_core::exec::Checks;
 
-use crate::{project, settings};
+use crate::{memory, project, settings};
 
 /// Environment variables with comma lists, by level.
 const VARIABLES: [(Level, &str); 3] =
@@ -84,9 +84,24 @@ impl Judge {
         Checks::wanted(|slug| self.levels.level(slug) != Level::Allow)
     }
 
-    /// Applies the levels to all findings of a run.
-    pub fn judge(&self, diagnostics: Vec<Diagnostic>) -> Applied {
+    /// Applies the levels to all findings of a run, and words what its user can do.
+    pub fn judge(&self, mut diagnostics: Vec<Diagnostic>) -> Applied {
+        for d in &mut diagnostics {
+            d.help.extend(d.advice.take().map(|advice| in_words(advice).to_owned()));
+        }
         self.levels.apply(diagnostics)
+    }
+}
+
+/// What to change in the call, with the options of the command and of Python.
+fn in_words(advice: Advice) -> &'static str {
+    match advice {
+        Advice::MoreRanks => "run more ranks (--ranks N), or name only ranks that exist",
+        Advice::TwoCores => "launch the kernel on two cores: kernel[2](...), or --lnc 2",
+        Advice::MoreSteps => {
+            "a loop that never ends at compile time is not a kernel; raise the limit with --max-steps if this one does end"
+        }
+        Advice::MoreMemory => memory::ADVICE,
     }
 }
 

@@ -14,7 +14,7 @@ use crate::inputs::Given;
 use crate::npy::{self, Elem, shape_text};
 use crate::output::{color, eprint, print, write_file};
 use crate::report::{self, Checked};
-use crate::session::{Compilation, Session, Values};
+use crate::session::{Compilation, Numerics, Session};
 use crate::settings::ParamChanges;
 use crate::value::{self, Value};
 use crate::{Failure, inputs, memory, settings, shell_word};
@@ -51,28 +51,28 @@ impl Loader for Disk {
 pub(crate) fn session(
     args: &KernelArgs,
     mode: Mode,
-    values: Values,
+    numerics: Numerics,
     timing: Option<&TimingArgs>,
 ) -> Result<Session, Failure> {
     Ok(Session {
         judge: Judge::new(mode, args.strict, vec![args.levels.source()?], Some(&args.file))?,
         memory: memory::limit(args.max_memory.as_deref())?,
         capacity: settings::capacity(args.capacity.as_deref())?,
-        values,
-        precise: values == Values::Never || settings::precise_fp()?,
+        numerics,
+        precise: numerics == Numerics::Never || settings::precise_fp()?,
         max_steps: args.max_steps,
         params: timing.map(ParamChanges::from).unwrap_or_default(),
     })
 }
 
 /// The arguments of a kernel as the command line has them.
-pub(crate) struct Words {
+pub(crate) struct CommandArguments {
     parsed: Vec<(String, Value)>,
     /// What the frontend takes, and the tensors among it; files are read when it asks.
     resolved: OnceLock<(Vec<(String, Arg)>, Vec<Given>)>,
 }
 
-impl Words {
+impl CommandArguments {
     /// Parses the `--arg` options.
     pub(crate) fn parse(args: &[(String, String)]) -> Result<Self, Failure> {
         let mut parsed: Vec<(String, Value)> = Vec::new();
@@ -83,7 +83,7 @@ impl Words {
             let value = value::parse(text).map_err(|e| Failure::Call(format!("--arg {name}={text}: {e}")))?;
             parsed.push((name.clone(), value));
         }
-        Ok(Words { parsed, resolved: OnceLock::new() })
+        Ok(CommandArguments { parsed, resolved: OnceLock::new() })
     }
 
     fn resolve(&self) -> Result<&(Vec<(String, Arg)>, Vec<Given>), String> {
@@ -103,7 +103,7 @@ impl Words {
     }
 }
 
-impl Arguments for Words {
+impl Arguments for CommandArguments {
     fn names(&self) -> Vec<&str> {
         self.parsed.iter().map(|(name, _)| name.as_str()).collect()
     }
@@ -137,7 +137,11 @@ pub(crate) fn fail(session: &Session, compiled: &Compilation, json: Option<&Path
 }
 
 /// Reads the arguments and compiles the kernel (or reads a lowered one); what it prints goes to standard output. Diagnostics are not shown yet.
-pub(crate) fn compile(command: &str, session: &Session, args: &KernelArgs) -> Result<(Compilation, Words), Failure> {
+pub(crate) fn compile(
+    command: &str,
+    session: &Session,
+    args: &KernelArgs,
+) -> Result<(Compilation, CommandArguments), Failure> {
     let out = compile_from(command, session, args, &Disk)?;
     for line in &out.0.prints {
         print(&format!("{line}\n"));
@@ -151,15 +155,15 @@ pub(crate) fn compile_from(
     session: &Session,
     args: &KernelArgs,
     loader: &dyn Loader,
-) -> Result<(Compilation, Words), Failure> {
+) -> Result<(Compilation, CommandArguments), Failure> {
     if args.file.is_dir() {
         return Err(Failure::Call(format!("`{}` is a directory; expected a .py or .nkir file", args.file.display())));
     }
     let text = memory::read_text(&args.file)
         .map_err(|e| Failure::Call(format!("cannot read `{}`: {e}", args.file.display())))?;
-    let words = Words::parse(&args.args)?;
+    let arguments = CommandArguments::parse(&args.args)?;
     if args.file.extension().is_some_and(|e| e == "nkir") {
-        return Ok((lowered(args, &text, &words)?, words));
+        return Ok((lowered(args, &text, &arguments)?, arguments));
     }
     // A decorator that names a machine is stronger than a variable, which nobody reads then.
     let chosen = settings::target(args.target);
@@ -170,7 +174,7 @@ pub(crate) fn compile_from(
         lnc: args.lnc,
         ..session.options()
     };
-    let compiled = nki_frontend::compile(&args.file, loader, &words, &options);
+    let compiled = nki_frontend::compile(&args.file, loader, &arguments, &options);
     if compiled.kernel.as_ref().is_none_or(|k| k.target.is_none()) {
         chosen?;
     }
@@ -183,11 +187,11 @@ pub(crate) fn compile_from(
         compilation.name = args.kernel.clone().unwrap_or_default();
         compilation.prints.clear();
     }
-    Ok((compilation, words))
+    Ok((compilation, arguments))
 }
 
 /// A program in text form. The files it was compiled from are read if they are still there, to show their lines.
-fn lowered(args: &KernelArgs, text: &str, words: &Words) -> Result<Compilation, Failure> {
+fn lowered(args: &KernelArgs, text: &str, arguments: &CommandArguments) -> Result<Compilation, Failure> {
     let file = args.file.display();
     let program = nki_isa::text::parse_file(&file.to_string(), text).map_err(|errors| {
         let lines: Vec<String> = errors.iter().map(|e| format!("{file}:{e}")).collect();
@@ -201,7 +205,7 @@ fn lowered(args: &KernelArgs, text: &str, words: &Words) -> Result<Compilation, 
             program.target
         )));
     }
-    let tensors = &words.resolve()?.1;
+    let tensors = &arguments.resolve()?.1;
     for tensor in tensors {
         if !program.inputs.iter().any(|i| *i.name == *tensor.name()) {
             return Err(Failure::Call(format!(

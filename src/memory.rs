@@ -6,7 +6,10 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
 
-use nki_diag::memory::{ADVICE, Limit, size};
+use nki_diag::memory::{Limit, size};
+
+/// What to do where the limit is too low.
+pub(crate) const ADVICE: &str = "if the kernel is meant to be this large, raise the limit: --max-memory SIZE, NKI_SIM_MAX_MEMORY, or nki_sim.configure(max_memory=SIZE)";
 
 /// Sets the limit where no option does.
 const VARIABLE: &str = "NKI_SIM_MAX_MEMORY";

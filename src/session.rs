@@ -27,7 +27,7 @@ use crate::{memory, settings, stage};
 
 /// What values are computed for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Values {
+pub enum Numerics {
     /// For the outputs, and for the findings that only values show.
     Computed,
     /// For the trace, where control flow or an address depends on them.
@@ -46,7 +46,7 @@ pub struct Session {
     /// What happens where SBUF or PSUM is too small.
     pub capacity: Capacity,
     /// What values are computed for.
-    pub values: Values,
+    pub numerics: Numerics,
     /// Whether computed values are rounded to their dtype at each write.
     pub precise: bool,
     /// Steps of specialisation, and statements executed in dynamic loops, after which a kernel is given up.
@@ -62,7 +62,7 @@ impl Default for Session {
             judge: Judge::default(),
             memory: Limit::NONE,
             capacity: Capacity::Error,
-            values: Values::Computed,
+            numerics: Numerics::Computed,
             precise: true,
             max_steps: None,
             params: ParamChanges::default(),
@@ -158,10 +158,10 @@ impl Kernel {
     }
 }
 
-/// One rank of a run. Ranks may share a kernel.
+/// What one rank runs. Ranks may share a kernel.
 #[derive(Debug)]
-pub struct Rank<'k> {
-    /// What it executes.
+pub struct Launch<'k> {
+    /// The kernel.
     pub kernel: &'k Kernel,
     /// Its inputs, by name.
     pub inputs: Vec<Given>,
@@ -182,7 +182,7 @@ pub struct Ran<'k> {
 
 /// A kernel that cannot be placed, or that faulted.
 #[derive(Debug, Default)]
-pub struct Fault {
+pub struct Faulted {
     /// The first rank that did.
     pub rank: usize,
     /// What the run had found until then.
@@ -193,9 +193,9 @@ pub struct Fault {
     pub prints: Vec<String>,
 }
 
-impl Fault {
+impl Faulted {
     fn because(rank: usize, error: Diagnostic) -> Self {
-        Fault { rank, errors: vec![error], ..Fault::default() }
+        Faulted { rank, errors: vec![error], ..Faulted::default() }
     }
 
     /// All that the run found, not judged yet.
@@ -217,13 +217,13 @@ impl Fault {
 #[derive(Debug)]
 pub enum Stop {
     /// The kernel is wrong.
-    Kernel(Box<Fault>),
+    Kernel(Box<Faulted>),
     /// The call is wrong.
     Call(String),
 }
 
-impl From<Fault> for Stop {
-    fn from(fault: Fault) -> Self {
+impl From<Faulted> for Stop {
+    fn from(fault: Faulted) -> Self {
         Stop::Kernel(Box::new(fault))
     }
 }
@@ -271,15 +271,15 @@ impl Session {
     /// If the kernel is wrong or needs more memory than there is, or if a timing parameter is wrong.
     pub fn place(&self, compiled: &mut Compilation) -> Result<Kernel, Stop> {
         let wrong = compiled.is_wrong();
-        let Some(program) = compiled.program.take().filter(|_| !wrong) else { return Err(Fault::default().into()) };
+        let Some(program) = compiled.program.take().filter(|_| !wrong) else { return Err(Faulted::default().into()) };
         let params = self.params.params(program.target).map_err(Stop::Call)?;
         let (placed, traced) = rayon::join(
             || stage("place", || place::place_with(&program, self.capacity)),
-            || (self.values != Values::Computed).then(|| exec::trace_within(&program, self.step_limit())),
+            || (self.numerics != Numerics::Computed).then(|| exec::trace_within(&program, self.step_limit())),
         );
         match placed {
             Ok(placement) => Ok(Kernel { program, placement, params, traced }),
-            Err(errors) => Err(Fault { errors, ..Fault::default() }.into()),
+            Err(errors) => Err(Faulted { errors, ..Faulted::default() }.into()),
         }
     }
 
@@ -287,18 +287,18 @@ impl Session {
     ///
     /// # Errors
     /// If an input does not fit, the kernel faults or its ranks wait for each other for ever.
-    pub fn run<'k>(&self, ranks: Vec<Rank<'k>>) -> Result<Vec<Ran<'k>>, Stop> {
-        self.run_with(ranks, None).map(|(all, _)| all)
+    pub fn run<'k>(&self, launches: Vec<Launch<'k>>) -> Result<Vec<Ran<'k>>, Stop> {
+        self.run_with(launches, None).map(|(all, _)| all)
     }
 
     /// Runs all ranks, from 0, and times them on one clock: a timeline for each.
     ///
     /// # Errors
     /// As [`Session::run`]; also if there is no rank, or a timing parameter has no meaning.
-    pub fn run_timed<'k>(&self, ranks: Vec<Rank<'k>>) -> Result<(Vec<Ran<'k>>, Vec<Timeline>), Stop> {
-        let first = ranks.first().ok_or_else(|| Stop::Call("there is no rank to run".into()))?;
+    pub fn run_timed<'k>(&self, launches: Vec<Launch<'k>>) -> Result<(Vec<Ran<'k>>, Vec<Timeline>), Stop> {
+        let first = launches.first().ok_or_else(|| Stop::Call("there is no rank to run".into()))?;
         let laws = Laws::new(&first.kernel.params).map_err(|e| Stop::Call(format!("timing parameters: {e}")))?;
-        self.run_with(ranks, Some(&laws))
+        self.run_with(launches, Some(&laws))
     }
 
     /// [`Session::run`] with one rank.
@@ -306,7 +306,7 @@ impl Session {
     /// # Errors
     /// As there.
     pub fn run_alone<'k>(&self, kernel: &'k Kernel, inputs: Vec<Given>) -> Result<Ran<'k>, Stop> {
-        Ok(self.run(vec![Rank { kernel, inputs }])?.swap_remove(0))
+        Ok(self.run(vec![Launch { kernel, inputs }])?.swap_remove(0))
     }
 
     /// [`Session::run_timed`] with one rank.
@@ -314,21 +314,21 @@ impl Session {
     /// # Errors
     /// As there.
     pub fn run_alone_timed<'k>(&self, kernel: &'k Kernel, inputs: Vec<Given>) -> Result<(Ran<'k>, Timeline), Stop> {
-        let (mut all, mut timelines) = self.run_timed(vec![Rank { kernel, inputs }])?;
+        let (mut all, mut timelines) = self.run_timed(vec![Launch { kernel, inputs }])?;
         Ok((all.swap_remove(0), timelines.swap_remove(0)))
     }
 
     /// Runs all ranks, and times them if there are laws of time.
     fn run_with<'k>(
         &self,
-        ranks: Vec<Rank<'k>>,
+        launches: Vec<Launch<'k>>,
         laws: Option<&Laws<'_>>,
     ) -> Result<(Vec<Ran<'k>>, Vec<Timeline>), Stop> {
-        let kernels: Vec<&Kernel> = ranks.iter().map(|r| r.kernel).collect();
-        let options = self.exec_options(ranks.len());
-        let (mut all, executed) = match self.traced(&ranks, &options) {
+        let kernels: Vec<&Kernel> = launches.iter().map(|l| l.kernel).collect();
+        let options = self.exec_options(launches.len());
+        let (mut all, executed) = match self.traced(&launches, &options) {
             Some(traced) => (vec![traced?], false),
-            None => (execute(ranks, &options)?, true),
+            None => (execute(launches, &options)?, true),
         };
         let traces: Vec<RankTrace<'_>> = kernels
             .iter()
@@ -347,30 +347,30 @@ impl Session {
     }
 
     /// A run without values; `None` if they have to be computed.
-    fn traced<'k>(&self, ranks: &[Rank<'k>], options: &ExecOptions) -> Option<Result<Ran<'k>, Fault>> {
-        let [Rank { kernel, .. }] = ranks else { return None };
+    fn traced<'k>(&self, launches: &[Launch<'k>], options: &ExecOptions) -> Option<Result<Ran<'k>, Faulted>> {
+        let [Launch { kernel, .. }] = launches else { return None };
         let trace = match kernel.traced.as_ref()? {
             Ok(trace) => Cow::Borrowed(trace),
-            Err(_) if self.values == Values::Never => Cow::Owned(Trace::default()),
+            Err(_) if self.numerics == Numerics::Never => Cow::Owned(Trace::default()),
             Err(_) => return None,
         };
         // What nothing times is as long as it is.
-        let too_long = (self.values != Values::Never).then(|| exec::check_trace(&trace, options.memory)).flatten();
+        let too_long = (self.numerics != Numerics::Never).then(|| exec::check_trace(&trace, options.memory)).flatten();
         Some(match too_long {
-            Some(error) => Err(Fault::because(0, error)),
+            Some(error) => Err(Faulted::because(0, error)),
             None => Ok(Ran { outputs: Vec::new(), prints: Vec::new(), trace, findings: Vec::new() }),
         })
     }
 }
 
 /// Executes all ranks.
-fn execute<'k>(ranks: Vec<Rank<'k>>, options: &ExecOptions) -> Result<Vec<Ran<'k>>, Fault> {
-    let mut ready = Vec::with_capacity(ranks.len());
-    for (rank, Rank { kernel, inputs }) in ranks.into_iter().enumerate() {
+fn execute<'k>(launches: Vec<Launch<'k>>, options: &ExecOptions) -> Result<Vec<Ran<'k>>, Faulted> {
+    let mut ready = Vec::with_capacity(launches.len());
+    for (rank, Launch { kernel, inputs }) in launches.into_iter().enumerate() {
         let Kernel { program, placement, .. } = kernel;
         // Made-up inputs are made only if there is memory for them.
         if let Some(error) = exec::check_memory(program, placement, options) {
-            return Err(Fault::because(rank, error));
+            return Err(Faulted::because(rank, error));
         }
         ready.push(exec::Rank { program, placement, inputs: in_order(program, inputs) });
     }
@@ -381,7 +381,7 @@ fn execute<'k>(ranks: Vec<Rank<'k>>, options: &ExecOptions) -> Result<Vec<Ran<'k
             .collect()),
         Err(failed) => {
             let exec::RanksFailure { rank, failure } = *failed;
-            Err(Fault { rank, findings: failure.findings, errors: failure.errors, prints: failure.prints })
+            Err(Faulted { rank, findings: failure.findings, errors: failure.errors, prints: failure.prints })
         }
     }
 }

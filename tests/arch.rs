@@ -160,6 +160,58 @@ fn instructions_name_the_rows_of_the_timing_parameters() {
     assert!(unused.is_empty(), "no instruction names these rows: {unused:?}");
 }
 
+/// Lines of code of the command and of the Python package, other than src/session.rs, that do what a session does.
+#[test]
+fn only_the_session_assembles_the_pipeline() {
+    const STAGES: [&str; 8] = [
+        "ExecOptions",
+        "place::place",
+        "place_with(",
+        "exec::run",
+        "exec::trace_",
+        "timing::simulate",
+        "lint::",
+        "levels.apply(",
+    ];
+    let mut found = Vec::new();
+    let mut entries = Vec::new();
+    for (path, text) in library_sources() {
+        let name = path.strip_prefix(root()).expect("below the root").to_string_lossy().into_owned();
+        let edge = name.starts_with("src/") || name.starts_with("python/src/");
+        for (number, line) in code_of(&text).filter(|_| edge) {
+            let allowed = name == "src/session.rs" || (name == "src/findings.rs" && line.contains("levels.apply("));
+            if !allowed && STAGES.iter().any(|stage| line.contains(stage)) {
+                found.push(format!("{name}:{number}: {}", line.trim()));
+            }
+            if line.contains("nki_frontend::compile") {
+                entries.push(name.clone());
+            }
+        }
+    }
+    assert!(found.is_empty(), "leave the stage to `Session`:\n{}", found.join("\n"));
+    assert_eq!(entries, ["src/kernel.rs", "python/src/cache.rs"], "one entry into the frontend for each driver");
+}
+
+/// The command names its options; the crates below it say what is wrong, and give [`nki_diag::Advice`] about the call.
+#[test]
+fn libraries_name_no_option_of_the_command() {
+    let mut found = Vec::new();
+    for (path, text) in library_sources() {
+        let name = path.strip_prefix(root()).expect("below the root").to_string_lossy().into_owned();
+        if !["isa/src/", "frontend/src/", "sim/src/"].iter().any(|c| name.starts_with(c)) || name.contains("/tests") {
+            continue;
+        }
+        for (number, line) in code_of(&text) {
+            let option = line.split("--").skip(1).any(|rest| rest.starts_with(|c: char| c.is_ascii_lowercase()));
+            // Part of a message, which stays as it is until messages are worded anew.
+            if option && line.contains('"') && !line.contains("(--max-memory)") {
+                found.push(format!("{name}:{number}: {}", line.trim()));
+            }
+        }
+    }
+    assert!(found.is_empty(), "an option of the command:\n{}", found.join("\n"));
+}
+
 fn library_sources() -> Vec<(PathBuf, String)> {
     let mut files = Vec::new();
     for member in ["src", "isa/src", "diag/src", "frontend/src", "sim/src", "python/src"] {

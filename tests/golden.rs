@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use nki_frontend::{Arg, Loader, Options};
 use nki_isa::DType;
-use nki_sim::session::{Compilation, Rank, Session};
+use nki_sim::session::{Compilation, Launch, Session};
 use nki_sim_core::{HostTensor, report};
 
 struct Disk;
@@ -66,7 +66,7 @@ fn timeline_of(
             }
         })
         .collect();
-    let rank = || Rank { kernel: &kernel, inputs: inputs.iter().cloned().map(Into::into).collect() };
+    let rank = || Launch { kernel: &kernel, inputs: inputs.iter().cloned().map(Into::into).collect() };
     let all = (0..ranks).map(|_| rank()).collect();
     let (_, timelines) = session.run_timed(all).unwrap_or_else(|e| panic!("{file}: {e:?}"));
     let text =

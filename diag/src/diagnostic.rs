@@ -111,6 +111,21 @@ pub struct Diagnostic {
     pub notes: Vec<String>,
     /// What to do.
     pub help: Vec<String>,
+    /// What to change in the call; becomes a line of help where the caller's options are known.
+    pub advice: Option<Advice>,
+}
+
+/// What a user can change in the way a kernel is started. Whoever started it names the option.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Advice {
+    /// Start as many ranks as the kernel names.
+    MoreRanks,
+    /// Start the kernel on two cores.
+    TwoCores,
+    /// Allow more steps of specialisation.
+    MoreSteps,
+    /// Allow more memory.
+    MoreMemory,
 }
 
 /// Most bytes of a message, label, note or help text.
@@ -131,7 +146,8 @@ fn cut(text: impl Into<String>) -> String {
 
 impl Diagnostic {
     fn new(severity: Severity, id: &'static str, message: impl Into<String>) -> Self {
-        Diagnostic { id, severity, message: cut(message), labels: Vec::new(), notes: Vec::new(), help: Vec::new() }
+        let (labels, notes, help) = (Vec::new(), Vec::new(), Vec::new());
+        Diagnostic { id, severity, message: cut(message), labels, notes, help, advice: None }
     }
 
     /// An error: the kernel is wrong.
@@ -190,6 +206,13 @@ impl Diagnostic {
     pub fn with_line(self, path: impl Into<String>, line: u32, text: impl Into<String>) -> Self {
         let path = path.into();
         self.label(Place::Line { path, line }, text, false)
+    }
+
+    /// What to change in the call.
+    #[must_use]
+    pub fn advise(mut self, advice: Advice) -> Self {
+        self.advice = Some(advice);
+        self
     }
 
     /// A fact that explains it.

@@ -18,7 +18,7 @@ mod source;
 pub mod stop;
 mod text;
 
-pub use diagnostic::{Diagnostic, Label, Place, Severity};
+pub use diagnostic::{Advice, Diagnostic, Label, Place, Severity};
 pub use json::{JsonDiagnostic, JsonLabel, to_json};
 pub use levels::{Applied, Denied, Level, Levels, Mode, Selector};
 pub use slugs::{Class, Slug, explain};

@@ -48,9 +48,6 @@ pub struct Exceeded {
     pub limit: u64,
 }
 
-/// What to do about it, for diagnostics.
-pub const ADVICE: &str = "if the kernel is meant to be this large, raise the limit: --max-memory SIZE, NKI_SIM_MAX_MEMORY, or nki_sim.configure(max_memory=SIZE)";
-
 /// Most bytes that are charged before the meter is read again.
 const UNREAD: u64 = 64 << 20;
 

@@ -402,3 +402,93 @@ fn no_compilation(options: &Options) -> Compiled {
         returned: Returned::None,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use super::*;
+
+    /// One file in memory, which counts how often it is read.
+    struct Counted(&'static str, AtomicUsize);
+
+    impl Loader for Counted {
+        fn read(&self, path: &Path) -> std::io::Result<String> {
+            if path != Path::new("k.py") {
+                return Err(std::io::ErrorKind::NotFound.into());
+            }
+            self.1.fetch_add(1, Ordering::Relaxed);
+            Ok(self.0.to_owned())
+        }
+    }
+
+    const SOURCE: &str = "\
+import nki
+import nki.isa as nisa
+VERSION = nisa.get_nc_version()
+@nki.jit(platform_target='trn1')
+def old(x, n=2):
+    print(VERSION == nisa.nc_version.gen2, n)
+@nki.jit
+def new(x):
+    print(VERSION == nisa.nc_version.gen2)
+";
+
+    fn compiled(kernel: &str, args: &[(String, Arg)], decorated_target: bool) -> (Compiled, usize) {
+        let file = Counted(SOURCE, AtomicUsize::new(0));
+        let options = Options { kernel: Some(kernel.into()), decorated_target, ..Options::default() };
+        let compiled = compile(Path::new("k.py"), &file, args, &options);
+        (compiled, file.1.into_inner())
+    }
+
+    #[test]
+    fn a_file_is_evaluated_once() {
+        let x = [("x".to_owned(), Arg::None)];
+        let (new, reads) = compiled("new", &x, true);
+        assert_eq!((reads, &*new.prints, new.target), (1, &["False".to_owned()][..], Target::DEFAULT));
+        // For another machine it is evaluated again.
+        let (old, reads) = compiled("old", &x, true);
+        assert_eq!((reads, &*old.prints, old.target), (2, &["True 2".to_owned()][..], Target::OLDEST));
+        let (old, reads) = compiled("old", &x, false);
+        assert_eq!((reads, &*old.prints, old.target), (1, &["False 2".to_owned()][..], Target::DEFAULT));
+    }
+
+    #[test]
+    fn a_call_that_fits_no_kernel_is_refused_as_data() {
+        let refused = |kernel: &str, args: &[(String, Arg)]| compiled(kernel, args, false).0.refused;
+        match refused("old", &[("m".to_owned(), Arg::None)]) {
+            Some(Refused::Arguments { kernel, unknown, missing }) => {
+                assert_eq!((&*kernel.signature, unknown, missing), ("old(x, n=2)", vec!["m".into()], vec!["x".into()]));
+            }
+            other => panic!("{other:?}"),
+        }
+        assert!(matches!(refused("older", &[]), Some(Refused::UnknownKernel { kernels, .. }) if kernels.len() == 2));
+        let file = Counted(SOURCE, AtomicUsize::new(0));
+        let listing = kernels(Path::new("k.py"), &file, Limit::NONE);
+        assert!(matches!(listing.choose(None), Err(Refused::SeveralKernels(_))));
+        assert_eq!(listing.choose(Some("new")).map(|k| k.name.as_str()), Ok("new"));
+    }
+
+    /// Arguments whose values cannot be had.
+    struct Unreadable;
+
+    impl Arguments for Unreadable {
+        fn names(&self) -> Vec<&str> {
+            vec!["x"]
+        }
+
+        fn values(&self) -> Result<Cow<'_, [(String, Arg)]>, String> {
+            Err("x.npy is not there".into())
+        }
+    }
+
+    #[test]
+    fn values_are_asked_for_once_the_names_fit() {
+        let file = Counted("def k(x): pass\n", AtomicUsize::new(0));
+        let compiled = compile(Path::new("k.py"), &file, &Unreadable, &Options::default());
+        assert_eq!(compiled.refused, Some(Refused::Value("x.npy is not there".into())));
+        let file = Counted("def k(y): pass\n", AtomicUsize::new(0));
+        let compiled = compile(Path::new("k.py"), &file, &Unreadable, &Options::default());
+        assert!(matches!(compiled.refused, Some(Refused::Arguments { .. })));
+    }
+}

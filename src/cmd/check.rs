@@ -7,13 +7,13 @@ use crate::kernel::{compile, conclude, fail, finish, session};
 use crate::output::{print, write_file};
 use crate::places::{Inputs, check_places};
 use crate::report::Checked;
-use crate::session::Values;
+use crate::session::Numerics;
 use crate::{Failure, count};
 
 /// Compiles the kernel and says what is wrong with it.
 pub(crate) fn run(args: &CheckArgs) -> Result<(), Failure> {
     check_places(&[("--json", args.json.as_deref())], &Inputs::of_kernel(&args.kernel))?;
-    let session = session(&args.kernel, Mode::Check, Values::Never, None)?;
+    let session = session(&args.kernel, Mode::Check, Numerics::Never, None)?;
     let (mut compiled, _) = compile("check", &session, &args.kernel)?;
     check_places(&[("--json", args.json.as_deref())], &Inputs::of_sources(&compiled.sources))?;
     let json = args.json.as_deref();

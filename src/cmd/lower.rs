@@ -7,12 +7,12 @@ use crate::cli::LowerArgs;
 use crate::kernel::{compile, conclude, finish, session};
 use crate::output::write_file;
 use crate::places::{Inputs, check_places};
-use crate::session::Values;
+use crate::session::Numerics;
 
 /// Compiles the kernel and writes its program.
 pub(crate) fn run(args: &LowerArgs) -> Result<(), Failure> {
     check_places(&[("--output", Some(&args.output))], &Inputs::of_kernel(&args.kernel))?;
-    let session = session(&args.kernel, Mode::Run, Values::Never, None)?;
+    let session = session(&args.kernel, Mode::Run, Numerics::Never, None)?;
     let (compiled, _) = compile("lower", &session, &args.kernel)?;
     check_places(&[("--output", Some(&args.output))], &Inputs::of_sources(&compiled.sources))?;
     let applied = conclude(&session, compiled.diagnostics, &compiled.sources);

@@ -14,12 +14,12 @@ use super::{ranks, script};
 use crate::cli::{KernelArgs, RunArgs};
 use crate::compare::{self, Comparison, Tolerance};
 use crate::inputs::Given;
-use crate::kernel::{Words, compile, conclude, fail, finish, session};
+use crate::kernel::{CommandArguments, compile, conclude, fail, finish, session};
 use crate::npy::{self, Array, Elem};
 use crate::output::{eprint, print, write_file};
 use crate::places::{Inputs, check_places};
 use crate::report::{Report, page};
-use crate::session::{Compilation, Kernel, Ran, Rank, Session, Stop, Values, findings_of};
+use crate::session::{Compilation, Kernel, Launch, Numerics, Ran, Session, Stop, findings_of};
 use crate::{Failure, memory, stage};
 
 /// A program that a rank runs, or several.
@@ -38,8 +38,8 @@ pub(crate) fn run(args: &RunArgs) -> Result<(), Failure> {
     if args.ranks.is_none() && script::wanted(args) {
         return script::run(args);
     }
-    let values = if args.no_numerics { Values::IfNeeded } else { Values::Computed };
-    let session = session(&args.kernel, Mode::Run, values, Some(&args.timing))?;
+    let numerics = if args.no_numerics { Numerics::IfNeeded } else { Numerics::Computed };
+    let session = session(&args.kernel, Mode::Run, numerics, Some(&args.timing))?;
     // A wrong --expect file is found before the work.
     let expected = read_expected(args)?;
     let (placed, of_rank) = place_all(args, &session, &expected)?;
@@ -48,7 +48,7 @@ pub(crate) fn run(args: &RunArgs) -> Result<(), Failure> {
         found.push(values_needed(needed));
     }
     let programs: Vec<&Placed> = of_rank.iter().map(|(program, _)| &placed[*program]).collect();
-    let to_run = of_rank.into_iter().map(|(p, inputs)| Rank { kernel: &placed[p].kernel, inputs }).collect();
+    let to_run = of_rank.into_iter().map(|(p, inputs)| Launch { kernel: &placed[p].kernel, inputs }).collect();
     let (mut all, timelines) = match session.run_timed(to_run) {
         Ok(done) => done,
         Err(Stop::Call(message)) => return Err(Failure::Call(message)),
@@ -98,15 +98,15 @@ fn place_all(
         }
         // Ranks with arguments of the same shapes and values share a program.
         if !placed.is_empty() {
-            let words = Words::parse(&own.args)?;
-            let arguments = words.values()?;
-            if let Some(known) = placed.iter().position(|p| *p.arguments == *arguments) {
-                of_rank.push((known, words.into_tensors()));
+            let arguments = CommandArguments::parse(&own.args)?;
+            let values = arguments.values()?;
+            if let Some(known) = placed.iter().position(|p| *p.arguments == *values) {
+                of_rank.push((known, arguments.into_tensors()));
                 continue;
             }
         }
-        let (program, words) = place(args, session, &own, expected)?;
-        of_rank.push((placed.len(), words.into_tensors()));
+        let (program, arguments) = place(args, session, &own, expected)?;
+        of_rank.push((placed.len(), arguments.into_tensors()));
         placed.push(program);
     }
     Ok((placed, of_rank))
@@ -118,16 +118,16 @@ fn place(
     session: &Session,
     own: &KernelArgs,
     expected: &[Expected],
-) -> Result<(Placed, Words), Failure> {
-    let (mut compiled, words) = stage("compile", || compile("run", session, own))?;
+) -> Result<(Placed, CommandArguments), Failure> {
+    let (mut compiled, arguments) = stage("compile", || compile("run", session, own))?;
     check_places(&reports_of(args), &Inputs::of_sources(&compiled.sources))?;
     if let Some(program) = compiled.program.as_ref().filter(|_| args.ranks.is_none() && !compiled.is_wrong()) {
         check_expected_names(program, &expected.iter().collect::<Vec<_>>())?;
     }
     match session.place(&mut compiled) {
         Ok(kernel) => {
-            let arguments = words.values()?.into_owned();
-            Ok((Placed { compiled, kernel, arguments }, words))
+            let values = arguments.values()?.into_owned();
+            Ok((Placed { compiled, kernel, arguments: values }, arguments))
         }
         Err(stop) => Err(fail(session, &compiled, args.json.as_deref(), compiled.with(stop.found()?))),
     }

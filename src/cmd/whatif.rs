@@ -13,7 +13,7 @@ use crate::cli::WhatifArgs;
 use crate::kernel::{compile, conclude, fail, finish, session};
 use crate::output::{Progress, print, write_file};
 use crate::places::{Inputs, check_places};
-use crate::session::Values;
+use crate::session::Numerics;
 use crate::{Failure, VERSION};
 
 /// One parameter, as `--json` has it.
@@ -47,14 +47,14 @@ struct Table {
 pub(crate) fn run(args: &WhatifArgs) -> Result<(), Failure> {
     let inputs = Inputs::of_kernel(&args.kernel).and_timing(&args.timing);
     check_places(&[("--json", args.json.as_deref())], &inputs)?;
-    let session = session(&args.kernel, Mode::Run, Values::IfNeeded, Some(&args.timing))?;
-    let (mut compiled, words) = compile("whatif", &session, &args.kernel)?;
+    let session = session(&args.kernel, Mode::Run, Numerics::IfNeeded, Some(&args.timing))?;
+    let (mut compiled, arguments) = compile("whatif", &session, &args.kernel)?;
     check_places(&[("--json", args.json.as_deref())], &Inputs::of_sources(&compiled.sources))?;
     let kernel = match session.place(&mut compiled) {
         Ok(kernel) => kernel,
         Err(stop) => return Err(fail(&session, &compiled, None, compiled.with(stop.found()?))),
     };
-    let (ran, timeline) = match session.run_alone_timed(&kernel, words.into_tensors()) {
+    let (ran, timeline) = match session.run_alone_timed(&kernel, arguments.into_tensors()) {
         Ok(done) => done,
         Err(stop) => return Err(fail(&session, &compiled, None, compiled.with(stop.found()?))),
     };

@@ -1,7 +1,7 @@
 //! What keeps specialisation finite: steps, memory, and the depth of nested values.
 
-use nki_diag::memory::{ADVICE, Exceeded, size};
-use nki_diag::{Diagnostic, FileId, Severity, Span};
+use nki_diag::memory::{Exceeded, size};
+use nki_diag::{Advice, Diagnostic, FileId, Severity, Span};
 
 use super::Interp;
 use super::error::{EvalResult, Raise};
@@ -60,9 +60,12 @@ impl Interp<'_> {
     pub(crate) fn check_steps(&self, span: Span) -> EvalResult<()> {
         if self.out_of_steps() {
             return Err(fatal(
-                Diagnostic::error("step-limit", format!("specialisation does not end within {} steps", self.options.step_limit))
-                    .at(span, "the limit was passed here")
-                    .help("a loop that never ends at compile time is not a kernel; raise the limit with --max-steps if this one does end"),
+                Diagnostic::error(
+                    "step-limit",
+                    format!("specialisation does not end within {} steps", self.options.step_limit),
+                )
+                .at(span, "the limit was passed here")
+                .advise(Advice::MoreSteps),
             ));
         }
         if self.too_deep.replace(false) {
@@ -118,6 +121,6 @@ fn memory_limit(exceeded: Exceeded, span: Span) -> Box<Raise> {
             format!("specialisation needs {} of memory, the limit is {}", size(needed), size(limit)),
         )
         .at(span, "the limit was passed here")
-        .help(ADVICE),
+        .advise(Advice::MoreMemory),
     )
 }

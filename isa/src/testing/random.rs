@@ -217,7 +217,11 @@ impl Generator {
     }
 
     fn bound(&mut self) -> Bound {
-        if self.random.one_in(2) { Bound::Register(self.register()) } else { Bound::Static(i64::from(self.random.int() as i32)) }
+        if self.random.one_in(2) {
+            Bound::Register(self.register())
+        } else {
+            Bound::Static(i64::from(self.random.int() as i32))
+        }
     }
 
     fn body(&mut self, depth: u32) -> Vec<Node> {

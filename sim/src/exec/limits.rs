@@ -1,7 +1,7 @@
 //! The memory of a run: what its tensors need is known beforehand, what its trace needs is counted.
 
-use nki_diag::Diagnostic;
-use nki_diag::memory::{ADVICE, Limit, size};
+use nki_diag::memory::{Limit, size};
+use nki_diag::{Advice, Diagnostic};
 use nki_isa::{Arch, Fault, Program};
 
 use super::ExecOptions;
@@ -37,7 +37,7 @@ pub fn check_memory(program: &Program, placement: &Placement, options: &ExecOpti
         let label = format!("`{}` needs {}", t.name, size(t.bytes() as u64));
         out = out.at_loc(span(t.loc), t.loc.line, t.loc.column, label);
     }
-    Some(out.help(ADVICE))
+    Some(out.advise(Advice::MoreMemory))
 }
 
 /// An error if a trace is too long for the memory that the run, its timeline and its reports may use.
@@ -45,7 +45,7 @@ pub fn check_trace(trace: &Trace, memory: Limit) -> Option<Diagnostic> {
     let events = trace.cores.iter().map(|c| c.events.len()).sum();
     (events > most_events(memory)).then(|| {
         let Fault { id, message } = too_many_events(events, memory);
-        Diagnostic::error(id, message).help(ADVICE)
+        Diagnostic::error(id, message).advise(Advice::MoreMemory)
     })
 }
 

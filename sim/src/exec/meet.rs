@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use nki_diag::Diagnostic;
+use nki_diag::{Advice, Diagnostic};
 use nki_isa::machine::Context;
 use nki_isa::program::{Node, NodeKind};
 use nki_isa::{Arch, Contribution, Meeting};
@@ -264,18 +264,18 @@ fn deadlock(ranks: &[Interpreter<'_>]) -> Stopped {
         }
     };
     let error = if let Some(absent) = missing.first() {
-        let (what, n, how) = if absent.starts_with("rank") {
-            ("rank", ranks.len(), "run more ranks (--ranks N), or name only ranks that exist")
+        let (what, n, advice) = if absent.starts_with("rank") {
+            ("rank", ranks.len(), Advice::MoreRanks)
         } else {
             let cores = ranks[actor.rank].program.cores.len();
-            ("core", cores, "launch the kernel on two cores: kernel[2](...), or --lnc 2")
+            ("core", cores, Advice::TwoCores)
         };
         let plural = if n == 1 { "" } else { "s" };
         at(format!(
             "`{name}` on line {} waits for {absent}, but there is none: the kernel runs on {n} {what}{plural}",
             loc.line
         ))
-        .help(how)
+        .advise(advice)
     } else {
         let others = || all.iter().copied().filter(|&a| a != actor);
         let Some(other) = others().find(|&a| kind(ranks, a) != kind(ranks, actor)).or_else(|| others().next()) else {

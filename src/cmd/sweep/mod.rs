@@ -14,10 +14,10 @@ use rayon::prelude::*;
 use serde::Serialize;
 
 use crate::cli::{KernelArgs, SweepArgs};
-use crate::kernel::{Disk, compile_from, refusal, session};
+use crate::kernel::{Disk, compile_from, conclude, finish, refusal, session};
 use crate::output::{Progress, eprint, print, write_file};
 use crate::places::{Inputs, check_places};
-use crate::session::{Session, Values};
+use crate::session::{Numerics, Session};
 use crate::{Failure, VERSION};
 use grid::{Axis, Point};
 use row::{DeniedHere, Row};
@@ -35,7 +35,7 @@ struct Table<'a> {
 /// Runs the sweep.
 pub(crate) fn run(args: &SweepArgs) -> Result<(), Failure> {
     check_places(&reports_of(args), &Inputs::of_kernel(&args.kernel).and_timing(&args.timing))?;
-    let mut session = session(&args.kernel, Mode::Sweep, Values::IfNeeded, Some(&args.timing))?;
+    let mut session = session(&args.kernel, Mode::Sweep, Numerics::IfNeeded, Some(&args.timing))?;
     let axes = axes(args, &session)?;
     let points = grid::points(&axes)?;
     let state = match &args.state {
@@ -119,8 +119,8 @@ fn axes(args: &SweepArgs, session: &Session) -> Result<Vec<Axis>, Failure> {
     let listing = nki_frontend::kernels(file, &Disk, session.memory);
     check_places(&reports_of(args), &Inputs::of_sources(&listing.sources))?;
     if listing.diagnostics.iter().any(Diagnostic::is_error) {
-        eprint(&nki_diag::render_all(&listing.diagnostics, &listing.sources, crate::output::color()));
-        return Err(Failure::Kernel);
+        let applied = conclude(session, listing.diagnostics, &listing.sources);
+        return Err(finish(&applied).err().unwrap_or(Failure::Kernel));
     }
     let kernel = listing.choose(args.kernel.kernel.as_deref()).map_err(|r| refusal("sweep", &args.kernel, r))?;
     let mut out: Vec<Axis> = Vec::new();
@@ -197,11 +197,11 @@ fn one(
             kernel.args.push((axis.name.clone(), value.clone()));
         }
     }
-    let (mut compiled, words) = compile_from("sweep", session, &kernel, &loader)?;
+    let (mut compiled, arguments) = compile_from("sweep", session, &kernel, &loader)?;
     let sources = &compiled.sources;
     let files: Vec<String> = (0..sources.len() as u32).map(|i| sources.path(nki_diag::FileId(i)).to_string()).collect();
     let row = match session.place(&mut compiled) {
-        Ok(kernel) => match session.run_alone_timed(&kernel, words.into_tensors()) {
+        Ok(kernel) => match session.run_alone_timed(&kernel, arguments.into_tensors()) {
             Ok((ran, timeline)) => Row::new(named, session, &compiled, ran.findings, Some((&kernel, &timeline))),
             Err(stop) => Row::new(named, session, &compiled, stop.found()?, None),
         },
