@@ -20,17 +20,17 @@ pub(crate) struct Cli {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Run a kernel: its outputs, its findings and its timeline
+    /// Run a kernel and report its outputs, findings and timeline
     Run(RunArgs),
     /// Specialise and validate a kernel without running it
     Check(CheckArgs),
     /// Write the compiled kernel in text form (.nkir)
     Lower(LowerArgs),
-    /// Say which timing parameter moves the latency most
+    /// Rank timing parameters by their effect on the latency
     Whatif(WhatifArgs),
-    /// Compare two runs (run --json or --csv, or exports of Neuron Explorer), and fail if a limit is passed
+    /// Compare two runs (run --json or --csv, or exports of Neuron Explorer); can fail CI on a regression
     Compare(CompareArgs),
-    /// Time a kernel for every combination of some arguments or constants, best first
+    /// Time a kernel for every combination of arguments or constants, fastest first
     Sweep(SweepArgs),
     /// Explain a diagnostic (its slug) or an instruction (its name); without a name, list them
     Explain {
@@ -42,7 +42,7 @@ pub(crate) enum Command {
 /// Levels of findings.
 #[derive(Debug, Clone, Default, Args)]
 pub(crate) struct LevelArgs {
-    /// Findings that fail the run: slugs, classes (bug, suspicious, strict), or warnings for all that would be warnings
+    /// Findings that fail the run: slugs, classes (bug, suspicious, strict), or `warnings` for all that would be warnings
     #[arg(long, value_name = "SLUG|CLASS|warnings", value_delimiter = ',')]
     pub(crate) deny: Vec<String>,
     /// Findings that are warnings: slugs or classes
@@ -61,12 +61,12 @@ impl LevelArgs {
     }
 }
 
-/// What kernel, with what arguments, for what machine.
+/// The kernel, its arguments and its machine.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct KernelArgs {
     /// Python file with a kernel, or a lowered kernel (.nkir)
     pub(crate) file: PathBuf,
-    /// Kernel to take; not needed when the file has one
+    /// Name of the kernel; not needed when the file has one
     #[arg(long, value_name = "NAME")]
     pub(crate) kernel: Option<String>,
     /// An argument: FILE.npy, dtype[d0,d1,...][:normal|uniform|zeros|ones|arange][:SEED], or a Python literal
@@ -78,32 +78,32 @@ pub(crate) struct KernelArgs {
     /// Physical cores per logical core
     #[arg(long, value_name = "1|2", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=2))]
     pub(crate) lnc: u32,
-    /// Also report what the official compiler would refuse
+    /// Also report what the official compiler would reject
     #[arg(long)]
     pub(crate) strict: bool,
     #[command(flatten)]
     pub(crate) levels: LevelArgs,
-    /// Give up after this many steps of specialisation, and as many executed instructions (an endless loop)
+    /// Limit of specialisation steps, and of instructions executed in dynamic loops
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) max_steps: Option<u64>,
-    /// Most memory that the kernel may use, e.g. 8GiB or 50% [default: $NKI_SIM_MAX_MEMORY, half of what is available]
+    /// Memory limit, e.g. 8GiB or 50% [default: $NKI_SIM_MAX_MEMORY, half of the available memory]
     #[arg(long, value_name = "SIZE")]
     pub(crate) max_memory: Option<String>,
-    /// What a kernel is that does not fit into SBUF or PSUM: wrong, or run with a latency that is not valid [default: $NKI_SIM_CAPACITY, error]
+    /// Reject a kernel that does not fit into SBUF or PSUM, or run it with a warning and no valid latency [default: $NKI_SIM_CAPACITY, error]
     #[arg(long, value_name = "error|warn", value_parser = ["error", "warn"])]
     pub(crate) capacity: Option<String>,
 }
 
-/// What machine the timeline is for.
+/// How the timeline is computed.
 #[derive(Debug, Args)]
 pub(crate) struct TimingArgs {
-    /// Whose order of instructions: the compiler's, which starts first what can start first, or the program's
+    /// Instruction order: the compiler's (a list schedule) or the program's
     #[arg(long, value_name = "ORDER", default_value = "compiler", value_parser = ["compiler", "program"])]
     pub(crate) schedule: String,
     /// Change a timing parameter, e.g. tensor.clock_ghz=2.8
     #[arg(long, value_name = "NAME=VALUE", value_parser = name_value)]
     pub(crate) set: Vec<(String, String)>,
-    /// Change the timing parameters that a TOML file names
+    /// Change timing parameters to the values in a TOML file
     #[arg(long, value_name = "FILE.toml")]
     pub(crate) params: Option<PathBuf>,
 }
@@ -120,13 +120,13 @@ pub(crate) struct RunArgs {
     pub(crate) kernel: KernelArgs,
     #[command(flatten)]
     pub(crate) timing: TimingArgs,
-    /// Run on this many ranks, which meet at collectives; --arg NAME@RANK=VALUE is for one rank
+    /// Number of ranks, which synchronise at collectives; --arg NAME@RANK=VALUE is for one rank
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1024), conflicts_with = "no_numerics")]
     pub(crate) ranks: Option<u32>,
     /// Write each output to DIR/NAME.npy (DIR/rankN/NAME.npy with --ranks)
     #[arg(long, value_name = "DIR")]
     pub(crate) out: Option<PathBuf>,
-    /// Compare an output with an array
+    /// Compare an output with an array, and fail if they differ
     #[arg(long, value_name = "NAME=FILE.npy", value_parser = name_value)]
     pub(crate) expect: Vec<(String, String)>,
     /// Relative tolerance of --expect [default: by dtype]
@@ -135,19 +135,19 @@ pub(crate) struct RunArgs {
     /// Absolute tolerance of --expect [default: by dtype]
     #[arg(long, value_name = "A", value_parser = tolerance, allow_negative_numbers = true)]
     pub(crate) atol: Option<f64>,
-    /// Only the timeline: compute no values
+    /// Compute the timeline only, without values
     #[arg(long, conflicts_with_all = ["out", "expect"])]
     pub(crate) no_numerics: bool,
     /// Write the report as JSON
     #[arg(long, value_name = "FILE")]
     pub(crate) json: Option<PathBuf>,
-    /// Write every executed instruction as CSV, in the columns of Neuron Explorer
+    /// Write executed instructions as CSV with the columns of Neuron Explorer
     #[arg(long, value_name = "FILE")]
     pub(crate) csv: Option<PathBuf>,
     /// Write the timeline as a Perfetto trace
     #[arg(long, value_name = "FILE")]
     pub(crate) trace: Option<PathBuf>,
-    /// Write timeline, source, memory, roofline and verdict as one page
+    /// Write an HTML page with timeline, source, memory, roofline and verdict
     #[arg(long, value_name = "FILE")]
     pub(crate) html: Option<PathBuf>,
     /// Also print the critical path, by source line and loop iteration
@@ -167,7 +167,7 @@ pub(crate) struct WhatifArgs {
     /// Parameters to show
     #[arg(long, value_name = "N", default_value_t = 15)]
     pub(crate) top: usize,
-    /// Write all of them as JSON
+    /// Write all parameters as JSON
     #[arg(long, value_name = "FILE")]
     pub(crate) json: Option<PathBuf>,
 }
@@ -187,14 +187,14 @@ pub(crate) enum CompareFormat {
 
 #[derive(Debug, Args)]
 pub(crate) struct CompareArgs {
-    /// The run before
+    /// The baseline
     pub(crate) before: PathBuf,
-    /// The run after
+    /// The run to compare with it
     pub(crate) after: PathBuf,
-    /// Exit with 1 if this holds, e.g. 'latency > +2%' (docs/cli.md has the grammar)
+    /// Exit with code 1 if this condition holds, e.g. 'latency > +2%' (grammar: docs/cli.md)
     #[arg(long, value_name = "CONDITION", allow_hyphen_values = true)]
     pub(crate) fail_if: Vec<String>,
-    /// Form of the result
+    /// Format of the result
     #[arg(long, value_enum, default_value_t = CompareFormat::Text)]
     pub(crate) format: CompareFormat,
     /// Write the result to a file instead of standard output
@@ -202,7 +202,7 @@ pub(crate) struct CompareArgs {
     pub(crate) output: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) levels: LevelArgs,
-    /// Rows of each table of the text
+    /// Rows to show of each table
     #[arg(long, value_name = "N", default_value_t = 12)]
     pub(crate) top: usize,
 }
@@ -213,13 +213,13 @@ pub(crate) struct SweepArgs {
     pub(crate) kernel: KernelArgs,
     #[command(flatten)]
     pub(crate) timing: TimingArgs,
-    /// Values of a kernel argument, or of a constant at the top of the file; every combination is timed
+    /// Values of a kernel argument or of a constant at the top of the file
     #[arg(long, value_name = "NAME=V1,V2,...", value_parser = name_value, required = true)]
     pub(crate) grid: Vec<(String, String)>,
-    /// File that keeps finished points: a later call with the same file takes them from there
+    /// File of finished points, which a later call with the same file does not repeat
     #[arg(long, value_name = "FILE")]
     pub(crate) state: Option<PathBuf>,
-    /// Points at a time [default: one for each processor]
+    /// Concurrent points [default: one for each processor]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) jobs: Option<u32>,
     /// Rows to show

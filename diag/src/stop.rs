@@ -1,24 +1,24 @@
-//! How a caller stops work that takes too long, such as Ctrl-C in a Python process.
+//! Cooperative cancellation, for example by Ctrl-C in a Python process.
 //!
-//! A command can be killed; a library's work must end by itself. Loops without a bound on their time (statements of the meta-program, executed
-//! instructions, moments of the timeline) call [`check`]. Where nobody can ask them to stop, that costs a look at a thread's own memory.
-//! Who was asked unwinds to [`stoppable`], past everything between: nothing half done is seen by anybody.
+//! A command can be killed; the work of a library must end by itself. Loops whose duration has no bound (statements of the
+//! meta-program, executed instructions, events of the timeline) call [`check`], which reads one thread-local flag. Cancelled work
+//! unwinds to [`stoppable`], so that no caller sees a partial result and cancellation needs no explicit propagation.
 
 use std::cell::RefCell;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Asks work to stop, from any thread.
+/// A flag that cancels work, from any thread.
 #[derive(Debug, Clone, Default)]
 pub struct Stop(Arc<AtomicBool>);
 
-/// The work was stopped.
+/// The work was cancelled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Stopped;
 
 impl Stop {
-    /// Asks.
+    /// Requests cancellation.
     pub fn stop(&self) {
         self.0.store(true, Ordering::Relaxed);
     }
@@ -28,12 +28,12 @@ thread_local! {
     static CURRENT: RefCell<Option<Stop>> = const { RefCell::new(None) };
 }
 
-/// What the work on this thread listens to, to be handed on to another thread with [`within`].
+/// The flag that the work on this thread polls; pass it to another thread with [`within`].
 pub fn current() -> Option<Stop> {
     CURRENT.with_borrow(Clone::clone)
 }
 
-/// Does `work`, which listens to `stop`.
+/// Runs `work`, which polls `stop`.
 pub fn within<R>(stop: Option<Stop>, work: impl FnOnce() -> R) -> R {
     struct Before(Option<Stop>);
     impl Drop for Before {
@@ -45,17 +45,17 @@ pub fn within<R>(stop: Option<Stop>, work: impl FnOnce() -> R) -> R {
     work()
 }
 
-/// Does `work` to its end, or until it is asked to stop.
+/// Runs `work` to its end or until it is cancelled.
 ///
 /// # Errors
-/// If it was stopped.
+/// If it was cancelled.
 pub fn stoppable<R>(stop: &Stop, work: impl FnOnce() -> R) -> Result<R, Stopped> {
-    // What the work has half done is dropped with it.
+    // Unwinding drops partial results.
     catch_unwind(AssertUnwindSafe(|| within(Some(stop.clone()), work)))
         .or_else(|payload| if payload.is::<Stopped>() { Err(Stopped) } else { resume_unwind(payload) })
 }
 
-/// Ends the work of this thread here, by unwinding, if it was asked to stop.
+/// Unwinds if the work of this thread was cancelled.
 pub fn check() {
     if CURRENT.with_borrow(|stop| stop.as_ref().is_some_and(|s| s.0.load(Ordering::Relaxed))) {
         resume_unwind(Box::new(Stopped));

@@ -1,4 +1,4 @@
-//! `nki-sim whatif FILE`: which timing parameter moves the latency most.
+//! `nki-sim whatif FILE`: ranks timing parameters by their effect on the latency.
 
 use std::fmt::Write as _;
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -1,4 +1,4 @@
-//! `nki-sim sweep FILE --grid NAME=V1,V2`: every combination timed, best first.
+//! `nki-sim sweep FILE --grid NAME=V1,V2`: times every combination, fastest first.
 
 mod grid;
 mod render;
