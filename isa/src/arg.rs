@@ -1,8 +1,8 @@
 //! Argument values: what stands between a caller (Python binder, text form) and an instruction's typed operands.
 
 use crate::dtype::DType;
+use crate::ids::RegId;
 use crate::names::Named;
-use crate::program::RegId;
 use crate::schema::Kind;
 use crate::view::View;
 

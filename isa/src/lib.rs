@@ -2,8 +2,9 @@
 //!
 //! Invariants of this crate:
 //! - It knows no Python, no files and no cycles. [`work::Work`] speaks of rows, columns, elements and bytes; time is made of it elsewhere.
-//! - An instruction is one file under `inst/` that gives five answers: schema, validation, footprint, numerics, work.
+//! - An instruction is one file under `inst/` that gives seven answers: schema, validation, footprint, numerics, work, values, placing.
 //! - Nothing outside the registry in [`inst`] lists instructions.
+//! - [`ids`] knows nothing of the crate; [`tensor`] and [`view`] know nothing of programs and instructions.
 
 #![cfg_attr(not(test), warn(clippy::unwrap_used))]
 
@@ -11,6 +12,7 @@ pub mod arch;
 pub mod arg;
 pub mod dtype;
 pub mod gemm;
+pub mod ids;
 pub mod inst;
 pub mod machine;
 pub mod meeting;
@@ -18,6 +20,7 @@ pub mod names;
 pub mod program;
 pub mod reference;
 pub mod schema;
+pub mod tensor;
 pub mod testing;
 pub mod text;
 pub mod view;
@@ -27,11 +30,13 @@ pub mod work;
 pub use arch::{Arch, Target};
 pub use arg::{Arg, Imm, ScalarOperand};
 pub use dtype::DType;
+pub use ids::{Loc, RegId, TensorId};
 pub use inst::{Inst, Instruction};
 pub use machine::{Fault, Machine};
 pub use meeting::{Contribution, Meeting};
 pub use names::Engine;
-pub use program::{Loc, Node, Program, RegId, Tensor, TensorId};
+pub use program::{Node, Program};
+pub use tensor::Tensor;
 pub use view::{Dim, Index, Indirect, Space, View};
 pub use violation::Violation;
 pub use work::Work;

@@ -8,10 +8,11 @@ use smallvec::SmallVec;
 use crate::arch::Arch;
 use crate::arg::Imm;
 use crate::gemm;
+use crate::ids::RegId;
 use crate::inst::math::activation::ActFn;
 use crate::meeting::Contribution;
 use crate::names::OobMode;
-use crate::program::{RegId, Tensor};
+use crate::tensor::Tensor;
 use crate::view::View;
 
 /// What validation and costing may look at.

@@ -2,46 +2,12 @@
 
 use std::sync::Arc;
 
-use smallvec::SmallVec;
-
 use crate::arch::{Arch, Target};
-use crate::dtype::DType;
+use crate::ids::{Loc, RegId, TagId, TensorId, TrailId};
 use crate::inst::Inst;
 use crate::machine::Context;
-use crate::view::Space;
+use crate::tensor::Tensor;
 use crate::violation::Violation;
-
-/// Index of a tensor in [`Program::tensors`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct TensorId(pub u32);
-
-/// A virtual register: 32 bits.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct RegId(pub u32);
-
-/// Where something was written. The file is an index into [`Program::files`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
-pub struct Loc {
-    /// Index into [`Program::files`].
-    pub file: u32,
-    /// 1-based line; 0 when unknown.
-    pub line: u32,
-    /// 1-based column in characters.
-    pub column: u32,
-    /// Byte offset of the first byte in the file.
-    pub start: u32,
-    /// Byte offset after the last byte.
-    pub end: u32,
-}
-
-/// Index into [`Program::trails`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct TrailId(pub u32);
-
-impl TrailId {
-    /// The trail of the kernel's own body, outside every loop.
-    pub const ROOT: TrailId = TrailId(0);
-}
 
 /// How the specialiser came to a place: the unrolled loop iterations and inlined calls around it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -75,19 +41,6 @@ pub enum Step {
     },
 }
 
-/// Explicit placement of an on-chip tensor.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Address {
-    /// First partition.
-    pub partition: u32,
-    /// First byte inside each partition.
-    pub byte: u32,
-}
-
-/// Index into [`Program::tags`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct TagId(pub u32);
-
 /// What a kernel says about one instruction beyond its operands. Few instructions have one.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Tag {
@@ -95,45 +48,6 @@ pub struct Tag {
     pub name: Arc<str>,
     /// The instructions that must have completed before (`depends_on`).
     pub after: Vec<TagId>,
-}
-
-/// A piece of storage.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Tensor {
-    /// Name for messages and reports: the `name=` given, else the variable's. Not unique.
-    pub name: Arc<str>,
-    /// Memory.
-    pub space: Space,
-    /// Extents, outermost first. On chip the first is the partition dimension.
-    pub shape: SmallVec<[u32; 6]>,
-    /// Element type.
-    pub dtype: DType,
-    /// Explicit placement (on chip only).
-    pub address: Option<Address>,
-    /// The core that owns it (on chip and private HBM); 0 for shared tensors.
-    pub core: u32,
-    /// Initial contents, little-endian, row-major; `None` is uninitialised (or an input).
-    pub data: Option<Arc<[u8]>>,
-    /// Where it was made.
-    pub loc: Loc,
-    /// The loop iterations and calls around that place.
-    pub trail: TrailId,
-}
-
-impl Tensor {
-    /// Number of elements.
-    pub fn elements(&self) -> usize {
-        self.shape.iter().map(|&n| n as usize).product()
-    }
-    /// Bytes per partition on chip; all bytes in HBM.
-    pub fn bytes(&self) -> usize {
-        let n = if self.space.is_on_chip() {
-            self.shape.iter().skip(1).map(|&n| n as usize).product()
-        } else {
-            self.elements()
-        };
-        n * self.dtype.size()
-    }
 }
 
 /// An input of the kernel.

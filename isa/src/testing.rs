@@ -12,11 +12,12 @@ use ndarray::{Array2, ArrayView2};
 use crate::arch::{Arch, Target};
 use crate::arg::{Arg, Imm};
 use crate::dtype::DType;
+use crate::ids::{Address, Loc, RegId, TensorId, TrailId};
 use crate::inst::Inst;
 use crate::machine::{Context, Fault, Leaves, Machine, RowsF32, RowsI64, Tiles};
 use crate::meeting::Contribution;
 use crate::names::{Engine, OobMode};
-use crate::program::{Address, Loc, RegId, Tensor, TensorId, TrailId};
+use crate::tensor::Tensor;
 use crate::view::{Index, Space, View, column_group, column_position};
 
 pub use random::{Random, program};

@@ -3,8 +3,8 @@
 use arrayvec::ArrayVec;
 
 use crate::dtype::DType;
+use crate::ids::{RegId, TensorId};
 use crate::names::Engine;
-use crate::program::{RegId, TensorId};
 
 crate::named_enum! {
     /// A memory.
@@ -260,25 +260,6 @@ impl View {
             }
         }
         false
-    }
-
-    /// A view of a whole tensor.
-    pub fn whole(id: TensorId, tensor: &crate::program::Tensor) -> View {
-        let mut dims = Dims::new();
-        let mut stride = 1;
-        for &count in tensor.shape.iter().rev().take(MAX_DIMS) {
-            dims.insert(0, Dim { stride, count });
-            stride *= i64::from(count);
-        }
-        if tensor.space.is_on_chip() {
-            if let Some(partition) = dims.first_mut() {
-                partition.stride = 1;
-            }
-            if dims.len() == 1 {
-                dims.push(Dim { stride: 1, count: 1 });
-            }
-        }
-        View { tensor: id, space: tensor.space, dtype: tensor.dtype, partition: 0, offset: 0, dims, indirect: None }
     }
 }
 

@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
+use nki_isa::ids::{Address, TrailId};
 use nki_isa::names::{AluOp, DgeMode, Engine, OobMode};
-use nki_isa::program::{Address, Input, Node, NodeKind, Output, Step, Trail, TrailId};
+use nki_isa::program::{Input, Node, NodeKind, Output, Step, Trail};
 use nki_isa::{DType, Dim, Inst, Loc, Program, Space, Target, Tensor, TensorId, View};
 use smallvec::SmallVec;
 

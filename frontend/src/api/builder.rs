@@ -3,8 +3,10 @@
 use std::rc::Rc;
 use std::sync::Arc;
 
+use nki_isa::ids::{Address, TagId, TrailId};
 use nki_isa::machine::Context;
-use nki_isa::program::{Address, Input, NodeKind, Output, Tag, TagId, Tensor as Memory, Trail, TrailId};
+use nki_isa::program::{Input, NodeKind, Output, Tag, Trail};
+use nki_isa::tensor::Tensor as Memory;
 use nki_isa::view::MAX_DIMS;
 use nki_isa::{Arch, DType, Inst, Loc, Node, Program, RegId, Space, Target, TensorId, Violation};
 use rustc_hash::{FxHashMap, FxHashSet};

@@ -1,6 +1,7 @@
 //! Every value-returning operation lowers to instructions that pass validation.
 
-use nki_isa::program::{NodeKind, TrailId};
+use nki_isa::ids::TrailId;
+use nki_isa::program::NodeKind;
 use nki_isa::{DType, Imm, Loc, Program, Space, Target};
 
 use super::builder::{Builder, Request, Site};

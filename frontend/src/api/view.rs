@@ -6,7 +6,7 @@
 use std::rc::Rc;
 use std::sync::Arc;
 
-use nki_isa::program::Address;
+use nki_isa::ids::Address;
 use nki_isa::view::{Dims, MAX_DIMS};
 use nki_isa::{DType, Dim, Index, Indirect, Loc, Space, TensorId, View, Violation};
 use smallvec::SmallVec;

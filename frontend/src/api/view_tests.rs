@@ -437,7 +437,7 @@ fn ap_of_a_slice_may_step_by_the_rows_of_the_slice() {
 fn an_index_may_name_a_dimension_of_one_by_the_stride_of_another() {
     let t = tensor(Space::Hbm, &[6, 5, 1, 40], DType::F32);
     let pick = |t: &Tensor, dim: i64| {
-        let index = DynamicOffset::Scalar(Index::Register(nki_isa::program::RegId(0)));
+        let index = DynamicOffset::Scalar(Index::Register(nki_isa::ids::RegId(0)));
         let view = t.ap(&[(200, 6), (1, 40)], None, Some(index), dim, None).unwrap().view;
         let indirect = view.indirect.expect("dynamic");
         (indirect.stride, indirect.bound)

@@ -43,7 +43,8 @@ use std::sync::Arc;
 use nki_diag::memory::Account;
 use nki_diag::{Diagnostic, SourceMap, Span};
 use nki_isa::Loc;
-use nki_isa::program::{Step, Trail, TrailId};
+use nki_isa::ids::TrailId;
+use nki_isa::program::{Step, Trail};
 
 use rustc_hash::FxHashSet;
 

@@ -178,11 +178,11 @@ mod tests {
     use super::*;
     use crate::arch::Target;
     use crate::arg::Ints;
+    use crate::ids::Address;
     use crate::inst::tensor::nc_matmul::NcMatmul;
     use crate::inst::vector::tensor_copy::TensorCopy;
     use crate::inst::vector::tensor_tensor::TensorTensor;
     use crate::names::{AluOp, PerfMode};
-    use crate::program::Address;
     use crate::testing::TestMachine;
     use crate::view::{Dim, Index};
 

@@ -1,7 +1,9 @@
 //! The instructions: one file each, and this registry with one line each.
 //!
-//! An instruction's file gives five answers: its operand schema (the [`operands!`](crate::operands) block), what [`Instruction::validate`]
-//! checks beyond the schema, its [`Instruction::footprint`], its numerics ([`Instruction::execute`]) and its [`Instruction::work`].
+//! An instruction's file gives seven answers: its operand schema (the [`operands!`](crate::operands) block), what [`Instruction::validate`]
+//! checks beyond the schema, its [`Instruction::footprint`], its numerics ([`Instruction::execute`]), its [`Instruction::work`], how its results follow
+//! from its operands ([`Instruction::values`]), and what the placement may do with its tiles ([`Instruction::PLACING`]). The others have a default that
+//! is right for most: nothing known beyond these.
 
 mod accumulators;
 pub mod check;
@@ -28,10 +30,10 @@ use smallvec::SmallVec;
 use self::values::Values;
 use crate::arch::Arch;
 use crate::arg::{Arg, Imm};
+use crate::ids::RegId;
 use crate::machine::{Context, Fault, Machine};
 use crate::meeting::Meeting;
 use crate::names::{DgeMode, Engine};
-use crate::program::RegId;
 use crate::schema::{Former, OperandSchema, Schema};
 use crate::view::{Index, Space, View};
 use crate::violation::Violation;
@@ -121,8 +123,7 @@ pub trait Instruction: Operands {
     }
 }
 
-/// What the placement may do with the tiles of an instruction where a program does not fit otherwise. Each allows what those before it allow, but
-/// for [`Placing::SamePartition`], which moves tiles together only.
+/// What the placement may do with the tiles of an instruction where a program does not fit otherwise.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Placing {
     /// Nothing: they start at the first partition.

@@ -10,7 +10,7 @@ use ndarray::{Array2, ArrayView2, Axis, Slice};
 use crate::dtype::{DType, mx_scale_bits, mx_scale_value};
 use crate::inst::check::Named;
 use crate::machine::{Context, Fault, Machine};
-use crate::program::Tensor;
+use crate::tensor::Tensor;
 use crate::view::{Index, View};
 use crate::violation::Violation;
 

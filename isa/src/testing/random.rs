@@ -5,13 +5,12 @@ use std::sync::Arc;
 use crate::arch::Target;
 use crate::arg::Arg;
 use crate::dtype::DType;
+use crate::ids::{Address, Loc, RegId, TagId, TensorId, TrailId};
 use crate::inst::{self, Inst};
 use crate::names::Named;
-use crate::program::{
-    Address, Bound, Input, Loc, Node, NodeKind, Output, Program, RegId, Step, Tag, TagId, Tensor, TensorId, Trail,
-    TrailId,
-};
+use crate::program::{Bound, Input, Node, NodeKind, Output, Program, Step, Tag, Trail};
 use crate::schema::Kind;
+use crate::tensor::Tensor;
 use crate::view::{Dim, Dims, Index, Indirect, Space, View};
 
 /// A small, repeatable random number generator (splitmix64).

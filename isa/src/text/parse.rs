@@ -11,12 +11,11 @@ use super::{VERSION, base64};
 use crate::arch::Target;
 use crate::arg::{Arg, Imm};
 use crate::dtype::DType;
+use crate::ids::{Address, Loc, RegId, TagId, TensorId, TrailId};
 use crate::inst::{self, Inst};
 use crate::names::Named;
-use crate::program::{
-    Address, Bound, Input, Loc, Node, NodeKind, Output, Program, RegId, Step, Tag, TagId, Tensor, TensorId, Trail,
-    TrailId,
-};
+use crate::program::{Bound, Input, Node, NodeKind, Output, Program, Step, Tag, Trail};
+use crate::tensor::Tensor;
 use crate::view::{Dim, Dims, Index, Indirect, MAX_DIMS, Space, View};
 
 /// A mistake in the text.

@@ -4,8 +4,9 @@ use std::fmt::{self, Write};
 
 use super::{VERSION, base64, is_plain_name};
 use crate::arg::Arg;
+use crate::ids::{Loc, TrailId};
 use crate::inst::Inst;
-use crate::program::{Bound, Loc, Node, NodeKind, Program, Step, TrailId};
+use crate::program::{Bound, Node, NodeKind, Program, Step};
 use crate::view::{Dim, Index, View};
 
 /// The program as text; see the [module](super) for the form.

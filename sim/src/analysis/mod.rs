@@ -11,7 +11,7 @@ mod tests;
 mod verdict;
 
 use nki_isa::Space;
-use nki_isa::program::Loc;
+use nki_isa::ids::Loc;
 
 use crate::timeline::{Cause, EventId, Hazard, Ps, RowId, RowKind, State, Subject, Timeline};
 use crate::timing::params::Confidence;

@@ -18,9 +18,10 @@ mod pattern;
 #[cfg(test)]
 mod tests;
 
+use nki_isa::ids::{RegId, TagId};
 use nki_isa::inst::Footprint;
 use nki_isa::names::Engine;
-use nki_isa::program::{Node, NodeKind, RegId, TagId};
+use nki_isa::program::{Node, NodeKind};
 use nki_isa::view::{Index as ViewIndex, Space};
 use nki_isa::{Program, TensorId, View};
 use smallvec::SmallVec;
@@ -374,7 +375,7 @@ pub(crate) fn regions(
     let size = view.dtype.size() as i64;
     let tensor = program.tensor(view.tensor);
     let (partitions, dims, base) = if view.space.is_on_chip() {
-        let address = placement.address(view.tensor).unwrap_or(nki_isa::program::Address { partition: 0, byte: 0 });
+        let address = placement.address(view.tensor).unwrap_or(nki_isa::ids::Address { partition: 0, byte: 0 });
         let p = view.dims.first().copied().unwrap_or(nki_isa::Dim { stride: 1, count: 1 });
         let p = Partitions {
             start: i64::from(address.partition) + i64::from(view.partition),

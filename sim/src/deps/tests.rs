@@ -2,8 +2,9 @@
 
 use std::collections::BTreeSet;
 
+use nki_isa::ids::TagId;
 use nki_isa::names::Engine;
-use nki_isa::program::{Node, NodeKind, TagId};
+use nki_isa::program::{Node, NodeKind};
 use nki_isa::{DType, Inst, Space, View};
 use proptest::prelude::*;
 

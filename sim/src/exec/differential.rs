@@ -1,7 +1,7 @@
 //! The interpreter's memory operations against the element-by-element reference machine of the ISA crate.
 
+use nki_isa::ids::RegId;
 use nki_isa::names::OobMode;
-use nki_isa::program::RegId;
 use nki_isa::testing::{Random, TestMachine};
 use nki_isa::{DType, Dim, Imm, Index, Indirect, Machine, Program, Space, Target, TensorId, View};
 

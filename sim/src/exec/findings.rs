@@ -1,7 +1,8 @@
 //! Diagnostics of a run: where it happened and in which iteration.
 
 use nki_diag::Diagnostic;
-use nki_isa::program::{Loc, Node, NodeKind, RegId};
+use nki_isa::ids::{Loc, RegId};
+use nki_isa::program::{Node, NodeKind};
 use nki_isa::schema::Role;
 use nki_isa::{Arch, Arg, Fault, Program, View};
 use rustc_hash::FxHashSet;

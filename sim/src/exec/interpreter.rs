@@ -7,8 +7,9 @@ use std::sync::Arc;
 use ndarray::Array2;
 use nki_diag::Diagnostic;
 use nki_diag::memory::Limit;
+use nki_isa::ids::{Address, Loc, RegId};
 use nki_isa::inst::Footprint;
-use nki_isa::program::{Address, Bound, Loc, Node, NodeKind, RegId, Statement, around, statements};
+use nki_isa::program::{Bound, Node, NodeKind, Statement, around, statements};
 use nki_isa::{Contribution, Fault, Inst, Meeting, Program, Space, TensorId, View};
 use rustc_hash::FxHashMap;
 

@@ -4,11 +4,12 @@ use std::sync::Arc;
 
 use ndarray::{Array2, ArrayView2, ArrayViewMut2, ShapeBuilder};
 use nki_isa::arg::Imm;
+use nki_isa::ids::RegId;
 use nki_isa::inst::Footprint;
 use nki_isa::inst::math::activation::ActFn;
 use nki_isa::machine::{Arguments, Context, Leaves, RowsF32, RowsI64, Tiles, TogetherF32};
 use nki_isa::names::{Engine, OobMode};
-use nki_isa::program::{NodeKind, RegId};
+use nki_isa::program::NodeKind;
 use nki_isa::view::{column_group, column_position};
 use nki_isa::{Arch, Contribution, Fault, Index, Machine, View};
 

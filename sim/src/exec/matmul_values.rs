@@ -2,10 +2,11 @@
 
 use ndarray::{ArrayView2, Axis};
 use nki_isa::DType;
+use nki_isa::ids::Loc;
 use nki_isa::inst::math::extent::{self, INFINITE, Newness, magnitude};
 use nki_isa::inst::values::Feeds;
 use nki_isa::inst::{Footprint, Inst};
-use nki_isa::program::{Loc, Node, NodeKind};
+use nki_isa::program::{Node, NodeKind};
 use nki_isa::view::View;
 use smallvec::{SmallVec, smallvec};
 

@@ -6,9 +6,10 @@
 //!
 //! Cores run one after the other from meeting to meeting, so the accesses since the last meeting are all that has to be remembered.
 
+use nki_isa::ids::Loc;
 use nki_isa::inst::Footprint;
 use nki_isa::names::OobMode;
-use nki_isa::program::{Loc, Node};
+use nki_isa::program::Node;
 use nki_isa::{Fault, Inst, Program, Space, TensorId, View};
 use rustc_hash::{FxHashMap, FxHashSet};
 

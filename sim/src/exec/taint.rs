@@ -5,10 +5,11 @@
 //! instruction works so, else all of the result. The value confirms it: an output element counts only if it still holds what unwritten memory
 //! reads as, NaN or the pattern of integers.
 
+use nki_isa::ids::Loc;
 use nki_isa::inst::values::Feeds;
 use nki_isa::inst::{Footprint, Inst};
 use nki_isa::names::OobMode;
-use nki_isa::program::{Loc, NodeKind};
+use nki_isa::program::NodeKind;
 use nki_isa::{TensorId, View};
 use rustc_hash::FxHashMap;
 

@@ -1,4 +1,5 @@
-use nki_isa::program::{Bound, NodeKind, RegId};
+use nki_isa::ids::RegId;
+use nki_isa::program::{Bound, NodeKind};
 use nki_isa::{DType, Index, Indirect, Space, View};
 
 use super::*;

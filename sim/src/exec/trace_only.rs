@@ -1,8 +1,9 @@
 //! The dynamic trace without numbers, where nothing that decides it comes from memory.
 
 use ndarray::{Array2, ArrayView2};
+use nki_isa::ids::{Loc, RegId};
 use nki_isa::inst::Footprint;
-use nki_isa::program::{Bound, Loc, Node, NodeKind, RegId, Statement, statements};
+use nki_isa::program::{Bound, Node, NodeKind, Statement, statements};
 use nki_isa::{Fault, Index, Program, View};
 
 use crate::trace::{CoreTrace, Event, EventKind, NodeIndex, Resolved, Trace};

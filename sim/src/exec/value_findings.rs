@@ -3,10 +3,11 @@
 use std::sync::Arc;
 
 use nki_diag::Diagnostic;
+use nki_isa::ids::Loc;
 use nki_isa::inst::math::activation::ActFn;
 use nki_isa::inst::math::extent::{LARGEST, Newness, magnitude};
 use nki_isa::inst::{Footprint, Inst};
-use nki_isa::program::{Loc, Node, NodeKind};
+use nki_isa::program::{Node, NodeKind};
 use nki_isa::schema::Role;
 use nki_isa::{Arg, DType, Program, Space, TensorId, View};
 use rustc_hash::FxHashSet;

@@ -9,11 +9,12 @@ use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 
 use nki_isa::DType;
 use nki_isa::dtype::{bits_to_f32, f32_to_bits};
+use nki_isa::ids::Loc;
 use nki_isa::inst::math::activation::{self, ActFn};
 use nki_isa::inst::math::extent::{self, INFINITE, Newness, magnitude};
 use nki_isa::inst::values::{Feeds, Values};
 use nki_isa::names::Named;
-use nki_isa::program::{Loc, Node, NodeKind};
+use nki_isa::program::{Node, NodeKind};
 use smallvec::SmallVec;
 
 use super::checks::Checks;

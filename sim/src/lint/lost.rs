@@ -5,8 +5,9 @@
 
 use std::collections::BTreeMap;
 
+use nki_isa::ids::Loc;
 use nki_isa::inst::Footprint;
-use nki_isa::program::{Loc, Node, NodeKind};
+use nki_isa::program::{Node, NodeKind};
 use nki_isa::view::Index as ViewIndex;
 use nki_isa::{Arch, Inst, Program, Space, TensorId, View};
 use rustc_hash::FxHashMap;

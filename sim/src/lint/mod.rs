@@ -7,8 +7,9 @@ pub(crate) mod walk;
 mod words;
 
 use nki_diag::Diagnostic;
+use nki_isa::ids::{Loc, TrailId};
 use nki_isa::inst::Footprint;
-use nki_isa::program::{Loc, Node, NodeKind, Step as TrailStep, Trail, TrailId};
+use nki_isa::program::{Node, NodeKind, Step as TrailStep, Trail};
 use nki_isa::{Program, View};
 use rustc_hash::{FxHashMap, FxHashSet};
 

@@ -1,7 +1,8 @@
 //! Visits the executed instructions of all cores in the order in which a run executes them.
 
+use nki_isa::ids::Loc;
 use nki_isa::inst::{Action, Footprint};
-use nki_isa::program::{Loc, Node, NodeKind};
+use nki_isa::program::{Node, NodeKind};
 use nki_isa::{Inst, Meeting, Program};
 
 use crate::trace::{EventKind, NodeIndex, Resolved, Trace, index_nodes};

@@ -1,8 +1,9 @@
 //! The findings about accesses as diagnostics.
 
 use nki_diag::Diagnostic;
+use nki_isa::ids::Loc;
 use nki_isa::inst::Action;
-use nki_isa::program::{Loc, Node, NodeKind};
+use nki_isa::program::{Node, NodeKind};
 use nki_isa::schema::{OperandSchema, Role};
 use nki_isa::{Arg, Imm, Inst, Program, View, Violation};
 

@@ -17,7 +17,7 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use nki_diag::Diagnostic;
-use nki_isa::program::Address;
+use nki_isa::ids::Address;
 use nki_isa::{Arch, Program, Space, TensorId};
 
 pub use lifetimes::Lifetime;

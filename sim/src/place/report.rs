@@ -1,7 +1,7 @@
 //! What placement says: peaks, overlaps, and why something does not fit.
 
 use nki_diag::{Diagnostic, FileId, Span};
-use nki_isa::program::Loc;
+use nki_isa::ids::Loc;
 use nki_isa::{Arch, Program, Space, TensorId};
 
 use super::{Item, Lifetime, Placement, Region};

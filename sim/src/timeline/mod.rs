@@ -7,8 +7,8 @@ mod rows;
 use std::borrow::Cow;
 use std::sync::Arc;
 
+use nki_isa::ids::{Loc, TagId, TrailId};
 use nki_isa::names::Engine;
-use nki_isa::program::{Loc, TagId, TrailId};
 use nki_isa::{Program, Space};
 use smallvec::SmallVec;
 

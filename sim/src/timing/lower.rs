@@ -1,9 +1,10 @@
 //! From a core's trace to the operations that the scheduler runs.
 
+use nki_isa::ids::RegId;
 use nki_isa::inst::Footprint;
 use nki_isa::machine::Context;
 use nki_isa::names::Engine;
-use nki_isa::program::{Bound, Node, NodeKind, RegId};
+use nki_isa::program::{Bound, Node, NodeKind};
 use nki_isa::{Arch, Program};
 use rayon::prelude::*;
 

@@ -2,12 +2,12 @@
 
 use crate::arch::Arch;
 use crate::arg::{IntLists, RegisterOrInt};
+use crate::ids::RegId;
 use crate::inst::values::{Feeds, Values};
 use crate::inst::{Footprint, Instruction, Operands, Placing};
 use crate::machine::{Context, Fault, Machine};
 use crate::names::Engine;
 use crate::operands;
-use crate::program::RegId;
 use crate::violation::Violation;
 use crate::work::{RegisterWork, Work, WorkKind};
 

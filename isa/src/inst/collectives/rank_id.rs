@@ -1,12 +1,12 @@
 //! `nki.collectives.rank_id`: the number of this rank.
 
 use crate::arch::Arch;
+use crate::ids::RegId;
 use crate::inst::values::{Feeds, Values};
 use crate::inst::{Footprint, Instruction, Operands, Placing};
 use crate::machine::{Context, Fault, Machine};
 use crate::names::Engine;
 use crate::operands;
-use crate::program::RegId;
 use crate::violation::Violation;
 use crate::work::{RegisterWork, Work, WorkKind};
 

@@ -3,9 +3,9 @@ use ndarray::Array2;
 use crate::arch::Target;
 use crate::arg::Arg;
 use crate::dtype::DType;
+use crate::ids::RegId;
 use crate::inst::{Inst, find};
 use crate::meeting::Contribution;
-use crate::program::RegId;
 use crate::testing::TestMachine;
 use crate::view::{Space, View};
 

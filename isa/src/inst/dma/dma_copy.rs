@@ -242,7 +242,7 @@ mod tests {
     use super::*;
     use crate::arch::Target;
     use crate::arg::Arg;
-    use crate::program::RegId;
+    use crate::ids::RegId;
     use crate::testing::{TestMachine, build};
     use crate::view::{Dim, Indirect};
 

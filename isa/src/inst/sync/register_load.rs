@@ -2,13 +2,13 @@
 
 use crate::arch::Arch;
 use crate::dtype::DType;
+use crate::ids::RegId;
 use crate::inst::sync::one_element;
 use crate::inst::values::{Feeds, Values};
 use crate::inst::{Footprint, Instruction, Operands, Placing};
 use crate::machine::{Context, Fault, Machine};
 use crate::names::Engine;
 use crate::operands;
-use crate::program::RegId;
 use crate::view::View;
 use crate::violation::Violation;
 use crate::work::{RegisterWork, Work, WorkKind};

@@ -277,7 +277,7 @@ impl Instruction for TensorScalar {
 mod tests {
     use super::*;
     use crate::arch::Target;
-    use crate::program::RegId;
+    use crate::ids::RegId;
     use crate::testing::TestMachine;
     use crate::view::Space;
 

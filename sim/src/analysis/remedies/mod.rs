@@ -9,10 +9,11 @@ mod rewrite;
 mod tests;
 
 use nki_diag::stop;
+use nki_isa::ids::Loc;
 use nki_isa::inst::Action;
 use nki_isa::machine::Context;
 use nki_isa::names::{Engine, Named};
-use nki_isa::program::{Loc, NodeKind};
+use nki_isa::program::NodeKind;
 use nki_isa::work::WorkKind;
 use nki_isa::{Arch, DType, Inst, Program, TensorId};
 use rayon::prelude::*;

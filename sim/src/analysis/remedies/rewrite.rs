@@ -2,10 +2,11 @@
 //! changed; the result is placed and timed like any program, and never executed.
 
 use nki_isa::arg::Arg;
+use nki_isa::ids::{Loc, RegId};
 use nki_isa::inst::{self, Action, Footprint, Inst, Transfer};
 use nki_isa::machine::Context;
 use nki_isa::names::{Engine, Named};
-use nki_isa::program::{Bound, Loc, Node, NodeKind, RegId, statements};
+use nki_isa::program::{Bound, Node, NodeKind, statements};
 use nki_isa::view::{Index, MAX_DIMS};
 use nki_isa::{Arch, Dim, Program, TensorId, View};
 use rustc_hash::{FxHashMap, FxHashSet};

@@ -1,7 +1,8 @@
 //! Properties of random kernels.
 
+use nki_isa::ids::RegId;
 use nki_isa::names::Engine;
-use nki_isa::program::{Bound, NodeKind, RegId};
+use nki_isa::program::{Bound, NodeKind};
 use nki_isa::{DType, Program, Space, Target, TensorId};
 use proptest::prelude::*;
 

@@ -1,0 +1,69 @@
+//! Pieces of storage.
+
+use std::sync::Arc;
+
+use smallvec::SmallVec;
+
+use crate::dtype::DType;
+use crate::ids::{Address, Loc, TensorId, TrailId};
+use crate::view::{Dim, Dims, MAX_DIMS, Space, View};
+
+/// A piece of storage.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Tensor {
+    /// Name for messages and reports: the `name=` given, else the variable's. Not unique.
+    pub name: Arc<str>,
+    /// Memory.
+    pub space: Space,
+    /// Extents, outermost first. On chip the first is the partition dimension.
+    pub shape: SmallVec<[u32; 6]>,
+    /// Element type.
+    pub dtype: DType,
+    /// Explicit placement (on chip only).
+    pub address: Option<Address>,
+    /// The core that owns it (on chip and private HBM); 0 for shared tensors.
+    pub core: u32,
+    /// Initial contents, little-endian, row-major; `None` is uninitialised (or an input).
+    pub data: Option<Arc<[u8]>>,
+    /// Where it was made.
+    pub loc: Loc,
+    /// The loop iterations and calls around that place.
+    pub trail: TrailId,
+}
+
+impl Tensor {
+    /// Number of elements.
+    pub fn elements(&self) -> usize {
+        self.shape.iter().map(|&n| n as usize).product()
+    }
+    /// Bytes per partition on chip; all bytes in HBM.
+    pub fn bytes(&self) -> usize {
+        let n = if self.space.is_on_chip() {
+            self.shape.iter().skip(1).map(|&n| n as usize).product()
+        } else {
+            self.elements()
+        };
+        n * self.dtype.size()
+    }
+}
+
+impl View {
+    /// A view of a whole tensor.
+    pub fn whole(id: TensorId, tensor: &Tensor) -> View {
+        let mut dims = Dims::new();
+        let mut stride = 1;
+        for &count in tensor.shape.iter().rev().take(MAX_DIMS) {
+            dims.insert(0, Dim { stride, count });
+            stride *= i64::from(count);
+        }
+        if tensor.space.is_on_chip() {
+            if let Some(partition) = dims.first_mut() {
+                partition.stride = 1;
+            }
+            if dims.len() == 1 {
+                dims.push(Dim { stride: 1, count: 1 });
+            }
+        }
+        View { tensor: id, space: tensor.space, dtype: tensor.dtype, partition: 0, offset: 0, dims, indirect: None }
+    }
+}
