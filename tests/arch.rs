@@ -261,9 +261,58 @@ fn every_slug_in_use_has_a_page() {
 fn only_the_parser_module_names_the_parser_crate() {
     for (file, text) in library_sources() {
         let relative = file.strip_prefix(root()).expect("inside").to_string_lossy().replace('\\', "/");
-        let is_parser = relative == "frontend/src/parse.rs" || relative.starts_with("frontend/src/parse/");
+        let is_parser = relative == "frontend/src/syntax/parse.rs";
         assert!(is_parser || !text.contains("ruff_python"), "{relative} names the parser crate");
     }
+}
+
+/// Modules of the frontend that the files of a folder must not name, by any path that leads there.
+const FRONTEND: &[(&str, &[&str], &str)] = &[
+    (
+        "frontend/src/eval/",
+        &["build", "dialect"],
+        "the evaluator knows `Object`, `Dialect` and `Backend` (eval/foreign.rs)",
+    ),
+    (
+        "frontend/src/build/",
+        &["eval", "dialect", "entry"],
+        "the Python package drives `build` as well: it takes tensors and numbers",
+    ),
+    ("frontend/src/dialect/common/", &["beta2", "klr"], "what one dialect needs is an argument of what all share"),
+    ("frontend/src/syntax/", &["eval", "build", "dialect", "entry"], "the syntax stands for itself"),
+];
+
+/// Where code names a module: a segment of a path, or an item of a `use` group.
+fn names_module(code: &str, module: &str) -> Option<usize> {
+    let word = |c: char| c.is_alphanumeric() || c == '_';
+    code.match_indices(module).map(|(at, _)| at).find(|&at| {
+        let (before, after) = (&code[..at], &code[at + module.len()..]);
+        let statement = before.rsplit(';').next().unwrap_or(before);
+        let in_group = || statement.rfind("use ").is_some_and(|start| statement[start..].contains("::{"));
+        let segment = before.ends_with("::") || before.trim_end().ends_with(['{', ',']) && in_group();
+        segment && !after.starts_with(word) && !after.starts_with('(')
+    })
+}
+
+/// The edges inside of the frontend: syntax, build -> eval's traits <- dialects.
+#[test]
+fn folders_of_the_frontend_name_only_what_is_below_them() {
+    let mut found = Vec::new();
+    for (path, text) in library_sources() {
+        let name = path.strip_prefix(root()).expect("below the root").to_string_lossy().replace('\\', "/");
+        for (folder, forbidden, why) in FRONTEND.iter().filter(|(folder, ..)| name.starts_with(folder)) {
+            assert!(root().join(folder).is_dir(), "{folder} has moved: the rule would hold of nothing");
+            let code: Vec<&str> = code_of(&text).map(|(_, line)| line).collect();
+            let code = code.join("\n");
+            for module in *forbidden {
+                if let Some(at) = names_module(&code, module) {
+                    let line = code[..at].matches('\n').count() + 1;
+                    found.push(format!("{name}:{line} names `{module}`: {why}"));
+                }
+            }
+        }
+    }
+    assert!(found.is_empty(), "{}", found.join("\n"));
 }
 
 /// The section about levels, with the defaults as the code has them.

@@ -9,6 +9,7 @@ use nki_diag::memory::Limit;
 use nki_diag::{Diagnostic, SourceMap, Span, stop};
 use nki_isa::{Program, Target};
 
+use crate::dialect;
 use crate::eval::Interp;
 use crate::eval::error::{EvalResult, Raise};
 use crate::eval::kernel::Candidate;
@@ -217,7 +218,7 @@ pub enum Returned {
 pub fn kernels(path: &Path, loader: &dyn Loader, memory: Limit) -> Listing {
     let options = Options { memory, ..Options::default() };
     let listing = on_big_stack(|| {
-        let mut interp = Interp::new(loader, &options);
+        let mut interp = dialect::evaluation(loader, &options);
         let found = interp.load_main(path).map(|module| interp.candidates(&module)).unwrap_or_default();
         let kernels = found.iter().map(|c| interp.describe(c)).collect();
         Listing { kernels, diagnostics: interp.diagnostics, sources: interp.sources }
@@ -246,7 +247,7 @@ fn evaluate(
     args: &(impl Arguments + ?Sized),
     options: &Options,
 ) -> Result<Compiled, Retarget> {
-    let mut interp = Interp::new(loader, options);
+    let mut interp = dialect::evaluation(loader, options);
     let Some(module) = interp.load_main(path) else { return Ok(ended(interp, None, Ok(None))) };
     let candidates = interp.candidates(&module);
     let kernels: Vec<KernelInfo> = candidates.iter().map(|c| interp.describe(c)).collect();
@@ -263,7 +264,7 @@ fn evaluate(
 /// Specialises a function of a live host for these arguments. Neither `options.kernel` nor a decorator's target counts.
 pub fn compile_live(host: &dyn Host, function: &Arg, args: &[(String, Arg)], options: &Options) -> Compiled {
     let compiled = on_big_stack(|| {
-        let mut interp = Interp::new(&NoFiles, options);
+        let mut interp = dialect::evaluation(&NoFiles, options);
         interp.host = Some(host);
         let found = live_kernel(&mut interp, function, options);
         match found {

@@ -5,18 +5,18 @@
 
 #![cfg_attr(not(test), warn(clippy::unwrap_used))]
 
-mod api;
+mod build;
+mod dialect;
 mod entry;
 mod eval;
 mod host;
-mod parse;
 mod syntax;
 
 use std::path::Path;
 
 use nki_isa::Target;
 
-pub use api::beta2::names::{ApiKind, ApiName, api_names, tile_size};
+pub use dialect::beta2::names::{ApiKind, ApiName, api_names, tile_size};
 pub use entry::{Arguments, Compiled, KernelInfo, Listing, Param, Refused, Returned, compile, compile_live, kernels};
 pub use host::{
     Arg, Host, HostArray, HostAttribute, HostClass, HostClassKind, HostDefault, HostDtype, HostField, HostFunction,

@@ -8,7 +8,6 @@ use super::error::{EvalResult, Raise};
 use super::native::CallArgs;
 use super::value::{ClassKind, Descriptor, Value};
 use super::{Frame, Interp};
-use crate::api;
 use crate::syntax::*;
 
 impl Interp<'_> {
@@ -73,8 +72,8 @@ impl Interp<'_> {
                         | Value::Str(_)
                         | Value::Instance(_)
                         | Value::Set(_)
-                ) && !other.is_api()
-                {
+                        | Value::Object(_)
+                ) {
                     if let Value::Host(_) = other
                         && !self.in_kernel
                     {
@@ -232,8 +231,9 @@ impl Interp<'_> {
             Value::Host(_) | Value::Function(_) | Value::Jit(_) if !self.in_kernel => Ok(()),
             Value::Host(host) => Err(self.host_error(host, span)),
             Value::Poison => Ok(()),
-            other if other.is_api() => {
-                api::setattr(self, other, name, &value, span).or_else(|raise| self.recover(raise).map(drop))
+            Value::Object(object) => {
+                let text = self.name(name);
+                object.set_attribute(&text, span).or_else(|raise| self.recover(raise).map(drop))
             }
             other => {
                 let text = format!("{} has no attribute `{}` to assign to", other.a_type(), self.name(name));
@@ -244,7 +244,7 @@ impl Interp<'_> {
 
     /// `base[index] = value`
     pub(crate) fn set_item(&mut self, base: &Value, index: &Value, value: Value, span: Span) -> EvalResult<()> {
-        if self.absorbs_index(base, index) || matches!((base, &value), (Value::Tensor(_), Value::Poison)) {
+        if self.absorbs_index(base, index) {
             return Ok(());
         }
         match base {
@@ -285,8 +285,8 @@ impl Interp<'_> {
             },
             Value::Host(_) if !self.in_kernel => Ok(()),
             Value::Host(host) => Err(self.host_error(host, span)),
-            other if other.is_api() => {
-                api::setitem(self, other, index, &value, span).or_else(|raise| self.recover(raise).map(drop))
+            Value::Object(object) => {
+                object.set_item(self, base, index, &value, span).or_else(|raise| self.recover(raise).map(drop))
             }
             Value::Tuple(_) => {
                 Err(Raise::at("type-error", "items of a tuple cannot be assigned", span, "this is a tuple")

@@ -7,9 +7,9 @@ use nki_diag::Span;
 use super::Interp;
 use super::error::{EvalResult, Raise};
 use super::expr::nearest;
+use super::modules::native_names;
 use super::native::CallArgs;
 use super::value::{BoundMethod, Class, ClassKind, Descriptor, Dict, Value};
-use crate::api;
 use crate::syntax::*;
 
 impl Interp<'_> {
@@ -20,28 +20,31 @@ impl Interp<'_> {
             Ok(None) => {
                 let raise = self.no_attribute(base, name, span);
                 match base {
-                    Value::NativeModule(module) if module.path.starts_with("nki.") => self.recover(raise),
+                    // What a package lacks is no instruction, whose result nobody needs.
+                    Value::NativeModule(module) if module.dialect.is_some() && module.path.contains('.') => {
+                        self.recover(raise)
+                    }
                     _ => Err(raise),
                 }
             }
-            Err(raise) if base.is_api() => self.recover(raise),
+            Err(raise) if matches!(base, Value::Object(_)) => self.recover(raise),
             Err(raise) => Err(raise),
         }
     }
 
-    /// `base.name`, or `None` if there is no such attribute (API values report that themselves).
+    /// `base.name`, or `None` if there is no such attribute (objects report that themselves).
     pub(crate) fn find_attr(&mut self, base: &Value, name: Symbol, span: Span) -> EvalResult<Option<Value>> {
         Ok(Some(match base {
             Value::NativeModule(module) => {
                 if let Some(value) = module.attrs.borrow().get(name) {
                     return Ok(Some(value.clone()));
                 }
-                let Some(value) = self.native_attr(&module.path, name, span) else { return Ok(None) };
+                let Some(value) = self.native_attr(module, name, span) else { return Ok(None) };
                 module.attrs.borrow_mut().set(name, value.clone());
                 value
             }
             Value::Poison => Value::Poison,
-            value if value.is_api() => api::getattr(self, base, name, span)?,
+            Value::Object(object) => self.object_attribute(base, &**object, name, span)?,
             Value::Instance(instance) => {
                 if let Some(value) = instance.attrs.borrow().get(name) {
                     return Ok(Some(value.clone()));
@@ -198,7 +201,7 @@ impl Interp<'_> {
         let mut candidates: Vec<String> = Vec::new();
         let (subject, label) = match base {
             Value::NativeModule(module) => {
-                candidates = self.native_names(&module.path);
+                candidates = native_names(module);
                 (format!("`{}` has no `{text}`", module.path), "not there".to_owned())
             }
             Value::Module(module) => {

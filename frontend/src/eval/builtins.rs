@@ -6,7 +6,6 @@ use super::Interp;
 use super::error::{EvalResult, Raise};
 use super::native::{CallArgs, NativeFn};
 use super::value::*;
-use crate::api;
 use crate::syntax::*;
 
 /// Names of exception classes.
@@ -213,7 +212,7 @@ fn len(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
         Value::Host(host) => {
             return if interp.in_kernel { Err(interp.host_error(host, args.span)) } else { Ok(value.clone()) };
         }
-        value if value.is_api() => return api::len(interp, value, args.span).map(Value::Int),
+        Value::Object(object) => return object.len(args.span).map(Value::Int),
         other => {
             return Err(Raise::at(
                 "type-error",
@@ -440,8 +439,8 @@ fn attr_name(interp: &mut Interp<'_>, args: &CallArgs, function: &str, min: usiz
 fn hasattr(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
     let name = attr_name(interp, &args, "hasattr", 2, 2)?;
     let base = &args.positional[0];
-    if base.is_api() {
-        return Ok(Value::Bool(api::has_attr(interp, base, name)));
+    if let Value::Object(object) = base {
+        return Ok(Value::Bool(interp.object_has(&**object, name)));
     }
     if matches!(base, Value::Host(_)) {
         return Ok(Value::Bool(false));
@@ -453,7 +452,9 @@ fn getattr(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
     let name = attr_name(interp, &args, "getattr", 2, 3)?;
     let base = &args.positional[0];
     if let Some(default) = args.positional.get(2) {
-        if base.is_api() && !api::has_attr(interp, base, name) {
+        if let Value::Object(object) = base
+            && !interp.object_has(&**object, name)
+        {
             return Ok(default.clone());
         }
         return Ok(interp.find_attr(base, name, args.span)?.unwrap_or_else(|| default.clone()));
@@ -477,7 +478,8 @@ fn callable(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
         | Value::BoundBuiltin(_)
         | Value::Jit(_)
         | Value::Partial(_) => true,
-        Value::Class(_) | Value::Type(_) | Value::ExceptionClass(_) | Value::NlOp(_) => true,
+        Value::Class(_) | Value::Type(_) | Value::ExceptionClass(_) => true,
+        Value::Object(object) => object.is_callable(),
         _ => false,
     }))
 }
@@ -490,8 +492,7 @@ fn id(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
         (Value::List(a), Value::List(b)) => Rc::ptr_eq(a, b),
         (Value::Dict(a), Value::Dict(b)) => Rc::ptr_eq(a, b),
         (Value::Instance(a), Value::Instance(b)) => Rc::ptr_eq(a, b),
-        (Value::Tensor(a), Value::Tensor(b)) => Rc::ptr_eq(a, b),
-        (Value::List(_) | Value::Dict(_) | Value::Instance(_) | Value::Tensor(_), _) => false,
+        (Value::List(_) | Value::Dict(_) | Value::Instance(_), _) => false,
         (a, b) => interp.equals(a, b),
     };
     let known = interp.ids.iter().position(|v| same(v, &value));

@@ -12,7 +12,6 @@ use super::expr::nearest;
 use super::native::{CallArgs, count};
 use super::value::{Class, Descriptor, Dict, Function, Super, Value};
 use super::{Frame, Interp, PendingStep};
-use crate::api;
 use crate::syntax::*;
 
 /// Calls that may be active at once.
@@ -127,7 +126,7 @@ impl Interp<'_> {
                 }
                 args.data = native.data;
                 match (native.func)(self, args) {
-                    Err(raise) if native.is_api() => self.recover(raise),
+                    Err(raise) if self.is_of_dialect(native) => self.recover(raise),
                     result => result,
                 }
             }
@@ -168,11 +167,11 @@ impl Interp<'_> {
             Value::Host(host) if !self.in_kernel => Ok(self.host(format!("{}(...)", host.path), args.span)),
             Value::Host(host) => Err(self.host_error(host, args.span)),
             Value::Poison => Ok(Value::Poison),
-            value if value.is_api() => {
+            Value::Object(object) => {
                 if self.absorbs_method(callee, &args) {
                     return Ok(Value::Poison);
                 }
-                api::call(self, callee, args).or_else(|raise| self.recover(raise))
+                object.call(self, args).or_else(|raise| self.recover(raise))
             }
             _ => Err(self.not_callable(callee, args.span)),
         }
@@ -214,11 +213,11 @@ impl Interp<'_> {
     pub(crate) fn call_method(&mut self, base: &Value, name: Symbol, args: CallArgs) -> EvalResult<Value> {
         match base {
             Value::Poison => Ok(Value::Poison),
-            value if value.is_api() => {
+            Value::Object(object) => {
                 if self.absorbs_method(base, &args) {
                     return Ok(Value::Poison);
                 }
-                api::call_method(self, base, name, args).or_else(|raise| self.recover(raise))
+                self.call_object_method(base, &**object, name, args).or_else(|raise| self.recover(raise))
             }
             Value::Instance(instance) => {
                 let own = instance.attrs.borrow().get(name).cloned();
@@ -369,7 +368,9 @@ impl Interp<'_> {
             function: Some(function),
             names: &def.scope.names,
         };
+        let outer = std::mem::replace(&mut self.dialect, function.module.dialect.get());
         let result = self.exec_block(&frame, &def.body);
+        self.dialect = outer;
         self.calls.pop();
         self.stack.truncate(base);
         self.pop_steps(step_depth);

@@ -7,9 +7,9 @@ use nki_diag::Span;
 
 use super::Interp;
 use super::error::EvalResult;
+use super::foreign::object_equals;
 use super::native::CallArgs;
 use super::value::*;
-use crate::api;
 use crate::syntax::*;
 
 /// Deeper containers are not printed.
@@ -65,8 +65,10 @@ impl Interp<'_> {
             return if self.in_kernel { Err(self.host_error(host, span)) } else { Ok(Value::Host(host.clone())) };
         }
         let none = left.is_none() || right.is_none();
-        if (left.is_api() || right.is_api()) && !none {
-            return api::compare(self, op, left, right, span).or_else(|raise| self.recover(raise));
+        if let (Value::Object(_), _) | (_, Value::Object(_)) = (left, right)
+            && !none
+        {
+            return self.object_compare(op, left, right, span).or_else(|raise| self.recover(raise));
         }
         match op {
             CmpOp::Eq | CmpOp::Ne => {
@@ -143,7 +145,6 @@ impl Interp<'_> {
             (Value::List(a), Value::List(b)) => Rc::ptr_eq(a, b),
             (Value::Dict(a), Value::Dict(b)) => Rc::ptr_eq(a, b),
             (Value::Instance(a), Value::Instance(b)) => Rc::ptr_eq(a, b),
-            (Value::Tensor(a), Value::Tensor(b)) => Rc::ptr_eq(a, b),
             (Value::Module(a), Value::Module(b)) => Rc::ptr_eq(a, b),
             (Value::NativeModule(a), Value::NativeModule(b)) => Rc::ptr_eq(a, b),
             (Value::Bool(_), Value::Bool(_)) | (Value::None, _) | (_, Value::None) => self.equals(left, right),
@@ -209,7 +210,7 @@ impl Interp<'_> {
                     && self.equals_to(&a.stop, &b.stop, depth + 1)
                     && self.equals_to(&a.step, &b.step, depth + 1)
             }
-            (l, r) if l.is_api() || r.is_api() => api::equals(l, r),
+            (Value::Object(_), _) | (_, Value::Object(_)) => object_equals(left, right),
             _ => match (self.as_index(left), self.as_index(right)) {
                 (Some(a), Some(b)) => a == b,
                 _ => match (left.as_float(), right.as_float()) {

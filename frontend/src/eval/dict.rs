@@ -17,7 +17,7 @@ pub(crate) enum Key {
     Tuple(Box<[Key]>),
     /// Types, functions, objects: by identity.
     Identity(usize),
-    /// API enums and dtypes, by name.
+    /// Functions, types and objects that are known by a name.
     Name(String),
 }
 

@@ -4,10 +4,8 @@ use nki_diag::{Diagnostic, Span};
 
 use super::error::{EvalResult, Raise};
 use super::native::CallArgs;
-use super::scope;
 use super::value::Value;
 use super::{Frame, Interp};
-use crate::api;
 use crate::syntax::*;
 
 /// How a block ended.
@@ -36,9 +34,9 @@ impl Interp<'_> {
         self.step(stmt.span)?;
         match &stmt.kind {
             StmtKind::Expr(expr) => {
-                let before = (self.steps_taken.get(), self.api.builder.statements());
+                let before = (self.steps_taken.get(), self.backend.open_statements());
                 let value = self.eval(frame, expr)?;
-                if self.in_kernel && before == (self.steps_taken.get(), self.api.builder.statements()) {
+                if self.in_kernel && before == (self.steps_taken.get(), self.backend.open_statements()) {
                     self.note_inert(expr, &value);
                 }
             }
@@ -203,18 +201,19 @@ impl Interp<'_> {
             return None;
         }
         let value = self.handling_errors(|interp| interp.eval(frame, expr)).ok()?;
-        if value.is_api() { None } else { self.repr(&value).ok() }
+        if matches!(value, Value::Object(_)) { None } else { self.repr(&value).ok() }
     }
 
     fn exec_if(&mut self, frame: &Frame<'_>, arms: &[(Expr, Vec<Stmt>)], orelse: &[Stmt]) -> EvalResult<Flow> {
         let (mut taken, mut guessed) = (orelse, Vec::new());
         for (index, (test, body)) in arms.iter().enumerate() {
             let value = self.eval(frame, test)?;
-            if let Value::Register(register) = &value {
+            if let Value::Object(object) = &value
+                && let Some(condition) = object.condition()
+            {
                 let rest = &arms[index + 1..];
-                api::dynamic_if(
+                condition.branch(
                     self,
-                    *register,
                     test.span,
                     &mut |interp| {
                         let flow = interp.exec_block(frame, body)?;
@@ -248,7 +247,7 @@ impl Interp<'_> {
     /// Warns of what has another value if a condition of module level, which only a running Python knows, holds: it was taken as false.
     fn tell_guess(&mut self, frame: &Frame<'_>, condition: Span, skipped: &[Stmt]) {
         let mut names = Vec::new();
-        skipped.iter().for_each(|stmt| scope::bound_names(stmt, &mut names));
+        skipped.iter().for_each(|stmt| resolve::bound_names(stmt, &mut names));
         let is_set = |name: &Symbol| {
             let at = frame.module.index.borrow().get(name).copied();
             let value = at.map(|i| frame.module.globals.borrow()[i as usize].clone());
@@ -266,7 +265,9 @@ impl Interp<'_> {
 
     fn exec_for(&mut self, frame: &Frame<'_>, f: &For, span: Span) -> EvalResult<Flow> {
         let iterable = self.eval(frame, &f.iter)?;
-        if let Value::DynRange(range) = &iterable {
+        if let Value::Object(object) = &iterable
+            && let Some(range) = object.range()
+        {
             if !f.orelse.is_empty() {
                 return Err(Raise::at(
                     "unsupported-syntax",
@@ -275,7 +276,7 @@ impl Interp<'_> {
                     "this loop runs on the device",
                 ));
             }
-            api::dynamic_for(self, range, f.iter.span, &mut |interp, index| {
+            range.for_each(self, f.iter.span, &mut |interp, index| {
                 interp.assign(frame, &f.target, index)?;
                 let flow = interp.exec_block(frame, &f.body)?;
                 no_escape(flow, "loop", f.iter.span)
@@ -365,7 +366,9 @@ impl Interp<'_> {
                 Ok(value) => value,
                 Err(raise) => break Err(raise),
             };
-            if let Value::Register(register) = &value {
+            if let Value::Object(object) = &value
+                && let Some(condition) = object.condition()
+            {
                 if count > 0 || !orelse.is_empty() {
                     break Err(Raise::at(
                         "unsupported-syntax",
@@ -375,7 +378,7 @@ impl Interp<'_> {
                     ));
                 }
                 self.pop_steps(depth);
-                api::dynamic_while(self, *register, test.span, &mut |interp| {
+                condition.repeat(self, test.span, &mut |interp| {
                     let flow = interp.exec_block(frame, body)?;
                     no_escape(flow, "loop", test.span)
                 })?;
@@ -427,13 +430,13 @@ impl Interp<'_> {
                 self.call_method(&context, sym::exit, args)?;
                 flow
             }
-            value if value.is_api() => {
-                let entered = api::enter(self, &context, expr.span)?;
+            Value::Object(object) => {
+                let entered = object.enter(self, expr.span)?;
                 if let Some(target) = target {
                     self.assign(frame, target, entered)?;
                 }
                 let flow = self.exec_with(frame, rest, body)?;
-                api::exit(self, &context, expr.span)?;
+                object.exit(self);
                 Ok(flow)
             }
             other => Err(Raise::at(

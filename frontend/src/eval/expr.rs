@@ -10,7 +10,6 @@ use super::exec::unsupported;
 use super::native::CallArgs;
 use super::value::{Dict, Host, Key, Slice, Value};
 use super::{Frame, Interp};
-use crate::api;
 use crate::syntax::*;
 
 impl Interp<'_> {
@@ -28,7 +27,7 @@ impl Interp<'_> {
                 let nested = matches!(base.kind, ExprKind::Subscript(..));
                 let base = self.eval(frame, base)?;
                 let index = self.eval(frame, index)?;
-                if nested && matches!(base, Value::Tensor(_)) {
+                if nested && matches!(&base, Value::Object(o) if o.is_device_data()) {
                     self.strict_instead(expr.span, "an index of an index", "write one index, or the method .slice");
                 }
                 return self.get_item(&base, &index, expr.span);
@@ -125,7 +124,7 @@ impl Interp<'_> {
             return Ok(value);
         }
         if !matches!(slot, Slot::Local(_) | Slot::Free(_))
-            && let Some(value) = api::undefined(self, &self.name(name), span)
+            && let Some(value) = self.dialect.undefined(self, &self.name(name), span)
         {
             return Ok(value);
         }
@@ -323,7 +322,7 @@ impl Interp<'_> {
             return Ok(Value::Poison);
         }
         match base {
-            value if value.is_api() => api::getitem(self, base, index, span).or_else(|raise| self.recover(raise)),
+            Value::Object(object) => object.item(self, base, index, span).or_else(|raise| self.recover(raise)),
             Value::List(list) => {
                 if let Value::Slice(slice) = index {
                     let len = list.items.borrow().len();
@@ -502,15 +501,16 @@ impl Interp<'_> {
             },
             Value::Native(native) => Key::Name(native.name.clone()),
             Value::Type(kind) => Key::Name(kind.name().to_owned()),
-            Value::Tensor(tensor) => Key::Identity(Rc::as_ptr(tensor) as usize),
             Value::Host(host) => Key::Name(host.path.clone()),
-            other => match other.is_api().then(|| api::key_name(other)).flatten() {
-                Some(name) => Key::Name(name),
-                None => {
-                    let text = format!("{} cannot be a dict key or a set item", other.a_type());
-                    return Err(Raise::at("dict-key", text, span, "used as a key").help("use a string"));
+            other => {
+                if let Value::Object(object) = other
+                    && let Some(key) = object.hash_key()
+                {
+                    return Ok(key);
                 }
-            },
+                let text = format!("{} cannot be a dict key or a set item", other.a_type());
+                return Err(Raise::at("dict-key", text, span, "used as a key").help("use a string"));
+            }
         })
     }
 

@@ -7,15 +7,12 @@ use super::compare::MAX_DEPTH;
 use super::error::{EvalResult, Raise};
 use super::native::CallArgs;
 use super::value::*;
-use crate::api;
 use crate::syntax::*;
 
 impl Interp<'_> {
     /// `str(value)`
     pub(crate) fn str(&mut self, value: &Value) -> EvalResult<String> {
-        if self.klr
-            && let Some(text) = self.klr_text(value, 0)?
-        {
+        if let Some(text) = self.dialect.text(self, value)? {
             return Ok(text);
         }
         match value {
@@ -181,7 +178,7 @@ impl Interp<'_> {
             Value::Module(module) => out.push_str(&format!("<module '{}'>", module.name)),
             Value::NativeModule(module) => out.push_str(&format!("<module '{}'>", module.path)),
             Value::Host(host) => out.push_str(&format!("<host value {}>", host.path)),
-            value if value.is_api() => out.push_str(&api::repr(self, value)),
+            Value::Object(object) => out.push_str(&object.repr()),
             other => out.push_str(&format!("<{}>", other.type_name())),
         }
         Ok(())

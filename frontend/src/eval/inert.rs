@@ -23,16 +23,16 @@ impl Interp<'_> {
                     return;
                 }
                 match value {
-                    Value::Tensor(_) => {
+                    Value::Object(object) if object.is_device_data() => {
                         ("a view or a tensor is made here, and nothing uses it", "use it, or delete the statement")
+                    }
+                    Value::Object(object) if object.is_inert() => {
+                        ("a value is made here, and nothing uses it", "use it, or delete the statement")
                     }
                     Value::Jit(_) | Value::Native(_) | Value::Partial(_) | Value::Function(_) => (
                         "a function is made here, and nothing calls it",
                         "call it, or delete the statement: a statement runs on the device only if it is an instruction (nisa.*, nl.*)",
                     ),
-                    Value::DynRange(_) | Value::Dtype(_) | Value::NlOp(_) => {
-                        ("a value is made here, and nothing uses it", "use it, or delete the statement")
-                    }
                     _ => return,
                 }
             }
@@ -41,7 +41,10 @@ impl Interp<'_> {
                 _ => ("the value of this expression is not used", "assign it, assert it, or delete the statement"),
             },
             ExprKind::Name(..) | ExprKind::Attr(..) | ExprKind::Subscript(..) if !has_call(expr) => match value {
-                Value::Tensor(_) | Value::Bool(_) | Value::Int(_) | Value::Float(_) => {
+                Value::Bool(_) | Value::Int(_) | Value::Float(_) => {
+                    ("the value of this expression is not used", "use it, or delete the statement")
+                }
+                Value::Object(object) if object.is_device_data() => {
                     ("the value of this expression is not used", "use it, or delete the statement")
                 }
                 Value::Function(_)

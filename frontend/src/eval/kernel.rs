@@ -13,7 +13,6 @@ use super::error::{EvalResult, Raise};
 use super::native::CallArgs;
 use super::schedule::Edge;
 use super::value::*;
-use crate::api;
 use crate::syntax::*;
 use crate::{Arg, KernelInfo, Returned};
 
@@ -29,7 +28,7 @@ pub(crate) struct Candidate {
 
 /// `nki.jit`, with or without arguments.
 pub(crate) fn jit(interp: &mut Interp<'_>, mut args: CallArgs) -> EvalResult<Value> {
-    if let Some((name, _)) = args.keyword.iter().find(|(_, v)| matches!(v, Value::Tensor(_))) {
+    if let Some((name, _)) = args.keyword.iter().find(|(_, v)| matches!(v, Value::Object(o) if o.is_device_data())) {
         let message = format!("nki.jit decorates a kernel and takes no tensor: `{}`", interp.name(*name));
         return Err(Raise::at("type-error", message, args.span, "this call does nothing")
             .help("an instruction is called by its name: nisa.tensor_copy(dst=..., src=...)"));
@@ -137,7 +136,7 @@ impl Interp<'_> {
         self.in_kernel = true;
         for core in 0..self.options.lnc.max(1) {
             self.quiet = core > 0;
-            api::begin_core(self, &candidate.name, core, &candidate.schedule);
+            self.backend.begin_core(&candidate.name, core, &candidate.schedule);
             self.forget_shared();
             let mut call = CallArgs::none(span);
             for param in &def.params {
@@ -174,7 +173,7 @@ impl Interp<'_> {
                 returned = self.collect_outputs(&result, &names, span, &mut outputs)?;
             }
         }
-        Ok((api::finish(self, outputs, span)?, returned))
+        Ok((self.finish(&outputs, span)?, returned))
     }
 
     /// The member a string names, for a parameter annotated with an Enum.
@@ -243,7 +242,7 @@ impl Interp<'_> {
     ) -> EvalResult<Returned> {
         Ok(match value {
             Value::None => Returned::None,
-            Value::Tensor(_) => {
+            Value::Object(object) if object.is_device_data() => {
                 out.push((key, value.clone()));
                 Returned::Output(out.len() - 1)
             }

@@ -1,12 +1,11 @@
 //! What keeps specialisation finite: steps, memory, and the depth of nested values.
 
 use nki_diag::memory::{Exceeded, size};
-use nki_diag::{Advice, Diagnostic, FileId, Severity, Span};
+use nki_diag::{Advice, Diagnostic, Span};
 
 use super::Interp;
 use super::error::{EvalResult, Raise};
 use super::value::Value;
-use crate::api;
 
 /// Bytes charged for a step: what a statement, an iteration or a call usually leaves behind.
 const STEP: u64 = 256;
@@ -25,24 +24,21 @@ impl Interp<'_> {
         nki_diag::stop::check();
         self.count_steps(1);
         self.check_steps(span)?;
-        let program = (self.api.builder.emitted, self.api.builder.tensors());
+        let program = self.backend.size();
         if program != self.charged {
             let (statements, tensors) = std::mem::replace(&mut self.charged, program);
             let grown =
                 program.0.saturating_sub(statements) * STATEMENT + (program.1.saturating_sub(tensors)) as u64 * TENSOR;
             self.memory.commit(grown).map_err(|e| memory_limit(e, span))?;
-            self.report_too_large();
+            self.report_findings();
         }
         self.memory.charge(STEP).map_err(|e| memory_limit(e, span))
     }
 
-    /// Reports the tensors made since the last call that are larger than their memory, where that is a warning.
-    pub(crate) fn report_too_large(&mut self) {
-        for (violation, site) in std::mem::take(&mut self.api.builder.too_large) {
-            let span = Span::new(FileId(site.loc.file), site.loc.start, site.loc.end);
-            let mut finding = api::errors::raise("", &violation, span, &[]).diagnostic;
-            finding.severity = Severity::Warning;
-            self.report_once(finding.note("it is used as if the memory were larger: the latency is not valid"), span);
+    /// Reports the findings about what was made since the last call.
+    pub(crate) fn report_findings(&mut self) {
+        for (finding, span) in self.backend.take_findings() {
+            self.report_once(finding, span);
         }
     }
 

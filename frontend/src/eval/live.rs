@@ -7,14 +7,14 @@ use std::rc::Rc;
 use nki_diag::Span;
 use rustc_hash::FxHashMap;
 
+use super::Interp;
 use super::error::{EvalResult, Raise};
 use super::native::CallArgs;
+use super::stdlib::{array::host_array, dtype};
 use super::value::{Host as HostValue, *};
-use super::{Interp, scope};
-use crate::api;
 use crate::host::*;
-use crate::parse::parse;
-use crate::syntax::*;
+use crate::syntax::parse::parse;
+use crate::syntax::{resolve, *};
 
 /// What has been taken over from the host so far.
 #[derive(Default)]
@@ -77,7 +77,7 @@ impl Interp<'_> {
             Arg::Float(value) => Value::Float(*value),
             Arg::Str(text) => Value::str(text),
             Arg::Ellipsis => Value::Ellipsis,
-            Arg::Dtype(dtype) => Value::Dtype(*dtype),
+            Arg::Dtype(dtype) => dtype::value(*dtype),
             Arg::Tuple(items) => Value::tuple(self.convert_args(items, name, span, seen)?),
             Arg::Range([start, stop, step]) => {
                 Value::Range(Rc::new(Range { start: *start, stop: *stop, step: if *step == 0 { 1 } else { *step } }))
@@ -86,9 +86,12 @@ impl Interp<'_> {
                 let mut part = |i: usize| self.convert_arg(&parts[i], None, span, seen);
                 Value::Slice(Rc::new(Slice { start: part(0)?, stop: part(1)?, step: part(2)? }))
             }
-            Arg::Array(array) => api::host_array(self, array),
+            Arg::Array(array) => host_array(self, array),
             Arg::Tensor { shape, dtype } => match name {
-                Some(name) => return api::argument(self, name, shape, *dtype, span),
+                Some(name) => {
+                    let loc = self.loc(span);
+                    return self.backend.input(name, shape, *dtype, loc, span);
+                }
                 None => self.opaque(
                     "an array",
                     Some("arrays are arguments of a kernel: a kernel is compiled without their contents"),
@@ -276,14 +279,16 @@ impl Interp<'_> {
 
     /// A module without what is in it: names are looked up in the host when they are used.
     fn host_module(&mut self, scope: u64, file: &Path, name: &str) -> Rc<Module> {
-        let symbols = self.live.files.get(file).and_then(|f| f.as_ref().map(|ast| ast.globals.clone()));
-        let symbols = symbols.unwrap_or_default();
+        let ast = self.live.files.get(file).cloned().flatten();
+        let dialect = ast.as_ref().map_or(self.dialect, |ast| self.dialect_of(ast));
+        let symbols = ast.map(|ast| ast.globals.clone()).unwrap_or_default();
         if let Some(known) = self.live.modules.get(&(scope, file.to_path_buf())) {
             if known.symbols.borrow().len() < symbols.len() {
                 // It was imported before a function of it was used: only now its file has been read.
                 *known.globals.borrow_mut() = vec![Value::Unset; symbols.len()];
                 *known.index.borrow_mut() = symbols.iter().enumerate().map(|(i, s)| (*s, i as u32)).collect();
                 *known.symbols.borrow_mut() = symbols;
+                known.dialect.set(dialect);
             }
             return known.clone();
         }
@@ -294,6 +299,7 @@ impl Interp<'_> {
             index: RefCell::new(symbols.iter().enumerate().map(|(i, s)| (*s, i as u32)).collect()),
             symbols: RefCell::new(symbols),
             live: Some(scope),
+            dialect: Cell::new(dialect),
         });
         self.live.modules.insert((scope, file.to_path_buf()), module.clone());
         module
@@ -309,8 +315,7 @@ impl Interp<'_> {
             let id = self.sources.add(file.to_string_lossy(), text.as_str());
             let (mut ast, errors) = parse(id, &text, &mut self.names);
             self.diagnostics.extend(errors);
-            self.klr |= ast.body.iter().any(super::modules::imports_klr);
-            scope::resolve(&mut ast);
+            resolve::resolve(&mut ast);
             Rc::new(ast)
         });
         self.live.files.insert(file.to_path_buf(), ast.clone());

@@ -94,6 +94,11 @@ impl Interp<'_> {
         if self.options.strict {
             self.strict_method(base, &text, args.span);
         }
+        if let Value::List(_) | Value::Dict(_) = base
+            && let Some(result) = self.dialect.method(self, base, &text, &args)?
+        {
+            return Ok(result);
+        }
         match base {
             Value::List(list) => self.list_method(list, &text, args),
             Value::Dict(dict) => self.dict_method(base, dict, &text, args),
@@ -143,11 +148,6 @@ impl Interp<'_> {
 
     fn list_method(&mut self, list: &Rc<List>, name: &str, mut args: CallArgs) -> EvalResult<Value> {
         let span = args.span;
-        if self.klr
-            && let Some(result) = self.klr_list_method(list, name, &args)
-        {
-            return Ok(result);
-        }
         match name {
             "append" => {
                 args.positional_only(self, name, 1, 1)?;
@@ -254,7 +254,7 @@ impl Interp<'_> {
                     if name == "pop" { dict.borrow_mut().remove(&key) } else { dict.borrow().get(&key).cloned() };
                 match (found, default) {
                     (Some(value), _) => Ok(value),
-                    (None, None) if name == "pop" && !self.klr => Err(self.missing_key(&key_value, Some(base), span)),
+                    (None, None) if name == "pop" => Err(self.missing_key(&key_value, Some(base), span)),
                     (None, default) => {
                         let value = default.unwrap_or(Value::None);
                         if name == "setdefault" {

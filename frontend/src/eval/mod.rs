@@ -1,23 +1,25 @@
 //! The evaluator of the NKI meta-program: what Python does at specialisation time.
 //!
-//! A tree walker over [`crate::syntax`]. Names are resolved to slots beforehand ([`scope`]); values are cheap to clone
-//! ([`value`]); what touches tensors, registers and instructions goes through the hooks of [`crate::api`].
+//! A tree walker over [`crate::syntax`]. Names are resolved to slots beforehand ([`crate::syntax::resolve`]); values are cheap to clone
+//! ([`value`]); tensors, registers and instructions are objects whose kinds it
+//! does not know, and the rules of NKI are those of a dialect ([`foreign`]).
 
 mod assign;
 mod attrs;
 mod builtins;
 mod call;
 mod class;
-mod compare;
+pub(crate) mod compare;
+pub(crate) mod convert;
 mod dict;
 pub(crate) mod error;
 mod exception;
 mod exec;
 mod expr;
+pub(crate) mod foreign;
 mod format;
 mod inert;
 pub(crate) mod kernel;
-mod klr;
 pub(crate) mod limits;
 mod live;
 mod methods;
@@ -27,8 +29,7 @@ mod object;
 mod ops;
 mod recover;
 pub(crate) mod schedule;
-mod scope;
-mod stdlib;
+pub(crate) mod stdlib;
 mod strict;
 #[cfg(test)]
 mod tests;
@@ -41,15 +42,16 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use nki_diag::memory::Account;
-use nki_diag::{Diagnostic, SourceMap, Span};
-use nki_isa::Loc;
+use nki_diag::{Diagnostic, FileId, SourceMap, Span};
 use nki_isa::ids::TrailId;
 use nki_isa::program::{Step, Trail};
+use nki_isa::{Loc, Program};
 
 use rustc_hash::FxHashSet;
 
+use self::error::EvalResult;
+use self::foreign::{Backend, ChooseDialect, Dialect};
 use self::value::{Function, Module, NativeModule, Value};
-use crate::api;
 use crate::syntax::{Interner, Symbol};
 use crate::{Host, Loader, Options};
 
@@ -75,8 +77,12 @@ pub(crate) struct Interp<'a> {
     pub(crate) host: Option<&'a dyn Host>,
     /// What was taken over from it.
     live: live::Live,
-    /// The state of the API: the program being built.
-    pub(crate) api: api::State,
+    /// What is being built.
+    pub(crate) backend: Box<dyn Backend>,
+    /// The dialect of the module whose code runs.
+    pub(crate) dialect: &'static dyn Dialect,
+    /// The dialect of each file.
+    dialect_of: ChooseDialect,
     /// A kernel is being specialised (as opposed to module-level code).
     pub(crate) in_kernel: bool,
     /// Slots of all active frames.
@@ -95,8 +101,6 @@ pub(crate) struct Interp<'a> {
     memory: Account,
     /// Statements and tensors of the program that are charged to it.
     charged: (u64, usize),
-    /// A module of the program imports `klr`: see [`klr`].
-    klr: bool,
     /// Exceptions being handled.
     handling: Vec<Value>,
     /// Errors after which evaluation continued.
@@ -109,7 +113,8 @@ pub(crate) struct Interp<'a> {
     modules: Vec<(PathBuf, Option<Rc<Module>>)>,
     /// Files whose statements are being run, outermost first.
     loading: Vec<Rc<Module>>,
-    native_modules: Vec<(String, Rc<NativeModule>)>,
+    /// Modules that the simulator provides, made so far.
+    native_modules: Vec<Rc<NativeModule>>,
     /// Drops what is printed: the kernel is being run for a further core.
     quiet: bool,
     /// Address near the start of the machine stack.
@@ -154,7 +159,12 @@ pub(crate) struct Frame<'f> {
 
 impl<'a> Interp<'a> {
     /// Nothing loaded. To be made on the thread that evaluates.
-    pub(crate) fn new(loader: &'a dyn Loader, options: &'a Options) -> Self {
+    pub(crate) fn new(
+        loader: &'a dyn Loader,
+        options: &'a Options,
+        dialect_of: ChooseDialect,
+        backend: Box<dyn Backend>,
+    ) -> Self {
         let marker = 0u8;
         Self {
             names: Interner::new(),
@@ -165,7 +175,9 @@ impl<'a> Interp<'a> {
             loader,
             host: None,
             live: live::Live::default(),
-            api: api::State::new(options),
+            backend,
+            dialect: dialect_of(&[]),
+            dialect_of,
             in_kernel: false,
             stack: Vec::new(),
             calls: Vec::new(),
@@ -175,7 +187,6 @@ impl<'a> Interp<'a> {
             too_deep: Cell::new(false),
             memory: Account::new(options.memory),
             charged: (0, 0),
-            klr: false,
             handling: Vec::new(),
             recovery: recover::Recovery::default(),
             ids: Vec::new(),
@@ -227,9 +238,16 @@ impl<'a> Interp<'a> {
         parent
     }
 
-    /// All trails, for the program; the first is the root.
-    pub(crate) fn take_trails(&mut self) -> Vec<Trail> {
-        std::mem::replace(&mut self.trails, vec![Trail { parent: None, step: Step::Root }])
+    /// The program, when the kernel has been evaluated for every core: `outputs` are the values that core 0 returned, with their names.
+    pub(crate) fn finish(&mut self, outputs: &[(String, Value)], span: Span) -> EvalResult<Program> {
+        self.report_findings();
+        let mut findings = Vec::new();
+        let returned = self.backend.return_outputs(outputs, span, &mut findings);
+        self.diagnostics.extend(findings);
+        returned?;
+        let files = (0..self.sources.len()).map(|i| self.sources.path(FileId(i as u32)).into()).collect();
+        let trails = std::mem::replace(&mut self.trails, vec![Trail { parent: None, step: Step::Root }]);
+        Ok(self.backend.finish(files, trails))
     }
 
     /// Reports a finding that does not stop evaluation.
@@ -260,11 +278,6 @@ impl<'a> Interp<'a> {
                     .help(instead),
             );
         }
-    }
-
-    /// Whether the program is read by KLR's rules: see [`klr`].
-    pub(crate) fn follows_klr(&self) -> bool {
-        self.klr
     }
 
     /// Bytes of machine stack in use.

@@ -1,6 +1,6 @@
 //! Imports: the simulator's own modules, neighbouring files, and the host's.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
@@ -9,11 +9,12 @@ use rustc_hash::FxHashMap;
 
 use super::error::{EvalResult, Raise};
 use super::exec::Flow;
+use super::foreign::Dialect;
+use super::native::Native;
 use super::value::*;
-use super::{Frame, Interp, scope, stdlib};
-use crate::api;
-use crate::parse::parse;
-use crate::syntax::*;
+use super::{Frame, Interp, stdlib};
+use crate::syntax::parse::parse;
+use crate::syntax::{resolve, *};
 
 /// Modules that are never looked for in neighbouring files.
 const HOST: &[&str] = &[
@@ -48,43 +49,43 @@ const HOST: &[&str] = &[
 impl Interp<'_> {
     /// Whether a dotted module is provided by the simulator.
     pub(crate) fn is_native(&self, path: &str) -> bool {
-        stdlib::MODULES.contains(&path) || api::has_module(path) || matches!(path, "nki" | "neuronxcc" | "klr")
+        stdlib::MODULES.contains(&path) || self.dialect.has_module(path)
     }
 
+    /// A module of Python's library, of the current dialect, or a folder of modules.
     pub(crate) fn native_module(&mut self, path: &str) -> Value {
-        if let Some((_, module)) = self.native_modules.iter().find(|(p, _)| p == path) {
+        let library = stdlib::MODULES.contains(&path);
+        let dialect = (!library && self.dialect.has_module(path)).then_some(self.dialect);
+        let same = |module: &NativeModule| {
+            module.path == path && module.dialect.map(Dialect::name) == dialect.map(Dialect::name)
+        };
+        if let Some(module) = self.native_modules.iter().find(|m| same(m)) {
             return Value::NativeModule(module.clone());
         }
-        let module = Rc::new(NativeModule { path: path.to_owned(), attrs: RefCell::new(AttrMap::default()) });
-        self.native_modules.push((path.to_owned(), module.clone()));
+        let attrs = RefCell::new(AttrMap::default());
+        let module = Rc::new(NativeModule { path: path.to_owned(), dialect, attrs });
+        self.native_modules.push(module.clone());
         Value::NativeModule(module)
     }
 
     /// An attribute of a native module, looked up for the first time.
-    pub(crate) fn native_attr(&mut self, path: &str, name: Symbol, span: Span) -> Option<Value> {
-        let text = self.name(name);
-        if matches!(path, "nki" | "neuronxcc.nki") && matches!(&*text, "jit" | "baremetal" | "benchmark" | "profile") {
-            return Some(Value::native(format!("nki.{text}"), super::kernel::jit, 0));
-        }
-        if &*text == "NKIObject" && (path.starts_with("nki") || path == "klr") {
-            return Some(Value::Type(BuiltinType::NkiObject));
-        }
-        if path == "klr" {
-            return Some(self.host(format!("klr.{text}"), span));
-        }
+    pub(crate) fn native_attr(&mut self, module: &NativeModule, name: Symbol, span: Span) -> Option<Value> {
+        let (path, text) = (&*module.path, self.name(name));
         if stdlib::MODULES.contains(&path) {
             return stdlib::attr(self, path, &text, span);
         }
+        let dialect = module.dialect?;
         let child = format!("{path}.{text}");
-        if self.is_native(&child) {
+        if dialect.has_module(&child) {
             return Some(self.native_module(&child));
         }
-        api::module_attr(self, path, &text)
+        dialect.attribute(self, path, &text, span)
     }
 
-    /// Names of a native module, for "did you mean".
-    pub(crate) fn native_names(&self, path: &str) -> Vec<String> {
-        api::module_names(path).iter().map(|n| (*n).to_owned()).collect()
+    /// Whether a function is of the dialect, and not one of Python's.
+    pub(crate) fn is_of_dialect(&self, native: &Native) -> bool {
+        let package = native.name.split_once('.').map(|(package, _)| package);
+        package.is_some_and(|package| self.dialect.packages().contains(&package))
     }
 
     /// `module.name` where the module has no such global: a submodule, or nothing.
@@ -154,7 +155,7 @@ impl Interp<'_> {
         if let Some(found) = self.host_import(frame.module, path, span)? {
             return Ok(found);
         }
-        if matches!(root, "nki" | "neuronxcc") {
+        if self.dialect.packages().contains(&root) {
             let reason = format!("there is no module `{path}` in the simulator");
             return Ok(Value::Host(Rc::new(Host { path: path.to_owned(), reason: Some(reason), span: Some(span) })));
         }
@@ -198,8 +199,8 @@ impl Interp<'_> {
         let file = self.sources.add(path.to_string_lossy(), text.as_str());
         let (mut ast, errors) = parse(file, &text, &mut self.names);
         self.diagnostics.extend(errors);
-        self.klr |= ast.body.iter().any(imports_klr);
-        scope::resolve(&mut ast);
+        let dialect = self.dialect_of(&ast);
+        resolve::resolve(&mut ast);
         let mut globals = Vec::with_capacity(ast.globals.len());
         let mut index = FxHashMap::default();
         for (i, symbol) in ast.globals.iter().enumerate() {
@@ -218,6 +219,7 @@ impl Interp<'_> {
             index: RefCell::new(index),
             symbols: RefCell::new(ast.globals.clone()),
             live: None,
+            dialect: Cell::new(dialect),
         });
         // Known before it runs, so that circular imports end.
         self.modules.push((path.to_path_buf(), Some(module.clone())));
@@ -230,6 +232,7 @@ impl Interp<'_> {
             return Err(Raise::at("recursion-limit", "imports are nested too deep", Span::default(), "here"));
         }
         let outer = std::mem::replace(&mut self.in_kernel, false);
+        let dialect = std::mem::replace(&mut self.dialect, module.dialect.get());
         self.loading.push(module.clone());
         // Of a module that is imported the kernel may need a part only: what fails matters where it is used.
         let lenient = self.modules.len() > 1;
@@ -260,7 +263,7 @@ impl Interp<'_> {
                     self.stack.truncate(depth);
                     self.pop_steps(trail);
                     let mut names = Vec::new();
-                    scope::bound_names(stmt, &mut names);
+                    resolve::bound_names(stmt, &mut names);
                     for name in names {
                         let index = module.index.borrow().get(&name).copied();
                         if let Some(index) = index {
@@ -282,6 +285,7 @@ impl Interp<'_> {
         }
         self.stack.truncate(base);
         self.in_kernel = outer;
+        self.dialect = dialect;
         self.loading.pop();
         result
     }
@@ -366,12 +370,10 @@ impl Interp<'_> {
             let value = match (value, &module) {
                 (Some(value), _) => value,
                 (None, Some(Value::Host(host))) => self.host(format!("{}.{text}", host.path), span),
-                (None, Some(Value::NativeModule(module)))
-                    if module.path.starts_with("nki") || module.path.starts_with("neuronxcc") =>
-                {
+                (None, Some(Value::NativeModule(module))) if module.dialect.is_some() => {
                     let raise =
                         Raise::at("import-error", format!("`{}` has no `{text}`", module.path), bind.span, "not there");
-                    let names = self.native_names(&module.path);
+                    let names = native_names(module);
                     let raise = match super::expr::nearest(&text, names.iter().map(String::as_str)) {
                         Some(near) => raise.help(format!("did you mean `{near}`?")),
                         None => raise,
@@ -474,12 +476,22 @@ impl Interp<'_> {
     }
 }
 
-/// `import klr...` or `from klr... import`.
-pub(super) fn imports_klr(stmt: &Stmt) -> bool {
-    let is_klr = |path: &str| path.split('.').next() == Some("klr");
-    match &stmt.kind {
-        StmtKind::Import(names) => names.iter().any(|n| is_klr(&n.path)),
-        StmtKind::ImportFrom(import) => import.level == 0 && is_klr(&import.path),
-        _ => false,
+impl Interp<'_> {
+    /// The dialect that a file is written in, by what it imports.
+    pub(super) fn dialect_of(&self, ast: &ModuleAst) -> &'static dyn Dialect {
+        let mut imports = Vec::new();
+        for stmt in &ast.body {
+            match &stmt.kind {
+                StmtKind::Import(names) => imports.extend(names.iter().map(|n| &*n.path)),
+                StmtKind::ImportFrom(import) if import.level == 0 => imports.push(&*import.path),
+                _ => {}
+            }
+        }
+        (self.dialect_of)(&imports)
     }
+}
+
+/// Names of a native module, for "did you mean".
+pub(super) fn native_names(module: &NativeModule) -> Vec<String> {
+    module.dialect.map_or_else(Vec::new, |d| d.names(&module.path)).iter().map(|n| (*n).to_owned()).collect()
 }

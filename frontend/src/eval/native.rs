@@ -22,13 +22,6 @@ pub(crate) struct Native {
     pub(crate) data: u32,
 }
 
-impl Native {
-    /// Whether this is a function of the API, and not one of Python's.
-    pub(crate) fn is_api(&self) -> bool {
-        self.name.starts_with("nki.")
-    }
-}
-
 /// The arguments of a call.
 #[derive(Debug)]
 pub(crate) struct CallArgs {

@@ -8,7 +8,6 @@ use super::Interp;
 use super::error::{EvalResult, Raise};
 use super::native::CallArgs;
 use super::value::*;
-use crate::api;
 use crate::syntax::*;
 
 impl Interp<'_> {
@@ -34,14 +33,13 @@ impl Interp<'_> {
                 }
             }
             (Value::Poison, _) | (_, Value::Poison) => Ok(Value::Poison),
-            (l, r) if l.is_api() || r.is_api() => {
+            (l @ Value::Object(_), _) | (l, Value::Object(_)) => {
                 if let Some(value) = self.operator_method(op, left, right, span)? {
                     return Ok(value);
                 }
                 match (l, op) {
-                    // Sequences of API values: `[tensor] * 2` has no API value at the top.
                     (Value::Str(text), BinOp::Mod) => Ok(Value::str(self.percent(text, right, span)?)),
-                    _ => api::binary(self, op, left, right, span).or_else(|raise| self.recover(raise)),
+                    _ => self.object_binary(op, left, right, span).or_else(|raise| self.recover(raise)),
                 }
             }
             (Value::Str(a), Value::Str(b)) if op == BinOp::Add => {
@@ -269,8 +267,8 @@ impl Interp<'_> {
         if op == UnaryOp::Not {
             return Ok(Value::Bool(!self.truth(value, span)?));
         }
-        if value.is_api() {
-            return api::unary(self, op, value, span).or_else(|raise| self.recover(raise));
+        if let Value::Object(object) = value {
+            return object.unary(self, op, value, span).or_else(|raise| self.recover(raise));
         }
         if let Value::Instance(instance) = value {
             let name = match op {
@@ -285,11 +283,7 @@ impl Interp<'_> {
         if let Value::Host(host) = value {
             return if self.in_kernel { Err(self.host_error(host, span)) } else { Ok(value.clone()) };
         }
-        let text = match op {
-            UnaryOp::Neg => "-",
-            UnaryOp::Pos => "+",
-            _ => "~",
-        };
+        let text = op.text();
         let number = self.as_number(value);
         Ok(match (op, number) {
             (UnaryOp::Neg, Some(Value::Float(x))) => Value::Float(-x),
@@ -324,8 +318,11 @@ impl Interp<'_> {
             Value::Str(text) => !text.is_empty(),
             Value::Tuple(items) => !items.is_empty(),
             Value::List(list) => !list.items.borrow().is_empty(),
-            Value::Dict(_) if self.klr => true,
-            Value::Dict(dict) | Value::Set(dict) => dict.borrow().len() > 0,
+            Value::Dict(dict) => match self.dialect.truth(self, value, span)? {
+                Some(truth) => truth,
+                None => dict.borrow().len() > 0,
+            },
+            Value::Set(set) => set.borrow().len() > 0,
             Value::Range(range) => range.len() > 0,
             Value::Instance(instance) => {
                 if let Some(method) = instance.class.lookup(sym::bool_) {
@@ -341,7 +338,7 @@ impl Interp<'_> {
             Value::EnumMember(_) => self.as_index(value) != Some(0),
             Value::Host(host) => return if self.in_kernel { Err(self.host_error(host, span)) } else { Ok(false) },
             Value::Poison => return Err(Raise::reported()),
-            value if value.is_api() => return api::truth(self, value, span),
+            Value::Object(object) => return object.truth(self, value, span),
             _ => true,
         })
     }
@@ -407,7 +404,7 @@ impl Interp<'_> {
             }
             Value::Host(host) => return if self.in_kernel { Err(self.host_error(host, span)) } else { Ok(Vec::new()) },
             Value::Poison => return Err(Raise::reported()),
-            value if value.is_api() => return api::iterate(self, value, span),
+            Value::Object(object) => return object.iterate(span),
             other => return Err(self.not_iterable(other, span)),
         })
     }

@@ -1,4 +1,4 @@
-//! Several errors per run: after an error of the API, evaluation continues with [`Value::Poison`].
+//! Several errors per run: after an error of a dialect, evaluation continues with [`Value::Poison`].
 //!
 //! An instruction returns nothing that the kernel needs, so a refused one is skipped. A view or a tensor that cannot be made has no known
 //! shape: poison stands for it and absorbs what is done with it, so that no error follows from the first. Where the kernel could catch the
@@ -37,12 +37,12 @@ pub(crate) struct Recovery {
 }
 
 impl Interp<'_> {
-    /// Reports an error of the API once per place and continues with poison, unless the kernel could catch the error.
+    /// Reports an error of a dialect once per place and continues with poison, unless the kernel could catch the error.
     ///
     /// # Errors
     /// The error itself, or the end of the evaluation.
     pub(crate) fn recover(&mut self, mut raise: Box<Raise>) -> EvalResult<Value> {
-        // An error that passed a call of the kernel's own is not of the API: the body of nl.fori_loop failed.
+        // An error that passed a call of the kernel's own is not of the dialect: the body of nl.fori_loop failed.
         let foreign = !raise.frames.is_empty() || raise.exception.is_some();
         if raise.fatal
             || foreign
@@ -104,7 +104,7 @@ impl Interp<'_> {
         args.values().any(|v| v.is_poisoned(depth))
     }
 
-    /// Whether a method of an API value, a string or a number gives poison because an argument is.
+    /// Whether a method of an object, a string or a number gives poison because an argument is.
     pub(crate) fn absorbs_method(&self, base: &Value, args: &CallArgs) -> bool {
         if !self.has_recovered() {
             return false;

@@ -101,6 +101,20 @@ fn klr_takes_patterns_of_tensors_only() {
 }
 
 #[test]
+fn a_dialect_applies_to_the_functions_of_its_module() {
+    // An empty dict is true for KLR, and text in f-strings has no blanks.
+    let klr = "import klr.frontend\nimport helper\ndef show(x):\n    print('klr', bool({}), f'{x}')\n    helper.show(x)\n    \
+               print('klr', bool({}))";
+    let helper = "def show(x):\n    print('python', bool({}), f'{x}')";
+    let kernel =
+        "import nki, other\n@nki.jit\ndef k():\n    print(bool({}))\n    other.show([1, 2])\n    print(bool({}))";
+    assert_eq!(
+        run_files(&[("k.py", kernel), ("other.py", klr), ("helper.py", helper)], &[], &Options::default()),
+        "False\nklr True [1,2]\npython False [1, 2]\nklr True\nFalse"
+    );
+}
+
+#[test]
 fn a_schedule_makes_named_instructions_wait() {
     let run = |edges: &str| {
         let source = format!(

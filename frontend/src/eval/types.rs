@@ -8,7 +8,6 @@ use super::Interp;
 use super::error::{EvalResult, Raise};
 use super::native::CallArgs;
 use super::value::*;
-use crate::api;
 use crate::syntax::*;
 
 impl Interp<'_> {
@@ -158,10 +157,10 @@ impl Interp<'_> {
             *part = match (self.as_index(value), value) {
                 (Some(x), _) => x,
                 (None, Value::Host(_)) if !self.in_kernel => return Ok(value.clone()),
-                (None, Value::Register(_)) => {
+                (None, Value::Object(o)) if o.unknown_number().is_some() => {
                     return Err(Raise::at(
                         "type-error",
-                        "range() needs ints, but this bound is a register",
+                        format!("range() needs ints, but this bound is {}", value.a_type()),
                         args.span,
                         "in this call",
                     )
@@ -270,8 +269,9 @@ impl Interp<'_> {
                 _ => false,
             },
             // `np.ndarray`, `torch.Tensor`: no value of a kernel is one.
-            Value::Host(_) => api::is_instance(value, class),
-            other => api::is_instance(value, other),
+            Value::Host(_) => false,
+            Value::Object(object) => object.has_instance(value),
+            _ => false,
         })
     }
 }

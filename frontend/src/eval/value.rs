@@ -1,21 +1,19 @@
 //! Values of the meta-program.
 
-use std::any::Any;
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::fmt;
 use std::rc::Rc;
 
 use nki_diag::Span;
-use nki_isa::DType;
 use rustc_hash::FxHashMap;
 
 pub(crate) use super::dict::{Dict, Key};
+use super::foreign::{Dialect, Object, article};
 use super::native::Native;
 pub(crate) use super::object::{
     AttrMap, Class, ClassKind, Descriptor, EnumMember, Field, FieldDefault, FieldSpec, Instance, Super,
 };
 use super::schedule::Edge;
-use crate::api;
 use crate::syntax::{FuncDef, Symbol};
 
 /// A value. Cloning is cheap: containers are references, as in Python.
@@ -67,25 +65,14 @@ pub(crate) enum Value {
     Exception(Rc<(Symbol, Vec<Value>)>),
     /// A built-in type used as a value: `int`, `list`, ...
     Type(BuiltinType),
-    Tensor(Rc<api::Tensor>),
-    Register(api::RegisterRef),
-    DynRange(Rc<api::DynRange>),
-    Dtype(DType),
-    NlOp(api::NlOp),
-    ApiEnum(api::ApiEnum),
-    /// Anything else of the API.
+    /// A value of a kind that is not the evaluator's: see [`super::foreign`].
     Object(Rc<dyn Object>),
     /// What an operation would have given that was refused: see [`super::recover`].
     Poison,
 }
 
-/// An API value of a kind of its own. What can be done with it is decided by the hooks in [`crate::api`].
-pub(crate) trait Object: fmt::Debug {
-    /// For messages.
-    fn type_name(&self) -> &'static str;
-    /// For downcasting in the hooks.
-    fn as_any(&self) -> &dyn Any;
-}
+// Values are cloned and moved all the time.
+const _: () = assert!(size_of::<Value>() <= 24);
 
 /// A list.
 #[derive(Default)]
@@ -150,30 +137,9 @@ impl Value {
         }
     }
 
-    /// Whether the API hooks decide what can be done with this.
-    pub(crate) fn is_api(&self) -> bool {
-        matches!(
-            self,
-            Self::Tensor(_)
-                | Self::Register(_)
-                | Self::DynRange(_)
-                | Self::Dtype(_)
-                | Self::NlOp(_)
-                | Self::ApiEnum(_)
-                | Self::Object(_)
-        )
-    }
-
     /// The type with its article, for messages: "an int", "a tensor", "None".
     pub(crate) fn a_type(&self) -> String {
-        let name = self.type_name();
-        match name.chars().next() {
-            _ if self.is_none() => name,
-            Some('a' | 'e' | 'i' | 'o' | 'A' | 'E' | 'I' | 'O') => format!("an {name}"),
-            // "an unbound", but "a uint8"
-            Some('u') if name.starts_with("un") => format!("an {name}"),
-            _ => format!("a {name}"),
-        }
+        if self.is_none() { self.type_name() } else { article(&self.type_name()) }
     }
 
     /// The Python name of the type, for messages.
@@ -205,7 +171,7 @@ impl Value {
             Self::Host(host) => format!("host value `{}`", host.path),
             Self::FieldSpec(_) => "field".into(),
             Self::Poison => "unknown".into(),
-            other => api::type_name(other).into(),
+            Self::Object(object) => object.type_name().into(),
         }
     }
 }
@@ -345,12 +311,16 @@ pub(crate) struct Module {
     pub(crate) symbols: RefCell<Vec<Symbol>>,
     /// The scope of a live host in which unbound names are looked up.
     pub(crate) live: Option<u64>,
+    /// The language that it is written in.
+    pub(crate) dialect: Cell<&'static dyn Dialect>,
 }
 
 /// A module the simulator provides.
 pub(crate) struct NativeModule {
     /// Dotted name after aliases: `nki.isa`, `math`.
     pub(crate) path: String,
+    /// The dialect that provides it; `None` for modules of Python's library, and for folders.
+    pub(crate) dialect: Option<&'static dyn Dialect>,
     /// Attributes looked up so far.
     pub(crate) attrs: RefCell<AttrMap>,
 }

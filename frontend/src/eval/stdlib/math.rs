@@ -10,7 +10,7 @@ use super::super::Interp;
 use super::super::error::{EvalResult, Raise};
 use super::super::native::CallArgs;
 use super::super::value::*;
-use super::{UNARY, Unary};
+use super::{UNARY, Unary, dtype};
 use crate::syntax::*;
 
 /// The error function, to double precision: Abramowitz and Stegun 7.1.5 (series) and 7.1.14 (continued fraction).
@@ -47,7 +47,7 @@ pub(super) fn float_of(interp: &Interp<'_>, value: &Value, name: &str, span: Spa
     }
     let raise =
         Raise::at("type-error", format!("{name}() needs a number, not {}", value.a_type()), span, "in this call");
-    Err(if matches!(value, Value::Tensor(_)) {
+    Err(if matches!(value, Value::Object(o) if o.is_device_data()) {
         raise.help("this runs at specialisation, where tensors have no values; use an `nl.*` or `nisa.*` operation")
     } else {
         raise
@@ -66,7 +66,7 @@ pub(super) fn finite(x: f64, name: &str, span: Span) -> EvalResult<Value> {
 pub(super) fn unary(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
     let (name, func) = UNARY[args.data as usize];
     if let [one] = args.positional.as_slice()
-        && let Some(array) = crate::api::array_of(one)
+        && let Some(array) = super::array::of(one)
     {
         return Ok(array.map(func).value());
     }
@@ -220,20 +220,21 @@ pub(super) fn record(interp: &mut Interp<'_>, name: &str, attrs: &[(&str, Value)
 pub(super) fn finfo(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
     args.positional_only(interp, "finfo", 1, 1)?;
     // max, eps, smallest normal, bits
-    let (max, eps, tiny, bits) = match &args.positional[0] {
-        Value::Dtype(DType::F32 | DType::TF32) => {
+    let given = &args.positional[0];
+    let (max, eps, tiny, bits) = match (dtype::of(given), given) {
+        (Some(DType::F32 | DType::TF32), _) => {
             (f64::from(f32::MAX), f64::from(f32::EPSILON), f64::from(f32::MIN_POSITIVE), 32)
         }
-        Value::Dtype(DType::F16) => (65504.0, 2f64.powi(-10), 2f64.powi(-14), 16),
-        Value::Dtype(DType::BF16) => {
+        (Some(DType::F16), _) => (65504.0, 2f64.powi(-10), 2f64.powi(-14), 16),
+        (Some(DType::BF16), _) => {
             (f64::from(f32::from_bits(0x7f7f_0000)), 2f64.powi(-7), f64::from(f32::MIN_POSITIVE), 16)
         }
-        Value::Dtype(DType::F8E4M3) => (240.0, 0.125, 2f64.powi(-6), 8),
-        Value::Dtype(DType::F8E4M3FN) => (448.0, 0.125, 2f64.powi(-6), 8),
-        Value::Dtype(DType::F8E5M2) => (57344.0, 0.25, 2f64.powi(-14), 8),
-        Value::Dtype(DType::F8E8M0) => (2f64.powi(127), 1.0, 2f64.powi(-127), 8),
-        Value::Type(BuiltinType::Float) => (f64::MAX, f64::EPSILON, f64::MIN_POSITIVE, 64),
-        other => {
+        (Some(DType::F8E4M3), _) => (240.0, 0.125, 2f64.powi(-6), 8),
+        (Some(DType::F8E4M3FN), _) => (448.0, 0.125, 2f64.powi(-6), 8),
+        (Some(DType::F8E5M2), _) => (57344.0, 0.25, 2f64.powi(-14), 8),
+        (Some(DType::F8E8M0), _) => (2f64.powi(127), 1.0, 2f64.powi(-127), 8),
+        (None, Value::Type(BuiltinType::Float)) => (f64::MAX, f64::EPSILON, f64::MIN_POSITIVE, 64),
+        (_, other) => {
             return Err(Raise::at(
                 "type-error",
                 format!("finfo() needs a floating-point dtype, not {}", other.a_type()),
@@ -258,15 +259,16 @@ pub(super) fn finfo(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value
 
 pub(super) fn iinfo(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
     args.positional_only(interp, "iinfo", 1, 1)?;
-    let (min, max) = match &args.positional[0] {
-        Value::Dtype(DType::I8) => (i64::from(i8::MIN), i64::from(i8::MAX)),
-        Value::Dtype(DType::I16) => (i64::from(i16::MIN), i64::from(i16::MAX)),
-        Value::Dtype(DType::I32) => (i64::from(i32::MIN), i64::from(i32::MAX)),
-        Value::Dtype(DType::U8) => (0, i64::from(u8::MAX)),
-        Value::Dtype(DType::U16) => (0, i64::from(u16::MAX)),
-        Value::Dtype(DType::U32) => (0, i64::from(u32::MAX)),
-        Value::Type(BuiltinType::Int) => (i64::MIN, i64::MAX),
-        other => {
+    let given = &args.positional[0];
+    let (min, max) = match (dtype::of(given), given) {
+        (Some(DType::I8), _) => (i64::from(i8::MIN), i64::from(i8::MAX)),
+        (Some(DType::I16), _) => (i64::from(i16::MIN), i64::from(i16::MAX)),
+        (Some(DType::I32), _) => (i64::from(i32::MIN), i64::from(i32::MAX)),
+        (Some(DType::U8), _) => (0, i64::from(u8::MAX)),
+        (Some(DType::U16), _) => (0, i64::from(u16::MAX)),
+        (Some(DType::U32), _) => (0, i64::from(u32::MAX)),
+        (None, Value::Type(BuiltinType::Int)) => (i64::MIN, i64::MAX),
+        (_, other) => {
             return Err(Raise::at(
                 "type-error",
                 format!("iinfo() needs an integer dtype, not {}", other.a_type()),

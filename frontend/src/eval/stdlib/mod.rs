@@ -1,11 +1,15 @@
 //! What kernels use of Python's library and of NumPy.
 
+pub(crate) mod array;
+pub(crate) mod dtype;
 mod math;
 mod numpy;
 mod objects;
 mod tools;
 
 use nki_diag::Span;
+use nki_isa::DType;
+use nki_isa::names::Named;
 
 pub(crate) use self::objects::namedtuple;
 use self::{math::*, objects::*, tools::*};
@@ -13,7 +17,6 @@ use super::Interp;
 use super::error::EvalResult;
 use super::native::{CallArgs, NativeFn};
 use super::value::*;
-use crate::api;
 
 /// The modules provided here.
 pub(crate) const MODULES: &[&str] = &[
@@ -166,10 +169,10 @@ fn numpy_attr(interp: &mut Interp<'_>, name: &str, span: Span) -> Option<Value> 
     let native = |func: NativeFn| Some(Value::native(format!("numpy.{name}"), func, 0));
     match name {
         "float32" | "float16" | "int8" | "int16" | "int32" | "uint8" | "uint16" | "uint32" | "bool_" => {
-            api::module_attr(interp, "nki.language", name)
+            DType::from_name(name).map(dtype::value)
         }
-        "single" => api::module_attr(interp, "nki.language", "float32"),
-        "half" => api::module_attr(interp, "nki.language", "float16"),
+        "single" => Some(dtype::value(DType::F32)),
+        "half" => Some(dtype::value(DType::F16)),
         "float64" | "double" => Some(Value::Type(BuiltinType::Float)),
         "int64" | "uint64" => Some(Value::Type(BuiltinType::Int)),
         "bool" => Some(Value::Type(BuiltinType::Bool)),

@@ -1,4 +1,4 @@
-//! What NumPy makes arrays with, as far as constants of kernels need it. The arrays themselves: [`crate::api::Array`].
+//! What NumPy makes arrays with, as far as constants of kernels need it. The arrays themselves: [`super::array`].
 
 use nki_diag::Span;
 use nki_isa::{DType, Imm};
@@ -7,7 +7,7 @@ use super::super::Interp;
 use super::super::error::{EvalResult, Raise};
 use super::super::native::{CallArgs, NativeFn};
 use super::super::value::*;
-use crate::api::{self, Array, MOST_ELEMENTS, array_dtype, array_of};
+use super::array::{self, Array, MOST_ELEMENTS, dtype_of as array_dtype, of as array_of};
 use crate::host::HostDtype;
 
 /// The function that makes or takes arrays under this name.
@@ -237,7 +237,7 @@ fn choose(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
     args.positional_only(interp, "where", 3, 3)?;
     let [condition, x, y] = [0, 1, 2].map(|i| args.positional[i].clone());
     let condition = Array::from_value(&condition, Some(HostDtype::Device(DType::Bool)), span)?;
-    api::choose_array(&condition, &x, &y, span)
+    array::choose(&condition, &x, &y, span)
 }
 
 fn concatenate(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
@@ -246,7 +246,7 @@ fn concatenate(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
     let parts = parts.and_then(|p| p.sequence()).unwrap_or_default();
     let parts: Vec<Array> = parts.iter().map(|p| Array::from_value(p, None, span)).collect::<EvalResult<_>>()?;
     let axis = axis.and_then(|a| a.as_int()).unwrap_or(0);
-    api::concatenate_arrays(&parts, axis, span)
+    array::concatenate(&parts, axis, span)
 }
 
 /// `np.name(array, ...)` as `array.name(...)`.
@@ -260,7 +260,7 @@ fn method(interp: &mut Interp<'_>, mut args: CallArgs, name: &str) -> EvalResult
         return interp.host_value(host, span);
     }
     let array = Array::from_value(&x, None, span)?;
-    api::array_method(interp, &array, name, args)
+    array::method(interp, &array, name, args)
 }
 
 /// A reduction that is Python's own for anything but arrays.
@@ -278,7 +278,7 @@ fn extremum(interp: &mut Interp<'_>, args: CallArgs, name: &str, of: fn(f64, f64
     if !args.positional.iter().any(|v| array_of(v).is_some()) || args.positional.len() != 2 {
         return total(interp, args, name);
     }
-    api::join_arrays(&args.positional[0], &args.positional[1], of, args.span)
+    array::join(&args.positional[0], &args.positional[1], of, args.span)
 }
 
 fn abs(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {

@@ -1,0 +1,306 @@
+//! Storage: its shape, capacity and address are checked when it is made.
+
+use std::rc::Rc;
+use std::sync::Arc;
+
+use nki_isa::ids::{Address, TrailId};
+use nki_isa::program::Input;
+use nki_isa::tensor::Tensor as Memory;
+use nki_isa::view::MAX_DIMS;
+use nki_isa::{DType, Loc, Space, TensorId, Violation};
+use smallvec::SmallVec;
+
+use super::{Builder, Site};
+use crate::build::Result;
+use crate::build::tensor::{MAX_ELEMENTS, Storage, Tensor, shape_text};
+
+/// A piece of storage to make.
+#[derive(Debug)]
+pub(crate) struct Request<'a> {
+    /// Name for messages and reports.
+    pub(crate) name: &'a str,
+    /// Memory.
+    pub(crate) space: Space,
+    /// Extents as the kernel gave them.
+    pub(crate) shape: &'a [i64],
+    /// Element type.
+    pub(crate) dtype: DType,
+    /// `address=(partition, byte)`.
+    pub(crate) address: Option<(i64, i64)>,
+    /// Initial contents.
+    pub(crate) data: Option<Arc<[u8]>>,
+}
+
+/// The extents as counts.
+fn check_shape(request: &Request<'_>) -> Result<SmallVec<[u32; 6]>> {
+    let name = request.name;
+    let text = || shape_text(request.shape.iter().copied());
+    let on_chip = request.space.is_on_chip();
+    // The manual makes [1] tensors in SBUF for registers (register_alloc); they are (1, 1) everywhere else.
+    if on_chip && request.shape == [1] {
+        return Ok(SmallVec::from_slice(&[1, 1]));
+    }
+    let least = if on_chip { 2 } else { 1 };
+    if request.shape.len() < least || request.shape.len() > MAX_DIMS {
+        let message =
+            format!("`{name}` of shape {} in {} must have {least} to {MAX_DIMS} dimensions", text(), request.space);
+        let help = match request.shape {
+            // Of (1,), both are the same.
+            [n] if on_chip => format!(
+                "write ({n}, 1) for one element in each of {n} partitions, or (1, {n}) for {n} elements in one partition"
+            ),
+            _ if on_chip => "on chip dimension 0 is the partition dimension: write (partitions, elements)".into(),
+            _ => String::new(),
+        };
+        return Err(Violation::new("bad-shape", "", message).help(help));
+    }
+    let total = request.shape.iter().try_fold(1u64, |n, &d| n.checked_mul(u64::try_from(d).unwrap_or(1)));
+    if total.is_none_or(|n| n > MAX_ELEMENTS) {
+        return Err(Violation::new(
+            "bad-shape",
+            "",
+            format!("`{name}` of shape {} has more than 2**40 elements", text()),
+        ));
+    }
+    request
+        .shape
+        .iter()
+        .enumerate()
+        .map(|(d, &n)| {
+            u32::try_from(n).ok().filter(|&n| n > 0).ok_or_else(|| {
+                Violation::new(
+                    "bad-shape",
+                    "",
+                    format!("`{name}` of shape {}: dimension {d} is {n}, not positive", text()),
+                )
+            })
+        })
+        .collect()
+}
+
+impl Builder {
+    /// Makes storage after checking shape, capacity and address.
+    ///
+    /// # Errors
+    /// `bad-shape`, `partition-size`, `sbuf-capacity`, `psum-capacity`, `psum-alignment`, `bad-address`.
+    pub(crate) fn alloc(&mut self, request: &Request<'_>, site: Site) -> Result<Tensor> {
+        let shape = check_shape(request)?;
+        let space = request.space;
+        let bytes: u64 = shape.iter().skip(usize::from(space.is_on_chip())).map(|&n| u64::from(n)).product::<u64>()
+            * request.dtype.size() as u64;
+        if space.is_on_chip() {
+            self.check_on_chip(request, &shape, bytes, site)?;
+        } else if bytes > u64::from(u32::MAX) * 16 {
+            return Err(Violation::new("bad-shape", "", format!("`{}` takes {bytes} bytes of HBM", request.name)));
+        }
+        let address = match request.address {
+            None => None,
+            Some(at) => Some(self.check_address(request, &shape, bytes, at)?),
+        };
+        if space == Space::SharedHbm && self.core > 0 {
+            // Both cores of a logical core run the same code; what the first made in shared HBM the second one shares.
+            if let Some(&id) = self.shared.get(self.next_shared) {
+                self.next_shared += 1;
+                let first = &self.storages[id.0 as usize];
+                if first.shape == shape && first.dtype == request.dtype {
+                    return Ok(Tensor::whole(first.clone()));
+                }
+            }
+            return Err(Violation::new(
+                "shared-divergence",
+                "",
+                format!(
+                    "core {} makes shared_hbm tensor `{}` of shape {}, which core 0 does not make at this point",
+                    self.core,
+                    request.name,
+                    shape_text(request.shape.iter().copied())
+                ),
+            )
+            .help("make shared tensors unconditionally, before branching on nl.program_id"));
+        }
+        let core = if space == Space::SharedHbm { 0 } else { self.core };
+        let tensor = Memory {
+            name: self.intern(request.name),
+            space,
+            shape,
+            dtype: request.dtype,
+            address,
+            core,
+            data: request.data.clone(),
+            loc: site.loc,
+            trail: site.trail,
+        };
+        let id = self.add(tensor);
+        if space == Space::SharedHbm {
+            self.shared.push(id);
+        }
+        Ok(Tensor::whole(self.storages[id.0 as usize].clone()))
+    }
+
+    fn add(&mut self, tensor: Memory) -> TensorId {
+        let id = TensorId(self.program.tensors.len() as u32);
+        self.storages.push(Rc::new(Storage {
+            id,
+            name: tensor.name.clone(),
+            space: tensor.space,
+            dtype: tensor.dtype,
+            shape: tensor.shape.clone(),
+            address: tensor.address,
+            loc: tensor.loc,
+        }));
+        self.program.tensors.push(tensor);
+        id
+    }
+
+    /// A constant in shared HBM; equal constants are one tensor.
+    ///
+    /// # Errors
+    /// As [`Builder::alloc`].
+    pub(crate) fn constant(&mut self, request: &Request<'_>, site: Site) -> Result<Tensor> {
+        let shape = check_shape(request)?;
+        let Some(data) = request.data.clone() else {
+            return self.alloc(request, site);
+        };
+        let known = self.constants.get(&data).and_then(|ids| {
+            ids.iter().copied().find(|id| {
+                let s = &self.storages[id.0 as usize];
+                s.shape == shape && s.dtype == request.dtype
+            })
+        });
+        if let Some(id) = known {
+            return Ok(Tensor::whole(self.storages[id.0 as usize].clone()));
+        }
+        let tensor = Memory {
+            name: self.intern(request.name),
+            space: Space::SharedHbm,
+            shape,
+            dtype: request.dtype,
+            address: None,
+            core: 0,
+            data: request.data.clone(),
+            loc: site.loc,
+            trail: site.trail,
+        };
+        let id = self.add(tensor);
+        self.constants.entry(data).or_default().push(id);
+        Ok(Tensor::whole(self.storages[id.0 as usize].clone()))
+    }
+
+    fn check_on_chip(&mut self, request: &Request<'_>, shape: &[u32], bytes: u64, site: Site) -> Result<()> {
+        let name = request.name;
+        if shape[0] > self.arch.partitions {
+            return Err(Violation::new(
+                "partition-size",
+                "",
+                format!(
+                    "`{name}` has {} partitions (dimension 0 of {}), {} has {}",
+                    shape[0],
+                    shape_text(request.shape.iter().copied()),
+                    request.space,
+                    self.arch.partitions
+                ),
+            )
+            .help(format!(
+                "split dimension 0 into tiles of at most {} (nl.tile_size.pmax), or move it to a free dimension",
+                self.arch.partitions
+            )));
+        }
+        let (id, limit) = match request.space {
+            Space::Psum => ("psum-capacity", self.arch.psum_bytes()),
+            _ => ("sbuf-capacity", self.arch.sbuf_bytes),
+        };
+        if bytes > u64::from(limit) {
+            let too_large = Violation::new(
+                id,
+                "",
+                format!(
+                    "`{name}` takes {bytes} bytes in each partition ({} of {}), {} has {limit}",
+                    shape_text(request.shape.iter().copied()),
+                    request.dtype,
+                    request.space
+                ),
+            )
+            .help("tile the free dimension");
+            if !self.over_capacity {
+                return Err(too_large);
+            }
+            self.too_large.push((too_large, site));
+        }
+        Ok(())
+    }
+
+    fn check_address(&self, request: &Request<'_>, shape: &[u32], bytes: u64, at: (i64, i64)) -> Result<Address> {
+        let name = request.name;
+        let refuse = |message: String| Violation::new("bad-address", "", message);
+        if request.space.is_hbm() {
+            return Err(refuse(format!(
+                "`{name}` is in {}: only SBUF and PSUM tensors can have an address",
+                request.space
+            ))
+            .help("remove address="));
+        }
+        let (Ok(partition), Ok(byte)) = (u32::try_from(at.0), u32::try_from(at.1)) else {
+            return Err(refuse(format!("`{name}` has address ({}, {}): both parts must be 0 or more", at.0, at.1)));
+        };
+        if u64::from(partition) + u64::from(shape[0]) > u64::from(self.arch.partitions) {
+            return Err(refuse(format!(
+                "`{name}` with {} partitions at partition {partition} ends past partition {}",
+                shape[0],
+                self.arch.partitions - 1
+            )));
+        }
+        let limit = if request.space == Space::Psum { self.arch.psum_bytes() } else { self.arch.sbuf_bytes };
+        if u64::from(byte) + bytes > u64::from(limit) {
+            return Err(refuse(format!(
+                "`{name}` takes bytes {byte} to {} of each partition, {} has {limit}",
+                u64::from(byte) + bytes,
+                request.space
+            ))
+            .help("the second part of an address counts bytes"));
+        }
+        let bank = self.arch.psum_bank_bytes;
+        if request.space == Space::Psum && byte % bank != 0 {
+            return Err(Violation::new(
+                "psum-alignment",
+                "",
+                format!(
+                    "`{name}` is at byte {byte} of PSUM; a PSUM tensor starts on a bank, a multiple of {bank} bytes"
+                ),
+            )
+            .help(format!("use address=({partition}, bank * {bank}), bank 0 to {}", self.arch.psum_banks - 1)));
+        }
+        Ok(Address { partition, byte })
+    }
+
+    /// An HBM tensor for an array argument.
+    ///
+    /// # Errors
+    /// `bad-shape`.
+    pub(crate) fn input(&mut self, name: &str, shape: &[i64], dtype: DType, loc: Loc) -> Result<Tensor> {
+        let request = Request { name, space: Space::SharedHbm, shape, dtype, address: None, data: None };
+        let shape = check_shape(&request)?;
+        if let Some(known) = self.program.inputs.iter().find(|i| &*i.name == name) {
+            return Ok(Tensor::whole(self.storages[known.tensor.0 as usize].clone()));
+        }
+        let name = self.intern(name);
+        let tensor = Memory {
+            name: name.clone(),
+            space: Space::SharedHbm,
+            shape,
+            dtype,
+            address: None,
+            core: 0,
+            data: None,
+            loc,
+            trail: TrailId::ROOT,
+        };
+        let id = self.add(tensor);
+        self.program.inputs.push(Input { name, tensor: id });
+        Ok(Tensor::whole(self.storages[id.0 as usize].clone()))
+    }
+
+    /// Whether the tensor is an argument of the kernel.
+    pub(super) fn is_input(&self, id: TensorId) -> bool {
+        self.program.inputs.iter().any(|i| i.tensor == id)
+    }
+}

@@ -1,0 +1,231 @@
+//! Builds the [`Program`]: storage, registers, and the structured instruction stream of each core.
+
+mod alloc;
+mod order;
+mod output;
+
+use std::rc::Rc;
+use std::sync::Arc;
+
+use nki_isa::ids::TrailId;
+use nki_isa::machine::Context;
+use nki_isa::program::{NodeKind, Trail};
+use nki_isa::{Arch, Inst, Loc, Node, Program, RegId, Target, TensorId, Violation};
+use rustc_hash::{FxHashMap, FxHashSet};
+
+pub(crate) use self::alloc::Request;
+use crate::build::Result;
+use crate::build::tensor::Storage;
+
+/// Where something is written, and the loops and calls around it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Site {
+    /// The place.
+    pub(crate) loc: Loc,
+    /// Around it.
+    pub(crate) trail: TrailId,
+}
+
+/// A statement of the program under construction: the stream it is in and its position there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct NodeAt {
+    body: u32,
+    index: u32,
+}
+
+/// A stream of statements under construction.
+#[derive(Debug, Default)]
+struct Body {
+    /// Different for each stream of the program.
+    id: u32,
+    nodes: Vec<Node>,
+}
+
+/// The program under construction.
+#[derive(Debug)]
+pub(crate) struct Builder {
+    program: Program,
+    arch: &'static Arch,
+    /// The core being specialised.
+    core: u32,
+    /// Cores of the logical core.
+    cores: u32,
+    /// The stream being filled, and the streams of the dynamic statements around it.
+    bodies: Vec<Body>,
+    /// Streams begun so far.
+    begun: u32,
+    /// Handles of all tensors, by id.
+    storages: Vec<Rc<Storage>>,
+    /// Shared tensors in the order of their making: the cores of a logical core make the same ones.
+    shared: Vec<TensorId>,
+    /// Next entry of `shared` on a core after the first.
+    next_shared: usize,
+    /// Whether a tensor may be larger than its memory.
+    over_capacity: bool,
+    /// Tensors that are, until they have been reported.
+    pub(crate) too_large: Vec<(Violation, Site)>,
+    /// Names of outputs.
+    output_names: FxHashSet<String>,
+    /// Statements emitted so far, on all cores.
+    pub(crate) emitted: u64,
+    /// Constants of `shared_constant`, by content.
+    constants: FxHashMap<Arc<[u8]>, Vec<TensorId>>,
+    names: FxHashMap<Box<str>, Arc<str>>,
+    /// Edges of `with_schedule`: who waits, for whom, and whether an instruction does.
+    schedule: Vec<(Arc<str>, Arc<str>, bool)>,
+    /// The last instruction of each name, where there is a schedule.
+    named: FxHashMap<Arc<str>, NodeAt>,
+}
+
+impl Builder {
+    /// An empty program.
+    pub(crate) fn new(name: &str, target: Target, cores: u32) -> Builder {
+        Builder {
+            program: Program {
+                name: name.into(),
+                target,
+                files: Vec::new(),
+                tensors: Vec::new(),
+                registers: 0,
+                inputs: Vec::new(),
+                outputs: Vec::new(),
+                trails: Vec::new(),
+                tags: Vec::new(),
+                cores: Vec::new(),
+            },
+            arch: Arch::of(target),
+            core: 0,
+            cores,
+            bodies: vec![Body::default()],
+            begun: 1,
+            storages: Vec::new(),
+            shared: Vec::new(),
+            next_shared: 0,
+            over_capacity: false,
+            too_large: Vec::new(),
+            output_names: FxHashSet::default(),
+            emitted: 0,
+            constants: FxHashMap::default(),
+            names: FxHashMap::default(),
+            schedule: Vec::new(),
+            named: FxHashMap::default(),
+        }
+    }
+
+    /// Whether tensors may be larger than their memory.
+    pub(crate) fn allow_too_large(mut self, allowed: bool) -> Self {
+        self.over_capacity = allowed;
+        self
+    }
+
+    /// Limits of the target.
+    pub(crate) fn arch(&self) -> &'static Arch {
+        self.arch
+    }
+
+    /// The core being specialised.
+    pub(crate) fn core(&self) -> u32 {
+        self.core
+    }
+
+    /// Cores of the logical core.
+    pub(crate) fn cores(&self) -> u32 {
+        self.cores
+    }
+
+    /// Validates an instruction and appends it.
+    ///
+    /// # Errors
+    /// The first rule that it breaks.
+    pub(crate) fn emit(&mut self, inst: Inst, site: Site) -> Result<()> {
+        inst.validate(&Context { arch: self.arch, tensors: &self.program.tensors })?;
+        self.push(NodeKind::Inst(inst), site);
+        Ok(())
+    }
+
+    fn push(&mut self, kind: NodeKind, site: Site) {
+        self.emitted += 1;
+        if let Some(body) = self.bodies.last_mut() {
+            body.nodes.push(Node { kind, loc: site.loc, trail: site.trail, tag: None });
+        }
+    }
+
+    /// Number of tensors made so far.
+    pub(crate) fn tensors(&self) -> usize {
+        self.program.tensors.len()
+    }
+
+    /// How many statements the blocks that are open have.
+    pub(crate) fn statements(&self) -> usize {
+        self.bodies.iter().map(|b| b.nodes.len()).sum()
+    }
+
+    /// The statement appended last.
+    pub(crate) fn last_node(&self) -> NodeAt {
+        let body = self.bodies.last();
+        NodeAt { body: body.map_or(0, |b| b.id), index: body.map_or(0, |b| b.nodes.len().saturating_sub(1) as u32) }
+    }
+
+    /// Starts the body of a dynamic statement.
+    pub(crate) fn open(&mut self) {
+        self.bodies.push(Body { id: self.begun, nodes: Vec::new() });
+        self.begun += 1;
+    }
+
+    /// Ends the body started last.
+    pub(crate) fn close(&mut self) -> Vec<Node> {
+        if self.bodies.len() > 1 { self.bodies.pop().unwrap_or_default().nodes } else { Vec::new() }
+    }
+
+    /// Appends a dynamic statement.
+    pub(crate) fn statement(&mut self, kind: NodeKind, site: Site) {
+        self.push(kind, site);
+    }
+
+    /// A new virtual register.
+    pub(crate) fn register(&mut self) -> RegId {
+        let id = RegId(self.program.registers);
+        self.program.registers += 1;
+        id
+    }
+
+    fn intern(&mut self, name: &str) -> Arc<str> {
+        if let Some(known) = self.names.get(name) {
+            return known.clone();
+        }
+        let made: Arc<str> = name.into();
+        self.names.insert(name.into(), made.clone());
+        made
+    }
+
+    /// Bytes of a tensor (in each partition on chip).
+    fn bytes(&self, id: TensorId) -> usize {
+        self.program.tensors[id.0 as usize].bytes()
+    }
+
+    /// Ends the stream of this core and begins the next one's.
+    pub(crate) fn next_core(&mut self) {
+        while self.bodies.len() > 1 {
+            self.bodies.pop();
+        }
+        self.program.cores.push(self.bodies.pop().unwrap_or_default().nodes);
+        self.open();
+        self.core += 1;
+        self.next_shared = 0;
+    }
+
+    /// The finished program.
+    pub(crate) fn finish(mut self, files: Vec<Arc<str>>, trails: Vec<Trail>) -> Program {
+        if self.program.cores.len() <= self.core as usize {
+            self.next_core();
+        }
+        self.program.files = files;
+        self.program.trails = trails;
+        self.program
+    }
+
+    /// Names the program.
+    pub(crate) fn set_name(&mut self, name: &str) {
+        self.program.name = name.into();
+    }
+}

@@ -1,0 +1,101 @@
+//! Names of instructions, and which of them wait for others.
+
+use nki_isa::Violation;
+use nki_isa::ids::TagId;
+use nki_isa::program::Tag;
+
+use super::{Builder, NodeAt};
+use crate::build::Result;
+
+impl Builder {
+    /// The tag of a statement, made if there is none; `None` if its stream has ended.
+    fn tag(&mut self, at: NodeAt) -> Option<TagId> {
+        let tags = &mut self.program.tags;
+        let body = self.bodies.iter_mut().find(|b| b.id == at.body)?;
+        let node = body.nodes.get_mut(at.index as usize)?;
+        Some(*node.tag.get_or_insert_with(|| {
+            tags.push(Tag::default());
+            TagId(tags.len() as u32 - 1)
+        }))
+    }
+
+    /// Names an instruction, which may have to wait for others then.
+    ///
+    /// # Errors
+    /// As [`Self::order`].
+    pub(crate) fn name_node(&mut self, at: NodeAt, name: &str) -> Result<()> {
+        let name = self.intern(name);
+        if let Some(tag) = self.tag(at) {
+            self.program.tags[tag.0 as usize].name = name.clone();
+        }
+        for i in 0..self.schedule.len() {
+            if self.schedule[i].0 == name
+                && let Some(earlier) = self.named.get(&self.schedule[i].1).copied()
+            {
+                self.order(at, earlier)?;
+                self.schedule[i].2 = true;
+            }
+        }
+        if !self.schedule.is_empty() {
+            self.named.insert(name, at);
+        }
+        Ok(())
+    }
+
+    /// The edges of `with_schedule`, for the core that begins.
+    pub(crate) fn set_schedule<'e>(&mut self, edges: impl Iterator<Item = (&'e str, &'e str)>) {
+        self.schedule = edges.map(|(later, earlier)| (later.into(), earlier.into(), false)).collect();
+        self.named.clear();
+    }
+
+    /// Refuses a schedule with an edge that no instruction keeps.
+    pub(crate) fn check_schedule(&self) -> Result<()> {
+        let Some((later, earlier, _)) = self.schedule.iter().find(|edge| !edge.2) else { return Ok(()) };
+        let missing = [later, earlier].into_iter().find(|name| !self.named.contains_key(*name));
+        let (message, help) = match missing {
+            Some(name) => (
+                format!("with_schedule names `{name}`, which no instruction of the kernel has"),
+                "name the instruction: nisa.op(..., name=\"...\")",
+            ),
+            None => (
+                format!("with_schedule: `{later}` is to wait for `{earlier}`, which comes after it in the program"),
+                "instructions are issued in the order of the program here: write the one to wait for first",
+            ),
+        };
+        Err(Violation::new("depends-on", "", message).help(help))
+    }
+
+    /// Makes one instruction run after another has completed.
+    ///
+    /// # Errors
+    /// `depends-on` if the later one does not come later, or if a loop or branch of the device lies between them.
+    pub(crate) fn order(&mut self, later: NodeAt, earlier: NodeAt) -> Result<()> {
+        let refuse = |message: &str, help: &str| Err(Violation::new("depends-on", "", message).help(help));
+        let depth = |at: NodeAt| self.bodies.iter().position(|b| b.id == at.body);
+        let (Some(to), Some(from)) = (depth(later), depth(earlier)) else {
+            return refuse(
+                "depends_on: one of the instructions is in a loop or branch of the device that has ended",
+                "both must be in the same loop body, or the one that runs first in a loop around it",
+            );
+        };
+        if from > to {
+            return refuse(
+                "depends_on: the instruction to wait for is in a loop or branch of the device, the one that waits is not",
+                "both must be in the same loop body, or the one that runs first in a loop around it",
+            );
+        }
+        if from == to && earlier.index >= later.index {
+            return refuse(
+                "depends_on: the instruction to wait for does not come before the one that waits",
+                "write second.depends_on(first), where first is issued before second",
+            );
+        }
+        if let (Some(later), Some(earlier)) = (self.tag(later), self.tag(earlier)) {
+            let after = &mut self.program.tags[later.0 as usize].after;
+            if !after.contains(&earlier) {
+                after.push(earlier);
+            }
+        }
+        Ok(())
+    }
+}

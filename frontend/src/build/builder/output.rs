@@ -1,0 +1,70 @@
+//! Outputs: which tensors a kernel may return.
+
+use nki_diag::{Diagnostic, FileId, Span};
+use nki_isa::program::Output;
+use nki_isa::{Loc, Space, TensorId};
+
+use super::Builder;
+use crate::build::tensor::Tensor;
+
+fn span_of(loc: Loc) -> Span {
+    Span { file: FileId(loc.file), start: loc.start, end: loc.end }
+}
+
+impl Builder {
+    /// Adds a returned tensor as an output of that name, with findings about it; the kernel is at `kernel`. It is no output if one of
+    /// them is an error (`kernel-output`): an output is a whole tensor in shared HBM.
+    pub(crate) fn return_tensor(&mut self, name: &str, t: &Tensor, kernel: Span) -> Vec<Diagnostic> {
+        let (made, id, tensor) = (span_of(t.storage.loc), t.storage.id, &t.storage.name);
+        let is_input = self.is_input(id);
+        let mut findings = Vec::new();
+        // Up to NKI 0.2 a kernel could return what it made in `nl.hbm` (release notes of 0.3), and tutorials still do. With one core
+        // there is nobody to share it with.
+        if t.view.space == Space::Hbm && !is_input && self.cores == 1 {
+            let message = format!("the kernel returns `{tensor}`, which is in private HBM");
+            findings.push(
+                Diagnostic::warning("kernel-output", message)
+                    .at(made, "made here")
+                    .with(kernel, "of this kernel")
+                    .help("since NKI 0.3 the compiler takes outputs in shared HBM only: write buffer=nl.shared_hbm"),
+            );
+        } else if t.view.space != Space::SharedHbm && !is_input {
+            let message = format!("the kernel returns `{tensor}`, which is in {}", t.view.space);
+            findings.push(
+                Diagnostic::error("kernel-output", message)
+                    .at(made, "made here")
+                    .with(kernel, "of this kernel")
+                    .help("outputs must be in shared HBM: nl.ndarray(shape, dtype, buffer=nl.shared_hbm), written with nisa.dma_copy or nl.store"),
+            );
+            return findings;
+        }
+        let whole = t.view.offset == 0 && t.is_contiguous() && t.view.bytes() == self.bytes(id);
+        if !whole || t.view.dtype != t.storage.dtype || t.view.indirect.is_some() {
+            findings.push(
+                Diagnostic::error("kernel-output", format!("the kernel returns a part of `{tensor}`"))
+                    .at(made, "the tensor is made here")
+                    .with(kernel, "of this kernel")
+                    .help("return whole tensors; make one of the size of the result"),
+            );
+            return findings;
+        }
+        let shape = t.view.shape();
+        if shape[..] != t.storage.shape[..] && !is_input {
+            // HBM is flat, so a reshaped output is the same storage under another shape.
+            self.program.tensors[id.0 as usize].shape = shape[..].into();
+        }
+        self.output(name, id);
+        findings
+    }
+
+    /// Adds an output; a name that is taken gets a number.
+    fn output(&mut self, name: &str, tensor: TensorId) {
+        let mut chosen = name.to_owned();
+        let mut n = 1;
+        while !self.output_names.insert(chosen.clone()) {
+            chosen = format!("{name}_{n}");
+            n += 1;
+        }
+        self.program.outputs.push(Output { name: chosen.into(), tensor });
+    }
+}

@@ -1,0 +1,445 @@
+//! The value-returning operations of `nki.language`, lowered to instructions.
+//!
+//! Each makes an SBUF tile (PSUM for the tensor engine), emits the instructions that fill it, and returns it. The manual
+//! says which instruction only for some; where it is silent the cheapest documented one is taken: ALU operators run as
+//! `tensor_tensor` or, with a scalar or one value per partition, as `tensor_scalar`; functions run as `activation`.
+
+mod compose;
+mod random;
+#[cfg(test)]
+mod tests;
+mod trig;
+
+use nki_isa::inst::find;
+use nki_isa::names::AluOp;
+use nki_isa::{Arg, DType, Imm, Space, Violation};
+
+use crate::build::Result;
+use crate::build::builder::{Builder, Request, Site};
+use crate::build::tensor::{Tensor, shape_text};
+
+/// A tile or a number.
+#[derive(Debug, Clone)]
+pub(crate) enum Operand {
+    /// A tensor.
+    Tile(Tensor),
+    /// A number.
+    Number(Imm),
+}
+
+/// What lowering works on: the program, the place of the call and the name of the result.
+#[derive(Debug)]
+pub(crate) struct Lower<'a> {
+    /// The program.
+    pub(crate) builder: &'a mut Builder,
+    /// The call.
+    pub(crate) site: Site,
+    /// Name of the result.
+    pub(crate) name: &'a str,
+}
+
+fn view(t: &Tensor) -> Arg {
+    Arg::View(t.view.clone())
+}
+
+fn name(n: &str) -> Arg {
+    Arg::Name(n.into())
+}
+
+/// The extents as the kernel sees them.
+pub(crate) fn extents(t: &Tensor) -> Vec<i64> {
+    t.view.dims.iter().map(|d| i64::from(d.count)).collect()
+}
+
+/// The dtype of a result made of two: the wider; floats win over integers; two different 16-bit floats make float32.
+pub(crate) fn promote(a: DType, b: DType) -> DType {
+    if a == b {
+        return a;
+    }
+    match (a.is_float(), b.is_float()) {
+        (true, false) => a,
+        (false, true) => b,
+        (true, true) if a.size() == b.size() => DType::F32,
+        (false, false) if a.size() == b.size() => DType::I32,
+        _ => {
+            if a.size() > b.size() {
+                a
+            } else {
+                b
+            }
+        }
+    }
+}
+
+/// A documented instruction that the registry does not have.
+fn not_yet(instruction: &str) -> Violation {
+    Violation::new("unsupported-instruction", "", format!("nki.isa.{instruction} is not supported yet"))
+        .help("the manual documents it, but this version has no model of it")
+}
+
+impl Lower<'_> {
+    /// Emits one instruction by its name and operands.
+    pub(crate) fn emit(&mut self, instruction: &'static str, operands: &[(&'static str, Arg)]) -> Result<()> {
+        let Some(entry) = find(instruction) else {
+            return Err(not_yet(instruction));
+        };
+        let mut args: Vec<Option<Arg>> = vec![None; entry.schema.operands.len()];
+        for (operand, arg) in operands {
+            match entry.schema.position(operand) {
+                Some(at) => args[at] = Some(arg.clone()),
+                None => {
+                    return Err(Violation::new(
+                        "unsupported-instruction",
+                        "",
+                        format!("{instruction} has no `{operand}` yet"),
+                    ));
+                }
+            }
+        }
+        let inst = (entry.build)(&mut args)?;
+        self.builder.emit(inst, self.site)
+    }
+
+    /// A new tile for the result.
+    pub(crate) fn tile(&mut self, shape: &[i64], dtype: DType, space: Space) -> Result<Tensor> {
+        let request = Request { name: self.name, space, shape, dtype, address: None, data: None };
+        self.builder.alloc(&request, self.site)
+    }
+
+    fn like(&mut self, x: &Tensor, dtype: DType) -> Result<Tensor> {
+        self.tile(&extents(x), dtype, Space::Sbuf)
+    }
+
+    fn on_chip(&self, what: &str, x: &Tensor) -> Result<()> {
+        if x.on_chip() {
+            return Ok(());
+        }
+        Err(Violation::new(
+            "operand-memory",
+            "",
+            format!("nl.{what} works on SBUF and PSUM tiles; `{}` is in {}", x.storage.name, x.view.space),
+        )
+        .help(format!("load it first: tile = nl.load({})", x.storage.name)))
+    }
+
+    /// `nl.copy`.
+    pub(crate) fn copy(&mut self, x: &Tensor, dtype: Option<DType>) -> Result<Tensor> {
+        self.on_chip("copy", x)?;
+        let dst = self.like(x, dtype.unwrap_or(x.view.dtype))?;
+        self.emit("tensor_copy", &[("dst", view(&dst)), ("src", view(x))])?;
+        Ok(dst)
+    }
+
+    /// `nl.load`.
+    pub(crate) fn load(&mut self, src: &Tensor, dtype: Option<DType>) -> Result<Tensor> {
+        if src.on_chip() {
+            return Err(Violation::new(
+                "operand-memory",
+                "",
+                format!("nl.load reads HBM; `{}` is in {}", src.storage.name, src.view.space),
+            )
+            .help("use nl.copy or nisa.tensor_copy between on-chip tensors"));
+        }
+        if src.ndim() < 2 {
+            return Err(Violation::new(
+                "bad-shape",
+                "",
+                format!(
+                    "nl.load of `{}` of shape {}: a tile has at least two dimensions",
+                    src.storage.name,
+                    src.shape_text()
+                ),
+            )
+            .help(format!("load {}.reshape((1, -1)) or .reshape((-1, 1))", src.storage.name)));
+        }
+        let dst = self.like(src, dtype.unwrap_or(src.view.dtype))?;
+        self.emit("dma_copy", &[("dst", view(&dst)), ("src", view(src))])?;
+        Ok(dst)
+    }
+
+    /// `nl.store`.
+    pub(crate) fn store(&mut self, dst: &Tensor, value: &Tensor) -> Result<()> {
+        if dst.on_chip() {
+            return Err(Violation::new(
+                "operand-memory",
+                "",
+                format!("nl.store writes HBM; `{}` is in {}", dst.storage.name, dst.view.space),
+            )
+            .help("use nisa.tensor_copy between on-chip tensors"));
+        }
+        if value.view.space == Space::Psum {
+            // DMA does not reach PSUM (migration guide, NKI 0.3).
+            let staged = self.copy(value, None)?;
+            return self.emit("dma_copy", &[("dst", view(dst)), ("src", view(&staged))]);
+        }
+        self.emit("dma_copy", &[("dst", view(dst)), ("src", view(value))])
+    }
+
+    /// `dst[...] = value`: an engine copies on chip, DMA from and to HBM.
+    pub(crate) fn assign(&mut self, dst: &Tensor, value: &Tensor) -> Result<()> {
+        if !dst.on_chip() {
+            return self.store(dst, value);
+        }
+        if value.on_chip() {
+            return self.emit("tensor_copy", &[("dst", view(dst)), ("src", view(value))]);
+        }
+        if dst.view.space == Space::Psum {
+            let staged = self.load(value, None)?;
+            return self.emit("tensor_copy", &[("dst", view(dst)), ("src", view(&staged))]);
+        }
+        self.emit("dma_copy", &[("dst", view(dst)), ("src", view(value))])
+    }
+
+    /// `nl.load_transpose2d`: rows of HBM become columns of a tile, on the way.
+    pub(crate) fn load_transpose2d(&mut self, src: &Tensor, dtype: Option<DType>) -> Result<Tensor> {
+        if src.on_chip() {
+            return Err(Violation::new(
+                "operand-memory",
+                "",
+                format!("nl.load_transpose2d reads HBM; `{}` is in {}", src.storage.name, src.view.space),
+            )
+            .help("transpose on-chip tiles with nl.transpose or nisa.nc_transpose"));
+        }
+        if src.ndim() != 2 {
+            return Err(Violation::new(
+                "bad-shape",
+                "",
+                format!(
+                    "nl.load_transpose2d takes a tensor of 2 dimensions; `{}` has shape {}",
+                    src.storage.name,
+                    src.shape_text()
+                ),
+            ));
+        }
+        let s = extents(src);
+        let dst = self.tile(&[s[1], s[0]], src.view.dtype, Space::Sbuf)?;
+        self.emit("dma_transpose", &[("dst", view(&dst)), ("src", view(src))])?;
+        match dtype {
+            Some(d) if d != src.view.dtype => self.copy(&dst, Some(d)),
+            _ => Ok(dst),
+        }
+    }
+
+    /// `nl.gather_flattened`: in each partition `data.flat[indices]`, on GpSimd, which reads SBUF only.
+    pub(crate) fn gather_flattened(&mut self, data: &Tensor, indices: &Tensor, dtype: Option<DType>) -> Result<Tensor> {
+        let what = "gather_flattened";
+        self.on_chip(what, data)?;
+        self.on_chip(what, indices)?;
+        let in_sbuf = |l: &mut Self, t: &Tensor, dtype: DType| {
+            if t.view.space == Space::Sbuf && t.view.dtype == dtype { Ok(t.clone()) } else { l.copy(t, Some(dtype)) }
+        };
+        let data = in_sbuf(self, data, data.view.dtype)?;
+        let indices = in_sbuf(self, indices, DType::U32)?;
+        let dst = self.like(&indices, data.view.dtype)?;
+        self.emit("nc_n_gather", &[("dst", view(&dst)), ("data", view(&data)), ("indices", view(&indices))])?;
+        match dtype {
+            Some(d) if d != data.view.dtype => self.copy(&dst, Some(d)),
+            _ => Ok(dst),
+        }
+    }
+
+    /// `nisa.memset`-based creation: `nl.zeros`, `nl.ones`, `nl.full`.
+    pub(crate) fn fill(&mut self, dst: &Tensor, value: Imm) -> Result<()> {
+        let arg = match value {
+            Imm::Int(i) if dst.view.dtype.is_float() => Arg::Float(i as f64),
+            Imm::Float(x) if dst.view.dtype.is_int() && x.fract() == 0.0 => Arg::Int(x as i64),
+            Imm::Int(i) => Arg::Int(i),
+            Imm::Float(x) => Arg::Float(x),
+        };
+        if dst.on_chip() {
+            return self.emit("memset", &[("dst", view(dst)), ("value", arg)]);
+        }
+        // HBM is filled from a tile of one partition row set, as memset works on chip only.
+        let flat = dst.reshape(&[dst.view.elements() as i64])?;
+        let total = dst.view.elements() as i64;
+        let parts = i64::from(self.builder.arch().partitions);
+        let width = (total / parts).clamp(1, 2048);
+        let block = parts * width;
+        let tile = self.tile(&[parts, width], dst.view.dtype, Space::Sbuf)?;
+        self.emit("memset", &[("dst", view(&tile)), ("value", arg)])?;
+        let mut at = 0;
+        while at < total {
+            let n = block.min(total - at);
+            let (rows, rest) = (n / width, n % width);
+            if rows > 0 {
+                let to = flat.slice(0, at, at + rows * width, 1)?.reshape(&[rows, width])?;
+                let from = tile.slice(0, 0, rows, 1)?;
+                self.emit("dma_copy", &[("dst", view(&to)), ("src", view(&from))])?;
+                at += rows * width;
+            } else {
+                let to = flat.slice(0, at, at + rest, 1)?.reshape(&[1, rest])?;
+                let from = tile.slice(0, 0, 1, 1)?.slice(1, 0, rest, 1)?;
+                self.emit("dma_copy", &[("dst", view(&to)), ("src", view(&from))])?;
+                at += rest;
+            }
+        }
+        Ok(())
+    }
+
+    /// A binary operator with NumPy's broadcasting over free dimensions.
+    pub(crate) fn binary(
+        &mut self,
+        what: &str,
+        op: AluOp,
+        x: &Operand,
+        y: &Operand,
+        dtype: Option<DType>,
+    ) -> Result<Tensor> {
+        let op_arg = || Arg::Name(nki_isa::names::Named::name(op).into());
+        let (tile, scalar, reverse) = match (x, y) {
+            (Operand::Number(_), Operand::Number(_)) => {
+                return Err(Violation::new(
+                    "operand-kind",
+                    "",
+                    format!("nl.{what} of two numbers: at least one must be a tile"),
+                )
+                .help("use Python's operators on numbers"));
+            }
+            (Operand::Tile(a), Operand::Tile(b)) => {
+                self.on_chip(what, a)?;
+                self.on_chip(what, b)?;
+                let column = |t: &Tensor, of: &Tensor| {
+                    t.view.free_elements() == 1
+                        && of.view.free_elements() != 1
+                        && t.view.partitions() == of.view.partitions()
+                };
+                if column(b, a) {
+                    (a, y, false)
+                } else if column(a, b) {
+                    (b, x, true)
+                } else {
+                    return self.two_tiles(what, op_arg(), a, b, dtype);
+                }
+            }
+            (Operand::Tile(a), Operand::Number(_)) => (a, y, false),
+            (Operand::Number(_), Operand::Tile(b)) => (b, x, true),
+        };
+        self.on_chip(what, tile)?;
+        let operand = match scalar {
+            Operand::Tile(t) => view(t),
+            Operand::Number(Imm::Int(i)) => Arg::Int(*i),
+            Operand::Number(Imm::Float(v)) => Arg::Float(*v),
+        };
+        let result = match scalar {
+            Operand::Tile(t) => promote(tile.view.dtype, t.view.dtype),
+            Operand::Number(Imm::Float(_)) if tile.view.dtype.is_int() => DType::F32,
+            Operand::Number(_) => tile.view.dtype,
+        };
+        let dst = self.like(tile, dtype.unwrap_or(result))?;
+        let mut operands = vec![("dst", view(&dst)), ("data", view(tile)), ("op0", op_arg()), ("operand0", operand)];
+        if reverse {
+            operands.push(("reverse0", Arg::Bool(true)));
+        }
+        self.emit("tensor_scalar", &operands)?;
+        Ok(dst)
+    }
+
+    fn two_tiles(&mut self, what: &str, op: Arg, a: &Tensor, b: &Tensor, dtype: Option<DType>) -> Result<Tensor> {
+        let (sa, sb) = (extents(a), extents(b));
+        let mismatch = || {
+            Violation::new(
+                "shape-mismatch",
+                "",
+                format!(
+                    "nl.{what} of `{}` of shape {} and `{}` of shape {}",
+                    a.storage.name,
+                    shape_text(sa.iter().copied()),
+                    b.storage.name,
+                    shape_text(sb.iter().copied())
+                ),
+            )
+            .help("shapes must be equal, or 1 in a free dimension of one of them; partitions are not broadcast")
+        };
+        if sa.len() != sb.len() || sa[0] != sb[0] {
+            return Err(mismatch());
+        }
+        let shape: Vec<i64> = sa
+            .iter()
+            .zip(&sb)
+            .map(|(&m, &n)| {
+                if m == n || n == 1 {
+                    Some(m)
+                } else if m == 1 {
+                    Some(n)
+                } else {
+                    None
+                }
+            })
+            .collect::<Option<_>>()
+            .ok_or_else(mismatch)?;
+        let (a, b) = (a.broadcast_to(&shape)?, b.broadcast_to(&shape)?);
+        let dst = self.tile(&shape, dtype.unwrap_or(promote(a.view.dtype, b.view.dtype)), Space::Sbuf)?;
+        self.emit("tensor_tensor", &[("dst", view(&dst)), ("data1", view(&a)), ("data2", view(&b)), ("op", op)])?;
+        Ok(dst)
+    }
+
+    fn scalar_op(&mut self, what: &str, x: &Tensor, op: AluOp, by: Arg, dtype: Option<DType>) -> Result<Tensor> {
+        self.on_chip(what, x)?;
+        let dst = self.like(x, dtype.unwrap_or(x.view.dtype))?;
+        let op = name(nki_isa::names::Named::name(op));
+        self.emit("tensor_scalar", &[("dst", view(&dst)), ("data", view(x)), ("op0", op), ("operand0", by)])?;
+        Ok(dst)
+    }
+
+    /// A function of one tile.
+    pub(crate) fn unary(&mut self, what: &'static str, x: &Tensor, dtype: Option<DType>) -> Result<Tensor> {
+        self.on_chip(what, x)?;
+        let out = dtype.unwrap_or(x.view.dtype);
+        match what {
+            "negative" => self.scalar_op(what, x, AluOp::Multiply, Arg::Float(-1.0), dtype),
+            // "Implemented as XOR with all-ones" and "with 1" (docstrings of nl.invert and nl.logical_not).
+            "invert" => self.scalar_op(what, x, AluOp::BitwiseXor, Arg::Int(-1), dtype),
+            "logical_not" => self.scalar_op(what, x, AluOp::LogicalXor, Arg::Int(1), dtype),
+            "square" => {
+                let dst = self.like(x, out)?;
+                self.emit(
+                    "tensor_tensor",
+                    &[("dst", view(&dst)), ("data1", view(x)), ("data2", view(x)), ("op", name("multiply"))],
+                )?;
+                Ok(dst)
+            }
+            "rsqrt" => {
+                // Runs on GpSimd for precision and takes no PSUM input since 0.5 (migration guide).
+                if x.view.space == Space::Psum {
+                    return Err(Violation::new("operand-memory", "", "nl.rsqrt reads SBUF only")
+                        .help("copy the tile to SBUF, or call nisa.activation(op=nl.rsqrt)"));
+                }
+                let dst = self.like(x, out)?;
+                self.emit(
+                    "tensor_scalar",
+                    &[
+                        ("dst", view(&dst)),
+                        ("data", view(x)),
+                        ("op0", name("rsqrt")),
+                        ("operand0", Arg::Float(0.0)),
+                        ("engine", name("gpsimd")),
+                    ],
+                )?;
+                Ok(dst)
+            }
+            "sin" | "cos" | "tan" => self.trigonometric(what, x, dtype),
+            "reciprocal" => {
+                let dst = self.like(x, out)?;
+                self.emit("reciprocal", &[("dst", view(&dst)), ("data", view(x))])?;
+                Ok(dst)
+            }
+            // x - (x mod 1): the floor modulo of the ALU takes the sign of the divisor.
+            "floor" | "trunc" => {
+                let op = if what == "floor" { AluOp::Mod } else { AluOp::Fmod };
+                let rest = self.scalar_op(what, x, op, Arg::Float(1.0), Some(DType::F32))?;
+                self.two_tiles(what, name("subtract"), x, &rest, Some(out))
+            }
+            // -floor(-x) = x + (-x mod 1)
+            "ceil" => {
+                let minus = self.scalar_op(what, x, AluOp::Multiply, Arg::Float(-1.0), Some(DType::F32))?;
+                let rest = self.scalar_op(what, &minus, AluOp::Mod, Arg::Float(1.0), Some(DType::F32))?;
+                self.two_tiles(what, name("add"), x, &rest, Some(out))
+            }
+            _ => {
+                let dst = self.like(x, out)?;
+                self.emit("activation", &[("dst", view(&dst)), ("op", name(what)), ("data", view(x))])?;
+                Ok(dst)
+            }
+        }
+    }
+}

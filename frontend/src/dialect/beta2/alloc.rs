@@ -1,0 +1,330 @@
+//! Making tensors: `nl.ndarray` and its relatives.
+
+use std::path::Path;
+use std::rc::Rc;
+
+use nki_diag::Span;
+use nki_isa::{DType, Imm, Space};
+
+use super::region;
+use crate::build::builder::Request;
+use crate::build::lower::{Lower, extents};
+use crate::build::tensor::{Tensor, shape_text};
+use crate::dialect::common::errors::raise;
+use crate::dialect::common::state::{site, state, target_name};
+use crate::dialect::common::values;
+use crate::eval::Interp;
+use crate::eval::convert::{int, ints, number, wrong};
+use crate::eval::error::{EvalResult, Raise};
+use crate::eval::native::CallArgs;
+use crate::eval::stdlib::array::{self, Array};
+use crate::eval::stdlib::dtype::dtype as to_dtype;
+use crate::eval::value::Value;
+use crate::host::HostDtype;
+
+/// What all of them take.
+struct Wanted {
+    shape: Vec<i64>,
+    dtype: DType,
+    space: Space,
+    name: Option<Rc<str>>,
+    address: Option<(i64, i64)>,
+}
+
+/// What a new tensor holds.
+enum Fill {
+    Nothing,
+    Number(Imm),
+    Random,
+}
+
+fn allocate(interp: &mut Interp<'_>, wanted: &Wanted, fill: Fill, span: Span) -> EvalResult<Value> {
+    if let Some((partition, _)) = wanted.address
+        && !matches!(partition, 0 | 32 | 64 | 96)
+    {
+        let text = format!("an address that starts at partition {partition}");
+        interp.strict_instead(span, &text, "start at partition 0, 32, 64 or 96");
+    }
+    if wanted.space.is_on_chip() && wanted.shape == [1] {
+        interp.strict_instead(span, "a tensor of one dimension on chip", "write the shape (1, 1)");
+    }
+    if wanted.shape.len() > 5 {
+        interp.strict_instead(span, "a tensor of more than 5 dimensions", "reshape it");
+    }
+    let site = site(interp, span);
+    let name: std::sync::Arc<str> = match &wanted.name {
+        Some(name) => (&**name).into(),
+        None => target_name(interp, span),
+    };
+    let request = Request {
+        name: &name,
+        space: wanted.space,
+        shape: &wanted.shape,
+        dtype: wanted.dtype,
+        address: wanted.address,
+        data: None,
+    };
+    let tensor = state(interp).builder.alloc(&request, site).map_err(|v| raise("", &v, span, &[]))?;
+    let mut lower = Lower { builder: &mut state(interp).builder, site, name: &name };
+    match fill {
+        Fill::Nothing => Ok(()),
+        Fill::Number(value) => lower.fill(&tensor, value),
+        Fill::Random => lower.rand(&tensor),
+    }
+    .map_err(|v| raise("", &v, span, &[]))?;
+    Ok(Value::object(tensor))
+}
+
+fn given(value: Option<Value>) -> Option<Value> {
+    value.filter(|v| !v.is_none())
+}
+
+fn named(value: Option<Value>, what: &str, span: Span) -> EvalResult<Option<Rc<str>>> {
+    match given(value) {
+        None => Ok(None),
+        Some(Value::Str(s)) if s.is_empty() => Ok(None),
+        Some(Value::Str(s)) => Ok(Some(s)),
+        Some(other) => Err(wrong(format_args!("{what}: name"), "a string", &other, span)),
+    }
+}
+
+fn space_of(
+    interp: &mut Interp<'_>,
+    value: Option<Value>,
+    what: &str,
+    default: Space,
+    span: Span,
+) -> EvalResult<Space> {
+    let Some(value) = given(value) else {
+        return Ok(default);
+    };
+    if let Value::Str(_) = value {
+        interp.strict_instead(span, "a buffer given as a string", "write nl.sbuf, nl.psum or nl.shared_hbm");
+    }
+    region::memory(&value, format_args!("{what}: buffer"), span)
+}
+
+fn address(value: Option<Value>, what: &str, span: Span) -> EvalResult<Option<(i64, i64)>> {
+    let Some(value) = given(value) else {
+        return Ok(None);
+    };
+    let what = format!("{what}: address");
+    match value.sequence().as_deref() {
+        Some([p, b]) => Ok(Some((int(p, &what, span)?, int(b, &what, span)?))),
+        _ => Err(wrong(&what, "a tuple (partition, byte)", &value, span)),
+    }
+}
+
+/// The shape; a block dimension that was written with par_dim cannot arrive here.
+fn shape(value: Option<Value>, what: &str, span: Span) -> EvalResult<Vec<i64>> {
+    ints(&value.unwrap_or(Value::None), format_args!("{what}: shape"), span)
+}
+
+fn dtype(value: Option<Value>, what: &str, span: Span) -> EvalResult<DType> {
+    let value = value.unwrap_or(Value::None);
+    to_dtype(&value, format_args!("{what}: dtype"), span).map_err(|raise| match value {
+        Value::Int(_) => raise.help(format!("the shape is one tuple: {what}((128, 512), dtype=nl.float32)")),
+        _ => raise,
+    })
+}
+
+/// A tensor in a region of a memory; `place` is its name and address.
+pub(super) fn tensor(
+    interp: &mut Interp<'_>,
+    shape: Vec<i64>,
+    dtype: DType,
+    space: Space,
+    place: (Option<Value>, Option<(i64, i64)>),
+    span: Span,
+) -> EvalResult<Value> {
+    let (name, address) = place;
+    let wanted = Wanted { shape, dtype, space, name: named(name, "view", span)?, address };
+    allocate(interp, &wanted, Fill::Nothing, span)
+}
+
+/// `nl.ndarray(shape, dtype, buffer=sbuf, name='', address=None)`
+pub(super) fn ndarray(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
+    let span = args.span;
+    let what = "nl.ndarray";
+    let [s, d, buffer, name, at] = args.bind(interp, what, ["shape", "dtype", "buffer", "name", "address"], 2)?;
+    let wanted = Wanted {
+        shape: shape(s, what, span)?,
+        dtype: dtype(d, what, span)?,
+        space: space_of(interp, buffer, what, Space::Sbuf, span)?,
+        name: named(name, what, span)?,
+        address: address(at, what, span)?,
+    };
+    allocate(interp, &wanted, Fill::Nothing, span)
+}
+
+fn filled(interp: &mut Interp<'_>, args: CallArgs, what: &'static str, value: i64) -> EvalResult<Value> {
+    let span = args.span;
+    let [s, d, buffer, name, at] = args.bind(interp, what, ["shape", "dtype", "buffer", "name", "address"], 2)?;
+    let wanted = Wanted {
+        shape: shape(s, what, span)?,
+        dtype: dtype(d, what, span)?,
+        space: space_of(interp, buffer, what, Space::Sbuf, span)?,
+        name: named(name, what, span)?,
+        address: address(at, what, span)?,
+    };
+    allocate(interp, &wanted, Fill::Number(Imm::Int(value)), span)
+}
+
+/// `nl.zeros(shape, dtype, buffer=sbuf, name='')`
+pub(super) fn zeros(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
+    filled(interp, args, "nl.zeros", 0)
+}
+
+/// `nl.ones(shape, dtype, buffer=sbuf, name='')`
+pub(super) fn ones(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
+    filled(interp, args, "nl.ones", 1)
+}
+
+/// `nl.full(shape, fill_value, dtype, buffer=sbuf, name='')`
+pub(super) fn full(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
+    let span = args.span;
+    let what = "nl.full";
+    let [s, v, d, buffer, name] = args.bind(interp, what, ["shape", "fill_value", "dtype", "buffer", "name"], 3)?;
+    let value = number(&v.unwrap_or(Value::None), "nl.full: fill_value", span)?;
+    let wanted = Wanted {
+        shape: shape(s, what, span)?,
+        dtype: dtype(d, what, span)?,
+        space: space_of(interp, buffer, what, Space::Sbuf, span)?,
+        name: named(name, what, span)?,
+        address: None,
+    };
+    allocate(interp, &wanted, Fill::Number(value), span)
+}
+
+/// `nl.rand(shape, dtype, buffer=sbuf, name='')`
+pub(super) fn rand(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
+    let span = args.span;
+    let what = "nl.rand";
+    let [s, d, buffer, name] = args.bind(interp, what, ["shape", "dtype", "buffer", "name"], 2)?;
+    let wanted = Wanted {
+        shape: shape(s, what, span)?,
+        dtype: dtype(d, what, span)?,
+        space: space_of(interp, buffer, what, Space::Sbuf, span)?,
+        name: named(name, what, span)?,
+        address: None,
+    };
+    allocate(interp, &wanted, Fill::Random, span)
+}
+
+fn like(interp: &mut Interp<'_>, args: CallArgs, what: &'static str, fill: Fill) -> EvalResult<Value> {
+    let span = args.span;
+    let [x, d, buffer, name] = args.bind(interp, what, ["x", "dtype", "buffer", "name"], 1)?;
+    let x = x.unwrap_or(Value::None);
+    let x = values::tensor(&x, what, span)?;
+    let wanted = Wanted {
+        shape: extents(x),
+        dtype: given(d).map_or(Ok(x.view.dtype), |v| to_dtype(&v, format_args!("{what}: dtype"), span))?,
+        space: space_of(interp, buffer, what, x.view.space, span)?,
+        name: named(name, what, span)?,
+        address: None,
+    };
+    allocate(interp, &wanted, fill, span)
+}
+
+/// `nl.zeros_like(x, dtype=None, buffer=None, name='')`
+pub(super) fn zeros_like(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
+    like(interp, args, "nl.zeros_like", Fill::Number(Imm::Int(0)))
+}
+
+/// `nl.empty_like(x, dtype=None, buffer=None, name='')`
+pub(super) fn empty_like(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
+    like(interp, args, "nl.empty_like", Fill::Nothing)
+}
+
+/// `nl.shared_identity_matrix(n, dtype=uint8, dst=None)`
+pub(super) fn shared_identity_matrix(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
+    let span = args.span;
+    let what = "nl.shared_identity_matrix";
+    let [n, d, dst] = args.bind(interp, what, ["n", "dtype", "dst"], 1)?;
+    let n = int(&n.unwrap_or(Value::None), "nl.shared_identity_matrix: n", span)?;
+    let dtype = given(d).map_or(Ok(DType::U8), |v| to_dtype(&v, what, span))?;
+    let dst = given(dst);
+    let dst = dst.as_ref().map(|v| values::tensor(v, what, span)).transpose()?;
+    let name = target_name(interp, span);
+    let site = site(interp, span);
+    let mut lower = Lower { builder: &mut state(interp).builder, site, name: &name };
+    match lower.identity(n, dtype, dst) {
+        Ok(t) => Ok(Value::object(t)),
+        Err(v) => Err(raise(what, &v, span, &[])),
+    }
+}
+
+/// `nl.shared_constant(constant)`: an array, or the path of a `.npy` file; lists of numbers, too. Older releases have a `dtype`.
+pub(super) fn shared_constant(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
+    let span = args.span;
+    let what = "nl.shared_constant";
+    let [constant, d] = args.bind(interp, what, ["constant", "dtype"], 1)?;
+    let constant = constant.unwrap_or(Value::None);
+    let file;
+    let array = match &constant {
+        Value::Str(path) => {
+            let read = match interp.host {
+                Some(host) => host.array(path),
+                None => interp.loader.array(Path::new(&**path)),
+            };
+            let read = read.map_err(|why| Raise::at("unreadable-constant", format!("{what}: {why}"), span, "here"))?;
+            // Elements are wider as values.
+            interp.charge(read.data.len().saturating_mul(5), span)?;
+            file = array::host_array(interp, &read);
+            &file
+        }
+        other => other,
+    };
+    let array = match array {
+        Value::Host(host) => return Err(interp.host_error(host, span)),
+        other if let Some(t) = other.downcast::<Tensor>() => {
+            let message =
+                format!("{what} of the tensor `{}`: a constant is known when the kernel is compiled", t.storage.name);
+            return Err(
+                Raise::at("operand-kind", message, span, "here").help("an argument of the kernel is in HBM already")
+            );
+        }
+        other => match array::of(other) {
+            Some(array) => array.clone(),
+            // Lists of Python numbers have no type of their own.
+            None => {
+                let array = Array::from_value(other, None, span)?;
+                let narrow = match array.dtype {
+                    HostDtype::F64 => DType::F32,
+                    HostDtype::Device(d) => d,
+                    HostDtype::I64 | HostDtype::U64 => DType::I32,
+                };
+                array.astype(HostDtype::Device(narrow))
+            }
+        },
+    };
+    let dtype = match given(d) {
+        Some(d) => to_dtype(&d, what, span)?,
+        None => array::device_dtype(&array, span)?,
+    };
+    if dtype.is_packed() {
+        let message = format!("{what} of {dtype}: an element of it is four numbers");
+        return Err(Raise::at("unsupported-dtype", message, span, "here")
+            .help("make it of the integers that hold the bits, and look at it with .view(...)"));
+    }
+    if array.shape.is_empty() || array.values.is_empty() {
+        let message = format!(
+            "{what} of an array of shape {}: it needs a dimension and elements",
+            shape_text(array.shape.iter().map(|d| *d as i64))
+        );
+        return Err(Raise::at("bad-shape", message, span, "here"));
+    }
+    let name = target_name(interp, span);
+    let site = site(interp, span);
+    let shape: Vec<i64> = array.shape.iter().map(|d| *d as i64).collect();
+    let request = Request {
+        name: &name,
+        space: Space::SharedHbm,
+        shape: &shape,
+        dtype,
+        address: None,
+        data: Some(array.bytes(dtype)),
+    };
+    let tensor = state(interp).builder.constant(&request, site).map_err(|v| raise(what, &v, span, &[]))?;
+    Ok(Value::object(tensor))
+}

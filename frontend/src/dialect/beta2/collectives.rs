@@ -1,0 +1,85 @@
+//! `nki.collectives`: what several ranks do together.
+
+use nki_isa::Arg;
+use nki_isa::inst::REGISTRY;
+
+use super::instruction;
+use crate::dialect::common::handles::ReplicaGroup;
+use crate::dialect::common::registers::{Register, emit};
+use crate::dialect::common::state::state;
+use crate::dialect::common::values::to_arg;
+use crate::eval::Interp;
+use crate::eval::convert::{int, wrong};
+use crate::eval::error::EvalResult;
+use crate::eval::native::CallArgs;
+use crate::eval::value::Value;
+
+pub(super) const PROCESSING: &str = "collective_permute_implicit_current_processing_rank_id";
+
+/// `nki.collectives.<attr>`
+pub(super) fn attr(attr: &str) -> Option<Value> {
+    let name = || format!("nki.collectives.{attr}");
+    match attr {
+        "ReplicaGroup" => Some(Value::native(name(), replica_group, 0)),
+        "rank_id" => Some(Value::native(name(), rank_id, 0)),
+        PROCESSING => Some(Value::native(name(), processing_rank_id, 0)),
+        _ => {
+            let index = REGISTRY.iter().position(|e| e.collective && e.schema.name == attr)?;
+            Some(Value::native(name(), instruction::call, index as u32))
+        }
+    }
+}
+
+/// Names for "did you mean".
+pub(super) fn names() -> Vec<&'static str> {
+    REGISTRY.iter().filter(|e| e.collective).map(|e| e.schema.name).chain(["ReplicaGroup"]).collect()
+}
+
+fn replica_group(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
+    let span = args.span;
+    let [groups] = args.bind(interp, "ReplicaGroup", ["groups"], 1)?;
+    let value = groups.unwrap_or(Value::None);
+    if value.downcast::<ReplicaGroup>().is_some() {
+        return Ok(value);
+    }
+    let what = "ReplicaGroup";
+    let refuse = || wrong(what, "a list of lists of ranks, for example [[0, 1], [2, 3]]", &value, span);
+    let mut lists = Vec::new();
+    for group in value.sequence().ok_or_else(refuse)?.iter() {
+        let mut ranks = Vec::new();
+        for rank in group.sequence().ok_or_else(refuse)?.iter() {
+            ranks.push(int(rank, what, span)?);
+        }
+        lists.push(ranks);
+    }
+    Ok(Value::object(ReplicaGroup(lists)))
+}
+
+fn rank_id(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
+    let span = args.span;
+    let _: [Option<Value>; 1] = args.bind(interp, "nki.collectives.rank_id", ["name"], 0)?;
+    let id = state(interp).builder.register();
+    emit(interp, "rank_id", &[("dst", Arg::Register(id))], span)?;
+    Ok(Register::value(id))
+}
+
+fn processing_rank_id(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
+    let span = args.span;
+    let what = "nki.collectives.collective_permute_implicit_current_processing_rank_id";
+    let given = args.bind(interp, what, ["iteration_id", "replica_group", "channel_id", "name"], 2)?;
+    let [iteration, group, channel, _] = given;
+    let id = state(interp).builder.register();
+    let mut operands = vec![("dst", Arg::Register(id))];
+    for (name, value) in [("iteration_id", iteration), ("replica_group", group), ("channel_id", channel)] {
+        let Some(value) = value else { continue };
+        match to_arg(&value) {
+            Some(arg) => operands.push((name, arg)),
+            None => {
+                let message = format!("{what}: `{name}` has a value of type {}", value.type_name());
+                return Err(crate::eval::error::Raise::at("operand-kind", message, span, "here"));
+            }
+        }
+    }
+    emit(interp, PROCESSING, &operands, span)?;
+    Ok(Register::value(id))
+}

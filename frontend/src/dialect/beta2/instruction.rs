@@ -1,0 +1,132 @@
+//! `nisa.<instruction>(...)`: what this dialect says to calls that do not follow the schema.
+
+use nki_diag::Diagnostic;
+use nki_isa::inst::find;
+use nki_isa::schema::{Now, Role, Schema};
+
+use crate::dialect::common::bind::{self, Policy, given, given_tensor, signature};
+use crate::dialect::common::errors::span_of;
+use crate::eval::Interp;
+use crate::eval::error::{EvalResult, Raise, closest};
+use crate::eval::native::CallArgs;
+use crate::eval::stdlib::dtype::dtype;
+use crate::eval::value::Value;
+use crate::syntax::Symbol;
+
+static POLICY: Policy = Policy {
+    keyword,
+    missing,
+    handle_help: "instructions return no tensor: they write to dst=, which is the first argument. Make dst with nl.ndarray and pass it on",
+};
+
+/// Runs `nisa.<REGISTRY[data]>(...)`.
+pub(super) fn call(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
+    bind::call(interp, &POLICY, args)
+}
+
+/// Keywords that no schema lists: older spellings, and what was removed.
+fn keyword(interp: &mut Interp<'_>, schema: &Schema, symbol: Symbol, args: &CallArgs) -> EvalResult<Option<usize>> {
+    let keyword = interp.name(symbol);
+    let keyword = &*keyword;
+    let refuse = |slug: &'static str, message: String, help: &str| {
+        Err(Raise::new(Diagnostic::error(slug, message).at(args.span, "in this call").help(help)))
+    };
+    let former = find(schema.name).and_then(|e| e.former.iter().find(|f| f.keyword == keyword));
+    match (former.map(|f| f.now), keyword) {
+        (Some(Now::Called(operand)), _) => Ok(schema.position(operand)),
+        (Some(Now::Removed { version, instead }), _) => {
+            let message = format!("nisa.{}: `{keyword}=` was removed in {version}", schema.name);
+            refuse("removed-beta1", message, instead)
+        }
+        (_, "mask") => refuse(
+            "removed-mask",
+            format!("nisa.{}: `mask=` was removed", schema.name),
+            "bound the index instead: end = min(size, start + tile); use t[start:end] for every operand, so that the last tile is smaller",
+        ),
+        // NKI 0.1 took a dtype that says what dst says already. The current compiler has no such parameter.
+        (_, "dtype") if says_what_dst_says(interp, schema, args, symbol) => {
+            let text = format!("nisa.{}: `dtype=`, which was removed,", schema.name);
+            interp.strict_instead(args.span, &text, "leave it out: the result has the dtype of dst");
+            Ok(None)
+        }
+        (_, "dtype") => ignored_dtype(interp, schema, args, symbol),
+        _ => {
+            let mut diagnostic =
+                Diagnostic::error("arguments", format!("nisa.{} has no parameter `{keyword}`", schema.name))
+                    .at(args.span, "in this call")
+                    .note(signature(schema));
+            if let Some(name) = closest(keyword, schema.operands.iter().map(|o| o.name)) {
+                diagnostic = diagnostic.help(format!("did you mean `{name}`?"));
+            }
+            Err(Raise::new(diagnostic))
+        }
+    }
+}
+
+/// `dtype=` that is not the dtype of dst: with a dst it changes nothing, which is worth a warning; without, it is Beta 1's.
+fn ignored_dtype(
+    interp: &mut Interp<'_>,
+    schema: &Schema,
+    args: &CallArgs,
+    keyword: Symbol,
+) -> EvalResult<Option<usize>> {
+    let given_dtype = args.keyword.iter().find(|(s, _)| *s == keyword).map(|(_, v)| v);
+    if let (Some(dst), Some(value)) = (given_tensor(interp, schema, args, "dst"), given_dtype)
+        && let Ok(dtype) = dtype(value, "dtype", args.span)
+    {
+        let own = dst.view.dtype;
+        let message = format!("nisa.{}: `dtype={dtype}` has no effect: the result has dst's dtype, {own}", schema.name);
+        let finding = Diagnostic::warning("ignored-dtype", message)
+            .at(args.span, "in this call")
+            .with(span_of(dst.storage.loc), format!("`{}` is made here", dst.storage.name))
+            .help(format!(
+                "leave `dtype=` out, which current releases do not have, or allocate dst with dtype=nl.{dtype}"
+            ));
+        interp.report_once(finding, args.span);
+        return Ok(None);
+    }
+    let message = format!("nisa.{}: `dtype=` was removed", schema.name);
+    Err(Raise::new(
+        Diagnostic::error("removed-beta1", message).at(args.span, "in this call").help(
+            "the result has the dtype of dst, and `dtype=` is not that: allocate dst=nl.ndarray(shape, dtype=...)",
+        ),
+    ))
+}
+
+/// Whether the value of this keyword is the dtype of the call's `dst`.
+fn says_what_dst_says(interp: &Interp<'_>, schema: &Schema, args: &CallArgs, keyword: Symbol) -> bool {
+    let given_dtype = args.keyword.iter().find(|(s, _)| *s == keyword).map(|(_, v)| v);
+    match (given_tensor(interp, schema, args, "dst"), given_dtype) {
+        (Some(dst), Some(value)) => dtype(value, "dtype", args.span).is_ok_and(|d| d == dst.view.dtype),
+        _ => false,
+    }
+}
+
+fn missing(interp: &Interp<'_>, schema: &Schema, args: &CallArgs, operand: &str) -> Box<Raise> {
+    let writes_dst = schema.operands.first().is_some_and(|o| o.name == "dst" && o.role != Role::In);
+    let dst_given_first = !args.positional.is_empty();
+    let absent: Vec<&str> = schema
+        .operands
+        .iter()
+        .filter(|o| o.default.is_none() && given(interp, schema, args, o.name).is_none())
+        .map(|o| o.name)
+        .collect();
+    let beta1 = "instructions write to dst=..., which is the first argument, and return no tensor: make it with nl.ndarray, pass it as dst";
+    if operand == "dst" {
+        return Raise::new(
+            Diagnostic::error("missing-dst", format!("nisa.{}: no `dst` to write the result to", schema.name))
+                .at(args.span, "in this call")
+                .note(signature(schema))
+                .help(format!("since Beta 2 {beta1}")),
+        );
+    }
+    let list: Vec<String> = absent.iter().map(|n| format!("`{n}`")).collect();
+    let slug = if writes_dst && dst_given_first && absent.len() == 1 { "missing-dst" } else { "missing-operand" };
+    let mut diagnostic = Diagnostic::error(slug, format!("nisa.{} misses {}", schema.name, list.join(", ")))
+        .at(args.span, "in this call")
+        .note(signature(schema));
+    if slug == "missing-dst" {
+        diagnostic = diagnostic.help(format!("if this call was written for Beta 1: since Beta 2 {beta1}"));
+    }
+    Raise::new(diagnostic)
+}

@@ -1,0 +1,140 @@
+//! Registers and loops on them: `nisa.register_alloc`, `nl.dynamic_range`, `nl.fori_loop`, `nl.while_loop`.
+
+use nki_diag::Span;
+use nki_isa::Arg;
+use nki_isa::program::Bound;
+
+use crate::build::tensor::Tensor;
+use crate::dialect::common::registers::{DynamicRange, Register, emit};
+use crate::dialect::common::state::state;
+use crate::eval::Interp;
+use crate::eval::convert::{int, wrong};
+use crate::eval::error::{EvalResult, Raise};
+use crate::eval::foreign::{DeviceCondition, DeviceRange};
+use crate::eval::native::CallArgs;
+use crate::eval::value::Value;
+
+/// `nisa.register_alloc(x=None)`.
+pub(crate) fn register_alloc(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
+    let span = args.span;
+    let [x] = args.bind(interp, "nisa.register_alloc", ["x"], 0)?;
+    let id = state(interp).builder.register();
+    let x = x.unwrap_or(Value::None);
+    if let Some(t) = x.downcast::<Tensor>() {
+        emit(interp, "register_load", &[("dst", Arg::Register(id)), ("src", Arg::View(t.view.clone()))], span)?;
+    } else if let Some(r) = x.downcast::<Register>() {
+        emit(interp, "register_move", &[("dst", Arg::Register(id)), ("src", Arg::Register(r.id))], span)?;
+    } else if !x.is_none() {
+        let i = x
+            .as_int()
+            .ok_or_else(|| wrong("nisa.register_alloc", "None, an int or a tensor of one element", &x, span))?;
+        emit(interp, "register_move", &[("dst", Arg::Register(id)), ("src", Arg::Int(i))], span)?;
+    }
+    Ok(Register::value(id))
+}
+
+/// A loop bound: an int, a register, or a tensor of one element, which is loaded into a register.
+fn bound(interp: &mut Interp<'_>, value: &Value, what: &str, span: Span) -> EvalResult<Bound> {
+    if let Some(r) = value.downcast::<Register>() {
+        return Ok(Bound::Register(r.id));
+    }
+    if let Some(t) = value.downcast::<Tensor>() {
+        let id = state(interp).builder.register();
+        emit(interp, "register_load", &[("dst", Arg::Register(id)), ("src", Arg::View(t.view.clone()))], span)?;
+        return Ok(Bound::Register(id));
+    }
+    match value.as_int() {
+        Some(i) => fits(i, what, "the bound", span).map(Bound::Static),
+        None => Err(wrong(what, "an int or a register", value, span)),
+    }
+}
+
+/// Refuses what the counter of a loop, a signed register of 32 bits, cannot hold.
+fn fits(value: i64, what: &str, part: &str, span: Span) -> EvalResult<i64> {
+    if i32::try_from(value).is_ok() {
+        return Ok(value);
+    }
+    let message = format!("{what}: {part} is {value}; a loop counts in a register of 32 bits, up to {}", i32::MAX);
+    Err(Raise::at("dynamic-loop", message, span, "here").help("nest two loops, or count larger steps"))
+}
+
+fn step(value: Option<Value>, what: &str, span: Span) -> EvalResult<i64> {
+    let step = match value {
+        None => 1,
+        Some(v) if v.downcast::<Register>().is_some() => {
+            return Err(Raise::at("dynamic-loop", format!("{what}: the step is a register"), span, "here")
+                .help("the step is part of the loop instruction: give a positive int"));
+        }
+        Some(v) => int(&v, format_args!("{what}: step"), span)?,
+    };
+    if step < 1 {
+        return Err(Raise::at(
+            "dynamic-loop",
+            format!("{what}: the step must be a positive int, got {step}"),
+            span,
+            "here",
+        )
+        .help("count up, and compute the descending index with instructions"));
+    }
+    fits(step, what, "the step", span)
+}
+
+/// `nl.dynamic_range(start, stop=None, step=1)`.
+pub(crate) fn dynamic_range(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
+    let span = args.span;
+    let what = "nl.dynamic_range";
+    let [start, stop, by] = args.bind(interp, what, ["start", "stop", "step"], 1)?;
+    let start = start.unwrap_or(Value::None);
+    let (lower, upper) = match stop {
+        None | Some(Value::None) => (Bound::Static(0), bound(interp, &start, what, span)?),
+        Some(stop) => (bound(interp, &start, what, span)?, bound(interp, &stop, what, span)?),
+    };
+    let step = step(by, what, span)?;
+    Ok(Value::object(DynamicRange { lower, upper, step }))
+}
+
+/// `nl.fori_loop(lower, upper, body_fun, step=1)`.
+pub(crate) fn fori_loop(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
+    let span = args.span;
+    let what = "nl.fori_loop";
+    let [lower, upper, body, by] = args.bind(interp, what, ["lower", "upper", "body_fun", "step"], 3)?;
+    let lower = bound(interp, &lower.unwrap_or(Value::None), what, span)?;
+    let upper = bound(interp, &upper.unwrap_or(Value::None), what, span)?;
+    let body = body.unwrap_or(Value::None);
+    let range = DynamicRange { lower, upper, step: step(by, what, span)? };
+    range.for_each(interp, span, &mut |interp, variable| {
+        let result = interp.call(&body, CallArgs::of([variable], span))?;
+        if result.is_none() {
+            return Ok(());
+        }
+        Err(Raise::at("dynamic-loop", "the body of nl.fori_loop returned a value", span, "this loop")
+            .help("keep what must outlive an iteration in an SBUF or HBM tensor made before the loop"))
+    })?;
+    Ok(Value::None)
+}
+
+/// `nl.while_loop(init, body_fun)`.
+pub(crate) fn while_loop(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
+    let span = args.span;
+    let [init, body] = args.bind(interp, "nl.while_loop", ["init", "body_fun"], 2)?;
+    let body = body.unwrap_or(Value::None);
+    let init = init.unwrap_or(Value::None);
+    let Some(init) = init.downcast::<Register>() else {
+        return Err(wrong("nl.while_loop: init", "a register", &init, span));
+    };
+    // The body gets the condition by value and returns the next one.
+    let condition = Register { id: state(interp).builder.register(), frozen: false };
+    emit(interp, "register_move", &[("dst", Arg::Register(condition.id)), ("src", Arg::Register(init.id))], span)?;
+    condition.repeat(interp, span, &mut |interp| {
+        let next = interp.call(&body, CallArgs::of([Value::object(condition)], span))?;
+        match next.downcast::<Register>() {
+            Some(next) if next.id == condition.id => Ok(()),
+            Some(next) => {
+                let operands = [("dst", Arg::Register(condition.id)), ("src", Arg::Register(next.id))];
+                emit(interp, "register_move", &operands, span)
+            }
+            None => Err(wrong("nl.while_loop", "a body that returns the next condition, a register", &next, span)),
+        }
+    })?;
+    Ok(Value::None)
+}

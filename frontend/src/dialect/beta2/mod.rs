@@ -1,0 +1,322 @@
+//! NKI since Beta 2 (`import nki`): which names its modules have, and its rules for tensors.
+
+mod alloc;
+mod collectives;
+mod enums;
+mod index;
+mod instruction;
+mod language;
+mod loops;
+pub(crate) mod names;
+mod operators;
+mod region;
+mod removed;
+
+use nki_diag::{Diagnostic, Span};
+use nki_isa::inst::REGISTRY;
+use nki_isa::names::Named;
+use nki_isa::{Arch, DType};
+
+use self::enums::VOCABULARIES;
+use self::language::FUNCTIONS;
+use super::common::enums::{ApiEnum, EnumClass, MEMORY, NlOp};
+use super::common::handles::{ApiClass, NotYet};
+use super::common::state::arch;
+use super::common::values;
+use crate::build::ops::OPS;
+use crate::build::tensor::Tensor;
+use crate::eval::Interp;
+use crate::eval::error::{EvalResult, Raise};
+use crate::eval::foreign::{Dialect, Object};
+use crate::eval::native::{CallArgs, NativeFn};
+use crate::eval::stdlib::dtype;
+use crate::eval::value::{BuiltinType, Value};
+use crate::syntax::{BinOp, CmpOp, UnaryOp, sym};
+
+/// The dialect of NKI since Beta 2.
+pub(crate) struct Beta2;
+
+impl Dialect for Beta2 {
+    fn name(&self) -> &'static str {
+        "beta2"
+    }
+
+    fn packages(&self) -> &'static [&'static str] {
+        &["nki", "neuronxcc"]
+    }
+
+    fn has_module(&self, path: &str) -> bool {
+        has_module(path)
+    }
+
+    fn attribute(&self, _interp: &mut Interp<'_>, module: &str, name: &str, _span: Span) -> Option<Value> {
+        attribute(module, name)
+    }
+
+    fn names(&self, module: &str) -> Vec<&'static str> {
+        module_names(module)
+    }
+
+    /// A memory, in kernels of the early releases.
+    fn undefined(&self, interp: &mut Interp<'_>, name: &str, span: Span) -> Option<Value> {
+        region::named(interp, name, span)
+    }
+
+    fn index(&self, interp: &mut Interp<'_>, base: &Value, index: &Value, span: Span) -> EvalResult<Value> {
+        index::index(interp, values::tensor(base, "an index", span)?, index, span)
+    }
+
+    fn assign(
+        &self,
+        interp: &mut Interp<'_>,
+        base: &Value,
+        index: &Value,
+        value: &Value,
+        span: Span,
+    ) -> EvalResult<()> {
+        language::assign(interp, values::tensor(base, "an assignment", span)?, index, value, span)
+    }
+
+    fn binary(
+        &self,
+        _interp: &mut Interp<'_>,
+        op: BinOp,
+        left: &Value,
+        right: &Value,
+        span: Span,
+    ) -> EvalResult<Option<Value>> {
+        Err(operators::arithmetic(op.text(), left, right, span))
+    }
+
+    fn unary(&self, _interp: &mut Interp<'_>, op: UnaryOp, value: &Value, span: Span) -> EvalResult<Value> {
+        operators::unary(op, value, span)
+    }
+
+    fn compare(
+        &self,
+        _interp: &mut Interp<'_>,
+        op: CmpOp,
+        left: &Value,
+        right: &Value,
+        span: Span,
+    ) -> EvalResult<Option<Value>> {
+        operators::compare(op, left, right, span)
+    }
+
+    /// `if bias:` for an optional tensor: an object without a truth of its own is true. On chip, where a tensor is more often a value than
+    /// an argument, that is worth a finding.
+    fn truth(&self, interp: &mut Interp<'_>, value: &Value, span: Span) -> EvalResult<Option<bool>> {
+        if let Some(t) = value.downcast::<Tensor>()
+            && t.on_chip()
+        {
+            let message = format!("tensor `{}` as a condition is always true", t.storage.name);
+            let finding = Diagnostic::warning("tensor-condition", message)
+                .at(span, "its values are not known when the kernel is specialised")
+                .help("test `t is not None` for an optional tensor; for control flow on the device load the value into a register: nisa.register_load");
+            interp.report_once(finding, span);
+        }
+        Ok(None)
+    }
+
+    fn method(&self, interp: &mut Interp<'_>, base: &Value, name: &str, args: &CallArgs) -> EvalResult<Option<Value>> {
+        if name == "ap"
+            && let Some(t) = base.downcast::<Tensor>()
+            && !t.is_whole()
+        {
+            let what = format!("`ap` of a view of `{}`", t.storage.name);
+            let instead = "call it on the tensor itself: `ap` addresses the whole storage";
+            interp.strict_instead(args.span, &what, instead);
+        }
+        Ok(None)
+    }
+}
+
+/// `nl.tile_size`
+#[derive(Debug)]
+struct TileSize;
+
+impl Object for TileSize {
+    fn type_name(&self) -> &'static str {
+        "nl.tile_size"
+    }
+
+    fn attributes(&self) -> Vec<&'static str> {
+        TILE_SIZES.to_vec()
+    }
+
+    fn attribute(&self, interp: &Interp<'_>, name: &str) -> Option<Value> {
+        tile_size_of(arch(interp), name).map(Value::Int)
+    }
+}
+
+/// Modules of the dialect.
+const MODULES: &[&str] = &[
+    "nki",
+    "nki.language",
+    "nki.isa",
+    "nki.isa.constants",
+    "nki.typing",
+    "nki.collectives",
+    "nki.compiler",
+    "nki.experimental",
+    "neuronxcc",
+    "neuronxcc.nki",
+    "neuronxcc.nki.language",
+    "neuronxcc.nki.isa",
+    "neuronxcc.nki.typing",
+    "neuronxcc.nki.compiler",
+];
+
+/// Whether a dotted module is provided.
+fn has_module(module: &str) -> bool {
+    MODULES.contains(&module)
+}
+
+fn object(value: impl Object) -> Option<Value> {
+    Some(Value::object(value))
+}
+
+/// `module.attr`; `None` if there is no such name.
+fn attribute(module: &str, attr: &str) -> Option<Value> {
+    if attr == "NKIObject" && module.starts_with("nki") {
+        return Some(Value::Type(BuiltinType::NkiObject));
+    }
+    match module {
+        "nki" | "neuronxcc.nki" if matches!(attr, "jit" | "baremetal" | "benchmark" | "profile") => {
+            Some(Value::native(format!("nki.{attr}"), crate::eval::kernel::jit, 0))
+        }
+        "nki" => match attr {
+            "simulate" => Some(Value::native("nki.simulate", simulate, 0)),
+            "simulate_kernel" | "trace" => removed::name("nki", attr),
+            _ => None,
+        },
+        "nki.language" => language_attr(attr),
+        "nki.isa" | "nki.isa.constants" => isa_attr(attr),
+        "nki.typing" if attr == "tensor" => object(ApiClass("tensor")),
+        "nki.experimental" if matches!(attr, "fori_loop" | "while_loop") => language_attr(attr),
+        "nki.collectives" => collectives::attr(attr),
+        "nki.compiler" | "nki.experimental" if !attr.starts_with('_') => object(NotYet(format!("{module}.{attr}"))),
+        m if m.starts_with("neuronxcc.nki") && !has_module(&format!("{m}.{attr}")) => removed::name(m, attr),
+        _ => None,
+    }
+}
+
+/// Names for "did you mean".
+fn module_names(module: &str) -> Vec<&'static str> {
+    match module {
+        "nki" => vec!["jit", "simulate", "language", "isa", "typing"],
+        "nki.language" => OPS
+            .iter()
+            .map(|o| o.name)
+            .chain(FUNCTIONS.iter().map(|f| f.0))
+            .chain(DType::ALL.iter().map(|d| d.name()))
+            .chain(["sbuf", "psum", "hbm", "private_hbm", "shared_hbm", "tile_size", "NKIObject", "bool_"])
+            .collect(),
+        "nki.collectives" => collectives::names(),
+        "nki.isa" | "nki.isa.constants" => REGISTRY
+            .iter()
+            .filter(|e| !e.collective)
+            .map(|e| e.schema.name)
+            .chain(VOCABULARIES.iter().filter(|v| v.module == "nki.isa").map(|v| v.name))
+            .chain(["register_alloc", "get_nc_version", "VirtualRegister", "NkiValidationError"])
+            .collect(),
+        _ => Vec::new(),
+    }
+}
+
+fn language_attr(attr: &str) -> Option<Value> {
+    if let Some(op) = NlOp::find(attr, language::call_op) {
+        return object(op);
+    }
+    if let Some(memory) = ApiEnum::memory(attr) {
+        return object(memory);
+    }
+    if let Some(dtype) = DType::from_name(attr) {
+        return Some(dtype::value(dtype));
+    }
+    if let Some((name, func)) = FUNCTIONS.iter().find(|f| f.0 == attr) {
+        return Some(Value::native(format!("nki.language.{name}"), *func, 0));
+    }
+    match attr {
+        "tile_size" => object(TileSize),
+        "NkiTensor" | "tensor" => object(ApiClass("tensor")),
+        "MemoryRegion" => object(EnumClass(&MEMORY)),
+        "dtype" | "DType" => object(ApiClass("dtype")),
+        "range" => language_attr("static_range"),
+        _ => removed::language(attr),
+    }
+}
+
+fn isa_attr(attr: &str) -> Option<Value> {
+    if let Some(index) = REGISTRY.iter().position(|e| e.schema.name == attr && !e.collective) {
+        return Some(Value::native(format!("nki.isa.{attr}"), instruction::call, index as u32));
+    }
+    if let Some(class) = VOCABULARIES.iter().find(|v| v.name == attr && v.module == "nki.isa") {
+        return object(EnumClass(class));
+    }
+    // vector_engine and the like (deprecated spellings), and pe_engine, act_engine, ... of older kernels.
+    if let Some(engine) = attr.strip_suffix("_engine").and_then(enums::engine) {
+        return object(engine);
+    }
+    let native = |func: NativeFn| Some(Value::native(format!("nki.isa.{attr}"), func, 0));
+    match attr {
+        "register_alloc" => native(loops::register_alloc),
+        "get_nc_version" => native(|interp, args| {
+            args.positional_only(interp, "nisa.get_nc_version", 0, 0)?;
+            Ok(Value::object(enums::nc_version(interp.options.target)))
+        }),
+        "get_nc_sub_version" => native(|_, _| Ok(Value::Int(0))),
+        "VirtualRegister" => object(ApiClass("register")),
+        "NkiInstruction" => object(ApiClass("NkiInstruction")),
+        "NkiValidationError" => Some(Value::ExceptionClass(sym::nki_validation_error)),
+        "tensor_copy_dynamic_src" | "tensor_copy_dynamic_dst" => removed::name("nki.isa", attr),
+        _ => None,
+    }
+}
+
+/// `nki.simulate(kernel)`: calling it is the host's business.
+fn simulate(_interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
+    args.positional
+        .into_iter()
+        .next()
+        .ok_or_else(|| Raise::at("arguments", "nki.simulate() misses its argument `kernel`", args.span, "in this call"))
+}
+
+/// An attribute of `nl.tile_size`. Source: `_TileSize` in `nki.language` and the architecture guides.
+fn tile_size_of(arch: &Arch, name: &str) -> Option<i64> {
+    let n = match name {
+        "pmax" => arch.partitions,
+        // fp32 elements of a PSUM bank; psum_fmax is its deprecated name.
+        "psum_fmax" | "psum_bank_fmax" => arch.psum_bank_bytes / 4,
+        "psum_bank_fmax_bytes" => arch.psum_bank_bytes,
+        "gemm_stationary_fmax" => arch.stationary_free_max,
+        "gemm_moving_fmax" => 512.min(arch.moving_free_max),
+        "bn_stats_fmax" => 512,
+        "psum_min_align" => 4,
+        "sbuf_min_align" => 1,
+        "psum_num_banks" => arch.psum_banks,
+        "sbuf_size_bytes" => arch.sbuf_bytes * arch.partitions,
+        "sbuf_fmax" => arch.sbuf_bytes / 4,
+        "sbuf_fmax_bytes" | "total_available_sbuf_size" => arch.sbuf_bytes,
+        _ => return None,
+    };
+    Some(i64::from(n))
+}
+
+/// Attributes of `nl.tile_size`.
+pub(crate) const TILE_SIZES: &[&str] = &[
+    "pmax",
+    "psum_fmax",
+    "psum_bank_fmax",
+    "psum_bank_fmax_bytes",
+    "gemm_stationary_fmax",
+    "gemm_moving_fmax",
+    "bn_stats_fmax",
+    "psum_min_align",
+    "sbuf_min_align",
+    "psum_num_banks",
+    "sbuf_size_bytes",
+    "sbuf_fmax",
+    "sbuf_fmax_bytes",
+    "total_available_sbuf_size",
+];

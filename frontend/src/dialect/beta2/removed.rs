@@ -1,0 +1,158 @@
+//! Names of Beta 1 that are gone, and what to write instead (migration guide of the SDK's manual).
+
+use nki_diag::{Diagnostic, Span};
+
+use crate::eval::Interp;
+use crate::eval::error::{EvalResult, Raise};
+use crate::eval::foreign::Object;
+use crate::eval::native::CallArgs;
+use crate::eval::value::Value;
+
+/// A name that Beta 1 had (`nl.mgrid`): any use is an error.
+#[derive(Debug)]
+struct Removed(&'static str);
+
+impl Object for Removed {
+    fn type_name(&self) -> &'static str {
+        self.0
+    }
+
+    fn no_attribute(&self, interp: &Interp<'_>, _name: &str, span: Span) -> Box<Raise> {
+        raise(&interp.sources, self.0, span)
+    }
+
+    fn call(&self, interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
+        Err(raise(&interp.sources, self.0, args.span))
+    }
+
+    fn item(&self, interp: &mut Interp<'_>, _this: &Value, _index: &Value, span: Span) -> EvalResult<Value> {
+        Err(raise(&interp.sources, self.0, span))
+    }
+}
+
+/// Feature, its full name, and what to write instead.
+const TABLE: &[(&str, &str, &str)] = &[
+    (
+        "nl.arange",
+        "arange",
+        "index with slices: t[start:stop:step]; for other patterns use t.ap(pattern=[[stride, count], ...])",
+    ),
+    ("nl.mgrid", "mgrid", "index with slices: t[0:128, 0:512] instead of i, j = nl.mgrid[0:128, 0:512]; t[i, j]"),
+    (
+        "nl.par_dim",
+        "par_dim",
+        "the partition dimension is always the first: move block dimensions into a list of tensors, or into the free dimensions: nl.ndarray((128, 8, 512), ...)",
+    ),
+    ("nl.spmd_dim", "spmd_dim", "launch with kernel[lnc](...)"),
+    ("nl.nc", "nc", "launch with kernel[lnc](...)"),
+    ("nl.loop_reduce", "loop_reduce", "accumulate in a tensor made before the loop"),
+    ("nl.static_cast", "static_cast", "nisa.tensor_copy to a tensor of the other dtype"),
+    ("nl.instruction_wrapper", "instruction_wrapper", "call nki.isa directly"),
+    ("nl.atomic_rmw", "atomic_rmw", "nisa.dma_compute(dst, [src, dst], reduce_op=nl.add)"),
+    ("nl.all_reduce", "all_reduce", "nisa.tensor_partition_reduce, or a matmul with ones, over partitions"),
+    ("nl.simulate_kernel", "simulate_kernel", "nki-sim run FILE.py"),
+    ("nki.trace", "trace", "decorate the kernel with @nki.jit, helpers not at all"),
+    ("nki.simulate_kernel", "simulate_kernel", "nki-sim run FILE.py"),
+    (
+        "nisa.tensor_copy_dynamic_src",
+        "tensor_copy_dynamic_src",
+        "nisa.tensor_copy with src.ap(..., scalar_offset=index)",
+    ),
+    (
+        "nisa.tensor_copy_dynamic_dst",
+        "tensor_copy_dynamic_dst",
+        "nisa.tensor_copy with dst.ap(..., scalar_offset=index)",
+    ),
+];
+
+fn find(feature: &str) -> Option<Value> {
+    let found = TABLE.iter().find(|r| r.0 == feature)?;
+    Some(Value::object(Removed(found.0)))
+}
+
+/// A removed name of `nki.language`.
+pub(super) fn language(attr: &str) -> Option<Value> {
+    find(&format!("nl.{attr}"))
+}
+
+/// A removed name of another module.
+pub(super) fn name(module: &str, attr: &str) -> Option<Value> {
+    if module.starts_with("neuronxcc") {
+        return Some(Value::object(Removed("neuronxcc.nki")));
+    }
+    let prefix = if module == "nki.isa" { "nisa" } else { module };
+    find(&format!("{prefix}.{attr}"))
+}
+
+/// What else a Beta 1 file has to change, by what its lines hold, and what to write instead. Names of [`TABLE`] come first.
+const PATTERNS: &[(&str, &str)] = &[
+    ("mask=", "bound the slice instead: t[0:min(size, end)]"),
+    ("= nisa.", "instructions return nothing: make the tile with nl.ndarray and pass it as dst="),
+    ("nki.compiler.", "nl.ndarray(..., address=(partition, byte)) places a tensor"),
+    ("nki.baremetal", "nki-sim run FILE.py"),
+];
+
+/// The error of using a removed name. Of a file that imports Beta 1 it lists, line by line, what to change.
+fn raise(sources: &nki_diag::SourceMap, feature: &'static str, span: Span) -> Box<Raise> {
+    if let Some(r) = TABLE.iter().find(|r| r.0 == feature) {
+        let message = format!("`{feature}` was removed after Beta 1");
+        return Raise::new(Diagnostic::error("removed-beta1", message).at(span, "here").help(r.2));
+    }
+    let message = "`neuronxcc.nki` is the Beta 1 interface, which is not supported";
+    let mut diagnostic = Diagnostic::error("removed-beta1", message).at(span, "here").help(
+        "import nki, nki.language as nl and nki.isa as nisa; instructions then take dst= as their first argument",
+    );
+    for change in changes(sources.text(span.file).unwrap_or_default()) {
+        diagnostic = diagnostic.help(change);
+    }
+    Raise::new(diagnostic)
+}
+
+fn word_part(c: char) -> bool {
+    c.is_alphanumeric() || c == '_'
+}
+
+/// What to change in a Beta 1 file: every import, and each other thing where it comes first.
+fn changes(text: &str) -> Vec<String> {
+    let mut found = Vec::new();
+    let names = TABLE.iter().map(|r| (r.0, r.2));
+    let mut open: Vec<(&str, &str)> = names.chain(PATTERNS.iter().copied()).collect();
+    for (number, line) in text.lines().enumerate() {
+        let (number, line) = (number + 1, line.split('#').next().unwrap_or_default().trim());
+        if (line.starts_with("import ") || line.starts_with("from ")) && line.contains("neuronxcc") {
+            let new = line.replace("from neuronxcc import nki", "import nki").replace("neuronxcc.nki", "nki");
+            let new = new.replace("import nki as nki", "import nki");
+            let what = if new.contains("neuronxcc") { "leave it out".to_owned() } else { format!("write `{new}`") };
+            found.push(format!("line {number}, `{line}`: {what}"));
+            continue;
+        }
+        open.retain(|(pattern, instead)| {
+            let word = |rest: &str| !pattern.ends_with(char::is_alphanumeric) || !rest.starts_with(word_part);
+            let here = line.match_indices(pattern).any(|(at, _)| word(&line[at + pattern.len()..]));
+            if here {
+                found.push(format!("line {number}, `{}`: {instead}", pattern.trim_end_matches('.')));
+            }
+            !here
+        });
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn a_beta1_file_is_told_what_to_change() {
+        let text = "from neuronxcc import nki\nimport neuronxcc.nki.language as nl\nfrom neuronxcc.starfish import x\n\
+                    # nl.mgrid\nt = nl.ncores\nt = nisa.activation(nl.exp, x, mask=i < 3)\n";
+        let found = super::changes(text);
+        let starts = [
+            "line 1, `from neuronxcc import nki`: write `import nki`",
+            "line 2, `import neuronxcc.nki.language as nl`: write `import nki.language as nl`",
+            "line 3, `from neuronxcc.starfish import x`: leave it out",
+            "line 6, `mask=`: bound the slice",
+            "line 6, `= nisa`: instructions return nothing",
+        ];
+        assert_eq!(found.len(), starts.len(), "{found:?}");
+        assert!(found.iter().zip(starts).all(|(f, s)| f.starts_with(s)), "{found:?}");
+    }
+}

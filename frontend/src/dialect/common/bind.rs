@@ -1,0 +1,319 @@
+//! The binder: `nisa.<name>(...)` to an instruction, driven by the registry's schemas alone.
+
+use std::rc::Rc;
+
+use nki_diag::{Diagnostic, Span};
+use nki_isa::inst::{Entry, REGISTRY};
+use nki_isa::schema::{Kind, OperandSchema, Role, Schema};
+use nki_isa::{Arg, Violation};
+
+use super::errors::raise;
+use super::handles::Handle;
+use super::registers::Register;
+use super::state::{site, state};
+use super::values::{self, to_arg};
+use crate::build::tensor::{Storage, Tensor};
+use crate::eval::Interp;
+use crate::eval::convert::wrong;
+use crate::eval::error::{EvalResult, Raise};
+use crate::eval::native::CallArgs;
+use crate::eval::value::Value;
+use crate::syntax::{Argument, ExprKind, StmtKind, Symbol, sym};
+
+/// What a dialect says to calls that do not follow an instruction's schema.
+pub(crate) struct Policy {
+    /// A keyword that the schema does not list: the position of the operand that it stands for, or none if it has no effect.
+    pub(crate) keyword: fn(&mut Interp<'_>, &Schema, Symbol, &CallArgs) -> EvalResult<Option<usize>>,
+    /// The error of a call that lacks an operand.
+    pub(crate) missing: fn(&Interp<'_>, &Schema, &CallArgs, &str) -> Box<Raise>,
+    /// What to write instead of the result of an instruction as an operand.
+    pub(crate) handle_help: &'static str,
+}
+
+/// Runs `nisa.<REGISTRY[data]>(...)`, which returns a [`Handle`].
+pub(crate) fn call(interp: &mut Interp<'_>, policy: &Policy, args: CallArgs) -> EvalResult<Value> {
+    let index = args.data as usize;
+    let entry = &REGISTRY[index];
+    let keywords = match &state(interp).keywords[index] {
+        Some(known) => known.clone(),
+        None => {
+            let made: Rc<[Symbol]> = entry.schema.operands.iter().map(|o| interp.sym(o.name)).collect();
+            state(interp).keywords[index] = Some(made.clone());
+            made
+        }
+    };
+    let mut slots = std::mem::take(&mut state(interp).slots);
+    slots.clear();
+    slots.resize(entry.schema.operands.len(), None);
+    let result = fill(interp, policy, entry, &keywords, &args, &mut slots).and_then(|name| {
+        let place = site(interp, args.span);
+        match (entry.build)(&mut slots).and_then(|inst| state(interp).builder.emit(inst, place)) {
+            Ok(()) => Ok(name),
+            Err(violation) => Err(explain(interp, policy, entry, &args, &violation)),
+        }
+    });
+    let state = state(interp);
+    state.slots = slots;
+    let name = result?;
+    let at = state.builder.last_node();
+    if let Some(name) = name {
+        state.builder.name_node(at, &name).map_err(|v| super::errors::raise("", &v, args.span, &[]))?;
+    }
+    Ok(Value::object(Handle(at)))
+}
+
+/// Sorts arguments into schema positions. Returns the instruction's name, if it has one.
+fn fill(
+    interp: &mut Interp<'_>,
+    policy: &Policy,
+    entry: &Entry,
+    keywords: &[Symbol],
+    args: &CallArgs,
+    slots: &mut [Option<Arg>],
+) -> EvalResult<Option<Rc<str>>> {
+    let schema = entry.schema;
+    if interp.options.strict {
+        strict(interp, schema, args);
+    }
+    if args.positional.len() > slots.len() {
+        return Err(Raise::new(
+            Diagnostic::error(
+                "arguments",
+                format!(
+                    "nisa.{} takes at most {} arguments, {} given",
+                    schema.name,
+                    slots.len(),
+                    args.positional.len()
+                ),
+            )
+            .at(args.span, "in this call")
+            .note(signature(schema)),
+        ));
+    }
+    for (at, value) in args.positional.iter().enumerate() {
+        slots[at] = Some(operand(policy, schema, at, value, args.span)?);
+    }
+    let mut name = None;
+    for (symbol, value) in &args.keyword {
+        if *symbol == sym::plain_name {
+            match value {
+                Value::None => {}
+                Value::Str(text) => name = (!text.is_empty()).then(|| text.clone()),
+                other => return Err(wrong(format_args!("nisa.{}: `name`", schema.name), "a string", other, args.span)),
+            }
+            continue;
+        }
+        let at = match keywords.iter().position(|k| k == symbol) {
+            Some(at) => at,
+            None => match (policy.keyword)(interp, schema, *symbol, args)? {
+                Some(at) => at,
+                None => continue,
+            },
+        };
+        if slots[at].is_some() {
+            let message = format!("nisa.{} got `{}` twice", schema.name, schema.operands[at].name);
+            return Err(Raise::at("arguments", message, args.span, "by position and by name"));
+        }
+        slots[at] = Some(operand(policy, schema, at, value, args.span)?);
+    }
+    Ok(name)
+}
+
+/// One argument, with the checks that need the value itself.
+fn operand(policy: &Policy, schema: &Schema, at: usize, value: &Value, span: Span) -> EvalResult<Arg> {
+    if matches!(schema.operands[at].role, Role::Out | Role::InOut)
+        && let Some(register) = value.downcast::<Register>()
+        && register.frozen
+    {
+        return Err(Raise::at(
+            "frozen-register",
+            format!("nisa.{} writes a loop variable, which cannot be written", schema.name),
+            span,
+            "this register is the variable of a dynamic loop",
+        )
+        .help("copy it first: r = nisa.register_alloc(); nisa.register_move(r, i)"));
+    }
+    to_arg(value).ok_or_else(|| {
+        let o = &schema.operands[at];
+        if let Some(t) = value.downcast::<Tensor>()
+            && let Err(empty) = values::not_empty(t, format_args!("nisa.{}: `{}`", schema.name, o.name), span)
+        {
+            return empty;
+        }
+        let message = format!(
+            "nisa.{}: `{}` takes {}, got a value of type {}",
+            schema.name,
+            o.name,
+            kind_text(o.kind),
+            value.type_name()
+        );
+        let raise = Raise::at("operand-kind", message, span, format!("`{}`", o.name));
+        match value {
+            Value::Object(_) if value.downcast::<Handle>().is_some() => raise.help(policy.handle_help),
+            Value::Native(f) => match f.name.split_once('.') {
+                Some(("numpy", name)) => raise.help(format!("NumPy's functions are no operators: write nl.{name}")),
+                _ if f.name == "nki.language.sum" => raise.help("the operator is nl.add"),
+                _ => raise,
+            },
+            _ => raise,
+        }
+    })
+}
+
+/// What the official compiler refuses: integers and strings where an enum member belongs (migration guide, 0.2 to 0.3).
+fn strict(interp: &mut Interp<'_>, schema: &Schema, args: &CallArgs) {
+    for o in schema.operands {
+        let of_enum = matches!(o.kind, Kind::Name(what) if what != "math operator");
+        if of_enum && matches!(given(interp, schema, args, o.name), Some(Value::Int(_) | Value::Str(_))) {
+            let text =
+                format!("nisa.{}: `{}` given as a number or string instead of an enum member", schema.name, o.name);
+            interp.strict_instead(
+                args.span,
+                &text,
+                "numbers were members of enums up to NKI 0.2: write the member, as in nisa.engine.vector",
+            );
+        }
+    }
+}
+
+/// The signature as one would write it: `nisa.tensor_copy(dst, src, engine=unknown)`.
+pub(crate) fn signature(schema: &Schema) -> String {
+    let parameters: Vec<String> = schema
+        .operands
+        .iter()
+        .map(|o| match o.default {
+            None => o.name.to_owned(),
+            Some(default) => format!("{}={}", o.name, default_text(&default())),
+        })
+        .collect();
+    format!("nisa.{}({}, name=None)", schema.name, parameters.join(", "))
+}
+
+fn default_text(arg: &Arg) -> String {
+    match arg {
+        Arg::None => "None".into(),
+        Arg::Bool(b) => if *b { "True" } else { "False" }.into(),
+        Arg::Int(i) => i.to_string(),
+        Arg::Float(x) => format!("{x:?}"),
+        Arg::Name(n) => n.to_string(),
+        Arg::Text(t) => format!("{t:?}"),
+        Arg::DType(d) => d.to_string(),
+        Arg::List(l) if l.is_empty() => "()".into(),
+        _ => "...".into(),
+    }
+}
+
+fn kind_text(kind: Kind) -> String {
+    match kind {
+        Kind::View => "a tensor".into(),
+        Kind::Scalar => "a number or a tensor of shape (P, 1)".into(),
+        Kind::Number => "a number".into(),
+        Kind::Int => "an int".into(),
+        Kind::Bool => "a bool".into(),
+        Kind::Name(what) => format!("an {what}").replace("an math", "a math").replace("an d", "a d"),
+        Kind::Register => "a register".into(),
+        Kind::RegisterOrInt => "a register or an int".into(),
+        Kind::Ints => "an int or a tuple of ints".into(),
+        Kind::Pattern => "a list of [step, count] pairs".into(),
+        Kind::IntLists => "a list of lists of ints".into(),
+        Kind::Views => "a list of tensors".into(),
+        Kind::Numbers => "a list of numbers".into(),
+        Kind::Text => "a string".into(),
+        Kind::Optional(of) => format!("None or {}", kind_text(*of)),
+        #[allow(unreachable_patterns, reason = "kinds may be added")]
+        _ => "another kind of value".into(),
+    }
+}
+
+/// The value given for an operand.
+pub(crate) fn given<'a>(interp: &Interp<'_>, schema: &Schema, args: &'a CallArgs, operand: &str) -> Option<&'a Value> {
+    let at = schema.position(operand)?;
+    args.positional.get(at).or_else(|| args.keyword.iter().find(|(s, _)| &*interp.name(*s) == operand).map(|(_, v)| v))
+}
+
+/// The tensor given for an operand.
+pub(crate) fn given_tensor<'a>(
+    interp: &Interp<'_>,
+    schema: &Schema,
+    args: &'a CallArgs,
+    operand: &str,
+) -> Option<&'a Tensor> {
+    given(interp, schema, args, operand)?.downcast()
+}
+
+/// A broken rule at a call.
+fn explain(interp: &Interp<'_>, policy: &Policy, entry: &Entry, args: &CallArgs, violation: &Violation) -> Box<Raise> {
+    let schema = entry.schema;
+    let what = format!("nisa.{}", schema.name);
+    // Rules of an instruction have this slug too, where one operand asks for another: they have a message of their own.
+    let absent = |o: &OperandSchema| o.default.is_none() && given(interp, schema, args, o.name).is_none();
+    // A call that lacks an operand is told so first: the others then stand at the wrong places.
+    if matches!(violation.id, "missing-operand" | "operand-kind" | "operand-memory")
+        && let Some(first) = schema.operands.iter().find(|o| absent(o))
+    {
+        return (policy.missing)(interp, schema, args, first.name);
+    }
+    // The tensors it is about: the named operand, or those whose names the message has.
+    let mut made: Vec<&Storage> = Vec::new();
+    for o in schema.operands {
+        if let Some(t) = given_tensor(interp, schema, args, o.name) {
+            let named = o.name == violation.operand
+                || violation.message.contains(&format!("`{}`", o.name))
+                || violation.message.contains(&format!("`{}`", t.storage.name));
+            if named && !made.iter().any(|s| s.id == t.storage.id) {
+                made.push(&t.storage);
+            }
+        }
+    }
+    let mut error = raise(&what, violation, args.span, &made);
+    if violation.id == "operand-memory"
+        && let Some(t) = given_tensor(interp, schema, args, violation.operand)
+        && t.storage.space == nki_isa::Space::Sbuf
+        && let made = interp.source_text(super::errors::span_of(t.storage.loc))
+        && made.starts_with("nl.ndarray(")
+        && !made.contains("buffer")
+    {
+        error = error.help(format!(
+            "`{}` is made without `buffer=`, so it is in SBUF: add buffer=nl.psum if it is to be in PSUM",
+            t.storage.name
+        ));
+    }
+    if let Some(at) = operand_span(interp, schema, args, violation.operand) {
+        // Point at the operand rather than at the whole call.
+        let label = format!("`{}`", violation.operand);
+        error.diagnostic.labels.retain(|l| !l.primary);
+        let rest = std::mem::take(&mut error.diagnostic.labels);
+        error.diagnostic = error.diagnostic.at(at, label);
+        error.diagnostic.labels.extend(rest);
+    }
+    error
+}
+
+/// Where the expression of an operand is written. Only for messages: the call's text is parsed again.
+fn operand_span(interp: &Interp<'_>, schema: &Schema, args: &CallArgs, operand: &str) -> Option<Span> {
+    let at = schema.position(operand)?;
+    let text = interp.sources.text(args.span.file)?.get(args.span.start as usize..args.span.end as usize)?;
+    let mut names = crate::syntax::Interner::new();
+    let (module, _) = crate::syntax::parse::parse(args.span.file, text, &mut names);
+    let StmtKind::Expr(call) = &module.body.first()?.kind else { return None };
+    let ExprKind::Call(_, arguments) = &call.kind else { return None };
+    let mut position = 0;
+    for argument in arguments {
+        let expr = match argument {
+            Argument::Positional(e) => {
+                position += 1;
+                if position - 1 != at {
+                    continue;
+                }
+                e
+            }
+            Argument::Keyword(k, e) if &**names.name(*k) == operand => e,
+            // What comes after `*args` has no known position.
+            Argument::Star(_) => return None,
+            _ => continue,
+        };
+        let base = args.span.start;
+        return Some(Span { file: args.span.file, start: base + expr.span.start, end: base + expr.span.end });
+    }
+    None
+}

@@ -1,0 +1,120 @@
+//! Values that stand for something of the API: what instructions return, classes, groups of ranks, spans of an index.
+
+use nki_diag::Span;
+use nki_isa::Arg;
+
+use super::errors::raise;
+use super::state::state;
+use crate::build::builder::NodeAt;
+use crate::eval::Interp;
+use crate::eval::convert::wrong;
+use crate::eval::error::{EvalResult, Raise};
+use crate::eval::foreign::Object;
+use crate::eval::native::CallArgs;
+use crate::eval::value::{Key, Value};
+
+/// What an instruction returns.
+#[derive(Debug)]
+pub(crate) struct Handle(pub(crate) NodeAt);
+
+impl Object for Handle {
+    fn type_name(&self) -> &'static str {
+        "NkiInstruction"
+    }
+
+    fn methods(&self) -> &'static [&'static str] {
+        &["depends_on"]
+    }
+
+    /// `later.depends_on(earlier, ...)`: each argument is an instruction or a list of them.
+    fn call_method(&self, interp: &mut Interp<'_>, this: &Value, _name: &str, args: CallArgs) -> EvalResult<Value> {
+        let span = args.span;
+        if let Some((name, _)) = args.keyword.first() {
+            let message = format!("depends_on takes no keyword argument `{}`", interp.name(*name));
+            return Err(Raise::at("arguments", message, span, "in this call"));
+        }
+        let listed = args.positional.iter().flat_map(|v| v.sequence().unwrap_or_else(|| vec![v.clone()]));
+        for value in listed.collect::<Vec<_>>() {
+            let Some(Handle(earlier)) = value.downcast::<Handle>() else {
+                return Err(wrong("depends_on", "what instructions return", &value, span));
+            };
+            state(interp).builder.order(self.0, *earlier).map_err(|v| raise("", &v, span, &[]))?;
+        }
+        Ok(this.clone())
+    }
+}
+
+/// `nl.ds(start, size)`: elements of one dimension.
+#[derive(Debug)]
+pub(crate) struct Ds {
+    /// An int, a register or a tensor of one element.
+    pub(crate) start: Value,
+    /// Number of elements.
+    pub(crate) size: i64,
+}
+
+impl Object for Ds {
+    fn type_name(&self) -> &'static str {
+        "nl.ds"
+    }
+}
+
+/// A class of the API, for annotations and `isinstance`: the name of its type.
+#[derive(Debug)]
+pub(crate) struct ApiClass(pub(crate) &'static str);
+
+impl Object for ApiClass {
+    fn type_name(&self) -> &'static str {
+        self.0
+    }
+
+    fn hash_key(&self) -> Option<Key> {
+        Some(Key::Name(self.0.to_owned()))
+    }
+
+    /// `nt.tensor[128, 512]` in an annotation.
+    fn item(&self, _interp: &mut Interp<'_>, this: &Value, _index: &Value, _span: Span) -> EvalResult<Value> {
+        Ok(this.clone())
+    }
+
+    fn equals(&self, other: &Value) -> bool {
+        other.downcast::<ApiClass>().is_some_and(|c| c.0 == self.0)
+    }
+
+    fn has_instance(&self, value: &Value) -> bool {
+        matches!(value, Value::Object(o) if o.type_name() == self.0) && value.downcast::<ApiClass>().is_none()
+    }
+}
+
+/// A documented function that is not there yet: it can be imported, not used.
+#[derive(Debug)]
+pub(crate) struct NotYet(pub(crate) String);
+
+impl Object for NotYet {
+    fn type_name(&self) -> &'static str {
+        "function"
+    }
+
+    fn call(&self, _interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
+        let message = format!("{} is not supported yet", self.0);
+        Err(Raise::at("unsupported-api", message, args.span, "in this call"))
+    }
+}
+
+/// `ReplicaGroup([[0, 1], [2, 3]])`: groups of ranks.
+#[derive(Debug)]
+pub(crate) struct ReplicaGroup(pub(crate) Vec<Vec<i64>>);
+
+impl Object for ReplicaGroup {
+    fn type_name(&self) -> &'static str {
+        "ReplicaGroup"
+    }
+}
+
+impl ReplicaGroup {
+    /// As an operand.
+    pub(crate) fn to_arg(&self) -> Arg {
+        let list = |g: &Vec<i64>| Arg::List(g.iter().map(|&r| Arg::Int(r)).collect());
+        Arg::List(self.0.iter().map(list).collect())
+    }
+}

@@ -1,0 +1,10 @@
+//! What dialects share: values of tensors, registers and enums, and calls of instructions bound by their schemas.
+
+pub(crate) mod bind;
+pub(crate) mod enums;
+pub(crate) mod errors;
+pub(crate) mod handles;
+pub(crate) mod registers;
+pub(crate) mod state;
+pub(crate) mod tensor;
+pub(crate) mod values;

@@ -1,0 +1,200 @@
+//! Registers, and the loops and branches that run on the device.
+
+use nki_diag::{Diagnostic, Span};
+use nki_isa::program::{Bound, NodeKind};
+use nki_isa::{Arg, RegId};
+
+use super::errors::raise;
+use super::state::{site, state};
+use crate::build::lower::Lower;
+use crate::eval::Interp;
+use crate::eval::error::{EvalResult, Raise};
+use crate::eval::foreign::{Block, DeviceCondition, DeviceRange, Object};
+use crate::eval::value::{Key, Value};
+use crate::syntax::{BinOp, CmpOp, UnaryOp};
+
+/// A register handle (`VirtualRegister`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Register {
+    /// The register.
+    pub(crate) id: RegId,
+    /// A loop variable: it cannot be written.
+    pub(crate) frozen: bool,
+}
+
+/// A range whose bounds the device knows (`nl.dynamic_range`).
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct DynamicRange {
+    pub(crate) lower: Bound,
+    pub(crate) upper: Bound,
+    pub(crate) step: i64,
+}
+
+/// Advice for arithmetic on registers.
+pub(crate) const REGISTER_HELP: &str = "a register exists only on the device: store it with nisa.register_store(tensor, register), compute with \
+     instructions on the (1, 1) tensor, and load the result with nisa.register_load";
+
+impl Register {
+    /// The value of a register that can be written.
+    pub(crate) fn value(id: RegId) -> Value {
+        Value::object(Self { id, frozen: false })
+    }
+}
+
+/// Emits one instruction by its name and operands.
+pub(crate) fn emit(
+    interp: &mut Interp<'_>,
+    name: &'static str,
+    operands: &[(&'static str, Arg)],
+    span: Span,
+) -> EvalResult<()> {
+    let site = site(interp, span);
+    let mut lower = Lower { builder: &mut state(interp).builder, site, name: "" };
+    lower.emit(name, operands).map_err(|v| raise("", &v, span, &[]))
+}
+
+/// Evaluates a block that the device runs; gives its statements.
+fn body(interp: &mut Interp<'_>, run: Block<'_>) -> EvalResult<Vec<nki_isa::Node>> {
+    state(interp).builder.open();
+    let result = run(interp);
+    let nodes = state(interp).builder.close();
+    result.map(|()| nodes)
+}
+
+fn loop_allowed(interp: &mut Interp<'_>, span: Span) -> EvalResult<()> {
+    if state(interp).no_reorder == 0 {
+        return Ok(());
+    }
+    Err(Raise::at("dynamic-loop", "a loop on a register inside nl.no_reorder()", span, "this loop")
+        .help("put `with nl.no_reorder():` inside the loop"))
+}
+
+impl DeviceCondition for Register {
+    fn branch(&self, interp: &mut Interp<'_>, span: Span, then: Block<'_>, otherwise: Block<'_>) -> EvalResult<()> {
+        let place = site(interp, span);
+        let then = body(interp, then)?;
+        let otherwise = body(interp, otherwise)?;
+        state(interp).builder.statement(NodeKind::If { condition: self.id, then, otherwise }, place);
+        Ok(())
+    }
+
+    fn repeat(&self, interp: &mut Interp<'_>, span: Span, run: Block<'_>) -> EvalResult<()> {
+        loop_allowed(interp, span)?;
+        let place = site(interp, span);
+        let body = body(interp, run)?;
+        state(interp).builder.statement(NodeKind::While { condition: self.id, body }, place);
+        Ok(())
+    }
+}
+
+impl DeviceRange for DynamicRange {
+    fn for_each(
+        &self,
+        interp: &mut Interp<'_>,
+        span: Span,
+        run: &mut dyn FnMut(&mut Interp<'_>, Value) -> EvalResult<()>,
+    ) -> EvalResult<()> {
+        loop_allowed(interp, span)?;
+        let place = site(interp, span);
+        let variable = state(interp).builder.register();
+        let index = Value::object(Register { id: variable, frozen: true });
+        let body = body(interp, &mut |interp| run(interp, index.clone()))?;
+        let kind = NodeKind::For { variable, lower: self.lower, upper: self.upper, step: self.step, body };
+        state(interp).builder.statement(kind, place);
+        Ok(())
+    }
+}
+
+impl Object for DynamicRange {
+    fn type_name(&self) -> &'static str {
+        "dynamic_range"
+    }
+
+    fn is_inert(&self) -> bool {
+        true
+    }
+
+    fn iterate(&self, span: Span) -> EvalResult<Vec<Value>> {
+        Err(Raise::at("dynamic-loop", "nl.dynamic_range can only be the range of a `for` statement", span, "here"))
+    }
+
+    fn range(&self) -> Option<&dyn DeviceRange> {
+        Some(self)
+    }
+}
+
+impl Object for Register {
+    fn type_name(&self) -> &'static str {
+        "register"
+    }
+
+    fn repr(&self) -> String {
+        format!("<register {}>", self.id.0)
+    }
+
+    fn hash_key(&self) -> Option<Key> {
+        Some(Key::Name(format!("register {}", self.id.0)))
+    }
+
+    fn unknown_number(&self) -> Option<&'static str> {
+        Some("a register's value exists only on the device")
+    }
+
+    fn no_attribute(&self, _interp: &Interp<'_>, name: &str, span: Span) -> Box<Raise> {
+        let message = format!("a register has no attribute `{name}`");
+        Raise::new(Diagnostic::error("unknown-attribute", message).at(span, "here").help(REGISTER_HELP))
+    }
+
+    fn item(&self, _interp: &mut Interp<'_>, _this: &Value, _index: &Value, span: Span) -> EvalResult<Value> {
+        Err(Raise::at("register-arithmetic", "a register cannot be indexed", span, "here").help(REGISTER_HELP))
+    }
+
+    fn binary(
+        &self,
+        interp: &mut Interp<'_>,
+        op: BinOp,
+        left: &Value,
+        right: &Value,
+        span: Span,
+    ) -> EvalResult<Option<Value>> {
+        interp.dialect.binary(interp, op, left, right, span)
+    }
+
+    fn unary(&self, interp: &mut Interp<'_>, op: UnaryOp, this: &Value, span: Span) -> EvalResult<Value> {
+        interp.dialect.unary(interp, op, this, span)
+    }
+
+    fn compare(
+        &self,
+        interp: &mut Interp<'_>,
+        op: CmpOp,
+        left: &Value,
+        right: &Value,
+        span: Span,
+    ) -> EvalResult<Option<Value>> {
+        interp.dialect.compare(interp, op, left, right, span)
+    }
+
+    fn equals(&self, other: &Value) -> bool {
+        other.downcast::<Register>().is_some_and(|r| r.id == self.id)
+    }
+
+    fn truth(&self, _interp: &mut Interp<'_>, _this: &Value, span: Span) -> EvalResult<bool> {
+        Err(Raise::at(
+            "register-arithmetic",
+            "the value of a register is not known when the kernel is specialised",
+            span,
+            "used as a condition here",
+        )
+        .help("only `if register:` and `while register:` run on the device"))
+    }
+
+    fn iterate(&self, span: Span) -> EvalResult<Vec<Value>> {
+        Err(Raise::at("register-arithmetic", "a register cannot be iterated over", span, "here")
+            .help("for i in nl.dynamic_range(register): ..."))
+    }
+
+    fn condition(&self) -> Option<&dyn DeviceCondition> {
+        Some(self)
+    }
+}

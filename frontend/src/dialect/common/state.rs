@@ -1,0 +1,242 @@
+//! What the dialects keep during an evaluation: the program being built, and caches.
+
+use std::any::Any;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use nki_diag::{Diagnostic, Severity, Span};
+use nki_isa::inst::REGISTRY;
+use nki_isa::program::Trail;
+use nki_isa::{Arch, Arg, DType, Loc, Program, Violation};
+use rustc_hash::FxHashMap;
+
+use super::errors::{raise, span_of};
+use crate::Options;
+use crate::build::builder::{Builder, Site};
+use crate::build::tensor::Tensor;
+use crate::eval::Interp;
+use crate::eval::error::{EvalResult, Raise};
+use crate::eval::foreign::Backend;
+use crate::eval::schedule::Edge;
+use crate::eval::value::Value;
+use crate::syntax::Symbol;
+
+/// The program being built, and caches.
+#[derive(Debug)]
+pub(crate) struct State {
+    /// The program.
+    pub(crate) builder: Builder,
+    /// Keywords of each instruction of the registry, made at its first call.
+    pub(crate) keywords: Vec<Option<Rc<[Symbol]>>>,
+    /// Argument slots, reused by every call.
+    pub(crate) slots: Vec<Option<Arg>>,
+    /// Depth of `with nl.no_reorder()`.
+    pub(crate) no_reorder: u32,
+    /// Names of the variables that calls are assigned to, by the call's place.
+    targets: FxHashMap<Span, Arc<str>>,
+    /// The place last asked for: consecutive instructions often share it.
+    last: Option<(Span, Loc)>,
+}
+
+impl State {
+    /// For a kernel that is to be compiled with these options.
+    pub(crate) fn new(options: &Options) -> Self {
+        Self {
+            builder: Builder::new("", options.target, options.lnc.max(1)).allow_too_large(options.over_capacity),
+            keywords: vec![None; REGISTRY.len()],
+            slots: Vec::new(),
+            no_reorder: 0,
+            targets: FxHashMap::default(),
+            last: None,
+        }
+    }
+}
+
+impl Backend for State {
+    fn size(&self) -> (u64, usize) {
+        (self.builder.emitted, self.builder.tensors())
+    }
+
+    fn open_statements(&self) -> usize {
+        self.builder.statements()
+    }
+
+    /// Tensors that are larger than their memory, where that is a warning.
+    fn take_findings(&mut self) -> Vec<(Diagnostic, Span)> {
+        let too_large = std::mem::take(&mut self.builder.too_large).into_iter();
+        let finding = |(violation, site): (Violation, Site)| {
+            let span = span_of(site.loc);
+            let mut finding = raise("", &violation, span, &[]).diagnostic;
+            finding.severity = Severity::Warning;
+            (finding.note("it is used as if the memory were larger: the latency is not valid"), span)
+        };
+        too_large.map(finding).collect()
+    }
+
+    fn input(&mut self, name: &str, shape: &[usize], dtype: DType, loc: Loc, span: Span) -> EvalResult<Value> {
+        let shape: Vec<i64> = shape.iter().map(|&n| i64::try_from(n).unwrap_or(i64::MAX)).collect();
+        match self.builder.input(name, &shape, dtype, loc) {
+            Ok(t) => Ok(Value::object(t)),
+            Err(v) => Err(raise("", &v, span, &[])),
+        }
+    }
+
+    fn begin_core(&mut self, kernel: &str, core: u32, schedule: &[Edge]) {
+        self.builder.set_name(kernel);
+        self.builder.set_schedule(schedule.iter().map(|(later, earlier)| (&**later, &**earlier)));
+        while self.builder.core() < core {
+            self.builder.next_core();
+        }
+    }
+
+    fn return_outputs(
+        &mut self,
+        outputs: &[(String, Value)],
+        span: Span,
+        findings: &mut Vec<Diagnostic>,
+    ) -> EvalResult<()> {
+        self.builder.check_schedule().map_err(|v| raise("", &v, span, &[]))?;
+        for (name, value) in outputs {
+            let Some(t) = value.downcast::<Tensor>() else {
+                let message = format!("the kernel returns a value of type {} as `{name}`", value.type_name());
+                let label = "kernels return tensors, or tuples of tensors";
+                return Err(Raise::at("kernel-output", message, span, label));
+            };
+            for finding in self.builder.return_tensor(name, t, span) {
+                if finding.is_error() {
+                    return Err(Raise::new(finding));
+                }
+                findings.push(finding);
+            }
+        }
+        Ok(())
+    }
+
+    fn finish(&mut self, files: Vec<Arc<str>>, trails: Vec<Trail>) -> Program {
+        let fresh = Builder::new("", self.builder.arch().target, 1);
+        std::mem::replace(&mut self.builder, fresh).finish(files, trails)
+    }
+}
+
+/// What the dialects keep in this evaluation.
+pub(crate) fn state<'i>(interp: &'i mut Interp<'_>) -> &'i mut State {
+    (&mut *interp.backend as &mut dyn Any).downcast_mut().expect("evaluations are made with this backend")
+}
+
+/// The machine that the kernel is compiled for.
+pub(crate) fn arch(interp: &Interp<'_>) -> &'static Arch {
+    Arch::of(interp.options.target)
+}
+
+/// The site of a call.
+pub(crate) fn site(interp: &mut Interp<'_>, span: Span) -> Site {
+    let loc = match state(interp).last {
+        Some((at, loc)) if at == span => loc,
+        _ => {
+            let loc = interp.loc(span);
+            state(interp).last = Some((span, loc));
+            loc
+        }
+    };
+    Site { loc, trail: interp.trail() }
+}
+
+/// The name of the variable that the call at `span` is assigned to: tensors are named after it.
+///
+/// Read from the source text, so that the evaluator need not pass assignment targets around.
+pub(crate) fn target_name(interp: &mut Interp<'_>, span: Span) -> Arc<str> {
+    if let Some(known) = state(interp).targets.get(&span) {
+        return known.clone();
+    }
+    let before = interp.sources.text(span.file).and_then(|text| text.get(..span.start as usize));
+    let Some(name) = before.and_then(target_before) else {
+        // A helper returns it: each caller gives it a name of its own.
+        let returned = before.is_some_and(|text| text.trim_end().ends_with("return"));
+        return returned.then(|| caller_name(interp)).flatten().unwrap_or_else(|| "tensor".into());
+    };
+    let name: Arc<str> = name.into();
+    state(interp).targets.insert(span, name.clone());
+    name
+}
+
+/// The variable that the innermost active call is assigned to; the function's name if there is none.
+fn caller_name(interp: &Interp<'_>) -> Option<Arc<str>> {
+    let calls = interp.kernel_calls();
+    let target = |span: Span| {
+        let before = interp.sources.text(span.file)?.get(..span.start as usize)?;
+        Some((target_before(before), before.trim_end().ends_with("return")))
+    };
+    for (_, span) in calls.iter().rev() {
+        match target(*span)? {
+            (Some(name), _) => return Some(name.into()),
+            (None, true) => {}
+            (None, false) => break,
+        }
+    }
+    calls.last().map(|(function, _)| Arc::from(&*interp.name(*function)))
+}
+
+/// The variable in `... name = ` or `name.append(` at the end of the text.
+fn target_before(text: &str) -> Option<&str> {
+    let line_start = text.rfind('\n').map_or(0, |i| i + 1);
+    let mut line = text.get(line_start..)?;
+    let joined = text.get(..line_start.saturating_sub(1)).map(str::trim_end);
+    if line.trim().is_empty()
+        && let Some(before) = joined
+    {
+        // A call on a line of its own: `x = (` or `x = \` above it.
+        line = before.trim_end_matches('\\');
+        line = line.get(line.rfind('\n').map_or(0, |i| i + 1)..)?;
+    }
+    let before = line.trim_end().trim_end_matches(['(', '[', ' ']);
+    if let Some(head) = before.strip_suffix('=') {
+        let head = head.trim_end();
+        if !head.ends_with(['=', '!', '<', '>', '+', '-', '*', '/']) {
+            // `name: annotation =`
+            let head = head.split_once(':').map_or(head, |(h, _)| h);
+            return last_name(head);
+        }
+    }
+    if let Some(head) = before.strip_suffix(".append") {
+        return last_name(head);
+    }
+    // Inside something larger: the variable at the start of the line.
+    let (head, rest) = line.split_once('=')?;
+    if rest.starts_with('=') {
+        return None;
+    }
+    last_name(head.trim_end())
+}
+
+/// The identifier at the end of the text; of `self.name` and `names[i]` the `name` and `names`.
+fn last_name(text: &str) -> Option<&str> {
+    let text = text.trim_end();
+    let text = if text.ends_with(']') { text.get(..text.rfind('[')?)? } else { text };
+    let start = text.rfind(|c: char| !(c.is_alphanumeric() || c == '_')).map_or(0, |i| i + 1);
+    let name = text.get(start..)?;
+    (!name.is_empty() && !name.starts_with(|c: char| c.is_ascii_digit())).then_some(name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::target_before;
+
+    #[test]
+    fn names_come_from_assignments() {
+        for (text, name) in [
+            ("x = 1\n    tile = ", Some("tile")),
+            ("a_tile: nl.tensor = ", Some("a_tile")),
+            ("self.buffer = ", Some("buffer")),
+            ("rows[i] = ", Some("rows")),
+            ("tiles.append(", Some("tiles")),
+            ("nisa.dma_copy(dst=", Some("dst")),
+            ("tiles = [", Some("tiles")),
+            ("out = f(a, ", Some("out")),
+            ("x = (\n   ", Some("x")),
+            ("if x == ", None),
+            ("", None),
+        ] {
+            assert_eq!(target_before(text), name, "{text:?}");
+        }
+    }
+}

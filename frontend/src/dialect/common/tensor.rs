@@ -1,0 +1,404 @@
+//! Tensors as values: attributes and methods. What an index or an operator means is the dialect's.
+
+use std::rc::Rc;
+
+use nki_diag::{Diagnostic, Span};
+
+use super::errors::raise;
+use super::values::{self, index, is_run_time};
+use crate::build;
+use crate::build::tensor::{DynamicOffset, Tensor};
+use crate::eval::Interp;
+use crate::eval::convert::{flag, int, ints, wrong};
+use crate::eval::error::{EvalResult, Raise};
+use crate::eval::foreign::Object;
+use crate::eval::native::CallArgs;
+use crate::eval::stdlib::dtype;
+use crate::eval::value::{Key, Value};
+use crate::syntax::{BinOp, CmpOp, UnaryOp};
+
+/// Methods of a tensor.
+pub(crate) const METHODS: &[&str] = &[
+    "permute",
+    "broadcast",
+    "broadcast_to",
+    "expand_dim",
+    "squeeze_dim",
+    "reshape_dim",
+    "flatten_dims",
+    "reshape",
+    "rearrange",
+    "slice",
+    "select",
+    "vector_select",
+    "view",
+    "reinterpret_cast",
+    "ap",
+    "get_pattern",
+    "is_contiguous",
+    "is_indirect",
+    "indirect",
+];
+
+/// Attributes of a tensor. `base_tensor` is not documented: nki-library's MX kernels ask it of tensors and of views of theirs alike.
+pub(crate) const ATTRIBUTES: &[&str] =
+    &["shape", "strides", "offset", "name", "dtype", "buffer", "ndim", "size", "address", "itemsize", "base_tensor"];
+
+fn tuple(items: impl Iterator<Item = i64>) -> Value {
+    Value::tuple(items.map(Value::Int).collect::<Vec<_>>())
+}
+
+impl Object for Tensor {
+    fn type_name(&self) -> &'static str {
+        "tensor"
+    }
+
+    fn repr(&self) -> String {
+        format!("<tensor {} {} {} {}>", self.storage.name, self.shape_text(), self.view.dtype, self.view.space)
+    }
+
+    /// Tensors are compared by identity.
+    fn hash_key(&self) -> Option<Key> {
+        Some(Key::Identity(std::ptr::from_ref(self) as usize))
+    }
+
+    fn is_device_data(&self) -> bool {
+        true
+    }
+
+    fn attributes(&self) -> Vec<&'static str> {
+        ATTRIBUTES.to_vec()
+    }
+
+    fn methods(&self) -> &'static [&'static str] {
+        METHODS
+    }
+
+    fn attribute(&self, _interp: &Interp<'_>, name: &str) -> Option<Value> {
+        Some(match name {
+            "shape" => tuple(self.view.dims.iter().map(|d| i64::from(d.count))),
+            "dtype" => dtype::value(self.view.dtype),
+            "strides" => tuple(self.strides().iter().copied()),
+            "offset" => Value::Int(self.offset()),
+            "name" => Value::str(&*self.storage.name),
+            "buffer" => values::memory_value(self.view.space),
+            "ndim" => Value::Int(self.ndim() as i64),
+            "size" => Value::Int(self.view.elements() as i64),
+            "itemsize" => Value::Int(self.view.dtype.size() as i64),
+            "base_tensor" => Value::object(Tensor::whole(self.storage.clone())),
+            "address" => match self.storage.address {
+                Some(a) => tuple([i64::from(a.partition), i64::from(a.byte)].into_iter()),
+                None => Value::None,
+            },
+            _ => return None,
+        })
+    }
+
+    fn call_method(&self, interp: &mut Interp<'_>, this: &Value, name: &str, args: CallArgs) -> EvalResult<Value> {
+        match interp.dialect.method(interp, this, name, &args)? {
+            Some(value) => Ok(value),
+            None => method(interp, self, name, args),
+        }
+    }
+
+    fn item(&self, interp: &mut Interp<'_>, this: &Value, index: &Value, span: Span) -> EvalResult<Value> {
+        interp.dialect.index(interp, this, index, span)
+    }
+
+    fn set_item(
+        &self,
+        interp: &mut Interp<'_>,
+        this: &Value,
+        index: &Value,
+        value: &Value,
+        span: Span,
+    ) -> EvalResult<()> {
+        match value {
+            Value::Poison => Ok(()),
+            _ => interp.dialect.assign(interp, this, index, value, span),
+        }
+    }
+
+    fn binary(
+        &self,
+        interp: &mut Interp<'_>,
+        op: BinOp,
+        left: &Value,
+        right: &Value,
+        span: Span,
+    ) -> EvalResult<Option<Value>> {
+        interp.dialect.binary(interp, op, left, right, span)
+    }
+
+    fn unary(&self, interp: &mut Interp<'_>, op: UnaryOp, this: &Value, span: Span) -> EvalResult<Value> {
+        interp.dialect.unary(interp, op, this, span)
+    }
+
+    fn compare(
+        &self,
+        interp: &mut Interp<'_>,
+        op: CmpOp,
+        left: &Value,
+        right: &Value,
+        span: Span,
+    ) -> EvalResult<Option<Value>> {
+        interp.dialect.compare(interp, op, left, right, span)
+    }
+
+    fn truth(&self, interp: &mut Interp<'_>, this: &Value, span: Span) -> EvalResult<bool> {
+        Ok(interp.dialect.truth(interp, this, span)?.unwrap_or(true))
+    }
+
+    fn len(&self, _span: Span) -> EvalResult<i64> {
+        Ok(i64::from(self.view.dims[0].count))
+    }
+
+    fn iterate(&self, span: Span) -> EvalResult<Vec<Value>> {
+        let name = &self.storage.name;
+        Err(Raise::at("not-iterable", format!("tensor `{name}` cannot be iterated over"), span, "here")
+            .help(format!("loop over indices: for i in range({name}.shape[0]): {name}[i, ...]")))
+    }
+}
+
+/// A new tensor value, or the diagnostic of the broken rule.
+pub(crate) fn wrap(from: &Tensor, made: build::Result<Tensor>, span: Span) -> EvalResult<Value> {
+    match made {
+        Ok(t) => Ok(Value::object(t)),
+        Err(v) => Err(raise("", &v, span, &[&from.storage])),
+    }
+}
+
+/// `t.name(...)`.
+fn method(interp: &mut Interp<'_>, t: &Tensor, name: &str, args: CallArgs) -> EvalResult<Value> {
+    let span = args.span;
+    if !matches!(name, "is_indirect" | "is_contiguous")
+        && let Err(violation) = t.plain(name)
+    {
+        return wrap(t, Err(violation), span);
+    }
+    let made = match name {
+        "permute" => {
+            // permute(0, 2, 1) is accepted for permute((0, 2, 1)).
+            let order = if args.positional.len() > 1 && args.keyword.is_empty() {
+                args.positional.iter().map(|v| int(v, "permute", span)).collect::<EvalResult<Vec<_>>>()?
+            } else {
+                let [dims] = args.bind(interp, "permute", ["dims"], 1)?;
+                ints(&dims.unwrap_or(Value::None), "permute", span)?
+            };
+            t.permute(&order)
+        }
+        "broadcast" => {
+            let [dim, size] = args.bind(interp, "broadcast", ["dim", "size"], 2)?;
+            t.broadcast(need(dim, "broadcast: dim", span)?, need(size, "broadcast: size", span)?)
+        }
+        "broadcast_to" => {
+            let [shape] = args.bind(interp, "broadcast_to", ["shape"], 1)?;
+            t.broadcast_to(&ints(&shape.unwrap_or(Value::None), "broadcast_to: shape", span)?)
+        }
+        "expand_dim" => {
+            let [dim] = args.bind(interp, "expand_dim", ["dim"], 1)?;
+            t.expand_dim(need(dim, "expand_dim: dim", span)?)
+        }
+        "squeeze_dim" => {
+            let [dim] = args.bind(interp, "squeeze_dim", ["dim"], 1)?;
+            t.squeeze_dim(need(dim, "squeeze_dim: dim", span)?)
+        }
+        "reshape_dim" => {
+            let [dim, shape] = args.bind(interp, "reshape_dim", ["dim", "shape"], 2)?;
+            let shape = ints(&shape.unwrap_or(Value::None), "reshape_dim: shape", span)?;
+            t.reshape_dim(need(dim, "reshape_dim: dim", span)?, &shape)
+        }
+        "flatten_dims" => {
+            let [a, b] = args.bind(interp, "flatten_dims", ["start_dim", "end_dim"], 2)?;
+            t.flatten_dims(need(a, "flatten_dims: start_dim", span)?, need(b, "flatten_dims: end_dim", span)?)
+        }
+        "reshape" => {
+            let shape = if args.positional.len() > 1 && args.keyword.is_empty() {
+                args.positional.iter().map(|v| int(v, "reshape", span)).collect::<EvalResult<Vec<_>>>()?
+            } else {
+                let [shape] = args.bind(interp, "reshape", ["shape"], 1)?;
+                ints(&shape.unwrap_or(Value::None), "reshape: shape", span)?
+            };
+            t.reshape(&shape)
+        }
+        "rearrange" => rearrange(interp, t, args)?,
+        "slice" => {
+            let [dim, start, end, step] = args.bind(interp, "slice", ["dim", "start", "end", "step"], 3)?;
+            let step = step.map_or(Ok(1), |s| int(&s, "slice: step", span))?;
+            t.slice(
+                need(dim, "slice: dim", span)?,
+                need(start, "slice: start", span)?,
+                need(end, "slice: end", span)?,
+                step,
+            )
+        }
+        "select" => {
+            let [dim, at] = args.bind(interp, "select", ["dim", "index"], 2)?;
+            let dim = need(dim, "select: dim", span)?;
+            match at.unwrap_or(Value::None) {
+                v if is_run_time(&v) => t.select_dynamic(dim, &index(&v, "select: index", span)?),
+                v => t.select(dim, int(&v, "select: index", span)?),
+            }
+        }
+        "vector_select" => {
+            let [dim, offsets] = args.bind(interp, "vector_select", ["dim", "vector_offset"], 2)?;
+            let offsets = offsets.unwrap_or(Value::None);
+            let offsets = values::tensor(&offsets, "vector_select: vector_offset", span)?;
+            t.vector_select(need(dim, "vector_select: dim", span)?, &offsets.view)
+        }
+        "view" | "reinterpret_cast" => {
+            let [dtype] = args.bind(interp, name, ["dtype"], 1)?;
+            t.view_as(dtype::dtype(&dtype.unwrap_or(Value::None), "view: dtype", span)?)
+        }
+        "ap" => ap(interp, t, args)?,
+        "get_pattern" => {
+            args.positional_only(interp, name, 0, 0)?;
+            let pairs = t.pattern().into_iter().map(|(s, c)| Value::list(vec![Value::Int(s), Value::Int(c)]));
+            return Ok(Value::list(pairs.collect()));
+        }
+        "is_contiguous" => return Ok(Value::Bool(t.is_contiguous())),
+        "is_indirect" => return Ok(Value::Bool(t.view.indirect.is_some())),
+        "indirect" => {
+            let [index, count] = args.bind(interp, "indirect", ["index", "num_elem"], 1)?;
+            let index = index.unwrap_or(Value::None);
+            let index = values::tensor(&index, "indirect: index", span)?;
+            let count = count.filter(|c| !c.is_none()).map(|c| int(&c, "indirect: num_elem", span)).transpose()?;
+            t.indirect(&index.view, count)
+        }
+        _ => return Err(t.no_attribute(interp, name, span)),
+    };
+    wrap(t, made, span)
+}
+
+fn need(value: Option<Value>, what: &str, span: Span) -> EvalResult<i64> {
+    int(&value.unwrap_or(Value::None), what, span)
+}
+
+fn rearrange(interp: &mut Interp<'_>, t: &Tensor, args: CallArgs) -> EvalResult<build::Result<Tensor>> {
+    let span = args.span;
+    let [src, dst, sizes] = args.bind(interp, "rearrange", ["src_pattern", "dst_pattern", "fixed_sizes"], 2)?;
+    let (src, dst) = (pattern_names(&src, span)?, pattern_names(&dst, span)?);
+    let mut fixed: Vec<(Rc<str>, i64)> = Vec::new();
+    match sizes {
+        None | Some(Value::None) => {}
+        Some(Value::Dict(d)) => {
+            for (_, k, v) in d.borrow().iter() {
+                let Value::Str(k) = k else {
+                    return Err(wrong("rearrange: a key of fixed_sizes", "a string", k, span));
+                };
+                fixed.push((k.clone(), int(v, "rearrange: a size", span)?));
+            }
+        }
+        Some(other) => return Err(wrong("rearrange: fixed_sizes", "a dict", &other, span)),
+    }
+    let src: Vec<Vec<&str>> = src.iter().map(|v| v.iter().map(|s| &**s).collect()).collect();
+    let dst: Vec<Vec<&str>> = dst.iter().map(|v| v.iter().map(|s| &**s).collect()).collect();
+    let fixed: Vec<(&str, i64)> = fixed.iter().map(|(k, v)| (&**k, *v)).collect();
+    Ok(t.rearrange(&src, &dst, &fixed))
+}
+
+/// `('b', ('h', 'w'))`.
+fn pattern_names(value: &Option<Value>, span: Span) -> EvalResult<Vec<Vec<Rc<str>>>> {
+    let expected = "a tuple of names and tuples of names";
+    let value = value.clone().unwrap_or(Value::None);
+    let Some(items) = value.sequence() else {
+        let raise = wrong("rearrange: a pattern", expected, &value, span);
+        return Err(match value {
+            Value::Str(_) => raise.help(
+                "the pattern `b (h w) -> b w h` of einops is written as two tuples: \
+                 t.rearrange(('b', ('h', 'w')), ('b', 'w', 'h'), {'h': 4})",
+            ),
+            _ => raise,
+        });
+    };
+    items
+        .iter()
+        .map(|item| match item {
+            Value::Str(s) => Ok(vec![s.clone()]),
+            other => match other.sequence() {
+                Some(group) => group
+                    .iter()
+                    .map(|v| match v {
+                        Value::Str(s) => Ok(s.clone()),
+                        other => Err(wrong("rearrange: a pattern", expected, other, span)),
+                    })
+                    .collect(),
+                None => Err(wrong("rearrange: a pattern", expected, other, span)),
+            },
+        })
+        .collect()
+}
+
+fn ap(interp: &mut Interp<'_>, t: &Tensor, args: CallArgs) -> EvalResult<build::Result<Tensor>> {
+    let span = args.span;
+    let [pattern, offset, scalar, vector, dim, dtype] =
+        args.bind(interp, "ap", ["pattern", "offset", "scalar_offset", "vector_offset", "indirect_dim", "dtype"], 1)?;
+    let value = pattern.unwrap_or(Value::None);
+    let pair = |v: &Value| -> Option<(i64, i64)> {
+        match v.sequence()?.as_slice() {
+            [a, b] => Some((a.as_int()?, b.as_int()?)),
+            _ => None,
+        }
+    };
+    let pairs: Option<Vec<(i64, i64)>> = value.sequence().and_then(|items| items.iter().map(pair).collect());
+    let Some(pairs) = pairs else {
+        return Err(wrong("ap: pattern", "a list of [stride, count] pairs of ints", &value, span));
+    };
+    let given = |v: Option<Value>| v.filter(|v| !v.is_none());
+    let offset = given(offset);
+    if offset.as_ref().is_some_and(is_run_time) {
+        return Err(Raise::at("operand-kind", "ap: offset takes an int that is known at specialisation", span, "here")
+            .help("pass a register or tensor as scalar_offset="));
+    }
+    let mut offset = offset.map(|v| int(&v, "ap: offset", span)).transpose()?;
+    let dim = given(dim).map_or(Ok(0), |v| int(&v, "ap: indirect_dim", span))?;
+    let mut scalar = given(scalar);
+    if let Some(Value::Int(i)) = scalar {
+        // An index that is known already: rows of the view, as it would be on the device.
+        let d = match t.dim("ap: indirect_dim", dim, 0) {
+            Ok(d) => d,
+            Err(v) => return Ok(Err(v)),
+        };
+        offset = Some(offset.unwrap_or(0).saturating_add(i.saturating_mul(t.strides()[d])));
+        scalar = None;
+    }
+    let dynamic = match (scalar, given(vector)) {
+        (Some(_), Some(_)) => {
+            let message = "ap takes scalar_offset or vector_offset, not both";
+            return Err(Raise::at("access-pattern", message, span, "here"));
+        }
+        (Some(s), None) => Some(DynamicOffset::Scalar(index(&s, "ap: scalar_offset", span)?)),
+        (None, Some(v)) => Some(DynamicOffset::Vector(values::tensor(&v, "ap: vector_offset", span)?.view.clone())),
+        (None, None) => None,
+    };
+    let dtype = given(dtype).map(|v| dtype::dtype(&v, "ap: dtype", span)).transpose()?;
+    let made = t.ap(&pairs, offset, dynamic, dim, dtype);
+    let row = t.storage.row(dtype.unwrap_or(t.view.dtype)).unwrap_or(1);
+    if let (Ok(_), true, Some(&(stride, count))) = (&made, t.on_chip(), pairs.first())
+        && stride != row
+        && count != 1
+    {
+        let name = &t.storage.name;
+        let message = format!(
+            "the first pair [{stride}, {count}] of an access pattern of a view of `{name}` steps by the view's {stride} elements per \
+             partition, `{name}` has {row}"
+        );
+        interp.report_once(
+            Diagnostic::warning("view-stride", message)
+                .at(span, "taken as one partition after the other")
+                .help(format!("the manual documents the tensor's elements only: write [[{row}, {count}], ...]")),
+            span,
+        );
+    }
+    Ok(made)
+}
+
+/// A bool option.
+pub(crate) fn option(
+    value: Option<Value>,
+    what: impl std::fmt::Display,
+    default: bool,
+    span: Span,
+) -> EvalResult<bool> {
+    value.map_or(Ok(default), |v| flag(&v, what, span))
+}

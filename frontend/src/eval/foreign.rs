@@ -1,0 +1,442 @@
+//! What the evaluator knows of values, modules and programs that are not Python's: three traits.
+//!
+//! [`Object`] is a value of a kind of its own, [`Dialect`] the rules and modules of the language that a file is written in, and
+//! [`Backend`] what evaluation produces. Tensors, registers and instructions are defined by their implementers, which use the evaluator;
+//! the evaluator names none of them.
+
+use std::any::Any;
+use std::fmt;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use nki_diag::{Diagnostic, Span};
+use nki_isa::program::Trail;
+use nki_isa::{DType, Loc, Program};
+
+use super::Interp;
+use super::error::{EvalResult, Raise, closest};
+use super::native::CallArgs;
+use super::schedule::Edge;
+use super::value::{Key, Value};
+use crate::syntax::{BinOp, CmpOp, Symbol, UnaryOp};
+
+/// A block of statements that a device runs, evaluated once to emit its body.
+pub(crate) type Block<'b> = &'b mut dyn FnMut(&mut Interp<'_>) -> EvalResult<()>;
+
+/// A value of a kind that the evaluator does not know. Every operation is refused unless the kind defines it.
+///
+/// `this` is the value that holds the object.
+pub(crate) trait Object: Any + fmt::Debug {
+    /// Python's name of its type, for messages and `isinstance`.
+    fn type_name(&self) -> &'static str;
+
+    /// `repr(this)`
+    fn repr(&self) -> String {
+        format!("<{}>", self.type_name())
+    }
+
+    /// Its key in a dict or set; `None` if it cannot be one.
+    fn hash_key(&self) -> Option<Key> {
+        None
+    }
+
+    /// Whether it stands for data on the device, which has no value when the kernel is specialised.
+    fn is_device_data(&self) -> bool {
+        false
+    }
+
+    /// Why it is no number when the kernel is specialised, for one that is a number on the device.
+    fn unknown_number(&self) -> Option<&'static str> {
+        None
+    }
+
+    /// Whether a statement that only makes it has no effect.
+    fn is_inert(&self) -> bool {
+        self.is_device_data()
+    }
+
+    /// Names of its attributes, methods excepted.
+    fn attributes(&self) -> Vec<&'static str> {
+        Vec::new()
+    }
+
+    /// Names of its methods.
+    fn methods(&self) -> &'static [&'static str] {
+        &[]
+    }
+
+    /// `this.name`, where `name` is no method.
+    fn attribute(&self, _interp: &Interp<'_>, _name: &str) -> Option<Value> {
+        None
+    }
+
+    /// The error of an attribute that it does not have.
+    fn no_attribute(&self, _interp: &Interp<'_>, name: &str, span: Span) -> Box<Raise> {
+        let message = format!("{} has no attribute `{name}`", article(self.type_name()));
+        let mut diagnostic = Diagnostic::error("unknown-attribute", message).at(span, "here");
+        let mut names = self.attributes();
+        names.extend(self.methods());
+        if let Some(near) = closest(name, names.iter().copied()) {
+            diagnostic = diagnostic.help(format!("did you mean `{near}`?"));
+        } else if !names.is_empty() {
+            diagnostic = diagnostic.help(format!("it has: {}", names.join(", ")));
+        }
+        Raise::new(diagnostic)
+    }
+
+    /// `this.name(...)` for one of [`Self::methods`].
+    fn call_method(&self, interp: &mut Interp<'_>, _this: &Value, name: &str, args: CallArgs) -> EvalResult<Value> {
+        Err(self.no_attribute(interp, name, args.span))
+    }
+
+    /// `this.name = value`
+    fn set_attribute(&self, name: &str, span: Span) -> EvalResult<()> {
+        let message = format!("`{name}` of {} cannot be assigned", article(self.type_name()));
+        Err(Raise::at("tensor-assignment", message, span, "here")
+            .help("attributes of tensors and enums are fixed; view methods such as reshape make new tensors"))
+    }
+
+    /// Whether `callable(this)` holds.
+    fn is_callable(&self) -> bool {
+        false
+    }
+
+    /// `this(...)`
+    fn call(&self, _interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
+        let message = format!("{} cannot be called", article(self.type_name()));
+        Err(Raise::at("not-callable", message, args.span, "in this call"))
+    }
+
+    /// `this[index]`
+    fn item(&self, _interp: &mut Interp<'_>, _this: &Value, _index: &Value, span: Span) -> EvalResult<Value> {
+        let message = format!("{} cannot be indexed", article(self.type_name()));
+        Err(Raise::at("not-indexable", message, span, "here"))
+    }
+
+    /// `this[index] = value`
+    fn set_item(
+        &self,
+        _interp: &mut Interp<'_>,
+        _this: &Value,
+        _index: &Value,
+        _value: &Value,
+        span: Span,
+    ) -> EvalResult<()> {
+        let message = format!("items of {} cannot be assigned", article(self.type_name()));
+        Err(Raise::at("not-indexable", message, span, "here"))
+    }
+
+    /// `left op right`, one of which is this; `None` leaves it to the other one.
+    fn binary(
+        &self,
+        _interp: &mut Interp<'_>,
+        _op: BinOp,
+        _left: &Value,
+        _right: &Value,
+        _span: Span,
+    ) -> EvalResult<Option<Value>> {
+        Ok(None)
+    }
+
+    /// `op this`; `not` asks [`Self::truth`].
+    fn unary(&self, _interp: &mut Interp<'_>, op: UnaryOp, this: &Value, span: Span) -> EvalResult<Value> {
+        Err(unsupported(op.text(), this, &Value::None, span))
+    }
+
+    /// `left op right`, one of which is this; `None` leaves it to the other one, and then to [`Self::equals`]. `is` and `in` do not arrive.
+    fn compare(
+        &self,
+        _interp: &mut Interp<'_>,
+        _op: CmpOp,
+        _left: &Value,
+        _right: &Value,
+        _span: Span,
+    ) -> EvalResult<Option<Value>> {
+        Ok(None)
+    }
+
+    /// Whether it equals a value other than itself, for `==` and in containers.
+    fn equals(&self, _other: &Value) -> bool {
+        false
+    }
+
+    /// Whether it counts as true.
+    fn truth(&self, _interp: &mut Interp<'_>, _this: &Value, _span: Span) -> EvalResult<bool> {
+        Ok(true)
+    }
+
+    /// `len(this)`
+    fn len(&self, span: Span) -> EvalResult<i64> {
+        Err(Raise::at("operand-kind", format!("{} has no len()", article(self.type_name())), span, "here"))
+    }
+
+    /// Its items, for a loop that is unrolled.
+    fn iterate(&self, span: Span) -> EvalResult<Vec<Value>> {
+        let message = format!("{} cannot be iterated over", article(self.type_name()));
+        Err(Raise::at("not-iterable", message, span, "here"))
+    }
+
+    /// `isinstance(value, this)`
+    fn has_instance(&self, _value: &Value) -> bool {
+        false
+    }
+
+    /// `with this:` begins. Returns what `as` binds.
+    fn enter(&self, _interp: &mut Interp<'_>, span: Span) -> EvalResult<Value> {
+        let message = format!("`with` on {}", article(self.type_name()));
+        Err(Raise::at("unsupported-with", message, span, "here")
+            .help("the only context of the language is nl.no_reorder()"))
+    }
+
+    /// `with this:` ends.
+    fn exit(&self, _interp: &mut Interp<'_>) {}
+
+    /// The condition that the device decides, if `if this:` and `while this:` run there.
+    fn condition(&self) -> Option<&dyn DeviceCondition> {
+        None
+    }
+
+    /// The loop that the device runs, if `for i in this:` does.
+    fn range(&self) -> Option<&dyn DeviceRange> {
+        None
+    }
+}
+
+/// A condition that is decided on the device.
+pub(crate) trait DeviceCondition {
+    /// `if this:`. Both blocks are evaluated once.
+    fn branch(&self, interp: &mut Interp<'_>, span: Span, then: Block<'_>, otherwise: Block<'_>) -> EvalResult<()>;
+
+    /// `while this:`. The body is evaluated once.
+    fn repeat(&self, interp: &mut Interp<'_>, span: Span, body: Block<'_>) -> EvalResult<()>;
+}
+
+/// A range that is counted on the device.
+pub(crate) trait DeviceRange {
+    /// `for target in this:`. `body` is called once with the loop variable; it binds the target and evaluates the block.
+    fn for_each(
+        &self,
+        interp: &mut Interp<'_>,
+        span: Span,
+        body: &mut dyn FnMut(&mut Interp<'_>, Value) -> EvalResult<()>,
+    ) -> EvalResult<()>;
+}
+
+/// The language of a file: the modules it can import, and its rules for tensors, and for Python where they differ.
+///
+/// A dialect belongs to a module, and applies to what the functions of that module do: a program may mix dialects.
+pub(crate) trait Dialect {
+    /// Its name, different for each dialect.
+    fn name(&self) -> &'static str;
+
+    /// Packages whose modules this dialect provides: what is not among them does not exist.
+    fn packages(&self) -> &'static [&'static str];
+
+    /// Whether it provides a module of this dotted name.
+    fn has_module(&self, path: &str) -> bool;
+
+    /// `module.name`; `None` if there is no such name. Asked once per module and name; submodules are found by the evaluator.
+    fn attribute(&self, interp: &mut Interp<'_>, module: &str, name: &str, span: Span) -> Option<Value>;
+
+    /// Names of a module, for "did you mean".
+    fn names(&self, module: &str) -> Vec<&'static str>;
+
+    /// What a name means that nothing binds.
+    fn undefined(&self, interp: &mut Interp<'_>, name: &str, span: Span) -> Option<Value>;
+
+    /// `base[index]` where `base` is a tensor.
+    fn index(&self, interp: &mut Interp<'_>, base: &Value, index: &Value, span: Span) -> EvalResult<Value>;
+
+    /// `base[index] = value` where `base` is a tensor.
+    fn assign(&self, interp: &mut Interp<'_>, base: &Value, index: &Value, value: &Value, span: Span)
+    -> EvalResult<()>;
+
+    /// `left op right` where one side is a tensor or a register.
+    fn binary(
+        &self,
+        interp: &mut Interp<'_>,
+        op: BinOp,
+        left: &Value,
+        right: &Value,
+        span: Span,
+    ) -> EvalResult<Option<Value>>;
+
+    /// `op value` where the value is a tensor or a register.
+    fn unary(&self, interp: &mut Interp<'_>, op: UnaryOp, value: &Value, span: Span) -> EvalResult<Value>;
+
+    /// `left op right` where one side is a tensor or a register; `None` compares identities.
+    fn compare(
+        &self,
+        interp: &mut Interp<'_>,
+        op: CmpOp,
+        left: &Value,
+        right: &Value,
+        span: Span,
+    ) -> EvalResult<Option<Value>>;
+
+    /// Whether a dict or a tensor counts as true; `None` where that is Python's rule.
+    fn truth(&self, interp: &mut Interp<'_>, value: &Value, span: Span) -> EvalResult<Option<bool>>;
+
+    /// `base.name(...)` of a list, dict or tensor, where it differs from what the evaluator or the tensor does; `None` where it does not.
+    fn method(&self, interp: &mut Interp<'_>, base: &Value, name: &str, args: &CallArgs) -> EvalResult<Option<Value>>;
+
+    /// `str(value)` where it differs from Python's; `None` where it does not.
+    fn text(&self, _interp: &mut Interp<'_>, _value: &Value) -> EvalResult<Option<String>> {
+        Ok(None)
+    }
+}
+
+/// The dialect of a file that imports these modules.
+pub(crate) type ChooseDialect = fn(&[&str]) -> &'static dyn Dialect;
+
+/// What evaluation produces.
+pub(crate) trait Backend: Any {
+    /// Statements and tensors made so far: memory is charged for them.
+    fn size(&self) -> (u64, usize);
+
+    /// Statements in the blocks that are open: whether a statement of the kernel has emitted any.
+    fn open_statements(&self) -> usize;
+
+    /// Findings about what was made since the last call, each with its place.
+    fn take_findings(&mut self) -> Vec<(Diagnostic, Span)>;
+
+    /// The value of a tensor argument: an input of that name, the same one for each core.
+    ///
+    /// # Errors
+    /// The rule that its shape breaks.
+    fn input(&mut self, name: &str, shape: &[usize], dtype: DType, loc: Loc, span: Span) -> EvalResult<Value>;
+
+    /// The kernel of this name is about to be evaluated for this core (0, then 1 with `lnc == 2`).
+    fn begin_core(&mut self, kernel: &str, core: u32, schedule: &[Edge]);
+
+    /// Takes the returned values, by name, for outputs of the kernel at `span`. Gives findings, errors among them.
+    ///
+    /// # Errors
+    /// `kernel-output` for a value that is no tensor; `depends-on` for an edge of the schedule that no instruction keeps.
+    fn return_outputs(
+        &mut self,
+        outputs: &[(String, Value)],
+        span: Span,
+        findings: &mut Vec<Diagnostic>,
+    ) -> EvalResult<()>;
+
+    /// The finished program, read from these files.
+    fn finish(&mut self, files: Vec<Arc<str>>, trails: Vec<Trail>) -> Program;
+}
+
+/// The error of an operator that neither side defines.
+pub(crate) fn unsupported(op: &str, left: &Value, right: &Value, span: Span) -> Box<Raise> {
+    let message = format!("`{op}` of {} and {}", left.type_name(), right.type_name());
+    Raise::at("unsupported-operator", message, span, "here")
+}
+
+/// A type with its article: "an int", "a tensor".
+pub(crate) fn article(name: &str) -> String {
+    match name.chars().next() {
+        Some('a' | 'e' | 'i' | 'o' | 'A' | 'E' | 'I' | 'O') => format!("an {name}"),
+        // "an unbound", but "a uint8"
+        Some('u') if name.starts_with("un") => format!("an {name}"),
+        _ => format!("a {name}"),
+    }
+}
+
+impl Value {
+    /// A value of a kind of its own.
+    pub(crate) fn object(object: impl Object) -> Self {
+        Self::Object(Rc::new(object))
+    }
+
+    /// The object of this kind that it is.
+    pub(crate) fn downcast<T: Object>(&self) -> Option<&T> {
+        match self {
+            Self::Object(object) => (&**object as &dyn Any).downcast_ref(),
+            _ => None,
+        }
+    }
+
+    /// The object of this kind that it is, shared.
+    pub(crate) fn downcast_rc<T: Object>(&self) -> Option<Rc<T>> {
+        match self {
+            Self::Object(object) => (object.clone() as Rc<dyn Any>).downcast().ok(),
+            _ => None,
+        }
+    }
+}
+
+impl Interp<'_> {
+    /// `base.name`
+    pub(crate) fn object_attribute(
+        &self,
+        base: &Value,
+        object: &dyn Object,
+        name: Symbol,
+        span: Span,
+    ) -> EvalResult<Value> {
+        let text = self.name(name);
+        if let Some(value) = object.attribute(self, &text) {
+            return Ok(value);
+        }
+        if object.methods().contains(&&*text) {
+            return Ok(Value::BoundBuiltin(Rc::new((base.clone(), name))));
+        }
+        Err(object.no_attribute(self, &text, span))
+    }
+
+    /// Whether an object has this attribute or method.
+    pub(crate) fn object_has(&self, object: &dyn Object, name: Symbol) -> bool {
+        let text = self.name(name);
+        object.methods().contains(&&*text) || object.attribute(self, &text).is_some()
+    }
+
+    /// `base.name(...)`
+    pub(crate) fn call_object_method(
+        &mut self,
+        base: &Value,
+        object: &dyn Object,
+        name: Symbol,
+        args: CallArgs,
+    ) -> EvalResult<Value> {
+        let text = self.name(name);
+        if object.methods().contains(&&*text) {
+            return object.call_method(self, base, &text, args);
+        }
+        let callee = self.object_attribute(base, object, name, args.span)?;
+        self.call(&callee, args)
+    }
+
+    /// `left op right` where at least one side is an object.
+    pub(crate) fn object_binary(&mut self, op: BinOp, left: &Value, right: &Value, span: Span) -> EvalResult<Value> {
+        for side in [left, right] {
+            if let Value::Object(object) = side
+                && let Some(value) = object.binary(self, op, left, right, span)?
+            {
+                return Ok(value);
+            }
+        }
+        Err(unsupported(op.text(), left, right, span))
+    }
+
+    /// `left op right` where at least one side is an object.
+    pub(crate) fn object_compare(&mut self, op: CmpOp, left: &Value, right: &Value, span: Span) -> EvalResult<Value> {
+        for side in [left, right] {
+            if let Value::Object(object) = side
+                && let Some(value) = object.compare(self, op, left, right, span)?
+            {
+                return Ok(value);
+            }
+        }
+        match op {
+            CmpOp::Eq | CmpOp::Ne => Ok(Value::Bool(object_equals(left, right) == (op == CmpOp::Eq))),
+            _ => Err(unsupported(op.text(), left, right, span)),
+        }
+    }
+}
+
+/// Equality of two values of which at least one is an object, for `==`, `is` and in containers.
+pub(crate) fn object_equals(left: &Value, right: &Value) -> bool {
+    match (left, right) {
+        (Value::Object(a), Value::Object(b)) => Rc::ptr_eq(a, b) || a.equals(right) || b.equals(left),
+        (Value::Object(object), other) | (other, Value::Object(object)) => object.equals(other),
+        _ => false,
+    }
+}

@@ -1,0 +1,264 @@
+//! Operators of arrays, by NumPy's rules of types and shapes.
+
+use nki_diag::Span;
+use nki_isa::{DType, Imm};
+
+use super::{Array, float, of, product, text, wrong};
+use crate::eval::error::{EvalResult, Raise};
+use crate::eval::value::Value;
+use crate::host::HostDtype;
+use crate::syntax::{BinOp, CmpOp, UnaryOp};
+
+/// The type in which NumPy computes a float function of integers.
+pub(super) fn float_for(dtype: HostDtype) -> HostDtype {
+    match dtype.size() {
+        1 => HostDtype::Device(DType::F16),
+        2 => HostDtype::Device(DType::F32),
+        _ => HostDtype::F64,
+    }
+}
+
+/// The common type of two arrays, by NumPy's rules.
+fn promote(a: HostDtype, b: HostDtype) -> Option<HostDtype> {
+    use HostDtype::{Device, F64, I64};
+    if a == b {
+        return Some(a);
+    }
+    let standard = |d: HostDtype| !d.is_float() || matches!(d, F64 | Device(DType::F16 | DType::F32));
+    match (a.is_float(), b.is_float()) {
+        (true, true) => {
+            let wide = if a.size() >= b.size() { a } else { b };
+            // ml_dtypes knows no common type of two of its own, or of bfloat16 and float16.
+            (standard(wide) && wide.size() > a.size().min(b.size())).then_some(wide)
+        }
+        (true, false) | (false, true) => {
+            let (f, i) = if a.is_float() { (a, b) } else { (b, a) };
+            if i == Device(DType::Bool) || !standard(f) {
+                return Some(f);
+            }
+            let wide = float_for(i);
+            Some(if wide.size() > f.size() { wide } else { f })
+        }
+        (false, false) => {
+            let signed = |d: HostDtype| matches!(d, I64) || matches!(d, Device(d) if d.is_signed());
+            let of = |signed: bool, size: usize| {
+                Device(match (signed, size) {
+                    (true, 1) => DType::I8,
+                    (true, 2) => DType::I16,
+                    (true, 4) => DType::I32,
+                    (false, 1) => DType::U8,
+                    (false, 2) => DType::U16,
+                    (false, 4) => DType::U32,
+                    (true, _) => return I64,
+                    (false, _) => return HostDtype::U64,
+                })
+            };
+            if a == Device(DType::Bool) {
+                return Some(b);
+            }
+            if b == Device(DType::Bool) {
+                return Some(a);
+            }
+            let (sa, sb) = (signed(a), signed(b));
+            if sa == sb {
+                return Some(of(sa, a.size().max(b.size())));
+            }
+            let (s, u) = if sa { (a, b) } else { (b, a) };
+            if s.size() > u.size() {
+                return Some(s);
+            }
+            Some(if u.size() >= 8 { F64 } else { of(true, u.size() * 2) })
+        }
+    }
+}
+
+/// Two operands as arrays of one type, with the shape of the result.
+fn pair(left: &Value, right: &Value, span: Span) -> EvalResult<(Array, Array, HostDtype, Vec<usize>)> {
+    // A Python number takes the array's type, unless it is a float among integers.
+    let weak = |number: &Value, array: &Array| match number {
+        Value::Float(_) if !array.dtype.is_float() => float_for(HostDtype::I64),
+        _ => array.dtype,
+    };
+    let (a, b) = match (of(left), of(right)) {
+        (Some(a), Some(b)) => {
+            let dtype = promote(a.dtype, b.dtype)
+                .ok_or_else(|| wrong(format!("{} and {} have no common type: use astype", a.dtype, b.dtype), span))?;
+            (a.astype(dtype), b.astype(dtype))
+        }
+        (Some(a), None) => {
+            let dtype = weak(right, a);
+            (a.astype(dtype), Array::from_value(right, Some(dtype), span)?)
+        }
+        (None, Some(b)) => {
+            let dtype = weak(left, b);
+            (Array::from_value(left, Some(dtype), span)?, b.astype(dtype))
+        }
+        (None, None) => return Err(wrong("no array", span)),
+    };
+    let shape = broadcast(&a.shape, &b.shape, span)?;
+    let dtype = a.dtype;
+    Ok((a.spread(&shape), b.spread(&shape), dtype, shape))
+}
+
+/// The shape of two arrays together.
+fn broadcast(a: &[usize], b: &[usize], span: Span) -> EvalResult<Vec<usize>> {
+    let dims = a.len().max(b.len());
+    let extent = |shape: &[usize], i: usize| (i + shape.len()).checked_sub(dims).map_or(1, |i| shape[i]);
+    (0..dims)
+        .map(|i| match (extent(a, i), extent(b, i)) {
+            (1, n) | (n, 1) => Ok(n),
+            (m, n) if m == n => Ok(n),
+            _ => Err(wrong(format!("arrays of shapes {} and {} do not fit", text(a), text(b)), span)),
+        })
+        .collect()
+}
+
+impl Array {
+    /// Broadcast to a shape that fits.
+    fn spread(&self, shape: &[usize]) -> Array {
+        let (strides, missing) = (self.strides(), shape.len() - self.shape.len());
+        let stride =
+            |i: usize| i.checked_sub(missing).map_or(0, |i| if self.shape[i] == 1 { 0 } else { strides[i] as i64 });
+        let dims: Vec<_> = shape.iter().enumerate().map(|(i, &n)| (n, stride(i))).collect();
+        self.strided(0, &dims)
+    }
+}
+
+/// `left op right`, element by element.
+pub(super) fn binary(op: BinOp, left: &Value, right: &Value, span: Span) -> EvalResult<Value> {
+    let (a, b, mut dtype, shape) = pair(left, right, span)?;
+    let divides = matches!(op, BinOp::FloorDiv | BinOp::Mod);
+    if divides && !dtype.is_float() && b.values.iter().any(|v| v.as_i64() == Some(0)) {
+        return Err(Raise::at("division-by-zero", "division by zero", span, "an element of the divisor is 0"));
+    }
+    if op == BinOp::Div && !dtype.is_float() {
+        dtype = HostDtype::F64;
+    }
+    let floats = dtype.is_float();
+    let unknown = || Raise::at("unsupported-operator", format!("`{}` of arrays", op.text()), span, "here");
+    let mut values = Vec::with_capacity(a.values.len());
+    for (&x, &y) in a.values.iter().zip(&b.values) {
+        let v = if floats {
+            let (x, y) = (float(x), float(y));
+            Imm::Float(match op {
+                BinOp::Add => x + y,
+                BinOp::Sub => x - y,
+                BinOp::Mul => x * y,
+                BinOp::Div => x / y,
+                BinOp::FloorDiv => (x / y).floor(),
+                BinOp::Mod => x - (x / y).floor() * y,
+                BinOp::Pow => x.powf(y),
+                _ => return Err(unknown()),
+            })
+        } else {
+            let (x, y) = (x.as_i64().unwrap_or(0), y.as_i64().unwrap_or(0));
+            Imm::Int(match op {
+                BinOp::Add => x.wrapping_add(y),
+                BinOp::Sub => x.wrapping_sub(y),
+                BinOp::Mul => x.wrapping_mul(y),
+                BinOp::FloorDiv => x.wrapping_div(y) - i64::from(x.wrapping_rem(y) != 0 && (x < 0) != (y < 0)),
+                BinOp::Mod => x.wrapping_rem(y).wrapping_add(y).wrapping_rem(y),
+                BinOp::Pow => u32::try_from(y).map(|y| x.wrapping_pow(y)).map_err(|_| unknown())?,
+                BinOp::BitAnd => x & y,
+                BinOp::BitOr => x | y,
+                BinOp::BitXor => x ^ y,
+                BinOp::LShift => x.wrapping_shl(y as u32),
+                BinOp::RShift => x.wrapping_shr(y as u32),
+                _ => return Err(unknown()),
+            })
+        };
+        values.push(dtype.fit(v));
+    }
+    Ok(Array { dtype, shape, values }.simple())
+}
+
+/// `op value`
+pub(super) fn unary(op: UnaryOp, array: &Array, span: Span) -> EvalResult<Value> {
+    let each =
+        |of: &dyn Fn(Imm) -> Imm| Array::from_fn(array.dtype, array.shape.clone(), |i| of(array.values[i])).value();
+    match op {
+        UnaryOp::Pos => Ok(array.clone().value()),
+        UnaryOp::Neg => Ok(each(&|v| match v {
+            Imm::Int(i) => Imm::Int(i.wrapping_neg()),
+            Imm::Float(x) => Imm::Float(-x),
+        })),
+        UnaryOp::Invert if !array.dtype.is_float() => Ok(each(&|v| match v {
+            Imm::Int(i) if array.dtype == HostDtype::Device(DType::Bool) => Imm::Int(1 - i),
+            Imm::Int(i) => Imm::Int(!i),
+            Imm::Float(x) => Imm::Float(x),
+        })),
+        _ => Err(Raise::at("unsupported-operator", "this operator of an array", span, "here")),
+    }
+}
+
+/// `left op right`, element by element.
+pub(super) fn compare(op: CmpOp, left: &Value, right: &Value, span: Span) -> EvalResult<Value> {
+    let (a, b, _, shape) = pair(left, right, span)?;
+    let holds = |x: Imm, y: Imm| {
+        let order = match (x, y) {
+            (Imm::Int(x), Imm::Int(y)) => Some(x.cmp(&y)),
+            (x, y) => float(x).partial_cmp(&float(y)),
+        };
+        match op {
+            CmpOp::Ne => order != Some(std::cmp::Ordering::Equal),
+            CmpOp::Lt => order.is_some_and(|o| o.is_lt()),
+            CmpOp::Le => order.is_some_and(|o| o.is_le()),
+            CmpOp::Gt => order.is_some_and(|o| o.is_gt()),
+            CmpOp::Ge => order.is_some_and(|o| o.is_ge()),
+            _ => order == Some(std::cmp::Ordering::Equal),
+        }
+    };
+    let of = |i: usize| Imm::Int(i64::from(holds(a.values[i], b.values[i])));
+    Ok(Array::from_fn(HostDtype::Device(DType::Bool), shape, of).simple())
+}
+
+/// `np.where(condition, x, y)`.
+pub(crate) fn choose(condition: &Array, x: &Value, y: &Value, span: Span) -> EvalResult<Value> {
+    // A number takes the type of the array beside it; two numbers have types of their own.
+    let own = |v: &Value| Array::from_value(v, None, span).map(Array::value);
+    let (a, b, dtype, shape) = match (of(x), of(y)) {
+        (None, None) => pair(&own(x)?, &own(y)?, span)?,
+        _ => pair(x, y, span)?,
+    };
+    let shape = broadcast(&condition.shape, &shape, span)?;
+    let (condition, a, b) = (condition.spread(&shape), a.spread(&shape), b.spread(&shape));
+    let chosen = |i: usize| if float(condition.values[i]) != 0.0 { a.values[i] } else { b.values[i] };
+    Ok(Array::from_fn(dtype, shape, chosen).value())
+}
+
+/// A function of two floats on each pair of elements.
+pub(crate) fn join(left: &Value, right: &Value, of: fn(f64, f64) -> f64, span: Span) -> EvalResult<Value> {
+    let (a, b, dtype, shape) = pair(left, right, span)?;
+    Ok(Array::from_fn(dtype, shape, |i| Imm::Float(of(float(a.values[i]), float(b.values[i])))).simple())
+}
+
+/// `np.concatenate(arrays, axis)`.
+pub(crate) fn concatenate(parts: &[Array], axis: i64, span: Span) -> EvalResult<Value> {
+    let Some(first) = parts.first() else { return Err(wrong("np.concatenate of no arrays", span)) };
+    let n = first.shape.len() as i64;
+    let at = if axis < 0 { axis + n } else { axis };
+    let fits = |p: &Array| {
+        p.shape.len() == first.shape.len()
+            && (0..first.shape.len()).all(|i| i as i64 == at || p.shape[i] == first.shape[i])
+    };
+    if !(0..n).contains(&at) || !parts.iter().all(fits) {
+        return Err(wrong("np.concatenate: the arrays do not fit along this axis", span));
+    }
+    let at = at as usize;
+    let mut dtype = first.dtype;
+    for p in parts {
+        dtype = promote(dtype, p.dtype)
+            .ok_or_else(|| wrong(format!("{dtype} and {} have no common type: use astype", p.dtype), span))?;
+    }
+    let outer = product(&first.shape[..at]);
+    let mut values = Vec::new();
+    for i in 0..outer {
+        for p in parts {
+            let run = product(&p.shape[at..]);
+            values.extend(p.values[i * run..(i + 1) * run].iter().map(|v| dtype.fit(*v)));
+        }
+    }
+    let mut shape = first.shape.clone();
+    shape[at] = parts.iter().map(|p| p.shape[at]).sum();
+    Ok(Array { dtype, shape, values }.value())
+}

@@ -1,0 +1,7 @@
+//! Python source: its tree, the parser that makes it, and the resolution of names to slots.
+
+pub(crate) mod parse;
+pub(crate) mod resolve;
+mod tree;
+
+pub(crate) use self::tree::*;
