@@ -12,9 +12,9 @@ mod verdict;
 
 use nki_isa::Space;
 use nki_isa::ids::Loc;
+use nki_isa::schema::Confidence;
 
 use crate::timeline::{Cause, EventId, Hazard, Ps, RowId, RowKind, State, Subject, Timeline};
-use crate::timing::params::Confidence;
 
 pub use path::{Step, critical_path};
 pub use verdict::{Resource, Share, Verdict, verdict};
@@ -184,18 +184,17 @@ pub fn lines(timeline: &Timeline, path: &[Step]) -> Vec<Line> {
     out
 }
 
-/// Time on the critical path by confidence of the parameters. `fixed`: of head and tail; `late`: of what transfers come late.
-pub(crate) fn confidence(timeline: &Timeline, fixed: Confidence, late: Confidence) -> [Ps; 4] {
+/// The latency by confidence of the parameters that it rests on, in [`Confidence::ALL`] order: what of the critical path `path`, of head and of tail.
+pub fn confidence(timeline: &Timeline, path: &[Step]) -> [Ps; 4] {
     let mut out = [0; 4];
-    let path = critical_path(timeline);
     let slot = |c: Confidence| Confidence::ALL.iter().position(|x| *x == c).unwrap_or(3);
-    for step in &path {
+    for step in path {
         let event = timeline.event(step.event);
-        let held_up = event.late.min(step.to - step.from);
-        out[slot(event.confidence)] += step.to - step.from - held_up;
-        out[slot(late)] += held_up;
+        let held = event.held.min(step.to - step.from);
+        out[slot(event.confidence)] += step.to - step.from - held;
+        out[slot(timeline.holding)] += held;
     }
     let sum: Ps = out.iter().sum();
-    out[slot(fixed)] += timeline.elapsed - sum;
+    out[slot(timeline.fixed)] += timeline.elapsed - sum;
     out
 }

@@ -1,12 +1,12 @@
 //! The summary that `--json` writes.
 
 use nki_isa::names::Engine;
+use nki_isa::schema::Confidence;
 use serde::Serialize;
 
-use crate::analysis::{cause_kind, critical_path, stalls, verdict};
+use crate::analysis::{cause_kind, confidence, critical_path, stalls, verdict};
 use crate::place::Placement;
 use crate::timeline::{Cause, Ps, Row, RowKind, State, Timeline};
-use crate::timing::params::Confidence;
 
 /// One run in numbers. Times are microseconds.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -216,7 +216,7 @@ pub fn summary(timeline: &Timeline, placement: &Placement) -> Summary {
             .collect(),
         confidence: Confidence::ALL
             .iter()
-            .zip(timeline.confidence)
+            .zip(confidence(timeline, &path))
             .map(|(c, t)| Part { name: c.name(), us: us(t) })
             .collect(),
     }

@@ -2,8 +2,10 @@
 
 use std::fmt::Write as _;
 
+use nki_isa::schema::Confidence;
+
 use super::detail::{Analysis, gain_percent, lines, released};
-use crate::timing::params::Confidence;
+use crate::analysis::confidence;
 
 /// Remedies that gain less are not told.
 const LEAST_GAIN_PERCENT: f64 = 0.5;
@@ -62,7 +64,7 @@ pub fn advice(a: &Analysis<'_>) -> String {
     let _ = writeln!(out, "Roofline: {}.", a.roofline.sentence());
     let shares: Vec<String> = Confidence::ALL
         .iter()
-        .zip(t.confidence)
+        .zip(confidence(t, &a.path))
         .filter(|(_, time)| *time > 0)
         .map(|(c, time)| format!("{} {:.0}%", c.name(), time as f64 * 100.0 / t.elapsed.max(1) as f64))
         .collect();

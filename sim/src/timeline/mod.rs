@@ -13,8 +13,8 @@ use nki_isa::{Program, Space};
 use smallvec::SmallVec;
 
 pub use crate::deps::{Hazard, Subject};
-use crate::timing::params::Confidence;
 use crate::trace::NodeIndex;
+use nki_isa::schema::Confidence;
 
 pub(crate) use rows::{Lane, Transfer, dma_spans, union};
 
@@ -46,8 +46,10 @@ pub struct Timeline {
     pub head: Ps,
     /// Fixed time after the last completion.
     pub tail: Ps,
-    /// Time on the critical path by confidence of the parameter it rests on, in [`Confidence::ALL`] order.
-    pub confidence: [Ps; 4],
+    /// How well head and tail are founded.
+    pub fixed: Confidence,
+    /// How well the time is founded for which the schedule holds instructions back ([`Event::held`]).
+    pub holding: Confidence,
     /// The kernel does not fit into the memories, and was run all the same: its times mean nothing.
     pub over_capacity: bool,
     /// Names of tensors and files, for reports.
@@ -266,8 +268,8 @@ pub struct Event {
     pub released: Release,
     /// The weakest parameter in its cost.
     pub confidence: Confidence,
-    /// How long before `start` it was held up by transfers that come late because the compiler starts them just in time.
-    pub late: Ps,
+    /// For how long before `start` the schedule held it back, although its operands and its engine were ready.
+    pub held: Ps,
 }
 
 /// A part of an event.

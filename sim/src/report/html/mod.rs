@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use nki_isa::schema::Confidence;
 use nki_isa::{Arch, Space};
 use serde::Serialize;
 
@@ -9,9 +10,8 @@ use super::detail::{Analysis, gain_percent, released};
 use super::summary::us;
 use super::table::all_operands;
 use crate::analysis::memory::occupancy;
-use crate::analysis::{cause_event, cause_kind, short_cause};
+use crate::analysis::{cause_event, cause_kind, confidence, short_cause};
 use crate::timeline::{PhaseKind, Ps, Release, RowId, RowKind, State, Timeline};
-use crate::timing::params::Confidence;
 
 /// A source file; without text its lines are not shown.
 #[derive(Debug, Clone)]
@@ -228,7 +228,7 @@ fn data<'a>(a: &'a Analysis<'_>, page: &'a Page) -> Result<Data<'a>, serde_json:
         tail: ns(t.tail),
         verdict: &a.verdict.sentence,
         shares: a.verdict.shares.iter().map(|s| (s.resource.name(), us(s.time))).collect(),
-        confidence: Confidence::ALL.iter().zip(t.confidence).map(|(c, time)| (c.name(), us(time))).collect(),
+        confidence: Confidence::ALL.iter().zip(confidence(t, &a.path)).map(|(c, time)| (c.name(), us(time))).collect(),
         roofline: detail.roofline,
         roofline_text: a.roofline.sentence(),
         lines: detail.lines,

@@ -373,7 +373,7 @@ impl<'a> Core<'a> {
             bytes: dma.unwrap_or(0),
             released,
             confidence: if dma.is_some() { cost.confidence } else { cost.confidence.max(Confidence::Documented) },
-            late: 0,
+            held: 0,
         }
     }
 

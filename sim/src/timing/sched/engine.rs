@@ -184,7 +184,7 @@ impl Core<'_> {
         queue.release = Release::Engine(EventId(op));
         let mut event = self.event(op, q, cost, start, end, complete, phases, release);
         if matches!(cost.kind, CostKind::Matmul { .. }) {
-            event.late = self.array.late;
+            event.held = self.array.late;
         }
         self.events[op as usize] = Some(event);
         if matches!(cost.kind, CostKind::Dma(_)) {

@@ -110,7 +110,7 @@ fn timeline(program: &Program, cores: Vec<Core<'_>>, base: usize, machine: &Mach
     }
     dma.bytes = events.iter().map(|e| e.bytes).sum();
     dma.active = union(moving);
-    let mut timeline = Timeline {
+    Timeline {
         kernel: program.name.clone(),
         elapsed,
         rows,
@@ -118,10 +118,9 @@ fn timeline(program: &Program, cores: Vec<Core<'_>>, base: usize, machine: &Mach
         dma,
         head: machine.head,
         tail: machine.tail,
-        confidence: [0; 4],
+        fixed: machine.fixed,
+        holding: machine.late_confidence,
         over_capacity: false,
         names: Names::of(program),
-    };
-    timeline.confidence = crate::analysis::confidence(&timeline, machine.fixed, machine.late_confidence);
-    timeline
+    }
 }

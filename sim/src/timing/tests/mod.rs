@@ -43,7 +43,7 @@ pub(crate) fn check(timeline: &Timeline) {
     if !path.is_empty() {
         assert_eq!(on_path + timeline.head + timeline.tail, timeline.elapsed, "{path:?}");
     }
-    assert_eq!(timeline.confidence.iter().sum::<u64>(), timeline.elapsed);
+    assert_eq!(crate::analysis::confidence(timeline, &path).iter().sum::<u64>(), timeline.elapsed);
     let verdict = crate::analysis::verdict(timeline, &path);
     assert_eq!(verdict.shares.iter().map(|s| s.time).sum::<u64>(), timeline.elapsed);
 }
