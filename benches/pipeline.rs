@@ -8,7 +8,8 @@ use criterion::{BatchSize, Criterion, criterion_group, criterion_main};
 use nki_frontend::{Arg, Loader, Options};
 use nki_isa::{DType, Program};
 use nki_sim_core::exec::{self, ExecOptions};
-use nki_sim_core::timing::{self, Params};
+use nki_sim_core::simulate::simulate;
+use nki_sim_core::timing::Params;
 use nki_sim_core::{Buffer, HostTensor, place, report};
 
 struct Disk;
@@ -69,7 +70,7 @@ fn stages(c: &mut Criterion) {
         b.iter(|| {
             let placement = place::place(&program).expect("fits");
             let trace = exec::trace_only(&program).expect("static");
-            timing::simulate(&program, &placement, &trace, &Params::of(program.target)).expect("parameters").elapsed
+            simulate(&program, &placement, &trace, &Params::of(program.target)).expect("parameters").elapsed
         });
     });
     group.finish();
@@ -104,8 +105,7 @@ fn end_to_end(c: &mut Criterion) {
             let program = compile("examples/softmax.py", &args);
             let placement = place::place(&program).expect("fits");
             let ran = exec::run(&program, &placement, zeros(&program), &ExecOptions::default()).expect("runs");
-            let timeline =
-                timing::simulate(&program, &placement, &ran.trace, &Params::of(program.target)).expect("parameters");
+            let timeline = simulate(&program, &placement, &ran.trace, &Params::of(program.target)).expect("parameters");
             report::table(&timeline)
         });
     });

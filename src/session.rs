@@ -16,8 +16,10 @@ use nki_sim_core::exec::{self, ExecOptions, NeedsData};
 use nki_sim_core::lint;
 use nki_sim_core::place::{self, Capacity, Placement};
 use nki_sim_core::report::Analysis;
+use nki_sim_core::schedule::Policy;
+use nki_sim_core::simulate::{RankTrace, simulate_ranks};
 use nki_sim_core::timeline::Timeline;
-use nki_sim_core::timing::{self, Laws, Params, RankTrace};
+use nki_sim_core::timing::{Laws, Params};
 use nki_sim_core::trace::Trace;
 
 use crate::findings::Judge;
@@ -298,7 +300,8 @@ impl Session {
     pub fn run_timed<'k>(&self, launches: Vec<Launch<'k>>) -> Result<(Vec<Ran<'k>>, Vec<Timeline>), Stop> {
         let first = launches.first().ok_or_else(|| Stop::Call("there is no rank to run".into()))?;
         let laws = Laws::new(&first.kernel.params).map_err(|e| Stop::Call(format!("timing parameters: {e}")))?;
-        self.run_with(launches, Some(&laws))
+        let policy = Policy::of(&first.kernel.params);
+        self.run_with(launches, Some((&laws, policy)))
     }
 
     /// [`Session::run`] with one rank.
@@ -318,11 +321,11 @@ impl Session {
         Ok((all.swap_remove(0), timelines.swap_remove(0)))
     }
 
-    /// Runs all ranks, and times them if there are laws of time.
+    /// Runs all ranks, and times them if there are laws of time and a policy.
     fn run_with<'k>(
         &self,
         launches: Vec<Launch<'k>>,
-        laws: Option<&Laws<'_>>,
+        timing: Option<(&Laws<'_>, Policy)>,
     ) -> Result<(Vec<Ran<'k>>, Vec<Timeline>), Stop> {
         let kernels: Vec<&Kernel> = launches.iter().map(|l| l.kernel).collect();
         let options = self.exec_options(launches.len());
@@ -337,7 +340,10 @@ impl Session {
             .collect();
         let find = || kernels.iter().zip(&all).map(|(k, ran)| found(k, ran, executed)).collect::<Vec<_>>();
         let (timelines, found) = rayon::join(
-            || laws.map(|laws| stage("time", || timing::simulate_ranks(&traces, laws))).unwrap_or_default(),
+            || {
+                let time = |(laws, policy)| stage("time", || simulate_ranks(&traces, laws, &policy));
+                timing.map(time).unwrap_or_default()
+            },
             || stage("findings", find),
         );
         for (ran, found) in all.iter_mut().zip(found) {

@@ -17,6 +17,8 @@ pub mod lint;
 pub mod memory;
 pub mod place;
 pub mod report;
+pub mod schedule;
+pub mod simulate;
 #[cfg(test)]
 pub(crate) mod testing;
 pub mod timeline;

@@ -1,12 +1,14 @@
 //! Which timing parameter moves the latency most: each is changed a little, and the kernel timed again.
 
 use nki_isa::names::Engine;
+use nki_isa::schema::Confidence;
 use rayon::prelude::*;
 
 use super::remedies::Case;
+use crate::simulate::simulate;
 use crate::timeline::{Ps, RowKind};
+use crate::timing::Params;
 use crate::timing::params::names;
-use crate::timing::{Confidence, Params, simulate};
 
 /// What a parameter does to the latency.
 #[derive(Debug, Clone, PartialEq)]

@@ -1,4 +1,4 @@
-//! From a core's trace to the operations that the scheduler runs.
+//! From a core's trace to the operations that the schedule orders and the machine runs.
 
 use nki_isa::ids::RegId;
 use nki_isa::inst::Footprint;
@@ -8,55 +8,140 @@ use nki_isa::program::{Bound, Node, NodeKind};
 use nki_isa::{Arch, Program};
 use rayon::prelude::*;
 
-use super::cost::{Cost, CostKind, CostModel, Direction, Machine, Place};
+use super::cost::{Cost, CostKind, CostModel, Direction, DmaCost, Machine, Place};
 use crate::deps::{self, Deps};
 use crate::place::Placement;
+use crate::timeline::Ps;
 use crate::trace::{CoreTrace, EventKind, NodeIndex, index_nodes};
 
 /// Engine queues come first, then the DMA queues that they trigger.
-pub(super) const ENGINES: usize = Engine::QUEUES.len();
+pub(crate) const ENGINES: usize = Engine::QUEUES.len();
 
 /// Statements that one thread looks at before another may take a share: shorter work is not worth handing over.
 const SHARE: usize = 2048;
 
 /// One operation.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Op {
+pub(crate) struct Op {
     /// Position in the core's trace.
-    pub(super) trace: u32,
-    pub(super) node: NodeIndex,
-    pub(super) kind: OpKind,
+    pub(crate) trace: u32,
+    pub(crate) node: NodeIndex,
+    pub(crate) kind: OpKind,
 }
 
 #[derive(Debug, Clone, Copy)]
-pub(super) enum OpKind {
+pub(crate) enum OpKind {
     /// An instruction, by engine queue.
     Inst { queue: u8 },
-    /// All queues meet; the time that this costs.
-    Barrier(u64),
+    /// All queues wait for each other; the time that this costs.
+    Barrier(Ps),
 }
 
-/// A core's operations, costs and dependences.
-pub(super) struct Lowered<'p> {
-    pub(super) nodes: Vec<&'p Node>,
-    pub(super) ops: Vec<Op>,
+/// The operations between two barriers.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Segment {
+    /// The operation behind its last one: a barrier, or the end.
+    pub(crate) end: u32,
+    /// Instructions in it.
+    pub(crate) count: u32,
+    /// By engine queue: instructions of the queue in this and all earlier segments.
+    pub(crate) taken: [u32; ENGINES],
+    /// Time of the barrier at its end.
+    pub(crate) barrier: Ps,
+}
+
+/// A core's operations in program order, their costs and dependences.
+pub(crate) struct Lowered<'p> {
+    pub(crate) nodes: Vec<&'p Node>,
+    pub(crate) ops: Vec<Op>,
     /// By node.
-    pub(super) costs: Vec<Option<Cost>>,
-    pub(super) deps: Deps,
+    pub(crate) costs: Vec<Option<Cost>>,
+    pub(crate) deps: Deps,
+    /// By engine queue: its instructions.
+    pub(crate) queues: [Vec<u32>; ENGINES],
+    /// At least one.
+    pub(crate) segments: Vec<Segment>,
+    /// The operations that wait for each operation, and the position of the edge in their list of dependences.
+    waiters: Vec<(u32, u32)>,
+    waiters_of: Vec<u32>,
+}
+
+impl<'p> Lowered<'p> {
+    fn new(nodes: Vec<&'p Node>, ops: Vec<Op>, costs: Vec<Option<Cost>>, deps: Deps) -> Self {
+        let n = ops.len();
+        let mut queues: [Vec<u32>; ENGINES] = Default::default();
+        let mut segments = Vec::new();
+        let mut segment = Segment { end: 0, count: 0, taken: [0; ENGINES], barrier: 0 };
+        let mut waiters_of = vec![0u32; n + 1];
+        for (i, op) in ops.iter().enumerate() {
+            match op.kind {
+                OpKind::Inst { queue } => {
+                    queues[queue as usize].push(i as u32);
+                    segment.taken[queue as usize] += 1;
+                    segment.count += 1;
+                }
+                OpKind::Barrier(barrier) => {
+                    segments.push(Segment { end: i as u32, barrier, ..segment });
+                    segment.count = 0;
+                }
+            }
+            for d in deps.of(i) {
+                waiters_of[d.on as usize + 1] += 1;
+            }
+        }
+        segments.push(Segment { end: n as u32, ..segment });
+        for i in 0..n {
+            waiters_of[i + 1] += waiters_of[i];
+        }
+        let mut fill = waiters_of.clone();
+        let mut waiters = vec![(0, 0); deps.len()];
+        for i in 0..n {
+            for (k, d) in deps.of(i).iter().enumerate() {
+                let slot = &mut fill[d.on as usize];
+                waiters[*slot as usize] = (i as u32, k as u32);
+                *slot += 1;
+            }
+        }
+        Lowered { nodes, ops, costs, deps, queues, segments, waiters, waiters_of }
+    }
+
+    pub(crate) fn cost(&self, op: u32) -> Option<&Cost> {
+        self.costs[self.ops[op as usize].node.0 as usize].as_ref()
+    }
+
+    /// The queue and the cost of a transfer; `None` if `op` is none.
+    pub(crate) fn dma(&self, op: u32) -> Option<(usize, &DmaCost)> {
+        let OpKind::Inst { queue } = self.ops[op as usize].kind else { return None };
+        match &self.cost(op)?.kind {
+            CostKind::Dma(d) => Some((queue as usize, d)),
+            _ => None,
+        }
+    }
+
+    /// The operations that wait for `op`, and the position of the edge in the list of dependences of each.
+    pub(super) fn waiters(&self, op: u32) -> &[(u32, u32)] {
+        &self.waiters[self.waiters_of[op as usize] as usize..self.waiters_of[op as usize + 1] as usize]
+    }
+
+    /// The segment of an instruction.
+    pub(super) fn segment_of(&self, op: u32) -> usize {
+        self.segments.partition_point(|s| s.end < op)
+    }
 }
 
 fn queue_of(engine: Engine) -> u8 {
     Engine::QUEUES.iter().position(|e| *e == engine).unwrap_or(ENGINES - 1) as u8
 }
 
-/// Lowers what core `core` executed.
-pub(super) fn lower<'p>(
+/// Lowers what core `core` executed. The order of a queue may put an instruction ahead of others that are fewer than `reach` operations before it.
+pub(crate) fn lower<'p>(
     program: &'p Program,
     core: usize,
     placement: &Placement,
     trace: &CoreTrace,
     model: &dyn CostModel,
     written: &[bool],
+    reach: u32,
 ) -> Lowered<'p> {
     let nodes = index_nodes(&program.cores[core]);
     let context = Context { arch: Arch::of(program.target), tensors: &program.tensors };
@@ -129,8 +214,8 @@ pub(super) fn lower<'p>(
             EventKind::Branch(_) => push(OpKind::Barrier(machine.branch), barrier),
         }
     }
-    let deps = deps::analyze(program, placement, &seen, written, machine.window);
-    Lowered { nodes, ops, costs, deps }
+    let deps = deps::analyze(program, placement, &seen, written, reach);
+    Lowered::new(nodes, ops, costs, deps)
 }
 
 /// The registers that decide whether a dynamic loop is entered.

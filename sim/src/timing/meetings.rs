@@ -6,30 +6,22 @@ use nki_isa::program::NodeKind;
 use super::lower::{Lowered, OpKind};
 use crate::actors::{self, Actor, EXCHANGE};
 
-/// A meeting and who has come.
-#[derive(Debug, Default)]
-pub(super) struct Gathering {
-    /// Members still to come.
-    pub(super) pending: usize,
-    /// Who came: number of the core in the list, operation.
-    pub(super) here: Vec<(usize, u32)>,
-}
-
 /// All meetings of a run.
 #[derive(Debug, Default)]
-pub(super) struct Meetings {
-    pub(super) all: Vec<Gathering>,
+pub(crate) struct Meetings {
+    /// By rendezvous: its members.
+    pub(super) sizes: Vec<usize>,
     /// By core in the list: (operation, its meeting).
-    pub(super) of: Vec<Vec<(u32, u32)>>,
+    pub(crate) of: Vec<Vec<(u32, u32)>>,
     /// By core in the list: operations that it leaves behind until the others come.
     pub(super) posted: Vec<Vec<u32>>,
 }
 
 /// Pairs the meetings of all cores. Those that never come about (a run that failed) are none.
-pub(super) fn pair(lowered: &[(Actor, Lowered<'_>)]) -> Meetings {
+pub(crate) fn pair(lowered: &[(Actor, Lowered<'_>)]) -> Meetings {
     if lowered.len() < 2 {
         return Meetings {
-            all: Vec::new(),
+            sizes: Vec::new(),
             of: vec![Vec::new(); lowered.len()],
             posted: vec![Vec::new(); lowered.len()],
         };
@@ -55,7 +47,7 @@ pub(super) fn pair(lowered: &[(Actor, Lowered<'_>)]) -> Meetings {
         })
         .collect();
     let mut out =
-        Meetings { all: Vec::new(), of: vec![Vec::new(); lowered.len()], posted: vec![Vec::new(); lowered.len()] };
+        Meetings { sizes: Vec::new(), of: vec![Vec::new(); lowered.len()], posted: vec![Vec::new(); lowered.len()] };
     let mut next = vec![0; lowered.len()];
     // By core: meetings left behind, by their position in `wanted`.
     let mut left: Vec<Vec<usize>> = vec![Vec::new(); lowered.len()];
@@ -69,8 +61,8 @@ pub(super) fn pair(lowered: &[(Actor, Lowered<'_>)]) -> Meetings {
             let at: Option<Vec<usize>> =
                 places.iter().map(|&p| left[p].iter().copied().chain([next[p]]).find(|&at| fits(p, at))).collect();
             let Some(at) = at else { continue };
-            let id = out.all.len() as u32;
-            out.all.push(Gathering { pending: places.len(), here: Vec::new() });
+            let id = out.sizes.len() as u32;
+            out.sizes.push(places.len());
             for (&p, at) in places.iter().zip(at) {
                 out.of[p].push((wanted[p][at].0, id));
                 if at == next[p] {

@@ -21,8 +21,10 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::deps::{self, Hazard, Subject};
 use crate::place::{Placement, place};
+use crate::schedule::Policy;
+use crate::simulate::{simulate, simulate_with};
 use crate::timeline::{Cause, Ps, RowKind, State, Timeline};
-use crate::timing::{CostModel, Params, simulate, simulate_with};
+use crate::timing::{CostModel, Params};
 use crate::trace::Trace;
 use model::{Changed, Fate, Whole, is_scattered};
 use rewrite::top_level;
@@ -135,7 +137,7 @@ impl Case<'_> {
     }
 
     fn with_model(&self, model: &dyn CostModel) -> Ps {
-        simulate_with(self.program, self.placement, self.trace, model).elapsed
+        simulate_with(self.program, self.placement, self.trace, model, &Policy::of(self.params)).elapsed
     }
 
     fn with_program(&self, program: &Program, trace: &Trace) -> Option<Ps> {

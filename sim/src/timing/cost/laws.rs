@@ -45,15 +45,11 @@ impl<'p> Laws<'p> {
             });
         }
         let (t, d) = (&params.tensor, &params.dma);
-        let window = (params.compiler.window.value as u32).max(1);
         let machine = Machine {
             head: ns(params.kernel.head_us.value * 1e3),
             tail: ns(params.kernel.tail_us.value * 1e3),
             fixed: params.kernel.head_us.confidence.max(params.kernel.tail_us.confidence),
             semaphore: ns(params.sync.semaphore_ns.value),
-            // In program order nobody decides when a transfer is needed: it starts as soon as it can.
-            late_share: if window > 1 { params.compiler.late_share.value.clamp(0.0, 1.0) } else { 0.0 },
-            late_confidence: params.compiler.late_share.confidence,
             loop_iteration: ns(params.control.loop_iteration_us.value * 1e3),
             branch: ns(params.control.branch_ns.value),
             table_load: ns(params.scalar.table_load_ns.value),
@@ -68,7 +64,6 @@ impl<'p> Laws<'p> {
                 queues("store_queues", &d.store_queues)?,
                 queues("other_queues", &d.other_queues)?,
             ],
-            window,
             queue_depth: (d.queue_depth.value as u32).max(1),
             dma_engines: (d.engines.value as u32).clamp(1, 64),
             hbm: (params.cores.hbm_bytes_per_ns.value * 1e3).max(1.0) as u64,

@@ -1,4 +1,4 @@
-//! What an instruction costs in time: the boundary between the scheduler and the laws.
+//! What an instruction costs in time: the boundary between the machine and the laws.
 
 mod dma;
 mod laws;
@@ -17,11 +17,11 @@ use crate::trace::NodeIndex;
 
 pub use laws::Laws;
 
-/// Turns work into time. Implement it to swap the laws; the scheduler, the dependences and the reports stay.
+/// Turns work into time. Implement it to swap the laws; the schedule, the machine and the reports stay.
 pub trait CostModel: Sync {
     /// The cost of an instruction.
     fn cost(&self, work: &Work, place: Place) -> Cost;
-    /// What the scheduler itself needs.
+    /// What the machine itself needs.
     fn machine(&self) -> &Machine;
 }
 
@@ -130,7 +130,7 @@ pub enum Direction {
     Other,
 }
 
-/// The numbers that the scheduler needs.
+/// The numbers of the machine that are no instruction's.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Machine {
     /// Time before the first instruction.
@@ -141,10 +141,6 @@ pub struct Machine {
     pub fixed: Confidence,
     /// From a completion on one engine to the start on another.
     pub semaphore: Ps,
-    /// Share that starts late of the transfers that the compiler starts just in time and that find their queue busy; 0 in the program's order.
-    pub late_share: f64,
-    /// How well `late_share` is founded.
-    pub late_confidence: Confidence,
     /// Cost of the barrier at the end of a dynamic loop's iteration.
     pub loop_iteration: Ps,
     /// Cost of a dynamic branch.
@@ -155,8 +151,6 @@ pub struct Machine {
     pub limiter: Limiter,
     /// Triggering engines of loads, stores and other transfers whose engine is open; used in turn.
     pub queues: [Vec<Engine>; 3],
-    /// How far ahead in the program the compiler looks for an instruction that can start, in instructions; 1 keeps the program's order.
-    pub window: u32,
     /// Transfers that a DMA queue may have under way at a time.
     pub queue_depth: u32,
     /// DMA engines of a core.

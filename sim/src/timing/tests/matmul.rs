@@ -193,7 +193,7 @@ fn speed() {
     let trace = crate::exec::trace_only(&program).unwrap();
     let params = crate::timing::Params::of(program.target);
     let at = std::time::Instant::now();
-    let t = crate::timing::simulate(&program, &placement, &trace, &params).unwrap();
+    let t = crate::simulate::simulate(&program, &placement, &trace, &params).unwrap();
     println!("{} events in {:?}", t.events.len(), at.elapsed());
     let at = std::time::Instant::now();
     crate::report::summary(&t, &placement);
@@ -213,10 +213,10 @@ fn speed_of_parts() {
         let written = crate::deps::written_tensors(&program);
         println!("written {:?}", at.elapsed());
         let at = std::time::Instant::now();
-        let low = crate::timing::lower::lower(&program, 0, &placement, &trace.cores[0], &laws, &written);
+        let low = crate::timing::lower::lower(&program, 0, &placement, &trace.cores[0], &laws, &written, 512);
         println!("lower {:?} {} edges", at.elapsed(), low.deps.len());
         let at = std::time::Instant::now();
-        let t = crate::timing::simulate(&program, &placement, &trace, &params).unwrap();
+        let t = crate::simulate::simulate(&program, &placement, &trace, &params).unwrap();
         println!("all {:?}", at.elapsed());
         let at = std::time::Instant::now();
         crate::analysis::critical_path(&t);

@@ -11,9 +11,10 @@ use nki_isa::{DType, Program, Space, Target};
 use crate::exec::trace_only;
 use crate::place::{Placement, place};
 use crate::report;
+use crate::simulate::simulate;
 use crate::testing::{Builder, add, dma, pattern};
 use crate::timeline::{Cause, State, Timeline};
-use crate::timing::{Params, simulate};
+use crate::timing::Params;
 
 pub(crate) fn time_with(program: &Program, params: &Params) -> (Timeline, Placement) {
     let placement = place(program).unwrap();

@@ -4,16 +4,16 @@ use crate::timeline::{Cause, Event, EventId, Release, Span, State};
 
 /// Maps operation numbers of a core to event numbers of the timeline.
 pub(super) struct Renumber {
-    pub(super) base: u32,
+    base: u32,
     /// Events before each operation (barriers are none).
-    pub(super) of: Vec<u32>,
+    of: Vec<u32>,
 }
 
 impl Renumber {
     pub(super) fn event(&self, op: EventId) -> EventId {
         EventId(self.base + self.of[op.0 as usize])
     }
-    pub(super) fn cause(&self, cause: Cause) -> Cause {
+    fn cause(&self, cause: Cause) -> Cause {
         match cause {
             Cause::Semaphore { from, hazard, subject } => Cause::Semaphore { from: self.event(from), hazard, subject },
             Cause::EngineOrder(e) => Cause::EngineOrder(self.event(e)),
@@ -29,7 +29,7 @@ impl Renumber {
         };
         span
     }
-    pub(super) fn release(&self, release: Release) -> Release {
+    fn release(&self, release: Release) -> Release {
         match release {
             Release::Start => Release::Start,
             Release::Engine(e) => Release::Engine(self.event(e)),
@@ -46,7 +46,8 @@ impl Renumber {
 }
 
 /// Hands the events over, in program order, and says how operations were renumbered.
-pub(super) fn hand_over(events: Vec<Option<Event>>, base: u32, out: &mut Vec<Event>) -> Renumber {
+pub(super) fn hand_over(events: Vec<Option<Event>>, out: &mut Vec<Event>) -> Renumber {
+    let base = out.len() as u32;
     let mut of = Vec::with_capacity(events.len());
     let mut count = 0;
     for e in &events {

@@ -1,0 +1,68 @@
+//! From traces to timelines: what was executed is lowered, ordered by the schedule, and run by the machine.
+
+use nki_isa::Program;
+
+use crate::actors::Actor;
+use crate::deps;
+use crate::place::Placement;
+use crate::schedule::{Policy, orders};
+use crate::timeline::Timeline;
+use crate::timing::lower::{Lowered, lower};
+use crate::timing::{self, CostModel, Laws, ParamError, Params, meetings};
+use crate::trace::Trace;
+
+/// What one rank executed.
+#[derive(Debug, Clone, Copy)]
+pub struct RankTrace<'a> {
+    /// Its program.
+    pub program: &'a Program,
+    /// Where its tensors lie.
+    pub placement: &'a Placement,
+    /// What it executed.
+    pub trace: &'a Trace,
+}
+
+/// Times a trace with the laws and the scheduling policy of `params`.
+///
+/// # Errors
+/// If a parameter has no meaning (see [`Laws::new`]).
+pub fn simulate(
+    program: &Program,
+    placement: &Placement,
+    trace: &Trace,
+    params: &Params,
+) -> Result<Timeline, ParamError> {
+    Ok(simulate_with(program, placement, trace, &Laws::new(params)?, &Policy::of(params)))
+}
+
+/// Times a trace with any model of costs, and any policy.
+pub fn simulate_with(
+    program: &Program,
+    placement: &Placement,
+    trace: &Trace,
+    model: &dyn CostModel,
+    policy: &Policy,
+) -> Timeline {
+    simulate_ranks(&[RankTrace { program, placement, trace }], model, policy).swap_remove(0)
+}
+
+/// Times all ranks, from 0, on one clock: they start together and wait for each other at collectives. One timeline for each.
+pub fn simulate_ranks(ranks: &[RankTrace<'_>], model: &dyn CostModel, policy: &Policy) -> Vec<Timeline> {
+    let mut lowered: Vec<(Actor, Lowered<'_>)> = Vec::new();
+    for (rank, r) in ranks.iter().enumerate() {
+        let written = deps::written_tensors(r.program);
+        for (c, trace) in r.trace.cores.iter().enumerate().take(r.program.cores.len()) {
+            let low = lower(r.program, c, r.placement, trace, model, &written, policy.reach());
+            lowered.push((Actor { rank, core: c as u32 }, low));
+        }
+    }
+    let meetings = meetings::pair(&lowered);
+    let machine = model.machine();
+    let orders = orders(&lowered, &meetings, machine, policy);
+    let programs: Vec<&Program> = ranks.iter().map(|r| r.program).collect();
+    let mut timelines = timing::run(&programs, &lowered, &meetings, &orders, machine);
+    for (timeline, r) in timelines.iter_mut().zip(ranks) {
+        timeline.over_capacity = !r.placement.over_capacity.is_empty();
+    }
+    timelines
+}

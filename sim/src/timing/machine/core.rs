@@ -1,0 +1,258 @@
+//! The state of one core: what it waits for, and the heap of moments.
+
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, VecDeque};
+
+use nki_isa::names::Engine;
+
+use super::Core;
+use super::rendezvous::Attendance;
+use super::tensor::Array;
+use crate::deps;
+use crate::timeline::{Cause, EventId, Ps, Release};
+use crate::timing::cost::{Cost, CostKind, Machine};
+use crate::timing::dispatch::{Dispatch, Progress};
+use crate::timing::dma::Engines;
+use crate::timing::limiter;
+use crate::timing::lower::{ENGINES, Lowered, OpKind};
+use crate::timing::record::Observer;
+
+/// A moment to look at something.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Moment {
+    /// An engine may start its next instruction.
+    Start(u8),
+    /// A transfer reaches the DMA engines.
+    Arrive(u32),
+    /// A transfer on a class of DMA engines may be done.
+    Tick(u32, u32),
+    /// The bytes of a transfer have moved: its queue has a place again.
+    Place(u8, u32),
+}
+
+/// An engine and its instruction queue.
+#[derive(Debug)]
+pub(super) struct Queue {
+    /// Operations taken so far, and the segment that the next one is in.
+    pub(super) taken: u32,
+    pub(super) segment: u32,
+    /// Operations that were left behind and whose rendezvous has been held since: they start before any other.
+    pub(super) resumed: BinaryHeap<Reverse<u32>>,
+    /// The one taken that starts next.
+    pub(super) chosen: Option<u32>,
+    /// When to look at the queue again.
+    pub(super) planned: Option<Ps>,
+    /// When the next operation can be issued.
+    pub(super) free: Ps,
+    /// Results of all operations so far are there.
+    pub(super) complete: Ps,
+    /// What the engine was busy with until `free`.
+    pub(super) release: Release,
+}
+
+/// The operations between two barriers.
+#[derive(Debug, Default, Clone, Copy)]
+pub(super) struct Segment {
+    /// Operations not yet completed.
+    pub(super) pending: u32,
+    pub(super) ready: Ps,
+    pub(super) last: Option<u32>,
+    /// When the barrier at its end opens.
+    pub(super) open: Option<Ps>,
+}
+
+/// The DMA queue that an engine triggers.
+#[derive(Debug, Default)]
+pub(super) struct DmaQueue {
+    pub(super) free: Ps,
+    pub(super) behind: Option<u32>,
+    /// Triggered, not yet issued: operation, time to issue it, why the queue had to wait for the trigger.
+    pub(super) waiting: VecDeque<(u32, Ps, Cause)>,
+    /// Transfers between issue and the end of their payload.
+    pub(super) under_way: u32,
+    /// The transfer whose payload ended last.
+    pub(super) freed: Option<u32>,
+    pub(super) complete: Ps,
+}
+
+impl<'a, D: Dispatch, O: Observer> Core<'a, D, O> {
+    pub(super) fn new(
+        low: &'a Lowered<'a>,
+        machine: &'a Machine,
+        attendance: Attendance,
+        dispatch: D,
+        observer: O,
+    ) -> Self {
+        let n = low.ops.len();
+        let queue = || Queue {
+            taken: 0,
+            segment: 0,
+            resumed: BinaryHeap::new(),
+            chosen: None,
+            planned: None,
+            free: machine.head,
+            complete: machine.head,
+            release: Release::Start,
+        };
+        let mut segments: Vec<Segment> =
+            low.segments.iter().map(|s| Segment { pending: s.count, ..Segment::default() }).collect();
+        if let Some(first) = segments.first_mut() {
+            first.ready = machine.head;
+        }
+        let dma_costs = low.costs.iter().flatten().filter_map(|c| match &c.kind {
+            CostKind::Dma(d) => Some(&**d),
+            _ => None,
+        });
+        let dma_queue = || DmaQueue { free: machine.head, complete: machine.head, ..DmaQueue::default() };
+        Core {
+            engines: Engines::new(machine.dma_engines, ENGINES, dma_costs),
+            low,
+            machine,
+            progress: (0..n).map(|i| Progress { pending: low.deps.of(i).len() as u32, ready: 0, last: None }).collect(),
+            segments,
+            queues: std::array::from_fn(|_| queue()),
+            dma: std::array::from_fn(|_| dma_queue()),
+            moving: vec![0; n],
+            array: Array::default(),
+            limiter: limiter::State::new(machine.limiter),
+            table: None,
+            port: [(0, 0); 2],
+            heap: BinaryHeap::new(),
+            sequence: 0,
+            attendance,
+            now: 0,
+            end: machine.head,
+            dispatch,
+            observer,
+        }
+    }
+
+    pub(super) fn at(&mut self, time: Ps, moment: Moment) {
+        self.sequence += 1;
+        self.heap.push(Reverse((time, self.sequence, moment)));
+    }
+
+    /// Plans the first instructions.
+    pub(super) fn begin(&mut self) {
+        self.open_segments(0);
+        for q in 0..ENGINES {
+            self.dispatch.enter(q, self.low.segments[0].end);
+        }
+        for op in 0..self.progress.len() {
+            if self.progress[op].pending == 0 {
+                self.release(op as u32);
+            }
+        }
+        for q in 0..ENGINES {
+            self.consider(q);
+        }
+    }
+
+    /// Everything that `op` waits for is known.
+    fn release(&mut self, op: u32) {
+        if let OpKind::Inst { queue } = self.low.ops[op as usize].kind {
+            self.dispatch.released(queue as usize, op);
+        }
+    }
+
+    /// The time of the next step.
+    pub(super) fn next(&self) -> Option<Ps> {
+        self.heap.peek().map(|Reverse((time, ..))| *time)
+    }
+
+    /// Does what is to be done next.
+    pub(super) fn step(&mut self) {
+        let Some(Reverse((now, _, moment))) = self.heap.pop() else { return };
+        self.now = now;
+        match moment {
+            Moment::Start(q) => self.start(q as usize, now),
+            Moment::Arrive(op) => self.arrive(op, now),
+            Moment::Tick(class, version) => self.tick(class, version, now),
+            Moment::Place(q, op) => {
+                let queue = &mut self.dma[q as usize];
+                queue.under_way -= 1;
+                queue.freed = Some(op);
+                self.issue(q as usize, now);
+            }
+        }
+    }
+
+    pub(super) fn cost(&self, op: u32) -> Option<&'a Cost> {
+        self.low.cost(op)
+    }
+
+    /// Opens the barriers whose segments are complete, from segment `s` on.
+    pub(super) fn open_segments(&mut self, mut s: usize) {
+        while s + 1 < self.segments.len() && self.segments[s].pending == 0 && self.segments[s].open.is_none() {
+            let (ready, last) = (self.segments[s].ready, self.segments[s].last);
+            let open = ready + self.low.segments[s].barrier;
+            self.segments[s].open = Some(open);
+            self.end = self.end.max(open);
+            let next = &mut self.segments[s + 1];
+            next.ready = next.ready.max(open);
+            next.last = last;
+            for q in &mut self.dma {
+                q.free = q.free.max(open);
+            }
+            s += 1;
+        }
+    }
+
+    /// Passes open barriers; says whether the queue has operations left in the segment that it is in then.
+    pub(super) fn advance(&mut self, q: usize) -> bool {
+        loop {
+            let queue = &mut self.queues[q];
+            let segment = &self.low.segments[queue.segment as usize];
+            if queue.taken < segment.taken[q] {
+                return true;
+            }
+            let Segment { open: Some(open), last, .. } = self.segments[queue.segment as usize] else { return false };
+            self.observer.stall(q, open, Cause::Barrier);
+            queue.free = queue.free.max(open);
+            queue.release = Release::Barrier(last.map(EventId));
+            queue.segment += 1;
+            self.dispatch.enter(q, self.low.segments[queue.segment as usize].end);
+        }
+    }
+
+    /// The results of `op` are there at `complete`.
+    pub(super) fn completed(&mut self, op: u32, complete: Ps) {
+        self.end = self.end.max(complete);
+        let OpKind::Inst { queue } = self.low.ops[op as usize].kind else { return };
+        let is_dma = matches!(self.cost(op), Some(Cost { kind: CostKind::Dma(_), .. }));
+        let low = self.low;
+        for &(waiter, edge) in low.waiters(op) {
+            let OpKind::Inst { queue: there } = low.ops[waiter as usize].kind else { continue };
+            let dep = low.deps.of(waiter as usize)[edge as usize];
+            let latency = if is_dma || there == queue { 0 } else { self.machine.semaphore };
+            // The engine's order alone settles it.
+            let ordered = there == queue
+                && !is_dma
+                && deps::orders(Engine::QUEUES[queue as usize], dep.hazard)
+                && !matches!(self.cost(waiter), Some(Cost { kind: CostKind::Dma(_), .. }));
+            let p = &mut self.progress[waiter as usize];
+            p.pending -= 1;
+            if !ordered && complete + latency >= p.ready {
+                p.ready = complete + latency;
+                p.last = Some(dep);
+            }
+            if p.pending == 0 {
+                self.release(waiter);
+                self.consider(there as usize);
+            }
+        }
+        let s = low.segment_of(op);
+        let segment = &mut self.segments[s];
+        segment.pending -= 1;
+        if complete >= segment.ready {
+            segment.ready = complete;
+            segment.last = Some(op);
+        }
+        if segment.pending == 0 && s + 1 < self.segments.len() {
+            self.open_segments(s);
+            for q in 0..ENGINES {
+                self.consider(q);
+            }
+        }
+    }
+}

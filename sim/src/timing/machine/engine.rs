@@ -1,0 +1,205 @@
+//! The engines: each starts one instruction at a time, in the order in which its queue holds them.
+
+use std::cmp::Reverse;
+
+use nki_isa::names::Engine;
+use smallvec::SmallVec;
+
+use super::Core;
+use super::core::Moment;
+use crate::timeline::{Cause, EventId, Phase, PhaseKind, Ps, Release};
+use crate::timing::cost::{Cost, CostKind};
+use crate::timing::dispatch::Dispatch;
+use crate::timing::record::{Observer, Started};
+
+impl<D: Dispatch, O: Observer> Core<'_, D, O> {
+    /// Looks at a queue: plans when to start the next instruction.
+    pub(super) fn consider(&mut self, q: usize) {
+        if self.queues[q].chosen.is_some() {
+            return;
+        }
+        let more = self.advance(q);
+        let earliest = if !self.queues[q].resumed.is_empty() {
+            0
+        } else if more && let Some(ready) = self.dispatch.earliest(q, &self.progress) {
+            ready
+        } else {
+            return;
+        };
+        let queue = &mut self.queues[q];
+        let time = earliest.max(queue.free);
+        if queue.planned.is_none_or(|planned| time < planned) {
+            queue.planned = Some(time);
+            self.at(time, Moment::Start(q as u8));
+        }
+    }
+
+    /// The operation that queue `q` starts at `now`, or at a later time that is planned then.
+    fn take(&mut self, q: usize, now: Ps) -> Option<u32> {
+        let queue = &mut self.queues[q];
+        if let Some(op) = queue.chosen.take() {
+            return Some(op);
+        }
+        if let Some(Reverse(op)) = queue.resumed.pop() {
+            return Some(op);
+        }
+        let op = self.dispatch.take(q, now)?;
+        queue.taken += 1;
+        // A function table loads as soon as the engine is free.
+        let free = queue.free;
+        if let Some(Cost { kind: CostKind::Compute { table: Some(table), .. }, .. }) = self.cost(op)
+            && self.table != Some(*table)
+            && free + self.machine.table_load > now
+        {
+            self.choose(q, op, free + self.machine.table_load);
+            return None;
+        }
+        Some(op)
+    }
+
+    /// The engine takes an operation, if it has not, and starts it.
+    pub(super) fn start(&mut self, q: usize, now: Ps) {
+        let queue = &mut self.queues[q];
+        if queue.planned != Some(now) {
+            return;
+        }
+        queue.planned = None;
+        let Some(op) = self.take(q, now) else { return };
+        if self.must_meet(q, op, now) {
+            return;
+        }
+        let Some(cost) = self.cost(op) else { return };
+        let p = self.progress[op as usize];
+        let semaphore = match p.last {
+            Some(d) if p.ready > self.queues[q].free => {
+                Some(Release::Semaphore { from: EventId(d.on), hazard: d.hazard, subject: d.subject })
+            }
+            _ => None,
+        };
+        let released = semaphore.unwrap_or(self.queues[q].release);
+        let started = match &cost.kind {
+            CostKind::Compute { occupancy, complete, table, port } => {
+                if *port && self.waits_for_port(q, op, now, *occupancy) {
+                    return;
+                }
+                self.compute(q, op, now, (*occupancy, *complete, *table), released)
+            }
+            CostKind::Matmul { weights, moving, drain, cells, load, stationary: _ } => {
+                self.matmul(q, op, now, (*weights, *moving, *drain, *cells, *load), released)
+            }
+            CostKind::Dma(dma) => {
+                let (occupancy, issue) = if Engine::QUEUES[q] == Engine::GpSimd { dma.software } else { dma.hardware };
+                self.wait(q, op, now);
+                let end = now + occupancy;
+                self.observer.busy(q, end, op);
+                let before = match (semaphore, self.queues[q].release) {
+                    (Some(Release::Semaphore { from, hazard, subject }), _) => {
+                        Cause::Semaphore { from, hazard, subject }
+                    }
+                    (_, Release::Engine(e)) => Cause::EngineOrder(e),
+                    (_, Release::Barrier(_)) => Cause::Barrier,
+                    _ => Cause::StartUp,
+                };
+                self.dma[q].waiting.push_back((op, issue, before));
+                Started { start: now, end, complete: 0, free: end, phases: SmallVec::new(), released, held: 0 }
+            }
+            CostKind::Free => {
+                Started { start: now, end: now, complete: now, free: now, phases: SmallVec::new(), released, held: 0 }
+            }
+        };
+        self.started(q, op, now, cost, started);
+    }
+
+    fn started(&mut self, q: usize, op: u32, now: Ps, cost: &Cost, mut started: Started) {
+        let is_dma = matches!(cost.kind, CostKind::Dma(_));
+        let queue = &mut self.queues[q];
+        started.start = started.start.min(started.end);
+        started.complete = if is_dma { 0 } else { started.complete.max(queue.complete) };
+        let complete = started.complete;
+        queue.complete = queue.complete.max(complete);
+        queue.free = started.free.max(queue.free);
+        queue.release = Release::Engine(EventId(op));
+        self.observer.started(op, q, cost, started);
+        if is_dma {
+            self.issue(q, now);
+        } else {
+            self.completed(op, complete);
+        }
+        self.consider(q);
+    }
+
+    /// Whether the other engine holds the port that `op` needs: then it starts when that one is done.
+    fn waits_for_port(&mut self, q: usize, op: u32, now: Ps, occupancy: Ps) -> bool {
+        let Some(side) = port_side(q) else { return false };
+        let (until, holder) = self.port[1 - side];
+        if until <= now {
+            self.port[side] = (now + occupancy, op);
+            return false;
+        }
+        // Everything else is there; only the port is not.
+        self.wait(q, op, now);
+        self.observer.stall(q, until, Cause::Port(EventId(holder)));
+        let queue = &mut self.queues[q];
+        queue.free = until;
+        queue.release = Release::Port(EventId(holder));
+        self.choose(q, op, until);
+        true
+    }
+
+    /// A pass through an engine that computes, or through a sequencer.
+    fn compute(
+        &mut self,
+        q: usize,
+        op: u32,
+        now: Ps,
+        (occupancy, complete, table): (Ps, Ps, Option<u32>),
+        mut released: Release,
+    ) -> Started {
+        let mut phases = SmallVec::new();
+        if table.is_some() && self.table != table {
+            let queue = &self.queues[q];
+            let from = queue.free.min(now);
+            let until = from + self.machine.table_load;
+            phases.push(Phase { kind: PhaseKind::TableLoad, start: from, end: until });
+            if until >= self.progress[op as usize].ready {
+                released = queue.release;
+            }
+            self.observer.stall(q, until.min(now), Cause::TableLoad);
+            self.table = table;
+        }
+        self.wait(q, op, now);
+        let (end, complete) = (now + occupancy, now + complete);
+        self.observer.busy(q, end, op);
+        phases.push(Phase { kind: PhaseKind::Execute, start: now, end });
+        phases.push(Phase { kind: PhaseKind::Drain, start: end, end: complete });
+        Started { start: now, end, complete, free: end, phases, released, held: 0 }
+    }
+
+    /// `op` has been taken, and starts at `time`.
+    pub(super) fn choose(&mut self, q: usize, op: u32, time: Ps) {
+        let queue = &mut self.queues[q];
+        queue.chosen = Some(op);
+        queue.planned = Some(time);
+        self.at(time, Moment::Start(q as u8));
+    }
+
+    /// Accounts for the time between the last span of an engine's row and `now`.
+    pub(super) fn wait(&mut self, q: usize, op: u32, now: Ps) {
+        let cause = match (self.progress[op as usize].last, self.queues[q].release) {
+            (Some(d), _) => Cause::Semaphore { from: EventId(d.on), hazard: d.hazard, subject: d.subject },
+            (None, Release::Port(e)) => Cause::Port(e),
+            (None, Release::Barrier(_)) => Cause::Barrier,
+            _ => Cause::StartUp,
+        };
+        self.observer.stall(q, now, cause);
+    }
+}
+
+/// The side of the shared port that an engine queue is.
+fn port_side(q: usize) -> Option<usize> {
+    match Engine::QUEUES[q] {
+        Engine::Vector => Some(0),
+        Engine::GpSimd => Some(1),
+        _ => None,
+    }
+}

@@ -1,0 +1,149 @@
+//! The event loop: engines, DMA queues and semaphores of all cores over one clock.
+//!
+//! `core`: the state of one core, and who waits for what. `engine`: the engines and their queues. `tensor`: the tensor engine. `transfers`: the DMA
+//! queues. `rendezvous`: cores that wait for each other.
+//!
+//! *Invariants: an engine starts what [`Dispatch`] gives it, in that order; no decision about the order is made here.*
+
+mod core;
+mod engine;
+mod rendezvous;
+mod tensor;
+mod transfers;
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use self::core::{DmaQueue, Moment, Queue, Segment};
+use self::rendezvous::Attendance;
+use self::tensor::Array;
+use super::cost::Machine;
+use super::dispatch::{Dispatch, Progress};
+use super::dma::Engines;
+use super::limiter;
+use super::lower::{ENGINES, Lowered};
+use super::meetings::Meetings;
+use super::record::Observer;
+use crate::actors::Actor;
+use crate::timeline::{Peer, Ps};
+
+/// One core while it runs.
+pub(super) struct Core<'a, D, O> {
+    low: &'a Lowered<'a>,
+    machine: &'a Machine,
+    progress: Vec<Progress>,
+    segments: Vec<Segment>,
+    queues: [Queue; ENGINES],
+    dma: [DmaQueue; ENGINES],
+    engines: Engines,
+    /// By operation: parts of a transfer still moving.
+    moving: Vec<u32>,
+    array: Array,
+    limiter: limiter::State,
+    table: Option<u32>,
+    /// Vector, GpSimd: until when they hold the shared port, and with which operation.
+    port: [(Ps, u32); 2],
+    heap: BinaryHeap<Reverse<(Ps, u64, Moment)>>,
+    sequence: u64,
+    attendance: Attendance,
+    /// The time of the last step.
+    now: Ps,
+    end: Ps,
+    dispatch: D,
+    observer: O,
+}
+
+/// What is left of a core that has run.
+pub(crate) struct Finished<D, O> {
+    pub(crate) dispatch: D,
+    pub(crate) observer: O,
+    /// When everything was complete.
+    pub(crate) end: Ps,
+}
+
+/// Runs what all cores executed on one clock. `with(i)` gives the dispatch and the observer of core `i`.
+pub(crate) fn run<D: Dispatch, O: Observer>(
+    lowered: &[(Actor, Lowered<'_>)],
+    meetings: &Meetings,
+    machine: &Machine,
+    mut with: impl FnMut(usize) -> (D, O),
+) -> Vec<Finished<D, O>> {
+    let mut cores: Vec<Core<'_, D, O>> = lowered
+        .iter()
+        .enumerate()
+        .map(|(i, (_, low))| {
+            let attendance = Attendance::new(&meetings.of[i], &meetings.posted[i]);
+            let (dispatch, observer) = with(i);
+            Core::new(low, machine, attendance, dispatch, observer)
+        })
+        .collect();
+    let actors: Vec<Actor> = lowered.iter().map(|(a, _)| *a).collect();
+    // By rendezvous: members still to come, and who came (core in the list, operation).
+    let mut gathering: Vec<(usize, Vec<(usize, u32)>)> = meetings.sizes.iter().map(|n| (*n, Vec::new())).collect();
+    for core in cores.iter_mut() {
+        core.begin();
+    }
+    let mut changed: Vec<usize> = (0..cores.len()).collect();
+    loop {
+        nki_diag::stop::check();
+        // Arrivals before anything else at this time.
+        while let Some(c) = changed.pop() {
+            let Some((op, rendezvous)) = cores[c].attendance.arrived.take() else { continue };
+            let (pending, here) = &mut gathering[rendezvous as usize];
+            here.push((c, op));
+            *pending -= 1;
+            if *pending == 0 {
+                hold(&mut cores, &actors, here, (c, op));
+            }
+        }
+        let next = cores.iter().enumerate().filter_map(|(i, c)| Some((c.next()?, i))).min();
+        let Some((_, c)) = next else { break };
+        cores[c].step();
+        changed.push(c);
+        share_hbm(&mut cores, &actors, c);
+    }
+    cores.into_iter().map(|c| Finished { dispatch: c.dispatch, observer: c.observer, end: c.end }).collect()
+}
+
+/// All members of a rendezvous are there; `last` came last. All of them go on.
+fn hold<D: Dispatch, O: Observer>(
+    cores: &mut [Core<'_, D, O>],
+    actors: &[Actor],
+    here: &[(usize, u32)],
+    last: (usize, u32),
+) {
+    let (c, op) = last;
+    let now = cores[c].now;
+    for &(member, its) in here {
+        let same_rank = actors[member].rank == actors[c].rank;
+        let peer = if same_rank { Peer::Core(actors[c].core) } else { Peer::Rank(actors[c].rank as u32) };
+        // What was left behind starts when its engine is free: that may be after something that waited for this very rendezvous.
+        if member != c && same_rank && !cores[member].attendance.is_left(its) {
+            cores[member].observer.met(its, c, op);
+        }
+        cores[member].go_on(its, now, (member != c).then_some(peer));
+    }
+}
+
+/// The cores of a logical core use one stack of HBM: together they get no more than it gives, each in proportion to what it asks for.
+fn share_hbm<D: Dispatch, O: Observer>(cores: &mut [Core<'_, D, O>], actors: &[Actor], stepped: usize) {
+    if !std::mem::take(&mut cores[stepped].engines.touched) {
+        return;
+    }
+    let rank = actors[stepped].rank;
+    let now = cores[stepped].now;
+    let of_rank: Vec<usize> = (0..cores.len()).filter(|&i| actors[i].rank == rank).collect();
+    if of_rank.len() < 2 {
+        return;
+    }
+    let limit = cores[stepped].machine.hbm;
+    let wanted: u128 = of_rank.iter().map(|&i| cores[i].engines.demand()).sum();
+    let scale = if wanted > u128::from(limit) && wanted > 0 {
+        (u128::from(limit) * 1_000_000 / wanted).max(1) as u64
+    } else {
+        1_000_000
+    };
+    for i in of_rank {
+        cores[i].rescale(scale, now);
+    }
+}

@@ -1,0 +1,98 @@
+//! The tensor engine: cells of 32x32, the weights that they hold, and the power limiter.
+
+use smallvec::SmallVec;
+
+use super::Core;
+use crate::timeline::{Cause, EventId, Hazard, Phase, PhaseKind, Ps, Release, Subject};
+use crate::timing::cost::{Cost, CostKind};
+use crate::timing::dispatch::{Dispatch, Matmul};
+use crate::timing::limiter::slowed;
+use crate::timing::record::{Observer, Started};
+
+/// Cells of the array: until when each is busy, and whose weights it holds.
+#[derive(Debug, Default)]
+pub(super) struct Array {
+    free: [Ps; 16],
+    weights: [Option<u32>; 16],
+}
+
+impl<D: Dispatch, O: Observer> Core<'_, D, O> {
+    /// Weights (unless they are there already) and columns. The weights load while the previous matmul still runs.
+    pub(super) fn matmul(
+        &mut self,
+        q: usize,
+        op: u32,
+        now: Ps,
+        (weights, moving, drain, cells, load): (Ps, Ps, Ps, u16, u32),
+        mut released: Release,
+    ) -> Started {
+        let used: SmallVec<[usize; 16]> = (0..16).filter(|i| cells >> i & 1 == 1).collect();
+        let busy_until = used.iter().map(|i| self.array.free[*i]).max().unwrap_or(0);
+        let loaded = self.has_weights(op, &used);
+        let rate = self.limiter.rate(now.max(busy_until));
+        let weights = if loaded { 0 } else { weights };
+        let hold = self.dispatch.hold(Matmul { queue: q, op, now, free: busy_until, moving });
+        let ready = now + slowed(weights, rate);
+        let in_time = ready.max(busy_until);
+        let begin = in_time.max(busy_until + hold.map_or(0, |h| h.time));
+        let end = begin + slowed(moving, rate);
+        for i in 0..16 {
+            if cells >> i & 1 == 1 {
+                self.array.free[i] = end;
+                self.array.weights[i] = Some(op);
+            } else if !loaded
+                && self.array.weights[i].is_some_and(|o| used.iter().any(|u| self.array.weights[*u] == Some(o)))
+            {
+                self.array.weights[i] = None;
+            }
+        }
+        self.limiter.used(begin, end, load);
+        if busy_until > ready
+            && let Release::Engine(_) = self.queues[q].release
+        {
+            released = self.queues[q].release;
+        }
+        let start = if begin == ready { now.max(busy_until) } else { begin };
+        if let Some(hold) = hold.filter(|_| begin > in_time) {
+            self.wait(q, op, now.max(busy_until));
+            let (from, hazard, subject) = (EventId(hold.on.on), hold.on.hazard, hold.on.subject);
+            self.observer.stall(q, start, Cause::Semaphore { from, hazard, subject });
+        }
+        self.wait(q, op, start);
+        let mut phases = SmallVec::new();
+        if weights > 0 {
+            phases.push(Phase { kind: PhaseKind::Weights, start: now, end: ready });
+        }
+        // The limiter's share of the visible time lies at its end.
+        let visible = end - start;
+        let nominal = (u128::from(visible) * u128::from(rate) / 1_000_000) as Ps;
+        self.observer.busy(q, start + nominal, op);
+        self.observer.stall(q, end, Cause::Limiter);
+        let full = (start + nominal).max(begin);
+        phases.push(Phase { kind: PhaseKind::Execute, start: begin, end: full });
+        if end > full {
+            phases.push(Phase { kind: PhaseKind::Limiter, start: full, end });
+        }
+        phases.push(Phase { kind: PhaseKind::Drain, start: end, end: end + drain });
+        Started { start, end, complete: end + drain, free: begin, phases, released, held: begin - in_time }
+    }
+
+    /// Whether the cells hold the weights that `op` wants: same view, loaded by the last matmul there, and not written since.
+    fn has_weights(&self, op: u32, cells: &[usize]) -> bool {
+        let Some(before) = cells.first().and_then(|c| self.array.weights[*c]) else { return false };
+        if !cells.iter().all(|c| self.array.weights[*c] == Some(before)) {
+            return false;
+        }
+        let stationary = |op: u32| match self.cost(op) {
+            Some(Cost { kind: CostKind::Matmul { stationary: Some(view), cells, .. }, .. }) => Some((view, *cells)),
+            _ => None,
+        };
+        let (Some(a), Some(b)) = (stationary(before), stationary(op)) else { return false };
+        // Both read what the same instructions wrote.
+        let made_by = |op: u32| {
+            let deps = self.low.deps.of(op as usize).iter();
+            deps.filter(|d| d.hazard == Hazard::Raw && d.subject == Subject::Tensor(a.0.tensor)).map(|d| d.on)
+        };
+        a == b && made_by(before).eq(made_by(op))
+    }
+}

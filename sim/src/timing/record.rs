@@ -1,0 +1,253 @@
+//! What the machine emits while it runs, and the timeline that is made of it.
+
+use nki_isa::Program;
+use nki_isa::names::Engine;
+use nki_isa::program::NodeKind;
+use nki_isa::schema::Confidence;
+use smallvec::SmallVec;
+
+use super::cost::{Cost, CostKind, DmaCost, Machine};
+use super::lower::{ENGINES, Lowered, Op};
+use super::machine::Finished;
+use super::renumber::{Renumber, hand_over};
+use crate::timeline::{
+    Cause, DmaStats, Event, EventId, Lane, Names, Phase, PhaseKind, Ps, Release, Row, RowId, RowKind, State, Timeline,
+    Transfer, dma_spans, union,
+};
+
+/// An operation that has started on its engine.
+#[derive(Debug, Clone)]
+pub(crate) struct Started {
+    pub(crate) start: Ps,
+    /// The engine is done with it.
+    pub(crate) end: Ps,
+    /// Its results are there; 0 for a transfer, which completes later.
+    pub(crate) complete: Ps,
+    /// The engine can start another.
+    pub(crate) free: Ps,
+    pub(crate) phases: SmallVec<[Phase; 4]>,
+    /// What let it start.
+    pub(crate) released: Release,
+    /// For how long the order held it back.
+    pub(crate) held: Ps,
+}
+
+/// A transfer that its queue takes.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Issue {
+    pub(crate) now: Ps,
+    /// The queue issues it.
+    pub(crate) start: Ps,
+    pub(crate) end: Ps,
+    /// It reaches the DMA engines.
+    pub(crate) arrive: Ps,
+    /// The transfer that the queue was busy with.
+    pub(crate) behind: Option<u32>,
+    /// The transfer that last made place in the queue.
+    pub(crate) freed: Option<u32>,
+    /// Why the queue had nothing to do before.
+    pub(crate) before: Cause,
+}
+
+/// Sees what one core does. It cannot change anything.
+pub(crate) trait Observer {
+    /// The engine of `queue` waits until then.
+    fn stall(&mut self, queue: usize, until: Ps, cause: Cause);
+    /// The engine of `queue` works on `op` until then.
+    fn busy(&mut self, queue: usize, until: Ps, op: u32);
+    /// An operation has started.
+    fn started(&mut self, op: u32, queue: usize, cost: &Cost, started: Started);
+    /// A DMA queue takes a transfer.
+    fn issued(&mut self, op: u32, queue: usize, issue: Issue);
+    /// The payload of a transfer ends at `end`, and its completion is visible at `complete`.
+    fn moved(&mut self, op: u32, queue: usize, cost: &DmaCost, end: Ps, complete: Ps);
+    /// `op` waited for operation `its` of core `core` in the list.
+    fn met(&mut self, op: u32, core: usize, its: u32);
+}
+
+/// Sees nothing.
+impl Observer for () {
+    fn stall(&mut self, _: usize, _: Ps, _: Cause) {}
+    fn busy(&mut self, _: usize, _: Ps, _: u32) {}
+    fn started(&mut self, _: u32, _: usize, _: &Cost, _: Started) {}
+    fn issued(&mut self, _: u32, _: usize, _: Issue) {}
+    fn moved(&mut self, _: u32, _: usize, _: &DmaCost, _: Ps, _: Ps) {}
+    fn met(&mut self, _: u32, _: usize, _: u32) {}
+}
+
+/// Records everything for the timeline.
+pub(super) struct Recorder<'a> {
+    low: &'a Lowered<'a>,
+    core: u32,
+    row_base: u32,
+    lanes: [Lane; ENGINES],
+    /// By operation; barriers have none.
+    events: Vec<Option<Event>>,
+    transfers: [Vec<Transfer>; ENGINES],
+    /// By operation: its number among the transfers of its queue.
+    transfer_of: Vec<u32>,
+    met: Vec<(u32, usize, u32)>,
+}
+
+impl<'a> Recorder<'a> {
+    pub(super) fn new(low: &'a Lowered<'a>, core: u32, head: Ps) -> Self {
+        let n = low.ops.len();
+        let lane = |_| {
+            let mut lane = Lane::default();
+            lane.stall(head, Cause::StartUp);
+            lane
+        };
+        Recorder {
+            low,
+            core,
+            row_base: core * 2 * ENGINES as u32,
+            lanes: std::array::from_fn(lane),
+            events: vec![None; n],
+            transfers: Default::default(),
+            transfer_of: vec![0; n],
+            met: Vec::new(),
+        }
+    }
+}
+
+impl Observer for Recorder<'_> {
+    fn stall(&mut self, queue: usize, until: Ps, cause: Cause) {
+        self.lanes[queue].stall(until, cause);
+    }
+
+    fn busy(&mut self, queue: usize, until: Ps, op: u32) {
+        self.lanes[queue].fill(until, State::Busy(EventId(op)));
+    }
+
+    fn started(&mut self, op: u32, queue: usize, cost: &Cost, started: Started) {
+        let Op { trace, node, .. } = self.low.ops[op as usize];
+        let n = self.low.nodes[node.0 as usize];
+        let label = match &n.kind {
+            NodeKind::Inst(inst) => inst.schema().name,
+            _ => "",
+        };
+        let dma = match &cost.kind {
+            CostKind::Dma(d) => Some(d.bytes),
+            _ => None,
+        };
+        self.events[op as usize] = Some(Event {
+            core: self.core,
+            trace,
+            node,
+            loc: n.loc,
+            trail: n.trail,
+            label,
+            tag: n.tag,
+            row: RowId(self.row_base + queue as u32),
+            queue: dma.map(|_| RowId(self.row_base + (ENGINES + queue) as u32)),
+            start: started.start,
+            end: started.end,
+            complete: started.complete,
+            phases: started.phases,
+            bytes: dma.unwrap_or(0),
+            released: started.released,
+            confidence: if dma.is_some() { cost.confidence } else { cost.confidence.max(Confidence::Documented) },
+            held: started.held,
+        });
+    }
+
+    fn issued(&mut self, op: u32, queue: usize, issue: Issue) {
+        let Issue { now, start, end, arrive, behind, freed, before } = issue;
+        let transfers = &mut self.transfers[queue];
+        self.transfer_of[op as usize] = transfers.len() as u32;
+        transfers.push(Transfer {
+            event: EventId(op),
+            issue: (start, end),
+            payload: arrive,
+            unloaded: arrive,
+            payload_end: arrive,
+            complete: arrive,
+            before,
+        });
+        let Some(event) = &mut self.events[op as usize] else { return };
+        // Triggered earlier, it waited for a place.
+        if let Some(behind) = behind.or(freed.filter(|_| event.start < now)) {
+            event.released = Release::DmaQueue(EventId(behind));
+        }
+        event.phases.push(Phase { kind: PhaseKind::Issue, start, end });
+        event.phases.push(Phase { kind: PhaseKind::Dispatch, start: end, end: arrive });
+    }
+
+    fn moved(&mut self, op: u32, queue: usize, cost: &DmaCost, end: Ps, complete: Ps) {
+        let alone = (u128::from(cost.longest()) * 1_000_000).div_ceil(u128::from(cost.rate)) as Ps;
+        let transfer = &mut self.transfers[queue][self.transfer_of[op as usize] as usize];
+        transfer.payload_end = end;
+        transfer.unloaded = (transfer.payload + alone + cost.payload).min(end);
+        transfer.complete = complete;
+        let t = *transfer;
+        let Some(event) = &mut self.events[op as usize] else { return };
+        event.complete = complete;
+        event.phases.push(Phase { kind: PhaseKind::Payload, start: t.payload, end: t.unloaded });
+        if end > t.unloaded {
+            event.phases.push(Phase { kind: PhaseKind::Bandwidth, start: t.unloaded, end });
+        }
+        event.phases.push(Phase { kind: PhaseKind::Notify, start: end, end: complete });
+    }
+
+    fn met(&mut self, op: u32, core: usize, its: u32) {
+        self.met.push((op, core, its));
+    }
+}
+
+/// The timeline of one rank, of the records of its cores. Its first core is number `base` of all; `holding`: how well what its orders hold back is
+/// founded.
+pub(super) fn timeline<D>(
+    program: &Program,
+    cores: Vec<Finished<D, Recorder<'_>>>,
+    base: usize,
+    machine: &Machine,
+    holding: Confidence,
+) -> Timeline {
+    let elapsed = cores.iter().map(|c| c.end).fold(machine.head, Ps::max) + machine.tail;
+    let mut rows = Vec::new();
+    let mut events = Vec::new();
+    let mut records: Vec<Recorder<'_>> = cores.into_iter().map(|c| c.observer).collect();
+    let renumbers: Vec<Renumber> =
+        records.iter_mut().map(|r| hand_over(std::mem::take(&mut r.events), &mut events)).collect();
+    for (own, record) in renumbers.iter().zip(&records) {
+        for &(op, core, its) in &record.met {
+            let event: &mut Event = &mut events[own.event(EventId(op)).0 as usize];
+            // A transfer that then waited in its queue was let go by that.
+            if !matches!(event.released, Release::DmaQueue(_)) {
+                event.released = Release::Peer(renumbers[core - base].event(EventId(its)));
+            }
+        }
+    }
+    let mut dma = DmaStats::default();
+    let mut moving = Vec::new();
+    for (c, (record, renumber)) in records.into_iter().zip(&renumbers).enumerate() {
+        for (lane, engine) in record.lanes.into_iter().zip(Engine::QUEUES) {
+            let spans = lane.into_spans(elapsed).into_iter().map(|s| renumber.span(s)).collect();
+            let row = RowId(rows.len() as u32);
+            let count = events.iter().filter(|e: &&Event| e.row == row).count() as u64;
+            rows.push(Row { core: c as u32, kind: RowKind::Engine(engine), count, spans });
+        }
+        for (transfers, engine) in record.transfers.into_iter().zip(Engine::QUEUES) {
+            let spans = dma_spans(&transfers, machine.head, elapsed).into_iter().map(|s| renumber.span(s)).collect();
+            let count = transfers.len() as u64;
+            dma.transfers += count;
+            moving.extend(transfers.iter().map(|t| (t.payload, t.payload_end)));
+            rows.push(Row { core: c as u32, kind: RowKind::DmaQueue(engine), count, spans });
+        }
+    }
+    dma.bytes = events.iter().map(|e| e.bytes).sum();
+    dma.active = union(moving);
+    Timeline {
+        kernel: program.name.clone(),
+        elapsed,
+        rows,
+        events,
+        dma,
+        head: machine.head,
+        tail: machine.tail,
+        fixed: machine.fixed,
+        holding,
+        over_capacity: false,
+        names: Names::of(program),
+    }
+}
