@@ -8,7 +8,6 @@
 
 #![cfg_attr(not(test), warn(clippy::unwrap_used))]
 
-mod actors;
 pub mod analysis;
 mod buffer;
 pub mod deps;

@@ -2,14 +2,13 @@
 
 use nki_isa::Program;
 
-use crate::actors::Actor;
 use crate::deps;
 use crate::place::Placement;
 use crate::schedule::{Policy, orders};
 use crate::timeline::Timeline;
 use crate::timing::lower::{Lowered, lower};
-use crate::timing::{self, CostModel, Laws, ParamError, Params, meetings};
-use crate::trace::Trace;
+use crate::timing::{self, CostModel, Laws, ParamError, Params};
+use crate::trace::{CoreId, Trace};
 
 /// What one rank executed.
 #[derive(Debug, Clone, Copy)]
@@ -48,19 +47,18 @@ pub fn simulate_with(
 
 /// Times all ranks, from 0, on one clock: they start together and wait for each other at collectives. One timeline for each.
 pub fn simulate_ranks(ranks: &[RankTrace<'_>], model: &dyn CostModel, policy: &Policy) -> Vec<Timeline> {
-    let mut lowered: Vec<(Actor, Lowered<'_>)> = Vec::new();
+    let mut lowered: Vec<(CoreId, Lowered<'_>)> = Vec::new();
     for (rank, r) in ranks.iter().enumerate() {
         let written = deps::written_tensors(r.program);
         for (c, trace) in r.trace.cores.iter().enumerate().take(r.program.cores.len()) {
             let low = lower(r.program, c, r.placement, trace, model, &written, policy.reach());
-            lowered.push((Actor { rank, core: c as u32 }, low));
+            lowered.push((CoreId { rank, core: c as u32 }, low));
         }
     }
-    let meetings = meetings::pair(&lowered);
     let machine = model.machine();
-    let orders = orders(&lowered, &meetings, machine, policy);
+    let orders = orders(&lowered, machine, policy);
     let programs: Vec<&Program> = ranks.iter().map(|r| r.program).collect();
-    let mut timelines = timing::run(&programs, &lowered, &meetings, &orders, machine);
+    let mut timelines = timing::run(&programs, &lowered, &orders, machine);
     for (timeline, r) in timelines.iter_mut().zip(ranks) {
         timeline.over_capacity = !r.placement.over_capacity.is_empty();
     }

@@ -48,11 +48,56 @@ pub enum Resolved {
     Skipped,
 }
 
+/// A core of a rank.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct CoreId {
+    /// The rank.
+    pub rank: usize,
+    /// The core of it.
+    pub core: u32,
+}
+
+/// An instruction that waited for instructions of other cores or ranks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Rendezvous {
+    /// Its position in [`CoreTrace::events`].
+    pub event: u32,
+    /// The number of the rendezvous: the same for all that took part in it, on all ranks of the run.
+    pub number: u32,
+    /// The core did not wait there: it sent and went on until it needed what it received.
+    pub posted: bool,
+}
+
 /// What one core executed.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct CoreTrace {
     /// In program order.
     pub events: Vec<Event>,
+    /// Those of them that had to wait for other cores, in the same order.
+    pub rendezvous: Vec<Rendezvous>,
+}
+
+impl CoreTrace {
+    /// Keeps the events for which `keep` holds; a dropped one takes part in no rendezvous.
+    pub fn retain(&mut self, mut keep: impl FnMut(&Event) -> bool) {
+        let mut kept = 0;
+        let mut place_of = |event: &Event| {
+            keep(event).then(|| {
+                kept += 1;
+                kept - 1
+            })
+        };
+        let places: Vec<Option<u32>> = self.events.iter().map(&mut place_of).collect();
+        let mut place = places.iter();
+        self.events.retain(|_| place.next().is_some_and(Option::is_some));
+        self.rendezvous.retain_mut(|r| match places[r.event as usize] {
+            Some(at) => {
+                r.event = at;
+                true
+            }
+            None => false,
+        });
+    }
 }
 
 /// What all cores executed.

@@ -58,6 +58,8 @@ pub struct Arch {
     pub moving_free_max_bf16: u32,
     /// Smallest row or column tile of the tensor engine (`nc_matmul` reference).
     pub tensor_tile_min: u32,
+    /// Rows and columns of a cell of the tensor engine: cells compute and hold weights independently.
+    pub tensor_cell: u32,
     /// FP8 double rate (`matmul_perf_mode.double_row`).
     pub double_row: bool,
     /// The OCP float8_e4m3fn is a tensor engine input.
@@ -138,6 +140,7 @@ const TRN1: Arch = Arch {
     moving_free_max: 512,
     moving_free_max_bf16: 0,
     tensor_tile_min: 64,
+    tensor_cell: 32,
     double_row: false,
     ocp_fp8: false,
     mx: false,

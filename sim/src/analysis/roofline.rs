@@ -1,13 +1,10 @@
 //! Where a kernel stands under its roofline, and how much of the tensor engine and of the memory it uses.
 
-use nki_isa::Program;
+use nki_isa::{Arch, Program};
 
 use super::counters::Counters;
 use crate::timeline::Timeline;
 use crate::timing::params::Params;
-
-/// Rows and columns of the tensor engine.
-const ARRAY: f64 = 128.0;
 
 /// A kernel under its roofline. Rates are operations or bytes for each nanosecond (GFLOP/s, GB/s).
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -60,7 +57,9 @@ pub fn roofline(
 ) -> Roofline {
     let cores = program.cores.len().max(1) as f64;
     let ns = timeline.elapsed as f64 / 1e3;
-    let peak_flops = 2.0 * ARRAY * ARRAY * params.tensor.clock_ghz.value * cores;
+    let arch = Arch::of(program.target);
+    let (rows, columns) = (f64::from(arch.partitions), f64::from(arch.stationary_free_max));
+    let peak_flops = 2.0 * rows * columns * params.tensor.clock_ghz.value * cores;
     let hbm = params.cores.hbm_bytes_per_ns.value;
     let peak_bytes = (params.dma.engines.value * params.dma.bytes_per_ns.value * cores).min(hbm);
     let (flops, bytes) = (total.useful_flops(), total.hbm());

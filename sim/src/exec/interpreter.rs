@@ -18,6 +18,7 @@ use super::deferred::Deferred;
 use super::findings::{self, Findings};
 use super::limits::{most_events, too_many_events};
 use super::races::Races;
+use super::rendezvous::Stop;
 use super::taint::Taint;
 use super::value_findings::ValueFindings;
 use crate::HostTensor;
@@ -42,8 +43,8 @@ pub(super) struct Interpreter<'p> {
     pub(super) races: Races<'p>,
     /// The rank, for what asks for it.
     pub(super) rank: u32,
-    /// What the members of the meeting that is being held have brought.
-    pub(super) brought: Arc<[Contribution]>,
+    /// What the members of the rendezvous that is being held have contributed.
+    pub(super) contributed: Arc<[Contribution]>,
     steps: u64,
     step_limit: u64,
     memory_limit: Limit,
@@ -133,15 +134,11 @@ pub(super) struct Posted<'p> {
     pub(super) tiles: Vec<Array2<u32>>,
 }
 
-/// Why a core stopped.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Stop {
-    /// Its stream has ended.
-    Done,
-    /// It waits for others.
-    Waits,
-    /// Its next statement needs an exchange that it has left behind.
-    Blocked,
+impl CoreState<'_> {
+    /// Number of events so far.
+    pub(super) fn executed(&self) -> u32 {
+        self.events.len() as u32
+    }
 }
 
 impl<'p> Interpreter<'p> {
@@ -157,7 +154,7 @@ impl<'p> Interpreter<'p> {
             parked: Vec::new(),
             races: Races::new(program),
             rank,
-            brought: Arc::from([]),
+            contributed: Arc::from([]),
             steps: 0,
             step_limit: options.step_limit,
             memory_limit: options.memory,
@@ -208,22 +205,22 @@ impl<'p> Interpreter<'p> {
         outcome.map_err(|fault| self.told(fault))
     }
 
-    /// What the current core brings to the meeting that it waits for.
+    /// What the current core contributes to the rendezvous that it waits for.
     pub(super) fn contribute(&mut self) -> Result<Vec<Array2<u32>>, Box<Diagnostic>> {
         let Some(Waiting { node, inst, .. }) = self.core.waiting else { return Ok(Vec::new()) };
         self.core.node = Some(node);
         inst.contribute(self).map_err(|fault| self.told(fault))
     }
 
-    /// Holds the meeting that the current core waits for: executes its instruction.
-    pub(super) fn meet(&mut self, brought: &Arc<[Contribution]>) -> Result<(), Box<Diagnostic>> {
+    /// Holds the rendezvous that the current core waits for: executes its instruction.
+    pub(super) fn hold(&mut self, contributed: &Arc<[Contribution]>) -> Result<(), Box<Diagnostic>> {
         let Some(waiting) = self.core.waiting.take() else { return Ok(()) };
-        self.brought = Arc::clone(brought);
+        self.contributed = Arc::clone(contributed);
         self.core.node = Some(waiting.node);
         self.deferred.account().executes(waiting.node);
         let outcome = waiting.inst.execute(self);
         self.spread_taint(waiting.inst);
-        self.brought = Arc::from([]);
+        self.contributed = Arc::from([]);
         self.core.events.push(Event { node: waiting.at, kind: EventKind::Inst { resolved: waiting.resolved } });
         outcome.map_err(|fault| self.told(fault))
     }
@@ -240,13 +237,17 @@ impl<'p> Interpreter<'p> {
     }
 
     /// The other side of an exchange that the current core has left behind has come: receives.
-    pub(super) fn receive(&mut self, posted: Posted<'p>, brought: &Arc<[Contribution]>) -> Result<(), Box<Diagnostic>> {
+    pub(super) fn receive(
+        &mut self,
+        posted: Posted<'p>,
+        contributed: &Arc<[Contribution]>,
+    ) -> Result<(), Box<Diagnostic>> {
         let now = self.core.node.replace(posted.waiting.node);
-        self.brought = Arc::clone(brought);
+        self.contributed = Arc::clone(contributed);
         self.deferred.account().executes(posted.waiting.node);
         let outcome = posted.waiting.inst.execute(self).map_err(|fault| self.told(fault));
         self.spread_taint(posted.waiting.inst);
-        self.brought = Arc::from([]);
+        self.contributed = Arc::from([]);
         self.core.node = now;
         outcome
     }
@@ -508,7 +509,7 @@ impl<'p> Interpreter<'p> {
         let all = 0..self.program.cores.len() as u32;
         let mut take = |core| {
             self.switch(core);
-            CoreTrace { events: std::mem::take(&mut self.core.events) }
+            CoreTrace { events: std::mem::take(&mut self.core.events), rendezvous: Vec::new() }
         };
         Trace { cores: all.map(&mut take).collect() }
     }

@@ -410,7 +410,7 @@ impl Machine for Interpreter<'_> {
     }
 
     fn contributions(&self) -> Arc<[Contribution]> {
-        Arc::clone(&self.brought)
+        Arc::clone(&self.contributed)
     }
 
     fn core(&self) -> u32 {

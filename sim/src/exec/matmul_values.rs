@@ -190,7 +190,7 @@ impl<'p> Interpreter<'p> {
             }
             from.push(access);
         }
-        for tile in self.brought.iter().flat_map(|c| &c.tiles) {
+        for tile in self.contributed.iter().flat_map(|c| &c.tiles) {
             every = tile.iter().fold(every, |most, &bits| most.max(bits & 0x7fff_ffff));
         }
         cover.iter_mut().for_each(|c| *c = (*c).max(every));

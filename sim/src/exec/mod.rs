@@ -1,9 +1,10 @@
 //! Runs a program: numbers, findings and the dynamic trace.
 //!
-//! Program order is the meaning. Cores, and ranks, run one after the other, each until it must wait for others: `meet` holds their meetings,
+//! Program order is the meaning. Cores, and ranks, run one after the other, each until it must wait for others: `rendezvous` pairs them,
 //! `races` finds what no meeting orders. A fault of the kernel stops the run with a diagnostic; everything that was traced until then is kept.
 
 mod checks;
+mod cores;
 mod deferred;
 mod findings;
 mod inputs;
@@ -11,9 +12,9 @@ mod interpreter;
 mod limits;
 mod machine;
 mod matmul_values;
-mod meet;
 mod pool;
 mod races;
+mod rendezvous;
 mod rows;
 mod taint;
 mod trace_only;
@@ -28,12 +29,13 @@ use nki_isa::Program;
 use crate::HostTensor;
 use crate::memory::Memory;
 use crate::place::Placement;
-use crate::trace::Trace;
+use crate::trace::{CoreId, Trace};
 
 pub use checks::Checks;
 pub(crate) use findings::{iterations, name_of};
 use interpreter::Interpreter;
 pub use limits::{check_memory, check_trace};
+use rendezvous::Pairing;
 pub use trace_only::{NeedsData, trace_only, trace_within};
 pub(crate) use without_values::{never_written, without_values};
 
@@ -146,18 +148,27 @@ fn run_checked(ranks: Vec<Rank<'_>>, options: &ExecOptions) -> Result<Vec<ExecRe
             Interpreter::new(program, memory, rank as u32, options)
         })
         .collect();
-    if let Err(meet::Stopped { rank, error }) = meet::run(&mut running) {
+    let mut pairing = Pairing::default();
+    let outcome = rendezvous::run(&mut running[..], &mut pairing);
+    let mut take_trace = |rank: usize, run: &mut Interpreter<'_>| {
+        let mut trace = run.take_trace();
+        for (core, of_core) in trace.cores.iter_mut().enumerate() {
+            of_core.rendezvous = pairing.take(CoreId { rank, core: core as u32 });
+        }
+        trace
+    };
+    if let Err(cores::Stopped { rank, error }) = outcome {
         let mut run = running.swap_remove(rank);
-        let trace = run.take_trace();
+        let trace = take_trace(rank, &mut run);
         let (findings, prints) = run.into_messages();
         return Err(Box::new(RanksFailure {
             rank,
             failure: Failure { errors: vec![*error], trace, findings, prints },
         }));
     }
-    let results = running.into_iter().map(|mut run| {
+    let results = running.into_iter().enumerate().map(|(rank, mut run)| {
         let outputs = run.outputs();
-        let trace = run.take_trace();
+        let trace = take_trace(rank, &mut run);
         let (findings, prints) = run.into_messages();
         ExecResult { outputs, trace, findings, prints }
     });

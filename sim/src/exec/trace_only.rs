@@ -6,7 +6,8 @@ use nki_isa::inst::Footprint;
 use nki_isa::program::{Bound, Node, NodeKind, Statement, statements};
 use nki_isa::{Fault, Index, Program, View};
 
-use crate::trace::{CoreTrace, Event, EventKind, NodeIndex, Resolved, Trace};
+use super::rendezvous::{self, Cores, Kind, Pairing, Place, Stop};
+use crate::trace::{CoreId, CoreTrace, Event, EventKind, NodeIndex, Resolved, Trace};
 
 /// The trace of this program depends on values in memory.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -45,9 +46,72 @@ pub fn trace_within(program: &Program, step_limit: u64) -> Result<Trace, NeedsDa
         };
         let all = statements(stream);
         walk.block(&all, 0, all.len() as u32)?;
-        trace.cores.push(CoreTrace { events: walk.events });
+        trace.cores.push(CoreTrace { events: walk.events, rendezvous: Vec::new() });
+    }
+    if program.cores.len() > 1 {
+        pair(program, &mut trace);
     }
     Ok(trace)
+}
+
+/// Pairs the rendezvous of the cores. Of those that never come about (the run would fail), there are none.
+fn pair(program: &Program, trace: &mut Trace) {
+    let stops = program.cores.iter().zip(&trace.cores).zip(0..).map(|((stream, executed), core)| {
+        let nodes = statements(stream);
+        let meets = |(event, node): (u32, &Node)| {
+            let NodeKind::Inst(inst) = &node.kind else { return None };
+            let meeting = inst.meeting()?;
+            let (members, _) = rendezvous::members(&meeting, CoreId { rank: 0, core }, &[program.cores.len()]);
+            let kind = Kind::of(&meeting);
+            (!members.is_empty()).then_some(Place { event, kind, members: Some(members) })
+        };
+        let events = executed.events.iter().zip(0..).filter(|(e, _)| matches!(e.kind, EventKind::Inst { .. }));
+        let mut places: Vec<Place> = events.filter_map(|(e, at)| meets((at, nodes[e.node.0 as usize].node))).collect();
+        places.reverse();
+        places
+    });
+    let mut traced = Traced { stops: stops.collect(), waits: vec![None; program.cores.len()] };
+    let mut pairing = Pairing::default();
+    // Where nobody can go on, what has been paired until then counts.
+    let _ = rendezvous::run(&mut traced, &mut pairing);
+    for (core, executed) in trace.cores.iter_mut().enumerate() {
+        executed.rendezvous = pairing.take(CoreId { rank: 0, core: core as u32 });
+    }
+}
+
+/// Cores that have been traced, and advance once more from rendezvous to rendezvous.
+struct Traced {
+    /// By core: the rendezvous to come, the next one last.
+    stops: Vec<Vec<Place>>,
+    waits: Vec<Option<Place>>,
+}
+
+impl Cores for Traced {
+    type Stopped = ();
+
+    fn counts(&self) -> Vec<usize> {
+        vec![self.stops.len()]
+    }
+
+    fn advance(&mut self, core: CoreId) -> Result<Stop, ()> {
+        let core = core.core as usize;
+        self.waits[core] = self.stops[core].pop();
+        Ok(if self.waits[core].is_some() { Stop::Waits } else { Stop::Done })
+    }
+
+    fn place(&self, core: CoreId) -> Option<Place> {
+        self.waits[core.core as usize].clone()
+    }
+
+    fn hold(&mut self, _: CoreId, _: &[CoreId]) -> Result<(), ()> {
+        Ok(())
+    }
+
+    fn post(&mut self, _: CoreId) -> Result<(), ()> {
+        Ok(())
+    }
+
+    fn deadlock(&self) {}
 }
 
 /// A register without data.

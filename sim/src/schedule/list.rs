@@ -44,20 +44,15 @@ pub(super) struct ListScheduler<'a> {
 }
 
 impl<'a> ListScheduler<'a> {
-    pub(super) fn new(
-        low: &'a Lowered<'a>,
-        rendezvous: &[(u32, u32)],
-        machine: &'a Machine,
-        compiler: &Compiler,
-    ) -> Self {
+    pub(super) fn new(low: &'a Lowered<'a>, machine: &'a Machine, compiler: &Compiler) -> Self {
         ListScheduler {
             low,
             window: compiler.window,
             urgency: urgency(low, compiler.window),
-            rendezvous: rendezvous.iter().map(|(op, _)| *op).collect(),
+            rendezvous: low.rendezvous.iter().map(|r| r.op).collect(),
             candidates: Default::default(),
             taken: vec![false; low.ops.len()],
-            prefetches: (compiler.late_share > 0.0).then(|| Prefetches::new(low, machine, compiler.late_share)),
+            prefetches: (compiler.late_share > 0.0).then(|| Prefetches::new(low, machine, compiler)),
             order: Order {
                 queues: std::array::from_fn(|q| Vec::with_capacity(low.queues[q].len())),
                 holds: FxHashMap::default(),

@@ -15,13 +15,12 @@ mod priority;
 use nki_isa::schema::Confidence;
 
 use self::list::ListScheduler;
-use crate::actors::Actor;
 use crate::timing::Params;
 use crate::timing::cost::Machine;
 use crate::timing::dispatch::Order;
 use crate::timing::lower::Lowered;
 use crate::timing::machine;
-use crate::timing::meetings::Meetings;
+use crate::trace::CoreId;
 
 /// Whose order of instructions.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -39,6 +38,8 @@ pub struct Compiler {
     pub window: u32,
     /// Of the transfers that are started just in time and find their queue busy, the share that comes late, 0 to 1.
     pub late_share: f64,
+    /// Over how many transfers the time between them is averaged.
+    pub late_waits: usize,
     /// How well `late_share` is founded.
     pub confidence: Confidence,
 }
@@ -52,6 +53,7 @@ impl Policy {
             window => Policy::Compiler(Compiler {
                 window,
                 late_share: compiler.late_share.value.clamp(0.0, 1.0),
+                late_waits: (compiler.late_waits.value as usize).max(1),
                 confidence: compiler.late_share.confidence,
             }),
         }
@@ -67,17 +69,12 @@ impl Policy {
 }
 
 /// The orders of all cores, in the order of `lowered`.
-pub(crate) fn orders(
-    lowered: &[(Actor, Lowered<'_>)],
-    meetings: &Meetings,
-    machine: &Machine,
-    policy: &Policy,
-) -> Vec<Order> {
+pub(crate) fn orders(lowered: &[(CoreId, Lowered<'_>)], machine: &Machine, policy: &Policy) -> Vec<Order> {
     match policy {
         Policy::Program => lowered.iter().map(|(_, low)| Order::of_program(low)).collect(),
         Policy::Compiler(compiler) => {
-            let scheduler = |i: usize| ListScheduler::new(&lowered[i].1, &meetings.of[i], machine, compiler);
-            let finished = machine::run(lowered, meetings, machine, |i| (scheduler(i), ()));
+            let scheduler = |i: usize| ListScheduler::new(&lowered[i].1, machine, compiler);
+            let finished = machine::run(lowered, machine, |i| (scheduler(i), ()));
             finished.into_iter().map(|core| core.dispatch.into_order()).collect()
         }
     }

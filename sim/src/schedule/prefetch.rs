@@ -5,14 +5,12 @@ use std::collections::VecDeque;
 use nki_isa::names::Engine;
 use rustc_hash::FxHashMap;
 
+use super::Compiler;
 use crate::deps::Dep;
 use crate::timeline::{Hazard, Ps, Subject};
 use crate::timing::cost::Machine;
 use crate::timing::dispatch::{Hold, Matmul};
 use crate::timing::lower::Lowered;
-
-/// Over how many waits the time between them is averaged: more than a block of operands has.
-const WAITS: usize = 64;
 
 /// A transfer that a matmul was the first to wait for.
 #[derive(Debug, Clone, Copy)]
@@ -47,7 +45,7 @@ struct FirstWaits {
 pub(super) struct Prefetches<'a> {
     low: &'a Lowered<'a>,
     machine: &'a Machine,
-    late_share: f64,
+    compiler: Compiler,
     /// By operation: when the results of a transfer are there.
     complete: Vec<Ps>,
     /// Transfers that an engine has waited for, by operation: a bit for each engine.
@@ -59,12 +57,12 @@ pub(super) struct Prefetches<'a> {
 }
 
 impl<'a> Prefetches<'a> {
-    pub(super) fn new(low: &'a Lowered<'a>, machine: &'a Machine, late_share: f64) -> Self {
+    pub(super) fn new(low: &'a Lowered<'a>, machine: &'a Machine, compiler: &Compiler) -> Self {
         let n = low.ops.len();
         Prefetches {
             low,
             machine,
-            late_share,
+            compiler: *compiler,
             complete: vec![0; n],
             waited: vec![0; n],
             arrived: FxHashMap::default(),
@@ -94,13 +92,13 @@ impl<'a> Prefetches<'a> {
         if time > 0.0 {
             let busy = (issued / time).min(1.0);
             let spare = f64::from(count) * (time - issued.max(moved)) / waits.len() as f64;
-            late = (self.late_share * busy * exposed as f64).min(spare).max(0.0) as Ps;
+            late = (self.compiler.late_share * busy * exposed as f64).min(spare).max(0.0) as Ps;
             late = late.min(matmul.free.saturating_sub(complete));
         }
         let each = Ps::from(count);
         let wait = Wait { at: matmul.now, engines: engines / each, issue: issue / each, held: late / each };
         waits.extend(std::iter::repeat_n(wait, count as usize));
-        waits.drain(..waits.len().saturating_sub(WAITS));
+        waits.drain(..waits.len().saturating_sub(self.compiler.late_waits));
         Some(Hold { time: late, on: last })
     }
 

@@ -9,10 +9,11 @@ use std::collections::VecDeque;
 use rustc_hash::FxHashMap;
 
 use super::cost::DmaCost;
+use super::fixed::Millionths;
 use crate::timeline::Ps;
 
-/// Millionths of a DMA engine.
-const WHOLE: u64 = 1_000_000;
+/// Parts of a DMA engine's time.
+const WHOLE: u64 = Millionths::FULL.parts();
 
 #[derive(Debug)]
 struct Job {
@@ -39,8 +40,8 @@ pub(crate) struct Engines {
     first: Vec<u8>,
     /// Engines in each class.
     members: Vec<u64>,
-    /// What HBM lets them do, in millionths.
-    scale: u64,
+    /// What HBM lets them do.
+    scale: Millionths,
     /// Something has begun or ended since this was looked at.
     pub(crate) touched: bool,
 }
@@ -70,7 +71,7 @@ impl Engines {
             .map(|_| Class { queues: (0..queues).map(|_| VecDeque::new()).collect(), ..Class::default() })
             .collect();
         let members = (0..count).map(|c| class.iter().filter(|x| **x == c).count() as u64).collect();
-        Engines { classes, first, members, scale: WHOLE, touched: false }
+        Engines { classes, first, members, scale: Millionths::FULL, touched: false }
     }
 
     /// Adds the parts of a transfer; returns how many there are. Calls `tick(time, class, version)` for the next completion on each class.
@@ -86,11 +87,11 @@ impl Engines {
         self.touched = true;
         let scale = self.scale;
         let time: u128 = cost.engines.iter().map(|(_, t)| u128::from(*t)).sum();
-        let hbm = (u128::from(cost.hbm_bytes) * 1_000_000 / time.max(1)) as u64;
+        let hbm = (u128::from(cost.hbm_bytes) * u128::from(WHOLE) / time.max(1)) as u64;
         for (c, class) in self.classes.iter_mut().enumerate() {
             let Some(&(_, time)) = cost.engines.iter().find(|(e, t)| *e == self.first[c] && *t > 0) else { continue };
             class.advance(now, scale);
-            class.queues[queue].push_back(Job { op, left: time.saturating_mul(WHOLE), rate: cost.rate, hbm });
+            class.queues[queue].push_back(Job { op, left: time.saturating_mul(WHOLE), rate: cost.rate.parts(), hbm });
             class.schedule(now, scale, c as u32, tick);
             parts += 1;
         }
@@ -127,15 +128,15 @@ impl Engines {
     pub(crate) fn demand(&mut self) -> u128 {
         let mut total = 0;
         for (class, members) in self.classes.iter_mut().zip(&self.members) {
-            Class::running(&mut class.queues, WHOLE, |job, rate| {
+            Class::running(&mut class.queues, Millionths::FULL, |job, rate| {
                 total += u128::from(job.hbm) * u128::from(rate) * u128::from(*members) / u128::from(WHOLE);
             });
         }
         total
     }
 
-    /// From now on everything moves at `scale` millionths of its rate.
-    pub(crate) fn rescale(&mut self, scale: u64, now: Ps, tick: &mut impl FnMut(Ps, u32, u32)) {
+    /// From now on everything moves at `scale` of its rate.
+    pub(crate) fn rescale(&mut self, scale: Millionths, now: Ps, tick: &mut impl FnMut(Ps, u32, u32)) {
         let before = std::mem::replace(&mut self.scale, scale);
         if before != scale {
             for (c, class) in self.classes.iter_mut().enumerate() {
@@ -148,7 +149,7 @@ impl Engines {
 
 impl Class {
     /// Calls `f(job, rate)` for the jobs that make progress.
-    fn running(queues: &mut [VecDeque<Job>], scale: u64, mut f: impl FnMut(&mut Job, u64)) {
+    fn running(queues: &mut [VecDeque<Job>], scale: Millionths, mut f: impl FnMut(&mut Job, u64)) {
         let active = queues.iter().filter(|q| !q.is_empty()).count() as u64;
         if active == 0 {
             return;
@@ -160,13 +161,13 @@ impl Class {
                 if rate == 0 {
                     break;
                 }
-                f(job, if scale == WHOLE { rate } else { (rate * scale / WHOLE).max(1) });
+                f(job, if scale == Millionths::FULL { rate } else { scale.done_in(rate).max(1) });
                 share -= rate;
             }
         }
     }
 
-    fn advance(&mut self, now: Ps, scale: u64) {
+    fn advance(&mut self, now: Ps, scale: Millionths) {
         let elapsed = now - self.last;
         self.last = now;
         if elapsed > 0 {
@@ -176,7 +177,7 @@ impl Class {
         }
     }
 
-    fn schedule(&mut self, now: Ps, scale: u64, index: u32, tick: &mut impl FnMut(Ps, u32, u32)) {
+    fn schedule(&mut self, now: Ps, scale: Millionths, index: u32, tick: &mut impl FnMut(Ps, u32, u32)) {
         self.version = self.version.wrapping_add(1);
         let mut next: Option<Ps> = None;
         Self::running(&mut self.queues, scale, |job, rate| {

@@ -3,10 +3,8 @@
 use std::collections::VecDeque;
 
 use super::cost::Limiter;
+use super::fixed::{Millionths, Thousandths};
 use crate::timeline::Ps;
-
-/// Full rate in millionths.
-const FULL: u64 = 1_000_000;
 
 /// State of the limiter.
 #[derive(Debug)]
@@ -15,8 +13,8 @@ pub(crate) struct State {
     /// Active time since it engaged.
     warm: Ps,
     engaged: Option<Ps>,
-    /// Busy intervals of the last window with their use in thousandths.
-    recent: VecDeque<(Ps, Ps, u64)>,
+    /// Busy intervals of the last window with their use of the rows.
+    recent: VecDeque<(Ps, Ps, Thousandths)>,
 }
 
 impl State {
@@ -25,13 +23,13 @@ impl State {
     }
 
     fn off(&self) -> bool {
-        self.law.rate >= FULL
+        self.law.rate >= Millionths::FULL
     }
 
-    /// The rate in millionths for a matmul that starts at `now`.
-    pub(crate) fn rate(&mut self, now: Ps) -> u64 {
+    /// The rate for a matmul that starts at `now`.
+    pub(crate) fn rate(&mut self, now: Ps) -> Millionths {
         if self.off() {
-            return FULL;
+            return Millionths::FULL;
         }
         let from = now.saturating_sub(self.law.window);
         while self.recent.front().is_some_and(|r| r.1 <= from) {
@@ -40,9 +38,12 @@ impl State {
         match self.engaged {
             None => self.engaged = Some(now),
             Some(at) if now >= at + self.law.window => {
-                let used: u64 =
-                    self.recent.iter().map(|&(a, b, load)| (b.min(now) - a.max(from).min(b.min(now))) * load).sum();
-                if used < self.law.threshold * self.law.window {
+                let used: u64 = self
+                    .recent
+                    .iter()
+                    .map(|&(a, b, load)| (b.min(now) - a.max(from).min(b.min(now))) * load.parts())
+                    .sum();
+                if used < self.law.threshold.parts() * self.law.window {
                     self.warm = 0;
                     self.engaged = Some(now);
                 }
@@ -50,22 +51,18 @@ impl State {
             Some(_) => {}
         }
         let ramp = self.law.ramp.max(1);
-        self.law.rate + (FULL - self.law.rate) * self.warm.min(ramp) / ramp
+        let low = self.law.rate.parts();
+        Millionths::from_parts(low + (Millionths::FULL.parts() - low) * self.warm.min(ramp) / ramp)
     }
 
-    /// The engine was busy, using `load` thousandths of its rows.
-    pub(crate) fn used(&mut self, start: Ps, end: Ps, load: u32) {
+    /// The engine was busy, using `load` of its rows.
+    pub(crate) fn used(&mut self, start: Ps, end: Ps, load: Thousandths) {
         if self.off() {
             return;
         }
-        if u64::from(load) > self.law.threshold {
+        if load > self.law.threshold {
             self.warm += end - start;
         }
-        self.recent.push_back((start, end, u64::from(load)));
+        self.recent.push_back((start, end, load));
     }
-}
-
-/// `time` at `rate` millionths of full speed.
-pub(crate) fn slowed(time: Ps, rate: u64) -> Ps {
-    if rate >= FULL { time } else { (u128::from(time) * u128::from(FULL)).div_ceil(u128::from(rate)) as Ps }
 }

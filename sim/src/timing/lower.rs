@@ -37,6 +37,14 @@ pub(crate) enum OpKind {
     Barrier(Ps),
 }
 
+/// An operation that waits for other cores, as [`crate::trace::Rendezvous`] says.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Rendezvous {
+    pub(crate) op: u32,
+    pub(crate) number: u32,
+    pub(crate) posted: bool,
+}
+
 /// The operations between two barriers.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Segment {
@@ -64,10 +72,18 @@ pub(crate) struct Lowered<'p> {
     /// The operations that wait for each operation, and the position of the edge in their list of dependences.
     waiters: Vec<(u32, u32)>,
     waiters_of: Vec<u32>,
+    /// The operations that wait for other cores, in program order.
+    pub(crate) rendezvous: Vec<Rendezvous>,
 }
 
 impl<'p> Lowered<'p> {
-    fn new(nodes: Vec<&'p Node>, ops: Vec<Op>, costs: Vec<Option<Cost>>, deps: Deps) -> Self {
+    fn new(
+        nodes: Vec<&'p Node>,
+        ops: Vec<Op>,
+        costs: Vec<Option<Cost>>,
+        deps: Deps,
+        rendezvous: Vec<Rendezvous>,
+    ) -> Self {
         let n = ops.len();
         let mut queues: [Vec<u32>; ENGINES] = Default::default();
         let mut segments = Vec::new();
@@ -102,7 +118,7 @@ impl<'p> Lowered<'p> {
                 *slot += 1;
             }
         }
-        Lowered { nodes, ops, costs, deps, queues, segments, waiters, waiters_of }
+        Lowered { nodes, ops, costs, deps, queues, segments, waiters, waiters_of, rendezvous }
     }
 
     pub(crate) fn cost(&self, op: u32) -> Option<&Cost> {
@@ -215,7 +231,12 @@ pub(crate) fn lower<'p>(
         }
     }
     let deps = deps::analyze(program, placement, &seen, written, reach);
-    Lowered::new(nodes, ops, costs, deps)
+    let rendezvous = trace.rendezvous.iter().filter_map(|r| {
+        let op = ops.binary_search_by_key(&r.event, |op| op.trace).ok()? as u32;
+        Some(Rendezvous { op, number: r.number, posted: r.posted })
+    });
+    let rendezvous = rendezvous.collect();
+    Lowered::new(nodes, ops, costs, deps, rendezvous)
 }
 
 /// The registers that decide whether a dynamic loop is entered.

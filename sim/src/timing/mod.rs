@@ -20,10 +20,10 @@
 pub mod cost;
 pub(crate) mod dispatch;
 mod dma;
+pub mod fixed;
 mod limiter;
 pub(crate) mod lower;
 pub(crate) mod machine;
-pub(crate) mod meetings;
 pub mod params;
 mod record;
 mod renumber;
@@ -36,10 +36,9 @@ use nki_isa::schema::Confidence;
 use self::cost::Machine;
 use self::dispatch::{InOrder, Order};
 use self::lower::Lowered;
-use self::meetings::Meetings;
 use self::record::{Recorder, timeline};
-use crate::actors::Actor;
 use crate::timeline::Timeline;
+use crate::trace::CoreId;
 
 pub use cost::{CostModel, Laws};
 pub use params::{Param, ParamError, Params};
@@ -47,14 +46,13 @@ pub use params::{Param, ParamError, Params};
 /// Runs what the cores of all ranks executed, each in its order, on one clock. One timeline for each of `programs`, the ranks' programs from 0.
 pub(crate) fn run(
     programs: &[&Program],
-    lowered: &[(Actor, Lowered<'_>)],
-    meetings: &Meetings,
+    lowered: &[(CoreId, Lowered<'_>)],
     orders: &[Order],
     machine: &Machine,
 ) -> Vec<Timeline> {
-    let finished = machine::run(lowered, meetings, machine, |i| {
-        let (actor, low) = &lowered[i];
-        (InOrder::new(&orders[i]), Recorder::new(low, actor.core, machine.head))
+    let finished = machine::run(lowered, machine, |i| {
+        let (id, low) = &lowered[i];
+        (InOrder::new(&orders[i]), Recorder::new(low, id.core, machine.head))
     });
     let holding = orders.first().map_or(Confidence::Documented, |o| o.confidence);
     let mut cores = finished.into_iter().zip(lowered).peekable();
@@ -62,7 +60,7 @@ pub(crate) fn run(
     let mut timelines = Vec::with_capacity(programs.len());
     for (rank, program) in programs.iter().enumerate() {
         let mut own = Vec::new();
-        while let Some((core, _)) = cores.next_if(|(_, (actor, _))| actor.rank == rank) {
+        while let Some((core, _)) = cores.next_if(|(_, (id, _))| id.rank == rank) {
             own.push(core);
         }
         let count = own.len();

@@ -59,7 +59,7 @@ sections! {
     /// Time outside the instructions.
     pub struct Kernel { head_us: Param, tail_us: Param, }
     /// What the compiler does with the program.
-    pub struct Compiler { window: Param, late_share: Param, }
+    pub struct Compiler { window: Param, late_share: Param, late_waits: Param, }
     /// Semaphores between engines.
     pub struct Sync { semaphore_ns: Param, }
     /// The cores of a logical core: barrier, and GpSimd's own DMA engine between them.
@@ -93,7 +93,7 @@ sections! {
     }
     /// DMA queues and engines.
     pub struct Dma {
-        engines: Param, partitions_per_engine: Param, bytes_per_ns: Param, descriptor_ns: Param, packet_bytes: Param, load_slowdown: Param, load_limit_gbps: Param,
+        engines: Param, partitions_per_engine: Param, bytes_per_ns: Param, descriptor_ns: Param, packet_bytes: Param, efficient_bytes: Param, load_slowdown: Param, load_limit_gbps: Param,
         store_slowdown: Param, load_issue_ns: Param, load_dispatch_ns: Param, load_payload_ns: Param, load_notify_ns: Param,
         store_issue_ns: Param, store_dispatch_ns: Param, store_payload_ns: Param, store_notify_ns: Param, queue_depth: Param,
         hardware_trigger_ns: Param,

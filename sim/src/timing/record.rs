@@ -174,7 +174,7 @@ impl Observer for Recorder<'_> {
     }
 
     fn moved(&mut self, op: u32, queue: usize, cost: &DmaCost, end: Ps, complete: Ps) {
-        let alone = (u128::from(cost.longest()) * 1_000_000).div_ceil(u128::from(cost.rate)) as Ps;
+        let alone = cost.rate.stretched(cost.longest());
         let transfer = &mut self.transfers[queue][self.transfer_of[op as usize] as usize];
         transfer.payload_end = end;
         transfer.unloaded = (transfer.payload + alone + cost.payload).min(end);

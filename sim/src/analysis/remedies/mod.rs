@@ -210,7 +210,7 @@ fn transfers<'a>(case: &Case<'a>, trials: &mut Vec<(&'static str, Trial<'a>)>) {
             case.program.visit(&mut |node| {
                 let NodeKind::Inst(inst) = &node.kind else { return };
                 if let WorkKind::Dma(d) = &inst.work(&context).kind
-                    && is_scattered(d)
+                    && is_scattered(d, case.params)
                 {
                     shortest = shortest.min(d.src.run_bytes.min(d.dst.run_bytes));
                     if seen.insert((node.loc.file, node.loc.line)) {

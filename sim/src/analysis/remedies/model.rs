@@ -30,6 +30,7 @@ pub(super) enum Whole {
 }
 
 pub(super) struct Changed<'p> {
+    params: &'p Params,
     laws: Laws<'p>,
     whole: Whole,
     /// By core and statement.
@@ -42,7 +43,7 @@ impl<'p> Changed<'p> {
         whole: Whole,
         fates: FxHashMap<(u32, u32), Fate>,
     ) -> Result<Self, ParamError> {
-        Ok(Changed { laws: Laws::new(params)?, whole, fates })
+        Ok(Changed { params, laws: Laws::new(params)?, whole, fates })
     }
 }
 
@@ -55,7 +56,7 @@ impl CostModel for Changed<'_> {
         let mut work = work.clone();
         match self.whole {
             Whole::Same => {}
-            Whole::Contiguous => contiguous(&mut work),
+            Whole::Contiguous => contiguous(&mut work, self.params),
             Whole::HalfWidth => half_width(&mut work),
         }
         match fate {
@@ -73,15 +74,12 @@ impl CostModel for Changed<'_> {
     }
 }
 
-/// The run length below which a DMA is inefficient (NKI DMA guide: 512 bytes).
-pub(super) const SHORT_RUN: u32 = 512;
-
-/// Whether a transfer is cut into short runs where one for each partition would do.
-pub(super) fn is_scattered(d: &Dma) -> bool {
+/// Whether a transfer is cut into runs that are too short to be efficient, where one for each partition would do.
+pub(super) fn is_scattered(d: &Dma, params: &Params) -> bool {
     let runs = d.src.runs.max(d.dst.runs);
     !d.indirect
         && !d.transpose
-        && d.src.run_bytes.min(d.dst.run_bytes) < SHORT_RUN
+        && f64::from(d.src.run_bytes.min(d.dst.run_bytes)) < params.dma.efficient_bytes.value
         && runs > u64::from(partitions(d))
         && d.bytes > u64::from(d.src.run_bytes.min(d.dst.run_bytes)) * u64::from(partitions(d))
 }
@@ -91,9 +89,9 @@ fn partitions(d: &Dma) -> u32 {
     if d.dst.space.is_on_chip() { d.dst.partitions.1 } else { d.src.partitions.1 }.max(1)
 }
 
-fn contiguous(work: &mut Work) {
+fn contiguous(work: &mut Work, params: &Params) {
     let WorkKind::Dma(d) = &mut work.kind else { return };
-    if !is_scattered(d) {
+    if !is_scattered(d, params) {
         return;
     }
     let rows = partitions(d);

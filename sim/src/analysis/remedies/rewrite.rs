@@ -404,7 +404,7 @@ fn apply(out: &mut Merged, core: usize, groups: Vec<Group<'_>>) -> Option<()> {
         }
     }
     if let Some(core) = out.trace.cores.get_mut(core) {
-        core.events.retain(|e| !(matches!(e.kind, EventKind::Inst { .. }) && dropped.contains(&e.node)));
+        core.retain(|e| !(matches!(e.kind, EventKind::Inst { .. }) && dropped.contains(&e.node)));
     }
     Some(())
 }

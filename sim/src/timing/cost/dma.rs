@@ -6,6 +6,7 @@ use nki_isa::work::{Dma, DmaSide};
 use smallvec::SmallVec;
 
 use super::{Cost, CostKind, Direction, DmaCost, Laws, Place, ns};
+use crate::timing::fixed::Millionths;
 
 impl Laws<'_> {
     /// Four phases. The payload is made of descriptors, one for each run that is contiguous on both sides, cut into packets. Engine `e` serves
@@ -83,7 +84,7 @@ impl Laws<'_> {
                 payload: ns(payload.value),
                 notify: ns(notify.value),
                 engines,
-                rate: ((1e6 / alone) as u64).clamp(1, 1_000_000),
+                rate: Millionths::from_parts((1e6 / alone) as u64).clamped(),
                 bytes: d.bytes,
                 hbm_bytes: d.bytes * [d.src.space, d.dst.space].iter().filter(|s| s.is_hbm()).count() as u64,
             })),
@@ -120,7 +121,8 @@ impl Laws<'_> {
                 out.push((e as u8, ns(total * *n as f64 / rows as f64)));
             }
         } else {
-            let used = (d.src.runs.max(d.dst.runs).max(d.bytes.div_ceil(512))).clamp(1, engines);
+            let least = p.efficient_bytes.value.max(1.0) as u64;
+            let used = (d.src.runs.max(d.dst.runs).max(d.bytes.div_ceil(least))).clamp(1, engines);
             for e in 0..used {
                 out.push((e as u8, ns(total / used as f64)));
             }

@@ -5,6 +5,7 @@ use nki_isa::names::{Engine, Named};
 use nki_isa::work::{RegisterWork, Work, WorkKind};
 
 use super::{Cost, CostKind, CostModel, Limiter, Machine, Place, ns};
+use crate::timing::fixed::{Millionths, Thousandths};
 use crate::timing::params::{Param, ParamError, Params};
 
 /// The laws of the parameter files.
@@ -54,10 +55,10 @@ impl<'p> Laws<'p> {
             branch: ns(params.control.branch_ns.value),
             table_load: ns(params.scalar.table_load_ns.value),
             limiter: Limiter {
-                rate: ((t.limiter_rate.value * 1e6) as u64).clamp(1, 1_000_000),
+                rate: Millionths::new(t.limiter_rate.value).clamped(),
                 ramp: ns(t.limiter_ramp_us.value * 1e3),
                 window: ns(t.limiter_window_us.value * 1e3),
-                threshold: (t.limiter_threshold.value * 1e3) as u64,
+                threshold: Thousandths::new(t.limiter_threshold.value),
             },
             queues: [
                 queues("load_queues", &d.load_queues)?,

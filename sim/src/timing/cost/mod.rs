@@ -11,6 +11,7 @@ use nki_isa::names::Engine;
 use nki_isa::work::Work;
 use smallvec::SmallVec;
 
+use super::fixed::{Millionths, Thousandths};
 use super::params::Confidence;
 use crate::timeline::Ps;
 use crate::trace::NodeIndex;
@@ -69,10 +70,10 @@ pub enum CostKind {
         moving: Ps,
         /// From the last column until the result is there.
         drain: Ps,
-        /// The 32x32 cells of the array in use, a bit each, row-major.
+        /// The cells of the array in use ([`nki_isa::Arch::tensor_cell`]), a bit each, row-major.
         cells: u16,
-        /// Use of the array's rows for the power limiter, in thousandths.
-        load: u32,
+        /// Use of the array's rows, for the power limiter.
+        load: Thousandths,
         /// Whose bytes the weights are: a repeated load is dropped. `None` if they cannot be compared.
         stationary: Option<Box<View>>,
     },
@@ -99,8 +100,8 @@ pub struct DmaCost {
     pub notify: Ps,
     /// Time on each DMA engine that carries a part of it.
     pub engines: SmallVec<[(u8, Ps); 16]>,
-    /// Share of a DMA engine that the transfer can use alone, in millionths.
-    pub rate: u64,
+    /// Share of a DMA engine that the transfer can use alone.
+    pub rate: Millionths,
     /// Bytes, counted at the destination.
     pub bytes: u64,
     /// Bytes read from and written to HBM.
@@ -162,20 +163,21 @@ pub struct Machine {
 /// The tensor engine's power limiter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limiter {
-    /// Rate when cold, in millionths.
-    pub rate: u64,
+    /// Rate when cold.
+    pub rate: Millionths,
     /// Active time until the full rate.
     pub ramp: Ps,
     /// Window in which the use is looked at.
     pub window: Ps,
-    /// Use below which the limiter engages again, in thousandths.
-    pub threshold: u64,
+    /// Use below which the limiter engages again.
+    pub threshold: Thousandths,
 }
 
 impl Limiter {
     /// What the engine loses when the limiter engages, at most: the low rate for all of the ramp. (Counters of trn2: 1.6 us for each engagement.)
     pub(crate) fn cold_start(&self) -> Ps {
-        self.ramp * (1_000_000 - self.rate.min(1_000_000)) / 1_000_000
+        let full = Millionths::FULL;
+        self.ramp * (full.parts() - self.rate.min(full).parts()) / full.parts()
     }
 }
 

@@ -5,6 +5,7 @@ use nki_isa::names::Engine;
 use nki_isa::work::Matmul;
 
 use super::{Cost, CostKind, Laws, ns};
+use crate::timing::fixed::Thousandths;
 
 impl Laws<'_> {
     /// Weight load, moving columns (four cycles each in fp32, a single pass for a transpose), drain. The engine runs fp32 as several instructions.
@@ -33,15 +34,18 @@ impl Laws<'_> {
         let instructions = if fp32 { t.fp32_weight_loads.value } else { 1.0 };
         let passes = if m.transpose { 1.0 } else { instructions };
         let cycle = 1.0 / t.clock_ghz.value;
+        let arch = self.arch();
+        // Cells along one side of the array.
+        let side = arch.partitions / arch.tensor_cell;
         let span = |start: u32, size: u32| {
-            let first = (start / 32).min(3);
-            let last = (start + size.max(1)).div_ceil(32).clamp(first + 1, 4);
+            let first = (start / arch.tensor_cell).min(side - 1);
+            let last = (start + size.max(1)).div_ceil(arch.tensor_cell).clamp(first + 1, side);
             first..last
         };
         let mut cells = 0u16;
         for r in span(m.tile_position.0, m.tile_size.0.max(m.rows)) {
             for c in span(m.tile_position.1, m.tile_size.1.max(m.columns)) {
-                cells |= 1 << (4 * r + c);
+                cells |= 1 << (side * r + c);
             }
         }
         Cost {
@@ -52,7 +56,7 @@ impl Laws<'_> {
                 drain: ns(if fp32 { t.fp32_drain_ns.value } else { t.drain_ns.value }),
                 cells,
                 stationary: m.stationary.indirect.is_none().then(|| Box::new(m.stationary.clone())),
-                load: (m.rows.max(1) * 1000 / 128).min(1000),
+                load: Thousandths::from_parts(u64::from(m.rows.max(1)) * 1000 / u64::from(arch.partitions)).clamped(),
             },
             confidence: confidence.max(t.issue_overhead_ns.confidence),
         }

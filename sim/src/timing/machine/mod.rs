@@ -20,12 +20,12 @@ use self::tensor::Array;
 use super::cost::Machine;
 use super::dispatch::{Dispatch, Progress};
 use super::dma::Engines;
+use super::fixed::Millionths;
 use super::limiter;
 use super::lower::{ENGINES, Lowered};
-use super::meetings::Meetings;
 use super::record::Observer;
-use crate::actors::Actor;
 use crate::timeline::{Peer, Ps};
+use crate::trace::CoreId;
 
 /// One core while it runs.
 pub(super) struct Core<'a, D, O> {
@@ -63,8 +63,7 @@ pub(crate) struct Finished<D, O> {
 
 /// Runs what all cores executed on one clock. `with(i)` gives the dispatch and the observer of core `i`.
 pub(crate) fn run<D: Dispatch, O: Observer>(
-    lowered: &[(Actor, Lowered<'_>)],
-    meetings: &Meetings,
+    lowered: &[(CoreId, Lowered<'_>)],
     machine: &Machine,
     mut with: impl FnMut(usize) -> (D, O),
 ) -> Vec<Finished<D, O>> {
@@ -72,14 +71,20 @@ pub(crate) fn run<D: Dispatch, O: Observer>(
         .iter()
         .enumerate()
         .map(|(i, (_, low))| {
-            let attendance = Attendance::new(&meetings.of[i], &meetings.posted[i]);
+            let attendance = Attendance::new(&low.rendezvous);
             let (dispatch, observer) = with(i);
             Core::new(low, machine, attendance, dispatch, observer)
         })
         .collect();
-    let actors: Vec<Actor> = lowered.iter().map(|(a, _)| *a).collect();
+    let ids: Vec<CoreId> = lowered.iter().map(|(id, _)| *id).collect();
     // By rendezvous: members still to come, and who came (core in the list, operation).
-    let mut gathering: Vec<(usize, Vec<(usize, u32)>)> = meetings.sizes.iter().map(|n| (*n, Vec::new())).collect();
+    let mut gathering: Vec<(usize, Vec<(usize, u32)>)> = Vec::new();
+    for r in lowered.iter().flat_map(|(_, low)| &low.rendezvous) {
+        if gathering.len() <= r.number as usize {
+            gathering.resize(r.number as usize + 1, (0, Vec::new()));
+        }
+        gathering[r.number as usize].0 += 1;
+    }
     for core in cores.iter_mut() {
         core.begin();
     }
@@ -93,14 +98,14 @@ pub(crate) fn run<D: Dispatch, O: Observer>(
             here.push((c, op));
             *pending -= 1;
             if *pending == 0 {
-                hold(&mut cores, &actors, here, (c, op));
+                hold(&mut cores, &ids, here, (c, op));
             }
         }
         let next = cores.iter().enumerate().filter_map(|(i, c)| Some((c.next()?, i))).min();
         let Some((_, c)) = next else { break };
         cores[c].step();
         changed.push(c);
-        share_hbm(&mut cores, &actors, c);
+        share_hbm(&mut cores, &ids, c);
     }
     cores.into_iter().map(|c| Finished { dispatch: c.dispatch, observer: c.observer, end: c.end }).collect()
 }
@@ -108,15 +113,15 @@ pub(crate) fn run<D: Dispatch, O: Observer>(
 /// All members of a rendezvous are there; `last` came last. All of them go on.
 fn hold<D: Dispatch, O: Observer>(
     cores: &mut [Core<'_, D, O>],
-    actors: &[Actor],
+    ids: &[CoreId],
     here: &[(usize, u32)],
     last: (usize, u32),
 ) {
     let (c, op) = last;
     let now = cores[c].now;
     for &(member, its) in here {
-        let same_rank = actors[member].rank == actors[c].rank;
-        let peer = if same_rank { Peer::Core(actors[c].core) } else { Peer::Rank(actors[c].rank as u32) };
+        let same_rank = ids[member].rank == ids[c].rank;
+        let peer = if same_rank { Peer::Core(ids[c].core) } else { Peer::Rank(ids[c].rank as u32) };
         // What was left behind starts when its engine is free: that may be after something that waited for this very rendezvous.
         if member != c && same_rank && !cores[member].attendance.is_left(its) {
             cores[member].observer.met(its, c, op);
@@ -126,22 +131,22 @@ fn hold<D: Dispatch, O: Observer>(
 }
 
 /// The cores of a logical core use one stack of HBM: together they get no more than it gives, each in proportion to what it asks for.
-fn share_hbm<D: Dispatch, O: Observer>(cores: &mut [Core<'_, D, O>], actors: &[Actor], stepped: usize) {
+fn share_hbm<D: Dispatch, O: Observer>(cores: &mut [Core<'_, D, O>], ids: &[CoreId], stepped: usize) {
     if !std::mem::take(&mut cores[stepped].engines.touched) {
         return;
     }
-    let rank = actors[stepped].rank;
+    let rank = ids[stepped].rank;
     let now = cores[stepped].now;
-    let of_rank: Vec<usize> = (0..cores.len()).filter(|&i| actors[i].rank == rank).collect();
+    let of_rank: Vec<usize> = (0..cores.len()).filter(|&i| ids[i].rank == rank).collect();
     if of_rank.len() < 2 {
         return;
     }
     let limit = cores[stepped].machine.hbm;
     let wanted: u128 = of_rank.iter().map(|&i| cores[i].engines.demand()).sum();
     let scale = if wanted > u128::from(limit) && wanted > 0 {
-        (u128::from(limit) * 1_000_000 / wanted).max(1) as u64
+        Millionths::from_parts((u128::from(limit) * u128::from(Millionths::FULL.parts()) / wanted).max(1) as u64)
     } else {
-        1_000_000
+        Millionths::FULL
     };
     for i in of_rank {
         cores[i].rescale(scale, now);

@@ -7,7 +7,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use super::Core;
 use crate::timeline::{Cause, Peer, Ps};
 use crate::timing::dispatch::Dispatch;
-use crate::timing::lower::OpKind;
+use crate::timing::lower::{OpKind, Rendezvous};
 use crate::timing::record::Observer;
 
 /// Where a core stands in its rendezvous.
@@ -24,11 +24,10 @@ pub(super) struct Attendance {
 }
 
 impl Attendance {
-    /// `of`: operations and the rendezvous of each. `posted`: operations that do not keep their engine waiting.
-    pub(super) fn new(of: &[(u32, u32)], posted: &[u32]) -> Self {
+    pub(super) fn new(all: &[Rendezvous]) -> Self {
         Attendance {
-            open: of.iter().copied().collect(),
-            posted: posted.iter().copied().collect(),
+            open: all.iter().map(|r| (r.op, r.number)).collect(),
+            posted: all.iter().filter(|r| r.posted).map(|r| r.op).collect(),
             ..Attendance::default()
         }
     }

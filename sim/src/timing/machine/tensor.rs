@@ -1,4 +1,4 @@
-//! The tensor engine: cells of 32x32, the weights that they hold, and the power limiter.
+//! The tensor engine: its cells, the weights that they hold, and the power limiter.
 
 use smallvec::SmallVec;
 
@@ -6,14 +6,17 @@ use super::Core;
 use crate::timeline::{Cause, EventId, Hazard, Phase, PhaseKind, Ps, Release, Subject};
 use crate::timing::cost::{Cost, CostKind};
 use crate::timing::dispatch::{Dispatch, Matmul};
-use crate::timing::limiter::slowed;
+use crate::timing::fixed::Thousandths;
 use crate::timing::record::{Observer, Started};
+
+/// Most cells: a bit each in a cost.
+const CELLS: usize = u16::BITS as usize;
 
 /// Cells of the array: until when each is busy, and whose weights it holds.
 #[derive(Debug, Default)]
 pub(super) struct Array {
-    free: [Ps; 16],
-    weights: [Option<u32>; 16],
+    free: [Ps; CELLS],
+    weights: [Option<u32>; CELLS],
 }
 
 impl<D: Dispatch, O: Observer> Core<'_, D, O> {
@@ -23,20 +26,20 @@ impl<D: Dispatch, O: Observer> Core<'_, D, O> {
         q: usize,
         op: u32,
         now: Ps,
-        (weights, moving, drain, cells, load): (Ps, Ps, Ps, u16, u32),
+        (weights, moving, drain, cells, load): (Ps, Ps, Ps, u16, Thousandths),
         mut released: Release,
     ) -> Started {
-        let used: SmallVec<[usize; 16]> = (0..16).filter(|i| cells >> i & 1 == 1).collect();
+        let used: SmallVec<[usize; CELLS]> = (0..CELLS).filter(|i| cells >> i & 1 == 1).collect();
         let busy_until = used.iter().map(|i| self.array.free[*i]).max().unwrap_or(0);
         let loaded = self.has_weights(op, &used);
         let rate = self.limiter.rate(now.max(busy_until));
         let weights = if loaded { 0 } else { weights };
         let hold = self.dispatch.hold(Matmul { queue: q, op, now, free: busy_until, moving });
-        let ready = now + slowed(weights, rate);
+        let ready = now + rate.stretched(weights);
         let in_time = ready.max(busy_until);
         let begin = in_time.max(busy_until + hold.map_or(0, |h| h.time));
-        let end = begin + slowed(moving, rate);
-        for i in 0..16 {
+        let end = begin + rate.stretched(moving);
+        for i in 0..CELLS {
             if cells >> i & 1 == 1 {
                 self.array.free[i] = end;
                 self.array.weights[i] = Some(op);
@@ -64,8 +67,7 @@ impl<D: Dispatch, O: Observer> Core<'_, D, O> {
             phases.push(Phase { kind: PhaseKind::Weights, start: now, end: ready });
         }
         // The limiter's share of the visible time lies at its end.
-        let visible = end - start;
-        let nominal = (u128::from(visible) * u128::from(rate) / 1_000_000) as Ps;
+        let nominal = rate.done_in(end - start);
         self.observer.busy(q, start + nominal, op);
         self.observer.stall(q, end, Cause::Limiter);
         let full = (start + nominal).max(begin);

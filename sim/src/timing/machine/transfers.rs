@@ -7,6 +7,7 @@ use super::core::Moment;
 use crate::timeline::Ps;
 use crate::timing::cost::DmaCost;
 use crate::timing::dispatch::Dispatch;
+use crate::timing::fixed::Millionths;
 use crate::timing::record::{Issue, Observer};
 
 impl<'a, D: Dispatch, O: Observer> Core<'a, D, O> {
@@ -75,8 +76,8 @@ impl<'a, D: Dispatch, O: Observer> Core<'a, D, O> {
         self.completed(op, complete);
     }
 
-    /// The DMA engines move at `scale` millionths of their rate from now on.
-    pub(super) fn rescale(&mut self, scale: u64, now: Ps) {
+    /// The DMA engines move at `scale` of their rate from now on.
+    pub(super) fn rescale(&mut self, scale: Millionths, now: Ps) {
         let mut ticks = Vec::new();
         self.engines.rescale(scale, now, &mut |t, c, v| ticks.push((t, c, v)));
         for (t, c, v) in ticks {

@@ -1,0 +1,228 @@
+//! Rendezvous: instructions of several cores, of one rank or of several, that wait for each other. Lets the cores advance and pairs them.
+//!
+//! Each core advances until it waits. A rendezvous is held when all of its members wait at one of its kind. If nobody can go on, whoever waits
+//! at an exchange leaves it behind: exchanges of different pipes do not wait for each other.
+
+use nki_isa::Meeting;
+
+use crate::trace::{CoreId, Rendezvous};
+
+/// What the members of a rendezvous have in common.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// Cores of one rank.
+    Cores,
+    /// Cores of one rank, each sending to another.
+    Exchange { pipe: i64 },
+    /// A collective of a group of ranks.
+    Group { whole: bool },
+    /// A collective of pairs of ranks.
+    Pairs { whole: bool },
+}
+
+impl Kind {
+    pub(super) fn of(meeting: &Meeting<'_>) -> Self {
+        match meeting {
+            Meeting::Cores(_) => Kind::Cores,
+            Meeting::Exchange { pipe, .. } => Kind::Exchange { pipe: *pipe },
+            Meeting::Group { whole, .. } => Kind::Group { whole: *whole },
+            Meeting::Pairs { whole, .. } => Kind::Pairs { whole: *whole },
+        }
+    }
+}
+
+/// The members of a meeting, `me` included, and the names of those that do not exist. `cores` gives the number of cores by rank.
+pub(super) fn members(meeting: &Meeting<'_>, me: CoreId, cores: &[usize]) -> (Vec<CoreId>, Vec<String>) {
+    let of_ranks = meeting.is_of_ranks();
+    let whole = meeting.is_of_whole_cores();
+    let mut there = Vec::new();
+    let mut missing = Vec::new();
+    for member in meeting.members(if of_ranks { me.rank as u32 } else { me.core }) {
+        let others = match (of_ranks, whole) {
+            (false, _) => vec![CoreId { rank: me.rank, core: member }],
+            (true, false) => vec![CoreId { rank: member as usize, core: me.core }],
+            // The other rank has as many cores as this one, or the meeting cannot be.
+            (true, true) => {
+                let count = cores.get(me.rank).copied().unwrap_or(1) as u32;
+                (0..count).map(|core| CoreId { rank: member as usize, core }).collect()
+            }
+        };
+        for other in others {
+            let exist = cores.get(other.rank).copied().unwrap_or(0);
+            if (other.core as usize) < exist {
+                there.push(other);
+            } else if !of_ranks {
+                missing.push(format!("core {member}"));
+            } else if exist == 0 {
+                missing.push(format!("rank {member}"));
+            } else {
+                missing.push(format!("core {} of rank {member}", other.core));
+            }
+        }
+    }
+    (there, missing)
+}
+
+/// Why a core stopped.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Stop {
+    /// Its stream has ended.
+    Done,
+    /// It waits for others.
+    Waits,
+    /// Its next statement needs an exchange that it has left behind.
+    Blocked,
+}
+
+/// The instruction at which a core waits.
+#[derive(Debug, Clone)]
+pub(super) struct Place {
+    /// Its position among the events of the core.
+    pub(super) event: u32,
+    pub(super) kind: Kind,
+    /// Who must come, the core itself included; `None` if they cannot all come.
+    pub(super) members: Option<Vec<CoreId>>,
+}
+
+/// The cores of all ranks while they advance.
+pub(super) trait Cores {
+    /// Why the run cannot go on.
+    type Stopped;
+
+    /// Cores by rank.
+    fn counts(&self) -> Vec<usize>;
+    /// Lets a core advance until it ends or waits.
+    fn advance(&mut self, core: CoreId) -> Result<Stop, Self::Stopped>;
+    /// Where a core waits that stopped with [`Stop::Waits`].
+    fn place(&self, core: CoreId) -> Option<Place>;
+    /// All members of the rendezvous at which `core` waits have come, or have left it behind.
+    fn hold(&mut self, core: CoreId, members: &[CoreId]) -> Result<(), Self::Stopped>;
+    /// A core leaves the exchange behind at which it waits: it has sent, and goes on.
+    fn post(&mut self, core: CoreId) -> Result<(), Self::Stopped>;
+    /// Nobody can go on.
+    fn deadlock(&self) -> Self::Stopped;
+}
+
+/// Where one core stands.
+#[derive(Debug, Default)]
+struct Standing {
+    waits: Option<Place>,
+    /// Exchanges that it has left behind.
+    posted: Vec<Place>,
+    held: Vec<Rendezvous>,
+}
+
+/// Which rendezvous have been held.
+#[derive(Debug, Default)]
+pub(super) struct Pairing {
+    /// By rank and core.
+    standing: Vec<Vec<Standing>>,
+    count: u32,
+}
+
+impl Pairing {
+    /// What `core` took part in, in the order of its events.
+    pub(super) fn take(&mut self, core: CoreId) -> Vec<Rendezvous> {
+        let mut held = std::mem::take(&mut self.of(core).held);
+        held.sort_unstable_by_key(|r| r.event);
+        held
+    }
+
+    fn of(&mut self, core: CoreId) -> &mut Standing {
+        &mut self.standing[core.rank][core.core as usize]
+    }
+
+    /// All cores in order.
+    fn cores(&self) -> Vec<CoreId> {
+        let of_rank =
+            |(rank, cores): (usize, &Vec<Standing>)| (0..cores.len() as u32).map(move |core| CoreId { rank, core });
+        self.standing.iter().enumerate().flat_map(of_rank).collect()
+    }
+
+    /// The members of the rendezvous at which `core` waits, if all of them wait at one of its kind or have left it behind.
+    fn complete(&self, core: CoreId) -> Option<Vec<CoreId>> {
+        let of = |core: &CoreId| &self.standing[core.rank][core.core as usize];
+        let place = of(&core).waits.as_ref()?;
+        let members = place.members.as_ref()?;
+        let here = |s: &Standing| s.posted.iter().chain(&s.waits).any(|p| p.kind == place.kind);
+        members.iter().all(|m| here(of(m))).then(|| members.clone())
+    }
+
+    /// The rendezvous at which `core` waits is held; gives those of its members that had left it behind.
+    fn hold(&mut self, core: CoreId, members: &[CoreId]) -> Vec<CoreId> {
+        let number = self.count;
+        let Some(kind) = self.of(core).waits.as_ref().map(|p| p.kind) else { return Vec::new() };
+        let mut left = Vec::new();
+        for &member in members {
+            let standing = self.of(member);
+            let posted = standing.posted.iter().position(|p| p.kind == kind);
+            let place = match posted {
+                Some(at) => {
+                    left.push(member);
+                    Some(standing.posted.remove(at))
+                }
+                None => standing.waits.take(),
+            };
+            if let Some(place) = place.filter(|_| members.len() > 1) {
+                standing.held.push(Rendezvous { event: place.event, number, posted: posted.is_some() });
+            }
+        }
+        self.count += u32::from(members.len() > 1);
+        left
+    }
+
+    /// Whether no core waits, and none has left an exchange behind.
+    fn is_empty(&self) -> bool {
+        self.standing.iter().flatten().all(|s| s.waits.is_none() && s.posted.is_empty())
+    }
+}
+
+/// Lets all cores advance to their end.
+///
+/// # Errors
+/// If a core cannot go on, or cores wait for each other for ever; what has been paired until then is in `pairing`.
+pub(super) fn run<C: Cores + ?Sized>(cores: &mut C, pairing: &mut Pairing) -> Result<(), C::Stopped> {
+    let standing = |n: usize| (0..n).map(|_| Standing::default()).collect();
+    *pairing = Pairing { standing: cores.counts().into_iter().map(standing).collect(), count: 0 };
+    let mut ready = pairing.cores();
+    // Those whose next statement needs an exchange that they have left behind.
+    let mut blocked: Vec<CoreId> = Vec::new();
+    loop {
+        for core in std::mem::take(&mut ready) {
+            match cores.advance(core)? {
+                Stop::Done => {}
+                Stop::Waits => pairing.of(core).waits = cores.place(core),
+                Stop::Blocked => blocked.push(core),
+            }
+        }
+        if blocked.is_empty() && pairing.is_empty() {
+            return Ok(());
+        }
+        // In a fixed order, so that a run is the same every time.
+        let mut received: Vec<CoreId> = Vec::new();
+        for core in pairing.cores() {
+            let Some(members) = pairing.complete(core) else { continue };
+            cores.hold(core, &members)?;
+            let left = pairing.hold(core, &members);
+            ready.extend(members.into_iter().filter(|m| !left.contains(m)));
+            received.extend(left);
+        }
+        if ready.is_empty() {
+            for core in pairing.cores() {
+                let standing = pairing.of(core);
+                if let Some(place) = standing.waits.take_if(|p| matches!(p.kind, Kind::Exchange { .. })) {
+                    standing.posted.push(place);
+                    ready.push(core);
+                }
+            }
+            if ready.is_empty() {
+                return Err(cores.deadlock());
+            }
+            for &core in &ready {
+                cores.post(core)?;
+            }
+        }
+        ready.extend(blocked.extract_if(.., |core| received.contains(core)));
+        ready.sort_unstable();
+    }
+}
