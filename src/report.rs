@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 
 use nki_diag::{Applied, Denied, Diagnostic, JsonDiagnostic, SourceMap, to_json};
 use nki_isa::Program;
+use nki_sim_core::analysis::Analysis;
 use nki_sim_core::report::{self, Detail, Finding, Page, Source, Summary};
 use nki_sim_core::timeline::Timeline;
 use serde::Serialize;
@@ -56,7 +57,7 @@ impl Report {
     pub(crate) fn new(
         kernel: &Kernel,
         timeline: &Timeline,
-        analysis: Option<&report::Analysis<'_>>,
+        analysis: Option<&Analysis<'_>>,
         applied: &Applied,
         sources: &SourceMap,
     ) -> Result<Self, String> {
@@ -82,7 +83,7 @@ impl Report {
 pub fn run_json(
     kernel: &Kernel,
     timeline: &Timeline,
-    analysis: Option<&report::Analysis<'_>>,
+    analysis: Option<&Analysis<'_>>,
     applied: &Applied,
     sources: &SourceMap,
 ) -> Result<String, String> {
@@ -96,7 +97,7 @@ pub fn run_json(
 /// If a number cannot be written as JSON.
 pub fn run_html(
     kernel: &Kernel,
-    analysis: &report::Analysis<'_>,
+    analysis: &Analysis<'_>,
     applied: &Applied,
     sources: &SourceMap,
 ) -> Result<String, String> {
@@ -153,7 +154,7 @@ pub(crate) fn findings(diagnostics: &[Diagnostic], sources: &SourceMap) -> Vec<J
 }
 
 /// The details with the text of each line's statement, by which `compare` knows a line that has moved.
-fn detail(analysis: &report::Analysis<'_>, sources: &SourceMap) -> Result<Detail, String> {
+fn detail(analysis: &Analysis<'_>, sources: &SourceMap) -> Result<Detail, String> {
     let mut detail = report::detail(analysis).map_err(|e| format!("cannot write the report: {e}"))?;
     let mut files: BTreeMap<String, Vec<&str>> = BTreeMap::new();
     for line in &mut detail.lines {

@@ -65,6 +65,54 @@ fn code_of(text: &str) -> impl Iterator<Item = (usize, &str)> {
     code.lines().enumerate().map(|(i, line)| (i + 1, line.split("//").next().unwrap_or(line)))
 }
 
+/// The stages of the simulator in the order of the data flow, and the stages that the code of each may name. The schedule decides about the order of
+/// instructions with the machine's clock; the machine knows no policy. What is derived from a timeline, and what is printed of it, changes neither.
+const STAGES: &[(&str, &[&str])] = &[
+    ("trace", &[]),
+    ("place", &["trace"]),
+    ("deps", &["trace", "place"]),
+    ("timeline", &["trace", "deps"]),
+    ("exec", &["trace", "place", "deps"]),
+    ("timing", &["trace", "place", "deps", "timeline"]),
+    ("schedule", &["trace", "deps", "timeline", "timing"]),
+    ("simulate", &["trace", "place", "deps", "timeline", "timing", "schedule"]),
+    ("analysis", &["trace", "place", "deps", "timeline", "timing", "schedule", "simulate"]),
+    ("report", &["trace", "place", "timeline", "analysis"]),
+];
+
+/// The modules of its crate that a line of code names: `use crate::name`, `crate::name::`.
+fn modules_named(line: &str) -> impl Iterator<Item = &str> {
+    line.split("crate::")
+        .skip(1)
+        .map(|rest| rest.split(|c: char| !c.is_alphanumeric() && c != '_').next().unwrap_or(rest))
+}
+
+#[test]
+fn stages_of_the_simulator_name_only_earlier_ones() {
+    let mut found = Vec::new();
+    for (path, text) in library_sources() {
+        let name = path.strip_prefix(root()).expect("below the root").to_string_lossy().into_owned();
+        let Some(inside) = name.strip_prefix("sim/src/") else { continue };
+        let stage = inside.split(['/', '.']).next().unwrap_or(inside);
+        let Some((_, allowed)) = STAGES.iter().find(|(s, _)| *s == stage) else { continue };
+        let file = inside.rsplit('/').next().unwrap_or(inside);
+        let test =
+            inside.contains("/tests/") || file.contains("tests") || ["differential.rs", "speed.rs"].contains(&file);
+        if test {
+            continue;
+        }
+        for (number, line) in code_of(&text) {
+            for module in modules_named(line) {
+                let is_stage = STAGES.iter().any(|(s, _)| *s == module);
+                if is_stage && module != stage && !allowed.contains(&module) {
+                    found.push(format!("{name}:{number}: {}", line.trim()));
+                }
+            }
+        }
+    }
+    assert!(found.is_empty(), "a stage names a later one:\n{}", found.join("\n"));
+}
+
 /// A generation's facts are fields of `Arch`. Other code asks for the capability; a comparison of targets would be silently wrong for the next
 /// generation. What is left: the list of parameter files, which does not compile without the new one, and tests.
 #[test]

@@ -1,4 +1,4 @@
-//! The dynamic trace: what was executed, in program order, with the addresses that only running could tell.
+//! The dynamic trace: what was executed, in program order, with the addresses that depend on values, and who waited for whom.
 //!
 //! It is the only thing that timing sees of a run. It is complete without data when the program has no dynamic control flow and no dynamic
 //! addresses (see [`crate::exec`]).

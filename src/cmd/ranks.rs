@@ -1,7 +1,8 @@
 //! `nki-sim run FILE --ranks N`: which argument is for which rank, and the report of all.
 
 use nki_diag::Applied;
-use nki_sim_core::report::{self, Analysis};
+use nki_sim_core::analysis::Analysis;
+use nki_sim_core::report;
 use nki_sim_core::timeline::Timeline;
 
 use super::run::{self, Expected, Placed};

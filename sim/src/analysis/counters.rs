@@ -149,7 +149,7 @@ pub fn total(timeline: &Timeline, facts: &[Vec<NodeFacts>]) -> Counters {
     out
 }
 
-/// What tells views apart: tensor, whether written, offset, dimensions.
+/// What distinguishes views: tensor, whether written, offset, dimensions.
 type Named = (TensorId, bool, i64, Dims);
 
 /// Collects the bytes of inputs and outputs that a program touches.

@@ -5,6 +5,7 @@ pub mod memory;
 mod path;
 pub mod remedies;
 pub mod roofline;
+mod run;
 pub mod sensitivity;
 #[cfg(test)]
 mod tests;
@@ -17,15 +18,14 @@ use nki_isa::schema::Confidence;
 use crate::timeline::{Cause, EventId, Hazard, Ps, RowId, RowKind, State, Subject, Timeline};
 
 pub use path::{Step, critical_path};
-pub use verdict::{Resource, Share, Verdict, verdict};
+pub use run::Analysis;
+pub use verdict::{Bound, Resource, Share, Verdict, verdict};
 
-/// Stalls of one row for one kind of cause.
+/// Stalls of one row for one kind of cause; semaphores by the row waited for and the hazard.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Stall {
     /// The row.
     pub row: RowId,
-    /// The cause in short: its name, for semaphores with the row waited for and the hazard.
-    pub cause: String,
     /// Time.
     pub time: Ps,
     /// The longest single stall, and what it waited for.
@@ -33,13 +33,13 @@ pub struct Stall {
 }
 
 /// The name of the row whose work is waited for.
-fn waited_for(timeline: &Timeline, from: EventId) -> &'static str {
+pub(crate) fn waited_for(timeline: &Timeline, from: EventId) -> &'static str {
     let e = timeline.event(from);
     timeline.rows[e.queue.unwrap_or(e.row).0 as usize].kind.name()
 }
 
 /// Whether a wait through `subject` is for a PSUM bank that is still in use.
-fn is_bank(timeline: &Timeline, hazard: Hazard, subject: Subject) -> bool {
+pub(crate) fn is_bank(timeline: &Timeline, hazard: Hazard, subject: Subject) -> bool {
     let Subject::Tensor(t) = subject else { return false };
     hazard != Hazard::Raw && timeline.names.spaces.get(t.0 as usize) == Some(&Space::Psum)
 }
@@ -49,17 +49,6 @@ pub fn cause_kind(timeline: &Timeline, cause: Cause) -> &'static str {
     match cause {
         Cause::Semaphore { hazard, subject, .. } if is_bank(timeline, hazard, subject) => "bank",
         other => other.name(),
-    }
-}
-
-/// A cause in short, for sums over many stalls.
-pub fn short_cause(timeline: &Timeline, cause: Cause) -> String {
-    match cause {
-        Cause::Semaphore { from, hazard, subject } => {
-            let what = if is_bank(timeline, hazard, subject) { "PSUM bank held by" } else { "semaphore from" };
-            format!("{what} {} ({})", waited_for(timeline, from), hazard.name())
-        }
-        other => other.name().to_string(),
     }
 }
 
@@ -130,12 +119,7 @@ pub fn stalls(timeline: &Timeline) -> Vec<Stall> {
             let at = match keys.iter().find(|k| (k.0, k.1, k.2) == key) {
                 Some(k) => k.3,
                 None => {
-                    of_row.push(Stall {
-                        row: RowId(i as u32),
-                        cause: short_cause(timeline, cause),
-                        time: 0,
-                        worst: (0, cause),
-                    });
+                    of_row.push(Stall { row: RowId(i as u32), time: 0, worst: (0, cause) });
                     keys.push((key.0, key.1, key.2, of_row.len() - 1));
                     of_row.len() - 1
                 }
@@ -146,7 +130,15 @@ pub fn stalls(timeline: &Timeline) -> Vec<Stall> {
                 stall.worst = (time, cause);
             }
         }
-        of_row.sort_by(|a, b| b.time.cmp(&a.time).then_with(|| a.cause.cmp(&b.cause)));
+        of_row.sort_by_key(|s| {
+            let key = match s.worst.1 {
+                cause @ Cause::Semaphore { from, hazard, .. } => {
+                    (cause_kind(timeline, cause), waited_for(timeline, from), hazard.name())
+                }
+                other => (other.name(), "", ""),
+            };
+            (std::cmp::Reverse(s.time), key.0 != "bank", key)
+        });
         out.extend(of_row);
     }
     out

@@ -92,40 +92,4 @@ impl Roofline {
     pub fn excess(&self) -> f64 {
         ratio(self.bytes as f64, (self.minimum_read + self.minimum_write) as f64)
     }
-
-    /// One or two sentences.
-    pub fn sentence(&self) -> String {
-        let traffic = format!(
-            "HBM traffic {} for {} needed ({:.2}x), {:.0} of {:.0} GB/s ({:.1}%; MBU {:.1}% of an HBM stack)",
-            bytes(self.bytes),
-            bytes(self.minimum_read + self.minimum_write),
-            self.excess(),
-            self.achieved_bytes,
-            self.peak_bytes,
-            self.bandwidth_percent,
-            self.mbu_percent
-        );
-        if self.flops == 0 {
-            return format!("no matrix multiplication; {traffic}");
-        }
-        let side = if self.intensity < self.ridge { "memory" } else { "compute" };
-        format!(
-            "{:.1} flop/byte, on the {side} side of the ridge at {:.0}; {:.2} of {:.2} attainable TFLOP/s, MFU {:.1}%; {traffic}",
-            self.intensity,
-            self.ridge,
-            self.achieved_flops / 1e3,
-            self.attainable_flops / 1e3,
-            self.mfu_percent
-        )
-    }
-}
-
-/// A number of bytes for reading.
-pub fn bytes(n: u64) -> String {
-    match n {
-        0..=9999 => format!("{n} B"),
-        10_000..=9_999_999 => format!("{:.1} KiB", n as f64 / 1024.0),
-        10_000_000..=9_999_999_999 => format!("{:.1} MiB", n as f64 / 1_048_576.0),
-        _ => format!("{:.1} GiB", n as f64 / 1_073_741_824.0),
-    }
 }

@@ -1,4 +1,4 @@
-//! What bounds a kernel, in one sentence.
+//! What bounds a kernel.
 
 use nki_isa::names::Engine;
 
@@ -26,36 +26,39 @@ pub enum Resource {
     Fixed,
 }
 
-impl Resource {
-    /// In words.
-    pub fn name(self) -> &'static str {
-        match self {
-            Resource::Engine(Engine::Tensor) => "tensor engine",
-            Resource::Engine(Engine::Vector) => "vector engine",
-            Resource::Engine(Engine::Scalar) => "scalar engine",
-            Resource::Engine(Engine::GpSimd) => "GpSimd engine",
-            Resource::Engine(_) => "sync engine",
-            Resource::Limiter => "power limiter",
-            Resource::TableLoad => "function table loads",
-            Resource::DmaIssue => "DMA issue",
-            Resource::DmaBandwidth => "DMA bandwidth",
-            Resource::DmaLatency => "DMA latency",
-            Resource::Synchronisation => "synchronisation",
-            Resource::Fixed => "start-up and end",
-        }
-    }
+/// What one change to a kernel would act on together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Bound {
+    /// The tensor engine and its power limiter.
+    Tensor,
+    /// The vector engine.
+    Vector,
+    /// The scalar engine and its function tables.
+    Scalar,
+    /// The GpSimd engine.
+    GpSimd,
+    /// The sync engine.
+    Sync,
+    /// All of a transfer.
+    Dma,
+    /// Semaphores and barriers.
+    Synchronisation,
+    /// Head and tail of the kernel.
+    StartUp,
+}
 
-    /// The word before `-bound`.
-    fn bound(self) -> &'static str {
+impl Resource {
+    /// What it counts as.
+    pub fn bound(self) -> Bound {
         match self {
-            Resource::Engine(Engine::Tensor) | Resource::Limiter => "tensor",
-            Resource::Engine(Engine::Vector) => "vector",
-            Resource::Engine(Engine::Scalar) | Resource::TableLoad => "scalar",
-            Resource::Engine(Engine::GpSimd) => "GpSimd",
-            Resource::Engine(_) => "sync",
-            Resource::DmaIssue | Resource::DmaBandwidth | Resource::DmaLatency => "DMA",
-            Resource::Synchronisation => "synchronisation",
-            Resource::Fixed => "start-up",
+            Resource::Engine(Engine::Tensor) | Resource::Limiter => Bound::Tensor,
+            Resource::Engine(Engine::Vector) => Bound::Vector,
+            Resource::Engine(Engine::Scalar) | Resource::TableLoad => Bound::Scalar,
+            Resource::Engine(Engine::GpSimd) => Bound::GpSimd,
+            Resource::Engine(_) => Bound::Sync,
+            Resource::DmaIssue | Resource::DmaBandwidth | Resource::DmaLatency => Bound::Dma,
+            Resource::Synchronisation => Bound::Synchronisation,
+            Resource::Fixed => Bound::StartUp,
         }
     }
 }
@@ -72,8 +75,10 @@ pub struct Share {
 /// What bounds a kernel.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Verdict {
-    /// One sentence.
-    pub sentence: String,
+    /// What takes most of the critical path.
+    pub bound: Bound,
+    /// Its time on the path.
+    pub time: Ps,
     /// The critical path by resource, longest first; sums to elapsed.
     pub shares: Vec<Share>,
     /// Source lines, most expensive first.
@@ -111,7 +116,7 @@ fn attribute(timeline: &Timeline, step: &Step, out: &mut impl FnMut(Resource, Ps
     }
 }
 
-/// Attributes the critical path to resources and says what bounds the kernel.
+/// Attributes the critical path to resources and finds what bounds the kernel.
 pub fn verdict(timeline: &Timeline, path: &[Step]) -> Verdict {
     let mut shares: Vec<Share> = Vec::new();
     let mut add = |resource: Resource, time: Ps| match shares.iter_mut().find(|s| s.resource == resource) {
@@ -125,38 +130,14 @@ pub fn verdict(timeline: &Timeline, path: &[Step]) -> Verdict {
     add(Resource::Fixed, timeline.elapsed - on_path);
     shares.sort_by_key(|s| (std::cmp::Reverse(s.time), s.resource));
 
-    let lines = lines(timeline, path);
-    // Group what one change to the kernel would act on together, then name the largest group.
-    let mut groups: Vec<(&'static str, Ps)> = Vec::new();
+    let mut bounds: Vec<(Bound, Ps)> = Vec::new();
     for s in &shares {
-        match groups.iter_mut().find(|g| g.0 == s.resource.bound()) {
-            Some(g) => g.1 += s.time,
-            None => groups.push((s.resource.bound(), s.time)),
+        match bounds.iter_mut().find(|b| b.0 == s.resource.bound()) {
+            Some(b) => b.1 += s.time,
+            None => bounds.push((s.resource.bound(), s.time)),
         }
     }
-    groups.sort_by_key(|g| std::cmp::Reverse(g.1));
-    let percent = |t: Ps| (t * 100 + timeline.elapsed / 2) / timeline.elapsed.max(1);
-    let (bound, time) = groups.first().copied().unwrap_or(("start-up", timeline.elapsed));
-    let mut sentence = format!("{bound}-bound: {}% of the time on the critical path is ", percent(time));
-    let parts: Vec<String> = shares
-        .iter()
-        .filter(|s| s.resource.bound() == bound && percent(s.time) > 0)
-        .map(|s| format!("{} {}%", s.resource.name(), percent(s.time)))
-        .collect();
-    match &parts[..] {
-        [_] | [] => {
-            sentence += shares.iter().find(|s| s.resource.bound() == bound).map_or("start-up", |s| s.resource.name())
-        }
-        many => sentence += &format!("{bound} ({})", many.join(", ")),
-    }
-    if let Some(line) = lines.first() {
-        let place = timeline.place(line.loc);
-        let at = if place.is_empty() { String::new() } else { format!(" at {place}") };
-        sentence += &format!("; {}{at} costs most, {}%", line.label, percent(line.critical));
-    }
-    sentence.push('.');
-    if let Some(first) = sentence.get_mut(0..1) {
-        first.make_ascii_uppercase();
-    }
-    Verdict { sentence, shares, lines }
+    bounds.sort_by_key(|b| std::cmp::Reverse(b.1));
+    let (bound, time) = bounds.first().copied().unwrap_or((Bound::StartUp, timeline.elapsed));
+    Verdict { bound, time, shares, lines: lines(timeline, path) }
 }

@@ -20,7 +20,7 @@ impl Partitions {
     fn is_dense(self) -> bool {
         self.stride == 1 || self.count == 1
     }
-    fn meets(self, other: Self) -> bool {
+    fn overlaps(self, other: Self) -> bool {
         if self.start >= other.end() || other.start >= self.end() {
             return false;
         }
@@ -51,8 +51,8 @@ impl Region {
         Region { partitions, lo, hi, pattern: (!pattern.is_dense()).then(|| Box::new(pattern)) }
     }
 
-    fn meets(&self, other: &Region) -> bool {
-        if self.lo >= other.hi || other.lo >= self.hi || !self.partitions.meets(other.partitions) {
+    fn overlaps(&self, other: &Region) -> bool {
+        if self.lo >= other.hi || other.lo >= self.hi || !self.partitions.overlaps(other.partitions) {
             return false;
         }
         match (&self.pattern, &other.pattern) {
@@ -199,7 +199,7 @@ impl Index {
                     }
                     if (write || r.write) && r.seen != query {
                         r.seen = query;
-                        if r.region.meets(region) {
+                        if r.region.overlaps(region) {
                             let hazard = match (r.write, write) {
                                 (true, false) => Hazard::Raw,
                                 (true, true) => Hazard::Waw,
@@ -227,7 +227,7 @@ impl Index {
                     let r = &mut records[i as usize];
                     if !r.dead && r.seen != query {
                         r.seen = query;
-                        if r.region.meets(region) && !keep(r.op, &r.region) {
+                        if r.region.overlaps(region) && !keep(r.op, &r.region) {
                             r.dead = true;
                         }
                     }
@@ -256,7 +256,7 @@ impl Index {
         }
     }
 
-    /// Remembers an access. A write makes what it covers unreachable: whoever meets those bytes later meets the write, which has waited for
+    /// Remembers an access. A write makes what it covers unreachable: who uses those bytes later waits for the write, which has waited for
     /// them. A read makes earlier reads of the same queue unreachable that its queue takes before it: those `window` or more positions earlier.
     pub(crate) fn insert(&mut self, region: Region, op: u32, queue: u8, write: bool, subject: Subject, window: u32) {
         self.written |= write;

@@ -1,6 +1,5 @@
 //! The parts of the JSON report that need more than the timeline: source lines, traffic, roofline, remedies, and every interval.
 
-use std::cell::OnceCell;
 use std::collections::BTreeMap;
 
 use nki_isa::Program;
@@ -12,89 +11,21 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 
 use super::summary::{percent, us};
-use crate::analysis::counters::{Counters, Facts, total};
-use crate::analysis::memory::{Allocation, allocations};
-use crate::analysis::remedies::{Case, Remedies, remedies};
-use crate::analysis::roofline::{Roofline, roofline};
-use crate::analysis::{Step, Verdict, Wait, cause_event, critical_path, short_cause, verdict, waits};
-use crate::place::Placement;
-use crate::timeline::{Event, PhaseKind, Ps, Release, RowId, RowKind, State, Timeline};
+use super::vocabulary::{released, remedy, short_cause};
+use crate::analysis::counters::Counters;
+use crate::analysis::{Analysis, Step, cause_event};
+use crate::timeline::{Event, PhaseKind, Ps, RowId, RowKind, State, Timeline};
 use crate::trace::index_nodes;
 
-/// Everything that is known of a run, computed once for all reports. What only report files show is computed when the first asks.
-#[derive(Debug)]
-pub struct Analysis<'a> {
-    /// When it happened.
-    pub timeline: &'a Timeline,
-    /// The program.
-    pub program: &'a Program,
-    /// What the program does.
-    pub facts: Facts,
-    /// Sum over what was executed.
-    pub total: Counters,
-    /// The critical path.
-    pub path: Vec<Step>,
-    /// What bounds the kernel.
-    pub verdict: Verdict,
-    /// Under the roofline.
-    pub roofline: Roofline,
-    /// What was tried.
-    pub remedies: Remedies,
-    placement: &'a Placement,
-    waits: OnceCell<Vec<Option<Wait>>>,
-    allocations: OnceCell<Vec<Allocation>>,
+/// The iterations around an event: `i=3, j=0`.
+pub(super) fn iteration(a: &Analysis<'_>, e: &Event) -> String {
+    let steps = a.program.iterations(e.trail);
+    let steps: Vec<String> = steps.iter().map(|(variable, value)| format!("{variable}={value}")).collect();
+    steps.join(", ")
 }
 
-impl<'a> Analysis<'a> {
-    /// Analyses a run of a program whose facts are `facts`. Trying the remedies takes most of the time: they time at most `budget`
-    /// instructions again.
-    pub fn new(case: Case<'a>, facts: Facts, budget: usize) -> Self {
-        let Case { program, placement, params, timeline, .. } = case;
-        let total = total(timeline, &facts.nodes);
-        let path = critical_path(timeline);
-        Analysis {
-            verdict: verdict(timeline, &path),
-            roofline: roofline(timeline, program, params, &total, facts.minimum_bytes),
-            remedies: remedies(&case, budget),
-            placement,
-            waits: OnceCell::new(),
-            allocations: OnceCell::new(),
-            timeline,
-            program,
-            facts,
-            total,
-            path,
-        }
-    }
-
-    /// By event: what it waited for.
-    pub fn waits(&self) -> &[Option<Wait>] {
-        self.waits.get_or_init(|| waits(self.timeline))
-    }
-
-    /// Tensors in memory.
-    pub fn allocations(&self) -> &[Allocation] {
-        self.allocations.get_or_init(|| allocations(self.timeline, self.program, self.placement, &self.facts.nodes))
-    }
-
-    pub(super) fn counters(&self, e: &Event) -> &Counters {
-        &self.facts.nodes[e.core as usize][e.node.0 as usize].counters
-    }
-
-    pub(super) fn iteration(&self, e: &Event) -> String {
-        let steps = self.program.iterations(e.trail);
-        let steps: Vec<String> = steps.iter().map(|(variable, value)| format!("{variable}={value}")).collect();
-        steps.join(", ")
-    }
-
-    fn file(&self, file: u32) -> &str {
-        self.timeline.names.files.get(file as usize).map_or("", |f| f)
-    }
-
-    /// The name of a row; with several cores, with the core.
-    pub fn row_name(&self, row: RowId) -> String {
-        row_name(self.timeline, row)
-    }
+fn file(timeline: &Timeline, file: u32) -> &str {
+    timeline.names.files.get(file as usize).map_or("", |f| f)
 }
 
 /// The name of a row; with several cores, with the core: `vector/1`.
@@ -236,25 +167,6 @@ pub(super) fn transfer(e: &Event) -> Option<(Ps, Ps)> {
     Some((start, e.complete))
 }
 
-/// What let a step start, in words.
-pub(super) fn released(timeline: &Timeline, release: Release) -> String {
-    let at = |id| {
-        let e = timeline.event(id);
-        if e.loc.line > 0 { format!("{} (line {})", e.label, e.loc.line) } else { e.label.to_string() }
-    };
-    match release {
-        Release::Start => "the start".into(),
-        Release::Engine(p) => format!("the engine, busy with {}", at(p)),
-        Release::Semaphore { from, hazard, subject } => {
-            format!("{}, {} {}", at(from), hazard.name(), timeline.subject(subject))
-        }
-        Release::Port(p) => format!("the memory port, taken by {}", at(p)),
-        Release::DmaQueue(p) => format!("the DMA queue, taken by {}", at(p)),
-        Release::Barrier(_) => "a barrier".into(),
-        Release::Peer(p) => format!("a meeting with {}", at(p)),
-    }
-}
-
 /// The extended report of a run.
 ///
 /// # Errors
@@ -289,8 +201,8 @@ pub fn detail(a: &Analysis<'_>) -> Result<Detail, serde_json::Error> {
             .tried
             .iter()
             .map(|m| RemedySummary {
-                kind: m.kind,
-                what: m.what.clone(),
+                kind: m.change.kind(),
+                what: remedy(t, m),
                 lines: m.lines.iter().map(|l| t.place(*l)).collect(),
                 latency_us: us(m.elapsed),
                 gain_us: m.gain as f64 / 1e6,
@@ -424,7 +336,7 @@ pub(super) fn lines(a: &Analysis<'_>) -> Vec<LineSummary> {
     sums.sort_by_key(|(key, s)| (std::cmp::Reverse((s.critical, s.engine)), *key));
     sums.into_iter()
         .map(|((file, line, instruction), s)| LineSummary {
-            file: a.file(file).to_string(),
+            file: self::file(a.timeline, file).to_string(),
             line,
             instruction,
             text: None,
@@ -474,9 +386,9 @@ fn path(a: &Analysis<'_>) -> Result<Box<RawValue>, serde_json::Error> {
             row: row.kind.name(),
             core: row.core,
             instruction: e.label,
-            file: a.file(e.loc.file),
+            file: file(a.timeline, e.loc.file),
             line: e.loc.line,
-            iteration: a.iteration(e),
+            iteration: iteration(a, e),
             waited_for: released(a.timeline, step.via),
         })
         .map(|text| format!("    {text}"))

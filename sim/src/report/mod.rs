@@ -1,22 +1,22 @@
 //! What a user sees of a timeline: tables, JSON, Perfetto. Observers only; nothing here changes a time.
 
+mod advice;
 mod detail;
 mod html;
 mod perfetto;
 mod summary;
 mod table;
 mod text;
-mod words;
+mod vocabulary;
 
-pub use detail::{
-    Analysis, Detail, LineSummary, OpcodeSummary, RemedySummary, RooflineSummary, Traffic, detail, row_name,
-};
+pub use advice::{advice, critical_path};
+pub use detail::{Detail, LineSummary, OpcodeSummary, RemedySummary, RooflineSummary, Traffic, detail, row_name};
 pub use html::{Finding, Page, Source, html, html_ranks};
 pub use perfetto::{perfetto, perfetto_ranks};
 pub use summary::{DmaSummary, EngineSummary, Engines, Memory, Part, PathStep, StallSummary, Summary, summary};
 pub use table::{csv, csv_ranks};
 pub use text::{events, table, timeline, validity};
-pub use words::{advice, critical_path};
+pub use vocabulary::verdict_sentence;
 
 use crate::timeline::Ps;
 

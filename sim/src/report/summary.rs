@@ -4,6 +4,7 @@ use nki_isa::names::Engine;
 use nki_isa::schema::Confidence;
 use serde::Serialize;
 
+use super::vocabulary::{resource, short_cause, verdict_sentence};
 use crate::analysis::{cause_kind, confidence, critical_path, stalls, verdict};
 use crate::place::Placement;
 use crate::timeline::{Cause, Ps, Row, RowKind, State, Timeline};
@@ -197,11 +198,21 @@ pub fn summary(timeline: &Timeline, placement: &Placement) -> Summary {
             .map(|s| {
                 let row = &timeline.rows[s.row.0 as usize];
                 let kind = cause_kind(timeline, s.worst.1);
-                StallSummary { core: row.core, engine: row.kind.name(), kind, cause: s.cause, us: us(s.time) }
+                StallSummary {
+                    core: row.core,
+                    engine: row.kind.name(),
+                    kind,
+                    cause: short_cause(timeline, s.worst.1),
+                    us: us(s.time),
+                }
             })
             .collect(),
-        verdict: verdict.sentence,
-        critical_resources: verdict.shares.iter().map(|s| Part { name: s.resource.name(), us: us(s.time) }).collect(),
+        verdict: verdict_sentence(timeline, &verdict),
+        critical_resources: verdict
+            .shares
+            .iter()
+            .map(|s| Part { name: resource(s.resource), us: us(s.time) })
+            .collect(),
         critical_lines: verdict
             .lines
             .iter()

@@ -8,8 +8,9 @@ use nki_isa::program::NodeKind;
 use nki_isa::{Inst, Program, View};
 
 use super::VERSION;
-use super::detail::{Analysis, transfer};
-use crate::analysis::{cause_kind, short_cause};
+use super::detail::{iteration, row_name, transfer};
+use super::vocabulary::short_cause;
+use crate::analysis::{Analysis, cause_kind};
 use crate::timeline::{Cause, Ps};
 use crate::trace::index_nodes;
 
@@ -68,7 +69,7 @@ fn write_rows(a: &Analysis<'_>, last: &str, out: &mut String) {
             "{i},{start},{end},{},{},{},{},{},{},{},{},{},{from},{to},{gap},",
             end - start,
             t.rows[row].kind.name(),
-            quoted(&a.row_name(e.queue.unwrap_or(e.row))),
+            quoted(&row_name(t, e.queue.unwrap_or(e.row))),
             e.core,
             e.label,
             quoted(&operands[e.core as usize][e.node.0 as usize]),
@@ -90,7 +91,7 @@ fn write_rows(a: &Analysis<'_>, last: &str, out: &mut String) {
             c.adjusted_flops_x2 / 2,
             c.transpose_flops,
             ns(e.complete),
-            quoted(&a.iteration(e)),
+            quoted(&iteration(a, e)),
             wait.map_or("", |w| cause_kind(t, w.worst.1)),
             quoted(&wait.map_or_else(String::new, |w| short_cause(t, w.worst.1))),
             ns(critical[i])

@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 
+use super::vocabulary::{cause, short_cause, verdict_sentence};
 use super::{summary, us};
 use crate::analysis::{critical_path, stalls, verdict};
 use crate::timeline::{Cause, Release, RowKind, State, Timeline};
@@ -24,7 +25,7 @@ pub fn table(timeline: &Timeline) -> String {
             .iter()
             .filter(|s| s.row.0 as usize == i && s.worst.1 != Cause::Finished && s.worst.1 != Cause::StartUp)
             .take(3)
-            .map(|s| format!("{} {:.2}", s.cause, s.time as f64 / 1e6))
+            .map(|s| format!("{} {:.2}", short_cause(timeline, s.worst.1), s.time as f64 / 1e6))
             .collect();
         let line = format!(
             "{name:<12} {:>12} {:>12.2} {percent:>6.1}%   {}",
@@ -45,7 +46,8 @@ pub fn table(timeline: &Timeline) -> String {
         d.active as f64 / 1e6,
         if timeline.elapsed == 0 { 0.0 } else { d.active as f64 * 100.0 / timeline.elapsed as f64 }
     );
-    let _ = writeln!(out, "{}", verdict(timeline, &critical_path(timeline)).sentence);
+    let verdict = verdict(timeline, &critical_path(timeline));
+    let _ = writeln!(out, "{}", verdict_sentence(timeline, &verdict));
     out
 }
 
@@ -68,7 +70,7 @@ pub fn timeline(timeline: &Timeline) -> String {
                     let e = timeline.event(e);
                     format!("{} line {}", timeline.label(e), e.loc.line)
                 }
-                State::Stalled(cause) => format!("- {}", timeline.cause(cause)),
+                State::Stalled(c) => format!("- {}", cause(timeline, c)),
             };
             let _ = writeln!(out, "  {:>9} {:>9}  {what}", us(span.start), us(span.end));
         }

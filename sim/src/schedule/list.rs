@@ -10,7 +10,7 @@ use super::Compiler;
 use super::prefetch::Prefetches;
 use super::priority::urgency;
 use crate::timeline::Ps;
-use crate::timing::cost::Machine;
+use crate::timing::cost::MachineConstants;
 use crate::timing::dispatch::{Dispatch, Hold, Matmul, Order, Progress};
 use crate::timing::lower::{ENGINES, Lowered};
 
@@ -44,7 +44,7 @@ pub(super) struct ListScheduler<'a> {
 }
 
 impl<'a> ListScheduler<'a> {
-    pub(super) fn new(low: &'a Lowered<'a>, machine: &'a Machine, compiler: &Compiler) -> Self {
+    pub(super) fn new(low: &'a Lowered<'a>, machine: &'a MachineConstants, compiler: &Compiler) -> Self {
         ListScheduler {
             low,
             window: compiler.window,

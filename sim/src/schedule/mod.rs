@@ -16,7 +16,7 @@ use nki_isa::schema::Confidence;
 
 use self::list::ListScheduler;
 use crate::timing::Params;
-use crate::timing::cost::Machine;
+use crate::timing::cost::MachineConstants;
 use crate::timing::dispatch::Order;
 use crate::timing::lower::Lowered;
 use crate::timing::machine;
@@ -69,7 +69,7 @@ impl Policy {
 }
 
 /// The orders of all cores, in the order of `lowered`.
-pub(crate) fn orders(lowered: &[(CoreId, Lowered<'_>)], machine: &Machine, policy: &Policy) -> Vec<Order> {
+pub(crate) fn orders(lowered: &[(CoreId, Lowered<'_>)], machine: &MachineConstants, policy: &Policy) -> Vec<Order> {
     match policy {
         Policy::Program => lowered.iter().map(|(_, low)| Order::of_program(low)).collect(),
         Policy::Compiler(compiler) => {

@@ -8,7 +8,7 @@ use rustc_hash::FxHashMap;
 use super::Compiler;
 use crate::deps::Dep;
 use crate::timeline::{Hazard, Ps, Subject};
-use crate::timing::cost::Machine;
+use crate::timing::cost::MachineConstants;
 use crate::timing::dispatch::{Hold, Matmul};
 use crate::timing::lower::Lowered;
 
@@ -44,7 +44,7 @@ struct FirstWaits {
 /// What matmuls have waited for so far.
 pub(super) struct Prefetches<'a> {
     low: &'a Lowered<'a>,
-    machine: &'a Machine,
+    machine: &'a MachineConstants,
     compiler: Compiler,
     /// By operation: when the results of a transfer are there.
     complete: Vec<Ps>,
@@ -57,7 +57,7 @@ pub(super) struct Prefetches<'a> {
 }
 
 impl<'a> Prefetches<'a> {
-    pub(super) fn new(low: &'a Lowered<'a>, machine: &'a Machine, compiler: &Compiler) -> Self {
+    pub(super) fn new(low: &'a Lowered<'a>, machine: &'a MachineConstants, compiler: &Compiler) -> Self {
         let n = low.ops.len();
         Prefetches {
             low,

@@ -189,13 +189,13 @@ pub enum Cause {
     TableLoad,
     /// The memory port that vector and GpSimd engine share is taken by this event.
     Port(EventId),
-    /// A dynamic loop or branch: all engines meet.
+    /// A dynamic loop or branch: all engines wait for each other.
     Barrier,
     /// A `core_barrier`, `sendrecv` or collective: this one comes last.
     Peer(Peer),
 }
 
-/// Who is waited for at a meeting of cores or ranks.
+/// Who is waited for at a rendezvous of cores or ranks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Peer {
     /// The other core of the logical core.
@@ -348,7 +348,7 @@ pub enum Release {
     DmaQueue(EventId),
     /// A barrier, whose last arrival was this event.
     Barrier(Option<EventId>),
-    /// A meeting of cores to which this event came last.
+    /// A rendezvous of cores to which this event came last.
     Peer(EventId),
 }
 
@@ -386,31 +386,6 @@ impl Timeline {
             Some(file) if loc.line > 0 => format!("{file}:{}", loc.line),
             _ if loc.line > 0 => format!("line {}", loc.line),
             _ => String::new(),
-        }
-    }
-
-    /// A cause in words.
-    pub fn cause(&self, cause: Cause) -> String {
-        let at = |id: EventId| {
-            let e = self.event(id);
-            let label = self.label(e);
-            if e.loc.line > 0 { format!("{label} (line {})", e.loc.line) } else { label.into_owned() }
-        };
-        match cause {
-            Cause::Semaphore { from, hazard, subject } => {
-                format!("semaphore from {}, {} {}", at(from), hazard.name(), self.subject(subject))
-            }
-            Cause::EngineOrder(from) => format!("engine order behind {}", at(from)),
-            Cause::DmaQueueOrder(from) => format!("DMA queue order behind {}", at(from)),
-            Cause::Port(from) => format!("port taken by {}", at(from)),
-            Cause::DmaBandwidth => "DMA bandwidth".to_string(),
-            Cause::DmaLatency => "DMA latency".to_string(),
-            Cause::StartUp => "start-up".to_string(),
-            Cause::Finished => "finished".to_string(),
-            Cause::Limiter => "power limiter".to_string(),
-            Cause::TableLoad => "function table load".to_string(),
-            Cause::Barrier => "barrier".to_string(),
-            Cause::Peer(peer) => format!("waits for {peer}"),
         }
     }
 }

@@ -8,7 +8,7 @@ use nki_isa::program::{Bound, Node, NodeKind};
 use nki_isa::{Arch, Program};
 use rayon::prelude::*;
 
-use super::cost::{Cost, CostKind, CostModel, Direction, DmaCost, Machine, Place};
+use super::cost::{Cost, CostKind, CostModel, Direction, DmaCost, MachineConstants, Place};
 use crate::deps::{self, Deps};
 use crate::place::Placement;
 use crate::timeline::Ps;
@@ -17,7 +17,7 @@ use crate::trace::{CoreTrace, EventKind, NodeIndex, index_nodes};
 /// Engine queues come first, then the DMA queues that they trigger.
 pub(crate) const ENGINES: usize = Engine::QUEUES.len();
 
-/// Statements that one thread looks at before another may take a share: shorter work is not worth handing over.
+/// Least number of statements that are worth a thread of their own.
 const SHARE: usize = 2048;
 
 /// One operation.
@@ -174,7 +174,7 @@ pub(crate) fn lower<'p>(
     let costs: Vec<Option<Cost>> = nodes.par_iter().with_min_len(SHARE).enumerate().map(cost).collect();
     let mut ops = Vec::with_capacity(trace.events.len());
     let mut seen = Vec::with_capacity(trace.events.len());
-    let mut turn = [0usize; 3];
+    let mut used = [0usize; 3];
     let mut looped = false;
     // Until the barrier after its first iteration, what runs in a loop waits for the registers that decide whether it is entered.
     let mut control = [None; 2];
@@ -194,7 +194,7 @@ pub(crate) fn lower<'p>(
                 let engine = match (&cost.kind, cost.engine) {
                     (CostKind::Free, _) => continue,
                     (CostKind::Dma(dma), Engine::Unknown | Engine::Dma) => {
-                        default_queue(machine, dma.direction, &mut turn)
+                        default_queue(machine, dma.direction, &mut used)
                     }
                     (_, engine) => engine,
                 };
@@ -252,15 +252,15 @@ fn deciding(node: &Node) -> [Option<RegId>; 2] {
     }
 }
 
-/// The queue of a transfer whose engine the program leaves open: those listed for its direction in turn.
-fn default_queue(machine: &Machine, direction: Direction, turn: &mut [usize; 3]) -> Engine {
+/// The queue of a transfer whose engine the program leaves open: those listed for its direction, round-robin.
+fn default_queue(machine: &MachineConstants, direction: Direction, used: &mut [usize; 3]) -> Engine {
     let d = match direction {
         Direction::Load => 0,
         Direction::Store => 1,
         Direction::Other => 2,
     };
     let list = &machine.queues[d];
-    let engine = list[turn[d] % list.len()];
-    turn[d] += 1;
+    let engine = list[used[d] % list.len()];
+    used[d] += 1;
     engine
 }

@@ -33,7 +33,7 @@ pub(crate) mod tests;
 use nki_isa::Program;
 use nki_isa::schema::Confidence;
 
-use self::cost::Machine;
+use self::cost::MachineConstants;
 use self::dispatch::{InOrder, Order};
 use self::lower::Lowered;
 use self::record::{Recorder, timeline};
@@ -48,7 +48,7 @@ pub(crate) fn run(
     programs: &[&Program],
     lowered: &[(CoreId, Lowered<'_>)],
     orders: &[Order],
-    machine: &Machine,
+    machine: &MachineConstants,
 ) -> Vec<Timeline> {
     let finished = machine::run(lowered, machine, |i| {
         let (id, low) = &lowered[i];

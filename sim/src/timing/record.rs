@@ -6,7 +6,7 @@ use nki_isa::program::NodeKind;
 use nki_isa::schema::Confidence;
 use smallvec::SmallVec;
 
-use super::cost::{Cost, CostKind, DmaCost, Machine};
+use super::cost::{Cost, CostKind, DmaCost, MachineConstants};
 use super::lower::{ENGINES, Lowered, Op};
 use super::machine::Finished;
 use super::renumber::{Renumber, hand_over};
@@ -200,7 +200,7 @@ pub(super) fn timeline<D>(
     program: &Program,
     cores: Vec<Finished<D, Recorder<'_>>>,
     base: usize,
-    machine: &Machine,
+    machine: &MachineConstants,
     holding: Confidence,
 ) -> Timeline {
     let elapsed = cores.iter().map(|c| c.end).fold(machine.head, Ps::max) + machine.tail;

@@ -2,6 +2,7 @@
 
 use nki_diag::{Denied, Diagnostic, JsonDiagnostic};
 use nki_sim_core::analysis::{critical_path, verdict};
+use nki_sim_core::report;
 use nki_sim_core::timeline::Timeline;
 use serde::{Deserialize, Serialize};
 
@@ -117,7 +118,7 @@ impl Row {
             row.latency_us = Some(t.elapsed as f64 / 1e6);
         }
         row.latency_valid = !t.over_capacity;
-        row.bound = verdict(t, &critical_path(t)).sentence;
+        row.bound = report::verdict_sentence(t, &verdict(t, &critical_path(t)));
         (row.dma_bytes, row.dma_transfers) = (t.dma.bytes, t.dma.transfers);
         row.sbuf_peak_bytes_per_partition = kernel.placement.sbuf_peak_bytes;
         row.psum_peak_banks = kernel.placement.psum_peak_banks;

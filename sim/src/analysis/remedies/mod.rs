@@ -3,10 +3,13 @@
 //!
 //! The changed program is never executed: whether its results would be the same is for the author to see. Each remedy says what was assumed.
 
+mod change;
 mod model;
 mod rewrite;
 #[cfg(test)]
 mod tests;
+
+use std::sync::Arc;
 
 use nki_diag::stop;
 use nki_isa::ids::Loc;
@@ -26,7 +29,8 @@ use crate::simulate::{simulate, simulate_with};
 use crate::timeline::{Cause, Ps, RowKind, State, Timeline};
 use crate::timing::{CostModel, Params};
 use crate::trace::Trace;
-use model::{Changed, Fate, Whole, is_scattered};
+pub use change::{Change, Moved};
+use model::{Changed, Replacement, Whole, is_scattered};
 use rewrite::top_level;
 
 /// A run, to be timed again with changes.
@@ -47,10 +51,8 @@ pub struct Case<'a> {
 /// A change that was tried.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Remedy {
-    /// `larger-dma`, `fewer-descriptors`, `double-buffering`, `tile-shape`, `lower-precision`, `idle-engine`, `redundant-loads` or `dma-queues`.
-    pub kind: &'static str,
-    /// What to do, with the numbers.
-    pub what: String,
+    /// What it changes.
+    pub change: Change,
     /// Source lines that it changes, first to last, each once.
     pub lines: Vec<Loc>,
     /// Latency with the change.
@@ -112,10 +114,10 @@ pub fn remedies(case: &Case<'_>, budget: usize) -> Remedies {
     let stop = stop::current();
     let mut found: Vec<Remedy> =
         chosen.par_iter().filter_map(|i| stop::within(stop.clone(), || trials[*i].1())).collect();
-    found.sort_by_key(|r| (r.elapsed, r.kind));
+    found.sort_by_key(|r| (r.elapsed, r.change.kind()));
     let mut out = Remedies::default();
     for r in found {
-        if !out.tried.iter().any(|t| t.kind == r.kind) {
+        if !out.tried.iter().any(|t| t.change.kind() == r.change.kind()) {
             out.tried.push(r);
         }
     }
@@ -130,10 +132,10 @@ pub fn remedies(case: &Case<'_>, budget: usize) -> Remedies {
 }
 
 impl Case<'_> {
-    fn outcome(&self, kind: &'static str, what: String, mut lines: Vec<Loc>, elapsed: Ps) -> Remedy {
+    fn outcome(&self, change: Change, mut lines: Vec<Loc>, elapsed: Ps) -> Remedy {
         lines.sort_unstable_by_key(|l| (l.file, l.line));
         lines.dedup_by_key(|l| (l.file, l.line));
-        Remedy { kind, what, lines, elapsed, gain: self.timeline.elapsed as i64 - elapsed as i64 }
+        Remedy { change, lines, elapsed, gain: self.timeline.elapsed as i64 - elapsed as i64 }
     }
 
     fn with_model(&self, model: &dyn CostModel) -> Ps {
@@ -158,10 +160,6 @@ impl Case<'_> {
     fn context(&self) -> Context<'_> {
         Context { arch: Arch::of(self.program.target), tensors: &self.program.tensors }
     }
-
-    fn place_of(&self, loc: Loc) -> String {
-        self.timeline.place(loc)
-    }
 }
 
 fn percent(part: usize, of: usize) -> usize {
@@ -180,25 +178,17 @@ fn transfers<'a>(case: &Case<'a>, trials: &mut Vec<(&'static str, Trial<'a>)>) {
             Box::new(move || {
                 let merged = rewrite::merged(case.program, case.trace, most)?;
                 let elapsed = case.with_program(&merged.program, &merged.trace)?;
-                let what = format!("larger DMA: {} transfers in place of {}", merged.after, merged.before);
-                Some(case.outcome("larger-dma", what, merged.lines, elapsed))
+                let change = Change::LargerDma { before: merged.before, after: merged.after };
+                Some(case.outcome(change, merged.lines, elapsed))
             }),
         ));
     }
     trials.push((
         "redundant-loads",
         Box::new(move || {
-            let again = repeated_loads(&case)?;
-            let bytes = again.bytes;
-            let model = Changed::new(case.params, Whole::Same, again.fates).ok()?;
-            let elapsed = case.with_model(&model);
-            let what = format!(
-                "redundant loads: {} loads of the same {} kept in SBUF ({} more bytes per partition)",
-                again.loads,
-                super::roofline::bytes(bytes),
-                again.kept
-            );
-            Some(case.outcome("redundant-loads", what, again.lines, elapsed))
+            let RepeatedLoads { replaced, loads, bytes, kept, lines } = repeated_loads(&case)?;
+            let elapsed = case.with_model(&Changed::new(case.params, Whole::Same, replaced).ok()?);
+            Some(case.outcome(Change::RedundantLoads { loads, bytes, kept }, lines, elapsed))
         }),
     ));
     trials.push((
@@ -222,10 +212,7 @@ fn transfers<'a>(case: &Case<'a>, trials: &mut Vec<(&'static str, Trial<'a>)>) {
                 return None;
             }
             let elapsed = case.with_model(&Changed::new(case.params, Whole::Contiguous, FxHashMap::default()).ok()?);
-            let what = format!(
-                "fewer descriptors: data laid out so that each partition is one run (now runs of {shortest} bytes and more)"
-            );
-            Some(case.outcome("fewer-descriptors", what, lines, elapsed))
+            Some(case.outcome(Change::FewerDescriptors { shortest }, lines, elapsed))
         }),
     ));
     trials.push((
@@ -240,31 +227,28 @@ fn transfers<'a>(case: &Case<'a>, trials: &mut Vec<(&'static str, Trial<'a>)>) {
             let t = simulate(case.program, case.placement, case.trace, &params).ok()?;
             let used =
                 t.rows.iter().any(|r| r.count > 0 && matches!(r.kind, RowKind::DmaQueue(e) if e.name() == extra));
-            let what = format!(
-                "one more DMA queue: every other load triggered by the {extra} engine (engine=nki.isa.engine.{extra})"
-            );
-            used.then(|| case.outcome("dma-queues", what, Vec::new(), t.elapsed))
+            used.then(|| case.outcome(Change::DmaQueue { engine: extra }, Vec::new(), t.elapsed))
         }),
     ));
 }
 
-struct Again {
-    fates: FxHashMap<(u32, u32), Fate>,
+struct RepeatedLoads {
+    replaced: FxHashMap<(u32, u32), Replacement>,
     loads: usize,
     bytes: u64,
     kept: u64,
     lines: Vec<Loc>,
 }
 
-/// Loads of bytes that an earlier load of the same core brought already, as far as SBUF has room to keep them.
-fn repeated_loads(case: &Case<'_>) -> Option<Again> {
+/// Loads of bytes that an earlier load of the same core has fetched, as far as SBUF has room to keep them.
+fn repeated_loads(case: &Case<'_>) -> Option<RepeatedLoads> {
     let written = deps::written_tensors(case.program);
     let arch = Arch::of(case.program.target);
     let room = u64::from(arch.sbuf_bytes.saturating_sub(case.placement.sbuf_peak_bytes));
     type Source = (u32, TensorId, i64, Vec<(i64, u32)>, DType);
     // Bytes per partition, and whether room is taken for them.
     let mut first: FxHashMap<Source, (u64, bool)> = FxHashMap::default();
-    let mut out = Again { fates: FxHashMap::default(), loads: 0, bytes: 0, kept: 0, lines: Vec::new() };
+    let mut out = RepeatedLoads { replaced: FxHashMap::default(), loads: 0, bytes: 0, kept: 0, lines: Vec::new() };
     for (core, at, loc, inst) in case.statements() {
         let Action::Transfers(copy) = inst.action() else { continue };
         let fixed = copy.src.indirect.is_none() && copy.dst.indirect.is_none();
@@ -287,7 +271,7 @@ fn repeated_loads(case: &Case<'_>) -> Option<Again> {
                     out.kept += *bytes;
                     *kept = true;
                 }
-                out.fates.insert((core, at), Fate::Nothing);
+                out.replaced.insert((core, at), Replacement::Nothing);
                 out.loads += 1;
                 out.bytes += copy.src.bytes() as u64;
                 out.lines.push(loc);
@@ -346,23 +330,18 @@ fn buffers<'a>(case: &Case<'a>, trials: &mut Vec<(&'static str, Trial<'a>)>) {
             Box::new(move || {
                 let (program, chosen) = rewrite::double_buffered(case.program, &wanted)?;
                 let elapsed = case.with_program(&program, case.trace)?;
-                let mut names: Vec<String> = Vec::new();
+                let mut tensors: Vec<Arc<str>> = Vec::new();
                 let (mut sbuf, mut psum) = (0, 0);
                 for t in &chosen {
                     let tensor = case.program.tensor(*t);
-                    let name = format!("`{}`", tensor.name);
-                    if !names.contains(&name) {
-                        names.push(name);
+                    if !tensors.contains(&tensor.name) {
+                        tensors.push(tensor.name.clone());
                     }
                     if tensor.space == nki_isa::Space::Psum { psum += tensor.bytes() } else { sbuf += tensor.bytes() }
                 }
-                names.truncate(4);
+                tensors.truncate(4);
                 let lines = chosen.iter().map(|t| case.program.tensor(*t).loc).collect();
-                let what = format!(
-                    "overlap by double buffering: two buffers in turn for {} ({sbuf} more bytes of SBUF, {psum} of PSUM per partition)",
-                    names.join(", ")
-                );
-                Some(case.outcome("double-buffering", what, lines, elapsed))
+                Some(case.outcome(Change::DoubleBuffering { tensors, sbuf, psum }, lines, elapsed))
             }),
         ));
     }
@@ -407,12 +386,9 @@ fn engines<'a>(case: &Case<'a>, trials: &mut Vec<(&'static str, Trial<'a>)>) {
                 Box::new(move || {
                     let (program, moved) = rewrite::on_engine(case.program, &some, target)?;
                     let elapsed = case.with_program(&program, case.trace)?;
-                    let part = if every == 1 { "the".to_string() } else { format!("every other ({moved})") };
-                    let what = format!(
-                        "idle engine: {part} {label} at {} on the {target} engine instead of the {busiest} engine",
-                        case.place_of(loc)
-                    );
-                    Some(case.outcome("idle-engine", what, vec![loc], elapsed))
+                    let moved = if every == 1 { Moved::All } else { Moved::EveryOther(moved) };
+                    let change = Change::IdleEngine { moved, label, from: busiest, to: target };
+                    Some(case.outcome(change, vec![loc], elapsed))
                 }),
             ));
         }
@@ -426,16 +402,10 @@ fn tiles<'a>(case: &Case<'a>, trials: &mut Vec<(&'static str, Trial<'a>)>) {
         trials.push((
             "tile-shape",
             Box::new(move || {
-                let (fates, lines, merged) = full_tiles(&case, matmuls)?;
-                let elapsed = case.with_model(&Changed::new(case.params, Whole::Same, fates).ok()?);
-                let what = if matmuls {
-                    format!("better tile shape: the same multiplications in full tiles (128 x 128 x 512), {merged} fewer matmuls")
-                } else {
-                    format!(
-                        "better tile shape: all 128 partitions and longer rows in each instruction, {merged} fewer instructions"
-                    )
-                };
-                Some(case.outcome("tile-shape", what, lines, elapsed))
+                let (replaced, lines, merged) = full_tiles(&case, matmuls)?;
+                let elapsed = case.with_model(&Changed::new(case.params, Whole::Same, replaced).ok()?);
+                let change = if matmuls { Change::FullMatmuls { merged } } else { Change::FullRows { merged } };
+                Some(case.outcome(change, lines, elapsed))
             }),
         ));
     }
@@ -468,20 +438,16 @@ fn tiles<'a>(case: &Case<'a>, trials: &mut Vec<(&'static str, Trial<'a>)>) {
                 return None;
             }
             let elapsed = case.with_model(&Changed::new(case.params, Whole::HalfWidth, FxHashMap::default()).ok()?);
-            let what = format!(
-                "lower precision: bfloat16 for float32 in HBM, SBUF and the tensor engine ({}% of the instructions)",
-                percent(fp32, all)
-            );
-            Some(case.outcome("lower-precision", what, lines, elapsed))
+            Some(case.outcome(Change::LowerPrecision { percent: percent(fp32, all) }, lines, elapsed))
         }),
     ));
 }
 
-type Fates = FxHashMap<(u32, u32), Fate>;
+type Replaced = FxHashMap<(u32, u32), Replacement>;
 
-/// Groups of small instructions of one line whose work one full instruction could do. Gives what becomes of each statement, the lines, and how
+/// Groups of small instructions of one line whose work one full instruction could do. Gives the replacement of each statement, the lines, and how
 /// many instructions less there are.
-fn full_tiles(case: &Case<'_>, matmuls: bool) -> Option<(Fates, Vec<Loc>, usize)> {
+fn full_tiles(case: &Case<'_>, matmuls: bool) -> Option<(Replaced, Vec<Loc>, usize)> {
     type Line = (Loc, usize, u32, Vec<(u32, u32)>);
     let context = case.context();
     let mut by_line: FxHashMap<(u32, u32, u32), Line> = FxHashMap::default();
@@ -505,7 +471,7 @@ fn full_tiles(case: &Case<'_>, matmuls: bool) -> Option<(Fates, Vec<Loc>, usize)
         line.2 = line.2.min(wider);
         line.3.push((core, at));
     }
-    let (mut fates, mut lines, mut fewer) = (Fates::default(), Vec::new(), 0);
+    let (mut replaced, mut lines, mut fewer) = (Replaced::default(), Vec::new(), 0);
     let mut all: Vec<Line> = by_line.into_values().collect();
     all.sort_by_key(|l| (l.0.file, l.0.line));
     for (loc, group, wider, nodes) in all {
@@ -517,12 +483,12 @@ fn full_tiles(case: &Case<'_>, matmuls: bool) -> Option<(Fates, Vec<Loc>, usize)
         for chunk in nodes.chunks_exact(group) {
             for (i, node) in chunk.iter().enumerate() {
                 let last = i + 1 == group;
-                let full = if matmuls { Fate::FullMatmul } else { Fate::Wider(wider.max(1)) };
-                fates.insert(*node, if last { full } else { Fate::Nothing });
+                let full = if matmuls { Replacement::FullMatmul } else { Replacement::Wider(wider.max(1)) };
+                replaced.insert(*node, if last { full } else { Replacement::Nothing });
                 fewer += usize::from(!last);
             }
         }
         lines.push(loc);
     }
-    (fewer > 0).then_some((fates, lines, fewer))
+    (fewer > 0).then_some((replaced, lines, fewer))
 }

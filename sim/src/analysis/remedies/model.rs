@@ -4,12 +4,12 @@ use nki_isa::work::{Dma, Work, WorkKind};
 use nki_isa::{DType, Space};
 use rustc_hash::FxHashMap;
 
-use crate::timing::cost::{Cost, CostKind, CostModel, Machine, Place};
+use crate::timing::cost::{Cost, CostKind, CostModel, MachineConstants, Place};
 use crate::timing::{Laws, ParamError, Params};
 
-/// What becomes of one statement.
+/// What one statement is replaced by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Fate {
+pub(super) enum Replacement {
     /// It takes no time, but keeps its place and its dependences: another instruction does its work.
     Nothing,
     /// A full tile of the tensor engine.
@@ -18,7 +18,7 @@ pub(super) enum Fate {
     Wider(u32),
 }
 
-/// What becomes of all statements.
+/// What all statements are replaced by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Whole {
     /// Nothing.
@@ -34,23 +34,23 @@ pub(super) struct Changed<'p> {
     laws: Laws<'p>,
     whole: Whole,
     /// By core and statement.
-    fates: FxHashMap<(u32, u32), Fate>,
+    replaced: FxHashMap<(u32, u32), Replacement>,
 }
 
 impl<'p> Changed<'p> {
     pub(super) fn new(
         params: &'p Params,
         whole: Whole,
-        fates: FxHashMap<(u32, u32), Fate>,
+        replaced: FxHashMap<(u32, u32), Replacement>,
     ) -> Result<Self, ParamError> {
-        Ok(Changed { params, laws: Laws::new(params)?, whole, fates })
+        Ok(Changed { params, laws: Laws::new(params)?, whole, replaced })
     }
 }
 
 impl CostModel for Changed<'_> {
     fn cost(&self, work: &Work, place: Place) -> Cost {
-        let fate = self.fates.get(&(place.core, place.node.0)).copied();
-        if self.whole == Whole::Same && fate.is_none() {
+        let replacement = self.replaced.get(&(place.core, place.node.0)).copied();
+        if self.whole == Whole::Same && replacement.is_none() {
             return self.laws.cost(work, place);
         }
         let mut work = work.clone();
@@ -59,17 +59,17 @@ impl CostModel for Changed<'_> {
             Whole::Contiguous => contiguous(&mut work, self.params),
             Whole::HalfWidth => half_width(&mut work),
         }
-        match fate {
+        match replacement {
             None => self.laws.cost(&work, place),
-            Some(Fate::Nothing) => nothing(self.laws.cost(&work, place)),
-            Some(fate) => {
-                fill(&mut work, fate);
+            Some(Replacement::Nothing) => nothing(self.laws.cost(&work, place)),
+            Some(replacement) => {
+                fill(&mut work, replacement);
                 self.laws.cost(&work, place)
             }
         }
     }
 
-    fn machine(&self) -> &Machine {
+    fn machine(&self) -> &MachineConstants {
         self.laws.machine()
     }
 }
@@ -130,13 +130,13 @@ fn half_width(work: &mut Work) {
 }
 
 /// Fills the array, or the partitions and a longer row.
-fn fill(work: &mut Work, fate: Fate) {
-    match (&mut work.kind, fate) {
-        (WorkKind::Matmul(m), Fate::FullMatmul) => {
+fn fill(work: &mut Work, replacement: Replacement) {
+    match (&mut work.kind, replacement) {
+        (WorkKind::Matmul(m), Replacement::FullMatmul) => {
             (m.rows, m.columns, m.moving) = (128, 128, 512);
             (m.tile_position, m.tile_size) = ((0, 0), (128, 128));
         }
-        (WorkKind::Stream(s), Fate::Wider(times)) => {
+        (WorkKind::Stream(s), Replacement::Wider(times)) => {
             let before = s.elements;
             s.elements = before.saturating_mul(times);
             s.partitions = 128;

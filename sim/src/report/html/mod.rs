@@ -6,11 +6,12 @@ use nki_isa::schema::Confidence;
 use nki_isa::{Arch, Space};
 use serde::Serialize;
 
-use super::detail::{Analysis, gain_percent, released};
+use super::detail::{gain_percent, iteration};
 use super::summary::us;
 use super::table::all_operands;
+use super::vocabulary::{released, remedy, resource, roofline, short_cause, verdict_sentence};
 use crate::analysis::memory::occupancy;
-use crate::analysis::{cause_event, cause_kind, confidence, short_cause};
+use crate::analysis::{Analysis, cause_event, cause_kind, confidence};
 use crate::timeline::{PhaseKind, Ps, Release, RowId, RowKind, State, Timeline};
 
 /// A source file; without text its lines are not shown.
@@ -135,7 +136,7 @@ struct Data<'a> {
     elapsed: u64,
     head: u64,
     tail: u64,
-    verdict: &'a str,
+    verdict: String,
     shares: Vec<(&'static str, f64)>,
     confidence: Vec<(&'static str, f64)>,
     roofline: super::RooflineSummary,
@@ -226,11 +227,11 @@ fn data<'a>(a: &'a Analysis<'_>, page: &'a Page) -> Result<Data<'a>, serde_json:
         elapsed: ns(t.elapsed),
         head: ns(t.head),
         tail: ns(t.tail),
-        verdict: &a.verdict.sentence,
-        shares: a.verdict.shares.iter().map(|s| (s.resource.name(), us(s.time))).collect(),
+        verdict: verdict_sentence(t, &a.verdict),
+        shares: a.verdict.shares.iter().map(|s| (resource(s.resource), us(s.time))).collect(),
         confidence: Confidence::ALL.iter().zip(confidence(t, &a.path)).map(|(c, time)| (c.name(), us(time))).collect(),
         roofline: detail.roofline,
-        roofline_text: a.roofline.sentence(),
+        roofline_text: roofline(&a.roofline),
         lines: detail.lines,
         remedies: a
             .remedies
@@ -238,7 +239,7 @@ fn data<'a>(a: &'a Analysis<'_>, page: &'a Page) -> Result<Data<'a>, serde_json:
             .iter()
             .map(|r| {
                 let at = r.lines.iter().map(|l| t.place(*l)).filter(|p| !p.is_empty()).collect();
-                (r.what.clone(), r.gain as f64 / 1e6, gain_percent(r.gain, t.elapsed), at)
+                (remedy(t, r), r.gain as f64 / 1e6, gain_percent(r.gain, t.elapsed), at)
             })
             .collect(),
         findings: &page.findings,
@@ -295,7 +296,7 @@ fn events(a: &Analysis<'_>, table: &mut Table, kinds: &mut HashMap<u32, &'static
         out.label.push(table.of(e.label));
         out.file.push(e.loc.file);
         out.line.push(e.loc.line);
-        out.trail.push(table.of(&a.iteration(e)));
+        out.trail.push(table.of(&iteration(a, e)));
         out.operands.push(table.of(&operands[e.core as usize][e.node.0 as usize]));
         let wait = a.waits()[i];
         out.wait.push(wait.map_or(0, |w| ns(w.time)));

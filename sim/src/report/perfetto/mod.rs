@@ -6,6 +6,7 @@ use nki_isa::Program;
 use prost::Message;
 use rustc_hash::FxHashMap;
 
+use super::vocabulary;
 use crate::analysis::cause_kind;
 use crate::timeline::{Event, Ps, Release, RowKind, State, Timeline};
 use proto::{
@@ -113,7 +114,7 @@ fn write_rank(w: &mut Writer, timeline: &Timeline, program: &Program, of_rank: &
                 stalls,
                 span.start,
                 cause_kind(timeline, cause),
-                vec![text(7, &timeline.cause(cause))],
+                vec![text(7, &vocabulary::cause(timeline, cause))],
                 Vec::new(),
                 Vec::new(),
             );
@@ -157,7 +158,7 @@ fn waits(timeline: &Timeline) -> Vec<Option<(String, Ps)>> {
         }
         for pair in row.spans.windows(2) {
             if let (State::Stalled(cause), State::Busy(e)) = (pair[0].state, pair[1].state) {
-                out[e.0 as usize] = Some((timeline.cause(cause), pair[0].end - pair[0].start));
+                out[e.0 as usize] = Some((vocabulary::cause(timeline, cause), pair[0].end - pair[0].start));
             }
         }
     }

@@ -92,7 +92,7 @@ impl Laws<'_> {
         }
     }
 
-    /// Whether the runs in HBM are short against the power of two in their distance: then they meet in few of its banks.
+    /// Whether the runs in HBM are short against the power of two in their distance: then they share few of its banks.
     fn is_scattered(&self, side: &DmaSide) -> bool {
         let even = side.stride_bytes & side.stride_bytes.wrapping_neg();
         side.space.is_hbm()

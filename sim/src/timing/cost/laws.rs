@@ -4,7 +4,7 @@ use nki_isa::arch::Arch;
 use nki_isa::names::{Engine, Named};
 use nki_isa::work::{RegisterWork, Work, WorkKind};
 
-use super::{Cost, CostKind, CostModel, Limiter, Machine, Place, ns};
+use super::{Cost, CostKind, CostModel, Limiter, MachineConstants, Place, ns};
 use crate::timing::fixed::{Millionths, Thousandths};
 use crate::timing::params::{Param, ParamError, Params};
 
@@ -12,7 +12,7 @@ use crate::timing::params::{Param, ParamError, Params};
 #[derive(Debug, Clone)]
 pub struct Laws<'p> {
     pub(super) params: &'p Params,
-    machine: Machine,
+    machine: MachineConstants,
 }
 
 impl<'p> Laws<'p> {
@@ -46,7 +46,7 @@ impl<'p> Laws<'p> {
             });
         }
         let (t, d) = (&params.tensor, &params.dma);
-        let machine = Machine {
+        let machine = MachineConstants {
             head: ns(params.kernel.head_us.value * 1e3),
             tail: ns(params.kernel.tail_us.value * 1e3),
             fixed: params.kernel.head_us.confidence.max(params.kernel.tail_us.confidence),
@@ -102,14 +102,14 @@ impl CostModel for Laws<'_> {
                     confidence: p.confidence,
                 }
             }
-            WorkKind::Meet(meet) => self.meet(engine, *meet),
+            WorkKind::Meet(meet) => self.rendezvous(engine, *meet),
             WorkKind::Free => {
                 Cost { engine, kind: CostKind::Free, confidence: crate::timing::params::Confidence::Documented }
             }
         }
     }
 
-    fn machine(&self) -> &Machine {
+    fn machine(&self) -> &MachineConstants {
         &self.machine
     }
 }

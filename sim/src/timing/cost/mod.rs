@@ -2,7 +2,7 @@
 
 mod dma;
 mod laws;
-mod meet;
+mod rendezvous;
 mod stream;
 mod tensor;
 
@@ -23,7 +23,7 @@ pub trait CostModel: Sync {
     /// The cost of an instruction.
     fn cost(&self, work: &Work, place: Place) -> Cost;
     /// What the machine itself needs.
-    fn machine(&self) -> &Machine;
+    fn machine(&self) -> &MachineConstants;
 }
 
 /// Where an instruction's operands lie, as far as its cost depends on it.
@@ -133,7 +133,7 @@ pub enum Direction {
 
 /// The numbers of the machine that are no instruction's.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Machine {
+pub struct MachineConstants {
     /// Time before the first instruction.
     pub head: Ps,
     /// Time after the last completion.
@@ -150,7 +150,7 @@ pub struct Machine {
     pub table_load: Ps,
     /// The power limiter.
     pub limiter: Limiter,
-    /// Triggering engines of loads, stores and other transfers whose engine is open; used in turn.
+    /// Triggering engines of loads, stores and other transfers whose engine is open; used round-robin.
     pub queues: [Vec<Engine>; 3],
     /// Transfers that a DMA queue may have under way at a time.
     pub queue_depth: u32,

@@ -6,18 +6,18 @@ use std::collections::{BinaryHeap, VecDeque};
 use nki_isa::names::Engine;
 
 use super::Core;
-use super::rendezvous::Attendance;
+use super::rendezvous::Standing;
 use super::tensor::Array;
 use crate::deps;
 use crate::timeline::{Cause, EventId, Ps, Release};
-use crate::timing::cost::{Cost, CostKind, Machine};
+use crate::timing::cost::{Cost, CostKind, MachineConstants};
 use crate::timing::dispatch::{Dispatch, Progress};
 use crate::timing::dma::Engines;
 use crate::timing::limiter;
 use crate::timing::lower::{ENGINES, Lowered, OpKind};
 use crate::timing::record::Observer;
 
-/// A moment to look at something.
+/// What happens at a point in time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Moment {
     /// An engine may start its next instruction.
@@ -40,7 +40,7 @@ pub(super) struct Queue {
     pub(super) resumed: BinaryHeap<Reverse<u32>>,
     /// The one taken that starts next.
     pub(super) chosen: Option<u32>,
-    /// When to look at the queue again.
+    /// When it starts its next instruction, as far as is known.
     pub(super) planned: Option<Ps>,
     /// When the next operation can be issued.
     pub(super) free: Ps,
@@ -78,8 +78,8 @@ pub(super) struct DmaQueue {
 impl<'a, D: Dispatch, O: Observer> Core<'a, D, O> {
     pub(super) fn new(
         low: &'a Lowered<'a>,
-        machine: &'a Machine,
-        attendance: Attendance,
+        machine: &'a MachineConstants,
+        standing: Standing,
         dispatch: D,
         observer: O,
     ) -> Self {
@@ -119,7 +119,7 @@ impl<'a, D: Dispatch, O: Observer> Core<'a, D, O> {
             port: [(0, 0); 2],
             heap: BinaryHeap::new(),
             sequence: 0,
-            attendance,
+            standing,
             now: 0,
             end: machine.head,
             dispatch,

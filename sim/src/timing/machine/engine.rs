@@ -13,7 +13,7 @@ use crate::timing::dispatch::Dispatch;
 use crate::timing::record::{Observer, Started};
 
 impl<D: Dispatch, O: Observer> Core<'_, D, O> {
-    /// Looks at a queue: plans when to start the next instruction.
+    /// Plans when a queue starts its next instruction.
     pub(super) fn consider(&mut self, q: usize) {
         if self.queues[q].chosen.is_some() {
             return;
@@ -65,7 +65,7 @@ impl<D: Dispatch, O: Observer> Core<'_, D, O> {
         }
         queue.planned = None;
         let Some(op) = self.take(q, now) else { return };
-        if self.must_meet(q, op, now) {
+        if self.awaits_others(q, op, now) {
             return;
         }
         let Some(cost) = self.cost(op) else { return };

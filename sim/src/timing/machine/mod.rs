@@ -15,9 +15,9 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use self::core::{DmaQueue, Moment, Queue, Segment};
-use self::rendezvous::Attendance;
+use self::rendezvous::Standing;
 use self::tensor::Array;
-use super::cost::Machine;
+use super::cost::MachineConstants;
 use super::dispatch::{Dispatch, Progress};
 use super::dma::Engines;
 use super::fixed::Millionths;
@@ -30,7 +30,7 @@ use crate::trace::CoreId;
 /// One core while it runs.
 pub(super) struct Core<'a, D, O> {
     low: &'a Lowered<'a>,
-    machine: &'a Machine,
+    machine: &'a MachineConstants,
     progress: Vec<Progress>,
     segments: Vec<Segment>,
     queues: [Queue; ENGINES],
@@ -45,7 +45,7 @@ pub(super) struct Core<'a, D, O> {
     port: [(Ps, u32); 2],
     heap: BinaryHeap<Reverse<(Ps, u64, Moment)>>,
     sequence: u64,
-    attendance: Attendance,
+    standing: Standing,
     /// The time of the last step.
     now: Ps,
     end: Ps,
@@ -64,16 +64,16 @@ pub(crate) struct Finished<D, O> {
 /// Runs what all cores executed on one clock. `with(i)` gives the dispatch and the observer of core `i`.
 pub(crate) fn run<D: Dispatch, O: Observer>(
     lowered: &[(CoreId, Lowered<'_>)],
-    machine: &Machine,
+    machine: &MachineConstants,
     mut with: impl FnMut(usize) -> (D, O),
 ) -> Vec<Finished<D, O>> {
     let mut cores: Vec<Core<'_, D, O>> = lowered
         .iter()
         .enumerate()
         .map(|(i, (_, low))| {
-            let attendance = Attendance::new(&low.rendezvous);
+            let standing = Standing::new(&low.rendezvous);
             let (dispatch, observer) = with(i);
-            Core::new(low, machine, attendance, dispatch, observer)
+            Core::new(low, machine, standing, dispatch, observer)
         })
         .collect();
     let ids: Vec<CoreId> = lowered.iter().map(|(id, _)| *id).collect();
@@ -93,7 +93,7 @@ pub(crate) fn run<D: Dispatch, O: Observer>(
         nki_diag::stop::check();
         // Arrivals before anything else at this time.
         while let Some(c) = changed.pop() {
-            let Some((op, rendezvous)) = cores[c].attendance.arrived.take() else { continue };
+            let Some((op, rendezvous)) = cores[c].standing.arrived.take() else { continue };
             let (pending, here) = &mut gathering[rendezvous as usize];
             here.push((c, op));
             *pending -= 1;
@@ -123,10 +123,10 @@ fn hold<D: Dispatch, O: Observer>(
         let same_rank = ids[member].rank == ids[c].rank;
         let peer = if same_rank { Peer::Core(ids[c].core) } else { Peer::Rank(ids[c].rank as u32) };
         // What was left behind starts when its engine is free: that may be after something that waited for this very rendezvous.
-        if member != c && same_rank && !cores[member].attendance.is_left(its) {
+        if member != c && same_rank && !cores[member].standing.is_left(its) {
             cores[member].observer.met(its, c, op);
         }
-        cores[member].go_on(its, now, (member != c).then_some(peer));
+        cores[member].resume(its, now, (member != c).then_some(peer));
     }
 }
 

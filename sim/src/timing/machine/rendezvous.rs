@@ -12,7 +12,7 @@ use crate::timing::record::Observer;
 
 /// Where a core stands in its rendezvous.
 #[derive(Debug, Default)]
-pub(super) struct Attendance {
+pub(super) struct Standing {
     /// Rendezvous still to be held, by operation.
     open: FxHashMap<u32, u32>,
     /// Operations that the engine leaves behind when the others are not there.
@@ -23,12 +23,12 @@ pub(super) struct Attendance {
     pub(super) arrived: Option<(u32, u32)>,
 }
 
-impl Attendance {
+impl Standing {
     pub(super) fn new(all: &[Rendezvous]) -> Self {
-        Attendance {
+        Standing {
             open: all.iter().map(|r| (r.op, r.number)).collect(),
             posted: all.iter().filter(|r| r.posted).map(|r| r.op).collect(),
-            ..Attendance::default()
+            ..Standing::default()
         }
     }
 
@@ -40,12 +40,12 @@ impl Attendance {
 
 impl<D: Dispatch, O: Observer> Core<'_, D, O> {
     /// Whether `op`, at the head of queue `q`, must wait for others. If so its arrival is announced, once.
-    pub(super) fn must_meet(&mut self, q: usize, op: u32, now: Ps) -> bool {
-        let Some(&rendezvous) = self.attendance.open.get(&op) else { return false };
+    pub(super) fn awaits_others(&mut self, q: usize, op: u32, now: Ps) -> bool {
+        let Some(&rendezvous) = self.standing.open.get(&op) else { return false };
         self.wait(q, op, now);
-        self.attendance.arrived = Some((op, rendezvous));
-        if self.attendance.posted.contains(&op) {
-            self.attendance.left.insert(op);
+        self.standing.arrived = Some((op, rendezvous));
+        if self.standing.posted.contains(&op) {
+            self.standing.left.insert(op);
             self.consider(q);
         } else {
             self.queues[q].chosen = Some(op);
@@ -54,12 +54,12 @@ impl<D: Dispatch, O: Observer> Core<'_, D, O> {
     }
 
     /// The rendezvous of `op` is held now; it starts. `last` came last, if that was another.
-    pub(super) fn go_on(&mut self, op: u32, now: Ps, last: Option<Peer>) {
+    pub(super) fn resume(&mut self, op: u32, now: Ps, last: Option<Peer>) {
         let OpKind::Inst { queue } = self.low.ops[op as usize].kind else { return };
-        self.attendance.open.remove(&op);
+        self.standing.open.remove(&op);
         let q = queue as usize;
         let queue = &mut self.queues[q];
-        if self.attendance.left.remove(&op) {
+        if self.standing.left.remove(&op) {
             // It starts as soon as the engine is free.
             queue.free = queue.free.max(now);
             queue.resumed.push(Reverse(op));

@@ -1,4 +1,4 @@
-//! Laws of what the cores of a logical core, and ranks, do together. The wait for the others is the scheduler's.
+//! Laws of what the cores of a logical core, and ranks, do together. The machine adds the wait for the others.
 
 use nki_isa::names::Engine;
 use nki_isa::work::{Collective, CollectiveKind, Meet};
@@ -6,9 +6,9 @@ use nki_isa::work::{Collective, CollectiveKind, Meet};
 use super::{Cost, CostKind, Laws, ns};
 
 impl Laws<'_> {
-    pub(super) fn meet(&self, engine: Engine, meet: Meet) -> Cost {
+    pub(super) fn rendezvous(&self, engine: Engine, work: Meet) -> Cost {
         let c = &self.params.cores;
-        let (time, confidence) = match meet {
+        let (time, confidence) = match work {
             Meet::Barrier => (c.barrier_ns.value, c.barrier_ns.confidence),
             Meet::GpSimdDma { bytes } => (
                 c.gpsimd_dma_ns.value + bytes as f64 / c.gpsimd_dma_bytes_per_ns.value,

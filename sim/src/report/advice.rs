@@ -1,13 +1,14 @@
-//! The verdict in words, for the end of a run.
+//! What costs most and what could be gained, for the end of a run.
 
 use std::fmt::Write as _;
 
 use nki_isa::schema::Confidence;
 
-use super::detail::{Analysis, gain_percent, lines, released};
-use crate::analysis::confidence;
+use super::detail::{gain_percent, iteration, lines, row_name};
+use super::vocabulary::{released, remedy, roofline};
+use crate::analysis::{Analysis, confidence};
 
-/// Remedies that gain less are not told.
+/// Remedies that gain less are not reported.
 const LEAST_GAIN_PERCENT: f64 = 0.5;
 
 /// What costs most, what could be gained, the roofline and what the figures rest on.
@@ -36,7 +37,7 @@ pub fn advice(a: &Analysis<'_>) -> String {
         a.remedies.tried.iter().filter(|r| gain_percent(r.gain, t.elapsed) >= LEAST_GAIN_PERCENT).collect();
     if worth.is_empty() {
         if !a.remedies.tried.is_empty() {
-            let kinds: Vec<&str> = a.remedies.tried.iter().map(|r| r.kind).collect();
+            let kinds: Vec<&str> = a.remedies.tried.iter().map(|r| r.change.kind()).collect();
             let _ = writeln!(
                 out,
                 "No known remedy gains {LEAST_GAIN_PERCENT}% or more (timed again with each of: {}).",
@@ -55,13 +56,13 @@ pub fn advice(a: &Analysis<'_>) -> String {
             "  {:>5.1}% {:>10.2} us  {}{at}",
             gain_percent(r.gain, t.elapsed),
             r.gain as f64 / 1e6,
-            r.what
+            remedy(t, r)
         );
     }
     if !a.remedies.left_out.is_empty() {
         let _ = writeln!(out, "Not tried, because the kernel is long: {}.", a.remedies.left_out.join(", "));
     }
-    let _ = writeln!(out, "Roofline: {}.", a.roofline.sentence());
+    let _ = writeln!(out, "Roofline: {}.", roofline(&a.roofline));
     let shares: Vec<String> = Confidence::ALL
         .iter()
         .zip(confidence(t, &a.path))
@@ -93,7 +94,7 @@ pub fn critical_path(a: &Analysis<'_>) -> String {
             j += 1;
         }
         let last = &a.path[j - 1];
-        let (first, end) = (a.iteration(e), a.iteration(t.event(last.event)));
+        let (first, end) = (iteration(a, e), iteration(a, t.event(last.event)));
         let iteration = match (first.is_empty(), j - i) {
             (true, _) => String::new(),
             (false, 1) => format!(" [{first}]"),
@@ -108,7 +109,7 @@ pub fn critical_path(a: &Analysis<'_>) -> String {
             us(last.to),
             us(last.to - step.from),
             e.label,
-            a.row_name(e.row),
+            row_name(t, e.row),
             released(t, step.via)
         );
         i = j;

@@ -1,0 +1,75 @@
+//! Everything that is known of a run, for all reports.
+
+use std::cell::OnceCell;
+
+use nki_isa::Program;
+
+use super::counters::{Counters, Facts, total};
+use super::memory::{Allocation, allocations};
+use super::remedies::{Case, Remedies, remedies};
+use super::roofline::{Roofline, roofline};
+use super::{Step, Verdict, Wait, critical_path, verdict, waits};
+use crate::place::Placement;
+use crate::timeline::{Event, Timeline};
+
+/// Everything that is known of a run, computed once for all reports. What only report files show is computed when the first asks.
+#[derive(Debug)]
+pub struct Analysis<'a> {
+    /// When it happened.
+    pub timeline: &'a Timeline,
+    /// The program.
+    pub program: &'a Program,
+    /// What the program does.
+    pub facts: Facts,
+    /// Sum over what was executed.
+    pub total: Counters,
+    /// The critical path.
+    pub path: Vec<Step>,
+    /// What bounds the kernel.
+    pub verdict: Verdict,
+    /// Under the roofline.
+    pub roofline: Roofline,
+    /// What was tried.
+    pub remedies: Remedies,
+    placement: &'a Placement,
+    waits: OnceCell<Vec<Option<Wait>>>,
+    allocations: OnceCell<Vec<Allocation>>,
+}
+
+impl<'a> Analysis<'a> {
+    /// Analyses a run of a program whose facts are `facts`. Trying the remedies takes most of the time: they time at most `budget`
+    /// instructions again.
+    pub fn new(case: Case<'a>, facts: Facts, budget: usize) -> Self {
+        let Case { program, placement, params, timeline, .. } = case;
+        let total = total(timeline, &facts.nodes);
+        let path = critical_path(timeline);
+        Analysis {
+            verdict: verdict(timeline, &path),
+            roofline: roofline(timeline, program, params, &total, facts.minimum_bytes),
+            remedies: remedies(&case, budget),
+            placement,
+            waits: OnceCell::new(),
+            allocations: OnceCell::new(),
+            timeline,
+            program,
+            facts,
+            total,
+            path,
+        }
+    }
+
+    /// By event: what it waited for.
+    pub fn waits(&self) -> &[Option<Wait>] {
+        self.waits.get_or_init(|| waits(self.timeline))
+    }
+
+    /// Tensors in memory.
+    pub fn allocations(&self) -> &[Allocation] {
+        self.allocations.get_or_init(|| allocations(self.timeline, self.program, self.placement, &self.facts.nodes))
+    }
+
+    /// What an event counts.
+    pub fn counters(&self, e: &Event) -> &Counters {
+        &self.facts.nodes[e.core as usize][e.node.0 as usize].counters
+    }
+}
