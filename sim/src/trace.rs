@@ -111,3 +111,19 @@ pub struct Trace {
 pub fn index_nodes(stream: &[Node]) -> Vec<&Node> {
     statements(stream).iter().map(|s| s.node).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rendezvous_follow_the_events_that_are_kept() {
+        let event = |node| Event { node: NodeIndex(node), kind: EventKind::Inst { resolved: None } };
+        let at = |event, number| Rendezvous { event, number, posted: false };
+        let mut trace =
+            CoreTrace { events: (0..5).map(event).collect(), rendezvous: vec![at(1, 7), at(2, 8), at(4, 9)] };
+        trace.retain(|e| ![0, 2].contains(&e.node.0));
+        assert_eq!(trace.events, [event(1), event(3), event(4)]);
+        assert_eq!(trace.rendezvous, [at(0, 7), at(2, 9)]);
+    }
+}

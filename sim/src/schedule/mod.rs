@@ -11,6 +11,8 @@
 mod list;
 mod prefetch;
 mod priority;
+#[cfg(test)]
+mod tests;
 
 use nki_isa::schema::Confidence;
 

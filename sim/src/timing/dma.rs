@@ -46,15 +46,29 @@ pub(crate) struct Engines {
     pub(crate) touched: bool,
 }
 
-impl Engines {
-    pub(crate) fn new<'a>(engines: u32, queues: usize, costs: impl Iterator<Item = &'a DmaCost>) -> Self {
+/// Which DMA engines have equal loads in every transfer of a kernel.
+#[derive(Debug)]
+pub(crate) struct Classes {
+    /// By engine: its class.
+    class: Vec<u32>,
+    count: u32,
+}
+
+impl Classes {
+    pub(crate) fn new<'a>(engines: u32, costs: impl Iterator<Item = &'a DmaCost>) -> Self {
         let mut class = vec![0u32; engines as usize];
         let mut count = 1;
         let mut loads = vec![0u64; engines as usize];
+        let mut before: &[(u8, Ps)] = &[];
         for cost in costs {
             if count == engines {
                 break;
             }
+            // Kernels repeat few transfers, and one that has been seen divides nothing further.
+            if *cost.engines == *before {
+                continue;
+            }
+            before = &cost.engines;
             loads.fill(0);
             for &(e, t) in &cost.engines {
                 loads[e as usize] = t;
@@ -66,6 +80,14 @@ impl Engines {
             }
             count = seen.len() as u32;
         }
+        Classes { class, count }
+    }
+}
+
+impl Engines {
+    pub(crate) fn new(classes: &Classes, queues: usize) -> Self {
+        let Classes { class, count } = classes;
+        let count = *count;
         let first: Vec<u8> = (0..count).map(|c| class.iter().position(|x| *x == c).unwrap_or_default() as u8).collect();
         let classes = (0..count)
             .map(|_| Class { queues: (0..queues).map(|_| VecDeque::new()).collect(), ..Class::default() })

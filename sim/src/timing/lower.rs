@@ -9,6 +9,7 @@ use nki_isa::{Arch, Program};
 use rayon::prelude::*;
 
 use super::cost::{Cost, CostKind, CostModel, Direction, DmaCost, MachineConstants, Place};
+use super::dma::Classes;
 use crate::deps::{self, Deps};
 use crate::place::Placement;
 use crate::timeline::Ps;
@@ -74,6 +75,8 @@ pub(crate) struct Lowered<'p> {
     waiters_of: Vec<u32>,
     /// The operations that wait for other cores, in program order.
     pub(crate) rendezvous: Vec<Rendezvous>,
+    /// Which DMA engines have equal loads.
+    pub(super) classes: Classes,
 }
 
 impl<'p> Lowered<'p> {
@@ -83,6 +86,7 @@ impl<'p> Lowered<'p> {
         costs: Vec<Option<Cost>>,
         deps: Deps,
         rendezvous: Vec<Rendezvous>,
+        dma_engines: u32,
     ) -> Self {
         let n = ops.len();
         let mut queues: [Vec<u32>; ENGINES] = Default::default();
@@ -118,7 +122,12 @@ impl<'p> Lowered<'p> {
                 *slot += 1;
             }
         }
-        Lowered { nodes, ops, costs, deps, queues, segments, waiters, waiters_of, rendezvous }
+        let dma_costs = costs.iter().flatten().filter_map(|c| match &c.kind {
+            CostKind::Dma(d) => Some(&**d),
+            _ => None,
+        });
+        let classes = Classes::new(dma_engines, dma_costs);
+        Lowered { nodes, ops, costs, deps, queues, segments, waiters, waiters_of, rendezvous, classes }
     }
 
     pub(crate) fn cost(&self, op: u32) -> Option<&Cost> {
@@ -236,7 +245,7 @@ pub(crate) fn lower<'p>(
         Some(Rendezvous { op, number: r.number, posted: r.posted })
     });
     let rendezvous = rendezvous.collect();
-    Lowered::new(nodes, ops, costs, deps, rendezvous)
+    Lowered::new(nodes, ops, costs, deps, rendezvous, machine.dma_engines)
 }
 
 /// The registers that decide whether a dynamic loop is entered.

@@ -16,7 +16,7 @@ use crate::timeline::{
 };
 
 /// An operation that has started on its engine.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Copy)]
 pub(crate) struct Started {
     pub(crate) start: Ps,
     /// The engine is done with it.
@@ -25,7 +25,6 @@ pub(crate) struct Started {
     pub(crate) complete: Ps,
     /// The engine can start another.
     pub(crate) free: Ps,
-    pub(crate) phases: SmallVec<[Phase; 4]>,
     /// What let it start.
     pub(crate) released: Release,
     /// For how long the order held it back.
@@ -55,6 +54,8 @@ pub(crate) trait Observer {
     fn stall(&mut self, queue: usize, until: Ps, cause: Cause);
     /// The engine of `queue` works on `op` until then.
     fn busy(&mut self, queue: usize, until: Ps, op: u32);
+    /// A phase of the operation that is about to start.
+    fn phase(&mut self, kind: PhaseKind, start: Ps, end: Ps);
     /// An operation has started.
     fn started(&mut self, op: u32, queue: usize, cost: &Cost, started: Started);
     /// A DMA queue takes a transfer.
@@ -69,6 +70,7 @@ pub(crate) trait Observer {
 impl Observer for () {
     fn stall(&mut self, _: usize, _: Ps, _: Cause) {}
     fn busy(&mut self, _: usize, _: Ps, _: u32) {}
+    fn phase(&mut self, _: PhaseKind, _: Ps, _: Ps) {}
     fn started(&mut self, _: u32, _: usize, _: &Cost, _: Started) {}
     fn issued(&mut self, _: u32, _: usize, _: Issue) {}
     fn moved(&mut self, _: u32, _: usize, _: &DmaCost, _: Ps, _: Ps) {}
@@ -81,8 +83,14 @@ pub(super) struct Recorder<'a> {
     core: u32,
     row_base: u32,
     lanes: [Lane; ENGINES],
+    /// Phases of the operation that is about to start.
+    phases: SmallVec<[Phase; 4]>,
     /// By operation; barriers have none.
     events: Vec<Option<Event>>,
+    /// By engine queue: instructions started.
+    counts: [u64; ENGINES],
+    /// Bytes of all transfers.
+    bytes: u64,
     transfers: [Vec<Transfer>; ENGINES],
     /// By operation: its number among the transfers of its queue.
     transfer_of: Vec<u32>,
@@ -102,7 +110,10 @@ impl<'a> Recorder<'a> {
             core,
             row_base: core * 2 * ENGINES as u32,
             lanes: std::array::from_fn(lane),
+            phases: SmallVec::new(),
             events: vec![None; n],
+            counts: [0; ENGINES],
+            bytes: 0,
             transfers: Default::default(),
             transfer_of: vec![0; n],
             met: Vec::new(),
@@ -119,6 +130,10 @@ impl Observer for Recorder<'_> {
         self.lanes[queue].fill(until, State::Busy(EventId(op)));
     }
 
+    fn phase(&mut self, kind: PhaseKind, start: Ps, end: Ps) {
+        self.phases.push(Phase { kind, start, end });
+    }
+
     fn started(&mut self, op: u32, queue: usize, cost: &Cost, started: Started) {
         let Op { trace, node, .. } = self.low.ops[op as usize];
         let n = self.low.nodes[node.0 as usize];
@@ -130,6 +145,8 @@ impl Observer for Recorder<'_> {
             CostKind::Dma(d) => Some(d.bytes),
             _ => None,
         };
+        self.counts[queue] += 1;
+        self.bytes += dma.unwrap_or(0);
         self.events[op as usize] = Some(Event {
             core: self.core,
             trace,
@@ -143,7 +160,7 @@ impl Observer for Recorder<'_> {
             start: started.start,
             end: started.end,
             complete: started.complete,
-            phases: started.phases,
+            phases: std::mem::take(&mut self.phases),
             bytes: dma.unwrap_or(0),
             released: started.released,
             confidence: if dma.is_some() { cost.confidence } else { cost.confidence.max(Confidence::Documented) },
@@ -221,10 +238,9 @@ pub(super) fn timeline<D>(
     let mut dma = DmaStats::default();
     let mut moving = Vec::new();
     for (c, (record, renumber)) in records.into_iter().zip(&renumbers).enumerate() {
-        for (lane, engine) in record.lanes.into_iter().zip(Engine::QUEUES) {
+        dma.bytes += record.bytes;
+        for ((lane, count), engine) in record.lanes.into_iter().zip(record.counts).zip(Engine::QUEUES) {
             let spans = lane.into_spans(elapsed).into_iter().map(|s| renumber.span(s)).collect();
-            let row = RowId(rows.len() as u32);
-            let count = events.iter().filter(|e: &&Event| e.row == row).count() as u64;
             rows.push(Row { core: c as u32, kind: RowKind::Engine(engine), count, spans });
         }
         for (transfers, engine) in record.transfers.into_iter().zip(Engine::QUEUES) {
@@ -235,7 +251,6 @@ pub(super) fn timeline<D>(
             rows.push(Row { core: c as u32, kind: RowKind::DmaQueue(engine), count, spans });
         }
     }
-    dma.bytes = events.iter().map(|e| e.bytes).sum();
     dma.active = union(moving);
     Timeline {
         kernel: program.name.clone(),

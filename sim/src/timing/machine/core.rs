@@ -99,13 +99,9 @@ impl<'a, D: Dispatch, O: Observer> Core<'a, D, O> {
         if let Some(first) = segments.first_mut() {
             first.ready = machine.head;
         }
-        let dma_costs = low.costs.iter().flatten().filter_map(|c| match &c.kind {
-            CostKind::Dma(d) => Some(&**d),
-            _ => None,
-        });
         let dma_queue = || DmaQueue { free: machine.head, complete: machine.head, ..DmaQueue::default() };
         Core {
-            engines: Engines::new(machine.dma_engines, ENGINES, dma_costs),
+            engines: Engines::new(&low.classes, ENGINES),
             low,
             machine,
             progress: (0..n).map(|i| Progress { pending: low.deps.of(i).len() as u32, ready: 0, last: None }).collect(),

@@ -3,11 +3,10 @@
 use std::cmp::Reverse;
 
 use nki_isa::names::Engine;
-use smallvec::SmallVec;
 
 use super::Core;
 use super::core::Moment;
-use crate::timeline::{Cause, EventId, Phase, PhaseKind, Ps, Release};
+use crate::timeline::{Cause, EventId, PhaseKind, Ps, Release};
 use crate::timing::cost::{Cost, CostKind};
 use crate::timing::dispatch::Dispatch;
 use crate::timing::record::{Observer, Started};
@@ -101,11 +100,9 @@ impl<D: Dispatch, O: Observer> Core<'_, D, O> {
                     _ => Cause::StartUp,
                 };
                 self.dma[q].waiting.push_back((op, issue, before));
-                Started { start: now, end, complete: 0, free: end, phases: SmallVec::new(), released, held: 0 }
+                Started { start: now, end, complete: 0, free: end, released, held: 0 }
             }
-            CostKind::Free => {
-                Started { start: now, end: now, complete: now, free: now, phases: SmallVec::new(), released, held: 0 }
-            }
+            CostKind::Free => Started { start: now, end: now, complete: now, free: now, released, held: 0 },
         };
         self.started(q, op, now, cost, started);
     }
@@ -155,12 +152,11 @@ impl<D: Dispatch, O: Observer> Core<'_, D, O> {
         (occupancy, complete, table): (Ps, Ps, Option<u32>),
         mut released: Release,
     ) -> Started {
-        let mut phases = SmallVec::new();
         if table.is_some() && self.table != table {
             let queue = &self.queues[q];
             let from = queue.free.min(now);
             let until = from + self.machine.table_load;
-            phases.push(Phase { kind: PhaseKind::TableLoad, start: from, end: until });
+            self.observer.phase(PhaseKind::TableLoad, from, until);
             if until >= self.progress[op as usize].ready {
                 released = queue.release;
             }
@@ -170,9 +166,9 @@ impl<D: Dispatch, O: Observer> Core<'_, D, O> {
         self.wait(q, op, now);
         let (end, complete) = (now + occupancy, now + complete);
         self.observer.busy(q, end, op);
-        phases.push(Phase { kind: PhaseKind::Execute, start: now, end });
-        phases.push(Phase { kind: PhaseKind::Drain, start: end, end: complete });
-        Started { start: now, end, complete, free: end, phases, released, held: 0 }
+        self.observer.phase(PhaseKind::Execute, now, end);
+        self.observer.phase(PhaseKind::Drain, end, complete);
+        Started { start: now, end, complete, free: end, released, held: 0 }
     }
 
     /// `op` has been taken, and starts at `time`.

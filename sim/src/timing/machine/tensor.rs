@@ -3,7 +3,7 @@
 use smallvec::SmallVec;
 
 use super::Core;
-use crate::timeline::{Cause, EventId, Hazard, Phase, PhaseKind, Ps, Release, Subject};
+use crate::timeline::{Cause, EventId, Hazard, PhaseKind, Ps, Release, Subject};
 use crate::timing::cost::{Cost, CostKind};
 use crate::timing::dispatch::{Dispatch, Matmul};
 use crate::timing::fixed::Thousandths;
@@ -62,21 +62,20 @@ impl<D: Dispatch, O: Observer> Core<'_, D, O> {
             self.observer.stall(q, start, Cause::Semaphore { from, hazard, subject });
         }
         self.wait(q, op, start);
-        let mut phases = SmallVec::new();
         if weights > 0 {
-            phases.push(Phase { kind: PhaseKind::Weights, start: now, end: ready });
+            self.observer.phase(PhaseKind::Weights, now, ready);
         }
         // The limiter's share of the visible time lies at its end.
         let nominal = rate.done_in(end - start);
         self.observer.busy(q, start + nominal, op);
         self.observer.stall(q, end, Cause::Limiter);
         let full = (start + nominal).max(begin);
-        phases.push(Phase { kind: PhaseKind::Execute, start: begin, end: full });
+        self.observer.phase(PhaseKind::Execute, begin, full);
         if end > full {
-            phases.push(Phase { kind: PhaseKind::Limiter, start: full, end });
+            self.observer.phase(PhaseKind::Limiter, full, end);
         }
-        phases.push(Phase { kind: PhaseKind::Drain, start: end, end: end + drain });
-        Started { start, end, complete: end + drain, free: begin, phases, released, held: begin - in_time }
+        self.observer.phase(PhaseKind::Drain, end, end + drain);
+        Started { start, end, complete: end + drain, free: begin, released, held: begin - in_time }
     }
 
     /// Whether the cells hold the weights that `op` wants: same view, loaded by the last matmul there, and not written since.
