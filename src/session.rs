@@ -340,9 +340,9 @@ impl Session {
             .collect();
         let find = || kernels.iter().zip(&all).map(|(k, ran)| found(k, ran, executed)).collect::<Vec<_>>();
         let (timelines, found) = rayon::join(
-            || {
-                let time = |(laws, policy)| stage("time", || simulate_ranks(&traces, laws, &policy));
-                timing.map(time).unwrap_or_default()
+            || match timing {
+                Some((laws, policy)) => stage("time", || simulate_ranks(&traces, laws, &policy)),
+                None => Vec::new(),
             },
             || stage("findings", find),
         );

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 
-use nki_isa::Program;
 use nki_isa::inst::Footprint;
 use nki_isa::inst::values::Feeds;
 use nki_isa::names::Engine;
