@@ -256,7 +256,7 @@ fn evaluate(
         Err(refused) => return Ok(refusing(interp, None, refused, path)),
     };
     match kernels[at].target {
-        Some(target) if options.decorated_target && target != options.target => Err(Retarget(target)),
+        Some(named) if options.decorated_target && named != options.target => Err(Retarget(named)),
         _ => Ok(specialise(interp, &candidates[at], args, path)),
     }
 }
