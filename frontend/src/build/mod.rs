@@ -1,8 +1,7 @@
 //! Builds programs: storage, views of it, instructions, and operations of `nki.language` that take several instructions.
 //!
-//! It knows no value of an interpreter: whoever specialises a kernel calls it with tensors and numbers. The evaluator of this
-//! crate does so for files, the Python package for kernels that CPython executes. A broken rule is a [`Violation`] that the
-//! caller gives a place.
+//! It takes tensors and numbers and knows no value of the evaluator, so that a tracer in Python can drive it as well. A broken
+//! rule is a [`Violation`] that the caller gives a place.
 
 pub(crate) mod builder;
 pub(crate) mod lower;
