@@ -68,8 +68,16 @@ pub(crate) fn session(
 /// The arguments of a kernel as the command line has them.
 pub(crate) struct CommandArguments {
     parsed: Vec<(String, Value)>,
-    /// What the frontend takes, and the tensors among it; files are read when it asks.
-    resolved: OnceLock<(Vec<(String, Arg)>, Vec<Given>)>,
+    /// Filled when the frontend asks: a value may have to be read from a file.
+    resolved: OnceLock<Resolved>,
+}
+
+/// Values of arguments.
+struct Resolved {
+    /// What the frontend takes: of a tensor, shape and dtype.
+    values: Vec<(String, Arg)>,
+    /// The tensors among them.
+    tensors: Vec<Given>,
 }
 
 impl CommandArguments {
@@ -86,7 +94,7 @@ impl CommandArguments {
         Ok(CommandArguments { parsed, resolved: OnceLock::new() })
     }
 
-    fn resolve(&self) -> Result<&(Vec<(String, Arg)>, Vec<Given>), String> {
+    fn resolve(&self) -> Result<&Resolved, String> {
         if let Some(known) = self.resolved.get() {
             return Ok(known);
         }
@@ -94,12 +102,12 @@ impl CommandArguments {
         for (position, (name, value)) in self.parsed.iter().enumerate() {
             values.push((name.clone(), inputs::resolve(name, value, position, &mut tensors)?));
         }
-        Ok(self.resolved.get_or_init(|| (values, tensors)))
+        Ok(self.resolved.get_or_init(|| Resolved { values, tensors }))
     }
 
     /// The tensors among the arguments.
     pub(crate) fn into_tensors(self) -> Vec<Given> {
-        self.resolved.into_inner().map(|(_, tensors)| tensors).unwrap_or_default()
+        self.resolved.into_inner().map(|r| r.tensors).unwrap_or_default()
     }
 }
 
@@ -109,7 +117,7 @@ impl Arguments for CommandArguments {
     }
 
     fn values(&self) -> Result<Cow<'_, [(String, Arg)]>, String> {
-        Ok(Cow::Borrowed(&self.resolve()?.0))
+        Ok(Cow::Borrowed(&self.resolve()?.values))
     }
 }
 
@@ -205,7 +213,7 @@ fn lowered(args: &KernelArgs, text: &str, arguments: &CommandArguments) -> Resul
             program.target
         )));
     }
-    let tensors = &arguments.resolve()?.1;
+    let tensors = &arguments.resolve()?.tensors;
     for tensor in tensors {
         if !program.inputs.iter().any(|i| *i.name == *tensor.name()) {
             return Err(Failure::Call(format!(

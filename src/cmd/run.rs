@@ -78,13 +78,11 @@ pub(crate) fn run(args: &RunArgs) -> Result<(), Failure> {
     }
 }
 
+/// Which of the programs a rank runs, and its inputs.
+type OfRank = (usize, Vec<Given>);
+
 /// Compiles and places what each rank runs: the programs, and by rank which of them and its inputs. Without `--ranks` there is one rank.
-#[expect(clippy::type_complexity, reason = "a list of programs and a list of ranks")]
-fn place_all(
-    args: &RunArgs,
-    session: &Session,
-    expected: &[Expected],
-) -> Result<(Vec<Placed>, Vec<(usize, Vec<Given>)>), Failure> {
+fn place_all(args: &RunArgs, session: &Session, expected: &[Expected]) -> Result<(Vec<Placed>, Vec<OfRank>), Failure> {
     let count = args.ranks.map_or(1, |n| n as usize);
     if args.ranks.is_some() {
         args.expect.iter().try_for_each(|(name, _)| ranks::split(name, count).map(drop))?;
