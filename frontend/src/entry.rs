@@ -10,15 +10,11 @@ use nki_diag::{Diagnostic, SourceMap, Span, stop};
 use nki_isa::{Program, Target};
 
 use crate::dialect;
-use crate::eval::Interp;
 use crate::eval::error::{EvalResult, Raise};
 use crate::eval::kernel::Candidate;
-use crate::eval::nearest;
 use crate::eval::value::Value;
+use crate::eval::{Interp, STACK, nearest};
 use crate::{Arg, Host, Loader, Options};
-
-/// Stack of the thread that parses and evaluates, in bytes.
-pub(crate) const STACK: usize = 256 << 20;
 
 /// A parameter of a kernel.
 #[derive(Debug, Clone, PartialEq, Eq)]

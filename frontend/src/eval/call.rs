@@ -16,8 +16,8 @@ use crate::syntax::*;
 
 /// Calls that may be active at once.
 const MAX_CALLS: usize = 1000;
-/// Bytes of stack that evaluation may use, of those [`crate::entry::STACK`] provides.
-const MAX_STACK: usize = crate::entry::STACK - (32 << 20);
+/// Bytes of stack that evaluation may use, of those [`STACK`](super::STACK) provides.
+const MAX_STACK: usize = super::STACK - (32 << 20);
 
 impl Interp<'_> {
     /// A call expression.

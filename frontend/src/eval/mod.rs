@@ -59,6 +59,9 @@ pub(crate) use self::exception::class_of as exception_class;
 pub(crate) use self::expr::nearest;
 pub(crate) use self::stdlib::MODULES as PYTHON_MODULES;
 
+/// Stack in bytes of the thread that parses and evaluates.
+pub(crate) const STACK: usize = 256 << 20;
+
 /// The state of one evaluation.
 pub(crate) struct Interp<'a> {
     /// Interned names.
