@@ -1,6 +1,6 @@
 //! Functions of partitions that are computed at once: integers, and those of which a partition may touch what another one writes.
 
-use nki_isa::machine::RowsI64;
+use nki_isa::machine::{RowsF32, RowsI64};
 use nki_isa::{Fault, View};
 use smallvec::SmallVec;
 
@@ -39,13 +39,7 @@ impl<'p> Interpreter<'p> {
     }
 
     /// Computes all rows: all partitions of all sources are read before anything is written.
-    pub(super) fn map_rows(
-        &mut self,
-        to: &[Access],
-        from: &[Access],
-        f: &dyn Fn(usize, &[&[f32]], &mut [&mut [f32]]),
-        watch: Option<Box<Watch<'p>>>,
-    ) {
+    pub(super) fn map_rows(&mut self, to: &[Access], from: &[Access], f: &RowsF32, watch: Option<Box<Watch<'p>>>) {
         let watch = watch.as_deref();
         let memory = self.memory();
         if let Some(watch) = watch {

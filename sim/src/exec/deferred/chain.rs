@@ -177,7 +177,7 @@ impl<'p> Interpreter<'p> {
             }
             pending => {
                 let watched = watched.into_iter().collect();
-                *pending = Pending::Matmuls(Chain { to, add, operands: vec![operands], watched });
+                *pending = Pending::Matmuls(Box::new(Chain { to, add, operands: vec![operands], watched }));
             }
         }
         Ok(())

@@ -34,7 +34,7 @@ pub(super) struct Deferred<'p> {
 enum Pending<'p> {
     #[default]
     Nothing,
-    Matmuls(Chain<'p>),
+    Matmuls(Box<Chain<'p>>),
     Rows(Run<'p>),
 }
 
@@ -65,7 +65,7 @@ impl<'p> Interpreter<'p> {
     pub(super) fn flush(&mut self) {
         match take(&mut self.deferred.pending) {
             Pending::Nothing => {}
-            Pending::Matmuls(chain) => self.multiply_chain(chain),
+            Pending::Matmuls(chain) => self.multiply_chain(*chain),
             Pending::Rows(run) => self.compute_run(run, &[]),
         }
     }

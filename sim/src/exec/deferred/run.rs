@@ -133,8 +133,8 @@ impl<'p> Interpreter<'p> {
         }
         self.flush();
         match what {
-            What::Map(f) => self.map_rows(&to, &from, &*f, watch),
-            What::Together(f) => self.map_rows(&to, &from, &*alone(f), watch),
+            What::Map(f) => self.map_rows(&to, &from, &f, watch),
+            What::Together(f) => self.map_rows(&to, &from, &alone(f), watch),
             What::Copy | What::Fill(_) => unreachable!("they are deferred by functions of their own"),
         }
         if let Some((name, change)) = leaves {
