@@ -33,6 +33,7 @@ impl Interp<'_> {
     }
 
     /// `base.name`, or `None` if there is no such attribute (objects report that themselves).
+    #[expect(clippy::too_many_lines, reason = "one arm for each kind of value")]
     pub(crate) fn find_attr(&mut self, base: &Value, name: Symbol, span: Span) -> EvalResult<Option<Value>> {
         Ok(Some(match base {
             Value::NativeModule(module) => {

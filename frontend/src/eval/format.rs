@@ -71,6 +71,7 @@ impl Interp<'_> {
         Ok(())
     }
 
+    #[expect(clippy::too_many_lines, reason = "one arm for each kind of value")]
     fn write_repr(&mut self, value: &Value, out: &mut String, depth: u32) -> EvalResult<()> {
         if depth > MAX_DEPTH || out.len() > 1 << 20 {
             out.push_str("...");

@@ -382,6 +382,7 @@ impl Interp<'_> {
         Raise::at("type-error", format!("{name}() needs a str, not {}", got.a_type()), span, "in this call")
     }
 
+    #[expect(clippy::too_many_lines, reason = "one arm for each method")]
     fn str_method(&mut self, text: &Rc<str>, name: &str, args: CallArgs) -> EvalResult<Value> {
         let span = args.span;
         // Most results are as long as the text.

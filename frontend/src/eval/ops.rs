@@ -12,6 +12,7 @@ use crate::syntax::*;
 
 impl Interp<'_> {
     /// `left op right`
+    #[expect(clippy::too_many_lines, reason = "one arm for each pair of types")]
     pub(crate) fn binary(&mut self, op: BinOp, left: &Value, right: &Value, span: Span) -> EvalResult<Value> {
         match (left, right) {
             (Value::Int(a), Value::Int(b)) => self.int_op(op, *a, *b, span),

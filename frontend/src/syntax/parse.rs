@@ -161,6 +161,7 @@ impl Convert<'_> {
         Stmt { kind: self.stmt_kind(stmt), span }
     }
 
+    #[expect(clippy::too_many_lines, reason = "one arm for each kind of statement")]
     fn stmt_kind(&mut self, stmt: &py::Stmt) -> StmtKind {
         let unsupported = |construct, instead| StmtKind::Unsupported(Unsupported { construct, instead });
         match stmt {
@@ -364,6 +365,7 @@ impl Convert<'_> {
         Expr { kind: self.expr_kind(expr), span }
     }
 
+    #[expect(clippy::too_many_lines, reason = "one arm for each kind of expression")]
     fn expr_kind(&mut self, expr: &py::Expr) -> ExprKind {
         let unsupported = |construct, instead| ExprKind::Unsupported(Unsupported { construct, instead });
         match expr {

@@ -93,6 +93,7 @@ const ALL: [Space; 3] = [Space::Sbuf, Space::Psum, Space::Hbm];
 /// One operation on a machine, described, with a result to compare.
 type Operation = (String, Box<dyn Fn(&mut dyn Machine) -> String>);
 
+#[expect(clippy::too_many_lines, reason = "one arm for each operation of a machine")]
 fn operation(random: &mut Random, program: &Program) -> Option<Operation> {
     let most = *random.pick(&[4, 16]);
     let rows = 1 + random.below(most) as u32;

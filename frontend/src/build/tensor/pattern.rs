@@ -32,6 +32,7 @@ pub(crate) enum DynamicOffset {
 
 impl Tensor {
     /// `NkiTensor.ap`: `pattern` holds `(stride, count)` pairs in elements of `dtype`.
+    #[expect(clippy::too_many_lines, reason = "the rules of one call, in the order in which it applies them")]
     pub(crate) fn ap(
         &self,
         pattern: &[(i64, i64)],

@@ -104,6 +104,7 @@ fn moves() -> impl Strategy<Value = Vec<Move>> {
 }
 
 /// Applies a move to both; `None` when it does not apply.
+#[expect(clippy::too_many_lines, reason = "one arm for each kind of move")]
 fn apply(t: &Tensor, m: &Naive, step: &Move) -> Option<(Tensor, Naive)> {
     let n = m.shape.len();
     let on_chip = t.on_chip();

@@ -63,6 +63,36 @@ operands! {
 }
 
 impl TensorScalar {
+    /// Rules about the engine that computes it.
+    fn validate_engine(&self, context: &Context<'_>) -> Result<(), Violation> {
+        if self.engine == Engine::GpSimd && self.ops().any(|op| !matches!(op, AluOp::Rsqrt | AluOp::Bypass)) {
+            let ops: Vec<_> = self.ops().map(|op| op.to_string()).collect();
+            return Err(Violation::new(
+                "engine-unsupported",
+                "engine",
+                format!("on the GpSimd engine tensor_scalar has rsqrt only, not {}", ops.join(" and ")),
+            )
+            .help("use the vector engine, or leave `engine` out"));
+        }
+        if self.engine == Engine::Scalar {
+            let legal = matches!((self.op0, self.op1), (AluOp::Multiply, Some(AluOp::Add) | None) | (AluOp::Add, None));
+            if !legal {
+                return Err(Violation::new(
+                    "engine-unsupported",
+                    "engine",
+                    "on the scalar engine the operators are multiply and add, multiply alone or add alone".to_owned(),
+                )
+                .help("use the vector engine or nisa.activation"));
+            }
+        }
+        let engine = self.engine(context.arch);
+        check::gpsimd_psum(engine, &[("data", &self.data), ("dst", &self.dst)])?;
+        for (name, view) in self.scalars().filter_map(|(n, o)| o.view().map(|v| (n, v))) {
+            check::gpsimd_psum(engine, &[(name, view)])?;
+        }
+        Ok(())
+    }
+
     fn ops(&self) -> impl Iterator<Item = AluOp> {
         std::iter::once(self.op0).chain(self.op1)
     }
@@ -188,32 +218,7 @@ impl Instruction for TensorScalar {
                 .help("int32 and uint32 are taken if all tiles are 32-bit integers and the operators add, subtract or multiply"));
             }
         }
-        if self.engine == Engine::GpSimd && self.ops().any(|op| !matches!(op, AluOp::Rsqrt | AluOp::Bypass)) {
-            let ops: Vec<_> = self.ops().map(|op| op.to_string()).collect();
-            return Err(Violation::new(
-                "engine-unsupported",
-                "engine",
-                format!("on the GpSimd engine tensor_scalar has rsqrt only, not {}", ops.join(" and ")),
-            )
-            .help("use the vector engine, or leave `engine` out"));
-        }
-        if self.engine == Engine::Scalar {
-            let legal = matches!((self.op0, self.op1), (AluOp::Multiply, Some(AluOp::Add) | None) | (AluOp::Add, None));
-            if !legal {
-                return Err(Violation::new(
-                    "engine-unsupported",
-                    "engine",
-                    "on the scalar engine the operators are multiply and add, multiply alone or add alone".to_owned(),
-                )
-                .help("use the vector engine or nisa.activation"));
-            }
-        }
-        let engine = self.engine(context.arch);
-        check::gpsimd_psum(engine, &[("data", &self.data), ("dst", &self.dst)])?;
-        for (name, view) in self.scalars().filter_map(|(n, o)| o.view().map(|v| (n, v))) {
-            check::gpsimd_psum(engine, &[(name, view)])?;
-        }
-        Ok(())
+        self.validate_engine(context)
     }
 
     fn footprint<'a>(&'a self, footprint: &mut Footprint<'a>) {
