@@ -324,9 +324,19 @@ impl<'p> Watch<'p> {
     /// Looks at the results of a row, not yet rounded to the types of the destinations.
     #[inline]
     pub(super) fn row(&self, row: usize, ins: &[&[f32]], outs: &[&mut [f32]]) {
+        // Whether the first result has infinity or NaN, where that is known.
+        let mut not_finite = None;
         for (n, (out, limit)) in outs.iter().zip(&self.limits).enumerate() {
             match *limit {
-                Limit::Magnitude(bits) if extent::reaches(out, bits) => self.exceeds(row, n, bits, ins, outs),
+                Limit::Magnitude(bits) => {
+                    let reached = extent::reaches(out, bits);
+                    if n == 0 && (bits == INFINITE || !reached) {
+                        not_finite = Some(reached);
+                    }
+                    if reached {
+                        self.exceeds(row, n, bits, ins, outs);
+                    }
+                }
                 Limit::Between(low, high) if extent::leaves(out, low, high) => self.clips(row, n, low, high, out),
                 Limit::Positive(bits) => self.scales(row, n, bits, out),
                 _ => {}
@@ -338,7 +348,8 @@ impl<'p> Watch<'p> {
         if let (Some(state), Some(use_), Some(out)) = (&self.registers, self.facts.registers, outs.first())
             && use_.updates
         {
-            state.update(row, use_.carries, extent::reaches(out, INFINITE));
+            let tainted = not_finite.unwrap_or_else(|| extent::reaches(out, INFINITE));
+            state.update(row, use_.carries, tainted);
         }
     }
 
