@@ -144,20 +144,11 @@ pub(super) fn tensor(
 
 /// `nl.ndarray(shape, dtype, buffer=sbuf, name='', address=None)`
 pub(super) fn ndarray(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
-    let span = args.span;
-    let what = "nl.ndarray";
-    let [s, d, buffer, name, at] = args.bind(interp, what, ["shape", "dtype", "buffer", "name", "address"], 2)?;
-    let wanted = Wanted {
-        shape: shape(s, what, span)?,
-        dtype: dtype(d, what, span)?,
-        space: space_of(interp, buffer, what, Space::Sbuf, span)?,
-        name: named(name, what, span)?,
-        address: address(at, what, span)?,
-    };
-    allocate(interp, &wanted, Fill::Nothing, span)
+    made(interp, args, "nl.ndarray", Fill::Nothing)
 }
 
-fn filled(interp: &mut Interp<'_>, args: CallArgs, what: &'static str, value: i64) -> EvalResult<Value> {
+/// A tensor from the arguments that `nl.ndarray`, `nl.zeros` and `nl.ones` share.
+fn made(interp: &mut Interp<'_>, args: CallArgs, what: &'static str, fill: Fill) -> EvalResult<Value> {
     let span = args.span;
     let [s, d, buffer, name, at] = args.bind(interp, what, ["shape", "dtype", "buffer", "name", "address"], 2)?;
     let wanted = Wanted {
@@ -167,17 +158,17 @@ fn filled(interp: &mut Interp<'_>, args: CallArgs, what: &'static str, value: i6
         name: named(name, what, span)?,
         address: address(at, what, span)?,
     };
-    allocate(interp, &wanted, Fill::Number(Imm::Int(value)), span)
+    allocate(interp, &wanted, fill, span)
 }
 
 /// `nl.zeros(shape, dtype, buffer=sbuf, name='')`
 pub(super) fn zeros(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
-    filled(interp, args, "nl.zeros", 0)
+    made(interp, args, "nl.zeros", Fill::Number(Imm::Int(0)))
 }
 
 /// `nl.ones(shape, dtype, buffer=sbuf, name='')`
 pub(super) fn ones(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
-    filled(interp, args, "nl.ones", 1)
+    made(interp, args, "nl.ones", Fill::Number(Imm::Int(1)))
 }
 
 /// `nl.full(shape, fill_value, dtype, buffer=sbuf, name='')`
