@@ -277,7 +277,7 @@ pub fn compile_live(host: &dyn Host, function: &Arg, args: &[(String, Arg)], opt
 /// The function that a host hands over as the kernel, with the schedule that the caller gives it.
 fn live_kernel(interp: &mut Interp<'_>, function: &Arg, options: &Options) -> EvalResult<Candidate> {
     let function = match interp.take_over(function, None, Span::default())? {
-        Value::Jit(jit) => jit.function.clone(),
+        Value::Kernel(kernel) => kernel.function.clone(),
         other => other,
     };
     match function {

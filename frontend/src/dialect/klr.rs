@@ -17,7 +17,7 @@ use crate::build::tensor::Tensor;
 use crate::eval::Interp;
 use crate::eval::compare::MAX_DEPTH;
 use crate::eval::error::{EvalResult, Raise};
-use crate::eval::foreign::Dialect;
+use crate::eval::foreign::{Construct, Dialect};
 use crate::eval::native::CallArgs;
 use crate::eval::value::*;
 use crate::syntax::{BinOp, CmpOp, UnaryOp};
@@ -120,6 +120,10 @@ impl Dialect for Klr {
                 _ => Beta2.method(interp, base, name, args),
             },
         }
+    }
+
+    fn check_strictly(&self, interp: &mut Interp<'_>, construct: &Construct<'_>) {
+        Beta2.check_strictly(interp, construct);
     }
 
     fn text(&self, interp: &mut Interp<'_>, value: &Value) -> EvalResult<Option<String>> {

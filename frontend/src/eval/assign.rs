@@ -228,7 +228,7 @@ impl Interp<'_> {
                 }
                 Ok(())
             }
-            Value::Host(_) | Value::Function(_) | Value::Jit(_) if !self.in_kernel => Ok(()),
+            Value::Host(_) | Value::Function(_) | Value::Kernel(_) if !self.in_kernel => Ok(()),
             Value::Host(host) => Err(self.host_error(host, span)),
             Value::Poison => Ok(()),
             Value::Object(object) => {

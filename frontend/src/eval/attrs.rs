@@ -118,9 +118,9 @@ impl Interp<'_> {
                 sym::module => Value::str(&function.module.name),
                 _ => return Ok(None),
             },
-            Value::Jit(jit) => match name {
-                sym::func | sym::wrapped => jit.function.clone(),
-                _ => self.get_attr(&jit.function.clone(), name, span)?,
+            Value::Kernel(kernel) => match name {
+                sym::func | sym::wrapped => kernel.function.clone(),
+                _ => self.get_attr(&kernel.function.clone(), name, span)?,
             },
             Value::Native(native) if matches!(name, sym::name | sym::qualname) => {
                 Value::str(native.name.rsplit('.').next().unwrap_or_default())
@@ -180,7 +180,7 @@ impl Interp<'_> {
     /// What attribute access makes of a value found in a class.
     fn bind(&mut self, value: Value, receiver: &Value, class: &Rc<Class>, span: Span) -> EvalResult<Value> {
         Ok(match &value {
-            Value::Function(_) | Value::Jit(_) => {
+            Value::Function(_) | Value::Kernel(_) => {
                 Value::BoundMethod(Rc::new(BoundMethod { receiver: receiver.clone(), function: value }))
             }
             Value::Descriptor(descriptor) => match &**descriptor {

@@ -476,7 +476,7 @@ fn callable(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
         | Value::Native(_)
         | Value::BoundMethod(_)
         | Value::BoundBuiltin(_)
-        | Value::Jit(_)
+        | Value::Kernel(_)
         | Value::Partial(_) => true,
         Value::Class(_) | Value::Type(_) | Value::ExceptionClass(_) => true,
         Value::Object(object) => object.is_callable(),

@@ -9,6 +9,7 @@ use smallvec::SmallVec;
 use super::error::{EvalResult, Raise};
 use super::exec::Flow;
 use super::expr::nearest;
+use super::foreign::Construct;
 use super::native::{CallArgs, count};
 use super::value::{Class, Descriptor, Dict, Function, Super, Value};
 use super::{Frame, Interp, PendingStep};
@@ -115,9 +116,7 @@ impl Interp<'_> {
 
     /// Calls a value.
     pub(crate) fn call(&mut self, callee: &Value, mut args: CallArgs) -> EvalResult<Value> {
-        if self.options.strict {
-            self.strict_call(callee, args.span);
-        }
+        self.check_strictly(Construct::Call(callee, args.span));
         match callee {
             Value::Function(function) => self.call_function(function, None, args),
             Value::Native(native) => {
@@ -133,17 +132,12 @@ impl Interp<'_> {
             Value::Class(class) => self.construct(class, args),
             Value::BoundMethod(bound) => self.call_with(&bound.function, bound.receiver.clone(), args),
             Value::BoundBuiltin(bound) => self.call_method(&bound.0, bound.1, args),
-            Value::Jit(jit) => {
+            Value::Kernel(kernel) => {
                 if !self.in_kernel {
                     // The host program launches a kernel on tensors we do not have.
                     return Ok(self.host("the result of a kernel".into(), args.span));
                 }
-                self.strict_instead(
-                    args.span,
-                    "a call of a decorated kernel",
-                    "decorate the kernel that is launched, and no other",
-                );
-                self.call(&jit.function, args)
+                self.call(&kernel.function, args)
             }
             Value::Partial(partial) => {
                 let mut all = CallArgs::of(partial.positional.iter().cloned(), args.span);
@@ -199,8 +193,8 @@ impl Interp<'_> {
                     self.call(&value, args)
                 }
             },
-            Value::Native(_) | Value::Partial(_) | Value::Jit(_) | Value::Instance(_) | Value::Class(_) => {
-                if let Value::Jit(_) = function {
+            Value::Native(_) | Value::Partial(_) | Value::Kernel(_) | Value::Instance(_) | Value::Class(_) => {
+                if let Value::Kernel(_) = function {
                     args.positional.insert(0, receiver);
                 }
                 self.call(function, args)
@@ -245,7 +239,6 @@ impl Interp<'_> {
                 }
                 self.call_builtin_method(base, name, args)
             }
-            Value::Jit(jit) if &*self.name(name) == "with_schedule" => self.with_schedule(jit, args),
             Value::Super(sup) => {
                 let function = self.super_lookup(sup, name);
                 match function {
@@ -259,6 +252,12 @@ impl Interp<'_> {
                 }
             }
             _ => {
+                if let Value::Kernel(_) = base {
+                    let text = self.name(name);
+                    if let Some(result) = self.dialect.method(self, base, &text, &args)? {
+                        return Ok(result);
+                    }
+                }
                 let function = self.get_attr(base, name, args.span)?;
                 self.call(&function, args)
             }
@@ -338,9 +337,7 @@ impl Interp<'_> {
             let what = Unsupported { construct: "an async function", instead: "define it with plain `def`" };
             return Err(super::exec::unsupported(what, def.name_span));
         }
-        if self.options.strict && self.in_kernel {
-            self.strict_function(function);
-        }
+        self.check_strictly(Construct::Function(function));
         let base = self.stack.len();
         self.stack.resize(base + def.scope.slots as usize, Value::Unset);
         let simple = args.keyword.is_empty()

@@ -6,6 +6,7 @@ use std::rc::Rc;
 use nki_diag::Span;
 
 use super::error::{EvalResult, Raise};
+use super::foreign::Construct;
 use super::native::{CallArgs, count};
 use super::value::*;
 use super::{Frame, Interp};
@@ -188,11 +189,8 @@ impl Interp<'_> {
 
     /// `Class(...)`
     pub(crate) fn construct(&mut self, class: &Rc<Class>, mut args: CallArgs) -> EvalResult<Value> {
-        if self.options.strict
-            && self.in_kernel
-            && let Some(def) = &class.def
-        {
-            self.strict_class(def);
+        if let Some(def) = &class.def {
+            self.check_strictly(Construct::Class(def));
         }
         if let ClassKind::Enum { .. } = class.kind.get() {
             // `Color(name="red", value=1)` names the member too.

@@ -204,7 +204,7 @@ impl Interp<'_> {
             (Value::Native(a), Value::Native(b)) => Rc::ptr_eq(a, b) || a.name == b.name,
             (Value::Type(a), Value::Type(b)) => a == b,
             (Value::Range(a), Value::Range(b)) => a == b,
-            (Value::Jit(a), Value::Jit(b)) => Rc::ptr_eq(a, b),
+            (Value::Kernel(a), Value::Kernel(b)) => Rc::ptr_eq(a, b),
             (Value::Slice(a), Value::Slice(b)) => {
                 self.equals_to(&a.start, &b.start, depth + 1)
                     && self.equals_to(&a.stop, &b.stop, depth + 1)

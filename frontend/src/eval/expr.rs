@@ -7,6 +7,7 @@ use nki_diag::{Diagnostic, Span};
 
 use super::error::{EvalResult, Raise};
 use super::exec::unsupported;
+use super::foreign::Construct;
 use super::native::CallArgs;
 use super::value::{Dict, Host, Key, Slice, Value};
 use super::{Frame, Interp};
@@ -28,7 +29,7 @@ impl Interp<'_> {
                 let base = self.eval(frame, base)?;
                 let index = self.eval(frame, index)?;
                 if nested && matches!(&base, Value::Object(o) if o.is_device_data()) {
-                    self.strict_instead(expr.span, "an index of an index", "write one index, or the method .slice");
+                    self.check_strictly(Construct::NestedIndex(expr.span));
                 }
                 return self.get_item(&base, &index, expr.span);
             }
@@ -402,7 +403,7 @@ impl Interp<'_> {
                 }
             }
             // `kernel[2](...)`: how many cores there are is the caller's choice here.
-            Value::Jit(_) => Ok(base.clone()),
+            Value::Kernel(_) => Ok(base.clone()),
             Value::Type(_) | Value::Native(_) => Ok(base.clone()),
             Value::Host(host) if !self.in_kernel => Ok(self.host(format!("{}[...]", host.path), span)),
             Value::Host(host) => Err(self.host_error(host, span)),

@@ -16,9 +16,8 @@ use nki_isa::{DType, Loc, Program};
 use super::Interp;
 use super::error::{EvalResult, Raise, closest};
 use super::native::CallArgs;
-use super::schedule::Edge;
-use super::value::{Key, Value};
-use crate::syntax::{BinOp, CmpOp, Symbol, UnaryOp};
+use super::value::{Function, Key, Value};
+use crate::syntax::{BinOp, ClassDef, CmpOp, Symbol, UnaryOp};
 
 /// A block of statements that a device runs, evaluated once to emit its body.
 pub(crate) type Block<'b> = &'b mut dyn FnMut(&mut Interp<'_>) -> EvalResult<()>;
@@ -277,8 +276,11 @@ pub(crate) trait Dialect {
     /// Whether a dict or a tensor counts as true; `None` where that is Python's rule.
     fn truth(&self, interp: &mut Interp<'_>, value: &Value, span: Span) -> EvalResult<Option<bool>>;
 
-    /// `base.name(...)` of a list, dict or tensor, where it differs from what the evaluator or the tensor does; `None` where it does not.
+    /// `base.name(...)` of a list, dict, kernel or tensor, where it differs from what the evaluator or the tensor does; `None` where it does not.
     fn method(&self, interp: &mut Interp<'_>, base: &Value, name: &str, args: &CallArgs) -> EvalResult<Option<Value>>;
+
+    /// Reports, in a kernel compiled with [`crate::Options::strict`], what the official compiler of this dialect rejects in a construct.
+    fn check_strictly(&self, interp: &mut Interp<'_>, construct: &Construct<'_>);
 
     /// `str(value)` where it differs from Python's; `None` where it does not.
     fn text(&self, _interp: &mut Interp<'_>, _value: &Value) -> EvalResult<Option<String>> {
@@ -286,8 +288,27 @@ pub(crate) trait Dialect {
     }
 }
 
+/// A construct of Python that a kernel uses, which [`Dialect::check_strictly`] may report.
+pub(crate) enum Construct<'c> {
+    /// A function is called.
+    Function(&'c Rc<Function>),
+    /// An object of a class is made.
+    Class(&'c ClassDef),
+    /// A value is called.
+    Call(&'c Value, Span),
+    /// A method of a built-in value is called.
+    Method(&'c Value, &'c str, Span),
+    /// A tensor is indexed in the expression that indexes its view.
+    NestedIndex(Span),
+    /// A parameter of the kernel gets a list.
+    ListArgument(Span),
+}
+
 /// The dialect of a file that imports these modules.
 pub(crate) type ChooseDialect = fn(&[&str]) -> &'static dyn Dialect;
+
+/// An instruction that waits for another one: their names, the later one first.
+pub(crate) type Edge = (Rc<str>, Rc<str>);
 
 /// What evaluation produces.
 pub(crate) trait Backend: Any {

@@ -133,9 +133,9 @@ impl Interp<'_> {
                 out.push(')');
             }
             Value::Function(function) => out.push_str(&format!("<function {}>", self.name(function.def.name))),
-            Value::Jit(jit) => {
+            Value::Kernel(kernel) => {
                 out.push_str("<kernel ");
-                self.write_repr(&jit.function, out, depth + 1)?;
+                self.write_repr(&kernel.function, out, depth + 1)?;
                 out.push('>');
             }
             Value::Native(native) => out.push_str(&format!("<function {}>", native.name)),

@@ -29,7 +29,7 @@ impl Interp<'_> {
                     Value::Object(object) if object.is_inert() => {
                         ("a value is made here, and nothing uses it", "use it, or delete the statement")
                     }
-                    Value::Jit(_) | Value::Native(_) | Value::Partial(_) | Value::Function(_) => (
+                    Value::Kernel(_) | Value::Native(_) | Value::Partial(_) | Value::Function(_) => (
                         "a function is made here, and nothing calls it",
                         "call it, or delete the statement: a statement runs on the device only if it is an instruction (nisa.*, nl.*)",
                     ),
@@ -48,7 +48,7 @@ impl Interp<'_> {
                     ("the value of this expression is not used", "use it, or delete the statement")
                 }
                 Value::Function(_)
-                | Value::Jit(_)
+                | Value::Kernel(_)
                 | Value::Native(_)
                 | Value::BoundMethod(_)
                 | Value::BoundBuiltin(_) => {

@@ -4,14 +4,13 @@ use std::path::Path;
 use std::rc::Rc;
 
 use nki_diag::{Diagnostic, Span};
-use nki_isa::names::Named;
 use nki_isa::{Program, Target};
 use rustc_hash::FxHashSet;
 
 use super::Interp;
 use super::error::{EvalResult, Raise};
+use super::foreign::{Construct, Edge};
 use super::native::CallArgs;
-use super::schedule::Edge;
 use super::value::*;
 use crate::syntax::*;
 use crate::{Arg, KernelInfo, Returned};
@@ -20,49 +19,10 @@ use crate::{Arg, KernelInfo, Returned};
 pub(crate) struct Candidate {
     pub(crate) name: String,
     pub(crate) function: Rc<Function>,
-    /// `with_schedule`
+    /// Its [`Kernel::schedule`].
     pub(crate) schedule: Rc<[Edge]>,
-    /// `@nki.jit(platform_target=...)`
+    /// The machine that its decorator names.
     pub(crate) target: Option<Target>,
-}
-
-/// `nki.jit`, with or without arguments.
-pub(crate) fn jit(interp: &mut Interp<'_>, mut args: CallArgs) -> EvalResult<Value> {
-    if let Some((name, _)) = args.keyword.iter().find(|(_, v)| matches!(v, Value::Object(o) if o.is_device_data())) {
-        let message = format!("nki.jit decorates a kernel and takes no tensor: `{}`", interp.name(*name));
-        return Err(Raise::at("type-error", message, args.span, "this call does nothing")
-            .help("an instruction is called by its name: nisa.tensor_copy(dst=..., src=...)"));
-    }
-    // Called with options only it is a decorator, which has the target in its data: one more than its place in `Target::ALL`, 0 for none.
-    let target = match platform_target(interp, &args)? {
-        Some(target) => Some(target),
-        None => (args.data as usize).checked_sub(1).and_then(|at| Target::ALL.get(at)).copied(),
-    };
-    match args.positional.first() {
-        None => {
-            args.keyword.clear();
-            Ok(Value::native("nki.jit", jit, target.map_or(0, |t| t as u32 + 1)))
-        }
-        Some(function @ (Value::Function(_) | Value::Partial(_))) => {
-            Ok(Value::Jit(Rc::new(Jit { function: function.clone(), schedule: Rc::default(), target })))
-        }
-        Some(Value::Jit(jit)) => Ok(Value::Jit(jit.clone())),
-        Some(Value::Host(host)) => Ok(interp.host(host.path.clone(), args.span)),
-        Some(other) => {
-            Err(Raise::at("type-error", format!("nki.jit needs a function, not {}", other.a_type()), args.span, "here"))
-        }
-    }
-}
-
-/// The target that `platform_target=` (or `target=`) names, if it names one.
-fn platform_target(interp: &Interp<'_>, args: &CallArgs) -> EvalResult<Option<Target>> {
-    let named = args.keyword.iter().find(|(name, _)| matches!(&*interp.name(*name), "platform_target" | "target"));
-    let Some((name, Value::Str(text))) = named else { return Ok(None) };
-    let target = Target::from_name(text).ok_or_else(|| {
-        let message = format!("nki.jit: {}=\"{text}\" is not a target; {} are", interp.name(*name), Target::NAMES);
-        Raise::at("value-error", message, args.span, "here")
-    })?;
-    Ok(Some(target))
 }
 
 impl Interp<'_> {
@@ -84,14 +44,14 @@ impl Interp<'_> {
         }
     }
 
-    /// The kernels of a file in source order: the functions that it defines and decorates with `nki.jit`, or all that it defines if it decorates none.
+    /// The kernels of a file in source order: the functions that it defines and decorates as kernels, or all that it defines if it decorates none.
     pub(crate) fn candidates(&self, module: &Rc<Module>) -> Vec<Candidate> {
         let mut found = Vec::new();
         for (symbol, value) in module.symbols.borrow().iter().zip(module.globals.borrow().iter()) {
             let (function, decorated, schedule, target) = match value {
                 Value::Function(function) => (function.clone(), false, Rc::default(), None),
-                Value::Jit(jit) => match &jit.function {
-                    Value::Function(function) => (function.clone(), true, jit.schedule.clone(), jit.target),
+                Value::Kernel(kernel) => match &kernel.function {
+                    Value::Function(function) => (function.clone(), true, kernel.schedule.clone(), kernel.target),
                     _ => continue,
                 },
                 _ => continue,
@@ -143,7 +103,7 @@ impl Interp<'_> {
                 let name = self.name(param.name);
                 if let Some((_, arg)) = args.iter().find(|(n, _)| **n == *name) {
                     if matches!(arg, Arg::List(_)) || matches!(arg, Arg::Shared(_, a) if matches!(**a, Arg::List(_))) {
-                        self.strict_instead(param.span, "a list as a kernel argument", "pass a tuple");
+                        self.check_strictly(Construct::ListArgument(param.span));
                     }
                     let value = match self.enum_argument(&candidate.function, param, arg) {
                         Some(member) => member,

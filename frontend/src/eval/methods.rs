@@ -6,6 +6,7 @@ use nki_diag::Span;
 
 use super::Interp;
 use super::error::{EvalResult, Raise};
+use super::foreign::Construct;
 use super::native::CallArgs;
 use super::value::*;
 use crate::syntax::*;
@@ -91,9 +92,7 @@ impl Interp<'_> {
                 None => raise,
             });
         }
-        if self.options.strict {
-            self.strict_method(base, &text, args.span);
-        }
+        self.check_strictly(Construct::Method(base, &text, args.span));
         if let Value::List(_) | Value::Dict(_) = base
             && let Some(result) = self.dialect.method(self, base, &text, &args)?
         {

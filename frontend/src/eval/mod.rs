@@ -28,11 +28,9 @@ pub(crate) mod native;
 mod object;
 mod ops;
 mod recover;
-pub(crate) mod schedule;
 pub(crate) mod stdlib;
-mod strict;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 mod types;
 pub(crate) mod value;
 
@@ -50,7 +48,7 @@ use nki_isa::{Loc, Program};
 use rustc_hash::FxHashSet;
 
 use self::error::EvalResult;
-use self::foreign::{Backend, ChooseDialect, Dialect};
+use self::foreign::{Backend, ChooseDialect, Construct, Dialect};
 use self::value::{Function, Module, NativeModule, Value};
 use crate::syntax::{Interner, Symbol};
 use crate::{Host, Loader, Options};
@@ -110,7 +108,7 @@ pub(crate) struct Interp<'a> {
     recovery: recover::Recovery,
     /// Objects whose `id()` was asked for.
     ids: Vec<Value>,
-    /// What [`Self::report_once`] and [`Self::strict_instead`] have reported, and where.
+    /// What [`Self::report_once`] has reported, and where.
     reported: FxHashSet<(&'static str, Span)>,
     /// Files loaded, by path; `None` for those that cannot be read.
     modules: Vec<(PathBuf, Option<Rc<Module>>)>,
@@ -272,14 +270,10 @@ impl<'a> Interp<'a> {
         }
     }
 
-    /// Reports, with `--strict`, what the official compiler refuses and what to write instead; once per place.
-    pub(crate) fn strict_instead(&mut self, span: Span, what: &str, instead: &str) {
-        if self.options.strict && self.in_kernel && self.reported.insert(("strict-language", span)) {
-            self.diagnostics.push(
-                Diagnostic::warning("strict-language", format!("{what} is not accepted by the NKI compiler"))
-                    .at(span, "the simulator accepts it")
-                    .help(instead),
-            );
+    /// Lets the dialect report, with [`Options::strict`], what it rejects in a kernel.
+    pub(crate) fn check_strictly(&mut self, construct: Construct<'_>) {
+        if self.options.strict && self.in_kernel {
+            self.dialect.check_strictly(self, &construct);
         }
     }
 

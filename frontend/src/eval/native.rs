@@ -23,7 +23,7 @@ pub(crate) struct Native {
 }
 
 /// The arguments of a call.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct CallArgs {
     /// Positional arguments, the receiver not included.
     pub(crate) positional: SmallVec<[Value; 6]>,

@@ -8,7 +8,6 @@ use crate::{Arg, Loader, Options, syntax::sym};
 
 mod python;
 mod recover;
-mod strict;
 
 /// Files in memory.
 struct Files<'a>(&'a [(&'a str, &'a str)]);
@@ -21,7 +20,7 @@ impl Loader for Files<'_> {
 }
 
 /// What a module and then its function `k`, run as a kernel, print; then the slugs and messages of all findings.
-fn run_files(files: &[(&str, &str)], args: &[(String, Arg)], options: &Options) -> String {
+pub(crate) fn run_files(files: &[(&str, &str)], args: &[(String, Arg)], options: &Options) -> String {
     let compiled = crate::compile(Path::new("k.py"), &Files(files), args, options);
     let mut lines = compiled.prints;
     // The programs here have no instructions; what the API thinks of that is not the subject.

@@ -28,10 +28,7 @@ impl Interp<'_> {
                 match kind {
                     BuiltinType::List => Value::list(items),
                     BuiltinType::Tuple => Value::tuple(items),
-                    _ => {
-                        self.strict_instead(span, "a set", "use a list or a dict");
-                        return self.make_set(items, span);
-                    }
+                    _ => return self.make_set(items, span),
                 }
             }
             BuiltinType::Str => {
@@ -218,7 +215,7 @@ impl Interp<'_> {
             Value::Function(_)
             | Value::Native(_)
             | Value::BoundMethod(_)
-            | Value::Jit(_)
+            | Value::Kernel(_)
             | Value::Partial(_)
             | Value::BoundBuiltin(_) => BuiltinType::Function,
             other => {

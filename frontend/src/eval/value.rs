@@ -8,12 +8,11 @@ use nki_diag::Span;
 use rustc_hash::FxHashMap;
 
 pub(crate) use super::dict::{Dict, Key};
-use super::foreign::{Dialect, Object, article};
+use super::foreign::{Dialect, Edge, Object, article};
 use super::native::Native;
 pub(crate) use super::object::{
     AttrMap, Class, ClassKind, Descriptor, EnumMember, Field, FieldDefault, FieldSpec, Instance, Super,
 };
-use super::schedule::Edge;
 use crate::syntax::{FuncDef, Symbol};
 
 /// A value. Cloning is cheap: containers are references, as in Python.
@@ -37,8 +36,8 @@ pub(crate) enum Value {
     Range(Rc<Range>),
     Slice(Rc<Slice>),
     Function(Rc<Function>),
-    /// A function decorated with `nki.jit`.
-    Jit(Rc<Jit>),
+    /// A function that is decorated as a kernel.
+    Kernel(Rc<Kernel>),
     BoundMethod(Rc<BoundMethod>),
     /// A method of a built-in value that was not called at once: receiver and name.
     BoundBuiltin(Rc<(Value, Symbol)>),
@@ -159,7 +158,7 @@ impl Value {
             Self::Range(_) => "range".into(),
             Self::Slice(_) => "slice".into(),
             Self::Function(_) | Self::Native(_) | Self::Partial(_) => "function".into(),
-            Self::Jit(_) => "kernel".into(),
+            Self::Kernel(_) => "kernel".into(),
             Self::BoundMethod(_) | Self::BoundBuiltin(_) => "method".into(),
             Self::Class(_) | Self::ExceptionClass(_) | Self::Type(_) => "type".into(),
             Self::Instance(instance) => instance.class.name.to_string(),
@@ -277,10 +276,10 @@ pub(crate) struct Function {
     pub(crate) class: RefCell<Option<std::rc::Weak<Class>>>,
 }
 
-/// A kernel.
-pub(crate) struct Jit {
+/// A function that is decorated as a kernel. Elsewhere it behaves like the function.
+pub(crate) struct Kernel {
     pub(crate) function: Value,
-    /// What `with_schedule` added.
+    /// Edges that are added to the order of its instructions.
     pub(crate) schedule: Rc<[Edge]>,
     /// The target that the decorator names.
     pub(crate) target: Option<nki_isa::Target>,

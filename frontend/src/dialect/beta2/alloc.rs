@@ -12,6 +12,7 @@ use crate::build::lower::{Lower, extents};
 use crate::build::tensor::{Tensor, shape_text};
 use crate::dialect::common::errors::raise;
 use crate::dialect::common::state::{site, state, target_name};
+use crate::dialect::common::strict::reject;
 use crate::dialect::common::values;
 use crate::eval::Interp;
 use crate::eval::convert::{int, ints, number, wrong};
@@ -43,13 +44,13 @@ fn allocate(interp: &mut Interp<'_>, wanted: &Wanted, fill: Fill, span: Span) ->
         && !matches!(partition, 0 | 32 | 64 | 96)
     {
         let text = format!("an address that starts at partition {partition}");
-        interp.strict_instead(span, &text, "start at partition 0, 32, 64 or 96");
+        reject(interp, span, &text, "start at partition 0, 32, 64 or 96");
     }
     if wanted.space.is_on_chip() && wanted.shape == [1] {
-        interp.strict_instead(span, "a tensor of one dimension on chip", "write the shape (1, 1)");
+        reject(interp, span, "a tensor of one dimension on chip", "write the shape (1, 1)");
     }
     if wanted.shape.len() > 5 {
-        interp.strict_instead(span, "a tensor of more than 5 dimensions", "reshape it");
+        reject(interp, span, "a tensor of more than 5 dimensions", "reshape it");
     }
     let site = site(interp, span);
     let name: std::sync::Arc<str> = match &wanted.name {
@@ -99,7 +100,7 @@ fn space_of(
         return Ok(default);
     };
     if let Value::Str(_) = value {
-        interp.strict_instead(span, "a buffer given as a string", "write nl.sbuf, nl.psum or nl.shared_hbm");
+        reject(interp, span, "a buffer given as a string", "write nl.sbuf, nl.psum or nl.shared_hbm");
     }
     region::memory(&value, format_args!("{what}: buffer"), span)
 }

@@ -7,6 +7,7 @@ use crate::build::tensor::{Key, Tensor};
 use crate::dialect::common::errors::raise;
 use crate::dialect::common::handles::Ds;
 use crate::dialect::common::registers::Register;
+use crate::dialect::common::strict::reject;
 use crate::dialect::common::tensor::wrap;
 use crate::dialect::common::values::{index as run_time, is_run_time};
 use crate::eval::Interp;
@@ -32,7 +33,7 @@ pub(super) fn index(interp: &mut Interp<'_>, t: &Tensor, key: &Value, span: Span
 
 /// `t[:, None]`: a new dimension of size 1 for each None, as NumPy has it.
 fn with_new_dims(interp: &mut Interp<'_>, t: &Tensor, items: &[Value], span: Span) -> EvalResult<Value> {
-    interp.strict_instead(span, "`None` in an index", "write .expand_dim(dim)");
+    reject(interp, span, "`None` in an index", "write .expand_dim(dim)");
     let rest: Vec<Value> = items.iter().filter(|v| !v.is_none()).cloned().collect();
     let whole = Value::tuple(if rest.is_empty() { vec![Value::Ellipsis] } else { rest });
     let indexed = index(interp, t, &whole, span)?;

@@ -6,6 +6,7 @@ use nki_isa::schema::{Now, Role, Schema};
 
 use crate::dialect::common::bind::{self, Policy, given, given_tensor, signature};
 use crate::dialect::common::errors::span_of;
+use crate::dialect::common::strict::reject;
 use crate::eval::Interp;
 use crate::eval::error::{EvalResult, Raise, closest};
 use crate::eval::native::CallArgs;
@@ -46,7 +47,7 @@ fn keyword(interp: &mut Interp<'_>, schema: &Schema, symbol: Symbol, args: &Call
         // NKI 0.1 took a dtype that says what dst says already. The current compiler has no such parameter.
         (_, "dtype") if says_what_dst_says(interp, schema, args, symbol) => {
             let text = format!("nisa.{}: `dtype=`, which was removed,", schema.name);
-            interp.strict_instead(args.span, &text, "leave it out: the result has the dtype of dst");
+            reject(interp, args.span, &text, "leave it out: the result has the dtype of dst");
             Ok(None)
         }
         (_, "dtype") => ignored_dtype(interp, schema, args, symbol),

@@ -11,6 +11,7 @@ pub(crate) mod names;
 mod operators;
 mod region;
 mod removed;
+mod strict;
 
 use nki_diag::{Diagnostic, Span};
 use nki_isa::inst::REGISTRY;
@@ -21,13 +22,15 @@ use self::enums::VOCABULARIES;
 use self::language::FUNCTIONS;
 use super::common::enums::{ApiEnum, EnumClass, MEMORY, NlOp};
 use super::common::handles::{ApiClass, NotYet};
+use super::common::kernel;
 use super::common::state::arch;
+use super::common::strict::reject;
 use super::common::values;
 use crate::build::ops::OPS;
 use crate::build::tensor::Tensor;
 use crate::eval::Interp;
 use crate::eval::error::{EvalResult, Raise};
-use crate::eval::foreign::{Dialect, Object};
+use crate::eval::foreign::{Construct, Dialect, Object};
 use crate::eval::native::{CallArgs, NativeFn};
 use crate::eval::stdlib::dtype;
 use crate::eval::value::{BuiltinType, Value};
@@ -119,15 +122,24 @@ impl Dialect for Beta2 {
     }
 
     fn method(&self, interp: &mut Interp<'_>, base: &Value, name: &str, args: &CallArgs) -> EvalResult<Option<Value>> {
+        if name == "with_schedule"
+            && let Value::Kernel(kernel) = base
+        {
+            return kernel::with_schedule(interp, kernel, args.clone()).map(Some);
+        }
         if name == "ap"
             && let Some(t) = base.downcast::<Tensor>()
             && !t.is_whole()
         {
             let what = format!("`ap` of a view of `{}`", t.storage.name);
             let instead = "call it on the tensor itself: `ap` addresses the whole storage";
-            interp.strict_instead(args.span, &what, instead);
+            reject(interp, args.span, &what, instead);
         }
         Ok(None)
+    }
+
+    fn check_strictly(&self, interp: &mut Interp<'_>, construct: &Construct<'_>) {
+        strict::check(interp, construct);
     }
 }
 
@@ -183,7 +195,7 @@ fn attribute(module: &str, attr: &str) -> Option<Value> {
     }
     match module {
         "nki" | "neuronxcc.nki" if matches!(attr, "jit" | "baremetal" | "benchmark" | "profile") => {
-            Some(Value::native(format!("nki.{attr}"), crate::eval::kernel::jit, 0))
+            Some(Value::native(format!("nki.{attr}"), kernel::jit, 0))
         }
         "nki" => match attr {
             "simulate" => Some(Value::native("nki.simulate", simulate, 0)),

@@ -15,6 +15,7 @@ use nki_isa::Space;
 
 use super::alloc;
 use crate::dialect::common::state::arch;
+use crate::dialect::common::strict::reject;
 use crate::dialect::common::values;
 use crate::eval::Interp;
 use crate::eval::convert::{int, ints, wrong};
@@ -80,7 +81,7 @@ pub(super) fn named(interp: &mut Interp<'_>, name: &str, span: Span) -> Option<V
         _ => return None,
     };
     let help = format!("write nl.ndarray(shape, dtype, buffer={instead})");
-    interp.strict_instead(span, &format!("the name `{name}` without a module"), &help);
+    reject(interp, span, &format!("the name `{name}` without a module"), &help);
     Some(value(Region { name: name.into(), space, start: [None; 2], size }))
 }
 

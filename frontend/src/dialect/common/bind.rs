@@ -11,6 +11,7 @@ use super::errors::raise;
 use super::handles::Handle;
 use super::registers::Register;
 use super::state::{site, state};
+use super::strict::reject;
 use super::values::{self, to_arg};
 use crate::build::tensor::{Storage, Tensor};
 use crate::eval::Interp;
@@ -167,7 +168,8 @@ fn strict(interp: &mut Interp<'_>, schema: &Schema, args: &CallArgs) {
         if of_enum && matches!(given(interp, schema, args, o.name), Some(Value::Int(_) | Value::Str(_))) {
             let text =
                 format!("nisa.{}: `{}` given as a number or string instead of an enum member", schema.name, o.name);
-            interp.strict_instead(
+            reject(
+                interp,
                 args.span,
                 &text,
                 "numbers were members of enums up to NKI 0.2: write the member, as in nisa.engine.vector",

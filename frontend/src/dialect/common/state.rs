@@ -16,8 +16,7 @@ use crate::build::builder::{Builder, Site};
 use crate::build::tensor::Tensor;
 use crate::eval::Interp;
 use crate::eval::error::{EvalResult, Raise};
-use crate::eval::foreign::Backend;
-use crate::eval::schedule::Edge;
+use crate::eval::foreign::{Backend, Edge};
 use crate::eval::value::Value;
 use crate::syntax::Symbol;
 

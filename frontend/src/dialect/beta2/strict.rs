@@ -1,7 +1,7 @@
-//! `--strict`: what the official compiler's reader refuses, function by function.
+//! `--strict`: what the official compiler's reader rejects.
 //!
-//! It reads whole functions, also the statements that are not run, so this is a walk over the syntax. What depends on a value (an
-//! int for an enum, a list as an argument) is reported where the value is used.
+//! The reader sees whole functions, including statements that never run, so a function is checked by a walk over its syntax. Checks that
+//! need a value (an int for an enum, a list as an argument) are made where the value is used, by [`reject`].
 //!
 //! Sources: nki-language-guide.rst and migration/index.rst of the SDK 2.32; the reader of github.com/leanprover/KLR
 //! (`interop/klr/gather.c`, `KLR/NKI/Simplify.lean`).
@@ -10,11 +10,13 @@ use std::rc::Rc;
 
 use nki_diag::Span;
 
-use super::Interp;
-use super::value::{BuiltinType, Function, Value};
+use crate::dialect::common::strict::reject;
+use crate::eval::Interp;
+use crate::eval::foreign::Construct;
+use crate::eval::value::{BuiltinType, Function, Value};
 use crate::syntax::*;
 
-/// Functions of Python that the compiler has, besides types, ranges and `print`.
+/// Built-in functions that the compiler has.
 const BUILTINS: &[&str] =
     &["abs", "divmod", "enumerate", "isinstance", "len", "max", "min", "print", "range", "sum", "zip"];
 
@@ -31,94 +33,99 @@ const MATH: &[&str] = &["ceil", "floor", "gcd", "log2", "log10", "pow", "sqrt"];
 const LIST_METHODS: &[&str] = &["append", "clear", "copy", "count", "extend", "index", "pop", "remove", "reverse"];
 const DICT_METHODS: &[&str] = &["clear", "copy", "get", "items", "keys", "pop", "setdefault", "values"];
 
-/// One thing that is refused: where, what it is, what to write instead.
+/// A rejected construct: where it is, what it is, what to write instead.
 type Finding = (Span, String, &'static str);
 
-impl Interp<'_> {
-    /// Reports what the compiler refuses in a function that is called for the first time.
-    pub(crate) fn strict_function(&mut self, function: &Rc<Function>) {
-        let mut walk = Walk { interp: self, function, found: Vec::new() };
-        walk.function(&function.def);
-        for (span, what, instead) in std::mem::take(&mut walk.found) {
-            self.strict_instead(span, &what, instead);
+/// Reports what the compiler rejects in a construct of a kernel.
+pub(super) fn check(interp: &mut Interp<'_>, construct: &Construct<'_>) {
+    match *construct {
+        Construct::Function(called) => function(interp, called),
+        Construct::Class(def) => class(interp, def),
+        Construct::Call(callee, span) => call(interp, callee, span),
+        Construct::Method(base, name, span) => method(interp, base, name, span),
+        Construct::NestedIndex(span) => {
+            reject(interp, span, "an index of an index", "write one index, or the method .slice");
+        }
+        Construct::ListArgument(span) => reject(interp, span, "a list as a kernel argument", "pass a tuple"),
+    }
+}
+
+fn function(interp: &mut Interp<'_>, function: &Rc<Function>) {
+    let mut walk = Walk { interp, function, found: Vec::new() };
+    walk.function(&function.def);
+    for (span, what, instead) in std::mem::take(&mut walk.found) {
+        reject(interp, span, &what, instead);
+    }
+}
+
+fn class(interp: &mut Interp<'_>, def: &ClassDef) {
+    for decorator in &def.decorators {
+        if let Some((what, instead)) = unknown_decorator(interp, decorator) {
+            reject(interp, decorator.span, &what, instead);
         }
     }
+    if def.bases.is_empty() {
+        let what = format!("the class `{}`, which derives from nothing,", interp.name(def.name));
+        reject(interp, def.name_span, &what, "derive from nl.NKIObject, Enum or NamedTuple");
+    }
+    for base in &def.bases {
+        if !BASES.contains(&&*last_word(interp, base)) {
+            let what = format!("the base class `{}`", interp.source_text(base.span));
+            let instead = "derive from nl.NKIObject, Enum or NamedTuple alone, and hold what is shared in a field";
+            reject(interp, base.span, &what, instead);
+        }
+    }
+    if let Some((_, value)) = def.keywords.first() {
+        reject(interp, value.span, "a keyword in a class statement", "leave it out");
+    }
+}
 
-    /// Reports what the compiler refuses in a class that a kernel makes an object of for the first time.
-    pub(crate) fn strict_class(&mut self, def: &ClassDef) {
-        let decorators: Vec<String> = def.decorators.iter().map(|d| self.last_word(d)).collect();
-        for (decorator, word) in def.decorators.iter().zip(decorators) {
-            self.strict_decorator(decorator.span, &word);
-        }
-        if def.bases.is_empty() {
-            let what = format!("the class `{}`, which derives from nothing,", self.name(def.name));
-            self.strict_instead(def.name_span, &what, "derive from nl.NKIObject, Enum or NamedTuple");
-        }
-        for base in &def.bases {
-            if !BASES.contains(&&*self.last_word(base)) {
-                let text = self.source_text(base.span);
-                self.strict_instead(
-                    base.span,
-                    &format!("the base class `{text}`"),
-                    "derive from nl.NKIObject, Enum or NamedTuple alone, and hold what is shared in a field",
-                );
+fn method(interp: &mut Interp<'_>, base: &Value, name: &str, span: Span) {
+    let (what, known) = match base {
+        Value::List(_) => ("list", LIST_METHODS),
+        Value::Dict(_) => ("dict", DICT_METHODS),
+        _ => return,
+    };
+    if !known.contains(&name) {
+        reject(interp, span, &format!("the method `{what}.{name}`"), "write it out with `for`, append and pop");
+    }
+}
+
+fn call(interp: &mut Interp<'_>, callee: &Value, span: Span) {
+    match callee {
+        Value::Native(native) => match native.name.split_once('.') {
+            Some(("numpy", name)) => {
+                let instead = "pass the array as an argument, or make a tensor: nl.zeros, nl.full, nl.shared_constant";
+                reject(interp, span, &format!("a call of `np.{name}`"), instead);
             }
-        }
-        if let Some((_, value)) = def.keywords.first() {
-            self.strict_instead(value.span, "a keyword in a class statement", "leave it out");
-        }
-    }
-
-    /// Reports a method of a list or dict that the compiler lacks.
-    pub(super) fn strict_method(&mut self, base: &Value, name: &str, span: Span) {
-        let (what, known) = match base {
-            Value::List(_) => ("list", LIST_METHODS),
-            Value::Dict(_) => ("dict", DICT_METHODS),
-            _ => return,
-        };
-        if !known.contains(&name) {
-            self.strict_instead(
-                span,
-                &format!("the method `{what}.{name}`"),
-                "write it out with `for`, append and pop",
-            );
-        }
-    }
-
-    /// Reports a call of a function that the compiler lacks.
-    pub(super) fn strict_call(&mut self, callee: &Value, span: Span) {
-        match callee {
-            Value::Native(native) => match native.name.split_once('.') {
-                Some(("numpy", name)) => {
-                    let instead =
-                        "pass the array as an argument, or make a tensor: nl.zeros, nl.full, nl.shared_constant";
-                    self.strict_instead(span, &format!("a call of `np.{name}`"), instead);
-                }
-                Some(("math", name)) if !MATH.contains(&name) => {
-                    let instead = "compute the number outside of the kernel and pass it";
-                    self.strict_instead(span, &format!("a call of `math.{name}`"), instead);
-                }
-                _ => {}
-            },
-            Value::Type(BuiltinType::Set) => self.strict_instead(span, "a set", "use a list or a dict"),
+            Some(("math", name)) if !MATH.contains(&name) => {
+                let instead = "compute the number outside of the kernel and pass it";
+                reject(interp, span, &format!("a call of `math.{name}`"), instead);
+            }
             _ => {}
+        },
+        Value::Kernel(_) => {
+            let instead = "decorate the kernel that is launched, and no other";
+            reject(interp, span, "a call of a decorated kernel", instead);
         }
+        Value::Type(BuiltinType::Set) => reject(interp, span, "a set", "use a list or a dict"),
+        _ => {}
     }
+}
 
-    fn strict_decorator(&mut self, span: Span, word: &str) {
-        if !DECORATORS.contains(&word) {
-            let help = "only nki.jit, staticmethod and dataclass are known; call the wrapper by hand";
-            self.strict_instead(span, &format!("the decorator `{word}`"), help);
-        }
-    }
+/// What to report about a decorator that the compiler lacks.
+fn unknown_decorator(interp: &Interp<'_>, decorator: &Expr) -> Option<(String, &'static str)> {
+    let word = last_word(interp, decorator);
+    let instead = "only nki.jit, staticmethod and dataclass are known; call the wrapper by hand";
+    (!DECORATORS.contains(&&*word)).then(|| (format!("the decorator `{word}`"), instead))
+}
 
-    /// The last name of `a.b.c` or `a.b.c(...)`.
-    fn last_word(&self, expr: &Expr) -> String {
-        match &expr.kind {
-            ExprKind::Call(callee, _) => self.last_word(callee),
-            ExprKind::Name(name, _) | ExprKind::Attr(_, name) => self.name(*name).to_string(),
-            _ => self.source_text(expr.span),
-        }
+/// The last name of `a.b.c` or `a.b.c(...)`.
+fn last_word(interp: &Interp<'_>, expr: &Expr) -> String {
+    match &expr.kind {
+        ExprKind::Call(callee, _) => last_word(interp, callee),
+        ExprKind::Name(name, _) | ExprKind::Attr(_, name) => interp.name(*name).to_string(),
+        _ => interp.source_text(expr.span),
     }
 }
 
@@ -148,10 +155,8 @@ impl Walk<'_, '_> {
             }
         }
         for decorator in &def.decorators {
-            let word = self.interp.last_word(decorator);
-            if !DECORATORS.contains(&&*word) {
-                let help = "only nki.jit, staticmethod and dataclass are known; call the wrapper by hand";
-                self.say(decorator.span, format!("the decorator `{word}`"), help);
+            if let Some((what, instead)) = unknown_decorator(self.interp, decorator) {
+                self.say(decorator.span, what, instead);
             }
         }
         self.block(&def.body);
@@ -217,7 +222,7 @@ impl Walk<'_, '_> {
             StmtKind::With(items, body) => {
                 for (context, target) in items {
                     let plain = matches!(&context.kind, ExprKind::Call(_, a) if a.is_empty());
-                    if !plain || self.interp.last_word(context) != "no_reorder" {
+                    if !plain || last_word(self.interp, context) != "no_reorder" {
                         self.say(context.span, "this `with`", "the one context is `with nl.no_reorder():`");
                     }
                     if let Some(target) = target {
@@ -362,3 +367,6 @@ impl Walk<'_, '_> {
         self.say(span, format!("the built-in `{text}`"), "write it out with `for` and `if`");
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,6 +1,7 @@
 //! What `--strict` reports: the lists of constructs that the official compiler's reader rejects.
 
-use super::*;
+use crate::Options;
+use crate::eval::tests::run_files;
 
 #[test]
 fn strict_reports_what_the_compiler_refuses() {

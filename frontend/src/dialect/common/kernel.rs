@@ -1,0 +1,84 @@
+//! Kernels: `nki.jit`, which marks a function as one, and `kernel.with_schedule(edges)`, which orders its instructions.
+//!
+//! Source: guide "How to Use the NKI Scheduling APIs". An edge `(later, earlier)` is what `later.depends_on(earlier)` adds; the second
+//! part may be a list. Instructions are issued in program order, so an edge against that order is refused.
+
+use std::rc::Rc;
+
+use nki_diag::Span;
+use nki_isa::Target;
+use nki_isa::names::Named;
+
+use crate::eval::Interp;
+use crate::eval::error::{EvalResult, Raise};
+use crate::eval::native::CallArgs;
+use crate::eval::value::{Kernel, Value};
+
+/// `nki.jit`, with or without arguments.
+pub(crate) fn jit(interp: &mut Interp<'_>, mut args: CallArgs) -> EvalResult<Value> {
+    if let Some((name, _)) = args.keyword.iter().find(|(_, v)| matches!(v, Value::Object(o) if o.is_device_data())) {
+        let message = format!("nki.jit decorates a kernel and takes no tensor: `{}`", interp.name(*name));
+        return Err(Raise::at("type-error", message, args.span, "this call does nothing")
+            .help("an instruction is called by its name: nisa.tensor_copy(dst=..., src=...)"));
+    }
+    // Called with options only, it returns a decorator whose data is the target: its position in `Target::ALL` plus one, 0 for none.
+    let target = match platform_target(interp, &args)? {
+        Some(target) => Some(target),
+        None => (args.data as usize).checked_sub(1).and_then(|at| Target::ALL.get(at)).copied(),
+    };
+    match args.positional.first() {
+        None => {
+            args.keyword.clear();
+            Ok(Value::native("nki.jit", jit, target.map_or(0, |t| t as u32 + 1)))
+        }
+        Some(function @ (Value::Function(_) | Value::Partial(_))) => {
+            Ok(Value::Kernel(Rc::new(Kernel { function: function.clone(), schedule: Rc::default(), target })))
+        }
+        Some(kernel @ Value::Kernel(_)) => Ok(kernel.clone()),
+        Some(Value::Host(host)) => Ok(interp.host(host.path.clone(), args.span)),
+        Some(other) => {
+            Err(Raise::at("type-error", format!("nki.jit needs a function, not {}", other.a_type()), args.span, "here"))
+        }
+    }
+}
+
+/// The target that `platform_target=` (or `target=`) names, if it names one.
+fn platform_target(interp: &Interp<'_>, args: &CallArgs) -> EvalResult<Option<Target>> {
+    let named = args.keyword.iter().find(|(name, _)| matches!(&*interp.name(*name), "platform_target" | "target"));
+    let Some((name, Value::Str(text))) = named else { return Ok(None) };
+    let target = Target::from_name(text).ok_or_else(|| {
+        let message = format!("nki.jit: {}=\"{text}\" is not a target; {} are", interp.name(*name), Target::NAMES);
+        Raise::at("value-error", message, args.span, "here")
+    })?;
+    Ok(Some(target))
+}
+
+/// The kernel with these edges added.
+pub(crate) fn with_schedule(interp: &Interp<'_>, kernel: &Kernel, args: CallArgs) -> EvalResult<Value> {
+    let span = args.span;
+    let [edges] = args.bind(interp, "with_schedule", ["edges"], 1)?;
+    let edges = edges.unwrap_or(Value::None);
+    let mut schedule = kernel.schedule.to_vec();
+    let Some(pairs) = edges.sequence() else { return Err(refuse(&edges, span)) };
+    for pair in pairs {
+        let Some([Value::Str(later), earlier]) = pair.sequence().and_then(|p| <[Value; 2]>::try_from(p).ok()) else {
+            return Err(refuse(&pair, span));
+        };
+        let several = match &earlier {
+            Value::Str(_) => vec![earlier],
+            other => other.sequence().ok_or_else(|| refuse(other, span))?,
+        };
+        for one in several {
+            let Value::Str(name) = one else { return Err(refuse(&one, span)) };
+            schedule.push((later.clone(), name));
+        }
+    }
+    let (function, target) = (kernel.function.clone(), kernel.target);
+    Ok(Value::Kernel(Rc::new(Kernel { function, schedule: schedule.into(), target })))
+}
+
+fn refuse(value: &Value, span: Span) -> Box<Raise> {
+    let message = format!("with_schedule takes a list of pairs of instruction names, got {}", value.a_type());
+    Raise::at("depends-on", message, span, "in this call")
+        .help("kernel.with_schedule([(\"later\", \"earlier\"), (\"later\", [\"first\", \"second\"])])")
+}
