@@ -197,8 +197,8 @@ pub struct HostFunction {
 pub enum HostClassKind {
     /// Attributes come from `__init__` alone.
     Plain,
-    /// A subclass of `nl.NKIObject`.
-    NkiObject,
+    /// A subclass of the language's base class of records: `__init__` is made from the fields.
+    Record,
     /// `@dataclass`
     Dataclass {
         /// Assignments after construction are refused.
@@ -239,7 +239,7 @@ pub enum HostDefault {
     Factory(Arg),
 }
 
-/// A field of a dataclass, NKIObject or NamedTuple.
+/// A field of a dataclass, record or NamedTuple.
 #[derive(Debug, Clone, PartialEq)]
 pub struct HostField {
     /// Its name.
@@ -259,8 +259,8 @@ pub struct HostClass {
     pub name: String,
     /// Its kind.
     pub kind: HostClassKind,
-    /// `nl.NKIObject` is among the bases: fields that are not given are None.
-    pub nki_object: bool,
+    /// A record, or a dataclass that derives from one: fields that are not given are None.
+    pub record: bool,
     /// The classes it derives from, nearest first (its method resolution order without itself), of those that have source.
     pub bases: Vec<Arg>,
     /// Its own attributes.

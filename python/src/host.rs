@@ -257,7 +257,7 @@ fn class<'py>(
     text: &dyn Fn(&str) -> PyResult<String>,
 ) -> PyResult<HostClass> {
     let kind = match &*text("class_kind")? {
-        "nki" => HostClassKind::NkiObject,
+        "nki" => HostClassKind::Record,
         "dataclass" => HostClassKind::Dataclass { frozen: false },
         "frozen" => HostClassKind::Dataclass { frozen: true },
         "enum" => HostClassKind::Enum { int: false },
@@ -297,7 +297,7 @@ fn class<'py>(
         members.push((name, canonical, value));
     }
     Ok(HostClass {
-        nki_object: get("nki_object")?.extract()?,
+        record: get("nki_object")?.extract()?,
         name: text("name")?,
         kind,
         bases: bases.iter().map(|b| convert(table, b, "base")).collect(),

@@ -13,11 +13,12 @@
 use nki_diag::Span;
 
 use super::beta2::Beta2;
+use super::common::handles::NkiObject;
 use crate::build::tensor::Tensor;
 use crate::eval::Interp;
 use crate::eval::compare::MAX_DEPTH;
 use crate::eval::error::{EvalResult, Raise};
-use crate::eval::foreign::{Construct, Dialect};
+use crate::eval::foreign::{Construct, Dialect, Hint};
 use crate::eval::native::CallArgs;
 use crate::eval::value::*;
 use crate::syntax::{BinOp, CmpOp, UnaryOp};
@@ -40,7 +41,7 @@ impl Dialect for Klr {
 
     fn attribute(&self, interp: &mut Interp<'_>, module: &str, name: &str, span: Span) -> Option<Value> {
         match (module, name) {
-            ("klr", "NKIObject") => Some(Value::Type(BuiltinType::NkiObject)),
+            ("klr", "NKIObject") => Some(Value::object(NkiObject)),
             ("klr", _) => Some(interp.host(format!("klr.{name}"), span)),
             _ => Beta2.attribute(interp, module, name, span),
         }
@@ -126,6 +127,10 @@ impl Dialect for Klr {
         Beta2.check_strictly(interp, construct);
     }
 
+    fn hint(&self, hint: Hint) -> &'static str {
+        Beta2.hint(hint)
+    }
+
     fn text(&self, interp: &mut Interp<'_>, value: &Value) -> EvalResult<Option<String>> {
         text(interp, value, 0)
     }
@@ -154,7 +159,7 @@ fn text(interp: &mut Interp<'_>, value: &Value, depth: u32) -> EvalResult<Option
             }
             format!("{{{}}}", parts.join(","))
         }
-        Value::Instance(instance) if matches!(instance.class.kind.get(), ClassKind::Plain | ClassKind::NkiObject) => {
+        Value::Instance(instance) if matches!(instance.class.kind.get(), ClassKind::Plain | ClassKind::Record) => {
             let fields: Vec<_> = instance.class.fields.borrow().iter().map(|f| f.name).collect();
             let mut parts = Vec::with_capacity(fields.len());
             for name in fields {

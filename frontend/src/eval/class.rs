@@ -1,4 +1,4 @@
-//! Classes: plain, NKIObject, dataclass, Enum, NamedTuple, exceptions.
+//! Classes: plain, record, dataclass, Enum, NamedTuple, exceptions.
 
 use std::cell::{Cell, OnceCell, RefCell};
 use std::rc::Rc;
@@ -6,7 +6,7 @@ use std::rc::Rc;
 use nki_diag::Span;
 
 use super::error::{EvalResult, Raise};
-use super::foreign::Construct;
+use super::foreign::{Construct, Hint};
 use super::native::{CallArgs, count};
 use super::value::*;
 use super::{Frame, Interp};
@@ -30,8 +30,8 @@ impl Interp<'_> {
                     lenient |= class.lenient;
                     bases.push(class);
                 }
-                Value::Type(BuiltinType::NkiObject) => {
-                    kind = ClassKind::NkiObject;
+                Value::Object(object) if object.is_record_base() => {
+                    kind = ClassKind::Record;
                     lenient = true;
                 }
                 Value::Type(BuiltinType::Enum) => {
@@ -128,8 +128,8 @@ impl Interp<'_> {
                 StmtKind::AnnAssign(target, annotation, _) if !self.source_text(*annotation).contains("ClassVar") => {
                     target
                 }
-                // The official reader takes plain assignments in an NKIObject for fields too.
-                StmtKind::Assign(targets, _) if class.kind.get() == ClassKind::NkiObject && targets.len() == 1 => {
+                // Plain assignments in a record are fields, too.
+                StmtKind::Assign(targets, _) if class.kind.get() == ClassKind::Record && targets.len() == 1 => {
                     &targets[0]
                 }
                 _ => continue,
@@ -244,10 +244,8 @@ impl Interp<'_> {
                 self.call_with(&init, value.clone(), args)?;
                 return Ok(value);
             }
-            let made = matches!(
-                ancestor.kind.get(),
-                ClassKind::Dataclass { .. } | ClassKind::NkiObject | ClassKind::NamedTuple
-            );
+            let made =
+                matches!(ancestor.kind.get(), ClassKind::Dataclass { .. } | ClassKind::Record | ClassKind::NamedTuple);
             if made {
                 let fields = ancestor.fields.borrow().clone();
                 self.fill_fields(&instance, &fields, &mut args)?;
@@ -260,7 +258,7 @@ impl Interp<'_> {
         }
         if class.kind.get() != ClassKind::Exception && (!args.positional.is_empty() || !args.keyword.is_empty()) {
             return Err(Raise::at("arguments", format!("{}() takes no arguments", class.name), span, "in this call")
-                .help("give the class an `__init__`, or declare its fields and derive it from `nl.NKIObject`"));
+                .help(self.dialect.hint(Hint::Constructor)));
         }
         Ok(value)
     }
@@ -293,7 +291,7 @@ impl Interp<'_> {
                     let text = format!("{}() got `{}` twice", class.name, self.name(name));
                     return Err(Raise::at("arguments", text, span, "in this call"));
                 }
-                // NKIObject's constructor sets attributes of the class that have no annotation, too.
+                // A record's constructor sets attributes of the class that have no annotation, too.
                 None if class.lookup(name).is_some_and(|v| !matches!(v, Value::Function(_) | Value::Descriptor(_))) => {
                     instance.attrs.borrow_mut().set(name, value);
                 }
@@ -317,7 +315,7 @@ impl Interp<'_> {
                 (Some(value), _) => value,
                 (None, FieldDefault::Value(value)) => value.clone(),
                 (None, FieldDefault::Factory(factory)) => self.call(&factory.clone(), CallArgs::none(span))?,
-                // The official reader sets fields without default to None.
+                // A record's fields without default are None.
                 (None, FieldDefault::Required) if class.lenient => Value::None,
                 (None, FieldDefault::Required) if !field.init => continue,
                 (None, FieldDefault::Required) => {
@@ -334,7 +332,7 @@ impl Interp<'_> {
     pub(crate) fn synthesized_init_of_bases(&mut self, sup: &Super, mut args: CallArgs) -> EvalResult<Value> {
         let Value::Instance(instance) = &sup.receiver else { return Ok(Value::None) };
         for class in self.mro_after(sup) {
-            if matches!(class.kind.get(), ClassKind::Dataclass { .. } | ClassKind::NkiObject)
+            if matches!(class.kind.get(), ClassKind::Dataclass { .. } | ClassKind::Record)
                 && !class.fields.borrow().is_empty()
             {
                 let fields = class.fields.borrow().clone();
@@ -426,7 +424,7 @@ impl Interp<'_> {
                         .collect(),
                 )
             }
-            ClassKind::NkiObject => Some(instance.attrs.borrow().iter().map(|(_, v)| v.clone()).collect()),
+            ClassKind::Record => Some(instance.attrs.borrow().iter().map(|(_, v)| v.clone()).collect()),
             _ => None,
         }
     }

@@ -3,6 +3,7 @@
 use nki_diag::{Diagnostic, Span};
 
 use super::error::{EvalResult, Raise};
+use super::foreign::Hint;
 use super::native::CallArgs;
 use super::value::Value;
 use super::{Frame, Interp};
@@ -445,7 +446,7 @@ impl Interp<'_> {
                 expr.span,
                 "not a context",
             )
-            .help("NKI has one context: `with nl.no_reorder():`")),
+            .help(self.dialect.hint(Hint::Context))),
         }
     }
 

@@ -7,7 +7,7 @@ use nki_diag::{Diagnostic, Span};
 
 use super::error::{EvalResult, Raise};
 use super::exec::unsupported;
-use super::foreign::Construct;
+use super::foreign::{Construct, Hint};
 use super::native::CallArgs;
 use super::value::{Dict, Host, Key, Slice, Value};
 use super::{Frame, Interp};
@@ -537,8 +537,7 @@ impl Interp<'_> {
         }
         diagnostic = match &host.reason {
             Some(reason) => diagnostic.note(reason.clone()),
-            None => diagnostic
-                .help("pass what the kernel needs of it as an argument, or compute it with `nki.language` or `math`"),
+            None => diagnostic.help(self.dialect.hint(Hint::HostValue)),
         };
         Raise::new(diagnostic)
     }

@@ -175,6 +175,11 @@ pub(crate) trait Object: Any + fmt::Debug {
         Err(Raise::at("not-iterable", message, span, "here"))
     }
 
+    /// Whether it is the base class of records: their `__init__` is made from their fields, and fields that are not given are None.
+    fn is_record_base(&self) -> bool {
+        false
+    }
+
     /// `isinstance(value, this)`
     fn has_instance(&self, _value: &Value) -> bool {
         false
@@ -282,10 +287,30 @@ pub(crate) trait Dialect {
     /// Reports, in a kernel compiled with [`crate::Options::strict`], what the official compiler of this dialect rejects in a construct.
     fn check_strictly(&self, interp: &mut Interp<'_>, construct: &Construct<'_>);
 
+    /// How to correct an error of the evaluator, with names of this dialect.
+    fn hint(&self, hint: Hint) -> &'static str;
+
     /// `str(value)` where it differs from Python's; `None` where it does not.
     fn text(&self, _interp: &mut Interp<'_>, _value: &Value) -> EvalResult<Option<String>> {
         Ok(None)
     }
+}
+
+/// A mistake whose correction names something of the dialect: see [`Dialect::hint`].
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Hint {
+    /// Arguments for a class that has no constructor.
+    Constructor,
+    /// `with` on a value that is no context.
+    Context,
+    /// A function of `math` called with a tensor.
+    DeviceMath,
+    /// `range` with a bound that the device computes.
+    DeviceRange,
+    /// A value of the host program used in a kernel.
+    HostValue,
+    /// A function that a statement makes and does not call.
+    UnusedFunction,
 }
 
 /// A construct of Python that a kernel uses, which [`Dialect::check_strictly`] may report.

@@ -3,6 +3,7 @@
 use nki_diag::Diagnostic;
 
 use super::Interp;
+use super::foreign::Hint;
 use super::value::Value;
 use crate::syntax::*;
 
@@ -29,10 +30,9 @@ impl Interp<'_> {
                     Value::Object(object) if object.is_inert() => {
                         ("a value is made here, and nothing uses it", "use it, or delete the statement")
                     }
-                    Value::Kernel(_) | Value::Native(_) | Value::Partial(_) | Value::Function(_) => (
-                        "a function is made here, and nothing calls it",
-                        "call it, or delete the statement: a statement runs on the device only if it is an instruction (nisa.*, nl.*)",
-                    ),
+                    Value::Kernel(_) | Value::Native(_) | Value::Partial(_) | Value::Function(_) => {
+                        ("a function is made here, and nothing calls it", self.dialect.hint(Hint::UnusedFunction))
+                    }
                     _ => return,
                 }
             }

@@ -394,7 +394,7 @@ impl Interp<'_> {
             name: class.name.as_str().into(),
             kind: Cell::new(match class.kind {
                 HostClassKind::Plain => ClassKind::Plain,
-                HostClassKind::NkiObject => ClassKind::NkiObject,
+                HostClassKind::Record => ClassKind::Record,
                 HostClassKind::Dataclass { frozen } => ClassKind::Dataclass { frozen },
                 HostClassKind::Enum { int } => ClassKind::Enum { int },
                 HostClassKind::NamedTuple => ClassKind::NamedTuple,
@@ -404,7 +404,7 @@ impl Interp<'_> {
             attrs: RefCell::new(AttrMap::default()),
             fields: RefCell::new(Vec::new()),
             members: RefCell::new(Vec::new()),
-            lenient: class.nki_object,
+            lenient: class.record,
             def: None,
             span: Span::default(),
         });

@@ -13,8 +13,8 @@ use crate::syntax::{ClassDef, Symbol};
 pub(crate) enum ClassKind {
     /// `class C:`; attributes come from `__init__` alone.
     Plain,
-    /// A subclass of `nl.NKIObject`: `__init__` is made from the fields.
-    NkiObject,
+    /// A subclass of the dialect's base class of records: `__init__` is made from the fields.
+    Record,
     /// `@dataclass`
     Dataclass {
         /// Assignments after construction are refused.
@@ -44,7 +44,7 @@ pub(crate) struct Field {
 /// What a field is set to when the caller gives nothing.
 #[derive(Clone)]
 pub(crate) enum FieldDefault {
-    /// The caller must give it (for NKIObject it becomes None).
+    /// The caller must give it (for a lenient class it becomes None).
     Required,
     Value(Value),
     Factory(Value),
@@ -68,7 +68,7 @@ pub(crate) struct Class {
     pub(crate) fields: RefCell<Vec<Field>>,
     /// Members of an Enum in order.
     pub(crate) members: RefCell<Vec<Rc<EnumMember>>>,
-    /// Derives from NKIObject: fields that have no default and get no value become None.
+    /// Derives from the base class of records: fields that have no default and get no value become None.
     pub(crate) lenient: bool,
     /// Its statement; made by a function otherwise.
     pub(crate) def: Option<Rc<ClassDef>>,

@@ -6,6 +6,7 @@ use nki_diag::Span;
 
 use super::Interp;
 use super::error::{EvalResult, Raise};
+use super::foreign::Hint;
 use super::native::CallArgs;
 use super::value::*;
 use crate::syntax::*;
@@ -161,7 +162,7 @@ impl Interp<'_> {
                         args.span,
                         "in this call",
                     )
-                    .help("use `nl.dynamic_range` or `nl.fori_loop` for bounds that the device computes"));
+                    .help(self.dialect.hint(Hint::DeviceRange)));
                 }
                 (None, Value::Float(x)) if x.fract() == 0.0 => {
                     return Err(Raise::at(
@@ -250,9 +251,6 @@ impl Interp<'_> {
                 (BuiltinType::Int, Value::Bool(_)) => true,
                 (BuiltinType::Int, Value::EnumMember(_)) => self.as_index(value).is_some(),
                 (BuiltinType::Tuple, Value::Instance(_)) => self.named_tuple_items(value).is_some(),
-                (BuiltinType::NkiObject, Value::Instance(i)) => {
-                    i.class.mro.get().into_iter().flatten().any(|c| c.kind.get() == ClassKind::NkiObject)
-                }
                 (BuiltinType::Enum, Value::EnumMember(_)) => true,
                 (BuiltinType::IntEnum, Value::EnumMember(_)) => self.as_index(value).is_some(),
                 _ => matches!(self.type_of(value, span), Value::Type(of) if of == *kind),

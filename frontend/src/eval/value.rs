@@ -56,7 +56,7 @@ pub(crate) enum Value {
     NativeModule(Rc<NativeModule>),
     /// Anything of the host program: modules we do not run and what comes out of them.
     Host(Rc<Host>),
-    /// Of a dataclass or NKIObject field.
+    /// Of a field of a dataclass or record.
     FieldSpec(Rc<FieldSpec>),
     /// An exception class by its name (`ValueError`).
     ExceptionClass(Symbol),
@@ -194,8 +194,6 @@ pub(crate) enum BuiltinType {
     Function,
     Type,
     Ellipsis,
-    /// `nl.NKIObject`, as a base class.
-    NkiObject,
     /// `enum.Enum`, as a base class.
     Enum,
     /// `enum.IntEnum`, as a base class.
@@ -223,7 +221,6 @@ impl BuiltinType {
             Self::Function => "function",
             Self::Type => "type",
             Self::Ellipsis => "ellipsis",
-            Self::NkiObject => "NKIObject",
             Self::Enum => "Enum",
             Self::IntEnum => "IntEnum",
             Self::NamedTuple => "NamedTuple",

@@ -21,7 +21,7 @@ use nki_isa::{Arch, DType};
 use self::enums::VOCABULARIES;
 use self::language::FUNCTIONS;
 use super::common::enums::{ApiEnum, EnumClass, MEMORY, NlOp};
-use super::common::handles::{ApiClass, NotYet};
+use super::common::handles::{ApiClass, NkiObject, NotYet};
 use super::common::kernel;
 use super::common::state::arch;
 use super::common::strict::reject;
@@ -30,10 +30,10 @@ use crate::build::ops::OPS;
 use crate::build::tensor::Tensor;
 use crate::eval::Interp;
 use crate::eval::error::{EvalResult, Raise};
-use crate::eval::foreign::{Construct, Dialect, Object};
+use crate::eval::foreign::{Construct, Dialect, Hint, Object};
 use crate::eval::native::{CallArgs, NativeFn};
 use crate::eval::stdlib::dtype;
-use crate::eval::value::{BuiltinType, Value};
+use crate::eval::value::Value;
 use crate::syntax::{BinOp, CmpOp, UnaryOp, sym};
 
 /// The dialect of NKI since Beta 2.
@@ -141,6 +141,25 @@ impl Dialect for Beta2 {
     fn check_strictly(&self, interp: &mut Interp<'_>, construct: &Construct<'_>) {
         strict::check(interp, construct);
     }
+
+    fn hint(&self, hint: Hint) -> &'static str {
+        match hint {
+            Hint::Constructor => {
+                "give the class an `__init__`, or declare its fields and derive it from `nl.NKIObject`"
+            }
+            Hint::Context => "NKI has one context: `with nl.no_reorder():`",
+            Hint::DeviceMath => {
+                "this runs at specialisation, where tensors have no values; use an `nl.*` or `nisa.*` operation"
+            }
+            Hint::DeviceRange => "use `nl.dynamic_range` or `nl.fori_loop` for bounds that the device computes",
+            Hint::HostValue => {
+                "pass what the kernel needs of it as an argument, or compute it with `nki.language` or `math`"
+            }
+            Hint::UnusedFunction => {
+                "call it, or delete the statement: a statement runs on the device only if it is an instruction (nisa.*, nl.*)"
+            }
+        }
+    }
 }
 
 /// `nl.tile_size`
@@ -191,7 +210,7 @@ fn object(value: impl Object) -> Option<Value> {
 /// `module.attr`; `None` if there is no such name.
 fn attribute(module: &str, attr: &str) -> Option<Value> {
     if attr == "NKIObject" && module.starts_with("nki") {
-        return Some(Value::Type(BuiltinType::NkiObject));
+        return object(NkiObject);
     }
     match module {
         "nki" | "neuronxcc.nki" if matches!(attr, "jit" | "baremetal" | "benchmark" | "profile") => {

@@ -11,7 +11,7 @@ use crate::eval::convert::wrong;
 use crate::eval::error::{EvalResult, Raise};
 use crate::eval::foreign::Object;
 use crate::eval::native::CallArgs;
-use crate::eval::value::{Key, Value};
+use crate::eval::value::{ClassKind, Key, Value};
 
 /// What an instruction returns.
 #[derive(Debug)]
@@ -83,6 +83,53 @@ impl Object for ApiClass {
 
     fn has_instance(&self, value: &Value) -> bool {
         matches!(value, Value::Object(o) if o.type_name() == self.0) && value.downcast::<ApiClass>().is_none()
+    }
+}
+
+/// `nl.NKIObject`: the base class of records.
+#[derive(Debug)]
+pub(crate) struct NkiObject;
+
+impl Object for NkiObject {
+    fn type_name(&self) -> &'static str {
+        "type"
+    }
+
+    fn repr(&self) -> String {
+        "<class 'NKIObject'>".into()
+    }
+
+    fn hash_key(&self) -> Option<Key> {
+        Some(Key::Name("NKIObject".into()))
+    }
+
+    fn attribute(&self, _interp: &Interp<'_>, name: &str) -> Option<Value> {
+        matches!(name, "__name__" | "__qualname__").then(|| Value::str("NKIObject"))
+    }
+
+    fn is_callable(&self) -> bool {
+        true
+    }
+
+    fn call(&self, _interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
+        Err(Raise::at("type-error", "`NKIObject` cannot be called", args.span, "in this call"))
+    }
+
+    fn item(&self, _interp: &mut Interp<'_>, this: &Value, _index: &Value, _span: Span) -> EvalResult<Value> {
+        Ok(this.clone())
+    }
+
+    fn equals(&self, other: &Value) -> bool {
+        other.downcast::<NkiObject>().is_some()
+    }
+
+    fn is_record_base(&self) -> bool {
+        true
+    }
+
+    fn has_instance(&self, value: &Value) -> bool {
+        let Value::Instance(instance) = value else { return false };
+        instance.class.mro.get().into_iter().flatten().any(|c| c.kind.get() == ClassKind::Record)
     }
 }
 

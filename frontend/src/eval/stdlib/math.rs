@@ -8,6 +8,7 @@ use nki_isa::DType;
 
 use super::super::Interp;
 use super::super::error::{EvalResult, Raise};
+use super::super::foreign::Hint;
 use super::super::native::CallArgs;
 use super::super::value::*;
 use super::{UNARY, Unary, dtype};
@@ -48,7 +49,7 @@ pub(super) fn float_of(interp: &Interp<'_>, value: &Value, name: &str, span: Spa
     let raise =
         Raise::at("type-error", format!("{name}() needs a number, not {}", value.a_type()), span, "in this call");
     Err(if matches!(value, Value::Object(o) if o.is_device_data()) {
-        raise.help("this runs at specialisation, where tensors have no values; use an `nl.*` or `nisa.*` operation")
+        raise.help(interp.dialect.hint(Hint::DeviceMath))
     } else {
         raise
     })
