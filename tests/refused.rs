@@ -21,8 +21,8 @@ use std::fmt::Write;
 use std::fs;
 use std::path::Path;
 
-use nki_isa::inst::check::COMMON_RULES;
 use nki_isa::inst::collectives::COLLECTIVE_RULES;
+use nki_isa::inst::every_operand::COMMON_RULES;
 use nki_isa::inst::indirection::INDIRECT_RULES;
 use nki_isa::names::Named;
 use nki_isa::schema::Rule;

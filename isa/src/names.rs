@@ -1,4 +1,4 @@
-//! The closed vocabularies of the ISA: engines, modes, operators. Each member has the spelling that NKI gives it.
+//! The closed vocabularies of the ISA: memories, engines, modes, operators. Each member has the spelling that NKI gives it.
 
 /// A vocabulary whose members have NKI names.
 pub trait Named: Sized + Copy + 'static {
@@ -61,6 +61,32 @@ macro_rules! named_enum {
             }
         }
     };
+}
+
+named_enum! {
+    /// A memory.
+    pub enum Space: "memory" {
+        /// On-chip state buffer: partitions of [`crate::Arch::sbuf_bytes`].
+        Sbuf "sbuf",
+        /// On-chip accumulation buffer: partitions of 8 banks of 2 KiB.
+        Psum "psum",
+        /// Device memory of one core.
+        Hbm "hbm" | "private_hbm",
+        /// Device memory shared by the cores of a logical core.
+        SharedHbm "shared_hbm",
+    }
+}
+
+impl Space {
+    /// SBUF or PSUM: memory with partitions.
+    pub fn is_on_chip(self) -> bool {
+        matches!(self, Space::Sbuf | Space::Psum)
+    }
+
+    /// Either kind of HBM.
+    pub fn is_hbm(self) -> bool {
+        !self.is_on_chip()
+    }
 }
 
 named_enum! {

@@ -5,8 +5,7 @@
 use crate::arch::{Arch, Target};
 use crate::arg::Arg;
 use crate::dtype::DType;
-use crate::names::Engine;
-use crate::view::Space;
+use crate::names::{Engine, Space};
 
 /// What kind of value an operand takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -176,7 +175,7 @@ pub struct Schema {
     pub numerics: &'static str,
     /// What it costs.
     pub cost: Cost,
-    /// Its limits, beyond those of every operand ([`COMMON_RULES`](crate::inst::check::COMMON_RULES)).
+    /// Its limits, beyond those of every operand ([`COMMON_RULES`](crate::inst::every_operand::COMMON_RULES)).
     pub rules: &'static [Rule],
     /// What to use where no engine has it; may be empty.
     pub instead: &'static str,

@@ -6,7 +6,8 @@ use smallvec::SmallVec;
 
 use crate::dtype::DType;
 use crate::ids::{Address, Loc, TensorId, TrailId};
-use crate::view::{Dim, Dims, MAX_DIMS, Space, View};
+use crate::names::Space;
+use crate::view::{Dim, Dims, MAX_DIMS, View};
 
 /// A piece of storage.
 #[derive(Debug, Clone, PartialEq)]

@@ -16,9 +16,9 @@ use crate::ids::{Address, Loc, RegId, TensorId, TrailId};
 use crate::inst::Inst;
 use crate::machine::{Context, Fault, Leaves, Machine, RowsF32, RowsI64, Tiles};
 use crate::meeting::Contribution;
-use crate::names::{Engine, OobMode};
+use crate::names::{Engine, OobMode, Space};
 use crate::tensor::Tensor;
-use crate::view::{Index, Space, View, column_group, column_position};
+use crate::view::{Index, View, column_group, column_position};
 
 pub use random::{Random, program};
 

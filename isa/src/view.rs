@@ -4,32 +4,7 @@ use arrayvec::ArrayVec;
 
 use crate::dtype::DType;
 use crate::ids::{RegId, TensorId};
-use crate::names::Engine;
-
-crate::named_enum! {
-    /// A memory.
-    pub enum Space: "memory" {
-        /// On-chip state buffer: partitions of [`crate::Arch::sbuf_bytes`].
-        Sbuf "sbuf",
-        /// On-chip accumulation buffer: partitions of 8 banks of 2 KiB.
-        Psum "psum",
-        /// Device memory of one core.
-        Hbm "hbm" | "private_hbm",
-        /// Device memory shared by the cores of a logical core.
-        SharedHbm "shared_hbm",
-    }
-}
-
-impl Space {
-    /// SBUF or PSUM: memory with partitions.
-    pub fn is_on_chip(self) -> bool {
-        matches!(self, Space::Sbuf | Space::Psum)
-    }
-    /// Either kind of HBM.
-    pub fn is_hbm(self) -> bool {
-        !self.is_on_chip()
-    }
-}
+use crate::names::{Engine, Space};
 
 /// Most dimensions that a view can have.
 pub const MAX_DIMS: usize = 8;

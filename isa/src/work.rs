@@ -3,8 +3,8 @@
 use smallvec::SmallVec;
 
 use crate::dtype::DType;
-use crate::names::{DgeMode, Engine};
-use crate::view::{Dim, Space, View};
+use crate::names::{DgeMode, Engine, Space};
+use crate::view::{Dim, View};
 
 /// The work of one instruction.
 #[derive(Debug, Clone, PartialEq)]

@@ -6,9 +6,9 @@ use super::{Instruction, check};
 use crate::arg::Arg;
 use crate::dtype::DType;
 use crate::machine::Context;
-use crate::names::Engine;
+use crate::names::{Engine, Space};
 use crate::schema::Rule;
-use crate::view::{Indirect, Space, View, column_group};
+use crate::view::{Indirect, View, column_group};
 use crate::violation::Violation;
 
 /// Rules of tensor indirection. tests/refused/every_indirect.py has a call for each that breaks it.

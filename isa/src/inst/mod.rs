@@ -9,6 +9,7 @@ mod accumulators;
 pub mod check;
 pub mod collectives;
 pub mod dma;
+pub mod every_operand;
 mod facts;
 pub mod gpsimd;
 pub mod indirection;
@@ -33,9 +34,9 @@ use crate::arg::{Arg, Imm};
 use crate::ids::RegId;
 use crate::machine::{Context, Fault, Machine};
 use crate::meeting::Meeting;
-use crate::names::{DgeMode, Engine};
+use crate::names::{DgeMode, Engine, Space};
 use crate::schema::{Former, OperandSchema, Schema};
-use crate::view::{Index, Space, View};
+use crate::view::{Index, View};
 use crate::violation::Violation;
 use crate::work::Work;
 
@@ -251,7 +252,7 @@ macro_rules! operands {
                     role: $crate::schema::Role::$role,
                     kind: <$ty as $crate::arg::Operand>::KIND,
                     members: <$ty as $crate::arg::Operand>::MEMBERS,
-                    spaces: &[$($crate::view::Space::$space),*],
+                    spaces: &[$($crate::names::Space::$space),*],
                     dtypes: &[$($($crate::dtype::DType::$dtype),+)?],
                     default: $crate::operands!(@default $ty $(, $default)?),
                     doc: concat!($($fdoc, "\n"),*),
@@ -435,7 +436,7 @@ macro_rules! instructions {
             /// # Errors
             /// The first broken rule.
             pub fn validate(&self, context: &Context<'_>) -> Result<(), Violation> {
-                match self { $(Inst::$Name(i) => { check::schema(&**i, context)?; indirection::check(&**i, context)?; i.validate(context) })* }
+                match self { $(Inst::$Name(i) => { every_operand::check(&**i, context)?; indirection::check(&**i, context)?; i.validate(context) })* }
             }
             /// See [`Instruction::footprint`].
             pub fn footprint<'a>(&'a self, footprint: &mut Footprint<'a>) {

@@ -7,11 +7,11 @@ use crate::arg::Arg;
 use crate::dtype::DType;
 use crate::ids::{Address, Loc, RegId, TagId, TensorId, TrailId};
 use crate::inst::{self, Inst};
-use crate::names::Named;
+use crate::names::{Named, Space};
 use crate::program::{Bound, Input, Node, NodeKind, Output, Program, Step, Tag, Trail};
 use crate::schema::Kind;
 use crate::tensor::Tensor;
-use crate::view::{Dim, Dims, Index, Indirect, Space, View};
+use crate::view::{Dim, Dims, Index, Indirect, View};
 
 /// A small, repeatable random number generator (splitmix64).
 #[derive(Debug, Clone)]

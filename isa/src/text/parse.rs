@@ -13,10 +13,10 @@ use crate::arg::{Arg, Imm};
 use crate::dtype::DType;
 use crate::ids::{Address, Loc, RegId, TagId, TensorId, TrailId};
 use crate::inst::{self, Inst};
-use crate::names::Named;
+use crate::names::{Named, Space};
 use crate::program::{Bound, Input, Node, NodeKind, Output, Program, Step, Tag, Trail};
 use crate::tensor::Tensor;
-use crate::view::{Dim, Dims, Index, Indirect, MAX_DIMS, Space, View};
+use crate::view::{Dim, Dims, Index, Indirect, MAX_DIMS, View};
 
 /// A mistake in the text.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

@@ -20,9 +20,9 @@ mod tests;
 
 use nki_isa::ids::{RegId, TagId};
 use nki_isa::inst::Footprint;
-use nki_isa::names::Engine;
+use nki_isa::names::{Engine, Space};
 use nki_isa::program::{Node, NodeKind};
-use nki_isa::view::{Index as ViewIndex, Space};
+use nki_isa::view::Index as ViewIndex;
 use nki_isa::{Program, TensorId, View};
 use smallvec::SmallVec;
 
@@ -230,19 +230,17 @@ impl Touched {
 /// Which tensors some instruction of `program` writes.
 pub fn written_tensors(program: &Program) -> Vec<bool> {
     let mut written = vec![false; program.tensors.len()];
-    for stream in &program.cores {
-        for node in crate::trace::index_nodes(stream) {
-            if let NodeKind::Inst(inst) = &node.kind {
-                let mut footprint = Footprint::default();
-                inst.footprint(&mut footprint);
-                for view in &footprint.writes {
-                    if let Some(w) = written.get_mut(view.tensor.0 as usize) {
-                        *w = true;
-                    }
+    program.visit(&mut |node| {
+        if let NodeKind::Inst(inst) = &node.kind {
+            let mut footprint = Footprint::default();
+            inst.footprint(&mut footprint);
+            for view in &footprint.writes {
+                if let Some(w) = written.get_mut(view.tensor.0 as usize) {
+                    *w = true;
                 }
             }
         }
-    }
+    });
     written
 }
 

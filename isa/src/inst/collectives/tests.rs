@@ -6,8 +6,9 @@ use crate::dtype::DType;
 use crate::ids::RegId;
 use crate::inst::{Inst, find};
 use crate::meeting::Contribution;
+use crate::names::Space;
 use crate::testing::TestMachine;
-use crate::view::{Space, View};
+use crate::view::View;
 
 fn build(name: &str, args: &[(&str, Arg)]) -> Inst {
     let entry = find(name).unwrap();

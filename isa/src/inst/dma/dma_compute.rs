@@ -10,9 +10,9 @@ use crate::inst::dma::rows;
 use crate::inst::inert;
 use crate::inst::{Footprint, Instruction, Operands, Placing};
 use crate::machine::{Context, Fault, Machine};
-use crate::names::{AluOp, DgeMode, Engine, OobMode};
+use crate::names::{AluOp, DgeMode, Engine, OobMode, Space};
 use crate::operands;
-use crate::view::{Space, View};
+use crate::view::View;
 use crate::violation::Violation;
 use crate::work::{Dma, DmaSide, Work, WorkKind};
 
@@ -251,8 +251,9 @@ mod tests {
     use super::*;
     use crate::arch::Target;
     use crate::dtype::DType;
+    use crate::names::Space;
     use crate::testing::TestMachine;
-    use crate::view::{Index, Indirect, Space};
+    use crate::view::{Index, Indirect};
 
     fn compute(dst: &View, srcs: &[&View]) -> DmaCompute {
         DmaCompute {

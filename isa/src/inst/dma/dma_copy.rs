@@ -6,10 +6,10 @@ use crate::inst::inert;
 use crate::inst::values::{Feeds, Values};
 use crate::inst::{Action, Footprint, Instruction, Operands, Placing, Transfer, check};
 use crate::machine::{Context, Fault, Machine};
-use crate::names::{DgeMode, Engine, OobMode};
+use crate::names::{DgeMode, Engine, OobMode, Space};
 use crate::operands;
 use crate::schema::{Former, Now};
-use crate::view::{Index, Space, View};
+use crate::view::{Index, View};
 use crate::violation::Violation;
 use crate::work::{Dma, DmaSide, Work, WorkKind};
 

@@ -10,9 +10,9 @@ use crate::inst::dma::dma_copy::{check_dge, check_priority, is_gather, trigger};
 use crate::inst::dma::rows;
 use crate::inst::{Footprint, Instruction, Operands, Placing, check};
 use crate::machine::{Context, Fault, Machine};
-use crate::names::{DgeMode, Engine, OobMode};
+use crate::names::{DgeMode, Engine, OobMode, Space};
 use crate::operands;
-use crate::view::{Dim, Index, Space, View};
+use crate::view::{Dim, Index, View};
 use crate::violation::Violation;
 use crate::work::{Dma, DmaSide, Work, WorkKind};
 

@@ -170,8 +170,8 @@ mod tests {
     use crate::arch::Target;
     use crate::dtype::DType;
     use crate::meeting::Contribution;
+    use crate::names::Space;
     use crate::testing::TestMachine;
-    use crate::view::Space;
 
     fn swap(src: &View, dst: &View) -> Sendrecv {
         Sendrecv {

@@ -138,8 +138,8 @@ mod tests {
     use super::*;
     use crate::arch::Target;
     use crate::dtype::DType;
+    use crate::names::Space;
     use crate::testing::TestMachine;
-    use crate::view::Space;
 
     fn select(dst: &View, src: &View, cmp_op: AluOp) -> AffineSelect {
         AffineSelect {

@@ -76,8 +76,8 @@ mod tests {
     use super::*;
     use crate::arch::Target;
     use crate::dtype::DType;
+    use crate::names::Space;
     use crate::testing::TestMachine;
-    use crate::view::Space;
 
     fn iota(dst: &View, pattern: &[(i64, u32)], offset: i64, channel_multiplier: i64) -> Iota {
         Iota { dst: dst.clone(), pattern: Pattern(pattern.to_vec()), offset, channel_multiplier }

@@ -98,8 +98,8 @@ mod tests {
     use super::*;
     use crate::arch::Target;
     use crate::dtype::DType;
+    use crate::names::Space;
     use crate::testing::TestMachine;
-    use crate::view::Space;
 
     #[test]
     fn gathers_within_partitions_bit_for_bit() {

@@ -73,8 +73,8 @@ mod tests {
     use crate::inst::gpsimd::rand_get_state::RandGetState;
     use crate::inst::math::xorwow;
     use crate::inst::vector::rng::Rng;
+    use crate::names::Space;
     use crate::testing::TestMachine;
-    use crate::view::Space;
 
     #[test]
     fn a_saved_state_gives_the_same_numbers_again() {

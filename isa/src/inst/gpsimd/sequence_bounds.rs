@@ -106,8 +106,8 @@ impl Instruction for SequenceBounds {
 mod tests {
     use super::*;
     use crate::arch::Target;
+    use crate::names::Space;
     use crate::testing::TestMachine;
-    use crate::view::Space;
 
     #[test]
     fn segments_are_runs_of_equal_ids() {

@@ -134,8 +134,8 @@ mod tests {
     use super::*;
     use crate::arch::Target;
     use crate::dtype::DType;
+    use crate::names::Space;
     use crate::testing::TestMachine;
-    use crate::view::Space;
 
     fn reduce(op: PartitionReduce, dtype: DType, rows: u32, bits: &[u32]) -> Vec<u32> {
         let mut m = TestMachine::new(Target::Trn2);

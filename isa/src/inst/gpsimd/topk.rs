@@ -134,8 +134,8 @@ mod tests {
     use super::*;
     use crate::arch::Target;
     use crate::dtype::DType;
+    use crate::names::Space;
     use crate::testing::TestMachine;
-    use crate::view::Space;
 
     fn topk(m: &mut TestMachine, partitions: u32, columns: u32, n: i64, k: u32) -> Topk {
         Topk {

@@ -237,8 +237,8 @@ mod tests {
     use super::*;
     use crate::arch::Target;
     use crate::dtype::DType;
+    use crate::names::Space;
     use crate::testing::TestMachine;
-    use crate::view::Space;
 
     fn imm(x: f64) -> Option<ScalarOperand> {
         Some(ScalarOperand::Imm(Imm::Float(x)))

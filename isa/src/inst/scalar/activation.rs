@@ -132,8 +132,8 @@ mod tests {
     use super::*;
     use crate::arch::Target;
     use crate::dtype::DType;
+    use crate::names::Space;
     use crate::testing::TestMachine;
-    use crate::view::Space;
 
     fn inst(dst: &View, op: ActFn, data: &View) -> Activation {
         Activation {

@@ -121,8 +121,8 @@ mod tests {
     use super::*;
     use crate::arch::Target;
     use crate::dtype::DType;
+    use crate::names::Space;
     use crate::testing::TestMachine;
-    use crate::view::Space;
 
     fn inst(dst: &View, op: ActFn, data: &View, reduce_op: AluOp, result: Option<&View>) -> ActivationReduce {
         ActivationReduce {

@@ -6,9 +6,9 @@ use crate::inst::values::{Feeds, Values};
 use crate::inst::{Action, Footprint, Instruction, Operands, Placing, check};
 use crate::machine::{Context, Fault, Machine};
 use crate::meeting::Meeting;
-use crate::names::Engine;
+use crate::names::{Engine, Space};
 use crate::operands;
-use crate::view::{Space, View};
+use crate::view::View;
 use crate::violation::Violation;
 use crate::work::{Meet, Work, WorkKind};
 

@@ -119,8 +119,8 @@ fn brackets(line: &mut String, shape: &[usize], values: &[Value], short: bool) {
 mod tests {
     use super::*;
     use crate::arch::Target;
+    use crate::names::Space;
     use crate::testing::TestMachine;
-    use crate::view::Space;
 
     fn print(prefix: &str, m: &mut TestMachine, tensor: View) -> String {
         m.run(DevicePrint { print_prefix: prefix.into(), tensor }).unwrap();

@@ -66,8 +66,8 @@ impl Instruction for RegisterLoad {
 mod tests {
     use super::*;
     use crate::arch::Target;
+    use crate::names::Space;
     use crate::testing::TestMachine;
-    use crate::view::Space;
 
     fn load(dtype: DType, space: Space, bits: u32) -> i32 {
         let mut m = TestMachine::new(Target::Trn2);

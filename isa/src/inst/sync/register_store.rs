@@ -63,8 +63,8 @@ mod tests {
     use super::*;
     use crate::arch::Target;
     use crate::dtype::DType;
+    use crate::names::Space;
     use crate::testing::TestMachine;
-    use crate::view::Space;
 
     fn store(dtype: DType, space: Space, value: i32) -> u32 {
         let mut m = TestMachine::new(Target::Trn2);

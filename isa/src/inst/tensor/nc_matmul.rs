@@ -212,8 +212,9 @@ mod tests {
 
     use super::*;
     use crate::arch::Target;
+    use crate::names::Space;
     use crate::testing::TestMachine;
-    use crate::view::{Dim, Space};
+    use crate::view::Dim;
 
     fn matmul(dst: &View, stationary: &View, moving: &View) -> NcMatmul {
         NcMatmul {

@@ -227,8 +227,8 @@ impl Instruction for NcMatmulMx {
 mod tests {
     use super::*;
     use crate::arch::Target;
+    use crate::names::Space;
     use crate::testing::TestMachine;
-    use crate::view::Space;
 
     /// Operands of 32 partitions: each element packs 1, 2, 3 and 4 in the given format, scales are 1.
     fn ones(m: &mut TestMachine, packed: u32, dtype: DType) -> NcMatmulMx {

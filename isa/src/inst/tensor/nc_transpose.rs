@@ -9,9 +9,9 @@ use crate::inst::stream::{self, stream};
 use crate::inst::tensor::array_tile;
 use crate::inst::{Footprint, Instruction, Operands, Placing, check};
 use crate::machine::{Context, Fault, Machine};
-use crate::names::Engine;
+use crate::names::{Engine, Space};
 use crate::operands;
-use crate::view::{Space, View};
+use crate::view::View;
 use crate::violation::Violation;
 use crate::work::{Matmul, Operand, Stream, Work, WorkKind};
 

@@ -84,8 +84,9 @@ mod tests {
     use super::*;
     use crate::arch::Target;
     use crate::dtype::DType;
+    use crate::names::Space;
     use crate::testing::TestMachine;
-    use crate::view::{Dim, Space};
+    use crate::view::Dim;
 
     #[test]
     fn aggregates_tiles_of_unequal_size() {

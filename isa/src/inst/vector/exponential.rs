@@ -131,8 +131,8 @@ mod tests {
     use super::*;
     use crate::arch::Target;
     use crate::dtype::DType;
+    use crate::names::Space;
     use crate::testing::TestMachine;
-    use crate::view::Space;
 
     fn exponential(dst: &View, src: &View) -> Exponential {
         Exponential {

@@ -107,8 +107,8 @@ mod tests {
     use super::*;
     use crate::arch::Target;
     use crate::dtype::DType;
+    use crate::names::Space;
     use crate::testing::TestMachine;
-    use crate::view::Space;
 
     #[test]
     fn gives_the_largest_in_descending_order_with_repeats() {

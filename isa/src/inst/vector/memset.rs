@@ -106,8 +106,8 @@ mod tests {
     use super::*;
     use crate::arch::Target;
     use crate::dtype::DType;
+    use crate::names::Space;
     use crate::testing::TestMachine;
-    use crate::view::Space;
 
     fn inst(dst: &View, value: Imm) -> Memset {
         Memset { dst: dst.clone(), value, engine: Engine::Unknown }

@@ -95,8 +95,8 @@ mod tests {
     use super::*;
     use crate::arch::Target;
     use crate::dtype::DType;
+    use crate::names::Space;
     use crate::testing::TestMachine;
-    use crate::view::Space;
 
     fn find(dtype: DType, data: &[f32], vals: &[f32]) -> Vec<u32> {
         let mut m = TestMachine::new(Target::Trn2);

@@ -143,8 +143,8 @@ mod tests {
     use super::*;
     use crate::arch::Target;
     use crate::dtype::DType;
+    use crate::names::Space;
     use crate::testing::TestMachine;
-    use crate::view::Space;
 
     fn shuffle(dst: &View, src: &View, mask: Vec<i64>) -> NcStreamShuffle {
         NcStreamShuffle { dst: dst.clone(), src: src.clone(), shuffle_mask: Ints(mask) }

@@ -145,8 +145,8 @@ mod tests {
     use super::*;
     use crate::arch::Target;
     use crate::dtype::DType;
+    use crate::names::Space;
     use crate::testing::TestMachine;
-    use crate::view::Space;
 
     fn parts(m: &mut TestMachine, p: u32, n: u32, dtype: DType, scale: &[u32]) -> QuantizeMx {
         QuantizeMx {

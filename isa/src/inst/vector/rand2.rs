@@ -92,8 +92,8 @@ mod tests {
     use crate::arch::Target;
     use crate::arg::Imm;
     use crate::dtype::DType;
+    use crate::names::Space;
     use crate::testing::TestMachine;
-    use crate::view::Space;
 
     fn imm(x: f64) -> ScalarOperand {
         ScalarOperand::Imm(Imm::Float(x))

@@ -69,8 +69,8 @@ mod tests {
     use super::*;
     use crate::arch::Target;
     use crate::dtype::DType;
+    use crate::names::Space;
     use crate::testing::TestMachine;
-    use crate::view::Space;
 
     #[test]
     fn a_seed_repeats_its_numbers_and_they_go_on() {

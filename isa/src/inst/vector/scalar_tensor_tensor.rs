@@ -110,8 +110,8 @@ mod tests {
     use crate::arch::Target;
     use crate::arg::Imm;
     use crate::dtype::DType;
+    use crate::names::Space;
     use crate::testing::TestMachine;
-    use crate::view::Space;
 
     fn inst(dst: &View, data: &View, operand1: &View) -> ScalarTensorTensor {
         ScalarTensorTensor {

@@ -118,8 +118,8 @@ mod tests {
     use crate::arch::Target;
     use crate::arg::Imm;
     use crate::dtype::DType;
+    use crate::names::Space;
     use crate::testing::TestMachine;
-    use crate::view::Space;
 
     fn select(dst: &View, predicate: &View, on_true: &View) -> SelectReduce {
         SelectReduce {

@@ -88,8 +88,9 @@ mod tests {
     use super::*;
     use crate::arch::Target;
     use crate::dtype::DType;
+    use crate::names::Space;
     use crate::testing::TestMachine;
-    use crate::view::{Dim, Space};
+    use crate::view::Dim;
 
     fn inst(dst: &View, src: &View, engine: Engine) -> TensorCopy {
         TensorCopy { dst: dst.clone(), src: src.clone(), engine }

@@ -108,8 +108,8 @@ mod tests {
     use super::*;
     use crate::arch::Target;
     use crate::dtype::DType;
+    use crate::names::Space;
     use crate::testing::TestMachine;
-    use crate::view::Space;
 
     fn inst(dst: &View, src: ScalarOperand, predicate: &View) -> TensorCopyPredicated {
         TensorCopyPredicated { dst: dst.clone(), src, predicate: predicate.clone(), reverse_pred: false }

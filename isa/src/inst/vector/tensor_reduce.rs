@@ -156,8 +156,8 @@ mod tests {
     use super::*;
     use crate::arch::Target;
     use crate::dtype::DType;
+    use crate::names::Space;
     use crate::testing::TestMachine;
-    use crate::view::Space;
 
     fn inst(dst: &View, op: AluOp, data: &View, axis: &[i64]) -> TensorReduce {
         let (dst, data) = (dst.clone(), data.clone());

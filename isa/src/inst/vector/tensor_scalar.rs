@@ -283,8 +283,8 @@ mod tests {
     use super::*;
     use crate::arch::Target;
     use crate::ids::RegId;
+    use crate::names::Space;
     use crate::testing::TestMachine;
-    use crate::view::Space;
 
     fn inst(dst: &View, data: &View, op0: AluOp, operand0: ScalarOperand) -> TensorScalar {
         TensorScalar {

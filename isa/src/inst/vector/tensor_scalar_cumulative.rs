@@ -160,8 +160,8 @@ mod tests {
     use crate::arch::Target;
     use crate::arg::Imm;
     use crate::dtype::DType;
+    use crate::names::Space;
     use crate::testing::TestMachine;
-    use crate::view::Space;
 
     fn cumulative(dst: &View, src: &View, op1: AluOp) -> TensorScalarCumulative {
         TensorScalarCumulative {

@@ -173,8 +173,8 @@ mod tests {
     use crate::arch::Target;
     use crate::arg::Imm;
     use crate::dtype::DType;
+    use crate::names::Space;
     use crate::testing::TestMachine;
-    use crate::view::Space;
 
     fn reduce(dst: &View, data: &View, reduce_op: AluOp, reduce_res: Option<&View>) -> TensorScalarReduce {
         TensorScalarReduce {

@@ -129,8 +129,8 @@ mod tests {
     use super::*;
     use crate::arch::Target;
     use crate::dtype::DType;
+    use crate::names::Space;
     use crate::testing::TestMachine;
-    use crate::view::Space;
 
     fn inst(dst: &View, data1: &View, data2: &View, op: AluOp) -> TensorTensor {
         TensorTensor { dst: dst.clone(), data1: data1.clone(), data2: data2.clone(), op, engine: Engine::Unknown }

@@ -139,8 +139,8 @@ mod tests {
     use crate::arch::Target;
     use crate::arg::Imm;
     use crate::dtype::DType;
+    use crate::names::Space;
     use crate::testing::TestMachine;
-    use crate::view::Space;
 
     fn scan_of(dst: &View, data0: &View, data1: &View, op0: AluOp, op1: AluOp) -> TensorTensorScan {
         TensorTensorScan {

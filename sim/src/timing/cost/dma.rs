@@ -1,7 +1,6 @@
 //! Laws of DMA transfers.
 
-use nki_isa::names::{DgeMode, Engine};
-use nki_isa::view::Space;
+use nki_isa::names::{DgeMode, Engine, Space};
 use nki_isa::work::{Dma, DmaSide};
 use smallvec::SmallVec;
 

@@ -1,7 +1,6 @@
 //! Laws of the vector, scalar and GpSimd engines.
 
-use nki_isa::names::Engine;
-use nki_isa::view::Space;
+use nki_isa::names::{Engine, Space};
 use nki_isa::work::{Algorithm, Law, Operand, Start, Stream, Term};
 use smallvec::SmallVec;
 
