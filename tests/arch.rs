@@ -251,8 +251,7 @@ fn libraries_name_no_option_of_the_command() {
         }
         for (number, line) in code_of(&text) {
             let option = line.split("--").skip(1).any(|rest| rest.starts_with(|c: char| c.is_ascii_lowercase()));
-            // Part of a message, which stays as it is until messages are worded anew.
-            if option && line.contains('"') && !line.contains("(--max-memory)") {
+            if option && line.contains('"') {
                 found.push(format!("{name}:{number}: {}", line.trim()));
             }
         }

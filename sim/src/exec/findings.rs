@@ -1,12 +1,13 @@
 //! Diagnostics of a run: where it happened and in which iteration.
 
-use nki_diag::Diagnostic;
+use nki_diag::{Advice, Diagnostic};
 use nki_isa::ids::{Loc, RegId};
 use nki_isa::program::{Node, NodeKind};
 use nki_isa::schema::Role;
 use nki_isa::{Arch, Arg, Fault, Program, View};
 use rustc_hash::FxHashSet;
 
+use super::limits::MEMORY_LIMIT;
 use super::taint::Reached;
 use crate::deps::Hazard;
 use crate::memory::access::{Access, Accumulation, Unwritten};
@@ -371,6 +372,9 @@ pub(super) fn fault(program: &Program, node: &Node, dynamic: &[(Loc, u32)], faul
     );
     if let Some(where_) = iterations(program, node, dynamic) {
         out = out.note(format!("in {where_}"));
+    }
+    if out.id == MEMORY_LIMIT {
+        out = out.advise(Advice::MoreMemory);
     }
     Box::new(out)
 }

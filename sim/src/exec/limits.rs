@@ -8,6 +8,9 @@ use super::ExecOptions;
 use crate::place::{Placement, span};
 use crate::trace::Trace;
 
+/// The diagnostic of a run that needs more memory than it may use.
+pub(super) const MEMORY_LIMIT: &str = "memory-limit";
+
 /// Bytes counted for an event of the trace: the event, its dependences, its row of the timeline, its part of the reports.
 const EVENT: u64 = 1536;
 
@@ -31,7 +34,7 @@ pub fn check_memory(program: &Program, placement: &Placement, options: &ExecOpti
     }
     let message =
         format!("the kernel's tensors need {} of memory, the limit is {}", size(needed), size(options.memory.bytes));
-    let mut out = Diagnostic::error("memory-limit", message);
+    let mut out = Diagnostic::error(MEMORY_LIMIT, message);
     let largest = program.tensors.iter().filter(|t| t.space.is_hbm()).max_by_key(|t| t.bytes());
     if let Some(t) = largest {
         let label = format!("`{}` needs {}", t.name, size(t.bytes() as u64));
@@ -59,9 +62,7 @@ pub(super) fn too_many_events(events: usize, memory: Limit) -> Fault {
     let needed = size((events as u64).saturating_mul(EVENT));
     let limit = size(memory.bytes);
     Fault::new(
-        "memory-limit",
-        format!(
-            "{events} executed statements and their timeline need {needed} of memory, the limit is {limit} (--max-memory)"
-        ),
+        MEMORY_LIMIT,
+        format!("{events} executed statements and their timeline need {needed} of memory, the limit is {limit}"),
     )
 }
