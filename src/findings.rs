@@ -75,8 +75,8 @@ impl Judge {
     }
 
     /// Whether strict findings have to be looked for.
-    pub fn wants_strict(&self) -> bool {
-        self.levels.wants_strict()
+    pub fn includes_strict(&self) -> bool {
+        self.levels.includes_strict()
     }
 
     /// The findings about values that a run has to look for: those that are not allowed.

@@ -244,7 +244,7 @@ impl Session {
     pub fn options(&self) -> Options {
         let defaults = Options::default();
         Options {
-            strict: self.judge.wants_strict(),
+            strict: self.judge.includes_strict(),
             step_limit: self.max_steps.unwrap_or(defaults.step_limit),
             memory: self.memory,
             over_capacity: self.capacity == Capacity::Warn,
@@ -288,7 +288,7 @@ impl Session {
     /// Runs all ranks, from 0, at the same time, and finds what there is to find.
     ///
     /// # Errors
-    /// If an input does not fit, the kernel faults or its ranks wait for each other for ever.
+    /// If an input does not fit, the kernel faults or its ranks deadlock.
     pub fn run<'k>(&self, launches: Vec<Launch<'k>>) -> Result<Vec<Ran<'k>>, Stop> {
         self.run_with(launches, None).map(|(all, _)| all)
     }

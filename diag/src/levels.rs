@@ -252,7 +252,7 @@ impl Levels {
     }
 
     /// Whether any strict finding is warned of or denied, so that it has to be looked for.
-    pub fn wants_strict(&self) -> bool {
+    pub fn includes_strict(&self) -> bool {
         slugs::all().any(|s| s.class == Class::Strict && self.decide(s, false).0 != Level::Allow)
     }
 

@@ -10,8 +10,8 @@ use crate::arg::Imm;
 use crate::gemm;
 use crate::ids::RegId;
 use crate::inst::math::activation::ActFn;
-use crate::meeting::Contribution;
 use crate::names::OobMode;
+use crate::rendezvous::Contribution;
 use crate::tensor::Tensor;
 use crate::view::View;
 
@@ -64,8 +64,8 @@ pub type TogetherF32 = Box<dyn Fn(&mut [RowF32<'_>]) + Send + Sync>;
 /// Gets the arguments that a function is about to be applied to: `(partition, arguments)`, where the partition counts from 0 within the operands.
 pub type Arguments = Arc<dyn Fn(usize, &[f32]) + Send + Sync>;
 
-/// What an instruction leaves in a state of its engine (see [`Machine::engine_state`]): the state's name, and the change.
-pub type Leaves = (&'static str, Box<dyn FnOnce(&mut Vec<u32>) + Send>);
+/// The change that an instruction makes to a state of its engine (see [`Machine::engine_state`]): the state's name, and the change.
+pub type StateUpdate = (&'static str, Box<dyn FnOnce(&mut Vec<u32>) + Send>);
 
 /// As [`RowsF32`] with integers, borrowed: values sign- or zero-extended from the element type.
 pub type RowsI64<'f> = &'f (dyn Fn(usize, &[&[i64]], &mut [&mut [i64]]) + Sync);
@@ -91,11 +91,12 @@ pub trait Machine {
     fn context(&self) -> Context<'_>;
 
     /// Applies `f` to each partition in fp32. All views have the same number of partitions (dimension 0). The values may be computed later, but before
-    /// anything can tell; `leaves` comes after them.
+    /// anything can tell; `update` comes after them.
     ///
     /// # Errors
     /// If an address is out of bounds.
-    fn map_f32(&mut self, dsts: &[&View], srcs: &[&View], f: RowsF32, leaves: Option<Leaves>) -> Result<(), Fault>;
+    fn map_f32(&mut self, dsts: &[&View], srcs: &[&View], f: RowsF32, update: Option<StateUpdate>)
+    -> Result<(), Fault>;
 
     /// As [`map_f32`](Machine::map_f32) for a function whose steps wait for each other within a row, so that it is faster with several rows side by
     /// side.
@@ -107,9 +108,9 @@ pub trait Machine {
         dsts: &[&View],
         srcs: &[&View],
         f: TogetherF32,
-        leaves: Option<Leaves>,
+        update: Option<StateUpdate>,
     ) -> Result<(), Fault> {
-        self.map_f32(dsts, srcs, alone(f), leaves)
+        self.map_f32(dsts, srcs, alone(f), update)
     }
 
     /// Applies `f` to each partition in exact integers; written values wrap to the element type. Integer views only.
@@ -206,7 +207,7 @@ pub trait Machine {
         None
     }
 
-    /// What the members of the meeting that the instruction waited for have brought, in the meeting's order; nothing for an instruction
+    /// What the members of the instruction's rendezvous have contributed, in the order of its members; nothing for an instruction
     /// that waits for nobody.
     fn contributions(&self) -> Arc<[Contribution]> {
         Arc::from([])

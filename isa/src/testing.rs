@@ -14,9 +14,9 @@ use crate::arg::{Arg, Imm};
 use crate::dtype::DType;
 use crate::ids::{Address, Loc, RegId, TensorId, TrailId};
 use crate::inst::Inst;
-use crate::machine::{Context, Fault, Leaves, Machine, RowsF32, RowsI64, Tiles};
-use crate::meeting::Contribution;
+use crate::machine::{Context, Fault, Machine, RowsF32, RowsI64, StateUpdate, Tiles};
 use crate::names::{Engine, OobMode, Space};
+use crate::rendezvous::Contribution;
 use crate::tensor::Tensor;
 use crate::view::{Index, View, column_group, column_position};
 
@@ -39,7 +39,7 @@ pub struct TestMachine {
     pub printed: Vec<String>,
     /// Tensors of which unwritten bytes were read, in order, repeats included.
     pub uninitialized: Vec<TensorId>,
-    /// What the members of a meeting have brought.
+    /// What the members of a rendezvous have contributed.
     pub brought: Vec<Contribution>,
     /// This machine's rank.
     pub rank: u32,
@@ -314,9 +314,15 @@ impl Machine for TestMachine {
         Context { arch: self.arch, tensors: &self.tensors }
     }
 
-    fn map_f32(&mut self, dsts: &[&View], srcs: &[&View], f: RowsF32, leaves: Option<Leaves>) -> Result<(), Fault> {
+    fn map_f32(
+        &mut self,
+        dsts: &[&View],
+        srcs: &[&View],
+        f: RowsF32,
+        update: Option<StateUpdate>,
+    ) -> Result<(), Fault> {
         self.map(dsts, srcs, to_f32, from_f32, &|p, i, o| f(p, i, o))?;
-        if let Some((name, change)) = leaves {
+        if let Some((name, change)) = update {
             change(self.engine_state(name));
         }
         Ok(())

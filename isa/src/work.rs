@@ -25,16 +25,16 @@ pub enum WorkKind {
     /// Bytes moved by DMA.
     Dma(Dma),
     /// Waiting for others, and what moves without the core's DMA queues.
-    Meet(Meet),
+    Rendezvous(RendezvousWork),
     /// A sequencer instruction: register moves and arithmetic.
     Register(RegisterWork),
     /// Nothing on any engine (device_print, hints).
     Free,
 }
 
-/// What a meeting costs when all have come.
+/// What a rendezvous costs once all members have arrived.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Meet {
+pub enum RendezvousWork {
     /// Each core writes a semaphore of the other and waits for its own.
     Barrier,
     /// GpSimd's own DMA engine moves bytes from one core's SBUF to the other's.

@@ -136,7 +136,7 @@ impl Cache {
     ) -> PyResult<Compiled> {
         let capacity = nki_sim::settings::capacity(capacity).map_err(value_error)?;
         let judge = judge.0.clone();
-        let strict = judge.wants_strict();
+        let strict = judge.includes_strict();
         let key = Key { target: named_target(target)?, lnc, strict, schedule, capacity };
         let known: Vec<Arc<Ready>> =
             self.programs.lock().unwrap_or_else(PoisonError::into_inner).iter().rev().cloned().collect();

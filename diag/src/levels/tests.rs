@@ -60,11 +60,11 @@ fn the_strongest_list_with_warnings_counts() {
 
 #[test]
 fn strict_findings_are_looked_for_if_a_source_wants_them() {
-    assert!(!Levels::new(Mode::Check, false).wants_strict());
-    assert!(Levels::new(Mode::Run, true).wants_strict());
-    assert!(levels(Mode::Run, &[source(&[(Level::Deny, "strict")])]).wants_strict());
-    assert!(levels(Mode::Run, &[source(&[(Level::Warn, "strict-language")])]).wants_strict());
-    assert!(!levels(Mode::Run, &[source(&[(Level::Deny, "warnings")])]).wants_strict());
+    assert!(!Levels::new(Mode::Check, false).includes_strict());
+    assert!(Levels::new(Mode::Run, true).includes_strict());
+    assert!(levels(Mode::Run, &[source(&[(Level::Deny, "strict")])]).includes_strict());
+    assert!(levels(Mode::Run, &[source(&[(Level::Warn, "strict-language")])]).includes_strict());
+    assert!(!levels(Mode::Run, &[source(&[(Level::Deny, "warnings")])]).includes_strict());
 }
 
 #[test]

@@ -10,7 +10,7 @@ use crate::arg::ScalarOperand;
 use crate::inst::check::{self, Named};
 use crate::inst::math::{alu, reduce};
 use crate::inst::scalars::{self, Scalar, Sources};
-use crate::machine::{Fault, Leaves, Machine};
+use crate::machine::{Fault, Machine, StateUpdate};
 use crate::names::{AluOp, ReduceCmd};
 use crate::view::View;
 use crate::violation::Violation;
@@ -54,7 +54,7 @@ impl Lanes {
     }
 
     /// Puts the accumulators back, once the instruction has been computed.
-    pub(crate) fn leave(self: Arc<Self>) -> Leaves {
+    pub(crate) fn into_update(self: Arc<Self>) -> StateUpdate {
         (self.name, Box::new(move |state| *state = self.bits()))
     }
 
@@ -143,19 +143,19 @@ impl Reduction<'_> {
         }
         let (step, lanes) = self.prepare(machine, &mut sources);
         let lanes = Arc::new(lanes);
-        let leaves = Arc::clone(&lanes).leave();
+        let update = Arc::clone(&lanes).into_update();
         let row = move |p: usize, ins: &[&[f32]], outs: &mut [&mut [f32]]| {
             f(p, ins, outs[0]);
             step.apply(&lanes, p, ins, outs);
         };
         match self.result {
-            Some(result) => machine.map_f32(&[dst, result], &sources, Box::new(row), Some(leaves)),
-            None => machine.map_f32(&[dst], &sources, Box::new(row), Some(leaves)),
+            Some(result) => machine.map_f32(&[dst, result], &sources, Box::new(row), Some(update)),
+            None => machine.map_f32(&[dst], &sources, Box::new(row), Some(update)),
         }
     }
 
     /// Whether a later instruction may read out what this one accumulates.
-    pub(crate) fn leaves_state(&self) -> bool {
+    pub(crate) fn sets_engine_state(&self) -> bool {
         match self.cmd {
             ReduceCmd::Idle => false,
             ReduceCmd::ResetReduce => self.result.is_none(),

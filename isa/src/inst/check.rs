@@ -205,30 +205,30 @@ pub fn gpsimd_psum(engine: Engine, operands: &[Named<'_>]) -> Result<(), Violati
     }
 }
 
-/// The engine asked for is one that the instruction runs on.
+/// The requested engine is one that the instruction runs on.
 ///
 /// # Errors
 /// `engine-unsupported`, `unsupported-on-target`.
-pub fn engine_allowed(asked: Engine, schema: &Schema, arch: &Arch) -> Result<(), Violation> {
+pub fn engine_allowed(requested: Engine, schema: &Schema, arch: &Arch) -> Result<(), Violation> {
     let runs = || schema.engines.iter().filter(|e| e.since <= arch.target);
-    if asked == Engine::Unknown || runs().any(|e| e.on == asked) {
+    if requested == Engine::Unknown || runs().any(|e| e.on == requested) {
         return Ok(());
     }
     let names: Vec<_> = runs().map(|e| e.on.to_string()).collect();
     let names = names.join(" or ");
-    match schema.engines.iter().find(|e| e.on == asked) {
+    match schema.engines.iter().find(|e| e.on == requested) {
         Some(later) => Err(Violation::new(
             "unsupported-on-target",
             "engine",
             format!(
-                "{} on the {asked} engine needs {} (target is {})",
+                "{} on the {requested} engine needs {} (target is {})",
                 schema.name,
                 later.since.or_later(),
                 arch.target
             ),
         )
         .help(format!("here it runs on {names}"))),
-        None => Err(Violation::new("engine-unsupported", "engine", format!("it runs on {names}, not on {asked}"))),
+        None => Err(Violation::new("engine-unsupported", "engine", format!("it runs on {names}, not on {requested}"))),
     }
 }
 

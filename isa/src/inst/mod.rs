@@ -33,8 +33,8 @@ use crate::arch::Arch;
 use crate::arg::{Arg, Imm};
 use crate::ids::RegId;
 use crate::machine::{Context, Fault, Machine};
-use crate::meeting::Meeting;
 use crate::names::{DgeMode, Engine, Space};
+use crate::rendezvous::Participants;
 use crate::schema::{Former, OperandSchema, Schema};
 use crate::view::{Index, View};
 use crate::violation::Violation;
@@ -96,26 +96,26 @@ pub trait Instruction: Operands {
     fn accumulation(&self, _arch: &Arch) -> Option<(&View, Option<bool>)> {
         None
     }
-    /// Whether a later instruction may use what it leaves in its engine (accumulators), so that its destinations may stay unread.
-    fn leaves_state(&self) -> bool {
+    /// Whether it sets a state of its engine (accumulators) that a later instruction may use, so that its destinations may stay unread.
+    fn sets_engine_state(&self) -> bool {
         false
     }
     /// An operand that is given and has no effect in this combination: slug `inert-operand`.
     fn inert(&self) -> Option<Violation> {
         None
     }
-    /// Whom it waits for before it executes.
-    fn meeting(&self) -> Option<Meeting<'_>> {
+    /// The cores or ranks that it waits for before it executes.
+    fn participants(&self) -> Option<Participants<'_>> {
         None
     }
-    /// What it brings to its meeting (see [`Machine::contributions`]).
+    /// What it contributes to its rendezvous (see [`Machine::contributions`]).
     ///
     /// # Errors
     /// If it runs into a run-time error, such as a dynamic index out of bounds.
     fn contribute(&self, _machine: &mut dyn Machine) -> Result<Vec<Array2<u32>>, Fault> {
         Ok(Vec::new())
     }
-    /// Whether it and what another member of its meeting executes fit together.
+    /// Whether it and what another member of its rendezvous executes fit together.
     ///
     /// # Errors
     /// Why not.
@@ -469,17 +469,17 @@ macro_rules! instructions {
             pub fn accumulation(&self, arch: &Arch) -> Option<(&View, Option<bool>)> {
                 match self { $(Inst::$Name(i) => i.accumulation(arch),)* }
             }
-            /// See [`Instruction::leaves_state`].
-            pub fn leaves_state(&self) -> bool {
-                match self { $(Inst::$Name(i) => i.leaves_state(),)* }
+            /// See [`Instruction::sets_engine_state`].
+            pub fn sets_engine_state(&self) -> bool {
+                match self { $(Inst::$Name(i) => i.sets_engine_state(),)* }
             }
             /// See [`Instruction::inert`].
             pub fn inert(&self) -> Option<Violation> {
                 match self { $(Inst::$Name(i) => i.inert(),)* }
             }
-            /// See [`Instruction::meeting`].
-            pub fn meeting(&self) -> Option<Meeting<'_>> {
-                match self { $(Inst::$Name(i) => i.meeting(),)* }
+            /// See [`Instruction::participants`].
+            pub fn participants(&self) -> Option<Participants<'_>> {
+                match self { $(Inst::$Name(i) => i.participants(),)* }
             }
             /// See [`Instruction::contribute`].
             ///

@@ -190,7 +190,7 @@ pub fn analyze(program: &Program, placement: &Placement, ops: &[Op<'_>], written
     deps
 }
 
-/// Operations whose accesses one thread finds out at a time: many, for on a busy machine each meeting of the two threads may have to wait.
+/// Operations whose accesses one thread finds out at a time: many, for on a busy machine each hand-over between the two threads may have to wait.
 const SHARE: usize = 16384;
 
 /// What an operation touches.

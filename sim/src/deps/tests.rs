@@ -123,15 +123,15 @@ proptest! {
                 (all(&f.reads), all(&f.writes))
             })
             .collect();
-        let meet = |a: &Bytes, b: &Bytes| !a.is_disjoint(b);
+        let overlap = |a: &Bytes, b: &Bytes| !a.is_disjoint(b);
         for j in 0..list.len() {
             // Each edge is a conflict of its kind.
             for d in deps.of(j) {
                 let i = d.on as usize;
                 let real = match d.hazard {
-                    Hazard::Raw => meet(&sets[i].1, &sets[j].0),
-                    Hazard::Waw => meet(&sets[i].1, &sets[j].1),
-                    Hazard::War => meet(&sets[i].0, &sets[j].1),
+                    Hazard::Raw => overlap(&sets[i].1, &sets[j].0),
+                    Hazard::Waw => overlap(&sets[i].1, &sets[j].1),
+                    Hazard::War => overlap(&sets[i].0, &sets[j].1),
                     // Nothing here asks for an order.
                     Hazard::Order => false,
                 };
@@ -153,8 +153,8 @@ proptest! {
                 }
             }
             for i in 0..j {
-                let raw = meet(&sets[i].1, &sets[j].0);
-                let other = meet(&sets[i].1, &sets[j].1) || meet(&sets[i].0, &sets[j].1);
+                let raw = overlap(&sets[i].1, &sets[j].0);
+                let other = overlap(&sets[i].1, &sets[j].1) || overlap(&sets[i].0, &sets[j].1);
                 let in_order = list[i].queue == list[j].queue && list[j].engine.is_some();
                 if raw || other && !in_order {
                     prop_assert!(done[i], "conflict {i} -> {j} is missed");

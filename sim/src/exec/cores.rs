@@ -1,4 +1,4 @@
-//! The interpreters of all ranks as cores that wait for each other: what they contribute and receive, and what is wrong when they do not fit together.
+//! The interpreters of all ranks as cores that wait for each other: what they contribute and receive, and how their instructions may disagree.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -6,7 +6,7 @@ use std::sync::Arc;
 use nki_diag::{Advice, Diagnostic};
 use nki_isa::machine::Context;
 use nki_isa::program::{Node, NodeKind};
-use nki_isa::{Arch, Contribution, Meeting};
+use nki_isa::{Arch, Contribution, Participants};
 
 use super::findings::{iterations, name_of};
 use super::interpreter::{Interpreter, Waiting};
@@ -35,19 +35,19 @@ impl Cores for [Interpreter<'_>] {
 
     fn place(&self, core: CoreId) -> Option<Place> {
         let state = self[core.rank].state(core.core);
-        let meeting = state.waiting.as_ref()?.inst.meeting()?;
-        let (members, missing) = rendezvous::members(&meeting, core, &self.counts());
+        let participants = state.waiting.as_ref()?.inst.participants()?;
+        let (members, missing) = rendezvous::members(&participants, core, &self.counts());
         let members = missing.is_empty().then_some(members);
-        Some(Place { event: state.executed(), kind: Kind::of(&meeting), members })
+        Some(Place { event: state.executed(), kind: Kind::of(&participants), members })
     }
 
     /// Each gets what the others have contributed and executes its instruction.
     fn hold(&mut self, core: CoreId, members: &[CoreId]) -> Result<(), Stopped> {
         let Some(wanted) = kind(self, core) else { return Ok(()) };
         agree(self, members, wanted)?;
-        let meeting = waits(self, core).and_then(|w| w.inst.meeting());
-        let of_ranks = meeting.is_some_and(|m| m.is_of_ranks());
-        let orders_cores = meeting.is_some_and(|m| !m.is_of_ranks() || m.is_of_whole_cores());
+        let participants = waits(self, core).and_then(|w| w.inst.participants());
+        let of_ranks = participants.is_some_and(|m| m.is_of_ranks());
+        let orders_cores = participants.is_some_and(|m| !m.is_of_ranks() || m.is_of_whole_cores());
         // All members contribute before any of them receives. A collective joins what one core of each rank contributes.
         let mut contributed: BTreeMap<u32, Vec<Contribution>> = BTreeMap::new();
         for &a in members {
@@ -103,34 +103,34 @@ fn waits<'i, 'p>(ranks: &'i [Interpreter<'p>], core: CoreId) -> Option<&'i Waiti
     ranks[core.rank].state(core.core).waiting.as_ref()
 }
 
-/// Where a core stands: what it waits at, else the first exchange that it has left behind.
-fn stands<'i, 'p>(ranks: &'i [Interpreter<'p>], core: CoreId) -> Option<&'i Waiting<'p>> {
+/// The rendezvous at which a core waits, else the first exchange that it has posted.
+fn waiting_at<'i, 'p>(ranks: &'i [Interpreter<'p>], core: CoreId) -> Option<&'i Waiting<'p>> {
     let state = ranks[core.rank].state(core.core);
     state.waiting.as_ref().or_else(|| state.posted.first().map(|p| &p.waiting))
 }
 
-/// What a core waits at or has left behind that is of this kind.
+/// The rendezvous of this kind at which a core waits, or that it has posted.
 fn side<'i, 'p>(ranks: &'i [Interpreter<'p>], core: CoreId, wanted: Kind) -> Option<&'i Waiting<'p>> {
     let state = ranks[core.rank].state(core.core);
     let mut all = state.waiting.iter().chain(state.posted.iter().map(|p| &p.waiting));
-    all.find(|w| w.inst.meeting().is_some_and(|m| Kind::of(&m) == wanted))
+    all.find(|w| w.inst.participants().is_some_and(|m| Kind::of(&m) == wanted))
 }
 
 /// The cores that `core` waits for, itself included, and the names of those that do not exist.
 fn members(ranks: &[Interpreter<'_>], core: CoreId, at: Option<&Waiting<'_>>) -> (Vec<CoreId>, Vec<String>) {
-    let Some(meeting) = at.and_then(|w| w.inst.meeting()) else { return Default::default() };
-    rendezvous::members(&meeting, core, &ranks.counts())
+    let Some(participants) = at.and_then(|w| w.inst.participants()) else { return Default::default() };
+    rendezvous::members(&participants, core, &ranks.counts())
 }
 
 fn kind(ranks: &[Interpreter<'_>], core: CoreId) -> Option<Kind> {
-    stands(ranks, core)?.inst.meeting().map(|m| Kind::of(&m))
+    waiting_at(ranks, core)?.inst.participants().map(|m| Kind::of(&m))
 }
 
 fn is_of(waiting: &Waiting<'_>, wanted: Kind) -> bool {
-    waiting.inst.meeting().is_some_and(|m| Kind::of(&m) == wanted)
+    waiting.inst.participants().is_some_and(|m| Kind::of(&m) == wanted)
 }
 
-/// The members execute instructions that fit together, and mean each other.
+/// The instructions of the members are compatible and name the same members.
 fn agree(ranks: &[Interpreter<'_>], all: &[CoreId], wanted: Kind) -> Result<(), Stopped> {
     for (i, &a) in all.iter().enumerate() {
         for &b in &all[i + 1..] {
@@ -152,9 +152,9 @@ fn fit(
         return Err("they name different members".into());
     }
     if let (
-        Some(Meeting::Exchange { send_to: a_to, receive_from: a_from, .. }),
-        Some(Meeting::Exchange { send_to: b_to, receive_from: b_from, .. }),
-    ) = (wa.inst.meeting(), wb.inst.meeting())
+        Some(Participants::Exchange { send_to: a_to, receive_from: a_from, .. }),
+        Some(Participants::Exchange { send_to: b_to, receive_from: b_from, .. }),
+    ) = (wa.inst.participants(), wb.inst.participants())
     {
         let (a, b) = (i64::from(a.core), i64::from(b.core));
         for (sender, to, receiver, from) in [(a, a_to, b, b_from), (b, b_to, a, a_from)] {
@@ -197,11 +197,11 @@ fn last(nodes: &[Node]) -> Option<&Node> {
     }
 }
 
-/// Nobody can go on: says for whom the first one waits, and where that one is.
+/// No core can proceed: names the core that the first one waits for, and where it is.
 fn deadlock(ranks: &[Interpreter<'_>]) -> Stopped {
     let several = ranks.len() > 1;
     let bug = |text| Stopped { rank: 0, error: Box::new(Diagnostic::error("internal", text)) };
-    let first = all(ranks).find_map(|a| Some((a, stands(ranks, a)?)));
+    let first = all(ranks).find_map(|a| Some((a, waiting_at(ranks, a)?)));
     let Some((core, w)) = first else { return bug("nobody waits") };
     let (name, loc, me) = (name_of(w.node), w.node.loc, who(core, several));
     let (all, missing) = members(ranks, core, Some(w));
@@ -234,7 +234,7 @@ fn deadlock(ranks: &[Interpreter<'_>]) -> Stopped {
             return bug("a core waits for itself");
         };
         let they = who(other, several);
-        let error = match stands(ranks, other) {
+        let error = match waiting_at(ranks, other) {
             Some(o) => {
                 let pipes = match (kind(ranks, core), kind(ranks, other)) {
                     (Some(Kind::Exchange { pipe: a }), Some(Kind::Exchange { pipe: b })) if a != b => {

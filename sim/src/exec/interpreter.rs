@@ -10,7 +10,7 @@ use nki_diag::memory::Limit;
 use nki_isa::ids::{Address, Loc, RegId};
 use nki_isa::inst::Footprint;
 use nki_isa::program::{Bound, Node, NodeKind, Statement, around, statements};
-use nki_isa::{Contribution, Fault, Inst, Meeting, Program, Space, TensorId, View};
+use nki_isa::{Contribution, Fault, Inst, Participants, Program, Space, TensorId, View};
 use rustc_hash::FxHashMap;
 
 use super::ExecOptions;
@@ -202,14 +202,14 @@ impl<'p> Interpreter<'p> {
     /// Runs the current core until it ends or waits.
     pub(super) fn advance(&mut self) -> Result<Stop, Box<Diagnostic>> {
         let outcome = self.statements();
-        outcome.map_err(|fault| self.told(fault))
+        outcome.map_err(|fault| self.diagnose(fault))
     }
 
     /// What the current core contributes to the rendezvous that it waits for.
     pub(super) fn contribute(&mut self) -> Result<Vec<Array2<u32>>, Box<Diagnostic>> {
         let Some(Waiting { node, inst, .. }) = self.core.waiting else { return Ok(Vec::new()) };
         self.core.node = Some(node);
-        inst.contribute(self).map_err(|fault| self.told(fault))
+        inst.contribute(self).map_err(|fault| self.diagnose(fault))
     }
 
     /// Holds the rendezvous that the current core waits for: executes its instruction.
@@ -222,10 +222,10 @@ impl<'p> Interpreter<'p> {
         self.spread_taint(waiting.inst);
         self.contributed = Arc::from([]);
         self.core.events.push(Event { node: waiting.at, kind: EventKind::Inst { resolved: waiting.resolved } });
-        outcome.map_err(|fault| self.told(fault))
+        outcome.map_err(|fault| self.diagnose(fault))
     }
 
-    /// Leaves the exchange that the current core waits for behind: what it sends is read now, and it goes on.
+    /// StateUpdate the exchange that the current core waits for behind: what it sends is read now, and it goes on.
     pub(super) fn post(&mut self) -> Result<(), Box<Diagnostic>> {
         let tiles = self.contribute()?;
         if let Some(mut waiting) = self.core.waiting.take() {
@@ -245,7 +245,7 @@ impl<'p> Interpreter<'p> {
         let now = self.core.node.replace(posted.waiting.node);
         self.contributed = Arc::clone(contributed);
         self.deferred.account().executes(posted.waiting.node);
-        let outcome = posted.waiting.inst.execute(self).map_err(|fault| self.told(fault));
+        let outcome = posted.waiting.inst.execute(self).map_err(|fault| self.diagnose(fault));
         self.spread_taint(posted.waiting.inst);
         self.contributed = Arc::from([]);
         self.core.node = now;
@@ -257,13 +257,13 @@ impl<'p> Interpreter<'p> {
     fn needs_posted(&self, inst: &Inst, footprint: &Footprint<'_>) -> bool {
         let mut own = Footprint::default();
         self.core.posted.iter().any(|p| {
-            let pipe = |i: &Inst| match i.meeting() {
-                Some(Meeting::Exchange { pipe, .. }) => Some(pipe),
+            let pipe = |i: &Inst| match i.participants() {
+                Some(Participants::Exchange { pipe, .. }) => Some(pipe),
                 _ => None,
             };
-            match inst.meeting() {
-                Some(Meeting::Exchange { pipe: mine, .. }) if pipe(p.waiting.inst) == Some(mine) => return true,
-                Some(Meeting::Exchange { .. }) | None => {}
+            match inst.participants() {
+                Some(Participants::Exchange { pipe: mine, .. }) if pipe(p.waiting.inst) == Some(mine) => return true,
+                Some(Participants::Exchange { .. }) | None => {}
                 Some(_) => return true,
             }
             own.clear();
@@ -291,7 +291,7 @@ impl<'p> Interpreter<'p> {
         p0 < q1 && q0 < p1 && b0 < c1 && c0 < b1
     }
 
-    fn told(&self, fault: Fault) -> Box<Diagnostic> {
+    fn diagnose(&self, fault: Fault) -> Box<Diagnostic> {
         match self.core.node {
             Some(node) => findings::fault(self.program, node, &self.core.loops, fault),
             None => Box::new(Diagnostic::error(fault.id, fault.message)),
@@ -343,11 +343,11 @@ impl<'p> Interpreter<'p> {
                         self.end_stored_run();
                     }
                     let resolved = self.resolved(&footprint)?;
-                    let meets = match inst.meeting() {
-                        Some(meeting) => !meeting.members(self.member(&meeting)).is_empty(),
+                    let waits = match inst.participants() {
+                        Some(participants) => !participants.members(self.member(&participants)).is_empty(),
                         None => false,
                     };
-                    if meets {
+                    if waits {
                         self.core.waiting = Some(Waiting { node, inst, at, resolved });
                         return Ok(Stop::Waits);
                     }
@@ -380,9 +380,9 @@ impl<'p> Interpreter<'p> {
         }
     }
 
-    /// The member of a meeting that the current core is.
-    pub(super) fn member(&self, meeting: &Meeting<'_>) -> u32 {
-        if meeting.is_of_ranks() { self.rank } else { self.core.number }
+    /// The member of a rendezvous that the current core is.
+    pub(super) fn member(&self, participants: &Participants<'_>) -> u32 {
+        if participants.is_of_ranks() { self.rank } else { self.core.number }
     }
 
     fn enter(&mut self, loc: Loc, at: NodeIndex, until: u32, counter: Counter) {

@@ -7,7 +7,7 @@ use nki_isa::arg::Imm;
 use nki_isa::ids::RegId;
 use nki_isa::inst::Footprint;
 use nki_isa::inst::math::activation::ActFn;
-use nki_isa::machine::{Arguments, Context, Leaves, RowsF32, RowsI64, Tiles, TogetherF32};
+use nki_isa::machine::{Arguments, Context, RowsF32, RowsI64, StateUpdate, Tiles, TogetherF32};
 use nki_isa::names::{Engine, OobMode};
 use nki_isa::program::NodeKind;
 use nki_isa::view::{column_group, column_position};
@@ -194,8 +194,14 @@ impl Machine for Interpreter<'_> {
         Context { arch: Arch::of(self.program.target), tensors: &self.program.tensors }
     }
 
-    fn map_f32(&mut self, dsts: &[&View], srcs: &[&View], f: RowsF32, leaves: Option<Leaves>) -> Result<(), Fault> {
-        self.defer_rows(dsts, srcs, What::Map(f), leaves)
+    fn map_f32(
+        &mut self,
+        dsts: &[&View],
+        srcs: &[&View],
+        f: RowsF32,
+        update: Option<StateUpdate>,
+    ) -> Result<(), Fault> {
+        self.defer_rows(dsts, srcs, What::Map(f), update)
     }
 
     fn map_f32_together(
@@ -203,9 +209,9 @@ impl Machine for Interpreter<'_> {
         dsts: &[&View],
         srcs: &[&View],
         f: TogetherF32,
-        leaves: Option<Leaves>,
+        update: Option<StateUpdate>,
     ) -> Result<(), Fault> {
-        self.defer_rows(dsts, srcs, What::Together(f), leaves)
+        self.defer_rows(dsts, srcs, What::Together(f), update)
     }
 
     fn map_i64(&mut self, dsts: &[&View], srcs: &[&View], f: RowsI64<'_>) -> Result<(), Fault> {

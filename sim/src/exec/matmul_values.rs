@@ -127,7 +127,7 @@ impl<'p> Interpreter<'p> {
             Limit::Magnitude(limit) if extent::most(values) >= limit => {
                 self.look_at_excess(node, inst, to, values, limit)
             }
-            Limit::Between(low, high) if extent::leaves(values, low, high) => {
+            Limit::Between(low, high) if extent::any_outside(values, low, high) => {
                 if let Some(at) = values.iter().position(|&x| x < low || x >= high) {
                     self.report_clipped_tile(node, to, at, values[at]);
                 }

@@ -1,7 +1,7 @@
 //! Runs a program: numbers, findings and the dynamic trace.
 //!
 //! Program order is the meaning. Cores, and ranks, run one after the other, each until it must wait for others: `rendezvous` pairs them,
-//! `races` finds what no meeting orders. A fault of the kernel stops the run with a diagnostic; everything that was traced until then is kept.
+//! `races` finds what no rendezvous orders. A fault of the kernel stops the run with a diagnostic; everything that was traced until then is kept.
 
 mod checks;
 mod cores;
@@ -120,7 +120,7 @@ pub fn run(
     }
 }
 
-/// Runs all ranks, from 0, at the same time: collectives are their meetings. One result for each.
+/// Runs all ranks, from 0, at the same time: they synchronise at collectives. One result for each.
 ///
 /// # Errors
 /// As [`run`], for the first rank that fails.

@@ -1,10 +1,10 @@
 //! Races of the cores of a logical core through shared HBM.
 //!
 //! The rule: every `core_barrier` and every `sendrecv` between the cores orders all that either core has accessed before it, in program
-//! order, ahead of all that the other accesses after it. Between two such meetings nothing is ordered. There, a byte that one core writes
+//! order, ahead of all that the other accesses after it. Between two such rendezvous nothing is ordered. There, a byte that one core writes
 //! and the other reads or writes is a race, unless the later write leaves the bytes as they were: both cores may write the same result.
 //!
-//! Cores run one after the other from meeting to meeting, so the accesses since the last meeting are all that has to be remembered.
+//! Cores run one after the other from rendezvous to rendezvous, so the accesses since the last one are all that has to be remembered.
 
 use nki_isa::ids::Loc;
 use nki_isa::inst::Footprint;
@@ -19,17 +19,17 @@ use crate::deps::{self, Hazard, Index, Subject};
 use crate::place::Placement;
 use crate::trace::Resolved;
 
-/// Races told at most: each further one says the same about another place.
+/// Most races that are reported: a further one would only name another place.
 const MOST: usize = 50;
 
-/// Accesses to shared memory since the last meeting.
+/// Accesses to shared memory since the last rendezvous.
 #[derive(Debug, Default)]
 pub(super) struct Races<'p> {
     on: bool,
     tensors: FxHashMap<TensorId, Index>,
     /// Who accessed: core and statement, by the number in the index.
     sites: Vec<(u32, &'p Node)>,
-    /// Pairs of places that have been told.
+    /// Pairs of places that have been reported.
     seen: FxHashSet<(Loc, Loc)>,
 }
 
@@ -117,7 +117,7 @@ impl<'p> Races<'p> {
 }
 
 impl<'p> Interpreter<'p> {
-    /// Executes an instruction and tells the races that it is in.
+    /// Executes an instruction and reports the races that it takes part in.
     pub(super) fn execute_watched(
         &mut self,
         node: &'p Node,

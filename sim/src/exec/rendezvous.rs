@@ -3,7 +3,7 @@
 //! Each core advances until it waits. A rendezvous is held when all of its members wait at one of its kind. If nobody can go on, whoever waits
 //! at an exchange leaves it behind: exchanges of different pipes do not wait for each other.
 
-use nki_isa::Meeting;
+use nki_isa::Participants;
 
 use crate::trace::{CoreId, Rendezvous};
 
@@ -21,27 +21,27 @@ pub(super) enum Kind {
 }
 
 impl Kind {
-    pub(super) fn of(meeting: &Meeting<'_>) -> Self {
-        match meeting {
-            Meeting::Cores(_) => Kind::Cores,
-            Meeting::Exchange { pipe, .. } => Kind::Exchange { pipe: *pipe },
-            Meeting::Group { whole, .. } => Kind::Group { whole: *whole },
-            Meeting::Pairs { whole, .. } => Kind::Pairs { whole: *whole },
+    pub(super) fn of(participants: &Participants<'_>) -> Self {
+        match participants {
+            Participants::Cores(_) => Kind::Cores,
+            Participants::Exchange { pipe, .. } => Kind::Exchange { pipe: *pipe },
+            Participants::Group { whole, .. } => Kind::Group { whole: *whole },
+            Participants::Pairs { whole, .. } => Kind::Pairs { whole: *whole },
         }
     }
 }
 
-/// The members of a meeting, `me` included, and the names of those that do not exist. `cores` gives the number of cores by rank.
-pub(super) fn members(meeting: &Meeting<'_>, me: CoreId, cores: &[usize]) -> (Vec<CoreId>, Vec<String>) {
-    let of_ranks = meeting.is_of_ranks();
-    let whole = meeting.is_of_whole_cores();
+/// The members of a rendezvous, `me` included, and the names of those that do not exist. `cores` gives the number of cores by rank.
+pub(super) fn members(participants: &Participants<'_>, me: CoreId, cores: &[usize]) -> (Vec<CoreId>, Vec<String>) {
+    let of_ranks = participants.is_of_ranks();
+    let whole = participants.is_of_whole_cores();
     let mut there = Vec::new();
     let mut missing = Vec::new();
-    for member in meeting.members(if of_ranks { me.rank as u32 } else { me.core }) {
+    for member in participants.members(if of_ranks { me.rank as u32 } else { me.core }) {
         let others = match (of_ranks, whole) {
             (false, _) => vec![CoreId { rank: me.rank, core: member }],
             (true, false) => vec![CoreId { rank: member as usize, core: me.core }],
-            // The other rank has as many cores as this one, or the meeting cannot be.
+            // The other rank has as many cores as this one, or the rendezvous is impossible.
             (true, true) => {
                 let count = cores.get(me.rank).copied().unwrap_or(1) as u32;
                 (0..count).map(|core| CoreId { rank: member as usize, core }).collect()
@@ -180,7 +180,7 @@ impl Pairing {
 /// Lets all cores advance to their end.
 ///
 /// # Errors
-/// If a core cannot go on, or cores wait for each other for ever; what has been paired until then is in `pairing`.
+/// If a core cannot proceed, or cores deadlock; what has been paired until then is in `pairing`.
 pub(super) fn run<C: Cores + ?Sized>(cores: &mut C, pairing: &mut Pairing) -> Result<(), C::Stopped> {
     let standing = |n: usize| (0..n).map(|_| Standing::default()).collect();
     *pairing = Pairing { standing: cores.counts().into_iter().map(standing).collect(), count: 0 };

@@ -13,7 +13,7 @@ pub(super) type Accesses = SmallVec<[Access; 4]>;
 
 /// Shows the watch all sources of 32-bit integers.
 pub(super) fn look_at_integers(memory: &Memory<'_>, watch: &Watch<'_>, from: &[Access]) {
-    for (n, a) in from.iter().enumerate().filter(|(n, _)| watch.wants_integers(*n)) {
+    for (n, a) in from.iter().enumerate().filter(|(n, _)| watch.takes_integers(*n)) {
         let mut bytes = vec![0; a.elements() * a.codec.size()];
         memory.gather(a, &mut bytes);
         let mut values = vec![0; a.elements()];

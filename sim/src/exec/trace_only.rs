@@ -58,15 +58,16 @@ pub fn trace_within(program: &Program, step_limit: u64) -> Result<Trace, NeedsDa
 fn pair(program: &Program, trace: &mut Trace) {
     let stops = program.cores.iter().zip(&trace.cores).zip(0..).map(|((stream, executed), core)| {
         let nodes = statements(stream);
-        let meets = |(event, node): (u32, &Node)| {
+        let rendezvous = |(event, node): (u32, &Node)| {
             let NodeKind::Inst(inst) = &node.kind else { return None };
-            let meeting = inst.meeting()?;
-            let (members, _) = rendezvous::members(&meeting, CoreId { rank: 0, core }, &[program.cores.len()]);
-            let kind = Kind::of(&meeting);
+            let participants = inst.participants()?;
+            let (members, _) = rendezvous::members(&participants, CoreId { rank: 0, core }, &[program.cores.len()]);
+            let kind = Kind::of(&participants);
             (!members.is_empty()).then_some(Place { event, kind, members: Some(members) })
         };
         let events = executed.events.iter().zip(0..).filter(|(e, _)| matches!(e.kind, EventKind::Inst { .. }));
-        let mut places: Vec<Place> = events.filter_map(|(e, at)| meets((at, nodes[e.node.0 as usize].node))).collect();
+        let mut places: Vec<Place> =
+            events.filter_map(|(e, at)| rendezvous((at, nodes[e.node.0 as usize].node))).collect();
         places.reverse();
         places
     });
@@ -301,7 +302,7 @@ impl nki_isa::Machine for Registers<'_, '_> {
         _: &[&View],
         _: &[&View],
         _: nki_isa::machine::RowsF32,
-        _: Option<nki_isa::machine::Leaves>,
+        _: Option<nki_isa::machine::StateUpdate>,
     ) -> Result<(), Fault> {
         self.no()
     }

@@ -129,13 +129,13 @@ impl<T> Default for First<T> {
 
 impl<T> First<T> {
     /// Whether something in this row would be the first.
-    fn wants(&self, row: usize) -> bool {
+    fn precedes(&self, row: usize) -> bool {
         row < self.row.load(Ordering::Relaxed)
     }
 
     fn put(&self, row: usize, found: T) {
         let mut place = self.found.lock().unwrap_or_else(PoisonError::into_inner);
-        if self.wants(row) {
+        if self.precedes(row) {
             self.row.store(row, Ordering::Relaxed);
             *place = Some(found);
         }
@@ -163,7 +163,7 @@ impl Arguments {
 
     /// Looks at a row of arguments.
     pub(super) fn row(&self, row: usize, arguments: &[f32]) {
-        if !self.first.wants(row) || !self.range.is_left_by(arguments) {
+        if !self.first.precedes(row) || !self.range.excludes_any(arguments) {
             return;
         }
         let bad = |x: f32| {
@@ -306,14 +306,14 @@ impl<'p> Watch<'p> {
     }
 
     /// Whether source `n` holds 32-bit integers, which [`integers`](Self::integers) is to see.
-    pub(super) fn wants_integers(&self, n: usize) -> bool {
+    pub(super) fn takes_integers(&self, n: usize) -> bool {
         n < 32 && self.wide & 1 << n != 0
     }
 
     /// Looks at a row of 32-bit integers before it is converted to fp32.
     pub(super) fn integers(&self, row: usize, source: usize, values: &[i64]) {
         let inexact = |v: i64| v.unsigned_abs() > EXACT as u64 && v as f32 as i64 != v;
-        if self.inexact.wants(row)
+        if self.inexact.precedes(row)
             && let Some(element) = values.iter().position(|&v| inexact(v))
         {
             let (exact, value) = (values[element] as f64, values[element] as f32);
@@ -337,7 +337,7 @@ impl<'p> Watch<'p> {
                         self.exceeds(row, n, bits, ins, outs);
                     }
                 }
-                Limit::Between(low, high) if extent::leaves(out, low, high) => self.clips(row, n, low, high, out),
+                Limit::Between(low, high) if extent::any_outside(out, low, high) => self.clips(row, n, low, high, out),
                 Limit::Positive(bits) => self.scales(row, n, bits, out),
                 _ => {}
             }
@@ -354,7 +354,7 @@ impl<'p> Watch<'p> {
     }
 
     fn clips(&self, row: usize, output: usize, low: f32, high: f32, out: &[f32]) {
-        if self.clipped.wants(row)
+        if self.clipped.precedes(row)
             && let Some(element) = out.iter().position(|&x| x < low || x >= high)
         {
             self.clipped.put(row, Clipped { row, element, output, value: out[element] });
@@ -364,7 +364,7 @@ impl<'p> Watch<'p> {
     /// A type of positive numbers only gives NaN for others.
     fn scales(&self, row: usize, output: usize, bits: u32, out: &[f32]) {
         let bad = |x: f32| x.is_finite() && (x <= 0.0 || magnitude(x) >= bits);
-        if self.arose.wants(row)
+        if self.arose.precedes(row)
             && let Some(element) = out.iter().position(|&x| bad(x))
         {
             let value = out[element];
@@ -374,7 +374,7 @@ impl<'p> Watch<'p> {
 
     fn sums(&self, row: usize, ins: &[&[f32]], outs: &[&mut [f32]]) {
         let (Some(result), Some(out)) = (&self.facts.exact, outs.first()) else { return };
-        if !self.inexact.wants(row) || extent::most(out) < magnitude(EXACT) {
+        if !self.inexact.precedes(row) || extent::most(out) < magnitude(EXACT) {
             return;
         }
         for (element, &value) in out.iter().enumerate() {
@@ -390,7 +390,7 @@ impl<'p> Watch<'p> {
     /// A result is not finite in its type: whether that is new.
     #[cold]
     fn exceeds(&self, row: usize, output: usize, limit: u32, ins: &[&[f32]], outs: &[&mut [f32]]) {
-        if !self.arose.wants(row) {
+        if !self.arose.precedes(row) {
             return;
         }
         let new = Newness { limit, arises: self.facts.arises[output.min(1)] };
@@ -496,7 +496,7 @@ mod tests {
     fn the_first_row_is_kept_whatever_comes_first() {
         let first = First::default();
         for row in [70, 3, 64, 5] {
-            if first.wants(row) {
+            if first.precedes(row) {
                 first.put(row, row);
             }
         }

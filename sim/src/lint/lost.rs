@@ -314,7 +314,7 @@ fn is_matmul(node: &Node, arch: &Arch) -> bool {
 
 /// Whether an instruction does something besides writing its destinations.
 fn may_stay_unread(inst: &Inst) -> bool {
-    inst.leaves_state() || inst.meeting().is_some()
+    inst.sets_engine_state() || inst.participants().is_some()
 }
 
 fn has_other_effects(node: &Node) -> bool {

@@ -3,7 +3,7 @@
 use nki_isa::ids::Loc;
 use nki_isa::inst::{Action, Footprint};
 use nki_isa::program::{Node, NodeKind};
-use nki_isa::{Inst, Meeting, Program};
+use nki_isa::{Inst, Participants, Program};
 
 use crate::trace::{EventKind, NodeIndex, Resolved, Trace, index_nodes};
 
@@ -77,10 +77,12 @@ pub(crate) fn walk<'p>(program: &'p Program, trace: &Trace, visitor: &mut impl V
 
 /// Whether an instruction waits for the other core.
 fn waits(inst: &Inst) -> bool {
-    match inst.meeting() {
-        Some(Meeting::Cores(cores)) => cores.len() > 1,
-        Some(meeting @ (Meeting::Group { .. } | Meeting::Pairs { .. })) => meeting.is_of_whole_cores(),
-        Some(Meeting::Exchange { .. }) => true,
+    match inst.participants() {
+        Some(Participants::Cores(cores)) => cores.len() > 1,
+        Some(participants @ (Participants::Group { .. } | Participants::Pairs { .. })) => {
+            participants.is_of_whole_cores()
+        }
+        Some(Participants::Exchange { .. }) => true,
         None => false,
     }
 }

@@ -112,9 +112,9 @@ impl<'p> Clobbers<'p> {
             let mut stale_here = false;
             watched.bits(home, row, &bytes, |_, stale, mask| stale_here |= *stale & mask != 0);
             if stale_here {
-                let meets =
+                let overlaps =
                     |runs: &Runs| runs.iter().any(|(r, b)| *r == row && b.start < bytes.end && bytes.start < b.end);
-                let last = watched.over.iter().rev().find(|(.., runs)| meets(runs));
+                let last = watched.over.iter().rev().find(|(.., runs)| overlaps(runs));
                 return last.map(|&(by, node, _)| Clobbered { by, node });
             }
         }

@@ -11,7 +11,7 @@ pub(crate) fn span(loc: Loc) -> Span {
     Span::new(FileId(loc.file), loc.start, loc.end)
 }
 
-/// Findings about overlaps are not told more often than this.
+/// Findings about overlaps are not reported more often than this.
 const MOST_FINDINGS: usize = 20;
 
 fn memory(space: Space) -> &'static str {
@@ -132,7 +132,7 @@ pub(super) fn overlaps(
     findings: &mut Vec<Diagnostic>,
 ) {
     let mut active: Vec<(&Item, Lifetime)> = Vec::new();
-    let mut told: Vec<(Loc, Loc)> = Vec::new();
+    let mut reported: Vec<(Loc, Loc)> = Vec::new();
     let mut order: Vec<(&Item, Lifetime)> = explicit.iter().filter_map(|i| Some((i, used[i.id.0 as usize]?))).collect();
     order.sort_by_key(|(i, life)| (life.first, i.id));
     for (item, life) in order {
@@ -141,15 +141,15 @@ pub(super) fn overlaps(
             let (Some(a), Some(b)) = (item.address, other.address) else { continue };
             let (t, o) = (program.tensor(item.id), program.tensor(other.id));
             let rows = |x: &nki_isa::Tensor, p: u32| (p, p + x.shape.first().copied().unwrap_or(1));
-            let meet = |x: (u32, u32), y: (u32, u32)| x.0 < y.1 && y.0 < x.1;
+            let overlap = |x: (u32, u32), y: (u32, u32)| x.0 < y.1 && y.0 < x.1;
             let bytes = ((a.byte, a.byte + item.bytes), (b.byte, b.byte + other.bytes));
-            if !meet(bytes.0, bytes.1) || !meet(rows(t, a.partition), rows(o, b.partition)) {
+            if !overlap(bytes.0, bytes.1) || !overlap(rows(t, a.partition), rows(o, b.partition)) {
                 continue;
             }
-            if told.contains(&(t.loc, o.loc)) || told.len() >= MOST_FINDINGS {
+            if reported.contains(&(t.loc, o.loc)) || reported.len() >= MOST_FINDINGS {
                 continue;
             }
-            told.push((t.loc, o.loc));
+            reported.push((t.loc, o.loc));
             findings.push(
                 Diagnostic::warning(
                     "overlapping-tensors",
@@ -182,9 +182,9 @@ pub(super) fn sharing(program: &Program, explicit: &[Item]) -> Vec<(TensorId, Te
         for other in &active {
             let (Some(a), Some(b)) = (item.address, other.address) else { continue };
             let rows = |i: &Item| program.tensor(i.id).shape.first().copied().unwrap_or(1);
-            let meet = |x: (u32, u32), y: (u32, u32)| x.0 < y.1 && y.0 < x.1;
-            if meet((a.byte, a.byte + item.bytes), (b.byte, b.byte + other.bytes))
-                && meet((a.partition, a.partition + rows(item)), (b.partition, b.partition + rows(other)))
+            let overlap = |x: (u32, u32), y: (u32, u32)| x.0 < y.1 && y.0 < x.1;
+            if overlap((a.byte, a.byte + item.bytes), (b.byte, b.byte + other.bytes))
+                && overlap((a.partition, a.partition + rows(item)), (b.partition, b.partition + rows(other)))
             {
                 out.push((other.id, item.id));
             }

@@ -8,9 +8,9 @@ use crate::arch::Arch;
 use crate::arg::{IntLists, Views};
 use crate::inst::{Footprint, Instruction, Operands, Placing};
 use crate::machine::{Context, Fault, Machine};
-use crate::meeting::Meeting;
 use crate::names::{AluOp, Engine};
 use crate::operands;
+use crate::rendezvous::Participants;
 use crate::violation::Violation;
 use crate::work::{CollectiveKind, Work};
 
@@ -72,8 +72,8 @@ impl Instruction for AllReduce {
         super::work(CollectiveKind::AllReduce, &self.dsts, &self.srcs, super::group_size(&self.replica_group))
     }
 
-    fn meeting(&self) -> Option<Meeting<'_>> {
-        Some(Meeting::Group { groups: &self.replica_group, whole: super::whole(&self.srcs) })
+    fn participants(&self) -> Option<Participants<'_>> {
+        Some(Participants::Group { groups: &self.replica_group, whole: super::whole(&self.srcs) })
     }
 
     fn contribute(&self, machine: &mut dyn Machine) -> Result<Vec<Array2<u32>>, Fault> {

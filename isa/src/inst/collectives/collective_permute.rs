@@ -9,9 +9,9 @@ use crate::arch::Arch;
 use crate::arg::{IntLists, Views};
 use crate::inst::{Footprint, Instruction, Operands, Placing};
 use crate::machine::{Context, Fault, Machine};
-use crate::meeting::Meeting;
 use crate::names::Engine;
 use crate::operands;
+use crate::rendezvous::Participants;
 use crate::violation::Violation;
 use crate::work::{CollectiveKind, Work};
 
@@ -94,8 +94,8 @@ impl Instruction for CollectivePermute {
         super::work(CollectiveKind::Permute, &self.dsts, &self.srcs, 2)
     }
 
-    fn meeting(&self) -> Option<Meeting<'_>> {
-        Some(Meeting::Pairs { pairs: &self.source_target_pairs, whole: super::whole(&self.srcs) })
+    fn participants(&self) -> Option<Participants<'_>> {
+        Some(Participants::Pairs { pairs: &self.source_target_pairs, whole: super::whole(&self.srcs) })
     }
 
     fn contribute(&self, machine: &mut dyn Machine) -> Result<Vec<Array2<u32>>, Fault> {

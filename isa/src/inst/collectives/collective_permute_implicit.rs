@@ -7,9 +7,9 @@ use crate::arch::Arch;
 use crate::arg::{Channels, IntLists, Ints, Views};
 use crate::inst::{Footprint, Instruction, Operands, Placing};
 use crate::machine::{Context, Fault, Machine};
-use crate::meeting::Meeting;
 use crate::names::Engine;
 use crate::operands;
+use crate::rendezvous::Participants;
 use crate::violation::Violation;
 use crate::work::{CollectiveKind, Work};
 
@@ -70,9 +70,9 @@ impl Instruction for CollectivePermuteImplicit {
         super::work(CollectiveKind::Permute, &moved, &moved, super::group_size(&self.replica_group))
     }
 
-    fn meeting(&self) -> Option<Meeting<'_>> {
+    fn participants(&self) -> Option<Participants<'_>> {
         let whole = self.dsts_by_channel.0.iter().all(|v| v.space.is_hbm());
-        Some(Meeting::Group { groups: &self.replica_group, whole })
+        Some(Participants::Group { groups: &self.replica_group, whole })
     }
 
     fn contribute(&self, machine: &mut dyn Machine) -> Result<Vec<Array2<u32>>, Fault> {

@@ -28,12 +28,12 @@ use crate::arg::{IntLists, Views};
 use crate::dtype::{DType, bits_to_i64, i64_to_bits};
 use crate::inst::dma::dma_copy::check_priority;
 use crate::machine::{Context, Fault, Machine};
-use crate::meeting::Contribution;
 use crate::names::{AluOp, Engine};
+use crate::rendezvous::Contribution;
 use crate::schema::Rule;
 use crate::view::View;
 use crate::violation::Violation;
-use crate::work::{Collective, CollectiveKind, Meet, Work, WorkKind};
+use crate::work::{Collective, CollectiveKind, RendezvousWork, Work, WorkKind};
 
 /// Rules of every collective that moves tensors. tests/refused/every_collective.py has a call for each that breaks it.
 pub const COLLECTIVE_RULES: &[Rule] = &[
@@ -294,6 +294,6 @@ pub(crate) fn work(kind: CollectiveKind, dsts: &Views, srcs: &Views, ranks: u32)
     };
     Work {
         engine: Engine::Sync,
-        kind: WorkKind::Meet(Meet::Collective(Collective { kind, chunk_bytes: chunk, ranks })),
+        kind: WorkKind::Rendezvous(RendezvousWork::Collective(Collective { kind, chunk_bytes: chunk, ranks })),
     }
 }

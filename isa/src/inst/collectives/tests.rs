@@ -5,8 +5,8 @@ use crate::arg::Arg;
 use crate::dtype::DType;
 use crate::ids::RegId;
 use crate::inst::{Inst, find};
-use crate::meeting::Contribution;
 use crate::names::Space;
+use crate::rendezvous::Contribution;
 use crate::testing::TestMachine;
 use crate::view::View;
 

@@ -181,8 +181,11 @@ macro_rules! collective {
                 super::work($crate::work::CollectiveKind::$Kind, &self.dsts, &self.srcs, ranks)
             }
 
-            fn meeting(&self) -> Option<$crate::meeting::Meeting<'_>> {
-                Some($crate::meeting::Meeting::Group { groups: &self.replica_group, whole: super::whole(&self.srcs) })
+            fn participants(&self) -> Option<$crate::rendezvous::Participants<'_>> {
+                Some($crate::rendezvous::Participants::Group {
+                    groups: &self.replica_group,
+                    whole: super::whole(&self.srcs),
+                })
             }
 
             fn contribute(

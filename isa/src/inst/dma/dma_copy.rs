@@ -55,8 +55,8 @@ pub(crate) fn is_gather(view: &View) -> bool {
 }
 
 /// The engine that triggers a transfer: that of the descriptor mode.
-pub(crate) fn trigger(asked: Engine, dge: DgeMode, gather: bool) -> Engine {
-    match (asked, dge) {
+pub(crate) fn trigger(requested: Engine, dge: DgeMode, gather: bool) -> Engine {
+    match (requested, dge) {
         (Engine::Unknown, DgeMode::SwDge) => Engine::GpSimd,
         (Engine::Unknown, DgeMode::Unknown) if gather => Engine::GpSimd,
         (Engine::Unknown, _) => Engine::Sync,

@@ -6,12 +6,12 @@ use ndarray::Array2;
 use crate::arch::Arch;
 use crate::inst::{Footprint, Instruction, Operands, Placing};
 use crate::machine::{Context, Fault, Machine};
-use crate::meeting::Meeting;
 use crate::names::{DgeMode, DmaEngine, Engine};
 use crate::operands;
+use crate::rendezvous::Participants;
 use crate::view::View;
 use crate::violation::Violation;
-use crate::work::{Dma, DmaSide, Meet, Work, WorkKind};
+use crate::work::{Dma, DmaSide, RendezvousWork, Work, WorkKind};
 
 operands! {
     /// Sends `src` to the `dst` of core `send_to_rank`, and receives into `dst` the `src` of core `recv_from_rank`.
@@ -122,7 +122,7 @@ impl Instruction for Sendrecv {
     fn work(&self, context: &Context<'_>) -> Work {
         let bytes = self.dst.bytes() as u64;
         let kind = match self.dma_engine {
-            DmaEngine::GpSimdDma => WorkKind::Meet(Meet::GpSimdDma { bytes }),
+            DmaEngine::GpSimdDma => WorkKind::Rendezvous(RendezvousWork::GpSimdDma { bytes }),
             DmaEngine::Dma => WorkKind::Dma(Dma {
                 src: DmaSide::of(&self.src),
                 dst: DmaSide::of(&self.dst),
@@ -138,8 +138,12 @@ impl Instruction for Sendrecv {
         Work { engine: self.engine(context.arch), kind }
     }
 
-    fn meeting(&self) -> Option<Meeting<'_>> {
-        Some(Meeting::Exchange { send_to: self.send_to_rank, receive_from: self.recv_from_rank, pipe: self.pipe_id })
+    fn participants(&self) -> Option<Participants<'_>> {
+        Some(Participants::Exchange {
+            send_to: self.send_to_rank,
+            receive_from: self.recv_from_rank,
+            pipe: self.pipe_id,
+        })
     }
 
     fn contribute(&self, machine: &mut dyn Machine) -> Result<Vec<Array2<u32>>, Fault> {
@@ -169,8 +173,8 @@ mod tests {
     use super::*;
     use crate::arch::Target;
     use crate::dtype::DType;
-    use crate::meeting::Contribution;
     use crate::names::Space;
+    use crate::rendezvous::Contribution;
     use crate::testing::TestMachine;
 
     fn swap(src: &View, dst: &View) -> Sendrecv {
@@ -185,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn receives_what_the_other_core_brings() {
+    fn receives_what_the_other_core_sends() {
         let mut m = TestMachine::new(Target::Trn2);
         let src = m.tensor_f32("s", Space::Sbuf, DType::BF16, &[2, 2], &[1., 2., 3., 4.]);
         let dst = m.tensor("d", Space::Sbuf, DType::BF16, &[2, 2]);
@@ -197,7 +201,7 @@ mod tests {
         ];
         m.run(inst.clone()).unwrap();
         assert_eq!(m.f32s(&dst), [-1., -2., -3., -4.]);
-        assert_eq!(inst.meeting().map(|x| x.members(0)), Some(vec![0, 1]));
+        assert_eq!(inst.participants().map(|x| x.members(0)), Some(vec![0, 1]));
     }
 
     #[test]

@@ -28,8 +28,8 @@ operands! {
 }
 
 /// The engine that is meant.
-fn engine(asked: Engine) -> Engine {
-    if asked == Engine::Unknown { Engine::GpSimd } else { asked }
+fn engine(requested: Engine) -> Engine {
+    if requested == Engine::Unknown { Engine::GpSimd } else { requested }
 }
 
 impl Instruction for RandSetState {

@@ -88,11 +88,11 @@ impl ValidRange {
     }
 
     /// Whether some argument of a row is not valid; NaN may count as one.
-    pub fn is_left_by(self, row: &[f32]) -> bool {
+    pub fn excludes_any(self, row: &[f32]) -> bool {
         if self.either_sign {
-            extent::magnitude_leaves(row, extent::magnitude(self.low), extent::magnitude(self.high))
+            extent::any_magnitude_outside(row, extent::magnitude(self.low), extent::magnitude(self.high))
         } else {
-            extent::leaves(row, self.low, self.high.next_up())
+            extent::any_outside(row, self.low, self.high.next_up())
         }
     }
 }

@@ -87,36 +87,36 @@ impl Kernel for Most<'_> {
     }
 }
 
-/// Whether a value lies below `low`, at `high` or above it. NaN does not.
+/// Whether any value is outside of `low..high`. NaN does not count.
 #[inline(never)]
-pub fn leaves(row: &[f32], low: f32, high: f32) -> bool {
-    dispatch(Leaves(row, low, high))
+pub fn any_outside(row: &[f32], low: f32, high: f32) -> bool {
+    dispatch(AnyOutside(row, low, high))
 }
 
-struct Leaves<'a>(&'a [f32], f32, f32);
+struct AnyOutside<'a>(&'a [f32], f32, f32);
 
-impl Kernel for Leaves<'_> {
+impl Kernel for AnyOutside<'_> {
     type Output = bool;
     #[inline(always)]
     fn run(self) -> bool {
-        let Leaves(row, low, high) = self;
+        let AnyOutside(row, low, high) = self;
         row.iter().fold(0, |found, &x| found | u32::from(x < low) | u32::from(x >= high)) != 0
     }
 }
 
-/// Whether a magnitude lies below `low` or above `high`, both magnitudes. NaN does.
+/// Whether any magnitude is below `low` or above `high`, both magnitudes. NaN counts as above.
 #[inline(never)]
-pub fn magnitude_leaves(row: &[f32], low: u32, high: u32) -> bool {
-    dispatch(MagnitudeLeaves(row, low, high))
+pub fn any_magnitude_outside(row: &[f32], low: u32, high: u32) -> bool {
+    dispatch(AnyMagnitudeOutside(row, low, high))
 }
 
-struct MagnitudeLeaves<'a>(&'a [f32], u32, u32);
+struct AnyMagnitudeOutside<'a>(&'a [f32], u32, u32);
 
-impl Kernel for MagnitudeLeaves<'_> {
+impl Kernel for AnyMagnitudeOutside<'_> {
     type Output = bool;
     #[inline(always)]
     fn run(self) -> bool {
-        let MagnitudeLeaves(row, low, high) = self;
+        let AnyMagnitudeOutside(row, low, high) = self;
         let (low, high) = (low as i32, high as i32);
         let outside = |x: f32| u32::from((magnitude(x) as i32) < low) | u32::from(magnitude(x) as i32 > high);
         row.iter().fold(0, |found, &x| found | outside(x)) != 0
@@ -233,14 +233,14 @@ mod tests {
     #[test]
     fn finds_values_outside() {
         let mut r = row(100);
-        assert!(!leaves(&r, -50.0, 50.0));
-        assert!(leaves(&r, -49.5, 50.0) && leaves(&r, -50.0, 49.0));
+        assert!(!any_outside(&r, -50.0, 50.0));
+        assert!(any_outside(&r, -49.5, 50.0) && any_outside(&r, -50.0, 49.0));
         r[3] = f32::NAN;
-        assert!(!leaves(&r, -50.0, 50.0));
+        assert!(!any_outside(&r, -50.0, 50.0));
         let (low, high) = (magnitude(0.5), magnitude(2.0));
-        assert!(!magnitude_leaves(&[0.5, -2.0, 1.0], low, high));
-        assert!(magnitude_leaves(&[0.0], low, high) && magnitude_leaves(&[-2.1], low, high));
-        assert!(magnitude_leaves(&[f32::NAN], low, high));
+        assert!(!any_magnitude_outside(&[0.5, -2.0, 1.0], low, high));
+        assert!(any_magnitude_outside(&[0.0], low, high) && any_magnitude_outside(&[-2.1], low, high));
+        assert!(any_magnitude_outside(&[f32::NAN], low, high));
     }
 
     #[test]

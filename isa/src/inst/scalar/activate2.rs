@@ -191,8 +191,8 @@ impl Instruction for Activate2 {
         })
     }
 
-    fn leaves_state(&self) -> bool {
-        self.reduction().leaves_state()
+    fn sets_engine_state(&self) -> bool {
+        self.reduction().sets_engine_state()
     }
 
     fn inert(&self) -> Option<Violation> {

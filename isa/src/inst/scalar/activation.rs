@@ -106,8 +106,8 @@ impl Instruction for Activation {
         self.shared().execute(machine)
     }
 
-    fn leaves_state(&self) -> bool {
-        self.shared().reduction().leaves_state()
+    fn sets_engine_state(&self) -> bool {
+        self.shared().reduction().sets_engine_state()
     }
 
     fn inert(&self) -> Option<Violation> {

@@ -99,8 +99,8 @@ impl Instruction for ActivationReduce {
         self.shared().execute(machine)
     }
 
-    fn leaves_state(&self) -> bool {
-        self.shared().reduction().leaves_state()
+    fn sets_engine_state(&self) -> bool {
+        self.shared().reduction().sets_engine_state()
     }
 
     fn values(&self) -> Values<'_> {

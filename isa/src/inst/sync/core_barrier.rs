@@ -5,12 +5,12 @@ use crate::arg::Ints;
 use crate::inst::values::{Feeds, Values};
 use crate::inst::{Action, Footprint, Instruction, Operands, Placing, check};
 use crate::machine::{Context, Fault, Machine};
-use crate::meeting::Meeting;
 use crate::names::{Engine, Space};
 use crate::operands;
+use crate::rendezvous::Participants;
 use crate::view::View;
 use crate::violation::Violation;
-use crate::work::{Meet, Work, WorkKind};
+use crate::work::{RendezvousWork, Work, WorkKind};
 
 operands! {
     /// Waits until all `cores` have come here. What a core has written to `data` before, the others see after.
@@ -81,11 +81,11 @@ impl Instruction for CoreBarrier {
     }
 
     fn work(&self, context: &Context<'_>) -> Work {
-        Work { engine: self.engine(context.arch), kind: WorkKind::Meet(Meet::Barrier) }
+        Work { engine: self.engine(context.arch), kind: WorkKind::Rendezvous(RendezvousWork::Barrier) }
     }
 
-    fn meeting(&self) -> Option<Meeting<'_>> {
-        (self.cores.0.len() > 1).then_some(Meeting::Cores(&self.cores.0))
+    fn participants(&self) -> Option<Participants<'_>> {
+        (self.cores.0.len() > 1).then_some(Participants::Cores(&self.cores.0))
     }
 }
 
@@ -106,10 +106,10 @@ mod tests {
         let data = m.tensor("d", Space::SharedHbm, DType::F32, &[4]);
         let both = barrier(&data, &[0, 1]);
         m.run(both.clone()).unwrap();
-        assert_eq!(both.meeting().map(|x| x.members(1)), Some(vec![0, 1]));
+        assert_eq!(both.participants().map(|x| x.members(1)), Some(vec![0, 1]));
         // It reads nothing: unwritten data is no finding.
         assert!(m.uninitialized.is_empty());
-        assert_eq!(barrier(&data, &[0]).meeting(), None);
+        assert_eq!(barrier(&data, &[0]).participants(), None);
     }
 
     #[test]

@@ -103,8 +103,8 @@ impl Instruction for Exponential {
         })
     }
 
-    fn leaves_state(&self) -> bool {
-        self.reduction().leaves_state()
+    fn sets_engine_state(&self) -> bool {
+        self.reduction().sets_engine_state()
     }
 
     fn values(&self) -> Values<'_> {

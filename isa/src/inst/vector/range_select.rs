@@ -143,8 +143,8 @@ impl Instruction for RangeSelect {
         })
     }
 
-    fn leaves_state(&self) -> bool {
-        self.reduction().leaves_state()
+    fn sets_engine_state(&self) -> bool {
+        self.reduction().sets_engine_state()
     }
 
     fn values(&self) -> Values<'_> {

@@ -91,8 +91,8 @@ impl Instruction for SelectReduce {
         })
     }
 
-    fn leaves_state(&self) -> bool {
-        self.reduction().leaves_state()
+    fn sets_engine_state(&self) -> bool {
+        self.reduction().sets_engine_state()
     }
 
     fn values(&self) -> Values<'_> {

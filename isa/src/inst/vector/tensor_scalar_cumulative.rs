@@ -104,12 +104,12 @@ impl Instruction for TensorScalarCumulative {
             Lanes::load(machine, accumulators::VECTOR)
         };
         let lanes = Arc::new(lanes);
-        let leaves = Arc::clone(&lanes).leave();
+        let update = Arc::clone(&lanes).into_update();
         let together = alu::with_lanes(self.op1, false, Running { op: self.op0, imm0, loads, imm1, lanes });
-        machine.map_f32_together(&[&self.dst], &sources, together, Some(leaves))
+        machine.map_f32_together(&[&self.dst], &sources, together, Some(update))
     }
 
-    fn leaves_state(&self) -> bool {
+    fn sets_engine_state(&self) -> bool {
         // The next one may go on from the last element.
         true
     }

@@ -144,7 +144,7 @@ pub(super) fn plan<'m>(
     }
 }
 
-/// Leaves out copies whose one side is a passing storage that nothing else writes (a load) or else touches (a store): who reads what was
+/// StateUpdate out copies whose one side is a passing storage that nothing else writes (a load) or else touches (a store): who reads what was
 /// loaded reads it where it came from, and who made what is stored writes it where it goes.
 pub(super) fn without_copies<'m>(
     mut plans: Vec<Plan<'m>>,
@@ -243,7 +243,7 @@ impl Plan<'_> {
 
     /// Shows the watch a row of a source of 32-bit integers.
     fn look_at_integers(&self, i: usize, source: usize, bytes: &[u8], at: usize) {
-        if let Some(watch) = self.watch.filter(|w| w.wants_integers(source)) {
+        if let Some(watch) = self.watch.filter(|w| w.takes_integers(source)) {
             let input = &self.inputs[source];
             let mut packed = vec![0; input.count * input.codec.size()];
             elements::gather(bytes, at, &input.steps, input.codec.size(), &mut packed);

@@ -6,7 +6,7 @@
 //! Partition `i` of every instruction touches only what no other partition writes. A storage that the run writes is on chip and accessed from one first
 //! row on, row by row; or it is in HBM, only one operand of the run touches it, and its rows lie apart.
 
-use nki_isa::machine::{Leaves, RowsF32, TogetherF32, alone};
+use nki_isa::machine::{RowsF32, StateUpdate, TogetherF32, alone};
 use nki_isa::{Fault, View};
 use rayon::prelude::*;
 use smallvec::SmallVec;
@@ -33,7 +33,7 @@ const LONGEST: usize = 32;
 #[derive(Default)]
 pub(super) struct Run<'p> {
     steps: Vec<Step<'p>>,
-    leaves: Vec<Leaves>,
+    updates: Vec<StateUpdate>,
     /// Storages in which nothing was written before the run.
     fresh: Vec<usize>,
     /// A result has been stored in HBM: the next load begins another run, in buffers that are used again.
@@ -104,14 +104,14 @@ impl Run<'_> {
     /// Whether the instruction, whose partitions are apart, may join the run.
     fn admits(&self, memory: &Memory<'_>, to: &[Access], from: &[Access]) -> bool {
         let Some(first) = self.steps.first() else { return true };
-        let meets = |old: &Access, written: bool, new: &Access| {
+        let overlaps = |old: &Access, written: bool, new: &Access| {
             old.storage != new.storage || !written || in_step(memory, old, new)
         };
         self.steps.len() < LONGEST
             && first.to[0].rows == to[0].rows
             && self.steps.iter().all(|s| {
-                to.iter().all(|n| s.to.iter().chain(&s.from).all(|o| meets(o, true, n)))
-                    && from.iter().all(|n| s.to.iter().all(|o| meets(o, true, n)))
+                to.iter().all(|n| s.to.iter().chain(&s.from).all(|o| overlaps(o, true, n)))
+                    && from.iter().all(|n| s.to.iter().all(|o| overlaps(o, true, n)))
             })
     }
 }
@@ -123,12 +123,12 @@ impl<'p> Interpreter<'p> {
         dsts: &[&View],
         srcs: &[&View],
         what: What,
-        leaves: Option<Leaves>,
+        update: Option<StateUpdate>,
     ) -> Result<(), Fault> {
         let (to, from) = self.operands(dsts, srcs)?;
         let watch = self.watch(&to, &from, false);
         if apart(&self.deferred.memory, &to, &from) {
-            self.join_run(to, from, what, watch).leaves.extend(leaves);
+            self.join_run(to, from, what, watch).updates.extend(update);
             return Ok(());
         }
         self.flush();
@@ -137,7 +137,7 @@ impl<'p> Interpreter<'p> {
             What::Together(f) => self.map_rows(&to, &from, &alone(f), watch),
             What::Copy | What::Fill(_) => unreachable!("they are deferred by functions of their own"),
         }
-        if let Some((name, change)) = leaves {
+        if let Some((name, change)) = update {
             change(self.core.engine_state.entry(name).or_default());
         }
         Ok(())
@@ -190,7 +190,7 @@ impl<'p> Interpreter<'p> {
 
     /// Computes a run. Nobody will read the storages `dead` any more.
     pub(super) fn compute_run(&mut self, run: Run<'p>, dead: &[usize]) {
-        let Run { steps, leaves, fresh, .. } = run;
+        let Run { steps, updates, fresh, .. } = run;
         let rows = steps[0].to[0].rows;
         let elements: usize = steps.iter().flat_map(|s| s.to.iter().chain(&s.from)).map(Access::elements).sum();
         let threads = rayon::current_num_threads().min(rows);
@@ -250,7 +250,7 @@ impl<'p> Interpreter<'p> {
                 self.deferred.memory.storages[storage].put(data);
             }
         }
-        for (name, change) in leaves {
+        for (name, change) in updates {
             change(self.core.engine_state.entry(name).or_default());
         }
         for Step { to, from, watch, .. } in &steps {

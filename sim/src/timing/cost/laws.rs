@@ -102,7 +102,7 @@ impl CostModel for Laws<'_> {
                     confidence: p.confidence,
                 }
             }
-            WorkKind::Meet(meet) => self.rendezvous(engine, *meet),
+            WorkKind::Rendezvous(meet) => self.rendezvous(engine, *meet),
             WorkKind::Free => {
                 Cost { engine, kind: CostKind::Free, confidence: crate::timing::params::Confidence::Documented }
             }

@@ -1,20 +1,20 @@
 //! Laws of what the cores of a logical core, and ranks, do together. The machine adds the wait for the others.
 
 use nki_isa::names::Engine;
-use nki_isa::work::{Collective, CollectiveKind, Meet};
+use nki_isa::work::{Collective, CollectiveKind, RendezvousWork};
 
 use super::{Cost, CostKind, Laws, ns};
 
 impl Laws<'_> {
-    pub(super) fn rendezvous(&self, engine: Engine, work: Meet) -> Cost {
+    pub(super) fn rendezvous(&self, engine: Engine, work: RendezvousWork) -> Cost {
         let c = &self.params.cores;
         let (time, confidence) = match work {
-            Meet::Barrier => (c.barrier_ns.value, c.barrier_ns.confidence),
-            Meet::GpSimdDma { bytes } => (
+            RendezvousWork::Barrier => (c.barrier_ns.value, c.barrier_ns.confidence),
+            RendezvousWork::GpSimdDma { bytes } => (
                 c.gpsimd_dma_ns.value + bytes as f64 / c.gpsimd_dma_bytes_per_ns.value,
                 c.gpsimd_dma_ns.confidence.max(c.gpsimd_dma_bytes_per_ns.confidence),
             ),
-            Meet::Collective(collective) => return self.collective(engine, collective),
+            RendezvousWork::Collective(collective) => return self.collective(engine, collective),
         };
         let time = ns(time);
         Cost {

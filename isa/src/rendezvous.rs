@@ -4,9 +4,9 @@ use ndarray::Array2;
 
 use crate::arg::IntLists;
 
-/// Whom an instruction waits for. It executes when all of them have come to an instruction that [agrees](crate::inst::Instruction::agrees).
+/// The cores or ranks that an instruction waits for. It executes when all of them have reached an instruction that [agrees](crate::inst::Instruction::agrees).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Meeting<'a> {
+pub enum Participants<'a> {
     /// Cores of the logical core, by number.
     Cores(&'a [i64]),
     /// The two cores of a logical core, one transfer each way.
@@ -15,14 +15,14 @@ pub enum Meeting<'a> {
         send_to: i64,
         /// The core whose data this core gets.
         receive_from: i64,
-        /// Exchanges of one pipe meet in their order.
+        /// Exchanges of one pipe are paired in program order.
         pipe: i64,
     },
-    /// The ranks of the list in which this rank is; no list, no meeting.
+    /// The ranks of the list in which this rank is; no list, no rendezvous.
     Group {
         /// Lists of ranks.
         groups: &'a IntLists,
-        /// On HBM a collective is one operation of the logical core: both of its cores come. On SBUF each core has its own.
+        /// On HBM a collective is one operation of the logical core: both of its cores take part. On SBUF each core has its own.
         whole: bool,
     },
     /// All ranks that these (source, target) pairs name, if this rank is among them.
@@ -34,33 +34,33 @@ pub enum Meeting<'a> {
     },
 }
 
-impl Meeting<'_> {
-    /// Whether it is ranks that meet, not cores of one rank.
+impl Participants<'_> {
+    /// Whether the participants are ranks, not cores of one rank.
     pub fn is_of_ranks(&self) -> bool {
-        matches!(self, Meeting::Group { .. } | Meeting::Pairs { .. })
+        matches!(self, Participants::Group { .. } | Participants::Pairs { .. })
     }
 
-    /// Whether all cores of each rank come.
+    /// Whether all cores of each rank take part.
     pub fn is_of_whole_cores(&self) -> bool {
-        matches!(self, Meeting::Group { whole: true, .. } | Meeting::Pairs { whole: true, .. })
+        matches!(self, Participants::Group { whole: true, .. } | Participants::Pairs { whole: true, .. })
     }
 
     /// The members in their order, for `me`: a core's number, or a rank. Empty if `me` does not take part.
     pub fn members(&self, me: u32) -> Vec<u32> {
         let mut out: Vec<u32> = match self {
-            Meeting::Cores(cores) => cores.iter().filter_map(|&c| u32::try_from(c).ok()).collect(),
-            Meeting::Exchange { send_to, receive_from, .. } => {
+            Participants::Cores(cores) => cores.iter().filter_map(|&c| u32::try_from(c).ok()).collect(),
+            Participants::Exchange { send_to, receive_from, .. } => {
                 let others = [*send_to, *receive_from];
                 let mut all: Vec<u32> = others.iter().filter_map(|&c| u32::try_from(c).ok()).collect();
                 all.push(me);
                 all.sort_unstable();
                 all
             }
-            Meeting::Group { groups, .. } => match groups.0.iter().find(|g| g.contains(&i64::from(me))) {
+            Participants::Group { groups, .. } => match groups.0.iter().find(|g| g.contains(&i64::from(me))) {
                 Some(group) => group.iter().filter_map(|&r| u32::try_from(r).ok()).collect(),
                 None => Vec::new(),
             },
-            Meeting::Pairs { pairs, .. } => {
+            Participants::Pairs { pairs, .. } => {
                 let mut all: Vec<u32> = pairs.0.iter().flatten().filter_map(|&r| u32::try_from(r).ok()).collect();
                 all.sort_unstable();
                 all
@@ -71,7 +71,7 @@ impl Meeting<'_> {
     }
 }
 
-/// What one member brings to a meeting.
+/// What one member contributes to a rendezvous.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Contribution {
     /// Its core's number, or its rank.
