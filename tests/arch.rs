@@ -362,6 +362,29 @@ fn folders_of_the_frontend_name_only_what_is_below_them() {
     assert!(found.is_empty(), "{}", found.join("\n"));
 }
 
+/// The evaluator interprets Python. What its messages say of the API comes from the dialect (`Dialect::hint`).
+#[test]
+fn the_evaluator_names_nothing_of_the_api() {
+    let mut found = Vec::new();
+    for (path, text) in library_sources() {
+        let name = path.strip_prefix(root()).expect("below the root").to_string_lossy().replace('\\', "/");
+        // Element types are NumPy's and NKI's alike; the message about a wrong one gives an example.
+        let exempt = name.contains("/tests") || name.ends_with("eval/stdlib/dtype.rs");
+        if !name.starts_with("frontend/src/eval/") || exempt {
+            continue;
+        }
+        for (number, line) in code_of(&text) {
+            let named = ["nl.", "nisa.", "nki.", "NKIObject"].iter().any(|api| {
+                line.match_indices(api).any(|(at, _)| !line[..at].ends_with(|c: char| c.is_alphanumeric() || c == '_'))
+            });
+            if named {
+                found.push(format!("{name}:{number}: {}", line.trim()));
+            }
+        }
+    }
+    assert!(found.is_empty(), "give the text in `Dialect::hint`:\n{}", found.join("\n"));
+}
+
 /// The section about levels, with the defaults as the code has them.
 fn levels() -> String {
     use nki_diag::{Class, Mode};

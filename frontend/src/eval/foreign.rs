@@ -39,7 +39,7 @@ pub(crate) trait Object: Any + fmt::Debug {
         None
     }
 
-    /// Whether it stands for data on the device, which has no value when the kernel is specialised.
+    /// Whether it represents data on the device, which has no value when the kernel is specialised.
     fn is_device_data(&self) -> bool {
         false
     }
@@ -125,7 +125,7 @@ pub(crate) trait Object: Any + fmt::Debug {
         Err(Raise::at("not-indexable", message, span, "here"))
     }
 
-    /// `left op right`, one of which is this; `None` leaves it to the other one.
+    /// `left op right`, one of which is this; `None` defers to the other one.
     fn binary(
         &self,
         _interp: &mut Interp<'_>,
@@ -137,12 +137,12 @@ pub(crate) trait Object: Any + fmt::Debug {
         Ok(None)
     }
 
-    /// `op this`; `not` asks [`Self::truth`].
+    /// `op this`; `not` calls [`Self::truth`].
     fn unary(&self, _interp: &mut Interp<'_>, op: UnaryOp, this: &Value, span: Span) -> EvalResult<Value> {
         Err(unsupported(op.text(), this, &Value::None, span))
     }
 
-    /// `left op right`, one of which is this; `None` leaves it to the other one, and then to [`Self::equals`]. `is` and `in` do not arrive.
+    /// `left op right`, one of which is this; `None` defers to the other one, and then to [`Self::equals`]. Not called for `is` and `in`.
     fn compare(
         &self,
         _interp: &mut Interp<'_>,
@@ -186,10 +186,9 @@ pub(crate) trait Object: Any + fmt::Debug {
     }
 
     /// `with this:` begins. Returns what `as` binds.
-    fn enter(&self, _interp: &mut Interp<'_>, span: Span) -> EvalResult<Value> {
+    fn enter(&self, interp: &mut Interp<'_>, span: Span) -> EvalResult<Value> {
         let message = format!("`with` on {}", article(self.type_name()));
-        Err(Raise::at("unsupported-with", message, span, "here")
-            .help("the only context of the language is nl.no_reorder()"))
+        Err(Raise::at("unsupported-with", message, span, "here").help(interp.dialect.hint(Hint::Context)))
     }
 
     /// `with this:` ends.
@@ -239,7 +238,7 @@ pub(crate) trait Dialect {
     /// Whether it provides a module of this dotted name.
     fn has_module(&self, path: &str) -> bool;
 
-    /// `module.name`; `None` if there is no such name. Asked once per module and name; submodules are found by the evaluator.
+    /// `module.name`; `None` if there is no such name. Called once per module and name; submodules are found by the evaluator.
     fn attribute(&self, interp: &mut Interp<'_>, module: &str, name: &str, span: Span) -> Option<Value>;
 
     /// Names of a module, for "did you mean".

@@ -147,7 +147,7 @@ impl Dialect for Beta2 {
             Hint::Constructor => {
                 "give the class an `__init__`, or declare its fields and derive it from `nl.NKIObject`"
             }
-            Hint::Context => "NKI has one context: `with nl.no_reorder():`",
+            Hint::Context => "the only context manager of NKI is nl.no_reorder()",
             Hint::DeviceMath => {
                 "this runs at specialisation, where tensors have no values; use an `nl.*` or `nisa.*` operation"
             }
