@@ -54,7 +54,7 @@ impl Default for Judge {
 }
 
 impl Judge {
-    /// The levels for a kernel of `file`. `given` are the sources above the environment, the strongest first; `strict` asks for strict
+    /// The levels for a kernel of `file`. `given` are the sources above the environment, the strongest first; `strict` requests strict
     /// findings. Reads the environment and the project file.
     ///
     /// # Errors

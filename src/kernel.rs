@@ -47,7 +47,7 @@ impl Loader for Disk {
     }
 }
 
-/// The session that these options ask for. `timing` is what a command that times a kernel has.
+/// The session of these options. `timing` is what a command that times a kernel has.
 pub(crate) fn session(
     args: &KernelArgs,
     mode: Mode,
@@ -68,7 +68,7 @@ pub(crate) fn session(
 /// The arguments of a kernel as the command line has them.
 pub(crate) struct CommandArguments {
     parsed: Vec<(String, Value)>,
-    /// Filled when the frontend asks: a value may have to be read from a file.
+    /// Filled when the frontend requests it: a value may have to be read from a file.
     resolved: OnceLock<Resolved>,
 }
 

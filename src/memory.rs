@@ -17,7 +17,7 @@ const VARIABLE: &str = "NKI_SIM_MAX_MEMORY";
 /// The limit where the system does not say how much memory there is.
 const UNKNOWN: u64 = 8 << 30;
 
-/// The limit that was asked for last: for what reads files without knowing for whom.
+/// The last limit that was computed, for code that reads files without knowing for whom.
 static IN_FORCE: AtomicU64 = AtomicU64::new(u64::MAX);
 
 /// The limit where nothing sets it, from when it was first needed.
@@ -138,7 +138,7 @@ fn meminfo(name: &str) -> Option<u64> {
     field(&fs::read_to_string("/proc/meminfo").ok()?, name)
 }
 
-/// The machine's memory, or what its control group leaves of it.
+/// The machine's memory, or the limit of its control group.
 fn total() -> Option<u64> {
     let machine = meminfo("MemTotal");
     groups().into_iter().filter_map(|g| g.limit()).chain(machine).min()

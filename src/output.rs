@@ -84,7 +84,7 @@ impl Progress {
     }
 }
 
-/// Prints to standard output. A closed pipe (`| head`) is not an error; what else is wrong is told at the end ([`printed`]).
+/// Prints to standard output. A closed pipe (`| head`) is not an error; other errors are reported at the end ([`printed`]).
 pub(crate) fn print(text: &str) {
     let mut out = io::stdout().lock();
     if let Err(e) = out.write_all(text.as_bytes()).and_then(|()| out.flush())

@@ -1,4 +1,4 @@
-//! The project file: settings that lie beside the kernels, in `nki-sim.toml` or under `[tool.nki-sim]` of `pyproject.toml`.
+//! The project file: settings beside the kernels, in `nki-sim.toml` or under `[tool.nki-sim]` of `pyproject.toml`.
 
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -57,11 +57,11 @@ fn find(file: &Path) -> Result<Option<(PathBuf, Table)>, String> {
 fn read(path: &Path) -> Result<Option<String>, String> {
     match std::fs::read_to_string(path) {
         Ok(text) => Ok(Some(text)),
-        // A directory of that name is no project file; nor is what lies below a file.
+        // A directory of that name is no project file; nor is a path below a file.
         Err(e) if matches!(e.kind(), ErrorKind::NotFound | ErrorKind::IsADirectory | ErrorKind::NotADirectory) => {
             Ok(None)
         }
-        // Nobody can be asked to make the directories above a home readable.
+        // The user may be unable to make the directories above a home readable.
         Err(e) if e.kind() == ErrorKind::PermissionDenied => Ok(None),
         Err(e) => Err(format!("cannot read `{}`: {e}", path.display())),
     }

@@ -41,7 +41,7 @@ pub(crate) struct Report {
     /// The timeline in numbers.
     #[serde(flatten)]
     pub(crate) summary: Summary,
-    /// Lines, traffic, roofline, remedies, intervals; `None` where they were not asked for.
+    /// Lines, traffic, roofline, remedies, intervals; `None` where they were not requested.
     #[serde(flatten)]
     pub(crate) detail: Option<Detail>,
     /// What was found.
@@ -165,9 +165,9 @@ fn detail(analysis: &Analysis<'_>, sources: &SourceMap) -> Result<Detail, String
     Ok(detail)
 }
 
-/// The statement that begins with the first of these lines, in one line: what stands in brackets belongs to it.
+/// The statement that begins with the first of these lines, in one line: what is in brackets belongs to it.
 fn statement(lines: &[&str]) -> Option<String> {
-    /// Longer statements are told apart by what comes first, and by their order.
+    /// Longer statements are distinguished by their first line, and by their order.
     const MOST: usize = 20;
     let mut out = String::new();
     let mut open = 0i32;

@@ -5,7 +5,7 @@
 //! [`Levels::apply`] is called once for each run, after all stages.
 //!
 //! Within one source a slug beats a class, and both beat `warnings`. The strongest source that names the slug or its class decides;
-//! what that leaves at [`Level::Warn`] is subject to `warnings` of a stronger source.
+//! a finding that is then at [`Level::Warn`] is subject to `warnings` of a stronger source.
 
 use std::fmt;
 
@@ -200,7 +200,7 @@ impl Mode {
         }
     }
 
-    /// How a user of this mode turns findings of this slug into warnings.
+    /// How a user of this mode makes findings of this slug warnings.
     fn lower(self, id: &str) -> String {
         match self {
             Mode::Run | Mode::Check | Mode::Sweep | Mode::Compare => format!("--warn {id} reports it as a warning"),
@@ -208,7 +208,7 @@ impl Mode {
         }
     }
 
-    /// The level of a class that no source names. `strict` is whether the mode was asked for strict findings.
+    /// The level of a class that no source names. `strict` is whether strict findings are requested.
     pub fn default_level(self, class: Class, strict: bool) -> Level {
         match (class, self) {
             (Class::Error, _) => Level::Deny,
@@ -229,7 +229,7 @@ pub struct Levels {
 }
 
 impl Levels {
-    /// The default levels. `strict` asks for strict findings, as `--strict` does.
+    /// The default levels. `strict` requests strict findings, as `--strict` does.
     pub fn new(mode: Mode, strict: bool) -> Self {
         Levels { mode, strict, sources: Vec::new() }
     }

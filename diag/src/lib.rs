@@ -1,4 +1,4 @@
-//! What the user is told about a kernel: one [`Diagnostic`] value, many renderers.
+//! What is reported to the user about a kernel: one [`Diagnostic`] value, many renderers.
 //!
 //! A diagnostic is data. It is made wherever a rule is checked, carries the places it is about as
 //! byte spans, and is rendered once, at the edge (`text`, `json`). Every diagnostic has a slug from

@@ -2,7 +2,7 @@
 //!
 //! To add a diagnostic: pick a kebab-case slug, add an entry to the table of the part it belongs
 //! to, use it in `Diagnostic::error("slug", ...)`. A test finds slugs that are used but not here.
-//! A page says what is wrong, why the machine or language wants it so, and shows wrong and right.
+//! A page says what is wrong, why the machine or language requires it, and shows wrong and right.
 
 mod accesses;
 mod api;

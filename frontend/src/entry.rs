@@ -1,6 +1,6 @@
 //! The entry of the crate: from a file, or a function of a live host, to a program.
 //!
-//! A compilation enters once: it evaluates the file, chooses the kernel, checks the names of its arguments, asks for their values and specialises it.
+//! A compilation enters once: it evaluates the file, chooses the kernel, checks the names of its arguments, requests their values and specialises it.
 
 use std::borrow::Cow;
 use std::path::Path;
@@ -233,7 +233,7 @@ pub fn compile(path: &Path, loader: &dyn Loader, args: &(impl Arguments + ?Sized
     compiled.unwrap_or_else(|| no_compilation(options))
 }
 
-/// The kernel's decorator names another machine. The top level of the file may have asked for the machine, so it has to be evaluated for this one.
+/// The kernel's decorator names another machine. The top level of the file may depend on the machine, so it has to be evaluated for this one.
 struct Retarget(Target);
 
 /// Evaluates a file and specialises its kernel.

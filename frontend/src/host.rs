@@ -1,4 +1,4 @@
-//! A live Python process around the kernel: what it hands over, and how it is asked for more.
+//! A live Python process around the kernel: what it provides, and how more is requested.
 //!
 //! Without one, a kernel's file is interpreted from the top. With one, the file has run already in Python: names that
 //! the kernel does not bind itself are looked up there. Plain values are copied; functions and classes are handed over
@@ -116,7 +116,7 @@ pub enum Arg {
         /// The arguments.
         positional: Vec<Arg>,
     },
-    /// A function, class or module of the host, to be asked for with [`Host::describe`].
+    /// A function, class or module of the host, to be described by [`Host::describe`].
     Object(u64),
     /// An object of a class of the host.
     Instance {
@@ -180,7 +180,7 @@ pub struct HostFunction {
     pub file: String,
     /// Line of its first decorator or of `def` (Python's `co_firstlineno`).
     pub line: u32,
-    /// Its parameters' names, to tell two lambdas of a line apart.
+    /// Its parameters' names, to distinguish two lambdas of a line.
     pub params: Vec<String>,
     /// The scope of its global names, for [`Host::global`].
     pub scope: u64,
@@ -215,7 +215,7 @@ pub enum HostClassKind {
     Exception,
 }
 
-/// What stands in a class.
+/// An attribute of a class.
 #[derive(Debug, Clone, PartialEq)]
 pub enum HostAttribute {
     /// A method or a value.

@@ -307,7 +307,7 @@ fn what_is_wrong_is_said_once_and_clearly() {
         ("p = nl.ndarray((128, 8192), nl.float32, nl.psum)", "psum-capacity", &["32768", "16384"]),
         ("p = nl.ndarray((128, 512), nl.float32, nl.psum, address=(0, 100))", "psum-alignment", &["100", "2048"]),
         ("p = nl.ndarray((128, 512), nl.float99, nl.psum)", "", &["float99"]),
-        // `x` is taken as dst: what is missing is told before what is wrong with it.
+        // `x` is taken as dst: a missing operand is reported before a wrong one.
         ("y = nisa.reciprocal(x)", "missing-dst", &["data", "first argument"]),
         ("y = nisa.reciprocal(data=t)", "missing-dst", &["dst", "first argument"]),
         ("y = nisa.tensor_tensor(t, t, op=nl.add)", "missing-dst", &["data2", "dst"]),
@@ -521,7 +521,7 @@ for i in nl.dynamic_range(4):
 
 #[test]
 fn views_of_tiles_that_turn_out_not_to_exist() {
-    // As libraries do: make the pattern first, ask whether the tile exists afterwards.
+    // As libraries do: make the pattern first, check whether the tile exists afterwards.
     program(body(
         "t = nl.ndarray((128, 64), nl.float32)
 for i in range(3):

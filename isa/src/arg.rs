@@ -1,4 +1,4 @@
-//! Argument values: what stands between a caller (Python binder, text form) and an instruction's typed operands.
+//! Argument values: what passes between a caller (Python binder, text form) and an instruction's typed operands.
 
 use crate::dtype::DType;
 use crate::ids::RegId;

@@ -1,6 +1,6 @@
 //! The multiplication that the tensor engine's numerics rest on.
 //!
-//! A tile of the tensor engine is small (at most 128 x 128 by 512), so packing its operands in the order the inner loop wants is an eighth
+//! A tile of the tensor engine is small (at most 128 x 128 by 512), so packing its operands in the order of the inner loop is an eighth
 //! of the work. Packed operands are values of their own ([`Packed`]): a machine may keep them as long as the bytes do not change, and multiply a
 //! chain of them into one result at once ([`accumulate`]).
 //!
@@ -99,7 +99,7 @@ pub struct Packed {
     lines: Vec<Line>,
 }
 
-/// A line of the cache, so that no vector lies in two.
+/// A line of the cache, so that no vector spans two.
 #[derive(Debug, Clone, Copy, Pod, Zeroable)]
 #[repr(C, align(64))]
 struct Line([f32; 16]);

@@ -1,7 +1,7 @@
-//! What a NeuronCore can be told to do: data types, views, instructions and the program that holds them.
+//! What a NeuronCore can be instructed to do: data types, views, instructions and the program that holds them.
 //!
 //! Invariants of this crate:
-//! - It knows no Python, no files and no cycles. [`work::Work`] speaks of rows, columns, elements and bytes; time is made of it elsewhere.
+//! - It knows no Python, no files and no cycles. [`work::Work`] counts rows, columns, elements and bytes; other crates turn it into time.
 //! - An instruction is one file under `inst/` that gives seven answers: schema, validation, footprint, numerics, work, values, placing.
 //! - Nothing outside the registry in [`inst`] lists instructions.
 //! - [`ids`] knows nothing of the crate; [`tensor`] and [`view`] know nothing of programs and instructions.

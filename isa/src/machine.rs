@@ -202,7 +202,7 @@ pub trait Machine {
     /// `f32` bits that starts empty.
     fn engine_state(&mut self, name: &'static str) -> &mut Vec<u32>;
 
-    /// Whoever wants to see the arguments of the activation function that the current instruction applies; none if nobody does.
+    /// The observer of the arguments of the activation function that the current instruction applies, if there is one.
     fn watch_arguments(&mut self, _op: ActFn) -> Option<Arguments> {
         None
     }

@@ -87,7 +87,7 @@ pub struct Program {
     pub outputs: Vec<Output>,
     /// Loop iterations and calls; entry 0 is the root.
     pub trails: Vec<Trail>,
-    /// Names of instructions and the order asked for between them.
+    /// Names of instructions and the order requested between them.
     pub tags: Vec<Tag>,
     /// One instruction stream per core (the logical core's size, 1 or 2).
     pub cores: Vec<Vec<Node>>,

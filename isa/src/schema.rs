@@ -66,7 +66,7 @@ pub struct OperandSchema {
     pub kind: Kind,
     /// The names it takes if it is a vocabulary (or an optional one); else empty.
     pub members: &'static [&'static str],
-    /// Memories a view may lie in; empty for [`Role::Attr`].
+    /// Memories a view may be in; empty for [`Role::Attr`].
     pub spaces: &'static [Space],
     /// Element types a view may have; empty for any.
     pub dtypes: &'static [DType],
@@ -167,7 +167,7 @@ pub struct Schema {
     pub name: &'static str,
     /// Documentation.
     pub doc: &'static str,
-    /// Engines that can run it, preferred first. The preferred one runs it when the program leaves the choice open.
+    /// Engines that can run it, preferred first. The preferred one runs it when the program does not choose.
     pub engines: &'static [Runs],
     /// Operands in positional order.
     pub operands: &'static [OperandSchema],

@@ -1,6 +1,6 @@
 //! A slow, simple [`Machine`] for the unit tests of instructions, and what builds programs for property tests.
 //!
-//! It addresses every element on its own, by the definition of a view, so that it can stand as the reference for faster machines.
+//! It addresses every element on its own, by the definition of a view, so that it can be the reference for faster machines.
 
 mod random;
 

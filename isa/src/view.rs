@@ -83,7 +83,7 @@ pub fn column_group(engine: Engine) -> usize {
     if engine == Engine::Tensor { 32 } else { 16 }
 }
 
-/// Where in an index of `columns` columns, row by row, offset `i` of a partition stands: a group's offsets run down its rows first.
+/// Where in an index of `columns` columns, row by row, offset `i` of a partition is: a group's offsets run down its rows first.
 pub fn column_position(group: usize, columns: usize, partition: usize, i: usize) -> usize {
     let first = partition / group * group;
     (first + i % group) * columns + i / group
@@ -227,7 +227,7 @@ impl View {
             if a.partition == b.partition && a.offset < b.end() && b.offset < a.end() {
                 return true;
             }
-            // Runs of one view have one length, so the one that ends first meets nothing later.
+            // Runs of one view have one length, so the one that ends first overlaps no later one.
             if (a.partition, a.end()) <= (b.partition, b.end()) {
                 i += 1;
             } else {

@@ -9,7 +9,7 @@ use crate::view::{Dim, View};
 /// The work of one instruction.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Work {
-    /// The engine whose queue it goes through. For DMA: the engine that triggers it, `Unknown` where the program leaves that open.
+    /// The engine whose queue it goes through. For DMA: the engine that triggers it, `Unknown` where the program does not name it.
     pub engine: Engine,
     /// What is to be done.
     pub kind: WorkKind,
@@ -183,7 +183,7 @@ pub struct Stream {
     pub accumulator_read: bool,
 }
 
-/// How an operand lies in memory.
+/// The layout of an operand in memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Operand {
     /// Where.
@@ -197,7 +197,7 @@ pub struct Operand {
 }
 
 impl Operand {
-    /// How `view` lies.
+    /// The layout of `view`.
     pub fn of(view: &View) -> Self {
         let merged = View::merged(view.free_dims());
         let size = view.dtype.size() as u64;
@@ -224,7 +224,7 @@ pub struct Matmul {
     pub stationary_dtype: DType,
     /// Type of the moving operand.
     pub moving_dtype: DType,
-    /// How the moving operand lies.
+    /// The layout of the moving operand.
     pub moving_layout: Operand,
     /// Transpose mode (single pass, exact).
     pub transpose: bool,
@@ -253,7 +253,7 @@ pub struct Dma {
     pub bytes: u64,
     /// Elements moved.
     pub elements: u64,
-    /// Who makes the descriptors, as asked by the program.
+    /// Who makes the descriptors, as the program requests.
     pub dge: DgeMode,
     /// One side has a dynamic address.
     pub dynamic: bool,

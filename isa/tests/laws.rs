@@ -1,7 +1,7 @@
 //! Laws that hold for every instruction of the registry, on valid instances that are made from the schemas alone: a new instruction is
-//! tried without a word here. An instruction that a law does not hold for stands in a list, with the reason.
+//! tried without a word here. An instruction that a law does not hold for is in a list, with the reason.
 //!
-//! - Views agree with copies: operands that lie apart in larger tensors give what compact ones give.
+//! - Views agree with copies: operands that are strided parts of larger tensors give what compact ones give.
 //! - Tilings agree: the instruction on all partitions is the instruction on their halves.
 //! - Columns agree: an element-wise instruction on all columns is the instruction on their halves.
 //! - Engines agree: engines that have an instruction compute the same floats.
@@ -206,7 +206,7 @@ fn numbered(id: u32, space: Space, dtype: DType, shape: &[u32]) -> View {
     View { tensor: TensorId(id), space, dtype, partition: 0, offset: 0, dims, indirect: None }
 }
 
-/// How the tensors of a case lie.
+/// The layout of the tensors of a case.
 enum Layout {
     Compact,
     /// Elements two apart, from the second on, in tiles that begin before them.
@@ -267,7 +267,7 @@ impl Case {
     }
 }
 
-/// A view of a numbered tensor as a view of where the tensor lies: same dimensions, its strides.
+/// A view of a numbered tensor as a view of the tensor's storage: same dimensions, its strides.
 fn placed(arg: &Arg, views: &[View]) -> Arg {
     match arg {
         Arg::View(v) => {
@@ -374,7 +374,7 @@ fn views_agree_with_copies() {
     for (name, cases) in cases(1, 6) {
         for case in cases {
             let apart = case.run(&Layout::Apart, &case.args);
-            // Some layouts are not for all: block scales lie as they must, transfers want contiguous rows.
+            // Some layouts are not for all: block scales have one layout, transfers want contiguous rows.
             if let Err(refused) = &apart {
                 assert!(!refused.contains("internal"), "{name}: {refused}");
                 continue;

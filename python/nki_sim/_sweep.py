@@ -162,7 +162,7 @@ def _source(kernel):
         path = pathlib.Path(inspect.getsourcefile(function)).resolve()
         text = path.read_text(encoding="utf-8")
     except (TypeError, OSError):
-        raise ValueError(f"{function!r} does not lie in a file; give sweep the path of one") from None
+        raise ValueError(f"{function!r} is not in a file; give sweep the path of one") from None
     return str(path), text, function.__name__
 
 

@@ -139,7 +139,7 @@ fn address_of(array: &Bound<'_, PyAny>) -> PyResult<(usize, bool)> {
     interface.get_item("data")?.ok_or_else(|| value_error("an array without memory"))?.extract()
 }
 
-/// Where elements of `size` bytes lie that begin at `address`. Arrays whose strides nest (each stride at least as long as what the smaller
+/// The addresses of elements of `size` bytes that begin at `address`. Arrays whose strides nest (each stride at least as long as what the smaller
 /// ones span) have all elements apart; any other is taken to overlap itself.
 fn strided(address: usize, shape: &[usize], strides: &[isize], size: usize) -> Place {
     let (mut low, mut high) = (address, address + size);

@@ -99,7 +99,7 @@ impl Read {
     }
 }
 
-/// Equality that tells `0.0` from `-0.0`.
+/// Equality that distinguishes `0.0` from `-0.0`.
 pub(crate) fn same(a: &Option<Arg>, b: &Option<Arg>) -> bool {
     match (a, b) {
         (Some(Arg::Float(a)), Some(Arg::Float(b))) => a.to_bits() == b.to_bits(),
@@ -158,7 +158,7 @@ fn global(py: Python<'_>, table: &Table, scope: u64, name: &str) -> Option<Arg> 
         Ok(dict) => match dict.get_item(name).ok()? {
             Some(value) => value,
             None => match dict.get_item("__getattr__").ok()? {
-                // A module may make its names when they are asked for.
+                // A module may make its names on first use.
                 Some(getattr) if !name.starts_with("__") => match getattr.call1((name,)) {
                     Ok(value) => value,
                     Err(_) => builtin(py, name)?,

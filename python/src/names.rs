@@ -1,4 +1,4 @@
-//! The names of the API, handed to Python, and the Python objects that stand for them.
+//! The names of the API, handed to Python, and the Python objects that represent them.
 
 use std::sync::RwLock;
 
@@ -11,12 +11,12 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 use rustc_hash::FxHashMap;
 
-/// Python objects that stand for names of the API, by address. They are never freed: the Python package keeps them.
+/// Python objects that represent names of the API, by address. They are never freed: the Python package keeps them.
 static OBJECTS: RwLock<Option<Objects>> = RwLock::new(None);
 
 type Objects = FxHashMap<usize, (Py<PyAny>, String)>;
 
-/// Makes an object stand for a dotted name.
+/// Makes an object represent a dotted name.
 #[pyfunction]
 pub(crate) fn register(object: Py<PyAny>, path: String) {
     if let Ok(mut objects) = OBJECTS.write() {
@@ -24,7 +24,7 @@ pub(crate) fn register(object: Py<PyAny>, path: String) {
     }
 }
 
-/// The dotted name that an object stands for.
+/// The dotted name that an object represents.
 pub(crate) fn path_of(object: &Bound<'_, PyAny>) -> Option<String> {
     let objects = OBJECTS.read().ok()?;
     objects.as_ref()?.get(&(object.as_ptr() as usize)).map(|(_, path)| path.clone())

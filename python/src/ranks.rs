@@ -21,7 +21,7 @@ pub(crate) struct RanksOutcome {
     ranks: Vec<Py<Outcome>>,
 }
 
-/// Runs one program a rank, from 0, at the same time; they meet at collectives.
+/// Runs one program a rank, from 0, at the same time; they synchronise at collectives.
 #[pyfunction]
 pub(crate) fn run_ranks(py: Python<'_>, ranks: Vec<Py<Compiled>>, timed: bool) -> PyResult<RanksOutcome> {
     let ranks: Vec<&Compiled> = ranks.iter().map(Py::get).collect();

@@ -37,7 +37,7 @@ pub(crate) struct Outcome {
     trace: Trace,
 }
 
-/// What each rank did, and when if that was asked for.
+/// What each rank did, and when, if that was requested.
 type Done<'k> = Vec<(Ran<'k>, Option<Timeline>)>;
 
 /// Runs all ranks away from the interpreter's lock.

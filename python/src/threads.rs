@@ -1,7 +1,7 @@
 //! Work away from the interpreter's lock, on threads that this process has, which Ctrl-C ends.
 //!
 //! rayon's pool belongs to the process that made it. In a child made by `fork` (`multiprocessing` on Linux, torch's data loaders) its threads
-//! are gone, and what is given to it waits for ever. So a child gets a pool of its own.
+//! are gone, and what is given to it waits forever. So a child gets a pool of its own.
 //!
 //! Python's signals are heard on its main thread only, while that holds the lock. So the main thread waits and listens while another one works.
 

@@ -2,7 +2,7 @@
 //!
 //! The structs repeat the layout of the public header `xla/ffi/api/c_api.h`, version 0.3 (jaxlib ships it under `jax.ffi.include_dir()`).
 //! The header promises that a layout changes only with the major version, so a handler registers for the version that the installed
-//! header names ([`ffi_handler`]), if its major version is ours, and every struct is asked for its size before it is read.
+//! header names ([`ffi_handler`]), if its major version is ours, and the size of every struct is checked before it is read.
 
 #![allow(unsafe_code)]
 
@@ -230,7 +230,7 @@ pub(crate) fn ffi_handler(py: Python<'_>, major: c_int, minor: c_int) -> PyResul
     unsafe { PyCapsule::new_with_pointer(py, pointer, c"xla._CUSTOM_CALL_TARGET") }
 }
 
-/// The custom call that stands in graphs for the Neuron compiler to replace, as a capsule for `jax.ffi.register_ffi_target` (version 0, untyped).
+/// The custom call in graphs that the Neuron compiler replaces, as a capsule for `jax.ffi.register_ffi_target` (version 0, untyped).
 /// On the CPU it does nothing: the call after it, which [`ffi_handler`] serves, computes the results.
 #[pyfunction]
 pub(crate) fn documented_call(py: Python<'_>) -> PyResult<Bound<'_, PyCapsule>> {

@@ -140,5 +140,5 @@ def test_wrong_calls():
     with pytest.raises(nki_sim.KernelError, match="waits for rank 1, but there is none") as caught:
         nki_sim.simulate_ranks(summed, 1)(x, 1.0, group)
     assert caught.value.slug == "deadlock"
-    with pytest.raises(nki_sim.KernelError, match="do not fit together"):
+    with pytest.raises(nki_sim.KernelError, match="are incompatible"):
         nki_sim.simulate_ranks(summed, 2)([x, floats(3, 4)], 1.0, group)

@@ -89,7 +89,7 @@ def test_what_is_refused(kernel_file):
         nki_sim.sweep(kernel_file, {"x": object()}, grid=GRID)
     with pytest.raises(ValueError, match="heigth"):
         nki_sim.sweep(kernel_file, ARGS, grid={"heigth": [1]})
-    with pytest.raises(ValueError, match="does not lie in a file"):
+    with pytest.raises(ValueError, match="is not in a file"):
         nki_sim.sweep(len, ARGS, grid=GRID)
     with pytest.raises(ValueError, match="no point of the sweep could be timed: .*not tiles of 100"):
         nki_sim.sweep(kernel_file, ARGS, grid={"width": [100]}).best

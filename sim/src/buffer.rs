@@ -126,7 +126,7 @@ struct Pages {
     map: Option<MmapMut>,
     /// Where in it to begin.
     start: usize,
-    /// The system has not been asked for the pages yet: a buffer that nobody writes to needs none.
+    /// The pages are not allocated yet: a buffer that nobody writes to needs none.
     pending: bool,
 }
 

@@ -15,7 +15,7 @@ use crate::trace::{CoreId, Trace};
 pub struct RankTrace<'a> {
     /// Its program.
     pub program: &'a Program,
-    /// Where its tensors lie.
+    /// The addresses of its tensors.
     pub placement: &'a Placement,
     /// What it executed.
     pub trace: &'a Trace,

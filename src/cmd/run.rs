@@ -1,4 +1,4 @@
-//! `nki-sim run FILE`: outputs, findings, comparison and timeline, of one rank or of several that meet at collectives.
+//! `nki-sim run FILE`: outputs, findings, comparison and timeline, of one rank or of several that synchronise at collectives.
 
 use std::path::Path;
 

@@ -9,7 +9,7 @@ use crate::settings;
 /// Names the interpreter that runs scripts. The Python package's own command sets it to the interpreter it is installed in.
 const PYTHON: &str = "NKI_SIM_PYTHON";
 
-/// Whether FILE is to be run as a script: it has a main block, and neither a kernel nor an argument was asked for.
+/// Whether FILE is to be run as a script: it has a main block, and neither a kernel nor an argument was given.
 pub(crate) fn wanted(args: &RunArgs) -> bool {
     args.kernel.kernel.is_none()
         && args.kernel.args.is_empty()

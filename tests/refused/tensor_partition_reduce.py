@@ -4,7 +4,7 @@ short = nl.ndarray((1, 63), nl.float32, nl.sbuf)
 two = nl.ndarray((2, 64), nl.float32, nl.sbuf)
 
 # rule: one-partition
-nisa.tensor_partition_reduce(two, nl.add, s)  # [partition-mismatch] 2 partitions | leaves 1
+nisa.tensor_partition_reduce(two, nl.add, s)  # [partition-mismatch] 2 partitions | yields 1
 
 # rule: same-elements
 nisa.tensor_partition_reduce(short, nl.add, s)  # [shape-mismatch] 63 | 64

@@ -486,7 +486,7 @@ fn callable(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
 
 fn id(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
     args.positional_only(interp, "id", 1, 1)?;
-    // Addresses differ between runs: number the objects in the order they are asked for.
+    // Addresses differ between runs: number the objects in the order of the requests.
     let value = args.positional[0].clone();
     let same = |a: &Value, b: &Value| match (a, b) {
         (Value::List(a), Value::List(b)) => Rc::ptr_eq(a, b),

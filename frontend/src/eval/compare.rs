@@ -154,7 +154,7 @@ impl Interp<'_> {
     }
 
     /// `left == right` for values whose classes define no `__eq__`. Takes a step for each pair of items; false if there are none left, or if the
-    /// values are nested too deeply, which [`Self::check_steps`] tells apart.
+    /// values are nested too deeply, which [`Self::check_steps`] distinguishes.
     pub(crate) fn equals(&self, left: &Value, right: &Value) -> bool {
         self.equals_to(left, right, 0)
     }

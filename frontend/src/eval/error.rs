@@ -10,7 +10,7 @@ pub(crate) type EvalResult<T> = Result<T, Box<Raise>>;
 /// An error on its way up: the finding, and the calls it passed.
 #[derive(Debug)]
 pub(crate) struct Raise {
-    /// What to tell the user.
+    /// What to report to the user.
     pub(crate) diagnostic: Diagnostic,
     /// Callee's name and call site of each call that was left, innermost first.
     pub(crate) frames: Vec<(String, Span)>,

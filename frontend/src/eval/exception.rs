@@ -49,7 +49,7 @@ impl Interp<'_> {
         Ok(raise)
     }
 
-    /// The exception object that stands for an error of the evaluator.
+    /// The exception object for an error of the evaluator.
     pub(crate) fn exception_of(&mut self, raise: &Raise) -> Value {
         let class = self.names.intern(class_of(raise.diagnostic.id));
         Value::Exception(Rc::new((class, vec![Value::str(&raise.diagnostic.message)])))

@@ -323,7 +323,7 @@ impl Interp<'_> {
                     let Some(mut value) = value else {
                         return Err(Raise::at(
                             "value-error",
-                            format!("the format asks for `{{{head}}}`, which is not given"),
+                            format!("the format refers to `{{{head}}}`, which is not given"),
                             args.span,
                             "here",
                         ));

@@ -322,7 +322,7 @@ impl Interp<'_> {
         ast
     }
 
-    /// The definition at a line: a decorator may stand before it.
+    /// The definition at a line: a decorator may precede it.
     fn find_definition(&self, ast: &ModuleAst, function: &HostFunction) -> Option<Rc<FuncDef>> {
         let mut found = ast.functions.iter().filter(|def| {
             let name = if def.name == sym::lambda { "<lambda>" } else { &**self.names.name(def.name) };

@@ -70,7 +70,7 @@ pub(crate) struct Interp<'a> {
     pub(crate) diagnostics: Vec<Diagnostic>,
     /// Lines printed at specialisation.
     pub(crate) prints: Vec<String>,
-    /// What the caller asked for.
+    /// The options of the caller.
     pub(crate) options: &'a Options,
     /// Reads files.
     pub(crate) loader: &'a dyn Loader,
@@ -106,7 +106,7 @@ pub(crate) struct Interp<'a> {
     handling: Vec<Value>,
     /// Errors after which evaluation continued.
     recovery: recover::Recovery,
-    /// Objects whose `id()` was asked for.
+    /// Objects whose `id()` was requested.
     ids: Vec<Value>,
     /// What [`Self::report_once`] has reported, and where.
     reported: FxHashSet<(&'static str, Span)>,
@@ -120,7 +120,7 @@ pub(crate) struct Interp<'a> {
     quiet: bool,
     /// Address near the start of the machine stack.
     stack_base: usize,
-    /// Iterations and calls around the current place; the id is made when first asked for.
+    /// Iterations and calls around the current place; the id is made when first needed.
     steps: Vec<(PendingStep, Option<TrailId>)>,
     /// All trails made; the first is the root.
     trails: Vec<Trail>,

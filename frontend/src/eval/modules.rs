@@ -125,7 +125,7 @@ impl Interp<'_> {
             return self.find_module(frame, root, span);
         }
         if self.is_native(root) || !path.contains('.') || HOST.contains(&root) {
-            // Submodules are found when they are asked for.
+            // Submodules are found on first use.
             return self.find_module(frame, root, span);
         }
         // `import a.b.c` binds `a`; make a chain of namespaces that leads to the module.

@@ -1,7 +1,7 @@
 //! Several errors per run: after an error of a dialect, evaluation continues with [`Value::Poison`].
 //!
 //! An instruction returns nothing that the kernel needs, so a refused one is skipped. A view or a tensor that cannot be made has no known
-//! shape: poison stands for it and absorbs what is done with it, so that no error follows from the first. Where the kernel could catch the
+//! shape: poison replaces it and absorbs what is done with it, so that no error follows from the first. Where the kernel could catch the
 //! error, or where the next statement depends on the poison (`if`, `while`), evaluation ends as before.
 
 use nki_diag::{Diagnostic, Place, Span};

@@ -64,7 +64,7 @@ fn too_deep(text: &str) -> Option<u32> {
             | TokenKind::Indent
             | TokenKind::FStringStart
             | TokenKind::TStringStart => {
-                // The bracket also lengthens the chain it stands in: `f()()()` nests.
+                // The bracket also lengthens the chain it is in: `f()()()` nests.
                 if let Some(top) = chains.last_mut() {
                     *top += 1;
                 }
@@ -120,7 +120,7 @@ fn too_deep(text: &str) -> Option<u32> {
             _ => {}
         }
         if total > MAX_NESTING {
-            // The lexer does not tell where it stands: the line is near enough.
+            // The lexer does not report the position: the line is near enough.
             return Some(text.split_inclusive('\n').take(lines).map(|l| l.len() as u32).sum());
         }
     }

@@ -55,7 +55,7 @@ impl Interner {
 
 macro_rules! symbols {
     ($($name:ident = $text:literal),* $(,)?) => {
-        /// Names the evaluator itself looks for.
+        /// Names the evaluator itself looks up.
         // The table is Python's: not every dunder of it is looked for.
         #[allow(non_upper_case_globals, missing_docs, dead_code)]
         pub(crate) mod sym {

@@ -28,7 +28,7 @@ impl Target {
     }
 }
 
-/// Sizes, limits and abilities of one NeuronCore. Code outside this module asks these fields and never compares targets.
+/// Sizes, limits and abilities of one NeuronCore. Code outside this module reads these fields and never compares targets.
 ///
 /// Source: the architecture guides of the NKI manual (trainium_inferentia2_arch, trainium2_arch, trainium3_arch) unless a
 /// field names another.

@@ -168,7 +168,7 @@ pub fn scalar_of(
     ))
 }
 
-/// Whether the view lies in PSUM.
+/// Whether the view is in PSUM.
 pub fn in_psum(view: &View) -> bool {
     view.space == Space::Psum
 }

@@ -17,7 +17,7 @@ use crate::violation::Violation;
 pub const COMMON_RULES: &[Rule] = &[
     Rule { id: "required", text: "an operand without a default is given" },
     Rule { id: "kind", text: "an operand is of the kind in the table" },
-    Rule { id: "memory", text: "a tile lies in one of the memories in the table; GpSimd and DMA never reach PSUM" },
+    Rule { id: "memory", text: "a tile is in one of the memories in the table; GpSimd and DMA never reach PSUM" },
     Rule { id: "dtype", text: "a tile has one of the dtypes in the table; no dtypes there: any" },
     Rule {
         id: "packed",

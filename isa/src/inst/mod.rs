@@ -62,7 +62,7 @@ pub trait Operands: Sized {
 pub trait Instruction: Operands {
     /// The engine that runs it (for DMA: that triggers it); resolves `unknown`.
     fn engine(&self, arch: &Arch) -> Engine;
-    /// Operands that lie in a way of their own rather than in an access pattern: [`Self::validate`] checks where they start.
+    /// Operands with a layout of their own instead of an access pattern: [`Self::validate`] checks where they start.
     const OWN_LAYOUT: &'static [&'static str] = &[];
     /// Operands that may be picked by offsets (`NkiTensor.indirect`): `dst`, then the operand that is streamed, then others.
     const INDIRECT: &'static [&'static str] = &[];

@@ -1,7 +1,7 @@
 //! Blocks of OCP Microscaling as the engines lay them out, for the instructions that read and write them.
 //!
 //! A block is 32 numbers with one scale: 8 partitions of one packed element (four numbers) each. So `P` partitions of data have `P / 8`
-//! rows of scales, and these lie in the quadrant of 32 partitions that their data is in: four rows for each quadrant, from the
+//! rows of scales, which are in the quadrant of 32 partitions that their data is in: four rows for each quadrant, from the
 //! partition 0, 4, 8 or 12 of it. Sources: `quantize_mx`; trainium3_arch, "Quad-MXFP8/MXFP4 Matmul Performance"; the deep dive
 //! mxfp-matmul, "Scale Tensor" and "Packing Scale Values".
 
@@ -113,7 +113,9 @@ pub(crate) fn check_scale(
         return Err(Violation::new(
             "partition-start",
             name,
-            format!("`{name}` starts at partition {b}, `{data_name}` at {a}: scales lie in the quadrant of their data"),
+            format!(
+                "`{name}` starts at partition {b}, `{data_name}` at {a}: scales must be in the quadrant of their data"
+            ),
         ));
     }
     Ok(())

@@ -61,7 +61,7 @@ impl Generators {
         let state = self.state(machine);
         for (row, lane) in out.outer_iter_mut().zip(state.chunks_exact_mut(self.words)) {
             let (generators, _) = lane.as_chunks_mut::<WORDS>();
-            // The generators take turns.
+            // The generators alternate.
             for bits in row.into_slice().unwrap_or_default().chunks_mut(generators.len()) {
                 bits.iter_mut().zip(&mut *generators).for_each(|(bits, generator)| *bits = xorwow::next(generator));
             }

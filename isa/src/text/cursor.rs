@@ -47,7 +47,7 @@ impl<'a> Cursor<'a> {
         Err(Problem { at, message: message.into() })
     }
 
-    /// What stands at the cursor, for messages.
+    /// The text at the cursor, for messages.
     fn found(&mut self) -> String {
         self.space();
         let rest = self.rest();

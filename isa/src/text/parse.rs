@@ -30,7 +30,7 @@ pub struct ParseError {
     pub message: String,
 }
 
-/// Bounds of what a text may ask for, so that address arithmetic cannot overflow.
+/// Bounds of what a text may contain, so that address arithmetic cannot overflow.
 const MAX_BYTES: u128 = 1 << 40;
 const MAX_STRIDE: i64 = 1 << 40;
 const MAX_DEPTH: usize = 200;
@@ -177,7 +177,7 @@ struct Parser {
     program: Program,
     blocks: Vec<Block>,
     started: bool,
-    /// Tags that some `after` asks for are below it.
+    /// Tags that some `after` names are below it.
     tags_named: u32,
     /// Where a statement of the present line was written if it does not say so: unknown, or in this text.
     here: Loc,

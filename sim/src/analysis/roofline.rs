@@ -1,4 +1,4 @@
-//! Where a kernel stands under its roofline, and how much of the tensor engine and of the memory it uses.
+//! The position of a kernel under its roofline, and how much of the tensor engine and of the memory it uses.
 
 use nki_isa::{Arch, Program};
 

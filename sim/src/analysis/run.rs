@@ -12,7 +12,7 @@ use super::{Step, Verdict, Wait, critical_path, verdict, waits};
 use crate::place::Placement;
 use crate::timeline::{Event, Timeline};
 
-/// Everything that is known of a run, computed once for all reports. What only report files show is computed when the first asks.
+/// Everything that is known of a run, computed once for all reports. What only report files show is computed on first use.
 #[derive(Debug)]
 pub struct Analysis<'a> {
     /// When it happened.

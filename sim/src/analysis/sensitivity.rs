@@ -34,7 +34,7 @@ impl Sensitivity {
     }
 }
 
-/// Whether a section of the parameters can matter to a kernel that leaves these rows empty.
+/// Whether a section of the parameters can matter to a kernel for which these rows are empty.
 fn matters(case: &Case<'_>, section: &str) -> bool {
     let ran = |kind: RowKind| case.timeline.rows.iter().any(|r| r.kind == kind && r.count > 0);
     match section {

@@ -38,7 +38,7 @@ proptest! {
             for (n, span) in row.spans.iter().enumerate() {
                 let State::Stalled(cause) = span.state else { continue };
                 prop_assert!(KINDS.contains(&cause_kind(&t, cause)));
-                // What stands for nothing in particular stands only where it must.
+                // The generic phrase appears only where it must.
                 prop_assert!(cause != Cause::Finished || n + 1 == row.spans.len());
                 prop_assert!(cause != Cause::StartUp || span.start < t.head.max(1), "{:?} {span:?}", row.kind);
             }

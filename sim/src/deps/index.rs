@@ -136,7 +136,7 @@ impl Record {
     }
 }
 
-/// Small regions lie in fine cells, large ones in coarse cells, so that neither fills many lists.
+/// Small regions are in fine cells, large ones in coarse cells, so that neither fills many lists.
 #[derive(Debug)]
 pub(crate) struct Index {
     fine: Vec<Vec<u32>>,

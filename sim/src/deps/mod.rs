@@ -3,12 +3,12 @@
 //!
 //! - On chip, bytes are physical (tensor address plus view), so tensors that share an address depend on each other. Each HBM tensor has
 //!   storage of its own; one that nobody writes is not tracked.
-//! - A queue takes instructions in program order, except that one may overtake others of its queue that lie less than `window` positions
-//!   before it. With a window of 1 an edge stands for all earlier instructions of the same queue: per queue only the latest is kept.
+//! - A queue takes instructions in program order, except that one may overtake others of its queue that are less than `window` positions
+//!   before it. With a window of 1 an edge covers all earlier instructions of the same queue: per queue only the latest is kept.
 //! - On one compute engine, a later write cannot overtake an earlier access, so what it must not overtake only has to start before it
 //!   ([`orders`]); with a window of 1 that is not listed. On the tensor engine the same is true of reads after writes, because it accumulates in place.
 //! - `depends_on` is an edge to the instruction that it names, whatever the two touch.
-//! - Registers are memory of 4 bytes each, shared by all engines. (On the device each sequencer has its own copy; the edge stands for the
+//! - Registers are memory of 4 bytes each, shared by all engines. (On the device each sequencer has its own copy; the edge models the
 //!   transfer.)
 //! - Dynamic loops and branches are barriers; nothing before one needs an edge from behind it.
 //! - Cores run independently. Traffic of two cores through shared HBM is not ordered.
@@ -39,9 +39,9 @@ pub enum Hazard {
     Raw,
     /// Write after write.
     Waw,
-    /// Write after read: the earlier instruction still needs what lies there.
+    /// Write after read: the earlier instruction still needs those bytes.
     War,
-    /// The kernel asks for it: `depends_on`.
+    /// The kernel requests it: `depends_on`.
     Order,
 }
 

@@ -67,7 +67,7 @@ impl Pattern {
 
     /// Whether the two share a byte.
     ///
-    /// They do when a difference of two starts lies in `(-self.width, other.width)`. The differences form a pattern of their own, with the
+    /// They do when a difference of two starts is in `(-self.width, other.width)`. The differences form a pattern of their own, with the
     /// dimensions of both; equal strides become one dimension of `c1 + c2 - 1` steps.
     pub(crate) fn intersects(&self, other: &Pattern) -> bool {
         let (lo, hi) = (1 - self.width, other.width - 1);

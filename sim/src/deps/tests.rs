@@ -69,7 +69,7 @@ proptest! {
     #[test]
     fn agrees_with_sets_of_bytes(ops in kernel()) {
         let mut b = Builder::new();
-        // Two tensors share bytes, one lies apart, one is in HBM.
+        // Two tensors share bytes, one is disjoint, one is in HBM.
         let t = [
             b.placed("a", Space::Sbuf, &[8, 64], DType::F32, (0, 0)),
             b.placed("b", Space::Sbuf, &[8, 64], DType::F32, (2, 24)),
@@ -132,7 +132,7 @@ proptest! {
                     Hazard::Raw => overlap(&sets[i].1, &sets[j].0),
                     Hazard::Waw => overlap(&sets[i].1, &sets[j].1),
                     Hazard::War => overlap(&sets[i].0, &sets[j].1),
-                    // Nothing here asks for an order.
+                    // Nothing here requests an order.
                     Hazard::Order => false,
                 };
                 prop_assert!(real, "edge {i} -> {j} {:?} is no conflict", d.hazard);

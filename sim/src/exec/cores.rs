@@ -171,7 +171,7 @@ fn fit(
 fn mismatch(several: bool, (a, na): (CoreId, &Node), (b, nb): (CoreId, &Node), why: &str) -> Stopped {
     let (wa, wb) = (who(a, several), who(b, several));
     let text = format!(
-        "`{}` of {wa} (line {}) and `{}` of {wb} (line {}) do not fit together: {why}",
+        "`{}` of {wa} (line {}) and `{}` of {wb} (line {}) are incompatible: {why}",
         name_of(na),
         na.loc.line,
         name_of(nb),
@@ -206,7 +206,7 @@ fn deadlock(ranks: &[Interpreter<'_>]) -> Stopped {
     let (name, loc, me) = (name_of(w.node), w.node.loc, who(core, several));
     let (all, missing) = members(ranks, core, Some(w));
     let at = |text: String| {
-        Diagnostic::error("deadlock", text).at_loc(span(loc), loc.line, loc.column, format!("{me} waits here for ever"))
+        Diagnostic::error("deadlock", text).at_loc(span(loc), loc.line, loc.column, format!("{me} waits here forever"))
     };
     let in_loops = |error: Diagnostic, a: CoreId, node: &Node| {
         let interpreter = &ranks[a.rank];
@@ -244,7 +244,7 @@ fn deadlock(ranks: &[Interpreter<'_>]) -> Stopped {
                 };
                 let there = o.node.loc;
                 let error = at(format!(
-                    "{me} waits at `{name}` on line {}, {they} at `{}` on line {}{pipes}: neither can go on",
+                    "{me} waits at `{name}` on line {}, {they} at `{}` on line {}{pipes}: neither can proceed",
                     loc.line,
                     name_of(o.node),
                     there.line
@@ -256,7 +256,7 @@ fn deadlock(ranks: &[Interpreter<'_>]) -> Stopped {
                 let end = last(&ranks[other.rank].program.cores[other.core as usize]).map(|n| n.loc);
                 let when = end.map_or_else(|| "at once".to_owned(), |l| format!("after line {}", l.line));
                 let error = at(format!(
-                    "{me} waits at `{name}` on line {} for {they}, which ends {when} without coming there",
+                    "{me} waits at `{name}` on line {} for {they}, which ends {when} without reaching it",
                     loc.line
                 ));
                 match end {
@@ -265,7 +265,7 @@ fn deadlock(ranks: &[Interpreter<'_>]) -> Stopped {
                 }
             }
         };
-        error.help("all members must come to their meetings in one order, each the same number of times")
+        error.help("all members must reach their rendezvous in the same order, each the same number of times")
     };
     Stopped { rank: core.rank, error: Box::new(in_loops(error, core, w.node)) }
 }

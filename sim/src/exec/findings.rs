@@ -313,7 +313,7 @@ impl Findings {
             Hazard::Raw => ("reads", "writes"),
             Hazard::Waw => ("writes", "writes"),
             Hazard::War => ("writes", "reads"),
-            // Two accesses never conflict for the order that a kernel asks for.
+            // Two accesses never conflict for the order that a kernel requests.
             Hazard::Order => ("follows", "precedes"),
         };
         let (this_name, other_name) = (name_of(this.1), name_of(other.1));

@@ -41,7 +41,7 @@ pub(super) struct Interpreter<'p> {
     /// The others by number; an empty state in the place of the one that runs.
     parked: Vec<CoreState<'p>>,
     pub(super) races: Races<'p>,
-    /// The rank, for what asks for it.
+    /// The rank, for instructions that read it.
     pub(super) rank: u32,
     /// What the members of the rendezvous that is being held have contributed.
     pub(super) contributed: Arc<[Contribution]>,
@@ -225,7 +225,7 @@ impl<'p> Interpreter<'p> {
         outcome.map_err(|fault| self.diagnose(fault))
     }
 
-    /// StateUpdate the exchange that the current core waits for behind: what it sends is read now, and it goes on.
+    /// Posts the exchange at which the current core waits: what it sends is read now, and the core proceeds.
     pub(super) fn post(&mut self) -> Result<(), Box<Diagnostic>> {
         let tiles = self.contribute()?;
         if let Some(mut waiting) = self.core.waiting.take() {
@@ -309,7 +309,7 @@ impl<'p> Interpreter<'p> {
                 continue;
             }
             let Statement { node, end, otherwise, .. } = self.core.statements[position as usize];
-            // What lies between belongs to the statement.
+            // The statements in between are its body.
             frame.next = end;
             self.core.position = position;
             self.release_dead();

@@ -26,7 +26,7 @@ fn tensor_bytes(program: &Program, placement: &Placement, precise: bool) -> u64 
     hbm.saturating_add(on_chip).saturating_mul(scale)
 }
 
-/// An error if the tensors of a run need more memory than it may use. Nothing is allocated before it has been asked for.
+/// An error if the tensors of a run need more memory than it may use. To be called before anything is allocated.
 pub fn check_memory(program: &Program, placement: &Placement, options: &ExecOptions) -> Option<Diagnostic> {
     let needed = tensor_bytes(program, placement, options.precise);
     if needed <= options.memory.bytes {

@@ -28,7 +28,7 @@ enum Dynamic {
 }
 
 impl Interpreter<'_> {
-    /// Evaluates the dynamic part of a view's address. Rows out of bounds are `None` and told in the fault beside.
+    /// Evaluates the dynamic part of a view's address. Rows out of bounds are `None`, and the returned fault names them.
     fn dynamic(&mut self, view: &View) -> Result<(Dynamic, Option<Fault>), Fault> {
         let Some(indirect) = view.indirect.as_deref() else { return Ok((Dynamic::Shift(Shift::Offset(0)), None)) };
         let outside = |interpreter: &Self, value: i64, which: &str| {
@@ -283,7 +283,7 @@ impl Machine for Interpreter<'_> {
         let left = self.source(stationary)?;
         let right = self.source(moving)?;
         let to = self.destination(dst)?;
-        // Operands that are not fp32, or lie in the destination's storage, are converted.
+        // Operands that are not fp32, or are in the destination's storage, are converted.
         let [mut left_scratch, mut right_scratch] = std::mem::take(&mut self.tiles);
         let memory = self.memory();
         let place = |a: &Access, scratch: &mut Vec<f32>| {

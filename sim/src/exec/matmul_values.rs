@@ -63,7 +63,7 @@ impl<'p> Interpreter<'p> {
         })
     }
 
-    /// Looks at what a chain of matmuls has computed. Their operands are still in memory.
+    /// Checks the results of a chain of matmuls. Their operands are still in memory.
     pub(super) fn look_at_products(&mut self, to: &Access, add: bool, products: &[Product<'_>]) {
         let memory = &*self.memory();
         let Some((base, row, _)) = memory.layout(to) else { return };
@@ -119,7 +119,7 @@ impl<'p> Interpreter<'p> {
         self.report_arose(&at, &Arose { row, element, output: 0, value, operands, from_infinite });
     }
 
-    /// Looks at a tile that the current instruction is about to write, while its operands are in memory.
+    /// Checks a tile that the current instruction is about to write, while its operands are in memory.
     pub(super) fn look_at_tile(&mut self, to: &Access, values: &[f32]) {
         let Some(node) = self.core.node else { return };
         let NodeKind::Inst(inst) = &node.kind else { return };

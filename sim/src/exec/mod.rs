@@ -89,7 +89,7 @@ pub struct Failure {
 pub struct Rank<'p> {
     /// What it executes.
     pub program: &'p Program,
-    /// Where its tensors lie.
+    /// The addresses of its tensors.
     pub placement: &'p Placement,
     /// In the order of [`Program::inputs`].
     pub inputs: Vec<HostTensor>,

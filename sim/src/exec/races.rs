@@ -2,7 +2,7 @@
 //!
 //! The rule: every `core_barrier` and every `sendrecv` between the cores orders all that either core has accessed before it, in program
 //! order, ahead of all that the other accesses after it. Between two such rendezvous nothing is ordered. There, a byte that one core writes
-//! and the other reads or writes is a race, unless the later write leaves the bytes as they were: both cores may write the same result.
+//! and the other reads or writes is a race, unless the later write does not change the bytes: both cores may write the same result.
 //!
 //! Cores run one after the other from rendezvous to rendezvous, so the accesses since the last one are all that has to be remembered.
 

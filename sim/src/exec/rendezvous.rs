@@ -1,7 +1,7 @@
 //! Rendezvous: instructions of several cores, of one rank or of several, that wait for each other. Lets the cores advance and pairs them.
 //!
 //! Each core advances until it waits. A rendezvous is held when all of its members wait at one of its kind. If nobody can go on, whoever waits
-//! at an exchange leaves it behind: exchanges of different pipes do not wait for each other.
+//! at an exchange posts it and continues: exchanges of different pipes do not wait for each other.
 
 use nki_isa::Participants;
 
@@ -97,13 +97,13 @@ pub(super) trait Cores {
     fn place(&self, core: CoreId) -> Option<Place>;
     /// All members of the rendezvous at which `core` waits have come, or have left it behind.
     fn hold(&mut self, core: CoreId, members: &[CoreId]) -> Result<(), Self::Stopped>;
-    /// A core leaves the exchange behind at which it waits: it has sent, and goes on.
+    /// A core posts the exchange at which it waits: it has sent, and proceeds.
     fn post(&mut self, core: CoreId) -> Result<(), Self::Stopped>;
     /// Nobody can go on.
     fn deadlock(&self) -> Self::Stopped;
 }
 
-/// Where one core stands.
+/// The position of one core.
 #[derive(Debug, Default)]
 struct Standing {
     waits: Option<Place>,

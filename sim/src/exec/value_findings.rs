@@ -310,7 +310,7 @@ impl<'p> Interpreter<'p> {
         }
     }
 
-    /// Looks at a copy between types, which is made at once.
+    /// Checks a copy between types, which is made at once.
     pub(super) fn look_at_copy(&mut self, to: &Access, from: &Access) {
         let (to, from) = (std::slice::from_ref(to), std::slice::from_ref(from));
         let Some(watch) = self.watch(to, from, true) else { return };
@@ -322,7 +322,7 @@ impl<'p> Interpreter<'p> {
         self.report_values(&watch, to, from);
     }
 
-    /// Looks at a source that an instruction computes with in fp32 as a whole.
+    /// Checks a source that an instruction computes with in fp32 as a whole.
     pub(super) fn look_at_read(&mut self, from: &Access) {
         let Some(node) = self.core.node else { return };
         let word = matches!(from.codec.dtype, DType::I32 | DType::U32);

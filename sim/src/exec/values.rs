@@ -161,7 +161,7 @@ impl Arguments {
         op.valid_range().map(|range| Arguments { op, range, finite_only, first: First::default() })
     }
 
-    /// Looks at a row of arguments.
+    /// Checks a row of arguments.
     pub(super) fn row(&self, row: usize, arguments: &[f32]) {
         if !self.first.precedes(row) || !self.range.excludes_any(arguments) {
             return;
@@ -201,7 +201,7 @@ pub(super) struct Watch<'p> {
     pub(super) inexact: First<Inexact>,
 }
 
-/// What is known of the accumulators: which of them may hold infinity or NaN. Each partition's is its own, so threads do not meet.
+/// What is known of the accumulators: which of them may hold infinity or NaN. Each partition's is its own, so threads do not conflict.
 #[derive(Debug)]
 pub(super) struct Registers([AtomicBool; 128]);
 
@@ -305,12 +305,12 @@ impl<'p> Watch<'p> {
         }
     }
 
-    /// Whether source `n` holds 32-bit integers, which [`integers`](Self::integers) is to see.
+    /// Whether source `n` holds 32-bit integers, which [`integers`](Self::integers) checks.
     pub(super) fn takes_integers(&self, n: usize) -> bool {
         n < 32 && self.wide & 1 << n != 0
     }
 
-    /// Looks at a row of 32-bit integers before it is converted to fp32.
+    /// Checks a row of 32-bit integers before it is converted to fp32.
     pub(super) fn integers(&self, row: usize, source: usize, values: &[i64]) {
         let inexact = |v: i64| v.unsigned_abs() > EXACT as u64 && v as f32 as i64 != v;
         if self.inexact.precedes(row)
@@ -321,7 +321,7 @@ impl<'p> Watch<'p> {
         }
     }
 
-    /// Looks at the results of a row, not yet rounded to the types of the destinations.
+    /// Checks the results of a row, not yet rounded to the types of the destinations.
     #[inline]
     pub(super) fn row(&self, row: usize, ins: &[&[f32]], outs: &[&mut [f32]]) {
         // Whether the first result has infinity or NaN, where that is known.

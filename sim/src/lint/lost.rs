@@ -219,7 +219,7 @@ impl<'p> Watch<'p> {
         own
     }
 
-    /// Takes `region` out of the earlier writes; with `partly`, only some of its bytes are written and what meets it counts as read.
+    /// Takes `region` out of the earlier writes; with `partly`, only some of its bytes are written and what overlaps it counts as read.
     fn overwrite(&mut self, step: &Step<'p, '_>, view: &View, region: &Region, own: Option<u32>, partly: bool) {
         let mut slots = std::mem::take(&mut self.slots);
         let mut free = std::mem::take(&mut self.free);

@@ -40,7 +40,7 @@ pub fn without_run(program: &Program, placement: &Placement, trace: &Trace) -> V
 }
 
 /// What can be said of a placed program whose trace depends on values, without running it: outputs that no instruction writes, operands without
-/// effect, and tensors that lie on the same bytes while both are used.
+/// effect, and tensors that share bytes while both are used.
 pub fn without_trace(program: &Program, placement: &Placement) -> Vec<Diagnostic> {
     let mut findings = exec::never_written(program);
     findings.extend(inert(program));

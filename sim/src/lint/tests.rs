@@ -44,7 +44,7 @@ fn part(strided: bool) -> impl Strategy<Value = Part> {
 /// The lost instructions by what the analysis says, and by definition.
 fn both(ops: &[(Part, Part, bool)]) -> (BTreeSet<usize>, BTreeSet<usize>) {
     let mut b = Builder::new();
-    // Two tiles share bytes, one lies apart.
+    // Two tiles share bytes, one is disjoint.
     let tiles = [
         b.placed("a", Space::Sbuf, &[8, 64], DType::F32, (0, 0)),
         b.placed("b", Space::Sbuf, &[8, 64], DType::F32, (2, 24)),

@@ -23,7 +23,7 @@ pub(crate) struct Access {
     pub(crate) column_step: isize,
     /// Rows of the view; with columns picked by offsets, the elements, each a row of its own.
     pub(crate) rows: usize,
-    /// How many rows lie in one partition: more than one only with columns picked by offsets.
+    /// How many rows are in one partition: more than one only with columns picked by offsets.
     pub(crate) pieces: usize,
     /// The elements of a row, merged.
     pub(crate) inner: Steps,
@@ -270,14 +270,14 @@ impl Memory<'_> {
         }
     }
 
-    /// Where an fp32 matrix lies in its storage's words, if it does so regularly: (first, row stride, column stride).
+    /// The position of an fp32 matrix in its storage's words, if it does so regularly: (first, row stride, column stride).
     pub(crate) fn layout(&self, access: &Access) -> Option<(usize, usize, usize)> {
         if !access.codec.is_f32() || access.starts.is_some() {
             return None;
         }
         let base = self.position(access, 0)?;
         let storage = &self.storages[access.storage];
-        // Memory of the host may lie anywhere.
+        // Memory of the host may have any alignment.
         bytemuck::try_cast_slice::<u8, f32>(storage.bytes()).ok()?;
         let pitch = storage.pitch as isize;
         let row = access.row_step * pitch + access.column_step * self.scale as isize;
@@ -522,7 +522,7 @@ impl Memory<'_> {
 pub(crate) struct Accumulation {
     /// It adds.
     pub(crate) add: bool,
-    /// It is told to add, and no matmul has written all of it.
+    /// It adds, and no matmul has written all of it.
     pub(crate) foreign: bool,
 }
 

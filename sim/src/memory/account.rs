@@ -7,7 +7,7 @@ use super::Memory;
 use super::access::{Access, Shift, Unwritten};
 use super::clobbers::Clobbered;
 
-/// Where tensors lie and which bytes have been written. It is kept in program order, and right also while instructions wait to be computed.
+/// Where tensors are and which bytes have been written. It is kept in program order, and right also while instructions wait to be computed.
 pub(crate) struct Account<'a, 'p>(&'a mut Memory<'p>);
 
 impl<'p> Memory<'p> {

@@ -67,7 +67,7 @@ fn copy_pairs<const S: usize>(to: &mut [u8], to_at: usize, from: &[u8], from_at:
 /// Bytes from which a copy is shared between threads.
 const SHARED_ABOVE: usize = 128 * 1024;
 
-/// As [`copy_pairs`], shared between threads where halves of the destination lie apart.
+/// As [`copy_pairs`], shared between threads where halves of the destination are disjoint.
 fn copy_shared<const S: usize>(
     threads: usize,
     to: &mut [u8],

@@ -21,7 +21,7 @@ pub(crate) struct Step {
 pub(crate) type Steps = ArrayVec<Step, { MAX_DIMS + 2 }>;
 
 /// Copies bytes in blocks. One call for many kilobytes would end in `rep movsb`, which is ten times slower than a loop on processors
-/// where source and destination lie differently in their cache lines (measured on AMD EPYC).
+/// where source and destination have different offsets in their cache lines (measured on AMD EPYC).
 pub(crate) fn copy_bytes(to: &mut [u8], from: &[u8]) {
     const BLOCK: usize = 1024;
     for (to, from) in to.chunks_mut(BLOCK).zip(from.chunks(BLOCK)) {
@@ -185,7 +185,7 @@ pub(crate) fn scatter(to: &mut [u8], base: usize, steps: &[Step], size: usize, v
     }
 }
 
-/// How elements of a type lie in memory.
+/// The layout of elements of a type in memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Codec {
     /// The element type as the program names it.

@@ -1,6 +1,6 @@
 //! The memories: SBUF, PSUM and HBM with exact knowledge of which bytes have been written.
 //!
-//! Storage is not one array per memory. A tensor that was placed automatically shares its bytes with nobody who could tell, so
+//! Storage is not one array per memory. A tensor that was placed automatically shares its bytes with no tensor that could observe it, so
 //! it gets a buffer of its own while it lives, from a pool that hands out what was used last (and is still in the cache).
 //! Tensors with explicit addresses share one buffer per core and memory, in which aliasing is real. Every HBM tensor is a buffer.
 
@@ -220,7 +220,7 @@ impl<'p> Memory<'p> {
         (host, missing)
     }
 
-    /// The tensor's storage, made when first asked for.
+    /// The tensor's storage, made on first use.
     pub(crate) fn home(&mut self, tensor: TensorId) -> Home {
         match self.homes[tensor.0 as usize] {
             Some(home) => home,

@@ -29,7 +29,7 @@ use space::Free;
 /// Automatic SBUF addresses are multiples of this.
 const SBUF_ALIGN: u32 = 32;
 
-/// Where tensors lie.
+/// The addresses of tensors.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Placement {
     /// By tensor id: the physical address of on-chip tensors, `None` for HBM tensors (each has storage of its own).
@@ -45,7 +45,7 @@ pub struct Placement {
     pub overlaps: Vec<(TensorId, TensorId)>,
     /// The same as diagnostics, where program order interleaves their uses: for those who do not run the program.
     pub findings: Vec<Diagnostic>,
-    /// Memories that are too small, as warnings: tensors lie beyond their ends, and times mean nothing. Part of `findings`, too.
+    /// Memories that are too small, as warnings: tensors extend beyond their ends, and times are meaningless. Part of `findings`, too.
     pub over_capacity: Vec<Diagnostic>,
 }
 

@@ -11,7 +11,7 @@ pub(crate) fn span(loc: Loc) -> Span {
     Span::new(FileId(loc.file), loc.start, loc.end)
 }
 
-/// Findings about overlaps are not reported more often than this.
+/// Most findings about overlaps.
 const MOST_FINDINGS: usize = 20;
 
 fn memory(space: Space) -> &'static str {
@@ -124,7 +124,7 @@ pub(super) fn peak_banks(region: Region, items: &[Item], placement: &Placement) 
     best
 }
 
-/// Tensors on the same bytes that are used by turns.
+/// Tensors on the same bytes whose uses alternate.
 pub(super) fn overlaps(
     program: &Program,
     explicit: &[Item],

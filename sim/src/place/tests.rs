@@ -146,7 +146,7 @@ fn large_programs_are_placed_quickly() {
     assert_eq!(p.sbuf_peak_bytes, 1024);
 }
 
-/// Two tiles that do not fit side by side, used by turns: a chunk is loaded, its double is made and stored.
+/// Two tiles that do not fit side by side, used alternately: a chunk is loaded, its double is made and stored.
 fn chunks(n: u32, columns: u32, keep: bool) -> Builder {
     let mut b = Builder::new();
     let x = b.input("x", &[128, columns], DType::F32);

@@ -128,7 +128,7 @@ pub fn verdict_sentence(timeline: &Timeline, verdict: &Verdict) -> String {
     sentence
 }
 
-/// Where a kernel stands under its roofline, in one or two sentences.
+/// The position of a kernel under its roofline, in one or two sentences.
 pub(super) fn roofline(r: &Roofline) -> String {
     let traffic = format!(
         "HBM traffic {} for {} needed ({:.2}x), {:.0} of {:.0} GB/s ({:.1}%; MBU {:.1}% of an HBM stack)",

@@ -14,7 +14,7 @@ impl Lane {
         self.spans.last().map_or(0, |s| s.end)
     }
 
-    /// Fills up to `until` with `state`; what lies before the last span's end is dropped.
+    /// Fills up to `until` with `state`; the part before the last span's end is dropped.
     pub(crate) fn fill(&mut self, until: Ps, state: State) {
         let start = self.end();
         if until <= start {

@@ -112,7 +112,7 @@ pub(crate) fn run(args: &CompareArgs) -> Result<(), Failure> {
 }
 
 /// The findings of the later run, and which of them are denied. The project file is looked for from the current folder upwards: a report
-/// may lie anywhere.
+/// may be anywhere.
 fn judged(args: &CompareArgs, before: &Profile, after: Profile) -> Result<(Option<Vec<Known>>, Vec<Denied>), Failure> {
     let given = args.levels.source()?;
     let Some(mut found) = after.findings else {
@@ -124,7 +124,7 @@ fn judged(args: &CompareArgs, before: &Profile, after: Profile) -> Result<(Optio
         }
         return Ok((None, Vec::new()));
     };
-    // A strict finding is in the file because it was asked for.
+    // A strict finding is in the file because it was requested.
     let judge = Judge::new(Mode::Compare, true, vec![given], Some(Path::new("report")))?;
     found::mark_new(before.findings.as_deref().unwrap_or_default(), &mut found);
     let (found, denied) = found::apply(&judge, found);

@@ -14,7 +14,7 @@ use crate::session::Session;
 
 #[derive(Serialize, Deserialize)]
 struct Line {
-    /// What was asked for.
+    /// The request.
     key: String,
     /// The sources that were read, each with a hash of its text on disk.
     files: Vec<(String, u64)>,

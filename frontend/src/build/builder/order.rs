@@ -68,7 +68,7 @@ impl Builder {
     /// Makes one instruction run after another has completed.
     ///
     /// # Errors
-    /// `depends-on` if the later one does not come later, or if a loop or branch of the device lies between them.
+    /// `depends-on` if the later one does not come later, or if a loop or branch of the device is between them.
     pub(crate) fn order(&mut self, later: NodeAt, earlier: NodeAt) -> Result<()> {
         let refuse = |message: &str, help: &str| Err(Violation::new("depends-on", "", message).help(help));
         let depth = |at: NodeAt| self.bodies.iter().position(|b| b.id == at.body);

@@ -61,7 +61,7 @@ impl Tensor {
         );
         let whole = format!("dimension {d} of `{name}`, shape {}", self.shape_text());
         // Python would clamp. NKI's `slice` demands 0 <= start < end <= size (NkiTensor.slice), and the migration guide
-        // tells to bound slices with min() where masks were used.
+        // recommends bounding slices with min() where masks were used.
         if b > n || a < 0 || a > n {
             let help = if b > n {
                 format!(

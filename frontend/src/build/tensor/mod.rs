@@ -58,7 +58,7 @@ impl Storage {
 pub(crate) struct Tensor {
     /// The elements it names.
     pub(crate) view: View,
-    /// What they lie in.
+    /// The storage that they are in.
     pub(crate) storage: Rc<Storage>,
 }
 

@@ -5,7 +5,7 @@
 //! - deep dive "NKI Access Patterns": elements "from the beginning of the tensor", yet None inherits the view's offset;
 //! - docstring of `NkiTensor.ap`: "element offset added to the view's base storage offset ... offset=0 keeps the base".
 //!
-//! The docstring is the most precise and lies nearest to the code, so it decides here: the offset is *added*. On a base
+//! The docstring is the most precise and is nearest to the code, so it decides here: the offset is *added*. On a base
 //! tensor, where nearly all kernels call `.ap`, the three agree. For the same reason `indirect_dim` is a dimension of
 //! the view's own `shape`, whose stride scales the index; on a base tensor this is the deep dive's
 //! `prod(shape[indirect_dim + 1:])`.
@@ -147,13 +147,13 @@ impl Tensor {
                 Some(Box::new(Indirect { index, stride, bound: self.steps_of(d) }))
             }
         };
-        // Whether the pattern stays inside of the tensor is asked when an instruction uses it: kernels make patterns for
+        // Whether the pattern stays inside of the tensor is checked when an instruction uses it: kernels make patterns for
         // tiles that turn out not to exist.
         let view = View { dtype, partition: partition as u32, offset: start, dims, indirect, ..self.view.clone() };
         Ok(self.with_view(view))
     }
 
-    /// How many values an index has that moves by the stride of dimension `d`: its extent. A dimension of extent 1 may stand for another one
+    /// How many values an index has that moves by the stride of dimension `d`: its extent. A dimension of extent 1 may be used for another one
     /// of the same stride, which is what libraries find that look for a dimension by its stride (nki-library's `TensorView.select`).
     fn steps_of(&self, d: usize) -> u32 {
         let of = self.view.dims[d];
@@ -170,7 +170,7 @@ impl Tensor {
     }
 
     /// Whether an on-chip pattern that starts `offset` elements into this view stays within the view, when the view counts as a tensor of
-    /// its own: the first pair steps by the view's elements per partition, which lie next to each other, and nothing leaves them.
+    /// its own: the first pair steps by the view's elements per partition, which are adjacent, and nothing leaves them.
     fn walks_own_rows(&self, dims: &[Dim], offset: i64, dtype: DType) -> bool {
         let partitions = self.view.dims[0];
         let bytes = self.view.free_elements() * self.view.dtype.size();

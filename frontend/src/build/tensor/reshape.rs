@@ -211,7 +211,7 @@ impl Tensor {
             "not-contiguous",
             "",
             format!(
-                "{what} of `{}`: its dimensions, shape {} with strides {}, do not lie in one run",
+                "{what} of `{}`: its dimensions, shape {} with strides {}, are not contiguous",
                 self.storage.name,
                 self.shape_text(),
                 shape_text(self.strides().iter().copied())

@@ -1,4 +1,4 @@
-//! Memory regions, as the early releases of Beta 2 have them: the names `sbuf`, `psum` and `hbm`, which no import brings.
+//! Memory regions, as the early releases of Beta 2 have them: the names `sbuf`, `psum` and `hbm`, which need no import.
 //!
 //! A region is a rectangle of partitions and bytes. Slicing gives a smaller one, `view` makes a tensor in it:
 //! `sbuf.view(nl.float32, (128, 512))` has the address that the compiler chooses, `sbuf[0:64, 0:1024].view(...)` has this one.

@@ -223,7 +223,7 @@ impl Walk<'_, '_> {
                 for (context, target) in items {
                     let plain = matches!(&context.kind, ExprKind::Call(_, a) if a.is_empty());
                     if !plain || last_word(self.interp, context) != "no_reorder" {
-                        self.say(context.span, "this `with`", "the one context is `with nl.no_reorder():`");
+                        self.say(context.span, "this `with`", "the only context manager is nl.no_reorder()");
                     }
                     if let Some(target) = target {
                         self.say(target.span, "`as` of a `with`", "leave it out: nl.no_reorder() gives no value");

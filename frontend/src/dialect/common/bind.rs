@@ -23,7 +23,7 @@ use crate::syntax::{Argument, ExprKind, StmtKind, Symbol, sym};
 
 /// What a dialect says to calls that do not follow an instruction's schema.
 pub(crate) struct Policy {
-    /// A keyword that the schema does not list: the position of the operand that it stands for, or none if it has no effect.
+    /// A keyword that the schema does not list: the position of the operand that it names, or none if it has no effect.
     pub(crate) keyword: fn(&mut Interp<'_>, &Schema, Symbol, &CallArgs) -> EvalResult<Option<usize>>,
     /// The error of a call that lacks an operand.
     pub(crate) missing: fn(&Interp<'_>, &Schema, &CallArgs, &str) -> Box<Raise>,
@@ -247,9 +247,9 @@ pub(crate) fn given_tensor<'a>(
 fn explain(interp: &Interp<'_>, policy: &Policy, entry: &Entry, args: &CallArgs, violation: &Violation) -> Box<Raise> {
     let schema = entry.schema;
     let what = format!("nisa.{}", schema.name);
-    // Rules of an instruction have this slug too, where one operand asks for another: they have a message of their own.
+    // Rules of an instruction have this slug too, where one operand requires another: they have a message of their own.
     let absent = |o: &OperandSchema| o.default.is_none() && given(interp, schema, args, o.name).is_none();
-    // A call that lacks an operand is told so first: the others then stand at the wrong places.
+    // A missing operand is reported first: the others are then at the wrong positions.
     if matches!(violation.id, "missing-operand" | "operand-kind" | "operand-memory")
         && let Some(first) = schema.operands.iter().find(|o| absent(o))
     {

@@ -131,7 +131,7 @@ impl Object for ApiEnum {
         .map(Value::Bool))
     }
 
-    /// Members equal their integers, memories their names. Kernels that ask whether a tensor is in HBM name either kind: the manual's for
+    /// Members equal their integers, memories their names. Kernels that check whether a tensor is in HBM name either kind: the manual's for
     /// the inputs, nki-library's the other.
     fn equals(&self, other: &Value) -> bool {
         match other {

@@ -1,4 +1,4 @@
-//! Values that stand for something of the API: what instructions return, classes, groups of ranks, spans of an index.
+//! Values that represent something of the API: what instructions return, classes, groups of ranks, spans of an index.
 
 use nki_diag::Span;
 use nki_isa::Arg;

@@ -33,7 +33,7 @@ pub(crate) struct State {
     pub(crate) no_reorder: u32,
     /// Names of the variables that calls are assigned to, by the call's place.
     targets: FxHashMap<Span, Arc<str>>,
-    /// The place last asked for: consecutive instructions often share it.
+    /// The place of the last lookup: consecutive instructions often share it.
     last: Option<(Span, Loc)>,
 }
 

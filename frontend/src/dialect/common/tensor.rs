@@ -40,7 +40,7 @@ pub(crate) const METHODS: &[&str] = &[
     "indirect",
 ];
 
-/// Attributes of a tensor. `base_tensor` is not documented: nki-library's MX kernels ask it of tensors and of views of theirs alike.
+/// Attributes of a tensor. `base_tensor` is not documented: nki-library's MX kernels read it from tensors and from views.
 pub(crate) const ATTRIBUTES: &[&str] =
     &["shape", "strides", "offset", "name", "dtype", "buffer", "ndim", "size", "address", "itemsize", "base_tensor"];
 

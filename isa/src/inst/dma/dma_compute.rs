@@ -47,7 +47,7 @@ operands! {
         "unique": "with a vector index, `unique_indices` is True",
         "in-place": "with a vector index, one source is `dst` itself",
         "same-rows": "with a vector index, rows agree",
-        "scatter-source": "what is scattered lies in SBUF",
+        "scatter-source": "scattered data is in SBUF",
         "index-memory": "a tensor indexed by a vector is in HBM and its index in SBUF",
         "index-dtype": "the index is int32 or uint32",
         "index-count": "the index has an element for each row",
@@ -225,7 +225,7 @@ impl Instruction for DmaCompute {
     fn work(&self, context: &Context<'_>) -> Work {
         let sides: Vec<DmaSide> = self.srcs.0.iter().map(DmaSide::of).collect();
         let dst = DmaSide::of(&self.dst);
-        // One side stands for all sources: its runs are everybody's.
+        // One side represents all sources: they share its runs.
         let src = DmaSide { runs: sides.iter().map(|s| s.runs).sum(), ..sides.first().copied().unwrap_or(dst) };
         let gathers = self.gathers();
         Work {

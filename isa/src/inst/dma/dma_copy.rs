@@ -103,7 +103,7 @@ pub(crate) fn check_priority(arch: &Arch, priority: Option<i64>) -> Result<(), V
     }
 }
 
-/// Rules of a vector index: where it and the indexed tensor lie, its type and its length.
+/// Rules of a vector index: which memories it and the indexed tensor are in, its type and its length.
 pub(crate) fn check_gather(name: &'static str, view: &View) -> Result<(), Violation> {
     let Some(indirect) = view.indirect.as_deref() else { return Ok(()) };
     let Index::Vector(index) = &indirect.index else { return Ok(()) };
@@ -112,7 +112,7 @@ pub(crate) fn check_gather(name: &'static str, view: &View) -> Result<(), Violat
             "operand-memory",
             name,
             format!(
-                "`{name}` is indexed by a vector and lies in {}: only HBM tensors gather and scatter by DMA",
+                "`{name}` is indexed by a vector and is in {}: only HBM tensors gather and scatter by DMA",
                 view.space
             ),
         ));
@@ -193,7 +193,7 @@ impl Instruction for DmaCopy {
             (engine, dge) => Err(Violation::new(
                 "operand-value",
                 "engine",
-                format!("`engine` is {engine}, but `dge_mode` is {dge}: only hwdge leaves the choice of an engine"),
+                format!("`engine` is {engine}, but `dge_mode` is {dge}: only hwdge permits a choice of engine"),
             )
             .help("set dge_mode=nisa.dge_mode.hwdge, or leave `engine` out")),
         }

@@ -325,7 +325,7 @@ mod tests {
         let mut m = TestMachine::new(Target::Trn2);
         let values: Vec<u32> = (0..300).flat_map(|row| [row, 1000 + row]).collect();
         let table = m.tensor_bits("t", Space::Hbm, DType::U16, &[300, 2], &values);
-        // Element (p, n) of the index asks for row 255 - (n * 128 + p).
+        // Element (p, n) of the index selects row 255 - (n * 128 + p).
         let index: Vec<u32> = (0..256).map(|i| 255 - (i % 2 * 128 + i / 2)).collect();
         let index = m.tensor_bits("i", Space::Sbuf, DType::U32, &[128, 2], &index);
         let mut src = table;

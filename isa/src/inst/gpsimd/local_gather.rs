@@ -15,7 +15,7 @@ use crate::violation::Violation;
 use crate::work::{Algorithm, Law, Operand, Start, Stream, Term, Work};
 
 operands! {
-    /// Each group of 16 partitions gathers, in all of them, the elements at the indices that stand in the group's slice of `index`.
+    /// Each group of 16 partitions gathers, in all of them, the elements at the indices in the group's slice of `index`.
     pub struct LocalGather: "local_gather" on [GpSimd] {
         /// The gathered elements: per partition `num_valid_indices * num_elem_per_idx`, of the dtype of `src_buffer`.
         [Out Sbuf] dst: View,

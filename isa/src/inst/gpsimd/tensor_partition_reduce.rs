@@ -75,7 +75,7 @@ impl Instruction for TensorPartitionReduce {
             return Err(Violation::new(
                 "partition-mismatch",
                 "dst",
-                format!("`dst` has {} partitions; a reduction across partitions leaves 1", self.dst.partitions()),
+                format!("`dst` has {} partitions; a reduction across partitions yields 1", self.dst.partitions()),
             ));
         }
         check::same_free(("data", &self.data), ("dst", &self.dst))?;

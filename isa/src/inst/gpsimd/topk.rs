@@ -1,4 +1,4 @@
-//! `nisa.topk`: the k largest values that the 16 partitions of a GpSimd core hold, and where they stand.
+//! `nisa.topk`: the k largest values that the 16 partitions of a GpSimd core hold, and their positions.
 
 use crate::inst::values::{Feeds, Values};
 use ndarray::Array2;
@@ -16,7 +16,7 @@ use crate::work::{Algorithm, Law, Operand, Start, Stream, Term, Work};
 
 operands! {
     /// The k largest of the first `n` elements that a group of 16 partitions holds, ascending, with their positions. Element `i` of a
-    /// group stands in its partition `i % 16`, column `i / 16`.
+    /// group is in its partition `i % 16`, column `i / 16`.
     pub struct Topk: "topk" on [GpSimd] {
         /// The values: bfloat16, k elements per partition.
         [Out Sbuf; BF16] val_dst: View,
@@ -66,7 +66,7 @@ impl Instruction for Topk {
             return Err(Violation::new(
                 "free-size",
                 "val_dst",
-                format!("`val_dst` asks for k = {k} values; k must be 1 to 32767 and at most `n` = {}", self.n),
+                format!("`val_dst` takes k = {k} values; k must be 1 to 32767 and at most `n` = {}", self.n),
             ));
         }
         let (have, need) = (self.src.free_elements() as i64, (self.n + 15) / 16);
@@ -86,7 +86,7 @@ impl Instruction for Topk {
 
     /// Open questions: the manual says "each partition operates independently" and also that a source is 16 partitions; here a group
     /// has one result, which is written to each of its partitions. Of equal values the one at the lower position is taken first; as
-    /// the results ascend, it stands behind the others. NaN is above all numbers.
+    /// the results ascend, it comes after the others. NaN is above all numbers.
     fn execute(&self, machine: &mut dyn Machine) -> Result<(), Fault> {
         let tile = machine.read_tile(&self.src)?;
         let (core, n, k) = (CORE as usize, self.n as usize, self.val_dst.free_elements());

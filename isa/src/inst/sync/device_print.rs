@@ -21,7 +21,7 @@ operands! {
         /// What to print.
         [In Sbuf Psum Hbm] tensor: View,
     }
-    numerics: "Bits are printed as the values they stand for.",
+    numerics: "Bits are printed as the values they encode.",
     cost: Assumed "Nothing: it is no instruction of an engine.",
     rules: {},
 }

@@ -68,7 +68,7 @@ operands! {
         "columns": "`stationary` has at most as many elements per partition as the column tile (128 without tiling)",
         "moving-size": "`moving` has at most 512 elements per partition; from trn3 on 4096 for a float32 and 8192 for a bfloat16 \
             `dst`",
-        "one-bank": "before trn3 `dst` lies in one PSUM bank",
+        "one-bank": "before trn3 `dst` is in one PSUM bank",
         "dst-size": "`dst` has a partition for each element of `stationary` and an element for each of `moving`",
     },
 }

@@ -60,8 +60,8 @@ operands! {
         "scale-size": "scales have one element for each packed element",
         "scale-partitions": "scales span four partitions in each quadrant of the data",
         "scale-start": "scales start at partition 0, 4, 8 or 12 of a quadrant",
-        "scale-quadrant": "scales lie in the quadrant of their data",
-        "scale-stride": "scales lie in neighbouring partitions",
+        "scale-quadrant": "scales are in the quadrant of their data",
+        "scale-stride": "scales are in neighbouring partitions",
     },
 }
 

@@ -43,7 +43,7 @@ impl Instruction for Memset {
 
     const PACKED: &'static [&'static str] = &["dst"];
 
-    /// Since 0.3 an integer tile wants an integer. AWS's own library of 0.6 still writes `value=0.0` there, so whole floats are taken;
+    /// Since 0.3 an integer tile takes an integer. AWS's own library of 0.6 still writes `value=0.0` there, so whole floats are taken;
     /// a whole number is taken for a float tile, as Python's `0` is usual there.
     fn validate(&self, context: &Context<'_>) -> Result<(), Violation> {
         check::engine_allowed(self.engine, &Self::SCHEMA, context.arch)?;

@@ -38,8 +38,8 @@ operands! {
         "scale-size": "`dst_scale` has one element for each packed element",
         "scale-partitions": "`dst_scale` spans four partitions in each quadrant of the data",
         "scale-start": "`dst_scale` starts at partition 0, 4, 8 or 12 of a quadrant",
-        "scale-quadrant": "`dst_scale` lies in the quadrant of its data",
-        "scale-stride": "`dst_scale` lies in neighbouring partitions",
+        "scale-quadrant": "`dst_scale` is in the quadrant of its data",
+        "scale-stride": "`dst_scale` is in neighbouring partitions",
     },
 }
 

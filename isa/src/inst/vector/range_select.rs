@@ -1,4 +1,4 @@
-//! `nisa.range_select`: keeps the elements whose position lies between bounds, and takes the maximum.
+//! `nisa.range_select`: keeps the elements whose position is between bounds, and takes the maximum.
 
 use crate::arch::Arch;
 use crate::arg::Imm;

@@ -39,7 +39,7 @@ operands! {
         "bitvec-ints": "bitwise operators take integers only",
         "negate": "`negate` is for arithmetic operators",
         "axis": "`axis` names the last dimensions without gaps, and not dimension 0",
-        "dst-size": "`dst` has the elements that the reduction leaves",
+        "dst-size": "`dst` has as many elements as the reduction yields",
     },
 }
 
@@ -105,7 +105,7 @@ impl Instruction for TensorReduce {
                 "shape-mismatch",
                 "dst",
                 format!(
-                    "reducing axis {:?} of {shape:?} leaves {expected} elements per partition, `dst` has {:?} = {}",
+                    "reducing axis {:?} of {shape:?} yields {expected} elements per partition, `dst` has {:?} = {}",
                     self.axis.0,
                     self.dst.shape(),
                     self.dst.free_elements()
@@ -203,7 +203,7 @@ mod tests {
         for axis in [&[0][..], &[1], &[0, 1, 2], &[3], &[], &[1, 1]] {
             assert!(error(inst(&d, AluOp::Add, &a, axis)).contains("last dimensions"), "{axis:?}");
         }
-        assert!(error(inst(&d, AluOp::Add, &a, &[2])).contains("leaves 2 elements"));
+        assert!(error(inst(&d, AluOp::Add, &a, &[2])).contains("yields 2 elements"));
         assert!(error(inst(&d, AluOp::Divide, &a, &[1, 2])).contains("not a reduction"));
         assert!(error(inst(&d, AluOp::BitwiseOr, &a, &[1, 2])).contains("float32"));
     }

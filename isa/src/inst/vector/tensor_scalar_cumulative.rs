@@ -38,7 +38,7 @@ operands! {
         [Attr] reduce_cmd: ReduceCmd = ReduceCmd::ResetReduce,
     }
     numerics: "fp32, the accumulator too; each element is rounded once to the dtype of `dst`. The manual's pseudocode \
-        asks for a `reverse0` that the function does not have: it is False.",
+        uses a `reverse0` that the function does not have: it is False.",
     cost: Assumed "N steps for N elements of a partition, each after the one before: one operator in the chain, where \
         tensor_tensor_scan has two and takes 2 N.",
     rules: {
@@ -90,7 +90,7 @@ impl Instruction for TensorScalarCumulative {
         self.operand_footprint(footprint);
     }
 
-    /// In fp32, the accumulator too. Open question: the manual's pseudocode asks for a `reverse0` that the function does not have;
+    /// In fp32, the accumulator too. Open question: the manual's pseudocode uses a `reverse0` that the function does not have;
     /// the order is that of `reverse0=False`. `subtract` subtracts the accumulator from the element, as the pseudocode writes it.
     fn execute(&self, machine: &mut dyn Machine) -> Result<(), Fault> {
         let mut sources = Sources::from_slice(&[&self.src]);

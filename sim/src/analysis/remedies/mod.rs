@@ -38,7 +38,7 @@ use rewrite::top_level;
 pub struct Case<'a> {
     /// The program.
     pub program: &'a Program,
-    /// Where its tensors lie.
+    /// The addresses of its tensors.
     pub placement: &'a Placement,
     /// What was executed.
     pub trace: &'a Trace,

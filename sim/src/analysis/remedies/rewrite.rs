@@ -226,7 +226,7 @@ pub(super) struct Merged {
     pub(super) lines: Vec<Loc>,
 }
 
-/// Merges up to `most` transfers of one line into one where they move neighbouring tiles and nothing between them stands in the way.
+/// Merges up to `most` transfers of one line into one where they move neighbouring tiles and nothing between them prevents it.
 pub(super) fn merged(program: &Program, trace: &Trace, most: usize) -> Option<Merged> {
     let mut out = Merged { program: program.clone(), trace: trace.clone(), before: 0, after: 0, lines: Vec::new() };
     for core in 0..program.cores.len() {

@@ -56,7 +56,7 @@ struct Key {
 #[derive(Debug)]
 struct Entry {
     key: Key,
-    /// When it was last asked for.
+    /// When it was last used.
     used: u64,
     /// Where the elements are, until they are packed.
     fresh: Option<Access>,

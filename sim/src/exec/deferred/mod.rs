@@ -4,7 +4,7 @@
 //! matmuls that add to one destination are a [`chain`], partition-wise instructions a [`run`]. One of the two at most waits at a time.
 //!
 //! The bytes of memory are reached through [`Interpreter::memory`] only, which computes what waits first; the fields of [`Deferred`] are private to this
-//! module. What is known without bytes (where tensors lie, what has been written) is always up to date: [`Deferred::account`].
+//! module. What is known without bytes (where tensors are, what has been written) is always up to date: [`Deferred::account`].
 
 mod chain;
 mod plan;

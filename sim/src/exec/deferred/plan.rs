@@ -144,7 +144,7 @@ pub(super) fn plan<'m>(
     }
 }
 
-/// StateUpdate out copies whose one side is a passing storage that nothing else writes (a load) or else touches (a store): who reads what was
+/// Omits copies whose one side is a passing storage that nothing else writes (a load) or else touches (a store): who reads what was
 /// loaded reads it where it came from, and who made what is stored writes it where it goes.
 pub(super) fn without_copies<'m>(
     mut plans: Vec<Plan<'m>>,
@@ -377,7 +377,7 @@ impl Plan<'_> {
         let (bytes, at) = match input.from {
             From::Elsewhere(bytes) => (bytes, input.rows.at(i)),
             From::Here(k) | From::Beside(k) => {
-                let piece = pieces[k].as_ref().expect("a copy's source lies in another storage");
+                let piece = pieces[k].as_ref().expect("a copy's source is in another storage");
                 (&*piece.bytes, input.rows.at(i) - piece.start)
             }
         };

@@ -4,7 +4,7 @@
 //! run for its own partitions, one partition after the other, and a partition's elements stay in its cache from the load to the store.
 //!
 //! Partition `i` of every instruction touches only what no other partition writes. A storage that the run writes is on chip and accessed from one first
-//! row on, row by row; or it is in HBM, only one operand of the run touches it, and its rows lie apart.
+//! row on, row by row; or it is in HBM, only one operand of the run touches it, and its rows are disjoint.
 
 use nki_isa::machine::{RowsF32, StateUpdate, TogetherF32, alone};
 use nki_isa::{Fault, View};

@@ -219,8 +219,8 @@ def iota(dst: NkiTensor, pattern: Sequence[Sequence[int]], offset: int = ..., ch
     ...
 
 def local_gather(dst: NkiTensor, src_buffer: NkiTensor, index: NkiTensor, num_elem_per_idx: int = ..., num_valid_indices: int | None = ..., *, name: str = ...) -> NkiInstruction:
-    """Each group of 16 partitions gathers, in all of them, the elements at the indices that stand in the group's
-    slice of `index`.
+    """Each group of 16 partitions gathers, in all of them, the elements at the indices in the group's slice of
+    `index`.
 
     Engines: gpsimd.
 
@@ -311,7 +311,7 @@ def tensor_partition_reduce(dst: NkiTensor, op: Any, data: NkiTensor, *, name: s
 def topk(val_dst: NkiTensor, idx_dst: NkiTensor, src: NkiTensor, n: int, *, name: str = ...) -> NkiInstruction:
     """The k largest of the first `n` elements that a group of 16 partitions holds, ascending, with their positions.
     Element `i` of a
-     group stands in its partition `i % 16`, column `i / 16`.
+     group is in its partition `i % 16`, column `i / 16`.
 
     Engines: gpsimd.
 
