@@ -1,6 +1,7 @@
 //! Views: which elements of a tensor an operand names, in which order.
 
 use arrayvec::ArrayVec;
+use smallvec::SmallVec;
 
 use crate::dtype::DType;
 use crate::ids::{RegId, TensorId};
@@ -18,8 +19,8 @@ pub struct Dim {
     pub count: u32,
 }
 
-/// The dimensions of a view, outermost first.
-pub type Dims = ArrayVec<Dim, MAX_DIMS>;
+/// The dimensions of a view, outermost first. Few views have more than four, so that a view stays small.
+pub type Dims = SmallVec<[Dim; 4]>;
 
 /// An operand: elements of one tensor's storage.
 ///

@@ -152,7 +152,8 @@ fn dim(c: &mut Cursor<'_>) -> Parsed<Dim> {
 fn dims(c: &mut Cursor<'_>, dims: &mut Dims) -> Parsed<()> {
     let at = c.mark();
     loop {
-        if dims.try_push(dim(c)?).is_err() {
+        dims.push(dim(c)?);
+        if dims.len() > MAX_DIMS {
             return c.problem_at(at, format!("more than {MAX_DIMS} dimensions"));
         }
         if !c.take(",") {
