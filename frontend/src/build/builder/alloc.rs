@@ -101,9 +101,9 @@ impl Builder {
             // Both cores of a logical core run the same code; what the first made in shared HBM the second one shares.
             if let Some(&id) = self.shared.get(self.next_shared) {
                 self.next_shared += 1;
-                let first = &self.storages[id.0 as usize];
+                let first = &self.program.tensors[id.0 as usize];
                 if first.shape == shape && first.dtype == request.dtype {
-                    return Ok(Tensor::whole(first.clone()));
+                    return Ok(self.handle(id));
                 }
             }
             return Err(Violation::new(
@@ -130,26 +130,32 @@ impl Builder {
             loc: site.loc,
             trail: site.trail,
         };
-        let id = self.add(tensor);
+        let made = self.add(tensor);
         if space == Space::SharedHbm {
-            self.shared.push(id);
+            self.shared.push(made.storage.id);
         }
-        Ok(Tensor::whole(self.storages[id.0 as usize].clone()))
+        Ok(made)
     }
 
-    fn add(&mut self, tensor: Memory) -> TensorId {
+    /// Adds a tensor to the program.
+    fn add(&mut self, tensor: Memory) -> Tensor {
         let id = TensorId(self.program.tensors.len() as u32);
-        self.storages.push(Rc::new(Storage {
-            id,
-            name: tensor.name.clone(),
-            space: tensor.space,
-            dtype: tensor.dtype,
-            shape: tensor.shape.clone(),
-            address: tensor.address,
-            loc: tensor.loc,
-        }));
         self.program.tensors.push(tensor);
-        id
+        self.handle(id)
+    }
+
+    /// A handle of the whole of a tensor of the program.
+    fn handle(&self, id: TensorId) -> Tensor {
+        let Memory { name, space, dtype, shape, address, loc, .. } = &self.program.tensors[id.0 as usize];
+        Tensor::whole(Rc::new(Storage {
+            id,
+            name: name.clone(),
+            space: *space,
+            dtype: *dtype,
+            shape: shape.clone(),
+            address: *address,
+            loc: *loc,
+        }))
     }
 
     /// A constant in shared HBM; equal constants are one tensor.
@@ -163,12 +169,12 @@ impl Builder {
         };
         let known = self.constants.get(&data).and_then(|ids| {
             ids.iter().copied().find(|id| {
-                let s = &self.storages[id.0 as usize];
-                s.shape == shape && s.dtype == request.dtype
+                let t = &self.program.tensors[id.0 as usize];
+                t.shape == shape && t.dtype == request.dtype
             })
         });
         if let Some(id) = known {
-            return Ok(Tensor::whole(self.storages[id.0 as usize].clone()));
+            return Ok(self.handle(id));
         }
         let tensor = Memory {
             name: self.intern(request.name),
@@ -181,9 +187,9 @@ impl Builder {
             loc: site.loc,
             trail: site.trail,
         };
-        let id = self.add(tensor);
-        self.constants.entry(data).or_default().push(id);
-        Ok(Tensor::whole(self.storages[id.0 as usize].clone()))
+        let made = self.add(tensor);
+        self.constants.entry(data).or_default().push(made.storage.id);
+        Ok(made)
     }
 
     fn check_on_chip(&mut self, request: &Request<'_>, shape: &[u32], bytes: u64, site: Site) -> Result<()> {
@@ -280,7 +286,7 @@ impl Builder {
         let request = Request { name, space: Space::SharedHbm, shape, dtype, address: None, data: None };
         let shape = check_shape(&request)?;
         if let Some(known) = self.program.inputs.iter().find(|i| &*i.name == name) {
-            return Ok(Tensor::whole(self.storages[known.tensor.0 as usize].clone()));
+            return Ok(self.handle(known.tensor));
         }
         let name = self.intern(name);
         let tensor = Memory {
@@ -294,9 +300,9 @@ impl Builder {
             loc,
             trail: TrailId::ROOT,
         };
-        let id = self.add(tensor);
-        self.program.inputs.push(Input { name, tensor: id });
-        Ok(Tensor::whole(self.storages[id.0 as usize].clone()))
+        let made = self.add(tensor);
+        self.program.inputs.push(Input { name, tensor: made.storage.id });
+        Ok(made)
     }
 
     /// Whether the tensor is an argument of the kernel.

@@ -4,7 +4,6 @@ mod alloc;
 mod order;
 mod output;
 
-use std::rc::Rc;
 use std::sync::Arc;
 
 use nki_isa::ids::TrailId;
@@ -15,7 +14,6 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 pub(crate) use self::alloc::Request;
 use crate::build::Result;
-use crate::build::tensor::Storage;
 
 /// Where something is written, and the loops and calls around it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -54,8 +52,6 @@ pub(crate) struct Builder {
     bodies: Vec<Body>,
     /// Streams begun so far.
     begun: u32,
-    /// Handles of all tensors, by id.
-    storages: Vec<Rc<Storage>>,
     /// Shared tensors in the order of their making: the cores of a logical core make the same ones.
     shared: Vec<TensorId>,
     /// Next entry of `shared` on a core after the first.
@@ -98,7 +94,6 @@ impl Builder {
             cores,
             bodies: vec![Body::default()],
             begun: 1,
-            storages: Vec::new(),
             shared: Vec::new(),
             next_shared: 0,
             over_capacity: false,
