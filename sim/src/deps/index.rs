@@ -149,7 +149,10 @@ pub(crate) struct Index {
 }
 
 /// log2 of fine cells per coarse cell.
-const COARSE: u32 = 5;
+const COARSE: u32 = 3;
+
+/// Most fine cells in the length of a region that lies in them: each more is another list to look through at every access.
+const FINE: i64 = 2;
 
 impl Index {
     /// For a memory (or one partition of it) of `bytes`.
@@ -240,7 +243,7 @@ impl Index {
     /// Remembers a write and forgets nothing.
     pub(crate) fn push(&mut self, region: Region, op: u32, subject: Subject) {
         let id = self.unused.pop().unwrap_or(self.records.len() as u32);
-        let fine = region.hi - region.lo <= 8i64 << self.shift;
+        let fine = region.hi - region.lo <= FINE << self.shift;
         let shift = if fine { self.shift } else { self.shift + COARSE };
         let (first, last) = self.cells(&region, shift);
         let lists = if fine { &mut self.fine } else { &mut self.coarse };
@@ -262,7 +265,7 @@ impl Index {
         self.written |= write;
         let id = self.unused.pop().unwrap_or(self.records.len() as u32);
         let mut cells = 0;
-        let fine = region.hi - region.lo <= 8i64 << self.shift;
+        let fine = region.hi - region.lo <= FINE << self.shift;
         for (level, shift) in [(0, self.shift), (1, self.shift + COARSE)] {
             let (first, last) = self.cells(&region, shift);
             let lists = if level == 0 { &mut self.fine } else { &mut self.coarse };
