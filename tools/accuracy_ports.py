@@ -1,16 +1,23 @@
-"""Ports of kernels that need the older interface (tests/ports), and the rows that they predict.
+"""Ports of kernels whose source cannot run (tests/ports): those that need the older interface, and those that are known by a
+description only. Here are the rows that each port predicts.
 
 A port has the shapes, the tiling and the instructions of the measured kernel, but its source is our own.
 """
 
 import re
 
-DTYPES = {"fp32": "float32", "bf16": "bfloat16"}
-
 
 def whole(row, names):
     """The `--arg` values for the tensors of a row, under the port's parameter names."""
-    return [f"{name}={i['dtype']}[{','.join(map(str, i['shape']))}]" for name, i in zip(names, row["inputs"])]
+    return [argument(name, i["shape"], i["dtype"]) for name, i in zip(names, row["inputs"])]
+
+
+def argument(name, shape, dtype):
+    return f"{name}={dtype}[{','.join(map(str, shape))}]"
+
+
+def blocks(row):
+    return [f"{axis.lower()}={row['params'][f'TILES_IN_BLOCK_{axis}']}" for axis in "MNK"]
 
 
 def vector_add(row):
@@ -19,25 +26,65 @@ def vector_add(row):
     return [*whole(row, "ab"), *(f"{k}={v}" for k, v in tile.items())]
 
 
-# Pattern of row ids, file, kernel (None: the group `kernel` of the pattern), function from row to arguments, settings.
+def blocked_product(row):
+    return [*whole(row, ["lhs_t", "rhs"]), *blocks(row)]
+
+
+def feed_forward(row):
+    """The row has the first of three products: x_t[D, T] and a weight [D, F]."""
+    (d, t), (_, f) = (i["shape"] for i in row["inputs"])
+    dtype = row["inputs"][0]["dtype"]
+    tensors = {"x_t": (d, t), "w_gate": (d, f), "w_up": (d, f), "w_down": (f, d)}
+    return [*(argument(name, shape, dtype) for name, shape in tensors.items()), *blocks(row)]
+
+
+def stack(row):
+    """The row has one product of the 36."""
+    shape, dtype = row["inputs"][0]["shape"], row["inputs"][0]["dtype"]
+    layers = int(re.match(r"(\d+)-layer", row["kernel"]).group(1))
+    return [argument("h", shape, dtype), argument("weights", [layers, *shape], dtype), *blocks(row)]
+
+
+def q_k_v(row):
+    return whole(row, "qkv")
+
+
+# The field of a row, what it must be, file, kernel, arguments. In the kernel's name, {0} is the pattern's first group in lower case.
 PORTS = [
-    (r"accelopt-silu", "silu.py", "silu", lambda row: whole(row, ["x"]), {}),
-    (r"accelopt-adamw", "adamw.py", "adamw", lambda row: whole(row, ["weight", "gradient", "moment", "variance"]), {}),
-    (r"accelopt-rmsnorm_matmul", "rmsnorm_matmul.py", "rmsnorm_matmul", lambda row: whole(row, "xw"), {}),
-    (r"fusion-attn-(?P<kernel>fused|baseline)-\w+-s\d+", "attention.py", None, lambda row: whole(row, "qkv"), {}),
-    # The program was built for two cores, which takes 7 us more before the first instruction (DeltaNet captures: 12.6 to 13.1 us).
-    (r"fusion-prof-(?P<kernel>fused|baseline)_\w+_s\d+", "attention.py", None, lambda row: whole(row, "qkv"), {"kernel.head_us": 12.9}),
-    (r"cs149t[12]-vadd-(stream|tiled-rc128).*", "vector_add.py", "vector_add", vector_add, {}),
+    ("id", r"accelopt-silu", "silu.py", "silu", lambda row: whole(row, ["x"])),
+    ("id", r"accelopt-adamw", "adamw.py", "adamw", lambda row: whole(row, ["weight", "gradient", "moment", "variance"])),
+    ("id", r"accelopt-rmsnorm_matmul", "rmsnorm_matmul.py", "rmsnorm_matmul", lambda row: whole(row, "xw")),
+    ("id", r"fusion-(?:attn-fused-|prof-fused_).*", "attention.py", "fused", q_k_v),
+    ("id", r"fusion-(?:attn-baseline-|prof-baseline_).*", "attention.py", "three_phases", q_k_v),
+    ("id", r"cs149t[12]-vadd-(?:stream|tiled-rc128).*", "vector_add.py", "vector_add", vector_add),
+    ("kernel", r"V0 \(seat 68\)", "single_head.py", "v0_pinned", q_k_v),
+    ("kernel", r"(V\d+)", "single_head.py", "{0}", q_k_v),
+    ("kernel", r"M0", "multi_head.py", "loop", q_k_v),
+    ("kernel", r"mha fast", "multi_head.py", "chunks", q_k_v),
+    ("kernel", r"blocked product|adapter", "blocked_matmul.py", "blocked_matmul", blocked_product),
+    ("kernel", r"feed-forward block", "blocked_matmul.py", "feed_forward", feed_forward),
+    ("kernel", r"\d+-layer stack", "blocked_matmul.py", "stack", stack),
 ]
-NAMES = {"fused": "fused", "baseline": "three_phases"}
+# Ports that were launched on a grid of the logical core's physical cores. Without a grid a kernel runs on one core.
+ON_GRID = {"chunks"}
+
+
+def port(row):
+    """(file, kernel, arguments) of the port for a row, or None."""
+    for field, pattern, file, kernel, arguments in PORTS:
+        match = re.fullmatch(pattern, str(row.get(field)))
+        if match:
+            return file, kernel.format(*(g.lower() for g in match.groups())), arguments
+    return None
 
 
 def words(row, folder):
     """The words after `nki-sim run` for a row that has a port; None for other rows."""
-    for pattern, file, kernel, arguments, settings in PORTS:
-        match = re.fullmatch(pattern, row["id"])
-        if match:
-            out = [str(folder / file), "--kernel", kernel or NAMES[match["kernel"]]]
-            out += [w for a in arguments(row) for w in ("--arg", a)]
-            return out + [w for name, value in settings.items() for w in ("--set", f"{name}={value}")]
-    return None
+    found = port(row)
+    if found is None or not (folder / found[0]).is_file():
+        return None
+    file, kernel, arguments = found
+    out = [str(folder / file), "--kernel", kernel]
+    if kernel in ON_GRID and str(row.get("lnc", 1)).startswith("2"):
+        out += ["--lnc", "2"]
+    return out + [w for a in arguments(row) for w in ("--arg", a)]

@@ -1,0 +1,177 @@
+"""How predictions are judged: the groups of rows, the two formulas that a model has to beat, errors and ordered pairs.
+
+A result is a dict with `id`, `group`, `lineage`, `measured_us`, `predicted_us` (None for a row that cannot run) and one figure for each
+formula.
+"""
+
+import math
+import re
+from statistics import mean, median
+
+# Two latencies are a pair to be ordered if hardware tells them apart by more than this: single captures of decode kernels repeat within
+# 5%, medians of several captures within 1%.
+PAIR_MARGIN, DECODE_PAIR_MARGIN = 0.03, 0.05
+WITHIN = 0.10
+
+# Peak rates of one physical core: tensor clock in GHz, bytes per ns of its DMA engines (documented, sim/src/timing/params).
+CLOCKS = {"trn1": 2.8, "trn2": 2.4, "trn3": 2.4}
+DMA_BYTES_PER_NS = {"trn1": 435.2, "trn2": 435.2, "trn3": 614.4}
+FORMULAS = {"ideal_us": "ideal", "ideal_plus_us": "ideal + 10 us + 3%"}
+
+
+# --- groups
+
+
+def inputs(row):
+    return {i.get("name"): i for i in row.get("inputs") or []}
+
+
+def shapes(row):
+    return [i["shape"] for i in row.get("inputs") or [] if "shape" in i]
+
+
+def is_blocked(row):
+    return "TILES_IN_BLOCK_M" in (row.get("params") or {})
+
+
+def matmul_group(row):
+    if re.search(r"feed-forward", str(row.get("kernel"))):
+        return "bf16 feed-forward"
+    if "graph" in str(row.get("stat")) or re.match(r"adapter|\d+-layer stack", str(row.get("kernel"))):
+        return "matmuls in graphs"
+    dtypes = {i["dtype"] for i in row.get("inputs") or []}
+    if is_blocked(row):
+        (k, m), (_, n) = shapes(row)
+        return f"matmul K{k} M{m} N{n}" + ("" if dtypes == {"float32"} else f" {'/'.join(sorted(dtypes))}")
+    return "bf16 matmul" if dtypes == {"bfloat16"} else "tutorial matmuls"
+
+
+def attention_group(row):
+    if any("cache" in str(name).lower() for name in inputs(row)) or not shapes(row):
+        return "attention decode"
+    return "multi-head attention" if len(shapes(row)[0]) == 3 else "single-head attention"
+
+
+def group_of(row):
+    """The group of a row: rows that a user would call one kind of kernel, and that are left out of a fit together."""
+    family, target = str(row.get("family")), str(row.get("hw") or "trn2").split()[0]
+    if str(row.get("api", "")).startswith("beta1"):
+        return f"beta-1 {family}"
+    if target == "trn3":
+        return "trn3"
+    if family == "matmul":
+        return matmul_group(row)
+    if family == "attention":
+        return attention_group(row)
+    if family == "moe":
+        return "sparse MoE" if any("indices" in str(name) for name in inputs(row)) else "fused MoE bf16"
+    return {"moe-fp8": f"FP8 MoE {target}", "attention-prefill": "attention prefill", "collective": "collectives"}.get(family, family)
+
+
+def lineage_of(row):
+    """Rows with one lineage are versions or settings of one kernel for one problem, measured in one session; only these are paired."""
+    problem = (shapes(row) or [[]])[0]
+    session = re.sub(r"@\w+", "", str(row.get("source")))
+    if not is_blocked(row) and re.search(r"traces?/|_trace|:\d+$|artifacts/|autotune", session):
+        session = session.split(":")[0]
+    name = re.sub(r"\d+[a-z]?(_\w+)?$", "", str(row.get("kernel_fn"))) if str(row.get("family")) == "matmul" else row.get("family")
+    return f"{group_of(row)}, {row.get('hw')}, {name}, {'x'.join(map(str, problem))}, lnc {str(row.get('lnc'))[:1]}, {session}"
+
+
+def pair_margin(row):
+    return DECODE_PAIR_MARGIN if re.match(r"moe|attention", str(row.get("family"))) else PAIR_MARGIN
+
+
+# --- the plain formulas
+
+
+def tensor_us(row, flops):
+    """Time of the tensor engine at its documented rate: 128 x 128 multiplications a cycle, a quarter of that for fp32. A product of two
+    matrices has its shape; other kernels have the operations that the simulator counted, of all cores together."""
+    target = str(row.get("hw") or "trn2").split()[0]
+    own = shapes(row)
+    dtype = row["inputs"][0]["dtype"] if own else "bfloat16"
+    passes = 4 if dtype == "float32" else 1
+    if row.get("family") in ("matmul", "gemm") and len(own) == 2 and all(len(s) == 2 for s in own) and "block" not in str(row.get("kernel")).split("/")[0]:
+        (k, m), (_, n) = own
+        flops = 2 * k * m * n
+    return flops * passes / 2 / 128**2 / CLOCKS.get(target, 2.4) / 1e3
+
+
+def formulas(row, flops, moved, cores):
+    """The two formulas: without a model, and with a constant for start and end and a share of the DMA time.
+
+    ideal: the slower of tensor engine and DMA engines at their documented rates. For the matrix products that is the time of the tensor
+    engine. `flops` and `moved` (bytes) are the counts of the simulator for all cores.
+    """
+    target = str(row.get("hw") or "trn2").split()[0]
+    tensor = tensor_us(row, flops) / cores
+    dma = moved / cores / DMA_BYTES_PER_NS.get(target, 435.2) / 1e3
+    ideal = max(tensor, dma)
+    return {"ideal_us": ideal, "ideal_plus_us": ideal + 10 + 0.03 * dma}
+
+
+# --- judgement
+
+
+def error(r, key="predicted_us"):
+    return r[key] / r["measured_us"] - 1
+
+
+def quantile(values, q):
+    """The q-quantile, interpolated linearly; None without values."""
+    ordered = sorted(values)
+    if not ordered:
+        return None
+    at = q * (len(ordered) - 1)
+    low = math.floor(at)
+    high = min(low + 1, len(ordered) - 1)
+    return ordered[low] + (ordered[high] - ordered[low]) * (at - low)
+
+
+def pairs(results, key="predicted_us"):
+    """(pairs in right order, pairs) of all pairs of one lineage that hardware tells apart."""
+    lineages = {}
+    for r in results:
+        lineages.setdefault(r["lineage"], []).append(r)
+    right = total = 0
+    for rows in lineages.values():
+        for i, a in enumerate(rows):
+            for b in rows[i + 1 :]:
+                slow, fast = (a, b) if a["measured_us"] > b["measured_us"] else (b, a)
+                if slow["measured_us"] > fast["measured_us"] * (1 + a["pair_margin"]):
+                    total += 1
+                    right += slow[key] > fast[key]
+    return right, total
+
+
+def judged(results, key="predicted_us"):
+    """The figures of a set of rows that ran, for one prediction or formula."""
+    errors = [error(r, key) for r in results]
+    logs = [math.log(r[key] / r["measured_us"]) for r in results]
+    return {
+        "rows": len(results),
+        "median": median(map(abs, errors)),
+        "mean": mean(map(abs, errors)),
+        "worst": max(map(abs, errors)),
+        "bias": median(errors),
+        "within": mean(abs(e) <= WITHIN for e in errors),
+        "log_p90": quantile([abs(x) for x in logs], 0.9),
+        "pairs": pairs(results, key),
+    }
+
+
+def grouped(results):
+    """The rows that ran by group, larger families first in the order of the file."""
+    out = {}
+    for r in results:
+        if r["predicted_us"] is not None:
+            out.setdefault(r["group"], []).append(r)
+    return out
+
+
+def by_group(results):
+    """The figures by group, of the model and of the formulas."""
+    return {
+        group: {"model": judged(rows), **{key: judged(rows, key) for key in FORMULAS}} for group, rows in grouped(results).items()
+    }

@@ -1,0 +1,204 @@
+"""Rows of measured runs: which kernel a row names, with which arguments it ran, and how it was timed.
+
+Everything here is derived from the row and from the sources in the checkouts. The tool copies nothing from them.
+"""
+
+import ast
+import json
+import pathlib
+import re
+import sys
+import textwrap
+
+import accuracy_bench
+import accuracy_inputs
+import accuracy_ports
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+PORTS = ROOT / "tests" / "ports"
+FILE = re.compile(r"[\w.+/-]+\.(?:py|rst|md)\b")
+# Packages that kernels import from another checkout: name, path in any checkout.
+PACKAGES = {"nkilib": "src/nkilib_src/nkilib"}
+
+
+class CannotRun(Exception):
+    """The reason why a row is left out."""
+
+
+def read(path):
+    """The rows of a JSONL file, without those of quality D, which are recorded but unusable."""
+    rows = []
+    for number, line in enumerate(path.read_text().splitlines(), 1):
+        if line.strip():
+            try:
+                rows.append(json.loads(line))
+            except ValueError as e:
+                sys.exit(f"{path}:{number}: {e}")
+    return [r for r in rows if not str(r.get("quality")).startswith("D")]
+
+
+def target_of(row):
+    return str(row.get("hw") or "trn2").split()[0]
+
+
+def measure_of(row):
+    """How the latency was taken: `device` for the duration of an execution, `profile` for the total time of a profile, which also
+    contains the start and the end of the profiler."""
+    stat = str(row.get("stat"))
+    if re.search(r"device benchmark|nc_latency|\bNCL\b|\bp\d\d\b|nccom|\bP50\b", stat):
+        return "device"
+    return "profile"
+
+
+# --- source of a row's kernel
+
+
+def checkouts(sources):
+    """Checkout directories by repository name, without the owner."""
+    found = {}
+    for child in sorted(p for p in sources.iterdir() if p.is_dir()):
+        found.setdefault(re.split(r"[+]|__", child.name)[-1], child)
+        # DIR/owner/name
+        if not (child / ".git").exists():
+            for inner in sorted(p for p in child.iterdir() if p.is_dir() and (p / ".git").exists()):
+                found.setdefault(inner.name, inner)
+    return found
+
+
+def workspace(sources, folder):
+    """The checkouts by name, linked into `folder` next to the packages that their kernels import."""
+    found = {}
+    for name, path in checkouts(sources).items():
+        (folder / name).symlink_to(path.resolve())
+        found[name] = folder / name
+        for package, inside in PACKAGES.items():
+            if (path / inside).is_dir() and not (folder / package).exists():
+                (folder / package).symlink_to((path / inside).resolve())
+    return found
+
+
+def candidates(row):
+    """(repository or None, path, function or None) for each file that `kernel` of the row names, as
+    written."""
+    text = row.get("kernel") or ""
+    named = [re.split(r"[:@]", row.get(key) or "")[0].rstrip("/").split("/")[-1] for key in ("url", "source")]
+    url = re.search(r"github\.com/[\w.-]+/([\w.-]+)", row.get("url") or "")
+    for match in FILE.finditer(text):
+        path, before, after = match.group(), text[: match.start()], text[match.end() :]
+        function = re.match(r"(?:@\w+)?:(\w+)", after)
+        repository = re.search(r"(?:^|\s|/)([\w.-]+):$", before)
+        if repository:
+            yield repository.group(1), path, function and function.group(1)
+        else:
+            for name in [*(url.groups() if url else ()), *named]:
+                yield name, path, function and function.group(1)
+            # `aws-neuron-sdk/nki/...`, or `nki/...` without a repository
+            first, _, rest = path.partition("/")
+            yield first, rest, function and function.group(1)
+            yield None, path, function and function.group(1)
+
+
+def locate(row, found):
+    """The file of a row's kernel, and the function if the row names it with the file."""
+    tried = []
+    for repository, path, function in candidates(row):
+        roots = [found[repository]] if repository in found else list(found.values()) if repository is None else []
+        for root in roots:
+            if (root / path).is_file():
+                return root / path, function
+        tried.append(f"{repository}/{path}" if repository else path)
+    wanted = row.get("kernel_fn")
+    raise CannotRun(f"no source: {', '.join(dict.fromkeys(tried)) or wanted or 'the row names no file'} is not in --sources")
+
+
+def code_block(path, row, function):
+    """The code block of a document that defines the function. Of several, the last one before the
+    document shows the row's variant."""
+    text = path.read_text()
+    label = re.search(r"code block for (v\d+)", row["kernel"])
+    end = text.find(f"/{label.group(1)}-") if label else len(text)
+    blocks = re.finditer(r"^( *)\.\. code-block:: python\n((?:\1 +.*\n|\s*\n)+)", text[: end if end > 0 else len(text)], re.M)
+    with_it = [textwrap.dedent(b.group(2)) for b in blocks if re.search(rf"def {function}\b", b.group(2))]
+    if not with_it:
+        raise CannotRun(f"no code block in {path.name} defines {function}")
+    # Until release 0.3 a kernel could return a tensor in private HBM, and the manual's pages about
+    # speed still do. The latency is the same.
+    return with_it[-1].replace("buffer=nl.hbm)", "buffer=nl.shared_hbm)")
+
+
+def functions_of(text):
+    """Functions of a file: name -> its definition."""
+    try:
+        tree = ast.parse(text)
+    except SyntaxError as e:
+        raise CannotRun(f"not Python: {e}") from None
+    return {node.name: node for node in tree.body if isinstance(node, ast.FunctionDef)}
+
+
+def is_kernel(definition):
+    return any("jit" in ast.unparse(d) for d in definition.decorator_list)
+
+
+def entry(path, wanted, target, folder):
+    """(file to run, kernel name, its definition, the source of the definition, the benchmark or None) of a row's kernel.
+
+    `wanted` may be the name of a function without @nki.jit, or a pattern: then the kernel is the wrapper in the benchmark that the
+    repository has next to the file.
+    """
+    text = path.read_text()
+    functions = functions_of(text)
+    kernels = [name for name, node in functions.items() if is_kernel(node)]
+    bench = accuracy_bench.beside(path, target)
+    if wanted in functions and (is_kernel(functions[wanted]) or bench is None):
+        return path, wanted, functions[wanted], text, bench
+    if len(kernels) == 1:
+        return path, kernels[0], functions[kernels[0]], text, bench
+    if bench:
+        own = functions_of(bench.read_text())
+        wrappers = [name for name, node in own.items() if is_kernel(node)]
+        if len(wrappers) == 1:
+            return accuracy_bench.definitions(bench, folder), wrappers[0], own[wrappers[0]], bench.read_text(), bench
+    raise CannotRun(f"{path.name} has no kernel {wanted}, and no benchmark next to it has one")
+
+
+def cores_of(row, path, kernel, bench):
+    """How many physical cores run the kernel: the grid of the launch. Without a grid a kernel runs on one core, also on a logical
+    core of two."""
+    grid = (row.get("params") or {}).get("grid")
+    if grid:
+        return int(grid)
+    if not str(row.get("lnc", 1)).startswith("2"):
+        return 1
+    for source in [bench] if bench else [path]:
+        grid = re.search(rf"\b{kernel}\s*\[\s*\(?(\d)", source.read_text())
+        if grid:
+            return int(grid.group(1))
+    return 1
+
+
+# --- one run
+
+
+def command(row, found, folder):
+    """The words after `nki-sim run` for a row. Files that it needs are written to `folder`."""
+    common = ["--no-numerics", "--target", target_of(row)]
+    port = accuracy_ports.words(row, PORTS)
+    if port:
+        return [*port, *common]
+    if not str(row.get("api", "")).startswith("beta2"):
+        raise CannotRun(f"needs the older interface ({row.get('api')})")
+    path, function = locate(row, found)
+    function = function or row.get("kernel_fn") or ""
+    if path.suffix != ".py":
+        text = code_block(path, row, function)
+        path = folder / (re.sub(r"\W", "_", row["id"]) + ".py")
+        path.write_text(text)
+    path, kernel, definition, source, bench = entry(path, function, target_of(row), folder)
+    words = [str(path), "--kernel", kernel, *common]
+    if cores_of(row, path, kernel, bench) > 1:
+        words += ["--lnc", "2"]
+    try:
+        arguments = accuracy_inputs.arguments(row, definition, source, bench or path, folder)
+    except accuracy_inputs.Unknown as e:
+        raise CannotRun(str(e)) from None
+    return words + [w for a in arguments for w in ("--arg", a)]
