@@ -3,19 +3,27 @@
 import ast
 import re
 
+import accuracy_shapes
+
+
+def imports(text):
+    return set(re.findall(r"^\s*(?:from|import)\s+(?:[\w.]*\.)?(\w+)", text, re.M))
+
 
 def beside(path, target):
-    """The benchmark or test next to `path` that imports it, or None. A benchmark comes before a test, one for `target` before others."""
-    imported = re.compile(rf"^\s*(?:from|import)\s+(?:[\w.]*\.)?{re.escape(path.stem)}\b", re.M)
+    """The benchmark or test next to `path` that imports it, or None. A benchmark comes before a test, one for `target` before others, and
+    one of this kernel alone before a comparison of several."""
     chosen = []
     for folder in (path.parent, path.parent.parent):
         for file in folder.glob("*.py"):
             named = re.match(r"bench|test", file.name)
             text = file.read_text(errors="replace") if named and file != path else ""
-            if imported.search(text):
+            modules = imports(text)
+            if path.stem in modules:
                 override = re.search(r'TARGET_OVERRIDE"\]\s*=\s*"(\w+)"', text)
                 other_target = override is None or override.group(1) != target
-                chosen.append((named.group() == "test", other_target, path.stem not in file.stem, len(file.name), file))
+                neighbours = sum((folder / f"{module}.py").is_file() for module in modules)
+                chosen.append((named.group() == "test", other_target, neighbours, len(file.name), file))
     return min(chosen)[-1] if chosen else None
 
 
@@ -50,4 +58,10 @@ def is_constant(node):
 
 
 def call(bench, kernel, names):
-    return None
+    """Shape and dtype of each tensor that a benchmark passes to `kernel`, by parameter name; None if that cannot be read from it."""
+    called = accuracy_shapes.arguments(bench, kernel)
+    if called is None:
+        return None
+    positional, named = called
+    given = {**dict(zip(names, positional)), **named}
+    return {name: (list(value.shape), value.dtype) for name, value in given.items() if isinstance(value, accuracy_shapes.Tensor)}
