@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Compares predicted with measured latency.
 
-    python tools/accuracy.py ROWS.jsonl --sources DIR [--stats DIR] [--json FILE] [--report FILE.md]
+    python tools/accuracy.py ROWS.jsonl --sources DIR [--leave-out GROUP|all] [--stats DIR] [--json FILE] [--report FILE.md]
 
 ROWS.jsonl has one measured run per line: id, kernel, kernel_fn, api, inputs, params, hw, lnc,
 latency_us, stat, counters, traffic, family. DIR holds checkouts of the repositories that the rows
@@ -9,7 +9,8 @@ name. The directory of a checkout has the name of the repository (`aws-neuron-sd
 `aws-neuron+aws-neuron-sdk` or `aws-neuron/aws-neuron-sdk`). The tool copies nothing from them. The
 report lists each row that cannot run, with the reason.
 
-Rows whose source cannot run use a port of the kernel if tests/ports has one. --stats also compares
+Rows whose source cannot run use a port of the kernel if tests/ports has one. --leave-out refits the
+fitted parameters without a group of rows and reports the error on that group. --stats also compares
 single instructions.
 
 Writes docs/accuracy.md and docs/accuracy.svg (or --report FILE.md and the .svg next to it).
@@ -25,8 +26,8 @@ import shutil
 import subprocess
 import sys
 import tempfile
-import tomllib
 
+import accuracy_fit
 import accuracy_groups
 import accuracy_laws
 import accuracy_ports
@@ -73,8 +74,8 @@ class Simulator:
         text = subprocess.run([*binary, "run", "--help"], capture_output=True, text=True).stdout
         self.has_measure = "--measure" in text
 
-    def run(self, words, row, settings, report):
-        """The report of a run as a dict. `settings` are pairs of parameter and value."""
+    def execute(self, words, row, settings, report):
+        """Runs a row and writes its report. `settings` are pairs of parameter and value."""
         words = [*self.binary, "run", *words, "--json", str(report)]
         if self.has_measure:
             words += ["--measure", accuracy_rows.measure_of(row)]
@@ -87,7 +88,6 @@ class Simulator:
         if done.returncode != 0:
             lines = [line for line in done.stderr.splitlines() if line.startswith("error")] or done.stderr.splitlines()
             raise CannotRun((lines or [f"exit code {done.returncode}"])[0])
-        return json.loads(report.read_text())
 
 
 def features(report):
@@ -124,7 +124,8 @@ def result(simulator, row, found, settings, folder):
     folder.mkdir()
     try:
         words = accuracy_rows.command(row, found, folder)
-        report = simulator.run(words, row, settings, folder / "report.json")
+        simulator.execute(words, row, settings, folder / "report.json")
+        report = json.loads((folder / "report.json").read_text())
     except CannotRun as e:
         return base | {"predicted_us": None, "reason": str(e)}
     finally:
@@ -139,21 +140,6 @@ def result(simulator, row, found, settings, folder):
         "stalls": report["stalls"],
         "confidence": report.get("confidence", []),
     }
-
-
-def parameters(target):
-    """Values of the timing parameters by name."""
-    out = {}
-
-    def walk(prefix, table):
-        for key, entry in table.items():
-            if "value" in entry:
-                out[prefix + key] = entry["value"]
-            else:
-                walk(f"{prefix}{key}.", entry)
-
-    walk("", tomllib.loads((ROOT / "sim/src/timing/params" / f"{target}.toml").read_text()))
-    return out
 
 
 def find_binary(given):
@@ -180,6 +166,9 @@ def main():
     parser.add_argument("--binary", help="the command; default: target/release, target/debug, PATH, python -m nki_sim")
     parser.add_argument("--only", default="", metavar="TEXT", help="rows whose id or group contains this")
     parser.add_argument("--set", action="append", default=[], metavar="NAME=VALUE", help="a timing parameter")
+    parser.add_argument("--leave-out", metavar="GROUP", help="refit without the rows whose group or lineage contains this; `all`: without each group in turn")
+    parser.add_argument("--fit", default="", metavar="NAME[=LO:HI],...", help="parameters to fit; default: those that their files call fitted")
+    parser.add_argument("--cache", type=pathlib.Path, metavar="FILE", help="keeps the latencies of --leave-out for the next call")
     parser.add_argument("--jobs", type=int, default=os.cpu_count(), metavar="N")
     parser.add_argument("--timeout", type=int, default=600, metavar="SECONDS", help="for each row")
     args = parser.parse_args()
@@ -193,13 +182,24 @@ def main():
         folder = pathlib.Path(folder)
         found = accuracy_rows.workspace(args.sources, folder)
         results = list(pool.map(lambda r: result(simulator, r, found, settings, folder), rows))
+        fit = None
+        if args.leave_out or args.fit:
+            chosen = accuracy_fit.parameters([text for text in args.fit.split(",") if text])
+            if not chosen:
+                sys.exit("--leave-out: no parameter is called fitted; name some with --fit")
+            runs = accuracy_fit.Runs(simulator, rows, results, found, folder, args.jobs, args.cache)
+            fit = accuracy_fit.fits(runs, chosen, args.leave_out, lambda line: print(line, flush=True))
     groups = accuracy_groups.by_group(results)
-    laws = accuracy_laws.laws(simulator.binary, args.stats, parameters("trn2")) if args.stats else None
+    laws = accuracy_laws.laws(simulator.binary, args.stats, {name: entry["value"] for name, entry in accuracy_fit.entries("trn2").items()}) if args.stats else None
     if args.json:
-        args.json.write_text(json.dumps({"groups": groups, "rows": results, "laws": laws[0] if laws else []}, indent=1) + "\n")
+        args.json.write_text(json.dumps({"fit": fit, "groups": groups, "rows": results, "laws": laws[0] if laws else []}, indent=1) + "\n")
     if args.report != pathlib.Path("-"):
-        accuracy_report.write(args.report or ROOT / "docs" / "accuracy.md", results, groups, laws=laws)
-    print(accuracy_report.summary(results, groups))
+        accuracy_report.write(args.report or ROOT / "docs" / "accuracy.md", results, groups, fit, laws)
+    for name in ("left_out", "in_view") if fit else ():
+        if fit[name]:
+            title = {"left_out": "each group left out", "in_view": "fit to all rows"}[name]
+            print(f"{title}:\n{accuracy_report.summary(fit[name]['rows'], fit[name]['groups'])}\n")
+    print(("present values:\n" if fit else "") + accuracy_report.summary(results, groups))
 
 
 if __name__ == "__main__":

@@ -11,6 +11,9 @@ import accuracy_bench
 TYPES = {"bf16": "bfloat16", "fp32": "float32", "f32": "float32", "fp16": "float16", "f16": "float16"}
 TYPE = re.compile(r"\b(bfloat16|bf16|float32|fp32|f32|float16|fp16|f16|u?int(?:8|16|32)|float8\w*)\b")
 
+# Elements of a tensor whose values no router reads: weights of experts, caches, operands.
+LARGE = 1 << 20
+
 
 class Unknown(Exception):
     """The reason why an argument cannot be made."""
@@ -161,7 +164,9 @@ def arguments(row, definition, source, bench, folder):
     for name, (shape, dtype) in shapes.items():
         values = indices(row, name, shapes) if re.fullmatch(r"u?int(16|32)", dtype) else None
         if values is None:
-            words.append(f"{name}={dtype}[{','.join(map(str, shape))}]")
+            # Only routers and indices decide what is read. Zeros take no time to make.
+            kind = ":zeros" if size(shape) > LARGE else ""
+            words.append(f"{name}={dtype}[{','.join(map(str, shape))}]{kind}")
         else:
             file = folder / f"{name}.npy"
             npy(file, shape, dtype, values)

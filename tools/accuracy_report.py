@@ -156,19 +156,19 @@ ROW_HEAD = ["row", "timed by", "measured us", "error, left out", "in view: us", 
 def write(path, results, groups, fit=None, laws=None):
     """Writes the page and the picture next to it.
 
-    `groups` are the figures in view by group; `fit` has `groups` and `rows` of the predictions by fits without each group and the names
-    of the fitted `parameters`.
+    `groups` are the figures in view by group, and `fit` is what accuracy_fit.fits returns.
     """
     path = pathlib.Path(path)
     picture = path.with_suffix(".svg")
     old = path.read_text() if path.exists() else ""
     notes = re.search(re.escape(BEGIN) + r"\n(.*?)" + re.escape(END), old, re.S)
     ran = [r for r in results if r["predicted_us"] is not None]
-    left = {r["id"]: r for r in fit["rows"]} if fit else {}
+    left_out_rows = fit["left_out"]["rows"] if fit and fit["left_out"] else []
+    left = {r["id"]: r for r in left_out_rows}
     out = ["# Accuracy", paragraph(INTRODUCTION), "## Groups left out of the fit"]
-    if fit:
+    if left:
         names = ", ".join(f"`{p}`" for p in fit["parameters"])
-        out += [paragraph(LEFT_OUT.format(parameters=names)), table(GROUP_HEAD, group_cells(fit["groups"]))]
+        out += [paragraph(LEFT_OUT.format(parameters=names)), table(GROUP_HEAD, group_cells(fit["left_out"]["groups"]))]
     else:
         out.append(NOT_LEFT_OUT)
     out += [DEFINITIONS, "## The fit in view", paragraph(IN_VIEW), table(GROUP_HEAD, group_cells(groups))]

@@ -69,7 +69,8 @@ def workspace(sources, folder):
     """The checkouts by name, linked into `folder` next to the packages that their kernels import."""
     found = {}
     for name, path in checkouts(sources).items():
-        (folder / name).symlink_to(path.resolve())
+        if not (folder / name).exists():
+            (folder / name).symlink_to(path.resolve())
         found[name] = folder / name
         for package, inside in PACKAGES.items():
             if (path / inside).is_dir() and not (folder / package).exists():

@@ -1,0 +1,261 @@
+"""Fits parameters of the timing model to rows, with groups of rows left out.
+
+The loss is the mean over groups of the mean and the median of |log(predicted / measured)|, each group weighted by the square root of its
+rows. Each parameter has a lattice of values in its range. Every row runs with one parameter after the other changed from a centre; from
+these responses the log latency of a row at any point is taken as the sum of its responses along the axes. A fit, with or without a group,
+is a search on that sum, and costs no runs. The first centre is the middle of each range, the next ones are the fits to all rows, with
+closer points. The predictions that are reported are runs with the fitted values.
+"""
+
+import concurrent.futures
+import hashlib
+import json
+import math
+import re
+import threading
+import tomllib
+from statistics import mean, median
+
+import accuracy_groups
+import accuracy_rows
+from accuracy_rows import ROOT, CannotRun
+
+PARAMS = ROOT / "sim" / "src" / "timing" / "params"
+POINTS = 25
+# Distances of the points where rows run from the centre, by round.
+ROUNDS = [(-12, -8, -4, 4, 8, 12), (-4, -2, -1, 1, 2, 4), (-2, -1, 1, 2)]
+STRIDES = (4, 2, 1)
+
+
+def entries(target):
+    """The timing parameters of a target by name: tables with value and confidence."""
+    out = {}
+
+    def walk(prefix, table):
+        for key, entry in table.items():
+            if "value" in entry:
+                out[prefix + key] = entry
+            else:
+                walk(f"{prefix}{key}.", entry)
+
+    walk("", tomllib.loads((PARAMS / f"{target}.toml").read_text()))
+    return out
+
+
+class Parameter:
+    """A fitted parameter of trn2, and of the targets that take its value over.
+
+    `text` is NAME or NAME=LO:HI; without a range, it goes from half to double the present value.
+    """
+
+    def __init__(self, text, tables):
+        self.name, _, span = text.partition("=")
+        if self.name not in tables["trn2"]:
+            raise ValueError(f"--fit {text}: no timing parameter `{self.name}`")
+        self.value = tables["trn2"][self.name]["value"]
+        self.targets = {t for t, table in tables.items() if table.get(self.name, {}).get("value") == self.value}
+        low, _, high = span.partition(":")
+        self.low, self.high = (float(low), float(high)) if span else (self.value / 2, self.value * 2)
+        if not 0 < self.low < self.high:
+            raise ValueError(f"--fit {text}: a range needs 0 < LO < HI")
+
+    def at(self, index):
+        return float(f"{self.low * (self.high / self.low) ** (index / (POINTS - 1)):.5g}")
+
+
+def parameters(texts):
+    """The parameters of `--fit`, or those that the files call fitted."""
+    tables = {path.stem: entries(path.stem) for path in sorted(PARAMS.glob("*.toml"))}
+    return [Parameter(text, tables) for text in texts or [n for n, e in tables["trn2"].items() if e["confidence"] == "fitted"]]
+
+
+class Runs:
+    """Latencies of rows by parameter values, kept in memory and in `file` if there is one."""
+
+    def __init__(self, simulator, rows, results, found, folder, jobs, file=None):
+        """`results` of `rows` are the results in view; rows that did not run are left out."""
+        self.simulator, self.jobs, self.file, self.folder = simulator, jobs, file, folder
+        self.rows = {r["id"]: r | {"log": math.log(r["measured_us"])} for r in results if r["predicted_us"] is not None}
+        self.sources, self.words, self.known, self.lock = {}, {}, {}, threading.Lock()
+        program = hashlib.sha1()
+        for part in simulator.binary:
+            program.update(open(part, "rb").read() if "/" in part else part.encode())
+        for row in rows:
+            if row["id"] in self.rows:
+                own = folder / f"fit-{row['id'].replace('/', '_')}"
+                own.mkdir()
+                words = accuracy_rows.command(row, found, own)
+                kernel = hashlib.sha1(open(words[0], "rb").read() + json.dumps(row, sort_keys=True).encode() + program.digest())
+                self.sources[row["id"]], self.words[row["id"]] = row, (words, kernel.hexdigest())
+        if file and file.exists():
+            self.known = {tuple(key): value for key, value in map(json.loads, file.read_text().splitlines())}
+
+    def latency(self, name, settings):
+        """The latency of a row in us; None if it cannot run."""
+        row = self.sources[name]
+        words, kernel = self.words[name]
+        target = accuracy_rows.target_of(row)
+        own = [(p.name, value) for p, value in settings if target in p.targets]
+        key = (kernel, json.dumps(own))
+        if key not in self.known:
+            report = self.folder / f"{threading.get_ident()}.json"
+            try:
+                self.simulator.execute(words, row, own, report)
+                with report.open() as file:
+                    value = float(re.search(r'"latency_us": *([\d.]+)', file.read(1 << 16)).group(1))
+            except CannotRun:
+                value = None
+            with self.lock:
+                self.known[key] = value
+                if self.file:
+                    with self.file.open("a") as file:
+                        file.write(json.dumps([key, value]) + "\n")
+        return self.known[key]
+
+    def latencies(self, settings, names=None):
+        names = list(self.rows) if names is None else names
+        with concurrent.futures.ThreadPoolExecutor(self.jobs) as pool:
+            return dict(zip(names, pool.map(lambda name: self.latency(name, settings), names)))
+
+
+class Responses:
+    """The log latency of each row around a centre of the lattice."""
+
+    def __init__(self, runs, chosen, centre):
+        self.runs, self.chosen, self.centre = runs, chosen, centre
+        self.base = self.run(centre)
+        self.along = [{at: dict.fromkeys(self.base, 0.0)} for at in centre]
+
+    def run(self, point):
+        latencies = self.runs.latencies(settings(self.chosen, point))
+        return {name: math.log(us) for name, us in latencies.items() if us is not None}
+
+    def extend(self, axis, index):
+        if 0 <= index < POINTS and index not in self.along[axis]:
+            point = list(self.centre)
+            point[axis] = index
+            logs = self.run(point)
+            self.along[axis][index] = {name: logs.get(name, base) - base for name, base in self.base.items()}
+
+    def logs(self, point, names):
+        """The log latencies at a point inside the responses, linear between two of them."""
+        parts = []
+        for responses, index in zip(self.along, point):
+            low = max(at for at in responses if at <= index)
+            high = min(at for at in responses if at >= index)
+            share = (index - low) / (high - low) if high > low else 0.0
+            parts.append((responses[low], responses[high], share))
+        return {name: self.base[name] + sum(a[name] + (b[name] - a[name]) * share for a, b, share in parts) for name in names}
+
+    def fit(self, names):
+        """(point, loss) of the best point for `names`, inside the responses; where it lies at the edge of one, the responses grow."""
+        names = [name for name in names if name in self.base]
+        while True:
+            bounds = [(min(responses), max(responses)) for responses in self.along]
+            point, least = search(lambda at: loss(self.logs(at, names), self.runs.rows), self.centre, bounds)
+            edges = [(a, i + step) for a, (i, (low, high)) in enumerate(zip(point, bounds)) for step in ((-4,) if i == low else (4,) if i == high else ())]
+            edges = [(axis, min(max(index, 0), POINTS - 1)) for axis, index in edges]
+            edges = [(axis, index) for axis, index in edges if index not in self.along[axis]]
+            if not edges:
+                return point, least
+            for axis, index in edges:
+                self.extend(axis, index)
+
+
+def responses(runs, chosen):
+    """The responses around the fit to all rows."""
+    centre = tuple([POINTS // 2] * len(chosen))
+    for distances in ROUNDS:
+        around = Responses(runs, chosen, centre)
+        for axis in range(len(chosen)):
+            for distance in distances:
+                around.extend(axis, centre[axis] + distance)
+        point, _ = around.fit(list(runs.rows))
+        if point == centre and distances != ROUNDS[0]:
+            break
+        centre = point
+    return around
+
+
+def loss(logs, rows):
+    groups = {}
+    for name, predicted in logs.items():
+        groups.setdefault(rows[name]["group"], []).append(abs(predicted - rows[name]["log"]))
+    weights = {group: math.sqrt(len(errors)) for group, errors in groups.items()}
+    return sum(weights[g] * (mean(e) + median(e)) / 2 for g, e in groups.items()) / sum(weights.values())
+
+
+def search(evaluate, start, bounds):
+    """(point, value) of the least `evaluate(point)` that a search along one axis after the other finds, with smaller and smaller
+    strides; `bounds` has the least and the largest index of each axis."""
+    best = list(start)
+    least = evaluate(best)
+    for stride in STRIDES:
+        improved = True
+        while improved:
+            improved = False
+            for axis, (low, high) in enumerate(bounds):
+                for step in (-stride, stride):
+                    while True:
+                        trial = list(best)
+                        trial[axis] = min(max(trial[axis] + step, low), high)
+                        value = evaluate(trial) if trial != best else least
+                        if value >= least - 1e-6:
+                            break
+                        best, least, improved = trial, value, True
+    return tuple(best), least
+
+
+def settings(chosen, point):
+    return [(p, p.at(i)) for p, i in zip(chosen, point)]
+
+
+def folds(rows, wanted):
+    """Groups to leave out, as name -> ids: each group, or the rows whose group or lineage contains `wanted`."""
+    if wanted == "all":
+        out = {}
+        for name, row in rows.items():
+            out.setdefault(row["group"], []).append(name)
+        return out
+    found = [name for name, row in rows.items() if wanted in row["group"] or wanted in row["lineage"]]
+    if not found:
+        raise ValueError(f"--leave-out {wanted}: no row that runs has such a group or lineage")
+    return {wanted: found}
+
+
+def again(runs, around, point, names):
+    """The results of rows with the predictions of a fit."""
+    predicted = runs.latencies(settings(around.chosen, point), names)
+    return [runs.rows[name] | {"predicted_us": predicted[name]} for name in names if predicted[name] is not None]
+
+
+def fits(runs, chosen, wanted, tell):
+    """The fit to all rows, and the fits without groups (`wanted`: a group, `all` or None).
+
+    Both have `rows` (results with the predictions of the fits) and `groups` (their figures); `in_view` has the `values` of the fit and
+    its `loss`, `left_out` has them by fold.
+    """
+    around = responses(runs, chosen)
+
+    def told(label, point, least):
+        values = {p.name: value for p, value in settings(chosen, point)}
+        tell(f"{label}: {', '.join(f'{n} = {v:g}' for n, v in values.items())}; loss {least:.4f}")
+        return {"values": values, "loss": least}
+
+    names = list(around.base)
+    point, least = around.fit(names)
+    rows = again(runs, around, point, names)
+    out = {
+        "parameters": [p.name for p in chosen],
+        "in_view": told("fit to all rows", point, least) | {"rows": rows, "groups": accuracy_groups.by_group(rows)},
+        "left_out": None,
+    }
+    if wanted:
+        rows, done = [], []
+        for group, ids in folds({name: runs.rows[name] for name in names}, wanted).items():
+            left = set(ids)
+            point, least = around.fit([name for name in names if name not in left])
+            rows += again(runs, around, point, ids)
+            done.append({"group": group, **told(f"without {group}", point, least)})
+        out["left_out"] = {"folds": done, "rows": rows, "groups": accuracy_groups.by_group(rows)}
+    return out
