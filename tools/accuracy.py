@@ -20,6 +20,7 @@ import argparse
 import concurrent.futures
 import importlib.util
 import json
+import math
 import os
 import pathlib
 import shutil
@@ -27,6 +28,7 @@ import subprocess
 import sys
 import tempfile
 
+import accuracy_errors
 import accuracy_fit
 import accuracy_groups
 import accuracy_laws
@@ -90,17 +92,19 @@ class Simulator:
             raise CannotRun((lines or [f"exit code {done.returncode}"])[0])
 
 
-def features(report):
+def features(row, report):
     """What a run without measurement also knows about itself, to find its closest group."""
     text = " ".join(line["text"] for line in report.get("lines", []))
-    latency = report["latency_us"] or 1
+    inputs = [i for i in row.get("inputs") or [] if "shape" in i]
+    largest = max(inputs, key=lambda i: math.prod(i["shape"]), default={"dtype": "bfloat16"})
     return {
         "target": report["target"],
-        "lnc": report["lnc"],
-        "tensor_share": report["engines"]["tensor"]["active_us"] / latency,
-        "dma_share": report["dma"]["active_us"] / latency,
+        "cores": report["lnc"],
+        "dtype": largest["dtype"],
         "indirect_dma": "scalar_offset" in text or "vector_offset" in text,
-        "collectives": "collective" in text or "all_reduce" in text or "all_gather" in text,
+        "collectives": any(word in text for word in ("all_reduce", "all_gather", "reduce_scatter", "all_to_all")),
+        "tensor_share": report["engines"]["tensor"]["active_us"] / report["latency_us"],
+        "dma_share": report["dma"]["active_us"] / report["latency_us"],
     }
 
 
@@ -136,7 +140,7 @@ def result(simulator, row, found, settings, folder):
         "predicted_us": report["latency_us"],
         **accuracy_groups.formulas(row, report["summary"]["hardware_flops"], report["dma"]["bytes"], cores),
         "counters": {n: {"measured": measured.get(n), "predicted": v} for n, v in predicted.items()},
-        "features": features(report),
+        "features": features(row, report),
         "stalls": report["stalls"],
         "confidence": report.get("confidence", []),
     }
@@ -169,6 +173,7 @@ def main():
     parser.add_argument("--leave-out", metavar="GROUP", help="refit without the rows whose group or lineage contains this; `all`: without each group in turn")
     parser.add_argument("--fit", default="", metavar="NAME[=LO:HI],...", help="parameters to fit; default: those that their files call fitted")
     parser.add_argument("--cache", type=pathlib.Path, metavar="FILE", help="keeps the latencies of --leave-out for the next call")
+    parser.add_argument("--errors", type=pathlib.Path, metavar="FILE.toml", help="write the left-out errors by group, for error bars")
     parser.add_argument("--jobs", type=int, default=os.cpu_count(), metavar="N")
     parser.add_argument("--timeout", type=int, default=600, metavar="SECONDS", help="for each row")
     args = parser.parse_args()
@@ -195,6 +200,10 @@ def main():
         args.json.write_text(json.dumps({"fit": fit, "groups": groups, "rows": results, "laws": laws[0] if laws else []}, indent=1) + "\n")
     if args.report != pathlib.Path("-"):
         accuracy_report.write(args.report or ROOT / "docs" / "accuracy.md", results, groups, fit, laws)
+    if args.errors:
+        if not (fit and fit["left_out"]):
+            sys.exit("--errors needs --leave-out all")
+        args.errors.write_text(accuracy_errors.text(fit["left_out"]["rows"]))
     for name in ("left_out", "in_view") if fit else ():
         if fit[name]:
             title = {"left_out": "each group left out", "in_view": "fit to all rows"}[name]

@@ -69,13 +69,11 @@ def group_of(row):
 
 
 def lineage_of(row):
-    """Rows with one lineage are versions or settings of one kernel for one problem, measured in one session; only these are paired."""
-    problem = (shapes(row) or [[]])[0]
-    session = re.sub(r"@\w+", "", str(row.get("source")))
-    if not is_blocked(row) and re.search(r"traces?/|_trace|:\d+$|artifacts/|autotune", session):
-        session = session.split(":")[0]
-    name = re.sub(r"\d+[a-z]?(_\w+)?$", "", str(row.get("kernel_fn"))) if str(row.get("family")) == "matmul" else row.get("family")
-    return f"{group_of(row)}, {row.get('hw')}, {name}, {'x'.join(map(str, problem))}, lnc {str(row.get('lnc'))[:1]}, {session}"
+    """Rows with one lineage are versions or settings of one kernel for one problem, measured in one session; only these are paired. The
+    problem is the shape of the first input, the session the folder that has the results."""
+    problem = "x".join(map(str, (shapes(row) or [[]])[0]))
+    repository, _, path = re.sub(r"@\w+", "", str(row.get("source"))).partition(" + ")[0].rpartition(":")
+    return f"{group_of(row)}, {row.get('family')}, {row.get('hw')}, {problem}, {repository} {path.strip().rpartition('/')[0]}".rstrip()
 
 
 def pair_margin(row):
@@ -145,6 +143,18 @@ def pairs(results, key="predicted_us"):
     return right, total
 
 
+def wrong_pairs(results):
+    """The pairs in wrong order: ids, and by how much the first is slower on hardware and in the prediction; the clearest first."""
+    out = []
+    for i, a in enumerate(results):
+        for b in results[i + 1 :]:
+            slow, fast = (a, b) if a["measured_us"] > b["measured_us"] else (b, a)
+            if a["lineage"] == b["lineage"] and pairs([a, b]) == (0, 1):
+                ratios = [slow[key] / fast[key] - 1 for key in ("measured_us", "predicted_us")]
+                out.append({"slow": slow["id"], "fast": fast["id"], "measured": ratios[0], "predicted": ratios[1]})
+    return sorted(out, key=lambda p: p["predicted"] - p["measured"])
+
+
 def judged(results, key="predicted_us"):
     """The figures of a set of rows that ran, for one prediction or formula."""
     errors = [error(r, key) for r in results]
@@ -173,5 +183,6 @@ def grouped(results):
 def by_group(results):
     """The figures by group, of the model and of the formulas."""
     return {
-        group: {"model": judged(rows), **{key: judged(rows, key) for key in FORMULAS}} for group, rows in grouped(results).items()
+        group: {"model": judged(rows), **{key: judged(rows, key) for key in FORMULAS}, "wrong_pairs": wrong_pairs(rows)}
+        for group, rows in grouped(results).items()
     }

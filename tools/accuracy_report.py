@@ -182,6 +182,15 @@ def write(path, results, groups, fit=None, laws=None):
             "## Worst rows in view",
             table(["row", "group", "error", "largest stall"], [[r["id"], r["group"], f"{100 * error(r):+.1f}%", stall(r)] for r in worst]),
         ]
+    wrong = sorted((p for g in (fit["left_out"]["groups"] if left else groups).values() for p in g["wrong_pairs"]), key=lambda p: p["predicted"] - p["measured"])[:20]
+    if wrong:
+        out += [
+            "## Clearest pairs in wrong order",
+            table(
+                ["slower", "faster", "on hardware", "predicted"],
+                [[p["slow"], p["fast"], f"{100 * p['measured']:+.1f}%", f"{100 * p['predicted']:+.1f}%"] for p in wrong],
+            ),
+        ]
     out += [
         "## All rows",
         paragraph(

@@ -45,9 +45,9 @@ def measure_of(row):
     """How the latency was taken: `device` for the duration of an execution, `profile` for the total time of a profile, which also
     contains the start and the end of the profiler."""
     stat = str(row.get("stat"))
-    if re.search(r"device benchmark|nc_latency|\bNCL\b|\bp\d\d\b|nccom|\bP50\b", stat):
+    if re.search(r"device benchmark|nc_latency|\bNCL\b|\b[pP]\d\d\b|nccom", stat):
         return "device"
-    return "profile"
+    return "profile" if re.search(r"explorer|profile|total_time|device_time|capture", stat, re.I) else "device"
 
 
 # --- source of a row's kernel
@@ -187,7 +187,8 @@ def command(row, found, folder):
     if port:
         return [*port, *common]
     if not str(row.get("api", "")).startswith("beta2"):
-        raise CannotRun(f"needs the older interface ({row.get('api')})")
+        known = {"nccom-test": "a collective of the runtime without a kernel"}
+        raise CannotRun(known.get(row.get("api"), f"needs the older interface ({row.get('api')}), and has no port"))
     path, function = locate(row, found)
     function = function or row.get("kernel_fn") or ""
     if path.suffix != ".py":
