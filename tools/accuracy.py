@@ -189,11 +189,14 @@ def main():
         results = list(pool.map(lambda r: result(simulator, r, found, settings, folder), rows))
         fit = None
         if args.leave_out or args.fit:
-            chosen = accuracy_fit.parameters([text for text in args.fit.split(",") if text])
-            if not chosen:
-                sys.exit("--leave-out: no parameter is called fitted; name some with --fit")
-            runs = accuracy_fit.Runs(simulator, rows, results, found, folder, args.jobs, args.cache)
-            fit = accuracy_fit.fits(runs, chosen, args.leave_out, lambda line: print(line, flush=True))
+            try:
+                chosen = accuracy_fit.parameters([text for text in args.fit.split(",") if text])
+                if not chosen:
+                    sys.exit("--leave-out: no parameter is called fitted; name some with --fit")
+                runs = accuracy_fit.Runs(simulator, rows, results, found, folder, args.jobs, args.cache)
+                fit = accuracy_fit.fits(runs, chosen, args.leave_out, lambda line: print(line, flush=True))
+            except ValueError as e:
+                sys.exit(str(e))
     groups = accuracy_groups.by_group(results)
     laws = accuracy_laws.laws(simulator.binary, args.stats, {name: entry["value"] for name, entry in accuracy_fit.entries("trn2").items()}) if args.stats else None
     if args.json:

@@ -233,8 +233,9 @@ def fits(runs, chosen, wanted, tell):
     """The fit to all rows, and the fits without groups (`wanted`: a group, `all` or None).
 
     Both have `rows` (results with the predictions of the fits) and `groups` (their figures); `in_view` has the `values` of the fit and
-    its `loss`, `left_out` has them by fold.
+    its `loss`, `left_out` has them by fold. `loss_of_runs` is the loss of the runs with these values.
     """
+    left_out = folds(runs.rows, wanted) if wanted else {}
     around = responses(runs, chosen)
 
     def told(label, point, least):
@@ -247,12 +248,17 @@ def fits(runs, chosen, wanted, tell):
     rows = again(runs, around, point, names)
     out = {
         "parameters": [p.name for p in chosen],
-        "in_view": told("fit to all rows", point, least) | {"rows": rows, "groups": accuracy_groups.by_group(rows)},
+        "in_view": told("fit to all rows", point, least)
+        | {
+            "loss_of_runs": loss({r["id"]: math.log(r["predicted_us"]) for r in rows}, runs.rows),
+            "rows": rows,
+            "groups": accuracy_groups.by_group(rows),
+        },
         "left_out": None,
     }
-    if wanted:
+    if left_out:
         rows, done = [], []
-        for group, ids in folds({name: runs.rows[name] for name in names}, wanted).items():
+        for group, ids in left_out.items():
             left = set(ids)
             point, least = around.fit([name for name in names if name not in left])
             rows += again(runs, around, point, ids)

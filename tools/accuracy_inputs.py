@@ -2,6 +2,7 @@
 the kernels' benchmarks make them."""
 
 import json
+import math
 import random
 import re
 import struct
@@ -22,20 +23,35 @@ class Unknown(Exception):
 # --- shapes
 
 
-def documented(definition, source):
-    """(shape, dtype or None) by parameter, from the comment behind each parameter of a signature, where it has a shape in numbers:
-    `Wq,  # [H, Hq_tp*d] = [2048, 1024] bf16` or `# [E=128, H=2048] bf16`."""
+def documented(definition, source, known=None):
+    """(shape, dtype or None) by parameter, from the comment behind each parameter of a signature: `Wq,  # [H, Hq_tp*d] = [2048, 1024] bf16`
+    or `# [E=128, H=2048] bf16`. Sizes with a name get their values from other comments and from the shapes of `known` parameters;
+    parameters with other sizes are left out."""
     lines = source.splitlines()
+    comments = {p.arg: lines[p.lineno - 1].partition("#")[2] for p in parameters(definition)}
+    sizes = {}
+    for name, comment in comments.items():
+        for brackets in re.findall(r"\[([^\[\]]+)\]", comment):
+            terms = [term.strip() for term in brackets.split(",")]
+            shape = (known or {}).get(name, [None])[0]
+            if shape and len(terms) == len(shape):
+                sizes |= {term: n for term, n in zip(terms, shape) if term.isidentifier()}
+            sizes |= {n: int(value) for n, value in re.findall(r"([A-Za-z_]\w*)\s*=\s*(\d+)", brackets)}
     out = {}
-    for argument in parameters(definition):
-        comment = lines[argument.lineno - 1].partition("#")[2]
+    for name, comment in comments.items():
         dtype = TYPE.search(comment)
-        for shape in reversed(re.findall(r"\[([^\[\]]+)\]", comment)):
-            sizes = [re.fullmatch(r"(?:.*=)?\s*(\d+)", size.strip()) for size in shape.split(",")]
-            if all(sizes):
-                out[argument.arg] = [int(size.group(1)) for size in sizes], dtype and TYPES.get(dtype.group(), dtype.group())
+        for brackets in reversed(re.findall(r"\[([^\[\]]+)\]", comment)):
+            shape = [evaluated(term.rpartition("=")[2].strip(), sizes) for term in brackets.split(",")]
+            if all(shape):
+                out[name] = shape, dtype and TYPES.get(dtype.group(), dtype.group())
                 break
     return out
+
+
+def evaluated(term, sizes):
+    """The value of a product of numbers and named sizes; None if one is unknown."""
+    factors = [int(f) if f.isdigit() else sizes.get(f) for f in re.split(r"\s*\*\s*", term)]
+    return math.prod(factors) if all(factors) else None
 
 
 def parameters(definition):
@@ -52,10 +68,7 @@ def required(definition):
 
 
 def size(shape):
-    out = 1
-    for n in shape:
-        out *= n
-    return out
+    return math.prod(shape)
 
 
 def tensors(row, definition, source, bench):
@@ -70,19 +83,18 @@ def tensors(row, definition, source, bench):
     if not set(given) <= set(names):
         given = names[: len(inputs)]
     out = {name: (list(i["shape"]), i["dtype"]) for name, i in zip(given, inputs)}
-    stated = documented(definition, source)
-    for name, (shape, dtype) in stated.items():
-        if name in out and out[name][0] != shape and size(out[name][0]) == size(shape):
+    for name, (shape, dtype) in documented(definition, source).items():
+        if name in out and sorted(out[name][0]) == sorted(shape):
             out[name] = shape, out[name][1]
-    params = row.get("params") or {}
-    missing = [name for name in required(definition) if name not in out and name not in params]
-    if missing and all(stated.get(name, (0, None))[1] for name in missing):
-        out |= {name: stated[name] for name in missing}
-    elif missing:
-        called = accuracy_bench.call(bench, definition.name, names)
-        if called is None or not set(missing) <= set(called):
-            raise Unknown(f"the row, the signature and the benchmark leave the shape of {', '.join(missing)} open")
-        out |= {name: called[name] for name in missing}
+    missing = lambda: [name for name in required(definition) if name not in out and name not in (row.get("params") or {})]
+    complete = lambda: {name: found for name, found in documented(definition, source, out).items() if name in missing() and found[1]}
+    out |= complete()
+    if missing():
+        called = accuracy_bench.call(bench, definition.name, names) or {}
+        out |= {name: called[name] for name in missing() if name in called}
+        out |= complete()
+    if missing():
+        raise Unknown(f"the row, the signature and the benchmark leave the shape of {', '.join(missing())} open")
     return {name: out[name] for name in names if name in out}
 
 

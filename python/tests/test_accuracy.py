@@ -139,6 +139,7 @@ def kernel(
     w,          # [H, D] = [64, 32] bf16, transposed
     scale,      # [D=32, 1] fp32
     ids,        # [1, 4]
+    mask,       # [2*H, B] bf16, 0 or -1e9
     more=None,
 ):
     pass
@@ -151,6 +152,7 @@ def definition(source):
 
 def test_shapes_of_a_signature():
     stated = accuracy_inputs.documented(definition(SOURCE), SOURCE)
+    assert accuracy_inputs.documented(definition(SOURCE), SOURCE, {"hidden": ([3, 64], "bfloat16")})["mask"] == ([128, 3], "bfloat16")
     assert stated == {"w": ([64, 32], "bfloat16"), "scale": ([32, 1], "float32"), "ids": ([1, 4], None)}
 
 
@@ -158,6 +160,7 @@ def test_a_row_s_shape_takes_the_order_of_axes_of_the_signature(tmp_path):
     row = {"inputs": [tensor("hidden", 1, 64), tensor("w", 32, 64), tensor("ids", 1, 4, dtype="int32")], "notes": "ids=[[5, 6, 7, 8]]"}
     shapes = accuracy_inputs.tensors(row, definition(SOURCE), SOURCE, tmp_path / "none.py")
     assert shapes["w"] == ([64, 32], "float32") and shapes["scale"] == ([32, 1], "float32") and "more" not in shapes
+    assert shapes["mask"] == ([128, 1], "bfloat16")
     assert accuracy_inputs.indices(row, "ids", shapes) == [5, 6, 7, 8]
 
 
