@@ -22,9 +22,13 @@ from accuracy_rows import ROOT, CannotRun
 
 PARAMS = ROOT / "sim" / "src" / "timing" / "params"
 POINTS = 25
-# Distances of the points where rows run from the centre, by round.
-ROUNDS = [(-12, -8, -4, 4, 8, 12), (-4, -2, -1, 1, 2, 4), (-2, -1, 1, 2)]
-STRIDES = (4, 2, 1)
+# Distances of the points where rows run from the centre, by round; the first round starts with the ends of the range.
+ROUNDS = [(-12, 12, -6, 6), (-3, 3, -1, 1), (-1, 1)]
+STRIDES = (6, 3, 1)
+# How far a fit at the edge of the responses extends them.
+EXTENSION = 3
+# A row whose latency changes by less than this share between the ends of a range does not depend on the parameter.
+SENSITIVE = 1e-4
 
 
 def entries(target):
@@ -121,21 +125,28 @@ class Runs:
 class Responses:
     """The log latency of each row around a centre of the lattice."""
 
-    def __init__(self, runs, chosen, centre):
+    def __init__(self, runs, chosen, centre, sensitive=None):
+        """`sensitive`: by axis the rows that depend on its parameter; None: all."""
         self.runs, self.chosen, self.centre = runs, chosen, centre
-        self.base = self.run(centre)
+        self.base = self.run(centre, list(runs.rows))
         self.along = [{at: dict.fromkeys(self.base, 0.0)} for at in centre]
+        self.sensitive = sensitive or [set(self.base) for _ in centre]
 
-    def run(self, point):
-        latencies = self.runs.latencies(settings(self.chosen, point))
+    def run(self, point, names):
+        latencies = self.runs.latencies(settings(self.chosen, point), names)
         return {name: math.log(us) for name, us in latencies.items() if us is not None}
 
     def extend(self, axis, index):
         if 0 <= index < POINTS and index not in self.along[axis]:
             point = list(self.centre)
             point[axis] = index
-            logs = self.run(point)
+            logs = self.run(point, [name for name in self.base if name in self.sensitive[axis]])
             self.along[axis][index] = {name: logs.get(name, base) - base for name, base in self.base.items()}
+
+    def find_sensitive(self, axis):
+        """Drops the rows that do not respond along an axis, once its ends are known."""
+        changes = self.along[axis].values()
+        self.sensitive[axis] = {name for name in self.sensitive[axis] if any(abs(change[name]) > SENSITIVE for change in changes)}
 
     def logs(self, point, names):
         """The log latencies at a point inside the responses, linear between two of them."""
@@ -153,7 +164,7 @@ class Responses:
         while True:
             bounds = [(min(responses), max(responses)) for responses in self.along]
             point, least = search(lambda at: loss(self.logs(at, names), self.runs.rows), self.centre, bounds)
-            edges = [(a, i + step) for a, (i, (low, high)) in enumerate(zip(point, bounds)) for step in ((-4,) if i == low else (4,) if i == high else ())]
+            edges = [(a, i + step) for a, (i, (low, high)) in enumerate(zip(point, bounds)) for step in [-EXTENSION] * (i == low) + [EXTENSION] * (i == high)]
             edges = [(axis, min(max(index, 0), POINTS - 1)) for axis, index in edges]
             edges = [(axis, index) for axis, index in edges if index not in self.along[axis]]
             if not edges:
@@ -164,12 +175,15 @@ class Responses:
 
 def responses(runs, chosen):
     """The responses around the fit to all rows."""
-    centre = tuple([POINTS // 2] * len(chosen))
+    centre, sensitive = tuple([POINTS // 2] * len(chosen)), None
     for distances in ROUNDS:
-        around = Responses(runs, chosen, centre)
+        around = Responses(runs, chosen, centre, sensitive)
         for axis in range(len(chosen)):
-            for distance in distances:
+            for count, distance in enumerate(distances, 1):
                 around.extend(axis, centre[axis] + distance)
+                if distances == ROUNDS[0] and count == 2:
+                    around.find_sensitive(axis)
+        sensitive = around.sensitive
         point, _ = around.fit(list(runs.rows))
         if point == centre and distances != ROUNDS[0]:
             break
