@@ -108,7 +108,7 @@ def features(row, report):
     }
 
 
-def result(simulator, row, found, settings, folder):
+def result(simulator, row, workspace, settings, folder):
     """Everything about a row: its group, what was measured, and what the simulator predicts or why it cannot."""
     base = {
         "id": row["id"],
@@ -127,7 +127,7 @@ def result(simulator, row, found, settings, folder):
     folder = folder / base["id"].replace("/", "_")
     folder.mkdir()
     try:
-        words = accuracy_rows.command(row, found, folder)
+        words = accuracy_rows.command(row, workspace, folder)
         simulator.execute(words, row, settings, folder / "report.json")
         report = json.loads((folder / "report.json").read_text())
     except CannotRun as e:
@@ -185,15 +185,15 @@ def main():
     settings = [tuple(s.split("=", 1)) for s in args.set]
     with tempfile.TemporaryDirectory() as folder, concurrent.futures.ThreadPoolExecutor(args.jobs) as pool:
         folder = pathlib.Path(folder)
-        found = accuracy_rows.workspace(args.sources, folder)
-        results = list(pool.map(lambda r: result(simulator, r, found, settings, folder), rows))
+        workspace = accuracy_rows.Workspace(args.sources, folder)
+        results = list(pool.map(lambda r: result(simulator, r, workspace, settings, folder), rows))
         fit = None
         if args.leave_out or args.fit:
             try:
                 chosen = accuracy_fit.parameters([text for text in args.fit.split(",") if text])
                 if not chosen:
                     sys.exit("--leave-out: no parameter is called fitted; name some with --fit")
-                runs = accuracy_fit.Runs(simulator, rows, results, found, folder, args.jobs, args.cache)
+                runs = accuracy_fit.Runs(simulator, rows, results, workspace, folder, args.jobs, args.cache)
                 fit = accuracy_fit.fits(runs, chosen, args.leave_out, lambda line: print(line, flush=True))
             except ValueError as e:
                 sys.exit(str(e))

@@ -76,7 +76,7 @@ def parameters(texts):
 class Runs:
     """Latencies of rows by parameter values, kept in memory and in `file` if there is one."""
 
-    def __init__(self, simulator, rows, results, found, folder, jobs, file=None):
+    def __init__(self, simulator, rows, results, workspace, folder, jobs, file=None):
         """`results` of `rows` are the results in view; rows that did not run are left out."""
         self.simulator, self.jobs, self.file, self.folder = simulator, jobs, file, folder
         self.rows = {r["id"]: r | {"log": math.log(r["measured_us"])} for r in results if r["predicted_us"] is not None}
@@ -88,7 +88,7 @@ class Runs:
             if row["id"] in self.rows:
                 own = folder / f"fit-{row['id'].replace('/', '_')}"
                 own.mkdir()
-                words = accuracy_rows.command(row, found, own)
+                words = accuracy_rows.command(row, workspace, own)
                 kernel = hashlib.sha1(open(words[0], "rb").read() + json.dumps(row, sort_keys=True).encode() + program.digest())
                 self.sources[row["id"]], self.words[row["id"]] = row, (words, kernel.hexdigest())
         if file and file.exists():

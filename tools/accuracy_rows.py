@@ -4,11 +4,15 @@ Everything here is derived from the row and from the sources in the checkouts. T
 """
 
 import ast
+import io
 import json
 import pathlib
 import re
+import subprocess
 import sys
+import tarfile
 import textwrap
+import threading
 
 import accuracy_bench
 import accuracy_inputs
@@ -65,17 +69,40 @@ def checkouts(sources):
     return found
 
 
-def workspace(sources, folder):
-    """The checkouts by name, linked into `folder` next to the packages that their kernels import."""
-    found = {}
-    for name, path in checkouts(sources).items():
-        if not (folder / name).exists():
-            (folder / name).symlink_to(path.resolve())
-        found[name] = folder / name
-        for package, inside in PACKAGES.items():
-            if (path / inside).is_dir() and not (folder / package).exists():
-                (folder / package).symlink_to((path / inside).resolve())
-    return found
+class Workspace:
+    """The checkouts by name, linked into a folder next to the packages that their kernels import."""
+
+    def __init__(self, sources, folder):
+        self.folder, self.roots, self.lock = folder, {}, threading.Lock()
+        for name, path in checkouts(sources).items():
+            if not (folder / name).exists():
+                (folder / name).symlink_to(path.resolve())
+            self.roots[name] = folder / name
+            for package, inside in PACKAGES.items():
+                if (path / inside).is_dir() and not (folder / package).exists():
+                    (folder / package).symlink_to((path / inside).resolve())
+
+    def find(self, repository, path, commit):
+        """The file in a checkout, or in any for None; if the work tree lacks it, in the commit that the row names."""
+        names = list(self.roots) if repository is None else [repository] if repository in self.roots else []
+        for name in names:
+            if (self.roots[name] / path).is_file():
+                return self.roots[name] / path
+        found = (self.at(name, commit) / path for name in names if commit and self.has(name, f"{commit}:{path}"))
+        return next((file for file in found if file.is_file()), None)
+
+    def has(self, name, thing):
+        return subprocess.run(["git", "-C", self.roots[name], "cat-file", "-e", thing], capture_output=True).returncode == 0
+
+    def at(self, name, commit):
+        """The files of a commit, outside the checkout."""
+        out = self.folder / f"{name}-{commit}"
+        with self.lock:
+            if not out.exists():
+                packed = subprocess.run(["git", "-C", self.roots[name], "archive", commit], capture_output=True, check=True).stdout
+                with tarfile.open(fileobj=io.BytesIO(packed)) as tar:
+                    tar.extractall(out, filter="data")
+        return out
 
 
 def candidates(row):
@@ -99,14 +126,14 @@ def candidates(row):
             yield None, path, function and function.group(1)
 
 
-def locate(row, found):
+def locate(row, workspace):
     """The file of a row's kernel, and the function if the row names it with the file."""
     tried = []
+    commit = re.search(r"@(?:HEAD )?([0-9a-f]{7,40})\b", row.get("kernel") or "")
     for repository, path, function in candidates(row):
-        roots = [found[repository]] if repository in found else list(found.values()) if repository is None else []
-        for root in roots:
-            if (root / path).is_file():
-                return root / path, function
+        file = workspace.find(repository, path, commit and commit.group(1))
+        if file:
+            return file, function
         tried.append(f"{repository}/{path}" if repository else path)
     wanted = row.get("kernel_fn")
     raise CannotRun(f"no source: {', '.join(dict.fromkeys(tried)) or wanted or 'the row names no file'} is not in --sources")
@@ -180,7 +207,7 @@ def cores_of(row, path, kernel, bench):
 # --- one run
 
 
-def command(row, found, folder):
+def command(row, workspace, folder):
     """The words after `nki-sim run` for a row. Files that it needs are written to `folder`."""
     common = ["--no-numerics", "--target", target_of(row)]
     port = accuracy_ports.words(row, PORTS)
@@ -189,7 +216,7 @@ def command(row, found, folder):
     if not str(row.get("api", "")).startswith("beta2"):
         known = {"nccom-test": "a collective of the runtime without a kernel"}
         raise CannotRun(known.get(row.get("api"), f"needs the older interface ({row.get('api')}), and has no port"))
-    path, function = locate(row, found)
+    path, function = locate(row, workspace)
     function = function or row.get("kernel_fn") or ""
     if path.suffix != ".py":
         text = code_block(path, row, function)

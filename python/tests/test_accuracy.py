@@ -3,6 +3,7 @@
 import ast
 import math
 import pathlib
+import subprocess
 import sys
 
 import pytest
@@ -129,6 +130,26 @@ def test_ports_follow_the_kernel_of_a_row():
     block = BLOCKED | {"kernel": "feed-forward block"}
     assert accuracy_ports.port(block)[2](block)[3:] == ["w_down=float32[1024,4096]", "m=1", "n=2", "k=4"]
     assert accuracy_ports.port(BLOCKED) is None
+
+
+def test_a_kernel_is_in_the_work_tree_or_in_the_commit_that_the_row_names(tmp_path):
+    repository = tmp_path / "sources" / "kernels"
+    (repository / "src").mkdir(parents=True)
+    git = lambda *words: subprocess.run(["git", "-C", repository, "-c", "user.name=a", "-c", "user.email=a@b", *words], check=True, capture_output=True, text=True).stdout
+    git("init", "-q")
+    (repository / "src" / "old.py").write_text("x = 1")
+    git("add", ".")
+    git("commit", "-qm", "one")
+    commit = git("rev-parse", "HEAD").strip()[:7]
+    (repository / "src" / "old.py").rename(repository / "src" / "new.py")
+    folder = tmp_path / "workspace"
+    folder.mkdir()
+    workspace = accuracy_rows.Workspace(tmp_path / "sources", folder)
+    locate = lambda text: accuracy_rows.locate({"kernel": text, "url": "https://github.com/owner/kernels"}, workspace)[0]
+    assert locate("src/new.py (branch x)") == folder / "kernels" / "src" / "new.py"
+    assert locate(f"src/old.py@{commit}").read_text() == "x = 1"
+    with pytest.raises(accuracy_rows.CannotRun, match="no source: kernels/src/none.py"):
+        locate(f"src/none.py@{commit}")
 
 
 # --- arguments
