@@ -100,6 +100,9 @@ pub(crate) struct TimingArgs {
     /// Instruction order: the compiler's (a list schedule) or the program's
     #[arg(long, value_name = "ORDER", default_value = "compiler", value_parser = ["compiler", "program"])]
     pub(crate) schedule: String,
+    /// What the latency is: a profiler's total time, or what the runtime's device benchmark reports [default: profile]
+    #[arg(long, value_name = "profile|device", value_parser = ["profile", "device"])]
+    pub(crate) measure: Option<String>,
     /// Change a timing parameter, e.g. tensor.clock_ghz=2.8
     #[arg(long, value_name = "NAME=VALUE", value_parser = name_value)]
     pub(crate) set: Vec<(String, String)>,
@@ -110,7 +113,12 @@ pub(crate) struct TimingArgs {
 
 impl From<&TimingArgs> for ParamChanges {
     fn from(args: &TimingArgs) -> Self {
-        ParamChanges { program_order: args.schedule == "program", file: args.params.clone(), set: args.set.clone() }
+        ParamChanges {
+            program_order: args.schedule == "program",
+            measure: args.measure.clone(),
+            file: args.params.clone(),
+            set: args.set.clone(),
+        }
     }
 }
 

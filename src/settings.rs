@@ -93,6 +93,8 @@ pub fn capacity(option: Option<&str>) -> Result<Capacity, String> {
 pub struct ParamChanges {
     /// Instructions keep the order of the program (`--schedule program`).
     pub program_order: bool,
+    /// What the latency is (`--measure`): `profile` or `device`.
+    pub measure: Option<String>,
     /// A TOML file with parameters (`--params`).
     pub file: Option<PathBuf>,
     /// Names and values (`--set`).
@@ -111,7 +113,10 @@ impl ParamChanges {
             params.overlay(&text).map_err(|e| format!("--params `{}`: {e}", path.display()))?;
         }
         if self.program_order {
-            params.set("compiler.window", 1.0).map_err(|e| format!("--schedule program: {e}"))?;
+            params.set("compiler.tensor_window", 1.0).map_err(|e| format!("--schedule program: {e}"))?;
+        }
+        if let Some(measure) = &self.measure {
+            params.set_text("kernel.measure", measure).map_err(|e| format!("--measure {measure}: {e}"))?;
         }
         for (name, value) in &self.set {
             params.set_text(name, value).map_err(|e| format!("--set {name}: {e}"))?;

@@ -272,11 +272,11 @@ fn timing_parameters_can_be_changed() {
         report["latency_us"].as_f64().unwrap()
     };
     let plain = run(&[]);
-    let tail = run(&["--set", "kernel.tail_us=13.4"]);
+    let tail = run(&["--set", "kernel.tail_us=11.735"]);
     assert!((tail - plain - 10.0).abs() < 1e-9, "{plain} {tail}");
-    s.write("p.toml", "[kernel]\ntail_us = 23.4\n");
+    s.write("p.toml", "[kernel]\ntail_us = 21.735\n");
     assert!((run(&["--params", "p.toml"]) - plain - 20.0).abs() < 1e-9);
-    assert!((run(&["--params", "p.toml", "--set", "kernel.tail_us=3.4"]) - plain).abs() < 1e-9);
+    assert!((run(&["--params", "p.toml", "--set", "kernel.tail_us=1.735"]) - plain).abs() < 1e-9);
     s.run(&["run", "k.py", "--arg", "x=float32[128,4]", "--set", "kernel.tail=1"]).exits(2).says("kernel.tail_us");
     s.run(&["run", "k.py", "--arg", "x=float32[128,4]", "--params", "none.toml"]).exits(2).says("none.toml");
 }

@@ -180,7 +180,7 @@ fn parameters_have_a_range_and_the_roofline_follows_them() {
     let roofline = |name: &str, key: &str| read(&s, name)["roofline"][key].as_f64().expect("a number");
     assert_eq!(
         (roofline("a.json", "hbm_stack_gbytes_per_s"), roofline("b.json", "hbm_stack_gbytes_per_s")),
-        (750.0, 100.0)
+        (560.0, 100.0)
     );
     assert_eq!(roofline("b.json", "peak_gbytes_per_s"), 100.0);
 }

@@ -47,11 +47,12 @@ pub fn simulate_with(
 
 /// Times all ranks, from 0, on one clock: they start together and wait for each other at collectives. One timeline for each.
 pub fn simulate_ranks(ranks: &[RankTrace<'_>], model: &dyn CostModel, policy: &Policy) -> Vec<Timeline> {
+    let reach = policy.reach();
     let mut lowered: Vec<(CoreId, Lowered<'_>)> = Vec::new();
     for (rank, r) in ranks.iter().enumerate() {
         let written = deps::written_tensors(r.program);
         for (c, trace) in r.trace.cores.iter().enumerate().take(r.program.cores.len()) {
-            let low = lower(r.program, c, r.placement, trace, model, &written, policy.reach());
+            let low = lower(r.program, c, r.placement, trace, model, &written, &reach);
             lowered.push((CoreId { rank, core: c as u32 }, low));
         }
     }

@@ -40,13 +40,14 @@ fn kernel_only(args: &RunArgs) -> Option<&'static str> {
         max_memory: _,
         capacity: _,
     } = kernel;
-    let TimingArgs { schedule, set, params } = timing;
+    let TimingArgs { schedule, measure, set, params } = timing;
     [
         ("--kernel", name.is_some()),
         ("--arg", !values.is_empty()),
         ("--lnc", *lnc != 1),
         ("--max-steps", max_steps.is_some()),
         ("--schedule", schedule != "compiler"),
+        ("--measure", measure.is_some()),
         ("--set", !set.is_empty()),
         ("--params", params.is_some()),
         ("--ranks", ranks.is_some()),

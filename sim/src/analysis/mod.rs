@@ -56,7 +56,7 @@ pub fn cause_kind(timeline: &Timeline, cause: Cause) -> &'static str {
 pub fn cause_event(cause: Cause) -> Option<EventId> {
     match cause {
         Cause::Semaphore { from, .. } => Some(from),
-        Cause::EngineOrder(e) | Cause::DmaQueueOrder(e) | Cause::Port(e) => Some(e),
+        Cause::EngineOrder(e) | Cause::Port(e) => Some(e),
         _ => None,
     }
 }
@@ -182,9 +182,7 @@ pub fn confidence(timeline: &Timeline, path: &[Step]) -> [Ps; 4] {
     let slot = |c: Confidence| Confidence::ALL.iter().position(|x| *x == c).unwrap_or(3);
     for step in path {
         let event = timeline.event(step.event);
-        let held = event.held.min(step.to - step.from);
-        out[slot(event.confidence)] += step.to - step.from - held;
-        out[slot(timeline.holding)] += held;
+        out[slot(event.confidence)] += step.to - step.from;
     }
     let sum: Ps = out.iter().sum();
     out[slot(timeline.fixed)] += timeline.elapsed - sum;

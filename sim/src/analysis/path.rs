@@ -35,7 +35,6 @@ pub fn critical_path(timeline: &Timeline) -> Vec<Step> {
             Release::Engine(p) => before(p, timeline.event(p).end.min(e.start)),
             Release::Semaphore { from, .. } => before(from, timeline.event(from).complete),
             Release::Port(p) => before(p, timeline.event(p).end),
-            Release::DmaQueue(p) => before(p, e.phases.first().map_or(e.start, |i| i.start)),
             Release::Barrier(Some(p)) => before(p, timeline.event(p).complete),
             Release::Barrier(None) => (None, timeline.head),
             Release::Peer(p) => before(p, timeline.event(p).start.min(e.start)),

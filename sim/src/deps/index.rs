@@ -260,8 +260,8 @@ impl Index {
     }
 
     /// Remembers an access. A write makes what it covers unreachable: who uses those bytes later waits for the write, which has waited for
-    /// them. A read makes earlier reads of the same queue unreachable that its queue takes before it: those `window` or more positions earlier.
-    pub(crate) fn insert(&mut self, region: Region, op: u32, queue: u8, write: bool, subject: Subject, window: u32) {
+    /// them. A read makes earlier reads of the same queue unreachable that its queue takes before it: those `reach` or more positions earlier.
+    pub(crate) fn insert(&mut self, region: Region, op: u32, queue: u8, write: bool, subject: Subject, reach: u32) {
         self.written |= write;
         let id = self.unused.pop().unwrap_or(self.records.len() as u32);
         let mut cells = 0;
@@ -277,7 +277,7 @@ impl Index {
             for cell in lists.iter_mut().take(last + 1).skip(first) {
                 cell.retain(|&i| {
                     let r = &mut records[i as usize];
-                    let before = !r.write && r.queue == queue && r.op + window <= op;
+                    let before = !r.write && r.queue == queue && op - r.op >= reach;
                     if !r.dead && (write || before) && r.op != op && region.covers(&r.region) {
                         r.dead = true;
                     }

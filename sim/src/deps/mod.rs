@@ -3,10 +3,10 @@
 //!
 //! - On chip, bytes are physical (tensor address plus view), so tensors that share an address depend on each other. Each HBM tensor has
 //!   storage of its own; one that nobody writes is not tracked.
-//! - A queue takes instructions in program order, except that one may overtake others of its queue that are less than `window` positions
-//!   before it. With a window of 1 an edge covers all earlier instructions of the same queue: per queue only the latest is kept.
+//! - A queue takes instructions in program order, except that one may overtake others of its queue that are less than the queue's reach
+//!   before it ([`Reach`]). With a reach of 1 an edge covers all earlier instructions of the queue: only the latest is kept.
 //! - On one compute engine, a later write cannot overtake an earlier access, so what it must not overtake only has to start before it
-//!   ([`orders`]); with a window of 1 that is not listed. On the tensor engine the same is true of reads after writes, because it accumulates in place.
+//!   ([`orders`]); with a reach of 1 that is not listed. On the tensor engine the same is true of reads after writes, because it accumulates in place.
 //! - `depends_on` is an edge to the instruction that it names, whatever the two touch.
 //! - Registers are memory of 4 bytes each, shared by all engines. (On the device each sequencer has its own copy; the edge models the
 //!   transfer.)
@@ -102,7 +102,7 @@ pub struct Deps {
 }
 
 impl Deps {
-    /// What operation `op` waits for; with a window of 1 at most one entry per queue, in order of the queue number.
+    /// What operation `op` waits for, in program order; at most one entry for a queue whose reach is 1.
     pub fn of(&self, op: usize) -> &[Dep] {
         &self.edges[self.starts[op] as usize..self.starts[op + 1] as usize]
     }
@@ -119,6 +119,12 @@ impl Deps {
 /// Most queues.
 const QUEUES: usize = 16;
 
+/// By queue number: an operation may be taken before others of its queue that are fewer than this many positions before it. At least 1.
+pub type Reach = [u32; QUEUES];
+
+/// Every queue takes its operations in program order.
+pub const IN_ORDER: Reach = [1; QUEUES];
+
 struct Analyzer<'p> {
     program: &'p Program,
     sbuf: Index,
@@ -129,7 +135,7 @@ struct Analyzer<'p> {
     queues: Vec<u8>,
     /// The last operation of each tag.
     tagged: Vec<Option<u32>>,
-    window: u32,
+    reach: Reach,
 }
 
 /// Whether an edge between two instructions of one compute engine only says which starts first.
@@ -137,9 +143,9 @@ pub(crate) fn orders(engine: Engine, hazard: Hazard) -> bool {
     engine == Engine::Tensor || !matches!(hazard, Hazard::Raw | Hazard::Order)
 }
 
-/// Finds the dependences of `ops`, which one core executed in this order. `written` says for each tensor whether any core writes it; a queue
-/// may take an operation before others of the queue that are less than `window` positions earlier.
-pub fn analyze(program: &Program, placement: &Placement, ops: &[Op<'_>], written: &[bool], window: u32) -> Deps {
+/// Finds the dependences of `ops`, which one core executed in this order. `written` says for each tensor whether any core writes it; `reach`
+/// how far a queue may depart from program order.
+pub fn analyze(program: &Program, placement: &Placement, ops: &[Op<'_>], written: &[bool], reach: &Reach) -> Deps {
     let arch = nki_isa::Arch::of(program.target);
     let mut a = Analyzer {
         program,
@@ -154,7 +160,7 @@ pub fn analyze(program: &Program, placement: &Placement, ops: &[Op<'_>], written
         registers: vec![(None, Vec::new()); program.registers as usize],
         queues: ops.iter().map(|o| o.queue).collect(),
         tagged: vec![None; program.tags.len()],
-        window: window.max(1),
+        reach: reach.map(|r| r.max(1)),
     };
     let mut deps = Deps { starts: Vec::with_capacity(ops.len() + 1), edges: Vec::with_capacity(ops.len() * 2) };
     let tracked: Vec<bool> = a.hbm.iter().map(Option::is_some).collect();
@@ -244,35 +250,38 @@ pub fn written_tensors(program: &Program) -> Vec<bool> {
     written
 }
 
-/// The conflicts: the latest per queue, or all.
-enum Found {
-    Latest([Option<Dep>; QUEUES]),
-    All(SmallVec<[Dep; 16]>),
+/// The conflicts of one operation.
+struct Found<'r> {
+    reach: &'r Reach,
+    /// Of queues that are in program order: the latest.
+    latest: [Option<Dep>; QUEUES],
+    /// Of the others: all.
+    all: SmallVec<[Dep; 16]>,
 }
 
-impl Found {
+impl<'r> Found<'r> {
+    fn new(reach: &'r Reach) -> Self {
+        Found { reach, latest: [None; QUEUES], all: SmallVec::new() }
+    }
+
     fn add(&mut self, on: u32, queue: u8, hazard: Hazard, subject: Subject) {
-        let latest = match self {
-            Found::Latest(latest) => latest,
-            Found::All(all) => return all.push(Dep { on, hazard, subject }),
-        };
-        let slot = &mut latest[usize::from(queue) % QUEUES];
+        let queue = usize::from(queue) % QUEUES;
+        if self.reach[queue] > 1 {
+            return self.all.push(Dep { on, hazard, subject });
+        }
+        let slot = &mut self.latest[queue];
         let better = slot.is_none_or(|d| (on, std::cmp::Reverse(hazard)) > (d.on, std::cmp::Reverse(d.hazard)));
         if better {
             *slot = Some(Dep { on, hazard, subject });
         }
     }
 
-    fn into_edges(self, edges: &mut Vec<Dep>) {
-        match self {
-            Found::Latest(latest) => edges.extend(latest.iter().flatten()),
-            Found::All(mut all) => {
-                // Of several to one instruction, the one that waits for its completion.
-                all.sort_by_key(|d| (d.on, !matches!(d.hazard, Hazard::Raw | Hazard::Order), d.hazard));
-                all.dedup_by_key(|d| d.on);
-                edges.extend(all);
-            }
-        }
+    fn into_edges(mut self, edges: &mut Vec<Dep>) {
+        self.all.extend(self.latest.into_iter().flatten());
+        // Of several to one instruction, the one that waits for its completion.
+        self.all.sort_by_key(|d| (d.on, !matches!(d.hazard, Hazard::Raw | Hazard::Order), d.hazard));
+        self.all.dedup_by_key(|d| d.on);
+        edges.extend(self.all);
     }
 }
 
@@ -288,10 +297,11 @@ impl Analyzer<'_> {
     }
 
     fn step(&mut self, id: u32, op: &Op<'_>, touched: &mut Touched, edges: &mut Vec<Dep>) {
-        let in_order = self.window == 1;
-        let mut found = if in_order { Found::Latest([None; QUEUES]) } else { Found::All(SmallVec::new()) };
+        let reach = self.reach;
+        let own = reach[usize::from(op.queue) % QUEUES];
+        let mut found = Found::new(&reach);
         let same = |queue: u8, hazard: Hazard| {
-            in_order && queue == op.queue && op.engine.is_some_and(|engine| orders(engine, hazard))
+            own == 1 && queue == op.queue && op.engine.is_some_and(|engine| orders(engine, hazard))
         };
         for (space, tensor, write, region) in &touched.regions {
             let Some(index) = index_of(&mut self.sbuf, &mut self.psum, &mut self.hbm, *space, *tensor) else {
@@ -344,13 +354,13 @@ impl Analyzer<'_> {
 
         for (space, tensor, write, region) in touched.regions.drain(..) {
             if let Some(index) = index_of(&mut self.sbuf, &mut self.psum, &mut self.hbm, space, tensor) {
-                index.insert(region, id, op.queue, write, Subject::Tensor(tensor), self.window);
+                index.insert(region, id, op.queue, write, Subject::Tensor(tensor), own);
             }
         }
         for r in &touched.register_reads {
             if let Some(slot) = self.registers.get_mut(r.0 as usize) {
-                let (queues, window) = (&self.queues, self.window);
-                slot.1.retain(|r| queues[*r as usize] != op.queue || r + window > id);
+                let queues = &self.queues;
+                slot.1.retain(|r| queues[*r as usize] != op.queue || id - r < own);
                 slot.1.push(id);
             }
         }

@@ -8,6 +8,7 @@ use nki_isa::program::{Node, NodeKind};
 use nki_isa::{DType, Inst, Space, View};
 use proptest::prelude::*;
 
+use super::IN_ORDER;
 use super::*;
 use crate::place::place;
 use crate::testing::{Builder, add, dma, pattern};
@@ -111,7 +112,7 @@ proptest! {
                 control: [None; 2],
             })
             .collect();
-        let deps = analyze(&program, &placement, &list, &written_tensors(&program), 1);
+        let deps = analyze(&program, &placement, &list, &written_tensors(&program), &IN_ORDER);
 
         let sets: Vec<(Bytes, Bytes)> = nodes
             .iter()
@@ -179,7 +180,7 @@ fn strided_tiles_that_interleave_do_not_meet() {
         .iter()
         .map(|node| Op { node, resolved: None, queue: 5, engine: None, control: [None; 2] })
         .collect();
-    let deps = analyze(&program, &place(&program).unwrap(), &list, &written_tensors(&program), 1);
+    let deps = analyze(&program, &place(&program).unwrap(), &list, &written_tensors(&program), &IN_ORDER);
     assert!(deps.is_empty(), "{deps:?}");
 }
 
@@ -203,7 +204,7 @@ fn an_order_that_is_asked_for_is_an_edge() {
         .enumerate()
         .map(|(i, node)| Op { node, resolved: None, queue: 5 + i as u8, engine: None, control: [None; 2] })
         .collect();
-    let deps = analyze(&program, &place(&program).unwrap(), &list, &written_tensors(&program), 1);
+    let deps = analyze(&program, &place(&program).unwrap(), &list, &written_tensors(&program), &IN_ORDER);
     assert!(deps.of(1).is_empty());
     assert_eq!(deps.of(2), [Dep { on: 0, hazard: Hazard::Order, subject: Subject::Tag(TagId(0)) }]);
 }

@@ -90,7 +90,6 @@ pub fn events(timeline: &Timeline) -> String {
                 format!("{} {} after {}", hazard.name(), timeline.subject(subject), from.0)
             }
             Release::Port(p) => format!("port after {}", p.0),
-            Release::DmaQueue(p) => format!("queue after {}", p.0),
             Release::Barrier(_) => "barrier".to_string(),
             Release::Peer(p) => format!("meeting with {}", p.0),
         };

@@ -30,7 +30,6 @@ pub(super) fn cause(timeline: &Timeline, cause: Cause) -> String {
             format!("semaphore from {}, {} {}", at(from), hazard.name(), timeline.subject(subject))
         }
         Cause::EngineOrder(from) => format!("engine order behind {}", at(from)),
-        Cause::DmaQueueOrder(from) => format!("DMA queue order behind {}", at(from)),
         Cause::Port(from) => format!("port taken by {}", at(from)),
         Cause::DmaBandwidth => "DMA bandwidth".to_string(),
         Cause::DmaLatency => "DMA latency".to_string(),
@@ -64,7 +63,6 @@ pub(super) fn released(timeline: &Timeline, release: Release) -> String {
             format!("{}, {} {}", at(from), hazard.name(), timeline.subject(subject))
         }
         Release::Port(p) => format!("the memory port, taken by {}", at(p)),
-        Release::DmaQueue(p) => format!("the DMA queue, taken by {}", at(p)),
         Release::Barrier(_) => "a barrier".into(),
         Release::Peer(p) => format!("a meeting with {}", at(p)),
     }
@@ -166,7 +164,7 @@ pub(super) fn remedy(timeline: &Timeline, remedy: &Remedy) -> String {
             "fewer descriptors: data laid out so that each partition is one run (now runs of {shortest} bytes and more)"
         ),
         Change::DmaQueue { engine } => format!(
-            "one more DMA queue: every other load triggered by the {engine} engine (engine=nki.isa.engine.{engine})"
+            "one more DMA queue: every other load with hardware descriptors, triggered by the {engine} engine (dge_mode=nki.isa.dge_mode.hwdge, engine=nki.isa.engine.{engine})"
         ),
         Change::DoubleBuffering { tensors, sbuf, psum } => {
             let tensors: Vec<String> = tensors.iter().map(|t| format!("`{t}`")).collect();

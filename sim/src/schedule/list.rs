@@ -1,126 +1,314 @@
-//! The list scheduler: of the next instructions of a queue (a window of the program) it takes first what can start first, and of several that
-//! can, the most urgent.
+//! The list scheduler: on a clock of its own, the queue that can start something first takes it.
+//!
+//! The clock has the machine's costs, but a dearer trigger of transfers, neither the power limiter nor other cores, and one server for all DMA
+//! engines. In each queue
+//! loads, stores and computation have an order each ([`super::loads`]; stores and computation that of the program), except that matmuls are
+//! taken as they become ready. Of what can start at the same time a queue takes loads first, then stores.
+//!
+//! *Invariants: each core's rendezvous are in program order, so that cores never wait for each other in a circle. Everything that an operation waits for
+//! comes before it in one order of all operations (the place of a load, the position of everything else), so that the scheduler always ends.*
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use rustc_hash::{FxHashMap, FxHashSet};
-
 use super::Compiler;
-use super::prefetch::Prefetches;
-use super::priority::urgency;
+use super::loads::{Class, class, places};
+use crate::deps::Hazard;
 use crate::timeline::Ps;
-use crate::timing::cost::MachineConstants;
-use crate::timing::dispatch::{Dispatch, Hold, Matmul, Order, Progress};
-use crate::timing::lower::{ENGINES, Lowered};
+use crate::timing::cost::{CostKind, MachineConstants};
+use crate::timing::lower::{ENGINES, Lowered, Segment};
+use crate::timing::order::Order;
 
-/// What may come next in one queue.
-#[derive(Debug, Default)]
-struct Candidates {
-    /// The first instruction in program order that has not been taken, by position in the queue.
-    first: usize,
-    /// The queue may take operations before this one.
-    end: u32,
-    /// Those that wait for nothing unknown, but are too far ahead of the first or behind a barrier; in program order.
-    parked: BinaryHeap<Reverse<u32>>,
-    /// Those that may start at a known time; by time.
-    future: BinaryHeap<Reverse<(Ps, u32, u32)>>,
-    /// Those that may start now; the most urgent first.
-    ready: BinaryHeap<Reverse<(u32, u32)>>,
+/// The order of one core.
+pub(super) fn order(low: &Lowered<'_>, machine: &MachineConstants, compiler: &Compiler) -> Order {
+    let mut scheduler = Scheduler::new(low, machine, compiler);
+    let mut from = [0; ENGINES];
+    for segment in &low.segments {
+        scheduler.segment(&from, segment);
+        from = segment.taken;
+    }
+    scheduler.order
 }
 
-/// Makes the order of one core while the machine runs.
-pub(super) struct ListScheduler<'a> {
+/// Operations of one class in a fixed order.
+#[derive(Debug, Default)]
+struct Sequence {
+    ops: Vec<u32>,
+    next: usize,
+}
+
+impl Sequence {
+    fn head(&self) -> Option<u32> {
+        self.ops.get(self.next).copied()
+    }
+}
+
+/// Computation of one queue.
+#[derive(Debug, Default)]
+struct Computation {
+    /// In program order.
+    ops: Vec<u32>,
+    /// The first that has not been taken.
+    first: usize,
+    /// Released, but too far ahead of the first; in program order.
+    parked: BinaryHeap<Reverse<u32>>,
+    /// Can start at a known time; by time.
+    future: BinaryHeap<Reverse<(Ps, u32)>>,
+    /// Can start now; in program order.
+    ready: BinaryHeap<Reverse<u32>>,
+}
+
+/// One engine queue.
+#[derive(Debug, Default)]
+struct Queue {
+    loads: Sequence,
+    stores: Sequence,
+    computation: Computation,
+    /// When the engine is free.
+    free: Ps,
+    /// When the next operation can start, as far as is known.
+    next: Option<Ps>,
+}
+
+impl Queue {
+    fn transfers(&self, class: Class) -> &Sequence {
+        if class == Class::Load { &self.loads } else { &self.stores }
+    }
+}
+
+struct Scheduler<'a> {
     low: &'a Lowered<'a>,
-    window: u32,
-    urgency: Vec<u32>,
-    /// Operations that are a rendezvous.
-    rendezvous: FxHashSet<u32>,
-    candidates: [Candidates; ENGINES],
-    /// By operation.
+    machine: &'a MachineConstants,
+    compiler: Compiler,
+    place: Vec<u32>,
+    /// By operation: its position in the queue.
+    position: Vec<u32>,
     taken: Vec<bool>,
-    prefetches: Option<Prefetches<'a>>,
+    /// By operation: dependences not yet resolved.
+    pending: Vec<u32>,
+    /// By operation: those of them that bring data, not space.
+    data: Vec<u32>,
+    /// By operation: when the resolved ones let it start, and whether the one that decides it brings data.
+    ready: Vec<(Ps, bool)>,
+    queues: [Queue; ENGINES],
+    /// The operation behind the last one of the segment.
+    end: u32,
+    /// When the DMA engines are free.
+    dma: Ps,
+    /// When everything so far is complete.
+    complete: Ps,
+    /// Rendezvous taken.
+    rendezvous: usize,
     order: Order,
 }
 
-impl<'a> ListScheduler<'a> {
-    pub(super) fn new(low: &'a Lowered<'a>, machine: &'a MachineConstants, compiler: &Compiler) -> Self {
-        ListScheduler {
+impl<'a> Scheduler<'a> {
+    fn new(low: &'a Lowered<'a>, machine: &'a MachineConstants, compiler: &Compiler) -> Self {
+        let n = low.ops.len();
+        let mut position = vec![0; n];
+        for queue in &low.queues {
+            for (i, op) in queue.iter().enumerate() {
+                position[*op as usize] = i as u32;
+            }
+        }
+        Scheduler {
             low,
-            window: compiler.window,
-            urgency: urgency(low, compiler.window),
-            rendezvous: low.rendezvous.iter().map(|r| r.op).collect(),
-            candidates: Default::default(),
-            taken: vec![false; low.ops.len()],
-            prefetches: (compiler.late_share > 0.0).then(|| Prefetches::new(low, machine, compiler)),
-            order: Order {
-                queues: std::array::from_fn(|q| Vec::with_capacity(low.queues[q].len())),
-                holds: FxHashMap::default(),
-                confidence: compiler.confidence,
-            },
+            machine,
+            compiler: *compiler,
+            place: places(low, compiler.dma_window),
+            position,
+            taken: vec![false; n],
+            pending: (0..n).map(|i| low.deps.of(i).len() as u32).collect(),
+            data: (0..n).map(|i| low.deps.of(i).iter().filter(|d| brings_data(d.hazard)).count() as u32).collect(),
+            ready: vec![(0, false); n],
+            queues: Default::default(),
+            end: 0,
+            dma: 0,
+            complete: 0,
+            rendezvous: 0,
+            order: Order { queues: std::array::from_fn(|q| Vec::with_capacity(low.queues[q].len())) },
         }
     }
 
-    pub(super) fn into_order(self) -> Order {
-        self.order
-    }
-}
-
-impl Dispatch for ListScheduler<'_> {
-    fn enter(&mut self, queue: usize, end: u32) {
-        self.candidates[queue].end = end;
-    }
-
-    fn released(&mut self, queue: usize, op: u32) {
-        self.candidates[queue].parked.push(Reverse(op));
-    }
-
-    fn transferred(&mut self, op: u32, complete: Ps) {
-        if let Some(prefetches) = &mut self.prefetches {
-            prefetches.transferred(op, complete);
+    /// Schedules the operations between two barriers. `from`: operations of each queue in earlier segments.
+    fn segment(&mut self, from: &[u32; ENGINES], segment: &Segment) {
+        self.end = segment.end;
+        for (q, &from) in from.iter().enumerate() {
+            let ops = &self.low.queues[q][from as usize..segment.taken[q] as usize];
+            let of = |wanted: Class| ops.iter().copied().filter(|op| class(self.low, *op) == wanted).collect();
+            let mut loads: Vec<u32> = of(Class::Load);
+            loads.sort_by_key(|op| (self.place[*op as usize], *op));
+            let queue = Queue {
+                loads: Sequence { ops: loads, next: 0 },
+                stores: Sequence { ops: of(Class::Store), next: 0 },
+                computation: Computation { ops: of(Class::Compute), ..Computation::default() },
+                free: self.queues[q].free,
+                next: None,
+            };
+            self.queues[q] = queue;
+            for op in self.queues[q].computation.ops.clone() {
+                if self.pending[op as usize] == 0 {
+                    self.queues[q].computation.parked.push(Reverse(op));
+                }
+            }
+        }
+        for q in 0..ENGINES {
+            self.consider(q);
+        }
+        while let Some((now, q)) = (0..ENGINES).filter_map(|q| Some((self.queues[q].next?, q))).min() {
+            let Some(op) = self.take(q, now) else {
+                self.consider(q);
+                continue;
+            };
+            self.start(q, op, now);
+        }
+        let open = self.complete + segment.barrier;
+        for queue in &mut self.queues {
+            queue.free = queue.free.max(open);
         }
     }
 
-    fn earliest(&mut self, queue: usize, progress: &[Progress]) -> Option<Ps> {
-        let candidates = &mut self.candidates[queue];
-        let ops = &self.low.queues[queue];
-        while ops.get(candidates.first).is_some_and(|op| self.taken[*op as usize]) {
-            candidates.first += 1;
-        }
-        let first = *ops.get(candidates.first)?;
-        let limit = candidates.end.min(first.saturating_add(self.window));
-        // Cores come to their rendezvous in program order, or each could wait for the other at a different one.
-        while let Some(&Reverse(op)) = candidates.parked.peek()
-            && op < limit
-            && (first == op || !self.rendezvous.contains(&op))
-        {
-            candidates.parked.pop();
-            candidates.future.push(Reverse((progress[op as usize].ready, self.urgency[op as usize], op)));
-        }
-        match (candidates.ready.is_empty(), candidates.future.peek()) {
+    /// Transfers of a class that may be triggered next, in their order, with the time when they can be. A transfer may overtake those before it that
+    /// wait for data, but none that waits for space: space is given out in the order of the class.
+    fn transfers(&self, q: usize, class: Class) -> impl Iterator<Item = (Ps, u32)> {
+        let queue = &self.queues[q];
+        let Compiler { trigger_window, dma_window, .. } = self.compiler;
+        let first = queue.computation.ops.get(queue.computation.first);
+        let near = first.map_or(u32::MAX, |op| self.position[*op as usize].saturating_add(trigger_window));
+        let other = if class == Class::Load { &queue.stores } else { &queue.loads };
+        let mut reach = other.head().map_or(u32::MAX, |op| op.saturating_add(dma_window));
+        let mut blocked = false;
+        let sequence = queue.transfers(class);
+        let waiting = sequence.ops[sequence.next..].iter().filter(|op| !self.taken[**op as usize]);
+        let candidate = move |&op: &u32| {
+            if blocked || op >= reach {
+                return None;
+            }
+            reach = reach.min(op.saturating_add(dma_window));
+            let resolved = self.pending[op as usize] == 0;
+            let (ready, by_data) = self.ready[op as usize];
+            blocked = if resolved { !by_data } else { self.data[op as usize] == 0 };
+            Some((resolved && self.position[op as usize] < near).then_some((ready, op)))
+        };
+        waiting.take(trigger_window as usize).map_while(candidate).flatten()
+    }
+
+    /// Finds out when queue `q` can start something.
+    fn consider(&mut self, q: usize) {
+        self.admit(q);
+        let queue = &self.queues[q];
+        let transfers = self.transfers(q, Class::Load).chain(self.transfers(q, Class::Store));
+        let computation = match (queue.computation.ready.is_empty(), queue.computation.future.peek()) {
             (false, _) => Some(0),
-            (true, Some(Reverse((ready, ..)))) => Some(*ready),
+            (true, Some(Reverse((ready, _)))) => Some(*ready),
             (true, None) => None,
+        };
+        let ready = transfers.map(|(ready, _)| ready).chain(computation).min();
+        self.queues[q].next = ready.map(|ready| ready.max(self.queues[q].free));
+    }
+
+    /// Moves computation into the window.
+    fn admit(&mut self, q: usize) {
+        let next = self.low.rendezvous.get(self.rendezvous).map(|r| r.op);
+        let rendezvous = &self.low.rendezvous;
+        let turn =
+            |op: u32| next.is_none_or(|next| op <= next) || rendezvous.binary_search_by_key(&op, |r| r.op).is_err();
+        let window = if q == TENSOR { u32::MAX } else { self.compiler.compute_window };
+        let computation = &mut self.queues[q].computation;
+        while computation.ops.get(computation.first).is_some_and(|op| self.taken[*op as usize]) {
+            computation.first += 1;
+        }
+        let Some(&first) = computation.ops.get(computation.first) else { return };
+        while let Some(&Reverse(op)) = computation.parked.peek()
+            && op < first.saturating_add(self.compiler.tensor_window)
+            && (window == u32::MAX
+                || computation.ops[computation.first..].iter().take(window as usize).any(|within| *within == op))
+            && turn(op)
+        {
+            computation.parked.pop();
+            computation.future.push(Reverse((self.ready[op as usize].0, op)));
         }
     }
 
-    fn take(&mut self, queue: usize, now: Ps) -> Option<u32> {
-        let candidates = &mut self.candidates[queue];
-        while let Some(&Reverse((ready, urgency, op))) = candidates.future.peek()
+    /// What queue `q` starts at `now`.
+    fn take(&mut self, q: usize, now: Ps) -> Option<u32> {
+        for class in [Class::Load, Class::Store] {
+            let found = self.transfers(q, class).find(|(ready, _)| *ready <= now);
+            if let Some((_, op)) = found {
+                return Some(op);
+            }
+        }
+        let computation = &mut self.queues[q].computation;
+        while let Some(&Reverse((ready, op))) = computation.future.peek()
             && ready <= now
         {
-            candidates.future.pop();
-            candidates.ready.push(Reverse((urgency, op)));
+            computation.future.pop();
+            computation.ready.push(Reverse(op));
         }
-        let Reverse((_, op)) = candidates.ready.pop()?;
-        self.taken[op as usize] = true;
-        self.order.queues[queue].push(op);
-        Some(op)
+        computation.ready.pop().map(|Reverse(op)| op)
     }
 
-    fn hold(&mut self, matmul: Matmul) -> Option<Hold> {
-        let hold = self.prefetches.as_mut()?.hold(matmul).filter(|h| h.time > 0)?;
-        self.order.holds.insert(matmul.op, hold);
-        Some(hold)
+    /// `op` starts on queue `q` at `now`.
+    fn start(&mut self, q: usize, op: u32, now: Ps) {
+        self.taken[op as usize] = true;
+        self.order.queues[q].push(op);
+        for sequence in [&mut self.queues[q].loads, &mut self.queues[q].stores] {
+            while sequence.head().is_some_and(|op| self.taken[op as usize]) {
+                sequence.next += 1;
+            }
+        }
+        let (free, complete) = match self.low.cost(op).map(|c| &c.kind) {
+            Some(CostKind::Compute { occupancy, complete, .. }) => (now + occupancy, now + complete),
+            Some(CostKind::Matmul { weights, moving, least, drain, .. }) => {
+                let end = now + (*weights).max(*moving).max(*least);
+                (end, end + drain)
+            }
+            Some(CostKind::Dma(dma)) => {
+                let trigger = dma.trigger(q);
+                let free = now + trigger.occupancy * self.compiler.trigger_estimate / 1000;
+                let begin = free + trigger.dispatch;
+                // All engines serve transfers in turn; one that uses few of them takes longer.
+                let served = self.dma.max(begin) + dma.total() / Ps::from(self.machine.dma_engines);
+                self.dma = served;
+                (free, served.max(begin + dma.longest()) + dma.payload + dma.notify)
+            }
+            Some(CostKind::Free) | None => (now, now),
+        };
+        self.queues[q].free = free;
+        self.complete = self.complete.max(complete);
+        let mut touched = 1u32 << q;
+        if self.low.rendezvous.get(self.rendezvous).is_some_and(|r| r.op == op) {
+            self.rendezvous += 1;
+            touched = u32::MAX;
+        }
+        let low = self.low;
+        for &(waiter, edge) in low.waiters(op) {
+            let Some(there) = low.queue(waiter) else { continue };
+            let hazard = low.deps.of(waiter as usize)[edge as usize].hazard;
+            let by_data = brings_data(hazard);
+            if let Some(wait) = low.wait(op, waiter, hazard, self.machine) {
+                let ready = &mut self.ready[waiter as usize];
+                *ready = (*ready).max((complete + wait, by_data));
+            }
+            self.data[waiter as usize] -= u32::from(by_data);
+            self.pending[waiter as usize] -= 1;
+            if self.pending[waiter as usize] == 0 {
+                if waiter < self.end && !low.is_dma(waiter) {
+                    self.queues[there].computation.parked.push(Reverse(waiter));
+                }
+                touched |= 1 << there;
+            }
+        }
+        for q in (0..ENGINES).filter(|q| touched >> q & 1 == 1) {
+            self.consider(q);
+        }
     }
 }
+
+/// Whether a dependence is on data, or only on space.
+fn brings_data(hazard: Hazard) -> bool {
+    matches!(hazard, Hazard::Raw | Hazard::Order)
+}
+
+/// The tensor engine's queue.
+const TENSOR: usize = 0;

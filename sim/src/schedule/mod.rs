@@ -1,27 +1,23 @@
 //! The compiler's part: in which order the engines take their instructions.
 //!
-//! A pure function of what the cores executed (operations with costs and dependences), the machine's constants and a [`Policy`] gives one order for
-//! each engine queue. The machine ([`crate::timing`]) follows it and decides nothing.
+//! A pure function of what a core executed (operations with costs and dependences), the machine's constants and a [`Policy`] gives one order for
+//! each engine queue, before anything runs. The machine ([`crate::timing`]) follows it and decides nothing.
 //!
-//! The list scheduler ([`list`]) needs to know when things happen: it takes the time from the machine itself, run without a record, and decides
-//! as a [`Dispatch`](crate::timing::dispatch::Dispatch) what each queue takes next. What it decided is the order.
-//!
-//! `priority`: what comes first of several instructions that can start. `prefetch`: transfers that start so late that they hold matmuls back.
+//! `list`: the list scheduler, with a clock of its own. `loads`: in which order transfers are triggered.
 
 mod list;
-mod prefetch;
-mod priority;
+mod loads;
 #[cfg(test)]
 mod tests;
 
-use nki_isa::schema::Confidence;
+use nki_isa::names::Engine;
+use rayon::prelude::*;
 
-use self::list::ListScheduler;
+use crate::deps::{IN_ORDER, Reach};
 use crate::timing::Params;
 use crate::timing::cost::MachineConstants;
-use crate::timing::dispatch::Order;
-use crate::timing::lower::Lowered;
-use crate::timing::machine;
+use crate::timing::lower::{ENGINES, Lowered};
+use crate::timing::order::Order;
 use crate::trace::CoreId;
 
 /// Whose order of instructions.
@@ -33,51 +29,62 @@ pub enum Policy {
     Compiler(Compiler),
 }
 
-/// The compiler's list scheduler: each engine takes first what can start first, and of several the most urgent.
+/// The freedoms of the compiler. Source: measured orders of the blocked matmuls, attention and MoE kernels (docs/accuracy.md).
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Compiler {
-    /// How far ahead of the first waiting instruction of a queue it looks for one that can start, in operations of the program; more than 1.
-    pub window: u32,
-    /// Of the transfers that are started just in time and find their queue busy, the share that comes late, 0 to 1.
-    pub late_share: f64,
-    /// Over how many transfers the time between them is averaged.
-    pub late_waits: usize,
-    /// How well `late_share` is founded.
-    pub confidence: Confidence,
+    /// How far ahead of the first waiting matmul the tensor engine's order looks for one that can start, in operations of the program.
+    pub tensor_window: u32,
+    /// The same for the other compute engines, in instructions of the engine; 1 keeps them in program order.
+    pub compute_window: u32,
+    /// How far ahead of the first waiting instruction of an engine that also computes a transfer is triggered, in instructions of the engine.
+    pub trigger_window: u32,
+    /// How far a transfer is triggered ahead of another, in operations of the program.
+    pub dma_window: u32,
+    /// What the compiler takes the trigger of a transfer to cost, in thousandths of what the machine needs.
+    pub trigger_estimate: u64,
 }
 
 impl Policy {
-    /// The policy that the parameters `compiler.*` describe: a window of 1 is the program's order.
+    /// The policy that the parameters `compiler.*` describe: a tensor window of 1 is the program's order.
     pub fn of(params: &Params) -> Self {
         let compiler = &params.compiler;
-        match (compiler.window.value as u32).max(1) {
+        let window = |value: f64| (value as u32).max(1);
+        match window(compiler.tensor_window.value) {
             1 => Policy::Program,
-            window => Policy::Compiler(Compiler {
-                window,
-                late_share: compiler.late_share.value.clamp(0.0, 1.0),
-                late_waits: (compiler.late_waits.value as usize).max(1),
-                confidence: compiler.late_share.confidence,
+            tensor_window => Policy::Compiler(Compiler {
+                tensor_window,
+                compute_window: window(compiler.compute_window.value),
+                trigger_window: window(compiler.trigger_window.value),
+                dma_window: window(compiler.dma_window.value),
+                trigger_estimate: (compiler.trigger_estimate.value * 1e3).round() as u64,
             }),
         }
     }
 
-    /// An order puts no instruction ahead of another of its queue that is this many operations before it, or more.
-    pub(crate) fn reach(&self) -> u32 {
-        match self {
-            Policy::Program => 1,
-            Policy::Compiler(compiler) => compiler.window,
+    /// How far the order of each queue may depart from the program's.
+    pub(crate) fn reach(&self) -> Reach {
+        let mut reach = IN_ORDER;
+        if let Policy::Compiler(compiler) = self {
+            for (queue, engine) in Engine::QUEUES.iter().enumerate() {
+                reach[queue] = match (engine, compiler.compute_window) {
+                    (Engine::Tensor, _) => compiler.tensor_window,
+                    (_, 1) => 1,
+                    // The window counts instructions of the engine.
+                    _ => compiler.tensor_window,
+                };
+                // Once by its place among the loads, once by what waits for data.
+                reach[ENGINES + queue] = compiler.dma_window.saturating_mul(2);
+            }
         }
+        reach
     }
 }
 
-/// The orders of all cores, in the order of `lowered`.
+/// The orders of all cores, in the order of `lowered`. The cores of a program are compiled independently.
 pub(crate) fn orders(lowered: &[(CoreId, Lowered<'_>)], machine: &MachineConstants, policy: &Policy) -> Vec<Order> {
-    match policy {
-        Policy::Program => lowered.iter().map(|(_, low)| Order::of_program(low)).collect(),
-        Policy::Compiler(compiler) => {
-            let scheduler = |i: usize| ListScheduler::new(&lowered[i].1, machine, compiler);
-            let finished = machine::run(lowered, machine, |i| (scheduler(i), ()));
-            finished.into_iter().map(|core| core.dispatch.into_order()).collect()
-        }
-    }
+    let order = |(_, low): &(CoreId, Lowered<'_>)| match policy {
+        Policy::Program => Order::of_program(low),
+        Policy::Compiler(compiler) => list::order(low, machine, compiler),
+    };
+    lowered.par_iter().map(order).collect()
 }

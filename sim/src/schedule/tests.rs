@@ -1,25 +1,29 @@
 //! What holds for every order.
 
-use nki_isa::Target;
+use nki_isa::{DType, Program, Space, Target, TensorId};
 use proptest::prelude::*;
 
 use super::{Policy, orders};
 use crate::deps::written_tensors;
 use crate::exec::trace_only;
 use crate::place::place;
-use crate::timing::dispatch::Order;
-use crate::timing::lower::{Lowered, OpKind, lower};
+use crate::testing::{Builder, add, dma};
+use crate::timing::lower::{ENGINES, Lowered, OpKind, lower};
+use crate::timing::order::Order;
 use crate::timing::tests::laws::{build, kernel};
 use crate::timing::tests::time_with;
 use crate::timing::{CostModel, Laws, Params};
 use crate::trace::CoreId;
 
 fn with_order(choices: &[(u8, u8, u8, u8)], loops: bool, params: &Params, check: impl Fn(&Lowered<'_>, &Order)) {
-    let program = build(choices, loops);
-    let (placement, trace) = (place(&program).unwrap(), trace_only(&program).unwrap());
+    order_of(&build(choices, loops), params, check);
+}
+
+fn order_of(program: &Program, params: &Params, check: impl Fn(&Lowered<'_>, &Order)) {
+    let (placement, trace) = (place(program).unwrap(), trace_only(program).unwrap());
     let (laws, policy) = (Laws::new(params).unwrap(), Policy::of(params));
-    let written = written_tensors(&program);
-    let low = lower(&program, 0, &placement, &trace.cores[0], &laws, &written, policy.reach());
+    let written = written_tensors(program);
+    let low = lower(program, 0, &placement, &trace.cores[0], &laws, &written, &policy.reach());
     let lowered = [(CoreId { rank: 0, core: 0 }, low)];
     let found = orders(&lowered, laws.machine(), &policy);
     assert_eq!(found, orders(&lowered, laws.machine(), &policy));
@@ -29,11 +33,22 @@ fn with_order(choices: &[(u8, u8, u8, u8)], loops: bool, params: &Params, check:
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(100))]
 
-    /// Every instruction once, no barrier crossed, none ahead of what it depends on in its queue, none further ahead than the window.
+    /// Every instruction once, no barrier crossed, none ahead of what it depends on in its queue, none further ahead than its queue's reach.
     #[test]
-    fn orders_are_complete_and_keep_dependences(choices in kernel(), loops: bool, window in 2u32..40) {
+    fn orders_are_complete_and_keep_dependences(
+        choices in kernel(),
+        loops: bool,
+        tensor in 2u32..40,
+        compute in 1u32..8,
+        trigger in 1u32..8,
+        dma in 1u32..40,
+    ) {
         let mut params = Params::of(Target::Trn2);
-        params.set("compiler.window", f64::from(window)).unwrap();
+        let windows = [("tensor", tensor), ("compute", compute), ("trigger", trigger), ("dma", dma)];
+        for (name, window) in windows {
+            params.set(&format!("compiler.{name}_window"), f64::from(window)).unwrap();
+        }
+        let reach = Policy::of(&params).reach();
         with_order(&choices, loops, &params, |low, order| {
             for (queue, ops) in order.queues.iter().enumerate() {
                 let mut sorted = ops.clone();
@@ -43,11 +58,36 @@ proptest! {
                 let place = |op: u32| ops.iter().position(|o| *o == op);
                 for (at, &op) in ops.iter().enumerate() {
                     for dep in low.deps.of(op as usize) {
-                        assert!(place(dep.on).is_none_or(|before| before < at), "{op} stands before {}", dep.on);
+                        assert!(place(dep.on).is_none_or(|before| before < at), "{op} is before {}", dep.on);
                     }
-                    assert!(ops[at..].iter().all(|later| op < later + window), "{op} is too far ahead");
+                    let reach = reach[if low.is_dma(op) { ENGINES + queue } else { queue }];
+                    let same = |later: &&u32| low.is_dma(**later) == low.is_dma(op);
+                    assert!(ops[at..].iter().filter(same).all(|later| op < later + reach), "{op} is too far ahead");
                 }
             }
+        });
+    }
+
+    /// Loads are in the order of their first use, unless one waits for data.
+    #[test]
+    fn loads_are_in_the_order_of_their_first_use(choices in prop::collection::vec((0u8..4, 0u8..4), 1..20)) {
+        let mut b = Builder::new();
+        let x = b.input("x", &[128, 128], DType::F32);
+        let tiles: Vec<TensorId> =
+            (0..choices.len()).map(|i| b.tensor(&format!("t{i}"), Space::Sbuf, &[128, 128], DType::F32)).collect();
+        let out = b.tensor("out", Space::Sbuf, &[128, 128], DType::F32);
+        for &tile in &tiles {
+            b.push(dma(b.whole(tile), b.whole(x)));
+        }
+        let uses: Vec<usize> = choices.iter().map(|(i, j)| usize::from(4 * i + j) % tiles.len()).collect();
+        for &used in &uses {
+            b.push(add(b.whole(out), b.whole(tiles[used]), b.whole(out)));
+        }
+        let params = Params::of(Target::Trn2);
+        let first = |tile: u32| uses.iter().position(|u| *u == tile as usize).unwrap_or(usize::MAX);
+        order_of(&b.program, &params, |_, order| {
+            let used: Vec<usize> = order.queues[3].iter().map(|op| first(*op)).filter(|f| *f != usize::MAX).collect();
+            assert!(used.is_sorted(), "{used:?}");
         });
     }
 
@@ -56,7 +96,7 @@ proptest! {
     fn engines_follow_their_order(choices in kernel(), loops: bool, compiler: bool) {
         let mut params = Params::of(Target::Trn2);
         if !compiler {
-            params.set("compiler.window", 1.0).unwrap();
+            params.set("compiler.tensor_window", 1.0).unwrap();
             prop_assert_eq!(Policy::of(&params), Policy::Program);
         }
         let timeline = time_with(&build(&choices, loops), &params).0;

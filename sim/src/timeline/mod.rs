@@ -48,8 +48,6 @@ pub struct Timeline {
     pub tail: Ps,
     /// How well head and tail are founded.
     pub fixed: Confidence,
-    /// How well the time is founded for which the schedule holds instructions back ([`Event::held`]).
-    pub holding: Confidence,
     /// The kernel does not fit into the memories, and was run all the same: its times mean nothing.
     pub over_capacity: bool,
     /// Names of tensors and files, for reports.
@@ -177,8 +175,6 @@ pub enum Cause {
     },
     /// The engine that feeds it is at an earlier instruction.
     EngineOrder(EventId),
-    /// The DMA queue is making the descriptors of an earlier transfer.
-    DmaQueueOrder(EventId),
     /// The DMA engines are shared with other transfers.
     DmaBandwidth,
     /// A transfer is on its way: dispatched but not yet moving, or moved but not yet announced.
@@ -221,7 +217,6 @@ impl Cause {
             Cause::Finished => "finished",
             Cause::Semaphore { .. } => "semaphore",
             Cause::EngineOrder(_) => "engine-order",
-            Cause::DmaQueueOrder(_) => "dma-queue-order",
             Cause::DmaBandwidth => "dma-bandwidth",
             Cause::DmaLatency => "dma-latency",
             Cause::Limiter => "limiter",
@@ -268,8 +263,6 @@ pub struct Event {
     pub released: Release,
     /// The weakest parameter in its cost.
     pub confidence: Confidence,
-    /// For how long before `start` the schedule held it back, although its operands and its engine were ready.
-    pub held: Ps,
 }
 
 /// A part of an event.
@@ -296,7 +289,7 @@ pub enum PhaseKind {
     Limiter,
     /// Results drain into memory.
     Drain,
-    /// The queue makes descriptors.
+    /// The engine makes descriptors, or has the hardware make them.
     Issue,
     /// The transfer travels to the DMA engines.
     Dispatch,
@@ -344,8 +337,6 @@ pub enum Release {
     },
     /// The shared memory port.
     Port(EventId),
-    /// The transfer before it in its DMA queue.
-    DmaQueue(EventId),
     /// A barrier, whose last arrival was this event.
     Barrier(Option<EventId>),
     /// A rendezvous of cores to which this event came last.

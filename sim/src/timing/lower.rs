@@ -10,7 +10,7 @@ use rayon::prelude::*;
 
 use super::cost::{Cost, CostKind, CostModel, Direction, DmaCost, MachineConstants, Place};
 use super::dma::Classes;
-use crate::deps::{self, Deps};
+use crate::deps::{self, Deps, Hazard, Reach};
 use crate::place::Placement;
 use crate::timeline::Ps;
 use crate::trace::{CoreTrace, EventKind, NodeIndex, index_nodes};
@@ -143,8 +143,30 @@ impl<'p> Lowered<'p> {
         }
     }
 
+    /// The queue of an instruction; `None` for a barrier.
+    pub(crate) fn queue(&self, op: u32) -> Option<usize> {
+        match self.ops[op as usize].kind {
+            OpKind::Inst { queue } => Some(usize::from(queue)),
+            OpKind::Barrier(_) => None,
+        }
+    }
+
+    pub(crate) fn is_dma(&self, op: u32) -> bool {
+        matches!(self.cost(op), Some(Cost { kind: CostKind::Dma(_), .. }))
+    }
+
+    /// How long after the completion of `op` an operation that depends on it can start. `None` if the order of their engine alone settles it.
+    pub(crate) fn wait(&self, op: u32, waiter: u32, hazard: Hazard, machine: &MachineConstants) -> Option<Ps> {
+        let (Some(here), Some(there)) = (self.queue(op), self.queue(waiter)) else { return Some(0) };
+        if self.is_dma(op) {
+            return Some(machine.dma_semaphore[there]);
+        }
+        let ordered = here == there && deps::orders(Engine::QUEUES[here], hazard) && !self.is_dma(waiter);
+        (!ordered).then_some(machine.semaphore[there])
+    }
+
     /// The operations that wait for `op`, and the position of the edge in the list of dependences of each.
-    pub(super) fn waiters(&self, op: u32) -> &[(u32, u32)] {
+    pub(crate) fn waiters(&self, op: u32) -> &[(u32, u32)] {
         &self.waiters[self.waiters_of[op as usize] as usize..self.waiters_of[op as usize + 1] as usize]
     }
 
@@ -158,7 +180,7 @@ fn queue_of(engine: Engine) -> u8 {
     Engine::QUEUES.iter().position(|e| *e == engine).unwrap_or(ENGINES - 1) as u8
 }
 
-/// Lowers what core `core` executed. The order of a queue may put an instruction ahead of others that are fewer than `reach` operations before it.
+/// Lowers what core `core` executed. `reach` says how far the order of a queue may depart from the program's.
 pub(crate) fn lower<'p>(
     program: &'p Program,
     core: usize,
@@ -166,7 +188,7 @@ pub(crate) fn lower<'p>(
     trace: &CoreTrace,
     model: &dyn CostModel,
     written: &[bool],
-    reach: u32,
+    reach: &Reach,
 ) -> Lowered<'p> {
     let nodes = index_nodes(&program.cores[core]);
     let context = Context { arch: Arch::of(program.target), tensors: &program.tensors };
@@ -266,7 +288,7 @@ fn default_queue(machine: &MachineConstants, direction: Direction, used: &mut [u
     let d = match direction {
         Direction::Load => 0,
         Direction::Store => 1,
-        Direction::Other => 2,
+        Direction::OnChip => 2,
     };
     let list = &machine.queues[d];
     let engine = list[used[d] % list.len()];

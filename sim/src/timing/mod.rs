@@ -5,25 +5,25 @@
 //!
 //! - An engine takes its instructions in the order given. One starts when the engine is free and everything that it depends on has completed; the
 //!   engine is free again after the instruction's occupancy, while its results are there only at its completion, which is later.
-//! - A dependence on another engine costs the semaphore's latency on top; one on a DMA is covered by the DMA's notification.
-//! - A DMA is triggered by an instruction of an engine, waits for its queue to issue it, is dispatched, shares the DMA engines, notifies.
-//!   A queue completes in order.
+//! - A dependence on another engine costs the semaphore's latency on top, which depends on the engine that waits; one on a DMA likewise.
+//! - A DMA is triggered by an instruction of an engine, which makes its descriptors (GpSimd) or leaves them to the hardware (the others), and is
+//!   busy with that; it is dispatched, shares the DMA engines, notifies. A queue completes in order.
 //! - Dynamic loops wait at a barrier of all engines and DMA queues after each iteration; so do branches.
 //! - The fixed time of a kernel lies in a head before the first instruction and a tail after the last completion.
 //! - The cores of a logical core, and ranks, run on one clock. Each core has engines, queues and DMA engines of its own; the two cores of a
 //!   logical core share a stack of HBM. A rendezvous (`core_barrier`, `sendrecv`, a collective) starts when the last member has come to it: only
 //!   the queue that it is in waits.
 //!
-//! `lower`: operations. `dispatch`: orders, and how the machine takes operations from them. `machine`: the event loop. `record`: from what the
+//! `lower`: operations. `order`: the order of each queue. `machine`: the event loop. `record`: from what the
 //! machine emits to the timeline. [`cost::CostModel`] is the boundary to the laws.
 
 pub mod cost;
-pub(crate) mod dispatch;
 mod dma;
 pub mod fixed;
 mod limiter;
 pub(crate) mod lower;
 pub(crate) mod machine;
+pub(crate) mod order;
 pub mod params;
 mod record;
 mod renumber;
@@ -31,11 +31,10 @@ mod renumber;
 pub(crate) mod tests;
 
 use nki_isa::Program;
-use nki_isa::schema::Confidence;
 
 use self::cost::MachineConstants;
-use self::dispatch::{InOrder, Order};
 use self::lower::Lowered;
+use self::order::Order;
 use self::record::{Recorder, timeline};
 use crate::timeline::Timeline;
 use crate::trace::CoreId;
@@ -50,11 +49,10 @@ pub(crate) fn run(
     orders: &[Order],
     machine: &MachineConstants,
 ) -> Vec<Timeline> {
-    let finished = machine::run(lowered, machine, |i| {
+    let finished = machine::run(lowered, orders, machine, |i| {
         let (id, low) = &lowered[i];
-        (InOrder::new(&orders[i]), Recorder::new(low, id.core, machine.head))
+        Recorder::new(low, id.core, machine.head)
     });
-    let holding = orders.first().map_or(Confidence::Documented, |o| o.confidence);
     let mut cores = finished.into_iter().zip(lowered).peekable();
     let mut base = 0;
     let mut timelines = Vec::with_capacity(programs.len());
@@ -64,7 +62,7 @@ pub(crate) fn run(
             own.push(core);
         }
         let count = own.len();
-        timelines.push(timeline(program, own, base, machine, holding));
+        timelines.push(timeline(program, own, base, machine));
         base += count;
     }
     timelines

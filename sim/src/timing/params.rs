@@ -57,11 +57,11 @@ macro_rules! sections {
 
 sections! {
     /// Time outside the instructions.
-    pub struct Kernel { head_us: Param, tail_us: Param, }
+    pub struct Kernel { measure: Param<String>, head_us: Param, device_head_us: Param, tail_us: Param, }
     /// What the compiler does with the program.
-    pub struct Compiler { window: Param, late_share: Param, late_waits: Param, }
+    pub struct Compiler { tensor_window: Param, compute_window: Param, trigger_window: Param, dma_window: Param, trigger_estimate: Param, }
     /// Semaphores between engines.
-    pub struct Sync { semaphore_ns: Param, }
+    pub struct Sync { engine_ns: Rows, dma_ns: Rows, }
     /// The cores of a logical core: barrier, and GpSimd's own DMA engine between them.
     pub struct Cores { barrier_ns: Param, gpsimd_dma_ns: Param, gpsimd_dma_bytes_per_ns: Param, hbm_bytes_per_ns: Param, }
     /// Collectives of ranks in one instance.
@@ -72,8 +72,8 @@ sections! {
     pub struct Tensor {
         clock_ghz: Param, min_columns: Param, weight_load_cycles: Param, fp32_cycles_per_row: Param, fp32_weight_loads: Param,
         fp32_transpose_cycles_per_row: Param, transpose_cycles_per_row: Param, onezero_factor: Param, issue_overhead_ns: Param, drain_ns: Param,
-        fp32_drain_ns: Param, stride_sector_bytes: Param, stride_factor: Param, limiter_rate: Param, limiter_ramp_us: Param,
-        limiter_window_us: Param, limiter_threshold: Param,
+        fp32_drain_ns: Param, stride_sector_bytes: Param, stride_factor: Param, limiter_rate: Param, limiter_period_ns: Param,
+        limiter_release: Param, limiter_engage: Param,
     }
     /// The vector engine.
     pub struct Vector {
@@ -93,12 +93,12 @@ sections! {
     }
     /// DMA queues and engines.
     pub struct Dma {
-        engines: Param, partitions_per_engine: Param, bytes_per_ns: Param, descriptor_ns: Param, packet_bytes: Param, efficient_bytes: Param, load_slowdown: Param, load_limit_gbps: Param,
-        store_slowdown: Param, load_issue_ns: Param, load_dispatch_ns: Param, load_payload_ns: Param, load_notify_ns: Param,
-        store_issue_ns: Param, store_dispatch_ns: Param, store_payload_ns: Param, store_notify_ns: Param, queue_depth: Param,
-        hardware_trigger_ns: Param,
-        scattered_run_ns: Param, scattered_ratio: Param, software_trigger_ns: Param, software_descriptor_ns: Param, transpose_slowdown: Param, onchip_transpose_slowdown: Param,
-        load_queues: Param<Vec<String>>, store_queues: Param<Vec<String>>, other_queues: Param<Vec<String>>,
+        engines: Param, partitions_per_engine: Param, bytes_per_ns: Param, descriptor_ns: Param, least_packet_ns: Param, onchip_packet_ns: Param,
+        packet_bytes: Param, efficient_bytes: Param, load_dispatch_ns: Param, load_payload_ns: Param, load_notify_ns: Param,
+        store_dispatch_ns: Param, store_payload_ns: Param, store_notify_ns: Param, hardware_trigger_ns: Param, software_trigger_ns: Param,
+        indirect_trigger_ns: Param, static_trigger_ns: Param, profile_trigger_ns: Param, software_dispatch_ns: Param,
+        scattered_run_ns: Param, scattered_ratio: Param, transpose_slowdown: Param, onchip_transpose_slowdown: Param,
+        load_queues: Param<Vec<String>>, store_queues: Param<Vec<String>>, onchip_queues: Param<Vec<String>>,
     }
     /// All numbers of one generation, by section.
     pub struct Values {
@@ -265,8 +265,7 @@ fn check(name: &str, value: f64) -> Result<(), ParamError> {
         "limiter_rate",
         "partitions_per_engine",
         "packet_bytes",
-        "load_limit_gbps",
-        "limiter_ramp_us",
+        "limiter_period_ns",
         "n_gather_group",
     ]
     .iter()
@@ -278,7 +277,7 @@ fn check(name: &str, value: f64) -> Result<(), ParamError> {
         return bad("it must be more than 0");
     }
     // Slower than this, or faster, times no longer fit into 64 bits of picoseconds.
-    let rate = ["clock_ghz", "bytes_per_ns", "load_limit_gbps", "limiter_rate"].iter().any(|r| name.ends_with(r));
+    let rate = ["clock_ghz", "bytes_per_ns", "limiter_rate"].iter().any(|r| name.ends_with(r));
     if rate && !(1e-3..=1e6).contains(&value) {
         return bad("it must be between 0.001 and 1000000");
     }

@@ -27,25 +27,6 @@ pub(crate) struct Started {
     pub(crate) free: Ps,
     /// What let it start.
     pub(crate) released: Release,
-    /// For how long the order held it back.
-    pub(crate) held: Ps,
-}
-
-/// A transfer that its queue takes.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Issue {
-    pub(crate) now: Ps,
-    /// The queue issues it.
-    pub(crate) start: Ps,
-    pub(crate) end: Ps,
-    /// It reaches the DMA engines.
-    pub(crate) arrive: Ps,
-    /// The transfer that the queue was busy with.
-    pub(crate) behind: Option<u32>,
-    /// The transfer that last made place in the queue.
-    pub(crate) freed: Option<u32>,
-    /// Why the queue had nothing to do before.
-    pub(crate) before: Cause,
 }
 
 /// Sees what one core does. It cannot change anything.
@@ -58,23 +39,12 @@ pub(crate) trait Observer {
     fn phase(&mut self, kind: PhaseKind, start: Ps, end: Ps);
     /// An operation has started.
     fn started(&mut self, op: u32, queue: usize, cost: &Cost, started: Started);
-    /// A DMA queue takes a transfer.
-    fn issued(&mut self, op: u32, queue: usize, issue: Issue);
+    /// The transfer that has just started will reach the DMA engines at `arrive`.
+    fn triggered(&mut self, op: u32, queue: usize, arrive: Ps);
     /// The payload of a transfer ends at `end`, and its completion is visible at `complete`.
     fn moved(&mut self, op: u32, queue: usize, cost: &DmaCost, end: Ps, complete: Ps);
     /// `op` waited for operation `its` of core `core` in the list.
     fn met(&mut self, op: u32, core: usize, its: u32);
-}
-
-/// Sees nothing.
-impl Observer for () {
-    fn stall(&mut self, _: usize, _: Ps, _: Cause) {}
-    fn busy(&mut self, _: usize, _: Ps, _: u32) {}
-    fn phase(&mut self, _: PhaseKind, _: Ps, _: Ps) {}
-    fn started(&mut self, _: u32, _: usize, _: &Cost, _: Started) {}
-    fn issued(&mut self, _: u32, _: usize, _: Issue) {}
-    fn moved(&mut self, _: u32, _: usize, _: &DmaCost, _: Ps, _: Ps) {}
-    fn met(&mut self, _: u32, _: usize, _: u32) {}
 }
 
 /// Records everything for the timeline.
@@ -164,12 +134,20 @@ impl Observer for Recorder<'_> {
             bytes: dma.unwrap_or(0),
             released: started.released,
             confidence: if dma.is_some() { cost.confidence } else { cost.confidence.max(Confidence::Documented) },
-            held: started.held,
         });
     }
 
-    fn issued(&mut self, op: u32, queue: usize, issue: Issue) {
-        let Issue { now, start, end, arrive, behind, freed, before } = issue;
+    fn triggered(&mut self, op: u32, queue: usize, arrive: Ps) {
+        let Some(event) = &mut self.events[op as usize] else { return };
+        let (start, end) = (event.start, event.end);
+        let before = match event.released {
+            Release::Semaphore { from, hazard, subject } => Cause::Semaphore { from, hazard, subject },
+            Release::Engine(e) => Cause::EngineOrder(e),
+            Release::Barrier(_) => Cause::Barrier,
+            _ => Cause::StartUp,
+        };
+        event.phases.push(Phase { kind: PhaseKind::Issue, start, end });
+        event.phases.push(Phase { kind: PhaseKind::Dispatch, start: end, end: arrive });
         let transfers = &mut self.transfers[queue];
         self.transfer_of[op as usize] = transfers.len() as u32;
         transfers.push(Transfer {
@@ -181,13 +159,6 @@ impl Observer for Recorder<'_> {
             complete: arrive,
             before,
         });
-        let Some(event) = &mut self.events[op as usize] else { return };
-        // Triggered earlier, it waited for a place.
-        if let Some(behind) = behind.or(freed.filter(|_| event.start < now)) {
-            event.released = Release::DmaQueue(EventId(behind));
-        }
-        event.phases.push(Phase { kind: PhaseKind::Issue, start, end });
-        event.phases.push(Phase { kind: PhaseKind::Dispatch, start: end, end: arrive });
     }
 
     fn moved(&mut self, op: u32, queue: usize, cost: &DmaCost, end: Ps, complete: Ps) {
@@ -211,14 +182,12 @@ impl Observer for Recorder<'_> {
     }
 }
 
-/// The timeline of one rank, of the records of its cores. Its first core is number `base` of all; `holding`: how well what its orders hold back is
-/// founded.
-pub(super) fn timeline<D>(
+/// The timeline of one rank, of the records of its cores. Its first core is number `base` of all.
+pub(super) fn timeline(
     program: &Program,
-    cores: Vec<Finished<D, Recorder<'_>>>,
+    cores: Vec<Finished<Recorder<'_>>>,
     base: usize,
     machine: &MachineConstants,
-    holding: Confidence,
 ) -> Timeline {
     let elapsed = cores.iter().map(|c| c.end).fold(machine.head, Ps::max) + machine.tail;
     let mut rows = Vec::new();
@@ -229,10 +198,7 @@ pub(super) fn timeline<D>(
     for (own, record) in renumbers.iter().zip(&records) {
         for &(op, core, its) in &record.met {
             let event: &mut Event = &mut events[own.event(EventId(op)).0 as usize];
-            // A transfer that then waited in its queue was let go by that.
-            if !matches!(event.released, Release::DmaQueue(_)) {
-                event.released = Release::Peer(renumbers[core - base].event(EventId(its)));
-            }
+            event.released = Release::Peer(renumbers[core - base].event(EventId(its)));
         }
     }
     let mut dma = DmaStats::default();
@@ -261,7 +227,6 @@ pub(super) fn timeline<D>(
         head: machine.head,
         tail: machine.tail,
         fixed: machine.fixed,
-        holding,
         over_capacity: false,
         names: Names::of(program),
     }

@@ -17,7 +17,6 @@ impl Renumber {
         match cause {
             Cause::Semaphore { from, hazard, subject } => Cause::Semaphore { from: self.event(from), hazard, subject },
             Cause::EngineOrder(e) => Cause::EngineOrder(self.event(e)),
-            Cause::DmaQueueOrder(e) => Cause::DmaQueueOrder(self.event(e)),
             Cause::Port(e) => Cause::Port(self.event(e)),
             other => other,
         }
@@ -37,7 +36,6 @@ impl Renumber {
                 Release::Semaphore { from: self.event(from), hazard, subject }
             }
             Release::Port(e) => Release::Port(self.event(e)),
-            Release::DmaQueue(e) => Release::DmaQueue(self.event(e)),
             Release::Barrier(e) => Release::Barrier(e.map(|e| self.event(e))),
             // Set when all cores have been renumbered.
             Release::Peer(e) => Release::Peer(e),

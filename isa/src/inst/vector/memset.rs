@@ -96,7 +96,10 @@ impl Instruction for Memset {
     fn work(&self, context: &Context<'_>) -> Work {
         // The fast mode of 16-bit types holds for zero (Beta-1 manual, `memset` cost).
         let narrow = if self.value.as_f32() == 0.0 { "memset_16bit_zero" } else { "memset" };
-        let cycles = Cycles { narrow, psum_narrow: narrow, ..Cycles::all("memset") };
+        let cycles = match self.dst.dtype.size() {
+            1 => Cycles::all("memset_8bit"),
+            _ => Cycles { narrow, psum_narrow: narrow, ..Cycles::all("memset") },
+        };
         on(self.engine(context.arch), stream(modes(cycles, "memset"), &[], &[&self.dst]))
     }
 }

@@ -28,7 +28,7 @@ pub enum Change {
         /// Bytes of the shortest run now.
         shortest: u32,
     },
-    /// Every other load goes through the queue of another engine.
+    /// Every other load has hardware descriptors, triggered by another engine.
     DmaQueue {
         /// NKI's name of that engine.
         engine: &'static str,

@@ -218,9 +218,12 @@ fn transfers<'a>(case: &Case<'a>, trials: &mut Vec<(&'static str, Trial<'a>)>) {
     trials.push((
         "dma-queues",
         Box::new(move || {
+            if !Arch::of(case.program.target).hwdge {
+                return None;
+            }
             let mut params = case.params.clone();
             let old = params.dma.load_queues.value.clone();
-            let extra = ["scalar", "vector"].into_iter().find(|e| !old.iter().any(|o| o == e))?;
+            let extra = ["sync", "scalar"].into_iter().find(|e| !old.iter().any(|o| o == e))?;
             let mut list: Vec<String> = old.iter().map(|e| format!("{e:?}")).collect();
             list.push(format!("{extra:?}"));
             params.set_text("dma.load_queues", &format!("[{}]", list.join(", "))).ok()?;

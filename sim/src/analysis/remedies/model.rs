@@ -4,7 +4,7 @@ use nki_isa::work::{Dma, Work, WorkKind};
 use nki_isa::{DType, Space};
 use rustc_hash::FxHashMap;
 
-use crate::timing::cost::{Cost, CostKind, CostModel, MachineConstants, Place};
+use crate::timing::cost::{Cost, CostKind, CostModel, MachineConstants, Place, Trigger};
 use crate::timing::{Laws, ParamError, Params};
 
 /// What one statement is replaced by.
@@ -153,12 +153,12 @@ fn nothing(mut cost: Cost) -> Cost {
         CostKind::Compute { occupancy, complete, table, port } => {
             (*occupancy, *complete, *table, *port) = (0, 0, None, false);
         }
-        CostKind::Matmul { weights, moving, drain, stationary, .. } => {
-            (*weights, *moving, *drain, *stationary) = (0, 0, 0, None);
+        CostKind::Matmul { weights, moving, least, drain, stationary, .. } => {
+            (*weights, *moving, *least, *drain, *stationary) = (0, 0, 0, 0, None);
         }
         CostKind::Dma(d) => {
-            (d.hardware, d.software) = ((0, 0), (0, 0));
-            (d.dispatch, d.payload, d.notify, d.bytes) = (0, 0, 0, 0);
+            (d.hardware, d.software) = (Trigger::default(), Trigger::default());
+            (d.payload, d.notify, d.bytes) = (0, 0, 0);
             d.engines.clear();
         }
         CostKind::Free => {}

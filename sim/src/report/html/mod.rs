@@ -307,11 +307,7 @@ fn events(a: &Analysis<'_>, table: &mut Table, kinds: &mut HashMap<u32, &'static
         }));
         let from = match e.released {
             Release::Start | Release::Barrier(None) => None,
-            Release::Engine(p)
-            | Release::Port(p)
-            | Release::DmaQueue(p)
-            | Release::Barrier(Some(p))
-            | Release::Peer(p) => Some(p),
+            Release::Engine(p) | Release::Port(p) | Release::Barrier(Some(p)) | Release::Peer(p) => Some(p),
             Release::Semaphore { from, .. } => Some(from),
         };
         out.from.push(from.map_or(-1, |p| i64::from(p.0)));

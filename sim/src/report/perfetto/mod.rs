@@ -353,12 +353,12 @@ mod tests {
         let tracks = slices(&perfetto(&t, &program));
         let of = |name: &str| &tracks.iter().find(|t| t.0 == name).unwrap().1;
         assert_eq!(of("vector").len(), 1);
-        assert_eq!(of("sync").len(), 3);
+        assert_eq!(of("gpsimd").len(), 3);
         assert_eq!(of("vector")[0].0, "tensor_tensor");
         let stalled: u64 = of("vector stalls").iter().map(|s| s.2 - s.1).sum();
         let busy: u64 = of("vector").iter().map(|s| s.2 - s.1).sum();
         assert!((stalled + busy).abs_diff(t.elapsed / 1000) <= 2);
-        assert!(tracks.iter().any(|t| t.0 == "dma-sync" && t.1.iter().any(|s| s.0 == "dma_copy")));
+        assert!(tracks.iter().any(|t| t.0 == "dma-gpsimd" && t.1.iter().any(|s| s.0 == "dma_copy")));
     }
 
     #[test]

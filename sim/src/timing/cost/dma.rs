@@ -4,70 +4,35 @@ use nki_isa::names::{DgeMode, Engine, Space};
 use nki_isa::work::{Dma, DmaSide};
 use smallvec::SmallVec;
 
-use super::{Cost, CostKind, Direction, DmaCost, Laws, Place, ns};
+use super::laws::Measure;
+use super::{Cost, CostKind, Direction, DmaCost, Laws, Place, Trigger, ns};
 use crate::timing::fixed::Millionths;
+use crate::timing::params::Confidence;
 
 impl Laws<'_> {
-    /// Four phases. The payload is made of descriptors, one for each run that is contiguous on both sides, cut into packets. Engine `e` serves
-    /// SBUF partitions `8e..8e+8`; a transfer between HBM and HBM is spread evenly.
+    /// Trigger, dispatch, payload, notification. The payload is made of descriptors, one for each run that is contiguous on both sides, cut into
+    /// packets. Engine `e` serves SBUF partitions `8e..8e+8`; a transfer between HBM and HBM is spread evenly.
     pub(super) fn dma(&self, engine: Engine, d: &Dma, place: Place) -> Cost {
         let p = &self.params.dma;
         let on_chip = |s: Space| s.is_on_chip();
         let direction = match (on_chip(d.src.space), on_chip(d.dst.space)) {
-            (false, true) => Direction::Load,
+            (true, true) => Direction::OnChip,
             (true, false) => Direction::Store,
-            _ => Direction::Other,
+            (false, _) => Direction::Load,
         };
-        let store = direction == Direction::Store;
-        let (issue, dispatch, payload, notify, slow) = if store {
-            (&p.store_issue_ns, &p.store_dispatch_ns, &p.store_payload_ns, &p.store_notify_ns, &p.store_slowdown)
-        } else {
-            (&p.load_issue_ns, &p.load_dispatch_ns, &p.load_payload_ns, &p.load_notify_ns, &p.load_slowdown)
+        let (dispatch, payload, notify) = match direction {
+            Direction::Store => (&p.store_dispatch_ns, &p.store_payload_ns, &p.store_notify_ns),
+            _ => (&p.load_dispatch_ns, &p.load_payload_ns, &p.load_notify_ns),
         };
+        let (software, hardware) = (self.software_trigger(d), &p.hardware_trigger_ns);
+        let mut confidence = payload.confidence.max(p.bytes_per_ns.confidence).max(software.1);
         let mut alone = 1.0f64;
-        let mut confidence = issue.confidence.max(payload.confidence).max(p.bytes_per_ns.confidence);
         if d.transpose {
-            let t = if on_chip(d.src.space) && on_chip(d.dst.space) {
-                &p.onchip_transpose_slowdown
-            } else {
-                &p.transpose_slowdown
-            };
+            let t = if direction == Direction::OnChip { &p.onchip_transpose_slowdown } else { &p.transpose_slowdown };
             alone = alone.max(t.value);
             confidence = confidence.max(t.confidence);
         }
-
-        // A run is contiguous on both sides; if one side counts 0 (an empty view), the other decides.
-        let runs = d.src.runs.max(d.dst.runs).max(1);
-        let run_bytes = d.bytes as f64 / runs as f64;
-        let packets = (run_bytes / p.packet_bytes.value).ceil().max(1.0);
-        // A transpose moves its rows in blocks, not element by element.
-        let descriptors = if d.transpose {
-            (d.bytes as f64 / p.packet_bytes.value).ceil().max(f64::from(d.dst.partitions.1))
-        } else {
-            runs as f64 * packets
-        };
-        let mut total = descriptors * p.descriptor_ns.value + d.bytes as f64 / p.bytes_per_ns.value;
-        if !d.transpose && p.scattered_run_ns.value > 0.0 && [&d.src, &d.dst].into_iter().any(|s| self.is_scattered(s))
-        {
-            total += runs as f64 * p.scattered_run_ns.value;
-            confidence = confidence.max(p.scattered_run_ns.confidence).max(p.scattered_ratio.confidence);
-        }
-        let mut engines = self.spread(d, place, total);
-        // All engines together read HBM no faster than its limit.
-        let busiest = engines.iter().map(|e| e.1).max().unwrap_or(0) as f64 / 1e3;
-        let limited = match direction {
-            Direction::Load if busiest > 0.0 => d.bytes as f64 / busiest / p.load_limit_gbps.value,
-            _ => 0.0,
-        };
-        if limited > slow.value {
-            confidence = confidence.max(p.load_limit_gbps.confidence);
-        }
-        for (_, time) in &mut engines {
-            *time = ns(*time as f64 / 1e3 * slow.value.max(limited));
-        }
-
-        let software = ns(issue.value.max(descriptors * p.software_descriptor_ns.value));
-        let hardware = ns(p.hardware_trigger_ns.value);
+        let (total, extra) = self.engine_time(d, direction);
         let engine = match (engine, d.dge, d.indirect) {
             // Gathers and scatters exist only with software descriptors.
             (_, DgeMode::SwDge, _) | (Engine::Unknown, _, true) => Engine::GpSimd,
@@ -77,18 +42,59 @@ impl Laws<'_> {
             engine,
             kind: CostKind::Dma(Box::new(DmaCost {
                 direction,
-                hardware: (hardware, hardware),
-                software: (ns(p.software_trigger_ns.value), software),
-                dispatch: ns(dispatch.value),
+                hardware: Trigger { occupancy: ns(hardware.value), dispatch: ns(dispatch.value) },
+                software: Trigger {
+                    occupancy: ns(software.0),
+                    dispatch: ns(dispatch.value + p.software_dispatch_ns.value),
+                },
                 payload: ns(payload.value),
                 notify: ns(notify.value),
-                engines,
+                engines: self.spread(d, place, total),
                 rate: Millionths::from_parts((1e6 / alone) as u64).clamped(),
                 bytes: d.bytes,
                 hbm_bytes: d.bytes * [d.src.space, d.dst.space].iter().filter(|s| s.is_hbm()).count() as u64,
             })),
-            confidence,
+            confidence: confidence.max(extra),
         }
+    }
+
+    /// For how many nanoseconds GpSimd makes the descriptors of a transfer, whatever its size (moe_laws: 128 rows of 256 B take as long as 2048 of
+    /// 768 B), and how well that is founded.
+    fn software_trigger(&self, d: &Dma) -> (f64, Confidence) {
+        let p = &self.params.dma;
+        match (d.dge, self.measure) {
+            // The descriptors were made before the program runs.
+            (DgeMode::None, _) => (p.static_trigger_ns.value, p.static_trigger_ns.confidence),
+            _ if d.indirect || d.dynamic => (p.indirect_trigger_ns.value, p.indirect_trigger_ns.confidence),
+            (_, Measure::Device) => (p.software_trigger_ns.value, p.software_trigger_ns.confidence),
+            (_, Measure::Profile) => {
+                let (time, record) = (&p.software_trigger_ns, &p.profile_trigger_ns);
+                (time.value + record.value, time.confidence.max(record.confidence))
+            }
+        }
+    }
+
+    /// Nanoseconds on all DMA engines together, and the weakest parameter beside the rate.
+    fn engine_time(&self, d: &Dma, direction: Direction) -> (f64, Confidence) {
+        let p = &self.params.dma;
+        // A run is contiguous on both sides; if one side counts 0 (an empty view), the other decides.
+        let runs = d.src.runs.max(d.dst.runs).max(1) as f64;
+        // A transpose moves its rows in blocks, not element by element.
+        let packets = if d.transpose {
+            (d.bytes as f64 / p.packet_bytes.value).ceil().max(f64::from(d.dst.partitions.1))
+        } else {
+            runs * (d.bytes as f64 / runs / p.packet_bytes.value).ceil().max(1.0)
+        };
+        let least = if direction == Direction::OnChip { &p.onchip_packet_ns } else { &p.least_packet_ns };
+        let each = p.descriptor_ns.value + d.bytes as f64 / packets / p.bytes_per_ns.value;
+        let mut total = packets * each.max(least.value);
+        let mut confidence = if each < least.value { least.confidence } else { p.descriptor_ns.confidence };
+        if !d.transpose && p.scattered_run_ns.value > 0.0 && [&d.src, &d.dst].into_iter().any(|s| self.is_scattered(s))
+        {
+            total += runs * p.scattered_run_ns.value;
+            confidence = confidence.max(p.scattered_run_ns.confidence).max(p.scattered_ratio.confidence);
+        }
+        (total, confidence)
     }
 
     /// Whether the runs in HBM are short against the power of two in their distance: then they share few of its banks.

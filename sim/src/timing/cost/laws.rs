@@ -8,10 +8,34 @@ use super::{Cost, CostKind, CostModel, Limiter, MachineConstants, Place, ns};
 use crate::timing::fixed::{Millionths, Thousandths};
 use crate::timing::params::{Param, ParamError, Params};
 
+/// What the latency is the latency of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Measure {
+    /// The total time that a profiler reports. It includes the start of the profile, and each descriptor that software makes is recorded.
+    Profile,
+    /// What the runtime's device benchmark reports.
+    Device,
+}
+
+impl Measure {
+    fn of(params: &Params) -> Result<Self, ParamError> {
+        match params.kernel.measure.value.as_str() {
+            "profile" => Ok(Measure::Profile),
+            "device" => Ok(Measure::Device),
+            other => Err(ParamError::Value {
+                name: "kernel.measure".into(),
+                value: other.into(),
+                reason: "it must be profile or device".into(),
+            }),
+        }
+    }
+}
+
 /// The laws of the parameter files.
 #[derive(Debug, Clone)]
 pub struct Laws<'p> {
     pub(super) params: &'p Params,
+    pub(super) measure: Measure,
     machine: MachineConstants,
 }
 
@@ -45,31 +69,36 @@ impl<'p> Laws<'p> {
                 reason: "it must be always, fast_modes or never".into(),
             });
         }
+        let measure = Measure::of(params)?;
+        let head = match measure {
+            Measure::Profile => &params.kernel.head_us,
+            Measure::Device => &params.kernel.device_head_us,
+        };
         let (t, d) = (&params.tensor, &params.dma);
         let machine = MachineConstants {
-            head: ns(params.kernel.head_us.value * 1e3),
+            head: ns(head.value * 1e3),
             tail: ns(params.kernel.tail_us.value * 1e3),
-            fixed: params.kernel.head_us.confidence.max(params.kernel.tail_us.confidence),
-            semaphore: ns(params.sync.semaphore_ns.value),
+            fixed: head.confidence.max(params.kernel.tail_us.confidence),
+            semaphore: Engine::QUEUES.map(|e| ns(params.sync.engine_ns.row(e.name()).value)),
+            dma_semaphore: Engine::QUEUES.map(|e| ns(params.sync.dma_ns.row(e.name()).value)),
             loop_iteration: ns(params.control.loop_iteration_us.value * 1e3),
             branch: ns(params.control.branch_ns.value),
             table_load: ns(params.scalar.table_load_ns.value),
             limiter: Limiter {
                 rate: Millionths::new(t.limiter_rate.value).clamped(),
-                ramp: ns(t.limiter_ramp_us.value * 1e3),
-                window: ns(t.limiter_window_us.value * 1e3),
-                threshold: Thousandths::new(t.limiter_threshold.value),
+                period: ns(t.limiter_period_ns.value).max(1),
+                release: Thousandths::new(t.limiter_release.value),
+                engage: Thousandths::new(t.limiter_engage.value),
             },
             queues: [
                 queues("load_queues", &d.load_queues)?,
                 queues("store_queues", &d.store_queues)?,
-                queues("other_queues", &d.other_queues)?,
+                queues("onchip_queues", &d.onchip_queues)?,
             ],
-            queue_depth: (d.queue_depth.value as u32).max(1),
             dma_engines: (d.engines.value as u32).clamp(1, 64),
             hbm: (params.cores.hbm_bytes_per_ns.value * 1e3).max(1.0) as u64,
         };
-        Ok(Laws { params, machine })
+        Ok(Laws { params, measure, machine })
     }
 
     pub(super) fn arch(&self) -> &'static Arch {

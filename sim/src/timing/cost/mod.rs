@@ -16,6 +16,9 @@ use super::params::Confidence;
 use crate::timeline::Ps;
 use crate::trace::NodeIndex;
 
+/// Engine queues.
+const QUEUES: usize = Engine::QUEUES.len();
+
 pub use laws::Laws;
 
 /// Turns work into time. Implement it to swap the laws; the schedule, the machine and the reports stay.
@@ -66,8 +69,10 @@ pub enum CostKind {
     Matmul {
         /// Loading the weights.
         weights: Ps,
-        /// Moving the columns.
+        /// Moving the columns at the full rate.
         moving: Ps,
+        /// The least time between two matmuls, which the power limiter does not stretch.
+        least: Ps,
         /// From the last column until the result is there.
         drain: Ps,
         /// The cells of the array in use ([`nki_isa::Arch::tensor_cell`]), a bit each, row-major.
@@ -88,12 +93,10 @@ pub enum CostKind {
 pub struct DmaCost {
     /// Which of the default queues it takes if its engine is open.
     pub direction: Direction,
-    /// By triggering engine kind: occupancy of the engine and of the queue when hardware makes the descriptors.
-    pub hardware: (Ps, Ps),
-    /// As `hardware`, when GpSimd makes them.
-    pub software: (Ps, Ps),
-    /// From the end of issue to the first byte.
-    pub dispatch: Ps,
+    /// If the hardware makes the descriptors for the engine that triggers it.
+    pub hardware: Trigger,
+    /// If GpSimd makes them.
+    pub software: Trigger,
     /// Part of the payload time that occupies no DMA engine.
     pub payload: Ps,
     /// From the last byte until the semaphore is visible.
@@ -108,27 +111,41 @@ pub struct DmaCost {
     pub hbm_bytes: u64,
 }
 
+/// What it takes to start a transfer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Trigger {
+    /// For how long the descriptors occupy the engine that triggers the transfer.
+    pub occupancy: Ps,
+    /// From then until the transfer reaches the DMA engines.
+    pub dispatch: Ps,
+}
+
 impl DmaCost {
     /// Time on the DMA engine that carries most of it.
     pub(crate) fn longest(&self) -> Ps {
         self.engines.iter().map(|(_, t)| *t).max().unwrap_or(0)
     }
 
-    /// From the time when its queue takes it, which needs `issue`, until its notification, if it has the machine for itself.
-    pub(crate) fn alone(&self, issue: Ps) -> Ps {
-        issue + self.dispatch + self.longest() + self.payload + self.notify
+    /// Time on all DMA engines together.
+    pub(crate) fn total(&self) -> Ps {
+        self.engines.iter().map(|(_, t)| *t).sum()
+    }
+
+    /// How engine queue `queue` triggers it: GpSimd makes descriptors itself, the others leave that to the hardware.
+    pub(crate) fn trigger(&self, queue: usize) -> Trigger {
+        if Engine::QUEUES[queue] == Engine::GpSimd { self.software } else { self.hardware }
     }
 }
 
 /// Which way a transfer goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Direction {
-    /// HBM to SBUF.
+    /// From HBM.
     Load,
-    /// SBUF to HBM.
+    /// From SBUF to HBM.
     Store,
-    /// Inside one memory.
-    Other,
+    /// Inside SBUF.
+    OnChip,
 }
 
 /// The numbers of the machine that are no instruction's.
@@ -140,8 +157,10 @@ pub struct MachineConstants {
     pub tail: Ps,
     /// How well head and tail are founded.
     pub fixed: Confidence,
-    /// From a completion on one engine to the start on another.
-    pub semaphore: Ps,
+    /// From a completion on a compute engine until an instruction that waits for it can start, by the queue of that instruction.
+    pub semaphore: [Ps; QUEUES],
+    /// From the completion of a transfer, likewise.
+    pub dma_semaphore: [Ps; QUEUES],
     /// Cost of the barrier at the end of a dynamic loop's iteration.
     pub loop_iteration: Ps,
     /// Cost of a dynamic branch.
@@ -152,33 +171,23 @@ pub struct MachineConstants {
     pub limiter: Limiter,
     /// Triggering engines of loads, stores and other transfers whose engine is open; used round-robin.
     pub queues: [Vec<Engine>; 3],
-    /// Transfers that a DMA queue may have under way at a time.
-    pub queue_depth: u32,
     /// DMA engines of a core.
     pub dma_engines: u32,
     /// Bytes per microsecond of the HBM stack that the cores of a logical core share.
     pub hbm: u64,
 }
 
-/// The tensor engine's power limiter.
+/// The tensor engine's power limiter: it sets the rate for each period by the work of the period before.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limiter {
-    /// Rate when cold.
+    /// The limited rate; the engine starts with it.
     pub rate: Millionths,
-    /// Active time until the full rate.
-    pub ramp: Ps,
-    /// Window in which the use is looked at.
-    pub window: Ps,
-    /// Use below which the limiter engages again.
-    pub threshold: Thousandths,
-}
-
-impl Limiter {
-    /// What the engine loses when the limiter engages, at most: the low rate for all of the ramp. (Counters of trn2: 1.6 us for each engagement.)
-    pub(crate) fn cold_start(&self) -> Ps {
-        let full = Millionths::FULL;
-        self.ramp * (full.parts() - self.rate.min(full).parts()) / full.parts()
-    }
+    /// Length of a period. The first begins with the profile.
+    pub period: Ps,
+    /// Work in a period, as a share of what the full rate does, from which on the next period has the full rate.
+    pub release: Thousandths,
+    /// Work below which the limited rate returns.
+    pub engage: Thousandths,
 }
 
 /// Nanoseconds as picoseconds.

@@ -19,7 +19,7 @@ impl Laws<'_> {
             // One column for each cycle is what the peak rate says.
             (false, false) => &t.transpose_cycles_per_row,
         };
-        let mut cycles = f64::from(m.moving).max(t.min_columns.value) * per_row.value;
+        let mut cycles = f64::from(m.moving) * per_row.value;
         let mut confidence = per_row.confidence.max(t.min_columns.confidence);
         let onezero = m.stationary_onezero && m.stationary_dtype == DType::F32
             || m.moving_onezero && m.moving_dtype == DType::F32;
@@ -53,6 +53,7 @@ impl Laws<'_> {
             kind: CostKind::Matmul {
                 weights: ns(t.weight_load_cycles.value * passes * cycle),
                 moving: ns(t.issue_overhead_ns.value * instructions + cycles * cycle),
+                least: ns(t.issue_overhead_ns.value * instructions + t.min_columns.value * per_row.value * cycle),
                 drain: ns(if fp32 { t.fp32_drain_ns.value } else { t.drain_ns.value }),
                 cells,
                 stationary: m.stationary.indirect.is_none().then(|| Box::new(m.stationary.clone())),

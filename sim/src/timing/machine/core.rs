@@ -1,20 +1,18 @@
 //! The state of one core: what it waits for, and the heap of moments.
 
 use std::cmp::Reverse;
-use std::collections::{BinaryHeap, VecDeque};
-
-use nki_isa::names::Engine;
+use std::collections::BinaryHeap;
 
 use super::Core;
 use super::rendezvous::Standing;
 use super::tensor::Array;
-use crate::deps;
+use crate::deps::Dep;
 use crate::timeline::{Cause, EventId, Ps, Release};
-use crate::timing::cost::{Cost, CostKind, MachineConstants};
-use crate::timing::dispatch::{Dispatch, Progress};
+use crate::timing::cost::{Cost, MachineConstants};
 use crate::timing::dma::Engines;
 use crate::timing::limiter;
 use crate::timing::lower::{ENGINES, Lowered, OpKind};
+use crate::timing::order::Order;
 use crate::timing::record::Observer;
 
 /// What happens at a point in time.
@@ -26,8 +24,17 @@ pub(super) enum Moment {
     Arrive(u32),
     /// A transfer on a class of DMA engines may be done.
     Tick(u32, u32),
-    /// The bytes of a transfer have moved: its queue has a place again.
-    Place(u8, u32),
+}
+
+/// What is known of when an operation can start.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Progress {
+    /// Dependences not yet resolved.
+    pub(super) pending: u32,
+    /// When the resolved ones allow it to start.
+    pub(super) ready: Ps,
+    /// The one that decides `ready`.
+    pub(super) last: Option<Dep>,
 }
 
 /// An engine and its instruction queue.
@@ -61,28 +68,8 @@ pub(super) struct Segment {
     pub(super) open: Option<Ps>,
 }
 
-/// The DMA queue that an engine triggers.
-#[derive(Debug, Default)]
-pub(super) struct DmaQueue {
-    pub(super) free: Ps,
-    pub(super) behind: Option<u32>,
-    /// Triggered, not yet issued: operation, time to issue it, why the queue had to wait for the trigger.
-    pub(super) waiting: VecDeque<(u32, Ps, Cause)>,
-    /// Transfers between issue and the end of their payload.
-    pub(super) under_way: u32,
-    /// The transfer whose payload ended last.
-    pub(super) freed: Option<u32>,
-    pub(super) complete: Ps,
-}
-
-impl<'a, D: Dispatch, O: Observer> Core<'a, D, O> {
-    pub(super) fn new(
-        low: &'a Lowered<'a>,
-        machine: &'a MachineConstants,
-        standing: Standing,
-        dispatch: D,
-        observer: O,
-    ) -> Self {
+impl<'a, O: Observer> Core<'a, O> {
+    pub(super) fn new(low: &'a Lowered<'a>, order: &'a Order, machine: &'a MachineConstants, observer: O) -> Self {
         let n = low.ops.len();
         let queue = || Queue {
             taken: 0,
@@ -99,15 +86,15 @@ impl<'a, D: Dispatch, O: Observer> Core<'a, D, O> {
         if let Some(first) = segments.first_mut() {
             first.ready = machine.head;
         }
-        let dma_queue = || DmaQueue { free: machine.head, complete: machine.head, ..DmaQueue::default() };
         Core {
             engines: Engines::new(&low.classes, ENGINES),
             low,
+            order,
             machine,
             progress: (0..n).map(|i| Progress { pending: low.deps.of(i).len() as u32, ready: 0, last: None }).collect(),
             segments,
             queues: std::array::from_fn(|_| queue()),
-            dma: std::array::from_fn(|_| dma_queue()),
+            transferred: [machine.head; ENGINES],
             moving: vec![0; n],
             array: Array::default(),
             limiter: limiter::State::new(machine.limiter),
@@ -115,10 +102,9 @@ impl<'a, D: Dispatch, O: Observer> Core<'a, D, O> {
             port: [(0, 0); 2],
             heap: BinaryHeap::new(),
             sequence: 0,
-            standing,
+            standing: Standing::new(&low.rendezvous),
             now: 0,
             end: machine.head,
-            dispatch,
             observer,
         }
     }
@@ -132,22 +118,7 @@ impl<'a, D: Dispatch, O: Observer> Core<'a, D, O> {
     pub(super) fn begin(&mut self) {
         self.open_segments(0);
         for q in 0..ENGINES {
-            self.dispatch.enter(q, self.low.segments[0].end);
-        }
-        for op in 0..self.progress.len() {
-            if self.progress[op].pending == 0 {
-                self.release(op as u32);
-            }
-        }
-        for q in 0..ENGINES {
             self.consider(q);
-        }
-    }
-
-    /// Everything that `op` waits for is known.
-    fn release(&mut self, op: u32) {
-        if let OpKind::Inst { queue } = self.low.ops[op as usize].kind {
-            self.dispatch.released(queue as usize, op);
         }
     }
 
@@ -164,12 +135,6 @@ impl<'a, D: Dispatch, O: Observer> Core<'a, D, O> {
             Moment::Start(q) => self.start(q as usize, now),
             Moment::Arrive(op) => self.arrive(op, now),
             Moment::Tick(class, version) => self.tick(class, version, now),
-            Moment::Place(q, op) => {
-                let queue = &mut self.dma[q as usize];
-                queue.under_way -= 1;
-                queue.freed = Some(op);
-                self.issue(q as usize, now);
-            }
         }
     }
 
@@ -187,9 +152,6 @@ impl<'a, D: Dispatch, O: Observer> Core<'a, D, O> {
             let next = &mut self.segments[s + 1];
             next.ready = next.ready.max(open);
             next.last = last;
-            for q in &mut self.dma {
-                q.free = q.free.max(open);
-            }
             s += 1;
         }
     }
@@ -207,33 +169,26 @@ impl<'a, D: Dispatch, O: Observer> Core<'a, D, O> {
             queue.free = queue.free.max(open);
             queue.release = Release::Barrier(last.map(EventId));
             queue.segment += 1;
-            self.dispatch.enter(q, self.low.segments[queue.segment as usize].end);
         }
     }
 
     /// The results of `op` are there at `complete`.
     pub(super) fn completed(&mut self, op: u32, complete: Ps) {
         self.end = self.end.max(complete);
-        let OpKind::Inst { queue } = self.low.ops[op as usize].kind else { return };
-        let is_dma = matches!(self.cost(op), Some(Cost { kind: CostKind::Dma(_), .. }));
         let low = self.low;
         for &(waiter, edge) in low.waiters(op) {
             let OpKind::Inst { queue: there } = low.ops[waiter as usize].kind else { continue };
             let dep = low.deps.of(waiter as usize)[edge as usize];
-            let latency = if is_dma || there == queue { 0 } else { self.machine.semaphore };
-            // The engine's order alone settles it.
-            let ordered = there == queue
-                && !is_dma
-                && deps::orders(Engine::QUEUES[queue as usize], dep.hazard)
-                && !matches!(self.cost(waiter), Some(Cost { kind: CostKind::Dma(_), .. }));
+            let wait = low.wait(op, waiter, dep.hazard, self.machine);
             let p = &mut self.progress[waiter as usize];
             p.pending -= 1;
-            if !ordered && complete + latency >= p.ready {
+            if let Some(latency) = wait
+                && complete + latency >= p.ready
+            {
                 p.ready = complete + latency;
                 p.last = Some(dep);
             }
             if p.pending == 0 {
-                self.release(waiter);
                 self.consider(there as usize);
             }
         }

@@ -5,13 +5,12 @@ use std::cmp::Reverse;
 use nki_isa::names::Engine;
 
 use super::Core;
-use super::core::Moment;
+use super::core::{Moment, Progress};
 use crate::timeline::{Cause, EventId, PhaseKind, Ps, Release};
 use crate::timing::cost::{Cost, CostKind};
-use crate::timing::dispatch::Dispatch;
 use crate::timing::record::{Observer, Started};
 
-impl<D: Dispatch, O: Observer> Core<'_, D, O> {
+impl<O: Observer> Core<'_, O> {
     /// Plans when a queue starts its next instruction.
     pub(super) fn consider(&mut self, q: usize) {
         if self.queues[q].chosen.is_some() {
@@ -20,7 +19,8 @@ impl<D: Dispatch, O: Observer> Core<'_, D, O> {
         let more = self.advance(q);
         let earliest = if !self.queues[q].resumed.is_empty() {
             0
-        } else if more && let Some(ready) = self.dispatch.earliest(q, &self.progress) {
+        } else if more && let Some(op) = self.following(q) {
+            let Progress { pending: 0, ready, .. } = self.progress[op as usize] else { return };
             ready
         } else {
             return;
@@ -33,6 +33,11 @@ impl<D: Dispatch, O: Observer> Core<'_, D, O> {
         }
     }
 
+    /// The operation that the order gives queue `q` next.
+    fn following(&self, q: usize) -> Option<u32> {
+        self.order.queues[q].get(self.queues[q].taken as usize).copied()
+    }
+
     /// The operation that queue `q` starts at `now`, or at a later time that is planned then.
     fn take(&mut self, q: usize, now: Ps) -> Option<u32> {
         let queue = &mut self.queues[q];
@@ -42,7 +47,8 @@ impl<D: Dispatch, O: Observer> Core<'_, D, O> {
         if let Some(Reverse(op)) = queue.resumed.pop() {
             return Some(op);
         }
-        let op = self.dispatch.take(q, now)?;
+        let op = self.following(q)?;
+        let queue = &mut self.queues[q];
         queue.taken += 1;
         // A function table loads as soon as the engine is free.
         let free = queue.free;
@@ -83,31 +89,21 @@ impl<D: Dispatch, O: Observer> Core<'_, D, O> {
                 }
                 self.compute(q, op, now, (*occupancy, *complete, *table), released)
             }
-            CostKind::Matmul { weights, moving, drain, cells, load, stationary: _ } => {
-                self.matmul(q, op, now, (*weights, *moving, *drain, *cells, *load), released)
+            CostKind::Matmul { weights, moving, least, drain, cells, load, stationary: _ } => {
+                self.matmul(q, op, now, (*weights, *moving, *least, *drain, *cells, *load), released)
             }
             CostKind::Dma(dma) => {
-                let (occupancy, issue) = if Engine::QUEUES[q] == Engine::GpSimd { dma.software } else { dma.hardware };
                 self.wait(q, op, now);
-                let end = now + occupancy;
+                let end = now + dma.trigger(q).occupancy;
                 self.observer.busy(q, end, op);
-                let before = match (semaphore, self.queues[q].release) {
-                    (Some(Release::Semaphore { from, hazard, subject }), _) => {
-                        Cause::Semaphore { from, hazard, subject }
-                    }
-                    (_, Release::Engine(e)) => Cause::EngineOrder(e),
-                    (_, Release::Barrier(_)) => Cause::Barrier,
-                    _ => Cause::StartUp,
-                };
-                self.dma[q].waiting.push_back((op, issue, before));
-                Started { start: now, end, complete: 0, free: end, released, held: 0 }
+                Started { start: now, end, complete: 0, free: end, released }
             }
-            CostKind::Free => Started { start: now, end: now, complete: now, free: now, released, held: 0 },
+            CostKind::Free => Started { start: now, end: now, complete: now, free: now, released },
         };
-        self.started(q, op, now, cost, started);
+        self.started(q, op, cost, started);
     }
 
-    fn started(&mut self, q: usize, op: u32, now: Ps, cost: &Cost, mut started: Started) {
+    fn started(&mut self, q: usize, op: u32, cost: &Cost, mut started: Started) {
         let is_dma = matches!(cost.kind, CostKind::Dma(_));
         let queue = &mut self.queues[q];
         started.start = started.start.min(started.end);
@@ -117,8 +113,10 @@ impl<D: Dispatch, O: Observer> Core<'_, D, O> {
         queue.free = started.free.max(queue.free);
         queue.release = Release::Engine(EventId(op));
         self.observer.started(op, q, cost, started);
-        if is_dma {
-            self.issue(q, now);
+        if let CostKind::Dma(dma) = &cost.kind {
+            let arrive = started.end + dma.trigger(q).dispatch;
+            self.observer.triggered(op, q, arrive);
+            self.at(arrive, Moment::Arrive(op));
         } else {
             self.completed(op, complete);
         }
@@ -168,7 +166,7 @@ impl<D: Dispatch, O: Observer> Core<'_, D, O> {
         self.observer.busy(q, end, op);
         self.observer.phase(PhaseKind::Execute, now, end);
         self.observer.phase(PhaseKind::Drain, end, complete);
-        Started { start: now, end, complete, free: end, released, held: 0 }
+        Started { start: now, end, complete, free: end, released }
     }
 
     /// `op` has been taken, and starts at `time`.

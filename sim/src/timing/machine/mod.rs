@@ -3,7 +3,7 @@
 //! `core`: the state of one core, and who waits for what. `engine`: the engines and their queues. `tensor`: the tensor engine. `transfers`: the DMA
 //! queues. `rendezvous`: cores that wait for each other.
 //!
-//! *Invariants: an engine starts what [`Dispatch`] gives it, in that order; no decision about the order is made here.*
+//! *Invariants: an engine starts its operations in the order given; no decision about the order is made here.*
 
 mod core;
 mod engine;
@@ -14,27 +14,29 @@ mod transfers;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use self::core::{DmaQueue, Moment, Queue, Segment};
+use self::core::{Moment, Progress, Queue, Segment};
 use self::rendezvous::Standing;
 use self::tensor::Array;
 use super::cost::MachineConstants;
-use super::dispatch::{Dispatch, Progress};
 use super::dma::Engines;
 use super::fixed::Millionths;
 use super::limiter;
 use super::lower::{ENGINES, Lowered};
+use super::order::Order;
 use super::record::Observer;
 use crate::timeline::{Peer, Ps};
 use crate::trace::CoreId;
 
 /// One core while it runs.
-pub(super) struct Core<'a, D, O> {
+pub(super) struct Core<'a, O> {
     low: &'a Lowered<'a>,
+    order: &'a Order,
     machine: &'a MachineConstants,
     progress: Vec<Progress>,
     segments: Vec<Segment>,
     queues: [Queue; ENGINES],
-    dma: [DmaQueue; ENGINES],
+    /// By DMA queue: its transfers so far are complete, which they are in order.
+    transferred: [Ps; ENGINES],
     engines: Engines,
     /// By operation: parts of a transfer still moving.
     moving: Vec<u32>,
@@ -49,33 +51,25 @@ pub(super) struct Core<'a, D, O> {
     /// The time of the last step.
     now: Ps,
     end: Ps,
-    dispatch: D,
     observer: O,
 }
 
 /// What is left of a core that has run.
-pub(crate) struct Finished<D, O> {
-    pub(crate) dispatch: D,
+pub(crate) struct Finished<O> {
     pub(crate) observer: O,
     /// When everything was complete.
     pub(crate) end: Ps,
 }
 
-/// Runs what all cores executed on one clock. `with(i)` gives the dispatch and the observer of core `i`.
-pub(crate) fn run<D: Dispatch, O: Observer>(
+/// Runs what all cores executed on one clock, each in its order. `observe(i)` gives the observer of core `i`.
+pub(crate) fn run<O: Observer>(
     lowered: &[(CoreId, Lowered<'_>)],
+    orders: &[Order],
     machine: &MachineConstants,
-    mut with: impl FnMut(usize) -> (D, O),
-) -> Vec<Finished<D, O>> {
-    let mut cores: Vec<Core<'_, D, O>> = lowered
-        .iter()
-        .enumerate()
-        .map(|(i, (_, low))| {
-            let standing = Standing::new(&low.rendezvous);
-            let (dispatch, observer) = with(i);
-            Core::new(low, machine, standing, dispatch, observer)
-        })
-        .collect();
+    mut observe: impl FnMut(usize) -> O,
+) -> Vec<Finished<O>> {
+    let mut cores: Vec<Core<'_, O>> =
+        lowered.iter().enumerate().map(|(i, (_, low))| Core::new(low, &orders[i], machine, observe(i))).collect();
     let ids: Vec<CoreId> = lowered.iter().map(|(id, _)| *id).collect();
     // By rendezvous: members still to come, and who came (core in the list, operation).
     let mut gathering: Vec<(usize, Vec<(usize, u32)>)> = Vec::new();
@@ -107,16 +101,11 @@ pub(crate) fn run<D: Dispatch, O: Observer>(
         changed.push(c);
         share_hbm(&mut cores, &ids, c);
     }
-    cores.into_iter().map(|c| Finished { dispatch: c.dispatch, observer: c.observer, end: c.end }).collect()
+    cores.into_iter().map(|c| Finished { observer: c.observer, end: c.end }).collect()
 }
 
 /// All members of a rendezvous are there; `last` came last. All of them go on.
-fn hold<D: Dispatch, O: Observer>(
-    cores: &mut [Core<'_, D, O>],
-    ids: &[CoreId],
-    here: &[(usize, u32)],
-    last: (usize, u32),
-) {
+fn hold<O: Observer>(cores: &mut [Core<'_, O>], ids: &[CoreId], here: &[(usize, u32)], last: (usize, u32)) {
     let (c, op) = last;
     let now = cores[c].now;
     for &(member, its) in here {
@@ -131,7 +120,7 @@ fn hold<D: Dispatch, O: Observer>(
 }
 
 /// The cores of a logical core use one stack of HBM: together they get no more than it gives, each in proportion to what it asks for.
-fn share_hbm<D: Dispatch, O: Observer>(cores: &mut [Core<'_, D, O>], ids: &[CoreId], stepped: usize) {
+fn share_hbm<O: Observer>(cores: &mut [Core<'_, O>], ids: &[CoreId], stepped: usize) {
     if !std::mem::take(&mut cores[stepped].engines.touched) {
         return;
     }

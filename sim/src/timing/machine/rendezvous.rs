@@ -6,7 +6,6 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::Core;
 use crate::timeline::{Cause, Peer, Ps};
-use crate::timing::dispatch::Dispatch;
 use crate::timing::lower::{OpKind, Rendezvous};
 use crate::timing::record::Observer;
 
@@ -38,7 +37,7 @@ impl Standing {
     }
 }
 
-impl<D: Dispatch, O: Observer> Core<'_, D, O> {
+impl<O: Observer> Core<'_, O> {
     /// Whether `op`, at the head of queue `q`, must wait for others. If so its arrival is announced, once.
     pub(super) fn awaits_others(&mut self, q: usize, op: u32, now: Ps) -> bool {
         let Some(&rendezvous) = self.standing.open.get(&op) else { return false };

@@ -3,9 +3,8 @@
 use smallvec::SmallVec;
 
 use super::Core;
-use crate::timeline::{Cause, EventId, Hazard, PhaseKind, Ps, Release, Subject};
+use crate::timeline::{Cause, Hazard, PhaseKind, Ps, Release, Subject};
 use crate::timing::cost::{Cost, CostKind};
-use crate::timing::dispatch::{Dispatch, Matmul};
 use crate::timing::fixed::Thousandths;
 use crate::timing::record::{Observer, Started};
 
@@ -19,14 +18,14 @@ pub(super) struct Array {
     weights: [Option<u32>; CELLS],
 }
 
-impl<D: Dispatch, O: Observer> Core<'_, D, O> {
+impl<O: Observer> Core<'_, O> {
     /// Weights (unless they are there already) and columns. The weights load while the previous matmul still runs.
     pub(super) fn matmul(
         &mut self,
         q: usize,
         op: u32,
         now: Ps,
-        (weights, moving, drain, cells, load): (Ps, Ps, Ps, u16, Thousandths),
+        (weights, moving, least, drain, cells, load): (Ps, Ps, Ps, Ps, u16, Thousandths),
         mut released: Release,
     ) -> Started {
         let used: SmallVec<[usize; CELLS]> = (0..CELLS).filter(|i| cells >> i & 1 == 1).collect();
@@ -34,11 +33,9 @@ impl<D: Dispatch, O: Observer> Core<'_, D, O> {
         let loaded = self.has_weights(op, &used);
         let rate = self.limiter.rate(now.max(busy_until));
         let weights = if loaded { 0 } else { weights };
-        let hold = self.dispatch.hold(Matmul { queue: q, op, now, free: busy_until, moving });
-        let ready = now + rate.stretched(weights);
-        let in_time = ready.max(busy_until);
-        let begin = in_time.max(busy_until + hold.map_or(0, |h| h.time));
-        let end = begin + rate.stretched(moving);
+        let ready = now + weights;
+        let begin = ready.max(busy_until);
+        let end = begin + rate.stretched(moving).max(least);
         for i in 0..CELLS {
             if cells >> i & 1 == 1 {
                 self.array.free[i] = end;
@@ -49,33 +46,27 @@ impl<D: Dispatch, O: Observer> Core<'_, D, O> {
                 self.array.weights[i] = None;
             }
         }
-        self.limiter.used(begin, end, load);
+        self.limiter.used(begin, end, moving, load);
         if busy_until > ready
             && let Release::Engine(_) = self.queues[q].release
         {
             released = self.queues[q].release;
         }
         let start = if begin == ready { now.max(busy_until) } else { begin };
-        if let Some(hold) = hold.filter(|_| begin > in_time) {
-            self.wait(q, op, now.max(busy_until));
-            let (from, hazard, subject) = (EventId(hold.on.on), hold.on.hazard, hold.on.subject);
-            self.observer.stall(q, start, Cause::Semaphore { from, hazard, subject });
-        }
         self.wait(q, op, start);
         if weights > 0 {
             self.observer.phase(PhaseKind::Weights, now, ready);
         }
         // The limiter's share of the visible time lies at its end.
-        let nominal = rate.done_in(end - start);
-        self.observer.busy(q, start + nominal, op);
+        let full = begin + moving.max(least);
+        self.observer.busy(q, full, op);
         self.observer.stall(q, end, Cause::Limiter);
-        let full = (start + nominal).max(begin);
         self.observer.phase(PhaseKind::Execute, begin, full);
         if end > full {
             self.observer.phase(PhaseKind::Limiter, full, end);
         }
         self.observer.phase(PhaseKind::Drain, end, end + drain);
-        Started { start, end, complete: end + drain, free: begin, released, held: begin - in_time }
+        Started { start, end, complete: end + drain, free: begin, released }
     }
 
     /// Whether the cells hold the weights that `op` wants: same view, loaded by the last matmul there, and not written since.

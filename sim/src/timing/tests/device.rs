@@ -59,7 +59,8 @@ fn independent_vector_instructions_overlap_their_completions_and_dependent_ones_
         ns(t.events[39].start - t.events[0].start) / 39.0
     };
     close(time_of(false), (60.0 + 512.0) / 0.96);
-    close(time_of(true), 158.7 + 512.0 / 0.96);
+    // Each waits for the semaphore of the one before.
+    close(time_of(true), 158.7 + 512.0 / 0.96 + 36.0);
 }
 
 fn matmuls(dtype: DType, n: u32, count: u32, same_weights: bool) -> Program {
@@ -92,10 +93,11 @@ fn a_cold_matmul_runs_at_half_rate() {
     for (dtype, fixed, cycles) in [(DType::F32, 381.0, 2048.0), (DType::BF16, 203.0 + 2.0 * 128.0 / 2.4, 512.0)] {
         let t = time(&matmuls(dtype, 512, 1, false));
         let e = only(&t);
-        // The measured law of an isolated matmul: fixed + twice the columns.
+        // The measured law of an isolated matmul: fixed + twice the columns. It has the weights at half rate, too; pairs of weights and one column
+        // (MoE kernels) show that weights keep the full rate.
         let got = ns(e.complete - e.start);
         let want = fixed + 2.0 * cycles / 2.4;
-        assert!((got - want).abs() < 0.03 * want, "{got} is not {want}");
+        assert!((got - want).abs() < 0.08 * want, "{got} is not {want}");
     }
 }
 
@@ -118,7 +120,8 @@ fn the_limiter_engages_again_after_idling() {
     let without = time_with(&program, &params).0;
     check(&without);
     let lost = with.elapsed - without.elapsed;
-    assert!((800_000..2_500_000).contains(&lost), "{lost}");
+    // From the first matmul to the end of the first full period at half rate, and what of a matmul is left then.
+    assert!((800_000..2_700_000).contains(&lost), "{lost}");
 }
 
 fn transfers(partitions: u32, columns: u32, count: u32, store: bool) -> Program {
@@ -145,30 +148,47 @@ fn transfers(partitions: u32, columns: u32, count: u32, store: bool) -> Program 
 
 #[test]
 fn an_unloaded_transfer_goes_through_its_phases() {
-    // A tiny load and a tiny store through a hardware queue.
+    // A tiny load and a tiny store with software descriptors, recorded by the profiler.
+    let trigger = 670.0 + 90.0 + 650.0;
     let t = time(&transfers(128, 1, 1, false));
-    close(ns(only(&t).complete - only(&t).start), 565.0 + 751.0 + 8.0 * (7.0 + 4.0 / 27.2) * 1.12 + 293.1 + 314.5);
+    close(ns(only(&t).complete - only(&t).start), trigger + 751.0 + 8.0 * 13.0 + 293.1 + 314.5);
     let t = time(&transfers(128, 1, 1, true));
-    close(ns(only(&t).complete - only(&t).start), 565.0 + 565.5 + 8.0 * (7.0 + 4.0 / 27.2) * 1.04 + 162.3 + 355.0);
+    close(ns(only(&t).complete - only(&t).start), trigger + 565.5 + 8.0 * 13.0 + 162.3 + 355.0);
+}
+
+#[test]
+fn an_isolated_hardware_transfer_takes_what_profiles_show() {
+    // Sync, 64 KiB as 128 rows of 512 bytes: 1333 ns to the first packet, 2085 ns at least and 2313 in the median until the semaphore.
+    let mut program = transfers(128, 128, 1, false);
+    for node in &mut program.cores[0] {
+        if let nki_isa::program::NodeKind::Inst(nki_isa::Inst::DmaCopy(d)) = &mut node.kind {
+            (d.engine, d.dge_mode) = (Engine::Sync, nki_isa::names::DgeMode::HwDge);
+        }
+    }
+    let t = time(&program);
+    let e = only(&t);
+    let first = e.phases.iter().find(|p| p.kind == crate::timeline::PhaseKind::Payload).unwrap().start - e.start;
+    assert!((ns(first) - 1333.0).abs() < 0.03 * 1333.0, "{first}");
+    assert!((2085.0..2313.0).contains(&ns(e.complete - e.start)), "{}", e.complete - e.start);
 }
 
 #[test]
 fn four_partitions_use_one_engine() {
-    // The DMA overview measures 32 KiB over one engine in 1416 ns.
+    // Eight packets of 4 KiB, 156 ns apart in profiles. (The DMA overview has 1416 ns for 32 KiB over one engine.)
     let t = time(&transfers(4, 2048, 1, false));
     let payload = t.dma.active as f64 / 1e3 - 293.1;
-    assert!((payload - 1416.0).abs() < 30.0, "{payload}");
+    assert!((payload - 8.0 * 156.0).abs() < 5.0, "{payload}");
 }
 
 #[test]
 fn large_transfers_reach_the_peak_and_small_ones_do_not() {
-    // Bytes for each partition, GB/s of sixteen engines; the peak is what HBM gives.
+    // Bytes for each partition, GB/s of sixteen engines; the peak is that of packets of 4 KiB.
     let rate = |columns: u32| {
         let count = 24;
         let t = time(&transfers(128, columns, count, false));
         f64::from(count * columns * 128 * 4) / ns(t.dma.active)
     };
-    let peak = 283.0;
+    let peak = 421.0;
     let rates: Vec<f64> = [16, 64, 256, 1024, 2048].into_iter().map(rate).collect();
     assert!(rates.windows(2).all(|w| w[0] < w[1]), "{rates:?}");
     assert!(rates[4] > 0.93 * peak && rates[4] <= 1.001 * peak, "{rates:?}");

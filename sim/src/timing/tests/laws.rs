@@ -10,6 +10,7 @@ use super::matmul::nc_matmul;
 use super::{check, time_with};
 use crate::exec::trace_only;
 use crate::place::place;
+use crate::schedule::Policy;
 use crate::testing::{Builder, add, dma};
 use crate::timing::{Laws, Params};
 
@@ -61,7 +62,7 @@ proptest! {
         let (placement, trace) = (place(&program).unwrap(), trace_only(&program).unwrap());
         let laws = Laws::new(&params).unwrap();
         let written = crate::deps::written_tensors(&program);
-        let low = crate::timing::lower::lower(&program, 0, &placement, &trace.cores[0], &laws, &written, 512);
+        let low = crate::timing::lower::lower(&program, 0, &placement, &trace.cores[0], &laws, &written, &Policy::of(&params).reach());
         let by_trace = |op: usize| t.events.iter().find(|e| e.trace == low.ops[op].trace);
         for op in 0..low.ops.len() {
             for d in low.deps.of(op) {
@@ -89,7 +90,7 @@ proptest! {
     fn faster_is_never_slower(choices in kernel(), which in 0usize..8) {
         let program = build(&choices, false);
         let mut params = Params::of(Target::Trn2);
-        params.set("compiler.window", 1.0).unwrap();
+        params.set("compiler.tensor_window", 1.0).unwrap();
         params.set("tensor.limiter_rate", 1.0).unwrap();
         params.set_text("vector.port", "never").unwrap();
         params.set_text("dma.load_queues", "[\"sync\"]").unwrap();
@@ -102,7 +103,7 @@ proptest! {
             ("dma.descriptor_ns", 0.5),
             ("dma.hardware_trigger_ns", 0.1),
             ("dma.load_dispatch_ns", 0.5),
-            ("sync.semaphore_ns", 0.0),
+            ("sync.engine_ns.vector", 0.0),
             ("kernel.head_us", 0.5),
         ][which];
         let value = params.get(name).and_then(|p| p.value.as_float()).unwrap();

@@ -88,45 +88,6 @@ pub(crate) fn blocked(dtype: DType, (k, m, n): (u32, u32, u32), (bm, bn, bk): (u
     b.program
 }
 
-#[test]
-fn loads_that_come_late_hold_matmuls_up() {
-    let program = blocked(DType::F32, (512, 2048, 2048), (1, 1, 1));
-    let mut params = crate::timing::Params::of(nki_isa::Target::Trn2);
-    let run = |params: &crate::timing::Params| {
-        let t = super::time_with(&program, params).0;
-        super::check(&t);
-        t
-    };
-    let late = run(&params);
-    let held_up: u64 = late.events.iter().map(|e| e.held).sum();
-    // One load for each of 256 matmuls, 0.86 us apart: with the chance 0.7 it meets another one's issue, and of those one of ten is late by 3.7 us.
-    let each = held_up as f64 / 1e3 / 256.0;
-    assert!((220.0..300.0).contains(&each), "{each} ns for each load");
-    // It is that much longer, and that much rests on a derived parameter.
-    params.set("compiler.late_share", 0.0).unwrap();
-    let prompt = run(&params);
-    assert!(prompt.events.iter().all(|e| e.held == 0));
-    let longer = late.elapsed - prompt.elapsed;
-    assert!(longer.abs_diff(held_up) < held_up / 10, "{longer} of {held_up} ps");
-    let derived = |t| crate::analysis::confidence(t, &crate::analysis::critical_path(t))[2];
-    assert!((derived(&late) - derived(&prompt)).abs_diff(held_up) < held_up / 10);
-    // Nobody starts transfers just in time in program order.
-    params.set("compiler.late_share", 0.1).unwrap();
-    params.set("compiler.window", 1.0).unwrap();
-    assert!(run(&params).events.iter().all(|e| e.held == 0));
-}
-
-/// The tiles of K into one tensor follow each other faster than the matmuls that read them.
-#[test]
-fn loads_of_a_long_burst_come_late_less_often() {
-    let held_up = |tiles| {
-        let t = super::time(&blocked(DType::F32, (1024, 512, 512), (1, 1, tiles)));
-        t.events.iter().map(|e| e.held).sum::<u64>()
-    };
-    let (single, four, eight) = (held_up(1), held_up(4), held_up(8));
-    assert!(single > four && four > eight && eight > 0, "{single} {four} {eight}");
-}
-
 /// A block of all of K and all of M leaves no room for the next one. Groups that advance together release its operands one after the other.
 #[test]
 fn a_block_that_fills_the_memory_is_replaced_while_it_is_used() {
@@ -162,7 +123,7 @@ fn against_measurements() {
         ((16, 4, 4), 919.8, 0.960, 0.150),
     ];
     let mut params = crate::timing::Params::of(nki_isa::Target::Trn2);
-    // For trials: NKI_TRY="dma.queue_depth=2;..."
+    // For trials: NKI_TRY="dma.software_trigger_ns=700;..."
     for change in std::env::var("NKI_TRY").unwrap_or_default().split(';') {
         if let Some((name, value)) = change.split_once('=') {
             params.set_text(name, value).unwrap();
@@ -213,7 +174,15 @@ fn speed_of_parts() {
         let written = crate::deps::written_tensors(&program);
         println!("written {:?}", at.elapsed());
         let at = std::time::Instant::now();
-        let low = crate::timing::lower::lower(&program, 0, &placement, &trace.cores[0], &laws, &written, 512);
+        let low = crate::timing::lower::lower(
+            &program,
+            0,
+            &placement,
+            &trace.cores[0],
+            &laws,
+            &written,
+            &crate::schedule::Policy::of(&params).reach(),
+        );
         println!("lower {:?} {} edges", at.elapsed(), low.deps.len());
         let at = std::time::Instant::now();
         let t = crate::simulate::simulate(&program, &placement, &trace, &params).unwrap();

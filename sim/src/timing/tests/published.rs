@@ -4,8 +4,9 @@ use nki_isa::names::{DgeMode, Engine, Named};
 use nki_isa::work::{Algorithm, Cycles, Dma, DmaSide, Law, Operand, Start, Stream, Term, VectorLaw, Work, WorkKind};
 use nki_isa::{DType, Space, Target};
 
+use crate::timing::Params;
 use crate::timing::cost::{CostKind, CostModel, Laws, Place};
-use crate::timing::{Confidence, Params};
+use crate::timing::params::Confidence;
 
 fn operand(dtype: DType, elements: u32) -> Operand {
     Operand { space: Space::Sbuf, dtype, elements, inner_stride_bytes: dtype.size() as u32 }

@@ -1,0 +1,47 @@
+//! In which order the transfers of a queue are triggered.
+
+use crate::deps::Hazard;
+use crate::timing::cost::{CostKind, Direction};
+use crate::timing::lower::Lowered;
+
+/// The class of an operation within its queue. Each class keeps an order of its own; the scheduler merges them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Class {
+    /// A transfer from HBM, or inside SBUF: something on the chip waits for it.
+    Load,
+    /// A transfer to HBM.
+    Store,
+    /// Anything else.
+    Compute,
+}
+
+pub(super) fn class(low: &Lowered<'_>, op: u32) -> Class {
+    match low.cost(op).map(|c| &c.kind) {
+        Some(CostKind::Dma(dma)) if dma.direction == Direction::Store => Class::Store,
+        Some(CostKind::Dma(_)) => Class::Load,
+        _ => Class::Compute,
+    }
+}
+
+/// By operation: the place of a load in the order of loads. That is the first operation that reads what it brings, at most `window` operations
+/// behind it. Of two with the same place, the first in the program comes first.
+///
+/// A load never comes before another transfer that it depends on.
+pub(super) fn places(low: &Lowered<'_>, window: u32) -> Vec<u32> {
+    let n = low.ops.len();
+    let loads: Vec<bool> = (0..n as u32).map(|op| class(low, op) == Class::Load).collect();
+    // First the operation that reads it first, then its place.
+    let mut place = vec![u32::MAX; n];
+    for i in (0..n).rev() {
+        let op = i as u32;
+        let own = if place[i] == u32::MAX { op } else { place[i].min(op.saturating_add(window)) };
+        place[i] = if loads[i] { own } else { op };
+        for dep in low.deps.of(i) {
+            let on = dep.on as usize;
+            if loads[on] && (dep.hazard == Hazard::Raw || loads[i]) {
+                place[on] = place[on].min(place[i]);
+            }
+        }
+    }
+    place
+}
