@@ -14,7 +14,6 @@ const KINDS: [&str; 12] = [
     "semaphore",
     "bank",
     "engine-order",
-    "dma-queue-order",
     "dma-bandwidth",
     "dma-latency",
     "limiter",

@@ -103,7 +103,7 @@ pub struct StallSummary {
     pub core: u32,
     /// The engine or DMA queue.
     pub engine: &'static str,
-    /// `semaphore`, `bank`, `dma-queue-order`, `engine-order`, `port`, `limiter`, `table-load`, `dma-bandwidth`, `dma-latency`, `barrier`,
+    /// `semaphore`, `bank`, `engine-order`, `port`, `limiter`, `table-load`, `dma-bandwidth`, `dma-latency`, `barrier`,
     /// `start-up` or `finished`.
     pub kind: &'static str,
     /// Why.

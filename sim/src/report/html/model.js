@@ -26,7 +26,7 @@ function labelColor(label) {
   return `hsl(${HUES[rank % HUES.length]} ${62 - turn * 14}% ${light}%)`;
 }
 const CAUSES = {
-  semaphore: "#d9a13b", bank: "#c0562f", "engine-order": "#8a6fb8", "dma-queue-order": "#7a8bbd", "dma-bandwidth": "#4d8fa8",
+  semaphore: "#d9a13b", bank: "#c0562f", "engine-order": "#8a6fb8", "dma-bandwidth": "#4d8fa8",
   "dma-latency": "#7fb3c4", limiter: "#c23b52", "table-load": "#b58ab0", port: "#9a8a3a", barrier: "#6b6b6b", "start-up": "#a9afb5",
   finished: "#c9ced3",
 };
