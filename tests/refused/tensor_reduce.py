@@ -9,6 +9,8 @@ col = nl.ndarray((128, 1), nl.float32, nl.sbuf)
 two = nl.ndarray((128, 2), nl.float32, nl.sbuf)
 colb = nl.ndarray((128, 1), nl.bfloat16, nl.sbuf)
 t = nl.ndarray((128, 4, 8), nl.float32, nl.sbuf)
+one = nl.ndarray((128, 1, 8), nl.float32, nl.sbuf)
+last = nl.ndarray((128, 8, 1), nl.float32, nl.sbuf)
 k4 = nl.ndarray((128, 4), nl.float32, nl.sbuf)
 ti = nl.ndarray((128, 4, 8), nl.int32, nl.sbuf)
 ki = nl.ndarray((128, 4), nl.int32, nl.sbuf)
@@ -41,6 +43,9 @@ nisa.tensor_reduce(ki, nl.bitwise_or, ti, 2, negate=True)  # [op-unsupported] ne
 # rule: axis
 nisa.tensor_reduce(k4, nl.add, t, 1)  # [reduce-axis] [1] | last dimensions
 nisa.tensor_reduce(k4, nl.add, t, (0, 1, 2))  # [reduce-axis] dimension 0
+nisa.tensor_reduce(col, nl.add, one, 1)  # accepted
+nisa.tensor_reduce(col, nl.add, one, 2)  # accepted
+nisa.tensor_reduce(col, nl.add, last, 1)  # accepted
 
 # rule: dst-size
 nisa.tensor_reduce(k3, nl.add, t, 2)  # [shape-mismatch] 4 elements | 3

@@ -76,7 +76,9 @@ A view can have one dynamic index. `vector_select` selects rows of an HBM tensor
 be sliced further.";
 
     "kernel-output" (Suspicious), "a kernel returns something that is not an output", "
-Kernels return whole tensors in shared HBM, or tuples of them.
+Kernels return whole tensors in shared HBM, or tuples of them. A tensor in private HBM (`nl.hbm`) is
+a warning: the compiler accepted it up to NKI 0.2. Both cores of a logical core write the same
+output.
 
     out = nl.ndarray(x.shape, x.dtype, buffer=nl.shared_hbm)
     nisa.dma_copy(dst=out, src=tile)

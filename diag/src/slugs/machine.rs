@@ -124,14 +124,15 @@ start at a multiple of 512:
     nisa.nc_matmul(dst=acc[:, 512:1024], stationary=a, moving=b)           # right";
 
     "psum-overflow", "the PSUM tensors that are live at one time need more than 8 banks", "
-Every PSUM tensor occupies whole banks of 2 KiB per partition. The message names the line with the
-most live banks and the tensors that are live there. Copy results to SBUF earlier, or use fewer
+A PSUM tensor occupies whole banks of 2 KiB per partition. Where that does not fit, tensors smaller
+than a bank share banks; none crosses the end of a bank. The message names the line with the most
+live banks and the tensors that are live there. Copy results to SBUF earlier, or use fewer
 accumulators at a time.";
 
     "reduce-axis", "a reduction is not over the last free dimensions", "
 The vector engine reduces the innermost dimensions: `axis` lists the last ones without gaps, and
-never dimension 0 (the partitions). To reduce over partitions, transpose first or multiply with a
-tile of ones.
+never dimension 0 (the partitions). Dimensions of size 1 need not be listed. To reduce over
+partitions, transpose first or multiply with a tile of ones.
 
     nisa.tensor_reduce(dst=t, op=nl.add, data=x, axis=0)      # wrong
     nisa.tensor_reduce(dst=t, op=nl.add, data=x, axis=1)      # right for x of two dimensions";

@@ -354,10 +354,10 @@ pub(crate) trait Backend: Any {
     /// The kernel of this name is about to be evaluated for this core (0, then 1 with `lnc == 2`).
     fn begin_core(&mut self, kernel: &str, core: u32, schedule: &[Edge]);
 
-    /// Takes the returned values, by name, for outputs of the kernel at `span`. Gives findings, errors among them.
+    /// Takes the values that core 0 returned, by name, for outputs of the kernel at `span`, before the next core is begun. Gives findings.
     ///
     /// # Errors
-    /// `kernel-output` for a value that is no tensor; `depends-on` for an edge of the schedule that no instruction keeps.
+    /// `kernel-output` for a value that cannot be an output.
     fn return_outputs(
         &mut self,
         outputs: &[(String, Value)],
@@ -365,8 +365,11 @@ pub(crate) trait Backend: Any {
         findings: &mut Vec<Diagnostic>,
     ) -> EvalResult<()>;
 
-    /// The finished program, read from these files.
-    fn finish(&mut self, files: Vec<Arc<str>>, trails: Vec<Trail>) -> Program;
+    /// The finished program of the kernel at `span`, read from these files.
+    ///
+    /// # Errors
+    /// `depends-on` for an edge of the schedule that no instruction keeps.
+    fn finish(&mut self, files: Vec<Arc<str>>, trails: Vec<Trail>, span: Span) -> EvalResult<Program>;
 }
 
 /// The error of an operator that neither side defines.

@@ -91,7 +91,6 @@ impl Interp<'_> {
     ) -> EvalResult<(Program, Returned)> {
         let def = candidate.function.def.clone();
         let span = def.name_span;
-        let mut outputs = Vec::new();
         let mut returned = Returned::None;
         self.in_kernel = true;
         for core in 0..self.options.lnc.max(1) {
@@ -130,10 +129,12 @@ impl Interp<'_> {
             }
             if core == 0 {
                 let names = std::mem::take(&mut self.returned);
+                let mut outputs = Vec::new();
                 returned = self.collect_outputs(&result, &names, span, &mut outputs)?;
+                self.take_outputs(&outputs, span)?;
             }
         }
-        Ok((self.finish(&outputs, span)?, returned))
+        Ok((self.finish(span)?, returned))
     }
 
     /// The member a string names, for a parameter annotated with an Enum.

@@ -239,16 +239,21 @@ impl<'a> Interp<'a> {
         parent
     }
 
-    /// The program, when the kernel has been evaluated for every core: `outputs` are the values that core 0 returned, with their names.
-    pub(crate) fn finish(&mut self, outputs: &[(String, Value)], span: Span) -> EvalResult<Program> {
+    /// Makes the values that core 0 returned, with their names, the outputs of the kernel at `span`.
+    fn take_outputs(&mut self, outputs: &[(String, Value)], span: Span) -> EvalResult<()> {
         self.report_findings();
         let mut findings = Vec::new();
         let returned = self.backend.return_outputs(outputs, span, &mut findings);
         self.diagnostics.extend(findings);
-        returned?;
+        returned
+    }
+
+    /// The program, when the kernel at `span` has been evaluated for every core.
+    fn finish(&mut self, span: Span) -> EvalResult<Program> {
+        self.report_findings();
         let files = (0..self.sources.len()).map(|i| self.sources.path(FileId(i as u32)).into()).collect();
         let trails = std::mem::replace(&mut self.trails, vec![Trail { parent: None, step: Step::Root }]);
-        Ok(self.backend.finish(files, trails))
+        self.backend.finish(files, trails, span)
     }
 
     /// Reports a finding that does not stop evaluation.

@@ -2,8 +2,9 @@
 //!
 //! A tensor occupies its bytes in all partitions from its first to its last use. Addresses go round through free space, so that an
 //! unrolled loop's iterations get different buffers as long as there is room, and overlap. Explicit addresses are honoured. What does not fit
-//! that way is tried with shorter lives for the tiles of dynamic loops ([`bodies`]), with tensors that reuse each other's bytes ([`reuse`]), with tiles
-//! of few partitions packed into halves of the partitions ([`packing`]), and with both at once.
+//! that way is tried with shorter lives for the tiles of dynamic loops ([`bodies`]). In PSUM, where a tensor takes whole banks, small tiles then
+//! share banks; in SBUF tensors reuse each other's bytes ([`reuse`]), tiles of few partitions are packed into halves of the partitions
+//! ([`packing`]), or both.
 
 mod bodies;
 mod lifetimes;
@@ -26,8 +27,8 @@ pub(crate) use report::span;
 use reuse::Shared;
 use space::Free;
 
-/// Automatic SBUF addresses are multiples of this.
-const SBUF_ALIGN: u32 = 32;
+/// Automatic addresses are multiples of this, in SBUF and in PSUM banks that tiles share.
+const ALIGN: u32 = 32;
 
 /// The addresses of tensors.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -85,6 +86,21 @@ pub(crate) struct Region {
     core: u32,
     capacity: u32,
     align: u32,
+    /// Bytes of a PSUM bank; no limit in SBUF.
+    bank: u32,
+}
+
+impl Region {
+    /// Bytes that an item of this size takes.
+    fn taken(&self, bytes: u32) -> u32 {
+        bytes.max(1).next_multiple_of(if bytes > self.bank { self.bank } else { self.align })
+    }
+
+    /// The start of the next bank, if an item at this address neither starts on a bank nor lies in one.
+    fn next_bank(&self, item: &Item, at: u32) -> Option<u32> {
+        let within = at % self.bank;
+        (within != 0 && within.saturating_add(item.taken) > self.bank).then(|| at - within + self.bank)
+    }
 }
 
 /// Places all tensors.
@@ -105,10 +121,16 @@ pub fn place_with(program: &Program, capacity: Capacity) -> Result<Placement, Ve
     let mut placement = Placement { addresses: vec![None; program.tensors.len()], ..Placement::default() };
     let mut errors = Vec::new();
     for core in 0..program.cores.len().max(1) as u32 {
-        for (space, bytes, align) in
-            [(Space::Sbuf, arch.sbuf_bytes, SBUF_ALIGN), (Space::Psum, arch.psum_bytes(), arch.psum_bank_bytes)]
-        {
-            let region = Region { space, core, capacity: bytes, align };
+        for region in [
+            Region { space: Space::Sbuf, core, capacity: arch.sbuf_bytes, align: ALIGN, bank: u32::MAX },
+            Region {
+                space: Space::Psum,
+                core,
+                capacity: arch.psum_bytes(),
+                align: arch.psum_bank_bytes,
+                bank: arch.psum_bank_bytes,
+            },
+        ] {
             let items = items(program, region, &lives.alive);
             if items.is_empty() {
                 continue;
@@ -140,10 +162,10 @@ pub fn place_with(program: &Program, capacity: Capacity) -> Result<Placement, Ve
                     }
                     report::overlaps(program, &explicit, &lives.used, &mut placement.findings);
                     placement.overlaps.extend(report::sharing(program, &explicit));
-                    match space {
+                    match region.space {
                         Space::Psum => {
                             let banks = if spilled {
-                                report::peak(&explicit, &report::whole_banks(&automatic)).0.div_ceil(region.align)
+                                report::peak(&explicit, &report::whole_banks(&automatic)).0.div_ceil(region.bank)
                             } else {
                                 report::peak_banks(region, &items, &placement)
                             };
@@ -183,7 +205,7 @@ fn items(program: &Program, region: Region, lives: &[Option<Lifetime>]) -> Vec<I
             Some(Item {
                 id: TensorId(i as u32),
                 bytes,
-                taken: bytes.max(1).next_multiple_of(region.align),
+                taken: region.taken(bytes),
                 life: (*life)?,
                 address: t.address,
             })
@@ -226,7 +248,10 @@ fn arrange(
     }
     let failed = match found {
         Ok(addresses) => return Ok(plain(addresses, automatic)),
-        Err(failed) if region.space != Space::Sbuf => return Err(failed),
+        Err(_) if region.space != Space::Sbuf => {
+            let (region, small) = share_banks(region, automatic);
+            return fit(region, explicit, &small).map(|addresses| plain(addresses, &small));
+        }
         Err(failed) => failed,
     };
     let shared = reuse::share(program, core, automatic);
@@ -241,6 +266,15 @@ fn arrange(
         .flatten()
         .find_map(|f| pack(program, core, region, explicit, automatic, f))
         .ok_or(failed)
+}
+
+/// The items with small tiles that need not have a bank of their own, and the region that takes them.
+///
+/// Kernels that ran on hardware keep sixteen tiles of 512 bytes and some smaller ones in PSUM (nki-moe-megakernel, `moe_tkg/agents/v5`). Bytes
+/// are all that tells tiles of one bank apart: whether a matmul adds to an element or overwrites it is known by element.
+fn share_banks(region: Region, items: &[Item]) -> (Region, Vec<Item>) {
+    let region = Region { align: ALIGN, ..region };
+    (region, items.iter().map(|i| Item { taken: region.taken(i.bytes), ..*i }).collect())
 }
 
 /// Places tiles of few partitions in halves of the partitions, tensors that share an address as one tile.
@@ -268,8 +302,8 @@ fn fit(region: Region, explicit: &[Item], automatic: &[Item]) -> Result<Vec<u32>
     let mut taken: Vec<(u32, u32)> =
         explicit.iter().filter_map(|i| i.address.map(|a| (a.byte, a.byte.saturating_add(i.bytes)))).collect();
     taken.sort_unstable();
-    let anywhere = |_: &Item, _: u32| None;
-    let beside = |item: &Item, at: u32| beside(explicit, item, at);
+    let anywhere = |item: &Item, at: u32| region.next_bank(item, at);
+    let beside = |item: &Item, at: u32| beside(explicit, item, at).max(region.next_bank(item, at));
     let mut result = online(region, automatic, &taken, true, anywhere);
     for round_robin in [true, false] {
         if result.is_err() && !explicit.is_empty() {

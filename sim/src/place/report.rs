@@ -4,7 +4,7 @@ use nki_diag::{Diagnostic, FileId, Span};
 use nki_isa::ids::Loc;
 use nki_isa::{Arch, Program, Space, TensorId};
 
-use super::{Item, Lifetime, Placement, Region};
+use super::{Item, Lifetime, Placement, Region, share_banks};
 
 /// A place of the program as a diagnostic's span.
 pub(crate) fn span(loc: Loc) -> Span {
@@ -101,7 +101,7 @@ pub(super) fn peak(explicit: &[Item], automatic: &[Item]) -> (u32, Option<Item>)
 
 /// Most PSUM banks in use at one time.
 pub(super) fn peak_banks(region: Region, items: &[Item], placement: &Placement) -> u32 {
-    let mut users = vec![0_u32; (region.capacity / region.align) as usize];
+    let mut users = vec![0_u32; (region.capacity / region.bank) as usize];
     let mut events: Vec<(u64, &Item)> = items
         .iter()
         .flat_map(|i| [(u64::from(i.life.first) * 2 + 1, i), ((u64::from(i.life.last) + 1) * 2, i)])
@@ -110,8 +110,8 @@ pub(super) fn peak_banks(region: Region, items: &[Item], placement: &Placement) 
     let mut best = 0;
     for (at, item) in events {
         let Some(address) = placement.address(item.id) else { continue };
-        let first = (address.byte / region.align) as usize;
-        let end = ((address.byte + item.bytes.max(1)).div_ceil(region.align) as usize).min(users.len());
+        let first = (address.byte / region.bank) as usize;
+        let end = ((address.byte + item.bytes.max(1)).div_ceil(region.bank) as usize).min(users.len());
         for bank in &mut users[first.min(end)..end] {
             if at % 2 == 1 {
                 *bank += 1;
@@ -214,8 +214,10 @@ pub(super) fn does_not_fit(
     failed: usize,
 ) -> Diagnostic {
     let place = memory(region.space);
-    // PSUM is given out in banks.
-    let counted = |items: &[Item]| if region.space == Space::Psum { whole_banks(items) } else { items.to_vec() };
+    // In PSUM small tiles have been tried in shared banks, which they fill to a multiple of the alignment.
+    let counted = |items: &[Item]| {
+        if region.space == Space::Psum { whole_banks(&share_banks(region, items).1) } else { items.to_vec() }
+    };
     let (explicit, automatic) = (counted(explicit), counted(automatic));
     let (peak, at) = peak(&explicit, &automatic);
     let full = peak > region.capacity;
@@ -241,7 +243,7 @@ pub(super) fn does_not_fit(
     let sum: u64 = groups.iter().map(|(b, n, _)| b * u64::from(*n)).sum();
     let unit = |bytes: u64| {
         if region.space == Space::Psum {
-            let banks = bytes.div_ceil(u64::from(region.align));
+            let banks = bytes.div_ceil(u64::from(region.bank));
             format!("{bytes} bytes ({banks} bank{})", if banks == 1 { "" } else { "s" })
         } else {
             format!("{bytes} bytes")

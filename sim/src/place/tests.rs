@@ -73,14 +73,46 @@ fn psum_tensors_start_on_banks_and_there_are_eight() {
     let p = place(&b.program).expect("fits");
     assert!(ids.iter().all(|i| byte(&p, i.0).is_multiple_of(2048)));
     assert_eq!(p.psum_peak_banks, 3);
-    let all: Vec<_> = ids.iter().map(|&i| b.whole(i)).collect();
-    let extra = b.tensor("extra", Space::Psum, &[128, 512], DType::F32);
-    for v in all.iter().chain(&all) {
-        b.push(add(b.whole(extra), v.clone(), v.clone()));
-    }
-    let errors = place(&b.program).expect_err("nine banks");
+    let errors = place(&together(&[512; 9]).program).expect_err("nine banks");
     assert_eq!(errors[0].id, "psum-overflow");
     assert!(errors[0].message.contains("(9 banks)"), "{}", errors[0].message);
+}
+
+/// PSUM tiles of so many fp32 columns, all alive at one time.
+fn together(columns: &[u32]) -> Builder {
+    let mut b = Builder::new();
+    let ids: Vec<TensorId> = columns.iter().map(|&n| b.tensor("p", Space::Psum, &[128, n], DType::F32)).collect();
+    for _ in 0..2 {
+        for &id in &ids {
+            b.push(add(b.whole(id), b.whole(id), b.whole(id)));
+        }
+    }
+    b
+}
+
+#[test]
+fn small_psum_tiles_share_banks_if_they_must() {
+    let bank = |p: &Placement, i: usize| byte(p, i as u32) / 2048;
+    // Eight tiles have a bank each.
+    let p = place(&together(&[128; 8]).program).expect("fits");
+    assert_eq!(p.psum_peak_banks, 8);
+    for columns in [&[128; 9][..], &[128; 32], &[1, 512, 1, 300, 128, 1, 1024, 128, 512, 100, 300, 512], &[257; 8], &[16; 200]] {
+        let p = place(&together(columns).program).expect("fits");
+        for (i, &n) in columns.iter().enumerate() {
+            let (start, end) = (byte(&p, i as u32), byte(&p, i as u32) + 4 * n);
+            assert!(start % 2048 == 0 || start / 2048 == (end - 1) / 2048, "{columns:?}: {i} crosses a bank");
+            for (j, &m) in columns.iter().enumerate().skip(i + 1) {
+                let other = byte(&p, j as u32);
+                assert!(end <= other || other + 4 * m <= start, "{columns:?}: {i} and {j} overlap");
+            }
+        }
+        let banks: std::collections::BTreeSet<u32> = (0..columns.len()).map(|i| bank(&p, i)).collect();
+        assert!(p.psum_peak_banks >= banks.len() as u32 && p.psum_peak_banks <= 8);
+    }
+    // Two tiles of more than half a bank do not share one.
+    let errors = place(&together(&[257; 9]).program).expect_err("nine banks");
+    assert!(errors[0].message.contains("but not side by side"), "{}", errors[0].message);
+    assert_eq!(place(&together(&[128; 33]).program).expect_err("33 quarters")[0].id, "psum-overflow");
 }
 
 #[test]

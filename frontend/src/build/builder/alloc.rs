@@ -118,6 +118,16 @@ impl Builder {
             )
             .help("make shared tensors unconditionally, before branching on nl.program_id"));
         }
+        if space == Space::Hbm && self.core > 0 {
+            let first = self.private.get(self.next_private).copied();
+            self.next_private += 1;
+            if let Some(id) = first.filter(|&id| self.is_output(id)) {
+                let first = &self.program.tensors[id.0 as usize];
+                if first.shape == shape && first.dtype == request.dtype {
+                    return Ok(self.handle(id));
+                }
+            }
+        }
         let core = if space == Space::SharedHbm { 0 } else { self.core };
         let tensor = Memory {
             name: self.intern(request.name),
@@ -131,8 +141,10 @@ impl Builder {
             trail: site.trail,
         };
         let made = self.add(tensor);
-        if space == Space::SharedHbm {
-            self.shared.push(made.storage.id);
+        match space {
+            Space::SharedHbm => self.shared.push(made.storage.id),
+            Space::Hbm if self.core == 0 => self.private.push(made.storage.id),
+            _ => {}
         }
         Ok(made)
     }

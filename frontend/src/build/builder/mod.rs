@@ -11,6 +11,7 @@ use nki_isa::machine::Context;
 use nki_isa::program::{NodeKind, Trail};
 use nki_isa::{Arch, Inst, Loc, Node, Program, RegId, Target, TensorId, Violation};
 use rustc_hash::{FxHashMap, FxHashSet};
+use smallvec::SmallVec;
 
 pub(crate) use self::alloc::Request;
 use crate::build::Result;
@@ -56,10 +57,16 @@ pub(crate) struct Builder {
     shared: Vec<TensorId>,
     /// Next entry of `shared` on a core after the first.
     next_shared: usize,
+    /// Tensors of core 0 in private HBM, in the order of their making.
+    private: Vec<TensorId>,
+    /// Next entry of `private` on a core after the first.
+    next_private: usize,
     /// Whether a tensor may be larger than its memory.
     over_capacity: bool,
     /// Tensors that are, until they have been reported.
     pub(crate) too_large: Vec<(Violation, Site)>,
+    /// Shapes of outputs that are returned reshaped. Set at the end: other cores make these tensors as core 0 did.
+    reshaped: Vec<(TensorId, SmallVec<[u32; 6]>)>,
     /// Names of outputs.
     output_names: FxHashSet<String>,
     /// Statements emitted so far, on all cores.
@@ -96,8 +103,11 @@ impl Builder {
             begun: 1,
             shared: Vec::new(),
             next_shared: 0,
+            private: Vec::new(),
+            next_private: 0,
             over_capacity: false,
             too_large: Vec::new(),
+            reshaped: Vec::new(),
             output_names: FxHashSet::default(),
             emitted: 0,
             constants: FxHashMap::default(),
@@ -207,12 +217,16 @@ impl Builder {
         self.open();
         self.core += 1;
         self.next_shared = 0;
+        self.next_private = 0;
     }
 
     /// The finished program.
     pub(crate) fn finish(mut self, files: Vec<Arc<str>>, trails: Vec<Trail>) -> Program {
         if self.program.cores.len() <= self.core as usize {
             self.next_core();
+        }
+        for (id, shape) in self.reshaped {
+            self.program.tensors[id.0 as usize].shape = shape;
         }
         self.program.files = files;
         self.program.trails = trails;

@@ -18,9 +18,9 @@ impl Builder {
         let (made, id, tensor) = (span_of(t.storage.loc), t.storage.id, &t.storage.name);
         let is_input = self.is_input(id);
         let mut findings = Vec::new();
-        // Up to NKI 0.2 a kernel could return what it made in `nl.hbm` (release notes of 0.3), and tutorials still do. With one core
-        // there is nobody to share it with.
-        if t.view.space == Space::Hbm && !is_input && self.cores == 1 {
+        // Up to NKI 0.2 a kernel could return what it made in `nl.hbm` (release notes of 0.3), and tutorials still do. Published kernels
+        // with two cores did so, too, and each core wrote a part: `alloc` gives the other core the same tensor.
+        if t.view.space == Space::Hbm && !is_input {
             let message = format!("the kernel returns `{tensor}`, which is in private HBM");
             findings.push(
                 Diagnostic::warning("kernel-output", message)
@@ -51,10 +51,15 @@ impl Builder {
         let shape = t.view.shape();
         if shape[..] != t.storage.shape[..] && !is_input {
             // HBM is flat, so a reshaped output is the same storage under another shape.
-            self.program.tensors[id.0 as usize].shape = shape[..].into();
+            self.reshaped.push((id, shape[..].into()));
         }
         self.output(name, id);
         findings
+    }
+
+    /// Whether the kernel returns this tensor. Known as soon as core 0 has been evaluated.
+    pub(super) fn is_output(&self, id: TensorId) -> bool {
+        self.program.outputs.iter().any(|output| output.tensor == id)
     }
 
     /// Adds an output; a name that is taken gets a number.

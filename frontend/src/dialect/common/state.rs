@@ -94,7 +94,6 @@ impl Backend for State {
         span: Span,
         findings: &mut Vec<Diagnostic>,
     ) -> EvalResult<()> {
-        self.builder.check_schedule().map_err(|v| raise("", &v, span, &[]))?;
         for (name, value) in outputs {
             let Some(t) = value.downcast::<Tensor>() else {
                 let message = format!("the kernel returns a value of type {} as `{name}`", value.type_name());
@@ -111,9 +110,10 @@ impl Backend for State {
         Ok(())
     }
 
-    fn finish(&mut self, files: Vec<Arc<str>>, trails: Vec<Trail>) -> Program {
+    fn finish(&mut self, files: Vec<Arc<str>>, trails: Vec<Trail>, span: Span) -> EvalResult<Program> {
+        self.builder.check_schedule().map_err(|v| raise("", &v, span, &[]))?;
         let fresh = Builder::new("", self.builder.arch().target, 1);
-        std::mem::replace(&mut self.builder, fresh).finish(files, trails)
+        Ok(std::mem::replace(&mut self.builder, fresh).finish(files, trails))
     }
 }
 

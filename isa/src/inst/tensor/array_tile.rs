@@ -124,7 +124,7 @@ pub(super) fn check_bank(dst: &View, arch: &Arch) -> Result<(), Violation> {
     }
     let (low, high) = View::span(dst.free_dims());
     let size = dst.dtype.size() as i64;
-    // A tensor in PSUM starts on a bank.
+    // A tensor in PSUM starts on a bank or lies in one.
     let (first, last) = ((dst.offset + low) * size, (dst.offset + high + 1) * size - 1);
     if first.div_euclid(bank) == last.div_euclid(bank) {
         return Ok(());

@@ -38,26 +38,46 @@ operands! {
         "same-partitions": "`data` and `dst` have the same partitions",
         "bitvec-ints": "bitwise operators take integers only",
         "negate": "`negate` is for arithmetic operators",
-        "axis": "`axis` names the last dimensions without gaps, and not dimension 0",
+        "axis": "`axis` names the last dimensions without gaps, and not dimension 0; dimensions of size 1 need not be \
+            named, nor counted if `dst` has the size of that reading",
         "dst-size": "`dst` has as many elements as the reduction yields",
     },
 }
 
+/// Elements that become one when these axes of a shape are reduced; `None` if the axes are not legal.
+///
+/// A dimension of size 1 is no part of the access pattern, so it matters neither between reduced dimensions nor behind them.
+fn group_of(shape: &[u32], axes: &[i64]) -> Option<usize> {
+    let rank = shape.len() as i64;
+    let mut reduced = vec![false; shape.len()];
+    for &axis in axes {
+        let axis = if axis < 0 { axis + rank } else { axis };
+        let first_time = (1..rank).contains(&axis) && !std::mem::replace(&mut reduced[axis as usize], true);
+        first_time.then_some(())?;
+    }
+    let mut long = reduced.iter().zip(shape).skip(1).filter(|(_, n)| **n != 1).skip_while(|(reduced, _)| !**reduced);
+    let is_legal = !axes.is_empty() && long.all(|(reduced, _)| *reduced);
+    is_legal.then(|| reduced.iter().zip(shape).filter(|(reduced, _)| **reduced).map(|(_, &n)| n as usize).product())
+}
+
 impl TensorReduce {
-    /// Number of reduced dimensions, if `axis` is legal.
-    fn reduced(&self) -> Option<usize> {
-        let rank = self.data.dims.len() as i64;
-        let mut axes: Vec<i64> = self.axis.0.iter().map(|&a| if a < 0 { a + rank } else { a }).collect();
-        axes.sort_unstable();
-        let expected = rank - axes.len() as i64..rank;
-        (!axes.is_empty() && expected.start >= 1 && axes.iter().copied().eq(expected)).then_some(axes.len())
+    /// Elements that become one; `None` if `axis` is not legal.
+    ///
+    /// `axis` counts the dimensions of `data`. Up to NKI 0.2 it could count them without those of size 1: it is read so if `dst` has the
+    /// size of that reading only. Published kernels reduce `[128, 1, 16]` to `[128, 1]` with axis 1.
+    fn group(&self) -> Option<usize> {
+        let shape = self.data.shape();
+        let written = group_of(&shape, &self.axis.0);
+        if written.is_some_and(|group| self.fits(group)) {
+            return written;
+        }
+        let long = shape.iter().enumerate().filter(|(i, n)| *i == 0 || **n != 1).map(|(_, &n)| n).collect::<Vec<_>>();
+        group_of(&long, &self.axis.0).filter(|&group| self.fits(group)).or(written)
     }
 
-    /// Elements that become one.
-    fn group(&self) -> usize {
-        let dims = &self.data.dims;
-        let kept = dims.len() - self.reduced().unwrap_or(0).min(dims.len());
-        dims.iter().skip(kept).map(|d| d.count as usize).product()
+    /// Whether `dst` has an element for each group of this many.
+    fn fits(&self, group: usize) -> bool {
+        self.data.free_elements() == self.dst.free_elements() * group
     }
 }
 
@@ -87,7 +107,7 @@ impl Instruction for TensorReduce {
             ));
         }
         let shape = self.data.shape();
-        if self.reduced().is_none() {
+        let Some(group) = self.group() else {
             let last = shape.len() - 1;
             return Err(Violation::new(
                 "reduce-axis",
@@ -98,9 +118,9 @@ impl Instruction for TensorReduce {
                 ),
             )
             .help(format!("for this tile: axis={last}{}", if last > 1 { format!(", or ({}, {last})", last - 1) } else { String::new() })));
-        }
-        let expected = self.data.free_elements() / self.group().max(1);
-        if self.dst.free_elements() != expected {
+        };
+        if !self.fits(group) {
+            let expected = self.data.free_elements() / group;
             return Err(Violation::new(
                 "shape-mismatch",
                 "dst",
@@ -121,7 +141,7 @@ impl Instruction for TensorReduce {
 
     /// Arithmetic in fp32, also on integers; bitvec operators on bit patterns.
     fn execute(&self, machine: &mut dyn Machine) -> Result<(), Fault> {
-        let group = self.group().max(1);
+        let group = self.group().unwrap_or(1);
         let (op, negate) = (self.op, self.negate);
         if op.is_bitvec() {
             return machine.map_i64(&[&self.dst], &[&self.data], &|_, ins, outs| {
@@ -179,6 +199,34 @@ mod tests {
         negated.negate = true;
         m.run(negated).unwrap();
         assert_eq!(m.f32s(&all), [-5.0, -11.0]);
+    }
+
+    #[test]
+    fn dimensions_of_size_1_do_not_count() {
+        let mut m = TestMachine::new(Target::Trn2);
+        let values: Vec<f32> = (0..12).map(|i| i as f32).collect();
+        let sums = [3.0, 12.0, 21.0, 30.0];
+        for (shape, axis, kept) in [
+            (&[4, 1, 3][..], &[1][..], &[4, 1][..]),
+            (&[4, 1, 3], &[2], &[4, 1]),
+            (&[4, 3, 1], &[1], &[4, 1]),
+            (&[2, 2, 3, 1], &[2], &[2, 2]),
+            (&[2, 2, 1, 3], &[-1], &[2, 2]),
+            (&[2, 2, 1, 3], &[2], &[2, 2]),
+            (&[2, 1, 2, 3], &[2], &[2, 2]),
+        ] {
+            let a = m.tensor_f32("a", Space::Sbuf, DType::F32, shape, &values);
+            let d = m.tensor("d", Space::Sbuf, DType::F32, kept);
+            m.run(inst(&d, AluOp::Add, &a, axis)).unwrap();
+            assert_eq!(m.f32s(&d), sums, "{shape:?} {axis:?}");
+        }
+        // What the axis says comes first: a dimension of size 1 alone is reduced to itself.
+        let a = m.tensor_f32("a", Space::Sbuf, DType::F32, &[4, 1, 3], &values);
+        let same = m.tensor("same", Space::Sbuf, DType::F32, &[4, 3]);
+        m.run(inst(&same, AluOp::Add, &a, &[1])).unwrap();
+        assert_eq!(m.f32s(&same), values);
+        let two = m.tensor("two", Space::Sbuf, DType::F32, &[4, 2]);
+        assert!(m.check(inst(&two, AluOp::Add, &a, &[1])).unwrap_err().contains("leaves 3 elements"));
     }
 
     #[test]
