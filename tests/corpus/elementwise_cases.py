@@ -312,6 +312,7 @@ def products():
         kinds = [(np.float32,) * 2, (bfloat16, np.float16), (bfloat16, fp8[0]), fp8, (fp8[1],) * 2][i % 5]
         if double:
             kinds = (d.of(*fp8), d.of(*fp8))
+            n = (n + 15) // 16 * 16  # the distance of the rows
         middle = (2,) if double else ()
         s = d.array((tiles * k, *middle, m), kinds[0])
         x = d.array((tiles * k, *middle, n), kinds[1])

@@ -2,6 +2,7 @@ x = nl.ndarray((128, 64), nl.float8_e4m3fn_x4, nl.sbuf)
 y = nl.ndarray((128, 64), nl.float8_e5m2_x4, nl.sbuf)
 s = nl.ndarray((128, 64), nl.float32, nl.sbuf)
 short = nl.ndarray((128, 32), nl.float32, nl.sbuf)
+half = nl.ndarray((128, 64), nl.bfloat16, nl.sbuf)
 ix = nl.ndarray((128, 1), nl.uint32, nl.sbuf)
 ixb = nl.ndarray((128, 1), nl.int16, nl.sbuf)
 ix64 = nl.ndarray((64, 1), nl.uint32, nl.sbuf)
@@ -31,6 +32,11 @@ nisa.dma_copy(s, h.ap(pattern=[[64, 128], [1, 64]], vector_offset=ix2))  # [shap
 # rule: hwdge-target
 nisa.dma_copy(s, h, dge_mode=nisa.dge_mode.hwdge)  # trn1 [unsupported-on-target] trn2 or later
 nisa.dma_copy(s, h, dge_mode=nisa.dge_mode.hwdge)  # trn2 accepted
+
+# rule: hwdge-dtype
+nisa.dma_copy(half, h, dge_mode=nisa.dge_mode.hwdge)  # [dtype-mismatch] `src` is float32 | `dst` is bfloat16 | hwdge
+nisa.dma_copy(half, h, dge_mode=nisa.dge_mode.swdge)  # accepted
+nisa.dma_copy(half, h)  # accepted
 
 # rule: gather-swdge
 nisa.dma_copy(s, hx, dge_mode=nisa.dge_mode.hwdge)  # [operand-value] hwdge | `src` | swdge

@@ -11,6 +11,8 @@ s2 = nl.ndarray((128, 2, 64), nl.float8_e4m3, nl.sbuf)
 m2 = nl.ndarray((128, 2, 512), nl.float8_e4m3, nl.sbuf)
 b2 = nl.ndarray((128, 2, 64), nl.bfloat16, nl.sbuf)
 mb2 = nl.ndarray((128, 2, 512), nl.bfloat16, nl.sbuf)
+m28 = nl.ndarray((128, 2, 8), nl.float8_e4m3, nl.sbuf)
+out8 = nl.ndarray((64, 8), nl.float32, nl.psum)
 s3 = nl.ndarray((128, 3, 64), nl.float8_e4m3, nl.sbuf)
 m3 = nl.ndarray((128, 3, 512), nl.float8_e4m3, nl.sbuf)
 wide = nl.ndarray((128, 130), nl.bfloat16, nl.sbuf)
@@ -41,6 +43,10 @@ nisa.nc_matmul(out, b2, mb2, perf_mode=nisa.matmul_perf_mode.double_row)  # [ope
 
 # rule: double-row-shape
 nisa.nc_matmul(out, s3, m3, perf_mode=nisa.matmul_perf_mode.double_row)  # [shape-mismatch] [128, 3, 64] | [K, 2, ...]
+
+# rule: double-row-stride
+nisa.nc_matmul(out8, s2, m28, perf_mode=nisa.matmul_perf_mode.double_row)  # [operand-value] 8 elements apart | multiple of 16
+nisa.nc_matmul(out8, s2, m2[:, :, 0:8], perf_mode=nisa.matmul_perf_mode.double_row)  # accepted
 
 # rule: tile-pair
 nisa.nc_matmul(out, st, mv, tile_position=(0, 0))  # [operand-value] `tile_size` has 0 values

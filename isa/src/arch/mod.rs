@@ -72,6 +72,8 @@ pub struct Arch {
     pub accumulates_onto_any_write: bool,
     /// `abs_max` and `abs_min` (`nki.language` operator table).
     pub abs_max: bool,
+    /// `tensor_partition_reduce` with maximum: kernels use it on trn2, and the compiler for trn3 refuses it (nki-moe-megakernel's log).
+    pub partition_maximum: bool,
     /// Operands of 8-bit floats run in the vector engine's fast modes, as those of 16 bits do (trainium3_arch).
     pub fast_fp8_streams: bool,
     /// `activation_reduce` reduces with multiply, max and min as well as add (`activation_reduce` reference).
@@ -147,6 +149,7 @@ const TRN1: Arch = Arch {
     exact_transpose: false,
     accumulates_onto_any_write: false,
     abs_max: false,
+    partition_maximum: true,
     fast_fp8_streams: false,
     activation_reduces_with_any: false,
     activation_bias_number: false,
@@ -186,6 +189,7 @@ const TRN3: Arch = Arch {
     mx: true,
     accumulates_onto_any_write: true,
     abs_max: true,
+    partition_maximum: false,
     fast_fp8_streams: true,
     random_state_psum: true,
     receive_displacements: true,

@@ -202,13 +202,7 @@ fn items(program: &Program, region: Region, lives: &[Option<Lifetime>]) -> Vec<I
         .filter(|(_, (t, _))| t.space == region.space && t.core == region.core)
         .filter_map(|(i, (t, life))| {
             let bytes = u32::try_from(t.bytes()).unwrap_or(u32::MAX / 2);
-            Some(Item {
-                id: TensorId(i as u32),
-                bytes,
-                taken: region.taken(bytes),
-                life: (*life)?,
-                address: t.address,
-            })
+            Some(Item { id: TensorId(i as u32), bytes, taken: region.taken(bytes), life: (*life)?, address: t.address })
         })
         .collect();
     items.sort_by_key(|i| (i.life.first, i.id));

@@ -96,7 +96,9 @@ fn small_psum_tiles_share_banks_if_they_must() {
     // Eight tiles have a bank each.
     let p = place(&together(&[128; 8]).program).expect("fits");
     assert_eq!(p.psum_peak_banks, 8);
-    for columns in [&[128; 9][..], &[128; 32], &[1, 512, 1, 300, 128, 1, 1024, 128, 512, 100, 300, 512], &[257; 8], &[16; 200]] {
+    for columns in
+        [&[128; 9][..], &[128; 32], &[1, 512, 1, 300, 128, 1, 1024, 128, 512, 100, 300, 512], &[257; 8], &[16; 200]]
+    {
         let p = place(&together(columns).program).expect("fits");
         for (i, &n) in columns.iter().enumerate() {
             let (start, end) = (byte(&p, i as u32), byte(&p, i as u32) + 4 * n);

@@ -41,6 +41,7 @@ operands! {
         "index-dtype": "the index is int32 or uint32",
         "index-count": "the index has an element for each row",
         "hwdge-target": "hwdge needs trn2 or later",
+        "hwdge-dtype": "hwdge moves elements of one dtype",
         "gather-swdge": "only swdge (or unknown) gathers and scatters by a vector index",
         "dynamic-none": "an address that is known only when the program runs is not for `dge_mode` none",
         "priority-target": "`priority` needs trn3",
@@ -181,6 +182,18 @@ impl Instruction for DmaCopy {
                 format!("`dge_mode` is none, which makes descriptors before the program runs, but the address of `{name}` is known only then"),
             )
             .help("leave `dge_mode` out"));
+        }
+        // The NKI compiler's own rule: "HWDGE requires same src/dst element type".
+        if self.dge_mode == DgeMode::HwDge && self.src.dtype != self.dst.dtype {
+            return Err(Violation::new(
+                "dtype-mismatch",
+                "src",
+                format!(
+                    "`src` is {} and `dst` is {}, but hardware descriptors (hwdge) move elements of one dtype",
+                    self.src.dtype, self.dst.dtype
+                ),
+            )
+            .help("leave `dge_mode` out, or copy first and convert with nisa.tensor_copy"));
         }
         check_priority(context.arch, self.priority)?;
         match (self.engine, self.dge_mode) {

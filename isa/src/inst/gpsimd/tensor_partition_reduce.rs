@@ -50,6 +50,7 @@ operands! {
         "one-partition": "`dst` has one partition",
         "same-elements": "`dst` has as many elements per partition as `data`",
         "bitvec-ints": "bitwise operators take integers only",
+        "maximum-target": "maximum is not for trn3",
     },
 }
 
@@ -70,7 +71,15 @@ impl Instruction for TensorPartitionReduce {
         Engine::GpSimd
     }
 
-    fn validate(&self, _context: &Context<'_>) -> Result<(), Violation> {
+    fn validate(&self, context: &Context<'_>) -> Result<(), Violation> {
+        if self.op == PartitionReduce::Max && !context.arch.partition_maximum {
+            return Err(Violation::new(
+                "unsupported-on-target",
+                "op",
+                format!("`op` is maximum, which tensor_partition_reduce does not have on {}", context.arch.target),
+            )
+            .help("transpose with nisa.nc_transpose, then use nisa.tensor_reduce"));
+        }
         if self.dst.partitions() != 1 {
             return Err(Violation::new(
                 "partition-mismatch",

@@ -7,6 +7,9 @@ use crate::dtype::DType;
 use crate::inst::indirection::columns;
 use crate::violation::Violation;
 
+/// Bytes of which the distance between the two rows of a double row is a multiple.
+const DOUBLE_ROW_STRIDE: i64 = 16;
+
 impl NcMatmul {
     /// All of them.
     ///
@@ -116,6 +119,19 @@ impl NcMatmul {
                         format!("`{name}` has shape {:?}, double_row takes [K, 2, ...]", view.shape()),
                     ));
                 }
+            }
+            // The compiler's verifier: "second dim of input AP must have Num=2, Size%16==0"; nki-library: "multiple of 16 for double row
+            // stride access".
+            let stride = self.moving.free_dims().first().map_or(0, |d| d.stride);
+            if stride % DOUBLE_ROW_STRIDE != 0 {
+                return Err(Violation::new(
+                    "operand-value",
+                    "moving",
+                    format!(
+                        "`moving` has its two rows {stride} elements apart; double_row takes a multiple of {DOUBLE_ROW_STRIDE}"
+                    ),
+                )
+                .help(format!("allocate the tile with a multiple of {DOUBLE_ROW_STRIDE} columns and slice it")));
             }
         }
         let (m, n) = (self.columns_of(&self.stationary), self.columns_of(&self.moving));

@@ -54,6 +54,7 @@ operands! {
         "double-row-columns": "double_row is not combined with column tiling",
         "double-row-dtypes": "double_row takes 8-bit floats",
         "double-row-shape": "with double_row the first free dimension of both operands is 2",
+        "double-row-stride": "with double_row the two rows of `moving` are a multiple of 16 elements apart",
         "tile-pair": "`tile_position` and `tile_size` are (row, column) pairs and given together",
         "tile-size": "row and column tile sizes are 32 (from trn2 on), 64 or 128",
         "tile-position": "a tile starts at a multiple of its size, inside the array's 128",
