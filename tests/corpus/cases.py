@@ -122,6 +122,46 @@ def scans():
     )
 
 
+def sequential(op, x, negate):
+    """The last axis of x reduced in fp32 from the first element to the last."""
+    x = x.astype(np.float32)
+    state = x[..., 0] if op == "subtract" else BINARY[op](x[..., 0], np.float32(op == "multiply"))
+    with np.errstate(invalid="ignore"):
+        for i in range(1, x.shape[-1]):
+            state = BINARY[op](state, x[..., i])
+    return -state if negate else state
+
+
+def reductions():
+    for i in range(16):
+        shape = [(128, 513), (77, 5, 33), (1, 7, 3, 64), (9, 128), (128, 3, 2, 40), (64, 200, 4)][i % 6]
+        op, dtype, step, negate = ("add", "add", "subtract")[i % 3], (np.float32, bfloat16)[i % 2], 1 + i % 4, i % 5 == 2
+        axis = tuple(range(int(rng(i).integers(1, len(shape))), len(shape)))
+        data = normal(shape, 700 + i, dtype) * np.exp2(rng(800 + i).integers(-8, 9, shape)).astype(dtype)
+        if i % 4 == 3:
+            data[0, ..., 0], data[-1, ..., -1] = np.inf, np.nan
+        kept = shape[: axis[0]]
+        yield dict(
+            name=f"reduction-{op}-{np.dtype(dtype).name}-{i}",
+            file="scans.py",
+            kernel="reduction",
+            args=dict(data=data, op=op, axis=axis, step=step, negate=negate),
+            expect=dict(out=sequential(op, data[..., ::step].reshape(*kept, -1), negate)),
+            rtol=0,
+            atol=0,
+        )
+    data = 1 + normal((100, 3, 50), 716) / 64
+    yield dict(
+        name="reduction-multiply",
+        file="scans.py",
+        kernel="reduction",
+        args=dict(data=data, op="multiply", axis=(1, 2), step=1, negate=False),
+        expect=dict(out=sequential("multiply", data.reshape(100, 150), False)),
+        rtol=0,
+        atol=0,
+    )
+
+
 def searches():
     for shape in ((128, 100), (3, 5000)):
         x = rng(shape[1]).permuted(np.tile(np.arange(shape[1], dtype=np.float32), (shape[0], 1)), axis=1) - 50
@@ -254,6 +294,7 @@ def gathers():
 
 def cases():
     yield from scans()
+    yield from reductions()
     yield from searches()
     yield from gathers()
     yield from elementwise_cases.cases()

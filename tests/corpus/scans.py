@@ -111,6 +111,19 @@ def softmax_numerator(data):
 
 
 @nki.jit
+def reduction(data, op, axis, step, negate):
+    """`data` reduced over `axis`; of the last dimension each `step`-th element is taken."""
+    tile = nl.ndarray(data.shape, dtype=data.dtype, buffer=nl.sbuf)
+    nisa.dma_copy(dst=tile, src=data)
+    shape = data.shape[: axis[0]]
+    out = nl.ndarray(shape, dtype=nl.float32, buffer=nl.shared_hbm)
+    result = nl.ndarray(shape if len(shape) > 1 else (shape[0], 1), dtype=nl.float32, buffer=nl.sbuf)
+    nisa.tensor_reduce(dst=result, op=getattr(nl, op), data=tile[..., ::step], axis=axis, negate=negate)
+    nisa.dma_copy(dst=out, src=result)
+    return out
+
+
+@nki.jit
 def activate2(data, bias):
     P, F = data.shape
     out = nl.ndarray((P, F), dtype=nl.float32, buffer=nl.shared_hbm)

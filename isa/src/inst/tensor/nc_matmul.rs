@@ -348,13 +348,17 @@ mod tests {
     fn double_row_contracts_two_rows_per_partition() {
         let mut m = TestMachine::new(Target::Trn2);
         let s = sbuf(&mut m, DType::F8E4M3, &[1, 2, 2], &[1., 2., 3., 4.]);
-        let x = sbuf(&mut m, DType::F8E5M2, &[1, 2, 1], &[10., 0.5]);
+        let mut values = [0.0; 32];
+        (values[0], values[16]) = (10., 0.5);
+        let whole = sbuf(&mut m, DType::F8E5M2, &[1, 2, 16], &values);
+        let mut x = whole.clone();
+        x.dims[2].count = 1;
         let d = m.tensor("d", Space::Psum, DType::F32, &[2, 1]);
         let mm = NcMatmul { perf_mode: PerfMode::DoubleRow, ..matmul(&d, &s, &x) };
         m.run(mm.clone()).unwrap();
         assert_eq!(m.f32s(&d), [11.5, 22.]);
         let mut old = TestMachine::new(Target::Trn1);
-        for v in [&s, &x] {
+        for v in [&s, &whole] {
             old.tensor("t", Space::Sbuf, v.dtype, &v.shape());
         }
         old.tensor("d", Space::Psum, DType::F32, &[2, 1]);
