@@ -6,7 +6,7 @@ use crate::deps;
 use crate::place::Placement;
 use crate::schedule::{Policy, orders};
 use crate::timeline::Timeline;
-use crate::timing::lower::{Lowered, lower};
+use crate::timing::lower::{Dependences, Lowered, lower};
 use crate::timing::{self, CostModel, Laws, ParamError, Params};
 use crate::trace::{CoreId, Trace};
 
@@ -31,7 +31,22 @@ pub fn simulate(
     trace: &Trace,
     params: &Params,
 ) -> Result<Timeline, ParamError> {
-    Ok(simulate_with(program, placement, trace, &Laws::new(params)?, &Policy::of(params)))
+    simulate_again(program, placement, trace, params, &Dependences::default())
+}
+
+/// As [`simulate`], for a trace that is timed several times: `known` is one for all of them.
+///
+/// # Errors
+/// As [`simulate`].
+pub fn simulate_again(
+    program: &Program,
+    placement: &Placement,
+    trace: &Trace,
+    params: &Params,
+    known: &Dependences,
+) -> Result<Timeline, ParamError> {
+    let rank = RankTrace { program, placement, trace };
+    Ok(simulate_cores(&[rank], &Laws::new(params)?, &Policy::of(params), &[known]).swap_remove(0))
 }
 
 /// Times a trace with any model of costs, and any policy.
@@ -47,12 +62,23 @@ pub fn simulate_with(
 
 /// Times all ranks, from 0, on one clock: they start together and wait for each other at collectives. One timeline for each.
 pub fn simulate_ranks(ranks: &[RankTrace<'_>], model: &dyn CostModel, policy: &Policy) -> Vec<Timeline> {
+    let unknown: Vec<Dependences> = ranks.iter().map(|_| Dependences::default()).collect();
+    simulate_cores(ranks, model, policy, &unknown.iter().collect::<Vec<_>>())
+}
+
+/// `known`: for each rank.
+fn simulate_cores(
+    ranks: &[RankTrace<'_>],
+    model: &dyn CostModel,
+    policy: &Policy,
+    known: &[&Dependences],
+) -> Vec<Timeline> {
     let reach = policy.reach();
     let mut lowered: Vec<(CoreId, Lowered<'_>)> = Vec::new();
     for (rank, r) in ranks.iter().enumerate() {
         let written = deps::written_tensors(r.program);
         for (c, trace) in r.trace.cores.iter().enumerate().take(r.program.cores.len()) {
-            let low = lower(r.program, c, r.placement, trace, model, &written, &reach);
+            let low = lower(r.program, c, r.placement, trace, model, &written, &reach, known[rank]);
             lowered.push((CoreId { rank, core: c as u32 }, low));
         }
     }

@@ -5,9 +5,10 @@ use nki_isa::schema::Confidence;
 use rayon::prelude::*;
 
 use super::remedies::Case;
-use crate::simulate::simulate;
+use crate::simulate::simulate_again;
 use crate::timeline::{Ps, RowKind};
 use crate::timing::Params;
+use crate::timing::lower::Dependences;
 use crate::timing::params::names;
 
 /// What a parameter does to the latency.
@@ -56,6 +57,7 @@ pub fn sensitivities(case: &Case<'_>, part: f64, done: &(dyn Fn(usize) + Sync)) 
         .filter(|n| case.params.get(n).is_some_and(|p| p.value.as_float().is_some()))
         .collect();
     let total = candidates.len();
+    let known = Dependences::default();
     let mut out: Vec<Sensitivity> = candidates
         .into_par_iter()
         .filter_map(|name| {
@@ -67,7 +69,7 @@ pub fn sensitivities(case: &Case<'_>, part: f64, done: &(dyn Fn(usize) + Sync)) 
             let with = |new: f64| -> Option<(f64, Ps)> {
                 let mut params: Params = case.params.clone();
                 params.set(&name, new).ok()?;
-                let t = simulate(case.program, case.placement, case.trace, &params).ok()?;
+                let t = simulate_again(case.program, case.placement, case.trace, &params, &known).ok()?;
                 Some((new, t.elapsed))
             };
             let (low, high) = if step > 0.0 { (with(value - step), with(value + step)) } else { (None, None) };

@@ -10,7 +10,7 @@ use crate::timing::tests::laws::{build, kernel};
 use crate::timing::tests::time_with;
 
 /// The closed list of docs/report.md.
-const KINDS: [&str; 12] = [
+const KINDS: [&str; 11] = [
     "semaphore",
     "bank",
     "engine-order",

@@ -118,8 +118,10 @@ impl<'a> Scheduler<'a> {
             place: places(low, compiler.dma_window),
             position,
             taken: vec![false; n],
-            pending: (0..n).map(|i| low.deps.of(i).len() as u32).collect(),
-            data: (0..n).map(|i| low.deps.of(i).iter().filter(|d| brings_data(d.hazard)).count() as u32).collect(),
+            pending: (0..n).map(|i| low.graph.deps.of(i).len() as u32).collect(),
+            data: (0..n)
+                .map(|i| low.graph.deps.of(i).iter().filter(|d| brings_data(d.hazard)).count() as u32)
+                .collect(),
             ready: vec![(0, false); n],
             queues: Default::default(),
             end: 0,
@@ -284,7 +286,7 @@ impl<'a> Scheduler<'a> {
         let low = self.low;
         for &(waiter, edge) in low.waiters(op) {
             let Some(there) = low.queue(waiter) else { continue };
-            let hazard = low.deps.of(waiter as usize)[edge as usize].hazard;
+            let hazard = low.graph.deps.of(waiter as usize)[edge as usize].hazard;
             let by_data = brings_data(hazard);
             if let Some(wait) = low.wait(op, waiter, hazard, self.machine) {
                 let ready = &mut self.ready[waiter as usize];

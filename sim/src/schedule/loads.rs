@@ -36,7 +36,7 @@ pub(super) fn places(low: &Lowered<'_>, window: u32) -> Vec<u32> {
         let op = i as u32;
         let own = if place[i] == u32::MAX { op } else { place[i].min(op.saturating_add(window)) };
         place[i] = if loads[i] { own } else { op };
-        for dep in low.deps.of(i) {
+        for dep in low.graph.deps.of(i) {
             let on = dep.on as usize;
             if loads[on] && (dep.hazard == Hazard::Raw || loads[i]) {
                 place[on] = place[on].min(place[i]);

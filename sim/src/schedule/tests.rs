@@ -8,7 +8,7 @@ use crate::deps::written_tensors;
 use crate::exec::trace_only;
 use crate::place::place;
 use crate::testing::{Builder, add, dma};
-use crate::timing::lower::{ENGINES, Lowered, OpKind, lower};
+use crate::timing::lower::{Dependences, ENGINES, Lowered, OpKind, lower};
 use crate::timing::order::Order;
 use crate::timing::tests::laws::{build, kernel};
 use crate::timing::tests::time_with;
@@ -23,7 +23,7 @@ fn order_of(program: &Program, params: &Params, check: impl Fn(&Lowered<'_>, &Or
     let (placement, trace) = (place(program).unwrap(), trace_only(program).unwrap());
     let (laws, policy) = (Laws::new(params).unwrap(), Policy::of(params));
     let written = written_tensors(program);
-    let low = lower(program, 0, &placement, &trace.cores[0], &laws, &written, &policy.reach());
+    let low = lower(program, 0, &placement, &trace.cores[0], &laws, &written, &policy.reach(), &Dependences::default());
     let lowered = [(CoreId { rank: 0, core: 0 }, low)];
     let found = orders(&lowered, laws.machine(), &policy);
     assert_eq!(found, orders(&lowered, laws.machine(), &policy));
@@ -57,7 +57,7 @@ proptest! {
                 assert!(ops.is_sorted_by_key(|op| low.ops[..*op as usize].iter().filter(|o| matches!(o.kind, OpKind::Barrier(_))).count()));
                 let place = |op: u32| ops.iter().position(|o| *o == op);
                 for (at, &op) in ops.iter().enumerate() {
-                    for dep in low.deps.of(op as usize) {
+                    for dep in low.graph.deps.of(op as usize) {
                         assert!(place(dep.on).is_none_or(|before| before < at), "{op} is before {}", dep.on);
                     }
                     let reach = reach[if low.is_dma(op) { ENGINES + queue } else { queue }];

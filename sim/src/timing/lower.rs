@@ -1,5 +1,7 @@
 //! From a core's trace to the operations that the schedule orders and the machine runs.
 
+use std::sync::{Arc, Mutex, PoisonError};
+
 use nki_isa::ids::RegId;
 use nki_isa::inst::Footprint;
 use nki_isa::machine::Context;
@@ -59,57 +61,21 @@ pub(crate) struct Segment {
     pub(crate) barrier: Ps,
 }
 
-/// A core's operations in program order, their costs and dependences.
-pub(crate) struct Lowered<'p> {
-    pub(crate) nodes: Vec<&'p Node>,
-    pub(crate) ops: Vec<Op>,
-    /// By node.
-    pub(crate) costs: Vec<Option<Cost>>,
+/// Who waits for whom.
+#[derive(Debug)]
+pub(crate) struct Graph {
     pub(crate) deps: Deps,
-    /// By engine queue: its instructions.
-    pub(crate) queues: [Vec<u32>; ENGINES],
-    /// At least one.
-    pub(crate) segments: Vec<Segment>,
     /// The operations that wait for each operation, and the position of the edge in their list of dependences.
     waiters: Vec<(u32, u32)>,
     waiters_of: Vec<u32>,
-    /// The operations that wait for other cores, in program order.
-    pub(crate) rendezvous: Vec<Rendezvous>,
-    /// Which DMA engines have equal loads.
-    pub(super) classes: Classes,
 }
 
-impl<'p> Lowered<'p> {
-    fn new(
-        nodes: Vec<&'p Node>,
-        ops: Vec<Op>,
-        costs: Vec<Option<Cost>>,
-        deps: Deps,
-        rendezvous: Vec<Rendezvous>,
-        dma_engines: u32,
-    ) -> Self {
-        let n = ops.len();
-        let mut queues: [Vec<u32>; ENGINES] = Default::default();
-        let mut segments = Vec::new();
-        let mut segment = Segment { end: 0, count: 0, taken: [0; ENGINES], barrier: 0 };
+impl Graph {
+    fn new(deps: Deps, n: usize) -> Self {
         let mut waiters_of = vec![0u32; n + 1];
-        for (i, op) in ops.iter().enumerate() {
-            match op.kind {
-                OpKind::Inst { queue } => {
-                    queues[queue as usize].push(i as u32);
-                    segment.taken[queue as usize] += 1;
-                    segment.count += 1;
-                }
-                OpKind::Barrier(barrier) => {
-                    segments.push(Segment { end: i as u32, barrier, ..segment });
-                    segment.count = 0;
-                }
-            }
-            for d in deps.of(i) {
-                waiters_of[d.on as usize + 1] += 1;
-            }
+        for d in (0..n).flat_map(|i| deps.of(i)) {
+            waiters_of[d.on as usize + 1] += 1;
         }
-        segments.push(Segment { end: n as u32, ..segment });
         for i in 0..n {
             waiters_of[i + 1] += waiters_of[i];
         }
@@ -122,12 +88,91 @@ impl<'p> Lowered<'p> {
                 *slot += 1;
             }
         }
+        Graph { deps, waiters, waiters_of }
+    }
+}
+
+/// The dependences of one trace, kept for timing it again: they follow from the queues of its operations, not from their costs.
+#[derive(Debug, Default)]
+pub struct Dependences(Mutex<Vec<Known>>);
+
+#[derive(Debug)]
+struct Known {
+    core: usize,
+    reach: Reach,
+    queues: Vec<u8>,
+    graph: Arc<Graph>,
+}
+
+impl Dependences {
+    /// Most variants that are kept: two cores, with a few choices of queues and windows.
+    const MOST: usize = 8;
+
+    fn get(&self, core: usize, reach: &Reach, queues: Vec<u8>, find: impl FnOnce() -> Graph) -> Arc<Graph> {
+        let lock = || self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let same = |k: &&Known| k.core == core && k.reach == *reach && k.queues == queues;
+        if let Some(known) = lock().iter().find(same) {
+            return known.graph.clone();
+        }
+        let graph = Arc::new(find());
+        let mut all = lock();
+        if all.len() < Self::MOST {
+            all.push(Known { core, reach: *reach, queues, graph: graph.clone() });
+        }
+        graph
+    }
+}
+
+/// A core's operations in program order, their costs and dependences.
+pub(crate) struct Lowered<'p> {
+    pub(crate) nodes: Vec<&'p Node>,
+    pub(crate) ops: Vec<Op>,
+    /// By node.
+    pub(crate) costs: Vec<Option<Cost>>,
+    pub(crate) graph: Arc<Graph>,
+    /// By engine queue: its instructions.
+    pub(crate) queues: [Vec<u32>; ENGINES],
+    /// At least one.
+    pub(crate) segments: Vec<Segment>,
+    /// The operations that wait for other cores, in program order.
+    pub(crate) rendezvous: Vec<Rendezvous>,
+    /// Which DMA engines have equal loads.
+    pub(super) classes: Classes,
+}
+
+impl<'p> Lowered<'p> {
+    fn new(
+        nodes: Vec<&'p Node>,
+        ops: Vec<Op>,
+        costs: Vec<Option<Cost>>,
+        graph: Arc<Graph>,
+        rendezvous: Vec<Rendezvous>,
+        dma_engines: u32,
+    ) -> Self {
+        let n = ops.len();
+        let mut queues: [Vec<u32>; ENGINES] = Default::default();
+        let mut segments = Vec::new();
+        let mut segment = Segment { end: 0, count: 0, taken: [0; ENGINES], barrier: 0 };
+        for (i, op) in ops.iter().enumerate() {
+            match op.kind {
+                OpKind::Inst { queue } => {
+                    queues[queue as usize].push(i as u32);
+                    segment.taken[queue as usize] += 1;
+                    segment.count += 1;
+                }
+                OpKind::Barrier(barrier) => {
+                    segments.push(Segment { end: i as u32, barrier, ..segment });
+                    segment.count = 0;
+                }
+            }
+        }
+        segments.push(Segment { end: n as u32, ..segment });
         let dma_costs = costs.iter().flatten().filter_map(|c| match &c.kind {
             CostKind::Dma(d) => Some(&**d),
             _ => None,
         });
         let classes = Classes::new(dma_engines, dma_costs);
-        Lowered { nodes, ops, costs, deps, queues, segments, waiters, waiters_of, rendezvous, classes }
+        Lowered { nodes, ops, costs, graph, queues, segments, rendezvous, classes }
     }
 
     pub(crate) fn cost(&self, op: u32) -> Option<&Cost> {
@@ -167,7 +212,8 @@ impl<'p> Lowered<'p> {
 
     /// The operations that wait for `op`, and the position of the edge in the list of dependences of each.
     pub(crate) fn waiters(&self, op: u32) -> &[(u32, u32)] {
-        &self.waiters[self.waiters_of[op as usize] as usize..self.waiters_of[op as usize + 1] as usize]
+        let Graph { waiters, waiters_of, .. } = &*self.graph;
+        &waiters[waiters_of[op as usize] as usize..waiters_of[op as usize + 1] as usize]
     }
 
     /// The segment of an instruction.
@@ -180,7 +226,8 @@ fn queue_of(engine: Engine) -> u8 {
     Engine::QUEUES.iter().position(|e| *e == engine).unwrap_or(ENGINES - 1) as u8
 }
 
-/// Lowers what core `core` executed. `reach` says how far the order of a queue may depart from the program's.
+/// Lowers what core `core` executed. `reach` says how far the order of a queue may depart from the program's;
+/// `known` is of this trace with this placement.
 pub(crate) fn lower<'p>(
     program: &'p Program,
     core: usize,
@@ -189,6 +236,7 @@ pub(crate) fn lower<'p>(
     model: &dyn CostModel,
     written: &[bool],
     reach: &Reach,
+    known: &Dependences,
 ) -> Lowered<'p> {
     let nodes = index_nodes(&program.cores[core]);
     let context = Context { arch: Arch::of(program.target), tensors: &program.tensors };
@@ -261,13 +309,15 @@ pub(crate) fn lower<'p>(
             EventKind::Branch(_) => push(OpKind::Barrier(machine.branch), barrier),
         }
     }
-    let deps = deps::analyze(program, placement, &seen, written, reach);
+    let queues: Vec<u8> = seen.iter().map(|op| op.queue).collect();
+    let find = || Graph::new(deps::analyze(program, placement, &seen, written, reach), ops.len());
+    let graph = known.get(core, reach, queues, find);
     let rendezvous = trace.rendezvous.iter().filter_map(|r| {
         let op = ops.binary_search_by_key(&r.event, |op| op.trace).ok()? as u32;
         Some(Rendezvous { op, number: r.number, posted: r.posted })
     });
     let rendezvous = rendezvous.collect();
-    Lowered::new(nodes, ops, costs, deps, rendezvous, machine.dma_engines)
+    Lowered::new(nodes, ops, costs, graph, rendezvous, machine.dma_engines)
 }
 
 /// The registers that decide whether a dynamic loop is entered.

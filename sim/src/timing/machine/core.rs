@@ -91,7 +91,9 @@ impl<'a, O: Observer> Core<'a, O> {
             low,
             order,
             machine,
-            progress: (0..n).map(|i| Progress { pending: low.deps.of(i).len() as u32, ready: 0, last: None }).collect(),
+            progress: (0..n)
+                .map(|i| Progress { pending: low.graph.deps.of(i).len() as u32, ready: 0, last: None })
+                .collect(),
             segments,
             queues: std::array::from_fn(|_| queue()),
             transferred: [machine.head; ENGINES],
@@ -178,7 +180,7 @@ impl<'a, O: Observer> Core<'a, O> {
         let low = self.low;
         for &(waiter, edge) in low.waiters(op) {
             let OpKind::Inst { queue: there } = low.ops[waiter as usize].kind else { continue };
-            let dep = low.deps.of(waiter as usize)[edge as usize];
+            let dep = low.graph.deps.of(waiter as usize)[edge as usize];
             let wait = low.wait(op, waiter, dep.hazard, self.machine);
             let p = &mut self.progress[waiter as usize];
             p.pending -= 1;

@@ -82,7 +82,7 @@ impl<O: Observer> Core<'_, O> {
         let (Some(a), Some(b)) = (stationary(before), stationary(op)) else { return false };
         // Both read what the same instructions wrote.
         let made_by = |op: u32| {
-            let deps = self.low.deps.of(op as usize).iter();
+            let deps = self.low.graph.deps.of(op as usize).iter();
             deps.filter(|d| d.hazard == Hazard::Raw && d.subject == Subject::Tensor(a.0.tensor)).map(|d| d.on)
         };
         a == b && made_by(before).eq(made_by(op))

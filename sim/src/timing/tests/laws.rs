@@ -11,7 +11,9 @@ use super::{check, time_with};
 use crate::exec::trace_only;
 use crate::place::place;
 use crate::schedule::Policy;
+use crate::simulate::{simulate, simulate_again};
 use crate::testing::{Builder, add, dma};
+use crate::timing::lower::Dependences;
 use crate::timing::{Laws, Params};
 
 /// A kernel from small numbers: each picks an instruction and its tensors.
@@ -62,10 +64,10 @@ proptest! {
         let (placement, trace) = (place(&program).unwrap(), trace_only(&program).unwrap());
         let laws = Laws::new(&params).unwrap();
         let written = crate::deps::written_tensors(&program);
-        let low = crate::timing::lower::lower(&program, 0, &placement, &trace.cores[0], &laws, &written, &Policy::of(&params).reach());
+        let low = crate::timing::lower::lower(&program, 0, &placement, &trace.cores[0], &laws, &written, &Policy::of(&params).reach(), &Dependences::default());
         let by_trace = |op: usize| t.events.iter().find(|e| e.trace == low.ops[op].trace);
         for op in 0..low.ops.len() {
-            for d in low.deps.of(op) {
+            for d in low.graph.deps.of(op) {
                 if let (Some(now), Some(before)) = (by_trace(op), by_trace(d.on as usize)) {
                     // Accesses of one engine keep their order; everything else waits for the result.
                     let engine = Engine::QUEUES[(now.row.0 as usize) % Engine::QUEUES.len()];
@@ -110,5 +112,24 @@ proptest! {
         params.set(name, value * factor).unwrap();
         let after = time_with(&program, &params).0.elapsed;
         prop_assert!(after <= before, "{name}: {before} to {after}");
+    }
+
+    /// What is known from timing a trace before changes no time, whichever parameters have changed since.
+    #[test]
+    fn a_trace_timed_again_takes_what_it_takes_alone(choices in kernel(), loops: bool) {
+        let program = build(&choices, loops);
+        let (placement, trace) = (place(&program).unwrap(), trace_only(&program).unwrap());
+        let known = Dependences::default();
+        for (name, value) in [
+            ("tensor.clock_ghz", "1.0"),
+            ("compiler.compute_window", "1"),
+            ("dma.load_queues", "[\"sync\", \"scalar\"]"),
+            ("compiler.tensor_window", "1"),
+        ] {
+            let mut params = Params::of(Target::Trn2);
+            params.set_text(name, value).unwrap();
+            let again = simulate_again(&program, &placement, &trace, &params, &known).unwrap();
+            prop_assert_eq!(&again, &simulate(&program, &placement, &trace, &params).unwrap(), "{}", name);
+        }
     }
 }

@@ -182,8 +182,9 @@ fn speed_of_parts() {
             &laws,
             &written,
             &crate::schedule::Policy::of(&params).reach(),
+            &Default::default(),
         );
-        println!("lower {:?} {} edges", at.elapsed(), low.deps.len());
+        println!("lower {:?} {} edges", at.elapsed(), low.graph.deps.len());
         let at = std::time::Instant::now();
         let t = crate::simulate::simulate(&program, &placement, &trace, &params).unwrap();
         println!("all {:?}", at.elapsed());
