@@ -79,7 +79,7 @@ def events(binary, text, folder, settings=()):
 
 def predicted(binary, text, what, folder):
     # Warm: the power limiter is off. Cold: it limits all the time.
-    settings = ["tensor.limiter_rate=1"] if what.endswith("warm") else ["tensor.limiter_ramp_us=1e6"]
+    settings = ["tensor.limiter_rate=1"] if what.endswith("warm") else ["tensor.limiter_release=1"]
     if what == "table":
         # The table load starts at time 0, so the operands must be ready by then.
         settings = ["vector.cycles.memset=0", "vector.fixed_ns.memset=0"]

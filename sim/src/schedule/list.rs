@@ -1,12 +1,13 @@
 //! The list scheduler: on a clock of its own, the queue that can start something first takes it.
 //!
-//! The clock has the machine's costs, but a dearer trigger of transfers, neither the power limiter nor other cores, and one server for all DMA
-//! engines. In each queue
-//! loads, stores and computation have an order each ([`super::loads`]; stores and computation that of the program), except that matmuls are
-//! taken as they become ready. Of what can start at the same time a queue takes loads first, then stores.
+//! The clock has the machine's costs, except that the trigger of a transfer is dearer, that all DMA engines are one server, and that there is
+//! neither a power limiter nor another core. Loads are in the order of their places ([`super::loads`]), stores in that of the program; a transfer
+//! overtakes those that wait for data. Computation is in program order within a window. Of what can start at the same time a queue takes loads
+//! first, then stores.
 //!
-//! *Invariants: each core's rendezvous are in program order, so that cores never wait for each other in a circle. Everything that an operation waits for
-//! comes before it in one order of all operations (the place of a load, the position of everything else), so that the scheduler always ends.*
+//! *Invariants: each core's rendezvous are in program order, so that cores never wait for each other in a circle. Everything that an operation
+//! waits for comes before it in one order of all operations (the place of a load, the position of everything else), so that every operation is
+//! scheduled.*
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -164,6 +165,7 @@ impl<'a> Scheduler<'a> {
             };
             self.start(q, op, now);
         }
+        debug_assert!(self.taken[..self.end as usize].iter().zip(&self.low.ops).all(|(t, op)| *t || op.is_barrier()));
         let open = self.complete + segment.barrier;
         for queue in &mut self.queues {
             queue.free = queue.free.max(open);

@@ -32,6 +32,12 @@ pub(crate) struct Op {
     pub(crate) kind: OpKind,
 }
 
+impl Op {
+    pub(crate) fn is_barrier(&self) -> bool {
+        matches!(self.kind, OpKind::Barrier(_))
+    }
+}
+
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum OpKind {
     /// An instruction, by engine queue.
