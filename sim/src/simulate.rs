@@ -2,7 +2,6 @@
 
 use nki_isa::Program;
 
-use crate::deps;
 use crate::place::Placement;
 use crate::schedule::{Policy, orders};
 use crate::timeline::Timeline;
@@ -76,9 +75,8 @@ fn simulate_cores(
     let reach = policy.reach();
     let mut lowered: Vec<(CoreId, Lowered<'_>)> = Vec::new();
     for (rank, r) in ranks.iter().enumerate() {
-        let written = deps::written_tensors(r.program);
         for (c, trace) in r.trace.cores.iter().enumerate().take(r.program.cores.len()) {
-            let low = lower(r.program, c, r.placement, trace, model, &written, &reach, known[rank]);
+            let low = lower(r.program, c, r.placement, trace, model, &reach, known[rank]);
             lowered.push((CoreId { rank, core: c as u32 }, low));
         }
     }

@@ -4,7 +4,6 @@ use nki_isa::{DType, Program, Space, Target, TensorId};
 use proptest::prelude::*;
 
 use super::{Policy, orders};
-use crate::deps::written_tensors;
 use crate::exec::trace_only;
 use crate::place::place;
 use crate::testing::{Builder, add, dma};
@@ -22,8 +21,7 @@ fn with_order(choices: &[(u8, u8, u8, u8)], loops: bool, params: &Params, check:
 fn order_of(program: &Program, params: &Params, check: impl Fn(&Lowered<'_>, &Order)) {
     let (placement, trace) = (place(program).unwrap(), trace_only(program).unwrap());
     let (laws, policy) = (Laws::new(params).unwrap(), Policy::of(params));
-    let written = written_tensors(program);
-    let low = lower(program, 0, &placement, &trace.cores[0], &laws, &written, &policy.reach(), &Dependences::default());
+    let low = lower(program, 0, &placement, &trace.cores[0], &laws, &policy.reach(), &Dependences::default());
     let lowered = [(CoreId { rank: 0, core: 0 }, low)];
     let found = orders(&lowered, laws.machine(), &policy);
     assert_eq!(found, orders(&lowered, laws.machine(), &policy));

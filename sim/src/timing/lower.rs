@@ -240,7 +240,6 @@ pub(crate) fn lower<'p>(
     placement: &Placement,
     trace: &CoreTrace,
     model: &dyn CostModel,
-    written: &[bool],
     reach: &Reach,
     known: &Dependences,
 ) -> Lowered<'p> {
@@ -316,7 +315,10 @@ pub(crate) fn lower<'p>(
         }
     }
     let queues: Vec<u8> = seen.iter().map(|op| op.queue).collect();
-    let find = || Graph::new(deps::analyze(program, placement, &seen, written, reach), ops.len());
+    let find = || {
+        let written = deps::written_tensors(program);
+        Graph::new(deps::analyze(program, placement, &seen, &written, reach), ops.len())
+    };
     let graph = known.get(core, reach, queues, find);
     let rendezvous = trace.rendezvous.iter().filter_map(|r| {
         let op = ops.binary_search_by_key(&r.event, |op| op.trace).ok()? as u32;

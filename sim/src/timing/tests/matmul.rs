@@ -171,16 +171,12 @@ fn speed_of_parts() {
     let laws = crate::timing::Laws::new(&params).unwrap();
     for _ in 0..3 {
         let at = std::time::Instant::now();
-        let written = crate::deps::written_tensors(&program);
-        println!("written {:?}", at.elapsed());
-        let at = std::time::Instant::now();
         let low = crate::timing::lower::lower(
             &program,
             0,
             &placement,
             &trace.cores[0],
             &laws,
-            &written,
             &crate::schedule::Policy::of(&params).reach(),
             &Default::default(),
         );
