@@ -106,7 +106,7 @@ fn end_to_end(c: &mut Criterion) {
             let placement = place::place(&program).expect("fits");
             let ran = exec::run(&program, &placement, zeros(&program), &ExecOptions::default()).expect("runs");
             let timeline = simulate(&program, &placement, &ran.trace, &Params::of(program.target)).expect("parameters");
-            report::table(&timeline)
+            report::table(&timeline, None)
         });
     });
 }

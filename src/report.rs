@@ -6,6 +6,7 @@ use std::fmt::Write as _;
 use nki_diag::{Applied, Denied, Diagnostic, JsonDiagnostic, SourceMap, to_json};
 use nki_isa::Program;
 use nki_sim_core::analysis::Analysis;
+use nki_sim_core::analysis::error_bar::ErrorBar;
 use nki_sim_core::report::{self, Detail, Finding, Page, Source, Summary};
 use nki_sim_core::timeline::Timeline;
 use serde::Serialize;
@@ -61,13 +62,14 @@ impl Report {
         applied: &Applied,
         sources: &SourceMap,
     ) -> Result<Self, String> {
+        let error = analysis.map_or_else(|| kernel.error_bar(timeline), |a| a.error.clone());
         Ok(Report {
             nki_sim_version: VERSION,
             kernel: kernel.program.name.to_string(),
             target: kernel.program.target.to_string(),
             lnc: kernel.program.cores.len(),
             outputs: outputs_of(&kernel.program),
-            summary: report::summary(timeline, &kernel.placement),
+            summary: report::summary(timeline, &kernel.placement, error),
             detail: analysis.map(|a| detail(a, sources)).transpose()?,
             findings: findings(&applied.diagnostics, sources),
             denied: applied.denied.clone(),
@@ -230,6 +232,9 @@ pub(crate) struct RanksReport {
     pub(crate) latency_us: f64,
     /// Whether it means anything: not if the kernel of a rank does not fit into SBUF or PSUM.
     pub(crate) latency_valid: bool,
+    /// Where the latency on hardware is expected: that of the rank that ends last.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) latency_error: Option<ErrorBar>,
     /// By rank.
     pub(crate) ranks: Vec<RankReport>,
     /// What was found on any rank.
@@ -261,7 +266,7 @@ impl RankReport {
             rank,
             lnc: view.kernel.program.cores.len(),
             outputs: outputs_of(&view.kernel.program),
-            summary: report::summary(view.timeline, &view.kernel.placement),
+            summary: report::summary(view.timeline, &view.kernel.placement, view.kernel.error_bar(view.timeline)),
             expected: Vec::new(),
         }
     }
@@ -280,12 +285,14 @@ impl RanksReport {
         findings: Vec<JsonDiagnostic>,
         denied: Vec<Denied>,
     ) -> Self {
+        let last = ranks.iter().rev().map(|r| &r.summary).max_by(|a, b| a.latency_us.total_cmp(&b.latency_us));
         RanksReport {
             nki_sim_version: VERSION,
             kernel: program.name.to_string(),
             target: program.target.to_string(),
-            latency_us: ranks.iter().map(|r| r.summary.latency_us).fold(0.0, f64::max),
+            latency_us: last.map_or(0.0, |s| s.latency_us),
             latency_valid: ranks.iter().all(|r| r.summary.latency_valid),
+            latency_error: last.and_then(|s| s.latency_error.clone()),
             ranks,
             findings,
             denied,
@@ -325,7 +332,11 @@ pub fn ranks_text(ranks: &[RankView<'_>]) -> String {
     }
     let slowest = slowest(ranks);
     if let Some(view) = ranks.get(slowest) {
-        let _ = write!(out, "\nrank {slowest}:\n{}", report::table(view.timeline));
+        let _ = write!(
+            out,
+            "\nrank {slowest}:\n{}",
+            report::table(view.timeline, view.kernel.error_bar(view.timeline).as_ref())
+        );
     }
     out
 }

@@ -12,6 +12,7 @@ use nki_isa::{Program, Target};
 use nki_sim_core::HostTensor;
 use nki_sim_core::analysis::Analysis;
 use nki_sim_core::analysis::counters::Facts;
+use nki_sim_core::analysis::error_bar::{ErrorBar, error_bar};
 use nki_sim_core::analysis::remedies::Case;
 use nki_sim_core::exec::{self, ExecOptions, NeedsData};
 use nki_sim_core::lint;
@@ -152,6 +153,11 @@ impl Kernel {
     /// What took the time of a run, and what could be gained: remedies are tried with at most `budget` instructions timed again.
     pub fn analyse<'a>(&'a self, trace: &'a Trace, timeline: &'a Timeline, budget: usize) -> Analysis<'a> {
         Analysis::new(self.case(trace, timeline), Facts::of(&self.program), budget)
+    }
+
+    /// Where the latency of a run is expected on hardware; none if that is unknown.
+    pub(crate) fn error_bar(&self, timeline: &Timeline) -> Option<ErrorBar> {
+        error_bar(&self.program, &self.params, timeline)
     }
 
     /// A timed run, to be timed again with changes.

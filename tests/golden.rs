@@ -69,8 +69,9 @@ fn timeline_of(
     let rank = || Launch { kernel: &kernel, inputs: inputs.iter().cloned().map(Into::into).collect() };
     let all = (0..ranks).map(|_| rank()).collect();
     let (_, timelines) = session.run_timed(all).unwrap_or_else(|e| panic!("{file}: {e:?}"));
-    let text =
-        |timeline| format!("{}\n{}\n{}", report::table(timeline), report::timeline(timeline), report::events(timeline));
+    let text = |timeline| {
+        format!("{}\n{}\n{}", report::table(timeline, None), report::timeline(timeline), report::events(timeline))
+    };
     let texts: Vec<String> = timelines.iter().map(text).collect();
     texts.join("\n")
 }

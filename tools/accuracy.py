@@ -20,7 +20,6 @@ import argparse
 import concurrent.futures
 import importlib.util
 import json
-import math
 import os
 import pathlib
 import shutil
@@ -92,22 +91,6 @@ class Simulator:
             raise CannotRun((lines or [f"exit code {done.returncode}"])[0])
 
 
-def features(row, report):
-    """What a run without measurement also knows about itself, to find its closest group."""
-    text = " ".join(line["text"] for line in report.get("lines", []))
-    inputs = [i for i in row.get("inputs") or [] if "shape" in i]
-    largest = max(inputs, key=lambda i: math.prod(i["shape"]), default={"dtype": "bfloat16"})
-    return {
-        "target": report["target"],
-        "cores": report["lnc"],
-        "dtype": largest["dtype"],
-        "indirect_dma": "scalar_offset" in text or "vector_offset" in text,
-        "collectives": any(word in text for word in ("all_reduce", "all_gather", "reduce_scatter", "all_to_all")),
-        "tensor_share": report["engines"]["tensor"]["active_us"] / report["latency_us"],
-        "dma_share": report["dma"]["active_us"] / report["latency_us"],
-    }
-
-
 def result(simulator, row, workspace, settings, folder):
     """Everything about a row: its group, what was measured, and what the simulator predicts or why it cannot."""
     base = {
@@ -140,7 +123,7 @@ def result(simulator, row, workspace, settings, folder):
         "predicted_us": report["latency_us"],
         **accuracy_groups.formulas(row, report["summary"]["hardware_flops"], report["dma"]["bytes"], cores),
         "counters": {n: {"measured": measured.get(n), "predicted": v} for n, v in predicted.items()},
-        "features": features(row, report),
+        "features": report.get("latency_error", {}).get("features"),
         "stalls": report["stalls"],
         "confidence": report.get("confidence", []),
     }
@@ -177,6 +160,8 @@ def main():
     parser.add_argument("--jobs", type=int, default=os.cpu_count(), metavar="N")
     parser.add_argument("--timeout", type=int, default=600, metavar="SECONDS", help="for each row")
     args = parser.parse_args()
+    if args.errors and args.set:
+        sys.exit("--errors: an error bar is for the parameters in the files, without --set")
     if not args.sources.is_dir():
         sys.exit(f"--sources {args.sources}: no such directory")
     rows = accuracy_rows.read(args.rows)

@@ -282,7 +282,7 @@ impl Outcome {
         let (kernel, timeline) = (&self.ready.kernel, self.timeline()?);
         detached(py, || {
             let analysis = kernel.analyse(&self.trace, timeline, remedies::QUICK);
-            report::table(timeline) + &report::advice(&analysis)
+            report::table(timeline, analysis.error.as_ref()) + &report::advice(&analysis)
         })
     }
 

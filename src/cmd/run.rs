@@ -153,8 +153,10 @@ fn report_alone(
     } else {
         remedies::QUICK
     };
-    let (analysis, table) =
-        rayon::join(|| stage("analyse", || kernel.analyse(&ran.trace, timeline, budget)), || report::table(timeline));
+    let (analysis, table) = rayon::join(
+        || stage("analyse", || kernel.analyse(&ran.trace, timeline, budget)),
+        || report::table(timeline, kernel.error_bar(timeline).as_ref()),
+    );
     if let Some(path) = &args.csv {
         write_file(path, &[report::csv(&analysis).as_bytes()])?;
     }

@@ -1,6 +1,7 @@
 //! Reads a timeline: critical path, stalls by cause, what bounds the kernel, which lines cost most.
 
 pub mod counters;
+pub mod error_bar;
 pub mod memory;
 mod path;
 pub mod remedies;

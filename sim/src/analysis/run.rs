@@ -5,6 +5,7 @@ use std::cell::OnceCell;
 use nki_isa::Program;
 
 use super::counters::{Counters, Facts, total};
+use super::error_bar::{ErrorBar, error_bar};
 use super::memory::{Allocation, allocations};
 use super::remedies::{Case, Remedies, remedies};
 use super::roofline::{Roofline, roofline};
@@ -27,6 +28,8 @@ pub struct Analysis<'a> {
     pub path: Vec<Step>,
     /// What bounds the kernel.
     pub verdict: Verdict,
+    /// Where the latency on hardware is expected; none if that is unknown.
+    pub error: Option<ErrorBar>,
     /// Under the roofline.
     pub roofline: Roofline,
     /// What was tried.
@@ -45,6 +48,7 @@ impl<'a> Analysis<'a> {
         let path = critical_path(timeline);
         Analysis {
             verdict: verdict(timeline, &path),
+            error: error_bar(program, params, timeline),
             roofline: roofline(timeline, program, params, &total, facts.minimum_bytes),
             remedies: remedies(&case, budget),
             placement,

@@ -279,7 +279,7 @@ fn summary_columns(a: &Analysis<'_>) -> BTreeMap<&'static str, f64> {
     ];
     for (engine, time, share, count) in NAMES {
         let rows = || t.rows.iter().filter(move |r| r.kind == RowKind::Engine(engine));
-        let active: Ps = rows().map(super::summary::active).sum();
+        let active: Ps = rows().map(crate::timeline::Row::active).sum();
         out.insert(time, seconds(active) / cores);
         out.insert(share, percent((active as f64 / cores) as Ps, t.elapsed));
         out.insert(count, rows().map(|r| r.count).sum::<u64>() as f64);

@@ -5,9 +5,10 @@ use nki_isa::schema::Confidence;
 use serde::Serialize;
 
 use super::vocabulary::{resource, short_cause, verdict_sentence};
+use crate::analysis::error_bar::ErrorBar;
 use crate::analysis::{cause_kind, confidence, critical_path, stalls, verdict};
 use crate::place::Placement;
-use crate::timeline::{Cause, Ps, Row, RowKind, State, Timeline};
+use crate::timeline::{Ps, Row, RowKind, Timeline};
 
 /// One run in numbers. Times are microseconds.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -16,6 +17,9 @@ pub struct Summary {
     pub latency_us: f64,
     /// Whether the latency means anything: not if the kernel does not fit into SBUF or PSUM (`--capacity warn`).
     pub latency_valid: bool,
+    /// Where the latency on hardware is expected.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub latency_error: Option<ErrorBar>,
     /// By engine, over all cores.
     pub engines: Engines,
     /// By core, if there are several.
@@ -145,18 +149,12 @@ pub(super) fn percent(time: Ps, of: Ps) -> f64 {
     if of == 0 { 0.0 } else { (time as f64 * 1e4 / of as f64).round() / 100.0 }
 }
 
-/// The time an engine works: busy, or slowed by the power limiter.
-pub(super) fn active(row: &crate::timeline::Row) -> Ps {
-    let works = |s: State| matches!(s, State::Busy(_) | State::Stalled(Cause::Limiter));
-    row.spans.iter().filter(|s| works(s.state)).map(|s| s.end - s.start).sum()
-}
-
 /// Summarises a timeline.
-pub fn summary(timeline: &Timeline, placement: &Placement) -> Summary {
+pub fn summary(timeline: &Timeline, placement: &Placement, error: Option<ErrorBar>) -> Summary {
     let engines = |core: Option<u32>| {
         let engine = |engine: Engine| {
             let own = move |r: &&Row| r.kind == RowKind::Engine(engine) && core.is_none_or(|c| r.core == c);
-            let time = timeline.rows.iter().filter(own).map(active).max().unwrap_or(0);
+            let time = timeline.rows.iter().filter(own).map(Row::active).max().unwrap_or(0);
             EngineSummary {
                 active_us: us(time),
                 active_percent: percent(time, timeline.elapsed),
@@ -181,6 +179,7 @@ pub fn summary(timeline: &Timeline, placement: &Placement) -> Summary {
     Summary {
         latency_us: us(timeline.elapsed),
         latency_valid: !timeline.over_capacity,
+        latency_error: error,
         engines: engines(None),
         cores: cores.collect(),
         dma: DmaSummary {

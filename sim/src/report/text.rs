@@ -2,13 +2,14 @@
 
 use std::fmt::Write as _;
 
-use super::vocabulary::{cause, short_cause, verdict_sentence};
-use super::{summary, us};
+use super::us;
+use super::vocabulary::{cause, error_sentence, short_cause, verdict_sentence};
+use crate::analysis::error_bar::ErrorBar;
 use crate::analysis::{critical_path, stalls, verdict};
 use crate::timeline::{Cause, Release, RowKind, State, Timeline};
 
-/// The table of engines and the verdict: engine, instructions, active time, stalls by cause.
-pub fn table(timeline: &Timeline) -> String {
+/// The table of engines (instructions, active time, stalls by cause), the latency with its error bar, and the verdict.
+pub fn table(timeline: &Timeline, error: Option<&ErrorBar>) -> String {
     let mut out = String::new();
     let stalls = stalls(timeline);
     let cores = timeline.rows.iter().map(|r| r.core).max().unwrap_or(0);
@@ -19,7 +20,7 @@ pub fn table(timeline: &Timeline) -> String {
             continue;
         }
         let name = if cores > 0 { format!("{}/{}", row.kind.name(), row.core) } else { row.kind.name().to_string() };
-        let active = if is_queue { row.busy() } else { summary::active(row) };
+        let active = if is_queue { row.busy() } else { row.active() };
         let percent = if timeline.elapsed == 0 { 0.0 } else { active as f64 * 100.0 / timeline.elapsed as f64 };
         let causes: Vec<String> = stalls
             .iter()
@@ -46,6 +47,9 @@ pub fn table(timeline: &Timeline) -> String {
         d.active as f64 / 1e6,
         if timeline.elapsed == 0 { 0.0 } else { d.active as f64 * 100.0 / timeline.elapsed as f64 }
     );
+    if let Some(bar) = error {
+        let _ = writeln!(out, "{}", error_sentence(bar));
+    }
     let verdict = verdict(timeline, &critical_path(timeline));
     let _ = writeln!(out, "{}", verdict_sentence(timeline, &verdict));
     out

@@ -1,5 +1,6 @@
 //! The words of all reports: what the analysis found, in English.
 
+use crate::analysis::error_bar::ErrorBar;
 use crate::analysis::remedies::{Change, Moved, Remedy};
 use crate::analysis::roofline::Roofline;
 use crate::analysis::{Bound, Resource, Verdict, is_bank, waited_for};
@@ -124,6 +125,25 @@ pub fn verdict_sentence(timeline: &Timeline, verdict: &Verdict) -> String {
         first.make_ascii_uppercase();
     }
     sentence
+}
+
+/// The error bar of a latency, in one sentence.
+pub(super) fn error_sentence(bar: &ErrorBar) -> String {
+    let interval = format!("{} to {} us", figures(bar.low_us, f64::floor), figures(bar.high_us, f64::ceil));
+    let runs = if bar.rows == 1 { "1 measured run".to_owned() } else { format!("{} measured runs", bar.rows) };
+    match &bar.group {
+        Some(group) => format!("On hardware: 90% within {interval} (the errors for similar kernels: {group}, {runs})."),
+        None => format!(
+            "On hardware: no measured kernel is similar. The error is unknown; expect at least {interval} (the widest error bar of all kernels, {runs})."
+        ),
+    }
+}
+
+/// A positive number with three significant figures, or all its digits before the point, rounded by `round`.
+fn figures(x: f64, round: fn(f64) -> f64) -> String {
+    let decimals = (2 - x.log10().floor() as i32).clamp(0, 3);
+    let unit = 10f64.powi(decimals);
+    format!("{:.*}", decimals as usize, round(x * unit) / unit)
 }
 
 /// The position of a kernel under its roofline, in one or two sentences.

@@ -135,6 +135,12 @@ impl Row {
     pub fn busy(&self) -> Ps {
         self.spans.iter().filter(|s| matches!(s.state, State::Busy(_))).map(|s| s.end - s.start).sum()
     }
+
+    /// Time in which an engine works: busy, or slowed by the power limiter.
+    pub fn active(&self) -> Ps {
+        let works = |s: &&Span| matches!(s.state, State::Busy(_) | State::Stalled(Cause::Limiter));
+        self.spans.iter().filter(works).map(|s| s.end - s.start).sum()
+    }
 }
 
 /// A part of a row.

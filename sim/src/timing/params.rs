@@ -148,6 +148,7 @@ pub struct Params {
     target: Target,
     table: toml::Table,
     values: Values,
+    changed: bool,
 }
 
 impl std::ops::Deref for Params {
@@ -171,7 +172,7 @@ impl Params {
     pub fn parse(target: Target, text: &str) -> Result<Params, ParamError> {
         let table: toml::Table = text.parse().map_err(|e| ParamError::File(format!("{e}")))?;
         let values: Values = table.clone().try_into().map_err(|e| ParamError::File(format!("{e}")))?;
-        let params = Params { target, table, values };
+        let params = Params { target, table, values, changed: false };
         for name in names_of(&params.table) {
             if let Some(Param { value: toml::Value::Float(v), .. }) = params.get(&name) {
                 check(&name, v)?;
@@ -185,6 +186,11 @@ impl Params {
         self.target
     }
 
+    /// Whether this is another model of the machine than the one in the files: a parameter other than `kernel.measure` was set.
+    pub fn is_changed(&self) -> bool {
+        self.changed
+    }
+
     /// Changes one parameter, for example `tensor.clock_ghz` to `2.8`. Lists are written as in TOML. The parameter counts as assumed from then on.
     ///
     /// # Errors
@@ -196,6 +202,7 @@ impl Params {
             value: value.to_string(),
             reason: format!("{e}"),
         })?;
+        self.changed |= name != "kernel.measure";
         Ok(())
     }
 
@@ -233,6 +240,7 @@ impl Params {
             }
         }
         self.values = self.table.clone().try_into().map_err(|e| ParamError::File(format!("{e}")))?;
+        self.changed = true;
         Ok(())
     }
 

@@ -9,7 +9,7 @@ use serde::Serialize;
 use super::detail::{gain_percent, iteration};
 use super::summary::us;
 use super::table::all_operands;
-use super::vocabulary::{released, remedy, resource, roofline, short_cause, verdict_sentence};
+use super::vocabulary::{error_sentence, released, remedy, resource, roofline, short_cause, verdict_sentence};
 use crate::analysis::memory::occupancy;
 use crate::analysis::{Analysis, cause_event, cause_kind, confidence};
 use crate::timeline::{PhaseKind, Ps, Release, RowId, RowKind, State, Timeline};
@@ -133,6 +133,8 @@ struct Data<'a> {
     target: &'a str,
     /// Follows the latency where it is not valid.
     validity: &'static str,
+    /// The error bar in words; empty without.
+    error: String,
     elapsed: u64,
     head: u64,
     tail: u64,
@@ -224,6 +226,7 @@ fn data<'a>(a: &'a Analysis<'_>, page: &'a Page) -> Result<Data<'a>, serde_json:
         kernel: &t.kernel,
         target: &page.target,
         validity: super::validity(t),
+        error: a.error.as_ref().map_or_else(String::new, error_sentence),
         elapsed: ns(t.elapsed),
         head: ns(t.head),
         tail: ns(t.tail),

@@ -189,6 +189,8 @@ function build() {
     choice.addEventListener("change", () => { location.hash = "rank=" + choice.value; });
     choice.parentElement.hidden = false;
   }
+  byId("error").textContent = data.error;
+  byId("error").hidden = !data.error;
   byId("sentence").textContent = data.verdict;
   data.shares.filter((s) => s[1] > 0).forEach(([name, time], i) => {
     const color = `hsl(${HUES[i % HUES.length]} 50% ${dark.matches ? 55 : 58}%)`, percent = time * 1e5 / data.elapsed;

@@ -132,7 +132,7 @@ fn against_measurements() {
     for (tiles, us, tensor, dma) in rows {
         let program = blocked(DType::F32, (2048, 2048, 2048), tiles);
         let t = super::time_with(&program, &params).0;
-        let s = crate::report::summary(&t, &crate::place::place(&program).unwrap());
+        let s = crate::report::summary(&t, &crate::place::place(&program).unwrap(), None);
         println!(
             "{tiles:?}: {:.1} of {us} ({:+.1}%) tensor {:.3} of {tensor} dma {:.3} of {dma} {} bytes {} transfers | {}",
             s.latency_us,
@@ -157,7 +157,7 @@ fn speed() {
     let t = crate::simulate::simulate(&program, &placement, &trace, &params).unwrap();
     println!("{} events in {:?}", t.events.len(), at.elapsed());
     let at = std::time::Instant::now();
-    crate::report::summary(&t, &placement);
+    crate::report::summary(&t, &placement, None);
     println!("summary in {:?}", at.elapsed());
 }
 

@@ -83,7 +83,7 @@ fn blocks(one_buffer: bool) -> Program {
 fn tensor_add_in_text() {
     let t = time(&tensor_add());
     insta::assert_snapshot!(report::timeline(&t));
-    insta::assert_snapshot!(report::table(&t));
+    insta::assert_snapshot!(report::table(&t, None));
 }
 
 #[test]

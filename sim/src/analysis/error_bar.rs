@@ -1,0 +1,337 @@
+//! The error bar of a predicted latency: how far hardware was from the predictions for the most similar measured kernels.
+//!
+//! `timing/errors.toml` has the errors of groups of measured kernels, each predicted with parameters that were fitted without the group, and
+//! the features by which a run finds its group. It holds statistics of groups only, no measured latency. `tools/accuracy.py --errors` writes it.
+//!
+//! Similar means: the same target and number of cores, DMA with addresses from run time in both or in neither, collectives in both or in
+//! neither, and a distance of at most [`SIMILAR`]. Of several similar groups the nearest counts.
+//!
+//! 90% of the runs of a group have `|ln(predicted / measured)|` of at most `error_90`, so hardware is within
+//! `predicted * exp(±error_90)`. The bias of the group is a part of `error_90` and must not be subtracted as well.
+
+use std::sync::LazyLock;
+
+use nki_isa::Program;
+use nki_isa::inst::Footprint;
+use nki_isa::names::{Engine, Named as _};
+use nki_isa::program::NodeKind;
+use serde::{Deserialize, Serialize};
+
+use crate::timeline::{Ps, RowKind, Timeline};
+use crate::timing::Params;
+use crate::trace::index_nodes;
+
+/// A group at a larger distance is not similar: half of the latency is spent on another engine, or the latency is ten times as long.
+const SIMILAR: f64 = 0.5;
+/// What a latency ten times as long adds to the distance; shares of the latency count as they are.
+const TENFOLD: f64 = 0.5;
+/// A smaller group has no 90% quantile of its own.
+const ENOUGH_ROWS: u32 = 10;
+
+/// What kernels are compared by.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Features {
+    /// The target's name.
+    pub target: String,
+    /// Physical cores per logical core.
+    pub cores: usize,
+    /// Whether the address of a transfer is known only at run time.
+    pub indirect_dma: bool,
+    /// Whether ranks communicate.
+    pub collectives: bool,
+    /// Share of the latency in which the tensor engine is active, on its busiest core.
+    pub tensor_share: f64,
+    /// Share of the latency in which a transfer moves bytes.
+    pub dma_share: f64,
+    /// Predicted latency.
+    pub latency_us: f64,
+}
+
+/// The interval that contains the latency on hardware with a probability of 90%.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct ErrorBar {
+    /// The most similar group of measured kernels. None if no group is similar: then the interval is the widest of all groups, and the
+    /// error is at least that.
+    pub group: Option<String>,
+    /// Lower end.
+    pub low_us: f64,
+    /// Upper end.
+    pub high_us: f64,
+    /// Measured runs that the interval rests on.
+    pub rows: u32,
+    /// How the group was found.
+    pub features: Features,
+}
+
+/// The errors of one group of measured kernels.
+#[derive(Debug, Deserialize)]
+struct Group {
+    name: String,
+    #[serde(flatten)]
+    errors: Errors,
+    #[serde(flatten)]
+    features: Features,
+}
+
+#[derive(Debug, Clone, Copy, Deserialize)]
+struct Errors {
+    /// Measured runs.
+    rows: u32,
+    /// 90% of them have `|ln(predicted / measured)|` of at most this.
+    error_90: f64,
+}
+
+/// `errors.toml`.
+#[derive(Debug, Deserialize)]
+struct Table {
+    group: Vec<Group>,
+    /// All runs, each group with the same weight.
+    other: Errors,
+}
+
+static MEASURED: LazyLock<Table> = LazyLock::new(|| {
+    // The file is part of the program; a test loads it.
+    toml::from_str(include_str!("../timing/errors.toml")).unwrap_or_else(|e| panic!("errors.toml: {e}"))
+});
+
+/// The error bar of a run. None if the errors say nothing about it: the kernel does not fit into the memories, or `params` are not those that
+/// the errors were measured with.
+pub fn error_bar(program: &Program, params: &Params, timeline: &Timeline) -> Option<ErrorBar> {
+    if timeline.over_capacity || timeline.elapsed == 0 || params.is_changed() {
+        return None;
+    }
+    Some(MEASURED.bar(features(program, timeline)))
+}
+
+fn features(program: &Program, timeline: &Timeline) -> Features {
+    let (indirect_dma, collectives) = kind(program);
+    let tensor = timeline.rows.iter().filter(|r| r.kind == RowKind::Engine(Engine::Tensor));
+    let share = |time: Ps| time as f64 / timeline.elapsed as f64;
+    Features {
+        target: program.target.name().to_owned(),
+        cores: program.cores.len(),
+        indirect_dma,
+        collectives,
+        tensor_share: share(tensor.map(|r| r.active()).max().unwrap_or(0)),
+        dma_share: share(timeline.dma.active),
+        latency_us: timeline.elapsed as f64 / 1e6,
+    }
+}
+
+/// Whether a program has transfers with addresses from run time, and whether it has collectives.
+fn kind(program: &Program) -> (bool, bool) {
+    let (mut indirect_dma, mut collectives) = (false, false);
+    let mut footprint = Footprint::default();
+    for node in program.cores.iter().flat_map(|core| index_nodes(core)) {
+        let NodeKind::Inst(inst) = &node.kind else { continue };
+        collectives |= inst.participants().is_some_and(|p| p.is_of_ranks());
+        if !indirect_dma {
+            footprint.clear();
+            inst.footprint(&mut footprint);
+            // Only DMA reaches HBM.
+            let mut views = footprint.reads.iter().chain(&footprint.writes);
+            indirect_dma = views.any(|v| v.space.is_hbm() && v.indirect.is_some());
+        }
+    }
+    (indirect_dma, collectives)
+}
+
+impl Table {
+    fn bar(&self, features: Features) -> ErrorBar {
+        let distances = self.group.iter().filter_map(|g| Some((g, features.distance(&g.features)?)));
+        let nearest = distances.min_by(|a, b| a.1.total_cmp(&b.1)).filter(|(_, distance)| *distance <= SIMILAR);
+        let (group, rows, error) = match nearest {
+            Some((g, _)) => (Some(g.name.clone()), g.errors.rows, self.error(g.errors)),
+            None => (
+                None,
+                self.other.rows,
+                self.group.iter().map(|g| self.error(g.errors)).fold(self.other.error_90, f64::max),
+            ),
+        };
+        let latency = features.latency_us;
+        ErrorBar { group, low_us: latency * (-error).exp(), high_us: latency * error.exp(), rows, features }
+    }
+
+    /// `error_90` of a group. A small group is not taken for better than all groups together.
+    fn error(&self, errors: Errors) -> f64 {
+        if errors.rows < ENOUGH_ROWS { errors.error_90.max(self.other.error_90) } else { errors.error_90 }
+    }
+}
+
+impl Features {
+    /// How different two kernels are; none if they cannot be compared.
+    fn distance(&self, other: &Features) -> Option<f64> {
+        let kind = |f: &Features| (f.cores, f.indirect_dma, f.collectives);
+        if self.target != other.target || kind(self) != kind(other) {
+            return None;
+        }
+        let tensor = self.tensor_share - other.tensor_share;
+        let dma = self.dma_share - other.dma_share;
+        let latency = TENFOLD * (self.latency_us / other.latency_us).log10();
+        Some((tensor * tensor + dma * dma + latency * latency).sqrt())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::Builder;
+    use crate::timing::tests::{tensor_add, time};
+    use nki_isa::Target;
+
+    const TABLE: &str = r#"
+        [[group]]
+        name = "matmuls"
+        rows = 40
+        error_90 = 0.1
+        target = "trn2"
+        cores = 1
+        indirect_dma = false
+        collectives = false
+        tensor_share = 0.9
+        dma_share = 0.4
+        latency_us = 1000.0
+
+        [[group]]
+        name = "copies"
+        rows = 20
+        error_90 = 0.3
+        target = "trn2"
+        cores = 1
+        indirect_dma = false
+        collectives = false
+        tensor_share = 0.0
+        dma_share = 0.9
+        latency_us = 100.0
+
+        [[group]]
+        name = "few"
+        rows = 3
+        error_90 = 0.01
+        target = "trn2"
+        cores = 2
+        indirect_dma = true
+        collectives = false
+        tensor_share = 0.5
+        dma_share = 0.5
+        latency_us = 100.0
+
+        [other]
+        rows = 63
+        error_90 = 0.2
+    "#;
+
+    fn table() -> Table {
+        toml::from_str(TABLE).unwrap()
+    }
+
+    fn matmul(latency_us: f64) -> Features {
+        Features {
+            target: "trn2".into(),
+            cores: 1,
+            indirect_dma: false,
+            collectives: false,
+            tensor_share: 0.85,
+            dma_share: 0.5,
+            latency_us,
+        }
+    }
+
+    /// ln(high / predicted), after a check that the interval has the prediction in its middle.
+    fn width(bar: &ErrorBar) -> f64 {
+        let latency = bar.features.latency_us;
+        assert!((bar.low_us * bar.high_us / latency / latency - 1.0).abs() < 1e-9);
+        (bar.high_us / latency).ln()
+    }
+
+    #[test]
+    fn the_nearest_group_gives_the_interval() {
+        let bar = table().bar(matmul(1000.0));
+        assert_eq!((bar.group.as_deref(), bar.rows), (Some("matmuls"), 40));
+        assert!(
+            (bar.low_us - 1000.0 * (-0.1f64).exp()).abs() < 1e-9 && (bar.high_us - 1000.0 * 0.1f64.exp()).abs() < 1e-9
+        );
+        let copy = Features { tensor_share: 0.1, dma_share: 0.8, ..matmul(100.0) };
+        assert_eq!(table().bar(copy).group.as_deref(), Some("copies"));
+    }
+
+    #[test]
+    fn the_interval_grows_with_the_latency() {
+        let bars: Vec<_> = (0..40).map(|i| table().bar(matmul(400.0 * 1.05f64.powi(i)))).collect();
+        for pair in bars.windows(2) {
+            assert_eq!(pair[0].group, pair[1].group);
+            assert!(pair[0].low_us < pair[1].low_us && pair[0].high_us < pair[1].high_us);
+        }
+    }
+
+    #[test]
+    fn without_a_similar_group_the_interval_is_the_widest() {
+        let cases = [
+            Features { target: "trn3".into(), ..matmul(1000.0) },
+            Features { cores: 2, ..matmul(1000.0) },
+            Features { indirect_dma: true, ..matmul(1000.0) },
+            Features { collectives: true, ..matmul(1000.0) },
+            Features { tensor_share: 0.35, ..matmul(1000.0) },
+            matmul(1000.0 * 11.0),
+            matmul(1e-6),
+            matmul(1e12),
+        ];
+        for features in cases {
+            let bar = table().bar(features);
+            assert_eq!((bar.group.as_deref(), bar.rows), (None, 63), "{bar:?}");
+            assert!((width(&bar) - 0.3).abs() < 1e-9);
+        }
+        let none = Table { group: Vec::new(), other: Errors { rows: 0, error_90: 0.5 } };
+        assert!((width(&none.bar(matmul(1.0))) - 0.5).abs() < 1e-9);
+    }
+
+    #[test]
+    fn a_small_group_is_not_better_than_all_together() {
+        let features = Features { cores: 2, indirect_dma: true, tensor_share: 0.5, ..matmul(100.0) };
+        let bar = table().bar(features);
+        assert_eq!((bar.group.as_deref(), bar.rows), (Some("few"), 3));
+        assert!((width(&bar) - 0.2).abs() < 1e-9);
+    }
+
+    #[test]
+    fn features_of_a_run() {
+        let program = tensor_add();
+        let t = time(&program);
+        let bar = error_bar(&program, &Params::of(Target::Trn2), &t).unwrap();
+        let f = &bar.features;
+        assert_eq!(
+            (&*f.target, f.cores, f.indirect_dma, f.collectives, f.tensor_share),
+            ("trn2", 1, false, false, 0.0)
+        );
+        assert_eq!((f.dma_share * t.elapsed as f64).round() as Ps, t.dma.active);
+        assert!(bar.low_us < f.latency_us && f.latency_us < bar.high_us);
+    }
+
+    #[test]
+    fn an_empty_program_has_an_interval_and_no_time_has_none() {
+        let program = Builder::new().program;
+        let params = Params::of(Target::Trn2);
+        let mut t = time(&program);
+        let bar = error_bar(&program, &params, &t).unwrap();
+        assert!(bar.low_us > 0.0 && bar.high_us.is_finite());
+        t.elapsed = 0;
+        assert_eq!(error_bar(&program, &params, &t), None);
+    }
+
+    #[test]
+    fn no_interval_for_what_the_errors_were_not_measured_with() {
+        let program = tensor_add();
+        let mut t = time(&program);
+        let mut params = Params::of(Target::Trn2);
+        params.set_text("kernel.measure", "device").unwrap();
+        assert!(error_bar(&program, &params, &t).is_some());
+        let mut by_file = params.clone();
+        by_file.overlay("tensor.clock_ghz = 2.8").unwrap();
+        params.set("compiler.tensor_window", 1.0).unwrap();
+        for changed in [&params, &by_file] {
+            assert_eq!(error_bar(&program, changed, &t), None);
+        }
+        t.over_capacity = true;
+        assert_eq!(error_bar(&program, &Params::of(Target::Trn2), &t), None);
+    }
+}
