@@ -283,6 +283,7 @@ fn capacity_can_be_a_warning() {
     assert!(said.contains("us (not valid: the kernel does not fit into SBUF or PSUM)"), "{said}");
     let read = |name: &str| String::from_utf8_lossy(&std::fs::read(folder.path().join(name)).expect(name)).into_owned();
     assert!(read("r.json").contains("\"latency_valid\": false"));
+    assert!(!said.contains("On hardware") && !read("r.json").contains("latency_error"), "{said}");
     assert!(read("r.csv").lines().next().is_some_and(|l| l.ends_with(",latency_valid")));
     assert!(read("r.csv").lines().skip(1).all(|l| l.ends_with(",false")));
     assert!(read("r.pftrace").contains("not valid") && read("r.html").contains("not valid"));

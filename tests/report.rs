@@ -111,6 +111,56 @@ fn the_verdict_names_lines_remedies_and_the_roofline() {
     has(&text, "rests on parameters");
 }
 
+/// The low and the high end in the line about hardware, which must be there.
+fn error_bar(text: &str) -> (f64, f64) {
+    let line = text.lines().find(|l| l.starts_with("On hardware: ")).unwrap_or_else(|| panic!("no error bar:\n{text}"));
+    let words: Vec<&str> = line.split(' ').collect();
+    let to = words.iter().position(|w| *w == "to").expect("an interval");
+    (words[to - 1].parse().expect("a number"), words[to + 1].parse().expect("a number"))
+}
+
+#[test]
+fn a_latency_has_an_error_bar() {
+    let s = Session::new();
+    let run = ["run", &*example("softmax.py"), "--arg", "x=float32[256,512]", "--no-numerics", "--json", "r.json"];
+    let text = s.run(0, &[&run[..], &["--html", "r.html"]].concat());
+    let json = s.json("r.json");
+    let (latency, bar) = (number(&json["latency_us"]), &json["latency_error"]);
+    let (low, high) = (number(&bar["low_us"]), number(&bar["high_us"]));
+    assert!(low < latency && latency < high);
+    assert!((low * high / latency / latency - 1.0).abs() < 1e-6, "{bar}");
+    assert!(bar["rows"].is_u64() && (bar["group"].is_string() || bar["group"].is_null()));
+    assert_eq!((&bar["features"]["target"], &bar["features"]["indirect_dma"]), (&"trn2".into(), &false.into()));
+    let (shown_low, shown_high) = error_bar(&text);
+    assert!(shown_low <= low && high <= shown_high && shown_high - shown_low < 1.02 * (high - low), "{text}");
+    has(&s.read("r.html"), "\"error\":\"On hardware: ");
+
+    // `--measure` chooses between two latencies that were both compared with hardware; other changes make another model.
+    has(&s.run(0, &[&run[..], &["--measure", "device"]].concat()), "On hardware: ");
+    std::fs::write(s.path("p.toml"), "tensor.clock_ghz = 2.8\n").expect("writable");
+    for change in [["--schedule", "program"], ["--set", "tensor.clock_ghz=2.8"], ["--params", "p.toml"]] {
+        let text = s.run(0, &[&run[..], &change, &["--html", "r.html"]].concat());
+        assert!(!text.contains("On hardware"), "{text}");
+        assert_eq!(s.json("r.json").get("latency_error"), None);
+        has(&s.read("r.html"), "\"error\":\"\"");
+    }
+}
+
+#[test]
+fn ranks_have_the_error_bar_of_the_slowest() {
+    let s = Session::new();
+    let file = example("collectives.py");
+    let args = ["--ranks", "2", "--arg", "ranks=2", "--arg", "x=float32[64,128]", "--json", "r.json"];
+    let text = s.run(0, &[&["run", &*file, "--kernel", "ring_gather"][..], &args].concat());
+    let json = s.json("r.json");
+    let bar = &json["latency_error"];
+    assert_eq!(bar["features"]["latency_us"], json["latency_us"]);
+    assert_eq!(bar["features"]["collectives"], true);
+    assert_eq!(text.matches("On hardware: ").count(), 1);
+    let (low, high) = error_bar(&text);
+    assert!(low <= number(&bar["low_us"]) && number(&bar["high_us"]) <= high);
+}
+
 #[test]
 fn whatif_ranks_parameters() {
     let s = Session::new();
@@ -238,6 +288,7 @@ fn the_page_works_in_a_browser() {
     // The source is text, the verdict and the tables are there.
     has(&plain, "&lt;/script&gt;&lt;script&gt;document.title");
     has(&plain, json["verdict"].as_str().expect("verdict"));
+    has(&plain, "<p id=\"error\">On hardware: ");
     has(&plain, "dma-sync");
 
     // A line: its instructions are counted and its place in the source is marked.

@@ -34,6 +34,11 @@ class Report:
         return self._data["latency_valid"]
 
     @property
+    def latency_error(self):
+        """The error bar: a dict with group, low_us, high_us, rows and features, or None if the error is unknown."""
+        return self._data.get("latency_error")
+
+    @property
     def engines(self):
         """By engine: active_us, active_percent, instructions."""
         return self._data["engines"]

@@ -117,6 +117,11 @@ class RanksReport:
         return self._data["latency_valid"]
 
     @property
+    def latency_error(self):
+        """The error bar of the rank that ends last, as in its report."""
+        return self._data.get("latency_error")
+
+    @property
     def findings(self):
         """The findings of all ranks, each once, as dicts: id, severity, message, file, line, ..."""
         return self._data["findings"]

@@ -24,6 +24,7 @@ def test_profile(tmp_path):
     out, report = nki_sim.profile(softmax_rows)(X)
     np.testing.assert_allclose(out, softmax(X), rtol=1e-5)
     assert report.latency_us > 1
+    assert report.latency_error["low_us"] < report.latency_us < report.latency_error["high_us"]
     assert report.engines["vector"]["instructions"] > 0
     assert report.stalls and report.findings == []
     assert json.loads(report.to_json()) == report.to_dict()
