@@ -161,8 +161,10 @@ impl Table {
 impl Features {
     /// How different two kernels are; none if they cannot be compared.
     fn distance(&self, other: &Features) -> Option<f64> {
-        let kind = |f: &Features| (f.cores, f.indirect_dma, f.collectives);
-        if self.target != other.target || kind(self) != kind(other) {
+        fn kind(f: &Features) -> (&str, usize, bool, bool) {
+            (&f.target, f.cores, f.indirect_dma, f.collectives)
+        }
+        if kind(self) != kind(other) {
             return None;
         }
         let tensor = self.tensor_share - other.tensor_share;
