@@ -46,6 +46,11 @@ pub enum Hazard {
 }
 
 impl Hazard {
+    /// Whether the later instruction needs what the earlier one makes, not only the space that it uses.
+    pub(crate) fn brings_data(self) -> bool {
+        matches!(self, Hazard::Raw | Hazard::Order)
+    }
+
     /// `RAW`, `WAW`, `WAR` or `order`.
     pub fn name(self) -> &'static str {
         match self {
@@ -140,7 +145,7 @@ struct Analyzer<'p> {
 
 /// Whether an edge between two instructions of one compute engine only says which starts first.
 pub(crate) fn orders(engine: Engine, hazard: Hazard) -> bool {
-    engine == Engine::Tensor || !matches!(hazard, Hazard::Raw | Hazard::Order)
+    engine == Engine::Tensor || !hazard.brings_data()
 }
 
 /// Finds the dependences of `ops`, which one core executed in this order. `written` says for each tensor whether any core writes it; `reach`
@@ -279,7 +284,7 @@ impl<'r> Found<'r> {
     fn into_edges(mut self, edges: &mut Vec<Dep>) {
         self.all.extend(self.latest.into_iter().flatten());
         // Of several to one instruction, the one that waits for its completion.
-        self.all.sort_by_key(|d| (d.on, !matches!(d.hazard, Hazard::Raw | Hazard::Order), d.hazard));
+        self.all.sort_by_key(|d| (d.on, !d.hazard.brings_data(), d.hazard));
         self.all.dedup_by_key(|d| d.on);
         edges.extend(self.all);
     }

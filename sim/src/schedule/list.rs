@@ -14,7 +14,6 @@ use std::collections::BinaryHeap;
 
 use super::Compiler;
 use super::loads::{Class, class, places};
-use crate::deps::Hazard;
 use crate::timeline::Ps;
 use crate::timing::cost::{CostKind, MachineConstants};
 use crate::timing::lower::{ENGINES, Lowered, Segment};
@@ -121,7 +120,7 @@ impl<'a> Scheduler<'a> {
             taken: vec![false; n],
             pending: (0..n).map(|i| low.graph.deps.of(i).len() as u32).collect(),
             data: (0..n)
-                .map(|i| low.graph.deps.of(i).iter().filter(|d| brings_data(d.hazard)).count() as u32)
+                .map(|i| low.graph.deps.of(i).iter().filter(|d| d.hazard.brings_data()).count() as u32)
                 .collect(),
             ready: vec![(0, false); n],
             queues: Default::default(),
@@ -138,22 +137,18 @@ impl<'a> Scheduler<'a> {
         self.end = segment.end;
         for (q, &from) in from.iter().enumerate() {
             let ops = &self.low.queues[q][from as usize..segment.taken[q] as usize];
-            let of = |wanted: Class| ops.iter().copied().filter(|op| class(self.low, *op) == wanted).collect();
-            let mut loads: Vec<u32> = of(Class::Load);
+            let of = |wanted| -> Vec<u32> { ops.iter().copied().filter(|op| class(self.low, *op) == wanted).collect() };
+            let mut loads = of(Class::Load);
             loads.sort_by_key(|op| (self.place[*op as usize], *op));
-            let queue = Queue {
+            let ops = of(Class::Compute);
+            let parked = ops.iter().filter(|op| self.pending[**op as usize] == 0).map(|op| Reverse(*op)).collect();
+            self.queues[q] = Queue {
                 loads: Sequence { ops: loads, next: 0 },
                 stores: Sequence { ops: of(Class::Store), next: 0 },
-                computation: Computation { ops: of(Class::Compute), ..Computation::default() },
+                computation: Computation { ops, parked, ..Computation::default() },
                 free: self.queues[q].free,
                 next: None,
             };
-            self.queues[q] = queue;
-            for op in self.queues[q].computation.ops.clone() {
-                if self.pending[op as usize] == 0 {
-                    self.queues[q].computation.parked.push(Reverse(op));
-                }
-            }
         }
         for q in 0..ENGINES {
             self.consider(q);
@@ -217,16 +212,16 @@ impl<'a> Scheduler<'a> {
         let rendezvous = &self.low.rendezvous;
         let turn =
             |op: u32| next.is_none_or(|next| op <= next) || rendezvous.binary_search_by_key(&op, |r| r.op).is_err();
-        let window = if q == TENSOR { u32::MAX } else { self.compiler.compute_window };
+        let window = if q == TENSOR { u32::MAX } else { self.compiler.compute_window } as usize;
         let computation = &mut self.queues[q].computation;
         while computation.ops.get(computation.first).is_some_and(|op| self.taken[*op as usize]) {
             computation.first += 1;
         }
         let Some(&first) = computation.ops.get(computation.first) else { return };
+        let last = computation.ops.get(computation.first.saturating_add(window - 1)).copied();
         while let Some(&Reverse(op)) = computation.parked.peek()
             && op < first.saturating_add(self.compiler.tensor_window)
-            && (window == u32::MAX
-                || computation.ops[computation.first..].iter().take(window as usize).any(|within| *within == op))
+            && last.is_none_or(|last| op <= last)
             && turn(op)
         {
             computation.parked.pop();
@@ -289,7 +284,7 @@ impl<'a> Scheduler<'a> {
         for &(waiter, edge) in low.waiters(op) {
             let Some(there) = low.queue(waiter) else { continue };
             let hazard = low.graph.deps.of(waiter as usize)[edge as usize].hazard;
-            let by_data = brings_data(hazard);
+            let by_data = hazard.brings_data();
             if let Some(wait) = low.wait(op, waiter, hazard, self.machine) {
                 let ready = &mut self.ready[waiter as usize];
                 *ready = (*ready).max((complete + wait, by_data));
@@ -307,11 +302,6 @@ impl<'a> Scheduler<'a> {
             self.consider(q);
         }
     }
-}
-
-/// Whether a dependence is on data, or only on space.
-fn brings_data(hazard: Hazard) -> bool {
-    matches!(hazard, Hazard::Raw | Hazard::Order)
 }
 
 /// The tensor engine's queue.

@@ -289,6 +289,13 @@ fn check(name: &str, value: f64) -> Result<(), ParamError> {
     if rate && !(1e-3..=1e6).contains(&value) {
         return bad("it must be between 0.001 and 1000000");
     }
+    // Shorter periods would make the limiter decide millions of times per matmul.
+    if name.ends_with("limiter_period_ns") && value < 1.0 {
+        return bad("it must be at least 1");
+    }
+    if name.ends_with("trigger_estimate") && value > 100.0 {
+        return bad("it must be at most 100");
+    }
     if name.ends_with("slowdown") && value < 0.01 {
         return bad("it must be at least 0.01");
     }
@@ -410,6 +417,8 @@ mod tests {
             assert!(e.ends_with("it must be between 0.001 and 1000000"), "{e}");
         }
         assert!(p.set("tensor.clock_ghz", f64::NAN).is_err());
+        assert!(p.set("tensor.limiter_period_ns", 0.5).is_err());
+        assert!(p.set("compiler.trigger_estimate", 101.0).is_err());
         assert!(p.set_text("dma.load_queues", "sync").is_err());
         let e = p.set("tensor.clock", 1.0).unwrap_err();
         assert_eq!(e.to_string(), "no timing parameter `tensor.clock`; did you mean `tensor.clock_ghz`?");
@@ -430,7 +439,7 @@ mod tests {
             "tensor.clock_ghz = \"a\"",
             "tensor = 1",
             "x",
-            "sync.semaphore_ns = { value = 1 }",
+            "dma.descriptor_ns = { value = 1 }",
         ] {
             assert!(p.overlay(wrong).is_err(), "{wrong}");
         }
