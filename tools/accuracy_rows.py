@@ -149,9 +149,7 @@ def code_block(path, row, function):
     with_it = [textwrap.dedent(b.group(2)) for b in blocks if re.search(rf"def {function}\b", b.group(2))]
     if not with_it:
         raise CannotRun(f"no code block in {path.name} defines {function}")
-    # Until release 0.3 a kernel could return a tensor in private HBM, and the manual's pages about
-    # speed still do. The latency is the same.
-    return with_it[-1].replace("buffer=nl.hbm)", "buffer=nl.shared_hbm)")
+    return with_it[-1]
 
 
 def functions_of(text):

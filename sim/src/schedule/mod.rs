@@ -40,7 +40,7 @@ pub struct Compiler {
     pub trigger_window: u32,
     /// How far a transfer is triggered ahead of another, in operations of the program.
     pub dma_window: u32,
-    /// What the compiler takes the trigger of a transfer to cost, in thousandths of what the machine needs.
+    /// The compiler's estimate of the time of a trigger, in thousandths of what the machine needs.
     pub trigger_estimate: u64,
 }
 
