@@ -47,6 +47,7 @@ class Kernel:
         self.strict = strict
         self.capacity = capacity
         self._schedule = []
+        self._settings = ()
         self._fixed = fixed
         self._cache = cache if cache is not None else _native.Cache()
         self._has_source = False
@@ -119,7 +120,7 @@ class Kernel:
             _source.require(self.func)
             self._has_source = True
         judge = _levels.judge(self)
-        return self._cache.compile(self.func, arguments, self.target, self.lnc, judge, self._schedule, self.capacity)
+        return self._cache.compile(self.func, arguments, self.target, self.lnc, judge, self._schedule, self.capacity, list(self._settings))
 
     def _run(self, args, kwargs, timed):
         return self._run_bound(self.bind(*args, **kwargs), timed)
@@ -171,7 +172,7 @@ class Kernel:
 
     def __reduce__(self):
         # Pickle by global name, like a function, together with the requested options.
-        changes = {name: getattr(self, name) for name in ("lnc", "target", "strict", "capacity", "_schedule", "_fixed", "_given")}
+        changes = {name: getattr(self, name) for name in ("lnc", "target", "strict", "capacity", "_schedule", "_settings", "_fixed", "_given")}
         return _find, (self.func.__module__, self.func.__qualname__, changes)
 
     def __copy__(self):
@@ -253,13 +254,15 @@ def jit(func=None, *, mode=None, platform_target=None, target=None, strict=False
     return Kernel(func, target=target or platform_target, strict=strict)
 
 
-def simulate(kernel, *, capacity=None, deny=None, warn=None, allow=None) -> Kernel:
+def simulate(kernel, *, capacity=None, settings=None, deny=None, warn=None, allow=None) -> Kernel:
     """The kernel as a function of NumPy, torch or jax arrays. Every kernel is simulated, so this is
     the kernel itself.
 
     :param capacity: "warn" runs a kernel that exceeds SBUF or PSUM, and warns; its latency is then
         not valid. "error" rejects it. By default `nki_sim.configure` or NKI_SIM_CAPACITY decides,
         else "error".
+    :param settings: timing parameters by name, as in `--set`: {"kernel.measure": "device"}. They
+        add to those that the kernel has.
     :param deny: findings that raise: slugs, classes (`bug`, `suspicious`, `strict`) or `warnings`,
         as a comma-separated string or a list.
     :param warn: findings that are warnings.
@@ -268,6 +271,9 @@ def simulate(kernel, *, capacity=None, deny=None, warn=None, allow=None) -> Kern
     kernel = kernel if isinstance(kernel, Kernel) else Kernel(kernel)
     given = _levels.lists("{}= of nki.simulate", deny, warn, allow)
     changes = {name: value for name, value in (("capacity", capacity), ("_given", given)) if value is not None}
+    if settings:
+        new = {**dict(kernel._settings), **{str(name): str(value) for name, value in settings.items()}}
+        changes["_settings"] = tuple(sorted(new.items()))
     return kernel._with(**changes) if changes else kernel
 
 

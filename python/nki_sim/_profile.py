@@ -163,8 +163,8 @@ recorded = []
 class Profiled:
     """A kernel whose calls return its results and a report."""
 
-    def __init__(self, kernel, capacity=None):
-        self.kernel = simulate(kernel, capacity=capacity)
+    def __init__(self, kernel):
+        self.kernel = simulate(kernel)
 
     def __getitem__(self, lnc):
         return Profiled(self.kernel[lnc])
@@ -176,16 +176,16 @@ class Profiled:
         return result, report
 
 
-def profile(kernel, *, capacity=None, deny=None, warn=None, allow=None):
+def profile(kernel, *, capacity=None, settings=None, deny=None, warn=None, allow=None):
     """The kernel with its time on the device: `outputs, report = nki_sim.profile(kernel)(...)`.
 
     Accepts the result of `simulate_ranks(kernel, n)` as well.
 
-    :param capacity: as for `nki.simulate`, like `deny`, `warn` and `allow`.
+    :param capacity: as for `nki.simulate`, like `settings`, `deny`, `warn` and `allow`.
     """
     from . import _ranks
 
-    options = {"capacity": capacity, "deny": deny, "warn": warn, "allow": allow}
+    options = {"capacity": capacity, "settings": settings, "deny": deny, "warn": warn, "allow": allow}
     if isinstance(kernel, _ranks.Ranks):
         return _ranks.ProfiledRanks(_ranks.Ranks(simulate(kernel.kernel, **options), kernel.count))
     return Profiled(simulate(kernel, **options))

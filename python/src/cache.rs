@@ -36,6 +36,7 @@ struct Key {
     strict: bool,
     schedule: Vec<(String, String)>,
     capacity: Capacity,
+    settings: Vec<(String, String)>,
 }
 
 /// A program that is ready to run.
@@ -121,7 +122,8 @@ impl Cache {
     }
 
     /// The program of `function` for these arguments (name and value, in the order of the parameters).
-    #[pyo3(signature = (function, args, target, lnc, judge, schedule=Vec::new(), capacity=None))]
+    /// `settings` are timing parameters by name.
+    #[pyo3(signature = (function, args, target, lnc, judge, schedule=Vec::new(), capacity=None, settings=Vec::new()))]
     #[expect(clippy::too_many_arguments, reason = "keywords in Python")]
     fn compile(
         &self,
@@ -133,11 +135,12 @@ impl Cache {
         judge: &Judge,
         schedule: Vec<(String, String)>,
         capacity: Option<&str>,
+        settings: Vec<(String, String)>,
     ) -> PyResult<Compiled> {
         let capacity = nki_sim::settings::capacity(capacity).map_err(value_error)?;
         let judge = judge.0.clone();
         let strict = judge.includes_strict();
-        let key = Key { target: named_target(target)?, lnc, strict, schedule, capacity };
+        let key = Key { target: named_target(target)?, lnc, strict, schedule, capacity, settings };
         let known: Vec<Arc<Ready>> =
             self.programs.lock().unwrap_or_else(PoisonError::into_inner).iter().rev().cloned().collect();
         for ready in known {
@@ -145,7 +148,8 @@ impl Cache {
                 return Ok(Compiled { ready, arrays, judge });
             }
         }
-        let session = Session::of_call(judge.clone(), capacity).map_err(value_error)?;
+        let mut session = Session::of_call(judge.clone(), capacity).map_err(value_error)?;
+        session.params.set = key.settings.clone();
         let (ready, arrays) = compile(py, function, &args, key, &session)?;
         let ready = Arc::new(ready);
         let forgotten = {

@@ -33,6 +33,19 @@ def test_profile(tmp_path):
     assert again.latency_us == report.latency_us
 
 
+def test_settings_are_those_of_the_call():
+    """Timing parameters of one call change neither another call nor the results."""
+    default = nki_sim.profile(softmax_rows)(X)[1].latency_us
+    device_out, device = nki_sim.profile(softmax_rows, settings={"kernel.measure": "device"})(X)
+    slow = nki_sim.profile(nki_sim.simulate(softmax_rows, settings={"kernel.head_us": 100}), settings={"kernel.tail_us": 50})(X)[1]
+    assert device.latency_us < default < slow.latency_us - 100
+    assert slow.latency_error is None
+    np.testing.assert_array_equal(device_out, softmax_rows(X))
+    assert nki_sim.profile(softmax_rows)(X)[1].latency_us == default
+    with pytest.raises(ValueError, match="no timing parameter `kernel.hed_us`"):
+        nki_sim.profile(softmax_rows, settings={"kernel.hed_us": 1})(X)
+
+
 def test_a_report_has_all_that_the_command_writes(tmp_path):
     """The same kernel through the command and through Python."""
     command = [sys.executable, "-m", "nki_sim", "run", softmax_rows.func.__code__.co_filename, "--arg", "x=float32[256,512]"]
