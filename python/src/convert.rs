@@ -249,7 +249,7 @@ impl<'a> Conversion<'a> {
     /// Functions, classes and modules.
     fn code(&mut self, object: &Bound<'_, PyAny>, known: &Known, name: &str) -> PyResult<Option<Arg>> {
         let py = object.py();
-        if object.cast::<PyFunction>().is_ok() || object.get_type().is(known.kernel.bind(py)) {
+        if object.cast::<PyFunction>().is_ok() || object.is_instance(known.kernel.bind(py))? {
             return Ok(Some(match library_path(object) {
                 Some(path) => Arg::Api(path),
                 None => Arg::Object(self.table.id(object)),

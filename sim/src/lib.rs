@@ -14,6 +14,7 @@ pub mod deps;
 pub mod exec;
 pub mod lint;
 pub mod memory;
+pub mod middle_end;
 pub mod place;
 pub mod report;
 pub mod schedule;

@@ -17,6 +17,7 @@ mod inert;
 pub mod math;
 mod mx;
 mod random;
+mod rewrite;
 pub mod scalar;
 pub mod scalars;
 mod stream;
@@ -146,6 +147,8 @@ pub enum Action<'a> {
     Fills(Imm),
     /// It moves the elements of one view to those of another, in order.
     Transfers(Transfer<'a>),
+    /// A compute engine copies the elements of one view to those of another, in order: destination and source.
+    Copies(&'a View, &'a View),
     /// It orders the cores, and touches no byte of the tensor that its footprint names.
     Orders,
 }

@@ -4,7 +4,7 @@ use crate::arch::Arch;
 use crate::inst::indirection::columns;
 use crate::inst::stream::{ONE_TILE, modes, on, stream};
 use crate::inst::values::{Feeds, Values};
-use crate::inst::{Footprint, Instruction, Operands, Placing, check};
+use crate::inst::{Action, Footprint, Instruction, Operands, Placing, check};
 use crate::machine::{Context, Fault, Machine};
 use crate::names::{Engine, OobMode};
 use crate::operands;
@@ -75,6 +75,10 @@ impl Instruction for TensorCopy {
 
     fn values(&self) -> Values<'_> {
         Values::moved(Feeds::Elements)
+    }
+
+    fn action(&self) -> Action<'_> {
+        Action::Copies(&self.dst, &self.src)
     }
 
     fn work(&self, context: &Context<'_>) -> Work {

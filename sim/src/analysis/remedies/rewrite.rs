@@ -7,7 +7,7 @@ use nki_isa::inst::{self, Action, Footprint, Inst, Transfer};
 use nki_isa::machine::Context;
 use nki_isa::names::{Engine, Named};
 use nki_isa::program::{Bound, Node, NodeKind, statements};
-use nki_isa::view::{Index, MAX_DIMS};
+use nki_isa::view::MAX_DIMS;
 use nki_isa::{Arch, Dim, Program, TensorId, View};
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -16,29 +16,6 @@ use crate::trace::{EventKind, NodeIndex, Trace};
 /// Top-level statements of a core with their positions.
 pub(super) fn top_level(stream: &[Node]) -> impl Iterator<Item = (u32, &Node)> {
     (0..).zip(statements(stream)).filter(|(_, s)| s.parent.is_none()).map(|(at, s)| (at, s.node))
-}
-
-/// The instruction with each of its views changed by `f`.
-fn with_views(inst: &Inst, f: &dyn Fn(&mut View)) -> Option<Inst> {
-    fn view(v: &mut View, f: &dyn Fn(&mut View)) {
-        f(v);
-        if let Some(i) = &mut v.indirect
-            && let Index::Scalar(v) | Index::Vector(v) = &mut i.index
-        {
-            view(v, f);
-        }
-    }
-    fn arg(a: &mut Arg, f: &dyn Fn(&mut View)) {
-        match a {
-            Arg::View(v) => view(v, f),
-            Arg::List(items) => items.iter_mut().for_each(|a| arg(a, f)),
-            _ => {}
-        }
-    }
-    let entry = inst::find(inst.schema().name)?;
-    let mut args: Vec<Option<Arg>> = inst.args().into_iter().map(Some).collect();
-    args.iter_mut().flatten().for_each(|a| arg(a, f));
-    (entry.build)(&mut args).ok()
 }
 
 /// Tensors that an instruction touches.
@@ -177,7 +154,7 @@ pub(super) fn double_buffered(program: &Program, wanted: &[TensorId]) -> Option<
         for (position, node) in stream.iter_mut().enumerate() {
             let Some(here) = at.get(&(core as u32, position as u32)) else { continue };
             let NodeKind::Inst(inst) = &mut node.kind else { continue };
-            *inst = with_views(inst, &|v| {
+            *inst = inst.with_views(&mut |v| {
                 if here.contains(&v.tensor) {
                     v.tensor = twins[&v.tensor];
                 }
@@ -377,7 +354,7 @@ fn apply(out: &mut Merged, core: usize, groups: Vec<Group<'_>>) -> Option<()> {
         }
         let keep = if group.load { first } else { group.parts.last()? };
         // One side is in HBM: the source of a load, the destination of a store.
-        let merged = with_views(first.inst, &|view| {
+        let merged = first.inst.with_views(&mut |view| {
             let stride = if view.space.is_hbm() == group.load { steps.0 } else { steps.1 };
             view.dims.insert(1.min(view.dims.len()), Dim { stride, count: n as u32 });
         })?;
@@ -414,7 +391,7 @@ fn reslice(nodes: &mut [Node], slices: &FxHashMap<TensorId, (TensorId, usize)>) 
         match &mut node.kind {
             NodeKind::Inst(inst) => {
                 if tensors(inst).iter().any(|t| slices.contains_key(t)) {
-                    *inst = with_views(inst, &|v| {
+                    *inst = inst.with_views(&mut |v| {
                         if let Some((to, bytes)) = slices.get(&v.tensor) {
                             v.tensor = *to;
                             v.offset += (bytes / v.dtype.size()) as i64;

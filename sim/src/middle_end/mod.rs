@@ -1,0 +1,126 @@
+//! What the middle end of the older compiler changed in a kernel: transfers and copies that it dropped, and transfers that it added where
+//! SBUF was too small.
+//!
+//! Each pass takes the unrolled program and gives another one that computes the same bits. Kernels of `neuronxcc.nki` are rewritten so,
+//! unless they are decorated with `skip_middle_end_transformations`. A program with dynamic control flow or explicit addresses stays as it is.
+//!
+//! Evidence: bytes and instructions that public kernels issue, against the counters of their profiles (NKIBench, kda-for-trainium,
+//! trainium-kernel-fusion).
+
+mod evictions;
+mod reloads;
+mod spill;
+#[cfg(test)]
+mod tests;
+mod uses;
+
+use nki_isa::Program;
+use nki_isa::ids::Loc;
+use nki_isa::program::{Node, NodeKind};
+
+use crate::place::place;
+
+/// Which passes run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Passes {
+    /// A load is dropped while a tile with the same bytes is alive.
+    pub reloads: bool,
+    /// A copy from PSUM to SBUF is dropped where all its readers can read PSUM.
+    pub evictions: bool,
+    /// Tiles that do not fit into SBUF leave it, and are loaded again before their next use.
+    pub spills: bool,
+}
+
+impl Passes {
+    /// Those of the older compiler.
+    pub const ALL: Passes = Passes { reloads: true, evictions: true, spills: true };
+    /// None: the program as it is written.
+    pub const NONE: Passes = Passes { reloads: false, evictions: false, spills: false };
+}
+
+/// What a pass did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum What {
+    /// A load was dropped: the same bytes were in SBUF.
+    DroppedLoad,
+    /// A copy from PSUM was dropped: its readers read PSUM.
+    DroppedCopy,
+    /// A tile was loaded again, because SBUF was too small to keep it.
+    Reloaded,
+    /// A tile was stored to HBM, because SBUF was too small to keep it.
+    Spilled,
+    /// A tile that was stored to HBM was loaded again.
+    Restored,
+}
+
+impl What {
+    /// The change in words, for so many instructions.
+    pub fn text(self, count: u32) -> String {
+        let plural = if count == 1 { "" } else { "s" };
+        match self {
+            What::DroppedLoad => format!("{count} load{plural} dropped: SBUF held the same bytes"),
+            What::DroppedCopy if count == 1 => "1 copy from PSUM dropped: its readers read PSUM".into(),
+            What::DroppedCopy => format!("{count} copies from PSUM dropped: their readers read PSUM"),
+            What::Reloaded => format!("{count} load{plural} repeated: SBUF is too small to keep the tile"),
+            What::Spilled => format!("{count} store{plural} to HBM added: SBUF is too small to keep the tile"),
+            What::Restored => format!("{count} load{plural} of stored tiles added"),
+        }
+    }
+}
+
+/// What was changed at one line.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Change {
+    /// What was done.
+    pub what: What,
+    /// The line of the instruction that was dropped, or whose tile was moved.
+    pub loc: Loc,
+    /// How often.
+    pub count: u32,
+    /// Bytes per execution of the kernel that these instructions moved, or would have moved.
+    pub bytes: u64,
+}
+
+/// Collects changes by line.
+#[derive(Debug, Default)]
+struct Changes(std::collections::BTreeMap<(u32, u32, u32, What), Change>);
+
+impl Changes {
+    fn add(&mut self, what: What, loc: Loc, bytes: usize) {
+        let change = Change { what, loc, count: 0, bytes: 0 };
+        let entry = self.0.entry((loc.file, loc.line, loc.column, what)).or_insert(change);
+        entry.count += 1;
+        entry.bytes += bytes as u64;
+    }
+}
+
+/// The program as the middle end leaves it, and what was changed, by line.
+pub fn rewrite(program: &Program, passes: Passes) -> (Program, Vec<Change>) {
+    let mut program = program.clone();
+    let mut changes = Changes::default();
+    let plain = |program: &Program| {
+        program.cores.iter().flatten().all(|node| matches!(node.kind, NodeKind::Inst(_)))
+            && program.tensors.iter().all(|t| t.address.is_none())
+    };
+    if !plain(&program) {
+        return (program, Vec::new());
+    }
+    if passes.reloads {
+        reloads::drop_repeated(&mut program, &mut changes);
+    }
+    if passes.evictions {
+        evictions::drop_copies(&mut program, &mut changes);
+    }
+    if passes.spills && place(&program).is_err() {
+        spill::fit_sbuf(&mut program, &mut changes);
+    }
+    (program, changes.0.into_values().collect())
+}
+
+/// The instruction of a statement of a program without control flow.
+fn inst(node: &Node) -> Option<&nki_isa::Inst> {
+    match &node.kind {
+        NodeKind::Inst(inst) => Some(inst),
+        _ => None,
+    }
+}

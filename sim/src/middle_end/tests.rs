@@ -1,0 +1,260 @@
+use nki_isa::arg::Arg;
+use nki_isa::inst::{self, Action};
+use nki_isa::program::NodeKind;
+use nki_isa::{DType, Inst, Program, Space, TensorId, View};
+use proptest::prelude::*;
+
+use super::*;
+use crate::exec::{ExecOptions, run};
+use crate::place::place;
+use crate::testing::*;
+
+fn copy(dst: View, src: View) -> Inst {
+    let entry = inst::find("tensor_copy").expect("registered");
+    let mut args: Vec<Option<Arg>> = vec![None; entry.schema.operands.len()];
+    args[entry.schema.position("dst").expect("an operand")] = Some(Arg::View(dst));
+    args[entry.schema.position("src").expect("an operand")] = Some(Arg::View(src));
+    (entry.build)(&mut args).expect("valid")
+}
+
+/// Transfers from and to HBM.
+fn transfers(program: &Program) -> (usize, usize) {
+    let mut count = (0, 0);
+    program.visit(&mut |node| {
+        if let NodeKind::Inst(inst) = &node.kind
+            && let Action::Transfers(t) = inst.action()
+        {
+            *(if t.src.space.is_hbm() { &mut count.0 } else { &mut count.1 }) += 1;
+        }
+    });
+    count
+}
+
+/// What a program computes from inputs of small integers, and what the run reports.
+fn results(program: &Program) -> (Vec<Vec<f32>>, Vec<String>) {
+    let inputs = program.inputs.iter().map(|input| {
+        let shape: Vec<usize> = program.tensor(input.tensor).shape.iter().map(|&n| n as usize).collect();
+        let values: Vec<f32> =
+            (0..shape.iter().product()).map(|i| ((i * 7 + input.tensor.0 as usize) % 13) as f32).collect();
+        host_f32(&input.name, &shape, &values)
+    });
+    let placement = place(program).expect("fits");
+    let result = run(program, &placement, inputs.collect(), &ExecOptions::default()).expect("runs");
+    (result.outputs.iter().map(f32s).collect(), result.findings.iter().map(|d| d.id.to_string()).collect())
+}
+
+fn counted(changes: &[Change], what: What) -> u32 {
+    changes.iter().filter(|c| c.what == what).map(|c| c.count).sum()
+}
+
+/// `tiles` loads of different rows, each used at once and again at the end.
+fn used_twice(tiles: u32, columns: u32) -> Builder {
+    let mut b = Builder::new();
+    let x = b.input("x", &[tiles * 128, columns], DType::F32);
+    let out = b.output("out", &[128, columns], DType::F32);
+    let sum = b.tensor("sum", Space::Sbuf, &[128, columns], DType::F32);
+    let loaded: Vec<TensorId> = (0..tiles).map(|_| b.tensor("t", Space::Sbuf, &[128, columns], DType::F32)).collect();
+    for (i, &t) in (0..).zip(&loaded) {
+        let c = i64::from(columns);
+        let rows = pattern(b.whole(x), 0, i * 128 * c, &[(c, 128), (1, columns)]);
+        b.push(dma(b.whole(t), rows));
+        let first = if i == 0 { t } else { sum };
+        b.push(add(b.whole(sum), b.whole(first), b.whole(t)));
+    }
+    for &t in &loaded {
+        b.push(add(b.whole(sum), b.whole(sum), b.whole(t)));
+    }
+    b.push(dma(b.whole(out), b.whole(sum)));
+    b
+}
+
+#[test]
+fn a_tile_that_does_not_fit_is_loaded_again() {
+    let b = used_twice(12, 5000);
+    assert!(place(&b.program).is_err());
+    let (fitted, changes) = rewrite(&b.program, Passes::ALL);
+    // 229376 bytes hold 11 tiles of 20000 bytes, of which one is the sum: two of twelve leave, and furthest first no other one has to.
+    assert_eq!(counted(&changes, What::Reloaded), 2);
+    assert_eq!(counted(&changes, What::Spilled), 0);
+    assert_eq!(transfers(&fitted), (14, 1));
+    let bytes: u64 = changes.iter().map(|c| c.bytes).sum();
+    assert_eq!(bytes, 2 * 128 * 5000 * 4);
+    // With room for all of them.
+    let all = used_twice(12, 50);
+    let (same, changes) = rewrite(&all.program, Passes::ALL);
+    assert_eq!((same, changes), (all.program, Vec::new()));
+}
+
+#[test]
+fn a_computed_tile_that_does_not_fit_is_stored() {
+    let mut b = Builder::new();
+    let x = b.input("x", &[128, 5000], DType::F32);
+    let out = b.output("out", &[128, 5000], DType::F32);
+    let tiles: Vec<TensorId> = (0..13).map(|_| b.tensor("t", Space::Sbuf, &[128, 5000], DType::F32)).collect();
+    b.push(dma(b.whole(tiles[0]), b.whole(x)));
+    for w in tiles.windows(2) {
+        b.push(add(b.whole(w[1]), b.whole(w[0]), b.whole(tiles[0])));
+    }
+    for w in tiles.windows(2) {
+        b.push(add(b.whole(w[1]), b.whole(w[0]), b.whole(w[1])));
+    }
+    b.push(dma(b.whole(out), b.whole(tiles[12])));
+    let (fitted, changes) = rewrite(&b.program, Passes::ALL);
+    let (spilled, restored) = (counted(&changes, What::Spilled), counted(&changes, What::Restored));
+    assert!(spilled >= 1 && restored >= spilled, "{spilled} {restored}");
+    let (values, findings) = results(&fitted);
+    // Tile n is n + 1 times x; then the sum of all up to it.
+    let expected = |x: f32| (1..=13).map(|n| n as f32 * x).sum::<f32>();
+    let inputs: Vec<f32> = (0..128 * 5000).map(|i| (i * 7 % 13) as f32).collect();
+    assert!(values[0].iter().zip(&inputs).all(|(v, x)| *v == expected(*x)));
+    assert_eq!(findings, Vec::<String>::new());
+}
+
+#[test]
+fn a_load_is_dropped_while_its_bytes_are_in_sbuf() {
+    for (alive, written, drops) in [(true, false, 1), (false, false, 0), (true, true, 0)] {
+        let mut b = Builder::new();
+        let x = b.input("x", &[128, 64], DType::F32);
+        let out = b.output("out", &[128, 64], DType::F32);
+        let [first, second, sum] = ["first", "second", "sum"].map(|n| b.tensor(n, Space::Sbuf, &[128, 64], DType::F32));
+        b.push(dma(b.whole(first), b.whole(x)));
+        b.push(add(b.whole(sum), b.whole(first), b.whole(first)));
+        if written {
+            b.push(dma(b.whole(x), b.whole(sum)));
+        }
+        b.push(dma(b.whole(second), b.whole(x)));
+        let other = if alive { first } else { sum };
+        b.push(add(b.whole(sum), b.whole(second), b.whole(other)));
+        b.push(dma(b.whole(out), b.whole(sum)));
+        let (less, changes) = rewrite(&b.program, Passes::ALL);
+        assert_eq!(counted(&changes, What::DroppedLoad), drops, "alive {alive}, written {written}");
+        assert_eq!(transfers(&less).0, 2 - drops as usize);
+        assert_eq!(results(&less), results(&b.program));
+        let (same, none) = rewrite(&b.program, Passes::NONE);
+        assert_eq!((same, none), (b.program, Vec::new()));
+    }
+}
+
+#[test]
+fn a_copy_from_psum_is_dropped_if_its_readers_may_read_psum() {
+    // A second operand in PSUM is one too many for an addition of two tiles.
+    for (other_in_psum, drops) in [(false, 1), (true, 0)] {
+        let mut b = Builder::new();
+        let x = b.input("x", &[128, 64], DType::F32);
+        let out = b.output("out", &[128, 64], DType::F32);
+        let [bank, more] = ["bank", "more"].map(|n| b.tensor(n, Space::Psum, &[128, 64], DType::F32));
+        let [tile, read, sum] = ["tile", "read", "sum"].map(|n| b.tensor(n, Space::Sbuf, &[128, 64], DType::F32));
+        b.push(dma(b.whole(tile), b.whole(x)));
+        b.push(copy(b.whole(bank), b.whole(tile)));
+        b.push(copy(b.whole(more), b.whole(tile)));
+        b.push(copy(b.whole(read), b.whole(bank)));
+        b.push(add(b.whole(sum), b.whole(read), b.whole(if other_in_psum { more } else { tile })));
+        b.push(dma(b.whole(out), b.whole(sum)));
+        let (less, changes) = rewrite(&b.program, Passes { evictions: true, ..Passes::NONE });
+        assert_eq!(counted(&changes, What::DroppedCopy), drops);
+        assert_eq!(results(&less), results(&b.program));
+    }
+}
+
+#[test]
+fn explicit_addresses_keep_a_program_as_it_is() {
+    let mut b = used_twice(12, 5000);
+    b.placed("u", Space::Sbuf, &[128, 8], DType::F32, (0, 0));
+    let (same, changes) = rewrite(&b.program, Passes::ALL);
+    assert_eq!((same, changes), (b.program, Vec::new()));
+}
+
+/// A step of a random program: what it does, and with which tiles.
+#[derive(Debug, Clone)]
+enum Random {
+    Load(usize, usize),
+    Store(usize, usize),
+    Add(usize, usize, usize),
+    Copy(usize, usize),
+}
+
+const TILES: usize = 9;
+const BANKS: usize = 3;
+const ROWS: usize = 4;
+
+fn random() -> impl Strategy<Value = Vec<Random>> {
+    let tile = 0..TILES + BANKS;
+    let step = prop_oneof![
+        (0..TILES, 0..ROWS).prop_map(|(t, r)| Random::Load(t, r)),
+        (0..TILES, 0..ROWS).prop_map(|(t, r)| Random::Store(t, r)),
+        (tile.clone(), 0..TILES, tile.clone()).prop_map(|(d, a, c)| Random::Add(d, a, c)),
+        (tile.clone(), tile).prop_map(|(d, s)| Random::Copy(d, s)),
+    ];
+    proptest::collection::vec(step, 1..60)
+}
+
+/// The random program with tiles of so many columns. All tiles are loaded first; `x` is an input that stores change.
+fn program_of(steps: &[Random], columns: u32) -> Program {
+    let mut b = Builder::new();
+    let x = b.input("x", &[ROWS as u32 * 8, columns], DType::F32);
+    let out = b.output("out", &[TILES as u32 * 8, columns], DType::F32);
+    let mut tiles: Vec<TensorId> = (0..TILES).map(|_| b.tensor("t", Space::Sbuf, &[8, columns], DType::F32)).collect();
+    tiles.extend((0..BANKS).map(|_| b.tensor("p", Space::Psum, &[8, columns.min(512)], DType::F32)));
+    let c = i64::from(columns);
+    let rows = |b: &Builder, id: TensorId, r: usize| pattern(b.whole(id), 0, r as i64 * 8 * c, &[(c, 8), (1, columns)]);
+    let part = |b: &Builder, id: TensorId| {
+        let whole = b.whole(id);
+        pattern(whole, 0, 0, &[(1, 8), (1, columns.min(512))])
+    };
+    for (i, &t) in tiles.iter().take(TILES).enumerate() {
+        b.push(dma(b.whole(t), rows(&b, x, i % ROWS)));
+    }
+    for i in TILES..TILES + BANKS {
+        b.push(copy(b.whole(tiles[i]), part(&b, tiles[0])));
+    }
+    for step in steps {
+        match *step {
+            Random::Load(t, r) => b.push(dma(b.whole(tiles[t]), rows(&b, x, r))),
+            Random::Store(t, r) => b.push(dma(rows(&b, x, r), b.whole(tiles[t]))),
+            Random::Add(d, a, c) => b.push(add(part(&b, tiles[d]), part(&b, tiles[a]), part(&b, tiles[c]))),
+            Random::Copy(d, s) => b.push(copy(part(&b, tiles[d]), part(&b, tiles[s]))),
+        }
+    }
+    for (i, &t) in tiles.iter().take(TILES).enumerate() {
+        b.push(dma(rows(&b, out, i), b.whole(t)));
+    }
+    b.program
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(200))]
+
+    /// Each pass alone, and all together, give the same bits and no finding that the program does not have.
+    #[test]
+    fn passes_change_no_number(steps in random()) {
+        let small = program_of(&steps, 64);
+        let expected = results(&small);
+        for passes in [
+            Passes { reloads: true, ..Passes::NONE },
+            Passes { evictions: true, ..Passes::NONE },
+            Passes::ALL,
+        ] {
+            prop_assert_eq!(&results(&rewrite(&small, passes).0), &expected);
+        }
+        // Nine tiles of which four fit, eight if tiles share partitions.
+        let wide = program_of(&steps, 14_000);
+        let (fitted, changes) = rewrite(&wide, Passes { spills: true, ..Passes::NONE });
+        prop_assert_eq!(place(&wide).is_err(), !changes.is_empty());
+        let reference = unlimited(&wide);
+        prop_assert_eq!(results(&fitted).0, reference);
+    }
+}
+
+/// What a program computes whose tiles extend beyond the end of SBUF.
+fn unlimited(program: &Program) -> Vec<Vec<f32>> {
+    use crate::place::{Capacity, place_with};
+    let inputs = program.inputs.iter().map(|input| {
+        let shape: Vec<usize> = program.tensor(input.tensor).shape.iter().map(|&n| n as usize).collect();
+        let values: Vec<f32> =
+            (0..shape.iter().product()).map(|i| ((i * 7 + input.tensor.0 as usize) % 13) as f32).collect();
+        host_f32(&input.name, &shape, &values)
+    });
+    let placement = place_with(program, Capacity::Warn).expect("warns");
+    let result = run(program, &placement, inputs.collect(), &ExecOptions::default()).expect("runs");
+    result.outputs.iter().map(f32s).collect()
+}
