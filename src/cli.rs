@@ -30,6 +30,8 @@ pub(crate) enum Command {
     Whatif(WhatifArgs),
     /// Compare two runs (run --json or --csv, or exports of Neuron Explorer); can fail CI on a regression
     Compare(CompareArgs),
+    /// Time the instruction stream of a hardware profile with the model of the machine, and compare
+    Replay(ReplayArgs),
     /// Time a kernel for every combination of arguments or constants, fastest first
     Sweep(SweepArgs),
     /// Explain a diagnostic (its slug) or an instruction (its name); without a name, list them
@@ -213,6 +215,27 @@ pub(crate) struct CompareArgs {
     /// Rows to show of each table
     #[arg(long, value_name = "N", default_value_t = 12)]
     pub(crate) top: usize,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ReplayArgs {
+    /// A hardware profile, the file of `neuron-profile view --output-format json`
+    pub(crate) profile: PathBuf,
+    /// Chip generation: trn1 (trn1n, inf2, gen2), trn2 (gen3) or trn3 (gen4) [default: the profile's]
+    #[arg(long, value_parser = target)]
+    pub(crate) target: Option<Target>,
+    /// Change a timing parameter, e.g. tensor.clock_ghz=2.8
+    #[arg(long, value_name = "NAME=VALUE", value_parser = name_value)]
+    pub(crate) set: Vec<(String, String)>,
+    /// Change timing parameters to the values in a TOML file
+    #[arg(long, value_name = "FILE.toml")]
+    pub(crate) params: Option<PathBuf>,
+    /// Rows to show of each table
+    #[arg(long, value_name = "N", default_value_t = 16)]
+    pub(crate) top: usize,
+    /// Write all figures and the start of each instruction as JSON
+    #[arg(long, value_name = "FILE")]
+    pub(crate) json: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]

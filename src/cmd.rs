@@ -5,6 +5,7 @@ pub(crate) mod compare;
 pub(crate) mod explain;
 pub(crate) mod lower;
 mod ranks;
+pub(crate) mod replay;
 pub(crate) mod run;
 pub(crate) mod script;
 pub(crate) mod sweep;

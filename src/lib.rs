@@ -16,6 +16,7 @@ pub mod memory;
 mod npy;
 mod output;
 mod places;
+mod profile;
 mod project;
 pub mod report;
 pub mod session;
@@ -77,6 +78,7 @@ pub fn command_line(words: Vec<OsString>) -> u8 {
         Command::Lower(args) => cmd::lower::run(&args),
         Command::Whatif(args) => cmd::whatif::run(&args),
         Command::Compare(args) => cmd::compare::run(&args),
+        Command::Replay(args) => cmd::replay::run(&args),
         Command::Sweep(args) => cmd::sweep::run(&args),
         Command::Explain { slug } => cmd::explain::run(slug.as_deref()),
     };

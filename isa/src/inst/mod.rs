@@ -26,6 +26,8 @@ pub mod tensor;
 pub mod values;
 pub mod vector;
 
+pub use stream::law_of_opcode;
+
 use ndarray::Array2;
 use smallvec::SmallVec;
 

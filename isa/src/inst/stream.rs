@@ -50,3 +50,27 @@ pub(crate) fn stream(law: Law, inputs: &[&View], outputs: &[&View]) -> Stream {
 pub(crate) fn on(engine: Engine, stream: Stream) -> Work {
     Work { engine, kind: WorkKind::Stream(stream) }
 }
+
+/// The law of an opcode of the hardware, as profiles name it, for a pass through the vector engine or one that any engine of streams can run.
+/// The function of an `ACTIVATE` decides its law and is not part of the opcode.
+pub fn law_of_opcode(opcode: &str) -> Option<Law> {
+    Some(match opcode {
+        "COPY" | "CAST" => modes(ONE_TILE, "copy"),
+        "TENSOR_SCALAR" => {
+            Law::Vector(VectorLaw { cycles: ONE_TILE, fixed: "tensor_scalar", scalar: Some("vector_operand") })
+        }
+        "TENSOR_TENSOR" => modes(two_tiles(true), "tensor_tensor"),
+        "SCALAR_TENSOR_TENSOR" => modes(two_tiles(true), "tensor_tensor"),
+        "TENSOR_REDUCE" => rows("reduce", "reduce"),
+        "TENSOR_TENSOR_SCAN" => rows("scan", "scan"),
+        "RECIPROCAL" => rows("reciprocal", "reciprocal"),
+        "MEMSET" => rows("memset", "memset"),
+        "TRANSPOSE" => rows("transpose", "transpose"),
+        "SELECT" | "COPY_PREDICATED" => rows("predicated", "predicated"),
+        "BN_STATS" => rows("bn_stats", "typical"),
+        "BN_AGGR" => rows("bn_aggr", "typical"),
+        "MAX8" => rows("max8", "typical"),
+        "IOTA" | "AFFINE_SELECT" => Law::GpSimd,
+        _ => return None,
+    })
+}

@@ -107,6 +107,17 @@ pub struct Deps {
 }
 
 impl Deps {
+    /// Dependences that are known: by operation, what it waits for.
+    pub(crate) fn known(of: Vec<Vec<Dep>>) -> Self {
+        let mut deps = Deps { starts: Vec::with_capacity(of.len() + 1), edges: Vec::new() };
+        deps.starts.push(0);
+        for list in of {
+            deps.edges.extend(list);
+            deps.starts.push(deps.edges.len() as u32);
+        }
+        deps
+    }
+
     /// What operation `op` waits for, in program order; at most one entry for a queue whose reach is 1.
     pub fn of(&self, op: usize) -> &[Dep] {
         &self.edges[self.starts[op] as usize..self.starts[op + 1] as usize]

@@ -77,7 +77,7 @@ pub(crate) struct Graph {
 }
 
 impl Graph {
-    fn new(deps: Deps, n: usize) -> Self {
+    pub(super) fn new(deps: Deps, n: usize) -> Self {
         let mut waiters_of = vec![0u32; n + 1];
         for d in (0..n).flat_map(|i| deps.of(i)) {
             waiters_of[d.on as usize + 1] += 1;
@@ -147,7 +147,7 @@ pub(crate) struct Lowered<'p> {
 }
 
 impl<'p> Lowered<'p> {
-    fn new(
+    pub(super) fn new(
         nodes: Vec<&'p Node>,
         ops: Vec<Op>,
         costs: Vec<Option<Cost>>,
@@ -228,7 +228,8 @@ impl<'p> Lowered<'p> {
     }
 }
 
-fn queue_of(engine: Engine) -> u8 {
+/// The number of an engine's queue.
+pub(super) fn queue_of(engine: Engine) -> u8 {
     Engine::QUEUES.iter().position(|e| *e == engine).unwrap_or(ENGINES - 1) as u8
 }
 

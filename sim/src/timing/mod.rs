@@ -27,6 +27,7 @@ pub(crate) mod order;
 pub mod params;
 mod record;
 mod renumber;
+pub mod replay;
 #[cfg(test)]
 pub(crate) mod tests;
 

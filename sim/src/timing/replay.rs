@@ -1,0 +1,251 @@
+//! Times a recorded stream of instructions: the machine and its laws without the compiler.
+//!
+//! The recording says what each queue held, in which order, and what each operation waited for. Each operation costs what the same work costs in
+//! a simulated kernel; what no law covers takes the recorded time, and the caller says so.
+
+use std::sync::Arc;
+
+use nki_isa::names::Engine;
+use nki_isa::work::Work;
+
+use super::cost::{Cost, CostKind, CostModel, DmaCost, Limiter, MachineConstants, Place};
+use super::fixed::Thousandths;
+use super::limiter;
+use super::lower::{ENGINES, Graph, Lowered, Op, OpKind, queue_of};
+use super::machine;
+use super::order::Order;
+use super::params::Confidence;
+use super::record::{Observer, Started};
+use crate::deps::{Dep, Deps, Hazard, Subject};
+use crate::timeline::{Cause, PhaseKind, Ps};
+use crate::trace::{CoreId, NodeIndex};
+
+/// A recorded operation.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Recorded {
+    /// The engine whose queue it went through, one of [`Engine::QUEUES`]. A queue holds its operations in the order of the stream.
+    pub queue: Engine,
+    /// What it did.
+    pub kind: RecordedKind,
+    /// The operations of the same core, by position in the stream, whose completion it waited for.
+    pub waits: Vec<u32>,
+}
+
+/// What a recorded operation did.
+#[derive(Debug, Clone, PartialEq)]
+pub enum RecordedKind {
+    /// Work that a law covers.
+    Work {
+        /// The work.
+        work: Work,
+        /// First partition of the on-chip side of a DMA.
+        partition: Option<u32>,
+        /// Whether a matmul loads its weights: the recording has the load, or it has not.
+        loads_weights: bool,
+    },
+    /// The load of a function table. Recorded loads stand for all: no other operation loads one.
+    TableLoad,
+    /// It took this long; no law covers it.
+    Known(Ps),
+}
+
+/// When the machine ran an operation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Replayed {
+    /// The engine starts it: with the weights, if it loads some.
+    pub issue: Ps,
+    /// It starts; columns move.
+    pub start: Ps,
+    /// The engine is done with it.
+    pub end: Ps,
+    /// Its results are there: of a transfer, the semaphore is visible.
+    pub complete: Ps,
+    /// A transfer reaches the DMA engines, and its last byte has left them.
+    pub payload: Option<(Ps, Ps)>,
+}
+
+/// A recording as the machine runs it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Replay {
+    /// By core and operation.
+    pub cores: Vec<Vec<Replayed>>,
+    /// By core: when the power limiter changes the tensor engine's rate, and whether it is the full rate from then on.
+    pub limiter: Vec<Vec<(Ps, bool)>>,
+    /// From the start of the profile to its end.
+    pub elapsed: Ps,
+}
+
+/// The recorded waits cannot be met.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("operation {op} of core {core} waits for something that comes after it")]
+pub struct Stuck {
+    /// The core.
+    pub core: usize,
+    /// The first of its operations that never starts, by position in the stream.
+    pub op: usize,
+}
+
+/// What a recorded operation costs.
+pub fn cost(recorded: &Recorded, core: usize, model: &dyn CostModel) -> Cost {
+    let known = |time: Ps| Cost {
+        engine: recorded.queue,
+        kind: CostKind::Compute { occupancy: time.max(1), complete: time.max(1), table: None, port: false },
+        confidence: Confidence::Measured,
+    };
+    match &recorded.kind {
+        RecordedKind::Known(time) => known(*time),
+        RecordedKind::TableLoad => known(model.machine().table_load),
+        RecordedKind::Work { work, partition, loads_weights } => {
+            let place = Place { partition: *partition, core: core as u32, ..Place::default() };
+            let mut cost = model.cost(work, place);
+            match &mut cost.kind {
+                CostKind::Matmul { weights, stationary, .. } => {
+                    *stationary = None;
+                    if !loads_weights {
+                        *weights = 0;
+                    }
+                }
+                CostKind::Compute { table, .. } => *table = None,
+                CostKind::Dma(_) | CostKind::Free => {}
+            }
+            cost
+        }
+    }
+}
+
+/// Runs recorded streams, one for each core. `grid` is the time at which some period of the power limiter began, as the recording has it: the
+/// periods run freely, so that their position is no property of the program. Without it the first begins with the profile.
+///
+/// # Errors
+/// If operations wait for each other.
+pub fn replay(cores: &[Vec<Recorded>], model: &dyn CostModel, grid: Option<Ps>) -> Result<Replay, Stuck> {
+    let machine = model.machine();
+    // The clock starts where a period does, so that everything is late by this.
+    let period = machine.limiter.period;
+    let shift = grid.map_or(0, |g| (period - g % period) % period);
+    let machine = MachineConstants { head: machine.head + shift, ..machine.clone() };
+    let mut lowered = Vec::with_capacity(cores.len());
+    for (core, stream) in cores.iter().enumerate() {
+        lowered.push((CoreId { rank: 0, core: core as u32 }, lower(stream, core, model)));
+    }
+    let orders: Vec<Order> = lowered.iter().map(|(_, low)| Order::of_program(low)).collect();
+    let finished = machine::run(&lowered, &orders, &machine, |i| Watcher::new(cores[i].len()));
+    let end = finished.iter().map(|f| f.end).fold(machine.head, Ps::max) + machine.tail;
+    let mut out = Replay { cores: Vec::new(), limiter: Vec::new(), elapsed: end - shift };
+    for (core, finished) in finished.into_iter().enumerate() {
+        let Watcher { ops, passes, .. } = finished.observer;
+        if let Some(op) = ops.iter().position(|r| r.complete == 0) {
+            return Err(Stuck { core, op });
+        }
+        let steps = transitions(&passes, machine.limiter, end);
+        // A period that began before the profile did, in half rate like the first.
+        out.limiter.push(steps.into_iter().filter(|(t, _)| *t >= shift).map(|(t, full)| (t - shift, full)).collect());
+        out.cores.push(ops.into_iter().map(|r| r.earlier(shift)).collect());
+    }
+    Ok(out)
+}
+
+impl Replayed {
+    fn earlier(self, shift: Ps) -> Self {
+        Replayed {
+            issue: self.issue - shift,
+            start: self.start - shift,
+            end: self.end - shift,
+            complete: self.complete - shift,
+            payload: self.payload.map(|(a, b)| (a - shift, b - shift)),
+        }
+    }
+}
+
+fn lower(stream: &[Recorded], core: usize, model: &dyn CostModel) -> Lowered<'static> {
+    let costs: Vec<Option<Cost>> = stream.iter().map(|r| Some(cost(r, core, model))).collect();
+    let op = |(i, r): (usize, &Recorded)| Op {
+        trace: i as u32,
+        node: NodeIndex(i as u32),
+        kind: OpKind::Inst { queue: queue_of(r.queue) },
+    };
+    let ops: Vec<Op> = stream.iter().enumerate().map(op).collect();
+    let edges = |r: &Recorded| {
+        let dep = |&on: &u32| Dep { on, hazard: Hazard::Raw, subject: Subject::Tensor(nki_isa::TensorId(0)) };
+        r.waits.iter().filter(|on| (**on as usize) < stream.len()).map(dep).collect()
+    };
+    let graph = Graph::new(Deps::known(stream.iter().map(edges).collect()), stream.len());
+    Lowered::new(Vec::new(), ops, costs, Arc::new(graph), Vec::new(), model.machine().dma_engines)
+}
+
+/// A pass of the tensor engine: start, end, time at the full rate, use of the rows.
+type Pass = (Ps, Ps, Ps, Thousandths);
+
+/// Notes when each operation ran.
+struct Watcher {
+    ops: Vec<Replayed>,
+    passes: Vec<Pass>,
+    /// When the weights of the operation that is about to start began to load.
+    weights: Option<Ps>,
+}
+
+impl Watcher {
+    fn new(n: usize) -> Self {
+        Watcher { ops: vec![Replayed::default(); n], passes: Vec::new(), weights: None }
+    }
+}
+
+impl Observer for Watcher {
+    fn stall(&mut self, _: usize, _: Ps, _: Cause) {}
+
+    fn busy(&mut self, _: usize, _: Ps, _: u32) {}
+
+    fn phase(&mut self, kind: PhaseKind, start: Ps, _: Ps) {
+        if kind == PhaseKind::Weights {
+            self.weights = Some(start);
+        }
+    }
+
+    fn started(&mut self, op: u32, queue: usize, cost: &Cost, started: Started) {
+        let own = &mut self.ops[op as usize];
+        let Started { start, end, complete, .. } = started;
+        *own = Replayed { issue: self.weights.take().unwrap_or(start), start, end, complete, payload: None };
+        debug_assert!(queue < ENGINES);
+        if let CostKind::Matmul { moving, load, .. } = &cost.kind {
+            // The pass may begin behind the weights; `free` is where it does.
+            self.passes.push((started.free, end, *moving, *load));
+            own.start = started.free;
+        }
+    }
+
+    fn triggered(&mut self, op: u32, _: usize, arrive: Ps) {
+        self.ops[op as usize].payload = Some((arrive, arrive));
+    }
+
+    fn moved(&mut self, op: u32, _: usize, cost: &DmaCost, end: Ps, complete: Ps) {
+        let own = &mut self.ops[op as usize];
+        own.complete = complete;
+        own.payload = own.payload.map(|(arrive, _)| (arrive, end - cost.payload));
+    }
+
+    fn met(&mut self, _: u32, _: usize, _: u32) {}
+}
+
+/// When the limiter changes its rate, given the passes in order.
+fn transitions(passes: &[Pass], law: Limiter, end: Ps) -> Vec<(Ps, bool)> {
+    let mut state = limiter::State::new(law);
+    let mut out = Vec::new();
+    let mut full = false;
+    let mut period = 0;
+    let mut until = |state: &mut limiter::State, time: Ps| {
+        while (period + 1) * law.period <= time {
+            period += 1;
+            let now = state.rate(period * law.period) > law.rate;
+            if now != full {
+                out.push((period * law.period, now));
+                full = now;
+            }
+        }
+    };
+    for &(start, stop, moving, load) in passes {
+        until(&mut state, start);
+        state.used(start, stop, moving, load);
+    }
+    until(&mut state, end);
+    out
+}

@@ -1,0 +1,88 @@
+//! `nki-sim replay PROFILE.json`: times the instruction stream of a hardware profile with the model of the machine, and compares.
+
+mod figures;
+mod render;
+
+use nki_isa::Target;
+use nki_sim_core::timeline::Ps;
+use nki_sim_core::timing::replay::replay;
+use nki_sim_core::timing::{Laws, Params};
+use serde::Serialize;
+
+use crate::cli::ReplayArgs;
+use crate::output::{print, write_file};
+use crate::places::{Inputs, check_places};
+use crate::profile::{HardwareProfile, Mapped};
+use crate::settings::ParamChanges;
+use crate::{Failure, VERSION};
+
+pub(crate) use figures::{Figures, figures};
+
+#[derive(Debug, Serialize)]
+struct Report {
+    nki_sim_version: &'static str,
+    profile: String,
+    target: String,
+    #[serde(flatten)]
+    figures: Figures,
+}
+
+/// Replays a profile.
+pub(crate) fn run(args: &ReplayArgs) -> Result<(), Failure> {
+    let mut inputs = Inputs::default();
+    inputs.add("the profile", &args.profile);
+    if let Some(path) = &args.params {
+        inputs.add("--params", path);
+    }
+    check_places(&[("--json", args.json.as_deref())], &inputs)?;
+    let profile = HardwareProfile::read(&args.profile)?;
+    let target = target_of(&profile, args.target)?;
+    let changes = ParamChanges { file: args.params.clone(), set: args.set.clone(), ..ParamChanges::default() };
+    let params = changes.params(target)?;
+    let figures = timed(&profile, &params).map_err(|why| format!("`{}`: {why}", args.profile.display()))?;
+    if let Some(path) = &args.json {
+        let report = Report {
+            nki_sim_version: VERSION,
+            profile: args.profile.display().to_string(),
+            target: target.to_string(),
+            figures: figures.clone(),
+        };
+        write_file(path, &[&crate::report::json(&report)?])?;
+    }
+    print(&render::text(&figures, target, args.top));
+    Ok(())
+}
+
+/// The generation of a profile, unless one is given.
+pub(crate) fn target_of(profile: &HardwareProfile, given: Option<Target>) -> Result<Target, String> {
+    match (given, profile.target(), &profile.instance) {
+        (Some(target), ..) | (None, Some(target), _) => Ok(target),
+        (None, None, Some(instance)) => {
+            Err(format!("the profile is of `{instance}`, which is no known generation; give it with --target"))
+        }
+        (None, None, None) => {
+            Err("the profile does not say on which instance it was captured; give the generation with --target".into())
+        }
+    }
+}
+
+/// Replays a profile with these parameters.
+pub(crate) fn timed(profile: &HardwareProfile, params: &Params) -> Result<Figures, String> {
+    let mapped: Vec<(usize, Mapped)> = profile.busy_cores().map(|(i, core)| (i, Mapped::of(core))).collect();
+    if mapped.iter().all(|(_, m)| m.stream.is_empty()) {
+        return Err("it has no instruction of a program, only those of the runtime".into());
+    }
+    let laws = Laws::new(params).map_err(|e| e.to_string())?;
+    let streams: Vec<_> = mapped.iter().map(|(_, m)| m.stream.clone()).collect();
+    let grid = profile.busy_cores().find_map(|(_, core)| core.limiter.first()).map(|l| l.0.unsigned_abs() * 1000);
+    let done = replay(&streams, &laws, grid.map(Ps::from)).map_err(|stuck| {
+        let (core, m) = &mapped[stuck.core];
+        let part = m.ops[stuck.op].parts[0].instruction;
+        let i = &profile.cores[*core].instructions[part];
+        format!(
+            "{} at {} ns (pc {}): {stuck}; the recorded order of the queues contradicts the semaphores",
+            i.opcode, i.start, i.pc
+        )
+    })?;
+    Ok(figures(profile, &mapped, &done))
+}

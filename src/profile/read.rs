@@ -1,0 +1,370 @@
+//! From the JSON of `neuron-profile view` to a [`HardwareProfile`].
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use nki_isa::names::Engine;
+use serde::{Deserialize, Deserializer};
+use serde_json::value::RawValue;
+
+use super::{Core, HardwareProfile, Instruction, Ns, Operands, Packet, PacketKind};
+
+/// A larger file is refused: the tables would take several times as much memory.
+const MOST_BYTES: u64 = 2 << 30;
+
+/// Times beyond this, 11 days, are no times.
+const LATEST: f64 = 1e15;
+
+/// A number, or a string that holds one, as some tables have.
+#[derive(Debug, Clone, Copy, Default)]
+struct Number(Option<f64>);
+
+impl<'de> Deserialize<'de> for Number {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        #[derive(Deserialize)]
+        #[serde(untagged)]
+        enum Either {
+            Number(f64),
+            Text(String),
+            Other(serde::de::IgnoredAny),
+        }
+        Ok(Number(match Either::deserialize(from)? {
+            Either::Number(x) => Some(x),
+            Either::Text(text) => text.trim().parse().ok(),
+            Either::Other(_) => None,
+        }))
+    }
+}
+
+impl Number {
+    fn time(self) -> Option<Ns> {
+        self.0.filter(|x| (0.0..=LATEST).contains(x)).map(|x| x.round() as Ns)
+    }
+
+    fn index(self) -> Option<u32> {
+        self.0.filter(|x| (0.0..=1e6).contains(x)).map(|x| x as u32)
+    }
+}
+
+#[derive(Debug, Deserialize)]
+struct Tables<'t> {
+    #[serde(borrow, default)]
+    instruction: Option<&'t RawValue>,
+    #[serde(borrow, default)]
+    dma: Option<&'t RawValue>,
+    #[serde(borrow, default)]
+    semaphore_update: Option<&'t RawValue>,
+    #[serde(borrow, default)]
+    ham: Option<&'t RawValue>,
+    #[serde(borrow, default)]
+    summary: Option<&'t RawValue>,
+    #[serde(borrow, default)]
+    dma_queues_info: Option<&'t RawValue>,
+    #[serde(borrow, default)]
+    active_time: Option<&'t RawValue>,
+    #[serde(borrow, default)]
+    warnings: Option<&'t RawValue>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct InstructionRow {
+    timestamp: Number,
+    duration: Number,
+    label: String,
+    opcode: String,
+    operands: String,
+    subgraph: String,
+    instruction_type: String,
+    activation_fn: String,
+    pc: Number,
+    evt_wait_time: Number,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct PacketRow {
+    timestamp: Number,
+    duration: Number,
+    dma_queue: Number,
+    dma_engine: Number,
+    transfer_size: Number,
+    queue_type: String,
+    subgraph: String,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct SemaphoreRow {
+    timestamp: Number,
+    id: String,
+    value: Number,
+    subgraph: String,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct LimiterRow {
+    timestamp: Number,
+    duration: Number,
+    k: Number,
+    n: Number,
+    subgraph: String,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct QueueRow {
+    q_idx: Number,
+    q_name: String,
+    subgraph: String,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct ActiveRow {
+    engine: String,
+    duration_ns: Number,
+    subgraph: String,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct WarningRow {
+    message: String,
+}
+
+/// The rows of a table; none if it is not there.
+fn rows<'t, T: Deserialize<'t>>(name: &str, table: Option<&'t RawValue>) -> Result<Vec<T>, String> {
+    let Some(text) = table.map(RawValue::get).filter(|t| *t != "null") else { return Ok(Vec::new()) };
+    serde_json::from_str(text).map_err(|e| format!("table `{name}`: {e} of the table"))
+}
+
+impl HardwareProfile {
+    /// Reads a file.
+    ///
+    /// # Errors
+    /// If it cannot be read or is no such profile, with what is wrong.
+    pub(crate) fn read(path: &Path) -> Result<HardwareProfile, String> {
+        let text = text(path)?;
+        match Self::parse(&text) {
+            Ok(Some(profile)) => Ok(profile),
+            Ok(None) => Err(format!(
+                "`{}` is no hardware profile: it has no table `instruction` with `timestamp`, `duration` and `label`; expected the file of `neuron-profile view --output-format json`",
+                path.display()
+            )),
+            Err(why) => Err(format!("`{}`: {why}", path.display())),
+        }
+    }
+
+    /// A profile from its text; `None` if that is JSON of another kind.
+    ///
+    /// # Errors
+    /// If it is not JSON, or a profile with a record that makes no sense.
+    pub(crate) fn parse(text: &str) -> Result<Option<HardwareProfile>, String> {
+        if text.trim().is_empty() {
+            return Err("it is empty".into());
+        }
+        if !text.trim_start().starts_with('{') {
+            return match serde_json::from_str::<serde::de::IgnoredAny>(text) {
+                Ok(_) => Ok(None),
+                Err(e) => Err(format!("it is not JSON: {e}")),
+            };
+        }
+        let tables: Tables<'_> = serde_json::from_str(text).map_err(|e| match e.is_eof() {
+            true => format!("it ends in the middle ({e}); was the file copied whole?"),
+            false => format!("it is not JSON: {e}"),
+        })?;
+        // A table of Neuron Explorer of the same name has other columns.
+        let ours = |t: &RawValue| {
+            t.get().starts_with('[')
+                && ["\"timestamp\"", "\"duration\"", "\"label\""].iter().all(|w| t.get().contains(w))
+        };
+        if !tables.instruction.is_some_and(ours) {
+            return Ok(None);
+        }
+        build(&tables).map(Some)
+    }
+}
+
+/// The text of a file of at most [`MOST_BYTES`].
+pub(crate) fn text(path: &Path) -> Result<String, String> {
+    let cannot = |e: std::io::Error| format!("cannot read `{}`: {e}", path.display());
+    let size = std::fs::metadata(path).map_err(cannot)?.len();
+    if size > MOST_BYTES {
+        return Err(format!(
+            "`{}` has {:.1} GiB; at most {} GiB are read: capture fewer executions or a part of the program",
+            path.display(),
+            size as f64 / f64::from(1 << 30),
+            MOST_BYTES >> 30
+        ));
+    }
+    std::fs::read_to_string(path).map_err(cannot)
+}
+
+fn build(tables: &Tables<'_>) -> Result<HardwareProfile, String> {
+    let mut notes = Vec::new();
+    let mut cores: BTreeMap<String, Core> = BTreeMap::new();
+    let of = |name: String| Core { name, ..Core::default() };
+    let mut latest = 0;
+    instructions(tables, &mut cores, &mut latest, &mut notes)?;
+    for (i, row) in rows::<PacketRow>("dma", tables.dma)?.into_iter().enumerate() {
+        let (Some(start), Some(length)) = (row.timestamp.time(), row.duration.time()) else {
+            return Err(format!("record {i} of table `dma` has no time in `timestamp` or `duration`"));
+        };
+        let kind = match row.queue_type.as_str() {
+            "software_dynamic" => PacketKind::Software,
+            "hardware_dynamic" => PacketKind::Hardware,
+            "instruction" => PacketKind::Instruction,
+            _ => PacketKind::Other,
+        };
+        let packet = Packet {
+            queue: row.dma_queue.index().unwrap_or(u32::MAX),
+            engine: row.dma_engine.index().unwrap_or(u32::MAX),
+            kind,
+            bytes: row.transfer_size.0.filter(|x| (0.0..=1e15).contains(x)).unwrap_or(0.0) as u64,
+            start,
+            end: start + length,
+        };
+        latest = latest.max(packet.end);
+        cores.entry(row.subgraph.clone()).or_insert_with(|| of(row.subgraph)).packets.push(packet);
+    }
+    for row in rows::<SemaphoreRow>("semaphore_update", tables.semaphore_update)? {
+        // `S[5] (Tensor)`, or the number alone.
+        let digits: String = row.id.trim_start_matches("S[").chars().take_while(char::is_ascii_digit).collect();
+        let (Some(at), Ok(id), Some(value)) = (row.timestamp.time(), digits.parse(), row.value.0) else { continue };
+        cores.entry(row.subgraph.clone()).or_insert_with(|| of(row.subgraph)).semaphores.push((at, id, value as i64));
+    }
+    for row in rows::<LimiterRow>("ham", tables.ham)? {
+        let (Some(at), Some(length), Some(k), Some(n)) = (row.timestamp.time(), row.duration.time(), row.k.0, row.n.0)
+        else {
+            continue;
+        };
+        cores.entry(row.subgraph.clone()).or_insert_with(|| of(row.subgraph)).limiter.push((at, length, k >= n));
+    }
+    for row in rows::<QueueRow>("dma_queues_info", tables.dma_queues_info)? {
+        let Some(index) = row.q_idx.index() else { continue };
+        let core = cores.entry(row.subgraph.clone()).or_insert_with(|| of(row.subgraph));
+        core.queues.entry(index).or_insert(row.q_name);
+    }
+    for row in rows::<ActiveRow>("active_time", tables.active_time)? {
+        let Some(time) = row.duration_ns.time() else { continue };
+        let core = cores.entry(row.subgraph.clone()).or_insert_with(|| of(row.subgraph));
+        *core.active.entry(row.engine.to_lowercase()).or_insert(0) += time;
+    }
+    for core in cores.values_mut() {
+        core.packets.sort_by_key(|p| p.start);
+        core.semaphores.sort_by_key(|s| s.0);
+        core.limiter.sort_by_key(|l| l.0);
+    }
+    let summaries = rows::<serde_json::Map<String, serde_json::Value>>("summary", tables.summary)?;
+    let first = summaries.into_iter().next().unwrap_or_default();
+    let summary: BTreeMap<String, f64> =
+        first.iter().filter_map(|(k, v)| v.as_f64().filter(|x| x.is_finite()).map(|x| (k.clone(), x))).collect();
+    let total = match summary.get("total_time").map(|s| Number(Some(s * 1e9)).time()) {
+        Some(Some(t)) if t > 0 => t,
+        _ => {
+            notes.push("it has no total time; the end of the last record is taken for it".into());
+            latest
+        }
+    };
+    notes.extend(
+        rows::<WarningRow>("warnings", tables.warnings)?.into_iter().map(|w| format!("profiler: {}", w.message)),
+    );
+    let instance = first.get("instance_type").and_then(|v| v.as_str()).map(str::to_owned);
+    Ok(HardwareProfile { cores: cores.into_values().collect(), summary, instance, total, notes })
+}
+
+/// The table of instructions, into the queues of their cores.
+fn instructions(
+    tables: &Tables<'_>,
+    cores: &mut BTreeMap<String, Core>,
+    latest: &mut Ns,
+    notes: &mut Vec<String>,
+) -> Result<(), String> {
+    let list = rows::<InstructionRow>("instruction", tables.instruction)?;
+    if list.is_empty() {
+        return Err("table `instruction` is empty".into());
+    }
+    // The profiler gives the instructions of the program a type, those of the runtime none.
+    let typed = list.iter().any(|r| !r.instruction_type.trim().is_empty());
+    let mut foreign: BTreeMap<String, usize> = BTreeMap::new();
+    for (i, row) in list.into_iter().enumerate() {
+        let (Some(start), Some(length)) = (row.timestamp.time(), row.duration.time()) else {
+            return Err(format!("record {i} of table `instruction` has no time in `timestamp` or `duration`"));
+        };
+        *latest = (*latest).max(start + length);
+        let Some(engine) = engine(&row.label) else {
+            *foreign.entry(row.label).or_insert(0) += 1;
+            continue;
+        };
+        let operands = Operands::parse(&row.operands);
+        let of_kernel = if typed {
+            !row.instruction_type.trim().is_empty()
+        } else {
+            !operands.of_runtime && !RUNTIME.contains(&row.opcode.as_str())
+        };
+        let instruction = Instruction {
+            engine,
+            of_kernel,
+            transpose: row.instruction_type.eq_ignore_ascii_case("TRANSPOSE"),
+            function: row.activation_fn,
+            start,
+            end: start + length,
+            pc: row.pc.0.map_or(0, |x| x as i64),
+            wait: row.evt_wait_time.time().unwrap_or(0),
+            opcode: row.opcode,
+            operands,
+        };
+        let core = cores.entry(row.subgraph.clone()).or_insert_with(|| Core { name: row.subgraph, ..Core::default() });
+        core.instructions.push(instruction);
+    }
+    for (label, n) in foreign {
+        notes.push(format!(
+            "{} of `{label}`, which is no engine that is modelled, are left out",
+            crate::count(n, "record")
+        ));
+    }
+    for core in cores.values_mut() {
+        in_queue_order(&mut core.instructions);
+    }
+    Ok(())
+}
+
+/// What the runtime puts around a program, for profiles that do not say which instructions are the program's.
+const RUNTIME: [&str; 9] = [
+    "WRITE",
+    "DRAIN",
+    "NOTIFY",
+    "TENSOR_LOAD",
+    "COMPARE_BRANCH",
+    "SET_ORDERING_MODE",
+    "EVENT_SEMAPHORE_RANGE_CLEAR",
+    "NOP",
+    "HALT",
+];
+
+fn engine(label: &str) -> Option<Engine> {
+    Some(match label.to_ascii_lowercase().as_str() {
+        // Loads of weights and passes are on two tracks.
+        "tensor" | "tensormatrix" => Engine::Tensor,
+        "vector" => Engine::Vector,
+        "scalar" => Engine::Scalar,
+        "gpsimd" => Engine::GpSimd,
+        "sync" => Engine::Sync,
+        _ => return None,
+    })
+}
+
+/// By queue, as the queue held them. Without loops the program counter says it; a loop's iterations are in the order of time.
+fn in_queue_order(list: &mut [Instruction]) {
+    let number = |e: Engine| Engine::QUEUES.iter().position(|q| *q == e);
+    list.sort_by_key(|i| (number(i.engine), i.start, i.pc));
+    for queue in list.chunk_by_mut(|a, b| a.engine == b.engine) {
+        let mut counters: Vec<i64> = queue.iter().map(|i| i.pc).collect();
+        counters.sort_unstable();
+        if counters.windows(2).all(|w| w[0] != w[1]) {
+            queue.sort_by_key(|i| i.pc);
+        }
+    }
+}
