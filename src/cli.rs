@@ -28,10 +28,12 @@ pub(crate) enum Command {
     Lower(LowerArgs),
     /// Rank timing parameters by their effect on the latency
     Whatif(WhatifArgs),
-    /// Compare two runs (run --json or --csv, or exports of Neuron Explorer); can fail CI on a regression
+    /// Compare two runs (run --json or --csv, hardware profiles, or exports of Neuron Explorer); can fail CI on a regression
     Compare(CompareArgs),
     /// Time the instruction stream of a hardware profile with the model of the machine, and compare
     Replay(ReplayArgs),
+    /// Fit the timing parameters that hardware profiles determine, for --params
+    Calibrate(CalibrateArgs),
     /// Time a kernel for every combination of arguments or constants, fastest first
     Sweep(SweepArgs),
     /// Explain a diagnostic (its slug) or an instruction (its name); without a name, list them
@@ -236,6 +238,22 @@ pub(crate) struct ReplayArgs {
     /// Write all figures and the start of each instruction as JSON
     #[arg(long, value_name = "FILE")]
     pub(crate) json: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct CalibrateArgs {
+    /// Hardware profiles, files of `neuron-profile view --output-format json`
+    #[arg(required = true)]
+    pub(crate) profiles: Vec<PathBuf>,
+    /// File to write, for --params
+    #[arg(short, long, value_name = "FILE.toml")]
+    pub(crate) output: PathBuf,
+    /// Chip generation: trn1 (trn1n, inf2, gen2), trn2 (gen3) or trn3 (gen4) [default: the profiles']
+    #[arg(long, value_parser = target)]
+    pub(crate) target: Option<Target>,
+    /// Start from the values in a TOML file
+    #[arg(long, value_name = "FILE.toml")]
+    pub(crate) params: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]

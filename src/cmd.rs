@@ -1,5 +1,6 @@
 //! The subcommands, one file each.
 
+pub(crate) mod calibrate;
 pub(crate) mod check;
 pub(crate) mod compare;
 pub(crate) mod explain;

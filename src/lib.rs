@@ -78,6 +78,7 @@ pub fn command_line(words: Vec<OsString>) -> u8 {
         Command::Lower(args) => cmd::lower::run(&args),
         Command::Whatif(args) => cmd::whatif::run(&args),
         Command::Compare(args) => cmd::compare::run(&args),
+        Command::Calibrate(args) => cmd::calibrate::run(&args),
         Command::Replay(args) => cmd::replay::run(&args),
         Command::Sweep(args) => cmd::sweep::run(&args),
         Command::Explain { slug } => cmd::explain::run(slug.as_deref()),

@@ -14,6 +14,7 @@ use nki_isa::Target;
 use nki_isa::names::{Engine, Named};
 
 pub(crate) use operands::Operands;
+pub(crate) use read::text;
 pub(crate) use stream::{Mapped, Part, Role};
 pub(crate) use transfers::Transfer;
 

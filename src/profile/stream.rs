@@ -3,8 +3,8 @@
 //! - The profiler records each pass of the tensor engine, and the load of its weights, on its own. The laws are for whole matmuls: loads and
 //!   passes that make up one are one operation.
 //! - A wait is for the operation that brought the semaphore to its value.
-//! - `EVENT_SEMAPHORE` and `NOP` only wait. A simulated kernel has no such instructions, an operation waits for all that it needs: their waits
-//!   go to the next instruction of the queue.
+//! - What no law covers takes the recorded time, less what it waited. That includes `EVENT_SEMAPHORE` and `NOP`, which only wait: a simulated kernel
+//!   has no such instructions.
 
 use std::collections::BTreeMap;
 
@@ -49,8 +49,6 @@ pub(crate) struct MappedOp {
     pub(crate) shape: String,
     /// Its transfer, by position in [`Mapped::transfers`].
     pub(crate) transfer: Option<usize>,
-    /// Instructions that only waited stood before it.
-    pub(crate) waited_before: bool,
 }
 
 /// A core's stream.
@@ -60,8 +58,6 @@ pub(crate) struct Mapped {
     /// What was recorded, by operation.
     pub(crate) ops: Vec<MappedOp>,
     pub(crate) transfers: Vec<Transfer>,
-    /// Instructions whose waits went to the next one, by engine and opcode.
-    pub(crate) folded: BTreeMap<(Engine, String), usize>,
     /// Instructions that no law covers, by engine and opcode: they take the recorded time.
     pub(crate) unmapped: BTreeMap<(Engine, String), usize>,
     /// Waits that nothing in the profile meets.
@@ -69,47 +65,29 @@ pub(crate) struct Mapped {
     pub(crate) notes: Vec<String>,
 }
 
-/// Opcodes that only wait for semaphores, or change them.
-const WAITERS: [&str; 2] = ["EVENT_SEMAPHORE", "NOP"];
-
 impl Mapped {
     /// The stream of `core`.
     pub(crate) fn of(core: &Core) -> Mapped {
         let mut out = Mapped::default();
         let mut waits: Vec<Vec<Wait>> = Vec::new();
-        let mut carried: Vec<Wait> = Vec::new();
-        let mut engine = None;
         let list = &core.instructions;
         let mut at = 0;
         while let Some(first) = list.get(at) {
-            if engine != Some(first.engine) {
-                engine = Some(first.engine);
-                carried.clear();
-            }
             if !first.of_kernel {
                 at += 1;
                 continue;
             }
-            if WAITERS.contains(&first.opcode.as_str()) && first.operands.updates.is_empty() {
-                carried.extend(&first.operands.waits);
-                *out.folded.entry((first.engine, first.opcode.clone())).or_insert(0) += 1;
-                at += 1;
-                continue;
-            }
             let op = Op::of(list, at);
-            let parts = &list[at..at + op.parts.len()];
-            let mut own = std::mem::take(&mut carried);
-            let waited_before = !own.is_empty();
-            own.extend(parts.iter().flat_map(|i| &i.operands.waits));
-            waits.push(own);
+            let own = &list[at..at + op.parts.len()];
+            waits.push(own.iter().flat_map(|i| &i.operands.waits).copied().collect());
             if let RecordedKind::Known(_) = op.kind {
-                *out.unmapped.entry((first.engine, first.opcode.clone())).or_insert(0) += parts.len();
+                *out.unmapped.entry((first.engine, first.opcode.clone())).or_insert(0) += own.len();
             }
-            let complete = parts.iter().map(|i| i.end).max().unwrap_or(first.end);
+            let complete = own.iter().map(|i| i.end).max().unwrap_or(first.end);
             let parts: Vec<Part> = op.parts.into_iter().map(|(i, role)| Part { instruction: at + i, role }).collect();
             at += parts.len();
             out.stream.push(Recorded { queue: first.engine, kind: op.kind, waits: Vec::new() });
-            out.ops.push(MappedOp { parts, complete, shape: op.shape, transfer: None, waited_before });
+            out.ops.push(MappedOp { parts, complete, shape: op.shape, transfer: None });
         }
         out.find_transfers(core);
         out.find_waits(core, &waits);
@@ -193,9 +171,15 @@ impl Mapped {
                     None => unmet += 1,
                 }
             }
-            let own = &mut self.stream[op].waits;
-            own.sort_unstable();
-            own.dedup();
+            let own = &mut self.stream[op];
+            own.waits.sort_unstable();
+            own.waits.dedup();
+            if let RecordedKind::Known(time) = &mut own.kind {
+                // The record may begin with the wait.
+                let i = &core.instructions[self.ops[op].parts[0].instruction];
+                let met = own.waits.iter().map(|w| self.ops[*w as usize].complete).max().unwrap_or(i.start);
+                *time = (i.end - met.clamp(i.start, i.end)).unsigned_abs() * 1000;
+            }
         }
         self.unmet = unmet;
     }

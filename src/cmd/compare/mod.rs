@@ -2,6 +2,7 @@
 
 mod found;
 mod gate;
+mod hardware;
 mod lines;
 mod profile;
 mod render;
@@ -66,12 +67,18 @@ pub(crate) struct Difference {
     pub(crate) nki_sim_version: &'static str,
     /// The two files.
     pub(crate) files: (String, String),
+    /// What the two files are, where one is of the hardware, and what sets them apart.
+    pub(crate) notes: Vec<String>,
     /// Numbers of the whole run.
     pub(crate) metrics: Vec<Change>,
     /// Active time by engine.
     pub(crate) engines: Vec<Change>,
     /// Stalled time by row and cause.
     pub(crate) causes: Vec<Change>,
+    /// Time of instructions by engine and name.
+    pub(crate) opcodes: Vec<Change>,
+    /// Number of instructions by engine and name.
+    pub(crate) counts: Vec<Change>,
     /// Time on the critical path by source line, or engine time where one of the runs knows no critical path.
     pub(crate) lines: Vec<Change>,
     /// Which of the two `lines` is.
@@ -151,15 +158,33 @@ fn compare(before: &Profile, after: &Profile, gates: &[Gate], files: (&Path, &Pa
         .filter_map(|(name, a)| after.metrics.get(name).map(|b| Change { name: name.clone(), before: *a, after: *b }))
         .collect();
     let critical = [before, after].iter().all(|p| p.lines.iter().any(|l| l.critical.is_some()));
-    let lines = sorted(lines::changes(&before.lines, &after.lines, critical));
-    let causes =
-        if before.causes.is_empty() != after.causes.is_empty() { rows(|p| &p.waits) } else { rows(|p| &p.causes) };
+    // A hardware profile of this kind knows no source lines.
+    let lines = match before.hardware.is_some() || after.hardware.is_some() {
+        true => Vec::new(),
+        false => sorted(lines::changes(&before.lines, &after.lines, critical)),
+    };
+    let causes = match (
+        before.causes.is_empty() != after.causes.is_empty(),
+        before.hardware.is_some() || after.hardware.is_some(),
+    ) {
+        // That profile says nothing of waits that could be added up.
+        (true, true) => Vec::new(),
+        (true, false) => rows(|p| &p.waits),
+        (false, _) => rows(|p| &p.causes),
+    };
+    // Where one of the two has no table of instructions, the other's are no change.
+    let both = [before, after].iter().all(|p| !p.counts.is_empty());
+    let named = |f: fn(&Profile) -> &profile::Numbers| if both { rows(f) } else { Vec::new() };
+    let notes = hardware::notes(before, after, &metrics, (files.0, files.1));
     let mut result = Difference {
         nki_sim_version: crate::VERSION,
         files: (files.0.display().to_string(), files.1.display().to_string()),
+        notes,
         metrics,
         engines: rows(|p| &p.engines),
         causes,
+        opcodes: named(|p| &p.opcodes),
+        counts: named(|p| &p.counts),
         lines,
         lines_are: if critical { "critical path" } else { "engine time" },
         fail_if: Vec::new(),

@@ -6,8 +6,10 @@ use std::path::Path;
 use serde_json::Value;
 
 use super::found::Known;
+use super::hardware;
 use super::lines::Line;
 use super::table::{self, Row};
+use crate::profile::{self, HardwareProfile};
 
 /// Numbers by name.
 pub(super) type Numbers = BTreeMap<String, f64>;
@@ -23,25 +25,34 @@ pub(super) struct Profile {
     pub(super) causes: Numbers,
     /// Time in which an engine waited for events (semaphores, barriers), us; what a hardware profile knows of stalls.
     pub(super) waits: Numbers,
+    /// Time of instructions by engine and name, us.
+    pub(super) opcodes: Numbers,
+    /// Number of instructions by engine and name.
+    pub(super) counts: Numbers,
     /// Source lines.
     pub(super) lines: Vec<Line>,
     /// Findings, where the file says what was found.
     pub(super) findings: Option<Vec<Known>>,
+    /// Of the hardware, with what its numbers count.
+    pub(super) hardware: Option<String>,
 }
 
 impl Profile {
     /// Reads a file.
     pub(super) fn read(path: &Path) -> Result<Profile, String> {
-        let text = std::fs::read_to_string(path).map_err(|e| format!("cannot read `{}`: {e}", path.display()))?;
+        let text = profile::text(path)?;
         let wrong = |why: String| {
             format!(
-                "`{}`: {why}; expected the file of `nki-sim run --json` or `--csv`, or a table Instruction or Summary of Neuron Explorer as CSV or JSON",
+                "`{}`: {why}; expected the file of `nki-sim run --json` or `--csv`, of `neuron-profile view --output-format json`, or a table Instruction or Summary of Neuron Explorer as CSV or JSON",
                 path.display()
             )
         };
         if path.extension().is_some_and(|e| e.eq_ignore_ascii_case("csv")) {
             let rows = table::parse(&text).map_err(wrong)?;
             return from_rows(&rows).map_err(wrong);
+        }
+        if let Some(profile) = HardwareProfile::parse(&text).map_err(wrong)? {
+            return Ok(hardware::numbers(&profile));
         }
         let json: Value = serde_json::from_str(&text).map_err(|e| wrong(format!("it is not JSON: {e}")))?;
         from_json(&json).map_err(wrong)
@@ -129,6 +140,15 @@ fn from_run(json: &Value) -> Profile {
         if let Some(x) = number(&v["active_us"]) {
             out.engines.insert(name.clone(), x);
         }
+        if let Some(x) = number(&v["instructions"]) {
+            out.metrics.insert(format!("instructions.{name}"), x);
+        }
+    }
+    for o in json["opcodes"].as_array().into_iter().flatten() {
+        let (Some(engine), Some(opcode)) = (o["engine"].as_str(), o["opcode"].as_str()) else { continue };
+        let name = format!("{engine} {opcode}");
+        *out.opcodes.entry(name.clone()).or_insert(0.0) += number(&o["instruction_time_ns"]).unwrap_or(0.0) / 1e3;
+        *out.counts.entry(name).or_insert(0.0) += number(&o["instruction_count"]).unwrap_or(0.0);
     }
     for s in json["stalls"].as_array().into_iter().flatten() {
         let (Some(row), Some(cause), Some(us)) = (s["engine"].as_str(), s["cause"].as_str(), number(&s["us"])) else {

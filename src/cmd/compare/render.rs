@@ -43,6 +43,9 @@ fn readable(c: &Change) -> (String, String) {
 /// Tables, largest change first.
 pub(super) fn text(r: &Difference, top: usize) -> String {
     let mut out = format!("before: {}\nafter:  {}\n", r.files.0, r.files.1);
+    for note in &r.notes {
+        let _ = writeln!(out, "note: {note}");
+    }
     let latency =
         r.metrics.iter().find(|c| c.name == "latency_us").or_else(|| r.metrics.iter().find(|c| c.name == "span_us"));
     if let Some(c) = latency {
@@ -52,6 +55,8 @@ pub(super) fn text(r: &Difference, top: usize) -> String {
     section(&mut out, &format!("by line, us of {}", r.lines_are), &r.lines, top, true);
     section(&mut out, "by engine, us active", &r.engines, top, true);
     section(&mut out, "by cause, us stalled", &r.causes, top, true);
+    section(&mut out, "by instruction, us", &r.opcodes, top, true);
+    section(&mut out, "by instruction, number", &r.counts, top, false);
     let mut metrics: Vec<Change> =
         r.metrics.iter().filter(|c| latency.is_none_or(|l| l.name != c.name)).cloned().collect();
     metrics.sort_by(|a, b| b.percent().abs().total_cmp(&a.percent().abs()).then_with(|| a.name.cmp(&b.name)));

@@ -116,8 +116,6 @@ pub(crate) struct Coverage {
     pub(crate) by_law: usize,
     /// They took the recorded time, because no law covers them.
     pub(crate) as_recorded: Vec<Tally>,
-    /// They only wait: the next instruction of the queue waits in their place.
-    pub(crate) folded: Vec<Tally>,
     /// Instructions of the runtime around the program, which the machine's head and tail stand for.
     pub(crate) of_runtime: usize,
     /// Waits that nothing in the profile meets; they are left out.
@@ -284,12 +282,10 @@ fn cover(core: &crate::profile::Core, mapped: &Mapped, out: &mut Coverage) {
             .collect()
     };
     let of_kernel = core.instructions.iter().filter(|i| i.of_kernel).count();
-    let others = mapped.folded.values().sum::<usize>() + mapped.unmapped.values().sum::<usize>();
     out.instructions += of_kernel;
     out.of_runtime += core.instructions.len() - of_kernel;
-    out.by_law += of_kernel - others;
+    out.by_law += of_kernel - mapped.unmapped.values().sum::<usize>();
     out.as_recorded.extend(tally(&mapped.unmapped));
-    out.folded.extend(tally(&mapped.folded));
     out.unmet_waits += mapped.unmet;
 }
 

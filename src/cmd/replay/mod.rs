@@ -16,7 +16,9 @@ use crate::profile::{HardwareProfile, Mapped};
 use crate::settings::ParamChanges;
 use crate::{Failure, VERSION};
 
-pub(crate) use figures::{Figures, figures};
+pub(crate) use figures::{Figures, median};
+
+use figures::figures;
 
 #[derive(Debug, Serialize)]
 struct Report {

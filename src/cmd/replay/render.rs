@@ -117,9 +117,6 @@ fn coverage(out: &mut String, c: &Coverage) {
         share(c.by_law),
         c.of_runtime
     );
-    if !c.folded.is_empty() {
-        let _ = writeln!(out, "  only wait, which the next instruction does in their place: {}", list(&c.folded));
-    }
     if !c.as_recorded.is_empty() {
         let n: usize = c.as_recorded.iter().map(|t| t.count).sum();
         let _ = writeln!(out, "  no law, so they take the recorded time ({:.1}%): {}", share(n), list(&c.as_recorded));

@@ -1,0 +1,387 @@
+//! What profiles measure: recorded durations and gaps, each next to the quantity of the model that it is.
+
+use std::collections::BTreeMap;
+
+use nki_isa::names::{DgeMode, Engine, Named, Space};
+use nki_isa::work::{Dma, DmaSide, Work, WorkKind};
+use nki_sim_core::timing::Laws;
+use nki_sim_core::timing::cost::{CostKind, CostModel};
+use nki_sim_core::timing::fixed::Millionths;
+use nki_sim_core::timing::replay::{Recorded, RecordedKind, cost};
+
+use crate::profile::{Core, HardwareProfile, Mapped, Ns, PacketKind, Part, Role};
+
+/// A quantity of the model.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Quantity {
+    /// From the start of an instruction until its engine can start another.
+    Occupancy(Recorded),
+    /// From the start of an instruction until its results are there.
+    Completion(Recorded),
+    /// From the start of a matmul to that of the next, at the full or the limited rate.
+    Pass(Recorded, bool),
+    /// From the start of a matmul until its results are there.
+    Matmul(Recorded, bool),
+    /// For how long a trigger occupies its engine.
+    Trigger(Recorded),
+    /// From the start of a trigger to the first packet.
+    Arrival(Recorded),
+    /// From the first packet of a transfer alone to the end of the last.
+    Payload(Recorded),
+    /// From the end of the last packet until the semaphore is visible.
+    Notification(Recorded),
+    /// From one packet of so many bytes to the next on a DMA engine.
+    Packet(u64),
+    /// From a completion until an instruction of this engine starts.
+    Semaphore(Engine),
+    /// From the completion of a transfer, likewise.
+    DmaSemaphore(Engine),
+    /// The load of a function table.
+    TableLoad,
+    /// From the start of the profile to the first instructions of the program.
+    Head,
+    /// From the last completion to the end of the profile.
+    Tail,
+    /// So many periods of the power limiter.
+    Periods(u32),
+}
+
+impl Quantity {
+    /// Its value by the laws, ns.
+    pub(super) fn predicted(&self, laws: &Laws<'_>) -> f64 {
+        let machine = laws.machine();
+        let ps = match self {
+            Quantity::Occupancy(r) | Quantity::Completion(r) => match cost(r, 0, laws).kind {
+                CostKind::Compute { occupancy, .. } if matches!(self, Quantity::Occupancy(_)) => occupancy,
+                CostKind::Compute { complete, .. } => complete,
+                _ => 0,
+            },
+            Quantity::Pass(r, full) | Quantity::Matmul(r, full) => match cost(r, 0, laws).kind {
+                CostKind::Matmul { moving, least, drain, .. } => {
+                    let rate = if *full { Millionths::FULL } else { machine.limiter.rate };
+                    let drain = if matches!(self, Quantity::Matmul(..)) { drain } else { 0 };
+                    rate.stretched(moving).max(least) + drain
+                }
+                _ => 0,
+            },
+            Quantity::Trigger(r) | Quantity::Arrival(r) | Quantity::Payload(r) | Quantity::Notification(r) => {
+                let CostKind::Dma(dma) = cost(r, 0, laws).kind else { return 0.0 };
+                let trigger = if r.queue == Engine::GpSimd { dma.software } else { dma.hardware };
+                match self {
+                    Quantity::Trigger(_) => trigger.occupancy,
+                    Quantity::Arrival(_) => trigger.occupancy + trigger.dispatch,
+                    Quantity::Payload(_) => {
+                        dma.rate.stretched(dma.engines.iter().map(|e| e.1).max().unwrap_or(0)) + dma.payload
+                    }
+                    _ => dma.notify,
+                }
+            }
+            Quantity::Packet(bytes) => match cost(&packet(*bytes), 0, laws).kind {
+                CostKind::Dma(dma) => dma.engines.iter().map(|e| e.1).sum(),
+                _ => 0,
+            },
+            Quantity::Semaphore(e) => machine.semaphore[queue(*e)],
+            Quantity::DmaSemaphore(e) => machine.dma_semaphore[queue(*e)],
+            Quantity::TableLoad => machine.table_load,
+            Quantity::Head => machine.head,
+            Quantity::Tail => machine.tail,
+            Quantity::Periods(n) => machine.limiter.period * u64::from(*n),
+        };
+        ps as f64 / 1e3
+    }
+}
+
+fn queue(engine: Engine) -> usize {
+    Engine::QUEUES.iter().position(|e| *e == engine).unwrap_or(0)
+}
+
+/// A transfer of one packet.
+fn packet(bytes: u64) -> Recorded {
+    let run_bytes = u32::try_from(bytes).unwrap_or(u32::MAX);
+    let side = |space| DmaSide { space, partitions: (0, 1), run_bytes, runs: 1, stride_bytes: 0 };
+    let dma = Dma {
+        src: side(Space::Hbm),
+        dst: side(Space::Sbuf),
+        bytes,
+        elements: bytes,
+        dge: DgeMode::HwDge,
+        dynamic: false,
+        indirect: false,
+        transpose: false,
+        cast: false,
+    };
+    let work = Work { engine: Engine::Sync, kind: WorkKind::Dma(dma) };
+    Recorded {
+        queue: Engine::Sync,
+        kind: RecordedKind::Work { work, partition: Some(0), loads_weights: false },
+        waits: Vec::new(),
+    }
+}
+
+/// All measurements of one quantity.
+#[derive(Debug, Clone)]
+pub(super) struct Class {
+    pub(super) quantity: Quantity,
+    /// ns.
+    pub(super) measured: Vec<f64>,
+}
+
+/// Measurements by what they are of, in words.
+pub(super) type Classes = BTreeMap<String, Class>;
+
+/// A wait that ends later than this after the semaphore has another reason, ns.
+const LONGEST_SEMAPHORE: Ns = 300;
+
+/// Adds what a profile measures.
+pub(super) fn add(profile: &HardwareProfile, classes: &mut Classes) {
+    let mut last = None;
+    for (_, core) in profile.busy_cores() {
+        let mapped = Mapped::of(core);
+        let mut of = Collector { core, mapped: &mapped, classes, total: profile.total };
+        of.engines();
+        of.transfers();
+        of.limiter();
+        last = last.max(mapped.ops.iter().map(|o| o.complete).max());
+    }
+    if let Some(last) = last
+        && last < profile.total
+    {
+        note(classes, "end".into(), Quantity::Tail, (profile.total - last) as f64);
+    }
+}
+
+fn note(classes: &mut Classes, name: String, quantity: Quantity, measured: f64) {
+    classes.entry(name).or_insert_with(|| Class { quantity, measured: Vec::new() }).measured.push(measured);
+}
+
+struct Collector<'a> {
+    core: &'a Core,
+    mapped: &'a Mapped,
+    classes: &'a mut Classes,
+    total: Ns,
+}
+
+impl Collector<'_> {
+    fn note(&mut self, name: String, quantity: Quantity, measured: Ns) {
+        note(self.classes, name, quantity, measured as f64);
+    }
+
+    /// The part of an operation that its time counts from: behind the loads of weights.
+    fn parts(&self, op: usize) -> impl Iterator<Item = &Part> {
+        self.mapped.ops[op].parts.iter().filter(|p| !matches!(p.role, Role::Weights(_)))
+    }
+
+    fn start(&self, op: usize) -> Ns {
+        self.parts(op).map(|p| self.core.instructions[p.instruction].start).min().unwrap_or(0)
+    }
+
+    fn end(&self, op: usize) -> Ns {
+        self.parts(op).map(|p| self.core.instructions[p.instruction].end).max().unwrap_or(0)
+    }
+
+    /// The start of its first instruction.
+    fn issue(&self, op: usize) -> Ns {
+        self.core.instructions[self.mapped.ops[op].parts[0].instruction].start
+    }
+
+    /// When all that it waited for was there.
+    fn ready(&self, op: usize) -> Option<Ns> {
+        self.mapped.stream[op].waits.iter().map(|w| self.mapped.ops[*w as usize].complete).max()
+    }
+
+    /// What a class of its kind is called.
+    fn name(&self, op: usize, what: &str) -> String {
+        let o = &self.mapped.ops[op];
+        let scalars = match &self.mapped.stream[op].kind {
+            RecordedKind::Work { work: Work { kind: WorkKind::Stream(s), .. }, .. } => s.scalar_reads,
+            _ => 0,
+        };
+        let opcode = self.parts(op).next().map_or("", |p| &self.core.instructions[p.instruction].opcode);
+        let function = self.parts(op).next().map_or("", |p| &self.core.instructions[p.instruction].function);
+        format!("{what}: {} {opcode} {function} {} {scalars}", self.mapped.stream[op].queue.name(), o.shape)
+    }
+
+    /// Without its waits, so that it is the same wherever it stands.
+    fn recorded(&self, op: usize) -> Recorded {
+        Recorded { waits: Vec::new(), ..self.mapped.stream[op].clone() }
+    }
+
+    fn queue(&self, engine: Engine) -> Vec<usize> {
+        (0..self.mapped.ops.len()).filter(|o| self.mapped.stream[*o].queue == engine).collect()
+    }
+
+    fn engines(&mut self) {
+        for engine in Engine::QUEUES {
+            let queue = self.queue(engine);
+            for (n, &op) in queue.iter().enumerate() {
+                let before = n.checked_sub(1).map(|n| queue[n]);
+                self.semaphore(engine, op, before);
+                let next = queue.get(n + 1).copied().filter(|next| self.unblocked(*next, op));
+                match &self.mapped.stream[op].kind {
+                    RecordedKind::TableLoad => {
+                        self.note("table load".into(), Quantity::TableLoad, self.end(op) - self.start(op));
+                    }
+                    RecordedKind::Work { work, .. } => match work.kind {
+                        WorkKind::Matmul(_) => self.matmul(op, next),
+                        WorkKind::Stream(_) => self.pass(op, next),
+                        _ => {}
+                    },
+                    RecordedKind::Known(_) => {}
+                }
+            }
+            // GpSimd's records of triggers begin late; see `arrival`.
+            let first = queue.first().copied().filter(|o| self.ready(*o).is_none());
+            if let Some(first) = first.filter(|o| !(engine == Engine::GpSimd && self.mapped.is_dma(*o))) {
+                self.note("start".into(), Quantity::Head, self.issue(first));
+            }
+        }
+    }
+
+    /// Whether everything that `op` waited for was there when the one before it started.
+    fn unblocked(&self, op: usize, before: usize) -> bool {
+        self.ready(op).is_none_or(|ready| ready <= self.start(before))
+    }
+
+    fn pass(&mut self, op: usize, next: Option<usize>) {
+        let name = self.name(op, "completion");
+        self.note(name, Quantity::Completion(self.recorded(op)), self.end(op) - self.start(op));
+        if let Some(next) = next {
+            let name = self.name(op, "occupancy");
+            self.note(name, Quantity::Occupancy(self.recorded(op)), self.issue(next) - self.start(op));
+        }
+    }
+
+    fn matmul(&mut self, op: usize, next: Option<usize>) {
+        let Some(full) = self.rate(self.start(op), self.end(op)) else { return };
+        let what = |what: &str| format!("{what} at the {} rate", if full { "full" } else { "limited" });
+        let name = self.name(op, &what("matmul"));
+        self.note(name, Quantity::Matmul(self.recorded(op), full), self.end(op) - self.start(op));
+        if let Some(next) = next
+            && self.core.instructions[self.mapped.ops[next].parts[0].instruction].opcode != "EVENT_SEMAPHORE"
+        {
+            let name = self.name(op, &what("pass"));
+            self.note(name, Quantity::Pass(self.recorded(op), full), self.start(next) - self.start(op));
+        }
+    }
+
+    /// Whether the tensor engine had its full rate all this time; `None` if it changed or the profile does not say.
+    fn rate(&self, from: Ns, to: Ns) -> Option<bool> {
+        let limiter = &self.core.limiter;
+        let first = limiter.first()?;
+        if to <= first.0 {
+            // Before the first record the rate is the other one: the engine starts with the limited rate.
+            return first.2.then_some(false);
+        }
+        limiter.iter().find(|(at, length, _)| *at <= from && to <= at + length).map(|l| l.2)
+    }
+
+    /// A start that only a semaphore held up.
+    fn semaphore(&mut self, engine: Engine, op: usize, before: Option<usize>) {
+        let by_software = engine == Engine::GpSimd && self.mapped.is_dma(op);
+        let Some(ready) = self.ready(op).filter(|_| !by_software) else { return };
+        let late = self.issue(op) - ready;
+        let idle = before.is_none_or(|b| self.end(b) < ready);
+        if !idle || !(1..=LONGEST_SEMAPHORE).contains(&late) {
+            return;
+        }
+        let last = self.mapped.stream[op].waits.iter().filter(|w| self.mapped.ops[**w as usize].complete == ready);
+        let of_dma: Vec<bool> = last.map(|w| self.mapped.is_dma(*w as usize)).collect();
+        let name = engine.name();
+        match of_dma[..] {
+            [true] => self.note(format!("DMA semaphore to {name}"), Quantity::DmaSemaphore(engine), late),
+            [false] => self.note(format!("semaphore to {name}"), Quantity::Semaphore(engine), late),
+            _ => {}
+        }
+    }
+
+    fn transfers(&mut self) {
+        for engine in Engine::QUEUES {
+            let queue = self.queue(engine);
+            let mut busy_until = 0;
+            for (n, &op) in queue.iter().enumerate() {
+                if !self.mapped.is_dma(op) {
+                    continue;
+                }
+                let before = n.checked_sub(1).map(|n| queue[n]);
+                if engine != Engine::GpSimd {
+                    let name = self.name(op, "trigger");
+                    self.note(name, Quantity::Trigger(self.recorded(op)), self.end(op) - self.start(op));
+                } else if let Some(before) = before.filter(|b| self.mapped.is_dma(*b) && self.unblocked(op, *b)) {
+                    // The record holds only the end of the work: the step from one to the next is all of it.
+                    let name = self.name(before, "trigger");
+                    self.note(name, Quantity::Trigger(self.recorded(before)), self.start(op) - self.start(before));
+                }
+                let Some(number) = self.mapped.ops[op].transfer else { continue };
+                let Some((first, last)) = self.mapped.transfers[number].span() else { continue };
+                if busy_until <= self.start(op) {
+                    self.arrival(op, first);
+                }
+                busy_until = busy_until.max(last);
+                if self.alone(first, last, self.mapped.transfers[number].packets.len()) {
+                    let name = self.name(op, "payload");
+                    self.note(name, Quantity::Payload(self.recorded(op)), last - first);
+                }
+                let visible = self.mapped.ops[op].complete;
+                if visible > last {
+                    let name = self.name(op, "notification");
+                    self.note(name, Quantity::Notification(self.recorded(op)), visible - last);
+                }
+            }
+        }
+        self.packets();
+    }
+
+    /// From the moment at which a trigger could start to the first packet.
+    fn arrival(&mut self, op: usize, first: Ns) {
+        let instruction = self.mapped.ops[op].parts[0].instruction;
+        let own = &self.core.instructions[instruction];
+        let from = if own.engine == Engine::GpSimd {
+            let before = self.core.instructions[..instruction].iter().rev().find(|i| i.engine == own.engine);
+            self.ready(op).into_iter().chain(before.map(|b| b.end)).max()
+        } else {
+            Some(own.start)
+        };
+        if let Some(from) = from.filter(|f| *f < first) {
+            let name = self.name(op, "arrival");
+            self.note(name, Quantity::Arrival(self.recorded(op)), first - from);
+        }
+    }
+
+    /// Whether only these packets moved in a span.
+    fn alone(&self, first: Ns, last: Ns, packets: usize) -> bool {
+        self.core.packets.iter().filter(|p| p.is_data() && p.start < last && p.end > first).count() == packets
+    }
+
+    /// Steps from packet to packet on an engine that serves one queue at that time.
+    fn packets(&mut self) {
+        let mut last: BTreeMap<u32, (Ns, u32, u64)> = BTreeMap::new();
+        let mut found = Vec::new();
+        for p in &self.core.packets {
+            if let Some((start, queue, bytes)) = last.insert(p.engine, (p.start, p.queue, p.bytes))
+                && queue == p.queue
+                && bytes == p.bytes
+                && p.is_data()
+                // A packet of software descriptors may hold several rows.
+                && p.kind == PacketKind::Hardware
+            {
+                found.push((p.bytes, p.start - start));
+            }
+        }
+        for (bytes, step) in found {
+            self.note(format!("packet of {bytes} bytes"), Quantity::Packet(bytes), step);
+        }
+    }
+
+    /// Full states of the limiter: whole numbers of periods.
+    fn limiter(&mut self) {
+        let period = 3413.3;
+        let ended: Vec<Ns> =
+            self.core.limiter.windows(2).filter(|w| w[0].0 + w[0].1 < self.total).map(|w| w[1].0 - w[0].0).collect();
+        for length in ended {
+            let n = (length as f64 / period).round() as u32;
+            if n > 0 {
+                self.note(format!("{n} periods of the limiter"), Quantity::Periods(n), length);
+            }
+        }
+    }
+}
