@@ -21,6 +21,9 @@ const DEPENDS: f64 = 0.05;
 /// The share of a parameter's effect that the ones before it must leave open.
 const OPEN: f64 = 0.1;
 
+/// A parameter that would change by more than this factor is not that of another machine: its law is another.
+const MOST_CHANGE: f64 = 4.0;
+
 /// Steps of the iteration: the laws are piecewise linear.
 const ROUNDS: usize = 12;
 
@@ -36,6 +39,8 @@ pub(super) enum Outcome {
         /// Median distance of these from the fitted model, ns.
         spread_ns: f64,
     },
+    /// It was fitted to this value, and keeps the old one: with the fitted values of its section the replays of the profiles are worse.
+    Contradicted(f64),
     /// It keeps its value, for this reason.
     Kept(String),
 }
@@ -199,8 +204,28 @@ pub(super) fn fit(start: &Params, classes: &Classes) -> Result<(Params, Vec<Fit>
             }
         }
     }
-    let names: Vec<&'static str> = chosen.iter().map(|c| c.0).collect();
-    iterate(&mut params, &names, &list, &measured, &weights)?;
+    loop {
+        let names: Vec<&'static str> = chosen.iter().map(|c| c.0).collect();
+        params = start.clone();
+        iterate(&mut params, &names, &list, &measured, &weights)?;
+        // The one that runs away furthest: without it the others may not.
+        let far = |name: &str| {
+            let ratio = value(&params, name).unwrap_or(0.0) / value(start, name).unwrap_or(1.0);
+            ratio.max(1.0 / ratio.max(1e-12))
+        };
+        let Some(at) = (0..chosen.len()).max_by(|a, b| far(chosen[*a].0).total_cmp(&far(chosen[*b].0))) else { break };
+        let name = chosen[at].0;
+        if far(name) <= MOST_CHANGE {
+            break;
+        }
+        let to = value(&params, name).unwrap_or(0.0);
+        let why = format!(
+            "its law does not describe what was measured: the fit runs away from the old value by more than a factor of {MOST_CHANGE}"
+        );
+        tracing::debug!(parameter = name, to, "runs away");
+        chosen.remove(at);
+        fits.push(Fit { name, before: value(start, name).unwrap_or(0.0), outcome: Outcome::Kept(why) });
+    }
     let fitted = predictions(&params, &list)?;
     for (name, depends) in &chosen {
         let own = || list.iter().zip(&fitted).zip(depends).filter(|(_, d)| **d).map(|(x, _)| x);

@@ -3,7 +3,7 @@
 mod fit;
 mod samples;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
 use nki_isa::Target;
@@ -50,7 +50,8 @@ pub(crate) fn run(args: &CalibrateArgs) -> Result<(), Failure> {
     for (_, profile) in &profiles {
         samples::add(profile, &mut classes);
     }
-    let (fitted, fits) = fit::fit(&start, &classes)?;
+    let (_, mut fits) = fit::fit(&start, &classes)?;
+    let fitted = checked(&profiles, &start, &mut fits)?;
     let text = file(&fits, &start, target, profiles.len());
     // What is written must be what `--params` reads.
     let mut read = start.clone();
@@ -61,6 +62,60 @@ pub(crate) fn run(args: &CalibrateArgs) -> Result<(), Failure> {
     write_file(&args.output, &[text.as_bytes()])?;
     print(&out);
     Ok(())
+}
+
+/// How far replays are off: error of the total and median of the starts, both in percent of the total, in the mean of the profiles.
+fn distance(profiles: &[(String, HardwareProfile)], params: &Params) -> Result<f64, String> {
+    let mut sum = 0.0;
+    for (name, profile) in profiles {
+        let figures = timed(profile, params).map_err(|why| format!("`{name}`: {why}"))?;
+        sum += figures.total_us.error_percent.unwrap_or(0.0).abs() + figures.drift.median_percent;
+    }
+    Ok(sum / profiles.len().max(1) as f64)
+}
+
+/// A section is left out if without it the replays are better by more than this, in percent of the total.
+const WORSE: f64 = 0.05;
+
+/// Replays the profiles with the fitted values, and takes back sections that make the replays worse: there the measurements are right and some
+/// other law is wrong. The parameters that are left.
+fn checked(profiles: &[(String, HardwareProfile)], start: &Params, fits: &mut [Fit]) -> Result<Params, String> {
+    let section = |f: &Fit| f.name.split('.').next().unwrap_or_default();
+    let with = |left: &[&str], fits: &[Fit]| -> Result<Params, String> {
+        let mut params = start.clone();
+        for f in fits {
+            if let (Outcome::Fitted { value, .. }, false) = (&f.outcome, left.contains(&section(f))) {
+                params.set(f.name, *value).map_err(|e| e.to_string())?;
+            }
+        }
+        Ok(params)
+    };
+    let fitted = fits.iter().filter(|f| matches!(f.outcome, Outcome::Fitted { .. }));
+    let sections: BTreeSet<&'static str> = fitted.map(section).collect();
+    let mut left: Vec<&str> = Vec::new();
+    let mut best = distance(profiles, &with(&left, fits)?)?;
+    loop {
+        let mut better = None;
+        for &s in sections.iter().filter(|s| !left.contains(*s)) {
+            let less: Vec<&str> = left.iter().copied().chain([s]).collect();
+            let without = distance(profiles, &with(&less, fits)?)?;
+            if without < best - WORSE {
+                best = without;
+                better = Some(s);
+            }
+        }
+        match better {
+            Some(s) => left.push(s),
+            None => break,
+        }
+    }
+    let params = with(&left, fits)?;
+    for f in fits.iter_mut().filter(|f| left.contains(&f.name.split('.').next().unwrap_or_default())) {
+        if let Outcome::Fitted { value, .. } = f.outcome {
+            f.outcome = Outcome::Contradicted(value);
+        }
+    }
+    Ok(params)
 }
 
 /// The file for `--params`: the fitted parameters only.
@@ -117,6 +172,20 @@ fn table(fits: &[Fit], target: Target) -> String {
             rounded(f.before),
             rounded(*value),
             (value / f.before - 1.0) * 100.0
+        );
+    }
+    let contradicted: Vec<String> = fits
+        .iter()
+        .filter_map(|f| match f.outcome {
+            Outcome::Contradicted(value) => Some(format!("{} {} -> {}", f.name, rounded(f.before), rounded(value))),
+            _ => None,
+        })
+        .collect();
+    if !contradicted.is_empty() {
+        let _ = writeln!(
+            out,
+            "\nmeasured, but left as before: with these the replays of the profiles are worse, so some other law is wrong:\n  {}",
+            contradicted.join("\n  ")
         );
     }
     let _ = writeln!(out, "\nnot determined, so as before:");

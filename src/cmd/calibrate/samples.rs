@@ -26,6 +26,8 @@ pub(super) enum Quantity {
     Trigger(Recorded),
     /// From the start of a trigger to the first packet.
     Arrival(Recorded),
+    /// From the start of a trigger until its transfer is visible.
+    Transfer(Recorded),
     /// From the first packet of a transfer alone to the end of the last.
     Payload(Recorded),
     /// From the end of the last packet until the semaphore is visible.
@@ -64,15 +66,20 @@ impl Quantity {
                 }
                 _ => 0,
             },
-            Quantity::Trigger(r) | Quantity::Arrival(r) | Quantity::Payload(r) | Quantity::Notification(r) => {
+            Quantity::Trigger(r)
+            | Quantity::Arrival(r)
+            | Quantity::Transfer(r)
+            | Quantity::Payload(r)
+            | Quantity::Notification(r) => {
                 let CostKind::Dma(dma) = cost(r, 0, laws).kind else { return 0.0 };
                 let trigger = if r.queue == Engine::GpSimd { dma.software } else { dma.hardware };
+                let arrival = trigger.occupancy + trigger.dispatch;
+                let payload = dma.rate.stretched(dma.engines.iter().map(|e| e.1).max().unwrap_or(0)) + dma.payload;
                 match self {
                     Quantity::Trigger(_) => trigger.occupancy,
-                    Quantity::Arrival(_) => trigger.occupancy + trigger.dispatch,
-                    Quantity::Payload(_) => {
-                        dma.rate.stretched(dma.engines.iter().map(|e| e.1).max().unwrap_or(0)) + dma.payload
-                    }
+                    Quantity::Arrival(_) => arrival,
+                    Quantity::Transfer(_) => arrival + payload + dma.notify,
+                    Quantity::Payload(_) => payload,
                     _ => dma.notify,
                 }
             }
@@ -206,6 +213,13 @@ impl Collector<'_> {
         Recorded { waits: Vec::new(), ..self.mapped.stream[op].clone() }
     }
 
+    fn work(&self, op: usize) -> Option<&WorkKind> {
+        match &self.mapped.stream[op].kind {
+            RecordedKind::Work { work, .. } => Some(&work.kind),
+            _ => None,
+        }
+    }
+
     fn queue(&self, engine: Engine) -> Vec<usize> {
         (0..self.mapped.ops.len()).filter(|o| self.mapped.stream[*o].queue == engine).collect()
     }
@@ -245,7 +259,8 @@ impl Collector<'_> {
     fn pass(&mut self, op: usize, next: Option<usize>) {
         let name = self.name(op, "completion");
         self.note(name, Quantity::Completion(self.recorded(op)), self.end(op) - self.start(op));
-        if let Some(next) = next {
+        // Triggers and waits do not need the data path: they start while it is still busy.
+        if let Some(next) = next.filter(|n| self.work(*n).is_some_and(|k| matches!(k, WorkKind::Stream(_)))) {
             let name = self.name(op, "occupancy");
             self.note(name, Quantity::Occupancy(self.recorded(op)), self.issue(next) - self.start(op));
         }
@@ -256,9 +271,7 @@ impl Collector<'_> {
         let what = |what: &str| format!("{what} at the {} rate", if full { "full" } else { "limited" });
         let name = self.name(op, &what("matmul"));
         self.note(name, Quantity::Matmul(self.recorded(op), full), self.end(op) - self.start(op));
-        if let Some(next) = next
-            && self.core.instructions[self.mapped.ops[next].parts[0].instruction].opcode != "EVENT_SEMAPHORE"
-        {
+        if let Some(next) = next.filter(|n| self.work(*n).is_some_and(|k| matches!(k, WorkKind::Matmul(_)))) {
             let name = self.name(op, &what("pass"));
             self.note(name, Quantity::Pass(self.recorded(op), full), self.start(next) - self.start(op));
         }
@@ -298,6 +311,7 @@ impl Collector<'_> {
         for engine in Engine::QUEUES {
             let queue = self.queue(engine);
             let mut busy_until = 0;
+            let mut first_before = None;
             for (n, &op) in queue.iter().enumerate() {
                 if !self.mapped.is_dma(op) {
                     continue;
@@ -306,18 +320,22 @@ impl Collector<'_> {
                 if engine != Engine::GpSimd {
                     let name = self.name(op, "trigger");
                     self.note(name, Quantity::Trigger(self.recorded(op)), self.end(op) - self.start(op));
-                } else if let Some(before) = before.filter(|b| self.mapped.is_dma(*b) && self.unblocked(op, *b)) {
-                    // The record holds only the end of the work: the step from one to the next is all of it.
-                    let name = self.name(before, "trigger");
-                    self.note(name, Quantity::Trigger(self.recorded(before)), self.start(op) - self.start(before));
                 }
                 let Some(number) = self.mapped.ops[op].transfer else { continue };
                 let Some((first, last)) = self.mapped.transfers[number].span() else { continue };
+                let free = before.filter(|b| self.mapped.is_dma(*b) && self.unblocked(op, *b));
+                if let (Engine::GpSimd, Some(before), Some(step)) = (engine, free, first_before.map(|f| first - f)) {
+                    // The record of a trigger holds only the end of GpSimd's work: the step from transfer to transfer is all of it.
+                    let name = self.name(before, "trigger");
+                    self.note(name, Quantity::Trigger(self.recorded(before)), step);
+                }
+                first_before = Some(first);
                 if busy_until <= self.start(op) {
                     self.arrival(op, first);
                 }
                 busy_until = busy_until.max(last);
-                if self.alone(first, last, self.mapped.transfers[number].packets.len()) {
+                // Descriptors that software makes reach the DMA engines one by one, so that the first packets wait for them.
+                if engine != Engine::GpSimd && self.alone(first, last, self.mapped.transfers[number].packets.len()) {
                     let name = self.name(op, "payload");
                     self.note(name, Quantity::Payload(self.recorded(op)), last - first);
                 }
@@ -331,19 +349,21 @@ impl Collector<'_> {
         self.packets();
     }
 
-    /// From the moment at which a trigger could start to the first packet.
+    /// From the moment at which a trigger could start: with hardware descriptors to the first packet. Those of software reach the DMA engines one
+    /// by one, so that the first packet says little; there it counts when the data is visible.
     fn arrival(&mut self, op: usize, first: Ns) {
         let instruction = self.mapped.ops[op].parts[0].instruction;
         let own = &self.core.instructions[instruction];
-        let from = if own.engine == Engine::GpSimd {
-            let before = self.core.instructions[..instruction].iter().rev().find(|i| i.engine == own.engine);
-            self.ready(op).into_iter().chain(before.map(|b| b.end)).max()
+        let (what, quantity, from, to): (_, fn(Recorded) -> Quantity, _, _) = if own.engine != Engine::GpSimd {
+            ("arrival", Quantity::Arrival, own.start, first)
         } else {
-            Some(own.start)
+            let before = self.core.instructions[..instruction].iter().rev().find(|i| i.engine == own.engine);
+            let Some(from) = self.ready(op).into_iter().chain(before.map(|b| b.end)).max() else { return };
+            ("transfer", Quantity::Transfer, from, self.mapped.ops[op].complete)
         };
-        if let Some(from) = from.filter(|f| *f < first) {
-            let name = self.name(op, "arrival");
-            self.note(name, Quantity::Arrival(self.recorded(op)), first - from);
+        if from < to {
+            let name = self.name(op, what);
+            self.note(name, quantity(self.recorded(op)), to - from);
         }
     }
 

@@ -165,12 +165,21 @@ fn ns_us(time: Ns) -> f64 {
     time as f64 / 1e3
 }
 
-/// Where the replay has the start of an instruction, us.
-fn start(part: &Part, parts: &[Part], op: &Replayed) -> f64 {
-    let passes = parts.iter().filter(|p| matches!(p.role, Role::Pass(_))).count().max(1) as f64;
-    let pass = |n: usize| us(op.start) + us(op.end - op.start) * n as f64 / passes;
+/// Where the replay has the start of a pass, us: the model has one matmul for them.
+fn pass_start(parts: &[Part], op: &Replayed, n: usize) -> f64 {
+    us(op.start) + us(op.end - op.start) * n as f64 / passes(parts).max(1) as f64
+}
+
+fn passes(parts: &[Part]) -> usize {
+    parts.iter().filter(|p| matches!(p.role, Role::Pass(_))).count()
+}
+
+/// Where the replay has the start of an instruction, us. `last_pass` is that of the last pass of the matmul before.
+fn start(part: &Part, parts: &[Part], op: &Replayed, last_pass: f64) -> f64 {
+    let pass = |n: usize| pass_start(parts, op, n);
     match part.role {
-        Role::Weights(0) => us(op.issue),
+        // A load takes its turn behind the pass before it.
+        Role::Weights(0) => us(op.issue).max(last_pass),
         // The weights of the next pass load while the one before runs.
         Role::Weights(n) => pass(n - 1),
         Role::Pass(n) => pass(n),
@@ -199,6 +208,7 @@ pub(crate) fn figures(profile: &HardwareProfile, mapped: &[(usize, Mapped)], rep
         for engine in Engine::QUEUES {
             let mut spans: [Vec<(f64, f64)>; 2] = Default::default();
             let mut differences = Vec::new();
+            let mut last_pass = 0.0;
             for ((op, time), item) in mapped.ops.iter().zip(&replay.cores[at]).zip(&mapped.stream) {
                 if item.queue != engine {
                     continue;
@@ -210,7 +220,7 @@ pub(crate) fn figures(profile: &HardwareProfile, mapped: &[(usize, Mapped)], rep
                     if !matches!(part.role, Role::Weights(_)) {
                         spans[0].push((ns_us(i.start), ns_us(i.end)));
                     }
-                    let start = Pair::new(ns_us(i.start), start(part, &op.parts, time));
+                    let start = Pair::new(ns_us(i.start), start(part, &op.parts, time, last_pass));
                     differences.push(start.replayed - start.recorded);
                     out.instructions.push(InstructionFigures {
                         core: *core,
@@ -219,6 +229,9 @@ pub(crate) fn figures(profile: &HardwareProfile, mapped: &[(usize, Mapped)], rep
                         pc: i.pc,
                         start_us: start,
                     });
+                }
+                if let Some(n) = passes(&op.parts).checked_sub(1) {
+                    last_pass = pass_start(&op.parts, time, n);
                 }
                 if matches!(item.kind, RecordedKind::Known(_)) {
                     continue;
