@@ -139,7 +139,8 @@ fn device_dtype(elem: Elem, wanted: Option<DType>) -> Result<DType, String> {
             if size == 2 { "float4_e2m1fn_x4" } else { "float8_e4m3fn_x4" }
         )),
         (Elem::F64, None) => Err("float64 is not a device type; save array.astype(np.float32)".into()),
-        (Elem::I64 | Elem::U64, None) => Err(format!("{elem} is not a device type; save array.astype(np.int32)")),
+        (Elem::I64, None) => Ok(DType::I64),
+        (Elem::U64, None) => Err(format!("{elem} is not a device type; save array.astype(np.int32)")),
     }
 }
 

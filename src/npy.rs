@@ -380,6 +380,7 @@ fn descr(dtype: DType) -> &'static str {
         DType::I8 => "|i1",
         DType::I16 => "<i2",
         DType::I32 => "<i4",
+        DType::I64 => "<i8",
         DType::U8 => "|u1",
         // Packed types as integers: `.view(np.uint8)` and a dtype of ml_dtypes gives the values.
         DType::U16 | DType::F4E2M1FNX4 => "<u2",

@@ -190,10 +190,10 @@ pub trait Machine {
     fn write_bits(&mut self, dst: &View, tile: ArrayView2<'_, u32>) -> Result<(), Fault>;
 
     /// A register's value; a register that was never written is a finding and reads 0.
-    fn register(&mut self, register: RegId) -> i32;
+    fn register(&mut self, register: RegId) -> i64;
 
-    /// Sets a register.
-    fn set_register(&mut self, register: RegId, value: i32);
+    /// Sets a register. It holds 64 bits; an instruction that works on 32 leaves their sign in the others.
+    fn set_register(&mut self, register: RegId, value: i64);
 
     /// A line printed by the kernel on the device (`nl.device_print`).
     fn print(&mut self, line: String);

@@ -90,6 +90,30 @@ impl Space {
 }
 
 named_enum! {
+    /// An operation of two scalars (`NkiScalar`).
+    pub enum ScalarOp: "scalar operation" {
+        /// `x + y`
+        Add "add",
+        /// `x - y`
+        Subtract "subtract",
+        /// `x * y`
+        Multiply "multiply",
+        /// `x < y`
+        Less "less",
+        /// `x <= y`
+        LessEqual "less_equal",
+        /// `x > y`
+        Greater "greater",
+        /// `x >= y`
+        GreaterEqual "greater_equal",
+        /// `x == y`
+        Equal "equal",
+        /// `x != y`
+        NotEqual "not_equal",
+    }
+}
+
+named_enum! {
     /// A NeuronCore engine that has an instruction queue of its own, or `unknown` in a program where the choice is ours.
     /// Integer values: `nki.isa.engine`.
     pub enum Engine: "engine" {

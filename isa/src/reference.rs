@@ -62,7 +62,7 @@ pub fn rules(rules: &[Rule]) -> String {
 
 /// The schemas by name.
 pub fn by_name() -> Vec<&'static Schema> {
-    let mut all: Vec<_> = REGISTRY.iter().map(|e| e.schema).collect();
+    let mut all: Vec<_> = REGISTRY.iter().filter(|e| e.public).map(|e| e.schema).collect();
     all.sort_by_key(|s| s.name);
     all
 }

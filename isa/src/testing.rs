@@ -31,7 +31,7 @@ pub struct TestMachine {
     written: Vec<Vec<bool>>,
     /// Bytes that a matmul has written, for `accumulate=None`.
     accumulated: HashSet<(u32, usize)>,
-    registers: BTreeMap<RegId, i32>,
+    registers: BTreeMap<RegId, i64>,
     /// Partitions that share the offsets of tensor indirection: those of the engine that runs.
     group: usize,
     state: BTreeMap<&'static str, Vec<u32>>,
@@ -399,11 +399,11 @@ impl Machine for TestMachine {
         self.write(dst, &bits, OobMode::Error)
     }
 
-    fn register(&mut self, register: RegId) -> i32 {
+    fn register(&mut self, register: RegId) -> i64 {
         self.registers.get(&register).copied().unwrap_or(0)
     }
 
-    fn set_register(&mut self, register: RegId, value: i32) {
+    fn set_register(&mut self, register: RegId, value: i64) {
         self.registers.insert(register, value);
     }
 
@@ -482,6 +482,7 @@ fn from_f32(dtype: DType, value: f32) -> u32 {
         DType::U16 | DType::F4E2M1FNX4 => whole(0.0, 65535.0),
         DType::I32 => whole(f64::from(i32::MIN), f64::from(i32::MAX)),
         DType::U32 | DType::F8E4M3FNX4 | DType::F8E5M2X4 => whole(0.0, f64::from(u32::MAX)),
+        DType::I64 => (f64::from(value).round_ties_even() as i64) as u32,
     }
 }
 

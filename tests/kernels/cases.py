@@ -262,3 +262,65 @@ def random_numbers():
         args=dict(x=x),
         expect=dict(out=x[::-1, 0] - 2 * x[::-1, 1]),
     )
+
+    numbers = [(5, -7), (100_000, 100_000), (2**31 - 1, 1), (-2**31, 1)]
+    wide = numbers + [(2**40, 3), (2**63 - 1, 1), (-2**63, 2**62)]
+    for dtype, pairs in ((np.int32, numbers), (np.int64, wide)):
+        for at, (a, b) in enumerate(pairs):
+            x, y = np.array([[a]], dtype), np.array([[b]], dtype)
+            with np.errstate(over="ignore"):
+                results = [x + y, x - y, x * y, -x, x * dtype(3) + dtype(100), dtype(7) - y]
+            yield dict(
+                name=f"scalars-{np.dtype(dtype).name}-{at}",
+                file="scalars.py",
+                kernel="arithmetic",
+                args=dict(a=x, b=y),
+                expect=dict(out=np.concatenate(results)),
+                rtol=0,
+                atol=0,
+            )
+    x = normal((9, 40), 41)
+    for number in (0, 3):
+        row = x[2 * number + 1:2 * number + 2]
+        yield dict(
+            name=f"scalar-offsets-{number}",
+            file="scalars.py",
+            kernel="picked_row",
+            args=dict(x=x, number=np.array([[number]], np.int64)),
+            expect=dict(row=row, part=row[:, 2:4]),
+            rtol=0,
+            atol=0,
+        )
+    x = np.arange(60, dtype=np.float32).reshape(6, 10)
+    for count in (-1, 0, 1, 4):
+        weights = np.arange(count + 1, dtype=np.float32)
+        yield dict(
+            name=f"scalar-loops-{count}",
+            file="scalars.py",
+            kernel="triangle",
+            args=dict(x=x, count=np.array([[count]], np.int32)),
+            expect=dict(out=(weights @ x[:count + 1]).reshape(1, 10)),
+            rtol=0,
+            atol=0,
+        )
+    x = np.arange(-12, 12, dtype=np.int64).reshape(4, 6) * (2**33 + 1)
+    yield dict(name="int64", file="scalars.py", kernel="copied_wide", args=dict(x=x), expect=dict(out=x), rtol=0, atol=0)
+
+    x = normal((100, 130), 42)
+    for rows, columns in ((32, 48), (100, 130), (7, 130), (128, 64)):
+        yield dict(
+            name=f"tiles-{rows}x{columns}",
+            file="grids.py",
+            kernel="negated_by_tiles",
+            args=dict(x=x, tile_rows=rows, tile_columns=columns),
+            expect=dict(out=-x),
+            rtol=0,
+            atol=0,
+        )
+    for shape in ((100, 130), (128, 96), (33, 1)):
+        x = normal(shape, 43)
+        yield dict(
+            name=f"blocks-{shape[0]}x{shape[1]}", file="grids.py", kernel="negated_by_blocks", args=dict(x=x), expect=dict(out=-x), rtol=0, atol=0
+        )
+    x = normal((2, 128, 96), 44)
+    yield dict(name="tiles-at-once", file="grids.py", kernel="doubled_at_once", args=dict(x=x), expect=dict(out=2 * x), rtol=0, atol=0)

@@ -15,6 +15,11 @@ hx = h.ap(pattern=[[64, 128], [1, 64]], vector_offset=ix)
 nisa.dma_copy(x, y)  # trn3 [dtype-mismatch] float8_e4m3fn_x4 | float8_e5m2_x4
 nisa.dma_copy(x, x)  # trn3 accepted
 
+# rule: int64-copy
+l = nl.ndarray((128, 64), nl.int64, nl.sbuf)
+nisa.dma_copy(l, s)  # [dtype-mismatch] int64 | float32 | not converted
+nisa.dma_copy(l, l)  # accepted
+
 # rule: same-elements
 nisa.dma_copy(short, h)  # [shape-mismatch] 8192 | 4096
 

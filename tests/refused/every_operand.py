@@ -34,6 +34,12 @@ nisa.activation(s, nl.exp, s, scale=nl.ndarray((128, 1), nl.bfloat16, nl.sbuf)) 
 nisa.tensor_tensor(x, x, x, nl.add)  # trn3 [operand-dtype] float8_e4m3fn_x4 | four numbers
 nisa.activation(s, nl.exp, x)  # trn3 [operand-dtype] `data` is float8_e4m3fn_x4
 
+# rule: int64
+l = nl.ndarray((128, 64), nl.int64, nl.sbuf)
+nisa.tensor_copy(l, l)  # [operand-dtype] `dst` is int64, which tensor_copy does not take
+nisa.memset(l, 0)  # [operand-dtype] `dst` is int64
+nisa.register_load(r, l[0:1, 0:1])  # [operand-dtype] `src` is int64, which register_load
+
 # rule: generation
 nisa.core_barrier(h, (0, 1))  # trn1 [unsupported-on-target] core_barrier needs trn2 or later
 nisa.sendrecv(s, d, 1, 1, 0)  # trn1 [unsupported-on-target] sendrecv needs trn2 or later

@@ -4,8 +4,10 @@
 //! rule is a [`Violation`] that the caller gives a place.
 
 pub(crate) mod builder;
+pub(crate) mod grid;
 pub(crate) mod lower;
 pub(crate) mod ops;
+pub(crate) mod scalar;
 pub(crate) mod tensor;
 
 use nki_isa::Violation;

@@ -52,6 +52,16 @@ impl CallArgs {
         Some(self.keyword.remove(index).1)
     }
 
+    /// Refuses more than `n` positional arguments: the others are keyword-only.
+    pub(crate) fn at_most_positional(&self, function: &str, n: usize) -> EvalResult<()> {
+        let given = self.positional.len();
+        if given <= n {
+            return Ok(());
+        }
+        let message = format!("{function}() takes {}, {given} given", count(n, "positional argument"));
+        Err(Raise::at("arguments", message, self.span, "in this call").help("give the others by name"))
+    }
+
     /// Sorts the arguments into the parameters `names`, the first `required` of which must be there.
     pub(crate) fn bind<const N: usize>(
         self,

@@ -37,6 +37,7 @@ impl Kernel for Decode<'_> {
             DType::F8E5M2 => each(bytes, out, |[b]| E5M2_VALUES[usize::from(b)]),
             DType::F8E8M0 => each(bytes, out, |[b]| mx_scale_value(b)),
             DType::I32 => each(bytes, out, |b| i32::from_le_bytes(b) as f32),
+            DType::I64 => each(bytes, out, |b| i64::from_le_bytes(b) as f32),
             DType::U32 | DType::F8E4M3FNX4 | DType::F8E5M2X4 => each(bytes, out, |b| u32::from_le_bytes(b) as f32),
             DType::I16 => each(bytes, out, |b| f32::from(i16::from_le_bytes(b))),
             DType::U16 | DType::F4E2M1FNX4 => each(bytes, out, |b| f32::from(u16::from_le_bytes(b))),
@@ -93,6 +94,7 @@ impl Kernel for Encode<'_> {
             DType::U32 | DType::F8E4M3FNX4 | DType::F8E5M2X4 => {
                 put(values, out, |x| round32(x, u32::MIN.into(), u32::MAX.into()).to_le_bytes())
             }
+            DType::I64 => put(values, out, |x: f32| (x.round_ties_even() as i64).to_le_bytes()),
             DType::I16 => put(values, out, |x| (round16(x, i16::MIN.into(), i16::MAX.into()) as u16).to_le_bytes()),
             DType::U16 | DType::F4E2M1FNX4 => {
                 put(values, out, |x| (round16(x, u16::MIN.into(), u16::MAX.into()) as u16).to_le_bytes())
@@ -108,6 +110,7 @@ impl Kernel for Encode<'_> {
 pub fn decode_i64(dtype: DType, bytes: &[u8], out: &mut [i64]) {
     match dtype {
         DType::I32 => each(bytes, out, |b| i64::from(i32::from_le_bytes(b))),
+        DType::I64 => each(bytes, out, i64::from_le_bytes),
         DType::U32 | DType::F8E4M3FNX4 | DType::F8E5M2X4 => each(bytes, out, |b| i64::from(u32::from_le_bytes(b))),
         DType::I16 => each(bytes, out, |b| i64::from(i16::from_le_bytes(b))),
         DType::U16 | DType::F4E2M1FNX4 => each(bytes, out, |b| i64::from(u16::from_le_bytes(b))),
@@ -125,6 +128,7 @@ pub fn decode_i64(dtype: DType, bytes: &[u8], out: &mut [i64]) {
 /// Encodes integers: they wrap to the element type (bool: 1 for everything but zero). Floats get the rounded value.
 pub fn encode_i64(dtype: DType, values: &[i64], out: &mut [u8]) {
     match dtype.size() {
+        8 => put(values, out, i64::to_le_bytes),
         4 if !dtype.is_float() => put(values, out, |x| (x as u32).to_le_bytes()),
         2 if !dtype.is_float() => put(values, out, |x| (x as u16).to_le_bytes()),
         1 if dtype == DType::Bool => put(values, out, |x| [u8::from(x != 0)]),
@@ -149,37 +153,37 @@ pub fn round_to_int(dtype: DType, value: f32) -> i64 {
     }
 }
 
-/// The value of one element, from its bits (zero-extended).
+/// The value of one element, from its bits (zero-extended; int64 has more than the low 32).
 pub fn bits_to_f32(dtype: DType, bits: u32) -> f32 {
     let mut out = [0.0];
-    decode_f32(dtype, &bits.to_le_bytes()[..dtype.size()], &mut out);
+    decode_f32(dtype, &u64::from(bits).to_le_bytes()[..dtype.size()], &mut out);
     out[0]
 }
 
-/// The bits (zero-extended) of one element.
+/// The bits (zero-extended) of one element; of int64 the low 32.
 pub fn f32_to_bits(dtype: DType, value: f32) -> u32 {
-    let mut out = [0; 4];
+    let mut out = [0; 8];
     encode_f32(dtype, &[value], &mut out[..dtype.size()]);
-    u32::from_le_bytes(out)
+    u64::from_le_bytes(out) as u32
 }
 
-/// The integer value of one element, from its bits.
+/// The integer value of one element, from its bits (int64 has more than the low 32).
 pub fn bits_to_i64(dtype: DType, bits: u32) -> i64 {
     let mut out = [0];
-    decode_i64(dtype, &bits.to_le_bytes()[..dtype.size()], &mut out);
+    decode_i64(dtype, &u64::from(bits).to_le_bytes()[..dtype.size()], &mut out);
     out[0]
 }
 
-/// The bits of one integer element; wraps.
+/// The bits of one integer element; wraps. Of int64 the low 32.
 pub fn i64_to_bits(dtype: DType, value: i64) -> u32 {
-    let mut out = [0; 4];
+    let mut out = [0; 8];
     encode_i64(dtype, &[value], &mut out[..dtype.size()]);
-    u32::from_le_bytes(out)
+    u64::from_le_bytes(out) as u32
 }
 
-/// An element's bytes (1, 2 or 4 of them) as bits, zero-extended.
+/// An element's bytes (up to 4 of them) as bits, zero-extended.
 pub fn read_bits(bytes: &[u8]) -> u32 {
-    bytes.iter().rev().fold(0, |bits, &b| bits << 8 | u32::from(b))
+    bytes.iter().take(4).rev().fold(0, |bits, &b| bits << 8 | u32::from(b))
 }
 
 /// Puts an element's bits into its bytes (1, 2 or 4 of them).

@@ -25,6 +25,8 @@ crate::named_enum! {
         I16 "int16",
         /// 32-bit signed integer.
         I32 "int32",
+        /// 64-bit signed integer: moved by DMA, and loaded into and stored from scalars.
+        I64 "int64",
         /// 8-bit unsigned integer.
         U8 "uint8",
         /// 16-bit unsigned integer.
@@ -63,6 +65,7 @@ impl DType {
             DType::Bool | DType::I8 | DType::U8 | DType::F8E4M3 | DType::F8E4M3FN | DType::F8E5M2 | DType::F8E8M0 => 1,
             DType::I16 | DType::U16 | DType::F16 | DType::BF16 | DType::F4E2M1FNX4 => 2,
             DType::I32 | DType::U32 | DType::F32 | DType::TF32 | DType::F8E4M3FNX4 | DType::F8E5M2X4 => 4,
+            DType::I64 => 8,
         }
     }
 
@@ -78,7 +81,17 @@ impl DType {
 
     /// Whether this is an integer type (bool included).
     pub fn is_int(self) -> bool {
-        matches!(self, DType::Bool | DType::I8 | DType::I16 | DType::I32 | DType::U8 | DType::U16 | DType::U32)
+        matches!(
+            self,
+            DType::Bool
+                | DType::I8
+                | DType::I16
+                | DType::I32
+                | DType::I64
+                | DType::U8
+                | DType::U16
+                | DType::U32
+        )
     }
 
     /// Whether values are signed.
@@ -93,6 +106,7 @@ impl DType {
             DType::I8 => (i8::MIN.into(), i8::MAX.into()),
             DType::I16 => (i16::MIN.into(), i16::MAX.into()),
             DType::I32 => (i32::MIN.into(), i32::MAX.into()),
+            DType::I64 => (i64::MIN, i64::MAX),
             DType::U8 => (0, u8::MAX.into()),
             DType::U16 => (0, u16::MAX.into()),
             DType::U32 => (0, u32::MAX.into()),
@@ -106,7 +120,7 @@ impl DType {
     pub fn uninitialized_bits(self) -> u32 {
         match self {
             DType::Bool => 1,
-            DType::I8 | DType::I16 | DType::I32 | DType::U8 | DType::U16 | DType::U32 => 4,
+            DType::I8 | DType::I16 | DType::I32 | DType::I64 | DType::U8 | DType::U16 | DType::U32 => 4,
             DType::F8E4M3FNX4 => 0x7f7f_7f7f,
             DType::F8E5M2X4 => 0x7e7e_7e7e,
             DType::F4E2M1FNX4 => 0x4444,

@@ -23,6 +23,7 @@ pub const COMMON_RULES: &[Rule] = &[
         id: "packed",
         text: "a packed dtype is taken by nc_matmul_mx, quantize_mx, memset, tensor_copy, dma_copy, dma_transpose and sendrecv only",
     },
+    Rule { id: "int64", text: "an int64 tensor is taken by dma_copy, scalar_load and scalar_store only" },
     Rule { id: "generation", text: "the target has the instruction" },
     Rule { id: "engine", text: "`engine=` names an engine that has the instruction, on this target" },
     Rule { id: "partitions", text: "a tile spans at most 128 partitions" },
@@ -63,7 +64,9 @@ pub fn check<I: Instruction>(inst: &I, context: &Context<'_>) -> Result<(), Viol
         if result.is_err() {
             return;
         }
-        let types = || packed::<I>(operand.name, view).and_then(|()| dtype(operand, view));
+        let types = || {
+            packed::<I>(operand.name, view).and_then(|()| wide::<I>(operand.name, view)).and_then(|()| dtype(operand, view))
+        };
         result = place(operand.name, view).and_then(|()| types()).and_then(|()| {
             match view.indirect.as_deref().map(|i| &i.index) {
                 Some(Index::Scalar(index) | Index::Vector(index) | Index::Columns(index)) => place("", index),
@@ -85,6 +88,16 @@ fn packed<I: Instruction>(name: &'static str, view: &View) -> Result<(), Violati
         "packed types are for nc_matmul_mx, quantize_mx, memset with 0, tensor_copy, dma_copy, dma_transpose and sendrecv; \
          look at the bits with `.view(nl.uint32)` (`nl.uint16` for float4_e2m1fn_x4)",
     ))
+}
+
+/// An int64 tensor where the instruction takes one.
+fn wide<I: Instruction>(name: &'static str, view: &View) -> Result<(), Violation> {
+    if view.dtype != DType::I64 || I::WIDE.contains(&name) {
+        return Ok(());
+    }
+    let message = format!("`{name}` is int64, which {} does not take", I::SCHEMA.name);
+    Err(Violation::new("operand-dtype", name, message)
+        .help("int64 tensors are for dma_copy, scalar_load and scalar_store; engines compute with int32"))
 }
 
 /// The target has the instruction on some engine.

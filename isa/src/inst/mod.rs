@@ -71,6 +71,10 @@ pub trait Instruction: Operands {
     const INDIRECT: &'static [&'static str] = &[];
     /// Operands that may be of a packed dtype ([`crate::DType::is_packed`]).
     const PACKED: &'static [&'static str] = &[];
+    /// Operands that may be of int64.
+    const WIDE: &'static [&'static str] = &[];
+    /// Whether kernels call it by its name.
+    const PUBLIC: bool = true;
     /// What the placement may do with its tiles.
     const PLACING: Placing;
     /// Keywords that it had in earlier versions of NKI.
@@ -393,6 +397,8 @@ pub struct Entry {
     pub schema: &'static Schema,
     /// It is in `nki.collectives`, not in `nki.isa`.
     pub collective: bool,
+    /// See [`Instruction::PUBLIC`].
+    pub public: bool,
     /// See [`Instruction::INDIRECT`].
     pub indirect: &'static [&'static str],
     /// See [`Instruction::FORMER`].
@@ -418,6 +424,7 @@ macro_rules! instructions {
                 schema: &<$path::$file::$Name as Operands>::SCHEMA,
                 indirect: <$path::$file::$Name as Instruction>::INDIRECT,
                 former: <$path::$file::$Name as Instruction>::FORMER,
+                public: <$path::$file::$Name as Instruction>::PUBLIC,
                 collective: matches!(stringify!($path).as_bytes(), b"collectives"),
                 build: |args| <$path::$file::$Name as Operands>::from_args(args).map(Inst::from),
             },)*
@@ -541,6 +548,9 @@ instructions! {
     sync::register_load::RegisterLoad,
     sync::register_move::RegisterMove,
     sync::register_store::RegisterStore,
+    sync::scalar_compute::ScalarCompute,
+    sync::scalar_load::ScalarLoad,
+    sync::scalar_store::ScalarStore,
     scalar::activate2::Activate2,
     scalar::activation::Activation,
     scalar::activation_reduce::ActivationReduce,

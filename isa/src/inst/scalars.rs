@@ -54,7 +54,7 @@ pub fn scalar_i64<'a>(
     match operand {
         None => Scalar::Fixed(0),
         Some(ScalarOperand::Imm(i)) => Scalar::Fixed(i.as_i64().unwrap_or_else(|| i.as_f32().round_ties_even() as i64)),
-        Some(ScalarOperand::Register(r)) => Scalar::Fixed(i64::from(machine.register(*r))),
+        Some(ScalarOperand::Register(r)) => Scalar::Fixed(machine.register(*r)),
         Some(ScalarOperand::View(v)) => {
             sources.push(v);
             Scalar::Input(sources.len() - 1)

@@ -258,7 +258,7 @@ fn memory_operations_agree_with_the_reference() {
             let Some(operation) = operation(&mut random, &program) else { continue };
             operations += 1;
             for r in 0..2 {
-                let value = random.below(14) as i32 - 1;
+                let value = random.below(14) as i64 - 1;
                 machine.set(RegId(r), value);
                 Machine::set_register(&mut reference, RegId(r), value);
             }

@@ -56,7 +56,7 @@ pub(super) struct Interpreter<'p> {
 #[derive(Default)]
 pub(super) struct CoreState<'p> {
     pub(super) number: u32,
-    registers: Vec<Option<i32>>,
+    registers: Vec<Option<i64>>,
     pub(super) engine_state: FxHashMap<&'static str, Vec<u32>>,
     /// The statement being executed.
     pub(super) node: Option<&'p Node>,
@@ -401,7 +401,7 @@ impl<'p> Interpreter<'p> {
             Counter::For { variable, next, upper, step } => {
                 let more = *next < *upper;
                 if more {
-                    self.set(*variable, *next as i32);
+                    self.set(*variable, *next);
                     *next = next.saturating_add(*step);
                 }
                 more
@@ -447,12 +447,12 @@ impl<'p> Interpreter<'p> {
     fn bound(&mut self, bound: Bound) -> i64 {
         match bound {
             Bound::Static(v) => v,
-            Bound::Register(r) => i64::from(self.get(r)),
+            Bound::Register(r) => self.get(r),
         }
     }
 
     /// A register's value; 0 and a finding if it was never set.
-    pub(super) fn get(&mut self, register: RegId) -> i32 {
+    pub(super) fn get(&mut self, register: RegId) -> i64 {
         match self.core.registers.get(register.0 as usize).copied().flatten() {
             Some(value) => value,
             None => {
@@ -465,7 +465,7 @@ impl<'p> Interpreter<'p> {
     }
 
     /// Sets a register.
-    pub(super) fn set(&mut self, register: RegId, value: i32) {
+    pub(super) fn set(&mut self, register: RegId, value: i64) {
         let i = register.0 as usize;
         let registers = &mut self.core.registers;
         if i >= registers.len() {

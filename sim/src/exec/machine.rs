@@ -392,11 +392,11 @@ impl Machine for Interpreter<'_> {
         Ok(())
     }
 
-    fn register(&mut self, register: RegId) -> i32 {
+    fn register(&mut self, register: RegId) -> i64 {
         self.get(register)
     }
 
-    fn set_register(&mut self, register: RegId, value: i32) {
+    fn set_register(&mut self, register: RegId, value: i64) {
         self.set(register, value);
     }
 

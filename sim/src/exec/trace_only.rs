@@ -118,7 +118,7 @@ impl Cores for Traced {
 /// A register without data.
 #[derive(Debug, Clone, Copy)]
 enum Value {
-    Known(i32),
+    Known(i64),
     /// Loaded from memory here.
     FromMemory(Loc),
 }
@@ -133,7 +133,7 @@ struct Walk<'p> {
 }
 
 impl Walk<'_> {
-    fn get(&self, register: RegId, node: &Node, use_: &str) -> Result<i32, NeedsData> {
+    fn get(&self, register: RegId, node: &Node, use_: &str) -> Result<i64, NeedsData> {
         match self.registers.get(register.0 as usize) {
             Some(Value::Known(v)) => Ok(*v),
             Some(Value::FromMemory(loc)) => Err(NeedsData {
@@ -193,7 +193,7 @@ impl Walk<'_> {
                     self.depth += 1;
                     let (mut value, mut iteration) = (lower, 0);
                     while value < upper {
-                        self.set(*variable, Value::Known(value as i32));
+                        self.set(*variable, Value::Known(value));
                         self.step(node)?;
                         self.push(at, EventKind::LoopIteration(iteration));
                         self.block(all, at.0 + 1, end)?;
@@ -249,7 +249,7 @@ impl Walk<'_> {
     fn bound(&self, bound: Bound, node: &Node) -> Result<i64, NeedsData> {
         match bound {
             Bound::Static(v) => Ok(v),
-            Bound::Register(r) => self.get(r, node, "a bound of the loop").map(i64::from),
+            Bound::Register(r) => self.get(r, node, "a bound of the loop"),
         }
     }
 
@@ -258,7 +258,7 @@ impl Walk<'_> {
         let name = &self.program.tensor(view.tensor).name;
         match &indirect.index {
             Index::Register(r) => {
-                let value = i64::from(self.get(*r, node, &format!("the dynamic offset of `{name}`"))?);
+                let value = self.get(*r, node, &format!("the dynamic offset of `{name}`"))?;
                 Ok(Some(if (0..i64::from(indirect.bound)).contains(&value) {
                     Resolved::Offset(value * indirect.stride)
                 } else {
@@ -333,7 +333,7 @@ impl nki_isa::Machine for Registers<'_, '_> {
     fn write_bits(&mut self, _: &View, _: ArrayView2<'_, u32>) -> Result<(), Fault> {
         self.no()
     }
-    fn register(&mut self, register: RegId) -> i32 {
+    fn register(&mut self, register: RegId) -> i64 {
         match self.walk.registers.get(register.0 as usize) {
             Some(Value::Known(v)) => *v,
             Some(Value::FromMemory(_)) => {
@@ -343,7 +343,7 @@ impl nki_isa::Machine for Registers<'_, '_> {
             None => 0,
         }
     }
-    fn set_register(&mut self, register: RegId, value: i32) {
+    fn set_register(&mut self, register: RegId, value: i64) {
         self.walk.set(register, Value::Known(value));
     }
     fn print(&mut self, _: String) {}

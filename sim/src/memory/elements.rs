@@ -29,12 +29,13 @@ pub(crate) fn copy_bytes(to: &mut [u8], from: &[u8]) {
     }
 }
 
-/// Writes the bytes of one element (1, 2 or 4 of them) everywhere.
+/// Writes the bytes of one element (1, 2, 4 or 8 of them) everywhere.
 pub(crate) fn fill(to: &mut [u8], one: &[u8]) {
     match *one {
         [a] => to.fill(a),
         [a, b] => to.as_chunks_mut().0.fill([a, b]),
         [a, b, c, d] => to.as_chunks_mut().0.fill([a, b, c, d]),
+        [a, b, c, d, e, f, g, h] => to.as_chunks_mut().0.fill([a, b, c, d, e, f, g, h]),
         _ => {}
     }
 }
@@ -167,20 +168,22 @@ fn scatter_sized<const S: usize>(to: &mut [u8], base: usize, steps: &[Step], val
     });
 }
 
-/// Copies the elements of `size` bytes (1, 2 or 4) that `steps` names in `from` to `out`, densely.
+/// Copies the elements of `size` bytes (1, 2, 4 or 8) that `steps` names in `from` to `out`, densely.
 pub(crate) fn gather(from: &[u8], base: usize, steps: &[Step], size: usize, out: &mut [u8]) {
     match size {
         1 => gather_sized::<1>(from, base, steps, out),
         2 => gather_sized::<2>(from, base, steps, out),
+        8 => gather_sized::<8>(from, base, steps, out),
         _ => gather_sized::<4>(from, base, steps, out),
     }
 }
 
-/// Copies dense elements of `size` bytes to where `steps` says. Of elements with one address the last stays.
+/// Copies dense elements of `size` bytes (1, 2, 4 or 8) to where `steps` says. Of elements with one address the last stays.
 pub(crate) fn scatter(to: &mut [u8], base: usize, steps: &[Step], size: usize, values: &[u8]) {
     match size {
         1 => scatter_sized::<1>(to, base, steps, values),
         2 => scatter_sized::<2>(to, base, steps, values),
+        8 => scatter_sized::<8>(to, base, steps, values),
         _ => scatter_sized::<4>(to, base, steps, values),
     }
 }
@@ -190,14 +193,14 @@ pub(crate) fn scatter(to: &mut [u8], base: usize, steps: &[Step], size: usize, v
 pub(crate) struct Codec {
     /// The element type as the program names it.
     pub(crate) dtype: DType,
-    /// Every element is kept in 32 bits: floats as fp32, integers extended (`NKI_PRECISE_FP=0`).
+    /// Every element is kept in 32 bits: floats as fp32, integers extended, int64 as it is (`NKI_PRECISE_FP=0`).
     pub(crate) wide: bool,
 }
 
 impl Codec {
     /// Bytes of one element in memory.
     pub(crate) fn size(self) -> usize {
-        if self.wide { 4 } else { self.dtype.size() }
+        if self.wide && self.dtype != DType::I64 { 4 } else { self.dtype.size() }
     }
 
     /// Whether memory holds plain fp32.
@@ -209,6 +212,7 @@ impl Codec {
         match self.dtype {
             d if !self.wide => d,
             d if d.is_float() => DType::F32,
+            DType::I64 => DType::I64,
             DType::I8 | DType::I16 | DType::I32 => DType::I32,
             _ => DType::U32,
         }
@@ -256,7 +260,7 @@ impl Codec {
 
     /// Elements as the host has them to memory bytes.
     pub(crate) fn widen(self, host: &[u8], out: &mut [u8]) {
-        if !self.wide {
+        if !self.wide || self.dtype == DType::I64 {
             out.copy_from_slice(host);
         } else if self.dtype.is_float() {
             let mut values = vec![0.0; host.len() / self.dtype.size()];
@@ -271,7 +275,7 @@ impl Codec {
 
     /// Memory bytes to elements as the host has them.
     pub(crate) fn narrow(self, bytes: &[u8], host: &mut [u8]) {
-        if !self.wide {
+        if !self.wide || self.dtype == DType::I64 {
             host.copy_from_slice(bytes);
         } else if self.dtype.is_float() {
             let mut values = vec![0.0; bytes.len() / 4];
@@ -285,9 +289,9 @@ impl Codec {
         }
     }
 
-    /// What memory that was never written reads as.
-    pub(crate) fn poison(self) -> [u8; 4] {
-        self.stored().uninitialized_bits().to_le_bytes()
+    /// What memory that was never written reads as, little-endian and zero-extended.
+    pub(crate) fn poison(self) -> [u8; 8] {
+        u64::from(self.stored().uninitialized_bits()).to_le_bytes()
     }
 }
 

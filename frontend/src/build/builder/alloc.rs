@@ -1,5 +1,6 @@
 //! Storage: its shape, capacity and address are checked when it is made.
 
+use std::ops::Range;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -25,8 +26,8 @@ pub(crate) struct Request<'a> {
     pub(crate) shape: &'a [i64],
     /// Element type.
     pub(crate) dtype: DType,
-    /// `address=(partition, byte)`.
-    pub(crate) address: Option<(i64, i64)>,
+    /// `address=`: (partition, byte) on chip, (byte,) in HBM.
+    pub(crate) address: Option<&'a [i64]>,
     /// Initial contents.
     pub(crate) data: Option<Arc<[u8]>>,
 }
@@ -78,6 +79,15 @@ fn check_shape(request: &Request<'_>) -> Result<SmallVec<[u32; 6]>> {
         .collect()
 }
 
+/// Bytes of HBM that the kernel has given to a tensor by its address.
+#[derive(Debug)]
+pub(super) struct HbmPlace {
+    space: Space,
+    core: u32,
+    span: Range<u64>,
+    name: Arc<str>,
+}
+
 impl Builder {
     /// Makes storage after checking shape, capacity and address.
     ///
@@ -94,8 +104,8 @@ impl Builder {
             return Err(Violation::new("bad-shape", "", format!("`{}` takes {bytes} bytes of HBM", request.name)));
         }
         let address = match request.address {
-            None => None,
-            Some(at) => Some(self.check_address(request, &shape, bytes, at)?),
+            Some(at) if space.is_on_chip() => Some(self.check_address(request, &shape, bytes, at)?),
+            _ => None,
         };
         if space == Space::SharedHbm && self.core > 0 {
             // Both cores of a logical core run the same code; what the first made in shared HBM the second one shares.
@@ -129,6 +139,9 @@ impl Builder {
             }
         }
         let core = if space == Space::SharedHbm { 0 } else { self.core };
+        if let Some(at) = request.address.filter(|_| space.is_hbm()) {
+            self.check_hbm_address(request, core, bytes, at)?;
+        }
         let tensor = Memory {
             name: self.intern(request.name),
             space,
@@ -219,7 +232,8 @@ impl Builder {
                 ),
             )
             .help(format!(
-                "split dimension 0 into tiles of at most {} (nl.tile_size.pmax), or move it to a free dimension",
+                "split dimension 0 into tiles of at most {} (nl.tile_size.pmax), or move it to a free dimension; storage for several \
+                 tiles is made with nl.alloc_tiles",
                 self.arch.partitions
             )));
         }
@@ -247,18 +261,43 @@ impl Builder {
         Ok(())
     }
 
-    fn check_address(&self, request: &Request<'_>, shape: &[u32], bytes: u64, at: (i64, i64)) -> Result<Address> {
+    /// Addresses in HBM are kept apart: tensors have memory of their own here, so two of them cannot share bytes.
+    fn check_hbm_address(&mut self, request: &Request<'_>, core: u32, bytes: u64, at: &[i64]) -> Result<()> {
         let name = request.name;
         let refuse = |message: String| Violation::new("bad-address", "", message);
-        if request.space.is_hbm() {
-            return Err(refuse(format!(
-                "`{name}` is in {}: only SBUF and PSUM tensors can have an address",
-                request.space
-            ))
-            .help("remove address="));
+        let &[byte] = at else {
+            return Err(refuse(format!("`{name}` is in {}, where an address is one number", request.space))
+                .help("write address=(byte,); (partition, byte) is for SBUF and PSUM"));
+        };
+        let Ok(byte) = u64::try_from(byte) else {
+            return Err(refuse(format!("`{name}` has address ({byte},): it must be 0 or more")));
+        };
+        let span = byte..byte.saturating_add(bytes);
+        let shared = |p: &HbmPlace| {
+            (p.space, p.core) == (request.space, core) && p.span.start < span.end && span.start < p.span.end
+        };
+        if let Some(other) = self.hbm_places.iter().find(|p| shared(p)) {
+            let message = format!(
+                "`{name}` takes bytes {} to {} of {}, `{}` has {} to {}",
+                span.start, span.end, request.space, other.name, other.span.start, other.span.end
+            );
+            return Err(refuse(message)
+                .help("tensors that share bytes of HBM are not simulated: make one tensor and views of it"));
         }
-        let (Ok(partition), Ok(byte)) = (u32::try_from(at.0), u32::try_from(at.1)) else {
-            return Err(refuse(format!("`{name}` has address ({}, {}): both parts must be 0 or more", at.0, at.1)));
+        let name = self.intern(name);
+        self.hbm_places.push(HbmPlace { space: request.space, core, span, name });
+        Ok(())
+    }
+
+    fn check_address(&self, request: &Request<'_>, shape: &[u32], bytes: u64, at: &[i64]) -> Result<Address> {
+        let name = request.name;
+        let refuse = |message: String| Violation::new("bad-address", "", message);
+        let &[first, second] = at else {
+            return Err(refuse(format!("`{name}` is in {}, where an address is two numbers", request.space))
+                .help("write address=(partition, byte); (byte,) is for HBM"));
+        };
+        let (Ok(partition), Ok(byte)) = (u32::try_from(first), u32::try_from(second)) else {
+            return Err(refuse(format!("`{name}` has address ({first}, {second}): both parts must be 0 or more")));
         };
         if u64::from(partition) + u64::from(shape[0]) > u64::from(self.arch.partitions) {
             return Err(refuse(format!(

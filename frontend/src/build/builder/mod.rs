@@ -4,10 +4,12 @@ mod alloc;
 mod order;
 mod output;
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use nki_isa::ids::TrailId;
 use nki_isa::machine::Context;
+use nki_isa::inst::Footprint;
 use nki_isa::program::{NodeKind, Trail};
 use nki_isa::{Arch, Inst, Loc, Node, Program, RegId, Target, TensorId, Violation};
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -38,6 +40,19 @@ struct Body {
     /// Different for each stream of the program.
     id: u32,
     nodes: Vec<Node>,
+    /// Tensors of the program when it began.
+    tensors: usize,
+}
+
+/// The body of a loop function that has been evaluated: what it made ends with it.
+#[derive(Debug)]
+struct Ended {
+    /// The tensors that it made, data excepted.
+    tensors: Range<usize>,
+    /// The function.
+    function: &'static str,
+    /// Line of the call.
+    line: u32,
 }
 
 /// The program under construction.
@@ -53,6 +68,8 @@ pub(crate) struct Builder {
     bodies: Vec<Body>,
     /// Streams begun so far.
     begun: u32,
+    /// Bodies of loop functions on this core, in the order in which they ended.
+    ended: Vec<Ended>,
     /// Shared tensors in the order of their making: the cores of a logical core make the same ones.
     shared: Vec<TensorId>,
     /// Next entry of `shared` on a core after the first.
@@ -73,6 +90,8 @@ pub(crate) struct Builder {
     pub(crate) emitted: u64,
     /// Constants of `shared_constant`, by content.
     constants: FxHashMap<Arc<[u8]>, Vec<TensorId>>,
+    /// Places in HBM that addresses name.
+    hbm_places: Vec<alloc::HbmPlace>,
     names: FxHashMap<Box<str>, Arc<str>>,
     /// Edges of `with_schedule`: who waits, for whom, and whether an instruction does.
     schedule: Vec<(Arc<str>, Arc<str>, bool)>,
@@ -101,6 +120,7 @@ impl Builder {
             cores,
             bodies: vec![Body::default()],
             begun: 1,
+            ended: Vec::new(),
             shared: Vec::new(),
             next_shared: 0,
             private: Vec::new(),
@@ -111,6 +131,7 @@ impl Builder {
             output_names: FxHashSet::default(),
             emitted: 0,
             constants: FxHashMap::default(),
+            hbm_places: Vec::new(),
             names: FxHashMap::default(),
             schedule: Vec::new(),
             named: FxHashMap::default(),
@@ -144,6 +165,11 @@ impl Builder {
     /// The first rule that it breaks.
     pub(crate) fn emit(&mut self, inst: Inst, site: Site) -> Result<()> {
         inst.validate(&Context { arch: self.arch, tensors: &self.program.tensors })?;
+        if !self.ended.is_empty() {
+            let mut footprint = Footprint::default();
+            inst.footprint(&mut footprint);
+            footprint.reads.iter().chain(&footprint.writes).try_for_each(|view| self.check_alive(view.tensor))?;
+        }
         self.push(NodeKind::Inst(inst), site);
         Ok(())
     }
@@ -173,13 +199,43 @@ impl Builder {
 
     /// Starts the body of a dynamic statement.
     pub(crate) fn open(&mut self) {
-        self.bodies.push(Body { id: self.begun, nodes: Vec::new() });
+        self.bodies.push(Body { id: self.begun, nodes: Vec::new(), tensors: self.program.tensors.len() });
         self.begun += 1;
     }
 
     /// Ends the body started last.
     pub(crate) fn close(&mut self) -> Vec<Node> {
         if self.bodies.len() > 1 { self.bodies.pop().unwrap_or_default().nodes } else { Vec::new() }
+    }
+
+    /// Ends the body of `nl.fori_loop` or `nl.while_loop`, called at `site`: what it has allocated ends with it.
+    pub(crate) fn close_function(&mut self, function: &'static str, site: Site) -> Vec<Node> {
+        let first = self.bodies.last().map_or(0, |b| b.tensors);
+        let tensors = first..self.program.tensors.len();
+        if !tensors.is_empty() {
+            self.ended.push(Ended { tensors, function, line: site.loc.line });
+        }
+        self.close()
+    }
+
+    /// Refuses a tensor of the body of a loop function that has ended.
+    ///
+    /// # Errors
+    /// `dynamic-loop`.
+    pub(crate) fn check_alive(&self, id: TensorId) -> Result<()> {
+        let at = id.0 as usize;
+        let Some(ended) = self.ended.iter().find(|e| e.tensors.contains(&at)) else { return Ok(()) };
+        let tensor = self.program.tensor(id);
+        // Equal constants are one tensor, wherever they were made first.
+        if tensor.data.is_some() {
+            return Ok(());
+        }
+        let message = format!(
+            "`{}` is made on line {} in the body of {} (line {}), which has ended",
+            tensor.name, tensor.loc.line, ended.function, ended.line
+        );
+        Err(Violation::new("dynamic-loop", "", message)
+            .help("the body is a region of its own: make the tensor before the loop, and write it in the body"))
     }
 
     /// Appends a dynamic statement.
@@ -215,6 +271,7 @@ impl Builder {
         }
         self.program.cores.push(self.bodies.pop().unwrap_or_default().nodes);
         self.open();
+        self.ended.clear();
         self.core += 1;
         self.next_shared = 0;
         self.next_private = 0;

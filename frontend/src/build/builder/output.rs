@@ -18,6 +18,11 @@ impl Builder {
         let (made, id, tensor) = (span_of(t.storage.loc), t.storage.id, &t.storage.name);
         let is_input = self.is_input(id);
         let mut findings = Vec::new();
+        if let Err(ended) = self.check_alive(id) {
+            let finding = Diagnostic::error(ended.id, ended.message).at(made, "made here");
+            findings.push(finding.with(kernel, "returned by this kernel").help(ended.help));
+            return findings;
+        }
         // Up to NKI 0.2 a kernel could return what it made in `nl.hbm` (release notes of 0.3), and tutorials still do. Published kernels
         // with two cores did so, too, and each core wrote a part: `alloc` gives the other core the same tensor.
         if t.view.space == Space::Hbm && !is_input {

@@ -163,7 +163,7 @@ fn hbm_operands_are_refused() {
 #[test]
 fn allocations_are_checked() {
     let mut builder = Builder::new("k", Target::Trn2, 1);
-    let mut id = |space, shape: &[i64], dtype, address| {
+    let mut id = |space, shape: &[i64], dtype, address: Option<&[i64]>| {
         let request = Request { name: "x", space, shape, dtype, address, data: None };
         builder.alloc(&request, SITE).map_or_else(|v| v.id, |_| "ok")
     };
@@ -176,9 +176,14 @@ fn allocations_are_checked() {
     assert_eq!(id(Sbuf, &[128, 100_000], DType::F32, None), "sbuf-capacity");
     assert_eq!(id(Psum, &[128, 4096], DType::F32, None), "ok");
     assert_eq!(id(Psum, &[128, 4097], DType::F32, None), "psum-capacity");
-    assert_eq!(id(Psum, &[128, 512], DType::F32, Some((0, 2048 * 3))), "ok");
-    assert_eq!(id(Psum, &[128, 512], DType::F32, Some((0, 100))), "psum-alignment");
-    assert_eq!(id(Psum, &[128, 1024], DType::F32, Some((0, 2048 * 7))), "bad-address");
-    assert_eq!(id(Sbuf, &[64, 4], DType::F32, Some((96, 0))), "bad-address");
-    assert_eq!(id(Hbm, &[64, 4], DType::F32, Some((0, 0))), "bad-address");
+    assert_eq!(id(Psum, &[128, 512], DType::F32, Some(&[0, 2048 * 3])), "ok");
+    assert_eq!(id(Psum, &[128, 512], DType::F32, Some(&[0, 100])), "psum-alignment");
+    assert_eq!(id(Psum, &[128, 1024], DType::F32, Some(&[0, 2048 * 7])), "bad-address");
+    assert_eq!(id(Sbuf, &[64, 4], DType::F32, Some(&[96, 0])), "bad-address");
+    assert_eq!(id(Hbm, &[64, 4], DType::F32, Some(&[0, 0])), "bad-address");
+    assert_eq!(id(Hbm, &[64, 4], DType::F32, Some(&[4096])), "ok");
+    assert_eq!(id(Hbm, &[64, 4], DType::F32, Some(&[5119])), "bad-address");
+    assert_eq!(id(Hbm, &[64, 4], DType::F32, Some(&[5120])), "ok");
+    assert_eq!(id(Hbm, &[64, 4], DType::F32, Some(&[-1])), "bad-address");
+    assert_eq!(id(Sbuf, &[64, 4], DType::F32, Some(&[0])), "bad-address");
 }

@@ -6,7 +6,8 @@ use std::rc::Rc;
 use nki_diag::Span;
 use nki_isa::{DType, Imm, Space};
 
-use super::region;
+use super::{grids, region};
+use crate::build::grid::Grid;
 use crate::build::builder::Request;
 use crate::build::lower::{Lower, extents};
 use crate::build::tensor::{Tensor, shape_text};
@@ -29,7 +30,7 @@ struct Wanted {
     dtype: DType,
     space: Space,
     name: Option<Rc<str>>,
-    address: Option<(i64, i64)>,
+    address: Option<Vec<i64>>,
 }
 
 /// What a new tensor holds.
@@ -40,7 +41,7 @@ enum Fill {
 }
 
 fn allocate(interp: &mut Interp<'_>, wanted: &Wanted, fill: Fill, span: Span) -> EvalResult<Value> {
-    if let Some((partition, _)) = wanted.address
+    if let Some([partition, _]) = wanted.address.as_deref()
         && !matches!(partition, 0 | 32 | 64 | 96)
     {
         let text = format!("an address that starts at partition {partition}");
@@ -62,7 +63,7 @@ fn allocate(interp: &mut Interp<'_>, wanted: &Wanted, fill: Fill, span: Span) ->
         space: wanted.space,
         shape: &wanted.shape,
         dtype: wanted.dtype,
-        address: wanted.address,
+        address: wanted.address.as_deref(),
         data: None,
     };
     let tensor = state(interp).builder.alloc(&request, site).map_err(|v| raise("", &v, span, &[]))?;
@@ -76,11 +77,11 @@ fn allocate(interp: &mut Interp<'_>, wanted: &Wanted, fill: Fill, span: Span) ->
     Ok(Value::object(tensor))
 }
 
-fn given(value: Option<Value>) -> Option<Value> {
+pub(super) fn given(value: Option<Value>) -> Option<Value> {
     value.filter(|v| !v.is_none())
 }
 
-fn named(value: Option<Value>, what: &str, span: Span) -> EvalResult<Option<Rc<str>>> {
+pub(super) fn named(value: Option<Value>, what: &str, span: Span) -> EvalResult<Option<Rc<str>>> {
     match given(value) {
         None => Ok(None),
         Some(Value::Str(s)) if s.is_empty() => Ok(None),
@@ -89,7 +90,7 @@ fn named(value: Option<Value>, what: &str, span: Span) -> EvalResult<Option<Rc<s
     }
 }
 
-fn space_of(
+pub(super) fn space_of(
     interp: &mut Interp<'_>,
     value: Option<Value>,
     what: &str,
@@ -105,14 +106,14 @@ fn space_of(
     region::memory(&value, format_args!("{what}: buffer"), span)
 }
 
-fn address(value: Option<Value>, what: &str, span: Span) -> EvalResult<Option<(i64, i64)>> {
+pub(super) fn address(value: Option<Value>, what: &str, span: Span) -> EvalResult<Option<Vec<i64>>> {
     let Some(value) = given(value) else {
         return Ok(None);
     };
     let what = format!("{what}: address");
     match value.sequence().as_deref() {
-        Some([p, b]) => Ok(Some((int(p, &what, span)?, int(b, &what, span)?))),
-        _ => Err(wrong(&what, "a tuple (partition, byte)", &value, span)),
+        Some(items @ ([_] | [_, _])) => items.iter().map(|i| int(i, &what, span)).collect::<EvalResult<_>>().map(Some),
+        _ => Err(wrong(&what, "a tuple (partition, byte), in HBM (byte,)", &value, span)),
     }
 }
 
@@ -121,7 +122,7 @@ fn shape(value: Option<Value>, what: &str, span: Span) -> EvalResult<Vec<i64>> {
     ints(&value.unwrap_or(Value::None), format_args!("{what}: shape"), span)
 }
 
-fn dtype(value: Option<Value>, what: &str, span: Span) -> EvalResult<DType> {
+pub(super) fn dtype(value: Option<Value>, what: &str, span: Span) -> EvalResult<DType> {
     let value = value.unwrap_or(Value::None);
     to_dtype(&value, format_args!("{what}: dtype"), span).map_err(|raise| match value {
         Value::Int(_) => raise.help(format!("the shape is one tuple: {what}((128, 512), dtype=nl.float32)")),
@@ -135,7 +136,7 @@ pub(super) fn tensor(
     shape: Vec<i64>,
     dtype: DType,
     space: Space,
-    place: (Option<Value>, Option<(i64, i64)>),
+    place: (Option<Value>, Option<Vec<i64>>),
     span: Span,
 ) -> EvalResult<Value> {
     let (name, address) = place;
@@ -223,9 +224,58 @@ pub(super) fn zeros_like(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<
     like(interp, args, "nl.zeros_like", Fill::Number(Imm::Int(0)))
 }
 
-/// `nl.empty_like(x, dtype=None, buffer=None, name='')`
+/// `nl.empty_like(x, dtype=None, buffer=None, name='', *, transpose_axes=None, address=None)`: of a tensor or a grid. With
+/// `transpose_axes` it makes what a later `nisa.dma_transpose` fills.
 pub(super) fn empty_like(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
-    like(interp, args, "nl.empty_like", Fill::Nothing)
+    let span = args.span;
+    let what = "nl.empty_like";
+    args.at_most_positional(what, 4)?;
+    let names = ["x", "dtype", "buffer", "name", "transpose_axes", "address"];
+    let [x, d, buffer, name, axes, at] = args.bind(interp, what, names, 1)?;
+    let x = x.unwrap_or(Value::None);
+    let grid = x.downcast::<Grid>();
+    let source = match grid {
+        Some(grid) => grid.source(),
+        None => values::tensor(&x, what, span)?,
+    };
+    let dtype = given(d).map_or(Ok(source.view.dtype), |v| to_dtype(&v, format_args!("{what}: dtype"), span))?;
+    let order = given(axes).map(|a| transpose_axes(&a, span)).transpose()?;
+    let space = match order {
+        None => space_of(interp, buffer, what, source.view.space, span)?,
+        Some(_) => space_of(interp, buffer, what, Space::Sbuf, span)?,
+    };
+    if order.is_some() && space != Space::Sbuf {
+        let message = format!("{what}: transpose_axes makes a tensor in sbuf, buffer is {space}");
+        return Err(Raise::at("value-error", message, span, "here"));
+    }
+    let address = address(at, what, span)?;
+    let name = named(name, what, span)?;
+    let Some(grid) = grid else {
+        let shape = match &order {
+            Some(order) => grids::transposed(source, order, span)?,
+            None => extents(source),
+        };
+        return allocate(interp, &Wanted { shape, dtype, space, name, address }, Fill::Nothing, span);
+    };
+    let name = match name {
+        Some(name) => (&*name).into(),
+        None => target_name(interp, span),
+    };
+    grids::empty_like(interp, grid, &grids::Like { dtype, space, name, address, order }, span)
+}
+
+/// The orders in which a DMA transposes.
+fn transpose_axes(value: &Value, span: Span) -> EvalResult<Vec<usize>> {
+    let what = "nl.empty_like: transpose_axes";
+    match ints(value, what, span)?.as_slice() {
+        [1, 0] => Ok(vec![1, 0]),
+        [2, 1, 0] => Ok(vec![2, 1, 0]),
+        [3, 1, 2, 0] => Ok(vec![3, 1, 2, 0]),
+        other => {
+            let message = format!("{what} is {}", shape_text(other.iter().copied()));
+            Err(Raise::at("value-error", message, span, "here").help("the orders are (1, 0), (2, 1, 0) and (3, 1, 2, 0)"))
+        }
+    }
 }
 
 /// `nl.shared_identity_matrix(n, dtype=uint8, dst=None)`

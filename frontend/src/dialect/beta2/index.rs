@@ -3,6 +3,7 @@
 use nki_diag::Span;
 use nki_isa::Violation;
 
+use crate::build::scalar::Scalar;
 use crate::build::tensor::{Key, Tensor};
 use crate::dialect::common::errors::raise;
 use crate::dialect::common::handles::Ds;
@@ -41,7 +42,7 @@ fn with_new_dims(interp: &mut Interp<'_>, t: &Tensor, items: &[Value], span: Spa
     let mut out = tensor.clone();
     // On chip an int keeps the partition dimension; elsewhere it removes its own.
     let kept = |at: usize, v: &Value| {
-        !(matches!(v, Value::Int(_)) || v.downcast::<Register>().is_some()) || (at == 0 && t.on_chip())
+        !(matches!(v, Value::Int(_)) || v.downcast::<Register>().is_some() || v.downcast::<Scalar>().is_some()) || (at == 0 && t.on_chip())
     };
     let spelled = items.iter().filter(|v| !v.is_none() && !matches!(v, Value::Ellipsis)).count();
     let mut dim = 0;
@@ -89,11 +90,11 @@ fn one_key(t: &Tensor, value: &Value, span: Span) -> EvalResult<Key> {
         Value::Slice(s) => Key::Slice(bound(&s.start)?, bound(&s.stop)?, bound(&s.step)?),
         Value::Ellipsis => Key::Ellipsis,
         Value::Object(_) if is_run_time(value) => {
-            Key::Dynamic(run_time(value, format_args!("an index of `{}`", t.storage.name), span)?)
+            Key::Dynamic(run_time(t, value, format_args!("an index of `{}`", t.storage.name), span)?)
         }
         Value::Object(_) if let Some(Ds { start, size }) = value.downcast() => match start {
             Value::Int(start) => Key::Span(*start, *size),
-            start => Key::DynamicSpan(run_time(start, "nl.ds: start", span)?, *size),
+            start => Key::DynamicSpan(run_time(t, start, "nl.ds: start", span)?, *size),
         },
         Value::List(_) | Value::Tuple(_) => {
             return refuse(

@@ -6,7 +6,7 @@ use nki_diag::{Diagnostic, Span};
 use nki_isa::{Arg, DType, Imm};
 
 use super::index::index as index_of;
-use super::{alloc, loops, region};
+use super::{alloc, grids, loops, region};
 use crate::build::lower::{Lower, Operand};
 use crate::build::ops::{Op, OpKind};
 use crate::build::tensor::{Storage, Tensor};
@@ -31,6 +31,10 @@ pub(super) static FUNCTIONS: &[(&str, NativeFn)] = &[
     ("full", alloc::full),
     ("zeros_like", alloc::zeros_like),
     ("empty_like", alloc::empty_like),
+    ("tiles", grids::tiles),
+    ("blocks", grids::blocks),
+    ("alloc_tiles", grids::alloc_tiles),
+    ("alloc_blocks", grids::alloc_blocks),
     ("shared_constant", alloc::shared_constant),
     ("shared_identity_matrix", alloc::shared_identity_matrix),
     ("ds", ds),

@@ -4,13 +4,15 @@ use nki_diag::Span;
 use nki_isa::Arg;
 use nki_isa::program::Bound;
 
+use crate::build::scalar::Scalar;
 use crate::build::tensor::Tensor;
-use crate::dialect::common::registers::{DynamicRange, Register, emit};
+use crate::dialect::common::errors::raise;
+use crate::dialect::common::registers::{DynamicRange, Register, emit, repeat};
 use crate::dialect::common::state::state;
+use crate::dialect::common::strict::reject;
 use crate::eval::Interp;
 use crate::eval::convert::{int, wrong};
 use crate::eval::error::{EvalResult, Raise};
-use crate::eval::foreign::{DeviceCondition, DeviceRange};
 use crate::eval::native::CallArgs;
 use crate::eval::value::Value;
 
@@ -38,6 +40,10 @@ fn bound(interp: &mut Interp<'_>, value: &Value, what: &str, span: Span) -> Eval
     if let Some(r) = value.downcast::<Register>() {
         return Ok(Bound::Register(r.id));
     }
+    if let Some(scalar) = value.downcast::<Scalar>() {
+        let register = scalar.narrow(&format!("{what}: the bound"));
+        return register.map(Bound::Register).map_err(|v| raise("", &v, span, &[]));
+    }
     if let Some(t) = value.downcast::<Tensor>() {
         let id = state(interp).builder.register();
         emit(interp, "register_load", &[("dst", Arg::Register(id)), ("src", Arg::View(t.view.clone()))], span)?;
@@ -45,7 +51,7 @@ fn bound(interp: &mut Interp<'_>, value: &Value, what: &str, span: Span) -> Eval
     }
     match value.as_int() {
         Some(i) => fits(i, what, "the bound", span).map(Bound::Static),
-        None => Err(wrong(what, "an int or a register", value, span)),
+        None => Err(wrong(what, "an int, a register or an int32 scalar", value, span)),
     }
 }
 
@@ -61,8 +67,9 @@ fn fits(value: i64, what: &str, part: &str, span: Span) -> EvalResult<i64> {
 fn step(value: Option<Value>, what: &str, span: Span) -> EvalResult<i64> {
     let step = match value {
         None => 1,
-        Some(v) if v.downcast::<Register>().is_some() => {
-            return Err(Raise::at("dynamic-loop", format!("{what}: the step is a register"), span, "here")
+        Some(v) if v.downcast::<Register>().is_some() || v.downcast::<Scalar>().is_some() => {
+            let message = format!("{what}: the step is a {}", v.type_name());
+            return Err(Raise::at("dynamic-loop", message, span, "here")
                 .help("the step is part of the loop instruction: give a positive int"));
         }
         Some(v) => int(&v, format_args!("{what}: step"), span)?,
@@ -90,6 +97,7 @@ pub(crate) fn dynamic_range(interp: &mut Interp<'_>, args: CallArgs) -> EvalResu
         Some(stop) => (bound(interp, &start, what, span)?, bound(interp, &stop, what, span)?),
     };
     let step = step(by, what, span)?;
+    reject(interp, span, what, "write nl.fori_loop(start, stop, body): it was removed in NKI 0.7");
     Ok(Value::object(DynamicRange { lower, upper, step }))
 }
 
@@ -98,13 +106,20 @@ pub(crate) fn fori_loop(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<V
     let span = args.span;
     let what = "nl.fori_loop";
     let [lower, upper, body, by] = args.bind(interp, what, ["lower", "upper", "body_fun", "step"], 3)?;
-    let lower = bound(interp, &lower.unwrap_or(Value::None), what, span)?;
-    let upper = bound(interp, &upper.unwrap_or(Value::None), what, span)?;
+    let (lower, upper) = (lower.unwrap_or(Value::None), upper.unwrap_or(Value::None));
+    let by_register = [&lower, &upper].into_iter().any(|b| b.downcast::<Register>().is_some());
+    let lower = bound(interp, &lower, what, span)?;
+    let upper = bound(interp, &upper, what, span)?;
     let body = body.unwrap_or(Value::None);
     let range = DynamicRange { lower, upper, step: step(by, what, span)? };
-    range.for_each(interp, span, &mut |interp, variable| {
-        let result = interp.call(&body, CallArgs::of([variable], span))?;
-        if result.is_none() {
+    let id = state(interp).builder.register();
+    let variable = match by_register {
+        true => Value::object(Register { id, frozen: true }),
+        false => Value::object(Scalar::loop_variable(id)),
+    };
+    range.run(interp, id, Some(what), span, &mut |interp| {
+        let result = interp.call(&body, CallArgs::of([variable.clone()], span))?;
+        if matches!(result, Value::None | Value::Poison) {
             return Ok(());
         }
         Err(Raise::at("dynamic-loop", "the body of nl.fori_loop returned a value", span, "this loop")
@@ -120,14 +135,19 @@ pub(crate) fn while_loop(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<
     let body = body.unwrap_or(Value::None);
     let init = init.unwrap_or(Value::None);
     let Some(init) = init.downcast::<Register>() else {
-        return Err(wrong("nl.while_loop: init", "a register", &init, span));
+        let refused = wrong("nl.while_loop: init", "a register", &init, span);
+        return Err(match init.downcast::<Scalar>() {
+            Some(_) => refused.help("move the scalar to one: r = nisa.register_alloc(); nisa.register_move(r, scalar)"),
+            None => refused,
+        });
     };
     // The body gets the condition by value and returns the next one.
     let condition = Register { id: state(interp).builder.register(), frozen: false };
     emit(interp, "register_move", &[("dst", Arg::Register(condition.id)), ("src", Arg::Register(init.id))], span)?;
-    condition.repeat(interp, span, &mut |interp| {
+    repeat(interp, condition.id, Some("nl.while_loop"), span, &mut |interp| {
         let next = interp.call(&body, CallArgs::of([Value::object(condition)], span))?;
         match next.downcast::<Register>() {
+            None if matches!(next, Value::Poison) => Ok(()),
             Some(next) if next.id == condition.id => Ok(()),
             Some(next) => {
                 let operands = [("dst", Arg::Register(condition.id)), ("src", Arg::Register(next.id))];

@@ -3,6 +3,7 @@
 mod alloc;
 mod collectives;
 mod enums;
+mod grids;
 mod index;
 mod instruction;
 mod language;
@@ -23,6 +24,7 @@ use self::language::FUNCTIONS;
 use super::common::enums::{ApiEnum, EnumClass, MEMORY, NlOp};
 use super::common::handles::{ApiClass, NkiObject, NotYet};
 use super::common::kernel;
+use super::common::scalars;
 use super::common::state::arch;
 use super::common::strict::reject;
 use super::common::values;
@@ -246,10 +248,10 @@ fn module_names(module: &str) -> Vec<&'static str> {
         "nki.collectives" => collectives::names(),
         "nki.isa" | "nki.isa.constants" => REGISTRY
             .iter()
-            .filter(|e| !e.collective)
+            .filter(|e| !e.collective && e.public)
             .map(|e| e.schema.name)
             .chain(VOCABULARIES.iter().filter(|v| v.module == "nki.isa").map(|v| v.name))
-            .chain(["register_alloc", "get_nc_version", "VirtualRegister", "NkiValidationError"])
+            .chain(["register_alloc", "get_nc_version", "VirtualRegister", "NkiScalar", "NkiValidationError"])
             .collect(),
         _ => Vec::new(),
     }
@@ -271,6 +273,9 @@ fn language_attr(attr: &str) -> Option<Value> {
     match attr {
         "tile_size" => object(TileSize),
         "NkiTensor" | "tensor" => object(ApiClass("tensor")),
+        "NkiGrid" => object(ApiClass("NkiGrid")),
+        "NkiTileGrid" => object(ApiClass("NkiTileGrid")),
+        "NkiBlockGrid" => object(ApiClass("NkiBlockGrid")),
         "MemoryRegion" => object(EnumClass(&MEMORY)),
         "dtype" | "DType" => object(ApiClass("dtype")),
         "range" => language_attr("static_range"),
@@ -279,7 +284,12 @@ fn language_attr(attr: &str) -> Option<Value> {
 }
 
 fn isa_attr(attr: &str) -> Option<Value> {
-    if let Some(index) = REGISTRY.iter().position(|e| e.schema.name == attr && !e.collective) {
+    match attr {
+        "scalar_load" => return Some(Value::native("nki.isa.scalar_load", scalars::scalar_load, 0)),
+        "scalar_store" => return Some(Value::native("nki.isa.scalar_store", scalars::scalar_store, 0)),
+        _ => {}
+    }
+    if let Some(index) = REGISTRY.iter().position(|e| e.schema.name == attr && !e.collective && e.public) {
         return Some(Value::native(format!("nki.isa.{attr}"), instruction::call, index as u32));
     }
     if let Some(class) = VOCABULARIES.iter().find(|v| v.name == attr && v.module == "nki.isa") {
@@ -298,6 +308,7 @@ fn isa_attr(attr: &str) -> Option<Value> {
         }),
         "get_nc_sub_version" => native(|_, _| Ok(Value::Int(0))),
         "VirtualRegister" => object(ApiClass("register")),
+        "NkiScalar" => object(ApiClass("NkiScalar")),
         "NkiInstruction" => object(ApiClass("NkiInstruction")),
         "NkiValidationError" => Some(Value::ExceptionClass(sym::nki_validation_error)),
         "tensor_copy_dynamic_src" | "tensor_copy_dynamic_dst" => removed::name("nki.isa", attr),

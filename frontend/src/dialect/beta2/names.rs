@@ -58,7 +58,7 @@ pub fn api_names() -> Vec<ApiName> {
     REGISTRY.iter().filter(|e| e.collective).for_each(|e| collective(e.schema.name));
     ["rank_id", collectives::PROCESSING].into_iter().for_each(collective);
     let mut isa = |name, kind| out.push(("nki.isa", name, kind));
-    REGISTRY.iter().filter(|e| !e.collective).for_each(|e| isa(e.schema.name, ApiKind::Function));
+    REGISTRY.iter().filter(|e| !e.collective && e.public).for_each(|e| isa(e.schema.name, ApiKind::Function));
     for name in ["register_alloc", "get_nc_version", "get_nc_sub_version"] {
         isa(name, ApiKind::Function);
     }
@@ -71,7 +71,7 @@ pub fn api_names() -> Vec<ApiName> {
     ] {
         isa(name, ApiKind::Member("engine", member));
     }
-    for class in ["VirtualRegister", "NkiInstruction", "NkiValidationError"] {
+    for class in ["VirtualRegister", "NkiScalar", "NkiInstruction", "NkiValidationError"] {
         isa(class, ApiKind::Class);
     }
     out

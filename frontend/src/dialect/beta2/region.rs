@@ -121,7 +121,7 @@ impl Region {
             }
         }
         let address = match self.start {
-            [Some(partition), Some(byte)] if self.space.is_on_chip() => Some((partition, byte)),
+            [Some(partition), Some(byte)] if self.space.is_on_chip() => Some(vec![partition, byte]),
             _ => None,
         };
         alloc::tensor(interp, shape, dtype, self.space, (name, address), span)

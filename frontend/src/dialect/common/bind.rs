@@ -13,6 +13,8 @@ use super::registers::Register;
 use super::state::{site, state};
 use super::strict::reject;
 use super::values::{self, to_arg};
+use crate::build::grid::Grid;
+use crate::build::scalar::Scalar;
 use crate::build::tensor::{Storage, Tensor};
 use crate::eval::Interp;
 use crate::eval::convert::wrong;
@@ -122,15 +124,17 @@ fn fill(
 
 /// One argument, with the checks that need the value itself.
 fn operand(policy: &Policy, schema: &Schema, at: usize, value: &Value, span: Span) -> EvalResult<Arg> {
-    if matches!(schema.operands[at].role, Role::Out | Role::InOut)
-        && let Some(register) = value.downcast::<Register>()
-        && register.frozen
-    {
+    let frozen = value.downcast::<Register>().is_some_and(|r| r.frozen);
+    if matches!(schema.operands[at].role, Role::Out | Role::InOut) && (frozen || value.downcast::<Scalar>().is_some()) {
+        let (what, label) = match frozen || value.downcast::<Scalar>().is_some_and(|s| s.loop_variable) {
+            true => ("a loop variable", "this is the variable of a dynamic loop"),
+            false => ("a scalar", "this scalar keeps its value"),
+        };
         return Err(Raise::at(
             "frozen-register",
-            format!("nisa.{} writes a loop variable, which cannot be written", schema.name),
+            format!("nisa.{} writes {what}, which cannot be written", schema.name),
             span,
-            "this register is the variable of a dynamic loop",
+            label,
         )
         .help("copy it first: r = nisa.register_alloc(); nisa.register_move(r, i)"));
     }
@@ -151,6 +155,9 @@ fn operand(policy: &Policy, schema: &Schema, at: usize, value: &Value, span: Spa
         let raise = Raise::at("operand-kind", message, span, format!("`{}`", o.name));
         match value {
             Value::Object(_) if value.downcast::<Handle>().is_some() => raise.help(policy.handle_help),
+            Value::Object(_) if value.downcast::<Grid>().is_some() => {
+                raise.help("a grid has the coordinates of tiles: write `.data`, the tensor of its cells")
+            }
             Value::Native(f) => match f.name.split_once('.') {
                 Some(("numpy", name)) => raise.help(format!("NumPy's functions are no operators: write nl.{name}")),
                 _ if f.name == "nki.language.sum" => raise.help("the operator is nl.add"),

@@ -6,6 +6,7 @@ use nki_isa::Arg;
 use super::errors::raise;
 use super::state::state;
 use crate::build::builder::NodeAt;
+use crate::build::grid::Grid;
 use crate::eval::Interp;
 use crate::eval::convert::wrong;
 use crate::eval::error::{EvalResult, Raise};
@@ -82,7 +83,12 @@ impl Object for ApiClass {
     }
 
     fn has_instance(&self, value: &Value) -> bool {
-        matches!(value, Value::Object(o) if o.type_name() == self.0) && value.downcast::<ApiClass>().is_none()
+        match self.0 {
+            "NkiGrid" => value.downcast::<Grid>().is_some(),
+            name => {
+                matches!(value, Value::Object(o) if o.type_name() == name) && value.downcast::<ApiClass>().is_none()
+            }
+        }
     }
 }
 

@@ -6,6 +6,7 @@ pub(crate) mod errors;
 pub(crate) mod handles;
 pub(crate) mod kernel;
 pub(crate) mod registers;
+pub(crate) mod scalars;
 pub(crate) mod state;
 pub(crate) mod strict;
 pub(crate) mod tensor;

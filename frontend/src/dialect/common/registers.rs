@@ -6,6 +6,8 @@ use nki_isa::{Arg, RegId};
 
 use super::errors::raise;
 use super::state::{site, state};
+use super::strict::reject;
+use crate::build::builder::Site;
 use crate::build::lower::Lower;
 use crate::eval::Interp;
 use crate::eval::error::{EvalResult, Raise};
@@ -53,12 +55,51 @@ pub(crate) fn emit(
     lower.emit(name, operands).map_err(|v| raise("", &v, span, &[]))
 }
 
-/// Evaluates a block that the device runs; gives its statements.
-fn body(interp: &mut Interp<'_>, run: Block<'_>) -> EvalResult<Vec<nki_isa::Node>> {
+/// Evaluates a block that the device runs; gives its statements. Of the body of a loop function, what it allocates ends with it.
+fn body(
+    interp: &mut Interp<'_>,
+    function: Option<&'static str>,
+    place: Site,
+    run: Block<'_>,
+) -> EvalResult<Vec<nki_isa::Node>> {
     state(interp).builder.open();
     let result = run(interp);
-    let nodes = state(interp).builder.close();
+    let builder = &mut state(interp).builder;
+    let nodes = match function {
+        Some(function) => builder.close_function(function, place),
+        None => builder.close(),
+    };
     result.map(|()| nodes)
+}
+
+/// `if register:`, both blocks on the device.
+pub(super) fn branch(
+    interp: &mut Interp<'_>,
+    condition: RegId,
+    span: Span,
+    then: Block<'_>,
+    otherwise: Block<'_>,
+) -> EvalResult<()> {
+    let place = site(interp, span);
+    let then = body(interp, None, place, then)?;
+    let otherwise = body(interp, None, place, otherwise)?;
+    state(interp).builder.statement(NodeKind::If { condition, then, otherwise }, place);
+    Ok(())
+}
+
+/// A loop on the device while a register is not 0: a statement, or a call of `function`.
+pub(crate) fn repeat(
+    interp: &mut Interp<'_>,
+    condition: RegId,
+    function: Option<&'static str>,
+    span: Span,
+    run: Block<'_>,
+) -> EvalResult<()> {
+    loop_allowed(interp, span)?;
+    let place = site(interp, span);
+    let body = body(interp, function, place, run)?;
+    state(interp).builder.statement(NodeKind::While { condition, body }, place);
+    Ok(())
 }
 
 fn loop_allowed(interp: &mut Interp<'_>, span: Span) -> EvalResult<()> {
@@ -71,18 +112,32 @@ fn loop_allowed(interp: &mut Interp<'_>, span: Span) -> EvalResult<()> {
 
 impl DeviceCondition for Register {
     fn branch(&self, interp: &mut Interp<'_>, span: Span, then: Block<'_>, otherwise: Block<'_>) -> EvalResult<()> {
-        let place = site(interp, span);
-        let then = body(interp, then)?;
-        let otherwise = body(interp, otherwise)?;
-        state(interp).builder.statement(NodeKind::If { condition: self.id, then, otherwise }, place);
-        Ok(())
+        let instead = "it raises TypeError since NKI 0.7: compute a mask with instructions on a tensor";
+        reject(interp, span, "`if` on a register", instead);
+        branch(interp, self.id, span, then, otherwise)
     }
 
     fn repeat(&self, interp: &mut Interp<'_>, span: Span, run: Block<'_>) -> EvalResult<()> {
+        reject(interp, span, "`while` on a register", "write nl.while_loop(register, body): it was removed in NKI 0.7");
+        repeat(interp, self.id, None, span, run)
+    }
+}
+
+impl DynamicRange {
+    /// The loop whose variable is in this register: a statement, or a call of `function`.
+    pub(crate) fn run(
+        &self,
+        interp: &mut Interp<'_>,
+        variable: RegId,
+        function: Option<&'static str>,
+        span: Span,
+        block: Block<'_>,
+    ) -> EvalResult<()> {
         loop_allowed(interp, span)?;
         let place = site(interp, span);
-        let body = body(interp, run)?;
-        state(interp).builder.statement(NodeKind::While { condition: self.id, body }, place);
+        let body = body(interp, function, place, block)?;
+        let kind = NodeKind::For { variable, lower: self.lower, upper: self.upper, step: self.step, body };
+        state(interp).builder.statement(kind, place);
         Ok(())
     }
 }
@@ -94,14 +149,9 @@ impl DeviceRange for DynamicRange {
         span: Span,
         run: &mut dyn FnMut(&mut Interp<'_>, Value) -> EvalResult<()>,
     ) -> EvalResult<()> {
-        loop_allowed(interp, span)?;
-        let place = site(interp, span);
         let variable = state(interp).builder.register();
         let index = Value::object(Register { id: variable, frozen: true });
-        let body = body(interp, &mut |interp| run(interp, index.clone()))?;
-        let kind = NodeKind::For { variable, lower: self.lower, upper: self.upper, step: self.step, body };
-        state(interp).builder.statement(kind, place);
-        Ok(())
+        self.run(interp, variable, None, span, &mut |interp| run(interp, index.clone()))
     }
 }
 

@@ -42,7 +42,7 @@ pub(crate) const METHODS: &[&str] = &[
 
 /// Attributes of a tensor. `base_tensor` is not documented: nki-library's MX kernels read it from tensors and from views.
 pub(crate) const ATTRIBUTES: &[&str] =
-    &["shape", "strides", "offset", "name", "dtype", "buffer", "ndim", "size", "address", "itemsize", "base_tensor"];
+    &["shape", "strides", "offset", "name", "dtype", "buffer", "ndim", "size", "address", "itemsize", "base_tensor", "data"];
 
 fn tuple(items: impl Iterator<Item = i64>) -> Value {
     Value::tuple(items.map(Value::Int).collect::<Vec<_>>())
@@ -85,6 +85,8 @@ impl Object for Tensor {
             "ndim" => Value::Int(self.ndim() as i64),
             "size" => Value::Int(self.view.elements() as i64),
             "itemsize" => Value::Int(self.view.dtype.size() as i64),
+            // As of a grid, so that a kernel can take either.
+            "data" => Value::object(self.clone()),
             "base_tensor" => Value::object(Tensor::whole(self.storage.clone())),
             "address" => match self.storage.address {
                 Some(a) => tuple([i64::from(a.partition), i64::from(a.byte)].into_iter()),
@@ -236,7 +238,7 @@ fn method(interp: &mut Interp<'_>, t: &Tensor, name: &str, args: CallArgs) -> Ev
             let [dim, at] = args.bind(interp, "select", ["dim", "index"], 2)?;
             let dim = need(dim, "select: dim", span)?;
             match at.unwrap_or(Value::None) {
-                v if is_run_time(&v) => t.select_dynamic(dim, &index(&v, "select: index", span)?),
+                v if is_run_time(&v) => t.select_dynamic(dim, &index(t, &v, "select: index", span)?),
                 v => t.select(dim, int(&v, "select: index", span)?),
             }
         }
@@ -367,7 +369,7 @@ fn ap(interp: &mut Interp<'_>, t: &Tensor, args: CallArgs) -> EvalResult<build::
             let message = "ap takes scalar_offset or vector_offset, not both";
             return Err(Raise::at("access-pattern", message, span, "here"));
         }
-        (Some(s), None) => Some(DynamicOffset::Scalar(index(&s, "ap: scalar_offset", span)?)),
+        (Some(s), None) => Some(DynamicOffset::Scalar(index(t, &s, "ap: scalar_offset", span)?)),
         (None, Some(v)) => Some(DynamicOffset::Vector(values::tensor(&v, "ap: vector_offset", span)?.view.clone())),
         (None, None) => None,
     };

@@ -9,6 +9,7 @@ use nki_isa::{Arg, Index, Space};
 use super::enums::{ApiEnum, NlOp};
 use super::handles::ReplicaGroup;
 use super::registers::Register;
+use crate::build::scalar::Scalar;
 use crate::build::tensor::Tensor;
 use crate::eval::convert::wrong;
 use crate::eval::error::{EvalResult, Raise};
@@ -64,6 +65,9 @@ fn object_arg(value: &Value) -> Option<Arg> {
     if let Some(register) = value.downcast::<Register>() {
         return Some(Arg::Register(register.id));
     }
+    if let Some(scalar) = value.downcast::<Scalar>() {
+        return scalar.narrow("an operand").ok().map(Arg::Register);
+    }
     if let Some(dtype) = dtype::of(value) {
         return Some(Arg::DType(dtype));
     }
@@ -101,10 +105,14 @@ pub(crate) fn memory_value(space: Space) -> Value {
     ApiEnum::memory(name).map_or(Value::None, Value::object)
 }
 
-/// A run-time index: a register or a tensor of one element.
-pub(crate) fn index(value: &Value, what: impl Display, span: Span) -> EvalResult<Index> {
+/// A run-time index into `t`: a register, a scalar or a tensor of one element.
+pub(crate) fn index(t: &Tensor, value: &Value, what: impl Display, span: Span) -> EvalResult<Index> {
     if let Some(register) = value.downcast::<Register>() {
         return Ok(Index::Register(register.id));
+    }
+    if let Some(scalar) = value.downcast::<Scalar>() {
+        let register = scalar.offset_into(t, &what.to_string());
+        return register.map(Index::Register).map_err(|v| super::errors::raise("", &v, span, &[&t.storage]));
     }
     match value.downcast::<Tensor>() {
         Some(t) if t.view.elements() == 1 => Ok(Index::Scalar(t.view.clone())),
@@ -118,11 +126,11 @@ pub(crate) fn index(value: &Value, what: impl Display, span: Span) -> EvalResult
             span,
             "here",
         )),
-        None => Err(wrong(what, "a register or a tensor of shape (1, 1)", value, span)),
+        None => Err(wrong(what, "a register, a scalar or a tensor of shape (1, 1)", value, span)),
     }
 }
 
-/// Whether a value is a run-time index: a register or a tensor.
+/// Whether a value is a run-time index: a register, a scalar or a tensor.
 pub(crate) fn is_run_time(value: &Value) -> bool {
-    value.downcast::<Register>().is_some() || value.downcast::<Tensor>().is_some()
+    value.downcast::<Register>().is_some() || value.downcast::<Scalar>().is_some() || value.downcast::<Tensor>().is_some()
 }

@@ -47,7 +47,7 @@ impl Instruction for ProcessingRankId {
 
     fn execute(&self, machine: &mut dyn Machine) -> Result<(), Fault> {
         let step = match self.iteration_id {
-            RegisterOrInt::Register(r) => i64::from(machine.register(r)),
+            RegisterOrInt::Register(r) => machine.register(r),
             RegisterOrInt::Int(i) => i,
         };
         let rank = match super::position(&self.replica_group, machine.rank()) {
@@ -59,7 +59,7 @@ impl Instruction for ProcessingRankId {
                 ));
             }
         };
-        machine.set_register(self.dst, rank as i32);
+        machine.set_register(self.dst, i64::from(rank));
         Ok(())
     }
 

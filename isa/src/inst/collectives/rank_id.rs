@@ -36,7 +36,7 @@ impl Instruction for RankId {
     }
 
     fn execute(&self, machine: &mut dyn Machine) -> Result<(), Fault> {
-        let rank = machine.rank() as i32;
+        let rank = i64::from(machine.rank());
         machine.set_register(self.dst, rank);
         Ok(())
     }

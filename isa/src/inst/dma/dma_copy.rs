@@ -36,6 +36,7 @@ operands! {
         fixed.",
     rules: {
         "packed-copy": "packed dtypes are copied to the same dtype",
+        "int64-copy": "int64 is copied to int64",
         "same-elements": "`src` and `dst` have as many elements",
         "index-memory": "a tensor indexed by a vector is in HBM and its index in SBUF",
         "index-dtype": "the index is int32 or uint32",
@@ -157,9 +158,15 @@ impl Instruction for DmaCopy {
     }
 
     const PACKED: &'static [&'static str] = &["dst", "src"];
+    const WIDE: &'static [&'static str] = &["dst", "src"];
 
     fn validate(&self, context: &Context<'_>) -> Result<(), Violation> {
         check::packed_copy(("dst", &self.dst), ("src", &self.src))?;
+        if self.src.dtype != self.dst.dtype && (self.src.dtype == DType::I64 || self.dst.dtype == DType::I64) {
+            let message = format!("`dst` is {}, `src` is {}: int64 is copied, not converted", self.dst.dtype, self.src.dtype);
+            return Err(Violation::new("dtype-mismatch", "dst", message)
+                .help("the low and high halves are int32 elements of `.view(nl.int32)`"));
+        }
         let (s, d) = (self.src.elements(), self.dst.elements());
         if s != d {
             return Err(Violation::new(

@@ -5,6 +5,9 @@ pub mod device_print;
 pub mod register_load;
 pub mod register_move;
 pub mod register_store;
+pub mod scalar_compute;
+pub mod scalar_load;
+pub mod scalar_store;
 
 use crate::view::View;
 use crate::violation::Violation;

@@ -45,9 +45,9 @@ impl Instruction for RegisterLoad {
     fn execute(&self, machine: &mut dyn Machine) -> Result<(), Fault> {
         let bits = machine.read_bits(&self.src)?.first().copied().unwrap_or(0);
         let value = match self.src.dtype {
-            DType::I8 => i32::from(bits as u8 as i8),
-            DType::I16 => i32::from(bits as u16 as i16),
-            _ => bits as i32,
+            DType::I8 => i64::from(bits as u8 as i8),
+            DType::I16 => i64::from(bits as u16 as i16),
+            _ => i64::from(bits as i32),
         };
         machine.set_register(self.dst, value);
         Ok(())
@@ -69,7 +69,7 @@ mod tests {
     use crate::names::Space;
     use crate::testing::TestMachine;
 
-    fn load(dtype: DType, space: Space, bits: u32) -> i32 {
+    fn load(dtype: DType, space: Space, bits: u32) -> i64 {
         let mut m = TestMachine::new(Target::Trn2);
         let src = m.tensor_bits("t", space, dtype, &[1, 1], &[bits]);
         m.run(RegisterLoad { dst: RegId(0), src }).unwrap();

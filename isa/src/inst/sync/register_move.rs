@@ -51,7 +51,7 @@ impl Instruction for RegisterMove {
     fn execute(&self, machine: &mut dyn Machine) -> Result<(), Fault> {
         let value = match self.src {
             RegisterOrInt::Register(r) => machine.register(r),
-            RegisterOrInt::Int(i) => i as i32,
+            RegisterOrInt::Int(i) => i64::from(i as i32),
         };
         machine.set_register(self.dst, value);
         Ok(())

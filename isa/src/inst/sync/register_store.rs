@@ -66,7 +66,7 @@ mod tests {
     use crate::names::Space;
     use crate::testing::TestMachine;
 
-    fn store(dtype: DType, space: Space, value: i32) -> u32 {
+    fn store(dtype: DType, space: Space, value: i64) -> u32 {
         let mut m = TestMachine::new(Target::Trn2);
         let dst = m.tensor("t", space, dtype, &[1, 1]);
         m.set_register(RegId(2), value);

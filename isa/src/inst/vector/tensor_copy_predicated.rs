@@ -73,7 +73,7 @@ impl Instruction for TensorCopyPredicated {
             ScalarOperand::View(_) => None,
             ScalarOperand::Imm(Imm::Int(i)) if dtype.is_int() => Some(i64_to_bits(dtype, *i)),
             ScalarOperand::Imm(i) => Some(f32_to_bits(dtype, i.as_f32())),
-            ScalarOperand::Register(r) if dtype.is_int() => Some(i64_to_bits(dtype, machine.register(*r).into())),
+            ScalarOperand::Register(r) if dtype.is_int() => Some(i64_to_bits(dtype, machine.register(*r))),
             ScalarOperand::Register(r) => Some(f32_to_bits(dtype, machine.register(*r) as f32)),
         };
         let mut out = if count == mask.len() { mask.clone() } else { machine.read_bits(&self.dst)? };
