@@ -63,11 +63,22 @@ impl Interp<'_> {
         let items = match &value {
             Value::Tuple(items) => items.clone(),
             Value::Poison => return targets.iter().try_for_each(|t| self.assign(frame, t, Value::Poison)),
+            // One item more than there are names shows that there are too many.
+            Value::Iterator(iterator) if !targets.iter().any(|t| matches!(t.kind, ExprKind::Starred(_))) => {
+                let mut items = Vec::new();
+                while items.len() <= targets.len()
+                    && let Some(item) = self.next(iterator, span)?
+                {
+                    items.push(item);
+                }
+                items.into()
+            }
             other => {
                 if !matches!(
                     other,
                     Value::List(_)
                         | Value::Range(_)
+                        | Value::Iterator(_)
                         | Value::Dict(_)
                         | Value::Str(_)
                         | Value::Instance(_)

@@ -122,6 +122,9 @@ impl Interp<'_> {
                 sym::func | sym::wrapped => kernel.function.clone(),
                 _ => self.get_attr(&kernel.function.clone(), name, span)?,
             },
+            Value::Native(native) if native.name == "itertools.chain" && &*self.name(name) == "from_iterable" => {
+                Value::native("itertools.chain.from_iterable", super::stdlib::chain_from, 0)
+            }
             Value::Native(native) if matches!(name, sym::name | sym::qualname) => {
                 Value::str(native.name.rsplit('.').next().unwrap_or_default())
             }
@@ -143,6 +146,9 @@ impl Interp<'_> {
             },
             Value::Exception(exception) => match name {
                 sym::args => Value::tuple(exception.1.clone()),
+                sym::value if exception.0 == sym::stop_iteration => {
+                    exception.1.first().cloned().unwrap_or(Value::None)
+                }
                 _ => return Ok(None),
             },
             Value::ExceptionClass(class) => match name {

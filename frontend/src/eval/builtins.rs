@@ -4,6 +4,8 @@ use std::rc::Rc;
 
 use super::Interp;
 use super::error::{EvalResult, Raise};
+use super::generator::Sent;
+use super::iterator::{Iter, Source};
 use super::native::{CallArgs, NativeFn};
 use super::value::*;
 use crate::syntax::*;
@@ -32,6 +34,7 @@ const EXCEPTIONS: &[&str] = &[
     "ValueError",
     "ZeroDivisionError",
     "FileNotFoundError",
+    "GeneratorExit",
     "Warning",
     "UserWarning",
     "DeprecationWarning",
@@ -120,28 +123,18 @@ const FUNCTIONS: &[(&str, NativeFn)] = &[
     ("bin", |interp, args| radix(interp, args, "#b")),
     ("oct", |interp, args| radix(interp, args, "#o")),
     ("iter", |interp, args| {
-        args.positional_only(interp, "iter", 1, 1)?;
-        Ok(Value::list(interp.iterate(&args.positional[0], args.span)?))
+        args.positional_only(interp, "iter", 1, 2)?;
+        if let [function, end] = &args.positional[..] {
+            return Ok(Iter::value("callable_iterator", Source::Until(function.clone(), end.clone())));
+        }
+        interp.iter(&args.positional[0], args.span).map(Value::Iterator)
     }),
     ("next", |interp, args| {
         args.positional_only(interp, "next", 1, 2)?;
-        // Iterators and generators are lists here, which `next` consumes.
-        let item = match &args.positional[0] {
-            Value::List(list) if !list.items.borrow().is_empty() => Some(list.items.borrow_mut().remove(0)),
-            Value::List(_) => None,
-            other => {
-                return Err(Raise::at(
-                    "type-error",
-                    format!("{} is not an iterator", other.a_type()),
-                    args.span,
-                    "in this call",
-                ));
-            }
-        };
-        match (item, args.positional.get(1)) {
-            (Some(item), _) => Ok(item),
-            (None, Some(default)) => Ok(default.clone()),
-            (None, None) => Err(Raise::at("value-error", "next() of nothing", args.span, "no item is left")),
+        let iterator = interp.as_iterator(&args.positional[0], args.span)?;
+        match args.positional.get(1) {
+            Some(default) => Ok(interp.next(&iterator, args.span)?.unwrap_or_else(|| default.clone())),
+            None => interp.send(&iterator, Sent::Value(Value::None), args.span),
         }
     }),
     ("vars", |interp, args| {
@@ -326,9 +319,11 @@ fn pow(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
 }
 
 fn any_all(interp: &mut Interp<'_>, args: CallArgs, stop_at: bool) -> EvalResult<Value> {
+    let span = args.span;
     args.positional_only(interp, if stop_at { "any" } else { "all" }, 1, 1)?;
-    for item in interp.iterate(&args.positional[0], args.span)? {
-        if interp.truth(&item, args.span)? == stop_at {
+    let items = interp.iter(&args.positional[0], span)?;
+    while let Some(item) = interp.next(&items, span)? {
+        if interp.truth(&item, span)? == stop_at {
             return Ok(Value::Bool(stop_at));
         }
     }
@@ -339,57 +334,27 @@ fn enumerate(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
     let span = args.span;
     let [items, start] = args.bind(interp, "enumerate", ["iterable", "start"], 1)?;
     let start = start.and_then(|s| s.as_int()).unwrap_or(0);
-    let items = interp.iterate(&items.unwrap_or(Value::None), span)?;
-    interp.charge_items(items.len().saturating_mul(4), span)?;
-    Ok(Value::list(
-        items
-            .into_iter()
-            .enumerate()
-            .map(|(i, v)| Value::tuple(vec![Value::Int(start.saturating_add(i as i64)), v]))
-            .collect(),
-    ))
+    let items = interp.iter(&items.unwrap_or(Value::None), span)?;
+    Ok(Iter::value("enumerate", Source::Enumerate(items, start)))
 }
 
 fn zip(interp: &mut Interp<'_>, mut args: CallArgs) -> EvalResult<Value> {
-    args.take_keyword(sym::strict);
-    let mut columns = Vec::new();
-    for value in &args.positional {
-        columns.push(interp.iterate(value, args.span)?);
-    }
-    let n = columns.iter().map(Vec::len).min().unwrap_or(0);
-    interp.charge_items(n.saturating_mul(columns.len() + 2), args.span)?;
-    Ok(Value::list((0..n).map(|i| Value::tuple(columns.iter().map(|c| c[i].clone()).collect::<Vec<_>>())).collect()))
+    let strict = args.take_keyword(sym::strict);
+    let strict = strict.map_or(Ok(false), |s| interp.truth(&s, args.span))?;
+    let columns = interp.iterators(&args.positional, args.span)?;
+    Ok(Iter::value("zip", Source::Zip(columns, strict)))
 }
 
 fn map(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
-    let span = args.span;
     args.positional_only(interp, "map", 2, usize::MAX)?;
-    let mut columns = Vec::new();
-    for value in &args.positional[1..] {
-        columns.push(interp.iterate(value, span)?);
-    }
-    let n = columns.iter().map(Vec::len).min().unwrap_or(0);
-    let mut out = Vec::with_capacity(n);
-    for i in 0..n {
-        out.push(interp.call(&args.positional[0], CallArgs::of(columns.iter().map(|c| c[i].clone()), span))?);
-    }
-    Ok(Value::list(out))
+    let columns = interp.iterators(&args.positional[1..], args.span)?;
+    Ok(Iter::value("map", Source::Map(args.positional[0].clone(), columns)))
 }
 
 fn filter(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
-    let span = args.span;
     args.positional_only(interp, "filter", 2, 2)?;
-    let mut out = Vec::new();
-    for item in interp.iterate(&args.positional[1], span)? {
-        let keep = match &args.positional[0] {
-            Value::None => item.clone(),
-            function => interp.call(function, CallArgs::of([item.clone()], span))?,
-        };
-        if interp.truth(&keep, span)? {
-            out.push(item);
-        }
-    }
-    Ok(Value::list(out))
+    let items = interp.iter(&args.positional[1], args.span)?;
+    Ok(Iter::value("filter", Source::Filter(args.positional[0].clone(), items, true)))
 }
 
 fn sorted(interp: &mut Interp<'_>, mut args: CallArgs) -> EvalResult<Value> {
@@ -405,7 +370,7 @@ fn reversed(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
     args.positional_only(interp, "reversed", 1, 1)?;
     let mut items = interp.iterate(&args.positional[0], args.span)?;
     items.reverse();
-    Ok(Value::list(items))
+    Ok(Iter::of("reversed", items))
 }
 
 fn isinstance(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {

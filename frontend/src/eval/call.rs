@@ -239,6 +239,7 @@ impl Interp<'_> {
                 }
                 self.call_builtin_method(base, name, args)
             }
+            Value::Iterator(iterator) => self.iterator_method(iterator, name, args),
             Value::Super(sup) => {
                 let function = self.super_lookup(sup, name);
                 match function {
@@ -318,21 +319,7 @@ impl Interp<'_> {
         let def = &*function.def;
         let span = args.span;
         self.step(span)?;
-        if self.calls.len() >= MAX_CALLS || self.stack_used() > MAX_STACK {
-            let mut raise = Raise::at(
-                "recursion-limit",
-                format!("`{}` is called more than {MAX_CALLS} levels deep", self.name(def.name)),
-                span,
-                "this call is one too many",
-            )
-            .help("recursion must end at specialisation: use a loop, or give it a condition that ends it");
-            raise.fatal = true;
-            return Err(raise);
-        }
-        if let Some(at) = def.yields {
-            let what = Unsupported { construct: "`yield`", instead: "return a list instead of generating its items" };
-            return Err(super::exec::unsupported(what, at));
-        }
+        self.check_depth(def.name, span)?;
         if def.is_async {
             let what = Unsupported { construct: "an async function", instead: "define it with plain `def`" };
             return Err(super::exec::unsupported(what, def.name_span));
@@ -353,6 +340,9 @@ impl Interp<'_> {
             return Err(raise);
         }
         self.make_cells(base, &def.scope);
+        if def.is_generator {
+            return self.make_generator(function, base, span);
+        }
         let step_depth = self.steps.len();
         if self.in_kernel && !self.calls.is_empty() {
             self.steps.push((PendingStep::Call { function: def.name, span }, None));
@@ -381,6 +371,29 @@ impl Interp<'_> {
                 Err(raise)
             }
         }
+    }
+
+    /// Refuses a call of this function that is nested too deep.
+    pub(crate) fn check_depth(&mut self, function: Symbol, span: Span) -> EvalResult<()> {
+        if self.calls.len() < MAX_CALLS && self.stack_used() <= MAX_STACK {
+            return Ok(());
+        }
+        let message = format!("`{}` is called more than {MAX_CALLS} levels deep", self.name(function));
+        let mut raise = Raise::at("recursion-limit", message, span, "this call is one too many")
+            .help("recursion must end at specialisation: use a loop, or give it a condition that ends it");
+        raise.fatal = true;
+        Err(raise)
+    }
+
+    /// Refuses iterators over iterators that are nested too deep.
+    pub(crate) fn check_stack(&mut self, span: Span) -> EvalResult<()> {
+        if self.stack_used() <= MAX_STACK {
+            return Ok(());
+        }
+        let mut raise = Raise::at("recursion-limit", "iterators are nested too deep", span, "an item is taken here")
+            .help("make a list of the items with list() from time to time");
+        raise.fatal = true;
+        Err(raise)
     }
 
     fn bind_arguments(

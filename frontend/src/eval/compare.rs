@@ -145,6 +145,7 @@ impl Interp<'_> {
             (Value::List(a), Value::List(b)) => Rc::ptr_eq(a, b),
             (Value::Dict(a), Value::Dict(b)) => Rc::ptr_eq(a, b),
             (Value::Instance(a), Value::Instance(b)) => Rc::ptr_eq(a, b),
+            (Value::Iterator(a), Value::Iterator(b)) => Rc::ptr_eq(a, b),
             (Value::Module(a), Value::Module(b)) => Rc::ptr_eq(a, b),
             (Value::NativeModule(a), Value::NativeModule(b)) => Rc::ptr_eq(a, b),
             (Value::Bool(_), Value::Bool(_)) | (Value::None, _) | (_, Value::None) => self.equals(left, right),
@@ -247,8 +248,8 @@ impl Interp<'_> {
             }
             Value::Host(host) => return if self.in_kernel { Err(self.host_error(host, span)) } else { Ok(false) },
             other => {
-                let items = self.iterate(other, span)?;
-                for candidate in items {
+                let items = self.iter(other, span)?;
+                while let Some(candidate) = self.next(&items, span)? {
                     self.count_steps(1);
                     let found = self.identical(&candidate, item) || self.equals(&candidate, item);
                     self.check_steps(span)?;

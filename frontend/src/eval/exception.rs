@@ -91,13 +91,13 @@ impl Interp<'_> {
         }
         matches!(
             (&*name, &*base),
-            (_, "Exception" | "BaseException")
+            (_, "BaseException")
                 | ("IndexError" | "KeyError", "LookupError")
                 | ("ZeroDivisionError" | "OverflowError", "ArithmeticError")
                 | ("ModuleNotFoundError", "ImportError")
                 | ("NotImplementedError" | "RecursionError", "RuntimeError")
                 | ("FileNotFoundError", "OSError")
-        )
+        ) || (&*base == "Exception" && &*name != "GeneratorExit")
     }
 }
 

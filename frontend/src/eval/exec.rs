@@ -1,9 +1,13 @@
 //! Statements.
 
+use std::rc::Rc;
+
 use nki_diag::{Diagnostic, Span};
 
 use super::error::{EvalResult, Raise};
 use super::foreign::Hint;
+use super::generator::{Saved, TryPart};
+use super::iterator::Iter;
 use super::native::CallArgs;
 use super::value::Value;
 use super::{Frame, Interp};
@@ -16,14 +20,24 @@ pub(crate) enum Flow {
     Break,
     Continue,
     Return(Value),
+    /// The generator stops here.
+    Yield(Value),
 }
 
 impl Interp<'_> {
     /// Runs a block.
     pub(crate) fn exec_block(&mut self, frame: &Frame<'_>, body: &[Stmt]) -> EvalResult<Flow> {
-        for stmt in body {
+        let first = match self.rewind.pop() {
+            Some(Saved::Block(first)) => first,
+            _ => 0,
+        };
+        for (index, stmt) in body.iter().enumerate().skip(first) {
             match self.exec(frame, stmt)? {
                 Flow::Next => {}
+                Flow::Yield(value) => {
+                    self.suspended.push(Saved::Block(index));
+                    return Ok(Flow::Yield(value));
+                }
                 flow => return Ok(flow),
             }
         }
@@ -84,6 +98,8 @@ impl Interp<'_> {
             }
             StmtKind::With(items, body) => return self.exec_with(frame, items, body),
             StmtKind::Try(t) => return self.exec_try(frame, t),
+            StmtKind::Match(m) => return self.exec_match(frame, m),
+            StmtKind::Yield(y) => return self.exec_yield(frame, y, stmt.span),
             StmtKind::Def(def, bind) => {
                 let mut value = self.make_function(frame, def)?;
                 for decorator in def.decorators.iter().rev() {
@@ -206,7 +222,11 @@ impl Interp<'_> {
     }
 
     fn exec_if(&mut self, frame: &Frame<'_>, arms: &[(Expr, Vec<Stmt>)], orelse: &[Stmt]) -> EvalResult<Flow> {
-        let (mut taken, mut guessed) = (orelse, Vec::new());
+        if let Some(Saved::Arm(arm)) = self.rewind.pop() {
+            let taken = arms.get(arm).map_or(orelse, |(_, body)| body);
+            return self.exec_arm(frame, arm, taken);
+        }
+        let (mut taken, mut arm, mut guessed) = (orelse, arms.len(), Vec::new());
         for (index, (test, body)) in arms.iter().enumerate() {
             let value = self.eval(frame, test)?;
             if let Value::Object(object) = &value
@@ -218,17 +238,17 @@ impl Interp<'_> {
                     test.span,
                     &mut |interp| {
                         let flow = interp.exec_block(frame, body)?;
-                        no_escape(flow, "branch", test.span)
+                        interp.no_escape(flow, "branch", test.span)
                     },
                     &mut |interp| {
                         let flow = interp.exec_if(frame, rest, orelse)?;
-                        no_escape(flow, "branch", test.span)
+                        interp.no_escape(flow, "branch", test.span)
                     },
                 )?;
                 return Ok(Flow::Next);
             }
             if self.truth(&value, test.span)? {
-                taken = body;
+                (taken, arm) = (body, index);
                 break;
             }
             if let Value::Host(host) = &value
@@ -238,9 +258,18 @@ impl Interp<'_> {
                 guessed.push((test.span, body));
             }
         }
-        let flow = self.exec_block(frame, taken)?;
+        let flow = self.exec_arm(frame, arm, taken)?;
         for (span, body) in guessed {
             self.tell_guess(frame, span, body);
+        }
+        Ok(flow)
+    }
+
+    /// Runs an arm of an `if` or a case of a `match`.
+    pub(super) fn exec_arm(&mut self, frame: &Frame<'_>, arm: usize, body: &[Stmt]) -> EvalResult<Flow> {
+        let flow = self.exec_block(frame, body)?;
+        if let Flow::Yield(_) = flow {
+            self.suspended.push(Saved::Arm(arm));
         }
         Ok(flow)
     }
@@ -265,6 +294,19 @@ impl Interp<'_> {
     }
 
     fn exec_for(&mut self, frame: &Frame<'_>, f: &For, span: Span) -> EvalResult<Flow> {
+        let variable = match &f.target.kind {
+            ExprKind::Name(name, _) => *name,
+            _ => sym::empty,
+        };
+        let header = Span { end: f.iter.span.end, ..span };
+        match self.rewind.pop() {
+            Some(Saved::For(Some(items), value)) => {
+                let flow = self.loop_lazily(frame, f, (variable, header), items, Some(value));
+                return self.end_for(frame, f, flow);
+            }
+            Some(Saved::For(None, _)) => return self.end_for(frame, f, Ok(Flow::Next)),
+            _ => {}
+        }
         let iterable = self.eval(frame, &f.iter)?;
         if let Value::Object(object) = &iterable
             && let Some(range) = object.range()
@@ -280,28 +322,23 @@ impl Interp<'_> {
             range.for_each(self, f.iter.span, &mut |interp, index| {
                 interp.assign(frame, &f.target, index)?;
                 let flow = interp.exec_block(frame, &f.body)?;
-                no_escape(flow, "loop", f.iter.span)
+                interp.no_escape(flow, "loop", f.iter.span)
             })?;
             return Ok(Flow::Next);
         }
         if matches!(iterable, Value::Host(_)) && !self.in_kernel {
             return Ok(Flow::Next);
         }
-        let variable = match &f.target.kind {
-            ExprKind::Name(name, _) => *name,
-            _ => sym::empty,
-        };
-        let header = Span { end: f.iter.span.end, ..span };
         let flow = match &iterable {
-            Value::Range(range) => {
+            Value::Range(range) if !frame.is_generator() => {
                 let n = range.len();
                 self.loop_over(frame, f, variable, header, (0..n).map(|i| Value::Int(range.at(i))))
             }
-            Value::Tuple(items) => self.loop_over(frame, f, variable, header, items.iter().cloned()),
+            Value::Tuple(items) if !frame.is_generator() => self.loop_over(frame, f, variable, header, items.iter().cloned()),
             // Once: the body may have errors of its own.
             Value::Poison => self.loop_over(frame, f, variable, header, std::iter::once(Value::Poison)),
             // A list may grow while it is walked.
-            Value::List(list) => {
+            Value::List(list) if !frame.is_generator() => {
                 let mut index = 0;
                 let items = std::iter::from_fn(|| {
                     index += 1;
@@ -310,16 +347,77 @@ impl Interp<'_> {
                 self.loop_over(frame, f, variable, header, items)
             }
             other => {
-                let items = self.iterate(other, f.iter.span)?;
-                self.loop_over(frame, f, variable, header, items.into_iter())
+                let items = self.iter(other, f.iter.span)?;
+                drop(iterable);
+                self.loop_lazily(frame, f, (variable, header), items, None)
             }
-        }?;
-        match flow {
+        };
+        self.end_for(frame, f, flow)
+    }
+
+    /// What follows the iterations of a `for`, which ended with `flow`.
+    fn end_for(&mut self, frame: &Frame<'_>, f: &For, flow: EvalResult<Flow>) -> EvalResult<Flow> {
+        match flow? {
             Flow::Break => Ok(Flow::Next),
-            Flow::Return(value) => Ok(Flow::Return(value)),
-            _ if !f.orelse.is_empty() => self.exec_block(frame, &f.orelse),
+            flow @ (Flow::Return(_) | Flow::Yield(_)) => Ok(flow),
+            _ if !f.orelse.is_empty() => {
+                let flow = self.exec_block(frame, &f.orelse)?;
+                if let Flow::Yield(_) = flow {
+                    self.suspended.push(Saved::For(None, 0));
+                }
+                Ok(flow)
+            }
             _ => Ok(Flow::Next),
         }
+    }
+
+    /// Takes items one by one; with a value, the body of that iteration is being resumed.
+    fn loop_lazily(
+        &mut self,
+        frame: &Frame<'_>,
+        f: &For,
+        (variable, header): (Symbol, Span),
+        items: Rc<Iter>,
+        resumed: Option<i64>,
+    ) -> EvalResult<Flow> {
+        let depth = self.push_iteration(variable, header);
+        let mut count = 0;
+        let mut value = resumed;
+        let result = loop {
+            let ran = match value.take() {
+                Some(again) => {
+                    self.set_iteration(depth, again);
+                    count = again;
+                    self.exec_block(frame, &f.body)
+                }
+                None => match self.next(&items, header) {
+                    Ok(Some(item)) => {
+                        count = item.as_int().unwrap_or(count);
+                        self.set_iteration(depth, count);
+                        self.step(header)
+                            .and_then(|()| self.assign(frame, &f.target, item))
+                            .and_then(|()| self.exec_block(frame, &f.body))
+                    }
+                    Ok(None) => break Ok(Flow::Next),
+                    Err(raise) => break Err(raise),
+                },
+            };
+            match ran {
+                Ok(Flow::Next | Flow::Continue) => count = count.saturating_add(1),
+                Ok(Flow::Yield(value)) => {
+                    self.pop_steps(depth);
+                    self.suspended.push(Saved::For(Some(items), count));
+                    return Ok(Flow::Yield(value));
+                }
+                other => break other,
+            }
+        };
+        self.pop_steps(depth);
+        // A generator that nobody else has ends with the loop.
+        if Rc::strong_count(&items) == 1 && items.is_open_generator() && !matches!(&result, Err(raise) if raise.fatal) {
+            self.close(&items, header)?;
+        }
+        result
     }
 
     fn loop_over(
@@ -360,9 +458,22 @@ impl Interp<'_> {
         span: Span,
     ) -> EvalResult<Flow> {
         let header = Span { end: test.span.end, ..span };
+        let mut resumed = match self.rewind.pop() {
+            Some(Saved::While(None)) => return self.exec_while_else(frame, orelse),
+            Some(Saved::While(iteration)) => iteration,
+            _ => None,
+        };
         let depth = self.push_iteration(sym::empty, header);
         let mut count = 0;
         let result = loop {
+            if let Some(iteration) = resumed.take() {
+                self.set_iteration(depth, iteration);
+                count = iteration + 1;
+                match self.exec_block(frame, body) {
+                    Ok(Flow::Next | Flow::Continue) => continue,
+                    other => break other,
+                }
+            }
             let value = match self.eval(frame, test) {
                 Ok(value) => value,
                 Err(raise) => break Err(raise),
@@ -381,7 +492,7 @@ impl Interp<'_> {
                 self.pop_steps(depth);
                 condition.repeat(self, test.span, &mut |interp| {
                     let flow = interp.exec_block(frame, body)?;
-                    no_escape(flow, "loop", test.span)
+                    interp.no_escape(flow, "loop", test.span)
                 })?;
                 return Ok(Flow::Next);
             }
@@ -400,17 +511,38 @@ impl Interp<'_> {
         self.pop_steps(depth);
         match result? {
             Flow::Break => Ok(Flow::Next),
+            Flow::Yield(value) => {
+                self.suspended.push(Saved::While(Some(count - 1)));
+                Ok(Flow::Yield(value))
+            }
             Flow::Return(value) => Ok(Flow::Return(value)),
-            _ => self.exec_block(frame, orelse),
+            _ => self.exec_while_else(frame, orelse),
         }
+    }
+
+    fn exec_while_else(&mut self, frame: &Frame<'_>, orelse: &[Stmt]) -> EvalResult<Flow> {
+        let flow = self.exec_block(frame, orelse)?;
+        if let Flow::Yield(_) = flow {
+            self.suspended.push(Saved::While(None));
+        }
+        Ok(flow)
     }
 
     fn exec_with(&mut self, frame: &Frame<'_>, items: &[(Expr, Option<Expr>)], body: &[Stmt]) -> EvalResult<Flow> {
         let Some(((expr, target), rest)) = items.split_first() else {
             return self.exec_block(frame, body);
         };
-        let context = self.eval(frame, expr)?;
+        let resumed = match self.rewind.pop() {
+            Some(Saved::With(context)) => Some(context),
+            _ => None,
+        };
+        let entering = resumed.is_none();
+        let context = match resumed {
+            Some(context) => context,
+            None => self.eval(frame, expr)?,
+        };
         match &context {
+            Value::Poison if !entering => self.exec_with(frame, rest, body),
             Value::Poison => {
                 if let Some(target) = target {
                     self.assign(frame, target, Value::Poison)?;
@@ -419,12 +551,18 @@ impl Interp<'_> {
             }
             Value::Host(host) => Err(self.host_error(host, expr.span)),
             Value::Instance(_) => {
-                let entered = self.call_method(&context, sym::enter, CallArgs::none(expr.span))?;
-                if let Some(target) = target {
-                    self.assign(frame, target, entered)?;
+                if entering {
+                    let entered = self.call_method(&context, sym::enter, CallArgs::none(expr.span))?;
+                    if let Some(target) = target {
+                        self.assign(frame, target, entered)?;
+                    }
                 }
                 let flow = self.exec_with(frame, rest, body);
                 if flow.as_ref().is_err_and(|raise| raise.fatal) {
+                    return flow;
+                }
+                if let Ok(Flow::Yield(_)) = flow {
+                    self.suspended.push(Saved::With(context));
                     return flow;
                 }
                 let args = CallArgs::of([Value::None, Value::None, Value::None], expr.span);
@@ -432,11 +570,17 @@ impl Interp<'_> {
                 flow
             }
             Value::Object(object) => {
-                let entered = object.enter(self, expr.span)?;
-                if let Some(target) = target {
-                    self.assign(frame, target, entered)?;
+                if entering {
+                    let entered = object.enter(self, expr.span)?;
+                    if let Some(target) = target {
+                        self.assign(frame, target, entered)?;
+                    }
                 }
                 let flow = self.exec_with(frame, rest, body)?;
+                if let Flow::Yield(_) = flow {
+                    self.suspended.push(Saved::With(context));
+                    return Ok(flow);
+                }
                 object.exit(self);
                 Ok(flow)
             }
@@ -451,8 +595,26 @@ impl Interp<'_> {
     }
 
     fn exec_try(&mut self, frame: &Frame<'_>, t: &Try) -> EvalResult<Flow> {
+        let part = match self.rewind.pop() {
+            Some(Saved::Try(part)) => part,
+            _ => TryPart::Body,
+        };
+        let result = match part {
+            TryPart::Body => self.exec_try_body(frame, t),
+            TryPart::Handler(index, value) => self.exec_handler(frame, t, index, value),
+            TryPart::Else => self.exec_try_else(frame, t),
+            TryPart::Finally(result) => return self.exec_finally(frame, t, result),
+        };
+        match result {
+            Ok(Flow::Yield(value)) => Ok(Flow::Yield(value)),
+            Err(raise) if raise.fatal => Err(raise),
+            result => self.exec_finally(frame, t, result),
+        }
+    }
+
+    fn exec_try_body(&mut self, frame: &Frame<'_>, t: &Try) -> EvalResult<Flow> {
         let (depth, trail) = (self.stack.len(), self.steps.len());
-        let mut result = if t.handlers.is_empty() {
+        let result = if t.handlers.is_empty() {
             self.exec_block(frame, &t.body)
         } else {
             self.handling_errors(|interp| interp.exec_block(frame, &t.body))
@@ -461,55 +623,75 @@ impl Interp<'_> {
             Err(mut raise) if !raise.fatal => {
                 self.stack.truncate(depth);
                 self.pop_steps(trail);
-                let mut handled = None;
-                for handler in &t.handlers {
+                for (index, handler) in t.handlers.iter().enumerate() {
                     if self.handles(frame, handler, &raise)? {
-                        handled = Some(handler);
-                        break;
-                    }
-                }
-                result = match handled {
-                    None => Err(raise),
-                    Some(handler) => {
                         let value = raise.exception.take().unwrap_or_else(|| self.exception_of(&raise));
                         if let Some(name) = &handler.name {
                             self.assign(frame, name, value.clone())?;
                         }
-                        self.handling.push(value);
-                        let flow = self.exec_block(frame, &handler.body);
-                        self.handling.pop();
-                        flow
+                        return self.exec_handler(frame, t, index, value);
                     }
-                };
+                }
+                Err(raise)
             }
-            Ok(Flow::Next) => result = self.exec_block(frame, &t.orelse),
-            _ => {}
-        }
-        if !matches!(&result, Err(raise) if raise.fatal) {
-            match self.exec_block(frame, &t.finally)? {
-                Flow::Next => {}
-                flow => return Ok(flow),
+            Ok(Flow::Next) => self.exec_try_else(frame, t),
+            Ok(Flow::Yield(value)) => {
+                self.suspended.push(Saved::Try(TryPart::Body));
+                Ok(Flow::Yield(value))
             }
+            other => other,
         }
-        result
     }
-}
 
-/// Refuses `break`, `continue` and `return` inside a loop or branch that runs on the device.
-fn no_escape(flow: Flow, what: &str, span: Span) -> EvalResult<()> {
-    let word = match flow {
-        Flow::Next => return Ok(()),
-        Flow::Break => "break",
-        Flow::Continue => "continue",
-        Flow::Return(_) => "return",
-    };
-    Err(Raise::at(
-        "dynamic-control",
-        format!("`{word}` inside a {what} that runs on the device"),
-        span,
-        format!("this {what} is decided by a register"),
-    )
-    .help("the device has no such jump: make the loop's bound or condition express it, or use a static loop"))
+    fn exec_handler(&mut self, frame: &Frame<'_>, t: &Try, index: usize, value: Value) -> EvalResult<Flow> {
+        let Some(handler) = t.handlers.get(index) else { return Ok(Flow::Next) };
+        self.handling.push(value);
+        let flow = self.exec_block(frame, &handler.body);
+        let value = self.handling.pop().unwrap_or(Value::None);
+        if let Ok(Flow::Yield(_)) = flow {
+            self.suspended.push(Saved::Try(TryPart::Handler(index, value)));
+        }
+        flow
+    }
+
+    fn exec_try_else(&mut self, frame: &Frame<'_>, t: &Try) -> EvalResult<Flow> {
+        let flow = self.exec_block(frame, &t.orelse)?;
+        if let Flow::Yield(_) = flow {
+            self.suspended.push(Saved::Try(TryPart::Else));
+        }
+        Ok(flow)
+    }
+
+    /// Runs the `finally` of a statement that ends with `result` otherwise.
+    fn exec_finally(&mut self, frame: &Frame<'_>, t: &Try, result: EvalResult<Flow>) -> EvalResult<Flow> {
+        match self.exec_block(frame, &t.finally)? {
+            Flow::Next => result,
+            Flow::Yield(value) => {
+                self.suspended.push(Saved::Try(TryPart::Finally(result)));
+                Ok(Flow::Yield(value))
+            }
+            flow => Ok(flow),
+        }
+    }
+
+    /// Refuses `break`, `continue`, `return` and `yield` inside a loop or branch that runs on the device.
+    fn no_escape(&mut self, flow: Flow, what: &str, span: Span) -> EvalResult<()> {
+        let word = match flow {
+            Flow::Next => return Ok(()),
+            Flow::Break => "break",
+            Flow::Continue => "continue",
+            Flow::Return(_) => "return",
+            Flow::Yield(_) => "yield",
+        };
+        self.suspended.clear();
+        Err(Raise::at(
+            "dynamic-control",
+            format!("`{word}` inside a {what} that runs on the device"),
+            span,
+            format!("this {what} is decided by a register"),
+        )
+        .help("the device has no such jump: make the loop's bound or condition express it, or use a static loop"))
+    }
 }
 
 /// The error of a construct the language lacks.

@@ -80,6 +80,20 @@ impl Interp<'_> {
             ExprKind::Comp(comp) => {
                 return self.eval_comp(frame, comp);
             }
+            ExprKind::Generator(def, iterable) => {
+                let value = self.eval(frame, iterable)?;
+                // Python takes the first iterator at once, and everything else when an item is asked for.
+                let items = match &value {
+                    Value::Host(_) | Value::Poison => value,
+                    value => Value::Iterator(self.iter(value, iterable.span)?),
+                };
+                let Value::Function(function) = self.make_function(frame, def)? else { return Ok(Value::None) };
+                return self.call_function(&function, None, CallArgs::of([items], expr.span));
+            }
+            ExprKind::Yield(..) => {
+                let what = Unsupported { construct: "`yield` in this place", instead: "assign it to a name first" };
+                return Err(unsupported(what, expr.span));
+            }
             ExprKind::FString(parts) => {
                 let mut text = String::new();
                 self.format_parts(frame, parts, &mut text)?;
@@ -247,7 +261,7 @@ impl Interp<'_> {
         let mut dict = Dict::default();
         self.comp_clause(frame, comp, 0, &mut out, &mut dict)?;
         Ok(match comp.kind {
-            CompKind::List | CompKind::Generator => Value::list(out),
+            CompKind::List => Value::list(out),
             CompKind::Dict => Value::dict(dict),
             CompKind::Set => return self.make_set(out, comp.element.span),
         })
@@ -273,8 +287,8 @@ impl Interp<'_> {
             return Ok(());
         };
         let iterable = self.eval(frame, &clause.iter)?;
-        let items = self.iterate(&iterable, clause.iter.span)?;
-        'items: for item in items {
+        let items = self.iter(&iterable, clause.iter.span)?;
+        'items: while let Some(item) = self.next(&items, clause.iter.span)? {
             self.step(clause.target.span)?;
             // A closure made in an earlier iteration keeps its own cell only in nested functions, as in Python.
             self.assign(frame, &clause.target, item)?;
@@ -491,6 +505,7 @@ impl Interp<'_> {
             Value::EnumMember(member) if self.as_index(value).is_some() => Key::Int(member.value.as_int().unwrap_or(0)),
             Value::EnumMember(member) => Key::Identity(Rc::as_ptr(member) as usize),
             Value::Class(class) => Key::Identity(Rc::as_ptr(class) as usize),
+            Value::Iterator(iterator) => Key::Identity(Rc::as_ptr(iterator) as usize),
             Value::Function(function) => Key::Identity(Rc::as_ptr(function) as usize),
             Value::Instance(instance) => match self.structural_fields(instance) {
                 Some(values) => {

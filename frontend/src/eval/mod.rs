@@ -18,7 +18,9 @@ mod exec;
 mod expr;
 pub(crate) mod foreign;
 mod format;
+mod generator;
 mod inert;
+pub(crate) mod iterator;
 pub(crate) mod kernel;
 pub(crate) mod limits;
 mod live;
@@ -27,6 +29,7 @@ mod modules;
 pub(crate) mod native;
 mod object;
 mod ops;
+mod pattern;
 mod recover;
 pub(crate) mod stdlib;
 #[cfg(test)]
@@ -104,6 +107,12 @@ pub(crate) struct Interp<'a> {
     charged: (u64, usize),
     /// Exceptions being handled.
     handling: Vec<Value>,
+    /// Where the statements of a generator that is being resumed were, outermost last.
+    rewind: Vec<generator::Saved>,
+    /// Where those of a generator that is stopping are, innermost first.
+    suspended: Vec<generator::Saved>,
+    /// What resumes the generator.
+    sent: Option<generator::Sent>,
     /// Errors after which evaluation continued.
     recovery: recover::Recovery,
     /// Objects whose `id()` was requested.
@@ -158,6 +167,13 @@ pub(crate) struct Frame<'f> {
     pub(crate) names: &'f [Symbol],
 }
 
+impl Frame<'_> {
+    /// Whether it is the frame of a generator.
+    pub(crate) fn is_generator(&self) -> bool {
+        self.function.is_some_and(|f| f.def.is_generator)
+    }
+}
+
 impl<'a> Interp<'a> {
     /// Nothing loaded. To be made on the thread that evaluates.
     pub(crate) fn new(
@@ -189,6 +205,9 @@ impl<'a> Interp<'a> {
             memory: Account::new(options.memory),
             charged: (0, 0),
             handling: Vec::new(),
+            rewind: Vec::new(),
+            suspended: Vec::new(),
+            sent: None,
             recovery: recover::Recovery::default(),
             ids: Vec::new(),
             reported: FxHashSet::default(),

@@ -346,6 +346,9 @@ impl Interp<'_> {
 
     /// The items of any iterable.
     pub(crate) fn iterate(&mut self, value: &Value, span: Span) -> EvalResult<Vec<Value>> {
+        if let Value::Iterator(iterator) = value {
+            return self.drain(iterator, span);
+        }
         let items = match value {
             Value::Tuple(items) => items.len(),
             Value::List(list) => list.items.borrow().len(),
@@ -379,18 +382,9 @@ impl Interp<'_> {
                 if let Some(items) = self.named_tuple_items(value) {
                     return Ok(items);
                 }
-                if let Some(method) = instance.class.lookup(sym::iter) {
-                    let inner = self.call_with(&method, value.clone(), CallArgs::none(span))?;
-                    if !matches!(&inner, Value::Instance(_)) {
-                        return self.iterate(&inner, span);
-                    }
-                    return Err(Raise::at(
-                        "unsupported-syntax",
-                        "iterator objects are not supported in NKI",
-                        span,
-                        "its class defines `__iter__`",
-                    )
-                    .help("return a list or a tuple from `__iter__`"));
+                if instance.class.lookup(sym::iter).is_some() {
+                    let items = self.iter(value, span)?;
+                    return self.drain(&items, span);
                 }
                 if let (Some(get), Some(len)) = (instance.class.lookup(sym::getitem), instance.class.lookup(sym::len)) {
                     let n = self.call_with(&len, value.clone(), CallArgs::none(span))?;
@@ -401,6 +395,10 @@ impl Interp<'_> {
                     }
                     return Ok(out);
                 }
+                if instance.class.lookup(sym::getitem).is_some() {
+                    let items = self.iter(value, span)?;
+                    return self.drain(&items, span);
+                }
                 return Err(self.not_iterable(value, span));
             }
             Value::Host(host) => return if self.in_kernel { Err(self.host_error(host, span)) } else { Ok(Vec::new()) },
@@ -410,7 +408,7 @@ impl Interp<'_> {
         })
     }
 
-    fn not_iterable(&self, value: &Value, span: Span) -> Box<Raise> {
+    pub(super) fn not_iterable(&self, value: &Value, span: Span) -> Box<Raise> {
         let kind = value.a_type();
         Raise::at("type-error", format!("cannot iterate over {kind}"), span, kind)
     }

@@ -9,6 +9,7 @@ use rustc_hash::FxHashMap;
 
 pub(crate) use super::dict::{Dict, Key};
 use super::foreign::{Dialect, Edge, Object, article};
+use super::iterator::Iter;
 use super::native::Native;
 pub(crate) use super::object::{
     AttrMap, Class, ClassKind, Descriptor, EnumMember, Field, FieldDefault, FieldSpec, Instance, Super,
@@ -34,6 +35,7 @@ pub(crate) enum Value {
     /// A set is a dict without values.
     Set(Rc<RefCell<Dict>>),
     Range(Rc<Range>),
+    Iterator(Rc<Iter>),
     Slice(Rc<Slice>),
     Function(Rc<Function>),
     /// A function that is decorated as a kernel.
@@ -156,6 +158,7 @@ impl Value {
             Self::Dict(_) => "dict".into(),
             Self::Set(_) => "set".into(),
             Self::Range(_) => "range".into(),
+            Self::Iterator(iterator) => iterator.name.into(),
             Self::Slice(_) => "slice".into(),
             Self::Function(_) | Self::Native(_) | Self::Partial(_) => "function".into(),
             Self::Kernel(_) => "kernel".into(),

@@ -1,5 +1,6 @@
 //! Python source: its tree, the parser that makes it, and the resolution of names to slots.
 
+mod hoist;
 pub(crate) mod parse;
 pub(crate) mod resolve;
 mod tree;

@@ -11,6 +11,7 @@ use ruff_python_ast::token::TokenKind;
 use ruff_python_parser::{Mode, ParseOptions, lexer};
 use ruff_text_size::{Ranged, TextRange};
 
+use super::hoist;
 use crate::syntax::*;
 
 /// How deep brackets, blocks and chained operators may nest together.
@@ -42,7 +43,7 @@ pub(crate) fn parse(file: FileId, text: &str, names: &mut Interner) -> (ModuleAs
     let py::Mod::Module(module) = parsed.into_syntax() else {
         return (empty(), diagnostics);
     };
-    let mut convert = Convert { file, names, text, yields: None };
+    let mut convert = Convert { file, names, text, yields: false };
     let body = convert.block(&module.body);
     (ModuleAst { body, scope: Scope::default(), globals: Vec::new(), functions: Vec::new() }, diagnostics)
 }
@@ -134,8 +135,8 @@ struct Convert<'a> {
     file: FileId,
     names: &'a mut Interner,
     text: &'a str,
-    /// The first `yield` met in the function being converted.
-    yields: Option<Span>,
+    /// Whether the function being converted has a `yield`.
+    yields: bool,
 }
 
 impl Convert<'_> {
@@ -227,15 +228,11 @@ impl Convert<'_> {
                 }))
             }
             py::Stmt::FunctionDef(s) => {
-                let outer = self.yields.take();
-                let body = self.block(&s.body);
-                let yields = std::mem::replace(&mut self.yields, outer);
-                let mut def = self.function(Some(&s.parameters), body);
+                let mut def = self.function(Some(&s.parameters), |convert| convert.block(&s.body));
                 def.name = self.sym(&s.name);
                 def.name_span = self.span(&s.name);
                 def.decorators = s.decorator_list.iter().map(|d| self.expr(&d.expression)).collect();
                 def.is_async = s.is_async;
-                def.yields = yields;
                 StmtKind::Def(Rc::new(def), self.name(&s.name))
             }
             py::Stmt::ClassDef(s) => {
@@ -248,6 +245,7 @@ impl Convert<'_> {
                         }
                     }
                 }
+                let yields = self.yields;
                 let def = ClassDef {
                     name: self.sym(&s.name),
                     bases,
@@ -257,6 +255,8 @@ impl Convert<'_> {
                     scope: Scope::default(),
                     name_span: self.span(&s.name),
                 };
+                // A `yield` in a class body has no function.
+                self.yields = yields;
                 StmtKind::Class(Rc::new(def), self.name(&s.name))
             }
             py::Stmt::Import(s) => StmtKind::Import(
@@ -293,13 +293,35 @@ impl Convert<'_> {
             py::Stmt::Global(s) => StmtKind::Global(s.names.iter().map(|n| self.sym(n)).collect()),
             py::Stmt::Nonlocal(s) => StmtKind::Nonlocal(s.names.iter().map(|n| self.sym(n)).collect()),
             py::Stmt::TypeAlias(_) => unsupported("a `type` alias", "assign the type to a name"),
-            py::Stmt::Match(_) => unsupported("`match`", "use `if`/`elif` on the value"),
+            py::Stmt::Match(s) => StmtKind::Match(Box::new(Match {
+                subject: self.expr(&s.subject),
+                cases: s
+                    .cases
+                    .iter()
+                    .map(|case| Case {
+                        pattern: self.pattern(&case.pattern),
+                        guard: case.guard.as_ref().map(|g| self.expr(g)),
+                        body: self.block(&case.body),
+                    })
+                    .collect(),
+            })),
             py::Stmt::IpyEscapeCommand(_) => unsupported("a notebook command", "remove it"),
         }
     }
 
     /// Everything of a function but its name.
-    fn function(&mut self, parameters: Option<&py::Parameters>, body: Vec<Stmt>) -> FuncDef {
+    fn function(
+        &mut self,
+        parameters: Option<&py::Parameters>,
+        body: impl FnOnce(&mut Self) -> Vec<Stmt>,
+    ) -> FuncDef {
+        // A `yield` in a default belongs to the function around.
+        let outer = std::mem::take(&mut self.yields);
+        let mut body = body(self);
+        let is_generator = std::mem::replace(&mut self.yields, outer);
+        if is_generator {
+            body = hoist::body(self.names, body);
+        }
         let mut params = Vec::new();
         let (mut positional, mut has_star, mut has_double_star) = (0, false, false);
         if let Some(p) = parameters {
@@ -334,7 +356,7 @@ impl Convert<'_> {
             has_star,
             has_double_star,
             is_async: false,
-            yields: None,
+            is_generator,
         }
     }
 
@@ -447,17 +469,18 @@ impl Convert<'_> {
                 ExprKind::Call(func, arguments)
             }
             py::Expr::Lambda(e) => {
-                let value = self.expr(&e.body);
-                let span = value.span;
-                let mut def =
-                    self.function(e.parameters.as_deref(), vec![Stmt { kind: StmtKind::Return(Some(value)), span }]);
+                let mut def = self.function(e.parameters.as_deref(), |convert| {
+                    let value = convert.expr(&e.body);
+                    let span = value.span;
+                    vec![Stmt { kind: StmtKind::Return(Some(value)), span }]
+                });
                 def.name_span = self.span(e);
                 ExprKind::Lambda(Rc::new(def))
             }
             py::Expr::Named(e) => ExprKind::Walrus(self.boxed(&e.target), self.boxed(&e.value)),
             py::Expr::ListComp(e) => self.comp(CompKind::List, None, &e.elt, &e.generators),
             py::Expr::SetComp(e) => self.comp(CompKind::Set, None, &e.elt, &e.generators),
-            py::Expr::Generator(e) => self.comp(CompKind::Generator, None, &e.elt, &e.generators),
+            py::Expr::Generator(e) => self.generator(&e.elt, &e.generators, self.span(expr)),
             py::Expr::DictComp(e) => match &e.key {
                 Some(key) => self.comp(CompKind::Dict, Some(key), &e.value, &e.generators),
                 None => unsupported("unpacking in a comprehension", "write a loop"),
@@ -475,12 +498,110 @@ impl Convert<'_> {
             py::Expr::Starred(e) => ExprKind::Starred(self.boxed(&e.value)),
             py::Expr::TString(_) => unsupported("a t-string", "use an f-string"),
             py::Expr::Await(_) => unsupported("`await`", "call the function directly"),
-            py::Expr::Yield(_) | py::Expr::YieldFrom(_) => {
-                self.yields.get_or_insert(self.span(expr));
-                unsupported("`yield`", "return a list instead of generating its items")
+            py::Expr::Yield(e) => {
+                self.yields = true;
+                ExprKind::Yield(self.optional(e.value.as_deref()), false)
+            }
+            py::Expr::YieldFrom(e) => {
+                self.yields = true;
+                ExprKind::Yield(Some(self.boxed(&e.value)), true)
             }
             py::Expr::IpyEscapeCommand(_) => unsupported("a notebook command", "remove it"),
         }
+    }
+
+    /// `(element for target in iter if test ...)`: a generator of its first iterable.
+    fn generator(&mut self, element: &py::Expr, generators: &[py::Comprehension], span: Span) -> ExprKind {
+        let Some((first, _)) = generators.split_first().filter(|_| generators.iter().all(|g| !g.is_async)) else {
+            return ExprKind::Unsupported(Unsupported {
+                construct: "an async generator expression",
+                instead: "use a plain `for` loop",
+            });
+        };
+        let iterable = self.boxed(&first.iter);
+        let outer = std::mem::take(&mut self.yields);
+        let value = self.expr(element);
+        let at = value.span;
+        let mut body = Stmt {
+            kind: StmtKind::Yield(Box::new(Yield { target: None, value: Some(value), from: false })),
+            span: at,
+        };
+        for (index, clause) in generators.iter().enumerate().rev() {
+            for test in clause.ifs.iter().rev() {
+                let test = self.expr(test);
+                let span = test.span;
+                body = Stmt { kind: StmtKind::If(vec![(test, vec![body])], Vec::new()), span };
+            }
+            let iter = match index {
+                0 => Expr { kind: ExprKind::Name(sym::iterable, Slot::Unresolved), span: iterable.span },
+                _ => self.expr(&clause.iter),
+            };
+            let (target, span) = (self.expr(&clause.target), self.span(clause));
+            let each = For { target, iter, body: vec![body], orelse: Vec::new() };
+            body = Stmt { kind: StmtKind::For(Box::new(each)), span };
+        }
+        self.yields = outer;
+        let parameter = Param {
+            name: sym::iterable,
+            kind: ParamKind::Normal,
+            default: None,
+            annotation: None,
+            span: iterable.span,
+        };
+        let def = FuncDef {
+            name: sym::genexpr,
+            params: vec![parameter],
+            body: vec![body],
+            decorators: Vec::new(),
+            scope: Scope::default(),
+            name_span: span,
+            positional: 1,
+            has_star: false,
+            has_double_star: false,
+            is_async: false,
+            is_generator: true,
+        };
+        ExprKind::Generator(Rc::new(def), iterable)
+    }
+
+    fn pattern(&mut self, pattern: &py::Pattern) -> Pattern {
+        let kind = match pattern {
+            py::Pattern::MatchValue(p) => PatternKind::Value(self.expr(&p.value)),
+            py::Pattern::MatchSingleton(p) => {
+                let kind = match p.value {
+                    py::Singleton::None => ExprKind::None,
+                    py::Singleton::True => ExprKind::Bool(true),
+                    py::Singleton::False => ExprKind::Bool(false),
+                };
+                PatternKind::Singleton(Expr { kind, span: self.span(pattern) })
+            }
+            py::Pattern::MatchSequence(p) => PatternKind::Sequence(self.patterns(&p.patterns)),
+            py::Pattern::MatchStar(p) => PatternKind::Star(p.name.as_ref().map(|n| self.name(n))),
+            py::Pattern::MatchMapping(p) => PatternKind::Mapping {
+                items: p.keys.iter().zip(&p.patterns).map(|(k, p)| (self.expr(k), self.pattern(p))).collect(),
+                rest: p.rest.as_ref().map(|n| self.name(n)),
+            },
+            py::Pattern::MatchClass(p) => PatternKind::Class {
+                class: self.expr(&p.cls),
+                positional: self.patterns(&p.arguments.patterns),
+                keyword: p
+                    .arguments
+                    .keywords
+                    .iter()
+                    .map(|k| (self.sym(&k.attr), self.pattern(&k.pattern)))
+                    .collect(),
+            },
+            py::Pattern::MatchAs(p) => PatternKind::As {
+                pattern: p.pattern.as_ref().map(|p| Box::new(self.pattern(p))),
+                name: p.name.as_ref().map(|n| self.name(n)),
+            },
+            py::Pattern::MatchOr(p) => PatternKind::Or(self.patterns(&p.patterns)),
+        };
+        Pattern { kind, span: self.span(pattern) }
+    }
+
+    fn patterns(&mut self, patterns: &[py::Pattern]) -> Vec<Pattern> {
+        patterns.iter().map(|p| self.pattern(p)).collect()
     }
 
     fn comp(

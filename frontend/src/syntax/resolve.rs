@@ -65,9 +65,37 @@ pub(crate) fn bound_names(stmt: &Stmt, out: &mut Vec<Symbol>) {
             block(&t.orelse, out);
             block(&t.finally, out);
         }
+        StmtKind::Match(m) => {
+            for case in &m.cases {
+                pattern_targets(&case.pattern, &mut |e| target(e, out));
+                block(&case.body, out);
+            }
+        }
+        StmtKind::Yield(y) => y.target.iter().for_each(|e| target(e, out)),
         StmtKind::Import(names) => names.iter().for_each(|n| target(&n.bind, out)),
         StmtKind::ImportFrom(import) => import.names.iter().for_each(|(_, e)| target(e, out)),
         _ => {}
+    }
+}
+
+/// Calls `each` with the names that a pattern binds.
+fn pattern_targets<'p>(pattern: &'p Pattern, each: &mut dyn FnMut(&'p Expr)) {
+    match &pattern.kind {
+        PatternKind::Value(_) | PatternKind::Singleton(_) => {}
+        PatternKind::Star(name) => name.iter().for_each(each),
+        PatternKind::Sequence(items) | PatternKind::Or(items) => items.iter().for_each(|p| pattern_targets(p, each)),
+        PatternKind::Mapping { items, rest } => {
+            items.iter().for_each(|(_, p)| pattern_targets(p, each));
+            rest.iter().for_each(each);
+        }
+        PatternKind::Class { positional, keyword, .. } => {
+            positional.iter().for_each(|p| pattern_targets(p, each));
+            keyword.iter().for_each(|(_, p)| pattern_targets(p, each));
+        }
+        PatternKind::As { pattern, name } => {
+            pattern.iter().for_each(|p| pattern_targets(p, each));
+            name.iter().for_each(each);
+        }
     }
 }
 
@@ -81,6 +109,8 @@ enum Kind {
 /// A scope being resolved.
 struct Building {
     kind: Kind,
+    /// A generator expression.
+    comprehension: bool,
     names: Vec<Symbol>,
     index: FxHashMap<Symbol, u32>,
     /// Declared `global` (or bound nowhere on purpose).
@@ -99,6 +129,7 @@ impl Building {
     fn new(kind: Kind) -> Self {
         Self {
             kind,
+            comprehension: false,
             names: Vec::new(),
             index: FxHashMap::default(),
             globals: FxHashSet::default(),
@@ -154,6 +185,7 @@ impl Building {
                     self.declarations(&t.orelse);
                     self.declarations(&t.finally);
                 }
+                StmtKind::Match(m) => m.cases.iter().for_each(|c| self.declarations(&c.body)),
                 _ => {}
             }
         }
@@ -264,6 +296,7 @@ impl Resolver {
         inner.decorators.iter_mut().for_each(|e| self.expr(e));
         inner.params.iter_mut().filter_map(|p| p.default.as_mut()).for_each(|e| self.expr(e));
         self.enter(Kind::Function, inner.params.iter().map(|p| p.name), &inner.body);
+        self.top().comprehension = inner.name == sym::genexpr;
         self.block(&mut inner.body);
         inner.scope = self.finish();
         self.functions.push(def.clone());
@@ -328,6 +361,18 @@ impl Resolver {
                 self.block(&mut t.orelse);
                 self.block(&mut t.finally);
             }
+            StmtKind::Match(m) => {
+                self.expr(&mut m.subject);
+                for case in &mut m.cases {
+                    self.pattern(&mut case.pattern);
+                    case.guard.iter_mut().for_each(|e| self.expr(e));
+                    self.block(&mut case.body);
+                }
+            }
+            StmtKind::Yield(y) => {
+                y.value.iter_mut().for_each(|e| self.expr(e));
+                y.target.iter_mut().for_each(|e| self.expr(e));
+            }
             StmtKind::Def(def, bind) => {
                 self.function(def);
                 self.expr(bind);
@@ -352,6 +397,30 @@ impl Resolver {
             | StmtKind::Global(_)
             | StmtKind::Nonlocal(_)
             | StmtKind::Unsupported(_) => {}
+        }
+    }
+
+    fn pattern(&mut self, pattern: &mut Pattern) {
+        match &mut pattern.kind {
+            PatternKind::Value(e) | PatternKind::Singleton(e) => self.expr(e),
+            PatternKind::Star(name) => name.iter_mut().for_each(|e| self.expr(e)),
+            PatternKind::Sequence(items) | PatternKind::Or(items) => items.iter_mut().for_each(|p| self.pattern(p)),
+            PatternKind::Mapping { items, rest } => {
+                for (key, pattern) in items {
+                    self.expr(key);
+                    self.pattern(pattern);
+                }
+                rest.iter_mut().for_each(|e| self.expr(e));
+            }
+            PatternKind::Class { class, positional, keyword } => {
+                self.expr(class);
+                positional.iter_mut().for_each(|p| self.pattern(p));
+                keyword.iter_mut().for_each(|(_, p)| self.pattern(p));
+            }
+            PatternKind::As { pattern, name } => {
+                pattern.iter_mut().for_each(|p| self.pattern(p));
+                name.iter_mut().for_each(|e| self.expr(e));
+            }
         }
     }
 
@@ -401,16 +470,24 @@ impl Resolver {
             ExprKind::Walrus(target, value) => {
                 self.expr(value);
                 if let ExprKind::Name(name, slot) = &mut target.kind {
-                    // Binds in the function, not in the comprehension around it.
-                    let overlays = std::mem::take(&mut self.top().overlays);
-                    if self.top().kind != Kind::Module {
-                        self.top().declare(*name);
+                    // Binds in the function, not in the comprehensions around it.
+                    let own = self.scopes.iter().rposition(|s| !s.comprehension).unwrap_or(0);
+                    let overlays: Vec<_> = self.scopes[own..].iter_mut().map(|s| std::mem::take(&mut s.overlays)).collect();
+                    if self.scopes[own].kind != Kind::Module {
+                        self.scopes[own].declare(*name);
                     }
                     *slot = self.lookup(*name);
-                    self.top().overlays = overlays;
+                    for (scope, overlays) in self.scopes[own..].iter_mut().zip(overlays) {
+                        scope.overlays = overlays;
+                    }
                 }
             }
             ExprKind::Comp(comp) => self.comp(comp),
+            ExprKind::Generator(def, iterable) => {
+                self.expr(iterable);
+                self.function(def);
+            }
+            ExprKind::Yield(value, _) => value.iter_mut().for_each(|e| self.expr(e)),
             ExprKind::FString(parts) => self.fparts(parts),
             ExprKind::None
             | ExprKind::Bool(_)

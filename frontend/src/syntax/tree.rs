@@ -91,7 +91,9 @@ symbols! {
     new = "__new__", min = "min", max = "max", eps = "eps", tiny = "tiny", bits = "bits", message_attr = "msg", setdefault = "setdefault",
     slots = "__slots__", annotations = "__annotations__", members = "__members__", rel_tol = "rel_tol", abs_tol = "abs_tol",
     maxsplit = "maxsplit", repeat = "repeat", fillvalue = "fillvalue", axis = "axis", ndigits = "ndigits", base = "base", property_ = "property",
-    super_ = "super", cls = "cls", object = "object", count = "count", plain_len = "len",
+    super_ = "super", cls = "cls", object = "object", count = "count", plain_len = "len", next_ = "__next__",
+    genexpr = "<genexpr>", iterable = ".0", stop_iteration = "StopIteration", generator_exit = "GeneratorExit", match_args = "__match_args__",
+    runtime_error = "RuntimeError",
 }
 
 /// Where a name's value lives; filled in by the scope pass.
@@ -299,6 +301,10 @@ pub(crate) enum ExprKind {
     /// `name := value`
     Walrus(Box<Expr>, Box<Expr>),
     Comp(Box<Comp>),
+    /// A generator expression: a function of its first iterable, and that.
+    Generator(Rc<FuncDef>, Box<Expr>),
+    /// `yield value`, or `yield from value`, before [`super::hoist`] makes a statement of it.
+    Yield(Option<Box<Expr>>, bool),
     FString(Vec<FPart>),
     Starred(Box<Expr>),
     Unsupported(Unsupported),
@@ -329,7 +335,6 @@ pub(crate) enum CompKind {
     List,
     Set,
     Dict,
-    Generator,
 }
 
 /// A comprehension.
@@ -403,8 +408,8 @@ pub(crate) struct FuncDef {
     pub(crate) has_star: bool,
     pub(crate) has_double_star: bool,
     pub(crate) is_async: bool,
-    /// The first `yield` in it: calling it makes a generator, which the language lacks.
-    pub(crate) yields: Option<Span>,
+    /// There is a `yield` in it: calling it makes a generator.
+    pub(crate) is_generator: bool,
 }
 
 /// A class.
@@ -446,6 +451,9 @@ pub(crate) enum StmtKind {
     Raise(Option<Expr>),
     With(Vec<(Expr, Option<Expr>)>, Vec<Stmt>),
     Try(Box<Try>),
+    Match(Box<Match>),
+    /// In the body of a generator.
+    Yield(Box<Yield>),
     /// A function and the name it is bound to.
     Def(Rc<FuncDef>, Expr),
     Class(Rc<ClassDef>, Expr),
@@ -473,6 +481,58 @@ pub(crate) struct Try {
     pub(crate) handlers: Vec<Handler>,
     pub(crate) orelse: Vec<Stmt>,
     pub(crate) finally: Vec<Stmt>,
+}
+
+/// `target = yield value`
+#[derive(Debug)]
+pub(crate) struct Yield {
+    pub(crate) target: Option<Expr>,
+    pub(crate) value: Option<Expr>,
+    /// `yield from value`
+    pub(crate) from: bool,
+}
+
+/// A `match` statement.
+#[derive(Debug)]
+pub(crate) struct Match {
+    pub(crate) subject: Expr,
+    pub(crate) cases: Vec<Case>,
+}
+
+/// A `case` clause.
+#[derive(Debug)]
+pub(crate) struct Case {
+    pub(crate) pattern: Pattern,
+    pub(crate) guard: Option<Expr>,
+    pub(crate) body: Vec<Stmt>,
+}
+
+/// A pattern of a `case`. Names that it binds are `Name` expressions.
+#[derive(Debug)]
+pub(crate) struct Pattern {
+    pub(crate) kind: PatternKind,
+    pub(crate) span: Span,
+}
+
+/// What a pattern is.
+#[derive(Debug)]
+pub(crate) enum PatternKind {
+    /// A literal or a dotted name: equality.
+    Value(Expr),
+    /// `None`, `True`, `False`: identity.
+    Singleton(Expr),
+    /// `[a, *rest, b]`
+    Sequence(Vec<Pattern>),
+    /// `*name` in a sequence; `*_` binds nothing.
+    Star(Option<Expr>),
+    /// `{key: pattern, **rest}`
+    Mapping { items: Vec<(Expr, Pattern)>, rest: Option<Expr> },
+    /// `Class(pattern, name=pattern)`
+    Class { class: Expr, positional: Vec<Pattern>, keyword: Vec<(Symbol, Pattern)> },
+    /// `pattern as name`; without a name, `_`.
+    As { pattern: Option<Box<Pattern>>, name: Option<Expr> },
+    /// `a | b`
+    Or(Vec<Pattern>),
 }
 
 /// An `except` clause.

@@ -115,14 +115,14 @@ fn cells_of_a_tensor_are_those_of_an_enumeration() {
                     chosen[d].iter().any(|c| (c.iter().flatten().count() as i64) < tile[d] * block[d])
                 };
                 assert_eq!(cell.is_remainder(), short(0) || short(1), "{shape:?} {tile:?} {block:?} {k0:?} {k1:?}");
-                let open = [k0, k1].iter().zip(&chosen).filter(|(k, _)| !matches!(k, GridKey::At(_)));
+                let open = [k0, k1].into_iter().zip(&chosen).filter(|(k, _)| !matches!(k, GridKey::At(_)));
                 assert_eq!(cell.shape(), open.map(|(_, c)| c.len() as i64).collect::<Vec<_>>());
                 // The tiles of blocks are the same elements.
                 assert_eq!(cell.tiles().element_shape(), cell.element_shape());
                 match cell.data() {
                     Ok(data) => {
                         let expected: Vec<(i64, i64)> =
-                            at[0].iter().flat_map(|r| at[1].iter().map(|c| (0, r * shape[1] + c))).collect();
+                            at[0].iter().flat_map(|r| at[1].iter().map(move |c| (0, r * shape[1] + c))).collect();
                         assert_eq!(elements(&data), expected, "{shape:?} {tile:?} {block:?} {k0:?} {k1:?}");
                     }
                     Err(v) => {
@@ -151,7 +151,7 @@ fn tiles_on_chip_lie_side_by_side() {
         let made = grid.source().storage.shape.to_vec();
         assert_eq!(made, [tile[0] as u32, (down * across * tile[1]) as u32]);
         // Where an element is: its row in the tile, and its column in the tile after the tiles before it.
-        let place = |r: i64, c: i64| {
+        let place = move |r: i64, c: i64| {
             let before = (r / tile[0]) * across + c / tile[1];
             (r % tile[0], before * tile[1] + c % tile[1])
         };
@@ -160,7 +160,7 @@ fn tiles_on_chip_lie_side_by_side() {
                 let cell = grid.index(&[k0, k1]).unwrap();
                 let pick = |d: usize, at: &[usize]| positions(&at.iter().map(|&i| model[d][i].clone()).collect());
                 let (r, c) = (pick(0, &rows), pick(1, &columns));
-                let mut expected: Vec<(i64, i64)> = r.iter().flat_map(|r| c.iter().map(|c| place(*r, *c))).collect();
+                let mut expected: Vec<(i64, i64)> = r.iter().flat_map(|&r| c.iter().map(move |&c| place(r, c))).collect();
                 expected.sort_unstable();
                 match cell.data() {
                     Ok(data) => {

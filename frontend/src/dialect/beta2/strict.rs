@@ -51,6 +51,10 @@ pub(super) fn check(interp: &mut Interp<'_>, construct: &Construct<'_>) {
 }
 
 fn function(interp: &mut Interp<'_>, function: &Rc<Function>) {
+    // It is checked with the function around it.
+    if function.def.name == sym::genexpr {
+        return;
+    }
     let mut walk = Walk { interp, function, found: Vec::new() };
     walk.function(&function.def);
     for (span, what, instead) in std::mem::take(&mut walk.found) {
@@ -238,6 +242,18 @@ impl Walk<'_, '_> {
                 self.block(&t.orelse);
                 self.block(&t.finally);
             }
+            StmtKind::Match(m) => {
+                self.say(span, "`match`", "write `if` and `elif`; NKI 0.7 accepts it");
+                self.expr(&m.subject);
+                for case in &m.cases {
+                    case.guard.iter().for_each(|e| self.expr(e));
+                    self.block(&case.body);
+                }
+            }
+            StmtKind::Yield(y) => {
+                self.say(span, "`yield`", "return a list of the items; NKI 0.7 accepts it");
+                y.value.iter().for_each(|e| self.expr(e));
+            }
             StmtKind::Def(def, _) => self.function(def),
             StmtKind::Class(..) => {
                 self.say(span, "a class inside a function", "define it at the top of the file");
@@ -249,6 +265,26 @@ impl Walk<'_, '_> {
             StmtKind::Global(_) => self.say(span, "`global`", "pass the value as an argument and return it"),
             StmtKind::Nonlocal(_) => self.say(span, "`nonlocal`", "keep the value in a list or an NKIObject"),
             StmtKind::Break | StmtKind::Continue | StmtKind::Pass | StmtKind::Unsupported(_) => {}
+        }
+    }
+
+    /// The loops and tests that a generator expression is made of.
+    fn generator(&mut self, body: &[Stmt]) {
+        for stmt in body {
+            match &stmt.kind {
+                StmtKind::For(f) => {
+                    if !matches!(f.iter.kind, ExprKind::Name(sym::iterable, _)) {
+                        self.expr(&f.iter);
+                    }
+                    self.generator(&f.body);
+                }
+                StmtKind::If(arms, _) => arms.iter().for_each(|(test, body)| {
+                    self.expr(test);
+                    self.generator(body);
+                }),
+                StmtKind::Yield(y) => y.value.iter().for_each(|e| self.expr(e)),
+                _ => self.stmt(stmt),
+            }
         }
     }
 
@@ -330,6 +366,12 @@ impl Walk<'_, '_> {
                     self.exprs(&clause.ifs);
                 }
             }
+            ExprKind::Generator(def, iterable) => {
+                self.say(span, "a comprehension", "append to a list in a `for` loop");
+                self.expr(iterable);
+                self.generator(&def.body);
+            }
+            ExprKind::Yield(value, _) => value.iter().for_each(|e| self.expr(e)),
             ExprKind::FString(parts) => {
                 for part in parts {
                     if let FPart::Value { expr, spec, .. } = part {

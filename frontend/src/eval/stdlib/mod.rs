@@ -12,6 +12,7 @@ use nki_isa::DType;
 use nki_isa::names::Named;
 
 pub(crate) use self::objects::namedtuple;
+pub(crate) use self::tools::chain_from;
 use self::{math::*, objects::*, tools::*};
 use super::Interp;
 use super::error::EvalResult;
@@ -140,17 +141,7 @@ pub(crate) fn attr(interp: &mut Interp<'_>, module: &str, name: &str, span: Span
         ("functools", "cache" | "total_ordering" | "singledispatch") => native(identity),
         ("functools", "lru_cache" | "wraps") => native(decorator_factory),
         ("functools", "cached_property") => interp.builtin("property"),
-        ("itertools", "product") => native(product),
-        ("itertools", "chain") => native(chain),
-        ("itertools", "combinations") => native(combinations),
-        ("itertools", "permutations") => native(permutations),
-        ("itertools", "zip_longest") => native(zip_longest),
-        ("itertools", "accumulate") => native(accumulate),
-        ("itertools", "repeat") => native(|i, a| {
-            let [value, times] = a.bind(i, "repeat", ["object", "times"], 2)?;
-            let n = times.and_then(|t| t.as_int()).unwrap_or(0).clamp(0, 10_000_000);
-            Ok(Value::list(vec![value.unwrap_or(Value::None); n as usize]))
-        }),
+        ("itertools", _) if itertools(name).is_some() => itertools(name).and_then(native),
         ("operator", _) => operator(name).and_then(native),
         ("collections", "OrderedDict") => Some(Value::Type(BuiltinType::Dict)),
         ("collections", "defaultdict") => native(defaultdict),

@@ -6,6 +6,7 @@ use nki_diag::Span;
 
 use super::super::Interp;
 use super::super::error::{EvalResult, Raise};
+use super::super::iterator::{Iter, Source};
 use super::super::native::{CallArgs, NativeFn};
 use super::super::value::*;
 use super::math::int_of;
@@ -25,17 +26,21 @@ pub(super) fn partial(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Val
 pub(super) fn reduce(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
     let span = args.span;
     args.positional_only(interp, "reduce", 2, 3)?;
-    let mut items = interp.iterate(&args.positional[1], span)?.into_iter();
-    let Some(mut total) = args.positional.get(2).cloned().or_else(|| items.next()) else {
+    let items = interp.iter(&args.positional[1], span)?;
+    let first = match args.positional.get(2) {
+        Some(start) => Some(start.clone()),
+        None => interp.next(&items, span)?,
+    };
+    let Some(mut total) = first else {
         return Err(Raise::at("value-error", "reduce() of nothing", span, "the sequence is empty"));
     };
-    for item in items {
+    while let Some(item) = interp.next(&items, span)? {
         total = interp.call(&args.positional[0], CallArgs::of([total, item], span))?;
     }
     Ok(total)
 }
 
-pub(super) fn product(interp: &mut Interp<'_>, mut args: CallArgs) -> EvalResult<Value> {
+fn product(interp: &mut Interp<'_>, mut args: CallArgs) -> EvalResult<Value> {
     let repeat = args.take_keyword(sym::repeat).and_then(|r| r.as_int()).unwrap_or(1).clamp(0, 16) as usize;
     let mut columns = Vec::new();
     for value in &args.positional {
@@ -57,18 +62,115 @@ pub(super) fn product(interp: &mut Interp<'_>, mut args: CallArgs) -> EvalResult
         rows =
             rows.iter().flat_map(|row| column.iter().map(move |v| row.iter().chain([v]).cloned().collect())).collect();
     }
-    Ok(Value::list(rows.into_iter().map(Value::tuple).collect()))
+    Ok(Iter::of("product", rows.into_iter().map(Value::tuple).collect()))
 }
 
-pub(super) fn chain(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
-    let mut out = Vec::new();
-    for value in &args.positional {
-        out.extend(interp.iterate(value, args.span)?);
+/// The lazy functions of `itertools`.
+pub(super) fn itertools(name: &str) -> Option<NativeFn> {
+    Some(match name {
+        "product" => product,
+        "combinations" => combinations,
+        "permutations" => permutations,
+        "chain" => |interp, args| {
+            let iterables = interp.iter(&Value::list(args.positional.to_vec()), args.span)?;
+            Ok(Iter::value("chain", Source::Chain(iterables, None)))
+        },
+        "zip_longest" => |interp, mut args| {
+            let fill = args.take_keyword(sym::fillvalue).unwrap_or(Value::None);
+            let columns = interp.iterators(&args.positional, args.span)?.into_iter().map(Some).collect();
+            Ok(Iter::value("zip_longest", Source::ZipLongest(columns, fill)))
+        },
+        "accumulate" => |interp, args| {
+            let span = args.span;
+            let [items, function, initial] = args.bind(interp, "accumulate", ["iterable", "func", "initial"], 1)?;
+            let given = |v: Option<Value>| v.filter(|v| !v.is_none());
+            let items = interp.iter(&items.unwrap_or(Value::None), span)?;
+            let items = match given(initial) {
+                Some(first) => {
+                    let both = Value::list(vec![Value::list(vec![first]), Value::Iterator(items)]);
+                    let both = interp.iter(&both, span)?;
+                    interp.iter(&Iter::value("chain", Source::Chain(both, None)), span)?
+                }
+                None => items,
+            };
+            Ok(Iter::value("accumulate", Source::Accumulate(given(function), None, items)))
+        },
+        "starmap" => |interp, args| over(interp, args, "starmap", Source::Starmap),
+        "takewhile" => |interp, args| over(interp, args, "takewhile", Source::Takewhile),
+        "dropwhile" => |interp, args| over(interp, args, "dropwhile", Source::Dropwhile),
+        "filterfalse" => |interp, args| over(interp, args, "filterfalse", |f, items| Source::Filter(f, items, false)),
+        "pairwise" => |interp, args| {
+            args.positional_only(interp, "pairwise", 1, 1)?;
+            let items = interp.iter(&args.positional[0], args.span)?;
+            Ok(Iter::value("pairwise", Source::Pairwise(items, None)))
+        },
+        "cycle" => |interp, args| {
+            args.positional_only(interp, "cycle", 1, 1)?;
+            let items = interp.iter(&args.positional[0], args.span)?;
+            Ok(Iter::value("cycle", Source::Cycle(items, Vec::new(), None)))
+        },
+        "count" => |interp, args| {
+            let [start, step] = args.bind(interp, "count", ["start", "step"], 0)?;
+            Ok(Iter::value("count", Source::Count(start.unwrap_or(Value::Int(0)), step.unwrap_or(Value::Int(1)))))
+        },
+        "repeat" => |interp, args| {
+            let span = args.span;
+            let [value, times] = args.bind(interp, "repeat", ["object", "times"], 1)?;
+            let times = times.map(|t| int_of(interp, &t, "repeat", span)).transpose()?;
+            let times = times.map(|t| u64::try_from(t).unwrap_or(0));
+            Ok(Iter::value("repeat", Source::Repeat(value.unwrap_or(Value::None), times)))
+        },
+        "islice" => islice,
+        _ => return None,
+    })
+}
+
+/// `chain.from_iterable(iterables)`
+pub(crate) fn chain_from(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
+    args.positional_only(interp, "from_iterable", 1, 1)?;
+    let iterables = interp.iter(&args.positional[0], args.span)?;
+    Ok(Iter::value("chain", Source::Chain(iterables, None)))
+}
+
+/// `name(function, iterable)`
+fn over(
+    interp: &mut Interp<'_>,
+    args: CallArgs,
+    name: &'static str,
+    source: fn(Value, Rc<Iter>) -> Source,
+) -> EvalResult<Value> {
+    args.positional_only(interp, name, 2, 2)?;
+    let items = interp.iter(&args.positional[1], args.span)?;
+    Ok(Iter::value(name, source(args.positional[0].clone(), items)))
+}
+
+/// `islice(iterable, stop)` and `islice(iterable, start, stop, step)`
+fn islice(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
+    let span = args.span;
+    args.positional_only(interp, "islice", 2, 4)?;
+    let number = |at: usize| match args.positional.get(at).filter(|v| !v.is_none()) {
+        None => Ok(None),
+        Some(value) => match u64::try_from(int_of(interp, value, "islice", span)?) {
+            Ok(n) => Ok(Some(n)),
+            Err(_) => {
+                let message = "islice() takes None or ints of 0 and more";
+                Err(Raise::at("value-error", message, span, "in this call"))
+            }
+        },
+    };
+    let (start, stop, step) = match args.positional.len() {
+        2 => (None, number(1)?, None),
+        _ => (number(1)?, number(2)?, number(3)?),
+    };
+    if step == Some(0) {
+        return Err(Raise::at("value-error", "the step of islice() must be positive", span, "in this call"));
     }
-    Ok(Value::list(out))
+    let items = interp.iter(&args.positional[0], span)?;
+    let source = Source::Slice { items, skip: start.unwrap_or(0), left: stop, step: step.unwrap_or(1) };
+    Ok(Iter::value("islice", source))
 }
 
-pub(super) fn choose(items: &[Value], k: usize, ordered: bool, span: Span) -> EvalResult<Value> {
+fn choose(items: &[Value], k: usize, ordered: bool, span: Span) -> EvalResult<Value> {
     let mut rows: Vec<Vec<usize>> = vec![Vec::new()];
     for _ in 0..k {
         let mut next = Vec::new();
@@ -85,48 +187,22 @@ pub(super) fn choose(items: &[Value], k: usize, ordered: bool, span: Span) -> Ev
             return Err(Raise::at("value-error", "too many combinations", span, "in this call"));
         }
     }
-    Ok(Value::list(
-        rows.iter().map(|row| Value::tuple(row.iter().map(|i| items[*i].clone()).collect::<Vec<_>>())).collect(),
-    ))
+    let chosen = rows.iter().map(|row| Value::tuple(row.iter().map(|i| items[*i].clone()).collect::<Vec<_>>()));
+    Ok(Iter::of(if ordered { "permutations" } else { "combinations" }, chosen.collect()))
 }
 
-pub(super) fn combinations(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
+fn combinations(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
     args.positional_only(interp, "combinations", 2, 2)?;
     let items = interp.iterate(&args.positional[0], args.span)?;
     let k = int_of(interp, &args.positional[1], "combinations", args.span)?;
     choose(&items, k.clamp(0, 64) as usize, false, args.span)
 }
 
-pub(super) fn permutations(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
+fn permutations(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
     args.positional_only(interp, "permutations", 1, 2)?;
     let items = interp.iterate(&args.positional[0], args.span)?;
     let k = args.positional.get(1).and_then(Value::as_int).map_or(items.len(), |k| k.clamp(0, 64) as usize);
     choose(&items, k, true, args.span)
-}
-
-pub(super) fn zip_longest(interp: &mut Interp<'_>, mut args: CallArgs) -> EvalResult<Value> {
-    let fill = args.take_keyword(sym::fillvalue).unwrap_or(Value::None);
-    let mut columns = Vec::new();
-    for value in &args.positional {
-        columns.push(interp.iterate(value, args.span)?);
-    }
-    let n = columns.iter().map(Vec::len).max().unwrap_or(0);
-    let row = |i: usize| columns.iter().map(|c| c.get(i).cloned().unwrap_or_else(|| fill.clone())).collect::<Vec<_>>();
-    Ok(Value::list((0..n).map(|i| Value::tuple(row(i))).collect()))
-}
-
-pub(super) fn accumulate(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
-    args.positional_only(interp, "accumulate", 1, 2)?;
-    let mut out: Vec<Value> = Vec::new();
-    for item in interp.iterate(&args.positional[0], args.span)? {
-        let next = match (out.last().cloned(), args.positional.get(1)) {
-            (None, _) => item,
-            (Some(total), Some(function)) => interp.call(function, CallArgs::of([total, item], args.span))?,
-            (Some(total), None) => interp.binary(BinOp::Add, &total, &item, args.span)?,
-        };
-        out.push(next);
-    }
-    Ok(Value::list(out))
 }
 
 pub(super) fn operator(name: &str) -> Option<NativeFn> {
