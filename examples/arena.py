@@ -28,6 +28,7 @@ def tile(shape, address, name):
     return nl.ndarray(shape, dtype=nl.float32, buffer=nl.sbuf, address=address, name=name)
 
 
+# nki-sim: x=float32[640,384]
 @nki.jit
 def center_columns(x):
     """out[M, N] = x minus the mean of each column; M a multiple of 128, N <= 512.

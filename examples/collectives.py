@@ -7,6 +7,7 @@ import nki.language as nl
 from nki.collectives import ReplicaGroup
 
 
+# nki-sim: a_t=float32[64,96] b=float32[64,256] groups=[[0, 1, 2, 3]]
 @nki.jit
 def tensor_parallel_matmul(a_t, b, groups):
     """out[M, N] = sum over the ranks of a group of a_t[K, M].T @ b[K, N]; K, M <= 128, N <= 512.
@@ -30,6 +31,7 @@ def tensor_parallel_matmul(a_t, b, groups):
     return out
 
 
+# nki-sim: x=bfloat16[64,128] ranks=4
 @nki.jit
 def ring_gather(x, ranks):
     """out[ranks, P, N]: row r is rank r's x[P, N]; P <= 128.
@@ -52,6 +54,7 @@ def ring_gather(x, ranks):
     return out
 
 
+# nki-sim: x=float32[8,32] ranks=4
 @nki.jit
 def exchange(x, ranks):
     """A sequence of collectives on HBM, on x[ranks, N]: gather, reduce-scatter, transpose between ranks, and exchange with a partner.

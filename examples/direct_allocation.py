@@ -8,6 +8,7 @@ PSUM_BANK_BYTES = 2048
 FLOAT32_BYTES = 4
 
 
+# nki-sim: a_t=float32[128,256] b=float32[128,2048]
 @nki.jit
 def matmul_ring(a_t, b, buffers=2):
     """out[M, N] = a_t[128, M].T @ b[128, N]; M a multiple of 128, N of 512.

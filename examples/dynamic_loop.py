@@ -5,6 +5,7 @@ import nki.isa as nisa
 import nki.language as nl
 
 
+# nki-sim: x=float32[8,128,256] count=int32[1,1]:ones
 @nki.jit
 def sum_first_tiles(x, count):
     """out = x[0] + x[1] + ... + x[count - 1], for x[T, 128, W] and count int32[1, 1] with a value of 1..T."""

@@ -5,6 +5,7 @@ import nki.isa as nisa
 import nki.language as nl
 
 
+# nki-sim: a=float32[256,1024] b=float32[256,1024]
 @nki.jit
 def elementwise_add(a, b):
     """out = a + b, tile by tile, for two-dimensional a and b of the same shape."""

@@ -18,6 +18,7 @@ def keep_past(scores, masked, query, key):
     )
 
 
+# nki-sim: q_t=float32[64,512] k_t=float32[64,512] v=float32[512,64] scale=0.125 causal=True
 @nki.jit
 def flash_attention(q_t, k_t, v, scale=1.0, causal=False):
     """out[S, D] = softmax(scale * q @ k.T) @ v, with q_t[D, S], k_t[D, T] (both transposed) and v[T, D].

@@ -5,6 +5,7 @@ import nki.isa as nisa
 import nki.language as nl
 
 
+# nki-sim: table=float32[1000,256] indices=int32[256,1]
 @nki.jit
 def gather_rows(table, indices):
     """out[i, :] = table[indices[i, 0], :]; indices is int32[N, 1] with N a multiple of 128."""

@@ -19,6 +19,7 @@ def load_panel(source, first, width):
     return panel
 
 
+# nki-sim: a_t=bfloat16[512,512] b=bfloat16[512,1024]
 @nki.jit
 def matmul_blocked(a_t, b, block_m=4, block_n=2):
     """out[M, N] = a_t[K, M].T @ b[K, N], with M a multiple of 128 * block_m and N of 512 * block_n."""

@@ -5,6 +5,7 @@ import nki.isa as nisa
 import nki.language as nl
 
 
+# nki-sim: a_t=float32[256,256] b=float32[256,1024]
 @nki.jit
 def matmul_tiled(a_t, b):
     """out[M, N] = a_t[K, M].T @ b[K, N]; K and M multiples of 128, N of 512."""

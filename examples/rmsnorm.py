@@ -5,6 +5,7 @@ import nki.isa as nisa
 import nki.language as nl
 
 
+# nki-sim: x=float32[200,768] weight=float32[1,768]
 @nki.jit
 def rmsnorm(x, weight, epsilon=1e-5):
     """out = x / sqrt(mean(x^2, axis=1) + epsilon) * weight, for x[N, D] and weight[1, D]."""

@@ -5,6 +5,7 @@ import nki.isa as nisa
 import nki.language as nl
 
 
+# nki-sim: x=float32[256,512]
 @nki.jit
 def softmax_rows(x):
     """out[r, :] = softmax(x[r, :]); the number of rows is a multiple of 128.

@@ -5,6 +5,7 @@ import nki.isa as nisa
 import nki.language as nl
 
 
+# nki-sim: x=float32[96,512]
 @nki.jit
 def row_norms(x):
     """out[P, N] = x / sqrt(sum of squares of each row); x of shape [P <= 128, N], N even.
@@ -45,6 +46,7 @@ def row_norms(x):
     return out
 
 
+# nki-sim: a_t=float32[64,128] b=float32[64,512]
 @nki.jit
 def matmul_two_cores(a_t, b):
     """out[M, N] = (a_t[K, M].T @ b[K, N]) with the columns of each row divided by the row's largest; K <= 128, M <= 128.

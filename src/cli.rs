@@ -21,7 +21,7 @@ pub(crate) struct Cli {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     /// Run a kernel and report its outputs, findings and timeline
-    Run(RunArgs),
+    Run(Box<RunArgs>),
     /// Specialise and validate a kernel without running it
     Check(CheckArgs),
     /// Write the compiled kernel in text form (.nkir)

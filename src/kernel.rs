@@ -17,7 +17,7 @@ use crate::report::{self, Checked};
 use crate::session::{Compilation, Numerics, Session};
 use crate::settings::ParamChanges;
 use crate::value::{self, Value};
-use crate::{Failure, inputs, memory, settings, shell_word};
+use crate::{Failure, inputs, memory, run_line, settings, shell_word};
 
 /// Reads source files from disk.
 pub(crate) struct Disk;
@@ -141,6 +141,24 @@ pub(crate) fn fail(session: &Session, compiled: &Compilation, json: Option<&Path
     match written {
         Ok(()) => finish(&applied).err().unwrap_or(Failure::Kernel),
         Err(message) => Failure::Call(message),
+    }
+}
+
+/// The arguments that run lines supply where the call gives none, added to `args`. Wrong lines end the command as a wrong kernel does.
+pub(crate) fn add_run_line(session: &Session, args: &mut KernelArgs, json: Option<&Path>) -> Result<(), Failure> {
+    match run_line::arguments(args, session) {
+        Ok(supplied) => {
+            args.args.extend(supplied);
+            Ok(())
+        }
+        Err(wrong) => {
+            let program = Compilation {
+                name: wrong.kernel,
+                sources: wrong.sources,
+                ..Compilation::wrong(settings::target(args.target)?, wrong.diagnostics)
+            };
+            Err(fail(session, &program, json, program.with([])))
+        }
     }
 }
 
@@ -310,6 +328,8 @@ fn misfit(command: &str, args: &KernelArgs, kernel: &KernelInfo, unknown: &[Stri
     }
     message += &format!("\n  signature: {}", signature(kernel));
     message += &format!("\n  example:   {}", example(command, args, kernel));
+    message +=
+        "\n  or, above the kernel, a comment such as `# nki-sim: x=float32[128,512]`, for every call without --arg";
     message +=
         "\n  a value is FILE.npy, dtype[d0,d1,...][:normal|uniform|zeros|ones|arange][:SEED], or a Python literal";
     message

@@ -19,6 +19,7 @@ mod places;
 mod profile;
 mod project;
 pub mod report;
+mod run_line;
 pub mod session;
 pub mod settings;
 mod value;
@@ -73,14 +74,14 @@ pub fn command_line(words: Vec<OsString>) -> u8 {
         }
     };
     let result = match cli.command {
-        Command::Run(args) => cmd::run::run(&args),
-        Command::Check(args) => cmd::check::run(&args),
-        Command::Lower(args) => cmd::lower::run(&args),
-        Command::Whatif(args) => cmd::whatif::run(&args),
+        Command::Run(args) => cmd::run::run(*args),
+        Command::Check(args) => cmd::check::run(args),
+        Command::Lower(args) => cmd::lower::run(args),
+        Command::Whatif(args) => cmd::whatif::run(args),
         Command::Compare(args) => cmd::compare::run(&args),
         Command::Calibrate(args) => cmd::calibrate::run(&args),
         Command::Replay(args) => cmd::replay::run(&args),
-        Command::Sweep(args) => cmd::sweep::run(&args),
+        Command::Sweep(args) => cmd::sweep::run(args),
         Command::Explain { slug } => cmd::explain::run(slug.as_deref()),
     };
     match result.and_then(|()| Ok(output::printed()?)) {

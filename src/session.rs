@@ -106,6 +106,19 @@ impl Compilation {
         }
     }
 
+    /// A kernel that is wrong before it is compiled.
+    pub(crate) fn wrong(target: Target, diagnostics: Vec<Diagnostic>) -> Self {
+        Compilation {
+            name: String::new(),
+            target,
+            program: None,
+            sources: SourceMap::new(),
+            diagnostics,
+            prints: Vec::new(),
+            returned: Returned::None,
+        }
+    }
+
     /// Whether the compiler found that the kernel is wrong.
     pub fn is_wrong(&self) -> bool {
         self.diagnostics.iter().any(Diagnostic::is_error)

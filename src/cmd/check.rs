@@ -3,7 +3,7 @@
 use nki_diag::Mode;
 
 use crate::cli::CheckArgs;
-use crate::kernel::{compile, conclude, fail, finish, session};
+use crate::kernel::{add_run_line, compile, conclude, fail, finish, session};
 use crate::output::{print, write_file};
 use crate::places::{Inputs, check_places};
 use crate::report::Checked;
@@ -11,9 +11,10 @@ use crate::session::Numerics;
 use crate::{Failure, count};
 
 /// Compiles the kernel and says what is wrong with it.
-pub(crate) fn run(args: &CheckArgs) -> Result<(), Failure> {
-    check_places(&[("--json", args.json.as_deref())], &Inputs::of_kernel(&args.kernel))?;
+pub(crate) fn run(mut args: CheckArgs) -> Result<(), Failure> {
     let session = session(&args.kernel, Mode::Check, Numerics::Never, None)?;
+    add_run_line(&session, &mut args.kernel, args.json.as_deref())?;
+    check_places(&[("--json", args.json.as_deref())], &Inputs::of_kernel(&args.kernel))?;
     let (mut compiled, _) = compile("check", &session, &args.kernel)?;
     check_places(&[("--json", args.json.as_deref())], &Inputs::of_sources(&compiled.sources))?;
     let json = args.json.as_deref();

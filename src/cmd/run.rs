@@ -14,7 +14,7 @@ use super::{ranks, script};
 use crate::cli::{KernelArgs, RunArgs};
 use crate::compare::{self, Comparison, Tolerance};
 use crate::inputs::Given;
-use crate::kernel::{CommandArguments, compile, conclude, fail, finish, session};
+use crate::kernel::{CommandArguments, add_run_line, compile, conclude, fail, finish, session};
 use crate::npy::{self, Array, Elem};
 use crate::output::{eprint, print, write_file};
 use crate::places::{Inputs, check_places};
@@ -31,15 +31,17 @@ pub(super) struct Placed {
 }
 
 /// Runs the kernel and reports.
-pub(crate) fn run(args: &RunArgs) -> Result<(), Failure> {
+pub(crate) fn run(mut args: RunArgs) -> Result<(), Failure> {
     // In force before the first file is read.
     memory::limit(args.kernel.max_memory.as_deref())?;
-    check_places(&reports_of(args), &inputs_of(args))?;
-    if args.ranks.is_none() && script::wanted(args) {
-        return script::run(args);
+    if args.ranks.is_none() && script::wanted(&args) {
+        return script::run(&args);
     }
     let numerics = if args.no_numerics { Numerics::IfNeeded } else { Numerics::Computed };
     let session = session(&args.kernel, Mode::Run, numerics, Some(&args.timing))?;
+    add_run_line(&session, &mut args.kernel, args.json.as_deref())?;
+    let args = &args;
+    check_places(&reports_of(args), &inputs_of(args))?;
     // A wrong --expect file is found before the work.
     let expected = read_expected(args)?;
     let (placed, of_rank) = place_all(args, &session, &expected)?;

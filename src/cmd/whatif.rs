@@ -10,7 +10,7 @@ use nki_sim_core::timeline::Ps;
 use serde::Serialize;
 
 use crate::cli::WhatifArgs;
-use crate::kernel::{compile, conclude, fail, finish, session};
+use crate::kernel::{add_run_line, compile, conclude, fail, finish, session};
 use crate::output::{Progress, print, write_file};
 use crate::places::{Inputs, check_places};
 use crate::session::Numerics;
@@ -44,10 +44,11 @@ struct Table {
 }
 
 /// Times the kernel, then again with each parameter changed.
-pub(crate) fn run(args: &WhatifArgs) -> Result<(), Failure> {
+pub(crate) fn run(mut args: WhatifArgs) -> Result<(), Failure> {
+    let session = session(&args.kernel, Mode::Run, Numerics::IfNeeded, Some(&args.timing))?;
+    add_run_line(&session, &mut args.kernel, None)?;
     let inputs = Inputs::of_kernel(&args.kernel).and_timing(&args.timing);
     check_places(&[("--json", args.json.as_deref())], &inputs)?;
-    let session = session(&args.kernel, Mode::Run, Numerics::IfNeeded, Some(&args.timing))?;
     let (mut compiled, arguments) = compile("whatif", &session, &args.kernel)?;
     check_places(&[("--json", args.json.as_deref())], &Inputs::of_sources(&compiled.sources))?;
     let kernel = match session.place(&mut compiled) {
@@ -81,7 +82,7 @@ pub(crate) fn run(args: &WhatifArgs) -> Result<(), Failure> {
         };
         write_file(path, &[&crate::report::json(&table)?])?;
     }
-    print(&text(&found, elapsed, report::validity(&timeline), args));
+    print(&text(&found, elapsed, report::validity(&timeline), &args));
     finish(&applied)
 }
 

@@ -19,6 +19,16 @@ them in the same order.";
 A program in text form (`.nkir`) has fixed shapes and dtypes. Pass inputs with the same shapes and
 dtypes, or compile the kernel again.";
 
+    "malformed-run-line", "a `# nki-sim:` comment above a kernel cannot be understood", "
+A run line supplies the arguments of the kernel below it to calls without `--arg`:
+
+    # nki-sim: x=float32[256,512] causal=True
+    @nki.jit
+    def attention(x, causal=False):
+
+Blanks separate the arguments; each is `NAME=VALUE` as `--arg` takes it, without blanks around the
+`=`. A kernel may have several run lines, which form one list.";
+
     "meeting-mismatch", "cores or ranks synchronise with incompatible operands", "
 The data that one member of a `sendrecv` or of a collective sends must match the expectation of the
 others: the same shapes and dtypes, the same groups, the same operator. If core 0 sends to core 1,

@@ -14,7 +14,7 @@ use rayon::prelude::*;
 use serde::Serialize;
 
 use crate::cli::{KernelArgs, SweepArgs};
-use crate::kernel::{Disk, compile_from, conclude, finish, refusal, session};
+use crate::kernel::{Disk, add_run_line, compile_from, conclude, finish, refusal, session};
 use crate::output::{Progress, eprint, print, write_file};
 use crate::places::{Inputs, check_places};
 use crate::session::{Numerics, Session};
@@ -33,10 +33,13 @@ struct Table<'a> {
 }
 
 /// Runs the sweep.
-pub(crate) fn run(args: &SweepArgs) -> Result<(), Failure> {
-    check_places(&reports_of(args), &Inputs::of_kernel(&args.kernel).and_timing(&args.timing))?;
+pub(crate) fn run(mut args: SweepArgs) -> Result<(), Failure> {
     let mut session = session(&args.kernel, Mode::Sweep, Numerics::IfNeeded, Some(&args.timing))?;
-    let axes = axes(args, &session)?;
+    let axes = axes(&args, &session)?;
+    add_run_line(&session, &mut args.kernel, None)?;
+    // --grid replaces what a run line says; --arg beside it was refused.
+    args.kernel.args.retain(|(name, _)| !axes.iter().any(|a| a.name == *name));
+    check_places(&reports_of(&args), &Inputs::of_kernel(&args.kernel).and_timing(&args.timing))?;
     let points = grid::points(&axes)?;
     let state = match &args.state {
         Some(path) => Some(State::open(path)?),
@@ -61,7 +64,7 @@ pub(crate) fn run(args: &SweepArgs) -> Result<(), Failure> {
         points
             .par_iter()
             .map(|point| {
-                let (row, old) = one(args, &session, &axes, point, state.as_ref())?;
+                let (row, old) = one(&args, &session, &axes, point, state.as_ref())?;
                 tell(&row);
                 Ok((row, old))
             })

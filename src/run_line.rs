@@ -1,0 +1,211 @@
+//! Run lines: comments above a kernel that supply its arguments, `# nki-sim: x=float32[256,512] causal=True`.
+//!
+//! They count where the call gives no `--arg`. A kernel may have several; together they are one list, in order.
+
+use std::path::Path;
+
+use nki_diag::{Diagnostic, FileId, SourceMap, Span};
+use nki_frontend::{KernelInfo, kernels};
+
+use crate::cli::KernelArgs;
+use crate::kernel::Disk;
+use crate::session::Session;
+use crate::value::{self, TensorSpec, Value};
+
+/// What follows `#` in a run line.
+const MARK: &str = "nki-sim:";
+
+/// Run lines that cannot be understood, or name other parameters than the kernel has.
+#[derive(Debug)]
+pub(crate) struct Malformed {
+    /// The kernel that they are above.
+    pub(crate) kernel: String,
+    /// What is wrong, each with its place.
+    pub(crate) diagnostics: Vec<Diagnostic>,
+    /// The file.
+    pub(crate) sources: SourceMap,
+}
+
+/// The arguments that the run lines of the chosen kernel supply, as `--arg` takes them. None if the call has arguments itself, if the file is no Python
+/// source, or if it cannot be evaluated or has no such kernel, which compiling it reports.
+///
+/// # Errors
+/// If the run lines are wrong.
+pub(crate) fn arguments(args: &KernelArgs, session: &Session) -> Result<Vec<(String, String)>, Malformed> {
+    let is_source = args.file.extension().is_none_or(|e| e != "nkir");
+    let marked = || crate::memory::read_text(&args.file).is_ok_and(|text| text.contains(MARK));
+    if !args.args.is_empty() || !is_source || !marked() {
+        return Ok(Vec::new());
+    }
+    let listing = kernels(&args.file, &Disk, session.memory);
+    let Ok(kernel) = listing.choose(args.kernel.as_deref()) else { return Ok(Vec::new()) };
+    let Some(text) = listing.sources.text(kernel.span.file) else { return Ok(Vec::new()) };
+    let mut found = Found { file: kernel.span.file, kernel, arguments: Vec::new(), diagnostics: Vec::new() };
+    for line in above(text, kernel.span.start as usize) {
+        found.read(text, line);
+    }
+    if found.diagnostics.is_empty() {
+        let folder = Path::new(listing.sources.path(kernel.span.file)).parent().unwrap_or(Path::new(""));
+        return Ok(found.arguments.into_iter().map(|(name, text)| (name, beside(&text, folder))).collect());
+    }
+    let Found { diagnostics, .. } = found;
+    Err(Malformed { kernel: kernel.name.clone(), diagnostics, sources: listing.sources })
+}
+
+/// The run lines above the function whose name is at `name`: of each, where its arguments begin and end. Between them and `def` there may be other
+/// comments, blank lines and decorators.
+fn above(text: &str, name: usize) -> Vec<(usize, usize)> {
+    let mut out = Vec::new();
+    // Brackets that a decorator of several lines closes further down.
+    let mut open = 0i32;
+    let mut end = text[..name].rfind('\n').unwrap_or(0);
+    while end > 0 {
+        let start = text[..end].rfind('\n').map_or(0, |at| at + 1);
+        let line = text[start..end].trim_end();
+        let code = line.trim_start();
+        if let Some(comment) = code.strip_prefix('#') {
+            if let Some(arguments) = comment.trim_start_matches(['#', ' ', '\t']).strip_prefix(MARK) {
+                out.push((start + line.len() - arguments.len(), start + line.len()));
+            }
+        } else if !code.is_empty() {
+            let balance = |c: char| i32::from(")]}".contains(c)) - i32::from("([{".contains(c));
+            open += code.chars().map(balance).sum::<i32>();
+            if !code.starts_with('@') && open <= 0 {
+                break;
+            }
+        }
+        end = start.saturating_sub(1);
+    }
+    out.reverse();
+    out
+}
+
+/// What the run lines of a kernel say.
+struct Found<'a> {
+    file: FileId,
+    kernel: &'a KernelInfo,
+    arguments: Vec<(String, String)>,
+    diagnostics: Vec<Diagnostic>,
+}
+
+impl Found<'_> {
+    /// Reads one line.
+    fn read(&mut self, text: &str, (start, end): (usize, usize)) {
+        let line = &text[start..end];
+        if line.trim().is_empty() {
+            self.wrong((start, end), "a run line without arguments", "expected NAME=VALUE after the colon");
+            return;
+        }
+        for (from, to) in words(line) {
+            self.argument(&line[from..to], start + from);
+        }
+    }
+
+    /// Reads `NAME=VALUE`, which begins at this offset.
+    fn argument(&mut self, word: &str, at: usize) {
+        let place = (at, at + word.len());
+        let Some((name, value)) = word.split_once('=').filter(|(name, _)| !name.is_empty()) else {
+            self.wrong(place, format!("`{word}` is not an argument"), "expected NAME=VALUE, without blanks around `=`");
+            return;
+        };
+        if let Err(e) = value::parse(value) {
+            let skipped: usize = value.chars().take(e.at - 1).map(char::len_utf8).sum();
+            let from = (at + name.len() + 1 + skipped).min(place.1.saturating_sub(1)).max(at);
+            self.wrong((from, place.1), format!("the value of `{name}` cannot be read: {}", e.message), "here");
+        }
+        if self.arguments.iter().any(|(known, _)| known == name) {
+            self.wrong(place, format!("`{name}` is given twice"), "for the second time");
+        }
+        // NAME@RANK is for one rank.
+        let bare = name.rsplit_once('@').map_or(name, |(bare, _)| bare);
+        if !self.kernel.params.iter().any(|p| p.name == bare) {
+            let text = format!("kernel `{}` has no parameter `{bare}`", self.kernel.name);
+            let signature = format!("its signature is {}", self.kernel.signature);
+            let d = Diagnostic::error("unknown-argument", text);
+            self.diagnostics.push(d.at(self.span(at, at + name.len()), "not a parameter").note(signature));
+        }
+        self.arguments.push((name.to_owned(), value.to_owned()));
+    }
+
+    fn span(&self, start: usize, end: usize) -> Span {
+        Span::new(self.file, start as u32, end as u32)
+    }
+
+    fn wrong(&mut self, (start, end): (usize, usize), what: impl Into<String>, label: &str) {
+        let d = Diagnostic::error("malformed-run-line", what.into()).at(self.span(start, end), label);
+        self.diagnostics.push(d.help("a run line is a list as in `# nki-sim: x=float32[128,512] causal=True`"));
+    }
+}
+
+/// The words of a line: blanks outside of brackets and quotes separate them.
+fn words(line: &str) -> Vec<(usize, usize)> {
+    let mut out = Vec::new();
+    let (mut start, mut depth, mut quote) = (None, 0usize, None);
+    for (at, c) in line.char_indices() {
+        match (c, quote) {
+            (c, Some(q)) if c == q => quote = None,
+            (_, Some(_)) => {}
+            ('"' | '\'', None) => quote = Some(c),
+            ('(' | '[' | '{', None) => depth += 1,
+            (')' | ']' | '}', None) => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        if c.is_whitespace() && depth == 0 && quote.is_none() {
+            out.extend(start.take().map(|from| (from, at)));
+        } else {
+            start.get_or_insert(at);
+        }
+    }
+    out.extend(start.map(|from| (from, line.len())));
+    out
+}
+
+/// The value with the path of an array resolved against the kernel's folder: a comment is read from anywhere.
+fn beside(text: &str, folder: &Path) -> String {
+    match value::parse(text) {
+        Ok(Value::Tensor(TensorSpec::File { path, .. })) if path.is_relative() => {
+            let rest = text.trim_start().strip_prefix(&*path.to_string_lossy()).unwrap_or_default().to_owned();
+            format!("{}{rest}", folder.join(path).display())
+        }
+        _ => text.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn lines(text: &str) -> Vec<&str> {
+        let name = text.find("def k(").unwrap() + 4;
+        above(text, name).into_iter().map(|(a, b)| text[a..b].trim()).collect()
+    }
+
+    #[test]
+    fn run_lines_stand_above_the_decorators() {
+        assert_eq!(lines("# nki-sim: x=1\n@nki.jit\ndef k(x): pass\n"), ["x=1"]);
+        assert_eq!(lines("#nki-sim: x=1\n# Prose.\n\n## nki-sim: y=2\ndef k(x): pass\n"), ["x=1", "y=2"]);
+        let decorated = "# nki-sim: x=1\n@nki.jit(\n    platform_target=(\n        'trn1'),\n)\ndef k(x): pass\n";
+        assert_eq!(lines(decorated), ["x=1"]);
+        // That of the kernel before is not ours, nor is one in a text.
+        let before = "# nki-sim: x=1\ndef j(x):\n    pass\n\n@nki.jit\ndef k(x): pass\n";
+        assert!(lines(before).is_empty());
+        assert!(lines("'''\n# nki-sim: x=1\n'''\n@nki.jit\ndef k(x): pass\n").is_empty());
+        assert!(lines("# nki-sim x=1\n@nki.jit\ndef k(x): pass\n").is_empty());
+    }
+
+    #[test]
+    fn blanks_in_brackets_and_quotes_do_not_separate() {
+        let line = " a=(k.npy, float32[1, 2])  b='x y' c={\"k\": 1}";
+        let found: Vec<&str> = words(line).into_iter().map(|(a, b)| &line[a..b]).collect();
+        assert_eq!(found, ["a=(k.npy, float32[1, 2])", "b='x y'", "c={\"k\": 1}"]);
+    }
+
+    #[test]
+    fn arrays_are_beside_the_kernel() {
+        let folder = Path::new("some/where");
+        assert_eq!(beside("x.npy", folder), "some/where/x.npy");
+        assert_eq!(beside("x.npy:float8_e4m3", folder), "some/where/x.npy:float8_e4m3");
+        assert_eq!(beside("/x.npy", folder), "/x.npy");
+        assert_eq!(beside("float32[2]", folder), "float32[2]");
+    }
+}
