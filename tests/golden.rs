@@ -123,7 +123,8 @@ goldens! {
     arena: "examples/arena.py", [x = [384, 256], F32], [];
     row_norms: "examples/two_cores.py" "row_norms" on (2, 1), [x = [64, 256], F32], [];
     matmul_two_cores: "examples/two_cores.py" "matmul_two_cores" on (2, 1), [a_t = [64, 128], F32; b = [64, 512], F32], [];
-    crossing_pipes: "tests/kernels/pipes.py" on (2, 1), [x = [2, 2, 64, 96], F32], [];
+    crossing_pipes: "tests/kernels/pipes.py" "crossing_pipes" on (2, 1), [x = [2, 2, 64, 96], F32], [];
+    opposite_uses: "tests/kernels/pipes.py" "opposite_uses" on (2, 1), [x = [2, 2, 64, 96], F32], [];
     ring_gather: "examples/collectives.py" "ring_gather" on (1, 2), [x = [64, 128], BF16], [ranks = Arg::Int(2)];
     exchange: "examples/collectives.py" "exchange" on (2, 2), [x = [8, 32], F32], [ranks = Arg::Int(2)];
     panels_tile_of_its_own: "tests/kernels/panels.py" "tile_of_its_own", [x = [10, 112, 384], F32], [];

@@ -27,6 +27,8 @@ ROUNDS = [(-12, 12, -6, 6), (-3, 3, -1, 1), (-1, 1)]
 STRIDES = (6, 3, 1)
 # How far a fit at the edge of the responses extends them.
 EXTENSION = 3
+# Parameters that concern only rows with a feature (`features` in the report of a run), by how their names begin.
+CONCERNS = {"collectives.": "collectives"}
 # A row whose latency changes by less than this share between the ends of a range does not depend on the parameter.
 SENSITIVE = 1e-4
 
@@ -126,11 +128,16 @@ class Responses:
     """The log latency of each row around a centre of the lattice."""
 
     def __init__(self, runs, chosen, centre, sensitive=None):
-        """`sensitive`: by axis the rows that depend on its parameter; None: all."""
+        """`sensitive`: by axis the rows that depend on its parameter; None: those that it concerns."""
         self.runs, self.chosen, self.centre = runs, chosen, centre
         self.base = self.run(centre, list(runs.rows))
         self.along = [{at: dict.fromkeys(self.base, 0.0)} for at in centre]
-        self.sensitive = sensitive or [set(self.base) for _ in centre]
+        self.sensitive = sensitive or [self.concerned(parameter) for parameter in chosen]
+
+    def concerned(self, parameter):
+        """The rows that may depend on a parameter."""
+        features = [feature for start, feature in CONCERNS.items() if parameter.name.startswith(start)]
+        return {name for name in self.base if all(self.runs.rows[name]["features"][f] for f in features)}
 
     def run(self, point, names):
         latencies = self.runs.latencies(settings(self.chosen, point), names)

@@ -16,6 +16,8 @@ WITHIN = 0.10
 # Peak rates of one physical core: tensor clock in GHz, bytes per ns of its DMA engines (documented, sim/src/timing/params).
 CLOCKS = {"trn1": 2.8, "trn2": 2.4, "trn3": 2.4}
 DMA_BYTES_PER_NS = {"trn1": 435.2, "trn2": 435.2, "trn3": 614.4}
+# Bytes per ns of a rank's share of its chip's links (documented, as above).
+LINK_BYTES_PER_NS = {"trn1": 192.0, "trn2": 320.0, "trn3": 640.0}
 FORMULAS = {"ideal_us": "ideal", "ideal_plus_us": "ideal + 10 us + 3%"}
 
 
@@ -65,7 +67,9 @@ def group_of(row):
         return attention_group(row)
     if family == "moe":
         return "sparse MoE" if any("indices" in str(name) for name in inputs(row)) else "fused MoE bf16"
-    return {"moe-fp8": f"FP8 MoE {target}", "attention-prefill": "attention prefill", "collective": "collectives"}.get(family, family)
+    if family == "collective":
+        return f"{row.get('kernel_fn')} of {row['params']['ranks']} ranks"
+    return {"moe-fp8": f"FP8 MoE {target}", "attention-prefill": "attention prefill"}.get(family, family)
 
 
 def lineage_of(row):
@@ -96,15 +100,24 @@ def tensor_us(row, flops):
     return flops * passes / 2 / 128**2 / CLOCKS.get(target, 2.4) / 1e3
 
 
+def sent_by_rank(row):
+    """The bytes that each rank of a collective has to send: an all-reduce is a reduce-scatter and an all-gather."""
+    size, ranks = row["params"]["size_bytes"], row["params"]["ranks"]
+    return (2 if row["kernel_fn"] == "all_reduce" else 1) * size * (ranks - 1) / ranks
+
+
 def formulas(row, flops, moved, cores):
     """The two formulas: without a model, and with a constant for start and end and a share of the DMA time.
 
-    ideal: the slower of tensor engine and DMA engines at their documented rates. For the matrix products that is the time of the tensor
-    engine. `flops` and `moved` (bytes) are the counts of the simulator for all cores.
+    ideal: the slower of tensor engine and DMA engines at their documented rates; of a collective, the bytes that a rank sends at the
+    documented rate of the links. For the matrix products that is the time of the tensor engine. `flops` and `moved` (bytes) are the counts of the simulator for all cores.
     """
     target = str(row.get("hw") or "trn2").split()[0]
     tensor = tensor_us(row, flops) / cores
-    dma = moved / cores / DMA_BYTES_PER_NS.get(target, 435.2) / 1e3
+    if row.get("family") == "collective":
+        dma = sent_by_rank(row) / LINK_BYTES_PER_NS.get(target, 320.0) / 1e3
+    else:
+        dma = moved / cores / DMA_BYTES_PER_NS.get(target, 435.2) / 1e3
     ideal = max(tensor, dma)
     return {"ideal_us": ideal, "ideal_plus_us": ideal + 10 + 0.03 * dma}
 

@@ -31,11 +31,19 @@ def blocked_product(row):
 
 
 def feed_forward(row):
-    """The row has the first of three products: x_t[D, T] and a weight [D, F]."""
+    """The row has the first of three products: x transposed, [D, T], and a weight [D, F]."""
     (d, t), (_, f) = (i["shape"] for i in row["inputs"])
     dtype = row["inputs"][0]["dtype"]
-    tensors = {"x_t": (d, t), "w_gate": (d, f), "w_up": (d, f), "w_down": (f, d)}
-    return [*(argument(name, shape, dtype) for name, shape in tensors.items()), *blocks(row)]
+    weights = {"w_gate": (d, f), "w_up": (d, f), "w_down": (f, d)}
+    return [argument("x", (t, d), "float32"), *(argument(name, shape, dtype) for name, shape in weights.items()), *blocks(row)]
+
+
+def collective(row):
+    """The row has the bytes of the whole buffer: what a rank has of it depends on the collective."""
+    size, ranks, dtype = row["params"]["size_bytes"], row["params"]["ranks"], row["inputs"][0]["dtype"]
+    elements = size // (2 if dtype == "bfloat16" else 4)
+    own = elements // ranks if row["kernel_fn"] == "all_gather" else elements
+    return [argument("x", [own], dtype), f"ranks={ranks}"]
 
 
 def stack(row):
@@ -63,10 +71,12 @@ PORTS = [
     ("kernel", r"mha fast", "multi_head.py", "chunks", q_k_v),
     ("kernel", r"blocked product|adapter", "blocked_matmul.py", "blocked_matmul", blocked_product),
     ("kernel", r"feed-forward block", "blocked_matmul.py", "feed_forward", feed_forward),
+    ("id", r"nccom-([a-z_]+)-.*", "collectives.py", "{0}", collective),
     ("kernel", r"\d+-layer stack", "blocked_matmul.py", "stack", stack),
 ]
-# Ports that were launched on a grid of the logical core's physical cores. Without a grid a kernel runs on one core.
-ON_GRID = {"chunks"}
+# Ports that run on all physical cores of the logical core: kernels that were launched on such a grid (without a grid a kernel runs on one
+# core), and collectives. Of the ranks of a collective one runs: the others do the same at the same time.
+ON_GRID = {"chunks", "all_gather", "reduce_scatter", "all_reduce"}
 
 
 def port(row):

@@ -212,8 +212,7 @@ def command(row, workspace, folder):
     if port:
         return [*port, *common]
     if not str(row.get("api", "")).startswith("beta2"):
-        known = {"nccom-test": "a collective of the runtime without a kernel"}
-        raise CannotRun(known.get(row.get("api"), f"needs the older interface ({row.get('api')}), and has no port"))
+        raise CannotRun(f"needs the older interface ({row.get('api')}), and has no port")
     path, function = locate(row, workspace)
     function = function or row.get("kernel_fn") or ""
     if path.suffix != ".py":

@@ -258,9 +258,18 @@ def random_numbers():
     yield dict(
         name="crossing-pipes",
         file="pipes.py",
+        kernel="crossing_pipes",
         lnc=2,
         args=dict(x=x),
         expect=dict(out=x[::-1, 0] - 2 * x[::-1, 1]),
+    )
+    yield dict(
+        name="opposite-uses",
+        file="pipes.py",
+        kernel="opposite_uses",
+        lnc=2,
+        args=dict(x=x),
+        expect=dict(out=4 * x[::-1, 0] + 2 * x[::-1, 1]),
     )
 
     numbers = [(5, -7), (100_000, 100_000), (2**31 - 1, 1), (-2**31, 1)]

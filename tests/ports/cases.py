@@ -128,18 +128,22 @@ def cases():
             )
 
     m, n, k = 2, 1, 2
-    x_t, w_gate, w_up, w_down = (
+    x = normal((256, 512), 21)
+    half = x.astype(bfloat16)
+    w_gate, w_up, w_down = (
         normal(shape, seed, bfloat16) / np.array(16, bfloat16)
-        for shape, seed in (((512, 256), 21), ((512, 1024), 22), ((512, 1024), 23), ((1024, 512), 24))
+        for shape, seed in (((512, 1024), 22), ((512, 1024), 23), ((1024, 512), 24))
     )
-    up = product(x_t, w_up, 128 * k)
+    gate, up = (product(np.ascontiguousarray(half.T), w, 128 * k).astype(np.float32) for w in (w_gate, w_up))
+    hidden = (gate / (1 + np.exp(-gate))).astype(bfloat16).astype(np.float32) * up
+    down = product(np.ascontiguousarray(hidden.astype(bfloat16).T), w_down, 128 * k)
     yield dict(
         name="feed-forward",
         file="blocked_matmul.py",
         kernel="feed_forward",
-        args=dict(x_t=x_t, w_gate=w_gate, w_up=w_up, w_down=w_down, m=m, n=n, k=k),
-        expect=dict(gate=product(x_t, w_gate, 128 * k), up=up, down=product(up.reshape(1024, 256), w_down, 128 * k)),
-        atol=2e-2,
+        args=dict(x=x, w_gate=w_gate, w_up=w_up, w_down=w_down, m=m, n=n, k=k, columns=256),
+        expect=dict(out=(half.astype(np.float32) + down.astype(np.float32)).mean(axis=0, keepdims=True)),
+        atol=5e-3,
     )
 
     h, weights = normal((512, 512), 25), normal((3, 512, 512), 26) / np.float32(16)
@@ -154,3 +158,27 @@ def cases():
         expect=dict(h=last),
         atol=1e-3,
     )
+
+    part, whole = normal(512, 27), normal(512, 28)
+    for ranks in (2, 4):
+        for kernel, x, expected in (
+            ("all_gather", part, np.tile(part, ranks)),
+            ("all_reduce", whole, ranks * whole),
+        ):
+            yield dict(
+                name=f"{kernel}-{ranks}",
+                file="collectives.py",
+                kernel=kernel,
+                ranks=ranks,
+                args=dict(x=x, ranks=ranks),
+                expect=dict(out=expected),
+            )
+        for rank in range(ranks):
+            yield dict(
+                name=f"reduce_scatter-{ranks}, rank {rank}",
+                file="collectives.py",
+                kernel="reduce_scatter",
+                ranks=ranks,
+                args=dict(x=whole, ranks=ranks),
+                expect={f"out@{rank}": ranks * whole[rank * 512 // ranks : (rank + 1) * 512 // ranks]},
+            )

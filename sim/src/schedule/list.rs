@@ -177,6 +177,7 @@ impl<'a> Scheduler<'a> {
         let other = if class == Class::Load { &queue.stores } else { &queue.loads };
         let mut reach = other.head().map_or(u32::MAX, |op| op.saturating_add(dma_window));
         let mut blocked = false;
+        let turn = self.turn();
         let sequence = queue.transfers(class);
         let waiting = sequence.ops[sequence.next..].iter().filter(|op| !self.taken[**op as usize]);
         let candidate = move |&op: &u32| {
@@ -184,6 +185,9 @@ impl<'a> Scheduler<'a> {
                 return None;
             }
             reach = reach.min(op.saturating_add(dma_window));
+            if !turn(op) {
+                return Some(None);
+            }
             let resolved = self.pending[op as usize] == 0;
             let (ready, by_data) = self.ready[op as usize];
             blocked = if resolved { !by_data } else { self.data[op as usize] == 0 };
@@ -206,12 +210,16 @@ impl<'a> Scheduler<'a> {
         self.queues[q].next = ready.map(|ready| ready.max(self.queues[q].free));
     }
 
+    /// Whether an operation is no rendezvous, or the next one.
+    fn turn(&self) -> impl Fn(u32) -> bool + use<'a> {
+        let rendezvous = &self.low.rendezvous;
+        let next = rendezvous.get(self.rendezvous).map(|r| r.op);
+        move |op| next.is_none_or(|next| op <= next) || rendezvous.binary_search_by_key(&op, |r| r.op).is_err()
+    }
+
     /// Moves computation into the window.
     fn admit(&mut self, q: usize) {
-        let next = self.low.rendezvous.get(self.rendezvous).map(|r| r.op);
-        let rendezvous = &self.low.rendezvous;
-        let turn =
-            |op: u32| next.is_none_or(|next| op <= next) || rendezvous.binary_search_by_key(&op, |r| r.op).is_err();
+        let turn = self.turn();
         let window = if q == TENSOR { u32::MAX } else { self.compiler.compute_window } as usize;
         let computation = &mut self.queues[q].computation;
         while computation.ops.get(computation.first).is_some_and(|op| self.taken[*op as usize]) {

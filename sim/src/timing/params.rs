@@ -65,7 +65,10 @@ sections! {
     /// The cores of a logical core: barrier, and GpSimd's own DMA engine between them.
     pub struct Cores { barrier_ns: Param, gpsimd_dma_ns: Param, gpsimd_dma_bytes_per_ns: Param, hbm_bytes_per_ns: Param, }
     /// Collectives of ranks in one instance.
-    pub struct Collectives { trigger_ns: Param, hop_us: Param, link_bytes_per_ns: Param, mesh_max_bytes: Param, rdh_max_bytes: Param, }
+    pub struct Collectives {
+        trigger_ns: Param, hop_us: Param, reduction_us: Param, link_bytes_per_ns: Param, mesh_bytes_per_ns: Param, rdh_bytes_per_ns: Param,
+        ring_bytes_per_ns: Param, mesh_max_bytes: Param, rdh_max_bytes: Param,
+    }
     /// Dynamic control flow and sequencer instructions.
     pub struct Control { loop_iteration_us: Param, branch_ns: Param, register_move_ns: Param, register_load_ns: Param, register_store_ns: Param, }
     /// The tensor engine.

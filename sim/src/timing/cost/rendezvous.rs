@@ -4,6 +4,23 @@ use nki_isa::names::Engine;
 use nki_isa::work::{Collective, CollectiveKind, RendezvousWork};
 
 use super::{Cost, CostKind, Laws, ns};
+use crate::timing::params::Param;
+
+/// Accesses of HBM for every two ranks that a reduced chunk passes on a KangaRing, against those of a copied one: three reads and a write
+/// against one read and two writes. Source: intranode-collective-comm.
+const RING_REDUCTION_ACCESSES: f64 = 4.0 / 3.0;
+
+/// How ranks exchange messages of some size.
+struct Algorithm<'p> {
+    /// One after the other.
+    steps: f64,
+    /// What a rank sends, in bytes per nanosecond.
+    rate: &'p Param,
+    /// By how much a reduction delays each step.
+    reduction_us: f64,
+    /// Accesses of memory for a reduced byte against a copied one.
+    accesses: f64,
+}
 
 impl Laws<'_> {
     pub(super) fn rendezvous(&self, engine: Engine, work: RendezvousWork) -> Cost {
@@ -24,36 +41,41 @@ impl Laws<'_> {
         }
     }
 
-    /// Steps of latency, then bytes over the links. Small messages go over a mesh (two steps, the same for any number of ranks), larger ones by
-    /// recursive doubling and halving (log2 of the ranks), the largest round a KangaRing (half as many hops as ranks). An all-reduce is a
-    /// reduce-scatter and an all-gather. The engine only starts it. Source: intranode-collective-comm.
+    /// Steps of latency, then bytes at the rate of the algorithm. Small messages go over a mesh (two steps, the same for any number of ranks, on links
+    /// that many chips share), larger ones by recursive doubling and halving (log2 of the ranks), the largest round a KangaRing (half as many hops as
+    /// ranks). A reduction of what a step brought delays the next step; on the ring, which cuts chunks in two slices, it is hidden, but it has four
+    /// accesses of HBM where a copy has three. An all-reduce is a reduce-scatter and an all-gather. The engine only starts it.
+    /// Source: intranode-collective-comm; rates and latencies from collectives of 64 ranks.
     fn collective(&self, engine: Engine, c: Collective) -> Cost {
         let p = &self.params.collectives;
         let ranks = f64::from(c.ranks.max(1));
         let chunk = c.chunk_bytes as f64;
         let message = chunk * ranks;
         let log = ranks.log2().ceil().max(1.0);
-        let (rounds, algorithm) = match c.kind {
-            CollectiveKind::Permute => (1.0, 1.0),
-            kind => {
-                let steps = if message < p.mesh_max_bytes.value {
-                    2.0
-                } else if message < p.rdh_max_bytes.value {
-                    log
-                } else {
-                    (ranks / 2.0).ceil().max(1.0)
-                };
-                (if kind == CollectiveKind::AllReduce { 2.0 } else { 1.0 }, steps)
+        let algorithm = if message <= p.mesh_max_bytes.value {
+            Algorithm { steps: 2.0, rate: &p.mesh_bytes_per_ns, reduction_us: 0.0, accesses: 1.0 }
+        } else if message <= p.rdh_max_bytes.value {
+            Algorithm { steps: log, rate: &p.rdh_bytes_per_ns, reduction_us: p.reduction_us.value, accesses: 1.0 }
+        } else {
+            let steps = (ranks / 2.0).ceil().max(1.0);
+            Algorithm { steps, rate: &p.ring_bytes_per_ns, reduction_us: 0.0, accesses: RING_REDUCTION_ACCESSES }
+        };
+        let Algorithm { steps, rate, reduction_us, accesses } = algorithm;
+        let sent = chunk * (ranks - 1.0);
+        let copying = steps * p.hop_us.value * 1e3 + sent / rate.value;
+        let reducing = steps * (p.hop_us.value + reduction_us) * 1e3 + sent * accesses / rate.value;
+        let (time, rate) = match c.kind {
+            _ if c.ranks < 2 => (0.0, rate),
+            CollectiveKind::Permute => {
+                (p.hop_us.value * 1e3 + chunk / p.link_bytes_per_ns.value, &p.link_bytes_per_ns)
             }
+            CollectiveKind::AllGather | CollectiveKind::AllToAll => (copying, rate),
+            CollectiveKind::ReduceScatter => (reducing, rate),
+            CollectiveKind::AllReduce => (reducing + copying, rate),
         };
-        let sent = match c.kind {
-            CollectiveKind::Permute => chunk,
-            _ => rounds * chunk * (ranks - 1.0),
-        };
-        let steps = if c.ranks < 2 { 0.0 } else { rounds * algorithm };
         let trigger = ns(p.trigger_ns.value);
-        let time = ns(steps * p.hop_us.value * 1e3 + sent / p.link_bytes_per_ns.value);
-        let confidence = p.trigger_ns.confidence.max(p.hop_us.confidence).max(p.link_bytes_per_ns.confidence);
+        let time = ns(time);
+        let confidence = p.trigger_ns.confidence.max(p.hop_us.confidence).max(rate.confidence);
         Cost {
             engine,
             kind: CostKind::Compute { occupancy: trigger, complete: trigger + time, table: None, port: false },

@@ -1,5 +1,6 @@
 //! Whole programs through placement, trace and timing.
 
+mod collectives;
 mod device;
 mod forms;
 pub(crate) mod laws;
