@@ -66,9 +66,7 @@ impl Laws<'_> {
         let reducing = steps * (p.hop_us.value + reduction_us) * 1e3 + sent * accesses / rate.value;
         let (time, rate) = match c.kind {
             _ if c.ranks < 2 => (0.0, rate),
-            CollectiveKind::Permute => {
-                (p.hop_us.value * 1e3 + chunk / p.link_bytes_per_ns.value, &p.link_bytes_per_ns)
-            }
+            CollectiveKind::Permute => (p.hop_us.value * 1e3 + chunk / p.link_bytes_per_ns.value, &p.link_bytes_per_ns),
             CollectiveKind::AllGather | CollectiveKind::AllToAll => (copying, rate),
             CollectiveKind::ReduceScatter => (reducing, rate),
             CollectiveKind::AllReduce => (reducing + copying, rate),

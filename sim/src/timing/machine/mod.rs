@@ -103,7 +103,11 @@ pub(crate) fn run<O: Observer>(
     }
     for (core, id) in cores.iter().zip(&ids) {
         let left = core.segments.iter().map(|s| s.pending).sum::<u32>();
-        assert_eq!(left, 0, "core {} of rank {} waits for ever: the orders of the queues have a circle", id.core, id.rank);
+        assert_eq!(
+            left, 0,
+            "core {} of rank {} waits for ever: the orders of the queues have a circle",
+            id.core, id.rank
+        );
     }
     cores.into_iter().map(|c| Finished { observer: c.observer, end: c.end }).collect()
 }

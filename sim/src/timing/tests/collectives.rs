@@ -1,18 +1,19 @@
 //! Collectives in closed form, and as measured.
 
-use nki_isa::names::Engine;
-use nki_isa::work::{Collective, CollectiveKind, RendezvousWork};
 use nki_isa::Target;
+use nki_isa::names::Engine;
+use nki_isa::work::{Collective, CollectiveKind, RendezvousWork, Work, WorkKind};
 use proptest::prelude::*;
 
-use crate::timing::cost::CostKind;
-use crate::timing::{Laws, Params};
+use crate::timing::cost::{CostKind, Place};
+use crate::timing::{CostModel, Laws, Params};
 
 /// Nanoseconds from the trigger to the results, with `bytes` in all of what is gathered, scattered or reduced.
 fn time(params: &Params, kind: CollectiveKind, bytes: u64, ranks: u32) -> f64 {
     let laws = Laws::new(params).unwrap();
     let chunk_bytes = bytes / u64::from(ranks);
-    let cost = laws.rendezvous(Engine::Sync, RendezvousWork::Collective(Collective { kind, chunk_bytes, ranks }));
+    let kind = WorkKind::Rendezvous(RendezvousWork::Collective(Collective { kind, chunk_bytes, ranks }));
+    let cost = laws.cost(&Work { engine: Engine::Sync, kind }, Place::default());
     let CostKind::Compute { occupancy, complete, .. } = cost.kind else { panic!("{cost:?}") };
     (complete - occupancy) as f64 / 1e3
 }
