@@ -36,6 +36,47 @@ pub trait Loader: Sync {
     }
 }
 
+/// An axis of a launch grid.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct GridAxis {
+    /// Programs that a core runs one after the other.
+    pub sequential: u32,
+    /// Cores that the axis is spread over: 1, or the cores of the logical core (`nl.nc(2)`).
+    pub cores: u32,
+    /// Whether neighbouring programs run on one core (`nl.nc(2) * n`) or on different ones (`n * nl.nc(2)`).
+    pub cores_outside: bool,
+}
+
+impl GridAxis {
+    /// Programs along the axis.
+    pub fn count(self) -> u32 {
+        self.sequential * self.cores
+    }
+
+    /// Position of the `step`-th program of a core.
+    fn position(self, core: u32, step: u32) -> u32 {
+        if self.cores == 1 {
+            step
+        } else if self.cores_outside {
+            core * self.sequential + step
+        } else {
+            step * self.cores + core
+        }
+    }
+}
+
+/// The programs of a grid that a core runs, in order, each as its position along the axes. Without a grid there is one.
+fn programs_of(grid: &[GridAxis], core: u32) -> Vec<Vec<u32>> {
+    let mut found = vec![Vec::new()];
+    for axis in grid {
+        let along = |before: Vec<u32>| {
+            (0..axis.sequential).map(move |step| [&before[..], &[axis.position(core, step)]].concat())
+        };
+        found = found.into_iter().flat_map(along).collect();
+    }
+    found
+}
+
 /// What to compile and how.
 #[derive(Debug, Clone)]
 pub struct Options {
@@ -47,6 +88,8 @@ pub struct Options {
     pub decorated_target: bool,
     /// Physical cores per logical core: 1 or 2.
     pub lnc: u32,
+    /// The launch grid of a kernel for Beta 1: the programs along each axis. Empty without one.
+    pub grid: Vec<GridAxis>,
     /// Report what the official compiler would reject.
     pub strict: bool,
     /// Instructions that wait for others, both by name: what `with_schedule` of a live kernel was given.
@@ -66,6 +109,7 @@ impl Default for Options {
             target: Target::DEFAULT,
             decorated_target: false,
             lnc: 1,
+            grid: Vec::new(),
             strict: false,
             schedule: Vec::new(),
             step_limit: 50_000_000,

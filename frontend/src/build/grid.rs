@@ -97,8 +97,11 @@ impl Axis {
     fn new(extent: i64, tile: i64) -> Result<Self> {
         let n = extent.div_euclid(tile) + i64::from(extent % tile != 0);
         if n > MAX_TILES {
-            return Err(refuse("bad-shape", format!("{n} tiles along a dimension of {extent}: at most {MAX_TILES} are possible"))
-                .help("make the tiles larger"));
+            return Err(refuse(
+                "bad-shape",
+                format!("{n} tiles along a dimension of {extent}: at most {MAX_TILES} are possible"),
+            )
+            .help("make the tiles larger"));
         }
         let cells = (0..n as usize).map(|i| i..i + 1).collect();
         Ok(Self { extent, tile, group: 1, step: 1, tiles: (0..n).collect(), cells, consumed: false })
@@ -165,10 +168,9 @@ impl Axis {
 
 fn check_counts(what: &str, name: &str, counts: &[i64]) -> Result<()> {
     match counts.iter().position(|&n| n < 1) {
-        Some(at) => Err(refuse(
-            "value-error",
-            format!("{what}: {name} is {}; entry {at} must be a positive int", text(counts)),
-        )),
+        Some(at) => {
+            Err(refuse("value-error", format!("{what}: {name} is {}; entry {at} must be a positive int", text(counts))))
+        }
         None if counts.is_empty() => Err(refuse("value-error", format!("{what}: {name} is empty"))),
         None => Ok(()),
     }
@@ -492,8 +494,7 @@ impl Grid {
             ])?;
             let mut shape = self.tile_shape();
             shape[0] = partitions;
-            let keys: Vec<Key> =
-                extents[self.untiled..].iter().map(|&n| Key::Slice(Some(0), Some(n), None)).collect();
+            let keys: Vec<Key> = extents[self.untiled..].iter().map(|&n| Key::Slice(Some(0), Some(n), None)).collect();
             return whole.reshape(&shape)?.index(&keys).map(Some);
         }
         let joined = tiles.windows(2).all(|w| w[1].0 == w[0].0 + 1);
@@ -507,10 +508,7 @@ impl Grid {
             return Ok(None);
         }
         let end = (first + before.len() as i64) * free + last[self.untiled + 1..].iter().product::<i64>();
-        let keys = [
-            Key::Slice(Some(0), Some(partitions), None),
-            Key::Slice(Some(first * free), Some(end), None),
-        ];
+        let keys = [Key::Slice(Some(0), Some(partitions), None), Key::Slice(Some(first * free), Some(end), None)];
         storage.index(&keys).map(Some)
     }
 }

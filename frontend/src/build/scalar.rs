@@ -73,10 +73,8 @@ impl Scalar {
     /// As [`Self::register`]; `register-arithmetic` for int64 on chip.
     pub(crate) fn offset_into(self, t: &Tensor, what: &str) -> Result<RegId> {
         if self.dtype == DType::I64 && t.on_chip() {
-            let message = format!(
-                "{what}: an int64 scalar as an offset into `{}`, which is in {}",
-                t.storage.name, t.view.space
-            );
+            let message =
+                format!("{what}: an int64 scalar as an offset into `{}`, which is in {}", t.storage.name, t.view.space);
             return Err(Violation::new(SLUG, "", message)
                 .help("on-chip offsets have 32 bits: load the scalar from an int32 tensor"));
         }
@@ -87,12 +85,10 @@ impl Scalar {
 impl Term {
     fn arg(self, dtype: DType, what: &str) -> Result<Arg> {
         match self {
-            Term::Scalar(s) if s.dtype != dtype => Err(Violation::new(
-                SLUG,
-                "",
-                format!("{what}: one scalar is {dtype}, the other one {}", s.dtype),
-            )
-            .help("scalars are not widened: load both from tensors of one dtype")),
+            Term::Scalar(s) if s.dtype != dtype => {
+                Err(Violation::new(SLUG, "", format!("{what}: one scalar is {dtype}, the other one {}", s.dtype))
+                    .help("scalars are not widened: load both from tensors of one dtype"))
+            }
             Term::Scalar(s) => s.register(what).map(Arg::Register),
             Term::Int(i) if dtype == DType::I32 && i32::try_from(i).is_err() => {
                 Err(Violation::new(SLUG, "", format!("{what}: {i} does not fit the int32 of the scalar")))

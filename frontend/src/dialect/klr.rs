@@ -18,10 +18,9 @@ use crate::build::tensor::Tensor;
 use crate::eval::Interp;
 use crate::eval::compare::MAX_DEPTH;
 use crate::eval::error::{EvalResult, Raise};
-use crate::eval::foreign::{Construct, Dialect, Hint};
+use crate::eval::foreign::Dialect;
 use crate::eval::native::CallArgs;
 use crate::eval::value::*;
-use crate::syntax::{BinOp, CmpOp, UnaryOp};
 
 /// The dialect of KLR's front end.
 pub(super) struct Klr;
@@ -31,8 +30,8 @@ impl Dialect for Klr {
         "klr"
     }
 
-    fn packages(&self) -> &'static [&'static str] {
-        Beta2.packages()
+    fn base(&self) -> &'static dyn Dialect {
+        &Beta2
     }
 
     fn has_module(&self, path: &str) -> bool {
@@ -45,55 +44,6 @@ impl Dialect for Klr {
             ("klr", _) => Some(interp.host(format!("klr.{name}"), span)),
             _ => Beta2.attribute(interp, module, name, span),
         }
-    }
-
-    fn names(&self, module: &str) -> Vec<&'static str> {
-        Beta2.names(module)
-    }
-
-    fn undefined(&self, interp: &mut Interp<'_>, name: &str, span: Span) -> Option<Value> {
-        Beta2.undefined(interp, name, span)
-    }
-
-    fn index(&self, interp: &mut Interp<'_>, base: &Value, index: &Value, span: Span) -> EvalResult<Value> {
-        Beta2.index(interp, base, index, span)
-    }
-
-    fn assign(
-        &self,
-        interp: &mut Interp<'_>,
-        base: &Value,
-        index: &Value,
-        value: &Value,
-        span: Span,
-    ) -> EvalResult<()> {
-        Beta2.assign(interp, base, index, value, span)
-    }
-
-    fn binary(
-        &self,
-        interp: &mut Interp<'_>,
-        op: BinOp,
-        left: &Value,
-        right: &Value,
-        span: Span,
-    ) -> EvalResult<Option<Value>> {
-        Beta2.binary(interp, op, left, right, span)
-    }
-
-    fn unary(&self, interp: &mut Interp<'_>, op: UnaryOp, value: &Value, span: Span) -> EvalResult<Value> {
-        Beta2.unary(interp, op, value, span)
-    }
-
-    fn compare(
-        &self,
-        interp: &mut Interp<'_>,
-        op: CmpOp,
-        left: &Value,
-        right: &Value,
-        span: Span,
-    ) -> EvalResult<Option<Value>> {
-        Beta2.compare(interp, op, left, right, span)
     }
 
     fn truth(&self, interp: &mut Interp<'_>, value: &Value, span: Span) -> EvalResult<Option<bool>> {
@@ -121,14 +71,6 @@ impl Dialect for Klr {
                 _ => Beta2.method(interp, base, name, args),
             },
         }
-    }
-
-    fn check_strictly(&self, interp: &mut Interp<'_>, construct: &Construct<'_>) {
-        Beta2.check_strictly(interp, construct);
-    }
-
-    fn hint(&self, hint: Hint) -> &'static str {
-        Beta2.hint(hint)
     }
 
     fn text(&self, interp: &mut Interp<'_>, value: &Value) -> EvalResult<Option<String>> {

@@ -1,9 +1,11 @@
 //! The dialects of NKI, and which file is written in which.
 
+mod beta1;
 pub(crate) mod beta2;
 pub(crate) mod common;
 mod klr;
 
+use self::beta1::Beta1;
 use self::beta2::Beta2;
 use self::common::state::State;
 use self::klr::Klr;
@@ -11,10 +13,18 @@ use crate::eval::Interp;
 use crate::eval::foreign::Dialect;
 use crate::{Loader, Options};
 
-/// The dialect of a file that imports these modules.
+/// The dialect of a file that imports these modules: of one that imports both languages the current one, whose tool chain has parts under
+/// the older package, too.
 fn of_file(imports: &[&str]) -> &'static dyn Dialect {
     let imports_package = |name: &str| imports.iter().any(|path| path.split('.').next() == Some(name));
-    if imports_package("klr") { &Klr } else { &Beta2 }
+    let is_beta1 = |path: &&str| *path == "neuronxcc" || *path == "neuronxcc.nki" || path.starts_with("neuronxcc.nki.");
+    if imports_package("klr") {
+        &Klr
+    } else if imports.iter().any(is_beta1) && !imports_package("nki") {
+        &Beta1
+    } else {
+        &Beta2
+    }
 }
 
 /// An evaluation with nothing loaded, to be made on the thread that evaluates.

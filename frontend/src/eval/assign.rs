@@ -15,6 +15,13 @@ impl Interp<'_> {
     pub(crate) fn assign(&mut self, frame: &Frame<'_>, target: &Expr, value: Value) -> EvalResult<()> {
         match &target.kind {
             ExprKind::Name(_, slot) => {
+                let value = match &value {
+                    Value::Object(object) => {
+                        let old = self.held(frame, *slot);
+                        object.replaces(self, &old, target.span)?.unwrap_or(value)
+                    }
+                    _ => value,
+                };
                 self.store(frame, *slot, value);
                 Ok(())
             }
@@ -36,6 +43,17 @@ impl Interp<'_> {
                 "not a variable, attribute or item",
             )),
         }
+    }
+
+    /// What a slot holds.
+    fn held(&self, frame: &Frame<'_>, slot: Slot) -> Value {
+        let place = match slot {
+            Slot::Local(index) | Slot::Class(index, _) => self.stack[frame.base + index as usize].clone(),
+            Slot::Free(index) => frame.captures[index as usize].clone(),
+            Slot::Global(index) => frame.module.globals.borrow()[index as usize].clone(),
+            Slot::Unresolved => Value::Unset,
+        };
+        if let Value::Cell(cell) = &place { cell.borrow().clone() } else { place }
     }
 
     /// Stores into a slot.
@@ -181,6 +199,11 @@ impl Interp<'_> {
             (Value::Instance(instance), _) => {
                 if let Some(method) = instance.class.lookup(op.methods().2) {
                     return self.call_with(&method, old.clone(), CallArgs::of([value.clone()], span));
+                }
+            }
+            (Value::Object(object), _) => {
+                if let Some(kept) = object.in_place(self, op, old, value, span)? {
+                    return Ok(kept);
                 }
             }
             _ => {}

@@ -146,9 +146,7 @@ impl Interp<'_> {
             },
             Value::Exception(exception) => match name {
                 sym::args => Value::tuple(exception.1.clone()),
-                sym::value if exception.0 == sym::stop_iteration => {
-                    exception.1.first().cloned().unwrap_or(Value::None)
-                }
+                sym::value if exception.0 == sym::stop_iteration => exception.1.first().cloned().unwrap_or(Value::None),
                 _ => return Ok(None),
             },
             Value::ExceptionClass(class) => match name {

@@ -334,7 +334,9 @@ impl Interp<'_> {
                 let n = range.len();
                 self.loop_over(frame, f, variable, header, (0..n).map(|i| Value::Int(range.at(i))))
             }
-            Value::Tuple(items) if !frame.is_generator() => self.loop_over(frame, f, variable, header, items.iter().cloned()),
+            Value::Tuple(items) if !frame.is_generator() => {
+                self.loop_over(frame, f, variable, header, items.iter().cloned())
+            }
             // Once: the body may have errors of its own.
             Value::Poison => self.loop_over(frame, f, variable, header, std::iter::once(Value::Poison)),
             // A list may grow while it is walked.

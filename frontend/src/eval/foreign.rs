@@ -49,6 +49,11 @@ pub(crate) trait Object: Any + fmt::Debug {
         None
     }
 
+    /// Whether operators on it mean what the dialect of the file says.
+    fn follows_dialect(&self) -> bool {
+        false
+    }
+
     /// Whether a statement that only makes it has no effect.
     fn is_inert(&self) -> bool {
         self.is_device_data()
@@ -62,6 +67,11 @@ pub(crate) trait Object: Any + fmt::Debug {
     /// Names of its methods.
     fn methods(&self) -> &'static [&'static str] {
         &[]
+    }
+
+    /// Whether it has a method of this name.
+    fn has_method(&self, _interp: &Interp<'_>, name: &str) -> bool {
+        self.methods().contains(&name)
     }
 
     /// `this.name`, where `name` is no method.
@@ -128,30 +138,50 @@ pub(crate) trait Object: Any + fmt::Debug {
     /// `left op right`, one of which is this; `None` defers to the other one.
     fn binary(
         &self,
-        _interp: &mut Interp<'_>,
-        _op: BinOp,
-        _left: &Value,
-        _right: &Value,
-        _span: Span,
+        interp: &mut Interp<'_>,
+        op: BinOp,
+        left: &Value,
+        right: &Value,
+        span: Span,
     ) -> EvalResult<Option<Value>> {
+        if self.follows_dialect() { interp.dialect.binary(interp, op, left, right, span) } else { Ok(None) }
+    }
+
+    /// `this op= value` in place: what the target holds then; `None` computes a new value.
+    fn in_place(
+        &self,
+        interp: &mut Interp<'_>,
+        op: BinOp,
+        this: &Value,
+        value: &Value,
+        span: Span,
+    ) -> EvalResult<Option<Value>> {
+        if self.follows_dialect() { interp.dialect.in_place(interp, op, this, value, span) } else { Ok(None) }
+    }
+
+    /// `name = this` where the name holds `old` ([`Value::Unset`] if nothing): what it holds then; `None` for this.
+    fn replaces(&self, _interp: &mut Interp<'_>, _old: &Value, _span: Span) -> EvalResult<Option<Value>> {
         Ok(None)
     }
 
     /// `op this`; `not` calls [`Self::truth`].
-    fn unary(&self, _interp: &mut Interp<'_>, op: UnaryOp, this: &Value, span: Span) -> EvalResult<Value> {
+    fn unary(&self, interp: &mut Interp<'_>, op: UnaryOp, this: &Value, span: Span) -> EvalResult<Value> {
+        if self.follows_dialect() {
+            return interp.dialect.unary(interp, op, this, span);
+        }
         Err(unsupported(op.text(), this, &Value::None, span))
     }
 
     /// `left op right`, one of which is this; `None` defers to the other one, and then to [`Self::equals`]. Not called for `is` and `in`.
     fn compare(
         &self,
-        _interp: &mut Interp<'_>,
-        _op: CmpOp,
-        _left: &Value,
-        _right: &Value,
-        _span: Span,
+        interp: &mut Interp<'_>,
+        op: CmpOp,
+        left: &Value,
+        right: &Value,
+        span: Span,
     ) -> EvalResult<Option<Value>> {
-        Ok(None)
+        if self.follows_dialect() { interp.dialect.compare(interp, op, left, right, span) } else { Ok(None) }
     }
 
     /// Whether it equals a value other than itself, for `==` and in containers.
@@ -232,27 +262,50 @@ pub(crate) trait Dialect {
     /// Its name, different for each dialect.
     fn name(&self) -> &'static str;
 
+    /// The dialect that it follows in what it does not say itself; one that has none says everything.
+    fn base(&self) -> &'static dyn Dialect;
+
     /// Packages whose modules this dialect provides: what is not among them does not exist.
-    fn packages(&self) -> &'static [&'static str];
+    fn packages(&self) -> &'static [&'static str] {
+        self.base().packages()
+    }
 
     /// Whether it provides a module of this dotted name.
-    fn has_module(&self, path: &str) -> bool;
+    fn has_module(&self, path: &str) -> bool {
+        self.base().has_module(path)
+    }
 
     /// `module.name`; `None` if there is no such name. Called once per module and name; submodules are found by the evaluator.
-    fn attribute(&self, interp: &mut Interp<'_>, module: &str, name: &str, span: Span) -> Option<Value>;
+    fn attribute(&self, interp: &mut Interp<'_>, module: &str, name: &str, span: Span) -> Option<Value> {
+        self.base().attribute(interp, module, name, span)
+    }
 
     /// Names of a module, for "did you mean".
-    fn names(&self, module: &str) -> Vec<&'static str>;
+    fn names(&self, module: &str) -> Vec<&'static str> {
+        self.base().names(module)
+    }
 
     /// What a name means that nothing binds.
-    fn undefined(&self, interp: &mut Interp<'_>, name: &str, span: Span) -> Option<Value>;
+    fn undefined(&self, interp: &mut Interp<'_>, name: &str, span: Span) -> Option<Value> {
+        self.base().undefined(interp, name, span)
+    }
 
     /// `base[index]` where `base` is a tensor.
-    fn index(&self, interp: &mut Interp<'_>, base: &Value, index: &Value, span: Span) -> EvalResult<Value>;
+    fn index(&self, interp: &mut Interp<'_>, base: &Value, index: &Value, span: Span) -> EvalResult<Value> {
+        self.base().index(interp, base, index, span)
+    }
 
     /// `base[index] = value` where `base` is a tensor.
-    fn assign(&self, interp: &mut Interp<'_>, base: &Value, index: &Value, value: &Value, span: Span)
-    -> EvalResult<()>;
+    fn assign(
+        &self,
+        interp: &mut Interp<'_>,
+        base: &Value,
+        index: &Value,
+        value: &Value,
+        span: Span,
+    ) -> EvalResult<()> {
+        self.base().assign(interp, base, index, value, span)
+    }
 
     /// `left op right` where one side is a tensor or a register.
     fn binary(
@@ -262,10 +315,26 @@ pub(crate) trait Dialect {
         left: &Value,
         right: &Value,
         span: Span,
-    ) -> EvalResult<Option<Value>>;
+    ) -> EvalResult<Option<Value>> {
+        self.base().binary(interp, op, left, right, span)
+    }
+
+    /// `left op= right` in place where the left side is a tensor: what the target holds then; `None` computes a new value.
+    fn in_place(
+        &self,
+        _interp: &mut Interp<'_>,
+        _op: BinOp,
+        _left: &Value,
+        _right: &Value,
+        _span: Span,
+    ) -> EvalResult<Option<Value>> {
+        Ok(None)
+    }
 
     /// `op value` where the value is a tensor or a register.
-    fn unary(&self, interp: &mut Interp<'_>, op: UnaryOp, value: &Value, span: Span) -> EvalResult<Value>;
+    fn unary(&self, interp: &mut Interp<'_>, op: UnaryOp, value: &Value, span: Span) -> EvalResult<Value> {
+        self.base().unary(interp, op, value, span)
+    }
 
     /// `left op right` where one side is a tensor or a register; `None` compares identities.
     fn compare(
@@ -275,19 +344,39 @@ pub(crate) trait Dialect {
         left: &Value,
         right: &Value,
         span: Span,
-    ) -> EvalResult<Option<Value>>;
+    ) -> EvalResult<Option<Value>> {
+        self.base().compare(interp, op, left, right, span)
+    }
 
     /// Whether a dict or a tensor counts as true; `None` where that is Python's rule.
-    fn truth(&self, interp: &mut Interp<'_>, value: &Value, span: Span) -> EvalResult<Option<bool>>;
+    fn truth(&self, interp: &mut Interp<'_>, value: &Value, span: Span) -> EvalResult<Option<bool>> {
+        self.base().truth(interp, value, span)
+    }
 
     /// `base.name(...)` of a list, dict, kernel or tensor, where it differs from what the evaluator or the tensor does; `None` where it does not.
-    fn method(&self, interp: &mut Interp<'_>, base: &Value, name: &str, args: &CallArgs) -> EvalResult<Option<Value>>;
+    fn method(&self, interp: &mut Interp<'_>, base: &Value, name: &str, args: &CallArgs) -> EvalResult<Option<Value>> {
+        self.base().method(interp, base, name, args)
+    }
+
+    /// Names of the methods of tensors that only this dialect has.
+    fn tensor_methods(&self) -> &'static [&'static str] {
+        &[]
+    }
 
     /// Reports, in a kernel compiled with [`crate::Options::strict`], what the official compiler of this dialect rejects in a construct.
-    fn check_strictly(&self, interp: &mut Interp<'_>, construct: &Construct<'_>);
+    fn check_strictly(&self, interp: &mut Interp<'_>, construct: &Construct<'_>) {
+        self.base().check_strictly(interp, construct);
+    }
+
+    /// Whether the arguments that a kernel writes are its outputs if it returns nothing.
+    fn returns_arguments(&self) -> bool {
+        false
+    }
 
     /// How to correct an error of the evaluator, with names of this dialect.
-    fn hint(&self, hint: Hint) -> &'static str;
+    fn hint(&self, hint: Hint) -> &'static str {
+        self.base().hint(hint)
+    }
 
     /// `str(value)` where it differs from Python's; `None` where it does not.
     fn text(&self, _interp: &mut Interp<'_>, _value: &Value) -> EvalResult<Option<String>> {
@@ -353,6 +442,12 @@ pub(crate) trait Backend: Any {
 
     /// The kernel of this name is about to be evaluated for this core (0, then 1 with `lnc == 2`).
     fn begin_core(&mut self, kernel: &str, core: u32, schedule: &[Edge]);
+
+    /// A program of a launch grid is about to be evaluated: how many along each axis, its position, and how many this core ran before it.
+    fn begin_program(&mut self, counts: &[u32], at: &[u32], index: u32);
+
+    /// Arguments that the kernel has written, with their names: what one returns that returns nothing.
+    fn written_inputs(&self) -> Vec<(String, Value)>;
 
     /// Takes the values that core 0 returned, by name, for outputs of the kernel at `span`, before the next core is begun. Gives findings.
     ///
@@ -424,7 +519,7 @@ impl Interp<'_> {
         if let Some(value) = object.attribute(self, &text) {
             return Ok(value);
         }
-        if object.methods().contains(&&*text) {
+        if object.has_method(self, &text) {
             return Ok(Value::BoundBuiltin(Rc::new((base.clone(), name))));
         }
         Err(object.no_attribute(self, &text, span))
@@ -433,7 +528,7 @@ impl Interp<'_> {
     /// Whether an object has this attribute or method.
     pub(crate) fn object_has(&self, object: &dyn Object, name: Symbol) -> bool {
         let text = self.name(name);
-        object.methods().contains(&&*text) || object.attribute(self, &text).is_some()
+        object.has_method(self, &text) || object.attribute(self, &text).is_some()
     }
 
     /// `base.name(...)`
@@ -445,7 +540,7 @@ impl Interp<'_> {
         args: CallArgs,
     ) -> EvalResult<Value> {
         let text = self.name(name);
-        if object.methods().contains(&&*text) {
+        if object.has_method(self, &text) {
             return object.call_method(self, base, &text, args);
         }
         let callee = self.object_attribute(base, object, name, args.span)?;

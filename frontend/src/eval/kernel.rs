@@ -93,48 +93,72 @@ impl Interp<'_> {
         let span = def.name_span;
         let mut returned = Returned::None;
         self.in_kernel = true;
+        let options = self.options;
+        let grid = &options.grid;
+        let cores: u32 = grid.iter().map(|axis| axis.cores).product();
+        if !grid.is_empty() && cores != self.options.lnc.max(1) {
+            let message = format!("a grid over {cores} cores is launched on {}", self.options.lnc.max(1));
+            return Err(Raise::at("launch-grid", message, span, "this kernel")
+                .help("an axis nl.nc(2) spreads over two cores: compile for as many"));
+        }
+        let counts: Vec<u32> = grid.iter().map(|axis| axis.count()).collect();
+        let mut first = true;
         for core in 0..self.options.lnc.max(1) {
-            self.quiet = core > 0;
             self.backend.begin_core(&candidate.name, core, &candidate.schedule);
-            self.forget_shared();
-            let mut call = CallArgs::none(span);
-            for param in &def.params {
-                let name = self.name(param.name);
-                if let Some((_, arg)) = args.iter().find(|(n, _)| **n == *name) {
-                    if matches!(arg, Arg::List(_)) || matches!(arg, Arg::Shared(_, a) if matches!(**a, Arg::List(_))) {
-                        self.check_strictly(Construct::ListArgument(param.span));
-                    }
-                    let value = match self.enum_argument(&candidate.function, param, arg) {
-                        Some(member) => member,
-                        None => self.take_over(arg, Some(&name), param.span)?,
-                    };
-                    call.keyword.push((param.name, value));
+            for (index, at) in (0..).zip(crate::programs_of(grid, core)) {
+                self.quiet = !first;
+                self.backend.begin_program(&counts, &at, index);
+                let result = self.run_program(candidate, args)?;
+                if std::mem::take(&mut first) {
+                    returned = self.take_result(candidate, &result)?;
                 }
-            }
-            self.returned.clear();
-            self.kernel_depth = self.calls.len() + 1;
-            let result = self.call_function(&candidate.function, None, call);
-            self.kernel_depth = usize::MAX;
-            let result = match result {
-                Ok(result) => result,
-                Err(mut raise) => {
-                    // The kernel's own frame has no call site.
-                    raise.frames.pop();
-                    return Err(raise);
-                }
-            };
-            // The other cores run the same code, and the program is lost.
-            if self.has_recovered() {
-                return Err(Raise::reported());
-            }
-            if core == 0 {
-                let names = std::mem::take(&mut self.returned);
-                let mut outputs = Vec::new();
-                returned = self.collect_outputs(&result, &names, span, &mut outputs)?;
-                self.take_outputs(&outputs, span)?;
             }
         }
         Ok((self.finish(span)?, returned))
+    }
+
+    /// Specialises a kernel for one core and one program of its grid; gives what it returns.
+    fn run_program(&mut self, candidate: &Candidate, args: &[(String, Arg)]) -> EvalResult<Value> {
+        let def = candidate.function.def.clone();
+        self.forget_shared();
+        let mut call = CallArgs::none(def.name_span);
+        for param in &def.params {
+            let name = self.name(param.name);
+            if let Some((_, arg)) = args.iter().find(|(n, _)| **n == *name) {
+                if matches!(arg, Arg::List(_)) || matches!(arg, Arg::Shared(_, a) if matches!(**a, Arg::List(_))) {
+                    self.check_strictly(Construct::ListArgument(param.span));
+                }
+                let value = match self.enum_argument(&candidate.function, param, arg) {
+                    Some(member) => member,
+                    None => self.take_over(arg, Some(&name), param.span)?,
+                };
+                call.keyword.push((param.name, value));
+            }
+        }
+        self.returned.clear();
+        self.kernel_depth = self.calls.len() + 1;
+        let result = self.call_function(&candidate.function, None, call);
+        self.kernel_depth = usize::MAX;
+        let result = result.map_err(|mut raise| {
+            // The kernel's own frame has no call site.
+            raise.frames.pop();
+            raise
+        })?;
+        // The other cores run the same code, and the program is lost.
+        if self.has_recovered() { Err(Raise::reported()) } else { Ok(result) }
+    }
+
+    /// Makes what a kernel returned its outputs.
+    fn take_result(&mut self, candidate: &Candidate, result: &Value) -> EvalResult<Returned> {
+        let span = candidate.function.def.name_span;
+        let names = std::mem::take(&mut self.returned);
+        let mut outputs = Vec::new();
+        let returned = self.collect_outputs(result, &names, span, &mut outputs)?;
+        if outputs.is_empty() && candidate.function.module.dialect.get().returns_arguments() {
+            outputs = self.backend.written_inputs();
+        }
+        self.take_outputs(&outputs, span)?;
+        Ok(returned)
     }
 
     /// The member a string names, for a parameter annotated with an Enum.

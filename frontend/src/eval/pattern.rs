@@ -157,7 +157,10 @@ impl Interp<'_> {
         (positional, keyword): (&[Pattern], &[(Symbol, Pattern)]),
         subject: &Value,
     ) -> EvalResult<bool> {
-        if !matches!(class, Value::Class(_) | Value::Type(_) | Value::ExceptionClass(_) | Value::Host(_) | Value::Object(_)) {
+        if !matches!(
+            class,
+            Value::Class(_) | Value::Type(_) | Value::ExceptionClass(_) | Value::Host(_) | Value::Object(_)
+        ) {
             let message = format!("a class pattern needs a class, not {}", class.a_type());
             return Err(Raise::at("type-error", message, span, "here"));
         }

@@ -363,7 +363,10 @@ fn errors_say_what_is_wrong() {
     check_kernel("range(2.0)", "type-error: range() needs ints, 2.0 is a float");
     check_kernel("[].push(1)", "no-attribute: a list has no method `push`");
     check_kernel("async def f():\n    pass\nf()", "unsupported-syntax: an async function is not supported in NKI");
-    check_kernel("def g(x=(yield)):\n    pass\ng()", "unsupported-syntax: `yield` in this place is not supported in NKI");
+    check_kernel(
+        "def g(x=(yield)):\n    pass\ng()",
+        "unsupported-syntax: `yield` in this place is not supported in NKI",
+    );
     check_kernel("next([1])", "type-error: a list is not an iterator");
     check_kernel("next(iter([]))", "raised-exception: StopIteration");
     check_kernel("def f():\n    return f()\nf()", "recursion-limit: `f` is called more than 1000 levels deep");
@@ -399,9 +402,8 @@ fn host_code_does_no_harm() {
         run("import torch\ndef k():\n    print(torch.randn(3))\n"),
         "host-value: `torch` belongs to the host program and has no value in a kernel"
     );
-    let poisoned = run(
-        "import torch, nki\nif 1:\n    async with f(): pass\n    N = 1\n@nki.jit\ndef k():\n    print(N + 1)\n",
-    );
+    let poisoned =
+        run("import torch, nki\nif 1:\n    async with f(): pass\n    N = 1\n@nki.jit\ndef k():\n    print(N + 1)\n");
     assert!(poisoned.starts_with("host-value: `N` belongs"), "{poisoned}");
 }
 

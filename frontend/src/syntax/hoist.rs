@@ -79,7 +79,9 @@ fn each_operand<'e>(expr: &'e Expr, each: &mut dyn FnMut(&'e Expr)) {
         ExprKind::Call(callee, arguments) => {
             each(callee);
             arguments.iter().for_each(|a| match a {
-                Argument::Positional(e) | Argument::Keyword(_, e) | Argument::Star(e) | Argument::DoubleStar(e) => each(e),
+                Argument::Positional(e) | Argument::Keyword(_, e) | Argument::Star(e) | Argument::DoubleStar(e) => {
+                    each(e)
+                }
             });
         }
         ExprKind::FString(parts) => parts.iter().for_each(|p| {
@@ -157,8 +159,7 @@ impl Hoist<'_> {
             StmtKind::With(items, body) => self.with(items, body, span, out),
             StmtKind::Try(t) => {
                 let Try { body, handlers, orelse, finally } = *t;
-                let handlers =
-                    handlers.into_iter().map(|h| Handler { body: self.block(h.body), ..h }).collect();
+                let handlers = handlers.into_iter().map(|h| Handler { body: self.block(h.body), ..h }).collect();
                 StmtKind::Try(Box::new(Try {
                     body: self.block(body),
                     handlers,

@@ -310,11 +310,7 @@ impl Convert<'_> {
     }
 
     /// Everything of a function but its name.
-    fn function(
-        &mut self,
-        parameters: Option<&py::Parameters>,
-        body: impl FnOnce(&mut Self) -> Vec<Stmt>,
-    ) -> FuncDef {
+    fn function(&mut self, parameters: Option<&py::Parameters>, body: impl FnOnce(&mut Self) -> Vec<Stmt>) -> FuncDef {
         // A `yield` in a default belongs to the function around.
         let outer = std::mem::take(&mut self.yields);
         let mut body = body(self);
@@ -522,10 +518,8 @@ impl Convert<'_> {
         let outer = std::mem::take(&mut self.yields);
         let value = self.expr(element);
         let at = value.span;
-        let mut body = Stmt {
-            kind: StmtKind::Yield(Box::new(Yield { target: None, value: Some(value), from: false })),
-            span: at,
-        };
+        let mut body =
+            Stmt { kind: StmtKind::Yield(Box::new(Yield { target: None, value: Some(value), from: false })), span: at };
         for (index, clause) in generators.iter().enumerate().rev() {
             for test in clause.ifs.iter().rev() {
                 let test = self.expr(test);
@@ -584,12 +578,7 @@ impl Convert<'_> {
             py::Pattern::MatchClass(p) => PatternKind::Class {
                 class: self.expr(&p.cls),
                 positional: self.patterns(&p.arguments.patterns),
-                keyword: p
-                    .arguments
-                    .keywords
-                    .iter()
-                    .map(|k| (self.sym(&k.attr), self.pattern(&k.pattern)))
-                    .collect(),
+                keyword: p.arguments.keywords.iter().map(|k| (self.sym(&k.attr), self.pattern(&k.pattern))).collect(),
             },
             py::Pattern::MatchAs(p) => PatternKind::As {
                 pattern: p.pattern.as_ref().map(|p| Box::new(self.pattern(p))),

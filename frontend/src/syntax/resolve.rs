@@ -472,7 +472,8 @@ impl Resolver {
                 if let ExprKind::Name(name, slot) = &mut target.kind {
                     // Binds in the function, not in the comprehensions around it.
                     let own = self.scopes.iter().rposition(|s| !s.comprehension).unwrap_or(0);
-                    let overlays: Vec<_> = self.scopes[own..].iter_mut().map(|s| std::mem::take(&mut s.overlays)).collect();
+                    let overlays: Vec<_> =
+                        self.scopes[own..].iter_mut().map(|s| std::mem::take(&mut s.overlays)).collect();
                     if self.scopes[own].kind != Kind::Module {
                         self.scopes[own].declare(*name);
                     }

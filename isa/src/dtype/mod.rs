@@ -83,20 +83,56 @@ impl DType {
     pub fn is_int(self) -> bool {
         matches!(
             self,
-            DType::Bool
-                | DType::I8
-                | DType::I16
-                | DType::I32
-                | DType::I64
-                | DType::U8
-                | DType::U16
-                | DType::U32
+            DType::Bool | DType::I8 | DType::I16 | DType::I32 | DType::I64 | DType::U8 | DType::U16 | DType::U32
         )
     }
 
     /// Whether values are signed.
     pub fn is_signed(self) -> bool {
         !matches!(self, DType::Bool | DType::U8 | DType::U16 | DType::U32 | DType::F8E8M0)
+    }
+
+    /// The type of a result made of elements of two types: a float wins over an integer, then the wider type. Of two types of one size
+    /// that hold different numbers it is the smallest that holds both, as far as there is one.
+    ///
+    /// Source: the manual of Beta 1 (SDK 2.26), "NKI Type Promotion".
+    pub fn promote(self, other: DType) -> DType {
+        if self == other {
+            return self;
+        }
+        match (self.is_float(), other.is_float()) {
+            (true, false) => self,
+            (false, true) => other,
+            (true, true) if self.size() != other.size() => {
+                if self.size() > other.size() {
+                    self
+                } else {
+                    other
+                }
+            }
+            (true, true) if self.size() == 1 => DType::BF16,
+            (true, true) => DType::F32,
+            _ => self.promote_integers(other),
+        }
+    }
+
+    fn promote_integers(self, other: DType) -> DType {
+        if self.size() != other.size() {
+            let (wide, narrow) = if self.size() > other.size() { (self, other) } else { (other, self) };
+            return match wide {
+                DType::U16 if narrow.is_signed() => DType::I32,
+                DType::U32 if narrow.is_signed() => DType::F32,
+                _ => wide,
+            };
+        }
+        match (self, other) {
+            (DType::Bool, wide) | (wide, DType::Bool) => wide,
+            _ => match self.size() {
+                1 => DType::I16,
+                2 => DType::I32,
+                _ => DType::F32,
+            },
+        }
     }
 
     /// Lowest and highest value of an integer type (bool: 0 and 1); `None` for floats.

@@ -65,7 +65,9 @@ pub fn check<I: Instruction>(inst: &I, context: &Context<'_>) -> Result<(), Viol
             return;
         }
         let types = || {
-            packed::<I>(operand.name, view).and_then(|()| wide::<I>(operand.name, view)).and_then(|()| dtype(operand, view))
+            packed::<I>(operand.name, view)
+                .and_then(|()| wide::<I>(operand.name, view))
+                .and_then(|()| dtype(operand, view))
         };
         result = place(operand.name, view).and_then(|()| types()).and_then(|()| {
             match view.indirect.as_deref().map(|i| &i.index) {

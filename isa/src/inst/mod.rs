@@ -1,8 +1,9 @@
 //! The instructions: one file each, and this registry with one line each.
 //!
-//! An instruction's file gives seven answers: its operand schema (the [`operands!`](crate::operands) block), what [`Instruction::validate`]
+//! An instruction's file gives these answers: its operand schema (the [`operands!`](crate::operands) block), what [`Instruction::validate`]
 //! checks beyond the schema, its [`Instruction::footprint`], its numerics ([`Instruction::execute`]), its [`Instruction::work`], how its results follow
-//! from its operands ([`Instruction::values`]), and what the placement may do with its tiles ([`Instruction::PLACING`]). The others have a default that
+//! from its operands ([`Instruction::values`]), what the placement may do with its tiles ([`Instruction::PLACING`]), and the tile that a call
+//! without `dst` returns ([`Instruction::result`]). The others have a default that
 //! is right for most: nothing known beyond these.
 
 mod accumulators;
@@ -17,6 +18,7 @@ mod inert;
 pub mod math;
 mod mx;
 mod random;
+pub mod result;
 mod rewrite;
 pub mod scalar;
 pub mod scalars;
@@ -31,6 +33,7 @@ pub use stream::law_of_opcode;
 use ndarray::Array2;
 use smallvec::SmallVec;
 
+use self::result::{Given, ResultTile};
 use self::values::Values;
 use crate::arch::Arch;
 use crate::arg::{Arg, Imm};
@@ -79,6 +82,11 @@ pub trait Instruction: Operands {
     const PLACING: Placing;
     /// Keywords that it had in earlier versions of NKI.
     const FORMER: &'static [Former] = &[];
+    /// The tile that a call without `dst` fills and returns; `None` for an instruction that has no result, or of operands that
+    /// it does not take.
+    fn result(_given: &Given<'_>) -> Option<ResultTile> {
+        None
+    }
     /// The rules that the schema cannot say.
     ///
     /// # Errors
@@ -403,6 +411,8 @@ pub struct Entry {
     pub indirect: &'static [&'static str],
     /// See [`Instruction::FORMER`].
     pub former: &'static [Former],
+    /// See [`Instruction::result`].
+    pub result: fn(&Given<'_>) -> Option<ResultTile>,
     /// Builds it from arguments in schema order (see [`Operands::from_args`]). Does not validate.
     pub build: fn(&mut [Option<Arg>]) -> Result<Inst, Violation>,
 }
@@ -426,6 +436,7 @@ macro_rules! instructions {
                 former: <$path::$file::$Name as Instruction>::FORMER,
                 public: <$path::$file::$Name as Instruction>::PUBLIC,
                 collective: matches!(stringify!($path).as_bytes(), b"collectives"),
+                result: <$path::$file::$Name as Instruction>::result,
                 build: |args| <$path::$file::$Name as Operands>::from_args(args).map(Inst::from),
             },)*
         ];

@@ -107,7 +107,8 @@ impl Builder {
             Some(at) if space.is_on_chip() => Some(self.check_address(request, &shape, bytes, at)?),
             _ => None,
         };
-        if space == Space::SharedHbm && self.core > 0 {
+        let again = self.core > 0 || self.program_index > 0;
+        if space == Space::SharedHbm && again {
             // Both cores of a logical core run the same code; what the first made in shared HBM the second one shares.
             if let Some(&id) = self.shared.get(self.next_shared) {
                 self.next_shared += 1;
@@ -120,15 +121,19 @@ impl Builder {
                 "shared-divergence",
                 "",
                 format!(
-                    "core {} makes shared_hbm tensor `{}` of shape {}, which core 0 does not make at this point",
-                    self.core,
+                    "{} makes shared_hbm tensor `{}` of shape {}, which the first one does not make at this point",
+                    if self.core > 0 {
+                        format!("core {}", self.core)
+                    } else {
+                        format!("program {}", self.program_index)
+                    },
                     request.name,
                     shape_text(request.shape.iter().copied())
                 ),
             )
             .help("make shared tensors unconditionally, before branching on nl.program_id"));
         }
-        if space == Space::Hbm && self.core > 0 {
+        if space == Space::Hbm && again {
             let first = self.private.get(self.next_private).copied();
             self.next_private += 1;
             if let Some(id) = first.filter(|&id| self.is_output(id)) {
@@ -156,7 +161,7 @@ impl Builder {
         let made = self.add(tensor);
         match space {
             Space::SharedHbm => self.shared.push(made.storage.id),
-            Space::Hbm if self.core == 0 => self.private.push(made.storage.id),
+            Space::Hbm if !again => self.private.push(made.storage.id),
             _ => {}
         }
         Ok(made)
@@ -166,11 +171,12 @@ impl Builder {
     fn add(&mut self, tensor: Memory) -> Tensor {
         let id = TensorId(self.program.tensors.len() as u32);
         self.program.tensors.push(tensor);
+        self.made.push(self.next_node());
         self.handle(id)
     }
 
     /// A handle of the whole of a tensor of the program.
-    fn handle(&self, id: TensorId) -> Tensor {
+    pub(super) fn handle(&self, id: TensorId) -> Tensor {
         let Memory { name, space, dtype, shape, address, loc, .. } = &self.program.tensors[id.0 as usize];
         Tensor::whole(Rc::new(Storage {
             id,

@@ -3,13 +3,14 @@
 mod alloc;
 mod order;
 mod output;
+mod redirect;
 
 use std::ops::Range;
 use std::sync::Arc;
 
 use nki_isa::ids::TrailId;
-use nki_isa::machine::Context;
 use nki_isa::inst::Footprint;
+use nki_isa::machine::Context;
 use nki_isa::program::{NodeKind, Trail};
 use nki_isa::{Arch, Inst, Loc, Node, Program, RegId, Target, TensorId, Violation};
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -64,6 +65,8 @@ pub(crate) struct Builder {
     core: u32,
     /// Cores of the logical core.
     cores: u32,
+    /// How many programs of a launch grid were specialised for the core before this one.
+    program_index: u32,
     /// The stream being filled, and the streams of the dynamic statements around it.
     bodies: Vec<Body>,
     /// Streams begun so far.
@@ -97,6 +100,14 @@ pub(crate) struct Builder {
     schedule: Vec<(Arc<str>, Arc<str>, bool)>,
     /// The last instruction of each name, where there is a schedule.
     named: FxHashMap<Arc<str>, NodeAt>,
+    /// The statement before which each tensor was made.
+    made: Vec<NodeAt>,
+    /// Results that their instructions write elsewhere.
+    moved: FxHashMap<TensorId, redirect::Moved>,
+    /// PSUM tiles whose writers are followed.
+    written: FxHashMap<TensorId, redirect::Written>,
+    /// Statements to be put in when their stream ends, each with the one that it comes before.
+    inserted: Vec<(NodeAt, Node)>,
 }
 
 impl Builder {
@@ -118,6 +129,7 @@ impl Builder {
             arch: Arch::of(target),
             core: 0,
             cores,
+            program_index: 0,
             bodies: vec![Body::default()],
             begun: 1,
             ended: Vec::new(),
@@ -135,6 +147,10 @@ impl Builder {
             names: FxHashMap::default(),
             schedule: Vec::new(),
             named: FxHashMap::default(),
+            made: Vec::new(),
+            moved: FxHashMap::default(),
+            written: FxHashMap::default(),
+            inserted: Vec::new(),
         }
     }
 
@@ -164,14 +180,19 @@ impl Builder {
     /// # Errors
     /// The first rule that it breaks.
     pub(crate) fn emit(&mut self, inst: Inst, site: Site) -> Result<()> {
-        inst.validate(&Context { arch: self.arch, tensors: &self.program.tensors })?;
+        inst.validate(&self.context())?;
         if !self.ended.is_empty() {
             let mut footprint = Footprint::default();
             inst.footprint(&mut footprint);
             footprint.reads.iter().chain(&footprint.writes).try_for_each(|view| self.check_alive(view.tensor))?;
         }
+        self.before(&inst)?;
         self.push(NodeKind::Inst(inst), site);
         Ok(())
+    }
+
+    fn context(&self) -> Context<'_> {
+        Context { arch: self.arch, tensors: &self.program.tensors }
     }
 
     fn push(&mut self, kind: NodeKind, site: Site) {
@@ -191,6 +212,23 @@ impl Builder {
         self.bodies.iter().map(|b| b.nodes.len()).sum()
     }
 
+    /// Runs something and takes back what it emitted and made.
+    pub(crate) fn rehearse<T>(&mut self, run: impl FnOnce(&mut Builder) -> T) -> T {
+        let (nodes, tensors, emitted) = (self.next_node(), self.program.tensors.len(), self.emitted);
+        let inserted = self.inserted.len();
+        let result = run(self);
+        if let Some(body) = self.bodies.last_mut() {
+            body.nodes.truncate(nodes.index as usize);
+        }
+        self.program.tensors.truncate(tensors);
+        self.made.truncate(tensors);
+        self.inserted.truncate(inserted);
+        self.moved.retain(|id, _| (id.0 as usize) < tensors);
+        self.written.retain(|id, _| (id.0 as usize) < tensors);
+        self.emitted = emitted;
+        result
+    }
+
     /// The statement appended last.
     pub(crate) fn last_node(&self) -> NodeAt {
         let body = self.bodies.last();
@@ -205,7 +243,12 @@ impl Builder {
 
     /// Ends the body started last.
     pub(crate) fn close(&mut self) -> Vec<Node> {
-        if self.bodies.len() > 1 { self.bodies.pop().unwrap_or_default().nodes } else { Vec::new() }
+        if self.bodies.len() < 2 {
+            return Vec::new();
+        }
+        let mut body = self.bodies.pop().unwrap_or_default();
+        self.settle(&mut body);
+        body.nodes
     }
 
     /// Ends the body of `nl.fori_loop` or `nl.while_loop`, called at `site`: what it has allocated ends with it.
@@ -269,10 +312,21 @@ impl Builder {
         while self.bodies.len() > 1 {
             self.bodies.pop();
         }
-        self.program.cores.push(self.bodies.pop().unwrap_or_default().nodes);
+        let mut body = self.bodies.pop().unwrap_or_default();
+        self.settle(&mut body);
+        self.program.cores.push(body.nodes);
+        self.moved.clear();
+        self.written.clear();
         self.open();
         self.ended.clear();
         self.core += 1;
+        self.next_shared = 0;
+        self.next_private = 0;
+    }
+
+    /// Begins a program of a launch grid: it shares the tensors in HBM of the first one.
+    pub(crate) fn begin_program(&mut self, index: u32) {
+        self.program_index = index;
         self.next_shared = 0;
         self.next_private = 0;
     }

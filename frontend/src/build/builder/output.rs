@@ -1,7 +1,8 @@
 //! Outputs: which tensors a kernel may return.
 
 use nki_diag::{Diagnostic, FileId, Span};
-use nki_isa::program::Output;
+use nki_isa::inst::Footprint;
+use nki_isa::program::{NodeKind, Output};
 use nki_isa::{Loc, Space, TensorId};
 
 use super::Builder;
@@ -60,6 +61,32 @@ impl Builder {
         }
         self.output(name, id);
         findings
+    }
+
+    /// The arguments that instructions write, in the order of the parameters.
+    pub(crate) fn written_inputs(&self) -> Vec<Tensor> {
+        fn writes(nodes: &[nki_isa::Node], found: &mut Vec<TensorId>) {
+            for node in nodes {
+                match &node.kind {
+                    NodeKind::Inst(inst) => {
+                        let mut footprint = Footprint::default();
+                        inst.footprint(&mut footprint);
+                        found.extend(footprint.writes.iter().map(|v| v.tensor));
+                    }
+                    NodeKind::For { body, .. } | NodeKind::While { body, .. } => writes(body, found),
+                    NodeKind::If { then, otherwise, .. } => {
+                        writes(then, found);
+                        writes(otherwise, found);
+                    }
+                }
+            }
+        }
+        let mut found = Vec::new();
+        for body in &self.bodies {
+            writes(&body.nodes, &mut found);
+        }
+        let inputs = self.program.inputs.iter().map(|i| i.tensor);
+        inputs.filter(|id| found.contains(id)).map(|id| self.handle(id)).collect()
     }
 
     /// Whether the kernel returns this tensor. Known as soon as core 0 has been evaluated.

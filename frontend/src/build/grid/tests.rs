@@ -107,13 +107,15 @@ fn cells_of_a_tensor_are_those_of_an_enumeration() {
         for (k0, rows) in keys(model[0].len()) {
             for (k1, columns) in keys(model[1].len()) {
                 let cell = grid.index(&[k0, k1]).unwrap();
-                let chosen: Vec<Cells> =
-                    [&rows, &columns].iter().zip(&model).map(|(at, m)| at.iter().map(|&i| m[i].clone()).collect()).collect();
+                let chosen: Vec<Cells> = [&rows, &columns]
+                    .iter()
+                    .zip(&model)
+                    .map(|(at, m)| at.iter().map(|&i| m[i].clone()).collect())
+                    .collect();
                 let at: Vec<Vec<i64>> = chosen.iter().map(positions).collect();
                 assert_eq!(cell.element_shape(), [at[0].len() as i64, at[1].len() as i64]);
-                let short = |d: usize| {
-                    chosen[d].iter().any(|c| (c.iter().flatten().count() as i64) < tile[d] * block[d])
-                };
+                let short =
+                    |d: usize| chosen[d].iter().any(|c| (c.iter().flatten().count() as i64) < tile[d] * block[d]);
                 assert_eq!(cell.is_remainder(), short(0) || short(1), "{shape:?} {tile:?} {block:?} {k0:?} {k1:?}");
                 let open = [k0, k1].into_iter().zip(&chosen).filter(|(k, _)| !matches!(k, GridKey::At(_)));
                 assert_eq!(cell.shape(), open.map(|(_, c)| c.len() as i64).collect::<Vec<_>>());
@@ -126,7 +128,10 @@ fn cells_of_a_tensor_are_those_of_an_enumeration() {
                         assert_eq!(elements(&data), expected, "{shape:?} {tile:?} {block:?} {k0:?} {k1:?}");
                     }
                     Err(v) => {
-                        assert!(!is_regular(&at[0]) || !is_regular(&at[1]), "{shape:?} {tile:?} {block:?} {k0:?} {k1:?}");
+                        assert!(
+                            !is_regular(&at[0]) || !is_regular(&at[1]),
+                            "{shape:?} {tile:?} {block:?} {k0:?} {k1:?}"
+                        );
                         assert_eq!(v.id, "not-contiguous");
                     }
                 }
@@ -160,7 +165,8 @@ fn tiles_on_chip_lie_side_by_side() {
                 let cell = grid.index(&[k0, k1]).unwrap();
                 let pick = |d: usize, at: &[usize]| positions(&at.iter().map(|&i| model[d][i].clone()).collect());
                 let (r, c) = (pick(0, &rows), pick(1, &columns));
-                let mut expected: Vec<(i64, i64)> = r.iter().flat_map(|&r| c.iter().map(move |&c| place(r, c))).collect();
+                let mut expected: Vec<(i64, i64)> =
+                    r.iter().flat_map(|&r| c.iter().map(move |&c| place(r, c))).collect();
                 expected.sort_unstable();
                 match cell.data() {
                     Ok(data) => {

@@ -302,6 +302,17 @@ impl Lower<'_> {
 
     /// `nl.shared_identity_matrix`: an SBUF tile with ones on the diagonal.
     pub(crate) fn identity(&mut self, n: i64, dtype: DType, dst: Option<&Tensor>) -> Result<Tensor> {
+        let constant = self.identity_constant(n, dtype)?;
+        let dst = match dst {
+            Some(t) => t.clone(),
+            None => self.tile(&[n, n], dtype, Space::Sbuf)?,
+        };
+        self.emit("dma_copy", &[("dst", view(&dst)), ("src", view(&constant))])?;
+        Ok(dst)
+    }
+
+    /// A matrix in HBM with ones on the diagonal.
+    pub(crate) fn identity_constant(&mut self, n: i64, dtype: DType) -> Result<Tensor> {
         let size = usize::try_from(n).ok().filter(|&n| n > 0 && n <= self.builder.arch().partitions as usize);
         let Some(size) = size else {
             let message =
@@ -329,12 +340,6 @@ impl Lower<'_> {
             address: None,
             data: Some(data.into()),
         };
-        let constant = self.builder.constant(&request, self.site)?;
-        let dst = match dst {
-            Some(t) => t.clone(),
-            None => self.tile(&[n, n], dtype, Space::Sbuf)?,
-        };
-        self.emit("dma_copy", &[("dst", view(&dst)), ("src", view(&constant))])?;
-        Ok(dst)
+        self.builder.constant(&request, self.site)
     }
 }

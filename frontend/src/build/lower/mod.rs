@@ -6,6 +6,7 @@
 
 mod compose;
 mod random;
+pub(crate) mod results;
 #[cfg(test)]
 mod tests;
 mod trig;
@@ -49,26 +50,6 @@ fn name(n: &str) -> Arg {
 /// The extents as the kernel sees them.
 pub(crate) fn extents(t: &Tensor) -> Vec<i64> {
     t.view.dims.iter().map(|d| i64::from(d.count)).collect()
-}
-
-/// The dtype of a result made of two: the wider; floats win over integers; two different 16-bit floats make float32.
-pub(crate) fn promote(a: DType, b: DType) -> DType {
-    if a == b {
-        return a;
-    }
-    match (a.is_float(), b.is_float()) {
-        (true, false) => a,
-        (false, true) => b,
-        (true, true) if a.size() == b.size() => DType::F32,
-        (false, false) if a.size() == b.size() => DType::I32,
-        _ => {
-            if a.size() > b.size() {
-                a
-            } else {
-                b
-            }
-        }
-    }
 }
 
 /// A documented instruction that the registry does not have.
@@ -321,7 +302,7 @@ impl Lower<'_> {
             Operand::Number(Imm::Float(v)) => Arg::Float(*v),
         };
         let result = match scalar {
-            Operand::Tile(t) => promote(tile.view.dtype, t.view.dtype),
+            Operand::Tile(t) => tile.view.dtype.promote(t.view.dtype),
             Operand::Number(Imm::Float(_)) if tile.view.dtype.is_int() => DType::F32,
             Operand::Number(_) => tile.view.dtype,
         };
@@ -368,7 +349,7 @@ impl Lower<'_> {
             .collect::<Option<_>>()
             .ok_or_else(mismatch)?;
         let (a, b) = (a.broadcast_to(&shape)?, b.broadcast_to(&shape)?);
-        let dst = self.tile(&shape, dtype.unwrap_or(promote(a.view.dtype, b.view.dtype)), Space::Sbuf)?;
+        let dst = self.tile(&shape, dtype.unwrap_or(a.view.dtype.promote(b.view.dtype)), Space::Sbuf)?;
         self.emit("tensor_tensor", &[("dst", view(&dst)), ("data1", view(&a)), ("data2", view(&b)), ("op", op)])?;
         Ok(dst)
     }

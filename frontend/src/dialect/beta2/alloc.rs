@@ -7,8 +7,8 @@ use nki_diag::Span;
 use nki_isa::{DType, Imm, Space};
 
 use super::{grids, region};
-use crate::build::grid::Grid;
 use crate::build::builder::Request;
+use crate::build::grid::Grid;
 use crate::build::lower::{Lower, extents};
 use crate::build::tensor::{Tensor, shape_text};
 use crate::dialect::common::errors::raise;
@@ -273,7 +273,8 @@ fn transpose_axes(value: &Value, span: Span) -> EvalResult<Vec<usize>> {
         [3, 1, 2, 0] => Ok(vec![3, 1, 2, 0]),
         other => {
             let message = format!("{what} is {}", shape_text(other.iter().copied()));
-            Err(Raise::at("value-error", message, span, "here").help("the orders are (1, 0), (2, 1, 0) and (3, 1, 2, 0)"))
+            Err(Raise::at("value-error", message, span, "here")
+                .help("the orders are (1, 0), (2, 1, 0) and (3, 1, 2, 0)"))
         }
     }
 }

@@ -8,8 +8,8 @@ use nki_isa::{DType, Space};
 use super::alloc::{self, address, given, named, space_of};
 use crate::build::grid::{Grid, GridKey, GridRequest};
 use crate::build::tensor::{Tensor, shape_text};
-use crate::dialect::common::errors::raise;
 use crate::dialect::common::enums::ApiEnum;
+use crate::dialect::common::errors::raise;
 use crate::dialect::common::state::{site, state, target_name};
 use crate::dialect::common::values;
 use crate::eval::Interp;
@@ -110,7 +110,9 @@ fn key(item: &Value, span: Span) -> EvalResult<GridKey> {
         other => {
             let refused = wrong(what, "ints and slices", other, span);
             return Err(match values::is_run_time(other) {
-                true => refused.help("a cell is chosen when the kernel is specialised: index the tensor itself at run time"),
+                true => {
+                    refused.help("a cell is chosen when the kernel is specialised: index the tensor itself at run time")
+                }
                 false => refused,
             });
         }
@@ -141,7 +143,8 @@ fn source_tiles(what: &str, source: &Value, tile_shape: Option<Value>, span: Spa
                     shape_text(tile_shape.into_iter()),
                     shape_text(grid.tile_shape().into_iter())
                 );
-                Err(Raise::at("value-error", message, span, "here").help("leave it out: the tiles of a grid stay as they are"))
+                Err(Raise::at("value-error", message, span, "here")
+                    .help("leave it out: the tiles of a grid stay as they are"))
             }
             _ => Ok(grid.clone()),
         };

@@ -42,7 +42,8 @@ fn with_new_dims(interp: &mut Interp<'_>, t: &Tensor, items: &[Value], span: Spa
     let mut out = tensor.clone();
     // On chip an int keeps the partition dimension; elsewhere it removes its own.
     let kept = |at: usize, v: &Value| {
-        !(matches!(v, Value::Int(_)) || v.downcast::<Register>().is_some() || v.downcast::<Scalar>().is_some()) || (at == 0 && t.on_chip())
+        !(matches!(v, Value::Int(_)) || v.downcast::<Register>().is_some() || v.downcast::<Scalar>().is_some())
+            || (at == 0 && t.on_chip())
     };
     let spelled = items.iter().filter(|v| !v.is_none() && !matches!(v, Value::Ellipsis)).count();
     let mut dim = 0;

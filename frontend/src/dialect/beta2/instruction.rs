@@ -16,6 +16,8 @@ use crate::syntax::Symbol;
 
 static POLICY: Policy = Policy {
     keyword,
+    position: |schema, at| (at < schema.operands.len()).then_some(at),
+    operand: |_, _| None,
     missing,
     handle_help: "instructions return no tensor: they write to dst=, which is the first argument. Make dst with nl.ndarray and pass it on",
 };
@@ -72,7 +74,7 @@ fn ignored_dtype(
     keyword: Symbol,
 ) -> EvalResult<Option<usize>> {
     let given_dtype = args.keyword.iter().find(|(s, _)| *s == keyword).map(|(_, v)| v);
-    if let (Some(dst), Some(value)) = (given_tensor(interp, schema, args, "dst"), given_dtype)
+    if let (Some(dst), Some(value)) = (given_tensor(interp, &POLICY, schema, args, "dst"), given_dtype)
         && let Ok(dtype) = dtype(value, "dtype", args.span)
     {
         let own = dst.view.dtype;
@@ -97,7 +99,7 @@ fn ignored_dtype(
 /// Whether the value of this keyword is the dtype of the call's `dst`.
 fn says_what_dst_says(interp: &Interp<'_>, schema: &Schema, args: &CallArgs, keyword: Symbol) -> bool {
     let given_dtype = args.keyword.iter().find(|(s, _)| *s == keyword).map(|(_, v)| v);
-    match (given_tensor(interp, schema, args, "dst"), given_dtype) {
+    match (given_tensor(interp, &POLICY, schema, args, "dst"), given_dtype) {
         (Some(dst), Some(value)) => dtype(value, "dtype", args.span).is_ok_and(|d| d == dst.view.dtype),
         _ => false,
     }
@@ -109,7 +111,7 @@ fn missing(interp: &Interp<'_>, schema: &Schema, args: &CallArgs, operand: &str)
     let absent: Vec<&str> = schema
         .operands
         .iter()
-        .filter(|o| o.default.is_none() && given(interp, schema, args, o.name).is_none())
+        .filter(|o| o.default.is_none() && given(interp, &POLICY, schema, args, o.name).is_none())
         .map(|o| o.name)
         .collect();
     let beta1 = "instructions write to dst=..., which is the first argument, and return no tensor: make it with nl.ndarray, pass it as dst";

@@ -46,6 +46,10 @@ impl Dialect for Beta2 {
         "beta2"
     }
 
+    fn base(&self) -> &'static dyn Dialect {
+        &Beta2
+    }
+
     fn packages(&self) -> &'static [&'static str] {
         &["nki", "neuronxcc"]
     }

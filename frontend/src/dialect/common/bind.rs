@@ -13,6 +13,7 @@ use super::registers::Register;
 use super::state::{site, state};
 use super::strict::reject;
 use super::values::{self, to_arg};
+use crate::build::builder::NodeAt;
 use crate::build::grid::Grid;
 use crate::build::scalar::Scalar;
 use crate::build::tensor::{Storage, Tensor};
@@ -27,28 +28,60 @@ use crate::syntax::{Argument, ExprKind, StmtKind, Symbol, sym};
 pub(crate) struct Policy {
     /// A keyword that the schema does not list: the position of the operand that it names, or none if it has no effect.
     pub(crate) keyword: fn(&mut Interp<'_>, &Schema, Symbol, &CallArgs) -> EvalResult<Option<usize>>,
+    /// The operand that a positional argument is.
+    pub(crate) position: fn(&Schema, usize) -> Option<usize>,
+    /// An operand that the dialect spells in a way of its own.
+    pub(crate) operand: fn(&Value, &OperandSchema) -> Option<Arg>,
     /// The error of a call that lacks an operand.
     pub(crate) missing: fn(&Interp<'_>, &Schema, &CallArgs, &str) -> Box<Raise>,
     /// What to write instead of the result of an instruction as an operand.
     pub(crate) handle_help: &'static str,
 }
 
+/// Fills operands that a call leaves open, before the instruction is built.
+pub(crate) type Complete<'c> = &'c mut dyn FnMut(&mut Interp<'_>, &Entry, &mut [Option<Arg>]) -> EvalResult<()>;
+
 /// Runs `nisa.<REGISTRY[data]>(...)`, which returns a [`Handle`].
 pub(crate) fn call(interp: &mut Interp<'_>, policy: &Policy, args: CallArgs) -> EvalResult<Value> {
-    let index = args.data as usize;
-    let entry = &REGISTRY[index];
-    let keywords = match &state(interp).keywords[index] {
+    place(interp, policy, args, &mut |_, _, _| Ok(())).map(|at| Value::object(Handle(at)))
+}
+
+/// The operands of a call, of which no instruction is made.
+pub(crate) fn operands(interp: &mut Interp<'_>, policy: &Policy, args: CallArgs) -> EvalResult<Vec<Option<Arg>>> {
+    let entry = &REGISTRY[args.data as usize];
+    let keywords = keywords(interp, args.data as usize);
+    let mut slots = vec![None; entry.schema.operands.len()];
+    fill(interp, policy, entry, &keywords, &args, &mut slots)?;
+    Ok(slots)
+}
+
+/// The keywords of an instruction.
+fn keywords(interp: &mut Interp<'_>, index: usize) -> Rc<[Symbol]> {
+    match &state(interp).keywords[index] {
         Some(known) => known.clone(),
         None => {
-            let made: Rc<[Symbol]> = entry.schema.operands.iter().map(|o| interp.sym(o.name)).collect();
+            let made: Rc<[Symbol]> = REGISTRY[index].schema.operands.iter().map(|o| interp.sym(o.name)).collect();
             state(interp).keywords[index] = Some(made.clone());
             made
         }
-    };
+    }
+}
+
+/// Emits the instruction of a call.
+pub(crate) fn place(
+    interp: &mut Interp<'_>,
+    policy: &Policy,
+    args: CallArgs,
+    complete: Complete<'_>,
+) -> EvalResult<NodeAt> {
+    let index = args.data as usize;
+    let entry = &REGISTRY[index];
+    let keywords = keywords(interp, index);
     let mut slots = std::mem::take(&mut state(interp).slots);
     slots.clear();
     slots.resize(entry.schema.operands.len(), None);
     let result = fill(interp, policy, entry, &keywords, &args, &mut slots).and_then(|name| {
+        complete(interp, entry, &mut slots)?;
         let place = site(interp, args.span);
         match (entry.build)(&mut slots).and_then(|inst| state(interp).builder.emit(inst, place)) {
             Ok(()) => Ok(name),
@@ -62,7 +95,7 @@ pub(crate) fn call(interp: &mut Interp<'_>, policy: &Policy, args: CallArgs) -> 
     if let Some(name) = name {
         state.builder.name_node(at, &name).map_err(|v| super::errors::raise("", &v, args.span, &[]))?;
     }
-    Ok(Value::object(Handle(at)))
+    Ok(at)
 }
 
 /// Sorts arguments into schema positions. Returns the instruction's name, if it has one.
@@ -76,24 +109,21 @@ fn fill(
 ) -> EvalResult<Option<Rc<str>>> {
     let schema = entry.schema;
     if interp.options.strict {
-        strict(interp, schema, args);
+        strict(interp, policy, schema, args);
     }
-    if args.positional.len() > slots.len() {
+    let most = (0..).take_while(|&at| (policy.position)(schema, at).is_some()).count();
+    if args.positional.len() > most {
         return Err(Raise::new(
             Diagnostic::error(
                 "arguments",
-                format!(
-                    "nisa.{} takes at most {} arguments, {} given",
-                    schema.name,
-                    slots.len(),
-                    args.positional.len()
-                ),
+                format!("nisa.{} takes at most {} arguments, {} given", schema.name, most, args.positional.len()),
             )
             .at(args.span, "in this call")
             .note(signature(schema)),
         ));
     }
     for (at, value) in args.positional.iter().enumerate() {
+        let Some(at) = (policy.position)(schema, at) else { continue };
         slots[at] = Some(operand(policy, schema, at, value, args.span)?);
     }
     let mut name = None;
@@ -138,7 +168,7 @@ fn operand(policy: &Policy, schema: &Schema, at: usize, value: &Value, span: Spa
         )
         .help("copy it first: r = nisa.register_alloc(); nisa.register_move(r, i)"));
     }
-    to_arg(value).ok_or_else(|| {
+    (policy.operand)(value, &schema.operands[at]).or_else(|| to_arg(value)).ok_or_else(|| {
         let o = &schema.operands[at];
         if let Some(t) = value.downcast::<Tensor>()
             && let Err(empty) = values::not_empty(t, format_args!("nisa.{}: `{}`", schema.name, o.name), span)
@@ -169,10 +199,10 @@ fn operand(policy: &Policy, schema: &Schema, at: usize, value: &Value, span: Spa
 }
 
 /// What the official compiler refuses: integers and strings where an enum member belongs (migration guide, 0.2 to 0.3).
-fn strict(interp: &mut Interp<'_>, schema: &Schema, args: &CallArgs) {
+fn strict(interp: &mut Interp<'_>, policy: &Policy, schema: &Schema, args: &CallArgs) {
     for o in schema.operands {
         let of_enum = matches!(o.kind, Kind::Name(what) if what != "math operator");
-        if of_enum && matches!(given(interp, schema, args, o.name), Some(Value::Int(_) | Value::Str(_))) {
+        if of_enum && matches!(given(interp, policy, schema, args, o.name), Some(Value::Int(_) | Value::Str(_))) {
             let text =
                 format!("nisa.{}: `{}` given as a number or string instead of an enum member", schema.name, o.name);
             reject(
@@ -235,19 +265,30 @@ fn kind_text(kind: Kind) -> String {
 }
 
 /// The value given for an operand.
-pub(crate) fn given<'a>(interp: &Interp<'_>, schema: &Schema, args: &'a CallArgs, operand: &str) -> Option<&'a Value> {
-    let at = schema.position(operand)?;
-    args.positional.get(at).or_else(|| args.keyword.iter().find(|(s, _)| &*interp.name(*s) == operand).map(|(_, v)| v))
+pub(crate) fn given<'a>(
+    interp: &Interp<'_>,
+    policy: &Policy,
+    schema: &Schema,
+    args: &'a CallArgs,
+    operand: &str,
+) -> Option<&'a Value> {
+    let operand_at = schema.position(operand)?;
+    let at = (0..args.positional.len()).find(|&at| (policy.position)(schema, at) == Some(operand_at));
+    match at {
+        Some(at) => args.positional.get(at),
+        None => args.keyword.iter().find(|(s, _)| &*interp.name(*s) == operand).map(|(_, v)| v),
+    }
 }
 
 /// The tensor given for an operand.
 pub(crate) fn given_tensor<'a>(
     interp: &Interp<'_>,
+    policy: &Policy,
     schema: &Schema,
     args: &'a CallArgs,
     operand: &str,
 ) -> Option<&'a Tensor> {
-    given(interp, schema, args, operand)?.downcast()
+    given(interp, policy, schema, args, operand)?.downcast()
 }
 
 /// A broken rule at a call.
@@ -255,7 +296,7 @@ fn explain(interp: &Interp<'_>, policy: &Policy, entry: &Entry, args: &CallArgs,
     let schema = entry.schema;
     let what = format!("nisa.{}", schema.name);
     // Rules of an instruction have this slug too, where one operand requires another: they have a message of their own.
-    let absent = |o: &OperandSchema| o.default.is_none() && given(interp, schema, args, o.name).is_none();
+    let absent = |o: &OperandSchema| o.default.is_none() && given(interp, policy, schema, args, o.name).is_none();
     // A missing operand is reported first: the others are then at the wrong positions.
     if matches!(violation.id, "missing-operand" | "operand-kind" | "operand-memory")
         && let Some(first) = schema.operands.iter().find(|o| absent(o))
@@ -265,7 +306,7 @@ fn explain(interp: &Interp<'_>, policy: &Policy, entry: &Entry, args: &CallArgs,
     // The tensors it is about: the named operand, or those whose names the message has.
     let mut made: Vec<&Storage> = Vec::new();
     for o in schema.operands {
-        if let Some(t) = given_tensor(interp, schema, args, o.name) {
+        if let Some(t) = given_tensor(interp, policy, schema, args, o.name) {
             let named = o.name == violation.operand
                 || violation.message.contains(&format!("`{}`", o.name))
                 || violation.message.contains(&format!("`{}`", t.storage.name));
@@ -276,7 +317,7 @@ fn explain(interp: &Interp<'_>, policy: &Policy, entry: &Entry, args: &CallArgs,
     }
     let mut error = raise(&what, violation, args.span, &made);
     if violation.id == "operand-memory"
-        && let Some(t) = given_tensor(interp, schema, args, violation.operand)
+        && let Some(t) = given_tensor(interp, policy, schema, args, violation.operand)
         && t.storage.space == nki_isa::Space::Sbuf
         && let made = interp.source_text(super::errors::span_of(t.storage.loc))
         && made.starts_with("nl.ndarray(")
@@ -287,7 +328,7 @@ fn explain(interp: &Interp<'_>, policy: &Policy, entry: &Entry, args: &CallArgs,
             t.storage.name
         ));
     }
-    if let Some(at) = operand_span(interp, schema, args, violation.operand) {
+    if let Some(at) = operand_span(interp, policy, schema, args, violation.operand) {
         // Point at the operand rather than at the whole call.
         let label = format!("`{}`", violation.operand);
         error.diagnostic.labels.retain(|l| !l.primary);
@@ -299,7 +340,7 @@ fn explain(interp: &Interp<'_>, policy: &Policy, entry: &Entry, args: &CallArgs,
 }
 
 /// Where the expression of an operand is written. Only for messages: the call's text is parsed again.
-fn operand_span(interp: &Interp<'_>, schema: &Schema, args: &CallArgs, operand: &str) -> Option<Span> {
+fn operand_span(interp: &Interp<'_>, policy: &Policy, schema: &Schema, args: &CallArgs, operand: &str) -> Option<Span> {
     let at = schema.position(operand)?;
     let text = interp.sources.text(args.span.file)?.get(args.span.start as usize..args.span.end as usize)?;
     let mut names = crate::syntax::Interner::new();
@@ -311,7 +352,7 @@ fn operand_span(interp: &Interp<'_>, schema: &Schema, args: &CallArgs, operand: 
         let expr = match argument {
             Argument::Positional(e) => {
                 position += 1;
-                if position - 1 != at {
+                if (policy.position)(schema, position - 1) != Some(at) {
                     continue;
                 }
                 e

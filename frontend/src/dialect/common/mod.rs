@@ -1,8 +1,10 @@
 //! What dialects share: values of tensors, registers and enums, and calls of instructions bound by their schemas.
 
 pub(crate) mod bind;
+pub(crate) mod clip;
 pub(crate) mod enums;
 pub(crate) mod errors;
+pub(crate) mod grid;
 pub(crate) mod handles;
 pub(crate) mod kernel;
 pub(crate) mod registers;

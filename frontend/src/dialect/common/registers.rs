@@ -13,7 +13,6 @@ use crate::eval::Interp;
 use crate::eval::error::{EvalResult, Raise};
 use crate::eval::foreign::{Block, DeviceCondition, DeviceRange, Object};
 use crate::eval::value::{Key, Value};
-use crate::syntax::{BinOp, CmpOp, UnaryOp};
 
 /// A register handle (`VirtualRegister`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -199,30 +198,8 @@ impl Object for Register {
         Err(Raise::at("register-arithmetic", "a register cannot be indexed", span, "here").help(REGISTER_HELP))
     }
 
-    fn binary(
-        &self,
-        interp: &mut Interp<'_>,
-        op: BinOp,
-        left: &Value,
-        right: &Value,
-        span: Span,
-    ) -> EvalResult<Option<Value>> {
-        interp.dialect.binary(interp, op, left, right, span)
-    }
-
-    fn unary(&self, interp: &mut Interp<'_>, op: UnaryOp, this: &Value, span: Span) -> EvalResult<Value> {
-        interp.dialect.unary(interp, op, this, span)
-    }
-
-    fn compare(
-        &self,
-        interp: &mut Interp<'_>,
-        op: CmpOp,
-        left: &Value,
-        right: &Value,
-        span: Span,
-    ) -> EvalResult<Option<Value>> {
-        interp.dialect.compare(interp, op, left, right, span)
+    fn follows_dialect(&self) -> bool {
+        true
     }
 
     fn equals(&self, other: &Value) -> bool {

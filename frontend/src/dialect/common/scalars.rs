@@ -125,10 +125,10 @@ impl Object for Scalar {
 
     fn unary(&self, interp: &mut Interp<'_>, op: UnaryOp, this: &Value, span: Span) -> EvalResult<Value> {
         match op {
-            UnaryOp::Neg => lower(interp, span, |l| {
-                l.scalar_compute(ScalarOp::Subtract, Term::Int(0), Term::Scalar(*self))
-            })
-            .map(Value::object),
+            UnaryOp::Neg => {
+                lower(interp, span, |l| l.scalar_compute(ScalarOp::Subtract, Term::Int(0), Term::Scalar(*self)))
+                    .map(Value::object)
+            }
             UnaryOp::Pos => Ok(this.clone()),
             UnaryOp::Invert | UnaryOp::Not => Err(refuse(op.text(), span)),
         }

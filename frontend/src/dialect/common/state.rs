@@ -7,10 +7,12 @@ use std::sync::Arc;
 use nki_diag::{Diagnostic, Severity, Span};
 use nki_isa::inst::REGISTRY;
 use nki_isa::program::Trail;
-use nki_isa::{Arch, Arg, DType, Loc, Program, Violation};
+use nki_isa::{Arch, Arg, DType, Loc, Program, TensorId, Violation};
 use rustc_hash::FxHashMap;
 
+use super::clip::Clip;
 use super::errors::{raise, span_of};
+use super::grid::Grid;
 use crate::Options;
 use crate::build::builder::{Builder, Site};
 use crate::build::tensor::Tensor;
@@ -31,6 +33,12 @@ pub(crate) struct State {
     pub(crate) slots: Vec<Option<Arg>>,
     /// Depth of `with nl.no_reorder()`.
     pub(crate) no_reorder: u32,
+    /// Results of Beta 1's instructions with a mask: the part that it leaves.
+    pub(crate) masked: FxHashMap<TensorId, Clip>,
+    /// Whether a loop of Beta 1 began at another number than 0.
+    pub(crate) offset_loops: bool,
+    /// The program of a grid that is being specialised.
+    pub(crate) grid: Grid,
     /// Names of the variables that calls are assigned to, by the call's place.
     targets: FxHashMap<Span, Arc<str>>,
     /// The place of the last lookup: consecutive instructions often share it.
@@ -45,6 +53,9 @@ impl State {
             keywords: vec![None; REGISTRY.len()],
             slots: Vec::new(),
             no_reorder: 0,
+            masked: FxHashMap::default(),
+            offset_loops: false,
+            grid: Grid::default(),
             targets: FxHashMap::default(),
             last: None,
         }
@@ -86,6 +97,16 @@ impl Backend for State {
         while self.builder.core() < core {
             self.builder.next_core();
         }
+    }
+
+    fn begin_program(&mut self, counts: &[u32], at: &[u32], index: u32) {
+        let wide = |list: &[u32]| list.iter().map(|&n| i64::from(n)).collect();
+        self.grid = Grid { counts: wide(counts), at: wide(at) };
+        self.builder.begin_program(index);
+    }
+
+    fn written_inputs(&self) -> Vec<(String, Value)> {
+        self.builder.written_inputs().into_iter().map(|t| (t.storage.name.to_string(), Value::object(t))).collect()
     }
 
     fn return_outputs(

@@ -15,7 +15,6 @@ use crate::eval::foreign::Object;
 use crate::eval::native::CallArgs;
 use crate::eval::stdlib::dtype;
 use crate::eval::value::{Key, Value};
-use crate::syntax::{BinOp, CmpOp, UnaryOp};
 
 /// Methods of a tensor.
 pub(crate) const METHODS: &[&str] = &[
@@ -41,8 +40,20 @@ pub(crate) const METHODS: &[&str] = &[
 ];
 
 /// Attributes of a tensor. `base_tensor` is not documented: nki-library's MX kernels read it from tensors and from views.
-pub(crate) const ATTRIBUTES: &[&str] =
-    &["shape", "strides", "offset", "name", "dtype", "buffer", "ndim", "size", "address", "itemsize", "base_tensor", "data"];
+pub(crate) const ATTRIBUTES: &[&str] = &[
+    "shape",
+    "strides",
+    "offset",
+    "name",
+    "dtype",
+    "buffer",
+    "ndim",
+    "size",
+    "address",
+    "itemsize",
+    "base_tensor",
+    "data",
+];
 
 fn tuple(items: impl Iterator<Item = i64>) -> Value {
     Value::tuple(items.map(Value::Int).collect::<Vec<_>>())
@@ -72,6 +83,10 @@ impl Object for Tensor {
 
     fn methods(&self) -> &'static [&'static str] {
         METHODS
+    }
+
+    fn has_method(&self, interp: &Interp<'_>, name: &str) -> bool {
+        METHODS.contains(&name) || interp.dialect.tensor_methods().contains(&name)
     }
 
     fn attribute(&self, _interp: &Interp<'_>, name: &str) -> Option<Value> {
@@ -121,30 +136,8 @@ impl Object for Tensor {
         }
     }
 
-    fn binary(
-        &self,
-        interp: &mut Interp<'_>,
-        op: BinOp,
-        left: &Value,
-        right: &Value,
-        span: Span,
-    ) -> EvalResult<Option<Value>> {
-        interp.dialect.binary(interp, op, left, right, span)
-    }
-
-    fn unary(&self, interp: &mut Interp<'_>, op: UnaryOp, this: &Value, span: Span) -> EvalResult<Value> {
-        interp.dialect.unary(interp, op, this, span)
-    }
-
-    fn compare(
-        &self,
-        interp: &mut Interp<'_>,
-        op: CmpOp,
-        left: &Value,
-        right: &Value,
-        span: Span,
-    ) -> EvalResult<Option<Value>> {
-        interp.dialect.compare(interp, op, left, right, span)
+    fn follows_dialect(&self) -> bool {
+        true
     }
 
     fn truth(&self, interp: &mut Interp<'_>, this: &Value, span: Span) -> EvalResult<bool> {

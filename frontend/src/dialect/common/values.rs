@@ -132,5 +132,7 @@ pub(crate) fn index(t: &Tensor, value: &Value, what: impl Display, span: Span) -
 
 /// Whether a value is a run-time index: a register, a scalar or a tensor.
 pub(crate) fn is_run_time(value: &Value) -> bool {
-    value.downcast::<Register>().is_some() || value.downcast::<Scalar>().is_some() || value.downcast::<Tensor>().is_some()
+    value.downcast::<Register>().is_some()
+        || value.downcast::<Scalar>().is_some()
+        || value.downcast::<Tensor>().is_some()
 }

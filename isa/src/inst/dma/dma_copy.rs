@@ -163,7 +163,8 @@ impl Instruction for DmaCopy {
     fn validate(&self, context: &Context<'_>) -> Result<(), Violation> {
         check::packed_copy(("dst", &self.dst), ("src", &self.src))?;
         if self.src.dtype != self.dst.dtype && (self.src.dtype == DType::I64 || self.dst.dtype == DType::I64) {
-            let message = format!("`dst` is {}, `src` is {}: int64 is copied, not converted", self.dst.dtype, self.src.dtype);
+            let message =
+                format!("`dst` is {}, `src` is {}: int64 is copied, not converted", self.dst.dtype, self.src.dtype);
             return Err(Violation::new("dtype-mismatch", "dst", message)
                 .help("the low and high halves are int32 elements of `.view(nl.int32)`"));
         }

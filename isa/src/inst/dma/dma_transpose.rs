@@ -8,6 +8,7 @@ use crate::arg::Ints;
 use crate::dtype::DType;
 use crate::inst::dma::dma_copy::{check_dge, check_priority, is_gather, trigger};
 use crate::inst::dma::rows;
+use crate::inst::result::{Given, ResultTile};
 use crate::inst::{Footprint, Instruction, Operands, Placing, check};
 use crate::machine::{Context, Fault, Machine};
 use crate::names::{DgeMode, Engine, OobMode, Space};
@@ -165,6 +166,17 @@ fn permuted(bits: Array2<u32>, shape: &[usize], axes: &[usize]) -> Result<Array2
 
 impl Instruction for DmaTranspose {
     const PLACING: Placing = Placing::Fixed;
+    fn result(given: &Given<'_>) -> Option<ResultTile> {
+        let src = given.view("src")?;
+        let shape = src.shape();
+        let mut axes = given.ints("axes");
+        if axes.is_empty() {
+            axes = (0..shape.len() as i64).rev().collect();
+        }
+        let extents = axes.iter().map(|&a| usize::try_from(a).ok().and_then(|a| shape.get(a)).copied());
+        Some(ResultTile::sbuf(extents.collect::<Option<Vec<u32>>>()?, src.dtype))
+    }
+
     fn engine(&self, _arch: &Arch) -> Engine {
         trigger(Engine::Unknown, self.dge_mode, is_gather(&self.src))
     }

@@ -4,6 +4,7 @@ use crate::arch::Arch;
 use crate::arg::{Imm, Pattern};
 use crate::inst::gpsimd::{Affine, as_integer};
 use crate::inst::math::simd::{Kernel, dispatch};
+use crate::inst::result::{Given, ResultTile};
 use crate::inst::values::{Feeds, Values};
 use crate::inst::{Footprint, Instruction, Operands, Placing, check, stream};
 use crate::machine::{Context, Fault, Machine};
@@ -81,6 +82,10 @@ impl<T: Copy> Kernel for Select<'_, T> {
 
 impl Instruction for AffineSelect {
     const PLACING: Placing = Placing::Fixed;
+    fn result(given: &Given<'_>) -> Option<ResultTile> {
+        given.like("on_true_tile")
+    }
+
     fn engine(&self, _arch: &Arch) -> Engine {
         Engine::GpSimd
     }

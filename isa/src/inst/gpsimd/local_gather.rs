@@ -5,6 +5,7 @@ use ndarray::Array2;
 
 use super::nc_n_gather::out_of_bounds;
 use crate::arch::Arch;
+use crate::inst::result::{Given, ResultTile};
 use crate::inst::stream::{on, stream};
 use crate::inst::{Footprint, Instruction, Operands, Placing, check};
 use crate::machine::{Context, Fault, Machine};
@@ -61,6 +62,14 @@ impl LocalGather {
 
 impl Instruction for LocalGather {
     const PLACING: Placing = Placing::Fixed;
+    fn result(given: &Given<'_>) -> Option<ResultTile> {
+        let (src, index) = (given.view("src_buffer")?, given.view("index")?);
+        let each = given.ints("num_elem_per_idx").first().copied().unwrap_or(1).max(1) as u32;
+        let indices = given.ints("num_valid_indices").first().copied().unwrap_or(index.free_elements() as i64 * 16);
+        let shape: [u32; 3] = [src.partitions(), indices.max(1) as u32, each];
+        Some(ResultTile::sbuf(shape.into_iter().take(if each == 1 { 2 } else { 3 }), src.dtype))
+    }
+
     fn engine(&self, _arch: &Arch) -> Engine {
         Engine::GpSimd
     }

@@ -2,6 +2,7 @@
 
 use crate::arch::Arch;
 use crate::dtype::DType;
+use crate::inst::result::{Given, ResultTile};
 use crate::inst::stream::{on, stream};
 use crate::inst::values::{Feeds, Values};
 use crate::inst::{Footprint, Instruction, Operands, Placing};
@@ -45,6 +46,10 @@ fn bounds<T: Copy + PartialEq>(ids: &[T], padding: T, out: &mut [T], of: impl Fn
 
 impl Instruction for SequenceBounds {
     const PLACING: Placing = Placing::Fixed;
+    fn result(given: &Given<'_>) -> Option<ResultTile> {
+        given.view("segment_ids").map(|s| ResultTile::sbuf([s.partitions(), 2, s.free_elements() as u32], s.dtype))
+    }
+
     fn engine(&self, _arch: &Arch) -> Engine {
         Engine::GpSimd
     }

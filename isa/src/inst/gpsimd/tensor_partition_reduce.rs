@@ -6,6 +6,7 @@ use ndarray::{ArrayView2, Axis};
 use crate::arch::Arch;
 use crate::dtype::{bits_to_i64, i64_to_bits};
 use crate::inst::math::{alu, integer};
+use crate::inst::result::{Given, ResultTile};
 use crate::inst::stream::{on, stream};
 use crate::inst::{Footprint, Instruction, Operands, Placing, check};
 use crate::machine::{Context, Fault, Machine};
@@ -67,6 +68,10 @@ impl TensorPartitionReduce {
 
 impl Instruction for TensorPartitionReduce {
     const PLACING: Placing = Placing::Fixed;
+    fn result(given: &Given<'_>) -> Option<ResultTile> {
+        given.view("data").map(|d| ResultTile::sbuf(std::iter::once(1).chain(d.shape().into_iter().skip(1)), d.dtype))
+    }
+
     fn engine(&self, _arch: &Arch) -> Engine {
         Engine::GpSimd
     }

@@ -5,6 +5,7 @@ use crate::arch::Arch;
 use crate::arg::{Imm, ScalarOperand};
 use crate::inst::inert;
 use crate::inst::math::activation::ActFn;
+use crate::inst::result::{Given, ResultTile};
 use crate::inst::values::{Feeds, Values, function_makes};
 use crate::inst::{Footprint, Instruction, Operands, Placing};
 use crate::machine::{Context, Fault, Machine};
@@ -69,6 +70,10 @@ impl Activation {
 impl Instruction for Activation {
     const PLACING: Placing = Placing::InPlace;
     const INDIRECT: &'static [&'static str] = &["dst", "data"];
+
+    fn result(given: &Given<'_>) -> Option<ResultTile> {
+        given.like("data")
+    }
 
     fn engine(&self, _arch: &Arch) -> Engine {
         Engine::Scalar

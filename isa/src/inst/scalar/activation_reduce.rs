@@ -4,6 +4,7 @@ use super::activate::Activate;
 use crate::arch::Arch;
 use crate::arg::{Imm, ScalarOperand};
 use crate::inst::math::activation::ActFn;
+use crate::inst::result::{Given, ResultTile};
 use crate::inst::values::{Feeds, Values, function_makes};
 use crate::inst::{Footprint, Instruction, Operands, Placing};
 use crate::machine::{Context, Fault, Machine};
@@ -64,6 +65,10 @@ impl ActivationReduce {
 impl Instruction for ActivationReduce {
     const PLACING: Placing = Placing::Fixed;
     const INDIRECT: &'static [&'static str] = &["dst", "data"];
+
+    fn result(given: &Given<'_>) -> Option<ResultTile> {
+        given.like("data")
+    }
 
     fn engine(&self, _arch: &Arch) -> Engine {
         Engine::Scalar

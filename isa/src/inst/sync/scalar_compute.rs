@@ -91,8 +91,14 @@ mod tests {
     fn compute(op: ScalarOp, x: i64, y: i64, dtype: DType) -> i64 {
         let mut m = TestMachine::new(Target::Trn2);
         m.set_register(RegId(0), x);
-        m.run(ScalarCompute { dst: RegId(1), op, x: RegisterOrInt::Register(RegId(0)), y: RegisterOrInt::Int(y), dtype })
-            .unwrap();
+        m.run(ScalarCompute {
+            dst: RegId(1),
+            op,
+            x: RegisterOrInt::Register(RegId(0)),
+            y: RegisterOrInt::Int(y),
+            dtype,
+        })
+        .unwrap();
         m.register(RegId(1))
     }
 
@@ -123,7 +129,8 @@ mod tests {
     fn has_two_widths() {
         let m = TestMachine::new(Target::Trn2);
         let int = RegisterOrInt::Int(1);
-        let e = m.check(ScalarCompute { dst: RegId(0), op: ScalarOp::Add, x: int, y: int, dtype: DType::F32 }).unwrap_err();
+        let e =
+            m.check(ScalarCompute { dst: RegId(0), op: ScalarOp::Add, x: int, y: int, dtype: DType::F32 }).unwrap_err();
         assert!(e.contains("a scalar is int32 or int64, not float32"), "{e}");
     }
 }

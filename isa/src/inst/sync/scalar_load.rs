@@ -81,7 +81,9 @@ mod tests {
     #[test]
     fn refuses_other_types_and_several_elements() {
         let mut m = TestMachine::new(Target::Trn2);
-        for (dtype, shape, what) in [(DType::U32, [1, 1], "it must be int32 or int64"), (DType::I32, [1, 2], "2 elements")] {
+        for (dtype, shape, what) in
+            [(DType::U32, [1, 1], "it must be int32 or int64"), (DType::I32, [1, 2], "2 elements")]
+        {
             let src = m.tensor("t", Space::Sbuf, dtype, &shape);
             let e = m.check(ScalarLoad { dst: RegId(0), src }).unwrap_err();
             assert!(e.contains(what), "{e}");

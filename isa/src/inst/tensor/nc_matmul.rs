@@ -7,10 +7,11 @@ use crate::arch::Arch;
 use crate::arg::Ints;
 use crate::dtype::DType;
 use crate::gemm::{multiply, tensor_operand};
+use crate::inst::result::{Given, ResultTile};
 use crate::inst::tensor::array_tile;
 use crate::inst::{Footprint, Instruction, Operands, Placing};
 use crate::machine::{Context, Fault, Machine};
-use crate::names::{Engine, PerfMode};
+use crate::names::{Engine, PerfMode, Space};
 use crate::operands;
 use crate::view::View;
 use crate::violation::Violation;
@@ -99,6 +100,15 @@ impl NcMatmul {
 impl Instruction for NcMatmul {
     const PLACING: Placing = Placing::Fixed;
     const INDIRECT: &'static [&'static str] = &["dst", "stationary", "moving"];
+
+    fn result(given: &Given<'_>) -> Option<ResultTile> {
+        let (s, m) = (given.view("stationary")?, given.view("moving")?);
+        Some(ResultTile {
+            shape: [s.free_elements() as u32, m.free_elements() as u32].into_iter().collect(),
+            dtype: DType::F32,
+            space: Space::Psum,
+        })
+    }
 
     fn engine(&self, _arch: &Arch) -> Engine {
         Engine::Tensor

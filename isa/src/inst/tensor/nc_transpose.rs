@@ -5,6 +5,7 @@ use ndarray::Array2;
 
 use crate::arch::Arch;
 use crate::gemm::product;
+use crate::inst::result::{Given, ResultTile};
 use crate::inst::stream::{self, stream};
 use crate::inst::tensor::array_tile;
 use crate::inst::{Footprint, Instruction, Operands, Placing, check};
@@ -88,6 +89,16 @@ impl NcTranspose {
 
 impl Instruction for NcTranspose {
     const PLACING: Placing = Placing::Fixed;
+    fn result(given: &Given<'_>) -> Option<ResultTile> {
+        let data = given.view("data")?;
+        let space = if given.name("engine") == Some("vector") { Space::Sbuf } else { Space::Psum };
+        Some(ResultTile {
+            shape: [data.free_elements() as u32, data.partitions()].into_iter().collect(),
+            dtype: data.dtype,
+            space,
+        })
+    }
+
     fn engine(&self, arch: &Arch) -> Engine {
         let small = self.data.partitions() <= arch.vector_transpose_max
             && self.data.free_elements() <= arch.vector_transpose_max as usize;

@@ -2,6 +2,7 @@
 
 use super::bn_stats::elements;
 use crate::arch::Arch;
+use crate::inst::result::{Given, ResultTile};
 use crate::inst::stream::{on, rows, stream};
 use crate::inst::values::{Feeds, Values};
 use crate::inst::{Footprint, Instruction, Operands, Placing, check};
@@ -32,6 +33,10 @@ operands! {
 
 impl Instruction for BnAggr {
     const PLACING: Placing = Placing::Fixed;
+    fn result(given: &Given<'_>) -> Option<ResultTile> {
+        given.view("data").map(|d| ResultTile::sbuf([d.partitions(), 2], d.dtype))
+    }
+
     fn engine(&self, _arch: &Arch) -> Engine {
         Engine::Vector
     }

@@ -2,6 +2,7 @@
 
 use crate::arch::Arch;
 use crate::inst::math::simd::{Kernel, dispatch};
+use crate::inst::result::{Given, ResultTile};
 use crate::inst::stream::{on, rows, stream};
 use crate::inst::values::{Feeds, Values};
 use crate::inst::{Footprint, Instruction, Operands, Placing, check};
@@ -36,6 +37,10 @@ const FREE_MAX: usize = 512;
 
 impl Instruction for BnStats {
     const PLACING: Placing = Placing::Fixed;
+    fn result(given: &Given<'_>) -> Option<ResultTile> {
+        given.view("data").map(|d| ResultTile::sbuf([d.partitions(), 6], d.dtype))
+    }
+
     fn engine(&self, _arch: &Arch) -> Engine {
         Engine::Vector
     }

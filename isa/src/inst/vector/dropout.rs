@@ -4,6 +4,7 @@ use crate::arch::Arch;
 use crate::arg::ScalarOperand;
 use crate::dtype::DType;
 use crate::inst::random::Generators;
+use crate::inst::result::{Given, ResultTile};
 use crate::inst::scalars;
 use crate::inst::stream::{on, rows, stream};
 use crate::inst::values::{Feeds, Values};
@@ -38,6 +39,10 @@ operands! {
 
 impl Instruction for Dropout {
     const PLACING: Placing = Placing::Fixed;
+    fn result(given: &Given<'_>) -> Option<ResultTile> {
+        given.like("data")
+    }
+
     fn engine(&self, _arch: &Arch) -> Engine {
         Engine::Vector
     }

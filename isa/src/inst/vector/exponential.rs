@@ -6,6 +6,7 @@ use crate::arg::{Imm, ScalarOperand};
 use crate::inst::accumulators::{self, Reduction};
 use crate::inst::math::activation::{self, ActFn};
 use crate::inst::math::alu::{self, Rhs};
+use crate::inst::result::{Given, ResultTile};
 use crate::inst::scalars::{self, Sources};
 use crate::inst::stream::{on, rows, stream};
 use crate::inst::values::{Feeds, Values};
@@ -67,6 +68,10 @@ impl Exponential {
 impl Instruction for Exponential {
     const PLACING: Placing = Placing::Fixed;
     const INDIRECT: &'static [&'static str] = &["dst", "src"];
+
+    fn result(given: &Given<'_>) -> Option<ResultTile> {
+        given.like("src")
+    }
 
     fn engine(&self, _arch: &Arch) -> Engine {
         Engine::Vector

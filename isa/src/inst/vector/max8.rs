@@ -3,6 +3,7 @@
 use super::bn_stats::elements;
 use crate::arch::Arch;
 use crate::inst::math::search::largest;
+use crate::inst::result::{Given, ResultTile};
 use crate::inst::stream::{on, rows, stream};
 use crate::inst::values::{Feeds, Values};
 use crate::inst::{Footprint, Instruction, Operands, Placing, check};
@@ -73,6 +74,10 @@ pub(super) fn rank(name: &'static str, view: &View, most: usize) -> Result<(), V
 
 impl Instruction for Max8 {
     const PLACING: Placing = Placing::Fixed;
+    fn result(given: &Given<'_>) -> Option<ResultTile> {
+        given.view("src").map(|s| ResultTile::sbuf([s.partitions(), 8], s.dtype))
+    }
+
     fn engine(&self, _arch: &Arch) -> Engine {
         Engine::Vector
     }

@@ -3,7 +3,9 @@
 use super::bn_stats::elements;
 use super::max8::{rank, searched};
 use crate::arch::Arch;
+use crate::dtype::DType;
 use crate::inst::math::search::position;
+use crate::inst::result::{Given, ResultTile};
 use crate::inst::stream::{on, rows, stream};
 use crate::inst::values::{Feeds, Values};
 use crate::inst::{Footprint, Instruction, Operands, Placing, check};
@@ -42,6 +44,10 @@ pub(super) const NOT_FOUND: f32 = f32::INFINITY;
 
 impl Instruction for NcFindIndex8 {
     const PLACING: Placing = Placing::Fixed;
+    fn result(given: &Given<'_>) -> Option<ResultTile> {
+        given.view("data").map(|d| ResultTile::sbuf([d.partitions(), 8], DType::U32))
+    }
+
     fn engine(&self, _arch: &Arch) -> Engine {
         Engine::Vector
     }

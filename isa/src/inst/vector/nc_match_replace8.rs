@@ -6,6 +6,7 @@ use super::nc_find_index8::NOT_FOUND;
 use crate::arch::Arch;
 use crate::arg::Imm;
 use crate::inst::math::search::position;
+use crate::inst::result::{Given, ResultTile};
 use crate::inst::stream::{on, rows, stream};
 use crate::inst::values::{Feeds, Values};
 use crate::inst::{Footprint, Instruction, Operands, Placing, check};
@@ -44,6 +45,10 @@ operands! {
 
 impl Instruction for NcMatchReplace8 {
     const PLACING: Placing = Placing::Fixed;
+    fn result(given: &Given<'_>) -> Option<ResultTile> {
+        given.like("data")
+    }
+
     fn engine(&self, _arch: &Arch) -> Engine {
         Engine::Vector
     }

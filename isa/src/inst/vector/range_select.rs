@@ -4,6 +4,7 @@ use crate::arch::Arch;
 use crate::arg::Imm;
 use crate::inst::accumulators::{self, Reduction, one_of};
 use crate::inst::math::alu::{self, Rhs};
+use crate::inst::result::{Given, ResultTile};
 use crate::inst::scalars::Sources;
 use crate::inst::stream::{on, rows, stream};
 use crate::inst::values::{Feeds, Values};
@@ -80,6 +81,10 @@ impl RangeSelect {
 
 impl Instruction for RangeSelect {
     const PLACING: Placing = Placing::Fixed;
+    fn result(given: &Given<'_>) -> Option<ResultTile> {
+        given.like("on_true_tile")
+    }
+
     fn engine(&self, _arch: &Arch) -> Engine {
         Engine::Vector
     }

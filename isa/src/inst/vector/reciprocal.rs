@@ -2,6 +2,7 @@
 
 use crate::arch::Arch;
 use crate::inst::math::alu::{self, Rhs};
+use crate::inst::result::{Given, ResultTile};
 use crate::inst::stream::rows;
 use crate::inst::values::{Feeds, Values};
 use crate::inst::{Footprint, Instruction, Operands, Placing, check, facts, stream};
@@ -29,6 +30,10 @@ operands! {
 
 impl Instruction for Reciprocal {
     const PLACING: Placing = Placing::InPlace;
+    fn result(given: &Given<'_>) -> Option<ResultTile> {
+        given.like("data")
+    }
+
     fn engine(&self, _arch: &Arch) -> Engine {
         Engine::Vector
     }

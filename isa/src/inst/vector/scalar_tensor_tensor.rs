@@ -4,6 +4,7 @@ use crate::arch::Arch;
 use crate::arg::ScalarOperand;
 use crate::inst::inert;
 use crate::inst::math::alu::{self, Rhs};
+use crate::inst::result::{Given, ResultTile};
 use crate::inst::scalars::{self, Sources};
 use crate::inst::stream::{modes, on, stream, two_tiles};
 use crate::inst::values::{Feeds, Values, makes};
@@ -48,6 +49,10 @@ operands! {
 
 impl Instruction for ScalarTensorTensor {
     const PLACING: Placing = Placing::InPlace;
+    fn result(given: &Given<'_>) -> Option<ResultTile> {
+        given.like("data")
+    }
+
     fn engine(&self, _arch: &Arch) -> Engine {
         Engine::Vector
     }

@@ -2,6 +2,7 @@
 
 use crate::arch::Arch;
 use crate::inst::indirection::columns;
+use crate::inst::result::{Given, ResultTile};
 use crate::inst::stream::{ONE_TILE, modes, on, stream};
 use crate::inst::values::{Feeds, Values};
 use crate::inst::{Action, Footprint, Instruction, Operands, Placing, check};
@@ -36,6 +37,10 @@ operands! {
 impl Instruction for TensorCopy {
     const PLACING: Placing = Placing::InPlace;
     const INDIRECT: &'static [&'static str] = &["dst", "src"];
+
+    fn result(given: &Given<'_>) -> Option<ResultTile> {
+        given.like("src")
+    }
 
     fn engine(&self, _arch: &Arch) -> Engine {
         match self.engine {

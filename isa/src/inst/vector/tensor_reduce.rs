@@ -3,6 +3,7 @@
 use crate::arch::Arch;
 use crate::arg::Ints;
 use crate::inst::math::{integer, reduce, scan};
+use crate::inst::result::{Given, ResultTile};
 use crate::inst::stream::{on, rows, stream};
 use crate::inst::values::{Exact, Feeds, Values, makes};
 use crate::inst::{Footprint, Instruction, Operands, Placing, check};
@@ -85,6 +86,10 @@ impl TensorReduce {
 impl Instruction for TensorReduce {
     const PLACING: Placing = Placing::SamePartition;
     const INDIRECT: &'static [&'static str] = &["dst", "data"];
+
+    fn result(given: &Given<'_>) -> Option<ResultTile> {
+        given.view("data").map(|d| ResultTile::reduced(d, &given.ints("axis"), given.flag("keepdims")))
+    }
 
     fn engine(&self, _arch: &Arch) -> Engine {
         Engine::Vector

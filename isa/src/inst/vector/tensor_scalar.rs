@@ -7,6 +7,7 @@ use crate::inst::indirection::columns;
 use crate::inst::inert;
 use crate::inst::math::alu::{self, Rhs};
 use crate::inst::math::integer;
+use crate::inst::result::{Given, ResultTile};
 use crate::inst::scalars::{self, Sources};
 use crate::inst::stream::{ONE_TILE, on, stream};
 use crate::inst::values::{Exact, Feeds, Values, makes};
@@ -121,6 +122,10 @@ impl Instruction for TensorScalar {
     const INDIRECT: &'static [&'static str] = &["dst", "data"];
 
     /// Reverse square root runs on GpSimd (manual, "NKI Engine Selection"), all else on the vector engine.
+    fn result(given: &Given<'_>) -> Option<ResultTile> {
+        given.like("data")
+    }
+
     fn engine(&self, _arch: &Arch) -> Engine {
         match self.engine {
             Engine::Unknown => {

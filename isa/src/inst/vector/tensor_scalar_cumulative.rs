@@ -9,6 +9,7 @@ use crate::arg::ScalarOperand;
 use crate::inst::accumulators::{self, Lanes, one_of};
 use crate::inst::math::alu::{self, WithLanes};
 use crate::inst::math::scan::{ABREAST, Abreast, scan};
+use crate::inst::result::{Given, ResultTile};
 use crate::inst::scalars::{self, Scalar, Sources};
 use crate::inst::stream::{on, rows, stream};
 use crate::inst::{Footprint, Instruction, Operands, Placing, check};
@@ -58,6 +59,10 @@ const CMDS: [ReduceCmd; 3] = [ReduceCmd::ResetReduce, ReduceCmd::Reduce, ReduceC
 impl Instruction for TensorScalarCumulative {
     const PLACING: Placing = Placing::Fixed;
     const INDIRECT: &'static [&'static str] = &["dst", "src"];
+
+    fn result(given: &Given<'_>) -> Option<ResultTile> {
+        given.like("src")
+    }
 
     fn engine(&self, _arch: &Arch) -> Engine {
         Engine::Vector

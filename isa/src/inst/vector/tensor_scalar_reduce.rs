@@ -5,6 +5,7 @@ use crate::arg::ScalarOperand;
 use crate::inst::accumulators::{self, Reduction};
 use crate::inst::inert;
 use crate::inst::math::alu::{self, Rhs};
+use crate::inst::result::{Given, ResultTile};
 use crate::inst::scalars::{self, Sources};
 use crate::inst::stream::{on, rows, stream};
 use crate::inst::values::{Feeds, Values, makes};
@@ -77,6 +78,10 @@ impl TensorScalarReduce {
 impl Instruction for TensorScalarReduce {
     const PLACING: Placing = Placing::Fixed;
     const INDIRECT: &'static [&'static str] = &["dst", "data"];
+
+    fn result(given: &Given<'_>) -> Option<ResultTile> {
+        given.like("data")
+    }
 
     fn engine(&self, _arch: &Arch) -> Engine {
         Engine::Vector

@@ -3,6 +3,7 @@
 use crate::arch::Arch;
 use crate::inst::math::alu::{self, Rhs};
 use crate::inst::math::integer;
+use crate::inst::result::{Given, ResultTile};
 use crate::inst::stream::{modes, on, stream, two_tiles};
 use crate::inst::values::{Exact, Feeds, Values, makes};
 use crate::inst::{Footprint, Instruction, Operands, Placing, check};
@@ -53,6 +54,11 @@ impl Instruction for TensorTensor {
     const INDIRECT: &'static [&'static str] = &["dst", "data1"];
 
     /// Power runs on GpSimd, and so does arithmetic on 32-bit integers outside PSUM; all else on the vector engine.
+    fn result(given: &Given<'_>) -> Option<ResultTile> {
+        let (a, b) = (given.view("data1")?, given.view("data2")?);
+        Some(ResultTile { dtype: a.dtype.promote(b.dtype), ..ResultTile::like(a) })
+    }
+
     fn engine(&self, _arch: &Arch) -> Engine {
         let views = self.views();
         match self.engine {

@@ -4,6 +4,7 @@ use crate::arch::Arch;
 use crate::arg::ScalarOperand;
 use crate::inst::math::alu::{self, WithLanes};
 use crate::inst::math::scan::{ABREAST, Abreast, scan};
+use crate::inst::result::{Given, ResultTile};
 use crate::inst::scalars::{self, Scalar, Sources};
 use crate::inst::stream::{on, rows, stream};
 use crate::inst::values::{Feeds, Values, makes};
@@ -63,6 +64,10 @@ pub(super) fn binary_arithmetic(name: &'static str, op: AluOp, arch: &Arch) -> R
 
 impl Instruction for TensorTensorScan {
     const PLACING: Placing = Placing::Fixed;
+    fn result(given: &Given<'_>) -> Option<ResultTile> {
+        given.like("data0")
+    }
+
     fn engine(&self, _arch: &Arch) -> Engine {
         Engine::Vector
     }

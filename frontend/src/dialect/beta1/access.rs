@@ -1,0 +1,312 @@
+//! What an operand of an instruction names: a tile, an access by index tiles that a mask may still clip, or a table of tiles.
+
+use std::rc::Rc;
+
+use nki_diag::Span;
+use nki_isa::view::Dims;
+use nki_isa::{Dim, Index, Indirect, View, Violation};
+use smallvec::SmallVec;
+
+use super::affine::{IndexTile, common_frame};
+use super::blocks::Blocks;
+use crate::build;
+use crate::build::tensor::{Tensor, shape_text};
+use crate::dialect::common::clip::Clip;
+use crate::dialect::common::errors::raise;
+use crate::eval::convert::wrong;
+use crate::eval::error::{EvalResult, Raise};
+use crate::eval::foreign::Object;
+use crate::eval::value::Value;
+use crate::eval::{Interp, stdlib::dtype};
+
+/// `t[...]` by index tiles, of which a part is outside of `t`: legal where a mask leaves only what is inside.
+#[derive(Debug, Clone)]
+pub(super) struct Access {
+    /// What is indexed.
+    pub(super) base: Tensor,
+    /// An index of each dimension, all in one frame.
+    pub(super) entries: Vec<IndexTile>,
+    /// Extents of the frame.
+    pub(super) frame: SmallVec<[u32; 4]>,
+}
+
+impl Access {
+    /// The elements that a clip leaves.
+    pub(super) fn clipped(&self, clip: &Clip, span: Span) -> EvalResult<Tensor> {
+        let mut entries = self.entries.clone();
+        let mut frame = self.frame.clone();
+        for (axis, &(from, to)) in restrictions(clip, &self.frame, &self.base, span)? {
+            frame[axis] = to - from;
+            for entry in &mut entries {
+                let a = &mut entry.axes[axis];
+                entry.constant += a.coefficient * i64::from(from);
+                a.count = to - from;
+            }
+        }
+        let clipped = Access { base: self.base.clone(), entries, frame };
+        match clipped.outside() {
+            Some(violation) => Err(raise("", &violation, span, &[&self.base.storage])),
+            None => clipped.view().map_err(|v| raise("", &v, span, &[&self.base.storage])),
+        }
+    }
+
+    /// The first dimension that an index leaves.
+    pub(super) fn outside(&self) -> Option<Violation> {
+        for (d, entry) in self.entries.iter().enumerate() {
+            let (low, high) = entry.range();
+            let size = i64::from(self.base.view.dims[d].count);
+            if low < 0 || high >= size {
+                let message = format!(
+                    "index {low} to {high} is out of bounds for dimension {d} of `{}`, shape {}",
+                    self.base.storage.name,
+                    self.base.shape_text()
+                );
+                let help = "restrict the access with mask=, for example mask=index < size";
+                return Some(Violation::new("out-of-bounds", "", message).help(help));
+            }
+        }
+        None
+    }
+
+    /// The elements, which may lie outside of the tensor.
+    pub(super) fn view(&self) -> build::Result<Tensor> {
+        let t = &self.base;
+        let on_chip = t.on_chip();
+        let name = &t.storage.name;
+        let mut view = t.view.clone();
+        let mut dims: Dims = self.frame.iter().map(|&count| Dim { stride: 0, count }).collect();
+        for (d, entry) in self.entries.iter().enumerate() {
+            let of = t.view.dims[d];
+            let partition = on_chip && d == 0;
+            if partition {
+                view.partition =
+                    u32::try_from((i64::from(view.partition) + entry.constant * of.stride).max(0)).unwrap_or(u32::MAX);
+            } else {
+                view.offset += entry.constant * of.stride;
+            }
+            for (axis, a) in entry.axes.iter().enumerate() {
+                let moves = a.coefficient != 0 && a.count > 1;
+                if on_chip && moves && partition != (axis == 0) {
+                    let message = if partition {
+                        format!("axis {axis} of the index walks the partitions of `{name}`: only the first axis can")
+                    } else {
+                        format!(
+                            "the first axis of the index walks dimension {d} of `{name}`: on chip it walks partitions only"
+                        )
+                    };
+                    return Err(Violation::new("partition-dimension", "", message).help(
+                        "the partition index is nl.arange(n)[:, None], free indices are nl.arange(m)[None, :]; transpose with nisa.nc_transpose",
+                    ));
+                }
+                dims[axis].stride += a.coefficient * of.stride;
+            }
+        }
+        if on_chip && dims[0].count > 1 && dims[0].stride == 0 {
+            let message = format!("the index reads one partition of `{name}` {} times", dims[0].count);
+            return Err(Violation::new("partition-dimension", "", message)
+                .help("partitions are repeated by nl.broadcast_to or .broadcast_to((128, n))"));
+        }
+        if on_chip && dims[0].count == 1 {
+            dims[0].stride = 1;
+        }
+        if on_chip && dims.len() == 1 {
+            dims.push(Dim { stride: 1, count: 1 });
+        }
+        if dims.is_empty() {
+            dims.push(Dim { stride: 1, count: 1 });
+        }
+        t.room(dims.len())?;
+        view.dims = dims;
+        Ok(t.with_view(view))
+    }
+}
+
+impl Object for Access {
+    fn type_name(&self) -> &'static str {
+        "tensor"
+    }
+
+    fn is_device_data(&self) -> bool {
+        true
+    }
+
+    fn attributes(&self) -> Vec<&'static str> {
+        vec!["shape", "dtype", "ndim"]
+    }
+
+    fn attribute(&self, _interp: &Interp<'_>, name: &str) -> Option<Value> {
+        Some(match name {
+            "shape" => Value::tuple(self.frame.iter().map(|&n| Value::Int(i64::from(n))).collect::<Vec<_>>()),
+            "dtype" => dtype::value(self.base.view.dtype),
+            "ndim" => Value::Int(self.frame.len() as i64),
+            _ => return None,
+        })
+    }
+
+    fn item(&self, _interp: &mut Interp<'_>, _this: &Value, _index: &Value, span: Span) -> EvalResult<Value> {
+        Err(self.refuse(span))
+    }
+}
+
+impl Access {
+    fn refuse(&self, span: Span) -> Box<Raise> {
+        match self.outside() {
+            Some(violation) => raise("", &violation, span, &[&self.base.storage]),
+            None => Raise::at("out-of-bounds", "an index out of bounds", span, "here"),
+        }
+    }
+}
+
+/// The axes of a frame that a clip restricts, each with what it leaves. Axes are aligned from the end, axis 0 with axis 0.
+fn restrictions<'c>(
+    clip: &'c Clip,
+    frame: &[u32],
+    about: &Tensor,
+    span: Span,
+) -> EvalResult<Vec<(usize, &'c (u32, u32))>> {
+    let mut out = Vec::new();
+    for (at, kept) in clip.kept.iter().enumerate() {
+        let count = clip.frame[at];
+        if *kept == (0, count) {
+            continue;
+        }
+        let axis = if at == 0 { Some(0) } else { (frame.len() + at).checked_sub(clip.frame.len()) };
+        match axis.and_then(|a| frame.get(a).map(|&n| (a, n))) {
+            Some((axis, n)) if n == count => out.push((axis, kept)),
+            // What repeats along the axis stays as it is.
+            Some((_, 1)) => {}
+            _ => {
+                let message = format!(
+                    "mask= restricts an axis of length {count}, `{}` of shape {} has no such axis",
+                    about.storage.name,
+                    shape_text(frame.iter().map(|&n| i64::from(n)))
+                );
+                return Err(Raise::at("bad-mask", message, span, "here")
+                    .help("build the mask from the index tiles of the operands, or from tiles of their shape"));
+            }
+        }
+    }
+    Ok(out)
+}
+
+/// What a clip leaves of a tile.
+pub(super) fn narrowed(t: &Tensor, clip: &Clip, span: Span) -> EvalResult<Tensor> {
+    let frame: Vec<u32> = t.view.dims.iter().map(|d| d.count).collect();
+    let mut view = t.view.clone();
+    for (axis, &(from, to)) in restrictions(clip, &frame, t, span)? {
+        let dim = &mut view.dims[axis];
+        let moved = i64::from(from) * dim.stride;
+        dim.count = to - from;
+        let vector = match view.indirect.as_deref_mut() {
+            Some(Indirect { index: Index::Vector(index), .. }) if axis == 0 => Some(index),
+            _ => None,
+        };
+        if let Some(index) = vector {
+            // The rows picked are those of the indices that are left.
+            index.dims[0].count = to - from;
+            let step = i64::from(from) * index.dims[0].stride;
+            if index.space.is_on_chip() { index.partition += step as u32 } else { index.offset += step }
+        } else if axis == 0 && view.space.is_on_chip() {
+            view.partition += moved as u32;
+        } else {
+            view.offset += moved;
+        }
+    }
+    Ok(t.with_view(view))
+}
+
+/// An operand: all of it, and what a clip leaves of it.
+#[derive(Debug, Clone)]
+pub(super) enum Place {
+    Tile(Tensor),
+    Access(Rc<Access>),
+}
+
+impl Place {
+    /// The tile, access or single tile of a table that a value is; `None` for other values.
+    pub(super) fn of(value: &Value, what: &str, span: Span) -> EvalResult<Option<Place>> {
+        if let Some(t) = value.downcast::<Tensor>() {
+            return Ok(Some(Place::Tile(t.clone())));
+        }
+        if let Some(access) = value.downcast_rc::<Access>() {
+            return Ok(Some(Place::Access(access)));
+        }
+        match value.downcast::<Blocks>() {
+            Some(blocks) => Err(blocks.whole(what, span)),
+            None => Ok(None),
+        }
+    }
+
+    /// The operand, which must be one.
+    pub(super) fn need(value: &Value, what: &str, span: Span) -> EvalResult<Place> {
+        Place::of(value, what, span)?.ok_or_else(|| wrong(what, "a tile", value, span))
+    }
+
+    /// Its shape, type and memory as a tensor, whose elements are those of an instruction only without a mask.
+    pub(super) fn outline(&self, span: Span) -> EvalResult<Tensor> {
+        match self {
+            Place::Tile(t) => Ok(t.clone()),
+            Place::Access(access) => access.view().map_err(|v| raise("", &v, span, &[&access.base.storage])),
+        }
+    }
+
+    /// The elements that an instruction uses.
+    pub(super) fn tensor(&self, clip: Option<&Clip>, span: Span) -> EvalResult<Tensor> {
+        match (self, clip) {
+            (Place::Tile(t), None) => Ok(t.clone()),
+            (Place::Tile(t), Some(clip)) => narrowed(t, clip, span),
+            (Place::Access(access), Some(clip)) => access.clipped(clip, span),
+            (Place::Access(access), None) => Err(access.refuse(span)),
+        }
+    }
+}
+
+/// `t[entries]`, with an index for each dimension.
+pub(super) fn access(t: &Tensor, entries: &[IndexTile], span: Span) -> EvalResult<Value> {
+    let tiles: Vec<&IndexTile> = entries.iter().collect();
+    let frame = common_frame(&tiles, span)?;
+    let entries: Vec<IndexTile> = entries.iter().filter_map(|e| e.spread(&frame)).collect();
+    let access = Access { base: t.clone(), entries, frame };
+    match access.view() {
+        Err(v) => Err(raise("", &v, span, &[&t.storage])),
+        Ok(_) if access.outside().is_some() => Ok(Value::object(access)),
+        Ok(made) => Ok(Value::object(made)),
+    }
+}
+
+/// `t[offsets, ...]`: rows of an HBM tensor, picked by a column of numbers in SBUF.
+pub(super) fn gathered(t: &Tensor, dim: usize, offsets: &Tensor, rest: Tensor) -> build::Result<Tensor> {
+    let refuse = |message: String, help: &str| Err(Violation::new("indirect-view", "", message).help(help));
+    if !offsets.view.dtype.is_int() {
+        return refuse(
+            format!("`{}` of {} as an index of `{}`", offsets.storage.name, offsets.view.dtype, t.storage.name),
+            "indices are int32 or uint32",
+        );
+    }
+    let mut view: View = rest.view;
+    let of = t.view.dims[dim];
+    let index = if offsets.view.elements() == 1 && (t.on_chip() || view.dims[0].count == 1) {
+        Index::Scalar(offsets.view.clone())
+    } else {
+        if t.on_chip() {
+            return refuse(
+                format!(
+                    "`{}` is on chip: only one element can pick from it, got {}",
+                    t.storage.name,
+                    offsets.shape_text()
+                ),
+                "gather from HBM, or use nl.gather_flattened",
+            );
+        }
+        if offsets.view.free_elements() != 1 {
+            return refuse(
+                format!("`{}` of shape {} as an index", offsets.storage.name, offsets.shape_text()),
+                "an index has one element in each partition: idx[i_p, 0]",
+            );
+        }
+        view.dims[0] = Dim { stride: 0, count: offsets.view.partitions() };
+        Index::Vector(offsets.view.clone())
+    };
+    view.indirect = Some(Box::new(Indirect { index, stride: of.stride, bound: of.count }));
+    Ok(t.with_view(view))
+}

@@ -1,0 +1,492 @@
+//! Index tiles (`nl.arange`, `nl.mgrid`) and the inequalities on them (`mask=`).
+//!
+//! An index tile is a table of integers that is affine in the positions of its frame: `constant + sum of coefficient * position`
+//! over its axes. Arithmetic keeps it so; anything else is refused.
+
+use nki_diag::Span;
+use smallvec::{SmallVec, smallvec};
+
+use crate::dialect::common::clip::Clip;
+use crate::eval::Interp;
+use crate::eval::convert::int;
+use crate::eval::error::{EvalResult, Raise};
+use crate::eval::foreign::{Object, unsupported};
+use crate::eval::native::CallArgs;
+use crate::eval::value::Value;
+use crate::syntax::{BinOp, CmpOp, UnaryOp};
+
+/// Most axes of a frame.
+const MAX_AXES: usize = 8;
+
+/// An axis of a frame: its extent, and what a step along it adds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Axis {
+    pub(super) count: u32,
+    pub(super) coefficient: i64,
+}
+
+/// An index tile.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct IndexTile {
+    pub(super) constant: i64,
+    pub(super) axes: SmallVec<[Axis; 4]>,
+}
+
+fn overflow(span: Span) -> Box<Raise> {
+    Raise::at("bad-index", "an index tile beyond 64 bits", span, "here")
+}
+
+impl IndexTile {
+    /// A number, which fits any frame.
+    pub(super) fn constant(constant: i64) -> Self {
+        Self { constant, axes: SmallVec::new() }
+    }
+
+    /// The numbers from `start` in steps, along one axis.
+    fn line(start: i64, count: u32, step: i64) -> Self {
+        Self { constant: start, axes: smallvec![Axis { count, coefficient: if count == 1 { 0 } else { step } }] }
+    }
+
+    /// Lowest and highest value.
+    pub(super) fn range(&self) -> (i64, i64) {
+        let (mut low, mut high) = (self.constant, self.constant);
+        for axis in &self.axes {
+            let reach = axis.coefficient.saturating_mul(i64::from(axis.count) - 1);
+            if reach < 0 { low = low.saturating_add(reach) } else { high = high.saturating_add(reach) }
+        }
+        (low, high)
+    }
+
+    /// The same numbers in a larger frame; `None` where an axis is neither 1 nor as long.
+    pub(super) fn spread(&self, frame: &[u32]) -> Option<Self> {
+        let missing = frame.len().checked_sub(self.axes.len())?;
+        let mut axes: SmallVec<[Axis; 4]> = SmallVec::new();
+        for (at, &count) in frame.iter().enumerate() {
+            let own = at.checked_sub(missing).map(|i| self.axes[i]);
+            match own {
+                Some(axis) if axis.count == count => axes.push(axis),
+                None | Some(Axis { count: 1, .. }) => axes.push(Axis { count, coefficient: 0 }),
+                Some(_) => return None,
+            }
+        }
+        Some(Self { constant: self.constant, axes })
+    }
+
+    fn map(&self, f: impl Fn(i64) -> Option<i64>) -> Option<Self> {
+        let mut out = self.clone();
+        out.constant = f(out.constant)?;
+        for axis in &mut out.axes {
+            axis.coefficient = f(axis.coefficient)?;
+        }
+        Some(out)
+    }
+
+    fn sum(&self, other: &Self, sign: i64, span: Span) -> EvalResult<Self> {
+        let frame = common_frame(&[self, other], span)?;
+        let (Some(mut a), Some(b)) = (self.spread(&frame), other.spread(&frame)) else { return Err(overflow(span)) };
+        let add = |x: i64, y: i64| y.checked_mul(sign).and_then(|y| x.checked_add(y)).ok_or_else(|| overflow(span));
+        a.constant = add(a.constant, b.constant)?;
+        for (x, y) in a.axes.iter_mut().zip(&b.axes) {
+            x.coefficient = add(x.coefficient, y.coefficient)?;
+        }
+        Ok(a)
+    }
+
+    fn shape_text(&self) -> String {
+        crate::build::tensor::shape_text(self.axes.iter().map(|a| i64::from(a.count)))
+    }
+
+    /// The index tile, or the number, that a value is.
+    pub(super) fn of(value: &Value) -> Option<Self> {
+        match value.downcast::<IndexTile>() {
+            Some(tile) => Some(tile.clone()),
+            None => value.as_int().map(Self::constant),
+        }
+    }
+}
+
+/// The frame that holds all of these, as NumPy broadcasts.
+pub(super) fn common_frame(tiles: &[&IndexTile], span: Span) -> EvalResult<SmallVec<[u32; 4]>> {
+    let rank = tiles.iter().map(|t| t.axes.len()).max().unwrap_or(0);
+    let mut frame: SmallVec<[u32; 4]> = smallvec![1; rank];
+    for tile in tiles {
+        let missing = rank - tile.axes.len();
+        for (at, axis) in tile.axes.iter().enumerate() {
+            let count = &mut frame[missing + at];
+            if *count == 1 {
+                *count = axis.count;
+            } else if axis.count != 1 && axis.count != *count {
+                let shapes: Vec<String> = tiles.iter().map(|t| t.shape_text()).collect();
+                let message = format!("index tiles of shapes {} do not fit in one frame", shapes.join(" and "));
+                return Err(Raise::at("bad-index", message, span, "here")
+                    .help("each axis must have the same length in all of them, or 1: nl.arange(n)[:, None] and nl.arange(m)[None, :]"));
+            }
+        }
+    }
+    Ok(frame)
+}
+
+impl Object for IndexTile {
+    fn type_name(&self) -> &'static str {
+        "index tile"
+    }
+
+    fn repr(&self) -> String {
+        format!("<index tile {}>", self.shape_text())
+    }
+
+    fn is_inert(&self) -> bool {
+        true
+    }
+
+    fn attributes(&self) -> Vec<&'static str> {
+        vec!["shape", "ndim"]
+    }
+
+    fn attribute(&self, _interp: &Interp<'_>, name: &str) -> Option<Value> {
+        match name {
+            "shape" => Some(Value::tuple(self.axes.iter().map(|a| Value::Int(i64::from(a.count))).collect::<Vec<_>>())),
+            "ndim" => Some(Value::Int(self.axes.len() as i64)),
+            _ => None,
+        }
+    }
+
+    /// `i[:, None]`: axes kept and axes of length 1.
+    fn item(&self, _interp: &mut Interp<'_>, _this: &Value, index: &Value, span: Span) -> EvalResult<Value> {
+        let keys = index.sequence().unwrap_or_else(|| vec![index.clone()]);
+        let mut axes: SmallVec<[Axis; 4]> = SmallVec::new();
+        let mut rest = self.axes.iter();
+        for key in &keys {
+            match key {
+                Value::None => axes.push(Axis { count: 1, coefficient: 0 }),
+                Value::Slice(s) if s.start.is_none() && s.stop.is_none() && s.step.is_none() => match rest.next() {
+                    Some(axis) => axes.push(*axis),
+                    None => {
+                        let message =
+                            format!("{} indices for an index tile of shape {}", keys.len(), self.shape_text());
+                        return Err(Raise::at("bad-index", message, span, "here"));
+                    }
+                },
+                Value::Ellipsis => axes.extend(rest.by_ref().copied()),
+                _ => {
+                    return Err(Raise::at(
+                        "bad-index",
+                        "an index tile is indexed with `:` and None only",
+                        span,
+                        "here",
+                    )
+                    .help("nl.arange(n)[:, None]; a part of it is nl.arange(start, stop)[:, None]"));
+                }
+            }
+        }
+        axes.extend(rest.copied());
+        if axes.len() > MAX_AXES {
+            return Err(Raise::at("bad-index", format!("an index tile of {} dimensions", axes.len()), span, "here")
+                .help(format!("at most {MAX_AXES} are possible")));
+        }
+        Ok(Value::object(Self { constant: self.constant, axes }))
+    }
+
+    fn binary(
+        &self,
+        _interp: &mut Interp<'_>,
+        op: BinOp,
+        left: &Value,
+        right: &Value,
+        span: Span,
+    ) -> EvalResult<Option<Value>> {
+        let (Some(a), Some(b)) = (Self::of(left), Self::of(right)) else { return Ok(None) };
+        let made = match op {
+            BinOp::Add => a.sum(&b, 1, span)?,
+            BinOp::Sub => a.sum(&b, -1, span)?,
+            BinOp::Mul => match (a.axes.is_empty(), b.axes.is_empty()) {
+                (true, _) => b.map(|x| x.checked_mul(a.constant)).ok_or_else(|| overflow(span))?,
+                (_, true) => a.map(|x| x.checked_mul(b.constant)).ok_or_else(|| overflow(span))?,
+                _ => return Err(not_affine("the product of two index tiles", span)),
+            },
+            _ => return Err(not_affine(&format!("`{}` of an index tile", op.text()), span)),
+        };
+        Ok(Some(Value::object(made)))
+    }
+
+    fn unary(&self, _interp: &mut Interp<'_>, op: UnaryOp, this: &Value, span: Span) -> EvalResult<Value> {
+        match op {
+            UnaryOp::Neg => self.map(i64::checked_neg).map(Value::object).ok_or_else(|| overflow(span)),
+            UnaryOp::Pos => Ok(this.clone()),
+            _ => Err(unsupported(op.text(), this, &Value::None, span)),
+        }
+    }
+
+    fn compare(
+        &self,
+        _interp: &mut Interp<'_>,
+        op: CmpOp,
+        left: &Value,
+        right: &Value,
+        span: Span,
+    ) -> EvalResult<Option<Value>> {
+        let (Some(a), Some(b)) = (Self::of(left), Self::of(right)) else { return Ok(None) };
+        let one = IndexTile::constant(1);
+        let (tile, relation) = match op {
+            CmpOp::Ge => (a.sum(&b, -1, span)?, Relation::AtLeastZero),
+            CmpOp::Gt => (a.sum(&b, -1, span)?.sum(&one, -1, span)?, Relation::AtLeastZero),
+            CmpOp::Le => (b.sum(&a, -1, span)?, Relation::AtLeastZero),
+            CmpOp::Lt => (b.sum(&a, -1, span)?.sum(&one, -1, span)?, Relation::AtLeastZero),
+            CmpOp::Eq => (a.sum(&b, -1, span)?, Relation::Zero),
+            CmpOp::Ne => (a.sum(&b, -1, span)?, Relation::NotZero),
+            _ => return Ok(None),
+        };
+        Ok(Some(Value::object(Mask(vec![(tile, relation)]))))
+    }
+
+    fn truth(&self, _interp: &mut Interp<'_>, _this: &Value, span: Span) -> EvalResult<bool> {
+        Err(Raise::at(
+            "tile-condition",
+            "an index tile is many numbers, which are neither true nor false",
+            span,
+            "here",
+        )
+        .help("restrict an access with mask=, or compare loop variables"))
+    }
+
+    fn iterate(&self, span: Span) -> EvalResult<Vec<Value>> {
+        Err(Raise::at("not-iterable", "an index tile cannot be iterated over", span, "here")
+            .help("loop over nl.affine_range(n) or range(n)"))
+    }
+}
+
+fn not_affine(what: &str, span: Span) -> Box<Raise> {
+    Raise::at("bad-index", format!("{what} is not affine"), span, "here")
+        .help("index tiles can be added, subtracted, and multiplied by ints: 2 * nl.arange(n)[:, None] + 1")
+}
+
+/// How an expression compares with 0.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Relation {
+    AtLeastZero,
+    Zero,
+    NotZero,
+}
+
+/// Conditions on index tiles, all of which hold where an instruction works: `(i < n) & (j < m)`.
+#[derive(Debug, Clone)]
+pub(super) struct Mask(pub(super) Vec<(IndexTile, Relation)>);
+
+impl Object for Mask {
+    fn type_name(&self) -> &'static str {
+        "mask"
+    }
+
+    fn is_inert(&self) -> bool {
+        true
+    }
+
+    fn binary(
+        &self,
+        _interp: &mut Interp<'_>,
+        op: BinOp,
+        left: &Value,
+        right: &Value,
+        span: Span,
+    ) -> EvalResult<Option<Value>> {
+        if op != BinOp::BitAnd {
+            return Err(Raise::at("bad-mask", format!("`{}` of masks", op.text()), span, "here")
+                .help("masks are joined by `&`: mask=(i < n) & (j < m)"));
+        }
+        let mut all = Vec::new();
+        for side in [left, right] {
+            match side {
+                Value::Bool(true) => {}
+                // Nothing is left where one side is false.
+                Value::Bool(false) => all.push((IndexTile::constant(-1), Relation::AtLeastZero)),
+                other => match other.downcast::<Mask>() {
+                    Some(mask) => all.extend(mask.0.iter().cloned()),
+                    None => return Ok(None),
+                },
+            }
+        }
+        Ok(Some(Value::object(Mask(all))))
+    }
+
+    fn truth(&self, _interp: &mut Interp<'_>, _this: &Value, span: Span) -> EvalResult<bool> {
+        Err(Raise::at("tile-condition", "a mask is neither true nor false", span, "here")
+            .help("join masks with `&` rather than `and`; pass them as mask="))
+    }
+}
+
+/// What `mask=` leaves; `None` without a mask.
+pub(super) fn clip_of(mask: Option<&Value>, span: Span) -> EvalResult<Option<Clip>> {
+    let conditions = match mask {
+        None | Some(Value::None | Value::Bool(true)) => return Ok(None),
+        Some(Value::Bool(false)) => &[(IndexTile::constant(-1), Relation::AtLeastZero)][..],
+        Some(value) => match value.downcast::<Mask>() {
+            Some(mask) => &mask.0,
+            None => {
+                return Err(Raise::at(
+                    "bad-mask",
+                    format!("mask= takes comparisons of index tiles, got {}", value.a_type()),
+                    span,
+                    "here",
+                )
+                .help("mask=nl.arange(128)[:, None] + offset < n"));
+            }
+        },
+    };
+    let tiles: Vec<&IndexTile> = conditions.iter().map(|c| &c.0).collect();
+    let frame = common_frame(&tiles, span)?;
+    let mut clip = Clip { kept: frame.iter().map(|&n| (0, n)).collect(), frame };
+    for (tile, relation) in conditions {
+        restrict(&mut clip, tile, *relation, span)?;
+    }
+    Ok(Some(clip))
+}
+
+fn restrict(clip: &mut Clip, tile: &IndexTile, relation: Relation, span: Span) -> EvalResult<()> {
+    if relation == Relation::NotZero {
+        return Err(Raise::at("bad-mask", "a mask with `!=` leaves no interval", span, "here")
+            .help("use two instructions, one for each side, or nl.where"));
+    }
+    let missing = clip.frame.len() - tile.axes.len();
+    let moving: Vec<usize> = (0..tile.axes.len()).filter(|&a| tile.axes[a].coefficient != 0).collect();
+    match moving[..] {
+        [] => {
+            let holds = if relation == Relation::Zero { tile.constant == 0 } else { tile.constant >= 0 };
+            if !holds {
+                clear(clip);
+            }
+        }
+        [axis] => {
+            let Axis { count, coefficient: c } = tile.axes[axis];
+            let holds = |i: i64| {
+                let value = i128::from(tile.constant) + i128::from(c) * i128::from(i);
+                if relation == Relation::Zero { value == 0 } else { value >= 0 }
+            };
+            let mut inside = (0..i64::from(count)).filter(|&i| holds(i));
+            // A half line, or a point: one interval.
+            let Some(first) = inside.next() else {
+                clear(clip);
+                return Ok(());
+            };
+            let last = inside.next_back().unwrap_or(first);
+            let kept = &mut clip.kept[missing + axis];
+            *kept = (kept.0.max(first as u32), kept.1.min(last as u32 + 1));
+        }
+        _ => {
+            return Err(Raise::at("bad-mask", "a comparison in mask= involves several axes", span, "here").help(
+                "a mask clips each axis to an interval; for a triangle use nisa.affine_select(pred=...) or nl.where",
+            ));
+        }
+    }
+    Ok(())
+}
+
+fn clear(clip: &mut Clip) {
+    if clip.kept.is_empty() {
+        clip.kept.push((0, 0));
+        clip.frame.push(1);
+    }
+    for kept in &mut clip.kept {
+        *kept = (0, 0);
+    }
+}
+
+/// `nl.mgrid`: `i, j = nl.mgrid[0:128, 0:512]`.
+#[derive(Debug)]
+pub(super) struct Mgrid;
+
+impl Object for Mgrid {
+    fn type_name(&self) -> &'static str {
+        "nl.mgrid"
+    }
+
+    fn item(&self, _interp: &mut Interp<'_>, _this: &Value, index: &Value, span: Span) -> EvalResult<Value> {
+        let keys = index.sequence().unwrap_or_else(|| vec![index.clone()]);
+        let mut lines = Vec::new();
+        for key in &keys {
+            let Value::Slice(s) = key else {
+                return Err(
+                    Raise::at("bad-index", "nl.mgrid takes slices", span, "here").help("i, j = nl.mgrid[0:128, 0:512]")
+                );
+            };
+            let bound = |v: &Value, default: i64| if v.is_none() { Ok(default) } else { int(v, "nl.mgrid", span) };
+            lines.push(line(
+                bound(&s.start, 0)?,
+                int(&s.stop, "nl.mgrid: the end of a slice", span)?,
+                bound(&s.step, 1)?,
+                "nl.mgrid",
+                span,
+            )?);
+        }
+        if lines.len() > MAX_AXES {
+            return Err(Raise::at("bad-index", format!("nl.mgrid of {} dimensions", lines.len()), span, "here"));
+        }
+        let counts: Vec<u32> = lines.iter().map(|l| l.axes[0].count).collect();
+        let tile = |at: usize| {
+            let axis = |i: usize| if i == at { lines[i].axes[0] } else { Axis { count: counts[i], coefficient: 0 } };
+            IndexTile { constant: lines[at].constant, axes: (0..counts.len()).map(axis).collect() }
+        };
+        Ok(Value::object(Grid((0..counts.len()).map(tile).collect())))
+    }
+}
+
+/// The index tiles of `nl.mgrid[...]`, one for each slice.
+#[derive(Debug)]
+struct Grid(Vec<IndexTile>);
+
+/// Their names: the partition axis, then the free ones.
+const GRID_NAMES: &[&str] = &["p", "x", "y", "z", "w"];
+
+impl Object for Grid {
+    fn type_name(&self) -> &'static str {
+        "nl.mgrid"
+    }
+
+    fn attributes(&self) -> Vec<&'static str> {
+        GRID_NAMES.iter().take(self.0.len()).copied().collect()
+    }
+
+    fn attribute(&self, _interp: &Interp<'_>, name: &str) -> Option<Value> {
+        let at = GRID_NAMES.iter().position(|n| *n == name)?;
+        self.0.get(at).cloned().map(Value::object)
+    }
+
+    fn item(&self, _interp: &mut Interp<'_>, _this: &Value, index: &Value, span: Span) -> EvalResult<Value> {
+        let at = int(index, "an index of nl.mgrid", span)?;
+        let found = usize::try_from(at).ok().and_then(|at| self.0.get(at));
+        found.cloned().map(Value::object).ok_or_else(|| {
+            Raise::at("bad-index", format!("index {at} of nl.mgrid of {} dimensions", self.0.len()), span, "here")
+        })
+    }
+
+    fn len(&self, _span: Span) -> EvalResult<i64> {
+        Ok(self.0.len() as i64)
+    }
+
+    fn iterate(&self, _span: Span) -> EvalResult<Vec<Value>> {
+        Ok(self.0.iter().cloned().map(Value::object).collect())
+    }
+}
+
+fn line(start: i64, stop: i64, step: i64, what: &str, span: Span) -> EvalResult<IndexTile> {
+    let length = if step == 0 { 0 } else { (stop.saturating_sub(start) as f64 / step as f64).ceil() as i64 };
+    let count = u32::try_from(length).ok().filter(|&n| n > 0);
+    let Some(count) = count else {
+        let message = format!("{what} from {start} to {stop} in steps of {step} has no element");
+        return Err(Raise::at("empty-slice", message, span, "here"));
+    };
+    Ok(IndexTile::line(start, count, step))
+}
+
+/// `nl.arange(stop)`, `nl.arange(start, stop)`, `nl.arange(start, stop, step)`
+pub(super) fn arange(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
+    let span = args.span;
+    args.positional_only(interp, "nl.arange", 1, 3)?;
+    let numbers = args.positional.iter().map(|v| int(v, "nl.arange", span)).collect::<EvalResult<Vec<_>>>()?;
+    let (start, stop, step) = match numbers[..] {
+        [stop] => (0, stop, 1),
+        [start, stop] => (start, stop, 1),
+        [start, stop, step] => (start, stop, step),
+        _ => (0, 0, 1),
+    };
+    Ok(Value::object(line(start, stop, step, "nl.arange", span)?))
+}

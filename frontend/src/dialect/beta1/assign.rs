@@ -1,0 +1,257 @@
+//! `t[...] = value`, `t += value` and `nl.loop_reduce`.
+
+use nki_diag::Span;
+use nki_isa::names::AluOp;
+use nki_isa::view::Dims;
+use nki_isa::{DType, Dim, Imm, Space, Violation};
+
+use super::access::Place;
+use super::access::narrowed;
+use super::language::operand;
+use crate::build;
+use crate::build::lower::{Lower, Operand, extents};
+use crate::build::ops::OpKind;
+use crate::build::tensor::Tensor;
+use crate::dialect::common::enums::NlOp;
+use crate::dialect::common::errors::raise;
+use crate::dialect::common::state::{site, state};
+use crate::eval::Interp;
+use crate::eval::convert::wrong;
+use crate::eval::error::{EvalResult, Raise};
+use crate::eval::foreign::Object;
+use crate::eval::value::Value;
+use crate::syntax::BinOp;
+
+/// `base[index] = value`: the instruction that has just computed the value writes there; any other value is copied.
+pub(super) fn assign(
+    interp: &mut Interp<'_>,
+    base: &Value,
+    index: &Value,
+    value: &Value,
+    span: Span,
+) -> EvalResult<()> {
+    let target = super::index::index(interp, base, index, span)?;
+    let place = Place::need(&target, "an assignment", span)?;
+    if let Some(reduction) = value.downcast::<LoopReduce>() {
+        return reduction.into_tile(interp, &place, span);
+    }
+    match restricted(interp, &place, value, span)? {
+        None => Ok(()),
+        Some((dst, Operand::Number(number))) => fill(interp, &dst, number, span),
+        Some((dst, Operand::Tile(tile))) => put(interp, &dst, &tile, span),
+    }
+}
+
+/// Target and value, both restricted to the part that the mask of the value's instruction leaves; `None` where it leaves nothing.
+fn restricted(
+    interp: &mut Interp<'_>,
+    place: &Place,
+    value: &Value,
+    span: Span,
+) -> EvalResult<Option<(Tensor, Operand)>> {
+    if let Some(tile) = value.downcast::<Tensor>()
+        && tile.is_whole()
+        && let Some(clip) = state(interp).masked.get(&tile.storage.id).cloned()
+    {
+        if clip.is_empty() {
+            return Ok(None);
+        }
+        return Ok(Some((place.tensor(Some(&clip), span)?, Operand::Tile(narrowed(tile, &clip, span)?))));
+    }
+    Ok(Some((place.tensor(None, span)?, operand(value, "an assignment", span)?)))
+}
+
+fn fill(interp: &mut Interp<'_>, dst: &Tensor, number: Imm, span: Span) -> EvalResult<()> {
+    on_chip(dst, span)?;
+    let site = site(interp, span);
+    let mut lower = Lower { builder: &mut state(interp).builder, site, name: "" };
+    lower.fill(dst, number).map_err(|v| raise("", &v, span, &[&dst.storage]))
+}
+
+fn on_chip(dst: &Tensor, span: Span) -> EvalResult<()> {
+    if dst.on_chip() {
+        return Ok(());
+    }
+    let message = format!("an assignment to `{}`, which is in {}", dst.storage.name, dst.view.space);
+    Err(Raise::at("operand-memory", message, span, "here").help("write nl.store(t[...], value=tile)"))
+}
+
+/// A view with the extents of `shape`, of the same elements in the same order; `None` where dimensions longer than 1 differ.
+fn fitted(view: &Tensor, shape: &[i64]) -> Option<Tensor> {
+    if extents(view) == shape {
+        return Some(view.clone());
+    }
+    let long = |n: &&i64| **n != 1;
+    let own = extents(view);
+    let fixed = usize::from(view.on_chip());
+    if fixed == 1 && own.first() != shape.first()
+        || !own[fixed..].iter().filter(long).eq(shape[fixed..].iter().filter(long))
+    {
+        return None;
+    }
+    let mut rest = view.view.dims[fixed..].iter().filter(|d| d.count != 1);
+    let mut dims: Dims = view.view.dims[..fixed].iter().copied().collect();
+    for &count in &shape[fixed..] {
+        dims.push(if count == 1 { Dim { stride: 1, count: 1 } } else { *rest.next()? });
+    }
+    let mut out = view.view.clone();
+    out.dims = dims;
+    Some(view.with_view(out))
+}
+
+/// Writes a tile to a view: without a copy where the tile has just been computed.
+pub(super) fn put(interp: &mut Interp<'_>, dst: &Tensor, value: &Tensor, span: Span) -> EvalResult<()> {
+    on_chip(dst, span)?;
+    if dst.view == value.view {
+        return Ok(());
+    }
+    let site = site(interp, span);
+    let mut lower = Lower { builder: &mut state(interp).builder, site, name: "" };
+    write(&mut lower, dst, value).map_err(|v| raise("", &v, span, &[&dst.storage, &value.storage]))
+}
+
+fn write(lower: &mut Lower<'_>, dst: &Tensor, value: &Tensor) -> build::Result<()> {
+    if let Some(to) = fitted(dst, &extents(value))
+        && lower.builder.redirect(value, &to.view)?
+    {
+        return Ok(());
+    }
+    let source = match fitted(value, &extents(dst)) {
+        Some(same) => same,
+        None => widened(value, dst)?,
+    };
+    lower.assign(dst, &source)
+}
+
+/// A value repeated along the free dimensions of `dst`.
+fn widened(value: &Tensor, dst: &Tensor) -> build::Result<Tensor> {
+    let shape = extents(dst);
+    let mut value = value.clone();
+    while value.ndim() < shape.len() {
+        value = value.expand_dim(i64::from(value.on_chip()))?;
+    }
+    value.broadcast_to(&shape).map_err(|_| {
+        let message = format!(
+            "`{}` of shape {} is assigned to {} of `{}`",
+            value.storage.name,
+            value.shape_text(),
+            dst.shape_text(),
+            dst.storage.name
+        );
+        Violation::new("shape-mismatch", "", message).help(
+            "the shapes must be equal, or the value 1 in a free dimension; partitions are repeated by nl.broadcast_to",
+        )
+    })
+}
+
+/// The operation of `op=`.
+fn operation(op: BinOp) -> Option<AluOp> {
+    Some(match op {
+        BinOp::Add => AluOp::Add,
+        BinOp::Sub => AluOp::Subtract,
+        BinOp::Mul => AluOp::Multiply,
+        BinOp::Div => AluOp::Divide,
+        BinOp::BitAnd => AluOp::BitwiseAnd,
+        BinOp::BitOr => AluOp::BitwiseOr,
+        BinOp::BitXor => AluOp::BitwiseXor,
+        _ => return None,
+    })
+}
+
+/// `old op= value`, in place: a matmul accumulates in PSUM.
+pub(super) fn in_place(
+    interp: &mut Interp<'_>,
+    op: BinOp,
+    old: &Value,
+    value: &Value,
+    span: Span,
+) -> EvalResult<Option<Value>> {
+    let Some(place) = Place::of(old, "an assignment", span)? else { return Ok(None) };
+    let Some(alu) = operation(op) else {
+        return Err(Raise::at("unsupported-operator", format!("`{}=` on a tile", op.text()), span, "here")
+            .help("write t[...] = nl.f(t, value)"));
+    };
+    let Some((dst, value)) = restricted(interp, &place, value, span)? else { return Ok(Some(old.clone())) };
+    on_chip(&dst, span)?;
+    combine(interp, &dst, alu, &value, span)?;
+    Ok(Some(old.clone()))
+}
+
+/// `dst = dst op value`
+fn combine(interp: &mut Interp<'_>, dst: &Tensor, alu: AluOp, value: &Operand, span: Span) -> EvalResult<()> {
+    let site = site(interp, span);
+    let mut lower = Lower { builder: &mut state(interp).builder, site, name: "sum" };
+    combined(&mut lower, dst, alu, value).map_err(|v| raise("", &v, span, &[&dst.storage]))
+}
+
+fn combined(lower: &mut Lower<'_>, dst: &Tensor, alu: AluOp, value: &Operand) -> build::Result<()> {
+    let value = match value {
+        Operand::Tile(tile) => {
+            if alu == AluOp::Add
+                && dst.view.space == Space::Psum
+                && let Some(to) = fitted(dst, &extents(tile))
+                && lower.builder.accumulate(tile, &to.view)?
+            {
+                return Ok(());
+            }
+            Operand::Tile(match fitted(tile, &extents(dst)) {
+                Some(same) => same,
+                None => widened(tile, dst)?,
+            })
+        }
+        number => number.clone(),
+    };
+    let made = lower.binary("assignment", alu, &Operand::Tile(dst.clone()), &value, Some(dst.view.dtype))?;
+    write(lower, dst, &made)
+}
+
+/// `nl.loop_reduce(x, op, loop_indices)`: the first value, or `op` of what the target holds and the value.
+#[derive(Debug)]
+pub(super) struct LoopReduce {
+    pub(super) value: Tensor,
+    pub(super) op: NlOp,
+    pub(super) dtype: Option<DType>,
+    /// Whether all loops are at their first iteration.
+    pub(super) first: bool,
+}
+
+impl LoopReduce {
+    fn into_tile(&self, interp: &mut Interp<'_>, place: &Place, span: Span) -> EvalResult<()> {
+        let dst = place.tensor(None, span)?;
+        if self.first {
+            return put(interp, &dst, &self.value, span);
+        }
+        let OpKind::Binary(alu) = self.op.op().kind else {
+            return Err(Raise::at(
+                "op-unsupported",
+                format!("nl.loop_reduce with {}", self.op.op().name),
+                span,
+                "here",
+            )
+            .help("reductions are np.add, np.multiply, np.max and np.min"));
+        };
+        combine(interp, &dst, alu, &Operand::Tile(self.value.clone()), span)
+    }
+}
+
+impl Object for LoopReduce {
+    fn type_name(&self) -> &'static str {
+        "nl.loop_reduce"
+    }
+
+    /// `name = nl.loop_reduce(...)`: in place of the tile that the name holds.
+    fn replaces(&self, interp: &mut Interp<'_>, old: &Value, span: Span) -> EvalResult<Option<Value>> {
+        if let Some(place) = Place::of(old, "nl.loop_reduce", span)? {
+            self.into_tile(interp, &place, span)?;
+            return Ok(Some(old.clone()));
+        }
+        if !self.first {
+            return Err(wrong("nl.loop_reduce: the name it is assigned to", "a tile made before the loop", old, span)
+                .help("make it with nl.zeros before the loop"));
+        }
+        let site = site(interp, span);
+        let mut lower = Lower { builder: &mut state(interp).builder, site, name: "reduced" };
+        let copy = lower.copy(&self.value, self.dtype).map_err(|v| raise("", &v, span, &[&self.value.storage]))?;
+        Ok(Some(Value::object(copy)))
+    }
+}

@@ -1,0 +1,503 @@
+//! `nisa.<instruction>(...)`: calls that return their results.
+
+use nki_diag::{Diagnostic, Span};
+use nki_isa::inst::REGISTRY;
+use nki_isa::inst::result::Given;
+use nki_isa::schema::{Role, Schema};
+use nki_isa::{Arg, DType, Space};
+use smallvec::SmallVec;
+
+use super::access::{Place, narrowed};
+use super::affine::{IndexTile, Mask, Relation, clip_of};
+use super::language::{lower, no_mask, opt_dtype, take};
+use super::{make, ops};
+use crate::build::lower::extents;
+use crate::build::lower::results::reduced_last;
+use crate::build::tensor::Tensor;
+use crate::dialect::common::bind::{self, Policy, given, signature};
+use crate::dialect::common::clip::Clip;
+use crate::dialect::common::errors::raise;
+use crate::dialect::common::state::state;
+use crate::eval::Interp;
+use crate::eval::convert::{ints, wrong};
+use crate::eval::error::{EvalResult, Raise};
+use crate::eval::native::{CallArgs, NativeFn};
+use crate::eval::value::Value;
+use crate::syntax::Symbol;
+
+static POLICY: Policy = Policy {
+    keyword,
+    position,
+    operand: ops::operand,
+    missing,
+    handle_help: "an instruction that writes to its dst returns nothing: use dst",
+};
+
+/// Instructions that are given their destination.
+const WITH_DST: &[&str] =
+    &["dma_copy", "nc_stream_shuffle", "select_reduce", "tensor_copy_predicated", "tensor_scalar_cumulative"];
+
+/// Instructions whose operands are laid out in other ways than their results, so that a mask restricts no common axis.
+const NO_MASK: &[&str] =
+    &["dma_transpose", "local_gather", "sequence_bounds", "tensor_partition_reduce", "nc_transpose"];
+
+/// Functions of `nisa` that are no instruction by themselves.
+pub(super) static FUNCTIONS: &[(&str, NativeFn)] = &[
+    ("memset", memset),
+    ("iota", iota),
+    ("affine_select", affine_select),
+    ("tensor_copy_dynamic_src", |i, a| alias(i, a, "tensor_copy")),
+    ("tensor_copy_dynamic_dst", |i, a| alias(i, a, "tensor_copy")),
+];
+
+/// The position among the operands of a positional argument: `dst`, and what Beta 1 did not have, is left out.
+fn position(schema: &Schema, at: usize) -> Option<usize> {
+    let own: &[&str] = match schema.name {
+        "nc_stream_shuffle" => &["src", "dst", "shuffle_mask"],
+        _ => &[],
+    };
+    if let Some(name) = own.get(at) {
+        return schema.position(name);
+    }
+    let taken = |name: &str| name != "dst" && name != "accumulate" && name != "engine" && name != "perf_mode";
+    (0..schema.operands.len()).filter(|&i| taken(schema.operands[i].name)).nth(at)
+}
+
+/// Keywords that Beta 1's functions took and did not look at.
+fn keyword(interp: &mut Interp<'_>, schema: &Schema, symbol: Symbol, args: &CallArgs) -> EvalResult<Option<usize>> {
+    let keyword = interp.name(symbol);
+    let finding = Diagnostic::warning("ignored-argument", format!("nisa.{}: `{keyword}=` has no effect", schema.name))
+        .at(args.span, "in this call")
+        .note(signature(schema))
+        .help("Beta 1 ignored keywords that a function does not have: leave it out");
+    interp.report_once(finding, args.span);
+    Ok(None)
+}
+
+fn missing(interp: &Interp<'_>, schema: &Schema, args: &CallArgs, _operand: &str) -> Box<Raise> {
+    let absent: Vec<String> = schema
+        .operands
+        .iter()
+        .filter(|o| o.default.is_none() && o.name != "dst" && given(interp, &POLICY, schema, args, o.name).is_none())
+        .map(|o| format!("`{}`", o.name))
+        .collect();
+    let message = format!("nisa.{} misses {}", schema.name, absent.join(", "));
+    Raise::at("missing-operand", message, args.span, "in this call")
+}
+
+/// Whether a call is given its destination.
+fn with_dst(schema: &Schema) -> bool {
+    WITH_DST.contains(&schema.name)
+}
+
+/// Runs `nisa.<REGISTRY[data]>(...)`.
+pub(super) fn call(interp: &mut Interp<'_>, mut args: CallArgs) -> EvalResult<Value> {
+    let span = args.span;
+    let schema = REGISTRY[args.data as usize].schema;
+    let mask = take(interp, &mut args, "mask");
+    let clip = clip_of(mask.as_ref(), span)?;
+    let dtype = if with_dst(schema) { None } else { take(interp, &mut args, "dtype") };
+    let dtype = opt_dtype(dtype, schema.name, span)?;
+    prepare(interp, schema, &mut args)?;
+    if let Some(clip) = &clip
+        && !clip.is_empty()
+        && NO_MASK.contains(&schema.name)
+    {
+        let restricts = clip.kept.iter().zip(&clip.frame).any(|(kept, &n)| *kept != (0, n));
+        if restricts {
+            return Err(no_mask(&format!("nisa.{}", schema.name), span));
+        }
+    }
+    if with_dst(schema) {
+        if clip.as_ref().is_some_and(Clip::is_empty) {
+            return Ok(Value::None);
+        }
+        let args = tensors(interp, schema, &args, clip.as_ref(), span)?;
+        bind::place(interp, &POLICY, args, &mut |_, _, _| Ok(()))?;
+        return Ok(Value::None);
+    }
+    returning(interp, args, clip, dtype)
+}
+
+/// A call that returns its result.
+fn returning(interp: &mut Interp<'_>, args: CallArgs, clip: Option<Clip>, dtype: Option<DType>) -> EvalResult<Value> {
+    let span = args.span;
+    let entry = &REGISTRY[args.data as usize];
+    let schema = entry.schema;
+    let outlines = tensors(interp, schema, &args, None, span)
+        .or_else(|e| if clip.is_some() { outlined(schema, &args, span) } else { Err(e) })?;
+    let dst = if let Some(clip) = &clip {
+        let slots = bind::operands(interp, &POLICY, outlined(schema, &args, span)?)?;
+        let whole = result(interp, entry, &slots, dtype, span)?;
+        state(interp).masked.insert(whole.storage.id, clip.clone());
+        Some(whole)
+    } else {
+        None
+    };
+    match (clip, dst) {
+        (Some(clip), Some(whole)) => {
+            if !clip.is_empty() {
+                let parts = tensors(interp, schema, &args, Some(&clip), span)?;
+                let to = narrowed(&whole, &clip, span)?;
+                bind::place(interp, &POLICY, parts, &mut |_, entry, slots| {
+                    destination(entry.schema, slots, &to);
+                    Ok(())
+                })?;
+            }
+            Ok(Value::object(whole))
+        }
+        _ => {
+            let mut made = None;
+            bind::place(interp, &POLICY, outlines, &mut |interp, entry, slots| {
+                let tile = result(interp, entry, slots, dtype, span)?;
+                destination(entry.schema, slots, &tile);
+                made = Some(tile);
+                Ok(())
+            })?;
+            Ok(made.map_or(Value::None, Value::object))
+        }
+    }
+}
+
+fn destination(schema: &Schema, slots: &mut [Option<Arg>], to: &Tensor) {
+    if let Some(at) = schema.position("dst") {
+        slots[at] = Some(Arg::View(to.view.clone()));
+    }
+}
+
+/// The tile that a call fills.
+fn result(
+    interp: &mut Interp<'_>,
+    entry: &nki_isa::inst::Entry,
+    slots: &[Option<Arg>],
+    dtype: Option<DType>,
+    span: Span,
+) -> EvalResult<Tensor> {
+    let schema = entry.schema;
+    let Some(tile) = (entry.result)(&Given::new(schema, slots)) else {
+        let required =
+            schema.operands.iter().zip(slots).find(|(o, s)| o.default.is_none() && o.name != "dst" && s.is_none());
+        let message = match required {
+            Some((o, _)) => format!("nisa.{} misses `{}`", schema.name, o.name),
+            None => format!("nisa.{} returns no value", schema.name),
+        };
+        return Err(Raise::at("missing-operand", message, span, "in this call"));
+    };
+    let shape: Vec<i64> = tile.shape.iter().map(|&n| i64::from(n)).collect();
+    let what = format!("nisa.{}", schema.name);
+    lower(interp, &what, span, &[], |l| l.tile(&shape, dtype.unwrap_or(tile.dtype), tile.space))
+}
+
+/// The arguments with each access and table as a tensor, clipped.
+fn tensors(
+    interp: &Interp<'_>,
+    schema: &Schema,
+    args: &CallArgs,
+    clip: Option<&Clip>,
+    span: Span,
+) -> EvalResult<CallArgs> {
+    let mut out = args.clone();
+    let what = format!("nisa.{}", schema.name);
+    let clips = |operand: Option<&str>| -> Option<Clip> { clip.and_then(|c| of_operand(schema, operand, c)) };
+    let convert = |value: &mut Value, operand: Option<&str>| -> EvalResult<()> {
+        if let Some(place) = Place::of(value, &what, span)? {
+            // What an operand's own axes do not have of the mask stays.
+            let clip = clips(operand);
+            *value = Value::object(place.tensor(clip.as_ref(), span)?);
+        }
+        Ok(())
+    };
+    for (at, value) in out.positional.iter_mut().enumerate() {
+        let operand = position(schema, at).map(|i| schema.operands[i].name);
+        convert(value, operand)?;
+    }
+    for (symbol, value) in &mut out.keyword {
+        convert(value, Some(&interp.name(*symbol)))?;
+    }
+    Ok(out)
+}
+
+/// The part of a mask that concerns an operand: a matmul's operands have an axis each of the result.
+fn of_operand(schema: &Schema, operand: Option<&str>, clip: &Clip) -> Option<Clip> {
+    if schema.name != "nc_matmul" {
+        return Some(clip.clone());
+    }
+    let axis = match operand {
+        Some("stationary") => 0,
+        Some("moving") => 1,
+        _ => return None,
+    };
+    // Of the operand it is the free axis; the contraction stays whole.
+    let (count, kept) = (*clip.frame.get(axis)?, *clip.kept.get(axis)?);
+    Some(Clip { frame: SmallVec::from_slice(&[1, count]), kept: SmallVec::from_slice(&[(0, 1), kept]) })
+}
+
+/// The arguments with each access as if it were within its tensor: for the shape of the result.
+fn outlined(schema: &Schema, args: &CallArgs, span: Span) -> EvalResult<CallArgs> {
+    let mut out = args.clone();
+    let what = format!("nisa.{}", schema.name);
+    for value in out.positional.iter_mut().chain(out.keyword.iter_mut().map(|k| &mut k.1)) {
+        if let Some(place) = Place::of(value, &what, span)? {
+            *value = Value::object(place.outline(span)?);
+        }
+    }
+    Ok(out)
+}
+
+/// Replaces an argument, or adds it.
+fn set(interp: &mut Interp<'_>, schema: &Schema, args: &mut CallArgs, operand: &str, value: Value) {
+    let symbol = interp.sym(operand);
+    let at = (0..args.positional.len()).find(|&at| position(schema, at) == schema.position(operand));
+    match (at, args.keyword.iter_mut().find(|(s, _)| *s == symbol)) {
+        (Some(at), _) => args.positional[at] = value,
+        (None, Some(keyword)) => keyword.1 = value,
+        (None, None) => args.keyword.push((symbol, value)),
+    }
+}
+
+/// What Beta 1 leaves to the instruction, or has another default for.
+fn prepare(interp: &mut Interp<'_>, schema: &Schema, args: &mut CallArgs) -> EvalResult<()> {
+    let span = args.span;
+    match schema.name {
+        "range_select" if given(interp, &POLICY, schema, args, "reduce_cmd").is_none() => {
+            set(interp, schema, args, "reduce_cmd", Value::str("idle"));
+        }
+        "tensor_reduce" => {
+            let (Some(data), Some(axis)) = (
+                given(interp, &POLICY, schema, args, "data").cloned(),
+                given(interp, &POLICY, schema, args, "axis").cloned(),
+            ) else {
+                return Ok(());
+            };
+            let Some(Place::Tile(tile)) = Place::of(&data, "nisa.tensor_reduce", span)? else { return Ok(()) };
+            let axes = ints(&axis, "nisa.tensor_reduce: axis", span)?;
+            let (moved, last) =
+                reduced_last(&tile, &axes).map_err(|v| raise("nisa.tensor_reduce", &v, span, &[&tile.storage]))?;
+            if moved.view != tile.view {
+                set(interp, schema, args, "data", Value::object(moved));
+            }
+            set(interp, schema, args, "axis", Value::tuple(last.into_iter().map(Value::Int).collect::<Vec<_>>()));
+        }
+        "nc_transpose" => {
+            let open = given(interp, &POLICY, schema, args, "engine").is_none_or(|v| {
+                v.is_none()
+                    || v.downcast::<crate::dialect::common::enums::ApiEnum>().is_some_and(|e| e.name() == "unknown")
+            });
+            let data = given(interp, &POLICY, schema, args, "data").cloned();
+            if let (true, Some(data)) = (open, data)
+                && let Some(place) = Place::of(&data, "nisa.nc_transpose", span)?
+            {
+                // Up to 32x32 the vector engine, as documented.
+                let t = place.outline(span)?;
+                let small = t.view.partitions() <= 32 && t.view.free_elements() <= 32;
+                set(interp, schema, args, "engine", Value::str(if small { "vector" } else { "tensor" }));
+            }
+        }
+        _ => {}
+    }
+    Ok(())
+}
+
+/// An instruction under another name.
+fn alias(interp: &mut Interp<'_>, args: CallArgs, name: &str) -> EvalResult<Value> {
+    let at = REGISTRY.iter().position(|e| e.schema.name == name).unwrap_or_default();
+    let mut args = CallArgs { data: at as u32, ..args };
+    let schema = REGISTRY[at].schema;
+    let Some(dst) = take(interp, &mut args, "dst") else { return call(interp, args) };
+    // It is given its destination.
+    let span = args.span;
+    let dst = Place::need(&dst, "nisa.tensor_copy_dynamic_dst: dst", span)?.tensor(None, span)?;
+    let args = tensors(interp, schema, &args, None, span)?;
+    bind::place(interp, &POLICY, args, &mut |_, entry, slots| {
+        destination(entry.schema, slots, &dst);
+        Ok(())
+    })?;
+    Ok(Value::None)
+}
+
+/// `nisa.memset(shape, value, dtype, mask=None, engine=unknown)`
+fn memset(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
+    let (span, what) = (args.span, "nisa.memset");
+    let [shape, value, d, mask, engine, _] =
+        args.bind(interp, what, ["shape", "value", "dtype", "mask", "engine", "name"], 3)?;
+    let (shape, _) = make::shape(&shape.unwrap_or(Value::None), what, span)?;
+    let value = value.unwrap_or(Value::None);
+    let number = crate::eval::convert::number(&value, "nisa.memset: value", span)?;
+    let dtype = opt_dtype(d, what, span)?.unwrap_or(DType::F32);
+    let clip = clip_of(mask.as_ref(), span)?;
+    let engine = engine.and_then(|e| e.downcast::<crate::dialect::common::enums::ApiEnum>().map(|e| e.name()));
+    let tile = lower(interp, what, span, &[], |l| l.tile(&shape, dtype, Space::Sbuf))?;
+    let mut dst = tile.clone();
+    if let Some(clip) = clip {
+        let empty = clip.is_empty();
+        if !empty {
+            dst = narrowed(&tile, &clip, span)?;
+        }
+        state(interp).masked.insert(tile.storage.id, clip);
+        if empty {
+            return Ok(Value::object(tile));
+        }
+    }
+    lower(interp, what, span, &[&tile.storage], |l| match engine {
+        Some(engine) if engine != "unknown" => {
+            let value = if dtype.is_float() {
+                Arg::Float(f64::from(number.as_f32()))
+            } else {
+                Arg::Int(number.as_i64().unwrap_or(0))
+            };
+            l.emit(
+                "memset",
+                &[("dst", Arg::View(dst.view.clone())), ("value", value), ("engine", Arg::Name(engine.into()))],
+            )
+        }
+        _ => l.fill(&dst, number),
+    })?;
+    Ok(Value::object(tile))
+}
+
+/// Constant, step for each partition, and `[step, count]` along the free axes.
+fn pattern(tile: &IndexTile) -> (i64, i64, Vec<Arg>) {
+    let pair = |step: i64, count: u32| Arg::List(vec![Arg::Int(step), Arg::Int(i64::from(count))]);
+    let free: Vec<Arg> = tile.axes.iter().skip(1).map(|a| pair(a.coefficient, a.count)).collect();
+    let free = if free.is_empty() { vec![pair(0, 1)] } else { free };
+    (tile.constant, tile.axes.first().map_or(0, |a| a.coefficient), free)
+}
+
+/// `nisa.iota(expr, dtype)`: the numbers of an index tile.
+fn iota(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
+    let (span, what) = (args.span, "nisa.iota");
+    let [expr, d, mask, _] = args.bind(interp, what, ["expr", "dtype", "mask", "name"], 2)?;
+    if clip_of(mask.as_ref(), span)?.is_some() {
+        return Err(no_mask(what, span));
+    }
+    let expr = expr.unwrap_or(Value::None);
+    let Some(tile) = expr.downcast::<IndexTile>().cloned() else {
+        return Err(wrong("nisa.iota: expr", "an index tile", &expr, span));
+    };
+    let dtype = opt_dtype(d, what, span)?.unwrap_or(DType::I32);
+    let mut shape: Vec<i64> = tile.axes.iter().map(|a| i64::from(a.count)).collect();
+    shape.resize(shape.len().max(2), 1);
+    let (offset, channel, pattern) = pattern(&tile);
+    let made = lower(interp, what, span, &[], |l| {
+        let dst = l.tile(&shape, dtype, Space::Sbuf)?;
+        let operands = [
+            ("dst", Arg::View(dst.view.clone())),
+            ("pattern", Arg::List(pattern)),
+            ("offset", Arg::Int(offset)),
+            ("channel_multiplier", Arg::Int(channel)),
+        ];
+        l.emit("iota", &operands).map(|()| dst)
+    })?;
+    Ok(Value::object(made))
+}
+
+/// `nisa.affine_select(pred, on_true_tile, on_false_value, mask=None, dtype=None)`
+fn affine_select(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
+    let (span, what) = (args.span, "nisa.affine_select");
+    let names = ["pred", "on_true_tile", "on_false_value", "mask", "dtype", "name"];
+    let [pred, tile, value, mask, d, _] = args.bind(interp, what, names, 3)?;
+    if clip_of(mask.as_ref(), span)?.is_some() {
+        return Err(no_mask(what, span));
+    }
+    let dtype = opt_dtype(d, what, span)?;
+    let none = || Value::None;
+    select_by_index(
+        interp,
+        &pred.unwrap_or_else(none),
+        &tile.unwrap_or_else(none),
+        &value.unwrap_or_else(none),
+        dtype,
+        what,
+        span,
+    )
+}
+
+/// Elements of a tile where a comparison of index tiles holds, a number elsewhere.
+pub(super) fn select_by_index(
+    interp: &mut Interp<'_>,
+    pred: &Value,
+    tile: &Value,
+    otherwise: &Value,
+    dtype: Option<DType>,
+    what: &str,
+    span: Span,
+) -> EvalResult<Value> {
+    let refuse = |message: String, help: &str| Err(Raise::at("bad-mask", message, span, "here").help(help));
+    let Some(mask) = pred.downcast::<Mask>() else {
+        return refuse(
+            format!("{what}: pred takes a comparison of index tiles, got {}", pred.a_type()),
+            "pred=i_p >= i_f",
+        );
+    };
+    let [(condition, relation)] = &mask.0[..] else {
+        return refuse(
+            format!("{what}: pred has {} comparisons", mask.0.len()),
+            "select twice, once for each comparison",
+        );
+    };
+    let t = Place::need(tile, what, span)?.tensor(None, span)?;
+    let number = crate::eval::convert::number(otherwise, format_args!("{what}: the value where pred is false"), span)?;
+    let shape: Vec<u32> = t.view.dims.iter().map(|d| d.count).collect();
+    let Some(condition) = condition.spread(&shape) else {
+        return refuse(
+            format!("{what}: pred does not have the shape {} of the tile", t.shape_text()),
+            "build pred from index tiles of the tile's shape",
+        );
+    };
+    let op = match relation {
+        Relation::AtLeastZero => "greater_equal",
+        Relation::Zero => "equal",
+        Relation::NotZero => "not_equal",
+    };
+    let (offset, channel, pattern) = pattern(&condition);
+    let made = lower(interp, what, span, &[&t.storage], |l| {
+        let source = l.in_sbuf(&t)?;
+        let dst = l.tile(&extents(&t), dtype.unwrap_or(t.view.dtype), Space::Sbuf)?;
+        let operands = [
+            ("dst", Arg::View(dst.view.clone())),
+            ("pattern", Arg::List(pattern)),
+            ("channel_multiplier", Arg::Int(channel)),
+            ("on_true_tile", Arg::View(source.view.clone())),
+            (
+                "on_false_value",
+                match number {
+                    nki_isa::Imm::Int(i) => Arg::Int(i),
+                    nki_isa::Imm::Float(x) => Arg::Float(x),
+                },
+            ),
+            ("cmp_op", Arg::Name(op.into())),
+            ("offset", Arg::Int(offset)),
+        ];
+        l.emit("affine_select", &operands).map(|()| dst)
+    })?;
+    Ok(Value::object(made))
+}
+
+/// Whether Beta 1 has the instruction.
+pub(super) fn exists(schema: &Schema) -> bool {
+    let has_result = schema.operands.iter().any(|o| o.name == "dst" && o.role != Role::Attr);
+    has_result && !LATER.contains(&schema.name)
+}
+
+/// Instructions that came after Beta 1.
+const LATER: &[&str] = &[
+    "nc_matmul_mx",
+    "quantize_mx",
+    "dma_compute",
+    "sendrecv",
+    "core_barrier",
+    "nc_n_gather",
+    "nonzero_with_count",
+    "topk",
+    "rand2",
+    "rng",
+    "rand_get_state",
+    "rand_set_state",
+    "set_rng_seed",
+    "activate2",
+    "exponential",
+    "register_load",
+    "register_move",
+    "register_store",
+    "device_print",
+];

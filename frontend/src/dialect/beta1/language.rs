@@ -1,0 +1,621 @@
+//! The functions of `neuronxcc.nki.language`.
+
+use std::rc::Rc;
+
+use nki_diag::Span;
+use nki_isa::names::AluOp;
+use nki_isa::{Arg, DType, Imm, Space};
+
+use super::access::{Place, narrowed};
+use super::affine::{Mask, arange, clip_of};
+use super::assign::LoopReduce;
+use super::{grid, instruction, make, ops};
+use crate::build;
+use crate::build::lower::{Lower, Operand, extents};
+use crate::build::ops::{Op, OpKind};
+use crate::build::tensor::{Storage, Tensor};
+use crate::dialect::common::clip::Clip;
+use crate::dialect::common::errors::raise;
+use crate::dialect::common::state::{site, state, target_name};
+use crate::dialect::common::tensor::option;
+use crate::eval::Interp;
+use crate::eval::convert::{int, ints, wrong};
+use crate::eval::error::{EvalResult, Raise};
+use crate::eval::native::{CallArgs, NativeFn};
+use crate::eval::stdlib::dtype::dtype as to_dtype;
+use crate::eval::value::{Range, Value};
+use crate::syntax::CmpOp;
+
+/// Functions that are no operator names.
+pub(super) static FUNCTIONS: &[(&str, NativeFn)] = &[
+    ("ndarray", make::ndarray),
+    ("zeros", make::zeros),
+    ("ones", make::ones),
+    ("full", make::full),
+    ("zeros_like", make::zeros_like),
+    ("empty_like", make::empty_like),
+    ("rand", make::rand),
+    ("par_dim", make::par_dim),
+    ("arange", arange),
+    ("affine_range", range),
+    ("sequential_range", range),
+    ("static_range", range),
+    ("load", load),
+    ("store", store),
+    ("load_transpose2d", load_transpose2d),
+    ("sum", |i, a| reduce(i, a, "sum")),
+    ("max", |i, a| reduce(i, a, "max")),
+    ("min", |i, a| reduce(i, a, "min")),
+    ("mean", |i, a| reduce(i, a, "mean")),
+    ("prod", |i, a| reduce(i, a, "prod")),
+    ("var", |i, a| reduce(i, a, "var")),
+    ("all", |i, a| reduce(i, a, "all")),
+    ("softmax", softmax),
+    ("rms_norm", rms_norm),
+    ("where", select),
+    ("transpose", transpose),
+    ("matmul", matmul),
+    ("broadcast_to", broadcast_to),
+    ("expand_dims", expand_dims),
+    ("gather_flattened", gather_flattened),
+    ("dropout", dropout),
+    ("random_seed", random_seed),
+    ("loop_reduce", loop_reduce),
+    ("static_cast", static_cast),
+    ("device_print", device_print),
+    ("program_id", grid::program_id),
+    ("num_programs", grid::num_programs),
+    ("program_ndim", grid::program_ndim),
+];
+
+pub(super) fn given(value: Option<Value>) -> Option<Value> {
+    value.filter(|v| !v.is_none())
+}
+
+pub(super) fn opt_dtype(value: Option<Value>, what: &str, span: Span) -> EvalResult<Option<DType>> {
+    given(value).map(|v| to_dtype(&v, format_args!("{what}: dtype"), span)).transpose()
+}
+
+/// A tile or a number.
+pub(super) fn operand(value: &Value, what: &str, span: Span) -> EvalResult<Operand> {
+    if let Some(place) = Place::of(value, what, span)? {
+        return place.tensor(None, span).map(Operand::Tile);
+    }
+    match value {
+        Value::Float(x) => Ok(Operand::Number(Imm::Float(*x))),
+        other => match other.as_int() {
+            Some(i) => Ok(Operand::Number(Imm::Int(i))),
+            None => Err(wrong(what, "a tile or a number", other, span)),
+        },
+    }
+}
+
+/// Takes a keyword off the arguments.
+pub(super) fn take(interp: &mut Interp<'_>, args: &mut CallArgs, name: &str) -> Option<Value> {
+    let symbol = interp.sym(name);
+    args.take_keyword(symbol).filter(|v| !v.is_none())
+}
+
+/// Runs a lowering at the place of the call.
+pub(super) fn lower<T>(
+    interp: &mut Interp<'_>,
+    what: &str,
+    span: Span,
+    about: &[&Storage],
+    run: impl FnOnce(&mut Lower<'_>) -> build::Result<T>,
+) -> EvalResult<T> {
+    let name = target_name(interp, span);
+    let site = site(interp, span);
+    let mut lower = Lower { builder: &mut state(interp).builder, site, name: &name };
+    run(&mut lower).map_err(|v| raise(what, &v, span, about))
+}
+
+/// A function of tiles that returns one, of the parts that a mask leaves.
+pub(super) fn compute(
+    interp: &mut Interp<'_>,
+    what: &str,
+    span: Span,
+    mask: Option<Value>,
+    operands: &[&Value],
+    run: impl Fn(&mut Lower<'_>, &[Operand]) -> build::Result<Tensor>,
+) -> EvalResult<Value> {
+    let clip = clip_of(mask.as_ref(), span)?;
+    let mut all = Vec::new();
+    let mut parts = Vec::new();
+    let mut about: Vec<Rc<Storage>> = Vec::new();
+    for value in operands {
+        match Place::of(value, what, span)? {
+            Some(place) => {
+                if clip.is_some() {
+                    all.push(Operand::Tile(place.outline(span)?));
+                }
+                if clip.as_ref().is_none_or(|c| !c.is_empty()) {
+                    parts.push(Operand::Tile(place.tensor(clip.as_ref(), span)?));
+                }
+                about.push(place.outline(span)?.storage);
+            }
+            None => {
+                let number = operand(value, what, span)?;
+                all.push(number.clone());
+                parts.push(number);
+            }
+        }
+    }
+    let about: Vec<&Storage> = about.iter().map(|s| &**s).collect();
+    let Some(clip) = clip else {
+        return lower(interp, what, span, &about, |l| run(l, &parts)).map(Value::object);
+    };
+    let whole = lower(interp, what, span, &about, |l| {
+        let whole = l.rehearse(&all, &run)?;
+        if clip.is_empty() {
+            return Ok(whole);
+        }
+        let made = run(l, &parts)?;
+        let to = narrowed(&whole, &clip, span)
+            .map_err(|r| nki_isa::Violation::new(r.diagnostic.id, "", &*r.diagnostic.message))?;
+        if !l.builder.redirect(&made, &to.view)? {
+            l.assign(&to, &made)?;
+        }
+        Ok(whole)
+    })?;
+    state(interp).masked.insert(whole.storage.id, clip);
+    Ok(Value::object(whole))
+}
+
+fn need(value: Option<Value>) -> Value {
+    value.unwrap_or(Value::None)
+}
+
+fn tile_of(operand: &Operand) -> build::Result<&Tensor> {
+    match operand {
+        Operand::Tile(t) => Ok(t),
+        Operand::Number(_) => Err(nki_isa::Violation::new("operand-kind", "", "takes a tile, got a number")),
+    }
+}
+
+/// The type of a comparison's result.
+fn comparison(alu: AluOp) -> bool {
+    use AluOp::{Equal, Greater, GreaterEqual, Less, LessEqual, LogicalAnd, LogicalOr, LogicalXor, NotEqual};
+    matches!(alu, Equal | Greater | GreaterEqual | Less | LessEqual | NotEqual | LogicalAnd | LogicalOr | LogicalXor)
+}
+
+/// The type of a binary operation's result: Python's numbers count as int32 and float32.
+fn binary_type(alu: AluOp, x: &Operand, y: &Operand) -> DType {
+    if comparison(alu) {
+        return DType::U8;
+    }
+    let of = |o: &Operand| match o {
+        Operand::Tile(t) => t.view.dtype,
+        Operand::Number(Imm::Int(_)) => DType::I32,
+        Operand::Number(Imm::Float(_)) => DType::F32,
+    };
+    of(x).promote(of(y))
+}
+
+/// An operation of two tiles, or of a tile and a number. A function repeats an operand of one partition, an operator does not.
+pub(super) fn binary(
+    l: &mut Lower<'_>,
+    name: &str,
+    alu: AluOp,
+    x: &Operand,
+    y: &Operand,
+    dtype: Option<DType>,
+    spread: bool,
+) -> build::Result<Tensor> {
+    let dtype = dtype.unwrap_or_else(|| binary_type(alu, x, y));
+    let (mut x, mut y) = (x.clone(), y.clone());
+    if let (Operand::Tile(a), Operand::Tile(b)) = (&x, &y) {
+        let (rows, other) = (a.view.partitions(), b.view.partitions());
+        let rank = a.ndim().max(b.ndim());
+        let (a, b) = (ranked(a, rank)?, ranked(b, rank)?);
+        let wide = |l: &mut Lower<'_>, t: Tensor, n: u32| {
+            if spread && t.view.partitions() == 1 && n > 1 { l.spread(&t, n) } else { Ok(t) }
+        };
+        (x, y) = (Operand::Tile(wide(l, a, other)?), Operand::Tile(wide(l, b, rows)?));
+    }
+    // At most one operand is read from PSUM.
+    if let (Operand::Tile(a), Operand::Tile(b)) = (&x, &y)
+        && a.view.space == Space::Psum
+        && b.view.space == Space::Psum
+    {
+        y = Operand::Tile(l.copy(b, None)?);
+    }
+    l.binary(name, alu, &x, &y, Some(dtype))
+}
+
+fn ranked(t: &Tensor, rank: usize) -> build::Result<Tensor> {
+    let mut t = t.clone();
+    while t.ndim() < rank {
+        t = t.expand_dim(1)?;
+    }
+    Ok(t)
+}
+
+/// `nl.add(...)` and all other operator names that are called.
+pub(super) fn call_op(interp: &mut Interp<'_>, op: &'static Op, args: CallArgs) -> EvalResult<Value> {
+    let span = args.span;
+    let what = format!("nl.{}", op.name);
+    match op.kind {
+        OpKind::Binary(alu) => {
+            let [x, y, d, mask, _] = args.bind(interp, &what, ["x", "y", "dtype", "mask", "name"], 2)?;
+            let dtype = opt_bool_dtype(d, &what, span)?;
+            compute(interp, &what, span, mask, &[&need(x), &need(y)], |l, o| {
+                binary(l, op.name, alu, &o[0], &o[1], dtype, true)
+            })
+        }
+        OpKind::Unary if op.name == "copy" => {
+            let [x, mask, d, _] = args.bind(interp, &what, ["src", "mask", "dtype", "name"], 1)?;
+            let dtype = opt_dtype(d, &what, span)?;
+            compute(interp, &what, span, mask, &[&need(x)], |l, o| l.copy(tile_of(&o[0])?, dtype))
+        }
+        OpKind::Unary => {
+            let [x, d, mask, _] = args.bind(interp, &what, ["x", "dtype", "mask", "name"], 1)?;
+            let dtype = opt_bool_dtype(d, &what, span)?;
+            compute(interp, &what, span, mask, &[&need(x)], |l, o| {
+                let x = tile_of(&o[0])?;
+                // Where the current language takes GpSimd for precision, the old compiler took Scalar.
+                if op.name == "rsqrt" || op.name == "square" {
+                    l.activation(op.name, x, dtype)
+                } else {
+                    l.unary(op.name, x, dtype)
+                }
+            })
+        }
+        OpKind::Name => Err(Raise::at(
+            "unsupported-api",
+            format!("{what} is a name for op= arguments and cannot be called"),
+            span,
+            "in this call",
+        )),
+    }
+}
+
+/// `dtype=`, for which Python's `bool` is a byte.
+fn opt_bool_dtype(value: Option<Value>, what: &str, span: Span) -> EvalResult<Option<DType>> {
+    Ok(opt_dtype(value, what, span)?.map(|d| if d == DType::Bool { DType::U8 } else { d }))
+}
+
+/// `left op right` of tiles.
+pub(super) fn operator(
+    interp: &mut Interp<'_>,
+    alu: AluOp,
+    left: &Value,
+    right: &Value,
+    span: Span,
+) -> EvalResult<Value> {
+    let name = nki_isa::names::Named::name(alu);
+    compute(interp, &format!("`{name}`"), span, None, &[left, right], |l, o| {
+        binary(l, name, alu, &o[0], &o[1], None, false)
+    })
+}
+
+/// The operation of a comparison.
+pub(super) fn relation(op: CmpOp) -> Option<AluOp> {
+    Some(match op {
+        CmpOp::Lt => AluOp::Less,
+        CmpOp::Le => AluOp::LessEqual,
+        CmpOp::Gt => AluOp::Greater,
+        CmpOp::Ge => AluOp::GreaterEqual,
+        CmpOp::Eq => AluOp::Equal,
+        CmpOp::Ne => AluOp::NotEqual,
+        _ => return None,
+    })
+}
+
+fn range(interp: &mut Interp<'_>, mut args: CallArgs) -> EvalResult<Value> {
+    let span = args.span;
+    // Advice for the old compiler's scheduler.
+    take(interp, &mut args, "directives");
+    let [start, stop, step] = args.bind(interp, "nl.affine_range", ["start", "stop", "step"], 1)?;
+    let bound = |v: &Value| int(v, "a range that is unrolled", span);
+    let start = need(start);
+    let (start, stop) = match given(stop) {
+        None => (0, bound(&start)?),
+        Some(stop) => (bound(&start)?, bound(&stop)?),
+    };
+    let step = given(step).map_or(Ok(1), |s| bound(&s))?;
+    if step == 0 {
+        return Err(Raise::at("arguments", "a range with step 0", span, "in this call"));
+    }
+    state(interp).offset_loops |= start != 0;
+    Ok(Value::Range(Rc::new(Range { start, stop, step })))
+}
+
+/// `nl.load(src, mask=None, dtype=None)`
+fn load(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
+    let span = args.span;
+    let what = "nl.load";
+    let [src, mask, d, _] = args.bind(interp, what, ["src", "mask", "dtype", "name"], 1)?;
+    let place = Place::need(&need(src), "nl.load: src", span)?;
+    let dtype = opt_dtype(d, what, span)?;
+    let clip = clip_of(mask.as_ref(), span)?;
+    let outline = column(place.outline(span)?, span)?;
+    let Some(clip) = clip else {
+        let src = column(place.tensor(None, span)?, span)?;
+        return lower(interp, what, span, &[&outline.storage], |l| l.load(&src, dtype)).map(Value::object);
+    };
+    let tile = lower(interp, what, span, &[&outline.storage], |l| {
+        l.tile(&extents(&outline), dtype.unwrap_or(outline.view.dtype), Space::Sbuf)
+    })?;
+    if !clip.is_empty() {
+        let src = column(place.tensor(Some(&clip), span)?, span)?;
+        let dst = narrowed(&tile, &clip, span)?;
+        lower(interp, what, span, &[&src.storage], |l| l.load_to(&dst, &src))?;
+    }
+    state(interp).masked.insert(tile.storage.id, clip);
+    Ok(Value::object(tile))
+}
+
+/// A tensor in HBM of one dimension as a column, one element for each partition.
+fn column(t: Tensor, span: Span) -> EvalResult<Tensor> {
+    if t.ndim() != 1 || t.on_chip() {
+        return Ok(t);
+    }
+    t.expand_dim(1).map_err(|v| raise("", &v, span, &[&t.storage]))
+}
+
+/// `nl.store(dst, value, mask=None)`
+fn store(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
+    let span = args.span;
+    let what = "nl.store";
+    let [dst, value, mask, _] = args.bind(interp, what, ["dst", "value", "mask", "name"], 2)?;
+    let clip = clip_of(mask.as_ref(), span)?;
+    if clip.as_ref().is_some_and(Clip::is_empty) {
+        return Ok(Value::None);
+    }
+    let dst = Place::need(&need(dst), "nl.store: dst", span)?.tensor(clip.as_ref(), span)?;
+    let value = need(value);
+    let value = match Place::of(&value, "nl.store: value", span)? {
+        Some(place) => Operand::Tile(place.tensor(clip.as_ref(), span)?),
+        None => operand(&value, "nl.store: value", span)?,
+    };
+    let mut about = vec![&*dst.storage];
+    if let Operand::Tile(t) = &value {
+        about.push(&t.storage);
+    }
+    lower(interp, what, span, &about, |l| match &value {
+        Operand::Tile(tile) => l.store(&dst, tile),
+        Operand::Number(number) => l.fill(&dst, *number),
+    })?;
+    Ok(Value::None)
+}
+
+/// `nl.load_transpose2d(src)`: loaded as it is, and transposed on the tensor engine.
+fn load_transpose2d(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
+    let span = args.span;
+    let what = "nl.load_transpose2d";
+    let [src, mask, d, _] = args.bind(interp, what, ["src", "mask", "dtype", "name"], 1)?;
+    if clip_of(mask.as_ref(), span)?.is_some() {
+        return Err(no_mask(what, span));
+    }
+    let src = Place::need(&need(src), "nl.load_transpose2d: src", span)?.tensor(None, span)?;
+    let dtype = opt_dtype(d, what, span)?;
+    lower(interp, what, span, &[&src.storage], |l| l.load_transposed(&src, dtype)).map(Value::object)
+}
+
+/// The refusal of `mask=` where it has no meaning here.
+pub(super) fn no_mask(what: &str, span: Span) -> Box<Raise> {
+    Raise::at("bad-mask", format!("{what} with mask="), span, "here")
+        .help("restrict the operands instead: slices or index tiles of the part that is used")
+}
+
+fn reduce(interp: &mut Interp<'_>, args: CallArgs, name: &'static str) -> EvalResult<Value> {
+    let span = args.span;
+    let what = format!("nl.{name}");
+    let [x, axis, d, mask, keepdims, _] =
+        args.bind(interp, &what, ["x", "axis", "dtype", "mask", "keepdims", "name"], 2)?;
+    let axis = ints(&need(axis), format_args!("{what}: axis"), span)?;
+    let dtype = opt_bool_dtype(d, &what, span)?;
+    let keepdims = option(keepdims, format_args!("{what}: keepdims"), false, span)?;
+    compute(interp, &what, span, mask, &[&need(x)], |l, o| l.reduce_any(name, tile_of(&o[0])?, &axis, dtype, keepdims))
+}
+
+fn softmax(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
+    let span = args.span;
+    let what = "nl.softmax";
+    let [x, axis, d, _compute, mask, _] =
+        args.bind(interp, what, ["x", "axis", "dtype", "compute_dtype", "mask", "name"], 2)?;
+    let axis = ints(&need(axis), "nl.softmax: axis", span)?;
+    let dtype = opt_dtype(d, what, span)?;
+    compute(interp, what, span, mask, &[&need(x)], |l, o| l.softmax(tile_of(&o[0])?, &axis, dtype))
+}
+
+fn rms_norm(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
+    let span = args.span;
+    let what = "nl.rms_norm";
+    let [x, w, axis, n, epsilon, d, _compute, mask, _] =
+        args.bind(interp, what, ["x", "w", "axis", "n", "epsilon", "dtype", "compute_dtype", "mask", "name"], 4)?;
+    let axis = ints(&need(axis), "nl.rms_norm: axis", span)?;
+    let float = |v: Option<Value>, default: f64| match given(v) {
+        None => Ok(default),
+        Some(v) => v.as_float().ok_or_else(|| wrong(what, "a number", &v, span)),
+    };
+    let (n, epsilon) = (float(n, 1.0)?, float(epsilon, 1e-6)?);
+    let dtype = opt_dtype(d, what, span)?;
+    compute(interp, what, span, mask, &[&need(x), &need(w)], |l, o| {
+        let (x, w) = (tile_of(&o[0])?, tile_of(&o[1])?);
+        let rows = x.view.partitions();
+        let w = if w.view.partitions() == 1 && rows > 1 { l.spread(w, rows)? } else { w.clone() };
+        l.rms_norm(x, &w, &axis, n, epsilon, dtype)
+    })
+}
+
+/// `nl.where(condition, x, y)`: the condition is a tile, or a comparison of index tiles.
+fn select(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
+    let span = args.span;
+    let what = "nl.where";
+    let [condition, x, y, d, mask, _] = args.bind(interp, what, ["condition", "x", "y", "dtype", "mask", "name"], 3)?;
+    let (condition, x, y) = (need(condition), need(x), need(y));
+    let dtype = opt_dtype(d, what, span)?;
+    if condition.downcast::<Mask>().is_some() {
+        if given(mask).is_some() {
+            return Err(no_mask("nl.where of index tiles", span));
+        }
+        return instruction::select_by_index(interp, &condition, &x, &y, dtype, what, span);
+    }
+    compute(interp, what, span, mask, &[&condition, &x, &y], |l, o| {
+        let condition = tile_of(&o[0])?;
+        l.select(condition, &o[1], &o[2], dtype)
+    })
+}
+
+fn transpose(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
+    let span = args.span;
+    let [x, d, mask, _] = args.bind(interp, "nl.transpose", ["x", "dtype", "mask", "name"], 1)?;
+    if clip_of(mask.as_ref(), span)?.is_some() {
+        return Err(no_mask("nl.transpose", span));
+    }
+    let dtype = opt_dtype(d, "nl.transpose", span)?;
+    compute(interp, "nl.transpose", span, None, &[&need(x)], |l, o| {
+        let x = tile_of(&o[0])?;
+        let source = l.in_sbuf(x)?;
+        let turned = l.transpose(&source, None)?;
+        l.copy(&turned, Some(dtype.unwrap_or(x.view.dtype)))
+    })
+}
+
+fn matmul(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
+    let span = args.span;
+    let what = "nl.matmul";
+    let [x, y, turned, mask, _] = args.bind(interp, what, ["x", "y", "transpose_x", "mask", "name"], 2)?;
+    if clip_of(mask.as_ref(), span)?.is_some() {
+        return Err(no_mask(what, span));
+    }
+    let turned = option(turned, "nl.matmul: transpose_x", false, span)?;
+    compute(interp, what, span, None, &[&need(x), &need(y)], |l, o| {
+        let (x, y) = (l.in_sbuf(tile_of(&o[0])?)?, l.in_sbuf(tile_of(&o[1])?)?);
+        l.matmul(&x, &y, turned)
+    })
+}
+
+fn broadcast_to(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
+    let span = args.span;
+    let [x, shape, _] = args.bind(interp, "nl.broadcast_to", ["src", "shape", "name"], 2)?;
+    let (shape, _) = make::shape(&need(shape), "nl.broadcast_to", span)?;
+    broadcast(interp, &need(x), &shape, "nl.broadcast_to", span)
+}
+
+/// A view that repeats elements along free dimensions; along partitions a new tile.
+pub(super) fn broadcast(
+    interp: &mut Interp<'_>,
+    x: &Value,
+    shape: &[i64],
+    what: &str,
+    span: Span,
+) -> EvalResult<Value> {
+    let t = Place::need(x, what, span)?.tensor(None, span)?;
+    lower(interp, what, span, &[&t.storage], |l| {
+        let mut t = t.clone();
+        while t.ndim() < shape.len() {
+            t = t.expand_dim(i64::from(t.on_chip()))?;
+        }
+        match shape.first().and_then(|&n| u32::try_from(n).ok()) {
+            Some(rows) if t.on_chip() && t.view.partitions() == 1 && rows > 1 => {
+                l.spread(&t, rows)?.broadcast_to(shape)
+            }
+            _ => t.broadcast_to(shape),
+        }
+    })
+    .map(Value::object)
+}
+
+fn expand_dims(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
+    let span = args.span;
+    let [x, axis] = args.bind(interp, "nl.expand_dims", ["data", "axis"], 2)?;
+    let t = Place::need(&need(x), "nl.expand_dims", span)?.tensor(None, span)?;
+    let axis = int(&need(axis), "nl.expand_dims: axis", span)?;
+    t.expand_dim(axis).map(Value::object).map_err(|v| raise("", &v, span, &[&t.storage]))
+}
+
+fn gather_flattened(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
+    let span = args.span;
+    let what = "nl.gather_flattened";
+    let [data, indices, mask, d, _] = args.bind(interp, what, ["data", "indices", "mask", "dtype", "name"], 2)?;
+    let dtype = opt_dtype(d, what, span)?;
+    compute(interp, what, span, mask, &[&need(data), &need(indices)], |l, o| {
+        l.gather_flattened(tile_of(&o[0])?, tile_of(&o[1])?, dtype)
+    })
+}
+
+fn dropout(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
+    let span = args.span;
+    let what = "nl.dropout";
+    let [x, rate, d, mask, _] = args.bind(interp, what, ["x", "rate", "dtype", "mask", "name"], 2)?;
+    let dtype = opt_dtype(d, what, span)?;
+    compute(interp, what, span, mask, &[&need(x), &need(rate)], |l, o| l.dropout(tile_of(&o[0])?, &o[1], dtype))
+}
+
+/// `nl.random_seed(seed)`: a number, or a tile of one element.
+fn random_seed(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
+    let span = args.span;
+    let [seed, _mask] = args.bind(interp, "nl.random_seed", ["seed", "mask"], 1)?;
+    let seed = operand(&need(seed), "nl.random_seed: seed", span)?;
+    lower(interp, "nl.random_seed", span, &[], |l| match &seed {
+        Operand::Tile(tile) => l.random_seed(tile),
+        Operand::Number(number) => {
+            let tile = l.tile(&[1, 1], DType::I32, Space::Sbuf)?;
+            l.fill(&tile, *number)?;
+            l.random_seed(&tile)
+        }
+    })?;
+    Ok(Value::None)
+}
+
+/// `nl.loop_reduce(x, op, loop_indices, dtype=None, mask=None)`
+fn loop_reduce(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
+    let span = args.span;
+    let what = "nl.loop_reduce";
+    let [x, op, indices, d, mask, _] =
+        args.bind(interp, what, ["x", "op", "loop_indices", "dtype", "mask", "name"], 3)?;
+    if clip_of(mask.as_ref(), span)?.is_some() {
+        return Err(no_mask(what, span));
+    }
+    if state(interp).offset_loops {
+        return Err(Raise::at(
+            "loop-reduce",
+            "nl.loop_reduce in a kernel with a loop that does not begin at 0",
+            span,
+            "here",
+        )
+        .help("count loops from 0 and add the offset in the body, or accumulate with nl.add into a tile of zeros"));
+    }
+    let value = Place::need(&need(x), what, span)?.tensor(None, span)?;
+    let op = ops::named(&need(op)).ok_or_else(|| {
+        Raise::at("operand-kind", "nl.loop_reduce: op takes np.add, np.multiply, np.max or np.min", span, "here")
+    })?;
+    let indices = ints(&need(indices), "nl.loop_reduce: loop_indices", span)?;
+    let dtype = opt_dtype(d, what, span)?;
+    let first = indices.iter().all(|&i| i == 0);
+    Ok(Value::object(LoopReduce { value, op, dtype, first }))
+}
+
+/// `nl.static_cast(x, dtype)`: a tile in another type.
+fn static_cast(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
+    let span = args.span;
+    let what = "nl.static_cast";
+    let [x, d] = args.bind(interp, what, ["input_data", "dtype"], 2)?;
+    let dtype = opt_dtype(d, what, span)?;
+    compute(interp, what, span, None, &[&need(x)], |l, o| l.copy(tile_of(&o[0])?, dtype))
+}
+
+fn device_print(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
+    let span = args.span;
+    let what = "nl.device_print";
+    let [prefix, x, mask] = args.bind(interp, what, ["prefix", "x", "mask"], 2)?;
+    let prefix = match need(prefix) {
+        Value::Str(s) => s,
+        other => return Err(wrong("nl.device_print: prefix", "a string", &other, span)),
+    };
+    let clip = clip_of(mask.as_ref(), span)?;
+    if clip.as_ref().is_some_and(Clip::is_empty) {
+        return Ok(Value::None);
+    }
+    let tile = Place::need(&need(x), what, span)?.tensor(clip.as_ref(), span)?;
+    lower(interp, what, span, &[&tile.storage], |l| {
+        l.emit(
+            "device_print",
+            &[("print_prefix", Arg::Text((&*prefix).into())), ("tensor", Arg::View(tile.view.clone()))],
+        )
+    })?;
+    Ok(Value::None)
+}

@@ -1,0 +1,72 @@
+//! Methods of tensors that the current language lacks, or has under another name.
+
+use nki_diag::Span;
+
+use super::language::{broadcast, lower, opt_dtype};
+use super::make;
+use crate::build::lower::extents;
+use crate::build::tensor::{Tensor, shape_text};
+use crate::dialect::common::errors::raise;
+use crate::eval::Interp;
+use crate::eval::convert::int;
+use crate::eval::error::{EvalResult, Raise};
+use crate::eval::native::CallArgs;
+use crate::eval::value::Value;
+
+/// Names of methods beside those of all dialects.
+pub(super) const METHODS: &[&str] = &["astype", "expand_dims", "assert_shape"];
+
+/// `base.name(...)`; `None` where it is that of all dialects.
+pub(super) fn method(
+    interp: &mut Interp<'_>,
+    base: &Value,
+    t: &Tensor,
+    name: &str,
+    args: &CallArgs,
+) -> EvalResult<Option<Value>> {
+    let span = args.span;
+    let args = args.clone();
+    Ok(Some(match name {
+        "broadcast_to" => {
+            let shape = several(interp, args, "broadcast_to", span)?;
+            broadcast(interp, base, &shape, "broadcast_to", span)?
+        }
+        "reshape" => {
+            let shape = several(interp, args, "reshape", span)?;
+            t.reshape(&shape).map(Value::object).map_err(|v| raise("", &v, span, &[&t.storage]))?
+        }
+        "expand_dims" => {
+            let [axis] = args.bind(interp, "expand_dims", ["axis"], 1)?;
+            let axis = int(&axis.unwrap_or(Value::None), "expand_dims: axis", span)?;
+            t.expand_dim(axis).map(Value::object).map_err(|v| raise("", &v, span, &[&t.storage]))?
+        }
+        "astype" => {
+            let [d] = args.bind(interp, "astype", ["dtype"], 1)?;
+            let dtype = opt_dtype(d, "astype", span)?;
+            Value::object(lower(interp, "astype", span, &[&t.storage], |l| l.copy(t, dtype))?)
+        }
+        "assert_shape" => assert_shape(interp, base, &extents(t), args)?,
+        _ => return Ok(None),
+    }))
+}
+
+/// A shape as one tuple, or as several arguments.
+fn several(interp: &mut Interp<'_>, args: CallArgs, what: &str, span: Span) -> EvalResult<Vec<i64>> {
+    if args.positional.len() > 1 && args.keyword.is_empty() {
+        return args.positional.iter().map(|v| int(v, what, span)).collect();
+    }
+    let [shape] = args.bind(interp, what, ["shape"], 1)?;
+    Ok(make::shape(&shape.unwrap_or(Value::None), what, span)?.0)
+}
+
+/// `t.assert_shape(shape)`: the tensor, if it has that shape.
+pub(super) fn assert_shape(interp: &mut Interp<'_>, this: &Value, shape: &[i64], args: CallArgs) -> EvalResult<Value> {
+    let span = args.span;
+    let expected = several(interp, args, "assert_shape", span)?;
+    if expected == shape {
+        return Ok(this.clone());
+    }
+    let text = |s: &[i64]| shape_text(s.iter().copied());
+    let message = format!("a tensor of shape {} is asserted to have shape {}", text(shape), text(&expected));
+    Err(Raise::at("shape-mismatch", message, span, "here"))
+}

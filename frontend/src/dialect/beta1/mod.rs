@@ -1,0 +1,376 @@
+//! Beta 1 (`neuronxcc.nki`): instructions return tiles, index tiles, masks, block dimensions, direct allocation.
+//!
+//! Source: the AWS manual at SDK 2.26.1, the last that documents it.
+
+mod access;
+mod affine;
+mod alloc;
+mod assign;
+mod blocks;
+mod enums;
+mod grid;
+mod index;
+mod instruction;
+mod language;
+mod make;
+mod methods;
+mod ops;
+
+use nki_diag::Span;
+use nki_isa::inst::REGISTRY;
+use nki_isa::names::{AluOp, Named};
+use nki_isa::{DType, Space};
+
+use self::affine::Mgrid;
+use self::enums::VOCABULARIES;
+use self::language::FUNCTIONS;
+use super::beta2::Beta2;
+use super::common::enums::{ApiEnum, EnumClass, NlOp};
+use super::common::handles::{ApiClass, NotYet};
+use super::common::kernel;
+use crate::build::ops::OPS;
+use crate::build::tensor::Tensor;
+use crate::eval::Interp;
+use crate::eval::error::{EvalResult, Raise};
+use crate::eval::foreign::{Construct, Dialect, Hint, Object, unsupported};
+use crate::eval::native::{CallArgs, NativeFn};
+use crate::eval::stdlib::dtype;
+use crate::eval::value::Value;
+use crate::syntax::{BinOp, CmpOp, UnaryOp};
+
+/// The dialect of `neuronxcc.nki`.
+pub(crate) struct Beta1;
+
+impl Dialect for Beta1 {
+    fn name(&self) -> &'static str {
+        "beta1"
+    }
+
+    fn base(&self) -> &'static dyn Dialect {
+        &Beta2
+    }
+
+    fn packages(&self) -> &'static [&'static str] {
+        &["neuronxcc"]
+    }
+
+    fn has_module(&self, path: &str) -> bool {
+        MODULES.contains(&path)
+    }
+
+    fn attribute(&self, interp: &mut Interp<'_>, module: &str, name: &str, _span: Span) -> Option<Value> {
+        attribute(interp, module, name)
+    }
+
+    fn names(&self, module: &str) -> Vec<&'static str> {
+        names(module)
+    }
+
+    fn undefined(&self, _interp: &mut Interp<'_>, _name: &str, _span: Span) -> Option<Value> {
+        None
+    }
+
+    fn index(&self, interp: &mut Interp<'_>, base: &Value, index: &Value, span: Span) -> EvalResult<Value> {
+        index::index(interp, base, index, span)
+    }
+
+    fn assign(
+        &self,
+        interp: &mut Interp<'_>,
+        base: &Value,
+        index: &Value,
+        value: &Value,
+        span: Span,
+    ) -> EvalResult<()> {
+        assign::assign(interp, base, index, value, span)
+    }
+
+    fn binary(
+        &self,
+        interp: &mut Interp<'_>,
+        op: BinOp,
+        left: &Value,
+        right: &Value,
+        span: Span,
+    ) -> EvalResult<Option<Value>> {
+        let alu = match op {
+            BinOp::Add => AluOp::Add,
+            BinOp::Sub => AluOp::Subtract,
+            BinOp::Mul => AluOp::Multiply,
+            BinOp::Div => AluOp::Divide,
+            BinOp::Pow => AluOp::Power,
+            BinOp::Mod => AluOp::Mod,
+            BinOp::BitAnd => AluOp::BitwiseAnd,
+            BinOp::BitOr => AluOp::BitwiseOr,
+            BinOp::BitXor => AluOp::BitwiseXor,
+            BinOp::LShift => AluOp::LeftShift,
+            BinOp::RShift => AluOp::RightShift,
+            _ => {
+                return Err(unsupported(op.text(), left, right, span)
+                    .help("use nl.matmul, nl.divide or another function of nl"));
+            }
+        };
+        language::operator(interp, alu, left, right, span).map(Some)
+    }
+
+    fn in_place(
+        &self,
+        interp: &mut Interp<'_>,
+        op: BinOp,
+        left: &Value,
+        right: &Value,
+        span: Span,
+    ) -> EvalResult<Option<Value>> {
+        assign::in_place(interp, op, left, right, span)
+    }
+
+    fn unary(&self, interp: &mut Interp<'_>, op: UnaryOp, value: &Value, span: Span) -> EvalResult<Value> {
+        match op {
+            UnaryOp::Neg => language::operator(interp, AluOp::Multiply, value, &Value::Float(-1.0), span),
+            UnaryOp::Invert => language::operator(interp, AluOp::BitwiseXor, value, &Value::Int(-1), span),
+            UnaryOp::Pos => Ok(value.clone()),
+            UnaryOp::Not => Err(unsupported(op.text(), value, &Value::None, span)),
+        }
+    }
+
+    /// `==` of tensors is a tile, except with None and other values that are no tile.
+    fn compare(
+        &self,
+        interp: &mut Interp<'_>,
+        op: CmpOp,
+        left: &Value,
+        right: &Value,
+        span: Span,
+    ) -> EvalResult<Option<Value>> {
+        let Some(alu) = language::relation(op) else { return Ok(None) };
+        let number = |v: &Value| {
+            matches!(v, Value::Int(_) | Value::Float(_) | Value::Bool(_)) || v.downcast::<Tensor>().is_some()
+        };
+        if matches!(op, CmpOp::Eq | CmpOp::Ne) && !(number(left) && number(right)) {
+            return Ok(None);
+        }
+        language::operator(interp, alu, left, right, span).map(Some)
+    }
+
+    fn truth(&self, _interp: &mut Interp<'_>, value: &Value, span: Span) -> EvalResult<Option<bool>> {
+        match value.downcast::<Tensor>() {
+            Some(t) if t.on_chip() => {
+                let message =
+                    format!("tile `{}` as a condition: its values are known on the device only", t.storage.name);
+                Err(Raise::at("tile-condition", message, span, "here")
+                    .help("test `t is not None` for an optional tile; select elements with nl.where"))
+            }
+            _ => Ok(None),
+        }
+    }
+
+    fn method(&self, interp: &mut Interp<'_>, base: &Value, name: &str, args: &CallArgs) -> EvalResult<Option<Value>> {
+        match base.downcast::<Tensor>() {
+            Some(t) => methods::method(interp, base, t, name, args),
+            None => Ok(None),
+        }
+    }
+
+    fn tensor_methods(&self) -> &'static [&'static str] {
+        methods::METHODS
+    }
+
+    /// Up to SDK 2.20 outputs were arguments.
+    fn returns_arguments(&self) -> bool {
+        true
+    }
+
+    fn check_strictly(&self, _interp: &mut Interp<'_>, _construct: &Construct<'_>) {}
+
+    fn hint(&self, hint: Hint) -> &'static str {
+        match hint {
+            Hint::Context => "the context managers of this language are nki.compiler.no_reorder() and its relatives",
+            Hint::DeviceRange => "use nl.affine_range or nl.sequential_range, whose bounds are ints",
+            other => Beta2.hint(other),
+        }
+    }
+}
+
+/// Modules of the dialect.
+const MODULES: &[&str] = &[
+    "neuronxcc",
+    "neuronxcc.nki",
+    "neuronxcc.nki.language",
+    "neuronxcc.nki.isa",
+    "neuronxcc.nki.isa.constants",
+    "neuronxcc.nki.typing",
+    "neuronxcc.nki.compiler",
+    "neuronxcc.nki.compiler.sbuf",
+    "neuronxcc.nki.compiler.psum",
+];
+
+fn object(value: impl Object) -> Option<Value> {
+    Some(Value::object(value))
+}
+
+fn native(module: &str, name: &str, func: NativeFn) -> Option<Value> {
+    Some(Value::native(format!("{module}.{name}"), func, 0))
+}
+
+/// `module.name`; `None` if there is no such name.
+fn attribute(interp: &mut Interp<'_>, module: &str, name: &str) -> Option<Value> {
+    match module {
+        "neuronxcc.nki" => match name {
+            "jit" | "trace" | "baremetal" | "benchmark" | "profile" => native(module, name, kernel::jit),
+            "simulate_kernel" => native(module, name, launched),
+            "tensor" => object(ApiClass("tensor")),
+            "FrameworkKernel" => object(ApiClass("FrameworkKernel")),
+            _ => None,
+        },
+        "neuronxcc.nki.language" => language_name(interp, module, name),
+        "neuronxcc.nki.isa" | "neuronxcc.nki.isa.constants" => isa_name(module, name),
+        "neuronxcc.nki.typing" => match name {
+            "tensor" | "mutable_tensor" | "scalar" => object(ApiClass("tensor")),
+            _ => None,
+        },
+        "neuronxcc.nki.compiler" => match name {
+            "skip_middle_end_transformations" | "enable_stack_allocator" | "force_auto_alloc" => {
+                native(module, name, kernel::jit)
+            }
+            "no_reorder" | "multi_buffer" => native(module, name, |_, _| Ok(Value::object(Directive))),
+            _ => None,
+        },
+        "neuronxcc.nki.compiler.sbuf" => alloc::attribute(Space::Sbuf, name),
+        "neuronxcc.nki.compiler.psum" => alloc::attribute(Space::Psum, name),
+        _ => None,
+    }
+}
+
+fn language_name(interp: &mut Interp<'_>, module: &str, name: &str) -> Option<Value> {
+    if let Some(op) = NlOp::find(name, language::call_op) {
+        return object(op);
+    }
+    if let Some(memory) = ApiEnum::memory(name) {
+        return object(memory);
+    }
+    if let Some(dtype) = DType::from_name(name) {
+        return Some(dtype::value(dtype));
+    }
+    if let Some((name, func)) = FUNCTIONS.iter().find(|f| f.0 == name) {
+        return native(module, name, *func);
+    }
+    match name {
+        "mgrid" => object(Mgrid),
+        "fp32" => object(Lowest(f64::from(f32::MIN))),
+        "bfp16" => object(Lowest(f64::from(f32::from_bits(0xff7f_0000)))),
+        "nc" | "spmd_dim" => {
+            native(module, name, |_, args| Err(not_yet("a launch grid in the kernel's file", args.span)))
+        }
+        "all_reduce" | "atomic_rmw" | "instruction_wrapper" => object(NotYet(format!("nl.{name}"))),
+        // The same in both languages.
+        "ds" | "tile_size" | "shared_constant" | "no_reorder" => {
+            Beta2.attribute(interp, "nki.language", name, Span::default())
+        }
+        "shared_identity_matrix" => native(module, name, make::shared_identity_matrix),
+        _ => None,
+    }
+}
+
+fn not_yet(what: &str, span: Span) -> Box<Raise> {
+    Raise::at("unsupported-api", format!("{what} is not supported yet"), span, "in this call")
+}
+
+fn isa_name(module: &str, name: &str) -> Option<Value> {
+    if let Some((name, func)) = instruction::FUNCTIONS.iter().find(|f| f.0 == name) {
+        return native(module, name, *func);
+    }
+    if let Some(index) =
+        REGISTRY.iter().position(|e| e.schema.name == name && !e.collective && instruction::exists(e.schema))
+    {
+        return Some(Value::native(format!("{module}.{name}"), instruction::call, index as u32));
+    }
+    if let Some(class) = VOCABULARIES.iter().find(|v| v.name == name) {
+        return object(EnumClass(class));
+    }
+    if let Some(engine) = name.strip_suffix("_engine").and_then(enums::engine) {
+        return object(engine);
+    }
+    match name {
+        "get_nc_version" => native(module, name, |interp, args| {
+            args.positional_only(interp, "nisa.get_nc_version", 0, 0)?;
+            Ok(enums::nc_version(interp.options.target).map_or(Value::None, Value::object))
+        }),
+        "fp32" => object(Lowest(f64::from(f32::MIN))),
+        "builtin_custom_op" => object(NotYet("nisa.builtin_custom_op".into())),
+        _ => None,
+    }
+}
+
+/// Names for "did you mean".
+fn names(module: &str) -> Vec<&'static str> {
+    match module {
+        "neuronxcc.nki" => vec![
+            "jit",
+            "trace",
+            "baremetal",
+            "benchmark",
+            "profile",
+            "simulate_kernel",
+            "language",
+            "isa",
+            "compiler",
+            "typing",
+        ],
+        "neuronxcc.nki.language" => OPS
+            .iter()
+            .map(|o| o.name)
+            .chain(FUNCTIONS.iter().map(|f| f.0))
+            .chain(DType::ALL.iter().map(|d| d.name()))
+            .chain(["sbuf", "psum", "hbm", "private_hbm", "shared_hbm", "mgrid", "tile_size", "ds", "shared_constant"])
+            .collect(),
+        "neuronxcc.nki.isa" => REGISTRY
+            .iter()
+            .filter(|e| !e.collective && instruction::exists(e.schema))
+            .map(|e| e.schema.name)
+            .chain(instruction::FUNCTIONS.iter().map(|f| f.0))
+            .chain(VOCABULARIES.iter().map(|v| v.name))
+            .collect(),
+        "neuronxcc.nki.compiler" => {
+            vec!["sbuf", "psum", "skip_middle_end_transformations", "enable_stack_allocator", "force_auto_alloc"]
+        }
+        "neuronxcc.nki.compiler.sbuf" | "neuronxcc.nki.compiler.psum" => vec!["alloc", "mod_alloc", "auto_alloc"],
+        _ => Vec::new(),
+    }
+}
+
+/// `nki.simulate_kernel(kernel, *args)`: calling a kernel is the host's business.
+fn launched(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
+    Ok(interp.host("the result of a kernel".into(), args.span))
+}
+
+/// `nl.fp32`: its lowest number.
+#[derive(Debug)]
+struct Lowest(f64);
+
+impl Object for Lowest {
+    fn type_name(&self) -> &'static str {
+        "nl.fp32"
+    }
+
+    fn attributes(&self) -> Vec<&'static str> {
+        vec!["min"]
+    }
+
+    fn attribute(&self, _interp: &Interp<'_>, name: &str) -> Option<Value> {
+        (name == "min").then_some(Value::Float(self.0))
+    }
+}
+
+/// Advice for the old compiler's scheduler, also as a context: it changes no result.
+#[derive(Debug)]
+struct Directive;
+
+impl Object for Directive {
+    fn type_name(&self) -> &'static str {
+        "directive"
+    }
+
+    fn enter(&self, _interp: &mut Interp<'_>, _span: Span) -> EvalResult<Value> {
+        Ok(Value::None)
+    }
+}

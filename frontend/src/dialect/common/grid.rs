@@ -1,0 +1,10 @@
+//! The programs of a launch grid.
+
+/// A grid, and the program of it that is being specialised.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Grid {
+    /// Programs along each axis; empty without a grid.
+    pub(crate) counts: Vec<i64>,
+    /// The program's position.
+    pub(crate) at: Vec<i64>,
+}

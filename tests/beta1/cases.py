@@ -1,0 +1,97 @@
+"""NumPy references of the kernels for neuronxcc.nki."""
+
+import numpy as np
+
+
+def normal(shape, seed):
+    return np.random.default_rng(seed).standard_normal(shape, dtype=np.float32)
+
+
+def softmax(x):
+    x = x.astype(np.float64)
+    e = np.exp(x - x.max(axis=-1, keepdims=True))
+    return (e / e.sum(axis=-1, keepdims=True)).astype(np.float32)
+
+
+def case(kernel, args, rtol=1e-5, atol=1e-5, file="values.py", output="out", name=None, **expect):
+    expect = {output if key == "out" else key: value for key, value in expect.items()}
+    return dict(name=name or kernel, file=file, kernel=kernel, args=args, expect=expect, rtol=rtol, atol=atol)
+
+
+def values():
+    x = normal((256, 192), 1)
+    yield case("softmax_rows", dict(x=x), out=softmax(x))
+    a, b = normal((384, 96), 2), normal((384, 256), 3)
+    yield case("accumulate", dict(lhs_t=a, rhs=b), out=a.T @ b, atol=2e-4)
+    x = normal((128, 64), 4)
+    yield case("kept_names", dict(x=x), out=2 * x + 100, atol=1e-4)
+    x = normal((128, 128), 5)
+    product = x.T @ x
+    first = product.copy()
+    first[:, 64:] = 0
+    second = 2 * product
+    second[:, :32] += x[:, :32]
+    yield case("zeros_and_sums", dict(x=x), out=np.stack([first, second]), atol=2e-4)
+    x = normal((96,), 6)
+    left = 8 * x
+    left[:32] = 5
+    yield case("columns", dict(x=x), out=left + 4 * x + 1, atol=1e-4)
+    x, y = normal((128, 96), 7), normal((128, 96), 8)
+    operators = [-(x - y) * 0.5 + 2 / (1 + x * x), np.maximum(x, 0) * (x > y) * 3 - x, x + y[:1]]
+    yield case("operators", dict(x=x, y=y, scale=0.5), out=np.stack(operators).astype(np.float32), atol=1e-4)
+    x = normal((128, 700), 9)
+    import ml_dtypes
+
+    yield case("widened", dict(x=x), out=x[:1] + x.astype(ml_dtypes.bfloat16).astype(np.float32))
+    x = normal((64, 32), 10)
+    yield case("written_into", dict(x=x, out=np.zeros_like(x)), out=np.exp(x))
+    a, b = normal((512,), 11), normal((512,), 12)
+    yield case("streams", dict(a=a, b=b), out=a + b, output="output0")
+    q, k, v = (normal((128, 128), seed) for seed in (13, 14, 15))
+    yield case("attention", dict(q=q, k=k, v=v), out=softmax(q.T @ k) @ v.T, atol=1e-3)
+
+
+def indices():
+    x = normal((64, 32), 20)
+    parts = [np.concatenate([x[:, ::2], x[:, 1::2]], axis=1), x[:, ::-1], np.repeat(x[:, :16], 2, axis=1)]
+    yield case("strides", dict(x=x), out=np.stack(parts), file="indices.py")
+    x = normal((100, 60), 21)
+    yield case("transposing_load", dict(x=x), out=np.ascontiguousarray(x.T), file="indices.py")
+    x = normal((128, 64), 22)
+    blocks = x.reshape(128, 8, 8) * np.arange(8, dtype=np.float32)[None, :, None] + 1
+    yield case("as_blocks", dict(x=x), out=np.ascontiguousarray(blocks[:, ::-1]).reshape(128, 64), file="indices.py")
+    for shape in [(300, 1100), (128, 512), (1, 513)]:
+        x, y = normal(shape, 23), normal(shape, 24)
+        yield case("ragged", dict(x=x, y=y), out=(x + y) * x, file="indices.py", name=f"ragged-{shape}")
+    square = normal((64, 64), 26)
+    kept = np.where(np.arange(64) >= 10, np.exp(square), np.float32(7))
+    kept[:32, :3] = square[:32, :3]
+    total = np.where(np.arange(64) < 20, square.T @ square, np.float32(0))
+    yield case("outside_stays", dict(x=square), out=np.stack([kept, total]), file="indices.py", atol=1e-4)
+    x = normal((64, 96), 27)
+    i, j = np.arange(64)[:, None], np.arange(96)[None, :]
+    parts = [np.where(i >= j, x, -5), np.where(2 * i + 3 < j, x, 1), 3 * j - i + 4]
+    yield case("triangle", dict(x=x), out=np.stack(parts).astype(np.float32), file="indices.py")
+    x = normal((100, 36), 28)
+    yield case("transposed", dict(x=np.vstack([x, x])), out=np.ascontiguousarray(np.vstack([x, x]).T), file="indices.py")
+    x = normal((32, 6, 10), 29)
+    parts = [x.max(axis=1), x.mean(axis=2), x.sum(axis=(1, 2))[:, None]]
+    yield case("reductions", dict(x=x), out=np.concatenate(parts, axis=1), file="indices.py", atol=1e-4)
+    x, idx = normal((64, 20), 30), np.random.default_rng(31).permutation(64).astype(np.int32)[:, None]
+    yield case("gathered", dict(data=x, idx=idx, rows=64), out=2 * x, file="indices.py")
+
+
+def tables():
+    a, b = normal((256, 384), 40), normal((384, 320), 41)
+    yield case("blocked_matmul", dict(lhs=a, rhs=b), out=a @ b, file="tables.py", atol=2e-4)
+    x = normal((5, 96, 48), 42)
+    best = np.stack([x.max(axis=(0, 2)), x.sum(axis=(0, 2))], axis=1)
+    yield case("row_maxima", dict(x=x), out=best, file="tables.py", atol=1e-4)
+    x = normal((6, 128, 200), 43)
+    yield case("allocated", dict(x=x), out=x + x * x, file="tables.py", atol=1e-4)
+
+
+def cases():
+    yield from values()
+    yield from indices()
+    yield from tables()
