@@ -198,6 +198,7 @@ pub(crate) fn compile_from(
         target: chosen.as_ref().copied().unwrap_or(Target::DEFAULT),
         decorated_target: args.target.is_none(),
         lnc: args.lnc,
+        as_written: args.as_written,
         ..session.options()
     };
     let compiled = nki_frontend::compile(&args.file, loader, &arguments, &options);

@@ -7,6 +7,7 @@ use nki_diag::{Applied, Denied, Diagnostic, JsonDiagnostic, SourceMap, to_json};
 use nki_isa::Program;
 use nki_sim_core::analysis::Analysis;
 use nki_sim_core::analysis::error_bar::ErrorBar;
+use nki_sim_core::middle_end::Change;
 use nki_sim_core::report::{self, Detail, Finding, Page, Source, Summary};
 use nki_sim_core::timeline::Timeline;
 use serde::Serialize;
@@ -26,6 +27,52 @@ pub(crate) struct OutputInfo {
     pub(crate) dtype: String,
 }
 
+/// A change of the compiler's middle end at one line.
+#[derive(Debug, Serialize)]
+pub(crate) struct CompilerChange {
+    /// Source file.
+    file: String,
+    /// Line of the instruction that was dropped, or whose tile was moved.
+    line: u32,
+    /// What was done, in words.
+    what: String,
+    /// Instructions.
+    count: u32,
+    /// Bytes that they moved, or would have moved.
+    bytes: u64,
+}
+
+fn compiler_changes(kernel: &Kernel) -> Vec<CompilerChange> {
+    let file = |index: u32| kernel.program.files.get(index as usize).map(|f| f.to_string()).unwrap_or_default();
+    let change = |c: &Change| CompilerChange {
+        file: file(c.loc.file),
+        line: c.loc.line,
+        what: c.what.text(c.count),
+        count: c.count,
+        bytes: c.bytes,
+    };
+    kernel.changes.iter().map(change).collect()
+}
+
+/// The changes of the compiler's middle end as lines of text, the ones that move most bytes first; empty without changes.
+pub fn changes_text(kernel: &Kernel) -> String {
+    /// Lines that are printed; a report file has all.
+    const MOST: usize = 5;
+    let mut changes = compiler_changes(kernel);
+    if changes.is_empty() {
+        return String::new();
+    }
+    changes.sort_by_key(|c| std::cmp::Reverse(c.bytes));
+    let mut out = String::from("\nChanges of the compiler's middle end (--as-written leaves them out):\n");
+    for c in changes.iter().take(MOST) {
+        let _ = writeln!(out, "  {}:{}: {} ({} bytes)", c.file, c.line, c.what, c.bytes);
+    }
+    if changes.len() > MOST {
+        let _ = writeln!(out, "  and {} more", changes.len() - MOST);
+    }
+    out
+}
+
 /// A run. Field order is the order in the file.
 #[derive(Debug, Serialize)]
 pub(crate) struct Report {
@@ -42,6 +89,9 @@ pub(crate) struct Report {
     /// The timeline in numbers.
     #[serde(flatten)]
     pub(crate) summary: Summary,
+    /// What the middle end of the kernel's compiler has changed; not in the file if that is nothing.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) compiler_changes: Vec<CompilerChange>,
     /// Lines, traffic, roofline, remedies, intervals; `None` where they were not requested.
     #[serde(flatten)]
     pub(crate) detail: Option<Detail>,
@@ -70,6 +120,7 @@ impl Report {
             lnc: kernel.program.cores.len(),
             outputs: outputs_of(&kernel.program),
             summary: report::summary(timeline, &kernel.placement, error),
+            compiler_changes: compiler_changes(kernel),
             detail: analysis.map(|a| detail(a, sources)).transpose()?,
             findings: findings(&applied.diagnostics, sources),
             denied: applied.denied.clone(),

@@ -16,6 +16,7 @@ use nki_sim_core::analysis::error_bar::{ErrorBar, error_bar};
 use nki_sim_core::analysis::remedies::Case;
 use nki_sim_core::exec::{self, ExecOptions, NeedsData};
 use nki_sim_core::lint;
+use nki_sim_core::middle_end::{self, Change, Passes};
 use nki_sim_core::place::{self, Capacity, Placement};
 use nki_sim_core::schedule::Policy;
 use nki_sim_core::simulate::{RankTrace, simulate_ranks};
@@ -90,6 +91,8 @@ pub struct Compilation {
     pub prints: Vec<String>,
     /// What the kernel returned.
     pub returned: Returned,
+    /// Whether the middle end of its compiler rewrites it.
+    pub middle_end: bool,
 }
 
 impl Compilation {
@@ -103,6 +106,7 @@ impl Compilation {
             diagnostics: Vec::new(),
             prints: Vec::new(),
             returned: Returned::None,
+            middle_end: false,
         }
     }
 
@@ -116,6 +120,7 @@ impl Compilation {
             diagnostics,
             prints: Vec::new(),
             returned: Returned::None,
+            middle_end: false,
         }
     }
 
@@ -133,6 +138,7 @@ impl Compilation {
 impl From<nki_frontend::Compiled> for Compilation {
     fn from(compiled: nki_frontend::Compiled) -> Self {
         Compilation {
+            middle_end: compiled.kernel.as_ref().is_some_and(|k| k.middle_end),
             name: compiled.kernel.map(|k| k.name).unwrap_or_default(),
             target: compiled.target,
             program: compiled.program,
@@ -153,6 +159,8 @@ pub struct Kernel {
     pub placement: Placement,
     /// The timing parameters of its target.
     pub params: Params,
+    /// What the middle end of its compiler has changed, by line.
+    pub changes: Vec<Change>,
     /// What it executes, or why that depends on values; not looked for where values are computed anyway.
     traced: Option<Result<Trace, NeedsData>>,
 }
@@ -292,14 +300,20 @@ impl Session {
     /// If the kernel is wrong or needs more memory than there is, or if a timing parameter is wrong.
     pub fn place(&self, compiled: &mut Compilation) -> Result<Kernel, Stop> {
         let wrong = compiled.is_wrong();
-        let Some(program) = compiled.program.take().filter(|_| !wrong) else { return Err(Faulted::default().into()) };
+        let Some(mut program) = compiled.program.take().filter(|_| !wrong) else {
+            return Err(Faulted::default().into());
+        };
+        let mut changes = Vec::new();
+        if compiled.middle_end {
+            (program, changes) = stage("middle end", || middle_end::rewrite(&program, Passes::ALL));
+        }
         let params = self.params.params(program.target).map_err(Stop::Call)?;
         let (placed, traced) = rayon::join(
             || stage("place", || place::place_with(&program, self.capacity)),
             || (self.numerics != Numerics::Computed).then(|| exec::trace_within(&program, self.step_limit())),
         );
         match placed {
-            Ok(placement) => Ok(Kernel { program, placement, params, traced }),
+            Ok(placement) => Ok(Kernel { program, placement, params, changes, traced }),
             Err(errors) => Err(Faulted { errors, ..Faulted::default() }.into()),
         }
     }

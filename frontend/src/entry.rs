@@ -40,6 +40,8 @@ pub struct KernelInfo {
     pub span: Span,
     /// The machine that its decorator names: `@nki.jit(platform_target="trn1")`.
     pub target: Option<Target>,
+    /// Whether the compiler of its dialect has a middle end that rewrites it, and no decorator says otherwise.
+    pub middle_end: bool,
 }
 
 impl KernelInfo {
@@ -285,7 +287,7 @@ fn live_kernel(interp: &mut Interp<'_>, function: &Arg, options: &Options) -> Ev
             let edges =
                 options.schedule.iter().map(|(later, earlier)| (later.as_str().into(), earlier.as_str().into()));
             let name = interp.name(function.def.name).to_string();
-            Ok(Candidate { name, function, schedule: edges.collect(), target: None })
+            Ok(Candidate { name, function, schedule: edges.collect(), target: None, as_written: options.as_written })
         }
         Value::Host(host) => Err(interp.host_error(&host, Span::default())),
         other => {

@@ -16,7 +16,8 @@ use std::path::Path;
 
 use nki_isa::Target;
 
-pub use dialect::beta2::names::{ApiKind, ApiName, api_names, tile_size};
+pub use dialect::api_names;
+pub use dialect::beta2::names::{ApiKind, ApiName, tile_size};
 pub use entry::{Arguments, Compiled, KernelInfo, Listing, Param, Refused, Returned, compile, compile_live, kernels};
 pub use host::{
     Arg, Host, HostArray, HostAttribute, HostClass, HostClassKind, HostDefault, HostDtype, HostField, HostFunction,
@@ -90,6 +91,8 @@ pub struct Options {
     pub lnc: u32,
     /// The launch grid of a kernel for Beta 1: the programs along each axis. Empty without one.
     pub grid: Vec<GridAxis>,
+    /// The middle end of the kernel's compiler, where its dialect has one, leaves it as it is written.
+    pub as_written: bool,
     /// Report what the official compiler would reject.
     pub strict: bool,
     /// Instructions that wait for others, both by name: what `with_schedule` of a live kernel was given.
@@ -110,6 +113,7 @@ impl Default for Options {
             decorated_target: false,
             lnc: 1,
             grid: Vec::new(),
+            as_written: false,
             strict: false,
             schedule: Vec::new(),
             step_limit: 50_000_000,

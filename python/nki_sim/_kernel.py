@@ -120,7 +120,12 @@ class Kernel:
             _source.require(self.func)
             self._has_source = True
         judge = _levels.judge(self)
-        return self._cache.compile(self.func, arguments, self.target, self.lnc, judge, self._schedule, self.capacity, list(self._settings))
+        settings = list(self._settings)
+        return self._cache.compile(self.func, arguments, self.target, self.lnc, judge, self._schedule, self.capacity, settings, **self._launch())
+
+    def _launch(self):
+        """Further arguments of the compiler: a subclass has a launch grid."""
+        return {}
 
     def _run(self, args, kwargs, timed):
         return self._run_bound(self.bind(*args, **kwargs), timed)

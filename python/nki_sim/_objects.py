@@ -252,6 +252,7 @@ def document(schema):
 def _build():
     schemas = {s["name"]: s for s in _native.instructions()}
     modules = {"nki.language": {"NKIObject": NKIObject}, "nki.isa": {}, "nki.collectives": {}}
+    modules |= {"neuronxcc.nki.language": {}, "neuronxcc.nki.isa": {}}
     _native.register(NKIObject, "nki.language.NKIObject")
     for module, name, kind, details in _native.api_names():
         names = modules[module]
@@ -266,7 +267,8 @@ def _build():
         elif kind == "member":
             value = names[details[0]][details[1]]
         elif kind == "dtype":
-            value = names.get(details[0]) or DType(*details)
+            # Both languages have the same element types.
+            value = modules["nki.language"].get(details[0]) or DType(*details)
         elif kind == "tile_size":
             value = TileSize(details)
         elif kind == "class":
@@ -280,12 +282,15 @@ def _build():
             signature, doc = _language.about(module, name, kind)
             value = ApiFunction(module, name, doc, _signature_of(signature))
         names[name] = value
-        if kind != "member" and not (kind == "dtype" and name != details[0]):
+        known = kind == "dtype" and (name != details[0] or module != "nki.language")
+        if kind != "member" and not known:
             _native.register(value, path)
+    memories = ("sbuf", "psum", "hbm", "private_hbm", "shared_hbm")
+    modules["neuronxcc.nki.language"] |= {name: modules["nki.language"][name] for name in memories}
     return modules
 
 
-#: The names of `nki.language`, `nki.isa` and `nki.collectives`.
+#: The names of `nki.language`, `nki.isa`, `nki.collectives`, and of the older `neuronxcc.nki.language` and `neuronxcc.nki.isa`.
 MODULES = _build()
 
 

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use nki_diag::{ColorChoice, Diagnostic, render_all};
-use nki_frontend::{Arg, Options};
+use nki_frontend::{Arg, GridAxis, Options};
 use nki_isa::inst::{Footprint, REGISTRY};
 use nki_isa::program::{NodeKind, Output};
 use nki_isa::{Program, Target, TensorId};
@@ -37,6 +37,8 @@ struct Key {
     schedule: Vec<(String, String)>,
     capacity: Capacity,
     settings: Vec<(String, String)>,
+    grid: Vec<GridAxis>,
+    as_written: bool,
 }
 
 /// A program that is ready to run.
@@ -122,8 +124,9 @@ impl Cache {
     }
 
     /// The program of `function` for these arguments (name and value, in the order of the parameters).
-    /// `settings` are timing parameters by name.
-    #[pyo3(signature = (function, args, target, lnc, judge, schedule=Vec::new(), capacity=None, settings=Vec::new()))]
+    /// `settings` are timing parameters by name, `grid` the axes of a launch grid: programs that a core runs, cores, and whether neighbouring
+    /// programs run on one core. `as_written` keeps the middle end of the kernel's compiler off it.
+    #[pyo3(signature = (function, args, target, lnc, judge, schedule=Vec::new(), capacity=None, settings=Vec::new(), grid=Vec::new(), as_written=false))]
     #[expect(clippy::too_many_arguments, reason = "keywords in Python")]
     fn compile(
         &self,
@@ -136,11 +139,15 @@ impl Cache {
         schedule: Vec<(String, String)>,
         capacity: Option<&str>,
         settings: Vec<(String, String)>,
+        grid: Vec<(u32, u32, bool)>,
+        as_written: bool,
     ) -> PyResult<Compiled> {
         let capacity = nki_sim::settings::capacity(capacity).map_err(value_error)?;
         let judge = judge.0.clone();
         let strict = judge.includes_strict();
-        let key = Key { target: named_target(target)?, lnc, strict, schedule, capacity, settings };
+        let axis = |(sequential, cores, cores_outside)| GridAxis { sequential, cores, cores_outside };
+        let grid = grid.into_iter().map(axis).collect();
+        let key = Key { target: named_target(target)?, lnc, strict, schedule, capacity, settings, grid, as_written };
         let known: Vec<Arc<Ready>> =
             self.programs.lock().unwrap_or_else(PoisonError::into_inner).iter().rev().cloned().collect();
         for ready in known {
@@ -295,7 +302,14 @@ fn compile(
         arrays = conversion.arrays.unwrap_or_default();
     }
     let kernel = Arg::Object(live.table.id(function));
-    let options = Options { target: key.target, lnc: key.lnc, schedule: key.schedule.clone(), ..session.options() };
+    let options = Options {
+        target: key.target,
+        lnc: key.lnc,
+        grid: key.grid.clone(),
+        as_written: key.as_written,
+        schedule: key.schedule.clone(),
+        ..session.options()
+    };
     let done = detached(py, || nki_frontend::compile_live(&live, &kernel, &converted, &options))?;
     let mut compiled = Compilation::from(done);
     let Some(program) = &mut compiled.program else {

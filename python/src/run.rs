@@ -4,7 +4,7 @@ use nki_diag::{Applied, ColorChoice, Diagnostic, render_all};
 use nki_frontend::Returned;
 use nki_isa::names::Named;
 use nki_sim::inputs::Given;
-use nki_sim::report::{run_html, run_json};
+use nki_sim::report::{changes_text, run_html, run_json};
 use nki_sim::session::{Launch, Ran, Session, Stop};
 use nki_sim_core::analysis::remedies;
 use nki_sim_core::timeline::Timeline;
@@ -282,7 +282,7 @@ impl Outcome {
         let (kernel, timeline) = (&self.ready.kernel, self.timeline()?);
         detached(py, || {
             let analysis = kernel.analyse(&self.trace, timeline, remedies::QUICK);
-            report::table(timeline, analysis.error.as_ref()) + &report::advice(&analysis)
+            report::table(timeline, analysis.error.as_ref()) + &report::advice(&analysis) + &changes_text(kernel)
         })
     }
 

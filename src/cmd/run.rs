@@ -177,6 +177,7 @@ fn report_alone(
     }
     print(&table);
     print(&report::advice(&analysis));
+    print(&crate::report::changes_text(kernel));
     if args.critical_path {
         print(&report::critical_path(&analysis));
     }

@@ -7,6 +7,7 @@ mod klr;
 
 use self::beta1::Beta1;
 use self::beta2::Beta2;
+use self::beta2::names::ApiName;
 use self::common::state::State;
 use self::klr::Klr;
 use crate::eval::Interp;
@@ -25,6 +26,13 @@ fn of_file(imports: &[&str]) -> &'static dyn Dialect {
     } else {
         &Beta2
     }
+}
+
+/// The public names of the current language and of Beta 1, enums before their members.
+pub fn api_names() -> Vec<ApiName> {
+    let mut names = beta2::names::api_names();
+    names.extend(beta1::names::api_names());
+    names
 }
 
 /// An evaluation with nothing loaded, to be made on the thread that evaluates.

@@ -373,6 +373,11 @@ pub(crate) trait Dialect {
         false
     }
 
+    /// Whether its compiler rewrites kernels before it schedules them.
+    fn has_middle_end(&self) -> bool {
+        false
+    }
+
     /// How to correct an error of the evaluator, with names of this dialect.
     fn hint(&self, hint: Hint) -> &'static str {
         self.base().hint(hint)

@@ -23,6 +23,8 @@ pub(crate) struct Candidate {
     pub(crate) schedule: Rc<[Edge]>,
     /// The machine that its decorator names.
     pub(crate) target: Option<Target>,
+    /// See [`Kernel::as_written`].
+    pub(crate) as_written: bool,
 }
 
 impl Interp<'_> {
@@ -48,17 +50,24 @@ impl Interp<'_> {
     pub(crate) fn candidates(&self, module: &Rc<Module>) -> Vec<Candidate> {
         let mut found = Vec::new();
         for (symbol, value) in module.symbols.borrow().iter().zip(module.globals.borrow().iter()) {
-            let (function, decorated, schedule, target) = match value {
-                Value::Function(function) => (function.clone(), false, Rc::default(), None),
+            let (function, kernel) = match value {
+                Value::Function(function) => (function.clone(), None),
                 Value::Kernel(kernel) => match &kernel.function {
-                    Value::Function(function) => (function.clone(), true, kernel.schedule.clone(), kernel.target),
+                    Value::Function(function) => (function.clone(), Some(kernel)),
                     _ => continue,
                 },
                 _ => continue,
             };
             if Rc::ptr_eq(&function.module, module) {
                 let name = self.name(*symbol).to_string();
-                found.push((decorated, Candidate { name, function, schedule, target }));
+                let candidate = Candidate {
+                    name,
+                    function,
+                    schedule: kernel.map_or_else(Rc::default, |k| k.schedule.clone()),
+                    target: kernel.and_then(|k| k.target),
+                    as_written: self.options.as_written || kernel.is_some_and(|k| k.as_written),
+                };
+                found.push((kernel.is_some(), candidate));
             }
         }
         found.sort_by_key(|(decorated, c)| (c.function.def.name_span.start, !decorated));
@@ -80,7 +89,14 @@ impl Interp<'_> {
             })
             .collect();
         let signature = format!("{}{}", candidate.name, self.signature(def));
-        KernelInfo { name: candidate.name.clone(), params, signature, span: def.name_span, target: candidate.target }
+        KernelInfo {
+            name: candidate.name.clone(),
+            params,
+            signature,
+            span: def.name_span,
+            target: candidate.target,
+            middle_end: candidate.function.module.dialect.get().has_middle_end() && !candidate.as_written,
+        }
     }
 
     /// Specialises a kernel for each core and builds the program. The names of the arguments are those of parameters, and none is missing.

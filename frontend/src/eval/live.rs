@@ -373,7 +373,7 @@ impl Interp<'_> {
             class: RefCell::new(None),
         }));
         let made = if function.kernel {
-            Value::Kernel(Rc::new(Kernel { function: made, schedule: Rc::default(), target: None }))
+            Value::Kernel(Rc::new(Kernel { function: made, schedule: Rc::default(), target: None, as_written: false }))
         } else {
             made
         };

@@ -277,12 +277,15 @@ pub(crate) struct Function {
 }
 
 /// A function that is decorated as a kernel. Elsewhere it behaves like the function.
+#[derive(Clone)]
 pub(crate) struct Kernel {
     pub(crate) function: Value,
     /// Edges that are added to the order of its instructions.
     pub(crate) schedule: Rc<[Edge]>,
     /// The target that the decorator names.
     pub(crate) target: Option<nki_isa::Target>,
+    /// The compiler's middle end leaves it as it is written.
+    pub(crate) as_written: bool,
 }
 
 /// A method with its receiver.

@@ -14,6 +14,7 @@ mod instruction;
 mod language;
 mod make;
 mod methods;
+pub(crate) mod names;
 mod ops;
 
 use nki_diag::Span;
@@ -180,6 +181,10 @@ impl Dialect for Beta1 {
         true
     }
 
+    fn has_middle_end(&self) -> bool {
+        true
+    }
+
     fn check_strictly(&self, _interp: &mut Interp<'_>, _construct: &Construct<'_>) {}
 
     fn hint(&self, hint: Hint) -> &'static str {
@@ -229,9 +234,8 @@ fn attribute(interp: &mut Interp<'_>, module: &str, name: &str) -> Option<Value>
             _ => None,
         },
         "neuronxcc.nki.compiler" => match name {
-            "skip_middle_end_transformations" | "enable_stack_allocator" | "force_auto_alloc" => {
-                native(module, name, kernel::jit)
-            }
+            "skip_middle_end_transformations" => native(module, name, kernel::as_written),
+            "enable_stack_allocator" | "force_auto_alloc" => native(module, name, kernel::jit),
             "no_reorder" | "multi_buffer" => native(module, name, |_, _| Ok(Value::object(Directive))),
             _ => None,
         },

@@ -33,7 +33,7 @@ pub enum ApiKind {
 pub type ApiName = (&'static str, &'static str, ApiKind);
 
 /// All public names of `nki.language`, `nki.collectives` and `nki.isa`, enums before their members.
-pub fn api_names() -> Vec<ApiName> {
+pub(crate) fn api_names() -> Vec<ApiName> {
     let mut out: Vec<ApiName> = Vec::new();
     for class in VOCABULARIES {
         out.push((class.module, class.name, ApiKind::Enum(class.members.to_vec())));

@@ -31,9 +31,12 @@ pub(crate) fn jit(interp: &mut Interp<'_>, mut args: CallArgs) -> EvalResult<Val
             args.keyword.clear();
             Ok(Value::native("nki.jit", jit, target.map_or(0, |t| t as u32 + 1)))
         }
-        Some(function @ (Value::Function(_) | Value::Partial(_))) => {
-            Ok(Value::Kernel(Rc::new(Kernel { function: function.clone(), schedule: Rc::default(), target })))
-        }
+        Some(function @ (Value::Function(_) | Value::Partial(_))) => Ok(Value::Kernel(Rc::new(Kernel {
+            function: function.clone(),
+            schedule: Rc::default(),
+            target,
+            as_written: false,
+        }))),
         Some(kernel @ Value::Kernel(_)) => Ok(kernel.clone()),
         Some(Value::Host(host)) => Ok(interp.host(host.path.clone(), args.span)),
         Some(other) => {
@@ -73,8 +76,15 @@ pub(crate) fn with_schedule(interp: &Interp<'_>, kernel: &Kernel, args: CallArgs
             schedule.push((later.clone(), name));
         }
     }
-    let (function, target) = (kernel.function.clone(), kernel.target);
-    Ok(Value::Kernel(Rc::new(Kernel { function, schedule: schedule.into(), target })))
+    Ok(Value::Kernel(Rc::new(Kernel { schedule: schedule.into(), ..kernel.clone() })))
+}
+
+/// A decorator that keeps the middle end of the compiler off a kernel.
+pub(crate) fn as_written(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
+    Ok(match jit(interp, args)? {
+        Value::Kernel(kernel) => Value::Kernel(Rc::new(Kernel { as_written: true, ..(*kernel).clone() })),
+        other => other,
+    })
 }
 
 fn refuse(value: &Value, span: Span) -> Box<Raise> {

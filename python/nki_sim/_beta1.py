@@ -1,0 +1,458 @@
+"""Kernels of the older package `neuronxcc.nki`: its decorators, its grids and its profile files."""
+
+import collections
+import functools
+import hashlib
+import inspect
+import os
+import shlex
+import threading
+import types
+
+import numpy as np
+
+from . import _arrays, _native, _neff
+from ._errors import ArgumentTypeError
+from ._kernel import Kernel
+from ._profile import Report, recorded
+
+#: Percentiles that a benchmark gives.
+PERCENTILES = (0, 1, 10, 25, 50, 90, 99, 100)
+
+#: Bytes of results that are remembered, of all kernels together.
+REMEMBERED_BYTES = 1 << 30
+
+
+class Beta1Kernel(Kernel):
+    """A kernel of `neuronxcc.nki`: the result of `jit`, `trace`, `baremetal`, `benchmark` and `profile`.
+
+    Each of them accepts a function or a kernel that another one made. `kernel[g0, g1]` runs
+    `g0 * g1` programs; `nl.nc(2)` in an extent distributes them over two physical cores. A call
+    returns the outputs; after the call of a benchmark, `benchmark_result` has the latency.
+    """
+
+    #: What a call does in addition to a run: "run", "benchmark" or "profile".
+    _mode = "run"
+    #: Options of the decorators.
+    _options = {}
+    #: Extents of the launch grid: programs that a core runs, cores, and whether neighbouring programs run on one core.
+    grid = ()
+    #: Whether `skip_middle_end_transformations` decorates it.
+    as_written = False
+    benchmark_result = None
+
+    def __init__(self, func, *, mode="run", options=None, target=None):
+        super().__init__(func, target=target or getattr(func, "target", None))
+        if isinstance(func, Kernel):
+            self.__dict__.update({**func.__dict__, "target": self.target})
+        self._mode = mode
+        # Options belong to the decorator that was called last; what the compiler is told about the kernel stays.
+        self._options = options or {}
+        self._take_flags()
+
+    def _take_flags(self):
+        """Applies the compiler flags that have an effect here: the target, and `--disable-dge`."""
+        flags = f"{os.environ.get('NEURON_CC_FLAGS', '')} {self._options.get('additional_compile_opt') or ''}"
+        words = shlex.split(flags)
+        for position, word in enumerate(words):
+            name, _, value = word.partition("=")
+            if name == "--target" and self.target is None and "NEURON_PLATFORM_TARGET_OVERRIDE" not in os.environ:
+                self.target = value or (words[position + 1] if position + 1 < len(words) else None)
+        self._static_descriptors = "--disable-dge" in words
+
+    def __getitem__(self, grid):
+        """The kernel with a grid of programs: `kernel[4]`, `kernel[4, 2]`, `kernel[nl.nc(2), 4]`."""
+        extents = grid_of(self.__name__, grid)
+        return self._with(grid=extents, lnc=max((cores for _, cores, _ in extents), default=1), benchmark_result=None)
+
+    def _launch(self):
+        return {"grid": list(self.grid), "as_written": self.as_written}
+
+    def __call__(self, *args, **kwargs):
+        if self._mode == "benchmark":
+            return self._benchmark(args, kwargs)
+        if self._mode == "profile":
+            return self._profile(args, kwargs)
+        saved = {suffix: self._options.get(option) for suffix, option in (("neff", "save_neff_name"), ("trace", "save_trace_name"))}
+        if not any(saved.values()):
+            return self._once(args, kwargs, None).result
+        done = self._once(args, kwargs, "profile")
+        if saved["neff"]:
+            _neff.write_neff(saved["neff"], done.profile)
+        if saved["trace"]:
+            _neff.write_ntff(saved["trace"], done.profile)
+        return done.result
+
+    def _benchmark(self, args, kwargs):
+        device = self._once(args, kwargs, "device")
+        self.benchmark_result = BenchmarkResult(device.profile["summary"]["total_time"] * 1e6)
+        neff, trace = self._options.get("save_neff_name"), self._options.get("save_trace_name")
+        if neff or trace:
+            profile = self._once(args, kwargs, "profile").profile
+            if neff:
+                _neff.write_neff(neff, profile)
+            if trace:
+                _neff.write_ntff(trace, profile)
+        print(self.benchmark_result.table(self.__name__, self._options.get("iters", 100)))
+        return device.result
+
+    def _profile(self, args, kwargs):
+        folder = self._options.get("working_directory")
+        if folder is None or not os.path.isabs(folder):
+            raise ValueError(f"nki.profile: working_directory={folder!r}: it is an absolute path")
+        neff = os.path.join(folder, self._options.get("save_neff_name") or "file.neff")
+        trace = self._options.get("save_trace_name") or "profile.ntff"
+        stem, ending = os.path.splitext(trace)
+        nth, runs = int(self._options.get("profile_nth") or 1), self._options.get("num_execs")
+        if nth < 1:
+            raise ValueError(f"nki.profile: profile_nth={nth}: the first execution is number 1")
+        executions = range(nth, int(runs or nth) + 1, nth)
+        stems = [stem if n == 1 else f"{stem}_exec_{n}" for n in executions]
+        files = [neff, *(os.path.join(folder, one + ending) for one in stems)]
+        if not self._options.get("overwrite"):
+            present = [file for file in files if os.path.exists(file)]
+            if present:
+                raise FileExistsError(f"nki.profile: {present[0]} exists; pass overwrite=True to replace it")
+        os.makedirs(os.path.join(folder, "json_reports"), exist_ok=True)
+        done = self._once(args, kwargs, "profile")
+        _neff.write_neff(neff, done.profile)
+        for one in stems:
+            _neff.write_ntff(os.path.join(folder, one + ending), done.profile)
+            _neff.write_json(os.path.join(folder, "json_reports", f"{one}_profile.json"), _neff.full(done.profile))
+        return done.result
+
+    def _once(self, args, kwargs, measure):
+        """The results of a run, and its profile if a measure is given; remembered by program and arguments."""
+        kernel = self
+        if measure == "device":
+            kernel = self._with(_settings=tuple(sorted({**dict(self._settings), "kernel.measure": measure}.items())))
+        arguments = kernel.bind(*args, **kwargs)
+        compiled = kernel._compile(arguments)
+        key = None
+        if not compiled.written() and not compiled.valueless():
+            key = (compiled.serial(), measure is not None, *(_digest(value) for value in compiled.operands()))
+            known = _remembered.get(key)
+            if known is not None:
+                return known.copied()
+        result, outcome = kernel._run_bound(arguments, measure is not None)
+        self._warn(outcome, 4)
+        profile = None
+        if measure is not None:
+            report = Report(outcome)
+            recorded.append((self.__name__, report.latency_us))
+            profile = _neff.profile_of(report, outcome, compiled)
+        done = Done(result, profile)
+        if key is not None and not any(array is value for array in done.arrays() for _, value in arguments):
+            _remembered.add(key, done)
+        return done
+
+
+class Done:
+    """The results of a run, and the profile of a timed one."""
+
+    def __init__(self, result, profile):
+        self.result = result
+        self.profile = profile
+
+    def arrays(self):
+        """The arrays among the results."""
+        if self.result is None:
+            return []
+        if isinstance(self.result, dict):
+            return list(self.result.values())
+        return list(self.result) if isinstance(self.result, (tuple, list)) else [self.result]
+
+    def copied(self):
+        """With copies of the arrays, which the caller may write to."""
+        return Done(_copied(self.result), self.profile)
+
+
+class Remembered:
+    """Results by program and arguments, at most `REMEMBERED_BYTES`; those used longest ago are dropped first.
+
+    Only whole results of programs that write no argument are remembered: a second run would give
+    the same bits.
+    """
+
+    def __init__(self):
+        self._lock = threading.Lock()
+        self._done = collections.OrderedDict()
+        self._bytes = 0
+
+    def get(self, key):
+        with self._lock:
+            if key not in self._done:
+                return None
+            self._done.move_to_end(key)
+            return self._done[key][0]
+
+    def add(self, key, done):
+        size = sum(getattr(array, "nbytes", 0) for array in done.arrays())
+        if size > REMEMBERED_BYTES:
+            return
+        # The caller gets the original and may write to it.
+        kept = done.copied()
+        with self._lock:
+            if key in self._done:
+                return
+            self._done[key] = (kept, size)
+            self._bytes += size
+            while self._bytes > REMEMBERED_BYTES:
+                _, (_, dropped) = self._done.popitem(last=False)
+                self._bytes -= dropped
+
+
+_remembered = Remembered()
+
+
+def _copied(value):
+    if isinstance(value, dict):
+        return {key: _copied(item) for key, item in value.items()}
+    if isinstance(value, (tuple, list)):
+        return type(value)(_copied(item) for item in value)
+    if isinstance(value, np.ndarray):
+        return value.copy()
+    # An array of jax cannot be written.
+    return value.clone() if hasattr(value, "clone") else value
+
+
+def _digest(value):
+    array = np.ascontiguousarray(value if isinstance(value, np.ndarray) else _arrays.as_numpy(value, "")[0])
+    return hashlib.blake2b(array.view(np.uint8).reshape(-1) if array.size else b"", digest_size=16).digest()
+
+
+class Latency:
+    """The latency of a benchmark. The simulator is deterministic: all percentiles are equal."""
+
+    def __init__(self, latency_us):
+        self._latency_us = latency_us
+
+    def get_latency_percentile(self, percentile):
+        """The latency in microseconds.
+
+        :raises ValueError: for a percentile that a benchmark does not give.
+        """
+        if percentile not in PERCENTILES:
+            raise ValueError(f"get_latency_percentile({percentile!r}): a benchmark gives the percentiles {', '.join(map(str, PERCENTILES))}")
+        return round(self._latency_us, 3)
+
+    def __repr__(self):
+        return f"<latency {self._latency_us:.3f} us>"
+
+
+class BenchmarkResult:
+    """The result of a benchmark."""
+
+    def __init__(self, latency_us):
+        self.nc_latency = Latency(latency_us)
+
+    def table(self, name, iters):
+        """The lines that a benchmark prints."""
+        value = self.nc_latency.get_latency_percentile(50)
+        lines = [f"{name}: simulated latency of the device in microseconds (the same in each of {iters} iterations)"]
+        lines += [f"  p{p:<4}{value:>14.3f}" for p in PERCENTILES]
+        return "\n".join(lines)
+
+
+class Cores:
+    """An extent of a grid over physical cores: `nl.nc(2)`; `nl.nc(2) * 4`, where each core runs four neighbouring programs; and
+    `4 * nl.nc(2)`, where neighbouring programs run on different cores."""
+
+    def __init__(self, cores, programs=1, cores_outside=True):
+        self.cores = cores
+        self.programs = programs
+        self.cores_outside = cores_outside
+
+    def _times(self, other, cores_outside):
+        if isinstance(other, bool) or not isinstance(other, int) or other < 1:
+            return NotImplemented
+        if self.programs > 1 and cores_outside != self.cores_outside:
+            raise ArgumentTypeError(f"{self!r} with a factor on its other side: a grid distributes an extent over cores once")
+        return Cores(self.cores, self.programs * other, cores_outside)
+
+    def __mul__(self, other):
+        return self._times(other, True)
+
+    def __rmul__(self, other):
+        return self._times(other, False)
+
+    def __repr__(self):
+        parts = [f"nl.nc({self.cores})"]
+        if self.programs > 1:
+            parts.insert(1 if self.cores_outside else 0, str(self.programs))
+        return " * ".join(parts)
+
+
+def nc(cores):
+    """Physical cores as an extent of a grid."""
+    if cores not in (1, 2) or isinstance(cores, bool):
+        raise ArgumentTypeError(f"nl.nc({cores!r}): a logical core has 1 or 2 physical cores")
+    return Cores(cores)
+
+
+def spmd_dim(*extents):
+    """An extent of a grid from several: `nl.spmd_dim(nl.nc(2), 4)`."""
+    return functools.reduce(lambda a, b: a * b, extents)
+
+
+def grid_of(name, grid):
+    """The extents of a grid: programs that a core runs, cores, and whether neighbouring programs run on one core.
+
+    :raises ArgumentTypeError: for an extent that is no positive number, and for two extents over cores.
+    """
+    extents = []
+    for extent in grid if isinstance(grid, (tuple, list)) else (grid,):
+        if isinstance(extent, (int, np.integer)) and not isinstance(extent, bool) and extent > 0:
+            extents.append((int(extent), 1, True))
+        elif isinstance(extent, Cores):
+            extents.append((extent.programs, extent.cores, extent.cores_outside))
+        else:
+            raise ArgumentTypeError(f"{name}[{grid!r}]: an extent of a grid is a positive number of programs, or nl.nc(...)")
+    if sum(cores > 1 for _, cores, _ in extents) > 1:
+        raise ArgumentTypeError(f"{name}[{grid!r}]: only one extent of a grid can have nl.nc(...)")
+    return tuple(extents)
+
+
+def _decorator(mode, accepted):
+    """A decorator of `neuronxcc.nki`, for `@d`, `@d(...)`, `d(f, ...)` and `d(...)(f)`."""
+
+    def decorate(kernel=None, **options):
+        if kernel is None:
+            return lambda function: decorate(function, **options)
+        return Beta1Kernel(kernel, mode=mode, options=options, target=options.pop("platform_target", None))
+
+    decorate.__name__ = decorate.__qualname__ = mode if mode != "run" else "baremetal"
+    decorate.__doc__ = accepted
+    return decorate
+
+
+baremetal = _decorator(
+    "run",
+    """A kernel that runs on the simulated device, with NumPy arrays.
+
+    :param save_neff_name: a file for the program, for `neuron-profile`.
+    :param save_trace_name: a file for the profile.
+    :param additional_compile_opt: flags of the compiler. `--target` and `--disable-dge` have an effect.
+    """,
+)
+benchmark = _decorator(
+    "benchmark",
+    """A kernel whose calls print a table of latencies; `benchmark_result.nc_latency.get_latency_percentile(p)` has them
+    in microseconds. It is the latency of the device, without the overhead of a profile.
+
+    :param warmup: accepted; the simulator needs none.
+    :param iters: accepted; every iteration takes the same time.
+    :param save_neff_name: a file for the program.
+    :param save_trace_name: a file for the profile.
+    """,
+)
+profile = _decorator(
+    "profile",
+    """A kernel whose calls write a program and profiles to a directory.
+
+    :param working_directory: an absolute path.
+    :param save_neff_name: name of the program, `file.neff`.
+    :param save_trace_name: name of the profile, `profile.ntff`.
+    :param overwrite: whether existing files are replaced.
+    :param profile_nth: each n-th execution is profiled; files of executions after the first are named
+        `<trace>_exec_<n>.ntff`.
+    :param num_execs: number of executions.
+    """,
+)
+
+#: Values of `mode=` of `jit`.
+_MODES = {"benchmark": "benchmark", "profile": "profile"}
+
+
+def jit(func=None, mode="auto", **options):
+    """Makes a function a kernel: `@nki.jit`, or `@nki.jit(mode=...)`.
+
+    :param mode: `auto`, `baremetal`, `simulation`, `jax`, `torchxla` and `trace` run the kernel when
+        it is called; `benchmark` measures it (see `benchmark`).
+    :param platform_target: trn1, trn2 or trn3. By default the environment decides, else trn2.
+    :param options: other options of the compiler; see `baremetal`.
+    """
+    if func is None:
+        return lambda f: jit(f, mode=mode, **options)
+    return Beta1Kernel(func, mode=_MODES.get(mode, "run"), options=options, target=options.pop("platform_target", None))
+
+
+def trace(func=None, **options):
+    """Marks a function that kernels call, or a kernel for `simulate_kernel`."""
+    return jit(func, mode="trace", **options)
+
+
+def simulate_kernel(kernel, *args, **kwargs):
+    """The outputs of the kernel for NumPy arrays. A kernel that returns nothing writes to its
+    arguments."""
+    made = kernel if isinstance(kernel, Beta1Kernel) else Beta1Kernel(kernel)
+    return made._with(_mode="run", _options={})(*args, **kwargs)
+
+
+def static_cast(array, dtype):
+    """A host array with another dtype of `nki.language` or NumPy."""
+    return np.asarray(array).astype(np.dtype(dtype))
+
+
+def skip_middle_end_transformations(kernel):
+    """The kernel, left as it is written by the passes that the older compiler runs before it schedules."""
+    made = kernel if isinstance(kernel, Beta1Kernel) else Beta1Kernel(kernel)
+    return made._with(as_written=True)
+
+
+def enable_stack_allocator(kernel=None, **_options):
+    """The kernel: the simulator has one allocator."""
+    return _kept(kernel, enable_stack_allocator)
+
+
+def force_auto_alloc(kernel=None, **_options):
+    """The kernel: the simulator has one allocator."""
+    return _kept(kernel, force_auto_alloc)
+
+
+def _kept(kernel, decorator):
+    if kernel is None:
+        return decorator
+    return kernel if isinstance(kernel, Beta1Kernel) else Beta1Kernel(kernel)
+
+
+class Buffer:
+    """A memory with a rule for addresses: the result of `nki.compiler.sbuf.alloc`, `mod_alloc` and `auto_alloc` outside of a kernel."""
+
+    def __init__(self, *arguments):
+        self._arguments = arguments
+
+    def __nki_arguments__(self):
+        return self._arguments
+
+    def __repr__(self):
+        return f"{type(self).__name__}({', '.join(map(repr, self._arguments))})"
+
+
+def _rule(memory, name, parameters):
+    """A function that makes a buffer outside of a kernel: a class, whose objects a kernel makes again from their arguments."""
+    kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
+    signature = inspect.Signature([inspect.Parameter(name, kind, default=default) for name, default in parameters])
+
+    def __init__(self, *args, **kwargs):
+        bound = signature.bind(*args, **kwargs)
+        bound.apply_defaults()
+        Buffer.__init__(self, *bound.arguments.values())
+
+    path = f"neuronxcc.nki.compiler.{memory}.{name}"
+    made = type(name, (Buffer,), {"__init__": __init__, "__module__": f"neuronxcc.nki.compiler.{memory}", "__signature__": signature})
+    _native.register(made, path)
+    return made
+
+
+#: The order of positional arguments is that of the dialect, which takes them by position again.
+_MOD_ALLOC = (("base_addr", 0), ("base_bank", 0), ("base_partition", 0), ("num_bank_tiles", ()), ("num_par_tiles", ()), ("num_free_tiles", ()))
+
+
+def memory_module(memory):
+    """`nki.compiler.sbuf` or `nki.compiler.psum`."""
+    module = types.ModuleType(f"neuronxcc.nki.compiler.{memory}", f"Direct allocation in {memory.upper()}.")
+    for name, parameters in (("alloc", (("func", inspect.Parameter.empty),)), ("mod_alloc", _MOD_ALLOC), ("auto_alloc", ())):
+        setattr(module, name, _rule(memory, name, parameters))
+    _native.register(module, module.__name__)
+    return module

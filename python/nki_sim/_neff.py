@@ -1,0 +1,131 @@
+"""Files of older tools: programs (`.neff`), profiles (`.ntff`) and reports (`json_reports`).
+
+The contents are our own: JSON with the program, its predicted profile and the version of the
+simulator. `neuron-profile` reads them (`_neuron_profile`).
+"""
+
+import csv
+import io
+import json
+import os
+import tempfile
+
+from . import _native
+
+#: What the first key of a file says.
+NEFF, NTFF = "nki-sim neff 1", "nki-sim ntff 1"
+
+
+def profile_of(report, outcome, compiled):
+    """The profile of a timed run: summary, the program's text, and a table of its instructions, made when it is written."""
+    return {
+        "kernel": report["kernel"],
+        "target": report["target"],
+        "lnc": report["lnc"],
+        "latency_valid": report.latency_valid,
+        "summary": summary_of(report["summary"]),
+        "program": compiled.text,
+        "instructions": outcome.csv,
+    }
+
+
+def summary_of(fields):
+    """The summary with shares instead of percentages, as `neuron-profile` gives them, and without spilled bytes, which a kernel
+    compiled here does not have."""
+    out = {name: value / 100 if name.endswith("_percent") else value for name, value in fields.items()}
+    for name in ("spill_save_bytes", "spill_reload_bytes"):
+        out.setdefault(name, 0)
+    return dict(sorted(out.items()))
+
+
+def full(profile):
+    """The profile as the JSON that `neuron-profile view --output-format json` writes."""
+    return {
+        "summary": [profile["summary"]],
+        "metadata": [{"is_simulation": True, "nki_sim_version": _native.__version__, "last_hw_timestamp": _last(profile), "first_hw_timestamp": 0}],
+        "profile_info": [{"profile_name": profile["kernel"], "profile_type": "simulated"}],
+        "instruction": _instructions(profile),
+    }
+
+
+def _last(profile):
+    return round(profile["summary"]["total_time"] * 1e9)
+
+
+def _instructions(profile):
+    text = profile["instructions"]
+    rows = csv.DictReader(io.StringIO(text() if callable(text) else text))
+    return [
+        {
+            "id": int(row["id"]),
+            "timestamp": int(row["start_ts"]),
+            "duration": int(row["duration_ns"]),
+            "label": row["engine"].capitalize() if row["engine"] != "gpsimd" else "GpSimd",
+            "opcode": row["opcode"],
+            "operands": row["operands"],
+            "pc": int(row["pc"]),
+            "nki_source_location": row["nki_source_location"],
+            "evt_wait_time": int(row["evt_wait_time_ns"] or 0),
+            "pcore_idx": int(row["pcore_idx"]),
+        }
+        for row in rows
+    ]
+
+
+def write_neff(path, profile):
+    """Writes the program, with the profile that `neuron-profile capture` extracts."""
+    text = profile["program"]
+    write_json(path, {"format": NEFF, **_stored(profile), "program": text() if callable(text) else text})
+
+
+def write_ntff(path, profile):
+    """Writes the profile."""
+    write_json(path, {"format": NTFF, **_stored(profile)})
+
+
+def write_json(path, value):
+    """Writes JSON. The file is replaced whole or not at all."""
+    write_text(path, json.dumps(value))
+
+
+def read(path, kind):
+    """The contents of a file.
+
+    :raises ValueError: if it is not a file of this kind that the simulator wrote.
+    """
+    try:
+        with open(path, encoding="utf-8") as file:
+            data = json.load(file)
+    except (UnicodeDecodeError, json.JSONDecodeError):
+        data = None
+    if not isinstance(data, dict) or data.get("format") != kind:
+        what = "program (NEFF)" if kind == NEFF else "profile (NTFF)"
+        raise ValueError(f"{path}: this is not a {what} of the simulator; files of the hardware tools cannot be read")
+    return data
+
+
+def _stored(profile):
+    text = profile["instructions"]
+    return {
+        "nki_sim_version": _native.__version__,
+        **{name: profile[name] for name in ("kernel", "target", "lnc", "latency_valid", "summary")},
+        "instructions": text() if callable(text) else text,
+    }
+
+
+def write_text(path, text):
+    """Writes a text. The file is replaced whole or not at all."""
+    path = os.fspath(path)
+    folder = os.path.dirname(os.path.abspath(path))
+    handle, temporary = tempfile.mkstemp(dir=folder, prefix=".nki-sim-")
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            file.write(text)
+        # Like a file that open() makes; mkstemp makes private ones.
+        mask = os.umask(0)
+        os.umask(mask)
+        os.chmod(temporary, 0o666 & ~mask)
+        os.replace(temporary, path)
+    except BaseException:
+        os.unlink(temporary)
+        raise

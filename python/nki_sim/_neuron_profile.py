@@ -1,0 +1,91 @@
+"""The console program `neuron-profile`: reads programs and profiles of the simulator, with the options of the program of that
+name that scripts use."""
+
+import argparse
+import json
+import os
+import sys
+
+from . import _neff
+
+
+def main(words=None):
+    """Runs the program; returns its exit status."""
+    options = _parser().parse_args(words)
+    try:
+        return options.run(options)
+    except (OSError, ValueError) as error:
+        print(f"neuron-profile: {error}", file=sys.stderr)
+        return 1
+
+
+def _parser():
+    parser = argparse.ArgumentParser(
+        prog="neuron-profile", description="Profiles of simulated kernels: the files that neuronxcc.nki of nki-sim writes."
+    )
+    commands = parser.add_subparsers(required=True, metavar="capture | view")
+    capture = commands.add_parser("capture", help="write the profile of a program")
+    capture.add_argument("-n", "--neff-path", default="file.neff", help="program")
+    capture.add_argument("-s", "--session-file", default="profile.ntff", help="profile to write")
+    capture.add_argument("--profile-nth-exec", type=int, default=1, help="execution that is profiled; all are equal here")
+    capture.set_defaults(run=_capture)
+    view = commands.add_parser("view", help="print a profile")
+    view.add_argument("-n", "--neff-path", required=True, help="program")
+    view.add_argument("-s", "--session-file", required=True, help="profile")
+    view.add_argument(
+        "--output-format", default="summary-text", choices=["summary-text", "summary-json", "json"], help="by default summary-text"
+    )
+    view.add_argument("--output-file", help="file for the output; by default it is printed")
+    view.set_defaults(run=_view)
+    return parser
+
+
+def _capture(options):
+    neff, nth = options.neff_path, options.profile_nth_exec
+    if nth < 1:
+        raise ValueError(f"--profile-nth-exec {nth}: the first execution is number 1")
+    profile = _neff.read(neff, _neff.NEFF)
+    if os.path.exists(options.session_file) and os.path.samefile(neff, options.session_file):
+        raise ValueError(f"{options.session_file}: the profile would overwrite the program")
+    _neff.write_ntff(options.session_file, profile)
+    if nth > 1:
+        # The file of the n-th execution is named after it.
+        stem, ending = os.path.splitext(options.session_file)
+        _neff.write_ntff(f"{stem}_exec_{nth}{ending}", profile)
+    return 0
+
+
+def _view(options):
+    program = _neff.read(options.neff_path, _neff.NEFF)
+    profile = _neff.read(options.session_file, _neff.NTFF)
+    if program["kernel"] != profile["kernel"] or program["summary"] != profile["summary"]:
+        raise ValueError(
+            f"{options.session_file} is a profile of `{profile['kernel']}`, and not of the program in {options.neff_path} (`{program['kernel']}`)"
+        )
+    text = {"summary-text": _summary_text, "summary-json": _summary_json, "json": _full_json}[options.output_format](profile)
+    if options.output_file is None:
+        print(text)
+        return 0
+    for source in (options.neff_path, options.session_file):
+        if os.path.exists(options.output_file) and os.path.samefile(source, options.output_file):
+            raise ValueError(f"--output-file {options.output_file}: this is an input")
+    _neff.write_text(options.output_file, text + "\n")
+    return 0
+
+
+def _summary_json(profile):
+    return json.dumps({profile["kernel"]: profile["summary"]}, indent=2)
+
+
+def _summary_text(profile):
+    width = max(map(len, profile["summary"]))
+    lines = [f"{name:<{width}}  {value}" for name, value in profile["summary"].items()]
+    return "\n".join([f"{profile['kernel']} (simulated, {profile['target']})", *lines])
+
+
+def _full_json(profile):
+    return json.dumps(_neff.full(profile))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,1 @@
+"""Helpers of the older package that test suites import."""
