@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
 use nki_diag::levels::Source;
+use nki_frontend::GridAxis;
 use nki_isa::arch::Target;
 use nki_isa::names::Named;
 
@@ -85,6 +86,9 @@ pub(crate) struct KernelArgs {
     /// Leave a kernel for neuronxcc.nki as it is written: drop no load or copy, and move no tile that does not fit
     #[arg(long)]
     pub(crate) as_written: bool,
+    /// Launch grid of a kernel for neuronxcc.nki: programs along each axis, e.g. 4,2; nc2*4 and 4*nc2 spread an axis over two cores
+    #[arg(long, value_name = "N,M,...", value_parser = launch_grid, conflicts_with = "lnc")]
+    pub(crate) grid: Option<LaunchGrid>,
     /// Also report what the official compiler would reject
     #[arg(long)]
     pub(crate) strict: bool,
@@ -99,6 +103,41 @@ pub(crate) struct KernelArgs {
     /// Reject a kernel that does not fit into SBUF or PSUM, or run it with a warning and no valid latency [default: $NKI_SIM_CAPACITY, error]
     #[arg(long, value_name = "error|warn", value_parser = ["error", "warn"])]
     pub(crate) capacity: Option<String>,
+}
+
+/// The programs of a kernel along each axis of its launch grid.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct LaunchGrid(pub(crate) Vec<GridAxis>);
+
+impl LaunchGrid {
+    /// Cores that it is spread over.
+    pub(crate) fn cores(&self) -> u32 {
+        self.0.iter().map(|axis| axis.cores).product()
+    }
+}
+
+/// `4,2`, `nc2*4,2` or `4*nc2`.
+fn launch_grid(text: &str) -> Result<LaunchGrid, String> {
+    let wrong = |axis: &str| format!("`{axis}` is no axis of a grid: write a number of programs, nc2, nc2*N or N*nc2");
+    let axis = |axis: &str| -> Result<GridAxis, String> {
+        let mut found = GridAxis { sequential: 1, cores: 1, cores_outside: false };
+        let factors: Vec<&str> = axis.split('*').map(str::trim).collect();
+        for (at, factor) in factors.iter().enumerate() {
+            let count = |text: &str| text.parse().ok().filter(|n| (1..=1024).contains(n)).ok_or_else(|| wrong(axis));
+            match factor.strip_prefix("nc") {
+                Some(cores) if found.cores == 1 => {
+                    found.cores = cores.parse().ok().filter(|n| (1..=2).contains(n)).ok_or_else(|| wrong(axis))?;
+                    found.cores_outside = at == 0;
+                }
+                None if found.sequential == 1 => found.sequential = count(factor)?,
+                _ => return Err(wrong(axis)),
+            }
+        }
+        if factors.len() > 2 { Err(wrong(axis)) } else { Ok(found) }
+    };
+    let axes = text.split(',').map(|one| axis(one.trim())).collect::<Result<Vec<_>, _>>()?;
+    let grid = LaunchGrid(axes);
+    if grid.cores() > 2 { Err("a grid is spread over two cores at most".into()) } else { Ok(grid) }
 }
 
 /// How the timeline is computed.

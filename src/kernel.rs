@@ -197,7 +197,8 @@ pub(crate) fn compile_from(
         kernel: args.kernel.clone(),
         target: chosen.as_ref().copied().unwrap_or(Target::DEFAULT),
         decorated_target: args.target.is_none(),
-        lnc: args.lnc,
+        lnc: args.grid.as_ref().map_or(args.lnc, |grid| grid.cores()),
+        grid: args.grid.as_ref().map_or_else(Vec::new, |grid| grid.0.clone()),
         as_written: args.as_written,
         ..session.options()
     };

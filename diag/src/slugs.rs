@@ -6,6 +6,7 @@
 
 mod accesses;
 mod api;
+mod beta1;
 mod language;
 mod machine;
 mod run;
@@ -78,6 +79,7 @@ pub fn all() -> impl Iterator<Item = &'static Slug> {
     language::TABLE
         .iter()
         .chain(api::TABLE)
+        .chain(beta1::TABLE)
         .chain(machine::TABLE)
         .chain(accesses::TABLE)
         .chain(run::TABLE)

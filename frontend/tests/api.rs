@@ -454,17 +454,27 @@ fn hostile_numbers_are_errors_not_panics() {
 }
 
 #[test]
-fn beta_1_imports_are_named() {
-    let source = "import neuronxcc.nki as nki
-import neuronxcc.nki.language as nl
-from neuronxcc.nki.language import par_dim
-
+fn a_file_is_written_in_the_language_that_it_imports() {
+    let kernel = "
 @nki.jit
 def kernel(x):
     t = nl.load(x)
     return x
 ";
-    let (id, message) = error(run_with(source, &[("x", f32s(&[128, 512]))], &Options::default()));
+    let old = "import neuronxcc.nki as nki\nimport neuronxcc.nki.language as nl\nfrom neuronxcc.nki.language import par_dim\n";
+    assert!(run_with(&format!("{old}{kernel}"), &[("x", f32s(&[128, 512]))], &Options::default()).program.is_some());
+    // The branch that Python takes: both packages are installed.
+    for (first, second, has) in [("neuronxcc.nki", "nki", true), ("nki", "neuronxcc.nki", false)] {
+        let import = |package: &str| format!("    import {package}.language as nl\n    import {package} as nki\n");
+        let either = format!("try:\n{}except ImportError:\n{}", import(first), import(second));
+        let asked =
+            format!("{either}{kernel}    assert hasattr(nl, 'fp32') == {}\n", if has { "True" } else { "False" });
+        let asked = asked.replace("    return x\n    assert", "    assert") + "    return x\n";
+        let done = run_with(&asked, &[("x", f32s(&[128, 512]))], &Options::default());
+        assert!(done.program.is_some(), "{first}: {:?}", done.diagnostics);
+    }
+    let both = format!("import nki\nimport neuronxcc.nki.language as nl\n{kernel}");
+    let (id, message) = error(run_with(&both, &[("x", f32s(&[128, 512]))], &Options::default()));
     assert_eq!(id, "removed-beta1", "{message}");
     assert!(message.contains("import nki"), "{message}");
 }

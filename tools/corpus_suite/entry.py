@@ -2,15 +2,15 @@
 
 import pathlib
 
-from . import kernel_file, klr, library, live, own, references
-
-OLD_INTERFACE = "written for the older interface (neuronxcc.nki), which is not supported"
+from . import beta1, kernel_file, klr, library, live, own, references
 
 
 def needs(one: dict, sources: pathlib.Path) -> list[str]:
     """The Python packages that this entry needs."""
-    if one["api"] == "Beta1" or not (sources / one["repo"]).is_dir():
+    if not (sources / one["repo"]).is_dir():
         return []
+    if one["api"] == "Beta1":
+        return beta1.needs(one)
     if one["repo"] == "nki-library" or library.revision(one, sources):
         return library.NEEDS
     if one["repo"] == "KLR":
@@ -23,7 +23,7 @@ def needs(one: dict, sources: pathlib.Path) -> list[str]:
 def run(one: dict, sources: pathlib.Path, timeout: float) -> tuple[str, str]:
     """Returns the status (passed, failed or skipped) and its reason."""
     if one["api"] == "Beta1":
-        return "skipped", OLD_INTERFACE
+        return beta1.run(one, sources, timeout)
     if not (sources / one["repo"]).is_dir():
         return "skipped", f"there is no checkout {one['repo']} among the sources"
     if not (sources / one["file"]).is_file():

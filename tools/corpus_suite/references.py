@@ -205,10 +205,50 @@ def qwen3_moe(*hoisted: bool) -> Case:
     return Case(inputs, reference, 3e-2, 3e-2, lnc=2)
 
 
+def vectors(length: int) -> Case:
+    return Case([normal(length), normal(length, seed=1)], lambda a, b: a + b)
+
+
+def transposed_attention(length: int, of=np.float32, tolerance=1e-2) -> Case:
+    """Queries, keys and values of 128 features each, all [features, positions]."""
+
+    def reference(q, k, v):
+        scores = q.astype(np.float64).T @ k.astype(np.float64)
+        weights = np.exp(scores - scores.max(axis=1, keepdims=True))
+        return (weights / weights.sum(axis=1, keepdims=True)) @ v.astype(np.float64).T
+
+    draw = np.random.default_rng(0)
+    return Case([draw.uniform(-1, 1, (128, length)).astype(of) for _ in range(3)], reference, tolerance, tolerance)
+
+
+def doubled_image(batch, channels, height, width) -> Case:
+    """Bilinear interpolation to twice the size; corners are not aligned, so borders repeat."""
+
+    def along(x, axis):
+        near = np.pad(x, [(1, 1) if d == axis else (0, 0) for d in range(4)], mode="edge")
+        n = x.shape[axis]
+        take = lambda first: np.take(near, range(first, first + n), axis=axis)
+        both = np.stack([0.25 * take(0) + 0.75 * take(1), 0.75 * take(1) + 0.25 * take(2)], axis=axis + 1)
+        shape = list(x.shape)
+        shape[axis] = 2 * n
+        return both.reshape(shape)
+
+    return Case([normal(batch, channels, height, width)], lambda x: along(along(x, 2), 3), 1e-4, 1e-4)
+
+
 EXP = Case([normal(128, 512)], np.exp)
 
 # Keys: "repository:file:kernel", "file:kernel" or "kernel".
 CASES: dict[str, Callable[[], list[Case]]] = {
+    "asst4-trainium2:kernels:vector_add_naive": lambda: [vectors(128), vectors(64)],
+    "asst4-trainium2:kernels:vector_add_tiled": lambda: [vectors(256), vectors(1280)],
+    "asst4-trainium2:kernels:vector_add_stream": lambda: [vectors(25600), vectors(256000)],
+    "asst4-trainium:kernels:vector_add_direct_allocation": lambda: [add(1024000, 1)],
+    "asst4-trainium:kernels:vector_add_direct_allocation_bad": lambda: [add(1024000, 1)],
+    "attn_fwd_v1": lambda: [transposed_attention(128)],
+    "attn_fwd_v2": lambda: [transposed_attention(128)],
+    **{f"attn_fwd_v{version}": lambda: [transposed_attention(4096)] for version in ("3", "4", "5", "6", "7", "8", "8a", "9", "10", "11")},
+    "interpolate_bilinear_2x_fwd": lambda: [doubled_image(2, 8, 30, 20), doubled_image(1, 128, 20, 12)],
     "add_kernel": lambda: [add(128, 512)],
     "nki_tensor_add": lambda: [add(128, 512)],
     "tensor_addition_nki_kernels:nki_tensor_add": lambda: [add(256, 1024)],

@@ -225,10 +225,21 @@ impl Interp<'_> {
 
     fn eval_bool_op(&mut self, frame: &Frame<'_>, items: &[Expr], stop_at: bool) -> EvalResult<Value> {
         let Some((last, rest)) = items.split_last() else { return Ok(Value::None) };
-        for item in rest {
+        for (at, item) in rest.iter().enumerate() {
             let value = self.eval(frame, item)?;
             if matches!(value, Value::Poison) {
                 return Ok(value);
+            }
+            if let Value::Object(object) = &value
+                && object.joins_undecided()
+                && !stop_at
+            {
+                let mut joined = value;
+                for next in &items[at + 1..] {
+                    let right = self.eval(frame, next)?;
+                    joined = self.binary(BinOp::BitAnd, &joined, &right, next.span)?;
+                }
+                return Ok(joined);
             }
             if self.truth(&value, item.span)? == stop_at {
                 return Ok(value);

@@ -194,6 +194,11 @@ pub(crate) trait Object: Any + fmt::Debug {
         Ok(true)
     }
 
+    /// Whether `this and other` is `this & other`, because neither is decided when the kernel is specialised.
+    fn joins_undecided(&self) -> bool {
+        false
+    }
+
     /// `len(this)`
     fn len(&self, span: Span) -> EvalResult<i64> {
         Err(Raise::at("operand-kind", format!("{} has no len()", article(self.type_name())), span, "here"))

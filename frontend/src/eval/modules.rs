@@ -477,17 +477,24 @@ impl Interp<'_> {
 }
 
 impl Interp<'_> {
-    /// The dialect that a file is written in, by what it imports.
+    /// The dialect that a file is written in, by what it imports, also in the functions and branches that it has. Of `try` it is the first
+    /// attempt that counts: whether a package can be imported is known.
     pub(super) fn dialect_of(&self, ast: &ModuleAst) -> &'static dyn Dialect {
         let mut imports = Vec::new();
-        for stmt in &ast.body {
-            match &stmt.kind {
-                StmtKind::Import(names) => imports.extend(names.iter().map(|n| &*n.path)),
-                StmtKind::ImportFrom(import) if import.level == 0 => imports.push(&*import.path),
-                _ => {}
-            }
-        }
+        collect_imports(&ast.body, &mut imports);
         (self.dialect_of)(&imports)
+    }
+}
+
+fn collect_imports<'a>(body: &'a [Stmt], imports: &mut Vec<&'a str>) {
+    for stmt in body {
+        match &stmt.kind {
+            StmtKind::Import(names) => imports.extend(names.iter().map(|n| &*n.path)),
+            StmtKind::ImportFrom(import) if import.level == 0 => imports.push(&*import.path),
+            StmtKind::Try(t) => collect_imports(&t.body, imports),
+            StmtKind::Def(def, _) => collect_imports(&def.body, imports),
+            _ => {}
+        }
     }
 }
 

@@ -49,12 +49,13 @@ pub(super) fn key(args: &SweepArgs, session: &Session, point: &[(String, String)
     }
     let params = args.timing.params.as_ref().and_then(|p| std::fs::read(p).ok()).map(|bytes| hash(&bytes));
     Ok(format!(
-        "{} {} {:?} {:?} {} {:?} {parts:?} {:?} {} {params:?} {} {:?} {point:?} {:?} {:?}",
+        "{} {} {:?} {:?} {} {:?} {:?} {parts:?} {:?} {} {params:?} {} {:?} {point:?} {:?} {:?}",
         env!("CARGO_PKG_VERSION"),
         k.file.display(),
         k.kernel,
         crate::settings::target(k.target)?.to_string(),
         k.lnc,
+        k.grid,
         k.max_steps,
         args.timing.set,
         args.timing.schedule,

@@ -308,9 +308,13 @@ impl Object for Mask {
         Ok(Some(Value::object(Mask(all))))
     }
 
+    fn joins_undecided(&self) -> bool {
+        true
+    }
+
     fn truth(&self, _interp: &mut Interp<'_>, _this: &Value, span: Span) -> EvalResult<bool> {
         Err(Raise::at("tile-condition", "a mask is neither true nor false", span, "here")
-            .help("join masks with `&` rather than `and`; pass them as mask="))
+            .help("join masks with `&`; pass them as mask="))
     }
 }
 

@@ -46,6 +46,7 @@ pub(super) static FUNCTIONS: &[(&str, NativeFn)] = &[
     ("memset", memset),
     ("iota", iota),
     ("affine_select", affine_select),
+    ("dma_copy", dma_copy),
     ("tensor_copy_dynamic_src", |i, a| alias(i, a, "tensor_copy")),
     ("tensor_copy_dynamic_dst", |i, a| alias(i, a, "tensor_copy")),
 ];
@@ -303,6 +304,9 @@ fn alias(interp: &mut Interp<'_>, args: CallArgs, name: &str) -> EvalResult<Valu
     let at = REGISTRY.iter().position(|e| e.schema.name == name).unwrap_or_default();
     let mut args = CallArgs { data: at as u32, ..args };
     let schema = REGISTRY[at].schema;
+    if with_dst(schema) {
+        return call(interp, args);
+    }
     let Some(dst) = take(interp, &mut args, "dst") else { return call(interp, args) };
     // It is given its destination.
     let span = args.span;
@@ -311,6 +315,40 @@ fn alias(interp: &mut Interp<'_>, args: CallArgs, name: &str) -> EvalResult<Valu
     bind::place(interp, &POLICY, args, &mut |_, entry, slots| {
         destination(entry.schema, slots, &dst);
         Ok(())
+    })?;
+    Ok(Value::None)
+}
+
+/// `nisa.dma_copy(dst, src, mask, dst_rmw_op, oob_mode, dge_mode)`: with an operation the destination is read, combined and written.
+fn dma_copy(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
+    let (span, what) = (args.span, "nisa.dma_copy");
+    let Some(op) = take(interp, &mut args.clone(), "dst_rmw_op") else {
+        let mut args = args;
+        let symbol = interp.sym("dst_rmw_op");
+        args.take_keyword(symbol);
+        return alias(interp, args, "dma_copy");
+    };
+    if ops::named(&op).is_none_or(|op| op.op().name != "add") {
+        return Err(Raise::at("op-unsupported", "nisa.dma_copy: dst_rmw_op is not np.add", span, "here")
+            .help("DMA adds to its destination; load, combine and store for other operations"));
+    }
+    let names = ["dst", "src", "mask", "dst_rmw_op", "oob_mode", "dge_mode", "name"];
+    let [dst, src, mask, ..] = args.bind(interp, what, names, 2)?;
+    let clip = clip_of(mask.as_ref(), span)?;
+    if clip.as_ref().is_some_and(Clip::is_empty) {
+        return Ok(Value::None);
+    }
+    let dst = Place::need(&dst.unwrap_or(Value::None), "nisa.dma_copy: dst", span)?.tensor(clip.as_ref(), span)?;
+    let src = Place::need(&src.unwrap_or(Value::None), "nisa.dma_copy: src", span)?.tensor(clip.as_ref(), span)?;
+    lower(interp, what, span, &[&dst.storage, &src.storage], |l| {
+        let (to, from) = (Arg::View(dst.view.clone()), Arg::View(src.view.clone()));
+        let operands = [
+            ("dst", to.clone()),
+            ("srcs", Arg::List(vec![from, to])),
+            ("reduce_op", Arg::Name("add".into())),
+            ("unique_indices", Arg::Bool(true)),
+        ];
+        l.emit("dma_compute", &operands)
     })?;
     Ok(Value::None)
 }

@@ -46,13 +46,15 @@ impl Object for Dtype {
     }
 
     fn attributes(&self) -> Vec<&'static str> {
-        vec!["name", "itemsize"]
+        vec!["name", "itemsize", "type"]
     }
 
     fn attribute(&self, _interp: &Interp<'_>, name: &str) -> Option<Value> {
         match name {
             "name" | "__name__" => Some(Value::str(self.0.name())),
             "itemsize" => Some(Value::Int(self.0.size() as i64)),
+            // What makes a number of it: `np.dtype(np.float32).type(0.1)`.
+            "type" => Some(value(self.0)),
             _ => None,
         }
     }

@@ -40,12 +40,24 @@ pub(super) fn function(name: &str) -> Option<NativeFn> {
         "minimum" => |i, a| extremum(i, a, "min", f64::min),
         "maximum" => |i, a| extremum(i, a, "max", f64::max),
         "abs" | "absolute" => abs,
+        "dtype" => element_type,
         "prod" => |i, a| match a.positional.first().and_then(array_of) {
             Some(_) => method(i, a, "prod"),
             None => super::math::prod(i, a),
         },
         _ => return None,
     })
+}
+
+/// `np.dtype(x)`: of an element type, its name, or a type of Python.
+fn element_type(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
+    let span = args.span;
+    let [x] = args.bind(interp, "dtype", ["dtype"], 1)?;
+    match x.unwrap_or(Value::None) {
+        // `float64` and the other types that the machine lacks.
+        one @ Value::Type(_) => Ok(one),
+        other => super::dtype::dtype(&other, "np.dtype", span).map(super::dtype::value),
+    }
 }
 
 fn given(value: Option<Value>) -> Option<Value> {

@@ -1,0 +1,61 @@
+//! Diagnostics of kernels for `neuronxcc.nki`.
+
+super::slugs! {
+    "bad-mask", "`mask=` takes something that leaves no rectangle", "
+A mask is a comparison of index tiles, or several joined by `&`. Each comparison may involve one axis
+of the tile, which it clips to an interval; loop variables are numbers. The axes of the mask are those
+of the operands.
+
+    i, j = nl.arange(128)[:, None], nl.arange(512)[None, :]
+    nl.load(x[i, j], mask=i < j)                        # wrong: two axes in one comparison
+    nl.load(x[i, j], mask=(i < 100) & (j < 300))        # right
+    nisa.affine_select(pred=i >= j, on_true_tile=t, on_false_value=0.0)      # a triangle";
+
+    "block-dimension", "a tensor with block dimensions is used as one tile", "
+The dimensions before `nl.par_dim` count tiles that are independent of each other. An instruction
+works on one of them: block dimensions are indexed with ints.
+
+    t = nl.ndarray((4, nl.par_dim(128), 512), dtype=nl.float32)
+    nl.store(out, t)                                    # wrong: four tiles
+    for i in nl.affine_range(4):
+        nl.store(out[i], t[i])                          # right";
+
+    "ignored-argument" (Suspicious), "a keyword that the function does not have", "
+Functions of Beta 1 accept any keyword, and do not look at those that they do not have.
+
+    nisa.nc_matmul(a, b, transpose_x=True)              # wrong: transposes nothing
+    nl.matmul(a, b, transpose_x=True)                   # right";
+
+    "late-use", "a result is used after it was assigned to another tile", "
+`acc += nisa.nc_matmul(...)` adds the product in PSUM: the product itself is nowhere. A result that was
+assigned by `t[...] = result` can be used later, but not from a loop of the device that has ended.
+
+    product = nisa.nc_matmul(a, b)
+    acc += product
+    nl.store(out, product)                              # wrong
+    product = nl.copy(nisa.nc_matmul(a, b))             # right: a tile of its own
+    acc += product";
+
+    "launch-grid", "the launch grid does not fit the cores", "
+An axis `nl.nc(2)` of the grid spreads its programs over two cores; the kernel is compiled for as many.
+
+    nki-sim run k.py --grid 4,2                         # 8 programs on one core
+    nki-sim run k.py --grid nc2*4                       # 4 programs on each of two cores";
+
+    "loop-reduce", "`nl.loop_reduce` cannot tell the first iteration", "
+The first iteration of the loops copies the value, later ones combine it with what the tile holds. The
+first one is that in which all of `loop_indices` are 0.
+
+    for i in nl.affine_range(1, 9):                     # wrong: never 0
+        best[...] = nl.loop_reduce(t, op=np.max, loop_indices=[i])
+    for i in nl.affine_range(8):                        # right: use i + 1 in the body
+        best[...] = nl.loop_reduce(t, op=np.max, loop_indices=[i])";
+
+    "tile-condition", "a tile, a mask or an index tile is used as a condition", "
+A kernel is specialised before it runs: the values of a tile are not known then, and an index tile
+stands for many numbers. Python's `if`, `while`, `not` and `or` need one value.
+
+    if nl.arange(128)[:, None] < n: ...                 # wrong
+    nl.load(x[i, j], mask=i < n)                        # right: restrict the access
+    if t is not None: ...                               # right: an optional tile";
+}
