@@ -81,6 +81,21 @@ def indices():
     yield case("gathered", dict(data=x, idx=idx, rows=64), out=2 * x, file="indices.py")
 
 
+def programs():
+    x = normal((64, 96), 32)
+    half = np.sort(x[:, :48], axis=1)[:, ::-1][:, :8]
+    where = np.argsort(-x[:, :48], axis=1)[:, :8].astype(np.uint32)
+    yield case("searched", dict(x=x), out=np.ascontiguousarray(half), where=where, turned=np.ascontiguousarray(x.T), file="indices.py")
+    x = normal((32, 40), 33)
+    expected = np.ones((64, 40), np.float32)
+    expected[::2] += x
+    yield case("added_by_dma", dict(x=x), out=expected, file="indices.py")
+    x = normal((4, 2, 16, 24), 34)
+    factor = 1 + np.arange(4, dtype=np.float32)[:, None, None, None] + 10 * np.arange(2, dtype=np.float32)[None, :, None, None]
+    for grid in ["4,2", "nc2*2,2", "2*nc2,2", "4,nc2"]:
+        yield dict(case("programs", dict(x=x), out=x * factor, file="indices.py", name=f"programs-{grid}"), grid=grid)
+
+
 def tables():
     a, b = normal((256, 384), 40), normal((384, 320), 41)
     yield case("blocked_matmul", dict(lhs=a, rhs=b), out=a @ b, file="tables.py", atol=2e-4)
@@ -94,4 +109,5 @@ def tables():
 def cases():
     yield from values()
     yield from indices()
+    yield from programs()
     yield from tables()

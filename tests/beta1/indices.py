@@ -132,3 +132,42 @@ def reductions(x):
     result[:, b + a] = nl.sum(tile, axis=[1, 2])
     nl.store(out, result)
     return out
+
+
+@nki.jit
+def searched(x):
+    """A mask of the data only, and a transpose on the vector engine of more than 32 x 32."""
+    p, f = x.shape
+    out = nl.ndarray((p, 8), dtype=nl.float32, buffer=nl.shared_hbm)
+    where = nl.ndarray((p, 8), dtype=nl.uint32, buffer=nl.shared_hbm)
+    turned = nl.ndarray((f, p), dtype=nl.float32, buffer=nl.shared_hbm)
+    i, j = nl.mgrid[0:p, 0:f]
+    tile = nl.load(x)
+    best = nisa.max8(src=tile[i, j], mask=i < p and j < f // 2)
+    index = nisa.nc_find_index8(data=tile[i, j], vals=best, mask=(j < f // 2))
+    nl.store(out, best)
+    nl.store(where, index)
+    nl.store(turned, nisa.nc_transpose(tile, engine=nisa.vector_engine))
+    return out, where, turned
+
+
+@nki.jit
+def added_by_dma(x):
+    """Rows that DMA adds to."""
+    n, f = x.shape
+    out = nl.ndarray((2 * n, f), dtype=x.dtype, buffer=nl.shared_hbm)
+    nl.store(out, value=nisa.memset(shape=(2 * n, f), value=1, dtype=x.dtype))
+    i, j = nl.mgrid[0:n, 0:f]
+    rows = nisa.iota(2 * nl.arange(n)[:, None], dtype=np.int32)
+    nisa.dma_copy(dst=out[rows, j], src=nl.load(x[i, j]), dst_rmw_op=np.add)
+    return out
+
+
+@nki.jit
+def programs(x):
+    """A grid of programs that share the output."""
+    out = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.shared_hbm)
+    i, j = nl.program_id(0), nl.program_id(axis=1)
+    assert nl.num_programs() == 8 and nl.num_programs(1) == 2 and nl.program_ndim() == 2
+    nl.store(out[i, j], nl.multiply(nl.load(x[i, j]), 1.0 + i + 10 * j))
+    return out

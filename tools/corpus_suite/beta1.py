@@ -234,7 +234,14 @@ def judge(file: str, kernel: str) -> tuple[str, str]:
     install()
     import pytest
 
-    outcomes = Outcomes(CALLED, kernel)
+    class OfKernel(Outcomes):
+        """The other tests of the file say nothing of the kernel."""
+
+        def pytest_runtest_logreport(self, report):
+            if kernel in CALLED:
+                super().pytest_runtest_logreport(report)
+
+    outcomes = OfKernel(CALLED, kernel)
     pytest.main(["-q", "-p", "no:cacheprovider", "--noconftest", "--rootdir", ".", file], plugins=[outcomes])
     if outcomes.failed:
         return "failed", outcomes.failed[:300]

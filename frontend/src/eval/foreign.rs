@@ -373,9 +373,9 @@ pub(crate) trait Dialect {
         self.base().check_strictly(interp, construct);
     }
 
-    /// Whether the arguments that a kernel writes are its outputs if it returns nothing.
-    fn returns_arguments(&self) -> bool {
-        false
+    /// What a kernel may return.
+    fn outputs(&self) -> Outputs {
+        Outputs::default()
     }
 
     /// Whether its compiler rewrites kernels before it schedules them.
@@ -392,6 +392,15 @@ pub(crate) trait Dialect {
     fn text(&self, _interp: &mut Interp<'_>, _value: &Value) -> EvalResult<Option<String>> {
         Ok(None)
     }
+}
+
+/// What a kernel of a dialect may return.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Outputs {
+    /// The arguments that it writes, if it returns nothing.
+    pub(crate) arguments: bool,
+    /// Tensors in private HBM.
+    pub(crate) private: bool,
 }
 
 /// A mistake whose correction names something of the dialect: see [`Dialect::hint`].
@@ -466,6 +475,7 @@ pub(crate) trait Backend: Any {
     fn return_outputs(
         &mut self,
         outputs: &[(String, Value)],
+        allowed: Outputs,
         span: Span,
         findings: &mut Vec<Diagnostic>,
     ) -> EvalResult<()>;

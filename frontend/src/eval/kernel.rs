@@ -170,10 +170,11 @@ impl Interp<'_> {
         let names = std::mem::take(&mut self.returned);
         let mut outputs = Vec::new();
         let returned = self.collect_outputs(result, &names, span, &mut outputs)?;
-        if outputs.is_empty() && candidate.function.module.dialect.get().returns_arguments() {
+        let allowed = candidate.function.module.dialect.get().outputs();
+        if outputs.is_empty() && allowed.arguments {
             outputs = self.backend.written_inputs();
         }
-        self.take_outputs(&outputs, span)?;
+        self.take_outputs(&outputs, allowed, span)?;
         Ok(returned)
     }
 

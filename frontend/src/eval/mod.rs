@@ -259,10 +259,10 @@ impl<'a> Interp<'a> {
     }
 
     /// Makes the values that core 0 returned, with their names, the outputs of the kernel at `span`.
-    fn take_outputs(&mut self, outputs: &[(String, Value)], span: Span) -> EvalResult<()> {
+    fn take_outputs(&mut self, outputs: &[(String, Value)], allowed: foreign::Outputs, span: Span) -> EvalResult<()> {
         self.report_findings();
         let mut findings = Vec::new();
-        let returned = self.backend.return_outputs(outputs, span, &mut findings);
+        let returned = self.backend.return_outputs(outputs, allowed, span, &mut findings);
         self.diagnostics.extend(findings);
         returned
     }

@@ -14,8 +14,8 @@ fn span_of(loc: Loc) -> Span {
 
 impl Builder {
     /// Adds a returned tensor as an output of that name, with findings about it; the kernel is at `kernel`. It is no output if one of
-    /// them is an error (`kernel-output`): an output is a whole tensor in shared HBM.
-    pub(crate) fn return_tensor(&mut self, name: &str, t: &Tensor, kernel: Span) -> Vec<Diagnostic> {
+    /// them is an error (`kernel-output`): an output is a whole tensor in shared HBM, or in any HBM where `private` says so.
+    pub(crate) fn return_tensor(&mut self, name: &str, t: &Tensor, private: bool, kernel: Span) -> Vec<Diagnostic> {
         let (made, id, tensor) = (span_of(t.storage.loc), t.storage.id, &t.storage.name);
         let is_input = self.is_input(id);
         let mut findings = Vec::new();
@@ -26,7 +26,8 @@ impl Builder {
         }
         // Up to NKI 0.2 a kernel could return what it made in `nl.hbm` (release notes of 0.3), and tutorials still do. Published kernels
         // with two cores did so, too, and each core wrote a part: `alloc` gives the other core the same tensor.
-        if t.view.space == Space::Hbm && !is_input {
+        let allowed = is_input || private && t.view.space == Space::Hbm;
+        if t.view.space == Space::Hbm && !allowed {
             let message = format!("the kernel returns `{tensor}`, which is in private HBM");
             findings.push(
                 Diagnostic::warning("kernel-output", message)
@@ -34,7 +35,7 @@ impl Builder {
                     .with(kernel, "of this kernel")
                     .help("since NKI 0.3 the compiler takes outputs in shared HBM only: write buffer=nl.shared_hbm"),
             );
-        } else if t.view.space != Space::SharedHbm && !is_input {
+        } else if t.view.space != Space::SharedHbm && !allowed {
             let message = format!("the kernel returns `{tensor}`, which is in {}", t.view.space);
             findings.push(
                 Diagnostic::error("kernel-output", message)

@@ -189,6 +189,19 @@ fn restrictions<'c>(
     Ok(out)
 }
 
+/// The clip without the axes that a tile does not have: for results and operands that have only some of the axes of the others.
+pub(super) fn of_axes(t: &Tensor, clip: &Clip) -> Clip {
+    let mut clip = clip.clone();
+    let (rank, own) = (clip.frame.len(), t.ndim());
+    for at in 0..rank {
+        let axis = if at == 0 { Some(0) } else { (own + at).checked_sub(rank).filter(|&a| a > 0) };
+        if axis.and_then(|a| t.view.dims.get(a)).is_none_or(|d| d.count != clip.frame[at]) {
+            clip.kept[at] = (0, clip.frame[at]);
+        }
+    }
+    clip
+}
+
 /// What a clip leaves of a tile.
 pub(super) fn narrowed(t: &Tensor, clip: &Clip, span: Span) -> EvalResult<Tensor> {
     let frame: Vec<u32> = t.view.dims.iter().map(|d| d.count).collect();

@@ -7,7 +7,7 @@ use nki_isa::schema::{Role, Schema};
 use nki_isa::{Arg, DType, Space};
 use smallvec::SmallVec;
 
-use super::access::{Place, narrowed};
+use super::access::{Place, narrowed, of_axes};
 use super::affine::{IndexTile, Mask, Relation, clip_of};
 use super::language::{lower, no_mask, opt_dtype, take};
 use super::{make, ops};
@@ -16,6 +16,7 @@ use crate::build::lower::results::reduced_last;
 use crate::build::tensor::Tensor;
 use crate::dialect::common::bind::{self, Policy, given, signature};
 use crate::dialect::common::clip::Clip;
+use crate::dialect::common::enums::ApiEnum;
 use crate::dialect::common::errors::raise;
 use crate::dialect::common::state::state;
 use crate::eval::Interp;
@@ -40,6 +41,10 @@ const WITH_DST: &[&str] =
 /// Instructions whose operands are laid out in other ways than their results, so that a mask restricts no common axis.
 const NO_MASK: &[&str] =
     &["dma_transpose", "local_gather", "sequence_bounds", "tensor_partition_reduce", "nc_transpose"];
+
+/// Operands with 8 elements in each partition, which share only the partitions with the others.
+const PARTITIONS_ONLY: &[(&str, &str)] =
+    &[("nc_find_index8", "vals"), ("nc_match_replace8", "vals"), ("nc_match_replace8", "dst_idx")];
 
 /// Functions of `nisa` that are no instruction by themselves.
 pub(super) static FUNCTIONS: &[(&str, NativeFn)] = &[
@@ -100,6 +105,9 @@ pub(super) fn call(interp: &mut Interp<'_>, mut args: CallArgs) -> EvalResult<Va
     let dtype = if with_dst(schema) { None } else { take(interp, &mut args, "dtype") };
     let dtype = opt_dtype(dtype, schema.name, span)?;
     prepare(interp, schema, &mut args)?;
+    if let Some(done) = transposed_in_blocks(interp, schema, &args, dtype, clip.as_ref())? {
+        return Ok(done);
+    }
     if let Some(clip) = &clip
         && !clip.is_empty()
         && NO_MASK.contains(&schema.name)
@@ -139,7 +147,7 @@ fn returning(interp: &mut Interp<'_>, args: CallArgs, clip: Option<Clip>, dtype:
         (Some(clip), Some(whole)) => {
             if !clip.is_empty() {
                 let parts = tensors(interp, schema, &args, Some(&clip), span)?;
-                let to = narrowed(&whole, &clip, span)?;
+                let to = narrowed(&whole, &of_axes(&whole, &clip), span)?;
                 bind::place(interp, &POLICY, parts, &mut |_, entry, slots| {
                     destination(entry.schema, slots, &to);
                     Ok(())
@@ -203,7 +211,12 @@ fn tensors(
     let convert = |value: &mut Value, operand: Option<&str>| -> EvalResult<()> {
         if let Some(place) = Place::of(value, &what, span)? {
             // What an operand's own axes do not have of the mask stays.
-            let clip = clips(operand);
+            let mut clip = clips(operand);
+            if let (Some(c), Place::Tile(tile)) = (&clip, &place)
+                && operand.is_some_and(|o| PARTITIONS_ONLY.contains(&(schema.name, o)))
+            {
+                clip = Some(of_axes(tile, c));
+            }
             *value = Value::object(place.tensor(clip.as_ref(), span)?);
         }
         Ok(())
@@ -280,10 +293,8 @@ fn prepare(interp: &mut Interp<'_>, schema: &Schema, args: &mut CallArgs) -> Eva
             set(interp, schema, args, "axis", Value::tuple(last.into_iter().map(Value::Int).collect::<Vec<_>>()));
         }
         "nc_transpose" => {
-            let open = given(interp, &POLICY, schema, args, "engine").is_none_or(|v| {
-                v.is_none()
-                    || v.downcast::<crate::dialect::common::enums::ApiEnum>().is_some_and(|e| e.name() == "unknown")
-            });
+            let open = given(interp, &POLICY, schema, args, "engine")
+                .is_none_or(|v| v.is_none() || v.downcast::<ApiEnum>().is_some_and(|e| e.name() == "unknown"));
             let data = given(interp, &POLICY, schema, args, "data").cloned();
             if let (true, Some(data)) = (open, data)
                 && let Some(place) = Place::of(&data, "nisa.nc_transpose", span)?
@@ -297,6 +308,53 @@ fn prepare(interp: &mut Interp<'_>, schema: &Schema, args: &mut CallArgs) -> Eva
         _ => {}
     }
     Ok(())
+}
+
+/// Sides of the squares that the vector engine transposes.
+const SQUARE: i64 = 32;
+
+/// `nisa.nc_transpose` on the vector engine of more than a square: square by square.
+fn transposed_in_blocks(
+    interp: &mut Interp<'_>,
+    schema: &Schema,
+    args: &CallArgs,
+    dtype: Option<DType>,
+    clip: Option<&Clip>,
+) -> EvalResult<Option<Value>> {
+    let (span, what) = (args.span, "nisa.nc_transpose");
+    if schema.name != "nc_transpose" || clip.is_some() {
+        return Ok(None);
+    }
+    let on_vector = match given(interp, &POLICY, schema, args, "engine") {
+        Some(Value::Str(name)) => &**name == "vector",
+        Some(value) => value.downcast::<ApiEnum>().is_some_and(|e| e.name() == "vector"),
+        None => false,
+    };
+    let Some(data) = given(interp, &POLICY, schema, args, "data").filter(|_| on_vector) else { return Ok(None) };
+    let Some(place) = Place::of(data, what, span)? else { return Ok(None) };
+    let data = place.tensor(None, span)?;
+    let (rows, columns) = (i64::from(data.view.partitions()), data.view.free_elements() as i64);
+    if rows <= SQUARE && columns <= SQUARE || data.ndim() != 2 {
+        return Ok(None);
+    }
+    let made = lower(interp, what, span, &[&data.storage], |l| {
+        let out = l.tile(&[columns, rows], dtype.unwrap_or(data.view.dtype), Space::Sbuf)?;
+        for row in (0..rows).step_by(SQUARE as usize) {
+            for column in (0..columns).step_by(SQUARE as usize) {
+                let (end, last) = (rows.min(row + SQUARE), columns.min(column + SQUARE));
+                let from = data.slice(0, row, end, 1)?.slice(1, column, last, 1)?;
+                let to = out.slice(0, column, last, 1)?.slice(1, row, end, 1)?;
+                let operands = [
+                    ("dst", Arg::View(to.view)),
+                    ("data", Arg::View(from.view)),
+                    ("engine", Arg::Name("vector".into())),
+                ];
+                l.emit("nc_transpose", &operands)?;
+            }
+        }
+        Ok(out)
+    })?;
+    Ok(Some(Value::object(made)))
 }
 
 /// An instruction under another name.
@@ -363,7 +421,7 @@ fn memset(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
     let number = crate::eval::convert::number(&value, "nisa.memset: value", span)?;
     let dtype = opt_dtype(d, what, span)?.unwrap_or(DType::F32);
     let clip = clip_of(mask.as_ref(), span)?;
-    let engine = engine.and_then(|e| e.downcast::<crate::dialect::common::enums::ApiEnum>().map(|e| e.name()));
+    let engine = engine.and_then(|e| e.downcast::<ApiEnum>().map(|e| e.name()));
     let tile = lower(interp, what, span, &[], |l| l.tile(&shape, dtype, Space::Sbuf))?;
     let mut dst = tile.clone();
     if let Some(clip) = clip {

@@ -33,7 +33,7 @@ use crate::build::ops::OPS;
 use crate::build::tensor::Tensor;
 use crate::eval::Interp;
 use crate::eval::error::{EvalResult, Raise};
-use crate::eval::foreign::{Construct, Dialect, Hint, Object, unsupported};
+use crate::eval::foreign::{Construct, Dialect, Hint, Object, Outputs, unsupported};
 use crate::eval::native::{CallArgs, NativeFn};
 use crate::eval::stdlib::dtype;
 use crate::eval::value::Value;
@@ -177,8 +177,8 @@ impl Dialect for Beta1 {
     }
 
     /// Up to SDK 2.20 outputs were arguments.
-    fn returns_arguments(&self) -> bool {
-        true
+    fn outputs(&self) -> Outputs {
+        Outputs { arguments: true, private: true }
     }
 
     fn has_middle_end(&self) -> bool {

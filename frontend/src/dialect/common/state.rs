@@ -18,7 +18,7 @@ use crate::build::builder::{Builder, Site};
 use crate::build::tensor::Tensor;
 use crate::eval::Interp;
 use crate::eval::error::{EvalResult, Raise};
-use crate::eval::foreign::{Backend, Edge};
+use crate::eval::foreign::{Backend, Edge, Outputs};
 use crate::eval::value::Value;
 use crate::syntax::Symbol;
 
@@ -112,6 +112,7 @@ impl Backend for State {
     fn return_outputs(
         &mut self,
         outputs: &[(String, Value)],
+        allowed: Outputs,
         span: Span,
         findings: &mut Vec<Diagnostic>,
     ) -> EvalResult<()> {
@@ -121,7 +122,7 @@ impl Backend for State {
                 let label = "kernels return tensors, or tuples of tensors";
                 return Err(Raise::at("kernel-output", message, span, label));
             };
-            for finding in self.builder.return_tensor(name, t, span) {
+            for finding in self.builder.return_tensor(name, t, allowed.private, span) {
                 if finding.is_error() {
                     return Err(Raise::new(finding));
                 }
