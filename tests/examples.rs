@@ -58,3 +58,8 @@ fn tutorials_agree_with_numpy() {
 fn instructions_agree_with_numpy() {
     check("tests/corpus");
 }
+
+#[test]
+fn kernels_for_the_older_interface() {
+    check("tests/beta1");
+}
