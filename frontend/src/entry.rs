@@ -287,7 +287,14 @@ fn live_kernel(interp: &mut Interp<'_>, function: &Arg, options: &Options) -> Ev
             let edges =
                 options.schedule.iter().map(|(later, earlier)| (later.as_str().into(), earlier.as_str().into()));
             let name = interp.name(function.def.name).to_string();
-            Ok(Candidate { name, function, schedule: edges.collect(), target: None, as_written: options.as_written })
+            Ok(Candidate {
+                name,
+                function,
+                schedule: edges.collect(),
+                target: None,
+                config: (Value::None, Value::None),
+                as_written: options.as_written,
+            })
         }
         Value::Host(host) => Err(interp.host_error(&host, Span::default())),
         other => {

@@ -48,6 +48,8 @@ pub struct Tag {
     pub name: Arc<str>,
     /// The instructions that must have completed before (`depends_on`).
     pub after: Vec<TagId>,
+    /// The instructions that must have been issued before (`depends_on` with `kind=dependency.schedule`).
+    pub issued_after: Vec<TagId>,
 }
 
 /// An input of the kernel.

@@ -9,6 +9,14 @@ col = nl.ndarray((128, 1), nl.float32, nl.sbuf)
 two = nl.ndarray((128, 2), nl.float32, nl.sbuf)
 colb = nl.ndarray((128, 1), nl.bfloat16, nl.sbuf)
 
+# rule: engine
+nisa.activate2(d, nl.exp, s, 1.0, None, nl.multiply, None, engine=nisa.engine.vector)  # trn3 [engine-unsupported] it runs on scalar or gpsimd, not on vector
+nisa.activate2(d, nl.exp, p, 1.0, None, nl.multiply, None, engine=nisa.engine.gpsimd)  # trn3 [psum-gpsimd] `data`
+nisa.activate2(d, nl.exp, s, 1.0, None, nl.multiply, None, engine=nisa.engine.gpsimd)  # trn3 accepted
+
+# rule: reduce-engine
+nisa.activate2(d, nl.exp, s, 1.0, None, nl.multiply, None, reduce_op=nl.add, reduce_res=col, reduce_cmd=nisa.reduce_cmd.reset_reduce, engine=nisa.engine.gpsimd)  # trn3 [engine-unsupported] only the scalar engine accumulates
+
 # rule: same-size
 nisa.activate2(d, nl.exp, short, 1.0, None, nl.multiply, None)  # trn3 [shape-mismatch] 63 | 64
 

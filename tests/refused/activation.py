@@ -10,6 +10,15 @@ two = nl.ndarray((128, 2), nl.float32, nl.sbuf)
 colb = nl.ndarray((128, 1), nl.bfloat16, nl.sbuf)
 colt = nl.ndarray((128, 1), nl.tfloat32, nl.sbuf)
 
+# rule: engine
+nisa.activation(d, nl.exp, s, engine=nisa.engine.vector)  # trn3 [engine-unsupported] it runs on scalar or gpsimd, not on vector
+nisa.activation(d, nl.exp, s, engine=nisa.engine.gpsimd)  # trn2 [unsupported-on-target] gpsimd engine needs trn3
+nisa.activation(p, nl.exp, s, engine=nisa.engine.gpsimd)  # trn3 [psum-gpsimd] `dst`
+nisa.activation(d, nl.exp, s, engine=nisa.engine.gpsimd)  # trn3 accepted
+
+# rule: reduce-engine
+nisa.activation(d, nl.exp, s, reduce_op=nl.add, reduce_res=col, reduce_cmd=nisa.reduce_cmd.reset_reduce, engine=nisa.engine.gpsimd)  # trn3 [engine-unsupported] only the scalar engine accumulates
+
 # rule: same-size
 nisa.activation(d, nl.exp, short)  # [shape-mismatch] 63 | 64
 

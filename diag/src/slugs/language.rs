@@ -10,12 +10,12 @@ Brackets, blocks and chained operators may nest about 1000 levels deep in total.
 expression into several statements, or the blocks into several functions.";
 
     "unsupported-syntax", "NKI does not support this Python syntax", "
-A kernel is a program in a subset of Python that is executed at specialisation: no generators, no
-`async`, no `match`, no context managers except `nl.no_reorder()`. The message names an alternative.
+A kernel is executed at specialisation, and some of Python is missing here: `async`, `type` aliases,
+complex numbers, bytes, a `yield` in a default or decorator. The message names an alternative.
 Outside kernels such code is allowed; it is an error only if a kernel reaches it.";
 
     "dynamic-control", "a jump leaves a loop or branch that runs on the device", "
-`break`, `continue` and `return` exist only at specialisation. A loop over `nl.dynamic_range`, and a
+`break`, `continue`, `return` and `yield` exist only at specialisation. A loop over `nl.dynamic_range`, and a
 `while` or `if` on a register, remain in the program and always execute their whole body. Move the
 condition into the bound or the register of the loop, or use a static loop.";
 
@@ -47,6 +47,12 @@ This corresponds to Python's ValueError: the type is right and the value is wron
 
     "no-attribute", "an attribute, method or name does not exist", "
 The message names the most similar one that exists.";
+
+    "kernel-config", "a kernel in a kernel has another configuration", "
+A kernel that another kernel calls is inlined, and the outermost kernel's `compile_config` holds for
+all of it. Give both the same configuration or none to the inner one. With
+`specialization_config=SpecializationConfig(allow_nested_config_override=True)` on the outermost
+kernel the difference is a warning.";
 
     "missing-key", "a key is not in the dict", "
 Use `d.get(key, default)` or `key in d` if the key may be missing.";

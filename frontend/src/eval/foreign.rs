@@ -16,7 +16,7 @@ use nki_isa::{DType, Loc, Program};
 use super::Interp;
 use super::error::{EvalResult, Raise, closest};
 use super::native::CallArgs;
-use super::value::{Function, Key, Value};
+use super::value::{Function, Kernel, Key, Value};
 use crate::syntax::{BinOp, ClassDef, CmpOp, Symbol, UnaryOp};
 
 /// A block of statements that a device runs, evaluated once to emit its body.
@@ -366,6 +366,14 @@ pub(crate) trait Dialect {
     /// Names of the methods of tensors that only this dialect has.
     fn tensor_methods(&self) -> &'static [&'static str] {
         &[]
+    }
+
+    /// A kernel is about to be called at `span` inside of another one.
+    ///
+    /// # Errors
+    /// If the two do not fit together.
+    fn nested_kernel(&self, interp: &mut Interp<'_>, kernel: &Kernel, span: Span) -> EvalResult<()> {
+        self.base().nested_kernel(interp, kernel, span)
     }
 
     /// Reports, in a kernel compiled with [`crate::Options::strict`], what the official compiler of this dialect rejects in a construct.

@@ -25,6 +25,8 @@ pub(crate) struct Candidate {
     pub(crate) target: Option<Target>,
     /// See [`Kernel::as_written`].
     pub(crate) as_written: bool,
+    /// Its [`Kernel::compile_config`] and [`Kernel::specialization_config`].
+    pub(crate) config: (Value, Value),
 }
 
 impl Interp<'_> {
@@ -60,12 +62,15 @@ impl Interp<'_> {
             };
             if Rc::ptr_eq(&function.module, module) {
                 let name = self.name(*symbol).to_string();
+                let no_config = || (Value::None, Value::None);
                 let candidate = Candidate {
                     name,
                     function,
                     schedule: kernel.map_or_else(Rc::default, |k| k.schedule.clone()),
                     target: kernel.and_then(|k| k.target),
                     as_written: self.options.as_written || kernel.is_some_and(|k| k.as_written),
+                    config: kernel
+                        .map_or_else(no_config, |k| (k.compile_config.clone(), k.specialization_config.clone())),
                 };
                 found.push((kernel.is_some(), candidate));
             }
@@ -109,6 +114,7 @@ impl Interp<'_> {
         let span = def.name_span;
         let mut returned = Returned::None;
         self.in_kernel = true;
+        self.outer_config = candidate.config.clone();
         let options = self.options;
         let grid = &options.grid;
         let cores: u32 = grid.iter().map(|axis| axis.cores).product();

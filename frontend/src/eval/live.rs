@@ -373,7 +373,14 @@ impl Interp<'_> {
             class: RefCell::new(None),
         }));
         let made = if function.kernel {
-            Value::Kernel(Rc::new(Kernel { function: made, schedule: Rc::default(), target: None, as_written: false }))
+            Value::Kernel(Rc::new(Kernel {
+                function: made,
+                schedule: Rc::default(),
+                target: None,
+                as_written: false,
+                compile_config: Value::None,
+                specialization_config: Value::None,
+            }))
         } else {
             made
         };

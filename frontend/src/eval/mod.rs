@@ -93,6 +93,8 @@ pub(crate) struct Interp<'a> {
     stack: Vec<Value>,
     /// Active calls: callee and call site.
     calls: Vec<(Symbol, Span)>,
+    /// `compile_config` and `specialization_config` of the kernel being specialised.
+    pub(crate) outer_config: (Value, Value),
     /// Number of active calls inside the kernel's own body.
     kernel_depth: usize,
     /// Names in the kernel's last `return`.
@@ -198,6 +200,7 @@ impl<'a> Interp<'a> {
             in_kernel: false,
             stack: Vec::new(),
             calls: Vec::new(),
+            outer_config: (Value::None, Value::None),
             kernel_depth: usize::MAX,
             returned: Vec::new(),
             steps_taken: Cell::new(0),

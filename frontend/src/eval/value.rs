@@ -286,6 +286,10 @@ pub(crate) struct Kernel {
     pub(crate) target: Option<nki_isa::Target>,
     /// The compiler's middle end leaves it as it is written.
     pub(crate) as_written: bool,
+    /// `compile_config=` of the decorator; None without.
+    pub(crate) compile_config: Value,
+    /// `specialization_config=` of the decorator; None without.
+    pub(crate) specialization_config: Value,
 }
 
 /// A method with its receiver.

@@ -128,6 +128,7 @@ impl Generator {
             .map(|_| Tag {
                 name: self.random.name(),
                 after: (0..self.random.below(3)).map(|_| TagId(self.random.below(self.tags) as u32)).collect(),
+                issued_after: (0..self.random.below(2)).map(|_| TagId(self.random.below(self.tags) as u32)).collect(),
             })
             .collect();
         // One in each memory, so that every operand finds a tensor.

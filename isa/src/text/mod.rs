@@ -25,7 +25,7 @@
 //! }
 //! ```
 //!
-//! A tag is the name that the kernel gave an instruction and the tags of those it must run after; `!1` gives an instruction tag 1.
+//! A tag is the name that the kernel gave an instruction and the tags of those it must run after (`issued after`: that the compiler issues first); `!1` gives an instruction tag 1.
 //!
 //! A view is `%tensor`, or `%tensor:dtype[...]` with the parts that differ from all of the tensor: on chip
 //! `p first..end` (or `p first+STRIDExCOUNT`); `+offset`; the dimensions `STRIDExCOUNT`, outermost first, in elements; and

@@ -285,23 +285,30 @@ impl Parser {
         end(c)
     }
 
-    /// `N "name" after A, B`. A tag may come after one that is declared later.
+    /// `N "name" after A, B issued after C`. A tag may come after one that is declared later.
     fn tag(&mut self, c: &mut Cursor<'_>) -> Parsed<()> {
         self.index(c, self.program.tags.len(), "tag")?;
         let name = c.string()?.into();
-        let mut after = Vec::new();
-        if c.keyword("after") {
-            loop {
-                let id: u32 = c.int("the number of a tag")?;
-                self.tags_named = self.tags_named.max(id.saturating_add(1));
-                after.push(TagId(id));
-                if !c.take(",") {
-                    break;
-                }
+        let after = if c.keyword("after") { self.tags_before(c)? } else { Vec::new() };
+        let issued_after = match c.keyword("issued") {
+            true if c.keyword("after") => self.tags_before(c)?,
+            true => return c.problem("expected `after`"),
+            false => Vec::new(),
+        };
+        self.program.tags.push(Tag { name, after, issued_after });
+        Ok(())
+    }
+
+    fn tags_before(&mut self, c: &mut Cursor<'_>) -> Parsed<Vec<TagId>> {
+        let mut before = Vec::new();
+        loop {
+            let id: u32 = c.int("the number of a tag")?;
+            self.tags_named = self.tags_named.max(id.saturating_add(1));
+            before.push(TagId(id));
+            if !c.take(",") {
+                return Ok(before);
             }
         }
-        self.program.tags.push(Tag { name, after });
-        Ok(())
     }
 
     fn trail_id(&self, c: &mut Cursor<'_>) -> Parsed<TrailId> {

@@ -57,8 +57,10 @@ impl Printer<'_> {
         for (i, tag) in p.tags.iter().enumerate() {
             write!(self.out, "tag {i} ")?;
             self.quoted(&tag.name)?;
-            for (k, after) in tag.after.iter().enumerate() {
-                write!(self.out, "{} {}", if k == 0 { " after" } else { "," }, after.0)?;
+            for (word, before) in [(" after", &tag.after), (" issued after", &tag.issued_after)] {
+                for (k, after) in before.iter().enumerate() {
+                    write!(self.out, "{} {}", if k == 0 { word } else { "," }, after.0)?;
+                }
             }
             self.out.push('\n');
         }

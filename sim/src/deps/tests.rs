@@ -194,8 +194,11 @@ fn an_order_that_is_asked_for_is_an_edge() {
         b.push(dma(dst, src));
     }
     let mut program = b.program;
-    let tag =
-        |after: &[u32]| nki_isa::program::Tag { name: "".into(), after: after.iter().map(|t| TagId(*t)).collect() };
+    let tag = |after: &[u32]| nki_isa::program::Tag {
+        name: "".into(),
+        after: after.iter().map(|t| TagId(*t)).collect(),
+        issued_after: Vec::new(),
+    };
     program.tags = vec![tag(&[]), tag(&[0])];
     program.cores[0][0].tag = Some(TagId(0));
     program.cores[0][2].tag = Some(TagId(1));

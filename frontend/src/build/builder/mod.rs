@@ -17,6 +17,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;
 
 pub(crate) use self::alloc::Request;
+pub(crate) use self::order::Dependency;
 use crate::build::Result;
 
 /// Where something is written, and the loops and calls around it.

@@ -7,6 +7,15 @@ use nki_isa::program::Tag;
 use super::{Builder, NodeAt};
 use crate::build::Result;
 
+/// What one instruction waits for when it depends on another (`nisa.dependency`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Dependency {
+    /// That the other has completed, each time it runs.
+    Runtime,
+    /// Only that the compiler issues the other first; the engines may overlap.
+    Schedule,
+}
+
 impl Builder {
     /// The tag of a statement, made if there is none; `None` if its stream has ended.
     fn tag(&mut self, at: NodeAt) -> Option<TagId> {
@@ -32,7 +41,7 @@ impl Builder {
             if self.schedule[i].0 == name
                 && let Some(earlier) = self.named.get(&self.schedule[i].1).copied()
             {
-                self.order(at, earlier)?;
+                self.order(at, earlier, Dependency::Runtime)?;
                 self.schedule[i].2 = true;
             }
         }
@@ -65,11 +74,11 @@ impl Builder {
         Err(Violation::new("depends-on", "", message).help(help))
     }
 
-    /// Makes one instruction run after another has completed.
+    /// Makes one instruction run after another.
     ///
     /// # Errors
     /// `depends-on` if the later one does not come later, or if a loop or branch of the device is between them.
-    pub(crate) fn order(&mut self, later: NodeAt, earlier: NodeAt) -> Result<()> {
+    pub(crate) fn order(&mut self, later: NodeAt, earlier: NodeAt, kind: Dependency) -> Result<()> {
         let refuse = |message: &str, help: &str| Err(Violation::new("depends-on", "", message).help(help));
         let depth = |at: NodeAt| self.bodies.iter().position(|b| b.id == at.body);
         let (Some(to), Some(from)) = (depth(later), depth(earlier)) else {
@@ -91,7 +100,11 @@ impl Builder {
             );
         }
         if let (Some(later), Some(earlier)) = (self.tag(later), self.tag(earlier)) {
-            let after = &mut self.program.tags[later.0 as usize].after;
+            let tag = &mut self.program.tags[later.0 as usize];
+            let after = match kind {
+                Dependency::Runtime => &mut tag.after,
+                Dependency::Schedule => &mut tag.issued_after,
+            };
             if !after.contains(&earlier) {
                 after.push(earlier);
             }

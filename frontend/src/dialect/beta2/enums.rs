@@ -23,6 +23,8 @@ pub(super) static VOCABULARIES: &[&Vocabulary] = &[
         module: "nki.isa",
         members: &[("unknown", 0), ("swdge", 1), ("hwdge", 2), ("none", 3)],
     },
+    // The page of NKI 0.7 gives no integers.
+    &Vocabulary { name: "dependency", module: "nki.isa", members: &[("runtime", 0), ("schedule", 1)] },
     &Vocabulary { name: "oob_mode", module: "nki.isa", members: &[("error", 0), ("skip", 1)] },
     &Vocabulary {
         name: "reduce_cmd",

@@ -21,6 +21,7 @@ use nki_isa::{Arch, DType};
 
 use self::enums::VOCABULARIES;
 use self::language::FUNCTIONS;
+use super::common::config::{self, ConfigType, RotationEnum};
 use super::common::enums::{ApiEnum, EnumClass, MEMORY, NlOp};
 use super::common::handles::{ApiClass, NkiObject, NotYet};
 use super::common::kernel;
@@ -35,7 +36,7 @@ use crate::eval::error::{EvalResult, Raise};
 use crate::eval::foreign::{Construct, Dialect, Hint, Object};
 use crate::eval::native::{CallArgs, NativeFn};
 use crate::eval::stdlib::dtype;
-use crate::eval::value::Value;
+use crate::eval::value::{Kernel, Value};
 use crate::syntax::{BinOp, CmpOp, UnaryOp, sym};
 
 /// The dialect of NKI since Beta 2.
@@ -144,6 +145,10 @@ impl Dialect for Beta2 {
         Ok(None)
     }
 
+    fn nested_kernel(&self, interp: &mut Interp<'_>, kernel: &Kernel, span: Span) -> EvalResult<()> {
+        config::nested(interp, kernel, span)
+    }
+
     fn check_strictly(&self, interp: &mut Interp<'_>, construct: &Construct<'_>) {
         strict::check(interp, construct);
     }
@@ -232,8 +237,19 @@ fn attribute(module: &str, attr: &str) -> Option<Value> {
         "nki.typing" if attr == "tensor" => object(ApiClass("tensor")),
         "nki.experimental" if matches!(attr, "fori_loop" | "while_loop") => language_attr(attr),
         "nki.collectives" => collectives::attr(attr),
+        "nki.compiler" if let Some(value) = compiler_attr(attr) => Some(value),
         "nki.compiler" | "nki.experimental" if !attr.starts_with('_') => object(NotYet(format!("{module}.{attr}"))),
         m if m.starts_with("neuronxcc.nki") && !has_module(&format!("{m}.{attr}")) => removed::name(m, attr),
+        _ => None,
+    }
+}
+
+/// `nki.compiler.<attr>`
+fn compiler_attr(attr: &str) -> Option<Value> {
+    match attr {
+        "CompileConfig" => object(ConfigType(&config::COMPILE)),
+        "SpecializationConfig" => object(ConfigType(&config::SPECIALIZATION)),
+        "AddressRotation" => object(RotationEnum),
         _ => None,
     }
 }

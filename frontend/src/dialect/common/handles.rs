@@ -3,9 +3,10 @@
 use nki_diag::Span;
 use nki_isa::Arg;
 
+use super::enums::ApiEnum;
 use super::errors::raise;
 use super::state::state;
-use crate::build::builder::NodeAt;
+use crate::build::builder::{Dependency, NodeAt};
 use crate::build::grid::Grid;
 use crate::eval::Interp;
 use crate::eval::convert::wrong;
@@ -27,19 +28,32 @@ impl Object for Handle {
         &["depends_on"]
     }
 
-    /// `later.depends_on(earlier, ...)`: each argument is an instruction or a list of them.
+    /// `later.depends_on(earlier, ..., kind=None)`: each argument is an instruction or a list of them. Without a kind it is `runtime`.
     fn call_method(&self, interp: &mut Interp<'_>, this: &Value, _name: &str, args: CallArgs) -> EvalResult<Value> {
         let span = args.span;
-        if let Some((name, _)) = args.keyword.first() {
-            let message = format!("depends_on takes no keyword argument `{}`", interp.name(*name));
-            return Err(Raise::at("arguments", message, span, "in this call"));
+        let mut kind = Dependency::Runtime;
+        for (name, value) in &args.keyword {
+            if &*interp.name(*name) != "kind" {
+                let message = format!("depends_on takes no keyword argument `{}`", interp.name(*name));
+                return Err(Raise::at("arguments", message, span, "in this call"));
+            }
+            let member = value.downcast::<ApiEnum>().filter(|m| m.class.name == "dependency");
+            kind = match member.map(|m| m.name()) {
+                Some("schedule") => Dependency::Schedule,
+                Some(_) => Dependency::Runtime,
+                None if value.is_none() => Dependency::Runtime,
+                None => {
+                    let wanted = "nisa.dependency.runtime or nisa.dependency.schedule";
+                    return Err(wrong("depends_on: kind", wanted, value, span));
+                }
+            };
         }
         let listed = args.positional.iter().flat_map(|v| v.sequence().unwrap_or_else(|| vec![v.clone()]));
         for value in listed.collect::<Vec<_>>() {
             let Some(Handle(earlier)) = value.downcast::<Handle>() else {
                 return Err(wrong("depends_on", "what instructions return", &value, span));
             };
-            state(interp).builder.order(self.0, *earlier).map_err(|v| raise("", &v, span, &[]))?;
+            state(interp).builder.order(self.0, *earlier, kind).map_err(|v| raise("", &v, span, &[]))?;
         }
         Ok(this.clone())
     }

@@ -9,10 +9,11 @@ use nki_diag::Span;
 use nki_isa::Target;
 use nki_isa::names::Named;
 
+use super::config;
 use crate::eval::Interp;
 use crate::eval::error::{EvalResult, Raise};
 use crate::eval::native::CallArgs;
-use crate::eval::value::{Kernel, Value};
+use crate::eval::value::{Kernel, Partial, Value};
 
 /// `nki.jit`, with or without arguments.
 pub(crate) fn jit(interp: &mut Interp<'_>, mut args: CallArgs) -> EvalResult<Value> {
@@ -21,21 +22,23 @@ pub(crate) fn jit(interp: &mut Interp<'_>, mut args: CallArgs) -> EvalResult<Val
         return Err(Raise::at("type-error", message, args.span, "this call does nothing")
             .help("an instruction is called by its name: nisa.tensor_copy(dst=..., src=...)"));
     }
-    // Called with options only, it returns a decorator whose data is the target: its position in `Target::ALL` plus one, 0 for none.
-    let target = match platform_target(interp, &args)? {
-        Some(target) => Some(target),
-        None => (args.data as usize).checked_sub(1).and_then(|at| Target::ALL.get(at)).copied(),
-    };
+    let target = platform_target(interp, &args)?;
+    let compile_config = config::given(interp, &args, "compile_config", &config::COMPILE)?;
+    let specialization_config = config::given(interp, &args, "specialization_config", &config::SPECIALIZATION)?;
     match args.positional.first() {
+        // Called with options only, it returns a decorator that has them.
         None => {
-            args.keyword.clear();
-            Ok(Value::native("nki.jit", jit, target.map_or(0, |t| t as u32 + 1)))
+            let function = Value::native("nki.jit", jit, 0);
+            let keyword = std::mem::take(&mut args.keyword).into_vec();
+            Ok(Value::Partial(Rc::new(Partial { function, positional: Vec::new(), keyword })))
         }
         Some(function @ (Value::Function(_) | Value::Partial(_))) => Ok(Value::Kernel(Rc::new(Kernel {
             function: function.clone(),
             schedule: Rc::default(),
             target,
             as_written: false,
+            compile_config,
+            specialization_config,
         }))),
         Some(kernel @ Value::Kernel(_)) => Ok(kernel.clone()),
         Some(Value::Host(host)) => Ok(interp.host(host.path.clone(), args.span)),

@@ -2,6 +2,7 @@
 
 pub(crate) mod bind;
 pub(crate) mod clip;
+pub(crate) mod config;
 pub(crate) mod enums;
 pub(crate) mod errors;
 pub(crate) mod grid;

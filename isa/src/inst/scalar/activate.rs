@@ -10,6 +10,7 @@ use crate::inst::scalars::{self, Scalar, Sources};
 use crate::inst::stream::{on, stream};
 use crate::machine::{Context, Fault, Machine};
 use crate::names::{AluOp, Engine, Named, ReduceCmd};
+use crate::schema::Schema;
 use crate::view::View;
 use crate::violation::Violation;
 use crate::work::{Law, Stream, Work};
@@ -27,6 +28,27 @@ pub(super) struct Activate<'a> {
     pub(super) reduce_op: AluOp,
     pub(super) reduce_res: Option<&'a View>,
     pub(super) reduce_cmd: ReduceCmd,
+    pub(super) engine: Engine,
+}
+
+/// The engine of an activation: the scalar engine, or gpsimd, which does not accumulate.
+///
+/// # Errors
+/// `engine-unsupported`, `unsupported-on-target`.
+pub(super) fn on_engine(
+    engine: Engine,
+    reduce_cmd: ReduceCmd,
+    reduce_res: Option<&View>,
+    schema: &Schema,
+    context: &Context<'_>,
+) -> Result<(), Violation> {
+    check::engine_allowed(engine, schema, context.arch)?;
+    if engine == Engine::Scalar || (reduce_cmd == ReduceCmd::Idle && reduce_res.is_none()) {
+        return Ok(());
+    }
+    let message = format!("`reduce_*` on {engine}: only the scalar engine accumulates");
+    Err(Violation::new("engine-unsupported", "engine", message)
+        .help("leave `engine` out, or reduce with nisa.tensor_reduce"))
 }
 
 impl Activate<'_> {
@@ -100,6 +122,6 @@ impl Activate<'_> {
         let outputs: Vec<&View> = [self.dst].into_iter().chain(self.reduce_res).collect();
         let stream = stream(Law::Function(self.op.name()), &[self.data], &outputs);
         let scalar_reads = scalars::reads(self.bias.into_iter().chain([self.scale]));
-        on(Engine::Scalar, Stream { scalar_reads, accumulator_read: self.reduce_res.is_some(), ..stream })
+        on(self.engine, Stream { scalar_reads, accumulator_read: self.reduce_res.is_some(), ..stream })
     }
 }

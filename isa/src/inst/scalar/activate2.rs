@@ -1,5 +1,6 @@
 //! `nisa.activate2`: an activation function behind two configurable operators, with a reduction.
 
+use super::activate::on_engine;
 use crate::arch::Arch;
 use crate::arg::{Imm, ScalarOperand};
 use crate::inst::accumulators::{self, Reduction, one_of};
@@ -19,7 +20,7 @@ use crate::work::{Law, Stream, Work};
 
 operands! {
     /// `dst = op((data <op0> imm0) <op1> imm1)`, optionally reduced along the free dimensions (trn3 and later).
-    pub struct Activate2: "activate2" on [Scalar from Trn3] {
+    pub struct Activate2: "activate2" on [Scalar from Trn3, GpSimd from Trn3] {
         /// The result.
         [Out Sbuf Psum] dst: View,
         /// Activation function.
@@ -46,6 +47,8 @@ operands! {
         [Out Sbuf Psum] reduce_res: Option<View> = None,
         /// What happens to the accumulators: idle, reset, reduce or reset_reduce.
         [Attr] reduce_cmd: ReduceCmd = ReduceCmd::Idle,
+        /// Engine: scalar or gpsimd.
+        [Attr] engine: Engine = Engine::Scalar,
     }
     instead: "use nisa.activation, with scale and bias",
     numerics: "fp32 throughout: operators, function and reduction, which sees the fp32 result before it is rounded once \
@@ -65,6 +68,8 @@ operands! {
         "reduce-op": "`reduce_op` is add, maximum, minimum, abs_max or abs_min",
         "reduce-op-given": "`reduce_cmd` other than idle needs `reduce_op`",
         "reduce-cmd": "`reduce_cmd` is idle, reset, reduce or reset_reduce",
+        "engine": "`engine` is scalar, or gpsimd, which does not reach PSUM",
+        "reduce-engine": "only the scalar engine accumulates",
     },
 }
 
@@ -104,10 +109,12 @@ impl Instruction for Activate2 {
     const INDIRECT: &'static [&'static str] = &["dst", "data"];
 
     fn engine(&self, _arch: &Arch) -> Engine {
-        Engine::Scalar
+        self.engine
     }
 
-    fn validate(&self, _context: &Context<'_>) -> Result<(), Violation> {
+    fn validate(&self, context: &Context<'_>) -> Result<(), Violation> {
+        on_engine(self.engine, self.reduce_cmd, self.reduce_res.as_ref(), &Self::SCHEMA, context)?;
+        check::gpsimd_psum(self.engine, &[("dst", &self.dst), ("data", &self.data)])?;
         let data = ("data", &self.data);
         check::same_shape(data, ("dst", &self.dst))?;
         if self.op1.is_some_and(|op| op != AluOp::Bypass) && self.op0.is_none() {
@@ -226,7 +233,7 @@ impl Instruction for Activate2 {
         let stream = stream(Law::Function(self.op.name()), &[&self.data], &[&self.dst]);
         let scalars = self.imm0.iter().chain(&self.imm1).chain([&self.relu_param]);
         on(
-            Engine::Scalar,
+            self.engine,
             Stream { scalar_reads: scalars::reads(scalars), accumulator_read: self.reduce_res.is_some(), ..stream },
         )
     }
@@ -259,6 +266,7 @@ mod tests {
             reduce_op: None,
             reduce_res: None,
             reduce_cmd: ReduceCmd::Idle,
+            engine: Engine::Scalar,
         }
     }
 

@@ -1,13 +1,13 @@
 //! `nisa.activation`: an activation function with scale, bias and accumulation.
 
-use super::activate::Activate;
+use super::activate::{Activate, on_engine};
 use crate::arch::Arch;
 use crate::arg::{Imm, ScalarOperand};
-use crate::inst::inert;
 use crate::inst::math::activation::ActFn;
 use crate::inst::result::{Given, ResultTile};
 use crate::inst::values::{Feeds, Values, function_makes};
 use crate::inst::{Footprint, Instruction, Operands, Placing};
+use crate::inst::{check, inert};
 use crate::machine::{Context, Fault, Machine};
 use crate::names::{AluOp, Engine, ReduceCmd};
 use crate::operands;
@@ -17,7 +17,7 @@ use crate::work::Work;
 
 operands! {
     /// `dst = op(data * scale + bias)`, optionally summed along the free dimensions into the engine's accumulators.
-    pub struct Activation: "activation" on [Scalar] {
+    pub struct Activation: "activation" on [Scalar, GpSimd from Trn3] {
         /// The result.
         [Out Sbuf Psum] dst: View,
         /// Activation function.
@@ -34,6 +34,8 @@ operands! {
         [Out Sbuf Psum] reduce_res: Option<View> = None,
         /// What happens to the accumulators.
         [Attr] reduce_cmd: ReduceCmd = ReduceCmd::Idle,
+        /// Engine: scalar, or gpsimd (trn3).
+        [Attr] engine: Engine = Engine::Scalar,
     }
     numerics: "fp32 throughout: `data * scale + bias` with one rounding after the product and one after the sum, the \
         function, and the accumulators, which see the fp32 result before it is rounded once to the dtype of \
@@ -48,6 +50,8 @@ operands! {
         "bias-dtype": "`bias` is not tfloat32",
         "reduce-op": "`reduce_op` is add",
         "reduce-cmd": "`reduce_cmd` is idle, reset, reduce or reset_reduce",
+        "engine": "`engine` is scalar, or gpsimd on trn3, which does not reach PSUM",
+        "reduce-engine": "only the scalar engine accumulates",
         "reduce-op-given": "`reduce_cmd` reduce or reset_reduce needs `reduce_op`",
     },
 }
@@ -63,6 +67,7 @@ impl Activation {
             reduce_op: AluOp::Add,
             reduce_res: self.reduce_res.as_ref(),
             reduce_cmd: self.reduce_cmd,
+            engine: self.engine,
         }
     }
 }
@@ -76,7 +81,7 @@ impl Instruction for Activation {
     }
 
     fn engine(&self, _arch: &Arch) -> Engine {
-        Engine::Scalar
+        self.engine
     }
 
     fn validate(&self, context: &Context<'_>) -> Result<(), Violation> {
@@ -100,6 +105,8 @@ impl Instruction for Activation {
             )
             .help("pass reduce_op=nl.add"));
         }
+        on_engine(self.engine, self.reduce_cmd, self.reduce_res.as_ref(), &Self::SCHEMA, context)?;
+        check::gpsimd_psum(self.engine, &[("dst", &self.dst), ("data", &self.data)])?;
         self.shared().validate(context)
     }
 
@@ -150,6 +157,7 @@ mod tests {
             reduce_op: None,
             reduce_res: None,
             reduce_cmd: ReduceCmd::Idle,
+            engine: Engine::Scalar,
         }
     }
 

@@ -58,6 +58,7 @@ impl ActivationReduce {
             reduce_op: self.reduce_op,
             reduce_res: self.reduce_res.as_ref(),
             reduce_cmd: ReduceCmd::ResetReduce,
+            engine: Engine::Scalar,
         }
     }
 }
