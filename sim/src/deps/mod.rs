@@ -353,12 +353,23 @@ impl Analyzer<'_> {
             }
         }
         if let Some(tag) = op.node.tag {
-            for after in self.program.tags.get(tag.0 as usize).map_or(&[][..], |t| &t.after) {
+            let requested = self.program.tags.get(tag.0 as usize);
+            for after in requested.map_or(&[][..], |t| &t.after) {
                 if let Some(Some(on)) = self.tagged.get(after.0 as usize) {
                     let queue = self.queues[*on as usize];
                     // As with data, the tensor engine completes in order.
                     if !same(queue, Hazard::Raw) {
                         found.add(*on, queue, Hazard::Order, Subject::Tag(*after));
+                    }
+                }
+            }
+            for after in requested.map_or(&[][..], |t| &t.issued_after) {
+                if let Some(Some(on)) = self.tagged.get(after.0 as usize) {
+                    let queue = self.queues[*on as usize];
+                    // One queue issues in its order; between queues nothing waits. That it is issued first is all that is needed, as
+                    // before a write of bytes that it reads.
+                    if queue == op.queue && !same(queue, Hazard::War) {
+                        found.add(*on, queue, Hazard::War, Subject::Tag(*after));
                     }
                 }
             }
