@@ -144,12 +144,16 @@ fn only_arch_compares_targets() {
 
 /// Names of instructions that the language has for other things as well: operators, and functions of `nl` and `nki.collectives`.
 const OTHER_VOCABULARY: &[&str] = &[
+    "all_gather_v_trigger",
     "all_reduce",
+    "all_to_all_v_trigger",
     "collective_permute_implicit_current_processing_rank_id",
     "device_print",
     "dropout",
     "rank_id",
     "reciprocal",
+    "scalar_load",
+    "scalar_store",
 ];
 
 /// What an instruction allows and does stands in its own file. Other code asks the instruction; a list of names, or a match on variants, would be

@@ -48,7 +48,7 @@ This corresponds to Python's ValueError: the type is right and the value is wron
     "no-attribute", "an attribute, method or name does not exist", "
 The message names the most similar one that exists.";
 
-    "kernel-config", "a kernel in a kernel has another configuration", "
+    "kernel-config" (Suspicious), "a kernel in a kernel has another configuration", "
 A kernel that another kernel calls is inlined, and the outermost kernel's `compile_config` holds for
 all of it. Give both the same configuration or none to the inner one. With
 `specialization_config=SpecializationConfig(allow_nested_config_override=True)` on the outermost

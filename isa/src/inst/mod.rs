@@ -165,6 +165,8 @@ pub enum Action<'a> {
     Copies(&'a View, &'a View),
     /// It orders the cores, and touches no byte of the tensor that its footprint names.
     Orders,
+    /// It prepares an instruction of this name with its own operands, which must follow before another preparation.
+    Prepares(&'static str),
 }
 
 /// A transfer by DMA.
@@ -535,9 +537,13 @@ instructions! {
     dma::sendrecv::Sendrecv,
     collectives::all_gather::AllGather,
     collectives::all_gather_v::AllGatherV,
+    collectives::all_gather_v_prepare::AllGatherVPrepare,
+    collectives::all_gather_v_trigger::AllGatherVTrigger,
     collectives::all_reduce::AllReduce,
     collectives::all_to_all::AllToAll,
     collectives::all_to_all_v::AllToAllV,
+    collectives::all_to_all_v_prepare::AllToAllVPrepare,
+    collectives::all_to_all_v_trigger::AllToAllVTrigger,
     collectives::collective_permute::CollectivePermute,
     collectives::collective_permute_implicit::CollectivePermuteImplicit,
     collectives::collective_permute_implicit_current_processing_rank_id::ProcessingRankId,

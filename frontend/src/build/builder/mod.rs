@@ -3,6 +3,7 @@
 mod alloc;
 mod order;
 mod output;
+mod prepared;
 mod redirect;
 
 use std::ops::Range;
@@ -94,6 +95,8 @@ pub(crate) struct Builder {
     pub(crate) emitted: u64,
     /// Constants of `shared_constant`, by content.
     constants: FxHashMap<Arc<[u8]>, Vec<TensorId>>,
+    /// The preparation that waits for its start: there is one place for the metadata.
+    prepared: Option<prepared::Prepared>,
     /// Places in HBM that addresses name.
     hbm_places: Vec<alloc::HbmPlace>,
     names: FxHashMap<Box<str>, Arc<str>>,
@@ -145,6 +148,7 @@ impl Builder {
             emitted: 0,
             constants: FxHashMap::default(),
             hbm_places: Vec::new(),
+            prepared: None,
             names: FxHashMap::default(),
             schedule: Vec::new(),
             named: FxHashMap::default(),
@@ -188,7 +192,12 @@ impl Builder {
             footprint.reads.iter().chain(&footprint.writes).try_for_each(|view| self.check_alive(view.tensor))?;
         }
         self.before(&inst)?;
+        let prepared = self.prepares(&inst, site)?;
         self.push(NodeKind::Inst(inst), site);
+        if let Some(mut prepared) = prepared {
+            prepared.at = self.last_node();
+            self.prepared = Some(prepared);
+        }
         Ok(())
     }
 

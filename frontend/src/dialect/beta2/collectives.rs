@@ -3,10 +3,12 @@
 use nki_isa::Arg;
 use nki_isa::inst::REGISTRY;
 
+use super::alloc::named;
 use super::instruction;
-use crate::dialect::common::handles::ReplicaGroup;
+use crate::dialect::common::errors::raise;
+use crate::dialect::common::handles::{Handle, ReplicaGroup};
 use crate::dialect::common::registers::{Register, emit};
-use crate::dialect::common::state::state;
+use crate::dialect::common::state::{site, state};
 use crate::dialect::common::values::to_arg;
 use crate::eval::Interp;
 use crate::eval::convert::{int, wrong};
@@ -22,9 +24,11 @@ pub(super) fn attr(attr: &str) -> Option<Value> {
     match attr {
         "ReplicaGroup" => Some(Value::native(name(), replica_group, 0)),
         "rank_id" => Some(Value::native(name(), rank_id, 0)),
+        "all_to_all_v_trigger" => Some(Value::native(name(), |i, a| trigger(i, a, "all_to_all_v_trigger"), 0)),
+        "all_gather_v_trigger" => Some(Value::native(name(), |i, a| trigger(i, a, "all_gather_v_trigger"), 0)),
         PROCESSING => Some(Value::native(name(), processing_rank_id, 0)),
         _ => {
-            let index = REGISTRY.iter().position(|e| e.collective && e.schema.name == attr)?;
+            let index = REGISTRY.iter().position(|e| e.collective && e.public && e.schema.name == attr)?;
             Some(Value::native(name(), instruction::call, index as u32))
         }
     }
@@ -53,6 +57,24 @@ fn replica_group(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
         lists.push(ranks);
     }
     Ok(Value::object(ReplicaGroup(lists)))
+}
+
+/// `all_to_all_v_trigger(prepare_instr, name=None)` and `all_gather_v_trigger`
+fn trigger(interp: &mut Interp<'_>, args: CallArgs, start: &'static str) -> EvalResult<Value> {
+    let span = args.span;
+    let [prepared, name] = args.bind(interp, start, ["prepare_instr", "name"], 1)?;
+    let prepared = prepared.unwrap_or(Value::None);
+    let Some(Handle(at)) = prepared.downcast::<Handle>() else {
+        return Err(wrong(format_args!("{start}: prepare_instr"), "what the preparation returned", &prepared, span));
+    };
+    let name = named(name, start, span)?;
+    let place = site(interp, span);
+    let builder = &mut state(interp).builder;
+    let started = builder.start_prepared(start, *at, place);
+    let made = builder.last_node();
+    let started = started.and_then(|()| name.map_or(Ok(()), |name| builder.name_node(made, &name)));
+    started.map_err(|v| raise("", &v, span, &[]))?;
+    Ok(Value::object(Handle(made)))
 }
 
 fn rank_id(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {

@@ -134,6 +134,7 @@ impl Backend for State {
 
     fn finish(&mut self, files: Vec<Arc<str>>, trails: Vec<Trail>, span: Span) -> EvalResult<Program> {
         self.builder.check_schedule().map_err(|v| raise("", &v, span, &[]))?;
+        self.builder.check_prepared().map_err(|v| raise("", &v, span, &[]))?;
         let fresh = Builder::new("", self.builder.arch().target, 1);
         Ok(std::mem::replace(&mut self.builder, fresh).finish(files, trails))
     }

@@ -37,15 +37,15 @@ operands! {
 
 impl AllGatherV {
     /// What its reference calls limitations of today. That it needs two cores for each logical core cannot be seen here.
-    fn limits(&self, _arch: &Arch) -> Result<(), Violation> {
-        if self.has_rdispls {
+    pub(super) fn limits(groups: &IntLists, has_rdispls: bool, _arch: &Arch) -> Result<(), Violation> {
+        if has_rdispls {
             return Err(Violation::new(
                 "operand-value",
                 "has_rdispls",
                 "`has_rdispls` is True, which all_gather_v does not have yet (its reference)",
             ));
         }
-        let size = super::group_size(&self.replica_group);
+        let size = super::group_size(groups);
         if size != 4 {
             return Err(Violation::new(
                 "operand-value",
@@ -57,4 +57,4 @@ impl AllGatherV {
     }
 }
 
-super::variable::collective!(AllGatherV, AllGather, one_chunk: true);
+super::variable::collective!(AllGatherV, AllGather, one_chunk: true, prepared: false);

@@ -36,8 +36,8 @@ operands! {
 
 impl AllToAllV {
     /// Which ranks may be in a group depends on how the instances are wired, which is not known here.
-    fn limits(&self, arch: &Arch) -> Result<(), Violation> {
-        if self.has_rdispls && !arch.receive_displacements {
+    pub(super) fn limits(_groups: &IntLists, has_rdispls: bool, arch: &Arch) -> Result<(), Violation> {
+        if has_rdispls && !arch.receive_displacements {
             return Err(Violation::new(
                 "unsupported-on-target",
                 "has_rdispls",
@@ -48,4 +48,4 @@ impl AllToAllV {
     }
 }
 
-super::variable::collective!(AllToAllV, AllToAll, one_chunk: false);
+super::variable::collective!(AllToAllV, AllToAll, one_chunk: false, prepared: false);

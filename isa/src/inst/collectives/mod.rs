@@ -5,9 +5,13 @@
 
 pub mod all_gather;
 pub mod all_gather_v;
+pub mod all_gather_v_prepare;
+pub mod all_gather_v_trigger;
 pub mod all_reduce;
 pub mod all_to_all;
 pub mod all_to_all_v;
+pub mod all_to_all_v_prepare;
+pub mod all_to_all_v_trigger;
 pub mod collective_permute;
 pub mod collective_permute_implicit;
 pub mod collective_permute_implicit_current_processing_rank_id;

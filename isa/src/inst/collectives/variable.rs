@@ -18,6 +18,8 @@ pub(crate) struct Flags {
     pub(crate) displacements: bool,
     /// Only the first column of what is sent counts: the chunk is the same for all.
     pub(crate) one_chunk: bool,
+    /// The metadata were read when it was prepared.
+    pub(crate) prepared: bool,
 }
 
 fn is_flat(view: &View) -> bool {
@@ -65,11 +67,44 @@ pub(crate) fn bring(
     srcs: &Views,
     metadata: &View,
     ranks: u32,
+    prepared: bool,
 ) -> Result<Vec<Array2<u32>>, Fault> {
     let mut out = super::bring(machine, srcs)?;
-    let rows = part(metadata, 0, 2 * ranks as usize);
-    out.push(machine.read_bits(&rows)?);
+    let rows = 2 * ranks as usize;
+    out.push(match prepared {
+        true => row(prepared_metadata(machine, 0, rows)?)?,
+        false => machine.read_bits(&part(metadata, 0, rows))?,
+    });
     Ok(out)
+}
+
+/// Where a core keeps the metadata of a collective between its preparation and its start.
+const PREPARED: &str = "prepared collective";
+
+/// Reads the rows of the metadata that a collective reads: send counts and displacements, and received displacements.
+pub(crate) fn read_ahead(
+    machine: &mut dyn Machine,
+    metadata: &View,
+    ranks: u32,
+    displacements: bool,
+) -> Result<(), Fault> {
+    let n = ranks as usize;
+    let mut rows: Vec<u32> = machine.read_bits(&part(metadata, 0, 2 * n))?.iter().copied().collect();
+    if displacements {
+        rows.extend(machine.read_bits(&part(metadata, 3 * n, n))?.iter());
+    }
+    *machine.engine_state(PREPARED) = rows;
+    Ok(())
+}
+
+fn prepared_metadata(machine: &mut dyn Machine, from: usize, count: usize) -> Result<Vec<u32>, Fault> {
+    let kept = machine.engine_state(PREPARED);
+    let rows = from.checked_add(count).and_then(|end| kept.get(from..end)).map(<[u32]>::to_vec);
+    rows.ok_or_else(|| Fault::new("internal", "a collective starts that was not prepared"))
+}
+
+fn row(values: Vec<u32>) -> Result<Array2<u32>, Fault> {
+    Array2::from_shape_vec((1, values.len()), values).map_err(|e| Fault::new("internal", e.to_string()))
 }
 
 /// `count` elements of a flat view from `start` on.
@@ -97,7 +132,9 @@ pub(crate) fn execute(
     let Some(dst) = dsts.0.first() else { return Ok(()) };
     let n = group.len();
     let room = dst.elements();
-    let displacements = if flags.displacements {
+    let displacements = if flags.displacements && flags.prepared {
+        prepared_metadata(machine, 2 * n, n)?.iter().map(|&d| d as usize).collect()
+    } else if flags.displacements {
         machine.read_bits(&part(metadata, 3 * n, n))?.iter().map(|&d| d as usize).collect()
     } else {
         (0..n).map(|s| room / n * s).collect::<Vec<_>>()
@@ -139,9 +176,11 @@ pub(crate) fn execute(
 
 /// [`crate::Instruction`] for a collective whose counts are read when it runs. It says in `limits` what it cannot do.
 macro_rules! collective {
-    ($Name:ident, $Kind:ident, one_chunk: $one_chunk:literal) => {
+    ($Name:ident, $Kind:ident, one_chunk: $one_chunk:literal, prepared: $prepared:literal) => {
         impl $crate::inst::Instruction for $Name {
             const PLACING: $crate::inst::Placing = $crate::inst::Placing::Fixed;
+            // What was prepared is started by another call.
+            const PUBLIC: bool = !$prepared;
             fn engine(&self, _arch: &Arch) -> $crate::names::Engine {
                 $crate::names::Engine::Sync
             }
@@ -149,7 +188,7 @@ macro_rules! collective {
             fn validate(&self, context: &$crate::machine::Context<'_>) -> Result<(), Violation> {
                 super::check_groups(&self.replica_group)?;
                 super::check_tensors(context, &self.srcs, &self.dsts, self.priority, false)?;
-                self.limits(context.arch)?;
+                Self::limits(&self.replica_group, self.has_rdispls, context.arch)?;
                 super::variable::check(
                     &self.srcs,
                     &self.dsts,
@@ -168,6 +207,7 @@ macro_rules! collective {
                     counts_known: self.recv_counts_known,
                     displacements: self.has_rdispls,
                     one_chunk: $one_chunk,
+                    prepared: $prepared,
                 };
                 super::variable::execute(machine, &self.dsts, &self.metadata_tensor, &self.replica_group, flags)
             }
@@ -193,7 +233,7 @@ macro_rules! collective {
                 machine: &mut dyn $crate::machine::Machine,
             ) -> Result<Vec<ndarray::Array2<u32>>, $crate::machine::Fault> {
                 let ranks = super::group_size(&self.replica_group);
-                super::variable::bring(machine, &self.srcs, &self.metadata_tensor, ranks)
+                super::variable::bring(machine, &self.srcs, &self.metadata_tensor, ranks, $prepared)
             }
 
             /// How much each sends is their own affair.
@@ -206,3 +246,57 @@ macro_rules! collective {
     };
 }
 pub(crate) use collective;
+
+/// [`crate::Instruction`] for the preparation of a collective.
+macro_rules! prepare {
+    ($Name:ident, $Whole:ident, $trigger:literal) => {
+        impl $crate::inst::Instruction for $Name {
+            const PLACING: $crate::inst::Placing = $crate::inst::Placing::Fixed;
+            fn engine(&self, _arch: &$crate::arch::Arch) -> $crate::names::Engine {
+                $crate::names::Engine::Sync
+            }
+
+            fn validate(&self, context: &$crate::machine::Context<'_>) -> Result<(), $crate::violation::Violation> {
+                let whole = $Whole {
+                    srcs: self.srcs.clone(),
+                    dsts: self.dsts.clone(),
+                    replica_group: self.replica_group.clone(),
+                    metadata_tensor: self.metadata_tensor.clone(),
+                    recv_counts_known: self.recv_counts_known,
+                    has_rdispls: self.has_rdispls,
+                    priority: self.priority,
+                };
+                $crate::inst::Instruction::validate(&whole, context)
+            }
+
+            fn footprint<'a>(&'a self, footprint: &mut $crate::inst::Footprint<'a>) {
+                footprint.read(&self.metadata_tensor);
+            }
+
+            fn execute(&self, machine: &mut dyn $crate::machine::Machine) -> Result<(), $crate::machine::Fault> {
+                let ranks = super::group_size(&self.replica_group);
+                super::variable::read_ahead(machine, &self.metadata_tensor, ranks, self.has_rdispls)
+            }
+
+            fn sets_engine_state(&self) -> bool {
+                true
+            }
+
+            fn action(&self) -> $crate::inst::Action<'_> {
+                $crate::inst::Action::Prepares($trigger)
+            }
+
+            fn values(&self) -> $crate::inst::values::Values<'_> {
+                $crate::inst::values::Values::moved($crate::inst::values::Feeds::Row)
+            }
+
+            fn work(&self, _context: &$crate::machine::Context<'_>) -> $crate::work::Work {
+                $crate::work::Work {
+                    engine: $crate::names::Engine::Sync,
+                    kind: $crate::work::WorkKind::Register($crate::work::RegisterWork::Load),
+                }
+            }
+        }
+    };
+}
+pub(crate) use prepare;

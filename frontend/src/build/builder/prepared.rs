@@ -1,0 +1,85 @@
+//! Collectives in two parts: a preparation and the start of what it prepares.
+//!
+//! Source: the pages `all_to_all_v_prepare` and `all_gather_v_prepare` of NKI 0.7: each preparation needs exactly one start after it, and there is no
+//! other preparation in between.
+
+use nki_isa::inst::{Action, find};
+use nki_isa::{Arg, Inst, Violation};
+
+use super::{Builder, NodeAt, Site};
+use crate::build::Result;
+
+/// A preparation.
+#[derive(Debug)]
+pub(super) struct Prepared {
+    pub(super) at: NodeAt,
+    /// The instruction that it prepares.
+    start: &'static str,
+    operands: Vec<Arg>,
+    /// Line of the call.
+    line: u32,
+}
+
+impl Builder {
+    /// What an instruction prepares.
+    ///
+    /// # Errors
+    /// `operand-value` if another preparation waits for its start.
+    pub(super) fn prepares(&self, inst: &Inst, site: Site) -> Result<Option<Prepared>> {
+        let Action::Prepares(start) = inst.action() else { return Ok(None) };
+        if let Some(other) = &self.prepared {
+            let message = format!(
+                "{} while the preparation on line {} waits for {}",
+                inst.schema().name,
+                other.line,
+                other.start
+            );
+            return Err(Violation::new("operand-value", "", message).help(
+                "there is one place for prepared metadata: start each collective before the next one is prepared",
+            ));
+        }
+        Ok(Some(Prepared { at: self.last_node(), start, operands: inst.args(), line: site.loc.line }))
+    }
+
+    /// Starts what the instruction at `at` prepared: `start` is the function called.
+    ///
+    /// # Errors
+    /// `operand-value` unless it is the preparation that waits, of the same collective, in the same body.
+    pub(crate) fn start_prepared(&mut self, start: &str, at: NodeAt, site: Site) -> Result<()> {
+        let refuse = |message: String, help: &str| Err(Violation::new("operand-value", "", message).help(help));
+        let Some(prepared) = self.prepared.take_if(|p| p.at == at) else {
+            let help = "a preparation is started once, and before the next preparation";
+            return refuse(format!("{start}: this instruction is no preparation that waits to be started"), help);
+        };
+        if prepared.start != start {
+            let help = format!("it is started with {}", prepared.start);
+            return refuse(format!("{start} of the preparation on line {}", prepared.line), &help);
+        }
+        if at.body != self.last_node().body {
+            let help = "prepare and start a collective in the same body";
+            let message = format!(
+                "{start}: a loop or branch of the device is between it and the preparation on line {}",
+                prepared.line
+            );
+            return refuse(message, help);
+        }
+        let Some(entry) = find(prepared.start) else { return Ok(()) };
+        let mut operands: Vec<Option<Arg>> = prepared.operands.into_iter().map(Some).collect();
+        let inst = (entry.build)(&mut operands)?;
+        self.emit(inst, site)
+    }
+
+    /// Refuses a preparation that was never started on the core that ends.
+    ///
+    /// # Errors
+    /// `operand-value`.
+    pub(crate) fn check_prepared(&self) -> Result<()> {
+        match &self.prepared {
+            None => Ok(()),
+            Some(p) => {
+                Err(Violation::new("operand-value", "", format!("the preparation on line {} is never started", p.line))
+                    .help(format!("call {} with what it returned", p.start)))
+            }
+        }
+    }
+}
