@@ -24,6 +24,7 @@ pub(crate) mod iterator;
 pub(crate) mod kernel;
 pub(crate) mod limits;
 mod live;
+mod loops;
 mod methods;
 mod modules;
 pub(crate) mod native;

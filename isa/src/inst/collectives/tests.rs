@@ -248,3 +248,44 @@ fn the_rules_of_the_reference() {
         assert!(e.contains(want), "{name}: {e}");
     }
 }
+
+#[test]
+fn a_prepared_collective_goes_by_the_metadata_of_its_preparation() {
+    let mut m = TestMachine::new(Target::Trn2);
+    let src = m.tensor("s", Space::Hbm, DType::F32, &[4]);
+    let dst = m.tensor("d", Space::Hbm, DType::F32, &[4]);
+    let metadata = m.tensor("m", Space::Hbm, DType::U32, &[3, 2]);
+    let operands = [
+        ("srcs", one(&src)),
+        ("dsts", one(&dst)),
+        ("replica_group", ranks(&[&[0, 1]])),
+        ("metadata_tensor", Arg::View(metadata.clone())),
+    ];
+    let prepare = build("all_to_all_v_prepare", &operands);
+    let start = build("all_to_all_v_trigger", &operands);
+    // Counts, then displacements. Rank 0 sends one element to itself and two to rank 1; rank 1 two and one.
+    let counts: [[f32; 6]; 2] = [[1.0, 2.0, 0.0, 1.0, 7.0, 7.0], [2.0, 1.0, 0.0, 2.0, 7.0, 7.0]];
+    let mut machines: Vec<TestMachine> = (0..2)
+        .map(|rank| {
+            let mut m = m.clone();
+            m.rank = rank as u32;
+            m.set_f32(&src, &[0.0, 1.0, 2.0, 3.0].map(|x| 10.0 * rank as f32 + x));
+            m.set_f32(&dst, &[-1.0; 4]);
+            m.set_f32(&metadata, &counts[rank]);
+            m.run(prepare.clone()).unwrap();
+            // What changes afterwards plays no part.
+            m.set_f32(&metadata, &[9.0; 6]);
+            m
+        })
+        .collect();
+    let brought: Vec<Contribution> =
+        machines.iter_mut().map(|m| Contribution { member: m.rank, tiles: start.contribute(m).unwrap() }).collect();
+    for (rank, m) in machines.iter_mut().enumerate() {
+        m.brought = brought.clone();
+        m.run(start.clone()).unwrap();
+        let expected = [[0.0, -1.0, 10.0, 11.0], [1.0, 2.0, 12.0, -1.0]][rank];
+        assert_eq!(m.f32s(&dst), expected, "rank {rank}");
+        let received = [[1.0, 2.0], [2.0, 1.0]][rank];
+        assert_eq!(m.f32s(&metadata)[4..], received, "rank {rank}");
+    }
+}

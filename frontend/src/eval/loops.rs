@@ -1,0 +1,252 @@
+//! `for` and `while`.
+
+use std::rc::Rc;
+
+use nki_diag::Span;
+
+use super::error::{EvalResult, Raise};
+use super::exec::Flow;
+use super::generator::Saved;
+use super::iterator::Iter;
+use super::value::Value;
+use super::{Frame, Interp};
+use crate::syntax::*;
+
+impl Interp<'_> {
+    pub(super) fn exec_for(&mut self, frame: &Frame<'_>, f: &For, span: Span) -> EvalResult<Flow> {
+        let variable = match &f.target.kind {
+            ExprKind::Name(name, _) => *name,
+            _ => sym::empty,
+        };
+        let header = Span { end: f.iter.span.end, ..span };
+        match self.rewind.pop() {
+            Some(Saved::For(Some(items), value)) => {
+                let flow = self.loop_lazily(frame, f, (variable, header), items, Some(value));
+                return self.end_for(frame, f, flow);
+            }
+            Some(Saved::For(None, _)) => return self.end_for(frame, f, Ok(Flow::Next)),
+            _ => {}
+        }
+        let iterable = self.eval(frame, &f.iter)?;
+        if let Value::Object(object) = &iterable
+            && let Some(range) = object.range()
+        {
+            if !f.orelse.is_empty() {
+                return Err(Raise::at(
+                    "unsupported-syntax",
+                    "a dynamic loop cannot have an `else`",
+                    span,
+                    "this loop runs on the device",
+                ));
+            }
+            range.for_each(self, f.iter.span, &mut |interp, index| {
+                interp.assign(frame, &f.target, index)?;
+                let flow = interp.exec_block(frame, &f.body)?;
+                interp.no_escape(flow, "loop", f.iter.span)
+            })?;
+            return Ok(Flow::Next);
+        }
+        if matches!(iterable, Value::Host(_)) && !self.in_kernel {
+            return Ok(Flow::Next);
+        }
+        let flow = match &iterable {
+            Value::Range(range) if !frame.is_generator() => {
+                let n = range.len();
+                self.loop_over(frame, f, variable, header, (0..n).map(|i| Value::Int(range.at(i))))
+            }
+            Value::Tuple(items) if !frame.is_generator() => {
+                self.loop_over(frame, f, variable, header, items.iter().cloned())
+            }
+            // Once: the body may have errors of its own.
+            Value::Poison => self.loop_over(frame, f, variable, header, std::iter::once(Value::Poison)),
+            // A list may grow while it is walked.
+            Value::List(list) if !frame.is_generator() => {
+                let mut index = 0;
+                let items = std::iter::from_fn(|| {
+                    index += 1;
+                    list.items.borrow().get(index - 1).cloned()
+                });
+                self.loop_over(frame, f, variable, header, items)
+            }
+            other => {
+                let items = self.iter(other, f.iter.span)?;
+                drop(iterable);
+                self.loop_lazily(frame, f, (variable, header), items, None)
+            }
+        };
+        self.end_for(frame, f, flow)
+    }
+
+    /// What follows the iterations of a `for`, which ended with `flow`.
+    fn end_for(&mut self, frame: &Frame<'_>, f: &For, flow: EvalResult<Flow>) -> EvalResult<Flow> {
+        match flow? {
+            Flow::Break => Ok(Flow::Next),
+            flow @ (Flow::Return(_) | Flow::Yield(_)) => Ok(flow),
+            _ if !f.orelse.is_empty() => {
+                let flow = self.exec_block(frame, &f.orelse)?;
+                if let Flow::Yield(_) = flow {
+                    self.suspended.push(Saved::For(None, 0));
+                }
+                Ok(flow)
+            }
+            _ => Ok(Flow::Next),
+        }
+    }
+
+    /// Takes items one by one; with a value, the body of that iteration is being resumed.
+    fn loop_lazily(
+        &mut self,
+        frame: &Frame<'_>,
+        f: &For,
+        (variable, header): (Symbol, Span),
+        items: Rc<Iter>,
+        resumed: Option<i64>,
+    ) -> EvalResult<Flow> {
+        let depth = self.push_iteration(variable, header);
+        let mut count = 0;
+        let mut value = resumed;
+        let result = loop {
+            let ran = match value.take() {
+                Some(again) => {
+                    self.set_iteration(depth, again);
+                    count = again;
+                    self.exec_block(frame, &f.body)
+                }
+                None => match self.next(&items, header) {
+                    Ok(Some(item)) => {
+                        count = item.as_int().unwrap_or(count);
+                        self.set_iteration(depth, count);
+                        self.step(header)
+                            .and_then(|()| self.assign(frame, &f.target, item))
+                            .and_then(|()| self.exec_block(frame, &f.body))
+                    }
+                    Ok(None) => break Ok(Flow::Next),
+                    Err(raise) => break Err(raise),
+                },
+            };
+            match ran {
+                Ok(Flow::Next | Flow::Continue) => count = count.saturating_add(1),
+                Ok(Flow::Yield(value)) => {
+                    self.pop_steps(depth);
+                    self.suspended.push(Saved::For(Some(items), count));
+                    return Ok(Flow::Yield(value));
+                }
+                other => break other,
+            }
+        };
+        self.pop_steps(depth);
+        // A generator that nobody else has ends with the loop.
+        if Rc::strong_count(&items) == 1 && items.is_open_generator() && !matches!(&result, Err(raise) if raise.fatal) {
+            self.close(&items, header)?;
+        }
+        result
+    }
+
+    fn loop_over(
+        &mut self,
+        frame: &Frame<'_>,
+        f: &For,
+        variable: Symbol,
+        header: Span,
+        items: impl Iterator<Item = Value>,
+    ) -> EvalResult<Flow> {
+        let depth = self.push_iteration(variable, header);
+        let mut result = Ok(Flow::Next);
+        for (count, item) in items.enumerate() {
+            let value = item.as_int().unwrap_or(count as i64);
+            self.set_iteration(depth, value);
+            let ran = self
+                .step(header)
+                .and_then(|()| self.assign(frame, &f.target, item))
+                .and_then(|()| self.exec_block(frame, &f.body));
+            match ran {
+                Ok(Flow::Next | Flow::Continue) => {}
+                other => {
+                    result = other;
+                    break;
+                }
+            }
+        }
+        self.pop_steps(depth);
+        result
+    }
+
+    pub(super) fn exec_while(
+        &mut self,
+        frame: &Frame<'_>,
+        test: &Expr,
+        body: &[Stmt],
+        orelse: &[Stmt],
+        span: Span,
+    ) -> EvalResult<Flow> {
+        let header = Span { end: test.span.end, ..span };
+        let mut resumed = match self.rewind.pop() {
+            Some(Saved::While(None)) => return self.exec_while_else(frame, orelse),
+            Some(Saved::While(iteration)) => iteration,
+            _ => None,
+        };
+        let depth = self.push_iteration(sym::empty, header);
+        let mut count = 0;
+        let result = loop {
+            if let Some(iteration) = resumed.take() {
+                self.set_iteration(depth, iteration);
+                count = iteration + 1;
+                match self.exec_block(frame, body) {
+                    Ok(Flow::Next | Flow::Continue) => continue,
+                    other => break other,
+                }
+            }
+            let value = match self.eval(frame, test) {
+                Ok(value) => value,
+                Err(raise) => break Err(raise),
+            };
+            if let Value::Object(object) = &value
+                && let Some(condition) = object.condition()
+            {
+                if count > 0 || !orelse.is_empty() {
+                    break Err(Raise::at(
+                        "unsupported-syntax",
+                        "the condition of this loop became a register",
+                        test.span,
+                        "in a later iteration",
+                    ));
+                }
+                self.pop_steps(depth);
+                condition.repeat(self, test.span, &mut |interp| {
+                    let flow = interp.exec_block(frame, body)?;
+                    interp.no_escape(flow, "loop", test.span)
+                })?;
+                return Ok(Flow::Next);
+            }
+            match self.truth(&value, test.span) {
+                Ok(true) => {}
+                Ok(false) => break Ok(Flow::Next),
+                Err(raise) => break Err(raise),
+            }
+            self.set_iteration(depth, count);
+            count += 1;
+            match self.step(header).and_then(|()| self.exec_block(frame, body)) {
+                Ok(Flow::Next | Flow::Continue) => {}
+                other => break other,
+            }
+        };
+        self.pop_steps(depth);
+        match result? {
+            Flow::Break => Ok(Flow::Next),
+            Flow::Yield(value) => {
+                self.suspended.push(Saved::While(Some(count - 1)));
+                Ok(Flow::Yield(value))
+            }
+            Flow::Return(value) => Ok(Flow::Return(value)),
+            _ => self.exec_while_else(frame, orelse),
+        }
+    }
+
+    fn exec_while_else(&mut self, frame: &Frame<'_>, orelse: &[Stmt]) -> EvalResult<Flow> {
+        let flow = self.exec_block(frame, orelse)?;
+        if let Flow::Yield(_) = flow {
+            self.suspended.push(Saved::While(None));
+        }
+        Ok(flow)
+    }
+}
