@@ -6,6 +6,10 @@
 mod operands;
 mod read;
 mod stream;
+#[cfg(test)]
+pub(crate) mod testing;
+#[cfg(test)]
+mod tests;
 mod transfers;
 
 use std::collections::BTreeMap;

@@ -234,3 +234,6 @@ fn replays(out: &mut String, profiles: &[(String, HardwareProfile)], before: &Pa
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -88,3 +88,6 @@ pub(crate) fn timed(profile: &HardwareProfile, params: &Params) -> Result<Figure
     })?;
     Ok(figures(profile, &mapped, &done))
 }
+
+#[cfg(test)]
+mod tests;

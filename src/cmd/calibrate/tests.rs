@@ -1,0 +1,116 @@
+use nki_isa::Target;
+use nki_sim_core::timing::Params;
+
+use super::fit::{self, Outcome};
+use super::samples::{self, Classes};
+use super::*;
+use crate::profile::testing::mixed;
+
+fn profile(params: &Params) -> HardwareProfile {
+    HardwareProfile::parse(&mixed().profile(params)).unwrap().unwrap()
+}
+
+fn fitted(of: &Params) -> (Params, Vec<Fit>) {
+    let mut classes = Classes::new();
+    samples::add(&profile(of), &mut classes);
+    fit::fit(&Params::of(Target::Trn2), &classes).unwrap()
+}
+
+/// Parameters of another machine, in percent of the default.
+const ALTERED: [(&str, f64); 17] = [
+    ("tensor.fp32_cycles_per_row", 112.0),
+    ("tensor.transpose_cycles_per_row", 90.0),
+    ("tensor.fp32_drain_ns", 125.0),
+    ("tensor.limiter_rate", 85.0),
+    ("vector.fixed_ns.reduce", 130.0),
+    ("vector.cycles.reduce", 85.0),
+    ("vector.issue_overhead_cycles", 120.0),
+    ("scalar.copy_psum_fixed_ns", 140.0),
+    ("scalar.activation_fixed_ns", 90.0),
+    ("scalar.cycles_per_element", 110.0),
+    ("scalar.table_load_ns", 75.0),
+    ("dma.hardware_trigger_ns", 115.0),
+    ("dma.bytes_per_ns", 80.0),
+    ("dma.load_dispatch_ns", 130.0),
+    ("dma.load_notify_ns", 120.0),
+    ("sync.engine_ns.vector", 150.0),
+    ("sync.dma_ns.tensor", 200.0),
+];
+
+#[test]
+fn parameters_of_another_machine_are_found() {
+    let default = Params::of(Target::Trn2);
+    let mut other = default.clone();
+    for (name, percent) in ALTERED {
+        other.set(name, fit::value(&default, name).unwrap() * percent / 100.0).unwrap();
+    }
+    let (params, fits) = fitted(&other);
+    for (name, _) in ALTERED {
+        let outcome = &fits.iter().find(|f| f.name == name).unwrap().outcome;
+        assert!(matches!(outcome, Outcome::Fitted { .. }), "{name}: {outcome:?}");
+        let (want, got) = (fit::value(&other, name).unwrap(), fit::value(&params, name).unwrap());
+        // Nanoseconds are rounded in a profile: 2% of what is short.
+        assert!((got / want - 1.0).abs() < 0.02, "{name}: {got} for {want}");
+    }
+    // Those that were not altered stay what they are.
+    for f in &fits {
+        if let Outcome::Fitted { value, .. } = f.outcome
+            && !ALTERED.iter().any(|(name, _)| *name == f.name)
+        {
+            assert!((value / f.before - 1.0).abs() < 0.05, "{}: {value} for {}", f.name, f.before);
+        }
+    }
+    // And the replay is that of the other machine.
+    let figures = timed(&profile(&other), &params).unwrap();
+    assert!(figures.total_us.error_percent.unwrap().abs() < 0.5, "{:?}", figures.total_us);
+}
+
+#[test]
+fn what_is_not_measured_stays() {
+    let (params, fits) = fitted(&Params::of(Target::Trn2));
+    let kept = |name: &str| match &fits.iter().find(|f| f.name == name).unwrap().outcome {
+        Outcome::Kept(why) => why.clone(),
+        other => panic!("{name}: {other:?}"),
+    };
+    assert_eq!(kept("vector.fixed_ns.scan"), "no measurement depends on it");
+    assert!(kept("kernel.tail_us").starts_with("1 measurement, 3 are needed"));
+    assert!(kept("dma.profile_trigger_ns").contains("cannot tell it from dma.software_trigger_ns"));
+    assert_eq!(
+        fit::value(&params, "vector.fixed_ns.scan"),
+        fit::value(&Params::of(Target::Trn2), "vector.fixed_ns.scan")
+    );
+}
+
+#[test]
+fn the_file_is_what_params_reads() {
+    let default = Params::of(Target::Trn2);
+    let (params, fits) = fitted(&default);
+    let text = file(&fits, &default, Target::Trn2, 1);
+    let mut read = default.clone();
+    read.overlay(&text).unwrap();
+    for f in &fits {
+        let (a, b) = (fit::value(&read, f.name).unwrap(), fit::value(&params, f.name).unwrap());
+        assert!((a / b - 1.0).abs() < 1e-4, "{}: {a} {b}", f.name);
+    }
+    assert_eq!(rounded(3413.3), "3413.3");
+    assert_eq!(rounded(0.012345678), "0.012346");
+}
+
+#[test]
+fn a_section_that_makes_replays_worse_is_taken_back() {
+    let default = Params::of(Target::Trn2);
+    let profiles = [("p".to_owned(), profile(&default))];
+    let fitted = |name, value| Fit {
+        name,
+        before: fit::value(&default, name).unwrap(),
+        outcome: Outcome::Fitted { value, samples: 9, spread_ns: 0.0 },
+    };
+    let mut fits = [fitted("tensor.fp32_cycles_per_row", 6.0), fitted("sync.dma_ns.tensor", 28.5)];
+    let left = checked(&profiles, &default, &mut fits).unwrap();
+    assert_eq!(fits[0].outcome, Outcome::Contradicted(6.0));
+    assert!(matches!(fits[1].outcome, Outcome::Fitted { .. }));
+    assert_eq!(fit::value(&left, "tensor.fp32_cycles_per_row"), Some(4.0));
+    assert_eq!(fit::value(&left, "sync.dma_ns.tensor"), Some(28.5));
+    assert!(table(&fits, Target::Trn2).contains("tensor.fp32_cycles_per_row 4.0000 -> 6.0000"));
+    assert!(!file(&fits, &default, Target::Trn2, 1).contains("fp32_cycles_per_row"));
+}
