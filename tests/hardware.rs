@@ -17,8 +17,11 @@ fn profile() -> String {
     };
     let (hbm, sbuf) = ("0x8005c03b0000", "0x802000036500");
     let load = format!("semaphore=8 sem_increment=16 {} {}", side("src", 2048, hbm), side("dst", 262_144, sbuf));
-    let store =
-        format!("S[6] (Vector)>=1 semaphore=9 sem_increment=16 {} {}", side("src", 262_144, sbuf), side("dst", 2048, hbm));
+    let store = format!(
+        "S[6] (Vector)>=1 semaphore=9 sem_increment=16 {} {}",
+        side("src", 262_144, sbuf),
+        side("dst", 2048, hbm)
+    );
     let copy = "S[8] (qSyncDynamicHW)>=16 S[6] (Vector)++@complete src=fp32@0x4000[1,1][512,1] dst=fp32@0x4800[1,1][512,1] channels=128";
     let instructions = [
         instruction(13_450, 565, "Sync", 1, "DMA_DIRECT2D", &load),
@@ -57,7 +60,9 @@ fn a_profile_is_replayed() {
         .says("replayed as trn2")
         .says("3 of 3 instructions of the program timed by the laws (100.0%)");
     let report = std::fs::read_to_string(s.path("r.json")).unwrap();
-    for key in ["\"total_us\"", "\"drift\"", "\"opcodes\"", "\"transfers\"", "\"limiter\"", "\"coverage\"", "\"instructions\""] {
+    for key in
+        ["\"total_us\"", "\"drift\"", "\"opcodes\"", "\"transfers\"", "\"limiter\"", "\"coverage\"", "\"instructions\""]
+    {
         assert!(report.contains(key), "{key}");
     }
     // Another machine, another time.

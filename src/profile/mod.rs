@@ -55,8 +55,6 @@ pub(crate) struct Core {
     pub(crate) semaphores: Vec<(Ns, u32, i64)>,
     /// By time: start, length, whether the tensor engine has its full rate.
     pub(crate) limiter: Vec<(Ns, Ns, bool)>,
-    /// Merged time of each engine, ns, where the profile has it.
-    pub(crate) active: BTreeMap<String, Ns>,
 }
 
 /// An instruction that an engine executed.
@@ -75,14 +73,6 @@ pub(crate) struct Instruction {
     pub(crate) transpose: bool,
     /// The function of an `ACTIVATE`, as the profile names it.
     pub(crate) function: String,
-    /// For how long it waited for semaphores, where the profile says so of this instruction.
-    pub(crate) wait: Ns,
-}
-
-impl Instruction {
-    pub(crate) fn duration(&self) -> Ns {
-        self.end - self.start
-    }
 }
 
 /// A packet that a DMA engine moved.

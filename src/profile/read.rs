@@ -12,8 +12,8 @@ use super::{Core, HardwareProfile, Instruction, Ns, Operands, Packet, PacketKind
 /// A larger file is refused: the tables would take several times as much memory.
 const MOST_BYTES: u64 = 2 << 30;
 
-/// Times beyond this, 11 days, are no times.
-const LATEST: f64 = 1e15;
+/// Times beyond this, 1000 seconds, are no times of a profile.
+const LATEST: f64 = 1e12;
 
 /// A number, or a string that holds one, as some tables have.
 #[derive(Debug, Clone, Copy, Default)]
@@ -61,8 +61,6 @@ struct Tables<'t> {
     #[serde(borrow, default)]
     dma_queues_info: Option<&'t RawValue>,
     #[serde(borrow, default)]
-    active_time: Option<&'t RawValue>,
-    #[serde(borrow, default)]
     warnings: Option<&'t RawValue>,
 }
 
@@ -78,7 +76,6 @@ struct InstructionRow {
     instruction_type: String,
     activation_fn: String,
     pc: Number,
-    evt_wait_time: Number,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -117,14 +114,6 @@ struct LimiterRow {
 struct QueueRow {
     q_idx: Number,
     q_name: String,
-    subgraph: String,
-}
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-struct ActiveRow {
-    engine: String,
-    duration_ns: Number,
     subgraph: String,
 }
 
@@ -247,11 +236,6 @@ fn build(tables: &Tables<'_>) -> Result<HardwareProfile, String> {
         let core = cores.entry(row.subgraph.clone()).or_insert_with(|| of(row.subgraph));
         core.queues.entry(index).or_insert(row.q_name);
     }
-    for row in rows::<ActiveRow>("active_time", tables.active_time)? {
-        let Some(time) = row.duration_ns.time() else { continue };
-        let core = cores.entry(row.subgraph.clone()).or_insert_with(|| of(row.subgraph));
-        *core.active.entry(row.engine.to_lowercase()).or_insert(0) += time;
-    }
     for core in cores.values_mut() {
         core.packets.sort_by_key(|p| p.start);
         core.semaphores.sort_by_key(|s| s.0);
@@ -312,7 +296,6 @@ fn instructions(
             start,
             end: start + length,
             pc: row.pc.0.map_or(0, |x| x as i64),
-            wait: row.evt_wait_time.time().unwrap_or(0),
             opcode: row.opcode,
             operands,
         };

@@ -9,7 +9,7 @@
 use std::collections::BTreeMap;
 
 use nki_isa::inst::law_of_opcode;
-use nki_isa::names::{DgeMode, Engine, Named, Space};
+use nki_isa::names::{AluOp, DgeMode, Engine, Named, Space};
 use nki_isa::view::Dim;
 use nki_isa::work::{Dma, DmaSide, Law, Matmul, Operand, Stream, Work, WorkKind};
 use nki_isa::{DType, TensorId, View};
@@ -80,7 +80,7 @@ impl Mapped {
             let op = Op::of(list, at);
             let own = &list[at..at + op.parts.len()];
             waits.push(own.iter().flat_map(|i| &i.operands.waits).copied().collect());
-            if let RecordedKind::Known(_) = op.kind {
+            if let RecordedKind::Known { .. } = op.kind {
                 *out.unmapped.entry((first.engine, first.opcode.clone())).or_insert(0) += own.len();
             }
             let complete = own.iter().map(|i| i.end).max().unwrap_or(first.end);
@@ -174,11 +174,14 @@ impl Mapped {
             let own = &mut self.stream[op];
             own.waits.sort_unstable();
             own.waits.dedup();
-            if let RecordedKind::Known(time) = &mut own.kind {
+            if let RecordedKind::Known { busy, complete } = &mut own.kind {
                 // The record may begin with the wait.
                 let i = &core.instructions[self.ops[op].parts[0].instruction];
                 let met = own.waits.iter().map(|w| self.ops[*w as usize].complete).max().unwrap_or(i.start);
-                *time = (i.end - met.clamp(i.start, i.end)).unsigned_abs() * 1000;
+                let start = met.clamp(i.start, i.end);
+                *busy = (i.end - start).unsigned_abs() * 1000;
+                // That of a transfer is there later.
+                *complete = (self.ops[op].complete.max(i.end) - start).unsigned_abs() * 1000;
             }
         }
         self.unmet = unmet;
@@ -246,16 +249,21 @@ impl Op {
         let parts = vec![(0, role)];
         match work {
             Some((work, partition, shape)) => {
-                Op { kind: RecordedKind::Work { work, partition, loads_weights: false }, parts, shape }
+                Op { kind: RecordedKind::Work { work: Box::new(work), partition, loads_weights: false }, parts, shape }
             }
             None => Op {
-                kind: RecordedKind::Known(first.duration().unsigned_abs() * 1000),
+                kind: RecordedKind::Known { busy: 0, complete: 0 },
                 parts: vec![(0, Role::Whole)],
                 shape: String::new(),
             },
         }
     }
 }
+
+/// No operand has more; records that claim it are not understood.
+const MOST_PARTITIONS: u32 = 128;
+const MOST_ELEMENTS: u32 = 1 << 20;
+const MOST_BYTES: u64 = 1 << 36;
 
 /// What the profiler calls the tensor engine's opcodes.
 const LOAD: &str = "LDWEIGHTS";
@@ -298,6 +306,9 @@ fn matmul(list: &[Instruction]) -> Option<Op> {
         parts.push((again, Role::Pass(1)));
     }
     let moving = src.elements();
+    if rows > MOST_PARTITIONS || columns > MOST_PARTITIONS || moving > MOST_ELEMENTS {
+        return None;
+    }
     let work = Matmul {
         rows,
         columns,
@@ -314,7 +325,7 @@ fn matmul(list: &[Instruction]) -> Option<Op> {
         stationary: placeholder(weights_dtype),
     };
     let kind = RecordedKind::Work {
-        work: Work { engine: Engine::Tensor, kind: WorkKind::Matmul(work) },
+        work: Box::new(Work { engine: Engine::Tensor, kind: WorkKind::Matmul(work) }),
         partition: None,
         loads_weights: loads,
     };
@@ -353,21 +364,29 @@ fn stream(i: &Instruction) -> Option<Mapping> {
         return None;
     }
     let o = &i.operands;
+    let simple = || {
+        let op = o.field("op").or(o.field("ops"))?.split(',').next()?;
+        Some(AluOp::from_name(&op.to_ascii_lowercase())?.is_simple())
+    };
     let law = match i.opcode.as_str() {
         "ACTIVATE" => Law::Function(function(i)?),
-        opcode => law_of_opcode(opcode)?,
+        opcode => law_of_opcode(opcode, simple().unwrap_or(false))?,
     };
+    let fills = matches!(i.opcode.as_str(), "MEMSET" | "IOTA");
     let named = |names: &[&str]| -> Option<Vec<Operand>> {
         let given = names.iter().filter(|n| o.field(n).is_some());
         given.map(|n| o.access(n).and_then(|a| Some(operand(&a, a.dtype?)))).collect()
     };
     let inputs = named(&["src", "src0", "src1", "in0", "in1", "in"])?;
     let outputs = named(&["dst", "dst0", "dst1", "out"])?;
-    if outputs.is_empty() || inputs.is_empty() && law != law_of_opcode("MEMSET")? && law != Law::GpSimd {
+    if outputs.is_empty() || inputs.is_empty() && !fills {
         return None;
     }
     let measured = if inputs.is_empty() { &outputs } else { &inputs };
     let elements = measured.iter().map(|p| p.elements).max().unwrap_or(1);
+    if elements > MOST_ELEMENTS {
+        return None;
+    }
     // Pointers: `imm_src=PTR,INSTRUCTION`, `bias_ptr=...`, `scale_ptr=...`.
     let immediates = o.field("imm_src").map_or(0, |s| s.split(',').filter(|w| *w == "PTR").count());
     let pointers = o.fields.keys().filter(|k| k.ends_with("_ptr")).count();
@@ -390,8 +409,10 @@ fn stream(i: &Instruction) -> Option<Mapping> {
 fn function(i: &Instruction) -> Option<&'static str> {
     let given = i.function.trim().to_ascii_lowercase();
     let named = nki_isa::inst::math::activation::ActFn::from_name(&given);
-    // The hardware copies with a function of its own.
-    Some(named.map_or("copy", |f| f.name())).filter(|_| named.is_some() || given == "none")
+    match named {
+        Some(function) => Some(function.name()),
+        None => (given == "none").then_some("copy"),
+    }
 }
 
 /// Bytes from one SBUF partition to the next among the addresses of a DMA.
@@ -412,6 +433,9 @@ fn transfer(i: &Instruction) -> Option<Mapping> {
         let space = if sbuf { Space::Sbuf } else { Space::Hbm };
         let partitions = dims.iter().find(|d| sbuf && d.0.unsigned_abs() == PARTITION_STEP).map_or(1, |d| d.1);
         let total = dims.iter().try_fold(1u64, |n, d| n.checked_mul(d.1))?;
+        if partitions > u64::from(MOST_PARTITIONS) || total > MOST_BYTES {
+            return None;
+        }
         // Neighbours in memory are one run.
         let mut merged = run;
         let mut rest: Vec<(i64, u64)> = dims.split_off(1);

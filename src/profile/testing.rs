@@ -154,6 +154,7 @@ impl Program {
         let mut times = vec![(0, 0); self.lines.len()];
         let (mut packets, mut semaphores, mut queues) = (String::new(), String::new(), Vec::new());
         let mut last_pass = 0;
+        let mut moved = [0; Engine::QUEUES.len()];
         for (op, time) in mapped.ops.iter().zip(&done.cores[0]) {
             let passes = op.parts.iter().filter(|p| matches!(p.role, Role::Pass(_))).count().max(1) as u64;
             let pass = |n: usize| ns(time.start + (time.end - time.start) * n as u64 / passes);
@@ -175,7 +176,10 @@ impl Program {
                 queues.push((queue, i.engine));
                 let run = i.operands.number("src_elem_size").unwrap();
                 let kind = if i.engine == Engine::GpSimd { "software_dynamic" } else { "hardware_dynamic" };
-                let step = (left - arrive) / 8;
+                // A queue moves one transfer after the other.
+                let begin = arrive.max(moved[queue]);
+                moved[queue] = left + 3000;
+                let step = (left - begin) / 8;
                 // The last packet ends as late as the semaphore's packet is written.
                 let visible = ns(time.complete);
                 semaphores += &format!(
@@ -190,7 +194,7 @@ impl Program {
                 };
                 for engine in 0..16 {
                     for n in 0..8 {
-                        packet(engine, ns(arrive + step * n), ns(arrive + step * (n + 1)), run);
+                        packet(engine, ns(begin + step * n), ns(begin + step * (n + 1)), run);
                     }
                     packet(engine, ns(left) + 1, ns(left) + 2, 4);
                 }
@@ -231,10 +235,10 @@ impl Program {
 /// A program of every kind of operation, in chains and one behind the other.
 pub(crate) fn mixed() -> Program {
     let mut p = Program::default();
-    p.table();
     let loads: Vec<u32> =
         [512, 1024, 2048, 4096].into_iter().map(|run| p.transfer(Engine::Sync, false, run, After::Nothing)).collect();
     for load in loads {
+        p.table();
         p.matmul("fp32", false, 512, After::Transfer(load));
         for _ in 0..24 {
             p.matmul("fp32", false, 512, After::Nothing).matmul("fp32", false, 128, After::Nothing);
@@ -270,7 +274,8 @@ pub(crate) fn mixed() -> Program {
             After::Transfer(store),
             "src=fp32@0x4000[1,1][64,1] dst=fp32@0x4800[1,1][64,1] channels=128",
         );
-        let software = p.transfer(Engine::GpSimd, false, 1024, After::Engine(Engine::Vector));
+        p.transfer(Engine::GpSimd, false, 1024, After::Engine(Engine::Vector));
+        let software = p.transfer(Engine::GpSimd, false, 1024, After::Nothing);
         p.matmul("fp32", false, 128, After::Transfer(software));
         p.matmul("fp32", false, 128, After::Engine(Engine::Scalar));
     }

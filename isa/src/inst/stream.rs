@@ -52,15 +52,14 @@ pub(crate) fn on(engine: Engine, stream: Stream) -> Work {
 }
 
 /// The law of an opcode of the hardware, as profiles name it, for a pass through the vector engine or one that any engine of streams can run.
-/// The function of an `ACTIVATE` decides its law and is not part of the opcode.
-pub fn law_of_opcode(opcode: &str) -> Option<Law> {
+/// The function of an `ACTIVATE` decides its law and is not part of the opcode. `simple`: its operator has a fast mode ([`crate::names::AluOp::is_simple`]).
+pub fn law_of_opcode(opcode: &str, simple: bool) -> Option<Law> {
     Some(match opcode {
         "COPY" | "CAST" => modes(ONE_TILE, "copy"),
         "TENSOR_SCALAR" => {
             Law::Vector(VectorLaw { cycles: ONE_TILE, fixed: "tensor_scalar", scalar: Some("vector_operand") })
         }
-        "TENSOR_TENSOR" => modes(two_tiles(true), "tensor_tensor"),
-        "SCALAR_TENSOR_TENSOR" => modes(two_tiles(true), "tensor_tensor"),
+        "TENSOR_TENSOR" | "SCALAR_TENSOR_TENSOR" => modes(two_tiles(simple), "tensor_tensor"),
         "TENSOR_REDUCE" => rows("reduce", "reduce"),
         "TENSOR_TENSOR_SCAN" => rows("scan", "scan"),
         "RECIPROCAL" => rows("reciprocal", "reciprocal"),

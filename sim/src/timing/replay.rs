@@ -37,7 +37,7 @@ pub enum RecordedKind {
     /// Work that a law covers.
     Work {
         /// The work.
-        work: Work,
+        work: Box<Work>,
         /// First partition of the on-chip side of a DMA.
         partition: Option<u32>,
         /// Whether a matmul loads its weights: the recording has the load, or it has not.
@@ -45,8 +45,13 @@ pub enum RecordedKind {
     },
     /// The load of a function table. Recorded loads stand for all: no other operation loads one.
     TableLoad,
-    /// It took this long; no law covers it.
-    Known(Ps),
+    /// No law covers it: the engine is busy for so long, and its results are there after so long.
+    Known {
+        /// From its start until the engine can start another.
+        busy: Ps,
+        /// From its start until its results are there.
+        complete: Ps,
+    },
 }
 
 /// When the machine ran an operation.
@@ -87,14 +92,19 @@ pub struct Stuck {
 
 /// What a recorded operation costs.
 pub fn cost(recorded: &Recorded, core: usize, model: &dyn CostModel) -> Cost {
-    let known = |time: Ps| Cost {
+    let known = |busy: Ps, complete: Ps| Cost {
         engine: recorded.queue,
-        kind: CostKind::Compute { occupancy: time.max(1), complete: time.max(1), table: None, port: false },
+        kind: CostKind::Compute {
+            occupancy: busy.max(1),
+            complete: complete.max(busy).max(1),
+            table: None,
+            port: false,
+        },
         confidence: Confidence::Measured,
     };
     match &recorded.kind {
-        RecordedKind::Known(time) => known(*time),
-        RecordedKind::TableLoad => known(model.machine().table_load),
+        RecordedKind::Known { busy, complete } => known(*busy, *complete),
+        RecordedKind::TableLoad => known(model.machine().table_load, model.machine().table_load),
         RecordedKind::Work { work, partition, loads_weights } => {
             let place = Place { partition: *partition, core: core as u32, ..Place::default() };
             let mut cost = model.cost(work, place);
@@ -232,9 +242,13 @@ fn transitions(passes: &[Pass], law: Limiter, end: Ps) -> Vec<(Ps, bool)> {
     let mut out = Vec::new();
     let mut full = false;
     let mut period = 0;
-    let mut until = |state: &mut limiter::State, time: Ps| {
+    let mut until = |state: &mut limiter::State, time: Ps, worked: Ps| {
         while (period + 1) * law.period <= time {
             period += 1;
+            // The rate is the limited one from the period after the next on if nothing is done.
+            if period * law.period > worked + 2 * law.period {
+                period = time / law.period;
+            }
             let now = state.rate(period * law.period) > law.rate;
             if now != full {
                 out.push((period * law.period, now));
@@ -242,10 +256,12 @@ fn transitions(passes: &[Pass], law: Limiter, end: Ps) -> Vec<(Ps, bool)> {
             }
         }
     };
+    let mut worked = 0;
     for &(start, stop, moving, load) in passes {
-        until(&mut state, start);
+        until(&mut state, start, worked);
         state.used(start, stop, moving, load);
+        worked = worked.max(stop);
     }
-    until(&mut state, end);
+    until(&mut state, end, worked);
     out
 }

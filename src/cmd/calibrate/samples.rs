@@ -120,7 +120,7 @@ fn packet(bytes: u64) -> Recorded {
     let work = Work { engine: Engine::Sync, kind: WorkKind::Dma(dma) };
     Recorded {
         queue: Engine::Sync,
-        kind: RecordedKind::Work { work, partition: Some(0), loads_weights: false },
+        kind: RecordedKind::Work { work: Box::new(work), partition: Some(0), loads_weights: false },
         waits: Vec::new(),
     }
 }
@@ -199,8 +199,8 @@ impl Collector<'_> {
     /// What a class of its kind is called.
     fn name(&self, op: usize, what: &str) -> String {
         let o = &self.mapped.ops[op];
-        let scalars = match &self.mapped.stream[op].kind {
-            RecordedKind::Work { work: Work { kind: WorkKind::Stream(s), .. }, .. } => s.scalar_reads,
+        let scalars = match self.work(op) {
+            Some(WorkKind::Stream(s)) => s.scalar_reads,
             _ => 0,
         };
         let opcode = self.parts(op).next().map_or("", |p| &self.core.instructions[p.instruction].opcode);
@@ -240,7 +240,7 @@ impl Collector<'_> {
                         WorkKind::Stream(_) => self.pass(op, next),
                         _ => {}
                     },
-                    RecordedKind::Known(_) => {}
+                    RecordedKind::Known { .. } => {}
                 }
             }
             // GpSimd's records of triggers begin late; see `arrival`.

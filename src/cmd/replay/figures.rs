@@ -233,7 +233,7 @@ pub(crate) fn figures(profile: &HardwareProfile, mapped: &[(usize, Mapped)], rep
                 if let Some(n) = passes(&op.parts).checked_sub(1) {
                     last_pass = pass_start(&op.parts, time, n);
                 }
-                if matches!(item.kind, RecordedKind::Known(_)) {
+                if matches!(item.kind, RecordedKind::Known { .. }) {
                     continue;
                 }
                 let own: Vec<_> = op.parts.iter().filter(|p| !matches!(p.role, Role::Weights(_))).collect();

@@ -4,8 +4,7 @@ mod figures;
 mod render;
 
 use nki_isa::Target;
-use nki_sim_core::timeline::Ps;
-use nki_sim_core::timing::replay::replay;
+use nki_sim_core::timing::replay::{Recorded, RecordedKind, replay};
 use nki_sim_core::timing::{Laws, Params};
 use serde::Serialize;
 
@@ -55,6 +54,9 @@ pub(crate) fn run(args: &ReplayArgs) -> Result<(), Failure> {
     Ok(())
 }
 
+/// A day, in picoseconds.
+const MOST_TIME: u128 = 86_400 * 1_000_000_000_000;
+
 /// The generation of a profile, unless one is given.
 pub(crate) fn target_of(profile: &HardwareProfile, given: Option<Target>) -> Result<Target, String> {
     match (given, profile.target(), &profile.instance) {
@@ -74,10 +76,18 @@ pub(crate) fn timed(profile: &HardwareProfile, params: &Params) -> Result<Figure
     if mapped.iter().all(|(_, m)| m.stream.is_empty()) {
         return Err("it has no instruction of a program, only those of the runtime".into());
     }
+    let known = |r: &Recorded| match r.kind {
+        RecordedKind::Known { busy, complete } => busy.max(complete),
+        _ => 0,
+    };
+    let sum: u128 = mapped.iter().flat_map(|(_, m)| &m.stream).map(|r| u128::from(known(r))).sum();
+    if sum > MOST_TIME {
+        return Err("the recorded times of instructions that no law covers add up to more than a day".into());
+    }
     let laws = Laws::new(params).map_err(|e| e.to_string())?;
     let streams: Vec<_> = mapped.iter().map(|(_, m)| m.stream.clone()).collect();
     let grid = profile.busy_cores().find_map(|(_, core)| core.limiter.first()).map(|l| l.0.unsigned_abs() * 1000);
-    let done = replay(&streams, &laws, grid.map(Ps::from)).map_err(|stuck| {
+    let done = replay(&streams, &laws, grid).map_err(|stuck| {
         let (core, m) = &mapped[stuck.core];
         let part = m.ops[stuck.op].parts[0].instruction;
         let i = &profile.cores[*core].instructions[part];
