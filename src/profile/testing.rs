@@ -4,7 +4,8 @@ use std::fmt::Write as _;
 
 use nki_isa::Target;
 use nki_isa::names::{Engine, Named};
-use nki_sim_core::timing::replay::replay;
+use nki_sim_core::timing::cost::CostKind;
+use nki_sim_core::timing::replay::{cost, replay};
 use nki_sim_core::timing::{Laws, Params};
 
 use super::{HardwareProfile, Mapped, Role};
@@ -149,13 +150,14 @@ impl Program {
         let read = HardwareProfile::parse(&self.json(&any, "")).unwrap().unwrap();
         let core = &read.cores[0];
         let mapped = Mapped::of(core);
-        let done = replay(std::slice::from_ref(&mapped.stream), &Laws::new(params).unwrap(), None).unwrap();
+        let laws = Laws::new(params).unwrap();
+        let done = replay(std::slice::from_ref(&mapped.stream), &laws, None).unwrap();
         let ns = |ps: u64| (ps + 500) / 1000;
         let mut times = vec![(0, 0); self.lines.len()];
         let (mut packets, mut semaphores, mut queues) = (String::new(), String::new(), Vec::new());
         let mut last_pass = 0;
         let mut moved = [0; Engine::QUEUES.len()];
-        for (op, time) in mapped.ops.iter().zip(&done.cores[0]) {
+        for ((op, time), item) in mapped.ops.iter().zip(&done.cores[0]).zip(&mapped.stream) {
             let passes = op.parts.iter().filter(|p| matches!(p.role, Role::Pass(_))).count().max(1) as u64;
             let pass = |n: usize| ns(time.start + (time.end - time.start) * n as u64 / passes);
             let drain = ns(time.complete) - ns(time.end);
@@ -180,23 +182,26 @@ impl Program {
                 let begin = arrive.max(moved[queue]);
                 moved[queue] = left + 3000;
                 let step = (left - begin) / 8;
+                // What occupies no engine shows as engines that begin later.
+                let CostKind::Dma(dma) = cost(item, 0, &laws).kind else { panic!("{item:?}") };
                 // The last packet ends as late as the semaphore's packet is written.
                 let visible = ns(time.complete);
                 semaphores += &format!(
                     ",{{\"timestamp\": {visible}, \"id\": \"S[{}] (q)\", \"value\": 16, \"subgraph\": \"sg00\"}}",
                     i.operands.number("semaphore").unwrap()
                 );
-                let mut packet = |engine: usize, start: u64, end: u64, bytes: u64| {
+                let mut packet = |engine: u64, start: u64, end: u64, bytes: u64| {
                     packets += &format!(
                         ",{{\"timestamp\": {start}, \"duration\": {}, \"dma_queue\": \"{queue}\", \"dma_engine\": \"{engine}\", \"transfer_size\": {bytes}, \"queue_type\": \"{kind}\", \"subgraph\": \"sg00\"}}",
                         end - start
                     );
                 };
                 for engine in 0..16 {
+                    let late = dma.payload * engine / 15;
                     for n in 0..8 {
-                        packet(engine, ns(begin + step * n), ns(begin + step * (n + 1)), run);
+                        packet(engine, ns(begin + late + step * n), ns(begin + late + step * (n + 1)), run);
                     }
-                    packet(engine, ns(left) + 1, ns(left) + 2, 4);
+                    packet(engine, ns(left + late) + 1, ns(left + late) + 2, 4);
                 }
             }
         }
