@@ -66,7 +66,7 @@ fn a_profile_is_replayed() {
         assert!(report.contains(key), "{key}");
     }
     // Another machine, another time.
-    s.run(&["replay", "p.json", "--set", "dma.load_dispatch_ns=50751"]).exits(0).says("7");
+    s.run(&["replay", "p.json", "--set", "dma.load_dispatch_ns=50751"]).exits(0).says("us replayed as trn2 (+2");
     s.run(&["replay", "p.json", "--set", "dma.none=1"]).exits(2).says("no timing parameter `dma.none`");
     s.run(&["replay", "p.json", "--target", "trn1"]).exits(0).says("replayed as trn1");
 }
