@@ -13,7 +13,7 @@ use crate::timeline::Timeline;
 use crate::trace::index_nodes;
 
 /// What one instruction, line or kernel did. A multiply-add is two operations.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct Counters {
     /// Operations of the tensor engine, transposes included.
     pub flops: u64,

@@ -12,6 +12,7 @@ use serde_json::value::RawValue;
 use super::summary::{percent, us};
 use super::vocabulary::{released, remedy, short_cause};
 use crate::analysis::counters::Counters;
+use crate::analysis::roofline::Roofline;
 use crate::analysis::{Analysis, Step, cause_event};
 use crate::timeline::{Event, PhaseKind, Ps, RowId, RowKind, State, Timeline};
 use crate::trace::index_nodes;
@@ -175,17 +176,7 @@ pub fn detail(a: &Analysis<'_>) -> Result<Detail, serde_json::Error> {
     let t = a.timeline;
     Ok(Detail {
         summary: summary_columns(a),
-        roofline: RooflineSummary {
-            flops_per_byte: r.intensity,
-            ridge_flops_per_byte: r.ridge,
-            achieved_tflops: r.achieved_flops / 1e3,
-            attainable_tflops: r.attainable_flops / 1e3,
-            peak_tflops: r.peak_flops / 1e3,
-            achieved_gbytes_per_s: r.achieved_bytes,
-            peak_gbytes_per_s: r.peak_bytes,
-            hbm_stack_gbytes_per_s: r.hbm_bytes,
-            bound: if r.intensity < r.ridge { "memory" } else { "compute" },
-        },
+        roofline: roofline_summary(r),
         traffic: Traffic {
             hbm_read_bytes: a.total.hbm_read,
             hbm_write_bytes: a.total.hbm_write,
@@ -212,6 +203,20 @@ pub fn detail(a: &Analysis<'_>) -> Result<Detail, serde_json::Error> {
         critical_path: path(a)?,
         intervals: intervals(t)?,
     })
+}
+
+pub(super) fn roofline_summary(r: &Roofline) -> RooflineSummary {
+    RooflineSummary {
+        flops_per_byte: r.intensity,
+        ridge_flops_per_byte: r.ridge,
+        achieved_tflops: r.achieved_flops / 1e3,
+        attainable_tflops: r.attainable_flops / 1e3,
+        peak_tflops: r.peak_flops / 1e3,
+        achieved_gbytes_per_s: r.achieved_bytes,
+        peak_gbytes_per_s: r.peak_bytes,
+        hbm_stack_gbytes_per_s: r.hbm_bytes,
+        bound: if r.intensity < r.ridge { "memory" } else { "compute" },
+    }
 }
 
 pub(super) fn gain_percent(gain: i64, elapsed: Ps) -> f64 {

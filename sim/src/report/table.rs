@@ -104,7 +104,7 @@ fn quoted(text: &str) -> String {
 }
 
 /// Operands of every statement, by core and number.
-pub(super) fn all_operands(program: &Program) -> Vec<Vec<String>> {
+fn all_operands(program: &Program) -> Vec<Vec<String>> {
     let of = |stream| {
         index_nodes(stream)
             .into_iter()
@@ -118,7 +118,7 @@ pub(super) fn all_operands(program: &Program) -> Vec<Vec<String>> {
 }
 
 /// `dst=t[128x512] float32 sbuf op=add`: operands that differ from their defaults.
-fn operands(program: &Program, inst: &Inst) -> String {
+pub(super) fn operands(program: &Program, inst: &Inst) -> String {
     let mut out = String::new();
     for (schema, arg) in inst.schema().operands.iter().zip(inst.args()) {
         if schema.default.is_some_and(|d| d() == arg) || arg == Arg::None {

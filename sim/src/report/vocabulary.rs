@@ -129,7 +129,23 @@ pub fn verdict_sentence(timeline: &Timeline, verdict: &Verdict) -> String {
 
 /// The error bar of a latency, in one sentence.
 pub(super) fn error_sentence(bar: &ErrorBar) -> String {
-    let interval = format!("{} to {} us", figures(bar.low_us, f64::floor), figures(bar.high_us, f64::ceil));
+    error_words(bar, &format!("{} to {} us", figures(bar.low_us, f64::floor), figures(bar.high_us, f64::ceil)))
+}
+
+/// The same with times in the unit that suits them: ns, us, ms or s.
+pub(super) fn error_sentence_readable(bar: &ErrorBar) -> String {
+    let (unit, name) = match bar.high_us {
+        x if x >= 1e6 => (1e6, "s"),
+        x if x >= 1e3 => (1e3, "ms"),
+        x if x >= 1.0 => (1.0, "\u{b5}s"),
+        _ => (1e-3, "ns"),
+    };
+    let [low, high] = [(bar.low_us, f64::floor as fn(f64) -> f64), (bar.high_us, f64::ceil)]
+        .map(|(us, round)| figures(us / unit, round));
+    error_words(bar, &format!("{low} to {high} {name}"))
+}
+
+fn error_words(bar: &ErrorBar, interval: &str) -> String {
     let runs = if bar.rows == 1 { "1 measured run".to_owned() } else { format!("{} measured runs", bar.rows) };
     match &bar.group {
         Some(group) => format!("On hardware: 90% within {interval} (the errors for similar kernels: {group}, {runs})."),

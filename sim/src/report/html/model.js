@@ -1,139 +1,183 @@
-// The data, indexes into it, and the state that all views share. The state is in the URL's hash: #event=5, #line=0:12, #view=100-900;
-// with several ranks also #rank=1.
+// The run: events, statements, tensors, stalls, and the rows of the timeline.
+//
+// E: events. C: statements, which events are instances of. T: tensors. X: transfers. W: stalls. P: steps of the critical path. All are tables of
+// columns, indexed by the number of the row.
 
-const parsed = JSON.parse(document.getElementById("data").textContent);
-const ranks = Array.isArray(parsed) ? parsed : [parsed];
-const rankOfHash = () => {
-  const wanted = Number(new URLSearchParams(location.hash.slice(1)).get("rank") ?? 0);
-  return Number.isInteger(wanted) && wanted > 0 && wanted < ranks.length ? wanted : 0;
-};
-const rank = rankOfHash();
-const data = ranks[rank];
-const E = data.events, X = data.transfers, S = data.strings;
-const count = E.start.length;
-const state = { from: 0, to: data.elapsed, event: -1, file: -1, line: -1, critical: false };
-const dark = matchMedia("(prefers-color-scheme: dark)");
+let data, S, E, C, T, X, W, P, trails, count;
+/** By row: `lanes` are lists of spans; those of a queue have `payload` and `moved`. */
+let lists = [];
+/** By event: its transfer, or -1. By event: its queue's row, or its engine's. */
+let transferOf, rowOf;
+/** By opcode (a string): its place among all, most expensive first. */
+let opcodeRank;
+/** By file:line: its events. */
+let perLine;
+let counters = [];
 
-// Instructions get colours in order of the time they take, so that the largest differ most.
-const HUES = [211, 28, 145, 271, 350, 185, 60, 310, 95, 235];
-const labelTime = new Map();
-for (let i = 0; i < count; i++) labelTime.set(E.label[i], (labelTime.get(E.label[i]) || 0) + E.done[i] - E.start[i]);
-const labels = [...labelTime].sort((a, b) => b[1] - a[1] || a[0] - b[0]).map((l) => l[0]);
-const labelRank = new Map(labels.map((l, i) => [l, i]));
-function labelColor(label) {
-  const rank = labelRank.get(label) || 0, turn = Math.floor(rank / HUES.length);
-  const light = (dark.matches ? 58 : 50) + (turn % 2) * 12;
-  return `hsl(${HUES[rank % HUES.length]} ${62 - turn * 14}% ${light}%)`;
-}
-const CAUSES = {
-  semaphore: "#d9a13b", bank: "#c0562f", "engine-order": "#8a6fb8", "dma-bandwidth": "#4d8fa8",
-  "dma-latency": "#7fb3c4", limiter: "#c23b52", "table-load": "#b58ab0", port: "#9a8a3a", barrier: "#6b6b6b", "start-up": "#a9afb5",
-  finished: "#c9ced3",
-};
-const causeColor = (text) => CAUSES[data.kinds[text]] || "#999999";
+const placeOf = (c) => C.line[c] ? `${fileName(data.files[C.file[c]][0])}:${C.line[c]}` : "";
+const lineKey = (file, line) => file + ":" + line;
+const opcodeColor = (opcode) => hue(opcodeRank.get(opcode) ?? 0);
+const labelOf = (i) => S[C.opcode[E.statement[i]]] + (C.name[E.statement[i]] ? ` ${S[C.name[E.statement[i]]]}` : "");
+/** From the start to the time at which the result is there. */
+const finish = (i) => transferOf[i] >= 0 ? E.done[i] : E.end[i];
 
-// Events of each row in order of time; transfers are on the row of their queue in lanes, so that none covers another.
-const lists = data.rows.map(() => ({ id: [], start: [], end: [], lane: [], payload: null, moved: null, lanes: 1 }));
-for (let i = 0; i < count; i++) {
-  const l = lists[E.row[i]];
-  l.id.push(i); l.start.push(E.start[i]); l.end.push(Math.max(E.end[i], E.start[i])); l.lane.push(0);
-}
-for (let i = 0; i < X.event.length; i++) {
-  const l = lists[X.row[i]];
-  if (!l.payload) { l.payload = []; l.moved = []; }
-  l.id.push(X.event[i]); l.start.push(X.issue[i]); l.end.push(X.done[i]); l.lane.push(0);
-  l.payload.push(X.payload[i]); l.moved.push(X.payload_end[i]);
-}
-const queueRow = new Map(X.event.map((e, i) => [e, X.row[i]]));
-for (const l of lists) {
-  const order = l.id.map((_, i) => i).sort((a, b) => l.start[a] - l.start[b] || l.id[a] - l.id[b]);
-  for (const key of ["id", "start", "end", "lane", "payload", "moved"]) if (l[key]) l[key] = order.map((i) => l[key][i]);
-  // What ends latest so far, for a binary search over ends.
-  l.reach = new Float64Array(l.id.length);
-  const free = [];
-  for (let i = 0, reach = 0; i < l.id.length; i++) {
-    if (l.payload) {
-      let lane = free.findIndex((t) => t <= l.start[i]);
-      if (lane < 0) lane = free.length < 3 ? free.length : free.indexOf(Math.min(...free));
-      free[lane] = l.end[i];
-      l.lane[i] = lane;
-    }
-    l.reach[i] = reach = Math.max(reach, l.end[i]);
+/** The iterations around something: `i=3, j=0`. */
+function iteration(trail) {
+  const out = [];
+  for (let at = trail; ; at -= trails.back[at]) {
+    if (trails.variable[at]) out.unshift(`${S[trails.variable[at]]}=${trails.value[at]}`);
+    if (!trails.back[at]) return out.join(", ");
   }
-  l.lanes = Math.max(1, free.length);
-}
-const shown = data.rows.map((_, i) => i).filter((i) => data.rows[i].engine || data.rows[i].count > 0);
-
-const perLine = new Map(); // "file:line" -> { events, critical, time }
-for (let i = 0; i < count; i++) {
-  const key = E.file[i] + ":" + E.line[i];
-  let l = perLine.get(key);
-  if (!l) perLine.set(key, (l = { events: [], critical: 0 }));
-  l.events.push(i); l.critical += E.critical[i];
 }
 
-/** The first position in a sorted array whose value is greater than `x`. */
-function above(array, x) {
-  let lo = 0, hi = array.length;
-  while (lo < hi) { const mid = (lo + hi) >> 1; if (array[mid] > x) hi = mid; else lo = mid + 1; }
-  return lo;
+function buildModel(head, c) {
+  data = head; S = head.strings; C = c.statement; T = c.tensor; X = c.transfer; W = c.stall; P = c.path; trails = c.trail; E = c.event;
+  count = E.start.length;
+  E.end = new Float64Array(count); E.done = new Float64Array(count); E.from = new Int32Array(count);
+  E.first = new Int32Array(count + 1);
+  for (let i = 0; i < count; i++) {
+    E.end[i] = E.start[i] + E.time[i]; E.done[i] = E.end[i] + E.complete[i];
+    E.from[i] = E.back[i] ? i - E.back[i] : -1;
+    E.first[i + 1] = E.first[i] + E.accesses[i];
+  }
+  E.access = c.access.all;
+  X.end = floats(X.event.length, (i) => E.done[X.event[i]]);
+  X.payload = floats(X.event.length, (i) => X.issue[i] + X.wait[i]);
+  X.moved = floats(X.event.length, (i) => X.payload[i] + X.time[i]);
+  W.end = floats(W.row.length, (i) => W.start[i] + W.time[i]);
+  P.to = floats(P.event.length, (i) => P.from[i] + P.time[i]);
+  transferOf = new Int32Array(count).fill(-1);
+  X.event.forEach((e, i) => { transferOf[e] = i; });
+  rowOf = ints(count, (i) => transferOf[i] >= 0 ? X.row[transferOf[i]] : E.row[i]);
+  E.critical = new Float64Array(count);
+  for (let i = 0; i < P.event.length; i++) E.critical[P.event[i]] += P.time[i];
+  rankOpcodes();
+  buildLists();
+  buildWaits();
+  buildLines();
+  buildLives();
+  buildCounters();
 }
 
-for (const m of data.memory) {
-  m.peak = m.points.reduce((most, p) => Math.max(most, p[1]), 1);
-  m.full = m.tensors.reduce((most, t) => Math.max(most, t[3] + t[4]), m.peak);
-  m.times = m.points.map((p) => p[0]);
+function rankOpcodes() {
+  const taken = new Float64Array(S.length);
+  for (let i = 0; i < count; i++) taken[C.opcode[E.statement[i]]] += E.done[i] - E.start[i] + 1;
+  const used = [...taken.keys()].filter((o) => taken[o] > 0).sort((a, b) => taken[b] - taken[a] || a - b);
+  opcodeRank = new Map(used.map((o, n) => [o, n]));
 }
 
-const us = (ns, digits = 2) => (ns / 1000).toFixed(digits) + " \u00b5s";
-const bytes = (n) => n < 10000 ? n + " B" : n < 1e7 ? (n / 1024).toFixed(1) + " KiB" : (n / 1048576).toFixed(1) + " MiB";
-const placeOf = (i) => E.line[i] ? data.files[E.file[i]]?.[0] + ":" + E.line[i] : "";
-
-/** An element with text and attributes; text is never read as markup. */
-function el(name, text, attributes) {
-  const e = document.createElement(name);
-  if (text !== undefined && text !== null) e.textContent = text;
-  for (const key in attributes || {}) e.setAttribute(key, attributes[key]);
-  return e;
+/** By row the positions in a column of rows. */
+function split(rows) {
+  const sizes = new Int32Array(data.rows.length);
+  for (let i = 0; i < rows.length; i++) sizes[rows[i]]++;
+  const out = [...sizes].map((n) => new Int32Array(n)), at = new Int32Array(sizes.length);
+  for (let i = 0; i < rows.length; i++) out[rows[i]][at[rows[i]]++] = i;
+  return out;
+}
+/** The events of an engine in one lane, the transfers of a queue in as many as are under way together. */
+function buildLists() {
+  const engines = split(E.row), queues = split(X.row);
+  lists = data.rows.map((row, r) => {
+    const queue = !row.engine, start = queue ? X.issue : E.start, end = queue ? X.end : E.end, ids = queue ? queues[r] : engines[r];
+    const order = rising(floats(ids.length, (i) => start[ids[i]])), lane = new Int32Array(ids.length), free = [], sizes = [];
+    for (const o of order) {
+      let l = 0;
+      while (l < free.length && free[l] > start[ids[o]]) l++;
+      lane[o] = l; free[l] = end[ids[o]]; sizes[l] = (sizes[l] || 0) + 1;
+    }
+    const lanes = sizes.map((n) => new Int32Array(n)), at = sizes.map(() => 0);
+    for (const o of order) lanes[lane[o]][at[lane[o]]++] = ids[o];
+    const pick = (own, column) => floats(own.length, (i) => column[own[i]]);
+    return {
+      lanes: lanes.map((own) => {
+        const list = spanList(queue ? ints(own.length, (i) => X.event[own[i]]) : own, pick(own, start), pick(own, end));
+        if (queue) list.moving = spanList(list.id, pick(own, X.payload), pick(own, X.moved));
+        return list;
+      }),
+      stalls: null,
+    };
+  });
+  let at = 0;
+  for (let r = 0; r < data.rows.length; r++) {
+    const from = at;
+    while (at < W.row.length && W.row[at] === r) at++;
+    lists[r].stalls = spanList(null, W.start.subarray(from, at), W.end.subarray(from, at));
+    lists[r].firstStall = from;
+  }
 }
 
-const listeners = [];
-const changed = () => { listeners.forEach((f) => f()); };
-function writeHash() {
-  const parts = [];
-  if (rank > 0) parts.push("rank=" + rank);
-  if (state.event >= 0) parts.push("event=" + state.event);
-  if (state.line > 0) parts.push("line=" + state.file + ":" + state.line);
-  if (state.from > 0 || state.to < data.elapsed) parts.push("view=" + Math.round(state.from) + "-" + Math.round(state.to));
-  history.replaceState(null, "", parts.length ? "#" + parts.join("&") : "#");
+/** By stall the event that waited: on an engine the next one, for the power limiter the one before. By event how long it waited. */
+function buildWaits() {
+  W.holder = new Int32Array(W.row.length).fill(-1);
+  E.wait = new Float64Array(count);
+  lists.forEach((row, r) => {
+    if (!data.rows[r].engine || !row.lanes.length) return;
+    const { id, start } = row.lanes[0];
+    for (let n = 0; n < row.stalls.start.length; n++) {
+      const w = row.firstStall + n, kind = data.kinds[W.cause[w]];
+      if (IDLE.has(kind)) continue;
+      const next = above(start, W.end[w] - 1), holder = kind === "limiter" ? above(start, W.start[w]) - 1 : next;
+      if (holder < 0 || holder >= id.length) continue;
+      W.holder[w] = id[holder];
+      E.wait[id[holder]] += W.time[w];
+    }
+  });
 }
-function readHash() {
-  const get = new URLSearchParams(location.hash.slice(1));
-  const event = Number(get.get("event") ?? -1), view = (get.get("view") || "").split("-").map(Number);
-  const line = (get.get("line") || "").split(":").map(Number);
-  if (line.length === 2 && line[1] > 0) [state.file, state.line] = line;
-  if (view.length === 2 && view[1] > view[0]) setView(view[0], view[1]);
-  if (Number.isInteger(event) && event >= 0 && event < count) selectEvent(event, false);
-  changed();
+
+function buildLines() {
+  perLine = new Map();
+  const own = ints(C.opcode.length, () => -1), lines = [];
+  for (let i = 0; i < count; i++) {
+    const c = E.statement[i];
+    if (own[c] < 0) {
+      const key = lineKey(C.file[c], C.line[c]);
+      if (!perLine.has(key)) { perLine.set(key, { at: lines.length, events: [], critical: 0 }); lines.push(perLine.get(key)); }
+      own[c] = perLine.get(key).at;
+    }
+    const l = lines[own[c]];
+    l.events.push(i); l.critical += E.critical[i];
+  }
 }
-function setView(from, to) {
-  const span = Math.min(Math.max(to - from, 20), data.elapsed);
-  from = Math.min(Math.max(from, 0), data.elapsed - span);
-  state.from = from; state.to = from + span;
-}
-function selectEvent(i, move = true) {
-  state.event = i;
-  if (i >= 0) {
-    state.file = E.file[i]; state.line = E.line[i] || -1;
-    const q = queueRow.has(i) ? E.done[i] : E.end[i];
-    if (move && (E.start[i] < state.from || q > state.to)) {
-      const span = state.to - state.from, mid = (E.start[i] + q) / 2;
-      setView(mid - Math.max(span, (q - E.start[i]) * 2) / 2, mid + Math.max(span, (q - E.start[i]) * 2) / 2);
+
+/** When each tensor is first and last touched, and by how many. */
+function buildLives() {
+  const n = T.name.length;
+  T.start = new Float64Array(n).fill(Infinity); T.end = new Float64Array(n).fill(-1);
+  T.readers = new Int32Array(n); T.writers = new Int32Array(n);
+  for (let i = 0; i < count; i++) {
+    for (let a = E.first[i]; a < E.first[i + 1]; a++) {
+      const t = E.access[a] >> 1;
+      if (E.access[a] & 1) T.writers[t]++; else T.readers[t]++;
+      if (E.start[i] < T.start[t]) T.start[t] = E.start[i];
+      if (E.done[i] > T.end[t]) T.end[t] = E.done[i];
     }
   }
-  writeHash(); changed();
 }
-function selectLine(file, line) {
-  [state.file, state.line, state.event] = line > 0 ? [file, line, -1] : [-1, -1, -1];
-  writeHash(); changed();
+/** The events that read or write one of some tensors. */
+function accessesOf(tensors) {
+  const readers = [], writers = [];
+  for (let i = 0; i < count; i++) {
+    for (let a = E.first[i]; a < E.first[i + 1]; a++) if (tensors.has(E.access[a] >> 1)) (E.access[a] & 1 ? writers : readers).push(i);
+  }
+  return { readers, writers };
+}
+
+/** Rates over time: what HBM and the tensor engines do, and how many transfers are under way. */
+function buildCounters() {
+  const n = X.event.length, peak = data.roofline, busy = [];
+  const hbm = (i) => { const c = E.statement[X.event[i]]; return C.hbm_read[c] + C.hbm_write[c]; };
+  for (let i = 0; i < count; i++) if (C.flops[E.statement[i]] > 0) busy.push(i);
+  counters = [];
+  const add = (name, color, start, end, amount, top, show) => {
+    const r = rate(start, end, amount);
+    counters.push({ name, color, rate: r, top: top || Math.max(1, r.most), of: top, show });
+  };
+  if (n) {
+    add("HBM", "--hbm", X.payload, X.moved, floats(n, hbm), peak.peak_gbytes_per_s, (v) => `${short(v)} GB/s`);
+    add("in flight", "--flight", X.issue, X.end, floats(n, (i) => Math.max(X.end[i] - X.issue[i], 1)), 0, (v) => `${+v.toFixed(1)} transfers`);
+  }
+  if (busy.length) {
+    const of = (column) => floats(busy.length, (i) => column[busy[i]]);
+    add("tensor", "--flops", of(E.start), of(E.end), floats(busy.length, (i) => C.flops[E.statement[busy[i]]]), peak.peak_tflops * 1000, (v) => `${short(v / 1000)} TFLOP/s`);
+  }
 }
