@@ -198,7 +198,7 @@ pub(crate) struct RunArgs {
     /// Write executed instructions as CSV with the columns of Neuron Explorer
     #[arg(long, value_name = "FILE")]
     pub(crate) csv: Option<PathBuf>,
-    /// Write the timeline as a Perfetto trace
+    /// Write the timeline as a Perfetto trace, compressed if the name ends in .gz
     #[arg(long, value_name = "FILE")]
     pub(crate) trace: Option<PathBuf>,
     /// Write an HTML page with timeline, source, memory, roofline and verdict
@@ -254,6 +254,9 @@ pub(crate) struct CompareArgs {
     /// Write the result to a file instead of standard output
     #[arg(short, long, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
+    /// Write an HTML page with both runs on one axis of time
+    #[arg(long, value_name = "FILE")]
+    pub(crate) html: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) levels: LevelArgs,
     /// Rows to show of each table

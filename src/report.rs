@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
+use std::path::Path;
 
 use nki_diag::{Applied, Denied, Diagnostic, JsonDiagnostic, SourceMap, to_json};
 use nki_isa::Program;
@@ -390,6 +391,14 @@ pub fn ranks_text(ranks: &[RankView<'_>]) -> String {
         );
     }
     out
+}
+
+/// A Perfetto trace as it is written to a file: compressed if the name ends in `.gz`. Perfetto reads both.
+pub(crate) fn trace_file(path: &Path, trace: Vec<u8>) -> Result<Vec<u8>, String> {
+    if path.extension().is_some_and(|e| e.eq_ignore_ascii_case("gz")) {
+        return report::gzip(&trace).map_err(|e| format!("cannot compress `{}`: {e}", path.display()));
+    }
+    Ok(trace)
 }
 
 /// The timelines of all ranks, from 0, as one Perfetto trace.

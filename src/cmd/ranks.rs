@@ -10,7 +10,7 @@ use crate::Failure;
 use crate::cli::RunArgs;
 use crate::kernel::finish;
 use crate::output::{eprint, print, write_file};
-use crate::report::{RankReport, RankView, RanksReport, ranks_text, ranks_trace, slowest};
+use crate::report::{RankReport, RankView, RanksReport, ranks_text, ranks_trace, slowest, trace_file};
 use crate::session::Ran;
 
 /// Reports a run of several ranks, from 0.
@@ -43,7 +43,7 @@ pub(super) fn report(
         traces.push(ran.trace);
     }
     if let Some(path) = &args.trace {
-        write_file(path, &[&ranks_trace(&views)])?;
+        write_file(path, &[&trace_file(path, ranks_trace(&views))?])?;
     }
     print(&ranks_text(&views));
     let first = placed[0];

@@ -18,7 +18,7 @@ use crate::kernel::{CommandArguments, add_run_line, compile, conclude, fail, fin
 use crate::npy::{self, Array, Elem};
 use crate::output::{eprint, print, write_file};
 use crate::places::{Inputs, check_places};
-use crate::report::{Report, page};
+use crate::report::{Report, page, trace_file};
 use crate::session::{Compilation, Kernel, Launch, Numerics, Ran, Session, Stop, findings_of};
 use crate::{Failure, memory, stage};
 
@@ -148,7 +148,7 @@ fn report_alone(
     }
     let comparisons = compare_outputs(args, ran.outputs, &expected.iter().collect::<Vec<_>>());
     if let Some(path) = &args.trace {
-        write_file(path, &[&report::perfetto(timeline, &kernel.program)])?;
+        write_file(path, &[&trace_file(path, report::perfetto(timeline, &kernel.program))?])?;
     }
     let budget = if args.json.is_some() || args.csv.is_some() || args.html.is_some() || args.critical_path {
         remedies::THOROUGH

@@ -31,6 +31,33 @@ pub struct Allocation {
     pub first: EventId,
 }
 
+/// From the start of the first instruction that touches a tensor to the completion of the last.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Life {
+    /// Start of the first.
+    pub start: Ps,
+    /// Completion of the last.
+    pub end: Ps,
+    /// The first instruction.
+    pub first: EventId,
+}
+
+/// By tensor its life; `None` where no executed instruction touches it, and outside SBUF and PSUM.
+pub fn lives(timeline: &Timeline, program: &Program, facts: &[Vec<NodeFacts>]) -> Vec<Option<Life>> {
+    let mut lives: Vec<Option<Life>> = vec![None; program.tensors.len()];
+    for (i, e) in timeline.events.iter().enumerate() {
+        let first = EventId(i as u32);
+        for t in &facts[e.core as usize][e.node.0 as usize].on_chip {
+            let life = lives[t.0 as usize].get_or_insert(Life { start: e.start, end: e.complete, first });
+            if e.start < life.start {
+                (life.start, life.first) = (e.start, first);
+            }
+            life.end = life.end.max(e.complete);
+        }
+    }
+    lives
+}
+
 /// Every on-chip tensor that an executed instruction touches, by start.
 pub fn allocations(
     timeline: &Timeline,
@@ -38,21 +65,11 @@ pub fn allocations(
     placement: &Placement,
     facts: &[Vec<NodeFacts>],
 ) -> Vec<Allocation> {
-    let mut lives: Vec<Option<(Ps, Ps, EventId)>> = vec![None; program.tensors.len()];
-    for (i, e) in timeline.events.iter().enumerate() {
-        for t in &facts[e.core as usize][e.node.0 as usize].on_chip {
-            let life = lives[t.0 as usize].get_or_insert((e.start, e.complete, EventId(i as u32)));
-            if e.start < life.0 {
-                (life.0, life.2) = (e.start, EventId(i as u32));
-            }
-            life.1 = life.1.max(e.complete);
-        }
-    }
-    let mut out: Vec<Allocation> = lives
-        .iter()
+    let mut out: Vec<Allocation> = lives(timeline, program, facts)
+        .into_iter()
         .enumerate()
         .filter_map(|(i, life)| {
-            let (start, end, first) = (*life)?;
+            let Life { start, end, first } = life?;
             let tensor = &program.tensors[i];
             let address = placement.address(TensorId(i as u32))?;
             Some(Allocation {
@@ -75,11 +92,12 @@ pub fn allocations(
 
 /// Bytes per partition in use over time in one memory of one core: `(time, bytes)` where they change. Bytes that two tensors
 /// share while both are alive count twice.
-pub fn occupancy(allocations: &[Allocation], core: u32, space: Space) -> Vec<(Ps, u64)> {
+pub fn occupancy(program: &Program, lives: &[Option<Life>], core: u32, space: Space) -> Vec<(Ps, u64)> {
     let mut edges: Vec<(Ps, i64)> = Vec::new();
-    for a in allocations.iter().filter(|a| a.core == core && a.space == space) {
-        edges.push((a.start, i64::from(a.bytes)));
-        edges.push((a.end, -i64::from(a.bytes)));
+    for (tensor, life) in program.tensors.iter().zip(lives) {
+        let Some(life) = life.filter(|_| tensor.core == core && tensor.space == space) else { continue };
+        edges.push((life.start, tensor.bytes() as i64));
+        edges.push((life.end, -(tensor.bytes() as i64)));
     }
     edges.sort_unstable();
     let mut out: Vec<(Ps, u64)> = vec![(0, 0)];
@@ -105,9 +123,10 @@ mod tests {
     fn memory_fills_and_empties() {
         let program = tensor_add();
         let t = time(&program);
-        let all = allocations(&t, &program, &place(&program).unwrap(), &Facts::of(&program).nodes);
+        let facts = Facts::of(&program);
+        let all = allocations(&t, &program, &place(&program).unwrap(), &facts.nodes);
         assert_eq!(all.len(), 3);
-        let use_of = occupancy(&all, 0, Space::Sbuf);
+        let use_of = occupancy(&program, &lives(&t, &program, &facts.nodes), 0, Space::Sbuf);
         assert_eq!(use_of.last().map(|p| p.1), Some(0));
         assert_eq!(use_of.iter().map(|p| p.1).max(), Some(3 * 512 * 4));
         assert!(use_of.windows(2).all(|w| w[0].0 < w[1].0));

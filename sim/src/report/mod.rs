@@ -11,12 +11,17 @@ mod vocabulary;
 
 pub use advice::{advice, critical_path};
 pub use detail::{Detail, LineSummary, OpcodeSummary, RemedySummary, RooflineSummary, Traffic, detail, row_name};
-pub use html::{Finding, Page, Source, html, html_ranks};
+pub use html::{Busy, Finding, Page, Side, Source, Track, Tracks, html, html_compare, html_ranks};
 pub use perfetto::{perfetto, perfetto_ranks};
 pub use summary::{DmaSummary, EngineSummary, Engines, Memory, Part, PathStep, StallSummary, Summary, summary};
 pub use table::{csv, csv_ranks};
 pub use text::{events, table, timeline, validity};
 pub use vocabulary::verdict_sentence;
+
+use std::io::Write as _;
+
+use flate2::Compression;
+use flate2::write::GzEncoder;
 
 use crate::timeline::Ps;
 
@@ -27,4 +32,14 @@ pub const VERSION: &str = env!("CARGO_PKG_VERSION");
 fn us(time: Ps) -> String {
     let ns = (time + 500) / 1000;
     format!("{}.{:03}", ns / 1000, ns % 1000)
+}
+
+/// Compresses a file (RFC 1952), the same bytes at any time.
+///
+/// # Errors
+/// If the bytes cannot be compressed.
+pub fn gzip(bytes: &[u8]) -> std::io::Result<Vec<u8>> {
+    let mut packed = GzEncoder::new(Vec::with_capacity(bytes.len() / 3), Compression::new(5));
+    packed.write_all(bytes)?;
+    packed.finish()
 }

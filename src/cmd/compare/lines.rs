@@ -33,17 +33,39 @@ impl Line {
     }
 }
 
-/// One figure of each line of both runs: time on the critical path, or engine time. Lines pair by file, text, instruction and occurrence;
-/// what is left pairs in order, where as many are left of an instruction in one run as in the other. Without the text, by number.
+/// A line of both runs, or of one.
+pub(super) struct Pair {
+    before: Option<Entry>,
+    after: Option<Entry>,
+}
+
+impl Pair {
+    /// Its figure in both runs, under its later name.
+    pub(super) fn change(&self) -> Change {
+        let us = |e: &Option<Entry>| e.as_ref().map_or(0.0, |e| e.us);
+        let name = self.after.as_ref().or(self.before.as_ref()).map(|e| e.name.clone()).unwrap_or_default();
+        Change { name, before: us(&self.before), after: us(&self.after) }
+    }
+
+    /// `k.py:7` in each run; empty where it has no such line.
+    pub(super) fn places(&self) -> [String; 2] {
+        [&self.before, &self.after].map(|e| e.as_ref().map(|e| e.place.clone()).unwrap_or_default())
+    }
+}
+
+/// One figure of each line of both runs.
 pub(super) fn changes(before: &[Line], after: &[Line], critical: bool) -> Vec<Change> {
+    pairs(before, after, critical).iter().map(Pair::change).collect()
+}
+
+/// Each line of both runs with one figure: time on the critical path, or engine time. Lines pair by file, text, instruction and occurrence;
+/// what is left pairs in order, where as many are left of an instruction in one run as in the other. Without the text, by number.
+pub(super) fn pairs(before: &[Line], after: &[Line], critical: bool) -> Vec<Pair> {
     let by_text = before.iter().chain(after).all(|l| l.text.is_some());
     let (mut a, mut b) = (merged(before, critical, by_text), merged(after, critical, by_text));
     let mut out = Vec::new();
     let shared: Vec<Key> = a.keys().filter(|k| b.contains_key(*k)).cloned().collect();
-    let mut pair = |x: Option<Entry>, y: Option<Entry>| {
-        let name = y.as_ref().or(x.as_ref()).map(|e| e.name.clone()).unwrap_or_default();
-        out.push(Change { name, before: x.map_or(0.0, |e| e.us), after: y.map_or(0.0, |e| e.us) });
-    };
+    let mut pair = |before: Option<Entry>, after: Option<Entry>| out.push(Pair { before, after });
     for key in shared {
         pair(a.remove(&key), b.remove(&key));
     }
@@ -86,6 +108,7 @@ struct Entry {
     number: u64,
     instruction: String,
     name: String,
+    place: String,
     us: f64,
 }
 
@@ -102,11 +125,11 @@ fn merged(lines: &[Line], critical: bool, by_text: bool) -> BTreeMap<Key, Entry>
     let mut seen: BTreeMap<(String, String, String), usize> = BTreeMap::new();
     let mut out = BTreeMap::new();
     for ((file, number, place, instruction), (us, line)) in by_place {
-        let text = if by_text { line.text.clone().unwrap_or_default() } else { place };
+        let text = if by_text { line.text.clone().unwrap_or_default() } else { place.clone() };
         let nth = seen.entry((file.clone(), text.clone(), instruction.clone())).or_insert(0);
         let key = (file.clone(), text, instruction.clone(), *nth);
         *nth += 1;
-        out.insert(key, Entry { file, number, instruction, name: line.name(critical), us });
+        out.insert(key, Entry { file, number, instruction, name: line.name(critical), place, us });
     }
     out
 }

@@ -4,6 +4,7 @@ mod found;
 mod gate;
 mod hardware;
 mod lines;
+mod page;
 mod profile;
 mod render;
 mod table;
@@ -96,10 +97,14 @@ pub(crate) fn run(args: &CompareArgs) -> Result<(), Failure> {
     let mut inputs = Inputs::default();
     inputs.add("the run before", &args.before);
     inputs.add("the run after", &args.after);
-    check_places(&[("--output", args.output.as_deref())], &inputs)?;
+    check_places(&[("--output", args.output.as_deref()), ("--html", args.html.as_deref())], &inputs)?;
     let gates: Vec<Gate> = args.fail_if.iter().map(|text| gate::parse(text)).collect::<Result<_, _>>()?;
     let (before, after) = (Profile::read(&args.before)?, Profile::read(&args.after)?);
     let mut result = compare(&before, &after, &gates, (&args.before, &args.after))?;
+    if let Some(path) = &args.html {
+        let text = page::html([&args.before, &args.after], [&before, &after], &result)?;
+        write_file(path, &[text.as_bytes()])?;
+    }
     (result.findings, result.denied) = judged(args, &before, after)?;
     let text = match args.format {
         CompareFormat::Text => render::text(&result, args.top),

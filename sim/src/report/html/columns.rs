@@ -3,10 +3,6 @@
 //! A kernel of a million instructions has thirty million numbers; as JSON they would take some hundred megabytes, in this form about ten.
 //! `decode.js` reads them back.
 
-use std::io::Write as _;
-
-use flate2::Compression;
-use flate2::write::GzEncoder;
 use serde::Serialize;
 
 /// The position of a column in the bytes.
@@ -64,9 +60,7 @@ impl Columns {
     /// # Errors
     /// If the bytes cannot be compressed.
     pub(super) fn finish(self) -> std::io::Result<(Vec<Head>, String)> {
-        let mut packed = GzEncoder::new(Vec::with_capacity(self.bytes.len() / 3), Compression::new(4));
-        packed.write_all(&self.bytes)?;
-        Ok((self.heads, base64(&packed.finish()?)))
+        Ok((self.heads, base64(&crate::report::gzip(&self.bytes)?)))
     }
 }
 

@@ -114,6 +114,16 @@ function rising(values) {
   for (let i = 1; i < values.length; i++) if (values[i] < values[i - 1]) return order.sort((a, b) => values[a] - values[b] || a - b);
   return order;
 }
+/** By span the lane in which nothing covers it: the first that is free. `order` has the spans by start. */
+function lanesOf(order, start, end) {
+  const lane = new Int32Array(order.length), free = [];
+  for (const i of order) {
+    let l = 0;
+    while (l < free.length && free[l] > start[i]) l++;
+    lane[i] = l; free[l] = Math.max(end[i], start[i]);
+  }
+  return { lane, count: free.length };
+}
 /** A rate over time from amounts, each of which flows evenly from its start to its end. */
 function rate(start, end, amount) {
   const n = start.length, last = floats(n, (i) => Math.max(end[i], start[i] + 1));

@@ -1,11 +1,13 @@
 //! One self-contained page for each run: no network, no framework; the assets beside this file are our own.
 
 mod columns;
+mod compare;
 mod data;
 
 use serde::Serialize;
 
 use crate::analysis::Analysis;
+pub use compare::{Busy, Side, Track, Tracks, html_compare};
 use data::{Data, data};
 
 /// A source file; without text its lines are not shown.
@@ -215,11 +217,13 @@ mod tests {
             let path = entry.unwrap().path();
             if path.extension().is_some_and(|e| e == "js") {
                 let text = std::fs::read_to_string(&path).unwrap();
-                assert!(SHARED.iter().chain(&REPORT).any(|s| **s == *text), "{} is in no page", path.display());
+                let compare = [include_str!("compare.js")];
+                let mut scripts = SHARED.iter().chain(&REPORT).chain(&compare);
+                assert!(scripts.any(|s| **s == *text), "{} is in no page", path.display());
                 assert!(text.lines().count() <= 400, "{} is long", path.display());
                 found += 1;
             }
         }
-        assert_eq!(found, SHARED.len() + REPORT.len());
+        assert_eq!(found, SHARED.len() + REPORT.len() + 1);
     }
 }

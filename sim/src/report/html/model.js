@@ -79,18 +79,13 @@ function buildLists() {
   const engines = split(E.row), queues = split(X.row);
   lists = data.rows.map((row, r) => {
     const queue = !row.engine, start = queue ? X.issue : E.start, end = queue ? X.end : E.end, ids = queue ? queues[r] : engines[r];
-    const order = rising(floats(ids.length, (i) => start[ids[i]])), lane = new Int32Array(ids.length), free = [], sizes = [];
-    for (const o of order) {
-      let l = 0;
-      while (l < free.length && free[l] > start[ids[o]]) l++;
-      lane[o] = l; free[l] = end[ids[o]]; sizes[l] = (sizes[l] || 0) + 1;
-    }
-    const lanes = sizes.map((n) => new Int32Array(n)), at = sizes.map(() => 0);
-    for (const o of order) lanes[lane[o]][at[lane[o]]++] = ids[o];
+    const starts = floats(ids.length, (i) => start[ids[i]]), order = rising(starts), packed = lanesOf(order, starts, floats(ids.length, (i) => end[ids[i]]));
+    const lanes = Array.from({ length: packed.count }, () => []);
+    for (const o of order) lanes[packed.lane[o]].push(ids[o]);
     const pick = (own, column) => floats(own.length, (i) => column[own[i]]);
     return {
       lanes: lanes.map((own) => {
-        const list = spanList(queue ? ints(own.length, (i) => X.event[own[i]]) : own, pick(own, start), pick(own, end));
+        const list = spanList(ints(own.length, (i) => queue ? X.event[own[i]] : own[i]), pick(own, start), pick(own, end));
         if (queue) list.moving = spanList(list.id, pick(own, X.payload), pick(own, X.moved));
         return list;
       }),

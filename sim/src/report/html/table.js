@@ -5,7 +5,7 @@ const ROW = 25;
 class DataTable {
   /**
    * `columns`: { id, title, get(row) for sorting, show(row) for reading (default: get), text: true for words, off: true if not shown at first,
-   * hint }. `pick(row)` on a click; `current(row)` marks rows.
+   * hint, bar(row) for the part of the cell that is coloured, tone(row) for its colour }. `pick(row)` on a click; `current(row)` marks rows.
    */
   constructor(host, { columns, sort, pick, current, label }) {
     Object.assign(this, { host, columns, pick, current, sort, down: true, rows: [], order: [] });
@@ -82,7 +82,7 @@ class DataTable {
     for (const c of this.visible) {
       const shown = (c.show || c.get)(row), td = el("td", shown, { class: c.text ? "words" : "n" });
       if (c.text && typeof shown === "string") td.title = shown;
-      if (c.bar) { const part = Math.min(1, c.bar(row)); if (part > 0) td.style.backgroundImage = `linear-gradient(to left, var(--bar) ${part * 100}%, transparent 0)`; }
+      if (c.bar) { const part = Math.min(1, c.bar(row)); if (part > 0) td.style.backgroundImage = `linear-gradient(to left, var(${c.tone?.(row) || "--bar"}) ${part * 100}%, transparent 0)`; }
       tr.append(td);
     }
     if (this.pick) {

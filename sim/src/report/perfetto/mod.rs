@@ -1,25 +1,21 @@
-//! Perfetto traces: a row for each engine and each DMA queue, a row of stalls under each, arrows along the dependences.
+//! Perfetto traces: a row for each engine and each DMA queue, a row of stalls under each, counters, and arrows from what makes data to what
+//! uses it.
 
+mod counters;
+mod flows;
 mod proto;
+mod writer;
 
 use nki_isa::Program;
-use prost::Message;
-use rustc_hash::FxHashMap;
 
 use super::vocabulary;
 use crate::analysis::cause_kind;
-use crate::timeline::{Event, Ps, Release, RowKind, State, Timeline};
-use proto::{
-    DebugAnnotation, Interned, InternedData, ProcessDescriptor, ThreadDescriptor, TracePacket, TrackDescriptor,
-    TrackEvent,
-};
-
-/// The one writer of the trace.
-const SEQUENCE: u32 = 1;
-const CLEARED: u32 = 1;
-const NEEDS_STATE: u32 = 2;
-const BEGIN: i32 = 1;
-const END: i32 = 2;
+use crate::analysis::counters::Facts;
+use crate::analysis::memory::{Life, lives};
+use crate::timeline::{Event, Ps, RowKind, State, Timeline};
+use flows::Flows;
+use proto::DebugAnnotation;
+use writer::{Writer, interned};
 
 /// Names of debug annotations; their interned id is the position plus one.
 const ANNOTATIONS: [&str; 8] =
@@ -32,8 +28,7 @@ pub fn perfetto(timeline: &Timeline, program: &Program) -> Vec<u8> {
 
 /// The timelines of all ranks, from 0, on one clock: a process for each core of each rank.
 pub fn perfetto_ranks(ranks: &[(&Timeline, &Program)]) -> Vec<u8> {
-    let mut w =
-        Writer { out: Vec::new(), names: FxHashMap::default(), tracks: 0, processes: 0, flows: 0, cleared: false };
+    let mut w = Writer::default();
     w.interned(Vec::new(), ANNOTATIONS.iter().enumerate().map(|(i, n)| interned(i as u64 + 1, n)).collect());
     for (rank, (timeline, program)) in ranks.iter().enumerate() {
         let of_rank = if ranks.len() > 1 { format!(" of rank {rank}") } else { String::new() };
@@ -44,15 +39,10 @@ pub fn perfetto_ranks(ranks: &[(&Timeline, &Program)]) -> Vec<u8> {
 
 fn write_rank(w: &mut Writer, timeline: &Timeline, program: &Program, of_rank: &str) {
     let by_row = rows(timeline);
-    let first_flow = w.flows;
-    w.flows += timeline.events.len() as u64;
-    // What each event lets go: arrows start at the event waited for and end at the one that waited.
-    let mut flows: Vec<Vec<u64>> = vec![Vec::new(); timeline.events.len()];
-    for (i, e) in timeline.events.iter().enumerate() {
-        if let Release::Semaphore { from, .. } = e.released {
-            flows[from.0 as usize].push(first_flow + i as u64 + 1);
-        }
-    }
+    let flows = Flows::of(timeline, program, w.flows);
+    w.flows += flows.count();
+    let facts = Facts::of(program);
+    let lives = lives(timeline, program, &facts.nodes);
     let waits = waits(timeline);
     let mut core = None;
     let mut process = 0;
@@ -61,6 +51,7 @@ fn write_rank(w: &mut Writer, timeline: &Timeline, program: &Program, of_rank: &
             core = Some(row.core);
             let validity = super::validity(timeline);
             process = w.process(&format!("{} on NeuronCore {}{of_rank}{validity}", timeline.kernel, row.core));
+            write_counters(w, process, timeline, program, (&facts, &lives), row.core);
         }
         let is_queue = matches!(row.kind, RowKind::DmaQueue(_));
         if is_queue && row.count == 0 {
@@ -92,12 +83,8 @@ fn write_rank(w: &mut Writer, timeline: &Timeline, program: &Program, of_rank: &
             annotations.push(number(6, e.complete as f64 / 1e6));
             annotations.push(text(8, e.confidence.name()));
             // An arrow leaves from where the result is made, and arrives where the wait was.
-            let leaves = if is_dma == is_queue { std::mem::take(&mut flows[i as usize]) } else { Vec::new() };
-            let arrives = if !is_queue && matches!(e.released, Release::Semaphore { .. }) {
-                vec![first_flow + u64::from(i) + 1]
-            } else {
-                Vec::new()
-            };
+            let leaves = if is_dma == is_queue { flows.from(i) } else { Vec::new() };
+            let arrives = if is_queue { Vec::new() } else { flows.to(i) };
             w.begin(track, start, &timeline.label(e), annotations, leaves, arrives);
             if is_queue {
                 for p in e.phases.iter().filter(|p| p.end > p.start) {
@@ -119,6 +106,22 @@ fn write_rank(w: &mut Writer, timeline: &Timeline, program: &Program, of_rank: &
                 Vec::new(),
             );
             w.end(stalls, span.end);
+        }
+    }
+}
+
+fn write_counters(
+    w: &mut Writer,
+    process: u64,
+    timeline: &Timeline,
+    program: &Program,
+    (facts, lives): (&Facts, &[Option<Life>]),
+    core: u32,
+) {
+    for counter in counters::counters(timeline, program, facts, lives, core) {
+        let track = w.counter(process, &counter.name, counter.unit);
+        for (time, value) in counter.steps {
+            w.value(track, time, value);
         }
     }
 }
@@ -190,127 +193,15 @@ fn number(name: u64, value: f64) -> DebugAnnotation {
     DebugAnnotation { name_iid: Some(name), double_value: Some(value), ..DebugAnnotation::default() }
 }
 
-fn interned(iid: u64, name: &str) -> Interned {
-    Interned { iid: Some(iid), name: Some(name.to_string()) }
-}
-
-/// The number of a process, which stands for a core. The viewer takes the thread whose number is the process's for its main thread, wherever it is, so
-/// processes and threads have numbers of their own.
-fn pid(process: i32) -> i32 {
-    process * 1000
-}
-
-struct Writer {
-    out: Vec<u8>,
-    names: FxHashMap<Box<str>, u64>,
-    tracks: u64,
-    /// Processes so far; the last is the one being written.
-    processes: i32,
-    /// Arrows so far, of the ranks before.
-    flows: u64,
-    cleared: bool,
-}
-
-impl Writer {
-    fn packet(&mut self, mut packet: TracePacket) {
-        packet.trusted_packet_sequence_id = Some(SEQUENCE);
-        packet.sequence_flags = Some(if self.cleared { NEEDS_STATE } else { CLEARED });
-        self.cleared = true;
-        // Field 1 of the trace, length-delimited: packets can be appended one by one.
-        self.out.push(1 << 3 | 2);
-        // Writing to a vector cannot run out of space.
-        if packet.encode_length_delimited(&mut self.out).is_err() {
-            debug_assert!(false, "a vector grows");
-        }
-    }
-
-    fn interned(&mut self, event_names: Vec<Interned>, debug_annotation_names: Vec<Interned>) {
-        let interned_data = Some(InternedData { event_names, debug_annotation_names });
-        self.packet(TracePacket { interned_data, ..TracePacket::default() });
-    }
-
-    fn track(&mut self, mut descriptor: TrackDescriptor) -> u64 {
-        self.tracks += 1;
-        descriptor.uuid = Some(self.tracks);
-        self.packet(TracePacket { track_descriptor: Some(descriptor), ..TracePacket::default() });
-        self.tracks
-    }
-
-    fn process(&mut self, name: &str) -> u64 {
-        self.processes += 1;
-        let process = Some(ProcessDescriptor {
-            pid: Some(pid(self.processes)),
-            process_name: Some(name.to_string()),
-            process_labels: vec![format!("nki-sim {}", super::VERSION)],
-        });
-        self.track(TrackDescriptor { process, ..TrackDescriptor::default() })
-    }
-
-    fn thread(&mut self, process: u64, row: i32, name: &str) -> u64 {
-        let pid = pid(self.processes);
-        let tid = pid + row + 1;
-        let thread = Some(ThreadDescriptor { pid: Some(pid), tid: Some(tid), thread_name: Some(name.to_string()) });
-        self.track(TrackDescriptor {
-            thread,
-            parent_uuid: Some(process),
-            name: Some(name.to_string()),
-            ..TrackDescriptor::default()
-        })
-    }
-
-    fn child(&mut self, parent: u64, name: &str) -> u64 {
-        self.track(TrackDescriptor {
-            parent_uuid: Some(parent),
-            name: Some(name.to_string()),
-            ..TrackDescriptor::default()
-        })
-    }
-
-    fn begin(
-        &mut self,
-        track: u64,
-        time: Ps,
-        name: &str,
-        debug_annotations: Vec<DebugAnnotation>,
-        flow_ids: Vec<u64>,
-        terminating_flow_ids: Vec<u64>,
-    ) {
-        let iid = match self.names.get(name) {
-            Some(iid) => *iid,
-            None => {
-                let iid = self.names.len() as u64 + 1;
-                self.names.insert(name.into(), iid);
-                self.interned(vec![interned(iid, name)], Vec::new());
-                iid
-            }
-        };
-        self.packet(TracePacket {
-            timestamp: Some(time / 1000),
-            track_event: Some(TrackEvent {
-                kind: Some(BEGIN),
-                name_iid: Some(iid),
-                track_uuid: Some(track),
-                debug_annotations,
-                flow_ids,
-                terminating_flow_ids,
-            }),
-            ..TracePacket::default()
-        });
-    }
-
-    fn end(&mut self, track: u64, time: Ps) {
-        self.packet(TracePacket {
-            timestamp: Some(time / 1000),
-            track_event: Some(TrackEvent { kind: Some(END), track_uuid: Some(track), ..TrackEvent::default() }),
-            ..TracePacket::default()
-        });
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use super::proto::{TracePacket, TrackEvent};
+    use super::writer::{BEGIN, COUNTER, SEQUENCE};
     use super::*;
     use crate::timing::tests::{tensor_add, time};
+    use prost::Message as _;
+    use rustc_hash::FxHashMap;
+    use std::collections::BTreeMap;
 
     /// (name, begin, end)
     type Slice = (String, u64, u64);
@@ -331,7 +222,7 @@ mod tests {
                 let name = d.name.or(d.process.and_then(|p| p.process_name)).unwrap();
                 tracks.push((d.uuid.unwrap(), name, Vec::new()));
             }
-            if let Some(e) = p.track_event {
+            if let Some(e) = p.track_event.filter(|e| e.kind != Some(COUNTER)) {
                 let (track, time) = (e.track_uuid.unwrap(), p.timestamp.unwrap());
                 assert!(time >= last.insert(track, time).unwrap_or(0), "time runs back");
                 if e.kind == Some(BEGIN) {
@@ -408,5 +299,62 @@ mod tests {
             ..TracePacket::default()
         };
         assert_eq!(packet.encode_to_vec(), [0x40, 5, 0x50, 1, 0x5a, 6, 0x48, 1, 0x50, 1, 0x58, 7]);
+    }
+
+    /// The values of each counter, by its name and unit.
+    fn counters_of(bytes: &[u8]) -> BTreeMap<(String, String), Vec<(u64, f64)>> {
+        let trace = proto::Trace::decode(bytes).unwrap();
+        let mut names = FxHashMap::default();
+        let mut out: BTreeMap<_, Vec<_>> = BTreeMap::new();
+        for p in trace.packet {
+            if let Some(d) = p.track_descriptor
+                && let Some(c) = d.counter
+            {
+                names.insert(d.uuid.unwrap(), (d.name.unwrap(), c.unit_name.unwrap()));
+            }
+            if let Some(e) = p.track_event.filter(|e| e.kind == Some(COUNTER)) {
+                let name: &(String, String) = &names[&e.track_uuid.unwrap()];
+                out.entry(name.clone()).or_default().push((p.timestamp.unwrap(), e.double_counter_value.unwrap()));
+            }
+        }
+        out
+    }
+
+    #[test]
+    fn counters_hold_every_byte() {
+        let program = tensor_add();
+        let t = time(&program);
+        let counters = counters_of(&perfetto(&t, &program));
+        let of = |name: &str, unit: &str| &counters[&(name.to_string(), unit.to_string())];
+        // Two tiles read and one written; the integral of the bandwidth is what was moved.
+        let hbm = of("HBM bandwidth", "GB/s");
+        let moved: f64 = hbm.windows(2).map(|w| w[0].1 * (w[1].0 - w[0].0) as f64).sum();
+        let expected = 3.0 * 128.0 * 512.0 * 4.0;
+        assert!((moved / expected - 1.0).abs() < 0.01, "{moved} of {expected}");
+        let sbuf = of("SBUF in use", "bytes/partition");
+        assert_eq!(sbuf.iter().map(|s| s.1).fold(0.0, f64::max), 3.0 * 512.0 * 4.0);
+        assert!(of("dma-gpsimd depth", "transfers").iter().any(|s| s.1 == 2.0));
+        for steps in counters.values() {
+            assert_eq!(steps.last().unwrap().1, 0.0);
+            assert!(steps.is_sorted_by_key(|s| s.0));
+        }
+        // What is never used has no track.
+        assert!(!counters.keys().any(|k| k.0 == "PSUM in use" || k.0 == "tensor engine"));
+    }
+
+    #[test]
+    fn arrows_lead_from_each_load_to_the_sum_and_from_there_to_the_store() {
+        let program = tensor_add();
+        let t = time(&program);
+        let trace = proto::Trace::decode(&*perfetto(&t, &program)).unwrap();
+        let ids = |of: fn(&TrackEvent) -> &Vec<u64>| {
+            let mut all: Vec<u64> =
+                trace.packet.iter().filter_map(|p| p.track_event.as_ref()).flat_map(|e| of(e).clone()).collect();
+            all.sort_unstable();
+            all
+        };
+        let (from, to) = (ids(|e| &e.flow_ids), ids(|e| &e.terminating_flow_ids));
+        assert_eq!(from, to);
+        assert_eq!(from.len(), 3);
     }
 }

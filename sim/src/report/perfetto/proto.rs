@@ -1,7 +1,7 @@
 //! The few messages of the Perfetto trace format that are written, declared by hand.
 //!
 //! Field numbers: protos/perfetto/trace/{trace_packet,track_event/track_event,track_event/track_descriptor,track_event/process_descriptor,
-//! track_event/thread_descriptor,track_event/debug_annotation,interned_data/interned_data}.proto of google/perfetto.
+//! track_event/thread_descriptor,track_event/counter_descriptor,track_event/debug_annotation,interned_data/interned_data}.proto of google/perfetto.
 
 use prost::Message;
 
@@ -35,13 +35,15 @@ pub(super) struct TracePacket {
 pub(super) struct TrackEvent {
     #[prost(message, repeated, tag = "4")]
     pub(super) debug_annotations: Vec<DebugAnnotation>,
-    /// 1: a slice begins; 2: it ends.
+    /// 1: a slice begins; 2: it ends; 4: the value of a counter.
     #[prost(int32, optional, tag = "9")]
     pub(super) kind: Option<i32>,
     #[prost(uint64, optional, tag = "10")]
     pub(super) name_iid: Option<u64>,
     #[prost(uint64, optional, tag = "11")]
     pub(super) track_uuid: Option<u64>,
+    #[prost(double, optional, tag = "44")]
+    pub(super) double_counter_value: Option<f64>,
     #[prost(fixed64, repeated, packed = "false", tag = "47")]
     pub(super) flow_ids: Vec<u64>,
     #[prost(fixed64, repeated, packed = "false", tag = "48")]
@@ -72,6 +74,14 @@ pub(super) struct TrackDescriptor {
     pub(super) thread: Option<ThreadDescriptor>,
     #[prost(uint64, optional, tag = "5")]
     pub(super) parent_uuid: Option<u64>,
+    #[prost(message, optional, tag = "8")]
+    pub(super) counter: Option<CounterDescriptor>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+pub(super) struct CounterDescriptor {
+    #[prost(string, optional, tag = "6")]
+    pub(super) unit_name: Option<String>,
 }
 
 #[derive(Clone, PartialEq, Message)]
