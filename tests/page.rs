@@ -410,6 +410,62 @@ fn nothing_overlaps_or_overflows() {
 }
 
 #[test]
+fn two_runs_share_an_axis() {
+    let folder = tempfile::tempdir().expect("temporary directory");
+    let command = |args: &[&str]| {
+        let out =
+            Command::new(env!("CARGO_BIN_EXE_nki-sim")).args(args).current_dir(folder.path()).output().expect("runs");
+        assert!(out.status.success(), "{args:?}\n{}", String::from_utf8_lossy(&out.stderr));
+    };
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/softmax.py");
+    let run = ["run", &*file.to_string_lossy(), "--arg", "x=float32[256,512]", "--no-numerics"];
+    command(&[&run[..], &["--json", "a.json", "--csv", "a.csv"]].concat());
+    command(&[&run[..], &["--set", "dma.bytes_per_ns=5", "--json", "b.json", "--csv", "b.csv"]].concat());
+    command(&["compare", "a.json", "b.json", "--html", "json.html"]);
+    command(&["compare", "a.csv", "b.csv", "--html", "csv.html"]);
+    command(&["compare", "a.json", "a.json", "--html", "same.html"]);
+    let page = |name: &str| std::fs::read_to_string(folder.path().join(name)).expect("written");
+    assert!(!page("json.html").contains("http://") && !page("json.html").contains("https://"));
+    let Some(mut b) = Browser::start() else { return };
+    let url = |name: &str| format!("file://{}", folder.path().join(name).display());
+    for name in ["json.html", "csv.html"] {
+        for size in [WIDE, NARROW] {
+            for dark in [false, true] {
+                b.open(&url(name), size, dark);
+                for tab in ["lines", "causes", "engines", "metrics"] {
+                    b.eval(&format!("document.getElementById('tab-{tab}').click()"));
+                    let faults = b.eval(include_str!("browser/layout.js"));
+                    assert_eq!(faults, Value::Array(Vec::new()), "{name}, {tab}, {size:?}, dark: {dark}");
+                }
+            }
+        }
+        // Both runs have the same rows with the same number of instructions.
+        let spans = "runs.map((run) => [...run].map(([name, row]) => [name, row.lanes.reduce((n, l) => n + l.start.length, 0)].join()).sort().join(';'))";
+        let both = b.eval(spans);
+        assert_eq!(both[0], both[1]);
+        has(both[0].as_str().expect("text"), "vector,");
+    }
+    b.open(&url("json.html"), WIDE, false);
+    has(&b.text("verdict"), "slower");
+    let sums = numbers(
+        &mut b,
+        "[diff.difference.lines.reduce((n, l) => n + l.after - l.before, 0), (diff.sides[1].latency - diff.sides[0].latency) / 1e3]",
+    );
+    assert!(sums[0] > 0.0 && (sums[0] - sums[1]).abs() < 0.01, "{sums:?}");
+    // A line of the table is lit in both runs.
+    b.eval("document.querySelector('#table tr.pick').click()");
+    assert_ne!(b.note("chosen"), "");
+    let lit = numbers(
+        &mut b,
+        "runs.map((run) => [...run.values()].flatMap((row) => row.lanes).reduce((n, l) => n + l.lit[l.start.length], 0))",
+    );
+    assert!(lit[0] > 0.0 && lit[0] == lit[1], "{lit:?}");
+    b.open(&url("same.html"), WIDE, false);
+    has(&b.text("verdict"), "No change");
+    assert_eq!(b.errors(), Vec::<String>::new());
+}
+
+#[test]
 fn a_long_run_makes_a_small_page_that_draws_quickly() {
     let tiles = 2500;
     let run =

@@ -242,3 +242,23 @@ fn a_sweep_ranks_resumes_and_keeps_failures() {
     assert_eq!(number(&rows["rows"][0]["dma_transfers"]), 2.0);
     assert_eq!(number(&rows["rows"][1]["dma_transfers"]), 16.0);
 }
+
+#[test]
+fn a_trace_is_compressed_if_its_name_says_so() {
+    let s = Session::new();
+    let run = ["run", &*example("softmax.py"), "--arg", "x=float32[256,512]", "--no-numerics"];
+    s.run(0, &[&run[..], &["--trace", "t.perfetto-trace"]].concat());
+    s.run(0, &[&run[..], &["--trace", "t.perfetto-trace.gz"]].concat());
+    let read = |name: &str| std::fs::read(s.path(name)).expect("written");
+    let (plain, packed) = (read("t.perfetto-trace"), read("t.perfetto-trace.gz"));
+    // RFC 1952: magic number, and the length of the contents at the end.
+    assert_eq!(packed[..2], [0x1f, 0x8b]);
+    assert_eq!(packed[packed.len() - 4..], (plain.len() as u32).to_le_bytes());
+    assert!(packed.len() * 3 < plain.len(), "{} of {}", packed.len(), plain.len());
+    // Field 1 of the trace.
+    assert_eq!(plain[0], 0x0a);
+    // Ranks, too.
+    let args = ["--ranks", "2", "--arg", "ranks=2", "--arg", "x=float32[64,128]", "--trace", "r.gz"];
+    s.run(0, &[&["run", &*example("collectives.py"), "--kernel", "ring_gather"][..], &args].concat());
+    assert_eq!(read("r.gz")[..2], [0x1f, 0x8b]);
+}

@@ -64,7 +64,7 @@ pub(super) fn numbers(profile: &HardwareProfile) -> Profile {
 }
 
 /// What the language calls what an operation did; `None` for what a simulated kernel does not have as an instruction.
-fn instruction(core: &Core, mapped: &Mapped, op: usize) -> Option<String> {
+pub(super) fn instruction(core: &Core, mapped: &Mapped, op: usize) -> Option<String> {
     let parts = &mapped.ops[op].parts;
     let pass = parts.iter().find(|p| matches!(p.role, Role::Pass(_))).or(parts.first())?;
     let i = &core.instructions[pass.instruction];
@@ -80,7 +80,7 @@ fn instruction(core: &Core, mapped: &Mapped, op: usize) -> Option<String> {
 }
 
 /// The time of an operation on its engine, without the loads of weights, which run beside the passes.
-fn span(core: &Core, mapped: &Mapped, op: usize) -> (Ns, Ns) {
+pub(super) fn span(core: &Core, mapped: &Mapped, op: usize) -> (Ns, Ns) {
     let own = || {
         let parts = mapped.ops[op].parts.iter().filter(|p| !matches!(p.role, Role::Weights(_)));
         parts.map(|p| &core.instructions[p.instruction])

@@ -3,13 +3,15 @@
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
 
+use nki_isa::names::Named as _;
 use nki_sim_core::report::{self, Busy, Side, Track, Tracks};
 use serde::Serialize;
 use serde_json::Value;
 
 use super::profile::{Profile, base};
 use super::table::{self, Row};
-use super::{Change, Difference, lines};
+use super::{Change, Difference, hardware, lines};
+use crate::profile::{self, HardwareProfile, Mapped};
 
 /// The tables of the page.
 #[derive(Serialize)]
@@ -17,6 +19,9 @@ struct Tables<'a> {
     metrics: &'a [Change],
     engines: &'a [Change],
     causes: &'a [Change],
+    opcodes: &'a [Change],
+    counts: &'a [Change],
+    notes: &'a [String],
     lines: Vec<Change>,
     lines_are: &'static str,
     /// The places of each of `lines` in the two runs; empty where a run has no such line.
@@ -34,6 +39,9 @@ pub(super) fn html(files: [&Path; 2], profiles: [&Profile; 2], difference: &Diff
         metrics: &difference.metrics,
         engines: &difference.engines,
         causes: &difference.causes,
+        opcodes: &difference.opcodes,
+        counts: &difference.counts,
+        notes: &difference.notes,
         lines: pairs.iter().map(lines::Pair::change).collect(),
         lines_are: difference.lines_are,
         places: pairs.iter().map(lines::Pair::places).collect(),
@@ -49,14 +57,15 @@ pub(super) fn html(files: [&Path; 2], profiles: [&Profile; 2], difference: &Diff
 
 /// What a file says of a run over time: nothing if it has sums only.
 fn tracks(path: &Path) -> Result<Tracks, String> {
-    if path.is_dir() {
-        return Ok(Tracks::default());
-    }
-    let text = std::fs::read_to_string(path).map_err(|e| format!("cannot read `{}`: {e}", path.display()))?;
+    let wrong = |why: String| format!("`{}`: {why}", path.display());
+    let text = profile::text(path)?;
     if path.extension().is_some_and(|e| e.eq_ignore_ascii_case("csv")) {
-        return Ok(of_rows(&table::parse(&text)?));
+        return Ok(of_rows(&table::parse(&text).map_err(wrong)?));
     }
-    let json: Value = serde_json::from_str(&text).map_err(|e| format!("`{}` is not JSON: {e}", path.display()))?;
+    if let Some(profile) = HardwareProfile::parse(&text).map_err(wrong)? {
+        return Ok(of_hardware(&profile));
+    }
+    let json: Value = serde_json::from_str(&text).map_err(|e| wrong(format!("it is not JSON: {e}")))?;
     Ok(of_run(&json))
 }
 
@@ -84,6 +93,16 @@ impl Maker {
         if end > start {
             self.tracks.rows[row].spans.push(Busy { start, end, name, place, stalled });
         }
+    }
+}
+
+impl Maker {
+    /// The tracks, each in order of time.
+    fn sorted(mut self) -> Tracks {
+        for row in &mut self.tracks.rows {
+            row.spans.sort_by_key(|s| (s.start, s.end));
+        }
+        self.tracks
     }
 }
 
@@ -160,10 +179,44 @@ fn of_rows(rows: &[Row]) -> Tracks {
             out.add(queue, (at(from), at(to)), text("opcode"), place, false);
         }
     }
-    for row in &mut out.tracks.rows {
-        row.spans.sort_by_key(|s| (s.start, s.end));
+    out.sorted()
+}
+
+/// The program of a hardware profile: its engines, and each DMA queue while packets with data move.
+fn of_hardware(profile: &HardwareProfile) -> Tracks {
+    let several = profile.busy_cores().count() > 1;
+    let mut out = Maker::default();
+    for (n, core) in profile.busy_cores() {
+        let name = |row: &str| if several { format!("{row}/{n}") } else { row.to_owned() };
+        let mapped = Mapped::of(core);
+        for (op, parts) in mapped.ops.iter().enumerate() {
+            let Some(opcode) = hardware::instruction(core, &mapped, op) else { continue };
+            let row = out.row(&name(mapped.stream[op].queue.name()));
+            let (start, end) = hardware::span(core, &mapped, op);
+            let wait = parts.parts.first().map_or(0, |p| core.instructions[p.instruction].wait);
+            out.add(row, (start - wait, start), "event wait", "", true);
+            out.add(row, (start, end), &opcode, "", false);
+        }
+        let mut moving: BTreeMap<u32, (i64, i64)> = BTreeMap::new();
+        for p in core.packets.iter().filter(|p| p.is_data()) {
+            let row = out.row(&name(core.queues.get(&p.queue).map_or("dma", String::as_str)));
+            match moving.get_mut(&p.queue) {
+                Some(span) if p.start <= span.1 => span.1 = span.1.max(p.end),
+                span => {
+                    let before = span.map(|s| std::mem::replace(s, (p.start, p.end)));
+                    match before {
+                        Some(before) => out.add(row, before, "dma_copy", "", false),
+                        None => drop(moving.insert(p.queue, (p.start, p.end))),
+                    }
+                }
+            }
+        }
+        for (queue, span) in moving {
+            let row = out.row(&name(core.queues.get(&queue).map_or("dma", String::as_str)));
+            out.add(row, span, "dma_copy", "", false);
+        }
     }
-    out.tracks
+    out.sorted()
 }
 
 #[cfg(test)]

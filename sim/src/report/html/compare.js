@@ -142,11 +142,11 @@ function listenCompare() {
 let table = null;
 function showChanges(id) {
   const lines = id === "lines", metrics = id === "metrics", list = diff.difference[id].map((c, i) => ({ ...c, places: lines ? diff.difference.places[i] : null }));
-  const value = (c, v) => !metrics ? time(v * 1000) : /_us$/.test(c.name) ? time(v * 1000) : /_time$/.test(c.name) ? time(v * 1e9) : /bytes$/.test(c.name) ? bytes(v) : /_percent$/.test(c.name) ? `${v.toFixed(1)}%` : /flops$/.test(c.name) ? flops(v) : Number.isInteger(v) ? number(v) : short(v);
+  const value = (c, v) => id === "counts" ? number(v) : !metrics ? time(v * 1000) : /_us$/.test(c.name) ? time(v * 1000) : /_time$/.test(c.name) ? time(v * 1e9) : /bytes$/.test(c.name) ? bytes(v) : /_percent$/.test(c.name) ? `${v.toFixed(1)}%` : /flops$/.test(c.name) ? flops(v) : Number.isInteger(v) ? number(v) : short(v);
   const delta = (c) => c.after - c.before, most = Math.max(1e-12, ...list.map((c) => Math.abs(delta(c))));
   const part = (c) => c.before ? delta(c) / Math.abs(c.before) : 0, sign = (x) => x > 0 ? "+" : x < 0 ? "\u2212" : "";
   const columns = [
-    { id: "name", title: { lines: "line", causes: "row and cause", engines: "engine", metrics: "metric" }[id], get: (c) => c.name, text: true },
+    { id: "name", title: { lines: "line", causes: "row and cause", engines: "engine", opcodes: "engine and instruction", counts: "engine and instruction", metrics: "metric" }[id], get: (c) => c.name, text: true },
     { id: "before", title: "before", get: (c) => c.before, show: (c) => value(c, c.before) },
     { id: "after", title: "after", get: (c) => c.after, show: (c) => value(c, c.after) },
     { id: "delta", title: "difference", get: (c) => Math.abs(delta(c)), show: (c) => delta(c) ? sign(delta(c)) + value(c, Math.abs(delta(c))) : "", bar: (c) => metrics ? 0 : Math.abs(delta(c)) / most, tone: (c) => delta(c) > 0 ? "--more" : "--less" },
@@ -172,6 +172,7 @@ function paint() {
 function showVerdict() {
   const [a, b] = diff.sides.map((s) => s.latency), change = b - a;
   byId("verdict").textContent = !a || !b ? "Two runs" : change === 0 ? `No change: ${time(a)}` : `${time(a)} \u2192 ${time(b)}: ${percent(Math.abs(change), a)} ${change < 0 ? "faster" : "slower"}`;
+  byId("notes").replaceChildren(...diff.difference.notes.map((n) => el("li", n)));
   diff.sides.forEach((s, n) => {
     const bar = el("div", null, { class: "stack" });
     bar.append(el("span", null, { style: `width:${s.latency / Math.max(a, b, 1) * 100}%;background:var(--accent)` }));
@@ -187,12 +188,15 @@ async function startCompare() {
   view.to = end;
   showVerdict(); paint();
   byId("time").hidden = !runs.some((r) => r.size);
-  for (const [id, title] of [["lines", `Lines (${diff.difference.lines_are})`], ["causes", "Causes"], ["engines", "Engines"], ["metrics", "Metrics"]]) {
+  for (const [id, title] of [["lines", `Lines (${diff.difference.lines_are})`], ["causes", "Causes"], ["engines", "Engines"], ["opcodes", "Instructions"], ["counts", "Counts"], ["metrics", "Metrics"]]) {
+    if (!diff.difference[id].length) continue;
     const b = el("button", title, { type: "button", role: "tab", id: `tab-${id}` });
     b.addEventListener("click", () => showChanges(id));
     byId("tabs").append(b);
   }
-  showChanges("lines"); choose(null); listenCompare();
+  const first = byId("tabs").firstChild;
+  if (first) first.click(); else byId("tables").hidden = true;
+  choose(null); listenCompare();
   document.body.dataset.ready = "1";
 }
 startCompare();

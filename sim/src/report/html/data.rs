@@ -16,7 +16,7 @@ use crate::analysis::counters::Counters;
 use crate::analysis::{Analysis, cause_event, cause_kind};
 use crate::report::RooflineSummary;
 use crate::report::detail::{gain_percent, roofline_summary, row_name};
-use crate::report::summary::{percent, us};
+use crate::report::summary::us;
 use crate::report::table::operands;
 use crate::report::vocabulary::{
     error_sentence_readable, released, remedy, resource, roofline, short_cause, verdict_sentence,
@@ -179,7 +179,7 @@ fn row_head(t: &Timeline, id: RowId, row: &Row) -> RowHead {
         engine,
         count: row.count,
         active_us: us(active),
-        active_percent: percent(active, t.elapsed),
+        active_percent: if t.elapsed == 0 { 0.0 } else { active as f64 * 100.0 / t.elapsed as f64 },
     }
 }
 

@@ -91,12 +91,13 @@ function rowBars() {
     const part = (t, color, title) => { if (t / span > 0.001) bar.append(el("span", null, { style: `width:${t / span * 100}%;background:${color}`, title: `${title} ${time(t)}, ${percent(t, span)}` })); };
     part(s.active, "var(--accent)", "active");
     for (const k of waitKinds) if (!(k === "limiter" && row.engine)) part(s.kinds.get(k) || 0, causeColor(k), k);
-    box.append(el("span", row.name), bar, el("span", percent(activeOf(r), span), { class: "n" }));
+    box.append(el("span", row.name), bar, el("span", activePercent(r), { class: "n" }));
   });
   return box;
 }
 /** Active time of a row in the range; of the whole run as the terminal has it. */
 const activeOf = (r) => sums.whole ? data.rows[r].active_us * 1000 : sums.rows[r].active;
+const activePercent = (r) => sums.whole ? `${data.rows[r].active_percent.toFixed(1)}%` : percent(sums.rows[r].active, sums.to - sums.from);
 
 function rangeDetail() {
   const span = sums.to - sums.from, all = byOpcode(sums), add = (of) => all.reduce((n, g) => n + of(g), 0), moved = add((g) => g.read + g.write), done = add((g) => g.flops);

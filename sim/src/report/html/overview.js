@@ -102,6 +102,8 @@ function showRoofline() {
     add("circle", { cx: px, cy: py, r: 5, class: "point" });
     add("text", { x: px + (right ? 9 : -9), y: py + 4, "text-anchor": right ? "start" : "end", class: "here" }, `${r.achieved_tflops.toFixed(2)} of ${r.attainable_tflops.toFixed(2)}`);
   }
+  // Without a matmul there is no place under the roof.
+  if (!r.flops_per_byte) svg.setAttribute("hidden", "");
   svg.setAttribute("aria-label", data.roofline_text);
   byId("roofline-text").textContent = data.roofline_text + ".";
   byId("confidence").textContent = data.confidence.filter((c) => c[1] > 0).map(([name, t]) => `${name} ${(t * 1e5 / data.elapsed).toFixed(0)}%`).join(", ");

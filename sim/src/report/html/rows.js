@@ -15,7 +15,7 @@ function layout() {
   data.rows.forEach((row, r) => {
     if (!row.engine && !row.count) return;
     if (cores > 1 && row.core !== core) { core = row.core; add({ kind: "core", core }, CORE); }
-    const lanes = Math.max(1, lists[r].lanes.length), lane = lanes <= 3 ? 18 : Math.max(4, Math.min(14, Math.floor(130 / lanes)));
+    const lanes = Math.max(1, lists[r].lanes.length), lane = !row.count ? 5 : lanes <= 3 ? 18 : Math.max(4, Math.min(14, Math.floor(130 / lanes)));
     add({ kind: "row", r, lane }, lanes * lane + STALL + GAP);
   });
   counters.forEach((counter) => add({ kind: "rate", counter }, RATE + GAP));
@@ -71,8 +71,9 @@ function drawName(f, band) {
   if (band.kind === "path") text(g, "critical path", 0, band.y + PATH / 2 + 1, dim, size - 1);
   if (band.kind === "core") text(g, `core ${band.core}`, 0, band.y + CORE / 2, main, size);
   if (band.kind === "row") {
-    text(g, data.rows[band.r].name, 0, band.y + 10, main, size);
-    if (band.height >= 32) text(g, `${data.rows[band.r].active_percent.toFixed(1)}%`, 0, band.y + 24, dim, 10);
+    const { name, count, active_percent: active } = data.rows[band.r];
+    text(g, name, 0, band.y + (count ? 10 : 9), count ? main : dim, size);
+    if (count) text(g, `${active.toFixed(1)}%`, 0, band.y + 24, dim, 10);
   }
   if (band.kind === "rate") {
     text(g, band.counter.name, 0, band.y + 9, main, size);

@@ -63,7 +63,7 @@ function rowColumns() {
     { id: "row", title: "row", get: (r) => data.rows[r].name, text: true },
     { id: "count", title: "instructions", get: (r) => sums.rows[r].count, show: (r) => number(sums.whole ? data.rows[r].count : sums.rows[r].count) },
     timeColumn("active", "active", activeOf),
-    { id: "percent", title: "active %", get: activeOf, show: (r) => percent(activeOf(r), span()), bar: (r) => activeOf(r) / span() },
+    { id: "percent", title: "active %", get: activeOf, show: activePercent, bar: (r) => activeOf(r) / span() },
     ...waitKinds.map((k) => timeColumn(k, k, (r) => sums.rows[r].kinds.get(k) || 0)),
     { id: "main", title: "waits mostly for", get: (r) => mainCause(sums.rows[r]), text: true },
   ];
