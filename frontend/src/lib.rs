@@ -11,6 +11,7 @@ mod entry;
 mod eval;
 mod host;
 mod syntax;
+pub mod trace;
 
 use std::path::Path;
 

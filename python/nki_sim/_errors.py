@@ -94,6 +94,12 @@ def kernel_error(rendered, python_class, diagnostics):
     return error
 
 
+def extend(error, rendered, diagnostics):
+    """Gives an exception of `kernel_error` the text and the diagnostics of all that was found."""
+    error.args = (rendered if not isinstance(error, KeyError) else _Text(rendered),)
+    error.diagnostics = tuple(json.loads(diagnostics))
+
+
 class _Text(str):
     def __repr__(self):
         return str(self)

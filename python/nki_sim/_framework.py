@@ -41,7 +41,7 @@ class FrameworkKernel:
         self.func_name = func_name or getattr(func, "__name__", "kernel")
         self.enable_cache = enable_cache
         made = func if isinstance(func, Kernel) else Kernel(func)
-        self.kernel = made._with(lnc=2 if self.programs == 2 else 1, target=platform_target or made.target)
+        self.kernel = made._with(_lnc=(2 if self.programs == 2 else 1) if grid else made._lnc, target=platform_target or made.target)
         self._configs = {}
 
     def is_framework_tensor(self, t) -> bool:

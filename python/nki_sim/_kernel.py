@@ -1,14 +1,17 @@
 """Kernels as Python objects: `nki.jit`, `nki.simulate`, calls."""
 
+import contextvars
 import functools
 import inspect
 import math
+import os
 import sys
 import types
 import warnings
 
 from . import _arrays, _levels, _native, _source, _watch
-from ._errors import ArgumentTypeError, KernelWarning
+from ._config import logical_cores
+from ._errors import ArgumentTypeError, KernelError, KernelWarning
 from ._inspect import show
 
 
@@ -16,7 +19,8 @@ class Kernel:
     """A function that is compiled for the device and simulated; the result of `nki.jit`.
 
     Calling it with arrays runs it. Results have the type of the array arguments (NumPy, torch,
-    jax). `kernel[lnc]` runs on `lnc` physical cores. `func` (also `__wrapped__`) is the Python
+    jax). `kernel[lnc]` runs on `lnc` physical cores; without it, NEURON_LOGICAL_NC_CONFIG decides at
+    the time of the call, else it is one. `func` (also `__wrapped__`) is the Python
     function. A call raises `KernelError` if the kernel has an error, and `ArgumentError` or
     `ArgumentTypeError` for unsupported arguments.
     """
@@ -25,7 +29,7 @@ class Kernel:
     _given = None
     _close = False
 
-    def __init__(self, func, *, lnc=1, target=None, strict=False, capacity=None, cache=None):
+    def __init__(self, func, *, lnc=None, target=None, strict=False, capacity=None, cache=None, compile_config=None, specialization_config=None):
         if isinstance(func, Kernel):
             func, cache = func.func, cache or func._cache
         if isinstance(func, (staticmethod, classmethod)):
@@ -39,11 +43,17 @@ class Kernel:
         if isinstance(func, types.MethodType):
             fixed = ((func.__self__, *fixed[0]), fixed[1])
             func = func.__func__
+        if not isinstance(func, (types.FunctionType, type)) and isinstance(getattr(type(func), "__call__", None), types.FunctionType):
+            # An object that can be called.
+            fixed = ((func, *fixed[0]), fixed[1])
+            func = type(func).__call__
         if not isinstance(func, types.FunctionType):
             raise ArgumentTypeError(f"a kernel is a Python function; this is of type {type(func).__name__}")
         self.func = func
-        self.lnc = lnc
+        self._lnc = lnc
         self.target = target
+        self.compile_config = compile_config
+        self.specialization_config = specialization_config
         self.strict = strict
         self.capacity = capacity
         self._schedule = []
@@ -52,7 +62,7 @@ class Kernel:
         self._cache = cache if cache is not None else _native.Cache()
         self._has_source = False
         functools.update_wrapper(self, func)
-        self._signature = inspect.signature(func)
+        self._signature = _signature_of(func)
         if fixed != ((), {}):
             self.__signature__ = inspect.signature(functools.partial(func, *fixed[0], **fixed[1]))
         else:
@@ -68,13 +78,18 @@ class Kernel:
         _watch.made(new)
         return new
 
+    @property
+    def lnc(self):
+        """Physical cores that it runs on."""
+        return logical_cores() if self._lnc is None else self._lnc
+
     def __getitem__(self, grid):
         """The kernel on this number of physical cores: `kernel[2]` or `kernel[(2,)]`."""
         if isinstance(grid, tuple) and len(grid) == 1:
             (grid,) = grid
         if grid not in (1, 2) or isinstance(grid, bool):
             raise ValueError(f"kernel[{grid!r}]: a logical core has 1 or 2 physical cores: kernel[1] or kernel[2]")
-        return self._with(lnc=int(grid))
+        return self._with(_lnc=int(grid))
 
     def with_schedule(self, edges):
         """The kernel with additional dependences between named instructions: pairs
@@ -99,7 +114,7 @@ class Kernel:
             bound = self._signature.bind(*args, **kwargs)
         except TypeError as error:
             raise ArgumentTypeError(f"{self.__name__}: {error}; it is {self.__name__}{self._signature}") from None
-        for name in bound.arguments:
+        for name in () if _traces() else bound.arguments:
             if self._signature.parameters[name].kind in (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD):
                 raise ArgumentTypeError(f"{self.__name__}: a kernel has named parameters only, not *{name}; pass a tuple")
         return list(bound.arguments.items())
@@ -116,12 +131,29 @@ class Kernel:
         return compiled
 
     def _compile(self, arguments):
-        if not self._has_source:
+        if not _traces():
+            return self._compile_with(arguments, False)
+        try:
+            return self._compile_with(arguments, True)
+        except KernelError as error:
+            # The early releases of Beta 2 had these names without an import, which Python cannot.
+            if getattr(error.__cause__, "name", None) not in ("sbuf", "psum", "hbm") or error.slug != "undefined-name":
+                raise
+            return self._compile_with(arguments, False)
+
+    def _compile_with(self, arguments, traced):
+        if not traced and not self._has_source:
             _source.require(self.func)
             self._has_source = True
         judge = _levels.judge(self)
         settings = list(self._settings)
-        return self._cache.compile(self.func, arguments, self.target, self.lnc, judge, self._schedule, self.capacity, settings, **self._launch())
+        token = _running.set(self)
+        try:
+            return self._cache.compile(
+                self.func, arguments, self.target, self.lnc, judge, self._schedule, self.capacity, settings, traced, **self._launch()
+            )
+        finally:
+            _running.reset(token)
 
     def _launch(self):
         """Further arguments of the compiler: a subclass has a launch grid."""
@@ -149,10 +181,28 @@ class Kernel:
         return _shape(outcome.result, kind), outcome
 
     def __call__(self, *args, **kwargs):
+        if _native.is_tracing():
+            # In a kernel, its instructions become part of that one.
+            self._agree()
+            return self.func(*self._fixed[0], *args, **{**self._fixed[1], **kwargs})
         graphs = sys.modules.get("nki_sim._torch")
         result, outcome = self._run(args, kwargs, False) if graphs is None else graphs.run(self, args, kwargs)
         self._warn(outcome, 3)
         return result
+
+    def _agree(self):
+        """Checks that the configuration of a kernel that another one calls is that of the outer one."""
+        outer = _running.get()
+        if outer is None or self.compile_config is None or self.compile_config == outer.compile_config:
+            return
+        message = f"kernel `{self.__name__}` is called in `{outer.__name__}`, which has another compile_config"
+        if getattr(outer.specialization_config, "allow_nested_config_override", False):
+            warnings.warn(f"{message}; that of `{outer.__name__}` counts", KernelWarning, stacklevel=3)
+            return
+        raise ValueError(
+            f"{message}: give both the same, or `{outer.__name__}` "
+            f"specialization_config=SpecializationConfig(allow_nested_config_override=True)"
+        )
 
     def _warn(self, outcome, level):
         if outcome is not None and outcome.has_findings():
@@ -177,7 +227,7 @@ class Kernel:
 
     def __reduce__(self):
         # Pickle by global name, like a function, together with the requested options.
-        changes = {name: getattr(self, name) for name in ("lnc", "target", "strict", "capacity", "_schedule", "_settings", "_fixed", "_given")}
+        changes = {name: getattr(self, name) for name in ("_lnc", "target", "strict", "capacity", "_schedule", "_fixed", "_given")}
         return _find, (self.func.__module__, self.func.__qualname__, changes)
 
     def __copy__(self):
@@ -186,6 +236,30 @@ class Kernel:
     def __deepcopy__(self, memo):
         # Like a function, a kernel is one object.
         return self
+
+
+def _signature_of(func):
+    """The signature of a function: of a wrapper that takes anything, that of the wrapped function."""
+    own = inspect.signature(func, follow_wrapped=False)
+    takes_all = all(p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD) for p in own.parameters.values())
+    return inspect.signature(func) if takes_all else own
+
+
+#: The kernel that is being compiled.
+_running = contextvars.ContextVar("_running", default=None)
+
+
+def _traces():
+    """Whether Python executes kernels, rather than the evaluator: NKI_COMPILER_FRONTEND decides."""
+    name = os.environ.get("NKI_COMPILER_FRONTEND", "tracer").strip().lower()
+    try:
+        return _FRONTENDS[name or "tracer"]
+    except KeyError:
+        raise ValueError(f"NKI_COMPILER_FRONTEND={name!r} is no frontend; {', '.join(_FRONTENDS)} are") from None
+
+
+#: Values of NKI_COMPILER_FRONTEND. The old frontend is called `custom` or `parser`.
+_FRONTENDS = {"tracer": True, "parser": False, "custom": False}
 
 
 def _record_xla(kernel, compiled):
@@ -245,18 +319,22 @@ def _traced(compiled):
     return jax is not None and any(isinstance(x, jax.core.Tracer) for x in compiled.operands())
 
 
-def jit(func=None, *, mode=None, platform_target=None, target=None, strict=False, **options):
+def jit(func=None, *, mode=None, platform_target=None, target=None, strict=False, compile_config=None, specialization_config=None, **options):
     """Makes a function a kernel: `@nki.jit`, or `@nki.jit(...)`.
 
     :param platform_target: trn1, trn2 or trn3 (also gen2, gen3, gen4). By default the environment
         decides (NEURON_PLATFORM_TARGET_OVERRIDE, NKI_NC_VERSION), else trn2.
     :param mode: accepted for older code. Kernels are always simulated.
     :param strict: also report constructs that the official compiler rejects.
+    :param compile_config: a `nki.compiler.CompileConfig`. A kernel that is called in another one must
+        have the same, or none.
+    :param specialization_config: a `nki.compiler.SpecializationConfig`.
     :param options: other options of the official compiler; they have no effect.
     """
+    given = {"target": target or platform_target, "strict": strict, "compile_config": compile_config, "specialization_config": specialization_config}
     if func is None:
-        return lambda f: jit(f, mode=mode, platform_target=platform_target, target=target, strict=strict, **options)
-    return Kernel(func, target=target or platform_target, strict=strict)
+        return lambda f: Kernel(f, **given)
+    return Kernel(func, **given)
 
 
 def simulate(kernel, *, capacity=None, settings=None, deny=None, warn=None, allow=None) -> Kernel:
@@ -314,7 +392,8 @@ def trace(kernel, grid=None, platform_target=None, **_options) -> Traced:
     programs = grid_programs(grid)
     if programs > 2:
         warn_of_grid(made.__name__, grid)
-    return Traced(made._with(lnc=2 if programs == 2 else 1, target=platform_target or made.target))
+    lnc = made._lnc if grid is None else 2 if programs == 2 else 1
+    return Traced(made._with(_lnc=lnc, target=platform_target or made.target))
 
 
 def grid_programs(grid):

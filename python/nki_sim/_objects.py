@@ -3,6 +3,7 @@ exports it."""
 
 import enum
 import inspect
+import typing
 
 from . import _language, _native
 from ._errors import NkiValidationError, OutsideKernelError
@@ -12,8 +13,21 @@ class NKIObject:
     """Base class of objects that kernels use: configuration, helpers.
 
     The constructor takes the annotated fields, by position or by name, unless the class defines a
-    constructor or is a dataclass. A missing field has its default, or None without a default.
+    constructor or is a dataclass. A missing field has its default, or None without a default. In a
+    dataclass, too, values without an annotation are fields.
     """
+
+    def __init_subclass__(cls, **kwargs):
+        super().__init_subclass__(**kwargs)
+        # `@dataclass` comes after this: it finds the fields and the defaults that are made here.
+        annotations = dict(inspect.get_annotations(cls))
+        for name, value in list(cls.__dict__.items()):
+            if not name.startswith("__") and name not in annotations and _is_value(value) and not isinstance(value, (list, dict, set)):
+                annotations[name] = typing.Any
+        for name, annotation in annotations.items():
+            if name not in cls.__dict__ and "ClassVar" not in str(annotation) and not hasattr(cls, name):
+                setattr(cls, name, None)
+        cls.__annotations__ = annotations
 
     def __init__(self, *args, **kwargs):
         fields = field_names(type(self))
@@ -134,8 +148,8 @@ def _dtype_named(name):
     return MODULES["nki.language"][name]
 
 
-class ApiFunction:
-    """A function of the API. Only kernels can call it."""
+class ApiFunction(_native.Function):
+    """A function of the API. A kernel that is specialised can call it."""
 
     def __init__(self, module, name, doc=None, signature=None):
         self.__module__ = module
@@ -143,13 +157,6 @@ class ApiFunction:
         self.__doc__ = doc
         if signature is not None:
             self.__signature__ = signature
-
-    def __call__(self, *args, **kwargs):
-        name = f"{self.__module__}.{self.__name__}"
-        raise OutsideKernelError(
-            f"{name} was called outside of a kernel. It is an instruction of the device: call it in a function decorated "
-            f"with @nki.jit (or in a function that one calls), which is compiled from its source."
-        )
 
     def __repr__(self):
         return f"<function {self.__module__}.{self.__name__}>"
@@ -181,14 +188,56 @@ class TileSize:
         return "nl.tile_size"
 
 
-class NkiTensor(NKIObject):
-    """A tensor inside a kernel, for annotations."""
+class _ApiClass(type):
+    """The class of the classes of the API: their instances are values of the device."""
 
-    def __class_getitem__(cls, item):
+    def __instancecheck__(cls, instance):
+        return _native.is_instance(instance, cls, cls.__module__, cls.__name__)
+
+    def __call__(cls, *args, **kwargs):
+        raise OutsideKernelError(f"{cls.__module__}.{cls.__name__} objects are made by the functions of the API, in kernels")
+
+    def __getitem__(cls, item):
+        # In an annotation.
         return cls
 
-    def __init__(self, *args, **kwargs):
-        raise OutsideKernelError("tensors are made in kernels, with nl.ndarray; pass arrays from Python")
+
+class ApiEnum(enum.Enum):
+    """Members equal their values, memories their names, and kinds of HBM one another, as in
+    kernels."""
+
+    def __eq__(self, other):
+        if isinstance(other, ApiEnum):
+            return self is other or _is_hbm(self) and _is_hbm(other)
+        return NotImplemented if not isinstance(other, (int, str)) or isinstance(other, bool) else self._equals(other)
+
+    def _equals(self, other):
+        if type(self).__name__ == "MemoryRegion" and other == "hbm":
+            return _is_hbm(self)
+        return self.value == other
+
+    def __hash__(self):
+        return hash("hbm") if _is_hbm(self) else hash(self.value)
+
+    def __lt__(self, other):
+        return self._order(other, lambda a, b: a < b)
+
+    def __le__(self, other):
+        return self._order(other, lambda a, b: a <= b)
+
+    def __gt__(self, other):
+        return self._order(other, lambda a, b: a > b)
+
+    def __ge__(self, other):
+        return self._order(other, lambda a, b: a >= b)
+
+    def _order(self, other, test):
+        value = other.value if type(other) is type(self) else other
+        return test(self.value, value) if isinstance(value, int) and isinstance(self.value, int) else NotImplemented
+
+
+def _is_hbm(member):
+    return isinstance(member.value, str) and member.value.endswith("hbm")
 
 
 def _signature(operands):
@@ -261,7 +310,7 @@ def _build():
         path = f"{module}.{name}"
         if kind == "enum":
             # Members may have names such as `none`; the values are those of the SDK's enums.
-            value = enum.Enum(name, [(n, n if name == "MemoryRegion" else v) for n, v in details], module=module)
+            value = ApiEnum(name, [(n, n if name == "MemoryRegion" else v) for n, v in details], module=module)
             for member in value:
                 _native.register(member, f"{path}.{member.name}")
         elif kind == "member":
@@ -274,7 +323,7 @@ def _build():
         elif kind == "class":
             value = {"tensor": names.get("NkiTensor"), "NkiValidationError": NkiValidationError}.get(name)
             if value is None:
-                value = NkiTensor if name == "NkiTensor" else type(name, (), {"__module__": module})
+                value = _ApiClass(name, (), {"__module__": module})
         elif module != "nki.language" and name in schemas:
             schema = schemas[name]
             value = ApiFunction(module, name, document(schema), _signature(schema["operands"]))
@@ -292,6 +341,9 @@ def _build():
 
 #: The names of `nki.language`, `nki.isa`, `nki.collectives`, and of the older `neuronxcc.nki.language` and `neuronxcc.nki.isa`.
 MODULES = _build()
+
+#: The class of tensors.
+NkiTensor = MODULES["nki.language"]["NkiTensor"]
 
 
 class ReplicaGroup:
@@ -311,6 +363,20 @@ class ReplicaGroup:
 
     def __repr__(self):
         return f"ReplicaGroup({self.groups!r})"
+
+
+def names_of(module):
+    """A `__getattr__` for a module: a kernel that is specialised is told what to write instead of a
+    name that the module does not have."""
+
+    def getattr_(name):
+        if not name.startswith("_"):
+            value = _native.attribute_of_module(module, name)
+            if value is not None:
+                return value
+        raise AttributeError(f"module {module!r} has no attribute {name!r}")
+
+    return getattr_
 
 
 def function_of(module):

@@ -46,7 +46,7 @@ def remember(filename, text):
 def capture(function):
     """Keeps the current text of a function, if there is one. Called when a kernel is created."""
     code = function.__code__
-    if id(code) in _files or (name := _locate(function)) is None:
+    if id(code) in _files or (name := _locate(code, function.__globals__)) is None:
         return
     _files[id(code)] = (code, name)
 
@@ -54,15 +54,19 @@ def capture(function):
 def file_of(function):
     """The name of the text of a function, for `text_of`; the name of the file if the text is
     missing or another one."""
-    code = function.__code__
+    return of_code(function.__code__, function.__globals__)[0]
+
+
+def of_code(code, globals_):
+    """The name of the text of code that runs with these globals, and the text; the name of the file
+    and None if the text is missing or another one."""
     known = _files.get(id(code))
-    if known is not None:
-        return known[1]
-    name = _locate(function)
-    if name is None:
-        return code.co_filename
-    _files[id(code)] = (code, name)
-    return name
+    if known is None:
+        name = _locate(code, globals_)
+        if name is None:
+            return code.co_filename, None
+        known = _files[id(code)] = (code, name)
+    return known[1], _texts.get(known[1])
 
 
 def text_of(name):
@@ -70,14 +74,13 @@ def text_of(name):
     return _texts.get(name)
 
 
-def _locate(function):
-    """Finds and keeps the text of a function; returns its name."""
-    code = function.__code__
+def _locate(code, globals_):
+    """Finds and keeps the text of code; returns its name."""
     filename = code.co_filename
     linecache.checkcache(filename)
     # The module's globals are needed to find lines of files in archives.
-    text = "".join(linecache.getlines(filename, function.__globals__))
-    if text and _is_from(text, function):
+    text = "".join(linecache.getlines(filename, globals_))
+    if text and _is_from(text, code, globals_):
         return _keep(filename, text)
     # The file changed after a kernel was created from it, or the text has no file.
     known = [name for name in _texts if name == filename or name.startswith(f"{filename} (version ") or not os.path.exists(filename)]
@@ -94,22 +97,21 @@ def _keep(filename, text):
     return name
 
 
-def _is_from(text, function):
-    """Whether the text of a function's file is still the one from which Python created the
-    function."""
-    filename = function.__code__.co_filename
+def _is_from(text, code, globals_):
+    """Whether the text of a file is still the one from which Python created the code."""
+    filename = code.co_filename
     try:
         if os.stat(filename).st_mtime < _START:
             return True
     except OSError:
         # No file: the linecache entry was created for this code.
         return True
-    loader = getattr(sys.modules.get(function.__module__), "__loader__", None)
+    loader = globals_.get("__loader__")
     if loader is not None and type(loader) is not importlib.machinery.SourceFileLoader:
         # The code differs from the compiled text, as with pytest's asserts. The evaluator compares
         # name, line and parameters.
         return True
-    return _contains(text, function.__code__)
+    return _contains(text, code)
 
 
 def require(function):

@@ -14,7 +14,7 @@ use pyo3::prelude::*;
 use rustc_hash::FxHashSet;
 
 use crate::arrays::Array;
-use crate::convert::{Conversion, helpers};
+use crate::convert::{Conversion, helpers, tracer};
 use crate::errors::{as_json, kernel_error, value_error};
 use crate::host::{Live, Read, same};
 use crate::levels::Judge;
@@ -39,6 +39,8 @@ struct Key {
     settings: Vec<(String, String)>,
     grid: Vec<GridAxis>,
     as_written: bool,
+    /// Python executes the kernel, rather than the evaluator.
+    traced: bool,
 }
 
 /// A program that is ready to run.
@@ -55,6 +57,8 @@ pub(crate) struct Ready {
     key: Key,
     live: Live,
     reads: Vec<Read>,
+    /// What a traced kernel depends on (`nki_sim._trace.Snapshot`).
+    snapshot: Option<Py<PyAny>>,
     args: Vec<(String, Arg)>,
 }
 
@@ -82,7 +86,10 @@ impl Ready {
                 return Ok(None);
             }
         }
-        let good = self.reads.iter().all(|read| read.still_holds(py, table));
+        let mut good = self.reads.iter().all(|read| read.still_holds(py, table));
+        if let Some(snapshot) = &self.snapshot {
+            good = good && snapshot.bind(py).call_method1("holds", (args.to_vec(),))?.is_truthy()?;
+        }
         table.release();
         Ok(good.then_some(arrays))
     }
@@ -126,7 +133,7 @@ impl Cache {
     /// The program of `function` for these arguments (name and value, in the order of the parameters).
     /// `settings` are timing parameters by name, `grid` the axes of a launch grid: programs that a core runs, cores, and whether neighbouring
     /// programs run on one core. `as_written` keeps the middle end of the kernel's compiler off it.
-    #[pyo3(signature = (function, args, target, lnc, judge, schedule=Vec::new(), capacity=None, settings=Vec::new(), grid=Vec::new(), as_written=false))]
+    #[pyo3(signature = (function, args, target, lnc, judge, schedule=Vec::new(), capacity=None, settings=Vec::new(), traced=false, grid=Vec::new(), as_written=false))]
     #[expect(clippy::too_many_arguments, reason = "keywords in Python")]
     fn compile(
         &self,
@@ -139,6 +146,7 @@ impl Cache {
         schedule: Vec<(String, String)>,
         capacity: Option<&str>,
         settings: Vec<(String, String)>,
+        traced: bool,
         grid: Vec<(u32, u32, bool)>,
         as_written: bool,
     ) -> PyResult<Compiled> {
@@ -147,7 +155,8 @@ impl Cache {
         let strict = judge.includes_strict();
         let axis = |(sequential, cores, cores_outside)| GridAxis { sequential, cores, cores_outside };
         let grid = grid.into_iter().map(axis).collect();
-        let key = Key { target: named_target(target)?, lnc, strict, schedule, capacity, settings, grid, as_written };
+        let key =
+            Key { target: named_target(target)?, lnc, strict, schedule, capacity, settings, grid, as_written, traced };
         let known: Vec<Arc<Ready>> =
             self.programs.lock().unwrap_or_else(PoisonError::into_inner).iter().rev().cloned().collect();
         for ready in known {
@@ -301,7 +310,6 @@ fn compile(
         converted.push((name.clone(), conversion.value(value, name)?));
         arrays = conversion.arrays.unwrap_or_default();
     }
-    let kernel = Arg::Object(live.table.id(function));
     let options = Options {
         target: key.target,
         lnc: key.lnc,
@@ -310,7 +318,16 @@ fn compile(
         schedule: key.schedule.clone(),
         ..session.options()
     };
-    let done = detached(py, || nki_frontend::compile_live(&live, &kernel, &converted, &options))?;
+    let mut snapshot = None;
+    let done = if key.traced {
+        let (done, met) = crate::trace::specialise(py, function.cast()?, args, &converted, &options, &live)?;
+        let roots = (function, args.to_vec(), met);
+        snapshot = Some(tracer(py)?.getattr("Snapshot")?.call1(roots)?.unbind());
+        done
+    } else {
+        let kernel = Arg::Object(live.table.id(function));
+        detached(py, || nki_frontend::compile_live(&live, &kernel, &converted, &options))?
+    };
     let mut compiled = Compilation::from(done);
     let Some(program) = &mut compiled.program else {
         // What a kernel printed up to the mistake helps to find it.
@@ -334,6 +351,7 @@ fn compile(
         key,
         live,
         reads,
+        snapshot,
         args: converted,
     };
     Ok((ready, arrays))

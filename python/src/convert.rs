@@ -27,6 +27,7 @@ struct Known {
     partial: Py<PyAny>,
     builtin: Py<PyAny>,
     helpers: Py<PyModule>,
+    tracer: Py<PyModule>,
 }
 
 fn known(py: Python<'_>) -> PyResult<&Known> {
@@ -44,6 +45,7 @@ fn known(py: Python<'_>) -> PyResult<&Known> {
             partial: get("functools", "partial")?,
             builtin: get("types", "BuiltinFunctionType")?,
             helpers: PyModule::import(py, "nki_sim._inspect")?.unbind(),
+            tracer: PyModule::import(py, "nki_sim._trace")?.unbind(),
         })
     })
 }
@@ -51,6 +53,24 @@ fn known(py: Python<'_>) -> PyResult<&Known> {
 /// The helper module written in Python.
 pub(crate) fn helpers(py: Python<'_>) -> PyResult<&Py<PyModule>> {
     Ok(&known(py)?.helpers)
+}
+
+/// The helper module of the tracer.
+pub(crate) fn tracer(py: Python<'_>) -> PyResult<&Bound<'_, PyModule>> {
+    Ok(known(py)?.tracer.bind(py))
+}
+
+/// Whether a value is an array, a number or a dtype of NumPy, or an object that the API makes.
+pub(crate) fn is_constant(object: &Bound<'_, PyAny>) -> PyResult<bool> {
+    let py = object.py();
+    let known = known(py)?;
+    for class in [&known.ndarray, &known.generic, &known.dtype] {
+        if object.is_instance(class.bind(py))? {
+            return Ok(true);
+        }
+    }
+    let class = object.get_type();
+    Ok(path_of(class.as_any()).is_some() || class.name()?.to_string_lossy() == "ufunc")
 }
 
 /// One conversion: what has been seen in it.

@@ -51,3 +51,25 @@ pub(crate) fn kernel_error(py: Python<'_>, applied: Applied, sources: &SourceMap
         Err(error) => error,
     }
 }
+
+/// The exception for what a kernel that Python executes did wrong: of Python's class of this name.
+pub(crate) fn raised(py: Python<'_>, diagnostics: &[Diagnostic], class: &str, sources: &SourceMap) -> PyErr {
+    let rendered = render_all(diagnostics, sources, ColorChoice::Plain);
+    let made = as_json(diagnostics, sources).and_then(|json| {
+        PyModule::import(py, "nki_sim._errors")?.getattr("kernel_error")?.call1((rendered.trim_end(), class, json))
+    });
+    match made {
+        Ok(error) => PyErr::from_value(error),
+        Err(error) => error,
+    }
+}
+
+/// The same exception with all that was found.
+pub(crate) fn with_findings(py: Python<'_>, error: PyErr, diagnostics: &[Diagnostic], sources: &SourceMap) -> PyErr {
+    let rendered = render_all(diagnostics, sources, ColorChoice::Plain);
+    let changed = as_json(diagnostics, sources).and_then(|json| {
+        let extend = PyModule::import(py, "nki_sim._errors")?.getattr("extend")?;
+        extend.call1((error.value(py), rendered.trim_end(), json))
+    });
+    changed.err().unwrap_or(error)
+}

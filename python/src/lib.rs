@@ -17,6 +17,7 @@ mod ranks;
 mod run;
 mod served;
 mod threads;
+mod trace;
 mod xla;
 
 use std::ffi::OsString;
@@ -46,10 +47,14 @@ fn named_target(name: Option<&str>) -> PyResult<Target> {
     }
 }
 
-/// An attribute of `nl.tile_size` on the target of the environment.
+/// An attribute of `nl.tile_size` on the target of the kernel that is traced, else of the environment.
 #[pyfunction]
 fn tile_size(name: &str) -> PyResult<Option<i64>> {
-    Ok(nki_frontend::tile_size(named_target(None)?, name))
+    let target = match trace::active() {
+        Some(tracing) => tracing.target,
+        None => named_target(None)?,
+    };
+    Ok(nki_frontend::tile_size(target, name))
 }
 
 /// Sets how much memory kernels may use and what happens where SBUF or PSUM is too small, for this process. None takes that back.
@@ -81,6 +86,12 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(served::serve, module)?)?;
     module.add_function(wrap_pyfunction!(xla::ffi_handler, module)?)?;
     module.add_function(wrap_pyfunction!(xla::documented_call, module)?)?;
+    module.add_function(wrap_pyfunction!(trace::is_instance, module)?)?;
+    module.add_function(wrap_pyfunction!(trace::attribute_of_module, module)?)?;
+    module.add_function(wrap_pyfunction!(trace::is_tracing, module)?)?;
+    module.add_class::<trace::Function>()?;
+    module.add_class::<trace::Handle>()?;
+    module.add_class::<trace::Method>()?;
     module.add_class::<levels::Judge>()?;
     module.add_class::<cache::Cache>()?;
     module.add_class::<cache::Compiled>()?;

@@ -253,7 +253,12 @@ def forgetful(x):
     return nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.shared_hbm)
 
 
-def test_what_a_kernel_prints_is_printed(capsys):
+def test_what_a_kernel_prints_is_printed(capsys, monkeypatch):
+    for _ in range(2):
+        nki.jit(kernels.talkative.func)(ramp())
+        assert capsys.readouterr().out == "compiling for (4, 8)\n"
+    # The evaluator keeps it with the program.
+    monkeypatch.setenv("NKI_COMPILER_FRONTEND", "parser")
     kernels.talkative(ramp())
     assert capsys.readouterr().out == "compiling for (4, 8)\n"
     for call in (kernels.talkative.compile, nki.trace(kernels.talkative).specialize):
@@ -360,9 +365,11 @@ def test_source_from_text_linecache_and_callers():
     np.testing.assert_array_equal(nki.simulate(scope["from_text"])(ramp()), ramp() * 5)
 
 
-def test_a_kernel_without_source():
+def test_a_kernel_without_source(monkeypatch):
     scope = {"shift": 1.0}
     exec("".join(TEXT).replace("from_text", "lost"), scope)
+    np.testing.assert_array_equal(nki.simulate(scope["lost"])(ramp()), ramp() + 1)
+    monkeypatch.setenv("NKI_COMPILER_FRONTEND", "parser")
     with pytest.raises(nki_sim.NoSourceError, match="source of kernel `lost` cannot be found"):
         nki.simulate(scope["lost"])(ramp())
 
@@ -447,6 +454,7 @@ def test_a_changed_file_without_kernels_is_refused(tmp_path, monkeypatch):
     path.write_text(MODULE.replace("@nki.jit", ""))
     monkeypatch.syspath_prepend(str(tmp_path))
     monkeypatch.setattr(sys, "dont_write_bytecode", True)
+    monkeypatch.setenv("NKI_COMPILER_FRONTEND", "parser")
     module = importlib.import_module("changed_helper")
     path.write_text(MODULE.replace("@nki.jit", "").replace("1.0", "2.0"))
     # Only the body of `change` is another one: no line has moved.
@@ -694,7 +702,9 @@ def test_deeply_nested_arguments():
         nki_sim.simulate(unused)(ramp(), twice)
 
 
-def test_fields_of_a_dataclass_that_is_an_nki_object_may_be_left_out():
+@pytest.mark.parametrize("frontend", ["tracer", "parser"])
+def test_fields_of_a_dataclass_that_is_an_nki_object_may_be_left_out(frontend, monkeypatch):
+    monkeypatch.setenv("NKI_COMPILER_FRONTEND", frontend)
     x = ramp()
     assert np.array_equal(kernels.add_if_set(x), x + 1)
 

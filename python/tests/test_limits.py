@@ -52,7 +52,10 @@ def restored():
 
 
 @pytest.mark.parametrize("kernel", [doubling, large])
-def test_memory_is_limited(kernel):
+def test_memory_is_limited(kernel, monkeypatch):
+    if kernel is doubling:
+        # What Python's own values take is not ours to limit.
+        monkeypatch.setenv("NKI_COMPILER_FRONTEND", "parser")
     nki_sim.configure(max_memory="64MB")
     with pytest.raises(nki_sim.KernelError) as error:
         kernel(X)
@@ -66,7 +69,7 @@ def test_a_kernel_below_the_limit_runs():
 
 def test_the_variable_limits_memory():
     program = "import test_limits as t\ntry:\n    t.doubling(t.X)\nexcept Exception as e:\n    print(e.slug)"
-    env = {"NKI_SIM_MAX_MEMORY": "64MB", "PYTHONPATH": ":".join(sys.path)}
+    env = {"NKI_SIM_MAX_MEMORY": "64MB", "NKI_COMPILER_FRONTEND": "parser", "PYTHONPATH": ":".join(sys.path)}
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, env=env)
     assert done.stdout.strip() == "memory-limit", done.stderr
 

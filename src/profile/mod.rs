@@ -66,6 +66,8 @@ pub(crate) struct Instruction {
     pub(crate) operands: Operands,
     pub(crate) start: Ns,
     pub(crate) end: Ns,
+    /// For how long it waited for semaphores, where the profile says so of this instruction.
+    pub(crate) wait: Ns,
     pub(crate) pc: i64,
     /// It belongs to the program, not to what the runtime puts around it.
     pub(crate) of_kernel: bool,

@@ -75,6 +75,7 @@ struct InstructionRow {
     subgraph: String,
     instruction_type: String,
     activation_fn: String,
+    evt_wait_time: Number,
     pc: Number,
 }
 
@@ -295,6 +296,7 @@ fn instructions(
             function: row.activation_fn,
             start,
             end: start + length,
+            wait: row.evt_wait_time.time().unwrap_or(0),
             pc: row.pc.0.map_or(0, |x| x as i64),
             opcode: row.opcode,
             operands,

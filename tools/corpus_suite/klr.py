@@ -22,6 +22,8 @@ def run(one: dict, sources: pathlib.Path, timeout: float) -> tuple[str, str]:
         environment["PYTHONPATH"] = os.pathsep.join([str(TOOLS / "shims"), str(TOOLS), str(file.parent)])
         environment["NKI_SIM_RESULTS"] = str(pathlib.Path(folder) / "results.json")
         environment["NKI_SIM_FUNCTION"] = one["kernel"]
+        # The language is KLR's, not Python.
+        environment["NKI_COMPILER_FRONTEND"] = "parser"
         if re.search("negative|must fail", one.get("reference") or "", re.IGNORECASE):
             environment["NKI_SIM_REFUSED"] = "1"
         # Use a separate configuration: KLR's would find its real package before the shim.

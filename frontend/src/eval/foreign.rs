@@ -251,13 +251,24 @@ pub(crate) trait DeviceCondition {
 
 /// A range that is counted on the device.
 pub(crate) trait DeviceRange {
+    /// The loop begins; gives its variable. What is emitted until [`Self::end`] is its body.
+    fn begin(&self, interp: &mut Interp<'_>, span: Span) -> EvalResult<Value>;
+
+    /// The loop that began last, with this variable, ends. A body that failed (`complete` is false) leaves nothing.
+    fn end(&self, interp: &mut Interp<'_>, variable: &Value, span: Span, complete: bool);
+
     /// `for target in this:`. `body` is called once with the loop variable; it binds the target and evaluates the block.
     fn for_each(
         &self,
         interp: &mut Interp<'_>,
         span: Span,
         body: &mut dyn FnMut(&mut Interp<'_>, Value) -> EvalResult<()>,
-    ) -> EvalResult<()>;
+    ) -> EvalResult<()> {
+        let variable = self.begin(interp, span)?;
+        let result = body(interp, variable.clone());
+        self.end(interp, &variable, span, result.is_ok());
+        result
+    }
 }
 
 /// The language of a file: the modules it can import, and its rules for tensors, and for Python where they differ.

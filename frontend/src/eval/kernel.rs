@@ -9,7 +9,7 @@ use rustc_hash::FxHashSet;
 
 use super::Interp;
 use super::error::{EvalResult, Raise};
-use super::foreign::{Construct, Edge};
+use super::foreign::{Construct, Dialect, Edge};
 use super::native::CallArgs;
 use super::value::*;
 use crate::syntax::*;
@@ -113,7 +113,6 @@ impl Interp<'_> {
         let def = candidate.function.def.clone();
         let span = def.name_span;
         let mut returned = Returned::None;
-        self.in_kernel = true;
         self.outer_config = candidate.config.clone();
         let options = self.options;
         let grid = &options.grid;
@@ -126,13 +125,13 @@ impl Interp<'_> {
         let counts: Vec<u32> = grid.iter().map(|axis| axis.count()).collect();
         let mut first = true;
         for core in 0..self.options.lnc.max(1) {
-            self.backend.begin_core(&candidate.name, core, &candidate.schedule);
+            self.begin_core(&candidate.name, core, &candidate.schedule);
             for (index, at) in (0..).zip(crate::programs_of(grid, core)) {
-                self.quiet = !first;
-                self.backend.begin_program(&counts, &at, index);
+                self.begin_program(&counts, &at, index, first);
                 let result = self.run_program(candidate, args)?;
                 if std::mem::take(&mut first) {
-                    returned = self.take_result(candidate, &result)?;
+                    let names = std::mem::take(&mut self.returned);
+                    returned = self.take_result(&result, &names, candidate.function.module.dialect.get(), span)?;
                 }
             }
         }
@@ -142,14 +141,11 @@ impl Interp<'_> {
     /// Specialises a kernel for one core and one program of its grid; gives what it returns.
     fn run_program(&mut self, candidate: &Candidate, args: &[(String, Arg)]) -> EvalResult<Value> {
         let def = candidate.function.def.clone();
-        self.forget_shared();
         let mut call = CallArgs::none(def.name_span);
         for param in &def.params {
             let name = self.name(param.name);
             if let Some((_, arg)) = args.iter().find(|(n, _)| **n == *name) {
-                if matches!(arg, Arg::List(_)) || matches!(arg, Arg::Shared(_, a) if matches!(**a, Arg::List(_))) {
-                    self.check_strictly(Construct::ListArgument(param.span));
-                }
+                self.check_argument(arg, param.span);
                 let value = match self.enum_argument(&candidate.function, param, arg) {
                     Some(member) => member,
                     None => self.take_over(arg, Some(&name), param.span)?,
@@ -170,13 +166,37 @@ impl Interp<'_> {
         if self.has_recovered() { Err(Raise::reported()) } else { Ok(result) }
     }
 
-    /// Makes what a kernel returned its outputs.
-    fn take_result(&mut self, candidate: &Candidate, result: &Value) -> EvalResult<Returned> {
-        let span = candidate.function.def.name_span;
-        let names = std::mem::take(&mut self.returned);
+    /// Reports, in a kernel compiled with [`crate::Options::strict`], an argument that the official compiler rejects.
+    pub(crate) fn check_argument(&mut self, arg: &Arg, span: Span) {
+        if matches!(arg, Arg::List(_)) || matches!(arg, Arg::Shared(_, a) if matches!(**a, Arg::List(_))) {
+            self.check_strictly(Construct::ListArgument(span));
+        }
+    }
+
+    /// The kernel of this name is about to run for this core.
+    pub(crate) fn begin_core(&mut self, kernel: &str, core: u32, schedule: &[Edge]) {
+        self.in_kernel = true;
+        self.backend.begin_core(kernel, core, schedule);
+    }
+
+    /// A program of the launch grid is about to run: see [`super::foreign::Backend::begin_program`]. The `first` one of all prints.
+    pub(crate) fn begin_program(&mut self, counts: &[u32], at: &[u32], index: u32, first: bool) {
+        self.quiet = !first;
+        self.backend.begin_program(counts, at, index);
+        self.forget_shared();
+    }
+
+    /// Makes what a kernel of this dialect at `span` returned its outputs; `names` are those of its `return`.
+    pub(crate) fn take_result(
+        &mut self,
+        result: &Value,
+        names: &[Option<String>],
+        dialect: &dyn Dialect,
+        span: Span,
+    ) -> EvalResult<Returned> {
         let mut outputs = Vec::new();
-        let returned = self.collect_outputs(result, &names, span, &mut outputs)?;
-        let allowed = candidate.function.module.dialect.get().outputs();
+        let returned = self.collect_outputs(result, names, span, &mut outputs)?;
+        let allowed = dialect.outputs();
         if outputs.is_empty() && allowed.arguments {
             outputs = self.backend.written_inputs();
         }
@@ -200,18 +220,16 @@ impl Interp<'_> {
 
     /// Remembers the names in the `return` of the kernel.
     pub(crate) fn note_return(&mut self, value: Option<&Expr>) {
-        fn names(expr: &Expr, interp: &Interp<'_>, out: &mut Vec<Option<String>>) {
-            match &expr.kind {
-                ExprKind::Tuple(items) | ExprKind::List(items) => items.iter().for_each(|e| names(e, interp, out)),
-                ExprKind::Name(name, _) | ExprKind::Attr(_, name) => out.push(Some(interp.name(*name).to_string())),
-                _ => out.push(None),
-            }
+        self.returned = value.map_or_else(Vec::new, |value| self.names_in(value));
+    }
+
+    /// The names of the variables that are returned, as far as they are variables.
+    pub(crate) fn names_in(&self, returned: &Expr) -> Vec<Option<String>> {
+        match &returned.kind {
+            ExprKind::Tuple(items) | ExprKind::List(items) => items.iter().flat_map(|e| self.names_in(e)).collect(),
+            ExprKind::Name(name, _) | ExprKind::Attr(_, name) => vec![Some(self.name(*name).to_string())],
+            _ => vec![None],
         }
-        let mut found = Vec::new();
-        if let Some(value) = value {
-            names(value, self, &mut found);
-        }
-        self.returned = found;
     }
 
     fn collect_outputs(

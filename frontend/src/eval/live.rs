@@ -4,7 +4,7 @@ use std::cell::{Cell, OnceCell, RefCell};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
-use nki_diag::Span;
+use nki_diag::{Diagnostic, Span};
 use rustc_hash::FxHashMap;
 
 use super::Interp;
@@ -310,27 +310,49 @@ impl Interp<'_> {
         if let Some(known) = self.live.files.get(file) {
             return known.clone();
         }
-        let text = self.host.and_then(|h| h.source(&file.to_string_lossy()));
-        let ast = text.map(|text| {
-            let id = self.sources.add(file.to_string_lossy(), text.as_str());
-            let (mut ast, errors) = parse(id, &text, &mut self.names);
-            self.diagnostics.extend(errors);
-            resolve::resolve(&mut ast);
-            Rc::new(ast)
-        });
-        self.live.files.insert(file.to_path_buf(), ast.clone());
-        ast
+        match self.host.and_then(|h| h.source(&file.to_string_lossy())) {
+            Some(text) => {
+                let (ast, errors) = self.take_file(file, &text);
+                self.diagnostics.extend(errors);
+                Some(ast)
+            }
+            None => {
+                self.live.files.insert(file.to_path_buf(), None);
+                None
+            }
+        }
+    }
+
+    /// Takes over a file of the host: its tree, and what is wrong with it.
+    pub(crate) fn take_file(&mut self, file: &Path, text: &str) -> (Rc<ModuleAst>, Vec<Diagnostic>) {
+        let id = self.sources.add(file.to_string_lossy(), text);
+        let (mut ast, errors) = parse(id, text, &mut self.names);
+        resolve::resolve(&mut ast);
+        let ast = Rc::new(ast);
+        self.live.files.insert(file.to_path_buf(), Some(ast.clone()));
+        (ast, errors)
+    }
+
+    /// The tree of a file that was taken over.
+    pub(crate) fn known_file(&self, file: &Path) -> Option<Rc<ModuleAst>> {
+        self.live.files.get(file).cloned().flatten()
     }
 
     /// The definition at a line: a decorator may precede it.
-    fn find_definition(&self, ast: &ModuleAst, function: &HostFunction) -> Option<Rc<FuncDef>> {
+    pub(crate) fn find_definition(
+        &self,
+        ast: &ModuleAst,
+        wanted: &str,
+        line: u32,
+        params: &[String],
+    ) -> Option<Rc<FuncDef>> {
         let mut found = ast.functions.iter().filter(|def| {
             let name = if def.name == sym::lambda { "<lambda>" } else { &**self.names.name(def.name) };
             let first = def.decorators.first().map_or(def.name_span, |d| d.span);
-            name == function.name
-                && [first, def.name_span].iter().any(|s| self.sources.line_col(*s).0 == function.line)
-                && def.params.len() == function.params.len()
-                && def.params.iter().all(|p| function.params.iter().any(|n| **n == **self.names.name(p.name)))
+            name == wanted
+                && [first, def.name_span].iter().any(|s| self.sources.line_col(*s).0 == line)
+                && def.params.len() == params.len()
+                && def.params.iter().all(|p| params.iter().any(|n| **n == **self.names.name(p.name)))
         });
         found.next().cloned()
     }
@@ -341,7 +363,7 @@ impl Interp<'_> {
             let reason = format!("its source is not available ({})", function.file);
             return Ok(self.opaque(&function.name, Some(&reason)));
         };
-        let Some(def) = self.find_definition(&ast, function) else {
+        let Some(def) = self.find_definition(&ast, &function.name, function.line, &function.params) else {
             return Err(Raise::at(
                 "stale-source",
                 format!(

@@ -31,6 +31,7 @@ pub(crate) mod native;
 mod object;
 mod ops;
 mod pattern;
+pub(crate) mod place;
 mod recover;
 pub(crate) mod stdlib;
 #[cfg(test)]
@@ -272,7 +273,7 @@ impl<'a> Interp<'a> {
     }
 
     /// The program, when the kernel at `span` has been evaluated for every core.
-    fn finish(&mut self, span: Span) -> EvalResult<Program> {
+    pub(crate) fn finish(&mut self, span: Span) -> EvalResult<Program> {
         self.report_findings();
         let files = (0..self.sources.len()).map(|i| self.sources.path(FileId(i as u32)).into()).collect();
         let trails = std::mem::replace(&mut self.trails, vec![Trail { parent: None, step: Step::Root }]);

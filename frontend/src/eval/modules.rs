@@ -479,7 +479,7 @@ impl Interp<'_> {
 impl Interp<'_> {
     /// The dialect that a file is written in, by what it imports, also in the functions and branches that it has. Of `try` it is the first
     /// attempt that counts: whether a package can be imported is known.
-    pub(super) fn dialect_of(&self, ast: &ModuleAst) -> &'static dyn Dialect {
+    pub(crate) fn dialect_of(&self, ast: &ModuleAst) -> &'static dyn Dialect {
         let mut imports = Vec::new();
         collect_imports(&ast.body, &mut imports);
         (self.dialect_of)(&imports)

@@ -104,6 +104,11 @@ impl Interp<'_> {
         args.values().any(|v| v.is_poisoned(depth))
     }
 
+    /// A driver outside of the evaluator handles the errors from now on: none is reported.
+    pub(super) fn leave_errors_to_driver(&mut self) {
+        self.recovery.handled += 1;
+    }
+
     /// Whether a method of an object, a string or a number gives poison because an argument is.
     pub(crate) fn absorbs_method(&self, base: &Value, args: &CallArgs) -> bool {
         if !self.has_recovered() {

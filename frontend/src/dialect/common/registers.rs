@@ -142,15 +142,21 @@ impl DynamicRange {
 }
 
 impl DeviceRange for DynamicRange {
-    fn for_each(
-        &self,
-        interp: &mut Interp<'_>,
-        span: Span,
-        run: &mut dyn FnMut(&mut Interp<'_>, Value) -> EvalResult<()>,
-    ) -> EvalResult<()> {
-        let variable = state(interp).builder.register();
-        let index = Value::object(Register { id: variable, frozen: true });
-        self.run(interp, variable, None, span, &mut |interp| run(interp, index.clone()))
+    fn begin(&self, interp: &mut Interp<'_>, span: Span) -> EvalResult<Value> {
+        loop_allowed(interp, span)?;
+        // The trail of the loop comes before those of its body.
+        site(interp, span);
+        let id = state(interp).builder.register();
+        state(interp).builder.open();
+        Ok(Value::object(Register { id, frozen: true }))
+    }
+
+    fn end(&self, interp: &mut Interp<'_>, variable: &Value, span: Span, complete: bool) {
+        let body = state(interp).builder.close();
+        let Some(variable) = variable.downcast::<Register>().filter(|_| complete) else { return };
+        let place = site(interp, span);
+        let kind = NodeKind::For { variable: variable.id, lower: self.lower, upper: self.upper, step: self.step, body };
+        state(interp).builder.statement(kind, place);
     }
 }
 

@@ -4,7 +4,7 @@ from nki_sim import _native
 from nki_sim._framework import FrameworkKernel
 from nki_sim._kernel import Kernel, cpu_simulate, jit, simulate, trace
 
-from . import builtin, collectives, compiler, dtype, isa, language, tensor, typing  # noqa: F401
+from . import builtin, collectives, compiler, dtype, isa, language, simulator, tensor, typing  # noqa: F401
 
 __all__ = ["FrameworkKernel", "Kernel", "cpu_simulate", "jit", "simulate", "trace"]
 

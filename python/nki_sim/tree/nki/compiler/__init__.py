@@ -3,6 +3,7 @@
 import sys as _sys
 
 from nki_sim import _native
+from nki_sim._config import AddressRotation, CompileConfig, SpecializationConfig  # noqa: F401
 
 from . import frontend  # noqa: F401
 

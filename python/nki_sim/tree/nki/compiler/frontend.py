@@ -28,7 +28,7 @@ class NKIFrontend:
         `output_names` is checked.
         """
         made = kernel if isinstance(kernel, Kernel) else Kernel(kernel)
-        made = made._with(lnc=lnc or 1, target=str(getattr(target, "value", target)) if target is not None else made.target)
+        made = made._with(_lnc=lnc or 1, target=str(getattr(target, "value", target)) if target is not None else made.target)
         inputs = {name.removesuffix(".must_alias_input"): value for name, value in (inputs or {}).items()}
         result = FrontendResult(made.compile(**inputs), artifacts_dir)
         if output_names is not None and len(output_names) != len(result.outputs):

@@ -1,0 +1,116 @@
+//! Where a driver is that runs the kernel outside of the evaluator.
+//!
+//! It says before an operation which calls and loop iterations are around it, and finds loops and definitions in the source.
+
+use std::path::Path;
+use std::rc::Rc;
+
+use nki_diag::{FileId, Span};
+
+use super::{Interp, PendingStep};
+use crate::syntax::*;
+
+/// A loop that is unrolled around a place.
+pub(crate) struct Around {
+    /// Its variable.
+    pub(crate) variable: Symbol,
+    /// From `for` to the end of what it iterates over.
+    pub(crate) header: Span,
+}
+
+impl Interp<'_> {
+    /// A driver runs the kernel from now on: it gets all errors, and says where it is.
+    pub(crate) fn be_driven(&mut self) {
+        self.kernel_depth = 0;
+        self.leave_errors_to_driver();
+    }
+
+    /// Number of iterations and calls around the current place.
+    pub(crate) fn depth(&self) -> usize {
+        self.steps.len()
+    }
+
+    /// Leaves the iterations and calls above `depth`.
+    pub(crate) fn leave_to(&mut self, depth: usize) {
+        let left = self.steps.get(depth..).unwrap_or_default();
+        let calls = left.iter().filter(|(step, _)| matches!(step, PendingStep::Call { .. })).count();
+        self.calls.truncate(self.calls.len().saturating_sub(calls));
+        self.pop_steps(depth);
+    }
+
+    /// Enters an iteration of an unrolled loop.
+    pub(crate) fn enter_iteration(&mut self, around: &Around, value: i64) {
+        let depth = self.push_iteration(around.variable, around.header);
+        self.set_iteration(depth, value);
+    }
+
+    /// Enters a call.
+    pub(crate) fn enter_call(&mut self, function: Symbol, span: Span) {
+        self.steps.push((PendingStep::Call { function, span }, None));
+        self.calls.push((function, span));
+    }
+
+    /// The tree of a file that the driver gave the text of.
+    pub(crate) fn tree(&self, file: FileId) -> Option<Rc<ModuleAst>> {
+        self.known_file(Path::new(self.sources.path(file)))
+    }
+
+    /// The loops with one variable around a place, within its function, outermost first.
+    pub(crate) fn loops_around(&self, place: Span) -> Vec<Around> {
+        let Some(tree) = self.tree(place.file) else { return Vec::new() };
+        let mut found = Vec::new();
+        descend(&tree.body, place, &mut found);
+        found
+            .iter()
+            .filter(|(stmt, _)| stmt.span != place)
+            .filter_map(|(stmt, f)| {
+                let ExprKind::Name(variable, _) = f.target.kind else { return None };
+                // What is iterated over is evaluated before the loop, and what follows `else` after it.
+                let inside = f.body.iter().any(|stmt| holds(stmt.span, place));
+                inside.then_some(Around { variable, header: Span { end: f.iter.span.end, ..stmt.span } })
+            })
+            .collect()
+    }
+
+    /// What the `for` statement at a place iterates over.
+    pub(crate) fn iterated_at(&self, place: Span) -> Option<Span> {
+        let tree = self.tree(place.file)?;
+        let mut found = Vec::new();
+        descend(&tree.body, place, &mut found);
+        found.iter().rev().find(|(stmt, _)| stmt.span == place).map(|(_, f)| f.iter.span)
+    }
+}
+
+fn holds(outer: Span, inner: Span) -> bool {
+    outer.start <= inner.start && inner.end <= outer.end
+}
+
+/// The `for` statements around a place, or at it, within its function, outermost first.
+fn descend<'a>(body: &'a [Stmt], place: Span, found: &mut Vec<(&'a Stmt, &'a For)>) {
+    let Some(stmt) = body.iter().find(|stmt| holds(stmt.span, place)) else { return };
+    let blocks: Vec<&[Stmt]> = match &stmt.kind {
+        StmtKind::If(arms, orelse) => {
+            arms.iter().map(|(_, body)| &body[..]).chain(std::iter::once(&orelse[..])).collect()
+        }
+        StmtKind::For(f) => {
+            found.push((stmt, f));
+            vec![&f.body, &f.orelse]
+        }
+        StmtKind::While(_, body, orelse) => vec![body, orelse],
+        StmtKind::With(_, body) => vec![body],
+        StmtKind::Try(t) => {
+            let handlers = t.handlers.iter().map(|h| &h.body[..]);
+            [&t.body[..], &t.orelse, &t.finally].into_iter().chain(handlers).collect()
+        }
+        StmtKind::Def(def, _) => {
+            found.clear();
+            vec![&def.body]
+        }
+        StmtKind::Class(def, _) => {
+            found.clear();
+            vec![&def.body]
+        }
+        _ => return,
+    };
+    blocks.into_iter().for_each(|block| descend(block, place, found));
+}

@@ -1,0 +1,547 @@
+//! A driver outside of the evaluator: Python executes the kernel, and comes here for each operation on a value of the device.
+//!
+//! The functions, methods, operators and checks are those of the evaluator and its dialects: nothing here has a rule of its own. The driver says
+//! where it is ([`Trace::enter_call`], the `span` of each operation), hands over arguments as [`Item`]s, and gets a [`Failure`] to raise in its
+//! own way.
+
+mod item;
+
+use std::path::Path;
+
+use nki_diag::{Diagnostic, FileId, SourceMap, Span};
+use nki_isa::DType;
+
+pub use self::item::{Args, Callable, Content, Item};
+use crate::dialect;
+use crate::eval::Interp;
+use crate::eval::error::{EvalResult, Raise};
+use crate::eval::exception_class;
+use crate::eval::place::Around;
+use crate::eval::value::Value;
+use crate::syntax::{BinOp, CmpOp, StmtKind, Symbol, UnaryOp, parse};
+use crate::{Arg, Compiled, KernelInfo, Loader, Options, Returned};
+
+/// The specialisation of a kernel by a driver.
+#[expect(missing_debug_implementations, reason = "the state of an evaluation is of no use as text")]
+pub struct Trace<'t, 'i> {
+    interp: &'t mut Interp<'i>,
+}
+
+/// An interned name: of an attribute, a keyword or a function.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Name(Symbol);
+
+/// An operation that was refused.
+#[derive(Debug)]
+pub struct Failure(Box<Raise>);
+
+/// An operator of Python.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub enum Operator {
+    Add,
+    Sub,
+    Mul,
+    MatMul,
+    Div,
+    Mod,
+    Pow,
+    LShift,
+    RShift,
+    BitOr,
+    BitXor,
+    BitAnd,
+    FloorDiv,
+    Eq,
+    Ne,
+    Lt,
+    Le,
+    Gt,
+    Ge,
+}
+
+/// An unrolled loop around a place of the source.
+#[derive(Debug, Clone)]
+pub struct Loop {
+    /// The name of its variable.
+    pub variable: String,
+    symbol: Name,
+    /// From `for` to the end of what it iterates over.
+    pub header: Span,
+}
+
+/// The definition of a kernel in its source.
+#[derive(Debug, Clone)]
+pub struct Definition {
+    /// Its name.
+    pub span: Span,
+    /// Its parameters.
+    pub params: Vec<(String, Span)>,
+}
+
+/// A dynamic loop whose body is being traced.
+#[derive(Debug)]
+pub struct DynamicLoop {
+    range: Item,
+    /// Its variable.
+    pub variable: Item,
+    span: Span,
+}
+
+impl Failure {
+    /// The failure of a function of the driver, which knows more about it: whoever called the function passes it on.
+    pub fn of_driver() -> Self {
+        Failure(Raise::reported())
+    }
+
+    /// What to tell the user, with the calls that led there.
+    pub fn into_diagnostic(self) -> Diagnostic {
+        self.0.into_diagnostic()
+    }
+
+    /// Python's name of the class of the exception.
+    pub fn class(&self) -> &'static str {
+        exception_class(self.0.diagnostic.id)
+    }
+}
+
+impl DynamicLoop {
+    /// The error of a body that was left before its end.
+    pub fn left_early(&self) -> Diagnostic {
+        Diagnostic::error("dynamic-loop", "a loop on the device was left before the end of its body")
+            .at(self.span, "this loop runs on the device")
+            .help("its body is traced once and runs as often as the device counts: `break` and `return` have no meaning in it")
+    }
+}
+
+impl From<Diagnostic> for Failure {
+    fn from(diagnostic: Diagnostic) -> Self {
+        Failure(Raise::new(diagnostic))
+    }
+}
+
+type Outcome<T> = Result<T, Failure>;
+
+/// Specialises a kernel that `run` executes. It ends with [`Trace::finish`], or with an error of the driver.
+///
+/// # Errors
+/// That of `run`.
+pub fn trace<E>(
+    options: &Options,
+    loader: &dyn Loader,
+    run: impl FnOnce(&mut Trace<'_, '_>) -> Result<Compiled, E>,
+) -> Result<Compiled, E> {
+    let mut interp = dialect::evaluation(loader, options);
+    interp.be_driven();
+    run(&mut Trace { interp: &mut interp })
+}
+
+impl Trace<'_, '_> {
+    /// Counts a step at `span`, and runs `work`; an error gets the calls around it.
+    fn at<T>(&mut self, span: Span, work: impl FnOnce(&mut Interp<'_>) -> EvalResult<T>) -> Outcome<T> {
+        let result = self.interp.step(span).and_then(|()| work(self.interp));
+        result.map_err(|mut raise| {
+            if raise.frames.is_empty() && !raise.reported {
+                let calls = self.interp.kernel_calls().iter().rev();
+                raise.frames = calls.map(|(name, span)| (self.interp.name(*name).to_string(), *span)).collect();
+            }
+            Failure(raise)
+        })
+    }
+
+    /// The name with this text.
+    pub fn name(&mut self, text: &str) -> Name {
+        Name(self.interp.sym(text))
+    }
+
+    /// Findings so far.
+    pub fn diagnostics(&self) -> &[Diagnostic] {
+        &self.interp.diagnostics
+    }
+
+    /// The files that spans point into.
+    pub fn sources(&self) -> &SourceMap {
+        &self.interp.sources
+    }
+
+    /// Reports a finding.
+    pub fn report(&mut self, diagnostic: Diagnostic) {
+        self.interp.report(diagnostic);
+    }
+
+    /// Takes over a file. The first one is the kernel's: its imports choose the dialect of the kernel.
+    pub fn add_file(&mut self, path: &str, text: &str) -> FileId {
+        let first = self.interp.sources.is_empty();
+        // What the parser refuses Python has accepted: it is newer than the parser.
+        let (tree, _) = self.interp.take_file(Path::new(path), text);
+        if first {
+            self.interp.dialect = self.interp.dialect_of(&tree);
+        }
+        FileId(self.interp.sources.len() as u32 - 1)
+    }
+
+    /// A file whose text is not known, with this number of lines, which are empty.
+    pub fn add_lines(&mut self, path: &str, lines: u32) -> FileId {
+        self.interp.sources.add(path, "\n".repeat(lines as usize))
+    }
+
+    /// The loops around a place that have one variable, within its function, outermost first.
+    pub fn loops_around(&mut self, place: Span) -> Vec<Loop> {
+        let found = self.interp.loops_around(place);
+        let named = |around: Around| Loop {
+            variable: self.interp.name(around.variable).to_string(),
+            symbol: Name(around.variable),
+            header: around.header,
+        };
+        found.into_iter().map(named).collect()
+    }
+
+    /// The function of this name that a file defines at a line (of its first decorator, or of `def`).
+    pub fn definition(&self, file: FileId, name: &str, line: u32, params: &[String]) -> Option<Definition> {
+        let tree = self.interp.tree(file)?;
+        let def = self.interp.find_definition(&tree, name, line, params)?;
+        let params = def.params.iter().map(|p| (self.interp.name(p.name).to_string(), p.span)).collect();
+        Some(Definition { span: def.name_span, params })
+    }
+
+    /// The names of the variables that the `return` statement at `span` returns.
+    pub fn returned_names(&mut self, span: Span) -> Vec<Option<String>> {
+        let text = self.interp.source_text(span);
+        let (module, _) = parse::parse(span.file, &text, &mut self.interp.names);
+        match module.body.first().map(|stmt| &stmt.kind) {
+            Some(StmtKind::Return(Some(value))) => self.interp.names_in(value),
+            _ => Vec::new(),
+        }
+    }
+
+    /// Number of iterations and calls around the current place.
+    pub fn depth(&self) -> usize {
+        self.interp.depth()
+    }
+
+    /// Leaves the iterations and calls above `depth`.
+    pub fn leave_to(&mut self, depth: usize) {
+        self.interp.leave_to(depth);
+    }
+
+    /// Enters an iteration of an unrolled loop, the value of whose variable is `value`.
+    pub fn enter_iteration(&mut self, of: &Loop, value: i64) {
+        self.interp.enter_iteration(&Around { variable: of.symbol.0, header: of.header }, value);
+    }
+
+    /// Enters a call at `span` of this function.
+    pub fn enter_call(&mut self, function: Name, span: Span) {
+        self.interp.enter_call(function.0, span);
+    }
+
+    /// The kernel of this name is about to be run for this core; instructions wait for each other by the options' schedule.
+    pub fn begin_core(&mut self, kernel: &str, core: u32) {
+        let edges = self.interp.options.schedule.iter();
+        let edges: Vec<_> = edges.map(|(later, earlier)| (later.as_str().into(), earlier.as_str().into())).collect();
+        self.leave_to(0);
+        self.interp.begin_core(kernel, core, &edges);
+        self.interp.begin_program(&[], &[], 0, core == 0);
+    }
+
+    /// Reports, in a kernel compiled with [`Options::strict`], what the official compiler rejects in an argument whose parameter is at `span`.
+    pub fn check_argument(&mut self, arg: &Arg, span: Span) {
+        self.interp.check_argument(arg, span);
+    }
+
+    /// The tensor that is passed as an argument, written at `span`.
+    ///
+    /// # Errors
+    /// The rule that its shape breaks.
+    pub fn input(&mut self, name: &str, shape: &[usize], dtype: DType, span: Span) -> Outcome<Item> {
+        self.at(span, |interp| {
+            let loc = interp.loc(span);
+            interp.backend.input(name, shape, dtype, loc, span).map(Item)
+        })
+    }
+
+    /// What the kernel at `span` returned for its first core; `names` are those of the variables of its `return`.
+    ///
+    /// # Errors
+    /// `kernel-output` for what is no tensor, and no tuple, list or dict of them.
+    pub fn take_result(&mut self, result: &Item, names: &[Option<String>], span: Span) -> Outcome<Returned> {
+        self.at(span, |interp| interp.take_result(&result.0, names, interp.dialect, span))
+    }
+
+    /// The program of the kernel at `span`, which has run for all cores.
+    ///
+    /// # Errors
+    /// `depends-on` for an edge of the schedule that no instruction keeps.
+    pub fn finish(&mut self, kernel: &str, returned: Returned, span: Span) -> Outcome<Compiled> {
+        let program = self.at(span, |interp| interp.finish(span))?;
+        let kernel = KernelInfo {
+            name: kernel.to_owned(),
+            params: Vec::new(),
+            signature: kernel.to_owned(),
+            span,
+            target: None,
+            middle_end: self.interp.dialect.has_middle_end() && !self.interp.options.as_written,
+        };
+        Ok(Compiled {
+            kernel: Some(kernel),
+            target: self.interp.options.target,
+            program: Some(program),
+            refused: None,
+            diagnostics: std::mem::take(&mut self.interp.diagnostics),
+            sources: std::mem::take(&mut self.interp.sources),
+            prints: std::mem::take(&mut self.interp.prints),
+            returned,
+        })
+    }
+
+    /// A value of the host.
+    ///
+    /// # Errors
+    /// A call that makes the value ([`Arg::Call`]) fails.
+    pub fn convert(&mut self, arg: &Arg, span: Span) -> Outcome<Item> {
+        self.at(span, |interp| interp.take_over(arg, None, span).map(Item))
+    }
+
+    /// A name of the API: `nki.language.ndarray`.
+    ///
+    /// # Errors
+    /// The module has no such name.
+    pub fn api(&mut self, module: &str, name: &str, span: Span) -> Outcome<Item> {
+        self.at(span, |interp| {
+            let module = interp.native_module(module);
+            let name = interp.sym(name);
+            interp.get_attr(&module, name, span).map(Item)
+        })
+    }
+
+    /// `function(...)`
+    ///
+    /// # Errors
+    /// The call is refused.
+    pub fn call(&mut self, function: &Item, args: Args, span: Span) -> Outcome<Item> {
+        self.at(span, |interp| interp.call(&function.0, args.at(span)).map(Item))
+    }
+
+    /// `base.name(...)`
+    ///
+    /// # Errors
+    /// The call is refused.
+    pub fn call_method(&mut self, base: &Item, name: Name, args: Args, span: Span) -> Outcome<Item> {
+        self.at(span, |interp| interp.call_method(&base.0, name.0, args.at(span)).map(Item))
+    }
+
+    /// Whether `base.name` is a method.
+    pub fn has_method(&self, base: &Item, name: Name) -> bool {
+        match &base.0 {
+            Value::Object(object) => object.methods().contains(&&*self.interp.name(name.0)),
+            _ => false,
+        }
+    }
+
+    /// `base.name`
+    ///
+    /// # Errors
+    /// There is no such attribute.
+    pub fn attribute(&mut self, base: &Item, name: Name, span: Span) -> Outcome<Item> {
+        self.at(span, |interp| interp.get_attr(&base.0, name.0, span).map(Item))
+    }
+
+    /// Names of the attributes and methods of an object.
+    pub fn attributes(&self, base: &Item) -> Vec<&'static str> {
+        match &base.0 {
+            Value::Object(object) => object.attributes().into_iter().chain(object.methods().iter().copied()).collect(),
+            _ => Vec::new(),
+        }
+    }
+
+    /// `base.name = value`
+    ///
+    /// # Errors
+    /// Attributes of objects are fixed.
+    pub fn set_attribute(&mut self, base: &Item, name: Name, value: Item, span: Span) -> Outcome<()> {
+        self.at(span, |interp| interp.set_attr(&base.0, name.0, value.0, span))
+    }
+
+    /// `base[index]`
+    ///
+    /// # Errors
+    /// The index is refused.
+    pub fn item(&mut self, base: &Item, index: &Item, span: Span) -> Outcome<Item> {
+        self.at(span, |interp| interp.get_item(&base.0, &index.0, span).map(Item))
+    }
+
+    /// `base[index] = value`
+    ///
+    /// # Errors
+    /// The assignment is refused.
+    pub fn set_item(&mut self, base: &Item, index: &Item, value: Item, span: Span) -> Outcome<()> {
+        self.at(span, |interp| interp.set_item(&base.0, &index.0, value.0, span))
+    }
+
+    /// `left operator right`
+    ///
+    /// # Errors
+    /// Neither side defines it.
+    pub fn operate(&mut self, operator: Operator, left: &Item, right: &Item, span: Span) -> Outcome<Item> {
+        self.at(span, |interp| match which(operator) {
+            Ok(op) => interp.binary(op, &left.0, &right.0, span).map(Item),
+            Err(op) => interp.compare(op, &left.0, &right.0, span).map(Item),
+        })
+    }
+
+    /// `operator value`, where the operator is `-`, `+` or `~`.
+    ///
+    /// # Errors
+    /// The value does not define it.
+    pub fn unary(&mut self, operator: char, value: &Item, span: Span) -> Outcome<Item> {
+        let op = match operator {
+            '-' => UnaryOp::Neg,
+            '+' => UnaryOp::Pos,
+            _ => UnaryOp::Invert,
+        };
+        self.at(span, |interp| interp.unary(op, &value.0, span).map(Item))
+    }
+
+    /// Whether a value counts as true.
+    ///
+    /// # Errors
+    /// Only the device knows.
+    pub fn truth(&mut self, value: &Item, span: Span) -> Outcome<bool> {
+        if let Value::Object(object) = &value.0
+            && object.condition().is_some()
+        {
+            let message = "the value of a register is not known when the kernel is specialised";
+            let raise = Raise::at("register-arithmetic", message, span, "used as a condition here").help(
+                "decide it on the device: nl.while_loop(register, body), or nl.fori_loop with a register as bound",
+            );
+            return self.at(span, |_| Err(raise));
+        }
+        self.at(span, |interp| interp.truth(&value.0, span))
+    }
+
+    /// The value as a number that Python needs now: `int(register)`, `range(register)`.
+    ///
+    /// # Errors
+    /// It is none, or only the device knows it.
+    pub fn number(&mut self, value: &Item, span: Span) -> Outcome<i64> {
+        self.at(span, |_| crate::eval::convert::int(&value.0, "Python", span))
+    }
+
+    /// Refuses the use of a value's contents: `np.asarray(tensor)`.
+    ///
+    /// # Errors
+    /// Always.
+    pub fn contents<T>(&mut self, value: &Item, span: Span) -> Outcome<T> {
+        let message = format!("the contents of {} are not known when the kernel is specialised", value.0.a_type());
+        let raise = Raise::at("type-error", message, span, "Python needs them here")
+            .help("compute with instructions of the device: nisa.*, nl.*");
+        self.at(span, |_| Err(raise))
+    }
+
+    /// `len(value)`
+    ///
+    /// # Errors
+    /// It has none.
+    pub fn len(&mut self, value: &Item, span: Span) -> Outcome<i64> {
+        self.at(span, |_| match &value.0 {
+            Value::Object(object) => object.len(span),
+            other => Ok(other.sequence().map_or(0, |items| items.len() as i64)),
+        })
+    }
+
+    /// The items of a value.
+    ///
+    /// # Errors
+    /// It cannot be iterated over.
+    pub fn iterate(&mut self, value: &Item, span: Span) -> Outcome<Vec<Item>> {
+        self.at(span, |interp| Ok(interp.iterate(&value.0, span)?.into_iter().map(Item).collect()))
+    }
+
+    /// Whether a value is a range that the device counts.
+    pub fn is_counted(&self, value: &Item) -> bool {
+        matches!(&value.0, Value::Object(object) if object.range().is_some())
+    }
+
+    /// What the `for` statement at a place iterates over; the place itself if there is none.
+    pub fn iterated_at(&self, place: Span) -> Span {
+        self.interp.iterated_at(place).unwrap_or(place)
+    }
+
+    /// Begins the loop of a range that the device counts; `None` for any other value.
+    ///
+    /// # Errors
+    /// No loop is allowed here.
+    pub fn begin_loop(&mut self, range: &Item, span: Span) -> Outcome<Option<DynamicLoop>> {
+        let Value::Object(object) = &range.0 else { return Ok(None) };
+        let Some(counted) = object.range() else { return Ok(None) };
+        let variable = self.at(span, |interp| counted.begin(interp, span).map(Item))?;
+        Ok(Some(DynamicLoop { range: range.clone(), variable, span }))
+    }
+
+    /// Ends the dynamic loop that began last. A body that failed leaves nothing.
+    pub fn end_loop(&mut self, of: &DynamicLoop, complete: bool) {
+        if let Value::Object(object) = &of.range.0
+            && let Some(range) = object.range()
+        {
+            range.end(self.interp, &of.variable.0, of.span, complete);
+        }
+    }
+
+    /// `with value:` begins; gives what `as` binds.
+    ///
+    /// # Errors
+    /// It is no context.
+    pub fn enter(&mut self, value: &Item, span: Span) -> Outcome<Item> {
+        self.at(span, |interp| match &value.0 {
+            Value::Object(object) => object.enter(interp, span).map(Item),
+            other => Err(interp.no_item(other, "entered", span)),
+        })
+    }
+
+    /// `with value:` ends.
+    pub fn exit(&mut self, value: &Item) {
+        if let Value::Object(object) = &value.0 {
+            object.exit(self.interp);
+        }
+    }
+
+    /// `isinstance(value, class)`
+    ///
+    /// # Errors
+    /// It is no class.
+    pub fn is_instance(&mut self, value: &Item, class: &Item, span: Span) -> Outcome<bool> {
+        self.at(span, |interp| interp.is_instance(&value.0, &class.0, span))
+    }
+
+    /// `repr(value)`
+    ///
+    /// # Errors
+    /// The text is too long.
+    pub fn repr(&mut self, value: &Item) -> Outcome<String> {
+        self.interp.repr(&value.0).map_err(Failure)
+    }
+}
+
+/// The arithmetic operator that it is, or the comparison.
+fn which(operator: Operator) -> Result<BinOp, CmpOp> {
+    Ok(match operator {
+        Operator::Add => BinOp::Add,
+        Operator::Sub => BinOp::Sub,
+        Operator::Mul => BinOp::Mul,
+        Operator::MatMul => BinOp::MatMul,
+        Operator::Div => BinOp::Div,
+        Operator::Mod => BinOp::Mod,
+        Operator::Pow => BinOp::Pow,
+        Operator::LShift => BinOp::LShift,
+        Operator::RShift => BinOp::RShift,
+        Operator::BitOr => BinOp::BitOr,
+        Operator::BitXor => BinOp::BitXor,
+        Operator::BitAnd => BinOp::BitAnd,
+        Operator::FloorDiv => BinOp::FloorDiv,
+        Operator::Eq => return Err(CmpOp::Eq),
+        Operator::Ne => return Err(CmpOp::Ne),
+        Operator::Lt => return Err(CmpOp::Lt),
+        Operator::Le => return Err(CmpOp::Le),
+        Operator::Gt => return Err(CmpOp::Gt),
+        Operator::Ge => return Err(CmpOp::Ge),
+    })
+}

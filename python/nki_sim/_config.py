@@ -1,0 +1,57 @@
+"""Configuration of the official compiler: `nki.compiler.CompileConfig` and its relatives.
+
+The simulator compiles without the backend that most of these options are about. They are kept, so
+that kernels which are called in another kernel can be checked against it."""
+
+import dataclasses
+import os
+
+
+class _Members(type):
+    """A class of which every name is a member: the public documentation does not list them."""
+
+    def __getattr__(cls, name):
+        if name.startswith("_"):
+            raise AttributeError(name)
+        member = object.__new__(cls)
+        member.name = name
+        setattr(cls, name, member)
+        return member
+
+
+class AddressRotation(metaclass=_Members):
+    """How buffers of a loop rotate through addresses."""
+
+    def __repr__(self):
+        return f"AddressRotation.{self.name}"
+
+
+@dataclasses.dataclass(frozen=True)
+class CompileConfig:
+    """Options of the compiler; None leaves one to it."""
+
+    address_rotation: "AddressRotation | None" = None
+    non_ssa_legalization: "bool | None" = None
+    dead_code_elim: "bool | None" = None
+    barrier_check: "bool | None" = None
+    prefetch_auto: "bool | None" = None
+    nki_alloc_fallback: "bool | None" = None
+
+
+@dataclasses.dataclass(frozen=True)
+class SpecializationConfig:
+    """Options of specialisation.
+
+    :param allow_nested_config_override: another `CompileConfig` of a kernel that is called in this
+        one is a warning, not an error.
+    """
+
+    allow_nested_config_override: bool = False
+
+
+def logical_cores():
+    """Physical cores of a logical core, as NEURON_LOGICAL_NC_CONFIG has it; else 1."""
+    text = os.environ.get("NEURON_LOGICAL_NC_CONFIG", "").strip()
+    if text not in ("", "1", "2"):
+        raise ValueError(f"NEURON_LOGICAL_NC_CONFIG={text!r}: a logical core has 1 or 2 physical cores")
+    return int(text or 1)

@@ -1,0 +1,412 @@
+"""What the tracer needs of Python: source texts of code, arguments, exceptions, and what a compiled
+kernel depends on. The native module calls it; it is not a user interface."""
+
+import builtins
+import copy
+import dis
+import enum
+import functools
+import inspect
+import os
+import sys
+import types
+
+from . import _objects, _source
+
+_PACKAGE = os.path.dirname(os.path.abspath(__file__)) + os.sep
+
+#: Code whose frames are no place of a kernel: this package's, and the machinery of Python around it.
+_OURS = (functools.__file__, "<frozen")
+
+
+def about_code(code, globals_):
+    """Whether code belongs to this package, the name of its text, the text, the number of lines and,
+    for each instruction, where it begins and ends."""
+    filename = code.co_filename
+    if filename.startswith(_PACKAGE) or filename.startswith(_OURS):
+        return True, filename, None, 0, []
+    name, text = _source.of_code(code, globals_)
+    if hasattr(code, "co_positions"):
+        positions = [(line, column, end, end_column) for line, end, column, end_column in code.co_positions()]
+    else:
+        positions = [(None, None, None, None)] * (len(code.co_code) // 2)
+        for start, stop, line in code.co_lines():
+            positions[start // 2 : stop // 2] = [(line, None, None, None)] * ((stop - start) // 2)
+    lines = max((line for line, *_ in positions if line is not None), default=1)
+    return False, name, text, lines, positions
+
+
+def parameters(code):
+    """The names of the parameters of code."""
+    count = code.co_argcount + code.co_kwonlyargcount + bool(code.co_flags & 4) + bool(code.co_flags & 8)
+    return list(code.co_varnames[:count])
+
+
+def named(module, name):
+    """The Python object of a name of the API: of a module, or of an enum."""
+    known = _objects.MODULES.get(module)
+    if known is not None:
+        return known[name]
+    module, _, owner = module.rpartition(".")
+    return _objects.MODULES[module][owner][name]
+
+
+def run(function, arguments, inputs):
+    """Calls the function of a kernel with tensors of the device in place of the arrays among its
+    arguments, which are pairs of parameter and value."""
+    code = function.__code__
+    positional = code.co_varnames[: code.co_argcount]
+    only = set(code.co_varnames[: code.co_posonlyargcount])
+    names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+    star = parameters(code)[len(names) :]
+    values = {name: lend(value, name, inputs) for name, value in arguments}
+    args, kwargs = [], {}
+    rest = values.pop(star[0], ()) if code.co_flags & 4 else ()
+    if code.co_flags & 8:
+        kwargs.update(values.pop(star[-1], {}))
+    # A wrapper may have other parameters than the function whose signature it shows.
+    takes_names = code.co_flags & 8
+    for name in list(values):
+        if name in only or name in positional and rest or name not in names and not takes_names:
+            args.append(values.pop(name))
+    return function(*args, *rest, **values, **kwargs)
+
+
+def lend(value, name, inputs):
+    """An argument with tensors of the device in place of its arrays; the argument itself if it has
+    none."""
+    if name in inputs:
+        return inputs[name]
+    if not any(known.startswith(f"{name}.") for known in inputs):
+        return value
+    return _lend(value, name, inputs, {})
+
+
+def _lend(value, name, inputs, done):
+    if name in inputs:
+        return inputs[name]
+    if id(value) in done:
+        return done[id(value)]
+    if isinstance(value, tuple):
+        items = [_lend(item, f"{name}.{i}", inputs, done) for i, item in enumerate(value)]
+        return type(value)(*items) if hasattr(value, "_fields") else tuple(items)
+    if isinstance(value, list):
+        made = done[id(value)] = []
+        made.extend(_lend(item, f"{name}.{i}", inputs, done) for i, item in enumerate(value))
+        return made
+    if isinstance(value, dict):
+        made = done[id(value)] = copy.copy(value)
+        for key, item in value.items():
+            made[key] = _lend(item, f"{name}.{key}", inputs, done)
+        return made
+    fields = [known[len(name) + 1 :].split(".")[0] for known in inputs if known.startswith(f"{name}.")]
+    if not fields:
+        return value
+    made = done[id(value)] = copy.copy(value)
+    for field in dict.fromkeys(fields):
+        # A frozen dataclass refuses setattr.
+        object.__setattr__(made, field, _lend(getattr(value, field), f"{name}.{field}", inputs, done))
+    return made
+
+
+#: Diagnostics of what Python itself raises; others are `raised-exception`.
+_SLUGS = {
+    "IndexError": "index-out-of-range",
+    "KeyError": "missing-key",
+    "AttributeError": "no-attribute",
+    "NameError": "undefined-name",
+    "UnboundLocalError": "undefined-name",
+    "ZeroDivisionError": "division-by-zero",
+    "OverflowError": "integer-overflow",
+    "ImportError": "import-error",
+    "ModuleNotFoundError": "import-error",
+    "TypeError": "type-error",
+    "ValueError": "value-error",
+    "RecursionError": "recursion-limit",
+}
+
+_RAISE = dis.opmap["RAISE_VARARGS"]
+
+
+def about_error(error, at):
+    """The kind of an exception with this traceback, its class, its text, and the frames it passed:
+    (frame, instruction, name), outermost first. None for an exception that is no error of the kernel, or of a class of
+    its own."""
+    cls = type(error)
+    if not isinstance(error, Exception) or getattr(builtins, cls.__name__, None) is not cls:
+        return None
+    entries = []
+    while at is not None:
+        frame = at.tb_frame
+        if not frame.f_code.co_filename.startswith(_PACKAGE) and (not entries or not _is_library(frame.f_code)):
+            entries.append((frame, at.tb_lasti, frame.f_code.co_name))
+            last = at
+        at = at.tb_next
+    slug = _SLUGS.get(cls.__name__, "raised-exception")
+    if cls is AssertionError:
+        slug = "assertion-failed"
+    elif entries and last.tb_frame.f_code.co_code[last.tb_lasti] == _RAISE:
+        slug = "raised-exception"
+    text = str(error.args[0]) if isinstance(error, KeyError) and error.args else str(error)
+    return slug, cls.__name__, text, entries
+
+
+def _is_library(code):
+    return code.co_filename.startswith((os.path.dirname(os.__file__) + os.sep, "<frozen"))
+
+
+# What a compiled kernel depends on.
+
+#: Packages that a kernel's user does not change while kernels run.
+_FIXED = {*sys.stdlib_module_names, "numpy", "torch", "jax", "jaxlib", "ml_dtypes", "scipy", "pandas", "pytest", "_pytest", "nki", "nki_sim"} - {"__main__"}
+
+#: Values of one program; with more it is compiled at each call.
+_MOST = 200_000
+
+
+class _TooMany(Exception):
+    pass
+
+
+class _Missing:
+    pass
+
+
+class Snapshot:
+    """What a traced kernel depends on: the code that it can reach, the globals and closure cells that
+    the code names, defaults, and arguments. `holds` tells whether all of it is as it was."""
+
+    def __init__(self, function, arguments, met):
+        self._checks = []
+        self._seen = {}
+        self._names = set()
+        self._modules = {}
+        self._count = 0
+        try:
+            self._function(function)
+            for code, globals_ in met:
+                self._code(code, globals_)
+            self._arguments = [(name, self._freeze(value, {}, True)) for name, value in arguments]
+            for _, value in arguments:
+                self._follow(value)
+            self._read_modules()
+            self._complete = True
+        except (_TooMany, RecursionError):
+            self._complete = False
+
+    def holds(self, arguments):
+        """Whether the program is good for these arguments."""
+        if not self._complete:
+            return False
+        self._count = 0
+        try:
+            for (name, frozen), (given, value) in zip(self._arguments, arguments):
+                if name != given or self._freeze(value, {}, True) != frozen:
+                    return False
+            for check in self._checks:
+                if not check():
+                    return False
+        except (_TooMany, RecursionError):
+            return False
+        return True
+
+    def _function(self, function):
+        while isinstance(function, (staticmethod, classmethod)):
+            function = function.__func__
+        if not isinstance(function, types.FunctionType) or id(function) in self._seen:
+            return
+        self._seen[id(function)] = function
+        if function.__module__ is not None and function.__module__.split(".")[0] in _FIXED:
+            return
+        code = function.__code__
+        self._check(lambda: function.__code__, code)
+        for value in (*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values()):
+            self._follow(value)
+        if function.__defaults__ or function.__kwdefaults__:
+            self._check(lambda: (function.__defaults__, function.__kwdefaults__), (function.__defaults__, function.__kwdefaults__))
+        for cell in function.__closure__ or ():
+            self._check(functools.partial(_contents, cell), _contents(cell))
+        self._code(code, function.__globals__)
+        if hasattr(function, "__wrapped__"):
+            self._follow(function.__wrapped__)
+
+    def _code(self, code, globals_):
+        if (id(code), id(globals_)) in self._seen:
+            return
+        self._seen[id(code), id(globals_)] = code, globals_
+        for name in set(_names(code)):
+            self._names.add(name)
+            if name in globals_:
+                self._read(globals_, name)
+            elif not hasattr(builtins, name):
+                # An attribute, or a global that is not there yet.
+                self._check(functools.partial(dict.get, globals_, name, _Missing), _Missing)
+
+    def _read(self, namespace, name):
+        self._check(functools.partial(dict.get, namespace, name, _Missing), namespace[name])
+
+    def _read_modules(self):
+        """Notes the attributes of modules that any of the code names."""
+        read, before = set(), -1
+        while before != len(read):
+            before = len(read)
+            for module in list(self._modules.values()):
+                for name in self._names & module.__dict__.keys():
+                    if (id(module), name) not in read:
+                        read.add((id(module), name))
+                        self._read(module.__dict__, name)
+
+    def _check(self, read, value):
+        """Notes that `read()` gives this value, and follows it."""
+        self._count += 1
+        if self._count > _MOST:
+            raise _TooMany
+        if type(value) in _PLAIN:
+            self._checks.append(lambda: (now := read()) is value or type(now) is type(value) and now == value and repr(now) == repr(value))
+            return
+        frozen = self._freeze(value, {}, False)
+        if frozen == ("is", _Same(value)):
+            self._checks.append(lambda: read() is value)
+        else:
+            self._checks.append(lambda: self._freeze(read(), {}, False) == frozen)
+        self._follow(value)
+
+    def _follow(self, value):
+        """Notes what functions and classes in a value depend on."""
+        if type(value) in _PLAIN or id(value) in self._seen:
+            return
+        if isinstance(value, (types.FunctionType, staticmethod, classmethod)):
+            self._function(value)
+            return
+        self._count += 1
+        if self._count > _MOST:
+            raise _TooMany
+        if isinstance(value, types.MethodType):
+            self._follow(value.__func__)
+            self._follow(value.__self__)
+        elif isinstance(value, functools.partial):
+            for part in (value.func, value.args, value.keywords):
+                self._follow(part)
+        elif isinstance(value, property):
+            for part in (value.fget, value.fset):
+                self._follow(part)
+        elif isinstance(value, type):
+            self._class(value)
+        elif isinstance(value, types.ModuleType):
+            if value.__name__.split(".")[0] not in _FIXED:
+                self._modules[id(value)] = value
+        elif isinstance(value, (list, tuple, set, frozenset)):
+            self._seen[id(value)] = value
+            for item in value:
+                self._follow(item)
+        elif isinstance(value, dict):
+            self._seen[id(value)] = value
+            for item in value.values():
+                self._follow(item)
+        elif type(value).__module__.split(".")[0] not in _FIXED:
+            self._seen[id(value)] = value
+            self._class(type(value))
+            self._follow(getattr(value, "__dict__", None))
+            self._follow(getattr(value, "func", None))
+        elif (wrapped := _wrapped(value)) is not None:
+            self._seen[id(value)] = value
+            self._follow(wrapped)
+
+    def _class(self, cls):
+        for base in cls.__mro__:
+            if base.__module__.split(".")[0] in _FIXED or id(base) in self._seen:
+                continue
+            self._seen[id(base)] = base
+            for name, value in list(base.__dict__.items()):
+                if name.startswith("__") and not callable(value):
+                    continue
+                self._check(functools.partial(_attribute, base, name), value)
+
+    def _freeze(self, value, active, tensors):
+        """A value in a form that can be compared later. In arguments (`tensors`), arrays are left to
+        the comparison of shapes and dtypes."""
+        self._count += 1
+        if self._count > 4 * _MOST:
+            raise _TooMany
+        cls = type(value)
+        if cls is float:
+            return "float", value.hex()
+        if cls in _PLAIN:
+            return cls, value
+        if isinstance(value, (enum.Enum, type, types.FunctionType, types.ModuleType)):
+            return "is", _Same(value)
+        if id(value) in active:
+            return "cycle", active[id(value)]
+        if hasattr(value, "__array_interface__") or tensors and hasattr(value, "__dlpack__"):
+            return ("tensor",) if tensors else _array(value)
+        if isinstance(value, (list, tuple, dict, set, frozenset)):
+            active = {**active, id(value): len(active)}
+            if isinstance(value, dict):
+                pairs = ((self._freeze(k, active, tensors), self._freeze(v, active, tensors)) for k, v in value.items())
+                return cls, tuple(pairs)
+            if isinstance(value, (set, frozenset)):
+                return cls, frozenset(self._freeze(item, active, tensors) for item in value)
+            return cls, tuple(self._freeze(item, active, tensors) for item in value)
+        fields = getattr(value, "__dict__", None)
+        if fields is not None and cls.__module__.split(".")[0] not in _FIXED:
+            active = {**active, id(value): len(active)}
+            own = {**{name: getattr(value, name) for name in _slots(cls) if hasattr(value, name)}, **fields}
+            return "fields", _Same(cls), tuple((k, self._freeze(v, active, tensors)) for k, v in own.items())
+        if tensors and cls.__name__ == "TensorSpec":
+            return ("tensor",)
+        return "is", _Same(value)
+
+
+class _Same:
+    """Equal to itself alone; keeps the object, so that its address is not used again."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value):
+        self.value = value
+
+    def __eq__(self, other):
+        return isinstance(other, _Same) and self.value is other.value
+
+    def __hash__(self):
+        return id(self.value)
+
+
+_PLAIN = {int, float, bool, str, bytes, type(None), complex, type(Ellipsis), range}
+
+
+def _contents(cell):
+    try:
+        return cell.cell_contents
+    except ValueError:
+        return _Missing
+
+
+def _attribute(cls, name):
+    return cls.__dict__.get(name, _Missing)
+
+
+def _slots(cls):
+    for base in cls.__mro__:
+        slots = base.__dict__.get("__slots__", ())
+        yield from (slots,) if isinstance(slots, str) else slots
+
+
+def _wrapped(value):
+    return inspect.getattr_static(value, "__wrapped__", None)
+
+
+def _array(value):
+    import numpy as np
+
+    array = np.ascontiguousarray(value)
+    if array.dtype.hasobject:
+        return "is", _Same(value)
+    return "array", array.dtype.str, array.shape, array.tobytes()
+
+
+def _names(code):
+    yield from code.co_names
+    for constant in code.co_consts:
+        if isinstance(constant, types.CodeType):
+            yield from _names(constant)

@@ -1,0 +1,15 @@
+"""Runs a kernel as a function of NumPy arrays, as test harnesses do."""
+
+from nki_sim._kernel import simulate
+
+__all__ = ["simulate_kernel"]
+
+
+def simulate_kernel(func, args=(), kwargs=None, lnc=None):
+    """The result of `func(*args, **kwargs)` on `lnc` physical cores (a number or a tuple of one; by
+    default NEURON_LOGICAL_NC_CONFIG, else 1). Arrays that the kernel writes are changed in place,
+    views of other memory too."""
+    kernel = simulate(func)
+    if lnc is not None:
+        kernel = kernel[lnc]
+    return kernel(*args, **(kwargs or {}))

@@ -1,0 +1,519 @@
+//! Python objects for values of the device, and for names of the API.
+
+use std::rc::Rc;
+
+use nki_frontend::trace::{Content, Item, Operator};
+use pyo3::exceptions::PyStopIteration;
+use pyo3::prelude::*;
+use pyo3::pyclass::CompareOp;
+use pyo3::types::{PyDict, PyString, PyTuple, PyType};
+
+use super::active::{Tracing, active, of_number};
+use super::values::{arguments, item_of, to_python};
+use crate::errors::ours;
+
+/// A value of the device in the kernel that is being traced: a tensor, a register, an instruction.
+#[pyclass(frozen, module = "nki_sim._native")]
+#[derive(Debug)]
+pub(crate) struct Handle {
+    /// The number of its trace.
+    trace: u64,
+    /// Its number there.
+    pub(super) index: u32,
+}
+
+impl Drop for Handle {
+    fn drop(&mut self) {
+        if let Some(tracing) = of_number(self.trace) {
+            tracing.release(self.index);
+        }
+    }
+}
+
+impl Handle {
+    pub(super) fn new(tracing: &Tracing, item: Item) -> Self {
+        Handle { trace: tracing.id, index: tracing.keep(item) }
+    }
+
+    /// Its value, and the trace that it belongs to, which is the active one.
+    pub(super) fn open(&self, py: Python<'_>) -> PyResult<(Rc<Tracing>, Item)> {
+        match active() {
+            Some(tracing) if tracing.id == self.trace => {
+                let item = tracing.kept(self.index);
+                Ok((tracing, item))
+            }
+            now => Err(self.escaped(py, now.is_some())),
+        }
+    }
+
+    fn escaped(&self, py: Python<'_>, inside: bool) -> PyErr {
+        let message = match (inside, of_number(self.trace).is_some()) {
+            (true, true) => {
+                "a tensor or register of one kernel is used in another one that is specialised inside of it; call the inner kernel itself, \
+                 which is inlined"
+            }
+            _ => {
+                "a tensor, register or instruction of a kernel is used outside of the kernel: it has a meaning only while the kernel is \
+                 specialised; keep its shape or dtype instead, or return the tensor"
+            }
+        };
+        ours(py, "OutsideKernelError", message)
+    }
+
+    fn binary(&self, operator: Operator, other: &Bound<'_, PyAny>, reflected: bool) -> PyResult<Py<PyAny>> {
+        let py = other.py();
+        let (tracing, this) = self.open(py)?;
+        let other = item_of(&tracing, other)?;
+        let (left, right) = if reflected { (other, this) } else { (this, other) };
+        let made = tracing.operate_as(py, Some("TypeError"), |t, span| t.operate(operator, &left, &right, span))?;
+        to_python(py, &tracing, &made)
+    }
+
+    fn unary(&self, py: Python<'_>, operator: char) -> PyResult<Py<PyAny>> {
+        let (tracing, this) = self.open(py)?;
+        let made = tracing.operate_as(py, Some("TypeError"), |t, span| t.unary(operator, &this, span))?;
+        to_python(py, &tracing, &made)
+    }
+
+    fn number(&self, py: Python<'_>) -> PyResult<i64> {
+        let (tracing, this) = self.open(py)?;
+        tracing.operate_as(py, Some("TypeError"), |t, span| t.number(&this, span))
+    }
+}
+
+#[pymethods]
+impl Handle {
+    fn __add__(&self, other: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
+        self.binary(Operator::Add, other, false)
+    }
+    fn __radd__(&self, other: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
+        self.binary(Operator::Add, other, true)
+    }
+    fn __sub__(&self, other: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
+        self.binary(Operator::Sub, other, false)
+    }
+    fn __rsub__(&self, other: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
+        self.binary(Operator::Sub, other, true)
+    }
+    fn __mul__(&self, other: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
+        self.binary(Operator::Mul, other, false)
+    }
+    fn __rmul__(&self, other: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
+        self.binary(Operator::Mul, other, true)
+    }
+    fn __matmul__(&self, other: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
+        self.binary(Operator::MatMul, other, false)
+    }
+    fn __rmatmul__(&self, other: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
+        self.binary(Operator::MatMul, other, true)
+    }
+    fn __truediv__(&self, other: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
+        self.binary(Operator::Div, other, false)
+    }
+    fn __rtruediv__(&self, other: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
+        self.binary(Operator::Div, other, true)
+    }
+    fn __floordiv__(&self, other: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
+        self.binary(Operator::FloorDiv, other, false)
+    }
+    fn __rfloordiv__(&self, other: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
+        self.binary(Operator::FloorDiv, other, true)
+    }
+    fn __mod__(&self, other: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
+        self.binary(Operator::Mod, other, false)
+    }
+    fn __rmod__(&self, other: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
+        self.binary(Operator::Mod, other, true)
+    }
+    fn __lshift__(&self, other: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
+        self.binary(Operator::LShift, other, false)
+    }
+    fn __rlshift__(&self, other: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
+        self.binary(Operator::LShift, other, true)
+    }
+    fn __rshift__(&self, other: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
+        self.binary(Operator::RShift, other, false)
+    }
+    fn __rrshift__(&self, other: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
+        self.binary(Operator::RShift, other, true)
+    }
+    fn __and__(&self, other: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
+        self.binary(Operator::BitAnd, other, false)
+    }
+    fn __rand__(&self, other: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
+        self.binary(Operator::BitAnd, other, true)
+    }
+    fn __or__(&self, other: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
+        self.binary(Operator::BitOr, other, false)
+    }
+    fn __ror__(&self, other: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
+        self.binary(Operator::BitOr, other, true)
+    }
+    fn __xor__(&self, other: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
+        self.binary(Operator::BitXor, other, false)
+    }
+    fn __rxor__(&self, other: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
+        self.binary(Operator::BitXor, other, true)
+    }
+
+    fn __pow__(&self, other: &Bound<'_, PyAny>, _modulo: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
+        self.binary(Operator::Pow, other, false)
+    }
+    fn __rpow__(&self, other: &Bound<'_, PyAny>, _modulo: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
+        self.binary(Operator::Pow, other, true)
+    }
+
+    fn __neg__(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+        self.unary(py, '-')
+    }
+    fn __pos__(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+        self.unary(py, '+')
+    }
+    fn __invert__(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+        self.unary(py, '~')
+    }
+
+    fn __richcmp__(&self, other: &Bound<'_, PyAny>, op: CompareOp) -> PyResult<Py<PyAny>> {
+        self.binary(
+            match op {
+                CompareOp::Eq => Operator::Eq,
+                CompareOp::Ne => Operator::Ne,
+                CompareOp::Lt => Operator::Lt,
+                CompareOp::Le => Operator::Le,
+                CompareOp::Gt => Operator::Gt,
+                CompareOp::Ge => Operator::Ge,
+            },
+            other,
+            false,
+        )
+    }
+
+    fn __hash__(&self, py: Python<'_>) -> PyResult<u64> {
+        Ok(self.open(py)?.1.identity())
+    }
+
+    fn __bool__(&self, py: Python<'_>) -> PyResult<bool> {
+        let (tracing, this) = self.open(py)?;
+        tracing.operate_as(py, Some("TypeError"), |t, span| t.truth(&this, span))
+    }
+
+    fn __int__(&self, py: Python<'_>) -> PyResult<i64> {
+        self.number(py)
+    }
+    fn __index__(&self, py: Python<'_>) -> PyResult<i64> {
+        self.number(py)
+    }
+    fn __float__(&self, py: Python<'_>) -> PyResult<f64> {
+        Ok(self.number(py)? as f64)
+    }
+
+    fn __len__(&self, py: Python<'_>) -> PyResult<usize> {
+        let (tracing, this) = self.open(py)?;
+        let n = tracing.operate_as(py, Some("TypeError"), |t, span| t.len(&this, span))?;
+        Ok(usize::try_from(n).unwrap_or(0))
+    }
+
+    fn __iter__(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+        let (tracing, this) = self.open(py)?;
+        if tracing.with(|t| t.is_counted(&this))? {
+            let turns = Turns { handle: Handle::new(&tracing, this), begun: std::sync::Mutex::new(None) };
+            return Ok(Bound::new(py, turns)?.into_any().unbind());
+        }
+        let items = tracing.operate_as(py, Some("TypeError"), |t, span| t.iterate(&this, span))?;
+        let items: Vec<_> = items.iter().map(|item| to_python(py, &tracing, item)).collect::<PyResult<_>>()?;
+        Ok(PyTuple::new(py, items)?.try_iter()?.into_any().unbind())
+    }
+
+    fn __getitem__(&self, index: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
+        let py = index.py();
+        let (tracing, this) = self.open(py)?;
+        let index = item_of(&tracing, index)?;
+        let made = tracing.operate(py, |t, span| t.item(&this, &index, span))?;
+        to_python(py, &tracing, &made)
+    }
+
+    fn __setitem__(&self, index: &Bound<'_, PyAny>, value: &Bound<'_, PyAny>) -> PyResult<()> {
+        let py = index.py();
+        let (tracing, this) = self.open(py)?;
+        let (index, value) = (item_of(&tracing, index)?, item_of(&tracing, value)?);
+        tracing.operate(py, |t, span| t.set_item(&this, &index, value, span))
+    }
+
+    fn __getattribute__(this: &Bound<'_, Self>, name: &Bound<'_, PyString>) -> PyResult<Py<PyAny>> {
+        if name.to_string_lossy().starts_with("__") { generic(this.as_any(), name) } else { lookup(this, name) }
+    }
+
+    /// Called where the other one fails: its error would be lost.
+    fn __getattr__(this: &Bound<'_, Self>, name: &Bound<'_, PyString>) -> PyResult<Py<PyAny>> {
+        Self::__getattribute__(this, name)
+    }
+
+    fn __setattr__(&self, name: &Bound<'_, PyString>, value: &Bound<'_, PyAny>) -> PyResult<()> {
+        let py = value.py();
+        let (tracing, this) = self.open(py)?;
+        let value = item_of(&tracing, value)?;
+        tracing.operate_as(py, Some("AttributeError"), |t, span| {
+            let name = tracing.name(t, name);
+            t.set_attribute(&this, name, value, span)
+        })
+    }
+
+    fn __dir__(&self, py: Python<'_>) -> PyResult<Vec<&'static str>> {
+        let (tracing, this) = self.open(py)?;
+        tracing.with(|t| t.attributes(&this))
+    }
+
+    #[pyo3(signature = (*args, **keywords))]
+    fn __call__(&self, args: &Bound<'_, PyTuple>, keywords: Option<&Bound<'_, PyDict>>) -> PyResult<Py<PyAny>> {
+        let py = args.py();
+        let (tracing, this) = self.open(py)?;
+        call(py, &tracing, &this, args, keywords)
+    }
+
+    fn __enter__(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+        let (tracing, this) = self.open(py)?;
+        let made = tracing.operate_as(py, Some("TypeError"), |t, span| t.enter(&this, span))?;
+        to_python(py, &tracing, &made)
+    }
+
+    #[pyo3(signature = (*_args))]
+    fn __exit__(&self, py: Python<'_>, _args: &Bound<'_, PyTuple>) -> PyResult<bool> {
+        let (tracing, this) = self.open(py)?;
+        tracing.with(|t| t.exit(&this))?;
+        Ok(false)
+    }
+
+    /// A handle is one value: a copy is the same.
+    fn __copy__(this: Py<Self>) -> Py<Self> {
+        this
+    }
+    fn __deepcopy__(this: Py<Self>, _memo: &Bound<'_, PyAny>) -> Py<Self> {
+        this
+    }
+
+    /// NumPy leaves operators with a handle to the handle.
+    #[classattr]
+    fn __array_ufunc__(py: Python<'_>) -> Py<PyAny> {
+        py.None()
+    }
+
+    #[pyo3(signature = (*_args, **_keywords))]
+    fn __array__(
+        &self,
+        py: Python<'_>,
+        _args: &Bound<'_, PyTuple>,
+        _keywords: Option<&Bound<'_, PyDict>>,
+    ) -> PyResult<i64> {
+        let (tracing, this) = self.open(py)?;
+        tracing.operate_as(py, Some("TypeError"), |t, span| t.contents(&this, span))
+    }
+
+    fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
+        match self.open(py) {
+            Ok((tracing, this)) => tracing.with(|t| t.repr(&this).unwrap_or_default()),
+            Err(_) => Ok("<a value of a kernel that has been specialised>".to_owned()),
+        }
+    }
+}
+
+/// Python's own lookup of an attribute.
+fn generic(object: &Bound<'_, PyAny>, name: &Bound<'_, PyString>) -> PyResult<Py<PyAny>> {
+    Ok(object.py().get_type::<PyAny>().getattr("__getattribute__")?.call1((object, name))?.unbind())
+}
+
+/// An attribute or method of a value of the device.
+fn lookup(this: &Bound<'_, Handle>, name: &Bound<'_, PyString>) -> PyResult<Py<PyAny>> {
+    let py = this.py();
+    let (tracing, item) = this.get().open(py)?;
+    let (symbol, is_method) = tracing.with(|t| {
+        let symbol = tracing.name(t, name);
+        (symbol, t.has_method(&item, symbol))
+    })?;
+    if is_method {
+        let method = Method { base: this.clone().unbind(), name: name.clone().unbind() };
+        return Ok(Bound::new(py, method)?.into_any().unbind());
+    }
+    let made = tracing.operate_as(py, Some("AttributeError"), |t, span| t.attribute(&item, symbol, span))?;
+    to_python(py, &tracing, &made)
+}
+
+fn call(
+    py: Python<'_>,
+    tracing: &Rc<Tracing>,
+    function: &Item,
+    args: &Bound<'_, PyTuple>,
+    keywords: Option<&Bound<'_, PyDict>>,
+) -> PyResult<Py<PyAny>> {
+    let args = arguments(tracing, args, keywords)?;
+    let made = tracing.operate(py, |t, span| t.call(function, args, span))?;
+    to_python(py, tracing, &made)
+}
+
+/// A method of a [`Handle`].
+#[pyclass(frozen, module = "nki_sim._native")]
+#[derive(Debug)]
+pub(crate) struct Method {
+    base: Py<Handle>,
+    name: Py<PyString>,
+}
+
+#[pymethods]
+impl Method {
+    #[pyo3(signature = (*args, **keywords))]
+    fn __call__(&self, args: &Bound<'_, PyTuple>, keywords: Option<&Bound<'_, PyDict>>) -> PyResult<Py<PyAny>> {
+        let py = args.py();
+        let (tracing, this) = self.base.get().open(py)?;
+        let args = arguments(&tracing, args, keywords)?;
+        let made = tracing.operate(py, |t, span| {
+            let name = tracing.name(t, self.name.bind(py));
+            t.call_method(&this, name, args, span)
+        })?;
+        to_python(py, &tracing, &made)
+    }
+
+    fn __repr__(&self, py: Python<'_>) -> String {
+        format!("<method {}>", self.name.bind(py))
+    }
+}
+
+/// The one turn of a loop that the device counts: its body is traced once.
+#[pyclass(frozen, module = "nki_sim._native")]
+#[derive(Debug)]
+struct Turns {
+    handle: Handle,
+    /// The position of the loop among those that are being traced, and whether the body has ended.
+    begun: std::sync::Mutex<Option<(usize, bool)>>,
+}
+
+#[pymethods]
+impl Turns {
+    fn __iter__(this: Py<Self>) -> Py<Self> {
+        this
+    }
+
+    fn __next__(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+        let (tracing, range) = self.handle.open(py)?;
+        let mut begun = self.begun.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        match *begun {
+            None => {
+                let made = tracing.operate(py, |t, span| {
+                    let span = t.iterated_at(span);
+                    t.begin_loop(&range, span)
+                })?;
+                let Some(made) = made else { return Err(PyStopIteration::new_err(())) };
+                let variable = to_python(py, &tracing, &made.variable)?;
+                let mut loops = tracing.loops.borrow_mut();
+                *begun = Some((loops.len(), false));
+                loops.push(made);
+                Ok(variable)
+            }
+            Some((position, false)) => {
+                *begun = Some((position, true));
+                drop(begun);
+                // A loop inside that was left early has said so.
+                tracing.check_fault(py)?;
+                tracing.operate(py, |_, _| Ok(()))?;
+                let ended = tracing.loops.borrow_mut().drain(position..).next();
+                if let Some(ended) = ended {
+                    tracing.with(|t| t.end_loop(&ended, true))?;
+                }
+                Err(PyStopIteration::new_err(()))
+            }
+            Some(_) => Err(PyStopIteration::new_err(())),
+        }
+    }
+}
+
+impl Drop for Turns {
+    fn drop(&mut self) {
+        let begun = *self.begun.get_mut().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let (Some((position, false)), Some(tracing)) = (begun, of_number(self.handle.trace)) else { return };
+        let ended = tracing.loops.borrow_mut().drain(position..).next();
+        let Some(ended) = ended else { return };
+        // An exception on its way up ends the loop as it ends the kernel; anything else is `break` or `return`.
+        let raising = Python::attach(PyErr::occurred);
+        let _ = tracing.with(|t| t.end_loop(&ended, false));
+        if !raising {
+            *tracing.fault.borrow_mut() = Some(ended.left_early());
+        }
+    }
+}
+
+/// A function of the API: `nki.isa.dma_copy`.
+#[pyclass(frozen, subclass, module = "nki_sim._native")]
+#[derive(Debug)]
+pub(crate) struct Function {
+    #[pyo3(get)]
+    module: String,
+    #[pyo3(get)]
+    name: String,
+}
+
+#[pymethods]
+impl Function {
+    #[new]
+    #[pyo3(signature = (module, name, *_args, **_keywords))]
+    fn new(module: String, name: String, _args: &Bound<'_, PyTuple>, _keywords: Option<&Bound<'_, PyDict>>) -> Self {
+        Function { module, name }
+    }
+
+    #[pyo3(signature = (*args, **keywords))]
+    fn __call__(
+        this: &Bound<'_, Self>,
+        args: &Bound<'_, PyTuple>,
+        keywords: Option<&Bound<'_, PyDict>>,
+    ) -> PyResult<Py<PyAny>> {
+        let py = this.py();
+        let Some(tracing) = active() else { return Err(outside(py, &this.get().path())) };
+        let function = tracing.api(this.as_any(), &this.get().module, &this.get().name)?;
+        call(py, &tracing, &function, args, keywords)
+    }
+}
+
+impl Function {
+    fn path(&self) -> String {
+        format!("{}.{}", self.module, self.name)
+    }
+}
+
+/// The error of a function of the API outside of a kernel.
+fn outside(py: Python<'_>, path: &str) -> PyErr {
+    let message = format!(
+        "{path} was called outside of a kernel. It is an instruction of the device: call it in a function decorated with @nki.jit, or in a \
+         function that one calls."
+    );
+    ours(py, "OutsideKernelError", &message)
+}
+
+/// Whether an object is a value of a kernel, and in its trace an instance of this class of the API.
+#[pyfunction]
+pub(crate) fn is_instance(
+    object: &Bound<'_, PyAny>,
+    class: &Bound<'_, PyType>,
+    module: &str,
+    name: &str,
+) -> PyResult<bool> {
+    let Ok(handle) = object.cast_exact::<Handle>() else { return Ok(false) };
+    let py = object.py();
+    let (tracing, this) = handle.get().open(py)?;
+    let class = tracing.api(class.as_any(), module, name)?;
+    tracing.operate(py, |t, span| t.is_instance(&this, &class, span))
+}
+
+/// A name of a module of the API in the kernel that is being traced, for names that the module does not have outside of it; None without a
+/// kernel.
+#[pyfunction]
+pub(crate) fn attribute_of_module(py: Python<'_>, module: &str, name: &str) -> PyResult<Option<Py<PyAny>>> {
+    let Some(tracing) = active() else { return Ok(None) };
+    let made = tracing.operate_as(py, Some("AttributeError"), |t, span| t.api(module, name, span))?;
+    match made.content() {
+        Content::Object | Content::Api(_) => Ok(Some(Bound::new(py, Handle::new(&tracing, made))?.into_any().unbind())),
+        _ => to_python(py, &tracing, &made).map(Some),
+    }
+}
+
+/// Whether a kernel is being traced on this thread.
+#[pyfunction]
+pub(crate) fn is_tracing() -> bool {
+    active().is_some()
+}

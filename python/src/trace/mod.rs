@@ -1,0 +1,289 @@
+//! The driver that lets Python execute a kernel: `nl.*` and `nisa.*` are Python functions that work on the trace of their thread.
+
+mod active;
+mod handles;
+mod places;
+mod values;
+
+use nki_diag::{Diagnostic, FileId, Span};
+use nki_frontend::trace::{Definition, Item, Trace, trace};
+use nki_frontend::{Arg, Compiled, Host, HostArray, Loader, Options, Returned};
+use nki_isa::DType;
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyFunction};
+
+pub(crate) use self::active::active;
+use self::active::{Tracing, begin};
+pub(crate) use self::handles::{Function, Handle, Method, attribute_of_module, is_instance, is_tracing};
+use self::places::{Met, Places};
+use self::values::{item_of, to_python};
+use crate::convert::tracer;
+use crate::errors::{raised, with_findings};
+use crate::host::Live;
+
+/// Files of the process, for constants, and what was read of them.
+struct Files<'a>(&'a Live);
+
+impl Loader for Files<'_> {
+    fn read(&self, path: &std::path::Path) -> std::io::Result<String> {
+        Err(std::io::Error::new(std::io::ErrorKind::NotFound, path.display().to_string()))
+    }
+
+    fn array(&self, path: &std::path::Path) -> Result<HostArray, String> {
+        self.0.array(&path.to_string_lossy())
+    }
+}
+
+/// A tensor among the arguments: its name, shape and dtype.
+type Tensor<'a> = (String, &'a [usize], DType);
+
+/// The tensors in an argument, by the names that the frontend gives them.
+fn tensors<'a>(arg: &'a Arg, name: &str, out: &mut Vec<Tensor<'a>>) {
+    let mut member = |item: &'a Arg, key: &str| tensors(item, &format!("{name}.{key}"), out);
+    match arg {
+        Arg::Tensor { shape, dtype } => out.push((name.to_owned(), shape, *dtype)),
+        Arg::Tuple(items) | Arg::List(items) => {
+            items.iter().enumerate().for_each(|(i, item)| member(item, &i.to_string()));
+        }
+        Arg::Dict(items) => {
+            for (key, value) in items {
+                let key = match key {
+                    Arg::Str(text) => text.clone(),
+                    Arg::Int(i) => i.to_string(),
+                    other => format!("{other:?}"),
+                };
+                member(value, &key);
+            }
+        }
+        Arg::Instance { fields, .. } => fields.iter().for_each(|(key, value)| member(value, key)),
+        Arg::Shared(_, inner) => tensors(inner, name, out),
+        _ => {}
+    }
+}
+
+/// Specialises a kernel by running its function for each core. `converted` are its arguments as the frontend sees them. Gives the code that
+/// was met, with its globals, too; what is read of files is noted in `live`.
+pub(crate) fn specialise(
+    py: Python<'_>,
+    function: &Bound<'_, PyFunction>,
+    args: &[(String, Bound<'_, PyAny>)],
+    converted: &[(String, Arg)],
+    options: &Options,
+    live: &Live,
+) -> PyResult<(Compiled, Vec<Met>)> {
+    let code = function.getattr("__code__")?;
+    let places = Places::new(py, &code);
+    let (tracing, _ended) = begin(options.target, places);
+    let compiled = trace(options, &Files(live), |trace| {
+        let kernel = Kernel::new(&tracing, trace, function)?;
+        let mut returned = Returned::None;
+        for core in 0..options.lnc.max(1) {
+            trace.begin_core(&kernel.name, core);
+            tracing.places.borrow_mut().restart();
+            let result = kernel.run(py, &tracing, trace, args, converted)?;
+            if core == 0 {
+                let names = kernel.returned_names(py, &tracing, trace)?;
+                returned = trace
+                    .take_result(&result, &names, kernel.span)
+                    .map_err(|failure| tracing.exception(py, trace, failure, None))
+                    .map_err(|error| finding(py, &tracing, trace, error))?;
+            }
+        }
+        trace
+            .finish(&kernel.name, returned, kernel.span)
+            .map_err(|failure| tracing.exception(py, trace, failure, None))
+            .map_err(|error| finding(py, &tracing, trace, error))
+    })?;
+    let met = std::mem::take(&mut tracing.places.borrow_mut().met);
+    Ok((compiled, met))
+}
+
+/// The kernel that is traced.
+struct Kernel<'a, 'py> {
+    function: &'a Bound<'py, PyFunction>,
+    name: String,
+    span: Span,
+    definition: Option<Definition>,
+}
+
+impl<'a, 'py> Kernel<'a, 'py> {
+    fn new(tracing: &Tracing, trace: &mut Trace<'_, '_>, function: &'a Bound<'py, PyFunction>) -> PyResult<Self> {
+        let code = function.getattr("__code__")?;
+        let name: String = code.getattr("co_name")?.extract()?;
+        let line: u32 = code.getattr("co_firstlineno")?.extract()?;
+        let globals = function.getattr("__globals__")?;
+        let file: FileId = tracing.places.borrow_mut().add_code(trace, &code, &globals)?;
+        let params: Vec<String> = tracer(function.py())?.getattr("parameters")?.call1((&code,))?.extract()?;
+        let definition = trace.definition(file, &name, line, &params);
+        let whole = || trace.sources().line_span(file, line).unwrap_or(Span::new(file, 0, 0));
+        let span = definition.as_ref().map_or_else(whole, |d| d.span);
+        Ok(Kernel { function, name, span, definition })
+    }
+
+    /// Where an argument of this name, or the one that it is in, is a parameter.
+    fn parameter(&self, name: &str) -> Span {
+        let root = name.split('.').next().unwrap_or(name);
+        let params = self.definition.iter().flat_map(|d| &d.params);
+        params.into_iter().find(|(known, _)| known == root).map_or(self.span, |(_, span)| *span)
+    }
+
+    /// Runs the function once; gives what it returned.
+    fn run(
+        &self,
+        py: Python<'_>,
+        tracing: &std::rc::Rc<Tracing>,
+        trace: &mut Trace<'_, '_>,
+        args: &[(String, Bound<'_, PyAny>)],
+        converted: &[(String, Arg)],
+    ) -> PyResult<Item> {
+        let inputs = PyDict::new(py);
+        for (name, arg) in converted {
+            trace.check_argument(arg, self.parameter(name));
+            let mut found = Vec::new();
+            tensors(arg, name, &mut found);
+            for (name, shape, dtype) in found {
+                let made = trace
+                    .input(&name, shape, dtype, self.parameter(&name))
+                    .map_err(|failure| tracing.exception(py, trace, failure, None))
+                    .map_err(|error| finding(py, tracing, trace, error))?;
+                inputs.set_item(name, to_python(py, tracing, &made)?)?;
+            }
+        }
+        let run = || -> PyResult<Item> {
+            let result = tracer(py)?.getattr("run")?.call1((self.function, args.to_vec(), inputs))?;
+            tracing.check_fault(py)?;
+            item_of(tracing, &result)
+        };
+        tracing.lend(trace, run).map_err(|error| finding(py, tracing, trace, error))
+    }
+
+    /// The names of the variables that the function returned.
+    fn returned_names(
+        &self,
+        py: Python<'_>,
+        tracing: &Tracing,
+        trace: &mut Trace<'_, '_>,
+    ) -> PyResult<Vec<Option<String>>> {
+        let frame = tracing.places.borrow_mut().frame.take();
+        let Some(frame) = frame else { return Ok(Vec::new()) };
+        let span = tracing.places.borrow_mut().span_in(trace, frame.bind(py))?;
+        Ok(trace.returned_names(span))
+    }
+}
+
+/// The exception that ends the trace: one of ours gets what else was found, one of Python's a diagnostic.
+fn finding(py: Python<'_>, tracing: &Tracing, trace: &mut Trace<'_, '_>, error: PyErr) -> PyErr {
+    let value = error.value(py);
+    if let Ok((id, index)) = value.getattr("_raised").and_then(|mark| mark.extract::<(u64, usize)>())
+        && id == tracing.id
+    {
+        let mut all: Vec<Diagnostic> = trace.diagnostics().to_vec();
+        let own = tracing.raised.borrow().get(index).cloned();
+        let alone = all.is_empty();
+        all.extend(own);
+        return if alone { error } else { with_findings(py, error, &all, trace.sources()) };
+    }
+    match described(py, tracing, trace, &error) {
+        Ok(Some((diagnostic, class))) => {
+            let mut all: Vec<Diagnostic> = trace.diagnostics().to_vec();
+            all.push(diagnostic);
+            let made = raised(py, &all, &class, trace.sources());
+            made.set_cause(py, Some(error));
+            made
+        }
+        _ => error,
+    }
+}
+
+/// What `nki_sim._trace.about_error` says: the kind of the diagnostic, the class, the text, and the frames with instruction and name.
+type AboutError<'py> = (String, String, String, Vec<(Bound<'py, PyAny>, u32, String)>);
+
+/// An exception of Python as a diagnostic, and the name of its class; `None` for what is no error of the kernel.
+fn described(
+    py: Python<'_>,
+    tracing: &Tracing,
+    trace: &mut Trace<'_, '_>,
+    error: &PyErr,
+) -> PyResult<Option<(Diagnostic, String)>> {
+    let about = tracer(py)?.getattr("about_error")?.call1((error.value(py), error.traceback(py)))?;
+    if about.is_none() {
+        return Ok(None);
+    }
+    let (slug, class, text, entries): AboutError<'_> = about.extract()?;
+    let mut places = Vec::new();
+    for (frame, at, name) in &entries {
+        if let Some(span) = tracing.places.borrow_mut().span_at(trace, frame, *at)? {
+            places.push((span, name.clone()));
+        }
+    }
+    let slug = SLUGS.iter().find(|known| **known == slug).copied().unwrap_or("raised-exception");
+    let message = match (slug, &*text) {
+        ("assertion-failed", "") => match places.last() {
+            Some((span, _)) => format!("assertion failed: {}", condition(trace, *span)),
+            None => "assertion failed".to_owned(),
+        },
+        ("assertion-failed", text) => format!("assertion failed: {text}"),
+        ("raised-exception", "") => class.clone(),
+        ("raised-exception", text) => format!("{class}: {text}"),
+        (_, text) => text.to_owned(),
+    };
+    let mut diagnostic = Diagnostic::error(slug, message);
+    let mut inner: Option<String> = None;
+    for (span, name) in places.into_iter().rev().take(7) {
+        diagnostic = match inner {
+            None => diagnostic.at(span, if slug == "assertion-failed" { "this is false" } else { "raised here" }),
+            Some(callee) => diagnostic.with(span, format!("in this call of `{callee}`")),
+        };
+        inner = Some(name);
+    }
+    Ok(Some((diagnostic, class)))
+}
+
+/// The text of a condition at a place.
+fn condition(trace: &Trace<'_, '_>, span: Span) -> String {
+    let text = trace.sources().text(span.file).and_then(|t| t.get(span.start as usize..span.end as usize));
+    let text = text.unwrap_or("").trim();
+    text.strip_prefix("assert").map_or(text, str::trim).to_owned()
+}
+
+/// Diagnostics of what Python itself raises.
+const SLUGS: &[&str] = &[
+    "assertion-failed",
+    "index-out-of-range",
+    "missing-key",
+    "no-attribute",
+    "undefined-name",
+    "division-by-zero",
+    "integer-overflow",
+    "import-error",
+    "type-error",
+    "value-error",
+    "recursion-limit",
+    "raised-exception",
+];
+
+impl Tracing {
+    /// The item that a Python object represents, whose name is known.
+    pub(crate) fn api(&self, object: &Bound<'_, PyAny>, module: &str, name: &str) -> PyResult<Item> {
+        let address = object.as_ptr() as usize;
+        if let Some(known) = self.api.borrow().get(&address) {
+            return Ok(known.clone());
+        }
+        let made = self.operate(object.py(), |trace, span| trace.api(module, name, span))?;
+        self.api.borrow_mut().insert(address, made.clone());
+        Ok(made)
+    }
+
+    /// The same by a dotted name, which may be that of a member of an enum.
+    pub(crate) fn named(&self, object: &Bound<'_, PyAny>, path: &str) -> PyResult<Item> {
+        let (module, name) = path.rsplit_once('.').unwrap_or(("", path));
+        let arg = Arg::Api(path.to_owned());
+        let address = object.as_ptr() as usize;
+        let made = match module {
+            "nki.language" | "nki.isa" | "nki.collectives" => return self.api(object, module, name),
+            _ => self.operate(object.py(), |trace, span| trace.convert(&arg, span))?,
+        };
+        self.api.borrow_mut().insert(address, made.clone());
+        Ok(made)
+    }
+}

@@ -1,0 +1,210 @@
+//! Python's values as those of a trace, and back.
+
+use std::rc::Rc;
+
+use nki_frontend::trace::{Args, Callable, Content, Failure, Item, Trace};
+use nki_isa::names::Named;
+use pyo3::prelude::*;
+use pyo3::types::{
+    PyBool, PyDict, PyEllipsis, PyFloat, PyFrozenSet, PyInt, PyList, PyRange, PySet, PySlice, PyString, PyTuple, PyType,
+};
+
+use super::active::Tracing;
+use super::handles::Handle;
+use crate::convert::{Conversion, is_constant, tracer};
+use crate::names::path_of;
+
+/// Containers may be nested this deep.
+const MAX_DEPTH: u32 = 100;
+
+/// The arguments of a call.
+pub(super) fn arguments(
+    tracing: &Rc<Tracing>,
+    args: &Bound<'_, PyTuple>,
+    keywords: Option<&Bound<'_, PyDict>>,
+) -> PyResult<Args> {
+    let mut out = Args::default();
+    for value in args.iter_borrowed() {
+        out.push(item_of(tracing, &value)?);
+    }
+    if let Some(keywords) = keywords {
+        for (name, value) in keywords.iter() {
+            let name = name.cast::<PyString>()?;
+            let value = item_of(tracing, &value)?;
+            out.set(tracing.with(|trace| tracing.name(trace, name))?, value);
+        }
+    }
+    Ok(out)
+}
+
+/// A value of Python as one of the trace.
+pub(super) fn item_of(tracing: &Rc<Tracing>, object: &Bound<'_, PyAny>) -> PyResult<Item> {
+    nested(tracing, object, 0)
+}
+
+fn nested(tracing: &Rc<Tracing>, object: &Bound<'_, PyAny>, depth: u32) -> PyResult<Item> {
+    let py = object.py();
+    if let Ok(handle) = object.cast_exact::<Handle>() {
+        return Ok(handle.get().open(py)?.1);
+    }
+    if object.is_none() {
+        return Ok(Item::none());
+    }
+    if let Ok(value) = object.cast_exact::<PyInt>() {
+        return Ok(integer(value));
+    }
+    if let Ok(value) = object.cast_exact::<PyBool>() {
+        return Ok(Item::bool(value.is_true()));
+    }
+    if let Ok(value) = object.cast_exact::<PyFloat>() {
+        return Ok(Item::float(value.value()));
+    }
+    if let Ok(value) = object.cast_exact::<PyString>() {
+        return Ok(Item::text(&value.to_string_lossy()));
+    }
+    if depth > MAX_DEPTH {
+        let reason = format!("it is nested more than {MAX_DEPTH} deep");
+        return Ok(Item::opaque("a container".into(), Some(reason)));
+    }
+    if let Ok(items) = object.cast_exact::<PyTuple>() {
+        return items
+            .iter_borrowed()
+            .map(|item| nested(tracing, &item, depth + 1))
+            .collect::<PyResult<_>>()
+            .map(Item::tuple);
+    }
+    if let Ok(slice) = object.cast_exact::<PySlice>() {
+        let part = |name: &str| nested(tracing, &slice.getattr(name)?, depth + 1);
+        return Ok(Item::slice(part("start")?, part("stop")?, part("step")?));
+    }
+    if let Some(known) = tracing.api.borrow().get(&(object.as_ptr() as usize)) {
+        return Ok(known.clone());
+    }
+    if let Some(path) = path_of(object) {
+        return tracing.named(object, &path);
+    }
+    other(tracing, object, depth)
+}
+
+fn integer(value: &Bound<'_, PyInt>) -> Item {
+    match value.extract::<i64>() {
+        Ok(value) => Item::int(value),
+        Err(_) => Item::opaque("a large int".into(), Some("the integer does not fit in 64 bits".into())),
+    }
+}
+
+/// A value of a kind that is seldom an argument.
+fn other(tracing: &Rc<Tracing>, object: &Bound<'_, PyAny>, depth: u32) -> PyResult<Item> {
+    let py = object.py();
+    let list = |items: Bound<'_, PyAny>| -> PyResult<Vec<Item>> {
+        items.try_iter()?.map(|item| nested(tracing, &item?, depth + 1)).collect()
+    };
+    if object.cast::<PyList>().is_ok() {
+        return list(object.clone()).map(Item::list);
+    }
+    if object.cast::<PyTuple>().is_ok() || object.cast::<PySet>().is_ok() || object.cast::<PyFrozenSet>().is_ok() {
+        return list(object.clone()).map(Item::tuple);
+    }
+    if let Ok(dict) = object.cast::<PyDict>() {
+        let mut items = Vec::with_capacity(dict.len());
+        for (key, value) in dict.iter() {
+            items.push((key.str()?.to_string_lossy().into_owned(), nested(tracing, &value, depth + 1)?));
+        }
+        return Ok(Item::dict(items));
+    }
+    if object.cast::<PyEllipsis>().is_ok() {
+        return Ok(Item::ellipsis());
+    }
+    if object.cast::<PyRange>().is_ok() {
+        let part = |name: &str| object.getattr(name)?.extract::<i64>();
+        return Ok(Item::range(part("start")?, part("stop")?, part("step")?));
+    }
+    if let Ok(value) = object.cast::<PyInt>() {
+        return Ok(integer(value));
+    }
+    if let Ok(value) = object.cast::<PyFloat>() {
+        return Ok(Item::float(value.value()));
+    }
+    if let Ok(value) = object.cast::<PyString>() {
+        return Ok(Item::text(&value.to_string_lossy()));
+    }
+    if object.is_instance_of::<PyType>() || is_constant(object)? {
+        let arg = Conversion::new(&tracing.table).value(object, "a value")?;
+        return tracing.operate(py, |trace, span| trace.convert(&arg, span));
+    }
+    if object.is_callable() {
+        let function = Body { function: object.clone().unbind(), tracing: Rc::downgrade(tracing) };
+        return Ok(Item::callable(Box::new(function)));
+    }
+    if object.hasattr("__index__")? {
+        return Ok(Item::int(object.call_method0("__index__")?.extract()?));
+    }
+    let path = format!("a {} object", object.get_type().name()?);
+    Ok(Item::opaque(path, Some("the device knows numbers, tensors, dtypes and names of the API".into())))
+}
+
+/// A function of Python that the trace calls: the body of a dynamic loop.
+struct Body {
+    function: Py<PyAny>,
+    tracing: std::rc::Weak<Tracing>,
+}
+
+impl Callable for Body {
+    fn call(&self, trace: &mut Trace<'_, '_>, args: Vec<Item>) -> Result<Item, Failure> {
+        let Some(tracing) = self.tracing.upgrade() else { return Err(Failure::of_driver()) };
+        let run = || {
+            Python::attach(|py| {
+                let args: Vec<_> = args.iter().map(|arg| to_python(py, &tracing, arg)).collect::<PyResult<_>>()?;
+                let result = self.function.bind(py).call1(PyTuple::new(py, args)?)?;
+                tracing.check_fault(py)?;
+                item_of(&tracing, &result)
+            })
+        };
+        let depth = trace.depth();
+        let result = tracing.lend(trace, run);
+        // What was called has returned.
+        trace.leave_to(depth);
+        result.map_err(|error| {
+            *tracing.raised_outside.borrow_mut() = Some(error);
+            Failure::of_driver()
+        })
+    }
+}
+
+/// A value of the trace as one of Python.
+pub(super) fn to_python(py: Python<'_>, tracing: &Rc<Tracing>, item: &Item) -> PyResult<Py<PyAny>> {
+    let all =
+        |items: &[Item]| -> PyResult<Vec<Py<PyAny>>> { items.iter().map(|i| to_python(py, tracing, i)).collect() };
+    Ok(match item.content() {
+        Content::None => py.None(),
+        Content::Bool(value) => PyBool::new(py, value).to_owned().into_any().unbind(),
+        Content::Int(value) => value.into_pyobject(py)?.into_any().unbind(),
+        Content::Float(value) => PyFloat::new(py, value).into_any().unbind(),
+        Content::Str(text) => PyString::new(py, &text).into_any().unbind(),
+        Content::Ellipsis => py.Ellipsis(),
+        Content::Tuple(items) => PyTuple::new(py, all(&items)?)?.into_any().unbind(),
+        Content::List(items) => PyList::new(py, all(&items)?)?.into_any().unbind(),
+        Content::Dict(items) => {
+            let dict = PyDict::new(py);
+            for (key, value) in items {
+                dict.set_item(to_python(py, tracing, &key)?, to_python(py, tracing, &value)?)?;
+            }
+            dict.into_any().unbind()
+        }
+        Content::Range([start, stop, step]) => {
+            PyRange::new_with_step(py, start as isize, stop as isize, step as isize)?.into_any().unbind()
+        }
+        Content::Slice(parts) => {
+            let [start, stop, step] = &*parts;
+            let slice = py.get_type::<PySlice>();
+            let parts = (to_python(py, tracing, start)?, to_python(py, tracing, stop)?, to_python(py, tracing, step)?);
+            slice.call1(parts)?.unbind()
+        }
+        Content::Dtype(dtype) => tracer(py)?.getattr("named")?.call1(("nki.language", dtype.name()))?.unbind(),
+        Content::Api(path) => {
+            let (module, name) = path.rsplit_once('.').unwrap_or(("", &path));
+            tracer(py)?.getattr("named")?.call1((module, name))?.unbind()
+        }
+        Content::Object => Bound::new(py, Handle::new(tracing, item.clone()))?.into_any().unbind(),
+    })
+}

@@ -1,0 +1,895 @@
+"""Kernels that Python executes: what only Python can run, what is refused, and that both frontends
+build the same program."""
+
+import abc
+import collections
+import contextlib
+import dataclasses
+import enum
+import functools
+import importlib.util
+import itertools
+import json
+import math
+import threading
+import types
+import typing
+from functools import partial
+
+import cases
+import kernels
+import nki
+import nki.isa as nisa
+import nki.language as nl
+import numpy as np
+import pytest
+from nki.isa import dma_copy as copy_alias
+
+import nki_sim
+
+from conftest import ROOT
+
+
+def ramp(rows=4, columns=8, dtype=np.float32):
+    return np.arange(rows * columns).reshape(rows, columns).astype(dtype)
+
+
+def load(x):
+    tile = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.sbuf)
+    nisa.dma_copy(dst=tile, src=x)
+    return tile
+
+
+def store(tile):
+    out = nl.ndarray(tile.shape, dtype=tile.dtype, buffer=nl.shared_hbm)
+    nisa.dma_copy(dst=out, src=tile)
+    return out
+
+
+def scaled(tile, by):
+    nisa.tensor_scalar(dst=tile, data=tile, op0=nl.multiply, operand0=by)
+    return tile
+
+
+@pytest.fixture(params=["tracer", "parser"])
+def frontend(request, monkeypatch):
+    monkeypatch.setenv("NKI_COMPILER_FRONTEND", request.param)
+    return request.param
+
+
+@pytest.fixture
+def parser(monkeypatch):
+    """Compiles with the evaluator."""
+
+    def compile(kernel, *args, **kwargs):
+        with monkeypatch.context() as patch:
+            patch.setenv("NKI_COMPILER_FRONTEND", "parser")
+            return kernel.compile(*args, **kwargs)
+
+    return compile
+
+
+# Both frontends.
+
+
+def kernel_of(case):
+    path = ROOT / "examples" / case["file"]
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    found = {k: v for k, v in vars(module).items() if isinstance(v, nki_sim.Kernel) and v.func.__module__ == path.stem}
+    kernel = found[case["kernel"]] if "kernel" in case else next(iter(found.values()))
+    return kernel[case.get("lnc", 1)]
+
+
+@pytest.mark.parametrize("case", cases.cases(), ids=lambda case: case["name"])
+def test_examples_are_the_same_program(case, parser):
+    if case.get("ranks"):
+        pytest.skip("arguments differ by rank")
+    kernel = kernel_of(case)
+    if case.get("target"):
+        kernel = kernel._with(target=case["target"])
+    assert kernel.compile(**case["args"]).text() == parser(kernel, **case["args"]).text()
+
+
+def comprehensions(x):
+    tiles = [load(x) for _ in range(2)]
+    by_name = {name: tile for name, tile in zip("ab", tiles)}
+    return store(scaled(by_name["a"], sum(n * n for n in range(4))))
+
+
+def closures(x):
+    factor = 2.0
+
+    def inner(tile):
+        return scaled(tile, factor)
+
+    factor = 3.0
+    return store(inner(load(x)))
+
+
+def unpacking(x, *, by=2.0):
+    def call(*args, **kwargs):
+        return scaled(*args, **kwargs)
+
+    tile, *rest = [load(x), 1, 2]
+    return store(call(tile, **{"by": by + len(rest)}))
+
+
+def operators(x):
+    tile = load(x)
+    width = (n := x.shape[1]) // 2
+    nisa.tensor_copy(dst=tile[:, 0:width], src=tile[:, width:n])
+    text = f"{width:03d}"
+    return store(scaled(tile, float(text) + math.sqrt(16) + (0.5 if width else 1.5)))
+
+
+class Base:
+    factor = 2.0
+
+    def run(self, tile):
+        return scaled(tile, self.factor)
+
+
+class Derived(Base):
+    factor = 5.0
+
+    def run(self, tile):
+        return super().run(super().run(tile))
+
+
+def classes(x):
+    return store(Derived().run(load(x)))
+
+
+class Mode(enum.Enum):
+    HALF = 0.5
+    TWICE = 2.0
+
+
+@dataclasses.dataclass(frozen=True)
+class Config:
+    mode: Mode
+    steps: tuple = (1, 2)
+
+
+class Point(typing.NamedTuple):
+    x: int
+    y: int = 3
+
+
+def records(x):
+    config = Config(Mode.TWICE)
+    assert config == Config(Mode.TWICE, (1, 2)) and Point(1) == (1, 3)
+    tile = load(x)
+    for step in config.steps:
+        scaled(tile, step * config.mode.value)
+    return store(tile)
+
+
+def errors_are_caught(x):
+    tile = load(x)
+    try:
+        nisa.tensor_copy(dst=tile[0:2, :], src=tile[0:4, :])
+    except nisa.NkiValidationError:
+        scaled(tile, 7.0)
+    try:
+        assert x.shape[0] > 100
+    except AssertionError:
+        scaled(tile, 2.0)
+    return store(tile)
+
+
+def dynamic_loops(x):
+    tile = load(x)
+    total = nl.ndarray((4, 1), dtype=nl.float32, buffer=nl.sbuf)
+    nisa.memset(total, value=0.0)
+    seen = []
+
+    def body(i):
+        seen.append(i)
+        nisa.tensor_tensor(dst=total, data1=total, data2=tile[:, nl.ds(i, 1)], op=nl.add)
+
+    nl.fori_loop(0, 8, body)
+    assert len(seen) == 1
+    return store(total)
+
+
+def a_counted_loop(x):
+    tile = load(x)
+    total = nl.ndarray((4, 1), dtype=nl.float32, buffer=nl.sbuf)
+    nisa.memset(total, value=0.0)
+    for i in nl.dynamic_range(8):
+        nisa.tensor_tensor(dst=total, data1=total, data2=tile[:, nl.ds(i, 1)], op=nl.add)
+    return store(total)
+
+
+def in_order(x):
+    tile = load(x)
+    with nl.no_reorder():
+        first = nisa.tensor_scalar(dst=tile, data=tile, op0=nl.add, operand0=1.0, name="first")
+        second = nisa.tensor_scalar(dst=tile, data=tile, op0=nl.add, operand0=1.0, name="second")
+        second.depends_on(first)
+    return store(tile)
+
+
+@nki.jit
+def inner_kernel(tile):
+    return scaled(tile, 3.0)
+
+
+def nested(x):
+    return store(inner_kernel(load(x)))
+
+
+def by_core(x):
+    out = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.shared_hbm)
+    half = x.shape[0] // nl.num_programs()
+    rows = nl.ds(nl.program_id(0) * half, half)
+    tile = load(x[rows, :])
+    if nl.program_id(0) == 1:
+        scaled(tile, 10.0)
+    nisa.dma_copy(dst=out[rows, :], src=tile)
+    return out
+
+
+BOTH = [
+    comprehensions, closures, unpacking, operators, classes, records, errors_are_caught, dynamic_loops, a_counted_loop, in_order, nested,
+    by_core,
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("kernel", BOTH, ids=lambda kernel: kernel.__name__)
+def test_what_both_frontends_accept_is_the_same_program(kernel, parser):
+    made = nki.jit(kernel)[2 if kernel is by_core else 1]
+    assert statements(made.compile(ramp()).text()) == statements(parser(made, ramp()).text())
+
+
+def statements(text):
+    """The program without the trails: the evaluator counts iterations of comprehensions differently."""
+    return [line.partition("  # ")[0] for line in text.splitlines() if not line.startswith("trail ")]
+
+
+@pytest.mark.parametrize(
+    "name, args",
+    [("add", (ramp(), ramp())), ("scale", (ramp(), 2.0)), ("with_global", (ramp(),)), ("several", (ramp(),)), ("increment", (ramp(),))],
+)
+def test_kernels_of_the_tests_are_the_same_program(name, args, parser):
+    kernel = getattr(kernels, name)
+    assert kernel.compile(*args).text() == parser(kernel, *args).text()
+
+
+# What only Python can run.
+
+
+def tiles_of(x, width):
+    for start in range(0, x.shape[1], width):
+        yield start, load(x[:, start : start + width])
+
+
+def generators(x):
+    out = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.shared_hbm)
+    for start, tile in tiles_of(x, 4):
+        scaled(tile, 2.0)
+        nisa.dma_copy(dst=out[:, start : start + 4], src=tile)
+    return out
+
+
+class Registry(type):
+    known = {}
+
+    def __new__(mcs, name, bases, namespace):
+        made = super().__new__(mcs, name, bases, namespace)
+        mcs.known[name] = made
+        return made
+
+
+class Doubling(metaclass=Registry):
+    def __init_subclass__(cls, **kwargs):
+        super().__init_subclass__(**kwargs)
+
+    @functools.cached_property
+    def by(self):
+        return 2.0
+
+    def __call__(self, tile):
+        return scaled(tile, self.by)
+
+
+def metaclasses(x):
+    return store(Registry.known["Doubling"]()(load(x)))
+
+
+def libraries(x):
+    weights = np.linalg.inv(np.diag(np.full(4, 0.5)))
+    names = collections.Counter(json.loads('["a", "b", "a"]'))
+    by = weights.trace() / 4 * names["a"] / next(itertools.islice(itertools.count(2), 1))
+    return store(scaled(load(x), by))
+
+
+def matching(x):
+    match x.shape:
+        case (4, n) if n % 2 == 0:
+            by = 2.0
+        case _:
+            by = 1.0
+    return store(scaled(load(x), by))
+
+
+@contextlib.contextmanager
+def doubled_afterwards(tile):
+    yield tile
+    scaled(tile, 2.0)
+
+
+def managers(x):
+    with contextlib.ExitStack() as stack:
+        tile = stack.enter_context(doubled_afterwards(load(x)))
+    return store(tile)
+
+
+class Step(abc.ABC):
+    @abc.abstractmethod
+    def __matmul__(self, tile): ...
+
+
+class Twice(Step):
+    def __matmul__(self, tile):
+        return scaled(tile, 2.0)
+
+
+def overloads(x):
+    return store(Twice() @ load(x))
+
+
+def partials(x):
+    twice = partial(nisa.tensor_scalar, op0=nl.multiply, operand0=2.0)
+    tile = nl.ndarray(x.shape, x.dtype, buffer=nl.sbuf)
+    copy_alias(dst=tile, src=x)
+    twice(dst=tile, data=tile)
+    return store(tile)
+
+
+STARS = {"nisa": nisa, "scaled": scaled, "store_tile": store}
+exec(
+    """
+from nki.language import *
+def star_imports(x):
+    tile = ndarray(x.shape, x.dtype, buffer=sbuf)
+    nisa.dma_copy(dst=tile, src=x)
+    return store_tile(scaled(tile, 2))
+""",
+    STARS,
+)
+star_imports = STARS["star_imports"]
+
+ONLY_PYTHON = [generators, metaclasses, libraries, matching, managers, overloads, partials, star_imports]
+
+
+@pytest.mark.parametrize("kernel", ONLY_PYTHON, ids=lambda kernel: kernel.__name__)
+def test_what_python_can_run(kernel):
+    np.testing.assert_array_equal(nki.jit(kernel)(ramp()), ramp() * 2)
+
+
+def test_no_source_is_needed():
+    space = {"nl": nl, "nisa": nisa, "store": store, "load": load, "scaled": scaled}
+    exec("def made(x):\n    return store(scaled(load(x), 2.0))", space)
+    np.testing.assert_array_equal(nki.jit(space["made"])(ramp()), ramp() * 2)
+    np.testing.assert_array_equal(nki.jit(lambda x: store(scaled(load(x), 2.0)))(ramp()), ramp() * 2)
+    exec("def wrong(x):\n    t = load(x)\n    nisa.tensor_copy(dst=t, src=3)", space)
+    with pytest.raises(nki_sim.KernelError, match="operand-kind") as info:
+        nki.jit(space["wrong"])(ramp())
+    assert (info.value.file, info.value.line) == ("<string>", 3)
+
+
+def test_wrappers_take_any_arguments():
+    def wrap(function):
+        @functools.wraps(function)
+        def wrapper(*args, **kwargs):
+            return function(*args, **kwargs)
+
+        return wrapper
+
+    kernel = nki.jit(wrap(partials))
+    np.testing.assert_array_equal(kernel(ramp()), ramp() * 2)
+    np.testing.assert_array_equal(kernel(x=ramp()), ramp() * 2)
+
+
+def test_arguments_hold_tensors():
+    @dataclasses.dataclass(frozen=True)
+    class Held:
+        tensor: object
+        others: dict
+
+    def kernel(held, pair):
+        tile = load(held.tensor)
+        for other in (held.others["a"], pair[1]):
+            nisa.tensor_tensor(dst=tile, data1=tile, data2=load(other), op=nl.add)
+        return store(tile)
+
+    held = Held(ramp(), {"a": ramp() + 1, "n": 3})
+    np.testing.assert_array_equal(nki.jit(kernel)(held, (0, ramp() * 2)), ramp() * 4 + 1)
+    # The caller's object is as it was.
+    assert isinstance(held.tensor, np.ndarray)
+
+
+# Values of the device have none.
+
+
+def used(how):
+    def kernel(x):
+        tile = load(x)
+        register = nisa.register_alloc(3)
+        how(tile, register)
+        return store(tile)
+
+    return nki.jit(kernel)
+
+
+@pytest.mark.parametrize(
+    "how",
+    [
+        lambda tile, register: bool(register),
+        lambda tile, register: int(register),
+        lambda tile, register: range(register),
+        lambda tile, register: [0, 1][register],
+        lambda tile, register: list(register),
+        lambda tile, register: float(register),
+        lambda tile, register: register + 1,
+        lambda tile, register: 1 - register,
+        lambda tile, register: register < 3,
+        lambda tile, register: tile * 2,
+        lambda tile, register: np.float32(2) * tile,
+        lambda tile, register: np.asarray(tile),
+        lambda tile, register: -tile,
+        lambda tile, register: list(tile),
+        lambda tile, register: int(tile),
+    ],
+)
+def test_values_of_the_device_are_no_values_of_python(how):
+    with pytest.raises(TypeError) as info:
+        used(how)(ramp())
+    assert isinstance(info.value, nki_sim.KernelError) and info.value.file == __file__
+
+
+def test_a_register_is_no_condition_of_python():
+    def kernel(x):
+        if nisa.register_alloc(1):
+            return store(load(x))
+
+    with pytest.raises(TypeError, match="while_loop"):
+        nki.jit(kernel)(ramp())
+
+
+def test_attributes_and_classes():
+    def kernel(x):
+        tile = load(x)
+        assert tile.shape == (4, 8) and tile.dtype == nl.float32 == np.float32 and tile.buffer == nl.sbuf
+        assert x.buffer == nl.hbm and tile.buffer is not nl.psum and tile.ndim == 2
+        assert isinstance(tile, nl.NkiTensor) and not isinstance(nisa.register_alloc(), nl.NkiTensor)
+        assert not hasattr(tile, "nothing") and getattr(tile, "nothing", 3) == 3
+        assert isinstance(nisa.register_alloc(), nisa.VirtualRegister)
+        assert tile in [tile] and tile != load(x) and {tile: 1}[tile] == 1
+        assert nisa.get_nc_version() >= nisa.nc_version.gen3
+        assert nl.tile_size.pmax == 128 and callable(nl.ndarray)
+        assert not isinstance(3, nl.NkiTensor) and repr(tile).startswith("<tensor tile")
+        assert tile.reshape((4, 2, 4)).shape == (4, 2, 4) and tile[0:2, 0].shape == (2, 1)
+        return store(tile)
+
+    np.testing.assert_array_equal(nki.jit(kernel)(ramp()), ramp())
+
+
+def test_an_unknown_attribute_names_the_nearest():
+    with pytest.raises(AttributeError, match="did you mean `reshape`"):
+        used(lambda tile, register: tile.reshap((4, 8)))(ramp())
+    with pytest.raises(AttributeError, match="tensor_copy"):
+        used(lambda tile, register: nisa.tensor_cpy)(ramp())
+
+
+# Errors.
+
+
+def test_a_place_is_that_of_the_call():
+    def kernel(x):
+        tile = load(x)
+        for i in range(2):
+            nisa.tensor_copy(
+                dst=tile[0:2, :],
+                src=tile[0:4, :],
+            )
+
+    with pytest.raises(nisa.NkiValidationError) as info:
+        nki.jit(kernel)(ramp())
+    first = kernel.__code__.co_firstlineno
+    # At the operand, which is on a line of its own.
+    assert info.value.line == first + 4 and "dst=tile[0:2, :]" in str(info.value)
+
+
+def test_an_exception_of_python_is_a_finding_with_its_place():
+    def helper(x):
+        return [1, 2][x.shape[0]]
+
+    def kernel(x):
+        return helper(x)
+
+    with pytest.raises(IndexError, match="list index out of range") as info:
+        nki.jit(kernel)(ramp())
+    assert info.value.slug == "index-out-of-range" and info.value.line == helper.__code__.co_firstlineno + 1
+    assert "in this call of `helper`" in str(info.value) and isinstance(info.value.__cause__, IndexError)
+
+
+class OwnError(Exception):
+    def __init__(self, number, text):
+        super().__init__(text)
+        self.number = number
+
+
+def test_an_exception_of_ones_own_passes():
+    def kernel(x):
+        raise OwnError(3, "mine")
+
+    with pytest.raises(OwnError, match="mine"):
+        nki.jit(kernel)(ramp())
+
+
+def test_an_exception_leaves_a_clean_state():
+    def kernel(x, fails):
+        tile = load(x)
+
+        def body(i):
+            if fails:
+                raise KeyError("in the body")
+            nisa.tensor_copy(dst=tile, src=tile)
+
+        nl.fori_loop(0, 2, body)
+        return store(tile)
+
+    made = nki.jit(kernel)
+    want = made.compile(ramp(), False).text()
+    made = nki.jit(kernel)
+    for _ in range(2):
+        with pytest.raises(KeyError, match="in the body"):
+            made(ramp(), True)
+        assert made.compile(ramp(), False).text() == want
+        assert not nki_sim._native.is_tracing()
+
+
+def test_a_dynamic_loop_ends_where_it_ends():
+    def leaves(x):
+        tile = load(x)
+        for i in nl.dynamic_range(8):
+            nisa.tensor_copy(dst=tile, src=tile)
+            break
+        return store(tile)
+
+    with pytest.raises(nki_sim.KernelError, match="left before the end of its body"):
+        nki.jit(leaves)(ramp())
+
+    def raises(x):
+        tile = load(x)
+        try:
+            for i in nl.dynamic_range(8):
+                scaled(tile, 3.0)
+                raise ValueError
+        except ValueError:
+            pass
+        return store(tile)
+
+    # What failed leaves nothing.
+    np.testing.assert_array_equal(nki.jit(raises)(ramp()), ramp())
+
+
+def test_what_escapes_a_kernel_says_so():
+    kept = []
+
+    def kernel(x):
+        tile = load(x)
+        kept.extend([tile, tile.reshape, nisa.register_alloc()])
+        return store(tile)
+
+    nki.jit(kernel)(ramp())
+    for use in (
+        lambda: kept[0].shape,
+        lambda: kept[0][0:1],
+        lambda: kept[1]((2, 4)),
+        lambda: kept[2] + 1,
+        lambda: bool(kept[2]),
+        lambda: isinstance(kept[0], nl.NkiTensor),
+    ):
+        with pytest.raises(nki_sim.OutsideKernelError, match="outside of the kernel"):
+            use()
+    assert "specialised" in repr(kept[0])
+
+    def again(x):
+        return store(kept[0])
+
+    with pytest.raises(nki_sim.OutsideKernelError):
+        nki.jit(again)(ramp())
+
+
+def test_an_instruction_outside_of_a_kernel_is_refused():
+    with pytest.raises(nki_sim.OutsideKernelError, match="nki.isa.dma_copy was called outside of a kernel"):
+        nisa.dma_copy(dst=None, src=None)
+    with pytest.raises(nki_sim.OutsideKernelError):
+        nl.NkiTensor()
+
+
+def test_odd_arguments():
+    def kernel(tile, register):
+        nisa.memset(tile, value=float("nan"))
+
+    assert np.isnan(used(kernel)(ramp())).all()
+    cyclic = []
+    cyclic.append(cyclic)
+    for value in (1 << 80, cyclic, object(), [object()], {1, 2}, "x" * 100, 1j):
+        with pytest.raises(nki_sim.KernelError, match="operand0"):
+            used(lambda tile, register: scaled(tile, value))(ramp())
+    with pytest.raises(nki_sim.ArgumentError):
+        nki.jit(partials)(np.zeros((0, 4), np.float32))
+    np.testing.assert_array_equal(used(lambda tile, register: scaled(tile, np.float32(2)))(ramp()), ramp() * 2)
+    np.testing.assert_array_equal(used(lambda tile, register: scaled(tile, np.int64(2)))(ramp()), ramp() * 2)
+
+
+# Threads and traces inside of traces.
+
+
+def test_threads_trace_at_once():
+    results = {}
+    meet = threading.Barrier(4)
+
+    def run(number):
+        def kernel(x):
+            tile = load(x)
+            for _ in range(20):
+                meet.wait(30)
+                scaled(tile, 1.0)
+            return store(scaled(tile, float(number)))
+
+        results[number] = nki.jit(kernel)(ramp())
+
+    threads = [threading.Thread(target=run, args=(n,)) for n in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    for number in range(4):
+        np.testing.assert_array_equal(results[number], ramp() * number)
+
+
+def test_a_value_belongs_to_the_thread_of_its_kernel():
+    def kernel(x):
+        tile = load(x)
+        caught = []
+
+        def use():
+            try:
+                scaled(tile, 2.0)
+            except nki_sim.OutsideKernelError as error:
+                caught.append(error)
+
+        thread = threading.Thread(target=use)
+        thread.start()
+        thread.join()
+        assert caught
+        return store(tile)
+
+    np.testing.assert_array_equal(nki.jit(kernel)(ramp()), ramp())
+
+
+def test_a_trace_inside_of_a_trace():
+    texts = []
+
+    def inner(x):
+        return store(scaled(load(x), 3.0))
+
+    def outer(x):
+        tile = load(x)
+        texts.append(nki.trace(nki.jit(inner)).specialize(ramp(2, 2)).text())
+        return store(scaled(tile, 2.0))
+
+    np.testing.assert_array_equal(nki.jit(outer)(ramp()), ramp() * 2)
+    assert texts == [nki.jit(inner).compile(ramp(2, 2)).text()]
+
+
+# The cache.
+
+SCALE = 2.0
+TABLE = {"scale": [2.0]}
+
+
+def uses_a_global(x):
+    return store(scaled(load(x), SCALE))
+
+
+def uses_a_table(x):
+    return store(scaled(load(x), TABLE["scale"][0]))
+
+
+def helper_with_a_default(tile, by=2.0):
+    return scaled(tile, by)
+
+
+def calls_a_helper(x):
+    return store(helper_with_a_default(load(x)))
+
+
+def traced(kernel, *args):
+    """The result, and whether the kernel was traced for it."""
+    before = len(kernel._cache)
+    result = kernel(*args)
+    return result[0, 1], len(kernel._cache) > before
+
+
+def test_a_changed_global_is_traced_again(monkeypatch):
+    kernel = nki.jit(uses_a_global)
+    assert traced(kernel, ramp()) == (2, True)
+    assert traced(kernel, ramp()) == (2, False)
+    monkeypatch.setitem(globals(), "SCALE", 3.0)
+    assert traced(kernel, ramp()) == (3, True)
+    kernel = nki.jit(uses_a_table)
+    assert traced(kernel, ramp()) == (2, True)
+    monkeypatch.setitem(TABLE, "scale", [2.0])
+    assert traced(kernel, ramp()) == (2, False)
+    TABLE["scale"][0] = 5.0
+    assert traced(kernel, ramp()) == (5, True)
+
+
+def test_a_changed_closure_is_traced_again():
+    by = 2.0
+
+    def kernel(x):
+        return store(scaled(load(x), by))
+
+    made = nki.jit(kernel)
+    assert traced(made, ramp()) == (2, True)
+    assert traced(made, ramp()) == (2, False)
+    by = 4.0
+    assert traced(made, ramp()) == (4, True)
+
+
+def test_changed_code_is_traced_again(monkeypatch):
+    kernel = nki.jit(calls_a_helper)
+    assert traced(kernel, ramp()) == (2, True)
+    monkeypatch.setattr(helper_with_a_default, "__defaults__", (3.0,))
+    assert traced(kernel, ramp()) == (3, True)
+    monkeypatch.setattr(helper_with_a_default, "__code__", (lambda tile, by=1: scaled(tile, 6.0)).__code__)
+    assert traced(kernel, ramp()) == (6, True)
+    monkeypatch.setattr(Base, "factor", 3.0)
+    monkeypatch.setattr(Derived, "factor", 3.0)
+    kernel = nki.jit(classes)
+    assert traced(kernel, ramp()) == (9, True)
+    monkeypatch.setattr(Derived, "factor", 4.0)
+    assert traced(kernel, ramp()) == (16, True)
+    monkeypatch.setattr(Derived, "run", lambda self, tile: scaled(tile, 7.0))
+    assert traced(kernel, ramp()) == (7, True)
+
+
+def test_a_module_is_read_attribute_by_attribute():
+    module = types.ModuleType("settings_of_a_test")
+    module.by, module.other = 2.0, 1
+
+    def kernel(x):
+        return store(scaled(load(x), module.by))
+
+    made = nki.jit(kernel)
+    assert traced(made, ramp()) == (2, True)
+    module.other = 2
+    assert traced(made, ramp()) == (2, False)
+    module.by = 3.0
+    assert traced(made, ramp()) == (3, True)
+
+
+def test_arguments_are_part_of_the_key():
+    def kernel(x, by):
+        return store(scaled(load(x), by if isinstance(by, float) else by()))
+
+    made = nki.jit(kernel)
+    assert traced(made, ramp(), 2.0) == (2, True)
+    assert traced(made, ramp(), 3.0) == (3, True)
+    assert traced(made, ramp(), 2.0) == (2, False)
+    two = functools.partial(float, 2)
+    assert traced(made, ramp(), two) == (2, True)
+    assert traced(made, ramp(), two) == (2, False)
+    assert made(ramp(dtype=np.float16), 2.0).dtype == np.float16
+
+
+def test_a_name_that_appears_is_seen(monkeypatch):
+    def kernel(x):
+        try:
+            by = LATER  # noqa: F821
+        except NameError:
+            by = 2.0
+        return store(scaled(load(x), by))
+
+    made = nki.jit(kernel)
+    assert traced(made, ramp()) == (2, True)
+    monkeypatch.setitem(globals(), "LATER", 3.0)
+    assert traced(made, ramp()) == (3, True)
+
+
+# Choice of the frontend.
+
+
+def test_the_variable_chooses_the_frontend(monkeypatch):
+    kernel = nki.jit(generators)
+    for name in ("custom", "parser"):
+        monkeypatch.setenv("NKI_COMPILER_FRONTEND", name)
+        made = nki.jit(lambda_free)
+        np.testing.assert_array_equal(made(ramp()), ramp())
+        assert made._has_source
+    monkeypatch.setenv("NKI_COMPILER_FRONTEND", "tracer")
+    np.testing.assert_array_equal(kernel(ramp()), ramp() * 2)
+    monkeypatch.setenv("NKI_COMPILER_FRONTEND", "other")
+    with pytest.raises(ValueError, match="custom"):
+        kernel(ramp())
+
+
+def lambda_free(x):
+    return store(load(x))
+
+
+def test_printing_happens_while_the_kernel_is_traced(capsys):
+    def kernel(x):
+        tile = load(x)
+        print(tile, "of", x.shape)
+        return store(tile)
+
+    made = nki.jit(kernel)
+    for _ in range(2):
+        made(ramp())
+    assert capsys.readouterr().out == "<tensor tile (4, 8) float32 sbuf> of (4, 8)\n"
+
+
+# The surface.
+
+
+def test_simulate_kernel_as_harnesses_call_it():
+    import nki.simulator
+
+    def increments(x, by, out=None):
+        tile = load(x)
+        scaled(tile, by)
+        nisa.dma_copy(dst=x, src=tile)
+        return x, store(tile)
+
+    shapes = nki.simulator.simulate_kernel(nki.jit(increments), (), {"x": np.ones((4, 8), np.float32), "by": 2.0}, lnc=1)
+    assert [a.shape for a in shapes] == [(4, 8), (4, 8)]
+    memory = ramp().astype(np.float32).view(np.uint8)
+    view = memory.view(np.float32)
+    changed, copy = nki.simulator.simulate_kernel(increments, (view,), {"by": 2.0}, lnc=(1,))
+    assert changed is view
+    np.testing.assert_array_equal(memory.view(np.float32), ramp() * 2)
+    np.testing.assert_array_equal(copy, ramp() * 2)
+
+
+def test_the_variable_gives_the_number_of_cores(monkeypatch):
+    kernel = nki.jit(by_core)
+    assert kernel.lnc == 1
+    monkeypatch.setenv("NEURON_LOGICAL_NC_CONFIG", "2")
+    want = ramp() * np.array([[1], [1], [10], [10]])
+    np.testing.assert_array_equal(kernel(ramp()), want)
+    np.testing.assert_array_equal(kernel[1](ramp()), ramp())
+    assert nki.trace(kernel).specialize(ramp()).text().count("core {") == 2
+    monkeypatch.setenv("NEURON_LOGICAL_NC_CONFIG", "3")
+    with pytest.raises(ValueError, match="NEURON_LOGICAL_NC_CONFIG"):
+        kernel(ramp())
+
+
+def test_the_configurations_of_nested_kernels_agree():
+    from nki.compiler import AddressRotation, CompileConfig, SpecializationConfig
+
+    one = CompileConfig(prefetch_auto=True, address_rotation=AddressRotation.enabled)
+
+    @nki.jit(compile_config=CompileConfig(prefetch_auto=True, address_rotation=AddressRotation.enabled))
+    def inner(tile):
+        return scaled(tile, 2.0)
+
+    def outer(x):
+        return store(inner(load(x)))
+
+    np.testing.assert_array_equal(nki.jit(outer, compile_config=one)(ramp()), ramp() * 2)
+    with pytest.raises(ValueError, match="compile_config"):
+        nki.jit(outer, compile_config=CompileConfig())(ramp())
+    lenient = nki.jit(compile_config=CompileConfig(), specialization_config=SpecializationConfig(allow_nested_config_override=True))(outer)
+    with pytest.warns(nki_sim.KernelWarning, match="compile_config"):
+        np.testing.assert_array_equal(lenient(ramp()), ramp() * 2)
