@@ -181,7 +181,7 @@ impl TestMachine {
                 Err(Fault::new("index-out-of-bounds", format!("index {i} of {}", indirect.bound)))
             };
             match &indirect.index {
-                Index::Register(r) => shift = check(i64::from(self.registers.get(r).copied().unwrap_or(0)))?,
+                Index::Register(r) => shift = check(self.registers.get(r).copied().unwrap_or(0))?,
                 Index::Scalar(v) => shift = check(self.ints(v)?[0])?,
                 Index::Columns(v) => {
                     let index = self.ints(v)?;

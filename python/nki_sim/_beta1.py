@@ -63,7 +63,7 @@ class Beta1Kernel(Kernel):
     def __getitem__(self, grid):
         """The kernel with a grid of programs: `kernel[4]`, `kernel[4, 2]`, `kernel[nl.nc(2), 4]`."""
         extents = grid_of(self.__name__, grid)
-        return self._with(grid=extents, lnc=max((cores for _, cores, _ in extents), default=1), benchmark_result=None)
+        return self._with(grid=extents, _lnc=max((cores for _, cores, _ in extents), default=1), benchmark_result=None)
 
     def _compile(self, arguments):
         # The older tool chain rewrote the source of a kernel (ranges, names that accumulate), as the evaluator does.

@@ -227,7 +227,7 @@ class Kernel:
 
     def __reduce__(self):
         # Pickle by global name, like a function, together with the requested options.
-        changes = {name: getattr(self, name) for name in ("_lnc", "target", "strict", "capacity", "_schedule", "_fixed", "_given")}
+        changes = {name: getattr(self, name) for name in ("_lnc", "target", "strict", "capacity", "_schedule", "_settings", "_fixed", "_given")}
         return _find, (self.func.__module__, self.func.__qualname__, changes)
 
     def __copy__(self):

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 /// Longer than anything takes on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-pub struct Browser {
+pub(crate) struct Browser {
     process: Child,
     input: ChildStdin,
     messages: Receiver<Value>,
@@ -23,7 +23,8 @@ pub struct Browser {
 
 impl Browser {
     /// Starts the browser; `None`, with a line that says so, if there is none on this machine.
-    pub fn start() -> Option<Browser> {
+    #[expect(clippy::print_stderr, reason = "says why the test is skipped")]
+    pub(crate) fn start() -> Option<Browser> {
         let names = ["chromium", "chromium-browser", "google-chrome"];
         let installed = |name: &&&str| Command::new(name).arg("--version").output().is_ok_and(|o| o.status.success());
         let Some(name) = names.iter().find(installed) else {
@@ -90,7 +91,7 @@ impl Browser {
 
     /// Opens a page in a window of this size and waits until it is ready.
     #[track_caller]
-    pub fn open(&mut self, url: &str, (width, height): (u32, u32), dark: bool) {
+    pub(crate) fn open(&mut self, url: &str, (width, height): (u32, u32), dark: bool) {
         let size = json!({"width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 500});
         self.call("Emulation.setDeviceMetricsOverride", size);
         let scheme = if dark { "dark" } else { "light" };
@@ -108,7 +109,7 @@ impl Browser {
 
     /// The value of an expression on the page; of a promise, what it comes to.
     #[track_caller]
-    pub fn eval(&mut self, expression: &str) -> Value {
+    pub(crate) fn eval(&mut self, expression: &str) -> Value {
         let params = json!({"expression": expression, "awaitPromise": true, "returnByValue": true});
         let result = self.call("Runtime.evaluate", params);
         assert!(result.get("exceptionDetails").is_none(), "{expression}: {}", result["exceptionDetails"]);
@@ -117,18 +118,18 @@ impl Browser {
 
     /// The text that an element shows.
     #[track_caller]
-    pub fn text(&mut self, id: &str) -> String {
+    pub(crate) fn text(&mut self, id: &str) -> String {
         self.eval(&format!("document.getElementById('{id}').innerText")).as_str().unwrap_or_default().to_owned()
     }
 
     /// A note that the page makes about itself: `data-NAME` of the body.
     #[track_caller]
-    pub fn note(&mut self, name: &str) -> String {
+    pub(crate) fn note(&mut self, name: &str) -> String {
         self.eval(&format!("document.body.dataset.{name} ?? ''")).as_str().unwrap_or_default().to_owned()
     }
 
     /// What went wrong since the last call.
-    pub fn errors(&mut self) -> Vec<String> {
+    pub(crate) fn errors(&mut self) -> Vec<String> {
         std::mem::take(&mut self.errors)
     }
 
@@ -138,17 +139,17 @@ impl Browser {
         self.call("Input.dispatchMouseEvent", params);
     }
 
-    pub fn hover(&mut self, at: (f64, f64)) {
+    pub(crate) fn hover(&mut self, at: (f64, f64)) {
         self.mouse("mouseMoved", at, false);
     }
 
-    pub fn click(&mut self, at: (f64, f64)) {
+    pub(crate) fn click(&mut self, at: (f64, f64)) {
         self.hover(at);
         self.mouse("mousePressed", at, true);
         self.mouse("mouseReleased", at, true);
     }
 
-    pub fn drag(&mut self, from: (f64, f64), to: (f64, f64)) {
+    pub(crate) fn drag(&mut self, from: (f64, f64), to: (f64, f64)) {
         self.hover(from);
         self.mouse("mousePressed", from, true);
         for part in 1..=4 {
@@ -159,11 +160,11 @@ impl Browser {
     }
 
     /// Types into what has the focus.
-    pub fn type_text(&mut self, text: &str) {
+    pub(crate) fn type_text(&mut self, text: &str) {
         self.call("Input.insertText", json!({"text": text}));
     }
 
-    pub fn press(&mut self, key: &str) {
+    pub(crate) fn press(&mut self, key: &str) {
         for kind in ["keyDown", "keyUp"] {
             self.call("Input.dispatchKeyEvent", json!({"type": kind, "key": key}));
         }

@@ -45,7 +45,7 @@ impl Interpreter<'_> {
         };
         let inside = |value: i64| (0..i64::from(indirect.bound)).contains(&value);
         let scalar = match &indirect.index {
-            Index::Register(r) => i64::from(self.get(*r)),
+            Index::Register(r) => self.get(*r),
             Index::Scalar(v) => self.integers(v)?.first().copied().unwrap_or(0),
             Index::Vector(v) => {
                 let values = self.integers(v)?;

@@ -1,10 +1,11 @@
 //! Drops copies from PSUM to SBUF.
 
+use std::collections::BTreeMap;
+
 use nki_isa::inst::Action;
 use nki_isa::machine::Context;
 use nki_isa::program::NodeKind;
 use nki_isa::{Arch, Inst, Program, Space, TensorId, View};
-use rustc_hash::FxHashMap;
 
 use super::uses::{Uses, is_whole};
 use super::{Changes, What, inst};
@@ -32,7 +33,7 @@ pub(super) fn drop_copies(program: &mut Program, changes: &mut Changes) {
 fn drop_of_core(program: &mut Program, core: usize, changes: &mut Changes) {
     let uses = Uses::of(program, core);
     let stream = &program.cores[core];
-    let mut replaced: FxHashMap<u32, Inst> = FxHashMap::default();
+    let mut replaced: BTreeMap<u32, Inst> = BTreeMap::new();
     let mut dropped: Vec<u32> = Vec::new();
     for (at, node) in (0..).zip(stream) {
         let Some((tile, bank)) = eviction(program, &uses, at, node) else { continue };

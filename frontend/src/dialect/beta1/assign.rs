@@ -33,7 +33,7 @@ pub(super) fn assign(
     let target = super::index::index(interp, base, index, span)?;
     let place = Place::need(&target, "an assignment", span)?;
     if let Some(reduction) = value.downcast::<LoopReduce>() {
-        return reduction.into_tile(interp, &place, span);
+        return reduction.write_to(interp, &place, span);
     }
     match restricted(interp, &place, value, span)? {
         None => Ok(()),
@@ -216,7 +216,7 @@ pub(super) struct LoopReduce {
 }
 
 impl LoopReduce {
-    fn into_tile(&self, interp: &mut Interp<'_>, place: &Place, span: Span) -> EvalResult<()> {
+    fn write_to(&self, interp: &mut Interp<'_>, place: &Place, span: Span) -> EvalResult<()> {
         let dst = place.tensor(None, span)?;
         if self.first {
             return put(interp, &dst, &self.value, span);
@@ -242,7 +242,7 @@ impl Object for LoopReduce {
     /// `name = nl.loop_reduce(...)`: in place of the tile that the name holds.
     fn replaces(&self, interp: &mut Interp<'_>, old: &Value, span: Span) -> EvalResult<Option<Value>> {
         if let Some(place) = Place::of(old, "nl.loop_reduce", span)? {
-            self.into_tile(interp, &place, span)?;
+            self.write_to(interp, &place, span)?;
             return Ok(Some(old.clone()));
         }
         if !self.first {

@@ -553,7 +553,7 @@ pub(super) fn select_by_index(
             ("dst", Arg::View(dst.view.clone())),
             ("pattern", Arg::List(pattern)),
             ("channel_multiplier", Arg::Int(channel)),
-            ("on_true_tile", Arg::View(source.view.clone())),
+            ("on_true_tile", Arg::View(source.view)),
             (
                 "on_false_value",
                 match number {

@@ -335,19 +335,7 @@ impl Walk<'_, '_> {
             ExprKind::IfElse(a, b, c) => [a, b, c].into_iter().for_each(|e| self.expr(e)),
             ExprKind::Call(callee, arguments) => {
                 self.expr(callee);
-                for argument in arguments {
-                    match argument {
-                        Argument::Positional(e) | Argument::Keyword(_, e) => self.expr(e),
-                        Argument::Star(e) => {
-                            self.say(e.span, "`*` in a call", "write the arguments out");
-                            self.expr(e);
-                        }
-                        Argument::DoubleStar(e) => {
-                            self.say(e.span, "`**` in a call", "write the arguments out");
-                            self.expr(e);
-                        }
-                    }
-                }
+                arguments.iter().for_each(|argument| self.argument(argument));
             }
             ExprKind::Lambda(def) => {
                 self.say(span, "`lambda`", "define a function with `def`");
@@ -395,6 +383,21 @@ impl Walk<'_, '_> {
             | ExprKind::Ellipsis
             | ExprKind::Unsupported(_) => {}
         }
+    }
+
+    fn argument(&mut self, argument: &Argument) {
+        let expr = match argument {
+            Argument::Positional(e) | Argument::Keyword(_, e) => e,
+            Argument::Star(e) => {
+                self.say(e.span, "`*` in a call", "write the arguments out");
+                e
+            }
+            Argument::DoubleStar(e) => {
+                self.say(e.span, "`**` in a call", "write the arguments out");
+                e
+            }
+        };
+        self.expr(expr);
     }
 
     /// A function of Python that the compiler lacks, unless the module has one of that name.

@@ -59,7 +59,7 @@ impl Instruction for ProcessingRankId {
                 ));
             }
         };
-        machine.set_register(self.dst, i64::from(rank));
+        machine.set_register(self.dst, rank);
         Ok(())
     }
 

@@ -251,7 +251,8 @@ fn statements(a: &Analysis<'_>, strings: &mut Strings, columns: &mut Columns) ->
     columns.plain("statement.operands", rows.iter().map(|r| i64::from(r.2)));
     columns.plain("statement.file", rows.iter().map(|r| i64::from(r.3)));
     columns.near("statement.line", rows.iter().map(|r| i64::from(r.4)));
-    let counters: [(&str, fn(&Counters) -> u64); 7] = [
+    type Count = fn(&Counters) -> u64;
+    let counters: [(&str, Count); 7] = [
         ("statement.flops", |c| c.flops),
         ("statement.hbm_read", |c| c.hbm_read),
         ("statement.hbm_write", |c| c.hbm_write),
