@@ -86,9 +86,9 @@ pub(crate) struct KernelArgs {
     /// Leave a kernel for neuronxcc.nki as it is written: drop no load or copy, and move no tile that does not fit
     #[arg(long)]
     pub(crate) as_written: bool,
-    /// Launch grid of a kernel for neuronxcc.nki: programs along each axis, e.g. 4,2; nc2*4 and 4*nc2 spread an axis over two cores
+    /// Programs along each axis of the launch grid of a kernel for neuronxcc.nki, e.g. 4,2; nc2*4 and 4*nc2 spread an axis over two cores
     #[arg(long, value_name = "N,M,...", value_parser = launch_grid, conflicts_with = "lnc")]
-    pub(crate) grid: Option<LaunchGrid>,
+    pub(crate) programs: Option<LaunchGrid>,
     /// Also report what the official compiler would reject
     #[arg(long)]
     pub(crate) strict: bool,

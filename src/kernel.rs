@@ -197,9 +197,9 @@ pub(crate) fn compile_from(
         kernel: args.kernel.clone(),
         target: chosen.as_ref().copied().unwrap_or(Target::DEFAULT),
         decorated_target: args.target.is_none(),
-        lnc: args.grid.as_ref().map_or(args.lnc, |grid| grid.cores()),
-        grid: args.grid.as_ref().map_or_else(Vec::new, |grid| grid.0.clone()),
         as_written: args.as_written,
+        lnc: args.programs.as_ref().map_or(args.lnc, |grid| grid.cores()),
+        grid: args.programs.as_ref().map_or_else(Vec::new, |grid| grid.0.clone()),
         ..session.options()
     };
     let compiled = nki_frontend::compile(&args.file, loader, &arguments, &options);

@@ -3,7 +3,7 @@
     python3 tests/numpy_check.py [--only NAME] DIRECTORY...
 
 A directory has kernels and a cases.py with `cases()`. A case has name, file, kernel, args, expect,
-and optionally target, lnc, grid, rtol, atol and kinds (the dtype of an argument if its array does not
+and optionally target, lnc, programs, rtol, atol and kinds (the dtype of an argument if its array does not
 determine it). The command is $NKI_SIM, else target/debug/nki-sim.
 """
 
@@ -51,7 +51,7 @@ def run(directory, case):
     command = [os.environ.get("NKI_SIM", str(ROOT / "target/debug/nki-sim")), "run", str(directory / case["file"])]
     with tempfile.TemporaryDirectory() as tmp:
         folder = pathlib.Path(tmp)
-        for key in ("kernel", "target", "lnc", "grid", "ranks", "rtol", "atol"):
+        for key in ("kernel", "target", "lnc", "programs", "ranks", "rtol", "atol"):
             if key in case:
                 command += [f"--{key}", str(case[key])]
         for name, arg in case["args"].items():

@@ -68,6 +68,8 @@ def indices():
     kept[:32, :3] = square[:32, :3]
     total = np.where(np.arange(64) < 20, square.T @ square, np.float32(0))
     yield case("outside_stays", dict(x=square), out=np.stack([kept, total]), file="indices.py", atol=1e-4)
+    x = normal((64, 24), 35)
+    yield case("completed", dict(x=x), out=np.where(np.arange(24) < 10, np.exp(x), -x), file="indices.py")
     x = normal((64, 96), 27)
     i, j = np.arange(64)[:, None], np.arange(96)[None, :]
     parts = [np.where(i >= j, x, -5), np.where(2 * i + 3 < j, x, 1), 3 * j - i + 4]
@@ -93,7 +95,7 @@ def programs():
     x = normal((4, 2, 16, 24), 34)
     factor = 1 + np.arange(4, dtype=np.float32)[:, None, None, None] + 10 * np.arange(2, dtype=np.float32)[None, :, None, None]
     for grid in ["4,2", "nc2*2,2", "2*nc2,2", "4,nc2"]:
-        yield dict(case("programs", dict(x=x), out=x * factor, file="indices.py", name=f"programs-{grid}"), grid=grid)
+        yield dict(case("programs", dict(x=x), out=x * factor, file="indices.py", name=f"programs-{grid}"), programs=grid)
 
 
 def tables():

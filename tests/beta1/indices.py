@@ -88,6 +88,21 @@ def outside_stays(x):
 
 
 @nki.jit
+def completed(x):
+    """A masked result that is completed before it is assigned."""
+    out = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.shared_hbm)
+    p, f = x.shape
+    i_p, i_f = nl.arange(p)[:, None], nl.arange(f)[None, :]
+    tile = nl.load(x)
+    result = nl.exp(tile, mask=i_f < 10)
+    result[:, 10:f] = nl.negative(tile[:, 10:f])
+    kept = nl.zeros((p, f), dtype=x.dtype)
+    kept[...] = result
+    nl.store(out, kept)
+    return out
+
+
+@nki.jit
 def triangle(x):
     """Selection by an inequality of two axes, and the numbers of an index tile."""
     p, f = x.shape

@@ -102,7 +102,7 @@ def call(file, kernel, arguments, folder, timeout, target=None, grid="") -> dict
     """Runs a kernel and returns its outputs by name."""
     command = [simulator.command(), "run", str(file), "--kernel", kernel, "--target", target if target in ("trn1", "trn2", "trn3") else "trn2"]
     command += ["--json", str(folder / "report.json"), "--out", str(folder / "out")]
-    command += ["--grid", grid] if grid else []
+    command += ["--programs", grid] if grid else []
     for name, value in arguments.items():
         if isinstance(value, (np.ndarray, np.generic)) and np.ndim(value):
             path = folder / f"{name}.npy"

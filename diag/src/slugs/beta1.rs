@@ -39,8 +39,8 @@ assigned by `t[...] = result` can be used later, but not from a loop of the devi
     "launch-grid", "the launch grid does not fit the cores", "
 An axis `nl.nc(2)` of the grid spreads its programs over two cores; the kernel is compiled for as many.
 
-    nki-sim run k.py --grid 4,2                         # 8 programs on one core
-    nki-sim run k.py --grid nc2*4                       # 4 programs on each of two cores";
+    nki-sim run k.py --programs 4,2                         # 8 programs on one core
+    nki-sim run k.py --programs nc2*4                       # 4 programs on each of two cores";
 
     "loop-reduce", "`nl.loop_reduce` cannot tell the first iteration", "
 The first iteration of the loops copies the value, later ones combine it with what the tile holds. The

@@ -55,7 +55,7 @@ pub(super) fn key(args: &SweepArgs, session: &Session, point: &[(String, String)
         k.kernel,
         crate::settings::target(k.target)?.to_string(),
         k.lnc,
-        k.grid,
+        k.programs,
         k.max_steps,
         args.timing.set,
         args.timing.schedule,

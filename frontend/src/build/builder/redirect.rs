@@ -109,7 +109,7 @@ impl Builder {
     }
 
     /// The place of the statement that comes next.
-    pub(super) fn next_node(&self) -> NodeAt {
+    pub(crate) fn next_node(&self) -> NodeAt {
         let body = self.bodies.last();
         NodeAt { body: body.map_or(0, |b| b.id), index: body.map_or(0, |b| b.nodes.len() as u32) }
     }

@@ -429,28 +429,28 @@ impl Object for Mgrid {
             let axis = |i: usize| if i == at { lines[i].axes[0] } else { Axis { count: counts[i], coefficient: 0 } };
             IndexTile { constant: lines[at].constant, axes: (0..counts.len()).map(axis).collect() }
         };
-        Ok(Value::object(Grid((0..counts.len()).map(tile).collect())))
+        Ok(Value::object(MgridTiles((0..counts.len()).map(tile).collect())))
     }
 }
 
 /// The index tiles of `nl.mgrid[...]`, one for each slice.
 #[derive(Debug)]
-struct Grid(Vec<IndexTile>);
+struct MgridTiles(Vec<IndexTile>);
 
 /// Their names: the partition axis, then the free ones.
-const GRID_NAMES: &[&str] = &["p", "x", "y", "z", "w"];
+const AXIS_NAMES: &[&str] = &["p", "x", "y", "z", "w"];
 
-impl Object for Grid {
+impl Object for MgridTiles {
     fn type_name(&self) -> &'static str {
         "nl.mgrid"
     }
 
     fn attributes(&self) -> Vec<&'static str> {
-        GRID_NAMES.iter().take(self.0.len()).copied().collect()
+        AXIS_NAMES.iter().take(self.0.len()).copied().collect()
     }
 
     fn attribute(&self, _interp: &Interp<'_>, name: &str) -> Option<Value> {
-        let at = GRID_NAMES.iter().position(|n| *n == name)?;
+        let at = AXIS_NAMES.iter().position(|n| *n == name)?;
         self.0.get(at).cloned().map(Value::object)
     }
 

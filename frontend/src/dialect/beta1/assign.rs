@@ -51,7 +51,7 @@ fn restricted(
 ) -> EvalResult<Option<(Tensor, Operand)>> {
     if let Some(tile) = value.downcast::<Tensor>()
         && tile.is_whole()
-        && let Some(clip) = state(interp).masked.get(&tile.storage.id).cloned()
+        && let Some(clip) = state(interp).mask_of(tile.storage.id).cloned()
     {
         if clip.is_empty() {
             return Ok(None);

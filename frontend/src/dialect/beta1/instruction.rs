@@ -133,39 +133,30 @@ fn returning(interp: &mut Interp<'_>, args: CallArgs, clip: Option<Clip>, dtype:
     let span = args.span;
     let entry = &REGISTRY[args.data as usize];
     let schema = entry.schema;
-    let outlines = tensors(interp, schema, &args, None, span)
-        .or_else(|e| if clip.is_some() { outlined(schema, &args, span) } else { Err(e) })?;
-    let dst = if let Some(clip) = &clip {
-        let slots = bind::operands(interp, &POLICY, outlined(schema, &args, span)?)?;
-        let whole = result(interp, entry, &slots, dtype, span)?;
-        state(interp).masked.insert(whole.storage.id, clip.clone());
-        Some(whole)
-    } else {
-        None
+    let Some(clip) = clip else {
+        let args = tensors(interp, schema, &args, None, span)?;
+        let mut made = None;
+        bind::place(interp, &POLICY, args, &mut |interp, entry, slots| {
+            let tile = result(interp, entry, slots, dtype, span)?;
+            destination(entry.schema, slots, &tile);
+            made = Some(tile);
+            Ok(())
+        })?;
+        return Ok(made.map_or(Value::None, Value::object));
     };
-    match (clip, dst) {
-        (Some(clip), Some(whole)) => {
-            if !clip.is_empty() {
-                let parts = tensors(interp, schema, &args, Some(&clip), span)?;
-                let to = narrowed(&whole, &of_axes(&whole, &clip), span)?;
-                bind::place(interp, &POLICY, parts, &mut |_, entry, slots| {
-                    destination(entry.schema, slots, &to);
-                    Ok(())
-                })?;
-            }
-            Ok(Value::object(whole))
-        }
-        _ => {
-            let mut made = None;
-            bind::place(interp, &POLICY, outlines, &mut |interp, entry, slots| {
-                let tile = result(interp, entry, slots, dtype, span)?;
-                destination(entry.schema, slots, &tile);
-                made = Some(tile);
-                Ok(())
-            })?;
-            Ok(made.map_or(Value::None, Value::object))
-        }
+    // The result has its full shape, of which the instruction writes what the mask leaves.
+    let slots = bind::operands(interp, &POLICY, outlined(schema, &args, span)?)?;
+    let whole = result(interp, entry, &slots, dtype, span)?;
+    if !clip.is_empty() {
+        let parts = tensors(interp, schema, &args, Some(&clip), span)?;
+        let to = narrowed(&whole, &of_axes(&whole, &clip), span)?;
+        bind::place(interp, &POLICY, parts, &mut |_, entry, slots| {
+            destination(entry.schema, slots, &to);
+            Ok(())
+        })?;
     }
+    state(interp).note_mask(whole.storage.id, clip);
+    Ok(Value::object(whole))
 }
 
 fn destination(schema: &Schema, slots: &mut [Option<Arg>], to: &Tensor) {
@@ -423,31 +414,26 @@ fn memset(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
     let clip = clip_of(mask.as_ref(), span)?;
     let engine = engine.and_then(|e| e.downcast::<ApiEnum>().map(|e| e.name()));
     let tile = lower(interp, what, span, &[], |l| l.tile(&shape, dtype, Space::Sbuf))?;
-    let mut dst = tile.clone();
-    if let Some(clip) = clip {
-        let empty = clip.is_empty();
-        if !empty {
-            dst = narrowed(&tile, &clip, span)?;
-        }
-        state(interp).masked.insert(tile.storage.id, clip);
-        if empty {
-            return Ok(Value::object(tile));
-        }
+    if clip.as_ref().is_none_or(|c| !c.is_empty()) {
+        let dst = match &clip {
+            Some(clip) => narrowed(&tile, clip, span)?,
+            None => tile.clone(),
+        };
+        lower(interp, what, span, &[&tile.storage], |l| match engine {
+            Some(engine) if engine != "unknown" => {
+                let value = match number.as_i64() {
+                    Some(i) if !dtype.is_float() => Arg::Int(i),
+                    _ => Arg::Float(f64::from(number.as_f32())),
+                };
+                let engine = Arg::Name(engine.into());
+                l.emit("memset", &[("dst", Arg::View(dst.view.clone())), ("value", value), ("engine", engine)])
+            }
+            _ => l.fill(&dst, number),
+        })?;
     }
-    lower(interp, what, span, &[&tile.storage], |l| match engine {
-        Some(engine) if engine != "unknown" => {
-            let value = if dtype.is_float() {
-                Arg::Float(f64::from(number.as_f32()))
-            } else {
-                Arg::Int(number.as_i64().unwrap_or(0))
-            };
-            l.emit(
-                "memset",
-                &[("dst", Arg::View(dst.view.clone())), ("value", value), ("engine", Arg::Name(engine.into()))],
-            )
-        }
-        _ => l.fill(&dst, number),
-    })?;
+    if let Some(clip) = clip {
+        state(interp).note_mask(tile.storage.id, clip);
+    }
     Ok(Value::object(tile))
 }
 

@@ -9,7 +9,7 @@ use nki_isa::{Arg, DType, Imm, Space};
 use super::access::{Place, narrowed};
 use super::affine::{Mask, arange, clip_of};
 use super::assign::LoopReduce;
-use super::{grid, instruction, make, ops};
+use super::{instruction, make, ops, programs};
 use crate::build;
 use crate::build::lower::{Lower, Operand, extents};
 use crate::build::ops::{Op, OpKind};
@@ -63,9 +63,9 @@ pub(super) static FUNCTIONS: &[(&str, NativeFn)] = &[
     ("loop_reduce", loop_reduce),
     ("static_cast", static_cast),
     ("device_print", device_print),
-    ("program_id", grid::program_id),
-    ("num_programs", grid::num_programs),
-    ("program_ndim", grid::program_ndim),
+    ("program_id", programs::program_id),
+    ("num_programs", programs::num_programs),
+    ("program_ndim", programs::program_ndim),
 ];
 
 pub(super) fn given(value: Option<Value>) -> Option<Value> {
@@ -158,7 +158,7 @@ pub(super) fn compute(
         }
         Ok(whole)
     })?;
-    state(interp).masked.insert(whole.storage.id, clip);
+    state(interp).note_mask(whole.storage.id, clip);
     Ok(Value::object(whole))
 }
 
@@ -342,7 +342,7 @@ fn load(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
         let dst = narrowed(&tile, &clip, span)?;
         lower(interp, what, span, &[&src.storage], |l| l.load_to(&dst, &src))?;
     }
-    state(interp).masked.insert(tile.storage.id, clip);
+    state(interp).note_mask(tile.storage.id, clip);
     Ok(Value::object(tile))
 }
 

@@ -8,7 +8,6 @@ mod alloc;
 mod assign;
 mod blocks;
 mod enums;
-mod grid;
 mod index;
 mod instruction;
 mod language;
@@ -16,6 +15,7 @@ mod make;
 mod methods;
 pub(crate) mod names;
 mod ops;
+mod programs;
 
 use nki_diag::Span;
 use nki_isa::inst::REGISTRY;

@@ -12,9 +12,9 @@ use rustc_hash::FxHashMap;
 
 use super::clip::Clip;
 use super::errors::{raise, span_of};
-use super::grid::Grid;
+use super::launch::Launch;
 use crate::Options;
-use crate::build::builder::{Builder, Site};
+use crate::build::builder::{Builder, NodeAt, Site};
 use crate::build::tensor::Tensor;
 use crate::eval::Interp;
 use crate::eval::error::{EvalResult, Raise};
@@ -33,12 +33,12 @@ pub(crate) struct State {
     pub(crate) slots: Vec<Option<Arg>>,
     /// Depth of `with nl.no_reorder()`.
     pub(crate) no_reorder: u32,
-    /// Results of Beta 1's instructions with a mask: the part that it leaves.
-    pub(crate) masked: FxHashMap<TensorId, Clip>,
+    /// The result of Beta 1's instruction with a mask, if that was the last one: the part that it leaves, and the place after it.
+    masked: Option<(TensorId, Clip, NodeAt)>,
     /// Whether a loop of Beta 1 began at another number than 0.
     pub(crate) offset_loops: bool,
     /// The program of a grid that is being specialised.
-    pub(crate) grid: Grid,
+    pub(crate) launch: Launch,
     /// Names of the variables that calls are assigned to, by the call's place.
     targets: FxHashMap<Span, Arc<str>>,
     /// The place of the last lookup: consecutive instructions often share it.
@@ -53,12 +53,25 @@ impl State {
             keywords: vec![None; REGISTRY.len()],
             slots: Vec::new(),
             no_reorder: 0,
-            masked: FxHashMap::default(),
+            masked: None,
             offset_loops: false,
-            grid: Grid::default(),
+            launch: Launch::default(),
             targets: FxHashMap::default(),
             last: None,
         }
+    }
+}
+
+impl State {
+    /// Notes what a mask leaves of the result that has just been computed.
+    pub(crate) fn note_mask(&mut self, tile: TensorId, clip: Clip) {
+        self.masked = Some((tile, clip, self.builder.next_node()));
+    }
+
+    /// What a mask leaves of a result, if nothing has been emitted since. Later the rest of the tile may have been written, too.
+    pub(crate) fn mask_of(&self, tile: TensorId) -> Option<&Clip> {
+        let (id, clip, after) = self.masked.as_ref()?;
+        (*id == tile && *after == self.builder.next_node()).then_some(clip)
     }
 }
 
@@ -101,7 +114,7 @@ impl Backend for State {
 
     fn begin_program(&mut self, counts: &[u32], at: &[u32], index: u32) {
         let wide = |list: &[u32]| list.iter().map(|&n| i64::from(n)).collect();
-        self.grid = Grid { counts: wide(counts), at: wide(at) };
+        self.launch = Launch { counts: wide(counts), at: wide(at) };
         self.builder.begin_program(index);
     }
 

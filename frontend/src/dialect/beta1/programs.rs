@@ -9,7 +9,7 @@ use crate::eval::value::Value;
 
 fn axis(interp: &mut Interp<'_>, value: &Value, what: &str, args_span: nki_diag::Span) -> EvalResult<usize> {
     let axis = int(value, what, args_span)?;
-    let axes = state(interp).grid.counts.len();
+    let axes = state(interp).launch.counts.len();
     usize::try_from(axis).ok().filter(|&a| a < axes).ok_or_else(|| {
         let message = format!("{what}: axis {axis} of a grid of {axes} axes");
         Raise::at("arguments", message, args_span, "here").help("launch the kernel with a grid: kernel[4, 2](...)")
@@ -21,7 +21,7 @@ pub(super) fn program_id(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<
     let span = args.span;
     let [value] = args.bind(interp, "nl.program_id", ["axis"], 1)?;
     let axis = axis(interp, &value.unwrap_or(Value::None), "nl.program_id", span)?;
-    Ok(Value::Int(state(interp).grid.at[axis]))
+    Ok(Value::Int(state(interp).launch.at[axis]))
 }
 
 /// `nl.num_programs(axes=None)`: of all axes, or of some.
@@ -29,12 +29,12 @@ pub(super) fn num_programs(interp: &mut Interp<'_>, args: CallArgs) -> EvalResul
     let span = args.span;
     let [axes] = args.bind(interp, "nl.num_programs", ["axes"], 0)?;
     match axes.filter(|v| !v.is_none()) {
-        None => Ok(Value::Int(state(interp).grid.counts.iter().product())),
+        None => Ok(Value::Int(state(interp).launch.counts.iter().product())),
         Some(value) => {
             let mut product = 1;
             for one in value.sequence().unwrap_or_else(|| vec![value.clone()]) {
                 let axis = axis(interp, &one, "nl.num_programs", span)?;
-                product *= state(interp).grid.counts[axis];
+                product *= state(interp).launch.counts[axis];
             }
             Ok(Value::Int(product))
         }
@@ -44,5 +44,5 @@ pub(super) fn num_programs(interp: &mut Interp<'_>, args: CallArgs) -> EvalResul
 /// `nl.program_ndim()`
 pub(super) fn program_ndim(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
     args.positional_only(interp, "nl.program_ndim", 0, 0)?;
-    Ok(Value::Int(state(interp).grid.counts.len() as i64))
+    Ok(Value::Int(state(interp).launch.counts.len() as i64))
 }
