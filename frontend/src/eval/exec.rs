@@ -304,12 +304,15 @@ impl Interp<'_> {
             None => self.eval(frame, expr)?,
         };
         match &context {
-            Value::Poison if !entering => self.exec_with(frame, rest, body),
             Value::Poison => {
-                if let Some(target) = target {
+                if let Some(target) = target.as_ref().filter(|_| entering) {
                     self.assign(frame, target, Value::Poison)?;
                 }
-                self.exec_with(frame, rest, body)
+                let flow = self.exec_with(frame, rest, body)?;
+                if let Flow::Yield(_) = flow {
+                    self.suspended.push(Saved::With(context));
+                }
+                Ok(flow)
             }
             Value::Host(host) => Err(self.host_error(host, expr.span)),
             Value::Instance(_) => {
