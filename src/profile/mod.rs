@@ -1,7 +1,7 @@
 //! Profiles of the hardware, as `neuron-profile view --output-format json` writes them: the only reader of that format.
 //!
-//! `read` takes the tables apart, `operands` the text of an instruction's operands, `transfers` finds the transfer that each packet belongs to, and
-//! `stream` makes the recorded stream that the machine can run ([`nki_sim_core::timing::replay`]).
+//! `read` takes the tables apart, `operands` the text of an instruction's operands, `transfers` finds the transfer that each packet belongs to,
+//! `waits` what a condition on a semaphore waits for, and `stream` makes the recorded stream that the machine can run ([`nki_sim_core::timing::replay`]).
 
 mod operands;
 mod read;
@@ -11,6 +11,7 @@ pub(crate) mod testing;
 #[cfg(test)]
 mod tests;
 mod transfers;
+mod waits;
 
 use std::collections::BTreeMap;
 

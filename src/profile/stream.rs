@@ -15,7 +15,8 @@ use nki_isa::work::{Dma, DmaSide, Law, Matmul, Operand, Stream, Work, WorkKind};
 use nki_isa::{DType, TensorId, View};
 use nki_sim_core::timing::replay::{Recorded, RecordedKind};
 
-use super::operands::{Access, Change, Wait};
+use super::operands::{Access, Wait};
+use super::waits::Semaphores;
 use super::{Core, Instruction, Ns, Operands, Transfer};
 
 /// What an instruction is of its operation.
@@ -118,25 +119,24 @@ impl Mapped {
             }
         }
         // A semaphore is visible later than the packet that writes it.
+        let mut values: BTreeMap<u32, Vec<(Ns, i64)>> = BTreeMap::new();
+        for &(at, id, value) in &core.semaphores {
+            values.entry(id).or_default().push((at, value));
+        }
         let mut target: BTreeMap<u32, i64> = BTreeMap::new();
-        let by_time = self.by_completion();
+        let mut by_time: Vec<usize> = (0..self.ops.len()).collect();
+        by_time.sort_by_key(|o| (self.ops[*o].complete, *o));
         for op in by_time {
             let Some((semaphore, by)) = trigger_semaphore(self.operands(core, op)) else { continue };
             let value = target.entry(semaphore).or_insert(0);
             *value += by;
             let from = core.instructions[self.ops[op].parts[0].instruction].start;
-            let visible =
-                core.semaphores.iter().find(|(at, id, v)| *id == semaphore && *v >= *value && *at >= from).map(|s| s.0);
-            if let Some(visible) = visible {
+            let own = values.get(&semaphore).map_or(&[][..], Vec::as_slice);
+            let later = &own[own.partition_point(|v| v.0 < from)..];
+            if let Some((visible, _)) = later.iter().find(|(_, v)| *v >= *value).copied() {
                 self.ops[op].complete = self.ops[op].complete.max(visible);
             }
         }
-    }
-
-    fn by_completion(&self) -> Vec<usize> {
-        let mut order: Vec<usize> = (0..self.ops.len()).collect();
-        order.sort_by_key(|o| (self.ops[*o].complete, *o));
-        order
     }
 
     fn operands<'c>(&self, core: &'c Core, op: usize) -> &'c Operands {
@@ -147,26 +147,19 @@ impl Mapped {
         matches!(self.ops[op].parts[..], [Part { role: Role::Trigger, .. }])
     }
 
+    /// What completes in order with it.
+    pub(super) fn queue(&self, op: usize) -> (Engine, bool) {
+        (self.stream[op].queue, self.is_dma(op))
+    }
+
     /// From conditions on semaphores to operations.
     fn find_waits(&mut self, core: &Core, waits: &[Vec<Wait>]) {
-        // By semaphore: who changes it, how, in order of time.
-        let mut changes: BTreeMap<u32, Vec<(usize, Change)>> = BTreeMap::new();
-        for op in self.by_completion() {
-            if let Some((semaphore, by)) = trigger_semaphore(self.operands(core, op)) {
-                changes.entry(semaphore).or_default().push((op, Change::Add(by)));
-            }
-            for part in &self.ops[op].parts {
-                for update in &core.instructions[part.instruction].operands.updates {
-                    changes.entry(update.semaphore).or_default().push((op, update.change));
-                }
-            }
-        }
+        let semaphores = Semaphores::of(self, core);
         let mut unmet = 0;
         for (op, conditions) in waits.iter().enumerate() {
             let start = core.instructions[self.ops[op].parts[0].instruction].start;
             for condition in conditions {
-                let list = changes.get(&condition.semaphore).map_or(&[][..], Vec::as_slice);
-                match self.setters(list, condition, op, start) {
+                match semaphores.setters(self, condition, op, start) {
                     Some(setters) => self.stream[op].waits.extend(setters),
                     None => unmet += 1,
                 }
@@ -186,40 +179,10 @@ impl Mapped {
         }
         self.unmet = unmet;
     }
-
-    /// The operations that made a condition true: of each queue the last of those that had to change the semaphore. `None` if it never is.
-    fn setters(&self, changes: &[(usize, Change)], condition: &Wait, waiter: usize, start: Ns) -> Option<Vec<u32>> {
-        if condition.holds(0) && changes.is_empty() {
-            return Some(Vec::new());
-        }
-        let counts_up = changes.iter().all(|(_, c)| matches!(c, Change::Add(n) if *n > 0));
-        let (mut value, mut met) = (0, condition.holds(0).then_some(0));
-        for (i, (op, change)) in changes.iter().enumerate() {
-            let before = condition.holds(value);
-            value = change.apply(value);
-            if condition.holds(value) && !before && *op != waiter {
-                met = Some(i + 1);
-                if counts_up {
-                    break;
-                }
-            }
-            // What comes later than the instruction that waited is of a later round.
-            if !counts_up && self.ops[*op].complete > start {
-                break;
-            }
-        }
-        let mut last: BTreeMap<(Engine, bool), u32> = BTreeMap::new();
-        for (op, _) in &changes[..met?] {
-            if *op != waiter {
-                last.insert((self.stream[*op].queue, self.is_dma(*op)), *op as u32);
-            }
-        }
-        Some(last.into_values().collect())
-    }
 }
 
 /// The semaphore that a transfer changes at its end, and by how much.
-fn trigger_semaphore(o: &Operands) -> Option<(u32, i64)> {
+pub(super) fn trigger_semaphore(o: &Operands) -> Option<(u32, i64)> {
     let semaphore = u32::try_from(o.number("semaphore")?).ok()?;
     Some((semaphore, i64::try_from(o.number("sem_increment").unwrap_or(1)).ok()?))
 }

@@ -144,7 +144,8 @@ pub(super) fn add(profile: &HardwareProfile, classes: &mut Classes) {
     let mut last = None;
     for (_, core) in profile.busy_cores() {
         let mapped = Mapped::of(core);
-        let mut of = Collector { core, mapped: &mapped, classes, total: profile.total };
+        let longest = core.packets.iter().map(|p| p.end - p.start).max().unwrap_or(0);
+        let mut of = Collector { core, mapped: &mapped, classes, total: profile.total, longest };
         of.engines();
         of.transfers();
         of.limiter();
@@ -166,6 +167,8 @@ struct Collector<'a> {
     mapped: &'a Mapped,
     classes: &'a mut Classes,
     total: Ns,
+    /// The longest packet.
+    longest: Ns,
 }
 
 impl Collector<'_> {
@@ -369,7 +372,10 @@ impl Collector<'_> {
 
     /// Whether only these packets moved in a span.
     fn alone(&self, first: Ns, last: Ns, packets: usize) -> bool {
-        self.core.packets.iter().filter(|p| p.is_data() && p.start < last && p.end > first).count() == packets
+        let list = &self.core.packets;
+        // By start; none is longer than the longest.
+        let near = &list[list.partition_point(|p| p.start < first - self.longest)..];
+        near.iter().take_while(|p| p.start < last).filter(|p| p.is_data() && p.end > first).count() == packets
     }
 
     /// Steps from packet to packet on an engine that serves one queue at that time.
