@@ -69,8 +69,8 @@ function drawSpans(f, list, y, height, color, fade) {
   let a = first;
   for (let x = 0; x < wide; x++) {
     const t0 = from + x / k, t1 = from + (x + 1) / k;
-    a = above(end, t0, a, last);
-    const b = above(start, t1, a, last);
+    a = aheadOf(end, t0, a, last);
+    const b = aheadOf(start, t1, a, last);
     let c = null, alpha = 0;
     if (b > a) {
       let best = a;

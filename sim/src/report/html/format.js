@@ -90,6 +90,12 @@ function above(array, x, lo = 0, hi = array.length) {
   while (lo < hi) { const mid = (lo + hi) >> 1; if (array[mid] > x) hi = mid; else lo = mid + 1; }
   return lo;
 }
+/** The same where the position is likely near `lo`. */
+function aheadOf(array, x, lo, hi) {
+  let step = 1, to = lo;
+  while (to < hi && array[to] <= x) { lo = to + 1; to += step; step *= 2; }
+  return above(array, x, lo, Math.min(to, hi));
+}
 
 /** Columns made number by number. */
 function floats(n, of) { const out = new Float64Array(n); for (let i = 0; i < n; i++) out[i] = of(i); return out; }

@@ -49,7 +49,7 @@ function showFindings() {
   }
 }
 
-function showRemedies() {
+function showRemedies(several) {
   const most = Math.max(...data.remedies.map((r) => r[1]), 1e-9);
   byId("remedies").replaceChildren(...data.remedies.map(([what, gain, share, places]) => {
     const li = el("li"), head = el("div", null, { class: "gain" });
@@ -61,6 +61,7 @@ function showRemedies() {
     li.lastChild.append(...spaced(places.slice(0, 4).map(atPlace)), places.length > 4 ? `and ${places.length - 4} more` : "");
     return li;
   }));
+  if (several) { byId("remedies").append(el("li", "Not tried: a kernel is timed again alone, and what a change does among ranks is not known.", { class: "hint" })); return; }
   if (!data.remedies.length) byId("remedies").append(el("li", "None applies.", { class: "hint" }));
   byId("left-out").textContent = data.remedies_left_out.length ? `Not tried, because the kernel is long: ${data.remedies_left_out.join(", ")}.` : "";
 }
@@ -129,7 +130,7 @@ async function start() {
   buildModel(all[rank], await decode(all[rank].columns, document.querySelectorAll("script.columns")[rank].textContent));
   buildKinds(); buildMemories();
   updateSums();
-  showHead(); showFindings(); showRemedies(); showLegend(); showRoofline(); showRanks(all);
+  showHead(); showFindings(); showRemedies(all.length > 1); showLegend(); showRoofline(); showRanks(all);
   buildSource(); buildTables(); buildSearch();
   listeners.push(updateSums, drawNow, showDetail, showSource, showTable);
   listen();
