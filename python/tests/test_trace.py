@@ -82,7 +82,7 @@ def kernel_of(case):
     return kernel[case.get("lnc", 1)]
 
 
-@pytest.mark.parametrize("case", cases.cases(), ids=lambda case: case["name"])
+@pytest.mark.parametrize("case", list(cases.cases()), ids=lambda case: case["name"])
 def test_examples_are_the_same_program(case, parser):
     if case.get("ranks"):
         pytest.skip("arguments differ by rank")
@@ -893,3 +893,24 @@ def test_the_configurations_of_nested_kernels_agree():
     lenient = nki.jit(compile_config=CompileConfig(), specialization_config=SpecializationConfig(allow_nested_config_override=True))(outer)
     with pytest.warns(nki_sim.KernelWarning, match="compile_config"):
         np.testing.assert_array_equal(lenient(ramp()), ramp() * 2)
+
+
+WEIGHTS = np.ones((4, 8), np.float32)
+
+
+def uses_an_array(x):
+    tile = load(x)
+    nisa.tensor_tensor(dst=tile, data1=tile, data2=load(nl.shared_constant(WEIGHTS)), op=nl.add)
+    return store(tile)
+
+
+def test_a_changed_array_is_traced_again(monkeypatch):
+    kernel = nki.jit(uses_an_array)
+    assert traced(kernel, ramp()) == (2, True)
+    assert traced(kernel, ramp()) == (2, False)
+    monkeypatch.setitem(globals(), "WEIGHTS", WEIGHTS.copy())
+    assert traced(kernel, ramp()) == (2, False)
+    WEIGHTS[0, 1] = 5.0
+    assert traced(kernel, ramp()) == (6, True)
+    monkeypatch.setitem(globals(), "WEIGHTS", np.broadcast_to(np.float32(2), (4, 8)))
+    assert traced(kernel, ramp()) == (3, True)
