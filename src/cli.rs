@@ -15,8 +15,19 @@ use crate::settings::ParamChanges;
 #[derive(Debug, Parser)]
 #[command(name = "nki-sim", version, about, max_term_width = 110)]
 pub(crate) struct Cli {
+    /// Colours of diagnostics; `auto` has them on a terminal unless NO_COLOR is set
+    #[arg(long, global = true, value_enum, default_value_t = Color::Auto, value_name = "WHEN")]
+    pub(crate) color: Color,
     #[command(subcommand)]
     pub(crate) command: Command,
+}
+
+/// When text has colours.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum Color {
+    Auto,
+    Always,
+    Never,
 }
 
 #[derive(Debug, Subcommand)]
@@ -29,7 +40,7 @@ pub(crate) enum Command {
     Lower(LowerArgs),
     /// Rank timing parameters by their effect on the latency
     Whatif(WhatifArgs),
-    /// Compare two runs (run --json or --csv, hardware profiles, or exports of Neuron Explorer); can fail CI on a regression
+    /// Compare two runs (run --json, --csv or --parquet, hardware profiles, or exports of Neuron Explorer); can fail CI on a regression
     Compare(CompareArgs),
     /// Time the instruction stream of a hardware profile with the model of the machine, and compare
     Replay(ReplayArgs),
@@ -41,6 +52,16 @@ pub(crate) enum Command {
     Explain {
         /// Slug of a diagnostic, e.g. uninitialized-read, or an instruction, e.g. nc_matmul
         slug: Option<String>,
+    },
+    /// Print the completions of a shell, e.g. for `source <(nki-sim completions bash)`
+    Completions {
+        /// The shell
+        shell: clap_complete::Shell,
+    },
+    /// Print the manual page of the command or of a subcommand, for `man -l -`
+    Man {
+        /// The subcommand
+        command: Option<String>,
     },
 }
 
@@ -189,8 +210,11 @@ pub(crate) struct RunArgs {
     /// Absolute tolerance of --expect [default: by dtype]
     #[arg(long, value_name = "A", value_parser = tolerance, allow_negative_numbers = true)]
     pub(crate) atol: Option<f64>,
+    /// Write a tensor as an execution of a line leaves it; ITERATION counts the executions from 0 [default: the last]
+    #[arg(long, value_name = "NAME@LINE[:ITERATION]=FILE.npy", value_parser = name_value, conflicts_with = "ranks")]
+    pub(crate) dump: Vec<(String, String)>,
     /// Compute the timeline only, without values
-    #[arg(long, conflicts_with_all = ["out", "expect"])]
+    #[arg(long, conflicts_with_all = ["out", "expect", "dump"])]
     pub(crate) no_numerics: bool,
     /// Write the report as JSON
     #[arg(long, value_name = "FILE")]
@@ -198,6 +222,9 @@ pub(crate) struct RunArgs {
     /// Write executed instructions as CSV with the columns of Neuron Explorer
     #[arg(long, value_name = "FILE")]
     pub(crate) csv: Option<PathBuf>,
+    /// Write the tables of Neuron Explorer's profile schema as Parquet files (DIR/rankN with --ranks)
+    #[arg(long, value_name = "DIR")]
+    pub(crate) parquet: Option<PathBuf>,
     /// Write the timeline as a Perfetto trace, compressed if the name ends in .gz
     #[arg(long, value_name = "FILE")]
     pub(crate) trace: Option<PathBuf>,
@@ -340,9 +367,9 @@ pub(crate) struct CheckArgs {
 pub(crate) struct LowerArgs {
     #[command(flatten)]
     pub(crate) kernel: KernelArgs,
-    /// File to write
+    /// File to write instead of standard output
     #[arg(short, long, value_name = "FILE.nkir")]
-    pub(crate) output: PathBuf,
+    pub(crate) output: Option<PathBuf>,
 }
 
 fn name_value(text: &str) -> Result<(String, String), String> {

@@ -4,6 +4,7 @@ pub(crate) mod calibrate;
 pub(crate) mod check;
 pub(crate) mod compare;
 pub(crate) mod explain;
+pub(crate) mod grammar;
 pub(crate) mod lower;
 mod ranks;
 pub(crate) mod replay;

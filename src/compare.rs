@@ -17,6 +17,16 @@ pub(crate) struct Tolerance {
 }
 
 impl Tolerance {
+    /// Whether a number is further from what is expected than this allows. Two NaN are equal, and so are two infinities of one sign.
+    pub(crate) fn differs(self, got: f64, expected: f64) -> bool {
+        if got == expected || (got.is_nan() && expected.is_nan()) {
+            return false;
+        }
+        let difference = (got - expected).abs();
+        // One of them NaN, or infinite: no tolerance covers that.
+        !(difference <= self.atol + self.rtol * expected.abs() && difference.is_finite())
+    }
+
     /// A few roundings of the type: enough for sums in another order, too little for a wrong formula.
     pub(crate) fn of(dtype: DType) -> Self {
         let (rtol, atol) = match dtype {
@@ -125,9 +135,7 @@ pub(crate) fn compare(
                 continue;
             }
             let difference = (a - b).abs();
-            // One of them NaN, or infinite: no tolerance covers that.
-            let within = difference <= tolerance.atol + tolerance.rtol * b.abs() && difference.is_finite();
-            if !within {
+            if tolerance.differs(a, b) {
                 p.mismatches += 1;
                 p.first = p.first.min(i);
             }

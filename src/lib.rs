@@ -11,6 +11,7 @@ mod compare;
 pub mod findings;
 mod generate;
 pub mod inputs;
+mod intermediates;
 mod kernel;
 pub mod memory;
 mod npy;
@@ -22,6 +23,7 @@ pub mod report;
 mod run_line;
 pub mod session;
 pub mod settings;
+mod tables;
 mod value;
 
 use std::ffi::OsString;
@@ -73,6 +75,7 @@ pub fn command_line(words: Vec<OsString>) -> u8 {
             return u8::try_from(wrong.exit_code()).unwrap_or(2);
         }
     };
+    output::set_color(cli.color);
     let result = match cli.command {
         Command::Run(args) => cmd::run::run(*args),
         Command::Check(args) => cmd::check::run(args),
@@ -83,6 +86,11 @@ pub fn command_line(words: Vec<OsString>) -> u8 {
         Command::Replay(args) => cmd::replay::run(&args),
         Command::Sweep(args) => cmd::sweep::run(args),
         Command::Explain { slug } => cmd::explain::run(slug.as_deref()),
+        Command::Completions { shell } => {
+            cmd::grammar::completions(shell);
+            Ok(())
+        }
+        Command::Man { command } => cmd::grammar::man(command.as_deref()),
     };
     match result.and_then(|()| Ok(output::printed()?)) {
         Ok(()) => 0,

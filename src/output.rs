@@ -4,8 +4,15 @@ use std::fs::{self, Metadata, OpenOptions};
 use std::io::{self, IsTerminal, Write};
 use std::path::Path;
 use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
 
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use nki_diag::ColorChoice;
+
+use crate::cli::Color;
 
 /// Writes a file through a temporary one in the same directory, so that a reader never sees half of it. What is no regular file (a pipe,
 /// `/dev/stdout`, `/dev/null`) is written as it is.
@@ -54,33 +61,83 @@ fn plain(error: &io::Error) -> String {
     text.split_once(" at path ").map_or(text.clone(), |(what, _)| what.into())
 }
 
-/// A progress bar on standard error; nothing where that is not a terminal.
+/// How long work takes before its progress is shown.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// A progress bar on standard error, from the time on when the work has taken a second; nothing where standard error is not a terminal.
 pub(crate) struct Progress {
-    what: &'static str,
-    shown: bool,
+    bar: ProgressBar,
+    started: Instant,
 }
 
 impl Progress {
     /// A bar that counts `what`.
     pub(crate) fn new(what: &'static str) -> Self {
-        Progress { what, shown: io::stderr().is_terminal() }
+        let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::hidden()).with_prefix(what);
+        if let Ok(style) = ProgressStyle::with_template("[{bar:30}] {pos} of {len} {prefix} {msg}") {
+            bar.set_style(style.progress_chars("#>-"));
+        }
+        Progress { bar, started: Instant::now() }
     }
 
-    /// Shows that `done` of `total` are finished.
+    /// Shows that `done` of `total` are finished. Threads may report out of order.
     pub(crate) fn show(&self, done: usize, total: usize, note: &str) {
-        if self.shown {
-            const WIDTH: usize = 30;
-            let full = (done * WIDTH).checked_div(total).unwrap_or(WIDTH).min(WIDTH);
-            let bar = format!("{}{}", "#".repeat(full), "-".repeat(WIDTH - full));
-            eprint(&format!("\r\x1b[K[{bar}] {done} of {total} {} {note}", self.what));
+        if self.bar.is_hidden() && self.started.elapsed() >= PATIENCE && io::stderr().is_terminal() {
+            self.bar.set_draw_target(ProgressDrawTarget::stderr());
         }
+        self.bar.set_length(total as u64);
+        self.bar.set_position(done as u64);
+        self.bar.set_message(note.to_owned());
     }
 
     /// Removes the bar.
     pub(crate) fn clear(&self) {
-        if self.shown {
-            eprint("\r\x1b[K");
+        self.bar.finish_and_clear();
+    }
+}
+
+/// A line on standard error that says what is being done, from the time on when it has taken a second; nothing where standard error is not a terminal.
+/// It is removed when this is dropped.
+pub(crate) struct Waiting {
+    bar: ProgressBar,
+    /// Closed to end the thread that waits until the line is to be shown.
+    over: Option<Sender<()>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Waiting {
+    /// Something is being done from now on.
+    pub(crate) fn new(what: &'static str) -> Self {
+        let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::hidden()).with_message(what);
+        if let Ok(style) = ProgressStyle::with_template("{spinner} {msg}, {elapsed}") {
+            bar.set_style(style);
         }
+        let (over, ends) = channel();
+        let shown = bar.clone();
+        let thread = io::stderr().is_terminal().then(|| {
+            std::thread::spawn(move || {
+                if ends.recv_timeout(PATIENCE) == Err(RecvTimeoutError::Timeout) {
+                    shown.set_draw_target(ProgressDrawTarget::stderr());
+                    shown.enable_steady_tick(Duration::from_millis(100));
+                }
+            })
+        });
+        Waiting { bar, over: Some(over), thread }
+    }
+
+    /// Now something else is being done.
+    pub(crate) fn say(&self, what: &'static str) {
+        self.bar.set_message(what);
+    }
+}
+
+impl Drop for Waiting {
+    fn drop(&mut self) {
+        self.over = None;
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+        self.bar.finish_and_clear();
     }
 }
 
@@ -107,8 +164,21 @@ pub(crate) fn eprint(text: &str) {
     let _ = io::stderr().lock().write_all(text.as_bytes());
 }
 
-/// Whether diagnostics on standard error get colours: on a terminal, unless `NO_COLOR` is set.
+/// What `--color` says: the position in [`Color`]. A process may run several commands, as Python does.
+static COLOR: AtomicU8 = AtomicU8::new(Color::Auto as u8);
+
+/// Sets the colours of the command that begins.
+pub(crate) fn set_color(color: Color) {
+    COLOR.store(color as u8, Ordering::Relaxed);
+}
+
+/// Whether diagnostics on standard error get colours.
 pub(crate) fn color() -> ColorChoice {
-    let wanted = io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|v| v.is_empty());
+    let plain = std::env::var_os("NO_COLOR").is_some_and(|v| !v.is_empty());
+    let wanted = match COLOR.load(Ordering::Relaxed) {
+        c if c == Color::Always as u8 => true,
+        c if c == Color::Never as u8 => false,
+        _ => io::stderr().is_terminal() && !plain,
+    };
     if wanted { ColorChoice::Color } else { ColorChoice::Plain }
 }

@@ -15,6 +15,7 @@ use serde::Serialize;
 
 use crate::VERSION;
 use crate::compare::Comparison;
+use crate::intermediates::Departure;
 use crate::session::{Compilation, Kernel};
 
 /// An output, without its values.
@@ -102,6 +103,9 @@ pub(crate) struct Report {
     pub(crate) denied: Vec<Denied>,
     /// Outputs compared with arrays.
     pub(crate) expected: Vec<Comparison>,
+    /// If one differs, the first instruction whose values depart from a run in fp32.
+    #[serde(rename = "first_departure", skip_serializing_if = "Option::is_none")]
+    pub(crate) departure: Option<Departure>,
 }
 
 impl Report {
@@ -126,6 +130,7 @@ impl Report {
             findings: findings(&applied.diagnostics, sources),
             denied: applied.denied.clone(),
             expected: Vec::new(),
+            departure: None,
         })
     }
 }

@@ -14,7 +14,7 @@ use nki_sim_core::analysis::Analysis;
 use nki_sim_core::analysis::counters::Facts;
 use nki_sim_core::analysis::error_bar::{ErrorBar, error_bar};
 use nki_sim_core::analysis::remedies::Case;
-use nki_sim_core::exec::{self, ExecOptions, NeedsData};
+use nki_sim_core::exec::{self, ExecOptions, NeedsData, Observer};
 use nki_sim_core::lint;
 use nki_sim_core::middle_end::{self, Change, Passes};
 use nki_sim_core::place::{self, Capacity, Placement};
@@ -188,12 +188,26 @@ impl Kernel {
 }
 
 /// What one rank runs. Ranks may share a kernel.
-#[derive(Debug)]
-pub struct Launch<'k> {
+pub struct Launch<'k: 'o, 'o> {
     /// The kernel.
-    pub kernel: &'k Kernel,
+    kernel: &'k Kernel,
     /// Its inputs, by name.
-    pub inputs: Vec<Given>,
+    inputs: Vec<Given>,
+    /// Who sees what its instructions write.
+    observer: Option<&'o mut dyn Observer>,
+}
+
+impl<'k: 'o, 'o> Launch<'k, 'o> {
+    /// A kernel with its inputs, by name.
+    pub fn new(kernel: &'k Kernel, inputs: Vec<Given>) -> Self {
+        Launch { kernel, inputs, observer: None }
+    }
+
+    /// With somebody who sees what its instructions write. Instructions are then computed one by one, and their values wherever they are known without.
+    #[must_use]
+    pub fn observed(self, observer: &'o mut dyn Observer) -> Self {
+        Launch { observer: Some(observer), ..self }
+    }
 }
 
 /// What one rank did.
@@ -322,7 +336,7 @@ impl Session {
     ///
     /// # Errors
     /// If an input does not fit, the kernel faults or its ranks deadlock.
-    pub fn run<'k>(&self, launches: Vec<Launch<'k>>) -> Result<Vec<Ran<'k>>, Stop> {
+    pub fn run<'k>(&self, launches: Vec<Launch<'k, '_>>) -> Result<Vec<Ran<'k>>, Stop> {
         self.run_with(launches, None).map(|(all, _)| all)
     }
 
@@ -330,7 +344,7 @@ impl Session {
     ///
     /// # Errors
     /// As [`Session::run`]; also if there is no rank, or a timing parameter has no meaning.
-    pub fn run_timed<'k>(&self, launches: Vec<Launch<'k>>) -> Result<(Vec<Ran<'k>>, Vec<Timeline>), Stop> {
+    pub fn run_timed<'k>(&self, launches: Vec<Launch<'k, '_>>) -> Result<(Vec<Ran<'k>>, Vec<Timeline>), Stop> {
         let first = launches.first().ok_or_else(|| Stop::Call("there is no rank to run".into()))?;
         let laws = Laws::new(&first.kernel.params).map_err(|e| Stop::Call(format!("timing parameters: {e}")))?;
         let policy = Policy::of(&first.kernel.params);
@@ -342,7 +356,7 @@ impl Session {
     /// # Errors
     /// As there.
     pub fn run_alone<'k>(&self, kernel: &'k Kernel, inputs: Vec<Given>) -> Result<Ran<'k>, Stop> {
-        Ok(self.run(vec![Launch { kernel, inputs }])?.swap_remove(0))
+        Ok(self.run(vec![Launch::new(kernel, inputs)])?.swap_remove(0))
     }
 
     /// [`Session::run_timed`] with one rank.
@@ -350,14 +364,14 @@ impl Session {
     /// # Errors
     /// As there.
     pub fn run_alone_timed<'k>(&self, kernel: &'k Kernel, inputs: Vec<Given>) -> Result<(Ran<'k>, Timeline), Stop> {
-        let (mut all, mut timelines) = self.run_timed(vec![Launch { kernel, inputs }])?;
+        let (mut all, mut timelines) = self.run_timed(vec![Launch::new(kernel, inputs)])?;
         Ok((all.swap_remove(0), timelines.swap_remove(0)))
     }
 
     /// Runs all ranks, and times them if there are laws of time and a policy.
     fn run_with<'k>(
         &self,
-        launches: Vec<Launch<'k>>,
+        launches: Vec<Launch<'k, '_>>,
         timing: Option<(&Laws<'_>, Policy)>,
     ) -> Result<(Vec<Ran<'k>>, Vec<Timeline>), Stop> {
         let kernels: Vec<&Kernel> = launches.iter().map(|l| l.kernel).collect();
@@ -386,8 +400,8 @@ impl Session {
     }
 
     /// A run without values; `None` if they have to be computed.
-    fn traced<'k>(&self, launches: &[Launch<'k>], options: &ExecOptions) -> Option<Result<Ran<'k>, Faulted>> {
-        let [Launch { kernel, .. }] = launches else { return None };
+    fn traced<'k>(&self, launches: &[Launch<'k, '_>], options: &ExecOptions) -> Option<Result<Ran<'k>, Faulted>> {
+        let [Launch { kernel, observer: None, .. }] = launches else { return None };
         let trace = match kernel.traced.as_ref()? {
             Ok(trace) => Cow::Borrowed(trace),
             Err(_) if self.numerics == Numerics::Never => Cow::Owned(Trace::default()),
@@ -403,15 +417,15 @@ impl Session {
 }
 
 /// Executes all ranks.
-fn execute<'k>(launches: Vec<Launch<'k>>, options: &ExecOptions) -> Result<Vec<Ran<'k>>, Faulted> {
+fn execute<'k>(launches: Vec<Launch<'k, '_>>, options: &ExecOptions) -> Result<Vec<Ran<'k>>, Faulted> {
     let mut ready = Vec::with_capacity(launches.len());
-    for (rank, Launch { kernel, inputs }) in launches.into_iter().enumerate() {
+    for (rank, Launch { kernel, inputs, observer }) in launches.into_iter().enumerate() {
         let Kernel { program, placement, .. } = kernel;
         // Made-up inputs are made only if there is memory for them.
         if let Some(error) = exec::check_memory(program, placement, options) {
             return Err(Faulted::because(rank, error));
         }
-        ready.push(exec::Rank { program, placement, inputs: in_order(program, inputs) });
+        ready.push(exec::Rank { program, placement, inputs: in_order(program, inputs), observer });
     }
     match stage("execute", || exec::run_ranks(ready, options)) {
         Ok(results) => Ok(results

@@ -262,3 +262,50 @@ fn a_trace_is_compressed_if_its_name_says_so() {
     s.run(0, &[&["run", &*example("collectives.py"), "--kernel", "ring_gather"][..], &args].concat());
     assert_eq!(read("r.gz")[..2], [0x1f, 0x8b]);
 }
+
+#[test]
+fn tables_of_a_run_are_compared_and_never_mixed_with_others() {
+    let s = Session::new();
+    let run = |code, rows: &str, more: &[&str]| {
+        let argument = format!("x=float32[{rows},512]");
+        let kernel = example("softmax.py");
+        let words = [&["run", &kernel, "--arg", &argument][..], more].concat();
+        s.run(code, &words)
+    };
+    run(0, "256", &["--parquet", "before", "--json", "before.json"]);
+    run(0, "512", &["--parquet", "after"]);
+    run(0, "512", &["--parquet", "again"]);
+    let files = |folder: &str| {
+        let mut all: Vec<_> = std::fs::read_dir(s.path(folder))
+            .expect("written")
+            .map(|f| f.expect("readable").path())
+            .map(|path| (path.file_name().map(|n| n.to_owned()), std::fs::read(&path).expect("readable")))
+            .collect();
+        all.sort();
+        all
+    };
+    assert_eq!(files("after").len(), 17);
+    assert!(files("after") == files("again"), "two calls write different bytes");
+    let difference: Value =
+        serde_json::from_str(&s.run(0, &["compare", "before", "after", "--format", "json"])).expect("JSON");
+    let metric = |name: &str| {
+        let metrics = difference["metrics"].as_array().expect("a list");
+        metrics.iter().find(|m| m["name"] == name).unwrap_or_else(|| panic!("{name} is not compared")).clone()
+    };
+    let latency = number(&s.json("before.json")["latency_us"]);
+    assert!((number(&metric("latency_us")["before"]) - latency).abs() < 1e-6 * latency);
+    assert_eq!(number(&metric("hbm_read_bytes")["after"]), 2.0 * number(&metric("hbm_read_bytes")["before"]));
+    has(&s.run(1, &["compare", "before", "after", "--fail-if", "latency > +2%"]), "latency");
+    // One table is enough, in parts as Neuron Explorer splits it.
+    std::fs::create_dir(s.path("part")).expect("writable");
+    std::fs::copy(s.path("after/Instruction.parquet"), s.path("part/Instruction_1.parquet")).expect("copied");
+    has(&s.run(0, &["compare", "before/Instruction.parquet", "part"]), "softmax.py:");
+    has(&s.run(2, &["compare", "before", "."]), "neither Instruction.parquet nor Summary.parquet");
+    // A profile of something else stays what it is.
+    std::fs::write(s.path("after/DmaUsage.parquet"), "foreign").expect("writable");
+    has(&run(2, "128", &["--parquet", "after"]), "holds DmaUsage.parquet");
+    has(&run(2, "128", &["--parquet", "part"]), "holds Instruction_1.parquet");
+    std::fs::remove_file(s.path("again/Metadata.parquet")).expect("removed");
+    has(&run(2, "128", &["--parquet", "again"]), "not simulated");
+    run(0, "128", &["--parquet", "before"]);
+}

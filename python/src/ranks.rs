@@ -30,7 +30,7 @@ pub(crate) fn run_ranks(py: Python<'_>, ranks: Vec<Py<Compiled>>, timed: bool) -
     let arrays: Vec<Vec<&Array>> = ranks.iter().map(|r| r.in_order()).collect::<PyResult<_>>()?;
     check_apart(py, &ranks, &arrays)?;
     let inputs = ranks.iter().zip(&arrays).map(|(r, a)| r.inputs_of(py, a)).collect::<PyResult<Vec<_>>>()?;
-    let to_run = ranks.iter().zip(inputs).map(|(r, inputs)| Launch { kernel: &r.ready.kernel, inputs });
+    let to_run = ranks.iter().zip(inputs).map(|(r, inputs)| Launch::new(&r.ready.kernel, inputs));
     let done = run_session(py, &session, to_run.collect(), timed)?.map_err(|stop| match stop {
         Stop::Kernel(fault) => {
             let Compiled { judge, ready, .. } = ranks[fault.rank];

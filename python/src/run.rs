@@ -44,7 +44,7 @@ type Done<'k> = Vec<(Ran<'k>, Option<Timeline>)>;
 pub(crate) fn run_session<'k>(
     py: Python<'_>,
     session: &Session,
-    ranks: Vec<Launch<'k>>,
+    ranks: Vec<Launch<'k, '_>>,
     timed: bool,
 ) -> PyResult<Result<Done<'k>, Stop>> {
     detached(py, || {
@@ -61,7 +61,7 @@ impl Compiled {
     pub(crate) fn execute(&self, py: Python<'_>, timed: bool) -> PyResult<Outcome> {
         let session = self.session()?;
         let arrays = self.in_order()?;
-        let rank = Launch { kernel: &self.ready.kernel, inputs: self.inputs_of(py, &arrays)? };
+        let rank = Launch::new(&self.ready.kernel, self.inputs_of(py, &arrays)?);
         let done = run_session(py, &session, vec![rank], timed)?;
         let (ran, timeline) = done.map(|mut all| all.swap_remove(0)).map_err(|stop| match stop {
             Stop::Kernel(fault) => kernel_error(py, self.judge.judge(fault.found()), &self.ready.compiled.sources),

@@ -71,7 +71,7 @@ def test_a_report_has_all_that_the_command_writes(tmp_path):
 
 def test_a_report_shows_itself_in_notebooks():
     text = nki_sim.profile(softmax_rows)(X)[1]._repr_html_()
-    for part in ("softmax_rows", "<svg", "softmax.py:21", "dma_copy", "vector", "fill='#4a7ebb'", "lower precision"):
+    for part in ("softmax_rows", "<svg", "softmax.py:22", "dma_copy", "vector", "fill='#4a7ebb'", "lower precision"):
         assert part in text, part
     # It is well-formed: every tag is closed, and what comes from the kernel is escaped.
     xml.etree.ElementTree.fromstring(text.replace("&micro;", "u"))

@@ -6,12 +6,12 @@ use nki_sim_core::report;
 use nki_sim_core::timeline::Timeline;
 
 use super::run::{self, Expected, Placed};
-use crate::Failure;
 use crate::cli::RunArgs;
 use crate::kernel::finish;
 use crate::output::{eprint, print, write_file};
 use crate::report::{RankReport, RankView, RanksReport, ranks_text, ranks_trace, slowest, trace_file};
 use crate::session::Ran;
+use crate::{Failure, tables};
 
 /// Reports a run of several ranks, from 0.
 pub(super) fn report(
@@ -47,12 +47,19 @@ pub(super) fn report(
     }
     print(&ranks_text(&views));
     let first = placed[0];
-    if args.csv.is_some() || args.html.is_some() || args.critical_path {
+    if args.csv.is_some() || args.parquet.is_some() || args.html.is_some() || args.critical_path {
         // A remedy is tried by timing a kernel again alone; what it would do among ranks is not known.
         let analyses: Vec<Analysis<'_>> =
             views.iter().zip(&traces).map(|(v, trace)| v.kernel.analyse(trace, v.timeline, 0)).collect();
         if let Some(path) = &args.csv {
             write_file(path, &[report::csv_ranks(&analyses).as_bytes()])?;
+        }
+        if let Some(directory) = &args.parquet {
+            let findings = crate::report::findings(&applied.diagnostics, &first.compiled.sources);
+            for (rank, (view, analysis)) in views.iter().zip(&analyses).enumerate() {
+                let run = tables::Run { kernel: view.kernel, analysis, findings: &findings };
+                tables::write(&directory.join(format!("rank{rank}")), &run, &run::inputs_of(args))?;
+            }
         }
         if let Some(path) = &args.html {
             let page = crate::report::page(&first.kernel, applied, &first.compiled.sources);

@@ -14,13 +14,14 @@ use super::{ranks, script};
 use crate::cli::{KernelArgs, RunArgs};
 use crate::compare::{self, Comparison, Tolerance};
 use crate::inputs::Given;
+use crate::intermediates::{self, Departure, Dump, Dumps};
 use crate::kernel::{CommandArguments, add_run_line, compile, conclude, fail, finish, session};
 use crate::npy::{self, Array, Elem};
-use crate::output::{eprint, print, write_file};
+use crate::output::{Waiting, eprint, print, write_file};
 use crate::places::{Inputs, check_places};
 use crate::report::{Report, page, trace_file};
 use crate::session::{Compilation, Kernel, Launch, Numerics, Ran, Session, Stop, findings_of};
-use crate::{Failure, memory, stage};
+use crate::{Failure, memory, stage, tables};
 
 /// A program that a rank runs, or several.
 pub(super) struct Placed {
@@ -41,17 +42,31 @@ pub(crate) fn run(mut args: RunArgs) -> Result<(), Failure> {
     let session = session(&args.kernel, Mode::Run, numerics, Some(&args.timing))?;
     add_run_line(&session, &mut args.kernel, args.json.as_deref())?;
     let args = &args;
-    check_places(&reports_of(args), &inputs_of(args))?;
+    if let Some(directory) = args.parquet.as_ref().filter(|_| args.ranks.is_none()) {
+        tables::check(directory)?;
+    }
+    let dumps = intermediates::dumps_of(args)?;
+    check_places(&reports_of(args, &dumps), &inputs_of(args))?;
     // A wrong --expect file is found before the work.
     let expected = read_expected(args)?;
+    let waiting = Waiting::new("compiling");
     let (placed, of_rank) = place_all(args, &session, &expected)?;
+    waiting.say("executing and timing");
     let mut found: Vec<Diagnostic> = placed.iter().flat_map(|p| p.compiled.diagnostics.iter().cloned()).collect();
     if let Some(needed) = placed[0].kernel.needs_data() {
         found.push(values_needed(needed));
     }
     let programs: Vec<&Placed> = of_rank.iter().map(|(program, _)| &placed[*program]).collect();
-    let to_run = of_rank.into_iter().map(|(p, inputs)| Launch { kernel: &placed[p].kernel, inputs }).collect();
-    let (mut all, timelines) = match session.run_timed(to_run) {
+    let mut to_run: Vec<Launch<'_, '_>> =
+        of_rank.into_iter().map(|(p, inputs)| Launch::new(&placed[p].kernel, inputs)).collect();
+    let mut observer = Dumps::new(&placed[0].kernel.program, &dumps)?;
+    if !dumps.is_empty() {
+        // --dump excludes --ranks.
+        to_run = to_run.pop().map(|launch| launch.observed(&mut observer)).into_iter().collect();
+    }
+    let done = session.run_timed(to_run);
+    drop(waiting);
+    let (mut all, timelines) = match done {
         Ok(done) => done,
         Err(Stop::Call(message)) => return Err(Failure::Call(message)),
         Err(Stop::Kernel(fault)) => {
@@ -66,6 +81,7 @@ pub(crate) fn run(mut args: RunArgs) -> Result<(), Failure> {
         }
     };
     found.extend(findings_of(&all));
+    observer.write()?;
     if args.ranks.is_some() {
         let applied = conclude(&session, found, &placed[0].compiled.sources);
         ranks::report(args, &programs, all, &timelines, &applied, &expected)
@@ -73,7 +89,7 @@ pub(crate) fn run(mut args: RunArgs) -> Result<(), Failure> {
         let ran = all.swap_remove(0);
         print_lines(&ran.prints);
         let applied = conclude(&session, found, &placed[0].compiled.sources);
-        let outcome = report_alone(args, &placed[0], ran, &timelines[0], &applied, &expected);
+        let outcome = report_alone(args, &session, &placed[0], ran, &timelines[0], &applied, &expected);
         // The process ends: to give back the pieces of a long program one by one would take longer than anything that is left to do.
         std::mem::forget((placed, timelines));
         outcome
@@ -120,7 +136,7 @@ fn place(
     expected: &[Expected],
 ) -> Result<(Placed, CommandArguments), Failure> {
     let (mut compiled, arguments) = stage("compile", || compile("run", session, own))?;
-    check_places(&reports_of(args), &Inputs::of_sources(&compiled.sources))?;
+    check_places(&reports_of(args, &intermediates::dumps_of(args)?), &Inputs::of_sources(&compiled.sources))?;
     if let Some(program) = compiled.program.as_ref().filter(|_| args.ranks.is_none() && !compiled.is_wrong()) {
         check_expected_names(program, &expected.iter().collect::<Vec<_>>())?;
     }
@@ -136,6 +152,7 @@ fn place(
 /// Reports a run of one rank.
 fn report_alone(
     args: &RunArgs,
+    session: &Session,
     placed: &Placed,
     ran: Ran<'_>,
     timeline: &Timeline,
@@ -147,20 +164,32 @@ fn report_alone(
         write_outputs(args, directory, &ran.outputs)?;
     }
     let comparisons = compare_outputs(args, ran.outputs, &expected.iter().collect::<Vec<_>>());
+    let departure = departure_of(args, session, kernel, &comparisons)?;
     if let Some(path) = &args.trace {
         write_file(path, &[&trace_file(path, report::perfetto(timeline, &kernel.program))?])?;
     }
-    let budget = if args.json.is_some() || args.csv.is_some() || args.html.is_some() || args.critical_path {
+    let budget = if args.json.is_some()
+        || args.csv.is_some()
+        || args.parquet.is_some()
+        || args.html.is_some()
+        || args.critical_path
+    {
         remedies::THOROUGH
     } else {
         remedies::QUICK
     };
+    let waiting = Waiting::new("analysing");
     let (analysis, table) = rayon::join(
         || stage("analyse", || kernel.analyse(&ran.trace, timeline, budget)),
         || report::table(timeline, kernel.error_bar(timeline).as_ref()),
     );
     if let Some(path) = &args.csv {
         write_file(path, &[report::csv(&analysis).as_bytes()])?;
+    }
+    if let Some(directory) = &args.parquet {
+        let findings = crate::report::findings(&applied.diagnostics, &compiled.sources);
+        let run = tables::Run { kernel, analysis: &analysis, findings: &findings };
+        stage("parquet", || tables::write(directory, &run, &inputs_of(args)))?;
     }
     if let Some(path) = &args.html {
         let page = page(kernel, applied, &compiled.sources);
@@ -171,10 +200,12 @@ fn report_alone(
     if let Some(path) = &args.json {
         let whole = Report {
             expected: comparisons.done.clone(),
+            departure: departure.clone().flatten(),
             ..Report::new(kernel, timeline, Some(&analysis), applied, &compiled.sources)?
         };
         write_file(path, &[&crate::report::json(&whole)?])?;
     }
+    drop(waiting);
     print(&table);
     print(&report::advice(&analysis));
     print(&crate::report::changes_text(kernel));
@@ -183,6 +214,13 @@ fn report_alone(
     }
     for c in &comparisons.done {
         print(&format!("{}\n", c.text()));
+    }
+    match &departure {
+        Some(Some(departure)) => print(&format!("{}\n", departure.text())),
+        Some(None) => print(
+            "no instruction departs from fp32 by more than the tolerance: rounding does not explain the difference\n",
+        ),
+        None => {}
     }
     for problem in &comparisons.problems {
         eprint(&format!("error: {problem}\n"));
@@ -201,7 +239,7 @@ fn print_lines(lines: &[String]) {
 }
 
 /// The files that are read.
-fn inputs_of(args: &RunArgs) -> Inputs {
+pub(super) fn inputs_of(args: &RunArgs) -> Inputs {
     let mut inputs = Inputs::of_kernel(&args.kernel).and_timing(&args.timing);
     for (name, file) in &args.expect {
         inputs.add(&format!("--expect {name}"), file.as_ref());
@@ -210,13 +248,15 @@ fn inputs_of(args: &RunArgs) -> Inputs {
 }
 
 /// The files that are written, outputs aside.
-fn reports_of(args: &RunArgs) -> [(&'static str, Option<&Path>); 4] {
-    [
+fn reports_of<'a>(args: &'a RunArgs, dumps: &'a [Dump]) -> Vec<(&'static str, Option<&'a Path>)> {
+    let mut out = vec![
         ("--json", args.json.as_deref()),
         ("--csv", args.csv.as_deref()),
         ("--trace", args.trace.as_deref()),
         ("--html", args.html.as_deref()),
-    ]
+    ];
+    out.extend(dumps.iter().map(|dump| ("--dump", Some(dump.path.as_path()))));
+    out
 }
 
 /// Says that `--no-numerics` could not be honoured, and why.
@@ -282,6 +322,24 @@ pub(super) fn write_outputs(args: &RunArgs, directory: &Path, outputs: &[HostTen
 pub(super) struct Comparisons {
     pub(super) done: Vec<Comparison>,
     pub(super) problems: Vec<String>,
+}
+
+/// The first instruction that departs from a run in fp32, if an output differs from what is expected; none within if no instruction departs.
+fn departure_of(
+    args: &RunArgs,
+    session: &Session,
+    kernel: &Kernel,
+    comparisons: &Comparisons,
+) -> Result<Option<Option<Departure>>, Failure> {
+    let Some(failed) = comparisons.done.iter().find(|c| !c.passed).filter(|_| session.precise) else { return Ok(None) };
+    // The inputs are made again: a run keeps none.
+    let inputs = || -> Result<Vec<Given>, String> {
+        let arguments = CommandArguments::parse(&args.kernel.args).map_err(|_| "cannot read the arguments again")?;
+        arguments.values()?;
+        Ok(arguments.into_tensors())
+    };
+    let found = stage("departure", || intermediates::departure(session, kernel, inputs, failed.tolerance))?;
+    Ok(Some(found))
 }
 
 pub(super) fn compare_outputs(args: &RunArgs, mut outputs: Vec<HostTensor>, expected: &[&Expected]) -> Comparisons {

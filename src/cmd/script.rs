@@ -25,8 +25,23 @@ fn has_main(text: &str) -> bool {
 /// An option that is about one kernel, and cannot be honoured for a script.
 fn kernel_only(args: &RunArgs) -> Option<&'static str> {
     // Without `..`: an option that is added has to be decided here.
-    let RunArgs { kernel, timing, ranks, out, expect, rtol, atol, no_numerics, json, csv, trace, html, critical_path } =
-        args;
+    let RunArgs {
+        kernel,
+        timing,
+        ranks,
+        out,
+        expect,
+        rtol,
+        atol,
+        dump,
+        no_numerics,
+        json,
+        csv,
+        parquet,
+        trace,
+        html,
+        critical_path,
+    } = args;
     let KernelArgs {
         file: _,
         kernel: name,
@@ -59,9 +74,11 @@ fn kernel_only(args: &RunArgs) -> Option<&'static str> {
         ("--expect", !expect.is_empty()),
         ("--rtol", rtol.is_some()),
         ("--atol", atol.is_some()),
+        ("--dump", !dump.is_empty()),
         ("--no-numerics", *no_numerics),
         ("--json", json.is_some()),
         ("--csv", csv.is_some()),
+        ("--parquet", parquet.is_some()),
         ("--trace", trace.is_some()),
         ("--html", html.is_some()),
         ("--critical-path", *critical_path),

@@ -17,6 +17,7 @@ use super::ExecOptions;
 use super::deferred::Deferred;
 use super::findings::{self, Findings};
 use super::limits::{most_events, too_many_events};
+use super::observe::Observer;
 use super::races::Races;
 use super::rendezvous::Stop;
 use super::taint::Taint;
@@ -48,6 +49,8 @@ pub(super) struct Interpreter<'p> {
     steps: u64,
     step_limit: u64,
     memory_limit: Limit,
+    /// Who sees what is written.
+    pub(super) observer: Option<&'p mut dyn Observer>,
     /// Converted operands of matmuls, kept for their buffers.
     pub(super) tiles: [Vec<f32>; 2],
 }
@@ -135,6 +138,11 @@ pub(super) struct Posted<'p> {
 }
 
 impl CoreState<'_> {
+    /// Position of the current statement in the stream.
+    pub(super) fn position(&self) -> u32 {
+        self.position
+    }
+
     /// Number of events so far.
     pub(super) fn executed(&self) -> u32 {
         self.events.len() as u32
@@ -158,6 +166,7 @@ impl<'p> Interpreter<'p> {
             steps: 0,
             step_limit: options.step_limit,
             memory_limit: options.memory,
+            observer: None,
             tiles: Default::default(),
         };
         interpreter.parked = program.cores.iter().enumerate().map(|(i, s)| interpreter.start(i as u32, s)).collect();
@@ -222,7 +231,7 @@ impl<'p> Interpreter<'p> {
         self.spread_taint(waiting.inst);
         self.contributed = Arc::from([]);
         self.core.events.push(Event { node: waiting.at, kind: EventKind::Inst { resolved: waiting.resolved } });
-        outcome.map_err(|fault| self.diagnose(fault))
+        outcome.and_then(|()| self.observe(waiting.inst)).map_err(|fault| self.diagnose(fault))
     }
 
     /// Posts the exchange at which the current core waits: what it sends is read now, and the core proceeds.
@@ -245,9 +254,10 @@ impl<'p> Interpreter<'p> {
         let now = self.core.node.replace(posted.waiting.node);
         self.contributed = Arc::clone(contributed);
         self.deferred.account().executes(posted.waiting.node);
-        let outcome = posted.waiting.inst.execute(self).map_err(|fault| self.diagnose(fault));
+        let outcome = posted.waiting.inst.execute(self);
         self.spread_taint(posted.waiting.inst);
         self.contributed = Arc::from([]);
+        let outcome = outcome.and_then(|()| self.observe(posted.waiting.inst)).map_err(|fault| self.diagnose(fault));
         self.core.node = now;
         outcome
     }
@@ -358,6 +368,9 @@ impl<'p> Interpreter<'p> {
                         inst.execute(self)?;
                     }
                     self.spread_taint_of_statement();
+                    if self.observer.is_some() {
+                        self.observe(inst)?;
+                    }
                     self.core.events.push(Event { node: at, kind: EventKind::Inst { resolved } });
                 }
                 NodeKind::For { variable, lower, upper, step, .. } => {

@@ -12,6 +12,7 @@ mod interpreter;
 mod limits;
 mod machine;
 mod matmul_values;
+mod observe;
 mod pool;
 mod races;
 mod rendezvous;
@@ -35,6 +36,7 @@ pub use checks::Checks;
 pub(crate) use findings::{iterations, name_of};
 use interpreter::Interpreter;
 pub use limits::{check_memory, check_trace};
+pub use observe::{Extent, Moment, Observed, Observer};
 use rendezvous::Pairing;
 pub use trace_only::{NeedsData, trace_only, trace_within};
 pub(crate) use without_values::{never_written, without_values};
@@ -85,7 +87,6 @@ pub struct Failure {
 }
 
 /// One rank of a run: the program is the same for all, or one for each.
-#[derive(Debug)]
 pub struct Rank<'p> {
     /// What it executes.
     pub program: &'p Program,
@@ -93,6 +94,8 @@ pub struct Rank<'p> {
     pub placement: &'p Placement,
     /// In the order of [`Program::inputs`].
     pub inputs: Vec<HostTensor>,
+    /// Who sees what its instructions write.
+    pub observer: Option<&'p mut dyn Observer>,
 }
 
 /// A run of several ranks that did not come to its end.
@@ -114,7 +117,7 @@ pub fn run(
     inputs: Vec<HostTensor>,
     options: &ExecOptions,
 ) -> Result<ExecResult, Box<Failure>> {
-    match run_ranks(vec![Rank { program, placement, inputs }], options) {
+    match run_ranks(vec![Rank { program, placement, inputs, observer: None }], options) {
         Ok(mut results) => Ok(results.pop().unwrap_or_default()),
         Err(failed) => Err(Box::new(failed.failure)),
     }
@@ -140,12 +143,14 @@ fn run_checked(ranks: Vec<Rank<'_>>, options: &ExecOptions) -> Result<Vec<ExecRe
     let mut running: Vec<Interpreter<'_>> = ranks
         .into_iter()
         .enumerate()
-        .map(|(rank, Rank { program, placement, inputs })| {
+        .map(|(rank, Rank { program, placement, inputs, observer })| {
             let mut memory = Memory::new(program, placement, options.precise);
             for (input, host) in program.inputs.iter().zip(inputs) {
                 memory.load(input.tensor, host.data);
             }
-            Interpreter::new(program, memory, rank as u32, options)
+            let mut interpreter = Interpreter::new(program, memory, rank as u32, options);
+            interpreter.observer = observer;
+            interpreter
         })
         .collect();
     let mut pairing = Pairing::default();

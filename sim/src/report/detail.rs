@@ -224,7 +224,7 @@ pub(super) fn gain_percent(gain: i64, elapsed: Ps) -> f64 {
 }
 
 /// Neuron Explorer's Summary columns. Times are seconds there.
-fn summary_columns(a: &Analysis<'_>) -> BTreeMap<&'static str, f64> {
+pub fn summary_columns(a: &Analysis<'_>) -> BTreeMap<&'static str, f64> {
     let (t, r, c) = (a.timeline, &a.roofline, &a.total);
     let seconds = |ps: Ps| ps as f64 / 1e12;
     let cores = a.program.cores.len().max(1) as f64;

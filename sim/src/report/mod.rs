@@ -10,11 +10,13 @@ mod text;
 mod vocabulary;
 
 pub use advice::{advice, critical_path};
-pub use detail::{Detail, LineSummary, OpcodeSummary, RemedySummary, RooflineSummary, Traffic, detail, row_name};
+pub use detail::{
+    Detail, LineSummary, OpcodeSummary, RemedySummary, RooflineSummary, Traffic, detail, row_name, summary_columns,
+};
 pub use html::{Busy, Finding, Page, Side, Source, Track, Tracks, html, html_compare, html_ranks};
 pub use perfetto::{perfetto, perfetto_ranks};
 pub use summary::{DmaSummary, EngineSummary, Engines, Memory, Part, PathStep, StallSummary, Summary, summary};
-pub use table::{csv, csv_ranks};
+pub use table::{all_operands, csv, csv_ranks};
 pub use text::{events, table, timeline, validity};
 pub use vocabulary::verdict_sentence;
 

@@ -104,7 +104,7 @@ fn quoted(text: &str) -> String {
 }
 
 /// Operands of every statement, by core and number.
-fn all_operands(program: &Program) -> Vec<Vec<String>> {
+pub fn all_operands(program: &Program) -> Vec<Vec<String>> {
     let of = |stream| {
         index_nodes(stream)
             .into_iter()

@@ -10,6 +10,7 @@ use super::hardware;
 use super::lines::Line;
 use super::table::{self, Row};
 use crate::profile::{self, HardwareProfile};
+use crate::tables::read;
 
 /// Numbers by name.
 pub(super) type Numbers = BTreeMap<String, f64>;
@@ -38,12 +39,26 @@ pub(super) struct Profile {
 }
 
 impl Profile {
+    /// Adds what another table says of the same run.
+    fn extend(&mut self, part: Profile) {
+        self.metrics.extend(part.metrics);
+        self.engines.extend(part.engines);
+        self.causes.extend(part.causes);
+        self.waits.extend(part.waits);
+        self.opcodes.extend(part.opcodes);
+        self.counts.extend(part.counts);
+        self.lines.extend(part.lines);
+    }
+
     /// Reads a file.
     pub(super) fn read(path: &Path) -> Result<Profile, String> {
+        if read::is_profile(path) {
+            return from_tables(path);
+        }
         let text = profile::text(path)?;
         let wrong = |why: String| {
             format!(
-                "`{}`: {why}; expected the file of `nki-sim run --json` or `--csv`, of `neuron-profile view --output-format json`, or a table Instruction or Summary of Neuron Explorer as CSV or JSON",
+                "`{}`: {why}; expected the file of `nki-sim run --json` or `--csv`, the directory of `--parquet`, the file of `neuron-profile view --output-format json`, or a table Instruction or Summary of Neuron Explorer as CSV or JSON",
                 path.display()
             )
         };
@@ -57,6 +72,24 @@ impl Profile {
         let json: Value = serde_json::from_str(&text).map_err(|e| wrong(format!("it is not JSON: {e}")))?;
         from_json(&json).map_err(wrong)
     }
+}
+
+/// The tables Instruction and Summary of a profile in Parquet.
+fn from_tables(path: &Path) -> Result<Profile, String> {
+    let mut out = Profile::default();
+    let mut found = false;
+    for name in ["Instruction", "Summary"] {
+        let Some(rows) = read::table(path, name)?.filter(|rows| !rows.is_empty()) else { continue };
+        out.extend(from_rows(&rows).map_err(|why| format!("`{}`, table {name}: {why}", path.display()))?);
+        found = true;
+    }
+    if found {
+        return Ok(out);
+    }
+    Err(format!(
+        "`{}` has neither Instruction.parquet nor Summary.parquet, or both are empty; expected the directory of `nki-sim run --parquet` or of a profile that Neuron Explorer has processed",
+        path.display()
+    ))
 }
 
 fn from_json(json: &Value) -> Result<Profile, String> {
@@ -80,11 +113,7 @@ fn from_json(json: &Value) -> Result<Profile, String> {
         }
         let part = from_rows(&list)?;
         found = true;
-        out.metrics.extend(part.metrics);
-        out.engines.extend(part.engines);
-        out.causes.extend(part.causes);
-        out.waits.extend(part.waits);
-        out.lines.extend(part.lines);
+        out.extend(part);
         Ok(())
     };
     match json {

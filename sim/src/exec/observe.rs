@@ -1,0 +1,127 @@
+//! Values of intermediates while a run executes.
+
+use nki_isa::ids::Loc;
+use nki_isa::inst::Footprint;
+use nki_isa::names::OobMode;
+use nki_isa::program::Node;
+use nki_isa::{DType, Fault, Inst, TensorId, View};
+
+use super::interpreter::Interpreter;
+use crate::memory::elements::Codec;
+
+/// Sees what executed instructions have written. Instructions are then computed one by one, which gives the same values.
+pub trait Observer: Send {
+    /// Whether a value is to be read.
+    fn wants(&mut self, moment: &Moment<'_>) -> Option<Extent>;
+
+    /// The value that was wanted.
+    fn value(&mut self, moment: &Moment<'_>, value: Observed);
+}
+
+/// What is read of a tensor.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Extent {
+    /// What the instruction has written.
+    Written,
+    /// The whole tensor.
+    Tensor,
+}
+
+/// An instruction has been executed and has written an operand.
+#[derive(Debug, Clone, Copy)]
+pub struct Moment<'a> {
+    /// Its core.
+    pub core: u32,
+    /// Its statement.
+    pub node: &'a Node,
+    /// Position of the statement in the core's stream.
+    pub position: u32,
+    /// Dynamic loops around it: statement and iteration.
+    pub loops: &'a [(Loc, u32)],
+    /// The tensor written.
+    pub tensor: TensorId,
+    /// Which of the operands that the instruction writes.
+    pub operand: usize,
+}
+
+/// Elements of a tensor, row-major. Those that nothing has written are the sentinel (NaN for floats).
+#[derive(Debug, Clone)]
+pub struct Observed {
+    bytes: Vec<u8>,
+    codec: Codec,
+    /// Extents.
+    pub shape: Vec<usize>,
+}
+
+impl Observed {
+    /// Element type.
+    pub fn dtype(&self) -> DType {
+        self.codec.dtype
+    }
+
+    /// The elements in their dtype, little-endian.
+    pub fn bytes(&self) -> Vec<u8> {
+        let elements = self.bytes.len() / self.codec.size().max(1);
+        let mut host = vec![0; elements * self.codec.dtype.size()];
+        self.codec.narrow(&self.bytes, &mut host);
+        host
+    }
+
+    /// The elements as memory holds them, as fp32; none for packed dtypes, whose elements are no numbers.
+    pub fn numbers(&self) -> Option<Vec<f32>> {
+        if self.codec.dtype.is_packed() {
+            return None;
+        }
+        let mut out = vec![0.0; self.bytes.len() / self.codec.size().max(1)];
+        self.codec.to_f32(&self.bytes, &mut out);
+        Some(out)
+    }
+}
+
+impl Interpreter<'_> {
+    /// Shows the observer, if there is one, what the current statement has written.
+    pub(super) fn observe(&mut self, inst: &Inst) -> Result<(), Fault> {
+        let (Some(observer), Some(node)) = (self.observer.take(), self.core.node) else { return Ok(()) };
+        let mut footprint = Footprint::default();
+        inst.footprint(&mut footprint);
+        let position = self.core.position();
+        for (operand, view) in footprint.writes.iter().enumerate() {
+            // The loops are lent to the observer, and the interpreter is needed to read the value.
+            let loops = std::mem::take(&mut self.core.loops);
+            let moment = Moment { core: self.core.number, node, position, loops: &loops, tensor: view.tensor, operand };
+            let wanted = observer.wants(&moment);
+            let read = wanted.map(|extent| self.read_observed(view, extent));
+            let outcome = match read {
+                Some(Ok(Some(value))) => {
+                    observer.value(&moment, value);
+                    Ok(())
+                }
+                Some(Err(fault)) => Err(fault),
+                Some(Ok(None)) | None => Ok(()),
+            };
+            self.core.loops = loops;
+            outcome?;
+        }
+        self.observer = Some(observer);
+        Ok(())
+    }
+
+    /// The elements of a view, or of its whole tensor; none if the view is outside of it and was skipped.
+    fn read_observed(&mut self, view: &View, extent: Extent) -> Result<Option<Observed>, Fault> {
+        self.flush();
+        let whole = match extent {
+            Extent::Written => None,
+            Extent::Tensor => Some(View::whole(view.tensor, self.program.tensor(view.tensor))),
+        };
+        let view = whole.as_ref().unwrap_or(view);
+        let Some(access) = self.locate(view, OobMode::Skip)? else { return Ok(None) };
+        let memory = self.memory();
+        if memory.find_unwritten(&access).is_some() {
+            memory.poison(&access);
+        }
+        let mut bytes = vec![0; access.elements() * access.codec.size()];
+        memory.gather(&access, &mut bytes);
+        let shape = view.shape().iter().map(|&n| n as usize).collect();
+        Ok(Some(Observed { bytes, codec: access.codec, shape }))
+    }
+}

@@ -1,0 +1,132 @@
+//! Values of intermediates, and the rest of the command line that hands text to other programs.
+
+mod command;
+
+use command::{ADD_ONE, Session};
+
+/// Adds in bfloat16 what float32 would keep: the second instruction is the first that departs.
+const ROUNDED: &str = "\
+import nki
+import nki.isa as nisa
+import nki.language as nl
+
+# nki-sim: x=float32[64,32]:uniform
+@nki.jit
+def rounded(x):
+    out = nl.ndarray(x.shape, dtype=nl.float32, buffer=nl.shared_hbm)
+    t = nl.ndarray(x.shape, dtype=nl.float32, buffer=nl.sbuf)
+    nisa.dma_copy(dst=t, src=x)
+    for i in range(3):
+        low = nl.ndarray(x.shape, dtype=nl.bfloat16, buffer=nl.sbuf)
+        nisa.tensor_scalar(dst=low, data=t, op0=nl.add, operand0=1.0)
+        nisa.tensor_copy(dst=t, src=low)
+    nisa.dma_copy(dst=out, src=t)
+    return out
+";
+
+/// The data of an array file.
+fn floats(bytes: &[u8]) -> Vec<f32> {
+    let header = 10 + usize::from(u16::from_le_bytes([bytes[8], bytes[9]]));
+    bytes[header..].chunks_exact(4).map(|c| f32::from_le_bytes([c[0], c[1], c[2], c[3]])).collect()
+}
+
+#[test]
+fn a_dump_is_the_tensor_as_an_execution_leaves_it() {
+    let s = Session::new();
+    s.write("k.py", ROUNDED);
+    let read = |name: &str| std::fs::read(s.path(name)).expect("written");
+    let dump = |spec: &str| s.run(&["run", "k.py", "--out", ".", "--dump", spec]);
+    for spec in ["t@10=first.npy", "t@14:0=second.npy", "t@k.py:14=last.npy", "low@13:2=low.npy"] {
+        dump(spec).exits(0);
+    }
+    assert_eq!(floats(&read("last.npy")), floats(&read("out.npy")));
+    let close = |a: f32, b: f32| (a - b).abs() < 0.02;
+    for ((first, second), last) in
+        floats(&read("first.npy")).into_iter().zip(floats(&read("second.npy"))).zip(floats(&read("out.npy")))
+    {
+        assert!(close(first + 1.0, second) && close(first + 3.0, last), "{first} {second} {last}");
+    }
+    let low = read("low.npy");
+    assert!(
+        String::from_utf8_lossy(&low).contains("'<V2'")
+            && low.ends_with(&read("last.npy")[read("last.npy").len() - 2..])
+    );
+    // The same values, whoever looks.
+    let before = read("out.npy");
+    s.run(&["run", "k.py", "--out", "."]).exits(0);
+    assert_eq!(before, read("out.npy"));
+}
+
+#[test]
+fn a_dump_that_cannot_be_made_says_why() {
+    let s = Session::new();
+    s.write("k.py", ROUNDED);
+    for (spec, code, says) in [
+        ("t@13=t.npy", 2, "line 13 writes `low`"),
+        ("t@2=t.npy", 2, "no instruction at line 2 writes a tensor"),
+        ("t@14:3=t.npy", 2, "writes `t` 3 times; iterations are 0 to 2"),
+        ("t=t.npy", 2, "expected NAME@LINE"),
+        ("t@10=k.py", 2, "would overwrite the kernel's file"),
+        ("t@10=none/t.npy", 2, "there is no directory"),
+    ] {
+        s.run(&["run", "k.py", "--dump", spec]).exits(code).says(says);
+        assert!(!s.path("t.npy").exists());
+    }
+    s.run(&["run", "k.py", "--dump", "t@10=t.npy", "--no-numerics"]).exits(2);
+}
+
+#[test]
+fn a_mismatch_names_the_first_instruction_that_departs_from_fp32() {
+    let s = Session::new();
+    s.write("exact.py", ROUNDED.replace("bfloat16", "float32"));
+    s.run(&["run", "exact.py", "--out", "."]).exits(0);
+    s.write("k.py", ROUNDED);
+    let ran = s.run(&["run", "k.py", "--expect", "out=out.npy", "--json", "run.json"]).exits(1);
+    let ran = ran.says("first departs from fp32 at k.py:13 (i=0): tensor_scalar writes `low` (bfloat16)");
+    ran.says("op0=add operand0=1");
+    let report = std::fs::read_to_string(s.path("run.json")).expect("written");
+    assert!(
+        report.contains("\"first_departure\"") && report.contains("\"instruction\": \"tensor_scalar\""),
+        "{report}"
+    );
+    // With room for the rounding, nothing differs; and a wrong formula is no matter of rounding.
+    s.run(&["run", "k.py", "--expect", "out=out.npy", "--rtol", "0.05"]).exits(0).keeps_quiet_about("departs");
+    s.write("wrong.py", ROUNDED.replace("bfloat16", "float32").replace("operand0=1.0", "operand0=2.0"));
+    let ran = s.run(&["run", "wrong.py", "--expect", "out=out.npy"]).exits(1);
+    ran.says("no instruction departs from fp32 by more than the tolerance");
+}
+
+#[test]
+fn shells_and_manuals_get_the_grammar() {
+    let s = Session::new();
+    for (shell, says) in
+        [("bash", "complete -F _nki-sim"), ("zsh", "#compdef nki-sim"), ("fish", "complete -c nki-sim")]
+    {
+        s.run(&["completions", shell]).exits(0).says(says).says("parquet");
+    }
+    s.run(&["completions", "dash"]).exits(2);
+    s.run(&["man"]).exits(0).says(".TH nki-sim 1").says("whatif");
+    s.run(&["man", "run"]).exits(0).says(".TH nki-sim-run 1").says("critical\\-path");
+    s.run(&["man", "walk"]).exits(2).says("no subcommand is called `walk`").says("compare");
+}
+
+#[test]
+fn colours_are_chosen() {
+    let s = Session::new();
+    s.write("k.py", ADD_ONE.replace("x.shape, dtype=x.dtype, buffer=nl.sbuf", "x.shap, dtype=x.dtype, buffer=nl.sbuf"));
+    let check = |color: &[&str]| s.run(&[&["check", "k.py", "--arg", "x=float32[8,8]"][..], color].concat()).exits(1);
+    check(&["--color", "always"]).says("\u{1b}[");
+    check(&["--color", "never"]).keeps_quiet_about("\u{1b}[");
+    check(&[]).keeps_quiet_about("\u{1b}[");
+    s.run(&["--color", "sometimes", "check", "k.py"]).exits(2);
+}
+
+#[test]
+fn a_program_without_a_file_goes_to_standard_output() {
+    let s = Session::new();
+    s.write("k.py", ADD_ONE.replace("    t = nl", "    print('made')\n    t = nl"));
+    let ran = s.run(&["lower", "k.py", "--arg", "x=float32[64,32]"]).exits(0);
+    assert!(ran.stderr.contains("made") && !ran.stdout.contains("made"), "{}{}", ran.stdout, ran.stderr);
+    s.run(&["lower", "k.py", "--arg", "x=float32[64,32]", "-o", "k.nkir"]).exits(0);
+    assert_eq!(ran.stdout, std::fs::read_to_string(s.path("k.nkir")).expect("written"));
+}
