@@ -58,7 +58,9 @@ impl Interp<'_> {
                 self.loop_over(frame, f, variable, header, items.iter().cloned())
             }
             // Once: the body may have errors of its own.
-            Value::Poison if !frame.is_generator() => self.loop_over(frame, f, variable, header, std::iter::once(Value::Poison)),
+            Value::Poison if !frame.is_generator() => {
+                self.loop_over(frame, f, variable, header, std::iter::once(Value::Poison))
+            }
             // A list may grow while it is walked.
             Value::List(list) if !frame.is_generator() => {
                 let mut index = 0;
