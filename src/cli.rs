@@ -48,9 +48,9 @@ pub(crate) enum Command {
     Calibrate(CalibrateArgs),
     /// Time a kernel for every combination of arguments or constants, fastest first
     Sweep(SweepArgs),
-    /// Explain a diagnostic (its slug) or an instruction (its name); without a name, list them
+    /// Explain a diagnostic, an instruction, a timing parameter or a column of the tables; without a name, list diagnostics and instructions
     Explain {
-        /// Slug of a diagnostic, e.g. uninitialized-read, or an instruction, e.g. nc_matmul
+        /// E.g. uninitialized-read, nc_matmul, dma.engines, Instruction or Instruction.opcode
         slug: Option<String>,
     },
     /// Print the completions of a shell, e.g. for `source <(nki-sim completions bash)`

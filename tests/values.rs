@@ -130,3 +130,13 @@ fn a_program_without_a_file_goes_to_standard_output() {
     s.run(&["lower", "k.py", "--arg", "x=float32[64,32]", "-o", "k.nkir"]).exits(0);
     assert_eq!(ran.stdout, std::fs::read_to_string(s.path("k.nkir")).expect("written"));
 }
+
+#[test]
+fn parameters_and_columns_are_explained() {
+    let s = Session::new();
+    s.run(&["explain", "dma.engines"]).exits(0).says("trn2: 16").says("documented");
+    s.run(&["explain", "Instruction.opcode"]).exits(0).says("MATMUL").keeps_quiet_about("OpcodeSummary");
+    s.run(&["explain", "opcode"]).exits(0).says("OpcodeSummary.opcode").says("Instruction.opcode");
+    s.run(&["explain", "ActiveTime"]).exits(0).says("ActiveTime.duration_ns (int64, nanoseconds)");
+    s.run(&["explain", "dma.engine"]).exits(2).says("no diagnostic, instruction, timing parameter");
+}

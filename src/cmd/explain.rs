@@ -1,14 +1,17 @@
-//! `nki-sim explain SLUG|INSTRUCTION`.
+//! `nki-sim explain NAME`: a diagnostic, an instruction, a timing parameter, or a table or column of `run --parquet` and `--csv`.
 
 use std::fmt::Write;
 
 use nki_diag::slugs;
-use nki_isa::{inst, reference};
+use nki_isa::names::Named as _;
+use nki_isa::{Target, inst, reference};
+use nki_sim_core::timing::Params;
 
 use crate::Failure;
 use crate::output::print;
+use crate::tables;
 
-/// Prints the page of a diagnostic or an instruction, or the list of all.
+/// Prints the page of what has this name; without a name, the list of diagnostics and instructions.
 pub(crate) fn run(name: Option<&str>) -> Result<(), Failure> {
     let Some(name) = name else {
         print(&list());
@@ -19,14 +22,29 @@ pub(crate) fn run(name: Option<&str>) -> Result<(), Failure> {
         print(&page);
     } else if let Some(entry) = inst::find(short) {
         print(&reference::page(entry.schema, 1));
+    } else if let Some(page) = parameter(name).or_else(|| tables::explain(name)) {
+        print(&page);
     } else {
         let hint = match slugs::nearest(name) {
             Some(near) => format!("; did you mean `{}`?", near.id),
             None => "; `nki-sim explain` lists all".into(),
         };
-        return Err(Failure::Call(format!("no diagnostic or instruction is called `{name}`{hint}")));
+        return Err(Failure::Call(format!(
+            "no diagnostic, instruction, timing parameter, table or column is called `{name}`{hint}"
+        )));
     }
     Ok(())
+}
+
+/// A timing parameter on every generation that has it.
+fn parameter(name: &str) -> Option<String> {
+    let mut out = format!("# {name}\n\nTiming parameter; `--set {name}=VALUE` changes it.\n\n");
+    let empty = out.len();
+    for &target in Target::ALL {
+        let Some(p) = Params::of(target).get(name) else { continue };
+        let _ = writeln!(out, "{target}: {} {} ({}: {})", p.value, p.unit, p.confidence.name(), p.source);
+    }
+    (out.len() > empty).then_some(out)
 }
 
 fn list() -> String {

@@ -35,6 +35,32 @@ pub(crate) struct Run<'a> {
     pub(crate) findings: &'a [JsonDiagnostic],
 }
 
+/// The page of a table, of a column `Table.column`, or of all columns of a name.
+pub(crate) fn explain(name: &str) -> Option<String> {
+    let (table, column) = match name.split_once('.') {
+        Some((table, column)) => (Some(table), Some(column)),
+        None => (None, None),
+    };
+    let mut out = format!("# {name}\n\n");
+    let empty = out.len();
+    let kind = |c: &schema::Column| format!("{:?}", c.kind).to_lowercase();
+    for t in schema::ALL {
+        let whole = t.name == name;
+        if whole {
+            out += &format!("Table of `run --parquet`. {}\n\n", t.about);
+        }
+        let fits = |c: &&schema::Column| {
+            whole || column.map_or(c.name == name, |column| c.name == column && table == Some(t.name))
+        };
+        for c in t.columns.iter().filter(fits) {
+            let unit = if c.unit.is_empty() { String::new() } else { format!(", {}", c.unit) };
+            let about = c.about.unwrap_or("Null in a simulated profile.");
+            out += &format!("{}.{} ({}{unit}): {about}\n", t.name, c.name, kind(c));
+        }
+    }
+    (out.len() > empty).then_some(out)
+}
+
 /// What several tables use.
 struct Profile<'a> {
     run: &'a Run<'a>,
