@@ -164,7 +164,9 @@ fn only_inst_names_instructions() {
     for (path, text) in library_sources() {
         let name = path.strip_prefix(root()).expect("below the root").to_string_lossy().into_owned();
         let test = name.contains("/tests") || name.ends_with("_tests.rs") || name.ends_with("testing.rs");
-        if test || name.starts_with("isa/src/inst/") {
+        // Functions of the older language have names of instructions and other operands: the dialect says how they differ.
+        let older = name == "frontend/src/dialect/beta1/instruction.rs";
+        if test || older || name.starts_with("isa/src/inst/") {
             continue;
         }
         let code: Vec<&str> = code_of(&text).map(|(_, line)| line).collect();
@@ -184,7 +186,7 @@ fn only_inst_names_instructions() {
             let quoted = format!("\"{}\"", entry.schema.name);
             for (at, _) in code.match_indices(&quoted) {
                 let before = code[..at].replace(char::is_whitespace, "");
-                if !["emit(", "emit(interp,", "find("].iter().any(|call| before.ends_with(call)) {
+                if !["emit(", "emit(interp,", "find(", "self.instruction("].iter().any(|call| before.ends_with(call)) {
                     report(at, &quoted);
                 }
             }

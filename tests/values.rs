@@ -100,7 +100,7 @@ fn a_mismatch_names_the_first_instruction_that_departs_from_fp32() {
 fn shells_and_manuals_get_the_grammar() {
     let s = Session::new();
     for (shell, says) in
-        [("bash", "complete -F _nki-sim"), ("zsh", "#compdef nki-sim"), ("fish", "complete -c nki-sim")]
+        [("bash", "complete -F _nki__sim"), ("zsh", "#compdef nki-sim"), ("fish", "complete -c nki-sim")]
     {
         s.run(&["completions", shell]).exits(0).says(says).says("parquet");
     }

@@ -38,7 +38,7 @@ nisa.activation(s, nl.exp, x)  # trn3 [operand-dtype] `data` is float8_e4m3fn_x4
 l = nl.ndarray((128, 64), nl.int64, nl.sbuf)
 nisa.tensor_copy(l, l)  # [operand-dtype] `dst` is int64, which tensor_copy does not take
 nisa.memset(l, 0)  # [operand-dtype] `dst` is int64
-nisa.register_load(r, l[0:1, 0:1])  # [operand-dtype] `src` is int64, which register_load
+nisa.register_load(nisa.register_alloc(), l[0:1, 0:1])  # [operand-dtype] `src` is int64, which register_load
 
 # rule: generation
 nisa.core_barrier(h, (0, 1))  # trn1 [unsupported-on-target] core_barrier needs trn2 or later

@@ -200,6 +200,7 @@ impl Interp<'_> {
             (Value::Instance(_), Value::Tuple(b)) => self.named_tuple_items(left).is_some_and(|a| all(&a, b)),
             (Value::Tuple(a), Value::Instance(_)) => self.named_tuple_items(right).is_some_and(|b| all(a, &b)),
             (Value::EnumMember(a), Value::EnumMember(b)) => Rc::ptr_eq(a, b),
+            (Value::Iterator(a), Value::Iterator(b)) => Rc::ptr_eq(a, b),
             (Value::Class(a), Value::Class(b)) => Rc::ptr_eq(a, b),
             (Value::Function(a), Value::Function(b)) => Rc::ptr_eq(a, b),
             (Value::Native(a), Value::Native(b)) => Rc::ptr_eq(a, b) || a.name == b.name,

@@ -433,6 +433,8 @@ pub(crate) enum Hint {
     DeviceMath,
     /// `range` with a bound that the device computes.
     DeviceRange,
+    /// A launch grid over another number of cores than the kernel is compiled for.
+    LaunchGrid,
     /// A value of the host program used in a kernel.
     HostValue,
     /// A function that a statement makes and does not call.

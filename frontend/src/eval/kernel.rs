@@ -9,7 +9,7 @@ use rustc_hash::FxHashSet;
 
 use super::Interp;
 use super::error::{EvalResult, Raise};
-use super::foreign::{Construct, Dialect, Edge};
+use super::foreign::{Construct, Dialect, Edge, Hint};
 use super::native::CallArgs;
 use super::value::*;
 use crate::syntax::*;
@@ -119,8 +119,9 @@ impl Interp<'_> {
         let cores: u32 = grid.iter().map(|axis| axis.cores).product();
         if !grid.is_empty() && cores != self.options.lnc.max(1) {
             let message = format!("a grid over {cores} cores is launched on {}", self.options.lnc.max(1));
-            return Err(Raise::at("launch-grid", message, span, "this kernel")
-                .help("an axis nl.nc(2) spreads over two cores: compile for as many"));
+            return Err(
+                Raise::at("launch-grid", message, span, "this kernel").help(self.dialect.hint(Hint::LaunchGrid))
+            );
         }
         let counts: Vec<u32> = grid.iter().map(|axis| axis.count()).collect();
         let mut first = true;

@@ -364,7 +364,7 @@ fn errors_say_what_is_wrong() {
     check_kernel("[].push(1)", "no-attribute: a list has no method `push`");
     check_kernel("async def f():\n    pass\nf()", "unsupported-syntax: an async function is not supported in NKI");
     check_kernel(
-        "def g(x=(yield)):\n    pass\ng()",
+        "def f():\n    def g(x=(yield)):\n        pass\n    g()\nlist(f())",
         "unsupported-syntax: `yield` in this place is not supported in NKI",
     );
     check_kernel("next([1])", "type-error: a list is not an iterator");

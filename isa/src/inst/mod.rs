@@ -28,7 +28,7 @@ pub mod tensor;
 pub mod values;
 pub mod vector;
 
-pub use stream::law_of_opcode;
+pub use stream::{law_of_opcode, name_of_opcode};
 
 use ndarray::Array2;
 use smallvec::SmallVec;

@@ -51,6 +51,19 @@ pub(crate) fn on(engine: Engine, stream: Stream) -> Work {
     Work { engine, kind: WorkKind::Stream(stream) }
 }
 
+/// The instruction that an opcode of the hardware carries out, by its name in `nki.isa`; `transpose` for a matmul that transposes. `None` if a
+/// kernel has no such instruction, or several.
+pub fn name_of_opcode(opcode: &str, transpose: bool) -> Option<&'static str> {
+    Some(match opcode {
+        "MATMUL" if transpose => "nc_transpose",
+        "MATMUL" => "nc_matmul",
+        "COPY" | "CAST" => "tensor_copy",
+        "ACTIVATE" => "activation",
+        dma if dma.starts_with("DMA_") => "dma_copy",
+        _ => return None,
+    })
+}
+
 /// The law of an opcode of the hardware, as profiles name it, for a pass through the vector engine or one that any engine of streams can run.
 /// The function of an `ACTIVATE` decides its law and is not part of the opcode. `simple`: its operator has a fast mode ([`crate::names::AluOp::is_simple`]).
 pub fn law_of_opcode(opcode: &str, simple: bool) -> Option<Law> {

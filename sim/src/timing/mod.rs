@@ -54,6 +54,14 @@ pub(crate) fn run(
         let (id, low) = &lowered[i];
         Recorder::new(low, id.core, machine.head)
     });
+    for (core, (id, _)) in finished.iter().zip(lowered) {
+        let (core, of) = (core.waiting, id);
+        assert_eq!(
+            core, 0,
+            "core {} of rank {} waits for ever: the orders of its queues have a circle",
+            of.core, of.rank
+        );
+    }
     let mut cores = finished.into_iter().zip(lowered).peekable();
     let mut base = 0;
     let mut timelines = Vec::with_capacity(programs.len());

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use nki_isa::inst::name_of_opcode;
 use nki_isa::names::{Engine, Named};
 
 use super::Change;
@@ -68,15 +69,10 @@ pub(super) fn instruction(core: &Core, mapped: &Mapped, op: usize) -> Option<Str
     let parts = &mapped.ops[op].parts;
     let pass = parts.iter().find(|p| matches!(p.role, Role::Pass(_))).or(parts.first())?;
     let i = &core.instructions[pass.instruction];
-    Some(match i.opcode.as_str() {
-        "EVENT_SEMAPHORE" | "NOP" | "ACT_TABLE_LOAD" => return None,
-        "MATMUL" if i.transpose => "nc_transpose".into(),
-        "MATMUL" => "nc_matmul".into(),
-        "COPY" | "CAST" => "tensor_copy".into(),
-        "ACTIVATE" => "activation".into(),
-        dma if dma.starts_with("DMA_") => "dma_copy".into(),
-        other => other.to_ascii_lowercase(),
-    })
+    if matches!(i.opcode.as_str(), "EVENT_SEMAPHORE" | "NOP" | "ACT_TABLE_LOAD") {
+        return None;
+    }
+    Some(name_of_opcode(&i.opcode, i.transpose).map_or_else(|| i.opcode.to_ascii_lowercase(), str::to_owned))
 }
 
 /// The time of an operation on its engine, without the loads of weights, which run beside the passes.

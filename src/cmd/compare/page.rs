@@ -182,6 +182,9 @@ fn of_rows(rows: &[Row]) -> Tracks {
     out.sorted()
 }
 
+/// What a DMA queue of a hardware profile does.
+const TRANSFER: &str = "transfer";
+
 /// The program of a hardware profile: its engines, and each DMA queue while packets with data move.
 fn of_hardware(profile: &HardwareProfile) -> Tracks {
     let several = profile.busy_cores().count() > 1;
@@ -205,7 +208,7 @@ fn of_hardware(profile: &HardwareProfile) -> Tracks {
                 span => {
                     let before = span.map(|s| std::mem::replace(s, (p.start, p.end)));
                     match before {
-                        Some(before) => out.add(row, before, "dma_copy", "", false),
+                        Some(before) => out.add(row, before, TRANSFER, "", false),
                         None => drop(moving.insert(p.queue, (p.start, p.end))),
                     }
                 }
@@ -213,7 +216,7 @@ fn of_hardware(profile: &HardwareProfile) -> Tracks {
         }
         for (queue, span) in moving {
             let row = out.row(&name(core.queues.get(&queue).map_or("dma", String::as_str)));
-            out.add(row, span, "dma_copy", "", false);
+            out.add(row, span, TRANSFER, "", false);
         }
     }
     out.sorted()

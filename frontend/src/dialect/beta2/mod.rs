@@ -162,6 +162,7 @@ impl Dialect for Beta2 {
             Hint::DeviceMath => {
                 "this runs at specialisation, where tensors have no values; use an `nl.*` or `nisa.*` operation"
             }
+            Hint::LaunchGrid => "an axis nl.nc(2) spreads over two cores: compile for as many",
             Hint::DeviceRange => "use `nl.dynamic_range` or `nl.fori_loop` for bounds that the device computes",
             Hint::HostValue => {
                 "pass what the kernel needs of it as an argument, or compute it with `nki.language` or `math`"
