@@ -180,7 +180,7 @@ def test_a_failure_leaves_the_arrays_alone():
     "value, error, text",
     [
         (ramp(dtype=np.float64), TypeError, r"float64, which is not a device type; pass x.astype\(np.float32\)"),
-        (ramp(dtype=np.int64), TypeError, "int64"),
+        (ramp(dtype=np.uint64), TypeError, "uint64"),
         (ramp(dtype=np.complex64), TypeError, "complex64"),
         (ramp(dtype=">f4"), TypeError, "not a device type"),
         (np.zeros((0, 3), np.float32), ValueError, "empty"),

@@ -125,7 +125,7 @@ impl Browser {
     /// A note that the page makes about itself: `data-NAME` of the body.
     #[track_caller]
     pub(crate) fn note(&mut self, name: &str) -> String {
-        self.eval(&format!("document.body.dataset.{name} ?? ''")).as_str().unwrap_or_default().to_owned()
+        self.eval(&format!("document.body?.dataset.{name} ?? ''")).as_str().unwrap_or_default().to_owned()
     }
 
     /// What went wrong since the last call.

@@ -38,6 +38,42 @@ def all_gather_v(srcs: Sequence[NkiTensor], dsts: Sequence[NkiTensor], replica_g
     """
     ...
 
+def all_gather_v_prepare(srcs: Sequence[NkiTensor], dsts: Sequence[NkiTensor], replica_group: Any, metadata_tensor: NkiTensor, recv_counts_known: bool = ..., has_rdispls: bool = ..., priority: int | None = ..., *, name: str = ...) -> NkiInstruction:
+    """Prepares an `all_gather_v` of these operands, which `all_gather_v_trigger` starts: reads the metadata, and
+    neither reads `srcs` nor writes `dsts`.
+
+    Engines: sync.
+
+    :param srcs: (tensors in hbm) One HBM tensor, as a flat buffer of elements.
+    :param dsts: (tensors in hbm) One HBM tensor, as a flat buffer of elements.
+    :param replica_group: (object) Lists of the ranks that work together.
+    :param metadata_tensor: (tensor in hbm, sbuf) Rows of uint32, one column for each rank: `send_count` and
+        `send_displ` in the first column, `recv_counts`, and `recv_displs`.
+    :param recv_counts_known: (bool) Leave the row of received counts alone. Default False.
+    :param has_rdispls: (bool) Row 3 says where received elements go; else each sender has an equal share of
+        `dst`. Default False.
+    :param priority: (int | None) Quality of service 0 to 3, lower is more urgent (Trn3). Default None.
+    """
+    ...
+
+def all_gather_v_trigger(srcs: Sequence[NkiTensor], dsts: Sequence[NkiTensor], replica_group: Any, metadata_tensor: NkiTensor, recv_counts_known: bool = ..., has_rdispls: bool = ..., priority: int | None = ..., *, name: str = ...) -> NkiInstruction:
+    """Sends one chunk of each rank to all ranks, which were read when it was prepared. A kernel calls it with the
+    preparation, whose operands it takes.
+
+    Engines: sync.
+
+    :param srcs: (tensors in hbm) One HBM tensor, as a flat buffer of elements.
+    :param dsts: (tensors in hbm) One HBM tensor, as a flat buffer of elements. Written.
+    :param replica_group: (object) Lists of the ranks that work together.
+    :param metadata_tensor: (tensor in hbm, sbuf) Rows of uint32, one column for each rank: `send_count` and
+        `send_displ` in the first column, `recv_counts`, and `recv_displs`. Written.
+    :param recv_counts_known: (bool) Leave the row of received counts alone. Default False.
+    :param has_rdispls: (bool) Row 3 says where received elements go; else each sender has an equal share of
+        `dst`. Default False.
+    :param priority: (int | None) Quality of service 0 to 3, lower is more urgent (Trn3). Default None.
+    """
+    ...
+
 def all_reduce(srcs: Sequence[NkiTensor], dsts: Sequence[NkiTensor], replica_group: Any, op: Any, priority: int | None = ..., *, name: str = ...) -> NkiInstruction:
     """Reduces the ranks' tensors element by element; every rank gets the result.
 
@@ -71,6 +107,42 @@ def all_to_all(srcs: Sequence[NkiTensor], dsts: Sequence[NkiTensor], replica_gro
 
 def all_to_all_v(srcs: Sequence[NkiTensor], dsts: Sequence[NkiTensor], replica_group: Any, metadata_tensor: NkiTensor, recv_counts_known: bool = ..., has_rdispls: bool = ..., priority: int | None = ..., *, name: str = ...) -> NkiInstruction:
     """Sends to each rank as many elements of `src` as the metadata say.
+
+    Engines: sync.
+
+    :param srcs: (tensors in hbm) One HBM tensor, as a flat buffer of elements.
+    :param dsts: (tensors in hbm) One HBM tensor, as a flat buffer of elements. Written.
+    :param replica_group: (object) Lists of the ranks that work together.
+    :param metadata_tensor: (tensor in hbm, sbuf) Rows of uint32, one column for each rank: `send_counts`,
+        `send_displs`, `recv_counts`, and `recv_displs`. Written.
+    :param recv_counts_known: (bool) Leave the row of received counts alone. Default False.
+    :param has_rdispls: (bool) Row 3 says where received elements go; else each sender has an equal share of
+        `dst`. Default False.
+    :param priority: (int | None) Quality of service 0 to 3, lower is more urgent (Trn3). Default None.
+    """
+    ...
+
+def all_to_all_v_prepare(srcs: Sequence[NkiTensor], dsts: Sequence[NkiTensor], replica_group: Any, metadata_tensor: NkiTensor, recv_counts_known: bool = ..., has_rdispls: bool = ..., priority: int | None = ..., *, name: str = ...) -> NkiInstruction:
+    """Prepares an `all_to_all_v` of these operands, which `all_to_all_v_trigger` starts: reads the metadata, and
+    neither reads `srcs` nor writes `dsts`.
+
+    Engines: sync.
+
+    :param srcs: (tensors in hbm) One HBM tensor, as a flat buffer of elements.
+    :param dsts: (tensors in hbm) One HBM tensor, as a flat buffer of elements.
+    :param replica_group: (object) Lists of the ranks that work together.
+    :param metadata_tensor: (tensor in hbm, sbuf) Rows of uint32, one column for each rank: `send_counts`,
+        `send_displs`, `recv_counts`, and `recv_displs`.
+    :param recv_counts_known: (bool) Leave the row of received counts alone. Default False.
+    :param has_rdispls: (bool) Row 3 says where received elements go; else each sender has an equal share of
+        `dst`. Default False.
+    :param priority: (int | None) Quality of service 0 to 3, lower is more urgent (Trn3). Default None.
+    """
+    ...
+
+def all_to_all_v_trigger(srcs: Sequence[NkiTensor], dsts: Sequence[NkiTensor], replica_group: Any, metadata_tensor: NkiTensor, recv_counts_known: bool = ..., has_rdispls: bool = ..., priority: int | None = ..., *, name: str = ...) -> NkiInstruction:
+    """Sends to each rank as many elements of `src` as the metadata say, which were read when it was prepared. A
+    kernel calls it with the preparation, whose operands it takes.
 
     Engines: sync.
 

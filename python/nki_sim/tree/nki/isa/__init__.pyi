@@ -8,6 +8,8 @@ from nki.language import NkiTensor
 
 class VirtualRegister: ...
 
+class NkiScalar: ...
+
 class NkiInstruction: ...
 
 class NkiValidationError(Exception):
@@ -27,6 +29,10 @@ class dge_mode(enum.Enum):
     swdge = 1
     hwdge = 2
     none = 3
+
+class dependency(enum.Enum):
+    runtime = 0
+    schedule = 1
 
 class oob_mode(enum.Enum):
     error = 0
@@ -376,10 +382,31 @@ def register_store(dst: NkiTensor, src: VirtualRegister, *, name: str = ...) -> 
     """
     ...
 
-def activate2(dst: NkiTensor, op: Any, data: NkiTensor, imm0: float | NkiTensor | VirtualRegister | None, imm1: float | NkiTensor | VirtualRegister | None, op0: Any | None, op1: Any | None, relu_param: float | NkiTensor | VirtualRegister = ..., reverse0: bool = ..., reverse1: bool = ..., reduce_op: Any | None = ..., reduce_res: NkiTensor | None = ..., reduce_cmd: Any = ..., *, name: str = ...) -> NkiInstruction:
+def scalar_load(dst: VirtualRegister, src: NkiTensor, *, name: str = ...) -> NkiInstruction:
+    """Loads the only element of `src` into a scalar of the same width. In a kernel `nisa.scalar_load(src)` returns
+    the scalar (`NkiScalar`).
+
+    Engines: sync.
+
+    :param dst: (register) The register of the new scalar. Written.
+    :param src: (tensor in sbuf, hbm) A tensor of one element.
+    """
+    ...
+
+def scalar_store(dst: NkiTensor, value: VirtualRegister, *, name: str = ...) -> NkiInstruction:
+    """Stores a scalar (`NkiScalar`) in the only element of `dst`, which has the scalar's width.
+
+    Engines: sync.
+
+    :param dst: (tensor in sbuf, hbm) A tensor of one element. Written.
+    :param value: (register) The register of the scalar.
+    """
+    ...
+
+def activate2(dst: NkiTensor, op: Any, data: NkiTensor, imm0: float | NkiTensor | VirtualRegister | None, imm1: float | NkiTensor | VirtualRegister | None, op0: Any | None, op1: Any | None, relu_param: float | NkiTensor | VirtualRegister = ..., reverse0: bool = ..., reverse1: bool = ..., reduce_op: Any | None = ..., reduce_res: NkiTensor | None = ..., reduce_cmd: Any = ..., engine: Any = ..., *, name: str = ...) -> NkiInstruction:
     """`dst = op((data <op0> imm0) <op1> imm1)`, optionally reduced along the free dimensions (trn3 and later).
 
-    Engines: scalar.
+    Engines: scalar, gpsimd.
 
     :param dst: (tensor in sbuf, psum) The result. Written.
     :param op: (activation function: copy, square, sigmoid, relu, prelu, gelu, gelu_dx, gelu_apprx_tanh,
@@ -413,13 +440,15 @@ def activate2(dst: NkiTensor, op: Any, data: NkiTensor, imm0: float | NkiTensor 
         accumulators. Default None. Written.
     :param reduce_cmd: (reduce_cmd: idle, reset, reduce, reset_reduce, load_reduce) What happens to the
         accumulators: idle, reset, reduce or reset_reduce. Default 'idle'.
+    :param engine: (engine: tensor, vector, scalar, gpsimd, sync, dma, unknown) Engine: scalar or gpsimd. Default
+        'scalar'.
     """
     ...
 
-def activation(dst: NkiTensor, op: Any, data: NkiTensor, bias: float | NkiTensor | VirtualRegister | None = ..., scale: float | NkiTensor | VirtualRegister = ..., reduce_op: Any | None = ..., reduce_res: NkiTensor | None = ..., reduce_cmd: Any = ..., *, name: str = ...) -> NkiInstruction:
+def activation(dst: NkiTensor, op: Any, data: NkiTensor, bias: float | NkiTensor | VirtualRegister | None = ..., scale: float | NkiTensor | VirtualRegister = ..., reduce_op: Any | None = ..., reduce_res: NkiTensor | None = ..., reduce_cmd: Any = ..., engine: Any = ..., *, name: str = ...) -> NkiInstruction:
     """`dst = op(data * scale + bias)`, optionally summed along the free dimensions into the engine's accumulators.
 
-    Engines: scalar.
+    Engines: scalar, gpsimd.
 
     :param dst: (tensor in sbuf, psum) The result. Written.
     :param op: (activation function: copy, square, sigmoid, relu, prelu, gelu, gelu_dx, gelu_apprx_tanh,
@@ -439,6 +468,8 @@ def activation(dst: NkiTensor, op: Any, data: NkiTensor, bias: float | NkiTensor
         None. Written.
     :param reduce_cmd: (reduce_cmd: idle, reset, reduce, reset_reduce, load_reduce) What happens to the
         accumulators. Default 'idle'.
+    :param engine: (engine: tensor, vector, scalar, gpsimd, sync, dma, unknown) Engine: scalar, or gpsimd (trn3).
+        Default 'scalar'.
     """
     ...
 

@@ -23,6 +23,7 @@ bool: DType
 int8: DType
 int16: DType
 int32: DType
+int64: DType
 uint8: DType
 uint16: DType
 uint32: DType
@@ -373,6 +374,22 @@ def zeros_like(x, dtype=None, buffer=None, name='') -> Any:
 
 def empty_like(x, dtype=None, buffer=None, name='') -> Any:
     """An uninitialised tensor with the shape (and dtype, buffer) of `x`."""
+    ...
+
+def tiles(*args, **kwargs) -> Any:
+    """See the documentation of the NKI language."""
+    ...
+
+def blocks(*args, **kwargs) -> Any:
+    """See the documentation of the NKI language."""
+    ...
+
+def alloc_tiles(*args, **kwargs) -> Any:
+    """See the documentation of the NKI language."""
+    ...
+
+def alloc_blocks(*args, **kwargs) -> Any:
+    """See the documentation of the NKI language."""
     ...
 
 def shared_constant(constant, dtype=None) -> Any:

@@ -1,0 +1,195 @@
+"""Kernels of `neuronxcc.nki` in Python: decorators, grids, files of profiles, host names."""
+
+import json
+import subprocess
+import sys
+
+import neuronxcc.nki as nki
+import neuronxcc.nki.isa as nisa
+import neuronxcc.nki.language as nl
+import neuronxcc.nki.typing as nt
+import numpy as np
+import pytest
+from neuronxcc.starfish.support.util import allclose
+
+import nki_sim
+from nki_sim import _beta1, _neuron_profile
+
+RNG = np.random.default_rng(3)
+X = RNG.random((256, 512), dtype=np.float32)
+
+window = nki.compiler.sbuf.mod_alloc(base_addr=64)
+
+
+@nki.jit
+def total(a, b):
+    out = nl.ndarray(a.shape, dtype=a.dtype, buffer=nl.hbm)
+    for i in nl.affine_range(a.shape[0] // 128):
+        rows, columns = i * 128 + nl.arange(128)[:, None], nl.arange(a.shape[1])[None, :]
+        nl.store(out[rows, columns], nl.load(a[rows, columns]) + nl.load(b[rows, columns]))
+    return out
+
+
+@nki.jit
+def quadrants(a):
+    out = nl.ndarray(a.shape, dtype=a.dtype, buffer=nl.shared_hbm)
+    i, j = nl.program_id(0), nl.program_id(1)
+    rows, columns = i * 64 + nl.arange(64)[:, None], j * 256 + nl.arange(256)[None, :]
+    nl.store(out[rows, columns], nl.load(a[rows, columns]) * (1 + i + 10 * j))
+    return out
+
+
+@nki.compiler.skip_middle_end_transformations
+@nki.jit
+def allocated(a):
+    out = nl.ndarray(a.shape, dtype=a.dtype, buffer=nl.hbm)
+    tile = nl.ndarray((nl.par_dim(128), 512), dtype=a.dtype, buffer=window)
+    tile[...] = nl.load(a)
+    nl.store(out, tile)
+    return out
+
+
+@nki.jit(mode="simulation", platform_target="trn1")
+def statistics(a: nt.tensor):
+    powers = nisa.activation(op=np.exp, data=nl.load(a))
+    sums = nl.ndarray((128, 1), dtype=nl.float32, buffer=nl.shared_hbm)
+    out = nl.ndarray(a.shape, dtype=nl.bfloat16, buffer=nl.shared_hbm)
+    nl.store(sums, nisa.tensor_reduce(np.add, data=powers, axis=(1,)))
+    nl.store(out, powers)
+    return out, sums
+
+
+def tripled(a, out):
+    nl.store(out[...], nl.load(a[...]) * 3.0)
+
+
+@nki.jit
+def read_twice(a):
+    out = nl.ndarray((128, 512), dtype=a.dtype, buffer=nl.shared_hbm)
+    first = nl.load(a[0:128, :])
+    second = nl.load(a[0:128, :])
+    nl.store(out, first * 2.0 + second)
+    return out
+
+
+def test_results_of_every_wrapper():
+    want = X + X[::-1]
+    args = X, np.ascontiguousarray(X[::-1])
+    for kernel in (total, nki.baremetal(total), nki.baremetal()(total.func), nki.trace(total.func), nki.baremetal(nki.benchmark(total))):
+        np.testing.assert_array_equal(kernel(*args), want)
+    np.testing.assert_array_equal(nki.simulate_kernel(total, *args), want)
+    np.testing.assert_array_equal(nki.simulate_kernel(nki.benchmark(total), *args), want)
+    assert total == total and total.__name__ == "total" and nki.baremetal(total).func is total.func
+
+
+def test_grids():
+    factors = np.kron(np.array([[1 + i + 10 * j for j in range(2)] for i in range(4)], np.float32), np.ones((64, 256), np.float32))
+    for grid in [(4, 2), (nl.nc(2) * 2, 2), (2 * nl.nc(2), 2), (nl.spmd_dim(nl.nc(2), 2), 2)]:
+        np.testing.assert_array_equal(quadrants[grid](X), X * factors, err_msg=str(grid))
+    with pytest.raises(nki_sim.KernelError, match="axis 0 of a grid of 0 axes"):
+        quadrants(X)
+    for bad in [(0,), (-1, 2), (True,), ("4",), (nl.nc(2), nl.nc(2))]:
+        with pytest.raises(TypeError):
+            quadrants[bad]
+    with pytest.raises(TypeError):
+        nl.nc(3)
+
+
+def test_direct_allocation_and_several_outputs():
+    np.testing.assert_array_equal(allocated(X[:128].copy()), X[:128])
+    assert allocated.as_written
+    out, sums = statistics(X[:128].copy())
+    assert out.dtype == np.dtype(nl.bfloat16)
+    assert allclose(out, np.exp(X[:128]), rtol=1e-2)
+    np.testing.assert_allclose(sums[:, 0], np.exp(X[:128]).sum(axis=1), rtol=1e-5)
+
+
+def test_outputs_that_are_arguments():
+    out = np.zeros((128, 512), np.float32)
+    assert nki.simulate_kernel(tripled, X[:128].copy(), out) is None
+    np.testing.assert_allclose(out, 3 * X[:128])
+    # A second call on other values is another run.
+    nki.simulate_kernel(tripled, np.full((128, 512), np.nan, np.float32), out)
+    assert np.isnan(out).all()
+
+
+def test_benchmark(capsys):
+    bench = nki.benchmark(warmup=1, iters=3)(total)
+    assert bench.benchmark_result is None
+    bench(X, X)
+    latency = bench.benchmark_result.nc_latency
+    device = latency.get_latency_percentile(99)
+    assert all(latency.get_latency_percentile(p) == device for p in _beta1.PERCENTILES)
+    profile = nki_sim.profile(total)(X, X)[1].latency_us
+    assert 1 < device < profile
+    with pytest.raises(ValueError, match="percentile"):
+        latency.get_latency_percentile(95)
+    assert f"{device:.3f}" in capsys.readouterr().out
+
+
+def test_a_result_that_is_remembered_belongs_to_the_caller():
+    args = X.copy(), X.copy()
+    first = nki.baremetal(total)(*args)
+    first[:] = 0
+    again = nki.baremetal(total)(*args)
+    np.testing.assert_array_equal(again, 2 * X)
+    args[0][0, 0] += 1
+    assert nki.baremetal(total)(*args)[0, 0] == 2 * X[0, 0] + 1
+
+
+def test_files_of_a_profile(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    nki.baremetal(total, save_neff_name="k.neff", save_trace_name="k.ntff", additional_compile_opt="--logical-nc-config=1")(X, X)
+    assert _neuron_profile.main(["view", "--output-format", "summary-json", "-n", "k.neff", "-s", "k.ntff"]) == 0
+    summary = json.loads(capsys.readouterr().out)["total"]
+    assert summary["total_time"] == pytest.approx(nki_sim.profile(total)(X, X)[1].latency_us * 1e-6)
+    assert summary["hbm_read_bytes"] == 2 * X.nbytes and summary["spill_save_bytes"] == 0
+    assert 0 < summary["vector_engine_active_time_percent"] < 1
+    assert _neuron_profile.main(["capture", "-n", "k.neff", "-s", "again.ntff", "--profile-nth-exec", "2"]) == 0
+    assert (tmp_path / "again_exec_2.ntff").read_bytes() == (tmp_path / "again.ntff").read_bytes()
+    assert _neuron_profile.main(["view", "--output-format", "json", "-n", "k.neff", "-s", "again.ntff", "--output-file", "full.json"]) == 0
+    assert len(json.loads((tmp_path / "full.json").read_text())["instruction"]) == 8
+    before = (tmp_path / "k.neff").read_bytes()
+    for words in (["-n", "k.ntff", "-s", "k.ntff"], ["-n", "missing", "-s", "k.ntff"], ["-n", "k.neff", "-s", "k.ntff", "--output-file", "k.neff"]):
+        assert _neuron_profile.main(["view", *words]) == 1
+    assert _neuron_profile.main(["capture", "-n", "k.neff", "-s", "k.neff"]) == 1
+    assert (tmp_path / "k.neff").read_bytes() == before
+
+
+def test_a_working_directory(tmp_path):
+    kernel = nki.profile(working_directory=str(tmp_path / "p"), save_neff_name="k.neff", save_trace_name="k.ntff", profile_nth=2)(total)
+    np.testing.assert_array_equal(kernel(X, X), 2 * X)
+    names = {str(f.relative_to(tmp_path / "p")) for f in (tmp_path / "p").rglob("*") if f.is_file()}
+    assert names == {"k.neff", "k_exec_2.ntff", "json_reports/k_exec_2_profile.json"}
+    with pytest.raises(FileExistsError, match="overwrite=True"):
+        kernel(X, X)
+    with pytest.raises(ValueError, match="absolute path"):
+        nki.profile(working_directory="p")(total)(X, X)
+
+
+def test_the_middle_end_drops_a_repeated_load():
+    """A load of bytes that are in SBUF is dropped, unless the kernel is to stay as it is written; the numbers are the same."""
+    written = nki.compiler.skip_middle_end_transformations(read_twice)
+    traffic = {}
+    for kernel in (read_twice, written):
+        out, report = nki_sim.profile(kernel)(X)
+        np.testing.assert_array_equal(out, X[:128] * 2 + X[:128])
+        traffic[kernel.as_written] = report["traffic"]["hbm_read_bytes"]
+        assert ("compiler_changes" in report) != kernel.as_written
+    assert traffic == {False: X.nbytes // 2, True: X.nbytes}
+
+
+def test_host_names():
+    assert np.dtype(nl.bfloat16).itemsize == 2 and nl.static_cast(X, nl.float16).dtype == np.float16
+    assert nl.tile_size.pmax == 128 and nisa.dge_mode.none.value == 0
+    with pytest.raises(nki_sim.OutsideKernelError, match="neuronxcc.nki.language.load"):
+        nl.load(X)
+    with pytest.raises(AttributeError):
+        nl.no_such_name
+    with pytest.raises(nki_sim.KernelError, match="out of bounds"):
+        total(X, X[:128].copy())
+
+
+def test_the_program_neuron_profile_is_installed():
+    found = subprocess.run([sys.executable, "-m", "nki_sim._neuron_profile", "view", "-n", "no.neff", "-s", "no.ntff"], capture_output=True, text=True)
+    assert found.returncode == 1 and "neuron-profile: " in found.stderr
