@@ -51,14 +51,13 @@ class Beta1Kernel(Kernel):
         self._take_flags()
 
     def _take_flags(self):
-        """Applies the compiler flags that have an effect here: the target, and `--disable-dge`."""
+        """Applies the compiler flag that has an effect here: the target."""
         flags = f"{os.environ.get('NEURON_CC_FLAGS', '')} {self._options.get('additional_compile_opt') or ''}"
         words = shlex.split(flags)
         for position, word in enumerate(words):
             name, _, value = word.partition("=")
             if name == "--target" and self.target is None and "NEURON_PLATFORM_TARGET_OVERRIDE" not in os.environ:
                 self.target = value or (words[position + 1] if position + 1 < len(words) else None)
-        self._static_descriptors = "--disable-dge" in words
 
     def __getitem__(self, grid):
         """The kernel with a grid of programs: `kernel[4]`, `kernel[4, 2]`, `kernel[nl.nc(2), 4]`."""
@@ -336,7 +335,7 @@ baremetal = _decorator(
 
     :param save_neff_name: a file for the program, for `neuron-profile`.
     :param save_trace_name: a file for the profile.
-    :param additional_compile_opt: flags of the compiler. `--target` and `--disable-dge` have an effect.
+    :param additional_compile_opt: flags of the compiler. `--target` has an effect.
     """,
 )
 benchmark = _decorator(
