@@ -5,7 +5,6 @@ import functools
 import hashlib
 import inspect
 import os
-import shlex
 import threading
 import types
 
@@ -44,7 +43,7 @@ class Beta1Kernel(Kernel):
     def __init__(self, func, *, mode="run", options=None, target=None):
         super().__init__(func, target=target or getattr(func, "target", None))
         if isinstance(func, Kernel):
-            self.__dict__.update({**func.__dict__, "target": self.target})
+            self.__dict__.update({**func.__dict__, "target": self.target, "benchmark_result": None})
         self._mode = mode
         # Options belong to the decorator that was called last; what the compiler is told about the kernel stays.
         self._options = options or {}
@@ -53,7 +52,7 @@ class Beta1Kernel(Kernel):
     def _take_flags(self):
         """Applies the compiler flag that has an effect here: the target."""
         flags = f"{os.environ.get('NEURON_CC_FLAGS', '')} {self._options.get('additional_compile_opt') or ''}"
-        words = shlex.split(flags)
+        words = flags.split()
         for position, word in enumerate(words):
             name, _, value = word.partition("=")
             if name == "--target" and self.target is None and "NEURON_PLATFORM_TARGET_OVERRIDE" not in os.environ:
