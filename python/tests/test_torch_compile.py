@@ -200,11 +200,13 @@ def test_wrong_arguments_raise_what_they_raise_without_a_compiler(quick_backend)
 
 
 def test_findings_and_prints_of_a_graph(quick_backend, capsys):
-    f = torch.compile(lambda x: kernels.watched(kernels.talkative(x)), backend=quick_backend)
-    for _ in range(2):
+    talkative = nki.jit(kernels.talkative.func)
+    f = torch.compile(lambda x: kernels.watched(talkative(x)), backend=quick_backend)
+    for call in range(2):
         f(torch.ones(4, 8))
         out = capsys.readouterr().out
-        assert out.count("compiling for (4, 8)") == 1 and out.count("first:") == 1
+        # Python prints when it executes the kernel, which is once; the device prints in every call.
+        assert out.count("compiling for (4, 8)") == (call == 0) and out.count("first:") == 1
     with pytest.warns(nki_sim.KernelWarning, match="nothing has written"):
         torch.compile(lambda x: kernels.partly(x), backend=quick_backend)(torch.ones(4, 8))
 
