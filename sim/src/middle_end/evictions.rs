@@ -8,7 +8,7 @@ use nki_isa::program::NodeKind;
 use nki_isa::{Arch, Inst, Program, Space, TensorId, View};
 
 use super::uses::{Uses, is_whole};
-use super::{Changes, What, inst};
+use super::{Changes, What, inst, remove};
 use crate::place::place;
 
 /// Drops each copy of a whole PSUM tile to a whole SBUF tile of the same type, if every reader of the SBUF tile may read PSUM instead and
@@ -62,11 +62,7 @@ fn drop_of_core(program: &mut Program, core: usize, changes: &mut Changes) {
     for (at, new) in replaced {
         program.cores[core][at as usize].kind = NodeKind::Inst(new);
     }
-    let mut at = 0;
-    program.cores[core].retain(|_| {
-        at += 1;
-        dropped.binary_search(&(at - 1)).is_err()
-    });
+    remove(&mut program.cores[core], &dropped);
 }
 
 /// The SBUF tile and the PSUM tile of an instruction that copies the whole of one to the other, bit for bit, and is the only one that writes

@@ -117,6 +117,15 @@ pub fn rewrite(program: &Program, passes: Passes) -> (Program, Vec<Change>) {
     (program, changes.0.into_values().collect())
 }
 
+/// Removes the statements at these positions, which ascend.
+fn remove(stream: &mut Vec<Node>, positions: &[u32]) {
+    let mut at = 0;
+    stream.retain(|_| {
+        at += 1;
+        positions.binary_search(&(at - 1)).is_err()
+    });
+}
+
 /// The instruction of a statement of a program without control flow.
 fn inst(node: &Node) -> Option<&nki_isa::Inst> {
     match &node.kind {

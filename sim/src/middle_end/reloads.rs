@@ -6,7 +6,7 @@ use nki_isa::{Program, TensorId, View};
 use rustc_hash::FxHashMap;
 
 use super::uses::{Uses, is_whole};
-use super::{Changes, What, inst};
+use super::{Changes, What, inst, remove};
 
 /// A load that fills a whole tile which nothing else writes.
 struct Load {
@@ -46,11 +46,7 @@ pub(super) fn drop_repeated(program: &mut Program, changes: &mut Changes) {
         if dropped.is_empty() {
             continue;
         }
-        let mut at = 0;
-        program.cores[core].retain(|_| {
-            at += 1;
-            dropped.binary_search(&(at - 1)).is_err()
-        });
+        remove(&mut program.cores[core], &dropped);
         for node in &mut program.cores[core] {
             let NodeKind::Inst(inst) = &mut node.kind else { continue };
             let mut found = false;

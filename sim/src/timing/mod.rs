@@ -54,12 +54,11 @@ pub(crate) fn run(
         let (id, low) = &lowered[i];
         Recorder::new(low, id.core, machine.head)
     });
-    for (core, (id, _)) in finished.iter().zip(lowered) {
-        let (core, of) = (core.waiting, id);
+    for (done, (id, _)) in finished.iter().zip(lowered) {
         assert_eq!(
-            core, 0,
+            done.waiting, 0,
             "core {} of rank {} waits for ever: the orders of its queues have a circle",
-            of.core, of.rank
+            id.core, id.rank
         );
     }
     let mut cores = finished.into_iter().zip(lowered).peekable();
