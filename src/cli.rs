@@ -104,7 +104,7 @@ pub(crate) struct KernelArgs {
     /// Physical cores per logical core
     #[arg(long, value_name = "1|2", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=2))]
     pub(crate) lnc: u32,
-    /// Leave a kernel for neuronxcc.nki as it is written: drop no load and no copy
+    /// Leave a kernel for neuronxcc.nki as it is written: drop no load or copy, and move no tile that does not fit
     #[arg(long)]
     pub(crate) as_written: bool,
     /// Programs along each axis of the launch grid of a kernel for neuronxcc.nki, e.g. 4,2; nc2*4 and 4*nc2 spread an axis over two cores

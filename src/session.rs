@@ -319,8 +319,7 @@ impl Session {
         };
         let mut changes = Vec::new();
         if compiled.middle_end {
-            (program, changes) =
-                stage("middle end", || middle_end::rewrite(&program, Passes { spills: false, ..Passes::ALL }));
+            (program, changes) = stage("middle end", || middle_end::rewrite(&program, Passes::ALL));
         }
         let params = self.params.params(program.target).map_err(Stop::Call)?;
         let (placed, traced) = rayon::join(

@@ -114,6 +114,15 @@ pub(crate) fn add(dst: View, data1: View, data2: View) -> Inst {
         .into()
 }
 
+pub(crate) fn copy(dst: View, src: View) -> Inst {
+    use nki_isa::arg::Arg;
+    let entry = nki_isa::inst::find("tensor_copy").expect("registered");
+    let mut args: Vec<Option<Arg>> = vec![None; entry.schema.operands.len()];
+    args[entry.schema.position("dst").expect("an operand")] = Some(Arg::View(dst));
+    args[entry.schema.position("src").expect("an operand")] = Some(Arg::View(src));
+    (entry.build)(&mut args).expect("valid")
+}
+
 /// A view with other dimensions `(stride, count)`.
 pub(crate) fn pattern(mut view: View, partition: u32, offset: i64, dims: &[(i64, u32)]) -> View {
     view.partition = partition;

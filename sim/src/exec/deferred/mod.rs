@@ -9,6 +9,8 @@
 mod chain;
 mod plan;
 mod run;
+#[cfg(test)]
+mod tests;
 
 use std::mem::take;
 

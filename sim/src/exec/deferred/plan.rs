@@ -145,7 +145,7 @@ pub(super) fn plan<'m>(
 }
 
 /// Omits copies whose one side is a passing storage that nothing else writes (a load) or else touches (a store): who reads what was
-/// loaded reads it where it came from, and who made what is stored writes it where it goes.
+/// loaded reads it where it came from, and who made what is stored writes it where it goes, if nothing touches that place in between.
 pub(super) fn without_copies<'m>(
     mut plans: Vec<Plan<'m>>,
     passing: &[Passing],
@@ -155,14 +155,12 @@ pub(super) fn without_copies<'m>(
     let mut n = 0;
     while n < plans.len() {
         let writes = |k: usize| plans.iter().flat_map(|p| &p.outputs).filter(|o| o.piece == k).count();
-        let reads = |k: usize| {
-            let is = |p: &Plan<'_>, i: &Input<'_>| match i.from {
-                From::Elsewhere(_) => false,
-                From::Here(here) => here == k,
-                From::Beside(slot) => p.outputs[slot].piece == k,
-            };
-            plans.iter().map(|p| p.inputs.iter().filter(|i| is(p, i)).count()).sum::<usize>()
+        let is = |p: &Plan<'_>, i: &Input<'_>, k: usize| match i.from {
+            From::Elsewhere(_) => false,
+            From::Here(here) => here == k,
+            From::Beside(slot) => p.outputs[slot].piece == k,
         };
+        let reads = |k: usize| plans.iter().map(|p| p.inputs.iter().filter(|i| is(p, i, k)).count()).sum::<usize>();
         let Plan { what: What::Copy, inputs, outputs, .. } = &plans[n] else {
             n += 1;
             continue;
@@ -184,12 +182,16 @@ pub(super) fn without_copies<'m>(
                 }
             }
             From::Here(k) if same && passes(k) && writes(k) == 1 && reads(k) == 1 => {
-                let made = plans.iter_mut().flat_map(|p| p.outputs.iter_mut().enumerate()).find(|(_, o)| o.piece == k);
+                let made = plans[..n].iter().position(|p| p.outputs.iter().any(|o| o.piece == k));
+                let touches =
+                    |p: &Plan<'_>| p.outputs.iter().any(|o| o.piece == to) || p.inputs.iter().any(|i| is(p, i, to));
+                let early = made.filter(|&m| !plans[m..n].iter().any(touches));
                 let same = |o: &Output| {
                     let place = (o.rows.first, o.count, o.codec) == (source.first, count, codec);
                     place && elements::is_dense(&o.steps, codec)
                 };
-                let Some((slot, made)) = made.filter(|(_, o)| same(o)) else {
+                let output = early.and_then(|m| plans[m].outputs.iter_mut().enumerate().find(|(_, o)| o.piece == k));
+                let Some((slot, made)) = output.filter(|(_, o)| same(o)) else {
                     n += 1;
                     continue;
                 };

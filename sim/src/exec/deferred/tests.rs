@@ -1,0 +1,122 @@
+//! Instructions that wait give the values that they give one by one.
+
+use nki_isa::{DType, Program, Space, TensorId, View};
+use proptest::collection::vec;
+use proptest::prelude::*;
+
+use crate::exec::{ExecOptions, Extent, Moment, Observed, Observer, Rank, run, run_ranks};
+use crate::place::place;
+use crate::testing::*;
+
+/// Reads everything that is written, so that nothing waits.
+struct Eager;
+
+impl Observer for Eager {
+    fn wants(&mut self, _: &Moment<'_>) -> Option<Extent> {
+        Some(Extent::Tensor)
+    }
+
+    fn value(&mut self, _: &Moment<'_>, _: Observed) {}
+}
+
+const ROWS: u32 = 16;
+const COLUMNS: u32 = 32;
+const TILES: usize = 4;
+
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Kind {
+    Copy,
+    Add,
+    /// Stores the first tile in HBM and loads the second, which ends a run.
+    StoreLoad,
+}
+
+/// An instruction on parts of tiles: the first is its destination. A tile past [`TILES`] is a new one, which is written whole and dies soon.
+#[derive(Debug, Clone)]
+struct Step {
+    kind: Kind,
+    tiles: [usize; 3],
+    /// First column and number of columns: in units of a quarter of a tile.
+    columns: (u32, u32),
+}
+
+fn steps() -> impl Strategy<Value = Vec<Step>> {
+    let kind = prop_oneof![3 => Just(Kind::Copy), 2 => Just(Kind::Add), 1 => Just(Kind::StoreLoad)];
+    let columns = prop_oneof![Just((0, 4)), (0..4u32).prop_flat_map(|first| (Just(first), 1..=4 - first))];
+    let step = (kind, [0..TILES + 2, 0..TILES + 2, 0..TILES + 2], columns);
+    vec(step.prop_map(|(kind, tiles, columns)| Step { kind, tiles, columns }), 1..24)
+}
+
+fn program_of(steps: &[Step]) -> Program {
+    let mut b = Builder::new();
+    let x = b.input("x", &[ROWS * TILES as u32, COLUMNS], DType::F32);
+    let out = b.output("out", &[ROWS * TILES as u32, COLUMNS], DType::F32);
+    let mut tiles: Vec<TensorId> =
+        (0..TILES + 2).map(|_| b.tensor("t", Space::Sbuf, &[ROWS, COLUMNS], DType::F32)).collect();
+    let rows = |b: &Builder, id, n: usize| {
+        let first = i64::from(n as u32 * ROWS * COLUMNS);
+        pattern(b.whole(id), 0, first, &[(COLUMNS.into(), ROWS), (1, COLUMNS)])
+    };
+    for (n, &tile) in tiles.iter().enumerate() {
+        b.push(dma(b.whole(tile), rows(&b, x, n % TILES)));
+    }
+    for &Step { kind, tiles: [to, one, two], columns: (first, count) } in steps {
+        let new = to >= TILES;
+        let part = |b: &Builder, id: TensorId| -> View {
+            let unit = COLUMNS / 4;
+            let part = pattern(b.whole(id), 0, (first * unit).into(), &[(1, ROWS), (1, count * unit)]);
+            if new { b.whole(id) } else { part }
+        };
+        if kind == Kind::StoreLoad {
+            b.push(dma(rows(&b, out, to % TILES), b.whole(tiles[to])));
+            b.push(dma(b.whole(tiles[one]), rows(&b, x, two % TILES)));
+            continue;
+        }
+        let [from, other] = [one, two].map(|t| part(&b, tiles[t]));
+        if new {
+            tiles[to] = b.tensor("short", Space::Sbuf, &[ROWS, COLUMNS], DType::F32);
+        }
+        let to = part(&b, tiles[to]);
+        b.push(if kind == Kind::Add { add(to, from, other) } else { copy(to, from) });
+    }
+    for (n, &tile) in tiles.iter().take(TILES).enumerate() {
+        b.push(dma(rows(&b, out, n), b.whole(tile)));
+    }
+    b.program
+}
+
+fn input() -> crate::HostTensor {
+    let n = (ROWS * COLUMNS) as usize * TILES;
+    let values: Vec<f32> = (0..n).map(|i| (i * 7 % 1009) as f32).collect();
+    host_f32("x", &[ROWS as usize * TILES, COLUMNS as usize], &values)
+}
+
+/// What runs give: with instructions that wait, and one by one.
+fn both(program: &Program) -> [Vec<f32>; 2] {
+    let placement = place(program).expect("fits");
+    let waiting = run(program, &placement, vec![input()], &ExecOptions::default()).expect("runs");
+    let rank = Rank { program, placement: &placement, inputs: vec![input()], observer: Some(&mut Eager) };
+    let eager = run_ranks(vec![rank], &ExecOptions::default()).expect("runs").remove(0);
+    [waiting, eager].map(|result| f32s(&result.outputs[0]))
+}
+
+/// A value on its way to a tile may not arrive before an earlier instruction has read the tile.
+#[test]
+fn a_value_waits_for_readers_of_its_destination() {
+    let copied = |to, from, columns| Step { kind: Kind::Copy, tiles: [to, from, from], columns };
+    // A new tile gets tile 3; tile 0 reads a part of tile 1, which then becomes the new tile.
+    let steps = [copied(4, 3, (0, 4)), copied(0, 1, (0, 2)), copied(1, 4, (0, 4))];
+    let end = Step { kind: Kind::StoreLoad, tiles: [0, 2, 1], columns: (0, 4) };
+    let [waiting, eager] = both(&program_of(&[&steps[..], &[end]].concat()));
+    assert_eq!(waiting, eager);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(400))]
+
+    #[test]
+    fn waiting_changes_no_value(steps in steps()) {
+        let [waiting, eager] = both(&program_of(&steps));
+        prop_assert_eq!(waiting, eager);
+    }
+}
