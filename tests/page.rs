@@ -358,11 +358,7 @@ fn several_cores_and_ranks() {
     assert_eq!(b.note("rank"), "1");
     // The choice of a rank loads the page anew.
     b.eval("document.body.dataset.ready = ''; const s = document.getElementById('rank'); s.value = '0'; s.dispatchEvent(new Event('change'))");
-    let start = std::time::Instant::now();
-    while b.note("ready") != "1" {
-        assert!(start.elapsed().as_secs() < 60);
-        std::thread::sleep(std::time::Duration::from_millis(50));
-    }
+    b.wait_until_ready();
     assert_eq!(b.note("rank"), "0");
     assert_eq!(b.errors(), Vec::<String>::new());
 }

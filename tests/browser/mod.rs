@@ -70,6 +70,14 @@ impl Browser {
     /// Calls a method of the protocol and waits for its result.
     #[track_caller]
     fn call(&mut self, method: &str, params: Value) -> Value {
+        let answer = self.answer(method, params);
+        assert!(answer.get("error").is_none(), "{method}: {}", answer["error"]);
+        answer["result"].clone()
+    }
+
+    /// Calls a method of the protocol and waits for its answer: a result or an error.
+    #[track_caller]
+    fn answer(&mut self, method: &str, params: Value) -> Value {
         self.number += 1;
         let mut message = json!({"id": self.number, "method": method, "params": params});
         if !self.session.is_empty() {
@@ -83,8 +91,7 @@ impl Browser {
                 self.errors.push(answer["params"]["exceptionDetails"]["exception"]["description"].to_string());
             }
             if answer["id"] == self.number {
-                assert!(answer.get("error").is_none(), "{method}: {}", answer["error"]);
-                return answer["result"].clone();
+                return answer;
             }
         }
     }
@@ -100,9 +107,16 @@ impl Browser {
         // A new hash alone would not load the page again.
         self.call("Page.navigate", json!({"url": "about:blank"}));
         self.call("Page.navigate", json!({"url": url}));
+        self.wait_until_ready();
+    }
+
+    /// Waits until the page says that it is ready. The protocol refuses an expression whose page goes away meanwhile.
+    #[track_caller]
+    pub(crate) fn wait_until_ready(&mut self) {
         let start = Instant::now();
-        while self.eval("document.body?.dataset.ready ?? ''") != "1" {
-            assert!(start.elapsed() < PATIENCE, "{url} is not ready: {:?}", self.errors);
+        let ready = json!({"expression": "document.body?.dataset.ready ?? ''", "returnByValue": true});
+        while self.answer("Runtime.evaluate", ready.clone())["result"]["result"]["value"] != "1" {
+            assert!(start.elapsed() < PATIENCE, "the page is not ready: {:?}", self.errors);
             std::thread::sleep(Duration::from_millis(20));
         }
     }
