@@ -5,20 +5,34 @@
         out, report = nki_sim.profile(softmax)(x)
 
 The marker fails the test if a kernel that the test profiles takes longer on the device.
-`--nki-report` lists all profiled kernels at the end.
+`--nki-report` lists all profiled kernels at the end. `--nki-baseline FILE` compares their times with those in
+a file kept in the repository, which `--nki-update` writes.
 """
 
+import json
+import os
+import pathlib
 import sys
+import tempfile
 
 import pytest
 
 #: The name of the test property with a kernel and its time.
 _PROPERTY = "nki_latency_us"
+#: The version of the baseline's form.
+_FORM = 1
 
 
 def pytest_addoption(parser):
     group = parser.getgroup("nki_sim")
     group.addoption("--nki-report", action="store_true", help="list the kernels that tests profiled, with their time on the device")
+    group.addoption("--nki-baseline", metavar="FILE", help="fail tests whose kernels are slower than in this file")
+    group.addoption("--nki-update", action="store_true", help="write the times of passing tests to the baseline instead")
+    group.addoption(
+        "--nki-tolerance", metavar="PERCENT", type=float, help="how much slower than the baseline a kernel may be (default 2)"
+    )
+    parser.addini("nki_baseline", "the file of --nki-baseline, relative to the project's root")
+    parser.addini("nki_tolerance", "the percentage of --nki-tolerance")
     for level, what in (("deny", "make a call raise"), ("warn", "are warnings"), ("allow", "are dropped")):
         text = f"findings of nki_sim that {what}: slugs, classes (bug, suspicious, strict) or warnings, with commas"
         group.addoption(f"--nki-sim-{level}", action="append", metavar="LIST", help=text)
@@ -32,6 +46,58 @@ def pytest_configure(config):
     config.addinivalue_line(
         "markers", "nki_latency(max_us): fail if a kernel that the test profiles takes longer than max_us on the device"
     )
+    config.stash[_baseline] = _read_baseline(config)
+
+
+#: Times by test: the file, its kernels in the order in which the test profiles them, and the tolerance in percent.
+_baseline = pytest.StashKey[tuple]()
+
+
+def _read_baseline(config):
+    name, update = config.getoption("--nki-baseline") or config.getini("nki_baseline"), config.getoption("--nki-update")
+    if not name:
+        if update:
+            raise pytest.UsageError("--nki-update needs --nki-baseline FILE")
+        return None, {}, 0.0
+    file = pathlib.Path(name)
+    if not config.getoption("--nki-baseline"):
+        file = config.rootpath / file
+    tolerance = config.getoption("--nki-tolerance")
+    if tolerance is None:
+        try:
+            tolerance = float(config.getini("nki_tolerance") or 2.0)
+        except ValueError:
+            raise pytest.UsageError(f"nki_tolerance = {config.getini('nki_tolerance')!r} is not a percentage") from None
+    if not tolerance >= 0:
+        raise pytest.UsageError(f"--nki-tolerance {tolerance}: the percentage must be at least 0")
+    try:
+        held = json.loads(file.read_text(encoding="utf-8"))
+        if held["form"] != _FORM:
+            raise pytest.UsageError(f"{file}: form {held['form']}; this version of nki-sim reads form {_FORM}")
+        tests = {test: [(name, float(us)) for name, us in rows] for test, rows in held["tests"].items()}
+    except FileNotFoundError:
+        if not update:
+            raise pytest.UsageError(f"--nki-baseline {file}: no such file; --nki-update writes it") from None
+        tests = {}
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise pytest.UsageError(f"--nki-baseline {file}: not a baseline of nki-sim ({error})") from None
+    return file, tests, tolerance
+
+
+def _compared(config, test, rows):
+    """What is slower than in the baseline, in words."""
+    file, tests, tolerance = config.stash[_baseline]
+    held = tests.get(test)
+    if file is None or config.getoption("--nki-update") or held is None:
+        return []
+    if [name for name, _ in rows] != [name for name, _ in held]:
+        was, now = (", ".join(name for name, _ in of) or "none" for of in (held, rows))
+        return [f"the test profiles other kernels than in {file} ({now}; there {was}): --nki-update"]
+    return [
+        f"{name} takes {us:.2f} us, {us / was - 1:+.1%} (baseline {was:.2f} us, at most {tolerance:g}% more)"
+        for (name, us), (_, was) in zip(rows, held)
+        if not us <= was * (1 + tolerance / 100)
+    ]
 
 
 def _set_levels(which, lists):
@@ -52,8 +118,13 @@ def pytest_runtest_call(item):
     rows = _recorded()[start:]
     # Properties are part of the test report, which pytest-xdist transfers from its workers.
     item.user_properties.extend((_PROPERTY, [name, us]) for name, us in rows)
+    if outcome.excinfo is not None:
+        return
+    if slower := _compared(item.config, item.nodeid, rows):
+        outcome.force_exception(AssertionError("; ".join(slower)))
+        return
     marker = item.get_closest_marker("nki_latency")
-    if marker is None or outcome.excinfo is not None:
+    if marker is None:
         return
     budget = marker.kwargs.get("max_us", marker.args[0] if marker.args else None)
     if budget is None:
@@ -73,6 +144,43 @@ def pytest_terminal_summary(terminalreporter, config):
         terminalreporter.section("nki-sim: time on the device")
         for nodeid, name, us in rows:
             terminalreporter.write_line(f"{us:12.2f} us  {name}  ({nodeid})")
+    file, held, tolerance = config.stash[_baseline]
+    if file is None:
+        return
+    measured = {}
+    for report in reports:
+        of = [what for name, what in report.user_properties if name == _PROPERTY]
+        if of and report.passed:
+            measured[report.nodeid] = of
+    new = sorted(set(measured) - set(held))
+    if config.getoption("--nki-update"):
+        _write_baseline(file, {**held, **measured})
+        terminalreporter.write_line(f"nki-sim: {file}: {len(measured)} tests written, {len(new)} of them new")
+        return
+    faster = [
+        f"{name} {was:.2f} -> {us:.2f} us ({test})"
+        for test, of in sorted(measured.items())
+        for (name, us), (_, was) in zip(of, held.get(test, []))
+        if us < was * (1 - tolerance / 100)
+    ]
+    for text, several in (("faster than in", faster), ("not in", new)):
+        if several:
+            terminalreporter.section(f"nki-sim: {text} {file}")
+            for line in several:
+                terminalreporter.write_line(line)
+    if faster or new:
+        terminalreporter.write_line("--nki-update writes these")
+
+
+def _write_baseline(file, tests):
+    """Replaces the file whole or not at all."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    rows = {test: [[name, round(us, 6)] for name, us in of] for test, of in sorted(tests.items())}
+    with tempfile.NamedTemporaryFile("w", dir=file.parent, prefix=".nki-sim-", delete=False, encoding="utf-8") as out:
+        json.dump({"form": _FORM, "tests": rows}, out, indent=1)
+        out.write("\n")
+    os.chmod(out.name, 0o644)
+    os.replace(out.name, file)
 
 
 def _recorded():
