@@ -183,3 +183,46 @@ fn the_language_takes_every_parameter_by_keyword() {
     assert!(problems.is_empty(), "\n{problems}");
     assert!(checked > 80, "{checked}");
 }
+
+/// What the reference says of a function or method, with `*` and further values left out, as the file writes it.
+fn of_entry(entry: &nki_frontend::reference::Entry) -> Vec<(String, Option<String>)> {
+    let parameters = entry.each_parameter().expect("a function");
+    let named = parameters.into_iter().filter(|(name, ..)| !name.starts_with('*'));
+    named.map(|(name, _, default)| (name.to_owned(), (!default.is_empty()).then(|| default.to_owned()))).collect()
+}
+
+#[test]
+fn the_reference_has_the_documented_parameters() {
+    use nki_frontend::reference;
+    let mut problems = String::new();
+    let mut compared = 0;
+    let class = reference::CLASSES.iter().find(|c| c.name == "NkiTensor").expect("documented");
+    let functions_of_language = reference::functions("nki.language");
+    for function in functions("nl.") {
+        let method = function.name.strip_prefix("nl.NkiTensor.");
+        let known = match method {
+            Some(method) => class.members.iter().find(|e| e.name == method),
+            None => functions_of_language.iter().find(|e| function.name[3..] == *e.name),
+        };
+        let Some(entry) = known else {
+            let _ = writeln!(problems, "{}: not in the reference", function.name);
+            continue;
+        };
+        compared += 1;
+        let ours = of_entry(entry);
+        let documented = &function.parameters;
+        let number = |d: &str| d.parse::<f64>().ok();
+        let same = |x: Option<&str>, y: Option<&str>| {
+            same_default(x, y) || x.and_then(number).is_some() && x.and_then(number) == y.and_then(number)
+        };
+        // Older releases have a parameter more.
+        let fits = documented.len() <= ours.len()
+            && ours.iter().zip(documented).all(|((a, x), (b, y))| a == b && same(x.as_deref(), y.as_deref()))
+            && ours[documented.len()..].iter().all(|(name, _)| name == "address" || name == "dtype");
+        if !fits {
+            let _ = writeln!(problems, "{}: documented {documented:?}\n    ours {ours:?}", function.name);
+        }
+    }
+    assert!(problems.is_empty(), "\n{problems}");
+    assert!(compared >= 115, "{compared}");
+}

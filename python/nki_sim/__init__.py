@@ -29,6 +29,7 @@ from ._profile import Report, assert_close, profile
 from ._ranks import PerRank, RanksReport, simulate_ranks
 from ._sweep import Sweep, SweepPoint, sweep
 from ._tree import install
+from ._values import Value, Values, trace_values
 
 __all__ = [
     "ArgumentError",
@@ -49,6 +50,8 @@ __all__ = [
     "Sweep",
     "SweepPoint",
     "TensorSpec",
+    "Value",
+    "Values",
     "__version__",
     "assert_close",
     "configure",
@@ -62,6 +65,7 @@ __all__ = [
     "sweep",
     "target",
     "trace",
+    "trace_values",
 ]
 
 _tree.offer()

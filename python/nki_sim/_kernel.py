@@ -8,14 +8,19 @@ import os
 import sys
 import types
 import warnings
+from collections.abc import Callable
+from typing import Any, Generic, ParamSpec, TypeVar, overload
 
 from . import _arrays, _levels, _native, _source, _watch
 from ._config import logical_cores
 from ._errors import ArgumentTypeError, KernelError, KernelWarning
 from ._inspect import show
 
+P = ParamSpec("P")
+R = TypeVar("R")
 
-class Kernel:
+
+class Kernel(Generic[P, R]):
     """A function that is compiled for the device and simulated; the result of `nki.jit`.
 
     Calling it with arrays runs it. Results have the type of the array arguments (NumPy, torch,
@@ -28,6 +33,11 @@ class Kernel:
     #: Levels of findings passed to `simulate`, and whether `assert_close` is the caller.
     _given = None
     _close = False
+    __name__: str
+    __qualname__: str
+    func: Callable[P, R]
+    #: The values of intermediates that its runs keep (`trace_values`).
+    _wanted = None
 
     def __init__(self, func, *, lnc=None, target=None, strict=False, capacity=None, cache=None, compile_config=None, specialization_config=None):
         if isinstance(func, Kernel):
@@ -83,7 +93,7 @@ class Kernel:
         """Physical cores that it runs on."""
         return logical_cores() if self._lnc is None else self._lnc
 
-    def __getitem__(self, grid):
+    def __getitem__(self, grid: int | tuple[int]) -> "Kernel[P, R]":
         """The kernel on this number of physical cores: `kernel[2]` or `kernel[(2,)]`."""
         if isinstance(grid, tuple) and len(grid) == 1:
             (grid,) = grid
@@ -91,7 +101,7 @@ class Kernel:
             raise ValueError(f"kernel[{grid!r}]: a logical core has 1 or 2 physical cores: kernel[1] or kernel[2]")
         return self._with(_lnc=int(grid))
 
-    def with_schedule(self, edges):
+    def with_schedule(self, edges) -> "Kernel[P, R]":
         """The kernel with additional dependences between named instructions: pairs
         `(later, earlier)` of `name=` values, where `earlier` may be a list of names."""
         pairs = []
@@ -170,7 +180,7 @@ class Kernel:
             if "torch_xla" in sys.modules:
                 _record_xla(self, compiled)
             written = _arrays.torch_tensors(compiled)
-            outcome = compiled.run(timed)
+            outcome = compiled.run(timed, self._wanted)
             _arrays.note_written(written)
         except Exception as error:
             _explain(error, arguments)
@@ -180,7 +190,7 @@ class Kernel:
         kind = _arrays.kind_of([value for _, value in arguments])
         return _shape(outcome.result, kind), outcome
 
-    def __call__(self, *args, **kwargs):
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> Any:
         if _native.is_tracing():
             # In a kernel, its instructions become part of that one.
             self._agree()
@@ -319,6 +329,12 @@ def _traced(compiled):
     return jax is not None and any(isinstance(x, jax.core.Tracer) for x in compiled.operands())
 
 
+@overload
+def jit(func: "Kernel[P, R]") -> "Kernel[P, R]": ...
+@overload
+def jit(func: Callable[P, R], **options: Any) -> Kernel[P, R]: ...
+@overload
+def jit(func: None = None, **options: Any) -> Callable[[Callable[P, R]], Kernel[P, R]]: ...
 def jit(func=None, *, mode=None, platform_target=None, target=None, strict=False, compile_config=None, specialization_config=None, **options):
     """Makes a function a kernel: `@nki.jit`, or `@nki.jit(...)`.
 
@@ -337,7 +353,9 @@ def jit(func=None, *, mode=None, platform_target=None, target=None, strict=False
     return Kernel(func, **given)
 
 
-def simulate(kernel, *, capacity=None, settings=None, deny=None, warn=None, allow=None) -> Kernel:
+def simulate(
+    kernel: Kernel[P, R] | Callable[P, R], *, capacity=None, settings=None, deny=None, warn=None, allow=None
+) -> Kernel[P, R]:
     """The kernel as a function of NumPy, torch or jax arrays. Every kernel is simulated, so this is
     the kernel itself.
 
@@ -360,7 +378,7 @@ def simulate(kernel, *, capacity=None, settings=None, deny=None, warn=None, allo
     return kernel._with(**changes) if changes else kernel
 
 
-def cpu_simulate(kernel) -> Kernel:
+def cpu_simulate(kernel: Kernel[P, R] | Callable[P, R]) -> Kernel[P, R]:
     """Like `simulate`; the number of cores follows: `cpu_simulate(kernel)[lnc](**inputs)`."""
     return simulate(kernel)
 
@@ -414,7 +432,7 @@ def warn_of_grid(name, grid, level=3):
     )
 
 
-def from_source(text, name=None, globals=None) -> Kernel:
+def from_source(text, name=None, globals=None) -> Kernel[..., Any]:
     """A kernel from source text: the function `name` (by default the last one defined), evaluated
     with these globals."""
     filename = f"<nki-sim text {abs(hash(text)):x}>"

@@ -5,8 +5,11 @@ import enum
 import inspect
 import typing
 
-from . import _language, _native
+from . import _native
 from ._errors import NkiValidationError, OutsideKernelError
+
+if typing.TYPE_CHECKING:
+    import numpy
 
 
 class NKIObject:
@@ -93,7 +96,7 @@ class DType:
         self._dtype = None
 
     @property
-    def dtype(self):
+    def dtype(self) -> "numpy.dtype[typing.Any]":
         """The NumPy dtype. NumPy uses this attribute to convert the object to a dtype."""
         if self._dtype is None:
             from ._arrays import numpy_dtype
@@ -262,17 +265,16 @@ def _signature(operands):
     return inspect.Signature(parameters)
 
 
-def _signature_of(text):
-    """The signature for this text; defaults remain text."""
-    parameters = []
-    for part in filter(None, text.split(", ")):
-        name, has_default, default = part.partition("=")
-        kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
-        if name.startswith("*"):
-            kind = inspect.Parameter.VAR_KEYWORD if name.startswith("**") else inspect.Parameter.VAR_POSITIONAL
-        given = _Default(default) if has_default else inspect.Parameter.empty
-        parameters.append(inspect.Parameter(name.lstrip("*"), kind, default=given))
-    return inspect.Signature(parameters)
+def _signature_of(parameters):
+    """The signature for parameters as (name, type, default); types and defaults remain text."""
+    made, kind = [], inspect.Parameter.POSITIONAL_OR_KEYWORD
+    for name, annotation, default in parameters:
+        if name == "*":
+            kind = inspect.Parameter.KEYWORD_ONLY
+            continue
+        given = _Default(default) if default else inspect.Parameter.empty
+        made.append(inspect.Parameter(name, kind, default=given, annotation=annotation or inspect.Parameter.empty))
+    return inspect.Signature(made)
 
 
 class _Default:
@@ -302,6 +304,8 @@ def _build():
     schemas = {s["name"]: s for s in _native.instructions()}
     modules = {"nki.language": {"NKIObject": NKIObject}, "nki.isa": {}, "nki.collectives": {}}
     modules |= {"neuronxcc.nki.language": {}, "neuronxcc.nki.isa": {}}
+    functions = {m: {name: (p, doc) for name, p, _, doc in _native.api_functions(m)} for m in ("nki.language", "nki.isa", "nki.collectives")}
+    classes = {(m, name): doc for m, name, _, doc, _ in _native.api_classes()}
     _native.register(NKIObject, "nki.language.NKIObject")
     for module, name, kind, details in _native.api_names():
         names = modules[module]
@@ -323,13 +327,14 @@ def _build():
         elif kind == "class":
             value = {"tensor": names.get("NkiTensor"), "NkiValidationError": NkiValidationError}.get(name)
             if value is None:
-                value = _ApiClass(name, (), {"__module__": module})
+                value = _ApiClass(name, (), {"__module__": module, "__doc__": classes.get((module, name))})
         elif module != "nki.language" and name in schemas:
             schema = schemas[name]
             value = ApiFunction(module, name, document(schema), _signature(schema["operands"]))
         else:
-            signature, doc = _language.about(module, name, kind)
-            value = ApiFunction(module, name, doc, _signature_of(signature))
+            # The older language has the functions of the current one with further arguments.
+            parameters, doc = functions.get(module, {}).get(name) or (None, functions["nki.language"].get(name, (None, None))[1])
+            value = ApiFunction(module, name, doc, None if parameters is None else _signature_of(parameters))
         names[name] = value
         known = kind == "dtype" and (name != details[0] or module != "nki.language")
         if kind != "member" and not known:

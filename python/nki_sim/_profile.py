@@ -4,10 +4,15 @@ import copy
 import io
 import json
 import os
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 
 from ._kernel import Kernel, simulate
+
+if TYPE_CHECKING:
+    from . import _ranks
 
 
 class Report:
@@ -169,13 +174,17 @@ class Profiled:
     def __getitem__(self, lnc):
         return Profiled(self.kernel[lnc])
 
-    def __call__(self, *args, **kwargs):
+    def __call__(self, *args, **kwargs) -> tuple[Any, Report]:
         result, outcome = self.kernel._run(args, kwargs, True)
         report = Report(outcome)
         recorded.append((self.kernel.__name__, report.latency_us))
         return result, report
 
 
+@overload
+def profile(kernel: "_ranks.Ranks", **options: Any) -> "_ranks.ProfiledRanks": ...
+@overload
+def profile(kernel: Kernel[..., Any] | Callable[..., Any], **options: Any) -> Profiled: ...
 def profile(kernel, *, capacity=None, settings=None, deny=None, warn=None, allow=None):
     """The kernel with its time on the device: `outputs, report = nki_sim.profile(kernel)(...)`.
 

@@ -3,6 +3,7 @@
 import html
 import json
 import warnings
+from typing import Any
 
 import numpy as np
 
@@ -41,7 +42,7 @@ class Ranks:
     def __getitem__(self, lnc):
         return Ranks(self.kernel[lnc], self.count)
 
-    def __call__(self, *args, **kwargs):
+    def __call__(self, *args, **kwargs) -> list[Any]:
         results, outcome = self._run(args, kwargs, False)
         if found := outcome.findings():
             warnings.warn(found.rstrip(), KernelWarning, stacklevel=2)
@@ -58,7 +59,7 @@ class Ranks:
         ]
         try:
             compiled = [self.kernel._compile(arguments) for arguments in calls]
-            outcome = _native.run_ranks(compiled, timed)
+            outcome = _native.run_ranks(compiled, timed, self.kernel._wanted)
         except Exception as error:
             _explain(error, calls[0])
             raise
@@ -176,7 +177,7 @@ class ProfiledRanks:
     def __getitem__(self, lnc):
         return ProfiledRanks(self.kernel[lnc])
 
-    def __call__(self, *args, **kwargs):
+    def __call__(self, *args, **kwargs) -> tuple[list[Any], RanksReport]:
         results, outcome = self.kernel._run(args, kwargs, True)
         report = RanksReport(outcome)
         recorded.append((self.kernel.kernel.__name__, report.latency_us))

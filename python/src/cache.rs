@@ -21,6 +21,7 @@ use crate::levels::Judge;
 use crate::named_target;
 use crate::run::{Outcome, shaped};
 use crate::threads::detached;
+use crate::values::Wanted;
 
 /// Programs that a kernel keeps; the one used longest ago goes first.
 const MOST: usize = 64;
@@ -283,10 +284,10 @@ impl Compiled {
         ))
     }
 
-    /// Runs the program. Arrays that it writes are written when it has come to its end.
-    #[pyo3(signature = (timed=false))]
-    fn run(&self, py: Python<'_>, timed: bool) -> PyResult<Outcome> {
-        self.execute(py, timed)
+    /// Runs the program, and keeps values of intermediates if some are wanted. Arrays that it writes are written when it has come to its end.
+    #[pyo3(signature = (timed=false, wanted=None))]
+    fn run(&self, py: Python<'_>, timed: bool, wanted: Option<Wanted>) -> PyResult<Outcome> {
+        self.execute(py, timed, wanted.as_ref())
     }
 
     /// Lines that the kernel printed while it was compiled.

@@ -18,6 +18,7 @@ mod run;
 mod served;
 mod threads;
 mod trace;
+mod values;
 mod xla;
 
 use std::ffi::OsString;
@@ -81,6 +82,8 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(set_limits, module)?)?;
     module.add_function(wrap_pyfunction!(memory_limit, module)?)?;
     module.add_function(wrap_pyfunction!(names::api_names, module)?)?;
+    module.add_function(wrap_pyfunction!(names::api_functions, module)?)?;
+    module.add_function(wrap_pyfunction!(names::api_classes, module)?)?;
     module.add_function(wrap_pyfunction!(names::instructions, module)?)?;
     module.add_function(wrap_pyfunction!(names::register, module)?)?;
     module.add_function(wrap_pyfunction!(served::serve, module)?)?;

@@ -3,6 +3,7 @@
 use std::sync::RwLock;
 
 use nki_frontend::ApiKind;
+use nki_frontend::reference::{self, Entry, Parameter};
 use nki_isa::Arg;
 use nki_isa::inst::REGISTRY;
 use nki_isa::names::Named;
@@ -47,6 +48,26 @@ pub(crate) fn api_names(py: Python<'_>) -> PyResult<Bound<'_, PyList>> {
         out.append((module, name, kind, details))?;
     }
     Ok(out)
+}
+
+/// A member of the API: name, parameters (name, type, default; None for an attribute), result, documentation.
+type Member = (&'static str, Option<Vec<Parameter<'static>>>, &'static str, String);
+
+fn member(entry: &Entry) -> Member {
+    (entry.name, entry.each_parameter(), entry.result, entry.doc.to_string())
+}
+
+/// The functions of a module that are not instructions.
+#[pyfunction]
+pub(crate) fn api_functions(module: &str) -> Vec<Member> {
+    reference::functions(module).iter().map(member).collect()
+}
+
+/// The classes of the API: module, name, base class or the empty string, documentation, members.
+#[pyfunction]
+pub(crate) fn api_classes() -> Vec<(&'static str, &'static str, &'static str, &'static str, Vec<Member>)> {
+    let members = |class: &reference::Class| class.members.iter().map(member).collect();
+    reference::CLASSES.iter().map(|c| (c.module, c.name, c.base, c.doc, members(c))).collect()
 }
 
 /// The schemas of `nki.isa` as dicts: name, doc, engines, operands (name, kind, role, doc, required, default, members, spaces).

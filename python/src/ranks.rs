@@ -11,6 +11,7 @@ use crate::arrays::Array;
 use crate::cache::Compiled;
 use crate::errors::{kernel_error, ours, value_error};
 use crate::run::{Outcome, run_session};
+use crate::values::{Wanted, recorders};
 
 /// What a run of several ranks gave.
 #[pyclass(frozen, module = "nki_sim._native")]
@@ -23,15 +24,26 @@ pub(crate) struct RanksOutcome {
 
 /// Runs one program a rank, from 0, at the same time; they synchronise at collectives.
 #[pyfunction]
-pub(crate) fn run_ranks(py: Python<'_>, ranks: Vec<Py<Compiled>>, timed: bool) -> PyResult<RanksOutcome> {
+#[pyo3(signature = (ranks, timed, wanted=None))]
+pub(crate) fn run_ranks(
+    py: Python<'_>,
+    ranks: Vec<Py<Compiled>>,
+    timed: bool,
+    wanted: Option<Wanted>,
+) -> PyResult<RanksOutcome> {
     let ranks: Vec<&Compiled> = ranks.iter().map(Py::get).collect();
     let Some(first) = ranks.first() else { return Err(value_error("there is no rank to run")) };
     let session = first.session()?;
     let arrays: Vec<Vec<&Array>> = ranks.iter().map(|r| r.in_order()).collect::<PyResult<_>>()?;
     check_apart(py, &ranks, &arrays)?;
     let inputs = ranks.iter().zip(&arrays).map(|(r, a)| r.inputs_of(py, a)).collect::<PyResult<Vec<_>>>()?;
-    let to_run = ranks.iter().zip(inputs).map(|(r, inputs)| Launch::new(&r.ready.kernel, inputs));
-    let done = run_session(py, &session, to_run.collect(), timed)?.map_err(|stop| match stop {
+    let mut recorders = recorders(py, &ranks, wanted.as_ref())?;
+    let mut to_run: Vec<Launch<'_, '_>> =
+        ranks.iter().zip(inputs).map(|(r, inputs)| Launch::new(&r.ready.kernel, inputs)).collect();
+    if !recorders.is_empty() {
+        to_run = to_run.into_iter().zip(&mut recorders).map(|(launch, recorder)| launch.observed(recorder)).collect();
+    }
+    let done = run_session(py, &session, to_run, timed)?.map_err(|stop| match stop {
         Stop::Kernel(fault) => {
             let Compiled { judge, ready, .. } = ranks[fault.rank];
             kernel_error(py, judge.judge(fault.found_on_rank()), &ready.compiled.sources)
@@ -46,9 +58,10 @@ pub(crate) fn run_ranks(py: Python<'_>, ranks: Vec<Py<Compiled>>, timed: bool) -
         }
         return Err(kernel_error(py, applied, &ranks[rank].ready.compiled.sources));
     }
+    let mut values = recorders.into_iter().map(|r| r.finish(py)).collect::<PyResult<Vec<_>>>()?.into_iter();
     let mut outcomes = Vec::with_capacity(ranks.len());
     for (((rank, arrays), (ran, timeline)), applied) in ranks.iter().zip(&arrays).zip(done).zip(found) {
-        outcomes.push(Py::new(py, rank.finish(py, arrays, ran, applied, timeline)?)?);
+        outcomes.push(Py::new(py, rank.finish(py, arrays, ran, applied, timeline, values.next())?)?);
     }
     Ok(RanksOutcome { ranks: outcomes })
 }

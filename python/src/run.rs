@@ -19,6 +19,7 @@ use crate::arrays::{Array, Memory};
 use crate::cache::{Compiled, Ready};
 use crate::errors::{as_json, kernel_error, ours, value_error};
 use crate::threads::detached;
+use crate::values::{Wanted, recorders};
 
 /// What a run gave.
 #[pyclass(frozen, module = "nki_sim._native")]
@@ -35,6 +36,9 @@ pub(crate) struct Outcome {
     pub(crate) applied: Applied,
     timeline: Option<Timeline>,
     trace: Trace,
+    /// Values of intermediates, as dicts, if they were wanted.
+    #[pyo3(get)]
+    values: Option<Py<PyList>>,
 }
 
 /// What each rank did, and when, if that was requested.
@@ -58,10 +62,15 @@ pub(crate) fn run_session<'k>(
 
 impl Compiled {
     /// See [`Compiled::run`].
-    pub(crate) fn execute(&self, py: Python<'_>, timed: bool) -> PyResult<Outcome> {
+    pub(crate) fn execute(&self, py: Python<'_>, timed: bool, wanted: Option<&Wanted>) -> PyResult<Outcome> {
         let session = self.session()?;
         let arrays = self.in_order()?;
+        let mut recorders = recorders(py, &[self], wanted)?;
         let rank = Launch::new(&self.ready.kernel, self.inputs_of(py, &arrays)?);
+        let rank = match recorders.first_mut() {
+            Some(recorder) => rank.observed(recorder),
+            None => rank,
+        };
         let done = run_session(py, &session, vec![rank], timed)?;
         let (ran, timeline) = done.map(|mut all| all.swap_remove(0)).map_err(|stop| match stop {
             Stop::Kernel(fault) => kernel_error(py, self.judge.judge(fault.found()), &self.ready.compiled.sources),
@@ -71,7 +80,8 @@ impl Compiled {
         if applied.diagnostics.iter().any(Diagnostic::is_error) {
             return Err(kernel_error(py, applied, &self.ready.compiled.sources));
         }
-        self.finish(py, &arrays, ran, applied, timeline)
+        let values = recorders.pop().map(|recorder| recorder.finish(py)).transpose()?;
+        self.finish(py, &arrays, ran, applied, timeline, values)
     }
 
     /// All findings of compiling and of a run, at their levels.
@@ -100,6 +110,7 @@ impl Compiled {
         ran: Ran<'_>,
         applied: Applied,
         timeline: Option<Timeline>,
+        values: Option<Py<PyList>>,
     ) -> PyResult<Outcome> {
         let ready = &*self.ready;
         let mut outputs: Vec<Option<HostTensor>> = ran.outputs.into_iter().map(Some).collect();
@@ -112,7 +123,7 @@ impl Compiled {
         }
         let result = self.shape(py, &ready.compiled.returned, arrays, &mut outputs)?;
         let ready = self.ready.clone();
-        Ok(Outcome { ready, result, prints: ran.prints, applied, timeline, trace: ran.trace.into_owned() })
+        Ok(Outcome { ready, result, prints: ran.prints, applied, timeline, trace: ran.trace.into_owned(), values })
     }
 
     /// The arrays in the order of the program's inputs.

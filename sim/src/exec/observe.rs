@@ -51,6 +51,8 @@ pub struct Observed {
     codec: Codec,
     /// Extents.
     pub shape: Vec<usize>,
+    /// Of each element whether nothing has written some byte of it; empty if all are written.
+    pub unwritten: Vec<bool>,
 }
 
 impl Observed {
@@ -116,12 +118,14 @@ impl Interpreter<'_> {
         let view = whole.as_ref().unwrap_or(view);
         let Some(access) = self.locate(view, OobMode::Skip)? else { return Ok(None) };
         let memory = self.memory();
+        let mut unwritten = Vec::new();
         if memory.find_unwritten(&access).is_some() {
+            unwritten = memory.unwritten_elements(&access);
             memory.poison(&access);
         }
         let mut bytes = vec![0; access.elements() * access.codec.size()];
         memory.gather(&access, &mut bytes);
         let shape = view.shape().iter().map(|&n| n as usize).collect();
-        Ok(Some(Observed { bytes, codec: access.codec, shape }))
+        Ok(Some(Observed { bytes, codec: access.codec, shape, unwritten }))
     }
 }

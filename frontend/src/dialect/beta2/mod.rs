@@ -10,6 +10,7 @@ mod language;
 mod loops;
 pub(crate) mod names;
 mod operators;
+pub mod reference;
 mod region;
 mod removed;
 mod strict;

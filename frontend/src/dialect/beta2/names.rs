@@ -6,6 +6,7 @@ use nki_isa::names::Named;
 
 use super::enums::VOCABULARIES;
 use super::language::FUNCTIONS;
+use super::reference::CLASSES;
 use super::{TILE_SIZES, collectives};
 use crate::build::ops::OPS;
 use crate::dialect::common::enums::MEMORY;
@@ -51,8 +52,9 @@ pub(crate) fn api_names() -> Vec<ApiName> {
     }
     language("bool_", ApiKind::Dtype(DType::Bool));
     language("tile_size", ApiKind::TileSize(TILE_SIZES));
-    for class in ["NkiTensor", "tensor"] {
-        language(class, ApiKind::Class);
+    language("tensor", ApiKind::Class);
+    for class in CLASSES.iter().filter(|c| c.module == "nki.language") {
+        language(class.name, ApiKind::Class);
     }
     let mut collective = |name| out.push(("nki.collectives", name, ApiKind::Function));
     REGISTRY.iter().filter(|e| e.collective).for_each(|e| collective(e.schema.name));
@@ -71,9 +73,10 @@ pub(crate) fn api_names() -> Vec<ApiName> {
     ] {
         isa(name, ApiKind::Member("engine", member));
     }
-    for class in ["VirtualRegister", "NkiScalar", "NkiInstruction", "NkiValidationError"] {
-        isa(class, ApiKind::Class);
+    for class in CLASSES.iter().filter(|c| c.module == "nki.isa") {
+        isa(class.name, ApiKind::Class);
     }
+    isa("NkiValidationError", ApiKind::Class);
     out
 }
 

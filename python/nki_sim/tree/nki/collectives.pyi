@@ -1,14 +1,14 @@
 """The names of `nki.collectives`. Written by python/stubs.py from the registry of the simulator; do not edit."""
 
-import enum
 from collections.abc import Sequence
 from typing import Any
 
-from nki.isa import NkiInstruction
-from nki.language import NkiTensor
+import nki.language as nl
+from nki.isa import NkiInstruction, NkiScalar, VirtualRegister
+from nki.language import NkiTensor, Operator
 from nki_sim._objects import ReplicaGroup as ReplicaGroup
 
-def all_gather(srcs: Sequence[NkiTensor], dsts: Sequence[NkiTensor], replica_group: Any, collective_dim: int, priority: int | None = ..., *, name: str = ...) -> NkiInstruction:
+def all_gather(srcs: Sequence[NkiTensor], dsts: Sequence[NkiTensor], replica_group: Any, collective_dim: int, priority: int | None = None, *, name: str = '') -> NkiInstruction:
     """Joins the ranks' tensors along a dimension, in the order of the group; every rank gets the whole.
 
     Engines: sync.
@@ -21,7 +21,7 @@ def all_gather(srcs: Sequence[NkiTensor], dsts: Sequence[NkiTensor], replica_gro
     """
     ...
 
-def all_gather_v(srcs: Sequence[NkiTensor], dsts: Sequence[NkiTensor], replica_group: Any, metadata_tensor: NkiTensor, recv_counts_known: bool = ..., has_rdispls: bool = ..., priority: int | None = ..., *, name: str = ...) -> NkiInstruction:
+def all_gather_v(srcs: Sequence[NkiTensor], dsts: Sequence[NkiTensor], replica_group: Any, metadata_tensor: NkiTensor, recv_counts_known: bool = False, has_rdispls: bool = False, priority: int | None = None, *, name: str = '') -> NkiInstruction:
     """Sends one chunk of each rank to all ranks: as many elements of `src` as its metadata say.
 
     Engines: sync.
@@ -38,7 +38,7 @@ def all_gather_v(srcs: Sequence[NkiTensor], dsts: Sequence[NkiTensor], replica_g
     """
     ...
 
-def all_gather_v_prepare(srcs: Sequence[NkiTensor], dsts: Sequence[NkiTensor], replica_group: Any, metadata_tensor: NkiTensor, recv_counts_known: bool = ..., has_rdispls: bool = ..., priority: int | None = ..., *, name: str = ...) -> NkiInstruction:
+def all_gather_v_prepare(srcs: Sequence[NkiTensor], dsts: Sequence[NkiTensor], replica_group: Any, metadata_tensor: NkiTensor, recv_counts_known: bool = False, has_rdispls: bool = False, priority: int | None = None, *, name: str = '') -> NkiInstruction:
     """Prepares an `all_gather_v` of these operands, which `all_gather_v_trigger` starts: reads the metadata, and
     neither reads `srcs` nor writes `dsts`.
 
@@ -56,7 +56,7 @@ def all_gather_v_prepare(srcs: Sequence[NkiTensor], dsts: Sequence[NkiTensor], r
     """
     ...
 
-def all_gather_v_trigger(srcs: Sequence[NkiTensor], dsts: Sequence[NkiTensor], replica_group: Any, metadata_tensor: NkiTensor, recv_counts_known: bool = ..., has_rdispls: bool = ..., priority: int | None = ..., *, name: str = ...) -> NkiInstruction:
+def all_gather_v_trigger(srcs: Sequence[NkiTensor], dsts: Sequence[NkiTensor], replica_group: Any, metadata_tensor: NkiTensor, recv_counts_known: bool = False, has_rdispls: bool = False, priority: int | None = None, *, name: str = '') -> NkiInstruction:
     """Sends one chunk of each rank to all ranks, which were read when it was prepared. A kernel calls it with the
     preparation, whose operands it takes.
 
@@ -74,7 +74,7 @@ def all_gather_v_trigger(srcs: Sequence[NkiTensor], dsts: Sequence[NkiTensor], r
     """
     ...
 
-def all_reduce(srcs: Sequence[NkiTensor], dsts: Sequence[NkiTensor], replica_group: Any, op: Any, priority: int | None = ..., *, name: str = ...) -> NkiInstruction:
+def all_reduce(srcs: Sequence[NkiTensor], dsts: Sequence[NkiTensor], replica_group: Any, op: Operator, priority: int | None = None, *, name: str = '') -> NkiInstruction:
     """Reduces the ranks' tensors element by element; every rank gets the result.
 
     Engines: sync.
@@ -91,7 +91,7 @@ def all_reduce(srcs: Sequence[NkiTensor], dsts: Sequence[NkiTensor], replica_gro
     """
     ...
 
-def all_to_all(srcs: Sequence[NkiTensor], dsts: Sequence[NkiTensor], replica_group: Any, collective_dim: int, priority: int | None = ..., *, name: str = ...) -> NkiInstruction:
+def all_to_all(srcs: Sequence[NkiTensor], dsts: Sequence[NkiTensor], replica_group: Any, collective_dim: int, priority: int | None = None, *, name: str = '') -> NkiInstruction:
     """Splits each rank's tensor into as many parts as there are ranks; part `j` of rank `i` becomes part `i` of rank
     `j`.
 
@@ -105,7 +105,7 @@ def all_to_all(srcs: Sequence[NkiTensor], dsts: Sequence[NkiTensor], replica_gro
     """
     ...
 
-def all_to_all_v(srcs: Sequence[NkiTensor], dsts: Sequence[NkiTensor], replica_group: Any, metadata_tensor: NkiTensor, recv_counts_known: bool = ..., has_rdispls: bool = ..., priority: int | None = ..., *, name: str = ...) -> NkiInstruction:
+def all_to_all_v(srcs: Sequence[NkiTensor], dsts: Sequence[NkiTensor], replica_group: Any, metadata_tensor: NkiTensor, recv_counts_known: bool = False, has_rdispls: bool = False, priority: int | None = None, *, name: str = '') -> NkiInstruction:
     """Sends to each rank as many elements of `src` as the metadata say.
 
     Engines: sync.
@@ -122,7 +122,7 @@ def all_to_all_v(srcs: Sequence[NkiTensor], dsts: Sequence[NkiTensor], replica_g
     """
     ...
 
-def all_to_all_v_prepare(srcs: Sequence[NkiTensor], dsts: Sequence[NkiTensor], replica_group: Any, metadata_tensor: NkiTensor, recv_counts_known: bool = ..., has_rdispls: bool = ..., priority: int | None = ..., *, name: str = ...) -> NkiInstruction:
+def all_to_all_v_prepare(srcs: Sequence[NkiTensor], dsts: Sequence[NkiTensor], replica_group: Any, metadata_tensor: NkiTensor, recv_counts_known: bool = False, has_rdispls: bool = False, priority: int | None = None, *, name: str = '') -> NkiInstruction:
     """Prepares an `all_to_all_v` of these operands, which `all_to_all_v_trigger` starts: reads the metadata, and
     neither reads `srcs` nor writes `dsts`.
 
@@ -140,7 +140,7 @@ def all_to_all_v_prepare(srcs: Sequence[NkiTensor], dsts: Sequence[NkiTensor], r
     """
     ...
 
-def all_to_all_v_trigger(srcs: Sequence[NkiTensor], dsts: Sequence[NkiTensor], replica_group: Any, metadata_tensor: NkiTensor, recv_counts_known: bool = ..., has_rdispls: bool = ..., priority: int | None = ..., *, name: str = ...) -> NkiInstruction:
+def all_to_all_v_trigger(srcs: Sequence[NkiTensor], dsts: Sequence[NkiTensor], replica_group: Any, metadata_tensor: NkiTensor, recv_counts_known: bool = False, has_rdispls: bool = False, priority: int | None = None, *, name: str = '') -> NkiInstruction:
     """Sends to each rank as many elements of `src` as the metadata say, which were read when it was prepared. A
     kernel calls it with the preparation, whose operands it takes.
 
@@ -158,7 +158,7 @@ def all_to_all_v_trigger(srcs: Sequence[NkiTensor], dsts: Sequence[NkiTensor], r
     """
     ...
 
-def collective_permute(srcs: Sequence[NkiTensor], dsts: Sequence[NkiTensor], source_target_pairs: Any, priority: int | None = ..., *, name: str = ...) -> NkiInstruction:
+def collective_permute(srcs: Sequence[NkiTensor], dsts: Sequence[NkiTensor], source_target_pairs: Any, priority: int | None = None, *, name: str = '') -> NkiInstruction:
     """Sends the tensor of each source rank to its target rank. A rank that is no target keeps its `dsts`.
 
     Engines: sync.
@@ -170,7 +170,7 @@ def collective_permute(srcs: Sequence[NkiTensor], dsts: Sequence[NkiTensor], sou
     """
     ...
 
-def collective_permute_implicit(srcs_by_channel: Sequence[NkiTensor], dsts_by_channel: Sequence[NkiTensor], replica_group: Any, channel_ids: Sequence[int] = ..., priority: int | None = ..., *, name: str = ...) -> NkiInstruction:
+def collective_permute_implicit(srcs_by_channel: Sequence[Sequence[NkiTensor]], dsts_by_channel: Sequence[Sequence[NkiTensor]], replica_group: Any, channel_ids: int | Sequence[int] = [0], priority: int | None = None, *, name: str = '') -> NkiInstruction:
     """Sends to the next rank of the ring and receives from the one before, on each channel. All channels go round
     the group in its order.
 
@@ -184,20 +184,11 @@ def collective_permute_implicit(srcs_by_channel: Sequence[NkiTensor], dsts_by_ch
     """
     ...
 
-def collective_permute_implicit_current_processing_rank_id(dst: VirtualRegister, iteration_id: VirtualRegister | int, replica_group: Any, channel_id: int = ..., *, name: str = ...) -> NkiInstruction:
-    """Puts into a register the rank whose data this rank has after so many steps of the ring: its own at 0, then
-    that of the rank before it.
-
-    Engines: sync.
-
-    :param dst: (register) The register that gets it. Written.
-    :param iteration_id: (register | int) Steps done.
-    :param replica_group: (object) Lists of the ranks; each list is a ring in its order.
-    :param channel_id: (int) The channel; all go round alike. Default 0.
-    """
+def collective_permute_implicit_current_processing_rank_id(iteration_id: int, replica_group: ReplicaGroup, channel_id: int = 0) -> VirtualRegister:
+    """The rank whose data this rank has after `iteration_id` steps of the ring of its group."""
     ...
 
-def collective_permute_implicit_reduce(srcs0_by_channel: Sequence[NkiTensor], srcs1_by_channel: Sequence[NkiTensor], dsts_by_channel: Sequence[NkiTensor], replica_group: Any, op: Any, channel_ids: Sequence[int] = ..., priority: int | None = ..., *, name: str = ...) -> NkiInstruction:
+def collective_permute_implicit_reduce(srcs0_by_channel: Sequence[Sequence[NkiTensor]], srcs1_by_channel: Sequence[Sequence[NkiTensor]], dsts_by_channel: Sequence[Sequence[NkiTensor]], replica_group: Any, op: Operator, channel_ids: int | Sequence[int] = [0], priority: int | None = None, *, name: str = '') -> NkiInstruction:
     """Sends `op(srcs0, srcs1)` to the next rank of the ring and receives that of the one before, on each channel.
 
     Engines: sync.
@@ -216,16 +207,11 @@ def collective_permute_implicit_reduce(srcs0_by_channel: Sequence[NkiTensor], sr
     """
     ...
 
-def rank_id(dst: VirtualRegister, *, name: str = ...) -> NkiInstruction:
-    """Puts the rank into a register.
-
-    Engines: sync.
-
-    :param dst: (register) The register that gets it. Written.
-    """
+def rank_id() -> VirtualRegister:
+    """The rank that runs the kernel."""
     ...
 
-def reduce_scatter(srcs: Sequence[NkiTensor], dsts: Sequence[NkiTensor], replica_group: Any, collective_dim: int, op: Any, priority: int | None = ..., *, name: str = ...) -> NkiInstruction:
+def reduce_scatter(srcs: Sequence[NkiTensor], dsts: Sequence[NkiTensor], replica_group: Any, collective_dim: int, op: Operator, priority: int | None = None, *, name: str = '') -> NkiInstruction:
     """Reduces the ranks' tensors element by element; each rank gets the part at its position in the group.
 
     Engines: sync.

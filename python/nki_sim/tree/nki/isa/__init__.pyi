@@ -4,13 +4,69 @@ import enum
 from collections.abc import Sequence
 from typing import Any
 
-from nki.language import NkiTensor
+import nki.language as nl
+from nki.language import Dtype, DType, NkiTensor, Operator
 
-class VirtualRegister: ...
+from . import constants as constants
 
-class NkiScalar: ...
+class VirtualRegister:
+    """A register of the device; see `nisa.register_alloc`. It has no value while the kernel is compiled, and no
+    arithmetic.
+    """
 
-class NkiInstruction: ...
+class NkiScalar:
+    """An integer that the device computes; see `nisa.scalar_load`. It has no value while the kernel is compiled."""
+
+    @property
+    def dtype(self) -> DType:
+        """int32 or int64."""
+        ...
+
+    @property
+    def is_comparison(self) -> bool:
+        """Whether it is the result of a comparison."""
+        ...
+
+    def __add__(self, other: int | NkiScalar) -> NkiScalar:
+        """Sum; wraps around."""
+        ...
+
+    def __radd__(self, other: int) -> NkiScalar:
+        """Sum; wraps around."""
+        ...
+
+    def __sub__(self, other: int | NkiScalar) -> NkiScalar:
+        """Difference; wraps around."""
+        ...
+
+    def __rsub__(self, other: int) -> NkiScalar:
+        """Difference; wraps around."""
+        ...
+
+    def __mul__(self, other: int | NkiScalar) -> NkiScalar:
+        """Product; wraps around."""
+        ...
+
+    def __rmul__(self, other: int) -> NkiScalar:
+        """Product; wraps around."""
+        ...
+
+    def __neg__(self) -> NkiScalar:
+        """The negative number."""
+        ...
+
+    def __pos__(self) -> NkiScalar:
+        """The same number."""
+        ...
+
+class NkiInstruction:
+    """What an instruction returns: a handle for dependences."""
+
+    def depends_on(self, *producers: NkiInstruction | Sequence[NkiInstruction], kind: dependency | None = None) -> NkiInstruction:
+        """Lets the instruction wait for others: until they have completed (`nisa.dependency.runtime`, the default), or
+        until they have been issued (`schedule`).
+        """
+        ...
 
 class NkiValidationError(Exception):
     """An operand or operation that the machine does not support. Also `nisa.NkiValidationError`."""
@@ -63,7 +119,7 @@ vector_engine = engine.vector
 scalar_engine = engine.scalar
 gpsimd_engine = engine.gpsimd
 unknown_engine = engine.unknown
-def nc_matmul(dst: NkiTensor, stationary: NkiTensor, moving: NkiTensor, is_stationary_onezero: bool = ..., is_moving_onezero: bool = ..., is_transpose: bool = ..., accumulate: bool | None = ..., tile_position: Sequence[int] = ..., tile_size: Sequence[int] = ..., perf_mode: Any = ..., *, name: str = ...) -> NkiInstruction:
+def nc_matmul(dst: NkiTensor, stationary: NkiTensor, moving: NkiTensor, is_stationary_onezero: bool = False, is_moving_onezero: bool = False, is_transpose: bool = False, accumulate: bool | None = None, tile_position: int | Sequence[int] = [], tile_size: int | Sequence[int] = [], perf_mode: matmul_perf_mode = matmul_perf_mode.none, *, name: str = '') -> NkiInstruction:
     """Multiplies the transpose of `stationary` `[K, M]` with `moving` `[K, N]` into the PSUM tile `dst` `[M, N]`.
      The contraction runs over the partitions, in fp32.
 
@@ -88,7 +144,7 @@ def nc_matmul(dst: NkiTensor, stationary: NkiTensor, moving: NkiTensor, is_stati
     """
     ...
 
-def nc_matmul_mx(dst: NkiTensor, stationary: NkiTensor, moving: NkiTensor, stationary_scale: NkiTensor, moving_scale: NkiTensor, tile_position: Sequence[int] = ..., tile_size: Sequence[int] = ..., accumulate: bool | None = ..., *, name: str = ...) -> NkiInstruction:
+def nc_matmul_mx(dst: NkiTensor, stationary: NkiTensor, moving: NkiTensor, stationary_scale: NkiTensor, moving_scale: NkiTensor, tile_position: int | Sequence[int] = [], tile_size: int | Sequence[int] = [], accumulate: bool | None = None, *, name: str = '') -> NkiInstruction:
     """Multiplies the transpose of `stationary` `[K, M]` with `moving` `[K, N]`, both in packed elements of four,
     into the PSUM tile
      `dst` `[M, N]`. The contraction runs over the partitions and the four numbers of each element; each number
@@ -110,7 +166,7 @@ def nc_matmul_mx(dst: NkiTensor, stationary: NkiTensor, moving: NkiTensor, stati
     """
     ...
 
-def nc_transpose(dst: NkiTensor, data: NkiTensor, engine: Any = ..., *, name: str = ...) -> NkiInstruction:
+def nc_transpose(dst: NkiTensor, data: NkiTensor, engine: engine = engine.unknown, *, name: str = '') -> NkiInstruction:
     """Transposes the tile `data` `[P, F]` (free dimensions flattened) into `dst` `[F, P]`.
 
     Engines: tensor, vector.
@@ -122,7 +178,7 @@ def nc_transpose(dst: NkiTensor, data: NkiTensor, engine: Any = ..., *, name: st
     """
     ...
 
-def dma_compute(dst: NkiTensor, srcs: Sequence[NkiTensor], reduce_op: Any, scales: Sequence[float] | None = ..., unique_indices: bool = ..., oob_mode: Any = ..., *, name: str = ...) -> NkiInstruction:
+def dma_compute(dst: NkiTensor, srcs: Sequence[NkiTensor], reduce_op: Operator, scales: Sequence[float] | None = None, unique_indices: bool = True, oob_mode: oob_mode = oob_mode.error, *, name: str = '') -> NkiInstruction:
     """Writes the sum of the sources to `dst`, computed in fp32 by the DMA engines. With a vector index on one source
     it reads, adds
      and writes back: scatter if `dst` has that index too, else gather.
@@ -142,7 +198,7 @@ def dma_compute(dst: NkiTensor, srcs: Sequence[NkiTensor], reduce_op: Any, scale
     """
     ...
 
-def dma_copy(dst: NkiTensor, src: NkiTensor, priority: int | None = ..., oob_mode: Any = ..., dge_mode: Any = ..., engine: Any = ..., *, name: str = ...) -> NkiInstruction:
+def dma_copy(dst: NkiTensor, src: NkiTensor, priority: int | None = None, oob_mode: oob_mode = oob_mode.error, dge_mode: dge_mode = dge_mode.unknown, engine: engine = engine.unknown, *, name: str = '') -> NkiInstruction:
     """Copies `src` to `dst` by DMA, converting the element type through fp32 if it differs.
 
     Engines: sync, scalar, gpsimd.
@@ -157,7 +213,7 @@ def dma_copy(dst: NkiTensor, src: NkiTensor, priority: int | None = ..., oob_mod
     """
     ...
 
-def dma_transpose(dst: NkiTensor, src: NkiTensor, axes: Sequence[int] = ..., priority: int | None = ..., dge_mode: Any = ..., oob_mode: Any = ..., *, name: str = ...) -> NkiInstruction:
+def dma_transpose(dst: NkiTensor, src: NkiTensor, axes: int | Sequence[int] = [], priority: int | None = None, dge_mode: dge_mode = dge_mode.unknown, oob_mode: oob_mode = oob_mode.error, *, name: str = '') -> NkiInstruction:
     """Swaps the first and the last dimension of a tensor of 2, 3 or 4 dimensions (in 3, all are reversed), bit by
     bit. With a vector
      index on `src`, gathers its rows first.
@@ -174,7 +230,7 @@ def dma_transpose(dst: NkiTensor, src: NkiTensor, axes: Sequence[int] = ..., pri
     """
     ...
 
-def sendrecv(src: NkiTensor, dst: NkiTensor, send_to_rank: int, recv_from_rank: int, pipe_id: int, dma_engine: Any = ..., *, name: str = ...) -> NkiInstruction:
+def sendrecv(src: NkiTensor, dst: NkiTensor, send_to_rank: int, recv_from_rank: int, pipe_id: int, dma_engine: dma_engine = dma_engine.dma, *, name: str = '') -> NkiInstruction:
     """Sends `src` to the `dst` of core `send_to_rank`, and receives into `dst` the `src` of core `recv_from_rank`.
 
     Engines: sync, gpsimd, scalar.
@@ -188,7 +244,7 @@ def sendrecv(src: NkiTensor, dst: NkiTensor, send_to_rank: int, recv_from_rank: 
     """
     ...
 
-def affine_select(dst: NkiTensor, pattern: Sequence[Sequence[int]], channel_multiplier: int, on_true_tile: NkiTensor, on_false_value: float, cmp_op: Any = ..., offset: int = ..., *, name: str = ...) -> NkiInstruction:
+def affine_select(dst: NkiTensor, pattern: Sequence[Sequence[int]], channel_multiplier: int, on_true_tile: NkiTensor, on_false_value: float, cmp_op: Operator = nl.equal, offset: int = 0, *, name: str = '') -> NkiInstruction:
     """Writes `on_true_tile` where `affine <cmp_op> 0` holds and `on_false_value` elsewhere; the affine value of an
     element is
      `offset + partition * channel_multiplier + sum of index * step` in 32-bit integers.
@@ -210,7 +266,7 @@ def affine_select(dst: NkiTensor, pattern: Sequence[Sequence[int]], channel_mult
     """
     ...
 
-def iota(dst: NkiTensor, pattern: Sequence[Sequence[int]], offset: int = ..., channel_multiplier: int = ..., *, name: str = ...) -> NkiInstruction:
+def iota(dst: NkiTensor, pattern: Sequence[Sequence[int]], offset: int = 0, channel_multiplier: int = 0, *, name: str = '') -> NkiInstruction:
     """Writes `offset + partition * channel_multiplier + sum of index * step` (32-bit integers) to each element.
 
     Engines: gpsimd.
@@ -224,7 +280,7 @@ def iota(dst: NkiTensor, pattern: Sequence[Sequence[int]], offset: int = ..., ch
     """
     ...
 
-def local_gather(dst: NkiTensor, src_buffer: NkiTensor, index: NkiTensor, num_elem_per_idx: int = ..., num_valid_indices: int | None = ..., *, name: str = ...) -> NkiInstruction:
+def local_gather(dst: NkiTensor, src_buffer: NkiTensor, index: NkiTensor, num_elem_per_idx: int = 1, num_valid_indices: int | None = None, *, name: str = '') -> NkiInstruction:
     """Each group of 16 partitions gathers, in all of them, the elements at the indices in the group's slice of
     `index`.
 
@@ -240,7 +296,7 @@ def local_gather(dst: NkiTensor, src_buffer: NkiTensor, index: NkiTensor, num_el
     """
     ...
 
-def nc_n_gather(dst: NkiTensor, data: NkiTensor, indices: NkiTensor, *, name: str = ...) -> NkiInstruction:
+def nc_n_gather(dst: NkiTensor, data: NkiTensor, indices: NkiTensor, *, name: str = '') -> NkiInstruction:
     """`dst[p, i] = data[p, indices[p, i]]`, the free dimensions of each tile flattened.
 
     Engines: gpsimd.
@@ -252,7 +308,7 @@ def nc_n_gather(dst: NkiTensor, data: NkiTensor, indices: NkiTensor, *, name: st
     """
     ...
 
-def nonzero_with_count(dst: NkiTensor, src: NkiTensor, index_offset: int = ..., padding_val: int = ..., *, name: str = ...) -> NkiInstruction:
+def nonzero_with_count(dst: NkiTensor, src: NkiTensor, index_offset: int = 0, padding_val: int = -1, *, name: str = '') -> NkiInstruction:
     """In partitions 0, 16, 32, ...: the positions of the elements of `src` that are not zero, then padding, and last
     their number.
      The other partitions of `dst` stay as they are (trn2 and later).
@@ -267,7 +323,7 @@ def nonzero_with_count(dst: NkiTensor, src: NkiTensor, index_offset: int = ..., 
     """
     ...
 
-def rand_get_state(dst: NkiTensor, engine: Any = ..., *, name: str = ...) -> NkiInstruction:
+def rand_get_state(dst: NkiTensor, engine: engine = engine.gpsimd, *, name: str = '') -> NkiInstruction:
     """Stores the state of an engine's random number generators, lane by lane (trn2 and later).
 
     Engines: gpsimd, vector.
@@ -279,7 +335,7 @@ def rand_get_state(dst: NkiTensor, engine: Any = ..., *, name: str = ...) -> Nki
     """
     ...
 
-def rand_set_state(src_seeds: NkiTensor, engine: Any = ..., *, name: str = ...) -> NkiInstruction:
+def rand_set_state(src_seeds: NkiTensor, engine: engine = engine.gpsimd, *, name: str = '') -> NkiInstruction:
     """Sets the state of an engine's random number generators, lane by lane (trn2 and later).
 
     Engines: gpsimd, vector.
@@ -290,7 +346,7 @@ def rand_set_state(src_seeds: NkiTensor, engine: Any = ..., *, name: str = ...) 
     """
     ...
 
-def sequence_bounds(dst: NkiTensor, segment_ids: NkiTensor, *, name: str = ...) -> NkiInstruction:
+def sequence_bounds(dst: NkiTensor, segment_ids: NkiTensor, *, name: str = '') -> NkiInstruction:
     """For each element the start of its segment and the position after its end; `n` and -1 for padding, which has
     segment id 0.
 
@@ -302,7 +358,7 @@ def sequence_bounds(dst: NkiTensor, segment_ids: NkiTensor, *, name: str = ...) 
     """
     ...
 
-def tensor_partition_reduce(dst: NkiTensor, op: Any, data: NkiTensor, *, name: str = ...) -> NkiInstruction:
+def tensor_partition_reduce(dst: NkiTensor, op: Operator, data: NkiTensor, *, name: str = '') -> NkiInstruction:
     """Reduces `data` across its partitions to one partition.
 
     Engines: gpsimd.
@@ -314,7 +370,7 @@ def tensor_partition_reduce(dst: NkiTensor, op: Any, data: NkiTensor, *, name: s
     """
     ...
 
-def topk(val_dst: NkiTensor, idx_dst: NkiTensor, src: NkiTensor, n: int, *, name: str = ...) -> NkiInstruction:
+def topk(val_dst: NkiTensor, idx_dst: NkiTensor, src: NkiTensor, n: int, *, name: str = '') -> NkiInstruction:
     """The k largest of the first `n` elements that a group of 16 partitions holds, ascending, with their positions.
     Element `i` of a
      group is in its partition `i % 16`, column `i / 16`.
@@ -328,7 +384,7 @@ def topk(val_dst: NkiTensor, idx_dst: NkiTensor, src: NkiTensor, n: int, *, name
     """
     ...
 
-def core_barrier(data: NkiTensor, cores: Sequence[int], engine: Any = ..., *, name: str = ...) -> NkiInstruction:
+def core_barrier(data: NkiTensor, cores: int | Sequence[int], engine: engine = engine.gpsimd, *, name: str = '') -> NkiInstruction:
     """Waits until all `cores` have come here. What a core has written to `data` before, the others see after.
 
     Engines: gpsimd, sync, vector, scalar, tensor.
@@ -340,7 +396,7 @@ def core_barrier(data: NkiTensor, cores: Sequence[int], engine: Any = ..., *, na
     """
     ...
 
-def device_print(print_prefix: str, tensor: NkiTensor, *, name: str = ...) -> NkiInstruction:
+def device_print(print_prefix: str, tensor: NkiTensor, *, name: str = '') -> NkiInstruction:
     """Prints a prefix and the values of a tensor. Costs no time on the modelled engines.
 
     Engines: sync.
@@ -350,7 +406,7 @@ def device_print(print_prefix: str, tensor: NkiTensor, *, name: str = ...) -> Nk
     """
     ...
 
-def register_load(dst: VirtualRegister, src: NkiTensor, *, name: str = ...) -> NkiInstruction:
+def register_load(dst: VirtualRegister | NkiScalar, src: NkiTensor, *, name: str = '') -> NkiInstruction:
     """Loads the only element of `src` into a register. Signed integers are sign-extended; of floats the bits are
     loaded.
 
@@ -361,7 +417,7 @@ def register_load(dst: VirtualRegister, src: NkiTensor, *, name: str = ...) -> N
     """
     ...
 
-def register_move(dst: VirtualRegister, src: VirtualRegister | int, *, name: str = ...) -> NkiInstruction:
+def register_move(dst: VirtualRegister | NkiScalar, src: VirtualRegister | NkiScalar | int, *, name: str = '') -> NkiInstruction:
     """Moves an integer or another register's value into a register. `register_alloc` with an initial value is this
     too.
 
@@ -372,7 +428,7 @@ def register_move(dst: VirtualRegister, src: VirtualRegister | int, *, name: str
     """
     ...
 
-def register_store(dst: NkiTensor, src: VirtualRegister, *, name: str = ...) -> NkiInstruction:
+def register_store(dst: NkiTensor, src: VirtualRegister | NkiScalar, *, name: str = '') -> NkiInstruction:
     """Stores a register's bits in the only element of `dst`, the low ones if the element is narrower.
 
     Engines: sync.
@@ -382,7 +438,7 @@ def register_store(dst: NkiTensor, src: VirtualRegister, *, name: str = ...) -> 
     """
     ...
 
-def scalar_load(dst: VirtualRegister, src: NkiTensor, *, name: str = ...) -> NkiInstruction:
+def scalar_load(dst: VirtualRegister | NkiScalar, src: NkiTensor, *, name: str = '') -> NkiScalar:
     """Loads the only element of `src` into a scalar of the same width. In a kernel `nisa.scalar_load(src)` returns
     the scalar (`NkiScalar`).
 
@@ -393,7 +449,7 @@ def scalar_load(dst: VirtualRegister, src: NkiTensor, *, name: str = ...) -> Nki
     """
     ...
 
-def scalar_store(dst: NkiTensor, value: VirtualRegister, *, name: str = ...) -> NkiInstruction:
+def scalar_store(dst: NkiTensor, value: VirtualRegister | NkiScalar, *, name: str = '') -> None:
     """Stores a scalar (`NkiScalar`) in the only element of `dst`, which has the scalar's width.
 
     Engines: sync.
@@ -403,7 +459,7 @@ def scalar_store(dst: NkiTensor, value: VirtualRegister, *, name: str = ...) -> 
     """
     ...
 
-def activate2(dst: NkiTensor, op: Any, data: NkiTensor, imm0: float | NkiTensor | VirtualRegister | None, imm1: float | NkiTensor | VirtualRegister | None, op0: Any | None, op1: Any | None, relu_param: float | NkiTensor | VirtualRegister = ..., reverse0: bool = ..., reverse1: bool = ..., reduce_op: Any | None = ..., reduce_res: NkiTensor | None = ..., reduce_cmd: Any = ..., engine: Any = ..., *, name: str = ...) -> NkiInstruction:
+def activate2(dst: NkiTensor, op: Operator, data: NkiTensor, imm0: float | NkiTensor | VirtualRegister | NkiScalar | None, imm1: float | NkiTensor | VirtualRegister | NkiScalar | None, op0: Operator | None, op1: Operator | None, relu_param: float | NkiTensor | VirtualRegister | NkiScalar = 0.0, reverse0: bool = False, reverse1: bool = False, reduce_op: Operator | None = None, reduce_res: NkiTensor | None = None, reduce_cmd: reduce_cmd = reduce_cmd.idle, engine: engine = engine.scalar, *, name: str = '') -> NkiInstruction:
     """`dst = op((data <op0> imm0) <op1> imm1)`, optionally reduced along the free dimensions (trn3 and later).
 
     Engines: scalar, gpsimd.
@@ -445,7 +501,7 @@ def activate2(dst: NkiTensor, op: Any, data: NkiTensor, imm0: float | NkiTensor 
     """
     ...
 
-def activation(dst: NkiTensor, op: Any, data: NkiTensor, bias: float | NkiTensor | VirtualRegister | None = ..., scale: float | NkiTensor | VirtualRegister = ..., reduce_op: Any | None = ..., reduce_res: NkiTensor | None = ..., reduce_cmd: Any = ..., engine: Any = ..., *, name: str = ...) -> NkiInstruction:
+def activation(dst: NkiTensor, op: Operator, data: NkiTensor, bias: float | NkiTensor | VirtualRegister | NkiScalar | None = None, scale: float | NkiTensor | VirtualRegister | NkiScalar = 1.0, reduce_op: Operator | None = None, reduce_res: NkiTensor | None = None, reduce_cmd: reduce_cmd = reduce_cmd.idle, engine: engine = engine.scalar, *, name: str = '') -> NkiInstruction:
     """`dst = op(data * scale + bias)`, optionally summed along the free dimensions into the engine's accumulators.
 
     Engines: scalar, gpsimd.
@@ -473,7 +529,7 @@ def activation(dst: NkiTensor, op: Any, data: NkiTensor, bias: float | NkiTensor
     """
     ...
 
-def activation_reduce(dst: NkiTensor, op: Any, data: NkiTensor, reduce_op: Any, reduce_res: NkiTensor | None, bias: float | NkiTensor | VirtualRegister | None = ..., scale: float | NkiTensor | VirtualRegister = ..., *, name: str = ...) -> NkiInstruction:
+def activation_reduce(dst: NkiTensor, op: Operator, data: NkiTensor, reduce_op: Operator, reduce_res: NkiTensor | None, bias: float | NkiTensor | VirtualRegister | NkiScalar | None = None, scale: float | NkiTensor | VirtualRegister | NkiScalar = 1.0, *, name: str = '') -> NkiInstruction:
     """`dst = op(data * scale + bias)` and `reduce_res = reduce_op(dst)` along all free dimensions.
 
     Engines: scalar.
@@ -497,7 +553,7 @@ def activation_reduce(dst: NkiTensor, op: Any, data: NkiTensor, reduce_op: Any, 
     """
     ...
 
-def bn_aggr(dst: NkiTensor, data: NkiTensor, *, name: str = ...) -> NkiInstruction:
+def bn_aggr(dst: NkiTensor, data: NkiTensor, *, name: str = '') -> NkiInstruction:
     """Combines `(count, mean, variance * count)` triples into one mean and one variance per partition.
 
     Engines: vector.
@@ -507,7 +563,7 @@ def bn_aggr(dst: NkiTensor, data: NkiTensor, *, name: str = ...) -> NkiInstructi
     """
     ...
 
-def bn_stats(dst: NkiTensor, data: NkiTensor, *, name: str = ...) -> NkiInstruction:
+def bn_stats(dst: NkiTensor, data: NkiTensor, *, name: str = '') -> NkiInstruction:
     """Six statistics per partition: count, mean and variance times count of the elements at even positions, then of
     those at odd
      positions. `bn_aggr` makes a mean and a variance of them.
@@ -520,7 +576,7 @@ def bn_stats(dst: NkiTensor, data: NkiTensor, *, name: str = ...) -> NkiInstruct
     """
     ...
 
-def dropout(dst: NkiTensor, data: NkiTensor, prob: float | NkiTensor | VirtualRegister, *, name: str = ...) -> NkiInstruction:
+def dropout(dst: NkiTensor, data: NkiTensor, prob: float | NkiTensor | VirtualRegister | NkiScalar, *, name: str = '') -> NkiInstruction:
     """Copies `data` with each element replaced by zero with probability `prob`.
 
     Engines: vector.
@@ -532,7 +588,7 @@ def dropout(dst: NkiTensor, data: NkiTensor, prob: float | NkiTensor | VirtualRe
     """
     ...
 
-def exponential(dst: NkiTensor, src: NkiTensor, max_value: float | NkiTensor | VirtualRegister = ..., reduce_res: NkiTensor | None = ..., reduce_cmd: Any = ..., reduce_init: float | NkiTensor | VirtualRegister = ..., *, name: str = ...) -> NkiInstruction:
+def exponential(dst: NkiTensor, src: NkiTensor, max_value: float | NkiTensor | VirtualRegister | NkiScalar = 0.0, reduce_res: NkiTensor | None = None, reduce_cmd: reduce_cmd = reduce_cmd.idle, reduce_init: float | NkiTensor | VirtualRegister | NkiScalar = 0.0, *, name: str = '') -> NkiInstruction:
     """`dst = exp(src - max_value)`, optionally summed along the free dimensions (trn3 and later).
 
     Engines: vector.
@@ -550,7 +606,7 @@ def exponential(dst: NkiTensor, src: NkiTensor, max_value: float | NkiTensor | V
     """
     ...
 
-def max8(dst: NkiTensor, src: NkiTensor, *, name: str = ...) -> NkiInstruction:
+def max8(dst: NkiTensor, src: NkiTensor, *, name: str = '') -> NkiInstruction:
     """The 8 largest values of each partition, in descending order.
 
     Engines: vector.
@@ -560,7 +616,7 @@ def max8(dst: NkiTensor, src: NkiTensor, *, name: str = ...) -> NkiInstruction:
     """
     ...
 
-def memset(dst: NkiTensor, value: float, engine: Any = ..., *, name: str = ...) -> NkiInstruction:
+def memset(dst: NkiTensor, value: float, engine: engine = engine.unknown, *, name: str = '') -> NkiInstruction:
     """Fills `dst` with a constant of its dtype.
 
     Engines: vector, gpsimd.
@@ -571,7 +627,7 @@ def memset(dst: NkiTensor, value: float, engine: Any = ..., *, name: str = ...) 
     """
     ...
 
-def nc_find_index8(dst: NkiTensor, data: NkiTensor, vals: NkiTensor, *, name: str = ...) -> NkiInstruction:
+def nc_find_index8(dst: NkiTensor, data: NkiTensor, vals: NkiTensor, *, name: str = '') -> NkiInstruction:
     """The positions of the 8 values in the flattened free dimensions of `data`; all ones for a value that is not
     there.
 
@@ -584,7 +640,7 @@ def nc_find_index8(dst: NkiTensor, data: NkiTensor, vals: NkiTensor, *, name: st
     """
     ...
 
-def nc_match_replace8(dst: NkiTensor, data: NkiTensor, vals: NkiTensor, imm: float, dst_idx: NkiTensor | None = ..., *, name: str = ...) -> NkiInstruction:
+def nc_match_replace8(dst: NkiTensor, data: NkiTensor, vals: NkiTensor, imm: float, dst_idx: NkiTensor | None = None, *, name: str = '') -> NkiInstruction:
     """Copies `data` with the first occurrence of each of the 8 values replaced by `imm`.
 
     Engines: vector.
@@ -599,7 +655,7 @@ def nc_match_replace8(dst: NkiTensor, data: NkiTensor, vals: NkiTensor, imm: flo
     """
     ...
 
-def nc_stream_shuffle(dst: NkiTensor, src: NkiTensor, shuffle_mask: Sequence[int], *, name: str = ...) -> NkiInstruction:
+def nc_stream_shuffle(dst: NkiTensor, src: NkiTensor, shuffle_mask: int | Sequence[int], *, name: str = '') -> NkiInstruction:
     """In each quadrant of 32 partitions: partition `i` of `dst` becomes partition `shuffle_mask[i]` of `src`, or
     stays as it is where
      the mask says 255.
@@ -612,7 +668,7 @@ def nc_stream_shuffle(dst: NkiTensor, src: NkiTensor, shuffle_mask: Sequence[int
     """
     ...
 
-def quantize_mx(dst: NkiTensor, src: NkiTensor, dst_scale: NkiTensor, *, name: str = ...) -> NkiInstruction:
+def quantize_mx(dst: NkiTensor, src: NkiTensor, dst_scale: NkiTensor, *, name: str = '') -> NkiInstruction:
     """Quantizes `src` to MXFP8: each block of 8 partitions x 4 elements gets the scale `2^(floor(log2(max|x|)) - (E
     - 1))`, where `E` is
      the largest exponent of the result's format (8 for e4m3fn, 15 for e5m2), and its elements are divided by that
@@ -628,7 +684,7 @@ def quantize_mx(dst: NkiTensor, src: NkiTensor, dst_scale: NkiTensor, *, name: s
     """
     ...
 
-def rand2(dst: NkiTensor, min: float | NkiTensor | VirtualRegister, max: float | NkiTensor | VirtualRegister, *, name: str = ...) -> NkiInstruction:
+def rand2(dst: NkiTensor, min: float | NkiTensor | VirtualRegister | NkiScalar, max: float | NkiTensor | VirtualRegister | NkiScalar, *, name: str = '') -> NkiInstruction:
     """Fills `dst` with random numbers that are uniformly distributed from `min` to `max` (trn3 and later).
 
     Engines: vector.
@@ -639,7 +695,7 @@ def rand2(dst: NkiTensor, min: float | NkiTensor | VirtualRegister, max: float |
     """
     ...
 
-def range_select(dst: NkiTensor, on_true_tile: NkiTensor, comp_op0: Any, comp_op1: Any, bound0: NkiTensor, bound1: NkiTensor, reduce_cmd: Any = ..., reduce_res: NkiTensor | None = ..., reduce_op: Any = ..., range_start: int = ..., on_false_value: float = ..., *, name: str = ...) -> NkiInstruction:
+def range_select(dst: NkiTensor, on_true_tile: NkiTensor, comp_op0: Operator, comp_op1: Operator, bound0: NkiTensor, bound1: NkiTensor, reduce_cmd: reduce_cmd = reduce_cmd.reset_reduce, reduce_res: NkiTensor | None = None, reduce_op: Operator = nl.maximum, range_start: int = 0, on_false_value: float = -3.4028234663852886e38, *, name: str = '') -> NkiInstruction:
     """With `i` the position in the free dimensions plus `range_start`: `dst = on_true_tile` where `i <comp_op0>
     bound0` and
      `i <comp_op1> bound1`, else `on_false_value`; and the maximum of `dst` along the free dimensions.
@@ -674,7 +730,7 @@ def range_select(dst: NkiTensor, on_true_tile: NkiTensor, comp_op0: Any, comp_op
     """
     ...
 
-def reciprocal(dst: NkiTensor, data: NkiTensor, *, name: str = ...) -> NkiInstruction:
+def reciprocal(dst: NkiTensor, data: NkiTensor, *, name: str = '') -> NkiInstruction:
     """Element-wise `dst = 1.0 / data` in fp32.
 
     Engines: vector.
@@ -684,7 +740,7 @@ def reciprocal(dst: NkiTensor, data: NkiTensor, *, name: str = ...) -> NkiInstru
     """
     ...
 
-def rng(dst: NkiTensor, engine: Any = ..., *, name: str = ...) -> NkiInstruction:
+def rng(dst: NkiTensor, engine: engine = engine.vector, *, name: str = '') -> NkiInstruction:
     """Fills `dst` with random bits: for each element the lowest of 32.
 
     Engines: vector, gpsimd.
@@ -695,7 +751,7 @@ def rng(dst: NkiTensor, engine: Any = ..., *, name: str = ...) -> NkiInstruction
     """
     ...
 
-def scalar_tensor_tensor(dst: NkiTensor, data: NkiTensor, op0: Any, operand0: float | NkiTensor | VirtualRegister, op1: Any, operand1: NkiTensor, reverse0: bool = ..., reverse1: bool = ..., *, name: str = ...) -> NkiInstruction:
+def scalar_tensor_tensor(dst: NkiTensor, data: NkiTensor, op0: Operator, operand0: float | NkiTensor | VirtualRegister | NkiScalar, op1: Operator, operand1: NkiTensor, reverse0: bool = False, reverse1: bool = False, *, name: str = '') -> NkiInstruction:
     """`dst = (data <op0> operand0) <op1> operand1` where `operand0` is a scalar and `operand1` a tile.
 
     Engines: vector.
@@ -717,7 +773,7 @@ def scalar_tensor_tensor(dst: NkiTensor, data: NkiTensor, op0: Any, operand0: fl
     """
     ...
 
-def select_reduce(dst: NkiTensor, predicate: NkiTensor, on_true: NkiTensor, on_false: float | NkiTensor | VirtualRegister, reduce_res: NkiTensor | None = ..., reduce_cmd: Any = ..., reduce_op: Any = ..., reverse_pred: bool = ..., *, name: str = ...) -> NkiInstruction:
+def select_reduce(dst: NkiTensor, predicate: NkiTensor, on_true: NkiTensor, on_false: float | NkiTensor | VirtualRegister | NkiScalar, reduce_res: NkiTensor | None = None, reduce_cmd: reduce_cmd = reduce_cmd.idle, reduce_op: Operator = nl.maximum, reverse_pred: bool = False, *, name: str = '') -> NkiInstruction:
     """`dst = on_true` where `predicate` is not zero, else `on_false`; optionally the maximum of `dst` along the free
     dimensions.
 
@@ -741,7 +797,7 @@ def select_reduce(dst: NkiTensor, predicate: NkiTensor, on_true: NkiTensor, on_f
     """
     ...
 
-def set_rng_seed(src_seeds: NkiTensor, *, name: str = ...) -> NkiInstruction:
+def set_rng_seed(src_seeds: NkiTensor, *, name: str = '') -> NkiInstruction:
     """Seeds the vector engine's random number generators: the same seed gives the same numbers.
 
     Engines: vector.
@@ -750,7 +806,7 @@ def set_rng_seed(src_seeds: NkiTensor, *, name: str = ...) -> NkiInstruction:
     """
     ...
 
-def tensor_copy(dst: NkiTensor, src: NkiTensor, engine: Any = ..., *, name: str = ...) -> NkiInstruction:
+def tensor_copy(dst: NkiTensor, src: NkiTensor, engine: engine = engine.unknown, *, name: str = '') -> NkiInstruction:
     """Copies `src` to `dst`: bit for bit between equal dtypes, else through fp32.
 
     Engines: vector, scalar, gpsimd.
@@ -761,7 +817,7 @@ def tensor_copy(dst: NkiTensor, src: NkiTensor, engine: Any = ..., *, name: str 
     """
     ...
 
-def tensor_copy_predicated(dst: NkiTensor, src: float | NkiTensor | VirtualRegister, predicate: NkiTensor, reverse_pred: bool = ..., *, name: str = ...) -> NkiInstruction:
+def tensor_copy_predicated(dst: NkiTensor, src: float | NkiTensor | VirtualRegister | NkiScalar, predicate: NkiTensor, reverse_pred: bool = False, *, name: str = '') -> NkiInstruction:
     """`dst = src` where `predicate` is not zero; other elements of `dst` stay as they are.
 
     Engines: vector.
@@ -773,7 +829,7 @@ def tensor_copy_predicated(dst: NkiTensor, src: float | NkiTensor | VirtualRegis
     """
     ...
 
-def tensor_reduce(dst: NkiTensor, op: Any, data: NkiTensor, axis: Sequence[int], negate: bool = ..., keepdims: bool = ..., *, name: str = ...) -> NkiInstruction:
+def tensor_reduce(dst: NkiTensor, op: Operator, data: NkiTensor, axis: int | Sequence[int], negate: bool = False, keepdims: bool = False, *, name: str = '') -> NkiInstruction:
     """Reduces the last free dimensions of `data` with an operator.
 
     Engines: vector.
@@ -792,7 +848,7 @@ def tensor_reduce(dst: NkiTensor, op: Any, data: NkiTensor, axis: Sequence[int],
     """
     ...
 
-def tensor_scalar(dst: NkiTensor, data: NkiTensor, op0: Any, operand0: float | NkiTensor | VirtualRegister | None, reverse0: bool = ..., op1: Any | None = ..., operand1: float | NkiTensor | VirtualRegister | None = ..., reverse1: bool = ..., engine: Any = ..., *, name: str = ...) -> NkiInstruction:
+def tensor_scalar(dst: NkiTensor, data: NkiTensor, op0: Operator, operand0: float | NkiTensor | VirtualRegister | NkiScalar | None, reverse0: bool = False, op1: Operator | None = None, operand1: float | NkiTensor | VirtualRegister | NkiScalar | None = None, reverse1: bool = False, engine: engine = engine.unknown, *, name: str = '') -> NkiInstruction:
     """`dst = (data <op0> operand0) <op1> operand1`, scalars broadcast along the free dimensions.
 
     Engines: vector, scalar, gpsimd.
@@ -817,7 +873,7 @@ def tensor_scalar(dst: NkiTensor, data: NkiTensor, op0: Any, operand0: float | N
     """
     ...
 
-def tensor_scalar_cumulative(dst: NkiTensor, src: NkiTensor, op0: Any, op1: Any, imm0: float | NkiTensor | VirtualRegister, imm1: float | NkiTensor | VirtualRegister | None = ..., reduce_cmd: Any = ..., *, name: str = ...) -> NkiInstruction:
+def tensor_scalar_cumulative(dst: NkiTensor, src: NkiTensor, op0: Operator, op1: Operator, imm0: float | NkiTensor | VirtualRegister | NkiScalar, imm1: float | NkiTensor | VirtualRegister | NkiScalar | None = None, reduce_cmd: reduce_cmd = reduce_cmd.reset_reduce, *, name: str = '') -> NkiInstruction:
     """`reg = (src[i] <op0> imm0) <op1> reg; dst[i] = reg` along the free dimensions; `reg` is an accumulator of the
     engine.
 
@@ -843,7 +899,7 @@ def tensor_scalar_cumulative(dst: NkiTensor, src: NkiTensor, op0: Any, op1: Any,
     """
     ...
 
-def tensor_scalar_reduce(dst: NkiTensor, data: NkiTensor, op0: Any, operand0: float | NkiTensor | VirtualRegister | None, reduce_op: Any, reduce_res: NkiTensor | None = ..., reverse0: bool = ..., reduce_cmd: Any = ..., reduce_init: float | NkiTensor | VirtualRegister | None = ..., reduce_res_negate: bool = ..., *, name: str = ...) -> NkiInstruction:
+def tensor_scalar_reduce(dst: NkiTensor, data: NkiTensor, op0: Operator, operand0: float | NkiTensor | VirtualRegister | NkiScalar | None, reduce_op: Operator, reduce_res: NkiTensor | None = None, reverse0: bool = False, reduce_cmd: reduce_cmd = reduce_cmd.reset_reduce, reduce_init: float | NkiTensor | VirtualRegister | NkiScalar | None = None, reduce_res_negate: bool = False, *, name: str = '') -> NkiInstruction:
     """`dst = data <op0> operand0` and `reduce_res = reduce_op(dst)` along all free dimensions.
 
     Engines: vector.
@@ -872,7 +928,7 @@ def tensor_scalar_reduce(dst: NkiTensor, data: NkiTensor, op0: Any, operand0: fl
     """
     ...
 
-def tensor_tensor(dst: NkiTensor, data1: NkiTensor, data2: NkiTensor, op: Any, engine: Any = ..., *, name: str = ...) -> NkiInstruction:
+def tensor_tensor(dst: NkiTensor, data1: NkiTensor, data2: NkiTensor, op: Operator, engine: engine = engine.unknown, *, name: str = '') -> NkiInstruction:
     """Element-wise `dst = data1 <op> data2` of two tiles of equal size.
 
     Engines: vector, gpsimd.
@@ -888,7 +944,7 @@ def tensor_tensor(dst: NkiTensor, data1: NkiTensor, data2: NkiTensor, op: Any, e
     """
     ...
 
-def tensor_tensor_scan(dst: NkiTensor, data0: NkiTensor, data1: NkiTensor, initial: float | NkiTensor | VirtualRegister, op0: Any, op1: Any, reverse0: bool = ..., reverse1: bool = ..., *, name: str = ...) -> NkiInstruction:
+def tensor_tensor_scan(dst: NkiTensor, data0: NkiTensor, data1: NkiTensor, initial: float | NkiTensor | VirtualRegister | NkiScalar, op0: Operator, op1: Operator, reverse0: bool = False, reverse1: bool = False, *, name: str = '') -> NkiInstruction:
     """`dst[i] = (data0[i] <op0> dst[i-1]) <op1> data1[i]` along the free dimensions, with `initial` before the first
     element.
 
@@ -914,14 +970,14 @@ def tensor_tensor_scan(dst: NkiTensor, data0: NkiTensor, data1: NkiTensor, initi
     """
     ...
 
-def register_alloc(x=None) -> Any:
+def register_alloc(x: int | NkiTensor | None = None) -> VirtualRegister:
     """A register of the device: uninitialised, or with an int or the single element of a tensor."""
     ...
 
-def get_nc_version() -> Any:
-    """The target generation of the kernel, a member of `nisa.nc_version`."""
+def get_nc_version() -> nc_version:
+    """The target generation of the kernel."""
     ...
 
-def get_nc_sub_version() -> Any:
+def get_nc_sub_version() -> int:
     """Always 0."""
     ...
