@@ -4,7 +4,7 @@ import numpy as np
 from ml_dtypes import bfloat16
 
 
-def normal(shape, seed, dtype=np.float32):
+def normal(shape, seed, dtype: type = np.float32):
     return np.random.default_rng(seed).standard_normal(shape, dtype=np.float32).astype(dtype)
 
 

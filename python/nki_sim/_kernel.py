@@ -330,7 +330,7 @@ def _traced(compiled):
 
 
 @overload
-def jit(func: "Kernel[P, R]") -> "Kernel[P, R]": ...
+def jit(func: Kernel[P, R], **options: Any) -> Kernel[P, R]: ...
 @overload
 def jit(func: Callable[P, R], **options: Any) -> Kernel[P, R]: ...
 @overload
@@ -353,9 +353,11 @@ def jit(func=None, *, mode=None, platform_target=None, target=None, strict=False
     return Kernel(func, **given)
 
 
-def simulate(
-    kernel: Kernel[P, R] | Callable[P, R], *, capacity=None, settings=None, deny=None, warn=None, allow=None
-) -> Kernel[P, R]:
+@overload
+def simulate(kernel: Kernel[P, R], **options: Any) -> Kernel[P, R]: ...
+@overload
+def simulate(kernel: Callable[P, R], **options: Any) -> Kernel[P, R]: ...
+def simulate(kernel, *, capacity=None, settings=None, deny=None, warn=None, allow=None):
     """The kernel as a function of NumPy, torch or jax arrays. Every kernel is simulated, so this is
     the kernel itself.
 
@@ -378,7 +380,11 @@ def simulate(
     return kernel._with(**changes) if changes else kernel
 
 
-def cpu_simulate(kernel: Kernel[P, R] | Callable[P, R]) -> Kernel[P, R]:
+@overload
+def cpu_simulate(kernel: Kernel[P, R]) -> Kernel[P, R]: ...
+@overload
+def cpu_simulate(kernel: Callable[P, R]) -> Kernel[P, R]: ...
+def cpu_simulate(kernel):
     """Like `simulate`; the number of cores follows: `cpu_simulate(kernel)[lnc](**inputs)`."""
     return simulate(kernel)
 

@@ -1,5 +1,7 @@
 """Settings of this process: memory, the capacity of SBUF and PSUM, levels of findings."""
 
+from typing import Any
+
 from . import _levels, _native
 
 _set = {"max_memory": None, "capacity": None}
@@ -11,7 +13,7 @@ def capacity():
     return _set["capacity"]
 
 
-def configure(*, max_memory=..., capacity=..., deny=..., warn=..., allow=...):
+def configure(*, max_memory: Any = ..., capacity: Any = ..., deny: Any = ..., warn: Any = ..., allow: Any = ...):
     """Sets defaults for all kernels of this process. Omitted settings keep their value; None
     restores the default.
 
