@@ -48,9 +48,9 @@ pub(crate) enum Command {
     Calibrate(CalibrateArgs),
     /// Time a kernel for every combination of arguments or constants, fastest first
     Sweep(SweepArgs),
-    /// Explain a diagnostic, an instruction, a timing parameter or a column of the tables; without a name, list diagnostics and instructions
+    /// Explain a diagnostic, a name of the API, a cause of a stall, a timing parameter or a column of the tables; without a name, list them
     Explain {
-        /// E.g. uninitialized-read, nc_matmul, dma.engines, Instruction or Instruction.opcode
+        /// E.g. uninitialized-read, nc_matmul, nl.softmax, NkiTensor.reshape, dma-bandwidth, dma.engines or Instruction.opcode
         slug: Option<String>,
     },
     /// Print the completions of a shell, e.g. for `source <(nki-sim completions bash)`
@@ -354,10 +354,28 @@ pub(crate) struct SweepArgs {
     pub(crate) csv: Option<PathBuf>,
 }
 
+/// How `check` writes its findings to standard output.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum CheckFormat {
+    /// A line with the result
+    Text,
+    /// One JSON object, as --json writes it
+    Json,
+    /// A log of SARIF 2.1.0
+    Sarif,
+    /// Annotations of GitHub Actions
+    Github,
+    /// A test suite in JUnit's XML, a case for each finding
+    Junit,
+}
+
 #[derive(Debug, Args)]
 pub(crate) struct CheckArgs {
     #[command(flatten)]
     pub(crate) kernel: KernelArgs,
+    /// What standard output is; diagnostics as text go to standard error with every format
+    #[arg(long, value_enum, value_name = "FORMAT", default_value_t = CheckFormat::Text)]
+    pub(crate) format: CheckFormat,
     /// Write the findings as JSON
     #[arg(long, value_name = "FILE")]
     pub(crate) json: Option<PathBuf>,

@@ -134,18 +134,41 @@ pub(crate) fn finish(applied: &Applied) -> Result<(), Failure> {
     if applied.diagnostics.iter().any(Diagnostic::is_error) { Err(Failure::Kernel) } else { Ok(()) }
 }
 
-/// Ends a command whose kernel is wrong: all that was found goes to standard error, and to the report if there is to be one.
-pub(crate) fn fail(session: &Session, compiled: &Compilation, json: Option<&Path>, found: Vec<Diagnostic>) -> Failure {
+/// Where the findings of a kernel that does not run go, besides standard error.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Sink<'a> {
+    /// The file of `--json`.
+    pub(crate) json: Option<&'a Path>,
+    /// Writes them in another form.
+    pub(crate) document: Option<&'a dyn Fn(&Compilation, &Applied) -> Result<(), String>>,
+}
+
+impl<'a> Sink<'a> {
+    /// A file, if there is to be one.
+    pub(crate) fn file(json: Option<&'a Path>) -> Self {
+        Sink { json, document: None }
+    }
+
+    /// Writes what was found.
+    pub(crate) fn write(self, compiled: &Compilation, applied: &Applied) -> Result<(), String> {
+        if let Some(path) = self.json {
+            write_file(path, &[&report::json(&Checked::new(compiled, applied))?])?;
+        }
+        self.document.map_or(Ok(()), |write| write(compiled, applied))
+    }
+}
+
+/// Ends a command whose kernel is wrong: all that was found goes to standard error, and to the sink.
+pub(crate) fn fail(session: &Session, compiled: &Compilation, sink: Sink<'_>, found: Vec<Diagnostic>) -> Failure {
     let applied = conclude(session, found, &compiled.sources);
-    let written = json.map_or(Ok(()), |path| write_file(path, &[&report::json(&Checked::new(compiled, &applied))?]));
-    match written {
+    match sink.write(compiled, &applied) {
         Ok(()) => finish(&applied).err().unwrap_or(Failure::Kernel),
         Err(message) => Failure::Call(message),
     }
 }
 
 /// The arguments that run lines supply where the call gives none, added to `args`. Wrong lines end the command as a wrong kernel does.
-pub(crate) fn add_run_line(session: &Session, args: &mut KernelArgs, json: Option<&Path>) -> Result<(), Failure> {
+pub(crate) fn add_run_line(session: &Session, args: &mut KernelArgs, sink: Sink<'_>) -> Result<(), Failure> {
     match run_line::arguments(args, session) {
         Ok(supplied) => {
             args.args.extend(supplied);
@@ -157,7 +180,7 @@ pub(crate) fn add_run_line(session: &Session, args: &mut KernelArgs, json: Optio
                 sources: wrong.sources,
                 ..Compilation::wrong(settings::target(args.target)?, wrong.diagnostics)
             };
-            Err(fail(session, &program, json, program.with([])))
+            Err(fail(session, &program, sink, program.with([])))
         }
     }
 }

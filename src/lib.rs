@@ -13,6 +13,7 @@ mod generate;
 pub mod inputs;
 mod intermediates;
 mod kernel;
+mod markup;
 pub mod memory;
 mod npy;
 mod output;

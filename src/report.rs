@@ -171,9 +171,9 @@ pub(crate) struct Checked {
     /// The kernel's name.
     pub(crate) kernel: String,
     /// The machine.
-    target: String,
+    pub(crate) target: String,
     /// What was found.
-    findings: Vec<JsonDiagnostic>,
+    pub(crate) findings: Vec<JsonDiagnostic>,
     /// Which findings were denied.
     denied: Vec<Denied>,
 }

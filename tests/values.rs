@@ -138,5 +138,31 @@ fn parameters_and_columns_are_explained() {
     s.run(&["explain", "Instruction.opcode"]).exits(0).says("MATMUL").keeps_quiet_about("OpcodeSummary");
     s.run(&["explain", "opcode"]).exits(0).says("OpcodeSummary.opcode").says("Instruction.opcode");
     s.run(&["explain", "ActiveTime"]).exits(0).says("ActiveTime.duration_ns (int64, nanoseconds)");
-    s.run(&["explain", "dma.engine"]).exits(2).says("no diagnostic, instruction, timing parameter");
+    s.run(&["explain", "dma.engine"]).exits(2).says("no diagnostic, name of the API").says("did you mean `dma.engines`?");
+}
+
+#[test]
+fn names_of_the_api_and_causes_are_explained() {
+    let s = Session::new();
+    for (name, says) in [
+        ("nl.softmax", "nl.softmax(x, axis=-1, dtype=None) -> NkiTensor"),
+        ("nki.language.gelu", "x Phi(x)"),
+        ("NkiTensor.reshape", "# nl.NkiTensor.reshape"),
+        ("tensor.ap", "| `indirect_dim` | int | 0 |"),
+        ("nl.NkiTensor", "`flatten_dims()`"),
+        ("nisa.engine", "`gpsimd`"),
+        ("nl.bfloat16", "2 bytes"),
+        ("nl.tile_size.pmax", "trn2: 128"),
+        ("dma-bandwidth", "shares the DMA engines"),
+        ("nki.collectives.rank_id", "VirtualRegister"),
+        ("depends_on", "nisa.NkiInstruction.depends_on"),
+    ] {
+        s.run(&["explain", name]).exits(0).says(says);
+    }
+    // Both are called so.
+    s.run(&["explain", "reciprocal"]).exits(0).says("# nisa.reciprocal").says("# nl.reciprocal");
+    s.run(&["explain", "nl.reciprocal"]).exits(0).keeps_quiet_about("# nisa.reciprocal");
+    s.run(&["explain", "nl.softmx"]).exits(2).says("did you mean `nl.softmax`?");
+    s.run(&["explain", "nl.nc_matmul"]).exits(2).says("did you mean");
+    s.run(&["explain"]).exits(0).says("nl.NkiTensor.permute").says("causes of stalls:");
 }

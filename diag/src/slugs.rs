@@ -103,7 +103,7 @@ pub fn nearest(id: &str) -> Option<&'static Slug> {
 }
 
 /// The name most like `word`, if one is like it.
-pub(crate) fn nearest_of<'a>(word: &str, names: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+pub fn nearest_of<'a>(word: &str, names: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     names
         .into_iter()
         .map(|name| (distance(word, name), name))

@@ -1,39 +1,170 @@
-//! `nki-sim explain NAME`: a diagnostic, an instruction, a timing parameter, or a table or column of `run --parquet` and `--csv`.
+//! `nki-sim explain NAME`: a diagnostic, a name of the API, a cause of a stall, a timing parameter, or a table or column of a report.
 
 use std::fmt::Write;
 
 use nki_diag::slugs;
+use nki_frontend::reference::{self, CLASSES, Class, Entry};
+use nki_frontend::{ApiKind, api_names, tile_size};
 use nki_isa::names::Named as _;
-use nki_isa::{Target, inst, reference};
-use nki_sim_core::timing::Params;
+use nki_isa::{Target, inst, reference as instructions};
+use nki_sim_core::report::CAUSES;
+use nki_sim_core::timing::{Params, params};
 
 use crate::Failure;
 use crate::output::print;
 use crate::tables;
 
-/// Prints the page of what has this name; without a name, the list of diagnostics and instructions.
+/// The modules of the API with the names that kernels give them.
+const MODULES: [(&str, &str); 3] =
+    [("nki.language", "nl"), ("nki.isa", "nisa"), ("nki.collectives", "nki.collectives")];
+
+/// Prints the pages of all that has this name; without a name, the list of names.
 pub(crate) fn run(name: Option<&str>) -> Result<(), Failure> {
     let Some(name) = name else {
         print(&list());
         return Ok(());
     };
-    let short = name.strip_prefix("nisa.").or_else(|| name.strip_prefix("nki.isa.")).unwrap_or(name);
-    if let Some(page) = slugs::explain(name) {
-        print(&page);
-    } else if let Some(entry) = inst::find(short) {
-        print(&reference::page(entry.schema, 1));
-    } else if let Some(page) = parameter(name).or_else(|| tables::explain(name)) {
-        print(&page);
-    } else {
-        let hint = match slugs::nearest(name) {
-            Some(near) => format!("; did you mean `{}`?", near.id),
-            None => "; `nki-sim explain` lists all".into(),
+    let found = pages(name);
+    if found.is_empty() {
+        let hint = match slugs::nearest_of(name, names().iter().map(String::as_str)) {
+            Some(near) => format!("; did you mean `{near}`?"),
+            None => "; `nki-sim explain` lists most of them".into(),
         };
         return Err(Failure::Call(format!(
-            "no diagnostic, instruction, timing parameter, table or column is called `{name}`{hint}"
+            "no diagnostic, name of the API, cause of a stall, timing parameter, table or column is called `{name}`{hint}"
         )));
     }
+    print(&found.join("\n"));
     Ok(())
+}
+
+/// The pages of all that has this name.
+fn pages(name: &str) -> Vec<String> {
+    let mut out: Vec<String> = slugs::explain(name).into_iter().collect();
+    let (module, rest) = qualified(name);
+    let wanted = |m: &str| module.is_none_or(|module| module == m);
+    if let Some(entry) = inst::find(rest)
+        && wanted(if entry.collective { "nki.collectives" } else { "nki.isa" })
+    {
+        out.push(instructions::page(entry.schema, 1));
+    }
+    for (module, short) in MODULES.iter().filter(|(m, _)| wanted(m)) {
+        let functions = reference::functions(module);
+        out.extend(functions.iter().filter(|e| e.name == rest).map(|e| page(&format!("{short}.{}", e.name), e)));
+        let classes = || CLASSES.iter().filter(|c| c.module == *module);
+        out.extend(classes().filter(|c| c.name == rest).map(|c| class(short, c)));
+        let member = |c: &Class| -> Vec<String> {
+            let members = c.members.iter().filter(|e| names_member(rest, c, e));
+            members.map(|e| page(&format!("{short}.{}.{}", c.name, e.name), e)).collect()
+        };
+        out.extend(classes().flat_map(member));
+        out.extend(
+            api_names()
+                .iter()
+                .filter(|(m, n, _)| m == module && names_value(rest, n))
+                .filter_map(|n| value(short, n, rest)),
+        );
+    }
+    out.extend(
+        CAUSES.iter().filter(|c| c.name == name).map(|c| {
+            format!("# {}\n\nCause of a stall: the row waits because {}.\n\n{}\n", c.name, c.because, c.remedy)
+        }),
+    );
+    out.extend(parameter(name).or_else(|| tables::explain(name)));
+    out
+}
+
+/// The module that a name is qualified with, and the rest of the name.
+fn qualified(name: &str) -> (Option<&'static str>, &str) {
+    for (module, short) in MODULES {
+        for prefix in [module, short] {
+            if let Some(rest) = name.strip_prefix(prefix).and_then(|rest| rest.strip_prefix('.')) {
+                return (Some(module), rest);
+            }
+        }
+    }
+    (None, name)
+}
+
+/// Whether a text names a member: `reshape`, `NkiTensor.reshape`, or `tensor.reshape` and the like.
+fn names_member(text: &str, class: &Class, member: &Entry) -> bool {
+    match text.split_once('.') {
+        None => text == member.name,
+        Some((owner, name)) => {
+            let short = class.name.trim_start_matches("Nki").to_lowercase();
+            name == member.name && (owner == class.name || owner.to_lowercase() == short)
+        }
+    }
+}
+
+/// Whether a text names a value of the API or a part of it: `engine`, `engine.vector`.
+fn names_value(text: &str, name: &str) -> bool {
+    text.strip_prefix(name).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+}
+
+/// The page of a function, method or attribute.
+fn page(name: &str, entry: &Entry) -> String {
+    let Some(parameters) = entry.each_parameter() else {
+        return format!("# {name}\n\nAttribute, {}. {}\n", entry.result, entry.doc);
+    };
+    let plain = |(name, _, default): &reference::Parameter<'_>| match *default {
+        "" => (*name).to_owned(),
+        default => format!("{name}={default}"),
+    };
+    let list: Vec<String> = parameters.iter().map(plain).collect();
+    let mut out = format!("# {name}\n\n    {name}({}) -> {}\n\n{}\n", list.join(", "), entry.result, entry.doc);
+    if parameters.iter().any(|(_, kind, _)| !kind.is_empty()) {
+        out += "\n| parameter | type | default |\n| --- | --- | --- |\n";
+        for (name, kind, default) in parameters.into_iter().filter(|(_, kind, _)| !kind.is_empty()) {
+            let _ = writeln!(out, "| `{name}` | {} | {default} |", kind.replace('|', "or"));
+        }
+    }
+    out
+}
+
+fn class(short: &str, class: &Class) -> String {
+    let mut out = format!("# {short}.{}\n\nClass. {}\n", class.name, class.doc);
+    if !class.base.is_empty() {
+        let _ = writeln!(out, "\nIt has what {short}.{} has.", class.base);
+    }
+    if !class.members.is_empty() {
+        out.push('\n');
+    }
+    for e in class.members {
+        let call = if e.parameters.is_some() { "()" } else { "" };
+        let _ = writeln!(out, "- `{}{call}`: {}", e.name, e.doc);
+    }
+    out
+}
+
+/// The page of an enum, an element type, or a limit of the target.
+fn value(short: &str, (_, name, kind): &nki_frontend::ApiName, text: &str) -> Option<String> {
+    let part = text.strip_prefix(name)?.strip_prefix('.');
+    let page = match (kind, part) {
+        (ApiKind::Enum(members), None) => {
+            let members: Vec<String> = members.iter().map(|(member, _)| format!("`{member}`")).collect();
+            format!("Enum: {}.", members.join(", "))
+        }
+        (ApiKind::Enum(members), Some(part)) => {
+            members.iter().find(|(member, _)| *member == part)?;
+            format!("Member of the enum {short}.{name}.")
+        }
+        (ApiKind::Member(class, member), None) => format!("The same as {short}.{class}.{member}."),
+        (ApiKind::Dtype(dtype), None) => {
+            let bytes = dtype.size();
+            format!("Element type of {bytes} byte{}.", if bytes == 1 { "" } else { "s" })
+        }
+        (ApiKind::TileSize(names), None) => {
+            let names: Vec<String> = names.iter().map(|n| format!("`{n}`")).collect();
+            format!("Limits of the target: {}.", names.join(", "))
+        }
+        (ApiKind::TileSize(_), Some(part)) => {
+            let values = Target::ALL.iter().map(|&t| tile_size(t, part).map(|v| format!("{t}: {v}")));
+            format!("Limit of the target. {}", values.collect::<Option<Vec<_>>>()?.join(", "))
+        }
+        _ => return None,
+    };
+    Some(format!("# {short}.{text}\n\n{page}\n"))
 }
 
 /// A timing parameter on every generation that has it.
@@ -47,21 +178,94 @@ fn parameter(name: &str) -> Option<String> {
     (out.len() > empty).then_some(out)
 }
 
+/// The functions and members of the API that are not instructions, with their names in kernels.
+fn api() -> Vec<(String, Entry)> {
+    let mut out = Vec::new();
+    for (module, short) in MODULES {
+        out.extend(reference::functions(module).into_iter().map(|e| (format!("{short}.{}", e.name), e)));
+        for c in CLASSES.iter().filter(|c| c.module == module) {
+            let members = c.members.iter().filter(|e| !e.name.starts_with("__"));
+            out.extend(members.map(|e| (format!("{short}.{}.{}", c.name, e.name), e.clone())));
+        }
+    }
+    out
+}
+
+/// What a name that is not known may have been meant to be.
+fn names() -> Vec<String> {
+    let mut out: Vec<String> = slugs::all().map(|s| s.id.to_owned()).collect();
+    for name in instructions::by_name().iter().map(|s| s.name) {
+        out.extend([name.to_owned(), format!("nisa.{name}")]);
+    }
+    for (name, _) in api() {
+        out.extend([name.rsplit('.').next().unwrap_or(&name).to_owned(), name]);
+    }
+    for &target in Target::ALL {
+        out.extend(params::names(target));
+    }
+    out.extend(CAUSES.iter().map(|c| c.name.to_owned()));
+    out.extend(tables::names());
+    out
+}
+
 fn list() -> String {
-    let mut out = String::from("diagnostics:\n");
-    let width = slugs::all().map(|s| s.id.len()).max().unwrap_or(0);
     let mut all: Vec<_> = slugs::all().collect();
     all.sort_by_key(|s| s.id);
-    for s in all {
-        let _ = writeln!(out, "  {:width$}  {}", s.id, s.summary);
-    }
-    out += "\ninstructions:\n";
-    for s in reference::by_name() {
-        let _ = writeln!(out, "  {:width$}  {}", s.name, first_line(s.doc));
-    }
+    let mut out = String::new();
+    let mut section = |title: &str, rows: Vec<(String, String)>| {
+        let width = rows.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
+        let _ = writeln!(out, "{}{title}:", if out.is_empty() { "" } else { "\n" });
+        for (name, about) in rows {
+            let _ = writeln!(out, "  {name:width$}  {about}");
+        }
+    };
+    section("diagnostics", all.into_iter().map(|s| (s.id.into(), s.summary.into())).collect());
+    let instruction = |s: &'static nki_isa::schema::Schema| (s.name.to_owned(), first_line(s.doc).to_owned());
+    section("instructions", instructions::by_name().into_iter().map(instruction).collect());
+    section(
+        "functions, methods and attributes",
+        api().into_iter().map(|(n, e)| (n, first_line(&e.doc).to_owned())).collect(),
+    );
+    section("causes of stalls", CAUSES.iter().map(|c| (c.name.into(), c.because.into())).collect());
     out
 }
 
 fn first_line(doc: &str) -> &str {
     doc.trim().lines().next().unwrap_or("")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+
+    #[test]
+    fn every_name_of_the_api_has_a_page() {
+        for (module, name, kind) in api_names() {
+            if matches!(kind, ApiKind::Class) && matches!(name, "tensor" | "NkiValidationError") {
+                continue;
+            }
+            assert_eq!(pages(&format!("{module}.{name}")).len(), 1, "{module}.{name}");
+        }
+        for (name, _) in api() {
+            assert_eq!(pages(&name).len(), 1, "{name}");
+        }
+    }
+
+    #[test]
+    fn every_name_that_is_offered_has_a_page() {
+        for name in names() {
+            assert!(!pages(&name).is_empty(), "{name}");
+        }
+    }
+
+    #[test]
+    fn the_page_of_reports_has_the_causes() {
+        let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/report.md");
+        let text = std::fs::read_to_string(docs).expect("readable");
+        for c in CAUSES {
+            assert!(text.contains(&format!("\n| `{}` | {} |\n", c.name, c.because)), "{}", c.name);
+        }
+    }
 }

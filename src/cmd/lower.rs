@@ -4,7 +4,7 @@ use nki_diag::Mode;
 
 use crate::Failure;
 use crate::cli::LowerArgs;
-use crate::kernel::{Disk, add_run_line, compile_from, conclude, finish, session};
+use crate::kernel::{Disk, Sink, add_run_line, compile_from, conclude, finish, session};
 use crate::output::{eprint, print, write_file};
 use crate::places::{Inputs, check_places};
 use crate::session::Numerics;
@@ -12,7 +12,7 @@ use crate::session::Numerics;
 /// Compiles the kernel and writes its program.
 pub(crate) fn run(mut args: LowerArgs) -> Result<(), Failure> {
     let session = session(&args.kernel, Mode::Run, Numerics::Never, None)?;
-    add_run_line(&session, &mut args.kernel, None)?;
+    add_run_line(&session, &mut args.kernel, Sink::default())?;
     let places = [("--output", args.output.as_deref())];
     check_places(&places, &Inputs::of_kernel(&args.kernel))?;
     let (compiled, _) = compile_from("lower", &session, &args.kernel, &Disk)?;

@@ -15,7 +15,7 @@ use crate::cli::{KernelArgs, RunArgs};
 use crate::compare::{self, Comparison, Tolerance};
 use crate::inputs::Given;
 use crate::intermediates::{self, Departure, Dump, Dumps};
-use crate::kernel::{CommandArguments, add_run_line, compile, conclude, fail, finish, session};
+use crate::kernel::{CommandArguments, Sink, add_run_line, compile, conclude, fail, finish, session};
 use crate::npy::{self, Array, Elem};
 use crate::output::{Waiting, eprint, print, write_file};
 use crate::places::{Inputs, check_places};
@@ -40,7 +40,7 @@ pub(crate) fn run(mut args: RunArgs) -> Result<(), Failure> {
     }
     let numerics = if args.no_numerics { Numerics::IfNeeded } else { Numerics::Computed };
     let session = session(&args.kernel, Mode::Run, numerics, Some(&args.timing))?;
-    add_run_line(&session, &mut args.kernel, args.json.as_deref())?;
+    add_run_line(&session, &mut args.kernel, Sink::file(args.json.as_deref()))?;
     let args = &args;
     if let Some(directory) = args.parquet.as_ref().filter(|_| args.ranks.is_none()) {
         tables::check(directory)?;
@@ -77,7 +77,7 @@ pub(crate) fn run(mut args: RunArgs) -> Result<(), Failure> {
             } else {
                 found.extend(fault.found_on_rank());
             }
-            return Err(fail(&session, compiled, args.json.as_deref(), found));
+            return Err(fail(&session, compiled, Sink::file(args.json.as_deref()), found));
         }
     };
     found.extend(findings_of(&all));
@@ -145,7 +145,7 @@ fn place(
             let values = arguments.values()?.into_owned();
             Ok((Placed { compiled, kernel, arguments: values }, arguments))
         }
-        Err(stop) => Err(fail(session, &compiled, args.json.as_deref(), compiled.with(stop.found()?))),
+        Err(stop) => Err(fail(session, &compiled, Sink::file(args.json.as_deref()), compiled.with(stop.found()?))),
     }
 }
 

@@ -10,7 +10,7 @@ use nki_sim_core::timeline::Ps;
 use serde::Serialize;
 
 use crate::cli::WhatifArgs;
-use crate::kernel::{add_run_line, compile, conclude, fail, finish, session};
+use crate::kernel::{Sink, add_run_line, compile, conclude, fail, finish, session};
 use crate::output::{Progress, print, write_file};
 use crate::places::{Inputs, check_places};
 use crate::session::Numerics;
@@ -46,18 +46,18 @@ struct Table {
 /// Times the kernel, then again with each parameter changed.
 pub(crate) fn run(mut args: WhatifArgs) -> Result<(), Failure> {
     let session = session(&args.kernel, Mode::Run, Numerics::IfNeeded, Some(&args.timing))?;
-    add_run_line(&session, &mut args.kernel, None)?;
+    add_run_line(&session, &mut args.kernel, Sink::default())?;
     let inputs = Inputs::of_kernel(&args.kernel).and_timing(&args.timing);
     check_places(&[("--json", args.json.as_deref())], &inputs)?;
     let (mut compiled, arguments) = compile("whatif", &session, &args.kernel)?;
     check_places(&[("--json", args.json.as_deref())], &Inputs::of_sources(&compiled.sources))?;
     let kernel = match session.place(&mut compiled) {
         Ok(kernel) => kernel,
-        Err(stop) => return Err(fail(&session, &compiled, None, compiled.with(stop.found()?))),
+        Err(stop) => return Err(fail(&session, &compiled, Sink::default(), compiled.with(stop.found()?))),
     };
     let (ran, timeline) = match session.run_alone_timed(&kernel, arguments.into_tensors()) {
         Ok(done) => done,
-        Err(stop) => return Err(fail(&session, &compiled, None, compiled.with(stop.found()?))),
+        Err(stop) => return Err(fail(&session, &compiled, Sink::default(), compiled.with(stop.found()?))),
     };
     let applied = conclude(&session, compiled.with(ran.findings), &compiled.sources);
     let progress = Progress::new("parameters");

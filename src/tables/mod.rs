@@ -61,6 +61,12 @@ pub(crate) fn explain(name: &str) -> Option<String> {
     (out.len() > empty).then_some(out)
 }
 
+/// The names of all tables and columns.
+pub(crate) fn names() -> Vec<String> {
+    let columns = |t: &schema::Table| t.columns.iter().map(|c| format!("{}.{}", t.name, c.name)).collect::<Vec<_>>();
+    schema::ALL.iter().flat_map(|t| columns(t).into_iter().chain([t.name.to_owned()])).collect()
+}
+
 /// What several tables use.
 struct Profile<'a> {
     run: &'a Run<'a>,

@@ -1,6 +1,7 @@
 //! What a user sees of a timeline: tables, JSON, Perfetto. Observers only; nothing here changes a time.
 
 mod advice;
+mod causes;
 mod detail;
 mod html;
 mod perfetto;
@@ -10,6 +11,7 @@ mod text;
 mod vocabulary;
 
 pub use advice::{advice, critical_path};
+pub use causes::{CAUSES, CauseKind};
 pub use detail::{
     Detail, LineSummary, OpcodeSummary, RemedySummary, RooflineSummary, Traffic, detail, row_name, summary_columns,
 };

@@ -1,49 +1,67 @@
 //! `nki-sim check FILE`: specialise, validate and place, without running.
 
-use nki_diag::Mode;
+mod formats;
 
-use crate::cli::CheckArgs;
-use crate::kernel::{add_run_line, compile, conclude, fail, finish, session};
-use crate::output::{print, write_file};
+use nki_diag::{Applied, Mode};
+
+use crate::cli::{CheckArgs, CheckFormat};
+use crate::kernel::{Disk, Sink, add_run_line, compile_from, conclude, fail, finish, session};
+use crate::output::{eprint, print};
 use crate::places::{Inputs, check_places};
-use crate::report::Checked;
-use crate::session::Numerics;
+use crate::report::{self, Checked};
+use crate::session::{Compilation, Numerics};
 use crate::{Failure, count};
 
 /// Compiles the kernel and says what is wrong with it.
 pub(crate) fn run(mut args: CheckArgs) -> Result<(), Failure> {
     let session = session(&args.kernel, Mode::Check, Numerics::Never, None)?;
-    add_run_line(&session, &mut args.kernel, args.json.as_deref())?;
-    check_places(&[("--json", args.json.as_deref())], &Inputs::of_kernel(&args.kernel))?;
-    let (mut compiled, _) = compile("check", &session, &args.kernel)?;
-    check_places(&[("--json", args.json.as_deref())], &Inputs::of_sources(&compiled.sources))?;
-    let json = args.json.as_deref();
+    let (json, format) = (args.json.clone(), args.format);
+    let document = |compiled: &Compilation, applied: &Applied| write(format, &Checked::new(compiled, applied));
+    let sink = Sink { json: json.as_deref(), document: Some(&document) };
+    // Other programs read standard output if it has a format.
+    let tell = if format == CheckFormat::Text { print } else { eprint };
+    add_run_line(&session, &mut args.kernel, sink)?;
+    check_places(&[("--json", sink.json)], &Inputs::of_kernel(&args.kernel))?;
+    let (mut compiled, _) = compile_from("check", &session, &args.kernel, &Disk)?;
+    compiled.prints.iter().for_each(|line| tell(&format!("{line}\n")));
+    check_places(&[("--json", sink.json)], &Inputs::of_sources(&compiled.sources))?;
     let kernel = match session.place(&mut compiled) {
         Ok(kernel) => kernel,
-        Err(stop) => return Err(fail(&session, &compiled, json, compiled.with(stop.found()?))),
+        Err(stop) => return Err(fail(&session, &compiled, sink, compiled.with(stop.found()?))),
     };
     let ran = match session.run_alone(&kernel, Vec::new()) {
         Ok(ran) => ran,
-        Err(stop) => return Err(fail(&session, &compiled, json, compiled.with(stop.found()?))),
+        Err(stop) => return Err(fail(&session, &compiled, sink, compiled.with(stop.found()?))),
     };
     let applied = conclude(&session, compiled.with(ran.findings), &compiled.sources);
-    if let Some(path) = json {
-        write_file(path, &[&crate::report::json(&Checked::new(&compiled, &applied))?])?;
-    }
+    sink.write(&compiled, &applied)?;
     finish(&applied)?;
     let statements: usize = kernel.program.cores.iter().map(Vec::len).sum();
     if let Some(needs) = kernel.needs_data() {
-        print(&format!(
+        tell(&format!(
             "{}: what it executes depends on values ({}), so only `run` finds reads of unwritten or overwritten bytes, races, partly written outputs and lost results\n",
             compiled.name, needs.what
         ));
     }
-    print(&format!(
+    tell(&format!(
         "{}: no errors ({}, {} on {})\n",
         compiled.name,
         count(applied.diagnostics.len(), "warning"),
         count(statements, "statement"),
         compiled.target
     ));
+    Ok(())
+}
+
+/// Writes the findings to standard output.
+fn write(format: CheckFormat, checked: &Checked) -> Result<(), String> {
+    let text = match format {
+        CheckFormat::Text => return Ok(()),
+        CheckFormat::Json => report::json(checked)?,
+        CheckFormat::Sarif => report::json(&formats::sarif(checked))?,
+        CheckFormat::Github => formats::github(checked).into_bytes(),
+        CheckFormat::Junit => formats::junit(checked).into_bytes(),
+    };
+    print(&String::from_utf8_lossy(&text));
     Ok(())
 }

@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 
 use super::{Change, Checked, Difference};
+use crate::markup::{Spot, annotation, xml};
 
 fn percent(c: &Change) -> String {
     let p = c.percent();
@@ -113,20 +114,12 @@ fn section(out: &mut String, title: &str, rows: &[Change], top: usize, fixed: bo
     }
 }
 
-/// The property and message escapes of workflow commands.
-fn github_escape(text: &str, property: bool) -> String {
-    let text = text.replace('%', "%25").replace('\r', "%0D").replace('\n', "%0A");
-    if property { text.replace(':', "%3A").replace(',', "%2C") } else { text }
-}
-
 /// One annotation for each condition, one for the latency, and one for each of the lines that lost most.
 pub(super) fn github(r: &Difference) -> String {
     let mut out = String::new();
     let mut say = |kind: &str, place: Option<(&str, &str)>, title: &str, message: &str| {
-        let at = place.map_or(String::new(), |(f, l)| {
-            format!("file={},line={},", github_escape(f, true), github_escape(l, true))
-        });
-        let _ = writeln!(out, "::{kind} {at}title={}::{}", github_escape(title, true), github_escape(message, false));
+        let spot = place.map(|(file, line)| Spot { file, line, column: None });
+        out += &annotation(kind, spot, title, message);
     };
     if let Some(c) = r.metrics.iter().find(|c| c.name == "latency_us") {
         let message = format!("latency {:.2} us -> {:.2} us ({})", c.before, c.after, percent(c));
@@ -164,19 +157,6 @@ pub(super) fn github(r: &Difference) -> String {
     out
 }
 
-fn xml(text: &str) -> String {
-    text.chars()
-        .map(|c| match c {
-            '&' => "&amp;".to_string(),
-            '<' => "&lt;".to_string(),
-            '>' => "&gt;".to_string(),
-            '"' => "&quot;".to_string(),
-            c if c.is_control() => " ".to_string(),
-            c => c.to_string(),
-        })
-        .collect()
-}
-
 /// A suite with a case for each condition; without any, one case that holds the comparison.
 pub(super) fn junit(r: &Difference) -> String {
     let failures = r.fail_if.iter().filter(|c| c.failed).count() + r.denied.len();
@@ -185,23 +165,19 @@ pub(super) fn junit(r: &Difference) -> String {
     let _ = writeln!(out, "<testsuites tests=\"{tests}\" failures=\"{failures}\">");
     let _ = writeln!(out, "  <testsuite name=\"nki-sim compare\" tests=\"{tests}\" failures=\"{failures}\">");
     for c in &r.fail_if {
-        let name = xml(&format!("not {}", c.condition));
+        let name = xml(&format!("not {}", c.condition), false);
         if c.failed {
-            let message = xml(&format!("{}: {}", c.change.name, values(c)));
+            let message = xml(&format!("{}: {}", c.change.name, values(c)), false);
             let _ = writeln!(out, "    <testcase classname=\"nki-sim\" name=\"{name}\">");
-            let _ = writeln!(
-                out,
-                "      <failure message=\"{message}\">{}</failure>",
-                xml(&text(r, 8)).replace("&#10;", "\n")
-            );
+            let _ = writeln!(out, "      <failure message=\"{message}\">{}</failure>", xml(&text(r, 8), true));
             out += "    </testcase>\n";
         } else {
             let _ = writeln!(out, "    <testcase classname=\"nki-sim\" name=\"{name}\"/>");
         }
     }
     for d in &r.denied {
-        let _ = writeln!(out, "    <testcase classname=\"nki-sim\" name=\"no {}\">", xml(d.id));
-        let _ = writeln!(out, "      <failure message=\"{}\"/>", xml(&format!("denied: {d}")));
+        let _ = writeln!(out, "    <testcase classname=\"nki-sim\" name=\"no {}\">", xml(d.id, false));
+        let _ = writeln!(out, "      <failure message=\"{}\"/>", xml(&format!("denied: {d}"), false));
         out += "    </testcase>\n";
     }
     if r.fail_if.is_empty() && r.denied.is_empty() {

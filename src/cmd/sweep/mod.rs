@@ -14,7 +14,7 @@ use rayon::prelude::*;
 use serde::Serialize;
 
 use crate::cli::{KernelArgs, SweepArgs};
-use crate::kernel::{Disk, add_run_line, compile_from, conclude, finish, refusal, session};
+use crate::kernel::{Disk, Sink, add_run_line, compile_from, conclude, finish, refusal, session};
 use crate::output::{Progress, eprint, print, write_file};
 use crate::places::{Inputs, check_places};
 use crate::session::{Numerics, Session};
@@ -36,7 +36,7 @@ struct Table<'a> {
 pub(crate) fn run(mut args: SweepArgs) -> Result<(), Failure> {
     let mut session = session(&args.kernel, Mode::Sweep, Numerics::IfNeeded, Some(&args.timing))?;
     let axes = axes(&args, &session)?;
-    add_run_line(&session, &mut args.kernel, None)?;
+    add_run_line(&session, &mut args.kernel, Sink::default())?;
     // --grid replaces what a run line says; --arg beside it was refused.
     args.kernel.args.retain(|(name, _)| !axes.iter().any(|a| a.name == *name));
     check_places(&reports_of(&args), &Inputs::of_kernel(&args.kernel).and_timing(&args.timing))?;
