@@ -18,7 +18,7 @@ import nki.language as nl
 # nki-sim: x=float32[128,64]
 @nki.jit
 def kernel(x):
-    print("made")
+    print("said by the kernel")
     t = nl.ndarray((128, 64), dtype=nl.float32, buffer=nl.sbuf)
     nisa.dma_copy(dst=t, src=x)
     out = nl.ndarray((128, 64), dtype=nl.float32, buffer=nl.shared_hbm)
@@ -29,8 +29,9 @@ FINE = "nisa.dma_copy(dst=out, src=t)"
 WRONG = "nisa.dma_copy(dst=out, src=t[0:64, :])"
 #: A warning: the last copy is not read.
 WARNED = "nisa.dma_copy(dst=out, src=t); nisa.memset(dst=t, value=0)"
-#: A bug, which `check` denies by default: rows that nothing has written.
+#: A finding that can be denied: a tile that nothing has written.
 UNWRITTEN = "u = nl.ndarray((128, 64), dtype=nl.float32, buffer=nl.sbuf); nisa.dma_copy(dst=out, src=u)"
+SAID = "said by the kernel"
 FORMATS = ["text", "json", "sarif", "github", "junit"]
 
 
@@ -40,17 +41,17 @@ def check(folder, body, *words, name="k<&>.py"):
     return subprocess.run(command, capture_output=True, text=True, cwd=folder)
 
 
-def documents(folder, body, code):
+def documents(folder, body, code, *words):
     """The output in each format, with this exit code, and the same text on standard error as without one."""
-    plain = check(folder, body)
+    plain = check(folder, body, *words)
     assert plain.returncode == code, plain.stderr
     out = {}
     for form in FORMATS:
-        done = check(folder, body, "--format", form)
+        done = check(folder, body, *words, "--format", form)
         assert done.returncode == code, done.stderr
         assert [line for line in plain.stderr.splitlines() if line not in done.stderr] == []
         if form != "text":
-            assert "made" in done.stderr and "made" not in done.stdout
+            assert SAID in done.stderr and SAID not in done.stdout
         out[form] = done.stdout
     assert out["text"] == plain.stdout
     return out
@@ -97,7 +98,7 @@ def cases(text):
 
 def test_a_wrong_kernel(tmp_path):
     out = documents(tmp_path, WRONG, 1)
-    assert out["text"] == "made\n"
+    assert out["text"] == f"{SAID}\n"
     [found] = [f for f in json.loads(out["json"])["findings"] if f["severity"] == "error"]
     line = found["line"]
     assert KERNEL.splitlines()[line - 1].strip() == "{body}" and found["file"] == "k<&>.py"
@@ -122,7 +123,7 @@ def test_a_warning(tmp_path):
 
 
 def test_a_denied_finding(tmp_path):
-    out = documents(tmp_path, UNWRITTEN, 1)
+    out = documents(tmp_path, UNWRITTEN, 1, "--deny", "uninitialized-read")
     assert [r["level"] for r in results(out["sarif"]) if r["ruleId"] == "uninitialized-read"] == ["error"]
     assert "::error " in out["github"] and any(case.find("failure") is not None for case in cases(out["junit"]))
     assert json.loads(out["json"])["denied"]
