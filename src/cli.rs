@@ -104,6 +104,9 @@ pub(crate) struct KernelArgs {
     /// Physical cores per logical core
     #[arg(long, value_name = "1|2", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=2))]
     pub(crate) lnc: u32,
+    /// Evaluate the files as written for neuronxcc.nki (Beta 1), whatever they import
+    #[arg(long)]
+    pub(crate) beta1: bool,
     /// Leave a kernel for neuronxcc.nki as it is written: drop no load or copy, and move no tile that does not fit
     #[arg(long)]
     pub(crate) as_written: bool,

@@ -220,6 +220,7 @@ pub(crate) fn compile_from(
         kernel: args.kernel.clone(),
         target: chosen.as_ref().copied().unwrap_or(Target::DEFAULT),
         decorated_target: args.target.is_none(),
+        beta1: args.beta1,
         as_written: args.as_written,
         lnc: args.programs.as_ref().map_or(args.lnc, |grid| grid.cores()),
         grid: args.programs.as_ref().map_or_else(Vec::new, |grid| grid.0.clone()),

@@ -93,6 +93,8 @@ pub struct Options {
     pub lnc: u32,
     /// The launch grid of a kernel for Beta 1: the programs along each axis. Empty without one.
     pub grid: Vec<GridAxis>,
+    /// Files are written for Beta 1 (`neuronxcc.nki`), whatever they import.
+    pub beta1: bool,
     /// The middle end of the kernel's compiler, where its dialect has one, leaves it as it is written.
     pub as_written: bool,
     /// Report what the official compiler would reject.
@@ -115,6 +117,7 @@ impl Default for Options {
             decorated_target: false,
             lnc: 1,
             grid: Vec::new(),
+            beta1: false,
             as_written: false,
             strict: false,
             schedule: Vec::new(),

@@ -391,6 +391,16 @@ def simulate_kernel(kernel, *args, **kwargs):
     return made._with(_mode="run", _options={})(*args, **kwargs)
 
 
+def finfo(dtype):
+    """The limits of a floating-point dtype of `nki.language` or NumPy."""
+    dtype = np.dtype(dtype)
+    if dtype.isbuiltin:
+        return np.finfo(dtype)
+    import ml_dtypes
+
+    return ml_dtypes.finfo(dtype)
+
+
 def static_cast(array, dtype):
     """A host array with another dtype of `nki.language` or NumPy."""
     return np.asarray(array).astype(np.dtype(dtype))

@@ -3,6 +3,7 @@ exports it."""
 
 import enum
 import inspect
+import types
 import typing
 
 from . import _native
@@ -324,6 +325,8 @@ def _build():
             value = modules["nki.language"].get(details[0]) or DType(*details)
         elif kind == "tile_size":
             value = TileSize(details)
+        elif kind == "lowest":
+            value = types.SimpleNamespace(min=details)
         elif kind == "class":
             value = {"tensor": names.get("NkiTensor"), "NkiValidationError": NkiValidationError}.get(name)
             if value is None:

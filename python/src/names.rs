@@ -43,6 +43,7 @@ pub(crate) fn api_names(py: Python<'_>) -> PyResult<Bound<'_, PyList>> {
             ApiKind::Dtype(dtype) => ("dtype", (dtype.name(), dtype.size()).into_pyobject(py)?.into_any().unbind()),
             ApiKind::Enum(members) => ("enum", members.into_pyobject(py)?.unbind()),
             ApiKind::Member(class, member) => ("member", (class, member).into_pyobject(py)?.into_any().unbind()),
+            ApiKind::Lowest(lowest) => ("lowest", lowest.into_pyobject(py)?.into_any().unbind()),
             ApiKind::TileSize(names) => ("tile_size", names.into_pyobject(py)?.unbind()),
         };
         out.append((module, name, kind, details))?;

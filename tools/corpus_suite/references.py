@@ -84,6 +84,12 @@ def mamba() -> Case:
     return Case([array.astype(np.float32) for array in inputs], state_space, 1e-3, 1e-3)
 
 
+def to_argument(case: Case, shape, of=np.float32) -> Case:
+    """The case of a kernel whose last parameter is its output."""
+    count, reference = len(case.inputs), case.reference
+    return dataclasses.replace(case, inputs=[*case.inputs, np.zeros(shape, of)], reference=lambda *given: reference(*given[:count]))
+
+
 def pool(size, how) -> Case:
     def reference(x, window):
         channels, height, width = x.shape
@@ -249,6 +255,12 @@ CASES: dict[str, Callable[[], list[Case]]] = {
     "attn_fwd_v2": lambda: [transposed_attention(128)],
     **{f"attn_fwd_v{version}": lambda: [transposed_attention(4096)] for version in ("3", "4", "5", "6", "7", "8", "8a", "9", "10", "11")},
     "interpolate_bilinear_2x_fwd": lambda: [doubled_image(2, 8, 30, 20), doubled_image(1, 128, 20, 12)],
+    "KLR:kernels:kernel1": lambda: [Case([normal(128, 512)], lambda x: x + 1)],
+    "KLR:kernels:kernel4": lambda: [Case([normal(128, 512)], lambda x: x * 5 - 1)],
+    "KLR:fused_mamba:mamba_v3": lambda: [to_argument(mamba(), (1, 256, 512))],
+    "KLR:rmsnorm:nki_rmsnorm_kernel": lambda: [
+        to_argument(Case([normal(rows, 512), normal(512, seed=1)], lambda x, g: rms(x, g, 0), 1e-3, 1e-3), (rows, 512)) for rows in (128, 200)
+    ],
     "add_kernel": lambda: [add(128, 512)],
     "nki_tensor_add": lambda: [add(128, 512)],
     "tensor_addition_nki_kernels:nki_tensor_add": lambda: [add(256, 1024)],

@@ -14,12 +14,14 @@ use crate::eval::Interp;
 use crate::eval::foreign::Dialect;
 use crate::{Loader, Options};
 
-/// The dialect of a file that imports these modules: of one that imports both languages the current one, whose tool chain has parts under
+/// The dialect of a file that imports these modules, unless the options choose one: of one that imports both languages the current one, whose tool chain has parts under
 /// the older package, too.
-fn of_file(imports: &[&str]) -> &'static dyn Dialect {
+fn of_file(options: &Options, imports: &[&str]) -> &'static dyn Dialect {
     let imports_package = |name: &str| imports.iter().any(|path| path.split('.').next() == Some(name));
     let is_beta1 = |path: &&str| *path == "neuronxcc" || *path == "neuronxcc.nki" || path.starts_with("neuronxcc.nki.");
-    if imports_package("klr") {
+    if options.beta1 {
+        &Beta1
+    } else if imports_package("klr") {
         &Klr
     } else if imports.iter().any(is_beta1) && !imports_package("nki") {
         &Beta1

@@ -11,6 +11,24 @@ use super::{Frame, Interp};
 use crate::syntax::*;
 
 impl Interp<'_> {
+    /// Lets the dialect compare a value with the annotation of its variable. Python does not evaluate the annotation: one that
+    /// cannot be evaluated says nothing.
+    pub(super) fn check_annotation(
+        &mut self,
+        frame: &Frame<'_>,
+        annotation: &Annotation,
+        value: &Value,
+    ) -> EvalResult<()> {
+        let Some(check) = self.dialect.annotated() else { return Ok(()) };
+        let Some(Expr { kind: ExprKind::Subscript(class, index), .. }) = &annotation.item else { return Ok(()) };
+        let is_name = |e: &Expr| matches!(e.kind, ExprKind::Name(..) | ExprKind::Attr(..));
+        if !is_name(class) {
+            return Ok(());
+        }
+        let (Ok(class), Ok(index)) = (self.eval(frame, class), self.eval(frame, index)) else { return Ok(()) };
+        check(self, &class, &index, value, annotation.span)
+    }
+
     /// Assigns to a target.
     pub(crate) fn assign(&mut self, frame: &Frame<'_>, target: &Expr, value: Value) -> EvalResult<()> {
         match &target.kind {

@@ -63,9 +63,10 @@ impl Interp<'_> {
                 }
             }
             StmtKind::AugAssign(target, op, value) => self.aug_assign(frame, target, *op, value, stmt.span)?,
-            StmtKind::AnnAssign(target, _, value) => {
+            StmtKind::AnnAssign(target, annotation, value) => {
                 if let Some(value) = value {
                     let value = self.eval(frame, value)?;
+                    self.check_annotation(frame, annotation, &value)?;
                     self.assign(frame, target, value)?;
                 }
             }

@@ -478,7 +478,7 @@ impl Interp<'_> {
         if matches!(value, Value::Poison) {
             return Err(Raise::reported());
         }
-        if insert && self.in_kernel && !matches!(value, Value::Host(_)) {
+        if insert && self.in_kernel && !self.dialect.any_dict_key() && !matches!(value, Value::Host(_)) {
             return Err(Raise::at(
                 "dict-key",
                 format!("dicts in a kernel have string keys; the type of this key is {}", value.type_name()),

@@ -397,6 +397,24 @@ pub(crate) trait Dialect {
         Outputs::default()
     }
 
+    /// What the kernel at `span` gives for a value that it returns under this name.
+    ///
+    /// # Errors
+    /// If it cannot be stored.
+    fn output(&self, _interp: &mut Interp<'_>, _name: &str, value: &Value, _span: Span) -> EvalResult<Value> {
+        Ok(value.clone())
+    }
+
+    /// The check of a value whose variable is annotated `class[index]`: gets class, index and value.
+    fn annotated(&self) -> Option<Annotated> {
+        None
+    }
+
+    /// Whether dicts in a kernel have keys of any hashable type.
+    fn any_dict_key(&self) -> bool {
+        false
+    }
+
     /// Whether its compiler rewrites kernels before it schedules them.
     fn has_middle_end(&self) -> bool {
         false
@@ -457,8 +475,11 @@ pub(crate) enum Construct<'c> {
     ListArgument(Span),
 }
 
+/// See [`Dialect::annotated`].
+pub(crate) type Annotated = fn(&mut Interp<'_>, &Value, &Value, &Value, Span) -> EvalResult<()>;
+
 /// The dialect of a file that imports these modules.
-pub(crate) type ChooseDialect = fn(&[&str]) -> &'static dyn Dialect;
+pub(crate) type ChooseDialect = fn(&crate::Options, &[&str]) -> &'static dyn Dialect;
 
 /// An instruction that waits for another one: their names, the later one first.
 pub(crate) type Edge = (Rc<str>, Rc<str>);

@@ -201,6 +201,9 @@ impl Interp<'_> {
         if outputs.is_empty() && allowed.arguments {
             outputs = self.backend.written_inputs();
         }
+        for (name, value) in &mut outputs {
+            *value = dialect.output(self, name, value, span)?;
+        }
         self.take_outputs(&outputs, allowed, span)?;
         Ok(returned)
     }

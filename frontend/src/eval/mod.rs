@@ -197,7 +197,7 @@ impl<'a> Interp<'a> {
             host: None,
             live: live::Live::default(),
             backend,
-            dialect: dialect_of(&[]),
+            dialect: dialect_of(options, &[]),
             dialect_of,
             in_kernel: false,
             stack: Vec::new(),

@@ -482,7 +482,7 @@ impl Interp<'_> {
     pub(crate) fn dialect_of(&self, ast: &ModuleAst) -> &'static dyn Dialect {
         let mut imports = Vec::new();
         collect_imports(&ast.body, &mut imports);
-        (self.dialect_of)(&imports)
+        (self.dialect_of)(self.options, &imports)
     }
 }
 

@@ -173,7 +173,10 @@ impl Convert<'_> {
             py::Stmt::AugAssign(s) => StmtKind::AugAssign(self.expr(&s.target), bin_op(s.op), self.expr(&s.value)),
             py::Stmt::AnnAssign(s) => StmtKind::AnnAssign(
                 self.expr(&s.target),
-                self.span(&*s.annotation),
+                Annotation {
+                    span: self.span(&*s.annotation),
+                    item: s.annotation.is_subscript_expr().then(|| self.expr(&s.annotation)),
+                },
                 s.value.as_ref().map(|v| self.expr(v)),
             ),
             py::Stmt::If(s) => {

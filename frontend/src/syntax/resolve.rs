@@ -317,7 +317,8 @@ impl Resolver {
                 self.expr(value);
                 self.expr(target);
             }
-            StmtKind::AnnAssign(target, _, value) => {
+            StmtKind::AnnAssign(target, annotation, value) => {
+                annotation.item.iter_mut().for_each(|e| self.expr(e));
                 value.iter_mut().for_each(|e| self.expr(e));
                 self.expr(target);
             }

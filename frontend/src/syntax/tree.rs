@@ -433,13 +433,20 @@ pub(crate) struct Stmt {
 }
 
 /// What a statement is.
+/// The annotation of a variable.
+#[derive(Debug)]
+pub(crate) struct Annotation {
+    pub(crate) span: Span,
+    /// `class[index]`, if it is that.
+    pub(crate) item: Option<Expr>,
+}
+
 #[derive(Debug)]
 pub(crate) enum StmtKind {
     Expr(Expr),
     Assign(Vec<Expr>, Expr),
     AugAssign(Expr, BinOp, Expr),
-    /// target, span of the annotation, value
-    AnnAssign(Expr, Span, Option<Expr>),
+    AnnAssign(Expr, Annotation, Option<Expr>),
     If(Vec<(Expr, Vec<Stmt>)>, Vec<Stmt>),
     For(Box<For>),
     While(Expr, Vec<Stmt>, Vec<Stmt>),

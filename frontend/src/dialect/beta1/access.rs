@@ -28,22 +28,28 @@ pub(super) struct Access {
     pub(super) entries: Vec<IndexTile>,
     /// Extents of the frame.
     pub(super) frame: SmallVec<[u32; 4]>,
+    /// The dimension to whose index the device adds its own numbers, and these.
+    pub(super) picked: Option<(usize, Tensor)>,
 }
 
 impl Access {
     /// The elements that a clip leaves.
     pub(super) fn clipped(&self, clip: &Clip, span: Span) -> EvalResult<Tensor> {
         let mut entries = self.entries.clone();
-        let mut frame = self.frame.clone();
+        let (mut frame, mut picked) = (self.frame.clone(), self.picked.clone());
         for (axis, &(from, to)) in restrictions(clip, &self.frame, &self.base, span)? {
-            frame[axis] = to - from;
-            for entry in &mut entries {
-                let a = &mut entry.axes[axis];
-                entry.constant += a.coefficient * i64::from(from);
-                a.count = to - from;
+            if let Some((_, offsets)) = &mut picked
+                && axis == 0
+                && offsets.view.partitions() > 1
+            {
+                // The rows picked are those of the indices that are left.
+                let left = offsets.slice(0, i64::from(from), i64::from(to), 1);
+                *offsets = left.map_err(|v| raise("", &v, span, &[&self.base.storage]))?;
             }
+            frame[axis] = to - from;
+            entries.iter_mut().for_each(|entry| entry.restrict(&[(axis, &(from, to))]));
         }
-        let clipped = Access { base: self.base.clone(), entries, frame };
+        let clipped = Access { base: self.base.clone(), entries, frame, picked };
         match clipped.outside() {
             Some(violation) => Err(raise("", &violation, span, &[&self.base.storage])),
             None => clipped.view().map_err(|v| raise("", &v, span, &[&self.base.storage])),
@@ -54,6 +60,9 @@ impl Access {
     pub(super) fn outside(&self) -> Option<Violation> {
         for (d, entry) in self.entries.iter().enumerate() {
             let (low, high) = entry.range();
+            if low >= 0 && self.picked.as_ref().is_some_and(|(picked, _)| *picked == d) {
+                continue;
+            }
             let size = i64::from(self.base.view.dims[d].count);
             if low < 0 || high >= size {
                 let message = format!(
@@ -117,7 +126,10 @@ impl Access {
         }
         t.room(dims.len())?;
         view.dims = dims;
-        Ok(t.with_view(view))
+        match &self.picked {
+            None => Ok(t.with_view(view)),
+            Some((d, offsets)) => gathered(t, *d, offsets, t.with_view(view), self.entries[*d].range().1),
+        }
     }
 }
 
@@ -158,7 +170,7 @@ impl Access {
 }
 
 /// The axes of a frame that a clip restricts, each with what it leaves. Axes are aligned from the end, axis 0 with axis 0.
-fn restrictions<'c>(
+pub(super) fn restrictions<'c>(
     clip: &'c Clip,
     frame: &[u32],
     about: &Tensor,
@@ -274,12 +286,23 @@ impl Place {
     }
 }
 
-/// `t[entries]`, with an index for each dimension.
-pub(super) fn access(t: &Tensor, entries: &[IndexTile], span: Span) -> EvalResult<Value> {
+/// `t[entries]`, with an index for each dimension; to that of `picked` the device adds its own numbers.
+pub(super) fn access(
+    t: &Tensor,
+    entries: &[IndexTile],
+    picked: Option<(usize, Tensor)>,
+    span: Span,
+) -> EvalResult<Value> {
     let tiles: Vec<&IndexTile> = entries.iter().collect();
-    let frame = common_frame(&tiles, span)?;
+    let mut frame = common_frame(&tiles, span)?;
+    if let (Some((_, offsets)), Some(rows)) = (&picked, frame.first_mut())
+        && *rows == 1
+        && !t.on_chip()
+    {
+        *rows = offsets.view.partitions();
+    }
     let entries: Vec<IndexTile> = entries.iter().filter_map(|e| e.spread(&frame)).collect();
-    let access = Access { base: t.clone(), entries, frame };
+    let access = Access { base: t.clone(), entries, frame, picked };
     match access.view() {
         Err(v) => Err(raise("", &v, span, &[&t.storage])),
         Ok(_) if access.outside().is_some() => Ok(Value::object(access)),
@@ -287,8 +310,8 @@ pub(super) fn access(t: &Tensor, entries: &[IndexTile], span: Span) -> EvalResul
     }
 }
 
-/// `t[offsets, ...]`: rows of an HBM tensor, picked by a column of numbers in SBUF.
-pub(super) fn gathered(t: &Tensor, dim: usize, offsets: &Tensor, rest: Tensor) -> build::Result<Tensor> {
+/// `t[offsets, ...]`: rows of an HBM tensor, picked by a column of numbers in SBUF, from each of which `rest` goes up to `reach` further.
+pub(super) fn gathered(t: &Tensor, dim: usize, offsets: &Tensor, rest: Tensor, reach: i64) -> build::Result<Tensor> {
     let refuse = |message: String, help: &str| Err(Violation::new("indirect-view", "", message).help(help));
     if !offsets.view.dtype.is_int() {
         return refuse(
@@ -320,6 +343,7 @@ pub(super) fn gathered(t: &Tensor, dim: usize, offsets: &Tensor, rest: Tensor) -
         view.dims[0] = Dim { stride: 0, count: offsets.view.partitions() };
         Index::Vector(offsets.view.clone())
     };
-    view.indirect = Some(Box::new(Indirect { index, stride: of.stride, bound: of.count }));
+    let bound = u32::try_from(i64::from(of.count) - reach).unwrap_or(0);
+    view.indirect = Some(Box::new(Indirect { index, stride: of.stride, bound }));
     Ok(t.with_view(view))
 }

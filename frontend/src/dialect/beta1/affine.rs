@@ -6,6 +6,7 @@
 use nki_diag::Span;
 use smallvec::{SmallVec, smallvec};
 
+use crate::build::tensor::Tensor;
 use crate::dialect::common::clip::Clip;
 use crate::eval::Interp;
 use crate::eval::convert::int;
@@ -70,6 +71,15 @@ impl IndexTile {
             }
         }
         Some(Self { constant: self.constant, axes })
+    }
+
+    /// Leaves a part of each of these axes.
+    pub(super) fn restrict(&mut self, kept: &[(usize, &(u32, u32))]) {
+        for &(axis, &(from, to)) in kept {
+            let axis = &mut self.axes[axis];
+            self.constant += axis.coefficient * i64::from(from);
+            axis.count = to - from;
+        }
     }
 
     fn map(&self, f: impl Fn(i64) -> Option<i64>) -> Option<Self> {
@@ -195,7 +205,7 @@ impl Object for IndexTile {
         right: &Value,
         span: Span,
     ) -> EvalResult<Option<Value>> {
-        let (Some(a), Some(b)) = (Self::of(left), Self::of(right)) else { return Ok(None) };
+        let (Some(a), Some(b)) = (Self::of(left), Self::of(right)) else { return Moved::of(op, left, right, span) };
         let made = match op {
             BinOp::Add => a.sum(&b, 1, span)?,
             BinOp::Sub => a.sum(&b, -1, span)?,
@@ -252,6 +262,53 @@ impl Object for IndexTile {
     fn iterate(&self, span: Span) -> EvalResult<Vec<Value>> {
         Err(Raise::at("not-iterable", "an index tile cannot be iterated over", span, "here")
             .help("loop over nl.affine_range(n) or range(n)"))
+    }
+}
+
+/// An index tile plus a number that only the device knows: `offsets[0, i] + nl.arange(n)[None, :]`.
+#[derive(Debug, Clone)]
+pub(super) struct Moved {
+    pub(super) tile: IndexTile,
+    /// The number, or a column with one for each partition.
+    pub(super) by: Tensor,
+}
+
+impl Moved {
+    /// `left + right` where one side is a number of the device, or is moved by one; `None` for other operators and operands.
+    pub(super) fn of(op: BinOp, left: &Value, right: &Value, span: Span) -> EvalResult<Option<Value>> {
+        let (device, tile) = match (IndexTile::of(left), IndexTile::of(right)) {
+            (Some(tile), None) if op == BinOp::Add => (right, tile),
+            (None, Some(tile)) if op == BinOp::Add => (left, tile),
+            (None, Some(tile)) if op == BinOp::Sub => (left, IndexTile::constant(0).sum(&tile, -1, span)?),
+            _ => return Ok(None),
+        };
+        let moved = match (device.downcast::<Moved>(), device.downcast::<Tensor>()) {
+            (Some(moved), _) => Moved { tile: moved.tile.sum(&tile, 1, span)?, by: moved.by.clone() },
+            (None, Some(by)) if !tile.axes.is_empty() => Moved { tile, by: by.clone() },
+            _ => return Ok(None),
+        };
+        Ok(Some(Value::object(moved)))
+    }
+}
+
+impl Object for Moved {
+    fn type_name(&self) -> &'static str {
+        "index tile"
+    }
+
+    fn is_inert(&self) -> bool {
+        true
+    }
+
+    fn binary(
+        &self,
+        _interp: &mut Interp<'_>,
+        op: BinOp,
+        left: &Value,
+        right: &Value,
+        span: Span,
+    ) -> EvalResult<Option<Value>> {
+        Moved::of(op, left, right, span)
     }
 }
 
@@ -435,7 +492,7 @@ impl Object for Mgrid {
 
 /// The index tiles of `nl.mgrid[...]`, one for each slice.
 #[derive(Debug)]
-struct MgridTiles(Vec<IndexTile>);
+pub(super) struct MgridTiles(pub(super) Vec<IndexTile>);
 
 /// Their names: the partition axis, then the free ones.
 const AXIS_NAMES: &[&str] = &["p", "x", "y", "z", "w"];

@@ -139,7 +139,9 @@ impl Placement {
                 let mut at = *base;
                 for (part, scale) in [(0, 1), (1, size.0), (2, size.1)] {
                     let counts = &tiles[part];
-                    if !counts.is_empty() && counts.len() != index.len() {
+                    // One tile needs no block dimension.
+                    let one = counts.iter().all(|&n| n == 1);
+                    if !one && counts.len() != index.len() {
                         let message = format!(
                             "mod_alloc has tiles for {} block dimensions, the tensor has {}",
                             counts.len(),

@@ -3,7 +3,7 @@
 use nki_diag::Span;
 use nki_isa::names::AluOp;
 use nki_isa::view::Dims;
-use nki_isa::{DType, Dim, Imm, Space, Violation};
+use nki_isa::{Arg, DType, Dim, Imm, Space, Violation};
 
 use super::access::Place;
 use super::access::narrowed;
@@ -12,6 +12,7 @@ use crate::build;
 use crate::build::lower::{Lower, Operand, extents};
 use crate::build::ops::OpKind;
 use crate::build::tensor::Tensor;
+use crate::dialect::common::clip::Clip;
 use crate::dialect::common::enums::NlOp;
 use crate::dialect::common::errors::raise;
 use crate::dialect::common::state::{site, state};
@@ -61,11 +62,29 @@ fn restricted(
     Ok(Some((place.tensor(None, span)?, operand(value, "an assignment", span)?)))
 }
 
-fn fill(interp: &mut Interp<'_>, dst: &Tensor, number: Imm, span: Span) -> EvalResult<()> {
+pub(super) fn fill(interp: &mut Interp<'_>, dst: &Tensor, number: Imm, span: Span) -> EvalResult<()> {
     on_chip(dst, span)?;
     let site = site(interp, span);
     let mut lower = Lower { builder: &mut state(interp).builder, site, name: "" };
-    lower.fill(dst, number).map_err(|v| raise("", &v, span, &[&dst.storage]))
+    let filled = match lower.fill(dst, number) {
+        Err(v) if is_misplaced(&v, dst) => lower.tile(&extents(dst), dst.view.dtype, Space::Sbuf).and_then(|tile| {
+            lower.fill(&tile, number)?;
+            by_dma(&mut lower, dst, &tile)
+        }),
+        filled => filled,
+    };
+    filled.map_err(|v| raise("", &v, span, &[&dst.storage]))
+}
+
+/// Whether a compute engine cannot begin at the partition where a tile in SBUF begins. DMA can.
+fn is_misplaced(violation: &Violation, dst: &Tensor) -> bool {
+    violation.id == "partition-start" && dst.view.space == Space::Sbuf
+}
+
+fn by_dma(lower: &mut Lower<'_>, dst: &Tensor, source: &Tensor) -> build::Result<()> {
+    let source = lower.in_sbuf(source)?;
+    let operands = [("dst", Arg::View(dst.view.clone())), ("src", Arg::View(source.view))];
+    lower.emit("dma_copy", &operands)
 }
 
 fn on_chip(dst: &Tensor, span: Span) -> EvalResult<()> {
@@ -120,7 +139,10 @@ fn write(lower: &mut Lower<'_>, dst: &Tensor, value: &Tensor) -> build::Result<(
         Some(same) => same,
         None => widened(value, dst)?,
     };
-    lower.assign(dst, &source)
+    match lower.assign(dst, &source) {
+        Err(v) if is_misplaced(&v, dst) => by_dma(lower, dst, &source),
+        written => written,
+    }
 }
 
 /// A value repeated along the free dimensions of `dst`.
@@ -208,7 +230,9 @@ fn combined(lower: &mut Lower<'_>, dst: &Tensor, alu: AluOp, value: &Operand) ->
 /// `nl.loop_reduce(x, op, loop_indices)`: the first value, or `op` of what the target holds and the value.
 #[derive(Debug)]
 pub(super) struct LoopReduce {
-    pub(super) value: Tensor,
+    pub(super) value: Place,
+    /// What `mask=` leaves of it.
+    pub(super) clip: Option<Clip>,
     pub(super) op: NlOp,
     pub(super) dtype: Option<DType>,
     /// Whether all loops are at their first iteration.
@@ -217,9 +241,12 @@ pub(super) struct LoopReduce {
 
 impl LoopReduce {
     fn write_to(&self, interp: &mut Interp<'_>, place: &Place, span: Span) -> EvalResult<()> {
-        let dst = place.tensor(None, span)?;
+        if self.clip.as_ref().is_some_and(Clip::is_empty) {
+            return Ok(());
+        }
+        let (dst, value) = (place.tensor(self.clip.as_ref(), span)?, self.value.tensor(self.clip.as_ref(), span)?);
         if self.first {
-            return put(interp, &dst, &self.value, span);
+            return put(interp, &dst, &value, span);
         }
         let OpKind::Binary(alu) = self.op.op().kind else {
             return Err(Raise::at(
@@ -230,7 +257,7 @@ impl LoopReduce {
             )
             .help("reductions are np.add, np.multiply, np.max and np.min"));
         };
-        combine(interp, &dst, alu, &Operand::Tile(self.value.clone()), span)
+        combine(interp, &dst, alu, &Operand::Tile(value), span)
     }
 }
 
@@ -249,9 +276,13 @@ impl Object for LoopReduce {
             return Err(wrong("nl.loop_reduce: the name it is assigned to", "a tile made before the loop", old, span)
                 .help("make it with nl.zeros before the loop"));
         }
+        let outline = self.value.outline(span)?;
+        let dtype = self.dtype.unwrap_or(outline.view.dtype);
         let site = site(interp, span);
         let mut lower = Lower { builder: &mut state(interp).builder, site, name: "reduced" };
-        let copy = lower.copy(&self.value, self.dtype).map_err(|v| raise("", &v, span, &[&self.value.storage]))?;
-        Ok(Some(Value::object(copy)))
+        let made = lower.tile(&extents(&outline), dtype, Space::Sbuf);
+        let made = made.map_err(|v| raise("", &v, span, &[&outline.storage]))?;
+        self.write_to(interp, &Place::Tile(made.clone()), span)?;
+        Ok(Some(Value::object(made)))
     }
 }

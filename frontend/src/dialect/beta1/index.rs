@@ -5,7 +5,7 @@ use nki_isa::Violation;
 use smallvec::SmallVec;
 
 use super::access::{Access, access, gathered};
-use super::affine::{Axis, IndexTile};
+use super::affine::{Axis, IndexTile, MgridTiles, Moved};
 use super::blocks::Blocks;
 use crate::build::tensor::{Key, Tensor};
 use crate::dialect::common::errors::raise;
@@ -21,7 +21,11 @@ use crate::eval::value::Value;
 pub(super) fn index(interp: &mut Interp<'_>, base: &Value, index: &Value, span: Span) -> EvalResult<Value> {
     let keys = match index {
         Value::Tuple(items) => items.to_vec(),
-        other => vec![other.clone()],
+        other => match other.downcast::<MgridTiles>() {
+            // `t[nl.mgrid[0:128, 0:512]]`: a tile for each dimension.
+            Some(tiles) => tiles.0.iter().cloned().map(Value::object).collect(),
+            None => vec![other.clone()],
+        },
     };
     if let Some(blocks) = base.downcast::<Blocks>() {
         let (value, rest) = blocks.clone().pick(interp, &keys, span)?;
@@ -41,7 +45,7 @@ fn of_tensor(t: &Tensor, keys: &[Value], span: Span) -> EvalResult<Value> {
     if let Err(violation) = t.plain("an index") {
         return Err(raise("", &violation, span, &[&t.storage]));
     }
-    if keys.iter().any(|k| k.downcast::<IndexTile>().is_some()) {
+    if keys.iter().any(|k| k.downcast::<IndexTile>().is_some() || k.downcast::<Moved>().is_some()) {
         return by_tiles(t, keys, span);
     }
     if keys.iter().any(Value::is_none) {
@@ -132,7 +136,15 @@ fn slices(t: &Tensor, keys: &[Key]) -> Option<Access> {
             IndexTile { constant, axes }
         })
         .collect();
-    Some(Access { base: t.clone(), entries, frame })
+    Some(Access { base: t.clone(), entries, frame, picked: None })
+}
+
+/// The tensor of numbers that an index has, and the index tile that is added to it.
+fn of_device(key: &Value) -> Option<(&Tensor, IndexTile)> {
+    match key.downcast::<Moved>() {
+        Some(moved) => Some((&moved.by, moved.tile.clone())),
+        None => key.downcast::<Tensor>().map(|offsets| (offsets, IndexTile::constant(0))),
+    }
 }
 
 /// `t[i_p, i_f]`: index tiles and ints, one for each dimension, and a column of indices.
@@ -154,12 +166,12 @@ fn by_tiles(t: &Tensor, keys: &[Value], span: Span) -> EvalResult<Value> {
             let from_end = tile.axes.is_empty() && tile.constant < 0;
             let constant = if from_end { tile.constant + i64::from(t.view.dims[d].count) } else { tile.constant };
             entries.push(IndexTile { constant, ..tile });
-        } else if let Some(offsets) = key.downcast::<Tensor>() {
+        } else if let Some((offsets, tile)) = of_device(key) {
             if numbers.replace((d, offsets.clone())).is_some() {
                 let message = format!("two tensors in an index of `{}`", t.storage.name);
                 return Err(refuse(t, "indirect-view", message, "an access has one run-time index", span));
             }
-            entries.push(IndexTile::constant(0));
+            entries.push(tile);
         } else if key.downcast::<Register>().is_some() {
             let message = format!("a register beside index tiles in an index of `{}`", t.storage.name);
             return Err(refuse(t, "bad-index", message, "use slices with nl.ds(register, size)", span));
@@ -169,19 +181,7 @@ fn by_tiles(t: &Tensor, keys: &[Value], span: Span) -> EvalResult<Value> {
             return Err(refuse(t, "bad-index", message, help, span));
         }
     }
-    let Some((dim, offsets)) = numbers else { return access(t, &entries, span) };
-    let rest = access(t, &entries, span)?;
-    let Some(rest) = rest.downcast::<Tensor>() else {
-        let message = format!("an index of `{}` beside a tensor of indices is out of bounds", t.storage.name);
-        return Err(refuse(
-            t,
-            "out-of-bounds",
-            message,
-            "a mask cannot clip an indirect access on its other dimensions",
-            span,
-        ));
-    };
-    gathered(t, dim, &offsets, rest.clone()).map(Value::object).map_err(|v| raise("", &v, span, &[&t.storage]))
+    access(t, &entries, numbers, span)
 }
 
 /// `data[idx, ...]`: a column of indices beside ints and slices.
@@ -202,7 +202,7 @@ fn by_numbers(t: &Tensor, keys: &[Value], at: usize, span: Span) -> EvalResult<V
         return Err(refuse(t, "indirect-view", message, "write an index for each dimension before it", span));
     }
     t.index(&others)
-        .and_then(|rest| gathered(t, at, &offsets, rest))
+        .and_then(|rest| gathered(t, at, &offsets, rest, 0))
         .map(Value::object)
         .map_err(|v| raise("", &v, span, &[&t.storage]))
 }

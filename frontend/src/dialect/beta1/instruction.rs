@@ -5,13 +5,12 @@ use nki_isa::inst::REGISTRY;
 use nki_isa::inst::result::Given;
 use nki_isa::schema::{Role, Schema};
 use nki_isa::{Arg, DType, Space};
-use smallvec::SmallVec;
 
 use super::access::{Place, narrowed, of_axes};
-use super::affine::{IndexTile, Mask, Relation, clip_of};
+use super::affine::{IndexTile, clip_of};
 use super::language::{lower, no_mask, opt_dtype, take};
-use super::{make, ops};
-use crate::build::lower::extents;
+use super::selection::pattern;
+use super::{make, memory, ops, selection};
 use crate::build::lower::results::reduced_last;
 use crate::build::tensor::Tensor;
 use crate::dialect::common::bind::{self, Policy, given, signature};
@@ -46,11 +45,14 @@ const NO_MASK: &[&str] =
 const PARTITIONS_ONLY: &[(&str, &str)] =
     &[("nc_find_index8", "vals"), ("nc_match_replace8", "vals"), ("nc_match_replace8", "dst_idx")];
 
+/// The mode of a matmul that contracts two rows of fp8 at once.
+const DOUBLE_ROW: &str = "double_row";
+
 /// Functions of `nisa` that are no instruction by themselves.
 pub(super) static FUNCTIONS: &[(&str, NativeFn)] = &[
     ("memset", memset),
     ("iota", iota),
-    ("affine_select", affine_select),
+    ("affine_select", selection::affine_select),
     ("dma_copy", dma_copy),
     ("tensor_copy_dynamic_src", |i, a| alias(i, a, "tensor_copy")),
     ("tensor_copy_dynamic_dst", |i, a| alias(i, a, "tensor_copy")),
@@ -112,8 +114,7 @@ pub(super) fn call(interp: &mut Interp<'_>, mut args: CallArgs) -> EvalResult<Va
         && !clip.is_empty()
         && NO_MASK.contains(&schema.name)
     {
-        let restricts = clip.kept.iter().zip(&clip.frame).any(|(kept, &n)| *kept != (0, n));
-        if restricts {
+        if clip.restricts() {
             return Err(no_mask(&format!("nisa.{}", schema.name), span));
         }
     }
@@ -183,7 +184,12 @@ fn result(
         };
         return Err(Raise::at("missing-operand", message, span, "in this call"));
     };
-    let shape: Vec<i64> = tile.shape.iter().map(|&n| i64::from(n)).collect();
+    let mut shape: Vec<i64> = tile.shape.iter().map(|&n| i64::from(n)).collect();
+    let mode = schema.position("perf_mode").and_then(|at| slots[at].as_ref());
+    if matches!(mode, Some(Arg::Name(mode)) if **mode == *DOUBLE_ROW) {
+        // Two rows of the operands make one of the product.
+        shape.iter_mut().for_each(|n| *n /= 2);
+    }
     let what = format!("nisa.{}", schema.name);
     lower(interp, &what, span, &[], |l| l.tile(&shape, dtype.unwrap_or(tile.dtype), tile.space))
 }
@@ -233,8 +239,7 @@ fn of_operand(schema: &Schema, operand: Option<&str>, clip: &Clip) -> Option<Cli
         _ => return None,
     };
     // Of the operand it is the free axis; the contraction stays whole.
-    let (count, kept) = (*clip.frame.get(axis)?, *clip.kept.get(axis)?);
-    Some(Clip { frame: SmallVec::from_slice(&[1, count]), kept: SmallVec::from_slice(&[(0, 1), kept]) })
+    clip.of_axis(axis, 1)
 }
 
 /// The arguments with each access as if it were within its tensor: for the shape of the result.
@@ -264,6 +269,15 @@ fn set(interp: &mut Interp<'_>, schema: &Schema, args: &mut CallArgs, operand: &
 fn prepare(interp: &mut Interp<'_>, schema: &Schema, args: &mut CallArgs) -> EvalResult<()> {
     let span = args.span;
     match schema.name {
+        "nc_matmul" => {
+            // The mode had a name for each generation.
+            let mode = given(interp, &POLICY, schema, args, "perf_mode").cloned();
+            if let Some(Value::Str(mode)) = mode
+                && mode.starts_with(DOUBLE_ROW)
+            {
+                set(interp, schema, args, "perf_mode", Value::str(DOUBLE_ROW));
+            }
+        }
         "range_select" if given(interp, &POLICY, schema, args, "reduce_cmd").is_none() => {
             set(interp, schema, args, "reduce_cmd", Value::str("idle"));
         }
@@ -389,17 +403,7 @@ fn dma_copy(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
     }
     let dst = Place::need(&dst.unwrap_or(Value::None), "nisa.dma_copy: dst", span)?.tensor(clip.as_ref(), span)?;
     let src = Place::need(&src.unwrap_or(Value::None), "nisa.dma_copy: src", span)?.tensor(clip.as_ref(), span)?;
-    lower(interp, what, span, &[&dst.storage, &src.storage], |l| {
-        let (to, from) = (Arg::View(dst.view.clone()), Arg::View(src.view.clone()));
-        let operands = [
-            ("dst", to.clone()),
-            ("srcs", Arg::List(vec![from, to])),
-            ("reduce_op", Arg::Name("add".into())),
-            ("unique_indices", Arg::Bool(true)),
-        ];
-        l.emit("dma_compute", &operands)
-    })?;
-    Ok(Value::None)
+    memory::add_by_dma(interp, what, &dst, &src, span)
 }
 
 /// `nisa.memset(shape, value, dtype, mask=None, engine=unknown)`
@@ -437,21 +441,11 @@ fn memset(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
     Ok(Value::object(tile))
 }
 
-/// Constant, step for each partition, and `[step, count]` along the free axes.
-fn pattern(tile: &IndexTile) -> (i64, i64, Vec<Arg>) {
-    let pair = |step: i64, count: u32| Arg::List(vec![Arg::Int(step), Arg::Int(i64::from(count))]);
-    let free: Vec<Arg> = tile.axes.iter().skip(1).map(|a| pair(a.coefficient, a.count)).collect();
-    let free = if free.is_empty() { vec![pair(0, 1)] } else { free };
-    (tile.constant, tile.axes.first().map_or(0, |a| a.coefficient), free)
-}
-
 /// `nisa.iota(expr, dtype)`: the numbers of an index tile.
 fn iota(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
     let (span, what) = (args.span, "nisa.iota");
     let [expr, d, mask, _] = args.bind(interp, what, ["expr", "dtype", "mask", "name"], 2)?;
-    if clip_of(mask.as_ref(), span)?.is_some() {
-        return Err(no_mask(what, span));
-    }
+    let clip = clip_of(mask.as_ref(), span)?;
     let expr = expr.unwrap_or(Value::None);
     let Some(tile) = expr.downcast::<IndexTile>().cloned() else {
         return Err(wrong("nisa.iota: expr", "an index tile", &expr, span));
@@ -470,88 +464,10 @@ fn iota(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
         ];
         l.emit("iota", &operands).map(|()| dst)
     })?;
-    Ok(Value::object(made))
-}
-
-/// `nisa.affine_select(pred, on_true_tile, on_false_value, mask=None, dtype=None)`
-fn affine_select(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
-    let (span, what) = (args.span, "nisa.affine_select");
-    let names = ["pred", "on_true_tile", "on_false_value", "mask", "dtype", "name"];
-    let [pred, tile, value, mask, d, _] = args.bind(interp, what, names, 3)?;
-    if clip_of(mask.as_ref(), span)?.is_some() {
-        return Err(no_mask(what, span));
+    // All of it is computed; what the mask leaves is assigned.
+    if let Some(clip) = clip {
+        state(interp).note_mask(made.storage.id, clip);
     }
-    let dtype = opt_dtype(d, what, span)?;
-    let none = || Value::None;
-    select_by_index(
-        interp,
-        &pred.unwrap_or_else(none),
-        &tile.unwrap_or_else(none),
-        &value.unwrap_or_else(none),
-        dtype,
-        what,
-        span,
-    )
-}
-
-/// Elements of a tile where a comparison of index tiles holds, a number elsewhere.
-pub(super) fn select_by_index(
-    interp: &mut Interp<'_>,
-    pred: &Value,
-    tile: &Value,
-    otherwise: &Value,
-    dtype: Option<DType>,
-    what: &str,
-    span: Span,
-) -> EvalResult<Value> {
-    let refuse = |message: String, help: &str| Err(Raise::at("bad-mask", message, span, "here").help(help));
-    let Some(mask) = pred.downcast::<Mask>() else {
-        return refuse(
-            format!("{what}: pred takes a comparison of index tiles, got {}", pred.a_type()),
-            "pred=i_p >= i_f",
-        );
-    };
-    let [(condition, relation)] = &mask.0[..] else {
-        return refuse(
-            format!("{what}: pred has {} comparisons", mask.0.len()),
-            "select twice, once for each comparison",
-        );
-    };
-    let t = Place::need(tile, what, span)?.tensor(None, span)?;
-    let number = crate::eval::convert::number(otherwise, format_args!("{what}: the value where pred is false"), span)?;
-    let shape: Vec<u32> = t.view.dims.iter().map(|d| d.count).collect();
-    let Some(condition) = condition.spread(&shape) else {
-        return refuse(
-            format!("{what}: pred does not have the shape {} of the tile", t.shape_text()),
-            "build pred from index tiles of the tile's shape",
-        );
-    };
-    let op = match relation {
-        Relation::AtLeastZero => "greater_equal",
-        Relation::Zero => "equal",
-        Relation::NotZero => "not_equal",
-    };
-    let (offset, channel, pattern) = pattern(&condition);
-    let made = lower(interp, what, span, &[&t.storage], |l| {
-        let source = l.in_sbuf(&t)?;
-        let dst = l.tile(&extents(&t), dtype.unwrap_or(t.view.dtype), Space::Sbuf)?;
-        let operands = [
-            ("dst", Arg::View(dst.view.clone())),
-            ("pattern", Arg::List(pattern)),
-            ("channel_multiplier", Arg::Int(channel)),
-            ("on_true_tile", Arg::View(source.view)),
-            (
-                "on_false_value",
-                match number {
-                    nki_isa::Imm::Int(i) => Arg::Int(i),
-                    nki_isa::Imm::Float(x) => Arg::Float(x),
-                },
-            ),
-            ("cmp_op", Arg::Name(op.into())),
-            ("offset", Arg::Int(offset)),
-        ];
-        l.emit("affine_select", &operands).map(|()| dst)
-    })?;
     Ok(Value::object(made))
 }
 

@@ -7,11 +7,11 @@ use nki_isa::names::AluOp;
 use nki_isa::{Arg, DType, Imm, Space};
 
 use super::access::{Place, narrowed};
-use super::affine::{Mask, arange, clip_of};
+use super::affine::{arange, clip_of};
 use super::assign::LoopReduce;
-use super::{instruction, make, ops, programs};
+use super::{make, memory, ops, programs, selection};
 use crate::build;
-use crate::build::lower::{Lower, Operand, extents};
+use crate::build::lower::{Lower, Operand};
 use crate::build::ops::{Op, OpKind};
 use crate::build::tensor::{Storage, Tensor};
 use crate::dialect::common::clip::Clip;
@@ -22,7 +22,7 @@ use crate::eval::Interp;
 use crate::eval::convert::{int, ints, wrong};
 use crate::eval::error::{EvalResult, Raise};
 use crate::eval::native::{CallArgs, NativeFn};
-use crate::eval::stdlib::dtype::dtype as to_dtype;
+use crate::eval::stdlib::{self, dtype::dtype as to_dtype};
 use crate::eval::value::{Range, Value};
 use crate::syntax::CmpOp;
 
@@ -40,9 +40,9 @@ pub(super) static FUNCTIONS: &[(&str, NativeFn)] = &[
     ("affine_range", range),
     ("sequential_range", range),
     ("static_range", range),
-    ("load", load),
-    ("store", store),
-    ("load_transpose2d", load_transpose2d),
+    ("load", memory::load),
+    ("store", memory::store),
+    ("load_transpose2d", memory::load_transpose2d),
     ("sum", |i, a| reduce(i, a, "sum")),
     ("max", |i, a| reduce(i, a, "max")),
     ("min", |i, a| reduce(i, a, "min")),
@@ -52,7 +52,7 @@ pub(super) static FUNCTIONS: &[(&str, NativeFn)] = &[
     ("all", |i, a| reduce(i, a, "all")),
     ("softmax", softmax),
     ("rms_norm", rms_norm),
-    ("where", select),
+    ("where", selection::select),
     ("transpose", transpose),
     ("matmul", matmul),
     ("broadcast_to", broadcast_to),
@@ -61,6 +61,8 @@ pub(super) static FUNCTIONS: &[(&str, NativeFn)] = &[
     ("dropout", dropout),
     ("random_seed", random_seed),
     ("loop_reduce", loop_reduce),
+    ("atomic_rmw", memory::atomic_rmw),
+    ("finfo", stdlib::finfo),
     ("static_cast", static_cast),
     ("device_print", device_print),
     ("program_id", programs::program_id),
@@ -162,11 +164,11 @@ pub(super) fn compute(
     Ok(Value::object(whole))
 }
 
-fn need(value: Option<Value>) -> Value {
+pub(super) fn need(value: Option<Value>) -> Value {
     value.unwrap_or(Value::None)
 }
 
-fn tile_of(operand: &Operand) -> build::Result<&Tensor> {
+pub(super) fn tile_of(operand: &Operand) -> build::Result<&Tensor> {
     match operand {
         Operand::Tile(t) => Ok(t),
         Operand::Number(_) => Err(nki_isa::Violation::new("operand-kind", "", "takes a tile, got a number")),
@@ -189,7 +191,9 @@ fn binary_type(alu: AluOp, x: &Operand, y: &Operand) -> DType {
         Operand::Number(Imm::Int(_)) => DType::I32,
         Operand::Number(Imm::Float(_)) => DType::F32,
     };
-    of(x).promote(of(y))
+    let promoted = of(x).promote(of(y));
+    // As in Python, the quotient of ints is no int.
+    if alu == AluOp::Divide && promoted.is_int() { DType::F32 } else { promoted }
 }
 
 /// An operation of two tiles, or of a tile and a number. A function repeats an operand of one partition, an operator does not.
@@ -321,76 +325,12 @@ fn range(interp: &mut Interp<'_>, mut args: CallArgs) -> EvalResult<Value> {
     Ok(Value::Range(Rc::new(Range { start, stop, step })))
 }
 
-/// `nl.load(src, mask=None, dtype=None)`
-fn load(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
-    let span = args.span;
-    let what = "nl.load";
-    let [src, mask, d, _] = args.bind(interp, what, ["src", "mask", "dtype", "name"], 1)?;
-    let place = Place::need(&need(src), "nl.load: src", span)?;
-    let dtype = opt_dtype(d, what, span)?;
-    let clip = clip_of(mask.as_ref(), span)?;
-    let outline = column(place.outline(span)?, span)?;
-    let Some(clip) = clip else {
-        let src = column(place.tensor(None, span)?, span)?;
-        return lower(interp, what, span, &[&outline.storage], |l| l.load(&src, dtype)).map(Value::object);
-    };
-    let tile = lower(interp, what, span, &[&outline.storage], |l| {
-        l.tile(&extents(&outline), dtype.unwrap_or(outline.view.dtype), Space::Sbuf)
-    })?;
-    if !clip.is_empty() {
-        let src = column(place.tensor(Some(&clip), span)?, span)?;
-        let dst = narrowed(&tile, &clip, span)?;
-        lower(interp, what, span, &[&src.storage], |l| l.load_to(&dst, &src))?;
+/// Refuses a mask that leaves a part, of an operation that moves elements to other axes.
+fn all_or_nothing(mask: Option<&Value>, what: &str, span: Span) -> EvalResult<()> {
+    match clip_of(mask, span)? {
+        Some(clip) if !clip.is_empty() && clip.restricts() => Err(no_mask(what, span)),
+        _ => Ok(()),
     }
-    state(interp).note_mask(tile.storage.id, clip);
-    Ok(Value::object(tile))
-}
-
-/// A tensor in HBM of one dimension as a column, one element for each partition.
-fn column(t: Tensor, span: Span) -> EvalResult<Tensor> {
-    if t.ndim() != 1 || t.on_chip() {
-        return Ok(t);
-    }
-    t.expand_dim(1).map_err(|v| raise("", &v, span, &[&t.storage]))
-}
-
-/// `nl.store(dst, value, mask=None)`
-fn store(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
-    let span = args.span;
-    let what = "nl.store";
-    let [dst, value, mask, _] = args.bind(interp, what, ["dst", "value", "mask", "name"], 2)?;
-    let clip = clip_of(mask.as_ref(), span)?;
-    if clip.as_ref().is_some_and(Clip::is_empty) {
-        return Ok(Value::None);
-    }
-    let dst = Place::need(&need(dst), "nl.store: dst", span)?.tensor(clip.as_ref(), span)?;
-    let value = need(value);
-    let value = match Place::of(&value, "nl.store: value", span)? {
-        Some(place) => Operand::Tile(place.tensor(clip.as_ref(), span)?),
-        None => operand(&value, "nl.store: value", span)?,
-    };
-    let mut about = vec![&*dst.storage];
-    if let Operand::Tile(t) = &value {
-        about.push(&t.storage);
-    }
-    lower(interp, what, span, &about, |l| match &value {
-        Operand::Tile(tile) => l.store(&dst, tile),
-        Operand::Number(number) => l.fill(&dst, *number),
-    })?;
-    Ok(Value::None)
-}
-
-/// `nl.load_transpose2d(src)`: loaded as it is, and transposed on the tensor engine.
-fn load_transpose2d(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
-    let span = args.span;
-    let what = "nl.load_transpose2d";
-    let [src, mask, d, _] = args.bind(interp, what, ["src", "mask", "dtype", "name"], 1)?;
-    if clip_of(mask.as_ref(), span)?.is_some() {
-        return Err(no_mask(what, span));
-    }
-    let src = Place::need(&need(src), "nl.load_transpose2d: src", span)?.tensor(None, span)?;
-    let dtype = opt_dtype(d, what, span)?;
-    lower(interp, what, span, &[&src.storage], |l| l.load_transposed(&src, dtype)).map(Value::object)
 }
 
 /// The refusal of `mask=` where it has no meaning here.
@@ -440,33 +380,12 @@ fn rms_norm(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
     })
 }
 
-/// `nl.where(condition, x, y)`: the condition is a tile, or a comparison of index tiles.
-fn select(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
-    let span = args.span;
-    let what = "nl.where";
-    let [condition, x, y, d, mask, _] = args.bind(interp, what, ["condition", "x", "y", "dtype", "mask", "name"], 3)?;
-    let (condition, x, y) = (need(condition), need(x), need(y));
-    let dtype = opt_dtype(d, what, span)?;
-    if condition.downcast::<Mask>().is_some() {
-        if given(mask).is_some() {
-            return Err(no_mask("nl.where of index tiles", span));
-        }
-        return instruction::select_by_index(interp, &condition, &x, &y, dtype, what, span);
-    }
-    compute(interp, what, span, mask, &[&condition, &x, &y], |l, o| {
-        let condition = tile_of(&o[0])?;
-        l.select(condition, &o[1], &o[2], dtype)
-    })
-}
-
 fn transpose(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
     let span = args.span;
     let [x, d, mask, _] = args.bind(interp, "nl.transpose", ["x", "dtype", "mask", "name"], 1)?;
-    if clip_of(mask.as_ref(), span)?.is_some() {
-        return Err(no_mask("nl.transpose", span));
-    }
+    all_or_nothing(mask.as_ref(), "nl.transpose", span)?;
     let dtype = opt_dtype(d, "nl.transpose", span)?;
-    compute(interp, "nl.transpose", span, None, &[&need(x)], |l, o| {
+    compute(interp, "nl.transpose", span, mask, &[&need(x)], |l, o| {
         let x = tile_of(&o[0])?;
         let source = l.in_sbuf(x)?;
         let turned = l.transpose(&source, None)?;
@@ -478,14 +397,37 @@ fn matmul(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
     let span = args.span;
     let what = "nl.matmul";
     let [x, y, turned, mask, _] = args.bind(interp, what, ["x", "y", "transpose_x", "mask", "name"], 2)?;
-    if clip_of(mask.as_ref(), span)?.is_some() {
-        return Err(no_mask(what, span));
-    }
     let turned = option(turned, "nl.matmul: transpose_x", false, span)?;
-    compute(interp, what, span, None, &[&need(x), &need(y)], |l, o| {
+    let (x, y) = (Place::need(&need(x), what, span)?, Place::need(&need(y), what, span)?);
+    let clip = clip_of(mask.as_ref(), span)?;
+    let run = |l: &mut Lower<'_>, o: &[Operand]| {
         let (x, y) = (l.in_sbuf(tile_of(&o[0])?)?, l.in_sbuf(tile_of(&o[1])?)?);
         l.matmul(&x, &y, turned)
-    })
+    };
+    let Some(clip) = clip else {
+        let operands = [Operand::Tile(x.tensor(None, span)?), Operand::Tile(y.tensor(None, span)?)];
+        return lower(interp, what, span, &[], |l| run(l, &operands)).map(Value::object);
+    };
+    // The mask is of the product, whose rows are those of x and whose columns are those of y.
+    let all = [Operand::Tile(x.outline(span)?), Operand::Tile(y.outline(span)?)];
+    let part = |place: &Place, axis: usize, own: usize| match clip.of_axis(axis, own) {
+        Some(clip) => place.tensor(Some(&clip), span),
+        None => place.tensor(None, span),
+    };
+    let parts = match clip.is_empty() {
+        true => None,
+        false => Some([Operand::Tile(part(&x, 0, usize::from(turned))?), Operand::Tile(part(&y, 1, 1)?)]),
+    };
+    let whole = lower(interp, what, span, &[], |l| l.rehearse(&all, &run))?;
+    if let Some(parts) = parts {
+        let to = narrowed(&whole, &clip, span)?;
+        lower(interp, what, span, &[&whole.storage], |l| {
+            let made = run(l, &parts)?;
+            if l.builder.redirect(&made, &to.view)? { Ok(()) } else { l.assign(&to, &made) }
+        })?;
+    }
+    state(interp).note_mask(whole.storage.id, clip);
+    Ok(Value::object(whole))
 }
 
 fn broadcast_to(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
@@ -567,9 +509,7 @@ fn loop_reduce(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
     let what = "nl.loop_reduce";
     let [x, op, indices, d, mask, _] =
         args.bind(interp, what, ["x", "op", "loop_indices", "dtype", "mask", "name"], 3)?;
-    if clip_of(mask.as_ref(), span)?.is_some() {
-        return Err(no_mask(what, span));
-    }
+    let clip = clip_of(mask.as_ref(), span)?;
     if state(interp).offset_loops {
         return Err(Raise::at(
             "loop-reduce",
@@ -579,14 +519,14 @@ fn loop_reduce(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
         )
         .help("count loops from 0 and add the offset in the body, or accumulate with nl.add into a tile of zeros"));
     }
-    let value = Place::need(&need(x), what, span)?.tensor(None, span)?;
+    let value = Place::need(&need(x), what, span)?;
     let op = ops::named(&need(op)).ok_or_else(|| {
         Raise::at("operand-kind", "nl.loop_reduce: op takes np.add, np.multiply, np.max or np.min", span, "here")
     })?;
     let indices = ints(&need(indices), "nl.loop_reduce: loop_indices", span)?;
     let dtype = opt_dtype(d, what, span)?;
     let first = indices.iter().all(|&i| i == 0);
-    Ok(Value::object(LoopReduce { value, op, dtype, first }))
+    Ok(Value::object(LoopReduce { value, clip, op, dtype, first }))
 }
 
 /// `nl.static_cast(x, dtype)`: a tile in another type.

@@ -7,6 +7,7 @@ use super::make;
 use crate::build::lower::extents;
 use crate::build::tensor::{Tensor, shape_text};
 use crate::dialect::common::errors::raise;
+use crate::dialect::common::handles::ApiClass;
 use crate::eval::Interp;
 use crate::eval::convert::int;
 use crate::eval::error::{EvalResult, Raise};
@@ -69,4 +70,29 @@ pub(super) fn assert_shape(interp: &mut Interp<'_>, this: &Value, shape: &[i64],
     let text = |s: &[i64]| shape_text(s.iter().copied());
     let message = format!("a tensor of shape {} is asserted to have shape {}", text(shape), text(&expected));
     Err(Raise::at("shape-mismatch", message, span, "here"))
+}
+
+/// `x: nt.tensor[128, 512] = ...`: the shape of the value.
+pub(super) fn check_annotation(
+    interp: &mut Interp<'_>,
+    class: &Value,
+    index: &Value,
+    value: &Value,
+    span: Span,
+) -> EvalResult<()> {
+    if class.downcast::<ApiClass>().is_none_or(|class| class.0 != "tensor") {
+        return Ok(());
+    }
+    let Value::Object(object) = value else { return Ok(()) };
+    let items = index.sequence().unwrap_or_else(|| vec![index.clone()]);
+    let expected: Option<Vec<i64>> = items.iter().map(Value::as_int).collect();
+    let found = object.attribute(interp, "shape").and_then(|shape| shape.sequence());
+    let found: Option<Vec<i64>> = found.and_then(|shape| shape.iter().map(Value::as_int).collect());
+    let (Some(expected), Some(found)) = (expected, found) else { return Ok(()) };
+    if expected == found {
+        return Ok(());
+    }
+    let text = |s: &[i64]| shape_text(s.iter().copied());
+    let message = format!("a value of shape {} is annotated with shape {}", text(&found), text(&expected));
+    Err(Raise::at("shape-mismatch", message, span, "this annotation"))
 }

@@ -12,17 +12,21 @@ mod index;
 mod instruction;
 mod language;
 mod make;
+mod memory;
 mod methods;
 pub(crate) mod names;
 mod ops;
 mod programs;
+mod selection;
+
+use std::borrow::Cow;
 
 use nki_diag::Span;
 use nki_isa::inst::REGISTRY;
 use nki_isa::names::{AluOp, Named};
 use nki_isa::{DType, Space};
 
-use self::affine::Mgrid;
+use self::affine::{Mgrid, Moved};
 use self::enums::VOCABULARIES;
 use self::language::FUNCTIONS;
 use super::beta2::Beta2;
@@ -33,7 +37,7 @@ use crate::build::ops::OPS;
 use crate::build::tensor::Tensor;
 use crate::eval::Interp;
 use crate::eval::error::{EvalResult, Raise};
-use crate::eval::foreign::{Construct, Dialect, Hint, Object, Outputs, unsupported};
+use crate::eval::foreign::{Annotated, Construct, Dialect, Hint, Object, Outputs, unsupported};
 use crate::eval::native::{CallArgs, NativeFn};
 use crate::eval::stdlib::dtype;
 use crate::eval::value::Value;
@@ -52,19 +56,19 @@ impl Dialect for Beta1 {
     }
 
     fn packages(&self) -> &'static [&'static str] {
-        &["neuronxcc"]
+        &["neuronxcc", "nki"]
     }
 
     fn has_module(&self, path: &str) -> bool {
-        MODULES.contains(&path)
+        MODULES.contains(&&*in_package(path))
     }
 
     fn attribute(&self, interp: &mut Interp<'_>, module: &str, name: &str, _span: Span) -> Option<Value> {
-        attribute(interp, module, name)
+        attribute(interp, &in_package(module), name)
     }
 
     fn names(&self, module: &str) -> Vec<&'static str> {
-        names(module)
+        names(&in_package(module))
     }
 
     fn undefined(&self, _interp: &mut Interp<'_>, _name: &str, _span: Span) -> Option<Value> {
@@ -94,6 +98,9 @@ impl Dialect for Beta1 {
         right: &Value,
         span: Span,
     ) -> EvalResult<Option<Value>> {
+        if let Some(moved) = Moved::of(op, left, right, span)? {
+            return Ok(Some(moved));
+        }
         let alu = match op {
             BinOp::Add => AluOp::Add,
             BinOp::Sub => AluOp::Subtract,
@@ -181,6 +188,18 @@ impl Dialect for Beta1 {
         Outputs { arguments: true, private: true }
     }
 
+    fn output(&self, interp: &mut Interp<'_>, name: &str, value: &Value, span: Span) -> EvalResult<Value> {
+        memory::stored(interp, name, value, span)
+    }
+
+    fn annotated(&self) -> Option<Annotated> {
+        Some(methods::check_annotation)
+    }
+
+    fn any_dict_key(&self) -> bool {
+        true
+    }
+
     fn has_middle_end(&self) -> bool {
         true
     }
@@ -208,6 +227,12 @@ const MODULES: &[&str] = &[
     "neuronxcc.nki.compiler.sbuf",
     "neuronxcc.nki.compiler.psum",
 ];
+
+/// The module of a path in a file that is evaluated as Beta 1 though it imports `nki` ([`crate::Options::beta1`]).
+fn in_package(path: &str) -> Cow<'_, str> {
+    let is_current = path == "nki" || path.starts_with("nki.");
+    if is_current { format!("neuronxcc.{path}").into() } else { path.into() }
+}
 
 fn object(value: impl Object) -> Option<Value> {
     Some(Value::object(value))
@@ -260,12 +285,11 @@ fn language_name(interp: &mut Interp<'_>, module: &str, name: &str) -> Option<Va
     }
     match name {
         "mgrid" => object(Mgrid),
-        "fp32" => object(Lowest(f64::from(f32::MIN))),
-        "bfp16" => object(Lowest(f64::from(f32::from_bits(0xff7f_0000)))),
+        "fp32" | "bfp16" => lowest(name),
         "nc" | "spmd_dim" => {
             native(module, name, |_, args| Err(not_yet("a launch grid in the kernel's file", args.span)))
         }
-        "all_reduce" | "atomic_rmw" | "instruction_wrapper" => object(NotYet(format!("nl.{name}"))),
+        "all_reduce" | "instruction_wrapper" => object(NotYet(format!("nl.{name}"))),
         // The same in both languages.
         "ds" | "tile_size" | "shared_constant" | "no_reorder" => {
             Beta2.attribute(interp, "nki.language", name, Span::default())
@@ -299,7 +323,7 @@ fn isa_name(module: &str, name: &str) -> Option<Value> {
             args.positional_only(interp, "nisa.get_nc_version", 0, 0)?;
             Ok(enums::nc_version(interp.options.target).map_or(Value::None, Value::object))
         }),
-        "fp32" => object(Lowest(f64::from(f32::MIN))),
+        "fp32" => lowest(name),
         "builtin_custom_op" => object(NotYet("nisa.builtin_custom_op".into())),
         _ => None,
     }
@@ -345,6 +369,13 @@ fn names(module: &str) -> Vec<&'static str> {
 /// `nki.simulate_kernel(kernel, *args)`: calling a kernel is the host's business.
 fn launched(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
     Ok(interp.host("the result of a kernel".into(), args.span))
+}
+
+/// Formats and their lowest numbers.
+const LOWEST: [(&str, f64); 2] = [("fp32", f32::MIN as f64), ("bfp16", f32::from_bits(0xff7f_0000) as f64)];
+
+fn lowest(name: &str) -> Option<Value> {
+    LOWEST.iter().find(|(format, _)| *format == name).and_then(|&(_, lowest)| object(Lowest(lowest)))
 }
 
 /// `nl.fp32`: its lowest number.

@@ -5,7 +5,7 @@ use nki_isa::inst::REGISTRY;
 use nki_isa::names::Named;
 
 use super::enums::VOCABULARIES;
-use super::{instruction, language};
+use super::{LOWEST, instruction, language};
 use crate::build::ops::OPS;
 use crate::dialect::beta2::TILE_SIZES;
 use crate::dialect::beta2::names::{ApiKind, ApiName};
@@ -30,10 +30,12 @@ pub(crate) fn api_names() -> Vec<ApiName> {
     }
     language("bool_", ApiKind::Dtype(DType::Bool));
     language("tile_size", ApiKind::TileSize(TILE_SIZES));
-    for class in ["mgrid", "fp32", "bfp16"] {
-        language(class, ApiKind::Class);
+    language("mgrid", ApiKind::Class);
+    for (name, lowest) in LOWEST {
+        language(name, ApiKind::Lowest(lowest));
     }
     let mut isa = |name, kind| out.push(("neuronxcc.nki.isa", name, kind));
+    isa(LOWEST[0].0, ApiKind::Lowest(LOWEST[0].1));
     let instructions =
         REGISTRY.iter().filter(|e| !e.collective && instruction::exists(e.schema)).map(|e| e.schema.name);
     let functions = instruction::FUNCTIONS.iter().map(|f| f.0).chain(["get_nc_version"]);

@@ -12,7 +12,7 @@ use crate::build::ops::OPS;
 use crate::dialect::common::enums::MEMORY;
 
 /// What a name of the API is.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub enum ApiKind {
     /// A function or instruction.
     Function,
@@ -28,6 +28,8 @@ pub enum ApiKind {
     Class,
     /// `nl.tile_size`: its attributes.
     TileSize(&'static [&'static str]),
+    /// `nl.fp32`: its lowest number, the attribute `min`.
+    Lowest(f64),
 }
 
 /// A public name: module, name, kind.

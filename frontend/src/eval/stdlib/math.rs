@@ -218,7 +218,7 @@ pub(super) fn record(interp: &mut Interp<'_>, name: &str, attrs: &[(&str, Value)
     Value::Instance(Rc::new(Instance { class, attrs: RefCell::new(map), frozen: Cell::new(true) }))
 }
 
-pub(super) fn finfo(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
+pub(crate) fn finfo(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
     args.positional_only(interp, "finfo", 1, 1)?;
     // max, eps, smallest normal, bits
     let given = &args.positional[0];

@@ -11,6 +11,7 @@ use nki_diag::Span;
 use nki_isa::DType;
 use nki_isa::names::Named;
 
+pub(crate) use self::math::finfo;
 pub(crate) use self::objects::namedtuple;
 pub(crate) use self::tools::chain_from;
 use self::{math::*, objects::*, tools::*};

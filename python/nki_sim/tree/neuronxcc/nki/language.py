@@ -5,6 +5,6 @@ import sys as _sys
 from nki_sim import _beta1, _native, _objects
 
 globals().update(_objects.MODULES["neuronxcc.nki.language"])
-nc, spmd_dim, static_cast = _beta1.nc, _beta1.spmd_dim, _beta1.static_cast
+nc, spmd_dim, static_cast, finfo = _beta1.nc, _beta1.spmd_dim, _beta1.static_cast, _beta1.finfo
 __all__ = sorted({*_objects.MODULES["neuronxcc.nki.language"], "nc", "spmd_dim", "static_cast"})
 _native.register(_sys.modules[__name__], "neuronxcc.nki.language")

@@ -1,0 +1,167 @@
+//! Loads, stores, and sums in HBM.
+
+use nki_diag::Span;
+use nki_isa::{Arg, Space};
+
+use super::access::{Place, narrowed};
+use super::affine::clip_of;
+use super::language::{lower, need, operand, opt_dtype};
+use super::{assign, ops};
+use crate::build::builder::Request;
+use crate::build::lower::{Operand, extents};
+use crate::build::tensor::Tensor;
+use crate::dialect::common::clip::Clip;
+use crate::dialect::common::errors::raise;
+use crate::dialect::common::state::{site, state};
+use crate::eval::Interp;
+use crate::eval::error::{EvalResult, Raise};
+use crate::eval::native::CallArgs;
+use crate::eval::value::Value;
+
+/// `nl.load(src, mask=None, dtype=None)`
+pub(super) fn load(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
+    let span = args.span;
+    let what = "nl.load";
+    let [src, mask, d, _] = args.bind(interp, what, ["src", "mask", "dtype", "name"], 1)?;
+    let place = Place::need(&need(src), "nl.load: src", span)?;
+    let dtype = opt_dtype(d, what, span)?;
+    let clip = clip_of(mask.as_ref(), span)?;
+    let outline = column(place.outline(span)?, span)?;
+    let Some(clip) = clip else {
+        let src = column(place.tensor(None, span)?, span)?;
+        return lower(interp, what, span, &[&outline.storage], |l| l.load(&src, dtype)).map(Value::object);
+    };
+    let tile = lower(interp, what, span, &[&outline.storage], |l| {
+        l.tile(&extents(&outline), dtype.unwrap_or(outline.view.dtype), Space::Sbuf)
+    })?;
+    if !clip.is_empty() {
+        let src = column(place.tensor(Some(&clip), span)?, span)?;
+        let dst = narrowed(&tile, &clip, span)?;
+        lower(interp, what, span, &[&src.storage], |l| l.load_to(&dst, &src))?;
+    }
+    state(interp).note_mask(tile.storage.id, clip);
+    Ok(Value::object(tile))
+}
+
+/// A tile that the kernel returns, stored to HBM: the old simulator returned tiles. A grid's programs would each store one.
+pub(super) fn stored(interp: &mut Interp<'_>, name: &str, value: &Value, span: Span) -> EvalResult<Value> {
+    let Some(tile) = value.downcast::<Tensor>().filter(|t| t.on_chip()) else { return Ok(value.clone()) };
+    if state(interp).launch.counts.iter().product::<i64>() != 1 || interp.options.lnc > 1 {
+        return Ok(value.clone());
+    }
+    let site = site(interp, span);
+    let (shape, dtype) = (extents(tile), tile.view.dtype);
+    let request = Request { name, space: Space::SharedHbm, shape: &shape, dtype, address: None, data: None };
+    let made = state(interp).builder.alloc(&request, site).map_err(|v| raise("", &v, span, &[&tile.storage]))?;
+    lower(interp, "the return of a tile", span, &[&tile.storage], |l| l.store(&made, tile))?;
+    Ok(Value::object(made))
+}
+
+/// A tensor in HBM of one dimension as a column, one element for each partition.
+fn column(t: Tensor, span: Span) -> EvalResult<Tensor> {
+    if t.ndim() != 1 || t.on_chip() {
+        return Ok(t);
+    }
+    t.expand_dim(1).map_err(|v| raise("", &v, span, &[&t.storage]))
+}
+
+/// `nl.store(dst, value, mask=None)`
+pub(super) fn store(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
+    let span = args.span;
+    let what = "nl.store";
+    let [dst, value, mask, _] = args.bind(interp, what, ["dst", "value", "mask", "name"], 2)?;
+    let clip = clip_of(mask.as_ref(), span)?;
+    if clip.as_ref().is_some_and(Clip::is_empty) {
+        return Ok(Value::None);
+    }
+    let dst = Place::need(&need(dst), "nl.store: dst", span)?.tensor(clip.as_ref(), span)?;
+    let value = need(value);
+    let value = match Place::of(&value, "nl.store: value", span)? {
+        Some(place) => Operand::Tile(place.tensor(clip.as_ref(), span)?),
+        None => operand(&value, "nl.store: value", span)?,
+    };
+    if dst.on_chip() {
+        // The old simulator copied.
+        match &value {
+            Operand::Tile(tile) => assign::put(interp, &dst, tile, span)?,
+            Operand::Number(number) => assign::fill(interp, &dst, *number, span)?,
+        }
+        return Ok(Value::None);
+    }
+    let mut about = vec![&*dst.storage];
+    if let Operand::Tile(t) = &value {
+        about.push(&t.storage);
+    }
+    lower(interp, what, span, &about, |l| match &value {
+        Operand::Tile(tile) => l.store(&dst, tile),
+        Operand::Number(number) => l.fill(&dst, *number),
+    })?;
+    Ok(Value::None)
+}
+
+/// `nl.load_transpose2d(src)`: loaded as it is, and transposed on the tensor engine.
+pub(super) fn load_transpose2d(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
+    let span = args.span;
+    let what = "nl.load_transpose2d";
+    let [src, mask, d, _] = args.bind(interp, what, ["src", "mask", "dtype", "name"], 1)?;
+    let dtype = opt_dtype(d, what, span)?;
+    let place = Place::need(&need(src), "nl.load_transpose2d: src", span)?;
+    let Some(clip) = clip_of(mask.as_ref(), span)? else {
+        let src = place.tensor(None, span)?;
+        return lower(interp, what, span, &[&src.storage], |l| l.load_transposed(&src, dtype)).map(Value::object);
+    };
+    // The mask is of the source: its rows are columns of the result.
+    let outline = place.outline(span)?;
+    let shape: Vec<i64> = extents(&outline).into_iter().rev().collect();
+    let dtype = dtype.unwrap_or(outline.view.dtype);
+    let whole = lower(interp, what, span, &[&outline.storage], |l| l.tile(&shape, dtype, Space::Sbuf))?;
+    let turned = clip.reversed();
+    if !clip.is_empty() {
+        let src = place.tensor(Some(&clip), span)?;
+        let to = narrowed(&whole, &turned, span)?;
+        lower(interp, what, span, &[&src.storage], |l| {
+            let made = l.load_transposed(&src, Some(dtype))?;
+            if l.builder.redirect(&made, &to.view)? { Ok(()) } else { l.assign(&to, &made) }
+        })?;
+    }
+    state(interp).note_mask(whole.storage.id, turned);
+    Ok(Value::object(whole))
+}
+
+/// `nl.atomic_rmw(dst, value, op, mask=None)`: adds to a tensor in HBM.
+pub(super) fn atomic_rmw(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
+    let (span, what) = (args.span, "nl.atomic_rmw");
+    let [dst, value, op, mask] = args.bind(interp, what, ["dst", "value", "op", "mask"], 3)?;
+    if ops::named(&need(op)).is_none_or(|op| op.op().name != "add") {
+        return Err(Raise::at("op-unsupported", "nl.atomic_rmw: op is not np.add", span, "here")
+            .help("DMA adds to its destination; load, combine and store for other operations"));
+    }
+    let clip = clip_of(mask.as_ref(), span)?;
+    if clip.as_ref().is_some_and(Clip::is_empty) {
+        return Ok(Value::None);
+    }
+    let dst = Place::need(&need(dst), "nl.atomic_rmw: dst", span)?.tensor(clip.as_ref(), span)?;
+    let value = Place::need(&need(value), "nl.atomic_rmw: value", span)?.tensor(clip.as_ref(), span)?;
+    add_by_dma(interp, what, &dst, &value, span)
+}
+
+/// `dst += src` on the way to memory.
+pub(super) fn add_by_dma(
+    interp: &mut Interp<'_>,
+    what: &str,
+    dst: &Tensor,
+    src: &Tensor,
+    span: Span,
+) -> EvalResult<Value> {
+    lower(interp, what, span, &[&dst.storage, &src.storage], |l| {
+        let (to, from) = (Arg::View(dst.view.clone()), Arg::View(src.view.clone()));
+        let operands = [
+            ("dst", to.clone()),
+            ("srcs", Arg::List(vec![from, to])),
+            ("reduce_op", Arg::Name("add".into())),
+            ("unique_indices", Arg::Bool(true)),
+        ];
+        l.emit("dma_compute", &operands)
+    })?;
+    Ok(Value::None)
+}
