@@ -138,7 +138,10 @@ fn parameters_and_columns_are_explained() {
     s.run(&["explain", "Instruction.opcode"]).exits(0).says("MATMUL").keeps_quiet_about("OpcodeSummary");
     s.run(&["explain", "opcode"]).exits(0).says("OpcodeSummary.opcode").says("Instruction.opcode");
     s.run(&["explain", "ActiveTime"]).exits(0).says("ActiveTime.duration_ns (int64, nanoseconds)");
-    s.run(&["explain", "dma.engine"]).exits(2).says("no diagnostic, name of the API").says("did you mean `dma.engines`?");
+    s.run(&["explain", "dma.engine"])
+        .exits(2)
+        .says("no diagnostic, name of the API")
+        .says("did you mean `dma.engines`?");
 }
 
 #[test]

@@ -125,7 +125,9 @@ impl Interp<'_> {
         }
         for stmt in &def.body {
             let target = match &stmt.kind {
-                StmtKind::AnnAssign(target, annotation, _) if !self.source_text(annotation.span).contains("ClassVar") => {
+                StmtKind::AnnAssign(target, annotation, _)
+                    if !self.source_text(annotation.span).contains("ClassVar") =>
+                {
                     target
                 }
                 // Plain assignments in a record are fields, too.

@@ -1,0 +1,101 @@
+"""The action and the hook for other repositories: their shell commands do what they say."""
+
+import os
+import pathlib
+import re
+import shlex
+import subprocess
+import sys
+
+import pytest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+KERNEL = """import nki
+import nki.isa as nisa
+import nki.language as nl
+
+
+# nki-sim: x=float32[128,64]
+@nki.jit
+def copied(x):
+    out = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.shared_hbm)
+    tile = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.sbuf)
+    nisa.dma_copy(dst=tile, src=x)
+    nisa.dma_copy(dst=out, src=tile)
+    return out
+"""
+TEST = """import numpy as np
+import nki_sim
+from kernels.good import copied
+
+def test_time():
+    nki_sim.profile(copied)(np.zeros((128, 64), np.float32))
+"""
+
+
+@pytest.fixture
+def repository(tmp_path):
+    """A repository with a good kernel, a wrong one, and a file without kernels; `nki-sim` and `python` of this environment."""
+    programs = tmp_path / "bin"
+    programs.mkdir()
+    for name, words in (("nki-sim", [sys.executable, "-m", "nki_sim"]), ("python", [sys.executable])):
+        (programs / name).write_text("#!/bin/sh\nexec " + shlex.join(words) + ' "$@"\n')
+        (programs / name).chmod(0o755)
+    folder = tmp_path / "work"
+    (folder / "kernels").mkdir(parents=True)
+    (folder / "kernels/good.py").write_text(KERNEL)
+    (folder / "kernels/wrong.py").write_text(KERNEL.replace("src=x)", "src=x[0:64, :])"))
+    (folder / "kernels/other.py").write_text("print('not a kernel')\n")
+    (folder / "test_time.py").write_text(TEST)
+    environment = {**os.environ, "PATH": os.pathsep.join([str(programs), os.environ["PATH"]])}
+
+    def run(words, **variables):
+        return subprocess.run(
+            words, cwd=folder, env={**environment, **variables}, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=300
+        )
+
+    run.folder = folder
+    return run
+
+
+def steps():
+    """The scripts of the action, by the name of the step."""
+    text = (ROOT / "action.yml").read_text(encoding="utf-8")
+    found = {}
+    for step in text.split("    - name: ")[1:]:
+        script = re.search(r"^      run: \|\n((?:        .*\n?|\n)+)", step, re.M)
+        if script:
+            found[step.split("\n", 1)[0]] = re.sub(r"^        ", "", script[1], flags=re.M)
+    return found
+
+
+def test_the_action_checks(repository):
+    script = ["bash", "-e", "-c", steps()["Check"]]
+    good = repository(script, KERNELS="kernels/g*.py", DENY="bug", SARIF="findings")
+    assert good.returncode == 0, good.stdout
+    assert (repository.folder / "findings/kernels_good.py.sarif").read_text().startswith("{")
+    wrong = repository(script, KERNELS="kernels/good.py kernels/wr*.py", DENY="bug", SARIF="")
+    assert wrong.returncode == 1
+    assert "::error file=kernels/wrong.py,line=11" in wrong.stdout
+    nothing = repository(script, KERNELS="kernls/**/*.py", DENY="bug", SARIF="")
+    assert nothing.returncode == 1 and "no file matches" in nothing.stdout
+
+
+def test_the_action_tests(repository):
+    script = ["bash", "-e", "-c", steps()["Test"]]
+    update = repository([sys.executable, "-m", "pytest", "-q", "--nki-baseline", "latency.json", "--nki-update", "."])
+    assert update.returncode == 0, update.stdout
+    assert repository(script, TESTS=".", BASELINE="latency.json", TOLERANCE="2").returncode == 0
+    good = repository.folder / "kernels/good.py"
+    good.write_text(KERNEL.replace("    nisa.dma_copy(dst=out", "    nisa.dma_copy(dst=out, src=tile)\n    nisa.dma_copy(dst=out"))
+    slower = repository(script, TESTS=".", BASELINE="latency.json", TOLERANCE="2")
+    assert slower.returncode == 1 and "baseline" in slower.stdout
+
+
+def test_the_hook(repository):
+    entry = re.search(r"^  entry: (.*)$", (ROOT / ".pre-commit-hooks.yaml").read_text(encoding="utf-8"), re.M)[1]
+    words = shlex.split(entry)
+    assert repository([*words, "kernels/good.py", "kernels/other.py"]).returncode == 0
+    wrong = repository([*words, "kernels/wrong.py", "kernels/good.py"])
+    assert wrong.returncode == 1 and "shape-mismatch" in wrong.stdout
+    assert repository(words).returncode == 0
