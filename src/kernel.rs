@@ -134,13 +134,16 @@ pub(crate) fn finish(applied: &Applied) -> Result<(), Failure> {
     if applied.diagnostics.iter().any(Diagnostic::is_error) { Err(Failure::Kernel) } else { Ok(()) }
 }
 
-/// Where the findings of a kernel that does not run go, besides standard error.
+/// Writes the findings of a kernel in some form.
+type Document<'a> = &'a dyn Fn(&Compilation, &Applied) -> Result<(), String>;
+
+/// Where the findings of a kernel go, besides standard error.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Sink<'a> {
     /// The file of `--json`.
     pub(crate) json: Option<&'a Path>,
-    /// Writes them in another form.
-    pub(crate) document: Option<&'a dyn Fn(&Compilation, &Applied) -> Result<(), String>>,
+    /// Another form.
+    pub(crate) document: Option<Document<'a>>,
 }
 
 impl<'a> Sink<'a> {

@@ -17,6 +17,7 @@ use crate::VERSION;
 use crate::compare::Comparison;
 use crate::intermediates::Departure;
 use crate::session::{Compilation, Kernel};
+use crate::tables;
 
 /// An output, without its values.
 #[derive(Debug, Serialize)]
@@ -161,6 +162,21 @@ pub fn run_html(
     sources: &SourceMap,
 ) -> Result<String, String> {
     report::html(analysis, &page(kernel, applied, sources)).map_err(|e| e.to_string())
+}
+
+/// Writes the tables of a run to a directory, as `nki-sim run --parquet` does.
+///
+/// # Errors
+/// If the directory holds a profile that is not a simulated one, or if a file cannot be written.
+pub fn run_parquet(
+    directory: &Path,
+    kernel: &Kernel,
+    analysis: &Analysis<'_>,
+    applied: &Applied,
+    sources: &SourceMap,
+) -> Result<(), String> {
+    let findings = findings(&applied.diagnostics, sources);
+    tables::write(directory, &tables::Run { kernel, analysis, findings: &findings })
 }
 
 /// A kernel that was checked, or that did not come to its end. Field order is the order in the file.

@@ -130,13 +130,14 @@ def pages(command, folder):
 # Name, page with what is selected, window, dark, script on the page, the whole page.
 PICTURES = [
     ("overview", "attention.html", WIDE, False, "", True),
-    ("event", "attention.html#event=400&view=60000-75000", WIDE, False, "", False),
+    ("event", "attention.html#event=400&view=52000-62000", WIDE, False, "", False),
     ("range", "attention.html#range=60000-90000", WIDE, False, "document.getElementById('tab-causes').click()", True),
     ("search", "attention.html", WIDE, False, "const s = document.getElementById('search'); s.focus(); s.value = 'transpose'; s.dispatchEvent(new Event('input'))", False),
     ("tensor", "attention.html#tensor=30&view=15000-40000", WIDE, True, "document.getElementById('tab-tensors').click()", True),
     ("two_cores", "two_cores.html", WIDE, False, "", False),
     ("findings", "findings.html", WIDE, False, "", False),
     ("phone", "attention.html", NARROW, True, "", False),
+    ("phone_tables", "attention.html", NARROW, False, "document.querySelector('#tab-lines').scrollIntoView()", False),
     ("compare", "compare.html", WIDE, False, "", True),
 ]
 

@@ -148,6 +148,15 @@ class Report:
         with open(path, "wb") as file:
             file.write(data)
 
+    def parquet(self, directory):
+        """Writes the tables of Neuron Explorer's profile schema to a directory, as `nki-sim run
+        --parquet` does: `duckdb.sql("select * from 'DIRECTORY/Instruction.parquet'")`.
+
+        :raises OSError: if the directory holds a profile that is not simulated, or cannot be
+            written.
+        """
+        self._outcome.parquet(os.fspath(directory))
+
     def __str__(self):
         return self._outcome.text()
 

@@ -4,15 +4,16 @@ use nki_diag::{Applied, ColorChoice, Diagnostic, render_all};
 use nki_frontend::Returned;
 use nki_isa::names::Named;
 use nki_sim::inputs::Given;
-use nki_sim::report::{changes_text, run_html, run_json};
+use nki_sim::report::{changes_text, run_html, run_json, run_parquet};
 use nki_sim::session::{Launch, Ran, Session, Stop};
 use nki_sim_core::analysis::remedies;
 use nki_sim_core::timeline::Timeline;
 use nki_sim_core::trace::Trace;
 use nki_sim_core::{HostTensor, report};
-use pyo3::exceptions::PyRuntimeError;
+use pyo3::exceptions::{PyOSError, PyRuntimeError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList, PyTuple};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use crate::arrays::{Array, Memory};
@@ -286,6 +287,17 @@ impl Outcome {
             run_html(&ready.kernel, &analysis, &self.applied, &ready.compiled.sources)
         })?;
         text.map_err(PyRuntimeError::new_err)
+    }
+
+    /// The tables, as `nki-sim run --parquet` writes them.
+    fn parquet(&self, py: Python<'_>, directory: PathBuf) -> PyResult<()> {
+        let (ready, timeline) = (&self.ready, self.timeline()?);
+        let written = detached(py, || {
+            // The tables hold no remedies.
+            let analysis = ready.kernel.analyse(&self.trace, timeline, 0);
+            run_parquet(&directory, &ready.kernel, &analysis, &self.applied, &ready.compiled.sources)
+        })?;
+        written.map_err(PyOSError::new_err)
     }
 
     /// What `nki-sim run` prints: the table of engines, the lines that cost most, what could be gained.

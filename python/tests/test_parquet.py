@@ -87,3 +87,99 @@ def test_pandas_reads_a_table(profile):
     frame = pandas.read_parquet(profile[0] / "Instruction.parquet")
     by_opcode = frame.groupby(["engine", "opcode"])["duration_ns"].sum()
     assert by_opcode["Tensor", "MATMUL"] > 0
+
+
+def test_traffic_over_time_adds_up(profile):
+    folder, report = profile
+    traffic = report["traffic"]
+    for table, moved in (("DmaUsage", report["dma"]["bytes"]), ("HbmUsage", traffic["hbm_read_bytes"] + traffic["hbm_write_bytes"])):
+        last = f"select last(total_transfer_bytes), last(current_throughput), max(current_throughput) from @{table} "
+        [(total, end, most)] = query(folder, last)
+        assert total == moved and end == 0 < most
+        # The rate of each step, over its time, is what the total has gained; stamps are whole nanoseconds.
+        steps = f"""
+            with s as (select *, lead(timestamp) over w as until, lead(total_transfer_bytes) over w as after
+                       from @{table} window w as (order by timestamp))
+            select max(abs(after - total_transfer_bytes - current_throughput * (until - timestamp) / 1e9) - current_throughput * 2e-9)
+            from s where until is not null"""
+        [(off,)] = query(folder, steps)
+        assert off < 1.5 * most * 1e-9 + 2
+    pending = "select min(value), max(value), last(value), min(timestamp) >= 0 from @PendingDma "
+    [(least, most, last, fine)] = query(folder, pending)
+    assert (least, last, fine) == (0, 0, True) and most >= 1
+
+
+def run(folder, *words):
+    done = subprocess.run([sys.executable, "-m", "nki_sim", "run", *map(str, words)], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return folder
+
+
+BARRIER = """\
+import nki
+import nki.isa as nisa
+import nki.language as nl
+
+# nki-sim: x=float32[128,64]
+@nki.jit
+def swapped(x):
+    core = nl.program_id(0)
+    both = nl.ndarray((256, 64), dtype=x.dtype, buffer=nl.shared_hbm)
+    out = nl.ndarray((256, 64), dtype=x.dtype, buffer=nl.shared_hbm)
+    t = nl.ndarray((128, 64), dtype=x.dtype, buffer=nl.sbuf)
+    nisa.dma_copy(dst=t, src=x)
+    nisa.dma_copy(dst=both[core * 128 : core * 128 + 128, :], src=t)
+    nisa.core_barrier(both, cores=(0, 1))
+    other = 1 - core
+    nisa.dma_copy(dst=t, src=both[other * 128 : other * 128 + 128, :])
+    nisa.dma_copy(dst=out[core * 128 : core * 128 + 128, :], src=t)
+    return out
+"""
+
+
+def test_barriers_of_two_cores(tmp_path):
+    (tmp_path / "k.py").write_text(BARRIER)
+    folder = run(tmp_path, tmp_path / "k.py", "--lnc", 2, "--parquet", tmp_path)
+    rows = query(folder, "select pcore_idx, count(*), min(duration_ns) from @CoreBarriers group by 1 order by 1")
+    assert [row[:2] for row in rows] == [(0, 1), (1, 1)]
+    joined = "select count(*) from @CoreBarriers b join @Instruction i on b.id = i.id where b.start_ts = i.start_ts and b.compiler_opcode = i.compiler_opcode"
+    assert query(folder, joined) == query(folder, "select count(*) from @CoreBarriers ")
+
+
+def test_collectives_of_a_rank(tmp_path):
+    run(tmp_path, EXAMPLES / "collectives.py", "--kernel", "tensor_parallel_matmul", "--ranks", 4, "--parquet", tmp_path)
+    for rank in range(4):
+        rows = query(tmp_path / f"rank{rank}", "select operation, dtype, duration_ns, input_size, output_size, replica_group, op_id from @CcOp ")
+        assert rows
+        for operation, dtype, duration, sent, received, group, _ in rows:
+            assert operation[0].isupper() and dtype == "float32" and duration > 0 and sent > 0 and received > 0
+            assert json.loads(group)
+    assert query(tmp_path / "rank0", "select count(*) from @CcOp c join @Instruction i on c.op_id = i.id where c.start_ts >= i.start_ts") == [
+        (len(rows),)
+    ]
+
+
+def test_a_report_writes_the_tables_of_the_command(profile, tmp_path):
+    """The same run through Python."""
+    import sys
+
+    sys.path.insert(0, str(EXAMPLES))
+    import numpy as np
+    from softmax import softmax_rows
+
+    import nki_sim
+
+    x = np.zeros((256, 512), np.float32)
+    _, report = nki_sim.profile(softmax_rows)(x)
+    report.parquet(tmp_path / "python")
+    run(tmp_path, EXAMPLES / "softmax.py", "--arg", "x=float32[256,512]", "--parquet", tmp_path / "command")
+    names = sorted(path.name for path in (tmp_path / "command").iterdir())
+    assert len(names) == 22 and names == sorted(path.name for path in (tmp_path / "python").iterdir())
+    for name in names:
+        one, other = (parquet.read_table(tmp_path / side / name).to_pylist() for side in ("python", "command"))
+        assert one == other, name
+    # Again into the same directory; not over the profile of somebody else.
+    report.parquet(tmp_path / "python")
+    (tmp_path / "python" / "Other.parquet").write_bytes(b"")
+    with pytest.raises(OSError, match="Other.parquet, which nki-sim does not write"):
+        report.parquet(tmp_path / "python")

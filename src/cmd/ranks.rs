@@ -58,7 +58,9 @@ pub(super) fn report(
             let findings = crate::report::findings(&applied.diagnostics, &first.compiled.sources);
             for (rank, (view, analysis)) in views.iter().zip(&analyses).enumerate() {
                 let run = tables::Run { kernel: view.kernel, analysis, findings: &findings };
-                tables::write(&directory.join(format!("rank{rank}")), &run, &run::inputs_of(args))?;
+                let directory = directory.join(format!("rank{rank}"));
+                tables::check_inputs(&directory, &run::inputs_of(args))?;
+                tables::write(&directory, &run)?;
             }
         }
         if let Some(path) = &args.html {

@@ -168,12 +168,7 @@ fn report_alone(
     if let Some(path) = &args.trace {
         write_file(path, &[&trace_file(path, report::perfetto(timeline, &kernel.program))?])?;
     }
-    let budget = if args.json.is_some()
-        || args.csv.is_some()
-        || args.parquet.is_some()
-        || args.html.is_some()
-        || args.critical_path
-    {
+    let budget = if args.json.is_some() || args.csv.is_some() || args.html.is_some() || args.critical_path {
         remedies::THOROUGH
     } else {
         remedies::QUICK
@@ -187,9 +182,8 @@ fn report_alone(
         write_file(path, &[report::csv(&analysis).as_bytes()])?;
     }
     if let Some(directory) = &args.parquet {
-        let findings = crate::report::findings(&applied.diagnostics, &compiled.sources);
-        let run = tables::Run { kernel, analysis: &analysis, findings: &findings };
-        stage("parquet", || tables::write(directory, &run, &inputs_of(args)))?;
+        tables::check_inputs(directory, &inputs_of(args))?;
+        stage("parquet", || crate::report::run_parquet(directory, kernel, &analysis, applied, &compiled.sources))?;
     }
     if let Some(path) = &args.html {
         let page = page(kernel, applied, &compiled.sources);

@@ -9,10 +9,11 @@ mod schema;
 mod source;
 mod summary;
 mod table;
+mod traffic;
 mod transfers;
 mod usage;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use nki_diag::JsonDiagnostic;
 use nki_sim_core::analysis::Analysis;
@@ -79,18 +80,28 @@ struct Profile<'a> {
     transfer_of: Vec<Option<u32>>,
 }
 
+/// Checks that no table of the directory is a file that the command reads.
+///
+/// # Errors
+/// If one is.
+pub(crate) fn check_inputs(directory: &Path, inputs: &Inputs) -> Result<(), String> {
+    schema::ALL.iter().try_for_each(|table| inputs.check("--parquet", &path(directory, table.name)))
+}
+
+fn path(directory: &Path, table: &str) -> PathBuf {
+    directory.join(format!("{table}.parquet"))
+}
+
 /// Writes the tables of a run to the files of a directory, which is made if it is not there.
 ///
 /// # Errors
-/// If the directory holds a profile that is not a simulated one, if a table would replace an input, or if a file cannot be written.
-pub(crate) fn write(directory: &Path, run: &Run<'_>, inputs: &Inputs) -> Result<(), String> {
+/// If the directory holds a profile that is not a simulated one, or if a file cannot be written.
+pub(crate) fn write(directory: &Path, run: &Run<'_>) -> Result<(), String> {
     check(directory)?;
-    let path = |name: &str| directory.join(format!("{name}.parquet"));
-    schema::ALL.iter().try_for_each(|table| inputs.check("--parquet", &path(table.name)))?;
     // All tables are made before the first is written.
     let tables = tables(run)?;
     std::fs::create_dir_all(directory).map_err(|e| format!("cannot make directory `{}`: {e}", directory.display()))?;
-    tables.iter().try_for_each(|(name, bytes)| write_file(&path(name), &[bytes]))
+    tables.iter().try_for_each(|(name, bytes)| write_file(&path(directory, name), &[bytes]))
 }
 
 /// Checks that writing a profile to this directory mixes it with no other: its tables, if any, are those of a simulated profile.
@@ -128,15 +139,20 @@ fn tables(run: &Run<'_>) -> Result<Vec<(&'static str, Vec<u8>)>, String> {
     let p = Profile { run, timeline, operands, transfers, transfer_of };
     Ok(vec![
         (schema::ACTIVE_TIME.name, active_time(&p)?),
+        (schema::CC_OP.name, traffic::collectives(&p)?),
+        (schema::CORE_BARRIERS.name, traffic::barriers(&p)?),
         (schema::DMA_PACKET.name, transfers::packets(&p)?),
         (schema::DMA_PACKET_AGGREGATED.name, transfers::aggregated(&p)?),
+        (schema::DMA_USAGE.name, traffic::dma(&p)?),
         (schema::FLOW.name, instructions::flow(&p)?),
+        (schema::HBM_USAGE.name, traffic::hbm(&p)?),
         (schema::INSTRUCTION.name, instructions::instructions(&p)?),
         (schema::KERNEL_INSTRUCTIONS.name, source::statements(&p)?),
         (schema::KERNEL_ITERATION_VARIABLES.name, source::iterations(&p)?),
         (schema::KERNEL_STACK_FRAMES.name, source::frames(&p)?),
         (schema::METADATA.name, summary::metadata(&p)?),
         (schema::OPCODE_SUMMARY.name, instructions::opcodes(&p)?),
+        (schema::PENDING_DMA.name, traffic::pending(&p)?),
         (schema::PSUM_USAGE.name, usage::psum(&p)?),
         (schema::SBUF_ALLOCATION.name, usage::allocations(&p)?),
         (schema::SBUF_USAGE.name, usage::sbuf(&p)?),

@@ -2,6 +2,10 @@
 //!
 //! Names, types, units and which columns are required follow the reference of schema 7.4.0; the descriptions say what a simulated profile holds.
 
+mod run;
+
+pub(super) use run::{METADATA, SCHEMA_FIELDS, SUMMARY, TENSOR_INFO, WARNING};
+
 /// The version of the schema.
 pub(super) const VERSION: &str = "7.4.0";
 
@@ -60,6 +64,56 @@ pub(super) const ACTIVE_TIME: Table = Table {
         required("engine", Text, "", "Engine, in lower case."),
         required("pcore_idx", Int64, "", "Core of the logical core."),
         required("duration_ns", Int64, "nanoseconds", "Length."),
+    ],
+};
+
+/// A collective.
+pub(super) const CC_OP: Table = Table {
+    name: "CcOp",
+    about: "A collective.",
+    columns: &[
+        required("start_ts", Int64, "nanoseconds", "All ranks have arrived, and the first byte moves."),
+        required("end_ts", Int64, "nanoseconds", "The last byte has moved."),
+        required("duration_ns", Int64, "nanoseconds", "Length."),
+        required("operation", Text, "", "The instruction, such as AllReduce."),
+        required("algorithm", Text, "", "Always `simulated`."),
+        required("num_elements", Int64, "", "Elements written by this rank."),
+        required("dtype", Text, "", "Element type."),
+        required("op_id", Int64, "", "Number of the instruction: `id` in Instruction."),
+        required("stream_id", Int64, "", "The core."),
+        required("stream_index", Int64, "", "The core."),
+        required("trigger_engine", Text, "", "Engine that executes the instruction."),
+        optional("input_size", Int64, "bytes", "Bytes that this rank contributes."),
+        optional("output_size", Int64, "bytes", "Bytes that this rank receives."),
+        optional("algorithm_bandwidth", Float, "bytes_per_second", "The larger of the two sizes over the length."),
+        null("bus_bandwidth", Float, "bytes_per_second"),
+        optional("trigger_start_ts", Int64, "nanoseconds", "Start of the instruction."),
+        optional(
+            "cc_trigger_start_delay",
+            Int64,
+            "nanoseconds",
+            "From the start of the instruction to the first byte.",
+        ),
+        null("replica_group_id", Int64, ""),
+        optional("replica_group", Text, "", "Groups of ranks."),
+    ],
+};
+
+/// A barrier of the cores of a logical core.
+pub(super) const CORE_BARRIERS: Table = Table {
+    name: "CoreBarriers",
+    about: "A barrier of the cores of a logical core.",
+    columns: &[
+        required("start_ts", Int64, "nanoseconds", "The core has arrived."),
+        required("end_ts", Int64, "nanoseconds", "It goes on."),
+        required("duration_ns", Int64, "nanoseconds", "Length."),
+        required("engine_name", Text, "", "Engine that waits."),
+        required("id", Int64, "", "Number of the instruction: `id` in Instruction."),
+        required("semaphore", Int64, "", "Always 0: semaphores have no numbers here."),
+        required("compiler_pc", Int64, "", "Statement of the program."),
+        required("compiler_opcode", Text, "", "Name of the instruction in NKI."),
+        required("compiler_operands", Text, "", "Its operands."),
+        optional("pcore_idx", Int64, "", "Core of the logical core."),
     ],
 };
 
@@ -133,6 +187,18 @@ pub(super) const DMA_PACKET_AGGREGATED: Table = Table {
     ],
 };
 
+/// Traffic of all DMA queues from this time on.
+pub(super) const DMA_USAGE: Table = Table {
+    name: "DmaUsage",
+    about: "Traffic of all DMA queues from this time on.",
+    columns: &[
+        required("timestamp", Int64, "nanoseconds", "A transfer begins or ends."),
+        required("current_throughput", Float, "bytes_per_second", "Bytes moved, counted at the destination."),
+        required("total_transfer_bytes", Int64, "bytes", "Bytes moved until then."),
+        optional("pcore_idx", Int64, "", "Core of the logical core."),
+    ],
+};
+
 /// A wait that let an instruction start, or a transfer and the instruction that triggers it.
 pub(super) const FLOW: Table = Table {
     name: "Flow",
@@ -144,6 +210,18 @@ pub(super) const FLOW: Table = Table {
         required("out_table", Text, "", "Table of `out_id`."),
         optional("dependency_type", Text, "", "FLOW_, ANTI_, OUTPUT_ or ORDER_DEPENDENCE; DMA_TRIGGER for a transfer."),
         optional("gap_time", Int64, "nanoseconds", "From the end of the first to the start of the other."),
+    ],
+};
+
+/// Traffic of HBM from this time on.
+pub(super) const HBM_USAGE: Table = Table {
+    name: "HbmUsage",
+    about: "Traffic of HBM from this time on.",
+    columns: &[
+        required("timestamp", Int64, "nanoseconds", "A transfer begins or ends."),
+        required("current_throughput", Float, "bytes_per_second", "Bytes read and written."),
+        required("total_transfer_bytes", Int64, "bytes", "Bytes read and written until then."),
+        optional("pcore_idx", Int64, "", "Core of the logical core."),
     ],
 };
 
@@ -265,57 +343,6 @@ pub(super) const KERNEL_STACK_FRAMES: Table = Table {
     ],
 };
 
-/// The profile and its machine.
-pub(super) const METADATA: Table = Table {
-    name: "Metadata",
-    about: "The profile and its machine.",
-    columns: &[
-        required("profile_schema_version", Text, "", "Version of Neuron Explorer's schema that the tables follow."),
-        required("ntff_version", Int32, "", "Always 0: there is no trace of a device."),
-        required("num_physical_cores", Int32, "", "Cores of the logical core."),
-        required("vnc_enabled", Bool, "", "Whether there are several."),
-        required("first_hw_timestamp", Int64, "nanoseconds", "Start of the kernel: 0."),
-        required("last_hw_timestamp", Int64, "nanoseconds", "End of the kernel."),
-        required("first_ts", Text, "", "Start of the Unix time: no clock is simulated."),
-        required("last_ts", Text, "", "The same plus the latency."),
-        required("dma_ddr_bandwidth", Float, "bytes_per_second", "Rate of all DMA engines of a core."),
-        required("num_dma_engines_per_neuroncore", Int32, "", "DMA engines of a core."),
-        required("hbm_ddr_bandwidth", Float, "bytes_per_second", "Rate of an HBM stack."),
-        required("tensor_engine_num_rows", Int64, "", "Rows of the systolic array."),
-        required("tensor_engine_num_cols", Int64, "", "Columns of the systolic array."),
-        required("tensor_engine_clock_freq", Float, "gigahertz", "Clock."),
-        required("vector_engine_clock_freq", Float, "gigahertz", "Clock."),
-        required("vector_engine_num_channels", Int64, "", "Partitions."),
-        required("scalar_engine_clock_freq", Float, "gigahertz", "Clock."),
-        required("scalar_engine_num_channels", Int64, "", "Partitions."),
-        required("gpsimd_engine_clock_freq", Float, "gigahertz", "Clock."),
-        required("gpsimd_engine_num_channels", Int64, "", "Partitions."),
-        required(
-            "neuroncore_clock_freq",
-            Float,
-            "gigahertz",
-            "Clock of the vector engine, by which cycles are counted.",
-        ),
-        required("ticks_per_nanosec", Int64, "", "Always 1: time stamps are nanoseconds."),
-        optional("instance_type", Text, "", "Generation of the chip."),
-        null("runtime_version", Text, ""),
-        null("collectives_version", Text, ""),
-        null("driver_version", Text, ""),
-        optional("explorer_version", Text, "", "Version of nki-sim."),
-        optional("compiler_version", Text, "", "Version of nki-sim."),
-        null("neuroncore_idx", Int64, ""),
-        null("neuron_device_idx", Int64, ""),
-        null("ultraserver_id", Int64, ""),
-        null("ultraserver_type", Text, ""),
-        null("ultraserver_size", Int32, ""),
-        null("ultraserver_instance_index", Int32, ""),
-        null("s3_bucket_path", Text, ""),
-        optional("profile_name", Text, "", "Kernel."),
-        null("explorer_build_time", Text, ""),
-        optional("is_simulation", Bool, "", "Always true."),
-    ],
-};
-
 /// Executions of an instruction on an engine.
 pub(super) const OPCODE_SUMMARY: Table = Table {
     name: "OpcodeSummary",
@@ -327,6 +354,17 @@ pub(super) const OPCODE_SUMMARY: Table = Table {
         required("instruction_time_ns", Int64, "nanoseconds", "Sum of their lengths."),
         required("active_time_ns", Int64, "nanoseconds", "Time in which at least one runs."),
         required("active_time_percent", Float, "", "The same, of the latency."),
+    ],
+};
+
+/// Transfers that are triggered and not finished, from this time on.
+pub(super) const PENDING_DMA: Table = Table {
+    name: "PendingDma",
+    about: "Transfers that are triggered and not finished, from this time on.",
+    columns: &[
+        required("timestamp", Int64, "nanoseconds", "A transfer is triggered, or its last byte has moved."),
+        required("value", Int32, "", "Transfers of all queues."),
+        optional("pcore_idx", Int64, "", "Core of the logical core."),
     ],
 };
 
@@ -385,198 +423,23 @@ pub(super) const SBUF_USAGE: Table = Table {
     ],
 };
 
-/// The columns of all tables.
-pub(super) const SCHEMA_FIELDS: Table = Table {
-    name: "SchemaFields",
-    about: "The columns of all tables.",
-    columns: &[
-        required("table_name", Text, "", "Table."),
-        required("table_description", Text, "", "What a row is."),
-        required("field_name", Text, "", "Column."),
-        required("field_description", Text, "", "Its contents."),
-        null("field_example", Text, ""),
-        required("field_type", Text, "", "integer, number, string or boolean."),
-        required("field_required", Bool, "", "Whether every row has a value."),
-        optional("field_format", Text, "", "int32, int64 or double."),
-        optional("field_unit", Text, "", "Unit."),
-        null("field_minimum", Float, ""),
-        null("field_maximum", Float, ""),
-        null("field_enum_values", Text, ""),
-    ],
-};
-
-/// The whole run, in one row.
-pub(super) const SUMMARY: Table = Table {
-    name: "Summary",
-    about: "The whole run, in one row.",
-    columns: &[
-        optional("total_time", Float, "seconds", "Latency."),
-        optional("neuroncore_cycle_count", Int64, "cycles", "Latency in cycles of the vector engine."),
-        null("model_flops", Int64, "flops"),
-        optional("hardware_flops", Int64, "flops", "Operations of the tensor engine; a multiply-add is two."),
-        optional("transpose_flops", Int64, "flops", "The part of them in transposes."),
-        optional("adjusted_hardware_flops", Int64, "flops", "Operations in units of the bf16 rate."),
-        optional("adjusted_transpose_flops", Int64, "flops", "The same of transposes."),
-        optional("mm_arithmetic_intensity", Float, "", "Operations outside transposes for each byte of HBM traffic."),
-        optional(
-            "peak_flops_bandwidth_ratio",
-            Float,
-            "",
-            "Peak rate of the tensor engines over the rate of an HBM stack.",
-        ),
-        optional("trace_count", Int64, "", "Executed instructions and transfers."),
-        null("event_count", Int64, ""),
-        null("total_row_count", Int64, ""),
-        null("dma_active_cycles", Int64, "cycles"),
-        optional("dma_active_time", Float, "seconds", "At least one transfer moves bytes."),
-        optional("dma_active_time_percent", Float, "percent", "The same, of the latency."),
-        optional("static_dma_active_time", Float, "seconds", "Bytes move with prebuilt descriptors."),
-        optional(
-            "dynamic_dma_active_time_percent",
-            Float,
-            "percent",
-            "Bytes move with descriptors made at run time, of the latency.",
-        ),
-        optional("static_dma_active_time_percent", Float, "percent", "The same, of the latency."),
-        optional("dma_transfer_average_bytes", Float, "bytes", "Bytes of a transfer, on average."),
-        optional("dma_packet_time", Float, "seconds", "Sum over DmaPacket."),
-        optional("dma_transfer_time", Float, "seconds", "Sum of the transfers, from issue to completion."),
-        optional("dma_transfer_count", Int64, "", "Transfers."),
-        optional("dma_transfer_total_bytes", Int64, "bytes", "Bytes moved, counted at the destination."),
-        optional("dma_queue_count", Int64, "", "Queues that carry transfers."),
-        optional("inputs_and_weights_size_bytes", Int64, "bytes", "Bytes of the inputs."),
-        optional("inputs_outputs_weights_size_bytes", Int64, "bytes", "Bytes of inputs and outputs."),
-        null("weight_size_bytes", Int64, "bytes"),
-        optional("static_dma_packet_count", Int64, "", "Rows of DmaPacket with prebuilt descriptors."),
-        optional("static_dma_size", Int64, "bytes", "Their bytes."),
-        optional("dynamic_dma_packet_percent", Float, "percent", "Their part of all rows."),
-        optional("static_dma_packet_percent", Float, "percent", "Their part of all rows."),
-        optional("dynamic_dma_size_percent", Float, "percent", "Their part of all bytes."),
-        optional("static_dma_size_percent", Float, "percent", "Their part of all bytes."),
-        optional("mbu_estimated_percent", Float, "percent", "HBM traffic, of an HBM stack's rate."),
-        optional("mbu_min_read_util_percent", Float, "percent", "Inputs read once, of an HBM stack's rate."),
-        optional("hbm_write_bytes", Int64, "bytes", "Bytes written to HBM."),
-        optional("hbm_read_bytes", Int64, "bytes", "Bytes read from HBM."),
-        optional("sbuf_write_bytes", Int64, "bytes", "Bytes written to SBUF."),
-        optional("sbuf_read_bytes", Int64, "bytes", "Bytes read from SBUF."),
-        optional("spill_save_bytes", Int64, "bytes", "Always 0: nothing spills that the kernel does not store itself."),
-        optional("spill_reload_bytes", Int64, "bytes", "Always 0."),
-        optional("psum_write_bytes", Int64, "bytes", "Bytes written to PSUM."),
-        optional("psum_read_bytes", Int64, "bytes", "Bytes read from PSUM."),
-        optional("psum_read_sbuf_write_count", Int64, "", "Instructions that read PSUM and write SBUF."),
-        optional("psum_read_sbuf_write_bytes", Int64, "bytes", "Bytes that they read from PSUM."),
-        null("input_queue_bytes", Int64, "bytes"),
-        null("output_queue_bytes", Int64, "bytes"),
-        null("weight_queue_bytes", Int64, "bytes"),
-        optional("software_dynamic_dma_active_time", Float, "seconds", "Bytes move with descriptors made by GpSimd."),
-        optional("software_dynamic_dma_active_time_percent", Float, "percent", "The same, of the latency."),
-        optional("software_dynamic_dma_packet_count", Int64, "", "Rows of DmaPacket with descriptors made by GpSimd."),
-        optional("software_dynamic_dma_size", Int64, "bytes", "Their bytes."),
-        optional("software_dynamic_dma_packet_percent", Float, "percent", "Their part of all rows."),
-        optional("software_dynamic_dma_size_percent", Float, "percent", "Their part of all bytes."),
-        optional("hardware_dynamic_dma_active_time", Float, "seconds", "Bytes move with descriptors made by hardware."),
-        optional("hardware_dynamic_dma_active_time_percent", Float, "percent", "The same, of the latency."),
-        optional(
-            "hardware_dynamic_dma_packet_count",
-            Int64,
-            "",
-            "Rows of DmaPacket with descriptors made by hardware.",
-        ),
-        optional("hardware_dynamic_dma_size", Int64, "bytes", "Their bytes."),
-        optional("hardware_dynamic_dma_packet_percent", Float, "percent", "Their part of all rows."),
-        optional("hardware_dynamic_dma_size_percent", Float, "percent", "Their part of all bytes."),
-        optional("tensor_engine_instruction_time", Float, "seconds", "Sum of the lengths of its instructions."),
-        optional("tensor_engine_active_time", Float, "seconds", "The engine works; the average of the cores."),
-        optional("tensor_engine_active_time_percent", Float, "percent", "The same, of the latency."),
-        optional("tensor_engine_instruction_count", Int64, "", "Instructions."),
-        optional("matmul_instruction_count", Int64, "", "Executions of MATMUL."),
-        optional("mfu_estimated_percent", Float, "percent", "Operations outside transposes, of the bf16 peak."),
-        null("mfu_max_achievable_estimated_percent", Float, "percent"),
-        null("mfu_hlo_estimated_percent", Float, "percent"),
-        null("mfu_hlo_max_achievable_estimated_percent", Float, "percent"),
-        optional("mfu_inst_estimated_percent", Float, "percent", "Operations outside transposes, of the bf16 peak."),
-        optional(
-            "mfu_inst_max_achievable_estimated_percent",
-            Float,
-            "percent",
-            "What this intensity allows, of the bf16 peak.",
-        ),
-        optional("hfu_estimated_percent", Float, "percent", "Operations, of the bf16 peak."),
-        optional("vector_engine_instruction_time", Float, "seconds", "Sum of the lengths of its instructions."),
-        optional("vector_engine_active_time", Float, "seconds", "The engine works; the average of the cores."),
-        optional("vector_engine_active_time_percent", Float, "percent", "The same, of the latency."),
-        optional("vector_engine_instruction_count", Int64, "", "Instructions."),
-        optional("scalar_engine_instruction_time", Float, "seconds", "Sum of the lengths of its instructions."),
-        optional("scalar_engine_active_time", Float, "seconds", "The engine works; the average of the cores."),
-        optional("scalar_engine_active_time_percent", Float, "percent", "The same, of the latency."),
-        optional("scalar_engine_instruction_count", Int64, "", "Instructions."),
-        null("activate_instruction_time", Float, "seconds"),
-        null("activate_instruction_count", Int64, ""),
-        optional("sync_engine_instruction_time", Float, "seconds", "Sum of the lengths of its instructions."),
-        optional("sync_engine_active_time", Float, "seconds", "The engine works; the average of the cores."),
-        optional("sync_engine_active_time_percent", Float, "percent", "The same, of the latency."),
-        optional("sync_engine_instruction_count", Int64, "", "Instructions."),
-        optional("gpsimd_engine_instruction_time", Float, "seconds", "Sum of the lengths of its instructions."),
-        optional("gpsimd_engine_active_time", Float, "seconds", "The engine works; the average of the cores."),
-        optional("gpsimd_engine_active_time_percent", Float, "percent", "The same, of the latency."),
-        optional("gpsimd_engine_instruction_count", Int64, "", "Instructions."),
-        null("cc_op_time", Float, "seconds"),
-        null("cc_op_active_time", Float, "seconds"),
-        null("cc_op_active_time_percent", Float, "percent"),
-        null("cc_op_count", Int64, ""),
-        null("cc_cores_instruction_time", Float, "seconds"),
-        null("cc_cores_instruction_active_time", Float, "seconds"),
-        null("cc_cores_instruction_active_time_percent", Float, "percent"),
-        null("cc_cores_instruction_count", Int64, ""),
-        optional(
-            "total_exec_time",
-            Float,
-            "seconds",
-            "From the start of the first instruction to the last completion.",
-        ),
-        optional("total_active_time", Float, "seconds", "At least one engine or transfer is active."),
-        optional("total_active_time_percent", Float, "percent", "The same, of the latency."),
-    ],
-};
-
-/// An input or output of the kernel.
-pub(super) const TENSOR_INFO: Table = Table {
-    name: "TensorInfo",
-    about: "An input or output of the kernel.",
-    columns: &[
-        optional("variable_name", Text, "", "Name."),
-        optional("type", Text, "", "IN or OUT."),
-        null("format", Text, ""),
-        optional("shape", Text, "", "Extents, outermost first."),
-        optional("size", Int64, "bytes", "Bytes."),
-        optional("node", Int64, "", "Always 0."),
-        null("pcore_idx", Int64, ""),
-        optional("load_to_sbuf_avg_size_bytes", Int64, "", "Bytes of a transfer to SBUF, on average."),
-        optional("load_to_sbuf_total_size_bytes", Int64, "", "Bytes of all transfers to SBUF."),
-        optional("load_to_sbuf_dma_count", Int64, "", "Transfers to SBUF."),
-        optional("load_to_sbuf_repeat_factor", Float, "", "Bytes transferred to SBUF, over the size."),
-    ],
-};
-
-/// What was found in the kernel.
-pub(super) const WARNING: Table = Table {
-    name: "Warning",
-    about: "What was found in the kernel.",
-    columns: &[required("message", Text, "", "Finding, with its place."), required("category", Text, "", "Slug.")],
-};
-
 /// All tables, by name.
-pub(super) const ALL: [&Table; 17] = [
+pub(super) const ALL: [&Table; 22] = [
     &ACTIVE_TIME,
+    &CC_OP,
+    &CORE_BARRIERS,
     &DMA_PACKET,
     &DMA_PACKET_AGGREGATED,
+    &DMA_USAGE,
     &FLOW,
+    &HBM_USAGE,
     &INSTRUCTION,
     &KERNEL_INSTRUCTIONS,
     &KERNEL_ITERATION_VARIABLES,
     &KERNEL_STACK_FRAMES,
     &METADATA,
     &OPCODE_SUMMARY,
+    &PENDING_DMA,
     &PSUM_USAGE,
     &SBUF_ALLOCATION,
     &SBUF_USAGE,
