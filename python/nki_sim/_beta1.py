@@ -111,7 +111,7 @@ class Beta1Kernel(Kernel):
         executions = range(nth, int(runs or nth) + 1, nth)
         stems = [stem if n == 1 else f"{stem}_exec_{n}" for n in executions]
         files = [neff, *(os.path.join(folder, one + ending) for one in stems)]
-        if not self._options.get("overwrite"):
+        if self._options.get("overwrite") is False:
             present = [file for file in files if os.path.exists(file)]
             if present:
                 raise FileExistsError(f"nki.profile: {present[0]} exists; pass overwrite=True to replace it")
@@ -355,7 +355,7 @@ profile = _decorator(
     :param working_directory: an absolute path.
     :param save_neff_name: name of the program, `file.neff`.
     :param save_trace_name: name of the profile, `profile.ntff`.
-    :param overwrite: whether existing files are replaced.
+    :param overwrite: False refuses to replace existing files.
     :param profile_nth: each n-th execution is profiled; files of executions after the first are named
         `<trace>_exec_<n>.ntff`.
     :param num_execs: number of executions.
@@ -394,7 +394,7 @@ def simulate_kernel(kernel, *args, **kwargs):
 def finfo(dtype):
     """The limits of a floating-point dtype of `nki.language` or NumPy."""
     dtype = np.dtype(dtype)
-    if dtype.isbuiltin:
+    if dtype.isbuiltin == 1:
         return np.finfo(dtype)
     import ml_dtypes
 

@@ -161,8 +161,9 @@ def test_a_working_directory(tmp_path):
     np.testing.assert_array_equal(kernel(X, X), 2 * X)
     names = {str(f.relative_to(tmp_path / "p")) for f in (tmp_path / "p").rglob("*") if f.is_file()}
     assert names == {"k.neff", "k_exec_2.ntff", "json_reports/k_exec_2_profile.json"}
+    kernel(X, X)
     with pytest.raises(FileExistsError, match="overwrite=True"):
-        kernel(X, X)
+        nki.profile(working_directory=str(tmp_path / "p"), save_neff_name="k.neff", overwrite=False)(total)(X, X)
     with pytest.raises(ValueError, match="absolute path"):
         nki.profile(working_directory="p")(total)(X, X)
 

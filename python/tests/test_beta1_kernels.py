@@ -482,3 +482,78 @@ def test_convolution(pool, of):
     want = want.reshape(2, 128, 8 // pool, pool, 6 // pool, pool).max((3, 5))
     close(convolution(x, w, bias, pool_size=pool), want, 1e-6 if of == np.float32 else 2e-3)
     close(nki.simulate_kernel(convolution, x, w, bias, pool_size=pool), want, 1e-6 if of == np.float32 else 2e-3)
+
+
+# --- what the old compiler did on its own -----------------------------------------------------------------------------------------------
+
+
+@nki.jit
+def read_once(x):
+    """Addresses that a loop's body advances: each iteration begins where the first one did."""
+    out = nl.ndarray((4, 128, 64), dtype=x.dtype, buffer=nl.hbm)
+    address, unrolled = 0, 0
+    for i in nl.affine_range(4):
+        first = nl.ndarray((par_dim(128), 64), dtype=x.dtype, buffer=ncc.sbuf.mod_alloc(base_addr=address))
+        address += 64 * 4
+        second = nl.ndarray((par_dim(128), 64), dtype=x.dtype, buffer=ncc.sbuf.mod_alloc(base_addr=address))
+        first[...] = nl.load(x)
+        second[...] = nisa.tensor_scalar(first, np.add, float(address))
+        nl.store(out[i], second)
+    for _ in nl.static_range(3):
+        unrolled += 1
+    assert address == 256 and unrolled == 3
+    return out
+
+
+def test_bodies_of_affine_loops_are_read_once():
+    x = normal(128, 64)
+    np.testing.assert_array_equal(read_once(x), np.repeat((x + np.float32(256))[None], 4, 0))
+
+
+@nki.jit
+def annotated(x, rows):
+    out = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.shared_hbm)
+    tile: nt.tensor[rows, 64] = nl.load(x)
+    nl.store(out, tile)
+    return out
+
+
+def test_annotations_are_compared():
+    x = normal(128, 64)
+    np.testing.assert_array_equal(annotated(x, 128), x)
+    with pytest.raises(nki_sim.KernelError, match=r"shape \(128, 64\) is annotated with shape \(64, 64\)"):
+        annotated(x, 64)
+
+
+@nki.jit
+def operands_in_psum(x):
+    """A transposed tile goes into a matmul as it is."""
+    out = nl.ndarray((64, 64), dtype=nl.float32, buffer=nl.shared_hbm)
+    tile = nl.load(x)
+    turned = nisa.nc_transpose(tile, engine=nisa.tensor_engine)
+    nl.store(out, nisa.nc_matmul(turned, turned))
+    return out
+
+
+def test_operands_in_psum():
+    x = normal(64, 128)
+    close(operands_in_psum(x), x.astype(np.float64) @ x.T)
+
+
+@nki.jit(platform_target="trn2")
+def two_rows_at_once(a, b):
+    out = nl.ndarray((a.shape[2], b.shape[2]), dtype=nl.float32, buffer=nl.shared_hbm)
+    nl.store(out, nisa.nc_matmul(nl.load(a), nl.load(b), perf_mode="double_row_gen3"))
+    return out
+
+
+def test_two_rows_at_once():
+    a, b = (normal(128, 2, n).astype(ml_dtypes.float8_e5m2) for n in (32, 64))
+    want = np.einsum("kti,ktj->ij", a.astype(np.float64), b.astype(np.float64))
+    close(two_rows_at_once(a, b), want, 1e-6)
+
+
+def test_limits_of_types_on_the_host():
+    assert nl.fp32.min == np.finfo(np.float32).min == nisa.fp32.min
+    assert nl.finfo(nl.bfloat16).max == ml_dtypes.finfo(BF16).max
+    assert nl.finfo(np.float16).min == np.finfo(np.float16).min

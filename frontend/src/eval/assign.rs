@@ -64,7 +64,7 @@ impl Interp<'_> {
     }
 
     /// What a slot holds.
-    fn held(&self, frame: &Frame<'_>, slot: Slot) -> Value {
+    pub(super) fn held(&self, frame: &Frame<'_>, slot: Slot) -> Value {
         let place = match slot {
             Slot::Local(index) | Slot::Class(index, _) => self.stack[frame.base + index as usize].clone(),
             Slot::Free(index) => frame.captures[index as usize].clone(),

@@ -17,7 +17,7 @@ use super::Interp;
 use super::error::{EvalResult, Raise, closest};
 use super::native::CallArgs;
 use super::value::{Function, Kernel, Key, Value};
-use crate::syntax::{BinOp, ClassDef, CmpOp, Symbol, UnaryOp};
+use crate::syntax::{BinOp, ClassDef, CmpOp, Expr, Symbol, UnaryOp};
 
 /// A block of statements that a device runs, evaluated once to emit its body.
 pub(crate) type Block<'b> = &'b mut dyn FnMut(&mut Interp<'_>) -> EvalResult<()>;
@@ -403,6 +403,11 @@ pub(crate) trait Dialect {
     /// If it cannot be stored.
     fn output(&self, _interp: &mut Interp<'_>, _name: &str, value: &Value, _span: Span) -> EvalResult<Value> {
         Ok(value.clone())
+    }
+
+    /// Whether the compiler reads the body of a loop over this once: Python's numbers that the body updates do not add up.
+    fn reads_body_once(&self, _interp: &Interp<'_>, _iterable: &Expr) -> bool {
+        false
     }
 
     /// The check of a value whose variable is annotated `class[index]`: gets class, index and value.

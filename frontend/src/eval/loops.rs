@@ -154,7 +154,13 @@ impl Interp<'_> {
     ) -> EvalResult<Flow> {
         let depth = self.push_iteration(variable, header);
         let mut result = Ok(Flow::Next);
+        let before = self.numbers_before(frame, f);
         for (count, item) in items.enumerate() {
+            for (slot, number) in &before {
+                if self.held(frame, *slot).as_float().is_some() {
+                    self.store(frame, *slot, number.clone());
+                }
+            }
             let value = item.as_int().unwrap_or(count as i64);
             self.set_iteration(depth, value);
             let ran = self
@@ -171,6 +177,15 @@ impl Interp<'_> {
         }
         self.pop_steps(depth);
         result
+    }
+
+    /// The numbers with which each iteration of a loop begins whose compiler read its body once.
+    fn numbers_before(&self, frame: &Frame<'_>, f: &For) -> Vec<(Slot, Value)> {
+        if !self.in_kernel || f.updated().is_empty() || !self.dialect.reads_body_once(self, &f.iter) {
+            return Vec::new();
+        }
+        let held = f.updated().iter().map(|slot| (*slot, self.held(frame, *slot)));
+        held.filter(|(_, value)| value.as_float().is_some()).collect()
     }
 
     pub(super) fn exec_while(

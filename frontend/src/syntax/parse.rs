@@ -5,6 +5,7 @@
 
 mod forms;
 
+use std::cell::OnceCell;
 use std::rc::Rc;
 
 use nki_diag::{Diagnostic, FileId, Span};
@@ -197,6 +198,7 @@ impl Convert<'_> {
                 iter: self.expr(&s.iter),
                 body: self.block(&s.body),
                 orelse: self.block(&s.orelse),
+                updated: OnceCell::new(),
             })),
             py::Stmt::While(s) => StmtKind::While(self.expr(&s.test), self.block(&s.body), self.block(&s.orelse)),
             py::Stmt::Break(_) => StmtKind::Break,

@@ -5,6 +5,7 @@
 //! node so that host-only code in the same file does no harm unless a kernel reaches it.
 //! [`super::resolve`] fills in the [`Slot`]s before evaluation.
 
+use std::cell::OnceCell;
 use std::rc::Rc;
 
 use nki_diag::Span;
@@ -479,6 +480,36 @@ pub(crate) struct For {
     pub(crate) iter: Expr,
     pub(crate) body: Vec<Stmt>,
     pub(crate) orelse: Vec<Stmt>,
+    /// See [`For::updated`].
+    pub(crate) updated: OnceCell<Box<[Slot]>>,
+}
+
+impl For {
+    /// The names that the body updates in place (`name += ...`), once names are resolved.
+    pub(crate) fn updated(&self) -> &[Slot] {
+        self.updated.get_or_init(|| {
+            let mut found = Vec::new();
+            updated(&self.body, &mut found);
+            found.into()
+        })
+    }
+}
+
+fn updated(body: &[Stmt], found: &mut Vec<Slot>) {
+    for stmt in body {
+        match &stmt.kind {
+            StmtKind::AugAssign(Expr { kind: ExprKind::Name(_, slot), .. }, ..) if !found.contains(slot) => {
+                found.push(*slot);
+            }
+            StmtKind::If(arms, orelse) => {
+                arms.iter().for_each(|(_, body)| updated(body, found));
+                updated(orelse, found);
+            }
+            StmtKind::For(f) => updated(&f.body, found),
+            StmtKind::With(_, body) => updated(body, found),
+            _ => {}
+        }
+    }
 }
 
 /// A `try` statement.

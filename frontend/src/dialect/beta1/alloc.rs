@@ -122,6 +122,18 @@ fn mod_alloc(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
     Ok(rule(space, Rule::Modulo { base, tiles }))
 }
 
+/// Calls a function of addresses: by the documented names of its parameters, or where it has others by position.
+fn address(interp: &mut Interp<'_>, func: &Value, values: [Value; 3], span: Span) -> EvalResult<Value> {
+    let mut named = CallArgs::none(span);
+    for (name, value) in ["idx", "pdim_size", "fdim_size"].into_iter().zip(&values) {
+        named.keyword.push((interp.sym(name), value.clone()));
+    }
+    match interp.call(func, named) {
+        Err(raise) if raise.diagnostic.id == "arguments" => interp.call(func, CallArgs::of(values, span)),
+        found => found,
+    }
+}
+
 impl Placement {
     /// Partition and byte of the tile at a block index, which has that many partitions and bytes in each.
     pub(super) fn address(
@@ -139,9 +151,7 @@ impl Placement {
                 let mut at = *base;
                 for (part, scale) in [(0, 1), (1, size.0), (2, size.1)] {
                     let counts = &tiles[part];
-                    // One tile needs no block dimension.
-                    let one = counts.iter().all(|&n| n == 1);
-                    if !one && counts.len() != index.len() {
+                    if !counts.is_empty() && counts.len() < index.len() {
                         let message = format!(
                             "mod_alloc has tiles for {} block dimensions, the tensor has {}",
                             counts.len(),
@@ -150,14 +160,16 @@ impl Placement {
                         return Err(Raise::at("bad-address", message, span, "here")
                             .help("give a number of tiles for each block dimension, or none"));
                     }
-                    let linear = counts.iter().zip(index).fold(0, |n, (count, i)| n * count + i % count);
+                    // A tensor with fewer block dimensions is at 0 along the others.
+                    let own = counts.iter().skip(counts.len().saturating_sub(index.len()));
+                    let linear = own.zip(index).fold(0, |n, (count, i)| n * count + i % count);
                     at[part] += linear * scale;
                 }
                 at
             }
             Rule::Function(func) => {
                 let index = Value::tuple(index.iter().copied().map(Value::Int).collect::<Vec<_>>());
-                let found = interp.call(func, CallArgs::of([index, Value::Int(size.0), Value::Int(size.1)], span))?;
+                let found = address(interp, func, [index, Value::Int(size.0), Value::Int(size.1)], span)?;
                 let numbers = ints(&found, "the address that alloc's function gives", span)?;
                 match (space, &numbers[..]) {
                     (Space::Psum, &[bank, partition, byte]) => [bank, partition, byte],

@@ -30,6 +30,7 @@ static POLICY: Policy = Policy {
     position,
     operand: ops::operand,
     missing,
+    completes: &["dst"],
     handle_help: "an instruction that writes to its dst returns nothing: use dst",
 };
 
@@ -122,7 +123,7 @@ pub(super) fn call(interp: &mut Interp<'_>, mut args: CallArgs) -> EvalResult<Va
         if clip.as_ref().is_some_and(Clip::is_empty) {
             return Ok(Value::None);
         }
-        let args = tensors(interp, schema, &args, clip.as_ref(), span)?;
+        let args = readable(interp, schema, tensors(interp, schema, &args, clip.as_ref(), span)?)?;
         bind::place(interp, &POLICY, args, &mut |_, _, _| Ok(()))?;
         return Ok(Value::None);
     }
@@ -135,7 +136,7 @@ fn returning(interp: &mut Interp<'_>, args: CallArgs, clip: Option<Clip>, dtype:
     let entry = &REGISTRY[args.data as usize];
     let schema = entry.schema;
     let Some(clip) = clip else {
-        let args = tensors(interp, schema, &args, None, span)?;
+        let args = readable(interp, schema, tensors(interp, schema, &args, None, span)?)?;
         let mut made = None;
         bind::place(interp, &POLICY, args, &mut |interp, entry, slots| {
             let tile = result(interp, entry, slots, dtype, span)?;
@@ -149,7 +150,7 @@ fn returning(interp: &mut Interp<'_>, args: CallArgs, clip: Option<Clip>, dtype:
     let slots = bind::operands(interp, &POLICY, outlined(schema, &args, span)?)?;
     let whole = result(interp, entry, &slots, dtype, span)?;
     if !clip.is_empty() {
-        let parts = tensors(interp, schema, &args, Some(&clip), span)?;
+        let parts = readable(interp, schema, tensors(interp, schema, &args, Some(&clip), span)?)?;
         let to = narrowed(&whole, &of_axes(&whole, &clip), span)?;
         bind::place(interp, &POLICY, parts, &mut |_, entry, slots| {
             destination(entry.schema, slots, &to);
@@ -186,7 +187,7 @@ fn result(
     };
     let mut shape: Vec<i64> = tile.shape.iter().map(|&n| i64::from(n)).collect();
     let mode = schema.position("perf_mode").and_then(|at| slots[at].as_ref());
-    if matches!(mode, Some(Arg::Name(mode)) if **mode == *DOUBLE_ROW) {
+    if matches!(mode, Some(Arg::Name(mode) | Arg::Text(mode)) if **mode == *DOUBLE_ROW) {
         // Two rows of the operands make one of the product.
         shape.iter_mut().for_each(|n| *n /= 2);
     }
@@ -226,6 +227,29 @@ fn tensors(
         convert(value, Some(&interp.name(*symbol)))?;
     }
     Ok(out)
+}
+
+/// The arguments with copies in SBUF of those in PSUM that the instruction cannot read there: the old compiler made them.
+fn readable(interp: &mut Interp<'_>, schema: &Schema, mut args: CallArgs) -> EvalResult<CallArgs> {
+    let what = format!("nisa.{}", schema.name);
+    let span = args.span;
+    let copied = |interp: &mut Interp<'_>, value: &mut Value, operand: Option<usize>| -> EvalResult<()> {
+        let Some(operand) = operand.map(|at| &schema.operands[at]) else { return Ok(()) };
+        let in_sbuf =
+            operand.role == Role::In && operand.spaces.contains(&Space::Sbuf) && !operand.spaces.contains(&Space::Psum);
+        if let Some(tile) = value.downcast::<Tensor>().filter(|t| in_sbuf && t.view.space == Space::Psum).cloned() {
+            *value = Value::object(lower(interp, &what, span, &[&tile.storage], |l| l.in_sbuf(&tile))?);
+        }
+        Ok(())
+    };
+    for (at, value) in args.positional.iter_mut().enumerate() {
+        copied(interp, value, position(schema, at))?;
+    }
+    for (symbol, value) in &mut args.keyword {
+        let name = interp.name(*symbol);
+        copied(interp, value, schema.position(&name))?;
+    }
+    Ok(args)
 }
 
 /// The part of a mask that concerns an operand: a matmul's operands have an axis each of the result.

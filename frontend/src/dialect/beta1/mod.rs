@@ -41,7 +41,7 @@ use crate::eval::foreign::{Annotated, Construct, Dialect, Hint, Object, Outputs,
 use crate::eval::native::{CallArgs, NativeFn};
 use crate::eval::stdlib::dtype;
 use crate::eval::value::Value;
-use crate::syntax::{BinOp, CmpOp, UnaryOp};
+use crate::syntax::{BinOp, CmpOp, Expr, ExprKind, UnaryOp};
 
 /// The dialect of `neuronxcc.nki`.
 pub(crate) struct Beta1;
@@ -190,6 +190,13 @@ impl Dialect for Beta1 {
 
     fn output(&self, interp: &mut Interp<'_>, name: &str, value: &Value, span: Span) -> EvalResult<Value> {
         memory::stored(interp, name, value, span)
+    }
+
+    /// The loops that the old compiler unrolled itself, or not at all.
+    fn reads_body_once(&self, interp: &Interp<'_>, iterable: &Expr) -> bool {
+        let ExprKind::Call(function, _) = &iterable.kind else { return false };
+        let (ExprKind::Attr(_, name) | ExprKind::Name(name, _)) = &function.kind else { return false };
+        matches!(&*interp.name(*name), "affine_range" | "sequential_range")
     }
 
     fn annotated(&self) -> Option<Annotated> {

@@ -19,6 +19,7 @@ static POLICY: Policy = Policy {
     position: |schema, at| (at < schema.operands.len()).then_some(at),
     operand: |_, _| None,
     missing,
+    completes: &[],
     handle_help: "instructions return no tensor: they write to dst=, which is the first argument. Make dst with nl.ndarray and pass it on",
 };
 

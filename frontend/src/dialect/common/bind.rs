@@ -34,6 +34,8 @@ pub(crate) struct Policy {
     pub(crate) operand: fn(&Value, &OperandSchema) -> Option<Arg>,
     /// The error of a call that lacks an operand.
     pub(crate) missing: fn(&Interp<'_>, &Schema, &CallArgs, &str) -> Box<Raise>,
+    /// Operands that the dialect adds where a call does not name them.
+    pub(crate) completes: &'static [&'static str],
     /// What to write instead of the result of an instruction as an operand.
     pub(crate) handle_help: &'static str,
 }
@@ -296,7 +298,11 @@ fn explain(interp: &Interp<'_>, policy: &Policy, entry: &Entry, args: &CallArgs,
     let schema = entry.schema;
     let what = format!("nisa.{}", schema.name);
     // Rules of an instruction have this slug too, where one operand requires another: they have a message of their own.
-    let absent = |o: &OperandSchema| o.default.is_none() && given(interp, policy, schema, args, o.name).is_none();
+    let absent = |o: &OperandSchema| {
+        o.default.is_none()
+            && !policy.completes.contains(&o.name)
+            && given(interp, policy, schema, args, o.name).is_none()
+    };
     // A missing operand is reported first: the others are then at the wrong positions.
     if matches!(violation.id, "missing-operand" | "operand-kind" | "operand-memory")
         && let Some(first) = schema.operands.iter().find(|o| absent(o))

@@ -1,5 +1,7 @@
 //! Generator expressions and the patterns of `match`.
 
+use std::cell::OnceCell;
+
 use std::rc::Rc;
 
 use nki_diag::Span;
@@ -34,7 +36,7 @@ impl Convert<'_> {
                 _ => self.expr(&clause.iter),
             };
             let (target, span) = (self.expr(&clause.target), self.span(clause));
-            let each = For { target, iter, body: vec![body], orelse: Vec::new() };
+            let each = For { target, iter, body: vec![body], orelse: Vec::new(), updated: OnceCell::new() };
             body = Stmt { kind: StmtKind::For(Box::new(each)), span };
         }
         self.yields = outer;
