@@ -110,6 +110,9 @@ pub(crate) struct KernelArgs {
     /// Leave a kernel for neuronxcc.nki as it is written: drop no load or copy, and move no tile that does not fit
     #[arg(long)]
     pub(crate) as_written: bool,
+    /// Descriptors of DMA transfers are made before the kernel runs, where the kernel does not choose: the compiler's flag of this name
+    #[arg(long)]
+    pub(crate) disable_dge: bool,
     /// Programs along each axis of the launch grid of a kernel for neuronxcc.nki, e.g. 4,2; nc2*4 and 4*nc2 spread an axis over two cores
     #[arg(long, value_name = "N,M,...", value_parser = launch_grid, conflicts_with = "lnc")]
     pub(crate) programs: Option<LaunchGrid>,

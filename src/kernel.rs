@@ -59,6 +59,7 @@ pub(crate) fn session(
         memory: memory::limit(args.max_memory.as_deref())?,
         capacity: settings::capacity(args.capacity.as_deref())?,
         numerics,
+        static_descriptors: args.disable_dge,
         precise: numerics == Numerics::Never || settings::precise_fp()?,
         max_steps: args.max_steps,
         params: timing.map(ParamChanges::from).unwrap_or_default(),

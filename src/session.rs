@@ -16,7 +16,8 @@ use nki_sim_core::analysis::error_bar::{ErrorBar, error_bar};
 use nki_sim_core::analysis::remedies::Case;
 use nki_sim_core::exec::{self, ExecOptions, NeedsData, Observer};
 use nki_sim_core::lint;
-use nki_sim_core::middle_end::{self, Change, Passes};
+use nki_sim_core::middle_end::descriptors::{self, Descriptors};
+use nki_sim_core::middle_end::{self, Change, Passes, RESERVED};
 use nki_sim_core::place::{self, Capacity, Placement};
 use nki_sim_core::schedule::Policy;
 use nki_sim_core::simulate::{RankTrace, simulate_ranks};
@@ -51,6 +52,8 @@ pub struct Session {
     pub capacity: Capacity,
     /// What values are computed for.
     pub numerics: Numerics,
+    /// Whether descriptors for which a kernel leaves open who makes them are made before it runs.
+    pub static_descriptors: bool,
     /// Whether computed values are rounded to their dtype at each write.
     pub precise: bool,
     /// Steps of specialisation, and statements executed in dynamic loops, after which a kernel is given up.
@@ -67,6 +70,7 @@ impl Default for Session {
             memory: Limit::NONE,
             capacity: Capacity::Error,
             numerics: Numerics::Computed,
+            static_descriptors: false,
             precise: true,
             max_steps: None,
             params: ParamChanges::default(),
@@ -91,8 +95,10 @@ pub struct Compilation {
     pub prints: Vec<String>,
     /// What the kernel returned.
     pub returned: Returned,
-    /// Whether the middle end of its compiler rewrites it.
-    pub middle_end: bool,
+    /// Whether the older compiler compiles it, and whether its middle end leaves it as it is written.
+    pub older_compiler: bool,
+    /// See `older_compiler`.
+    pub as_written: bool,
 }
 
 impl Compilation {
@@ -106,7 +112,8 @@ impl Compilation {
             diagnostics: Vec::new(),
             prints: Vec::new(),
             returned: Returned::None,
-            middle_end: false,
+            older_compiler: false,
+            as_written: false,
         }
     }
 
@@ -120,7 +127,8 @@ impl Compilation {
             diagnostics,
             prints: Vec::new(),
             returned: Returned::None,
-            middle_end: false,
+            older_compiler: false,
+            as_written: false,
         }
     }
 
@@ -138,7 +146,8 @@ impl Compilation {
 impl From<nki_frontend::Compiled> for Compilation {
     fn from(compiled: nki_frontend::Compiled) -> Self {
         Compilation {
-            middle_end: compiled.kernel.as_ref().is_some_and(|k| k.middle_end),
+            older_compiler: compiled.kernel.as_ref().is_some_and(|k| k.older_compiler),
+            as_written: compiled.kernel.as_ref().is_some_and(|k| k.as_written),
             name: compiled.kernel.map(|k| k.name).unwrap_or_default(),
             target: compiled.target,
             program: compiled.program,
@@ -318,12 +327,18 @@ impl Session {
             return Err(Faulted::default().into());
         };
         let mut changes = Vec::new();
-        if compiled.middle_end {
-            (program, changes) = stage("middle end", || middle_end::rewrite(&program, Passes::ALL));
-        }
         let params = self.params.params(program.target).map_err(Stop::Call)?;
+        if compiled.older_compiler && !compiled.as_written {
+            let laws = laws(&params)?;
+            (program, changes) = stage("middle end", || middle_end::rewrite(&program, Passes::ALL, &laws));
+        }
+        let older = compiled.older_compiler.then_some(Descriptors::Older);
+        if let Some(descriptors) = self.static_descriptors.then_some(Descriptors::Static).or(older) {
+            descriptors::choose(&mut program, descriptors);
+        }
+        let reserved = if compiled.older_compiler { RESERVED } else { 0 };
         let (placed, traced) = rayon::join(
-            || stage("place", || place::place_with(&program, self.capacity)),
+            || stage("place", || place::place_with(&program, self.capacity, reserved)),
             || (self.numerics != Numerics::Computed).then(|| exec::trace_within(&program, self.step_limit())),
         );
         match placed {
@@ -346,7 +361,7 @@ impl Session {
     /// As [`Session::run`]; also if there is no rank, or a timing parameter has no meaning.
     pub fn run_timed<'k>(&self, launches: Vec<Launch<'k, '_>>) -> Result<(Vec<Ran<'k>>, Vec<Timeline>), Stop> {
         let first = launches.first().ok_or_else(|| Stop::Call("there is no rank to run".into()))?;
-        let laws = Laws::new(&first.kernel.params).map_err(|e| Stop::Call(format!("timing parameters: {e}")))?;
+        let laws = laws(&first.kernel.params)?;
         let policy = Policy::of(&first.kernel.params);
         self.run_with(launches, Some((&laws, policy)))
     }
@@ -414,6 +429,11 @@ impl Session {
             None => Ok(Ran { outputs: Vec::new(), prints: Vec::new(), trace, findings: Vec::new() }),
         })
     }
+}
+
+/// The laws of time.
+fn laws(params: &Params) -> Result<Laws<'_>, Stop> {
+    Laws::new(params).map_err(|e| Stop::Call(format!("timing parameters: {e}")))
 }
 
 /// Executes all ranks.

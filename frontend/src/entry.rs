@@ -40,8 +40,10 @@ pub struct KernelInfo {
     pub span: Span,
     /// The machine that its decorator names: `@nki.jit(platform_target="trn1")`.
     pub target: Option<Target>,
-    /// Whether the compiler of its dialect has a middle end that rewrites it, and no decorator says otherwise.
-    pub middle_end: bool,
+    /// Whether the older compiler, that of `neuronxcc.nki`, compiles it.
+    pub older_compiler: bool,
+    /// Whether the middle end of that compiler leaves it as it is written.
+    pub as_written: bool,
 }
 
 impl KernelInfo {

@@ -38,6 +38,8 @@ class Beta1Kernel(Kernel):
     grid = ()
     #: Whether `skip_middle_end_transformations` decorates it.
     as_written = False
+    #: Whether descriptors are made before the kernel runs (the flag `--disable-dge`).
+    static_descriptors = False
     benchmark_result = None
 
     def __init__(self, func, *, mode="run", options=None, target=None):
@@ -50,9 +52,10 @@ class Beta1Kernel(Kernel):
         self._take_flags()
 
     def _take_flags(self):
-        """Applies the compiler flag that has an effect here: the target."""
+        """Applies the compiler flags that have an effect here: the target, and who makes descriptors."""
         flags = f"{os.environ.get('NEURON_CC_FLAGS', '')} {self._options.get('additional_compile_opt') or ''}"
         words = flags.split()
+        self.static_descriptors = "--disable-dge" in words
         for position, word in enumerate(words):
             name, _, value = word.partition("=")
             if name == "--target" and self.target is None and "NEURON_PLATFORM_TARGET_OVERRIDE" not in os.environ:
@@ -68,7 +71,7 @@ class Beta1Kernel(Kernel):
         return self._compile_with(arguments, False)
 
     def _launch(self):
-        return {"grid": list(self.grid), "as_written": self.as_written}
+        return {"grid": list(self.grid), "as_written": self.as_written, "static_descriptors": self.static_descriptors}
 
     def __call__(self, *args, **kwargs):
         if self._mode == "benchmark":
@@ -334,7 +337,7 @@ baremetal = _decorator(
 
     :param save_neff_name: a file for the program, for `neuron-profile`.
     :param save_trace_name: a file for the profile.
-    :param additional_compile_opt: flags of the compiler. `--target` has an effect.
+    :param additional_compile_opt: flags of the compiler. `--target` and `--disable-dge` have an effect.
     """,
 )
 benchmark = _decorator(

@@ -40,6 +40,7 @@ struct Key {
     settings: Vec<(String, String)>,
     grid: Vec<GridAxis>,
     as_written: bool,
+    static_descriptors: bool,
     /// Python executes the kernel, rather than the evaluator.
     traced: bool,
 }
@@ -133,8 +134,9 @@ impl Cache {
 
     /// The program of `function` for these arguments (name and value, in the order of the parameters).
     /// `settings` are timing parameters by name, `grid` the axes of a launch grid: programs that a core runs, cores, and whether neighbouring
-    /// programs run on one core. `as_written` keeps the middle end of the kernel's compiler off it.
-    #[pyo3(signature = (function, args, target, lnc, judge, schedule=Vec::new(), capacity=None, settings=Vec::new(), traced=false, grid=Vec::new(), as_written=false))]
+    /// programs run on one core. `as_written` keeps the middle end of the kernel's compiler off it; with `static_descriptors` descriptors are made
+    /// before the run.
+    #[pyo3(signature = (function, args, target, lnc, judge, schedule=Vec::new(), capacity=None, settings=Vec::new(), traced=false, grid=Vec::new(), as_written=false, static_descriptors=false))]
     #[expect(clippy::too_many_arguments, reason = "keywords in Python")]
     fn compile(
         &self,
@@ -150,14 +152,16 @@ impl Cache {
         traced: bool,
         grid: Vec<(u32, u32, bool)>,
         as_written: bool,
+        static_descriptors: bool,
     ) -> PyResult<Compiled> {
         let capacity = nki_sim::settings::capacity(capacity).map_err(value_error)?;
         let judge = judge.0.clone();
         let strict = judge.includes_strict();
         let axis = |(sequential, cores, cores_outside)| GridAxis { sequential, cores, cores_outside };
         let grid = grid.into_iter().map(axis).collect();
+        let target = named_target(target)?;
         let key =
-            Key { target: named_target(target)?, lnc, strict, schedule, capacity, settings, grid, as_written, traced };
+            Key { target, lnc, strict, schedule, capacity, settings, grid, as_written, static_descriptors, traced };
         let known: Vec<Arc<Ready>> =
             self.programs.lock().unwrap_or_else(PoisonError::into_inner).iter().rev().cloned().collect();
         for ready in known {
@@ -167,6 +171,7 @@ impl Cache {
         }
         let mut session = Session::of_call(judge.clone(), capacity).map_err(value_error)?;
         session.params.set = key.settings.clone();
+        session.static_descriptors = static_descriptors;
         let (ready, arrays) = compile(py, function, &args, key, &session)?;
         let ready = Arc::new(ready);
         let forgotten = {

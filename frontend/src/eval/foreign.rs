@@ -420,8 +420,8 @@ pub(crate) trait Dialect {
         false
     }
 
-    /// Whether its compiler rewrites kernels before it schedules them.
-    fn has_middle_end(&self) -> bool {
+    /// Whether the compiler of `neuronxcc.nki` compiles its kernels.
+    fn is_older(&self) -> bool {
         false
     }
 

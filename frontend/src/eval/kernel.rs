@@ -100,7 +100,8 @@ impl Interp<'_> {
             signature,
             span: def.name_span,
             target: candidate.target,
-            middle_end: candidate.function.module.dialect.get().has_middle_end() && !candidate.as_written,
+            older_compiler: candidate.function.module.dialect.get().is_older(),
+            as_written: candidate.as_written,
         }
     }
 

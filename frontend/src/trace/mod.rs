@@ -279,7 +279,8 @@ impl Trace<'_, '_> {
             signature: kernel.to_owned(),
             span,
             target: None,
-            middle_end: self.interp.dialect.has_middle_end() && !self.interp.options.as_written,
+            older_compiler: self.interp.dialect.is_older(),
+            as_written: self.interp.options.as_written,
         };
         Ok(Compiled {
             kernel: Some(kernel),

@@ -3,14 +3,47 @@
 use super::dma::dma_copy::DmaCopy;
 use super::{Inst, find};
 use crate::arg::Arg;
-use crate::names::{DgeMode, Engine, OobMode};
+use crate::names::{DgeMode, Engine, Named, OobMode};
 use crate::view::{Index, View};
+
+/// The operand that says who makes the descriptors of a transfer.
+const DGE_MODE: &str = "dge_mode";
+/// The operand that chooses an engine.
+const ENGINE: &str = "engine";
 
 impl Inst {
     /// A transfer by DMA, with open engine and descriptors.
     pub fn transfer(dst: View, src: View) -> Inst {
         let (dge_mode, engine) = (DgeMode::Unknown, Engine::Unknown);
         DmaCopy { dst, src, priority: None, oob_mode: OobMode::Error, dge_mode, engine }.into()
+    }
+
+    /// A transfer with descriptors made as `dge_mode` says and triggered by `engine`, if the program leaves both open; `None` otherwise. Its
+    /// rules are not checked (see [`Inst::validate`]).
+    pub fn with_descriptors(&self, dge_mode: DgeMode, engine: Engine) -> Option<Inst> {
+        let mode = (DGE_MODE, DgeMode::Unknown.name(), dge_mode.name());
+        match engine {
+            Engine::Unknown => self.with_names(&[mode]),
+            engine => self.with_names(&[mode, (ENGINE, Engine::Unknown.name(), engine.name())]),
+        }
+    }
+
+    /// The instruction on an engine that can run it on some generation, if the program leaves the engine open; `None` otherwise. Its rules are
+    /// not checked.
+    pub fn with_engine(&self, engine: Engine) -> Option<Inst> {
+        let runs = self.schema().runs_on(engine);
+        runs.then(|| self.with_names(&[(ENGINE, Engine::Unknown.name(), engine.name())]))?
+    }
+
+    /// The instruction with other names for operands: each with its operand and the name that it has.
+    fn with_names(&self, names: &[(&str, &str, &str)]) -> Option<Inst> {
+        let schema = self.schema();
+        let mut args: Vec<Option<Arg>> = self.args().into_iter().map(Some).collect();
+        for (operand, old, new) in names {
+            let arg = args.get_mut(schema.position(operand)?)?;
+            matches!(arg, Some(Arg::Name(name)) if **name == **old).then(|| *arg = Some(Arg::Name((*new).into())))?;
+        }
+        (find(schema.name)?.build)(&mut args).ok()
     }
 
     /// The instruction with each of its views changed by `change`, index tensors included; `None` if an operand may not be in the memory of

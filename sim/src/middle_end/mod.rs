@@ -7,8 +7,11 @@
 //! Evidence: bytes and instructions that public kernels issue, against the counters of their profiles (NKIBench, kda-for-trainium,
 //! trainium-kernel-fusion).
 
+pub mod descriptors;
+mod engines;
 mod evictions;
 mod reloads;
+mod room;
 mod spill;
 #[cfg(test)]
 mod tests;
@@ -18,24 +21,37 @@ use nki_isa::Program;
 use nki_isa::ids::Loc;
 use nki_isa::program::{Node, NodeKind};
 
-use crate::place::place;
+use crate::place::{Capacity, Placement, place_with};
+use crate::timing::cost::CostModel;
+use nki_diag::Diagnostic;
+
+/// Bytes at the end of each partition of SBUF that the older compiler keeps for itself. Source: nki_direct_allocation_guide of SDK 2.26.1; kernels
+/// of kda that need more than the rest of a trn2 (208 KiB) were refused.
+pub const RESERVED: u32 = 16 << 10;
+
+/// The placement, if the program fits into what the compiler leaves of SBUF, and into PSUM.
+fn fits(program: &Program) -> Result<Placement, Vec<Diagnostic>> {
+    place_with(program, Capacity::Error, RESERVED)
+}
 
 /// Which passes run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Passes {
-    /// A load is dropped while a tile with the same bytes is alive.
+    /// A load is dropped while a tile with the same bytes is alive or can stay.
     pub reloads: bool,
     /// A copy from PSUM to SBUF is dropped where all its readers can read PSUM.
     pub evictions: bool,
     /// Tiles that do not fit into SBUF leave it, and are loaded again before their next use.
     pub spills: bool,
+    /// What the vector and the scalar engine can both compute is computed where it is done first.
+    pub engines: bool,
 }
 
 impl Passes {
     /// Those of the older compiler.
-    pub const ALL: Passes = Passes { reloads: true, evictions: true, spills: true };
+    pub const ALL: Passes = Passes { reloads: true, evictions: true, spills: true, engines: true };
     /// None: the program as it is written.
-    pub const NONE: Passes = Passes { reloads: false, evictions: false, spills: false };
+    pub const NONE: Passes = Passes { reloads: false, evictions: false, spills: false, engines: false };
 }
 
 /// What a pass did.
@@ -51,6 +67,8 @@ pub enum What {
     Spilled,
     /// A tile that was stored to HBM was loaded again.
     Restored,
+    /// The scalar engine computes it, where the vector engine would by default.
+    OnScalar,
 }
 
 impl What {
@@ -63,6 +81,7 @@ impl What {
             What::DroppedCopy => format!("{count} copies from PSUM dropped: their readers read PSUM"),
             What::Reloaded => format!("{count} load{plural} repeated: SBUF is too small to keep the tile"),
             What::Spilled => format!("{count} store{plural} to HBM added: SBUF is too small to keep the tile"),
+            What::OnScalar => format!("{count} instruction{plural} on the scalar engine, which is done first"),
             What::Restored => format!("{count} load{plural} of stored tiles added"),
         }
     }
@@ -94,8 +113,8 @@ impl Changes {
     }
 }
 
-/// The program as the middle end leaves it, and what was changed, by line.
-pub fn rewrite(program: &Program, passes: Passes) -> (Program, Vec<Change>) {
+/// The program as the middle end leaves it, and what was changed, by line. `model` is what the compiler expects of the machine.
+pub fn rewrite(program: &Program, passes: Passes, model: &dyn CostModel) -> (Program, Vec<Change>) {
     let mut program = program.clone();
     let mut changes = Changes::default();
     let plain = |program: &Program| {
@@ -111,8 +130,11 @@ pub fn rewrite(program: &Program, passes: Passes) -> (Program, Vec<Change>) {
     if passes.evictions {
         evictions::drop_copies(&mut program, &mut changes);
     }
-    if passes.spills && place(&program).is_err() {
+    if passes.spills && fits(&program).is_err() {
         spill::fit_sbuf(&mut program, &mut changes);
+    }
+    if passes.engines {
+        engines::choose(&mut program, model, &mut changes);
     }
     (program, changes.0.into_values().collect())
 }

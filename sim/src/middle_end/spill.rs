@@ -10,8 +10,7 @@ use nki_isa::{Arch, Inst, Program, Space, Tensor, TensorId, View};
 use rustc_hash::FxHashMap;
 
 use super::uses::{Use, Uses, each_view, is_whole};
-use super::{Changes, What, inst};
-use crate::place::place;
+use super::{Changes, RESERVED, What, fits, inst};
 
 /// Shares of SBUF that are tried, as long as the addresses do not work out: free space comes in pieces.
 const SHARES: [f64; 4] = [1.0, 0.9, 0.8, 0.65];
@@ -25,12 +24,12 @@ const ALIGN: usize = 32;
 ///
 /// Evidence: NKIBench's matmul reads 9.06 GB where its source loads 1.26 GB and stores nothing more; bmm stores 12.6 MB beside its result.
 pub(super) fn fit_sbuf(program: &mut Program, changes: &mut Changes) {
-    let capacity = Arch::of(program.target).sbuf_bytes as usize;
+    let capacity = Arch::of(program.target).sbuf_bytes.saturating_sub(RESERVED) as usize;
     for share in SHARES {
         let mut made = Changes::default();
         let budget = (capacity as f64 * share) as usize;
         let Some(fitted) = fitted(program, budget, &mut made) else { return };
-        if place(&fitted).is_ok() {
+        if fits(&fitted).is_ok() {
             *program = fitted;
             changes.0.append(&mut made.0);
             return;

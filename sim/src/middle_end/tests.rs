@@ -1,6 +1,7 @@
 use nki_isa::inst::Action;
+use nki_isa::names::{DgeMode, Engine, Named};
 use nki_isa::program::NodeKind;
-use nki_isa::{DType, Program, Space, TensorId};
+use nki_isa::{Arg, DType, Program, Space, Target, TensorId};
 use proptest::collection::vec;
 use proptest::prelude::*;
 
@@ -8,6 +9,12 @@ use super::*;
 use crate::exec::{ExecOptions, run};
 use crate::place::place;
 use crate::testing::*;
+use crate::timing::{Laws, Params};
+
+fn rewritten(program: &Program, passes: Passes) -> (Program, Vec<Change>) {
+    let params = Params::of(program.target);
+    rewrite(program, passes, &Laws::new(&params).expect("has a meaning"))
+}
 
 /// Transfers from and to HBM.
 fn transfers(program: &Program) -> (usize, usize) {
@@ -64,7 +71,7 @@ fn used_twice(tiles: u32, columns: u32) -> Builder {
 fn a_tile_that_does_not_fit_is_loaded_again() {
     let b = used_twice(12, 5000);
     assert!(place(&b.program).is_err());
-    let (fitted, changes) = rewrite(&b.program, Passes::ALL);
+    let (fitted, changes) = rewritten(&b.program, Passes::ALL);
     // 229376 bytes hold 11 tiles of 20000 bytes, of which one is the sum: two of twelve leave, and furthest first no other one has to.
     assert_eq!(counted(&changes, What::Reloaded), 2);
     assert_eq!(counted(&changes, What::Spilled), 0);
@@ -73,7 +80,7 @@ fn a_tile_that_does_not_fit_is_loaded_again() {
     assert_eq!(bytes, 2 * 128 * 5000 * 4);
     // With room for all of them.
     let all = used_twice(12, 50);
-    let (same, changes) = rewrite(&all.program, Passes::ALL);
+    let (same, changes) = rewritten(&all.program, Passes::ALL);
     assert_eq!((same, changes), (all.program, Vec::new()));
 }
 
@@ -91,7 +98,7 @@ fn a_computed_tile_that_does_not_fit_is_stored() {
         b.push(add(b.whole(w[1]), b.whole(w[0]), b.whole(w[1])));
     }
     b.push(dma(b.whole(out), b.whole(tiles[12])));
-    let (fitted, changes) = rewrite(&b.program, Passes::ALL);
+    let (fitted, changes) = rewritten(&b.program, Passes::ALL);
     let (spilled, restored) = (counted(&changes, What::Spilled), counted(&changes, What::Restored));
     assert!(spilled >= 1 && restored >= spilled, "{spilled} {restored}");
     let (values, findings) = results(&fitted);
@@ -104,7 +111,7 @@ fn a_computed_tile_that_does_not_fit_is_stored() {
 
 #[test]
 fn a_load_is_dropped_while_its_bytes_are_in_sbuf() {
-    for (alive, written, drops) in [(true, false, 1), (false, false, 0), (true, true, 0)] {
+    for (alive, written, drops) in [(true, false, 1), (false, false, 1), (true, true, 0)] {
         let mut b = Builder::new();
         let x = b.input("x", &[128, 64], DType::F32);
         let out = b.output("out", &[128, 64], DType::F32);
@@ -118,11 +125,11 @@ fn a_load_is_dropped_while_its_bytes_are_in_sbuf() {
         let other = if alive { first } else { sum };
         b.push(add(b.whole(sum), b.whole(second), b.whole(other)));
         b.push(dma(b.whole(out), b.whole(sum)));
-        let (less, changes) = rewrite(&b.program, Passes::ALL);
+        let (less, changes) = rewritten(&b.program, Passes::ALL);
         assert_eq!(counted(&changes, What::DroppedLoad), drops, "alive {alive}, written {written}");
         assert_eq!(transfers(&less).0, 2 - drops as usize);
         assert_eq!(results(&less), results(&b.program));
-        let (same, none) = rewrite(&b.program, Passes::NONE);
+        let (same, none) = rewritten(&b.program, Passes::NONE);
         assert_eq!((same, none), (b.program, Vec::new()));
     }
 }
@@ -142,7 +149,7 @@ fn a_copy_from_psum_is_dropped_if_its_readers_may_read_psum() {
         b.push(copy(b.whole(read), b.whole(bank)));
         b.push(add(b.whole(sum), b.whole(read), b.whole(if other_in_psum { more } else { tile })));
         b.push(dma(b.whole(out), b.whole(sum)));
-        let (less, changes) = rewrite(&b.program, Passes { evictions: true, ..Passes::NONE });
+        let (less, changes) = rewritten(&b.program, Passes { evictions: true, ..Passes::NONE });
         assert_eq!(counted(&changes, What::DroppedCopy), drops);
         assert_eq!(results(&less), results(&b.program));
     }
@@ -152,7 +159,7 @@ fn a_copy_from_psum_is_dropped_if_its_readers_may_read_psum() {
 fn explicit_addresses_keep_a_program_as_it_is() {
     let mut b = used_twice(12, 5000);
     b.placed("u", Space::Sbuf, &[128, 8], DType::F32, (0, 0));
-    let (same, changes) = rewrite(&b.program, Passes::ALL);
+    let (same, changes) = rewritten(&b.program, Passes::ALL);
     assert_eq!((same, changes), (b.program, Vec::new()));
 }
 
@@ -224,9 +231,10 @@ proptest! {
         for passes in [
             Passes { reloads: true, ..Passes::NONE },
             Passes { evictions: true, ..Passes::NONE },
+            Passes { engines: true, ..Passes::NONE },
             Passes::ALL,
         ] {
-            prop_assert_eq!(&results(&rewrite(&small, passes).0), &expected);
+            prop_assert_eq!(&results(&rewritten(&small, passes).0), &expected);
         }
     }
 
@@ -235,7 +243,7 @@ proptest! {
     fn spills_change_no_number(steps in random()) {
         // Nine tiles of which four fit, eight if tiles share partitions.
         let wide = program_of(&steps, 14_000);
-        let (fitted, changes) = rewrite(&wide, Passes { spills: true, ..Passes::NONE });
+        let (fitted, changes) = rewritten(&wide, Passes { spills: true, ..Passes::NONE });
         prop_assert_eq!(place(&wide).is_err(), !changes.is_empty());
         let reference = unlimited(&wide);
         prop_assert_eq!(results(&fitted).0, reference);
@@ -251,7 +259,140 @@ fn unlimited(program: &Program) -> Vec<Vec<f32>> {
             (0..shape.iter().product()).map(|i| ((i * 7 + input.tensor.0 as usize) % 13) as f32).collect();
         host_f32(&input.name, &shape, &values)
     });
-    let placement = place_with(program, Capacity::Warn).expect("warns");
+    let placement = place_with(program, Capacity::Warn, 0).expect("warns");
     let result = run(program, &placement, inputs.collect(), &ExecOptions::default()).expect("runs");
     result.outputs.iter().map(f32s).collect()
+}
+
+/// The engine and the descriptors that each instruction was given, in program order.
+fn chosen(program: &Program) -> Vec<(Engine, DgeMode)> {
+    let mut out = Vec::new();
+    program.visit(&mut |node| {
+        let NodeKind::Inst(inst) = &node.kind else { return };
+        let name = |operand: &str| match inst.schema().position(operand).map(|p| inst.args()[p].clone()) {
+            Some(Arg::Name(name)) => name.to_string(),
+            _ => "unknown".into(),
+        };
+        let engine = Engine::from_name(&name("engine")).expect("an engine");
+        out.push((engine, DgeMode::from_name(&name("dge_mode")).expect("a mode")));
+    });
+    out
+}
+
+#[test]
+fn a_copy_is_on_the_engine_that_is_done_first() {
+    for (target, columns, on) in [
+        // Out of PSUM, in fp32: the scalar engine has the higher clock.
+        (Target::Trn1, 512, Engine::Scalar),
+        (Target::Trn2, 512, Engine::Scalar),
+        // The fixed part decides.
+        (Target::Trn2, 1, Engine::Unknown),
+    ] {
+        let mut b = Builder::new();
+        b.program.target = target;
+        let x = b.input("x", &[128, columns], DType::F32);
+        let out = b.output("out", &[128, columns], DType::F32);
+        let [tile, result] = ["tile", "result"].map(|n| b.tensor(n, Space::Sbuf, &[128, columns], DType::F32));
+        let bank = b.tensor("bank", Space::Psum, &[128, columns], DType::F32);
+        b.push(dma(b.whole(tile), b.whole(x)));
+        b.push(add(b.whole(bank), b.whole(tile), b.whole(tile)));
+        b.push(copy(b.whole(result), b.whole(bank)));
+        b.push(dma(b.whole(out), b.whole(result)));
+        let (moved, changes) = rewritten(&b.program, Passes { engines: true, ..Passes::NONE });
+        assert_eq!(chosen(&moved)[2].0, on, "{target} {columns}");
+        assert_eq!(counted(&changes, What::OnScalar), u32::from(on == Engine::Scalar));
+        // An addition of two tiles is no work for the scalar engine.
+        assert_eq!(chosen(&moved)[1].0, Engine::Unknown);
+    }
+}
+
+#[test]
+fn copies_go_to_both_engines_if_one_is_busy() {
+    let mut b = Builder::new();
+    let x = b.input("x", &[128, 512], DType::F32);
+    let out = b.output("out", &[128, 512 * 4], DType::F32);
+    let tile = b.tensor("tile", Space::Sbuf, &[128, 512], DType::F32);
+    let bank = b.tensor("bank", Space::Psum, &[128, 512], DType::F32);
+    let results: Vec<TensorId> = (0..4).map(|_| b.tensor("result", Space::Sbuf, &[128, 512], DType::F32)).collect();
+    b.push(dma(b.whole(tile), b.whole(x)));
+    b.push(add(b.whole(bank), b.whole(tile), b.whole(tile)));
+    for &result in &results {
+        b.push(copy(b.whole(result), b.whole(bank)));
+    }
+    for (i, &result) in (0..).zip(&results) {
+        b.push(dma(pattern(b.whole(out), 0, i * 512, &[(512 * 4, 128), (1, 512)]), b.whole(result)));
+    }
+    let (moved, _) = rewritten(&b.program, Passes { engines: true, ..Passes::NONE });
+    let engines: Vec<Engine> = chosen(&moved)[2..6].iter().map(|c| c.0).collect();
+    assert_eq!(engines, [Engine::Scalar, Engine::Unknown, Engine::Scalar, Engine::Unknown]);
+}
+
+/// A load, a store to a tensor of the kernel's own, a load of that and a store of the result.
+fn through_hbm(target: Target) -> Program {
+    let mut b = Builder::new();
+    b.program.target = target;
+    let x = b.input("x", &[128, 64], DType::F32);
+    let out = b.output("out", &[128, 64], DType::F32);
+    let own = b.tensor("own", Space::Hbm, &[128, 64], DType::F32);
+    let [first, second] = ["first", "second"].map(|n| b.tensor(n, Space::Sbuf, &[128, 64], DType::F32));
+    b.push(dma(b.whole(first), b.whole(x)));
+    b.push(dma(b.whole(own), b.whole(first)));
+    b.push(dma(b.whole(second), b.whole(own)));
+    b.push(dma(b.whole(out), b.whole(second)));
+    b.program
+}
+
+#[test]
+fn descriptors_of_own_tensors_are_made_by_the_hardware() {
+    use descriptors::{Descriptors, choose};
+    const OPEN: (Engine, DgeMode) = (Engine::Unknown, DgeMode::Unknown);
+    let hardware = [OPEN, (Engine::Scalar, DgeMode::HwDge), (Engine::Sync, DgeMode::HwDge), OPEN];
+    let made_before = [(Engine::Unknown, DgeMode::None); 4];
+    for (target, kind, expected) in [
+        (Target::Trn2, Descriptors::Older, hardware),
+        // No hardware descriptors.
+        (Target::Trn1, Descriptors::Older, [OPEN; 4]),
+        (Target::Trn2, Descriptors::Static, made_before),
+        (Target::Trn1, Descriptors::Static, made_before),
+    ] {
+        let mut program = through_hbm(target);
+        let before = results(&program);
+        choose(&mut program, kind);
+        assert_eq!(chosen(&program), expected, "{target} {kind:?}");
+        assert_eq!(results(&program), before);
+        // What is chosen stays.
+        let once = program.clone();
+        choose(&mut program, Descriptors::Static);
+        choose(&mut program, Descriptors::Older);
+        let kept = |p: &Program| chosen(p).into_iter().filter(|c| c.1 != DgeMode::None).collect::<Vec<_>>();
+        assert!(kept(&program).iter().all(|c| chosen(&once).contains(c)));
+    }
+}
+
+#[test]
+fn a_tile_stays_for_a_later_load_only_where_there_is_room() {
+    // `between` tiles of 4 KiB are loaded between two loads of the same bytes, and all of them are alive at one time if `held`. Half of the 208 KiB
+    // that the compiler leaves of a trn2 are 26 tiles.
+    for (between, held, drops) in [(25, true, 1), (26, true, 0), (52, false, 1), (53, false, 0)] {
+        let mut b = Builder::new();
+        let x = b.input("x", &[128 * 60, 1024], DType::F32);
+        let out = b.output("out", &[128, 1024], DType::F32);
+        let sum = b.tensor("sum", Space::Psum, &[128, 512], DType::F32);
+        let tiles: Vec<TensorId> =
+            (0..between + 2).map(|_| b.tensor("t", Space::Sbuf, &[128, 1024], DType::F32)).collect();
+        let half = |b: &Builder, id| pattern(b.whole(id), 0, 0, &[(1, 128), (1, 512)]);
+        let rows = |b: &Builder, r: usize| pattern(b.whole(x), 0, r as i64 * 128 * 1024, &[(1024, 128), (1, 1024)]);
+        for (i, &tile) in tiles.iter().enumerate() {
+            b.push(dma(b.whole(tile), rows(&b, if i == between + 1 { 0 } else { i })));
+            b.push(copy(b.whole(sum), half(&b, tile)));
+        }
+        if held {
+            tiles[1..=between].iter().for_each(|&tile| b.push(copy(b.whole(sum), half(&b, tile))));
+        }
+        b.push(dma(b.whole(out), b.whole(tiles[between + 1])));
+        let (less, changes) = rewritten(&b.program, Passes { reloads: true, ..Passes::NONE });
+        assert_eq!(counted(&changes, What::DroppedLoad), drops, "{between} {held}");
+        assert_eq!(transfers(&less).0, between + 2 - drops as usize);
+        assert_eq!(results(&less), results(&b.program));
+    }
 }

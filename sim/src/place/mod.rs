@@ -108,21 +108,22 @@ impl Region {
 /// # Errors
 /// If a memory is too small for what is alive at one time, or an explicit address is outside of it or misaligned.
 pub fn place(program: &Program) -> Result<Placement, Vec<Diagnostic>> {
-    place_with(program, Capacity::Error)
+    place_with(program, Capacity::Error, 0)
 }
 
-/// Places all tensors; `capacity` says what happens where a memory is too small.
+/// Places all tensors; `capacity` says what happens where a memory is too small. The last `reserved` bytes of each partition of SBUF are the
+/// compiler's.
 ///
 /// # Errors
 /// As [`place`].
-pub fn place_with(program: &Program, capacity: Capacity) -> Result<Placement, Vec<Diagnostic>> {
+pub fn place_with(program: &Program, capacity: Capacity, reserved: u32) -> Result<Placement, Vec<Diagnostic>> {
     let arch = Arch::of(program.target);
     let mut lives = lifetimes::lifetimes(program);
     let mut placement = Placement { addresses: vec![None; program.tensors.len()], ..Placement::default() };
     let mut errors = Vec::new();
     for core in 0..program.cores.len().max(1) as u32 {
         for region in [
-            Region { space: Space::Sbuf, core, capacity: arch.sbuf_bytes, align: ALIGN, bank: u32::MAX },
+            Region { space: Space::Sbuf, core, capacity: arch.sbuf_bytes - reserved, align: ALIGN, bank: u32::MAX },
             Region {
                 space: Space::Psum,
                 core,

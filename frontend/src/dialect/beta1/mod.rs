@@ -207,7 +207,7 @@ impl Dialect for Beta1 {
         true
     }
 
-    fn has_middle_end(&self) -> bool {
+    fn is_older(&self) -> bool {
         true
     }
 

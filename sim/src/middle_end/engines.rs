@@ -1,0 +1,151 @@
+//! Which engine computes what both the vector and the scalar engine can, where the kernel leaves that open.
+
+use nki_isa::machine::Context;
+use nki_isa::names::Engine;
+use nki_isa::program::{Node, NodeKind};
+use nki_isa::{Arch, Inst, Program};
+
+use super::uses::each_view;
+use super::{Changes, What};
+use crate::timeline::Ps;
+use crate::timing::cost::{CostKind, CostModel, Direction, Place};
+use crate::trace::NodeIndex;
+
+/// Gives each copy, and each product or sum with a scalar, to the engine on which it is done first: on a clock of the compiler's own, on which
+/// every instruction starts as soon as its operands are there and the instructions before it on its engine have begun.
+///
+/// Evidence (active time of the engines): on trn1, where the scalar engine is the faster one, it does all copies out of PSUM of the NKIBench
+/// matmuls (the vector engine works 4e-8 of the time), and all eight such instructions of a tile of adamw and both of silu, beside which the
+/// vector engine is busy with what only it can do; in the public profiles of attention on trn2 copies go to both, the first to the scalar
+/// engine.
+pub(super) fn choose(program: &mut Program, model: &dyn CostModel, changes: &mut Changes) {
+    for core in 0..program.cores.len() {
+        let mut stream = std::mem::take(&mut program.cores[core]);
+        let context = Context { arch: Arch::of(program.target), tensors: &program.tensors };
+        let mut clock = Clock::new(program.tensors.len(), core as u32, context, model);
+        for node in &mut stream {
+            clock.step(node, changes);
+        }
+        program.cores[core] = stream;
+    }
+}
+
+/// When engines are free and tensors are there.
+struct Clock<'p> {
+    core: u32,
+    context: Context<'p>,
+    model: &'p dyn CostModel,
+    /// By queue.
+    engines: [Ps; Engine::QUEUES.len()],
+    /// The DMA engines, for loads and for stores: a store that waits for its data holds no load up.
+    transfers: [Ps; 2],
+    /// By tensor: when its last writer is done.
+    written: Vec<Ps>,
+    /// By tensor: when its last reader is done.
+    read: Vec<Ps>,
+}
+
+impl<'p> Clock<'p> {
+    fn new(tensors: usize, core: u32, context: Context<'p>, model: &'p dyn CostModel) -> Self {
+        Clock {
+            core,
+            context,
+            model,
+            engines: Default::default(),
+            transfers: [0; 2],
+            written: vec![0; tensors],
+            read: vec![0; tensors],
+        }
+    }
+
+    /// Chooses the engine of an instruction, and lets it run.
+    fn step(&mut self, node: &mut Node, changes: &mut Changes) {
+        let NodeKind::Inst(original) = &node.kind else { return };
+        let ready = self.ready(node);
+        let on = |engine| {
+            original.with_engine(engine).filter(|new| self.allows(new)).map(|new| (self.run(&new, ready), new))
+        };
+        let (run, moved) = match [Engine::Vector, Engine::Scalar].map(on) {
+            [Some((vector, _)), Some((scalar, new))] if scalar.done < vector.done => (scalar, Some(new)),
+            _ => (self.run(original, ready), None),
+        };
+        match run.queue {
+            Some(queue) => self.engines[queue] = run.free,
+            None => self.transfers[usize::from(run.stores)] = run.free,
+        }
+        self.note(node, run.done);
+        if let Some(new) = moved {
+            changes.add(What::OnScalar, node.loc, 0);
+            node.kind = NodeKind::Inst(new);
+        }
+    }
+
+    /// Whether an engine can compute the instruction. On trn1 a copy of the scalar engine is an activation, which the language spells apart.
+    fn allows(&self, inst: &Inst) -> bool {
+        inst.validate(&self.context).map_or_else(|violation| violation.id == "unsupported-on-target", |()| true)
+    }
+
+    /// When the operands are there and the results may be overwritten.
+    fn ready(&self, node: &Node) -> Ps {
+        let mut ready = 0;
+        each_view(node, &mut |view, writes| {
+            let at = view.tensor.0 as usize;
+            ready = ready.max(self.written[at]);
+            // Different parts of a tensor in HBM are independent.
+            if writes && view.space.is_on_chip() {
+                ready = ready.max(self.read[at]);
+            }
+        });
+        ready
+    }
+
+    /// When an instruction would run, from the time when it could.
+    fn run(&self, inst: &Inst, ready: Ps) -> Run {
+        let place = Place { core: self.core, node: NodeIndex(u32::MAX), ..Place::default() };
+        let cost = self.model.cost(&inst.work(&self.context), place);
+        let queue = Engine::QUEUES.iter().position(|e| *e == cost.engine);
+        let free = queue.map_or(0, |queue| self.engines[queue]);
+        let begin = ready.max(free);
+        match cost.kind {
+            CostKind::Compute { occupancy, complete, .. } => Run::on(queue, begin + occupancy, begin + complete),
+            CostKind::Matmul { weights, moving, least, drain, .. } => {
+                let end = begin + weights + moving.max(least);
+                Run::on(queue, end, end + drain)
+            }
+            CostKind::Dma(dma) => {
+                let stores = dma.direction == Direction::Store;
+                let free = ready.max(self.transfers[usize::from(stores)]) + dma.longest();
+                let trigger = dma.hardware;
+                let latency = trigger.occupancy + trigger.dispatch + dma.payload + dma.notify;
+                Run { queue: None, stores, free, done: free + latency }
+            }
+            CostKind::Free => Run::on(queue, free, ready),
+        }
+    }
+
+    fn note(&mut self, node: &Node, done: Ps) {
+        each_view(node, &mut |view, writes| {
+            let times = if writes { &mut self.written } else { &mut self.read };
+            let time = &mut times[view.tensor.0 as usize];
+            *time = (*time).max(done);
+        });
+    }
+}
+
+/// A run of an instruction on the clock.
+#[derive(Clone, Copy)]
+struct Run {
+    /// The queue of its engine; `None` of a transfer.
+    queue: Option<usize>,
+    stores: bool,
+    /// When the engine can begin another one.
+    free: Ps,
+    /// When its results are there.
+    done: Ps,
+}
+
+impl Run {
+    fn on(queue: Option<usize>, free: Ps, done: Ps) -> Self {
+        Run { queue, stores: false, free, done }
+    }
+}
