@@ -58,12 +58,15 @@ def measured_counters(c):
     return out
 
 
-def predicted_counters(report):
+def predicted_counters(reports):
+    """Those of all launches: bytes and transfers are sums, shares are of the whole time."""
+    total = sum(report["latency_us"] for report in reports)
+    part = lambda active: sum(active(report) * report["latency_us"] for report in reports) / total / 100
     return {
-        "tensor_active": report["engines"]["tensor"]["active_percent"] / 100,
-        "dma_active": report["dma"]["active_percent"] / 100,
-        "dma_bytes": report["dma"]["bytes"],
-        "dma_transfers": report["dma"]["transfers"],
+        "tensor_active": part(lambda report: report["engines"]["tensor"]["active_percent"]),
+        "dma_active": part(lambda report: report["dma"]["active_percent"]),
+        "dma_bytes": sum(report["dma"]["bytes"] for report in reports),
+        "dma_transfers": sum(report["dma"]["transfers"] for report in reports),
     }
 
 
@@ -102,6 +105,8 @@ def result(simulator, row, workspace, settings, folder):
         "measure": accuracy_rows.measure_of(row),
         "quality": row.get("quality"),
         "port": accuracy_ports.port(row) is not None,
+        "ratios": accuracy_groups.is_ratio(row),
+        "suite": accuracy_groups.suite_of(row),
         "traffic": row.get("traffic"),
         "hw": row.get("hw"),
         "params": row.get("params") or {},
@@ -110,18 +115,20 @@ def result(simulator, row, workspace, settings, folder):
     folder = folder / base["id"].replace("/", "_")
     folder.mkdir()
     try:
-        words = accuracy_rows.command(row, workspace, folder)
-        simulator.execute(words, row, settings, folder / "report.json")
-        report = json.loads((folder / "report.json").read_text())
+        reports = []
+        for words in accuracy_rows.commands(row, workspace, folder):
+            simulator.execute(words, row, settings, folder / "report.json")
+            reports.append(json.loads((folder / "report.json").read_text()))
     except CannotRun as e:
         return base | {"predicted_us": None, "reason": str(e)}
     finally:
         shutil.rmtree(folder)
-    measured, predicted = measured_counters(row.get("counters") or {}), predicted_counters(report)
-    cores = report["lnc"]
+    measured, predicted = measured_counters(row.get("counters") or {}), predicted_counters(reports)
+    report = max(reports, key=lambda report: report["latency_us"])
+    flops = sum(report["summary"]["hardware_flops"] for report in reports)
     return base | {
-        "predicted_us": report["latency_us"],
-        **accuracy_groups.formulas(row, report["summary"]["hardware_flops"], report["dma"]["bytes"], cores),
+        "predicted_us": sum(report["latency_us"] for report in reports),
+        **accuracy_groups.formulas(row, flops, predicted["dma_bytes"], report["lnc"]),
         "counters": {n: {"measured": measured.get(n), "predicted": v} for n, v in predicted.items()},
         "features": report.get("latency_error", {}).get("features"),
         "stalls": report["stalls"],
@@ -171,7 +178,7 @@ def main():
     with tempfile.TemporaryDirectory() as folder, concurrent.futures.ThreadPoolExecutor(args.jobs) as pool:
         folder = pathlib.Path(folder)
         workspace = accuracy_rows.Workspace(args.sources, folder)
-        results = list(pool.map(lambda r: result(simulator, r, workspace, settings, folder), rows))
+        results = accuracy_groups.with_scales(list(pool.map(lambda r: result(simulator, r, workspace, settings, folder), rows)))
         fit = None
         if args.leave_out or args.fit:
             try:

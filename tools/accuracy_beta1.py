@@ -16,7 +16,6 @@ also compares the outputs with the reference of the case. The exit code is 1 if 
 import argparse
 import ast
 import csv
-import importlib.util
 import json
 import pathlib
 import subprocess
@@ -25,6 +24,7 @@ import tempfile
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 
+import accuracy_nkibench  # noqa: E402
 from common import environment, files, simulator  # noqa: E402
 
 
@@ -44,27 +44,14 @@ def source(row: dict, sources: pathlib.Path) -> pathlib.Path | None:
     return next((file for root in [sources, *sorted(sources.iterdir())] if (file := root / path).is_file()), None)
 
 
-def reference(family: str, sources: pathlib.Path):
-    """The module with the inputs of an NKIBench case; None if there is none."""
-    found = [file for file in sorted(sources.glob("AccelOpt/NKIBench/reference/*.py")) if file.name.startswith(f"{family}_") and any(c.isdigit() for c in file.name[len(family) + 1 :].split("_")[0])]
-    if not found:
-        return None
-    spec = importlib.util.spec_from_file_location(found[0].stem, found[0])
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
 def run(row: dict, file: pathlib.Path, module, options: argparse.Namespace) -> dict:
     import numpy as np
 
-    np.random.seed(0)
-    inputs = module.get_inputs()
-    tiled = module.transform_to_nki_inputs(inputs) if hasattr(module, "transform_to_nki_inputs") else inputs
+    inputs, tiled = accuracy_nkibench.inputs(module)
     function = next(n for n in ast.parse(file.read_text()).body if isinstance(n, ast.FunctionDef) and n.name == "kernel")
     with tempfile.TemporaryDirectory(prefix="nki-beta1-") as name:
         folder = pathlib.Path(name)
-        command = [simulator.command(), "run", str(file), "--kernel", "kernel", "--target", row["hw"], "--json", str(folder / "report.json")]
+        command = [simulator.command(), "run", str(file), "--kernel", "kernel", "--target", row["hw"], "--disable-dge", "--json", str(folder / "report.json")]
         command += ["--out", str(folder / "out")] if options.numerics else ["--no-numerics"]
         for parameter, value in zip((a.arg for a in function.args.args), tiled):
             if np.ndim(value) == 0:
@@ -115,7 +102,7 @@ def main() -> int:
         rows = [row for row in csv.DictReader(text, delimiter="\t") if options.filter in row["id"]]
     results, differing = [], 0
     for row in rows:
-        file, module = source(row, options.sources), reference(row["family"], options.sources)
+        file, module = source(row, options.sources), accuracy_nkibench.case(row["family"], options.sources)
         if file is None or module is None:
             print(f"skipped  {row['id']}: {'no file' if file is None else 'no case of NKIBench'}", flush=True)
             continue

@@ -79,9 +79,9 @@ class Runs:
     """Latencies of rows by parameter values, kept in memory and in `file` if there is one."""
 
     def __init__(self, simulator, rows, results, workspace, folder, jobs, file=None):
-        """`results` of `rows` are the results in view; rows that did not run are left out."""
+        """`results` of `rows` are the results in view; rows that did not run are left out, and those of which only ratios count."""
         self.simulator, self.jobs, self.file, self.folder = simulator, jobs, file, folder
-        self.rows = {r["id"]: r | {"log": math.log(r["measured_us"])} for r in results if r["predicted_us"] is not None}
+        self.rows = {r["id"]: r | {"log": math.log(r["measured_us"])} for r in results if r["predicted_us"] is not None and not r.get("ratios")}
         self.sources, self.words, self.known, self.lock = {}, {}, {}, threading.Lock()
         program = hashlib.sha1()
         for part in simulator.binary:
@@ -90,25 +90,27 @@ class Runs:
             if row["id"] in self.rows:
                 own = folder / f"fit-{row['id'].replace('/', '_')}"
                 own.mkdir()
-                words = accuracy_rows.command(row, workspace, own)
-                kernel = hashlib.sha1(open(words[0], "rb").read() + json.dumps(row, sort_keys=True).encode() + program.digest())
-                self.sources[row["id"]], self.words[row["id"]] = row, (words, kernel.hexdigest())
+                launches = accuracy_rows.commands(row, workspace, own)
+                kernel = hashlib.sha1(b"".join(open(words[0], "rb").read() for words in launches) + json.dumps(row, sort_keys=True).encode() + program.digest())
+                self.sources[row["id"]], self.words[row["id"]] = row, (launches, kernel.hexdigest())
         if file and file.exists():
             self.known = {tuple(key): value for key, value in map(json.loads, file.read_text().splitlines())}
 
     def latency(self, name, settings):
         """The latency of a row in us; None if it cannot run."""
         row = self.sources[name]
-        words, kernel = self.words[name]
+        launches, kernel = self.words[name]
         target = accuracy_rows.target_of(row)
         own = [(p.name, value) for p, value in settings if target in p.targets]
         key = (kernel, json.dumps(own))
         if key not in self.known:
             report = self.folder / f"{threading.get_ident()}.json"
             try:
-                self.simulator.execute(words, row, own, report)
-                with report.open() as file:
-                    value = float(re.search(r'"latency_us": *([\d.]+)', file.read(1 << 16)).group(1))
+                value = 0.0
+                for words in launches:
+                    self.simulator.execute(words, row, own, report)
+                    with report.open() as file:
+                        value += float(re.search(r'"latency_us": *([\d.]+)', file.read(1 << 16)).group(1))
             except CannotRun:
                 value = None
             with self.lock:

@@ -11,6 +11,8 @@ from statistics import mean, median
 # Two latencies are a pair to be ordered if hardware tells them apart by more than this: single captures of decode kernels repeat within
 # 5%, medians of several captures within 1%.
 PAIR_MARGIN, DECODE_PAIR_MARGIN = 0.03, 0.05
+# Sources whose latencies count only in relation to each other: those of kda imply twice the peak rates of one core.
+RATIOS = r"kda-for-trainium"
 WITHIN = 0.10
 
 # Peak rates of one physical core: tensor clock in GHz, bytes per ns of its DMA engines (documented, sim/src/timing/params).
@@ -54,11 +56,21 @@ def attention_group(row):
     return "multi-head attention" if len(shapes(row)[0]) == 3 else "single-head attention"
 
 
+def suite_of(row):
+    """The repository that measured a row of the older interface; None for other rows."""
+    older = str(row.get("api", "")).startswith("beta1")
+    return (str(row.get("url")).rstrip("/").rpartition("/")[2] + f", {row.get('hw')}") if older else None
+
+
+def is_ratio(row):
+    return re.search(RATIOS, str(row.get("source"))) is not None
+
+
 def group_of(row):
     """The group of a row: rows that a user would call one kind of kernel, and that are left out of a fit together."""
     family, target = str(row.get("family")), str(row.get("hw") or "trn2").split()[0]
     if str(row.get("api", "")).startswith("beta1"):
-        return f"beta-1 {family}"
+        return f"beta-1 {family}" + (", ratios" if is_ratio(row) else "")
     if target == "trn3":
         return "trn3"
     if family == "matmul":
@@ -74,14 +86,16 @@ def group_of(row):
 
 def lineage_of(row):
     """Rows with one lineage are versions or settings of one kernel for one problem, measured in one session; only these are paired. The
-    problem is the shape of the first input, the session the folder that has the results."""
+    problem is the shape of the first input, the session the folder that has the results. Of sources whose ratios count, a family is one."""
+    if is_ratio(row):
+        return f"{group_of(row)}, {row.get('hw')}"
     problem = "x".join(map(str, (shapes(row) or [[]])[0]))
     repository, _, path = re.sub(r"@\w+", "", str(row.get("source"))).partition(" + ")[0].rpartition(":")
     return f"{group_of(row)}, {row.get('family')}, {row.get('hw')}, {problem}, {repository} {path.strip().rpartition('/')[0]}".rstrip()
 
 
 def pair_margin(row):
-    return DECODE_PAIR_MARGIN if re.match(r"moe|attention", str(row.get("family"))) else PAIR_MARGIN
+    return DECODE_PAIR_MARGIN if is_ratio(row) or re.match(r"moe|attention", str(row.get("family"))) else PAIR_MARGIN
 
 
 # --- the plain formulas
@@ -126,7 +140,14 @@ def formulas(row, flops, moved, cores):
 
 
 def error(r, key="predicted_us"):
-    return r[key] / r["measured_us"] - 1
+    return r[key] * r.get("scale", {}).get(key, 1.0) / r["measured_us"] - 1
+
+
+def with_scales(results):
+    """The results; those of which only ratios count with a factor for each prediction, the median of measured to predicted in the group."""
+    keys = ("predicted_us", *FORMULAS)
+    scales = {g: {k: median(r["measured_us"] / r[k] for r in rows) for k in keys} for g, rows in grouped(results).items() if rows[0]["ratios"]}
+    return [r | {"scale": scales[r["group"]]} if r["group"] in scales else r for r in results]
 
 
 def quantile(values, q):
@@ -171,7 +192,7 @@ def wrong_pairs(results):
 def judged(results, key="predicted_us"):
     """The figures of a set of rows that ran, for one prediction or formula."""
     errors = [error(r, key) for r in results]
-    logs = [math.log(r[key] / r["measured_us"]) for r in results]
+    logs = [math.log(1 + error(r, key)) for r in results]
     return {
         "rows": len(results),
         "median": median(map(abs, errors)),
@@ -191,6 +212,18 @@ def grouped(results):
         if r["predicted_us"] is not None:
             out.setdefault(r["group"], []).append(r)
     return out
+
+
+def by_suite(results):
+    """The figures of kernels for neuronxcc.nki by the repository that measured them; then those of all rows whose absolute times count."""
+    older = [r for r in results if r.get("suite") and r["predicted_us"] is not None]
+    out = {}
+    for r in older:
+        out.setdefault(r["suite"] + (", ratios" if r["ratios"] else ""), []).append(r)
+    absolute = [r for r in older if not r["ratios"]]
+    if absolute:
+        out["all with absolute times"] = absolute
+    return {suite: judged(rows) for suite, rows in out.items()}
 
 
 def by_group(results):

@@ -1,5 +1,4 @@
-"""Ports of kernels whose source cannot run (tests/ports): those that need the older interface, and those that are known by a
-description only. Here are the rows that each port predicts.
+"""Ports of kernels that are known by a description only (tests/ports). Here are the rows that each port predicts.
 
 A port has the shapes, the tiling and the instructions of the measured kernel, but its source is our own.
 """
@@ -18,12 +17,6 @@ def argument(name, shape, dtype):
 
 def blocks(row):
     return [f"{axis.lower()}={row['params'][f'TILES_IN_BLOCK_{axis}']}" for axis in "MNK"]
-
-
-def vector_add(row):
-    p = row.get("params") or {}
-    tile = {"partitions": p["ROW_CHUNK"], "width": 1} if "ROW_CHUNK" in p else {"partitions": 128, "width": p["FREE_DIM"]}
-    return [*whole(row, "ab"), *(f"{k}={v}" for k, v in tile.items())]
 
 
 def blocked_product(row):
@@ -59,12 +52,6 @@ def q_k_v(row):
 
 # The field of a row, what it must be, file, kernel, arguments. In the kernel's name, {0} is the pattern's first group in lower case.
 PORTS = [
-    ("id", r"accelopt-silu", "silu.py", "silu", lambda row: whole(row, ["x"])),
-    ("id", r"accelopt-adamw", "adamw.py", "adamw", lambda row: whole(row, ["weight", "gradient", "moment", "variance"])),
-    ("id", r"accelopt-rmsnorm_matmul", "rmsnorm_matmul.py", "rmsnorm_matmul", lambda row: whole(row, "xw")),
-    ("id", r"fusion-(?:attn-fused-|prof-fused_).*", "attention.py", "fused", q_k_v),
-    ("id", r"fusion-(?:attn-baseline-|prof-baseline_).*", "attention.py", "three_phases", q_k_v),
-    ("id", r"cs149t[12]-vadd-(?:stream|tiled-rc128).*", "vector_add.py", "vector_add", vector_add),
     ("kernel", r"V0 \(seat 68\)", "single_head.py", "v0_pinned", q_k_v),
     ("kernel", r"(V\d+)", "single_head.py", "{0}", q_k_v),
     ("kernel", r"M0", "multi_head.py", "loop", q_k_v),

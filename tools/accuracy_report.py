@@ -4,6 +4,7 @@ import math
 import pathlib
 import re
 
+import accuracy_groups
 import accuracy_laws
 from accuracy_groups import DECODE_PAIR_MARGIN, FORMULAS, PAIR_MARGIN, WITHIN, error
 from common.page import paragraph
@@ -66,6 +67,20 @@ def group_cells(groups):
     ]
 
 
+OLDER = (
+    "Kernels for `neuronxcc.nki` run from the published sources, with the inputs and compiler flags of the repositories' own benchmarks. Of `ratios` "
+    "only the relation between the rows of a family counts, since their absolute times imply twice the peak rates of one core: each family's "
+    "predictions are multiplied by one factor, and pairs are all pairs of a family that differ by more than "
+    f"{100 * DECODE_PAIR_MARGIN:.0f}%."
+)
+
+
+def suite_table(results):
+    """The figures of kernels for neuronxcc.nki by repository; None if there are none."""
+    suites = accuracy_groups.by_suite(results)
+    return table(["measured by", *FIGURES], [[name, *figures(f)] for name, f in suites.items()]) if suites else None
+
+
 GROUP_HEAD = ["group", *FIGURES, *(f"{name}: {what}" for name in FORMULAS.values() for what in ("median", "worst", "pairs"))]
 
 
@@ -85,6 +100,8 @@ def summary(results, groups):
     widths = [max(len(row[i]) for row in cells) for i in range(len(GROUP_HEAD))]
     lines = [f"{ran} rows ran, {len(results) - ran} left out"]
     lines += ["  ".join(cell.ljust(w) if i == 0 else cell.rjust(w) for i, (cell, w) in enumerate(zip(row, widths))) for row in cells]
+    older = suite_table(results)
+    lines += ["", older] if older else []
     for why, ids in left_out(results).items():
         lines.append(f"left out, {len(ids)}: {why[:150]} ({ids[0]}{', ...' if len(ids) > 1 else ''})")
     return "\n".join(lines)
@@ -172,6 +189,9 @@ def write(path, results, groups, fit=None, laws=None):
     else:
         out.append(NOT_LEFT_OUT)
     out += [DEFINITIONS, "## The fit in view", paragraph(IN_VIEW), table(GROUP_HEAD, group_cells(groups))]
+    older = suite_table(results)
+    if older:
+        out += ["### Kernels for neuronxcc.nki", paragraph(OLDER), older]
     if ran:
         picture.write_text(scatter(ran))
         out.append(f"![predicted against measured]({picture.name})")

@@ -16,6 +16,7 @@ import threading
 
 import accuracy_bench
 import accuracy_inputs
+import accuracy_neuronxcc
 import accuracy_ports
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
@@ -205,14 +206,14 @@ def cores_of(row, path, kernel, bench):
 # --- one run
 
 
-def command(row, workspace, folder):
-    """The words after `nki-sim run` for a row. Files that it needs are written to `folder`."""
+def commands(row, workspace, folder):
+    """The words after `nki-sim run` for each launch of a row. Files that it needs are written to `folder`."""
     common = ["--no-numerics", "--target", target_of(row)]
     port = accuracy_ports.words(row, PORTS)
     if port:
-        return [*port, *common]
-    if not str(row.get("api", "")).startswith("beta2"):
-        raise CannotRun(f"needs the older interface ({row.get('api')}), and has no port")
+        return [[*port, *common]]
+    if accuracy_neuronxcc.is_older(row):
+        return [[*words, *common] for words in older_launches(row, workspace, folder)]
     path, function = locate(row, workspace)
     function = function or row.get("kernel_fn") or ""
     if path.suffix != ".py":
@@ -227,4 +228,27 @@ def command(row, workspace, folder):
         arguments = accuracy_inputs.arguments(row, definition, source, bench or path, folder)
     except accuracy_inputs.Unknown as e:
         raise CannotRun(str(e)) from None
-    return words + [w for a in arguments for w in ("--arg", a)]
+    return [words + [w for a in arguments for w in ("--arg", a)]]
+
+
+def older_launches(row, workspace, folder):
+    """The words for each launch of a kernel for neuronxcc.nki."""
+    block = accuracy_neuronxcc.traced_block(row)
+    if block:
+        file = workspace.find(None, block[0], None)
+        path = file and accuracy_neuronxcc.code_block(file, block[1], folder)
+        if path is None:
+            raise CannotRun(f"no source: {block[0]} is not in --sources")
+    else:
+        path, _ = locate(row, workspace)
+    functions = functions_of(path.read_text())
+    found = accuracy_neuronxcc.launches(row, path, [name for name, node in functions.items() if is_kernel(node)], folder)
+    if found is None:
+        raise CannotRun(f"{path.name} has no kernel {row.get('kernel_fn')}")
+    flags = accuracy_neuronxcc.compiler_flags(row)
+    for file, kernel, tensors in found:
+        try:
+            arguments = accuracy_neuronxcc.arguments(row, functions[kernel], tensors, path, workspace.folder, folder)
+        except accuracy_inputs.Unknown as e:
+            raise CannotRun(str(e)) from None
+        yield [str(file), "--kernel", kernel, *flags, *(w for a in arguments for w in ("--arg", a))]

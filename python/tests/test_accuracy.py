@@ -15,6 +15,7 @@ import accuracy_errors
 import accuracy_fit
 import accuracy_groups
 import accuracy_inputs
+import accuracy_neuronxcc
 import accuracy_ports
 import accuracy_report
 import accuracy_rows
@@ -130,6 +131,75 @@ def test_ports_follow_the_kernel_of_a_row():
     block = BLOCKED | {"kernel": "feed-forward block"}
     assert accuracy_ports.port(block)[2](block)[3:] == ["w_down=float32[1024,4096]", "m=1", "n=2", "k=4"]
     assert accuracy_ports.port(BLOCKED) is None
+
+
+# --- kernels for neuronxcc.nki
+
+OLDER = """
+import neuronxcc.nki as nki
+
+@nki.jit
+def add_tiled(a):
+    WIDTH = 2
+    return WIDTH
+
+@nki.jit
+def add_tiled_bad(a):
+    WIDTH = 2
+
+@nki.jit
+def gelu(y):
+    pass
+"""
+
+
+def test_a_row_names_a_kernel_by_its_words():
+    kernels = ["add_tiled", "add_tiled_bad", "gelu"]
+    named = accuracy_neuronxcc.kernel_named
+    assert [named("add_tiled", kernels), named("tiled_bad", kernels), named("gelu entry", kernels)] == ["add_tiled", "add_tiled_bad", None]
+    assert named("whatever", ["only"]) == "only"
+
+
+def test_a_row_s_settings_are_constants_of_its_kernel(tmp_path):
+    file = tmp_path / "sources" / "k.py"
+    file.parent.mkdir()
+    file.write_text(OLDER)
+    row = {"kernel_fn": "add_tiled", "params": {"WIDTH": 64, "M": 5}}
+    [(copy, kernel, tensors)] = accuracy_neuronxcc.launches(row, file, ["add_tiled", "add_tiled_bad", "gelu"], tmp_path)
+    assert kernel == "add_tiled" and tensors is None
+    assert copy.read_text().count("WIDTH = 64") == 1 and copy.read_text().count("WIDTH = 2") == 1
+    assert accuracy_neuronxcc.launches(row | {"params": {}}, file, ["add_tiled"], tmp_path)[0][0] == file
+    assert accuracy_neuronxcc.launches({"kernel_fn": "none"}, file, ["add_tiled", "gelu"], tmp_path) is None
+
+
+def test_the_launches_of_a_product_and_its_activation():
+    row = {"kernel_fn": "baseline", "inputs": [tensor("x", 256, 512), tensor("w", 512, 1024)]}
+    product, activation = accuracy_neuronxcc.gemm_and_gelu(row)
+    assert product == ("gemm_kernel", {"lhsT": ([512, 256], "float32"), "rhs": ([512, 1024], "float32"), "bias": ([1, 1024], "float32")})
+    assert activation == ("gelu_kernel", {"y": ([256, 1024], "float32")})
+    assert accuracy_neuronxcc.gemm_and_gelu(row | {"kernel_fn": "fused_pwl"})[0][0] is None
+
+
+def test_a_code_block_of_a_trace_is_the_last_one_before_the_line(tmp_path):
+    trace = tmp_path / "trace.py"
+    trace.write_text("C(C(code='one',\nscore=1),\ncode='two',\nscore=2)\n")
+    block = lambda line: accuracy_neuronxcc.code_block(trace, line, tmp_path)
+    assert block(2).read_text().endswith("one") and block(4).read_text().endswith("two") and block(1) is None
+    row = {"source": "ucb-bar/autocomp:examples/t.py:54", "kernel": "code block ending before line 54 of the trace file"}
+    assert accuracy_neuronxcc.traced_block(row) == ("examples/t.py", 54)
+
+
+def test_flags_are_those_of_the_row_or_of_the_harness():
+    flags = accuracy_neuronxcc.compiler_flags
+    assert flags({"stat": "p50, --disable-dge"}) == flags({"source": "zhang677/AccelOpt:x.csv"}) == ["--disable-dge"]
+    assert flags({"stat": "p50", "source": "a/b"}) == []
+
+
+def test_where_only_ratios_count_a_family_has_one_factor():
+    ratios = [result(n, m, p, group="r") | {"ratios": True} for n, m, p in (("a", 100, 200), ("b", 200, 400), ("c", 300, 900))]
+    rows = accuracy_groups.with_scales([*ratios, result("d", 100, 150) | {"ratios": False}])
+    assert [round(accuracy_groups.error(r), 3) for r in rows] == [0, 0, 0.5, 0.5]
+    assert accuracy_groups.is_ratio({"source": "Jerry2423/kda-for-trainium:x"}) and not accuracy_groups.is_ratio({"source": "a/b"})
 
 
 def test_a_kernel_is_in_the_work_tree_or_in_the_commit_that_the_row_names(tmp_path):

@@ -1,0 +1,33 @@
+"""The cases of NKIBench (AccelOpt): the inputs with which its evaluator calls the kernels of a case."""
+
+import functools
+import importlib.util
+
+
+def case(family, sources):
+    """The reference module of the case that a family names, or None. `sources` holds the checkout AccelOpt."""
+    found = sorted(file for file in sources.glob("AccelOpt/NKIBench/reference/*.py") if is_case(file.name, family))
+    return module(found[0]) if found else None
+
+
+def is_case(name, family):
+    """Whether a file is for a case: behind the name of the family come the sizes."""
+    sizes = name.removeprefix(f"{family}_").split("_")[0]
+    return name.startswith(f"{family}_") and any(c.isdigit() for c in sizes)
+
+
+@functools.cache
+def module(file):
+    spec = importlib.util.spec_from_file_location(file.stem, file)
+    loaded = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(loaded)
+    return loaded
+
+
+def inputs(reference, seed=0):
+    """(the inputs of the reference, those of the kernel), as the evaluator makes them."""
+    import numpy as np
+
+    np.random.seed(seed)
+    given = reference.get_inputs()
+    return given, reference.transform_to_nki_inputs(given) if hasattr(reference, "transform_to_nki_inputs") else given
