@@ -24,9 +24,7 @@ impl Laws<'_> {
             Direction::Store => (&p.store_dispatch_ns, &p.store_payload_ns, &p.store_notify_ns),
             _ => (&p.load_dispatch_ns, &p.load_payload_ns, &p.load_notify_ns),
         };
-        let (software, hardware) = (self.software_trigger(d), self.hardware_trigger(d));
-        // Nothing is late that was made before the program runs.
-        let late = if d.dge == DgeMode::None { 0.0 } else { p.software_dispatch_ns.value };
+        let (software, hardware) = (self.software_trigger(d), &p.hardware_trigger_ns);
         let mut confidence = payload.confidence.max(p.bytes_per_ns.confidence).max(software.1);
         let mut alone = 1.0f64;
         if d.transpose {
@@ -44,8 +42,11 @@ impl Laws<'_> {
             engine,
             kind: CostKind::Dma(Box::new(DmaCost {
                 direction,
-                hardware: Trigger { occupancy: ns(hardware.0), dispatch: ns(dispatch.value) },
-                software: Trigger { occupancy: ns(software.0), dispatch: ns(dispatch.value + late) },
+                hardware: Trigger { occupancy: ns(hardware.value), dispatch: ns(dispatch.value) },
+                software: Trigger {
+                    occupancy: ns(software.0),
+                    dispatch: ns(dispatch.value + p.software_dispatch_ns.value),
+                },
                 payload: ns(payload.value),
                 notify: ns(notify.value),
                 engines: self.spread(d, place, total),
@@ -71,13 +72,6 @@ impl Laws<'_> {
                 (time.value + record.value, time.confidence.max(record.confidence))
             }
         }
-    }
-
-    /// For how many nanoseconds an engine is busy for which the hardware makes the descriptors of a transfer, and how well that is founded.
-    fn hardware_trigger(&self, d: &Dma) -> (f64, Confidence) {
-        let p = &self.params.dma;
-        let time = if d.dge == DgeMode::None { &p.static_trigger_ns } else { &p.hardware_trigger_ns };
-        (time.value, time.confidence)
     }
 
     /// Nanoseconds on all DMA engines together, and the weakest parameter beside the rate.
