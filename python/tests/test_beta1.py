@@ -127,6 +127,18 @@ def test_benchmark(capsys):
     assert f"{device:.3f}" in capsys.readouterr().out
 
 
+def test_a_flag_has_descriptors_made_before_the_run(monkeypatch):
+    def latency(**options):
+        bench = nki.benchmark(warmup=1, iters=1, **options)(total)
+        np.testing.assert_array_equal(bench(X, X), 2 * X)
+        return bench.benchmark_result.nc_latency.get_latency_percentile(50)
+
+    made_by_software, made_before = latency(), latency(additional_compile_opt="--disable-dge --logical-nc-config=1")
+    assert made_before < made_by_software
+    monkeypatch.setenv("NEURON_CC_FLAGS", "--target=trn2 --disable-dge")
+    assert latency() == made_before
+
+
 def test_a_result_that_is_remembered_belongs_to_the_caller():
     args = X.copy(), X.copy()
     first = nki.baremetal(total)(*args)
