@@ -557,3 +557,26 @@ def test_limits_of_types_on_the_host():
     assert nl.fp32.min == np.finfo(np.float32).min == nisa.fp32.min
     assert nl.finfo(nl.bfloat16).max == ml_dtypes.finfo(BF16).max
     assert nl.finfo(np.float16).min == np.finfo(np.float16).min
+
+
+@nki.jit
+def many_dimensions(x):
+    """Accesses with more dimensions than an instruction has: read, combined, and written."""
+    out = nl.ndarray((2, 64, 2, 2, 2, 2, 3, 3), dtype=x.dtype, buffer=nl.shared_hbm)
+    tile = nl.load(x)
+    p, a, b, c, d, e, f = nl.mgrid[0:64, 0:2, 0:2, 0:2, 0:2, 0:3, 0:3]
+    access = 81 * a + 40 * b + 20 * c + 9 * d + 4 * e + f
+    nl.store(out[0], tile[p, access] * 2.0 + tile[p, access + 1])
+    sums = nl.ndarray((64, 2, 2, 2, 2, 3, 3), dtype=x.dtype, buffer=nl.sbuf)
+    sums[p, 1 - a, b, 1 - c, d, 2 - e, f] = nisa.tensor_scalar(tile[p, access], np.add, 1.0)
+    nl.store(out[1], sums)
+    return out
+
+
+def test_more_dimensions_than_an_access_pattern_has():
+    x = normal(64, 200)
+    a, b, c, d, e, f = np.mgrid[0:2, 0:2, 0:2, 0:2, 0:3, 0:3]
+    access = 81 * a + 40 * b + 20 * c + 9 * d + 4 * e + f
+    got = many_dimensions(x)
+    close(got[0], x[:, access].astype(np.float64) * 2 + x[:, access + 1])
+    np.testing.assert_array_equal(got[1], (x[:, access] + 1)[:, ::-1, :, ::-1, :, ::-1])

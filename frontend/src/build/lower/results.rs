@@ -1,6 +1,6 @@
 //! Operations that Beta 1 has, or lowers in another way than the current language.
 
-use nki_isa::{Arg, DType, Space, Violation};
+use nki_isa::{Arg, DType, Space, View, Violation};
 
 use super::{Lower, Operand, extents, name, view};
 use crate::build::Result;
@@ -41,6 +41,43 @@ impl Lower<'_> {
     /// A tile in SBUF: a copy of one in PSUM.
     pub(crate) fn in_sbuf(&mut self, x: &Tensor) -> Result<Tensor> {
         if x.view.space == Space::Psum { self.copy(x, None) } else { Ok(x.clone()) }
+    }
+
+    /// Whether a tile has more dimensions than an access pattern of a compute engine.
+    fn is_scattered(&self, x: &Tensor) -> bool {
+        x.on_chip() && View::merged(x.view.free_dims()).len() > self.builder.arch().free_dims_max as usize
+    }
+
+    /// A tile that one access pattern reads: a compact copy of one that takes several.
+    pub(crate) fn accessible(&mut self, x: &Tensor) -> Result<Tensor> {
+        if !self.is_scattered(x) {
+            return Ok(x.clone());
+        }
+        let compact = self.like(x, x.view.dtype)?;
+        self.copy_in_parts(&compact, x)?;
+        Ok(compact)
+    }
+
+    /// Operands that one access pattern each reads.
+    pub(crate) fn all_accessible(&mut self, operands: &[Operand]) -> Result<Vec<Operand>> {
+        let one = |o: &Operand| match o {
+            Operand::Tile(tile) => self.accessible(tile).map(Operand::Tile),
+            number => Ok(number.clone()),
+        };
+        operands.iter().map(one).collect()
+    }
+
+    /// Copies a tile to one of the same shape, by as many instructions as access patterns are needed.
+    pub(crate) fn copy_in_parts(&mut self, dst: &Tensor, src: &Tensor) -> Result<()> {
+        let axis = (1..dst.ndim()).find(|&d| dst.view.dims[d].count > 1);
+        let Some(axis) = axis.filter(|_| self.is_scattered(dst) || self.is_scattered(src)) else {
+            return self.emit("tensor_copy", &[("dst", view(dst)), ("src", view(src))]);
+        };
+        for at in 0..i64::from(dst.view.dims[axis].count) {
+            let part = |t: &Tensor| t.slice(axis as i64, at, at + 1, 1);
+            self.copy_in_parts(&part(dst)?, &part(src)?)?;
+        }
+        Ok(())
     }
 
     /// Loads into a tile.

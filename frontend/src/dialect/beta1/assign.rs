@@ -139,7 +139,8 @@ fn write(lower: &mut Lower<'_>, dst: &Tensor, value: &Tensor) -> build::Result<(
         Some(same) => same,
         None => widened(value, dst)?,
     };
-    match lower.assign(dst, &source) {
+    let written = if source.on_chip() { lower.copy_in_parts(dst, &source) } else { lower.assign(dst, &source) };
+    match written {
         Err(v) if is_misplaced(&v, dst) => by_dma(lower, dst, &source),
         written => written,
     }
@@ -223,7 +224,8 @@ fn combined(lower: &mut Lower<'_>, dst: &Tensor, alu: AluOp, value: &Operand) ->
         }
         number => number.clone(),
     };
-    let made = lower.binary("assignment", alu, &Operand::Tile(dst.clone()), &value, Some(dst.view.dtype))?;
+    let operands = lower.all_accessible(&[Operand::Tile(dst.clone()), value])?;
+    let made = lower.binary("assignment", alu, &operands[0], &operands[1], Some(dst.view.dtype))?;
     write(lower, dst, &made)
 }
 

@@ -17,7 +17,7 @@ use crate::dialect::common::bind::{self, Policy, given, signature};
 use crate::dialect::common::clip::Clip;
 use crate::dialect::common::enums::ApiEnum;
 use crate::dialect::common::errors::raise;
-use crate::dialect::common::state::state;
+use crate::dialect::common::state::{arch, state};
 use crate::eval::Interp;
 use crate::eval::convert::{ints, wrong};
 use crate::eval::error::{EvalResult, Raise};
@@ -229,16 +229,26 @@ fn tensors(
     Ok(out)
 }
 
-/// The arguments with copies in SBUF of those in PSUM that the instruction cannot read there: the old compiler made them.
+/// The arguments with copies of those that the instruction cannot read: in PSUM, or with more dimensions than an access pattern. The old
+/// compiler made them.
 fn readable(interp: &mut Interp<'_>, schema: &Schema, mut args: CallArgs) -> EvalResult<CallArgs> {
     let what = format!("nisa.{}", schema.name);
     let span = args.span;
+    let is_dma = schema.name.starts_with("dma_");
     let copied = |interp: &mut Interp<'_>, value: &mut Value, operand: Option<usize>| -> EvalResult<()> {
-        let Some(operand) = operand.map(|at| &schema.operands[at]) else { return Ok(()) };
-        let in_sbuf =
-            operand.role == Role::In && operand.spaces.contains(&Space::Sbuf) && !operand.spaces.contains(&Space::Psum);
-        if let Some(tile) = value.downcast::<Tensor>().filter(|t| in_sbuf && t.view.space == Space::Psum).cloned() {
-            *value = Value::object(lower(interp, &what, span, &[&tile.storage], |l| l.in_sbuf(&tile))?);
+        let operand = operand.map(|at| &schema.operands[at]).filter(|o| o.role == Role::In);
+        let (Some(operand), Some(tile)) = (operand, value.downcast::<Tensor>().cloned()) else { return Ok(()) };
+        let in_psum = tile.view.space == Space::Psum;
+        let to_sbuf = in_psum && operand.spaces.contains(&Space::Sbuf) && !operand.spaces.contains(&Space::Psum);
+        if !to_sbuf && (is_dma || tile.ndim() <= arch(interp).free_dims_max as usize + 1) {
+            return Ok(());
+        }
+        let made = lower(interp, &what, span, &[&tile.storage], |l| {
+            let tile = if is_dma { tile.clone() } else { l.accessible(&tile)? };
+            if to_sbuf { l.in_sbuf(&tile) } else { Ok(tile) }
+        })?;
+        if made.view != tile.view {
+            *value = Value::object(made);
         }
         Ok(())
     };

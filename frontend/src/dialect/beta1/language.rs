@@ -145,13 +145,18 @@ pub(super) fn compute(
     }
     let about: Vec<&Storage> = about.iter().map(|s| &**s).collect();
     let Some(clip) = clip else {
-        return lower(interp, what, span, &about, |l| run(l, &parts)).map(Value::object);
+        let made = lower(interp, what, span, &about, |l| {
+            let parts = l.all_accessible(&parts)?;
+            run(l, &parts)
+        });
+        return made.map(Value::object);
     };
     let whole = lower(interp, what, span, &about, |l| {
         let whole = l.rehearse(&all, &run)?;
         if clip.is_empty() {
             return Ok(whole);
         }
+        let parts = l.all_accessible(&parts)?;
         let made = run(l, &parts)?;
         let to = narrowed(&whole, &clip, span)
             .map_err(|r| nki_isa::Violation::new(r.diagnostic.id, "", &*r.diagnostic.message))?;
