@@ -202,7 +202,12 @@ class _ApiClass(type):
         raise OutsideKernelError(f"{cls.__module__}.{cls.__name__} objects are made by the functions of the API, in kernels")
 
     def __getitem__(cls, item):
-        # In an annotation.
+        """The class, in an annotation. With a list of extents and a dtype, `tensor[[250, 512], nl.float32]`, an argument for a kernel
+        whose values do not matter: zeros."""
+        if isinstance(item, tuple) and len(item) == 2 and isinstance(item[0], (list, tuple)):
+            import numpy as np
+
+            return np.zeros(tuple(item[0]), np.dtype(item[1]))
         return cls
 
 

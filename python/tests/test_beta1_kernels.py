@@ -553,6 +553,14 @@ def test_two_rows_at_once():
     close(two_rows_at_once(a, b), want, 1e-6)
 
 
+def test_an_argument_without_values():
+    argument = nt.tensor[[250, 512], nl.bfloat16]
+    assert argument.shape == (250, 512) and argument.dtype == BF16
+    bench = nki.benchmark(warmup=1, iters=1)(numpys_names)
+    bench(nt.tensor[[128, 64], nl.float32])
+    assert bench.benchmark_result.nc_latency.get_latency_percentile(50) > 0
+
+
 def test_limits_of_types_on_the_host():
     assert nl.fp32.min == np.finfo(np.float32).min == nisa.fp32.min
     assert nl.finfo(nl.bfloat16).max == ml_dtypes.finfo(BF16).max
