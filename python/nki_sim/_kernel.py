@@ -1,5 +1,6 @@
 """Kernels as Python objects: `nki.jit`, `nki.simulate`, calls."""
 
+import contextlib
 import contextvars
 import functools
 import inspect
@@ -11,9 +12,9 @@ import warnings
 from collections.abc import Callable
 from typing import Any, Generic, ParamSpec, TypeVar, overload
 
-from . import _arrays, _levels, _native, _source, _watch
+from . import _arrays, _debug, _levels, _native, _source, _watch
 from ._config import logical_cores
-from ._errors import ArgumentTypeError, KernelError, KernelWarning
+from ._errors import ArgumentError, ArgumentTypeError, KernelError, KernelWarning
 from ._inspect import show
 
 P = ParamSpec("P")
@@ -38,6 +39,8 @@ class Kernel(Generic[P, R]):
     func: Callable[P, R]
     #: The values of intermediates that its runs keep (`trace_values`).
     _wanted = None
+    #: Whether it is stepped through; None if a debugger or a breakpoint decides.
+    _eager = None
 
     def __init__(self, func, *, lnc=None, target=None, strict=False, capacity=None, cache=None, compile_config=None, specialization_config=None):
         if isinstance(func, Kernel):
@@ -71,6 +74,8 @@ class Kernel(Generic[P, R]):
         self._fixed = fixed
         self._cache = cache if cache is not None else _native.Cache()
         self._has_source = False
+        #: Numbers of programs whose specialisation met a breakpoint.
+        self._breaking = set()
         functools.update_wrapper(self, func)
         self._signature = _signature_of(func)
         if fixed != ((), {}):
@@ -165,6 +170,42 @@ class Kernel(Generic[P, R]):
         finally:
             _running.reset(token)
 
+    def _prepare(self, arguments):
+        """The compiled kernel for these arguments, and whether it is to be stepped through."""
+        if self._eager and not _traces():
+            raise ArgumentError(
+                "eager=True: Python has to execute the kernel, and NKI_COMPILER_FRONTEND chooses the parser; unset it, or set it to tracer"
+            )
+        if self._eager is False or not _traces():
+            return self._compile(arguments), False
+        stepping = self._eager or _debug.attached() or _debug.breaks(self.func)
+        with _debug.Breaks() as breaks, _debug.hidden() if stepping else contextlib.nullcontext():
+            compiled = self._compile(arguments)
+        if breaks.hit:
+            self._breaking.add(compiled.serial())
+        stepping = stepping or compiled.serial() in self._breaking
+        reason = compiled.unsteppable() if stepping else None
+        if reason is not None and self._eager:
+            raise ArgumentError(f"eager=True: {self.__name__} cannot be stepped through: {reason}")
+        return compiled, stepping and reason is None
+
+    def _step(self, compiled, arguments, ranks=None, rank=0):
+        """Calls the kernel again, instruction by instruction, beside a run of all ranks; gives the program
+        that this records."""
+        token = _running.set(self)
+        try:
+            stepped, departed = compiled.step(self.func, arguments, ranks or [compiled], rank)
+        finally:
+            _running.reset(token)
+        if departed is not None:
+            warnings.warn(
+                f"{departed}: {self.__name__} called another instruction than when it was specialised, so values were not known from there on; "
+                f"the result is that of what it called now",
+                KernelWarning,
+                stacklevel=5,
+            )
+        return stepped
+
     def _launch(self):
         """Further arguments of the compiler: a subclass has a launch grid."""
         return {}
@@ -174,11 +215,13 @@ class Kernel(Generic[P, R]):
 
     def _run_bound(self, arguments, timed):
         try:
-            compiled = self._compile(arguments)
+            compiled, stepping = self._prepare(arguments)
             if compiled.valueless() and _traced(compiled):
                 return self._stage(compiled, timed), None
             if "torch_xla" in sys.modules:
                 _record_xla(self, compiled)
+            if stepping:
+                compiled = self._step(compiled, arguments)
             written = _arrays.torch_tensors(compiled)
             outcome = compiled.run(timed, self._wanted)
             _arrays.note_written(written)
@@ -237,7 +280,7 @@ class Kernel(Generic[P, R]):
 
     def __reduce__(self):
         # Pickle by global name, like a function, together with the requested options.
-        changes = {name: getattr(self, name) for name in ("_lnc", "target", "strict", "capacity", "_schedule", "_settings", "_fixed", "_given")}
+        changes = {name: getattr(self, name) for name in ("_lnc", "target", "strict", "capacity", "_schedule", "_settings", "_fixed", "_given", "_eager")}
         return _find, (self.func.__module__, self.func.__qualname__, changes)
 
     def __copy__(self):
@@ -357,7 +400,7 @@ def jit(func=None, *, mode=None, platform_target=None, target=None, strict=False
 def simulate(kernel: Kernel[P, R], **options: Any) -> Kernel[P, R]: ...
 @overload
 def simulate(kernel: Callable[P, R], **options: Any) -> Kernel[P, R]: ...
-def simulate(kernel, *, capacity=None, settings=None, deny=None, warn=None, allow=None):
+def simulate(kernel, *, capacity=None, settings=None, deny=None, warn=None, allow=None, eager=None):
     """The kernel as a function of NumPy, torch or jax arrays. Every kernel is simulated, so this is
     the kernel itself.
 
@@ -370,10 +413,13 @@ def simulate(kernel, *, capacity=None, settings=None, deny=None, warn=None, allo
         as a comma-separated string or a list.
     :param warn: findings that are warnings.
     :param allow: findings that are dropped.
+    :param eager: whether each instruction is executed as the kernel calls it, so that a debugger shows
+        values: `repr(tensor)`, `tensor.value`. By default if a debugger is attached or the kernel calls
+        `breakpoint()`. The result is the same.
     """
     kernel = kernel if isinstance(kernel, Kernel) else Kernel(kernel)
     given = _levels.lists("{}= of nki.simulate", deny, warn, allow)
-    changes = {name: value for name, value in (("capacity", capacity), ("_given", given)) if value is not None}
+    changes = {name: value for name, value in (("capacity", capacity), ("_given", given), ("_eager", eager)) if value is not None}
     if settings:
         new = {**dict(kernel._settings), **{str(name): str(value) for name, value in settings.items()}}
         changes["_settings"] = tuple(sorted(new.items()))

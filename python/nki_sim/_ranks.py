@@ -58,7 +58,10 @@ class Ranks:
             self.kernel.bind(*(p[rank] for p in positional), **{n: v[rank] for n, v in named.items()}) for rank in range(self.count)
         ]
         try:
-            compiled = [self.kernel._compile(arguments) for arguments in calls]
+            prepared = [self.kernel._prepare(arguments) for arguments in calls]
+            compiled = [program for program, _ in prepared]
+            if any(stepping for _, stepping in prepared):
+                compiled = [self.kernel._step(program, calls[rank], compiled, rank) for rank, program in enumerate(compiled)]
             outcome = _native.run_ranks(compiled, timed, self.kernel._wanted)
         except Exception as error:
             _explain(error, calls[0])

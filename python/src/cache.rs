@@ -21,6 +21,7 @@ use crate::levels::Judge;
 use crate::named_target;
 use crate::run::{Outcome, shaped};
 use crate::threads::detached;
+use crate::trace::Run;
 use crate::values::Wanted;
 
 /// Programs that a kernel keeps; the one used longest ago goes first.
@@ -172,7 +173,7 @@ impl Cache {
         let mut session = Session::of_call(judge.clone(), capacity).map_err(value_error)?;
         session.params.set = key.settings.clone();
         session.static_descriptors = static_descriptors;
-        let (ready, arrays) = compile(py, function, &args, key, &session)?;
+        let (ready, arrays) = compile(py, function, &args, key, &session, None)?;
         let ready = Arc::new(ready);
         let forgotten = {
             let mut programs = self.programs.lock().unwrap_or_else(PoisonError::into_inner);
@@ -289,6 +290,35 @@ impl Compiled {
         ))
     }
 
+    /// Why the kernel cannot be stepped through, if it cannot.
+    fn unsteppable(&self) -> Option<&'static str> {
+        if !self.ready.key.traced {
+            return Some("the built-in evaluator executes it, not Python: it uses sbuf, psum or hbm without an import; write nl.sbuf");
+        }
+        let rewritten = "its compiler (neuronxcc) rewrites it after Python has executed it; look at values with nki-sim run --dump";
+        self.ready.compiled.middle_end.then_some(rewritten)
+    }
+
+    /// Calls the traced kernel's function again, for these arguments, while the program runs beside it: each instruction is executed as it is
+    /// called. `ranks` are the programs of all ranks, of which this one is number `rank`. Gives the program recorded on the way, and where that
+    /// departs from this one, if it does.
+    fn step(
+        &self,
+        py: Python<'_>,
+        function: &Bound<'_, PyAny>,
+        args: Vec<(String, Bound<'_, PyAny>)>,
+        ranks: Vec<Py<Compiled>>,
+        rank: usize,
+    ) -> PyResult<(Compiled, Option<String>)> {
+        let mut session = self.session()?;
+        session.params.set = self.ready.key.settings.clone();
+        session.static_descriptors = self.ready.key.static_descriptors;
+        let ranks: Vec<&Compiled> = ranks.iter().map(Py::get).collect();
+        let run = Run::new(&session, &ranks, rank);
+        let (ready, arrays) = compile(py, function, &args, self.ready.key.clone(), &session, Some(&run))?;
+        Ok((Compiled { ready: Arc::new(ready), arrays, judge: self.judge.clone() }, run.departed()))
+    }
+
     /// Runs the program, and keeps values of intermediates if some are wanted. Arrays that it writes are written when it has come to its end.
     #[pyo3(signature = (timed=false, wanted=None))]
     fn run(&self, py: Python<'_>, timed: bool, wanted: Option<Wanted>) -> PyResult<Outcome> {
@@ -307,6 +337,7 @@ fn compile(
     args: &[(String, Bound<'_, PyAny>)],
     key: Key,
     session: &Session,
+    beside: Option<&Run<'_>>,
 ) -> PyResult<(Ready, Vec<(String, Array)>)> {
     let live = Live::default();
     let mut arrays = Vec::new();
@@ -326,9 +357,11 @@ fn compile(
     };
     let mut snapshot = None;
     let done = if key.traced {
-        let (done, met) = crate::trace::specialise(py, function.cast()?, args, &converted, &options, &live)?;
-        let roots = (function, args.to_vec(), met);
-        snapshot = Some(tracer(py)?.getattr("Snapshot")?.call1(roots)?.unbind());
+        let (done, met) = crate::trace::specialise(py, function.cast()?, args, &converted, &options, &live, beside)?;
+        if beside.is_none() {
+            let roots = (function, args.to_vec(), met);
+            snapshot = Some(tracer(py)?.getattr("Snapshot")?.call1(roots)?.unbind());
+        }
         done
     } else {
         let kernel = Arg::Object(live.table.id(function));

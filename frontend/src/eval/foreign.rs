@@ -240,6 +240,15 @@ pub(crate) trait Object: Any + fmt::Debug {
     }
 }
 
+/// Follows an evaluation with a run of the same kernel, and so knows how often the body of a dynamic loop is executed.
+pub(crate) trait Follower {
+    /// A dynamic loop begins, which is the statement at `header` of the core's stream.
+    fn begin_loop(&self, interp: &mut Interp<'_>, header: u64) -> EvalResult<()>;
+
+    /// The body of that loop has been evaluated. Whether there is another iteration, for which it is evaluated again.
+    fn next_iteration(&self, interp: &mut Interp<'_>, header: u64) -> EvalResult<bool>;
+}
+
 /// A condition that is decided on the device.
 pub(crate) trait DeviceCondition {
     /// `if this:`. Both blocks are evaluated once.
@@ -253,6 +262,9 @@ pub(crate) trait DeviceCondition {
 pub(crate) trait DeviceRange {
     /// The loop begins; gives its variable. What is emitted until [`Self::end`] is its body.
     fn begin(&self, interp: &mut Interp<'_>, span: Span) -> EvalResult<Value>;
+
+    /// The body of the loop that began last has been evaluated. Whether it is evaluated again, which a [`Follower`] decides.
+    fn again(&self, interp: &mut Interp<'_>) -> EvalResult<bool>;
 
     /// The loop that began last, with this variable, ends. A body that failed (`complete` is false) leaves nothing.
     fn end(&self, interp: &mut Interp<'_>, variable: &Value, span: Span, complete: bool);

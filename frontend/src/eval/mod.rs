@@ -81,6 +81,8 @@ pub(crate) struct Interp<'a> {
     pub(crate) loader: &'a dyn Loader,
     /// The Python process around the kernel, if there is one.
     pub(crate) host: Option<&'a dyn Host>,
+    /// Who follows the evaluation with a run.
+    pub(crate) follower: Option<Rc<dyn foreign::Follower>>,
     /// What was taken over from it.
     live: live::Live,
     /// What is being built.
@@ -195,6 +197,7 @@ impl<'a> Interp<'a> {
             options,
             loader,
             host: None,
+            follower: None,
             live: live::Live::default(),
             backend,
             dialect: dialect_of(options, &[]),
@@ -223,6 +226,19 @@ impl<'a> Interp<'a> {
             stack_base: &raw const marker as usize,
             steps: Vec::new(),
             trails: vec![Trail { parent: None, step: Step::Root }],
+        }
+    }
+
+    /// Number of trails made so far.
+    pub(crate) fn trails(&self) -> usize {
+        self.trails.len()
+    }
+
+    /// Takes back all trails but the first so many.
+    pub(crate) fn take_back_trails(&mut self, remaining: usize) {
+        self.trails.truncate(remaining);
+        for (_, id) in &mut self.steps {
+            id.take_if(|id| id.0 as usize >= remaining);
         }
     }
 

@@ -7,15 +7,21 @@
 mod item;
 
 use std::path::Path;
+use std::rc::Rc;
 
 use nki_diag::{Diagnostic, FileId, SourceMap, Span};
-use nki_isa::DType;
+use nki_isa::{DType, Node, RegId, View};
 
 pub use self::item::{Args, Callable, Content, Item};
+use crate::build::scalar::Scalar;
+use crate::build::tensor::Tensor;
 use crate::dialect;
+use crate::dialect::common::registers::Register;
+use crate::dialect::common::state::state;
 use crate::eval::Interp;
 use crate::eval::error::{EvalResult, Raise};
 use crate::eval::exception_class;
+use crate::eval::foreign;
 use crate::eval::place::Around;
 use crate::eval::value::Value;
 use crate::syntax::{BinOp, CmpOp, StmtKind, Symbol, UnaryOp, parse};
@@ -34,6 +40,15 @@ pub struct Name(Symbol);
 /// An operation that was refused.
 #[derive(Debug)]
 pub struct Failure(Box<Raise>);
+
+/// What a value of the device is kept in.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Held {
+    /// Elements of a tensor.
+    Tensor(View),
+    /// A register.
+    Register(RegId),
+}
 
 /// An operator of Python.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -121,6 +136,34 @@ impl From<Diagnostic> for Failure {
 }
 
 type Outcome<T> = Result<T, Failure>;
+
+/// Follows a trace with a run of the same kernel, and so knows how often the body of a dynamic loop is executed.
+pub trait Follower {
+    /// A dynamic loop begins, which is the statement at `header` of the core's stream.
+    ///
+    /// # Errors
+    /// The run has come to its end.
+    fn begin_loop(&self, trace: &mut Trace<'_, '_>, header: u64) -> Outcome<()>;
+
+    /// The body of that loop has been traced. Whether there is another iteration, for which it is traced again.
+    ///
+    /// # Errors
+    /// The run has come to its end.
+    fn next_iteration(&self, trace: &mut Trace<'_, '_>, header: u64) -> Outcome<bool>;
+}
+
+/// A [`Follower`] as the evaluation sees it.
+struct Following(Rc<dyn Follower>);
+
+impl foreign::Follower for Following {
+    fn begin_loop(&self, interp: &mut Interp<'_>, header: u64) -> EvalResult<()> {
+        self.0.begin_loop(&mut Trace { interp }, header).map_err(|failure| failure.0)
+    }
+
+    fn next_iteration(&self, interp: &mut Interp<'_>, header: u64) -> EvalResult<bool> {
+        self.0.next_iteration(&mut Trace { interp }, header).map_err(|failure| failure.0)
+    }
+}
 
 /// Specialises a kernel that `run` executes. It ends with [`Trace::finish`], or with an error of the driver.
 ///
@@ -457,9 +500,33 @@ impl Trace<'_, '_> {
         self.at(span, |interp| Ok(interp.iterate(&value.0, span)?.into_iter().map(Item).collect()))
     }
 
+    /// What a value of the device is kept in.
+    pub fn held(&self, value: &Item) -> Option<Held> {
+        if let Some(tensor) = value.0.downcast::<Tensor>() {
+            return Some(Held::Tensor(tensor.view.clone()));
+        }
+        let register = value.0.downcast::<Register>().map(|register| register.id);
+        register.or_else(|| value.0.downcast::<Scalar>().map(|scalar| scalar.id)).map(Held::Register)
+    }
+
     /// Whether a value is a range that the device counts.
     pub fn is_counted(&self, value: &Item) -> bool {
         matches!(&value.0, Value::Object(object) if object.range().is_some())
+    }
+
+    /// From now on, `follower` decides how often the bodies of dynamic loops are traced.
+    pub fn follow(&mut self, follower: Rc<dyn Follower>) {
+        self.interp.follower = Some(Rc::new(Following(follower)));
+    }
+
+    /// Position of the statement that comes next in the core's stream, in which a dynamic statement comes before what is in it.
+    pub fn position(&mut self) -> u64 {
+        state(self.interp).builder.position()
+    }
+
+    /// The statements appended last to the innermost block, at most this many.
+    pub fn last_statements(&mut self, most: usize) -> &[Node] {
+        state(self.interp).builder.last_nodes(most)
     }
 
     /// What the `for` statement at a place iterates over; the place itself if there is none.
@@ -476,6 +543,16 @@ impl Trace<'_, '_> {
         let Some(counted) = object.range() else { return Ok(None) };
         let variable = self.at(span, |interp| counted.begin(interp, span).map(Item))?;
         Ok(Some(DynamicLoop { range: range.clone(), variable, span }))
+    }
+
+    /// The body of the dynamic loop that began last has been traced; whether it is traced again, which a [`Follower`] decides.
+    ///
+    /// # Errors
+    /// That of the follower.
+    pub fn next_iteration(&mut self, of: &DynamicLoop) -> Outcome<bool> {
+        let Value::Object(object) = &of.range.0 else { return Ok(false) };
+        let Some(range) = object.range() else { return Ok(false) };
+        self.at(of.span, |interp| range.again(interp))
     }
 
     /// Ends the dynamic loop that began last. A body that failed leaves nothing.

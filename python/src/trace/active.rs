@@ -18,6 +18,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyString;
 use rustc_hash::FxHashMap;
 
+use super::follow::Link;
 use super::places::Places;
 use crate::errors::raised;
 use crate::host::Table;
@@ -56,6 +57,8 @@ pub(crate) struct Tracing {
     pub(super) fault: RefCell<Option<Diagnostic>>,
     /// Objects that constants were converted from.
     pub(super) table: Table,
+    /// The run that executes each instruction as it is called.
+    pub(super) run: RefCell<Option<Rc<Link>>>,
 }
 
 #[derive(Debug, Default)]
@@ -102,6 +105,7 @@ pub(crate) fn begin(target: Target, places: Places) -> (Rc<Tracing>, Ended) {
         loops: RefCell::default(),
         fault: RefCell::default(),
         table: Table::default(),
+        run: RefCell::default(),
     });
     TRACES.with_borrow_mut(|traces| traces.push(tracing.clone()));
     (tracing, Ended)
@@ -160,7 +164,11 @@ impl Tracing {
         self.check_fault(py)?;
         self.with(|trace| {
             let span = self.places.borrow_mut().here(py, trace)?;
-            work(trace, span).map_err(|failure| self.exception(py, trace, failure, class))
+            let made = work(trace, span).map_err(|failure| self.exception(py, trace, failure, class))?;
+            if let Some(run) = self.followed() {
+                run.advance(py, trace)?;
+            }
+            Ok(made)
         })?
     }
 

@@ -303,14 +303,23 @@ impl Handle {
         py: Python<'_>,
         _args: &Bound<'_, PyTuple>,
         _keywords: Option<&Bound<'_, PyDict>>,
-    ) -> PyResult<i64> {
+    ) -> PyResult<Py<PyAny>> {
         let (tracing, this) = self.open(py)?;
+        if let Some(value) = value_of(py, &tracing, &this)? {
+            return Ok(value);
+        }
         tracing.operate_as(py, Some("TypeError"), |t, span| t.contents(&this, span))
     }
 
     fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
         match self.open(py) {
-            Ok((tracing, this)) => tracing.with(|t| t.repr(&this).unwrap_or_default()),
+            Ok((tracing, this)) => {
+                let (text, held) = tracing.with(|t| (t.repr(&this).unwrap_or_default(), t.held(&this)))?;
+                match (held, tracing.followed()) {
+                    (Some(held), Some(run)) => run.shown(py, &text, held),
+                    _ => Ok(text),
+                }
+            }
             Err(_) => Ok("<a value of a kernel that has been specialised>".to_owned()),
         }
     }
@@ -333,8 +342,19 @@ fn lookup(this: &Bound<'_, Handle>, name: &Bound<'_, PyString>) -> PyResult<Py<P
         let method = Method { base: this.clone().unbind(), name: name.clone().unbind() };
         return Ok(Bound::new(py, method)?.into_any().unbind());
     }
+    if name == "value"
+        && let Some(value) = value_of(py, &tracing, &item)?
+    {
+        return Ok(value);
+    }
     let made = tracing.operate_as(py, Some("AttributeError"), |t, span| t.attribute(&item, symbol, span))?;
     to_python(py, &tracing, &made)
+}
+
+/// What a value of the device holds, if a run executes the kernel as it calls its instructions.
+fn value_of(py: Python<'_>, tracing: &Tracing, item: &Item) -> PyResult<Option<Py<PyAny>>> {
+    let (Some(run), Some(held)) = (tracing.followed(), tracing.with(|t| t.held(item))?) else { return Ok(None) };
+    run.value(py, held).map(Some)
 }
 
 fn call(
@@ -408,11 +428,18 @@ impl Turns {
                 Ok(variable)
             }
             Some((position, false)) => {
-                *begun = Some((position, true));
-                drop(begun);
                 // A loop inside that was left early has said so.
                 tracing.check_fault(py)?;
-                tracing.operate(py, |_, _| Ok(()))?;
+                let this = tracing.loops.borrow_mut().drain(position..).next();
+                let Some(this) = this else { return Err(PyStopIteration::new_err(())) };
+                let again = tracing.operate(py, |t, _| t.next_iteration(&this));
+                let variable = this.variable.clone();
+                tracing.loops.borrow_mut().push(this);
+                if again? {
+                    return to_python(py, &tracing, &variable);
+                }
+                *begun = Some((position, true));
+                drop(begun);
                 let ended = tracing.loops.borrow_mut().drain(position..).next();
                 if let Some(ended) = ended {
                     tracing.with(|t| t.end_loop(&ended, true))?;

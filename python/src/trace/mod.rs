@@ -1,6 +1,7 @@
 //! The driver that lets Python execute a kernel: `nl.*` and `nisa.*` are Python functions that work on the trace of their thread.
 
 mod active;
+mod follow;
 mod handles;
 mod places;
 mod values;
@@ -14,6 +15,7 @@ use pyo3::types::{PyDict, PyFunction};
 
 pub(crate) use self::active::active;
 use self::active::{Tracing, begin};
+pub(crate) use self::follow::Run;
 pub(crate) use self::handles::{Function, Handle, Method, attribute_of_module, is_instance, is_tracing};
 use self::places::{Met, Places};
 use self::values::{item_of, to_python};
@@ -70,6 +72,7 @@ pub(crate) fn specialise(
     converted: &[(String, Arg)],
     options: &Options,
     live: &Live,
+    beside: Option<&Run<'_>>,
 ) -> PyResult<(Compiled, Vec<Met>)> {
     let code = function.getattr("__code__")?;
     let places = Places::new(py, &code);
@@ -80,7 +83,11 @@ pub(crate) fn specialise(
         for core in 0..options.lnc.max(1) {
             trace.begin_core(&kernel.name, core);
             tracing.places.borrow_mut().restart();
-            let result = kernel.run(py, &tracing, trace, args, converted)?;
+            let work = |trace: &mut Trace<'_, '_>| kernel.run(py, &tracing, trace, args, converted);
+            let result = match beside {
+                Some(run) => run.beside(py, &tracing, trace, core, work)?,
+                None => work(trace)?,
+            };
             if core == 0 {
                 let names = kernel.returned_names(py, &tracing, trace)?;
                 returned = trace

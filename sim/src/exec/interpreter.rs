@@ -17,7 +17,7 @@ use super::ExecOptions;
 use super::deferred::Deferred;
 use super::findings::{self, Findings};
 use super::limits::{most_events, too_many_events};
-use super::observe::Observer;
+use super::observe::{Observer, Reached};
 use super::races::Races;
 use super::rendezvous::Stop;
 use super::taint::Taint;
@@ -143,6 +143,11 @@ impl CoreState<'_> {
         self.position
     }
 
+    /// What a register holds, if it was set.
+    pub(super) fn register(&self, register: RegId) -> Option<i64> {
+        self.registers.get(register.0 as usize).copied().flatten()
+    }
+
     /// Number of events so far.
     pub(super) fn executed(&self) -> u32 {
         self.events.len() as u32
@@ -210,6 +215,9 @@ impl<'p> Interpreter<'p> {
 
     /// Runs the current core until it ends or waits.
     pub(super) fn advance(&mut self) -> Result<Stop, Box<Diagnostic>> {
+        if self.core.node.is_none() && self.observer.is_some() {
+            self.reached(Reached::Start);
+        }
         let outcome = self.statements();
         outcome.map_err(|fault| self.diagnose(fault))
     }
@@ -231,7 +239,9 @@ impl<'p> Interpreter<'p> {
         self.spread_taint(waiting.inst);
         self.contributed = Arc::from([]);
         self.core.events.push(Event { node: waiting.at, kind: EventKind::Inst { resolved: waiting.resolved } });
-        outcome.and_then(|()| self.observe(waiting.inst)).map_err(|fault| self.diagnose(fault))
+        outcome.and_then(|()| self.observe(waiting.inst)).map_err(|fault| self.diagnose(fault))?;
+        self.reached(Reached::After(waiting.at.0));
+        Ok(())
     }
 
     /// Posts the exchange at which the current core waits: what it sends is read now, and the core proceeds.
@@ -240,7 +250,9 @@ impl<'p> Interpreter<'p> {
         if let Some(mut waiting) = self.core.waiting.take() {
             let resolved = waiting.resolved.take();
             self.core.events.push(Event { node: waiting.at, kind: EventKind::Inst { resolved } });
+            let at = waiting.at.0;
             self.core.posted.push(Posted { waiting, tiles });
+            self.reached(Reached::After(at));
         }
         Ok(())
     }
@@ -372,6 +384,9 @@ impl<'p> Interpreter<'p> {
                         self.observe(inst)?;
                     }
                     self.core.events.push(Event { node: at, kind: EventKind::Inst { resolved } });
+                    if self.observer.is_some() {
+                        self.reached(Reached::After(position));
+                    }
                 }
                 NodeKind::For { variable, lower, upper, step, .. } => {
                     let (next, upper) = (self.bound(*lower), self.bound(*upper));
@@ -424,6 +439,7 @@ impl<'p> Interpreter<'p> {
         if !again {
             self.core.loops.pop();
             self.core.events.push(Event { node: at, kind: EventKind::LoopExit });
+            self.reached(Reached::Exit { header: at.0, end: until });
             return Ok(());
         }
         self.core.events.push(Event { node: at, kind: EventKind::LoopIteration(iteration) });
@@ -452,6 +468,7 @@ impl<'p> Interpreter<'p> {
         // What ends inside the body ends in this iteration again.
         let first = self.core.dying.partition_point(|(last, _)| *last <= at.0);
         self.core.dead = self.core.dead.min(first);
+        self.reached(Reached::Iteration { header: at.0, number: iteration });
         let end = End::Loop { at, iteration: iteration + 1, counter };
         self.core.frames.push(Frame { next: at.0 + 1, until, end });
         Ok(())
@@ -466,7 +483,7 @@ impl<'p> Interpreter<'p> {
 
     /// A register's value; 0 and a finding if it was never set.
     pub(super) fn get(&mut self, register: RegId) -> i64 {
-        match self.core.registers.get(register.0 as usize).copied().flatten() {
+        match self.core.register(register) {
             Some(value) => value,
             None => {
                 if let Some(node) = self.core.node {

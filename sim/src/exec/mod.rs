@@ -36,7 +36,7 @@ pub use checks::Checks;
 pub(crate) use findings::{iterations, name_of};
 use interpreter::Interpreter;
 pub use limits::{check_memory, check_trace};
-pub use observe::{Extent, Moment, Observed, Observer};
+pub use observe::{Extent, Look, Moment, Observed, Observer, Reached};
 use rendezvous::Pairing;
 pub use trace_only::{NeedsData, trace_only, trace_within};
 pub(crate) use without_values::{never_written, without_values};

@@ -1,6 +1,6 @@
 //! Values of intermediates while a run executes.
 
-use nki_isa::ids::Loc;
+use nki_isa::ids::{Loc, RegId};
 use nki_isa::inst::Footprint;
 use nki_isa::names::OobMode;
 use nki_isa::program::Node;
@@ -16,15 +16,49 @@ pub trait Observer: Send {
 
     /// The value that was wanted.
     fn value(&mut self, moment: &Moment<'_>, value: Observed);
+
+    /// Whether it looks at memory while the run stands still ([`Observer::reached`]): then tensors keep their bytes after their last use.
+    fn looks(&self) -> bool {
+        false
+    }
+
+    /// The run has reached a place, and goes on when this returns. Called only if it looks.
+    fn reached(&mut self, _core: u32, _place: Reached, _look: &mut dyn Look) {}
 }
 
-/// What is read of a tensor.
+/// A place that a core has reached. Positions are those of statements in the core's stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Extent {
-    /// What the instruction has written.
-    Written,
-    /// The whole tensor.
-    Tensor,
+pub enum Reached {
+    /// It has not executed anything yet.
+    Start,
+    /// It has executed this instruction, or has left it behind as an exchange whose other side has not come yet.
+    After(u32),
+    /// Another iteration of this dynamic loop begins.
+    Iteration {
+        /// The loop.
+        header: u32,
+        /// Which one, from 0.
+        number: u32,
+    },
+    /// The last iteration of this dynamic loop has ended, if there was any.
+    Exit {
+        /// The loop.
+        header: u32,
+        /// The statement behind it.
+        end: u32,
+    },
+}
+
+/// Looks at the memory of a run that stands still.
+pub trait Look {
+    /// The elements of a view, with the registers of its offsets as they are now; none if it is outside of its tensor.
+    ///
+    /// # Errors
+    /// The view has no place.
+    fn view(&mut self, view: &View) -> Result<Option<Observed>, Fault>;
+
+    /// What a register holds; none if nothing has set it.
+    fn register(&mut self, register: RegId) -> Option<i64>;
 }
 
 /// An instruction has been executed and has written an operand.
@@ -108,14 +142,24 @@ impl Interpreter<'_> {
         Ok(())
     }
 
+    /// Tells the observer, if it looks, where the current core is.
+    pub(super) fn reached(&mut self, place: Reached) {
+        let Some(observer) = self.observer.take_if(|o| o.looks()) else { return };
+        self.flush();
+        observer.reached(self.core.number, place, self);
+        self.observer = Some(observer);
+    }
+
     /// The elements of a view, or of its whole tensor; none if the view is outside of it and was skipped.
     fn read_observed(&mut self, view: &View, extent: Extent) -> Result<Option<Observed>, Fault> {
-        self.flush();
         let whole = match extent {
             Extent::Written => None,
             Extent::Tensor => Some(View::whole(view.tensor, self.program.tensor(view.tensor))),
         };
-        let view = whole.as_ref().unwrap_or(view);
+        self.see(whole.as_ref().unwrap_or(view))
+    }
+
+    fn see(&mut self, view: &View) -> Result<Option<Observed>, Fault> {
         let Some(access) = self.locate(view, OobMode::Skip)? else { return Ok(None) };
         let memory = self.memory();
         let mut unwritten = Vec::new();
@@ -127,5 +171,15 @@ impl Interpreter<'_> {
         memory.gather(&access, &mut bytes);
         let shape = view.shape().iter().map(|&n| n as usize).collect();
         Ok(Some(Observed { bytes, codec: access.codec, shape, unwritten }))
+    }
+}
+
+impl Look for Interpreter<'_> {
+    fn view(&mut self, view: &View) -> Result<Option<Observed>, Fault> {
+        self.see(view)
+    }
+
+    fn register(&mut self, register: RegId) -> Option<i64> {
+        self.core.register(register)
     }
 }

@@ -58,6 +58,21 @@ struct Ended {
     line: u32,
 }
 
+/// A point of a block to which what was built since can be taken back.
+#[derive(Debug)]
+pub(crate) struct Mark {
+    nodes: usize,
+    tensors: usize,
+    registers: u32,
+    emitted: u64,
+    inserted: usize,
+    begun: u32,
+    ended: usize,
+    shared: (usize, usize),
+    private: (usize, usize),
+    hbm_places: usize,
+}
+
 /// The program under construction.
 #[derive(Debug)]
 pub(crate) struct Builder {
@@ -93,6 +108,8 @@ pub(crate) struct Builder {
     output_names: FxHashSet<String>,
     /// Statements emitted so far, on all cores.
     pub(crate) emitted: u64,
+    /// How many there were when the core began.
+    before_core: u64,
     /// Constants of `shared_constant`, by content.
     constants: FxHashMap<Arc<[u8]>, Vec<TensorId>>,
     /// The preparation that waits for its start: there is one place for the metadata.
@@ -146,6 +163,7 @@ impl Builder {
             reshaped: Vec::new(),
             output_names: FxHashSet::default(),
             emitted: 0,
+            before_core: 0,
             constants: FxHashMap::default(),
             hbm_places: Vec::new(),
             prepared: None,
@@ -224,19 +242,59 @@ impl Builder {
 
     /// Runs something and takes back what it emitted and made.
     pub(crate) fn rehearse<T>(&mut self, run: impl FnOnce(&mut Builder) -> T) -> T {
-        let (nodes, tensors, emitted) = (self.next_node(), self.program.tensors.len(), self.emitted);
-        let inserted = self.inserted.len();
+        let mark = self.mark();
         let result = run(self);
-        if let Some(body) = self.bodies.last_mut() {
-            body.nodes.truncate(nodes.index as usize);
-        }
-        self.program.tensors.truncate(tensors);
-        self.made.truncate(tensors);
-        self.inserted.truncate(inserted);
-        self.moved.retain(|id, _| (id.0 as usize) < tensors);
-        self.written.retain(|id, _| (id.0 as usize) < tensors);
-        self.emitted = emitted;
+        self.rewind(&mark);
         result
+    }
+
+    /// What there is now, in the innermost block.
+    pub(crate) fn mark(&self) -> Mark {
+        Mark {
+            nodes: self.bodies.last().map_or(0, |b| b.nodes.len()),
+            tensors: self.program.tensors.len(),
+            registers: self.program.registers,
+            emitted: self.emitted,
+            inserted: self.inserted.len(),
+            begun: self.begun,
+            ended: self.ended.len(),
+            shared: (self.shared.len(), self.next_shared),
+            private: (self.private.len(), self.next_private),
+            hbm_places: self.hbm_places.len(),
+        }
+    }
+
+    /// Takes back what was emitted and made in the innermost block since a mark of it.
+    pub(crate) fn rewind(&mut self, mark: &Mark) {
+        if let Some(body) = self.bodies.last_mut() {
+            body.nodes.truncate(mark.nodes);
+        }
+        let remains = |id: &TensorId| (id.0 as usize) < mark.tensors;
+        self.program.tensors.truncate(mark.tensors);
+        self.made.truncate(mark.tensors);
+        self.moved.retain(|id, _| remains(id));
+        self.written.retain(|id, _| remains(id));
+        self.constants.values_mut().for_each(|all| all.retain(remains));
+        self.program.registers = mark.registers;
+        self.emitted = mark.emitted;
+        self.inserted.truncate(mark.inserted);
+        self.ended.truncate(mark.ended);
+        self.shared.truncate(mark.shared.0);
+        self.private.truncate(mark.private.0);
+        (self.next_shared, self.next_private) = (mark.shared.1, mark.private.1);
+        self.hbm_places.truncate(mark.hbm_places);
+        self.prepared.take_if(|p| p.at.body >= mark.begun);
+    }
+
+    /// Position of the statement that comes next in the core's stream, in which a dynamic statement comes before what is in it.
+    pub(crate) fn position(&self) -> u64 {
+        self.emitted - self.before_core + self.bodies.len() as u64 - 1
+    }
+
+    /// The statements appended last to the innermost block, at most this many.
+    pub(crate) fn last_nodes(&self, most: usize) -> &[Node] {
+        let nodes = self.bodies.last().map_or(&[][..], |b| &b.nodes);
+        &nodes[nodes.len().saturating_sub(most)..]
     }
 
     /// The statement appended last.
@@ -330,6 +388,7 @@ impl Builder {
         self.open();
         self.ended.clear();
         self.core += 1;
+        self.before_core = self.emitted;
         self.next_shared = 0;
         self.next_private = 0;
     }

@@ -7,7 +7,7 @@ use nki_isa::{Arg, RegId};
 use super::errors::raise;
 use super::state::{site, state};
 use super::strict::reject;
-use crate::build::builder::Site;
+use crate::build::builder::{Mark, Site};
 use crate::build::lower::Lower;
 use crate::eval::Interp;
 use crate::eval::error::{EvalResult, Raise};
@@ -54,21 +54,83 @@ pub(crate) fn emit(
     lower.emit(name, operands).map_err(|v| raise("", &v, span, &[]))
 }
 
-/// Evaluates a block that the device runs; gives its statements. Of the body of a loop function, what it allocates ends with it.
+/// Evaluates a block that the device runs, the body of a loop if it `repeats`; gives its statements. Of the body of a loop function, what it allocates
+/// ends with it.
 fn body(
     interp: &mut Interp<'_>,
+    repeats: bool,
     function: Option<&'static str>,
     place: Site,
     run: Block<'_>,
 ) -> EvalResult<Vec<nki_isa::Node>> {
-    state(interp).builder.open();
-    let result = run(interp);
+    let depth = state(interp).turns.len();
+    let result = if repeats {
+        begin(interp)?;
+        all_turns(interp, run)
+    } else {
+        state(interp).builder.open();
+        run(interp)
+    };
+    state(interp).turns.truncate(depth);
     let builder = &mut state(interp).builder;
     let nodes = match function {
         Some(function) => builder.close_function(function, place),
         None => builder.close(),
     };
     result.map(|()| nodes)
+}
+
+/// A dynamic loop whose body may be evaluated again.
+#[derive(Debug)]
+pub(super) struct Turns {
+    /// The statement of the loop.
+    header: u64,
+    /// Where the body begins.
+    body: Mark,
+    trails: usize,
+    /// Findings when the body had been evaluated once.
+    found: Option<usize>,
+}
+
+/// Evaluates the body of a dynamic loop: once, or as often as a follower sees it executed.
+fn all_turns(interp: &mut Interp<'_>, run: Block<'_>) -> EvalResult<()> {
+    run(interp)?;
+    while again(interp)? {
+        run(interp)?;
+    }
+    Ok(())
+}
+
+/// Opens the body of a dynamic loop.
+fn begin(interp: &mut Interp<'_>) -> EvalResult<()> {
+    let Some(follower) = interp.follower.clone() else {
+        state(interp).builder.open();
+        return Ok(());
+    };
+    let header = state(interp).builder.position();
+    follower.begin_loop(interp, header)?;
+    let trails = interp.trails();
+    let state = state(interp);
+    state.builder.open();
+    state.turns.push(Turns { header, body: state.builder.mark(), trails, found: None });
+    Ok(())
+}
+
+/// The body of a dynamic loop has been evaluated: takes it back if it is to be evaluated again.
+fn again(interp: &mut Interp<'_>) -> EvalResult<bool> {
+    let Some(follower) = interp.follower.clone() else { return Ok(false) };
+    let Some(mut turns) = state(interp).turns.pop() else { return Ok(false) };
+    if !follower.next_iteration(interp, turns.header)? {
+        return Ok(false);
+    }
+    // What is reported once for a place is reported the first time.
+    let found = *turns.found.get_or_insert(interp.diagnostics.len());
+    interp.diagnostics.truncate(found);
+    interp.take_back_trails(turns.trails);
+    let state = state(interp);
+    state.builder.rewind(&turns.body);
+    state.turns.push(turns);
+    Ok(true)
 }
 
 /// `if register:`, both blocks on the device.
@@ -80,8 +142,8 @@ pub(super) fn branch(
     otherwise: Block<'_>,
 ) -> EvalResult<()> {
     let place = site(interp, span);
-    let then = body(interp, None, place, then)?;
-    let otherwise = body(interp, None, place, otherwise)?;
+    let then = body(interp, false, None, place, then)?;
+    let otherwise = body(interp, false, None, place, otherwise)?;
     state(interp).builder.statement(NodeKind::If { condition, then, otherwise }, place);
     Ok(())
 }
@@ -96,7 +158,7 @@ pub(crate) fn repeat(
 ) -> EvalResult<()> {
     loop_allowed(interp, span)?;
     let place = site(interp, span);
-    let body = body(interp, function, place, run)?;
+    let body = body(interp, true, function, place, run)?;
     state(interp).builder.statement(NodeKind::While { condition, body }, place);
     Ok(())
 }
@@ -134,7 +196,7 @@ impl DynamicRange {
     ) -> EvalResult<()> {
         loop_allowed(interp, span)?;
         let place = site(interp, span);
-        let body = body(interp, function, place, block)?;
+        let body = body(interp, true, function, place, block)?;
         let kind = NodeKind::For { variable, lower: self.lower, upper: self.upper, step: self.step, body };
         state(interp).builder.statement(kind, place);
         Ok(())
@@ -147,13 +209,20 @@ impl DeviceRange for DynamicRange {
         // The trail of the loop comes before those of its body.
         site(interp, span);
         let id = state(interp).builder.register();
-        state(interp).builder.open();
+        begin(interp)?;
         Ok(Value::object(Register { id, frozen: true }))
+    }
+
+    fn again(&self, interp: &mut Interp<'_>) -> EvalResult<bool> {
+        again(interp)
     }
 
     fn end(&self, interp: &mut Interp<'_>, variable: &Value, span: Span, complete: bool) {
         let body = state(interp).builder.close();
-        let Some(variable) = variable.downcast::<Register>().filter(|_| complete) else { return };
+        let Some(variable) = variable.downcast::<Register>().filter(|_| complete) else {
+            state(interp).turns.pop();
+            return;
+        };
         let place = site(interp, span);
         let kind = NodeKind::For { variable: variable.id, lower: self.lower, upper: self.upper, step: self.step, body };
         state(interp).builder.statement(kind, place);

@@ -13,6 +13,7 @@ use rustc_hash::FxHashMap;
 use super::clip::Clip;
 use super::errors::{raise, span_of};
 use super::launch::Launch;
+use super::registers::Turns;
 use crate::Options;
 use crate::build::builder::{Builder, NodeAt, Site};
 use crate::build::tensor::Tensor;
@@ -41,6 +42,8 @@ pub(crate) struct State {
     pub(crate) launch: Launch,
     /// Names of the variables that calls are assigned to, by the call's place.
     targets: FxHashMap<Span, Arc<str>>,
+    /// Dynamic loops whose bodies may be evaluated again, outermost first.
+    pub(super) turns: Vec<Turns>,
     /// The place of the last lookup: consecutive instructions often share it.
     last: Option<(Span, Loc)>,
 }
@@ -57,6 +60,7 @@ impl State {
             offset_loops: false,
             launch: Launch::default(),
             targets: FxHashMap::default(),
+            turns: Vec::new(),
             last: None,
         }
     }

@@ -90,7 +90,8 @@ impl<'p> Interpreter<'p> {
     ///
     /// That holds in dynamic loops as well: a tensor that a further iteration needs lives to the end of the loop.
     pub(super) fn release_dead(&mut self) {
-        if !matches!(self.deferred.pending, Pending::Nothing) || !self.core.posted.is_empty() {
+        let looks = self.observer.as_ref().is_some_and(|o| o.looks());
+        if looks || !matches!(self.deferred.pending, Pending::Nothing) || !self.core.posted.is_empty() {
             return;
         }
         while let Some(tensor) = self.core.next_dead() {

@@ -1,0 +1,119 @@
+"""Stepping through kernels: whether a debugger is attached, what is hidden from it while a kernel is
+specialised, and how values are shown."""
+
+import contextlib
+import io
+import os
+import sys
+import threading
+import types
+
+import numpy as np
+
+from . import _arrays, _native
+
+#: Modules of debuggers that do not use `bdb`.
+_DEBUGGERS = ("pydevd", "_pydevd", "debugpy", "_debugpy")
+
+
+def attached():
+    """Whether a debugger follows this thread. Tools that measure coverage or time are no debuggers."""
+    function = sys.gettrace()
+    if function is not None:
+        bdb = sys.modules.get("bdb")
+        owner = getattr(function, "__self__", None)
+        if bdb is not None and isinstance(owner, bdb.Bdb):
+            return True
+        module = getattr(function, "__module__", None) or type(function).__module__
+        if module.startswith(_DEBUGGERS):
+            return True
+    monitoring = getattr(sys, "monitoring", None)
+    return monitoring is not None and monitoring.get_tool(monitoring.DEBUGGER_ID) is not None
+
+
+def breaks(function):
+    """Whether a function, or one defined in it, names `breakpoint`, and breakpoints are on."""
+    return os.environ.get("PYTHONBREAKPOINT") != "0" and _names_breakpoint(function.__code__)
+
+
+def _names_breakpoint(code):
+    return "breakpoint" in code.co_names or any(_names_breakpoint(c) for c in code.co_consts if isinstance(c, types.CodeType))
+
+
+class Breaks:
+    """Notes calls of `breakpoint()` in the kernel that this thread specialises, which do nothing: the
+    values are not known yet."""
+
+    def __init__(self):
+        self.hit = False
+
+    def __enter__(self):
+        self._hook = sys.breakpointhook
+        self._thread = threading.get_ident()
+        sys.breakpointhook = self._noted
+        return self
+
+    def __exit__(self, *_error):
+        sys.breakpointhook = self._hook
+
+    def _noted(self, *args, **kwargs):
+        if threading.get_ident() != self._thread or not _native.is_tracing():
+            return self._hook(*args, **kwargs)
+        self.hit = self.hit or os.environ.get("PYTHONBREAKPOINT") != "0"
+        return None
+
+
+@contextlib.contextmanager
+def hidden():
+    """Hides what this thread does from its debugger, and drops what it prints: the kernel is called
+    again, step by step."""
+    function = sys.gettrace()
+    monitoring = getattr(sys, "monitoring", None)
+    callbacks = {}
+    if monitoring is not None and monitoring.get_tool(monitoring.DEBUGGER_ID) is not None:
+        for event in _events(monitoring):
+            callbacks[event] = monitoring.register_callback(monitoring.DEBUGGER_ID, event, None)
+    sys.settrace(None)
+    try:
+        with contextlib.redirect_stdout(io.StringIO()):
+            yield
+    finally:
+        sys.settrace(function)
+        for event, callback in callbacks.items():
+            monitoring.register_callback(monitoring.DEBUGGER_ID, event, callback)
+
+
+def _events(monitoring):
+    return [event for name, event in vars(monitoring.events).items() if name.isupper() and name != "NO_EVENTS"]
+
+
+def array(memory, shape, dtype, unwritten):
+    """The elements of a tensor: an array, masked where nothing has written them."""
+    values = _arrays.make(memory, shape, dtype, "numpy")
+    if not unwritten:
+        return values
+    return np.ma.MaskedArray(values, np.frombuffer(unwritten, bool).reshape(shape))
+
+
+def shown(text, value):
+    """The text of a value of the device with what it holds."""
+    if not isinstance(value, np.ndarray):
+        return f"{text}: {'not set' if value is None else value}"
+    if not isinstance(value, np.ma.MaskedArray):
+        return f"{text}\n{_text(value)}"
+    if value.mask.all():
+        return f"{text}: nothing has written it"
+    items = np.asarray(value.data, object)
+    items[value.mask] = _Unwritten()
+    return f"{text}\n{_text(items)}\n(?: nothing has written it)"
+
+
+class _Unwritten:
+    def __repr__(self):
+        return "?"
+
+    __str__ = __repr__
+
+
+def _text(values):
+    return np.array2string(values, separator=" ", threshold=200, edgeitems=3)

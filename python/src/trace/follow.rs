@@ -1,0 +1,463 @@
+//! Executing each instruction of a kernel as Python calls it.
+//!
+//! The kernel has been specialised, so its program is known. Python calls its function once more, and beside it, on another thread, the executor runs
+//! the program ([`Stops`], an observer): after each operation that emits instructions, the function waits until the run has executed them, and then the
+//! run stands still until the next one. So values are those of any other run, other cores and ranks advance as they do there, and a core is stepped
+//! through in a run of its own. The body of a dynamic loop is traced in each iteration of the run, and what it emits is taken back before the next
+//! one. The function should call the same instructions as before; if it does not, values are no longer known.
+
+use std::cell::{Cell, RefCell};
+use std::rc::{Rc, Weak};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+use std::time::Duration;
+
+use nki_diag::FileId;
+use nki_diag::stop::{self, Stop as Cancel, stoppable};
+use nki_frontend::trace::{Failure, Follower, Held, Trace};
+use nki_isa::names::Named;
+use nki_isa::program::{NodeKind, Statement, statements};
+use nki_isa::{Fault, Node, RegId, View};
+use nki_sim::findings::Judge;
+use nki_sim::session::{Launch, Session, Stop};
+use nki_sim_core::exec::{Look, Moment, Observed, Observer, Reached};
+use nki_sim_core::{Buffer, exec::Extent};
+use pyo3::exceptions::PyRuntimeError;
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyModule};
+use rayon::ThreadPoolBuilder;
+
+use super::active::Tracing;
+use crate::arrays::Memory;
+use crate::cache::{Compiled, Ready};
+use crate::errors::{kernel_error, value_error};
+
+/// Time between two looks at Python's signals.
+const PATIENCE: Duration = Duration::from_millis(50);
+/// Bytes of the stack of the thread that runs the program.
+const STACK: usize = 8 << 20;
+
+/// What Python's side asks the run.
+enum Ask {
+    /// Execute these instructions, the last of which is at this position, and stand still.
+    Execute(Vec<Node>, u32),
+    /// Go on to the next iteration of this loop, or to its end.
+    Turn(u32),
+    /// What is there?
+    View(Box<View>),
+    /// What does it hold?
+    Register(RegId),
+}
+
+/// What the run answers.
+enum Answer {
+    /// It stands still.
+    Reached,
+    /// It stands where it was: its program has other instructions there.
+    Departed,
+    /// Another iteration begins, or the loop has ended.
+    Turn(bool),
+    View(Result<Option<Observed>, Fault>),
+    Register(Option<i64>),
+    /// It has ended with an error.
+    Failed(Box<Stop>),
+}
+
+/// What the run goes on to.
+#[derive(Debug, Clone, Copy)]
+enum Goal {
+    Execute(u32),
+    Turn(u32),
+}
+
+/// Lets the run of a core stand still where it is asked to.
+struct Stops<'p> {
+    core: u32,
+    statements: Vec<Statement<'p>>,
+    goal: Option<Goal>,
+    asks: Receiver<Ask>,
+    answers: Sender<Answer>,
+    /// Nobody asks any more.
+    free: bool,
+}
+
+impl Stops<'_> {
+    /// What the place answers to the goal.
+    fn answer(&self, place: Reached) -> Option<Answer> {
+        match (self.goal, place) {
+            (None, _) => Some(Answer::Reached),
+            (Some(Goal::Turn(loop_)), Reached::Iteration { header, .. }) if header == loop_ => Some(Answer::Turn(true)),
+            (Some(Goal::Turn(loop_)), Reached::Exit { header, .. }) if header == loop_ => Some(Answer::Turn(false)),
+            // What it has passed it will not reach.
+            (Some(Goal::Execute(to)), Reached::After(at)) if at >= to => Some(Answer::Reached),
+            (Some(Goal::Execute(to)), Reached::Exit { end, .. }) if end > to => Some(Answer::Reached),
+            _ => None,
+        }
+    }
+
+    /// Whether the program has these instructions up to this position.
+    fn has(&self, nodes: &[Node], last: u32) -> bool {
+        let end = last as usize + 1;
+        let known = end.checked_sub(nodes.len()).and_then(|first| self.statements.get(first..end));
+        let same = |known: &Statement<'_>, node: &Node| match (&known.node.kind, &node.kind) {
+            (NodeKind::Inst(known), NodeKind::Inst(inst)) => known == inst,
+            _ => false,
+        };
+        known.is_some_and(|known| known.iter().zip(nodes).all(|(k, n)| same(k, n)))
+    }
+}
+
+impl Observer for Stops<'_> {
+    fn wants(&mut self, _: &Moment<'_>) -> Option<Extent> {
+        None
+    }
+
+    fn value(&mut self, _: &Moment<'_>, _: Observed) {}
+
+    fn looks(&self) -> bool {
+        !self.free
+    }
+
+    fn reached(&mut self, core: u32, place: Reached, look: &mut dyn Look) {
+        if core != self.core {
+            return;
+        }
+        let Some(mut answer) = self.answer(place) else { return };
+        loop {
+            let asked = self.answers.send(answer).is_ok().then(|| self.asks.recv().ok()).flatten();
+            answer = match asked {
+                None => {
+                    self.free = true;
+                    return;
+                }
+                Some(Ask::Execute(nodes, last)) if self.has(&nodes, last) => {
+                    self.goal = Some(Goal::Execute(last));
+                    return;
+                }
+                Some(Ask::Execute(..)) => Answer::Departed,
+                Some(Ask::Turn(header)) => {
+                    self.goal = Some(Goal::Turn(header));
+                    return;
+                }
+                Some(Ask::View(view)) => Answer::View(look.view(&view)),
+                Some(Ask::Register(register)) => Answer::Register(look.register(register)),
+            };
+        }
+    }
+}
+
+/// Runs of the programs of all ranks, beside which the kernel of one is called.
+pub(crate) struct Run<'a> {
+    session: &'a Session,
+    ranks: &'a [&'a Compiled],
+    rank: usize,
+    /// Where the kernel did something else than before.
+    departed: Place,
+}
+
+/// Where a kernel departed from its program, if it did.
+type Place = Rc<RefCell<Option<String>>>;
+
+/// Ends what is beside a kernel when that has returned, also by a panic.
+struct Ending<'a>(&'a Tracing, &'a Cancel);
+
+impl Drop for Ending<'_> {
+    fn drop(&mut self) {
+        // The rest of the run has no spectators; it ends when nobody asks it any more.
+        self.1.stop();
+        self.0.run.borrow_mut().take();
+    }
+}
+
+impl<'a> Run<'a> {
+    pub(crate) fn new(session: &'a Session, ranks: &'a [&'a Compiled], rank: usize) -> Self {
+        Run { session, ranks, rank, departed: Place::default() }
+    }
+
+    /// Where the kernel did something else than when it was specialised.
+    pub(crate) fn departed(&self) -> Option<String> {
+        self.departed.borrow().clone()
+    }
+
+    /// Calls the kernel for a core, beside a run.
+    pub(super) fn beside<R>(
+        &self,
+        py: Python<'_>,
+        tracing: &Rc<Tracing>,
+        trace: &mut Trace<'_, '_>,
+        core: u32,
+        work: impl FnOnce(&mut Trace<'_, '_>) -> PyResult<R>,
+    ) -> PyResult<R> {
+        let mut inputs = Vec::with_capacity(self.ranks.len());
+        for compiled in self.ranks {
+            inputs.push(compiled.inputs_of(py, &compiled.in_order()?)?);
+        }
+        let (asks, asked) = channel();
+        let (answers, answered) = channel();
+        let kernels: Vec<_> = self.ranks.iter().map(|compiled| &compiled.ready.kernel).collect();
+        let Some(stream) = kernels[self.rank].program.cores.get(core as usize) else { return work(trace) };
+        let mut stops =
+            Stops { core, statements: statements(stream), goal: None, asks: asked, answers: answers.clone(), free: false };
+        // In a pool of its own: what waits here would keep a thread of the common one from its work.
+        let pool = ThreadPoolBuilder::new().num_threads(1).stack_size(STACK).build();
+        let pool = pool.map_err(|e| PyRuntimeError::new_err(format!("no thread to run the kernel on: {e}")))?;
+        let cancel = Cancel::default();
+        thread::scope(|scope| {
+            let (own, session, rank) = (cancel.clone(), self.session, self.rank);
+            let run = move || {
+                let mut launches: Vec<_> = kernels.into_iter().zip(inputs).map(|(k, i)| Launch::new(k, i)).collect();
+                let observed = launches.remove(rank).observed(&mut stops);
+                launches.insert(rank, observed);
+                session.run(launches).map(drop)
+            };
+            let work_of_thread = move || {
+                let run = || {
+                    let listening = stop::current();
+                    pool.install(|| stop::within(listening, run))
+                };
+                if let Ok(Err(why)) = stoppable(&own, run) {
+                    // Nobody may be left to hear it.
+                    let _ = answers.send(Answer::Failed(Box::new(why)));
+                }
+            };
+            let started = thread::Builder::new().spawn_scoped(scope, work_of_thread);
+            started.map_err(|e| PyRuntimeError::new_err(format!("no thread to run the kernel on: {e}")))?;
+            let programs = self.ranks.iter().map(|c| (c.judge.clone(), c.ready.clone())).collect();
+            let link = Rc::new(Link::new(asks, answered, programs, self.departed.clone()));
+            *tracing.run.borrow_mut() = Some(link.clone());
+            let _ending = Ending(tracing, &cancel);
+            trace.follow(Rc::new(Loops(Rc::downgrade(tracing))));
+            link.begin(py)?;
+            drop(link);
+            work(trace)
+        })
+    }
+}
+
+/// How far a run is that stands still for Python.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum State {
+    /// It follows.
+    Live,
+    /// The kernel has called other instructions than before.
+    Departed,
+    /// It has ended.
+    Over,
+}
+
+/// Python's side of a run.
+pub(crate) struct Link {
+    asks: Sender<Ask>,
+    answers: Mutex<Receiver<Answer>>,
+    state: Cell<State>,
+    /// Statements that the run has been asked to execute, by position.
+    done: Cell<u64>,
+    /// The loop without iterations whose body is traced nevertheless.
+    skipping: Cell<Option<u64>>,
+    departed: Place,
+    /// The programs of all ranks.
+    programs: Vec<(Judge, Arc<Ready>)>,
+}
+
+impl std::fmt::Debug for Link {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Link").field("state", &self.state).field("done", &self.done).finish_non_exhaustive()
+    }
+}
+
+impl Link {
+    fn new(asks: Sender<Ask>, answers: Receiver<Answer>, programs: Vec<(Judge, Arc<Ready>)>, departed: Place) -> Self {
+        Link {
+            asks,
+            answers: Mutex::new(answers),
+            state: Cell::new(State::Live),
+            done: Cell::new(0),
+            skipping: Cell::new(None),
+            departed,
+            programs,
+        }
+    }
+
+    /// Waits until the core is about to execute its first statement.
+    fn begin(&self, py: Python<'_>) -> PyResult<()> {
+        self.answer(py).map(drop)
+    }
+
+    /// What the run answers next; none if it has ended.
+    ///
+    /// # Errors
+    /// It has ended with an error, or a signal has come.
+    fn answer(&self, py: Python<'_>) -> PyResult<Option<Answer>> {
+        loop {
+            let answers = &self.answers;
+            let next = py.detach(|| answers.lock().unwrap_or_else(PoisonError::into_inner).recv_timeout(PATIENCE));
+            match next {
+                Ok(Answer::Failed(why)) => {
+                    self.state.set(State::Over);
+                    return Err(self.failed(py, *why));
+                }
+                Ok(answer) => return Ok(Some(answer)),
+                Err(RecvTimeoutError::Timeout) => py.check_signals()?,
+                Err(RecvTimeoutError::Disconnected) => {
+                    self.state.set(State::Over);
+                    return Ok(None);
+                }
+            }
+        }
+    }
+
+    fn ask(&self, py: Python<'_>, ask: Ask) -> PyResult<Option<Answer>> {
+        // If nobody is there to ask, nobody answers.
+        let _ = self.asks.send(ask);
+        self.answer(py)
+    }
+
+    fn failed(&self, py: Python<'_>, why: Stop) -> PyErr {
+        match why {
+            Stop::Call(message) => value_error(message),
+            Stop::Kernel(fault) => {
+                let (judge, ready) = &self.programs[fault.rank];
+                let found = if self.programs.len() > 1 { fault.found_on_rank() } else { fault.found() };
+                kernel_error(py, judge.judge(found), &ready.compiled.sources)
+            }
+        }
+    }
+
+    /// Whether the run stands where the kernel is.
+    fn follows(&self) -> bool {
+        self.state.get() == State::Live && self.skipping.get().is_none()
+    }
+
+    /// Lets the run execute what has been emitted.
+    pub(super) fn advance(&self, py: Python<'_>, trace: &mut Trace<'_, '_>) -> PyResult<()> {
+        let position = trace.position();
+        if !self.follows() || position <= self.done.get() {
+            return Ok(());
+        }
+        let new = (position - self.done.replace(position)) as usize;
+        let nodes = trace.last_statements(new).to_vec();
+        let place = nodes.first().map(|node| node.loc);
+        if let Some(Answer::Departed) = self.ask(py, Ask::Execute(nodes, position as u32 - 1))? {
+            self.state.set(State::Departed);
+            if let Some(loc) = place {
+                let place = format!("{}:{}", trace.sources().path(FileId(loc.file)), loc.line);
+                self.departed.borrow_mut().get_or_insert(place);
+            }
+        }
+        Ok(())
+    }
+
+    fn begin_loop(&self, py: Python<'_>, trace: &mut Trace<'_, '_>, header: u64) -> PyResult<()> {
+        self.advance(py, trace)?;
+        if self.follows() {
+            self.turn(py, header)?;
+        }
+        Ok(())
+    }
+
+    fn next_iteration(&self, py: Python<'_>, trace: &mut Trace<'_, '_>, header: u64) -> PyResult<bool> {
+        if self.skipping.get() == Some(header) {
+            self.skipping.set(None);
+            self.done.set(trace.position());
+            return Ok(false);
+        }
+        self.advance(py, trace)?;
+        if !self.follows() {
+            return Ok(false);
+        }
+        let position = trace.position();
+        let again = self.turn(py, header)?;
+        if !again {
+            self.skipping.set(None);
+            self.done.set(position);
+        }
+        Ok(again)
+    }
+
+    /// Goes on to the next iteration of a loop; false if there is none.
+    fn turn(&self, py: Python<'_>, header: u64) -> PyResult<bool> {
+        let again = matches!(self.ask(py, Ask::Turn(header as u32))?, Some(Answer::Turn(true)));
+        if again {
+            self.done.set(header + 1);
+        } else {
+            self.skipping.set(Some(header));
+        }
+        Ok(again)
+    }
+
+    /// The value of something, for Python: an array, an int, or None.
+    pub(super) fn value(&self, py: Python<'_>, held: Held) -> PyResult<Py<PyAny>> {
+        let refuse = |why: &str| Err(value_error(format!("the value is not known: {why}")));
+        match (self.state.get(), held) {
+            (State::Departed, _) => refuse(&self.departure()),
+            (State::Over, _) => refuse("the run has ended"),
+            (State::Live, Held::Register(register)) => match self.ask(py, Ask::Register(register))? {
+                Some(Answer::Register(value)) => Ok(value.into_pyobject(py)?.unbind()),
+                _ => refuse("the run has ended"),
+            },
+            (State::Live, Held::Tensor(view)) => match self.ask(py, Ask::View(Box::new(view)))? {
+                Some(Answer::View(Ok(Some(seen)))) => array(py, seen),
+                Some(Answer::View(Ok(None))) => refuse("the elements are outside of the tensor"),
+                Some(Answer::View(Err(fault))) => refuse(&fault.message),
+                _ => refuse("the run has ended"),
+            },
+        }
+    }
+
+    /// The text of a value of the device, followed by its value.
+    pub(super) fn shown(&self, py: Python<'_>, text: &str, held: Held) -> PyResult<String> {
+        match self.value(py, held) {
+            Ok(value) => debug(py)?.getattr("shown")?.call1((text, value))?.extract(),
+            Err(why) => Ok(format!("{text}: {}", why.value(py))),
+        }
+    }
+
+    fn departure(&self) -> String {
+        let place = self.departed.borrow().clone().unwrap_or_default();
+        format!("at {place} the kernel called another instruction than when it was specialised")
+    }
+}
+
+/// `nki_sim._debug`
+fn debug(py: Python<'_>) -> PyResult<Bound<'_, PyModule>> {
+    PyModule::import(py, "nki_sim._debug")
+}
+
+fn array(py: Python<'_>, seen: Observed) -> PyResult<Py<PyAny>> {
+    let unwritten: Vec<u8> = seen.unwritten.iter().map(|&missing| u8::from(missing)).collect();
+    let memory = Py::new(py, Memory(Buffer::from(seen.bytes())))?;
+    let (shape, dtype) = (seen.shape.clone(), seen.dtype().name());
+    Ok(debug(py)?.getattr("array")?.call1((memory, shape, dtype, PyBytes::new(py, &unwritten)))?.unbind())
+}
+
+impl Tracing {
+    /// The run that executes each instruction as it is called, if there is one.
+    pub(super) fn followed(&self) -> Option<Rc<Link>> {
+        self.run.borrow().clone()
+    }
+}
+
+/// Tells the trace how often the bodies of dynamic loops are executed.
+struct Loops(Weak<Tracing>);
+
+impl Loops {
+    fn with<R: Default>(&self, work: impl FnOnce(Python<'_>, &Link) -> PyResult<R>) -> Result<R, Failure> {
+        let Some(tracing) = self.0.upgrade() else { return Ok(R::default()) };
+        let Some(link) = tracing.followed() else { return Ok(R::default()) };
+        Python::attach(|py| work(py, &link)).map_err(|error| {
+            *tracing.raised_outside.borrow_mut() = Some(error);
+            Failure::of_driver()
+        })
+    }
+}
+
+impl Follower for Loops {
+    fn begin_loop(&self, trace: &mut Trace<'_, '_>, header: u64) -> Result<(), Failure> {
+        self.with(|py, link| link.begin_loop(py, trace, header))
+    }
+
+    fn next_iteration(&self, trace: &mut Trace<'_, '_>, header: u64) -> Result<bool, Failure> {
+        self.with(|py, link| link.next_iteration(py, trace, header))
+    }
+}
