@@ -9,6 +9,8 @@ use nki_isa::arch::Target;
 use nki_isa::names::Named;
 
 use crate::findings::Lists;
+use crate::intermediates::file_and_line;
+use crate::python::Break;
 use crate::settings::ParamChanges;
 
 /// A cycle-approximate simulator of the AWS NeuronCore for NKI kernels.
@@ -65,6 +67,30 @@ pub(crate) enum Command {
     },
 }
 
+impl Command {
+    /// The kernel that it compiles.
+    pub(crate) fn kernel(&self) -> Option<&KernelArgs> {
+        match self {
+            Command::Run(args) => Some(&args.kernel),
+            Command::Check(args) => Some(&args.kernel),
+            Command::Lower(args) => Some(&args.kernel),
+            Command::Whatif(args) => Some(&args.kernel),
+            _ => None,
+        }
+    }
+}
+
+/// Who executes the Python of a kernel.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum Frontend {
+    /// The built-in evaluator
+    Builtin,
+    /// Python, which needs the Python package
+    Python,
+    /// Python if the package is installed
+    Auto,
+}
+
 /// Levels of findings.
 #[derive(Debug, Clone, Default, Args)]
 pub(crate) struct LevelArgs {
@@ -107,6 +133,9 @@ pub(crate) struct KernelArgs {
     /// Evaluate the files as written for neuronxcc.nki (Beta 1), whatever they import
     #[arg(long)]
     pub(crate) beta1: bool,
+    /// Who executes the Python of the kernel: the built-in evaluator, or Python itself with the Python package
+    #[arg(long, value_enum, default_value_t = Frontend::Builtin, hide_possible_values = true, conflicts_with = "beta1", value_name = "builtin|python|auto")]
+    pub(crate) frontend: Frontend,
     /// Leave a kernel for neuronxcc.nki as it is written: drop no load or copy, and move no tile that does not fit
     #[arg(long)]
     pub(crate) as_written: bool,
@@ -219,6 +248,9 @@ pub(crate) struct RunArgs {
     /// Write a tensor as an execution of a line leaves it; ITERATION counts the executions from 0 [default: the last]
     #[arg(long, value_name = "NAME@LINE[:ITERATION]=FILE.npy", value_parser = name_value, conflicts_with = "ranks")]
     pub(crate) dump: Vec<(String, String)>,
+    /// Stop in Python's debugger before an execution of a line, which --frontend python has to run; ITERATION counts the executions from 0 [default: 0]
+    #[arg(long = "break", value_name = "LINE[:ITERATION]", value_parser = place, conflicts_with_all = ["ranks", "no_numerics"])]
+    pub(crate) stop: Option<Break>,
     /// Compute the timeline only, without values
     #[arg(long, conflicts_with_all = ["out", "expect", "dump"])]
     pub(crate) no_numerics: bool,
@@ -400,6 +432,13 @@ fn name_value(text: &str) -> Result<(String, String), String> {
     match text.split_once('=') {
         Some((name, value)) if !name.trim().is_empty() => Ok((name.trim().into(), value.into())),
         _ => Err("expected NAME=VALUE".into()),
+    }
+}
+
+fn place(text: &str) -> Result<Break, String> {
+    match file_and_line(text) {
+        Some((file, line, iteration)) if line > 0 => Ok(Break { file, line, iteration: iteration.unwrap_or(0) }),
+        _ => Err("expected LINE[:ITERATION], or FILE:LINE[:ITERATION]".into()),
     }
 }
 

@@ -350,7 +350,7 @@ pub(crate) fn dumps_of(args: &RunArgs) -> Result<Vec<Dump>, String> {
 }
 
 /// `LINE`, `LINE:ITERATION`, `FILE:LINE` or `FILE:LINE:ITERATION`.
-fn file_and_line(place: &str) -> Option<(Option<String>, u32, Option<u64>)> {
+pub(crate) fn file_and_line(place: &str) -> Option<(Option<String>, u32, Option<u64>)> {
     let parts: Vec<&str> = place.split(':').collect();
     match parts.as_slice() {
         [line] => Some((None, line.parse().ok()?, None)),

@@ -17,7 +17,7 @@ use crate::report::{self, Checked};
 use crate::session::{Compilation, Numerics, Session};
 use crate::settings::ParamChanges;
 use crate::value::{self, Value};
-use crate::{Failure, inputs, memory, run_line, settings, shell_word};
+use crate::{Failure, inputs, memory, python, run_line, settings, shell_word};
 
 /// Reads source files from disk.
 pub(crate) struct Disk;
@@ -230,7 +230,10 @@ pub(crate) fn compile_from(
         grid: args.programs.as_ref().map_or_else(Vec::new, |grid| grid.0.clone()),
         ..session.options()
     };
-    let compiled = nki_frontend::compile(&args.file, loader, &arguments, &options);
+    let compiled = match python::tracer(args) {
+        Some(tracer) => tracer.compile(&args.file, &arguments, &options)?,
+        None => nki_frontend::compile(&args.file, loader, &arguments, &options),
+    };
     if compiled.kernel.as_ref().is_none_or(|k| k.target.is_none()) {
         chosen?;
     }

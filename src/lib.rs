@@ -20,6 +20,7 @@ mod output;
 mod places;
 mod profile;
 mod project;
+pub mod python;
 pub mod report;
 mod run_line;
 pub mod session;
@@ -60,15 +61,17 @@ impl From<String> for Failure {
     }
 }
 
-/// Runs the command with these words (the first is the program's name) and gives its exit code.
-pub fn command_line(words: Vec<OsString>) -> u8 {
+/// Runs the command with these words (the first is the program's name) and gives its exit code. A process that can let Python execute kernels brings
+/// its tracer.
+pub fn command_line(words: Vec<OsString>, tracer: Option<&'static dyn python::Tracer>) -> u8 {
     report_bugs(&words);
+    tracer.into_iter().for_each(python::offer);
     tracing_subscriber::fmt()
         .with_env_filter(tracing_subscriber::EnvFilter::from_env("NKI_SIM_LOG"))
         .with_writer(std::io::stderr)
         .try_init()
         .ok();
-    let cli = match Cli::try_parse_from(words) {
+    let cli = match Cli::try_parse_from(&words) {
         Ok(cli) => cli,
         Err(wrong) => {
             // Help and version are no errors and go to standard output; clap knows.
@@ -77,7 +80,12 @@ pub fn command_line(words: Vec<OsString>) -> u8 {
         }
     };
     output::set_color(cli.color);
-    let result = match cli.command {
+    let ours = match cli.command.kernel().map_or(Ok(None), |kernel| python::hand_over(&words, kernel)) {
+        Ok(Some(code)) => return code,
+        Ok(None) => Ok(()),
+        Err(failure) => Err(failure),
+    };
+    let result = ours.and_then(|()| match cli.command {
         Command::Run(args) => cmd::run::run(*args),
         Command::Check(args) => cmd::check::run(args),
         Command::Lower(args) => cmd::lower::run(args),
@@ -92,7 +100,7 @@ pub fn command_line(words: Vec<OsString>) -> u8 {
             Ok(())
         }
         Command::Man { command } => cmd::grammar::man(command.as_deref()),
-    };
+    });
     match result.and_then(|()| Ok(output::printed()?)) {
         Ok(()) => 0,
         Err(Failure::Kernel) => 1,

@@ -3,5 +3,5 @@
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    ExitCode::from(nki_sim::command_line(std::env::args_os().collect()))
+    ExitCode::from(nki_sim::command_line(std::env::args_os().collect(), None))
 }

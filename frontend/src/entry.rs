@@ -48,7 +48,10 @@ pub struct KernelInfo {
 
 impl KernelInfo {
     /// Checks that each of the given names is a parameter, and that no parameter without a default is missing.
-    fn check(&self, given: &[&str]) -> Result<(), Refused> {
+    ///
+    /// # Errors
+    /// [`Refused::Arguments`].
+    pub fn check(&self, given: &[&str]) -> Result<(), Refused> {
         let unknown: Vec<String> =
             given.iter().filter(|n| !self.params.iter().any(|p| p.name == **n)).map(|n| (*n).to_owned()).collect();
         let missing: Vec<String> = self

@@ -1,15 +1,79 @@
 """The console script `nki-sim`: the same command as the binary."""
 
+import importlib.util
+import inspect
 import os
 import signal
 import sys
+import traceback
+import types
 
 
 def main():
-    from . import _native
+    from . import _native, install
 
     # `nki-sim run script.py` runs scripts with this interpreter.
     os.environ.setdefault("NKI_SIM_PYTHON", sys.executable)
+    # With `--frontend python`, kernels import the drop-in `nki`.
+    install()
     # Python would handle Ctrl-C only when the command ends.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     sys.exit(_native.command_line([sys.argv[0], *sys.argv[1:]]))
+
+
+def kernels(path, wanted):
+    """The kernels of a file, and its function of the name that is wanted, if that is none: (name,
+    function, target, [(parameter, default, annotation)], signature) of each. The native module
+    calls it."""
+    from ._kernel import Kernel
+
+    module = _imported(os.path.abspath(path))
+    found = {}
+    for name, value in vars(module).items():
+        if isinstance(value, Kernel) and value.func.__module__ == module.__name__:
+            found[value.__name__] = value
+        elif name == wanted and isinstance(value, types.FunctionType) and value.__module__ == module.__name__:
+            found[name] = Kernel(value)
+    return [_described(name, kernel) for name, kernel in found.items()]
+
+
+def _imported(path):
+    name = os.path.splitext(os.path.basename(path))[0]
+    directory = os.path.dirname(path)
+    if directory not in sys.path:
+        sys.path.insert(0, directory)
+    known = sys.modules.get(name)
+    if known is not None and getattr(known, "__file__", None) == path:
+        return known
+    spec = importlib.util.spec_from_file_location(name, path)
+    module = importlib.util.module_from_spec(spec)
+    # A module of Python's with this name is not replaced.
+    if known is None:
+        sys.modules[name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+def _described(name, kernel):
+    parameters = []
+    for parameter in kernel.__signature__.parameters.values():
+        if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
+            continue
+        default = None if parameter.default is parameter.empty else repr(parameter.default)
+        annotation = parameter.annotation
+        text = None if annotation is parameter.empty else annotation if isinstance(annotation, str) else inspect.formatannotation(annotation)
+        parameters.append((parameter.name, default, text))
+    shown = ", ".join(p if default is None else f"{p}={default}" for p, default, _ in parameters)
+    return name, kernel.func, kernel.target, parameters, f"{name}({shown})"
+
+
+def text_of(error):
+    """An exception in the words of the command: what happened in the files of the user, and where."""
+    from ._errors import SimError
+
+    if isinstance(error, (SimError, SystemExit)):
+        return str(error)
+    package = os.path.dirname(os.path.abspath(__file__)) + os.sep
+    frames = [f for f in traceback.extract_tb(error.__traceback__) if not f.filename.startswith((package, "<frozen"))]
+    lines = traceback.format_list(frames) + traceback.format_exception_only(type(error), error)
+    return "Python cannot execute the kernel\n" + "".join(lines).rstrip()

@@ -11,6 +11,7 @@ import types
 import numpy as np
 
 from . import _arrays, _native
+from ._errors import KernelError, SimError
 
 #: Modules of debuggers that do not use `bdb`.
 _DEBUGGERS = ("pydevd", "_pydevd", "debugpy", "_debugpy")
@@ -117,3 +118,46 @@ class _Unwritten:
 
 def _text(values):
     return np.array2string(values, separator=" ", threshold=200, edgeitems=3)
+
+
+class Session:
+    """A session of Python's debugger on a kernel, which begins where a line of a file is executed for the
+    time of this number, from 0."""
+
+    def __init__(self, file, line, iteration):
+        import pdb
+
+        self._debugger = pdb.Pdb(nosigint=True)
+        self._where = f"{file}:{line}"
+        problem = self._debugger.set_break(os.path.abspath(file), line)
+        if problem:
+            raise ValueError(f"--break {line}: {problem}")
+        (self._breakpoint,) = self._debugger.get_breaks(os.path.abspath(file), line)
+        self._breakpoint.ignore = self._iteration = iteration
+
+    def begin(self):
+        """From now on the debugger follows this thread."""
+        self._debugger.reset()
+        self._debugger.botframe = sys._getframe()
+        # It stops at breakpoints only.
+        self._debugger.set_continue()
+        sys.settrace(self._debugger.trace_dispatch)
+
+    def end(self):
+        """The kernel has returned."""
+        sys.settrace(None)
+        hits = self._breakpoint.hits
+        if hits <= self._iteration:
+            times = "is not executed" if hits == 0 else f"is executed {hits} times; iterations are 0 to {hits - 1}"
+            print(f"--break: line {self._where} {times}", file=sys.stderr)
+
+
+def end_of_step(error, departed):
+    """Judges how a kernel ended that was stepped through. What is wrong with the kernel itself, its run
+    reports."""
+    if type(error).__name__ == "BdbQuit":
+        raise SimError("the session has been ended")
+    if departed is not None:
+        print(f"{departed}: the kernel called another instruction than when it was specialised; the run is that of what was specialised", file=sys.stderr)
+    elif error is not None and not isinstance(error, KernelError):
+        raise error

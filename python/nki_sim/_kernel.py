@@ -156,7 +156,7 @@ class Kernel(Generic[P, R]):
                 raise
             return self._compile_with(arguments, False)
 
-    def _compile_with(self, arguments, traced):
+    def _compile_with(self, arguments, traced, **how):
         if not traced and not self._has_source:
             _source.require(self.func)
             self._has_source = True
@@ -165,7 +165,7 @@ class Kernel(Generic[P, R]):
         token = _running.set(self)
         try:
             return self._cache.compile(
-                self.func, arguments, self.target, self.lnc, judge, self._schedule, self.capacity, settings, traced, **self._launch()
+                self.func, arguments, self.target, self.lnc, judge, self._schedule, self.capacity, settings, traced, **self._launch(), **how
             )
         finally:
             _running.reset(token)
@@ -179,8 +179,17 @@ class Kernel(Generic[P, R]):
         if self._eager is False or not _traces():
             return self._compile(arguments), False
         stepping = self._eager or _debug.attached() or _debug.breaks(self.func)
-        with _debug.Breaks() as breaks, _debug.hidden() if stepping else contextlib.nullcontext():
-            compiled = self._compile(arguments)
+        breaks = _debug.Breaks()
+        try:
+            with breaks, _debug.hidden() if stepping else contextlib.nullcontext():
+                compiled = self._compile(arguments)
+        except KernelError:
+            if not (stepping or breaks.hit):
+                raise
+            # Up to its error it can be stepped through.
+            with breaks, _debug.hidden():
+                compiled = self._compile_with(arguments, True, up_to_error=True)
+            return compiled, True
         if breaks.hit:
             self._breaking.add(compiled.serial())
         stepping = stepping or compiled.serial() in self._breaking

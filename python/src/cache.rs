@@ -1,6 +1,7 @@
 //! Compiled programs and when they are still good.
 
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::rc::Rc;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use nki_diag::{ColorChoice, Diagnostic, render_all};
@@ -21,7 +22,7 @@ use crate::levels::Judge;
 use crate::named_target;
 use crate::run::{Outcome, shaped};
 use crate::threads::detached;
-use crate::trace::Run;
+use crate::trace::{Mode, Place, Run};
 use crate::values::Wanted;
 
 /// Programs that a kernel keeps; the one used longest ago goes first.
@@ -44,6 +45,8 @@ struct Key {
     static_descriptors: bool,
     /// Python executes the kernel, rather than the evaluator.
     traced: bool,
+    /// The kernel is wrong, and the program is what there is before the error.
+    up_to_error: bool,
 }
 
 /// A program that is ready to run.
@@ -136,8 +139,8 @@ impl Cache {
     /// The program of `function` for these arguments (name and value, in the order of the parameters).
     /// `settings` are timing parameters by name, `grid` the axes of a launch grid: programs that a core runs, cores, and whether neighbouring
     /// programs run on one core. `as_written` keeps the middle end of the kernel's compiler off it; with `static_descriptors` descriptors are made
-    /// before the run.
-    #[pyo3(signature = (function, args, target, lnc, judge, schedule=Vec::new(), capacity=None, settings=Vec::new(), traced=false, grid=Vec::new(), as_written=false, static_descriptors=false))]
+    /// before the run. `up_to_error` compiles what a traced kernel does before its first error, to be stepped through; such a program is not kept.
+    #[pyo3(signature = (function, args, target, lnc, judge, schedule=Vec::new(), capacity=None, settings=Vec::new(), traced=false, grid=Vec::new(), as_written=false, static_descriptors=false, up_to_error=false))]
     #[expect(clippy::too_many_arguments, reason = "keywords in Python")]
     fn compile(
         &self,
@@ -154,6 +157,7 @@ impl Cache {
         grid: Vec<(u32, u32, bool)>,
         as_written: bool,
         static_descriptors: bool,
+        up_to_error: bool,
     ) -> PyResult<Compiled> {
         let capacity = nki_sim::settings::capacity(capacity).map_err(value_error)?;
         let judge = judge.0.clone();
@@ -162,7 +166,7 @@ impl Cache {
         let grid = grid.into_iter().map(axis).collect();
         let target = named_target(target)?;
         let key =
-            Key { target, lnc, strict, schedule, capacity, settings, grid, as_written, static_descriptors, traced };
+            Key { target, lnc, strict, schedule, capacity, settings, grid, as_written, static_descriptors, traced, up_to_error };
         let known: Vec<Arc<Ready>> =
             self.programs.lock().unwrap_or_else(PoisonError::into_inner).iter().rev().cloned().collect();
         for ready in known {
@@ -173,8 +177,12 @@ impl Cache {
         let mut session = Session::of_call(judge.clone(), capacity).map_err(value_error)?;
         session.params.set = key.settings.clone();
         session.static_descriptors = static_descriptors;
-        let (ready, arrays) = compile(py, function, &args, key, &session, None)?;
+        let mode = if up_to_error { Mode::UpToError } else { Mode::Whole };
+        let (ready, arrays) = compile(py, function, &args, key, &session, mode)?;
         let ready = Arc::new(ready);
+        if up_to_error {
+            return Ok(Compiled { ready, arrays, judge });
+        }
         let forgotten = {
             let mut programs = self.programs.lock().unwrap_or_else(PoisonError::into_inner);
             programs.push(ready.clone());
@@ -313,10 +321,30 @@ impl Compiled {
         let mut session = self.session()?;
         session.params.set = self.ready.key.settings.clone();
         session.static_descriptors = self.ready.key.static_descriptors;
-        let ranks: Vec<&Compiled> = ranks.iter().map(Py::get).collect();
-        let run = Run::new(&session, &ranks, rank);
-        let (ready, arrays) = compile(py, function, &args, self.ready.key.clone(), &session, Some(&run))?;
-        Ok((Compiled { ready: Arc::new(ready), arrays, judge: self.judge.clone() }, run.departed()))
+        let all: Vec<&Compiled> = ranks.iter().map(Py::get).collect();
+        let inputs = |py: Python<'_>| all.iter().map(|rank| rank.inputs_of(py, &rank.in_order()?)).collect();
+        let programs: Vec<_> = all.iter().map(|rank| (rank.judge.clone(), rank.ready.clone())).collect();
+        let explain = move |py: Python<'_>, why: Stop| match why {
+            Stop::Call(message) => value_error(message),
+            Stop::Kernel(fault) => {
+                let (judge, ready) = &programs[fault.rank];
+                let found = if programs.len() > 1 { fault.found_on_rank() } else { fault.found() };
+                kernel_error(py, judge.judge(found), &ready.compiled.sources)
+            }
+        };
+        let departed = Place::default();
+        let run = Run {
+            session: &session,
+            kernels: all.iter().map(|rank| &rank.ready.kernel).collect(),
+            rank,
+            inputs: &inputs,
+            explain: (!self.ready.key.up_to_error).then(|| Rc::new(explain) as _),
+            departed: departed.clone(),
+        };
+        let key = Key { up_to_error: false, ..self.ready.key.clone() };
+        let (ready, arrays) = compile(py, function, &args, key, &session, Mode::Beside(&run))?;
+        let compiled = Compiled { ready: Arc::new(ready), arrays, judge: self.judge.clone() };
+        Ok((compiled, departed.take()))
     }
 
     /// Runs the program, and keeps values of intermediates if some are wanted. Arrays that it writes are written when it has come to its end.
@@ -337,7 +365,7 @@ fn compile(
     args: &[(String, Bound<'_, PyAny>)],
     key: Key,
     session: &Session,
-    beside: Option<&Run<'_>>,
+    mode: Mode<'_>,
 ) -> PyResult<(Ready, Vec<(String, Array)>)> {
     let live = Live::default();
     let mut arrays = Vec::new();
@@ -357,8 +385,8 @@ fn compile(
     };
     let mut snapshot = None;
     let done = if key.traced {
-        let (done, met) = crate::trace::specialise(py, function.cast()?, args, &converted, &options, &live, beside)?;
-        if beside.is_none() {
+        let (done, met) = crate::trace::specialise(py, function.cast()?, args, &converted, &options, &live, mode)?;
+        if matches!(mode, Mode::Whole) {
             let roots = (function, args.to_vec(), met);
             snapshot = Some(tracer(py)?.getattr("Snapshot")?.call1(roots)?.unbind());
         }

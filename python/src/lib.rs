@@ -2,12 +2,13 @@
 //!
 //! Python's half (`nki_sim/*.py`) decides what a user sees. This half converts values ([`convert`]), is the live host of the
 //! frontend ([`host`]), keeps compiled programs ([`cache`]) and runs them on the memory of arrays ([`run`]; several ranks: [`ranks`]) or of
-//! XLA ([`served`], [`xla`]).
+//! XLA ([`served`], [`xla`]). Commands let it execute kernels ([`command`]).
 
 #![cfg_attr(not(test), warn(clippy::unwrap_used))]
 
 mod arrays;
 mod cache;
+mod command;
 mod convert;
 mod errors;
 mod host;
@@ -30,7 +31,7 @@ use pyo3::prelude::*;
 /// Runs the command `nki-sim` with these words, the first being the program's name; gives its exit code.
 #[pyfunction]
 fn command_line(py: Python<'_>, words: Vec<OsString>) -> u8 {
-    py.detach(|| threads::in_this_process(|| nki_sim::command_line(words)))
+    py.detach(|| threads::in_this_process(|| nki_sim::command_line(words, Some(&command::TRACER))))
 }
 
 /// The target that the environment names: `trn1`, `trn2` or `trn3`.

@@ -11,7 +11,7 @@ use nki_sim_core::timeline::Timeline;
 use nki_sim_core::{HostTensor, report};
 
 use super::{ranks, script};
-use crate::cli::{KernelArgs, RunArgs};
+use crate::cli::{Frontend, KernelArgs, RunArgs};
 use crate::compare::{self, Comparison, Tolerance};
 use crate::inputs::Given;
 use crate::intermediates::{self, Departure, Dump, Dumps};
@@ -20,8 +20,9 @@ use crate::npy::{self, Array, Elem};
 use crate::output::{Waiting, eprint, print, write_file};
 use crate::places::{Inputs, check_places};
 use crate::report::{Report, page, trace_file};
+use crate::python::{Stepped, Tracer};
 use crate::session::{Compilation, Kernel, Launch, Numerics, Ran, Session, Stop, findings_of};
-use crate::{Failure, memory, stage, tables};
+use crate::{Failure, memory, python, stage, tables};
 
 /// A program that a rank runs, or several.
 pub(super) struct Placed {
@@ -37,6 +38,9 @@ pub(crate) fn run(mut args: RunArgs) -> Result<(), Failure> {
     memory::limit(args.kernel.max_memory.as_deref())?;
     if args.ranks.is_none() && script::wanted(&args) {
         return script::run(&args);
+    }
+    if args.stop.is_some() && args.kernel.frontend == Frontend::Builtin {
+        return Err(Failure::Call("--break stops in Python's debugger, so Python has to execute the kernel: add --frontend python".into()));
     }
     let numerics = if args.no_numerics { Numerics::IfNeeded } else { Numerics::Computed };
     let session = session(&args.kernel, Mode::Run, numerics, Some(&args.timing))?;
@@ -63,6 +67,9 @@ pub(crate) fn run(mut args: RunArgs) -> Result<(), Failure> {
     if !dumps.is_empty() {
         // --dump excludes --ranks.
         to_run = to_run.pop().map(|launch| launch.observed(&mut observer)).into_iter().collect();
+    }
+    if let Some(tracer) = python::tracer(&args.kernel).filter(|t| args.stop.is_some() || t.breaks()) {
+        step(args, &session, &placed[0], tracer)?;
     }
     let done = session.run_timed(to_run);
     drop(waiting);
@@ -94,6 +101,18 @@ pub(crate) fn run(mut args: RunArgs) -> Result<(), Failure> {
         std::mem::forget((placed, timelines));
         outcome
     }
+}
+
+/// Lets Python execute the kernel once more, in the debugger.
+fn step(args: &RunArgs, session: &Session, placed: &Placed, tracer: &dyn Tracer) -> Result<(), Failure> {
+    let inputs = || -> Result<Vec<Given>, String> {
+        let arguments = CommandArguments::parse(&args.kernel.args).map_err(|_| "cannot read the arguments again")?;
+        arguments.values()?;
+        Ok(arguments.into_tensors())
+    };
+    let sources = &placed.compiled.sources;
+    let what = Stepped { session, kernel: &placed.kernel, sources, inputs: &inputs };
+    Ok(tracer.step(&what, args.stop.as_ref())?)
 }
 
 /// Which of the programs a rank runs, and its inputs.

@@ -1,13 +1,11 @@
 //! `nki-sim run script.py`: a whole script, run by Python with our package in the place of `nki`.
 
-use std::process::{Command, Stdio};
+use std::process::Command;
 
 use crate::Failure;
-use crate::cli::{KernelArgs, LevelArgs, RunArgs, TimingArgs};
+use crate::cli::{Frontend, KernelArgs, LevelArgs, RunArgs, TimingArgs};
+use crate::python::{has_package, installation, interpreter};
 use crate::settings;
-
-/// Names the interpreter that runs scripts. The Python package's own command sets it to the interpreter it is installed in.
-const PYTHON: &str = "NKI_SIM_PYTHON";
 
 /// Whether FILE is to be run as a script: it has a main block, and neither a kernel nor an argument was given.
 pub(crate) fn wanted(args: &RunArgs) -> bool {
@@ -34,6 +32,7 @@ fn kernel_only(args: &RunArgs) -> Option<&'static str> {
         rtol,
         atol,
         dump,
+        stop,
         no_numerics,
         json,
         csv,
@@ -49,6 +48,7 @@ fn kernel_only(args: &RunArgs) -> Option<&'static str> {
         target: _,
         lnc,
         beta1,
+        frontend,
         as_written,
         disable_dge,
         programs,
@@ -65,6 +65,7 @@ fn kernel_only(args: &RunArgs) -> Option<&'static str> {
         ("--arg", !values.is_empty()),
         ("--lnc", *lnc != 1),
         ("--beta1", *beta1),
+        ("--frontend", *frontend != Frontend::Builtin),
         ("--as-written", *as_written),
         ("--disable-dge", *disable_dge),
         ("--programs", programs.is_some()),
@@ -79,6 +80,7 @@ fn kernel_only(args: &RunArgs) -> Option<&'static str> {
         ("--rtol", rtol.is_some()),
         ("--atol", atol.is_some()),
         ("--dump", !dump.is_empty()),
+        ("--break", stop.is_some()),
         ("--no-numerics", *no_numerics),
         ("--json", json.is_some()),
         ("--csv", csv.is_some()),
@@ -119,19 +121,13 @@ pub(crate) fn run(args: &RunArgs) -> Result<(), Failure> {
     args.kernel.levels.source()?;
     crate::memory::limit(args.kernel.max_memory.as_deref())?;
     settings::capacity(args.kernel.capacity.as_deref())?;
-    let python = std::env::var(PYTHON).ok().filter(|p| !p.is_empty()).unwrap_or_else(|| "python3".into());
-    let installed = Command::new(&python)
-        .args(["-c", "import importlib.util as u, sys; sys.exit(u.find_spec('nki_sim') is None)"])
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .status()
-        .is_ok_and(|s| s.success());
-    if !installed {
+    let python = interpreter();
+    if !has_package(&python) {
         return Err(Failure::Call(format!(
             "`{}` is run as a script (it has an `if __name__ == \"__main__\":` block), which needs the Python package, and `{python}` does not have it\n  \
-             install it: {python} -m pip install DIRECTORY, a clone of nki-sim, or its wheel ({PYTHON} names another interpreter)\n  \
-             or run one kernel of the file: choose it with --kernel and give its arguments with --arg",
-            file.display()
+             {}\n  or run one kernel of the file: choose it with --kernel and give its arguments with --arg",
+            file.display(),
+            installation(&python)
         )));
     }
     let status = Command::new(&python)

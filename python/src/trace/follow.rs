@@ -9,7 +9,7 @@
 use std::cell::{Cell, RefCell};
 use std::rc::{Rc, Weak};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
@@ -19,8 +19,8 @@ use nki_frontend::trace::{Failure, Follower, Held, Trace};
 use nki_isa::names::Named;
 use nki_isa::program::{NodeKind, Statement, statements};
 use nki_isa::{Fault, Node, RegId, View};
-use nki_sim::findings::Judge;
-use nki_sim::session::{Launch, Session, Stop};
+use nki_sim::inputs::Given;
+use nki_sim::session::{Kernel, Launch, Session, Stop};
 use nki_sim_core::exec::{Look, Moment, Observed, Observer, Reached};
 use nki_sim_core::{Buffer, exec::Extent};
 use pyo3::exceptions::PyRuntimeError;
@@ -30,8 +30,7 @@ use rayon::ThreadPoolBuilder;
 
 use super::active::Tracing;
 use crate::arrays::Memory;
-use crate::cache::{Compiled, Ready};
-use crate::errors::{kernel_error, value_error};
+use crate::errors::value_error;
 
 /// Time between two looks at Python's signals.
 const PATIENCE: Duration = Duration::from_millis(50);
@@ -101,7 +100,10 @@ impl Stops<'_> {
         let end = last as usize + 1;
         let known = end.checked_sub(nodes.len()).and_then(|first| self.statements.get(first..end));
         let same = |known: &Statement<'_>, node: &Node| match (&known.node.kind, &node.kind) {
-            (NodeKind::Inst(known), NodeKind::Inst(inst)) => known == inst,
+            // NaN as an operand is equal to itself here.
+            (NodeKind::Inst(known), NodeKind::Inst(inst)) => {
+                known == inst || format!("{known:?}") == format!("{inst:?}")
+            }
             _ => false,
         };
         known.is_some_and(|known| known.iter().zip(nodes).all(|(k, n)| same(k, n)))
@@ -147,17 +149,26 @@ impl Observer for Stops<'_> {
     }
 }
 
+/// Makes the exception for a run that failed.
+type Explain = Rc<dyn Fn(Python<'_>, Stop) -> PyErr>;
+
 /// Runs of the programs of all ranks, beside which the kernel of one is called.
 pub(crate) struct Run<'a> {
-    session: &'a Session,
-    ranks: &'a [&'a Compiled],
-    rank: usize,
+    pub(crate) session: &'a Session,
+    /// What each rank runs.
+    pub(crate) kernels: Vec<&'a Kernel>,
+    /// The rank whose kernel is called.
+    pub(crate) rank: usize,
+    /// Makes the inputs of all ranks, for each run anew.
+    pub(crate) inputs: &'a dyn Fn(Python<'_>) -> PyResult<Vec<Vec<Given>>>,
+    /// What the kernel raises where the run fails; nothing if the program ends early, where the kernel itself fails.
+    pub(crate) explain: Option<Explain>,
     /// Where the kernel did something else than before.
-    departed: Place,
+    pub(crate) departed: Place,
 }
 
 /// Where a kernel departed from its program, if it did.
-type Place = Rc<RefCell<Option<String>>>;
+pub(crate) type Place = Rc<RefCell<Option<String>>>;
 
 /// Ends what is beside a kernel when that has returned, also by a panic.
 struct Ending<'a>(&'a Tracing, &'a Cancel);
@@ -170,32 +181,20 @@ impl Drop for Ending<'_> {
     }
 }
 
-impl<'a> Run<'a> {
-    pub(crate) fn new(session: &'a Session, ranks: &'a [&'a Compiled], rank: usize) -> Self {
-        Run { session, ranks, rank, departed: Place::default() }
-    }
-
-    /// Where the kernel did something else than when it was specialised.
-    pub(crate) fn departed(&self) -> Option<String> {
-        self.departed.borrow().clone()
-    }
-
+impl Run<'_> {
     /// Calls the kernel for a core, beside a run.
-    pub(super) fn beside<R>(
+    pub(super) fn beside<R, E: From<PyErr>>(
         &self,
         py: Python<'_>,
         tracing: &Rc<Tracing>,
         trace: &mut Trace<'_, '_>,
         core: u32,
-        work: impl FnOnce(&mut Trace<'_, '_>) -> PyResult<R>,
-    ) -> PyResult<R> {
-        let mut inputs = Vec::with_capacity(self.ranks.len());
-        for compiled in self.ranks {
-            inputs.push(compiled.inputs_of(py, &compiled.in_order()?)?);
-        }
+        work: impl FnOnce(&mut Trace<'_, '_>) -> Result<R, E>,
+    ) -> Result<R, E> {
+        let inputs = (self.inputs)(py)?;
         let (asks, asked) = channel();
         let (answers, answered) = channel();
-        let kernels: Vec<_> = self.ranks.iter().map(|compiled| &compiled.ready.kernel).collect();
+        let kernels = self.kernels.clone();
         let Some(stream) = kernels[self.rank].program.cores.get(core as usize) else { return work(trace) };
         let mut stops =
             Stops { core, statements: statements(stream), goal: None, asks: asked, answers: answers.clone(), free: false };
@@ -223,8 +222,7 @@ impl<'a> Run<'a> {
             };
             let started = thread::Builder::new().spawn_scoped(scope, work_of_thread);
             started.map_err(|e| PyRuntimeError::new_err(format!("no thread to run the kernel on: {e}")))?;
-            let programs = self.ranks.iter().map(|c| (c.judge.clone(), c.ready.clone())).collect();
-            let link = Rc::new(Link::new(asks, answered, programs, self.departed.clone()));
+            let link = Rc::new(Link::new(asks, answered, self.explain.clone(), self.departed.clone()));
             *tracing.run.borrow_mut() = Some(link.clone());
             let _ending = Ending(tracing, &cancel);
             trace.follow(Rc::new(Loops(Rc::downgrade(tracing))));
@@ -256,8 +254,7 @@ pub(crate) struct Link {
     /// The loop without iterations whose body is traced nevertheless.
     skipping: Cell<Option<u64>>,
     departed: Place,
-    /// The programs of all ranks.
-    programs: Vec<(Judge, Arc<Ready>)>,
+    explain: Option<Explain>,
 }
 
 impl std::fmt::Debug for Link {
@@ -267,7 +264,7 @@ impl std::fmt::Debug for Link {
 }
 
 impl Link {
-    fn new(asks: Sender<Ask>, answers: Receiver<Answer>, programs: Vec<(Judge, Arc<Ready>)>, departed: Place) -> Self {
+    fn new(asks: Sender<Ask>, answers: Receiver<Answer>, explain: Option<Explain>, departed: Place) -> Self {
         Link {
             asks,
             answers: Mutex::new(answers),
@@ -275,7 +272,7 @@ impl Link {
             done: Cell::new(0),
             skipping: Cell::new(None),
             departed,
-            programs,
+            explain,
         }
     }
 
@@ -295,7 +292,7 @@ impl Link {
             match next {
                 Ok(Answer::Failed(why)) => {
                     self.state.set(State::Over);
-                    return Err(self.failed(py, *why));
+                    return self.explain.as_ref().map_or(Ok(None), |explain| Err(explain(py, *why)));
                 }
                 Ok(answer) => return Ok(Some(answer)),
                 Err(RecvTimeoutError::Timeout) => py.check_signals()?,
@@ -311,17 +308,6 @@ impl Link {
         // If nobody is there to ask, nobody answers.
         let _ = self.asks.send(ask);
         self.answer(py)
-    }
-
-    fn failed(&self, py: Python<'_>, why: Stop) -> PyErr {
-        match why {
-            Stop::Call(message) => value_error(message),
-            Stop::Kernel(fault) => {
-                let (judge, ready) = &self.programs[fault.rank];
-                let found = if self.programs.len() > 1 { fault.found_on_rank() } else { fault.found() };
-                kernel_error(py, judge.judge(found), &ready.compiled.sources)
-            }
-        }
     }
 
     /// Whether the run stands where the kernel is.

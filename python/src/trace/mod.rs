@@ -6,7 +6,7 @@ mod handles;
 mod places;
 mod values;
 
-use nki_diag::{Diagnostic, FileId, Span};
+use nki_diag::{Diagnostic, FileId, SourceMap, Span};
 use nki_frontend::trace::{Definition, Item, Trace, trace};
 use nki_frontend::{Arg, Compiled, Host, HostArray, Loader, Options, Returned};
 use nki_isa::DType;
@@ -15,7 +15,7 @@ use pyo3::types::{PyDict, PyFunction};
 
 pub(crate) use self::active::active;
 use self::active::{Tracing, begin};
-pub(crate) use self::follow::Run;
+pub(crate) use self::follow::{Place, Run};
 pub(crate) use self::handles::{Function, Handle, Method, attribute_of_module, is_instance, is_tracing};
 use self::places::{Met, Places};
 use self::values::{item_of, to_python};
@@ -63,6 +63,40 @@ fn tensors<'a>(arg: &'a Arg, name: &str, out: &mut Vec<Tensor<'a>>) {
     }
 }
 
+/// A kernel that could not be specialised.
+#[derive(Debug)]
+pub(crate) struct Failed {
+    /// What Python raises.
+    pub(crate) error: PyErr,
+    /// What was found; nothing if the error is none of the kernel.
+    pub(crate) diagnostics: Vec<Diagnostic>,
+    /// What the diagnostics point into.
+    pub(crate) sources: SourceMap,
+}
+
+impl From<PyErr> for Failed {
+    fn from(error: PyErr) -> Self {
+        Failed { error, diagnostics: Vec::new(), sources: SourceMap::new() }
+    }
+}
+
+impl From<Failed> for PyErr {
+    fn from(failed: Failed) -> Self {
+        failed.error
+    }
+}
+
+/// How a kernel is specialised.
+#[derive(Clone, Copy)]
+pub(crate) enum Mode<'a> {
+    /// All of it.
+    Whole,
+    /// What there is before its first error.
+    UpToError,
+    /// Instruction by instruction, beside a run.
+    Beside(&'a Run<'a>),
+}
+
 /// Specialises a kernel by running its function for each core. `converted` are its arguments as the frontend sees them. Gives the code that
 /// was met, with its globals, too; what is read of files is noted in `live`.
 pub(crate) fn specialise(
@@ -72,8 +106,8 @@ pub(crate) fn specialise(
     converted: &[(String, Arg)],
     options: &Options,
     live: &Live,
-    beside: Option<&Run<'_>>,
-) -> PyResult<(Compiled, Vec<Met>)> {
+    mode: Mode<'_>,
+) -> Result<(Compiled, Vec<Met>), Failed> {
     let code = function.getattr("__code__")?;
     let places = Places::new(py, &code);
     let (tracing, _ended) = begin(options.target, places);
@@ -84,9 +118,15 @@ pub(crate) fn specialise(
             trace.begin_core(&kernel.name, core);
             tracing.places.borrow_mut().restart();
             let work = |trace: &mut Trace<'_, '_>| kernel.run(py, &tracing, trace, args, converted);
-            let result = match beside {
-                Some(run) => run.beside(py, &tracing, trace, core, work)?,
-                None => work(trace)?,
+            let result = match mode {
+                Mode::Beside(run) => run.beside(py, &tracing, trace, core, work)?,
+                Mode::Whole => work(trace)?,
+                Mode::UpToError => match work(trace) {
+                    Ok(result) => result,
+                    Err(failed) => {
+                        return trace.finish(&kernel.name, Returned::None, kernel.span).map_err(|_| failed);
+                    }
+                },
             };
             if core == 0 {
                 let names = kernel.returned_names(py, &tracing, trace)?;
@@ -142,7 +182,7 @@ impl<'a, 'py> Kernel<'a, 'py> {
         trace: &mut Trace<'_, '_>,
         args: &[(String, Bound<'_, PyAny>)],
         converted: &[(String, Arg)],
-    ) -> PyResult<Item> {
+    ) -> Result<Item, Failed> {
         let inputs = PyDict::new(py);
         for (name, arg) in converted {
             trace.check_argument(arg, self.parameter(name));
@@ -178,8 +218,8 @@ impl<'a, 'py> Kernel<'a, 'py> {
     }
 }
 
-/// The exception that ends the trace: one of ours gets what else was found, one of Python's a diagnostic.
-fn finding(py: Python<'_>, tracing: &Tracing, trace: &mut Trace<'_, '_>, error: PyErr) -> PyErr {
+/// What ends the trace: an exception of ours gets what else was found, one of Python's a diagnostic.
+fn finding(py: Python<'_>, tracing: &Tracing, trace: &mut Trace<'_, '_>, error: PyErr) -> Failed {
     let value = error.value(py);
     if let Ok((id, index)) = value.getattr("_raised").and_then(|mark| mark.extract::<(u64, usize)>())
         && id == tracing.id
@@ -188,7 +228,8 @@ fn finding(py: Python<'_>, tracing: &Tracing, trace: &mut Trace<'_, '_>, error: 
         let own = tracing.raised.borrow().get(index).cloned();
         let alone = all.is_empty();
         all.extend(own);
-        return if alone { error } else { with_findings(py, error, &all, trace.sources()) };
+        let error = if alone { error } else { with_findings(py, error, &all, trace.sources()) };
+        return Failed { error, diagnostics: all, sources: trace.sources().clone() };
     }
     match described(py, tracing, trace, &error) {
         Ok(Some((diagnostic, class))) => {
@@ -196,9 +237,9 @@ fn finding(py: Python<'_>, tracing: &Tracing, trace: &mut Trace<'_, '_>, error: 
             all.push(diagnostic);
             let made = raised(py, &all, &class, trace.sources());
             made.set_cause(py, Some(error));
-            made
+            Failed { error: made, diagnostics: all, sources: trace.sources().clone() }
         }
-        _ => error,
+        _ => error.into(),
     }
 }
 

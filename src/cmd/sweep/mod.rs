@@ -13,7 +13,7 @@ use nki_frontend::{HostArray, Loader};
 use rayon::prelude::*;
 use serde::Serialize;
 
-use crate::cli::{KernelArgs, SweepArgs};
+use crate::cli::{Frontend, KernelArgs, SweepArgs};
 use crate::kernel::{Disk, Sink, add_run_line, compile_from, conclude, finish, refusal, session};
 use crate::output::{Progress, eprint, print, write_file};
 use crate::places::{Inputs, check_places};
@@ -34,6 +34,11 @@ struct Table<'a> {
 
 /// Runs the sweep.
 pub(crate) fn run(mut args: SweepArgs) -> Result<(), Failure> {
+    if args.kernel.frontend == Frontend::Python {
+        let why = "--frontend python: a sweep changes constants in the source text, which the built-in evaluator reads; in Python, nki_sim.sweep calls the kernel";
+        return Err(Failure::Call(why.into()));
+    }
+    args.kernel.frontend = Frontend::Builtin;
     let mut session = session(&args.kernel, Mode::Sweep, Numerics::IfNeeded, Some(&args.timing))?;
     let axes = axes(&args, &session)?;
     add_run_line(&session, &mut args.kernel, Sink::default())?;

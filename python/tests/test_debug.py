@@ -1,0 +1,558 @@
+"""Stepping through kernels: values at each instruction, debuggers, breakpoints."""
+
+import concurrent.futures
+import io
+import os
+import pdb
+import subprocess
+import sys
+import textwrap
+import warnings
+
+import nki
+import nki.collectives as ncc
+import nki.isa as nisa
+import nki.language as nl
+import nki_sim
+import numpy as np
+import pytest
+
+X = np.arange(32, dtype=np.float32).reshape(4, 8)
+
+#: What a kernel saw while it was stepped through.
+seen = []
+
+
+def loaded(x, dtype=None):
+    tile = nl.ndarray(x.shape, dtype=dtype or x.dtype, buffer=nl.sbuf)
+    nisa.dma_copy(dst=tile, src=x)
+    return tile
+
+
+def stored(tile):
+    out = nl.ndarray(tile.shape, dtype=tile.dtype, buffer=nl.shared_hbm)
+    nisa.dma_copy(dst=out, src=tile)
+    return out
+
+
+def see(*values):
+    """Notes values, while the kernel is stepped through."""
+    try:
+        seen.append(tuple(np.array(value) for value in values))
+    except (TypeError, ValueError):
+        # It is specialised only, or its values are not known any more.
+        pass
+
+
+@pytest.fixture(autouse=True)
+def fresh():
+    seen.clear()
+
+
+def plain(kernel):
+    return nki.simulate(kernel, eager=False)
+
+
+def eager(kernel):
+    return nki.simulate(kernel, eager=True)
+
+
+def test_values_follow_each_instruction():
+    @nki.jit
+    def kernel(x):
+        tile = loaded(x)
+        see(tile)
+        nisa.tensor_scalar(tile, tile, nl.multiply, 3.0)
+        see(tile, tile[1:2, 2:4])
+        return stored(tile)
+
+    result = eager(kernel)(X)
+    assert np.array_equal(result, plain(kernel)(X))
+    (first,), (second, part) = seen
+    assert np.array_equal(first, X)
+    assert np.array_equal(second, 3 * X)
+    assert np.array_equal(part, 3 * X[1:2, 2:4])
+    # Again, with other values and another shape.
+    seen.clear()
+    assert np.array_equal(eager(kernel)(X + 1), 3 * (X + 1))
+    assert np.array_equal(seen[0][0], X + 1)
+    seen.clear()
+    eager(kernel)(X[:2])
+    assert seen[0][0].shape == (2, 8)
+
+
+def test_program_is_that_of_a_normal_call():
+    def body_of(tile, other):
+        def body(i):
+            scratch = nl.ndarray(tile.shape, dtype=nl.float32, buffer=nl.sbuf)
+            for j in range(2):
+                nisa.tensor_tensor(scratch, tile, other, nl.add)
+                nisa.tensor_copy(tile, scratch)
+            see(tile[0:1, 0:1])
+
+        return body
+
+    @nki.jit
+    def kernel(x, n):
+        tile, other = loaded(x), loaded(x)
+        nl.fori_loop(0, 3, body_of(tile, other))
+        count = nl.ndarray((1, 1), dtype=nl.int32, buffer=nl.sbuf)
+        nisa.dma_copy(dst=count, src=n)
+        bound = nisa.register_alloc(count)
+        for i in nl.dynamic_range(bound):
+            nl.fori_loop(0, 2, body_of(tile, other))
+        nl.fori_loop(0, 0, body_of(tile, other))
+        return stored(tile)
+
+    n = np.array([[2]], np.int32)
+    compiled, stepping = eager(kernel)._prepare(eager(kernel).bind(X + 1, n))
+    assert stepping
+    assert not seen
+    again = kernel._step(compiled, kernel.bind(X + 1, n))
+    assert again.text() == compiled.text()
+    # Three turns, two of two, and the body of a loop without iterations, which changes nothing.
+    values = [value.item() for (value,) in seen]
+    assert values == [3, 5, 7, 9, 11, 13, 15, 15]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", nki_sim.KernelWarning)
+        assert np.array_equal(eager(kernel)(X, n), plain(kernel)(X, n))
+
+
+def test_while_loop_and_registers():
+    shown = []
+
+    @nki.jit
+    def kernel(x):
+        tile, one = loaded(x), loaded(x)
+        number = nl.ndarray((1, 1), dtype=nl.int32, buffer=nl.sbuf)
+        nisa.memset(number, 3)
+        register = nisa.register_alloc(number)
+        shown.append(repr(register))
+
+        def body(condition):
+            nisa.tensor_tensor(tile, tile, one, nl.add)
+            nisa.tensor_scalar(number, number, nl.subtract, 1)
+            nisa.register_load(register, number)
+            shown.append(repr(register))
+            see(tile)
+            return register
+
+        nl.while_loop(register, body)
+        return stored(tile)
+
+    assert np.array_equal(eager(kernel)(X), 4 * X)
+    assert [np.array_equal(value, k * X) for (value,), k in zip(seen, (2, 3, 4))] == [True] * 3
+    assert [text.rpartition(": ")[2] for text in shown[-4:]] == ["3", "2", "1", "0"]
+
+
+def test_unwritten_and_nan():
+    shown = []
+
+    @nki.jit
+    def kernel(x):
+        tile = nl.ndarray((4, 8), dtype=nl.bfloat16, buffer=nl.sbuf)
+        shown.append((repr(tile), tile))
+        nisa.memset(tile[:, 0:4], float("nan"))
+        shown.append((repr(tile), tile))
+        see(tile)
+        nisa.memset(tile, 0)
+        shown.append((repr(tile), tile))
+        return stored(tile)
+
+    eager(kernel)(X)
+    texts = [text for text, _ in shown[-3:]]
+    assert texts[0].endswith("nothing has written it")
+    assert "[nan nan nan nan ? ? ? ?]" in texts[1] and "(?: nothing has written it)" in texts[1]
+    assert "?" not in texts[2]
+
+
+def test_value_marks_what_is_unwritten():
+    @nki.jit
+    def kernel(x):
+        tile = nl.ndarray((4, 8), dtype=nl.int32, buffer=nl.sbuf)
+        nisa.memset(tile[:, 0:4], 7)
+        if getattr(tile, "value", None) is not None:
+            seen.append(tile.value)
+        nisa.memset(tile, 0)
+        return stored(tile)
+
+    eager(kernel)(X)
+    (value,) = seen
+    assert isinstance(value, np.ma.MaskedArray)
+    assert not value.mask[:, :4].any() and value.mask[:, 4:].all()
+    assert (value[:, :4] == 7).all()
+
+
+def test_error_in_an_instruction_is_at_the_line_of_the_user():
+    reached = []
+
+    @nki.jit
+    def kernel(x, n):
+        tile = loaded(x)
+        count = nl.ndarray((1, 1), dtype=nl.int32, buffer=nl.sbuf)
+        nisa.dma_copy(dst=count, src=n)
+        at = nisa.register_alloc(count)
+        target = nl.ndarray((4, 8), dtype=nl.float32, buffer=nl.sbuf)
+        try:
+            nisa.tensor_copy(target, tile.ap(pattern=[[8, 4], [1, 8]], scalar_offset=at, indirect_dim=1))  # faults
+        except nki_sim.KernelError as error:
+            reached.append((error, repr(tile)))
+            raise
+        return stored(target)
+
+    line = next(i for i, text in enumerate(open(__file__), 1) if text.rstrip().endswith("# faults"))
+    bad = np.array([[1000]], np.int32)
+    with pytest.raises(nki_sim.KernelError) as normal:
+        plain(kernel)(X, bad)
+    assert not reached
+    with pytest.raises(nki_sim.KernelError) as stepped:
+        eager(kernel)(X, bad)
+    # The exception passes the statement that faults.
+    ((error, text),) = reached
+    assert error is stepped.value and "the run has ended" in text
+    assert stepped.value.line == normal.value.line == line
+    assert stepped.value.text == normal.value.text
+    frames = [entry.lineno for entry in stepped.traceback if entry.path.name == "test_debug.py"]
+    assert line in [n + 1 for n in frames]
+
+
+def test_two_cores_meet():
+    @nki.jit
+    def kernel(x):
+        core = nl.program_id(0)
+        tile = loaded(x)
+        nisa.tensor_scalar(tile, tile, nl.add, float(core * 100))
+        other = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.sbuf)
+        see(tile)
+        nisa.sendrecv(src=tile, dst=other, send_to_rank=1 - core, recv_from_rank=1 - core, pipe_id=0)
+        see(other)
+        out = nl.ndarray((2, *x.shape), dtype=x.dtype, buffer=nl.shared_hbm)
+        nisa.dma_copy(dst=out[core], src=other)
+        return out
+
+    result = eager(kernel)[2](X)
+    assert np.array_equal(result, plain(kernel)[2](X))
+    mine, theirs, mine_of_1, theirs_of_1 = (value for (value,) in seen)
+    assert np.array_equal(mine, X) and np.array_equal(theirs, X + 100)
+    assert np.array_equal(mine_of_1, X + 100) and np.array_equal(theirs_of_1, X)
+
+
+def test_ranks_meet():
+    group = ncc.ReplicaGroup([[0, 1]])
+
+    @nki.jit
+    def kernel(x):
+        source = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.shared_hbm)
+        total = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.shared_hbm)
+        nisa.dma_copy(dst=source, src=x)
+        ncc.all_reduce(dsts=[total], srcs=[source], replica_group=group, op=nl.add)
+        see(total)
+        return total
+
+    results = nki_sim.simulate_ranks(eager(kernel), 2)([X, X + 1])
+    expected = nki_sim.simulate_ranks(plain(kernel), 2)([X, X + 1])
+    for rank in range(2):
+        assert np.array_equal(results[rank], expected[rank])
+        assert np.array_equal(seen[rank][0], 2 * X + 1)
+
+
+def test_a_kernel_that_does_something_else_says_so():
+    calls = []
+
+    @nki.jit
+    def kernel(x):
+        calls.append(1)
+        tile = loaded(x)
+        nisa.tensor_scalar(tile, tile, nl.multiply, float(len(calls)))
+        see(tile)
+        return stored(tile)
+
+    with pytest.warns(nki_sim.KernelWarning, match="called another instruction"):
+        result = eager(kernel)(X)
+    assert np.array_equal(result, 2 * X)
+    assert not seen
+
+
+def test_profile_is_that_of_a_normal_call():
+    @nki.jit
+    def kernel(x):
+        tile = loaded(x)
+        nisa.tensor_scalar(tile, tile, nl.multiply, 3.0)
+        return stored(tile)
+
+    (one, stepped), (two, normal) = nki_sim.profile(eager(kernel))(X), nki_sim.profile(plain(kernel))(X)
+    assert np.array_equal(one, two)
+    assert stepped.latency_us == normal.latency_us
+
+
+def test_inputs_are_written_once():
+    @nki.jit
+    def kernel(x):
+        tile = loaded(x)
+        nisa.tensor_scalar(tile, tile, nl.add, 1.0)
+        nisa.dma_copy(dst=x, src=tile)
+        see(x)
+        return x
+
+    array = X.copy()
+    eager(kernel)(array)
+    assert np.array_equal(array, X + 1)
+    assert np.array_equal(seen[0][0], X + 1)
+
+
+def test_tracing_without_a_debugger_does_not_step():
+    sys_trace = sys.gettrace()
+
+    @nki.jit
+    def kernel(x):
+        tile = loaded(x)
+        see(tile)
+        return stored(tile)
+
+    try:
+        # As tools do that measure coverage.
+        sys.settrace(lambda *_: None)
+        nki.simulate(kernel)(X)
+    finally:
+        sys.settrace(sys_trace)
+    assert not seen
+
+
+def test_parser_is_refused(monkeypatch):
+    @nki.jit
+    def kernel(x):
+        return stored(loaded(x))
+
+    monkeypatch.setenv("NKI_COMPILER_FRONTEND", "parser")
+    with pytest.raises(nki_sim.ArgumentError, match="tracer"):
+        eager(kernel)(X)
+
+
+SESSION = '''
+import nki, nki.isa as nisa, nki.language as nl, numpy as np
+
+@nki.jit
+def kernel(x):
+    tile = nl.ndarray((2, 4), dtype=nl.float32, buffer=nl.sbuf)
+    out = nl.ndarray((2, 4), dtype=nl.float32, buffer=nl.shared_hbm)
+    nisa.dma_copy(dst=tile, src=x)
+    {stop}
+    for i in range(2):
+        nisa.tensor_scalar(tile, tile, nl.add, 10.0)
+    nisa.dma_copy(dst=out, src=tile)
+    print("stored")
+    return out
+
+x = np.arange(8, dtype=np.float32).reshape(2, 4)
+print("result", kernel(x).tolist())
+'''
+
+
+def transcript(tmp_path, stop, commands, *options):
+    """What a pdb session on a kernel prints."""
+    file = tmp_path / "session.py"
+    file.write_text(SESSION.format(stop=stop))
+    words = [sys.executable, *options, str(file)]
+    ran = subprocess.run(words, input="\n".join(commands) + "\n", capture_output=True, text=True, timeout=120)
+    assert ran.returncode == 0, ran.stderr
+    return ran.stdout
+
+
+def test_transcript_of_a_session_at_a_breakpoint(tmp_path):
+    text = transcript(tmp_path, "breakpoint()", ["p tile", "next", "next", "p tile[0:1]", "p i", "p out", "p tile.value.sum()", "continue"])
+    where, *shown = (part.strip() for part in text.split("(Pdb) "))
+    assert where.endswith("for i in range(2):")
+    assert shown[0] == "<tensor tile (2, 4) float32 sbuf>\n[[0. 1. 2. 3.]\n [4. 5. 6. 7.]]"
+    assert shown[1].endswith("nisa.tensor_scalar(tile, tile, nl.add, 10.0)")
+    assert shown[3] == "<tensor tile (1, 4) float32 sbuf>\n[[10. 11. 12. 13.]]"
+    assert shown[4] == "0"
+    assert shown[5] == "<tensor out (2, 4) float32 shared_hbm>: nothing has written it"
+    assert shown[6].endswith("108.0") or shown[6].endswith("108.0)")
+    # The kernel prints once, and what it returns is what a normal run gives.
+    assert shown[7] == "stored\nresult [[20.0, 21.0, 22.0, 23.0], [24.0, 25.0, 26.0, 27.0]]"
+
+
+def test_transcript_of_a_debugger_that_is_attached(tmp_path):
+    file = tmp_path / "session.py"
+    text = transcript(tmp_path, "pass", [f"break {file}:11", "continue", "p tile[0:1]", "clear 1", "continue", "quit"], "-m", "pdb")
+    assert "<tensor tile (1, 4) float32 sbuf>\n[[0. 1. 2. 3.]]" in text
+    assert text.count("stored") == 1
+    assert "result [[20.0, 21.0" in text
+
+
+def test_breakpoint_in_a_function_that_the_kernel_calls(tmp_path):
+    file = tmp_path / "helper.py"
+    file.write_text(
+        textwrap.dedent(
+            """
+            import nki, nki.isa as nisa, nki.language as nl, numpy as np
+
+            def load(x):
+                tile = nl.ndarray((2, 4), dtype=nl.float32, buffer=nl.sbuf)
+                nisa.dma_copy(dst=tile, src=x)
+                breakpoint()
+                return tile
+
+            @nki.jit
+            def kernel(x):
+                tile = load(x)
+                out = nl.ndarray((2, 4), dtype=nl.float32, buffer=nl.shared_hbm)
+                nisa.dma_copy(dst=out, src=tile)
+                return out
+
+            x = np.ones((2, 4), np.float32)
+            kernel(x)
+            kernel(2 * x)
+            """
+        )
+    )
+    commands = "p tile.value.max()\ncontinue\np tile.value.max()\ncontinue\n"
+    ran = subprocess.run([sys.executable, str(file)], input=commands, capture_output=True, text=True, timeout=120)
+    assert ran.returncode == 0, ran.stderr
+    shown = [part.strip() for part in ran.stdout.split("(Pdb) ")]
+    assert "1.0" in shown[1] and "2.0" in shown[3]
+    # With breakpoints off nothing stops.
+    off = {**os.environ, "PYTHONBREAKPOINT": "0"}
+    ran = subprocess.run([sys.executable, str(file)], capture_output=True, text=True, timeout=120, env=off)
+    assert ran.returncode == 0 and "(Pdb)" not in ran.stdout
+
+
+def test_a_debugger_in_this_process(monkeypatch):
+    @nki.jit
+    def kernel(x):
+        tile = loaded(x)
+        nisa.tensor_scalar(tile, tile, nl.add, 1.0)
+        breakpoint()
+        return stored(tile)
+
+    out = io.StringIO()
+    debugger = pdb.Pdb(stdin=io.StringIO("p tile[0:1, 0:2]\nup\ncontinue\n"), stdout=out, nosigint=True, readrc=False)
+    monkeypatch.setattr(sys, "breakpointhook", lambda: debugger.set_trace(sys._getframe(1)))
+    assert np.array_equal(nki.simulate(kernel)(X), X + 1)
+    assert "<tensor tile (1, 2) float32 sbuf>\n[[1. 2.]]" in out.getvalue()
+
+
+def test_a_kernel_that_is_wrong_is_stepped_through_to_its_error():
+    reached = []
+
+    @nki.jit
+    def kernel(x):
+        tile = loaded(x)
+        nisa.tensor_scalar(tile, tile, nl.add, 1.0)
+        reached.append(repr(tile[0:1, 0:2]))
+        nisa.tensor_copy(tile, tile[0:2])  # is wrong
+        return stored(tile)
+
+    line = next(i for i, text in enumerate(open(__file__), 1) if text.rstrip().endswith("# is wrong"))
+    with pytest.raises(nki_sim.KernelError) as error:
+        eager(kernel)(X)
+    assert error.value.line == line
+    assert reached[-1].endswith("[[1. 2.]]")
+    with pytest.raises(nki_sim.KernelError) as normal:
+        plain(kernel)(X)
+    assert error.value.text == normal.value.text
+
+
+def test_many_threads():
+    @nki.jit
+    def kernel(x):
+        tile = loaded(x)
+        nisa.tensor_scalar(tile, tile, nl.multiply, 2.0)
+        see(tile)
+        return stored(tile)
+
+    with concurrent.futures.ThreadPoolExecutor(4) as pool:
+        results = list(pool.map(lambda i: eager(kernel)(X + i), range(8)))
+    assert all(np.array_equal(result, 2 * (X + i)) for i, result in enumerate(results))
+    assert sorted(value[0, 0] for (value,) in seen) == [2 * i for i in range(8)]
+
+
+KERNEL = """
+import nki, nki.isa as nisa, nki.language as nl
+
+# nki-sim: x=float32[2,4]:ones n=3
+@nki.jit
+def kernel(x, n):
+    tile = nl.ndarray((2, 4), dtype=nl.float32, buffer=nl.sbuf)
+    out = nl.ndarray((2, 4), dtype=nl.float32, buffer=nl.shared_hbm)
+    nisa.dma_copy(dst=tile, src=x)
+    for i in (k for k in range(n)):
+        nisa.tensor_scalar(tile, tile, nl.add, 10.0)
+    nisa.dma_copy(dst=out, src=tile)
+    print("traced")
+    return out
+"""
+
+
+def command(*words, text="", **variables):
+    return subprocess.run(
+        [sys.executable, "-m", "nki_sim", *words], input=text, capture_output=True, text=True, timeout=120, env={**os.environ, **variables}
+    )
+
+
+def test_commands_let_python_execute_the_kernel(tmp_path):
+    file = tmp_path / "a_kernel.py"
+    file.write_text(KERNEL)
+    for words in (["run"], ["check"], ["whatif"], ["lower"]):
+        texts = {}
+        for frontend in ("builtin", "python", "auto"):
+            ran = command(*words, str(file), "--frontend", frontend)
+            assert ran.returncode == 0, ran.stderr
+            texts[frontend] = ran.stdout.replace("traced\n", "")
+            assert (ran.stdout + ran.stderr).count("traced\n") == 1
+        assert texts["builtin"] == texts["python"] == texts["auto"]
+    # Only Python can execute this one.
+    file.write_text(KERNEL.replace("print(", "print(complex(1, 2).real, "))
+    assert command("run", str(file)).returncode == 1
+    assert command("run", str(file), "--frontend", "python").returncode == 0
+
+
+def test_commands_say_what_is_wrong(tmp_path):
+    file = tmp_path / "a_kernel.py"
+    file.write_text(KERNEL.replace("src=tile)", "src=tile[0:1])"))
+    both = [command("run", str(file), "--frontend", frontend) for frontend in ("builtin", "python")]
+    assert [ran.returncode for ran in both] == [1, 1]
+    headline = [ran.stderr.splitlines()[0] for ran in both]
+    assert headline[0] == headline[1]
+    file.write_text(KERNEL)
+    for words in (["--arg", "y=1"], ["--kernel", "nothing"]):
+        both = [command("run", str(file), *words, "--frontend", frontend) for frontend in ("builtin", "python")]
+        assert [ran.returncode for ran in both] == [2, 2]
+        assert both[0].stderr == both[1].stderr
+    file.write_text("import nothing_of_this_name\n")
+    ran = command("run", str(file), "--frontend", "python", "--arg", "x=1")
+    assert ran.returncode == 2 and "ModuleNotFoundError: No module named 'nothing_of_this_name'" in ran.stderr
+    assert "line 1" in ran.stderr
+    ran = command("sweep", str(file), "--grid", "n=1,2", "--frontend", "python")
+    assert ran.returncode == 2 and "nki_sim.sweep" in ran.stderr
+
+
+def test_break_opens_the_inspector(tmp_path):
+    file = tmp_path / "a_kernel.py"
+    file.write_text(KERNEL)
+    line = 1 + KERNEL.splitlines().index("        nisa.tensor_scalar(tile, tile, nl.add, 10.0)")
+    commands = "p tile[0:1]\nnext\np i\ncontinue\n"
+    ran = command("run", str(file), "--frontend", "python", "--break", f"{line}:2", text=commands)
+    assert ran.returncode == 0, ran.stderr
+    shown = [part.strip() for part in ran.stdout.split("(Pdb) ")]
+    assert shown[1] == "<tensor tile (1, 4) float32 sbuf>\n[[21. 21. 21. 21.]]"
+    assert shown[3] == "2"
+    # The run follows as without it.
+    normal = command("run", str(file), "--frontend", "python")
+    assert ran.stdout.endswith(normal.stdout.replace("traced\n", ""))
+    ran = command("run", str(file), "--frontend", "python", "--break", f"{line}:3")
+    assert "is executed 3 times; iterations are 0 to 2" in ran.stderr
+    ran = command("run", str(file), "--frontend", "python", "--break", "1:0")
+    assert ran.returncode == 2 and "Blank" in ran.stderr
+    ran = command("run", str(file), "--break", str(line))
+    assert ran.returncode == 2 and "--frontend python" in ran.stderr
+    ran = command("run", str(file), "--frontend", "python", "--break", str(line), text="quit\n")
+    assert ran.returncode == 2 and "ended" in ran.stderr
+
+
+def test_breakpoint_of_a_kernel_stops_the_command(tmp_path):
+    file = tmp_path / "a_kernel.py"
+    file.write_text(KERNEL.replace("    for i", "    breakpoint()\n    for i"))
+    ran = command("run", str(file), "--frontend", "python", text="p tile\ncontinue\n")
+    assert ran.returncode == 0, ran.stderr
+    assert "(Pdb) <tensor tile (2, 4) float32 sbuf>\n[[1. 1. 1. 1.]\n [1. 1. 1. 1.]]" in ran.stdout

@@ -1,0 +1,123 @@
+//! The Python package, where a command needs it: to run scripts, and to let Python execute a kernel.
+
+use std::ffi::OsString;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::sync::OnceLock;
+
+use nki_frontend::{Arguments, Compiled, Options};
+use nki_diag::SourceMap;
+
+use crate::Failure;
+use crate::cli::{Frontend, KernelArgs};
+use crate::inputs::Given;
+use crate::session::{Kernel, Session};
+
+/// Names the interpreter that has the package. The package's own command sets it to the interpreter that it is installed in.
+pub(crate) const PYTHON: &str = "NKI_SIM_PYTHON";
+
+/// How to install the package with an interpreter.
+pub(crate) fn installation(python: &str) -> String {
+    format!(
+        "install it: {python} -m pip install DIRECTORY, a clone of nki-sim, or its wheel ({PYTHON} names another interpreter)"
+    )
+}
+
+/// A place in the source where a kernel stops.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Break {
+    /// The file; none for the kernel's.
+    pub file: Option<String>,
+    /// The line.
+    pub line: u32,
+    /// Which execution of the line, from 0.
+    pub iteration: u64,
+}
+
+/// A kernel that was compiled, and what it is run with.
+#[expect(missing_debug_implementations, reason = "what makes inputs has none")]
+pub struct Stepped<'a> {
+    /// How it runs.
+    pub session: &'a Session,
+    /// The kernel that was compiled last.
+    pub kernel: &'a Kernel,
+    /// What diagnostics point into.
+    pub sources: &'a SourceMap,
+    /// Makes its inputs.
+    pub inputs: &'a dyn Fn() -> Result<Vec<Given>, String>,
+}
+
+/// Lets Python execute kernels: the process of the Python package has one.
+pub trait Tracer: Sync {
+    /// Compiles the kernel of a file.
+    ///
+    /// # Errors
+    /// Why the file cannot be imported.
+    fn compile(&self, file: &Path, arguments: &dyn Arguments, options: &Options) -> Result<Compiled, String>;
+
+    /// Whether the kernel compiled last calls `breakpoint()`.
+    fn breaks(&self) -> bool;
+
+    /// Lets Python execute that kernel again, each instruction as it is called, with a debugger that stops at a place; without one, where the kernel
+    /// calls `breakpoint()`.
+    ///
+    /// # Errors
+    /// The user has ended the session, or the place is not reached.
+    fn step(&self, what: &Stepped<'_>, at: Option<&Break>) -> Result<(), String>;
+}
+
+static TRACER: OnceLock<&'static dyn Tracer> = OnceLock::new();
+
+/// Offers the tracer of this process to its commands.
+pub(crate) fn offer(tracer: &'static dyn Tracer) {
+    // Every call offers the same one.
+    let _ = TRACER.set(tracer);
+}
+
+/// The tracer that is to compile the kernel; none for the built-in evaluator.
+pub(crate) fn tracer(args: &KernelArgs) -> Option<&'static dyn Tracer> {
+    if args.frontend == Frontend::Builtin { None } else { TRACER.get().copied() }
+}
+
+/// The interpreter that scripts and kernels are run by.
+pub(crate) fn interpreter() -> String {
+    std::env::var(PYTHON).ok().filter(|p| !p.is_empty()).unwrap_or_else(|| "python3".into())
+}
+
+/// Whether an interpreter has the package.
+pub(crate) fn has_package(python: &str) -> bool {
+    Command::new(python)
+        .args(["-c", "import importlib.util as u, sys; sys.exit(u.find_spec('nki_sim') is None)"])
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .status()
+        .is_ok_and(|s| s.success())
+}
+
+/// Hands a command whose kernel Python is to execute over to the package's command, and gives its exit code; none if this process does it.
+///
+/// # Errors
+/// The package is not installed, and nothing else will do.
+pub(crate) fn hand_over(words: &[OsString], args: &KernelArgs) -> Result<Option<u8>, Failure> {
+    let lowered = args.file.extension().is_some_and(|e| e == "nkir");
+    if args.frontend == Frontend::Builtin || TRACER.get().is_some() || lowered {
+        return Ok(None);
+    }
+    let python = interpreter();
+    if !has_package(&python) {
+        if args.frontend == Frontend::Auto {
+            return Ok(None);
+        }
+        return Err(Failure::Call(format!(
+            "--frontend python: Python executes the kernel, which needs the Python package, and `{python}` does not have it\n  {}\n  \
+             or use the built-in evaluator: --frontend builtin",
+            installation(&python)
+        )));
+    }
+    let status = Command::new(&python)
+        .args(["-m", "nki_sim"])
+        .args(words.iter().skip(1))
+        .status()
+        .map_err(|e| Failure::Call(format!("cannot run `{python}`: {e}")))?;
+    Ok(Some(status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(2)))
+}
