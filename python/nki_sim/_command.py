@@ -67,13 +67,13 @@ def _described(name, kernel):
     return name, kernel.func, kernel.target, parameters, f"{name}({shown})"
 
 
-def text_of(error):
+def text_of(error, at):
     """An exception in the words of the command: what happened in the files of the user, and where."""
     from ._errors import SimError
 
     if isinstance(error, (SimError, SystemExit)):
         return str(error)
     package = os.path.dirname(os.path.abspath(__file__)) + os.sep
-    frames = [f for f in traceback.extract_tb(error.__traceback__) if not f.filename.startswith((package, "<frozen"))]
+    frames = [f for f in traceback.extract_tb(at) if not f.filename.startswith((package, "<frozen"))]
     lines = traceback.format_list(frames) + traceback.format_exception_only(type(error), error)
     return "Python cannot execute the kernel\n" + "".join(lines).rstrip()

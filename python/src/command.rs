@@ -178,7 +178,7 @@ fn step(py: Python<'_>, last: &Last, what: &Stepped<'_>, at: Option<&Break>) -> 
 
 /// The text of an exception with its traceback.
 fn traceback(py: Python<'_>, error: &PyErr) -> String {
-    let text = || PyModule::import(py, "nki_sim._command")?.getattr("text_of")?.call1((error.value(py),))?.extract();
+    let text = || PyModule::import(py, "nki_sim._command")?.getattr("text_of")?.call1((error.value(py), error.traceback(py)))?.extract();
     text().unwrap_or_else(|_: PyErr| error.to_string())
 }
 

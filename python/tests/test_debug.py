@@ -542,8 +542,10 @@ def test_break_opens_the_inspector(tmp_path):
     assert ran.stdout.endswith(normal.stdout.replace("traced\n", ""))
     ran = command("run", str(file), "--frontend", "python", "--break", f"{line}:3")
     assert "is executed 3 times; iterations are 0 to 2" in ran.stderr
-    ran = command("run", str(file), "--frontend", "python", "--break", "1:0")
-    assert ran.returncode == 2 and "Blank" in ran.stderr
+    ran = command("run", str(file), "--frontend", "python", "--break", "1")
+    assert "is not executed" in ran.stderr
+    ran = command("run", str(file), "--frontend", "python", "--break", "1000")
+    assert ran.returncode == 2 and "does not exist" in ran.stderr
     ran = command("run", str(file), "--break", str(line))
     assert ran.returncode == 2 and "--frontend python" in ran.stderr
     ran = command("run", str(file), "--frontend", "python", "--break", str(line), text="quit\n")
