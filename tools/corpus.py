@@ -35,6 +35,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("corpus", type=pathlib.Path, help="one entry a line, as JSON")
     parser.add_argument("--sources", type=pathlib.Path, required=True, help="folder that holds the checkouts by name")
     parser.add_argument("--json", type=pathlib.Path, help="write the results here")
+    parser.add_argument("--frontend", choices=["tracer", "parser"], help="who executes kernels, as NKI_COMPILER_FRONTEND says (default tracer: Python)")
     parser.add_argument("-k", dest="filter", default="", help="only entries whose id contains this")
     parser.add_argument("--timeout", type=float, default=600, help="seconds that one entry may take (default 600)")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="entries run at once (default: one a core)")
@@ -58,6 +59,8 @@ def read(path: pathlib.Path) -> list[dict]:
 
 def main() -> int:
     options = arguments()
+    if options.frontend:
+        os.environ["NKI_COMPILER_FRONTEND"] = options.frontend
     try:
         entries = [one for one in read(options.corpus) if options.filter in one["id"]]
     except OSError as error:

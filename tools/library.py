@@ -39,6 +39,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--sample", type=int, metavar="N", help="N further configurations of each test function, drawn at random")
     parser.add_argument("--seed", type=int, default=0, help="of the draw of --sample (default 0)")
     parser.add_argument("--again", type=pathlib.Path, metavar="FILE", help="take what passed over from the results in FILE, run the rest of the selection")
+    parser.add_argument("--frontend", choices=["tracer", "parser"], help="who executes kernels, as NKI_COMPILER_FRONTEND says (default tracer: Python)")
     parser.add_argument("--run-all", action="store_true", help="also the shapes that the suite itself leaves out of simulation")
     parser.add_argument("--timeout", type=float, default=300, help="seconds of one core that a test may take (default 300)")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="test files run at once (default: one a core)")
@@ -47,6 +48,8 @@ def arguments() -> argparse.Namespace:
 
 def main() -> int:
     options = arguments()
+    if options.frontend:
+        os.environ["NKI_COMPILER_FRONTEND"] = options.frontend
     if not (options.checkout / "src" / "nkilib_src").is_dir():
         print(f"error: {options.checkout} is not a checkout of nki-library: it has no src/nkilib_src", file=sys.stderr)
         return 2
@@ -100,6 +103,7 @@ def summarise(options: argparse.Namespace, results: list["runner.FileResult"], p
     return {
         "target": options.target,
         "selection": selection(options),
+        "frontend": os.environ.get("NKI_COMPILER_FRONTEND", "tracer"),
         "timeout": options.timeout,
         "cores": os.cpu_count(),
         "collected": sum(result.collected for result in results),

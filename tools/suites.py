@@ -47,6 +47,8 @@ def run(options) -> dict:
         environment = {**os.environ, "PYTHONPATH": path}
         if options.capacity:
             environment["NKI_SIM_CAPACITY"] = options.capacity
+        if options.frontend:
+            environment["NKI_COMPILER_FRONTEND"] = options.frontend
         subprocess.run(command, cwd=options.checkout, env=environment, check=False)
         cases = list(tree.parse(results).getroot().iter("testcase"))
     count, reasons = collections.Counter(), collections.Counter()
@@ -63,6 +65,7 @@ def run(options) -> dict:
         "mark": options.mark,
         "absent": options.absent,
         "capacity": options.capacity,
+        "frontend": options.frontend,
         "passed": count["passed"],
         "failed": count["failure"] + count["error"],
         "skipped": count["skipped"],
@@ -84,6 +87,7 @@ def main() -> int:
     parser.add_argument("--mark", help="only tests with this mark, as for `pytest -m`")
     parser.add_argument("--absent", nargs="*", default=[], metavar="MODULE", help="modules for the hardware that the suite imports and does not need")
     parser.add_argument("--capacity", choices=["warn", "error"], help="NKI_SIM_CAPACITY of the run")
+    parser.add_argument("--frontend", choices=["tracer", "parser"], help="who executes kernels, as NKI_COMPILER_FRONTEND says (default tracer: Python)")
     parser.add_argument("--json", type=pathlib.Path, help="where results are appended")
     options = parser.parse_args()
     entry = run(options)
