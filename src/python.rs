@@ -5,8 +5,8 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 
-use nki_frontend::{Arguments, Compiled, Options};
 use nki_diag::SourceMap;
+use nki_frontend::{Arguments, Compiled, Options};
 
 use crate::Failure;
 use crate::cli::{Frontend, KernelArgs};

@@ -21,11 +21,11 @@ _OURS = (functools.__file__, "<frozen")
 
 
 def about_code(code, globals_):
-    """Whether code belongs to this package, the name of its text, the text, the number of lines and,
-    for each instruction, where it begins and ends."""
+    """Whether code belongs to this package, the name of its text, the text, the number of lines, for
+    each instruction where it begins and ends, and the instructions that may be jumped to, in order."""
     filename = code.co_filename
     if filename.startswith(_PACKAGE) or filename.startswith(_OURS):
-        return True, filename, None, 0, []
+        return True, filename, None, 0, [], []
     name, text = _source.of_code(code, globals_)
     if hasattr(code, "co_positions"):
         positions = [(line, column, end, end_column) for line, end, column, end_column in code.co_positions()]
@@ -34,7 +34,19 @@ def about_code(code, globals_):
         for start, stop, line in code.co_lines():
             positions[start // 2 : stop // 2] = [(line, None, None, None)] * ((stop - start) // 2)
     lines = max((line for line, *_ in positions if line is not None), default=1)
-    return False, name, text, lines, positions
+    return False, name, text, lines, positions, _targets(code)
+
+
+def _targets(code):
+    """The offsets of instructions that may be jumped to, also by an exception; all of them if that is
+    not known."""
+    targets = set(dis.findlabels(code.co_code))
+    if sys.version_info >= (3, 11):
+        parse = getattr(dis, "_parse_exception_table", None)
+        if parse is None:
+            return list(range(0, len(code.co_code), 2))
+        targets.update(entry.target for entry in parse(code))
+    return sorted(targets)
 
 
 def parameters(code):

@@ -1,7 +1,7 @@
 //! Compiled programs and when they are still good.
 
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::rc::Rc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use nki_diag::{ColorChoice, Diagnostic, render_all};
@@ -301,9 +301,12 @@ impl Compiled {
     /// Why the kernel cannot be stepped through, if it cannot.
     fn unsteppable(&self) -> Option<&'static str> {
         if !self.ready.key.traced {
-            return Some("the built-in evaluator executes it, not Python: it uses sbuf, psum or hbm without an import; write nl.sbuf");
+            return Some(
+                "the built-in evaluator executes it, not Python: it uses sbuf, psum or hbm without an import; write nl.sbuf",
+            );
         }
-        let rewritten = "its compiler (neuronxcc) rewrites it after Python has executed it; look at values with nki-sim run --dump";
+        let rewritten =
+            "its compiler (neuronxcc) rewrites it after Python has executed it; look at values with nki-sim run --dump";
         self.ready.compiled.middle_end.then_some(rewritten)
     }
 

@@ -89,8 +89,7 @@ impl OfCommand {
         let objects = objects(py, &values)?;
         let breaks = PyModule::import(py, "nki_sim._debug")?.getattr("Breaks")?.call0()?;
         breaks.call_method0("__enter__")?;
-        let done =
-            specialise(py, function.bind(py), &objects, &values, &options, &Live::default(), Mode::Whole);
+        let done = specialise(py, function.bind(py), &objects, &values, &options, &Live::default(), Mode::Whole);
         breaks.call_method1("__exit__", (py.None(), py.None(), py.None()))?;
         let (target, breaks) = (options.target, breaks.getattr("hit")?.extract()?);
         let compiled = match done {
@@ -178,7 +177,12 @@ fn step(py: Python<'_>, last: &Last, what: &Stepped<'_>, at: Option<&Break>) -> 
 
 /// The text of an exception with its traceback.
 fn traceback(py: Python<'_>, error: &PyErr) -> String {
-    let text = || PyModule::import(py, "nki_sim._command")?.getattr("text_of")?.call1((error.value(py), error.traceback(py)))?.extract();
+    let text = || {
+        PyModule::import(py, "nki_sim._command")?
+            .getattr("text_of")?
+            .call1((error.value(py), error.traceback(py)))?
+            .extract()
+    };
     text().unwrap_or_else(|_: PyErr| error.to_string())
 }
 
@@ -211,6 +215,10 @@ fn object<'py>(py: Python<'py>, name: &str, value: &Arg) -> PyResult<Bound<'py, 
             tracer(py)?.getattr("named")?.call1((module, member))?
         }
         Arg::Shared(_, inner) => object(py, name, inner)?,
-        _ => return Err(value_error(format!("--arg {name}: --frontend python takes no such value; use --frontend builtin"))),
+        _ => {
+            return Err(value_error(format!(
+                "--arg {name}: --frontend python takes no such value; use --frontend builtin"
+            )));
+        }
     })
 }

@@ -914,3 +914,34 @@ def test_a_changed_array_is_traced_again(monkeypatch):
     assert traced(kernel, ramp()) == (6, True)
     monkeypatch.setitem(globals(), "WEIGHTS", np.broadcast_to(np.float32(2), (4, 8)))
     assert traced(kernel, ramp()) == (3, True)
+
+
+def test_iterations_are_those_of_the_evaluator(monkeypatch):
+    """Whatever an iteration jumps over."""
+
+    def kernel(x):
+        tile, other = load(x), load(x)
+        for i in range(6):
+            nisa.tensor_copy(tile[0:1], other[0:1]) if i % 2 else nisa.tensor_copy(other[0:1], tile[0:1])
+            if i == 1:
+                continue
+            try:
+                if i == 2:
+                    raise ValueError
+                nisa.tensor_copy(dst=tile[0:2], src=(other if i % 3 else tile)[0:2])
+            except ValueError:
+                nisa.tensor_copy(dst=other[0:2], src=tile[0:2])
+            for j in range(2):
+                if i > 3 and j:
+                    break
+                nisa.tensor_copy(tile, other)
+                nisa.tensor_copy(other[0:1, 0:1], tile[0:1, 0:1])
+            if i == 4:
+                nisa.tensor_copy(other, tile)
+        return store(tile)
+
+    texts = []
+    for frontend in ("tracer", "parser"):
+        monkeypatch.setenv("NKI_COMPILER_FRONTEND", frontend)
+        texts.append(nki.jit(kernel).compile(ramp()).text())
+    assert texts[0] == texts[1]

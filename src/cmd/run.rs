@@ -19,8 +19,8 @@ use crate::kernel::{CommandArguments, Sink, add_run_line, compile, conclude, fai
 use crate::npy::{self, Array, Elem};
 use crate::output::{Waiting, eprint, print, write_file};
 use crate::places::{Inputs, check_places};
-use crate::report::{Report, page, trace_file};
 use crate::python::{Stepped, Tracer};
+use crate::report::{Report, page, trace_file};
 use crate::session::{Compilation, Kernel, Launch, Numerics, Ran, Session, Stop, findings_of};
 use crate::{Failure, memory, python, stage, tables};
 
@@ -40,7 +40,9 @@ pub(crate) fn run(mut args: RunArgs) -> Result<(), Failure> {
         return script::run(&args);
     }
     if args.stop.is_some() && args.kernel.frontend == Frontend::Builtin {
-        return Err(Failure::Call("--break stops in Python's debugger, so Python has to execute the kernel: add --frontend python".into()));
+        return Err(Failure::Call(
+            "--break stops in Python's debugger, so Python has to execute the kernel: add --frontend python".into(),
+        ));
     }
     let numerics = if args.no_numerics { Numerics::IfNeeded } else { Numerics::Computed };
     let session = session(&args.kernel, Mode::Run, numerics, Some(&args.timing))?;

@@ -165,15 +165,17 @@ impl Interp<'_> {
             "__path__" | "__doc__" | "__package__" | "__spec__" | "__all__" => Some(Value::None),
             "__debug__" => Some(Value::Bool(true)),
             "open" | "input" | "exit" | "quit" | "globals" | "locals" | "eval" | "exec" | "bytes" | "bytearray"
-            | "complex" | "memoryview" | "dir" | "compile" | "__import__" | "delattr" | "ascii"
-            | "aiter" | "anext" | "help" => Some(Value::Host(Rc::new(Host {
+            | "complex" | "memoryview" | "dir" | "compile" | "__import__" | "delattr" | "ascii" | "aiter" | "anext"
+            | "help" => Some(Value::Host(Rc::new(Host {
                 path: name.to_owned(),
                 reason: Some(format!("the built-in `{name}` is not available in NKI")),
                 span: None,
             }))),
             "breakpoint" => Some(Value::Host(Rc::new(Host {
                 path: name.to_owned(),
-                reason: Some("the built-in evaluator has no debugger: let Python execute the kernel (--frontend python)".into()),
+                reason: Some(
+                    "the built-in evaluator has no debugger: let Python execute the kernel (--frontend python)".into(),
+                ),
                 span: None,
             }))),
             _ => None,

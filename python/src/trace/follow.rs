@@ -196,8 +196,14 @@ impl Run<'_> {
         let (answers, answered) = channel();
         let kernels = self.kernels.clone();
         let Some(stream) = kernels[self.rank].program.cores.get(core as usize) else { return work(trace) };
-        let mut stops =
-            Stops { core, statements: statements(stream), goal: None, asks: asked, answers: answers.clone(), free: false };
+        let mut stops = Stops {
+            core,
+            statements: statements(stream),
+            goal: None,
+            asks: asked,
+            answers: answers.clone(),
+            free: false,
+        };
         // In a pool of its own: what waits here would keep a thread of the common one from its work.
         let pool = ThreadPoolBuilder::new().num_threads(1).stack_size(STACK).build();
         let pool = pool.map_err(|e| PyRuntimeError::new_err(format!("no thread to run the kernel on: {e}")))?;

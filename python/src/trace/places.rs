@@ -20,9 +20,9 @@ const RESUMED: u32 = 0x20 | 0x80 | 0x200;
 /// Where an instruction begins, and where it ends: line, column, line, column; lines from 1, columns in bytes from 0.
 type Position = [Option<u32>; 4];
 
-/// What `nki_sim._trace.about_code` says: whether the code is of this package, the name of its text, the text, its lines, and where each
-/// instruction is.
-type About = (bool, String, Option<String>, u32, Vec<Position>);
+/// What `nki_sim._trace.about_code` says: whether the code is of this package, the name of its text, the text, its lines, where each
+/// instruction is, and where the code may be jumped to.
+type About = (bool, String, Option<String>, u32, Vec<Position>, Vec<u32>);
 
 /// Code with its globals.
 pub(crate) type Met = (Py<PyAny>, Py<PyAny>);
@@ -42,6 +42,16 @@ struct Code {
     name: Name,
     file: FileId,
     positions: Vec<Position>,
+    /// Where it may be jumped to, in order.
+    targets: Vec<u32>,
+}
+
+impl Code {
+    /// Whether an instruction is reached from an earlier one only.
+    fn follows(&self, at: u32, earlier: u32) -> bool {
+        let passed = |at: u32| self.targets.partition_point(|&target| target <= at);
+        earlier < at && passed(earlier) == passed(at)
+    }
 }
 
 /// An instruction of a code object.
@@ -60,6 +70,8 @@ struct Level {
     depth: usize,
     /// Iterations of its loops.
     iterations: Vec<(Span, i64)>,
+    /// The instruction of the last operation there, and the loops around that.
+    last: Option<(u32, usize)>,
 }
 
 /// Where the kernel is.
@@ -113,9 +125,18 @@ impl Places {
             && level.frame.as_ptr() == innermost.as_ptr()
             && !level.code.resumed
         {
-            let code = level.code.clone();
-            let site = self.site(trace, &code, last_instruction(&innermost)?)?;
-            self.iterate(trace, &innermost, &site)?;
+            let (code, last) = (level.code.clone(), level.last);
+            let at = last_instruction(&innermost)?;
+            let site = self.site(trace, &code, at)?;
+            // Without a jump in between, the loops are in the same iterations.
+            let same = |(earlier, loops): (u32, usize)| loops == site.loops.len() && code.follows(at, earlier);
+            if !last.is_some_and(same) {
+                self.iterate(trace, &innermost, &site)?;
+            }
+            if let Some(level) = self.levels.last_mut() {
+                trace.leave_to(level.depth + level.iterations.len());
+                level.last = Some((at, site.loops.len()));
+            }
             return Ok(site.span);
         }
         self.walk(py, trace, innermost)
@@ -154,7 +175,10 @@ impl Places {
                     self.frame = Some(frame.clone().unbind());
                 }
                 let (frame, code) = (frame.clone().unbind(), code.clone());
-                self.levels.push(Level { frame, code, depth: trace.depth(), iterations: Vec::new() });
+                self.levels.push(Level { frame, code, depth: trace.depth(), iterations: Vec::new(), last: None });
+            }
+            if let Some(level) = self.levels.get_mut(index) {
+                level.last = None;
             }
             let site = self.site(trace, code, last_instruction(frame)?)?;
             self.iterate(trace, frame, &site)?;
@@ -221,7 +245,7 @@ impl Places {
         globals: &Bound<'_, PyAny>,
     ) -> PyResult<Rc<Code>> {
         let py = object.py();
-        let (ours, file, text, lines, positions): About =
+        let (ours, file, text, lines, positions, targets): About =
             tracer(py)?.getattr("about_code")?.call1((object, globals))?.extract()?;
         let name: String = object.getattr("co_name")?.extract()?;
         let flags: u32 = object.getattr("co_flags")?.extract()?;
@@ -241,6 +265,7 @@ impl Places {
             name: trace.name(&name),
             file,
             positions,
+            targets,
         });
         if !ours {
             self.met.push((object.clone().unbind(), globals.clone().unbind()));

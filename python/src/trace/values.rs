@@ -4,6 +4,7 @@ use std::rc::Rc;
 
 use nki_frontend::trace::{Args, Callable, Content, Failure, Item, Trace};
 use nki_isa::names::Named;
+use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{
     PyBool, PyDict, PyEllipsis, PyFloat, PyFrozenSet, PyInt, PyList, PyRange, PySet, PySlice, PyString, PyTuple, PyType,
@@ -74,8 +75,9 @@ fn nested(tracing: &Rc<Tracing>, object: &Bound<'_, PyAny>, depth: u32) -> PyRes
             .map(Item::tuple);
     }
     if let Ok(slice) = object.cast_exact::<PySlice>() {
-        let part = |name: &str| nested(tracing, &slice.getattr(name)?, depth + 1);
-        return Ok(Item::slice(part("start")?, part("stop")?, part("step")?));
+        let part = |name: &Bound<'_, PyString>| nested(tracing, &slice.getattr(name)?, depth + 1);
+        let (start, stop, step) = (intern!(py, "start"), intern!(py, "stop"), intern!(py, "step"));
+        return Ok(Item::slice(part(start)?, part(stop)?, part(step)?));
     }
     if let Some(known) = tracing.api.borrow().get(&(object.as_ptr() as usize)) {
         return Ok(known.clone());
