@@ -2,7 +2,6 @@
 specialised, and how values are shown."""
 
 import contextlib
-import io
 import os
 import sys
 import threading
@@ -41,6 +40,60 @@ def _names_breakpoint(code):
     return "breakpoint" in code.co_names or any(_names_breakpoint(c) for c in code.co_consts if isinstance(c, types.CodeType))
 
 
+class _Shared:
+    """Something of the process that is replaced while any thread needs it to be."""
+
+    def __init__(self, replace, restore):
+        self._replace, self._restore = replace, restore
+        self._lock = threading.Lock()
+        self._users = 0
+
+    def __enter__(self):
+        with self._lock:
+            if self._users == 0:
+                self._kept = self._replace()
+            self._users += 1
+
+    def __exit__(self, *_error):
+        with self._lock:
+            self._users -= 1
+            if self._users == 0:
+                self._restore(self._kept)
+
+
+class _ThisThread(threading.local):
+    #: Who notes the breakpoints of the kernel that is specialised.
+    breaks = None
+    #: Whether its output is dropped.
+    quiet = False
+
+
+_this_thread = _ThisThread()
+
+
+def _replace_hook():
+    kept = sys.breakpointhook
+
+    def hook(*args, **kwargs):
+        breaks = _this_thread.breaks
+        if breaks is None or not _native.is_tracing():
+            return kept(*args, **kwargs)
+        breaks.hit = breaks.hit or os.environ.get("PYTHONBREAKPOINT") != "0"
+        return None
+
+    sys.breakpointhook = hook
+    return kept, hook
+
+
+def _restore_hook(replaced):
+    kept, hook = replaced
+    if sys.breakpointhook is hook:
+        sys.breakpointhook = kept
+
+
+_HOOK = _Shared(_replace_hook, _restore_hook)
+
+
 class Breaks:
     """Notes calls of `breakpoint()` in the kernel that this thread specialises, which do nothing: the
     values are not known yet."""
@@ -49,39 +102,69 @@ class Breaks:
         self.hit = False
 
     def __enter__(self):
-        self._hook = sys.breakpointhook
-        self._thread = threading.get_ident()
-        sys.breakpointhook = self._noted
+        _HOOK.__enter__()
+        self._outer, _this_thread.breaks = _this_thread.breaks, self
         return self
 
     def __exit__(self, *_error):
-        sys.breakpointhook = self._hook
+        _this_thread.breaks = self._outer
+        _HOOK.__exit__()
 
-    def _noted(self, *args, **kwargs):
-        if threading.get_ident() != self._thread or not _native.is_tracing():
-            return self._hook(*args, **kwargs)
-        self.hit = self.hit or os.environ.get("PYTHONBREAKPOINT") != "0"
-        return None
+
+class _Output:
+    """Standard output without that of quiet threads."""
+
+    def __init__(self, kept):
+        self._kept = kept
+
+    def write(self, text):
+        return len(text) if _this_thread.quiet else self._kept.write(text)
+
+    def __getattr__(self, name):
+        return getattr(self._kept, name)
+
+
+def _replace_output():
+    kept = sys.stdout
+    sys.stdout = _Output(kept)
+    return kept, sys.stdout
+
+
+def _restore_output(replaced):
+    kept, output = replaced
+    if sys.stdout is output:
+        sys.stdout = kept
+
+
+def _replace_callbacks():
+    monitoring = getattr(sys, "monitoring", None)
+    if monitoring is None or monitoring.get_tool(monitoring.DEBUGGER_ID) is None:
+        return {}
+    return {event: monitoring.register_callback(monitoring.DEBUGGER_ID, event, None) for event in _events(monitoring)}
+
+
+def _restore_callbacks(callbacks):
+    for event, callback in callbacks.items():
+        sys.monitoring.register_callback(sys.monitoring.DEBUGGER_ID, event, callback)
+
+
+_OUTPUT = _Shared(_replace_output, _restore_output)
+_CALLBACKS = _Shared(_replace_callbacks, _restore_callbacks)
 
 
 @contextlib.contextmanager
 def hidden():
     """Hides what this thread does from its debugger, and drops what it prints: the kernel is called
     again, step by step."""
-    function = sys.gettrace()
-    monitoring = getattr(sys, "monitoring", None)
-    callbacks = {}
-    if monitoring is not None and monitoring.get_tool(monitoring.DEBUGGER_ID) is not None:
-        for event in _events(monitoring):
-            callbacks[event] = monitoring.register_callback(monitoring.DEBUGGER_ID, event, None)
-    sys.settrace(None)
-    try:
-        with contextlib.redirect_stdout(io.StringIO()):
+    function, quiet = sys.gettrace(), _this_thread.quiet
+    with _CALLBACKS, _OUTPUT:
+        sys.settrace(None)
+        _this_thread.quiet = True
+        try:
             yield
-    finally:
-        sys.settrace(function)
-        for event, callback in callbacks.items():
-            monitoring.register_callback(monitoring.DEBUGGER_ID, event, callback)
+        finally:
+            _this_thread.quiet = quiet
+            sys.settrace(function)
 
 
 def _events(monitoring):

@@ -453,18 +453,23 @@ def test_a_kernel_that_is_wrong_is_stepped_through_to_its_error():
     assert error.value.text == normal.value.text
 
 
-def test_many_threads():
+def test_many_threads(capsys):
     @nki.jit
     def kernel(x):
         tile = loaded(x)
         nisa.tensor_scalar(tile, tile, nl.multiply, 2.0)
         see(tile)
+        print("traced")
         return stored(tile)
 
+    hook, output = sys.breakpointhook, sys.stdout
     with concurrent.futures.ThreadPoolExecutor(4) as pool:
-        results = list(pool.map(lambda i: eager(kernel)(X + i), range(8)))
+        results = list(pool.map(lambda i: nki.simulate(kernel, eager=i % 2 == 0)(X + i), range(16)))
     assert all(np.array_equal(result, 2 * (X + i)) for i, result in enumerate(results))
-    assert sorted(value[0, 0] for (value,) in seen) == [2 * i for i in range(8)]
+    assert sorted(value[0, 0] for (value,) in seen) == [2 * i for i in range(0, 16, 2)]
+    # The process is as it was, and each kernel that was stepped through printed once.
+    assert sys.breakpointhook is hook and sys.stdout is output
+    assert 8 <= capsys.readouterr().out.count("traced\n") <= 16
 
 
 KERNEL = """
