@@ -259,3 +259,45 @@ fn compare_knows_a_line_that_moved() {
     let metrics = s.run(&["compare", "a.json", "d.json"]).exits(0);
     assert!(metrics.stdout.contains(" us ->") && !metrics.stdout.contains(" 0.000 ->"), "{}", metrics.stdout);
 }
+
+#[test]
+fn a_frontend_that_is_not_installed_is_said_to_be() {
+    let s = Session::new();
+    s.write("k.py", ADD_ONE);
+    let run = |words: &[&str]| {
+        let mut command = s.command(words);
+        command.env("NKI_SIM_PYTHON", "no-such-interpreter");
+        command::Ran::from(command.output().expect("runs"))
+    };
+    let call = ["run", "k.py", "--arg", "x=float32[4,4]"];
+    let with = |more: &[&'static str]| run(&[&call[..], more].concat());
+    let plain = with(&[]).exits(0);
+    assert_eq!(with(&["--frontend", "auto"]).exits(0).stdout, plain.stdout);
+    assert_eq!(with(&["--frontend", "builtin"]).exits(0).stdout, plain.stdout);
+    for command in ["run", "check", "lower", "whatif"] {
+        let words = [&[command], &call[1..], &["--frontend", "python"]].concat();
+        run(&words)
+            .exits(2)
+            .says("`no-such-interpreter` does not have it")
+            .says("pip install")
+            .says("NKI_SIM_PYTHON names another interpreter")
+            .says("--frontend builtin");
+    }
+    with(&["--break", "3"]).exits(2).says("add --frontend python");
+    with(&["--break", "3", "--frontend", "auto"]).exits(2).says("add --frontend python");
+    with(&["--frontend", "python", "--break", "x"]).exits(2).says("expected LINE[:ITERATION]");
+    with(&["--frontend", "python", "--break", "0"]).exits(2).says("expected LINE[:ITERATION]");
+    run(&["sweep", "k.py", "--grid", "x=float32[4,4]", "--frontend", "python"]).exits(2).says("nki_sim.sweep");
+    // A lowered kernel has no Python.
+    run(&["lower", "k.py", "--arg", "x=float32[4,4]", "-o", "k.nkir"]).exits(0);
+    let lowered = ["run", "k.nkir", "--arg", "x=float32[4,4]", "--frontend", "python"];
+    run(&lowered).exits(0);
+    run(&[&lowered[..], &["--break", "3"]].concat()).exits(2).says("the kernel's source");
+}
+
+#[test]
+fn the_built_in_evaluator_says_where_a_debugger_is() {
+    let s = Session::new();
+    s.write("k.py", ADD_ONE.replace("    return", "    breakpoint()\n    return"));
+    s.run(&["run", "k.py", "--arg", "x=float32[4,4]"]).exits(1).says("--frontend python");
+}

@@ -11,7 +11,7 @@ use nki_sim_core::timeline::Timeline;
 use nki_sim_core::{HostTensor, report};
 
 use super::{ranks, script};
-use crate::cli::{Frontend, KernelArgs, RunArgs};
+use crate::cli::{KernelArgs, RunArgs};
 use crate::compare::{self, Comparison, Tolerance};
 use crate::inputs::Given;
 use crate::intermediates::{self, Departure, Dump, Dumps};
@@ -39,10 +39,10 @@ pub(crate) fn run(mut args: RunArgs) -> Result<(), Failure> {
     if args.ranks.is_none() && script::wanted(&args) {
         return script::run(&args);
     }
-    if args.stop.is_some() && args.kernel.frontend == Frontend::Builtin {
-        return Err(Failure::Call(
-            "--break stops in Python's debugger, so Python has to execute the kernel: add --frontend python".into(),
-        ));
+    let is_lowered = args.kernel.file.extension().is_some_and(|e| e == "nkir");
+    if args.stop.is_some() && (is_lowered || python::tracer(&args.kernel).is_none()) {
+        let why = "--break stops in Python's debugger, so Python has to execute the kernel: add --frontend python, with the kernel's source";
+        return Err(Failure::Call(why.into()));
     }
     let numerics = if args.no_numerics { Numerics::IfNeeded } else { Numerics::Computed };
     let session = session(&args.kernel, Mode::Run, numerics, Some(&args.timing))?;
