@@ -588,3 +588,17 @@ def test_more_dimensions_than_an_access_pattern_has():
     got = many_dimensions(x)
     close(got[0], x[:, access].astype(np.float64) * 2 + x[:, access + 1])
     np.testing.assert_array_equal(got[1], (x[:, access] + 1)[:, ::-1, :, ::-1, :, ::-1])
+
+
+@nki.jit
+def parametrised(x, op=nl.add, engine=nisa.vector_engine, dtype=nl.float32, function=np.exp, command=nisa.reduce_cmd.reset_reduce):
+    out = nl.ndarray(x.shape, dtype=dtype, buffer=nl.shared_hbm)
+    assert command == nisa.reduce_cmd.reset_reduce
+    nl.store(out, nisa.activation(function, nisa.tensor_scalar(nl.load(x), op, 2.0, engine=engine)))
+    return out
+
+
+def test_names_of_the_language_as_arguments():
+    x = normal(128, 64)
+    close(parametrised(x), np.exp(x.astype(np.float64) + 2), 1e-6)
+    close(parametrised(x, nl.multiply, nisa.gpsimd_engine, nl.bfloat16, np.square), (2 * x.astype(np.float64)) ** 2, 1e-2)

@@ -144,6 +144,8 @@ impl Interp<'_> {
     fn run_program(&mut self, candidate: &Candidate, args: &[(String, Arg)]) -> EvalResult<Value> {
         let def = candidate.function.def.clone();
         let mut call = CallArgs::none(def.name_span);
+        // Names of the API among the arguments are those of the kernel's language.
+        self.dialect = candidate.function.module.dialect.get();
         for param in &def.params {
             let name = self.name(param.name);
             if let Some((_, arg)) = args.iter().find(|(n, _)| **n == *name) {
