@@ -165,8 +165,19 @@ impl Cache {
         let axis = |(sequential, cores, cores_outside)| GridAxis { sequential, cores, cores_outside };
         let grid = grid.into_iter().map(axis).collect();
         let target = named_target(target)?;
-        let key =
-            Key { target, lnc, strict, schedule, capacity, settings, grid, as_written, static_descriptors, traced, up_to_error };
+        let key = Key {
+            target,
+            lnc,
+            strict,
+            schedule,
+            capacity,
+            settings,
+            grid,
+            as_written,
+            static_descriptors,
+            traced,
+            up_to_error,
+        };
         let known: Vec<Arc<Ready>> =
             self.programs.lock().unwrap_or_else(PoisonError::into_inner).iter().rev().cloned().collect();
         for ready in known {
@@ -307,7 +318,8 @@ impl Compiled {
         }
         let rewritten =
             "its compiler (neuronxcc) rewrites it after Python has executed it; look at values with nki-sim run --dump";
-        self.ready.compiled.middle_end.then_some(rewritten)
+        let compiled = &self.ready.compiled;
+        (compiled.older_compiler && !compiled.as_written).then_some(rewritten)
     }
 
     /// Calls the traced kernel's function again, for these arguments, while the program runs beside it: each instruction is executed as it is

@@ -99,9 +99,13 @@ impl OfCommand {
         };
         let last = Last { function: function.clone_ref(py), values, options, breaks };
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(last);
-        let of_trace = compiled.kernel.as_ref().map(|k| (k.span, k.middle_end));
-        let (span, middle_end) = of_trace.unwrap_or((kernel.span, kernel.middle_end));
-        Ok(Ok(Compiled { kernel: Some(KernelInfo { span, middle_end, ..kernel }), ..compiled }))
+        let kernel = match &compiled.kernel {
+            Some(k) => {
+                KernelInfo { span: k.span, older_compiler: k.older_compiler, as_written: k.as_written, ..kernel }
+            }
+            None => kernel,
+        };
+        Ok(Ok(Compiled { kernel: Some(kernel), ..compiled }))
     }
 }
 
@@ -131,7 +135,8 @@ fn info((name, _, target, params, signature): &Found) -> PyResult<KernelInfo> {
         signature: signature.clone(),
         span: Span::default(),
         target: target.as_deref().map(|name| named_target(Some(name))).transpose()?,
-        middle_end: false,
+        older_compiler: false,
+        as_written: false,
     })
 }
 

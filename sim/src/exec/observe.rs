@@ -61,6 +61,15 @@ pub trait Look {
     fn register(&mut self, register: RegId) -> Option<i64>;
 }
 
+/// What is read of a tensor.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Extent {
+    /// What the instruction has written.
+    Written,
+    /// The whole tensor.
+    Tensor,
+}
+
 /// An instruction has been executed and has written an operand.
 #[derive(Debug, Clone, Copy)]
 pub struct Moment<'a> {
