@@ -4,8 +4,6 @@ import importlib.util
 import linecache
 import pathlib
 import re
-import subprocess
-import sys
 import warnings
 
 import pytest
@@ -36,15 +34,6 @@ def test_blocks_run(name, least, tmp_path, monkeypatch):
             # Without an installed plugin pytest does not know the marker.
             warnings.simplefilter("ignore", pytest.PytestUnknownMarkWarning)
             exec(compile(text, file, "exec"), scope)
-
-
-def test_explained_names_of_the_workbench_are_known():
-    text = (ROOT / "docs/workbench.md").read_text(encoding="utf-8")
-    names = re.findall(r"^    nki-sim explain (\S+)", text, re.M)
-    assert len(names) >= 5
-    for name in names:
-        done = subprocess.run([sys.executable, "-m", "nki_sim", "explain", name], capture_output=True, text=True)
-        assert done.returncode == 0 and done.stdout.startswith("# "), done.stderr
 
 
 def test_the_last_block_of_the_page_is_a_test(pytester):

@@ -1,4 +1,4 @@
-"""The tutorials and guides run as they stand: their files are written, their commands executed, and what the page shows is printed.
+"""The tutorials, guides and the walk through the workbench run as they stand: their files are written, their commands executed, and what the page shows is printed.
 
 - ```python title="NAME" is a file.
 - ```console holds commands (lines that begin with `$`) and below each one lines of what it prints, in this order; lines that the page
@@ -18,7 +18,7 @@ import sys
 import pytest
 
 DOCS = pathlib.Path(__file__).resolve().parents[2] / "docs"
-PAGES = sorted(p.relative_to(DOCS).as_posix() for folder in ("tutorials", "how_to") for p in (DOCS / folder).glob("*.md"))
+PAGES = ["workbench.md", *sorted(p.relative_to(DOCS).as_posix() for folder in ("tutorials", "how_to") for p in (DOCS / folder).glob("*.md"))]
 BLOCK = re.compile(r'^```(python title="(?P<file>[^"]+)"|console(?P<fails> fails)?)\n(?P<text>.*?)^```$', re.M | re.S)
 
 
@@ -33,6 +33,7 @@ def shell(tmp_path):
         (programs / name).chmod(0o755)
     folder = tmp_path / "work"
     folder.mkdir()
+    (folder / "examples").symlink_to(DOCS.parent / "examples")
     path = os.pathsep.join([str(programs), os.environ["PATH"]])
     environment = {**os.environ, "PATH": path, "NO_COLOR": "1", "PYTHONDONTWRITEBYTECODE": "1"}
 
@@ -72,6 +73,8 @@ def missing(shown, printed):
 def test_page(page, shell):
     path = DOCS / page
     text = path.read_text(encoding="utf-8")
+    if "import duckdb" in text:
+        pytest.importorskip("duckdb", reason="the page queries tables: pip install duckdb")
     blocks = list(BLOCK.finditer(text))
     assert blocks, f"{page} shows nothing that runs"
     blessed = text

@@ -43,18 +43,22 @@ fn pages(name: &str) -> Vec<String> {
     let mut out: Vec<String> = slugs::explain(name).into_iter().collect();
     let (module, rest) = qualified(name);
     let wanted = |m: &str| module.is_none_or(|module| module == m);
-    if let Some(entry) = inst::find(rest)
-        && wanted(if entry.collective { "nki.collectives" } else { "nki.isa" })
-    {
-        out.push(instructions::page(entry.schema, 1));
+    if let Some(entry) = inst::find(rest) {
+        let home = if entry.collective { "nki.collectives" } else { "nki.isa" };
+        // A function that returns what the instruction writes has a page of its own.
+        if wanted(home) && reference::functions(home).iter().all(|e| e.name != rest) {
+            out.push(instructions::page(entry.schema, 1));
+        }
     }
+    // `nl.reshape` is no function: the method is `nl.NkiTensor.reshape`.
+    let bare = module.is_some() && !rest.contains('.');
     for (module, short) in MODULES.iter().filter(|(m, _)| wanted(m)) {
         let functions = reference::functions(module);
         out.extend(functions.iter().filter(|e| e.name == rest).map(|e| page(&format!("{short}.{}", e.name), e)));
         let classes = || CLASSES.iter().filter(|c| c.module == *module);
         out.extend(classes().filter(|c| c.name == rest).map(|c| class(short, c)));
         let member = |c: &Class| -> Vec<String> {
-            let members = c.members.iter().filter(|e| names_member(rest, c, e));
+            let members = c.members.iter().filter(|e| !bare && names_member(rest, c, e));
             members.map(|e| page(&format!("{short}.{}.{}", c.name, e.name), e)).collect()
         };
         out.extend(classes().flat_map(member));
@@ -66,9 +70,10 @@ fn pages(name: &str) -> Vec<String> {
         );
     }
     out.extend(
-        CAUSES.iter().filter(|c| c.name == name).map(|c| {
-            format!("# {}\n\nCause of a stall: the row waits because {}.\n\n{}\n", c.name, c.because, c.remedy)
-        }),
+        CAUSES
+            .iter()
+            .filter(|c| c.name == name)
+            .map(|c| format!("# {}\n\nCause of a stall. The row waits: {}.\n\n{}\n", c.name, c.because, c.remedy)),
     );
     out.extend(parameter(name).or_else(|| tables::explain(name)));
     out
@@ -195,7 +200,8 @@ fn api() -> Vec<(String, Entry)> {
 fn names() -> Vec<String> {
     let mut out: Vec<String> = slugs::all().map(|s| s.id.to_owned()).collect();
     for name in instructions::by_name().iter().map(|s| s.name) {
-        out.extend([name.to_owned(), format!("nisa.{name}")]);
+        let short = if inst::find(name).is_some_and(|e| e.collective) { "nki.collectives" } else { "nisa" };
+        out.extend([name.to_owned(), format!("{short}.{name}")]);
     }
     for (name, _) in api() {
         out.extend([name.rsplit('.').next().unwrap_or(&name).to_owned(), name]);
