@@ -376,15 +376,11 @@ impl Interp<'_> {
             .help("start Python again, or reload the module"));
         };
         let module = self.host_module(function.scope, file, "");
-        let mut defaults = Vec::with_capacity(def.params.len());
-        for param in &def.params {
-            let name = self.name(param.name);
-            let default = function.defaults.iter().find(|(n, _)| **n == *name);
-            defaults.push(match default {
-                Some((_, arg)) => self.take_over(arg, None, span)?,
-                None => Value::Unset,
-            });
-        }
+        // Names of the API among its defaults are those of its language.
+        let outer = std::mem::replace(&mut self.dialect, module.dialect.get());
+        let defaults = self.host_defaults(function, &def, span);
+        self.dialect = outer;
+        let defaults = defaults?;
         let cells: Vec<Rc<RefCell<Value>>> =
             def.scope.captured.iter().map(|_| Rc::new(RefCell::new(Value::Unset))).collect();
         let made = Value::Function(Rc::new(Function {
@@ -416,6 +412,18 @@ impl Interp<'_> {
             }
         }
         Ok(made)
+    }
+
+    /// The defaults of a function's parameters.
+    fn host_defaults(&mut self, function: &HostFunction, def: &FuncDef, span: Span) -> EvalResult<Vec<Value>> {
+        let default = |param: &Param| {
+            let name = self.name(param.name);
+            match function.defaults.iter().find(|(n, _)| **n == *name) {
+                Some((_, arg)) => self.take_over(arg, None, span),
+                None => Ok(Value::Unset),
+            }
+        };
+        def.params.iter().map(default).collect()
     }
 
     fn host_class(&mut self, id: u64, class: &HostClass, span: Span) -> EvalResult<Value> {

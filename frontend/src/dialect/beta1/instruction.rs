@@ -114,10 +114,9 @@ pub(super) fn call(interp: &mut Interp<'_>, mut args: CallArgs) -> EvalResult<Va
     if let Some(clip) = &clip
         && !clip.is_empty()
         && NO_MASK.contains(&schema.name)
+        && clip.restricts()
     {
-        if clip.restricts() {
-            return Err(no_mask(&format!("nisa.{}", schema.name), span));
-        }
+        return Err(no_mask(&format!("nisa.{}", schema.name), span));
     }
     if with_dst(schema) {
         if clip.as_ref().is_some_and(Clip::is_empty) {
