@@ -299,5 +299,5 @@ fn a_frontend_that_is_not_installed_is_said_to_be() {
 fn the_built_in_evaluator_says_where_a_debugger_is() {
     let s = Session::new();
     s.write("k.py", ADD_ONE.replace("    return", "    breakpoint()\n    return"));
-    s.run(&["run", "k.py", "--arg", "x=float32[4,4]"]).exits(1).says("--frontend python");
+    s.run(&["run", "k.py", "--arg", "x=float32[4,4]"]).exits(1).says("choose Python as the frontend");
 }

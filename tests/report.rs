@@ -284,7 +284,7 @@ fn tables_of_a_run_are_compared_and_never_mixed_with_others() {
         all.sort();
         all
     };
-    assert_eq!(files("after").len(), 17);
+    assert_eq!(files("after").len(), 22);
     assert!(files("after") == files("again"), "two calls write different bytes");
     let difference: Value =
         serde_json::from_str(&s.run(0, &["compare", "before", "after", "--format", "json"])).expect("JSON");
@@ -302,8 +302,8 @@ fn tables_of_a_run_are_compared_and_never_mixed_with_others() {
     has(&s.run(0, &["compare", "before/Instruction.parquet", "part"]), "softmax.py:");
     has(&s.run(2, &["compare", "before", "."]), "neither Instruction.parquet nor Summary.parquet");
     // A profile of something else stays what it is.
-    std::fs::write(s.path("after/DmaUsage.parquet"), "foreign").expect("writable");
-    has(&run(2, "128", &["--parquet", "after"]), "holds DmaUsage.parquet");
+    std::fs::write(s.path("after/SemaphoreUpdate.parquet"), "foreign").expect("writable");
+    has(&run(2, "128", &["--parquet", "after"]), "holds SemaphoreUpdate.parquet");
     has(&run(2, "128", &["--parquet", "part"]), "holds Instruction_1.parquet");
     std::fs::remove_file(s.path("again/Metadata.parquet")).expect("removed");
     has(&run(2, "128", &["--parquet", "again"]), "not simulated");

@@ -173,9 +173,7 @@ impl Interp<'_> {
             }))),
             "breakpoint" => Some(Value::Host(Rc::new(Host {
                 path: name.to_owned(),
-                reason: Some(
-                    "the built-in evaluator has no debugger: let Python execute the kernel (--frontend python)".into(),
-                ),
+                reason: Some("the built-in evaluator has no debugger: choose Python as the frontend, and breakpoint() stops in its own".into()),
                 span: None,
             }))),
             _ => None,

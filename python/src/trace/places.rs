@@ -49,7 +49,7 @@ struct Code {
 impl Code {
     /// Whether an instruction is reached from an earlier one only.
     fn follows(&self, at: u32, earlier: u32) -> bool {
-        let passed = |at: u32| self.targets.partition_point(|&target| target <= at);
+        let passed = |at: u32| self.targets.partition_point(|&to| to <= at);
         earlier < at && passed(earlier) == passed(at)
     }
 }
