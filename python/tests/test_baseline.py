@@ -78,7 +78,10 @@ def test_the_project_names_the_file(run, pytester):
     run(copies=3).assert_outcomes(passed=3)
 
 
-@pytest.mark.parametrize("text", ["", "[]", '{"form": 1}', '{"form": 1, "tests": {"a": [["k", "fast"]]}}', '{"form": 2, "tests": {}}'])
+@pytest.mark.parametrize(
+    "text",
+    ["", "[]", '{"form": 1}', '{"form": 1, "tests": {"a": [["k", "fast"]]}}', '{"form": 1, "tests": {"a": [["k", 0]]}}', '{"form": 1, "tests": {"a": [["k", NaN]]}}', '{"form": 2, "tests": {}}'],
+)
 def test_another_file_is_refused(text, run, pytester):
     (pytester.path / "base.json").write_text(text)
     result = run("--nki-baseline", "base.json", "--nki-update")
