@@ -140,12 +140,15 @@ fn of_words(words: &[(&'static str, Level)]) -> Source {
 
 fn diagnostics() -> impl Strategy<Value = Vec<Diagnostic>> {
     let ids: Vec<&'static str> = SLUGS.into_iter().chain(["sbuf-overflow"]).collect();
-    let one = (prop::sample::select(ids), 0..3_u8, 0..1000_u32).prop_map(|(id, kind, n)| match kind {
-        0 => Diagnostic::error(id, n.to_string()),
-        1 => Diagnostic::info(id, n.to_string()),
-        _ => Diagnostic::warning(id, n.to_string()),
-    });
-    prop::collection::vec(one, 0..20)
+    // The message is the place in the list, so that no two of a list are equal.
+    prop::collection::vec((prop::sample::select(ids), 0..3_u8), 0..20).prop_map(|kinds| {
+        let one = |(n, (id, kind)): (usize, (&'static str, u8))| match kind {
+            0 => Diagnostic::error(id, n.to_string()),
+            1 => Diagnostic::info(id, n.to_string()),
+            _ => Diagnostic::warning(id, n.to_string()),
+        };
+        kinds.into_iter().enumerate().map(one).collect()
+    })
 }
 
 fn mode() -> impl Strategy<Value = Mode> {
