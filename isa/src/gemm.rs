@@ -10,12 +10,11 @@
 use std::cell::RefCell;
 use std::ops::Range;
 
+use crate::dtype::DType;
+use crate::share::share;
 use bytemuck::{Pod, Zeroable};
 use ndarray::{Array2, ArrayView2, ArrayViewMut2, Axis, CowArray, Ix2};
 use pulp::Simd;
-use rayon::prelude::*;
-
-use crate::dtype::DType;
 
 /// What the engine sees of an operand: tfloat32 keeps 10 bits of mantissa.
 pub(crate) fn tensor_operand(tile: ArrayView2<'_, f32>, dtype: DType) -> CowArray<'_, f32, Ix2> {
@@ -62,10 +61,10 @@ fn multiply_on(
     left.reset(Side::Stationary, stationary.dim());
     right.reset(Side::Moving, moving.dim());
     let work = stationary.len() * moving.ncols();
-    let parts = threads.min(1 + work / SPLIT_ABOVE);
-    let mut tasks = left.tasks(1, |c| columns(stationary, c));
-    tasks.extend(right.tasks(parts, |c| columns(moving, c)));
-    for_each(parts > 1, tasks, |(part, view)| part.pack(view));
+    let threads = threads.min(1 + work / SPLIT_ABOVE);
+    let mut tasks = left.tasks(threads, |c| columns(stationary, c));
+    tasks.extend(right.tasks(PIECES * threads, |c| columns(moving, c)));
+    share(threads, tasks, |(part, view)| part.pack(view));
     accumulate_on(threads, &[(&left, &right)], add, out);
     SCRATCH.set([left, right]);
 }
@@ -73,10 +72,6 @@ fn multiply_on(
 /// Some columns of a matrix.
 pub fn columns(view: ArrayView2<'_, f32>, columns: Range<usize>) -> ArrayView2<'_, f32> {
     view.split_at(Axis(1), columns.end).0.split_at(Axis(1), columns.start).1
-}
-
-fn for_each<T: Send>(parallel: bool, tasks: Vec<T>, f: impl Fn(T) + Sync + Send) {
-    if parallel { tasks.into_par_iter().for_each(f) } else { tasks.into_iter().for_each(f) }
 }
 
 /// Which operand of a multiplication.
@@ -194,26 +189,37 @@ pub fn accumulate(chain: &[(&Packed, &Packed)], add: bool, out: ArrayViewMut2<'_
 /// Below this many multiply-adds another thread costs more than it saves.
 pub const SPLIT_ABOVE: usize = 1 << 20;
 
+/// Pieces of a multiplication for each thread.
+const PIECES: usize = 4;
+
 fn accumulate_on(threads: usize, chain: &[(&Packed, &Packed)], add: bool, out: ArrayViewMut2<'_, f32>) {
     let work: usize = chain.iter().map(|(s, m)| s.k * s.columns * m.columns).sum();
-    let panels = chain.iter().map(|(_, m)| m.columns.div_ceil(m.width)).min().unwrap_or(0);
     let threads = threads.min(1 + work / SPLIT_ABOVE);
-    split(threads, chain, 0..panels, add, out);
+    let pieces = if threads > 1 { PIECES * threads } else { 1 };
+    share(threads, split(pieces, chain, add, out), |piece| pulp::Arch::new().dispatch(piece));
 }
 
-/// Gives each thread a share of the columns: whole panels.
-fn split(threads: usize, chain: &[(&Packed, &Packed)], panels: Range<usize>, add: bool, out: ArrayViewMut2<'_, f32>) {
-    let first = threads / 2;
-    let middle = panels.start + panels.len() * first / threads.max(1);
-    if first == 0 || middle == panels.start {
-        return pulp::Arch::new().dispatch(Share { chain, panels, add, out });
-    }
+/// Divides the columns of the result, whole panels, in as many pieces at most.
+fn split<'a>(
+    pieces: usize,
+    chain: &'a [(&'a Packed, &'a Packed)],
+    add: bool,
+    out: ArrayViewMut2<'a, f32>,
+) -> Vec<Share<'a>> {
+    let panels = chain.iter().map(|(_, m)| m.columns.div_ceil(m.width)).min().unwrap_or(0);
     let width = chain.first().map_or(1, |(_, m)| m.width);
-    let (left, right) = out.split_at(Axis(1), (middle - panels.start) * width);
-    rayon::join(
-        || split(first, chain, panels.start..middle, add, left),
-        || split(threads - first, chain, middle..panels.end, add, right),
-    );
+    let mut rest = Some(out);
+    let piece = |k: usize| {
+        let panels = panels * k / pieces..panels * (k + 1) / pieces;
+        let out = rest.take()?;
+        let (out, others) = match k + 1 < pieces {
+            true => out.split_at(Axis(1), panels.len() * width),
+            false => return Some(Share { chain, panels, add, out }),
+        };
+        rest = Some(others);
+        (!panels.is_empty()).then_some(Share { chain, panels, add, out })
+    };
+    (0..pieces).filter_map(piece).collect()
 }
 
 /// What the inner loop holds in registers on this CPU.

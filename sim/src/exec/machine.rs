@@ -219,7 +219,9 @@ impl Machine for Interpreter<'_> {
     }
 
     fn copy(&mut self, dst: &View, src: &View, oob: OobMode) -> Result<(), Fault> {
-        self.flush_matmuls();
+        if !(src.space.is_hbm() && dst.space.is_on_chip()) {
+            self.flush_matmuls();
+        }
         let from = self.locate(src, oob)?;
         let to = self.locate(dst, oob)?;
         let (Some(from), Some(mut to)) = (from, to) else { return Ok(()) };

@@ -20,8 +20,9 @@ use crate::memory::access::Access;
 pub(super) struct Product<'p> {
     node: &'p Node,
     loops: SmallVec<[(Loc, u32); 2]>,
-    left: Access,
-    right: Access,
+    operands: [Access; 2],
+    /// Where their elements are in memory.
+    sources: [Access; 2],
 }
 
 /// Elements of a result that are looked at closely: what PSUM held before may make all of them infinite.
@@ -52,14 +53,19 @@ fn dot(left: ArrayView2<'_, f32>, m: usize, right: ArrayView2<'_, f32>, n: usize
 
 impl<'p> Interpreter<'p> {
     /// What is kept of a matmul whose values are watched.
-    pub(super) fn watch_product(&self, to: &Access, left: &Access, right: &Access) -> Option<Product<'p>> {
+    pub(super) fn watch_product(
+        &self,
+        to: &Access,
+        operands: &[Access; 2],
+        sources: &[Access; 2],
+    ) -> Option<Product<'p>> {
         let node = self.core.node?;
         let watched = self.values.wants_non_finite(node.loc, self.program.tensor(to.tensor).loc);
         watched.then(|| Product {
             node,
             loops: self.core.loops.iter().copied().collect(),
-            left: left.clone(),
-            right: right.clone(),
+            operands: operands.clone(),
+            sources: sources.clone(),
         })
     }
 
@@ -77,9 +83,9 @@ impl<'p> Interpreter<'p> {
             let values = memory.tile(a);
             ndarray::Array2::from_shape_vec((a.rows, a.per_row), values).unwrap_or_default()
         };
-        let tiles: Vec<_> = products.iter().map(|p| (tile(&p.left), tile(&p.right))).collect();
+        let tiles: Vec<_> = products.iter().map(|p| p.sources.each_ref().map(tile)).collect();
         let mut covers = (vec![0; to.rows], vec![0; to.per_row]);
-        for (left, right) in &tiles {
+        for [left, right] in &tiles {
             for (cover, tile) in [(&mut covers.0, left), (&mut covers.1, right)] {
                 cover.iter_mut().zip(column_covers(tile.view())).for_each(|(c, m)| *c = (*c).max(m));
             }
@@ -95,7 +101,7 @@ impl<'p> Interpreter<'p> {
                 }
                 let mut sum = 0.0;
                 let last = products.len() - 1;
-                let at = tiles.iter().position(|(left, right)| {
+                let at = tiles.iter().position(|[left, right]| {
                     sum = dot(left.view(), m, right.view(), n, sum);
                     !sum.is_finite()
                 });
@@ -111,10 +117,10 @@ impl<'p> Interpreter<'p> {
             }
         }
         let Some((k, row, element, value, cover)) = found else { return };
-        let (product, (left, right)) = (&products[k], &tiles[k]);
+        let (product, [left, right]) = (&products[k], &tiles[k]);
         let operands = smallvec![(0, largest(left.view(), row)), (1, largest(right.view(), element))];
-        let from = [product.left.clone(), product.right.clone()];
-        let at = Place { node: product.node, loops: &product.loops, to: std::slice::from_ref(to), from: &from };
+        let at =
+            Place { node: product.node, loops: &product.loops, to: std::slice::from_ref(to), from: &product.operands };
         let from_infinite = cover >= INFINITE;
         self.report_arose(&at, &Arose { row, element, output: 0, value, operands, from_infinite });
     }

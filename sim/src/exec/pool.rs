@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use nki_diag::stop;
 
-/// Looks for work this often before dozing: a fraction of a millisecond.
-const EAGER: u32 = 20_000;
+/// Looks for work this often before dozing: a tenth of a millisecond.
+const EAGER: u32 = 2_000;
 /// Length of one doze.
 const DOZE: Duration = Duration::from_micros(50);
 /// Most threads kept awake: a tile is not shared between more.

@@ -1,6 +1,7 @@
 //! Copies between views of any memories.
 
 use arrayvec::ArrayVec;
+use nki_isa::share::share;
 use nki_isa::view::MAX_DIMS;
 
 use super::Memory;
@@ -64,36 +65,34 @@ fn copy_pairs<const S: usize>(to: &mut [u8], to_at: usize, from: &[u8], from_at:
     }
 }
 
-/// Bytes from which a copy is shared between threads.
-const SHARED_ABOVE: usize = 128 * 1024;
+/// Bytes of a copy for each piece that threads share: less takes no longer than to share it.
+const PIECE: usize = 128 * 1024;
 
-/// As [`copy_pairs`], shared between threads where halves of the destination are disjoint.
-fn copy_shared<const S: usize>(
-    threads: usize,
-    to: &mut [u8],
-    to_at: usize,
-    from: &[u8],
-    from_at: usize,
-    pairs: &Pairs,
-) {
-    let halves = pairs.split_first().and_then(|(outer, inner)| {
+/// As [`copy_pairs`], shared between threads where parts of the destination are disjoint.
+fn copy_shared<const S: usize>(to: &mut [u8], to_at: usize, from: &[u8], from_at: usize, pairs: &Pairs) {
+    let bytes: usize = S * pairs.iter().map(|p| p.count).product::<usize>();
+    let threads = if bytes < 4 * PIECE { 1 } else { rayon::current_num_threads() };
+    let outer = pairs.split_first().filter(|(outer, inner)| {
         let span: isize = S as isize + inner.iter().map(|p| p.to * (p.count as isize - 1)).sum::<isize>();
-        let apart = outer.to >= span && inner.iter().all(|p| p.to >= 0);
-        (threads > 1 && outer.count > 1 && apart).then_some((*outer, outer.count / 2))
+        threads > 1 && outer.count > 1 && outer.to >= span && inner.iter().all(|p| p.to >= 0)
     });
-    let Some((outer, half)) = halves else { return copy_pairs::<S>(to, to_at, from, from_at, pairs) };
-    let with = |count| {
+    let Some((outer, _)) = outer else { return copy_pairs::<S>(to, to_at, from, from_at, pairs) };
+    let pieces = outer.count.min(bytes / PIECE);
+    let step = outer.to.unsigned_abs();
+    let mut rest = &mut to[to_at..];
+    let piece = |k: usize| {
+        let (first, end) = (outer.count * k / pieces, outer.count * (k + 1) / pieces);
+        let whole = std::mem::take(&mut rest);
+        // The last one ends where its elements end, not a whole step later.
+        let (part, others) = whole.split_at_mut(if k + 1 < pieces { (end - first) * step } else { whole.len() });
+        rest = others;
         let mut pairs = pairs.clone();
-        pairs[0].count = count;
-        pairs
+        pairs[0].count = end - first;
+        (part, from_at.wrapping_add_signed(outer.from * first as isize), pairs)
     };
-    let (first, second) = (with(half), with(outer.count - half));
-    let (left, right) = to.split_at_mut(to_at + half * outer.to.unsigned_abs());
-    let from_middle = from_at.wrapping_add_signed(outer.from * half as isize);
-    rayon::join(
-        || copy_shared::<S>(threads / 2, left, to_at, from, from_at, &first),
-        || copy_shared::<S>(threads - threads / 2, right, 0, from, from_middle, &second),
-    );
+    share(threads, (0..pieces).map(piece).collect(), |(to, from_at, pairs): (&mut [u8], usize, Pairs)| {
+        copy_pairs::<S>(to, 0, from, from_at, &pairs);
+    });
 }
 
 impl Memory<'_> {
@@ -138,12 +137,10 @@ impl Memory<'_> {
         let mut data = self.storages[to.storage].take();
         let source = self.storages[from.storage].bytes();
         let size = to.codec.size();
-        let bytes: usize = size * pairs.iter().map(|p| p.count).product::<usize>();
-        let threads = if bytes < SHARED_ABOVE { 1 } else { rayon::current_num_threads() };
         match size {
-            1 => copy_shared::<1>(threads, data.bytes_mut(), to_at, source, from_at, &pairs),
-            2 => copy_shared::<2>(threads, data.bytes_mut(), to_at, source, from_at, &pairs),
-            _ => copy_shared::<4>(threads, data.bytes_mut(), to_at, source, from_at, &pairs),
+            1 => copy_shared::<1>(data.bytes_mut(), to_at, source, from_at, &pairs),
+            2 => copy_shared::<2>(data.bytes_mut(), to_at, source, from_at, &pairs),
+            _ => copy_shared::<4>(data.bytes_mut(), to_at, source, from_at, &pairs),
         }
         self.storages[to.storage].put(data);
         true

@@ -1,14 +1,18 @@
 //! Matmuls, joined to chains, with operands that stay packed.
 //!
-//! A matmul waits until something else touches memory, or a matmul has another destination. So the matmuls of a contraction become one chain, shared
-//! between threads once. The order of the sums is that of one matmul after the other.
+//! A matmul waits until something other than a load touches memory, or a matmul has another destination. So the matmuls of a contraction become one
+//! chain, shared between threads once. The order of the sums is that of one matmul after the other.
+//!
+//! Loads from HBM wait with the matmuls that use them. An operand that is exactly what a load brings is packed from HBM: the next load of the same
+//! elements finds it packed, and a tile that nobody else reads is never filled.
 
 use ndarray::{ArrayView2, ArrayViewMut2, ShapeBuilder};
 use nki_isa::gemm::{self, Packed, Part, Side};
+use nki_isa::share::share;
 use nki_isa::{DType, Fault, Machine, View};
-use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 use std::cell::Cell;
+use std::mem::take;
 use std::ops::Range;
 
 use super::Pending;
@@ -18,12 +22,14 @@ use crate::memory::Memory;
 use crate::memory::access::Access;
 use crate::memory::elements::Steps;
 
-/// Bytes of packed operands that are kept: what the last cache of a processor holds for sure.
-const KEEP: usize = 16 << 20;
+/// Bytes of packed operands that are kept: two float32 matrices of 2048 x 2048.
+const KEEP: usize = 32 << 20;
 /// Most operands that are kept.
-const KEEP_OPERANDS: usize = 256;
+const KEEP_OPERANDS: usize = 512;
 /// Longest chain: its operands must fit.
 const CHAIN: usize = 64;
+/// Most loads that wait with a chain.
+const LOADS: usize = 2 * CHAIN;
 /// Elements to be packed from which the work is shared between threads.
 const PARALLEL_ABOVE: usize = 32 * 1024;
 
@@ -35,8 +41,29 @@ pub(super) struct Chain<'p> {
     add: bool,
     /// Indices of packed operands.
     operands: Vec<(usize, usize)>,
+    /// Loads that wait, in order.
+    loads: Vec<Load>,
+    /// On-chip storages that operands are packed from.
+    packed_from: Vec<usize>,
     /// Each matmul with its operands, if its values are watched.
     watched: Vec<Product<'p>>,
+}
+
+/// A copy from HBM to a tile, without conversion.
+#[derive(Debug, Clone)]
+pub(super) struct Load {
+    pub(super) to: Access,
+    pub(super) from: Access,
+}
+
+impl Load {
+    /// The copy, if it is a load.
+    pub(super) fn of(memory: &Memory<'_>, to: &Access, from: &Access) -> Option<Self> {
+        let pitch = |a: &Access| memory.storages[a.storage].pitch;
+        let loads = pitch(from) == 0 && pitch(to) > 0 && to.starts.is_none() && from.starts.is_none();
+        let same = (to.codec, to.rows, to.per_row) == (from.codec, from.rows, from.per_row);
+        (loads && same).then(|| Load { to: to.clone(), from: from.clone() })
+    }
 }
 
 /// Elements of a storage at a time.
@@ -50,6 +77,7 @@ struct Key {
     row_step: isize,
     rows: usize,
     column: usize,
+    column_step: isize,
     inner: Steps,
 }
 
@@ -109,6 +137,7 @@ impl Packs {
                 row_step: 0,
                 rows: 0,
                 column: 0,
+                column_step: 0,
                 inner: Steps::new(),
             },
             used: 0,
@@ -141,16 +170,18 @@ impl<'p> Interpreter<'p> {
         moving: &View,
         accumulate: Option<bool>,
     ) -> Result<(), Fault> {
-        self.flush_rows();
+        if !matches!(&self.deferred.pending, Pending::Rows(run) if run.only_loads(&self.deferred.memory)) {
+            self.flush_rows();
+        }
         let to = self.destination(dst)?;
         let joins = |c: &Chain<'_>| c.operands.len() < CHAIN && same_elements(&c.to, &to);
-        if !matches!(&self.deferred.pending, Pending::Matmuls(chain) if joins(chain)) {
+        if matches!(&self.deferred.pending, Pending::Matmuls(chain) if !joins(chain)) {
             self.flush();
         }
         let what = self.deferred.memory.begin_accumulate(&to, accumulate);
         let add = what.add;
         if !add {
-            self.flush();
+            self.flush_matmuls();
         }
         self.check_accumulation(dst, &to, what);
         let left = self.source(stationary)?;
@@ -164,23 +195,65 @@ impl<'p> Interpreter<'p> {
         if !(regular && fits && plain(&left) && plain(&right)) {
             return self.contract(dst, stationary, moving, &mut |s, m, out| gemm::multiply(s, m, add, out));
         }
-        if matches!(self.deferred.pending, Pending::Nothing) {
+        let sources = [&left, &right].map(|operand| self.waiting_source(operand));
+        let [Some(left_source), Some(right_source)] = sources else {
+            self.flush();
+            self.join_chain(to, add, [left.clone(), right.clone()], [left, right]);
+            return Ok(());
+        };
+        self.join_chain(to, add, [left, right], [left_source, right_source]);
+        Ok(())
+    }
+
+    /// Where the elements of an operand are while loads wait: in HBM if a load brings exactly them, else where the operand is; none if a load
+    /// brings other elements of its storage.
+    fn waiting_source(&self, operand: &Access) -> Option<Access> {
+        let source = |to: &Access, from: &Access| same_elements(to, operand).then(|| from.clone());
+        let last = match &self.deferred.pending {
+            Pending::Matmuls(chain) => {
+                chain.loads.iter().rfind(|l| l.to.storage == operand.storage).map(|l| source(&l.to, &l.from))
+            }
+            Pending::Rows(run) => run.last_copy_to(operand.storage).map(|(to, from)| source(to, from)),
+            Pending::Nothing => None,
+        };
+        last.unwrap_or_else(|| Some(operand.clone()))
+    }
+
+    /// Adds a matmul to the chain that waits, or to a new one, which takes over the loads that wait. Its operands are packed from `sources`.
+    fn join_chain(&mut self, to: Access, add: bool, operands: [Access; 2], sources: [Access; 2]) {
+        if !matches!(self.deferred.pending, Pending::Matmuls(_)) {
             self.deferred.packs.clock += 1;
         }
-        let watched = self.watch_product(&to, &left, &right);
-        let operands = (self.packed(Side::Stationary, left), self.packed(Side::Moving, right));
+        let watched = self.watch_product(&to, &operands, &sources);
         self.deferred.memory.mark_written(&to);
-        match &mut self.deferred.pending {
-            Pending::Matmuls(chain) => {
-                chain.operands.push(operands);
-                chain.watched.extend(watched);
-            }
+        let [left, right] = sources;
+        let packed_from = [left.storage, right.storage];
+        let packed = (self.packed(Side::Stationary, left), self.packed(Side::Moving, right));
+        let mut chain = match take(&mut self.deferred.pending) {
+            Pending::Matmuls(chain) => chain,
             pending => {
-                let watched = watched.into_iter().collect();
-                *pending = Pending::Matmuls(Box::new(Chain { to, add, operands: vec![operands], watched }));
+                let loads = if let Pending::Rows(run) = pending { run.into_loads() } else { Vec::new() };
+                Box::new(Chain { to, add, operands: Vec::new(), loads, packed_from: Vec::new(), watched: Vec::new() })
             }
-        }
-        Ok(())
+        };
+        chain.operands.push(packed);
+        chain.packed_from.extend(packed_from);
+        chain.watched.extend(watched);
+        self.deferred.pending = Pending::Matmuls(chain);
+    }
+
+    /// Defers a load behind a chain that waits; says whether it can be.
+    pub(super) fn load_behind_chain(&mut self, to: &Access, from: &Access) -> bool {
+        let memory = &mut self.deferred.memory;
+        let Pending::Matmuls(chain) = &mut self.deferred.pending else { return false };
+        // What the chain writes, and what it is still to pack, must stay as it is.
+        let taken = to.storage == chain.to.storage || chain.packed_from.contains(&to.storage);
+        let Some(load) = Load::of(memory, to, from).filter(|_| !taken && chain.loads.len() < LOADS) else {
+            return false;
+        };
+        memory.mark_written(to);
+        chain.loads.push(load);
+        true
     }
 
     fn packed(&mut self, side: Side, access: Access) -> usize {
@@ -193,6 +266,7 @@ impl<'p> Interpreter<'p> {
             row_step: access.row_step,
             rows: access.rows,
             column: access.column,
+            column_step: access.column_step,
             inner: access.inner.clone(),
         };
         self.deferred.packs.find(key, access)
@@ -200,8 +274,12 @@ impl<'p> Interpreter<'p> {
 
     /// Multiplies the matmuls of a chain.
     pub(super) fn multiply_chain(&mut self, chain: Chain<'p>) {
-        let Chain { to, add, operands, watched } = chain;
+        let Chain { to, add, operands, loads, watched, .. } = chain;
+        let dead = self.dead_storages();
         let (memory, packs) = (&mut self.deferred.memory, &mut self.deferred.packs);
+        for Load { to, from } in loads.iter().filter(|l| !dead.contains(&l.to.storage)) {
+            memory.copy(to, from);
+        }
         pack(memory, &mut packs.entries);
         let chain: Vec<(&Packed, &Packed)> =
             operands.iter().map(|&(l, r)| (&packs.entries[l].packed, &packs.entries[r].packed)).collect();
@@ -252,11 +330,7 @@ fn pack(memory: &Memory<'_>, entries: &mut [Entry]) {
             CONVERTED.set(tile);
         }
     };
-    if threads > 1 && elements > PARALLEL_ABOVE {
-        tasks.into_par_iter().for_each(run);
-    } else {
-        tasks.into_iter().for_each(run);
-    }
+    share(if elements > PARALLEL_ABOVE { threads } else { 1 }, tasks, run);
 }
 
 /// Some columns of an access whose rows are dense.

@@ -1,7 +1,7 @@
 //! The memory of a run, and the instructions that are not computed on it yet.
 //!
 //! An instruction is checked, traced and recorded as written when its turn comes. Its values may be computed later, together with those of others:
-//! matmuls that add to one destination are a [`chain`], partition-wise instructions a [`run`]. One of the two at most waits at a time.
+//! matmuls that add to one destination are a [`chain`], with the loads between them; partition-wise instructions are a [`run`]. One of the two at most waits at a time.
 //!
 //! The bytes of memory are reached through [`Interpreter::memory`] only, which computes what waits first; the fields of [`Deferred`] are private to this
 //! module. What is known without bytes (where tensors are, what has been written) is always up to date: [`Deferred::account`].
@@ -99,18 +99,24 @@ impl<'p> Interpreter<'p> {
         }
     }
 
+    /// The storages that only tensors have whose lifetime ends before the current statement, so that nobody reads their bytes any more.
+    fn dead_storages(&self) -> Vec<usize> {
+        let looks = self.observer.as_ref().is_some_and(|o| o.looks());
+        if looks || !self.core.loops.is_empty() || !self.core.posted.is_empty() {
+            return Vec::new();
+        }
+        let memory = &self.deferred.memory;
+        self.core.all_dead().filter_map(|tensor| memory.own_storage(tensor)).collect()
+    }
+
     /// Before a statement that loads from HBM: a run that has stored a result there ends, and what only the run used is released. The load then takes
     /// buffers that are used again.
     pub(super) fn end_stored_run(&mut self) {
         if !matches!(&self.deferred.pending, Pending::Rows(run) if run.has_stored()) {
             return;
         }
-        if !self.core.loops.is_empty() || !self.core.posted.is_empty() {
-            return self.flush();
-        }
         let Pending::Rows(run) = take(&mut self.deferred.pending) else { return };
-        let memory = &self.deferred.memory;
-        let dead: Vec<usize> = self.core.all_dead().filter_map(|tensor| memory.own_storage(tensor)).collect();
+        let dead = self.dead_storages();
         self.compute_run(run, &dead);
     }
 }

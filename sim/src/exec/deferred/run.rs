@@ -7,13 +7,14 @@
 //! row on, row by row; or it is in HBM, only one operand of the run touches it, and its rows are disjoint.
 
 use nki_isa::machine::{RowsF32, StateUpdate, TogetherF32, alone};
+use nki_isa::share::share;
 use nki_isa::{Fault, View};
-use rayon::prelude::*;
 use smallvec::SmallVec;
 use std::cell::Cell;
 use std::ops::Range;
 
 use super::Pending;
+use super::chain::Load;
 use super::plan::{Piece, Plan, Rows, Scratch, aligned, plan, without_copies};
 use crate::Buffer;
 use crate::exec::interpreter::Interpreter;
@@ -26,6 +27,8 @@ use crate::memory::access::Access;
 pub(super) const BLOCK: usize = 8;
 /// Elements (of all operands together) from which work is shared between threads.
 const PARALLEL_ABOVE: usize = 64 * 1024;
+/// Pieces of a run for each thread.
+const PIECES: usize = 4;
 /// Longest run: tensors that it uses are not given back before it ends.
 const LONGEST: usize = 32;
 
@@ -101,6 +104,25 @@ impl Run<'_> {
         self.stored
     }
 
+    /// Whether it is nothing but loads from HBM without conversion.
+    pub(super) fn only_loads(&self, memory: &Memory<'_>) -> bool {
+        self.updates.is_empty()
+            && self.steps.iter().all(|s| {
+                matches!(s.what, What::Copy) && s.watch.is_none() && Load::of(memory, &s.to[0], &s.from[0]).is_some()
+            })
+    }
+
+    /// The last of the copies, of which it consists, that write to the storage: destination and source.
+    pub(super) fn last_copy_to(&self, storage: usize) -> Option<(&Access, &Access)> {
+        self.steps.iter().map(|s| (&s.to[0], &s.from[0])).rfind(|(to, _)| to.storage == storage)
+    }
+
+    /// The loads of which it consists.
+    pub(super) fn into_loads(self) -> Vec<Load> {
+        let load = |mut s: Step<'_>| Some(Load { to: s.to.pop()?, from: s.from.pop()? });
+        self.steps.into_iter().filter_map(load).collect()
+    }
+
     /// Whether the instruction, whose partitions are apart, may join the run.
     fn admits(&self, memory: &Memory<'_>, to: &[Access], from: &[Access]) -> bool {
         let Some(first) = self.steps.first() else { return true };
@@ -155,6 +177,10 @@ impl<'p> Interpreter<'p> {
 
     /// Defers a copy; says whether it can be.
     pub(in crate::exec) fn defer_copy(&mut self, to: &Access, from: &Access) -> bool {
+        if self.load_behind_chain(to, from) {
+            return true;
+        }
+        self.flush_matmuls();
         let (to, from) = (std::slice::from_ref(to), std::slice::from_ref(from));
         let same = to[0].per_row == from[0].per_row && to[0].storage != from[0].storage;
         if !same || !apart(&self.deferred.memory, to, from) {
@@ -194,7 +220,8 @@ impl<'p> Interpreter<'p> {
         let rows = steps[0].to[0].rows;
         let elements: usize = steps.iter().flat_map(|s| s.to.iter().chain(&s.from)).map(Access::elements).sum();
         let threads = rayon::current_num_threads().min(rows);
-        let shares = if elements < PARALLEL_ABOVE { 1 } else { threads };
+        let shares =
+            if elements < PARALLEL_ABOVE || threads == 1 { 1 } else { rows.div_ceil(BLOCK).min(PIECES * threads) };
 
         let mut written: Vec<&Access> = Vec::new();
         for a in steps.iter().flat_map(|s| &s.to) {
@@ -238,11 +265,7 @@ impl<'p> Interpreter<'p> {
             SCRATCH.set(scratch);
             PASSING.set(space);
         };
-        if parts.len() > 1 {
-            parts.into_par_iter().with_max_len(1).for_each(compute);
-        } else {
-            parts.into_iter().for_each(compute);
-        }
+        share(threads, parts, compute);
         drop(plans);
         let storages: SmallVec<[usize; 8]> = written.iter().map(|a| a.storage).collect();
         for (storage, data) in storages.into_iter().zip(taken) {

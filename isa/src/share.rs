@@ -1,0 +1,100 @@
+//! Small pieces of work, shared between threads.
+//!
+//! An instruction is worth sharing for some ten to a hundred microseconds. On a machine with other work a thread may be stopped for longer
+//! than that at any time, so nobody gets a fixed share: each thread takes the next piece that nobody has begun, and a thread that does not
+//! come costs nothing.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+/// Looks for the end of another thread's piece this often before the thread gives up its processor: some ten microseconds. A thread that
+/// yields to another process gets its processor back milliseconds later.
+const PATIENCE: u32 = 2_000;
+
+/// Does `work` for each of `pieces`, on at most `threads` threads of rayon's pool, in no particular order. Pieces should be several for each
+/// thread, and about equal.
+pub fn share<T: Send>(threads: usize, pieces: Vec<T>, work: impl Fn(T) + Sync + Send) {
+    let threads = threads.min(pieces.len());
+    if threads <= 1 {
+        return pieces.into_iter().for_each(work);
+    }
+    let queue = Mutex::new(pieces.into_iter());
+    let busy = AtomicUsize::new(0);
+    let next = || queue.lock().unwrap_or_else(PoisonError::into_inner).next();
+    fan(threads, &busy, &|| {
+        let _busy = Busy::new(&busy);
+        while let Some(piece) = next() {
+            work(piece);
+        }
+    });
+}
+
+/// Offers `work` to as many threads, of which this is one.
+fn fan(threads: usize, busy: &AtomicUsize, work: &(impl Fn() + Sync)) {
+    if threads <= 1 {
+        return work();
+    }
+    rayon::join(
+        || {
+            work();
+            // Whoever has not begun yet finds nothing to do. Only for those at work is there anything to wait.
+            let mut patience = PATIENCE;
+            while patience > 0 && busy.load(Ordering::Relaxed) > 0 {
+                patience -= 1;
+                std::hint::spin_loop();
+            }
+        },
+        || fan(threads - 1, busy, work),
+    );
+}
+
+/// A thread at work; it is counted out also when a piece panics.
+struct Busy<'a>(&'a AtomicUsize);
+
+impl<'a> Busy<'a> {
+    fn new(busy: &'a AtomicUsize) -> Self {
+        busy.fetch_add(1, Ordering::Relaxed);
+        Busy(busy)
+    }
+}
+
+impl Drop for Busy<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_piece_is_done_once() {
+        for threads in 0..5 {
+            for pieces in [0, 1, 2, 7, 100] {
+                let mut done = vec![0; pieces];
+                share(threads, done.iter_mut().collect(), |d: &mut i32| *d += 1);
+                assert!(done.iter().all(|&d| d == 1), "{threads} threads, {pieces} pieces");
+            }
+        }
+    }
+
+    #[test]
+    fn a_piece_may_share_its_own_work() {
+        let sum = AtomicUsize::new(0);
+        share(4, (0..20).collect(), |i: usize| {
+            share(4, (0..i).collect(), |_| {
+                sum.fetch_add(1, Ordering::Relaxed);
+            });
+        });
+        assert_eq!(sum.into_inner(), 190);
+    }
+
+    #[test]
+    fn a_panic_goes_to_who_shares() {
+        for bad in [0, 19] {
+            let work = |i: i32| assert_ne!(i, bad, "as intended");
+            assert!(std::panic::catch_unwind(|| share(2, (0..20).collect(), work)).is_err());
+        }
+    }
+}
