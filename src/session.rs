@@ -401,13 +401,11 @@ impl Session {
             .map(|(k, ran)| RankTrace { program: &k.program, placement: &k.placement, trace: &ran.trace })
             .collect();
         let find = || kernels.iter().zip(&all).map(|(k, ran)| found(k, ran, executed)).collect::<Vec<_>>();
-        let (timelines, found) = rayon::join(
-            || match timing {
-                Some((laws, policy)) => stage("time", || simulate_ranks(&traces, laws, &policy)),
-                None => Vec::new(),
-            },
-            || stage("findings", find),
-        );
+        let find = || stage("findings", find);
+        let (timelines, found) = match timing {
+            Some((laws, policy)) => rayon::join(|| stage("time", || simulate_ranks(&traces, laws, &policy)), find),
+            None => (Vec::new(), find()),
+        };
         for (ran, found) in all.iter_mut().zip(found) {
             ran.findings.extend(found);
         }

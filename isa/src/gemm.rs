@@ -11,7 +11,7 @@ use std::cell::RefCell;
 use std::ops::Range;
 
 use crate::dtype::DType;
-use crate::share::share;
+use crate::share::{share, threads};
 use bytemuck::{Pod, Zeroable};
 use ndarray::{Array2, ArrayView2, ArrayViewMut2, Axis, CowArray, Ix2};
 use pulp::Simd;
@@ -41,7 +41,7 @@ pub(crate) fn product(stationary: ArrayView2<'_, f32>, moving: ArrayView2<'_, f3
 
 /// `out = stationary.T @ moving`, or `out +=` it. Each element's sum starts at zero and is added to what `out` holds at the end.
 pub fn multiply(stationary: ArrayView2<'_, f32>, moving: ArrayView2<'_, f32>, add: bool, out: ArrayViewMut2<'_, f32>) {
-    multiply_on(rayon::current_num_threads(), stationary, moving, add, out);
+    multiply_on(threads(), stationary, moving, add, out);
 }
 
 thread_local! {
@@ -183,7 +183,7 @@ impl Part<'_> {
 
 /// Adds the products of a chain of (stationary, moving) to `out`, one after the other; without `add` the first overwrites it.
 pub fn accumulate(chain: &[(&Packed, &Packed)], add: bool, out: ArrayViewMut2<'_, f32>) {
-    accumulate_on(rayon::current_num_threads(), chain, add, out);
+    accumulate_on(threads(), chain, add, out);
 }
 
 /// Below this many multiply-adds another thread costs more than it saves.

@@ -7,6 +7,12 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
+/// The threads between which this thread's work may be shared: those of rayon's pool if it is one of them, else itself. To wake a pool for one
+/// instruction costs more than the instruction.
+pub fn threads() -> usize {
+    if rayon::current_thread_index().is_some() { rayon::current_num_threads() } else { 1 }
+}
+
 /// Looks for the end of another thread's piece this often before the thread gives up its processor: some ten microseconds. A thread that
 /// yields to another process gets its processor back milliseconds later.
 const PATIENCE: u32 = 2_000;

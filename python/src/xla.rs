@@ -1,4 +1,4 @@
-//! XLA's foreign function interface, as much of it as one handler needs. With `arrays`, the only file with `unsafe`.
+//! XLA's foreign function interface, as much of it as one handler needs.
 //!
 //! The structs repeat the layout of the public header `xla/ffi/api/c_api.h`, version 0.3 (jaxlib ships it under `jax.ffi.include_dir()`).
 //! The header promises that a layout changes only with the major version, so a handler registers for the version that the installed

@@ -136,7 +136,8 @@ pub fn run_ranks(ranks: Vec<Rank<'_>>, options: &ExecOptions) -> Result<Vec<Exec
             return Err(Box::new(RanksFailure { rank, failure }));
         }
     }
-    pool::with_threads_awake(|| run_checked(ranks, options))
+    let elements = ranks.iter().flat_map(|r| &r.program.tensors).map(|t| t.elements()).fold(0, usize::saturating_add);
+    pool::with_threads_awake(elements, || run_checked(ranks, options))
 }
 
 fn run_checked(ranks: Vec<Rank<'_>>, options: &ExecOptions) -> Result<Vec<ExecResult>, Box<RanksFailure>> {

@@ -12,14 +12,16 @@ use nki_diag::stop;
 const EAGER: u32 = 2_000;
 /// Length of one doze.
 const DOZE: Duration = Duration::from_micros(50);
+/// Elements of all tensors below which a program ends before other threads are awake.
+const LITTLE: usize = 256 * 1024;
 /// Most threads kept awake: a tile is not shared between more.
 const HELPERS: usize = 7;
 
-/// Runs `work` on a thread of rayon's pool while the others stay awake. Inside the pool (a sweep, say) the others have work of their own, and
-/// `work` just runs.
-pub(super) fn with_threads_awake<R: Send>(work: impl FnOnce() -> R + Send) -> R {
+/// Runs `work` on `elements` elements on a thread of rayon's pool while the others stay awake. A little work just runs where it is; and inside
+/// the pool (a sweep, say), where the others have work of their own, any work does.
+pub(super) fn with_threads_awake<R: Send>(elements: usize, work: impl FnOnce() -> R + Send) -> R {
     let threads = rayon::current_num_threads();
-    if threads == 1 || rayon::current_thread_index().is_some() {
+    if threads == 1 || elements < LITTLE || rayon::current_thread_index().is_some() {
         return work();
     }
     let done = &AtomicBool::new(false);
@@ -69,7 +71,7 @@ mod tests {
     #[test]
     fn work_that_waits_for_its_shares_ends() {
         for round in 0..200 {
-            let sum = with_threads_awake(|| {
+            let sum = with_threads_awake(LITTLE, || {
                 let (a, b) = rayon::join(|| round, || (0..1000).sum::<u64>());
                 a + b
             });
@@ -79,7 +81,7 @@ mod tests {
 
     #[test]
     fn a_panic_ends_the_search() {
-        let outcome = std::panic::catch_unwind(|| with_threads_awake(|| panic!("as intended")));
+        let outcome = std::panic::catch_unwind(|| with_threads_awake(LITTLE, || panic!("as intended")));
         assert!(outcome.is_err());
     }
 }

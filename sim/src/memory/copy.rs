@@ -1,7 +1,7 @@
 //! Copies between views of any memories.
 
 use arrayvec::ArrayVec;
-use nki_isa::share::share;
+use nki_isa::share::{share, threads};
 use nki_isa::view::MAX_DIMS;
 
 use super::Memory;
@@ -71,7 +71,7 @@ const PIECE: usize = 128 * 1024;
 /// As [`copy_pairs`], shared between threads where parts of the destination are disjoint.
 fn copy_shared<const S: usize>(to: &mut [u8], to_at: usize, from: &[u8], from_at: usize, pairs: &Pairs) {
     let bytes: usize = S * pairs.iter().map(|p| p.count).product::<usize>();
-    let threads = if bytes < 4 * PIECE { 1 } else { rayon::current_num_threads() };
+    let threads = if bytes < 4 * PIECE { 1 } else { threads() };
     let outer = pairs.split_first().filter(|(outer, inner)| {
         let span: isize = S as isize + inner.iter().map(|p| p.to * (p.count as isize - 1)).sum::<isize>();
         threads > 1 && outer.count > 1 && outer.to >= span && inner.iter().all(|p| p.to >= 0)

@@ -8,7 +8,7 @@
 
 use ndarray::{ArrayView2, ArrayViewMut2, ShapeBuilder};
 use nki_isa::gemm::{self, Packed, Part, Side};
-use nki_isa::share::share;
+use nki_isa::share::{share, threads};
 use nki_isa::{DType, Fault, Machine, View};
 use rustc_hash::FxHashMap;
 use std::cell::Cell;
@@ -300,7 +300,7 @@ impl<'p> Interpreter<'p> {
 
 /// Packs all operands that are not packed yet.
 fn pack(memory: &Memory<'_>, entries: &mut [Entry]) {
-    let threads = rayon::current_num_threads();
+    let threads = threads();
     let mut tasks: Vec<(Part<'_>, Source<'_>)> = Vec::new();
     let mut elements = 0;
     for Entry { packed, fresh, .. } in entries.iter_mut() {

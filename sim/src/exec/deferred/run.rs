@@ -7,7 +7,7 @@
 //! row on, row by row; or it is in HBM, only one operand of the run touches it, and its rows are disjoint.
 
 use nki_isa::machine::{RowsF32, StateUpdate, TogetherF32, alone};
-use nki_isa::share::share;
+use nki_isa::share::{share, threads};
 use nki_isa::{Fault, View};
 use smallvec::SmallVec;
 use std::cell::Cell;
@@ -219,7 +219,7 @@ impl<'p> Interpreter<'p> {
         let Run { steps, updates, fresh, .. } = run;
         let rows = steps[0].to[0].rows;
         let elements: usize = steps.iter().flat_map(|s| s.to.iter().chain(&s.from)).map(Access::elements).sum();
-        let threads = rayon::current_num_threads().min(rows);
+        let threads = threads().min(rows);
         let shares =
             if elements < PARALLEL_ABOVE || threads == 1 { 1 } else { rows.div_ceil(BLOCK).min(PIECES * threads) };
 
