@@ -1,5 +1,6 @@
 //! Files that are written whole or not at all, and the terminal.
 
+use std::fmt;
 use std::fs::{self, Metadata, OpenOptions};
 use std::io::{self, IsTerminal, Write};
 use std::path::Path;
@@ -162,6 +163,13 @@ static UNPRINTED: OnceLock<String> = OnceLock::new();
 /// Prints to standard error.
 pub(crate) fn eprint(text: &str) {
     let _ = io::stderr().lock().write_all(text.as_bytes());
+}
+
+/// Writes a line of the simulator's own log to standard error, if `NKI_SIM_LOG` is set.
+pub(crate) fn log(line: fmt::Arguments<'_>) {
+    if std::env::var_os("NKI_SIM_LOG").is_some_and(|value| !value.is_empty()) {
+        eprint(&format!("{line}\n"));
+    }
 }
 
 /// What `--color` says: the position in [`Color`]. A process may run several commands, as Python does.

@@ -1,5 +1,6 @@
 //! What is published: one version, no dependency that nothing uses, and a changelog that knows the version.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -79,4 +80,28 @@ fn there_is_one_version() {
     }
     let changes = fs::read_to_string(root().join("CHANGELOG.md")).expect("a changelog");
     assert!(changes.contains(&format!("\n## {version}")), "CHANGELOG.md does not describe {version}");
+}
+
+/// Crates with their features, as a build of these packages compiles them.
+fn compiled(words: &[&str]) -> BTreeSet<String> {
+    let out = Command::new(env!("CARGO"))
+        .args(["tree", "--offline", "--locked", "--prefix", "none", "-f", "{p} {f}"])
+        .args(words)
+        .current_dir(root())
+        .output()
+        .expect("cargo tree runs");
+    assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
+    let text = String::from_utf8(out.stdout).expect("UTF-8");
+    text.lines().map(|line| line.trim_end_matches(" (*)").to_owned()).collect()
+}
+
+/// A feature that only a dependency of tests turns on makes cargo compile a crate, and all that use it, a second time for the wheel.
+#[test]
+fn the_wheel_of_the_tests_consists_of_the_crates_of_the_tests() {
+    let tests = compiled(&["--workspace", "-e", "normal,build,dev"]);
+    let wheel = compiled(&["-p", "nki-sim-python", "-e", "normal,build"]);
+    let again: Vec<&str> = wheel.difference(&tests).filter_map(|c| c.split(' ').next()).collect();
+    // Few crates use these.
+    let known = ["getrandom", "regex-automata"];
+    assert!(again.iter().all(|c| known.contains(c)), "compiled twice: {again:?}");
 }
