@@ -2,6 +2,7 @@
 
 mod command;
 
+use std::path::Path;
 use std::process::Command;
 
 use command::{ADD_ONE, Ran, Session, example};
@@ -287,4 +288,34 @@ fn the_program_order_can_be_kept() {
     s.write("k.py", ADD_ONE);
     s.run(&["run", "k.py", "--arg", "x=float32[128,4]", "--schedule", "program"]).exits(0);
     s.run(&["run", "k.py", "--arg", "x=float32[128,4]", "--schedule", "random"]).exits(2).says("program");
+}
+
+/// docs/options.md: what `--help` prints for each command; `BLESS=1 cargo test --test cli` rewrites it.
+#[test]
+fn the_page_of_options_is_what_help_prints() {
+    let session = Session::new();
+    let help = |words: &[&str]| {
+        let ran = session.run(words);
+        assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+        ran.stdout.lines().map(str::trim_end).collect::<Vec<_>>().join("\n")
+    };
+    let whole = help(&["--help"]);
+    let listed = whole.split("Commands:\n").nth(1).and_then(|t| t.split("\n\n").next()).expect("a list of commands");
+    // A line of the list that names a command is indented by two blanks.
+    let names = listed.lines().filter(|l| l.starts_with("  ") && !l.starts_with("   "));
+    let names: Vec<&str> = names.filter_map(|l| l.split_whitespace().next()).filter(|&n| n != "help").collect();
+    assert!(names.contains(&"run") && names.contains(&"sweep"), "{names:?}");
+    let mut page = format!(
+        "# Options\n\nWhat `nki-sim --help` and `nki-sim COMMAND --help` print. [The command](cli.md) explains arguments, outputs \
+         and limits.\n\nGenerated: `BLESS=1 cargo test --test cli` rewrites this file.\n\n```text\n{whole}\n```\n"
+    );
+    for name in names {
+        page += &format!("\n## `{name}`\n\n```text\n{}\n```\n", help(&[name, "--help"]));
+    }
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/options.md");
+    if std::env::var_os("BLESS").is_some() {
+        std::fs::write(&path, &page).expect("writable");
+    }
+    let have = std::fs::read_to_string(path).unwrap_or_default();
+    assert!(have == page, "docs/options.md is stale: run BLESS=1 cargo test --test cli");
 }

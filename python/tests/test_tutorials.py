@@ -1,6 +1,6 @@
-"""The tutorials, guides and the walk through the workbench run as they stand: their files are written, their commands executed, and what the page shows is printed.
+"""The tutorials, the guides and the pages below run as they stand: their files are written, their commands executed, and what the page shows is printed.
 
-- ```python title="NAME" is a file.
+- ```python title="NAME" (or toml) is a file.
 - ```console holds commands (lines that begin with `$`) and below each one lines of what it prints, in this order; lines that the page
   leaves out do not matter. ```console fails: the last command has an exit code that is not 0.
 
@@ -18,8 +18,8 @@ import sys
 import pytest
 
 DOCS = pathlib.Path(__file__).resolve().parents[2] / "docs"
-PAGES = ["workbench.md", *sorted(p.relative_to(DOCS).as_posix() for folder in ("tutorials", "how_to") for p in (DOCS / folder).glob("*.md"))]
-BLOCK = re.compile(r'^```(python title="(?P<file>[^"]+)"|console(?P<fails> fails)?)\n(?P<text>.*?)^```$', re.M | re.S)
+PAGES = ["../README.md", "cli.md", "workbench.md", *sorted(p.relative_to(DOCS).as_posix() for folder in ("tutorials", "how_to") for p in (DOCS / folder).glob("*.md"))]
+BLOCK = re.compile(r'^```((?:python|toml) title="(?P<file>[^"]+)"|console(?P<fails> fails)?)\n(?P<text>.*?)^```$', re.M | re.S)
 
 
 @pytest.fixture
