@@ -5,7 +5,9 @@
 
 mod oracle;
 
-use std::path::Path;
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use nki_frontend::{Arg, Options};
 use nki_isa::DType::{self, BF16, F32, I32};
@@ -168,4 +170,60 @@ proptest! {
         let outcome = std::panic::catch_unwind(|| oracle::program_text(&spoiled));
         prop_assert!(outcome.is_ok(), "{spoiled}");
     }
+}
+
+/// Files of these folders with this ending, by name.
+fn files(folders: &[&str], ending: &str) -> Vec<PathBuf> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let entries = folders.iter().flat_map(|f| std::fs::read_dir(root.join(f)).expect("a folder"));
+    let mut out: Vec<PathBuf> = entries.map(|e| e.expect("an entry").path()).collect();
+    out.retain(|p| p.extension().is_some_and(|e| e == ending));
+    out.sort();
+    out
+}
+
+/// Passes spoiled files to a fuzz target for `FUZZ_SECONDS` (60 unless set). The random numbers of a case depend on `FUZZ_SEED` (0 unless
+/// set), on the name of its file and on how often the file had its turn, so that a new file leaves the cases of the others as they are.
+#[expect(clippy::print_stderr, reason = "the number of cases is the result")]
+fn fuzz(files: &[PathBuf], target: fn(&str)) {
+    let number = |name: &str, default: u64| {
+        std::env::var(name).map_or(default, |text| text.parse().unwrap_or_else(|e| panic!("{name}={text}: {e}")))
+    };
+    let (seconds, seed) = (number("FUZZ_SECONDS", 60), number("FUZZ_SEED", 0));
+    let end = Instant::now() + Duration::from_secs(seconds);
+    let mut cases = 0;
+    for (round, path) in (0..).flat_map(|round| files.iter().map(move |path| (round, path))) {
+        if Instant::now() >= end {
+            break;
+        }
+        let name = path.file_name().expect("a name");
+        let random = |i: u64| {
+            let mut hasher = DefaultHasher::new();
+            (seed, name, round, i).hash(&mut hasher);
+            hasher.finish()
+        };
+        let fault = |n: u64| (n as u8, (n >> 8) as u16, (n >> 24) as u16, (n >> 40) as u16);
+        let source = std::fs::read_to_string(path).expect("text");
+        let spoiled = (1..=1 + random(0) % 6).fold(source, |text, i| spoil(&text, fault(random(i))));
+        let outcome = std::panic::catch_unwind(|| target(&spoiled));
+        assert!(outcome.is_ok(), "FUZZ_SEED={seed}, round {round} of {}:\n{spoiled}", path.display());
+        cases += 1;
+    }
+    eprintln!("{cases} cases of {} files in {seconds} s", files.len());
+}
+
+// The targets of fuzz/ without its coverage, so with stable Rust: `cargo test --test mutations -- --ignored --nocapture`.
+
+#[test]
+#[ignore = "takes a minute: .ci/run runs it"]
+fn fuzz_kernels() {
+    let folders =
+        ["examples", "tests/beta1", "tests/corpus", "tests/kernels", "tests/planted", "tests/ports", "tests/refused"];
+    fuzz(&files(&folders, "py"), oracle::source);
+}
+
+#[test]
+#[ignore = "takes a minute: .ci/run runs it"]
+fn fuzz_programs() {
+    fuzz(&files(&["tests/programs"], "nkir"), oracle::program_text);
 }

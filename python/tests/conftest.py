@@ -1,6 +1,8 @@
 import os
 import pathlib
 import sys
+import threading
+import time
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "examples"))
@@ -20,3 +22,42 @@ def nothing_stays_configured():
     """What a test, or a snippet of the documentation, configures ends with it."""
     yield
     nki_sim.configure(max_memory=None, capacity=None, deny=None, warn=None, allow=None)
+
+
+class Counter:
+    """A thread that counts whenever it has the interpreter's lock."""
+
+    def __init__(self):
+        self.count, self.stop = 0, threading.Event()
+        self.thread = threading.Thread(target=self.run)
+        self.thread.start()
+
+    def run(self):
+        while not self.stop.is_set():
+            self.count += 1
+            time.sleep(0)
+
+    def advances_during(self, call):
+        """Calls until the thread gets on. Python itself takes the lock from no thread meanwhile, so only the call can give it away."""
+        call()
+        before = sys.getswitchinterval()
+        sys.setswitchinterval(1000)
+        try:
+            count = self.count
+            # A few calls are enough on an idle machine; on a busy one, the thread may have to wait for a processor.
+            for _ in range(1000):
+                call()
+                if self.count > count:
+                    return
+            raise AssertionError("no call gave the lock away")
+        finally:
+            sys.setswitchinterval(before)
+
+
+@pytest.fixture
+def counter():
+    """A running `Counter`, which ends with the test."""
+    out = Counter()
+    yield out
+    out.stop.set()
+    out.thread.join()

@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use nki_diag::memory::Limit;
 use nki_diag::{ColorChoice, Diagnostic, SourceMap, render_all};
 use nki_frontend::{Arg, Loader, Options};
 use nki_isa::DType::{self, F32, I32};
@@ -58,6 +59,21 @@ pub(crate) fn kernel(file: &str, source: String, args: &[(String, Arg)], options
                 told(&refused, &compiled.sources);
             }
         }
+    }
+}
+
+/// Each kernel of a source, with a tile for each of its parameters, is compiled and run as far as it goes.
+///
+/// # Panics
+/// If not.
+pub(crate) fn source(source: &str) {
+    const FILE: &str = "fuzzed.py";
+    let path = Path::new(FILE);
+    for kernel in nki_frontend::kernels(path, &Text(path, source.into()), Limit::NONE).kernels {
+        let needed = kernel.params.iter().filter(|p| p.default.is_none());
+        let tile = || Arg::Tensor { shape: vec![128, 64], dtype: F32 };
+        let args: Vec<(String, Arg)> = needed.map(|p| (p.name.clone(), tile())).collect();
+        self::kernel(FILE, source.into(), &args, Options { kernel: Some(kernel.name), ..Options::default() });
     }
 }
 
