@@ -18,6 +18,8 @@ import sys
 import tempfile
 import xml.etree.ElementTree as tree
 
+TOOLS = pathlib.Path(__file__).resolve().parent
+
 #: Replaces modules that exist only on a machine with the hardware: importing works, and every name
 #: is an empty class.
 PLUGIN = """
@@ -40,8 +42,14 @@ def run(options) -> dict:
     with tempfile.TemporaryDirectory() as scratch:
         results = pathlib.Path(scratch, "results.xml")
         pathlib.Path(scratch, "absent_modules.py").write_text(PLUGIN.format(modules=options.absent))
-        path = os.pathsep.join([scratch, str(options.checkout), os.environ.get("PYTHONPATH", "")])
+        ours = [str(TOOLS / "shims"), str(TOOLS)] if options.plugin else []
+        path = os.pathsep.join([scratch, *ours, str(options.checkout), os.environ.get("PYTHONPATH", "")])
         command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "absent_modules", "--continue-on-collection-errors"]
+        if options.plugin:
+            # A configuration of its own: that of the suite would find its own package before the shim.
+            configuration = pathlib.Path(scratch, "pytest.ini")
+            configuration.write_text("[pytest]\n")
+            command += ["-c", str(configuration), "--rootdir", str(options.checkout), "-p", options.plugin]
         command += ["-m", options.mark] if options.mark else []
         command += [f"--junitxml={results}", *options.tests]
         environment = {**os.environ, "PYTHONPATH": path}
@@ -64,6 +72,7 @@ def run(options) -> dict:
         "tests": options.tests,
         "mark": options.mark,
         "absent": options.absent,
+        "plugin": options.plugin,
         "capacity": options.capacity,
         "frontend": options.frontend,
         "passed": count["passed"],
@@ -86,6 +95,7 @@ def main() -> int:
     parser.add_argument("tests", nargs="+", help="folders or files of the checkout")
     parser.add_argument("--mark", help="only tests with this mark, as for `pytest -m`")
     parser.add_argument("--absent", nargs="*", default=[], metavar="MODULE", help="modules for the hardware that the suite imports and does not need")
+    parser.add_argument("--plugin", metavar="MODULE", help="a plugin of pytest in tools/, with the modules of tools/shims before those of the suite")
     parser.add_argument("--capacity", choices=["warn", "error"], help="NKI_SIM_CAPACITY of the run")
     parser.add_argument("--frontend", choices=["tracer", "parser"], help="who executes kernels, as NKI_COMPILER_FRONTEND says (default tracer: Python)")
     parser.add_argument("--json", type=pathlib.Path, help="where results are appended")

@@ -1,8 +1,6 @@
-"""A pytest plugin: keeps the tests whose parameter is the function $NKI_SIM_FUNCTION, and writes
-their outcomes.
+"""A pytest plugin for KLR's language tests: a test fails if a kernel is refused and the test ignores it.
 
-A function without a test is compiled as it is: with $NKI_SIM_REFUSED it must be rejected, else
-accepted.
+With $NKI_SIM_FUNCTION, it keeps the tests whose parameter is that function, and writes their outcomes. A function without a test is compiled as it is: with $NKI_SIM_REFUSED it must be rejected, else accepted.
 """
 
 import inspect
@@ -10,14 +8,17 @@ import json
 import os
 
 import klr.frontend
+import pytest
 
-WANTED = os.environ["NKI_SIM_FUNCTION"]
+WANTED = os.environ.get("NKI_SIM_FUNCTION")
 outcomes: dict[str, tuple[str, str]] = {}
 
 
 def pytest_collection_modifyitems(items):
     """The tests with the function (or its name) as parameter; else those of that name; else, for a
     class, those whose function uses it."""
+    if WANTED is None:
+        return
 
     def taken(item):
         parameters = getattr(item, "callspec", None)
@@ -45,19 +46,25 @@ def pytest_runtest_setup(item):
     klr.frontend.errors.clear()
 
 
-def pytest_runtest_logreport(report):
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_makereport(item):
+    report = (yield).get_result()
     refused = klr.frontend.errors
-    if report.when == "call" and report.passed and refused and "fail" not in report.nodeid.split("::")[-1].split("[")[0]:
-        # The test ignores the result: a rejection fails it anyway.
-        outcomes[report.nodeid] = ("failed", refused[0].strip().splitlines()[0][:300])
-        return
+    if report.when == "call" and report.passed and refused and "fail" not in item.originalname:
+        report.outcome, report.longrepr = "failed", refused[0].strip()
+
+
+def pytest_runtest_logreport(report):
     if report.failed:
-        lines = [line.removeprefix("E").strip() for line in str(report.longrepr).splitlines() if line.startswith("E ")]
-        outcomes[report.nodeid] = ("failed", (lines or ["failed"])[0][:300])
+        text = str(report.longrepr).splitlines()
+        lines = [line.removeprefix("E").strip() for line in text if line.startswith("E ")]
+        outcomes[report.nodeid] = ("failed", (lines or text or ["failed"])[0][:300])
     elif report.when == "call":
         outcomes.setdefault(report.nodeid, ("passed" if report.passed else "skipped", ""))
 
 
 def pytest_sessionfinish():
+    if WANTED is None:
+        return
     with open(os.environ["NKI_SIM_RESULTS"], "w") as file:
         json.dump(outcomes, file)
