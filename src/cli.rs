@@ -40,6 +40,8 @@ pub(crate) enum Command {
     Check(CheckArgs),
     /// Write the compiled kernel in text form (.nkir)
     Lower(LowerArgs),
+    /// Rewrite a file for neuronxcc.nki (Beta 1) in the current language, and list what has to be changed by hand
+    Migrate(MigrateArgs),
     /// Rank timing parameters by their effect on the latency
     Whatif(WhatifArgs),
     /// Compare two runs (run --json, --csv or --parquet, hardware profiles, or exports of Neuron Explorer); can fail CI on a regression
@@ -425,6 +427,15 @@ pub(crate) struct LowerArgs {
     pub(crate) kernel: KernelArgs,
     /// File to write instead of standard output
     #[arg(short, long, value_name = "FILE.nkir")]
+    pub(crate) output: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct MigrateArgs {
+    /// Python file that imports neuronxcc.nki; it is not changed
+    pub(crate) file: PathBuf,
+    /// File to write instead of standard output
+    #[arg(short, long, value_name = "NEW.py")]
     pub(crate) output: Option<PathBuf>,
 }
 

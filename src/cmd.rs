@@ -6,6 +6,7 @@ pub(crate) mod compare;
 pub(crate) mod explain;
 pub(crate) mod grammar;
 pub(crate) mod lower;
+pub(crate) mod migrate;
 mod ranks;
 pub(crate) mod replay;
 pub(crate) mod run;

@@ -84,6 +84,7 @@ pub fn command_line(words: Vec<OsString>, tracer: Option<&'static dyn python::Tr
         Command::Run(args) => cmd::run::run(*args),
         Command::Check(args) => cmd::check::run(args),
         Command::Lower(args) => cmd::lower::run(args),
+        Command::Migrate(args) => cmd::migrate::run(&args),
         Command::Whatif(args) => cmd::whatif::run(args),
         Command::Compare(args) => cmd::compare::run(&args),
         Command::Calibrate(args) => cmd::calibrate::run(&args),

@@ -10,6 +10,7 @@ mod dialect;
 mod entry;
 mod eval;
 mod host;
+mod migrate;
 mod syntax;
 pub mod trace;
 
@@ -25,6 +26,7 @@ pub use host::{
     Arg, Host, HostArray, HostAttribute, HostClass, HostClassKind, HostDefault, HostDtype, HostField, HostFunction,
     HostObject, Identity,
 };
+pub use migrate::{Change, Migration, migrate};
 
 /// Reads source files.
 pub trait Loader: Sync {

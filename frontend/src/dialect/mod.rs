@@ -1,6 +1,6 @@
 //! The dialects of NKI, and which file is written in which.
 
-mod beta1;
+pub(crate) mod beta1;
 pub(crate) mod beta2;
 pub(crate) mod common;
 mod klr;

@@ -35,7 +35,7 @@ static POLICY: Policy = Policy {
 };
 
 /// Instructions that are given their destination.
-const WITH_DST: &[&str] =
+pub(crate) const WITH_DST: &[&str] =
     &["dma_copy", "nc_stream_shuffle", "select_reduce", "tensor_copy_predicated", "tensor_scalar_cumulative"];
 
 /// Instructions whose operands are laid out in other ways than their results, so that a mask restricts no common axis.
@@ -60,7 +60,7 @@ pub(super) static FUNCTIONS: &[(&str, NativeFn)] = &[
 ];
 
 /// The position among the operands of a positional argument: `dst`, and what Beta 1 did not have, is left out.
-fn position(schema: &Schema, at: usize) -> Option<usize> {
+pub(crate) fn position(schema: &Schema, at: usize) -> Option<usize> {
     let own: &[&str] = match schema.name {
         "nc_stream_shuffle" => &["src", "dst", "shuffle_mask"],
         _ => &[],

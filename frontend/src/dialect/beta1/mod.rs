@@ -9,13 +9,13 @@ mod assign;
 mod blocks;
 mod enums;
 mod index;
-mod instruction;
+pub(crate) mod instruction;
 mod language;
 mod make;
 mod memory;
 mod methods;
 pub(crate) mod names;
-mod ops;
+pub(crate) mod ops;
 mod programs;
 mod selection;
 

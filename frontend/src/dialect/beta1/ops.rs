@@ -9,7 +9,7 @@ use crate::dialect::common::enums::NlOp;
 use crate::eval::value::Value;
 
 /// The operation of a name, as NumPy and `nl` spell it.
-fn spelled(name: &str) -> &str {
+pub(crate) fn spelled(name: &str) -> &str {
     match name {
         "max" | "amax" => "maximum",
         "min" | "amin" => "minimum",

@@ -12,7 +12,7 @@ pub(crate) mod names;
 mod operators;
 pub mod reference;
 mod region;
-mod removed;
+pub(crate) mod removed;
 mod strict;
 
 use nki_diag::{Diagnostic, Span};

@@ -92,6 +92,12 @@ const PATTERNS: &[(&str, &str)] = &[
     ("nki.baremetal", "nki-sim run FILE.py"),
 ];
 
+/// What to write instead of a removed name (`nl.mgrid`), or of a part of a name that [`PATTERNS`] has.
+pub(crate) fn instead(feature: &str) -> Option<&'static str> {
+    let named = TABLE.iter().find(|r| r.0 == feature).map(|r| r.2);
+    named.or(PATTERNS.iter().find(|p| p.0 == feature).map(|p| p.1))
+}
+
 /// The error of using a removed name. Of a file that imports Beta 1 it lists, line by line, what to change.
 fn raise(sources: &nki_diag::SourceMap, feature: &'static str, span: Span) -> Box<Raise> {
     if let Some(r) = TABLE.iter().find(|r| r.0 == feature) {

@@ -1,0 +1,203 @@
+//! Imports of `neuronxcc.nki`.
+
+use nki_diag::Span;
+use rustc_hash::FxHashMap;
+
+use super::{Edit, Pass};
+use crate::syntax::{ExprKind, ImportFrom, ImportName, Interner, Stmt, StmtKind, Symbol};
+
+/// The dotted name in the current package of a name of the old one.
+fn current(path: &str) -> Option<String> {
+    let rest = path.strip_prefix("neuronxcc.nki")?;
+    (rest.is_empty() || rest.starts_with('.')).then(|| format!("nki{rest}"))
+}
+
+fn all<'s>(body: &'s [Stmt], found: &mut dyn FnMut(&'s Stmt)) {
+    super::statements(body, &mut |stmt| {
+        found(stmt);
+        match &stmt.kind {
+            StmtKind::Def(def, _) => all(&def.body, found),
+            StmtKind::Class(class, _) => all(&class.body, found),
+            _ => {}
+        }
+    });
+}
+
+/// What each name that a file imports is: modules and names of the API, with `nki` for `neuronxcc.nki`, and NumPy.
+pub(super) fn names(body: &[Stmt], interner: &Interner) -> FxHashMap<Symbol, String> {
+    let mut found = FxHashMap::default();
+    all(body, &mut |stmt| match &stmt.kind {
+        StmtKind::Import(items) => {
+            for item in items {
+                let path = current(&item.path).or((item.path == "numpy").then(|| item.path.clone()));
+                if let (Some(path), ExprKind::Name(name, _), true) =
+                    (path, &item.bind.kind, item.has_alias || item.path == "numpy")
+                {
+                    found.insert(*name, path);
+                }
+            }
+        }
+        StmtKind::ImportFrom(import) if import.level == 0 => {
+            for (name, bind) in &import.names {
+                let path = current(&format!("{}.{}", import.path, interner.name(*name)));
+                if let (Some(path), ExprKind::Name(bound, _)) = (path, &bind.kind) {
+                    found.insert(*bound, path);
+                }
+            }
+        }
+        _ => {}
+    });
+    found
+}
+
+/// Whether the current package has a name of a module.
+fn has(module: &str, name: &str) -> bool {
+    match module {
+        "nki" => ["jit", "language", "isa", "FrameworkKernel"].contains(&name),
+        "nki.language" | "nki.isa" => {
+            crate::dialect::beta2::names::api_names().iter().any(|n| n.0 == module && n.1 == name)
+        }
+        _ => false,
+    }
+}
+
+impl Pass<'_> {
+    /// Rewrites the imports, and adds those that the new text needs.
+    pub(super) fn imports(&mut self, body: &[Stmt]) {
+        let mut found: Vec<&Stmt> = Vec::new();
+        all(body, &mut |stmt| {
+            if matches!(stmt.kind, StmtKind::Import(_) | StmtKind::ImportFrom(_)) {
+                found.push(stmt);
+            }
+        });
+        let top: Vec<u32> = body.iter().map(|s| s.span.start).collect();
+        // Names that a line at the top of the file binds need no line in a function.
+        let mut bound: Vec<String> = Vec::new();
+        let mut rewritten: Vec<(Span, Option<String>)> = Vec::new();
+        for stmt in found {
+            let lines = match &stmt.kind {
+                StmtKind::Import(items) => self.import(items),
+                StmtKind::ImportFrom(import) => self.import_from(import),
+                _ => None,
+            };
+            let Some(mut lines) = lines else { continue };
+            if top.contains(&stmt.span.start) {
+                bound.extend(lines.iter().cloned());
+            } else {
+                lines.retain(|l| !bound.contains(l));
+            }
+            rewritten.push((stmt.span, (!lines.is_empty()).then(|| lines.join("\n"))));
+        }
+        let mut needs: Vec<(&str, String)> = self.needs.iter().map(|(p, n)| (*p, n.clone())).collect();
+        needs.sort_unstable();
+        let missing: Vec<String> = needs
+            .into_iter()
+            .filter(|(path, name)| {
+                !self.kinds.imported.iter().any(|(n, p)| p == path && **self.kinds.names.name(*n) == **name)
+            })
+            .map(
+                |(path, name)| if path == name { format!("import {path}") } else { format!("import {path} as {name}") },
+            )
+            .collect();
+        let last_top = rewritten.iter().rposition(|(span, _)| top.contains(&span.start));
+        if !missing.is_empty() {
+            match last_top {
+                Some(at) => {
+                    let (_, text) = &mut rewritten[at];
+                    let before = text.take().map(|t| t + "\n").unwrap_or_default();
+                    *text = Some(before + &missing.join("\n"));
+                }
+                None => {
+                    let at = body.first().map_or(0, |s| s.span.start as usize);
+                    self.edits.push(Edit { span: at..at, text: missing.join("\n") + "\n" });
+                }
+            }
+        }
+        for (span, text) in rewritten {
+            match text {
+                Some(text) => {
+                    let start = self.text[..span.start as usize].rfind('\n').map_or(0, |at| at + 1);
+                    let indent = self.text[start..span.start as usize].to_owned();
+                    self.replaced(span, text.replace('\n', &format!("\n{indent}")));
+                }
+                None => self.import_gone(span),
+            }
+        }
+    }
+
+    fn import_gone(&mut self, span: Span) {
+        let range = self.without_line(span);
+        let alone = range.end - range.start > (span.end - span.start) as usize;
+        let old = self.kinds.source(span).to_owned();
+        let own = span.start as usize..span.end as usize;
+        self.changes.push(super::Change {
+            span: own.clone(),
+            old,
+            new: "nothing: not needed".to_owned(),
+            rewritten: true,
+        });
+        self.edits.push(if alone {
+            Edit { span: range, text: String::new() }
+        } else {
+            Edit { span: own, text: "pass".to_owned() }
+        });
+    }
+
+    /// The lines in place of `import a, b`; `None` if none of them is of the old package.
+    fn import(&mut self, items: &[ImportName]) -> Option<Vec<String>> {
+        items.iter().any(|i| i.path.split('.').next() == Some("neuronxcc")).then_some(())?;
+        let mut lines = Vec::new();
+        for item in items {
+            let alias = self.kinds.source(item.bind.span).split_whitespace().last().unwrap_or_default().to_owned();
+            let Some(path) = current(&item.path) else {
+                if item.path.split('.').next() != Some("neuronxcc") {
+                    lines.push(format!("import {}", self.kinds.source(item.bind.span)));
+                }
+                continue;
+            };
+            if !item.has_alias {
+                continue;
+            }
+            let remains = ["nki", "nki.language", "nki.isa"].contains(&path.as_str());
+            if remains {
+                lines.push(if path == alias { format!("import {path}") } else { format!("import {path} as {alias}") });
+            }
+        }
+        Some(lines)
+    }
+
+    fn import_from(&mut self, import: &ImportFrom) -> Option<Vec<String>> {
+        if import.path == "neuronxcc" {
+            let mut lines = Vec::new();
+            for (name, bind) in &import.names {
+                let alias = self.kinds.source(bind.span);
+                if &**self.kinds.names.name(*name) == "nki" {
+                    lines.push(if alias == "nki" { "import nki".to_owned() } else { format!("import nki as {alias}") });
+                }
+            }
+            return Some(lines);
+        }
+        let module = current(&import.path);
+        if module.is_none() {
+            return (import.path.split('.').next() == Some("neuronxcc")).then(Vec::new);
+        }
+        let module = module?;
+        let mut kept = Vec::new();
+        let mut lines = Vec::new();
+        for (name, bind) in &import.names {
+            let (name, alias) = (self.kinds.names.name(*name).to_string(), self.kinds.source(bind.span));
+            if module == "nki" && matches!(name.as_str(), "language" | "isa") {
+                lines.push(format!("import nki.{name} as {alias}"));
+            } else if has(&module, &name) {
+                kept.push(if name == alias { name } else { format!("{name} as {alias}") });
+            }
+        }
+        if import.star {
+            kept.push("*".to_owned());
+        }
+        if !kept.is_empty() {
+            lines.push(format!("from {module} import {}", kept.join(", ")));
+        }
+        Some(lines)
+    }
+}

@@ -1,0 +1,336 @@
+//! `nisa.<instruction>(...)`: the destination becomes an argument.
+
+use nki_isa::inst::REGISTRY;
+use nki_isa::schema::{Kind as OperandKind, Schema};
+
+use super::access::{Bounds, Place};
+use super::call::{Given, Parts, Written};
+use super::kinds::{Kind, Memory};
+use super::poly::Poly;
+use super::result::Made;
+use super::{Outcome, Pass, by_hand};
+use crate::dialect::beta1::instruction::{WITH_DST, position};
+use crate::dialect::beta1::ops::spelled;
+use crate::syntax::{Expr, ExprKind};
+
+/// Where a result goes.
+#[derive(Clone, Copy)]
+pub(super) enum Target<'e> {
+    /// A new tile of this name.
+    New(&'e str),
+    /// A part of a tensor.
+    Into(&'e Expr),
+    /// Added to a tile of PSUM.
+    Onto(&'e Expr),
+}
+
+/// An instruction and its operands in Beta 1.
+pub(super) fn schema(name: &str) -> Option<&'static Schema> {
+    REGISTRY.iter().map(|e| e.schema).find(|s| s.name == name)
+}
+
+/// Instructions that return their results, or nothing, in Beta 1.
+pub(super) fn returns(name: &str) -> bool {
+    schema(name).is_some() && !WITH_DST.contains(&name)
+}
+
+impl Pass<'_> {
+    /// What a mask leaves of each axis.
+    pub(super) fn bounds(&self, mask: &Expr) -> Outcome<Vec<(usize, Poly)>> {
+        let refuse = |instead: &str| by_hand(mask.span, "mask=", instead);
+        let frames = self.kinds.mask(mask).ok_or_else(|| refuse("bound the slices: t[start:min(end, size)]"))?;
+        let mut out: Vec<(usize, Poly)> = Vec::new();
+        for frame in frames {
+            let [axis] = frame.axes()[..] else {
+                let instead = "an `if` around the instruction for a condition without index tiles, nisa.affine_select for one on two axes";
+                return Err(refuse(instead));
+            };
+            let count = match frame.steps[axis].value() {
+                Some(-1) => frame.base.plus(&Poly::number(1)),
+                Some(step) if step < 0 => match frame.base.value() {
+                    Some(base) => Some(Poly::number(base.div_euclid(-step) + 1)),
+                    None => Poly::atom(&format!("{} // {}", frame.base.factor(), -step), false).plus(&Poly::number(1)),
+                },
+                _ => return Err(refuse("start the slice where the mask begins: t[max(start, first):end]")),
+            };
+            let count = count.ok_or_else(|| refuse("an index beyond 64 bits"))?;
+            if out.iter().any(|b| b.0 == axis) {
+                return Err(refuse("one bound for each axis: t[start:min(end, size)]"));
+            }
+            out.push((axis, count));
+        }
+        Ok(out)
+    }
+
+    /// Takes an argument off; `None` if it is not given or is `None`.
+    pub(super) fn take<'e>(&self, parts: &mut Parts<'e>, keyword: &str) -> Option<Given<'e>> {
+        let at = parts.given.iter().position(|g| g.keyword.as_deref() == Some(keyword))?;
+        let taken = parts.given.remove(at);
+        (!matches!(taken.value.kind, ExprKind::None)).then_some(taken)
+    }
+
+    /// A number as it is written, without the NumPy type around it.
+    pub(super) fn number<'e>(&self, expr: &'e Expr) -> &'e Expr {
+        if let ExprKind::Call(callee, args) = &expr.kind
+            && let [crate::syntax::Argument::Positional(value)] = &args[..]
+        {
+            let typed = match &callee.kind {
+                ExprKind::Attr(base, _) if let ExprKind::Call(of, _) = &base.kind => {
+                    self.kinds.path(of).as_deref() == Some("numpy.dtype")
+                }
+                _ => self.kinds.path(callee).is_some_and(|p| {
+                    p.strip_prefix("numpy.")
+                        .is_some_and(|n| n.starts_with("float") || n.starts_with("int") || n.starts_with("uint"))
+                }),
+            };
+            if typed && matches!(value.kind, ExprKind::Int(_) | ExprKind::Float(_)) {
+                return value;
+            }
+        }
+        expr
+    }
+
+    /// The operation that an argument names.
+    pub(super) fn named_operation(&mut self, expr: &Expr) -> Outcome<String> {
+        if let Some(path) = self.kinds.path(expr)
+            && let Some(name) = path.strip_prefix("numpy.").or(path.strip_prefix("nki.language."))
+        {
+            let nl = self.nl();
+            return Ok(format!("{nl}.{}", spelled(name)));
+        }
+        self.expr(expr)
+    }
+
+    /// The bounds that concern an operand: those of a matmul have an axis each of the result.
+    fn of_operand(name: &str, operand: &str, bounds: &Bounds) -> Vec<(usize, Poly)> {
+        let axis = match (name, operand) {
+            ("nc_matmul", "stationary") => 0,
+            ("nc_matmul", "moving") => 1,
+            _ => return bounds.to_vec(),
+        };
+        bounds.iter().filter(|b| b.0 == axis).map(|b| (1, b.1.clone())).collect()
+    }
+
+    /// `nisa.name(...)` of which the result goes to the target: the new statements.
+    pub(super) fn instruction(&mut self, call: &Expr, name: &str, target: Target<'_>) -> Outcome<Vec<String>> {
+        let (callee, mut parts) = self.arguments(call)?;
+        let Some(schema) = schema(name) else {
+            return Err(by_hand(
+                call.span,
+                &format!("nisa.{name}"),
+                "an instruction of the current language, with dst=",
+            ));
+        };
+        if name == "memset" {
+            return self.memset(call, target);
+        }
+        if matches!(name, "iota" | "affine_select") {
+            let instead = "pattern=[[step, count], ...], offset= and channel_multiplier= in place of the index expression, and dst=";
+            return Err(by_hand(call.span, &format!("nisa.{name} of an index expression"), instead));
+        }
+        // Positions count what is given before arguments are taken off.
+        for (at, given) in parts.given.iter_mut().enumerate() {
+            if given.keyword.is_none() {
+                let operand = position(schema, at).map(|i| schema.operands[i].name);
+                let operand = operand
+                    .ok_or_else(|| by_hand(call.span, &format!("nisa.{name}"), "pass the arguments by keyword"))?;
+                given.keyword = Some(operand.to_owned());
+            }
+        }
+        let mask = self.take(&mut parts, "mask");
+        let bounds = mask.map_or(Ok(Vec::new()), |m| self.bounds(m.value))?;
+        let dtype = if schema.position("dtype").is_some() { None } else { self.take(&mut parts, "dtype") };
+        let dtype = dtype.map(|d| self.expr(d.value)).transpose()?;
+        let mut places: Vec<(String, Place)> = Vec::new();
+        let mut written = Vec::new();
+        for given in &parts.given {
+            let keyword = given.keyword.as_deref().unwrap_or_default();
+            let Some(operand) = schema.position(keyword).map(|at| &schema.operands[at]) else {
+                if keyword == "name" {
+                    written.push(Written::in_place_of(given, Some(keyword), self.kinds.source(given.value.span)));
+                } else {
+                    self.report(by_hand(
+                        given.value.span,
+                        &format!("nisa.{name}: {keyword}="),
+                        "left out: it had no effect",
+                    ));
+                }
+                continue;
+            };
+            let kind = match operand.kind {
+                OperandKind::Optional(kind) => *kind,
+                kind => kind,
+            };
+            let text = match kind {
+                OperandKind::Name(_) => self.named_operation(given.value)?,
+                OperandKind::View | OperandKind::Scalar
+                    if self.tile(given.value).is_some() || matches!(given.value.kind, ExprKind::Subscript(..)) =>
+                {
+                    let place = self.place(given.value, &Self::of_operand(name, keyword, &bounds))?;
+                    let text = place.text.clone();
+                    places.push((keyword.to_owned(), place));
+                    text
+                }
+                OperandKind::View if !matches!(given.value.kind, ExprKind::None) => {
+                    let place = self.place(given.value, &Self::of_operand(name, keyword, &bounds))?;
+                    let text = place.text.clone();
+                    places.push((keyword.to_owned(), place));
+                    text
+                }
+                _ => self.expr(self.number(given.value))?,
+            };
+            written.push(Written::in_place_of(given, Some(keyword), &text));
+        }
+        let callee = self.expr(callee)?;
+        let mut lines = Vec::new();
+        let dst = match target {
+            Target::New(tile) => {
+                let made = self.result(call, name, &places, &parts, dtype)?;
+                lines.push(self.made(tile, &made));
+                let dst = self.narrowed(call, tile.to_owned(), &made.tile, &bounds)?.text;
+                self.last_made = Some(made.tile);
+                dst
+            }
+            Target::Into(expr) | Target::Onto(expr) => {
+                let tile = self.tile(expr);
+                let to_sbuf = tile.as_ref().is_some_and(|t| t.memory == Some(Memory::Sbuf));
+                if name == "nc_matmul" && to_sbuf || tile.as_ref().is_some_and(|t| t.memory == Some(Memory::Hbm)) {
+                    return self.by_way_of_a_tile(call, name, expr);
+                }
+                if name == "nc_matmul" && matches!(target, Target::Into(_)) {
+                    written.push(Written::new("accumulate", "False"));
+                }
+                self.place(expr, &bounds)?.text
+            }
+        };
+        written.insert(0, Written::new("dst", &dst));
+        lines.push(parts.call(&callee, written));
+        Ok(lines)
+    }
+
+    /// A result that the instruction cannot write where it is assigned: a tile, and a copy of it.
+    fn by_way_of_a_tile(&mut self, call: &Expr, name: &str, to: &Expr) -> Outcome<Vec<String>> {
+        let tile = self.fresh(name);
+        let mut lines = self.instruction(call, name, Target::New(&tile))?;
+        let dst = self.place(to, &[])?;
+        let nisa = self.nisa();
+        let copy = if dst.memory == Some(Memory::Hbm) { "dma_copy" } else { "tensor_copy" };
+        lines.push(format!("{nisa}.{copy}(dst={}, src={tile})", dst.text));
+        Ok(lines)
+    }
+
+    /// The statement that makes a tile.
+    pub(super) fn made(&mut self, name: &str, made: &Made) -> String {
+        let nl = self.nl();
+        let memory = if made.tile.memory == Some(Memory::Psum) { "psum" } else { "sbuf" };
+        format!("{name} = {nl}.ndarray({}, dtype={}, buffer={nl}.{memory})", made.shape, made.dtype)
+    }
+
+    fn memset(&mut self, call: &Expr, target: Target<'_>) -> Outcome<Vec<String>> {
+        let (callee, mut parts) = self.arguments(call)?;
+        for (given, name) in parts.given.iter_mut().zip(["shape", "value", "dtype"]) {
+            given.keyword.get_or_insert_with(|| name.to_owned());
+        }
+        if let Some(mask) = self.take(&mut parts, "mask") {
+            return Err(by_hand(mask.value.span, "mask=", "fill the slice that the mask leaves"));
+        }
+        let shape = self.take(&mut parts, "shape");
+        let dtype = self.take(&mut parts, "dtype").map(|d| self.expr(d.value)).transpose()?;
+        let callee = self.expr(callee)?;
+        let mut lines = Vec::new();
+        let dst = match (target, shape, dtype) {
+            (Target::New(name), Some(shape), Some(dtype)) => {
+                let known = match &shape.value.kind {
+                    ExprKind::Tuple(all) | ExprKind::List(all) => all.iter().map(|e| self.kinds.poly(e)).collect(),
+                    _ => None,
+                };
+                let tile = super::Tile {
+                    memory: Some(Memory::Sbuf),
+                    shape: known,
+                    dtype: Some(dtype.clone()),
+                    blocks: Vec::new(),
+                };
+                let made = Made { shape: self.expr(shape.value)?, dtype, tile };
+                lines.push(self.made(name, &made));
+                self.last_made = Some(made.tile);
+                name.to_owned()
+            }
+            (Target::Into(expr), ..) => self.place(expr, &[])?.text,
+            _ => return Err(by_hand(call.span, "nisa.memset", "nisa.memset(dst=tile, value=...)")),
+        };
+        let mut written = vec![Written::new("dst", &dst)];
+        for given in &parts.given {
+            let keyword = given.keyword.as_deref().unwrap_or_default();
+            let text = self.expr(self.number(given.value))?;
+            written.push(Written::in_place_of(given, Some(keyword), &text));
+        }
+        lines.push(parts.call(&callee, written));
+        Ok(lines)
+    }
+
+    /// A call that was given its destination in Beta 1, too.
+    pub(super) fn with_dst(&mut self, call: &Expr, name: &str) -> Outcome<String> {
+        let (callee, mut parts) = self.arguments(call)?;
+        let refuse = |what: &str, instead: &str| by_hand(call.span, &format!("nisa.{name}: {what}"), instead);
+        let mask = self.take(&mut parts, "mask");
+        let bounds = mask.map_or(Ok(Vec::new()), |m| self.bounds(m.value))?;
+        let Some(schema) = schema(name) else { return Err(refuse("the instruction", "one of the current language")) };
+        let mut written = Vec::new();
+        for given in &parts.given {
+            let keyword = given
+                .keyword
+                .as_deref()
+                .ok_or_else(|| refuse("positional arguments", "pass the arguments by keyword"))?;
+            if keyword == "dst_rmw_op" && matches!(given.value.kind, ExprKind::None) {
+                continue;
+            }
+            if keyword == "dst_rmw_op" {
+                return Err(refuse("dst_rmw_op=", "nisa.dma_compute(dst, [src, dst], reduce_op=nl.add)"));
+            }
+            let text = match schema.position(keyword).map(|at| schema.operands[at].kind) {
+                Some(OperandKind::Name(_) | OperandKind::Optional(OperandKind::Name(_))) => {
+                    self.named_operation(given.value)?
+                }
+                Some(OperandKind::View | OperandKind::Scalar | OperandKind::Optional(_))
+                    if self.tile(given.value).is_some() || matches!(given.value.kind, ExprKind::Subscript(..)) =>
+                {
+                    self.place(given.value, &bounds)?.text
+                }
+                Some(_) => self.expr(self.number(given.value))?,
+                None => {
+                    self.report(by_hand(
+                        given.value.span,
+                        &format!("nisa.{name}: {keyword}="),
+                        "left out: it had no effect",
+                    ));
+                    continue;
+                }
+            };
+            written.push(Written::in_place_of(given, Some(keyword), &text));
+        }
+        let callee = self.expr(callee)?;
+        Ok(parts.call(&callee, written))
+    }
+
+    /// A value that an instruction or a load returns in the middle of an expression: a tile made before the statement.
+    pub(super) fn hoisted(
+        &mut self,
+        call: &Expr,
+        stem: &str,
+        run: impl FnOnce(&mut Self, &str) -> Outcome<Vec<String>>,
+    ) -> Outcome<String> {
+        let name = self.fresh(stem);
+        let mut lines = run(self, &name)?;
+        self.before.append(&mut lines);
+        let _ = call;
+        Ok(name)
+    }
+
+    /// Notes what the name of a new tile is.
+    pub(super) fn bind_made(&mut self, name: &Expr, from: &Expr) {
+        let tile = self.last_made.take().unwrap_or_default();
+        if let ExprKind::Name(name, _) = &name.kind {
+            self.kinds.bind(*name, Kind::Tile(tile), &[from]);
+        }
+    }
+}

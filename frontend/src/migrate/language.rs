@@ -1,0 +1,657 @@
+//! `nl.<function>(...)`, operators on tiles, and assignments of their results.
+
+use super::access::{Place, tuple};
+use super::call::Written;
+use super::instruction::{Target, returns};
+use super::kinds::{Kind, Memory, Tile};
+use super::result::{Made, bare};
+use super::{Outcome, Pass, by_hand, operation};
+use crate::build::ops::{OPS, OpKind};
+use crate::dialect::beta1::instruction::WITH_DST;
+use crate::dialect::beta2::removed;
+use crate::syntax::{BinOp, Expr, ExprKind, Stmt, Symbol};
+
+/// Functions that make tensors.
+const MAKERS: &[&str] = &["ndarray", "zeros", "ones", "full", "empty_like", "zeros_like"];
+
+/// Operations that compare.
+const COMPARISONS: &[&str] = &[
+    "equal",
+    "not_equal",
+    "greater",
+    "greater_equal",
+    "less",
+    "less_equal",
+    "logical_and",
+    "logical_or",
+    "logical_xor",
+];
+
+fn binary(name: &str) -> bool {
+    OPS.iter().any(|o| o.name == name && matches!(o.kind, OpKind::Binary(_)))
+}
+
+fn name_of(expr: &Expr) -> Option<Symbol> {
+    match expr.kind {
+        ExprKind::Name(name, _) => Some(name),
+        _ => None,
+    }
+}
+
+impl Pass<'_> {
+    /// The function that an expression calls.
+    fn callee(&self, expr: &Expr) -> Option<String> {
+        match &expr.kind {
+            ExprKind::Call(callee, _) => self.kinds.path(callee),
+            _ => None,
+        }
+    }
+
+    /// `target = value`
+    pub(super) fn assign(&mut self, stmt: &Stmt, target: &Expr, value: &Expr) -> Outcome<Option<Vec<String>>> {
+        if self.defines(stmt, target, value) {
+            return Ok(None);
+        }
+        if let (ExprKind::Tuple(items), ExprKind::Attr(base, attr)) = (&target.kind, &value.kind)
+            && &**self.kinds.names.name(*attr) == "shape"
+            && let Some(tensor) = name_of(base)
+        {
+            self.unpacked(tensor, items);
+            return Ok(Some(vec![self.kinds.source(stmt.span).to_owned()]));
+        }
+        let path = self.callee(value).unwrap_or_default();
+        let is_name = name_of(target).is_some();
+        let to = self.kinds.source(target.span).to_owned();
+        if let Some(name) = path.strip_prefix("nki.isa.").filter(|n| returns(n)) {
+            let name = name.to_owned();
+            let lines =
+                self.instruction(value, &name, if is_name { Target::New(&to) } else { Target::Into(target) })?;
+            if is_name {
+                self.bind_made(target, value);
+            }
+            return Ok(Some(lines));
+        }
+        match path.strip_prefix("nki.language.") {
+            Some("load") => {
+                let lines = self.load(value, if is_name { Target::New(&to) } else { Target::Into(target) })?;
+                if is_name {
+                    self.bind_made(target, value);
+                }
+                Ok(Some(lines))
+            }
+            Some(maker) if MAKERS.contains(&maker) => {
+                let maker = maker.to_owned();
+                self.make(stmt, target, value, &maker).map(Some)
+            }
+            Some("loop_reduce") => self.loop_reduce(target, value).map(Some),
+            Some("copy") if !is_name && self.tile(target).is_some_and(|t| t.memory != Some(Memory::Hbm)) => {
+                self.copy(target, value).map(Some)
+            }
+            Some("matmul") if self.is_transposed_matmul(value) && is_name => {
+                let lines = self.matmul(value, Target::New(&to))?;
+                self.bind_made(target, value);
+                Ok(Some(lines))
+            }
+            _ => self.plain_assign(stmt, target, value).map(Some),
+        }
+    }
+
+    /// `m, n = t.shape`
+    fn unpacked(&mut self, tensor: Symbol, items: &[Expr]) {
+        for item in items {
+            if let Some(name) = name_of(item) {
+                self.kinds.bind(name, Kind::Int, &[]);
+            }
+        }
+        let shape: Option<Vec<_>> = items.iter().map(|e| self.kinds.poly(e)).collect();
+        if let Kind::Tile(tile) = self.kinds.name(tensor) {
+            let from: Vec<&Expr> = items.iter().collect();
+            self.kinds.bind(tensor, Kind::Tile(Tile { shape, ..tile }), &from);
+        }
+    }
+
+    /// An assignment that stays one.
+    fn plain_assign(&mut self, stmt: &Stmt, target: &Expr, value: &Expr) -> Outcome<Vec<String>> {
+        if let Some(name) = name_of(target) {
+            let mask = self.masked(value);
+            let text = match mask {
+                Some(_) => return self.masked_result(target, value),
+                None => self.expr(value)?,
+            };
+            let kind = match self.kinds.kind(value) {
+                Kind::Other => self.tile(value).map_or(Kind::Other, Kind::Tile),
+                kind => kind,
+            };
+            self.kinds.bind(name, kind, &[value]);
+            if name_of(value).is_some_and(|v| self.returned.contains(&name) && !self.returned.contains(&v)) {
+                self.returned.extend(name_of(value));
+            }
+            return Ok(vec![self.with_value(stmt, target, value, &text)]);
+        }
+        let Some(to) = self.tile(target) else {
+            let parts = [target, value];
+            return self.spliced(stmt.span, &parts).map(|t| vec![t]);
+        };
+        if matches!(self.kinds.kind(self.number(value)), Kind::Int | Kind::Float) {
+            let dst = self.place(target, &[])?;
+            let (nisa, value) = (self.nisa(), self.expr(self.number(value))?);
+            if dst.memory == Some(Memory::Hbm) {
+                return Err(by_hand(
+                    target.span,
+                    "a number assigned to HBM",
+                    "nisa.memset of a tile, and nisa.dma_copy",
+                ));
+            }
+            return Ok(vec![format!("{nisa}.memset(dst={}, value={value})", dst.text)]);
+        }
+        let dtype = to.dtype.clone().or_else(|| match &target.kind {
+            ExprKind::Subscript(base, _) if name_of(base).is_some() && to.blocks.is_empty() => {
+                Some(format!("{}.dtype", self.kinds.source(base.span)))
+            }
+            _ => None,
+        });
+        let bounds = self.masked(value).map_or(Ok(Vec::new()), |m| self.bounds(m))?;
+        let dst = self.place(target, &bounds)?;
+        let text = self.into_type(value, dtype.as_deref(), &bounds)?;
+        let dst = if name_of(target).is_some() { format!("{}[...]", dst.text) } else { dst.text };
+        Ok(vec![format!("{dst} = {text}")])
+    }
+
+    /// The statement with another value, in its layout.
+    fn with_value(&self, stmt: &Stmt, target: &Expr, value: &Expr, text: &str) -> String {
+        let annotated = matches!(stmt.kind, crate::syntax::StmtKind::AnnAssign(..));
+        if annotated {
+            return format!("{} = {text}", self.kinds.source(target.span));
+        }
+        let (start, end) = (stmt.span.start as usize, stmt.span.end as usize);
+        format!("{}{text}{}", &self.text[start..value.span.start as usize], &self.text[value.span.end as usize..end])
+    }
+
+    /// The mask of a call of `nl`.
+    fn masked<'e>(&self, value: &'e Expr) -> Option<&'e Expr> {
+        let ExprKind::Call(callee, args) = &value.kind else { return None };
+        self.kinds.language(callee)?;
+        args.iter().find_map(|a| match a {
+            crate::syntax::Argument::Keyword(name, e)
+                if &**self.kinds.names.name(*name) == "mask" && !matches!(e.kind, ExprKind::None) =>
+            {
+                Some(e)
+            }
+            _ => None,
+        })
+    }
+
+    /// `x = nl.f(..., mask=...)`: a tile of the full shape, of which a part is assigned.
+    fn masked_result(&mut self, target: &Expr, value: &Expr) -> Outcome<Vec<String>> {
+        let mask = self.masked(value);
+        let bounds = mask.map_or(Ok(Vec::new()), |m| self.bounds(m))?;
+        let (_, parts) = self.arguments(value)?;
+        let first = parts.given.first().map(|g| g.value).filter(|e| self.tile(e).is_some());
+        let refuse = || {
+            by_hand(value.span, "mask=", "make the tile with nl.ndarray and assign to the slice that the mask leaves")
+        };
+        let function = self
+            .callee(value)
+            .and_then(|p| p.strip_prefix("nki.language.").map(ToOwned::to_owned))
+            .ok_or_else(refuse)?;
+        if !OPS.iter().any(|o| o.name == function) {
+            return Err(refuse());
+        }
+        let data = self.place(first.ok_or_else(refuse)?, &[])?;
+        let (Some(shape), Some(dtype)) = (data.shape.clone(), self.type_of_call(value, &data)) else {
+            return Err(refuse());
+        };
+        let name = self.kinds.source(target.span).to_owned();
+        let tile = Tile {
+            memory: Some(Memory::Sbuf),
+            shape: Some(shape.clone()),
+            dtype: Some(dtype.clone()),
+            blocks: Vec::new(),
+        };
+        let made = self.made(&name, &Made { shape: tuple(&shape), dtype: dtype.clone(), tile: tile.clone() });
+        let dst = self.narrowed(value, name, &tile, &bounds)?.text;
+        let text = self.into_type(value, Some(&dtype), &bounds)?;
+        self.last_made = Some(tile);
+        self.bind_made(target, value);
+        Ok(vec![made, format!("{dst} = {text}")])
+    }
+
+    fn type_of_call(&self, value: &Expr, data: &Place) -> Option<String> {
+        let (_, parts) = self.arguments(value).ok()?;
+        if let Some(given) = parts.given.iter().find(|g| g.keyword.as_deref() == Some("dtype")) {
+            return Some(self.kinds.source(given.value.span).to_owned());
+        }
+        let others = parts.given.iter().skip(1).filter(|g| g.keyword.as_deref() != Some("mask"));
+        let mut dtype = data.dtype.clone();
+        for other in others {
+            if let Some(tile) = self.tile(other.value) {
+                dtype = super::result::promoted(dtype.as_deref(), tile.dtype.as_deref());
+            } else if dtype.as_deref().map(bare) != Some("float32") {
+                return None;
+            }
+        }
+        dtype
+    }
+
+    /// A value that is assigned to a part of a tensor: it is computed in the type of the tensor.
+    fn into_type(&mut self, value: &Expr, dtype: Option<&str>, bounds: &super::access::Bounds) -> Outcome<String> {
+        match &value.kind {
+            ExprKind::Call(..) if let Some(path) = self.callee(value) => match path.strip_prefix("nki.language.") {
+                Some(name) if OPS.iter().any(|o| o.name == name) => self.function(value, dtype, bounds),
+                _ if !bounds.is_empty() => Err(by_hand(value.span, "mask=", "bound the slices of the operands")),
+                _ => self.expr(value),
+            },
+            ExprKind::Binary(op, left, right)
+                if let Some(name) = operation(*op)
+                    && (self.tile(left).is_some() || self.tile(right).is_some()) =>
+            {
+                self.operator(name, left, right, dtype)
+            }
+            _ => Ok(self.place(value, bounds)?.text),
+        }
+    }
+
+    /// `target op= value`
+    pub(super) fn update(&mut self, stmt: &Stmt, target: &Expr, op: BinOp, value: &Expr) -> Outcome<Vec<String>> {
+        let Some(tile) = self.tile(target) else {
+            if let Some(name) = name_of(target) {
+                let text = self.spliced(stmt.span, &[value])?;
+                self.kinds.forget(name);
+                return Ok(vec![text]);
+            }
+            return self.spliced(stmt.span, &[target, value]).map(|t| vec![t]);
+        };
+        let path = self.callee(value).unwrap_or_default();
+        if op == BinOp::Add && tile.memory != Some(Memory::Sbuf) {
+            if path == "nki.isa.nc_matmul" {
+                return self.instruction(value, "nc_matmul", Target::Onto(target));
+            }
+            if path == "nki.language.matmul" {
+                return self.matmul(value, Target::Onto(target));
+            }
+        }
+        let Some(name) = operation(op) else {
+            return Err(by_hand(stmt.span, "an operator on tiles", "a function of nki.language"));
+        };
+        let place = self.place(target, &[])?;
+        let (nl, nisa) = (self.nl(), self.nisa());
+        if matches!(self.kinds.kind(self.number(value)), Kind::Int | Kind::Float) {
+            let number = self.expr(self.number(value))?;
+            let text = &place.text;
+            return Ok(vec![format!(
+                "{nisa}.tensor_scalar(dst={text}, data={text}, op0={nl}.{name}, operand0={number})"
+            )]);
+        }
+        let other = self.place(value, &[])?;
+        if place.shape.is_some() && place.shape == other.shape {
+            let text = &place.text;
+            return Ok(vec![format!(
+                "{nisa}.tensor_tensor(dst={text}, data1={text}, data2={}, op={nl}.{name})",
+                other.text
+            )]);
+        }
+        let dtype = place.dtype.clone().unwrap_or_else(|| format!("{}.dtype", place.text));
+        let to = if name_of(target).is_some() { format!("{}[...]", place.text) } else { place.text.clone() };
+        Ok(vec![format!("{to} = {nl}.{name}({}, {}, dtype={dtype})", place.text, other.text)])
+    }
+
+    /// A statement that is an expression.
+    pub(super) fn statement(&mut self, value: &Expr) -> Outcome<Vec<String>> {
+        let path = self.callee(value).unwrap_or_default();
+        if path == "nki.language.store" {
+            return self.store(value);
+        }
+        if let Some(name) = path.strip_prefix("nki.isa.").filter(|n| WITH_DST.contains(n)) {
+            let name = name.to_owned();
+            return self.with_dst(value, &name).map(|t| vec![t]);
+        }
+        self.expr(value).map(|t| vec![t])
+    }
+
+    /// `nl.load(src, mask=, dtype=)`
+    fn load(&mut self, call: &Expr, target: Target<'_>) -> Outcome<Vec<String>> {
+        let (_, mut parts) = self.arguments(call)?;
+        let bounds = self.take(&mut parts, "mask").map_or(Ok(Vec::new()), |m| self.bounds(m.value))?;
+        let dtype = self.take(&mut parts, "dtype").map(|d| self.expr(d.value)).transpose()?;
+        let Some(src) = parts.given.iter().find(|g| g.keyword.as_deref().is_none_or(|k| k == "src")) else {
+            return Err(by_hand(call.span, "nl.load", "nisa.dma_copy(dst=tile, src=...)"));
+        };
+        let src = self.place(src.value, &bounds)?;
+        let nisa = self.nisa();
+        let (mut lines, dst) = match target {
+            Target::New(name) => {
+                let shape = match &src.shape {
+                    // A vector is a column on chip.
+                    Some(shape) if shape.len() == 1 => Some(vec![shape[0].clone(), super::poly::Poly::number(1)]),
+                    shape => shape.clone(),
+                };
+                let dtype = dtype.or(src.dtype.clone()).unwrap_or_else(|| format!("{}.dtype", src.text));
+                let text = shape.as_ref().map_or_else(|| format!("{}.shape", src.text), |s| tuple(s));
+                let tile = Tile { memory: Some(Memory::Sbuf), shape, dtype: Some(dtype.clone()), blocks: Vec::new() };
+                let made = self.made(name, &Made { shape: text, dtype, tile: tile.clone() });
+                let dst = self.narrowed(call, name.to_owned(), &tile, &bounds)?.text;
+                self.last_made = Some(tile);
+                (vec![made], dst)
+            }
+            Target::Into(expr) | Target::Onto(expr) => {
+                let dst = self.place(expr, &bounds)?;
+                if dst.memory == Some(Memory::Psum) {
+                    return Err(by_hand(call.span, "a load into PSUM", "load into SBUF, then nisa.tensor_copy"));
+                }
+                (Vec::new(), dst.text)
+            }
+        };
+        lines.push(format!("{nisa}.dma_copy(dst={dst}, src={})", src.text));
+        Ok(lines)
+    }
+
+    /// `nl.store(dst, value, mask=)`
+    fn store(&mut self, call: &Expr) -> Outcome<Vec<String>> {
+        let (_, mut parts) = self.arguments(call)?;
+        let bounds = self.take(&mut parts, "mask").map_or(Ok(Vec::new()), |m| self.bounds(m.value))?;
+        let at = |keyword: &str, position: usize| {
+            let named = parts.given.iter().find(|g| g.keyword.as_deref() == Some(keyword));
+            named.or(parts.given.get(position).filter(|g| g.keyword.is_none())).map(|g| g.value)
+        };
+        let (Some(dst), Some(value)) = (at("dst", 0), at("value", 1)) else {
+            return Err(by_hand(call.span, "nl.store", "nisa.dma_copy(dst=..., src=tile)"));
+        };
+        if matches!(self.kinds.kind(self.number(value)), Kind::Int | Kind::Float) {
+            return Err(by_hand(call.span, "nl.store of a number", "nisa.memset of a tile, and nisa.dma_copy"));
+        }
+        let to = self.place(dst, &bounds)?;
+        let from = self.place(value, &bounds)?;
+        let nisa = self.nisa();
+        let in_psum = self.tile(value).is_some_and(|t| t.memory == Some(Memory::Psum));
+        // DMA does not reach PSUM.
+        let text = if in_psum { format!("{}.copy({})", self.nl(), from.text) } else { from.text };
+        Ok(vec![format!("{nisa}.dma_copy(dst={}, src={text})", to.text)])
+    }
+
+    /// `t[...] = nl.copy(x)`
+    fn copy(&mut self, target: &Expr, value: &Expr) -> Outcome<Vec<String>> {
+        let (_, mut parts) = self.arguments(value)?;
+        let bounds = self.take(&mut parts, "mask").map_or(Ok(Vec::new()), |m| self.bounds(m.value))?;
+        let Some(src) = parts.given.iter().find(|g| g.keyword.as_deref().is_none_or(|k| k == "src")) else {
+            return Err(by_hand(value.span, "nl.copy", "nisa.tensor_copy(dst=..., src=tile)"));
+        };
+        let (src, dst) = (self.place(src.value, &bounds)?, self.place(target, &bounds)?);
+        let nisa = self.nisa();
+        Ok(vec![format!("{nisa}.tensor_copy(dst={}, src={})", dst.text, src.text)])
+    }
+
+    /// `target = nl.loop_reduce(x, op=, loop_indices=[i])`
+    fn loop_reduce(&mut self, target: &Expr, call: &Expr) -> Outcome<Vec<String>> {
+        let (_, mut parts) = self.arguments(call)?;
+        let bounds = self.take(&mut parts, "mask").map_or(Ok(Vec::new()), |m| self.bounds(m.value))?;
+        let at = |keyword: &str, position: usize| {
+            let named = parts.given.iter().find(|g| g.keyword.as_deref() == Some(keyword));
+            named.or(parts.given.get(position).filter(|g| g.keyword.is_none())).map(|g| g.value)
+        };
+        let refuse = || {
+            by_hand(
+                call.span,
+                "nl.loop_reduce",
+                "accumulate in a tensor made before the loop: nisa.tensor_tensor(dst=total, data1=total, data2=part, op=nl.add)",
+            )
+        };
+        let (Some(x), Some(op), Some(indices)) = (at("x", 0), at("op", 1), at("loop_indices", 2)) else {
+            return Err(refuse());
+        };
+        let (ExprKind::List(indices) | ExprKind::Tuple(indices)) = &indices.kind else { return Err(refuse()) };
+        let first: Vec<String> = indices.iter().map(|i| format!("{} == 0", self.kinds.source(i.span))).collect();
+        if self.tile(target).is_none() {
+            return Err(refuse());
+        }
+        let op = self.named_operation(op)?;
+        let (x, dst) = (self.place(x, &bounds)?.text, self.place(target, &bounds)?.text);
+        let nisa = self.nisa();
+        Ok(vec![
+            format!("if {}:", first.join(" and ")),
+            format!("    {nisa}.tensor_copy(dst={dst}, src={x})"),
+            "else:".to_owned(),
+            format!("    {nisa}.tensor_tensor(dst={dst}, data1={dst}, data2={x}, op={op})"),
+        ])
+    }
+
+    fn is_transposed_matmul(&self, call: &Expr) -> bool {
+        self.arguments(call).is_ok_and(|(_, parts)| {
+            let turned =
+                parts.given.iter().find(|g| g.keyword.as_deref() == Some("transpose_x")).or(parts.given.get(2));
+            turned.is_some_and(|g| matches!(g.value.kind, ExprKind::Bool(true)))
+        })
+    }
+
+    /// `nl.matmul(x, y, transpose_x=True)`, which is an instruction; without `transpose_x` its transpose is computed before.
+    fn matmul(&mut self, call: &Expr, target: Target<'_>) -> Outcome<Vec<String>> {
+        let (_, parts) = self.arguments(call)?;
+        let is_mask =
+            parts.given.iter().any(|g| g.keyword.as_deref() == Some("mask") && !matches!(g.value.kind, ExprKind::None));
+        if !self.is_transposed_matmul(call) || is_mask {
+            let instead = "nisa.nc_transpose of x into PSUM, nisa.tensor_copy to SBUF, then nisa.nc_matmul(dst=..., stationary=, moving=)";
+            return Err(by_hand(call.span, "nl.matmul", instead));
+        }
+        let operand = |keyword: &str, at: usize| {
+            let named = parts.given.iter().find(|g| g.keyword.as_deref() == Some(keyword));
+            named
+                .or(parts.given.get(at))
+                .map(|g| g.value)
+                .ok_or_else(|| by_hand(call.span, "nl.matmul", "nisa.nc_matmul"))
+        };
+        let x = self.place(operand("x", 0)?, &[])?;
+        let y = self.place(operand("y", 1)?, &[])?;
+        let nisa = self.nisa();
+        let (mut lines, dst) = match target {
+            Target::New(name) => {
+                let operands = [("stationary".to_owned(), x.clone()), ("moving".to_owned(), y.clone())];
+                let made = self.result(call, "nc_matmul", &operands, &parts, None)?;
+                let line = self.made(name, &made);
+                self.last_made = Some(made.tile);
+                (vec![line], name.to_owned())
+            }
+            Target::Into(e) | Target::Onto(e) => (Vec::new(), self.place(e, &[])?.text),
+        };
+        lines.push(format!("{nisa}.nc_matmul(dst={dst}, stationary={}, moving={})", x.text, y.text));
+        Ok(lines)
+    }
+
+    /// An operator on tiles.
+    pub(super) fn operator(&mut self, name: &str, left: &Expr, right: &Expr, dtype: Option<&str>) -> Outcome<String> {
+        let own = self.operation_type(name, left, right);
+        let (a, b) = (self.operand(left)?, self.operand(right)?);
+        let dtype = dtype.map(ToOwned::to_owned).or(own).map_or(String::new(), |d| format!(", dtype={d}"));
+        Ok(format!("{}.{name}({a}, {b}{dtype})", self.nl()))
+    }
+
+    fn operand(&mut self, expr: &Expr) -> Outcome<String> {
+        if self.tile(expr).is_some()
+            && !matches!(expr.kind, ExprKind::Call(..) | ExprKind::Binary(..) | ExprKind::Unary(..))
+        {
+            return Ok(self.place(expr, &[])?.text);
+        }
+        self.expr(self.number(expr))
+    }
+
+    /// The type of a result that the two languages choose differently.
+    fn operation_type(&mut self, name: &str, left: &Expr, right: &Expr) -> Option<String> {
+        if COMPARISONS.contains(&name) {
+            return Some(format!("{}.uint8", self.nl()));
+        }
+        let (tile, number) = match (self.tile(left), self.tile(right)) {
+            (Some(t), None) => (t, right),
+            (None, Some(t)) => (t, left),
+            _ => return None,
+        };
+        let is_f32 = tile.dtype.as_deref().map(bare) == Some("float32");
+        if is_f32 {
+            return None;
+        }
+        match self.kinds.kind(self.number(number)) {
+            Kind::Float => Some(format!("{}.float32", self.nl())),
+            Kind::Int => None,
+            _ => {
+                let what = format!("the type of nl.{name} of a tile and a number");
+                self.report(by_hand(
+                    number.span,
+                    &what,
+                    "dtype=nl.float32 if the number is a float and the tile is not float32",
+                ));
+                None
+            }
+        }
+    }
+
+    /// A function of `nl` that the current language has, too.
+    fn function(&mut self, call: &Expr, dtype: Option<&str>, bounds: &super::access::Bounds) -> Outcome<String> {
+        let (callee, mut parts) = self.arguments(call)?;
+        let path = self.kinds.path(callee).unwrap_or_default();
+        let name = path.strip_prefix("nki.language.").unwrap_or_default().to_owned();
+        if name == "device_print" && parts.given.iter().any(|g| g.keyword.as_deref() == Some("mask")) {
+            return Err(by_hand(call.span, "mask= of nl.device_print", "print the slice that the mask leaves"));
+        }
+        let mask = self.take(&mut parts, "mask");
+        if let Some(mask) = mask.filter(|_| bounds.is_empty()) {
+            return Err(by_hand(
+                mask.value.span,
+                "mask=",
+                "assign to the slice that the mask leaves, of operands that are bounded in the same way",
+            ));
+        }
+        if OPS.iter().any(|o| o.name == name) {
+            self.take(&mut parts, "name");
+        }
+        let has_dtype = parts.given.iter().any(|g| g.keyword.as_deref() == Some("dtype"))
+            || parts.given.get(2).is_some_and(|g| binary(&name) && g.keyword.is_none());
+        let mut own = None;
+        if let ([a, b], false) = (&parts.given[..], has_dtype)
+            && binary(&name)
+        {
+            own = self.operation_type(&name, a.value, b.value);
+        }
+        let mut written = Vec::new();
+        for given in &parts.given {
+            let keyword = match (given.keyword.as_deref(), name.as_str()) {
+                (Some("src"), "copy" | "broadcast_to") => Some("x"),
+                (Some("data"), "expand_dims") => Some("x"),
+                (keyword, _) => keyword,
+            };
+            if keyword == Some("dtype") && matches!(given.value.kind, ExprKind::None) {
+                continue;
+            }
+            let text = if self.tile(given.value).is_some()
+                && !matches!(given.value.kind, ExprKind::Call(..) | ExprKind::Binary(..))
+            {
+                self.place(given.value, bounds)?.text
+            } else {
+                self.expr(self.number(given.value))?
+            };
+            written.push(Written::in_place_of(given, keyword, &text));
+        }
+        let is_op = OPS.iter().any(|o| o.name == name);
+        if let (Some(dtype), true, false) = (dtype.map(ToOwned::to_owned).or(own), is_op, has_dtype) {
+            written.push(Written::new("dtype", &dtype));
+        }
+        let callee = self.expr(callee)?;
+        Ok(parts.call(&callee, written))
+    }
+
+    /// A call in an expression.
+    pub(super) fn call(&mut self, call: &Expr) -> Outcome<String> {
+        let ExprKind::Call(callee, args) = &call.kind else { return self.spliced(call.span, &[]) };
+        if let Some(text) = self.harness(call)? {
+            return Ok(text);
+        }
+        if let ExprKind::Attr(base, method) = &callee.kind
+            && self.tile(base).is_some()
+            && self.kinds.path(callee).is_none()
+        {
+            let method = self.kinds.names.name(*method).to_string();
+            return self.method(call, base, &method);
+        }
+        let Some(path) = self.kinds.path(callee) else { return self.spliced(call.span, &super::children(call)) };
+        if let Some(name) = path.strip_prefix("nki.isa.").filter(|n| returns(n)) {
+            let name = name.to_owned();
+            return self.hoisted(call, &name, |pass, tile| pass.instruction(call, &name, Target::New(tile)));
+        }
+        let Some(name) = path.strip_prefix("nki.language.") else {
+            return self.spliced(call.span, &super::children(call));
+        };
+        match name {
+            "par_dim" => match &args[..] {
+                [crate::syntax::Argument::Positional(size)] => self.expr(size),
+                _ => Err(by_hand(call.span, "nl.par_dim", "the extent alone: the first dimension is the partitions")),
+            },
+            "load" => self.hoisted(call, "loaded", |pass, tile| pass.load(call, Target::New(tile))),
+            "static_cast" => {
+                let (_, parts) = self.arguments(call)?;
+                match &parts.given[..] {
+                    [x, dtype] if self.tile(x.value).is_some() => {
+                        let (x, dtype) = (self.place(x.value, &[])?.text, self.expr(dtype.value)?);
+                        Ok(format!("{}.copy({x}, dtype={dtype})", self.nl()))
+                    }
+                    [x, dtype] => Ok(format!("{}.astype({})", self.expr(x.value)?, self.expr(dtype.value)?)),
+                    _ => Err(by_hand(call.span, "nl.static_cast", "nl.copy(x, dtype=...)")),
+                }
+            }
+            "store" => Err(by_hand(call.span, "nl.store as a value", "nisa.dma_copy(dst=..., src=tile)")),
+            name if let Some(instead) = removed::instead(&format!("nl.{name}")) => {
+                Err(by_hand(call.span, &format!("nl.{name}"), instead))
+            }
+            name if MAKERS.contains(&name) => self.remade(call, name),
+            name if !self.is_current(name) => {
+                Err(by_hand(call.span, &format!("nl.{name}"), "a function of the current language"))
+            }
+            _ => self.function(call, None, &[]),
+        }
+    }
+
+    fn is_current(&self, name: &str) -> bool {
+        crate::dialect::beta2::names::api_names().iter().any(|n| n.0 == "nki.language" && n.1 == name)
+    }
+
+    /// A method of a tile.
+    fn method(&mut self, call: &Expr, base: &Expr, method: &str) -> Outcome<String> {
+        let (_, parts) = self.arguments(call)?;
+        let first = parts.given.first().map(|g| g.value);
+        let of = |pass: &mut Self| pass.place(base, &[]).map(|p| p.text);
+        match (method, first) {
+            ("broadcast_to", Some(shape)) => {
+                let (t, shape) = (of(self)?, self.expr(shape)?);
+                Ok(format!("{}.broadcast_to({t}, {shape})", self.nl()))
+            }
+            ("expand_dims", Some(axis)) => Ok(format!("{}.expand_dim({})", of(self)?, self.expr(axis)?)),
+            ("astype", Some(dtype)) => {
+                let (t, dtype) = (of(self)?, self.expr(dtype)?);
+                Ok(format!("{}.copy({t}, dtype={dtype})", self.nl()))
+            }
+            ("assert_shape", _) => Err(by_hand(call.span, "assert_shape", "assert t.shape == (...)")),
+            _ => {
+                let mut text = of(self)?;
+                let mut at = base.span.end;
+                for given in &parts.given {
+                    text += &self.text[at as usize..given.value.span.start as usize];
+                    text += &self.expr(given.value)?;
+                    at = given.value.span.end;
+                }
+                Ok(text + &self.text[at as usize..call.span.end as usize])
+            }
+        }
+    }
+
+    /// An attribute: names of the old modules that are gone.
+    pub(super) fn attribute(&mut self, expr: &Expr) -> Outcome<String> {
+        let ExprKind::Attr(base, _) = &expr.kind else { return self.spliced(expr.span, &[]) };
+        let Some(path) = self.kinds.path(expr) else { return self.spliced(expr.span, &[base]) };
+        let short = path.replace("nki.language.", "nl.").replace("nki.isa.", "nisa.");
+        if let Some(instead) = removed::instead(&short) {
+            return Err(by_hand(expr.span, &short, instead));
+        }
+        if path.starts_with("nki.compiler.") || path.starts_with("nki.typing.") {
+            let instead = removed::instead("nki.compiler.")
+                .unwrap_or("nl.ndarray(..., address=(partition, byte)) places a tensor");
+            return Err(by_hand(expr.span, &path, instead));
+        }
+        self.kept.insert(path);
+        Ok(self.kinds.source(expr.span).to_owned())
+    }
+}

@@ -1,0 +1,723 @@
+//! Rewrites a file for `neuronxcc.nki` (Beta 1) in the current language.
+//!
+//! One pass over the syntax tree keeps what is known of the names of a function ([`kinds`]) and replaces statements, each
+//! whole or not at all: a statement with a construct that has no mechanical replacement stays as it is, and is reported.
+//! Replacements are of spans, and calls keep the layout of their arguments.
+
+mod access;
+mod call;
+mod harness;
+mod imports;
+mod instruction;
+mod kinds;
+mod language;
+mod make;
+mod poly;
+mod result;
+
+use std::ops::Range;
+
+use nki_diag::{Diagnostic, FileId, Span};
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use self::kinds::{Kind, Kinds, Memory, Tile, children, walk};
+use crate::syntax::{self, BinOp, CmpOp, Expr, ExprKind, FuncDef, Interner, Stmt, StmtKind, Symbol, UnaryOp};
+
+/// A construct of Beta 1 in a file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Change {
+    /// Where it is, in bytes.
+    pub span: Range<usize>,
+    /// What is written.
+    pub old: String,
+    /// What the current language has instead: the new text if it was rewritten, else a description.
+    pub new: String,
+    /// Whether it was rewritten.
+    pub rewritten: bool,
+}
+
+/// A file in the current language.
+#[derive(Debug, Default)]
+pub struct Migration {
+    /// The new text.
+    pub text: String,
+    /// What was changed, and what has to be changed by hand, in the order of the file.
+    pub changes: Vec<Change>,
+    /// Syntax errors, with which nothing is rewritten.
+    pub errors: Vec<Diagnostic>,
+}
+
+/// A construct without a mechanical replacement.
+#[derive(Debug)]
+struct ByHand {
+    span: Span,
+    construct: String,
+    instead: String,
+}
+
+type Outcome<T> = Result<T, ByHand>;
+
+fn by_hand(span: Span, construct: &str, instead: &str) -> ByHand {
+    ByHand { span, construct: construct.to_owned(), instead: instead.to_owned() }
+}
+
+/// A replacement of a span.
+#[derive(Debug, Clone)]
+struct Edit {
+    span: Range<usize>,
+    text: String,
+}
+
+/// The definition of an index tile, which goes if nothing uses the name any more.
+#[derive(Debug)]
+struct Definition {
+    names: Vec<Symbol>,
+    stmt: Span,
+}
+
+/// The state of a migration.
+struct Pass<'a> {
+    text: &'a str,
+    kinds: Kinds<'a>,
+    edits: Vec<Edit>,
+    changes: Vec<Change>,
+    /// Statements that have to precede the one that is rewritten.
+    before: Vec<String>,
+    definitions: Vec<Definition>,
+    /// Index tiles that are still used.
+    used: FxHashSet<Symbol>,
+    /// Tensors that the function returns.
+    returned: FxHashSet<Symbol>,
+    /// Tiles of PSUM that matmuls accumulate into as a whole.
+    accumulated: FxHashSet<Symbol>,
+    /// The tile that the last new statements make.
+    last_made: Option<Tile>,
+    /// Functions of the file that functions call, not the host.
+    called: FxHashSet<Symbol>,
+    /// Names of this file that are made up.
+    made: usize,
+    /// Modules that the new text names: as what.
+    needs: FxHashMap<&'static str, String>,
+    /// Names of `neuronxcc.nki` that remain in use.
+    kept: FxHashSet<String>,
+}
+
+/// Rewrites a file. Of one with syntax errors only these are returned.
+pub fn migrate(file: FileId, text: &str) -> Migration {
+    let mut names = Interner::new();
+    let (module, errors) = syntax::parse::parse(file, text, &mut names);
+    if !errors.is_empty() {
+        return Migration { text: text.to_owned(), changes: Vec::new(), errors };
+    }
+    let imported = imports::names(&module.body, &names);
+    let mut pass = Pass {
+        text,
+        kinds: Kinds::new(text, &names, imported),
+        edits: Vec::new(),
+        changes: Vec::new(),
+        before: Vec::new(),
+        definitions: Vec::new(),
+        used: FxHashSet::default(),
+        returned: FxHashSet::default(),
+        accumulated: FxHashSet::default(),
+        last_made: None,
+        called: FxHashSet::default(),
+        made: 0,
+        needs: FxHashMap::default(),
+        kept: FxHashSet::default(),
+    };
+    pass.called = pass.called_by_kernels(&module.body);
+    pass.block(&module.body);
+    pass.definitions_gone();
+    pass.imports(&module.body);
+    pass.finish()
+}
+
+impl Pass<'_> {
+    fn finish(mut self) -> Migration {
+        self.edits.sort_by_key(|e| (e.span.start, e.span.end));
+        let mut text = String::new();
+        let mut at = 0;
+        for edit in &self.edits {
+            debug_assert!(edit.span.start >= at, "edits overlap at {}: {:?}", at, edit);
+            text += &self.text[at..edit.span.start];
+            text += &edit.text;
+            at = edit.span.end;
+        }
+        text += &self.text[at..];
+        self.changes.sort_by_key(|c| c.span.start);
+        Migration { text, changes: self.changes, errors: Vec::new() }
+    }
+
+    fn report(&mut self, problem: ByHand) {
+        let span = problem.span.start as usize..problem.span.end as usize;
+        self.changes.push(Change { span, old: problem.construct, new: problem.instead, rewritten: false });
+    }
+
+    fn replaced(&mut self, span: Span, text: String) {
+        let range = span.start as usize..span.end as usize;
+        let one_line = |t: &str| t.split_whitespace().collect::<Vec<_>>().join(" ");
+        let (old, new) = (one_line(&self.text[range.clone()]), one_line(&text));
+        self.changes.push(Change { span: range.clone(), old, new, rewritten: true });
+        self.edits.push(Edit { span: range, text });
+    }
+
+    /// A name that the file does not have.
+    fn fresh(&mut self, stem: &str) -> String {
+        loop {
+            self.made += 1;
+            let name = format!("{stem}_{}", self.made);
+            if self.kinds.names.find(&name).is_none() {
+                return name;
+            }
+        }
+    }
+
+    /// What the file calls a module, which it imports if it did not.
+    fn module(&mut self, path: &'static str, short: &str) -> String {
+        if let Some(name) = self.needs.get(path) {
+            return name.clone();
+        }
+        let names = self.kinds.names;
+        let mut found: Vec<&str> =
+            self.kinds.imported.iter().filter(|(_, p)| *p == path).map(|(n, _)| &**names.name(*n)).collect();
+        found.sort_unstable();
+        let name = found.first().map_or(short, |n| n).to_owned();
+        self.needs.insert(path, name.clone());
+        name
+    }
+
+    fn nl(&mut self) -> String {
+        self.module("nki.language", "nl")
+    }
+
+    fn nisa(&mut self) -> String {
+        self.module("nki.isa", "nisa")
+    }
+
+    /// Statements one after the other; what is known of names moves along.
+    fn block(&mut self, body: &[Stmt]) {
+        for stmt in body {
+            self.stmt(stmt);
+        }
+    }
+
+    fn stmt(&mut self, stmt: &Stmt) {
+        match &stmt.kind {
+            StmtKind::Def(def, name) => self.definition(def, name),
+            StmtKind::Class(class, _) => self.block(&class.body),
+            StmtKind::If(arms, orelse) => {
+                let before = self.kinds.state();
+                let mut ends = vec![before];
+                for (test, body) in arms {
+                    self.header(test);
+                    self.block(body);
+                    ends.push(self.kinds.state());
+                }
+                self.block(orelse);
+                ends.iter().for_each(|state| self.kinds.join(state));
+            }
+            StmtKind::For(f) => {
+                self.header(&f.iter);
+                self.again(&f.body);
+                walk(&f.target, &mut |e| {
+                    if let ExprKind::Name(name, _) = &e.kind {
+                        self.kinds.bind(*name, Kind::Int, &[]);
+                    }
+                });
+                self.block(&f.body);
+                self.block(&f.orelse);
+            }
+            StmtKind::While(test, body, orelse) => {
+                self.again(body);
+                self.header(test);
+                self.block(body);
+                self.block(orelse);
+            }
+            StmtKind::With(items, body) => {
+                items.iter().for_each(|(e, _)| self.header(e));
+                self.block(body);
+            }
+            StmtKind::Try(t) => {
+                self.again(&t.body);
+                self.block(&t.body);
+                for handler in &t.handlers {
+                    self.block(&handler.body);
+                }
+                self.block(&t.orelse);
+                self.block(&t.finally);
+            }
+            StmtKind::Import(_) | StmtKind::ImportFrom(_) => {}
+            _ => self.simple(stmt),
+        }
+    }
+
+    /// Forgets what a loop binds to index tiles and tiles: an earlier line of it may see the value of a later one.
+    fn again(&mut self, body: &[Stmt]) {
+        let mut bound = Vec::new();
+        assigned(body, &mut bound);
+        for name in bound {
+            if self.kinds.name(name) != Kind::Other {
+                self.kinds.forget(name);
+            }
+        }
+    }
+
+    /// The expression of a compound statement's head.
+    fn header(&mut self, expr: &Expr) {
+        match self.expr(expr) {
+            Ok(text) if self.before.is_empty() => {
+                if text != self.kinds.source(expr.span) {
+                    self.replaced(expr.span, text);
+                }
+            }
+            Ok(_) => {
+                self.before.clear();
+                self.report(by_hand(
+                    expr.span,
+                    "an instruction in a condition",
+                    "compute the tile in a statement before",
+                ));
+            }
+            Err(problem) => self.failed(expr, problem),
+        }
+    }
+
+    /// Reports a problem; index tiles of the expression stay.
+    fn failed(&mut self, expr: &Expr, problem: ByHand) {
+        self.before.clear();
+        self.keep(expr);
+        self.report(problem);
+    }
+
+    fn keep(&mut self, expr: &Expr) {
+        let mut found = Vec::new();
+        walk(expr, &mut |e| {
+            if let ExprKind::Name(name, _) = &e.kind {
+                found.push(*name);
+            }
+            if let Some(path) = self.kinds.path(e) {
+                self.kept.insert(path);
+            }
+        });
+        self.used.extend(found);
+    }
+
+    /// A statement without a body.
+    fn simple(&mut self, stmt: &Stmt) {
+        let made = self.made;
+        match self.lines(stmt) {
+            Ok(None) => self.before.clear(),
+            Ok(Some(mut lines)) => {
+                let mut all = std::mem::take(&mut self.before);
+                all.append(&mut lines);
+                let old = self.kinds.source(stmt.span);
+                if all.len() == 1 && all[0] == old {
+                    return;
+                }
+                match self.joined(stmt.span, &all) {
+                    Ok(text) => self.replaced(stmt.span, text),
+                    Err(problem) => {
+                        expressions(stmt).into_iter().for_each(|e| self.keep(e));
+                        self.report(problem);
+                    }
+                }
+            }
+            Err(problem) => {
+                self.made = made;
+                self.before.clear();
+                for expr in expressions(stmt) {
+                    self.keep(expr);
+                }
+                self.forget_targets(stmt);
+                self.report(problem);
+            }
+        }
+    }
+
+    /// After a statement that stays as it is, its targets are tiles of which little is known.
+    fn forget_targets(&mut self, stmt: &Stmt) {
+        let (StmtKind::Assign(targets, _), true) = (&stmt.kind, true) else { return };
+        for target in targets {
+            walk(target, &mut |e| {
+                if let ExprKind::Name(name, _) = &e.kind
+                    && !matches!(target.kind, ExprKind::Subscript(..))
+                {
+                    self.kinds.bind(*name, Kind::Tile(Tile::default()), &[]);
+                }
+            });
+        }
+    }
+
+    /// Lines in place of a statement, indented as it is.
+    fn joined(&self, span: Span, lines: &[String]) -> Outcome<String> {
+        let start = self.text[..span.start as usize].rfind('\n').map_or(0, |at| at + 1);
+        let indent = &self.text[start..span.start as usize];
+        if lines.len() == 1 {
+            return Ok(lines[0].clone());
+        }
+        if !indent.chars().all(char::is_whitespace) {
+            return Err(by_hand(span, "several statements on a line", "write each statement on a line of its own"));
+        }
+        Ok(lines.join(&format!("\n{indent}")))
+    }
+
+    /// The new lines of a statement; `None` if the decision comes later.
+    fn lines(&mut self, stmt: &Stmt) -> Outcome<Option<Vec<String>>> {
+        match &stmt.kind {
+            StmtKind::Assign(targets, value) if targets.len() == 1 => self.assign(stmt, &targets[0], value),
+            StmtKind::AnnAssign(target, annotation, Some(value)) => {
+                let own = annotation.item.as_ref().and_then(|item| match &item.kind {
+                    ExprKind::Subscript(base, _) => self.kinds.path(base),
+                    _ => None,
+                });
+                if own.is_some_and(|p| p.starts_with("nki.typing")) {
+                    return Ok(Some(self.assign(stmt, target, value)?.unwrap_or_default()));
+                }
+                self.assign(stmt, target, value)
+            }
+            StmtKind::AugAssign(target, op, value) => self.update(stmt, target, *op, value).map(Some),
+            StmtKind::Expr(value) => self.statement(value).map(Some),
+            _ => {
+                let parts = expressions(stmt);
+                self.spliced(stmt.span, &parts).map(|t| Some(vec![t]))
+            }
+        }
+    }
+
+    /// The text of a span with its expressions rewritten.
+    fn spliced(&mut self, span: Span, parts: &[&Expr]) -> Outcome<String> {
+        let mut parts = parts.to_vec();
+        parts.sort_by_key(|e| e.span.start);
+        let mut out = String::new();
+        let mut at = span.start;
+        for part in parts {
+            out += &self.text[at as usize..part.span.start as usize];
+            out += &self.expr(part)?;
+            at = part.span.end;
+        }
+        Ok(out + &self.text[at as usize..span.end as usize])
+    }
+
+    /// An expression in the current language.
+    fn expr(&mut self, expr: &Expr) -> Outcome<String> {
+        match &expr.kind {
+            ExprKind::Name(name, _) => {
+                if matches!(self.kinds.name(*name), Kind::Index(_) | Kind::Grid(_) | Kind::Mask(_)) {
+                    return Err(by_hand(
+                        expr.span,
+                        "an index tile as a value",
+                        "slices; nisa.iota makes a tile of indices",
+                    ));
+                }
+                if let Kind::Tile(tile) = self.kinds.name(*name)
+                    && !tile.blocks.is_empty()
+                {
+                    return Err(by_hand(
+                        expr.span,
+                        "a table of tiles as a value",
+                        "pass the list of tiles and its extents",
+                    ));
+                }
+                if let Some(path) = self.kinds.imported.get(name)
+                    && path.starts_with("nki.")
+                {
+                    self.kept.insert(path.clone());
+                }
+                Ok(self.kinds.source(expr.span).to_owned())
+            }
+            ExprKind::Subscript(base, key) => {
+                if self.tile(base).is_some() || kinds::entries(key).iter().any(|k| self.kinds.frame(k).is_some()) {
+                    return Ok(self.place(expr, &[])?.text);
+                }
+                if matches!(self.kinds.kind(expr), Kind::Index(_) | Kind::Grid(_)) {
+                    return Err(by_hand(
+                        expr.span,
+                        "an index tile as a value",
+                        "slices; nisa.iota makes a tile of indices",
+                    ));
+                }
+                self.spliced(expr.span, &[base, key])
+            }
+            ExprKind::Call(..) => self.call(expr),
+            ExprKind::Attr(..) => self.attribute(expr),
+            ExprKind::Binary(op, left, right) => match operation(*op) {
+                Some(name) if self.tile(left).is_some() || self.tile(right).is_some() => {
+                    self.operator(name, left, right, None)
+                }
+                _ => self.spliced(expr.span, &[left, right]),
+            },
+            ExprKind::Compare(left, rest) => match &rest[..] {
+                [(op, right)]
+                    if let Some(name) = comparison(*op)
+                        && (self.tile(left).is_some() || self.tile(right).is_some()) =>
+                {
+                    self.operator(name, left, right, None)
+                }
+                _ => self.spliced(expr.span, &children(expr)),
+            },
+            ExprKind::Unary(UnaryOp::Neg, of) if self.tile(of).is_some() => {
+                let of = self.place(of, &[])?.text;
+                Ok(format!("{}.negative({of})", self.nl()))
+            }
+            _ => self.spliced(expr.span, &children(expr)),
+        }
+    }
+
+    /// Removes the definitions of index tiles that nothing uses any more.
+    fn definitions_gone(&mut self) {
+        for definition in std::mem::take(&mut self.definitions) {
+            if definition.names.iter().any(|n| self.used.contains(n)) {
+                let instead = "slices in place of the index tile, where it is still used";
+                self.report(by_hand(definition.stmt, self.kinds.source(definition.stmt), instead));
+                continue;
+            }
+            let range = self.without_line(definition.stmt);
+            let old = self.kinds.source(definition.stmt).to_owned();
+            let span = definition.stmt.start as usize..definition.stmt.end as usize;
+            self.changes.push(Change { span, old, new: "slices where it was used".to_owned(), rewritten: true });
+            let only = self.is_only_statement(definition.stmt);
+            let edit = if only {
+                Edit { span: definition.stmt.start as usize..definition.stmt.end as usize, text: "pass".to_owned() }
+            } else {
+                Edit { span: range, text: String::new() }
+            };
+            self.edits.push(edit);
+        }
+    }
+
+    /// The line of a statement if it is alone on it, else the statement.
+    fn without_line(&self, span: Span) -> Range<usize> {
+        let (from, to) = (span.start as usize, span.end as usize);
+        let start = self.text[..from].rfind('\n').map_or(0, |at| at + 1);
+        let stop = self.text[to..].find('\n').map_or(self.text.len(), |at| to + at + 1);
+        let alone = self.text[start..from].trim().is_empty() && self.text[to..stop].trim().is_empty();
+        if alone { start..stop } else { from..to }
+    }
+
+    /// Whether a statement shares its line with others, or follows a colon: it cannot simply go.
+    fn is_only_statement(&self, span: Span) -> bool {
+        let range = self.without_line(span);
+        range.start == span.start as usize && range.end == span.end as usize && {
+            let start = self.text[..range.start].rfind('\n').map_or(0, |at| at + 1);
+            let stop = self.text[range.end..].find('\n').map_or(self.text.len(), |at| range.end + at);
+            !(self.text[start..range.start].trim().is_empty() && self.text[range.end..stop].trim().starts_with('#'))
+        }
+    }
+
+    /// A function: what is known of names begins anew.
+    fn definition(&mut self, def: &FuncDef, name: &Expr) {
+        self.decorators(def, name);
+        self.kinds.clear();
+        self.returned.clear();
+        let mut returned = Vec::new();
+        statements(&def.body, &mut |stmt| {
+            if let StmtKind::Return(Some(value)) = &stmt.kind {
+                walk(value, &mut |e| {
+                    if let ExprKind::Name(name, _) = &e.kind {
+                        returned.push(*name);
+                    }
+                });
+            }
+        });
+        self.returned.extend(returned);
+        self.accumulated = self.accumulators(&def.body);
+        self.parameters(def, name);
+        self.block(&def.body);
+        self.kinds.clear();
+    }
+
+    /// Tiles that are only updated by `name += matmul`.
+    fn accumulators(&self, body: &[Stmt]) -> FxHashSet<Symbol> {
+        let (mut found, mut others) = (FxHashSet::default(), FxHashSet::default());
+        statements(body, &mut |stmt| {
+            let (target, whole) = match &stmt.kind {
+                StmtKind::AugAssign(target, BinOp::Add, value) => (target, self.is_matmul(value)),
+                StmtKind::AugAssign(target, ..) => (target, false),
+                StmtKind::Assign(targets, _) => match &targets[0].kind {
+                    ExprKind::Subscript(base, _) => (&**base, false),
+                    _ => return,
+                },
+                _ => return,
+            };
+            if let ExprKind::Name(name, _) = &target.kind {
+                if whole { &mut found } else { &mut others }.insert(*name);
+            } else if let ExprKind::Subscript(base, _) = &target.kind
+                && let ExprKind::Name(name, _) = &base.kind
+            {
+                others.insert(*name);
+            }
+        });
+        found.retain(|n| !others.contains(n));
+        found
+    }
+
+    fn is_matmul(&self, value: &Expr) -> bool {
+        let ExprKind::Call(callee, _) = &value.kind else { return false };
+        matches!(self.kinds.path(callee).as_deref(), Some("nki.isa.nc_matmul" | "nki.language.matmul"))
+    }
+
+    /// Parameters that are used as tensors: those of kernels are in HBM.
+    fn parameters(&mut self, def: &FuncDef, name: &Expr) {
+        let mut tensors: FxHashSet<Symbol> = FxHashSet::default();
+        let names = self.kinds.names;
+        statements(&def.body, &mut |stmt| {
+            for expr in expressions(stmt) {
+                walk(expr, &mut |e| match &e.kind {
+                    ExprKind::Attr(base, attr)
+                        if ["shape", "dtype", "reshape", "ndim"].contains(&&**names.name(*attr)) =>
+                    {
+                        if let ExprKind::Name(n, _) = &base.kind {
+                            tensors.insert(*n);
+                        }
+                    }
+                    ExprKind::Subscript(base, _) => {
+                        if let ExprKind::Name(n, _) = &base.kind {
+                            tensors.insert(*n);
+                        }
+                    }
+                    ExprKind::Call(callee, args)
+                        if matches!(
+                            self.kinds.language(callee).as_deref(),
+                            Some("load" | "store" | "load_transpose2d")
+                        ) =>
+                    {
+                        for arg in args {
+                            if let syntax::Argument::Positional(Expr { kind: ExprKind::Name(n, _), .. }) = arg {
+                                tensors.insert(*n);
+                            }
+                        }
+                    }
+                    _ => {}
+                });
+            }
+        });
+        let is_kernel =
+            !def.decorators.is_empty() && !matches!(&name.kind, ExprKind::Name(n, _) if self.called.contains(n));
+        for param in &def.params {
+            if tensors.contains(&param.name) {
+                let dtype = Some(format!("{}.dtype", names.name(param.name)));
+                let memory = is_kernel.then_some(Memory::Hbm);
+                self.kinds.bind(param.name, Kind::Tile(Tile { memory, dtype, ..Tile::default() }), &[]);
+            }
+        }
+    }
+
+    /// An index tile that is assigned to names.
+    fn defines(&mut self, stmt: &Stmt, target: &Expr, value: &Expr) -> bool {
+        let kind = self.kinds.kind(value);
+        let names: Vec<Symbol> = match (&target.kind, &kind) {
+            (ExprKind::Name(name, _), Kind::Index(_) | Kind::Grid(_) | Kind::Mask(_)) => vec![*name],
+            (ExprKind::Tuple(items), Kind::Grid(axes)) if items.len() == axes.len() => {
+                let name = |e: &Expr| match &e.kind {
+                    ExprKind::Name(name, _) => Some(*name),
+                    _ => None,
+                };
+                items.iter().filter_map(name).collect()
+            }
+            _ => return false,
+        };
+        match kind {
+            Kind::Grid(axes) if names.len() == axes.len() && names.len() > 1 => {
+                for (name, axis) in names.iter().zip(axes) {
+                    self.kinds.bind(*name, Kind::Index(axis), &[value]);
+                }
+            }
+            kind => self.kinds.bind(names[0], kind, &[value]),
+        }
+        // What it is made of is used only through it.
+        self.definitions.push(Definition { names, stmt: stmt.span });
+        true
+    }
+}
+
+/// The function of `nki.language` for an operator on tiles.
+fn operation(op: BinOp) -> Option<&'static str> {
+    Some(match op {
+        BinOp::Add => "add",
+        BinOp::Sub => "subtract",
+        BinOp::Mul => "multiply",
+        BinOp::Div => "divide",
+        BinOp::Pow => "power",
+        BinOp::Mod => "mod",
+        BinOp::BitAnd => "bitwise_and",
+        BinOp::BitOr => "bitwise_or",
+        BinOp::BitXor => "bitwise_xor",
+        BinOp::LShift => "left_shift",
+        BinOp::RShift => "right_shift",
+        BinOp::MatMul | BinOp::FloorDiv => return None,
+    })
+}
+
+fn comparison(op: CmpOp) -> Option<&'static str> {
+    Some(match op {
+        CmpOp::Lt => "less",
+        CmpOp::Le => "less_equal",
+        CmpOp::Gt => "greater",
+        CmpOp::Ge => "greater_equal",
+        CmpOp::Eq => "equal",
+        CmpOp::Ne => "not_equal",
+        _ => return None,
+    })
+}
+
+/// The expressions of a statement, without those of statements in it.
+fn expressions(stmt: &Stmt) -> Vec<&Expr> {
+    match &stmt.kind {
+        StmtKind::Expr(e) | StmtKind::Return(Some(e)) | StmtKind::Raise(Some(e)) => vec![e],
+        StmtKind::Assign(targets, value) => targets.iter().chain([value]).collect(),
+        StmtKind::AugAssign(target, _, value) => vec![target, value],
+        StmtKind::AnnAssign(target, _, value) => [target].into_iter().chain(value).collect(),
+        StmtKind::Assert(test, message) => [test].into_iter().chain(message).collect(),
+        StmtKind::Delete(all) => all.iter().collect(),
+        StmtKind::If(arms, _) => arms.iter().map(|a| &a.0).collect(),
+        StmtKind::For(f) => vec![&f.iter],
+        StmtKind::While(test, ..) => vec![test],
+        StmtKind::With(items, _) => items.iter().map(|i| &i.0).collect(),
+        _ => Vec::new(),
+    }
+}
+
+/// Calls `found` with all statements at any depth, but not those of functions and classes in them.
+fn statements<'s>(body: &'s [Stmt], found: &mut dyn FnMut(&'s Stmt)) {
+    for stmt in body {
+        found(stmt);
+        let blocks: Vec<&[Stmt]> = match &stmt.kind {
+            StmtKind::If(arms, orelse) => arms.iter().map(|a| &a.1[..]).chain([&orelse[..]]).collect(),
+            StmtKind::For(f) => vec![&f.body, &f.orelse],
+            StmtKind::While(_, body, orelse) => vec![body, orelse],
+            StmtKind::With(_, body) => vec![body],
+            StmtKind::Try(t) => {
+                let handlers = t.handlers.iter().map(|h| &h.body[..]);
+                [&t.body[..], &t.orelse, &t.finally].into_iter().chain(handlers).collect()
+            }
+            _ => Vec::new(),
+        };
+        blocks.into_iter().for_each(|b| statements(b, found));
+    }
+}
+
+/// Names that statements bind.
+fn assigned(body: &[Stmt], found: &mut Vec<Symbol>) {
+    statements(body, &mut |stmt| {
+        let targets: Vec<&Expr> = match &stmt.kind {
+            StmtKind::Assign(targets, _) => targets.iter().collect(),
+            StmtKind::AugAssign(target, ..) | StmtKind::AnnAssign(target, ..) => vec![target],
+            StmtKind::For(f) => vec![&f.target],
+            _ => Vec::new(),
+        };
+        for target in targets {
+            match &target.kind {
+                ExprKind::Name(name, _) => found.push(*name),
+                ExprKind::Tuple(items) | ExprKind::List(items) => {
+                    for item in items {
+                        if let ExprKind::Name(name, _) = &item.kind {
+                            found.push(*name);
+                        }
+                    }
+                }
+                _ => {}
+            }
+        }
+    });
+}

@@ -1,0 +1,69 @@
+//! `nki-sim migrate OLD.py [-o NEW.py]`: a file for `neuronxcc.nki` in the current language.
+
+use std::fs;
+use std::path::Path;
+
+use nki_diag::{FileId, SourceMap, Span, render_all};
+use nki_frontend::{Change, Migration, migrate};
+
+use crate::Failure;
+use crate::cli::MigrateArgs;
+use crate::output::{color, eprint, print, write_file};
+use crate::places::{Inputs, check_places};
+
+/// Longest text of a construct on its line.
+const SHOWN: usize = 100;
+
+/// Reports each construct on standard error, and writes the new file.
+pub(crate) fn run(args: &MigrateArgs) -> Result<(), Failure> {
+    let mut inputs = Inputs::default();
+    inputs.add("the file that is migrated", &args.file);
+    check_places(&[("--output", args.output.as_deref())], &inputs)?;
+    let path = args.file.display().to_string();
+    let text = fs::read_to_string(&args.file).map_err(|error| format!("{path}: {error}"))?;
+    let mut sources = SourceMap::default();
+    let file = sources.add(path.clone(), text.clone());
+    let migrated = migrate(file, &text);
+    if !migrated.errors.is_empty() {
+        eprint(&render_all(&migrated.errors, &sources, color()));
+        return Err(Failure::Kernel);
+    }
+    eprint(&report(&args.file, &sources, file, &migrated));
+    match &args.output {
+        Some(output) => write_file(output, &[migrated.text.as_bytes()])?,
+        None => print(&migrated.text),
+    }
+    if migrated.changes.iter().all(|c| c.rewritten) { Ok(()) } else { Err(Failure::Kernel) }
+}
+
+/// A line for each construct, and how many there are.
+fn report(path: &Path, sources: &SourceMap, file: FileId, migrated: &Migration) -> String {
+    let mut out = String::new();
+    for change in &migrated.changes {
+        let (start, end) = (change.span.start as u32, change.span.end as u32);
+        let (line, column) = sources.line_col(Span { file, start, end });
+        out += &format!("{}:{line}:{column}: {}\n", path.display(), described(change));
+    }
+    let (done, left): (Vec<_>, Vec<_>) = migrated.changes.iter().partition(|c| c.rewritten);
+    out += &match (done.len(), left.len()) {
+        (0, 0) => format!("{}: nothing of neuronxcc.nki\n", path.display()),
+        (done, 0) => format!("{}: {done} rewritten, nothing is left to do by hand\n", path.display()),
+        (done, left) => format!("{}: {done} rewritten, {left} left to do by hand\n", path.display()),
+    };
+    out
+}
+
+fn described(change: &Change) -> String {
+    let short = |text: &str| {
+        let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        match text.char_indices().nth(SHOWN) {
+            Some((at, _)) => format!("{}...", &text[..at]),
+            None => text,
+        }
+    };
+    if change.rewritten {
+        format!("{} -> {}", short(&change.old), short(&change.new))
+    } else {
+        format!("by hand: {} -> {}", short(&change.old), change.new)
+    }
+}
