@@ -32,7 +32,7 @@ impl Pass<'_> {
     }
 
     /// The function that a decorator is, and whether it was called with options.
-    fn wrapper(&self, decorator: &Expr) -> Option<String> {
+    pub(super) fn wrapper(&self, decorator: &Expr) -> Option<String> {
         let of = match &decorator.kind {
             ExprKind::Call(callee, _) => callee,
             _ => decorator,
@@ -101,6 +101,12 @@ impl Pass<'_> {
             };
             let rest = &self.text[callee.span.end as usize..call.span.end as usize];
             return Ok(Some(format!("{kernel}{rest}")));
+        }
+        if let ExprKind::Subscript(kernel, _) = &callee.kind
+            && matches!(kernel.kind, ExprKind::Name(name, _) if self.kernels.contains(&name))
+        {
+            let instead = "a loop over the programs in the kernel; kernel[lnc](...) launches on physical cores";
+            return Err(by_hand(callee.span, "a launch grid", instead));
         }
         let Some(path) = self.kinds.path(callee) else {
             return Ok(None);

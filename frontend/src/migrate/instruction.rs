@@ -7,7 +7,7 @@ use super::access::{Bounds, Place};
 use super::call::{Given, Parts, Written};
 use super::kinds::{Kind, Memory};
 use super::poly::Poly;
-use super::result::Made;
+use super::result::{Made, promoted};
 use super::{Outcome, Pass, by_hand};
 use crate::dialect::beta1::instruction::{WITH_DST, position};
 use crate::dialect::beta1::ops::spelled;
@@ -181,6 +181,11 @@ impl Pass<'_> {
             };
             written.push(Written::in_place_of(given, Some(keyword), &text));
         }
+        if let (Target::New(tile), "tensor_tensor", None) = (target, name, &dtype)
+            && let Some(line) = self.promoting(tile, &parts, &places)
+        {
+            return Ok(vec![line]);
+        }
         let callee = self.expr(callee)?;
         let mut lines = Vec::new();
         let dst = match target {
@@ -197,8 +202,10 @@ impl Pass<'_> {
                 if name == "nc_matmul" && to_sbuf || tile.as_ref().is_some_and(|t| t.memory == Some(Memory::Hbm)) {
                     return self.by_way_of_a_tile(call, name, expr);
                 }
-                if name == "nc_matmul" && matches!(target, Target::Into(_)) {
-                    written.push(Written::new("accumulate", "False"));
+                match target {
+                    Target::Into(_) if name == "nc_matmul" => written.push(Written::new("accumulate", "False")),
+                    Target::Onto(_) if self.is_zeroed(expr) => written.push(Written::new("accumulate", "True")),
+                    _ => {}
                 }
                 self.place(expr, &bounds)?.text
             }
@@ -206,6 +213,33 @@ impl Pass<'_> {
         written.insert(0, Written::new("dst", &dst));
         lines.push(parts.call(&callee, written));
         Ok(lines)
+    }
+
+    /// Whether a tile has values before the first matmul adds to it.
+    pub(super) fn is_zeroed(&self, expr: &Expr) -> bool {
+        let base = match &expr.kind {
+            ExprKind::Subscript(base, _) => base,
+            _ => expr,
+        };
+        matches!(base.kind, ExprKind::Name(name, _) if self.zeroed.contains(&name) || self.overwritten.contains(&name))
+    }
+
+    /// `tile = nl.op(data1, data2)` for a `tensor_tensor` whose operands may have different types: the function promotes them.
+    fn promoting(&mut self, tile: &str, parts: &Parts<'_>, places: &[(String, Place)]) -> Option<String> {
+        let get = |operand: &str| places.iter().find(|p| p.0 == operand).map(|p| &p.1);
+        let (a, b) = (get("data1")?, get("data2")?);
+        if promoted(a.dtype.as_deref(), b.dtype.as_deref()).is_some() {
+            return None;
+        }
+        let given = parts.given.iter().find(|g| g.keyword.as_deref() == Some("op"))?;
+        let op = self.named_operation(given.value).ok()?;
+        let engine = parts.given.iter().find(|g| g.keyword.as_deref() == Some("engine"));
+        if engine.is_some_and(|g| !self.kinds.source(g.value.span).contains("unknown")) {
+            return None;
+        }
+        self.last_made =
+            Some(super::Tile { memory: Some(Memory::Sbuf), shape: a.shape.clone(), ..super::Tile::default() });
+        Some(format!("{tile} = {op}({}, {})", a.text, b.text))
     }
 
     /// A result that the instruction cannot write where it is assigned: a tile, and a copy of it.
@@ -315,14 +349,12 @@ impl Pass<'_> {
     /// A value that an instruction or a load returns in the middle of an expression: a tile made before the statement.
     pub(super) fn hoisted(
         &mut self,
-        call: &Expr,
         stem: &str,
         run: impl FnOnce(&mut Self, &str) -> Outcome<Vec<String>>,
     ) -> Outcome<String> {
         let name = self.fresh(stem);
         let mut lines = run(self, &name)?;
         self.before.append(&mut lines);
-        let _ = call;
         Ok(name)
     }
 

@@ -1,7 +1,9 @@
 //! `nl.<function>(...)`, operators on tiles, and assignments of their results.
 
+use nki_diag::Span;
+
 use super::access::{Place, tuple};
-use super::call::Written;
+use super::call::{Parts, Written};
 use super::instruction::{Target, returns};
 use super::kinds::{Kind, Memory, Tile};
 use super::result::{Made, bare};
@@ -26,6 +28,9 @@ const COMPARISONS: &[&str] = &[
     "logical_or",
     "logical_xor",
 ];
+
+/// Functions of several elements that choose the type of their result.
+const REDUCTIONS: &[&str] = &["sum", "max", "min", "mean", "prod", "var", "softmax", "rms_norm"];
 
 fn binary(name: &str) -> bool {
     OPS.iter().any(|o| o.name == name && matches!(o.kind, OpKind::Binary(_)))
@@ -129,8 +134,20 @@ impl Pass<'_> {
             return Ok(vec![self.with_value(stmt, target, value, &text)]);
         }
         let Some(to) = self.tile(target) else {
-            let parts = [target, value];
-            return self.spliced(stmt.span, &parts).map(|t| vec![t]);
+            let text = self.spliced(stmt.span, &[target, value])?;
+            let values: Vec<&Expr> = match &value.kind {
+                ExprKind::Tuple(values) => values.iter().collect(),
+                _ => Vec::new(),
+            };
+            let kinds: Vec<Option<Tile>> = values.iter().map(|v| self.tile(v)).collect();
+            for (at, part) in super::parts(target).into_iter().enumerate() {
+                let Some(name) = name_of(part) else { continue };
+                self.kinds.forget(name);
+                if let Some(Some(tile)) = kinds.get(at) {
+                    self.kinds.bind(name, Kind::Tile(Tile { shape: None, ..tile.clone() }), &[]);
+                }
+            }
+            return Ok(vec![text]);
         };
         if matches!(self.kinds.kind(self.number(value)), Kind::Int | Kind::Float) {
             let dst = self.place(target, &[])?;
@@ -237,7 +254,9 @@ impl Pass<'_> {
     fn into_type(&mut self, value: &Expr, dtype: Option<&str>, bounds: &super::access::Bounds) -> Outcome<String> {
         match &value.kind {
             ExprKind::Call(..) if let Some(path) = self.callee(value) => match path.strip_prefix("nki.language.") {
-                Some(name) if OPS.iter().any(|o| o.name == name) => self.function(value, dtype, bounds),
+                Some(name) if OPS.iter().any(|o| o.name == name) || REDUCTIONS.contains(&name) && bounds.is_empty() => {
+                    self.function(value, dtype, bounds)
+                }
                 _ if !bounds.is_empty() => Err(by_hand(value.span, "mask=", "bound the slices of the operands")),
                 _ => self.expr(value),
             },
@@ -451,7 +470,12 @@ impl Pass<'_> {
             }
             Target::Into(e) | Target::Onto(e) => (Vec::new(), self.place(e, &[])?.text),
         };
-        lines.push(format!("{nisa}.nc_matmul(dst={dst}, stationary={}, moving={})", x.text, y.text));
+        let onto = match target {
+            Target::Onto(e) if self.is_zeroed(e) => ", accumulate=True",
+            Target::Into(_) => ", accumulate=False",
+            _ => "",
+        };
+        lines.push(format!("{nisa}.nc_matmul(dst={dst}, stationary={}, moving={}{onto})", x.text, y.text));
         Ok(lines)
     }
 
@@ -528,6 +552,7 @@ impl Pass<'_> {
         {
             own = self.operation_type(&name, a.value, b.value);
         }
+        let rows = self.row_and_other(&name, &parts)?;
         let mut written = Vec::new();
         for given in &parts.given {
             let keyword = match (given.keyword.as_deref(), name.as_str()) {
@@ -545,14 +570,36 @@ impl Pass<'_> {
             } else {
                 self.expr(self.number(given.value))?
             };
+            let text = match &rows {
+                Some((row, like)) if *row == given.value.span => format!("{}.broadcast_to({text}, {like})", self.nl()),
+                _ => text,
+            };
             written.push(Written::in_place_of(given, keyword, &text));
         }
-        let is_op = OPS.iter().any(|o| o.name == name);
+        let is_op = OPS.iter().any(|o| o.name == name) || REDUCTIONS.contains(&name.as_str());
         if let (Some(dtype), true, false) = (dtype.map(ToOwned::to_owned).or(own), is_op, has_dtype) {
             written.push(Written::new("dtype", &dtype));
         }
         let callee = self.expr(callee)?;
         Ok(parts.call(&callee, written))
+    }
+
+    /// Of two operands the one that is one partition, which Beta 1 repeats, and the shape of the other one.
+    fn row_and_other(&mut self, name: &str, parts: &Parts<'_>) -> Outcome<Option<(Span, String)>> {
+        let (Some(a), Some(b)) = (parts.given.first(), parts.given.get(1)) else { return Ok(None) };
+        let plain = |e: &Expr| matches!(e.kind, ExprKind::Name(..) | ExprKind::Subscript(..));
+        let both = |pass: &Self| pass.tile(a.value).is_some() && pass.tile(b.value).is_some();
+        if !binary(name) || !plain(a.value) || !plain(b.value) || !both(self) {
+            return Ok(None);
+        }
+        let (pa, pb) = (self.place(a.value, &[])?, self.place(b.value, &[])?);
+        let is_row = |p: &Place| p.shape.as_ref().is_some_and(|s| s[0].is(1));
+        let shape = |p: &Place| p.shape.as_ref().map_or_else(|| format!("{}.shape", p.text), |s| tuple(s));
+        Ok(match (is_row(&pa), is_row(&pb)) {
+            (false, true) => Some((b.value.span, shape(&pa))),
+            (true, false) => Some((a.value.span, shape(&pb))),
+            _ => None,
+        })
     }
 
     /// A call in an expression.
@@ -571,7 +618,7 @@ impl Pass<'_> {
         let Some(path) = self.kinds.path(callee) else { return self.spliced(call.span, &super::children(call)) };
         if let Some(name) = path.strip_prefix("nki.isa.").filter(|n| returns(n)) {
             let name = name.to_owned();
-            return self.hoisted(call, &name, |pass, tile| pass.instruction(call, &name, Target::New(tile)));
+            return self.hoisted(&name, |pass, tile| pass.instruction(call, &name, Target::New(tile)));
         }
         let Some(name) = path.strip_prefix("nki.language.") else {
             return self.spliced(call.span, &super::children(call));
@@ -581,7 +628,9 @@ impl Pass<'_> {
                 [crate::syntax::Argument::Positional(size)] => self.expr(size),
                 _ => Err(by_hand(call.span, "nl.par_dim", "the extent alone: the first dimension is the partitions")),
             },
-            "load" => self.hoisted(call, "loaded", |pass, tile| pass.load(call, Target::New(tile))),
+            // Beta 1 returns it in SBUF.
+            "transpose" => Ok(format!("{}.copy({})", self.nl(), self.function(call, None, &[])?)),
+            "load" => self.hoisted("loaded", |pass, tile| pass.load(call, Target::New(tile))),
             "static_cast" => {
                 let (_, parts) = self.arguments(call)?;
                 match &parts.given[..] {
@@ -592,6 +641,10 @@ impl Pass<'_> {
                     [x, dtype] => Ok(format!("{}.astype({})", self.expr(x.value)?, self.expr(dtype.value)?)),
                     _ => Err(by_hand(call.span, "nl.static_cast", "nl.copy(x, dtype=...)")),
                 }
+            }
+            "program_id" | "num_programs" | "program_ndim" => {
+                let instead = "a loop over the programs; the current language counts physical cores: kernel[lnc](...)";
+                Err(by_hand(call.span, &format!("nl.{name} of a launch grid"), instead))
             }
             "store" => Err(by_hand(call.span, "nl.store as a value", "nisa.dma_copy(dst=..., src=tile)")),
             name if let Some(instead) = removed::instead(&format!("nl.{name}")) => {
@@ -651,7 +704,6 @@ impl Pass<'_> {
                 .unwrap_or("nl.ndarray(..., address=(partition, byte)) places a tensor");
             return Err(by_hand(expr.span, &path, instead));
         }
-        self.kept.insert(path);
         Ok(self.kinds.source(expr.span).to_owned())
     }
 }

@@ -67,13 +67,13 @@ impl Pass<'_> {
             None => (String::new(), None, Vec::new()),
         };
         let maker = match maker {
-            "zeros"
-                if lazy || (memory == Some(Memory::Psum) && name.is_some_and(|n| self.accumulated.contains(&n))) =>
-            {
-                "ndarray"
-            }
+            "zeros" if lazy && !name.is_some_and(|n| self.overwritten.contains(&n)) => "ndarray",
+            "zeros" if memory == Some(Memory::Psum) && name.is_some_and(|n| self.accumulated.contains(&n)) => "ndarray",
             maker => maker,
         };
+        if let ("zeros" | "full" | "ones" | "zeros_like", Some(name)) = (maker, name) {
+            self.zeroed.insert(name);
+        }
         let is_output =
             name.is_some_and(|n| self.returned.contains(&n)) && path.as_deref().is_some_and(|p| p.ends_with("hbm"));
         let mut written = Vec::new();

@@ -90,6 +90,12 @@ struct Pass<'a> {
     returned: FxHashSet<Symbol>,
     /// Tiles of PSUM that matmuls accumulate into as a whole.
     accumulated: FxHashSet<Symbol>,
+    /// Tensors that instructions other than matmuls write, in part or as a whole.
+    overwritten: FxHashSet<Symbol>,
+    /// Tiles of PSUM that are filled with zeros, to which matmuls add.
+    zeroed: FxHashSet<Symbol>,
+    /// Functions of the file that the host calls.
+    kernels: FxHashSet<Symbol>,
     /// The tile that the last new statements make.
     last_made: Option<Tile>,
     /// Functions of the file that functions call, not the host.
@@ -98,8 +104,6 @@ struct Pass<'a> {
     made: usize,
     /// Modules that the new text names: as what.
     needs: FxHashMap<&'static str, String>,
-    /// Names of `neuronxcc.nki` that remain in use.
-    kept: FxHashSet<String>,
 }
 
 /// Rewrites a file. Of one with syntax errors only these are returned.
@@ -120,13 +124,22 @@ pub fn migrate(file: FileId, text: &str) -> Migration {
         used: FxHashSet::default(),
         returned: FxHashSet::default(),
         accumulated: FxHashSet::default(),
+        overwritten: FxHashSet::default(),
+        zeroed: FxHashSet::default(),
+        kernels: FxHashSet::default(),
         last_made: None,
         called: FxHashSet::default(),
         made: 0,
         needs: FxHashMap::default(),
-        kept: FxHashSet::default(),
     };
     pass.called = pass.called_by_kernels(&module.body);
+    statements(&module.body, &mut |stmt| {
+        if let StmtKind::Def(def, name) = &stmt.kind
+            && pass.is_kernel(def, name)
+        {
+            pass.kernels.insert(def.name);
+        }
+    });
     pass.block(&module.body);
     pass.definitions_gone();
     pass.imports(&module.body);
@@ -252,12 +265,22 @@ impl Pass<'_> {
         }
     }
 
-    /// Forgets what a loop binds to index tiles and tiles: an earlier line of it may see the value of a later one.
+    /// Forgets what a loop binds: an earlier line of it may see the value of a later one. A tile that is updated in place
+    /// stays what it is.
     fn again(&mut self, body: &[Stmt]) {
         let mut bound = Vec::new();
-        assigned(body, &mut bound);
-        for name in bound {
-            if self.kinds.name(name) != Kind::Other {
+        assigned(body, &mut |name, stmt| {
+            let in_place = match &stmt.kind {
+                StmtKind::AugAssign(..) => true,
+                StmtKind::Assign(_, Expr { kind: ExprKind::Call(callee, _), .. }) => {
+                    self.kinds.language(callee).as_deref() == Some("loop_reduce")
+                }
+                _ => false,
+            };
+            bound.push((name, in_place));
+        });
+        for (name, in_place) in bound {
+            if !in_place || !matches!(self.kinds.name(name), Kind::Tile(_)) {
                 self.kinds.forget(name);
             }
         }
@@ -296,9 +319,6 @@ impl Pass<'_> {
             if let ExprKind::Name(name, _) = &e.kind {
                 found.push(*name);
             }
-            if let Some(path) = self.kinds.path(e) {
-                self.kept.insert(path);
-            }
         });
         self.used.extend(found);
     }
@@ -335,17 +355,17 @@ impl Pass<'_> {
         }
     }
 
-    /// After a statement that stays as it is, its targets are tiles of which little is known.
+    /// After a statement that stays as it is, nothing is known of its targets but that they are tiles.
     fn forget_targets(&mut self, stmt: &Stmt) {
-        let (StmtKind::Assign(targets, _), true) = (&stmt.kind, true) else { return };
-        for target in targets {
-            walk(target, &mut |e| {
-                if let ExprKind::Name(name, _) = &e.kind
-                    && !matches!(target.kind, ExprKind::Subscript(..))
-                {
+        let StmtKind::Assign(targets, value) = &stmt.kind else { return };
+        let is_tile = self.tile(value).is_some();
+        for target in targets.iter().flat_map(parts) {
+            if let ExprKind::Name(name, _) = &target.kind {
+                self.kinds.forget(*name);
+                if is_tile {
                     self.kinds.bind(*name, Kind::Tile(Tile::default()), &[]);
                 }
-            });
+            }
         }
     }
 
@@ -418,11 +438,6 @@ impl Pass<'_> {
                         "a table of tiles as a value",
                         "pass the list of tiles and its extents",
                     ));
-                }
-                if let Some(path) = self.kinds.imported.get(name)
-                    && path.starts_with("nki.")
-                {
-                    self.kept.insert(path.clone());
                 }
                 Ok(self.kinds.source(expr.span).to_owned())
             }
@@ -521,35 +536,58 @@ impl Pass<'_> {
             }
         });
         self.returned.extend(returned);
-        self.accumulated = self.accumulators(&def.body);
+        self.zeroed.clear();
+        self.accumulators(&def.body);
         self.parameters(def, name);
+        if self.is_kernel(def, name) && self.returned.is_empty() {
+            let instead = "nl.ndarray(shape, dtype, buffer=nl.shared_hbm), and return it";
+            self.report(by_hand(def.name_span, "an argument as the output", instead));
+        }
         self.block(&def.body);
         self.kinds.clear();
     }
 
-    /// Tiles that are only updated by `name += matmul`.
-    fn accumulators(&self, body: &[Stmt]) -> FxHashSet<Symbol> {
-        let (mut found, mut others) = (FxHashSet::default(), FxHashSet::default());
+    /// Whether a function is called by the host.
+    fn is_kernel(&self, def: &FuncDef, name: &Expr) -> bool {
+        let wrapped = def.decorators.iter().any(|d| self.wrapper(d).is_some_and(|p| p.starts_with("nki.")));
+        wrapped && !matches!(&name.kind, ExprKind::Name(n, _) if self.called.contains(n))
+    }
+
+    /// Finds the tiles that are only updated by `name += matmul`, and those that other instructions write.
+    fn accumulators(&mut self, body: &[Stmt]) {
+        let (mut whole, mut others) = (FxHashSet::default(), FxHashSet::default());
+        let mut overwritten = FxHashSet::default();
+        let base = |e: &Expr| match &e.kind {
+            ExprKind::Name(name, _) => Some((*name, true)),
+            ExprKind::Subscript(base, _) => match base.kind {
+                ExprKind::Name(name, _) => Some((name, false)),
+                _ => None,
+            },
+            _ => None,
+        };
         statements(body, &mut |stmt| {
-            let (target, whole) = match &stmt.kind {
-                StmtKind::AugAssign(target, BinOp::Add, value) => (target, self.is_matmul(value)),
-                StmtKind::AugAssign(target, ..) => (target, false),
-                StmtKind::Assign(targets, _) => match &targets[0].kind {
-                    ExprKind::Subscript(base, _) => (&**base, false),
-                    _ => return,
-                },
+            let (target, value, adds) = match &stmt.kind {
+                StmtKind::AugAssign(target, op, value) => (target, value, *op == BinOp::Add),
+                StmtKind::Assign(targets, value) => (&targets[0], value, false),
                 _ => return,
             };
-            if let ExprKind::Name(name, _) = &target.kind {
-                if whole { &mut found } else { &mut others }.insert(*name);
-            } else if let ExprKind::Subscript(base, _) = &target.kind
-                && let ExprKind::Name(name, _) = &base.kind
-            {
-                others.insert(*name);
+            let is_matmul = self.is_matmul(value);
+            match base(target) {
+                Some((name, true)) if adds && is_matmul => drop(whole.insert(name)),
+                // A name that is bound.
+                Some((_, true)) if !matches!(stmt.kind, StmtKind::AugAssign(..)) => {}
+                Some((name, _)) => {
+                    others.insert(name);
+                    if !is_matmul {
+                        overwritten.insert(name);
+                    }
+                }
+                None => {}
             }
         });
-        found.retain(|n| !others.contains(n));
-        found
+        whole.retain(|n| !others.contains(n));
+        self.accumulated = whole;
+        self.overwritten = overwritten;
     }
 
     fn is_matmul(&self, value: &Expr) -> bool {
@@ -592,8 +630,7 @@ impl Pass<'_> {
                 });
             }
         });
-        let is_kernel =
-            !def.decorators.is_empty() && !matches!(&name.kind, ExprKind::Name(n, _) if self.called.contains(n));
+        let is_kernel = self.is_kernel(def, name);
         for param in &def.params {
             if tensors.contains(&param.name) {
                 let dtype = Some(format!("{}.dtype", names.name(param.name)));
@@ -603,29 +640,28 @@ impl Pass<'_> {
         }
     }
 
-    /// An index tile that is assigned to names.
+    /// Index tiles that are assigned to names: whether the statement is that.
     fn defines(&mut self, stmt: &Stmt, target: &Expr, value: &Expr) -> bool {
-        let kind = self.kinds.kind(value);
-        let names: Vec<Symbol> = match (&target.kind, &kind) {
-            (ExprKind::Name(name, _), Kind::Index(_) | Kind::Grid(_) | Kind::Mask(_)) => vec![*name],
-            (ExprKind::Tuple(items), Kind::Grid(axes)) if items.len() == axes.len() => {
-                let name = |e: &Expr| match &e.kind {
-                    ExprKind::Name(name, _) => Some(*name),
-                    _ => None,
-                };
-                items.iter().filter_map(name).collect()
-            }
-            _ => return false,
+        let name = |e: &Expr| match &e.kind {
+            ExprKind::Name(name, _) => Some(*name),
+            _ => None,
         };
-        match kind {
-            Kind::Grid(axes) if names.len() == axes.len() && names.len() > 1 => {
-                for (name, axis) in names.iter().zip(axes) {
-                    self.kinds.bind(*name, Kind::Index(axis), &[value]);
-                }
-            }
-            kind => self.kinds.bind(names[0], kind, &[value]),
+        let Some(names) = parts(target).into_iter().map(name).collect::<Option<Vec<Symbol>>>() else { return false };
+        let kinds: Vec<Kind> = match (&target.kind, &value.kind) {
+            (ExprKind::Tuple(_), ExprKind::Tuple(values)) => values.iter().map(|e| self.kinds.kind(e)).collect(),
+            (ExprKind::Tuple(_), _) => match self.kinds.kind(value) {
+                Kind::Grid(axes) => axes.into_iter().map(Kind::Index).collect(),
+                _ => return false,
+            },
+            _ => vec![self.kinds.kind(value)],
+        };
+        let all = kinds.iter().all(|k| matches!(k, Kind::Index(_) | Kind::Grid(_) | Kind::Mask(_)));
+        if !all || kinds.len() != names.len() {
+            return false;
         }
-        // What it is made of is used only through it.
+        for (name, kind) in names.iter().zip(kinds) {
+            self.kinds.bind(*name, kind, &[value]);
+        }
         self.definitions.push(Definition { names, stmt: stmt.span });
         true
     }
@@ -697,8 +733,8 @@ fn statements<'s>(body: &'s [Stmt], found: &mut dyn FnMut(&'s Stmt)) {
     }
 }
 
-/// Names that statements bind.
-fn assigned(body: &[Stmt], found: &mut Vec<Symbol>) {
+/// Calls `found` with the names that statements bind or update.
+fn assigned(body: &[Stmt], found: &mut dyn FnMut(Symbol, &Stmt)) {
     statements(body, &mut |stmt| {
         let targets: Vec<&Expr> = match &stmt.kind {
             StmtKind::Assign(targets, _) => targets.iter().collect(),
@@ -706,18 +742,18 @@ fn assigned(body: &[Stmt], found: &mut Vec<Symbol>) {
             StmtKind::For(f) => vec![&f.target],
             _ => Vec::new(),
         };
-        for target in targets {
-            match &target.kind {
-                ExprKind::Name(name, _) => found.push(*name),
-                ExprKind::Tuple(items) | ExprKind::List(items) => {
-                    for item in items {
-                        if let ExprKind::Name(name, _) = &item.kind {
-                            found.push(*name);
-                        }
-                    }
-                }
-                _ => {}
+        for target in targets.into_iter().flat_map(parts) {
+            if let ExprKind::Name(name, _) = &target.kind {
+                found(*name, stmt);
             }
         }
     });
+}
+
+/// The targets of an assignment to several.
+fn parts(target: &Expr) -> Vec<&Expr> {
+    match &target.kind {
+        ExprKind::Tuple(items) | ExprKind::List(items) => items.iter().flat_map(parts).collect(),
+        _ => vec![target],
+    }
 }

@@ -198,13 +198,12 @@ impl Pass<'_> {
             ExprKind::Binary(op, left, right) => {
                 operation(*op)?;
                 let (a, b) = (self.tile(left), self.tile(right));
-                let shape = a.as_ref().or(b.as_ref())?.shape.clone();
+                a.as_ref().or(b.as_ref())?;
                 let of = |t: &Option<Tile>| t.as_ref().and_then(|t| t.dtype.clone());
                 let dtype = match (&a, &b) {
                     (Some(_), Some(_)) => promoted(of(&a).as_deref(), of(&b).as_deref()),
                     _ => of(&a).or(of(&b)).filter(|d| bare(d) == "float32"),
                 };
-                let _ = shape;
                 sbuf(dtype)
             }
             ExprKind::Unary(UnaryOp::Neg, of) => self.tile(of),
@@ -246,12 +245,11 @@ impl Pass<'_> {
         let name = path.strip_prefix("nki.language.")?;
         let operand = first.or(keyword("src")).or(keyword("x")).and_then(|e| self.tile(e));
         let memory = match name {
-            "matmul" | "transpose" => Memory::Psum,
+            "matmul" => Memory::Psum,
             "shared_constant" | "shared_identity_matrix" => Memory::Hbm,
-            "load" | "load_transpose2d" | "copy" | "broadcast_to" | "sum" | "max" | "min" | "mean" | "prod" | "var"
-            | "all" | "softmax" | "rms_norm" | "where" | "dropout" | "gather_flattened" | "static_cast" | "rand" => {
-                Memory::Sbuf
-            }
+            "load" | "load_transpose2d" | "transpose" | "copy" | "broadcast_to" | "sum" | "max" | "min" | "mean"
+            | "prod" | "var" | "all" | "softmax" | "rms_norm" | "where" | "dropout" | "gather_flattened"
+            | "static_cast" | "rand" => Memory::Sbuf,
             other if crate::build::ops::OPS.iter().any(|o| o.name == other) => Memory::Sbuf,
             _ => return None,
         };
