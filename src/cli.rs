@@ -123,7 +123,7 @@ pub(crate) struct KernelArgs {
     /// Name of the kernel; not needed when the file has one
     #[arg(long, value_name = "NAME")]
     pub(crate) kernel: Option<String>,
-    /// An argument: FILE.npy, dtype[d0,d1,...][:normal|uniform|zeros|ones|arange][:SEED], or a Python literal
+    /// An argument: FILE.npy, dtype[d0,d1,...][:normal|uniform|zeros|ones|arange][:SEED], dtype([[1, 2], ...]), or a Python literal
     #[arg(long = "arg", value_name = "NAME=VALUE", value_parser = name_value)]
     pub(crate) args: Vec<(String, String)>,
     /// Chip generation: trn1 (trn1n, inf2, gen2), trn2 (gen3) or trn3 (gen4) [default: the decorator's platform_target, $NEURON_PLATFORM_TARGET_OVERRIDE, $NKI_NC_VERSION, trn2]
@@ -238,8 +238,8 @@ pub(crate) struct RunArgs {
     /// Write each output to DIR/NAME.npy (DIR/rankN/NAME.npy with --ranks)
     #[arg(long, value_name = "DIR")]
     pub(crate) out: Option<PathBuf>,
-    /// Compare an output with an array, and fail if they differ
-    #[arg(long, value_name = "NAME=FILE.npy", value_parser = name_value)]
+    /// Compare an output with an array, and fail if they differ: FILE.npy, or a tensor as in --arg
+    #[arg(long, value_name = "NAME=VALUE", value_parser = name_value)]
     pub(crate) expect: Vec<(String, String)>,
     /// Relative tolerance of --expect [default: by dtype]
     #[arg(long, value_name = "R", value_parser = tolerance, allow_negative_numbers = true)]
@@ -377,6 +377,15 @@ pub(crate) struct SweepArgs {
     /// Values of a kernel argument or of a constant at the top of the file
     #[arg(long, value_name = "NAME=V1,V2,...", value_parser = name_value, required = true)]
     pub(crate) grid: Vec<(String, String)>,
+    /// Compare an output with an array, and rank only the points where it is equal: FILE.npy, or a tensor as in --arg
+    #[arg(long, value_name = "NAME=VALUE", value_parser = name_value)]
+    pub(crate) expect: Vec<(String, String)>,
+    /// Relative tolerance of --expect [default: by dtype]
+    #[arg(long, value_name = "R", value_parser = tolerance, allow_negative_numbers = true)]
+    pub(crate) rtol: Option<f64>,
+    /// Absolute tolerance of --expect [default: by dtype]
+    #[arg(long, value_name = "A", value_parser = tolerance, allow_negative_numbers = true)]
+    pub(crate) atol: Option<f64>,
     /// File of finished points, which a later call with the same file does not repeat
     #[arg(long, value_name = "FILE")]
     pub(crate) state: Option<PathBuf>,

@@ -102,6 +102,11 @@ fn load(name: &str, spec: &TensorSpec, position: usize, count: usize) -> Result<
             let seed = seed.unwrap_or(position.max(count) as u64);
             (*dtype, shape.clone(), Buffer::default(), Some((*fill, seed)))
         }
+        TensorSpec::Written { dtype, shape, data } => {
+            let mut bytes = Buffer::zeroed(data.len());
+            bytes.bytes_mut().copy_from_slice(data);
+            (*dtype, shape.clone(), bytes, None)
+        }
         TensorSpec::File { path, dtype } => {
             let array = npy::read(path)?;
             let dtype = device_dtype(array.elem, *dtype)

@@ -173,17 +173,13 @@ pub(crate) fn fail(session: &Session, compiled: &Compilation, sink: Sink<'_>, fo
 
 /// The arguments that run lines supply where the call gives none, added to `args`. Wrong lines end the command as a wrong kernel does.
 pub(crate) fn add_run_line(session: &Session, args: &mut KernelArgs, sink: Sink<'_>) -> Result<(), Failure> {
-    match run_line::arguments(args, session) {
+    match run_line::arguments(args, session, &Disk) {
         Ok(supplied) => {
             args.args.extend(supplied);
             Ok(())
         }
         Err(wrong) => {
-            let program = Compilation {
-                name: wrong.kernel,
-                sources: wrong.sources,
-                ..Compilation::wrong(settings::target(args.target)?, wrong.diagnostics)
-            };
+            let program = wrong.program(settings::target(args.target)?);
             Err(fail(session, &program, sink, program.with([])))
         }
     }
@@ -212,8 +208,8 @@ pub(crate) fn compile_from(
     if args.file.is_dir() {
         return Err(Failure::Call(format!("`{}` is a directory; expected a .py or .nkir file", args.file.display())));
     }
-    let text = memory::read_text(&args.file)
-        .map_err(|e| Failure::Call(format!("cannot read `{}`: {e}", args.file.display())))?;
+    let text =
+        loader.read(&args.file).map_err(|e| Failure::Call(format!("cannot read `{}`: {e}", args.file.display())))?;
     let arguments = CommandArguments::parse(&args.args)?;
     if args.file.extension().is_some_and(|e| e == "nkir") {
         return Ok((lowered(args, &text, &arguments)?, arguments));

@@ -12,8 +12,11 @@ use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use nki_diag::ColorChoice;
+use nki_sim_core::HostTensor;
 
 use crate::cli::Color;
+use crate::npy;
+use crate::places::Inputs;
 
 /// Writes a file through a temporary one in the same directory, so that a reader never sees half of it. What is no regular file (a pipe,
 /// `/dev/stdout`, `/dev/null`) is written as it is.
@@ -54,6 +57,17 @@ fn replace(path: &Path, known: Option<Metadata>, parts: &[&[u8]]) -> io::Result<
         file.as_file().set_permissions(known.permissions())?;
     }
     file.persist(path).map(drop).map_err(|e| e.error)
+}
+
+/// Writes each output to `NAME.npy` in a directory, and over none of the inputs.
+pub(crate) fn write_outputs(inputs: &Inputs, directory: &Path, outputs: &[HostTensor]) -> Result<(), String> {
+    fs::create_dir_all(directory).map_err(|e| format!("cannot make directory `{}`: {e}", directory.display()))?;
+    let paths: Vec<_> = outputs.iter().map(|o| directory.join(format!("{}.npy", o.name))).collect();
+    paths.iter().try_for_each(|path| inputs.check("--out", path))?;
+    for (output, path) in outputs.iter().zip(paths) {
+        write_file(&path, &[&npy::header(output.dtype, &output.shape), &output.data])?;
+    }
+    Ok(())
 }
 
 /// The error without the name of the temporary file.

@@ -81,6 +81,14 @@ impl Inputs {
         self
     }
 
+    /// With the files of `--expect`.
+    pub(crate) fn and_expected(mut self, expect: &[(String, String)]) -> Self {
+        for (name, file) in expect {
+            self.add(&format!("--expect {name}"), file.as_ref());
+        }
+        self
+    }
+
     /// Adds a file; `what` names it in a message.
     pub(crate) fn add(&mut self, what: &str, path: &Path) {
         if let Some(identity) = identity(path) {

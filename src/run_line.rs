@@ -5,11 +5,11 @@
 use std::path::Path;
 
 use nki_diag::{Diagnostic, FileId, SourceMap, Span};
-use nki_frontend::{KernelInfo, kernels};
+use nki_frontend::{KernelInfo, Loader, kernels};
+use nki_isa::Target;
 
 use crate::cli::KernelArgs;
-use crate::kernel::Disk;
-use crate::session::Session;
+use crate::session::{Compilation, Session};
 use crate::value::{self, TensorSpec, Value};
 
 /// What follows `#` in a run line.
@@ -26,18 +26,29 @@ pub(crate) struct Malformed {
     pub(crate) sources: SourceMap,
 }
 
+impl Malformed {
+    /// As a kernel that is wrong.
+    pub(crate) fn program(self, target: Target) -> Compilation {
+        Compilation { name: self.kernel, sources: self.sources, ..Compilation::wrong(target, self.diagnostics) }
+    }
+}
+
 /// The arguments that the run lines of the chosen kernel supply, as `--arg` takes them. None if the call has arguments itself, if the file is no Python
 /// source, or if it cannot be evaluated or has no such kernel, which compiling it reports.
 ///
 /// # Errors
 /// If the run lines are wrong.
-pub(crate) fn arguments(args: &KernelArgs, session: &Session) -> Result<Vec<(String, String)>, Malformed> {
+pub(crate) fn arguments(
+    args: &KernelArgs,
+    session: &Session,
+    loader: &dyn Loader,
+) -> Result<Vec<(String, String)>, Malformed> {
     let is_source = args.file.extension().is_none_or(|e| e != "nkir");
-    let marked = || crate::memory::read_text(&args.file).is_ok_and(|text| text.contains(MARK));
+    let marked = || loader.read(&args.file).is_ok_and(|text| text.contains(MARK));
     if !args.args.is_empty() || !is_source || !marked() {
         return Ok(Vec::new());
     }
-    let listing = kernels(&args.file, &Disk, session.memory);
+    let listing = kernels(&args.file, loader, session.memory);
     let Ok(kernel) = listing.choose(args.kernel.as_deref()) else { return Ok(Vec::new()) };
     let Some(text) = listing.sources.text(kernel.span.file) else { return Ok(Vec::new()) };
     let mut found = Found { file: kernel.span.file, kernel, arguments: Vec::new(), diagnostics: Vec::new() };

@@ -3,10 +3,14 @@
 //! ```text
 //! value     := tensor | dtype | literal
 //! tensor    := PATH.npy [":" dtype]  |  dtype "[" [INT {"," INT}] "]" [":" fill] [":" SEED]
+//!            | dtype "(" numbers ")"
+//! numbers   := "[" [numbers | literal {"," numbers | literal}] "]"
 //! fill      := "normal" | "uniform" | "zeros" | "ones" | "arange"
 //! literal   := "None" | "True" | "False" | INT | FLOAT | STRING
 //!            | "(" [value {"," value}] ")" | "[" ... "]" | "{" [STRING ":" value {"," ...}] "}"
 //! ```
+
+mod elements;
 
 use std::fmt;
 use std::path::PathBuf;
@@ -36,6 +40,8 @@ pub(crate) enum TensorSpec {
     File { path: PathBuf, dtype: Option<DType> },
     /// Made up.
     Generated { dtype: DType, shape: Vec<usize>, fill: Fill, seed: Option<u64> },
+    /// Its elements: `float32([[1, 2], [3, 4]])`.
+    Written { dtype: DType, shape: Vec<usize>, data: Vec<u8> },
 }
 
 /// A parsed value.
@@ -284,6 +290,16 @@ impl<'a> Parser<'a> {
             && let Some(dtype) = dtype_name(word)
         {
             return self.generated(dtype);
+        }
+        if self.peek() == Some('(')
+            && let Some(dtype) = dtype_name(word)
+        {
+            let open = self.at;
+            let elements = self.value()?;
+            return elements::encoded(dtype, &elements).map(Value::Tensor).map_err(|message| {
+                self.at = open;
+                self.error(message)
+            });
         }
         self.at = start;
         let token = self.take_while(|c| !c.is_whitespace() && !",)]}".contains(c));

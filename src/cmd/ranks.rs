@@ -5,10 +5,11 @@ use nki_sim_core::analysis::Analysis;
 use nki_sim_core::report;
 use nki_sim_core::timeline::Timeline;
 
-use super::run::{self, Expected, Placed};
+use super::run::{self, Placed};
 use crate::cli::RunArgs;
+use crate::expected::{self, Expected};
 use crate::kernel::finish;
-use crate::output::{eprint, print, write_file};
+use crate::output::{eprint, print, write_file, write_outputs};
 use crate::report::{RankReport, RankView, RanksReport, ranks_text, ranks_trace, slowest, trace_file};
 use crate::session::Ran;
 use crate::{Failure, tables};
@@ -32,12 +33,11 @@ pub(super) fn report(
             print(&format!("rank {rank}: {line}\n"));
         }
         if let Some(directory) = &args.out {
-            run::write_outputs(args, &directory.join(format!("rank{rank}")), &ran.outputs)?;
+            write_outputs(&run::inputs_of(args), &directory.join(format!("rank{rank}")), &ran.outputs)?;
         }
         let named = expected_of(expected, rank, placed.len())?;
-        let named: Vec<&Expected> = named.iter().collect();
-        run::check_expected_names(&placed[rank].kernel.program, &named)?;
-        let comparisons = run::compare_outputs(args, ran.outputs, &named);
+        expected::check_names(&placed[rank].kernel.program, &named)?;
+        let comparisons = expected::compare(ran.outputs, &named, run::tolerances(args));
         problems.extend(comparisons.problems.into_iter().map(|p| format!("rank {rank}: {p}")));
         reports[rank].expected = comparisons.done;
         traces.push(ran.trace);

@@ -4,20 +4,18 @@ use std::path::Path;
 
 use nki_diag::{Applied, Diagnostic, FileId, Mode, Span};
 use nki_frontend::{Arg, Arguments as _};
-use nki_isa::Program;
 use nki_sim_core::analysis::remedies;
 use nki_sim_core::exec::NeedsData;
+use nki_sim_core::report;
 use nki_sim_core::timeline::Timeline;
-use nki_sim_core::{HostTensor, report};
 
 use super::{ranks, script};
 use crate::cli::{KernelArgs, RunArgs};
-use crate::compare::{self, Comparison, Tolerance};
+use crate::expected::{self, Comparisons, Expected, Tolerances};
 use crate::inputs::Given;
 use crate::intermediates::{self, Departure, Dump, Dumps};
 use crate::kernel::{CommandArguments, Sink, add_run_line, compile, conclude, fail, finish, session};
-use crate::npy::{self, Array, Elem};
-use crate::output::{Waiting, eprint, print, write_file};
+use crate::output::{Waiting, eprint, print, write_file, write_outputs};
 use crate::places::{Inputs, check_places};
 use crate::python::{Stepped, Tracer};
 use crate::report::{Report, page, trace_file};
@@ -54,7 +52,7 @@ pub(crate) fn run(mut args: RunArgs) -> Result<(), Failure> {
     let dumps = intermediates::dumps_of(args)?;
     check_places(&reports_of(args, &dumps), &inputs_of(args))?;
     // A wrong --expect file is found before the work.
-    let expected = read_expected(args)?;
+    let expected = expected::read(&args.expect)?;
     let waiting = Waiting::new("compiling");
     let (placed, of_rank) = place_all(args, &session, &expected)?;
     waiting.say("executing and timing");
@@ -159,7 +157,7 @@ fn place(
     let (mut compiled, arguments) = stage("compile", || compile("run", session, own))?;
     check_places(&reports_of(args, &intermediates::dumps_of(args)?), &Inputs::of_sources(&compiled.sources))?;
     if let Some(program) = compiled.program.as_ref().filter(|_| args.ranks.is_none() && !compiled.is_wrong()) {
-        check_expected_names(program, &expected.iter().collect::<Vec<_>>())?;
+        expected::check_names(program, expected)?;
     }
     match session.place(&mut compiled) {
         Ok(kernel) => {
@@ -182,9 +180,9 @@ fn report_alone(
 ) -> Result<(), Failure> {
     let Placed { compiled, kernel, .. } = placed;
     if let Some(directory) = &args.out {
-        write_outputs(args, directory, &ran.outputs)?;
+        write_outputs(&inputs_of(args), directory, &ran.outputs)?;
     }
-    let comparisons = compare_outputs(args, ran.outputs, &expected.iter().collect::<Vec<_>>());
+    let comparisons = expected::compare(ran.outputs, expected, tolerances(args));
     let departure = departure_of(args, session, kernel, &comparisons);
     if let Some(path) = &args.trace {
         write_file(path, &[&trace_file(path, report::perfetto(timeline, &kernel.program))?])?;
@@ -255,11 +253,7 @@ fn print_lines(lines: &[String]) {
 
 /// The files that are read.
 pub(super) fn inputs_of(args: &RunArgs) -> Inputs {
-    let mut inputs = Inputs::of_kernel(&args.kernel).and_timing(&args.timing);
-    for (name, file) in &args.expect {
-        inputs.add(&format!("--expect {name}"), file.as_ref());
-    }
-    inputs
+    Inputs::of_kernel(&args.kernel).and_timing(&args.timing).and_expected(&args.expect)
 }
 
 /// The files that are written, outputs aside.
@@ -285,60 +279,6 @@ fn values_needed(needed: &NeedsData) -> Diagnostic {
     )
 }
 
-/// An array that an output is to equal.
-#[derive(Clone)]
-pub(super) struct Expected {
-    pub(super) name: String,
-    pub(super) file: String,
-    pub(super) array: Array,
-}
-
-pub(super) fn read_expected(args: &RunArgs) -> Result<Vec<Expected>, Failure> {
-    let mut out: Vec<Expected> = Vec::new();
-    for (name, file) in &args.expect {
-        if out.iter().any(|e| e.name == *name) {
-            return Err(Failure::Call(format!("--expect {name} is given twice")));
-        }
-        let array = npy::read(file.as_ref()).map_err(|e| format!("--expect {name}: {e}"))?;
-        out.push(Expected { name: name.clone(), file: file.clone(), array });
-    }
-    Ok(out)
-}
-
-pub(super) fn check_expected_names(program: &Program, expected: &[&Expected]) -> Result<(), Failure> {
-    for e in expected {
-        if !program.outputs.iter().any(|o| *o.name == *e.name) {
-            let names: Vec<String> = program.outputs.iter().map(|o| format!("`{}`", o.name)).collect();
-            return Err(Failure::Call(format!(
-                "--expect {}: kernel `{}` has no output of that name; it has {}",
-                e.name,
-                program.name,
-                if names.is_empty() { "no outputs".into() } else { names.join(", ") }
-            )));
-        }
-    }
-    Ok(())
-}
-
-pub(super) fn write_outputs(args: &RunArgs, directory: &Path, outputs: &[HostTensor]) -> Result<(), Failure> {
-    std::fs::create_dir_all(directory)
-        .map_err(|e| Failure::Call(format!("cannot make directory `{}`: {e}", directory.display())))?;
-    let paths: Vec<_> = outputs.iter().map(|o| directory.join(format!("{}.npy", o.name))).collect();
-    let inputs = inputs_of(args);
-    paths.iter().try_for_each(|path| inputs.check("--out", path))?;
-    for (output, path) in outputs.iter().zip(paths) {
-        let header = npy::header(output.dtype, &output.shape);
-        write_file(&path, &[&header, &output.data])?;
-    }
-    Ok(())
-}
-
-/// What came of `--expect`.
-pub(super) struct Comparisons {
-    pub(super) done: Vec<Comparison>,
-    pub(super) problems: Vec<String>,
-}
-
 /// Where values depart from a run in fp32, if an output differs from what is expected. What prevents the search does not prevent the report.
 fn departure_of(
     args: &RunArgs,
@@ -356,19 +296,7 @@ fn departure_of(
     Some(stage("departure", || intermediates::departure(session, kernel, inputs, failed.tolerance)))
 }
 
-pub(super) fn compare_outputs(args: &RunArgs, mut outputs: Vec<HostTensor>, expected: &[&Expected]) -> Comparisons {
-    let mut out = Comparisons { done: Vec::new(), problems: Vec::new() };
-    for e in expected {
-        let Some(output) = outputs.iter().position(|o| *o.name == *e.name) else { continue };
-        let output = outputs.swap_remove(output);
-        let mut tolerance = Tolerance::of(output.dtype);
-        tolerance.rtol = args.rtol.unwrap_or(tolerance.rtol);
-        tolerance.atol = args.atol.unwrap_or(tolerance.atol);
-        let got = Array { elem: Elem::Device(output.dtype), shape: output.shape, data: output.data };
-        match compare::compare(&e.name, &e.file, &got, output.dtype, &e.array, tolerance) {
-            Ok(c) => out.done.push(c),
-            Err(problem) => out.problems.push(problem),
-        }
-    }
-    out
+/// The tolerances of `--expect`.
+pub(super) fn tolerances(args: &RunArgs) -> Tolerances {
+    Tolerances { rtol: args.rtol, atol: args.atol }
 }

@@ -1,4 +1,4 @@
-//! The grid: values of each axis, their combinations, and constants at the top of a file.
+//! The grid: values of each axis, and their combinations.
 
 use serde::Serialize;
 
@@ -75,36 +75,6 @@ pub(super) fn points(axes: &[Axis]) -> Result<Vec<Point>, String> {
     Ok(out)
 }
 
-/// The number of the line `NAME = value` at the top level; not one that goes on in the next line.
-pub(super) fn constant_line(text: &str, name: &str) -> Option<usize> {
-    text.lines().position(|line| {
-        let Some(rest) = line.strip_prefix(name) else { return false };
-        let rest = rest.trim_start();
-        let value = match rest.strip_prefix(':') {
-            // An annotation.
-            Some(annotated) => annotated.split_once('=').map(|x| x.1),
-            None => rest.strip_prefix('='),
-        };
-        let Some(value) = value else { return false };
-        let value = value.split('#').next().unwrap_or_default().trim();
-        !value.is_empty() && !value.starts_with('=') && !value.ends_with(['\\', '(', '[', '{', ','])
-    })
-}
-
-/// The text with another value for a constant. Lines keep their numbers.
-pub(super) fn with_constant(text: &str, name: &str, value: &str) -> String {
-    let Some(at) = constant_line(text, name) else { return text.to_string() };
-    let mut out = String::with_capacity(text.len());
-    for (i, line) in text.split_inclusive('\n').enumerate() {
-        if i == at {
-            out += &format!("{name} = {value}{}", if line.ends_with('\n') { "\n" } else { "" });
-        } else {
-            out += line;
-        }
-    }
-    out
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -127,15 +97,5 @@ mod tests {
         assert_eq!(p.len(), 6);
         assert_eq!(p[1], ["0", "1"]);
         assert!(points(&[axis("a", 400), axis("b", 400)]).unwrap_err().contains("160000 points"));
-    }
-
-    #[test]
-    fn constants_are_replaced_in_their_line() {
-        let text =
-            "import nki\nBLOCK_SIZE = 3\nBLOCK: int = 2  # tiles\n\ndef f():\n    BLOCK = 9\n    return BLOCK == 1\n";
-        let changed = with_constant(text, "BLOCK", "4");
-        assert!(changed.contains("BLOCK_SIZE = 3\nBLOCK = 4\n\n") && changed.contains("    BLOCK = 9"));
-        assert_eq!(constant_line("X == 3\nY = (\n 1)\n", "X"), None);
-        assert_eq!(constant_line("X == 3\nY = (\n 1)\n", "Y"), None);
     }
 }

@@ -2,25 +2,26 @@
 
 mod grid;
 mod render;
-mod row;
 mod state;
 
 use std::path::Path;
 use std::sync::Mutex;
 
-use nki_diag::{Diagnostic, Mode};
-use nki_frontend::{HostArray, Loader};
+use nki_diag::{Diagnostic, FileId, Mode};
 use rayon::prelude::*;
 use serde::Serialize;
 
 use crate::cli::{Frontend, KernelArgs, SweepArgs};
-use crate::kernel::{Disk, Sink, add_run_line, compile_from, conclude, finish, refusal, session};
+use crate::expected::{self, Expected, Tolerances};
+use crate::kernel::{Disk, Sink, add_run_line, conclude, finish, refusal, session};
+use crate::measure::{Measured, Wanted, measure};
 use crate::output::{Progress, eprint, print, write_file};
 use crate::places::{Inputs, check_places};
+use crate::row::{self, DeniedHere, Row};
 use crate::session::{Numerics, Session};
+use crate::sources::{self, Sources};
 use crate::{Failure, VERSION};
 use grid::{Axis, Point};
-use row::{DeniedHere, Row};
 use state::State;
 
 #[derive(Debug, Serialize)]
@@ -39,13 +40,18 @@ pub(crate) fn run(mut args: SweepArgs) -> Result<(), Failure> {
         return Err(Failure::Call(why.into()));
     }
     args.kernel.frontend = Frontend::Builtin;
-    let mut session = session(&args.kernel, Mode::Sweep, Numerics::IfNeeded, Some(&args.timing))?;
+    let numerics = if args.expect.is_empty() { Numerics::IfNeeded } else { Numerics::Computed };
+    let mut session = session(&args.kernel, Mode::Sweep, numerics, Some(&args.timing))?;
     let axes = axes(&args, &session)?;
     add_run_line(&session, &mut args.kernel, Sink::default())?;
     // --grid replaces what a run line says; --arg beside it was refused.
     args.kernel.args.retain(|(name, _)| !axes.iter().any(|a| a.name == *name));
-    check_places(&reports_of(&args), &Inputs::of_kernel(&args.kernel).and_timing(&args.timing))?;
+    check_places(
+        &reports_of(&args),
+        &Inputs::of_kernel(&args.kernel).and_timing(&args.timing).and_expected(&args.expect),
+    )?;
     let points = grid::points(&axes)?;
+    let expected = expected::read(&args.expect)?;
     let state = match &args.state {
         Some(path) => Some(State::open(path)?),
         None => None,
@@ -61,7 +67,7 @@ pub(crate) fn run(mut args: SweepArgs) -> Result<(), Failure> {
     let tell = |row: &Row| {
         let Ok(mut seen) = seen.lock() else { return };
         seen.0 += 1;
-        seen.1 = row.latency_us.filter(|_| row.latency_valid).unwrap_or(f64::INFINITY).min(seen.1);
+        seen.1 = row.latency_us.filter(|_| row.rank() == 0).unwrap_or(f64::INFINITY).min(seen.1);
         let note = if seen.1.is_finite() { format!("(best {:.2} us)", seen.1) } else { String::new() };
         progress.show(seen.0, points.len(), &note);
     };
@@ -69,7 +75,7 @@ pub(crate) fn run(mut args: SweepArgs) -> Result<(), Failure> {
         points
             .par_iter()
             .map(|point| {
-                let (row, old) = one(&args, &session, &axes, point, state.as_ref())?;
+                let (row, old) = one(&args, &session, &axes, &expected, point, state.as_ref())?;
                 tell(&row);
                 Ok((row, old))
             })
@@ -79,10 +85,7 @@ pub(crate) fn run(mut args: SweepArgs) -> Result<(), Failure> {
     let results: Vec<(Row, bool)> = results.into_iter().collect::<Result<_, _>>()?;
     let kept = results.iter().filter(|r| r.1).count();
     let mut rows: Vec<Row> = results.into_iter().map(|r| r.0).collect();
-    // Stable: equal latencies stay in the order of the grid; points that do not fit come after those that do, failed ones last.
-    let rank = |r: &Row| (r.latency_us.is_none(), !r.latency_valid);
-    let time = |r: &Row| r.latency_us.unwrap_or(f64::INFINITY);
-    rows.sort_by(|a, b| rank(a).cmp(&rank(b)).then(time(a).total_cmp(&time(b))));
+    row::sort(&mut rows);
     let denied = row::all_denied(&rows);
     if let Some(path) = &args.json {
         let table = Table {
@@ -106,7 +109,7 @@ pub(crate) fn run(mut args: SweepArgs) -> Result<(), Failure> {
     }
     // Points that the defaults deny are like those that fail: part of any search. A list of the user is meant to fail the call.
     let chosen = denied.iter().any(|d| !d.default);
-    if !chosen && rows.iter().any(|r| r.latency_us.is_some()) { Ok(()) } else { Err(Failure::Kernel) }
+    if !chosen && rows.iter().any(|r| r.rank() < 2) { Ok(()) } else { Err(Failure::Kernel) }
 }
 
 /// The files that are written.
@@ -140,7 +143,7 @@ fn axes(args: &SweepArgs, session: &Session) -> Result<Vec<Axis>, Failure> {
             return Err(Failure::Call(format!("{name} is given with --arg and with --grid; --grid alone sets it")));
         }
         let constant = !kernel.params.iter().any(|p| p.name == *name);
-        if constant && grid::constant_line(&text, name).is_none() {
+        if constant && sources::constant_line(&text, name).is_none() {
             let params: Vec<&str> = kernel.params.iter().map(|p| p.name.as_str()).collect();
             return Err(Failure::Call(format!(
                 "--grid {name}: neither a parameter of kernel `{}` ({}) nor a constant assigned in one line at the top level of `{}`",
@@ -160,33 +163,12 @@ fn axes(args: &SweepArgs, session: &Session) -> Result<Vec<Axis>, Failure> {
     Ok(out)
 }
 
-/// Reads from disk; the kernel's file with other constants.
-struct Changed<'a> {
-    file: &'a Path,
-    constants: Vec<(&'a str, &'a str)>,
-}
-
-impl Loader for Changed<'_> {
-    fn read(&self, path: &Path) -> std::io::Result<String> {
-        let mut text = std::fs::read_to_string(path)?;
-        if path == self.file {
-            for (name, value) in &self.constants {
-                text = grid::with_constant(&text, name, value);
-            }
-        }
-        Ok(text)
-    }
-
-    fn array(&self, path: &Path) -> Result<HostArray, String> {
-        Disk.array(path)
-    }
-}
-
 /// One point: from the state file, or timed.
 fn one(
     args: &SweepArgs,
     session: &Session,
     axes: &[Axis],
+    expected: &[Expected],
     point: &Point,
     state: Option<&State>,
 ) -> Result<(Row, bool), Failure> {
@@ -196,26 +178,21 @@ fn one(
         return Ok((row, true));
     }
     let mut kernel: KernelArgs = args.kernel.clone();
-    let mut loader = Changed { file: &args.kernel.file, constants: Vec::new() };
+    let mut sources = Sources::new(&args.kernel.file, None);
     for (axis, value) in axes.iter().zip(point) {
         if axis.constant {
-            loader.constants.push((&axis.name, value));
+            sources.set(&axis.name, value);
         } else {
             kernel.args.retain(|(n, _)| *n != axis.name);
             kernel.args.push((axis.name.clone(), value.clone()));
         }
     }
-    let (mut compiled, arguments) = compile_from("sweep", session, &kernel, &loader)?;
-    let sources = &compiled.sources;
-    let files: Vec<String> = (0..sources.len() as u32).map(|i| sources.path(nki_diag::FileId(i)).to_string()).collect();
-    let row = match session.place(&mut compiled) {
-        Ok(kernel) => match session.run_alone_timed(&kernel, arguments.into_tensors()) {
-            Ok((ran, timeline)) => Row::new(named, session, &compiled, ran.findings, Some((&kernel, &timeline))),
-            Err(stop) => Row::new(named, session, &compiled, stop.found()?, None),
-        },
-        Err(stop) => Row::new(named, session, &compiled, stop.found()?, None),
-    };
+    let tolerances = Tolerances { rtol: args.rtol, atol: args.atol };
+    let wanted = Wanted { expected, tolerances, inspect: &|_| Ok(()) };
+    let Measured { compiled, row, .. } = measure("sweep", session, &kernel, &sources, named, &wanted)?;
     if let Some(state) = state {
+        let sources = &compiled.sources;
+        let files: Vec<String> = (0..sources.len() as u32).map(|i| sources.path(FileId(i)).to_string()).collect();
         state.add(&key, &files, &row)?;
     }
     Ok((row, false))

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use super::grid::Axis;
-use super::row::Row;
+use crate::row::{Found, Row};
 use crate::{VERSION, count};
 
 /// Follows what bounds a point whose latency is not valid.
@@ -11,14 +11,16 @@ const NOT_VALID: &str = " (latency not valid: does not fit into SBUF or PSUM)";
 
 /// The ranking, then the points with warnings, the denied and the failed ones.
 pub(super) fn text(axes: &[Axis], rows: &[Row], top: usize) -> String {
-    let good: Vec<&Row> = rows.iter().filter(|r| r.latency_us.is_some()).collect();
+    let good: Vec<&Row> = rows.iter().filter(|r| r.rank() < 2).collect();
     let mut out = ranking(axes, &good, top);
     let warned: Vec<&Row> = good.iter().copied().filter(|r| r.warnings().next().is_some()).collect();
     section(&mut out, &warned, "with warnings", top, |r| {
         let more = r.warnings().count() - 1;
-        let first = r.warnings().next().map(super::row::Found::text).unwrap_or_default();
+        let first = r.warnings().next().map(Found::text).unwrap_or_default();
         if more == 0 { first } else { format!("{first}, and {more} more") }
     });
+    let wrong: Vec<&Row> = rows.iter().filter(|r| r.rank() == 2).collect();
+    section(&mut out, &wrong, "with wrong outputs, not ranked", top, |r| r.difference().unwrap_or_default());
     let failed: Vec<&Row> = rows.iter().filter(|r| r.error.is_some() && r.denied.is_empty()).collect();
     let denied: Vec<&Row> = rows.iter().filter(|r| !r.denied.is_empty()).collect();
     let error = |r: &Row| r.error.clone().unwrap_or_default();
@@ -47,6 +49,10 @@ fn ranking(axes: &[Axis], good: &[&Row], top: usize) -> String {
     let mut heads: Vec<String> = axes.iter().map(|a| a.name.clone()).collect();
     heads.extend(["latency us", "of best", "DMA bytes", "SBUF peak"].map(String::from));
     let marked = good.iter().any(|r| r.warnings().next().is_some());
+    let compared = good.iter().any(|r| !r.expected.is_empty());
+    if compared {
+        heads.push("max error".into());
+    }
     if marked {
         heads.push("warnings".into());
     }
@@ -62,6 +68,9 @@ fn ranking(axes: &[Axis], good: &[&Row], top: usize) -> String {
             r.dma_bytes.to_string(),
             r.sbuf_peak_bytes_per_partition.to_string(),
         ]);
+        if compared {
+            cells.push(r.max_error().map_or("-".into(), |e| format!("{e:.3e}")));
+        }
         if marked {
             cells.push(match r.warnings().count() {
                 0 => "-".into(),
@@ -106,6 +115,8 @@ pub(super) fn csv(axes: &[Axis], rows: &[Row]) -> String {
             "dma_transfers",
             "sbuf_peak_bytes_per_partition",
             "psum_peak_banks",
+            "correct",
+            "max_abs_error",
             "error",
             "warnings",
             "denied",
@@ -127,6 +138,8 @@ pub(super) fn csv(axes: &[Axis], rows: &[Row]) -> String {
             r.dma_transfers.to_string(),
             r.sbuf_peak_bytes_per_partition.to_string(),
             r.psum_peak_banks.to_string(),
+            if r.expected.is_empty() { String::new() } else { r.is_correct().to_string() },
+            r.max_error().map_or_else(String::new, |e| e.to_string()),
             quoted(r.error.as_deref().unwrap_or_default()),
             warnings.join(" "),
             denied.join(" "),

@@ -8,9 +8,10 @@ use std::sync::Mutex;
 
 use serde::{Deserialize, Serialize};
 
-use super::row::Row;
 use crate::cli::SweepArgs;
+use crate::row::Row;
 use crate::session::Session;
+use crate::sources::{hash, hash_of};
 
 #[derive(Serialize, Deserialize)]
 struct Line {
@@ -28,15 +29,6 @@ pub(super) struct State {
     known: HashMap<String, Row>,
 }
 
-/// FNV-1a: stable over releases, which the standard library's hash is not.
-fn hash(bytes: &[u8]) -> u64 {
-    bytes.iter().fold(0xcbf2_9ce4_8422_2325, |h, b| (h ^ u64::from(*b)).wrapping_mul(0x0100_0000_01b3))
-}
-
-fn hash_of(path: &str) -> Option<u64> {
-    std::fs::read(path).ok().map(|bytes| hash(&bytes))
-}
-
 /// All that a result depends on, besides the sources.
 pub(super) fn key(args: &SweepArgs, session: &Session, point: &[(String, String)]) -> Result<String, String> {
     let k = &args.kernel;
@@ -47,9 +39,12 @@ pub(super) fn key(args: &SweepArgs, session: &Session, point: &[(String, String)
         let stamp = std::fs::metadata(file).ok().map(|m| (m.len(), m.modified().ok()));
         parts.push(format!("{name}={value}{}", stamp.map_or(String::new(), |s| format!("@{s:?}"))));
     }
+    let stamp = |(name, file): &(String, String)| (name.clone(), file.clone(), hash_of(file.as_ref()));
+    let expected: Vec<_> = args.expect.iter().map(stamp).collect();
+    let expected = (!expected.is_empty()).then_some((expected, args.rtol, args.atol));
     let params = args.timing.params.as_ref().and_then(|p| std::fs::read(p).ok()).map(|bytes| hash(&bytes));
     Ok(format!(
-        "{} {} {:?} {:?} {} {:?} {:?} {parts:?} {:?} {} {params:?} {} {:?} {point:?} {:?} {:?}",
+        "{} {} {:?} {:?} {} {:?} {:?} {parts:?} {:?} {} {params:?} {} {:?} {point:?} {:?} {:?} {expected:?}",
         env!("CARGO_PKG_VERSION"),
         k.file.display(),
         k.kernel,
@@ -83,8 +78,10 @@ impl State {
             let line: Line = serde_json::from_slice(line).map_err(|e| {
                 format!("--state `{}`: line {} is not of a sweep ({e}); give another file", path.display(), i + 1)
             })?;
-            let same =
-                line.files.iter().all(|(f, h)| *hashes.entry(f.clone()).or_insert_with(|| hash_of(f)) == Some(*h));
+            let same = line
+                .files
+                .iter()
+                .all(|(f, h)| *hashes.entry(f.clone()).or_insert_with(|| hash_of(f.as_ref())) == Some(*h));
             if same {
                 known.insert(line.key, line.row);
             }
@@ -100,7 +97,7 @@ impl State {
     /// Keeps a result.
     pub(super) fn add(&self, key: &str, files: &[String], row: &Row) -> Result<(), String> {
         let fail = |e: &dyn std::fmt::Display| format!("--state `{}`: {e}", self.path.display());
-        let files = files.iter().filter_map(|f| Some((f.clone(), hash_of(f)?))).collect();
+        let files = files.iter().filter_map(|f| Some((f.clone(), hash_of(f.as_ref())?))).collect();
         let mut text =
             serde_json::to_vec(&Line { key: key.to_string(), files, row: row.clone() }).map_err(|e| fail(&e))?;
         text.push(b'\n');

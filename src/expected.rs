@@ -1,0 +1,112 @@
+//! Arrays that outputs are to equal: `--expect NAME=FILE.npy`.
+
+use nki_isa::Program;
+use nki_sim_core::HostTensor;
+
+use crate::Failure;
+use crate::compare::{self, Comparison, Tolerance};
+use crate::inputs;
+use crate::npy::{self, Array, Elem};
+use crate::value::{self, TensorSpec, Value};
+
+/// Tolerances of a call; what is not given follows from the dtype.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Tolerances {
+    /// Relative.
+    pub(crate) rtol: Option<f64>,
+    /// Absolute.
+    pub(crate) atol: Option<f64>,
+}
+
+/// An array that an output is to equal.
+#[derive(Debug, Clone)]
+pub(crate) struct Expected {
+    /// The output.
+    pub(crate) name: String,
+    /// The array's file, or what else was given.
+    pub(crate) file: String,
+    /// The array.
+    pub(crate) array: Array,
+}
+
+/// Most characters of an array that is written out, in messages.
+const MOST_CHARACTERS: usize = 40;
+
+/// Reads the arrays: a file, or a tensor as `--arg` takes it.
+pub(crate) fn read(given: &[(String, String)]) -> Result<Vec<Expected>, Failure> {
+    let mut out: Vec<Expected> = Vec::new();
+    for (name, text) in given {
+        if out.iter().any(|e| e.name == *name) {
+            return Err(Failure::Call(format!("--expect {name} is given twice")));
+        }
+        let array = array(name, text).map_err(|e| format!("--expect {name}: {e}"))?;
+        let short: String = text.chars().take(MOST_CHARACTERS).collect();
+        let file = if short.len() < text.len() && is_written(text) { format!("{short}...") } else { text.clone() };
+        out.push(Expected { name: name.clone(), file, array });
+    }
+    Ok(out)
+}
+
+fn is_written(text: &str) -> bool {
+    matches!(value::parse(text), Ok(Value::Tensor(TensorSpec::Written { .. } | TensorSpec::Generated { .. })))
+}
+
+fn array(name: &str, text: &str) -> Result<Array, String> {
+    if !is_written(text) {
+        return npy::read(text.as_ref());
+    }
+    let mut tensors = Vec::new();
+    inputs::resolve(name, &value::parse(text).map_err(|e| e.to_string())?, 0, &mut tensors)?;
+    let tensor = tensors.pop().ok_or("no tensor")?.filled();
+    Ok(Array { elem: Elem::Device(tensor.dtype), shape: tensor.shape, data: tensor.data })
+}
+
+/// Checks that the kernel has outputs of these names.
+pub(crate) fn check_names<'a>(
+    program: &Program,
+    expected: impl IntoIterator<Item = &'a Expected>,
+) -> Result<(), Failure> {
+    for e in expected {
+        if !program.outputs.iter().any(|o| *o.name == *e.name) {
+            let names: Vec<String> = program.outputs.iter().map(|o| format!("`{}`", o.name)).collect();
+            return Err(Failure::Call(format!(
+                "--expect {}: kernel `{}` has no output of that name; it has {}",
+                e.name,
+                program.name,
+                if names.is_empty() { "no outputs".into() } else { names.join(", ") }
+            )));
+        }
+    }
+    Ok(())
+}
+
+/// What came of `--expect`.
+#[derive(Debug, Default)]
+pub(crate) struct Comparisons {
+    /// The outputs that could be compared.
+    pub(crate) done: Vec<Comparison>,
+    /// Why others could not.
+    pub(crate) problems: Vec<String>,
+}
+
+/// Compares outputs with what is expected of them.
+pub(crate) fn compare<'a>(
+    mut outputs: Vec<HostTensor>,
+    expected: impl IntoIterator<Item = &'a Expected>,
+    given: Tolerances,
+) -> Comparisons {
+    let mut out = Comparisons::default();
+    for e in expected {
+        let Some(output) = outputs.iter().position(|o| *o.name == *e.name) else { continue };
+        let output = outputs.swap_remove(output);
+        let mut tolerance = Tolerance::of(output.dtype);
+        tolerance.rtol = given.rtol.unwrap_or(tolerance.rtol);
+        tolerance.atol = given.atol.unwrap_or(tolerance.atol);
+        let got = Array { elem: Elem::Device(output.dtype), shape: output.shape, data: output.data };
+        match compare::compare(&e.name, &e.file, &got, output.dtype, &e.array, tolerance) {
+            Ok(c) => out.done.push(c),
+            Err(problem) => out.problems.push(problem),
+        }
+    }
+    out
+}

@@ -1,0 +1,113 @@
+//! A kernel compiled, run, timed and judged, with nothing printed: a point of a sweep, a job of a batch, a call of a tool.
+
+use nki_diag::{Applied, Diagnostic};
+use nki_frontend::Loader;
+use nki_sim_core::timeline::Timeline;
+
+use crate::cli::KernelArgs;
+use crate::expected::{self, Expected, Tolerances};
+use crate::kernel::compile_from;
+use crate::row::Row;
+use crate::session::{Compilation, Kernel, Ran, Session};
+use crate::{Failure, run_line, settings};
+
+/// What is done with a kernel that has run.
+pub(crate) struct Wanted<'a> {
+    /// Arrays that its outputs are to equal.
+    pub(crate) expected: &'a [Expected],
+    /// How closely.
+    pub(crate) tolerances: Tolerances,
+    /// Sees the run.
+    pub(crate) inspect: &'a dyn Fn(&Timed<'_>) -> Result<(), Failure>,
+}
+
+/// A run that came to its end.
+pub(crate) struct Timed<'a> {
+    /// What ran.
+    pub(crate) kernel: &'a Kernel,
+    /// What it did.
+    pub(crate) ran: &'a Ran<'a>,
+    /// When.
+    pub(crate) timeline: &'a Timeline,
+    /// What was found.
+    pub(crate) applied: &'a Applied,
+    /// What it was compiled from.
+    pub(crate) compiled: &'a Compilation,
+}
+
+/// A kernel that was measured, or that is wrong.
+pub(crate) struct Measured {
+    /// What was compiled.
+    pub(crate) compiled: Compilation,
+    /// What was found.
+    pub(crate) applied: Applied,
+    /// The figures.
+    pub(crate) row: Row,
+    /// Lines that it printed, when it was compiled and when it ran.
+    pub(crate) prints: Vec<String>,
+}
+
+impl Measured {
+    /// A kernel that is wrong.
+    fn wrong(session: &Session, point: Vec<(String, String)>, compiled: Compilation, found: Vec<Diagnostic>) -> Self {
+        let applied = session.judge.judge(compiled.with(found));
+        let row = Row::new(point, &applied, &compiled.sources, None);
+        let prints = compiled.prints.clone();
+        Measured { compiled, applied, row, prints }
+    }
+}
+
+/// The arguments that run lines supply where `args` has none.
+///
+/// # Errors
+/// The kernel is wrong: its run lines are.
+pub(crate) fn with_run_line(
+    session: &Session,
+    mut args: KernelArgs,
+    loader: &dyn Loader,
+) -> Result<Result<KernelArgs, Box<Measured>>, Failure> {
+    match run_line::arguments(&args, session, loader) {
+        Ok(supplied) => {
+            args.args.extend(supplied);
+            Ok(Ok(args))
+        }
+        Err(wrong) => {
+            let program = wrong.program(settings::target(args.target)?);
+            Ok(Err(Box::new(Measured::wrong(session, Vec::new(), program, Vec::new()))))
+        }
+    }
+}
+
+/// Compiles the kernel, runs it and compares its outputs. `point` is what distinguishes it from others of a sweep.
+pub(crate) fn measure(
+    command: &str,
+    session: &Session,
+    args: &KernelArgs,
+    loader: &dyn Loader,
+    point: Vec<(String, String)>,
+    wanted: &Wanted<'_>,
+) -> Result<Measured, Failure> {
+    let (mut compiled, arguments) = compile_from(command, session, args, loader)?;
+    let kernel = match session.place(&mut compiled) {
+        Ok(kernel) => kernel,
+        Err(stop) => return Ok(Measured::wrong(session, point, compiled, stop.found()?)),
+    };
+    expected::check_names(&kernel.program, wanted.expected)?;
+    let (mut ran, timeline) = match session.run_alone_timed(&kernel, arguments.into_tensors()) {
+        Ok(done) => done,
+        Err(stop) => return Ok(Measured::wrong(session, point, compiled, stop.found()?)),
+    };
+    let applied = session.judge.judge(compiled.with(std::mem::take(&mut ran.findings)));
+    (wanted.inspect)(&Timed {
+        kernel: &kernel,
+        ran: &ran,
+        timeline: &timeline,
+        applied: &applied,
+        compiled: &compiled,
+    })?;
+    let mut row = Row::new(point, &applied, &compiled.sources, Some((&kernel, &timeline)));
+    row.compared(&expected::compare(ran.outputs, wanted.expected, wanted.tolerances));
+    let mut prints = compiled.prints.clone();
+    prints.extend(ran.prints);
+    Ok(Measured { compiled, applied, row, prints })
+}

@@ -1,0 +1,249 @@
+//! One measured kernel, such as a point of a sweep: what was set, what came out, what was found.
+
+use nki_diag::{Applied, Denied, JsonDiagnostic, SourceMap};
+use nki_sim_core::analysis::error_bar::ErrorBar;
+use nki_sim_core::analysis::{critical_path, verdict};
+use nki_sim_core::report;
+use nki_sim_core::timeline::Timeline;
+use serde::{Deserialize, Serialize};
+
+use crate::compare::Comparison;
+use crate::expected::Comparisons;
+use crate::session::Kernel;
+
+/// What came of one kernel. Field order is the order in the file.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Row {
+    /// What was set, by axis of a sweep.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) point: Vec<(String, String)>,
+    /// The latency; `None` where the kernel is wrong or a finding is denied.
+    pub(crate) latency_us: Option<f64>,
+    /// Whether the latency means anything: not if the kernel does not fit into SBUF or PSUM.
+    #[serde(default = "valid")]
+    pub(crate) latency_valid: bool,
+    /// Where the latency on hardware is expected; none if that is unknown.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) latency_error: Option<Interval>,
+    /// What bounds the kernel.
+    pub(crate) bound: String,
+    /// Bytes moved by DMA.
+    pub(crate) dma_bytes: u64,
+    /// Transfers.
+    pub(crate) dma_transfers: u64,
+    /// Most SBUF in use.
+    pub(crate) sbuf_peak_bytes_per_partition: u32,
+    /// Most PSUM in use.
+    pub(crate) psum_peak_banks: u32,
+    /// Why the point failed: the first error.
+    pub(crate) error: Option<String>,
+    /// Outputs compared with what is expected of them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) expected: Vec<Compared>,
+    /// What was found, after levels.
+    #[serde(default)]
+    pub(crate) findings: Vec<Found>,
+    /// Which findings were denied.
+    #[serde(default)]
+    pub(crate) denied: Vec<DeniedHere>,
+}
+
+/// Points of older state files fit.
+fn valid() -> bool {
+    true
+}
+
+/// The interval that contains the latency on hardware with a probability of 90%.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Interval {
+    /// The most similar group of measured kernels; none if no group is similar.
+    pub(crate) group: Option<String>,
+    /// Lower end.
+    pub(crate) low_us: f64,
+    /// Upper end.
+    pub(crate) high_us: f64,
+}
+
+impl From<ErrorBar> for Interval {
+    fn from(bar: ErrorBar) -> Self {
+        Interval { group: bar.group, low_us: bar.low_us, high_us: bar.high_us }
+    }
+}
+
+/// An output compared with an array.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Compared {
+    /// The output.
+    pub(crate) name: String,
+    /// Whether all elements are within the tolerance.
+    pub(crate) passed: bool,
+    /// Largest difference; none where it is infinite or NaN.
+    pub(crate) max_abs_error: Option<f64>,
+    /// Largest difference over the expected magnitude; none where it is infinite or NaN.
+    pub(crate) max_rel_error: Option<f64>,
+    /// Elements outside the tolerance.
+    pub(crate) mismatches: usize,
+    /// Elements.
+    pub(crate) elements: usize,
+}
+
+impl From<&Comparison> for Compared {
+    fn from(c: &Comparison) -> Self {
+        let finite = |x: f64| Some(x).filter(|x| x.is_finite());
+        Compared {
+            name: c.name.clone(),
+            passed: c.passed,
+            max_abs_error: finite(c.max_abs_error),
+            max_rel_error: finite(c.max_rel_error),
+            mismatches: c.mismatches,
+            elements: c.elements,
+        }
+    }
+}
+
+/// A finding of a point.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Found {
+    /// Slug.
+    pub(crate) id: String,
+    /// `error`, `warning` or `info`.
+    pub(crate) severity: String,
+    /// One sentence.
+    pub(crate) message: String,
+    /// File it is about.
+    pub(crate) file: Option<String>,
+    /// 1-based line.
+    pub(crate) line: Option<u32>,
+}
+
+impl Found {
+    fn new(d: JsonDiagnostic) -> Self {
+        let (id, severity) = (d.id.to_owned(), d.severity.name().to_owned());
+        Found { id, severity, message: d.message, file: d.file, line: d.line }
+    }
+
+    /// `[slug] message (file:line)`
+    pub(crate) fn text(&self) -> String {
+        let at = match (&self.file, self.line) {
+            (Some(file), Some(line)) => format!(" ({file}:{line})"),
+            _ => String::new(),
+        };
+        format!("[{}] {}{at}", self.id, self.message)
+    }
+}
+
+/// [`Denied`] as a state file can hold it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct DeniedHere {
+    /// The slug.
+    pub(crate) id: String,
+    /// How many findings.
+    pub(crate) count: usize,
+    /// What denies them.
+    pub(crate) by: String,
+    /// A default denies them, and no list of the user.
+    pub(crate) default: bool,
+}
+
+impl DeniedHere {
+    fn new(d: &Denied) -> Self {
+        DeniedHere { id: d.id.to_owned(), count: d.count, by: d.by.clone(), default: d.default }
+    }
+}
+
+impl Row {
+    /// A kernel that was compiled, with or without a timeline, and what was found.
+    pub(crate) fn new(
+        point: Vec<(String, String)>,
+        applied: &Applied,
+        sources: &SourceMap,
+        timed: Option<(&Kernel, &Timeline)>,
+    ) -> Self {
+        let findings: Vec<Found> =
+            crate::report::findings(&applied.diagnostics, sources).into_iter().map(Found::new).collect();
+        let denied: Vec<DeniedHere> = applied.denied.iter().map(DeniedHere::new).collect();
+        let mut row = Row { point, findings, denied, latency_valid: true, ..Row::default() };
+        row.error = row.findings.iter().find(|f| f.severity == "error").map(Found::text);
+        let Some((kernel, t)) = timed else {
+            if row.error.is_none() {
+                row.error = Some("no program".to_owned());
+            }
+            return row;
+        };
+        if row.error.is_none() {
+            row.latency_us = Some(t.elapsed as f64 / 1e6);
+            row.latency_error = kernel.error_bar(t).map(Interval::from);
+        }
+        row.latency_valid = !t.over_capacity;
+        row.bound = report::verdict_sentence(t, &verdict(t, &critical_path(t)));
+        (row.dma_bytes, row.dma_transfers) = (t.dma.bytes, t.dma.transfers);
+        row.sbuf_peak_bytes_per_partition = kernel.placement.sbuf_peak_bytes;
+        row.psum_peak_banks = kernel.placement.psum_peak_banks;
+        row
+    }
+
+    /// Adds what came of the comparison of its outputs.
+    pub(crate) fn compared(&mut self, comparisons: &Comparisons) {
+        self.expected = comparisons.done.iter().map(Compared::from).collect();
+        if let Some(problem) = comparisons.problems.first() {
+            self.error.get_or_insert_with(|| problem.clone());
+            (self.latency_us, self.latency_error) = (None, None);
+        }
+    }
+
+    /// Whether the outputs are what is expected of them.
+    pub(crate) fn is_correct(&self) -> bool {
+        self.expected.iter().all(|c| c.passed)
+    }
+
+    /// The largest absolute error of all outputs; none if nothing was compared, or where it is not finite.
+    pub(crate) fn max_error(&self) -> Option<f64> {
+        let errors: Option<Vec<f64>> = self.expected.iter().map(|c| c.max_abs_error).collect();
+        errors?.into_iter().reduce(f64::max)
+    }
+
+    /// The order of a table: the kernels that fit and are correct, those that do not fit, those with wrong outputs, those that failed.
+    pub(crate) fn rank(&self) -> u32 {
+        match self.latency_us {
+            None => 3,
+            Some(_) if !self.is_correct() => 2,
+            Some(_) => u32::from(!self.latency_valid),
+        }
+    }
+
+    /// The output that differs, in words.
+    pub(crate) fn difference(&self) -> Option<String> {
+        let wrong = self.expected.iter().find(|c| !c.passed)?;
+        let largest = wrong.max_abs_error.map_or("not finite".to_owned(), |e| format!("{e:.3e}"));
+        let Compared { name, mismatches, elements, .. } = wrong;
+        Some(format!("output `{name}`: {mismatches} of {elements} elements differ, max abs error {largest}"))
+    }
+
+    /// Findings that are warnings.
+    pub(crate) fn warnings(&self) -> impl Iterator<Item = &Found> {
+        self.findings.iter().filter(|f| f.severity == "warning")
+    }
+
+    /// The values of the axes as they are printed.
+    pub(crate) fn place(&self) -> String {
+        self.point.iter().map(|(n, v)| format!("{n}={v}")).collect::<Vec<_>>().join(" ")
+    }
+}
+
+/// Sorts a table: by rank and latency. Equal ones stay in their order.
+pub(crate) fn sort(rows: &mut [Row]) {
+    let time = |r: &Row| r.latency_us.unwrap_or(f64::INFINITY);
+    rows.sort_by(|a, b| a.rank().cmp(&b.rank()).then(time(a).total_cmp(&time(b))));
+}
+
+/// What was denied at all points together, by slug and what denies it.
+pub(crate) fn all_denied(rows: &[Row]) -> Vec<DeniedHere> {
+    let mut out: Vec<DeniedHere> = Vec::new();
+    for d in rows.iter().flat_map(|r| &r.denied) {
+        match out.iter_mut().find(|known| known.id == d.id && known.by == d.by) {
+            Some(known) => known.count += d.count,
+            None => out.push(d.clone()),
+        }
+    }
+    out
+}
