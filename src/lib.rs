@@ -70,6 +70,7 @@ impl From<String> for Failure {
 pub fn command_line(words: Vec<OsString>, tracer: Option<&'static dyn python::Tracer>) -> u8 {
     report_bugs(&words);
     tracer.into_iter().for_each(python::offer);
+    output::start_log();
     let cli = match Cli::try_parse_from(&words) {
         Ok(cli) => cli,
         Err(wrong) => {
@@ -143,10 +144,10 @@ pub(crate) fn count(n: usize, what: &str) -> String {
     format!("{n} {what}{s}")
 }
 
-/// Runs a stage and logs how long it took: for the simulator's own speed, never in a report.
+/// Runs a stage and logs how long it took, for `NKI_SIM_LOG=debug`: for the simulator's own speed, never in a report.
 pub(crate) fn stage<T>(name: &str, work: impl FnOnce() -> T) -> T {
     let start = std::time::Instant::now();
     let out = work();
-    output::log(format_args!("{name}: {} us", start.elapsed().as_micros()));
+    tracing::debug!(stage = name, us = start.elapsed().as_micros() as u64);
     out
 }

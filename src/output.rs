@@ -1,6 +1,5 @@
 //! Files that are written whole or not at all, and the terminal.
 
-use std::fmt;
 use std::fs::{self, Metadata, OpenOptions};
 use std::io::{self, IsTerminal, Write};
 use std::path::Path;
@@ -179,10 +178,15 @@ pub(crate) fn eprint(text: &str) {
     let _ = io::stderr().lock().write_all(text.as_bytes());
 }
 
-/// Writes a line of the simulator's own log to standard error, if `NKI_SIM_LOG` is set.
-pub(crate) fn log(line: fmt::Arguments<'_>) {
-    if std::env::var_os("NKI_SIM_LOG").is_some_and(|value| !value.is_empty()) {
-        eprint(&format!("{line}\n"));
+/// Starts the simulator's own log, on standard error, from the level in `NKI_SIM_LOG` on: `error`, `warn`, `info`, `debug` or `trace`.
+pub(crate) fn start_log() {
+    let Ok(level) = std::env::var("NKI_SIM_LOG") else { return };
+    match level.parse::<tracing::level_filters::LevelFilter>() {
+        // A process may run several commands, as Python does.
+        Ok(level) => {
+            let _ = tracing_subscriber::fmt().with_max_level(level).with_writer(io::stderr).try_init();
+        }
+        Err(_) => eprint(&format!("warning: NKI_SIM_LOG={level} is no level: error, warn, info, debug, trace or off\n")),
     }
 }
 

@@ -91,6 +91,19 @@ fn environment_variables_name_the_target_and_a_flag_beats_them() {
 }
 
 #[test]
+fn the_log_shows_the_time_of_each_stage() {
+    let s = Session::new();
+    s.write("k.py", ADD_ONE);
+    let logged = |level: &str| {
+        let args = ["run", "k.py", "--arg", "x=float32[128,4]"];
+        Ran::from(s.command(&args).env("NKI_SIM_LOG", level).output().expect("runs")).exits(0)
+    };
+    logged("debug").says("stage=\"execute\" us=");
+    logged("info").keeps_quiet_about("stage");
+    logged("loud").says("NKI_SIM_LOG=loud is no level");
+}
+
+#[test]
 fn outputs_are_written_and_compared() {
     let s = Session::new();
     s.write("k.py", ADD_ONE);

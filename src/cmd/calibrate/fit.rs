@@ -8,7 +8,6 @@ use nki_sim_core::timing::{Laws, Params};
 
 use super::samples::{Class, Classes};
 use crate::cmd::replay::median;
-use crate::output;
 
 /// Least number of measurements.
 pub(super) const LEAST_SAMPLES: usize = 3;
@@ -223,7 +222,7 @@ pub(super) fn fit(start: &Params, classes: &Classes) -> Result<(Params, Vec<Fit>
         let why = format!(
             "its law does not describe what was measured: the fit runs away from the old value by more than a factor of {MOST_CHANGE}"
         );
-        output::log(format_args!("{name} runs away, to {to}"));
+        tracing::debug!(parameter = name, to, "runs away");
         chosen.remove(at);
         fits.push(Fit { name, before: value(start, name).unwrap_or(0.0), outcome: Outcome::Kept(why) });
     }
