@@ -3,6 +3,7 @@
 mod advice;
 mod causes;
 mod detail;
+mod figures;
 mod html;
 mod perfetto;
 mod summary;
@@ -15,6 +16,7 @@ pub use causes::{CAUSES, CauseKind};
 pub use detail::{
     Detail, LineSummary, OpcodeSummary, RemedySummary, RooflineSummary, Traffic, detail, row_name, summary_columns,
 };
+pub use figures::{FIGURES, Figure, REMEDIES};
 pub use html::{Busy, Finding, Page, Side, Source, Track, Tracks, html, html_compare, html_ranks};
 pub use perfetto::{perfetto, perfetto_ranks};
 pub use summary::{DmaSummary, EngineSummary, Engines, Memory, Part, PathStep, StallSummary, Summary, summary};

@@ -1,7 +1,7 @@
 //! The words of all reports: what the analysis found, in English.
 
 use crate::analysis::error_bar::ErrorBar;
-use crate::analysis::remedies::{Change, Moved, Remedy};
+use crate::analysis::remedies::{Change, Moved, Remedy, Slice, Spot};
 use crate::analysis::roofline::Roofline;
 use crate::analysis::{Bound, Resource, Verdict, is_bank, waited_for};
 use crate::timeline::{Cause, EventId, Release, Timeline};
@@ -188,6 +188,20 @@ pub(super) fn roofline(r: &Roofline) -> String {
     )
 }
 
+/// Part `i` of one side of a transfer, as a kernel writes it: `w[:, nl.ds(2 * i, 2)]`. What is only a part of the tensor now is `w[...]`.
+fn slice(s: &Slice) -> String {
+    let rest = if s.whole { "" } else { "[...]" };
+    format!("{}{rest}[{}nl.ds({} * i, {})]", s.tensor, ":, ".repeat(s.axis), s.step, s.step)
+}
+
+/// A place with its iteration: `k.py:12 [i=3]`.
+fn spot(timeline: &Timeline, spot: &Spot) -> String {
+    let iterations: Vec<String> =
+        spot.iterations.iter().map(|(variable, value)| format!("{variable}={value}")).collect();
+    let within = if iterations.is_empty() { String::new() } else { format!(" [{}]", iterations.join(", ")) };
+    format!("{}{within}", timeline.place(spot.loc))
+}
+
 /// What to do, with the numbers.
 pub(super) fn remedy(timeline: &Timeline, remedy: &Remedy) -> String {
     match &remedy.change {
@@ -202,6 +216,37 @@ pub(super) fn remedy(timeline: &Timeline, remedy: &Remedy) -> String {
         Change::DmaQueue { engine } => format!(
             "one more DMA queue: every other load with hardware descriptors, triggered by the {engine} engine (dge_mode=nki.isa.dge_mode.hwdge, engine=nki.isa.engine.{engine})"
         ),
+        Change::DmaQueueOfLine { engine } => {
+            let place = remedy.lines.first().map(|l| timeline.place(*l)).unwrap_or_default();
+            format!(
+                "another DMA queue: the transfers at {place} with hardware descriptors, triggered by the {engine} engine (dge_mode=nki.isa.dge_mode.hwdge, engine=nki.isa.engine.{engine})"
+            )
+        }
+        Change::SplitDma { before, after, first, engine } => {
+            let queue = engine.map_or(String::new(), |engine| {
+                format!(", every other one with dge_mode=nki.isa.dge_mode.hwdge, engine=nki.isa.engine.{engine}")
+            });
+            format!(
+                "split DMA: {after} transfers in place of {before}{queue}; at {}: for i in range({}): nisa.dma_copy(dst={}, src={})",
+                timeline.place(first.loc),
+                first.parts,
+                slice(&first.dst),
+                slice(&first.src)
+            )
+        }
+        Change::EarlierLoads { loads, first, before } => {
+            let many = if *loads == 1 {
+                "1 load".to_owned()
+            } else {
+                format!("{loads} loads, each as soon as its tile is free")
+            };
+            format!(
+                "earlier loads: {many}; that at {} before {} at {}",
+                spot(timeline, first),
+                before.label,
+                spot(timeline, before)
+            )
+        }
         Change::DoubleBuffering { tensors, sbuf, psum } => {
             let tensors: Vec<String> = tensors.iter().map(|t| format!("`{t}`")).collect();
             format!(

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use nki_isa::ids::Loc;
 use nki_isa::names::Engine;
 
 /// What to do, with the numbers.
@@ -32,6 +33,31 @@ pub enum Change {
     DmaQueue {
         /// NKI's name of that engine.
         engine: &'static str,
+    },
+    /// All transfers of a line have hardware descriptors, triggered by another engine.
+    DmaQueueOfLine {
+        /// NKI's name of that engine.
+        engine: &'static str,
+    },
+    /// Transfers in parts: what needs the first part does not wait for the last.
+    SplitDma {
+        /// Transfers that are cut.
+        before: u32,
+        /// Transfers in place of those.
+        after: u32,
+        /// How the first of them is cut.
+        first: Cut,
+        /// NKI's name of the engine that triggers every other part of some with hardware descriptors, if one does.
+        engine: Option<&'static str>,
+    },
+    /// Loads issued earlier.
+    EarlierLoads {
+        /// Loads that move up.
+        loads: u32,
+        /// The first of them.
+        first: Spot,
+        /// What it stands before then.
+        before: Spot,
     },
     /// Two buffers in turn.
     DoubleBuffering {
@@ -70,6 +96,43 @@ pub enum Change {
     },
 }
 
+/// How a transfer is cut.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Cut {
+    /// Its line.
+    pub loc: Loc,
+    /// Equal parts.
+    pub parts: u32,
+    /// Of its destination.
+    pub dst: Slice,
+    /// Of its source.
+    pub src: Slice,
+}
+
+/// A part of one side of a transfer.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Slice {
+    /// The tensor.
+    pub tensor: Arc<str>,
+    /// Whether the uncut transfer moves all of it.
+    pub whole: bool,
+    /// The axis of it that is cut, the outermost being 0.
+    pub axis: usize,
+    /// Extent of a part along that axis.
+    pub step: u32,
+}
+
+/// An instruction of the source.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Spot {
+    /// NKI's name of the instruction; empty for control flow.
+    pub label: &'static str,
+    /// Its line.
+    pub loc: Loc,
+    /// The iterations around it, outermost first.
+    pub iterations: Vec<(String, i64)>,
+}
+
 /// Which instructions of a line are moved.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Moved {
@@ -80,13 +143,16 @@ pub enum Moved {
 }
 
 impl Change {
-    /// `larger-dma`, `fewer-descriptors`, `double-buffering`, `tile-shape`, `lower-precision`, `idle-engine`, `redundant-loads` or `dma-queues`.
+    /// `larger-dma`, `fewer-descriptors`, `double-buffering`, `tile-shape`, `lower-precision`, `idle-engine`, `redundant-loads`, `dma-queues`, `split-dma` or
+    /// `earlier-loads`.
     pub fn kind(&self) -> &'static str {
         match self {
             Change::LargerDma { .. } => "larger-dma",
             Change::RedundantLoads { .. } => "redundant-loads",
             Change::FewerDescriptors { .. } => "fewer-descriptors",
-            Change::DmaQueue { .. } => "dma-queues",
+            Change::DmaQueue { .. } | Change::DmaQueueOfLine { .. } => "dma-queues",
+            Change::SplitDma { .. } => "split-dma",
+            Change::EarlierLoads { .. } => "earlier-loads",
             Change::DoubleBuffering { .. } => "double-buffering",
             Change::IdleEngine { .. } => "idle-engine",
             Change::FullMatmuls { .. } | Change::FullRows { .. } => "tile-shape",

@@ -5,9 +5,11 @@
 
 mod change;
 mod model;
+mod rearrange;
 mod rewrite;
 #[cfg(test)]
 mod tests;
+mod transfer_places;
 
 use std::sync::Arc;
 
@@ -29,7 +31,7 @@ use crate::simulate::{simulate, simulate_with};
 use crate::timeline::{Cause, Ps, RowKind, State, Timeline};
 use crate::timing::{CostModel, Params};
 use crate::trace::Trace;
-pub use change::{Change, Moved};
+pub use change::{Change, Cut, Moved, Slice, Spot};
 use model::{Changed, Replacement, Whole, is_scattered};
 use rewrite::top_level;
 
@@ -76,18 +78,33 @@ pub const THOROUGH: usize = 500_000;
 pub const QUICK: usize = 50_000;
 
 /// Every kind of remedy.
-const KINDS: [&str; 8] = [
+const KINDS: [&str; 10] = [
     "larger-dma",
     "redundant-loads",
     "fewer-descriptors",
     "dma-queues",
+    "split-dma",
+    "earlier-loads",
     "double-buffering",
     "idle-engine",
     "tile-shape",
     "lower-precision",
 ];
 
-type Trial<'a> = Box<dyn Fn() -> Option<Remedy> + Send + Sync + 'a>;
+/// Times a kernel with one change, or with several of one kind and keeps the best.
+struct Trial<'a> {
+    /// See [`Change::kind`].
+    kind: &'static str,
+    /// How often it times the kernel at most.
+    cost: usize,
+    run: Box<dyn Fn() -> Option<Remedy> + Send + Sync + 'a>,
+}
+
+impl<'a> Trial<'a> {
+    fn new(kind: &'static str, run: impl Fn() -> Option<Remedy> + Send + Sync + 'a) -> Self {
+        Trial { kind, cost: 1, run: Box::new(run) }
+    }
+}
 
 /// Tries every remedy that applies, as long as all trials together time at most `budget` instructions.
 pub fn remedies(case: &Case<'_>, budget: usize) -> Remedies {
@@ -95,8 +112,9 @@ pub fn remedies(case: &Case<'_>, budget: usize) -> Remedies {
     if case.timeline.events.len() > budget {
         return Remedies { tried: Vec::new(), left_out: KINDS.to_vec() };
     }
-    let mut trials: Vec<(&'static str, Trial<'_>)> = Vec::new();
+    let mut trials: Vec<Trial<'_>> = Vec::new();
     transfers(case, &mut trials);
+    transfer_places::trials(case, &mut trials);
     buffers(case, &mut trials);
     engines(case, &mut trials);
     tiles(case, &mut trials);
@@ -104,16 +122,21 @@ pub fn remedies(case: &Case<'_>, budget: usize) -> Remedies {
     // The first variant of each kind first.
     let mut rank: FxHashMap<&'static str, usize> = FxHashMap::default();
     let mut order: Vec<(usize, usize)> = Vec::new();
-    for (i, (kind, _)) in trials.iter().enumerate() {
-        let n = rank.entry(kind).or_insert(0);
+    for (i, trial) in trials.iter().enumerate() {
+        let n = rank.entry(trial.kind).or_insert(0);
         order.push((*n, i));
         *n += 1;
     }
     order.sort_unstable();
-    let chosen: Vec<usize> = order.iter().take(affordable).map(|(_, i)| *i).collect();
+    let mut left = affordable;
+    let (chosen, omitted): (Vec<usize>, Vec<usize>) = order.iter().map(|(_, i)| *i).partition(|i| {
+        let fits = trials[*i].cost <= left;
+        left = if fits { left - trials[*i].cost } else { 0 };
+        fits
+    });
     let stop = stop::current();
     let mut found: Vec<Remedy> =
-        chosen.par_iter().filter_map(|i| stop::within(stop.clone(), || trials[*i].1())).collect();
+        chosen.par_iter().filter_map(|i| stop::within(stop.clone(), || (trials[*i].run)())).collect();
     found.sort_by_key(|r| (r.elapsed, r.change.kind()));
     let mut out = Remedies::default();
     for r in found {
@@ -121,9 +144,9 @@ pub fn remedies(case: &Case<'_>, budget: usize) -> Remedies {
             out.tried.push(r);
         }
     }
-    for (_, i) in order.iter().skip(affordable) {
-        let kind = trials[*i].0;
-        let tried = chosen.iter().any(|c| trials[*c].0 == kind);
+    for i in omitted {
+        let kind = trials[i].kind;
+        let tried = chosen.iter().any(|c| trials[*c].kind == kind);
         if !tried && !out.left_out.contains(&kind) {
             out.left_out.push(kind);
         }
@@ -167,72 +190,59 @@ fn percent(part: usize, of: usize) -> usize {
 }
 
 /// Larger transfers, fewer descriptors, no repeated loads, a second queue.
-fn transfers<'a>(case: &Case<'a>, trials: &mut Vec<(&'static str, Trial<'a>)>) {
+fn transfers<'a>(case: &Case<'a>, trials: &mut Vec<Trial<'a>>) {
     let case = *case;
     if case.timeline.dma.transfers < 2 {
         return;
     }
     for most in [4, 2, 16] {
-        trials.push((
-            "larger-dma",
-            Box::new(move || {
-                let merged = rewrite::merged(case.program, case.trace, most)?;
-                let elapsed = case.with_program(&merged.program, &merged.trace)?;
-                let change = Change::LargerDma { before: merged.before, after: merged.after };
-                Some(case.outcome(change, merged.lines, elapsed))
-            }),
-        ));
+        trials.push(Trial::new("larger-dma", move || {
+            let merged = rewrite::merged(case.program, case.trace, most)?;
+            let elapsed = case.with_program(&merged.program, &merged.trace)?;
+            let change = Change::LargerDma { before: merged.before, after: merged.after };
+            Some(case.outcome(change, merged.lines, elapsed))
+        }));
     }
-    trials.push((
-        "redundant-loads",
-        Box::new(move || {
-            let RepeatedLoads { replaced, loads, bytes, kept, lines } = repeated_loads(&case)?;
-            let elapsed = case.with_model(&Changed::new(case.params, Whole::Same, replaced).ok()?);
-            Some(case.outcome(Change::RedundantLoads { loads, bytes, kept }, lines, elapsed))
-        }),
-    ));
-    trials.push((
-        "fewer-descriptors",
-        Box::new(move || {
-            let context = case.context();
-            let (mut lines, mut shortest) = (Vec::new(), u32::MAX);
-            let mut seen = FxHashSet::default();
-            case.program.visit(&mut |node| {
-                let NodeKind::Inst(inst) = &node.kind else { return };
-                if let WorkKind::Dma(d) = &inst.work(&context).kind
-                    && is_scattered(d, case.params)
-                {
-                    shortest = shortest.min(d.src.run_bytes.min(d.dst.run_bytes));
-                    if seen.insert((node.loc.file, node.loc.line)) {
-                        lines.push(node.loc);
-                    }
+    trials.push(Trial::new("redundant-loads", move || {
+        let RepeatedLoads { replaced, loads, bytes, kept, lines } = repeated_loads(&case)?;
+        let elapsed = case.with_model(&Changed::new(case.params, Whole::Same, replaced).ok()?);
+        Some(case.outcome(Change::RedundantLoads { loads, bytes, kept }, lines, elapsed))
+    }));
+    trials.push(Trial::new("fewer-descriptors", move || {
+        let context = case.context();
+        let (mut lines, mut shortest) = (Vec::new(), u32::MAX);
+        let mut seen = FxHashSet::default();
+        case.program.visit(&mut |node| {
+            let NodeKind::Inst(inst) = &node.kind else { return };
+            if let WorkKind::Dma(d) = &inst.work(&context).kind
+                && is_scattered(d, case.params)
+            {
+                shortest = shortest.min(d.src.run_bytes.min(d.dst.run_bytes));
+                if seen.insert((node.loc.file, node.loc.line)) {
+                    lines.push(node.loc);
                 }
-            });
-            if lines.is_empty() {
-                return None;
             }
-            let elapsed = case.with_model(&Changed::new(case.params, Whole::Contiguous, FxHashMap::default()).ok()?);
-            Some(case.outcome(Change::FewerDescriptors { shortest }, lines, elapsed))
-        }),
-    ));
-    trials.push((
-        "dma-queues",
-        Box::new(move || {
-            if !Arch::of(case.program.target).hwdge {
-                return None;
-            }
-            let mut params = case.params.clone();
-            let old = params.dma.load_queues.value.clone();
-            let extra = ["sync", "scalar"].into_iter().find(|e| !old.iter().any(|o| o == e))?;
-            let mut list: Vec<String> = old.iter().map(|e| format!("{e:?}")).collect();
-            list.push(format!("{extra:?}"));
-            params.set_text("dma.load_queues", &format!("[{}]", list.join(", "))).ok()?;
-            let t = simulate(case.program, case.placement, case.trace, &params).ok()?;
-            let used =
-                t.rows.iter().any(|r| r.count > 0 && matches!(r.kind, RowKind::DmaQueue(e) if e.name() == extra));
-            used.then(|| case.outcome(Change::DmaQueue { engine: extra }, Vec::new(), t.elapsed))
-        }),
-    ));
+        });
+        if lines.is_empty() {
+            return None;
+        }
+        let elapsed = case.with_model(&Changed::new(case.params, Whole::Contiguous, FxHashMap::default()).ok()?);
+        Some(case.outcome(Change::FewerDescriptors { shortest }, lines, elapsed))
+    }));
+    trials.push(Trial::new("dma-queues", move || {
+        if !Arch::of(case.program.target).hwdge {
+            return None;
+        }
+        let mut params = case.params.clone();
+        let old = params.dma.load_queues.value.clone();
+        let extra = ["sync", "scalar"].into_iter().find(|e| !old.iter().any(|o| o == e))?;
+        let mut list: Vec<String> = old.iter().map(|e| format!("{e:?}")).collect();
+        list.push(format!("{extra:?}"));
+        params.set_text("dma.load_queues", &format!("[{}]", list.join(", "))).ok()?;
+        let t = simulate(case.program, case.placement, case.trace, &params).ok()?;
+        let used = t.rows.iter().any(|r| r.count > 0 && matches!(r.kind, RowKind::DmaQueue(e) if e.name() == extra));
+        used.then(|| case.outcome(Change::DmaQueue { engine: extra }, Vec::new(), t.elapsed))
+    }));
 }
 
 struct RepeatedLoads {
@@ -301,7 +311,7 @@ fn loaded_again(case: &Case<'_>) -> Vec<TensorId> {
 }
 
 /// A second buffer for what is waited for because it is still in use.
-fn buffers<'a>(case: &Case<'a>, trials: &mut Vec<(&'static str, Trial<'a>)>) {
+fn buffers<'a>(case: &Case<'a>, trials: &mut Vec<Trial<'a>>) {
     let case = *case;
     let mut waited: FxHashMap<TensorId, Ps> = FxHashMap::default();
     for span in case.timeline.rows.iter().flat_map(|r| &r.spans) {
@@ -328,30 +338,27 @@ fn buffers<'a>(case: &Case<'a>, trials: &mut Vec<(&'static str, Trial<'a>)>) {
     }
     for most in [tensors.len(), 1] {
         let wanted: Vec<TensorId> = tensors.iter().take(most).map(|(_, t)| *t).collect();
-        trials.push((
-            "double-buffering",
-            Box::new(move || {
-                let (program, chosen) = rewrite::double_buffered(case.program, &wanted)?;
-                let elapsed = case.with_program(&program, case.trace)?;
-                let mut tensors: Vec<Arc<str>> = Vec::new();
-                let (mut sbuf, mut psum) = (0, 0);
-                for t in &chosen {
-                    let tensor = case.program.tensor(*t);
-                    if !tensors.contains(&tensor.name) {
-                        tensors.push(tensor.name.clone());
-                    }
-                    if tensor.space == nki_isa::Space::Psum { psum += tensor.bytes() } else { sbuf += tensor.bytes() }
+        trials.push(Trial::new("double-buffering", move || {
+            let (program, chosen) = rewrite::double_buffered(case.program, &wanted)?;
+            let elapsed = case.with_program(&program, case.trace)?;
+            let mut tensors: Vec<Arc<str>> = Vec::new();
+            let (mut sbuf, mut psum) = (0, 0);
+            for t in &chosen {
+                let tensor = case.program.tensor(*t);
+                if !tensors.contains(&tensor.name) {
+                    tensors.push(tensor.name.clone());
                 }
-                tensors.truncate(4);
-                let lines = chosen.iter().map(|t| case.program.tensor(*t).loc).collect();
-                Some(case.outcome(Change::DoubleBuffering { tensors, sbuf, psum }, lines, elapsed))
-            }),
-        ));
+                if tensor.space == nki_isa::Space::Psum { psum += tensor.bytes() } else { sbuf += tensor.bytes() }
+            }
+            tensors.truncate(4);
+            let lines = chosen.iter().map(|t| case.program.tensor(*t).loc).collect();
+            Some(case.outcome(Change::DoubleBuffering { tensors, sbuf, psum }, lines, elapsed))
+        }));
     }
 }
 
 /// Work of the busiest engine on a less busy one.
-fn engines<'a>(case: &Case<'a>, trials: &mut Vec<(&'static str, Trial<'a>)>) {
+fn engines<'a>(case: &Case<'a>, trials: &mut Vec<Trial<'a>>) {
     let case = *case;
     let busy = |engine: Engine| -> Ps {
         case.timeline.rows.iter().filter(|r| r.kind == RowKind::Engine(engine)).map(|r| r.busy()).sum()
@@ -384,66 +391,55 @@ fn engines<'a>(case: &Case<'a>, trials: &mut Vec<(&'static str, Trial<'a>)>) {
             }
             let every = if nodes.len() > 1 { 2 } else { 1 };
             let some: FxHashSet<(u32, u32)> = nodes.iter().copied().skip(every - 1).step_by(every).collect();
-            trials.push((
-                "idle-engine",
-                Box::new(move || {
-                    let (program, moved) = rewrite::on_engine(case.program, &some, target)?;
-                    let elapsed = case.with_program(&program, case.trace)?;
-                    let moved = if every == 1 { Moved::All } else { Moved::EveryOther(moved) };
-                    let change = Change::IdleEngine { moved, label, from: busiest, to: target };
-                    Some(case.outcome(change, vec![loc], elapsed))
-                }),
-            ));
+            trials.push(Trial::new("idle-engine", move || {
+                let (program, moved) = rewrite::on_engine(case.program, &some, target)?;
+                let elapsed = case.with_program(&program, case.trace)?;
+                let moved = if every == 1 { Moved::All } else { Moved::EveryOther(moved) };
+                let change = Change::IdleEngine { moved, label, from: busiest, to: target };
+                Some(case.outcome(change, vec![loc], elapsed))
+            }));
         }
     }
 }
 
 /// Full tiles, and bf16 for fp32.
-fn tiles<'a>(case: &Case<'a>, trials: &mut Vec<(&'static str, Trial<'a>)>) {
+fn tiles<'a>(case: &Case<'a>, trials: &mut Vec<Trial<'a>>) {
     let case = *case;
     for matmuls in [true, false] {
-        trials.push((
-            "tile-shape",
-            Box::new(move || {
-                let (replaced, lines, merged) = full_tiles(&case, matmuls)?;
-                let elapsed = case.with_model(&Changed::new(case.params, Whole::Same, replaced).ok()?);
-                let change = if matmuls { Change::FullMatmuls { merged } } else { Change::FullRows { merged } };
-                Some(case.outcome(change, lines, elapsed))
-            }),
-        ));
+        trials.push(Trial::new("tile-shape", move || {
+            let (replaced, lines, merged) = full_tiles(&case, matmuls)?;
+            let elapsed = case.with_model(&Changed::new(case.params, Whole::Same, replaced).ok()?);
+            let change = if matmuls { Change::FullMatmuls { merged } } else { Change::FullRows { merged } };
+            Some(case.outcome(change, lines, elapsed))
+        }));
     }
-    trials.push((
-        "lower-precision",
-        Box::new(move || {
-            let context = case.context();
-            let (mut lines, mut seen, mut fp32, mut all) = (Vec::new(), FxHashSet::default(), 0, 0);
-            case.program.visit(&mut |node| {
-                let NodeKind::Inst(inst) = &node.kind else { return };
-                all += 1;
-                let uses = match inst.work(&context).kind {
-                    WorkKind::Matmul(m) => m.stationary_dtype == DType::F32 || m.moving_dtype == DType::F32,
-                    WorkKind::Stream(s) => s
-                        .inputs
-                        .iter()
-                        .chain(&s.outputs)
-                        .any(|o| o.dtype == DType::F32 && o.space == nki_isa::Space::Sbuf),
-                    WorkKind::Dma(d) => d.bytes == 4 * d.elements && d.elements > 0,
-                    _ => false,
-                };
-                if uses {
-                    fp32 += 1;
-                    if seen.insert((node.loc.file, node.loc.line)) {
-                        lines.push(node.loc);
-                    }
+    trials.push(Trial::new("lower-precision", move || {
+        let context = case.context();
+        let (mut lines, mut seen, mut fp32, mut all) = (Vec::new(), FxHashSet::default(), 0, 0);
+        case.program.visit(&mut |node| {
+            let NodeKind::Inst(inst) = &node.kind else { return };
+            all += 1;
+            let uses = match inst.work(&context).kind {
+                WorkKind::Matmul(m) => m.stationary_dtype == DType::F32 || m.moving_dtype == DType::F32,
+                WorkKind::Stream(s) => {
+                    s.inputs.iter().chain(&s.outputs).any(|o| o.dtype == DType::F32 && o.space == nki_isa::Space::Sbuf)
                 }
-            });
-            if fp32 == 0 {
-                return None;
+                WorkKind::Dma(d) => d.bytes == 4 * d.elements && d.elements > 0,
+                _ => false,
+            };
+            if uses {
+                fp32 += 1;
+                if seen.insert((node.loc.file, node.loc.line)) {
+                    lines.push(node.loc);
+                }
             }
-            let elapsed = case.with_model(&Changed::new(case.params, Whole::HalfWidth, FxHashMap::default()).ok()?);
-            Some(case.outcome(Change::LowerPrecision { percent: percent(fp32, all) }, lines, elapsed))
-        }),
-    ));
+        });
+        if fp32 == 0 {
+            return None;
+        }
+        let elapsed = case.with_model(&Changed::new(case.params, Whole::HalfWidth, FxHashMap::default()).ok()?);
+        Some(case.outcome(Change::LowerPrecision { percent: percent(fp32, all) }, lines, elapsed))
+    }));
 }
 
 type Replaced = FxHashMap<(u32, u32), Replacement>;

@@ -5,7 +5,7 @@ use nki_isa::arg::Arg;
 use nki_isa::ids::{Loc, RegId};
 use nki_isa::inst::{self, Action, Footprint, Inst, Transfer};
 use nki_isa::machine::Context;
-use nki_isa::names::{Engine, Named};
+use nki_isa::names::{DgeMode, Engine, Named};
 use nki_isa::program::{Bound, Node, NodeKind, statements};
 use nki_isa::view::MAX_DIMS;
 use nki_isa::{Arch, Dim, Program, TensorId, View};
@@ -50,6 +50,26 @@ pub(super) fn on_engine(program: &Program, nodes: &FxHashSet<(u32, u32)>, engine
         }
     }
     (moved > 0).then_some((out, moved))
+}
+
+/// Gives the transfers of a line hardware descriptors that `engine` triggers, as far as the program leaves them open and their rules allow it. Gives the
+/// program, and the line of each transfer that changed.
+pub(super) fn on_queue(program: &Program, line: (u32, u32), engine: Engine) -> Option<(Program, Vec<Loc>)> {
+    let context = Context { arch: Arch::of(program.target), tensors: &program.tensors };
+    let mut out = program.clone();
+    let mut changed = Vec::new();
+    for node in out.cores.iter_mut().flatten() {
+        let NodeKind::Inst(inst) = &mut node.kind else { continue };
+        if (node.loc.file, node.loc.line) == line
+            && let Action::Transfers(_) = inst.action()
+            && let Some(new) = inst.with_descriptors(DgeMode::HwDge, engine)
+            && new.validate(&context).is_ok()
+        {
+            *inst = new;
+            changed.push(node.loc);
+        }
+    }
+    (!changed.is_empty()).then_some((out, changed))
 }
 
 /// The rectangle that one generation of a buffer has written: partitions and bytes.

@@ -1,18 +1,25 @@
 //! Each remedy on a kernel that is built to need it.
 
-use nki_isa::{DType, Program, Space};
+use nki_isa::ids::RegId;
+use nki_isa::names::DgeMode;
+use nki_isa::program::Bound;
+use nki_isa::{DType, Program, Space, View};
 
 use super::*;
-use crate::exec::trace_only;
-use crate::testing::{Builder, add, dma, matmul, pattern};
+use crate::HostTensor;
+use crate::exec::{self, trace_only};
+use crate::testing::{Builder, add, copy, dma, matmul, pattern};
 use crate::timing::tests::{tensor_add, time_with};
 use nki_isa::Target;
 
 fn tried(program: &Program) -> Remedies {
-    let params = Params::of(Target::Trn2);
-    let (timeline, placement) = time_with(program, &params);
+    tried_with(program, &Params::of(Target::Trn2))
+}
+
+fn tried_with(program: &Program, params: &Params) -> Remedies {
+    let (timeline, placement) = time_with(program, params);
     let trace = trace_only(program).unwrap();
-    remedies(&Case { program, placement: &placement, trace: &trace, params: &params, timeline: &timeline }, THOROUGH)
+    remedies(&Case { program, placement: &placement, trace: &trace, params, timeline: &timeline }, THOROUGH)
 }
 
 fn gain(found: &Remedies, kind: &str) -> i64 {
@@ -160,4 +167,145 @@ fn engine_of(inst: &Inst) -> Option<String> {
         nki_isa::arg::Arg::Name(n) => Some(n.into()),
         _ => None,
     }
+}
+
+/// A transfer with hardware descriptors in the queue of the sync engine.
+fn hw(dst: View, src: View) -> Inst {
+    dma(dst, src).with_descriptors(DgeMode::HwDge, Engine::Sync).unwrap()
+}
+
+/// All weights come in one load; each matmul reads a block of them. With `looped`, a dynamic loop comes between the loads.
+fn blocks_of_weights(looped: bool) -> Program {
+    let mut b = Builder::new();
+    let (x, w) = (b.input("x", &[128, 128], DType::BF16), b.input("w", &[128, 16, 512], DType::BF16));
+    let y = b.output("y", &[128, 512], DType::BF16);
+    let (xs, ws) = (
+        b.tensor("xs", Space::Sbuf, &[128, 128], DType::BF16),
+        b.tensor("ws", Space::Sbuf, &[128, 16, 512], DType::BF16),
+    );
+    let (sum, out) =
+        (b.tensor("sum", Space::Psum, &[128, 512], DType::F32), b.tensor("out", Space::Sbuf, &[128, 512], DType::BF16));
+    let [x, w, y, xs, ws, sum, out] = [x, w, y, xs, ws, sum, out].map(|t| b.whole(t));
+    b.push(hw(xs.clone(), x));
+    if looped {
+        b.program.registers = 1;
+        let body = vec![b.node(NodeKind::Inst(add(xs.clone(), xs.clone(), xs.clone())))];
+        let (lower, upper) = (Bound::Static(0), Bound::Static(2));
+        b.push_node(NodeKind::For { variable: RegId(0), lower, upper, step: 1, body });
+    }
+    b.push(hw(ws.clone(), w));
+    for i in 0..16 {
+        let block = pattern(ws.clone(), 0, i * 512, &[(1, 128), (1, 512)]);
+        b.push(matmul(sum.clone(), xs.clone(), block, Some(i > 0)));
+    }
+    b.push(copy(out.clone(), sum));
+    b.push(hw(y, out));
+    b.program
+}
+
+/// A big load before a small one that starts a chain of computation.
+fn small_load_last() -> Program {
+    let mut b = Builder::new();
+    let (x, w) = (b.input("x", &[128, 64], DType::BF16), b.input("w", &[128, 16384], DType::BF16));
+    let y = b.output("y", &[128, 64], DType::BF16);
+    let names = ["ws", "xs", "a", "c"];
+    let widths = [16384, 64, 64, 64];
+    let [ws, xs, a, c] = std::array::from_fn(|i| b.tensor(names[i], Space::Sbuf, &[128, widths[i]], DType::BF16));
+    let [x, w, y, ws, xs, a, c] = [x, w, y, ws, xs, a, c].map(|t| b.whole(t));
+    b.push(hw(ws.clone(), w));
+    b.push(hw(xs.clone(), x));
+    b.push(add(a.clone(), xs.clone(), xs));
+    for _ in 0..30 {
+        b.push(add(a.clone(), a.clone(), a.clone()));
+    }
+    let first = pattern(ws, 0, 0, &[(1, 128), (1, 64)]);
+    b.push(add(c.clone(), a, first));
+    b.push(hw(y, c));
+    b.program
+}
+
+#[test]
+fn a_load_in_parts_is_the_best_offer_where_each_part_has_its_reader() {
+    let found = tried(&blocks_of_weights(false));
+    let best = &found.tried[0];
+    assert_eq!(best.change.kind(), "split-dma", "{found:#?}");
+    assert!(best.gain * 20 > best.elapsed as i64, "{found:#?}");
+    let Change::SplitDma { before: 1, after, first, engine: _ } = &best.change else { panic!("{best:#?}") };
+    assert_eq!((*after, first.parts, first.dst.axis, &*first.dst.tensor), (first.parts, first.parts, 1, "ws"));
+    assert!(first.dst.whole && first.dst.step * first.parts == 16);
+}
+
+#[test]
+fn a_load_whose_reader_needs_all_of_it_stays_whole() {
+    let mut b = Builder::new();
+    let (x, y) = (b.input("x", &[128, 4096], DType::BF16), b.output("y", &[128, 4096], DType::BF16));
+    let t = b.tensor("t", Space::Sbuf, &[128, 4096], DType::BF16);
+    let [x, y, t] = [x, y, t].map(|t| b.whole(t));
+    b.push(hw(t.clone(), x));
+    b.push(add(t.clone(), t.clone(), t.clone()));
+    b.push(hw(y, t));
+    let found = tried(&b.program);
+    for kind in ["split-dma", "earlier-loads"] {
+        assert!(found.tried.iter().all(|r| r.change.kind() != kind || r.gain <= 0), "{found:#?}");
+    }
+    assert!(found.tried.iter().any(|r| r.change.kind() == "split-dma"), "{found:#?}");
+}
+
+#[test]
+fn an_earlier_load_is_the_best_offer_in_program_order_only() {
+    let program = small_load_last();
+    let mut params = Params::of(Target::Trn2);
+    params.set("compiler.tensor_window", 1.0).unwrap();
+    let found = tried_with(&program, &params);
+    assert_eq!(found.tried[0].change.kind(), "earlier-loads", "{found:#?}");
+    assert!(found.tried[0].gain * 20 > found.tried[0].elapsed as i64, "{found:#?}");
+    // The compiler orders loads by their first readers.
+    let found = tried(&program);
+    assert!(found.tried.iter().all(|r| r.change.kind() != "earlier-loads" || r.gain <= 0), "{found:#?}");
+}
+
+/// The results of a program on inputs that differ in every element.
+fn results(program: &Program) -> Vec<Vec<u8>> {
+    let inputs = program.inputs.iter().map(|i| {
+        let t = program.tensor(i.tensor);
+        let elements: usize = t.shape.iter().map(|n| *n as usize).product();
+        let bytes = (0..elements).flat_map(|i| half::bf16::from_f32((i % 251) as f32 * 0.125).to_le_bytes());
+        let shape = t.shape.iter().map(|n| *n as usize).collect();
+        HostTensor { name: i.name.clone(), shape, dtype: t.dtype, data: bytes.collect::<Vec<u8>>().into() }
+    });
+    let done = exec::run(program, &place(program).unwrap(), inputs.collect(), &exec::ExecOptions::default()).unwrap();
+    done.outputs.iter().map(|o| o.data.to_vec()).collect()
+}
+
+#[test]
+fn rearranged_programs_compute_the_same_and_have_the_trace_of_their_run() {
+    let same = |old: &Program, new: &Program, trace: &Trace| {
+        assert!(new.validate().is_empty());
+        assert_eq!(*trace, trace_only(new).unwrap());
+        assert_eq!(results(new), results(old));
+    };
+    for looped in [false, true] {
+        let old = blocks_of_weights(looped);
+        let trace = trace_only(&old).unwrap();
+        let lines: Vec<_> = old.cores[0].iter().map(|n| (n.loc.file, n.loc.line)).collect();
+        for (most, engine) in [(4, None), (16, None), (5, Some(Engine::Scalar))] {
+            let cuts: Vec<_> = lines.iter().map(|line| (*line, rearrange::Parts { most, engine })).collect();
+            let split = rearrange::split(&old, &trace, &cuts);
+            // An explicit queue leaves nothing to choose.
+            assert_eq!(split.is_none(), engine.is_some());
+            if let Some(split) = split {
+                // Both loads and the store.
+                assert_eq!((split.before, split.after), (3, 3 * most));
+                same(&old, &split.program, &split.trace);
+            }
+        }
+        // No load passes a loop; before it, both have the same first reader.
+        assert!(rearrange::hoisted(&old, &trace, &lines).is_none());
+    }
+    let old = small_load_last();
+    let trace = trace_only(&old).unwrap();
+    let load = |at: usize| (old.cores[0][at].loc.file, old.cores[0][at].loc.line);
+    let moved = rearrange::hoisted(&old, &trace, &[load(1)]).unwrap();
+    assert_eq!((moved.loads, moved.first.0.loc.line, moved.first.1.loc.line), (1, load(1).1, load(0).1));
+    same(&old, &moved.program, &moved.trace);
 }

@@ -52,7 +52,18 @@ function showFile(file) {
   }));
   for (const b of byId("files").children) b.setAttribute("aria-selected", String(Number(b.dataset.file) === file));
   showCosts();
+  showCostliest();
 }
+
+/** Brings the line with most of the critical path into view. */
+function showCostliest() {
+  const list = byId("source");
+  const here = byLine(sums).filter((g) => Number(g.key.split(":")[0]) === fileShown && !g.key.endsWith(":0"));
+  const most = here.reduce((a, b) => (a && a.critical >= b.critical ? a : b), null);
+  const li = most && list.querySelector(`[data-line="${most.key.split(":")[1]}"]`);
+  list.scrollTop = li ? Math.max(0, li.offsetTop - list.clientHeight / 2) : 0;
+}
+
 /** Writes the chosen cost before each line. */
 function showCosts() {
   const [, of, show] = METRICS[metric], costs = new Map();

@@ -1,0 +1,121 @@
+//! Trials of where transfers stand: lines of the critical path on another queue, in parts, or earlier.
+
+use std::cmp::Reverse;
+use std::sync::Arc;
+
+use nki_isa::Arch;
+use nki_isa::names::{Engine, Named};
+use rustc_hash::FxHashMap;
+
+use super::rearrange::{self, Parts};
+use super::{Case, Change, Remedy, Trial, rewrite};
+use crate::analysis::path::critical_path;
+use crate::timeline::Ps;
+
+/// Lines that are cut at most.
+const MOST_LINES: usize = 4;
+/// Equal parts of a transfer, in the order in which they are tried.
+const PARTS: [u32; 2] = [4, 8];
+
+/// Adds the trials for transfers on the critical path.
+pub(super) fn trials<'a>(case: &Case<'a>, trials: &mut Vec<Trial<'a>>) {
+    let case = *case;
+    let lines = waited_for(&case);
+    if lines.is_empty() {
+        return;
+    }
+    let taken = &case.params.dma.load_queues.value;
+    let other = [Engine::Sync, Engine::Scalar].into_iter().find(|e| !taken.iter().any(|t| t == e.name()));
+    let other = other.filter(|_| Arch::of(case.program.target).hwdge);
+    if let Some(engine) = other {
+        for line in lines.iter().take(2).copied() {
+            trials.push(Trial::new("dma-queues", move || on_queue(&case, line, engine)));
+        }
+    }
+    let cut: Arc<[Line]> = lines.iter().take(MOST_LINES).copied().collect();
+    let cost = cut.len() * if other.is_some() { 3 } else { 1 } + PARTS.len() - 1;
+    trials.push(Trial { cost, ..Trial::new("split-dma", move || split(&case, &cut, other)) });
+    for (i, some) in [lines.len(), 1, 2].into_iter().enumerate() {
+        if i > 0 && some >= lines.len() {
+            continue;
+        }
+        let lines = lines.clone();
+        trials.push(Trial::new("earlier-loads", move || earlier(&case, &lines[..some])));
+    }
+}
+
+/// File and number.
+type Line = (u32, u32);
+
+/// The lines whose transfers take time of the critical path, longest first.
+fn waited_for(case: &Case<'_>) -> Vec<Line> {
+    let mut time: FxHashMap<Line, Ps> = FxHashMap::default();
+    for step in critical_path(case.timeline) {
+        let e = case.timeline.event(step.event);
+        if e.queue.is_some() {
+            *time.entry((e.loc.file, e.loc.line)).or_insert(0) += step.to - step.from;
+        }
+    }
+    let mut lines: Vec<(Reverse<Ps>, Line)> = time.into_iter().map(|(line, time)| (Reverse(time), line)).collect();
+    lines.retain(|(time, _)| time.0 * 500 > case.timeline.elapsed);
+    lines.sort_unstable();
+    lines.into_iter().map(|(_, line)| line).collect()
+}
+
+/// All transfers of a line with hardware descriptors, triggered by `engine`.
+fn on_queue(case: &Case<'_>, line: Line, engine: Engine) -> Option<Remedy> {
+    let (program, lines) = rewrite::on_queue(case.program, line, engine)?;
+    let elapsed = case.with_program(&program, case.trace)?;
+    Some(case.outcome(Change::DmaQueueOfLine { engine: engine.name() }, lines, elapsed))
+}
+
+/// Cuts the transfers of line after line, and keeps what makes the kernel faster. Parts on two queues have to be better than the whole line on the
+/// other queue, too.
+fn split(case: &Case<'_>, lines: &[Line], other: Option<Engine>) -> Option<Remedy> {
+    let time = |cuts: &[(Line, Parts)]| -> Option<(Ps, rearrange::Split)> {
+        let split = rearrange::split(case.program, case.trace, cuts)?;
+        Some((case.with_program(&split.program, &split.trace)?, split))
+    };
+    let mut cuts: Vec<(Line, Parts)> = Vec::new();
+    let mut best: Option<(Ps, rearrange::Split)> = None;
+    // What the first line costs in parts, if no line gains.
+    let mut none: Option<(Ps, rearrange::Split)> = None;
+    for &line in lines {
+        let mut chosen = None;
+        for engine in [None, other].into_iter().take(1 + usize::from(other.is_some())) {
+            let parts = Parts { most: PARTS[0], engine };
+            let Some(timed) = time(&[&cuts[..], &[(line, parts)]].concat()) else { continue };
+            let before = best.as_ref().map_or(case.timeline.elapsed, |b| b.0);
+            let moved = || engine.and_then(|engine| on_queue(case, line, engine)).map(|moved| moved.elapsed);
+            if timed.0 < before && moved().is_none_or(|moved| timed.0 < moved) {
+                best = Some(timed);
+                chosen = Some((line, parts));
+            } else if none.is_none() {
+                none = Some(timed);
+            }
+        }
+        cuts.extend(chosen);
+    }
+    if let Some((elapsed, _)) = best {
+        for most in &PARTS[1..] {
+            cuts.iter_mut().for_each(|cut| cut.1.most = *most);
+            best = match time(&cuts) {
+                Some(timed) if timed.0 < elapsed => Some(timed),
+                _ => best,
+            };
+        }
+    }
+    let (elapsed, split) = best.or(none)?;
+    let change =
+        Change::SplitDma { before: split.before, after: split.after, first: split.first, engine: split.engine };
+    Some(case.outcome(change, split.lines, elapsed))
+}
+
+/// The loads of these lines as early as their tiles are free.
+fn earlier(case: &Case<'_>, lines: &[Line]) -> Option<Remedy> {
+    let moved = rearrange::hoisted(case.program, case.trace, lines)?;
+    let elapsed = case.with_program(&moved.program, &moved.trace)?;
+    let (first, before) = moved.first;
+    let lines = vec![first.loc];
+    Some(case.outcome(Change::EarlierLoads { loads: moved.loads, first, before }, lines, elapsed))
+}
