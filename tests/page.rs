@@ -419,16 +419,19 @@ fn two_runs_share_an_axis() {
     };
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/softmax.py");
     let run = ["run", &*file.to_string_lossy(), "--arg", "x=float32[256,512]", "--no-numerics"];
-    command(&[&run[..], &["--json", "a.json", "--csv", "a.csv"]].concat());
-    command(&[&run[..], &["--set", "dma.bytes_per_ns=5", "--json", "b.json", "--csv", "b.csv"]].concat());
+    command(&[&run[..], &["--json", "a.json", "--csv", "a.csv", "--parquet", "a"]].concat());
+    command(
+        &[&run[..], &["--set", "dma.bytes_per_ns=5", "--json", "b.json", "--csv", "b.csv", "--parquet", "b"]].concat(),
+    );
     command(&["compare", "a.json", "b.json", "--html", "json.html"]);
     command(&["compare", "a.csv", "b.csv", "--html", "csv.html"]);
+    command(&["compare", "a", "b", "--html", "parquet.html"]);
     command(&["compare", "a.json", "a.json", "--html", "same.html"]);
     let page = |name: &str| std::fs::read_to_string(folder.path().join(name)).expect("written");
     assert!(!page("json.html").contains("http://") && !page("json.html").contains("https://"));
     let Some(mut b) = Browser::start() else { return };
     let url = |name: &str| format!("file://{}", folder.path().join(name).display());
-    for name in ["json.html", "csv.html"] {
+    for name in ["json.html", "csv.html", "parquet.html"] {
         for size in [WIDE, NARROW] {
             for dark in [false, true] {
                 b.open(&url(name), size, dark);

@@ -112,6 +112,79 @@ fn the_verdict_names_lines_remedies_and_the_roofline() {
 }
 
 /// The low and the high end in the line about hardware, which must be there.
+/// A kernel that brings all weights in one load, and one whose load has one reader.
+const LOADS: &str = r#"import nki
+import nki.isa as nisa
+import nki.language as nl
+
+HW = nisa.dge_mode.hwdge
+
+
+# nki-sim: x_t=bfloat16[128,128] w=bfloat16[128,16,512]
+@nki.jit
+def layer(x_t, w):
+    out = nl.ndarray((128, 512), dtype=x_t.dtype, buffer=nl.shared_hbm)
+    x_tile = nl.ndarray((128, 128), dtype=x_t.dtype, buffer=nl.sbuf)
+    w_tile = nl.ndarray((128, 16, 512), dtype=w.dtype, buffer=nl.sbuf)
+    nisa.dma_copy(dst=x_tile, src=x_t, dge_mode=HW)
+    nisa.dma_copy(dst=w_tile, src=w, dge_mode=HW)
+    total = nl.ndarray((128, 512), dtype=nl.float32, buffer=nl.psum)
+    for b in range(16):
+        nisa.nc_matmul(dst=total, stationary=x_tile, moving=w_tile[:, b, :], accumulate=b > 0)
+    tile = nl.ndarray((128, 512), dtype=x_t.dtype, buffer=nl.sbuf)
+    nisa.tensor_copy(dst=tile, src=total)
+    nisa.dma_copy(dst=out, src=tile, dge_mode=HW)
+    return out
+
+
+# nki-sim: x=bfloat16[128,4096]
+@nki.jit
+def whole(x):
+    out = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.shared_hbm)
+    tile = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.sbuf)
+    nisa.dma_copy(dst=tile, src=x, dge_mode=HW)
+    nisa.activation(dst=tile, op=nl.exp, data=tile)
+    nisa.dma_copy(dst=out, src=tile, dge_mode=HW)
+    return out
+"#;
+
+/// What the report offers for the weights of a layer, written by hand, has the gain that it names.
+#[test]
+fn a_load_in_parts_is_offered_where_it_helps_and_gains_what_is_said() {
+    let s = Session::new();
+    std::fs::write(s.path("k.py"), LOADS).expect("writable");
+    let printed = s.run(0, &["run", "k.py", "--kernel", "layer", "--json", "layer.json", "--html", "layer.html"]);
+    let report = s.json("layer.json");
+    let best = &report["remedies"][0];
+    assert_eq!(best["kind"], "split-dma", "{:#}", report["remedies"]);
+    assert_eq!(best["lines"], serde_json::json!(["k.py:15"]));
+    let what = best["what"].as_str().expect("text");
+    let loops = |parts: u32| {
+        let step = 16 / parts;
+        format!(
+            "for i in range({parts}): nisa.dma_copy(dst=w_tile[:, nl.ds({step} * i, {step})], src=w[:, nl.ds({step} * i, {step})])"
+        )
+    };
+    let parts = [4, 8].into_iter().find(|n| what.contains(&loops(*n))).unwrap_or_else(|| panic!("{what}"));
+    has(&printed, what);
+    has(&std::fs::read_to_string(s.path("layer.html")).expect("written"), "split DMA");
+    // The kernel with these lines.
+    let call = "    nisa.dma_copy(dst=w_tile, src=w, dge_mode=HW)\n";
+    let by_hand = loops(parts).replace("): nisa", "):\n        nisa");
+    let by_hand = format!("    {}, dge_mode=HW)\n", by_hand.strip_suffix(')').expect("a call"));
+    assert!(LOADS.contains(call));
+    std::fs::write(s.path("hand.py"), LOADS.replace(call, &by_hand)).expect("writable");
+    s.run(0, &["run", "hand.py", "--kernel", "layer", "--json", "hand.json"]);
+    let (offered, got) = (number(&best["latency_us"]), number(&s.json("hand.json")["latency_us"]));
+    assert!((offered - got).abs() < 1e-3, "{offered} is offered, {got} comes of it");
+    // Parts help nothing where one instruction needs them all.
+    let printed = s.run(0, &["run", "k.py", "--kernel", "whole", "--json", "whole.json"]);
+    for remedy in s.json("whole.json")["remedies"].as_array().expect("a list") {
+        assert!(remedy["kind"] != "split-dma" || number(&remedy["gain_us"]) <= 0.0, "{remedy:#}");
+    }
+    assert!(!printed.contains("split DMA"), "{printed}");
+}
+
 fn error_bar(text: &str) -> (f64, f64) {
     let line = text.lines().find(|l| l.starts_with("On hardware: ")).unwrap_or_else(|| panic!("no error bar:\n{text}"));
     let words: Vec<&str> = line.split(' ').collect();
@@ -284,7 +357,7 @@ fn tables_of_a_run_are_compared_and_never_mixed_with_others() {
         all.sort();
         all
     };
-    assert_eq!(files("after").len(), 22);
+    assert_eq!(files("after").len(), 28);
     assert!(files("after") == files("again"), "two calls write different bytes");
     let difference: Value =
         serde_json::from_str(&s.run(0, &["compare", "before", "after", "--format", "json"])).expect("JSON");
@@ -302,8 +375,8 @@ fn tables_of_a_run_are_compared_and_never_mixed_with_others() {
     has(&s.run(0, &["compare", "before/Instruction.parquet", "part"]), "softmax.py:");
     has(&s.run(2, &["compare", "before", "."]), "neither Instruction.parquet nor Summary.parquet");
     // A profile of something else stays what it is.
-    std::fs::write(s.path("after/SemaphoreUpdate.parquet"), "foreign").expect("writable");
-    has(&run(2, "128", &["--parquet", "after"]), "holds SemaphoreUpdate.parquet");
+    std::fs::write(s.path("after/HloInstruction.parquet"), "foreign").expect("writable");
+    has(&run(2, "128", &["--parquet", "after"]), "holds HloInstruction.parquet");
     has(&run(2, "128", &["--parquet", "part"]), "holds Instruction_1.parquet");
     std::fs::remove_file(s.path("again/Metadata.parquet")).expect("removed");
     has(&run(2, "128", &["--parquet", "again"]), "not simulated");

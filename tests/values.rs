@@ -144,6 +144,46 @@ fn parameters_and_columns_are_explained() {
         .says("did you mean `dma.engines`?");
 }
 
+/// Titles of the page's tables, columns of the CSV file, and keys of the lists in the JSON report.
+#[test]
+fn every_column_of_every_report_is_explained() {
+    let s = Session::new();
+    s.write("k.py", ADD_ONE);
+    s.run(&["run", "k.py", "--arg", "x=float32[64,32]", "--csv", "r.csv", "--json", "r.json"]).exits(0);
+    let csv = std::fs::read_to_string(s.path("r.csv")).expect("written");
+    let mut names: Vec<String> = csv.lines().next().expect("header").split(',').map(str::to_owned).collect();
+    let json: serde_json::Value =
+        serde_json::from_str(&std::fs::read_to_string(s.path("r.json")).expect("written")).expect("JSON");
+    for list in ["lines", "opcodes", "remedies", "stalls"] {
+        let rows = json[list].as_array().unwrap_or_else(|| panic!("no {list}"));
+        assert!(!rows.is_empty(), "{list} is empty");
+        names.extend(rows.iter().flat_map(|row| row.as_object().expect("an object").keys().cloned()));
+    }
+    names.extend(json["remedies"].as_array().expect("a list").iter().map(|r| r["kind"].as_str().expect("text").into()));
+    let page = include_str!("../sim/src/report/html/tables.js");
+    let titles = page
+        .split("title: \"")
+        .chain(page.split("timeColumn(\"").filter_map(|call| call.split_once(", \"").map(|c| c.1)));
+    let titles: Vec<&str> = titles.skip(1).filter_map(|rest| rest.split('"').next()).collect();
+    // Tabs begin with a capital.
+    names.extend(
+        titles
+            .iter()
+            .filter(|t| !["Lines", "Instructions", "Events", "Tensors", "Engines", "Causes"].contains(t))
+            .map(|t| (*t).to_owned()),
+    );
+    assert!(
+        titles.len() > 40 && names.contains(&"utilisation".to_owned()) && names.contains(&"waits".to_owned()),
+        "{titles:?}"
+    );
+    names.extend(["waits: limiter".to_owned(), "split-dma".to_owned(), "earlier-loads".to_owned()]);
+    names.sort();
+    names.dedup();
+    for name in names {
+        s.run(&["explain", &name]).exits(0).says(&format!("# {name}").replace("# waits: ", "# "));
+    }
+}
+
 #[test]
 fn names_of_the_api_and_causes_are_explained() {
     let s = Session::new();

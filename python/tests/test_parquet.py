@@ -109,6 +109,50 @@ def test_traffic_over_time_adds_up(profile):
     assert (least, last, fine) == (0, 0, True) and most >= 1
 
 
+def test_semaphores_queues_and_the_header(profile):
+    folder, report = profile
+    # A completion of each instruction and transfer; each row counts its own.
+    [(rows, events)] = query(folder, "select (select count(*) from @SemaphoreUpdate ), (select count(*) from @Instruction )")
+    assert rows == events > 0
+    gaps = """
+        select count(*) from (select value - lag(value, 1, 0) over (partition by pcore_idx, id order by value) as step,
+                              timestamp - lag(timestamp, 1, 0) over (partition by pcore_idx, id order by value) as time
+                              from @SemaphoreUpdate ) where step <> 1 or time < 0"""
+    assert query(folder, gaps) == [(0,)]
+    by_source = dict(query(folder, "select update_source, count(*) from @SemaphoreUpdate group by 1"))
+    assert by_source["AXI"] == report["dma"]["transfers"]
+    waits = """
+        select count(*) from @Flow f join @Instruction i on f.out_id = i.id
+        where f.dependency_type = 'FLOW_DEPENDENCE' and i.start_ts not in (select timestamp from @SemaphoreUpdate )
+          and not exists (select 1 from @SemaphoreUpdate s where s.timestamp <= i.start_ts)"""
+    assert query(folder, waits) == [(0,)]
+    # Every packet is in a queue that is listed.
+    lost = """
+        select count(*) from @DmaPacket p left join @DmaQueuesInfo q on p.queue_name = q.name and p.queue_idx = q.idx
+        and p.engine_idx = q.engine_idx and p.queue_type = q.type and p.pcore_idx = q.pcore_idx where q.name is null"""
+    assert query(folder, lost) == [(0,)]
+    [(queues, distinct)] = query(folder, "select count(*), count(distinct (pcore_idx, idx, engine_idx, type)) from @DmaQueuesInfo ")
+    assert queues == distinct > 0
+    assert query(folder, "select network_name, pcore_count_per_lnc from @NeffHeader ") == [("flash_attention", 1)]
+    [(index, start, end)] = query(folder, "select execution_index, execution_start_ts, execution_end_ts from @ExecutionInfo ")
+    assert (index, start) == (0, 0) and end == round(report["latency_us"] * 1e3)
+
+
+def test_the_power_limiter_is_a_throttle(profile):
+    folder, report = profile
+    stalled = sum(s["us"] for s in report["stalls"] if s["kind"] == "limiter")
+    [(rows, total, rate)] = query(folder, "select count(*), sum(duration), max(k / n) from @Throttle where type = 'activity_0'")
+    # At the lower rate k/n, the limiter takes the part 1 - k/n of the time, but for the shortest matmuls.
+    assert rows > 0 and 0 < rate < 1 and stalled > 0
+    assert total / 1e3 * (1 - rate) == pytest.approx(stalled, rel=0.25)
+    [(time, percent, most)] = query(
+        folder,
+        "select throttle_active_time_ns, throttle_active_time_percent, max_achievable_util_with_throttling_percent from @ThrottleSummary ",
+    )
+    assert time == pytest.approx(total, abs=rows) and percent == pytest.approx(time / report["latency_us"] / 10, rel=1e-3)
+    assert most == rate
+
+
 def run(folder, *words):
     done = subprocess.run([sys.executable, "-m", "nki_sim", "run", *map(str, words)], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
@@ -149,6 +193,9 @@ def test_barriers_of_two_cores(tmp_path):
 def test_collectives_of_a_rank(tmp_path):
     run(tmp_path, EXAMPLES / "collectives.py", "--kernel", "tensor_parallel_matmul", "--ranks", 4, "--parquet", tmp_path)
     for rank in range(4):
+        [(count, time)] = query(tmp_path / f"rank{rank}", "select cc_op_count, cc_op_time from @Summary ")
+        sums = query(tmp_path / f"rank{rank}", "select count(*), sum(duration_ns) from @CcOp ")
+        assert count == sums[0][0] and time * 1e9 == pytest.approx(sums[0][1], abs=2)
         rows = query(tmp_path / f"rank{rank}", "select operation, dtype, duration_ns, input_size, output_size, replica_group, op_id from @CcOp ")
         assert rows
         for operation, dtype, duration, sent, received, group, _ in rows:
@@ -174,7 +221,7 @@ def test_a_report_writes_the_tables_of_the_command(profile, tmp_path):
     report.parquet(tmp_path / "python")
     run(tmp_path, EXAMPLES / "softmax.py", "--arg", "x=float32[256,512]", "--parquet", tmp_path / "command")
     names = sorted(path.name for path in (tmp_path / "command").iterdir())
-    assert len(names) == 22 and names == sorted(path.name for path in (tmp_path / "python").iterdir())
+    assert len(names) == 28 and names == sorted(path.name for path in (tmp_path / "python").iterdir())
     for name in names:
         one, other = (parquet.read_table(tmp_path / side / name).to_pylist() for side in ("python", "command"))
         assert one == other, name

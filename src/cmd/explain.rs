@@ -1,4 +1,4 @@
-//! `nki-sim explain NAME`: a diagnostic, a name of the API, a cause of a stall, a timing parameter, or a table or column of a report.
+//! `nki-sim explain NAME`: a diagnostic, a name of the API, a cause of a stall, a remedy, a timing parameter, or a table or column of a report.
 
 use std::fmt::Write;
 
@@ -7,7 +7,7 @@ use nki_frontend::reference::{self, CLASSES, Class, Entry};
 use nki_frontend::{ApiKind, api_names, tile_size};
 use nki_isa::names::Named as _;
 use nki_isa::{Target, inst, reference as instructions};
-use nki_sim_core::report::CAUSES;
+use nki_sim_core::report::{CAUSES, FIGURES, REMEDIES};
 use nki_sim_core::timing::{Params, params};
 
 use crate::Failure;
@@ -31,7 +31,7 @@ pub(crate) fn run(name: Option<&str>) -> Result<(), Failure> {
             None => "; `nki-sim explain` lists most of them".into(),
         };
         return Err(Failure::Call(format!(
-            "no diagnostic, name of the API, cause of a stall, timing parameter, table or column is called `{name}`{hint}"
+            "no diagnostic, name of the API, cause of a stall, remedy, timing parameter, table or column is called `{name}`{hint}"
         )));
     }
     print(&found.join("\n"));
@@ -72,9 +72,13 @@ fn pages(name: &str) -> Vec<String> {
     out.extend(
         CAUSES
             .iter()
-            .filter(|c| c.name == name)
+            .filter(|c| c.name == name.strip_prefix("waits: ").unwrap_or(name))
             .map(|c| format!("# {}\n\nCause of a stall. The row waits: {}.\n\n{}\n", c.name, c.because, c.remedy)),
     );
+    let remedies = REMEDIES.iter().filter(|r| r.0 == name);
+    out.extend(remedies.map(|(name, about)| format!("# {name}\n\nRemedy that a run tries. Timed: {about}\n")));
+    let figures = FIGURES.iter().filter(|f| f.names.contains(&name));
+    out.extend(figures.map(|f| format!("# {name}\n\nColumn of a report (`{}`). {}\n", f.names.join("`, `"), f.about)));
     out.extend(parameter(name).or_else(|| tables::explain(name)));
     out
 }
@@ -212,6 +216,8 @@ fn names() -> Vec<String> {
         out.extend(params::names(target));
     }
     out.extend(CAUSES.iter().map(|c| c.name.to_owned()));
+    out.extend(REMEDIES.iter().map(|r| r.0.to_owned()));
+    out.extend(FIGURES.iter().flat_map(|f| f.names).map(|name| (*name).to_owned()));
     out.extend(tables::names());
     out
 }
@@ -235,6 +241,8 @@ fn list() -> String {
         api().into_iter().map(|(n, e)| (n, first_line(&e.doc).to_owned())).collect(),
     );
     section("causes of stalls", CAUSES.iter().map(|c| (c.name.into(), c.because.into())).collect());
+    section("remedies", REMEDIES.iter().map(|(name, about)| ((*name).into(), (*about).into())).collect());
+    section("columns of reports", FIGURES.iter().map(|f| (f.names.join(", "), f.about.into())).collect());
     out
 }
 

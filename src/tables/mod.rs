@@ -4,6 +4,7 @@
 //! start of the kernel.
 
 mod instructions;
+mod machine;
 pub(crate) mod read;
 mod schema;
 mod source;
@@ -143,7 +144,9 @@ fn tables(run: &Run<'_>) -> Result<Vec<(&'static str, Vec<u8>)>, String> {
         (schema::CORE_BARRIERS.name, traffic::barriers(&p)?),
         (schema::DMA_PACKET.name, transfers::packets(&p)?),
         (schema::DMA_PACKET_AGGREGATED.name, transfers::aggregated(&p)?),
+        (schema::DMA_QUEUES_INFO.name, machine::queues(&p)?),
         (schema::DMA_USAGE.name, traffic::dma(&p)?),
+        (schema::EXECUTION_INFO.name, machine::execution(&p)?),
         (schema::FLOW.name, instructions::flow(&p)?),
         (schema::HBM_USAGE.name, traffic::hbm(&p)?),
         (schema::INSTRUCTION.name, instructions::instructions(&p)?),
@@ -151,14 +154,18 @@ fn tables(run: &Run<'_>) -> Result<Vec<(&'static str, Vec<u8>)>, String> {
         (schema::KERNEL_ITERATION_VARIABLES.name, source::iterations(&p)?),
         (schema::KERNEL_STACK_FRAMES.name, source::frames(&p)?),
         (schema::METADATA.name, summary::metadata(&p)?),
+        (schema::NEFF_HEADER.name, machine::neff(&p)?),
         (schema::OPCODE_SUMMARY.name, instructions::opcodes(&p)?),
         (schema::PENDING_DMA.name, traffic::pending(&p)?),
         (schema::PSUM_USAGE.name, usage::psum(&p)?),
         (schema::SBUF_ALLOCATION.name, usage::allocations(&p)?),
         (schema::SBUF_USAGE.name, usage::sbuf(&p)?),
         (schema::SCHEMA_FIELDS.name, schema_fields()?),
+        (schema::SEMAPHORE_UPDATE.name, machine::semaphores(&p)?),
         (schema::SUMMARY.name, summary::summary(&p)?),
         (schema::TENSOR_INFO.name, transfers::tensors(&p)?),
+        (schema::THROTTLE.name, machine::throttle(&p)?),
+        (schema::THROTTLE_SUMMARY.name, machine::throttle_summary(&p)?),
         (schema::WARNING.name, warnings(run.findings)?),
     ])
 }

@@ -9,8 +9,11 @@ use parquet::file::reader::{FileReader as _, SerializedFileReader};
 use parquet::record::RowAccessor as _;
 
 use super::table::{self, Values, bools, floats, ints, texts};
-use super::{Profile, active, covered, instructions, ns, numbers, percent, schema, transfers};
+use super::{Profile, active, covered, instructions, ns, numbers, percent, schema, traffic, transfers};
 use crate::VERSION;
+
+/// What the names of NKI's activations begin with.
+const ACTIVATION: &str = "activat";
 
 fn seconds(time: Ps) -> f64 {
     time as f64 / 1e12
@@ -45,6 +48,9 @@ pub(super) fn summary(p: &Profile<'_>) -> Result<Vec<u8>, String> {
         let of = |e| a.counters(e);
         t.events.iter().map(of).filter(|c| c.transpose_flops > 0).map(|c| c.adjusted_flops_x2 / 2).sum()
     };
+    let collectives = traffic::collective_spans(p);
+    let activations = || t.events.iter().filter(|e| e.label.starts_with(ACTIVATION));
+    let queue_bytes = |kind: &str| transfers::packets_of(p, |queue_type| queue_type == kind).1 as f64;
     let size = |ids: &mut dyn Iterator<Item = nki_isa::TensorId>| -> f64 {
         ids.map(|id| a.program.tensor(id).bytes() as f64).sum()
     };
@@ -65,6 +71,14 @@ pub(super) fn summary(p: &Profile<'_>) -> Result<Vec<u8>, String> {
             "spill_save_bytes" | "spill_reload_bytes" => 0.0,
             "psum_read_sbuf_write_count" => psum_to_sbuf.len() as f64,
             "psum_read_sbuf_write_bytes" => psum_to_sbuf.iter().sum::<u64>() as f64,
+            "activate_instruction_time" => seconds(activations().map(|e| e.end - e.start).sum()),
+            "activate_instruction_count" => activations().count() as f64,
+            "cc_op_time" => seconds(collectives.iter().map(|(start, end)| end - start).sum()),
+            "cc_op_active_time" => seconds(covered(collectives.clone())),
+            "cc_op_active_time_percent" => percent(covered(collectives.clone()) as f64, elapsed),
+            "cc_op_count" => collectives.len() as f64,
+            "input_queue_bytes" => queue_bytes("input"),
+            "output_queue_bytes" => queue_bytes("output"),
             "total_exec_time" => seconds(ends.saturating_sub(starts)),
             "total_active_time" => seconds(all_active()),
             "total_active_time_percent" => percent(all_active() as f64, elapsed),

@@ -163,6 +163,12 @@ struct Collective<'a> {
     groups: Option<String>,
 }
 
+/// When the bytes of each collective move.
+pub(super) fn collective_spans(p: &Profile<'_>) -> Vec<(Ps, Ps)> {
+    let all = rendezvous(p).into_iter().filter(|r| matches!(r.3, RendezvousWork::Collective(_)));
+    all.map(|r| moving(r.1)).collect()
+}
+
 /// Table CcOp.
 pub(super) fn collectives<'a>(p: &Profile<'a>) -> Result<Vec<u8>, String> {
     let of = |(id, event, node, work): (usize, &'a Event, &'a Node, RendezvousWork)| {

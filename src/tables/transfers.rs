@@ -171,6 +171,28 @@ fn split(p: &Profile<'_>) -> Vec<Packet> {
     out
 }
 
+/// A queue on a DMA engine.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Queue {
+    pub(super) core: u32,
+    /// Its number on its core.
+    pub(super) number: usize,
+    pub(super) name: &'static str,
+    /// See [`Transfer::queue_type`].
+    pub(super) kind: &'static str,
+    /// The DMA engine.
+    pub(super) engine: u64,
+}
+
+/// The queue of each row of DmaPacket.
+pub(super) fn queues(p: &Profile<'_>) -> impl Iterator<Item = Queue> {
+    split(p).into_iter().map(move |packet| {
+        let t = &p.transfers[packet.transfer];
+        let (name, number) = queue(p, t);
+        Queue { core: p.timeline.events[t.event].core, number, name, kind: t.queue_type, engine: packet.engine }
+    })
+}
+
 /// Time of all rows of DmaPacket, added up.
 pub(super) fn packet_time(p: &Profile<'_>) -> Ps {
     p.transfers.iter().map(|t| (t.end - t.start) * shares(p, t).len() as u64).sum()

@@ -12,6 +12,7 @@ use super::profile::{Profile, base};
 use super::table::{self, Row};
 use super::{Change, Difference, hardware, lines};
 use crate::profile::{self, HardwareProfile, Mapped};
+use crate::tables::read;
 
 /// The tables of the page.
 #[derive(Serialize)]
@@ -58,9 +59,17 @@ pub(super) fn html(files: [&Path; 2], profiles: [&Profile; 2], difference: &Diff
 /// What a file says of a run over time: nothing if it has sums only.
 fn tracks(path: &Path) -> Result<Tracks, String> {
     let wrong = |why: String| format!("`{}`: {why}", path.display());
+    if read::is_profile(path) {
+        let rows = read::table(path, "Instruction")?.unwrap_or_default();
+        let metadata = read::table(path, "Metadata")?.unwrap_or_default();
+        let simulated = metadata.iter().any(|row| row.get("is_simulation").is_some_and(|value| value == "true"));
+        return Ok(of_rows(&rows, simulated));
+    }
     let text = profile::text(path)?;
     if path.extension().is_some_and(|e| e.eq_ignore_ascii_case("csv")) {
-        return Ok(of_rows(&table::parse(&text).map_err(wrong)?));
+        let rows = table::parse(&text).map_err(wrong)?;
+        let simulated = rows.first().is_some_and(|row| row.contains_key("nki_sim_version"));
+        return Ok(of_rows(&rows, simulated));
     }
     if let Some(profile) = HardwareProfile::parse(&text).map_err(wrong)? {
         return Ok(of_hardware(&profile));
@@ -155,12 +164,12 @@ fn of_run(json: &Value) -> Tracks {
     out.tracks
 }
 
-/// The rows of a table Instruction: each engine, and each queue with its transfers. Times begin with the first instruction.
-fn of_rows(rows: &[Row]) -> Tracks {
+/// The rows of a table Instruction: each engine, and each queue with its transfers. Times begin with the kernel if they are simulated, else with the
+/// first instruction.
+fn of_rows(rows: &[Row], simulated: bool) -> Tracks {
     let number = |r: &Row, name: &str| r.get(name).and_then(|v| v.parse::<f64>().ok()).filter(|x| x.is_finite());
     let first = rows.iter().filter_map(|r| number(r, "start_ts")).fold(f64::INFINITY, f64::min);
-    let simulated = rows.first().is_some_and(|r| r.contains_key("nki_sim_version"));
-    // The simulator's times begin with the kernel.
+    let several = rows.iter().any(|r| number(r, "pcore_idx").is_some_and(|core| core > 0.0));
     let zero = if simulated { 0.0 } else { first };
     let mut out = Maker::default();
     for r in rows {
@@ -168,7 +177,8 @@ fn of_rows(rows: &[Row]) -> Tracks {
         let (Some(start), Some(end)) = (number(r, "start_ts"), number(r, "end_ts")) else { continue };
         let place = base(text("nki_source_location").trim_matches(['[', ']', '"', '\'']));
         let at = |t: f64| (t - zero).round() as i64;
-        let row = out.row(&text("engine").to_lowercase());
+        let engine = text("engine").to_lowercase();
+        let row = out.row(&if several { format!("{engine}/{}", text("pcore_idx")) } else { engine });
         if let Some(wait) = number(r, "evt_wait_time_ns").filter(|w| *w > 0.0) {
             let cause = if text("wait_cause").is_empty() { "event wait" } else { text("wait_cause") };
             out.add(row, (at(start - wait), at(start)), cause, "", true);
@@ -262,7 +272,7 @@ mod tests {
     fn rows_of_a_hardware_profile_begin_with_the_first_instruction() {
         let text = "start_ts,end_ts,engine,opcode,nki_source_location,evt_wait_time_ns,dma_trigger_start_ts,dma_trigger_end_ts,timeline_track\n\
                     5000,5100,Vector,TENSOR_TENSOR,/x/k.py:7,0,,,vector\n5400,5450,Act,ACTIVATE,k.py:8,200,,,act\n5460,5470,SP,DMA,k.py:9,,5480,5600,q0\n";
-        let tracks = of_rows(&table::parse(text).expect("a table"));
+        let tracks = of_rows(&table::parse(text).expect("a table"), false);
         assert_eq!(spans(&tracks, "vector"), [(0, 100, "TENSOR_TENSOR".into(), "k.py:7".into(), false)]);
         assert_eq!(spans(&tracks, "act")[0], (200, 400, "event wait".into(), String::new(), true));
         assert_eq!(spans(&tracks, "q0"), [(480, 600, "DMA".into(), "k.py:9".into(), false)]);

@@ -2,8 +2,10 @@
 //!
 //! Names, types, units and which columns are required follow the reference of schema 7.4.0; the descriptions say what a simulated profile holds.
 
+mod machine;
 mod run;
 
+pub(super) use machine::{DMA_QUEUES_INFO, EXECUTION_INFO, NEFF_HEADER, SEMAPHORE_UPDATE, THROTTLE, THROTTLE_SUMMARY};
 pub(super) use run::{METADATA, SCHEMA_FIELDS, SUMMARY, TENSOR_INFO, WARNING};
 
 /// The version of the schema.
@@ -424,13 +426,15 @@ pub(super) const SBUF_USAGE: Table = Table {
 };
 
 /// All tables, by name.
-pub(super) const ALL: [&Table; 22] = [
+pub(super) const ALL: [&Table; 28] = [
     &ACTIVE_TIME,
     &CC_OP,
     &CORE_BARRIERS,
     &DMA_PACKET,
     &DMA_PACKET_AGGREGATED,
+    &DMA_QUEUES_INFO,
     &DMA_USAGE,
+    &EXECUTION_INFO,
     &FLOW,
     &HBM_USAGE,
     &INSTRUCTION,
@@ -438,13 +442,17 @@ pub(super) const ALL: [&Table; 22] = [
     &KERNEL_ITERATION_VARIABLES,
     &KERNEL_STACK_FRAMES,
     &METADATA,
+    &NEFF_HEADER,
     &OPCODE_SUMMARY,
     &PENDING_DMA,
     &PSUM_USAGE,
     &SBUF_ALLOCATION,
     &SBUF_USAGE,
     &SCHEMA_FIELDS,
+    &SEMAPHORE_UPDATE,
     &SUMMARY,
     &TENSOR_INFO,
+    &THROTTLE,
+    &THROTTLE_SUMMARY,
     &WARNING,
 ];
