@@ -104,19 +104,26 @@ impl Browser {
         let scheme = if dark { "dark" } else { "light" };
         let media = json!({"features": [{"name": "prefers-color-scheme", "value": scheme}]});
         self.call("Emulation.setEmulatedMedia", media);
-        // A new hash alone would not load the page again.
+        // A new hash alone would not load the page again; and the page before may be ready for a while after the call.
         self.call("Page.navigate", json!({"url": "about:blank"}));
+        self.wait_until("location.href === 'about:blank'");
         self.call("Page.navigate", json!({"url": url}));
         self.wait_until_ready();
     }
 
-    /// Waits until the page says that it is ready. The protocol refuses an expression whose page goes away meanwhile.
+    /// Waits until the page says that it is ready.
     #[track_caller]
     pub(crate) fn wait_until_ready(&mut self) {
+        self.wait_until("document.body?.dataset.ready === '1'");
+    }
+
+    /// Waits until an expression is true. The protocol refuses an expression whose page goes away meanwhile.
+    #[track_caller]
+    fn wait_until(&mut self, condition: &str) {
         let start = Instant::now();
-        let ready = json!({"expression": "document.body?.dataset.ready ?? ''", "returnByValue": true});
-        while self.answer("Runtime.evaluate", ready.clone())["result"]["result"]["value"] != "1" {
-            assert!(start.elapsed() < PATIENCE, "the page is not ready: {:?}", self.errors);
+        let params = json!({"expression": condition, "returnByValue": true});
+        while self.answer("Runtime.evaluate", params.clone())["result"]["result"]["value"] != true {
+            assert!(start.elapsed() < PATIENCE, "not so in time: {condition}: {:?}", self.errors);
             std::thread::sleep(Duration::from_millis(20));
         }
     }

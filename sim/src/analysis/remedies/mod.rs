@@ -75,7 +75,7 @@ pub struct Remedies {
 /// Instructions that all trials together may time again where a report is written: bounds what it costs.
 pub const THOROUGH: usize = 500_000;
 /// The same where only the terminal is written to: what is tried must not take longer than the run itself.
-pub const QUICK: usize = 50_000;
+pub const QUICK: usize = 20_000;
 
 /// Every kind of remedy.
 const KINDS: [&str; 10] = [
