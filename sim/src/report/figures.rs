@@ -98,7 +98,7 @@ pub const REMEDIES: &[(&str, &str)] = &[
     (
         "earlier-loads",
         "Loads of lines on the critical path where their tiles are free first, with a new placement. The compiler orders loads by their first \
-         readers, so this helps mostly with `--schedule program`.",
+         readers, so this helps mostly where instructions stay in the order of the program.",
     ),
     ("double-buffering", "The fills of a tensor alternate between two buffers, with a new placement."),
     ("idle-engine", "Every other instruction of a line on an engine that is less busy."),
