@@ -2,7 +2,9 @@
 """Writes docs/compatibility.md from the results of tools/library.py, tools/corpus.py and
 tools/suites.py.
 
-    python tools/compatibility.py --library LIBRARY.json... --corpus CORPUS.json --suites SUITES.json [--note TEXT]
+    python tools/compatibility.py [--library LIBRARY.json] [--corpus CORPUS.json] [--suites SUITES.json] [--note TEXT]
+
+A part of the page whose results are not given remains as it is.
 """
 
 import argparse
@@ -24,11 +26,10 @@ HEAD = """# Compatibility with public kernels
 Public kernels of other authors run unchanged against their own references.
 `tools/compatibility.py` generates this page. To regenerate it:
 
-    python tools/library.py CHECKOUT --smallest 1 --sample 2 --timeout 60 --target trn2 --json trn2.json     # nki-library's own test suite
-    python tools/library.py CHECKOUT --smallest 1 --sample 2 --timeout 60 --target trn3 --json trn3.json
+    python tools/library.py CHECKOUT --target trn2 trn3 --random 300 --seed 1 --frontend both --timeout 60 --json library.json    # nki-library's own test suite
     python tools/corpus.py CORPUS.jsonl --sources DIR --json corpus.json
     python tools/suites.py CHECKOUT TESTS... --json suites.json     # test suites of other projects, see below
-    python tools/compatibility.py --library trn2.json trn3.json --corpus corpus.json --suites suites.json
+    python tools/compatibility.py --library library.json --corpus corpus.json --suites suites.json
 
 """
 
@@ -104,8 +105,8 @@ def library(reports: list[dict]) -> str:
             "",
             paragraph(
                 f"Collected {report['collected']}, run {report['run']}, **passed {report['passed']}**, failed {report['failed']}, "
-                f"skipped {report['skipped']} (by the library's own rules), {report['seconds']:.0f} s on {report['cores']} cores. "
-                f"{drawn(report)}The limit for a test is {report.get('timeout', 60):.0f} s of one core."
+                f"skipped {report['skipped']} (by the library's own rules): **{rate(report['passed'], report['failed'])}** pass; "
+                f"{report['seconds']:.0f} s on {report['cores']} cores. {drawn(report)}The limit for a test is {report.get('timeout', 60):.0f} s of one core."
             ),
             "",
             "| part | passed | failed | skipped | seconds | simulator seconds |",
@@ -128,6 +129,7 @@ def library(reports: list[dict]) -> str:
             failed = [test for test in report["tests"] if test["status"] == "failed"]
             lines += ["", "| test | reason |", "| --- | --- |"]
             lines += [f"| {cell(short(test['id']))} | {cell(why(test))} |" for test in sorted(failed, key=lambda test: test["id"])]
+        lines += frontends(report)
         if report["files_not_collected"]:
             lines += ["", "Not collected:", ""]
             lines += [f"- `{file}`: {cell(error)}" for file, error in sorted(report["files_not_collected"].items())]
@@ -136,6 +138,38 @@ def library(reports: list[dict]) -> str:
     patches = {(patch["file"], patch["reason"]): None for report in reports for patch in report["patches"]}
     lines += [paragraph(f"`{file}`: {reason}", "- ") for file, reason in patches]
     return "\n".join(lines) + "\n\n"
+
+
+def rate(passed: int, failed: int) -> str:
+    """The share of tests that pass."""
+    return f"{100 * passed / max(passed + failed, 1):.1f}%"
+
+
+def frontends(report: dict) -> list[str]:
+    """What the second frontend makes of the tests, and where it differs."""
+    lines = []
+    for other in report["frontends"][1:]:
+        count = collections.Counter(test[other]["status"] for test in report["tests"])
+        programs = [one for test in report["tests"] for one in test["compared"]]
+        made = [one["seconds"] for one in programs if one["found"] == ["the same program"] * 2]
+        slower = sorted(mine / max(others, 1e-3) for mine, others in made if mine > 0.5)
+        speed = f" Where Python needs more than 0.5 s, it needs {slower[len(slower) // 2]:.1f} times as long in the median (at most {slower[-1]:.1f})." if slower else ""
+        lines += [
+            "",
+            paragraph(
+                f"With the built-in frontend (`NKI_COMPILER_FRONTEND={other}`) {count['passed']} pass and {count['failed']} fail: "
+                f"**{rate(count['passed'], count['failed'])}**. It makes the same of {sum(one['same'] for one in programs)} of {len(programs)} kernels, "
+                f"{len(made)} of them programs that are equal to the last instruction; a test of which it makes another program ran with it, too.{speed}"
+            ),
+        ]
+        differing = [test for test in report["tests"] if any(not one["same"] for one in test["compared"]) or test[other]["status"] != test["status"]]
+        if differing:
+            lines += ["", "| test | Python | built-in | first difference |", "| --- | --- | --- | --- |"]
+        for test in differing:
+            found = next((one["found"] for one in test["compared"] if not one["same"]), ["", ""])
+            outcome = f"{test[other]['status']}: {test[other]['reason']}" if test[other]["reason"] else test[other]["status"]
+            lines.append(f"| {cell(short(test['id']))} | {test['status']} | {cell(outcome)} | {cell(f'{found[0]} / {found[1]}')} |")
+    return lines
 
 
 def drawn(report: dict) -> str:
@@ -184,22 +218,33 @@ def cell(text: str) -> str:
     return text.replace("\n", " ").replace("|", "\\|").replace("<", "&lt;")[:300]
 
 
+#: The headings of the parts of the page.
+PARTS = ("## nki-library", "## Corpus of public kernels", "## Test suites of other projects")
+
+
+def present(page: str, heading: str) -> str:
+    """A part of the page as it is."""
+    begin = page.index(f"\n{heading}\n") + 1
+    ends = [page.find(f"\n{other}\n", begin) for other in PARTS]
+    return page[begin : min((end + 1 for end in ends if end >= 0), default=len(page))].rstrip() + "\n"
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--library", type=pathlib.Path, nargs="+", required=True, help="results of tools/library.py")
-    parser.add_argument("--corpus", type=pathlib.Path, required=True, help="results of tools/corpus.py")
-    parser.add_argument("--suites", type=pathlib.Path, required=True, help="results of tools/suites.py")
+    parser.add_argument("--library", type=pathlib.Path, help="results of tools/library.py")
+    parser.add_argument("--corpus", type=pathlib.Path, help="results of tools/corpus.py")
+    parser.add_argument("--suites", type=pathlib.Path, help="results of tools/suites.py")
     parser.add_argument("--note", default="", help="remarks on these runs")
     options = parser.parse_args()
+    given = zip(PARTS, (options.library, options.corpus, options.suites), (library, corpus, suites))
     try:
-        reports = [json.loads(path.read_text()) for path in options.library]
-        entries = json.loads(options.corpus.read_text())
-        others = json.loads(options.suites.read_text())
-    except (OSError, json.JSONDecodeError) as error:
+        page = PAGE.read_text()
+        parts = [write(json.loads(path.read_text())).strip() + "\n" if path else present(page, heading) for heading, path, write in given]
+    except (OSError, json.JSONDecodeError, ValueError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
     made = paragraph(f"Last generated: {datetime.date.today().isoformat()}. {options.note}".rstrip()) + "\n\n"
-    files.write_whole(PAGE, HEAD + made + library(reports) + corpus(entries) + suites(others))
+    files.write_whole(PAGE, HEAD + made + "\n".join(parts))
     return 0
 
 

@@ -2,11 +2,13 @@
 JSON to $NKI_SIM_EVENTS.
 
 $NKI_SIM_PHASE is a file with the current phase of the running test, for a process that has to stop
-it.
+it. With $NKI_SIM_ALSO, the other frontend specialises each kernel, too, and its program is compared.
 """
 
+import contextlib
 import functools
 import importlib
+import itertools
 import json
 import os
 import pathlib
@@ -32,6 +34,20 @@ def pytest_configure(config):
     numpy.random.seed(0)
 
 
+def pytest_collectreport(report):
+    """Reports a file that cannot be collected, where all of them are collected."""
+    if report.failed and "NKI_SIM_COLLECT" in os.environ:
+        emit(event="refused", id=report.nodeid, reason=classify(report))
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_make_collect_report(collector):
+    """Sweeps draw random parameters: the names of a file's tests must not depend on other files."""
+    if isinstance(collector, pytest.Module):
+        random.seed(0)
+        numpy.random.seed(0)
+
+
 def size(item) -> tuple:
     """The sort key of the configurations of one test function: the product of the numbers in the
     name, then the name."""
@@ -44,6 +60,14 @@ def size(item) -> tuple:
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config, items):
     collected = len(items)
+    if "NKI_SIM_COLLECT" in os.environ:
+        emit(event="collected", count=collected, candidates=[item.nodeid for item in items if not item.get_closest_marker("skip")])
+        items.clear()
+        return
+    if "NKI_SIM_CHOSEN" in os.environ:
+        with open(os.environ["NKI_SIM_CHOSEN"]) as file:
+            _drawn.update(json.load(file))
+        items[:] = [item for item in items if item.nodeid in _drawn]
     smallest, sample = int(os.environ.get("NKI_SIM_SMALLEST", "0")), int(os.environ.get("NKI_SIM_SAMPLE", "0"))
     if smallest or sample:
         items[:] = choose(items, smallest, sample, os.environ.get("NKI_SIM_SEED", "0"))
@@ -85,6 +109,8 @@ def pytest_sessionstart(session):
         module, other = (importlib.import_module(name) for name in instead.split(":"))
         setattr(module, KERNEL, getattr(other, KERNEL))
     measure()
+    if "NKI_SIM_ALSO" in os.environ:
+        compare(os.environ["NKI_SIM_ALSO"])
     if not KERNEL:
         return
     import nki
@@ -123,9 +149,76 @@ def measure() -> None:
     ranks.run = timed(ranks.run)
 
 
+def compare(other: str) -> None:
+    """Lets the frontend `other` specialise each kernel, too, and reports whether the programs are
+    equal, as an event: if they are, so are their results."""
+    from nki_sim._kernel import Kernel
+
+    compile_ = Kernel._compile
+
+    def attempt(kernel, arguments):
+        start = time.process_time()
+        try:
+            compiled, error = compile_(kernel, arguments), None
+        except Exception as raised:
+            compiled, error = None, raised
+        return compiled, error, round(time.process_time() - start, 3)
+
+    def compile_with_both(kernel, arguments):
+        compiled, error, seconds = attempt(kernel, arguments)
+        with frontend(other):
+            of_other, error_of_other, seconds_of_other = attempt(kernel, arguments)
+        if compiled is None or of_other is None:
+            found = [describe(error), describe(error_of_other)]
+        else:
+            found = first_difference(statements(compiled.text()), statements(of_other.text()))
+        emit(event="compared", id=_running[-1], same=found[0] == found[1], found=found, seconds=[seconds, seconds_of_other])
+        if error is not None:
+            raise error
+        return compiled
+
+    Kernel._compile = compile_with_both
+
+
+@contextlib.contextmanager
+def frontend(name: str):
+    """Selects the frontend that specialises kernels."""
+    before = os.environ.get("NKI_COMPILER_FRONTEND")
+    os.environ["NKI_COMPILER_FRONTEND"] = name
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ["NKI_COMPILER_FRONTEND"]
+        else:
+            os.environ["NKI_COMPILER_FRONTEND"] = before
+
+
+def describe(error: Exception | None) -> str:
+    """What a specialisation ended with: the slug of a diagnostic, or the class of an exception."""
+    if error is None:
+        return "a program"
+    return f"error {getattr(error, 'slug', None) or type(error).__name__}"
+
+
+def statements(text: str) -> list[str]:
+    """The lines of a program without calls and iterations around each instruction: the frontends
+    count those of comprehensions differently."""
+    return [line.partition("  # ")[0] for line in text.splitlines() if not line.startswith("trail ")]
+
+
+def first_difference(one: list[str], other: list[str]) -> list[str]:
+    """The first lines in which two programs differ; twice the same text if they are equal."""
+    for line, line_of_other in itertools.zip_longest(one, other, fillvalue="the end"):
+        if line != line_of_other:
+            return [line.strip()[:200], line_of_other.strip()[:200]]
+    return ["the same program"] * 2
+
+
 def pytest_runtest_logstart(nodeid, location):
     PHASE.write_text("before the simulation, in the test's own inputs")
     _simulated.clear()
+    _running[:] = [nodeid]
     emit(event="start", id=nodeid, drawn=nodeid in _drawn)
 
 
@@ -133,6 +226,8 @@ _outcome: dict[str, tuple[str, str]] = {}
 _called: set[str] = set()
 # The tests of the random sample, as opposed to the smallest ones.
 _drawn: set[str] = set()
+# The running test.
+_running: list[str] = [""]
 # Seconds of each simulation of the running test.
 _simulated: list[float] = []
 

@@ -48,9 +48,66 @@ def test_files(copy: pathlib.Path, paths: list[str]) -> list[str]:
     return sorted(str(file.relative_to(copy)) for file in found)
 
 
+#: Seconds of one core for collecting the tests of all files.
+COLLECTION = 900
+
+
+def candidates(copy: pathlib.Path, files: list[str], options: argparse.Namespace) -> tuple[dict[str, list[str]], int, dict[str, str]]:
+    """The tests of each file that the suite does not skip, the number of all tests, and why a file
+    could not be collected."""
+    found: dict[str, list[str]] = {file: [] for file in files}
+    errors: dict[str, str] = {}
+    count = 0
+    with tempfile.TemporaryDirectory(prefix="nki-library-run-") as folder:
+        events = pathlib.Path(folder) / "events.jsonl"
+        events.write_text("")
+        patient = argparse.Namespace(**{**vars(options), "timeout": COLLECTION})
+        variables = {"NKI_SIM_COLLECT": "1", "PYTEST_ADDOPTS": "--continue-on-collection-errors"}
+        _, output, _ = _pytest(copy, files, patient, events, set(), pathlib.Path(folder), variables)
+        collected = [json.loads(line) for line in events.read_text().splitlines()]
+    for event in collected:
+        if event["event"] == "refused":
+            errors[f"test/{event['id'].split('::')[0]}"] = event["reason"]
+            continue
+        count += event["count"]
+        for test in event["candidates"]:
+            found[f"test/{test.split('::')[0]}"].append(test)
+    if not any(event["event"] == "collected" for event in collected):
+        errors["all files"] = _last_error(output)
+    return found, count, errors
+
+
 def run_file(copy: pathlib.Path, file: str, options: argparse.Namespace) -> FileResult:
     """Runs one file. If a process dies or hangs, its current test fails, and a new process
-    continues after that test."""
+    continues after that test.
+
+    With a second frontend (`options.also`), each test tells whether that one makes the same program;
+    if it does not, the test runs with it, too.
+    """
+    result = _run(copy, file, options, None)
+    also = getattr(options, "also", None)
+    if also is None:
+        return result
+    unknown = [test for test in result.tests if not _agrees(test)]
+    if unknown:
+        chosen = argparse.Namespace(**{**vars(options), "kept": [], "also": None, "chosen": {test["id"] for test in unknown}})
+        again = {test["id"]: test for test in _run(copy, file, chosen, also).tests}
+    for test in result.tests:
+        of_other = test if _agrees(test) else again.get(test["id"], {"status": "failed", "reason": "not run"})
+        test[also] = {"status": of_other["status"], "reason": of_other["reason"]}
+    return result
+
+
+def _agrees(test: dict) -> bool:
+    """Whether the outcome of a test is that of the other frontend, too: the programs are equal, or the
+    test ended before it came to a kernel."""
+    if test["compared"]:
+        return all(one["same"] for one in test["compared"])
+    return test["status"] == "skipped" or "before the simulation" in test["reason"]
+
+
+def _run(copy: pathlib.Path, file: str, options: argparse.Namespace, frontend: str | None) -> FileResult:
+    """Runs one file, with this frontend if one is named."""
     result = FileResult(file)
     start = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="nki-library-run-") as folder:
@@ -58,10 +115,11 @@ def run_file(copy: pathlib.Path, file: str, options: argparse.Namespace) -> File
         # Reuse the results of another run for tests that this run selects, too.
         kept = {test["id"]: test for test in getattr(options, "kept", []) if test["id"].split("::")[0] == file.removeprefix("test/")}
         done: set[str] = set(kept)
+        variables = {} if frontend is None else {"NKI_COMPILER_FRONTEND": frontend}
         while True:
             events.write_text("")
-            code, output, hung = _pytest(copy, file, options, events, done, pathlib.Path(folder))
-            unfinished, drawn = _read(events, result, done, kept)
+            code, output, hung = _pytest(copy, [file], options, events, done, pathlib.Path(folder), variables)
+            unfinished, drawn, compared = _read(events, result, done, kept)
             if unfinished is None:
                 if code not in (0, 1, 5) and not result.tests:
                     result.error = _last_error(output)
@@ -69,14 +127,14 @@ def run_file(copy: pathlib.Path, file: str, options: argparse.Namespace) -> File
             at = (pathlib.Path(folder) / "phase.txt").read_text()
             reason = f"timeout after {options.timeout:.0f} s, {at}" if hung else f"the process ended with code {code}, {at}"
             seconds = {"seconds": options.timeout if hung else 0, "simulated": 0}
-            result.tests.append({"id": unfinished, "drawn": drawn, "status": "failed", "reason": reason, **seconds})
+            result.tests.append({"id": unfinished, "drawn": drawn, "status": "failed", "reason": reason, "compared": compared, **seconds})
             done.add(unfinished)
     result.seconds = time.monotonic() - start
     return result
 
 
-def _pytest(copy, file, options, events, done, folder) -> tuple[int, str, bool]:
-    environment = dict(os.environ)
+def _pytest(copy, test_files, options, events, done, folder, variables) -> tuple[int, str, bool]:
+    environment = {**os.environ, **variables}
     more = [str(path) for path in getattr(options, "more_paths", [])]
     environment["PYTHONPATH"] = os.pathsep.join([str(copy), str(copy / "src"), str(overlay.SHIMS), str(TOOLS), *more])
     # Sweeps draw random parameters: a fixed seed keeps the names of the tests from run to run.
@@ -90,10 +148,15 @@ def _pytest(copy, file, options, events, done, folder) -> tuple[int, str, bool]:
     environment["NKI_SIM_SMALLEST"] = str(options.smallest or 0)
     environment["NKI_SIM_SAMPLE"] = str(getattr(options, "sample", None) or 0)
     environment["NKI_SIM_SEED"] = str(getattr(options, "seed", 0))
+    if getattr(options, "chosen", None) is not None:
+        environment["NKI_SIM_CHOSEN"] = str(folder / "chosen.json")
+        (folder / "chosen.json").write_text(json.dumps(sorted(options.chosen)))
+    if getattr(options, "also", None):
+        environment["NKI_SIM_ALSO"] = options.also
     if options.run_all:
         environment["NKILIB_SIMULATION_RUN_ALL"] = "1"
     command = [sys.executable, "-m", "pytest", "-q", "-p", "library_suite.plugin", "-p", "no:cacheprovider", "--test-mode", "simulation"]
-    command += ["--platform-target", options.target, "--output-directory", str(folder / "artifacts"), "--tb=short", file]
+    command += ["--platform-target", options.target, "--output-directory", str(folder / "artifacts"), "--tb=short", *test_files]
     if getattr(options, "kernel", ""):
         environment["NKI_SIM_KERNEL"] = options.kernel
     if getattr(options, "instead", ""):
@@ -138,10 +201,10 @@ def _processor_seconds(process: subprocess.Popen) -> float:
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
-def _read(events: pathlib.Path, result: FileResult, done: set[str], kept: dict[str, dict]) -> tuple[str | None, bool]:
+def _read(events: pathlib.Path, result: FileResult, done: set[str], kept: dict[str, dict]) -> tuple[str | None, bool, list[dict]]:
     """Adds the results, and those of `kept` that are selected. Returns the test that was started
-    and not finished, if any, and whether it was drawn."""
-    started, drawn = None, False
+    and not finished, if any, whether it was drawn, and its programs of both frontends."""
+    started, drawn, compared = None, False, []
     for line in events.read_text().splitlines():
         event = json.loads(line)
         if event["event"] == "collected":
@@ -150,12 +213,15 @@ def _read(events: pathlib.Path, result: FileResult, done: set[str], kept: dict[s
                 if chosen in kept:
                     result.tests.append({**kept.pop(chosen), "drawn": drawn})
         elif event["event"] == "start":
-            started, drawn = event["id"], event["drawn"]
+            started, drawn, compared = event["id"], event["drawn"], []
+        elif event["event"] == "compared":
+            compared.append({key: event[key] for key in ("same", "found", "seconds")})
         else:
             started = None
             done.add(event["id"])
-            result.tests.append({"drawn": drawn, **{key: event[key] for key in ("id", "status", "reason", "seconds", "simulated")}})
-    return started, drawn
+            finished = {key: event[key] for key in ("id", "status", "reason", "seconds", "simulated")}
+            result.tests.append({"drawn": drawn, **finished, "compared": compared})
+    return started, drawn, compared
 
 
 def _last_error(output: str) -> str:
