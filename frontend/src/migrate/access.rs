@@ -44,6 +44,7 @@ fn end(start: &Poly, count: &Poly, bound: Option<&Poly>, expr: &Expr) -> Outcome
             let part = overflow(start.plus(bound), expr)?;
             match overflow(part.minus(&whole), expr)?.value() {
                 Some(over) if over >= 0 => whole.to_string(),
+                Some(_) if !part.may_be_negative() => part.to_string(),
                 // A negative end would count from the other side; an empty slice is an error.
                 _ if part.may_be_negative() => format!("max(0, min({whole}, {part}))"),
                 _ => format!("min({whole}, {part})"),

@@ -36,14 +36,28 @@ impl Written {
 /// A call's parts: the arguments, and what stands before the closing parenthesis.
 pub(super) struct Parts<'e> {
     pub(super) given: Vec<Given<'e>>,
+    /// What stands before the first argument.
+    lead: String,
     /// A trailing comma with its white space.
     tail: String,
 }
 
 impl Parts<'_> {
+    /// Moves the comment before an argument that is taken off to the end of the call.
+    pub(super) fn keep_comment(&mut self, taken: &Given<'_>) {
+        if !taken.lead.contains('#') {
+            return;
+        }
+        let comment = taken.lead.trim_end();
+        self.tail = match self.tail.strip_prefix(',') {
+            Some(rest) => format!(",{comment}{rest}"),
+            None => format!("{comment}\n{}", self.tail),
+        };
+    }
+
     /// The call in its layout: the first argument is where the first one was.
     pub(super) fn call(&self, callee: &str, mut args: Vec<Written>) -> String {
-        let first = self.given.first().map_or("", |g| g.lead.as_str()).to_owned();
+        let first = self.lead.clone();
         let broken = first.contains('\n');
         let mut out = format!("{callee}(");
         for (at, arg) in args.iter_mut().enumerate() {
@@ -104,7 +118,8 @@ impl Pass<'_> {
             given.push(Given { keyword, value, lead: segment[..lead].to_owned(), tail: segment[body..].to_owned() });
             from = end + 1;
         }
-        Ok((callee, Parts { given, tail }))
+        let lead = given.first().map_or(String::new(), |g: &Given<'_>| g.lead.clone());
+        Ok((callee, Parts { given, lead, tail }))
     }
 }
 

@@ -66,6 +66,7 @@ impl Pass<'_> {
     pub(super) fn take<'e>(&self, parts: &mut Parts<'e>, keyword: &str) -> Option<Given<'e>> {
         let at = parts.given.iter().position(|g| g.keyword.as_deref() == Some(keyword))?;
         let taken = parts.given.remove(at);
+        parts.keep_comment(&taken);
         (!matches!(taken.value.kind, ExprKind::None)).then_some(taken)
     }
 

@@ -221,7 +221,9 @@ impl<'a> Kinds<'a> {
     fn is_plain(&self, expr: &Expr) -> bool {
         let mut plain = true;
         names_of(expr, &mut |n| {
-            plain &= !matches!(self.name(n), Kind::Index(_) | Kind::Grid(_) | Kind::Mask(_));
+            // One that is not known any more is no int either.
+            let kind = self.known.get(&n).map(|k| &k.kind);
+            plain &= !matches!(kind, Some(Kind::Index(_) | Kind::Grid(_) | Kind::Mask(_)));
         });
         walk(expr, &mut |e| {
             if let ExprKind::Call(callee, _) = &e.kind {

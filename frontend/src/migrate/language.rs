@@ -2,10 +2,11 @@
 
 use nki_diag::Span;
 
-use super::access::{Place, tuple};
+use super::access::{Bounds, Place, tuple};
 use super::call::{Parts, Written};
 use super::instruction::{Target, returns};
 use super::kinds::{Kind, Memory, Tile};
+use super::poly::Poly;
 use super::result::{Made, bare};
 use super::{Outcome, Pass, by_hand, operation};
 use crate::build::ops::{OPS, OpKind};
@@ -169,9 +170,52 @@ impl Pass<'_> {
         });
         let bounds = self.masked(value).map_or(Ok(Vec::new()), |m| self.bounds(m))?;
         let dst = self.place(target, &bounds)?;
+        if let Some(line) = self.direct(&dst, value, &bounds)? {
+            return Ok(vec![line]);
+        }
         let text = self.into_type(value, dtype.as_deref(), &bounds)?;
         let dst = if name_of(target).is_some() { format!("{}[...]", dst.text) } else { dst.text };
         Ok(vec![format!("{dst} = {text}")])
+    }
+
+    /// The instruction that computes `nl.op(a, b)` where it is assigned, of tiles of its shape or a tile and a number.
+    fn direct(&mut self, dst: &Place, value: &Expr, bounds: &Bounds) -> Outcome<Option<String>> {
+        let function = self.callee(value).and_then(|p| p.strip_prefix("nki.language.").map(ToOwned::to_owned));
+        let Some(name) = function.filter(|n| binary(n) && !COMPARISONS.contains(&n.as_str())) else { return Ok(None) };
+        let (_, parts) = self.arguments(value)?;
+        let on_chip = dst.memory.is_some_and(|m| m != Memory::Hbm);
+        let ([a, b, ..], Some(shape), true) = (&parts.given[..], &dst.shape, on_chip) else { return Ok(None) };
+        let plain = |e: &Expr| matches!(e.kind, ExprKind::Name(..) | ExprKind::Subscript(..));
+        let positional = a.keyword.is_none() && b.keyword.is_none();
+        if !positional || self.kinds.source(value.span).contains(['\n', '#']) {
+            return Ok(None);
+        }
+        let number = |pass: &Self, e: &Expr| matches!(pass.kinds.kind(pass.number(e)), Kind::Int | Kind::Float);
+        let (nl, nisa) = (self.nl(), self.nisa());
+        if plain(a.value) && plain(b.value) && self.tile(a.value).is_some() && self.tile(b.value).is_some() {
+            let (pa, pb) = (self.place(a.value, bounds)?, self.place(b.value, bounds)?);
+            let both_psum = pa.memory == Some(Memory::Psum) && pb.memory == Some(Memory::Psum);
+            if both_psum || pa.shape.as_ref() != Some(shape) || pb.shape.as_ref() != Some(shape) {
+                return Ok(None);
+            }
+            let operands = format!("dst={}, data1={}, data2={}, op={nl}.{name}", dst.text, pa.text, pb.text);
+            return Ok(Some(format!("{nisa}.tensor_tensor({operands})")));
+        }
+        let (tile, scalar, reverse) = match (number(self, a.value), number(self, b.value)) {
+            (false, true) => (a.value, b.value, ""),
+            (true, false) => (b.value, a.value, ", reverse0=True"),
+            _ => return Ok(None),
+        };
+        if !plain(tile) || self.tile(tile).is_none() {
+            return Ok(None);
+        }
+        let place = self.place(tile, bounds)?;
+        if place.shape.as_ref() != Some(shape) {
+            return Ok(None);
+        }
+        let scalar = self.expr(self.number(scalar))?;
+        let operands = format!("dst={}, data={}, op0={nl}.{name}, operand0={scalar}{reverse}", dst.text, place.text);
+        Ok(Some(format!("{nisa}.tensor_scalar({operands})")))
     }
 
     /// The statement with another value, in its layout.
@@ -215,10 +259,14 @@ impl Pass<'_> {
             return Err(refuse());
         }
         let data = self.place(first.ok_or_else(refuse)?, &[])?;
-        let (Some(shape), Some(dtype)) = (data.shape.clone(), self.type_of_call(value, &data)) else {
-            return Err(refuse());
-        };
         let name = self.kinds.source(target.span).to_owned();
+        let (Some(shape), Some(dtype)) = (data.shape.clone(), self.type_of_call(value, &data)) else {
+            // A tile of the part that the mask leaves, of the type that the operands promote to.
+            let text = self.into_type(value, None, &bounds)?;
+            self.last_made = Some(Tile { memory: Some(Memory::Sbuf), shape: data.shape, ..Tile::default() });
+            self.bind_made(target, value);
+            return Ok(vec![format!("{name} = {text}")]);
+        };
         let tile = Tile {
             memory: Some(Memory::Sbuf),
             shape: Some(shape.clone()),
@@ -251,7 +299,7 @@ impl Pass<'_> {
     }
 
     /// A value that is assigned to a part of a tensor: it is computed in the type of the tensor.
-    fn into_type(&mut self, value: &Expr, dtype: Option<&str>, bounds: &super::access::Bounds) -> Outcome<String> {
+    fn into_type(&mut self, value: &Expr, dtype: Option<&str>, bounds: &Bounds) -> Outcome<String> {
         match &value.kind {
             ExprKind::Call(..) if let Some(path) = self.callee(value) => match path.strip_prefix("nki.language.") {
                 Some(name) if OPS.iter().any(|o| o.name == name) || REDUCTIONS.contains(&name) && bounds.is_empty() => {
@@ -332,16 +380,16 @@ impl Pass<'_> {
         let (_, mut parts) = self.arguments(call)?;
         let bounds = self.take(&mut parts, "mask").map_or(Ok(Vec::new()), |m| self.bounds(m.value))?;
         let dtype = self.take(&mut parts, "dtype").map(|d| self.expr(d.value)).transpose()?;
-        let Some(src) = parts.given.iter().find(|g| g.keyword.as_deref().is_none_or(|k| k == "src")) else {
+        let Some(given) = parts.given.iter().find(|g| g.keyword.as_deref().is_none_or(|k| k == "src")).cloned() else {
             return Err(by_hand(call.span, "nl.load", "nisa.dma_copy(dst=tile, src=...)"));
         };
-        let src = self.place(src.value, &bounds)?;
+        let src = self.place(given.value, &bounds)?;
         let nisa = self.nisa();
         let (mut lines, dst) = match target {
             Target::New(name) => {
                 let shape = match &src.shape {
                     // A vector is a column on chip.
-                    Some(shape) if shape.len() == 1 => Some(vec![shape[0].clone(), super::poly::Poly::number(1)]),
+                    Some(shape) if shape.len() == 1 => Some(vec![shape[0].clone(), Poly::number(1)]),
                     shape => shape.clone(),
                 };
                 let dtype = dtype.or(src.dtype.clone()).unwrap_or_else(|| format!("{}.dtype", src.text));
@@ -360,7 +408,8 @@ impl Pass<'_> {
                 (Vec::new(), dst.text)
             }
         };
-        lines.push(format!("{nisa}.dma_copy(dst={dst}, src={})", src.text));
+        let written = vec![Written::new("dst", &dst), Written::in_place_of(&given, Some("src"), &src.text)];
+        lines.push(parts.call(&format!("{nisa}.dma_copy"), written));
         Ok(lines)
     }
 
@@ -370,33 +419,36 @@ impl Pass<'_> {
         let bounds = self.take(&mut parts, "mask").map_or(Ok(Vec::new()), |m| self.bounds(m.value))?;
         let at = |keyword: &str, position: usize| {
             let named = parts.given.iter().find(|g| g.keyword.as_deref() == Some(keyword));
-            named.or(parts.given.get(position).filter(|g| g.keyword.is_none())).map(|g| g.value)
+            named.or(parts.given.get(position).filter(|g| g.keyword.is_none())).cloned()
         };
         let (Some(dst), Some(value)) = (at("dst", 0), at("value", 1)) else {
             return Err(by_hand(call.span, "nl.store", "nisa.dma_copy(dst=..., src=tile)"));
         };
-        if matches!(self.kinds.kind(self.number(value)), Kind::Int | Kind::Float) {
+        if matches!(self.kinds.kind(self.number(value.value)), Kind::Int | Kind::Float) {
             return Err(by_hand(call.span, "nl.store of a number", "nisa.memset of a tile, and nisa.dma_copy"));
         }
-        let to = self.place(dst, &bounds)?;
-        let from = self.place(value, &bounds)?;
+        let to = self.place(dst.value, &bounds)?;
+        let from = self.place(value.value, &bounds)?;
         let nisa = self.nisa();
-        let in_psum = self.tile(value).is_some_and(|t| t.memory == Some(Memory::Psum));
+        let in_psum = self.tile(value.value).is_some_and(|t| t.memory == Some(Memory::Psum));
         // DMA does not reach PSUM.
         let text = if in_psum { format!("{}.copy({})", self.nl(), from.text) } else { from.text };
-        Ok(vec![format!("{nisa}.dma_copy(dst={}, src={text})", to.text)])
+        let written =
+            vec![Written::in_place_of(&dst, Some("dst"), &to.text), Written::in_place_of(&value, Some("src"), &text)];
+        Ok(vec![parts.call(&format!("{nisa}.dma_copy"), written)])
     }
 
     /// `t[...] = nl.copy(x)`
     fn copy(&mut self, target: &Expr, value: &Expr) -> Outcome<Vec<String>> {
         let (_, mut parts) = self.arguments(value)?;
         let bounds = self.take(&mut parts, "mask").map_or(Ok(Vec::new()), |m| self.bounds(m.value))?;
-        let Some(src) = parts.given.iter().find(|g| g.keyword.as_deref().is_none_or(|k| k == "src")) else {
+        let Some(given) = parts.given.iter().find(|g| g.keyword.as_deref().is_none_or(|k| k == "src")).cloned() else {
             return Err(by_hand(value.span, "nl.copy", "nisa.tensor_copy(dst=..., src=tile)"));
         };
-        let (src, dst) = (self.place(src.value, &bounds)?, self.place(target, &bounds)?);
+        let (src, dst) = (self.place(given.value, &bounds)?, self.place(target, &bounds)?);
         let nisa = self.nisa();
-        Ok(vec![format!("{nisa}.tensor_copy(dst={}, src={})", dst.text, src.text)])
+        let written = vec![Written::new("dst", &dst.text), Written::in_place_of(&given, Some("src"), &src.text)];
+        Ok(vec![parts.call(&format!("{nisa}.tensor_copy"), written)])
     }
 
     /// `target = nl.loop_reduce(x, op=, loop_indices=[i])`
@@ -441,14 +493,13 @@ impl Pass<'_> {
         })
     }
 
-    /// `nl.matmul(x, y, transpose_x=True)`, which is an instruction; without `transpose_x` its transpose is computed before.
+    /// `nl.matmul(x, y, transpose_x=True)`, which is an instruction; without `transpose_x` x is transposed before.
     fn matmul(&mut self, call: &Expr, target: Target<'_>) -> Outcome<Vec<String>> {
         let (_, parts) = self.arguments(call)?;
         let is_mask =
             parts.given.iter().any(|g| g.keyword.as_deref() == Some("mask") && !matches!(g.value.kind, ExprKind::None));
-        if !self.is_transposed_matmul(call) || is_mask {
-            let instead = "nisa.nc_transpose of x into PSUM, nisa.tensor_copy to SBUF, then nisa.nc_matmul(dst=..., stationary=, moving=)";
-            return Err(by_hand(call.span, "nl.matmul", instead));
+        if is_mask {
+            return Err(by_hand(call.span, "mask= of nl.matmul", "bound the slices of the operands and of the result"));
         }
         let operand = |keyword: &str, at: usize| {
             let named = parts.given.iter().find(|g| g.keyword.as_deref() == Some(keyword));
@@ -457,7 +508,13 @@ impl Pass<'_> {
                 .map(|g| g.value)
                 .ok_or_else(|| by_hand(call.span, "nl.matmul", "nisa.nc_matmul"))
         };
-        let x = self.place(operand("x", 0)?, &[])?;
+        let mut x = self.place(operand("x", 0)?, &[])?;
+        if !self.is_transposed_matmul(call) {
+            let (nl, name) = (self.nl(), self.fresh("transposed"));
+            self.before.push(format!("{name} = {nl}.copy({nl}.transpose({}))", x.text));
+            x.shape = x.shape.filter(|s| s.len() == 2).map(|s| vec![s[1].clone(), s[0].clone()]);
+            x.text = name;
+        }
         let y = self.place(operand("y", 1)?, &[])?;
         let nisa = self.nisa();
         let (mut lines, dst) = match target {
@@ -526,7 +583,7 @@ impl Pass<'_> {
     }
 
     /// A function of `nl` that the current language has, too.
-    fn function(&mut self, call: &Expr, dtype: Option<&str>, bounds: &super::access::Bounds) -> Outcome<String> {
+    fn function(&mut self, call: &Expr, dtype: Option<&str>, bounds: &Bounds) -> Outcome<String> {
         let (callee, mut parts) = self.arguments(call)?;
         let path = self.kinds.path(callee).unwrap_or_default();
         let name = path.strip_prefix("nki.language.").unwrap_or_default().to_owned();
@@ -593,9 +650,19 @@ impl Pass<'_> {
             return Ok(None);
         }
         let (pa, pb) = (self.place(a.value, &[])?, self.place(b.value, &[])?);
-        let is_row = |p: &Place| p.shape.as_ref().is_some_and(|s| s[0].is(1));
+        let one = |e: &Expr| match &e.kind {
+            ExprKind::Subscript(_, key) => match &super::kinds::entries(key)[0].kind {
+                ExprKind::Slice(from, Some(to), None) => {
+                    let from = from.as_ref().map_or(Some(Poly::number(0)), |e| self.kinds.poly(e));
+                    from.zip(self.kinds.poly(to)).and_then(|(from, to)| to.minus(&from)).is_some_and(|n| n.is(1))
+                }
+                _ => false,
+            },
+            _ => false,
+        };
+        let is_row = |p: &Place, e: &Expr| one(e) || p.shape.as_ref().is_some_and(|s| s[0].is(1));
         let shape = |p: &Place| p.shape.as_ref().map_or_else(|| format!("{}.shape", p.text), |s| tuple(s));
-        Ok(match (is_row(&pa), is_row(&pb)) {
+        Ok(match (is_row(&pa, a.value), is_row(&pb, b.value)) {
             (false, true) => Some((b.value.span, shape(&pa))),
             (true, false) => Some((a.value.span, shape(&pb))),
             _ => None,

@@ -1,0 +1,160 @@
+//! `nki-sim migrate`: both versions of a kernel give the same bits.
+
+mod command;
+
+use std::path::Path;
+
+use command::Session;
+
+/// Runs a kernel and returns its outputs by name.
+fn outputs(s: &Session, file: &str, kernel: &str, args: &[&str]) -> Vec<(String, Vec<u8>)> {
+    let folder = format!("out-{kernel}-{}", file.replace(['/', '.'], "-"));
+    let mut words = vec!["run", file, "--kernel", kernel, "--out", &folder];
+    for arg in args {
+        words.extend(["--arg", arg]);
+    }
+    s.run(&words).exits(0);
+    let mut found: Vec<(String, Vec<u8>)> = std::fs::read_dir(s.path(&folder))
+        .expect("outputs")
+        .map(|e| e.expect("entry").path())
+        .map(|p| (p.file_name().expect("name").to_string_lossy().into_owned(), std::fs::read(&p).expect("readable")))
+        .collect();
+    found.sort();
+    std::fs::remove_dir_all(s.path(&folder)).expect("removable");
+    found
+}
+
+#[track_caller]
+fn same(file: &str, code: i32, kernels: &[(&str, &[&str])]) {
+    let s = Session::new();
+    let old = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests").join(file);
+    let old = old.to_str().expect("UTF-8");
+    s.run(&["migrate", old, "--output", "new.py"]).exits(code);
+    for (kernel, args) in kernels {
+        let (before, after) = (outputs(&s, old, kernel, args), outputs(&s, "new.py", kernel, args));
+        assert!(!before.is_empty(), "{kernel}");
+        for ((name, a), (_, b)) in before.iter().zip(&after) {
+            assert!(a == b, "{kernel}: {name} differs");
+        }
+        assert_eq!(before.len(), after.len(), "{kernel}");
+    }
+}
+
+#[test]
+fn mechanical_changes_keep_every_bit() {
+    same(
+        "migrate/kernels.py",
+        0,
+        &[
+            ("ragged", &["x=float32[300,1100]", "y=float32[300,1100]"]),
+            ("ragged", &["x=float32[128,512]", "y=bfloat16[128,512]"]),
+            ("ragged", &["x=float32[1,513]", "y=float32[1,513]"]),
+            ("generated", &["x=float32[3,2,128,64]"]),
+            ("parts", &["x=float32[128,64]"]),
+            ("product", &["lhs_t=float32[256,96]", "rhs=float32[256,200]"]),
+        ],
+    );
+}
+
+#[test]
+fn kernels_of_files_with_work_left_run_where_nothing_of_theirs_is_left() {
+    same(
+        "beta1/values.py",
+        1,
+        &[
+            ("softmax_rows", &["x=float32[256,192]"]),
+            ("accumulate", &["lhs_t=float32[384,96]", "rhs=float32[384,256]"]),
+            ("accumulate", &["lhs_t=bfloat16[128,128]", "rhs=bfloat16[128,512]"]),
+            ("kept_names", &["x=float32[128,64]"]),
+            ("zeros_and_sums", &["x=float32[128,128]"]),
+            ("operators", &["x=float32[128,96]", "y=float32[128,96]", "scale=0.5"]),
+            ("widened", &["x=float32[128,700]"]),
+            ("streams", &["a=float32[512]", "b=float32[512]"]),
+            ("attention", &["q=float32[128,128]", "k=float32[128,128]", "v=float32[128,128]"]),
+        ],
+    );
+    same("beta1/indices.py", 1, &[("transposed", &["x=float32[200,36]"])]);
+    same(
+        "beta1/tables.py",
+        1,
+        &[
+            ("blocked_matmul", &["lhs=float32[256,384]", "rhs=float32[384,320]"]),
+            ("row_maxima", &["x=float32[5,96,48]"]),
+        ],
+    );
+}
+
+const OLD: &str = "\
+import neuronxcc.nki as nki
+import neuronxcc.nki.isa as nisa
+import neuronxcc.nki.language as nl
+
+@nki.jit
+def k(x):
+    out = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.shared_hbm)
+    t = nl.load(x)
+    r = nl.copy(t[nl.arange(64)[:, None], -1 * nl.arange(32)[None, :] + 31])  # backwards
+    nl.store(out, r)
+    return out
+";
+
+#[test]
+fn each_construct_is_one_line_and_inputs_stay() {
+    let s = Session::new();
+    s.write("old.py", OLD);
+    let ran = s.run(&["migrate", "old.py"]).exits(1);
+    assert!(ran.stderr.contains("old.py:8:5: t = nl.load(x) -> t = nl.ndarray(x.shape"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("old.py:9:17: by hand: ") && ran.stderr.contains("t.ap(pattern="), "{}", ran.stderr);
+    assert!(ran.stderr.ends_with("1 left to do by hand\n"), "{}", ran.stderr);
+    assert!(ran.stdout.contains("nisa.dma_copy(dst=t, src=x)") && ran.stdout.contains("# backwards"), "{}", ran.stdout);
+    s.run(&["migrate", "old.py", "-o", "old.py"]).exits(2).says("would overwrite");
+    s.run(&["migrate", "old.py", "-o", "nowhere/new.py"]).exits(2).says("there is no directory");
+    assert_eq!(std::fs::read_to_string(s.path("old.py")).expect("readable"), OLD);
+    s.run(&["migrate", "missing.py"]).exits(2).says("missing.py");
+    s.write("broken.py", "def k(:\n");
+    s.run(&["migrate", "broken.py", "-o", "new.py"]).exits(1).says("syntax-error");
+    assert!(!s.path("new.py").exists(), "nothing is written");
+    s.write("new_already.py", "import nki\n");
+    let ran = s.run(&["migrate", "new_already.py"]).exits(0).says("nothing of neuronxcc.nki");
+    assert_eq!(ran.stdout, "import nki\n");
+}
+
+#[test]
+fn what_means_something_else_is_left_to_do() {
+    let cases = [
+        ("    i = nl.program_id(0)", "nl.program_id of a launch grid"),
+        ("    t = nl.zeros((4, 128, 8), dtype=nl.float32, buffer=ncc.sbuf.mod_alloc(base_addr=0))", "address="),
+        ("    t = nl.load(x, mask=nl.arange(64)[:, None] >= 3)", "start the slice where the mask begins"),
+        ("    t = nl.load(x[rows, nl.arange(8)[None, :]])", "vector_offset=index"),
+        ("    t = nl.load_transpose2d(x, mask=m)", "mask="),
+        ("    nisa.dma_copy(dst=x, src=x, dst_rmw_op=np.add)", "nisa.dma_compute"),
+        ("    p = nl.nc(2)", "kernel[lnc]"),
+        (
+            "    n = 3\n    i = n + nl.arange(8)[:, None]\n    n = 4\n    t = nl.load(x[i, nl.arange(8)[None, :]])",
+            "index tile",
+        ),
+    ];
+    for (body, text) in cases {
+        let s = Session::new();
+        let head = "import neuronxcc.nki as nki\nimport neuronxcc.nki.compiler as ncc\nimport neuronxcc.nki.isa as nisa\n\
+                    import neuronxcc.nki.language as nl\nimport numpy as np\n@nki.jit\ndef k(x, m):\n    rows = nl.load(x[0:64, 0:1])\n";
+        s.write("old.py", format!("{head}{body}\n    return x\n"));
+        let ran = s.run(&["migrate", "old.py"]).exits(1);
+        assert!(ran.stderr.contains("by hand: ") && ran.stderr.contains(text), "{body}:\n{}", ran.stderr);
+    }
+}
+
+#[test]
+fn hosts_call_the_kernel() {
+    let s = Session::new();
+    let old = "import neuronxcc.nki as nki\nfrom neuronxcc.nki import baremetal, simulate_kernel\nimport neuronxcc.nki.language as nl\n\
+               @nki.jit(mode=\"baremetal\")\ndef k(x):\n    return x\n\
+               def main(a):\n    one = baremetal(k, save_neff_name=\"f.neff\")(a)\n    two = simulate_kernel(k, a)\n    \
+               three = nki.baremetal()(k)(a)\n    nki.benchmark(warmup=1)(k)(a)\n    k[4, 2](a)\n";
+    s.write("old.py", old);
+    let ran = s.run(&["migrate", "old.py"]).exits(1).says("report has the latency").says("a launch grid");
+    for text in ["@nki.jit\ndef k", "one = k(a)", "two = nki.simulate(k)(a)", "three = k(a)"] {
+        assert!(ran.stdout.contains(text), "`{text}` is not in\n{}", ran.stdout);
+    }
+    assert!(!ran.stdout.contains("import neuronxcc") && !ran.stdout.contains("from neuronxcc"), "{}", ran.stdout);
+}
