@@ -173,7 +173,7 @@ impl Pass<'_> {
         if let Some(line) = self.direct(&dst, value, &bounds)? {
             return Ok(vec![line]);
         }
-        let text = self.into_type(value, dtype.as_deref(), &bounds)?;
+        let text = self.typed(value, dtype.as_deref(), &bounds)?;
         let dst = if name_of(target).is_some() { format!("{}[...]", dst.text) } else { dst.text };
         Ok(vec![format!("{dst} = {text}")])
     }
@@ -262,7 +262,7 @@ impl Pass<'_> {
         let name = self.kinds.source(target.span).to_owned();
         let (Some(shape), Some(dtype)) = (data.shape.clone(), self.type_of_call(value, &data)) else {
             // A tile of the part that the mask leaves, of the type that the operands promote to.
-            let text = self.into_type(value, None, &bounds)?;
+            let text = self.typed(value, None, &bounds)?;
             self.last_made = Some(Tile { memory: Some(Memory::Sbuf), shape: data.shape, ..Tile::default() });
             self.bind_made(target, value);
             return Ok(vec![format!("{name} = {text}")]);
@@ -275,7 +275,7 @@ impl Pass<'_> {
         };
         let made = self.made(&name, &Made { shape: tuple(&shape), dtype: dtype.clone(), tile: tile.clone() });
         let dst = self.narrowed(value, name, &tile, &bounds)?.text;
-        let text = self.into_type(value, Some(&dtype), &bounds)?;
+        let text = self.typed(value, Some(&dtype), &bounds)?;
         self.last_made = Some(tile);
         self.bind_made(target, value);
         Ok(vec![made, format!("{dst} = {text}")])
@@ -299,7 +299,7 @@ impl Pass<'_> {
     }
 
     /// A value that is assigned to a part of a tensor: it is computed in the type of the tensor.
-    fn into_type(&mut self, value: &Expr, dtype: Option<&str>, bounds: &Bounds) -> Outcome<String> {
+    fn typed(&mut self, value: &Expr, dtype: Option<&str>, bounds: &Bounds) -> Outcome<String> {
         match &value.kind {
             ExprKind::Call(..) if let Some(path) = self.callee(value) => match path.strip_prefix("nki.language.") {
                 Some(name) if OPS.iter().any(|o| o.name == name) || REDUCTIONS.contains(&name) && bounds.is_empty() => {
