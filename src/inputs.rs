@@ -3,11 +3,11 @@
 use nki_frontend::Arg;
 use nki_isa::Program;
 use nki_isa::dtype::DType;
+use nki_sim_core::generate::{Fill, generate};
 use nki_sim_core::{Buffer, HostTensor};
 
-use crate::generate::generate;
 use crate::npy::{self, Elem};
-use crate::value::{Fill, TensorSpec, Value};
+use crate::value::{TensorSpec, Value};
 
 /// An input of a run. Made-up contents are made when they are needed: compiling needs none.
 #[derive(Debug)]

@@ -10,7 +10,6 @@ mod codec;
 mod compare;
 mod expected;
 pub mod findings;
-mod generate;
 pub mod inputs;
 mod intermediates;
 mod kernel;

@@ -186,7 +186,9 @@ pub(crate) fn start_log() {
         Ok(level) => {
             let _ = tracing_subscriber::fmt().with_max_level(level).with_writer(io::stderr).try_init();
         }
-        Err(_) => eprint(&format!("warning: NKI_SIM_LOG={level} is no level: error, warn, info, debug, trace or off\n")),
+        Err(_) => {
+            eprint(&format!("warning: NKI_SIM_LOG={level} is no level: error, warn, info, debug, trace or off\n"))
+        }
     }
 }
 

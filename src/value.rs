@@ -17,21 +17,7 @@ use std::path::PathBuf;
 
 use nki_isa::dtype::DType;
 use nki_isa::names::Named;
-
-/// How a generated tensor is filled.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Fill {
-    /// Mean 0, variance 1.
-    Normal,
-    /// In `[0, 1)`.
-    Uniform,
-    /// 0.
-    Zeros,
-    /// 1.
-    Ones,
-    /// The element's number.
-    Arange,
-}
+use nki_sim_core::generate::Fill;
 
 /// Where a tensor comes from.
 #[derive(Debug, Clone, PartialEq)]
@@ -393,19 +379,6 @@ impl<'a> Parser<'a> {
             first = false;
         }
         Ok(Value::Tensor(TensorSpec::Generated { dtype, shape, fill, seed }))
-    }
-}
-
-impl Fill {
-    fn from_name(name: &str) -> Option<Fill> {
-        Some(match name {
-            "normal" => Fill::Normal,
-            "uniform" => Fill::Uniform,
-            "zeros" => Fill::Zeros,
-            "ones" => Fill::Ones,
-            "arange" => Fill::Arange,
-            _ => return None,
-        })
     }
 }
 

@@ -12,6 +12,7 @@ pub mod analysis;
 mod buffer;
 pub mod deps;
 pub mod exec;
+pub mod generate;
 pub mod lint;
 pub mod memory;
 pub mod middle_end;
