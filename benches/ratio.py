@@ -9,6 +9,7 @@ NumPy's BLAS and the simulator both use all cores that are available to them. Bo
 are measured alternately, and the best of each counts.
 """
 
+import json
 import os
 import pathlib
 import re
@@ -174,6 +175,18 @@ def main():
         results.append(aim("growth of memory from 192,000 to 384,000 over that from 96,000 to 192,000", growth, "", 2.5))
         [small] = in_turn(timed(command(ROOT / "examples/softmax.py", "--arg", "x=float32[256,512]")), repeat=SHORT)
         results.append(aim("small kernel end to end", small * 1e3, "ms", 50.0))
+
+        # Jobs that differ, so that each is performed.
+        def jobs(count):
+            file = folder / f"{count}.jsonl"
+            kernel = str(ROOT / "examples/softmax.py")
+            file.write_text("".join(json.dumps({"file": kernel, "args": {"x": f"float32[256,512]:{n}"}}) + "\n" for n in range(count)))
+            return command(file, "--jobs", "1", verb="batch")
+
+        few, many_jobs = in_turn(timed(jobs(10)), timed(jobs(510)), repeat=3)
+        per_job = (many_jobs - few) / 500
+        results.append(aim("small kernels per second and core in a batch, against 100", 100 * per_job, "", 1.0))
+        results.append(aim("a job of a batch against a command of its own", per_job / small, "", 0.5))
     sys.exit(0 if all(results) else 1)
 
 

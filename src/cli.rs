@@ -51,7 +51,14 @@ pub(crate) enum Command {
     /// Fit the timing parameters that hardware profiles determine, for --params
     Calibrate(CalibrateArgs),
     /// Time a kernel for every combination of arguments or constants, fastest first
-    Sweep(SweepArgs),
+    Sweep(Box<SweepArgs>),
+    /// Run many kernels within limits: a job for each line of JSON, a line for each result
+    Batch(BatchArgs),
+    /// Serve check, run, sweep, compare and explain to agents over standard input and output (Model Context Protocol)
+    Mcp(McpArgs),
+    /// Perform the tasks of another process of this command
+    #[command(hide = true)]
+    Worker,
     /// Explain a diagnostic, a name of the API, a cause of a stall, a timing parameter or a column of the tables; without a name, list them
     Explain {
         /// E.g. uninitialized-read, nc_matmul, nl.softmax, NkiTensor.reshape, dma-bandwidth, dma.engines or Instruction.opcode
@@ -70,6 +77,11 @@ pub(crate) enum Command {
 }
 
 impl Command {
+    /// Whether only the process of the Python package can do it.
+    pub(crate) fn is_for_python(&self) -> bool {
+        matches!(self, Command::Sweep(args) if args.search)
+    }
+
     /// The kernel that it compiles.
     pub(crate) fn kernel(&self) -> Option<&KernelArgs> {
         match self {
@@ -174,6 +186,17 @@ impl LaunchGrid {
     }
 }
 
+impl std::fmt::Display for LaunchGrid {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let axis = |axis: &GridAxis| match (axis.cores, axis.cores_outside) {
+            (1, _) => axis.sequential.to_string(),
+            (cores, true) => format!("nc{cores}*{}", axis.sequential),
+            (cores, false) => format!("{}*nc{cores}", axis.sequential),
+        };
+        f.write_str(&self.0.iter().map(axis).collect::<Vec<_>>().join(","))
+    }
+}
+
 /// `4,2`, `nc2*4,2` or `4*nc2`.
 fn launch_grid(text: &str) -> Result<LaunchGrid, String> {
     let wrong = |axis: &str| format!("`{axis}` is no axis of a grid: write a number of programs, nc2, nc2*N or N*nc2");
@@ -199,7 +222,7 @@ fn launch_grid(text: &str) -> Result<LaunchGrid, String> {
 }
 
 /// How the timeline is computed.
-#[derive(Debug, Args)]
+#[derive(Debug, Clone, Args)]
 pub(crate) struct TimingArgs {
     /// Instruction order: the compiler's (a list schedule) or the program's
     #[arg(long, value_name = "ORDER", default_value = "compiler", value_parser = ["compiler", "program"])]
@@ -368,7 +391,7 @@ pub(crate) struct CalibrateArgs {
     pub(crate) params: Option<PathBuf>,
 }
 
-#[derive(Debug, Args)]
+#[derive(Debug, Clone, Args)]
 pub(crate) struct SweepArgs {
     #[command(flatten)]
     pub(crate) kernel: KernelArgs,
@@ -386,6 +409,33 @@ pub(crate) struct SweepArgs {
     /// Absolute tolerance of --expect [default: by dtype]
     #[arg(long, value_name = "A", value_parser = tolerance, allow_negative_numbers = true)]
     pub(crate) atol: Option<f64>,
+    /// Let Optuna choose the points, which needs the Python package and Optuna: pip install 'nki-sim[search]'
+    #[arg(long, conflicts_with = "state")]
+    pub(crate) search: bool,
+    /// Points that a search times at most
+    #[arg(long, value_name = "N", requires = "search", value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) trials: Option<u64>,
+    /// Time after which a search begins no further point
+    #[arg(long, value_name = "SECONDS", requires = "search", value_parser = seconds)]
+    pub(crate) seconds: Option<f64>,
+    /// How a search chooses: tpe, random, nsga2, nsga3 or qmc
+    #[arg(long, value_name = "NAME", requires = "search", default_value = "tpe")]
+    pub(crate) sampler: String,
+    /// Seed of the sampler
+    #[arg(long, value_name = "N", requires = "search", default_value_t = 0)]
+    pub(crate) seed: u64,
+    /// With --expect, compute the values of each point, also where a correct one is as good in latency and SBUF
+    #[arg(long, requires = "search")]
+    pub(crate) no_prune: bool,
+    /// URL of a storage of Optuna, e.g. sqlite:///search.db; a later search with it continues
+    #[arg(long, value_name = "URL", requires = "search")]
+    pub(crate) storage: Option<String>,
+    /// Name of the study in the storage [default: the file's]
+    #[arg(long, value_name = "NAME", requires = "search")]
+    pub(crate) study: Option<String>,
+    /// Write a plot of latency and SBUF as SVG, with the points that no other one beats
+    #[arg(long, value_name = "FILE.svg")]
+    pub(crate) plot: Option<PathBuf>,
     /// File of finished points, which a later call with the same file does not repeat
     #[arg(long, value_name = "FILE")]
     pub(crate) state: Option<PathBuf>,
@@ -401,6 +451,38 @@ pub(crate) struct SweepArgs {
     /// Write all points as CSV
     #[arg(long, value_name = "FILE")]
     pub(crate) csv: Option<PathBuf>,
+}
+
+/// Workers and the limits of what they do.
+#[derive(Debug, Args)]
+pub(crate) struct LimitArgs {
+    /// Worker processes [default: one for each processor]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1024))]
+    pub(crate) jobs: Option<u32>,
+    /// Time limit of a job
+    #[arg(long, value_name = "SECONDS", default_value_t = 60.0, value_parser = seconds)]
+    pub(crate) max_seconds: f64,
+    /// Memory limit of a job, e.g. 512MiB [default: the workers share $NKI_SIM_MAX_MEMORY, or half of the available memory]
+    #[arg(long, value_name = "SIZE")]
+    pub(crate) max_memory: Option<String>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct McpArgs {
+    #[command(flatten)]
+    pub(crate) limits: LimitArgs,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct BatchArgs {
+    /// File of jobs, a JSON object in each line (fields: docs/cli.md); `-` reads standard input
+    #[arg(value_name = "JOBS.jsonl")]
+    pub(crate) jobs_file: PathBuf,
+    /// Write the results to a file instead of standard output
+    #[arg(long, value_name = "FILE")]
+    pub(crate) json_lines: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) limits: LimitArgs,
 }
 
 /// How `check` writes its findings to standard output.
@@ -470,6 +552,13 @@ fn step(text: &str) -> Result<f64, String> {
     match text.parse::<f64>() {
         Ok(x) if x > 0.0 && x < 100.0 => Ok(x),
         _ => Err("expected a percentage between 0 and 100".into()),
+    }
+}
+
+fn seconds(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(x) if x > 0.0 && x.is_finite() => Ok(x),
+        _ => Err("expected a number of seconds above 0".into()),
     }
 }
 

@@ -41,22 +41,23 @@ pub(crate) fn read(given: &[(String, String)]) -> Result<Vec<Expected>, Failure>
         }
         let array = array(name, text).map_err(|e| format!("--expect {name}: {e}"))?;
         let short: String = text.chars().take(MOST_CHARACTERS).collect();
-        let file = if short.len() < text.len() && is_written(text) { format!("{short}...") } else { text.clone() };
+        let is_file = text.contains(".npy") || std::path::Path::new(text).exists();
+        let file = if short.len() < text.len() && !is_file { format!("{short}...") } else { text.clone() };
         out.push(Expected { name: name.clone(), file, array });
     }
     Ok(out)
 }
 
-fn is_written(text: &str) -> bool {
-    matches!(value::parse(text), Ok(Value::Tensor(TensorSpec::Written { .. } | TensorSpec::Generated { .. })))
-}
-
 fn array(name: &str, text: &str) -> Result<Array, String> {
-    if !is_written(text) {
-        return npy::read(text.as_ref());
-    }
+    let value = match value::parse(text) {
+        // A file may hold doubles, which are no argument.
+        Ok(Value::Tensor(TensorSpec::File { dtype: None, .. })) => return npy::read(text.as_ref()),
+        Ok(value @ Value::Tensor(_)) => value,
+        // A file with another name.
+        _ => return npy::read(text.as_ref()),
+    };
     let mut tensors = Vec::new();
-    inputs::resolve(name, &value::parse(text).map_err(|e| e.to_string())?, 0, &mut tensors)?;
+    inputs::resolve(name, &value, 0, &mut tensors)?;
     let tensor = tensors.pop().ok_or("no tensor")?.filled();
     Ok(Array { elem: Elem::Device(tensor.dtype), shape: tensor.shape, data: tensor.data })
 }

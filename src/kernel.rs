@@ -125,8 +125,13 @@ impl Arguments for CommandArguments {
 /// Applies the levels to everything that was found, and shows what is left on standard error.
 pub(crate) fn conclude(session: &Session, found: Vec<Diagnostic>, sources: &SourceMap) -> Applied {
     let applied = session.judge.judge(found);
-    eprint(&render_all(&applied.diagnostics, sources, color()));
+    show(&applied, sources);
     applied
+}
+
+/// Shows findings on standard error.
+pub(crate) fn show(applied: &Applied, sources: &SourceMap) {
+    eprint(&render_all(&applied.diagnostics, sources, color()));
 }
 
 /// Ends a command: says what was denied, and fails if anything that was reported is an error.
@@ -340,6 +345,17 @@ pub(crate) fn refusal(command: &str, args: &KernelArgs, refused: Refused) -> Fai
         Refused::Arguments { kernel, unknown, missing } => misfit(command, args, &kernel, &unknown, &missing),
         Refused::Value(why) => why,
     })
+}
+
+/// A name of a sweep that is nothing which could be set.
+pub(crate) fn no_axis(name: &str, kernel: &KernelInfo, file: &Path) -> String {
+    let params: Vec<&str> = kernel.params.iter().map(|p| p.name.as_str()).collect();
+    format!(
+        "{name}: neither a parameter of kernel `{}` ({}) nor a constant assigned in one line at the top level of `{}`",
+        kernel.name,
+        params.join(", "),
+        file.display()
+    )
 }
 
 /// Unknown and missing arguments, with the signature and a command that would work.

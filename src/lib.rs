@@ -12,6 +12,7 @@ mod expected;
 pub mod findings;
 pub mod inputs;
 mod intermediates;
+mod jobs;
 mod kernel;
 mod markup;
 mod measure;
@@ -79,7 +80,7 @@ pub fn command_line(words: Vec<OsString>, tracer: Option<&'static dyn python::Tr
         }
     };
     output::set_color(cli.color);
-    let ours = match cli.command.kernel().map_or(Ok(None), |kernel| python::hand_over(&words, kernel)) {
+    let ours = match python::hand_over(&words, &cli.command) {
         Ok(Some(code)) => return code,
         Ok(None) => Ok(()),
         Err(failure) => Err(failure),
@@ -93,7 +94,10 @@ pub fn command_line(words: Vec<OsString>, tracer: Option<&'static dyn python::Tr
         Command::Compare(args) => cmd::compare::run(&args),
         Command::Calibrate(args) => cmd::calibrate::run(&args),
         Command::Replay(args) => cmd::replay::run(&args),
-        Command::Sweep(args) => cmd::sweep::run(args),
+        Command::Sweep(args) => cmd::sweep::run(*args),
+        Command::Batch(args) => cmd::batch::run(&args),
+        Command::Mcp(args) => cmd::mcp::run(&args),
+        Command::Worker => cmd::worker::run(),
         Command::Explain { slug } => cmd::explain::run(slug.as_deref()),
         Command::Completions { shell } => {
             cmd::grammar::completions(shell);
@@ -132,6 +136,14 @@ pub(crate) fn shell_word(word: &str) -> String {
         return word.into();
     }
     format!("'{}'", word.replace('\'', "'\\''"))
+}
+
+/// The rows of a sweep that no other one beats, and a plot of all as SVG. `rows` is JSON as `sweep --json` has it.
+///
+/// # Errors
+/// If they are no rows.
+pub fn pareto(rows: &str) -> Result<(Vec<usize>, String), String> {
+    cmd::sweep::pareto::of_json(rows)
 }
 
 /// The version, which every report carries.

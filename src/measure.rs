@@ -49,7 +49,12 @@ pub(crate) struct Measured {
 
 impl Measured {
     /// A kernel that is wrong.
-    fn wrong(session: &Session, point: Vec<(String, String)>, compiled: Compilation, found: Vec<Diagnostic>) -> Self {
+    pub(crate) fn wrong(
+        session: &Session,
+        point: Vec<(String, String)>,
+        compiled: Compilation,
+        found: Vec<Diagnostic>,
+    ) -> Self {
         let applied = session.judge.judge(compiled.with(found));
         let row = Row::new(point, &applied, &compiled.sources, None);
         let prints = compiled.prints.clone();
@@ -74,6 +79,32 @@ pub(crate) fn with_run_line(
         Err(wrong) => {
             let program = wrong.program(settings::target(args.target)?);
             Ok(Err(Box::new(Measured::wrong(session, Vec::new(), program, Vec::new()))))
+        }
+    }
+}
+
+/// Compiles the kernel and looks for what is wrong without values. The placed kernel, if it is not wrong, and all that was found.
+pub(crate) fn check(
+    session: &Session,
+    args: &KernelArgs,
+    loader: &dyn Loader,
+) -> Result<(Compilation, Option<Kernel>, Applied), Failure> {
+    let (mut compiled, _) = compile_from("check", session, args, loader)?;
+    let kernel = match session.place(&mut compiled) {
+        Ok(kernel) => kernel,
+        Err(stop) => {
+            let applied = session.judge.judge(compiled.with(stop.found()?));
+            return Ok((compiled, None, applied));
+        }
+    };
+    match session.run_alone(&kernel, Vec::new()) {
+        Ok(ran) => {
+            let applied = session.judge.judge(compiled.with(ran.findings));
+            Ok((compiled, Some(kernel), applied))
+        }
+        Err(stop) => {
+            let applied = session.judge.judge(compiled.with(stop.found()?));
+            Ok((compiled, None, applied))
         }
     }
 }

@@ -98,7 +98,7 @@ pub(crate) fn read_text(path: &Path) -> io::Result<String> {
 }
 
 /// Bytes of a size: `8GiB`, `500MB`, `2e9`, `50%` of the machine's memory.
-fn parse(text: &str) -> Result<u64, String> {
+pub(crate) fn parse(text: &str) -> Result<u64, String> {
     let text = text.trim();
     let wrong = || format!("`{text}` is not a size: expected a number with a unit, such as 8GiB, 500MB or 50%");
     let digits = text.find(|c: char| !(c.is_ascii_digit() || c == '.')).unwrap_or(text.len());
@@ -153,7 +153,16 @@ fn available() -> Option<u64> {
 
 /// Bytes that this process occupies, in memory or swapped out.
 fn resident() -> Option<u64> {
-    let text = fs::read_to_string("/proc/self/status").ok()?;
+    occupied("self")
+}
+
+/// Bytes that another process occupies.
+pub(crate) fn resident_of(process: u32) -> Option<u64> {
+    occupied(&process.to_string())
+}
+
+fn occupied(process: &str) -> Option<u64> {
+    let text = fs::read_to_string(format!("/proc/{process}/status")).ok()?;
     Some(field(&text, "VmRSS")?.saturating_add(field(&text, "VmSwap").unwrap_or(0)))
 }
 

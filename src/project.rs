@@ -26,14 +26,23 @@ pub(crate) fn levels_for(file: &Path) -> Result<Source, String> {
     }
 }
 
-/// The nearest project file and its settings.
-fn find(file: &Path) -> Result<Option<(PathBuf, Table)>, String> {
+/// Where the project file of `file` is looked for, the nearest first.
+pub(crate) fn candidates(file: &Path) -> Vec<PathBuf> {
+    directory_of(file).iter().flat_map(|d| d.ancestors().flat_map(|a| [a.join(OWN), a.join(PYPROJECT)])).collect()
+}
+
+/// The directory of a file, without `..` and links, which would lead the search astray.
+fn directory_of(file: &Path) -> Option<PathBuf> {
     let parent = match file.parent() {
         Some(p) if !p.as_os_str().is_empty() => p,
         _ => Path::new("."),
     };
-    // `..` and links would lead the search astray.
-    let Ok(directory) = std::fs::canonicalize(parent) else { return Ok(None) };
+    std::fs::canonicalize(parent).ok()
+}
+
+/// The nearest project file and its settings.
+fn find(file: &Path) -> Result<Option<(PathBuf, Table)>, String> {
+    let Some(directory) = directory_of(file) else { return Ok(None) };
     for directory in directory.ancestors() {
         let own = directory.join(OWN);
         if let Some(text) = read(&own)? {

@@ -9,7 +9,7 @@ use nki_diag::SourceMap;
 use nki_frontend::{Arguments, Compiled, Options};
 
 use crate::Failure;
-use crate::cli::{Frontend, KernelArgs};
+use crate::cli::{Command as Subcommand, Frontend, KernelArgs};
 use crate::inputs::Given;
 use crate::session::{Kernel, Session};
 
@@ -64,6 +64,12 @@ pub trait Tracer: Sync {
     /// # Errors
     /// The user has ended the session, or the place is not reached.
     fn step(&self, what: &Stepped<'_>, at: Option<&Break>) -> Result<(), String>;
+
+    /// Searches points of a sweep; both are JSON (`cmd::sweep::search`, the rows of a sweep).
+    ///
+    /// # Errors
+    /// Optuna is not installed, or the search is wrong.
+    fn search(&self, request: &str) -> Result<String, String>;
 }
 
 static TRACER: OnceLock<&'static dyn Tracer> = OnceLock::new();
@@ -72,6 +78,11 @@ static TRACER: OnceLock<&'static dyn Tracer> = OnceLock::new();
 pub(crate) fn offer(tracer: &'static dyn Tracer) {
     // Every call offers the same one.
     let _ = TRACER.set(tracer);
+}
+
+/// The tracer of this process, if it has one.
+pub(crate) fn offered() -> Option<&'static dyn Tracer> {
+    TRACER.get().copied()
 }
 
 /// The tracer that is to compile the kernel; none for the built-in evaluator.
@@ -84,6 +95,18 @@ pub(crate) fn interpreter() -> String {
     std::env::var(PYTHON).ok().filter(|p| !p.is_empty()).unwrap_or_else(|| "python3".into())
 }
 
+/// The program that is this command, and its first words.
+///
+/// # Errors
+/// If the system does not say which program this is.
+pub(crate) fn own_command() -> Result<(OsString, Vec<OsString>), String> {
+    if TRACER.get().is_some() {
+        return Ok((interpreter().into(), vec!["-m".into(), "nki_sim".into()]));
+    }
+    let program = std::env::current_exe().map_err(|e| format!("cannot tell which program this is: {e}"))?;
+    Ok((program.into(), Vec::new()))
+}
+
 /// Whether an interpreter has the package.
 pub(crate) fn has_package(python: &str) -> bool {
     Command::new(python)
@@ -94,18 +117,26 @@ pub(crate) fn has_package(python: &str) -> bool {
         .is_ok_and(|s| s.success())
 }
 
-/// Hands a command whose kernel Python is to execute over to the package's command, and gives its exit code; none if this process does it.
+/// Hands a command whose kernel Python is to execute, or whose points Optuna is to choose, over to the package's command, and gives its exit code; none if this process does it.
 ///
 /// # Errors
 /// The package is not installed, and nothing else will do.
-pub(crate) fn hand_over(words: &[OsString], args: &KernelArgs) -> Result<Option<u8>, Failure> {
-    let lowered = args.file.extension().is_some_and(|e| e == "nkir");
-    if args.frontend == Frontend::Builtin || TRACER.get().is_some() || lowered {
+pub(crate) fn hand_over(words: &[OsString], command: &Subcommand) -> Result<Option<u8>, Failure> {
+    let frontend =
+        command.kernel().filter(|args| args.file.extension().is_none_or(|e| e != "nkir")).map(|args| args.frontend);
+    let frontend = frontend.unwrap_or(Frontend::Builtin);
+    if TRACER.get().is_some() || (frontend == Frontend::Builtin && !command.is_for_python()) {
         return Ok(None);
     }
     let python = interpreter();
     if !has_package(&python) {
-        if args.frontend == Frontend::Auto {
+        if command.is_for_python() {
+            return Err(Failure::Call(format!(
+                "--search: Optuna chooses the points, which needs the Python package, and `{python}` does not have it\n  {}",
+                installation(&python)
+            )));
+        }
+        if frontend == Frontend::Auto {
             return Ok(None);
         }
         return Err(Failure::Call(format!(

@@ -208,7 +208,7 @@ impl Checked {
 }
 
 /// Known without running, so that `--no-numerics` has them, too.
-fn outputs_of(program: &Program) -> Vec<OutputInfo> {
+pub(crate) fn outputs_of(program: &Program) -> Vec<OutputInfo> {
     program
         .outputs
         .iter()

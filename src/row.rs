@@ -40,6 +40,9 @@ pub(crate) struct Row {
     /// Outputs compared with what is expected of them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) expected: Vec<Compared>,
+    /// A search has not computed its values, because a correct point is as good in latency and SBUF.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) pruned: bool,
     /// What was found, after levels.
     #[serde(default)]
     pub(crate) findings: Vec<Found>,
@@ -202,11 +205,11 @@ impl Row {
         errors?.into_iter().reduce(f64::max)
     }
 
-    /// The order of a table: the kernels that fit and are correct, those that do not fit, those with wrong outputs, those that failed.
+    /// The order of a table: the kernels that fit and are correct, those that do not fit, those with wrong or unknown outputs, those that failed.
     pub(crate) fn rank(&self) -> u32 {
         match self.latency_us {
             None => 3,
-            Some(_) if !self.is_correct() => 2,
+            Some(_) if self.pruned || !self.is_correct() => 2,
             Some(_) => u32::from(!self.latency_valid),
         }
     }

@@ -21,12 +21,14 @@ from ._errors import (
     SimError,
 )
 from ._arrays import TensorSpec
+from ._batch import batch
 from ._framework import FrameworkKernel, JaxFrameworkKernel, NumpyFrameworkKernel, PyTorchFrameworkKernel
 from ._limits import configure
 from ._kernel import Kernel, cpu_simulate, from_source, jit, simulate, trace
 from ._native import __version__, target
 from ._profile import Report, assert_close, profile
 from ._ranks import PerRank, RanksReport, simulate_ranks
+from ._search import Search
 from ._sweep import Sweep, SweepPoint, sweep
 from ._tree import install
 from ._values import Value, Values, trace_values
@@ -46,6 +48,7 @@ __all__ = [
     "PyTorchFrameworkKernel",
     "RanksReport",
     "Report",
+    "Search",
     "SimError",
     "Sweep",
     "SweepPoint",
@@ -54,6 +57,7 @@ __all__ = [
     "Values",
     "__version__",
     "assert_close",
+    "batch",
     "configure",
     "cpu_simulate",
     "from_source",

@@ -83,18 +83,18 @@ def judge(kernel):
     return found
 
 
-def flags(deny, warn, allow):
-    """Command-line words with these lists and with the configuration of this process."""
-    words, seen = [], set()
+def of_job(deny, warn, allow):
+    """The fields of a job with these lists and with the configuration of this process."""
+    fields, seen = {"deny": [], "warn": [], "allow": []}, set()
     for source in (lists("", deny, warn, allow), *(_process.get(which) for which in _NAMES)):
         if source is None:
             continue
         named = set()
-        for level, several in zip(("deny", "warn", "allow"), source[1:]):
+        for level, several in zip(fields, source[1:]):
             for word in (w.strip() for text in several for w in text.split(",")):
                 if word not in seen:
-                    words += [f"--{level}", word]
+                    fields[level].append(word)
                 named.add(word)
-        # An entry in two lists of one source is an error, which the command reports.
+        # An entry in two lists of one source is an error, which the job reports.
         seen |= named
-    return words + (["--strict"] if _strict else [])
+    return {**fields, "strict": _strict}

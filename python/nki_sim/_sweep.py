@@ -1,4 +1,4 @@
-"""Times a kernel at every point of a grid, on any executor."""
+"""Times a kernel at the points of a grid, all or those that a search chooses, on any executor."""
 
 import concurrent.futures
 import inspect
@@ -6,17 +6,17 @@ import itertools
 import json
 import os
 import pathlib
-import subprocess
-import sys
 import tempfile
 
 import numpy as np
 
-from . import _levels, _limits, _native
-from ._arrays import TensorSpec, packed_name
+from . import _batch, _levels, _limits, _native
+from ._arrays import TensorSpec
 
 #: The least limit of memory that there is, in bytes.
 _LEAST_MEMORY = 1 << 20
+#: Limit of a point where none is given, in seconds: none that is ever reached.
+_NO_LIMIT = 1e9
 
 
 class SweepPoint:
@@ -31,21 +31,38 @@ class SweepPoint:
     :ivar findings: all findings as dicts: id, severity, message, file, line.
     :ivar denied: the denied findings as dicts: id, count, by. A point with a denied finding has no
         latency.
+    :ivar max_abs_error: the largest error of an output that is compared (`expect=`); None without
+        a comparison, or if it is not finite.
+    :ivar pruned: a search has not computed its values, because a correct point is as good in
+        latency and SBUF.
+    :ivar correct: False if an output differs from what is expected, None without a comparison.
     """
 
     def __init__(self, point, row):
         self.point = point
-        self.latency_us = row["latency_us"]
+        self.latency_us = row.get("latency_us")
         self.latency_valid = row.get("latency_valid", True)
-        self.error = row["error"]
-        self.findings = row["findings"]
-        self.denied = row["denied"]
+        self.error = row.get("error")
+        self.findings = row.get("findings", [])
+        self.denied = row.get("denied", [])
+        compared = row.get("expected", [])
+        self.correct = all(c["passed"] for c in compared) if compared else None
+        errors = [c["max_abs_error"] for c in compared]
+        self.max_abs_error = max(errors) if errors and None not in errors else None
+        self.pruned = row.get("pruned", False)
         self._row = row
 
     def __getitem__(self, key):
         """A figure of the row: bound, dma_bytes, dma_transfers, sbuf_peak_bytes_per_partition,
         psum_peak_banks."""
         return self._row[key]
+
+    @property
+    def _rank(self):
+        # As `nki-sim sweep` ranks them.
+        if self.latency_us is None:
+            return 3
+        return 2 if self.pruned or self.correct is False else 0 if self.latency_valid else 1
 
     @property
     def warnings(self):
@@ -59,7 +76,8 @@ class SweepPoint:
 
 
 class Sweep(list):
-    """The points of a sweep: the fastest first, failed points last."""
+    """The points of a sweep: the fastest first, then those with wrong outputs, failed points last.
+    """
 
     @property
     def best(self):
@@ -67,9 +85,22 @@ class Sweep(list):
 
         :raises ValueError: if every point failed, with the first diagnostic.
         """
-        if not self or self[0].latency_us is None:
+        if not self or self[0]._rank > 1:
             raise ValueError(f"no point of the sweep could be timed: {self[0].error if self else 'the grid is empty'}")
         return self[0]
+
+    @property
+    def front(self):
+        """The points that no other one beats: in latency, peak SBUF and, if outputs are compared,
+        error. The fastest first."""
+        return [self[i] for i in _native.pareto(self._json())[0]]
+
+    def plot(self, path):
+        """Writes a plot of latency and peak SBUF, in which the front is marked, as SVG."""
+        pathlib.Path(path).write_text(_native.pareto(self._json())[1], encoding="utf-8")
+
+    def _json(self):
+        return json.dumps([row_of(p) for p in self])
 
     def to_pandas(self):
         """One row for each point, as a pandas.DataFrame."""
@@ -80,21 +111,27 @@ class Sweep(list):
         return pandas.DataFrame([{**p.point, "latency_us": p.latency_us, "error": p.error, "warnings": len(p.warnings)} for p in self])
 
 
-def sweep(kernel, args=None, *, grid, executor=None, name=None, target=None, lnc=1, settings=None, progress=None, deny=None, warn=None, allow=None, capacity=None):
-    """Compiles and times a kernel for every combination of the grid's values, without computing
-    tensor values.
+def sweep(
+    kernel, args=None, *, grid, search=None, expect=None, rtol=None, atol=None, executor=None, name=None, target=None, lnc=1, settings=None,
+    progress=None, deny=None, warn=None, allow=None, capacity=None, max_seconds=None,
+):
+    """Compiles and times a kernel for every combination of the grid's values, or for those that a
+    search chooses. Tensor values are computed only for `expect=`.
 
     :param kernel: a file, or a kernel or function that is defined in a file. Its source is sent to
         the workers, which do not need the file; modules that it imports must be available there.
-    :param args: arguments by name: arrays or `TensorSpec`s (only shape and dtype are used), or
-        Python literals.
+    :param args: arguments by name: arrays or `TensorSpec`s (without `expect=` only shape and dtype
+        are used), or Python literals.
     :param grid: values by name: the name of an argument of the kernel, or of a constant that the
         file assigns at its top level.
+    :param search: a `Search`, or a number of configurations: Optuna chooses which points are timed.
+    :param expect: arrays by output. Only points whose outputs are equal to them rank.
+    :param rtol: tolerance of `expect`, as `atol`; the default depends on the dtype.
     :param executor: any `concurrent.futures` executor: a pool of threads or processes, Dask's
         `client.get_executor()`. It is not shut down. The default is a pool of threads, one for each
-        CPU. Each point always runs in its own process. The processes of the default pool share the
-        memory that kernels may use (`nki_sim.configure`); those of another executor use the limit
-        of their machine.
+        CPU. Each worker runs its points in a warm process of its own. The processes of the default
+        pool share the memory that kernels may use (`nki_sim.configure`); those of another executor
+        use the limit of their machine.
     :param name: the name of the kernel, if the file has several.
     :param target: trn1, trn2 or trn3.
     :param lnc: physical cores.
@@ -105,6 +142,7 @@ def sweep(kernel, args=None, *, grid, executor=None, name=None, target=None, lnc
     :param capacity: "warn" also times points that do not fit into SBUF or PSUM; their latencies are
         not valid. The default is that of `nki_sim.configure` or NKI_SIM_CAPACITY, otherwise such a
         point fails.
+    :param max_seconds: limit of one point; a point beyond it fails.
     :return: a `Sweep`.
     :raises ValueError: for an empty grid, an argument that is not a literal, or a name that the
         kernel does not have.
@@ -113,43 +151,79 @@ def sweep(kernel, args=None, *, grid, executor=None, name=None, target=None, lnc
     axes = {key: list(values) for key, values in grid.items()}
     if not axes or not all(axes.values()):
         raise ValueError("the grid needs at least one name, and each name at least one value")
-    words = []
-    if name or found:
-        words += ["--kernel", name or found]
-    for key, value in (args or {}).items():
-        words += ["--arg", f"{key}={_written(key, value)}"]
-    if target:
-        words += ["--target", target]
-    if lnc != 1:
-        words += ["--lnc", str(lnc)]
-    for key, value in (settings or {}).items():
-        words += ["--set", f"{key}={value}"]
-    if capacity or _limits.capacity():
-        words += ["--capacity", capacity or _limits.capacity()]
-    words += _levels.flags(deny, warn, allow)
-    points = [dict(zip(axes, values)) for values in itertools.product(*axes.values())]
-    workers = min(os.cpu_count() or 1, len(points))
-    if executor is None:
-        words += ["--max-memory", str(max(_native.memory_limit() // workers, _LEAST_MEMORY))]
-    tasks = [[*words, *_flat(("--grid", f"{k}={_written(k, v)}") for k, v in point.items())] for point in points]
+    with tempfile.TemporaryDirectory() as folder:
+        job = {"file": path, "source": text, **_levels.of_job(deny, warn, allow)}
+        job["args"] = {key: _written(key, value, folder if expect else None) for key, value in (args or {}).items()}
+        job["set"] = dict(settings or {})
+        optional = {"kernel": name or found, "target": target, "lnc": lnc, "capacity": capacity or _limits.capacity(), "rtol": rtol, "atol": atol}
+        job |= {key: value for key, value in optional.items() if value is not None}
+        if expect:
+            job["expect"] = {key: _written(key, value, folder) for key, value in expect.items()}
+        else:
+            job["no_numerics"] = True
+        space = {key: [_written(key, value, None) for value in values] for key, values in axes.items()}
+        values = {key: dict(zip(space[key], axes[key])) for key in axes}
+        with workers(executor, job, max_seconds) as run:
+            if search is not None:
+                from ._search import searched
 
-    own = concurrent.futures.ThreadPoolExecutor(workers) if executor is None else None
-    try:
-        futures = [(own or executor).submit(_timed, path, text, task) for task in tasks]
-        for done, _ in enumerate(concurrent.futures.as_completed(futures), 1):
-            if progress is not None:
-                progress(done, len(futures))
-        rows = [future.result() for future in futures]
-    finally:
-        if own is not None:
-            own.shutdown(cancel_futures=True)
-    result = Sweep(SweepPoint(point, row) for point, row in zip(points, rows))
-    result.sort(key=lambda p: (p.latency_us is None, not p.latency_valid, p.latency_us or 0.0))
+                rows = searched(search, job, space, run, progress)
+            else:
+                points = [dict(zip(space, point)) for point in itertools.product(*space.values())]
+                rows = run.all([{**job, "point": point} for point in points], progress)
+    result = Sweep(SweepPoint({k: values[k][v] for k, v in row["point"]}, row) for row in rows)
+    result.sort(key=lambda p: (p._rank, p.latency_us or 0.0))
     return result
 
 
-def _flat(pairs):
-    return [word for pair in pairs for word in pair]
+class workers:
+    """Performs jobs on an executor, within a `with` statement.
+
+    :param executor: the executor; None for a pool of threads.
+    :param job: what all jobs have in common; gets the limit of memory of each.
+    :param count: threads of the pool, by default one for each CPU.
+    """
+
+    def __init__(self, executor, job, max_seconds=None, count=None):
+        self.count = count or os.cpu_count() or 1
+        self.own = None
+        self._seconds = max_seconds or _NO_LIMIT
+        if executor is None:
+            executor = self.own = concurrent.futures.ThreadPoolExecutor(self.count)
+            job.setdefault("max_memory", str(max(_native.memory_limit() // self.count, _LEAST_MEMORY)))
+        else:
+            # What the executor says of itself; Dask's and others say nothing.
+            self.count = getattr(executor, "_max_workers", None) or self.count
+        self._executor = executor
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *exception):
+        if self.own is not None:
+            self.own.shutdown(cancel_futures=True)
+            _batch.end_idle()
+
+    def submit(self, job):
+        """A future of the row of a job."""
+        return self._executor.submit(_timed, job, self._seconds)
+
+    def all(self, jobs, progress):
+        """The rows of jobs, in their order."""
+        futures = [self.submit(job) for job in jobs]
+        try:
+            for done, _ in enumerate(concurrent.futures.as_completed(futures), 1):
+                if progress is not None:
+                    progress(done, len(futures))
+            return [future.result() for future in futures]
+        finally:
+            for future in futures:
+                future.cancel()
+
+
+def row_of(point):
+    """A point as `nki-sim` writes it."""
+    return {**point._row, "point": [[name, str(value)] for name, value in point.point.items()]}
 
 
 def _source(kernel):
@@ -166,28 +240,20 @@ def _source(kernel):
     return str(path), text, function.__name__
 
 
-def _written(name, value):
-    """A value in the syntax of the command line."""
+def _written(name, value, folder):
+    """A value in the syntax of the command line; with a folder, an array with its values."""
+    if folder is not None and not isinstance(value, TensorSpec) and hasattr(value, "shape") and hasattr(value, "dtype"):
+        return _batch.value_of(name, value, folder)
     if isinstance(value, (np.ndarray, TensorSpec)) or hasattr(value, "shape") and hasattr(value, "dtype"):
-        dtype = value.dtype
-        kind = (packed_name(dtype) or dtype.name) if isinstance(dtype, np.dtype) else str(dtype).rsplit(".", 1)[-1]
-        return f"{kind}[{','.join(str(n) for n in value.shape)}]"
+        return _batch.spec(value)
     if isinstance(value, (bool, int, float, str, type(None), tuple, list)):
         return repr(value)
     raise ValueError(f"`{name}`: a {type(value).__name__} is neither a tensor nor a literal")
 
 
-def _timed(path, text, words):
-    """Times one point in its own process and returns its row. Runs on any machine of the executor.
-    """
-    with tempfile.TemporaryDirectory() as folder:
-        file, report = pathlib.Path(path), pathlib.Path(folder, "row.json")
-        if not file.is_file() or file.read_text(encoding="utf-8") != text:
-            file = pathlib.Path(folder, file.name)
-            file.write_text(text, encoding="utf-8")
-        command = [sys.executable, "-m", "nki_sim", "sweep", str(file), *words, "--jobs", "1", "--json", str(report)]
-        done = subprocess.run(command, capture_output=True, text=True)
-        if not report.is_file():
-            said = done.stderr.strip().splitlines() or [f"exit code {done.returncode}"]
-            raise ValueError(said[0])
-        return json.loads(report.read_text(encoding="utf-8"))["rows"][0]
+def _timed(job, max_seconds):
+    """The row of a job. Runs on any machine of the executor."""
+    row = _batch.ask(job, max_seconds)
+    if row["status"] == "refused":
+        raise ValueError(row["error"])
+    return {"point": list(job["point"].items()), **row}

@@ -56,6 +56,16 @@ impl Tracer for OfCommand {
         let Some(last) = last else { return Ok(()) };
         Python::attach(|py| step(py, &last, what, at).map_err(|error| traceback(py, &error)))
     }
+
+    fn search(&self, request: &str) -> Result<String, String> {
+        Python::attach(|py| {
+            let search = || -> PyResult<String> {
+                PyModule::import(py, "nki_sim._search")?.getattr("of_command")?.call1((request,))?.extract()
+            };
+            // What is wrong is in the words of the package.
+            search().map_err(|error: PyErr| error.value(py).to_string())
+        })
+    }
 }
 
 impl OfCommand {

@@ -73,6 +73,12 @@ fn memory_limit() -> PyResult<u64> {
     Ok(nki_sim::memory::limit(None).map_err(errors::value_error)?.bytes)
 }
 
+/// The positions of the rows of a sweep that no other one beats, and a plot of all as SVG.
+#[pyfunction]
+fn pareto(rows: &str) -> PyResult<(Vec<usize>, String)> {
+    nki_sim::pareto(rows).map_err(errors::value_error)
+}
+
 #[pymodule]
 fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     threads::at_home();
@@ -82,6 +88,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(tile_size, module)?)?;
     module.add_function(wrap_pyfunction!(set_limits, module)?)?;
     module.add_function(wrap_pyfunction!(memory_limit, module)?)?;
+    module.add_function(wrap_pyfunction!(pareto, module)?)?;
     module.add_function(wrap_pyfunction!(names::api_names, module)?)?;
     module.add_function(wrap_pyfunction!(names::api_functions, module)?)?;
     module.add_function(wrap_pyfunction!(names::api_classes, module)?)?;

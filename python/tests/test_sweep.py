@@ -78,7 +78,7 @@ def test_the_source_travels(kernel_file):
 
     path, text, _ = _sweep._source(kernel_file)
     kernel_file.unlink()
-    row = _sweep._timed(path, text, ["--arg", "x=float32[128,512]", "--grid", "width=512"])
+    row = _sweep._timed({"file": path, "source": text, "args": {"x": "float32[128,512]"}, "point": {"width": "512"}}, 60)
     assert row["error"] is None and row["latency_us"] > 0
 
 
@@ -143,12 +143,12 @@ def test_capacity_of_a_call_and_of_the_process(tmp_path):
 def test_processes_share_the_memory(kernel_file, monkeypatch):
     monkeypatch.setattr("os.cpu_count", lambda: 4)
     asked = []
-    monkeypatch.setattr("nki_sim._sweep._timed", lambda path, text, words: asked.append(words) or {"latency_us": 1.0, "error": None, "findings": [], "denied": []})
+    row = lambda job: {"point": list(job["point"].items()), "latency_us": 1.0}
+    monkeypatch.setattr("nki_sim._sweep._timed", lambda job, seconds: asked.append(job["max_memory"]) or row(job))
     nki_sim.configure(max_memory="8GiB")
     try:
         nki_sim.sweep(kernel_file, ARGS, grid=GRID)
         nki_sim.sweep(kernel_file, ARGS, grid={"width": [64]})
     finally:
         nki_sim.configure(max_memory=None)
-    limits = [words[words.index("--max-memory") + 1] for words in asked]
-    assert limits == [str(2 << 30)] * 6 + [str(8 << 30)]
+    assert asked == [str(2 << 30)] * 7

@@ -20,10 +20,16 @@ const MODULES: [(&str, &str); 3] =
 
 /// Prints the pages of all that has this name; without a name, the list of names.
 pub(crate) fn run(name: Option<&str>) -> Result<(), Failure> {
-    let Some(name) = name else {
-        print(&list());
-        return Ok(());
-    };
+    print(&text(name)?);
+    Ok(())
+}
+
+/// The pages as text.
+///
+/// # Errors
+/// If there is nothing of this name.
+pub(crate) fn text(name: Option<&str>) -> Result<String, Failure> {
+    let Some(name) = name else { return Ok(list()) };
     let found = pages(name);
     if found.is_empty() {
         let hint = match slugs::nearest_of(name, names().iter().map(String::as_str)) {
@@ -34,8 +40,7 @@ pub(crate) fn run(name: Option<&str>) -> Result<(), Failure> {
             "no diagnostic, name of the API, cause of a stall, remedy, timing parameter, table or column is called `{name}`{hint}"
         )));
     }
-    print(&found.join("\n"));
-    Ok(())
+    Ok(found.join("\n"))
 }
 
 /// The pages of all that has this name.

@@ -23,7 +23,7 @@ pub(super) fn encoded(dtype: DType, value: &Value) -> Result<TensorSpec, String>
     }
     let mut data = vec![0; shape.iter().product::<usize>() * dtype.size()];
     let mut bytes = data.chunks_exact_mut(dtype.size());
-    fill(dtype, value, &shape, &mut |element| match bytes.next() {
+    fill(value, &shape, &mut |element| match bytes.next() {
         Some(out) => encode(dtype, element, out),
         None => Ok(()),
     })?;
@@ -31,15 +31,10 @@ pub(super) fn encoded(dtype: DType, value: &Value) -> Result<TensorSpec, String>
 }
 
 /// Visits the elements in row-major order.
-fn fill(
-    dtype: DType,
-    value: &Value,
-    shape: &[usize],
-    each: &mut dyn FnMut(&Value) -> Result<(), String>,
-) -> Result<(), String> {
+fn fill(value: &Value, shape: &[usize], each: &mut dyn FnMut(&Value) -> Result<(), String>) -> Result<(), String> {
     match (value, shape) {
         (Value::List(items), [extent, rest @ ..]) if items.len() == *extent => {
-            items.iter().try_for_each(|item| fill(dtype, item, rest, each))
+            items.iter().try_for_each(|item| fill(item, rest, each))
         }
         (Value::List(_), _) | (_, [_, ..]) => {
             Err(format!("the lists do not have equal lengths: {} are missing or left over", shape_text(shape)))

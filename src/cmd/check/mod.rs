@@ -5,7 +5,8 @@ mod formats;
 use nki_diag::{Applied, Mode};
 
 use crate::cli::{CheckArgs, CheckFormat};
-use crate::kernel::{Disk, Sink, add_run_line, compile_from, conclude, fail, finish, session};
+use crate::kernel::{Disk, Sink, add_run_line, finish, session, show};
+use crate::measure::check;
 use crate::output::{eprint, print};
 use crate::places::{Inputs, check_places};
 use crate::report::{self, Checked};
@@ -22,20 +23,13 @@ pub(crate) fn run(mut args: CheckArgs) -> Result<(), Failure> {
     let tell = if format == CheckFormat::Text { print } else { eprint };
     add_run_line(&session, &mut args.kernel, sink)?;
     check_places(&[("--json", sink.json)], &Inputs::of_kernel(&args.kernel))?;
-    let (mut compiled, _) = compile_from("check", &session, &args.kernel, &Disk)?;
+    let (compiled, kernel, applied) = check(&session, &args.kernel, &Disk)?;
     compiled.prints.iter().for_each(|line| tell(&format!("{line}\n")));
     check_places(&[("--json", sink.json)], &Inputs::of_sources(&compiled.sources))?;
-    let kernel = match session.place(&mut compiled) {
-        Ok(kernel) => kernel,
-        Err(stop) => return Err(fail(&session, &compiled, sink, compiled.with(stop.found()?))),
-    };
-    let ran = match session.run_alone(&kernel, Vec::new()) {
-        Ok(ran) => ran,
-        Err(stop) => return Err(fail(&session, &compiled, sink, compiled.with(stop.found()?))),
-    };
-    let applied = conclude(&session, compiled.with(ran.findings), &compiled.sources);
+    show(&applied, &compiled.sources);
     sink.write(&compiled, &applied)?;
     finish(&applied)?;
+    let Some(kernel) = kernel else { return Err(Failure::Kernel) };
     let statements: usize = kernel.program.cores.iter().map(Vec::len).sum();
     if let Some(needs) = kernel.needs_data() {
         tell(&format!(

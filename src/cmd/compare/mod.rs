@@ -98,14 +98,7 @@ pub(crate) fn run(args: &CompareArgs) -> Result<(), Failure> {
     inputs.add("the run before", &args.before);
     inputs.add("the run after", &args.after);
     check_places(&[("--output", args.output.as_deref()), ("--html", args.html.as_deref())], &inputs)?;
-    let gates: Vec<Gate> = args.fail_if.iter().map(|text| gate::parse(text)).collect::<Result<_, _>>()?;
-    let (before, after) = (Profile::read(&args.before)?, Profile::read(&args.after)?);
-    let mut result = compare(&before, &after, &gates, (&args.before, &args.after))?;
-    if let Some(path) = &args.html {
-        let text = page::html([&args.before, &args.after], [&before, &after], &result)?;
-        write_file(path, &[text.as_bytes()])?;
-    }
-    (result.findings, result.denied) = judged(args, &before, after)?;
+    let result = difference(args)?;
     let text = match args.format {
         CompareFormat::Text => render::text(&result, args.top),
         CompareFormat::Json => String::from_utf8_lossy(&crate::report::json(&result)?).into_owned(),
@@ -119,8 +112,27 @@ pub(crate) fn run(args: &CompareArgs) -> Result<(), Failure> {
     if args.format != CompareFormat::Text {
         eprint(&denied_text(&result.denied));
     }
-    let failed = !result.denied.is_empty() || result.fail_if.iter().any(|c| c.failed);
-    if failed { Err(Failure::Kernel) } else { Ok(()) }
+    if result.fails() { Err(Failure::Kernel) } else { Ok(()) }
+}
+
+/// What has changed between two runs; writes the page if there is to be one.
+pub(crate) fn difference(args: &CompareArgs) -> Result<Difference, Failure> {
+    let gates: Vec<Gate> = args.fail_if.iter().map(|text| gate::parse(text)).collect::<Result<_, _>>()?;
+    let (before, after) = (Profile::read(&args.before)?, Profile::read(&args.after)?);
+    let mut result = compare(&before, &after, &gates, (&args.before, &args.after))?;
+    if let Some(path) = &args.html {
+        let text = page::html([&args.before, &args.after], [&before, &after], &result)?;
+        write_file(path, &[text.as_bytes()])?;
+    }
+    (result.findings, result.denied) = judged(args, &before, after)?;
+    Ok(result)
+}
+
+impl Difference {
+    /// Whether a condition holds that fails the comparison, or a finding is denied.
+    pub(crate) fn fails(&self) -> bool {
+        !self.denied.is_empty() || self.fail_if.iter().any(|c| c.failed)
+    }
 }
 
 /// The findings of the later run, and which of them are denied. The project file is looked for from the current folder upwards: a report

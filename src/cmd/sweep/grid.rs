@@ -7,7 +7,7 @@ const MOST_POINTS: usize = 100_000;
 
 /// One `--grid`.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub(super) struct Axis {
+pub(crate) struct Axis {
     /// The parameter or constant.
     pub(super) name: String,
     /// Its values, as text.

@@ -1,40 +1,104 @@
-//! `nki-sim sweep FILE --grid NAME=V1,V2`: times every combination, fastest first.
+//! `nki-sim sweep FILE --grid NAME=V1,V2`: times every combination, or those that a search chooses, fastest first.
 
 mod grid;
+pub(crate) mod pareto;
 mod render;
+mod search;
 mod state;
 
 use std::path::Path;
 use std::sync::Mutex;
 
 use nki_diag::{Diagnostic, FileId, Mode};
+use nki_frontend::Loader as _;
 use rayon::prelude::*;
 use serde::Serialize;
 
 use crate::cli::{Frontend, KernelArgs, SweepArgs};
 use crate::expected::{self, Expected, Tolerances};
-use crate::kernel::{Disk, Sink, add_run_line, conclude, finish, refusal, session};
-use crate::measure::{Measured, Wanted, measure};
+use crate::kernel::{finish, no_axis, refusal, session, show};
+use crate::measure::{Measured, Wanted, measure, with_run_line};
 use crate::output::{Progress, eprint, print, write_file};
 use crate::places::{Inputs, check_places};
 use crate::row::{self, DeniedHere, Row};
-use crate::session::{Numerics, Session};
+use crate::session::{Compilation, Numerics, Session};
 use crate::sources::{self, Sources};
 use crate::{Failure, VERSION};
 use grid::{Axis, Point};
 use state::State;
 
+/// The points of a sweep. Field order is the order in the file.
 #[derive(Debug, Serialize)]
-struct Table<'a> {
+pub(crate) struct Table {
     nki_sim_version: &'static str,
     file: String,
-    axes: Vec<&'a Axis>,
-    rows: &'a [Row],
-    denied: &'a [DeniedHere],
+    axes: Vec<Axis>,
+    /// The fastest first.
+    rows: Vec<Row>,
+    /// Positions of the rows that no other one beats.
+    front: Vec<usize>,
+    denied: Vec<DeniedHere>,
+    /// Rows that were taken from the state file.
+    #[serde(skip)]
+    kept: usize,
+}
+
+impl Table {
+    fn new(args: &SweepArgs, axes: Vec<Axis>, mut rows: Vec<Row>, kept: usize) -> Self {
+        row::sort(&mut rows);
+        let (front, denied) = (pareto::front(&rows), row::all_denied(&rows));
+        let file = args.kernel.file.display().to_string();
+        Table { nki_sim_version: VERSION, file, axes, rows, front, denied, kept }
+    }
+
+    /// Whether a point ranks, and no list of the user denies one. Points that the defaults deny are like those that fail: part of any search.
+    pub(crate) fn passes(&self) -> bool {
+        self.denied.iter().all(|d| d.default) && self.rows.iter().any(|r| r.rank() < 2)
+    }
 }
 
 /// Runs the sweep.
-pub(crate) fn run(mut args: SweepArgs) -> Result<(), Failure> {
+pub(crate) fn run(args: SweepArgs) -> Result<(), Failure> {
+    let inputs = Inputs::of_kernel(&args.kernel).and_timing(&args.timing).and_expected(&args.expect);
+    let progress = Progress::new("points");
+    let swept = sweep(args.clone(), None, &inputs, &|done, of, note| progress.show(done, of, note))?;
+    progress.clear();
+    let table = match swept {
+        Ok(table) => table,
+        Err(wrong) => {
+            show(&wrong.applied, &wrong.compiled.sources);
+            return Err(finish(&wrong.applied).err().unwrap_or(Failure::Kernel));
+        }
+    };
+    if let Some(path) = &args.json {
+        write_file(path, &[&crate::report::json(&table)?])?;
+    }
+    if let Some(path) = &args.csv {
+        write_file(path, &[render::csv(&table.axes, &table.rows).as_bytes()])?;
+    }
+    if let Some(path) = &args.plot {
+        write_file(path, &[pareto::svg(&table.rows).as_bytes()])?;
+    }
+    if table.kept > 0 {
+        eprint(&format!("{} taken from the state file\n", crate::count(table.kept, "finished point")));
+    }
+    print(&render::text(&table.axes, &table.rows, &table.front, args.top));
+    for d in &table.denied {
+        eprint(&format!("denied: {} ({}) by {}\n", d.id, d.count, d.by));
+    }
+    if table.passes() { Ok(()) } else { Err(Failure::Kernel) }
+}
+
+/// Tells how far a sweep is: points that are done, all points, and a note.
+type Tell<'a> = &'a (dyn Fn(usize, usize, &str) + Sync);
+
+/// Times the points, all or those of a search. `text` is the kernel's file if that is not on disk. The inner error is a file that is wrong.
+pub(crate) fn sweep(
+    mut args: SweepArgs,
+    text: Option<&str>,
+    inputs: &Inputs,
+    tell: Tell<'_>,
+) -> Result<Result<Table, Box<Measured>>, Failure> {
     if args.kernel.frontend == Frontend::Python {
         let why = "--frontend python: a sweep changes constants in the source text, which the built-in evaluator reads; in Python, nki_sim.sweep calls the kernel";
         return Err(Failure::Call(why.into()));
@@ -42,14 +106,23 @@ pub(crate) fn run(mut args: SweepArgs) -> Result<(), Failure> {
     args.kernel.frontend = Frontend::Builtin;
     let numerics = if args.expect.is_empty() { Numerics::IfNeeded } else { Numerics::Computed };
     let mut session = session(&args.kernel, Mode::Sweep, numerics, Some(&args.timing))?;
-    let axes = axes(&args, &session)?;
-    add_run_line(&session, &mut args.kernel, Sink::default())?;
+    let path = args.kernel.file.clone();
+    let sources = Sources::new(&path, text);
+    let axes = match axes(&args, &session, &sources)? {
+        Ok(axes) => axes,
+        Err(wrong) => return Ok(Err(wrong)),
+    };
+    args.kernel = match with_run_line(&session, args.kernel.clone(), &sources)? {
+        Ok(kernel) => kernel,
+        Err(wrong) => return Ok(Err(wrong)),
+    };
     // --grid replaces what a run line says; --arg beside it was refused.
     args.kernel.args.retain(|(name, _)| !axes.iter().any(|a| a.name == *name));
-    check_places(
-        &reports_of(&args),
-        &Inputs::of_kernel(&args.kernel).and_timing(&args.timing).and_expected(&args.expect),
-    )?;
+    check_places(&reports_of(&args), inputs)?;
+    if args.search {
+        let rows = search::rows(&args, &axes)?;
+        return Ok(Ok(Table::new(&args, axes, rows, 0)));
+    }
     let points = grid::points(&axes)?;
     let expected = expected::read(&args.expect)?;
     let state = match &args.state {
@@ -62,63 +135,46 @@ pub(crate) fn run(mut args: SweepArgs) -> Result<(), Failure> {
         .map_err(|e| format!("cannot start the threads: {e}"))?;
     // Points that run at the same time share the memory.
     session.memory = session.memory.shared_by(pool.current_num_threads());
-    let progress = Progress::new("points");
     let seen: Mutex<(usize, f64)> = Mutex::new((0, f64::INFINITY));
-    let tell = |row: &Row| {
+    let told = |row: &Row| {
         let Ok(mut seen) = seen.lock() else { return };
         seen.0 += 1;
         seen.1 = row.latency_us.filter(|_| row.rank() == 0).unwrap_or(f64::INFINITY).min(seen.1);
         let note = if seen.1.is_finite() { format!("(best {:.2} us)", seen.1) } else { String::new() };
-        progress.show(seen.0, points.len(), &note);
+        tell(seen.0, points.len(), &note);
     };
     let results: Vec<Result<(Row, bool), Failure>> = pool.install(|| {
         points
             .par_iter()
             .map(|point| {
-                let (row, old) = one(&args, &session, &axes, &expected, point, state.as_ref())?;
-                tell(&row);
+                let (row, old) = one(&args, &session, &axes, text, &expected, point, state.as_ref())?;
+                told(&row);
                 Ok((row, old))
             })
             .collect()
     });
-    progress.clear();
     let results: Vec<(Row, bool)> = results.into_iter().collect::<Result<_, _>>()?;
     let kept = results.iter().filter(|r| r.1).count();
-    let mut rows: Vec<Row> = results.into_iter().map(|r| r.0).collect();
-    row::sort(&mut rows);
-    let denied = row::all_denied(&rows);
-    if let Some(path) = &args.json {
-        let table = Table {
-            nki_sim_version: VERSION,
-            file: args.kernel.file.display().to_string(),
-            axes: axes.iter().collect(),
-            rows: &rows,
-            denied: &denied,
-        };
-        write_file(path, &[&crate::report::json(&table)?])?;
-    }
-    if let Some(path) = &args.csv {
-        write_file(path, &[render::csv(&axes, &rows).as_bytes()])?;
-    }
-    if kept > 0 {
-        eprint(&format!("{} taken from the state file\n", crate::count(kept, "finished point")));
-    }
-    print(&render::text(&axes, &rows, args.top));
-    for d in &denied {
-        eprint(&format!("denied: {} ({}) by {}\n", d.id, d.count, d.by));
-    }
-    // Points that the defaults deny are like those that fail: part of any search. A list of the user is meant to fail the call.
-    let chosen = denied.iter().any(|d| !d.default);
-    if !chosen && rows.iter().any(|r| r.rank() < 2) { Ok(()) } else { Err(Failure::Kernel) }
+    let rows = results.into_iter().map(|r| r.0).collect();
+    Ok(Ok(Table::new(&args, axes, rows, kept)))
 }
 
 /// The files that are written.
-fn reports_of(args: &SweepArgs) -> [(&'static str, Option<&Path>); 3] {
-    [("--state", args.state.as_deref()), ("--json", args.json.as_deref()), ("--csv", args.csv.as_deref())]
+fn reports_of(args: &SweepArgs) -> [(&'static str, Option<&Path>); 4] {
+    [
+        ("--state", args.state.as_deref()),
+        ("--json", args.json.as_deref()),
+        ("--csv", args.csv.as_deref()),
+        ("--plot", args.plot.as_deref()),
+    ]
 }
 
 /// The axes: each is a parameter of the kernel, or else a constant at the top of the file.
-fn axes(args: &SweepArgs, session: &Session) -> Result<Vec<Axis>, Failure> {
+fn axes(
+    args: &SweepArgs,
+    session: &Session,
+    sources: &Sources<'_>,
+) -> Result<Result<Vec<Axis>, Box<Measured>>, Failure> {
     let file = &args.kernel.file;
     if file.extension().is_some_and(|e| e == "nkir") {
         return Err(Failure::Call(format!(
@@ -126,12 +182,13 @@ fn axes(args: &SweepArgs, session: &Session) -> Result<Vec<Axis>, Failure> {
             file.display()
         )));
     }
-    let text = std::fs::read_to_string(file).map_err(|e| format!("cannot read `{}`: {e}", file.display()))?;
-    let listing = nki_frontend::kernels(file, &Disk, session.memory);
+    let text = sources.read(file).map_err(|e| format!("cannot read `{}`: {e}", file.display()))?;
+    let listing = nki_frontend::kernels(file, sources, session.memory);
     check_places(&reports_of(args), &Inputs::of_sources(&listing.sources))?;
     if listing.diagnostics.iter().any(Diagnostic::is_error) {
-        let applied = conclude(session, listing.diagnostics, &listing.sources);
-        return Err(finish(&applied).err().unwrap_or(Failure::Kernel));
+        let target = crate::settings::target(args.kernel.target)?;
+        let wrong = Compilation { sources: listing.sources, ..Compilation::wrong(target, listing.diagnostics) };
+        return Ok(Err(Box::new(Measured::wrong(session, Vec::new(), wrong, Vec::new()))));
     }
     let kernel = listing.choose(args.kernel.kernel.as_deref()).map_err(|r| refusal("sweep", &args.kernel, r))?;
     let mut out: Vec<Axis> = Vec::new();
@@ -144,13 +201,7 @@ fn axes(args: &SweepArgs, session: &Session) -> Result<Vec<Axis>, Failure> {
         }
         let constant = !kernel.params.iter().any(|p| p.name == *name);
         if constant && sources::constant_line(&text, name).is_none() {
-            let params: Vec<&str> = kernel.params.iter().map(|p| p.name.as_str()).collect();
-            return Err(Failure::Call(format!(
-                "--grid {name}: neither a parameter of kernel `{}` ({}) nor a constant assigned in one line at the top level of `{}`",
-                kernel.name,
-                params.join(", "),
-                file.display()
-            )));
+            return Err(Failure::Call(format!("--grid {}", no_axis(name, kernel, file))));
         }
         let values = grid::split(values).map_err(|e| format!("--grid {name}: {e}"))?;
         if !constant {
@@ -160,7 +211,7 @@ fn axes(args: &SweepArgs, session: &Session) -> Result<Vec<Axis>, Failure> {
         }
         out.push(Axis { name: name.clone(), values, constant });
     }
-    Ok(out)
+    Ok(Ok(out))
 }
 
 /// One point: from the state file, or timed.
@@ -168,6 +219,7 @@ fn one(
     args: &SweepArgs,
     session: &Session,
     axes: &[Axis],
+    text: Option<&str>,
     expected: &[Expected],
     point: &Point,
     state: Option<&State>,
@@ -178,7 +230,7 @@ fn one(
         return Ok((row, true));
     }
     let mut kernel: KernelArgs = args.kernel.clone();
-    let mut sources = Sources::new(&args.kernel.file, None);
+    let mut sources = Sources::new(&args.kernel.file, text);
     for (axis, value) in axes.iter().zip(point) {
         if axis.constant {
             sources.set(&axis.name, value);

@@ -10,17 +10,21 @@ use crate::{VERSION, count};
 const NOT_VALID: &str = " (latency not valid: does not fit into SBUF or PSUM)";
 
 /// The ranking, then the points with warnings, the denied and the failed ones.
-pub(super) fn text(axes: &[Axis], rows: &[Row], top: usize) -> String {
+pub(super) fn text(axes: &[Axis], rows: &[Row], front: &[usize], top: usize) -> String {
     let good: Vec<&Row> = rows.iter().filter(|r| r.rank() < 2).collect();
-    let mut out = ranking(axes, &good, top);
+    let mut out = ranking(axes, &good, front, top);
     let warned: Vec<&Row> = good.iter().copied().filter(|r| r.warnings().next().is_some()).collect();
     section(&mut out, &warned, "with warnings", top, |r| {
         let more = r.warnings().count() - 1;
         let first = r.warnings().next().map(Found::text).unwrap_or_default();
         if more == 0 { first } else { format!("{first}, and {more} more") }
     });
-    let wrong: Vec<&Row> = rows.iter().filter(|r| r.rank() == 2).collect();
+    let wrong: Vec<&Row> = rows.iter().filter(|r| r.rank() == 2 && !r.pruned).collect();
     section(&mut out, &wrong, "with wrong outputs, not ranked", top, |r| r.difference().unwrap_or_default());
+    let pruned: Vec<&Row> = rows.iter().filter(|r| r.rank() == 2 && r.pruned).collect();
+    section(&mut out, &pruned, "without values, not ranked", top, |r| {
+        format!("{:.2} us; a correct point is as good in latency and SBUF", r.latency_us.unwrap_or(0.0))
+    });
     let failed: Vec<&Row> = rows.iter().filter(|r| r.error.is_some() && r.denied.is_empty()).collect();
     let denied: Vec<&Row> = rows.iter().filter(|r| !r.denied.is_empty()).collect();
     let error = |r: &Row| r.error.clone().unwrap_or_default();
@@ -45,7 +49,7 @@ fn section(out: &mut String, rows: &[&Row], what: &str, top: usize, say: impl Fn
     }
 }
 
-fn ranking(axes: &[Axis], good: &[&Row], top: usize) -> String {
+fn ranking(axes: &[Axis], good: &[&Row], front: &[usize], top: usize) -> String {
     let mut heads: Vec<String> = axes.iter().map(|a| a.name.clone()).collect();
     heads.extend(["latency us", "of best", "DMA bytes", "SBUF peak"].map(String::from));
     let marked = good.iter().any(|r| r.warnings().next().is_some());
@@ -56,10 +60,10 @@ fn ranking(axes: &[Axis], good: &[&Row], top: usize) -> String {
     if marked {
         heads.push("warnings".into());
     }
-    heads.push("bound".into());
+    heads.extend(["front", "bound"].map(String::from));
     let best = good.first().and_then(|r| r.latency_us).unwrap_or(0.0);
     let mut lines = vec![heads];
-    for r in good.iter().take(top) {
+    for (at, r) in good.iter().take(top).enumerate() {
         let latency = r.latency_us.unwrap_or(0.0);
         let mut cells: Vec<String> = r.point.iter().map(|p| p.1.clone()).collect();
         cells.extend([
@@ -77,6 +81,8 @@ fn ranking(axes: &[Axis], good: &[&Row], top: usize) -> String {
                 n => n.to_string(),
             });
         }
+        // Rows that rank are the first of the table.
+        cells.push(if front.contains(&at) { "*" } else { "" }.into());
         cells.push(
             r.bound.split(':').next().unwrap_or_default().to_string() + if r.latency_valid { "" } else { NOT_VALID },
         );

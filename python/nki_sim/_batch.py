@@ -1,0 +1,173 @@
+"""Many kernels in warm processes: `nki_sim.batch`."""
+
+import atexit
+import hashlib
+import io
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+import threading
+
+import numpy as np
+
+from ._arrays import TensorSpec, packed_name
+
+#: Processes that wait for a job, by the words that they were started with. They end with this process.
+_idle = {}
+_lock = threading.Lock()
+
+
+def batch(jobs, *, workers=None, max_seconds=None, max_memory=None):
+    """Runs, times and compares many kernels in warm processes, within limits. Yields a dict for
+    each job, in the order of the jobs, as soon as it and those before it are known.
+
+    :param jobs: dicts with the fields of a job of `nki-sim batch` (docs/cli.md). Arguments and
+        expected outputs may also be arrays or `TensorSpec`s, and `file` a path.
+    :param workers: processes; by default one for each CPU.
+    :param max_seconds: limit of a job; 60 by default.
+    :param max_memory: limit of a job: "512MiB" or a number of bytes.
+    :raises ValueError: for a wrong limit.
+    """
+    words = []
+    for option, value in (("--jobs", workers), ("--max-seconds", max_seconds), ("--max-memory", max_memory)):
+        if value is not None:
+            words += [option, str(value)]
+    with tempfile.TemporaryDirectory() as folder:
+        process = _start(words, stderr=subprocess.PIPE)
+        failed = []
+
+        def send():
+            try:
+                with process.stdin:
+                    for job in jobs:
+                        process.stdin.write(json.dumps(written(job, folder)) + "\n")
+                        process.stdin.flush()
+            except BrokenPipeError:
+                pass
+            except BaseException as error:
+                failed.append(error)
+
+        sender = threading.Thread(target=send, daemon=True)
+        sender.start()
+        try:
+            for line in process.stdout:
+                yield json.loads(line)
+            code = process.wait()
+            said = process.stderr.read().strip()
+            if not failed and code not in (0, 1):
+                raise ValueError(said.removeprefix("error: ") or f"nki-sim batch: exit code {code}")
+        finally:
+            process.kill()
+            process.wait()
+            process.stdout.close()
+            process.stderr.close()
+            sender.join(1)
+        if failed:
+            raise failed[0]
+
+
+def written(job, folder):
+    """A job with its arrays in files of the folder."""
+    job = dict(job)
+    if "file" in job:
+        job["file"] = os.fspath(job["file"])
+    for field in ("args", "expect"):
+        if field in job:
+            job[field] = {name: value_of(name, value, folder) for name, value in job[field].items()}
+    return job
+
+
+def value_of(name, value, folder):
+    """An argument as a job has it."""
+    if isinstance(value, TensorSpec) or (folder is None and hasattr(value, "shape") and hasattr(value, "dtype")):
+        return spec(value)
+    if hasattr(value, "shape") and hasattr(value, "dtype"):
+        array = np.ascontiguousarray(value)
+        kind = packed_name(array.dtype) or array.dtype.name
+        data = io.BytesIO()
+        # The bytes of types that NumPy does not have are named after the path.
+        np.save(data, array.view(f"V{array.itemsize}") if array.dtype.kind == "V" else array)
+        path = pathlib.Path(folder, hashlib.sha256(data.getvalue()).hexdigest() + ".npy")
+        if not path.exists():
+            path.write_bytes(data.getvalue())
+        return f"{path}:{kind}" if array.dtype.kind == "V" else str(path)
+    if isinstance(value, list):
+        return [value_of(name, v, folder) for v in value]
+    if isinstance(value, tuple):
+        # JSON has lists only.
+        items = [value_of(name, v, folder) for v in value]
+        return "(" + "".join(f"{v if isinstance(v, str) else repr(v)}, " for v in items) + ")"
+    if value is None or isinstance(value, (bool, int, float, str, dict)):
+        return value
+    raise ValueError(f"`{name}`: a {type(value).__name__} is neither a tensor nor a literal")
+
+
+def spec(value):
+    """The shape and dtype of a tensor in the syntax of the command line."""
+    dtype = value.dtype
+    kind = (packed_name(dtype) or dtype.name) if isinstance(dtype, np.dtype) else str(dtype).rsplit(".", 1)[-1]
+    return f"{kind}[{','.join(str(n) for n in value.shape)}]"
+
+
+def _start(words, stderr=subprocess.DEVNULL):
+    return subprocess.Popen(
+        [sys.executable, "-m", "nki_sim", "batch", "-", *words],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=stderr,
+        text=True,
+        encoding="utf-8",
+    )
+
+
+def ask(job, max_seconds):
+    """The result of one job, from a process that is warm after the first one. Any number of threads
+    may ask.
+    """
+    words = ["--jobs", "1", "--max-seconds", str(max_seconds)]
+    if "max_memory" in job:
+        # The process performs one job at a time: all its memory is that of the job.
+        words += ["--max-memory", str(job["max_memory"])]
+    kind = tuple(words)
+    with _lock:
+        waiting = _idle.setdefault(kind, [])
+        process = waiting.pop() if waiting else None
+    if process is None or process.poll() is not None:
+        process = _start(words)
+    process.stdin.write(json.dumps(job) + "\n")
+    process.stdin.flush()
+    line = process.stdout.readline()
+    if not line:
+        raise RuntimeError(f"the process of the workers ended: exit code {process.wait()}")
+    with _lock:
+        _idle.setdefault(kind, []).append(process)
+    return json.loads(line)
+
+
+def end_idle():
+    """Ends the processes that wait for a job."""
+    with _lock:
+        processes = [process for waiting in _idle.values() for process in waiting]
+        _idle.clear()
+    for process in processes:
+        process.stdin.close()
+        process.stdout.close()
+        process.wait()
+
+
+def _forget():
+    global _lock
+    _lock = threading.Lock()
+    # They are those of the process that this one is a copy of.
+    for waiting in _idle.values():
+        for process in waiting:
+            process.returncode = 0
+    _idle.clear()
+
+
+atexit.register(end_idle)
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget)

@@ -1,0 +1,277 @@
+"""Searches a grid with Optuna for the points that no other one beats."""
+
+import concurrent.futures
+import hashlib
+import itertools
+import json
+import math
+import os
+import random
+import time
+import warnings
+
+#: Suggestions of points that are known, after which one that is not known is drawn.
+_PATIENCE = 8
+#: The attribute of a trial that holds its row, and that of a study that holds what its rows depend on.
+_ROW, _KEY = "nki_sim_row", "nki_sim_key"
+
+
+class Search:
+    """The budget and the method of a search: `nki_sim.sweep(..., search=Search(200, seconds=60))`.
+
+    :param trials: configurations to time at most, those that a storage already has included.
+    :param seconds: time after which no further configuration is begun.
+    :param sampler: `tpe`, `random`, `nsga2`, `nsga3` or `qmc`, a sampler of Optuna each, or a
+        sampler object.
+    :param seed: seed of the sampler.
+    :param prune: with `expect=`, first time each configuration without values, and compute values
+        only if no correct configuration is as good in latency and peak SBUF.
+    :param storage: URL of Optuna's storage, such as `sqlite:///search.db`; a later search with it
+        continues.
+    :param study: name of the study in the storage; by default that of the kernel's file.
+    """
+
+    def __init__(self, trials=None, *, seconds=None, sampler="tpe", seed=0, prune=True, storage=None, study=None):
+        if trials is None and seconds is None:
+            raise ValueError("a search needs a budget: trials, seconds or both")
+        if trials is not None and trials < 1 or seconds is not None and not seconds > 0:
+            raise ValueError("the budget of a search is above 0")
+        self.trials, self.seconds, self.sampler, self.seed = trials, seconds, sampler, seed
+        self.prune, self.storage, self.study = prune, storage, study
+
+
+def _optuna():
+    try:
+        import optuna
+    except ImportError:
+        raise ImportError("a search needs Optuna: pip install 'nki-sim[search]', or pip install optuna") from None
+    return optuna
+
+
+def _sampler(search):
+    samplers = _optuna().samplers
+    known = {
+        "tpe": lambda: samplers.TPESampler(seed=search.seed, constant_liar=True),
+        "random": lambda: samplers.RandomSampler(seed=search.seed),
+        "nsga2": lambda: samplers.NSGAIISampler(seed=search.seed),
+        "nsga3": lambda: samplers.NSGAIIISampler(seed=search.seed),
+        "qmc": lambda: samplers.QMCSampler(seed=search.seed, warn_independent_sampling=False),
+    }
+    if not isinstance(search.sampler, str):
+        return search.sampler
+    if search.sampler not in known:
+        raise ValueError(f"`{search.sampler}` is not a sampler; {', '.join(known)} are")
+    with warnings.catch_warnings():
+        # Optuna calls some of them, or their options, experimental.
+        warnings.simplefilter("ignore", _optuna().exceptions.ExperimentalWarning)
+        return known[search.sampler]()
+
+
+def searched(search, job, space, run, progress):
+    """The rows of a search over a space of values as text, on workers."""
+    if not isinstance(search, Search):
+        search = Search(search)
+    return _Searching(search, job, space, run, progress).rows()
+
+
+class _Searching:
+    def __init__(self, search, job, space, run, progress):
+        optuna = _optuna()
+        self.search, self.job, self.space, self.run, self.progress = search, job, space, run, progress
+        self.compares = "expect" in job
+        self.size = math.prod(len(values) for values in space.values())
+        self.budget = min(search.trials or self.size, self.size)
+        self.known = {}
+        self.random = random.Random(search.seed)
+        # A new study is no news here.
+        verbosity = optuna.logging.get_verbosity()
+        optuna.logging.set_verbosity(optuna.logging.WARNING)
+        self.study = optuna.create_study(
+            storage=search.storage,
+            study_name=search.study or os.path.basename(job["file"]),
+            sampler=_sampler(search),
+            directions=["minimize"] * (3 if self.compares else 2),
+            load_if_exists=True,
+        )
+        optuna.logging.set_verbosity(verbosity)
+        self.states = optuna.trial.TrialState
+        self._resume()
+
+    def rows(self):
+        """Searches until the budget is spent, and gives the rows of all configurations."""
+        ends = None if self.search.seconds is None else time.monotonic() + self.search.seconds
+        running = {}
+        try:
+            while True:
+                over = ends is not None and time.monotonic() >= ends
+                while not over and len(running) < 2 * self.run.count and len(self.known) + len(running) < self.budget:
+                    trial, point = self._ask({p for _, p in running.values()})
+                    running[self._begin(point)] = trial, point
+                    over = ends is not None and time.monotonic() >= ends
+                if not running:
+                    # The order in which workers finish is no property of the result.
+                    return [self.known[point] for point in sorted(self.known, key=self._place)]
+                done, _ = concurrent.futures.wait(running, return_when=concurrent.futures.FIRST_COMPLETED)
+                for future in done:
+                    trial, point = running.pop(future)
+                    self._finish(future.result(), trial, point, running)
+        finally:
+            for future in running:
+                future.cancel()
+
+    def _place(self, point):
+        return [self.space[name].index(value) for name, value in point]
+
+    def _begin(self, point):
+        job = {**self.job, "point": dict(point)}
+        if self.compares and self.search.prune:
+            job = {k: v for k, v in job.items() if k not in ("expect", "rtol", "atol")} | {"no_numerics": True}
+        return self.run.submit(job)
+
+    def _finish(self, row, trial, point, running):
+        """Tells the study what a configuration came to, or begins its second pass."""
+        if isinstance(trial, _Second):
+            trial = trial.trial
+        elif self.compares and self.search.prune and _feasible(row):
+            if not self._is_beaten(row):
+                # The cheap pass was promising: now with values.
+                job = {**self.job, "point": dict(point)}
+                running[self.run.submit(job)] = _Second(trial), point
+                return
+            row["pruned"] = True
+        self.known[point] = row
+        row["stamps"] = {path: stamp(path) for path in row.get("sources", []) if path != self.job["file"]}
+        trial.set_user_attr(_ROW, json.dumps(row))
+        if _feasible(row) and not row.get("pruned") and (not self.compares or _is_correct(row)):
+            values = [row["latency_us"], row["sbuf_peak_bytes_per_partition"]]
+            if self.compares:
+                values.append(_error(row))
+            self.study.tell(trial, values)
+        else:
+            # The sampler learns that it is bad, and nothing else.
+            self.study.tell(trial, state=self.states.PRUNED)
+        if self.progress is not None:
+            self.progress(len(self.known), self.budget)
+
+    def _ask(self, running):
+        """A trial of a configuration that is not known yet."""
+        for _ in range(_PATIENCE):
+            trial = self.study.ask()
+            point = self._suggested(trial)
+            if point not in self.known and point not in running:
+                return trial, point
+            self.study.tell(trial, state=self.states.FAIL)
+        point = self._unknown(running)
+        self.study.enqueue_trial(dict(point))
+        trial = self.study.ask()
+        return trial, self._suggested(trial)
+
+    def _suggested(self, trial):
+        return tuple((name, trial.suggest_categorical(name, values)) for name, values in self.space.items())
+
+    def _unknown(self, running):
+        """Any configuration that is not known yet."""
+        for _ in range(1000):
+            point = tuple((name, self.random.choice(values)) for name, values in self.space.items())
+            if point not in self.known and point not in running:
+                return point
+        every = itertools.product(*([(name, value) for value in values] for name, values in self.space.items()))
+        return next(point for point in every if point not in self.known and point not in running)
+
+    def _is_beaten(self, row):
+        """Whether a correct configuration is as good in latency and SBUF."""
+        mine = row["latency_us"], row["sbuf_peak_bytes_per_partition"]
+        return any(
+            other["latency_us"] <= mine[0] and other["sbuf_peak_bytes_per_partition"] <= mine[1]
+            for other in self.known.values()
+            if _feasible(other) and not other.get("pruned") and _is_correct(other)
+        )
+
+    def _resume(self):
+        """Takes the configurations of an earlier search over."""
+        key = _key(self.job)
+        known = self.study.user_attrs.get(_KEY)
+        if known is None:
+            self.study.set_user_attr(_KEY, key)
+        elif known != key:
+            raise ValueError(
+                f"the study `{self.study.study_name}` in the storage is of another kernel, other arguments or another version of nki-sim; give another study name"
+            )
+        for trial in self.study.get_trials(deepcopy=False):
+            row = trial.user_attrs.get(_ROW)
+            if row is not None:
+                row = json.loads(row)
+                point = tuple((name, value) for name, value in row["point"])
+                if all(name in self.space and value in self.space[name] for name, value in point) and _is_current(row):
+                    self.known[point] = row
+            elif trial.state == self.states.RUNNING:
+                # The process that ran it is gone, or it would have ended it.
+                self.study.tell(trial.number, state=self.states.FAIL)
+
+
+def of_command(request):
+    """The rows of `nki-sim sweep --search`; both are JSON. The native module calls it."""
+    from ._sweep import workers
+
+    request = json.loads(request)
+    limits = {name: request[name] for name in ("trials", "seconds")}
+    space = dict(request["space"])
+    if limits == {"trials": None, "seconds": None}:
+        raise ValueError("a search needs a budget: --trials, --seconds or both")
+    search = Search(**limits, **{name: request[name] for name in ("sampler", "seed", "prune", "storage", "study")})
+    job = request["job"]
+    with open(job["file"], encoding="utf-8") as file:
+        job["source"] = file.read()
+    with workers(None, job, count=request["workers"]) as run:
+        return json.dumps(searched(search, job, space, run, None))
+
+
+class _Second:
+    """A trial whose values are being computed."""
+
+    def __init__(self, trial):
+        self.trial = trial
+
+
+def _feasible(row):
+    return row.get("latency_us") is not None and row.get("latency_valid", True)
+
+
+def _is_correct(row):
+    return bool(row.get("expected")) and all(c["passed"] for c in row["expected"])
+
+
+def _error(row):
+    return max(c["max_abs_error"] for c in row["expected"])
+
+
+def _key(job):
+    """What the rows of a study depend on, besides the modules that the kernel imports."""
+    from . import __version__
+
+    parts = {name: value for name, value in job.items() if name not in ("file", "max_memory")}
+    for field in ("args", "expect"):
+        # Arrays are in files whose names are of this call.
+        parts[field] = {name: _contents(value) for name, value in job.get(field, {}).items()}
+    return hashlib.sha256(json.dumps([__version__, parts], sort_keys=True).encode()).hexdigest()
+
+
+def _contents(value):
+    path = value.split(".npy")[0] + ".npy" if isinstance(value, str) else ""
+    if os.path.isfile(path):
+        with open(path, "rb") as file:
+            return hashlib.sha256(file.read()).hexdigest() + value[len(path) :]
+    return value
+
+
+def stamp(path):
+    """A hash of a file, None if there is none."""
+    try:
+        with open(path, "rb") as file:
+            return hashlib.sha256(file.read()).hexdigest()
+    except OSError:
+        return None
+
+
+def _is_current(row):
+    return all(stamp(path) == known for path, known in row.get("stamps", {}).items())

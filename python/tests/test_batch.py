@@ -1,0 +1,61 @@
+"""`nki_sim.batch`: jobs with arrays, in order, with errors of the iterable that makes them."""
+
+import numpy as np
+import pytest
+
+import nki_sim
+from test_sweep import SOURCE
+
+X = np.arange(128 * 256, dtype=np.float32).reshape(128, 256)
+
+
+def job(width, **more):
+    return {"source": SOURCE, "args": {"x": X, "width": width}, **more}
+
+
+def test_results_come_in_order_and_are_compared():
+    wrong = X.copy()
+    wrong[3, 4] += 1
+    jobs = [
+        job(64, expect={"out": X}, id="a"),
+        job(256, expect={"out": wrong}),
+        job(100),
+        {"source": SOURCE, "args": {"x": nki_sim.TensorSpec((128, 128), "float32"), "width": 128}, "no_numerics": True},
+        job(64, point={"SCALE": 2.0}, expect={"out": 2 * X}),
+    ]
+    results = list(nki_sim.batch(jobs, workers=2))
+    assert [r["line"] for r in results] == [1, 2, 3, 4, 5]
+    assert [r["status"] for r in results] == ["passed", "differs", "failed", "passed", "passed"]
+    assert results[0]["id"] == "a" and results[0]["latency_us"] > results[1]["latency_us"]
+    assert "512" not in results[2]["error"] and "256 columns are not tiles of 100" in results[2]["error"]
+    assert results[1]["expected"][0]["mismatches"] == 1
+
+
+def test_narrow_types_and_containers():
+    ml_dtypes = pytest.importorskip("ml_dtypes")
+    x = X.astype(ml_dtypes.bfloat16)
+    results = list(nki_sim.batch([{"source": SOURCE, "args": {"x": x, "width": 64}, "expect": {"out": x}}]))
+    assert results[0]["status"] == "passed" and results[0]["outputs"][0]["dtype"] == "bfloat16"
+
+
+def test_jobs_may_be_endless_and_wrong():
+    def jobs():
+        while True:
+            yield job(64, no_numerics=True)
+
+    results = nki_sim.batch(jobs(), workers=1)
+    assert [next(results)["status"] for _ in range(3)] == ["passed"] * 3
+    results.close()
+
+    def failing():
+        yield job(64)
+        raise KeyError("from the jobs")
+
+    with pytest.raises(KeyError, match="from the jobs"):
+        list(nki_sim.batch(failing()))
+    with pytest.raises(ValueError, match="not a size"):
+        list(nki_sim.batch([], max_memory="much"))
+    assert list(nki_sim.batch([])) == []
+    assert "unknown field `fiel`" in next(nki_sim.batch([{"fiel": "k.py"}]))["error"]
+    with pytest.raises(ValueError, match="`x`: a object is neither"):
+        list(nki_sim.batch([{"source": SOURCE, "args": {"x": object()}}]))

@@ -1,0 +1,357 @@
+//! `nki-sim batch JOBS.jsonl`: a result for each job, in the order of the jobs.
+
+use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, Read, Write};
+use std::path::Path;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+
+use serde_json::Value;
+
+use crate::Failure;
+use crate::cli::BatchArgs;
+use crate::jobs::pool::{Launcher, Limits, Seat, cores};
+use crate::jobs::work::{Reply, Status, Task};
+use crate::jobs::{self, Job};
+use crate::output::print;
+use crate::places::{Inputs, check_places};
+
+/// Jobs that are read before the result of the first of them is written.
+const WINDOW: u64 = 1024;
+/// Results that are kept for the case that their job comes again.
+const KEPT: usize = 4096;
+/// Most bytes of a line.
+const LONGEST: u64 = 64 << 20;
+
+/// Runs all jobs.
+pub(crate) fn run(args: &BatchArgs) -> Result<(), Failure> {
+    let stream = args.jobs_file == Path::new("-");
+    let mut inputs = Inputs::default();
+    if !stream {
+        inputs.add("the file of jobs", &args.jobs_file);
+    }
+    check_places(&[("--json-lines", args.json_lines.as_deref())], &inputs)?;
+    let cores = cores();
+    let workers = args.limits.jobs.map_or(cores, |n| n as usize);
+    let limits = Limits::of_run(&args.limits, workers)?;
+    let launcher = Launcher::new(cores / workers)?;
+    let mut reader: Box<dyn BufRead + Send> = if stream {
+        Box::new(BufReader::new(io::stdin()))
+    } else {
+        let file =
+            File::open(&args.jobs_file).map_err(|e| format!("cannot read `{}`: {e}", args.jobs_file.display()))?;
+        Box::new(BufReader::new(file))
+    };
+    let mut writer = match &args.json_lines {
+        Some(path) => {
+            let file = File::create(path).map_err(|e| format!("cannot write `{}`: {e}", path.display()))?;
+            Some((path, file))
+        }
+        None => None,
+    };
+    let desk = Arc::new(Desk::default());
+    let entrance = desk.clone();
+    // Not among the scoped threads: it may wait for input that nobody wants any more.
+    std::thread::spawn(move || {
+        let ended = entrance.read(&mut *reader, limits);
+        entrance.close(ended.err());
+    });
+    let mut all_passed = true;
+    std::thread::scope(|scope| -> Result<(), Failure> {
+        for _ in 0..workers {
+            scope.spawn(|| desk.work(Seat::new(launcher.clone())));
+        }
+        while let Some(answer) = desk.next() {
+            all_passed &= answer.passed;
+            match &mut writer {
+                None => print(&answer.line),
+                Some((path, file)) => {
+                    if let Err(e) = file.write_all(answer.line.as_bytes()).and_then(|()| file.flush()) {
+                        desk.abandon();
+                        return Err(format!("cannot write `{}`: {e}", path.display()).into());
+                    }
+                }
+            }
+        }
+        Ok(())
+    })?;
+    if let Some(why) = desk.lock().failure.take() {
+        return Err(Failure::Call(why));
+    }
+    if all_passed { Ok(()) } else { Err(Failure::Kernel) }
+}
+
+/// A line of the output.
+struct Answer {
+    line: String,
+    passed: bool,
+}
+
+/// A job that waits for a worker.
+struct Waiting {
+    /// Its place among the results, from 1.
+    place: u64,
+    /// Its line.
+    number: u64,
+    id: Option<Value>,
+    job: Job,
+    /// The job without its id: equal jobs have equal results.
+    key: String,
+    limits: Limits,
+}
+
+/// The jobs that are being worked on, and the results that cannot be written yet.
+#[derive(Default)]
+struct Desk {
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct State {
+    /// Jobs that were read.
+    read: u64,
+    /// Results that were written.
+    written: u64,
+    /// There are no more jobs.
+    closed: bool,
+    /// Why reading ended early.
+    failure: Option<String>,
+    queue: VecDeque<Waiting>,
+    /// Jobs that wait for the result of an equal one.
+    followers: HashMap<String, Vec<Waiting>>,
+    answers: BTreeMap<u64, Answer>,
+    known: Known,
+    /// Folders that jobs write to.
+    folders: HashMap<String, u64>,
+}
+
+/// Results by job; the oldest are forgotten.
+#[derive(Default)]
+struct Known {
+    replies: HashMap<String, Reply>,
+    order: VecDeque<String>,
+}
+
+impl Known {
+    fn keep(&mut self, key: &str, reply: &Reply) {
+        if self.replies.insert(key.to_owned(), reply.clone()).is_none() {
+            self.order.push_back(key.to_owned());
+        }
+        if self.order.len() > KEPT
+            && let Some(oldest) = self.order.pop_front()
+        {
+            self.replies.remove(&oldest);
+        }
+    }
+}
+
+impl Desk {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn wait<'a>(&self, state: MutexGuard<'a, State>) -> MutexGuard<'a, State> {
+        self.changed.wait(state).unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Reads jobs, a few more than are being worked on.
+    fn read(&self, from: &mut dyn BufRead, limits: Limits) -> Result<(), String> {
+        let mut number = 0;
+        loop {
+            let mut state = self.lock();
+            while state.read >= state.written + WINDOW && !state.closed {
+                state = self.wait(state);
+            }
+            if state.closed {
+                return Ok(());
+            }
+            drop(state);
+            let Some(line) = line(from).map_err(|e| format!("cannot read the jobs: {e}"))? else { return Ok(()) };
+            number += 1;
+            let text = match &line {
+                Ok(text) if text.trim().is_empty() => continue,
+                Ok(text) => Ok(text.as_str()),
+                Err(why) => Err(why.clone()),
+            };
+            let place = {
+                let mut state = self.lock();
+                state.read += 1;
+                state.read
+            };
+            let job = text.and_then(jobs::read::<Job>);
+            self.take(place, number, job, limits);
+            self.changed.notify_all();
+        }
+    }
+
+    /// Takes a job on: its result is known already, or will be that of an equal one, or it waits for a worker.
+    fn take(&self, place: u64, number: u64, job: Result<Job, String>, limits: Limits) {
+        let head = |id: &Option<Value>| Head { number, id: id.clone() };
+        let refused = |id: &Option<Value>, why: String| {
+            let reply = Reply::without(Status::Refused, why);
+            self.lock().answers.insert(place, head(id).answer(&reply));
+        };
+        let mut job = match job {
+            Ok(job) => job,
+            Err(why) => return refused(&None, why),
+        };
+        let id = job.id.take();
+        let limits = match limits.for_job(job.limits()) {
+            Ok(limits) => limits,
+            Err(why) => return refused(&id, why),
+        };
+        job.max_memory = Some(limits.memory.to_string());
+        job.max_seconds = Some(limits.seconds);
+        let mut state = self.lock();
+        if let Some(folder) = &job.out {
+            let first = *state.folders.entry(folder.clone()).or_insert(number);
+            if first != number {
+                drop(state);
+                return refused(&id, format!("`out`: the job of line {first} writes to `{folder}`, too"));
+            }
+        }
+        let key = serde_json::to_string(&job).unwrap_or_default();
+        if let Some(reply) = state.known.replies.get(&key).cloned() {
+            drop(state);
+            // Reads files: not while others wait.
+            if reply.is_current() {
+                self.lock().answers.insert(place, head(&id).answer(&reply));
+                return;
+            }
+            state = self.lock();
+        }
+        let waiting = Waiting { place, number, id, job, key, limits };
+        match state.followers.get_mut(&waiting.key) {
+            Some(followers) => followers.push(waiting),
+            None => {
+                state.followers.insert(waiting.key.clone(), Vec::new());
+                state.queue.push_back(waiting);
+            }
+        }
+    }
+
+    /// Performs jobs until there are no more.
+    fn work(&self, mut seat: Seat) {
+        loop {
+            let mut state = self.lock();
+            let waiting = loop {
+                match state.queue.pop_front() {
+                    Some(waiting) => break waiting,
+                    None if state.closed && state.followers.is_empty() => return,
+                    None => state = self.wait(state),
+                }
+            };
+            drop(state);
+            let Waiting { place, number, id, job, key, limits } = waiting;
+            let keeps = job.out.is_none();
+            let reply = seat.perform(&Task::Run(Box::new(job)), limits);
+            let mut state = self.lock();
+            if reply.lasting && keeps {
+                state.known.keep(&key, &reply);
+            }
+            state.answers.insert(place, Head { number, id }.answer(&reply));
+            let followers = state.followers.remove(&key).unwrap_or_default();
+            if !followers.is_empty() {
+                // Reads files: not while others wait.
+                drop(state);
+                let current = reply.lasting && reply.is_current();
+                state = self.lock();
+                Self::settle(&mut state, &key, &reply, current, followers);
+            }
+            drop(state);
+            self.changed.notify_all();
+        }
+    }
+
+    /// Gives the jobs that waited for this result theirs, if it is still that of their files; else the next of them is performed.
+    fn settle(state: &mut State, key: &str, reply: &Reply, current: bool, mut followers: Vec<Waiting>) {
+        if current {
+            for f in followers {
+                state.answers.insert(f.place, Head { number: f.number, id: f.id }.answer(reply));
+            }
+            return;
+        }
+        match state.followers.get_mut(key) {
+            // Another job of the kind has come meanwhile.
+            Some(waiting) => waiting.append(&mut followers),
+            None => {
+                let next = followers.remove(0);
+                state.followers.insert(key.to_owned(), followers);
+                state.queue.push_back(next);
+            }
+        }
+    }
+
+    /// The next result; none after the last one.
+    fn next(&self) -> Option<Answer> {
+        let mut state = self.lock();
+        loop {
+            let place = state.written + 1;
+            if let Some(answer) = state.answers.remove(&place) {
+                state.written = place;
+                drop(state);
+                self.changed.notify_all();
+                return Some(answer);
+            }
+            if state.closed && state.written == state.read {
+                return None;
+            }
+            state = self.wait(state);
+        }
+    }
+
+    /// There are no more jobs.
+    fn close(&self, failure: Option<String>) {
+        let mut state = self.lock();
+        state.closed = true;
+        state.failure = failure;
+        drop(state);
+        self.changed.notify_all();
+    }
+
+    /// The results cannot be written: nothing more is done.
+    fn abandon(&self) {
+        let mut state = self.lock();
+        state.closed = true;
+        state.queue.clear();
+        state.followers.clear();
+        drop(state);
+        self.changed.notify_all();
+    }
+}
+
+/// What identifies a result.
+struct Head {
+    number: u64,
+    id: Option<Value>,
+}
+
+impl Head {
+    /// The line with the result.
+    fn answer(self, reply: &Reply) -> Answer {
+        let id = self.id.map_or_else(String::new, |id| format!("\"id\":{id},"));
+        let result = reply.result.get();
+        let rest = result.strip_prefix('{').unwrap_or(result);
+        Answer { line: format!("{{\"line\":{},{id}{rest}\n", self.number), passed: reply.passed }
+    }
+}
+
+/// The next line; none at the end. What cannot be a job is the inner error.
+fn line(from: &mut dyn BufRead) -> io::Result<Option<Result<String, String>>> {
+    let mut bytes = Vec::new();
+    if from.take(LONGEST).read_until(b'\n', &mut bytes)? == 0 {
+        return Ok(None);
+    }
+    if bytes.len() as u64 == LONGEST && bytes.last() != Some(&b'\n') {
+        // The rest of the line.
+        while !bytes.ends_with(b"\n") {
+            bytes.clear();
+            if from.take(LONGEST).read_until(b'\n', &mut bytes)? == 0 {
+                break;
+            }
+        }
+        return Ok(Some(Err(format!("the line has more than {}", nki_diag::memory::size(LONGEST)))));
+    }
+    Ok(Some(String::from_utf8(bytes).map_err(|_| "the line is not UTF-8".into())))
+}

@@ -1,0 +1,190 @@
+//! `nki-sim mcp`: the commands as tools for agents, over standard input and output.
+
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+
+use rmcp::model::{
+    CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, Implementation, JsonObject, ListToolsResult,
+    PaginatedRequestParams, ServerCapabilities, ServerConfig, Tool,
+};
+use rmcp::service::RequestContext;
+use rmcp::{ErrorData, RoleServer, ServerHandler, ServiceExt};
+use schemars::JsonSchema;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use crate::cli::McpArgs;
+use crate::jobs::pool::{Launcher, Limits, Seat, cores};
+use crate::jobs::work::{Reply, Status, Task};
+use crate::jobs::{self, CheckJob, CompareJob, ExplainJob, Job, SweepJob, Wanted};
+use crate::{Failure, VERSION};
+
+/// What an agent is told about the server.
+const INSTRUCTIONS: &str = "A simulator of the AWS NeuronCore for NKI kernels: check a kernel for errors, run it to get its outputs' correctness, \
+its latency with an error bar, what bounds it and what was found; sweep arguments; compare two versions; explain any name in a result. \
+Give kernels as `source` text or as `file`.";
+
+/// Serves until the client is gone.
+pub(crate) fn run(args: &McpArgs) -> Result<(), Failure> {
+    let workers = args.limits.jobs.map_or_else(cores, |n| n as usize);
+    let limits = Limits::of_run(&args.limits, workers)?;
+    // A client mostly waits for one call: a worker may use all processors.
+    let launcher = Launcher::new(cores())?;
+    let seats = (0..workers).map(|_| Seat::new(launcher.clone())).collect();
+    let server = Server { seats: Arc::new(Seats { free: Mutex::new(seats), returned: Condvar::new() }), limits };
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_time()
+        .build()
+        .map_err(|e| format!("cannot serve: {e}"))?;
+    let served: Result<(), String> = runtime.block_on(async {
+        let service = server.serve((tokio::io::stdin(), tokio::io::stdout())).await.map_err(|e| e.to_string())?;
+        service.waiting().await.map_err(|e| e.to_string())?;
+        Ok(())
+    });
+    // Calls that are still at work have nobody who waits for them.
+    runtime.shutdown_background();
+    served.map_err(|e| Failure::Call(format!("the client spoke no Model Context Protocol: {e}")))
+}
+
+/// The workers.
+struct Seats {
+    free: Mutex<Vec<Seat>>,
+    returned: Condvar,
+}
+
+impl Seats {
+    /// Performs a task as soon as a worker is free.
+    fn perform(&self, task: &Task, limits: Limits) -> Reply {
+        let mut free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut seat = loop {
+            match free.pop() {
+                Some(seat) => break seat,
+                None => free = self.returned.wait(free).unwrap_or_else(PoisonError::into_inner),
+            }
+        };
+        drop(free);
+        let reply = seat.perform(task, limits);
+        self.free.lock().unwrap_or_else(PoisonError::into_inner).push(seat);
+        self.returned.notify_one();
+        reply
+    }
+}
+
+/// The tools.
+struct Server {
+    seats: Arc<Seats>,
+    limits: Limits,
+}
+
+/// A call that was understood: what to do, and its limits.
+type Call = Result<(Task, Limits), String>;
+
+impl Server {
+    /// Reads the arguments of a tool; none if there is no such tool.
+    fn call(&self, tool: &str, arguments: JsonObject) -> Option<Call> {
+        let json = Value::Object(arguments).to_string();
+        let limits = self.limits;
+        Some(match tool {
+            "check" => jobs::read::<CheckJob>(&json).and_then(|mut job| {
+                let limits = limits.for_job(job.limits())?;
+                job.max_memory = Some(limits.memory.to_string());
+                Ok((Task::Check(Box::new(job)), limits))
+            }),
+            "run" => jobs::read::<Job>(&json).and_then(|mut job| {
+                let limits = limits.for_job(job.limits())?;
+                job.max_memory = Some(limits.memory.to_string());
+                Ok((Task::Run(Box::new(job)), limits))
+            }),
+            "sweep" => jobs::read::<SweepJob>(&json).and_then(|mut job| {
+                let limits = limits.for_job(job.limits())?;
+                job.max_memory = Some(limits.memory.to_string());
+                Ok((Task::Sweep(Box::new(job)), limits))
+            }),
+            "compare" => jobs::read::<CompareJob>(&json).and_then(|job| {
+                let limits = limits.for_job(Wanted { seconds: job.max_seconds, memory: None })?;
+                Ok((Task::Compare(Box::new(job)), limits))
+            }),
+            "explain" => jobs::read::<ExplainJob>(&json).map(|job| (Task::Explain(job), limits)),
+            _ => return None,
+        })
+    }
+}
+
+/// The tools with the fields of their jobs.
+fn tools() -> Vec<Tool> {
+    vec![
+        tool::<CheckJob>(
+            "check",
+            "Compile a kernel and report errors and findings with their lines, without running it. The fastest way to learn whether a kernel is valid.",
+        ),
+        tool::<Job>(
+            "run",
+            "Run a kernel: its latency on the device with an error bar, what bounds it, memory use, findings, and whether its outputs equal `expect`. \
+             `no_numerics` gives the latency alone, faster.",
+        ),
+        tool::<SweepJob>(
+            "sweep",
+            "Time a kernel for every combination of the values in `grid` (arguments or constants of the file), fastest first, with the Pareto front of \
+             latency and SBUF.",
+        ),
+        tool::<CompareJob>(
+            "compare",
+            "Compare two runs, given as jobs or as report files: latency, engines, stalls and source lines that changed; `fail_if` states conditions.",
+        ),
+        tool::<ExplainJob>(
+            "explain",
+            "Explain a diagnostic, an instruction or function of NKI with its operands, a cause of a stall, or a timing parameter.",
+        ),
+    ]
+}
+
+fn tool<T: DeserializeOwned + JsonSchema>(name: &'static str, description: &'static str) -> Tool {
+    let schema = match schemars::schema_for!(T).to_value() {
+        Value::Object(schema) => schema,
+        _ => JsonObject::new(),
+    };
+    Tool::new(name, description, Arc::new(schema))
+}
+
+impl ServerHandler for Server {
+    fn get_info(&self) -> ServerConfig {
+        let mut info = ServerConfig::new(ServerCapabilities::builder().enable_tools().build());
+        info.server_info = Implementation::new("nki-sim", VERSION);
+        info.instructions = Some(INSTRUCTIONS.into());
+        info
+    }
+
+    async fn list_tools(
+        &self,
+        _request: Option<PaginatedRequestParams>,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<ListToolsResult, ErrorData> {
+        Ok(ListToolsResult::with_all_items(tools()))
+    }
+
+    async fn call_tool(
+        &self,
+        request: CallToolRequestParams,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<CallToolResponse, ErrorData> {
+        let Some(call) = self.call(&request.name, request.arguments.unwrap_or_default()) else {
+            return Err(ErrorData::invalid_params(format!("there is no tool `{}`", request.name), None));
+        };
+        let reply = match call {
+            Err(why) => Reply::without(Status::Refused, why),
+            Ok((task, limits)) => {
+                let seats = self.seats.clone();
+                tokio::task::spawn_blocking(move || seats.perform(&task, limits))
+                    .await
+                    .unwrap_or_else(|e| Reply::without(Status::Crashed, e.to_string()))
+            }
+        };
+        let text = reply.result.get().to_owned();
+        let structured: Value = serde_json::from_str(&text).unwrap_or(Value::Null);
+        // A kernel that is wrong is a result; a call that was not understood, or not finished, is an error.
+        let failed = ["refused", "limit", "crashed"].iter().any(|s| structured["status"] == *s);
+        let content = vec![ContentBlock::text(text)];
+        let mut result = if failed { CallToolResult::error(content) } else { CallToolResult::success(content) };
+        result.structured_content = Some(structured);
+        Ok(result.into())
+    }
+}

@@ -1,0 +1,410 @@
+//! Performs jobs, in a worker process.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use clap::Parser;
+use nki_diag::{Applied, ColorChoice, Diagnostic, FileId, Mode, render_all};
+use nki_sim_core::analysis::remedies;
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+
+use super::{CheckJob, CompareJob, ExplainJob, Job, Side, SweepJob, text};
+use crate::cli::{Cli, Command, KernelArgs, RunArgs};
+use crate::cmd::compare::{self, Difference};
+use crate::cmd::explain;
+use crate::cmd::sweep::{self, Table};
+use crate::expected::{self, Tolerances};
+use crate::kernel::session;
+use crate::measure::{self, Measured, Timed, Wanted, measure, with_run_line};
+use crate::output::{write_file, write_outputs};
+use crate::places::Inputs;
+use crate::report::{self, Checked, OutputInfo, Report, outputs_of};
+use crate::row::Row;
+use crate::session::{Compilation, Numerics, Session};
+use crate::sources::{Sources, constant_line, hash_of};
+use crate::value::{self, TensorSpec, Value as Argument};
+use crate::{Failure, VERSION, project};
+
+/// What a worker does.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Task {
+    /// Runs a kernel.
+    Run(Box<Job>),
+    /// Checks one.
+    Check(Box<CheckJob>),
+    /// Times one at the points of a grid.
+    Sweep(Box<SweepJob>),
+    /// Compares two runs.
+    Compare(Box<CompareJob>),
+    /// Explains a name.
+    Explain(ExplainJob),
+}
+
+/// What came of a task.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct Reply {
+    /// Files that the result depends on, each with a hash of its contents if it was there.
+    pub(crate) read: BTreeMap<PathBuf, Option<u64>>,
+    /// A JSON object.
+    pub(crate) result: Box<RawValue>,
+    /// The job passed.
+    pub(crate) passed: bool,
+    /// The same job would have the same result.
+    pub(crate) lasting: bool,
+}
+
+impl Reply {
+    /// A result that depends on no file.
+    pub(crate) fn new(result: &impl Serialize, passed: bool) -> Self {
+        let result = serde_json::value::to_raw_value(result).unwrap_or_else(|_| RawValue::NULL.to_owned());
+        Reply { read: BTreeMap::new(), result, passed, lasting: true }
+    }
+
+    /// A job without a result.
+    pub(crate) fn without(status: Status, error: String) -> Self {
+        let lasting = !matches!(status, Status::Limit | Status::Crashed);
+        Reply { lasting, ..Reply::new(&Nothing { status, error }, false) }
+    }
+
+    /// Whether the files are what they were.
+    pub(crate) fn is_current(&self) -> bool {
+        self.read.iter().all(|(path, hash)| hash_of(path) == *hash)
+    }
+}
+
+/// How a job ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Status {
+    /// The kernel ran, and its outputs are what is expected.
+    Passed,
+    /// The kernel is wrong, or a finding is denied.
+    Failed,
+    /// An output is not what is expected.
+    Differs,
+    /// The job is wrong.
+    Refused,
+    /// The job took more time or memory than it may.
+    Limit,
+    /// The simulator failed: a bug.
+    Crashed,
+}
+
+/// A job without a result.
+#[derive(Serialize)]
+struct Nothing {
+    status: Status,
+    error: String,
+}
+
+/// What came of a kernel. Field order is the order in the line.
+#[derive(Serialize)]
+struct Outcome {
+    status: Status,
+    nki_sim_version: &'static str,
+    kernel: String,
+    target: String,
+    #[serde(flatten)]
+    row: Row,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    outputs: Vec<OutputInfo>,
+    /// Files that the kernel was compiled from.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    sources: Vec<String>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    prints: Vec<String>,
+    /// All findings as the command shows them.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    diagnostics: String,
+}
+
+impl Outcome {
+    fn new(measured: Measured, outputs: Vec<OutputInfo>) -> Self {
+        let Measured { compiled, applied, row, prints } = measured;
+        let too_much = row.findings.iter().any(|f| f.id == "memory-limit");
+        let status = match row.latency_us {
+            _ if !row.is_correct() => Status::Differs,
+            Some(_) => Status::Passed,
+            None if too_much => Status::Limit,
+            None => Status::Failed,
+        };
+        Outcome {
+            status,
+            nki_sim_version: VERSION,
+            diagnostics: render_all(&applied.diagnostics, &compiled.sources, ColorChoice::Plain),
+            sources: (0..compiled.sources.len() as u32).map(|i| compiled.sources.path(FileId(i)).to_string()).collect(),
+            kernel: compiled.name,
+            target: compiled.target.to_string(),
+            row: Row { error: row.error.clone().or_else(|| row.difference()), ..row },
+            outputs,
+            prints,
+        }
+    }
+}
+
+/// The page of a name.
+#[derive(Serialize)]
+struct Explained {
+    status: Status,
+    text: String,
+}
+
+/// A kernel that was checked.
+#[derive(Serialize)]
+struct Examined {
+    status: Status,
+    #[serde(flatten)]
+    checked: Checked,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    prints: Vec<String>,
+    #[serde(skip_serializing_if = "String::is_empty")]
+    diagnostics: String,
+}
+
+impl Examined {
+    fn reply(compiled: &Compilation, applied: &Applied, fine: bool) -> Reply {
+        let passed = fine && !applied.diagnostics.iter().any(Diagnostic::is_error);
+        let examined = Examined {
+            status: if passed { Status::Passed } else { Status::Failed },
+            checked: Checked::new(compiled, applied),
+            prints: compiled.prints.clone(),
+            diagnostics: render_all(&applied.diagnostics, &compiled.sources, ColorChoice::Plain),
+        };
+        Reply::new(&examined, passed)
+    }
+}
+
+/// A sweep.
+#[derive(Serialize)]
+struct SweptHere {
+    status: Status,
+    #[serde(flatten)]
+    table: Table,
+}
+
+/// A comparison.
+#[derive(Serialize)]
+struct ComparedHere {
+    status: Status,
+    #[serde(flatten)]
+    difference: Difference,
+}
+
+/// Performs a task.
+pub(crate) fn perform(task: &Task) -> Reply {
+    let mut read = BTreeMap::new();
+    let done = match task {
+        Task::Run(job) => run(job, &mut read),
+        Task::Check(job) => check(job),
+        Task::Sweep(job) => sweep(job),
+        Task::Compare(job) => compare(job),
+        Task::Explain(job) => {
+            explain::text(job.name.as_deref()).map(|text| Reply::new(&Explained { status: Status::Passed, text }, true))
+        }
+    };
+    let mut reply = match done {
+        Ok(reply) => reply,
+        Err(Failure::Call(message)) => Reply::without(Status::Refused, message),
+        Err(Failure::Kernel) => Reply::without(Status::Failed, "the kernel is wrong".into()),
+    };
+    reply.read = read;
+    reply
+}
+
+/// The options of a job, as the grammar of its command reads them.
+pub(crate) fn command(words: Vec<String>) -> Result<Command, String> {
+    match Cli::try_parse_from(words) {
+        Ok(cli) => Ok(cli.command),
+        // The first line says what is wrong; the others are about the command line.
+        Err(wrong) => {
+            let text = wrong.to_string();
+            Err(text.lines().next().unwrap_or_default().trim_start_matches("error: ").to_owned())
+        }
+    }
+}
+
+/// Checks a kernel.
+fn check(job: &CheckJob) -> Result<Reply, Failure> {
+    let Command::Check(args) = command(job.words()?)? else { return Err("not a check".to_owned().into()) };
+    let session = session(&args.kernel, Mode::Check, Numerics::Never, None)?;
+    let sources = Sources::new(&args.kernel.file, job.source.as_deref());
+    let kernel = match with_run_line(&session, args.kernel.clone(), &sources)? {
+        Ok(kernel) => kernel,
+        Err(wrong) => return Ok(Examined::reply(&wrong.compiled, &wrong.applied, false)),
+    };
+    let (compiled, placed, applied) = measure::check(&session, &kernel, &sources)?;
+    Ok(Examined::reply(&compiled, &applied, placed.is_some()))
+}
+
+/// Times a kernel at the points of a grid.
+fn sweep(job: &SweepJob) -> Result<Reply, Failure> {
+    let Command::Sweep(args) = command(job.words()?)? else { return Err("not a sweep".to_owned().into()) };
+    match sweep::sweep(*args, job.source.as_deref(), &Inputs::default(), &|_, _, _| ())? {
+        Ok(table) => {
+            let passed = table.passes();
+            let status = if passed { Status::Passed } else { Status::Failed };
+            Ok(Reply::new(&SweptHere { status, table }, passed))
+        }
+        Err(wrong) => Ok(Examined::reply(&wrong.compiled, &wrong.applied, false)),
+    }
+}
+
+/// Compares two runs.
+fn compare(job: &CompareJob) -> Result<Reply, Failure> {
+    let folder = tempfile::tempdir().map_err(|e| format!("cannot make a directory: {e}"))?;
+    let mut files = Vec::new();
+    for (name, side) in [("before", &job.before), ("after", &job.after)] {
+        match side {
+            Side::File(file) if file.is_empty() => return Err(format!("`{name}` is missing").into()),
+            Side::File(file) => files.push(file.clone()),
+            Side::Job(job) => {
+                let file = folder.path().join(format!("{name}.json"));
+                let outcome = run_reported(job, &mut BTreeMap::new(), Some(&file))?;
+                // Without a report there is nothing to compare.
+                if !file.exists() {
+                    return Ok(Reply::new(&outcome, false));
+                }
+                files.push(file.to_string_lossy().into_owned());
+            }
+        }
+    }
+    let mut words = vec!["nki-sim".to_owned(), "compare".to_owned()];
+    words.extend(job.fail_if.iter().map(|condition| format!("--fail-if={condition}")));
+    words.push("--".into());
+    words.extend(files);
+    let Command::Compare(args) = command(words)? else { return Err("not a comparison".to_owned().into()) };
+    let mut difference = compare::difference(&args)?;
+    for (shown, side, name) in
+        [(&mut difference.files.0, &job.before, "before"), (&mut difference.files.1, &job.after, "after")]
+    {
+        if let Side::Job(job) = side {
+            *shown = job.file().map_or_else(|_| name.to_owned(), ToOwned::to_owned);
+        }
+    }
+    let passed = !difference.fails();
+    let status = if passed { Status::Passed } else { Status::Failed };
+    Ok(Reply::new(&ComparedHere { status, difference }, passed))
+}
+
+/// Runs a kernel.
+fn run(job: &Job, read: &mut BTreeMap<PathBuf, Option<u64>>) -> Result<Reply, Failure> {
+    let outcome = run_reported(job, read, None)?;
+    let lasting = outcome.status != Status::Limit;
+    Ok(Reply { lasting, ..Reply::new(&outcome, outcome.status == Status::Passed) })
+}
+
+/// Runs a kernel, and writes the whole report to a file.
+fn run_reported(
+    job: &Job,
+    read: &mut BTreeMap<PathBuf, Option<u64>>,
+    report: Option<&Path>,
+) -> Result<Outcome, Failure> {
+    let Command::Run(mut args) = command(job.words()?)? else { return Err("not a run".to_owned().into()) };
+    args.json = report.map(Path::to_path_buf);
+    let mut sources = Sources::new(&args.kernel.file, job.source.as_deref());
+    let point: Vec<(String, String)> =
+        job.point.0.iter().map(|(n, v)| Ok((n.clone(), text(v)?))).collect::<Result<_, String>>()?;
+    let done = run_at(&args, &mut sources, &point, read);
+    read.extend(sources.into_read());
+    let (measured, outputs) = done?;
+    Ok(Outcome::new(measured, outputs))
+}
+
+fn run_at<'a>(
+    args: &'a RunArgs,
+    sources: &mut Sources<'a>,
+    point: &'a [(String, String)],
+    read: &mut BTreeMap<PathBuf, Option<u64>>,
+) -> Result<(Measured, Vec<OutputInfo>), Failure> {
+    let numerics = if args.no_numerics { Numerics::IfNeeded } else { Numerics::Computed };
+    // Before they are read for the run: what is written meanwhile counts as a change.
+    note_files(&args.kernel, &args.expect, args.timing.params.as_deref(), read);
+    let session = session(&args.kernel, Mode::Sweep, numerics, Some(&args.timing))?;
+    let expected = expected::read(&args.expect)?;
+    let mut kernel = match with_run_line(&session, args.kernel.clone(), sources)? {
+        Ok(kernel) => kernel,
+        Err(wrong) => return Ok((*wrong, Vec::new())),
+    };
+    for (name, value) in point {
+        if is_constant(&session, args, sources, name)? {
+            sources.set(name, value);
+        } else {
+            kernel.args.retain(|(known, _)| known != name);
+            kernel.args.push((name.clone(), value.clone()));
+        }
+    }
+    note_files(&kernel, &[], None, read);
+    let inputs = Inputs::of_kernel(&kernel).and_timing(&args.timing).and_expected(&args.expect);
+    let outputs = std::cell::RefCell::new(Vec::new());
+    let inspect = |timed: &Timed<'_>| -> Result<(), Failure> {
+        *outputs.borrow_mut() = outputs_of(&timed.kernel.program);
+        if let Some(path) = &args.json {
+            let Timed { kernel, ran, timeline, applied, compiled } = timed;
+            let analysis = kernel.analyse(&ran.trace, timeline, remedies::QUICK);
+            let whole = Report::new(kernel, timeline, Some(&analysis), applied, &compiled.sources)?;
+            write_file(path, &[&report::json(&whole)?])?;
+        }
+        match &args.out {
+            Some(directory) => Ok(write_outputs(&inputs, directory, &timed.ran.outputs)?),
+            None => Ok(()),
+        }
+    };
+    let tolerances = Tolerances { rtol: args.rtol, atol: args.atol };
+    let wanted = Wanted { expected: &expected, tolerances, inspect: &inspect };
+    let measured = measure("run", &session, &kernel, sources, point.to_vec(), &wanted)?;
+    Ok((measured, outputs.into_inner()))
+}
+
+/// Whether a name is a constant of the file, and not a parameter of the kernel.
+fn is_constant(session: &Session, args: &RunArgs, sources: &Sources<'_>, name: &str) -> Result<bool, Failure> {
+    use nki_frontend::Loader as _;
+    let file = &args.kernel.file;
+    let listing = nki_frontend::kernels(file, sources, session.memory);
+    if listing.diagnostics.iter().any(Diagnostic::is_error) {
+        // The compilation reports it.
+        return Ok(true);
+    }
+    let kernel = listing
+        .choose(args.kernel.kernel.as_deref())
+        .map_err(|refused| crate::kernel::refusal("run", &args.kernel, refused))?;
+    if kernel.params.iter().any(|p| p.name == name) {
+        return Ok(false);
+    }
+    let text = sources.read(file).map_err(|e| format!("cannot read `{}`: {e}", file.display()))?;
+    match constant_line(&text, name) {
+        Some(_) => Ok(true),
+        None => Err(Failure::Call(crate::kernel::no_axis(name, kernel, file))),
+    }
+}
+
+/// Notes the files that are read beside the sources.
+fn note_files(
+    args: &KernelArgs,
+    expect: &[(String, String)],
+    params: Option<&Path>,
+    read: &mut BTreeMap<PathBuf, Option<u64>>,
+) {
+    let mut note = |path: &Path| {
+        read.entry(path.to_path_buf()).or_insert_with(|| hash_of(path));
+    };
+    for (_, text) in args.args.iter().chain(expect) {
+        match value::parse(text) {
+            Ok(value) => files_of(&value, &mut note),
+            // Whatever its name.
+            Err(_) => note(text.as_ref()),
+        }
+    }
+    params.into_iter().for_each(&mut note);
+    project::candidates(&args.file).iter().for_each(|path| note(path));
+}
+
+fn files_of(value: &Argument, note: &mut dyn FnMut(&Path)) {
+    match value {
+        Argument::Tensor(TensorSpec::File { path, .. }) => note(path),
+        Argument::Tuple(items) | Argument::List(items) => items.iter().for_each(|v| files_of(v, note)),
+        Argument::Dict(entries) => entries.iter().for_each(|(_, v)| files_of(v, note)),
+        _ => {}
+    }
+}
