@@ -271,9 +271,16 @@ impl Pass<'_> {
                 return Err(refuse("slices beside index tiles"));
             }
         }
-        let needs_reshape = self
-            .align(&mut items, &counts)
-            .ok_or_else(|| refuse("an index that is not a slice: it transposes, repeats or reverses"))?;
+        let Some(needs_reshape) = self.align(&mut items, &counts) else {
+            let is_whole =
+                matches!(&expr.kind, ExprKind::Subscript(base, _) if matches!(base.kind, ExprKind::Name(..)));
+            let pattern =
+                (is_whole && bounds.is_empty()).then(|| Self::pattern(&text, tile, &items, &counts)).flatten();
+            let text =
+                pattern.ok_or_else(|| refuse("an index that is not a slice: it transposes, repeats or reverses"))?;
+            let shape = counts.iter().map(|c| c.clone().unwrap_or(Poly::number(1))).collect();
+            return Ok(Place { text, shape: Some(shape), dtype: tile.dtype.clone(), memory: tile.memory });
+        };
         let mut parts = Vec::new();
         for item in &items {
             parts.push(match item {
@@ -291,6 +298,44 @@ impl Pass<'_> {
             text += &format!(".reshape({})", tuple(&shape));
         }
         Ok(Place { text, shape: Some(shape), dtype: tile.dtype.clone(), memory: tile.memory })
+    }
+
+    /// The access pattern of an index that is no slice, of a whole tensor.
+    fn pattern(text: &str, tile: &Tile, items: &[Item], counts: &[Option<Poly>]) -> Option<String> {
+        // Elements from one index of a dimension to the next.
+        let mut strides = vec![Poly::number(1); items.len()];
+        for at in (1..items.len()).rev() {
+            let extent = match &tile.shape {
+                Some(shape) => shape.get(at)?.clone(),
+                None => Poly::atom(&format!("{text}.shape[{at}]"), true),
+            };
+            strides[at - 1] = strides[at].times(&extent)?;
+        }
+        let mut offset = Poly::number(0);
+        let mut steps = vec![Poly::number(0); counts.len()];
+        for (at, (item, stride)) in items.iter().zip(&strides).enumerate() {
+            match item {
+                Item::Int(index, _) => offset = offset.plus(&index.times(stride)?)?,
+                Item::Walk(axes, frame) => {
+                    // On chip the first axis walks the partitions, and nothing else does.
+                    let partitions = at == 0 && axes[..] == [0] && frame.steps[0].is(1);
+                    let free = at > 0 && !axes.contains(&0);
+                    if tile.memory != Some(Memory::Hbm) && !partitions && !free {
+                        return None;
+                    }
+                    offset = offset.plus(&frame.base.times(stride)?)?;
+                    for &axis in axes {
+                        steps[axis] = steps[axis].plus(&frame.steps[axis].times(stride)?)?;
+                    }
+                }
+            }
+        }
+        let pairs: Vec<String> = steps
+            .iter()
+            .zip(counts)
+            .map(|(step, count)| format!("[{step}, {}]", count.clone().unwrap_or(Poly::number(1))))
+            .collect();
+        Some(format!("{text}.ap(pattern=[{}], offset={offset})", pairs.join(", ")))
     }
 
     /// Decides which ints stay as dimensions, so that the slices have the dimensions of the frame; whether a reshape has to

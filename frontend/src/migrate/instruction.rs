@@ -126,8 +126,7 @@ impl Pass<'_> {
             return self.memset(call, target);
         }
         if matches!(name, "iota" | "affine_select") {
-            let instead = "pattern=[[step, count], ...], offset= and channel_multiplier= in place of the index expression, and dst=";
-            return Err(by_hand(call.span, &format!("nisa.{name} of an index expression"), instead));
+            return self.of_indices(call, name, target);
         }
         // Positions count what is given before arguments are taken off.
         for (at, given) in parts.given.iter_mut().enumerate() {
@@ -300,6 +299,86 @@ impl Pass<'_> {
             written.push(Written::in_place_of(given, Some(keyword), &text));
         }
         lines.push(parts.call(&callee, written));
+        Ok(lines)
+    }
+
+    /// `nisa.iota(index tile)` and `nisa.affine_select(comparison of index tiles, ...)`, which have patterns.
+    fn of_indices(&mut self, call: &Expr, name: &str, target: Target<'_>) -> Outcome<Vec<String>> {
+        let instead =
+            "pattern=[[step, count], ...], offset= and channel_multiplier= in place of the index expression, and dst=";
+        let refuse = || by_hand(call.span, &format!("nisa.{name} of an index expression"), instead);
+        let (callee, mut parts) = self.arguments(call)?;
+        if self.take(&mut parts, "mask").is_some() {
+            return Err(refuse());
+        }
+        let positions: &[&str] = match name {
+            "iota" => &["expr", "dtype"],
+            _ => &["pred", "on_true_tile", "on_false_value"],
+        };
+        let get = |keyword: &str| {
+            let at = positions.iter().position(|p| *p == keyword);
+            let named = parts.given.iter().find(|g| g.keyword.as_deref() == Some(keyword));
+            named.or(at.and_then(|at| parts.given.get(at)).filter(|g| g.keyword.is_none())).map(|g| g.value)
+        };
+        let (nl, callee) = (self.nl(), self.expr(callee)?);
+        let dtype = get("dtype").map(|d| self.expr(d)).transpose()?;
+        let (frame, operands, like) = if name == "iota" {
+            let frame = get("expr").and_then(|e| self.kinds.frame(e)).ok_or_else(refuse)?;
+            (frame, String::new(), None)
+        } else {
+            let (Some(pred), Some(tile), Some(other)) = (get("pred"), get("on_true_tile"), get("on_false_value"))
+            else {
+                return Err(refuse());
+            };
+            let ExprKind::Compare(left, rest) = &pred.kind else { return Err(refuse()) };
+            let [(op, right)] = &rest[..] else { return Err(refuse()) };
+            let frame = self.kinds.difference(left, right).ok_or_else(refuse)?;
+            let place = self.place(tile, &[])?;
+            let source = if place.memory == Some(Memory::Psum) {
+                format!("{nl}.copy({})", place.text)
+            } else {
+                place.text.clone()
+            };
+            let op = super::comparison(*op).ok_or_else(refuse)?;
+            let other = self.expr(self.number(other))?;
+            let operands = format!(", on_true_tile={source}, on_false_value={other}, cmp_op={nl}.{op}");
+            (frame, operands, Some(place))
+        };
+        let of_tile = |axis: usize| like.as_ref().and_then(|p| p.shape.as_ref()).and_then(|s| s.get(axis).cloned());
+        let mut shape = Vec::new();
+        for (axis, count) in frame.counts.iter().enumerate() {
+            let one = (name == "iota").then(|| Poly::number(1));
+            shape.push(count.clone().or_else(|| of_tile(axis)).or(one).ok_or_else(refuse)?);
+        }
+        if shape.len() < 2 {
+            return Err(refuse());
+        }
+        let pairs: Vec<String> =
+            frame.steps.iter().zip(&shape).skip(1).map(|(step, n)| format!("[{step}, {n}]")).collect();
+        let mut lines = Vec::new();
+        let dst = match target {
+            Target::New(tile) => {
+                let own = like.as_ref().map(|p| p.dtype.clone().unwrap_or_else(|| format!("{}.dtype", p.text)));
+                let dtype = dtype.or(own).unwrap_or_else(|| format!("{nl}.int32"));
+                let known = super::Tile {
+                    memory: Some(Memory::Sbuf),
+                    shape: Some(shape.clone()),
+                    dtype: Some(dtype.clone()),
+                    blocks: Vec::new(),
+                };
+                let made = Made { shape: super::access::tuple(&shape), dtype, tile: known };
+                lines.push(self.made(tile, &made));
+                self.last_made = Some(made.tile);
+                tile.to_owned()
+            }
+            Target::Into(expr) | Target::Onto(expr) => self.place(expr, &[])?.text,
+        };
+        lines.push(format!(
+            "{callee}(dst={dst}, pattern=[{}], offset={}, channel_multiplier={}{operands})",
+            pairs.join(", "),
+            frame.base,
+            frame.steps[0]
+        ));
         Ok(lines)
     }
 

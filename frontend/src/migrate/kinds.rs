@@ -324,6 +324,12 @@ impl<'a> Kinds<'a> {
         Some((0..spans.len()).map(axis).collect())
     }
 
+    /// `left - right`, of which at least one is an index tile.
+    pub(super) fn difference(&self, left: &Expr, right: &Expr) -> Option<Frame> {
+        let side = |e: &Expr| self.frame(e).or_else(|| self.poly(e).map(Frame::number));
+        side(left)?.plus(&side(right)?, -1).filter(|f| !f.counts.is_empty())
+    }
+
     /// Inequalities on index tiles.
     pub(super) fn mask(&self, expr: &Expr) -> Option<Vec<Frame>> {
         match &expr.kind {

@@ -538,12 +538,16 @@ impl Pass<'_> {
         self.returned.extend(returned);
         self.zeroed.clear();
         self.accumulators(&def.body);
+        // Index tiles of this function only.
+        let outer = (std::mem::take(&mut self.definitions), std::mem::take(&mut self.used));
         self.parameters(def, name);
         if self.is_kernel(def, name) && self.returned.is_empty() {
             let instead = "nl.ndarray(shape, dtype, buffer=nl.shared_hbm), and return it";
             self.report(by_hand(def.name_span, "an argument as the output", instead));
         }
         self.block(&def.body);
+        self.definitions_gone();
+        (self.definitions, self.used) = outer;
         self.kinds.clear();
     }
 
