@@ -431,11 +431,13 @@ fn two_runs_share_an_axis() {
     assert!(!page("json.html").contains("http://") && !page("json.html").contains("https://"));
     let Some(mut b) = Browser::start() else { return };
     let url = |name: &str| format!("file://{}", folder.path().join(name).display());
-    for name in ["json.html", "csv.html", "parquet.html"] {
+    // Neuron Explorer's tables have no causes.
+    let (all, tables) = (["lines", "causes", "engines", "metrics"], ["lines", "engines", "metrics"]);
+    for (name, tabs) in [("json.html", &all[..]), ("csv.html", &all[..]), ("parquet.html", &tables[..])] {
         for size in [WIDE, NARROW] {
             for dark in [false, true] {
                 b.open(&url(name), size, dark);
-                for tab in ["lines", "causes", "engines", "metrics"] {
+                for tab in tabs {
                     b.eval(&format!("document.getElementById('tab-{tab}').click()"));
                     let faults = b.eval(include_str!("browser/layout.js"));
                     assert_eq!(faults, Value::Array(Vec::new()), "{name}, {tab}, {size:?}, dark: {dark}");

@@ -191,7 +191,8 @@ pub(super) fn roofline(r: &Roofline) -> String {
 /// Part `i` of one side of a transfer, as a kernel writes it: `w[:, nl.ds(2 * i, 2)]`. What is only a part of the tensor now is `w[...]`.
 fn slice(s: &Slice) -> String {
     let rest = if s.whole { "" } else { "[...]" };
-    format!("{}{rest}[{}nl.ds({} * i, {})]", s.tensor, ":, ".repeat(s.axis), s.step, s.step)
+    let start = if s.step == 1 { "i".to_owned() } else { format!("{} * i", s.step) };
+    format!("{}{rest}[{}nl.ds({start}, {})]", s.tensor, ":, ".repeat(s.axis), s.step)
 }
 
 /// A place with its iteration: `k.py:12 [i=3]`.
