@@ -155,8 +155,8 @@ impl Pass<'_> {
 
     fn no_benchmark(&self, call: &Expr, path: &str) -> super::ByHand {
         let instead = match path {
-            "nki.benchmark" => "nki-sim run FILE.py --json, or nki_sim.run: the report has the latency",
-            "nki.profile" => "nki-sim run FILE.py --trace, or nki_sim.run: the report has the timeline",
+            "nki.benchmark" => "run the kernel: its JSON report has the latency",
+            "nki.profile" => "run the kernel: its trace has the timeline",
             _ => "call the kernel",
         };
         by_hand(call.span, path, instead)

@@ -103,10 +103,10 @@ impl Pass<'_> {
     }
 
     /// The bounds that concern an operand: those of a matmul have an axis each of the result.
-    fn of_operand(name: &str, operand: &str, bounds: &Bounds) -> Vec<(usize, Poly)> {
-        let axis = match (name, operand) {
-            ("nc_matmul", "stationary") => 0,
-            ("nc_matmul", "moving") => 1,
+    fn of_operand(operand: &str, bounds: &Bounds) -> Vec<(usize, Poly)> {
+        let axis = match operand {
+            "stationary" => 0,
+            "moving" => 1,
             _ => return bounds.to_vec(),
         };
         bounds.iter().filter(|b| b.0 == axis).map(|b| (1, b.1.clone())).collect()
@@ -166,13 +166,13 @@ impl Pass<'_> {
                 OperandKind::View | OperandKind::Scalar
                     if self.tile(given.value).is_some() || matches!(given.value.kind, ExprKind::Subscript(..)) =>
                 {
-                    let place = self.place(given.value, &Self::of_operand(name, keyword, &bounds))?;
+                    let place = self.place(given.value, &Self::of_operand(keyword, &bounds))?;
                     let text = place.text.clone();
                     places.push((keyword.to_owned(), place));
                     text
                 }
                 OperandKind::View if !matches!(given.value.kind, ExprKind::None) => {
-                    let place = self.place(given.value, &Self::of_operand(name, keyword, &bounds))?;
+                    let place = self.place(given.value, &Self::of_operand(keyword, &bounds))?;
                     let text = place.text.clone();
                     places.push((keyword.to_owned(), place));
                     text
@@ -199,11 +199,12 @@ impl Pass<'_> {
             Target::Into(expr) | Target::Onto(expr) => {
                 let tile = self.tile(expr);
                 let to_sbuf = tile.as_ref().is_some_and(|t| t.memory == Some(Memory::Sbuf));
-                if name == "nc_matmul" && to_sbuf || tile.as_ref().is_some_and(|t| t.memory == Some(Memory::Hbm)) {
+                let accumulates = schema.position("accumulate").is_some();
+                if accumulates && to_sbuf || tile.as_ref().is_some_and(|t| t.memory == Some(Memory::Hbm)) {
                     return self.by_way_of_a_tile(call, name, expr);
                 }
                 match target {
-                    Target::Into(_) if name == "nc_matmul" => written.push(Written::new("accumulate", "False")),
+                    Target::Into(_) if accumulates => written.push(Written::new("accumulate", "False")),
                     Target::Onto(_) if self.is_zeroed(expr) => written.push(Written::new("accumulate", "True")),
                     _ => {}
                 }
