@@ -53,7 +53,7 @@ function showRemedies(several) {
   const most = Math.max(...data.remedies.map((r) => r[1]), 1e-9);
   byId("remedies").replaceChildren(...data.remedies.map(([what, gain, share, places]) => {
     const li = el("li"), head = el("div", null, { class: "gain" });
-    head.append(el("b", gain > 0 ? `${share.toFixed(1)}%` : "no gain"), el("span", gain > 0 ? time(gain * 1000) : time(-gain * 1000) + " slower"));
+    head.append(el("b", gain > 0 ? `${share.toFixed(1)}%` : "no gain"), el("span", gain > 0 ? time(gain * 1000) : gain < 0 ? time(-gain * 1000) + " slower" : "the same latency"));
     const bar = el("div", null, { class: "meter" });
     bar.append(el("span", null, { style: `width:${Math.max(0, gain / most * 100)}%` }));
     head.append(bar);
