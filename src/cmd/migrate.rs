@@ -22,7 +22,7 @@ pub(crate) fn run(args: &MigrateArgs) -> Result<(), Failure> {
     let path = args.file.display().to_string();
     let text = fs::read_to_string(&args.file).map_err(|error| format!("{path}: {error}"))?;
     let mut sources = SourceMap::default();
-    let file = sources.add(path.clone(), text.clone());
+    let file = sources.add(path, text.clone());
     let migrated = migrate(file, &text);
     if !migrated.errors.is_empty() {
         eprint(&render_all(&migrated.errors, &sources, color()));
