@@ -78,7 +78,12 @@ KNOWN = [
         "with 384 intermediate columns some elements are NaN and all others agree; not examined further. The library itself skips most tests of this "
         "kernel as broken",
     ),
-    ("test_output_proj_cte_bf16_sweep", "sbuf-overflow", "not examined yet"),
+    (
+        "test_output_proj_cte_bf16_sweep",
+        "sbuf-overflow",
+        "tiles of 56 partitions, 17 with weights and 17 with attention, are alive with 4 of results: 232448 of 229376 bytes. The kernel's budget for weights "
+        "counts the bytes of all partitions. They would fit in the two halves of the partitions, which the simulator does not find (open)",
+    ),
     ("test_attn_blk", "result differs", "not examined yet"),
     ("test_attn_blk", "assertion-failed", "the kernel's own check rejects the arguments of the test; not examined further"),
     ("test_moe_block_kernel_model", "None has no attribute", "the kernel reads gate_up_bias.dtype, and this configuration has no bias"),

@@ -292,12 +292,13 @@ fn live_kernel(interp: &mut Interp<'_>, function: &Arg, options: &Options) -> Ev
             let edges =
                 options.schedule.iter().map(|(later, earlier)| (later.as_str().into(), earlier.as_str().into()));
             let name = interp.name(function.def.name).to_string();
+            let config = interp.take_config(&options.config, function.def.name_span)?;
             Ok(Candidate {
                 name,
                 function,
                 schedule: edges.collect(),
                 target: None,
-                config: (Value::None, Value::None),
+                config,
                 as_written: options.as_written,
             })
         }

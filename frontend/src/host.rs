@@ -188,8 +188,8 @@ pub struct HostFunction {
     pub defaults: Vec<(String, Arg)>,
     /// Captured variables; `None` is not assigned yet.
     pub closure: Vec<(String, Option<Arg>)>,
-    /// Decorated with `nki.jit`.
-    pub kernel: bool,
+    /// Decorated with `nki.jit`: its `compile_config` and `specialization_config`.
+    pub kernel: Option<Box<[Arg; 2]>>,
 }
 
 /// Which kind of class, by its bases and decorators.

@@ -103,6 +103,8 @@ pub struct Options {
     pub strict: bool,
     /// Instructions that wait for others, both by name: what `with_schedule` of a live kernel was given.
     pub schedule: Vec<(String, String)>,
+    /// `compile_config` and `specialization_config` of a live kernel.
+    pub config: [Arg; 2],
     /// Statements, iterations and calls after which evaluation is given up.
     pub step_limit: u64,
     /// Memory that specialisation may use.
@@ -123,6 +125,7 @@ impl Default for Options {
             as_written: false,
             strict: false,
             schedule: Vec::new(),
+            config: [Arg::None, Arg::None],
             step_limit: 50_000_000,
             memory: nki_diag::memory::Limit::NONE,
             over_capacity: false,

@@ -11,7 +11,7 @@ import types
 import numpy as np
 
 from . import _arrays, _native, _neff
-from ._errors import ArgumentTypeError
+from ._errors import ArgumentTypeError, KernelError, NoSourceError
 from ._kernel import Kernel
 from ._profile import Report, recorded
 
@@ -67,13 +67,23 @@ class Beta1Kernel(Kernel):
         return self._with(grid=extents, _lnc=max((cores for _, cores, _ in extents), default=1), benchmark_result=None)
 
     def _compile(self, arguments):
-        # The older tool chain rewrote the source of a kernel (ranges, names that accumulate), as the evaluator does.
-        return self._compile_with(arguments, False)
+        try:
+            return super()._compile(arguments)
+        except KernelError as error:
+            # The older tool chain read the source, where `and` joins masks. Python asks the first one whether it is true.
+            if error.slug != "tile-condition":
+                raise
+            try:
+                return self._compile_with(arguments, False)
+            except NoSourceError:
+                raise error from None
 
     def _launch(self):
         return {"grid": list(self.grid), "as_written": self.as_written, "static_descriptors": self.static_descriptors}
 
     def __call__(self, *args, **kwargs):
+        if _native.is_tracing():
+            return super().__call__(*args, **kwargs)
         if self._mode == "benchmark":
             return self._benchmark(args, kwargs)
         if self._mode == "profile":
@@ -438,10 +448,21 @@ class Buffer:
         self._arguments = arguments
 
     def __nki_arguments__(self):
-        return self._arguments
+        if not _native.is_tracing():
+            return self._arguments
+        return tuple(_with_names(value) if callable(value) else value for value in self._arguments)
 
     def __repr__(self):
         return f"{type(self).__name__}({', '.join(map(repr, self._arguments))})"
+
+
+def _with_names(function):
+    """A function of addresses that takes its arguments by the documented names, which Python cannot give to one with others."""
+    try:
+        inspect.signature(function).bind(idx=None, pdim_size=None, fdim_size=None)
+    except TypeError:
+        return lambda idx, pdim_size, fdim_size: function(idx, pdim_size, fdim_size)
+    return function
 
 
 def _rule(memory, name, parameters):

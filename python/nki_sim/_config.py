@@ -6,6 +6,8 @@ that kernels which are called in another kernel can be checked against it."""
 import dataclasses
 import os
 
+from . import _native
+
 
 class _Members(type):
     """A class of which every name is a member: the public documentation does not list them."""
@@ -15,6 +17,7 @@ class _Members(type):
             raise AttributeError(name)
         member = object.__new__(cls)
         member.name = name
+        _native.register(member, f"nki.compiler.AddressRotation.{name}")
         setattr(cls, name, member)
         return member
 
@@ -26,6 +29,11 @@ class AddressRotation(metaclass=_Members):
         return f"AddressRotation.{self.name}"
 
 
+def _values(config):
+    """The options of a configuration, in order."""
+    return tuple(getattr(config, field.name) for field in dataclasses.fields(config))
+
+
 @dataclasses.dataclass(frozen=True)
 class CompileConfig:
     """Options of the compiler; None leaves one to it."""
@@ -34,8 +42,11 @@ class CompileConfig:
     non_ssa_legalization: "bool | None" = None
     dead_code_elim: "bool | None" = None
     barrier_check: "bool | None" = None
-    prefetch_auto: "bool | None" = None
-    nki_alloc_fallback: "bool | None" = None
+    prefetch_auto: "bool | None" = False
+    nki_alloc_fallback: "bool | None" = True
+
+    def __nki_arguments__(self):
+        return _values(self)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -47,6 +58,13 @@ class SpecializationConfig:
     """
 
     allow_nested_config_override: bool = False
+
+    def __nki_arguments__(self):
+        return _values(self)
+
+
+for _class in (AddressRotation, CompileConfig, SpecializationConfig):
+    _native.register(_class, f"nki.compiler.{_class.__name__}")
 
 
 def logical_cores():

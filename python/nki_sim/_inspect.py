@@ -46,9 +46,9 @@ def describe(obj):
     from ._kernel import Kernel
 
     if isinstance(obj, Kernel):
-        return _function(obj.func, True)
+        return _function(obj.func, [obj.compile_config, obj.specialization_config])
     if isinstance(obj, types.FunctionType):
-        return _function(obj, False)
+        return _function(obj, None)
     if isinstance(obj, types.ModuleType):
         return {
             "kind": "module",
@@ -61,7 +61,7 @@ def describe(obj):
     return {"kind": "opaque", "path": repr(type(obj)), "reason": None}
 
 
-def _function(function, kernel):
+def _function(function, config):
     while isinstance(function, staticmethod):
         function = function.__func__
     if not isinstance(function, types.FunctionType):
@@ -87,7 +87,7 @@ def _function(function, kernel):
         "globals": function.__globals__,
         "defaults": defaults,
         "closure": closure,
-        "kernel": kernel,
+        "config": config,
     }
 
 

@@ -1,7 +1,6 @@
 """Kernels as Python objects: `nki.jit`, `nki.simulate`, calls."""
 
 import contextlib
-import contextvars
 import functools
 import inspect
 import math
@@ -162,13 +161,10 @@ class Kernel(Generic[P, R]):
             self._has_source = True
         judge = _levels.judge(self)
         settings = list(self._settings)
-        token = _running.set(self)
-        try:
-            return self._cache.compile(
-                self.func, arguments, self.target, self.lnc, judge, self._schedule, self.capacity, settings, traced, **self._launch(), **how
-            )
-        finally:
-            _running.reset(token)
+        config = [self.compile_config, self.specialization_config]
+        return self._cache.compile(
+            self.func, arguments, self.target, self.lnc, judge, self._schedule, config, self.capacity, settings, traced, **self._launch(), **how
+        )
 
     def _prepare(self, arguments):
         """The compiled kernel for these arguments, and whether it is to be stepped through."""
@@ -201,11 +197,7 @@ class Kernel(Generic[P, R]):
     def _step(self, compiled, arguments, ranks=None, rank=0):
         """Calls the kernel again, instruction by instruction, beside a run of all ranks; gives the program
         that this records."""
-        token = _running.set(self)
-        try:
-            stepped, departed = compiled.step(self.func, arguments, ranks or [compiled], rank)
-        finally:
-            _running.reset(token)
+        stepped, departed = compiled.step(self.func, arguments, ranks or [compiled], rank)
         if departed is not None:
             warnings.warn(
                 f"{departed}: {self.__name__} called another instruction than when it was specialised, so values were not known from there on; "
@@ -245,26 +237,12 @@ class Kernel(Generic[P, R]):
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> Any:
         if _native.is_tracing():
             # In a kernel, its instructions become part of that one.
-            self._agree()
+            _native.check_nested(self.compile_config)
             return self.func(*self._fixed[0], *args, **{**self._fixed[1], **kwargs})
         graphs = sys.modules.get("nki_sim._torch")
         result, outcome = self._run(args, kwargs, False) if graphs is None else graphs.run(self, args, kwargs)
         self._warn(outcome, 3)
         return result
-
-    def _agree(self):
-        """Checks that the configuration of a kernel that another one calls is that of the outer one."""
-        outer = _running.get()
-        if outer is None or self.compile_config is None or self.compile_config == outer.compile_config:
-            return
-        message = f"kernel `{self.__name__}` is called in `{outer.__name__}`, which has another compile_config"
-        if getattr(outer.specialization_config, "allow_nested_config_override", False):
-            warnings.warn(f"{message}; that of `{outer.__name__}` counts", KernelWarning, stacklevel=3)
-            return
-        raise ValueError(
-            f"{message}: give both the same, or `{outer.__name__}` "
-            f"specialization_config=SpecializationConfig(allow_nested_config_override=True)"
-        )
 
     def _warn(self, outcome, level):
         if outcome is not None and outcome.has_findings():
@@ -305,10 +283,6 @@ def _signature_of(func):
     own = inspect.signature(func, follow_wrapped=False)
     takes_all = all(p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD) for p in own.parameters.values())
     return inspect.signature(func) if takes_all else own
-
-
-#: The kernel that is being compiled.
-_running = contextvars.ContextVar("_running", default=None)
 
 
 def _traces():

@@ -211,6 +211,23 @@ class _ApiClass(type):
         return cls
 
 
+class ApiIndex:
+    """A name of the API that is indexed: `nl.mgrid[0:128, 0:512]`."""
+
+    def __init__(self, module, name):
+        self.__module__ = module
+        self.__name__ = name
+
+    def __getitem__(self, item):
+        known = _native.attribute_of_module(self.__module__, self.__name__)
+        if known is None:
+            raise OutsideKernelError(f"{self.__module__}.{self.__name__}[...] was used outside of a kernel: its tiles are values of the device")
+        return known[item]
+
+    def __repr__(self):
+        return f"{self.__module__}.{self.__name__}"
+
+
 class ApiEnum(enum.Enum):
     """Members equal their values, memories their names, and kinds of HBM one another, as in
     kernels."""
@@ -332,6 +349,8 @@ def _build():
             value = TileSize(details)
         elif kind == "lowest":
             value = types.SimpleNamespace(min=details)
+        elif name == "mgrid":
+            value = ApiIndex(module, name)
         elif kind == "class":
             value = {"tensor": names.get("NkiTensor"), "NkiValidationError": NkiValidationError}.get(name)
             if value is None:

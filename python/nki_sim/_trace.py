@@ -3,6 +3,7 @@ kernel depends on. The native module calls it; it is not a user interface."""
 
 import builtins
 import copy
+import ctypes
 import dis
 import enum
 import functools
@@ -12,7 +13,7 @@ import os
 import sys
 import types
 
-from . import _objects, _source
+from . import _native, _objects, _source
 
 _PACKAGE = os.path.dirname(os.path.abspath(__file__)) + os.sep
 
@@ -21,11 +22,12 @@ _OURS = (functools.__file__, "<frozen")
 
 
 def about_code(code, globals_):
-    """Whether code belongs to this package, the name of its text, the text, the number of lines, for
-    each instruction where it begins and ends, and the instructions that may be jumped to, in order."""
+    """Whether code belongs to this package, the name of its text, the text, the number of lines, the
+    modules that it uses, for each instruction where it begins and ends, and the
+    instructions that may be jumped to, in order."""
     filename = code.co_filename
     if filename.startswith(_PACKAGE) or filename.startswith(_OURS):
-        return True, filename, None, 0, [], []
+        return True, filename, None, 0, [], [], []
     name, text = _source.of_code(code, globals_)
     if hasattr(code, "co_positions"):
         positions = [(line, column, end, end_column) for line, end, column, end_column in code.co_positions()]
@@ -34,7 +36,13 @@ def about_code(code, globals_):
         for start, stop, line in code.co_lines():
             positions[start // 2 : stop // 2] = [(line, None, None, None)] * ((stop - start) // 2)
     lines = max((line for line, *_ in positions if line is not None), default=1)
-    return False, name, text, lines, positions, _targets(code)
+    return False, name, text, lines, _modules(globals_), positions, _targets(code)
+
+
+def _modules(globals_):
+    """The names of the modules among globals, and of those that functions of the API among them are of."""
+    modules = {value.__name__ for value in globals_.values() if isinstance(value, types.ModuleType)}
+    return sorted(modules | {value.module for value in globals_.values() if isinstance(value, _native.Function)})
 
 
 def _targets(code):
@@ -53,6 +61,42 @@ def parameters(code):
     """The names of the parameters of code."""
     count = code.co_argcount + code.co_kwonlyargcount + bool(code.co_flags & 4) + bool(code.co_flags & 8)
     return list(code.co_varnames[:count])
+
+
+def read_once(values, names):
+    """The values of a loop whose body the older compiler read once: numbers with these names, which
+    the body updates, begin each iteration with the value that they had before the loop."""
+    before = None
+    for value in values:
+        frame = sys._getframe(1)
+        variables = frame.f_locals
+        numbers = {name: variables[name] for name in names if isinstance(variables.get(name), (int, float))}
+        if before is None:
+            before = numbers
+        else:
+            _store(frame, {name: before[name] for name in numbers if name in before})
+        yield value
+
+
+def _store(frame, values):
+    """Gives local variables of a frame these values."""
+    variables = frame.f_locals
+    variables.update(values)
+    if sys.version_info < (3, 13):
+        # Before, f_locals was a copy.
+        ctypes.pythonapi.PyFrame_LocalsToFast(ctypes.py_object(frame), ctypes.c_int(0))
+
+
+def held_by_target(frame):
+    """A list of what the variable holds that the result of the frame's current call is assigned to,
+    empty if it holds nothing yet; None if the result is not assigned to a variable."""
+    after = next((one for one in dis.get_instructions(frame.f_code) if one.offset > frame.f_lasti), None)
+    if after is None or not after.opname.startswith(("STORE_FAST", "STORE_DEREF", "STORE_NAME", "STORE_GLOBAL")):
+        return None
+    # Two instructions may be one: the first of the names is that of the result.
+    name = after.argval[0] if isinstance(after.argval, tuple) else after.argval
+    variables = frame.f_globals if after.opname == "STORE_GLOBAL" else frame.f_locals
+    return [variables[name]] if name in variables else []
 
 
 def named(module, name):

@@ -17,7 +17,7 @@ use rustc_hash::FxHashSet;
 use crate::arrays::Array;
 use crate::convert::{Conversion, helpers, tracer};
 use crate::errors::{as_json, kernel_error, value_error};
-use crate::host::{Live, Read, same};
+use crate::host::{Live, Read, Table, same};
 use crate::levels::Judge;
 use crate::named_target;
 use crate::run::{Outcome, shaped};
@@ -38,6 +38,8 @@ struct Key {
     lnc: u32,
     strict: bool,
     schedule: Vec<(String, String)>,
+    /// `compile_config` and `specialization_config`.
+    config: [Arg; 2],
     capacity: Capacity,
     settings: Vec<(String, String)>,
     grid: Vec<GridAxis>,
@@ -139,8 +141,8 @@ impl Cache {
     /// The program of `function` for these arguments (name and value, in the order of the parameters).
     /// `settings` are timing parameters by name, `grid` the axes of a launch grid: programs that a core runs, cores, and whether neighbouring
     /// programs run on one core. `as_written` keeps the middle end of the kernel's compiler off it; with `static_descriptors` descriptors are made
-    /// before the run. `up_to_error` compiles what a traced kernel does before its first error, to be stepped through; such a program is not kept.
-    #[pyo3(signature = (function, args, target, lnc, judge, schedule=Vec::new(), capacity=None, settings=Vec::new(), traced=false, grid=Vec::new(), as_written=false, static_descriptors=false, up_to_error=false))]
+    /// before the run. `config` are its `compile_config` and `specialization_config`. `up_to_error` compiles what a traced kernel does before its first error, to be stepped through; such a program is not kept.
+    #[pyo3(signature = (function, args, target, lnc, judge, schedule=Vec::new(), config=None, capacity=None, settings=Vec::new(), traced=false, grid=Vec::new(), as_written=false, static_descriptors=false, up_to_error=false))]
     #[expect(clippy::too_many_arguments, reason = "keywords in Python")]
     fn compile(
         &self,
@@ -151,6 +153,7 @@ impl Cache {
         lnc: u32,
         judge: &Judge,
         schedule: Vec<(String, String)>,
+        config: Option<[Bound<'_, PyAny>; 2]>,
         capacity: Option<&str>,
         settings: Vec<(String, String)>,
         traced: bool,
@@ -165,11 +168,20 @@ impl Cache {
         let axis = |(sequential, cores, cores_outside)| GridAxis { sequential, cores, cores_outside };
         let grid = grid.into_iter().map(axis).collect();
         let target = named_target(target)?;
+        let table = Table::default();
+        let config = match config {
+            Some([compile, specialization]) => [
+                Conversion::new(&table).value(&compile, "compile_config")?,
+                Conversion::new(&table).value(&specialization, "specialization_config")?,
+            ],
+            None => [Arg::None, Arg::None],
+        };
         let key = Key {
             target,
             lnc,
             strict,
             schedule,
+            config,
             capacity,
             settings,
             grid,
@@ -313,7 +325,7 @@ impl Compiled {
     fn unsteppable(&self) -> Option<&'static str> {
         if !self.ready.key.traced {
             return Some(
-                "the built-in evaluator executes it, not Python: it uses sbuf, psum or hbm without an import; write nl.sbuf",
+                "the built-in evaluator executes it, not Python: it uses sbuf, psum or hbm without an import (write nl.sbuf), or joins masks with `and` (write &)",
             );
         }
         let rewritten =
@@ -396,6 +408,7 @@ fn compile(
         grid: key.grid.clone(),
         as_written: key.as_written,
         schedule: key.schedule.clone(),
+        config: key.config.clone(),
         ..session.options()
     };
     let mut snapshot = None;

@@ -374,7 +374,7 @@ fn module_of(object: &Bound<'_, PyAny>) -> String {
 }
 
 /// The dotted name of something from Python's library that the evaluator provides: `math.sqrt`, `builtins.len`.
-fn library_path(object: &Bound<'_, PyAny>) -> Option<String> {
+pub(crate) fn library_path(object: &Bound<'_, PyAny>) -> Option<String> {
     let module = module_of(object);
     // `_functools.reduce` is functools.reduce, `numpy._core.numeric.ones` is numpy.ones.
     let root = module.trim_start_matches('_');

@@ -233,7 +233,14 @@ fn described(py: Python<'_>, table: &Table, object: &Bound<'_, PyAny>) -> PyResu
                     (name, arg)
                 })
                 .collect(),
-            kernel: get("kernel")?.extract()?,
+            kernel: match get("config")? {
+                none if none.is_none() => None,
+                given => {
+                    let [compile, specialization]: [Bound<'_, PyAny>; 2] = given.extract()?;
+                    let one = |value, name: &str| convert(table, value, name);
+                    Some(Box::new([one(&compile, "compile_config"), one(&specialization, "specialization_config")]))
+                }
+            },
         }),
         "module" => HostObject::Module { name: text("name")?, file: text("file")?, scope: table.id(&get("globals")?) },
         "class" => HostObject::Class(class(table, &get, &text)?),

@@ -61,3 +61,50 @@ def counter():
     yield out
     out.stop.set()
     out.thread.join()
+
+
+def statements(text):
+    """A program without the calls and iterations around each instruction: the evaluator counts iterations
+    of comprehensions differently."""
+    return [line.partition("  # ")[0] for line in text.splitlines() if not line.startswith("trail ")]
+
+
+@pytest.fixture
+def both_frontends(monkeypatch):
+    """Lets both frontends compile each kernel of a test: the programs, or the errors, are the same. Gives
+    the names of the kernels."""
+    from nki_sim._beta1 import Beta1Kernel
+    from nki_sim._kernel import Kernel
+
+    names, inside = [], []
+
+    def attempt(compile_, kernel, arguments):
+        inside.append(kernel)
+        try:
+            return compile_(kernel, arguments), None
+        except nki_sim.KernelError as error:
+            return None, error
+        finally:
+            inside.pop()
+
+    def with_both(compile_):
+        def compile_with_both(kernel, arguments):
+            # The method of a subclass calls that of its base class.
+            if inside:
+                return compile_(kernel, arguments)
+            made, error = attempt(compile_, kernel, arguments)
+            with monkeypatch.context() as patch:
+                patch.setenv("NKI_COMPILER_FRONTEND", "parser")
+                other, other_error = attempt(compile_, kernel, arguments)
+            names.append(kernel.__name__)
+            assert getattr(error, "slug", None) == getattr(other_error, "slug", None), f"{kernel.__name__}: {error}; {other_error}"
+            if error is not None:
+                raise error
+            assert statements(made.text()) == statements(other.text()), kernel.__name__
+            return made
+
+        return compile_with_both
+
+    for cls in (Kernel, Beta1Kernel):
+        monkeypatch.setattr(cls, "_compile", with_both(cls._compile))
+    return names

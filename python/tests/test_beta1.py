@@ -15,6 +15,9 @@ from neuronxcc.starfish.support.util import allclose
 import nki_sim
 from nki_sim import _beta1, _neuron_profile
 
+#: Both frontends make the same program of each of these kernels.
+pytestmark = pytest.mark.usefixtures("both_frontends")
+
 RNG = np.random.default_rng(3)
 X = RNG.random((256, 512), dtype=np.float32)
 

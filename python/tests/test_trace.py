@@ -27,7 +27,7 @@ from nki.isa import dma_copy as copy_alias
 
 import nki_sim
 
-from conftest import ROOT
+from conftest import ROOT, statements
 
 
 def ramp(rows=4, columns=8, dtype=np.float32):
@@ -243,11 +243,6 @@ BOTH = [
 def test_what_both_frontends_accept_is_the_same_program(kernel, parser):
     made = nki.jit(kernel)[2 if kernel is by_core else 1]
     assert statements(made.compile(ramp()).text()) == statements(parser(made, ramp()).text())
-
-
-def statements(text):
-    """The program without the trails: the evaluator counts iterations of comprehensions differently."""
-    return [line.partition("  # ")[0] for line in text.splitlines() if not line.startswith("trail ")]
 
 
 @pytest.mark.parametrize(
@@ -875,7 +870,7 @@ def test_the_variable_gives_the_number_of_cores(monkeypatch):
         kernel(ramp())
 
 
-def test_the_configurations_of_nested_kernels_agree():
+def test_the_configurations_of_nested_kernels_agree(frontend):
     from nki.compiler import AddressRotation, CompileConfig, SpecializationConfig
 
     one = CompileConfig(prefetch_auto=True, address_rotation=AddressRotation.enabled)
@@ -888,11 +883,25 @@ def test_the_configurations_of_nested_kernels_agree():
         return store(inner(load(x)))
 
     np.testing.assert_array_equal(nki.jit(outer, compile_config=one)(ramp()), ramp() * 2)
-    with pytest.raises(ValueError, match="compile_config"):
-        nki.jit(outer, compile_config=CompileConfig())(ramp())
+    for other in (CompileConfig(), None, CompileConfig(prefetch_auto=True)):
+        with pytest.raises(nki_sim.KernelError, match="compile_config") as caught:
+            nki.jit(outer, compile_config=other)(ramp())
+        assert caught.value.slug == "kernel-config"
+    assert "address_rotation" in str(caught.value) and "prefetch_auto" not in str(caught.value).splitlines()[0]
     lenient = nki.jit(compile_config=CompileConfig(), specialization_config=SpecializationConfig(allow_nested_config_override=True))(outer)
     with pytest.warns(nki_sim.KernelWarning, match="compile_config"):
         np.testing.assert_array_equal(lenient(ramp()), ramp() * 2)
+
+    # The defaults of the manual are what no configuration has.
+    @nki.jit(compile_config=CompileConfig(prefetch_auto=False, nki_alloc_fallback=True))
+    def default(tile):
+        return scaled(tile, 3.0)
+
+    @nki.jit
+    def plain(x):
+        return store(default(load(x)))
+
+    np.testing.assert_array_equal(plain(ramp()), ramp() * 3)
 
 
 WEIGHTS = np.ones((4, 8), np.float32)

@@ -204,7 +204,7 @@ def describe(error: Exception | None) -> str:
 def statements(text: str) -> list[str]:
     """The lines of a program without calls and iterations around each instruction: the frontends
     count those of comprehensions differently."""
-    return [line.partition("  # ")[0] for line in text.splitlines() if not line.startswith("trail ")]
+    return [line.partition("  # ")[0] for line in text.splitlines() if not line.startswith(("file ", "trail "))]
 
 
 def first_difference(one: list[str], other: list[str]) -> list[str]:

@@ -34,10 +34,10 @@ impl Interp<'_> {
         match &target.kind {
             ExprKind::Name(_, slot) => {
                 let value = match &value {
-                    Value::Object(object) => {
-                        let old = self.held(frame, *slot);
-                        object.replaces(self, &old, target.span)?.unwrap_or(value)
-                    }
+                    Value::Object(object) => match object.replacement() {
+                        Some(replacement) => replacement.replace(self, &self.held(frame, *slot), target.span)?,
+                        None => value,
+                    },
                     _ => value,
                 };
                 self.store(frame, *slot, value);
@@ -206,7 +206,8 @@ impl Interp<'_> {
         }
     }
 
-    fn in_place(&mut self, op: BinOp, old: &Value, value: &Value, span: Span) -> EvalResult<Value> {
+    /// `old op= value`: what the target holds then.
+    pub(crate) fn in_place(&mut self, op: BinOp, old: &Value, value: &Value, span: Span) -> EvalResult<Value> {
         match (old, op) {
             (Value::List(list), BinOp::Add) => {
                 let mut items = self.iterate(value, span)?;

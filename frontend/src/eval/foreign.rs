@@ -16,7 +16,7 @@ use nki_isa::{DType, Loc, Program};
 use super::Interp;
 use super::error::{EvalResult, Raise, closest};
 use super::native::CallArgs;
-use super::value::{Function, Kernel, Key, Value};
+use super::value::{Function, Key, Value};
 use crate::syntax::{BinOp, ClassDef, CmpOp, Expr, Symbol, UnaryOp};
 
 /// A block of statements that a device runs, evaluated once to emit its body.
@@ -159,9 +159,9 @@ pub(crate) trait Object: Any + fmt::Debug {
         if self.follows_dialect() { interp.dialect.in_place(interp, op, this, value, span) } else { Ok(None) }
     }
 
-    /// `name = this` where the name holds `old` ([`Value::Unset`] if nothing): what it holds then; `None` for this.
-    fn replaces(&self, _interp: &mut Interp<'_>, _old: &Value, _span: Span) -> EvalResult<Option<Value>> {
-        Ok(None)
+    /// What `name = this` writes to, if not to the name alone.
+    fn replacement(&self) -> Option<&dyn Replacement> {
+        None
     }
 
     /// `op this`; `not` calls [`Self::truth`].
@@ -238,6 +238,15 @@ pub(crate) trait Object: Any + fmt::Debug {
     fn range(&self) -> Option<&dyn DeviceRange> {
         None
     }
+}
+
+/// A value that changes what the variable holds that it is assigned to.
+pub(crate) trait Replacement {
+    /// `name = this` where the name holds `old` ([`Value::Unset`] if nothing): what it holds then.
+    ///
+    /// # Errors
+    /// If it does not fit what the name holds.
+    fn replace(&self, interp: &mut Interp<'_>, old: &Value, span: Span) -> EvalResult<Value>;
 }
 
 /// Follows an evaluation with a run of the same kernel, and so knows how often the body of a dynamic loop is executed.
@@ -391,12 +400,12 @@ pub(crate) trait Dialect {
         &[]
     }
 
-    /// A kernel is about to be called at `span` inside of another one.
+    /// A kernel with this `compile_config` (None without) is about to be called at `span` inside of another one.
     ///
     /// # Errors
     /// If the two do not fit together.
-    fn nested_kernel(&self, interp: &mut Interp<'_>, kernel: &Kernel, span: Span) -> EvalResult<()> {
-        self.base().nested_kernel(interp, kernel, span)
+    fn nested_kernel(&self, interp: &mut Interp<'_>, config: &Value, span: Span) -> EvalResult<()> {
+        self.base().nested_kernel(interp, config, span)
     }
 
     /// Reports, in a kernel compiled with [`crate::Options::strict`], what the official compiler of this dialect rejects in a construct.

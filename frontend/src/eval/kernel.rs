@@ -115,21 +115,12 @@ impl Interp<'_> {
         let span = def.name_span;
         let mut returned = Returned::None;
         self.outer_config = candidate.config.clone();
-        let options = self.options;
-        let grid = &options.grid;
-        let cores: u32 = grid.iter().map(|axis| axis.cores).product();
-        if !grid.is_empty() && cores != self.options.lnc.max(1) {
-            let message = format!("a grid over {cores} cores is launched on {}", self.options.lnc.max(1));
-            return Err(
-                Raise::at("launch-grid", message, span, "this kernel").help(self.dialect.hint(Hint::LaunchGrid))
-            );
-        }
-        let counts: Vec<u32> = grid.iter().map(|axis| axis.count()).collect();
+        self.check_launch(span)?;
         let mut first = true;
         for core in 0..self.options.lnc.max(1) {
             self.begin_core(&candidate.name, core, &candidate.schedule);
-            for (index, at) in (0..).zip(crate::programs_of(grid, core)) {
-                self.begin_program(&counts, &at, index, first);
+            for (index, at) in (0..).zip(crate::programs_of(&self.options.grid, core)) {
+                self.begin_program(&at, index, first);
                 let result = self.run_program(candidate, args)?;
                 if std::mem::take(&mut first) {
                     let names = std::mem::take(&mut self.returned);
@@ -138,6 +129,20 @@ impl Interp<'_> {
             }
         }
         Ok((self.finish(span)?, returned))
+    }
+
+    /// Checks that the launch grid of the kernel at `span` is one for its cores.
+    ///
+    /// # Errors
+    /// `launch-grid`
+    pub(crate) fn check_launch(&self, span: Span) -> EvalResult<()> {
+        let cores: u32 = self.options.grid.iter().map(|axis| axis.cores).product();
+        let launched = self.options.lnc.max(1);
+        if self.options.grid.is_empty() || cores == launched {
+            return Ok(());
+        }
+        let message = format!("a grid over {cores} cores is launched on {launched}");
+        Err(Raise::at("launch-grid", message, span, "this kernel").help(self.dialect.hint(Hint::LaunchGrid)))
     }
 
     /// Specialises a kernel for one core and one program of its grid; gives what it returns.
@@ -184,9 +189,10 @@ impl Interp<'_> {
     }
 
     /// A program of the launch grid is about to run: see [`super::foreign::Backend::begin_program`]. The `first` one of all prints.
-    pub(crate) fn begin_program(&mut self, counts: &[u32], at: &[u32], index: u32, first: bool) {
+    pub(crate) fn begin_program(&mut self, at: &[u32], index: u32, first: bool) {
+        let counts: Vec<u32> = self.options.grid.iter().map(|axis| axis.count()).collect();
         self.quiet = !first;
-        self.backend.begin_program(counts, at, index);
+        self.backend.begin_program(&counts, at, index);
         self.forget_shared();
     }
 

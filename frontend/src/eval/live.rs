@@ -35,6 +35,11 @@ impl Interp<'_> {
         self.convert_arg(arg, name, span, &mut Vec::new())
     }
 
+    /// `compile_config` and `specialization_config` of a kernel of the host.
+    pub(crate) fn take_config(&mut self, config: &[Arg; 2], span: Span) -> EvalResult<(Value, Value)> {
+        Ok((self.take_over(&config[0], None, span)?, self.take_over(&config[1], None, span)?))
+    }
+
     /// Forgets the identities of mutable values, so that they are made anew.
     pub(crate) fn forget_shared(&mut self) {
         self.live.shared.clear();
@@ -97,9 +102,9 @@ impl Interp<'_> {
                     Some("arrays are arguments of a kernel: a kernel is compiled without their contents"),
                 ),
             },
-            Arg::Api(path) => self.api_value(path, span)?,
+            Arg::Api(path) => self.in_dialect_of(path, |interp| interp.api_value(path, span))?,
             Arg::Call { function, positional } => {
-                let function = self.api_value(function, span)?;
+                let function = self.in_dialect_of(function, |interp| interp.api_value(function, span))?;
                 let positional = self.convert_args(positional, None, span, seen)?;
                 match function {
                     Value::Host(_) => function,
@@ -390,17 +395,19 @@ impl Interp<'_> {
             module,
             class: RefCell::new(None),
         }));
-        let made = if function.kernel {
-            Value::Kernel(Rc::new(Kernel {
-                function: made,
-                schedule: Rc::default(),
-                target: None,
-                as_written: false,
-                compile_config: Value::None,
-                specialization_config: Value::None,
-            }))
-        } else {
-            made
+        let made = match &function.kernel {
+            Some(config) => {
+                let (compile_config, specialization_config) = self.take_config(config, span)?;
+                Value::Kernel(Rc::new(Kernel {
+                    function: made,
+                    schedule: Rc::default(),
+                    target: None,
+                    as_written: false,
+                    compile_config,
+                    specialization_config,
+                }))
+            }
+            None => made,
         };
         // Known before its variables are: a recursive closure captures itself.
         self.live.objects.insert(id, made.clone());

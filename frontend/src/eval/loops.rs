@@ -184,7 +184,7 @@ impl Interp<'_> {
         if !self.in_kernel || f.updated().is_empty() || !self.dialect.reads_body_once(self, &f.iter) {
             return Vec::new();
         }
-        let held = f.updated().iter().map(|slot| (*slot, self.held(frame, *slot)));
+        let held = f.updated().iter().map(|(_, slot)| (*slot, self.held(frame, *slot)));
         held.filter(|(_, value)| value.as_float().is_some()).collect()
     }
 

@@ -91,6 +91,8 @@ pub(crate) struct Interp<'a> {
     pub(crate) dialect: &'static dyn Dialect,
     /// The dialect of each file.
     dialect_of: ChooseDialect,
+    /// Dialects of the files of a driver, by their numbers.
+    driven: Vec<Option<&'static dyn Dialect>>,
     /// A kernel is being specialised (as opposed to module-level code).
     pub(crate) in_kernel: bool,
     /// Slots of all active frames.
@@ -202,6 +204,7 @@ impl<'a> Interp<'a> {
             backend,
             dialect: dialect_of(options, &[]),
             dialect_of,
+            driven: Vec::new(),
             in_kernel: false,
             stack: Vec::new(),
             calls: Vec::new(),

@@ -482,7 +482,24 @@ impl Interp<'_> {
     pub(crate) fn dialect_of(&self, ast: &ModuleAst) -> &'static dyn Dialect {
         let mut imports = Vec::new();
         collect_imports(&ast.body, &mut imports);
-        (self.dialect_of)(self.options, &imports)
+        self.dialect_by(&imports)
+    }
+
+    /// Resolves a dotted name of the API in the dialect whose package it is in, whatever the dialect of the code that runs.
+    pub(crate) fn in_dialect_of<T>(&mut self, path: &str, resolve: impl FnOnce(&mut Self) -> T) -> T {
+        let owner = self.dialect_by(&[path]);
+        if !owner.packages().iter().any(|package| path.split('.').next() == Some(package)) {
+            return resolve(self);
+        }
+        let outer = std::mem::replace(&mut self.dialect, owner);
+        let resolved = resolve(self);
+        self.dialect = outer;
+        resolved
+    }
+
+    /// The dialect of a file that imports these modules.
+    pub(crate) fn dialect_by(&self, imports: &[&str]) -> &'static dyn Dialect {
+        (self.dialect_of)(self.options, imports)
     }
 }
 

@@ -7,6 +7,7 @@ use std::rc::Rc;
 
 use nki_diag::{FileId, Span};
 
+use super::foreign::Dialect;
 use super::{Interp, PendingStep};
 use crate::syntax::*;
 
@@ -23,6 +24,27 @@ impl Interp<'_> {
     pub(crate) fn be_driven(&mut self) {
         self.kernel_depth = 0;
         self.leave_errors_to_driver();
+    }
+
+    /// Notes the dialect of a file of the driver; where it is that of a file without imports, the dialect of these modules. The first file is
+    /// the kernel's.
+    pub(crate) fn drive_file(&mut self, file: FileId, dialect: &'static dyn Dialect, modules: &[String]) {
+        let modules: Vec<&str> = modules.iter().map(String::as_str).collect();
+        let unnamed = dialect.name() == self.dialect_by(&[]).name();
+        let dialect = if unnamed { self.dialect_by(&modules) } else { dialect };
+        if self.driven.is_empty() {
+            self.dialect = dialect;
+        }
+        let index = file.0 as usize;
+        self.driven.resize(self.driven.len().max(index + 1), None);
+        self.driven[index] = Some(dialect);
+    }
+
+    /// The operation that follows is one of this file.
+    pub(crate) fn enter_file(&mut self, file: FileId) {
+        if let Some(Some(dialect)) = self.driven.get(file.0 as usize) {
+            self.dialect = *dialect;
+        }
     }
 
     /// Number of iterations and calls around the current place.
@@ -78,6 +100,17 @@ impl Interp<'_> {
         let mut found = Vec::new();
         descend(&tree.body, place, &mut found);
         found.iter().rev().find(|(stmt, _)| stmt.span == place).map(|(_, f)| f.iter.span)
+    }
+
+    /// The names of the numbers that the loop over what is written at a place updates, and which do not add up: see
+    /// [`super::foreign::Dialect::reads_body_once`].
+    pub(crate) fn updated_in_loop_over(&self, place: Span) -> Vec<Symbol> {
+        let Some(tree) = self.tree(place.file) else { return Vec::new() };
+        let mut found = Vec::new();
+        descend(&tree.body, place, &mut found);
+        let over = |f: &&For| holds(place, f.iter.span) && self.dialect.reads_body_once(self, &f.iter);
+        let found = found.iter().rev().map(|(_, f)| *f).find(over);
+        found.map_or_else(Vec::new, |f| f.updated().iter().map(|(name, _)| *name).collect())
     }
 }
 

@@ -481,12 +481,12 @@ pub(crate) struct For {
     pub(crate) body: Vec<Stmt>,
     pub(crate) orelse: Vec<Stmt>,
     /// See [`For::updated`].
-    pub(crate) updated: OnceCell<Box<[Slot]>>,
+    pub(crate) updated: OnceCell<Box<[(Symbol, Slot)]>>,
 }
 
 impl For {
     /// The names that the body updates in place (`name += ...`), once names are resolved.
-    pub(crate) fn updated(&self) -> &[Slot] {
+    pub(crate) fn updated(&self) -> &[(Symbol, Slot)] {
         self.updated.get_or_init(|| {
             let mut found = Vec::new();
             updated(&self.body, &mut found);
@@ -495,11 +495,13 @@ impl For {
     }
 }
 
-fn updated(body: &[Stmt], found: &mut Vec<Slot>) {
+fn updated(body: &[Stmt], found: &mut Vec<(Symbol, Slot)>) {
     for stmt in body {
         match &stmt.kind {
-            StmtKind::AugAssign(Expr { kind: ExprKind::Name(_, slot), .. }, ..) if !found.contains(slot) => {
-                found.push(*slot);
+            StmtKind::AugAssign(Expr { kind: ExprKind::Name(name, slot), .. }, ..)
+                if !found.contains(&(*name, *slot)) =>
+            {
+                found.push((*name, *slot));
             }
             StmtKind::If(arms, orelse) => {
                 arms.iter().for_each(|(_, body)| updated(body, found));

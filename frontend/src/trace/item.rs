@@ -53,13 +53,13 @@ pub enum Content {
     Object,
 }
 
-/// A function of the driver, which the trace calls: the body of a dynamic loop.
+/// A function of the driver, which the trace calls: the body of a dynamic loop, a rule for addresses.
 pub trait Callable {
     /// Calls it.
     ///
     /// # Errors
     /// [`Failure::of_driver`] if it raised something.
-    fn call(&self, trace: &mut Trace<'_, '_>, args: Vec<Item>) -> Result<Item, Failure>;
+    fn call(&self, trace: &mut Trace<'_, '_>, args: Vec<Item>, keywords: Vec<(String, Item)>) -> Result<Item, Failure>;
 }
 
 /// The arguments of a call.
@@ -157,6 +157,11 @@ impl Item {
         Item(Value::Host(Rc::new(Host { path, reason, span: None })))
     }
 
+    /// Whether it is a range of Python.
+    pub fn is_range(&self) -> bool {
+        matches!(self.0, Value::Range(_))
+    }
+
     /// What it is.
     pub fn content(&self) -> Content {
         let items = |values: &[Value]| values.iter().cloned().map(Item).collect();
@@ -229,6 +234,8 @@ impl Object for Outside {
 
     fn call(&self, interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
         let items = args.positional.into_iter().map(Item).collect();
-        self.0.call(&mut Trace { interp }, items).map(|item| item.0).map_err(|failure| failure.0)
+        let keywords = args.keyword.into_iter().map(|(name, value)| (interp.name(name).to_string(), Item(value)));
+        let keywords = keywords.collect();
+        self.0.call(&mut Trace { interp }, items, keywords).map(|item| item.0).map_err(|failure| failure.0)
     }
 }

@@ -182,6 +182,7 @@ pub fn trace<E>(
 impl Trace<'_, '_> {
     /// Counts a step at `span`, and runs `work`; an error gets the calls around it.
     fn at<T>(&mut self, span: Span, work: impl FnOnce(&mut Interp<'_>) -> EvalResult<T>) -> Outcome<T> {
+        self.interp.enter_file(span.file);
         let result = self.interp.step(span).and_then(|()| work(self.interp));
         result.map_err(|mut raise| {
             if raise.frames.is_empty() && !raise.reported {
@@ -212,20 +213,21 @@ impl Trace<'_, '_> {
         self.interp.report(diagnostic);
     }
 
-    /// Takes over a file. The first one is the kernel's: its imports choose the dialect of the kernel.
-    pub fn add_file(&mut self, path: &str, text: &str) -> FileId {
-        let first = self.interp.sources.is_empty();
+    /// Takes over a file whose code uses these modules. Its imports choose the dialect of the operations in it. If they name none, as in a cell
+    /// of a notebook, the modules do.
+    pub fn add_file(&mut self, path: &str, text: &str, modules: &[String]) -> FileId {
         // What the parser refuses Python has accepted: it is newer than the parser.
         let (tree, _) = self.interp.take_file(Path::new(path), text);
-        if first {
-            self.interp.dialect = self.interp.dialect_of(&tree);
-        }
-        FileId(self.interp.sources.len() as u32 - 1)
+        let file = FileId(self.interp.sources.len() as u32 - 1);
+        self.interp.drive_file(file, self.interp.dialect_of(&tree), modules);
+        file
     }
 
     /// A file whose text is not known, with this number of lines, which are empty.
-    pub fn add_lines(&mut self, path: &str, lines: u32) -> FileId {
-        self.interp.sources.add(path, "\n".repeat(lines as usize))
+    pub fn add_lines(&mut self, path: &str, lines: u32, modules: &[String]) -> FileId {
+        let file = self.interp.sources.add(path, "\n".repeat(lines as usize));
+        self.interp.drive_file(file, self.interp.dialect_by(&[]), modules);
+        file
     }
 
     /// The loops around a place that have one variable, within its function, outermost first.
@@ -277,13 +279,28 @@ impl Trace<'_, '_> {
         self.interp.enter_call(function.0, span);
     }
 
-    /// The kernel of this name is about to be run for this core; instructions wait for each other by the options' schedule.
-    pub fn begin_core(&mut self, kernel: &str, core: u32) {
+    /// The kernel of this name at `span` is about to be run for this core; instructions wait for each other by the options' schedule. Gives the
+    /// positions in the launch grid of the programs that the core runs: one without a grid.
+    ///
+    /// # Errors
+    /// `launch-grid` for a grid over another number of cores.
+    pub fn begin_core(&mut self, kernel: &str, core: u32, span: Span) -> Outcome<Vec<Vec<u32>>> {
         let edges = self.interp.options.schedule.iter();
         let edges: Vec<_> = edges.map(|(later, earlier)| (later.as_str().into(), earlier.as_str().into())).collect();
         self.leave_to(0);
+        self.at(span, |interp| {
+            interp.check_launch(span)?;
+            interp.outer_config = interp.take_config(&interp.options.config, span)?;
+            Ok(())
+        })?;
         self.interp.begin_core(kernel, core, &edges);
-        self.interp.begin_program(&[], &[], 0, core == 0);
+        Ok(crate::programs_of(&self.interp.options.grid, core))
+    }
+
+    /// The program at this position of the launch grid is about to be run; `index` counts those of its core. The `first` one of all prints.
+    pub fn begin_program(&mut self, at: &[u32], index: u32, first: bool) {
+        self.leave_to(0);
+        self.interp.begin_program(at, index, first);
     }
 
     /// Reports, in a kernel compiled with [`Options::strict`], what the official compiler rejects in an argument whose parameter is at `span`.
@@ -300,6 +317,14 @@ impl Trace<'_, '_> {
             let loc = interp.loc(span);
             interp.backend.input(name, shape, dtype, loc, span).map(Item)
         })
+    }
+
+    /// Checks that a kernel with this `compile_config`, None without, may be called inside of the one that is traced.
+    ///
+    /// # Errors
+    /// `kernel-config`
+    pub fn check_nested(&mut self, config: &Item, span: Span) -> Outcome<()> {
+        self.at(span, |interp| interp.dialect.nested_kernel(interp, &config.0, span))
     }
 
     /// What the kernel at `span` returned for its first core; `names` are those of the variables of its `return`.
@@ -351,9 +376,11 @@ impl Trace<'_, '_> {
     /// The module has no such name.
     pub fn api(&mut self, module: &str, name: &str, span: Span) -> Outcome<Item> {
         self.at(span, |interp| {
-            let module = interp.native_module(module);
-            let name = interp.sym(name);
-            interp.get_attr(&module, name, span).map(Item)
+            interp.in_dialect_of(module, |interp| {
+                let module = interp.native_module(module);
+                let name = interp.sym(name);
+                interp.get_attr(&module, name, span).map(Item)
+            })
         })
     }
 
@@ -430,6 +457,40 @@ impl Trace<'_, '_> {
             Ok(op) => interp.binary(op, &left.0, &right.0, span).map(Item),
             Err(op) => interp.compare(op, &left.0, &right.0, span).map(Item),
         })
+    }
+
+    /// `left operator= right`: what the target holds then.
+    ///
+    /// # Errors
+    /// Neither side defines it.
+    pub fn in_place(&mut self, operator: Operator, left: &Item, right: &Item, span: Span) -> Outcome<Item> {
+        self.at(span, |interp| match which(operator) {
+            Ok(op) => interp.in_place(op, &left.0, &right.0, span).map(Item),
+            Err(op) => interp.compare(op, &left.0, &right.0, span).map(Item),
+        })
+    }
+
+    /// Whether `name = value` changes what the name holds: see [`Self::replace`].
+    pub fn is_replacement(&self, value: &Item) -> bool {
+        matches!(&value.0, Value::Object(object) if object.replacement().is_some())
+    }
+
+    /// `name = value`, where the name holds `old`, or nothing: what it holds then.
+    ///
+    /// # Errors
+    /// The value does not fit what the name holds.
+    pub fn replace(&mut self, value: &Item, old: Option<&Item>, span: Span) -> Outcome<Item> {
+        let Value::Object(object) = &value.0 else { return Ok(value.clone()) };
+        let Some(replacement) = object.replacement() else { return Ok(value.clone()) };
+        let old = old.map_or(&Value::Unset, |old| &old.0);
+        self.at(span, |interp| replacement.replace(interp, old, span).map(Item))
+    }
+
+    /// Names of the numbers that begin each iteration of the loop over what is written at a place with the value that they had before the loop.
+    pub fn updated_in_loop_over(&mut self, place: Span) -> Vec<String> {
+        self.interp.enter_file(place.file);
+        let names = self.interp.updated_in_loop_over(place);
+        names.into_iter().map(|name| self.interp.name(name).to_string()).collect()
     }
 
     /// `operator value`, where the operator is `-`, `+` or `~`.

@@ -2,14 +2,17 @@
 
 use std::rc::Rc;
 
-use nki_frontend::trace::{Content, Item, Operator};
-use pyo3::exceptions::PyStopIteration;
+use nki_diag::Span;
+use nki_frontend::trace::{Content, Item, Operator, Trace};
 use pyo3::prelude::*;
 use pyo3::pyclass::CompareOp;
 use pyo3::types::{PyDict, PyString, PyTuple, PyType};
 
 use super::active::{Tracing, active, of_number};
+use super::places::current;
+use super::turns::Turns;
 use super::values::{arguments, item_of, to_python};
+use crate::convert::tracer;
 use crate::errors::ours;
 
 /// A value of the device in the kernel that is being traced: a tensor, a register, an instruction.
@@ -17,7 +20,7 @@ use crate::errors::ours;
 #[derive(Debug)]
 pub(crate) struct Handle {
     /// The number of its trace.
-    trace: u64,
+    pub(super) trace: u64,
     /// Its number there.
     pub(super) index: u32,
 }
@@ -69,6 +72,24 @@ impl Handle {
         to_python(py, &tracing, &made)
     }
 
+    /// `this operator= other`: what the variable holds then, which may be this.
+    fn in_place(&self, operator: Operator, other: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
+        let py = other.py();
+        let (tracing, this) = self.open(py)?;
+        let other = item_of(&tracing, other)?;
+        let made = tracing.operate_as(py, Some("TypeError"), |t, span| t.in_place(operator, &this, &other, span))?;
+        to_python(py, &tracing, &made)
+    }
+
+    /// Makes the methods `_iadd` and others those of the operators: a method `__iadd__` of PyO3 cannot return another object.
+    pub(crate) fn complete(py: Python<'_>) -> PyResult<()> {
+        let class = py.get_type::<Handle>();
+        for operator in IN_PLACE {
+            class.setattr(format!("__{operator}__"), class.getattr(format!("_{operator}"))?)?;
+        }
+        Ok(())
+    }
+
     fn unary(&self, py: Python<'_>, operator: char) -> PyResult<Py<PyAny>> {
         let (tracing, this) = self.open(py)?;
         let made = tracing.operate_as(py, Some("TypeError"), |t, span| t.unary(operator, &this, span))?;
@@ -80,6 +101,23 @@ impl Handle {
         tracing.operate_as(py, Some("TypeError"), |t, span| t.number(&this, span))
     }
 }
+
+/// Operators that change what a variable holds.
+const IN_PLACE: [&str; 13] = [
+    "iadd",
+    "isub",
+    "imul",
+    "imatmul",
+    "itruediv",
+    "ifloordiv",
+    "imod",
+    "ilshift",
+    "irshift",
+    "iand",
+    "ior",
+    "ixor",
+    "ipow",
+];
 
 #[pymethods]
 impl Handle {
@@ -163,6 +201,46 @@ impl Handle {
         self.binary(Operator::Pow, other, true)
     }
 
+    fn _iadd(&self, other: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
+        self.in_place(Operator::Add, other)
+    }
+    fn _isub(&self, other: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
+        self.in_place(Operator::Sub, other)
+    }
+    fn _imul(&self, other: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
+        self.in_place(Operator::Mul, other)
+    }
+    fn _imatmul(&self, other: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
+        self.in_place(Operator::MatMul, other)
+    }
+    fn _itruediv(&self, other: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
+        self.in_place(Operator::Div, other)
+    }
+    fn _ifloordiv(&self, other: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
+        self.in_place(Operator::FloorDiv, other)
+    }
+    fn _imod(&self, other: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
+        self.in_place(Operator::Mod, other)
+    }
+    fn _ilshift(&self, other: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
+        self.in_place(Operator::LShift, other)
+    }
+    fn _irshift(&self, other: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
+        self.in_place(Operator::RShift, other)
+    }
+    fn _iand(&self, other: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
+        self.in_place(Operator::BitAnd, other)
+    }
+    fn _ior(&self, other: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
+        self.in_place(Operator::BitOr, other)
+    }
+    fn _ixor(&self, other: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
+        self.in_place(Operator::BitXor, other)
+    }
+    fn _ipow(&self, other: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
+        self.in_place(Operator::Pow, other)
+    }
+
     fn __neg__(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
         self.unary(py, '-')
     }
@@ -216,7 +294,7 @@ impl Handle {
     fn __iter__(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
         let (tracing, this) = self.open(py)?;
         if tracing.with(|t| t.is_counted(&this))? {
-            let turns = Turns { handle: Handle::new(&tracing, this), begun: std::sync::Mutex::new(None) };
+            let turns = Turns::new(Handle::new(&tracing, this));
             return Ok(Bound::new(py, turns)?.into_any().unbind());
         }
         let items = tracing.operate_as(py, Some("TypeError"), |t, span| t.iterate(&this, span))?;
@@ -365,8 +443,45 @@ fn call(
     keywords: Option<&Bound<'_, PyDict>>,
 ) -> PyResult<Py<PyAny>> {
     let args = arguments(tracing, args, keywords)?;
-    let made = tracing.operate(py, |t, span| t.call(function, args, span))?;
-    to_python(py, tracing, &made)
+    let (made, effect) = tracing.operate(py, |t, span| {
+        let made = t.call(function, args, span)?;
+        let effect = Effect::of(t, &made, span);
+        Ok((made, effect))
+    })?;
+    let result = to_python(py, tracing, &made)?;
+    match effect {
+        Effect::None => Ok(result),
+        Effect::Numbers(names) => Ok(tracer(py)?.getattr("read_once")?.call1((result, names))?.unbind()),
+        Effect::Variable => assigned(py, tracing, &made, result),
+    }
+}
+
+/// What the result of a call does to variables of the caller.
+enum Effect {
+    None,
+    /// It is iterated over, and these numbers do not add up.
+    Numbers(Vec<String>),
+    /// It changes what the variable holds that it is assigned to.
+    Variable,
+}
+
+impl Effect {
+    fn of(trace: &mut Trace<'_, '_>, made: &Item, span: Span) -> Effect {
+        if trace.is_replacement(made) {
+            return Effect::Variable;
+        }
+        let names = if made.is_range() { trace.updated_in_loop_over(span) } else { Vec::new() };
+        if names.is_empty() { Effect::None } else { Effect::Numbers(names) }
+    }
+}
+
+/// What the variable holds after `variable = made`, if the result of the call is assigned to one; the result itself otherwise.
+fn assigned(py: Python<'_>, tracing: &Rc<Tracing>, made: &Item, result: Py<PyAny>) -> PyResult<Py<PyAny>> {
+    let held: Option<Vec<Py<PyAny>>> = tracer(py)?.getattr("held_by_target")?.call1((current(py),))?.extract()?;
+    let Some(held) = held else { return Ok(result) };
+    let old = held.first().map(|old| item_of(tracing, old.bind(py))).transpose()?;
+    let now = tracing.operate(py, |t, span| t.replace(made, old.as_ref(), span))?;
+    to_python(py, tracing, &now)
 }
 
 /// A method of a [`Handle`].
@@ -393,76 +508,6 @@ impl Method {
 
     fn __repr__(&self, py: Python<'_>) -> String {
         format!("<method {}>", self.name.bind(py))
-    }
-}
-
-/// The one turn of a loop that the device counts: its body is traced once.
-#[pyclass(frozen, module = "nki_sim._native")]
-#[derive(Debug)]
-struct Turns {
-    handle: Handle,
-    /// The position of the loop among those that are being traced, and whether the body has ended.
-    begun: std::sync::Mutex<Option<(usize, bool)>>,
-}
-
-#[pymethods]
-impl Turns {
-    fn __iter__(this: Py<Self>) -> Py<Self> {
-        this
-    }
-
-    fn __next__(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
-        let (tracing, range) = self.handle.open(py)?;
-        let mut begun = self.begun.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        match *begun {
-            None => {
-                let made = tracing.operate(py, |t, span| {
-                    let span = t.iterated_at(span);
-                    t.begin_loop(&range, span)
-                })?;
-                let Some(made) = made else { return Err(PyStopIteration::new_err(())) };
-                let variable = to_python(py, &tracing, &made.variable)?;
-                let mut loops = tracing.loops.borrow_mut();
-                *begun = Some((loops.len(), false));
-                loops.push(made);
-                Ok(variable)
-            }
-            Some((position, false)) => {
-                // A loop inside that was left early has said so.
-                tracing.check_fault(py)?;
-                let this = tracing.loops.borrow_mut().drain(position..).next();
-                let Some(this) = this else { return Err(PyStopIteration::new_err(())) };
-                let again = tracing.operate(py, |t, _| t.next_iteration(&this));
-                let variable = this.variable.clone();
-                tracing.loops.borrow_mut().push(this);
-                if again? {
-                    return to_python(py, &tracing, &variable);
-                }
-                *begun = Some((position, true));
-                drop(begun);
-                let ended = tracing.loops.borrow_mut().drain(position..).next();
-                if let Some(ended) = ended {
-                    tracing.with(|t| t.end_loop(&ended, true))?;
-                }
-                Err(PyStopIteration::new_err(()))
-            }
-            Some(_) => Err(PyStopIteration::new_err(())),
-        }
-    }
-}
-
-impl Drop for Turns {
-    fn drop(&mut self) {
-        let begun = *self.begun.get_mut().unwrap_or_else(std::sync::PoisonError::into_inner);
-        let (Some((position, false)), Some(tracing)) = (begun, of_number(self.handle.trace)) else { return };
-        let ended = tracing.loops.borrow_mut().drain(position..).next();
-        let Some(ended) = ended else { return };
-        // An exception on its way up ends the loop as it ends the kernel; anything else is `break` or `return`.
-        let raising = Python::attach(PyErr::occurred);
-        let _ = tracing.with(|t| t.end_loop(&ended, false));
-        if !raising {
-            *tracing.fault.borrow_mut() = Some(ended.left_early());
-        }
     }
 }
 
@@ -537,6 +582,14 @@ pub(crate) fn attribute_of_module(py: Python<'_>, module: &str, name: &str) -> P
         Content::Object | Content::Api(_) => Ok(Some(Bound::new(py, Handle::new(&tracing, made))?.into_any().unbind())),
         _ => to_python(py, &tracing, &made).map(Some),
     }
+}
+
+/// Checks that a kernel with this `compile_config` may be called in the one that is being traced.
+#[pyfunction]
+pub(crate) fn check_nested(config: &Bound<'_, PyAny>) -> PyResult<()> {
+    let Some(tracing) = active() else { return Ok(()) };
+    let (py, config) = (config.py(), item_of(&tracing, config)?);
+    tracing.operate(py, |trace, span| trace.check_nested(&config, span))
 }
 
 /// Whether a kernel is being traced on this thread.

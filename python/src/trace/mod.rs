@@ -4,6 +4,7 @@ mod active;
 mod follow;
 mod handles;
 mod places;
+mod turns;
 mod values;
 
 use nki_diag::{Diagnostic, FileId, SourceMap, Span};
@@ -16,7 +17,7 @@ use pyo3::types::{PyDict, PyFunction};
 pub(crate) use self::active::active;
 use self::active::{Tracing, begin};
 pub(crate) use self::follow::{Place, Run};
-pub(crate) use self::handles::{Function, Handle, Method, attribute_of_module, is_instance, is_tracing};
+pub(crate) use self::handles::{Function, Handle, Method, attribute_of_module, check_nested, is_instance, is_tracing};
 use self::places::{Met, Places};
 use self::values::{item_of, to_python};
 use crate::convert::tracer;
@@ -115,25 +116,30 @@ pub(crate) fn specialise(
         let kernel = Kernel::new(&tracing, trace, function)?;
         let mut returned = Returned::None;
         for core in 0..options.lnc.max(1) {
-            trace.begin_core(&kernel.name, core);
-            tracing.places.borrow_mut().restart();
-            let work = |trace: &mut Trace<'_, '_>| kernel.run(py, &tracing, trace, args, converted);
-            let result = match mode {
+            let programs = trace
+                .begin_core(&kernel.name, core, kernel.span)
+                .map_err(|failure| tracing.exception(py, trace, failure, None))
+                .map_err(|error| finding(py, &tracing, trace, error))?;
+            let mut work = |trace: &mut Trace<'_, '_>| {
+                for (index, at) in (0..).zip(&programs) {
+                    let first = core == 0 && index == 0;
+                    trace.begin_program(at, index, first);
+                    tracing.places.borrow_mut().restart();
+                    let result = kernel.run(py, &tracing, trace, args, converted)?;
+                    if first {
+                        returned = kernel.take_result(py, &tracing, trace, &result)?;
+                    }
+                }
+                Ok(())
+            };
+            match mode {
                 Mode::Beside(run) => run.beside(py, &tracing, trace, core, work)?,
                 Mode::Whole => work(trace)?,
-                Mode::UpToError => match work(trace) {
-                    Ok(result) => result,
-                    Err(failed) => {
+                Mode::UpToError => {
+                    if let Err(failed) = work(trace) {
                         return trace.finish(&kernel.name, Returned::None, kernel.span).map_err(|_| failed);
                     }
-                },
-            };
-            if core == 0 {
-                let names = kernel.returned_names(py, &tracing, trace)?;
-                returned = trace
-                    .take_result(&result, &names, kernel.span)
-                    .map_err(|failure| tracing.exception(py, trace, failure, None))
-                    .map_err(|error| finding(py, &tracing, trace, error))?;
+                }
             }
         }
         trace
@@ -202,6 +208,21 @@ impl<'a, 'py> Kernel<'a, 'py> {
             item_of(tracing, &result)
         };
         tracing.lend(trace, run).map_err(|error| finding(py, tracing, trace, error))
+    }
+
+    /// What the function returned in the first program.
+    fn take_result(
+        &self,
+        py: Python<'_>,
+        tracing: &Tracing,
+        trace: &mut Trace<'_, '_>,
+        result: &Item,
+    ) -> Result<Returned, Failed> {
+        let names = self.returned_names(py, tracing, trace)?;
+        trace
+            .take_result(result, &names, self.span)
+            .map_err(|failure| tracing.exception(py, trace, failure, None))
+            .map_err(|error| finding(py, tracing, trace, error))
     }
 
     /// The names of the variables that the function returned.

@@ -20,9 +20,9 @@ const RESUMED: u32 = 0x20 | 0x80 | 0x200;
 /// Where an instruction begins, and where it ends: line, column, line, column; lines from 1, columns in bytes from 0.
 type Position = [Option<u32>; 4];
 
-/// What `nki_sim._trace.about_code` says: whether the code is of this package, the name of its text, the text, its lines, where each
-/// instruction is, and where the code may be jumped to.
-type About = (bool, String, Option<String>, u32, Vec<Position>, Vec<u32>);
+/// What `nki_sim._trace.about_code` says: whether the code is of this package, the name of its text, the text, its lines, the modules it uses,
+/// where each instruction is, and where the code may be jumped to.
+type About = (bool, String, Option<String>, u32, Vec<String>, Vec<Position>, Vec<u32>);
 
 /// Code with its globals.
 pub(crate) type Met = (Py<PyAny>, Py<PyAny>);
@@ -92,7 +92,7 @@ pub(crate) struct Places {
 }
 
 /// The innermost Python frame.
-fn current(py: Python<'_>) -> Option<Bound<'_, PyAny>> {
+pub(super) fn current(py: Python<'_>) -> Option<Bound<'_, PyAny>> {
     // SAFETY: the interpreter's lock is held; the result is borrowed, or null if no Python code runs.
     unsafe { Bound::from_borrowed_ptr_or_opt(py, ffi::PyEval_GetFrame().cast()) }
 }
@@ -245,15 +245,15 @@ impl Places {
         globals: &Bound<'_, PyAny>,
     ) -> PyResult<Rc<Code>> {
         let py = object.py();
-        let (ours, file, text, lines, positions, targets): About =
+        let (ours, file, text, lines, modules, positions, targets): About =
             tracer(py)?.getattr("about_code")?.call1((object, globals))?.extract()?;
         let name: String = object.getattr("co_name")?.extract()?;
         let flags: u32 = object.getattr("co_flags")?.extract()?;
         let file = match (trace.sources().find(&file), text) {
             _ if ours => FileId::default(),
             (Some(known), Some(_)) => known,
-            (_, Some(text)) => trace.add_file(&file, &text),
-            (_, None) => trace.add_lines(&file, lines),
+            (_, Some(text)) => trace.add_file(&file, &text, &modules),
+            (_, None) => trace.add_lines(&file, lines, &modules),
         };
         let inlined = matches!(&*name, "<listcomp>" | "<setcomp>" | "<dictcomp>" | "<genexpr>");
         let code = Rc::new(Code {

@@ -2,6 +2,7 @@
 
 use std::rc::Rc;
 
+use nki_frontend::Arg;
 use nki_frontend::trace::{Args, Callable, Content, Failure, Item, Trace};
 use nki_isa::names::Named;
 use pyo3::intern;
@@ -12,7 +13,7 @@ use pyo3::types::{
 
 use super::active::Tracing;
 use super::handles::Handle;
-use crate::convert::{Conversion, is_constant, tracer};
+use crate::convert::{Conversion, is_constant, library_path, tracer};
 use crate::names::path_of;
 
 /// Containers may be nested this deep.
@@ -130,6 +131,21 @@ fn other(tracing: &Rc<Tracing>, object: &Bound<'_, PyAny>, depth: u32) -> PyResu
     if let Ok(value) = object.cast::<PyString>() {
         return Ok(Item::text(&value.to_string_lossy()));
     }
+    let class = object.get_type();
+    if let Some(path) = path_of(class.as_any())
+        && let Ok(arguments) = object.getattr("__nki_arguments__")
+    {
+        // An object that the API makes: made again from its arguments.
+        let function = tracing.named(class.as_any(), &path)?;
+        let mut args = Args::default();
+        for argument in arguments.call0()?.try_iter()? {
+            args.push(nested(tracing, &argument?, depth + 1)?);
+        }
+        return tracing.operate(py, |trace, span| trace.call(&function, args, span));
+    }
+    if let Some(path) = library_path(object) {
+        return tracing.operate(py, |trace, span| trace.convert(&Arg::Api(path), span));
+    }
     if object.is_instance_of::<PyType>() || is_constant(object)? {
         let arg = Conversion::new(&tracing.table).value(object, "a value")?;
         return tracing.operate(py, |trace, span| trace.convert(&arg, span));
@@ -145,19 +161,23 @@ fn other(tracing: &Rc<Tracing>, object: &Bound<'_, PyAny>, depth: u32) -> PyResu
     Ok(Item::opaque(path, Some("the device knows numbers, tensors, dtypes and names of the API".into())))
 }
 
-/// A function of Python that the trace calls: the body of a dynamic loop.
+/// A function of Python that the trace calls: the body of a dynamic loop, a rule for addresses.
 struct Body {
     function: Py<PyAny>,
     tracing: std::rc::Weak<Tracing>,
 }
 
 impl Callable for Body {
-    fn call(&self, trace: &mut Trace<'_, '_>, args: Vec<Item>) -> Result<Item, Failure> {
+    fn call(&self, trace: &mut Trace<'_, '_>, args: Vec<Item>, keywords: Vec<(String, Item)>) -> Result<Item, Failure> {
         let Some(tracing) = self.tracing.upgrade() else { return Err(Failure::of_driver()) };
         let run = || {
             Python::attach(|py| {
                 let args: Vec<_> = args.iter().map(|arg| to_python(py, &tracing, arg)).collect::<PyResult<_>>()?;
-                let result = self.function.bind(py).call1(PyTuple::new(py, args)?)?;
+                let named = PyDict::new(py);
+                for (name, value) in &keywords {
+                    named.set_item(name, to_python(py, &tracing, value)?)?;
+                }
+                let result = self.function.bind(py).call(PyTuple::new(py, args)?, Some(&named))?;
                 tracing.check_fault(py)?;
                 item_of(&tracing, &result)
             })

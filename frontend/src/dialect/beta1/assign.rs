@@ -19,7 +19,7 @@ use crate::dialect::common::state::{site, state};
 use crate::eval::Interp;
 use crate::eval::convert::wrong;
 use crate::eval::error::{EvalResult, Raise};
-use crate::eval::foreign::Object;
+use crate::eval::foreign::{Object, Replacement};
 use crate::eval::value::Value;
 use crate::syntax::BinOp;
 
@@ -268,11 +268,17 @@ impl Object for LoopReduce {
         "nl.loop_reduce"
     }
 
+    fn replacement(&self) -> Option<&dyn Replacement> {
+        Some(self)
+    }
+}
+
+impl Replacement for LoopReduce {
     /// `name = nl.loop_reduce(...)`: in place of the tile that the name holds.
-    fn replaces(&self, interp: &mut Interp<'_>, old: &Value, span: Span) -> EvalResult<Option<Value>> {
+    fn replace(&self, interp: &mut Interp<'_>, old: &Value, span: Span) -> EvalResult<Value> {
         if let Some(place) = Place::of(old, "nl.loop_reduce", span)? {
             self.write_to(interp, &place, span)?;
-            return Ok(Some(old.clone()));
+            return Ok(old.clone());
         }
         if !self.first {
             return Err(wrong("nl.loop_reduce: the name it is assigned to", "a tile made before the loop", old, span)
@@ -285,6 +291,6 @@ impl Object for LoopReduce {
         let made = lower.tile(&extents(&outline), dtype, Space::Sbuf);
         let made = made.map_err(|v| raise("", &v, span, &[&outline.storage]))?;
         self.write_to(interp, &Place::Tile(made.clone()), span)?;
-        Ok(Some(Value::object(made)))
+        Ok(Value::object(made))
     }
 }

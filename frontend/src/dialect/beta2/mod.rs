@@ -37,7 +37,7 @@ use crate::eval::error::{EvalResult, Raise};
 use crate::eval::foreign::{Construct, Dialect, Hint, Object};
 use crate::eval::native::{CallArgs, NativeFn};
 use crate::eval::stdlib::dtype;
-use crate::eval::value::{Kernel, Value};
+use crate::eval::value::Value;
 use crate::syntax::{BinOp, CmpOp, UnaryOp, sym};
 
 /// The dialect of NKI since Beta 2.
@@ -146,8 +146,8 @@ impl Dialect for Beta2 {
         Ok(None)
     }
 
-    fn nested_kernel(&self, interp: &mut Interp<'_>, kernel: &Kernel, span: Span) -> EvalResult<()> {
-        config::nested(interp, kernel, span)
+    fn nested_kernel(&self, interp: &mut Interp<'_>, config: &Value, span: Span) -> EvalResult<()> {
+        config::nested(interp, config, span)
     }
 
     fn check_strictly(&self, interp: &mut Interp<'_>, construct: &Construct<'_>) {

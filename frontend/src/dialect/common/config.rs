@@ -9,7 +9,7 @@ use crate::eval::Interp;
 use crate::eval::error::{EvalResult, Raise, closest};
 use crate::eval::foreign::Object;
 use crate::eval::native::CallArgs;
-use crate::eval::value::{Kernel, Key, Value};
+use crate::eval::value::{Key, Value};
 
 /// What an option of a configuration takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -239,10 +239,10 @@ pub(super) fn given(
     }
 }
 
-/// Checks that the configuration of a kernel that is called inside another one agrees with that of the outermost one. A kernel without a
+/// Checks that the `compile_config` of a kernel that is called inside another one agrees with that of the outermost one. A kernel without a
 /// configuration agrees with any (the manual is silent).
-pub(crate) fn nested(interp: &mut Interp<'_>, inner: &Kernel, span: Span) -> EvalResult<()> {
-    let Some(inner) = inner.compile_config.downcast::<Config>() else { return Ok(()) };
+pub(crate) fn nested(interp: &mut Interp<'_>, inner: &Value, span: Span) -> EvalResult<()> {
+    let Some(inner) = inner.downcast::<Config>() else { return Ok(()) };
     let fallback = Config::default_of(&COMPILE);
     let (compile, specialization) = interp.outer_config.clone();
     let outer = compile.downcast::<Config>().unwrap_or(&fallback);

@@ -1,0 +1,232 @@
+"""Kernels of `neuronxcc.nki` that Python executes: the same programs as those of the evaluator, also where the older compiler read the source
+of a kernel."""
+
+import importlib.util
+import sys
+import types
+
+import neuronxcc.nki as nki
+import neuronxcc.nki.isa as nisa
+import neuronxcc.nki.language as nl
+import numpy as np
+import pytest
+
+import nki_sim
+
+from conftest import ROOT
+
+BETA1 = ROOT / "tests" / "beta1"
+
+
+def module_of(path):
+    spec = importlib.util.spec_from_file_location(f"beta1_{path.stem}", path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+CASES = list(module_of(BETA1 / "cases.py").cases())
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case["name"])
+def test_kernels_of_the_repository(case, both_frontends):
+    kernel = getattr(module_of(BETA1 / case["file"]), case["kernel"])
+    kernel = kernel if isinstance(kernel, nki_sim.Kernel) else nki.jit(kernel)
+    if "programs" in case:
+        # As `--programs nc2*2,2` of the command.
+        factors = [part.split("*") for part in case["programs"].split(",")]
+        extents = [[nl.nc(int(one[2:])) if one.startswith("nc") else int(one) for one in part] for part in factors]
+        kernel = kernel[tuple(nl.spmd_dim(*extent) for extent in extents)]
+    kernel.compile(**case["args"])
+    assert both_frontends == [case["kernel"]]
+
+
+X = np.arange(128 * 64, dtype=np.float32).reshape(128, 64)
+
+
+@nki.jit
+def numbers_do_not_add_up(x):
+    """The body of an affine_range is read once, that of a static_range each time."""
+    out = nl.ndarray((4, 128, 64), dtype=x.dtype, buffer=nl.shared_hbm)
+    offset, steps, factor = 0, 0, 1.0
+    for i in nl.affine_range(2):
+        factor += 2.0
+        nl.store(out[i], nl.load(x) * factor + offset)
+        offset += 100
+    for i in nl.static_range(2):
+        steps += 10
+        nl.store(out[2 + i], nl.load(x) + steps)
+    return out
+
+
+def test_numbers_of_a_body_that_is_read_once(both_frontends):
+    got = np.asarray(numbers_do_not_add_up(X))
+    np.testing.assert_array_equal(got, np.stack([X * 3, X * 3, X + 10, X + 20]))
+    assert both_frontends
+
+
+@nki.jit
+def captured_number(x):
+    """The number is in a cell, since a function reads it."""
+    out = nl.ndarray((3, 128, 64), dtype=x.dtype, buffer=nl.shared_hbm)
+    step = 1.0
+
+    def current():
+        return step
+
+    for i in nl.sequential_range(3):
+        nl.store(out[i], nl.load(x) + current())
+        step += 1.0
+    return out
+
+
+def test_a_number_that_a_function_reads(both_frontends):
+    np.testing.assert_array_equal(np.asarray(captured_number(X)), np.stack([X + 1] * 3))
+    assert both_frontends
+
+
+@nki.jit
+def reduced_over_a_loop(x):
+    out = nl.ndarray((128, 64), dtype=x.dtype, buffer=nl.shared_hbm)
+    total = nl.zeros((128, 64), dtype=x.dtype)
+    for i in nl.affine_range(3):
+        tile = nl.load(x) * (i + 1)
+        total = nl.loop_reduce(tile, op=np.add, loop_indices=[i])
+    nl.store(out, total)
+    return out
+
+
+def test_a_reduction_over_a_loop(both_frontends):
+    np.testing.assert_array_equal(np.asarray(reduced_over_a_loop(X)), X * 6)
+    assert both_frontends
+
+
+@nki.jit
+def in_place(x):
+    out = nl.ndarray((128, 64), dtype=x.dtype, buffer=nl.shared_hbm)
+    tile = nl.load(x)
+    other = tile
+    tile += 1.0
+    tile *= 2.0
+    tile[:, 0:32] -= 3.0
+    count = 1
+    count += 1
+    nl.store(out, other + count)
+    return out
+
+
+def test_operators_in_place_change_the_tile(both_frontends):
+    want = (X + 1) * 2
+    want[:, :32] -= 3
+    np.testing.assert_array_equal(np.asarray(in_place(X)), want + 2)
+    assert both_frontends
+
+
+@nki.jit
+def by_program(x):
+    out = nl.ndarray((4, 128, 64), dtype=x.dtype, buffer=nl.shared_hbm)
+    i = nl.program_id(0)
+    print("program", i)
+    nl.store(out[i], nl.load(x) * (i + 1))
+    return out
+
+
+@pytest.mark.parametrize("grid", [4, nl.nc(2) * 2, 2 * nl.nc(2)], ids=["one core", "two cores", "in turn"])
+def test_a_grid_runs_every_program(grid, both_frontends, capsys):
+    np.testing.assert_array_equal(np.asarray(by_program[grid](X)), np.stack([X * k for k in (1, 2, 3, 4)]))
+    assert both_frontends
+    assert capsys.readouterr().out.splitlines().count("program 0") == 1
+
+
+def test_a_grid_for_other_cores_is_refused(both_frontends):
+    kernel = by_program[nl.nc(2) * 2]._with(_lnc=1)
+    with pytest.raises(nki_sim.KernelError) as caught:
+        kernel(X)
+    assert caught.value.slug == "launch-grid"
+
+
+@nki.jit
+def scaled(tile, by):
+    return nl.multiply(tile, by)
+
+
+@nki.jit
+def calls_a_kernel(x):
+    out = nl.ndarray((128, 64), dtype=x.dtype, buffer=nl.shared_hbm)
+    nl.store(out, scaled(nl.load(x), 4.0))
+    return out
+
+
+def test_a_kernel_in_a_kernel(both_frontends):
+    np.testing.assert_array_equal(np.asarray(calls_a_kernel(X)), X * 4)
+    assert set(both_frontends) == {"calls_a_kernel"}
+
+
+def two_languages(tmp_path, monkeypatch):
+    """A module of the current language, and one for `neuronxcc.nki` that uses it."""
+    current = "import nki.isa as nisa\nimport nki.language as nl\n\ndef doubled(tile):\n    nisa.tensor_scalar(dst=tile, data=tile, op0=nl.multiply, operand0=2.0)\n"
+    older = """import neuronxcc.nki as nki
+import neuronxcc.nki.language as nl
+from in_the_current_language import doubled
+
+@nki.jit
+def both(x):
+    out = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.shared_hbm)
+    tile = nl.load(x) + 1.0
+    doubled(tile)
+    tile += 1.0
+    nl.store(out, tile)
+    return out
+"""
+    (tmp_path / "in_the_current_language.py").write_text(current)
+    (tmp_path / "in_the_older_language.py").write_text(older)
+    monkeypatch.syspath_prepend(tmp_path)
+    for name in ("in_the_current_language", "in_the_older_language"):
+        monkeypatch.delitem(sys.modules, name, raising=False)
+    return importlib.import_module("in_the_older_language").both
+
+
+def test_each_module_has_its_language(tmp_path, monkeypatch, both_frontends):
+    np.testing.assert_array_equal(np.asarray(two_languages(tmp_path, monkeypatch)(X)), (X + 1) * 2 + 1)
+    assert both_frontends
+
+
+def test_without_source_text():
+    """Only Python can run it: there is no text to read."""
+    text = "def kernel(x):\n    out = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.shared_hbm)\n    t = nl.load(x)\n    t += 1.0\n    nl.store(out, t)\n    return out\n"
+    scope = {"nl": nl, "nisa": nisa, "nki": nki}
+    code = compile(text, "<no text>", "exec")
+    exec(code, scope)
+    np.testing.assert_array_equal(np.asarray(nki.jit(scope["kernel"])(X)), X + 1)
+
+
+def tiles_of(x, width):
+    for start in range(0, x.shape[1], width):
+        yield start, nl.load(x[:, start : start + width])
+
+
+class Scale:
+    def __init_subclass__(cls, factor=1.0):
+        cls.factor = factor
+
+
+class Twice(Scale, factor=2.0):
+    pass
+
+
+@nki.jit
+def only_python(x):
+    out = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.shared_hbm)
+    for start, tile in tiles_of(x, 32):
+        nl.store(out[:, start : start + 32], tile * types.SimpleNamespace(by=Twice.factor).by)
+    return out
+
+
+def test_what_only_python_can_run():
+    np.testing.assert_array_equal(np.asarray(only_python(X)), X * 2)
+
+
+def test_the_variable_chooses_the_frontend(monkeypatch):
+    monkeypatch.setenv("NKI_COMPILER_FRONTEND", "parser")
+    with pytest.raises(nki_sim.KernelError):
+        only_python(X[:, :32].copy())
