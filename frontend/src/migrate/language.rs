@@ -8,17 +8,16 @@ use super::instruction::{Target, returns};
 use super::kinds::{Kind, Memory, Tile};
 use super::poly::Poly;
 use super::result::{Made, bare};
-use super::{Outcome, Pass, by_hand, operation};
+use super::{Outcome, Pass, by_hand};
 use crate::build::ops::{OPS, OpKind};
-use crate::dialect::beta1::instruction::WITH_DST;
 use crate::dialect::beta2::removed;
-use crate::syntax::{BinOp, Expr, ExprKind, Stmt, Symbol};
+use crate::syntax::{Expr, ExprKind, Symbol};
 
 /// Functions that make tensors.
-const MAKERS: &[&str] = &["ndarray", "zeros", "ones", "full", "empty_like", "zeros_like"];
+pub(super) const MAKERS: &[&str] = &["ndarray", "zeros", "ones", "full", "empty_like", "zeros_like"];
 
 /// Operations that compare.
-const COMPARISONS: &[&str] = &[
+pub(super) const COMPARISONS: &[&str] = &[
     "equal",
     "not_equal",
     "greater",
@@ -31,13 +30,13 @@ const COMPARISONS: &[&str] = &[
 ];
 
 /// Functions of several elements that choose the type of their result.
-const REDUCTIONS: &[&str] = &["sum", "max", "min", "mean", "prod", "var", "softmax", "rms_norm"];
+pub(super) const REDUCTIONS: &[&str] = &["sum", "max", "min", "mean", "prod", "var", "softmax", "rms_norm"];
 
-fn binary(name: &str) -> bool {
+pub(super) fn binary(name: &str) -> bool {
     OPS.iter().any(|o| o.name == name && matches!(o.kind, OpKind::Binary(_)))
 }
 
-fn name_of(expr: &Expr) -> Option<Symbol> {
+pub(super) fn name_of(expr: &Expr) -> Option<Symbol> {
     match expr.kind {
         ExprKind::Name(name, _) => Some(name),
         _ => None,
@@ -46,337 +45,15 @@ fn name_of(expr: &Expr) -> Option<Symbol> {
 
 impl Pass<'_> {
     /// The function that an expression calls.
-    fn callee(&self, expr: &Expr) -> Option<String> {
+    pub(super) fn callee(&self, expr: &Expr) -> Option<String> {
         match &expr.kind {
             ExprKind::Call(callee, _) => self.kinds.path(callee),
             _ => None,
         }
     }
 
-    /// `target = value`
-    pub(super) fn assign(&mut self, stmt: &Stmt, target: &Expr, value: &Expr) -> Outcome<Option<Vec<String>>> {
-        if self.defines(stmt, target, value) {
-            return Ok(None);
-        }
-        if let (ExprKind::Tuple(items), ExprKind::Attr(base, attr)) = (&target.kind, &value.kind)
-            && &**self.kinds.names.name(*attr) == "shape"
-            && let Some(tensor) = name_of(base)
-        {
-            self.unpacked(tensor, items);
-            return Ok(Some(vec![self.kinds.source(stmt.span).to_owned()]));
-        }
-        let path = self.callee(value).unwrap_or_default();
-        let is_name = name_of(target).is_some();
-        let to = self.kinds.source(target.span).to_owned();
-        if let Some(name) = path.strip_prefix("nki.isa.").filter(|n| returns(n)) {
-            let name = name.to_owned();
-            let lines =
-                self.instruction(value, &name, if is_name { Target::New(&to) } else { Target::Into(target) })?;
-            if is_name {
-                self.bind_made(target, value);
-            }
-            return Ok(Some(lines));
-        }
-        match path.strip_prefix("nki.language.") {
-            Some("load") => {
-                let lines = self.load(value, if is_name { Target::New(&to) } else { Target::Into(target) })?;
-                if is_name {
-                    self.bind_made(target, value);
-                }
-                Ok(Some(lines))
-            }
-            Some(maker) if MAKERS.contains(&maker) => {
-                let maker = maker.to_owned();
-                self.make(stmt, target, value, &maker).map(Some)
-            }
-            Some("loop_reduce") => self.loop_reduce(target, value).map(Some),
-            Some("copy") if !is_name && self.tile(target).is_some_and(|t| t.memory != Some(Memory::Hbm)) => {
-                self.copy(target, value).map(Some)
-            }
-            Some("matmul") if self.is_transposed_matmul(value) && is_name => {
-                let lines = self.matmul(value, Target::New(&to))?;
-                self.bind_made(target, value);
-                Ok(Some(lines))
-            }
-            _ => self.plain_assign(stmt, target, value).map(Some),
-        }
-    }
-
-    /// `m, n = t.shape`
-    fn unpacked(&mut self, tensor: Symbol, items: &[Expr]) {
-        for item in items {
-            if let Some(name) = name_of(item) {
-                self.kinds.bind(name, Kind::Int, &[]);
-            }
-        }
-        let shape: Option<Vec<_>> = items.iter().map(|e| self.kinds.poly(e)).collect();
-        if let Kind::Tile(tile) = self.kinds.name(tensor) {
-            let from: Vec<&Expr> = items.iter().collect();
-            self.kinds.bind(tensor, Kind::Tile(Tile { shape, ..tile }), &from);
-        }
-    }
-
-    /// An assignment that stays one.
-    fn plain_assign(&mut self, stmt: &Stmt, target: &Expr, value: &Expr) -> Outcome<Vec<String>> {
-        if let Some(name) = name_of(target) {
-            let mask = self.masked(value);
-            let text = match mask {
-                Some(_) => return self.masked_result(target, value),
-                None => self.expr(value)?,
-            };
-            let kind = match self.kinds.kind(value) {
-                Kind::Other => self.tile(value).map_or(Kind::Other, Kind::Tile),
-                kind => kind,
-            };
-            self.kinds.bind(name, kind, &[value]);
-            if name_of(value).is_some_and(|v| self.returned.contains(&name) && !self.returned.contains(&v)) {
-                self.returned.extend(name_of(value));
-            }
-            return Ok(vec![self.with_value(stmt, target, value, &text)]);
-        }
-        let Some(to) = self.tile(target) else {
-            let text = self.spliced(stmt.span, &[target, value])?;
-            let values: Vec<&Expr> = match &value.kind {
-                ExprKind::Tuple(values) => values.iter().collect(),
-                _ => Vec::new(),
-            };
-            let kinds: Vec<Option<Tile>> = values.iter().map(|v| self.tile(v)).collect();
-            for (at, part) in super::parts(target).into_iter().enumerate() {
-                let Some(name) = name_of(part) else { continue };
-                self.kinds.forget(name);
-                if let Some(Some(tile)) = kinds.get(at) {
-                    self.kinds.bind(name, Kind::Tile(Tile { shape: None, ..tile.clone() }), &[]);
-                }
-            }
-            return Ok(vec![text]);
-        };
-        if matches!(self.kinds.kind(self.number(value)), Kind::Int | Kind::Float) {
-            let dst = self.place(target, &[])?;
-            let (nisa, value) = (self.nisa(), self.expr(self.number(value))?);
-            if dst.memory == Some(Memory::Hbm) {
-                return Err(by_hand(
-                    target.span,
-                    "a number assigned to HBM",
-                    "nisa.memset of a tile, and nisa.dma_copy",
-                ));
-            }
-            return Ok(vec![format!("{nisa}.memset(dst={}, value={value})", dst.text)]);
-        }
-        let dtype = to.dtype.clone().or_else(|| match &target.kind {
-            ExprKind::Subscript(base, _) if name_of(base).is_some() && to.blocks.is_empty() => {
-                Some(format!("{}.dtype", self.kinds.source(base.span)))
-            }
-            _ => None,
-        });
-        let bounds = self.masked(value).map_or(Ok(Vec::new()), |m| self.bounds(m))?;
-        let dst = self.place(target, &bounds)?;
-        if let Some(line) = self.direct(&dst, value, &bounds)? {
-            return Ok(vec![line]);
-        }
-        let text = self.typed(value, dtype.as_deref(), &bounds)?;
-        let dst = if name_of(target).is_some() { format!("{}[...]", dst.text) } else { dst.text };
-        Ok(vec![format!("{dst} = {text}")])
-    }
-
-    /// The instruction that computes `nl.op(a, b)` where it is assigned, of tiles of its shape or a tile and a number.
-    fn direct(&mut self, dst: &Place, value: &Expr, bounds: &Bounds) -> Outcome<Option<String>> {
-        let function = self.callee(value).and_then(|p| p.strip_prefix("nki.language.").map(ToOwned::to_owned));
-        let Some(name) = function.filter(|n| binary(n) && !COMPARISONS.contains(&n.as_str())) else { return Ok(None) };
-        let (_, parts) = self.arguments(value)?;
-        let on_chip = dst.memory.is_some_and(|m| m != Memory::Hbm);
-        let ([a, b, ..], Some(shape), true) = (&parts.given[..], &dst.shape, on_chip) else { return Ok(None) };
-        let plain = |e: &Expr| matches!(e.kind, ExprKind::Name(..) | ExprKind::Subscript(..));
-        let positional = a.keyword.is_none() && b.keyword.is_none();
-        if !positional || self.kinds.source(value.span).contains(['\n', '#']) {
-            return Ok(None);
-        }
-        let number = |pass: &Self, e: &Expr| matches!(pass.kinds.kind(pass.number(e)), Kind::Int | Kind::Float);
-        let (nl, nisa) = (self.nl(), self.nisa());
-        if plain(a.value) && plain(b.value) && self.tile(a.value).is_some() && self.tile(b.value).is_some() {
-            let (pa, pb) = (self.place(a.value, bounds)?, self.place(b.value, bounds)?);
-            let both_psum = pa.memory == Some(Memory::Psum) && pb.memory == Some(Memory::Psum);
-            if both_psum || pa.shape.as_ref() != Some(shape) || pb.shape.as_ref() != Some(shape) {
-                return Ok(None);
-            }
-            let operands = format!("dst={}, data1={}, data2={}, op={nl}.{name}", dst.text, pa.text, pb.text);
-            return Ok(Some(format!("{nisa}.tensor_tensor({operands})")));
-        }
-        let (tile, scalar, reverse) = match (number(self, a.value), number(self, b.value)) {
-            (false, true) => (a.value, b.value, ""),
-            (true, false) => (b.value, a.value, ", reverse0=True"),
-            _ => return Ok(None),
-        };
-        if !plain(tile) || self.tile(tile).is_none() {
-            return Ok(None);
-        }
-        let place = self.place(tile, bounds)?;
-        if place.shape.as_ref() != Some(shape) {
-            return Ok(None);
-        }
-        let scalar = self.expr(self.number(scalar))?;
-        let operands = format!("dst={}, data={}, op0={nl}.{name}, operand0={scalar}{reverse}", dst.text, place.text);
-        Ok(Some(format!("{nisa}.tensor_scalar({operands})")))
-    }
-
-    /// The statement with another value, in its layout.
-    fn with_value(&self, stmt: &Stmt, target: &Expr, value: &Expr, text: &str) -> String {
-        let annotated = matches!(stmt.kind, crate::syntax::StmtKind::AnnAssign(..));
-        if annotated {
-            return format!("{} = {text}", self.kinds.source(target.span));
-        }
-        let (start, end) = (stmt.span.start as usize, stmt.span.end as usize);
-        format!("{}{text}{}", &self.text[start..value.span.start as usize], &self.text[value.span.end as usize..end])
-    }
-
-    /// The mask of a call of `nl`.
-    fn masked<'e>(&self, value: &'e Expr) -> Option<&'e Expr> {
-        let ExprKind::Call(callee, args) = &value.kind else { return None };
-        self.kinds.language(callee)?;
-        args.iter().find_map(|a| match a {
-            crate::syntax::Argument::Keyword(name, e)
-                if &**self.kinds.names.name(*name) == "mask" && !matches!(e.kind, ExprKind::None) =>
-            {
-                Some(e)
-            }
-            _ => None,
-        })
-    }
-
-    /// `x = nl.f(..., mask=...)`: a tile of the full shape, of which a part is assigned.
-    fn masked_result(&mut self, target: &Expr, value: &Expr) -> Outcome<Vec<String>> {
-        let mask = self.masked(value);
-        let bounds = mask.map_or(Ok(Vec::new()), |m| self.bounds(m))?;
-        let (_, parts) = self.arguments(value)?;
-        let first = parts.given.first().map(|g| g.value).filter(|e| self.tile(e).is_some());
-        let refuse = || {
-            by_hand(value.span, "mask=", "make the tile with nl.ndarray and assign to the slice that the mask leaves")
-        };
-        let function = self
-            .callee(value)
-            .and_then(|p| p.strip_prefix("nki.language.").map(ToOwned::to_owned))
-            .ok_or_else(refuse)?;
-        if !OPS.iter().any(|o| o.name == function) {
-            return Err(refuse());
-        }
-        let data = self.place(first.ok_or_else(refuse)?, &[])?;
-        let name = self.kinds.source(target.span).to_owned();
-        let (Some(shape), Some(dtype)) = (data.shape.clone(), self.type_of_call(value, &data)) else {
-            // A tile of the part that the mask leaves, of the type that the operands promote to.
-            let text = self.typed(value, None, &bounds)?;
-            self.last_made = Some(Tile { memory: Some(Memory::Sbuf), shape: data.shape, ..Tile::default() });
-            self.bind_made(target, value);
-            return Ok(vec![format!("{name} = {text}")]);
-        };
-        let tile = Tile {
-            memory: Some(Memory::Sbuf),
-            shape: Some(shape.clone()),
-            dtype: Some(dtype.clone()),
-            blocks: Vec::new(),
-        };
-        let made = self.made(&name, &Made { shape: tuple(&shape), dtype: dtype.clone(), tile: tile.clone() });
-        let dst = self.narrowed(value, name, &tile, &bounds)?.text;
-        let text = self.typed(value, Some(&dtype), &bounds)?;
-        self.last_made = Some(tile);
-        self.bind_made(target, value);
-        Ok(vec![made, format!("{dst} = {text}")])
-    }
-
-    fn type_of_call(&self, value: &Expr, data: &Place) -> Option<String> {
-        let (_, parts) = self.arguments(value).ok()?;
-        if let Some(given) = parts.given.iter().find(|g| g.keyword.as_deref() == Some("dtype")) {
-            return Some(self.kinds.source(given.value.span).to_owned());
-        }
-        let others = parts.given.iter().skip(1).filter(|g| g.keyword.as_deref() != Some("mask"));
-        let mut dtype = data.dtype.clone();
-        for other in others {
-            if let Some(tile) = self.tile(other.value) {
-                dtype = super::result::promoted(dtype.as_deref(), tile.dtype.as_deref());
-            } else if dtype.as_deref().map(bare) != Some("float32") {
-                return None;
-            }
-        }
-        dtype
-    }
-
-    /// A value that is assigned to a part of a tensor: it is computed in the type of the tensor.
-    fn typed(&mut self, value: &Expr, dtype: Option<&str>, bounds: &Bounds) -> Outcome<String> {
-        match &value.kind {
-            ExprKind::Call(..) if let Some(path) = self.callee(value) => match path.strip_prefix("nki.language.") {
-                Some(name) if OPS.iter().any(|o| o.name == name) || REDUCTIONS.contains(&name) && bounds.is_empty() => {
-                    self.function(value, dtype, bounds)
-                }
-                _ if !bounds.is_empty() => Err(by_hand(value.span, "mask=", "bound the slices of the operands")),
-                _ => self.expr(value),
-            },
-            ExprKind::Binary(op, left, right)
-                if let Some(name) = operation(*op)
-                    && (self.tile(left).is_some() || self.tile(right).is_some()) =>
-            {
-                self.operator(name, left, right, dtype)
-            }
-            _ => Ok(self.place(value, bounds)?.text),
-        }
-    }
-
-    /// `target op= value`
-    pub(super) fn update(&mut self, stmt: &Stmt, target: &Expr, op: BinOp, value: &Expr) -> Outcome<Vec<String>> {
-        let Some(tile) = self.tile(target) else {
-            if let Some(name) = name_of(target) {
-                let text = self.spliced(stmt.span, &[value])?;
-                self.kinds.forget(name);
-                return Ok(vec![text]);
-            }
-            return self.spliced(stmt.span, &[target, value]).map(|t| vec![t]);
-        };
-        let path = self.callee(value).unwrap_or_default();
-        if op == BinOp::Add && tile.memory != Some(Memory::Sbuf) {
-            if path == "nki.isa.nc_matmul" {
-                return self.instruction(value, "nc_matmul", Target::Onto(target));
-            }
-            if path == "nki.language.matmul" {
-                return self.matmul(value, Target::Onto(target));
-            }
-        }
-        let Some(name) = operation(op) else {
-            return Err(by_hand(stmt.span, "an operator on tiles", "a function of nki.language"));
-        };
-        let place = self.place(target, &[])?;
-        let (nl, nisa) = (self.nl(), self.nisa());
-        if matches!(self.kinds.kind(self.number(value)), Kind::Int | Kind::Float) {
-            let number = self.expr(self.number(value))?;
-            let text = &place.text;
-            return Ok(vec![format!(
-                "{nisa}.tensor_scalar(dst={text}, data={text}, op0={nl}.{name}, operand0={number})"
-            )]);
-        }
-        let other = self.place(value, &[])?;
-        if place.shape.is_some() && place.shape == other.shape {
-            let text = &place.text;
-            return Ok(vec![format!(
-                "{nisa}.tensor_tensor(dst={text}, data1={text}, data2={}, op={nl}.{name})",
-                other.text
-            )]);
-        }
-        let dtype = place.dtype.clone().unwrap_or_else(|| format!("{}.dtype", place.text));
-        let to = if name_of(target).is_some() { format!("{}[...]", place.text) } else { place.text.clone() };
-        Ok(vec![format!("{to} = {nl}.{name}({}, {}, dtype={dtype})", place.text, other.text)])
-    }
-
-    /// A statement that is an expression.
-    pub(super) fn statement(&mut self, value: &Expr) -> Outcome<Vec<String>> {
-        let path = self.callee(value).unwrap_or_default();
-        if path == "nki.language.store" {
-            return self.store(value);
-        }
-        if let Some(name) = path.strip_prefix("nki.isa.").filter(|n| WITH_DST.contains(n)) {
-            let name = name.to_owned();
-            return self.with_dst(value, &name).map(|t| vec![t]);
-        }
-        self.expr(value).map(|t| vec![t])
-    }
-
     /// `nl.load(src, mask=, dtype=)`
-    fn load(&mut self, call: &Expr, target: Target<'_>) -> Outcome<Vec<String>> {
+    pub(super) fn load(&mut self, call: &Expr, target: Target<'_>) -> Outcome<Vec<String>> {
         let (_, mut parts) = self.arguments(call)?;
         let bounds = self.take(&mut parts, "mask").map_or(Ok(Vec::new()), |m| self.bounds(m.value))?;
         let dtype = self.take(&mut parts, "dtype").map(|d| self.expr(d.value)).transpose()?;
@@ -414,7 +91,7 @@ impl Pass<'_> {
     }
 
     /// `nl.store(dst, value, mask=)`
-    fn store(&mut self, call: &Expr) -> Outcome<Vec<String>> {
+    pub(super) fn store(&mut self, call: &Expr) -> Outcome<Vec<String>> {
         let (_, mut parts) = self.arguments(call)?;
         let bounds = self.take(&mut parts, "mask").map_or(Ok(Vec::new()), |m| self.bounds(m.value))?;
         let at = |keyword: &str, position: usize| {
@@ -439,7 +116,7 @@ impl Pass<'_> {
     }
 
     /// `t[...] = nl.copy(x)`
-    fn copy(&mut self, target: &Expr, value: &Expr) -> Outcome<Vec<String>> {
+    pub(super) fn copy(&mut self, target: &Expr, value: &Expr) -> Outcome<Vec<String>> {
         let (_, mut parts) = self.arguments(value)?;
         let bounds = self.take(&mut parts, "mask").map_or(Ok(Vec::new()), |m| self.bounds(m.value))?;
         let Some(given) = parts.given.iter().find(|g| g.keyword.as_deref().is_none_or(|k| k == "src")).cloned() else {
@@ -452,7 +129,7 @@ impl Pass<'_> {
     }
 
     /// `target = nl.loop_reduce(x, op=, loop_indices=[i])`
-    fn loop_reduce(&mut self, target: &Expr, call: &Expr) -> Outcome<Vec<String>> {
+    pub(super) fn loop_reduce(&mut self, target: &Expr, call: &Expr) -> Outcome<Vec<String>> {
         let (_, mut parts) = self.arguments(call)?;
         let bounds = self.take(&mut parts, "mask").map_or(Ok(Vec::new()), |m| self.bounds(m.value))?;
         let at = |keyword: &str, position: usize| {
@@ -485,7 +162,7 @@ impl Pass<'_> {
         ])
     }
 
-    fn is_transposed_matmul(&self, call: &Expr) -> bool {
+    pub(super) fn is_transposed_matmul(&self, call: &Expr) -> bool {
         self.arguments(call).is_ok_and(|(_, parts)| {
             let turned =
                 parts.given.iter().find(|g| g.keyword.as_deref() == Some("transpose_x")).or(parts.given.get(2));
@@ -494,7 +171,7 @@ impl Pass<'_> {
     }
 
     /// `nl.matmul(x, y, transpose_x=True)`, which is an instruction; without `transpose_x` x is transposed before.
-    fn matmul(&mut self, call: &Expr, target: Target<'_>) -> Outcome<Vec<String>> {
+    pub(super) fn matmul(&mut self, call: &Expr, target: Target<'_>) -> Outcome<Vec<String>> {
         let (_, parts) = self.arguments(call)?;
         let is_mask =
             parts.given.iter().any(|g| g.keyword.as_deref() == Some("mask") && !matches!(g.value.kind, ExprKind::None));
@@ -583,7 +260,7 @@ impl Pass<'_> {
     }
 
     /// A function of `nl` that the current language has, too.
-    fn function(&mut self, call: &Expr, dtype: Option<&str>, bounds: &Bounds) -> Outcome<String> {
+    pub(super) fn function(&mut self, call: &Expr, dtype: Option<&str>, bounds: &Bounds) -> Outcome<String> {
         let (callee, mut parts) = self.arguments(call)?;
         let path = self.kinds.path(callee).unwrap_or_default();
         let name = path.strip_prefix("nki.language.").unwrap_or_default().to_owned();

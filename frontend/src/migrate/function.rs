@@ -1,0 +1,203 @@
+//! Functions: what their parameters and names are, and the definitions of index tiles that go.
+
+use std::ops::Range;
+
+use nki_diag::Span;
+use rustc_hash::FxHashSet;
+
+use super::kinds::{Kind, Memory, Tile, walk};
+use super::{Change, Definition, Edit, Pass, by_hand, expressions, parts, statements};
+use crate::syntax::{Argument, BinOp, Expr, ExprKind, FuncDef, Stmt, StmtKind, Symbol};
+
+impl Pass<'_> {
+    /// Removes the definitions of index tiles that nothing uses any more.
+    pub(super) fn definitions_gone(&mut self) {
+        for definition in std::mem::take(&mut self.definitions) {
+            if definition.names.iter().any(|n| self.used.contains(n)) {
+                let instead = "slices in place of the index tile, where it is still used";
+                self.report(by_hand(definition.stmt, self.kinds.source(definition.stmt), instead));
+                continue;
+            }
+            let range = self.without_line(definition.stmt);
+            let old = self.kinds.source(definition.stmt).to_owned();
+            let span = definition.stmt.start as usize..definition.stmt.end as usize;
+            self.changes.push(Change { span, old, new: "slices where it was used".to_owned(), rewritten: true });
+            let only = self.is_only_statement(definition.stmt);
+            let edit = if only {
+                Edit { span: definition.stmt.start as usize..definition.stmt.end as usize, text: "pass".to_owned() }
+            } else {
+                Edit { span: range, text: String::new() }
+            };
+            self.edits.push(edit);
+        }
+    }
+
+    /// The line of a statement if it is alone on it, else the statement.
+    pub(super) fn without_line(&self, span: Span) -> Range<usize> {
+        let (from, to) = (span.start as usize, span.end as usize);
+        let start = self.text[..from].rfind('\n').map_or(0, |at| at + 1);
+        let stop = self.text[to..].find('\n').map_or(self.text.len(), |at| to + at + 1);
+        let alone = self.text[start..from].trim().is_empty() && self.text[to..stop].trim().is_empty();
+        if alone { start..stop } else { from..to }
+    }
+
+    /// Whether a statement shares its line with others, or follows a colon: it cannot simply go.
+    pub(super) fn is_only_statement(&self, span: Span) -> bool {
+        let range = self.without_line(span);
+        range.start == span.start as usize && range.end == span.end as usize && {
+            let start = self.text[..range.start].rfind('\n').map_or(0, |at| at + 1);
+            let stop = self.text[range.end..].find('\n').map_or(self.text.len(), |at| range.end + at);
+            !(self.text[start..range.start].trim().is_empty() && self.text[range.end..stop].trim().starts_with('#'))
+        }
+    }
+
+    /// A function: what is known of names begins anew.
+    pub(super) fn definition(&mut self, def: &FuncDef, name: &Expr) {
+        self.decorators(def, name);
+        self.kinds.clear();
+        self.returned.clear();
+        let mut returned = Vec::new();
+        statements(&def.body, &mut |stmt| {
+            if let StmtKind::Return(Some(value)) = &stmt.kind {
+                walk(value, &mut |e| {
+                    if let ExprKind::Name(name, _) = &e.kind {
+                        returned.push(*name);
+                    }
+                });
+            }
+        });
+        self.returned.extend(returned);
+        self.zeroed.clear();
+        self.accumulators(&def.body);
+        // Index tiles of this function only.
+        let outer = (std::mem::take(&mut self.definitions), std::mem::take(&mut self.used));
+        self.parameters(def, name);
+        if self.is_kernel(def, name) && self.returned.is_empty() {
+            let instead = "nl.ndarray(shape, dtype, buffer=nl.shared_hbm), and return it";
+            self.report(by_hand(def.name_span, "an argument as the output", instead));
+        }
+        self.block(&def.body);
+        self.definitions_gone();
+        (self.definitions, self.used) = outer;
+        self.kinds.clear();
+    }
+
+    /// Whether a function is called by the host.
+    pub(super) fn is_kernel(&self, def: &FuncDef, name: &Expr) -> bool {
+        let wrapped = def.decorators.iter().any(|d| self.wrapper(d).is_some_and(|p| p.starts_with("nki.")));
+        wrapped && !matches!(&name.kind, ExprKind::Name(n, _) if self.called.contains(n))
+    }
+
+    /// Finds the tiles that are only updated by `name += matmul`, and those that other instructions write.
+    pub(super) fn accumulators(&mut self, body: &[Stmt]) {
+        let (mut whole, mut others) = (FxHashSet::default(), FxHashSet::default());
+        let mut overwritten = FxHashSet::default();
+        let base = |e: &Expr| match &e.kind {
+            ExprKind::Name(name, _) => Some((*name, true)),
+            ExprKind::Subscript(base, _) => match base.kind {
+                ExprKind::Name(name, _) => Some((name, false)),
+                _ => None,
+            },
+            _ => None,
+        };
+        statements(body, &mut |stmt| {
+            let (target, value, adds) = match &stmt.kind {
+                StmtKind::AugAssign(target, op, value) => (target, value, *op == BinOp::Add),
+                StmtKind::Assign(targets, value) => (&targets[0], value, false),
+                _ => return,
+            };
+            let is_matmul = self.is_matmul(value);
+            match base(target) {
+                Some((name, true)) if adds && is_matmul => drop(whole.insert(name)),
+                // A name that is bound.
+                Some((_, true)) if !matches!(stmt.kind, StmtKind::AugAssign(..)) => {}
+                Some((name, _)) => {
+                    others.insert(name);
+                    if !is_matmul {
+                        overwritten.insert(name);
+                    }
+                }
+                None => {}
+            }
+        });
+        whole.retain(|n| !others.contains(n));
+        self.accumulated = whole;
+        self.overwritten = overwritten;
+    }
+
+    pub(super) fn is_matmul(&self, value: &Expr) -> bool {
+        let ExprKind::Call(callee, _) = &value.kind else { return false };
+        matches!(self.kinds.path(callee).as_deref(), Some("nki.isa.nc_matmul" | "nki.language.matmul"))
+    }
+
+    /// Parameters that are used as tensors: those of kernels are in HBM.
+    pub(super) fn parameters(&mut self, def: &FuncDef, name: &Expr) {
+        let mut tensors: FxHashSet<Symbol> = FxHashSet::default();
+        let names = self.kinds.names;
+        statements(&def.body, &mut |stmt| {
+            for expr in expressions(stmt) {
+                walk(expr, &mut |e| match &e.kind {
+                    ExprKind::Attr(base, attr)
+                        if ["shape", "dtype", "reshape", "ndim"].contains(&&**names.name(*attr)) =>
+                    {
+                        if let ExprKind::Name(n, _) = &base.kind {
+                            tensors.insert(*n);
+                        }
+                    }
+                    ExprKind::Subscript(base, _) => {
+                        if let ExprKind::Name(n, _) = &base.kind {
+                            tensors.insert(*n);
+                        }
+                    }
+                    ExprKind::Call(callee, args)
+                        if matches!(
+                            self.kinds.language(callee).as_deref(),
+                            Some("load" | "store" | "load_transpose2d")
+                        ) =>
+                    {
+                        for arg in args {
+                            if let Argument::Positional(Expr { kind: ExprKind::Name(n, _), .. }) = arg {
+                                tensors.insert(*n);
+                            }
+                        }
+                    }
+                    _ => {}
+                });
+            }
+        });
+        let is_kernel = self.is_kernel(def, name);
+        for param in &def.params {
+            if tensors.contains(&param.name) {
+                let dtype = Some(format!("{}.dtype", names.name(param.name)));
+                let memory = is_kernel.then_some(Memory::Hbm);
+                self.kinds.bind(param.name, Kind::Tile(Tile { memory, dtype, ..Tile::default() }), &[]);
+            }
+        }
+    }
+
+    /// Index tiles that are assigned to names: whether the statement is that.
+    pub(super) fn defines(&mut self, stmt: &Stmt, target: &Expr, value: &Expr) -> bool {
+        let name = |e: &Expr| match &e.kind {
+            ExprKind::Name(name, _) => Some(*name),
+            _ => None,
+        };
+        let Some(names) = parts(target).into_iter().map(name).collect::<Option<Vec<Symbol>>>() else { return false };
+        let kinds: Vec<Kind> = match (&target.kind, &value.kind) {
+            (ExprKind::Tuple(_), ExprKind::Tuple(values)) => values.iter().map(|e| self.kinds.kind(e)).collect(),
+            (ExprKind::Tuple(_), _) => match self.kinds.kind(value) {
+                Kind::Grid(axes) => axes.into_iter().map(Kind::Index).collect(),
+                _ => return false,
+            },
+            _ => vec![self.kinds.kind(value)],
+        };
+        let all = kinds.iter().all(|k| matches!(k, Kind::Index(_) | Kind::Grid(_) | Kind::Mask(_)));
+        if !all || kinds.len() != names.len() {
+            return false;
+        }
+        for (name, kind) in names.iter().zip(kinds) {
+            self.kinds.bind(*name, kind, &[value]);
+        }
+        self.definitions.push(Definition { names, stmt: stmt.span });
+        true
+    }
+}
