@@ -192,3 +192,103 @@ impl Look for Interpreter<'_> {
         self.core.register(register)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use nki_isa::program::{Bound, NodeKind};
+    use nki_isa::{Index, Indirect, Space};
+
+    use super::*;
+    use crate::exec::{ExecOptions, Rank, run_ranks};
+    use crate::place::place;
+    use crate::testing::*;
+
+    /// What it saw at a place of the program: numbers of the tile, and which are unwritten; whether a view beyond the tile has elements; the register.
+    type Seen = (Reached, Vec<f32>, Vec<bool>, bool, Option<i64>);
+
+    /// Looks at a tile, at a row that a register chooses, and at the register, wherever the run stands still.
+    struct Looks {
+        tile: View,
+        row: View,
+        beyond: View,
+        seen: Vec<Seen>,
+        rows: Vec<Option<Vec<f32>>>,
+    }
+
+    impl Observer for Looks {
+        fn wants(&mut self, _: &Moment<'_>) -> Option<Extent> {
+            None
+        }
+
+        fn value(&mut self, _: &Moment<'_>, _: Observed) {}
+
+        fn looks(&self) -> bool {
+            true
+        }
+
+        fn reached(&mut self, _: u32, place: Reached, look: &mut dyn Look) {
+            let tile = look.view(&self.tile).expect("has a place").expect("is in its tensor");
+            let beyond = matches!(look.view(&self.beyond), Ok(Some(_)));
+            let register = look.register(RegId(0));
+            // The address is known while the register is.
+            let row = register.and_then(|_| look.view(&self.row).expect("has a place"));
+            self.rows.push(row.and_then(|row| row.numbers()));
+            self.seen.push((place, tile.numbers().expect("no packed dtype"), tile.unwritten, beyond, register));
+        }
+    }
+
+    /// Loads two rows in a dynamic loop, and stores the tile that has the last one.
+    #[test]
+    fn what_is_seen_is_what_the_run_has_written_so_far() {
+        let mut b = Builder::new();
+        let x = b.input("x", &[2, 4], DType::F32);
+        let out = b.output("out", &[1, 4], DType::F32);
+        let t = b.tensor("t", Space::Sbuf, &[1, 4], DType::F32);
+        b.program.registers = 1;
+        let mut row = pattern(b.whole(x), 0, 0, &[(4, 1), (1, 4)]);
+        row.indirect = Some(Box::new(Indirect { index: Index::Register(RegId(0)), stride: 4, bound: 2 }));
+        let load = dma(b.whole(t), row.clone());
+        let body = vec![b.node(NodeKind::Inst(load))];
+        let (lower, upper) = (Bound::Static(0), Bound::Static(2));
+        b.push_node(NodeKind::For { variable: RegId(0), lower, upper, step: 1, body });
+        b.push(dma(b.whole(out), b.whole(t)));
+        let beyond = pattern(b.whole(t), 0, 2, &[(1, 1), (1, 4)]);
+        let mut looks = Looks { tile: b.whole(t), row, beyond, seen: Vec::new(), rows: Vec::new() };
+        let program = b.program;
+        let placement = place(&program).expect("fits");
+        let values: Vec<f32> = (1..=8u8).map(f32::from).collect();
+        let inputs = vec![host_f32("x", &[2, 4], &values)];
+        let rank = Rank { program: &program, placement: &placement, inputs, observer: Some(&mut looks) };
+        let results = run_ranks(vec![rank], &ExecOptions::default()).expect("runs");
+
+        let (first, second) = (&values[..4], &values[4..]);
+        let expected = [
+            (Reached::Start, None, None),
+            (Reached::Iteration { header: 0, number: 0 }, None, Some(0)),
+            (Reached::After(1), Some(first), Some(0)),
+            (Reached::Iteration { header: 0, number: 1 }, Some(first), Some(1)),
+            (Reached::After(1), Some(second), Some(1)),
+            (Reached::Exit { header: 0, end: 2 }, Some(second), Some(1)),
+            (Reached::After(2), Some(second), Some(1)),
+        ];
+        let places: Vec<Reached> = looks.seen.iter().map(|seen| seen.0).collect();
+        assert_eq!(places, expected.map(|(place, ..)| place));
+        for ((place, numbers, unwritten, beyond, register), (_, want, index)) in looks.seen.iter().zip(expected) {
+            match want {
+                Some(want) => assert!(numbers == want && unwritten.is_empty(), "{place:?}: {numbers:?}, {unwritten:?}"),
+                None => {
+                    assert!(numbers.iter().all(|x| x.is_nan()) && *unwritten == [true; 4], "{place:?}: {numbers:?}")
+                }
+            }
+            assert!(!beyond, "{place:?}: a view that leaves its tensor has no elements");
+            if let (Some(index), Some(register)) = (index, register) {
+                assert_eq!(i64::from(index), *register, "{place:?}");
+            }
+        }
+        // The register of a view's offset is read as it is at that moment.
+        assert_eq!(looks.rows[2].as_deref(), Some(first));
+        assert_eq!(looks.rows[4].as_deref(), Some(second));
+        // What was looked at stays as it is.
+        assert_eq!(f32s(&results[0].outputs[0]), second);
+    }
+}

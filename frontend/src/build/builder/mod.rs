@@ -418,3 +418,6 @@ impl Builder {
         self.program.name = name.into();
     }
 }
+
+#[cfg(test)]
+mod tests;
