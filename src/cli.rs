@@ -418,7 +418,7 @@ pub(crate) struct SweepArgs {
     /// Time after which a search begins no further point
     #[arg(long, value_name = "SECONDS", requires = "search", value_parser = seconds)]
     pub(crate) seconds: Option<f64>,
-    /// How a search chooses: tpe, random, nsga2, nsga3 or qmc
+    /// How a search chooses: tpe, random, nsga2 or nsga3
     #[arg(long, value_name = "NAME", requires = "search", default_value = "tpe")]
     pub(crate) sampler: String,
     /// Seed of the sampler

@@ -21,7 +21,7 @@ class Search:
 
     :param trials: configurations to time at most, those that a storage already has included.
     :param seconds: time after which no further configuration is begun.
-    :param sampler: `tpe`, `random`, `nsga2`, `nsga3` or `qmc`, a sampler of Optuna each, or a
+    :param sampler: `tpe`, `random`, `nsga2` or `nsga3`, a sampler of Optuna each, or a
         sampler object.
     :param seed: seed of the sampler.
     :param prune: with `expect=`, first time each configuration without values, and compute values
@@ -55,7 +55,6 @@ def _sampler(search):
         "random": lambda: samplers.RandomSampler(seed=search.seed),
         "nsga2": lambda: samplers.NSGAIISampler(seed=search.seed),
         "nsga3": lambda: samplers.NSGAIIISampler(seed=search.seed),
-        "qmc": lambda: samplers.QMCSampler(seed=search.seed, warn_independent_sampling=False),
     }
     if not isinstance(search.sampler, str):
         return search.sampler
