@@ -489,3 +489,36 @@ fn a_long_run_makes_a_small_page_that_draws_quickly() {
     has(&b.eval("document.getElementById('memory').dataset.drawn").to_string(), "boxes");
     assert_eq!(b.errors(), Vec::<String>::new());
 }
+
+/// Run by hand: `cargo test --release --test page -- --ignored --nocapture`.
+#[test]
+#[ignore = "decides by wall time"]
+fn two_hundred_thousand_events_open_in_two_seconds_and_pan_at_thirty_frames() {
+    let run = Run::kernel("streamed", &["--arg", "x=float32[128,64]", "--arg", "tiles=25000", "--no-numerics"]);
+    let Some(mut b) = Browser::start() else { return };
+    let mut opened = Vec::new();
+    for _ in 0..3 {
+        let start = std::time::Instant::now();
+        b.open(&run.url(""), WIDE, false);
+        opened.push(start.elapsed().as_secs_f64());
+    }
+    assert_eq!(b.note("events"), "200000");
+    let pan = "new Promise((done) => {
+        const frames = 90, width = 20000, start = performance.now();
+        let n = 0;
+        const step = () => {
+            setView(n * 1000, n * 1000 + width);
+            drawNow();
+            n += 1;
+            if (n < frames) requestAnimationFrame(step);
+            else done((frames * 1000) / (performance.now() - start));
+        };
+        requestAnimationFrame(step);
+    })";
+    let rates: Vec<f64> = [20_000, 2_000_000]
+        .map(|width| b.eval(&pan.replace("width = 20000", &format!("width = {width}"))).as_f64().expect("a number"))
+        .to_vec();
+    println!("opened in {opened:.2?} s, {rates:.1?} frames a second");
+    assert!(opened.iter().copied().fold(f64::INFINITY, f64::min) < 2.0, "{opened:?}");
+    assert!(rates.iter().all(|&rate| rate > 30.0), "{rates:?}");
+}
