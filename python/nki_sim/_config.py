@@ -4,7 +4,6 @@ The simulator compiles without the backend that most of these options are about.
 that kernels which are called in another kernel can be checked against it."""
 
 import dataclasses
-import os
 
 from . import _native
 
@@ -69,7 +68,8 @@ for _class in (AddressRotation, CompileConfig, SpecializationConfig):
 
 def logical_cores():
     """Physical cores of a logical core, as NEURON_LOGICAL_NC_CONFIG has it; else 1."""
-    text = os.environ.get("NEURON_LOGICAL_NC_CONFIG", "").strip()
+    (text,) = _native.variables("NEURON_LOGICAL_NC_CONFIG")
+    text = (text or "").strip()
     if text not in ("", "1", "2"):
         raise ValueError(f"NEURON_LOGICAL_NC_CONFIG={text!r}: a logical core has 1 or 2 physical cores")
     return int(text or 1)

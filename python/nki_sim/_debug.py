@@ -33,7 +33,7 @@ def attached():
 
 def breaks(function):
     """Whether a function, or one defined in it, names `breakpoint`, and breakpoints are on."""
-    return os.environ.get("PYTHONBREAKPOINT") != "0" and _names_breakpoint(function.__code__)
+    return _names_breakpoint(function.__code__) and os.environ.get("PYTHONBREAKPOINT") != "0"
 
 
 def _names_breakpoint(code):

@@ -68,18 +68,23 @@ def set_source(which, deny, warn, allow, strict=False):
     _strict = _strict or strict
 
 
+def folder(function):
+    """The folder of a function's file, whose configuration its findings follow. None for a function
+    from a notebook or a text: it follows the current directory."""
+    file = function.__code__.co_filename
+    return os.path.dirname(os.path.abspath(file)) if os.path.isfile(file) else None
+
+
 def judge(kernel):
     """The judge that decides the levels of the findings of a `Kernel`."""
-    file = kernel.func.__code__.co_filename
-    # A kernel from a notebook or a text belongs to the current directory.
-    file = file if os.path.isfile(file) else os.path.join(os.getcwd(), "kernel.py")
-    sources = [s for s in (kernel._given, *(_process.get(which) for which in _NAMES)) if s is not None]
+    at = kernel._folder if kernel._folder is not None else os.getcwd()
+    sources = tuple(s for s in (kernel._given, *map(_process.get, _NAMES)) if s is not None)
     strict = kernel.strict or _strict
-    variables = tuple(os.environ.get(f"NKI_SIM_{level}") for level in ("DENY", "WARN", "ALLOW"))
-    key = kernel._close, strict, tuple(sources), variables, os.path.dirname(file)
+    variables = _native.variables("NKI_SIM_DENY", "NKI_SIM_WARN", "NKI_SIM_ALLOW")
+    key = kernel._close, strict, sources, variables, at
     found = _judges.get(key)
     if found is None:
-        found = _judges[key] = _native.Judge(kernel._close, strict, sources, file)
+        found = _judges[key] = _native.Judge(kernel._close, strict, list(sources), os.path.join(at, "kernel.py"))
     return found
 
 

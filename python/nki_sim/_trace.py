@@ -390,12 +390,12 @@ class Snapshot:
             return "float", value.hex()
         if cls in _PLAIN:
             return cls, value
+        if tensors and _is_tensor(value):
+            return ("tensor",)
         if isinstance(value, (enum.Enum, type, types.FunctionType, types.ModuleType)):
             return "is", _Same(value)
         if id(value) in active:
             return "cycle", active[id(value)]
-        if tensors and _is_tensor(value):
-            return ("tensor",)
         if hasattr(value, "__array_interface__"):
             return _array(value)
         if isinstance(value, (list, tuple, dict, set, frozenset)):

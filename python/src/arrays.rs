@@ -2,12 +2,16 @@
 
 #![allow(unsafe_code)]
 
+use std::ffi::{c_char, c_int, c_void};
+use std::sync::{Mutex, PoisonError};
+
 use nki_frontend::{HostArray, HostDtype};
 use nki_isa::DType;
 use nki_isa::names::Named;
 use nki_sim_core::{Buffer, ForeignBytes};
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyDict, PyTuple};
+use pyo3::types::{PyBytes, PyCapsule, PyDict, PyTuple};
+use rustc_hash::FxHashMap;
 
 use crate::convert::helpers;
 use crate::errors::{ours, value_error};
@@ -110,11 +114,12 @@ impl Block {
     /// A contiguous copy of an array that is strided or on another device.
     fn copied(py: Python<'_>, owner: &Py<PyAny>, length: usize) -> PyResult<Block> {
         let copy = helpers(py)?.bind(py).getattr("contiguous")?.call1((owner,))?;
-        let (address, contiguous) = (address_of(&copy)?.0, copy.getattr("flags")?.get_item("C_CONTIGUOUS")?);
-        if copy.getattr("nbytes")?.extract::<usize>()? != length || !contiguous.extract::<bool>()? {
-            return Err(value_error("the copy of an argument has another size than the argument"));
+        match layout(&copy)? {
+            Some(Layout { address, contiguous: true, .. }) if copy.getattr("nbytes")?.extract::<usize>()? == length => {
+                Ok(Block { _owner: copy.unbind(), address, length })
+            }
+            _ => Err(value_error("the copy of an argument has another size than the argument")),
         }
-        Ok(Block { _owner: copy.unbind(), address, length })
     }
 }
 
@@ -133,10 +138,61 @@ impl ForeignBytes for Block {
     }
 }
 
-/// The address of a NumPy array's first element, and whether the array is read-only.
-fn address_of(array: &Bound<'_, PyAny>) -> PyResult<(usize, bool)> {
-    let interface: Bound<'_, PyDict> = array.getattr("__array_interface__")?.extract()?;
-    interface.get_item("data")?.ok_or_else(|| value_error("an array without memory"))?.extract()
+/// What NumPy's array interface says of the memory of an array (`PyArrayInterface` in its C interface).
+#[repr(C)]
+struct Interface {
+    two: c_int,
+    dimensions: c_int,
+    kind: c_char,
+    item_size: c_int,
+    flags: c_int,
+    shape: *const isize,
+    strides: *const isize,
+    data: *const c_void,
+    description: *const c_void,
+}
+
+impl Interface {
+    const CONTIGUOUS: c_int = 0x1;
+    const WRITEABLE: c_int = 0x400;
+}
+
+/// Where the elements of an array are.
+struct Layout {
+    /// Of the first element.
+    address: usize,
+    /// Whether they are one block in row-major order.
+    contiguous: bool,
+    writable: bool,
+    /// Bytes from one element to the next by axis.
+    strides: Vec<isize>,
+}
+
+/// The layout of an array; `None` for an object without memory here (`TensorSpec`).
+fn layout(array: &Bound<'_, PyAny>) -> PyResult<Option<Layout>> {
+    let Some(capsule) = array.getattr_opt("__array_struct__")? else { return Ok(None) };
+    let capsule: Bound<'_, PyCapsule> = capsule.cast_into()?;
+    let interface = capsule.pointer_checked(None)?.cast::<Interface>();
+    // SAFETY: by the array interface the capsule holds such a structure as long as it lives, with as many strides as dimensions; `two` says that
+    // it is one.
+    unsafe {
+        let interface = interface.as_ref();
+        if interface.two != 2 || interface.data.is_null() {
+            return Err(value_error("an array without memory"));
+        }
+        let strides = match usize::try_from(interface.dimensions) {
+            Ok(dimensions) if !interface.strides.is_null() => {
+                std::slice::from_raw_parts(interface.strides, dimensions).to_vec()
+            }
+            _ => Vec::new(),
+        };
+        Ok(Some(Layout {
+            address: interface.data as usize,
+            contiguous: interface.flags & Interface::CONTIGUOUS != 0,
+            writable: interface.flags & Interface::WRITEABLE != 0,
+            strides,
+        }))
+    }
 }
 
 /// The addresses of elements of `size` bytes that begin at `address`. Arrays whose strides nest (each stride at least as long as what the smaller
@@ -217,19 +273,17 @@ pub(crate) fn take(
         writable: true,
         immutable,
     };
-    if !array.hasattr("__array_interface__")? {
+    let Some(memory) = layout(array)? else {
         if array.hasattr("fetch")? {
             taken.place = Place::Device;
         }
         return Ok((taken, shape, device));
-    }
-    let (address, read_only) = address_of(array)?;
-    taken.writable = !read_only;
-    taken.place = if array.getattr("flags")?.get_item("C_CONTIGUOUS")?.extract::<bool>()? {
-        Place::Block(address)
+    };
+    taken.writable = memory.writable;
+    taken.place = if memory.contiguous {
+        Place::Block(memory.address)
     } else {
-        let strides: Vec<isize> = array.getattr("strides")?.extract()?;
-        strided(address, &shape, &strides, device.size())
+        strided(memory.address, &shape, &memory.strides, device.size())
     };
     Ok((taken, shape, device))
 }
@@ -258,10 +312,25 @@ fn tuple_text(shape: &[usize]) -> String {
     format!("({}{})", dims.join(", "), if dims.len() == 1 { "," } else { "" })
 }
 
+/// A dtype of NumPy and its device type.
+type Known = (Py<PyAny>, Option<DType>);
+/// Known dtypes by the address of the object, which is kept: NumPy makes the text of a name anew for each request.
+static DTYPES: Mutex<Option<FxHashMap<usize, Known>>> = Mutex::new(None);
+/// Dtypes that are kept: there are a few dozen, unless a program makes them.
+const MOST_DTYPES: usize = 256;
+
 /// The device type of a NumPy dtype, if there is one.
 pub(crate) fn device_dtype(dtype: &Bound<'_, PyAny>) -> PyResult<Option<DType>> {
+    let address = dtype.as_ptr() as usize;
+    let kept = DTYPES.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some((_, device)) = kept.as_ref().and_then(|kept| kept.get(&address)) {
+        return Ok(*device);
+    }
+    drop(kept);
     let mut name: String = dtype.getattr("name")?.extract()?;
-    if name.starts_with("void") {
+    // Names of the fields of a structure can change.
+    let structure = name.starts_with("void");
+    if structure {
         let packed = helpers(dtype.py())?.bind(dtype.py()).getattr("packed_name")?.call1((dtype,))?;
         match packed.extract()? {
             Some(packed) => name = packed,
@@ -269,10 +338,15 @@ pub(crate) fn device_dtype(dtype: &Bound<'_, PyAny>) -> PyResult<Option<DType>> 
         }
     }
     let order: String = dtype.getattr("byteorder")?.extract()?;
-    if order == ">" {
-        return Ok(None);
+    let device = if order == ">" { None } else { DType::from_name(&name) };
+    if !structure {
+        let mut kept = DTYPES.lock().unwrap_or_else(PoisonError::into_inner);
+        let kept = kept.get_or_insert_default();
+        if kept.len() < MOST_DTYPES {
+            kept.insert(address, (dtype.clone().unbind(), device));
+        }
     }
-    Ok(DType::from_name(&name))
+    Ok(device)
 }
 
 /// Memory that the simulator made, for NumPy to keep: `numpy.asarray(memory)` is an array of bytes on it.

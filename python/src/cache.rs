@@ -61,6 +61,8 @@ pub(crate) struct Ready {
     pub(crate) outputs: usize,
     /// Inputs that are written, as positions among the inputs, with the positions of their outputs.
     pub(crate) written: Vec<(usize, usize)>,
+    /// A run of it takes less time than anyone notices.
+    pub(crate) brief: bool,
     serial: u64,
     key: Key,
     live: Live,
@@ -438,6 +440,7 @@ fn compile(
     live.table.finish();
     let reads = std::mem::take(&mut *live.reads.lock().unwrap_or_else(PoisonError::into_inner));
     let ready = Ready {
+        brief: is_brief(&kernel.program),
         kernel,
         compiled,
         outputs,
@@ -482,4 +485,16 @@ fn written_inputs(program: &mut Program) -> Vec<(usize, usize)> {
         written.push((position, output));
     }
     written
+}
+
+/// Instructions of a brief program, and elements of all its tensors, at most.
+const BRIEF_INSTRUCTIONS: usize = 200;
+const BRIEF_ELEMENTS: usize = 1 << 18;
+
+/// Whether the program ends within some milliseconds: each of a few instructions runs once, on little data.
+fn is_brief(program: &Program) -> bool {
+    let mut elements = program.tensors.iter().map(|tensor| tensor.elements());
+    elements.try_fold(0_usize, |sum, of| sum.checked_add(of).filter(|sum| *sum <= BRIEF_ELEMENTS)).is_some()
+        && program.cores.iter().map(Vec::len).sum::<usize>() <= BRIEF_INSTRUCTIONS
+        && program.cores.iter().flatten().all(|node| matches!(node.kind, NodeKind::Inst(_)))
 }

@@ -27,6 +27,7 @@ use std::ffi::OsString;
 use nki_isa::Target;
 use nki_isa::names::Named;
 use pyo3::prelude::*;
+use pyo3::types::PyTuple;
 
 /// Runs the command `nki-sim` with these words, the first being the program's name; gives its exit code.
 #[pyfunction]
@@ -47,6 +48,13 @@ fn named_target(name: Option<&str>) -> PyResult<Target> {
         Some(name) => Target::from_name(name)
             .ok_or_else(|| errors::value_error(format!("`{name}` is not a target; {} are", Target::NAMES))),
     }
+}
+
+/// Variables of the environment, None where one is not set: what `os.environ` has, which takes a microsecond for each.
+#[pyfunction]
+#[pyo3(signature = (*names))]
+fn variables<'py>(py: Python<'py>, names: Vec<String>) -> PyResult<Bound<'py, PyTuple>> {
+    PyTuple::new(py, names.iter().map(std::env::var_os))
 }
 
 /// An attribute of `nl.tile_size` on the target of the kernel that is traced, else of the environment.
@@ -86,6 +94,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(command_line, module)?)?;
     module.add_function(wrap_pyfunction!(target, module)?)?;
     module.add_function(wrap_pyfunction!(tile_size, module)?)?;
+    module.add_function(wrap_pyfunction!(variables, module)?)?;
     module.add_function(wrap_pyfunction!(set_limits, module)?)?;
     module.add_function(wrap_pyfunction!(memory_limit, module)?)?;
     module.add_function(wrap_pyfunction!(pareto, module)?)?;

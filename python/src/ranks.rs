@@ -43,7 +43,7 @@ pub(crate) fn run_ranks(
     if !recorders.is_empty() {
         to_run = to_run.into_iter().zip(&mut recorders).map(|(launch, recorder)| launch.observed(recorder)).collect();
     }
-    let done = run_session(py, &session, to_run, timed)?.map_err(|stop| match stop {
+    let done = run_session(py, &session, to_run, timed, false)?.map_err(|stop| match stop {
         Stop::Kernel(fault) => {
             let Compiled { judge, ready, .. } = ranks[fault.rank];
             kernel_error(py, judge.judge(fault.found_on_rank()), &ready.compiled.sources)

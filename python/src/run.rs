@@ -19,7 +19,7 @@ use std::sync::Arc;
 use crate::arrays::{Array, Memory};
 use crate::cache::{Compiled, Ready};
 use crate::errors::{as_json, kernel_error, ours, value_error};
-use crate::threads::detached;
+use crate::threads::{detached, in_this_process};
 use crate::values::{Wanted, recorders};
 
 /// What a run gave.
@@ -45,20 +45,22 @@ pub(crate) struct Outcome {
 /// What each rank did, and when, if that was requested.
 type Done<'k> = Vec<(Ran<'k>, Option<Timeline>)>;
 
-/// Runs all ranks away from the interpreter's lock.
+/// Runs all ranks away from the interpreter's lock. A `brief` run ends before anyone could press Ctrl-C, and stays on this thread.
 pub(crate) fn run_session<'k>(
     py: Python<'_>,
     session: &Session,
     ranks: Vec<Launch<'k, '_>>,
     timed: bool,
+    brief: bool,
 ) -> PyResult<Result<Done<'k>, Stop>> {
-    detached(py, || {
+    let run = || {
         if timed {
             let (all, timelines) = session.run_timed(ranks)?;
             return Ok(all.into_iter().zip(timelines.into_iter().map(Some)).collect());
         }
         Ok(session.run(ranks)?.into_iter().map(|ran| (ran, None)).collect())
-    })
+    };
+    if brief { Ok(py.detach(|| in_this_process(run))) } else { detached(py, run) }
 }
 
 impl Compiled {
@@ -72,7 +74,7 @@ impl Compiled {
             Some(recorder) => rank.observed(recorder),
             None => rank,
         };
-        let done = run_session(py, &session, vec![rank], timed)?;
+        let done = run_session(py, &session, vec![rank], timed, self.ready.brief && !timed)?;
         let (ran, timeline) = done.map(|mut all| all.swap_remove(0)).map_err(|stop| match stop {
             Stop::Kernel(fault) => kernel_error(py, self.judge.judge(fault.found()), &self.ready.compiled.sources),
             Stop::Call(message) => value_error(message),
