@@ -712,7 +712,9 @@ def while_loop(init: VirtualRegister, body_fun: Callable[[VirtualRegister], Virt
     ...
 
 def no_reorder() -> AbstractContextManager[None]:
-    """`with nl.no_reorder():` keeps the order of instructions. Values are always computed in program order."""
+    """`with nl.no_reorder():` keeps the order of instructions on the device. Values are computed in program order in
+    any case. The predicted time may assume another order, unless the schedule of the program is chosen.
+    """
     ...
 
 def program_id(axis: int = 0) -> int:
