@@ -165,6 +165,8 @@ pub enum Action<'a> {
     Copies(&'a View, &'a View),
     /// It orders the cores, and touches no byte of the tensor that its footprint names.
     Orders,
+    /// It draws from or sets a generator of random numbers, or prints: such instructions keep their order, whatever their operands are.
+    Sequenced,
     /// It prepares an instruction of this name with its own operands, which must follow before another preparation.
     Prepares(&'static str),
 }

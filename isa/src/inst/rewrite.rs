@@ -1,6 +1,7 @@
 //! Copies of instructions with other operands, for passes that rewrite programs.
 
 use super::dma::dma_copy::DmaCopy;
+use super::vector::tensor_copy::TensorCopy;
 use super::{Inst, find};
 use crate::arg::Arg;
 use crate::names::{DgeMode, Engine, Named, OobMode};
@@ -16,6 +17,11 @@ impl Inst {
     pub fn transfer(dst: View, src: View) -> Inst {
         let (dge_mode, engine) = (DgeMode::Unknown, Engine::Unknown);
         DmaCopy { dst, src, priority: None, oob_mode: OobMode::Error, dge_mode, engine }.into()
+    }
+
+    /// A copy by a compute engine, which is left open.
+    pub fn copy(dst: View, src: View) -> Inst {
+        TensorCopy { dst, src, engine: Engine::Unknown }.into()
     }
 
     /// A transfer with descriptors made as `dge_mode` says and triggered by `engine`, if the program leaves both open; `None` otherwise. Its

@@ -8,7 +8,7 @@ use nki_isa::program::NodeKind;
 use nki_isa::{Arch, Inst, Program, Space, TensorId, View};
 
 use super::uses::{Uses, is_whole};
-use super::{Changes, What, fits, inst, remove};
+use super::{Changes, What, fits_psum, inst, remove};
 
 /// Drops each copy of a whole PSUM tile to a whole SBUF tile of the same type, if every reader of the SBUF tile may read PSUM instead and
 /// nothing writes the PSUM tile before the last of them. PSUM may become too small this way: then all copies stay.
@@ -21,9 +21,6 @@ pub(super) fn drop_copies(program: &mut Program, changes: &mut Changes) {
     for core in 0..program.cores.len() {
         drop_of_core(&mut changed, core, &mut dropped);
     }
-    // A program that does not fit into SBUF is not to blame on PSUM.
-    let fits_psum =
-        |p: &Program| fits(p).map_or_else(|errors| !errors.iter().any(|d| d.id.starts_with("psum")), |_| true);
     if !dropped.0.is_empty() && fits_psum(&changed) {
         *program = changed;
         changes.0.append(&mut dropped.0);

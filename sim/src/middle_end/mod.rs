@@ -7,6 +7,7 @@
 //! Evidence: bytes and instructions that public kernels issue, against the counters of their profiles (NKIBench, kda-for-trainium,
 //! trainium-kernel-fusion).
 
+mod banks;
 pub mod descriptors;
 mod engines;
 mod evictions;
@@ -17,9 +18,9 @@ mod spill;
 mod tests;
 mod uses;
 
-use nki_isa::Program;
 use nki_isa::ids::Loc;
 use nki_isa::program::{Node, NodeKind};
+use nki_isa::{Inst, Program};
 
 use crate::place::{Capacity, Placement, place_with};
 use crate::timing::cost::CostModel;
@@ -34,6 +35,11 @@ fn fits(program: &Program) -> Result<Placement, Vec<Diagnostic>> {
     place_with(program, Capacity::Error, RESERVED)
 }
 
+/// Whether the program fits into PSUM, which SBUF has nothing to do with.
+fn fits_psum(program: &Program) -> bool {
+    fits(program).map_or_else(|errors| !errors.iter().any(|d| d.id.starts_with("psum")), |_| true)
+}
+
 /// Which passes run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Passes {
@@ -41,6 +47,8 @@ pub struct Passes {
     pub reloads: bool,
     /// A copy from PSUM to SBUF is dropped where all its readers can read PSUM.
     pub evictions: bool,
+    /// Matmuls wait where PSUM has no bank for them; results leave PSUM.
+    pub banks: bool,
     /// Tiles that do not fit into SBUF leave it, and are loaded again before their next use.
     pub spills: bool,
     /// What the vector and the scalar engine can both compute is computed where it is done first.
@@ -49,9 +57,9 @@ pub struct Passes {
 
 impl Passes {
     /// Those of the older compiler.
-    pub const ALL: Passes = Passes { reloads: true, evictions: true, spills: true, engines: true };
+    pub const ALL: Passes = Passes { reloads: true, evictions: true, banks: true, spills: true, engines: true };
     /// None: the program as it is written.
-    pub const NONE: Passes = Passes { reloads: false, evictions: false, spills: false, engines: false };
+    pub const NONE: Passes = Passes { reloads: false, evictions: false, banks: false, spills: false, engines: false };
 }
 
 /// What a pass did.
@@ -61,6 +69,10 @@ pub enum What {
     DroppedLoad,
     /// A copy from PSUM was dropped: its readers read PSUM.
     DroppedCopy,
+    /// An instruction stands behind those that free a bank of PSUM for its result.
+    Delayed,
+    /// A result was copied to SBUF, because PSUM was too small to keep it.
+    Evicted,
     /// A tile was loaded again, because SBUF was too small to keep it.
     Reloaded,
     /// A tile was stored to HBM, because SBUF was too small to keep it.
@@ -79,6 +91,11 @@ impl What {
             What::DroppedLoad => format!("{count} load{plural} dropped: SBUF held the same bytes"),
             What::DroppedCopy if count == 1 => "1 copy from PSUM dropped: its readers read PSUM".into(),
             What::DroppedCopy => format!("{count} copies from PSUM dropped: their readers read PSUM"),
+            What::Delayed => {
+                format!("{count} instruction{plural} moved down: PSUM has a bank for the result only there")
+            }
+            What::Evicted if count == 1 => "1 copy to SBUF added: PSUM is too small to keep the tile".into(),
+            What::Evicted => format!("{count} copies to SBUF added: PSUM is too small to keep the tiles"),
             What::Reloaded => format!("{count} load{plural} repeated: SBUF is too small to keep the tile"),
             What::Spilled => format!("{count} store{plural} to HBM added: SBUF is too small to keep the tile"),
             What::OnScalar => format!("{count} instruction{plural} on the scalar engine, which is done first"),
@@ -127,6 +144,9 @@ pub fn rewrite(program: &Program, passes: Passes, model: &dyn CostModel) -> (Pro
     if passes.reloads {
         reloads::drop_repeated(&mut program, &mut changes);
     }
+    if passes.banks && !fits_psum(&program) {
+        banks::fit_psum(&mut program, &mut changes);
+    }
     if passes.evictions {
         evictions::drop_copies(&mut program, &mut changes);
     }
@@ -154,4 +174,9 @@ fn inst(node: &Node) -> Option<&nki_isa::Inst> {
         NodeKind::Inst(inst) => Some(inst),
         _ => None,
     }
+}
+
+/// An instruction that the compiler adds for another one.
+fn added(inst: Inst, node: &Node) -> Node {
+    Node { kind: NodeKind::Inst(inst), loc: node.loc, trail: node.trail, tag: None }
 }

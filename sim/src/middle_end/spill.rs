@@ -10,7 +10,7 @@ use nki_isa::{Arch, Inst, Program, Space, Tensor, TensorId, View};
 use rustc_hash::FxHashMap;
 
 use super::uses::{Use, Uses, each_view, is_whole};
-use super::{Changes, RESERVED, What, fits, inst};
+use super::{Changes, RESERVED, What, added, fits, inst};
 
 /// Shares of SBUF that are tried, as long as the addresses do not work out: free space comes in pieces.
 const SHARES: [f64; 4] = [1.0, 0.9, 0.8, 0.65];
@@ -280,9 +280,4 @@ impl<'p> Residents<'p> {
         let whole = copy.src.space.is_hbm() && copy.src.indirect.is_none() && is_whole(copy.dst, self.program);
         (constant && alone && whole && self.is_tile(tile)).then(|| inst.clone())
     }
-}
-
-/// An instruction that the compiler adds for another one.
-fn added(inst: Inst, node: &Node) -> Node {
-    Node { kind: NodeKind::Inst(inst), loc: node.loc, trail: node.trail, tag: None }
 }

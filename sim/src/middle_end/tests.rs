@@ -1,7 +1,7 @@
 use nki_isa::inst::Action;
 use nki_isa::names::{DgeMode, Engine, Named};
 use nki_isa::program::NodeKind;
-use nki_isa::{Arg, DType, Program, Space, Target, TensorId};
+use nki_isa::{Arg, DType, Program, Space, Target, TensorId, View};
 use proptest::collection::vec;
 use proptest::prelude::*;
 
@@ -395,5 +395,185 @@ fn a_tile_stays_for_a_later_load_only_where_there_is_room() {
         assert_eq!(counted(&changes, What::DroppedLoad), drops, "{between} {held}");
         assert_eq!(transfers(&less).0, between + 2 - drops as usize);
         assert_eq!(results(&less), results(&b.program));
+    }
+}
+
+/// Columns of a tile that fills a bank.
+const WIDE: u32 = 512;
+
+/// The rows `8 * r..8 * r + 8` of a tensor of as many columns.
+fn row_of(b: &Builder, id: TensorId, r: usize) -> View {
+    pattern(b.whole(id), 0, r as i64 * 8 * i64::from(WIDE), &[(i64::from(WIDE), 8), (1, WIDE)])
+}
+
+const BANKS_ONLY: Passes = Passes { banks: true, ..Passes::NONE };
+
+/// What a program that exceeds PSUM computes after the pass is what it computes in a PSUM without end.
+fn banked(program: &Program) -> (Program, Vec<Change>) {
+    assert!(place(program).is_err());
+    let (fitted, changes) = rewritten(program, BANKS_ONLY);
+    let (values, findings) = results(&fitted);
+    assert_eq!(values, unlimited(program));
+    assert_eq!(findings, Vec::<String>::new());
+    (fitted, changes)
+}
+
+#[test]
+fn accumulations_wait_for_a_bank() {
+    // Eleven sums of three products each, added up in turns; PSUM has eight banks. Each is read twice before the next loop.
+    let mut b = Builder::new();
+    let x = b.input("x", &[8 * 14, WIDE], DType::F32);
+    let out = b.output("out", &[8 * 22, WIDE], DType::F32);
+    let tiles: Vec<TensorId> = (0..14).map(|_| b.tensor("t", Space::Sbuf, &[8, WIDE], DType::F32)).collect();
+    for (r, &t) in tiles.iter().enumerate() {
+        b.push(dma(b.whole(t), row_of(&b, x, r)));
+    }
+    for half in 0..2 {
+        let sums: Vec<TensorId> = (0..11).map(|_| b.tensor("sum", Space::Psum, &[8, WIDE], DType::F32)).collect();
+        for k in 0..3 {
+            for (m, &sum) in sums.iter().enumerate() {
+                b.push(matmul(
+                    b.whole(sum),
+                    pattern(b.whole(tiles[m]), 0, 0, &[(1, 8), (1, 8)]),
+                    b.whole(tiles[11 + k]),
+                    None,
+                ));
+            }
+        }
+        for (m, &sum) in sums.iter().enumerate() {
+            let copied = b.tensor("copied", Space::Sbuf, &[8, WIDE], DType::F32);
+            b.push(copy(b.whole(copied), b.whole(sum)));
+            b.push(dma(row_of(&b, out, half * 11 + m), b.whole(copied)));
+        }
+    }
+    let (fitted, changes) = banked(&b.program);
+    assert_eq!((counted(&changes, What::Delayed), counted(&changes, What::Evicted)), (6, 0));
+    assert_eq!(fitted.cores[0].len(), b.program.cores[0].len());
+}
+
+#[test]
+fn loops_over_results_are_joined() {
+    // Three loops over twelve products: all are made, then the largest of each is found, then it is subtracted.
+    let mut b = Builder::new();
+    let x = b.input("x", &[8, WIDE], DType::F32);
+    let out = b.output("out", &[8 * 12, WIDE], DType::F32);
+    let tile = b.tensor("tile", Space::Sbuf, &[8, WIDE], DType::F32);
+    let kept = b.tensor("kept", Space::Sbuf, &[8, 12], DType::F32);
+    let products: Vec<TensorId> = (0..12).map(|_| b.tensor("product", Space::Psum, &[8, WIDE], DType::F32)).collect();
+    b.push(dma(b.whole(tile), b.whole(x)));
+    for &product in &products {
+        b.push(matmul(b.whole(product), pattern(b.whole(tile), 0, 0, &[(1, 8), (1, 8)]), b.whole(tile), None));
+    }
+    let column = |b: &Builder, i: usize| pattern(b.whole(kept), 0, i as i64, &[(1, 8), (1, 1)]);
+    for (i, &product) in products.iter().enumerate() {
+        b.push(copy(column(&b, i), pattern(b.whole(product), 0, i as i64, &[(1, 8), (1, 1)])));
+    }
+    for (i, &product) in products.iter().enumerate() {
+        let sum = b.tensor("sum", Space::Sbuf, &[8, WIDE], DType::F32);
+        let repeated = pattern(b.whole(kept), 0, i as i64, &[(1, 8), (0, WIDE)]);
+        b.push(add(b.whole(sum), b.whole(product), repeated));
+        b.push(dma(row_of(&b, out, i), b.whole(sum)));
+    }
+    let (_, changes) = banked(&b.program);
+    assert_eq!((counted(&changes, What::Delayed), counted(&changes, What::Evicted)), (4, 0));
+}
+
+#[test]
+fn a_result_leaves_psum_if_all_instructions_wait() {
+    // Ten products, of which the last is needed first.
+    let mut b = Builder::new();
+    let x = b.input("x", &[8, WIDE], DType::F32);
+    let out = b.output("out", &[8, WIDE], DType::F32);
+    let [tile, sum] = ["tile", "sum"].map(|n| b.tensor(n, Space::Sbuf, &[8, WIDE], DType::F32));
+    let products: Vec<TensorId> = (0..10).map(|_| b.tensor("product", Space::Psum, &[8, WIDE], DType::F32)).collect();
+    b.push(dma(b.whole(tile), b.whole(x)));
+    b.push(copy(b.whole(sum), b.whole(tile)));
+    for (i, &product) in products.iter().enumerate() {
+        let stationary = pattern(b.whole(tile), 0, i as i64, &[(1, 8), (1, 8)]);
+        b.push(matmul(b.whole(product), stationary, b.whole(tile), None));
+    }
+    for &product in products.iter().rev() {
+        b.push(add(b.whole(sum), b.whole(sum), b.whole(product)));
+    }
+    b.push(dma(b.whole(out), b.whole(sum)));
+    let (fitted, changes) = banked(&b.program);
+    // The first, which is needed last, leaves twice: for the ninth, and the second for the tenth.
+    assert_eq!(counted(&changes, What::Evicted), 2);
+    assert_eq!(fitted.cores[0].len(), b.program.cores[0].len() + 2);
+}
+
+#[test]
+fn random_numbers_keep_their_order() {
+    // The second of two draws would be first: its result is in SBUF, and that of the other waits for a bank.
+    let mut b = Builder::new();
+    let out = b.output("out", &[8 * 10, WIDE], DType::F32);
+    let banks: Vec<TensorId> = (0..9).map(|_| b.tensor("bank", Space::Psum, &[8, WIDE], DType::F32)).collect();
+    let drawn = b.tensor("drawn", Space::Sbuf, &[8, WIDE], DType::F32);
+    for &bank in &banks {
+        b.push(random_numbers(b.whole(bank)));
+    }
+    b.push(random_numbers(b.whole(drawn)));
+    b.push(dma(row_of(&b, out, 9), b.whole(drawn)));
+    for (i, &bank) in banks.iter().enumerate() {
+        let copied = b.tensor("copied", Space::Sbuf, &[8, WIDE], DType::F32);
+        b.push(copy(b.whole(copied), b.whole(bank)));
+        b.push(dma(row_of(&b, out, i), b.whole(copied)));
+    }
+    let (_, changes) = banked(&b.program);
+    assert_eq!(counted(&changes, What::Delayed), 1);
+}
+
+fn random_numbers(dst: View) -> nki_isa::Inst {
+    let entry = nki_isa::inst::find("rand2").expect("registered");
+    let mut args: Vec<Option<Arg>> = vec![None; entry.schema.operands.len()];
+    args[entry.schema.position("dst").expect("an operand")] = Some(Arg::View(dst));
+    for (bound, value) in [("min", 0.0), ("max", 1.0)] {
+        args[entry.schema.position(bound).expect("an operand")] = Some(Arg::Float(value));
+    }
+    (entry.build)(&mut args).expect("valid")
+}
+
+/// Each step adds two tiles, of which at most one is in PSUM, to a new one in PSUM or to an old one.
+fn sums(steps: &[(usize, usize, bool)]) -> Program {
+    let mut b = Builder::new();
+    let x = b.input("x", &[8, WIDE], DType::F32);
+    let out = b.output("out", &[8 * 64, WIDE], DType::F32);
+    let tiles: Vec<TensorId> = (0..3).map(|_| b.tensor("t", Space::Sbuf, &[8, WIDE], DType::F32)).collect();
+    let mut banks: Vec<TensorId> = Vec::new();
+    for &t in &tiles {
+        b.push(dma(b.whole(t), b.whole(x)));
+    }
+    for i in 0..64 {
+        b.push(dma(row_of(&b, out, i), b.whole(tiles[0])));
+    }
+    for (i, &(tile, other, new)) in steps.iter().enumerate() {
+        let read = if banks.is_empty() { tiles[0] } else { banks[other % banks.len()] };
+        if new {
+            let bank = b.tensor("bank", Space::Psum, &[8, WIDE], DType::F32);
+            b.push(add(b.whole(bank), b.whole(tiles[tile]), b.whole(read)));
+            banks.push(bank);
+        } else if other % 3 == 0 && !banks.is_empty() {
+            b.push(add(b.whole(read), b.whole(tiles[tile]), b.whole(read)));
+        } else {
+            b.push(add(b.whole(tiles[tile]), b.whole(tiles[tile]), b.whole(read)));
+            b.push(dma(row_of(&b, out, i), b.whole(tiles[tile])));
+        }
+    }
+    b.push(dma(row_of(&b, out, 63), b.whole(tiles[0])));
+    b.program
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(300))]
+
+    /// Instructions that wait for a bank compute what they would have computed at once.
+    #[test]
+    fn banks_change_no_number(steps in vec((0..3usize, 0..40usize, prop::bool::weighted(0.6)), 20..63)) {
+        let program = sums(&steps);
+        let (fitted, changes) = rewritten(&program, BANKS_ONLY);
+        prop_assert!(place(&program).is_err() || changes.is_empty());
+        if place(&fitted).is_ok() {
+            prop_assert_eq!(results(&fitted).0, unlimited(&program));
+        }
     }
 }

@@ -136,8 +136,9 @@ pub fn place_with(program: &Program, capacity: Capacity, reserved: u32) -> Resul
             if items.is_empty() {
                 continue;
             }
+            let wrong = errors.len();
             errors.extend(items.iter().filter_map(|i| report::bad_address(program, arch, region, i)));
-            if !errors.is_empty() {
+            if errors.len() > wrong {
                 continue;
             }
             let (explicit, mut automatic): (Vec<Item>, Vec<Item>) = items.iter().partition(|i| i.address.is_some());

@@ -6,7 +6,7 @@ use ndarray::Array2;
 use crate::arch::Arch;
 use crate::inst::random::{Generators, check_state};
 use crate::inst::stream::{on, rows, stream};
-use crate::inst::{Footprint, Instruction, Operands, Placing, check};
+use crate::inst::{Action, Footprint, Instruction, Operands, Placing, check};
 use crate::machine::{Context, Fault, Machine};
 use crate::names::Engine;
 use crate::operands;
@@ -66,6 +66,10 @@ impl Instruction for RandGetState {
         let tile =
             Array2::from_shape_fn((lanes, words), |(lane, word)| state.get(lane * words + word).copied().unwrap_or(0));
         machine.write_bits(&self.dst, tile.view())
+    }
+
+    fn action(&self) -> Action<'_> {
+        Action::Sequenced
     }
 
     fn values(&self) -> Values<'_> {

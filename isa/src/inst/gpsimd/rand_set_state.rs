@@ -4,7 +4,7 @@ use crate::arch::Arch;
 use crate::inst::random::{Generators, check_state};
 use crate::inst::stream::{on, rows, stream};
 use crate::inst::values::{Feeds, Values};
-use crate::inst::{Footprint, Instruction, Operands, Placing, check};
+use crate::inst::{Action, Footprint, Instruction, Operands, Placing, check};
 use crate::machine::{Context, Fault, Machine};
 use crate::names::Engine;
 use crate::operands;
@@ -54,6 +54,10 @@ impl Instruction for RandSetState {
             *word = new;
         }
         Ok(())
+    }
+
+    fn action(&self) -> Action<'_> {
+        Action::Sequenced
     }
 
     fn values(&self) -> Values<'_> {

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 
 use crate::arch::Arch;
 use crate::dtype::DType;
-use crate::inst::{Footprint, Instruction, Operands, Placing};
+use crate::inst::{Action, Footprint, Instruction, Operands, Placing};
 use crate::machine::{Context, Fault, Machine};
 use crate::names::Engine;
 use crate::operands;
@@ -62,6 +62,10 @@ impl Instruction for DevicePrint {
         brackets(&mut line, &shape, &values, values.len() > ALL_UP_TO);
         machine.print(line);
         Ok(())
+    }
+
+    fn action(&self) -> Action<'_> {
+        Action::Sequenced
     }
 
     fn values(&self) -> Values<'_> {

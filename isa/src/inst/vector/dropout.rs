@@ -8,7 +8,7 @@ use crate::inst::result::{Given, ResultTile};
 use crate::inst::scalars;
 use crate::inst::stream::{on, rows, stream};
 use crate::inst::values::{Feeds, Values};
-use crate::inst::{Footprint, Instruction, Operands, Placing, check};
+use crate::inst::{Action, Footprint, Instruction, Operands, Placing, check};
 use crate::machine::{Context, Fault, Machine};
 use crate::names::Engine;
 use crate::operands;
@@ -90,6 +90,10 @@ impl Instruction for Dropout {
             }
         }
         machine.write_bits(&self.dst, tile.view())
+    }
+
+    fn action(&self) -> Action<'_> {
+        Action::Sequenced
     }
 
     fn values(&self) -> Values<'_> {

@@ -7,7 +7,7 @@ use crate::inst::random::Generators;
 use crate::inst::scalars::{self, Sources};
 use crate::inst::stream::{on, rows, stream};
 use crate::inst::values::{Feeds, Values};
-use crate::inst::{Footprint, Instruction, Operands, Placing, check};
+use crate::inst::{Action, Footprint, Instruction, Operands, Placing, check};
 use crate::machine::{Context, Fault, Machine};
 use crate::names::Engine;
 use crate::operands;
@@ -74,6 +74,10 @@ impl Instruction for Rand2 {
             }
         };
         machine.map_f32(&[&self.dst], &sources, Box::new(row), None)
+    }
+
+    fn action(&self) -> Action<'_> {
+        Action::Sequenced
     }
 
     fn values(&self) -> Values<'_> {

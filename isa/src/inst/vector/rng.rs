@@ -4,7 +4,7 @@ use crate::arch::Arch;
 use crate::inst::random::Generators;
 use crate::inst::stream::{on, rows, stream};
 use crate::inst::values::{Feeds, Values};
-use crate::inst::{Footprint, Instruction, Operands, Placing, check};
+use crate::inst::{Action, Footprint, Instruction, Operands, Placing, check};
 use crate::machine::{Context, Fault, Machine};
 use crate::names::Engine;
 use crate::operands;
@@ -52,6 +52,10 @@ impl Instruction for Rng {
         let mask = u32::MAX >> (32 - 8 * self.dst.dtype.size() as u32);
         bits.mapv_inplace(|b| b & mask);
         machine.write_bits(&self.dst, bits.view())
+    }
+
+    fn action(&self) -> Action<'_> {
+        Action::Sequenced
     }
 
     fn values(&self) -> Values<'_> {

@@ -4,7 +4,7 @@ use crate::arch::Arch;
 use crate::inst::random::Generators;
 use crate::inst::stream::{on, rows, stream};
 use crate::inst::values::{Feeds, Values};
-use crate::inst::{Footprint, Instruction, Operands, Placing};
+use crate::inst::{Action, Footprint, Instruction, Operands, Placing};
 use crate::machine::{Context, Fault, Machine};
 use crate::names::Engine;
 use crate::operands;
@@ -51,6 +51,10 @@ impl Instruction for SetRngSeed {
         let generators = Generators::of(Engine::Vector);
         *generators.state(machine) = generators.seeded(seed);
         Ok(())
+    }
+
+    fn action(&self) -> Action<'_> {
+        Action::Sequenced
     }
 
     fn values(&self) -> Values<'_> {
