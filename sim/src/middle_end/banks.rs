@@ -10,7 +10,7 @@ use nki_isa::{Arch, Inst, Program, Space, Tensor, TensorId, View};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::uses::{Uses, each_view, is_whole};
-use super::{Changes, What, added, fits_psum, inst};
+use super::{Changes, What, added, inst, overflows_of};
 
 /// Bytes of PSUM that small tiles share, as in the placement.
 const SHARED: u32 = 32;
@@ -37,7 +37,7 @@ pub(super) fn fit_psum(program: &mut Program, changes: &mut Changes) {
     for align in [bank, SHARED] {
         let mut made = Changes::default();
         let Some(fitted) = fitted(program, align, &mut made) else { continue };
-        if fits_psum(&fitted) {
+        if !overflows_of(&fitted).psum {
             *program = fitted;
             changes.0.append(&mut made.0);
             return;

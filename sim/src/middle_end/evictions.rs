@@ -8,23 +8,30 @@ use nki_isa::program::NodeKind;
 use nki_isa::{Arch, Inst, Program, Space, TensorId, View};
 
 use super::uses::{Uses, is_whole};
-use super::{Changes, What, fits_psum, inst, remove};
+use super::{Changes, Overflows, What, inst, overflows_of, remove};
 
 /// Drops each copy of a whole PSUM tile to a whole SBUF tile of the same type, if every reader of the SBUF tile may read PSUM instead and
-/// nothing writes the PSUM tile before the last of them. PSUM may become too small this way: then all copies stay.
+/// nothing writes the PSUM tile before the last of them. PSUM may become too small this way: then all copies stay. Says what the
+/// program does not fit into afterwards, if a copy was dropped.
 ///
 /// Evidence: in the public profile of an fp32 attention (S = 512) all four copies of the scores are gone; `tensor_reduce` and `activation`
 /// read PSUM.
-pub(super) fn drop_copies(program: &mut Program, changes: &mut Changes) {
+pub(super) fn drop_copies(program: &mut Program, changes: &mut Changes) -> Option<Overflows> {
     let mut changed = program.clone();
     let mut dropped = Changes::default();
     for core in 0..program.cores.len() {
         drop_of_core(&mut changed, core, &mut dropped);
     }
-    if !dropped.0.is_empty() && fits_psum(&changed) {
-        *program = changed;
-        changes.0.append(&mut dropped.0);
+    if dropped.0.is_empty() {
+        return None;
     }
+    let overflows = overflows_of(&changed);
+    if overflows.psum {
+        return None;
+    }
+    *program = changed;
+    changes.0.append(&mut dropped.0);
+    Some(overflows)
 }
 
 fn drop_of_core(program: &mut Program, core: usize, changes: &mut Changes) {

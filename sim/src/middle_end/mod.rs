@@ -35,9 +35,17 @@ fn fits(program: &Program) -> Result<Placement, Vec<Diagnostic>> {
     place_with(program, Capacity::Error, RESERVED)
 }
 
-/// Whether the program fits into PSUM, which SBUF has nothing to do with.
-fn fits_psum(program: &Program) -> bool {
-    fits(program).map_or_else(|errors| !errors.iter().any(|d| d.id.starts_with("psum")), |_| true)
+/// Which memories a program does not fit into.
+#[derive(Debug, Clone, Copy)]
+struct Overflows {
+    sbuf: bool,
+    psum: bool,
+}
+
+fn overflows_of(program: &Program) -> Overflows {
+    let errors = fits(program).err().unwrap_or_default();
+    let psum = errors.iter().filter(|d| d.id.starts_with("psum")).count();
+    Overflows { sbuf: errors.len() > psum, psum: psum > 0 }
 }
 
 /// Which passes run.
@@ -144,13 +152,18 @@ pub fn rewrite(program: &Program, passes: Passes, model: &dyn CostModel) -> (Pro
     if passes.reloads {
         reloads::drop_repeated(&mut program, &mut changes);
     }
-    if passes.banks && !fits_psum(&program) {
+    let mut overflows = overflows_of(&program);
+    if passes.banks && overflows.psum {
         banks::fit_psum(&mut program, &mut changes);
+        overflows = overflows_of(&program);
     }
-    if passes.evictions {
-        evictions::drop_copies(&mut program, &mut changes);
+    if passes.evictions
+        && let Some(left) = evictions::drop_copies(&mut program, &mut changes)
+    {
+        overflows = left;
     }
-    if passes.spills && fits(&program).is_err() {
+    // No tile that leaves SBUF makes room in PSUM.
+    if passes.spills && overflows.sbuf && !overflows.psum {
         spill::fit_sbuf(&mut program, &mut changes);
     }
     if passes.engines {
