@@ -49,6 +49,16 @@ def values():
     yield case("streams", dict(a=a, b=b), out=a + b, output="output0")
     q, k, v = (normal((128, 128), seed) for seed in (13, 14, 15))
     yield case("attention", dict(q=q, k=k, v=v), out=softmax(q.T @ k) @ v.T, atol=1e-3)
+    x = normal((128, 40), 16)
+    half, brain = x[:, :1].astype(np.float16).astype(np.float32), x[:, 1:2].astype(ml_dtypes.bfloat16).astype(np.float32)
+    scan, last = np.empty_like(x), half[:, 0]
+    for i in range(40):
+        scan[:, i] = last = last * x[:, i] + x[:, i]
+    yield case("narrow_vectors", dict(x=x), out=np.stack([x * half + brain, (x - brain) * x, scan]), file="operands.py")
+    x = normal((200, 1300), 17)
+    filled = np.repeat(np.float32([3, 4, 5]), 512)[None, :1300].repeat(200, axis=0)
+    filled[5:7, 10:20] = x[5:7, 10:20]
+    yield case("filled_parts", dict(x=x), out=filled, file="operands.py")
 
 
 def indices():
@@ -108,8 +118,21 @@ def tables():
     yield case("allocated", dict(x=x), out=x + x * x, file="tables.py", atol=1e-4)
 
 
+def banks():
+    a, b = normal((384, 1408), 50), normal((384, 1024), 51)
+    yield case("many_sums", dict(lhs_t=a, rhs=b), out=a.T @ b, file="banks.py", atol=2e-4)
+    q, k = normal((128, 512), 52) / 4, normal((128, 2048), 53)
+    yield case("separate_loops", dict(q=q, k=k), out=softmax(q.T @ k), file="banks.py")
+    x = normal((128, 512), 54)
+    total = x
+    for i in range(10, -1, -1):
+        total = np.maximum(total, x[:, i * 32 : i * 32 + 128].T @ x) * np.float32(0.5)
+    yield case("last_first", dict(x=x), out=total, file="banks.py", atol=2e-4)
+
+
 def cases():
     yield from values()
     yield from indices()
     yield from programs()
     yield from tables()
+    yield from banks()

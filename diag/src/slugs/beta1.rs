@@ -38,6 +38,7 @@ assigned by `t[...] = result` can be used later, but not from a loop of the devi
 
     "launch-grid", "the launch grid does not fit the cores", "
 An axis `nl.nc(2)` of the grid spreads its programs over two cores; the kernel is compiled for as many.
+A kernel that another kernel calls has no grid.
 
     nki-sim run k.py --programs 4,2                         # 8 programs on one core
     nki-sim run k.py --programs nc2*4                       # 4 programs on each of two cores";

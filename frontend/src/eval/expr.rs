@@ -427,6 +427,12 @@ impl Interp<'_> {
                     None => Err(self.missing_key(index, None, span)),
                 }
             }
+            // A grid would run the inner kernel several times.
+            Value::Kernel(_) if self.in_kernel && self.dialect.is_older() => {
+                let message = "a kernel with a grid is called inside another kernel";
+                Err(Raise::at("launch-grid", message, span, "this grid")
+                    .help("call it without a grid, in a loop over its programs with their indices as arguments"))
+            }
             // `kernel[2](...)`: how many cores there are is the caller's choice here.
             Value::Kernel(_) => Ok(base.clone()),
             Value::Type(_) | Value::Native(_) => Ok(base.clone()),

@@ -58,6 +58,9 @@ fn not_yet(instruction: &str) -> Violation {
         .help("the manual documents it, but this version has no model of it")
 }
 
+/// Most elements in each partition of a tile from which HBM is filled.
+const FILLED: i64 = 2048;
+
 impl Lower<'_> {
     /// Emits one instruction by its name and operands.
     pub(crate) fn emit(&mut self, instruction: &'static str, operands: &[(&'static str, Arg)]) -> Result<()> {
@@ -231,7 +234,10 @@ impl Lower<'_> {
             return self.emit("memset", &[("dst", view(dst)), ("value", arg)]);
         }
         // HBM is filled from a tile of one partition row set, as memset works on chip only.
-        let flat = dst.reshape(&[dst.view.elements() as i64])?;
+        let flat = match dst.reshape(&[dst.view.elements() as i64]) {
+            Ok(flat) => flat,
+            Err(violation) => return self.fill_rows(dst, arg, violation),
+        };
         let total = dst.view.elements() as i64;
         let parts = i64::from(self.builder.arch().partitions);
         let width = (total / parts).clamp(1, 2048);
@@ -252,6 +258,32 @@ impl Lower<'_> {
                 let from = tile.slice(0, 0, 1, 1)?.slice(1, 0, rest, 1)?;
                 self.emit("dma_copy", &[("dst", view(&to)), ("src", view(&from))])?;
                 at += rest;
+            }
+        }
+        Ok(())
+    }
+
+    /// Fills a part of a tensor in HBM that is not contiguous, from a tile of its first rows; `violation` if a row is too long for that.
+    fn fill_rows(&mut self, dst: &Tensor, arg: Arg, violation: Violation) -> Result<()> {
+        let shape = extents(dst);
+        if shape.contains(&0) {
+            return Ok(());
+        }
+        let inner: i64 = shape.iter().skip(2).product();
+        if dst.ndim() < 2 || dst.view.indirect.is_some() || inner > FILLED {
+            return Err(violation);
+        }
+        let (rows, columns) = (shape[0].min(i64::from(self.builder.arch().partitions)), shape[1].min(FILLED / inner));
+        let mut block = shape.clone();
+        (block[0], block[1]) = (rows, columns);
+        let tile = self.tile(&block, dst.view.dtype, Space::Sbuf)?;
+        self.emit("memset", &[("dst", view(&tile)), ("value", arg)])?;
+        for row in (0..shape[0]).step_by(rows as usize) {
+            for column in (0..shape[1]).step_by(columns as usize) {
+                let (end, last) = (shape[0].min(row + rows), shape[1].min(column + columns));
+                let to = dst.slice(0, row, end, 1)?.slice(1, column, last, 1)?;
+                let from = tile.slice(0, 0, end - row, 1)?.slice(1, 0, last - column, 1)?;
+                self.emit("dma_copy", &[("dst", view(&to)), ("src", view(&from))])?;
             }
         }
         Ok(())

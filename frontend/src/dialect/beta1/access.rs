@@ -340,6 +340,16 @@ pub(super) fn gathered(t: &Tensor, dim: usize, offsets: &Tensor, rest: Tensor, r
                 "an index has one element in each partition: idx[i_p, 0]",
             );
         }
+        if view.dims[0].stride != 0 && view.dims[0].count > 1 {
+            // Each row has an offset of its own, from which the access goes on along the other axes.
+            return refuse(
+                format!(
+                    "the first axis of an index of `{}` picks from dimension {dim} by `{}` and walks another dimension, too",
+                    t.storage.name, offsets.storage.name
+                ),
+                "indices in a tile stand for whole rows: data[idx[i_p, 0], i_f]; pick elements of a row with nl.gather_flattened",
+            );
+        }
         view.dims[0] = Dim { stride: 0, count: offsets.view.partitions() };
         Index::Vector(offsets.view.clone())
     };

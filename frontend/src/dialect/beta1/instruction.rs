@@ -298,10 +298,48 @@ fn set(interp: &mut Interp<'_>, schema: &Schema, args: &mut CallArgs, operand: &
     }
 }
 
+/// Operands with one element in each partition, which the older language took in any float type. The engines read float32.
+const VECTORS: &[(&str, &[&str])] = &[
+    ("tensor_scalar", &["operand0", "operand1"]),
+    ("tensor_scalar_reduce", &["operand0"]),
+    ("scalar_tensor_tensor", &["operand0"]),
+    ("tensor_tensor_scan", &["initial"]),
+];
+
+/// Replaces vectors of narrower floats by copies in float32, which loses nothing.
+fn widen_vectors(interp: &mut Interp<'_>, schema: &Schema, args: &mut CallArgs) -> EvalResult<()> {
+    let what = format!("nisa.{}", schema.name);
+    let span = args.span;
+    let of = VECTORS.iter().find(|(name, _)| *name == schema.name);
+    for operand in of.into_iter().flat_map(|(_, operands)| *operands) {
+        let tile = given(interp, &POLICY, schema, args, operand).and_then(|v| v.downcast::<Tensor>()).cloned();
+        let narrow = |t: &Tensor| t.on_chip() && t.view.dtype.is_float() && t.view.dtype.size() < DType::F32.size();
+        if let Some(tile) = tile.filter(narrow) {
+            let wide = lower(interp, &what, span, &[&tile.storage], |l| l.copy(&tile, Some(DType::F32)))?;
+            set(interp, schema, args, operand, Value::object(wide));
+        }
+    }
+    Ok(())
+}
+
+/// Refuses the bias of an activation that the manual excludes: the current language takes any type.
+fn check_bias(interp: &Interp<'_>, schema: &Schema, args: &CallArgs) -> EvalResult<()> {
+    let bias = given(interp, &POLICY, schema, args, "bias").and_then(|v| v.downcast::<Tensor>());
+    let Some(bias) = bias.filter(|b| !matches!(b.view.dtype, DType::F32 | DType::F16 | DType::BF16)) else {
+        return Ok(());
+    };
+    let message =
+        format!("nisa.{}: `bias` is {}, it must be float32, float16 or bfloat16", schema.name, bias.view.dtype);
+    Err(Raise::at("operand-dtype", message, args.span, "in this call")
+        .help("copy it to a tile of float32 with nisa.tensor_copy, which converts"))
+}
+
 /// What Beta 1 leaves to the instruction, or has another default for.
 fn prepare(interp: &mut Interp<'_>, schema: &Schema, args: &mut CallArgs) -> EvalResult<()> {
     let span = args.span;
+    widen_vectors(interp, schema, args)?;
     match schema.name {
+        "activation" | "activation_reduce" => check_bias(interp, schema, args)?,
         "nc_matmul" => {
             // The mode had a name for each generation.
             let mode = given(interp, &POLICY, schema, args, "perf_mode").cloned();
