@@ -92,17 +92,16 @@ impl Laws<'_> {
         if !d.transpose && p.scattered_run_ns.value > 0.0 && [&d.src, &d.dst].into_iter().any(|s| self.is_scattered(s))
         {
             total += runs * p.scattered_run_ns.value;
-            confidence = confidence.max(p.scattered_run_ns.confidence).max(p.scattered_ratio.confidence);
+            confidence = confidence.max(p.scattered_run_ns.confidence).max(p.scattered_stride_bytes.confidence);
         }
         (total, confidence)
     }
 
-    /// Whether the runs in HBM are short against the power of two in their distance: then they share few of its banks.
+    /// Whether runs in HBM lie a multiple of a large power of two apart: then they share few of its banks.
     fn is_scattered(&self, side: &DmaSide) -> bool {
         let even = side.stride_bytes & side.stride_bytes.wrapping_neg();
-        side.space.is_hbm()
-            && side.runs > 1
-            && even as f64 >= self.params.dma.scattered_ratio.value * f64::from(side.run_bytes)
+        let apart = even > u64::from(side.run_bytes);
+        side.space.is_hbm() && side.runs > 1 && apart && even as f64 >= self.params.dma.scattered_stride_bytes.value
     }
 
     /// Shares `total` nanoseconds of engine time among the DMA engines.
