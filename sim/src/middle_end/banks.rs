@@ -7,7 +7,7 @@ use nki_isa::inst::{Action, Footprint};
 use nki_isa::machine::Context;
 use nki_isa::program::{Node, NodeKind};
 use nki_isa::{Arch, Inst, Program, Space, Tensor, TensorId, View};
-use rustc_hash::{FxHashMap, FxHashSet};
+use rustc_hash::FxHashMap;
 
 use super::uses::{Uses, each_view, is_whole};
 use super::{Changes, What, added, inst, overflows_of};
@@ -192,8 +192,8 @@ impl<'p> Banks<'p> {
     }
 
     /// The instructions that wait and that this one has to follow.
-    fn blockers(&self, at: u32) -> FxHashSet<u32> {
-        let mut found = FxHashSet::default();
+    fn blockers(&self, at: u32) -> BTreeSet<u32> {
+        let mut found = BTreeSet::new();
         each_view(self.node(at), &mut |view, writes| {
             for access in self.pending.get(&view.tensor).into_iter().flatten().rev() {
                 if (writes || access.writes) && access.view.intersects(view) {
