@@ -18,14 +18,19 @@ fn text(out: &Output) -> String {
     format!("{}{}", String::from_utf8_lossy(&out.stdout), String::from_utf8_lossy(&out.stderr))
 }
 
-/// Runs a kernel with this body, and expects one short error of this kind.
-#[track_caller]
-fn refused(body: &str, args: &[&str], slug: &str) {
+/// Runs or checks a kernel with this body.
+fn perform(how: &str, body: &str, args: &[&str]) -> Output {
     let folder = tempfile::tempdir().expect("temporary directory");
     let indented: String = body.lines().map(|l| format!("    {l}\n")).collect();
     std::fs::write(folder.path().join("k.py"), format!("{HEAD}{indented}")).expect("writable");
-    let all: Vec<&str> = ["run", "k.py", "--arg", "x=float32[128,512]"].iter().chain(args).copied().collect();
-    let out = command(folder.path(), &all).output().expect("runs");
+    let all: Vec<&str> = [how, "k.py", "--arg", "x=float32[128,512]"].iter().chain(args).copied().collect();
+    command(folder.path(), &all).output().expect("runs")
+}
+
+/// Runs a kernel with this body, and expects one short error of this kind.
+#[track_caller]
+fn refused(body: &str, args: &[&str], slug: &str) {
+    let out = perform("run", body, args);
     let said = text(&out);
     assert_eq!(out.status.code(), Some(1), "{said}");
     assert!(said.contains(&format!("error[{slug}]")) && said.matches("error[").count() == 1, "{said}");
@@ -49,6 +54,38 @@ fn growth_ends_at_the_limit() {
     ];
     for body in bodies {
         refused(&format!("{body}\nreturn x"), &["--max-memory", "64MB"], "memory-limit");
+    }
+}
+
+/// Long before the memory of the machine is used, one value has become too large.
+#[test]
+fn a_value_that_doubles_ends_early() {
+    for body in [
+        "a = [1]\nfor i in range(64):\n    a = a + a",
+        "a = (1,)\nfor i in range(64):\n    a = a + a",
+        "a = [1]\nfor i in range(64):\n    a.extend(a)",
+        "a = [1]\nfor i in range(64):\n    a = a * 2",
+        "a = 'x'\nfor i in range(64):\n    a = a + a",
+        "a = 'x'\nfor i in range(64):\n    a = f'{a}{a}'",
+        "a = list(range(1_000_000_000))",
+    ] {
+        let out = perform("check", &format!("{body}\nreturn x"), &["--max-memory", "4GB"]);
+        let said = text(&out);
+        assert!(said.contains("error[memory-limit]: a value of ") && said.contains("the limit is 256.0 MiB"), "{said}");
+    }
+}
+
+/// What is nested deeper than the stack reaches can be dropped.
+#[test]
+fn nested_values_are_dropped_in_turn() {
+    for body in [
+        "a = ()\nfor i in range(3_000_000):\n    a = (a,)",
+        "a = []\nfor i in range(3_000_000):\n    a = [a]",
+        "a = {}\nfor i in range(1_000_000):\n    a = {'a': a}",
+        "a = None\nfor i in range(1_000_000):\n    a = lambda b=a: b",
+    ] {
+        let out = perform("check", &format!("{body}\na = 0\nreturn x"), &[]);
+        assert_eq!(out.status.code(), Some(0), "{}", text(&out));
     }
 }
 

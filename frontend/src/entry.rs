@@ -284,10 +284,10 @@ pub fn compile_live(host: &dyn Host, function: &Arg, args: &[(String, Arg)], opt
 /// The function that a host hands over as the kernel, with the schedule that the caller gives it.
 fn live_kernel(interp: &mut Interp<'_>, function: &Arg, options: &Options) -> EvalResult<Candidate> {
     let function = match interp.take_over(function, None, Span::default())? {
-        Value::Kernel(kernel) => kernel.function.clone(),
+        Value::Kernel(ref kernel) => kernel.function.clone(),
         other => other,
     };
-    match function {
+    match &function {
         Value::Function(function) => {
             let edges =
                 options.schedule.iter().map(|(later, earlier)| (later.as_str().into(), earlier.as_str().into()));
@@ -295,7 +295,7 @@ fn live_kernel(interp: &mut Interp<'_>, function: &Arg, options: &Options) -> Ev
             let config = interp.take_config(&options.config, function.def.name_span)?;
             Ok(Candidate {
                 name,
-                function,
+                function: function.clone(),
                 schedule: edges.collect(),
                 target: None,
                 config,

@@ -248,8 +248,8 @@ impl Interp<'_> {
                         "the class is frozen: make a new object"
                     }));
                 }
-                if let Some(Value::Descriptor(descriptor)) = instance.class.lookup(name)
-                    && let Descriptor::Property { set, .. } = &*descriptor
+                if let Some(Value::Descriptor(descriptor)) = &instance.class.lookup(name)
+                    && let Descriptor::Property { set, .. } = &**descriptor
                 {
                     let Some(setter) = set else {
                         return Err(Raise::at(

@@ -72,7 +72,7 @@ impl Interp<'_> {
                 }
             }
             Value::Class(class) => match class.lookup(name) {
-                Some(Value::Descriptor(descriptor)) => match &*descriptor {
+                Some(Value::Descriptor(ref descriptor)) => match &**descriptor {
                     Descriptor::Static(function) => function.clone(),
                     Descriptor::Class(function) => {
                         Value::BoundMethod(Rc::new(BoundMethod { receiver: base.clone(), function: function.clone() }))

@@ -474,8 +474,8 @@ fn id(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
 }
 
 fn print(interp: &mut Interp<'_>, mut args: CallArgs) -> EvalResult<Value> {
-    let separator = match args.take_keyword(sym::sep) {
-        Some(Value::Str(text)) => text,
+    let separator = match &args.take_keyword(sym::sep) {
+        Some(Value::Str(text)) => text.clone(),
         _ => " ".into(),
     };
     let mut line = String::new();

@@ -81,7 +81,7 @@ impl Interp<'_> {
                     args.positional.extend(self.iterate(&value, expr.span)?);
                 }
                 Argument::DoubleStar(expr) => match self.eval(frame, expr)? {
-                    Value::Dict(dict) => {
+                    Value::Dict(ref dict) => {
                         for (_, key, value) in dict.borrow().iter() {
                             let Value::Str(name) = key else {
                                 return Err(Raise::at(

@@ -20,7 +20,7 @@ impl Interp<'_> {
         let mut bases: Vec<Rc<Class>> = Vec::new();
         for base in &def.bases {
             match self.eval(frame, base)? {
-                Value::Class(class) => {
+                Value::Class(ref class) => {
                     if kind == ClassKind::Plain && class.kind.get() != (ClassKind::Dataclass { frozen: false }) {
                         kind = match class.kind.get() {
                             ClassKind::Dataclass { .. } => ClassKind::Plain,
@@ -28,9 +28,9 @@ impl Interp<'_> {
                         };
                     }
                     lenient |= class.lenient;
-                    bases.push(class);
+                    bases.push(class.clone());
                 }
-                Value::Object(object) if object.is_record_base() => {
+                Value::Object(ref object) if object.is_record_base() => {
                     kind = ClassKind::Record;
                     lenient = true;
                 }
@@ -74,7 +74,7 @@ impl Interp<'_> {
                 },
                 other => other.clone(),
             };
-            if let Value::Function(function) = function {
+            if let Value::Function(function) = &function {
                 function.class.borrow_mut().get_or_insert(Rc::downgrade(&class));
             }
         }
@@ -140,7 +140,7 @@ impl Interp<'_> {
             let value = class.attrs.borrow().get(name).cloned();
             let field = match value {
                 None => Field { name, default: FieldDefault::Required, init: true, kw_only: false },
-                Some(Value::FieldSpec(spec)) => {
+                Some(Value::FieldSpec(ref spec)) => {
                     // The class attribute becomes the default itself, as dataclasses do.
                     match &spec.default {
                         FieldDefault::Value(value) => class.attrs.borrow_mut().set(name, value.clone()),

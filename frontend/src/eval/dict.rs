@@ -68,6 +68,11 @@ impl Dict {
         }
     }
 
+    /// The values, to change them.
+    pub(crate) fn values_mut(&mut self) -> impl Iterator<Item = &mut Value> {
+        self.entries.iter_mut().map(|(_, _, value)| value)
+    }
+
     /// Sets a string key.
     pub(crate) fn set_str(&mut self, key: &Rc<str>, value: Value) {
         self.set(Key::Str(key.clone()), Value::Str(key.clone()), value);

@@ -87,8 +87,8 @@ impl Interp<'_> {
                     Value::Host(_) | Value::Poison => value,
                     value => Value::Iterator(self.iter(value, iterable.span)?),
                 };
-                let Value::Function(function) = self.make_function(frame, def)? else { return Ok(Value::None) };
-                return self.call_function(&function, None, CallArgs::of([items], expr.span));
+                let Value::Function(function) = &self.make_function(frame, def)? else { return Ok(Value::None) };
+                return self.call_function(function, None, CallArgs::of([items], expr.span));
             }
             ExprKind::Yield(..) => {
                 let what = Unsupported { construct: "`yield` in this place", instead: "assign it to a name first" };
@@ -196,7 +196,7 @@ impl Interp<'_> {
                     dict.set(self.key(&key_value, true, key.span)?, key_value, value);
                 }
                 None => match self.eval(frame, value)? {
-                    Value::Dict(other) => {
+                    Value::Dict(ref other) => {
                         for (key, original, value) in other.borrow().iter() {
                             dict.set(key.clone(), original.clone(), value.clone());
                         }

@@ -20,7 +20,7 @@ impl Interp<'_> {
             Value::Instance(instance) => {
                 if let Some(method) = instance.class.lookup(sym::str_) {
                     let value = self.call_with(&method, value.clone(), CallArgs::none(instance.class.span))?;
-                    return Ok(match value {
+                    return Ok(match &value {
                         Value::Str(text) => text.to_string(),
                         _ => String::new(),
                     });
@@ -156,8 +156,8 @@ impl Interp<'_> {
             Value::Instance(instance) => {
                 if let Some(method) = instance.class.lookup(sym::repr) {
                     let text = self.call_with(&method, value.clone(), CallArgs::none(instance.class.span))?;
-                    if let Value::Str(text) = text {
-                        out.push_str(&text);
+                    if let Value::Str(text) = &text {
+                        out.push_str(text);
                     }
                     return Ok(());
                 }

@@ -15,6 +15,8 @@ const BYTES_PER_STEP: u64 = 4096;
 const STATEMENT: u64 = 2048;
 /// Bytes charged for a tensor of the program.
 const TENSOR: u64 = 512;
+/// Most bytes of one string or container: what lies above it is a mistake, and takes long before it fills the memory.
+const LARGEST: usize = 256 << 20;
 /// Deeper containers are not compared, hashed or copied.
 const MAX_NESTING: u32 = 1000;
 
@@ -94,12 +96,27 @@ impl Interp<'_> {
 
     /// Charges a string of `n` bytes that is about to be made: it grows in place, and is copied to where it stays.
     pub(crate) fn charge_text(&mut self, n: usize, span: Span) -> EvalResult<()> {
-        self.charge(n.saturating_mul(3), span)
+        self.charge_value(n, n.saturating_mul(3), span)
     }
 
-    /// Charges a list of `n` values that is about to be made.
+    /// Charges a container with room for `n` values that is about to be made.
     pub(crate) fn charge_items(&mut self, n: usize, span: Span) -> EvalResult<()> {
-        self.charge(n.saturating_mul(size_of::<Value>()), span)
+        let bytes = n.saturating_mul(size_of::<Value>());
+        self.charge_value(bytes, bytes, span)
+    }
+
+    /// Charges one value of `bytes`, whose making takes `charged`.
+    fn charge_value(&mut self, bytes: usize, charged: usize, span: Span) -> EvalResult<()> {
+        if bytes > LARGEST {
+            let message =
+                format!("a value of {} is too large, the limit is {}", size(bytes as u64), size(LARGEST as u64));
+            return Err(fatal(
+                Diagnostic::error("memory-limit", message)
+                    .at(span, "a string, list, tuple or dictionary of this size would be made here")
+                    .help("tensors hold data; the values of a kernel's Python code only say what is done with them"),
+            ));
+        }
+        self.charge(charged, span)
     }
 }
 

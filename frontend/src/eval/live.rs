@@ -177,12 +177,12 @@ impl Interp<'_> {
             Arg::Dict(_) => Value::dict(Dict::default()),
             Arg::Set(_) => Value::Set(Rc::new(RefCell::new(Dict::default()))),
             Arg::Instance { class, .. } => match self.convert_arg(class, None, span, &mut Vec::new())? {
-                Value::Class(class) => Value::Instance(Rc::new(Instance {
-                    class,
+                Value::Class(ref class) => Value::Instance(Rc::new(Instance {
+                    class: class.clone(),
                     attrs: RefCell::new(AttrMap::default()),
                     frozen: Cell::new(false),
                 })),
-                Value::Host(host) => {
+                Value::Host(ref host) => {
                     let path = format!("an object of {}", host.path);
                     self.opaque(&path, host.reason.as_deref())
                 }
@@ -455,8 +455,8 @@ impl Interp<'_> {
         self.live.objects.insert(id, Value::Class(made.clone()));
         let mut mro = vec![made.clone()];
         for base in &class.bases {
-            if let Value::Class(base) = self.take_over(base, None, span)? {
-                mro.push(base);
+            if let Value::Class(base) = &self.take_over(base, None, span)? {
+                mro.push(base.clone());
             }
         }
         let _ = made.mro.set(mro);

@@ -466,12 +466,12 @@ impl Interp<'_> {
     fn listed(&mut self, module: &Module) -> Option<Vec<String>> {
         let name = self.sym("__all__");
         let at = module.index.borrow().get(&name).copied()?;
-        let items = match module.globals.borrow()[at as usize].clone() {
+        let items = match &module.globals.borrow()[at as usize] {
             Value::List(list) => list.items.borrow().clone(),
             Value::Tuple(items) => items.to_vec(),
             _ => return None,
         };
-        let text = |item: Value| if let Value::Str(s) = item { Some(s.to_string()) } else { None };
+        let text = |item: Value| if let Value::Str(s) = &item { Some(s.to_string()) } else { None };
         Some(items.into_iter().filter_map(text).collect())
     }
 }

@@ -133,6 +133,11 @@ impl AttrMap {
         self.keys.iter().position(|k| *k == name).map(|i| &self.values[i])
     }
 
+    /// The values, to change them.
+    pub(crate) fn values_mut(&mut self) -> impl Iterator<Item = &mut Value> {
+        self.values.iter_mut()
+    }
+
     /// Sets a name.
     pub(crate) fn set(&mut self, name: Symbol, value: Value) {
         match self.keys.iter().position(|k| *k == name) {

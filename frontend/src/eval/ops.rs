@@ -161,15 +161,9 @@ impl Interp<'_> {
             Value::Str(text) => text.len(),
             _ => 0,
         };
-        let item = if matches!(sequence, Value::Str(_)) { 2 } else { 2 * size_of::<Value>() };
-        self.charge(len.saturating_mul(n).saturating_mul(item), span)?;
-        if len.saturating_mul(n) > 50_000_000 {
-            return Err(Raise::at(
-                "value-error",
-                format!("a sequence of {len} items repeated {n} times is too long"),
-                span,
-                "here",
-            ));
+        match sequence {
+            Value::Str(_) => self.charge_text(len.saturating_mul(n), span)?,
+            _ => self.charge_items(len.saturating_mul(n), span)?,
         }
         Ok(match sequence {
             Value::Str(text) => Value::str(text.repeat(n)),
@@ -364,14 +358,6 @@ impl Interp<'_> {
             Value::Dict(dict) | Value::Set(dict) => dict.borrow().keys(),
             Value::Range(range) => {
                 let n = range.len();
-                if n > 50_000_000 {
-                    return Err(Raise::at(
-                        "value-error",
-                        format!("a range of {n} items is too long to be listed"),
-                        span,
-                        "here",
-                    ));
-                }
                 (0..n).map(|i| Value::Int(range.at(i))).collect()
             }
             Value::Str(text) => text.chars().map(|c| Value::str(c.to_string())).collect(),

@@ -75,6 +75,20 @@ pub(crate) enum Value {
 // Values are cloned and moved all the time.
 const _: () = assert!(size_of::<Value>() <= 24);
 
+/// Drops what it holds in turn, not within each other: values may be nested deeper than the stack reaches.
+impl Drop for Value {
+    fn drop(&mut self) {
+        if !self.may_nest() {
+            return;
+        }
+        let mut waiting = Vec::new();
+        self.take_nested(&mut waiting);
+        while let Some(mut next) = waiting.pop() {
+            next.take_nested(&mut waiting);
+        }
+    }
+}
+
 /// A list.
 #[derive(Default)]
 pub(crate) struct List {
@@ -82,6 +96,54 @@ pub(crate) struct List {
 }
 
 impl Value {
+    /// Moves the containers that die with this value out of it.
+    fn take_nested(&mut self, out: &mut Vec<Value>) {
+        let mut take = |value: &mut Value| {
+            if value.may_nest() {
+                out.push(std::mem::replace(value, Value::Unset));
+            }
+        };
+        match self {
+            Value::Tuple(items) => Rc::get_mut(items).into_iter().flatten().for_each(take),
+            Value::List(list) => {
+                Rc::get_mut(list).into_iter().for_each(|list| list.items.get_mut().iter_mut().for_each(&mut take));
+            }
+            Value::Dict(dict) => {
+                Rc::get_mut(dict).into_iter().for_each(|dict| dict.get_mut().values_mut().for_each(&mut take));
+            }
+            Value::Cell(cell) => Rc::get_mut(cell).into_iter().for_each(|cell| take(cell.get_mut())),
+            Value::Function(function) => {
+                let held = Rc::get_mut(function).map(|f| [&mut f.defaults, &mut f.captures]);
+                held.into_iter().flatten().filter_map(Rc::get_mut).flatten().for_each(take);
+            }
+            Value::Instance(instance) => {
+                let attrs = Rc::get_mut(instance).map(|instance| instance.attrs.get_mut());
+                attrs.into_iter().for_each(|attrs| attrs.values_mut().for_each(&mut take));
+            }
+            Value::Partial(partial) => {
+                if let Some(Partial { function, positional, keyword }) = Rc::get_mut(partial) {
+                    take(function);
+                    positional.iter_mut().chain(keyword.iter_mut().map(|(_, value)| value)).for_each(take);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// Whether other values can be nested in it without end.
+    fn may_nest(&self) -> bool {
+        matches!(
+            self,
+            Value::Tuple(_)
+                | Value::List(_)
+                | Value::Dict(_)
+                | Value::Cell(_)
+                | Value::Function(_)
+                | Value::Instance(_)
+                | Value::Partial(_)
+        )
+    }
+
     /// A string value.
     pub(crate) fn str(text: impl AsRef<str>) -> Self {
         Self::Str(text.as_ref().into())

@@ -482,7 +482,8 @@ impl Trace<'_, '_> {
     pub fn replace(&mut self, value: &Item, old: Option<&Item>, span: Span) -> Outcome<Item> {
         let Value::Object(object) = &value.0 else { return Ok(value.clone()) };
         let Some(replacement) = object.replacement() else { return Ok(value.clone()) };
-        let old = old.map_or(&Value::Unset, |old| &old.0);
+        let none = Value::Unset;
+        let old = old.map_or(&none, |old| &old.0);
         self.at(span, |interp| replacement.replace(interp, old, span).map(Item))
     }
 

@@ -343,7 +343,7 @@ fn prepare(interp: &mut Interp<'_>, schema: &Schema, args: &mut CallArgs) -> Eva
         "nc_matmul" => {
             // The mode had a name for each generation.
             let mode = given(interp, &POLICY, schema, args, "perf_mode").cloned();
-            if let Some(Value::Str(mode)) = mode
+            if let Some(Value::Str(mode)) = &mode
                 && mode.starts_with(DOUBLE_ROW)
             {
                 set(interp, schema, args, "perf_mode", Value::str(DOUBLE_ROW));

@@ -547,9 +547,9 @@ fn device_print(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
     let span = args.span;
     let what = "nl.device_print";
     let [prefix, x, mask] = args.bind(interp, what, ["prefix", "x", "mask"], 2)?;
-    let prefix = match need(prefix) {
-        Value::Str(s) => s,
-        other => return Err(wrong("nl.device_print: prefix", "a string", &other, span)),
+    let prefix = match &need(prefix) {
+        Value::Str(s) => s.clone(),
+        other => return Err(wrong("nl.device_print: prefix", "a string", other, span)),
     };
     let clip = clip_of(mask.as_ref(), span)?;
     if clip.as_ref().is_some_and(Clip::is_empty) {

@@ -161,10 +161,10 @@ fn place(value: Option<Value>, what: &str, span: Span) -> EvalResult<(Space, Pla
 }
 
 fn named(value: Option<Value>, what: &str, span: Span) -> EvalResult<Option<Rc<str>>> {
-    match given(value) {
+    match &given(value) {
         None => Ok(None),
-        Some(Value::Str(s)) => Ok((!s.is_empty()).then_some(s)),
-        Some(other) => Err(wrong(format_args!("{what}: name"), "a string", &other, span)),
+        Some(Value::Str(s)) => Ok((!s.is_empty()).then(|| s.clone())),
+        Some(other) => Err(wrong(format_args!("{what}: name"), "a string", other, span)),
     }
 }
 

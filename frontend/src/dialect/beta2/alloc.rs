@@ -82,11 +82,11 @@ pub(super) fn given(value: Option<Value>) -> Option<Value> {
 }
 
 pub(super) fn named(value: Option<Value>, what: &str, span: Span) -> EvalResult<Option<Rc<str>>> {
-    match given(value) {
+    match &given(value) {
         None => Ok(None),
         Some(Value::Str(s)) if s.is_empty() => Ok(None),
-        Some(Value::Str(s)) => Ok(Some(s)),
-        Some(other) => Err(wrong(format_args!("{what}: name"), "a string", &other, span)),
+        Some(Value::Str(s)) => Ok(Some(s.clone())),
+        Some(other) => Err(wrong(format_args!("{what}: name"), "a string", other, span)),
     }
 }
 

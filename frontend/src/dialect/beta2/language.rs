@@ -383,9 +383,9 @@ fn random_seed(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
 fn device_print(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
     let span = args.span;
     let [prefix, tensor] = args.bind(interp, "nl.device_print", ["print_prefix", "tensor"], 2)?;
-    let prefix = match prefix {
-        Some(Value::Str(s)) => s,
-        other => return Err(wrong("nl.device_print: print_prefix", "a string", &other.unwrap_or(Value::None), span)),
+    let prefix = match prefix.unwrap_or(Value::None) {
+        Value::Str(ref s) => s.clone(),
+        other => return Err(wrong("nl.device_print: print_prefix", "a string", &other, span)),
     };
     let tensor = tile(tensor, "nl.device_print: tensor", span)?;
     lower(interp, "nl.device_print", span, &[&tensor.storage], |l| {

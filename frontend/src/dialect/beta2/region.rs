@@ -142,8 +142,8 @@ impl Region {
             None => [None; 2],
             Some(v) => pair(&v, "ptr: offset")?.map(Some),
         };
-        let name = match name {
-            Some(Value::Str(name)) => name,
+        let name = match &name {
+            Some(Value::Str(name)) => name.clone(),
             _ => self.name.clone(),
         };
         Ok(value(Region { name, space: self.space, start, size }))

@@ -67,16 +67,16 @@ pub(crate) fn with_schedule(interp: &Interp<'_>, kernel: &Kernel, args: CallArgs
     let mut schedule = kernel.schedule.to_vec();
     let Some(pairs) = edges.sequence() else { return Err(refuse(&edges, span)) };
     for pair in pairs {
-        let Some([Value::Str(later), earlier]) = pair.sequence().and_then(|p| <[Value; 2]>::try_from(p).ok()) else {
+        let Some([Value::Str(later), earlier]) = &pair.sequence().and_then(|p| <[Value; 2]>::try_from(p).ok()) else {
             return Err(refuse(&pair, span));
         };
-        let several = match &earlier {
-            Value::Str(_) => vec![earlier],
+        let several = match earlier {
+            Value::Str(_) => vec![earlier.clone()],
             other => other.sequence().ok_or_else(|| refuse(other, span))?,
         };
         for one in several {
-            let Value::Str(name) = one else { return Err(refuse(&one, span)) };
-            schedule.push((later.clone(), name));
+            let Value::Str(name) = &one else { return Err(refuse(&one, span)) };
+            schedule.push((later.clone(), name.clone()));
         }
     }
     Ok(Value::Kernel(Rc::new(Kernel { schedule: schedule.into(), ..kernel.clone() })))
@@ -85,7 +85,7 @@ pub(crate) fn with_schedule(interp: &Interp<'_>, kernel: &Kernel, args: CallArgs
 /// A decorator that keeps the middle end of the compiler off a kernel.
 pub(crate) fn as_written(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
     Ok(match jit(interp, args)? {
-        Value::Kernel(kernel) => Value::Kernel(Rc::new(Kernel { as_written: true, ..(*kernel).clone() })),
+        Value::Kernel(ref kernel) => Value::Kernel(Rc::new(Kernel { as_written: true, ..(**kernel).clone() })),
         other => other,
     })
 }

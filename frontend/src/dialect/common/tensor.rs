@@ -274,7 +274,7 @@ fn rearrange(interp: &mut Interp<'_>, t: &Tensor, args: CallArgs) -> EvalResult<
     let [src, dst, sizes] = args.bind(interp, "rearrange", ["src_pattern", "dst_pattern", "fixed_sizes"], 2)?;
     let (src, dst) = (pattern_names(&src, span)?, pattern_names(&dst, span)?);
     let mut fixed: Vec<(Rc<str>, i64)> = Vec::new();
-    match sizes {
+    match &sizes {
         None | Some(Value::None) => {}
         Some(Value::Dict(d)) => {
             for (_, k, v) in d.borrow().iter() {
