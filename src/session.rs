@@ -192,7 +192,7 @@ impl Kernel {
 
     /// A timed run, to be timed again with changes.
     pub(crate) fn case<'a>(&'a self, trace: &'a Trace, timeline: &'a Timeline) -> Case<'a> {
-        Case { program: &self.program, placement: &self.placement, trace, params: &self.params, timeline }
+        Case { program: &self.program, placement: &self.placement, trace, params: &self.params, timeline, known: None }
     }
 }
 

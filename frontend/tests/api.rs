@@ -4,7 +4,7 @@ use std::path::Path;
 
 use nki_diag::Diagnostic;
 use nki_frontend::{Arg, Compiled, Loader, Options, compile};
-use nki_isa::program::{Bound, NodeKind};
+use nki_isa::program::{Bound, Control, NodeKind};
 use nki_isa::{DType, Index, Node, Program, Space, Target};
 
 struct Text(String);
@@ -53,11 +53,13 @@ fn names(nodes: &[Node]) -> Vec<String> {
         .iter()
         .map(|n| match &n.kind {
             NodeKind::Inst(i) => i.schema().name.to_owned(),
-            NodeKind::For { body, .. } => format!("for({})", names(body).join(" ")),
-            NodeKind::While { body, .. } => format!("while({})", names(body).join(" ")),
-            NodeKind::If { then, otherwise, .. } => {
-                format!("if({} | {})", names(then).join(" "), names(otherwise).join(" "))
-            }
+            NodeKind::Control(control) => match &**control {
+                Control::For { body, .. } => format!("for({})", names(body).join(" ")),
+                Control::While { body, .. } => format!("while({})", names(body).join(" ")),
+                Control::If { then, otherwise, .. } => {
+                    format!("if({} | {})", names(then).join(" "), names(otherwise).join(" "))
+                }
+            },
         })
         .collect()
 }
@@ -197,7 +199,8 @@ return out"
             "dma_copy"
         ]
     );
-    let NodeKind::For { lower, upper, step, variable, .. } = &p.cores[0][2].kind else { panic!() };
+    let NodeKind::Control(control) = &p.cores[0][2].kind else { panic!() };
+    let Control::For { lower, upper, step, variable, .. } = &**control else { panic!() };
     assert_eq!((*lower, *step), (Bound::Static(0), 2));
     assert!(matches!(upper, Bound::Register(r) if r != variable));
 }

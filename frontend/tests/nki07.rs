@@ -4,7 +4,7 @@ use std::path::Path;
 
 use nki_diag::Diagnostic;
 use nki_frontend::{Arg, Compiled, Loader, Options, compile};
-use nki_isa::program::NodeKind;
+use nki_isa::program::{Control, NodeKind};
 use nki_isa::{DType, Program};
 
 struct Text(String);
@@ -69,9 +69,11 @@ fn names(program: &Program) -> Vec<String> {
     program.visit(&mut |node| {
         out.push(match &node.kind {
             NodeKind::Inst(i) => i.schema().name.to_owned(),
-            NodeKind::For { .. } => "for".into(),
-            NodeKind::While { .. } => "while".into(),
-            NodeKind::If { .. } => "if".into(),
+            NodeKind::Control(control) => match &**control {
+                Control::For { .. } => "for".into(),
+                Control::While { .. } => "while".into(),
+                Control::If { .. } => "if".into(),
+            },
         });
     });
     // Those of the setup.

@@ -165,15 +165,27 @@ pub struct Node {
     pub tag: Option<TagId>,
 }
 
+// A long program has millions of them (docs/performance.md, memory of an instruction).
+const _: () = assert!(size_of::<Node>() <= 48);
+
 /// Kinds of statements.
 #[derive(Debug, Clone, PartialEq)]
-#[allow(
-    clippy::large_enum_variant,
-    reason = "nearly all nodes are instructions: a box would cost more than the few others waste"
-)]
 pub enum NodeKind {
     /// An instruction.
     Inst(Inst),
+    /// A dynamic loop or branch. Boxed: nearly all statements of a long program are instructions, and take half of the space so.
+    Control(Box<Control>),
+}
+
+impl From<Control> for NodeKind {
+    fn from(control: Control) -> Self {
+        NodeKind::Control(Box::new(control))
+    }
+}
+
+/// A dynamic loop or branch.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Control {
     /// `for variable in range(lower, upper, step)` on the device; `step` is positive.
     For {
         /// The loop variable: frozen inside the body.
@@ -205,6 +217,34 @@ pub enum NodeKind {
     },
 }
 
+impl NodeKind {
+    /// The dynamic loop or branch; `None` for an instruction.
+    pub fn control(&self) -> Option<&Control> {
+        match self {
+            NodeKind::Inst(_) => None,
+            NodeKind::Control(control) => Some(control),
+        }
+    }
+}
+
+impl Control {
+    /// The statements inside it, in program order; the second block is empty but for a branch.
+    pub fn blocks(&self) -> [&[Node]; 2] {
+        match self {
+            Control::For { body, .. } | Control::While { body, .. } => [body, &[]],
+            Control::If { then, otherwise, .. } => [then, otherwise],
+        }
+    }
+
+    /// As [`Self::blocks`], to change them.
+    pub fn blocks_mut(&mut self) -> [&mut [Node]; 2] {
+        match self {
+            Control::For { body, .. } | Control::While { body, .. } => [body, &mut []],
+            Control::If { then, otherwise, .. } => [then, otherwise],
+        }
+    }
+}
+
 /// A statement in the flat index of a core's stream.
 #[derive(Debug, Clone, Copy)]
 pub struct Statement<'p> {
@@ -228,12 +268,14 @@ pub fn statements(stream: &[Node]) -> Vec<Statement<'_>> {
             let mut otherwise = None;
             match &node.kind {
                 NodeKind::Inst(_) => {}
-                NodeKind::For { body, .. } | NodeKind::While { body, .. } => add(body, inside, out),
-                NodeKind::If { then, otherwise: other, .. } => {
-                    add(then, inside, out);
-                    otherwise = Some(out.len() as u32);
-                    add(other, inside, out);
-                }
+                NodeKind::Control(control) => match &**control {
+                    Control::For { body, .. } | Control::While { body, .. } => add(body, inside, out),
+                    Control::If { then, otherwise: other, .. } => {
+                        add(then, inside, out);
+                        otherwise = Some(out.len() as u32);
+                        add(other, inside, out);
+                    }
+                },
             }
             let end = out.len() as u32;
             (out[at].end, out[at].otherwise) = (end, otherwise.unwrap_or(end));
@@ -256,9 +298,10 @@ mod tests {
 
     #[test]
     fn statements_have_the_position_after_what_they_hold() {
-        let node = |kind| Node { kind, loc: Loc::default(), trail: TrailId::ROOT, tag: None };
-        let branch = |then, otherwise| node(NodeKind::If { condition: RegId(0), then, otherwise });
-        let repeat = |body| node(NodeKind::While { condition: RegId(0), body });
+        let node =
+            |control: Control| Node { kind: control.into(), loc: Loc::default(), trail: TrailId::ROOT, tag: None };
+        let branch = |then, otherwise| node(Control::If { condition: RegId(0), then, otherwise });
+        let repeat = |body| node(Control::While { condition: RegId(0), body });
         let empty = || branch(Vec::new(), Vec::new());
         let stream = [repeat(vec![empty(), branch(vec![empty()], vec![empty(), empty()])]), empty()];
         let all = statements(&stream);

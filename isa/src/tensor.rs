@@ -17,7 +17,7 @@ pub struct Tensor {
     /// Memory.
     pub space: Space,
     /// Extents, outermost first. On chip the first is the partition dimension.
-    pub shape: SmallVec<[u32; 6]>,
+    pub shape: SmallVec<[u32; 4]>,
     /// Element type.
     pub dtype: DType,
     /// Explicit placement (on chip only).
@@ -31,6 +31,9 @@ pub struct Tensor {
     /// The loop iterations and calls around that place.
     pub trail: TrailId,
 }
+
+// An unrolled loop makes as many tensors as instructions (docs/performance.md, memory of an instruction).
+const _: () = assert!(size_of::<Tensor>() <= 104);
 
 impl Tensor {
     /// Number of elements.

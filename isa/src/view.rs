@@ -10,7 +10,9 @@ use crate::names::{Engine, Space};
 /// Most dimensions that a view can have.
 pub const MAX_DIMS: usize = 8;
 
-/// One dimension of an access pattern: `count` steps of `stride` elements (of partitions for dimension 0 on chip).
+/// One dimension of an access pattern: `count` steps of `stride` elements (of partitions for dimension 0 on chip). Packed: a long program has
+/// millions of them.
+#[repr(Rust, packed(4))]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Dim {
     /// Step between neighbours, in elements of the view's dtype (partitions for dimension 0 on chip). 0 repeats.
@@ -19,14 +21,15 @@ pub struct Dim {
     pub count: u32,
 }
 
-/// The dimensions of a view, outermost first. Few views have more than four, so that a view stays small.
-pub type Dims = SmallVec<[Dim; 4]>;
+/// The dimensions of a view, outermost first. Nearly all views have two, and those of a long program take most of its memory: more dimensions
+/// lie outside of the view.
+pub type Dims = SmallVec<[Dim; 2]>;
 
 /// An operand: elements of one tensor's storage.
 ///
 /// On chip, `dims[0]` is the partition dimension and the others address elements inside a partition.
 /// In HBM all dimensions address elements of the flat storage.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct View {
     /// The storage.
     pub tensor: TensorId,
@@ -44,8 +47,11 @@ pub struct View {
     pub indirect: Option<Box<Indirect>>,
 }
 
+// Every instruction has several (docs/performance.md, memory of an instruction).
+const _: () = assert!(size_of::<View>() <= 64 && size_of::<Option<View>>() <= 64);
+
 /// A dynamic part of a view's address.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Indirect {
     /// Where the index comes from.
     pub index: Index,
@@ -56,7 +62,7 @@ pub struct Indirect {
 }
 
 /// Source of a dynamic index.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Index {
     /// The value of a register, the same for all elements.
     Register(RegId),

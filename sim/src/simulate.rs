@@ -4,8 +4,9 @@ use nki_isa::Program;
 
 use crate::place::Placement;
 use crate::schedule::{Policy, orders};
-use crate::timeline::Timeline;
+use crate::timeline::{Ps, Timeline};
 use crate::timing::lower::{Dependences, Lowered, lower};
+use crate::timing::order::Order;
 use crate::timing::{self, CostModel, Laws, ParamError, Params};
 use crate::trace::{CoreId, Trace};
 
@@ -30,22 +31,7 @@ pub fn simulate(
     trace: &Trace,
     params: &Params,
 ) -> Result<Timeline, ParamError> {
-    simulate_again(program, placement, trace, params, &Dependences::default())
-}
-
-/// As [`simulate`], for a trace that is timed several times: `known` is one for all of them.
-///
-/// # Errors
-/// As [`simulate`].
-pub fn simulate_again(
-    program: &Program,
-    placement: &Placement,
-    trace: &Trace,
-    params: &Params,
-    known: &Dependences,
-) -> Result<Timeline, ParamError> {
-    let rank = RankTrace { program, placement, trace };
-    Ok(simulate_cores(&[rank], &Laws::new(params)?, &Policy::of(params), &[known]).swap_remove(0))
+    Ok(simulate_with(program, placement, trace, &Laws::new(params)?, &Policy::of(params)))
 }
 
 /// Times a trace with any model of costs, and any policy.
@@ -61,31 +47,36 @@ pub fn simulate_with(
 
 /// Times all ranks, from 0, on one clock: they start together and wait for each other at collectives. One timeline for each.
 pub fn simulate_ranks(ranks: &[RankTrace<'_>], model: &dyn CostModel, policy: &Policy) -> Vec<Timeline> {
-    let unknown: Vec<Dependences> = ranks.iter().map(|_| Dependences::default()).collect();
-    simulate_cores(ranks, model, policy, &unknown.iter().collect::<Vec<_>>())
-}
-
-/// `known`: for each rank.
-fn simulate_cores(
-    ranks: &[RankTrace<'_>],
-    model: &dyn CostModel,
-    policy: &Policy,
-    known: &[&Dependences],
-) -> Vec<Timeline> {
-    let reach = policy.reach();
-    let mut lowered: Vec<(CoreId, Lowered<'_>)> = Vec::new();
-    for (rank, r) in ranks.iter().enumerate() {
-        for (c, trace) in r.trace.cores.iter().enumerate().take(r.program.cores.len()) {
-            let low = lower(r.program, c, r.placement, trace, model, &reach, known[rank]);
-            lowered.push((CoreId { rank, core: c as u32 }, low));
-        }
-    }
-    let machine = model.machine();
-    let orders = orders(&lowered, machine, policy);
+    let (lowered, orders) = scheduled(ranks, model, policy, None);
     let programs: Vec<&Program> = ranks.iter().map(|r| r.program).collect();
-    let mut timelines = timing::run(&programs, &lowered, &orders, machine);
+    let mut timelines = timing::run(&programs, lowered, orders, model.machine());
     for (timeline, r) in timelines.iter_mut().zip(ranks) {
         timeline.over_capacity = !r.placement.over_capacity.is_empty();
     }
     timelines
+}
+
+/// How long one rank takes: [`Timeline::elapsed`] without a timeline. `known` is of this trace with this placement.
+pub(crate) fn latency(rank: RankTrace<'_>, model: &dyn CostModel, policy: &Policy, known: Option<&Dependences>) -> Ps {
+    let (lowered, orders) = scheduled(&[rank], model, policy, known);
+    timing::latency(&lowered, &orders, model.machine())
+}
+
+/// What all cores execute, and in which order.
+fn scheduled<'r>(
+    ranks: &[RankTrace<'r>],
+    model: &dyn CostModel,
+    policy: &Policy,
+    known: Option<&Dependences>,
+) -> (Vec<(CoreId, Lowered<'r>)>, Vec<Order>) {
+    let reach = policy.reach();
+    let mut lowered = Vec::new();
+    for (rank, r) in ranks.iter().enumerate() {
+        for (c, trace) in r.trace.cores.iter().enumerate().take(r.program.cores.len()) {
+            let low = lower(r.program, c, r.placement, trace, model, &reach, known);
+            lowered.push((CoreId { rank, core: c as u32 }, low));
+        }
+    }
+    let orders = orders(&lowered, model.machine(), policy);
+    (lowered, orders)
 }

@@ -18,6 +18,9 @@ pub struct Event {
     pub kind: EventKind,
 }
 
+// Each executed instruction has one, as it has those of the other modules that assert a size.
+const _: () = assert!(size_of::<Event>() <= 32);
+
 /// Kinds of events.
 #[derive(Debug, Clone, PartialEq)]
 pub enum EventKind {

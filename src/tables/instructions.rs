@@ -24,13 +24,14 @@ const PRODUCT: &str = "MATMUL";
 
 /// The name of an instruction in the style of the hardware's.
 fn opcode(e: &Event, product: bool) -> String {
-    if product { PRODUCT.into() } else { e.label.strip_prefix("nc_").unwrap_or(e.label).to_uppercase() }
+    if product { PRODUCT.into() } else { e.origin.label.strip_prefix("nc_").unwrap_or(e.origin.label).to_uppercase() }
 }
 
 /// By event.
 fn opcodes_of(p: &Profile<'_>) -> Vec<String> {
     let products = products(p);
-    let product = |e: &Event| products[e.core as usize][e.node.0 as usize] || p.run.analysis.counters(e).flops > 0;
+    let product =
+        |e: &Event| products[e.origin.core as usize][e.node.0 as usize] || p.run.analysis.counters(e).flops > 0;
     p.timeline.events.iter().map(|e| opcode(e, product(e))).collect()
 }
 
@@ -55,14 +56,14 @@ pub(super) fn instructions(p: &Profile<'_>) -> Result<Vec<u8>, String> {
     let pcs: Vec<u64> = events
         .iter()
         .map(|e| {
-            let count = &mut counts[e.row.0 as usize];
+            let count = &mut counts[e.origin.row.0 as usize];
             *count += 1;
             *count - 1
         })
         .collect();
     let counters = |get: fn(&Counters) -> u64| ints(events.iter().map(|e| get(a.counters(e))));
     let transfer = |get: fn(&Event, (Ps, Ps)) -> u64| some_ints(events.iter().map(|e| span(e).map(|s| get(e, s))));
-    let place = |e: &Event| Some(t.place(e.loc)).filter(|place| !place.is_empty());
+    let place = |e: &Event| Some(t.place(e.origin.loc)).filter(|place| !place.is_empty());
     let products: Vec<bool> = opcodes.iter().map(|o| o == PRODUCT).collect();
     // Of products alone.
     let flops = |get: fn(&Counters) -> u64| -> Values {
@@ -73,16 +74,16 @@ pub(super) fn instructions(p: &Profile<'_>) -> Result<Vec<u8>, String> {
             "start_ts" => ints(events.iter().map(|e| ns(e.start))),
             "end_ts" => ints(events.iter().map(|e| ns(e.end))),
             "duration_ns" => ints(events.iter().map(|e| ns(e.end) - ns(e.start))),
-            "engine" => texts(events.iter().map(|e| engine(t, e.row))),
-            "timeline_track" => texts(events.iter().map(|e| row_name(t, e.queue.unwrap_or(e.row)))),
-            "pcore_idx" => ints(events.iter().map(|e| e.core)),
+            "engine" => texts(events.iter().map(|e| engine(t, e.origin.row))),
+            "timeline_track" => texts(events.iter().map(|e| row_name(t, e.origin.queue.unwrap_or(e.origin.row)))),
+            "pcore_idx" => ints(events.iter().map(|e| e.origin.core)),
             "opcode" => texts(opcodes.iter()),
-            "operands" => texts(events.iter().map(|e| &p.operands[e.core as usize][e.node.0 as usize])),
-            "compiler_opcode" => texts(events.iter().map(|e| e.label)),
+            "operands" => texts(events.iter().map(|e| &p.operands[e.origin.core as usize][e.node.0 as usize])),
+            "compiler_opcode" => texts(events.iter().map(|e| e.origin.label)),
             "id" => ints(0..events.len()),
             "pc" => ints(pcs.iter().copied()),
             "compiler_pc" => ints(events.iter().map(|e| e.node.0)),
-            "bir_id" => texts(events.iter().map(|e| format!("{}:{}", e.core, e.node.0))),
+            "bir_id" => texts(events.iter().map(|e| format!("{}:{}", e.origin.core, e.node.0))),
             "bir_instruction_name" => texts(events.iter().map(|e| {
                 let given = e.tag.map(|tag| &*program.tags[tag.0 as usize].name).filter(|name| !name.is_empty());
                 given.map_or_else(|| format!("I-{}", e.node.0), str::to_owned)
@@ -121,7 +122,7 @@ pub(super) fn instructions(p: &Profile<'_>) -> Result<Vec<u8>, String> {
 
 /// From the first byte of a transfer to its completion, as [`super::transfers`] has the first byte.
 fn span(e: &Event) -> Option<(Ps, Ps)> {
-    e.queue?;
+    e.origin.queue?;
     Some((super::transfers::moving(e).0, e.complete))
 }
 
@@ -129,7 +130,7 @@ fn span(e: &Event) -> Option<(Ps, Ps)> {
 pub(super) fn opcodes(p: &Profile<'_>) -> Result<Vec<u8>, String> {
     let mut by: BTreeMap<(&'static str, String), Vec<(Ps, Ps)>> = BTreeMap::new();
     for (e, opcode) in p.timeline.events.iter().zip(opcodes_of(p)) {
-        by.entry((engine(p.timeline, e.row), opcode)).or_default().push((e.start, e.end));
+        by.entry((engine(p.timeline, e.origin.row), opcode)).or_default().push((e.start, e.end));
     }
     let active: Vec<Ps> = by.values().map(|spans| covered(spans.clone())).collect();
     let elapsed = p.timeline.elapsed as f64;

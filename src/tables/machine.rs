@@ -17,7 +17,7 @@ pub(super) fn semaphores(p: &Profile<'_>) -> Result<Vec<u8>, String> {
     let rows: Vec<_> = events
         .into_iter()
         .map(|(_, e)| {
-            let count = counts.entry(e.queue.unwrap_or(e.row).0).or_insert(0);
+            let count = counts.entry(e.origin.queue.unwrap_or(e.origin.row).0).or_insert(0);
             *count += 1;
             (e, *count)
         })
@@ -25,14 +25,15 @@ pub(super) fn semaphores(p: &Profile<'_>) -> Result<Vec<u8>, String> {
     table::write(&schema::SEMAPHORE_UPDATE, rows.len(), |column| {
         Some(match column {
             "timestamp" => ints(rows.iter().map(|r| ns(r.0.complete))),
-            "id" => texts(rows.iter().map(|r| row_name(p.timeline, r.0.queue.unwrap_or(r.0.row)))),
+            "id" => texts(rows.iter().map(|r| row_name(p.timeline, r.0.origin.queue.unwrap_or(r.0.origin.row)))),
             "value" => ints(rows.iter().map(|r| r.1)),
-            "update_source" => {
-                texts(rows.iter().map(|r| if r.0.queue.is_some() { "AXI" } else { engine(p.timeline, r.0.row) }))
-            }
+            "update_source" => texts(
+                rows.iter()
+                    .map(|r| if r.0.origin.queue.is_some() { "AXI" } else { engine(p.timeline, r.0.origin.row) }),
+            ),
             "update_operation_type" => texts(rows.iter().map(|_| "sem_inc")),
             "update_trigger_timing" => texts(rows.iter().map(|_| "complete")),
-            "pcore_idx" => ints(rows.iter().map(|r| r.0.core)),
+            "pcore_idx" => ints(rows.iter().map(|r| r.0.origin.core)),
             _ => return None,
         })
     })
@@ -41,9 +42,10 @@ pub(super) fn semaphores(p: &Profile<'_>) -> Result<Vec<u8>, String> {
 /// When the power limiter holds the tensor engine of each core at its lower rate while it works.
 fn throttled(p: &Profile<'_>) -> Vec<(u32, Vec<(Ps, Ps)>)> {
     let of = |core: u32| {
-        let matmuls = p.timeline.events.iter().filter(|e| e.core == core);
+        let matmuls = p.timeline.events.iter().filter(|e| e.origin.core == core);
         let slow = matmuls.filter_map(|e| {
-            let find = |kind: PhaseKind| e.phases.iter().find(|phase| phase.kind == kind);
+            let phases = e.phases();
+            let find = |kind: PhaseKind| phases.iter().find(|phase| phase.kind == kind);
             Some((find(PhaseKind::Execute)?.start, find(PhaseKind::Limiter)?.end))
         });
         (core, union(slow.collect()))

@@ -49,7 +49,7 @@ pub(super) fn summary(p: &Profile<'_>) -> Result<Vec<u8>, String> {
         t.events.iter().map(of).filter(|c| c.transpose_flops > 0).map(|c| c.adjusted_flops_x2 / 2).sum()
     };
     let collectives = traffic::collective_spans(p);
-    let activations = || t.events.iter().filter(|e| e.label.starts_with(ACTIVATION));
+    let activations = || t.events.iter().filter(|e| e.origin.label.starts_with(ACTIVATION));
     let queue_bytes = |kind: &str| transfers::packets_of(p, |queue_type| queue_type == kind).1 as f64;
     let size = |ids: &mut dyn Iterator<Item = nki_isa::TensorId>| -> f64 {
         ids.map(|id| a.program.tensor(id).bytes() as f64).sum()
@@ -117,7 +117,7 @@ fn is_of(kind: &str, queue_type: &str) -> bool {
 /// The lengths of an engine's instructions, added up, in seconds.
 fn instruction_time(p: &Profile<'_>, name: &str) -> f64 {
     let is = |row: u32| matches!(p.timeline.rows[row as usize].kind, kind @ RowKind::Engine(_) if kind.name() == name);
-    seconds(p.timeline.events.iter().filter(|e| is(e.row.0)).map(|e| e.end - e.start).sum())
+    seconds(p.timeline.events.iter().filter(|e| is(e.origin.row.0)).map(|e| e.end - e.start).sum())
 }
 
 /// Table Metadata.

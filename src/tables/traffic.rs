@@ -27,7 +27,7 @@ struct Sample {
 fn samples(p: &Profile<'_>, bytes: impl Fn(&Transfer<'_>) -> u64) -> Vec<Sample> {
     let mut out = Vec::new();
     for core in 0..p.run.analysis.program.cores.len() as u32 {
-        let of_core = |t: &&Transfer<'_>| p.timeline.events[t.event].core == core && bytes(t) > 0;
+        let of_core = |t: &&Transfer<'_>| p.timeline.events[t.event].origin.core == core && bytes(t) > 0;
         // Time, change of the rate in bytes per second, bytes that are complete: parts of bytes are kept out of the sum.
         let mut edges: Vec<(Ps, f64, u64)> = Vec::new();
         for t in p.transfers.iter().filter(of_core) {
@@ -89,7 +89,7 @@ pub(super) fn pending(p: &Profile<'_>) -> Result<Vec<u8>, String> {
     let mut rows: Vec<(Ps, u32, i64)> = Vec::new();
     for core in 0..p.run.analysis.program.cores.len() as u32 {
         let mut edges: Vec<(Ps, i64)> = Vec::new();
-        for t in p.transfers.iter().filter(|t| p.timeline.events[t.event].core == core) {
+        for t in p.transfers.iter().filter(|t| p.timeline.events[t.event].origin.core == core) {
             let triggered = p.timeline.events[t.event].end;
             edges.extend([(triggered.min(t.end), 1), (t.end, -1)]);
         }
@@ -147,8 +147,8 @@ fn rendezvous<'a>(p: &Profile<'a>) -> Vec<(usize, &'a Event, &'a Node, Rendezvou
     let of = |stream: &'a [Node]| index_nodes(stream).into_iter().map(work).collect::<Vec<_>>();
     let nodes: Vec<_> = program.cores.iter().map(|stream| of(stream)).collect();
     let events = p.timeline.events.iter().enumerate();
-    let found =
-        events.filter_map(|(id, e)| nodes[e.core as usize][e.node.0 as usize].map(|(node, work)| (id, e, node, work)));
+    let found = events
+        .filter_map(|(id, e)| nodes[e.origin.core as usize][e.node.0 as usize].map(|(node, work)| (id, e, node, work)));
     found.collect()
 }
 
@@ -191,13 +191,13 @@ pub(super) fn collectives<'a>(p: &Profile<'a>) -> Result<Vec<u8>, String> {
             "start_ts" => ints(rows.iter().map(|r| ns(moving(r.event).0))),
             "end_ts" => ints(rows.iter().map(|r| ns(moving(r.event).1))),
             "duration_ns" => ints(rows.iter().map(|r| ns(moving(r.event).1) - ns(moving(r.event).0))),
-            "operation" => texts(rows.iter().map(|r| camel(r.event.label))),
+            "operation" => texts(rows.iter().map(|r| camel(r.event.origin.label))),
             "algorithm" => texts(rows.iter().map(|_| "simulated")),
             "num_elements" => ints(rows.iter().map(|r| r.elements)),
             "dtype" => texts(rows.iter().map(|r| r.dtype)),
             "op_id" => ints(rows.iter().map(|r| r.id)),
-            "stream_id" | "stream_index" => ints(rows.iter().map(|r| r.event.core)),
-            "trigger_engine" => texts(rows.iter().map(|r| engine(p.timeline, r.event.row))),
+            "stream_id" | "stream_index" => ints(rows.iter().map(|r| r.event.origin.core)),
+            "trigger_engine" => texts(rows.iter().map(|r| engine(p.timeline, r.event.origin.row))),
             "input_size" => ints(rows.iter().map(|r| r.input)),
             "output_size" => ints(rows.iter().map(|r| r.output)),
             "algorithm_bandwidth" => floats(rows.iter().map(|r| r.input.max(r.output) as f64 / seconds(r.event))),
@@ -220,13 +220,15 @@ pub(super) fn barriers(p: &Profile<'_>) -> Result<Vec<u8>, String> {
             "start_ts" => ints(rows.iter().map(|r| ns(r.1.start))),
             "end_ts" => ints(rows.iter().map(|r| ns(r.1.end))),
             "duration_ns" => ints(rows.iter().map(|r| ns(r.1.end) - ns(r.1.start))),
-            "engine_name" => texts(rows.iter().map(|r| engine(p.timeline, r.1.row))),
+            "engine_name" => texts(rows.iter().map(|r| engine(p.timeline, r.1.origin.row))),
             "id" => ints(rows.iter().map(|r| r.0)),
             "semaphore" => ints(rows.iter().map(|_| 0)),
             "compiler_pc" => ints(rows.iter().map(|r| r.1.node.0)),
-            "compiler_opcode" => texts(rows.iter().map(|r| r.1.label)),
-            "compiler_operands" => texts(rows.iter().map(|r| &p.operands[r.1.core as usize][r.1.node.0 as usize])),
-            "pcore_idx" => ints(rows.iter().map(|r| r.1.core)),
+            "compiler_opcode" => texts(rows.iter().map(|r| r.1.origin.label)),
+            "compiler_operands" => {
+                texts(rows.iter().map(|r| &p.operands[r.1.origin.core as usize][r.1.node.0 as usize]))
+            }
+            "pcore_idx" => ints(rows.iter().map(|r| r.1.origin.core)),
             _ => return None,
         })
     })

@@ -58,7 +58,8 @@ impl Transfer<'_> {
 
 /// When the bytes of a transfer move: from the first to the last.
 pub(super) fn moving(e: &Event) -> (Ps, Ps) {
-    let moves = || e.phases.iter().filter(|p| matches!(p.kind, PhaseKind::Payload | PhaseKind::Bandwidth));
+    let phases = e.phases();
+    let moves = || phases.iter().filter(|p| matches!(p.kind, PhaseKind::Payload | PhaseKind::Bandwidth));
     let start = moves().map(|p| p.start).min().unwrap_or(e.start);
     (start, moves().map(|p| p.end).max().unwrap_or(e.complete).max(start))
 }
@@ -68,13 +69,13 @@ pub(super) fn all<'a>(run: &Run<'a>) -> Vec<Transfer<'a>> {
     let program = run.analysis.program;
     let nodes: Vec<Vec<Option<Moved<'a>>>> = program.cores.iter().map(|stream| statements(program, stream)).collect();
     let timeline = run.analysis.timeline;
-    let queued = timeline.events.iter().enumerate().filter_map(|(i, e)| Some((i, e, e.queue?)));
+    let queued = timeline.events.iter().enumerate().filter_map(|(i, e)| Some((i, e, e.origin.queue?)));
     queued
         .map(|(event, e, queue)| {
             let (start, end) = moving(e);
-            let moved = nodes[e.core as usize][e.node.0 as usize].clone();
+            let moved = nodes[e.origin.core as usize][e.node.0 as usize].clone();
             let queue_type = queue_type(program, timeline, queue, moved.as_ref());
-            Transfer { event, start, end, moved, bytes: e.bytes, queue_type }
+            Transfer { event, start, end, moved, bytes: e.origin.bytes, queue_type }
         })
         .collect()
 }
@@ -189,7 +190,7 @@ pub(super) fn queues(p: &Profile<'_>) -> impl Iterator<Item = Queue> {
     split(p).into_iter().map(move |packet| {
         let t = &p.transfers[packet.transfer];
         let (name, number) = queue(p, t);
-        Queue { core: p.timeline.events[t.event].core, number, name, kind: t.queue_type, engine: packet.engine }
+        Queue { core: p.timeline.events[t.event].origin.core, number, name, kind: t.queue_type, engine: packet.engine }
     })
 }
 
@@ -208,7 +209,7 @@ pub(super) fn packets(p: &Profile<'_>) -> Result<Vec<u8>, String> {
             "start_ts" => ints(rows.iter().map(|r| ns(of(r).start))),
             "end_ts" => ints(rows.iter().map(|r| ns(of(r).end))),
             "duration_ns" => ints(rows.iter().map(|r| ns(of(r).end) - ns(of(r).start))),
-            "pcore_idx" => ints(rows.iter().map(|r| event(r).core)),
+            "pcore_idx" => ints(rows.iter().map(|r| event(r).origin.core)),
             "id" => ints(0..rows.len()),
             "packet_idx" => ints(rows.iter().map(|r| r.number)),
             "packet_aggregation_id" => ints(rows.iter().map(|r| r.transfer)),
@@ -236,8 +237,8 @@ fn variable<'a>(p: &'a Profile<'_>, t: &Transfer<'_>) -> &'a str {
 /// The queue of a transfer: its name, and its number on its core.
 fn queue(p: &Profile<'_>, t: &Transfer<'_>) -> (&'static str, usize) {
     let e = &p.timeline.events[t.event];
-    let Some(row) = e.queue else { return ("", 0) };
-    let first = p.timeline.rows.iter().position(|r| r.core == e.core && matches!(r.kind, RowKind::DmaQueue(_)));
+    let Some(row) = e.origin.queue else { return ("", 0) };
+    let first = p.timeline.rows.iter().position(|r| r.core == e.origin.core && matches!(r.kind, RowKind::DmaQueue(_)));
     let kind = p.timeline.rows[row.0 as usize].kind;
     (kind.name(), (row.0 as usize).saturating_sub(first.unwrap_or_default()))
 }
@@ -298,7 +299,7 @@ pub(super) fn aggregated(p: &Profile<'_>) -> Result<Vec<u8>, String> {
             "end_ts" => ints(rows.iter().map(|t| ns(t.end))),
             "duration_ns" => ints(rows.iter().map(|t| ns(t.end) - ns(t.start))),
             "id" => ints(0..rows.len()),
-            "pcore_idx" => ints(rows.iter().map(|t| event(t).core)),
+            "pcore_idx" => ints(rows.iter().map(|t| event(t).origin.core)),
             "block_id" => ints(rows.iter().map(|t| event(t).node.0)),
             "queue_idx" => ints(rows.iter().map(|t| queue(p, t).1)),
             "queue_name" => texts(rows.iter().map(|t| queue(p, t).0)),

@@ -109,7 +109,7 @@ pub(super) fn allocations(p: &Profile<'_>) -> Result<Vec<u8>, String> {
     let rows: Vec<(&Allocation, u32)> =
         all.flat_map(|a| SAMPLED.into_iter().filter(move |at| covers(a, *at)).map(move |at| (a, at))).collect();
     let first = |a: &Allocation| p.timeline.event(a.first);
-    let by_dma = |a: &Allocation| first(a).queue.is_some();
+    let by_dma = |a: &Allocation| first(a).origin.queue.is_some();
     let only = |dma: bool, a: &Allocation| by_dma(a) == dma;
     table::write(&schema::SBUF_ALLOCATION, rows.len(), |column| {
         Some(match column {
@@ -124,11 +124,11 @@ pub(super) fn allocations(p: &Profile<'_>) -> Result<Vec<u8>, String> {
             ),
             "operands" => some_texts(rows.iter().map(|r| {
                 let e = first(r.0);
-                only(false, r.0).then(|| &p.operands[e.core as usize][e.node.0 as usize])
+                only(false, r.0).then(|| &p.operands[e.origin.core as usize][e.node.0 as usize])
             })),
-            "queue_name" => {
-                some_texts(rows.iter().map(|r| first(r.0).queue.map(|q| p.timeline.rows[q.0 as usize].kind.name())))
-            }
+            "queue_name" => some_texts(
+                rows.iter().map(|r| first(r.0).origin.queue.map(|q| p.timeline.rows[q.0 as usize].kind.name())),
+            ),
             "block_id" => some_ints(rows.iter().map(|r| only(true, r.0).then(|| first(r.0).node.0))),
             "tensor_name" => texts(rows.iter().map(|r| &program.tensor(r.0.tensor).name)),
             "pcore_idx" => ints(rows.iter().map(|r| r.0.core)),

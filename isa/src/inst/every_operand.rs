@@ -226,12 +226,13 @@ fn access(view: &View, context: &Context<'_>) -> Result<(), Violation> {
         && d.count > 1
         && d.stride != 1
     {
+        let stride = d.stride;
         return Err(Violation::new(
             "partition-stride",
             "",
             format!(
-                "`{}` is accessed with a partition stride of {}; engines access neighbouring partitions",
-                tensor.name, d.stride
+                "`{}` is accessed with a partition stride of {stride}; engines access neighbouring partitions",
+                tensor.name
             ),
         )
         .help("copy the partitions together with nisa.dma_copy first"));

@@ -11,7 +11,7 @@ use crate::dtype::{DType, mx_scale_bits, mx_scale_value};
 use crate::inst::check::Named;
 use crate::machine::{Context, Fault, Machine};
 use crate::tensor::Tensor;
-use crate::view::{Index, View};
+use crate::view::{Dim, Index, View};
 use crate::violation::Violation;
 
 /// Partitions of a block.
@@ -71,14 +71,14 @@ pub(crate) fn check_scale(
         )
         .help("take a slice of the scale tile that is as wide as the data"));
     }
-    if scale.dims.first().is_some_and(|d| d.count > 1 && d.stride != 1) {
+    if let Some(&Dim { stride, count }) = scale.dims.first()
+        && count > 1
+        && stride != 1
+    {
         return Err(Violation::new(
             "partition-stride",
             name,
-            format!(
-                "`{name}` has a partition stride of {}; engines access neighbouring partitions",
-                scale.dims[0].stride
-            ),
+            format!("`{name}` has a partition stride of {stride}; engines access neighbouring partitions"),
         ));
     }
     let tensor = |v: &View| &context.tensors[v.tensor.0 as usize];

@@ -12,7 +12,7 @@ use crate::view::View;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ResultTile {
     /// Extents; the first counts partitions.
-    pub shape: SmallVec<[u32; 6]>,
+    pub shape: SmallVec<[u32; 4]>,
     /// Element type, unless the call names one.
     pub dtype: DType,
     /// Where the instruction writes it.
@@ -35,7 +35,7 @@ impl ResultTile {
         let shape = view.shape();
         let rank = shape.len() as i64;
         let gone = |at: usize| axes.iter().any(|&a| if a < 0 { a + rank } else { a } == at as i64);
-        let mut out: SmallVec<[u32; 6]> = SmallVec::new();
+        let mut out: SmallVec<[u32; 4]> = SmallVec::new();
         for (at, &count) in shape.iter().enumerate() {
             match gone(at) {
                 false => out.push(count),

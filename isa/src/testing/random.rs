@@ -8,7 +8,7 @@ use crate::dtype::DType;
 use crate::ids::{Address, Loc, RegId, TagId, TensorId, TrailId};
 use crate::inst::{self, Inst};
 use crate::names::{Named, Space};
-use crate::program::{Bound, Input, Node, NodeKind, Output, Program, Step, Tag, Trail};
+use crate::program::{Bound, Control, Input, Node, NodeKind, Output, Program, Step, Tag, Trail};
 use crate::schema::Kind;
 use crate::tensor::Tensor;
 use crate::view::{Dim, Dims, Index, Indirect, View};
@@ -231,16 +231,18 @@ impl Generator {
 
     fn node(&mut self, depth: u32) -> Node {
         let kind = match self.random.below(if depth < 3 { 8 } else { 5 }) {
-            5 => NodeKind::For {
+            5 => Control::For {
                 variable: self.register(),
                 lower: self.bound(),
                 upper: self.bound(),
                 step: 1 + self.random.below(4) as i64,
                 body: self.body(depth + 1),
-            },
-            6 => NodeKind::While { condition: self.register(), body: self.body(depth + 1) },
+            }
+            .into(),
+            6 => Control::While { condition: self.register(), body: self.body(depth + 1) }.into(),
             7 => {
-                NodeKind::If { condition: self.register(), then: self.body(depth + 1), otherwise: self.body(depth + 1) }
+                let condition = self.register();
+                Control::If { condition, then: self.body(depth + 1), otherwise: self.body(depth + 1) }.into()
             }
             _ => NodeKind::Inst(self.inst()),
         };

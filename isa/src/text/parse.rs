@@ -14,7 +14,7 @@ use crate::dtype::DType;
 use crate::ids::{Address, Loc, RegId, TagId, TensorId, TrailId};
 use crate::inst::{self, Inst};
 use crate::names::{Named, Space};
-use crate::program::{Bound, Input, Node, NodeKind, Output, Program, Step, Tag, Trail};
+use crate::program::{Bound, Control, Input, Node, NodeKind, Output, Program, Step, Tag, Trail};
 use crate::tensor::Tensor;
 use crate::view::{Dim, Dims, Index, Indirect, MAX_DIMS, View};
 
@@ -528,10 +528,12 @@ impl Parser {
                 return end(c);
             }
             Open::Broken => return end(c),
-            Open::For { variable, lower, upper, step } => NodeKind::For { variable, lower, upper, step, body: nodes },
-            Open::While { condition } => NodeKind::While { condition, body: nodes },
-            Open::Then { condition } => NodeKind::If { condition, then: nodes, otherwise: Vec::new() },
-            Open::Else { condition, then } => NodeKind::If { condition, then, otherwise: nodes },
+            Open::For { variable, lower, upper, step } => {
+                Control::For { variable, lower, upper, step, body: nodes }.into()
+            }
+            Open::While { condition } => Control::While { condition, body: nodes }.into(),
+            Open::Then { condition } => Control::If { condition, then: nodes, otherwise: Vec::new() }.into(),
+            Open::Else { condition, then } => Control::If { condition, then, otherwise: nodes }.into(),
         };
         if let Some(outer) = self.blocks.last_mut() {
             outer.nodes.push(Node { kind, loc, trail, tag: None });

@@ -6,7 +6,7 @@ use super::{VERSION, base64, is_plain_name};
 use crate::arg::Arg;
 use crate::ids::{Loc, TrailId};
 use crate::inst::Inst;
-use crate::program::{Bound, Node, NodeKind, Program, Step};
+use crate::program::{Bound, Control, Node, NodeKind, Program, Step};
 use crate::view::{Dim, Index, View};
 
 /// The program as text; see the [module](super) for the form.
@@ -114,33 +114,35 @@ impl Printer<'_> {
                     self.place(node.loc, node.trail)?;
                     continue;
                 }
-                NodeKind::For { variable, lower, upper, step, body } => {
-                    write!(self.out, "for r{} in ", variable.0)?;
-                    self.bound(*lower)?;
-                    self.out.push_str("..");
-                    self.bound(*upper)?;
-                    if *step != 1 {
-                        write!(self.out, " step {step}")?;
+                NodeKind::Control(control) => match &**control {
+                    Control::For { variable, lower, upper, step, body } => {
+                        write!(self.out, "for r{} in ", variable.0)?;
+                        self.bound(*lower)?;
+                        self.out.push_str("..");
+                        self.bound(*upper)?;
+                        if *step != 1 {
+                            write!(self.out, " step {step}")?;
+                        }
+                        self.out.push_str(" {");
+                        self.place(node.loc, node.trail)?;
+                        self.body(body, depth + 1)?;
                     }
-                    self.out.push_str(" {");
-                    self.place(node.loc, node.trail)?;
-                    self.body(body, depth + 1)?;
-                }
-                NodeKind::While { condition, body } => {
-                    write!(self.out, "while r{} {{", condition.0)?;
-                    self.place(node.loc, node.trail)?;
-                    self.body(body, depth + 1)?;
-                }
-                NodeKind::If { condition, then, otherwise } => {
-                    write!(self.out, "if r{} {{", condition.0)?;
-                    self.place(node.loc, node.trail)?;
-                    self.body(then, depth + 1)?;
-                    if !otherwise.is_empty() {
-                        self.indent(depth);
-                        self.out.push_str("} else {\n");
-                        self.body(otherwise, depth + 1)?;
+                    Control::While { condition, body } => {
+                        write!(self.out, "while r{} {{", condition.0)?;
+                        self.place(node.loc, node.trail)?;
+                        self.body(body, depth + 1)?;
                     }
-                }
+                    Control::If { condition, then, otherwise } => {
+                        write!(self.out, "if r{} {{", condition.0)?;
+                        self.place(node.loc, node.trail)?;
+                        self.body(then, depth + 1)?;
+                        if !otherwise.is_empty() {
+                            self.indent(depth);
+                            self.out.push_str("} else {\n");
+                            self.body(otherwise, depth + 1)?;
+                        }
+                    }
+                },
             }
             self.indent(depth);
             self.out.push_str("}\n");
@@ -209,19 +211,20 @@ impl Printer<'_> {
             && let Some((outer, free)) = dims.split_first()
         {
             let first = view.partition;
-            if outer.stride == 1
-                && let Some(end) = first.checked_add(outer.count)
+            let &Dim { stride, count } = outer;
+            if stride == 1
+                && let Some(end) = first.checked_add(count)
             {
                 write!(self.out, "p {first}..{end}; ")?;
             } else {
-                write!(self.out, "p {first}+{}x{}; ", outer.stride, outer.count)?;
+                write!(self.out, "p {first}+{stride}x{count}; ")?;
             }
             dims = free;
         }
         if view.offset != 0 {
             write!(self.out, "+{}; ", view.offset)?;
         }
-        for (i, Dim { stride, count }) in dims.iter().enumerate() {
+        for (i, &Dim { stride, count }) in dims.iter().enumerate() {
             write!(self.out, "{}{stride}x{count}", if i > 0 { ", " } else { "" })?;
         }
         if let Some(indirect) = view.indirect.as_deref() {

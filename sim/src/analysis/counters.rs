@@ -144,7 +144,7 @@ fn flops(work: &Work, arch: &Arch, c: &mut Counters) {
 pub fn total(timeline: &Timeline, facts: &[Vec<NodeFacts>]) -> Counters {
     let mut out = Counters::default();
     for e in &timeline.events {
-        out.add(&facts[e.core as usize][e.node.0 as usize].counters);
+        out.add(&facts[e.origin.core as usize][e.node.0 as usize].counters);
     }
     out
 }

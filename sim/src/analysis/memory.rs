@@ -47,7 +47,7 @@ pub fn lives(timeline: &Timeline, program: &Program, facts: &[Vec<NodeFacts>]) -
     let mut lives: Vec<Option<Life>> = vec![None; program.tensors.len()];
     for (i, e) in timeline.events.iter().enumerate() {
         let first = EventId(i as u32);
-        for t in &facts[e.core as usize][e.node.0 as usize].on_chip {
+        for t in &facts[e.origin.core as usize][e.node.0 as usize].on_chip {
             let life = lives[t.0 as usize].get_or_insert(Life { start: e.start, end: e.complete, first });
             if e.start < life.start {
                 (life.start, life.first) = (e.start, first);

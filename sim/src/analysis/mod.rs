@@ -36,7 +36,7 @@ pub struct Stall {
 /// The name of the row whose work is waited for.
 pub(crate) fn waited_for(timeline: &Timeline, from: EventId) -> &'static str {
     let e = timeline.event(from);
-    timeline.rows[e.queue.unwrap_or(e.row).0 as usize].kind.name()
+    timeline.rows[e.origin.queue.unwrap_or(e.origin.row).0 as usize].kind.name()
 }
 
 /// Whether a wait through `subject` is for a PSUM bank that is still in use.
@@ -163,9 +163,9 @@ pub fn lines(timeline: &Timeline, path: &[Step]) -> Vec<Line> {
     let mut by: std::collections::BTreeMap<(u32, u32, &'static str), Line> = std::collections::BTreeMap::new();
     for step in path {
         let e = timeline.event(step.event);
-        let line = by.entry((e.loc.file, e.loc.line, e.label)).or_insert(Line {
-            loc: e.loc,
-            label: e.label,
+        let line = by.entry((e.origin.loc.file, e.origin.loc.line, e.origin.label)).or_insert(Line {
+            loc: e.origin.loc,
+            label: e.origin.label,
             critical: 0,
             steps: 0,
         });
@@ -183,7 +183,7 @@ pub fn confidence(timeline: &Timeline, path: &[Step]) -> [Ps; 4] {
     let slot = |c: Confidence| Confidence::ALL.iter().position(|x| *x == c).unwrap_or(3);
     for step in path {
         let event = timeline.event(step.event);
-        out[slot(event.confidence)] += step.to - step.from;
+        out[slot(event.origin.confidence)] += step.to - step.from;
     }
     let sum: Ps = out.iter().sum();
     out[slot(timeline.fixed)] += timeline.elapsed - sum;

@@ -74,6 +74,6 @@ impl<'a> Analysis<'a> {
 
     /// What an event counts.
     pub fn counters(&self, e: &Event) -> &Counters {
-        &self.facts.nodes[e.core as usize][e.node.0 as usize].counters
+        &self.facts.nodes[e.origin.core as usize][e.node.0 as usize].counters
     }
 }

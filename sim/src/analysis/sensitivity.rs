@@ -5,11 +5,11 @@ use nki_isa::schema::Confidence;
 use rayon::prelude::*;
 
 use super::remedies::Case;
-use crate::simulate::simulate_again;
+use crate::schedule::Policy;
 use crate::timeline::{Ps, RowKind};
-use crate::timing::Params;
 use crate::timing::lower::Dependences;
 use crate::timing::params::names;
+use crate::timing::{Laws, Params};
 
 /// What a parameter does to the latency.
 #[derive(Debug, Clone, PartialEq)]
@@ -58,6 +58,7 @@ pub fn sensitivities(case: &Case<'_>, part: f64, done: &(dyn Fn(usize) + Sync)) 
         .collect();
     let total = candidates.len();
     let known = Dependences::default();
+    let case = &Case { known: Some(&known), ..*case };
     let mut out: Vec<Sensitivity> = candidates
         .into_par_iter()
         .filter_map(|name| {
@@ -69,8 +70,7 @@ pub fn sensitivities(case: &Case<'_>, part: f64, done: &(dyn Fn(usize) + Sync)) 
             let with = |new: f64| -> Option<(f64, Ps)> {
                 let mut params: Params = case.params.clone();
                 params.set(&name, new).ok()?;
-                let t = simulate_again(case.program, case.placement, case.trace, &params, &known).ok()?;
-                Some((new, t.elapsed))
+                Some((new, case.again(&Laws::new(&params).ok()?, &Policy::of(&params))))
             };
             let (low, high) = if step > 0.0 { (with(value - step), with(value + step)) } else { (None, None) };
             done(total);
@@ -97,8 +97,14 @@ mod tests {
         let params = Params::of(Target::Trn2);
         let (timeline, placement) = time_with(&program, &params);
         let trace = trace_only(&program).unwrap();
-        let case =
-            Case { program: &program, placement: &placement, trace: &trace, params: &params, timeline: &timeline };
+        let case = Case {
+            program: &program,
+            placement: &placement,
+            trace: &trace,
+            params: &params,
+            timeline: &timeline,
+            known: None,
+        };
         let found = sensitivities(&case, 0.1, &|_| {});
         let effect = |name: &str| found.iter().find(|s| s.name == name).map(|s| s.effect(timeline.elapsed));
         // Head and tail are on every critical path, with their whole change.

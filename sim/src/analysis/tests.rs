@@ -61,7 +61,7 @@ proptest! {
                 .events
                 .iter()
                 .zip(&waits)
-                .filter(|(e, _)| e.row.0 as usize == i)
+                .filter(|(e, _)| e.origin.row.0 as usize == i)
                 .filter_map(|(_, w)| w.map(|w| w.time))
                 .sum();
             let start = |s: &&crate::timeline::Span| s.state == State::Stalled(Cause::StartUp);

@@ -88,9 +88,9 @@ pub struct Verdict {
 /// Which resource works on a step's part `from..to` of the path. What no phase covers is synchronisation.
 fn attribute(timeline: &Timeline, step: &Step, out: &mut impl FnMut(Resource, Ps)) {
     let e = timeline.event(step.event);
-    let RowKind::Engine(engine) = timeline.rows[e.row.0 as usize].kind else { return };
+    let RowKind::Engine(engine) = timeline.rows[e.origin.row.0 as usize].kind else { return };
     let mut covered = step.from;
-    let mut phases = e.phases.clone();
+    let mut phases = e.phases();
     phases.sort_unstable_by_key(|p| (p.start, p.end));
     for p in &phases {
         let (a, b) = (p.start.max(covered), p.end.min(step.to));

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use nki_diag::{Advice, Diagnostic};
 use nki_isa::machine::Context;
-use nki_isa::program::{Node, NodeKind};
+use nki_isa::program::{Control, Node};
 use nki_isa::{Arch, Contribution, Participants};
 
 use super::findings::{iterations, name_of};
@@ -191,8 +191,8 @@ fn who(core: CoreId, several_ranks: bool) -> String {
 /// Where a stream ends.
 fn last(nodes: &[Node]) -> Option<&Node> {
     let node = nodes.last()?;
-    match &node.kind {
-        NodeKind::For { body, .. } | NodeKind::While { body, .. } => last(body).or(Some(node)),
+    match node.kind.control() {
+        Some(Control::For { body, .. } | Control::While { body, .. }) => last(body).or(Some(node)),
         _ => Some(node),
     }
 }

@@ -9,7 +9,7 @@ use nki_diag::Diagnostic;
 use nki_diag::memory::Limit;
 use nki_isa::ids::{Address, Loc, RegId};
 use nki_isa::inst::Footprint;
-use nki_isa::program::{Bound, Node, NodeKind, Statement, around, statements};
+use nki_isa::program::{Bound, Control, Node, NodeKind, Statement, around, statements};
 use nki_isa::{Contribution, Fault, Inst, Participants, Program, Space, TensorId, View};
 use rustc_hash::FxHashMap;
 
@@ -388,22 +388,24 @@ impl<'p> Interpreter<'p> {
                         self.reached(Reached::After(position));
                     }
                 }
-                NodeKind::For { variable, lower, upper, step, .. } => {
-                    let (next, upper) = (self.bound(*lower), self.bound(*upper));
-                    self.enter(
-                        node.loc,
-                        at,
-                        end,
-                        Counter::For { variable: *variable, next, upper, step: (*step).max(1) },
-                    );
-                }
-                NodeKind::While { condition, .. } => self.enter(node.loc, at, end, Counter::While(*condition)),
-                NodeKind::If { condition, .. } => {
-                    let taken = self.get(*condition) != 0;
-                    self.core.events.push(Event { node: at, kind: EventKind::Branch(taken) });
-                    let (next, until) = if taken { (position + 1, otherwise) } else { (otherwise, end) };
-                    self.core.frames.push(Frame { next, until, end: End::Leave });
-                }
+                NodeKind::Control(control) => match &**control {
+                    Control::For { variable, lower, upper, step, .. } => {
+                        let (next, upper) = (self.bound(*lower), self.bound(*upper));
+                        self.enter(
+                            node.loc,
+                            at,
+                            end,
+                            Counter::For { variable: *variable, next, upper, step: (*step).max(1) },
+                        );
+                    }
+                    Control::While { condition, .. } => self.enter(node.loc, at, end, Counter::While(*condition)),
+                    Control::If { condition, .. } => {
+                        let taken = self.get(*condition) != 0;
+                        self.core.events.push(Event { node: at, kind: EventKind::Branch(taken) });
+                        let (next, until) = if taken { (position + 1, otherwise) } else { (otherwise, end) };
+                        self.core.frames.push(Frame { next, until, end: End::Leave });
+                    }
+                },
             }
         }
     }
@@ -578,7 +580,7 @@ pub(super) fn renewed(statements: &[Statement<'_>]) -> FxHashMap<u32, Vec<Tensor
         footprint.clear();
         inst.footprint(&mut footprint);
         for view in footprint.reads.iter().chain(&footprint.writes).filter(|v| v.space == Space::Psum) {
-            let is_loop = |at: &u32| !matches!(statements[*at as usize].node.kind, NodeKind::If { .. });
+            let is_loop = |at: &u32| !matches!(statements[*at as usize].node.kind.control(), Some(Control::If { .. }));
             let mut path: Vec<u32> = around(statements, at as u32).filter(is_loop).collect();
             path.reverse();
             match common.entry(view.tensor) {

@@ -195,7 +195,7 @@ impl Look for Interpreter<'_> {
 
 #[cfg(test)]
 mod tests {
-    use nki_isa::program::{Bound, NodeKind};
+    use nki_isa::program::{Bound, Control, NodeKind};
     use nki_isa::{Index, Indirect, Space};
 
     use super::*;
@@ -250,7 +250,7 @@ mod tests {
         let load = dma(b.whole(t), row.clone());
         let body = vec![b.node(NodeKind::Inst(load))];
         let (lower, upper) = (Bound::Static(0), Bound::Static(2));
-        b.push_node(NodeKind::For { variable: RegId(0), lower, upper, step: 1, body });
+        b.push_node(Control::For { variable: RegId(0), lower, upper, step: 1, body }.into());
         b.push(dma(b.whole(out), b.whole(t)));
         let beyond = pattern(b.whole(t), 0, 2, &[(1, 1), (1, 4)]);
         let mut looks = Looks { tile: b.whole(t), row, beyond, seen: Vec::new(), rows: Vec::new() };

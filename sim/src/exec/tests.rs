@@ -1,5 +1,5 @@
 use nki_isa::ids::RegId;
-use nki_isa::program::{Bound, NodeKind};
+use nki_isa::program::{Bound, Control, NodeKind};
 use nki_isa::{DType, Index, Indirect, Space, View};
 
 use super::*;
@@ -134,7 +134,7 @@ fn row_loop(rows: u32, upper: Bound) -> Program {
     let load = dma(b.whole(t), row(b.whole(x)));
     let store = dma(row(b.whole(out)), b.whole(t));
     let body = vec![b.node(NodeKind::Inst(load)), b.node(NodeKind::Inst(store))];
-    b.push_node(NodeKind::For { variable: i, lower: Bound::Static(0), upper, step: 1, body });
+    b.push_node(Control::For { variable: i, lower: Bound::Static(0), upper, step: 1, body }.into());
     b.program
 }
 
@@ -168,13 +168,16 @@ fn dynamic_index_out_of_bounds_stops_with_the_iteration() {
 fn endless_loop_ends() {
     let mut b = Builder::new();
     b.program.registers = 1;
-    b.push_node(NodeKind::For {
-        variable: RegId(0),
-        lower: Bound::Static(0),
-        upper: Bound::Static(1 << 60),
-        step: 1,
-        body: Vec::new(),
-    });
+    b.push_node(
+        Control::For {
+            variable: RegId(0),
+            lower: Bound::Static(0),
+            upper: Bound::Static(1 << 60),
+            step: 1,
+            body: Vec::new(),
+        }
+        .into(),
+    );
     let placement = place(&b.program).expect("fits");
     let options = ExecOptions { step_limit: 1000, ..ExecOptions::default() };
     let failure = run(&b.program, &placement, Vec::new(), &options).expect_err("endless");
@@ -199,7 +202,7 @@ fn accumulating(in_loop: bool) -> Program {
     let body: Vec<_> = insts.into_iter().map(|i| b.node(NodeKind::Inst(i))).collect();
     if in_loop {
         let (lower, upper) = (Bound::Static(0), Bound::Static(3));
-        b.push_node(NodeKind::For { variable: RegId(0), lower, upper, step: 1, body });
+        b.push_node(Control::For { variable: RegId(0), lower, upper, step: 1, body }.into());
     } else {
         b.program.cores[0].extend(body);
     }

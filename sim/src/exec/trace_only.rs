@@ -3,7 +3,7 @@
 use ndarray::{Array2, ArrayView2};
 use nki_isa::ids::{Loc, RegId};
 use nki_isa::inst::Footprint;
-use nki_isa::program::{Bound, Node, NodeKind, Statement, statements};
+use nki_isa::program::{Bound, Control, Node, NodeKind, Statement, statements};
 use nki_isa::{Fault, Index, Program, View};
 
 use super::rendezvous::{self, Cores, Kind, Pairing, Place, Stop};
@@ -186,42 +186,44 @@ impl Walk<'_> {
                     let resolved = (!resolved.is_empty()).then(|| resolved.into_boxed_slice());
                     self.push(at, EventKind::Inst { resolved });
                 }
-                NodeKind::For { variable, lower, upper, step, .. } => {
-                    let lower = self.bound(*lower, node)?;
-                    let upper = self.bound(*upper, node)?;
-                    self.push(at, EventKind::LoopEnter);
-                    self.depth += 1;
-                    let (mut value, mut iteration) = (lower, 0);
-                    while value < upper {
-                        self.set(*variable, Value::Known(value));
-                        self.step(node)?;
-                        self.push(at, EventKind::LoopIteration(iteration));
-                        self.block(all, at.0 + 1, end)?;
-                        value += (*step).max(1);
-                        iteration += 1;
+                NodeKind::Control(control) => match &**control {
+                    Control::For { variable, lower, upper, step, .. } => {
+                        let lower = self.bound(*lower, node)?;
+                        let upper = self.bound(*upper, node)?;
+                        self.push(at, EventKind::LoopEnter);
+                        self.depth += 1;
+                        let (mut value, mut iteration) = (lower, 0);
+                        while value < upper {
+                            self.set(*variable, Value::Known(value));
+                            self.step(node)?;
+                            self.push(at, EventKind::LoopIteration(iteration));
+                            self.block(all, at.0 + 1, end)?;
+                            value += (*step).max(1);
+                            iteration += 1;
+                        }
+                        self.depth -= 1;
+                        self.push(at, EventKind::LoopExit);
                     }
-                    self.depth -= 1;
-                    self.push(at, EventKind::LoopExit);
-                }
-                NodeKind::While { condition, .. } => {
-                    self.push(at, EventKind::LoopEnter);
-                    self.depth += 1;
-                    let mut iteration = 0;
-                    while self.get(*condition, node, "the condition of the loop")? != 0 {
-                        self.step(node)?;
-                        self.push(at, EventKind::LoopIteration(iteration));
-                        self.block(all, at.0 + 1, end)?;
-                        iteration += 1;
+                    Control::While { condition, .. } => {
+                        self.push(at, EventKind::LoopEnter);
+                        self.depth += 1;
+                        let mut iteration = 0;
+                        while self.get(*condition, node, "the condition of the loop")? != 0 {
+                            self.step(node)?;
+                            self.push(at, EventKind::LoopIteration(iteration));
+                            self.block(all, at.0 + 1, end)?;
+                            iteration += 1;
+                        }
+                        self.depth -= 1;
+                        self.push(at, EventKind::LoopExit);
                     }
-                    self.depth -= 1;
-                    self.push(at, EventKind::LoopExit);
-                }
-                NodeKind::If { condition, .. } => {
-                    let taken = self.get(*condition, node, "the condition of the branch")? != 0;
-                    self.push(at, EventKind::Branch(taken));
-                    let (from, until) = if taken { (at.0 + 1, otherwise) } else { (otherwise, end) };
-                    self.block(all, from, until)?;
-                }
+                    Control::If { condition, .. } => {
+                        let taken = self.get(*condition, node, "the condition of the branch")? != 0;
+                        self.push(at, EventKind::Branch(taken));
+                        let (from, until) = if taken { (at.0 + 1, otherwise) } else { (otherwise, end) };
+                        self.block(all, from, until)?;
+                    }
+                },
             }
         }
         Ok(())

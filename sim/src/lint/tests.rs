@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use nki_isa::program::NodeKind;
+use nki_isa::program::{Control, NodeKind};
 use nki_isa::{DType, Space};
 use proptest::prelude::*;
 
@@ -154,7 +154,7 @@ fn a_dynamic_loop_is_counted_by_its_iterations() {
     let variable = nki_isa::RegId(b.program.registers);
     b.program.registers += 1;
     let (lower, upper) = (nki_isa::program::Bound::Static(0), nki_isa::program::Bound::Static(3));
-    b.push_node(NodeKind::For { variable, lower, upper, step: 1, body });
+    b.push_node(Control::For { variable, lower, upper, step: 1, body }.into());
     b.push(dma(to, tile));
     let program = b.program;
     let placement = place(&program).unwrap();

@@ -52,11 +52,7 @@ fn each(nodes: &mut [Node], chosen: &impl Fn(&Inst) -> Option<Inst>) {
                     *inst = new;
                 }
             }
-            NodeKind::For { body, .. } | NodeKind::While { body, .. } => each(body, chosen),
-            NodeKind::If { then, otherwise, .. } => {
-                each(then, chosen);
-                each(otherwise, chosen);
-            }
+            NodeKind::Control(control) => control.blocks_mut().into_iter().for_each(|block| each(block, chosen)),
         }
     }
 }

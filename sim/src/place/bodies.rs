@@ -5,7 +5,7 @@
 //! iteration has written, as the first one had to. nki-library's mixture-of-experts kernels do not fit otherwise.
 
 use nki_isa::inst::Footprint;
-use nki_isa::program::{Bound, NodeKind, Statement, around, statements};
+use nki_isa::program::{Bound, Control, NodeKind, Statement, around, statements};
 use nki_isa::{Program, TensorId};
 use rustc_hash::FxHashMap;
 
@@ -78,10 +78,10 @@ fn life(uses: &[Use], all: &[Statement<'_>]) -> Option<Lifetime> {
 fn sure_loops(all: &[Statement<'_>], position: u32) -> Option<Vec<u32>> {
     let mut loops: Vec<u32> = around(all, position).collect();
     loops.reverse();
-    let sure = |(n, &at): (usize, &u32)| match &all[at as usize].node.kind {
-        NodeKind::For { lower: Bound::Static(lower), upper: Bound::Static(upper), .. } => n == 0 || lower < upper,
-        NodeKind::For { .. } | NodeKind::While { .. } => n == 0,
-        NodeKind::If { .. } | NodeKind::Inst(_) => false,
+    let sure = |(n, &at): (usize, &u32)| match all[at as usize].node.kind.control() {
+        Some(Control::For { lower: Bound::Static(lower), upper: Bound::Static(upper), .. }) => n == 0 || lower < upper,
+        Some(Control::For { .. } | Control::While { .. }) => n == 0,
+        Some(Control::If { .. }) | None => false,
     };
     loops.iter().enumerate().all(sure).then_some(loops)
 }

@@ -1,7 +1,7 @@
 //! From the first to the last use of every tensor.
 
 use nki_isa::inst::Footprint;
-use nki_isa::program::{NodeKind, statements};
+use nki_isa::program::{Control, NodeKind, statements};
 use nki_isa::{Program, TensorId};
 
 /// When a tensor holds values: positions in pre-order over its core's stream (see [`crate::trace::NodeIndex`]), both inclusive.
@@ -54,7 +54,7 @@ pub(super) fn lifetimes(program: &Program) -> Lifetimes {
                         out.touch(program, core as u32, view.tensor, at, in_loop.then_some(outer));
                     }
                 }
-                NodeKind::For { .. } | NodeKind::While { .. } if !in_loop => {
+                NodeKind::Control(control) if !in_loop && !matches!(**control, Control::If { .. }) => {
                     (in_loop, outer) = (true, Lifetime { first: at, last: statement.end - 1 });
                 }
                 _ => {}

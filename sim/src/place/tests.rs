@@ -1,5 +1,5 @@
 use nki_isa::ids::RegId;
-use nki_isa::program::{Bound, NodeKind};
+use nki_isa::program::{Bound, Control, NodeKind};
 use nki_isa::{DType, Space};
 
 use super::*;
@@ -234,12 +234,12 @@ fn in_a_loop(tiles: u32, used_after: bool, reads: &Reads) -> Builder {
         let (load, store) = (dma(b.whole(t), b.whole(x)), dma(b.whole(out), read));
         let (load, mut store) = (b.node(NodeKind::Inst(load)), b.node(NodeKind::Inst(store)));
         if *reads == Reads::UnderACondition {
-            store = b.node(NodeKind::If { condition: RegId(0), then: vec![store], otherwise: Vec::new() });
+            store = b.node(Control::If { condition: RegId(0), then: vec![store], otherwise: Vec::new() }.into());
         }
         body.extend([load, store]);
     }
     let (lower, upper) = (Bound::Static(0), Bound::Static(3));
-    b.push_node(NodeKind::For { variable: RegId(0), lower, upper, step: 1, body });
+    b.push_node(Control::For { variable: RegId(0), lower, upper, step: 1, body }.into());
     if used_after {
         b.push(dma(b.whole(out), b.whole(all[0])));
     }

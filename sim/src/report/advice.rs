@@ -89,7 +89,8 @@ pub fn critical_path(a: &Analysis<'_>) -> String {
         let mut j = i + 1;
         while j < a.path.len() && {
             let n = t.event(a.path[j].event);
-            (n.loc.file, n.loc.line, n.label) == (e.loc.file, e.loc.line, e.label)
+            (n.origin.loc.file, n.origin.loc.line, n.origin.label)
+                == (e.origin.loc.file, e.origin.loc.line, e.origin.label)
         } {
             j += 1;
         }
@@ -101,15 +102,15 @@ pub fn critical_path(a: &Analysis<'_>) -> String {
             (false, _) => format!(" [{first} .. {end}]"),
         };
         let many = if j - i > 1 { format!(" x{}", j - i) } else { String::new() };
-        let place = t.place(e.loc);
+        let place = t.place(e.origin.loc);
         let _ = writeln!(
             out,
             "{:>11.3} {:>11.3} {:>10.3}  {}{many} on {} at {place}{iteration}, after {}",
             us(step.from),
             us(last.to),
             us(last.to - step.from),
-            e.label,
-            row_name(t, e.row),
+            e.origin.label,
+            row_name(t, e.origin.row),
             released(t, step.via)
         );
         i = j;

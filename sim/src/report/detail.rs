@@ -162,8 +162,8 @@ struct PathRow<'a> {
 
 /// From issue to completion of a transfer.
 pub(super) fn transfer(e: &Event) -> Option<(Ps, Ps)> {
-    e.queue?;
-    let start = e.phases.iter().find(|p| p.kind == PhaseKind::Issue).map_or(e.start, |p| p.start);
+    e.origin.queue?;
+    let start = e.phases().iter().find(|p| p.kind == PhaseKind::Issue).map_or(e.start, |p| p.start);
     Some((start, e.complete))
 }
 
@@ -302,7 +302,7 @@ fn matmuls(a: &Analysis<'_>) -> usize {
     };
     let of = |stream| index_nodes(stream).iter().map(is_matmul).collect();
     let nodes: Vec<Vec<bool>> = a.program.cores.iter().map(|stream| of(stream)).collect();
-    let counts = |e: &&Event| nodes.get(e.core as usize).and_then(|n| n.get(e.node.0 as usize)) == Some(&true);
+    let counts = |e: &&Event| nodes.get(e.origin.core as usize).and_then(|n| n.get(e.node.0 as usize)) == Some(&true);
     a.timeline.events.iter().filter(counts).count()
 }
 
@@ -320,7 +320,7 @@ pub(super) fn lines(a: &Analysis<'_>) -> Vec<LineSummary> {
     }
     let mut by: BTreeMap<(u32, u32, &'static str), Sum> = BTreeMap::new();
     for (i, e) in a.timeline.events.iter().enumerate() {
-        let sum = by.entry((e.loc.file, e.loc.line, e.label)).or_default();
+        let sum = by.entry((e.origin.loc.file, e.origin.loc.line, e.origin.label)).or_default();
         sum.count += 1;
         sum.engine += e.end - e.start;
         sum.transfer += transfer(e).map_or(0, |(from, to)| to - from);
@@ -334,7 +334,7 @@ pub(super) fn lines(a: &Analysis<'_>) -> Vec<LineSummary> {
     }
     for step in &a.path {
         let e = a.timeline.event(step.event);
-        by.entry((e.loc.file, e.loc.line, e.label)).or_default().critical += step.to - step.from;
+        by.entry((e.origin.loc.file, e.origin.loc.line, e.origin.label)).or_default().critical += step.to - step.from;
     }
     let mut sums: Vec<_> = by.into_iter().collect();
     sums.sort_by_key(|(key, s)| (std::cmp::Reverse((s.critical, s.engine)), *key));
@@ -361,7 +361,7 @@ pub(super) fn lines(a: &Analysis<'_>) -> Vec<LineSummary> {
 fn opcodes(t: &Timeline) -> Vec<OpcodeSummary> {
     let mut by: BTreeMap<(&'static str, &'static str), (u64, Ps)> = BTreeMap::new();
     for e in &t.events {
-        let sum = by.entry((t.rows[e.row.0 as usize].kind.name(), e.label)).or_default();
+        let sum = by.entry((t.rows[e.origin.row.0 as usize].kind.name(), e.origin.label)).or_default();
         sum.0 += 1;
         sum.1 += e.end - e.start;
     }
@@ -382,16 +382,16 @@ fn raw(lines: Vec<String>) -> Result<Box<RawValue>, serde_json::Error> {
 fn path(a: &Analysis<'_>) -> Result<Box<RawValue>, serde_json::Error> {
     let row = |step: &Step| {
         let e = a.timeline.event(step.event);
-        let row = &a.timeline.rows[e.row.0 as usize];
+        let row = &a.timeline.rows[e.origin.row.0 as usize];
         serde_json::to_string(&PathRow {
             start_us: us(step.from),
             end_us: us(step.to),
             event: step.event.0,
             row: row.kind.name(),
             core: row.core,
-            instruction: e.label,
-            file: file(a.timeline, e.loc.file),
-            line: e.loc.line,
+            instruction: e.origin.label,
+            file: file(a.timeline, e.origin.loc.file),
+            line: e.origin.loc.line,
             iteration: iteration(a, e),
             waited_for: released(a.timeline, step.via),
         })
@@ -409,7 +409,7 @@ fn intervals(t: &Timeline) -> Result<Box<RawValue>, serde_json::Error> {
                 State::Busy(e) => ("busy".to_string(), Some(e)),
                 State::Stalled(c) => (short_cause(t, c), cause_event(c)),
             };
-            let line = event.map(|e| t.event(e).loc.line);
+            let line = event.map(|e| t.event(e).origin.loc.line);
             spans.push(serde_json::to_string(&(us(s.start), us(s.end), what, event.map(|e| e.0), line))?);
         }
         rows.push(format!(

@@ -171,7 +171,7 @@ pub fn summary(timeline: &Timeline, placement: &Placement, error: Option<ErrorBa
     };
     let last = timeline.rows.iter().map(|r| r.core).max().unwrap_or(0);
     let cores = (0..=last).filter(|_| last > 0).map(|core| {
-        let end = timeline.events.iter().filter(|e| e.core == core).map(|e| e.complete).max().unwrap_or(0);
+        let end = timeline.events.iter().filter(|e| e.origin.core == core).map(|e| e.complete).max().unwrap_or(0);
         CoreSummary { core, end_us: us(end), engines: engines(Some(core)) }
     });
     let path = critical_path(timeline);

@@ -51,7 +51,7 @@ fn write_rows(a: &Analysis<'_>, last: &str, out: &mut String) {
     let mut pcs: Vec<u64> = vec![0; t.rows.len()];
     out.reserve(t.events.len() * 160);
     for (i, e) in t.events.iter().enumerate() {
-        let row = e.row.0 as usize;
+        let row = e.origin.row.0 as usize;
         let c = a.counters(e);
         let (start, end) = (ns(e.start), ns(e.end));
         let wait = a.waits()[i];
@@ -69,12 +69,12 @@ fn write_rows(a: &Analysis<'_>, last: &str, out: &mut String) {
             "{i},{start},{end},{},{},{},{},{},{},{},{},{},{from},{to},{gap},",
             end - start,
             t.rows[row].kind.name(),
-            quoted(&row_name(t, e.queue.unwrap_or(e.row))),
-            e.core,
-            e.label,
-            quoted(&operands[e.core as usize][e.node.0 as usize]),
+            quoted(&row_name(t, e.origin.queue.unwrap_or(e.origin.row))),
+            e.origin.core,
+            e.origin.label,
+            quoted(&operands[e.origin.core as usize][e.node.0 as usize]),
             pcs[row],
-            quoted(&t.place(e.loc)),
+            quoted(&t.place(e.origin.loc)),
             ns(event_wait)
         );
         pcs[row] += 1;

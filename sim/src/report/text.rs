@@ -72,7 +72,7 @@ pub fn timeline(timeline: &Timeline) -> String {
             let what = match span.state {
                 State::Busy(e) => {
                     let e = timeline.event(e);
-                    format!("{} line {}", timeline.label(e), e.loc.line)
+                    format!("{} line {}", timeline.label(e), e.origin.loc.line)
                 }
                 State::Stalled(c) => format!("- {}", cause(timeline, c)),
             };
@@ -86,7 +86,7 @@ pub fn timeline(timeline: &Timeline) -> String {
 pub fn events(timeline: &Timeline) -> String {
     let mut out = String::new();
     for e in &timeline.events {
-        let row = timeline.rows[e.row.0 as usize].kind.name();
+        let row = timeline.rows[e.origin.row.0 as usize].kind.name();
         let released = match e.released {
             Release::Start => "start".to_string(),
             Release::Engine(p) => format!("engine after {}", p.0),
@@ -102,7 +102,7 @@ pub fn events(timeline: &Timeline) -> String {
             "{:<8} {:<22} line {:>4}  {:>9} {:>9} {:>9}  {released}",
             row,
             timeline.label(e),
-            e.loc.line,
+            e.origin.loc.line,
             us(e.start),
             us(e.end),
             us(e.complete)

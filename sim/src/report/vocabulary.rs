@@ -19,7 +19,7 @@ pub(super) fn bytes(n: u64) -> String {
 
 /// An instruction with its line.
 fn at(timeline: &Timeline, label: &str, id: EventId) -> String {
-    let line = timeline.event(id).loc.line;
+    let line = timeline.event(id).origin.loc.line;
     if line > 0 { format!("{label} (line {line})") } else { label.to_owned() }
 }
 
@@ -56,7 +56,7 @@ pub(super) fn short_cause(timeline: &Timeline, cause: Cause) -> String {
 
 /// What let a step of the critical path start.
 pub(super) fn released(timeline: &Timeline, release: Release) -> String {
-    let at = |id: EventId| at(timeline, timeline.event(id).label, id);
+    let at = |id: EventId| at(timeline, timeline.event(id).origin.label, id);
     match release {
         Release::Start => "the start".into(),
         Release::Engine(p) => format!("the engine, busy with {}", at(p)),

@@ -7,7 +7,7 @@ use super::{Policy, orders};
 use crate::exec::trace_only;
 use crate::place::place;
 use crate::testing::{Builder, add, dma};
-use crate::timing::lower::{Dependences, ENGINES, Lowered, OpKind, lower};
+use crate::timing::lower::{ENGINES, Lowered, OpKind, lower};
 use crate::timing::order::Order;
 use crate::timing::tests::laws::{build, kernel};
 use crate::timing::tests::time_with;
@@ -21,7 +21,7 @@ fn with_order(choices: &[(u8, u8, u8, u8)], loops: bool, params: &Params, check:
 fn order_of(program: &Program, params: &Params, check: impl Fn(&Lowered<'_>, &Order)) {
     let (placement, trace) = (place(program).unwrap(), trace_only(program).unwrap());
     let (laws, policy) = (Laws::new(params).unwrap(), Policy::of(params));
-    let low = lower(program, 0, &placement, &trace.cores[0], &laws, &policy.reach(), &Dependences::default());
+    let low = lower(program, 0, &placement, &trace.cores[0], &laws, &policy.reach(), None);
     let lowered = [(CoreId { rank: 0, core: 0 }, low)];
     let found = orders(&lowered, laws.machine(), &policy);
     assert_eq!(found, orders(&lowered, laws.machine(), &policy));

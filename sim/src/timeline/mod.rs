@@ -234,41 +234,98 @@ impl Cause {
     }
 }
 
-/// An executed instruction.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Event {
+/// What the instructions that an unrolled loop repeats have in common: it is kept once for all of them.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Origin {
     /// The core.
     pub core: u32,
-    /// Position in that core's trace.
-    pub trace: u32,
-    /// The statement.
-    pub node: NodeIndex,
     /// Its place in the source.
     pub loc: Loc,
-    /// The iterations around it.
-    pub trail: TrailId,
     /// NKI's name of the instruction.
     pub label: &'static str,
-    /// Its tag, which may have a name that the kernel gave (see [`Timeline::label`]).
-    pub tag: Option<TagId>,
     /// The engine row it is issued on.
     pub row: RowId,
     /// The DMA queue row, for transfers.
     pub queue: Option<RowId>,
+    /// Bytes moved by DMA.
+    pub bytes: u64,
+    /// The weakest parameter in its cost.
+    pub confidence: Confidence,
+}
+
+/// An executed instruction.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Event {
+    /// What it has in common with others.
+    pub origin: Arc<Origin>,
+    /// Position in that core's trace.
+    pub trace: u32,
+    /// The statement.
+    pub node: NodeIndex,
+    /// The iterations around it.
+    pub trail: TrailId,
+    /// Its tag, which may have a name that the kernel gave (see [`Timeline::label`]).
+    pub tag: Option<TagId>,
     /// Start on the engine.
     pub start: Ps,
     /// The engine is free for the next instruction.
     pub end: Ps,
     /// Its results are there for others (before the semaphore's own latency).
     pub complete: Ps,
-    /// What it spent its time on. May overlap the phases of its neighbours.
-    pub phases: SmallVec<[Phase; 4]>,
-    /// Bytes moved by DMA.
-    pub bytes: u64,
+    /// See [`Event::phases`].
+    pub(crate) phases: Phases,
     /// What let it start.
     pub released: Release,
-    /// The weakest parameter in its cost.
-    pub confidence: Confidence,
+}
+
+// Each executed instruction has one (docs/performance.md, memory of an instruction).
+const _: () = assert!(size_of::<Event>() <= 104 && size_of::<Span>() <= 32);
+
+/// What an event spent its time on, without what follows from its start, its end and its completion.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Phases {
+    /// It executed from its start to its end, and its results drained.
+    Pass {
+        /// Until when.
+        drained: Ps,
+    },
+    /// It was issued from its start to its end, and then a transfer.
+    Transfer {
+        /// When it reached the DMA engines.
+        arrive: Ps,
+        /// When its payload would have been moved without others.
+        alone: Ps,
+        /// When its payload was moved.
+        moved: Ps,
+    },
+    /// Anything else.
+    Listed(Box<[Phase]>),
+}
+
+impl Event {
+    /// What it spent its time on. May overlap the phases of its neighbours.
+    pub fn phases(&self) -> SmallVec<[Phase; 5]> {
+        let phase = |kind, start, end| Phase { kind, start, end };
+        match &self.phases {
+            Phases::Pass { drained } => SmallVec::from_slice(&[
+                phase(PhaseKind::Execute, self.start, self.end),
+                phase(PhaseKind::Drain, self.end, *drained),
+            ]),
+            &Phases::Transfer { arrive, alone, moved } => {
+                let mut out = SmallVec::from_slice(&[
+                    phase(PhaseKind::Issue, self.start, self.end),
+                    phase(PhaseKind::Dispatch, self.end, arrive),
+                    phase(PhaseKind::Payload, arrive, alone),
+                ]);
+                if moved > alone {
+                    out.push(phase(PhaseKind::Bandwidth, alone, moved));
+                }
+                out.push(phase(PhaseKind::Notify, moved, self.complete));
+                out
+            }
+            Phases::Listed(all) => SmallVec::from_slice(all),
+        }
+    }
 }
 
 /// A part of an event.
@@ -372,8 +429,8 @@ impl Timeline {
     /// NKI's name of the instruction, with the one that the kernel gave it, if any: "dma_copy `weights`".
     pub fn label(&self, event: &Event) -> Cow<'static, str> {
         match event.tag.and_then(|t| self.names.tags.get(t.0 as usize)) {
-            Some(name) if !name.is_empty() => format!("{} `{name}`", event.label).into(),
-            _ => event.label.into(),
+            Some(name) if !name.is_empty() => format!("{} `{name}`", event.origin.label).into(),
+            _ => event.origin.label.into(),
         }
     }
 

@@ -3,7 +3,7 @@
 use crate::timeline::Ps;
 
 /// A share of a whole in `1 / WHOLE` parts.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Fixed<const WHOLE: u64>(u64);
 
 /// In millionths, for rates.

@@ -6,11 +6,11 @@ use nki_isa::ids::RegId;
 use nki_isa::inst::Footprint;
 use nki_isa::machine::Context;
 use nki_isa::names::Engine;
-use nki_isa::program::{Bound, Node, NodeKind};
+use nki_isa::program::{Bound, Control, Node, NodeKind};
 use nki_isa::{Arch, Program};
 use rayon::prelude::*;
 
-use super::cost::{Cost, CostKind, CostModel, Direction, DmaCost, MachineConstants, Place};
+use super::cost::{Cost, CostKind, CostModel, Costs, Direction, DmaCost, MachineConstants, Place};
 use super::dma::Classes;
 use crate::deps::{self, Deps, Hazard, Reach};
 use crate::place::Placement;
@@ -20,7 +20,7 @@ use crate::trace::{CoreTrace, EventKind, NodeIndex, index_nodes};
 /// Engine queues come first, then the DMA queues that they trigger.
 pub(crate) const ENGINES: usize = Engine::QUEUES.len();
 
-/// Least number of statements that are worth a thread of their own.
+/// Statements whose costs one thread finds out at a time.
 const SHARE: usize = 2048;
 
 /// One operation.
@@ -31,6 +31,9 @@ pub(crate) struct Op {
     pub(crate) node: NodeIndex,
     pub(crate) kind: OpKind,
 }
+
+// Each executed instruction has one, and some dependences (docs/performance.md, memory of an instruction).
+const _: () = assert!(size_of::<Op>() <= 24 && size_of::<deps::Dep>() <= 16);
 
 impl Op {
     pub(crate) fn is_barrier(&self) -> bool {
@@ -133,8 +136,7 @@ impl Dependences {
 pub(crate) struct Lowered<'p> {
     pub(crate) nodes: Vec<&'p Node>,
     pub(crate) ops: Vec<Op>,
-    /// By node.
-    pub(crate) costs: Vec<Option<Cost>>,
+    pub(crate) costs: Costs,
     pub(crate) graph: Arc<Graph>,
     /// By engine queue: its instructions.
     pub(crate) queues: [Vec<u32>; ENGINES],
@@ -150,7 +152,7 @@ impl<'p> Lowered<'p> {
     pub(super) fn new(
         nodes: Vec<&'p Node>,
         ops: Vec<Op>,
-        costs: Vec<Option<Cost>>,
+        costs: Costs,
         graph: Arc<Graph>,
         rendezvous: Vec<Rendezvous>,
         dma_engines: u32,
@@ -173,7 +175,7 @@ impl<'p> Lowered<'p> {
             }
         }
         segments.push(Segment { end: n as u32, ..segment });
-        let dma_costs = costs.iter().flatten().filter_map(|c| match &c.kind {
+        let dma_costs = costs.distinct().iter().filter_map(|c| match &c.kind {
             CostKind::Dma(d) => Some(&**d),
             _ => None,
         });
@@ -182,7 +184,7 @@ impl<'p> Lowered<'p> {
     }
 
     pub(crate) fn cost(&self, op: u32) -> Option<&Cost> {
-        self.costs[self.ops[op as usize].node.0 as usize].as_ref()
+        self.costs.of(self.ops[op as usize].node)
     }
 
     /// The queue and the cost of a transfer; `None` if `op` is none.
@@ -242,12 +244,12 @@ pub(crate) fn lower<'p>(
     trace: &CoreTrace,
     model: &dyn CostModel,
     reach: &Reach,
-    known: &Dependences,
+    known: Option<&Dependences>,
 ) -> Lowered<'p> {
     let nodes = index_nodes(&program.cores[core]);
     let context = Context { arch: Arch::of(program.target), tensors: &program.tensors };
     let machine = model.machine();
-    let cost = |(i, node): (usize, &&Node)| {
+    let cost = |i: usize, node: &Node| {
         let NodeKind::Inst(inst) = &node.kind else { return None };
         let work = inst.work(&context);
         let mut footprint = Footprint::default();
@@ -256,7 +258,10 @@ pub(crate) fn lower<'p>(
         let partition = on_chip.and_then(|v| placement.address(v.tensor)).map(|a| a.partition);
         Some(model.cost(&work, Place { partition, core: core as u32, node: NodeIndex(i as u32) }))
     };
-    let costs: Vec<Option<Cost>> = nodes.par_iter().with_min_len(SHARE).enumerate().map(cost).collect();
+    let of_part = |(part, nodes): (usize, &[&Node])| -> Costs {
+        nodes.iter().zip(part * SHARE..).map(|(node, i)| cost(i, node)).collect()
+    };
+    let costs = Costs::joined(nodes.par_chunks(SHARE).enumerate().map(of_part).collect());
     let mut ops = Vec::with_capacity(trace.events.len());
     let mut seen = Vec::with_capacity(trace.events.len());
     let mut used = [0usize; 3];
@@ -275,7 +280,7 @@ pub(crate) fn lower<'p>(
         };
         match &event.kind {
             EventKind::Inst { resolved } => {
-                let Some(cost) = &costs[event.node.0 as usize] else { continue };
+                let Some(cost) = costs.of(event.node) else { continue };
                 let engine = match (&cost.kind, cost.engine) {
                     (CostKind::Free, _) => continue,
                     (CostKind::Dma(dma), Engine::Unknown | Engine::Dma) => {
@@ -315,12 +320,15 @@ pub(crate) fn lower<'p>(
             EventKind::Branch(_) => push(OpKind::Barrier(machine.branch), barrier),
         }
     }
-    let queues: Vec<u8> = seen.iter().map(|op| op.queue).collect();
     let find = || {
         let written = deps::written_tensors(program);
         Graph::new(deps::analyze(program, placement, &seen, &written, reach), ops.len())
     };
-    let graph = known.get(core, reach, queues, find);
+    let graph = match known {
+        Some(known) => known.get(core, reach, seen.iter().map(|op| op.queue).collect(), find),
+        None => Arc::new(find()),
+    };
+    drop(seen);
     let rendezvous = trace.rendezvous.iter().filter_map(|r| {
         let op = ops.binary_search_by_key(&r.event, |op| op.trace).ok()? as u32;
         Some(Rendezvous { op, number: r.number, posted: r.posted })
@@ -335,9 +343,9 @@ fn deciding(node: &Node) -> [Option<RegId>; 2] {
         Bound::Register(r) => Some(*r),
         Bound::Static(_) => None,
     };
-    match &node.kind {
-        NodeKind::For { lower, upper, .. } => [register(lower), register(upper)],
-        NodeKind::While { condition, .. } => [Some(*condition), None],
+    match node.kind.control() {
+        Some(Control::For { lower, upper, .. }) => [register(lower), register(upper)],
+        Some(Control::While { condition, .. }) => [Some(*condition), None],
         _ => [None; 2],
     }
 }

@@ -35,38 +35,55 @@ use nki_isa::Program;
 
 use self::cost::MachineConstants;
 use self::lower::Lowered;
+use self::machine::Finished;
 use self::order::Order;
-use self::record::{Recorder, timeline};
-use crate::timeline::Timeline;
+use self::record::{Record, Recorder, Unobserved, timeline};
+use crate::timeline::{Ps, Timeline};
 use crate::trace::CoreId;
 
 pub use cost::{CostModel, Laws};
 pub use params::{Param, ParamError, Params};
 
-/// Runs what the cores of all ranks executed, each in its order, on one clock. One timeline for each of `programs`, the ranks' programs from 0.
-pub(crate) fn run(
-    programs: &[&Program],
-    lowered: &[(CoreId, Lowered<'_>)],
-    orders: &[Order],
-    machine: &MachineConstants,
-) -> Vec<Timeline> {
-    let finished = machine::run(lowered, orders, machine, |i| {
-        let (id, low) = &lowered[i];
-        Recorder::new(low, id.core, machine.head)
-    });
-    for (done, (id, _)) in finished.iter().zip(lowered) {
+/// How long all cores take: the same run, of which nothing is recorded.
+pub(crate) fn latency(lowered: &[(CoreId, Lowered<'_>)], orders: &[Order], machine: &MachineConstants) -> Ps {
+    let finished = machine::run(lowered, orders, machine, |_| Unobserved);
+    check_ended(&finished, lowered.iter().map(|(id, _)| *id));
+    machine::elapsed(&finished, machine)
+}
+
+/// Every operation of every core has run.
+fn check_ended<O>(finished: &[Finished<O>], ids: impl Iterator<Item = CoreId>) {
+    for (done, id) in finished.iter().zip(ids) {
         assert_eq!(
             done.waiting, 0,
             "core {} of rank {} waits for ever: the orders of its queues have a circle",
             id.core, id.rank
         );
     }
-    let mut cores = finished.into_iter().zip(lowered).peekable();
+}
+
+/// Runs what the cores of all ranks executed, each in its order, on one clock. One timeline for each of `programs`, the ranks' programs from 0.
+pub(crate) fn run(
+    programs: &[&Program],
+    lowered: Vec<(CoreId, Lowered<'_>)>,
+    orders: Vec<Order>,
+    machine: &MachineConstants,
+) -> Vec<Timeline> {
+    let finished = machine::run(&lowered, &orders, machine, |i| {
+        let (id, low) = &lowered[i];
+        Recorder::new(low, id.core, machine.head)
+    });
+    // Of a long program the operations take as much memory as the timeline that is made next.
+    let ids: Vec<CoreId> = lowered.iter().map(|(id, _)| *id).collect();
+    let finished: Vec<Finished<Record>> = finished.into_iter().map(|f| f.map(Recorder::into_record)).collect();
+    drop((lowered, orders));
+    check_ended(&finished, ids.iter().copied());
+    let mut cores = finished.into_iter().zip(&ids).peekable();
     let mut base = 0;
     let mut timelines = Vec::with_capacity(programs.len());
     for (rank, program) in programs.iter().enumerate() {
         let mut own = Vec::new();
-        while let Some((core, _)) = cores.next_if(|(_, (id, _))| id.rank == rank) {
+        while let Some((core, _)) = cores.next_if(|(_, id)| id.rank == rank) {
             own.push(core);
         }
         let count = own.len();

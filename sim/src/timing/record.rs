@@ -1,18 +1,21 @@
 //! What the machine emits while it runs, and the timeline that is made of it.
 
+use std::sync::Arc;
+
 use nki_isa::Program;
 use nki_isa::names::Engine;
 use nki_isa::program::NodeKind;
 use nki_isa::schema::Confidence;
+use rustc_hash::FxHashSet;
 use smallvec::SmallVec;
 
 use super::cost::{Cost, CostKind, DmaCost, MachineConstants};
 use super::lower::{ENGINES, Lowered, Op};
-use super::machine::Finished;
+use super::machine::{Finished, elapsed};
 use super::renumber::{Renumber, hand_over};
 use crate::timeline::{
-    Cause, DmaStats, Event, EventId, Lane, Names, Phase, PhaseKind, Ps, Release, Row, RowId, RowKind, State, Timeline,
-    Transfer, dma_spans, union,
+    Cause, DmaStats, Event, EventId, Lane, Names, Origin, Phase, PhaseKind, Phases, Ps, Release, Row, RowId, RowKind,
+    State, Timeline, Transfer, dma_spans, union,
 };
 
 /// An operation that has started on its engine.
@@ -47,14 +50,36 @@ pub(crate) trait Observer {
     fn met(&mut self, op: u32, core: usize, its: u32);
 }
 
+/// Records nothing: for those who need only the end.
+pub(super) struct Unobserved;
+
+impl Observer for Unobserved {
+    fn stall(&mut self, _: usize, _: Ps, _: Cause) {}
+    fn busy(&mut self, _: usize, _: Ps, _: u32) {}
+    fn phase(&mut self, _: PhaseKind, _: Ps, _: Ps) {}
+    fn started(&mut self, _: u32, _: usize, _: &Cost, _: Started) {}
+    fn triggered(&mut self, _: u32, _: usize, _: Ps) {}
+    fn moved(&mut self, _: u32, _: usize, _: &DmaCost, _: Ps, _: Ps) {}
+    fn met(&mut self, _: u32, _: usize, _: u32) {}
+}
+
 /// Records everything for the timeline.
 pub(super) struct Recorder<'a> {
     low: &'a Lowered<'a>,
     core: u32,
     row_base: u32,
-    lanes: [Lane; ENGINES],
     /// Phases of the operation that is about to start.
     phases: SmallVec<[Phase; 4]>,
+    /// Origins of events so far.
+    origins: FxHashSet<Arc<Origin>>,
+    /// By operation: its number among the transfers of its queue.
+    transfer_of: Vec<u32>,
+    record: Record,
+}
+
+/// What one core did.
+pub(super) struct Record {
+    lanes: [Lane; ENGINES],
     /// By operation; barriers have none.
     events: Vec<Option<Event>>,
     /// By engine queue: instructions started.
@@ -62,8 +87,6 @@ pub(super) struct Recorder<'a> {
     /// Bytes of all transfers.
     bytes: u64,
     transfers: [Vec<Transfer>; ENGINES],
-    /// By operation: its number among the transfers of its queue.
-    transfer_of: Vec<u32>,
     met: Vec<(u32, usize, u32)>,
 }
 
@@ -79,25 +102,37 @@ impl<'a> Recorder<'a> {
             low,
             core,
             row_base: core * 2 * ENGINES as u32,
-            lanes: std::array::from_fn(lane),
             phases: SmallVec::new(),
-            events: vec![None; n],
-            counts: [0; ENGINES],
-            bytes: 0,
-            transfers: Default::default(),
+            origins: FxHashSet::default(),
             transfer_of: vec![0; n],
-            met: Vec::new(),
+            record: Record {
+                lanes: std::array::from_fn(lane),
+                events: vec![None; n],
+                counts: [0; ENGINES],
+                bytes: 0,
+                transfers: Default::default(),
+                met: Vec::new(),
+            },
         }
     }
+
+    /// What has been recorded, without what it was made of.
+    pub(super) fn into_record(self) -> Record {
+        self.record
+    }
+}
+
+fn execution(start: Ps, end: Ps) -> Phase {
+    Phase { kind: PhaseKind::Execute, start, end }
 }
 
 impl Observer for Recorder<'_> {
     fn stall(&mut self, queue: usize, until: Ps, cause: Cause) {
-        self.lanes[queue].stall(until, cause);
+        self.record.lanes[queue].stall(until, cause);
     }
 
     fn busy(&mut self, queue: usize, until: Ps, op: u32) {
-        self.lanes[queue].fill(until, State::Busy(EventId(op)));
+        self.record.lanes[queue].fill(until, State::Busy(EventId(op)));
     }
 
     fn phase(&mut self, kind: PhaseKind, start: Ps, end: Ps) {
@@ -115,30 +150,43 @@ impl Observer for Recorder<'_> {
             CostKind::Dma(d) => Some(d.bytes),
             _ => None,
         };
-        self.counts[queue] += 1;
-        self.bytes += dma.unwrap_or(0);
-        self.events[op as usize] = Some(Event {
+        self.record.counts[queue] += 1;
+        self.record.bytes += dma.unwrap_or(0);
+        let origin = Origin {
             core: self.core,
-            trace,
-            node,
             loc: n.loc,
-            trail: n.trail,
             label,
-            tag: n.tag,
             row: RowId(self.row_base + queue as u32),
             queue: dma.map(|_| RowId(self.row_base + (ENGINES + queue) as u32)),
-            start: started.start,
-            end: started.end,
-            complete: started.complete,
-            phases: std::mem::take(&mut self.phases),
             bytes: dma.unwrap_or(0),
-            released: started.released,
             confidence: if dma.is_some() { cost.confidence } else { cost.confidence.max(Confidence::Documented) },
-        });
+        };
+        let Started { start, end, complete, released, .. } = started;
+        let phases = match &self.phases[..] {
+            [execute, drain]
+                if *execute == execution(start, end) && drain.kind == PhaseKind::Drain && drain.start == end =>
+            {
+                Phases::Pass { drained: drain.end }
+            }
+            // The rest is not known before it has moved.
+            [] if dma.is_some() => Phases::Transfer { arrive: end, alone: end, moved: end },
+            listed => Phases::Listed(listed.into()),
+        };
+        self.phases.clear();
+        let origin = match self.origins.get(&origin) {
+            Some(known) => known.clone(),
+            None => {
+                let new = Arc::new(origin);
+                self.origins.insert(new.clone());
+                new
+            }
+        };
+        self.record.events[op as usize] =
+            Some(Event { origin, trace, node, trail: n.trail, tag: n.tag, start, end, complete, phases, released });
     }
 
     fn triggered(&mut self, op: u32, queue: usize, arrive: Ps) {
-        let Some(event) = &mut self.events[op as usize] else { return };
+        let Some(event) = &mut self.record.events[op as usize] else { return };
         let (start, end) = (event.start, event.end);
         let before = match event.released {
             Release::Semaphore { from, hazard, subject } => Cause::Semaphore { from, hazard, subject },
@@ -146,9 +194,7 @@ impl Observer for Recorder<'_> {
             Release::Barrier(_) => Cause::Barrier,
             _ => Cause::StartUp,
         };
-        event.phases.push(Phase { kind: PhaseKind::Issue, start, end });
-        event.phases.push(Phase { kind: PhaseKind::Dispatch, start: end, end: arrive });
-        let transfers = &mut self.transfers[queue];
+        let transfers = &mut self.record.transfers[queue];
         self.transfer_of[op as usize] = transfers.len() as u32;
         transfers.push(Transfer {
             event: EventId(op),
@@ -163,36 +209,32 @@ impl Observer for Recorder<'_> {
 
     fn moved(&mut self, op: u32, queue: usize, cost: &DmaCost, end: Ps, complete: Ps) {
         let alone = cost.rate.stretched(cost.longest());
-        let transfer = &mut self.transfers[queue][self.transfer_of[op as usize] as usize];
+        let transfer = &mut self.record.transfers[queue][self.transfer_of[op as usize] as usize];
         transfer.payload_end = end;
         transfer.unloaded = (transfer.payload + alone + cost.payload).min(end);
         transfer.complete = complete;
         let t = *transfer;
-        let Some(event) = &mut self.events[op as usize] else { return };
+        let Some(event) = &mut self.record.events[op as usize] else { return };
         event.complete = complete;
-        event.phases.push(Phase { kind: PhaseKind::Payload, start: t.payload, end: t.unloaded });
-        if end > t.unloaded {
-            event.phases.push(Phase { kind: PhaseKind::Bandwidth, start: t.unloaded, end });
-        }
-        event.phases.push(Phase { kind: PhaseKind::Notify, start: end, end: complete });
+        event.phases = Phases::Transfer { arrive: t.payload, alone: t.unloaded, moved: end };
     }
 
     fn met(&mut self, op: u32, core: usize, its: u32) {
-        self.met.push((op, core, its));
+        self.record.met.push((op, core, its));
     }
 }
 
 /// The timeline of one rank, of the records of its cores. Its first core is number `base` of all.
 pub(super) fn timeline(
     program: &Program,
-    cores: Vec<Finished<Recorder<'_>>>,
+    cores: Vec<Finished<Record>>,
     base: usize,
     machine: &MachineConstants,
 ) -> Timeline {
-    let elapsed = cores.iter().map(|c| c.end).fold(machine.head, Ps::max) + machine.tail;
+    let elapsed = elapsed(&cores, machine);
     let mut rows = Vec::new();
     let mut events = Vec::new();
-    let mut records: Vec<Recorder<'_>> = cores.into_iter().map(|c| c.observer).collect();
+    let mut records: Vec<Record> = cores.into_iter().map(|c| c.observer).collect();
     let renumbers: Vec<Renumber> =
         records.iter_mut().map(|r| hand_over(std::mem::take(&mut r.events), &mut events)).collect();
     for (own, record) in renumbers.iter().zip(&records) {

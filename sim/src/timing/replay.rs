@@ -8,7 +8,7 @@ use std::sync::Arc;
 use nki_isa::names::Engine;
 use nki_isa::work::Work;
 
-use super::cost::{Cost, CostKind, CostModel, DmaCost, Limiter, MachineConstants, Place};
+use super::cost::{Cost, CostKind, CostModel, Costs, DmaCost, Limiter, MachineConstants, Place};
 use super::fixed::Thousandths;
 use super::limiter;
 use super::lower::{ENGINES, Graph, Lowered, Op, OpKind, queue_of};
@@ -168,7 +168,7 @@ impl Replayed {
 }
 
 fn lower(stream: &[Recorded], core: usize, model: &dyn CostModel) -> Lowered<'static> {
-    let costs: Vec<Option<Cost>> = stream.iter().map(|r| Some(cost(r, core, model))).collect();
+    let costs: Costs = stream.iter().map(|r| Some(cost(r, core, model))).collect();
     let op = |(i, r): (usize, &Recorded)| Op {
         trace: i as u32,
         node: NodeIndex(i as u32),

@@ -33,7 +33,7 @@ pub(crate) struct Request<'a> {
 }
 
 /// The extents as counts.
-fn check_shape(request: &Request<'_>) -> Result<SmallVec<[u32; 6]>> {
+fn check_shape(request: &Request<'_>) -> Result<SmallVec<[u32; 4]>> {
     let name = request.name;
     let text = || shape_text(request.shape.iter().copied());
     let on_chip = request.space.is_on_chip();

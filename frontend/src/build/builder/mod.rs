@@ -12,7 +12,7 @@ use std::sync::Arc;
 use nki_isa::ids::TrailId;
 use nki_isa::inst::Footprint;
 use nki_isa::machine::Context;
-use nki_isa::program::{NodeKind, Trail};
+use nki_isa::program::{Control, NodeKind, Trail};
 use nki_isa::{Arch, Inst, Loc, Node, Program, RegId, Target, TensorId, Violation};
 use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;
@@ -103,7 +103,7 @@ pub(crate) struct Builder {
     /// Tensors that are, until they have been reported.
     pub(crate) too_large: Vec<(Violation, Site)>,
     /// Shapes of outputs that are returned reshaped. Set at the end: other cores make these tensors as core 0 did.
-    reshaped: Vec<(TensorId, SmallVec<[u32; 6]>)>,
+    reshaped: Vec<(TensorId, SmallVec<[u32; 4]>)>,
     /// Names of outputs.
     output_names: FxHashSet<String>,
     /// Statements emitted so far, on all cores.
@@ -350,8 +350,8 @@ impl Builder {
     }
 
     /// Appends a dynamic statement.
-    pub(crate) fn statement(&mut self, kind: NodeKind, site: Site) {
-        self.push(kind, site);
+    pub(crate) fn statement(&mut self, control: Control, site: Site) {
+        self.push(control.into(), site);
     }
 
     /// A new virtual register.

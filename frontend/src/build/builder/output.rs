@@ -74,11 +74,7 @@ impl Builder {
                         inst.footprint(&mut footprint);
                         found.extend(footprint.writes.iter().map(|v| v.tensor));
                     }
-                    NodeKind::For { body, .. } | NodeKind::While { body, .. } => writes(body, found),
-                    NodeKind::If { then, otherwise, .. } => {
-                        writes(then, found);
-                        writes(otherwise, found);
-                    }
+                    NodeKind::Control(control) => control.blocks().into_iter().for_each(|block| writes(block, found)),
                 }
             }
         }

@@ -1,7 +1,7 @@
 //! A builder that takes back what it made is as it was.
 
 use nki_isa::ids::TrailId;
-use nki_isa::program::{Bound, NodeKind};
+use nki_isa::program::{Bound, Control};
 use nki_isa::{DType, Imm, Loc, Space, Target, text};
 
 use super::{Builder, Request, Site};
@@ -33,7 +33,7 @@ fn make(builder: &mut Builder) {
     fill(builder, &inside);
     let body = builder.close_function("nl.fori_loop", SITE);
     let (lower, upper) = (Bound::Static(0), Bound::Static(2));
-    builder.statement(NodeKind::For { variable, lower, upper, step: 1, body }, SITE);
+    builder.statement(Control::For { variable, lower, upper, step: 1, body }, SITE);
 }
 
 fn fill(builder: &mut Builder, tile: &Tensor) {
@@ -61,7 +61,7 @@ fn program(nested: bool, detour: impl Fn(&mut Builder)) -> String {
         if let Some(variable) = variable {
             let body = builder.close();
             let (lower, upper) = (Bound::Static(0), Bound::Static(4));
-            builder.statement(NodeKind::For { variable, lower, upper, step: 1, body }, SITE);
+            builder.statement(Control::For { variable, lower, upper, step: 1, body }, SITE);
         }
         assert_eq!(builder.statements(), if nested { 1 } else { 3 });
     }

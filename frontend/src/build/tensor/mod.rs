@@ -37,7 +37,7 @@ pub(crate) struct Storage {
     /// Element type.
     pub(crate) dtype: DType,
     /// Extents.
-    pub(crate) shape: SmallVec<[u32; 6]>,
+    pub(crate) shape: SmallVec<[u32; 4]>,
     /// Explicit placement.
     pub(crate) address: Option<Address>,
     /// Where it was made.
@@ -332,8 +332,9 @@ impl Tensor {
         }
         let on_chip = self.on_chip();
         let last = view.dims.len() - 1;
-        if view.dims[last].count != 1 && view.dims[last].stride != 1 {
-            return refuse(format!("its last dimension has stride {}, not 1", view.dims[last].stride));
+        let Dim { stride, count } = view.dims[last];
+        if count != 1 && stride != 1 {
+            return refuse(format!("its last dimension has stride {stride}, not 1"));
         }
         let scale = |x: i64| (x * old % new == 0).then(|| x * old / new);
         let bytes = i64::from(view.dims[last].count) * old;

@@ -78,13 +78,13 @@ impl Tensor {
         let base = scaled(self.offset())? + offset.unwrap_or(0).clamp(-reach, reach);
         let (mut partition, mut start) = (0, base);
         if on_chip {
-            if dims[0].stride != row && dims[0].count != 1 && !self.walks_own_rows(&dims, offset.unwrap_or(0), dtype) {
+            let Dim { stride, count } = dims[0];
+            if stride != row && count != 1 && !self.walks_own_rows(&dims, offset.unwrap_or(0), dtype) {
                 return Err(refuse(format!(
-                    "the first pair [{}, {}] of an access pattern of `{name}` walks partitions: its stride must be the \
-                     storage's {row} elements per partition",
-                    dims[0].stride, dims[0].count
+                    "the first pair [{stride}, {count}] of an access pattern of `{name}` walks partitions: its stride must be the \
+                     storage's {row} elements per partition"
                 ))
-                .help(format!("write [[{row}, {}], ...]", dims[0].count)));
+                .help(format!("write [[{row}, {count}], ...]")));
             }
             dims[0].stride = 1;
             partition = base.div_euclid(row);

@@ -1,7 +1,7 @@
 //! Registers, and the loops and branches that run on the device.
 
 use nki_diag::{Diagnostic, Span};
-use nki_isa::program::{Bound, NodeKind};
+use nki_isa::program::{Bound, Control};
 use nki_isa::{Arg, RegId};
 
 use super::errors::raise;
@@ -144,7 +144,7 @@ pub(super) fn branch(
     let place = site(interp, span);
     let then = body(interp, false, None, place, then)?;
     let otherwise = body(interp, false, None, place, otherwise)?;
-    state(interp).builder.statement(NodeKind::If { condition, then, otherwise }, place);
+    state(interp).builder.statement(Control::If { condition, then, otherwise }, place);
     Ok(())
 }
 
@@ -159,7 +159,7 @@ pub(crate) fn repeat(
     loop_allowed(interp, span)?;
     let place = site(interp, span);
     let body = body(interp, true, function, place, run)?;
-    state(interp).builder.statement(NodeKind::While { condition, body }, place);
+    state(interp).builder.statement(Control::While { condition, body }, place);
     Ok(())
 }
 
@@ -197,8 +197,8 @@ impl DynamicRange {
         loop_allowed(interp, span)?;
         let place = site(interp, span);
         let body = body(interp, true, function, place, block)?;
-        let kind = NodeKind::For { variable, lower: self.lower, upper: self.upper, step: self.step, body };
-        state(interp).builder.statement(kind, place);
+        let control = Control::For { variable, lower: self.lower, upper: self.upper, step: self.step, body };
+        state(interp).builder.statement(control, place);
         Ok(())
     }
 }
@@ -224,8 +224,9 @@ impl DeviceRange for DynamicRange {
             return;
         };
         let place = site(interp, span);
-        let kind = NodeKind::For { variable: variable.id, lower: self.lower, upper: self.upper, step: self.step, body };
-        state(interp).builder.statement(kind, place);
+        let variable = variable.id;
+        let control = Control::For { variable, lower: self.lower, upper: self.upper, step: self.step, body };
+        state(interp).builder.statement(control, place);
     }
 }
 

@@ -27,9 +27,10 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use crate::deps::{self, Hazard, Subject};
 use crate::place::{Placement, place};
 use crate::schedule::Policy;
-use crate::simulate::{simulate, simulate_with};
+use crate::simulate::{RankTrace, latency, simulate};
 use crate::timeline::{Cause, Ps, RowKind, State, Timeline};
-use crate::timing::{CostModel, Params};
+use crate::timing::lower::Dependences;
+use crate::timing::{CostModel, Laws, Params};
 use crate::trace::Trace;
 pub use change::{Change, Cut, Moved, Slice, Spot};
 use model::{Changed, Replacement, Whole, is_scattered};
@@ -48,6 +49,8 @@ pub struct Case<'a> {
     pub params: &'a Params,
     /// When it happened.
     pub timeline: &'a Timeline,
+    /// What is known of the dependences of the trace from timing it before.
+    pub known: Option<&'a Dependences>,
 }
 
 /// A change that was tried.
@@ -112,6 +115,8 @@ pub fn remedies(case: &Case<'_>, budget: usize) -> Remedies {
     if case.timeline.events.len() > budget {
         return Remedies { tried: Vec::new(), left_out: KINDS.to_vec() };
     }
+    let known = Dependences::default();
+    let case = &Case { known: Some(&known), ..*case };
     let mut trials: Vec<Trial<'_>> = Vec::new();
     transfers(case, &mut trials);
     transfer_places::trials(case, &mut trials);
@@ -161,13 +166,20 @@ impl Case<'_> {
         Remedy { change, lines, elapsed, gain: self.timeline.elapsed as i64 - elapsed as i64 }
     }
 
+    /// The latency of the same trace with other costs, or another policy.
+    pub(super) fn again(&self, model: &dyn CostModel, policy: &Policy) -> Ps {
+        let rank = RankTrace { program: self.program, placement: self.placement, trace: self.trace };
+        latency(rank, model, policy, self.known)
+    }
+
     fn with_model(&self, model: &dyn CostModel) -> Ps {
-        simulate_with(self.program, self.placement, self.trace, model, &Policy::of(self.params)).elapsed
+        self.again(model, &Policy::of(self.params))
     }
 
     fn with_program(&self, program: &Program, trace: &Trace) -> Option<Ps> {
         let placement = place(program).ok()?;
-        Some(simulate(program, &placement, trace, self.params).ok()?.elapsed)
+        let rank = RankTrace { program, placement: &placement, trace };
+        Some(latency(rank, &Laws::new(self.params).ok()?, &Policy::of(self.params), None))
     }
 
     /// Every statement outside dynamic control flow: core, number, place, instruction.
@@ -372,10 +384,14 @@ fn engines<'a>(case: &Case<'a>, trials: &mut Vec<Trial<'a>>) {
     type Of = (Ps, Loc, Vec<(u32, u32)>);
     let mut lines: FxHashMap<(u32, u32, &'static str), Of> = FxHashMap::default();
     for e in &case.timeline.events {
-        if case.timeline.rows[e.row.0 as usize].kind == RowKind::Engine(busiest) && e.queue.is_none() {
-            let line = lines.entry((e.loc.file, e.loc.line, e.label)).or_insert((0, e.loc, Vec::new()));
+        if case.timeline.rows[e.origin.row.0 as usize].kind == RowKind::Engine(busiest) && e.origin.queue.is_none() {
+            let line = lines.entry((e.origin.loc.file, e.origin.loc.line, e.origin.label)).or_insert((
+                0,
+                e.origin.loc,
+                Vec::new(),
+            ));
             line.0 += e.end - e.start;
-            line.2.push((e.core, e.node.0));
+            line.2.push((e.origin.core, e.node.0));
         }
     }
     let mut lines: Vec<((u32, u32, &'static str), Of)> = lines.into_iter().collect();

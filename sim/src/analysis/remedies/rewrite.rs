@@ -6,7 +6,7 @@ use nki_isa::ids::{Loc, RegId};
 use nki_isa::inst::{self, Action, Footprint, Inst, Transfer};
 use nki_isa::machine::Context;
 use nki_isa::names::{DgeMode, Engine, Named};
-use nki_isa::program::{Bound, Node, NodeKind, statements};
+use nki_isa::program::{Bound, Control, Node, NodeKind, statements};
 use nki_isa::view::MAX_DIMS;
 use nki_isa::{Arch, Dim, Program, TensorId, View};
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -383,13 +383,14 @@ fn apply(out: &mut Merged, core: usize, groups: Vec<Group<'_>>) -> Option<()> {
         stream[keep.position as usize].kind = NodeKind::Inst(merged);
         for p in group.parts.iter().filter(|p| p.position != keep.position) {
             // A loop that never runs: statements keep their numbers.
-            stream[p.position as usize].kind = NodeKind::For {
+            stream[p.position as usize].kind = Control::For {
                 variable: RegId(0),
                 lower: Bound::Static(0),
                 upper: Bound::Static(0),
                 step: 1,
                 body: Vec::new(),
-            };
+            }
+            .into();
             dropped.insert(NodeIndex(p.at));
         }
         out.before += n as u32;
@@ -419,10 +420,8 @@ fn reslice(nodes: &mut [Node], slices: &FxHashMap<TensorId, (TensorId, usize)>) 
                     })?;
                 }
             }
-            NodeKind::For { body, .. } | NodeKind::While { body, .. } => reslice(body, slices)?,
-            NodeKind::If { then, otherwise, .. } => {
-                reslice(then, slices)?;
-                reslice(otherwise, slices)?;
+            NodeKind::Control(control) => {
+                control.blocks_mut().into_iter().try_for_each(|block| reslice(block, slices))?;
             }
         }
     }

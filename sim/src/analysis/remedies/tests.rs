@@ -2,7 +2,7 @@
 
 use nki_isa::ids::RegId;
 use nki_isa::names::DgeMode;
-use nki_isa::program::Bound;
+use nki_isa::program::{Bound, Control};
 use nki_isa::{DType, Program, Space, View};
 
 use super::*;
@@ -19,7 +19,10 @@ fn tried(program: &Program) -> Remedies {
 fn tried_with(program: &Program, params: &Params) -> Remedies {
     let (timeline, placement) = time_with(program, params);
     let trace = trace_only(program).unwrap();
-    remedies(&Case { program, placement: &placement, trace: &trace, params, timeline: &timeline }, THOROUGH)
+    remedies(
+        &Case { program, placement: &placement, trace: &trace, params, timeline: &timeline, known: None },
+        THOROUGH,
+    )
 }
 
 fn gain(found: &Remedies, kind: &str) -> i64 {
@@ -191,7 +194,7 @@ fn blocks_of_weights(looped: bool) -> Program {
         b.program.registers = 1;
         let body = vec![b.node(NodeKind::Inst(add(xs.clone(), xs.clone(), xs.clone())))];
         let (lower, upper) = (Bound::Static(0), Bound::Static(2));
-        b.push_node(NodeKind::For { variable: RegId(0), lower, upper, step: 1, body });
+        b.push_node(Control::For { variable: RegId(0), lower, upper, step: 1, body }.into());
     }
     b.push(hw(ws.clone(), w));
     for i in 0..16 {

@@ -52,8 +52,8 @@ fn waited_for(case: &Case<'_>) -> Vec<Line> {
     let mut time: FxHashMap<Line, Ps> = FxHashMap::default();
     for step in critical_path(case.timeline) {
         let e = case.timeline.event(step.event);
-        if e.queue.is_some() {
-            *time.entry((e.loc.file, e.loc.line)).or_insert(0) += step.to - step.from;
+        if e.origin.queue.is_some() {
+            *time.entry((e.origin.loc.file, e.origin.loc.line)).or_insert(0) += step.to - step.from;
         }
     }
     let mut lines: Vec<(Reverse<Ps>, Line)> = time.into_iter().map(|(line, time)| (Reverse(time), line)).collect();

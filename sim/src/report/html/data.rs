@@ -270,21 +270,21 @@ fn statements(a: &Analysis<'_>, strings: &mut Strings, columns: &mut Columns) ->
 fn events(a: &Analysis<'_>, accesses: &Accesses, strings: &mut Strings, columns: &mut Columns) {
     let t = a.timeline;
     let events = || t.events.iter();
-    columns.plain("event.row", events().map(|e| i64::from(e.row.0)));
+    columns.plain("event.row", events().map(|e| i64::from(e.origin.row.0)));
     columns.near("event.start", events().map(|e| ns(e.start)));
     columns.plain("event.time", events().map(|e| ns(e.end) - ns(e.start)));
     columns.plain("event.complete", events().map(|e| ns(e.complete) - ns(e.end)));
     let statement = |core: u32, node: u32| i64::from(accesses.statement[core as usize][node as usize]);
-    columns.near("event.statement", events().map(|e| statement(e.core, e.node.0)));
+    columns.near("event.statement", events().map(|e| statement(e.origin.core, e.node.0)));
     columns.near("event.trail", events().map(|e| i64::from(e.trail.0)));
     // How far back the event is that let it start; 0 for none.
     let back =
         |(i, e): (usize, &crate::timeline::Event)| released_by(e.released).map_or(0, |p| i as i64 - i64::from(p.0));
     columns.plain("event.back", events().enumerate().map(back));
     columns.plain("event.via", events().map(|e| i64::from(strings.of(&released(t, e.released)))));
-    columns.plain("event.bytes", events().map(|e| e.bytes as i64));
+    columns.plain("event.bytes", events().map(|e| e.origin.bytes as i64));
     let of = |e: &crate::timeline::Event| {
-        let first = &accesses.first[e.core as usize];
+        let first = &accesses.first[e.origin.core as usize];
         &accesses.all[first[e.node.0 as usize]..first[e.node.0 as usize + 1]]
     };
     columns.plain("event.accesses", events().map(|e| of(e).len() as i64));
@@ -304,8 +304,8 @@ fn released_by(released: Release) -> Option<EventId> {
 fn transfers(t: &Timeline, columns: &mut Columns) {
     let mut rows = Vec::new();
     for (i, e) in t.events.iter().enumerate() {
-        let Some(queue) = e.queue else { continue };
-        let start = |kind| e.phases.iter().find(|p| p.kind == kind).map(|p| p.start);
+        let Some(queue) = e.origin.queue else { continue };
+        let start = |kind| e.phases().iter().find(|p| p.kind == kind).map(|p| p.start);
         let issue = start(PhaseKind::Issue).unwrap_or(e.start);
         let payload = start(PhaseKind::Payload).unwrap_or(issue);
         let moved = start(PhaseKind::Notify).unwrap_or(e.complete);

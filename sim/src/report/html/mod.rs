@@ -135,7 +135,14 @@ mod tests {
         let program = tensor_add();
         let (t, params) = (time(&program), Params::of(Target::Trn2));
         let (placement, trace) = (place(&program).unwrap(), trace_only(&program).unwrap());
-        let case = Case { program: &program, placement: &placement, trace: &trace, params: &params, timeline: &t };
+        let case = Case {
+            program: &program,
+            placement: &placement,
+            trace: &trace,
+            params: &params,
+            timeline: &t,
+            known: None,
+        };
         let a = Analysis::new(case, Facts::of(&program), THOROUGH);
         let page = Page {
             target: "trn2".into(),

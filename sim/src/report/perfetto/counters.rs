@@ -23,9 +23,9 @@ pub(super) fn counters(
     lives: &[Option<Life>],
     core: u32,
 ) -> Vec<Counter> {
-    let of = |e: &Event| &facts.nodes[e.core as usize][e.node.0 as usize].counters;
-    let own = || timeline.events.iter().filter(move |e| e.core == core);
-    let moving = own().filter(|e| e.queue.is_some()).map(|e| {
+    let of = |e: &Event| &facts.nodes[e.origin.core as usize][e.node.0 as usize].counters;
+    let own = || timeline.events.iter().filter(move |e| e.origin.core == core);
+    let moving = own().filter(|e| e.origin.queue.is_some()).map(|e| {
         let (from, to) = payload(e);
         (from, to, rate(of(e).hbm(), from, to))
     });
@@ -41,7 +41,7 @@ pub(super) fn counters(
     for (r, row) in timeline.rows.iter().enumerate() {
         if row.core == core && matches!(row.kind, RowKind::DmaQueue(_)) {
             let queue = Some(RowId(r as u32));
-            let under_way = own().filter(|e| e.queue == queue).map(|e| {
+            let under_way = own().filter(|e| e.origin.queue == queue).map(|e| {
                 let (from, to) = transfer(e);
                 (from, to, 1.0)
             });
@@ -55,7 +55,7 @@ pub(super) fn counters(
 
 /// When the bytes of a transfer move.
 fn payload(e: &Event) -> (Ps, Ps) {
-    let start = |kind| e.phases.iter().find(|p| p.kind == kind).map(|p| p.start);
+    let start = |kind| e.phases().iter().find(|p| p.kind == kind).map(|p| p.start);
     (start(PhaseKind::Payload).unwrap_or(e.start), start(PhaseKind::Notify).unwrap_or(e.complete))
 }
 

@@ -33,8 +33,8 @@ impl Flows {
         let mut writer: Vec<Option<u32>> = vec![None; program.tensors.len()];
         let mut core = 0;
         for (i, e) in timeline.events.iter().enumerate() {
-            if e.core != core {
-                core = e.core;
+            if e.origin.core != core {
+                core = e.origin.core;
                 writer.fill(None);
             }
             let i = i as u32;
@@ -43,7 +43,7 @@ impl Flows {
                 Release::Semaphore { from, .. } => Some(from.0),
                 _ => None,
             };
-            let touched = &nodes[e.core as usize][e.node.0 as usize];
+            let touched = &nodes[e.origin.core as usize][e.node.0 as usize];
             let made = touched.reads.iter().filter_map(|t| writer[t.0 as usize]);
             for from in made.chain(waited) {
                 if from != i && !arrows[own..].contains(&(from, i)) {

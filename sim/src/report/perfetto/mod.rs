@@ -74,20 +74,20 @@ fn write_rank(w: &mut Writer, timeline: &Timeline, program: &Program, of_rank: &
                     track
                 }
             };
-            let is_dma = e.queue.is_some();
+            let is_dma = e.origin.queue.is_some();
             let mut annotations = source(timeline, program, e);
             if !is_queue && let Some((cause, time)) = &waits[i as usize] {
                 annotations.push(text(4, cause));
                 annotations.push(number(5, *time as f64 / 1e6));
             }
             annotations.push(number(6, e.complete as f64 / 1e6));
-            annotations.push(text(8, e.confidence.name()));
+            annotations.push(text(8, e.origin.confidence.name()));
             // An arrow leaves from where the result is made, and arrives where the wait was.
             let leaves = if is_dma == is_queue { flows.from(i) } else { Vec::new() };
             let arrives = if is_queue { Vec::new() } else { flows.to(i) };
             w.begin(track, start, &timeline.label(e), annotations, leaves, arrives);
             if is_queue {
-                for p in e.phases.iter().filter(|p| p.end > p.start) {
+                for p in e.phases().iter().filter(|p| p.end > p.start) {
                     w.begin(track, p.start, p.kind.name(), Vec::new(), Vec::new(), Vec::new());
                     w.end(track, p.end);
                 }
@@ -130,8 +130,8 @@ fn write_counters(
 fn rows(timeline: &Timeline) -> Vec<Vec<u32>> {
     let mut out: Vec<Vec<u32>> = vec![Vec::new(); timeline.rows.len()];
     for (i, e) in timeline.events.iter().enumerate() {
-        out[e.row.0 as usize].push(i as u32);
-        if let Some(q) = e.queue {
+        out[e.origin.row.0 as usize].push(i as u32);
+        if let Some(q) = e.origin.queue {
             out[q.0 as usize].push(i as u32);
         }
     }
@@ -147,8 +147,8 @@ fn rows(timeline: &Timeline) -> Vec<Vec<u32>> {
 
 /// From the issue of a transfer to its completion.
 fn transfer(e: &Event) -> (Ps, Ps) {
-    let start = e.phases.iter().map(|p| p.start).min().unwrap_or(e.start);
-    let end = e.phases.iter().map(|p| p.end).max().unwrap_or(e.end);
+    let start = e.phases().iter().map(|p| p.start).min().unwrap_or(e.start);
+    let end = e.phases().iter().map(|p| p.end).max().unwrap_or(e.end);
     (start, end)
 }
 
@@ -170,7 +170,7 @@ fn waits(timeline: &Timeline) -> Vec<Option<(String, Ps)>> {
 
 fn source(timeline: &Timeline, program: &Program, e: &Event) -> Vec<DebugAnnotation> {
     let mut out = Vec::with_capacity(6);
-    let place = timeline.place(e.loc);
+    let place = timeline.place(e.origin.loc);
     if !place.is_empty() {
         out.push(text(1, &place));
     }
@@ -179,8 +179,8 @@ fn source(timeline: &Timeline, program: &Program, e: &Event) -> Vec<DebugAnnotat
     if !iterations.is_empty() {
         out.push(text(2, &iterations.join(", ")));
     }
-    if e.bytes > 0 {
-        out.push(DebugAnnotation { name_iid: Some(3), uint_value: Some(e.bytes), ..DebugAnnotation::default() });
+    if e.origin.bytes > 0 {
+        out.push(DebugAnnotation { name_iid: Some(3), uint_value: Some(e.origin.bytes), ..DebugAnnotation::default() });
     }
     out
 }

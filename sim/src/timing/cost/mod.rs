@@ -4,6 +4,7 @@ mod dma;
 mod laws;
 mod rendezvous;
 mod stream;
+mod table;
 mod tensor;
 
 use nki_isa::View;
@@ -20,6 +21,7 @@ use crate::trace::NodeIndex;
 const QUEUES: usize = Engine::QUEUES.len();
 
 pub use laws::Laws;
+pub(crate) use table::Costs;
 
 /// Turns work into time. Implement it to swap the laws; the schedule, the machine and the reports stay.
 pub trait CostModel: Sync {
@@ -41,7 +43,7 @@ pub struct Place {
 }
 
 /// The cost of one instruction. All times are for a machine without contention.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Cost {
     /// The engine whose queue it goes through; `Unknown` for a DMA whose queue is open.
     pub engine: Engine,
@@ -52,7 +54,7 @@ pub struct Cost {
 }
 
 /// Kinds of cost.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum CostKind {
     /// A pass through a compute engine or a sequencer.
     Compute {
@@ -89,7 +91,7 @@ pub enum CostKind {
 }
 
 /// The cost of a transfer.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct DmaCost {
     /// Which of the default queues it takes if its engine is open.
     pub direction: Direction,
@@ -112,7 +114,7 @@ pub struct DmaCost {
 }
 
 /// What it takes to start a transfer.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct Trigger {
     /// For how long the descriptors occupy the engine that triggers the transfer.
     pub occupancy: Ps,
@@ -138,7 +140,7 @@ impl DmaCost {
 }
 
 /// Which way a transfer goes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Direction {
     /// From HBM.
     Load,

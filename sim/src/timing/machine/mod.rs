@@ -63,6 +63,18 @@ pub(crate) struct Finished<O> {
     pub(crate) waiting: u32,
 }
 
+impl<O> Finished<O> {
+    /// The same with what `make` makes of the observer.
+    pub(super) fn map<T>(self, make: impl FnOnce(O) -> T) -> Finished<T> {
+        Finished { observer: make(self.observer), end: self.end, waiting: self.waiting }
+    }
+}
+
+/// From the start of the kernel to its end, when these cores have run.
+pub(super) fn elapsed<O>(finished: &[Finished<O>], machine: &MachineConstants) -> Ps {
+    finished.iter().map(|core| core.end).fold(machine.head, Ps::max) + machine.tail
+}
+
 /// Runs what all cores executed on one clock, each in its order. `observe(i)` gives the observer of core `i`.
 pub(crate) fn run<O: Observer>(
     lowered: &[(CoreId, Lowered<'_>)],

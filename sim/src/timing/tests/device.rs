@@ -167,7 +167,7 @@ fn an_isolated_hardware_transfer_takes_what_profiles_show() {
     }
     let t = time(&program);
     let e = only(&t);
-    let first = e.phases.iter().find(|p| p.kind == crate::timeline::PhaseKind::Payload).unwrap().start - e.start;
+    let first = e.phases().iter().find(|p| p.kind == crate::timeline::PhaseKind::Payload).unwrap().start - e.start;
     assert!((ns(first) - 1333.0).abs() < 0.03 * 1333.0, "{first}");
     assert!((2085.0..2313.0).contains(&ns(e.complete - e.start)), "{}", e.complete - e.start);
 }
@@ -204,6 +204,6 @@ fn engines_of_the_program_are_honoured() {
         }
     }
     let t = time(&program);
-    let rows: Vec<&str> = t.events.iter().map(|e| t.rows[e.row.0 as usize].kind.name()).collect();
+    let rows: Vec<&str> = t.events.iter().map(|e| t.rows[e.origin.row.0 as usize].kind.name()).collect();
     assert_eq!(rows, ["scalar", "gpsimd"]);
 }

@@ -2,7 +2,7 @@
 
 use nki_isa::ids::RegId;
 use nki_isa::names::Engine;
-use nki_isa::program::{Bound, NodeKind};
+use nki_isa::program::{Bound, Control, NodeKind};
 use nki_isa::{DType, Program, Space, Target, TensorId};
 use proptest::prelude::*;
 
@@ -11,7 +11,7 @@ use super::{check, time_with};
 use crate::exec::trace_only;
 use crate::place::place;
 use crate::schedule::Policy;
-use crate::simulate::{simulate, simulate_again};
+use crate::simulate::{RankTrace, latency, simulate};
 use crate::testing::{Builder, add, dma};
 use crate::timing::lower::Dependences;
 use crate::timing::{Laws, Params};
@@ -38,7 +38,7 @@ pub(crate) fn build(choices: &[(u8, u8, u8, u8)], loops: bool) -> Program {
     if loops {
         b.program.registers = 1;
         let (lower, upper) = (Bound::Static(0), Bound::Static(3));
-        b.push_node(NodeKind::For { variable: RegId(0), lower, upper, step: 1, body });
+        b.push_node(Control::For { variable: RegId(0), lower, upper, step: 1, body }.into());
     } else {
         b.program.cores[0] = body;
     }
@@ -63,16 +63,16 @@ proptest! {
 
         let (placement, trace) = (place(&program).unwrap(), trace_only(&program).unwrap());
         let laws = Laws::new(&params).unwrap();
-        let low = crate::timing::lower::lower(&program, 0, &placement, &trace.cores[0], &laws, &Policy::of(&params).reach(), &Dependences::default());
+        let low = crate::timing::lower::lower(&program, 0, &placement, &trace.cores[0], &laws, &Policy::of(&params).reach(), None);
         let by_trace = |op: usize| t.events.iter().find(|e| e.trace == low.ops[op].trace);
         for op in 0..low.ops.len() {
             for d in low.graph.deps.of(op) {
                 if let (Some(now), Some(before)) = (by_trace(op), by_trace(d.on as usize)) {
                     // Accesses of one engine keep their order; everything else waits for the result.
-                    let engine = Engine::QUEUES[(now.row.0 as usize) % Engine::QUEUES.len()];
-                    let order = now.row == before.row
-                        && now.queue.is_none()
-                        && before.queue.is_none()
+                    let engine = Engine::QUEUES[(now.origin.row.0 as usize) % Engine::QUEUES.len()];
+                    let order = now.origin.row == before.origin.row
+                        && now.origin.queue.is_none()
+                        && before.origin.queue.is_none()
                         && crate::deps::orders(engine, d.hazard);
                     let from = if order { before.start } else { before.complete };
                     prop_assert!(now.start >= from, "{op} starts before {} is done", d.on);
@@ -127,8 +127,10 @@ proptest! {
         ] {
             let mut params = Params::of(Target::Trn2);
             params.set_text(name, value).unwrap();
-            let again = simulate_again(&program, &placement, &trace, &params, &known).unwrap();
-            prop_assert_eq!(&again, &simulate(&program, &placement, &trace, &params).unwrap(), "{}", name);
+            let rank = RankTrace { program: &program, placement: &placement, trace: &trace };
+            let again = latency(rank, &Laws::new(&params).unwrap(), &Policy::of(&params), Some(&known));
+            let alone = simulate(&program, &placement, &trace, &params).unwrap().elapsed;
+            prop_assert_eq!(again, alone, "{}", name);
         }
     }
 }

@@ -178,7 +178,7 @@ fn speed_of_parts() {
             &trace.cores[0],
             &laws,
             &crate::schedule::Policy::of(&params).reach(),
-            &Default::default(),
+            None,
         );
         println!("lower {:?} {} edges", at.elapsed(), low.graph.deps.len());
         let at = std::time::Instant::now();
