@@ -302,7 +302,7 @@ fn live_kernel(interp: &mut Interp<'_>, function: &Arg, options: &Options) -> Ev
                 as_written: options.as_written,
             })
         }
-        Value::Host(host) => Err(interp.host_error(&host, Span::default())),
+        Value::Host(host) => Err(interp.host_error(host, Span::default())),
         other => {
             let text = format!("a kernel is a function, not {}", other.a_type());
             Err(Raise::new(Diagnostic::error("type-error", text)))

@@ -284,7 +284,7 @@ fn rearrange(interp: &mut Interp<'_>, t: &Tensor, args: CallArgs) -> EvalResult<
                 fixed.push((k.clone(), int(v, "rearrange: a size", span)?));
             }
         }
-        Some(other) => return Err(wrong("rearrange: fixed_sizes", "a dict", &other, span)),
+        Some(other) => return Err(wrong("rearrange: fixed_sizes", "a dict", other, span)),
     }
     let src: Vec<Vec<&str>> = src.iter().map(|v| v.iter().map(|s| &**s).collect()).collect();
     let dst: Vec<Vec<&str>> = dst.iter().map(|v| v.iter().map(|s| &**s).collect()).collect();
