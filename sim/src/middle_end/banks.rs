@@ -339,15 +339,7 @@ impl<'p> Banks<'p> {
         let context = Context { arch: Arch::of(self.program.target), tensors: self.tensors };
         let mut left = self.uses.of_tensor(bank).iter().filter(|u| !self.issued[u.at as usize]);
         left.all(|u| {
-            let new = inst(self.node(u.at)).and_then(|inst| {
-                inst.with_views(&mut |view| {
-                    if let Some(copy) =
-                        if view.tensor == bank { Some(tile) } else { self.copied.get(&view.tensor).copied() }
-                    {
-                        (view.tensor, view.space) = (copy, Space::Sbuf);
-                    }
-                })
-            });
+            let new = inst(self.node(u.at)).and_then(|inst| self.reading_copies(inst, Some((bank, tile))));
             new.is_some_and(|new| new.validate(&context).is_ok())
         })
     }
@@ -359,11 +351,17 @@ impl<'p> Banks<'p> {
         if !moved {
             return Some(node.clone());
         }
-        let inst = inst(node)?.with_views(&mut |view| {
-            if let Some(tile) = self.copied.get(&view.tensor) {
-                (view.tensor, view.space) = (*tile, Space::Sbuf);
-            }
-        })?;
+        let inst = self.reading_copies(inst(node)?, None)?;
         Some(Node { kind: NodeKind::Inst(inst), ..node.clone() })
+    }
+
+    /// The instruction with operands in SBUF for results that were copied there, and for one `more`: its tile in PSUM and the copy.
+    fn reading_copies(&self, inst: &Inst, more: Option<(TensorId, TensorId)>) -> Option<Inst> {
+        inst.with_views(&mut |view| {
+            let new = more.filter(|(bank, _)| *bank == view.tensor).map(|(_, tile)| tile);
+            if let Some(tile) = new.or_else(|| self.copied.get(&view.tensor).copied()) {
+                (view.tensor, view.space) = (tile, Space::Sbuf);
+            }
+        })
     }
 }

@@ -240,7 +240,7 @@ impl Lower<'_> {
         };
         let total = dst.view.elements() as i64;
         let parts = i64::from(self.builder.arch().partitions);
-        let width = (total / parts).clamp(1, 2048);
+        let width = (total / parts).clamp(1, FILLED);
         let block = parts * width;
         let tile = self.tile(&[parts, width], dst.view.dtype, Space::Sbuf)?;
         self.emit("memset", &[("dst", view(&tile)), ("value", arg)])?;
