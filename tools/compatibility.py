@@ -24,12 +24,15 @@ PAGE = pathlib.Path(__file__).resolve().parent.parent / "docs" / "compatibility.
 HEAD = """# Compatibility with public kernels
 
 Public kernels of other authors run unchanged against their own references.
-`tools/compatibility.py` generates this page. To regenerate it:
+This page is generated. One command runs nki-library's own test suite and writes its part:
 
-    python tools/library.py CHECKOUT --target trn2 trn3 --random 300 --seed 1 --frontend both --timeout 60 --json library.json    # nki-library's own test suite
+    python tools/library.py CHECKOUT --target trn2 trn3 --random 300 --seed 1 --frontend both --timeout 120 --page
+
+The other parts come from the corpus of public kernels and from test suites of other projects (commands below):
+
     python tools/corpus.py CORPUS.jsonl --sources DIR --json corpus.json
-    python tools/suites.py CHECKOUT TESTS... --json suites.json     # test suites of other projects, see below
-    python tools/compatibility.py --library library.json --corpus corpus.json --suites suites.json
+    python tools/suites.py CHECKOUT TESTS... --json suites.json
+    python tools/compatibility.py --corpus corpus.json --suites suites.json
 
 """
 
@@ -234,6 +237,15 @@ def present(page: str, heading: str) -> str:
     return page[begin : min((end + 1 for end in ends if end >= 0), default=len(page))].rstrip() + "\n"
 
 
+def regenerate(of_library: list | None, of_corpus: list | None = None, of_suites: list | None = None, note: str = "") -> None:
+    """Writes the page with these results. A part without results remains as it is."""
+    page = PAGE.read_text()
+    given = zip(PARTS, (of_library, of_corpus, of_suites), (library, corpus, suites))
+    parts = [write(results).strip() + "\n" if results is not None else present(page, heading) for heading, results, write in given]
+    made = paragraph(f"Last generated: {datetime.date.today().isoformat()}. {note}".rstrip()) + "\n\n"
+    files.write_whole(PAGE, HEAD + made + "\n".join(parts))
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--library", type=pathlib.Path, help="results of tools/library.py")
@@ -241,15 +253,12 @@ def main() -> int:
     parser.add_argument("--suites", type=pathlib.Path, help="results of tools/suites.py")
     parser.add_argument("--note", default="", help="remarks on these runs")
     options = parser.parse_args()
-    given = zip(PARTS, (options.library, options.corpus, options.suites), (library, corpus, suites))
     try:
-        page = PAGE.read_text()
-        parts = [write(json.loads(path.read_text())).strip() + "\n" if path else present(page, heading) for heading, path, write in given]
+        results = [json.loads(path.read_text()) if path else None for path in (options.library, options.corpus, options.suites)]
+        regenerate(*results, note=options.note)
     except (OSError, json.JSONDecodeError, ValueError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
-    made = paragraph(f"Last generated: {datetime.date.today().isoformat()}. {options.note}".rstrip()) + "\n\n"
-    files.write_whole(PAGE, HEAD + made + "\n".join(parts))
     return 0
 
 

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 """Runs the test suite of AWS's nki-library on the simulator.
 
-    python tools/library.py CHECKOUT --target trn2 trn3 --random 300 --seed 1 --frontend both --timeout 60 --json FILE
+    python tools/library.py CHECKOUT --target trn2 trn3 --random 300 --seed 1 --frontend both --timeout 120 --page
 
-runs 300 tests of each platform, drawn from all tests, under both frontends; tools/compatibility.py
-turns FILE into a page. CHECKOUT is a checkout of nki-library; it is not modified. The suite runs in a temporary copy with
+runs 300 tests of each platform, drawn from all tests, under both frontends, and writes the results to
+docs/compatibility.md. CHECKOUT is a checkout of nki-library; it is not modified. The suite runs in a temporary copy with
 patches for the gaps of the published repository (tools/library_suite/overlay.py lists them with
 reasons, and every run prints them). Each test file runs in its own process, so that a crash or an
 endless test costs one test instead of the run.
@@ -25,6 +25,7 @@ from collections.abc import Iterator
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 
+import compatibility  # noqa: E402
 from common import environment, files  # noqa: E402
 from library_suite import overlay, runner  # noqa: E402
 
@@ -36,7 +37,8 @@ def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("checkout", type=pathlib.Path, help="a checkout of nki-library")
     parser.add_argument("-k", dest="filter", default="", help="pytest's expression that selects tests")
-    parser.add_argument("--json", type=pathlib.Path, help="write the results here")
+    parser.add_argument("--json", type=pathlib.Path, help="write the results here, too, after each test file")
+    parser.add_argument("--page", action="store_true", help="write the results to docs/compatibility.md")
     parser.add_argument("--path", action="append", default=[], help="test files or folders inside of the checkout (default: all kernels)")
     parser.add_argument("--target", nargs="+", default=["trn2"], choices=["trn1", "trn2", "trn3"], help="platforms to run for (default trn2)")
     parser.add_argument("--smallest", type=int, metavar="N", help="only the N smallest configurations of each test function")
@@ -95,6 +97,8 @@ def main() -> int:
                     files.write_whole(options.json, json.dumps(reports, indent=1))
     for report in reports:
         print_summary(report)
+    if options.page:
+        compatibility.regenerate(reports)
     return 0
 
 
