@@ -186,12 +186,15 @@ fn layout(array: &Bound<'_, PyAny>) -> PyResult<Option<Layout>> {
             }
             _ => Vec::new(),
         };
-        Ok(Some(Layout {
-            address: interface.data as usize,
-            contiguous: interface.flags & Interface::CONTIGUOUS != 0,
-            writable: interface.flags & Interface::WRITEABLE != 0,
-            strides,
-        }))
+        let (contiguous, writable) = if interface.kind as u8 == b'V' {
+            // NumPy clears the flags of arrays of structures, which packed elements are (`array_struct_get` in getset.c masks them with
+            // NPY_ARR_HAS_DESCR).
+            let flags = array.getattr("flags")?;
+            (flags.getattr("c_contiguous")?.extract()?, flags.getattr("writeable")?.extract()?)
+        } else {
+            (interface.flags & Interface::CONTIGUOUS != 0, interface.flags & Interface::WRITEABLE != 0)
+        };
+        Ok(Some(Layout { address: interface.data as usize, contiguous, writable, strides }))
     }
 }
 

@@ -614,6 +614,30 @@ def test_strided_arrays_get_what_a_kernel_writes():
     assert np.array_equal(wide, before)
 
 
+@nki.jit(platform_target="trn3")
+def repeat_first_rows(x):
+    """Rows 0 to 3 once more as rows 4 to 7, in the argument."""
+    t = nl.ndarray((4, x.shape[1]), dtype=x.dtype, buffer=nl.sbuf)
+    nisa.dma_copy(dst=t, src=x[0:4, :])
+    nisa.dma_copy(dst=x[4:8, :], src=t)
+    return x
+
+
+@pytest.mark.parametrize("name", ["float8_e4m3fn_x4", "float8_e5m2_x4", "float4_e2m1fn_x4"])
+def test_packed_elements_are_arguments_like_others(name):
+    """NumPy's C interface says nothing of the memory of structures, which they are on the host."""
+    dtype = np.dtype(getattr(nl, name))
+    bits = np.random.default_rng(0).integers(0, 256, (8, 16, dtype.itemsize), np.uint8)
+    for x in (bits.copy().view(dtype)[..., 0], bits.copy().view(dtype)[:, ::2, 0], bits.copy().view(dtype)[:, ::-1, 0]):
+        before = x.copy()
+        assert repeat_first_rows(x) is x
+        assert x[:4].tobytes() == before[:4].tobytes() == x[4:].tobytes()
+    fixed = bits.view(dtype)[..., 0]
+    fixed.flags.writeable = False
+    with pytest.raises(ValueError, match="`x`, which is read-only"):
+        repeat_first_rows(fixed)
+
+
 def test_strided_arrays_on_several_ranks():
     wide = ramp(4, 16)
     got = nki_sim.simulate_ranks(kernels.increment, 2)([wide[:, ::2], wide[:, 1::2]])
