@@ -63,19 +63,29 @@ def parameters(code):
     return list(code.co_varnames[:count])
 
 
-def read_once(values, names):
-    """The values of a loop whose body the older compiler read once: numbers with these names, which
-    the body updates, begin each iteration with the value that they had before the loop."""
+def read_once(values, names, carry):
+    """The values of a loop whose body the older compiler read once: `carry` says what variables with these
+    names hold when an iteration begins, and after the loop."""
     before = None
     for value in values:
-        frame = sys._getframe(1)
-        variables = frame.f_locals
-        numbers = {name: variables[name] for name in names if isinstance(variables.get(name), (int, float))}
         if before is None:
-            before = numbers
+            variables = sys._getframe(1).f_locals
+            before = {name: variables[name] for name in names if _is_carried(variables.get(name))}
         else:
-            _store(frame, {name: before[name] for name in numbers if name in before})
+            _carry(sys._getframe(1), before, carry, False)
         yield value
+    if before:
+        _carry(sys._getframe(1), before, carry, True)
+
+
+def _is_carried(value):
+    return isinstance(value, (int, float, _native.Handle))
+
+
+def _carry(frame, before, carry, ended):
+    variables = frame.f_locals
+    now = {name: variables[name] for name in before if _is_carried(variables.get(name))}
+    _store(frame, {name: carry(name, before[name], value, ended) for name, value in now.items()})
 
 
 def _store(frame, values):

@@ -26,6 +26,13 @@ Functions of Beta 1 accept any keyword, and do not look at those that they do no
     nisa.nc_matmul(a, b, transpose_x=True)              # wrong: transposes nothing
     nl.matmul(a, b, transpose_x=True)                   # right";
 
+    "immutable-argument" (Suspicious), "an older kernel writes to an argument that it does not declare or return", "
+The older compiler refuses stores to arguments that are not declared as mutable, and kernels that do not
+return those that are. Here they run. A kernel that returns nothing may write to any argument.
+
+    def kernel(x): nl.store(x, t); return out                       # wrong
+    def kernel(x: nt.mutable_tensor): nl.store(x, t); return out, x # right";
+
     "late-use", "a result is used after it was assigned to another tile", "
 `acc += nisa.nc_matmul(...)` adds the product in PSUM: the product itself is nowhere. A result that was
 assigned by `t[...] = result` can be used later, but not from a loop of the device that has ended.
@@ -42,6 +49,16 @@ A kernel that another kernel calls has no grid.
 
     nki-sim run k.py --programs 4,2                         # 8 programs on one core
     nki-sim run k.py --programs nc2*4                       # 4 programs on each of two cores";
+
+    "loop-carried" (Suspicious), "a name is assigned in a loop whose iterations all begin with its first value", "
+The older compiler reads the body of a loop over `nl.affine_range` or `nl.sequential_range` once. `t = t +
+x` makes a new tile there, which only the body knows: each iteration begins with the tile that `t` held
+before the loop, and after the loop `t` cannot be used. The same holds for numbers.
+
+    for i in nl.affine_range(4):
+        t = t + nl.load(x[i])                           # wrong: adds one of the four
+    for i in nl.sequential_range(4):
+        t[...] = t + nl.load(x[i])                      # right: updates the tile";
 
     "loop-reduce", "`nl.loop_reduce` cannot tell the first iteration", "
 The first iteration of the loops copies the value, later ones combine it with what the tile holds. The

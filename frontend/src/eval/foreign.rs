@@ -431,6 +431,21 @@ pub(crate) trait Dialect {
         false
     }
 
+    /// Whether a name that held the tile `old` and holds `now` was bound to another tile.
+    fn is_other_tile(&self, _old: &Value, _now: &Value) -> bool {
+        false
+    }
+
+    /// The kernel at `span` returns `outputs` and writes to its arguments `written`: reports what the language does not allow.
+    fn check_written(
+        &self,
+        _interp: &mut Interp<'_>,
+        _written: &[(String, Value)],
+        _outputs: &[(String, Value)],
+        _span: Span,
+    ) {
+    }
+
     /// The check of a value whose variable is annotated `class[index]`: gets class, index and value.
     fn annotated(&self) -> Option<Annotated> {
         None
@@ -481,6 +496,8 @@ pub(crate) enum Hint {
     LaunchGrid,
     /// A value of the host program used in a kernel.
     HostValue,
+    /// A name that a loop changes although each iteration begins with its first value.
+    LoopCarried,
     /// A function that a statement makes and does not call.
     UnusedFunction,
 }

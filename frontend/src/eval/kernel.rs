@@ -207,8 +207,13 @@ impl Interp<'_> {
         let mut outputs = Vec::new();
         let returned = self.collect_outputs(result, names, span, &mut outputs)?;
         let allowed = dialect.outputs();
-        if outputs.is_empty() && allowed.arguments {
-            outputs = self.backend.written_inputs();
+        if allowed.arguments {
+            let written = self.backend.written_inputs();
+            if outputs.is_empty() {
+                outputs = written;
+            } else {
+                dialect.check_written(self, &written, &outputs, span);
+            }
         }
         for (name, value) in &mut outputs {
             *value = dialect.output(self, name, value, span)?;

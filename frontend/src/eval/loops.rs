@@ -2,10 +2,11 @@
 
 use std::rc::Rc;
 
-use nki_diag::Span;
+use nki_diag::{Diagnostic, Span};
 
 use super::error::{EvalResult, Raise};
 use super::exec::Flow;
+use super::foreign::{Hint, Object};
 use super::generator::Saved;
 use super::iterator::Iter;
 use super::value::Value;
@@ -154,13 +155,9 @@ impl Interp<'_> {
     ) -> EvalResult<Flow> {
         let depth = self.push_iteration(variable, header);
         let mut result = Ok(Flow::Next);
-        let before = self.numbers_before(frame, f);
+        let before = self.held_before(frame, f);
         for (count, item) in items.enumerate() {
-            for (slot, number) in &before {
-                if self.held(frame, *slot).as_float().is_some() {
-                    self.store(frame, *slot, number.clone());
-                }
-            }
+            self.begin_again(frame, &before, f.iter.span);
             let value = item.as_int().unwrap_or(count as i64);
             self.set_iteration(depth, value);
             let ran = self
@@ -176,16 +173,76 @@ impl Interp<'_> {
             }
         }
         self.pop_steps(depth);
+        if result.is_ok() {
+            self.end_held(frame, &before, f.iter.span);
+        }
         result
     }
 
-    /// The numbers with which each iteration of a loop begins whose compiler read its body once.
-    fn numbers_before(&self, frame: &Frame<'_>, f: &For) -> Vec<(Slot, Value)> {
-        if !self.in_kernel || f.updated().is_empty() || !self.dialect.reads_body_once(self, &f.iter) {
+    /// The values of names with which each iteration of a loop begins whose compiler read its body once.
+    fn held_before(&self, frame: &Frame<'_>, f: &For) -> Vec<(Carried, Value)> {
+        if !self.in_kernel || f.carried().is_empty() || !self.dialect.reads_body_once(self, &f.iter) {
             return Vec::new();
         }
-        let held = f.updated().iter().map(|(_, slot)| (*slot, self.held(frame, *slot)));
-        held.filter(|(_, value)| value.as_float().is_some()).collect()
+        f.carried().iter().map(|carried| (*carried, self.held(frame, carried.slot))).collect()
+    }
+
+    /// Gives names what they held before the loop over `iterable`.
+    fn begin_again(&mut self, frame: &Frame<'_>, before: &[(Carried, Value)], iterable: Span) {
+        for (carried, old) in before {
+            let now = self.held(frame, carried.slot);
+            if let Some(value) = self.carry(carried, old, &now, iterable) {
+                self.store(frame, carried.slot, value);
+            }
+        }
+    }
+
+    /// Names that held other tiles in each iteration of the loop over `iterable` hold none after it.
+    fn end_held(&mut self, frame: &Frame<'_>, before: &[(Carried, Value)], iterable: Span) {
+        for (carried, old) in before {
+            let now = self.held(frame, carried.slot);
+            if let Some(value) = self.carry_out(carried, old, &now, iterable) {
+                self.store(frame, carried.slot, value);
+            }
+        }
+    }
+
+    /// What a name holds at the beginning of an iteration of a loop whose compiler read its body once: `old` before the loop and `now` after
+    /// the iteration before. `None` if that is `now`.
+    pub(crate) fn carry(&mut self, carried: &Carried, old: &Value, now: &Value, iterable: Span) -> Option<Value> {
+        if let (Some(before), Some(after)) = (old.as_float(), now.as_float()) {
+            if before.to_bits() != after.to_bits() && !carried.in_place {
+                self.report_carried(carried, "is assigned in a loop that reads its value of before", iterable);
+            }
+            return Some(old.clone());
+        }
+        if !self.is_other_tile(old, now) {
+            return None;
+        }
+        self.report_carried(carried, "is another tile in each iteration of this loop", iterable);
+        Some(old.clone())
+    }
+
+    /// What a name holds after such a loop, if not `now`: another tile than before the loop was one of an iteration.
+    pub(crate) fn carry_out(&mut self, carried: &Carried, old: &Value, now: &Value, iterable: Span) -> Option<Value> {
+        if !self.is_other_tile(old, now) {
+            return None;
+        }
+        self.report_carried(carried, "is another tile in each iteration of this loop", iterable);
+        Some(Value::object(EndedTile))
+    }
+
+    fn is_other_tile(&self, old: &Value, now: &Value) -> bool {
+        now.downcast::<EndedTile>().is_some() || self.dialect.is_other_tile(old, now)
+    }
+
+    fn report_carried(&mut self, carried: &Carried, what: &str, iterable: Span) {
+        let message = format!("`{}` {what}", self.name(carried.name));
+        let finding = Diagnostic::warning("loop-carried", message)
+            .at(carried.span, "each iteration begins with what the name held before the loop")
+            .with(iterable, "the body of this loop is compiled once")
+            .help(self.dialect.hint(Hint::LoopCarried));
+        self.report_once(finding, carried.span);
     }
 
     pub(super) fn exec_while(
@@ -265,5 +322,15 @@ impl Interp<'_> {
             self.suspended.push(Saved::While(None));
         }
         Ok(flow)
+    }
+}
+
+/// What a name holds after a loop in which it held another tile in each iteration.
+#[derive(Debug)]
+struct EndedTile;
+
+impl Object for EndedTile {
+    fn type_name(&self) -> &'static str {
+        "tile of a loop that has ended"
     }
 }

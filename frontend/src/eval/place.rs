@@ -102,15 +102,15 @@ impl Interp<'_> {
         found.iter().rev().find(|(stmt, _)| stmt.span == place).map(|(_, f)| f.iter.span)
     }
 
-    /// The names of the numbers that the loop over what is written at a place updates, and which do not add up: see
+    /// The names that the loop over what is written at a place carries, if each iteration begins with what they held before: see
     /// [`super::foreign::Dialect::reads_body_once`].
-    pub(crate) fn updated_in_loop_over(&self, place: Span) -> Vec<Symbol> {
+    pub(crate) fn carried_by_loop_over(&self, place: Span) -> Vec<Carried> {
         let Some(tree) = self.tree(place.file) else { return Vec::new() };
         let mut found = Vec::new();
         descend(&tree.body, place, &mut found);
         let over = |f: &&For| holds(place, f.iter.span) && self.dialect.reads_body_once(self, &f.iter);
         let found = found.iter().rev().map(|(_, f)| *f).find(over);
-        found.map_or_else(Vec::new, |f| f.updated().iter().map(|(name, _)| *name).collect())
+        found.map_or_else(Vec::new, |f| f.carried().to_vec())
     }
 }
 

@@ -140,14 +140,14 @@ impl Hoist<'_> {
             }
             StmtKind::If(arms, orelse) => self.branches(arms, orelse, out),
             StmtKind::For(f) => {
-                let For { target, iter, body, orelse, updated } = *f;
+                let For { target, iter, body, orelse, carried } = *f;
                 let iter = self.expr(iter, out);
                 StmtKind::For(Box::new(For {
                     target,
                     iter,
                     body: self.block(body),
                     orelse: self.block(orelse),
-                    updated,
+                    carried,
                 }))
             }
             StmtKind::While(test, body, orelse) if yields(&test) && orelse.is_empty() => {

@@ -1,8 +1,10 @@
 //! Python source: its tree, the parser that makes it, and the resolution of names to slots.
 
+mod carried;
 mod hoist;
 pub(crate) mod parse;
 pub(crate) mod resolve;
 mod tree;
 
+pub(crate) use self::carried::Carried;
 pub(crate) use self::tree::*;

@@ -198,7 +198,7 @@ impl Convert<'_> {
                 iter: self.expr(&s.iter),
                 body: self.block(&s.body),
                 orelse: self.block(&s.orelse),
-                updated: OnceCell::new(),
+                carried: OnceCell::new(),
             })),
             py::Stmt::While(s) => StmtKind::While(self.expr(&s.test), self.block(&s.body), self.block(&s.orelse)),
             py::Stmt::Break(_) => StmtKind::Break,

@@ -11,6 +11,8 @@ use std::rc::Rc;
 use nki_diag::Span;
 use rustc_hash::FxHashMap;
 
+use super::carried::{Carried, carried};
+
 /// An interned name.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, PartialOrd, Ord)]
 pub(crate) struct Symbol(pub(crate) u32);
@@ -480,37 +482,14 @@ pub(crate) struct For {
     pub(crate) iter: Expr,
     pub(crate) body: Vec<Stmt>,
     pub(crate) orelse: Vec<Stmt>,
-    /// See [`For::updated`].
-    pub(crate) updated: OnceCell<Box<[(Symbol, Slot)]>>,
+    /// See [`For::carried`].
+    pub(crate) carried: OnceCell<Box<[Carried]>>,
 }
 
 impl For {
-    /// The names that the body updates in place (`name += ...`), once names are resolved.
-    pub(crate) fn updated(&self) -> &[(Symbol, Slot)] {
-        self.updated.get_or_init(|| {
-            let mut found = Vec::new();
-            updated(&self.body, &mut found);
-            found.into()
-        })
-    }
-}
-
-fn updated(body: &[Stmt], found: &mut Vec<(Symbol, Slot)>) {
-    for stmt in body {
-        match &stmt.kind {
-            StmtKind::AugAssign(Expr { kind: ExprKind::Name(name, slot), .. }, ..)
-                if !found.contains(&(*name, *slot)) =>
-            {
-                found.push((*name, *slot));
-            }
-            StmtKind::If(arms, orelse) => {
-                arms.iter().for_each(|(_, body)| updated(body, found));
-                updated(orelse, found);
-            }
-            StmtKind::For(f) => updated(&f.body, found),
-            StmtKind::With(_, body) => updated(body, found),
-            _ => {}
-        }
+    /// The names that carry a value from one iteration to the next, once names are resolved.
+    pub(crate) fn carried(&self) -> &[Carried] {
+        self.carried.get_or_init(|| carried(&self.target, &self.body))
     }
 }
 

@@ -487,11 +487,21 @@ impl Trace<'_, '_> {
         self.at(span, |interp| replacement.replace(interp, old, span).map(Item))
     }
 
-    /// Names of the numbers that begin each iteration of the loop over what is written at a place with the value that they had before the loop.
-    pub fn updated_in_loop_over(&mut self, place: Span) -> Vec<String> {
+    /// Names that begin each iteration of the loop over what is written at a place with what they held before the loop.
+    pub fn carried_by_loop_over(&mut self, place: Span) -> Vec<String> {
         self.interp.enter_file(place.file);
-        let names = self.interp.updated_in_loop_over(place);
-        names.into_iter().map(|name| self.interp.name(name).to_string()).collect()
+        let carried = self.interp.carried_by_loop_over(place);
+        carried.into_iter().map(|carried| self.interp.name(carried.name).to_string()).collect()
+    }
+
+    /// What a name of [`Self::carried_by_loop_over`] holds when an iteration begins, or when the loop has `ended`: it held `old` before the
+    /// loop and holds `now`. `None` if it keeps that.
+    pub fn carry(&mut self, place: Span, name: &str, old: &Item, now: &Item, ended: bool) -> Option<Item> {
+        self.interp.enter_file(place.file);
+        let carried = self.interp.carried_by_loop_over(place);
+        let carried = carried.into_iter().find(|carried| &*self.interp.name(carried.name) == name)?;
+        let carry = if ended { Interp::carry_out } else { Interp::carry };
+        carry(&mut self.interp, &carried, &old.0, &now.0, place).map(Item)
     }
 
     /// `operator value`, where the operator is `-`, `+` or `~`.

@@ -451,7 +451,7 @@ fn call(
     let result = to_python(py, tracing, &made)?;
     match effect {
         Effect::None => Ok(result),
-        Effect::Numbers(names) => Ok(tracer(py)?.getattr("read_once")?.call1((result, names))?.unbind()),
+        Effect::Loop(carry, names) => Ok(tracer(py)?.getattr("read_once")?.call1((result, names, carry))?.unbind()),
         Effect::Variable => assigned(py, tracing, &made, result),
     }
 }
@@ -459,8 +459,8 @@ fn call(
 /// What the result of a call does to variables of the caller.
 enum Effect {
     None,
-    /// It is iterated over, and these numbers do not add up.
-    Numbers(Vec<String>),
+    /// It is iterated over, and what these names hold does not add up.
+    Loop(Carry, Vec<String>),
     /// It changes what the variable holds that it is assigned to.
     Variable,
 }
@@ -470,8 +470,37 @@ impl Effect {
         if trace.is_replacement(made) {
             return Effect::Variable;
         }
-        let names = if made.is_range() { trace.updated_in_loop_over(span) } else { Vec::new() };
-        if names.is_empty() { Effect::None } else { Effect::Numbers(names) }
+        let names = if made.is_range() { trace.carried_by_loop_over(span) } else { Vec::new() };
+        if names.is_empty() { Effect::None } else { Effect::Loop(Carry { place: span }, names) }
+    }
+}
+
+/// What names hold when an iteration of a loop begins whose body is read once, and after it.
+#[pyclass(frozen, module = "nki_sim._native")]
+#[derive(Debug)]
+struct Carry {
+    /// What the loop iterates over.
+    place: Span,
+}
+
+#[pymethods]
+impl Carry {
+    fn __call__(
+        &self,
+        py: Python<'_>,
+        name: &str,
+        old: &Bound<'_, PyAny>,
+        now: &Bound<'_, PyAny>,
+        ended: bool,
+    ) -> PyResult<Py<PyAny>> {
+        let Some(tracing) = active() else { return Ok(now.clone().unbind()) };
+        let (before, after) = (item_of(&tracing, old)?, item_of(&tracing, now)?);
+        match tracing.with(|trace| trace.carry(self.place, name, &before, &after, ended))? {
+            Some(held) if ended => to_python(py, &tracing, &held),
+            // An int stays one of its own class.
+            Some(_) => Ok(old.clone().unbind()),
+            None => Ok(now.clone().unbind()),
+        }
     }
 }
 

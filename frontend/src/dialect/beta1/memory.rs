@@ -1,6 +1,6 @@
 //! Loads, stores, and sums in HBM.
 
-use nki_diag::Span;
+use nki_diag::{Diagnostic, Span};
 use nki_isa::{Arg, Space};
 
 use super::access::{Place, narrowed};
@@ -164,4 +164,37 @@ pub(super) fn add_by_dma(
         l.emit("dma_compute", &operands)
     })?;
     Ok(Value::None)
+}
+
+/// Reports arguments that the kernel at `span` writes and does not declare as `nt.mutable_tensor`, or does not return, if it returns others
+/// (err_cannot_update_immutable_parameter and err_mutable_parameter_not_returned of the manual).
+pub(super) fn check_written(
+    interp: &mut Interp<'_>,
+    written: &[(String, Value)],
+    outputs: &[(String, Value)],
+    span: Span,
+) {
+    if written.is_empty() {
+        return;
+    }
+    let Some(tree) = interp.tree(span.file) else { return };
+    let Some(def) = tree.functions.iter().find(|def| def.name_span == span) else { return };
+    let storage = |value: &Value| value.downcast::<Tensor>().map(|t| t.storage.id);
+    for (name, value) in written {
+        let Some(param) = def.params.iter().find(|param| *interp.name(param.name) == **name) else { continue };
+        let annotation = param.annotation.map(|span| interp.source_text(span)).unwrap_or_default();
+        let is_returned = outputs.iter().any(|(_, output)| storage(output) == storage(value));
+        let finding = if !annotation.contains("mutable_tensor") {
+            Diagnostic::warning("immutable-argument", format!("the kernel writes to its argument `{name}`"))
+                .at(param.span, "not declared as mutable")
+                .help(format!("declare it as `{name}: nt.mutable_tensor` and return it; the older compiler refuses the store"))
+        } else if !is_returned {
+            Diagnostic::warning("immutable-argument", format!("the kernel writes to its argument `{name}`, but does not return it"))
+                .at(param.span, "declared as mutable")
+                .help(format!("return `{name}`, too; the older compiler refuses the kernel"))
+        } else {
+            continue;
+        };
+        interp.report_once(finding, param.span);
+    }
 }

@@ -31,7 +31,7 @@ use self::enums::VOCABULARIES;
 use self::language::FUNCTIONS;
 use super::beta2::Beta2;
 use super::common::enums::{ApiEnum, EnumClass, NlOp};
-use super::common::handles::{ApiClass, NotYet};
+use super::common::handles::ApiClass;
 use super::common::kernel;
 use crate::build::ops::OPS;
 use crate::build::tensor::Tensor;
@@ -162,13 +162,14 @@ impl Dialect for Beta1 {
 
     fn truth(&self, _interp: &mut Interp<'_>, value: &Value, span: Span) -> EvalResult<Option<bool>> {
         match value.downcast::<Tensor>() {
-            Some(t) if t.on_chip() => {
+            Some(t) => {
+                let what = if t.on_chip() { "tile" } else { "tensor" };
                 let message =
-                    format!("tile `{}` as a condition: its values are known on the device only", t.storage.name);
+                    format!("{what} `{}` as a condition: its values are known on the device only", t.storage.name);
                 Err(Raise::at("tile-condition", message, span, "here")
-                    .help("test `t is not None` for an optional tile; select elements with nl.where"))
+                    .help("test `t is not None` for an optional tensor; select elements with nl.where"))
             }
-            _ => Ok(None),
+            None => Ok(None),
         }
     }
 
@@ -199,6 +200,25 @@ impl Dialect for Beta1 {
         matches!(&*interp.name(*name), "affine_range" | "sequential_range")
     }
 
+    /// The manual's list of errors (SDK 2.20 to 2.26.1, err_local_variable_used_out_of_scope): `data = data + x` in a loop makes a new
+    /// tensor, which only the body knows, and a warning.
+    fn is_other_tile(&self, old: &Value, now: &Value) -> bool {
+        match (old.downcast::<Tensor>(), now.downcast::<Tensor>()) {
+            (Some(old), Some(now)) => old.on_chip() && old.storage.id != now.storage.id,
+            _ => false,
+        }
+    }
+
+    fn check_written(
+        &self,
+        interp: &mut Interp<'_>,
+        written: &[(String, Value)],
+        outputs: &[(String, Value)],
+        span: Span,
+    ) {
+        memory::check_written(interp, written, outputs, span);
+    }
+
     fn annotated(&self) -> Option<Annotated> {
         Some(methods::check_annotation)
     }
@@ -217,6 +237,9 @@ impl Dialect for Beta1 {
         match hint {
             Hint::Context => "the context managers of this language are nki.compiler.no_reorder() and its relatives",
             Hint::DeviceRange => "use nl.affine_range or nl.sequential_range, whose bounds are ints",
+            Hint::LoopCarried => {
+                "to update a tile write t[...] = t + x, in a loop over nl.sequential_range if iterations depend on each other; loops over nl.static_range are unrolled, and names keep what they are assigned"
+            }
             other => Beta2.hint(other),
         }
     }
@@ -293,10 +316,8 @@ fn language_name(interp: &mut Interp<'_>, module: &str, name: &str) -> Option<Va
     match name {
         "mgrid" => object(Mgrid),
         "fp32" | "bfp16" => lowest(name),
-        "nc" | "spmd_dim" => {
-            native(module, name, |_, args| Err(not_yet("a launch grid in the kernel's file", args.span)))
-        }
-        "all_reduce" | "instruction_wrapper" => object(NotYet(format!("nl.{name}"))),
+        "nc" | "spmd_dim" => native(module, name, programs::extent),
+        "all_reduce" => native(module, name, programs::all_reduce),
         // The same in both languages.
         "ds" | "tile_size" | "shared_constant" | "no_reorder" => {
             Beta2.attribute(interp, "nki.language", name, Span::default())
@@ -304,10 +325,6 @@ fn language_name(interp: &mut Interp<'_>, module: &str, name: &str) -> Option<Va
         "shared_identity_matrix" => native(module, name, make::shared_identity_matrix),
         _ => None,
     }
-}
-
-fn not_yet(what: &str, span: Span) -> Box<Raise> {
-    Raise::at("unsupported-api", format!("{what} is not supported yet"), span, "in this call")
 }
 
 fn isa_name(module: &str, name: &str) -> Option<Value> {
@@ -331,7 +348,10 @@ fn isa_name(module: &str, name: &str) -> Option<Value> {
             Ok(enums::nc_version(interp.options.target).map_or(Value::None, Value::object))
         }),
         "fp32" => lowest(name),
-        "builtin_custom_op" => object(NotYet("nisa.builtin_custom_op".into())),
+        "builtin_custom_op" => native(module, name, |_, args| {
+            let message = "nisa.builtin_custom_op runs a library compiled for the GpSimd engine, which only hardware executes";
+            Err(Raise::at("unsupported-api", message, args.span, "in this call").help("write the operation with nl.* or nisa.*"))
+        }),
         _ => None,
     }
 }

@@ -46,3 +46,21 @@ pub(super) fn program_ndim(interp: &mut Interp<'_>, args: CallArgs) -> EvalResul
     args.positional_only(interp, "nl.program_ndim", 0, 0)?;
     Ok(Value::Int(state(interp).launch.counts.len() as i64))
 }
+
+/// `nl.nc(2)` and `nl.spmd_dim(...)`: an extent of a launch grid, which is the host's business.
+pub(super) fn extent(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
+    if !interp.in_kernel {
+        return Ok(interp.host("an extent of a launch grid".into(), args.span));
+    }
+    let message = "an extent of a launch grid in a kernel, which runs in the grid of its own launch";
+    Err(Raise::at("launch-grid", message, args.span, "here")
+        .help("launch the kernel with it: kernel[nl.nc(2), 4](...), or --programs nc2,4"))
+}
+
+/// `nl.all_reduce(x, op, program_axes)`: no program of a core has the tiles of those that follow it.
+pub(super) fn all_reduce(_interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
+    let message = "nl.all_reduce needs the tiles of all programs of the grid at once; programs run one after another here, and end before the next begins";
+    Err(Raise::at("unsupported-api", message, args.span, "in this call").help(
+        "loop over the parts in one program, or store partial results to nl.shared_hbm and combine them in a second kernel",
+    ))
+}

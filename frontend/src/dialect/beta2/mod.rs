@@ -168,6 +168,7 @@ impl Dialect for Beta2 {
             Hint::HostValue => {
                 "pass what the kernel needs of it as an argument, or compute it with `nki.language` or `math`"
             }
+            Hint::LoopCarried => "update the tensor in place",
             Hint::UnusedFunction => {
                 "call it, or delete the statement: a statement runs on the device only if it is an instruction (nisa.*, nl.*)"
             }

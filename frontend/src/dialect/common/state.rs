@@ -233,7 +233,7 @@ fn target_before(text: &str) -> Option<&str> {
         if !head.ends_with(['=', '!', '<', '>', '+', '-', '*', '/']) {
             // `name: annotation =`
             let head = head.split_once(':').map_or(head, |(h, _)| h);
-            return last_name(head);
+            return name_of_item(head, "");
         }
     }
     if let Some(head) = before.strip_suffix(".append") {
@@ -244,7 +244,28 @@ fn target_before(text: &str) -> Option<&str> {
     if rest.starts_with('=') {
         return None;
     }
-    last_name(head.trim_end())
+    name_of_item(head, rest)
+}
+
+/// The variable of `head`, `a, b` or one name, that gets what follows `items`: each of several gets one, and the last one what is inside of
+/// something larger.
+fn name_of_item<'t>(head: &'t str, items: &str) -> Option<&'t str> {
+    let items = items.trim_start();
+    let (mut depth, mut count) = (0_usize, 0);
+    let outer = usize::from(items.starts_with(['(', '[']));
+    for c in items.chars() {
+        match c {
+            '(' | '[' | '{' => depth += 1,
+            ')' | ']' | '}' => depth = depth.saturating_sub(1),
+            ',' if depth == outer => count += 1,
+            _ => {}
+        }
+    }
+    let named = head.trim().trim_start_matches(['(', '[']).trim_end_matches([')']);
+    match named.split(',').nth(count) {
+        Some(name) if depth == outer && !named.contains(['(', '[']) => last_name(name),
+        _ => last_name(head),
+    }
 }
 
 /// The identifier at the end of the text; of `self.name` and `names[i]` the `name` and `names`.
@@ -271,6 +292,12 @@ mod tests {
             ("nisa.dma_copy(dst=", Some("dst")),
             ("tiles = [", Some("tiles")),
             ("out = f(a, ", Some("out")),
+            ("a, b = ", Some("a")),
+            ("a, b = f((128, 4), x), ", Some("b")),
+            ("(a, b) = (f(x), ", Some("b")),
+            ("a, b = f(x, ", Some("b")),
+            ("a, b = (\n   ", Some("a")),
+            ("    a, b = (f(x),\n   ", Some("b")),
             ("x = (\n   ", Some("x")),
             ("if x == ", None),
             ("", None),

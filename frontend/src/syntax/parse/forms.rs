@@ -36,7 +36,7 @@ impl Convert<'_> {
                 _ => self.expr(&clause.iter),
             };
             let (target, span) = (self.expr(&clause.target), self.span(clause));
-            let each = For { target, iter, body: vec![body], orelse: Vec::new(), updated: OnceCell::new() };
+            let each = For { target, iter, body: vec![body], orelse: Vec::new(), carried: OnceCell::new() };
             body = Stmt { kind: StmtKind::For(Box::new(each)), span };
         }
         self.yields = outer;

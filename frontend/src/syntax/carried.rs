@@ -1,0 +1,212 @@
+//! Names that carry a value from one iteration of a loop to the next.
+
+use super::{Argument, Expr, ExprKind, FPart, Slot, Stmt, StmtKind, Symbol};
+
+/// A name that the body of a loop may read before it binds it, and binds.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Carried {
+    pub(crate) name: Symbol,
+    pub(crate) slot: Slot,
+    /// The first assignment in the body.
+    pub(crate) span: nki_diag::Span,
+    /// Whether all assignments are `name op= ...`.
+    pub(crate) in_place: bool,
+}
+
+/// The names that the body of a loop over `target` carries.
+pub(super) fn carried(target: &Expr, body: &[Stmt]) -> Box<[Carried]> {
+    let mut flow = Flow::default();
+    flow.bind(target, target.span, false);
+    flow.assigned.clear();
+    flow.block(body);
+    let read = flow.read;
+    flow.assigned.into_iter().filter(|carried| read.contains(&carried.slot)).collect()
+}
+
+/// What the statements so far read and bind, in the order of execution.
+#[derive(Default)]
+struct Flow {
+    /// Slots that are bound whichever way was taken.
+    bound: Vec<Slot>,
+    /// Slots that were read where they may have been bound by an earlier iteration only.
+    read: Vec<Slot>,
+    assigned: Vec<Carried>,
+}
+
+impl Flow {
+    fn block(&mut self, body: &[Stmt]) {
+        body.iter().for_each(|stmt| self.stmt(stmt));
+    }
+
+    /// Statements that may not be executed.
+    fn optional(&mut self, body: &[Stmt]) {
+        let bound = self.bound.len();
+        self.block(body);
+        self.bound.truncate(bound);
+    }
+
+    fn stmt(&mut self, stmt: &Stmt) {
+        let span = stmt.span;
+        match &stmt.kind {
+            StmtKind::Expr(value) | StmtKind::Return(Some(value)) | StmtKind::Raise(Some(value)) => self.read(value),
+            StmtKind::Assign(targets, value) => {
+                self.read(value);
+                targets.iter().for_each(|target| self.bind(target, span, false));
+            }
+            StmtKind::AnnAssign(target, _, Some(value)) => {
+                self.read(value);
+                self.bind(target, span, false);
+            }
+            StmtKind::AugAssign(target, _, value) => {
+                self.read(target);
+                self.read(value);
+                self.bind(target, span, true);
+            }
+            StmtKind::Assert(test, message) => {
+                self.read(test);
+                message.iter().for_each(|e| self.read(e));
+            }
+            StmtKind::If(arms, orelse) => self.branches(arms, orelse),
+            StmtKind::For(f) => {
+                self.read(&f.iter);
+                let bound = self.bound.len();
+                self.bind(&f.target, f.target.span, false);
+                self.block(&f.body);
+                self.bound.truncate(bound);
+                self.optional(&f.orelse);
+            }
+            StmtKind::While(test, body, orelse) => {
+                self.read(test);
+                self.optional(body);
+                self.optional(orelse);
+            }
+            StmtKind::With(items, body) => {
+                for (value, target) in items {
+                    self.read(value);
+                    target.iter().for_each(|target| self.bind(target, span, false));
+                }
+                self.block(body);
+            }
+            StmtKind::Try(t) => {
+                self.optional(&t.body);
+                t.handlers.iter().for_each(|handler| self.optional(&handler.body));
+                self.optional(&t.orelse);
+                self.block(&t.finally);
+            }
+            StmtKind::Match(m) => {
+                self.read(&m.subject);
+                m.cases.iter().for_each(|case| self.optional(&case.body));
+            }
+            _ => {}
+        }
+    }
+
+    fn branches(&mut self, arms: &[(Expr, Vec<Stmt>)], orelse: &[Stmt]) {
+        let before = self.bound.len();
+        let mut in_all: Option<Vec<Slot>> = None;
+        for (test, body) in arms.iter().map(|(test, body)| (Some(test), &body[..])).chain([(None, orelse)]) {
+            test.into_iter().for_each(|test| self.read(test));
+            self.block(body);
+            let bound = self.bound.split_off(before);
+            in_all = Some(match in_all {
+                None => bound,
+                Some(mut known) => {
+                    known.retain(|slot| bound.contains(slot));
+                    known
+                }
+            });
+        }
+        self.bound.extend(in_all.unwrap_or_default());
+    }
+
+    fn bind(&mut self, target: &Expr, span: nki_diag::Span, in_place: bool) {
+        match &target.kind {
+            ExprKind::Name(name, slot) => {
+                match self.assigned.iter_mut().find(|carried| carried.slot == *slot) {
+                    Some(known) => known.in_place &= in_place,
+                    None => self.assigned.push(Carried { name: *name, slot: *slot, span, in_place }),
+                }
+                if !self.bound.contains(slot) {
+                    self.bound.push(*slot);
+                }
+            }
+            ExprKind::Tuple(items) | ExprKind::List(items) => {
+                items.iter().for_each(|item| self.bind(item, span, in_place));
+            }
+            ExprKind::Starred(inner) => self.bind(inner, span, in_place),
+            // Items and attributes of what a name holds.
+            _ => self.read(target),
+        }
+    }
+
+    fn reads(&mut self, exprs: &[Expr]) {
+        exprs.iter().for_each(|e| self.read(e));
+    }
+
+    fn read(&mut self, expr: &Expr) {
+        match &expr.kind {
+            ExprKind::Name(_, slot) => {
+                if !self.bound.contains(slot) && !self.read.contains(slot) {
+                    self.read.push(*slot);
+                }
+            }
+            ExprKind::Attr(a, _) | ExprKind::Unary(_, a) | ExprKind::Starred(a) | ExprKind::Generator(_, a) => {
+                self.read(a);
+            }
+            ExprKind::Subscript(a, b) | ExprKind::Binary(_, a, b) => {
+                self.read(a);
+                self.read(b);
+            }
+            ExprKind::Slice(a, b, c) => [a, b, c].into_iter().flatten().for_each(|e| self.read(e)),
+            ExprKind::Tuple(items)
+            | ExprKind::List(items)
+            | ExprKind::Set(items)
+            | ExprKind::And(items)
+            | ExprKind::Or(items) => self.reads(items),
+            ExprKind::Dict(items) => {
+                for (key, value) in items {
+                    key.iter().for_each(|key| self.read(key));
+                    self.read(value);
+                }
+            }
+            ExprKind::Compare(left, rest) => {
+                self.read(left);
+                rest.iter().for_each(|(_, e)| self.read(e));
+            }
+            ExprKind::IfElse(a, b, c) => [a, b, c].into_iter().for_each(|e| self.read(e)),
+            ExprKind::Call(callee, arguments) => {
+                self.read(callee);
+                for argument in arguments {
+                    let (Argument::Positional(e)
+                    | Argument::Keyword(_, e)
+                    | Argument::Star(e)
+                    | Argument::DoubleStar(e)) = argument;
+                    self.read(e);
+                }
+            }
+            ExprKind::Walrus(target, value) => {
+                self.read(value);
+                self.bind(target, expr.span, false);
+            }
+            ExprKind::Comp(comp) => {
+                for clause in &comp.clauses {
+                    self.read(&clause.iter);
+                    self.reads(&clause.ifs);
+                }
+                comp.key.iter().for_each(|key| self.read(key));
+                self.read(&comp.element);
+            }
+            ExprKind::FString(parts) => self.parts(parts),
+            _ => {}
+        }
+    }
+
+    fn parts(&mut self, parts: &[FPart]) {
+        for part in parts {
+            if let FPart::Value { expr, spec, .. } = part {
+                self.read(expr);
+                spec.iter().for_each(|spec| self.parts(spec));
+            }
+        }
+    }
+}
