@@ -66,6 +66,47 @@ def test_numbers_of_a_body_that_is_read_once(both_frontends):
 
 
 @nki.jit
+def rebound_tile(x):
+    """Each iteration begins with the tile from before the loop."""
+    out = nl.ndarray((5, 128, 64), dtype=x.dtype, buffer=nl.shared_hbm)
+    tile, count, known = nl.load(x), 1, nl.load(x)
+    for i in nl.affine_range(2):
+        nl.store(out[i], tile)
+        for j in nl.sequential_range(2):
+            known = known + 1.0
+        tile = nl.exp(tile)
+        count = count + 1
+    nl.store(out[2], nl.load(x) + count)
+    held = nl.load(x)
+    for i in nl.static_range(2):
+        held = held + 1.0
+        nl.store(out[3 + i], held)
+    return out
+
+
+def test_a_tile_that_a_loop_rebinds(both_frontends):
+    np.testing.assert_array_equal(np.asarray(rebound_tile(X)), np.stack([X, X, X + 2, X + 1, X + 2]))
+    assert both_frontends
+
+
+@nki.jit
+def used_after_the_loop(x):
+    out = nl.ndarray((128, 64), dtype=x.dtype, buffer=nl.shared_hbm)
+    tile = nl.load(x)
+    for i in nl.affine_range(1):
+        tile = nl.exp(tile)
+    nl.store(out, tile)
+    return out
+
+
+@pytest.mark.parametrize("frontend", ["parser", "python"])
+def test_a_tile_of_a_loop_that_has_ended(frontend, monkeypatch):
+    monkeypatch.setenv("NKI_COMPILER_FRONTEND", frontend)
+    with pytest.raises(nki_sim.KernelError, match="tile of a loop that has ended"):
+        used_after_the_loop(X)
+
+
+@nki.jit
 def captured_number(x):
     """The number is in a cell, since a function reads it."""
     out = nl.ndarray((3, 128, 64), dtype=x.dtype, buffer=nl.shared_hbm)
