@@ -17,7 +17,7 @@ use super::Interp;
 use super::error::{EvalResult, Raise, closest};
 use super::native::CallArgs;
 use super::value::{Function, Key, Value};
-use crate::syntax::{BinOp, ClassDef, CmpOp, Expr, Symbol, UnaryOp};
+use crate::syntax::{BinOp, ClassDef, CmpOp, Expr, Param, Symbol, UnaryOp};
 
 /// A block of statements that a device runs, evaluated once to emit its body.
 pub(crate) type Block<'b> = &'b mut dyn FnMut(&mut Interp<'_>) -> EvalResult<()>;
@@ -436,13 +436,13 @@ pub(crate) trait Dialect {
         false
     }
 
-    /// The kernel at `span` returns `outputs` and writes to its arguments `written`: reports what the language does not allow.
+    /// A kernel with these parameters returns `outputs` and writes to its arguments `written`: reports what the language does not allow.
     fn check_written(
         &self,
         _interp: &mut Interp<'_>,
+        _params: &[Param],
         _written: &[(String, Value)],
         _outputs: &[(String, Value)],
-        _span: Span,
     ) {
     }
 

@@ -124,7 +124,8 @@ impl Interp<'_> {
                 let result = self.run_program(candidate, args)?;
                 if std::mem::take(&mut first) {
                     let names = std::mem::take(&mut self.returned);
-                    returned = self.take_result(&result, &names, candidate.function.module.dialect.get(), span)?;
+                    let dialect = candidate.function.module.dialect.get();
+                    returned = self.take_result(&result, &names, dialect, &def.params, span)?;
                 }
             }
         }
@@ -196,12 +197,13 @@ impl Interp<'_> {
         self.forget_shared();
     }
 
-    /// Makes what a kernel of this dialect at `span` returned its outputs; `names` are those of its `return`.
+    /// Makes what a kernel of this dialect at `span` with these parameters returned its outputs; `names` are those of its `return`.
     pub(crate) fn take_result(
         &mut self,
         result: &Value,
         names: &[Option<String>],
         dialect: &dyn Dialect,
+        params: &[Param],
         span: Span,
     ) -> EvalResult<Returned> {
         let mut outputs = Vec::new();
@@ -212,7 +214,7 @@ impl Interp<'_> {
             if outputs.is_empty() {
                 outputs = written;
             } else {
-                dialect.check_written(self, &written, &outputs, span);
+                dialect.check_written(self, params, &written, &outputs);
             }
         }
         for (name, value) in &mut outputs {

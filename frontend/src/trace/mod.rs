@@ -332,7 +332,10 @@ impl Trace<'_, '_> {
     /// # Errors
     /// `kernel-output` for what is no tensor, and no tuple, list or dict of them.
     pub fn take_result(&mut self, result: &Item, names: &[Option<String>], span: Span) -> Outcome<Returned> {
-        self.at(span, |interp| interp.take_result(&result.0, names, interp.dialect, span))
+        let tree = self.interp.tree(span.file);
+        let def = tree.as_ref().and_then(|tree| tree.functions.iter().find(|def| def.name_span == span));
+        let params = def.map_or(&[][..], |def| &def.params);
+        self.at(span, |interp| interp.take_result(&result.0, names, interp.dialect, params, span))
     }
 
     /// The program of the kernel at `span`, which has run for all cores.

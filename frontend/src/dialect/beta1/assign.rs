@@ -95,27 +95,52 @@ fn on_chip(dst: &Tensor, span: Span) -> EvalResult<()> {
     Err(Raise::at("operand-memory", message, span, "here").help("write nl.store(t[...], value=tile)"))
 }
 
-/// A view with the extents of `shape`, of the same elements in the same order; `None` where dimensions longer than 1 differ.
+/// A view with the extents of `shape`, of the same elements in the same order; `None` where free dimensions are neither the same, apart
+/// from those of 1, nor joined or divided ones: a product of `[128, 196]` is one of `[128, 14, 14]`.
 fn fitted(view: &Tensor, shape: &[i64]) -> Option<Tensor> {
-    if extents(view) == shape {
+    let own = extents(view);
+    if own == shape {
         return Some(view.clone());
     }
-    let long = |n: &&i64| **n != 1;
-    let own = extents(view);
     let fixed = usize::from(view.on_chip());
-    if fixed == 1 && own.first() != shape.first()
-        || !own[fixed..].iter().filter(long).eq(shape[fixed..].iter().filter(long))
-    {
+    if fixed == 1 && own.first() != shape.first() {
         return None;
     }
-    let mut rest = view.view.dims[fixed..].iter().filter(|d| d.count != 1);
-    let mut dims: Dims = view.view.dims[..fixed].iter().copied().collect();
-    for &count in &shape[fixed..] {
-        dims.push(if count == 1 { Dim { stride: 1, count: 1 } } else { *rest.next()? });
-    }
     let mut out = view.view.clone();
-    out.dims = dims;
+    out.dims =
+        view.view.dims[..fixed].iter().copied().chain(regrouped(&view.view.dims[fixed..], &shape[fixed..])?).collect();
     Some(view.with_view(out))
+}
+
+/// Dimensions with the counts of `shape`, each of which is one of `dims`, several of them joined, or a part of one.
+fn regrouped(dims: &[Dim], shape: &[i64]) -> Option<Dims> {
+    let mut rest = dims.iter().copied().filter(|dim| dim.count != 1);
+    let mut out = Dims::new();
+    // What is left of a dimension that is divided.
+    let mut part: Option<Dim> = None;
+    for &count in shape {
+        let count = u32::try_from(count).ok()?;
+        if count == 1 {
+            out.push(Dim { stride: 1, count: 1 });
+            continue;
+        }
+        let is_part = part.is_some();
+        let mut dim = part.take().or_else(|| rest.next())?;
+        while dim.count < count && !is_part {
+            let inner = rest.next().filter(|inner| dim.stride == inner.stride * i64::from(inner.count))?;
+            dim = Dim { stride: inner.stride, count: dim.count.checked_mul(inner.count)? };
+            if dim.count > count {
+                return None;
+            }
+        }
+        if dim.count % count != 0 {
+            return None;
+        }
+        let left = dim.count / count;
+        out.push(Dim { stride: dim.stride * i64::from(left), count });
+        part = (left > 1).then_some(Dim { stride: dim.stride, count: left });
+    }
+    (part.is_none() && rest.next().is_none()).then_some(out)
 }
 
 /// Writes a tile to a view: without a copy where the tile has just been computed.

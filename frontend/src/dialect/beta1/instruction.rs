@@ -11,6 +11,7 @@ use super::affine::{IndexTile, clip_of};
 use super::language::{lower, no_mask, opt_dtype, take};
 use super::selection::pattern;
 use super::{make, memory, ops, selection};
+use crate::build::lower::extents;
 use crate::build::lower::results::reduced_last;
 use crate::build::tensor::Tensor;
 use crate::dialect::common::bind::{self, Policy, given, signature};
@@ -233,6 +234,9 @@ fn tensors(
 fn readable(interp: &mut Interp<'_>, schema: &Schema, mut args: CallArgs) -> EvalResult<CallArgs> {
     let what = format!("nisa.{}", schema.name);
     let span = args.span;
+    if schema.name == "tensor_tensor" {
+        repeat_operands(interp, schema, &mut args);
+    }
     let is_dma = schema.name.starts_with("dma_");
     let copied = |interp: &mut Interp<'_>, value: &mut Value, operand: Option<usize>| -> EvalResult<()> {
         let operand = operand.map(|at| &schema.operands[at]).filter(|o| o.role == Role::In);
@@ -259,6 +263,20 @@ fn readable(interp: &mut Interp<'_>, schema: &Schema, mut args: CallArgs) -> Eva
         copied(interp, value, schema.position(&name))?;
     }
     Ok(args)
+}
+
+/// Repeats each of two operands along the free dimensions in which it has one element and the other more. Partitions are not repeated.
+fn repeat_operands(interp: &mut Interp<'_>, schema: &Schema, args: &mut CallArgs) {
+    let tile = |name| given(interp, &POLICY, schema, args, name).and_then(|v| v.downcast::<Tensor>()).cloned();
+    let (Some(one), Some(other)) = (tile("data1"), tile("data2")) else { return };
+    let (of_one, of_other) = (extents(&one), extents(&other));
+    if of_one == of_other || of_one.len() != of_other.len() || of_one.first() != of_other.first() {
+        return;
+    }
+    let shape: Vec<i64> = of_one.iter().zip(&of_other).map(|(a, b)| *a.max(b)).collect();
+    let (Ok(one), Ok(other)) = (one.broadcast_to(&shape), other.broadcast_to(&shape)) else { return };
+    set(interp, schema, args, "data1", Value::object(one));
+    set(interp, schema, args, "data2", Value::object(other));
 }
 
 /// The part of a mask that concerns an operand: a matmul's operands have an axis each of the result.

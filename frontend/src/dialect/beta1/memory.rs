@@ -17,6 +17,7 @@ use crate::eval::Interp;
 use crate::eval::error::{EvalResult, Raise};
 use crate::eval::native::CallArgs;
 use crate::eval::value::Value;
+use crate::syntax::Param;
 
 /// `nl.load(src, mask=None, dtype=None)`
 pub(super) fn load(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
@@ -166,32 +167,31 @@ pub(super) fn add_by_dma(
     Ok(Value::None)
 }
 
-/// Reports arguments that the kernel at `span` writes and does not declare as `nt.mutable_tensor`, or does not return, if it returns others
-/// (err_cannot_update_immutable_parameter and err_mutable_parameter_not_returned of the manual).
+/// Reports arguments that a kernel writes and does not declare as `nt.mutable_tensor`, or does not return, if it returns others (err_cannot_update_immutable_parameter and err_mutable_parameter_not_returned of the manual).
 pub(super) fn check_written(
     interp: &mut Interp<'_>,
+    params: &[Param],
     written: &[(String, Value)],
     outputs: &[(String, Value)],
-    span: Span,
 ) {
-    if written.is_empty() {
-        return;
-    }
-    let Some(tree) = interp.tree(span.file) else { return };
-    let Some(def) = tree.functions.iter().find(|def| def.name_span == span) else { return };
     let storage = |value: &Value| value.downcast::<Tensor>().map(|t| t.storage.id);
     for (name, value) in written {
-        let Some(param) = def.params.iter().find(|param| *interp.name(param.name) == **name) else { continue };
+        let Some(param) = params.iter().find(|param| *interp.name(param.name) == **name) else { continue };
         let annotation = param.annotation.map(|span| interp.source_text(span)).unwrap_or_default();
         let is_returned = outputs.iter().any(|(_, output)| storage(output) == storage(value));
         let finding = if !annotation.contains("mutable_tensor") {
             Diagnostic::warning("immutable-argument", format!("the kernel writes to its argument `{name}`"))
                 .at(param.span, "not declared as mutable")
-                .help(format!("declare it as `{name}: nt.mutable_tensor` and return it; the older compiler refuses the store"))
+                .help(format!(
+                    "declare it as `{name}: nt.mutable_tensor` and return it; the older compiler refuses the store"
+                ))
         } else if !is_returned {
-            Diagnostic::warning("immutable-argument", format!("the kernel writes to its argument `{name}`, but does not return it"))
-                .at(param.span, "declared as mutable")
-                .help(format!("return `{name}`, too; the older compiler refuses the kernel"))
+            Diagnostic::warning(
+                "immutable-argument",
+                format!("the kernel writes to its argument `{name}`, but does not return it"),
+            )
+            .at(param.span, "declared as mutable")
+            .help(format!("return `{name}`, too; the older compiler refuses the kernel"))
         } else {
             continue;
         };

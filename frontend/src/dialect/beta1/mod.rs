@@ -41,7 +41,7 @@ use crate::eval::foreign::{Annotated, Construct, Dialect, Hint, Object, Outputs,
 use crate::eval::native::{CallArgs, NativeFn};
 use crate::eval::stdlib::dtype;
 use crate::eval::value::Value;
-use crate::syntax::{BinOp, CmpOp, Expr, ExprKind, UnaryOp};
+use crate::syntax::{BinOp, CmpOp, Expr, ExprKind, Param, UnaryOp};
 
 /// The dialect of `neuronxcc.nki`.
 pub(crate) struct Beta1;
@@ -212,11 +212,11 @@ impl Dialect for Beta1 {
     fn check_written(
         &self,
         interp: &mut Interp<'_>,
+        params: &[Param],
         written: &[(String, Value)],
         outputs: &[(String, Value)],
-        span: Span,
     ) {
-        memory::check_written(interp, written, outputs, span);
+        memory::check_written(interp, params, written, outputs);
     }
 
     fn annotated(&self) -> Option<Annotated> {
@@ -349,8 +349,10 @@ fn isa_name(module: &str, name: &str) -> Option<Value> {
         }),
         "fp32" => lowest(name),
         "builtin_custom_op" => native(module, name, |_, args| {
-            let message = "nisa.builtin_custom_op runs a library compiled for the GpSimd engine, which only hardware executes";
-            Err(Raise::at("unsupported-api", message, args.span, "in this call").help("write the operation with nl.* or nisa.*"))
+            let message =
+                "nisa.builtin_custom_op runs a library compiled for the GpSimd engine, which only hardware executes";
+            Err(Raise::at("unsupported-api", message, args.span, "in this call")
+                .help("write the operation with nl.* or nisa.*"))
         }),
         _ => None,
     }
