@@ -2,6 +2,7 @@
 of a kernel."""
 
 import importlib.util
+import re
 import sys
 import types
 
@@ -104,6 +105,32 @@ def test_a_tile_of_a_loop_that_has_ended(frontend, monkeypatch):
     monkeypatch.setenv("NKI_COMPILER_FRONTEND", frontend)
     with pytest.raises(nki_sim.KernelError, match="tile of a loop that has ended"):
         used_after_the_loop(X)
+
+
+@nki.jit
+def axes_of_products(x, w):
+    """A product of several free axes fills a tile of these axes; operands of one element are repeated."""
+    out = nl.ndarray((64, 4, 6), dtype=x.dtype, buffer=nl.shared_hbm)
+    weights, tile = nl.load(w), nl.load(x)
+    total = nl.zeros((64, 4, 6), dtype=nl.float32, buffer=nl.psum)
+    for i in nl.affine_range(2):
+        total += nisa.nc_matmul(weights, tile[:, i : i + 4, 0:6])
+    part = nl.ndarray((64, 6, 8), dtype=x.dtype, buffer=nl.sbuf)
+    part[:, 1:5, 2:8] = nisa.nc_matmul(weights, tile[:, 0:4, 0:6])
+    scaled = nisa.tensor_tensor(total, weights[0:64, 0:1], op=nl.multiply)
+    row = nl.ndarray((64, 1, 6), dtype=x.dtype, buffer=nl.sbuf)
+    row[...] = nl.copy(part[:, 1, 2:8])
+    nl.store(out, nisa.tensor_tensor(scaled, row, op=nl.add))
+    return out
+
+
+def test_axes_of_products(both_frontends):
+    rng = np.random.default_rng(7)
+    x, w = rng.integers(-8, 8, (96, 6, 8)).astype(np.float32), rng.integers(-8, 8, (96, 64)).astype(np.float32)
+    product = [np.einsum("km,khw->mhw", w, x[:, i : i + 4, 0:6]) for i in range(2)]
+    want = (product[0] + product[1]) * w[:64, 0:1, None] + product[0][:, 0:1, :]
+    np.testing.assert_array_equal(np.asarray(axes_of_products(x, w)), want)
+    assert both_frontends
 
 
 @nki.jit
@@ -271,3 +298,48 @@ def test_the_variable_chooses_the_frontend(monkeypatch):
     monkeypatch.setenv("NKI_COMPILER_FRONTEND", "parser")
     with pytest.raises(nki_sim.KernelError):
         only_python(X[:, :32].copy())
+
+
+def blocks_of(page):
+    """The kernels of a page of tests/pages: (line, arguments, source text)."""
+    lines = (ROOT / "tests" / "pages" / page).read_text().splitlines()
+    arguments, block = {}, None
+    for number, line in enumerate(lines, 1):
+        if block is None and line.startswith("args: "):
+            for word in line.removeprefix("args: ").split():
+                name, dtype, shape = re.fullmatch(r"(\w+)=(\w+)\[([\d,]+)\]", word).groups()
+                arguments[name] = np.zeros([int(n) for n in shape.split(",")], dtype)
+        elif line == "```python":
+            block = []
+        elif line == "```":
+            yield number - len(block), arguments, "\n".join(block)
+            arguments, block = {}, None
+        elif block is not None:
+            block.append(line)
+
+
+OLDER_MANUAL = list(blocks_of("older_manual.md"))
+
+# Python has no annotation to compare and tests no elements of an index tile.
+ONLY_THE_EVALUATOR = {"annotation-mismatch"}
+
+
+@pytest.mark.parametrize("block", OLDER_MANUAL, ids=lambda block: f"line {block[0]}")
+def test_errors_of_the_older_manual(block, tmp_path, both_frontends):
+    _, arguments, text = block
+    path = tmp_path / "kernel.py"
+    path.write_text(text)
+    errors = re.findall(r"# error: \[([\w-]+)\]", text)
+    if set(errors) & ONLY_THE_EVALUATOR:
+        pytest.skip("docs/beta1.md names the difference")
+    try:
+        module_of(path).kernel.compile(**arguments)
+    except nki_sim.KernelError as error:
+        assert error.slug in errors
+    else:
+        assert not errors
+    assert both_frontends
+
+
+def test_the_page_has_kernels():
+    assert len(OLDER_MANUAL) > 50

@@ -11,6 +11,7 @@ use super::affine::{IndexTile, clip_of};
 use super::language::{lower, no_mask, opt_dtype, take};
 use super::selection::pattern;
 use super::{make, memory, ops, selection};
+use crate::build;
 use crate::build::lower::extents;
 use crate::build::lower::results::reduced_last;
 use crate::build::tensor::Tensor;
@@ -265,15 +266,25 @@ fn readable(interp: &mut Interp<'_>, schema: &Schema, mut args: CallArgs) -> Eva
     Ok(args)
 }
 
-/// Repeats each of two operands along the free dimensions in which it has one element and the other more. Partitions are not repeated.
+/// Repeats each of two operands along the free dimensions in which it has one element, or none, and the other more. Partitions are not
+/// repeated.
 fn repeat_operands(interp: &mut Interp<'_>, schema: &Schema, args: &mut CallArgs) {
     let tile = |name| given(interp, &POLICY, schema, args, name).and_then(|v| v.downcast::<Tensor>()).cloned();
     let (Some(one), Some(other)) = (tile("data1"), tile("data2")) else { return };
     let (of_one, of_other) = (extents(&one), extents(&other));
-    if of_one == of_other || of_one.len() != of_other.len() || of_one.first() != of_other.first() {
+    let fits = one.view.free_elements() == other.view.free_elements();
+    if fits || of_one.first() != of_other.first() {
         return;
     }
-    let shape: Vec<i64> = of_one.iter().zip(&of_other).map(|(a, b)| *a.max(b)).collect();
+    let dims = of_one.len().max(of_other.len());
+    let aligned = |mut tile: Tensor| -> build::Result<Tensor> {
+        while tile.ndim() < dims {
+            tile = tile.expand_dim(1)?;
+        }
+        Ok(tile)
+    };
+    let (Ok(one), Ok(other)) = (aligned(one), aligned(other)) else { return };
+    let shape: Vec<i64> = extents(&one).iter().zip(extents(&other)).map(|(a, b)| *a.max(&b)).collect();
     let (Ok(one), Ok(other)) = (one.broadcast_to(&shape), other.broadcast_to(&shape)) else { return };
     set(interp, schema, args, "data1", Value::object(one));
     set(interp, schema, args, "data2", Value::object(other));

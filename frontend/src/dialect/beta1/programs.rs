@@ -54,7 +54,7 @@ pub(super) fn extent(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Valu
     }
     let message = "an extent of a launch grid in a kernel, which runs in the grid of its own launch";
     Err(Raise::at("launch-grid", message, args.span, "here")
-        .help("launch the kernel with it: kernel[nl.nc(2), 4](...), or --programs nc2,4"))
+        .help("launch the kernel with it: kernel[nl.nc(2), 4](...)"))
 }
 
 /// `nl.all_reduce(x, op, program_axes)`: no program of a core has the tiles of those that follow it.
