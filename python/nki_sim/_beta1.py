@@ -4,13 +4,14 @@ import collections
 import functools
 import hashlib
 import inspect
+import operator
 import os
 import threading
 import types
 
 import numpy as np
 
-from . import _arrays, _native, _neff
+from . import _arrays, _native, _neff, _objects
 from ._errors import ArgumentTypeError, KernelError, NoSourceError
 from ._kernel import Kernel
 from ._profile import Report, recorded
@@ -83,6 +84,8 @@ class Beta1Kernel(Kernel):
 
     def __call__(self, *args, **kwargs):
         if _native.is_tracing():
+            if self.grid:
+                _native.refuse_grid()
             return super().__call__(*args, **kwargs)
         if self._mode == "benchmark":
             return self._benchmark(args, kwargs)
@@ -463,6 +466,44 @@ def _with_names(function):
     except TypeError:
         return lambda idx, pdim_size, fdim_size: function(idx, pdim_size, fdim_size)
     return function
+
+
+class HostIndex:
+    """An index tile that is made outside of a kernel (`nl.arange(128)[:, None]`): kernels that use it make it again."""
+
+    def __init__(self, make):
+        self.__nki_make__ = make
+
+    def __repr__(self):
+        return "<index tile>"
+
+    __hash__ = None
+
+
+def _host_operation(name, function, swapped):
+    def operation(self, *others):
+        def make():
+            values = [one.__nki_make__() if isinstance(one, HostIndex) else one for one in (self, *others)]
+            return function(*(reversed(values) if swapped else values))
+
+        return HostIndex(make)
+
+    setattr(HostIndex, name, operation)
+
+
+for _name in ("getitem", "add", "sub", "mul", "neg", "and", "lt", "le", "gt", "ge"):
+    _host_operation(f"__{_name}__", getattr(operator, f"__{_name}__"), False)
+for _name in ("add", "sub", "mul"):
+    _host_operation(f"__r{_name}__", getattr(operator, f"__{_name}__"), True)
+
+
+class Arange(_objects.ApiFunction):
+    """`nl.arange`, also outside of kernels."""
+
+    def __call__(self, *args, **kwargs):
+        if _native.is_tracing():
+            return super().__call__(*args, **kwargs)
+        return HostIndex(lambda: self(*args, **kwargs))
 
 
 def _rule(memory, name, parameters):

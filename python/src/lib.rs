@@ -110,6 +110,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(trace::attribute_of_module, module)?)?;
     module.add_function(wrap_pyfunction!(trace::is_tracing, module)?)?;
     module.add_function(wrap_pyfunction!(trace::check_nested, module)?)?;
+    module.add_function(wrap_pyfunction!(trace::refuse_grid, module)?)?;
     module.add_class::<trace::Function>()?;
     module.add_class::<trace::Handle>()?;
     trace::Handle::complete(module.py())?;

@@ -428,11 +428,7 @@ impl Interp<'_> {
                 }
             }
             // A grid would run the inner kernel several times.
-            Value::Kernel(_) if self.in_kernel && self.dialect.is_older() => {
-                let message = "a kernel with a grid is called inside another kernel";
-                Err(Raise::at("launch-grid", message, span, "this grid")
-                    .help("call it without a grid, in a loop over its programs with their indices as arguments"))
-            }
+            Value::Kernel(_) if self.in_kernel && self.dialect.is_older() => Err(Self::nested_grid(span)),
             // `kernel[2](...)`: how many cores there are is the caller's choice here.
             Value::Kernel(_) => Ok(base.clone()),
             Value::Type(_) | Value::Native(_) => Ok(base.clone()),
@@ -550,6 +546,13 @@ impl Interp<'_> {
     /// An opaque value of the host program.
     pub(crate) fn host(&self, path: String, span: Span) -> Value {
         Value::Host(Rc::new(Host { path, reason: None, span: Some(span) }))
+    }
+
+    /// The error of a kernel that another one calls with a grid.
+    pub(crate) fn nested_grid(span: Span) -> Box<Raise> {
+        let message = "a kernel with a grid is called inside another kernel";
+        Raise::at("launch-grid", message, span, "this grid")
+            .help("call it without a grid, in a loop over its programs with their indices as arguments")
     }
 
     /// What an operation with a host value gives: another one, or in a kernel an error.

@@ -327,6 +327,14 @@ impl Trace<'_, '_> {
         self.at(span, |interp| interp.dialect.nested_kernel(interp, &config.0, span))
     }
 
+    /// Refuses a kernel with a grid that the traced one calls at `span`.
+    ///
+    /// # Errors
+    /// `launch-grid`
+    pub fn refuse_grid(&mut self, span: Span) -> Outcome<()> {
+        self.at(span, |_| Err(Interp::nested_grid(span)))
+    }
+
     /// What the kernel at `span` returned for its first core; `names` are those of the variables of its `return`.
     ///
     /// # Errors

@@ -621,6 +621,13 @@ pub(crate) fn check_nested(config: &Bound<'_, PyAny>) -> PyResult<()> {
     tracing.operate(py, |trace, span| trace.check_nested(&config, span))
 }
 
+/// Refuses a kernel with a grid in the one that is being traced.
+#[pyfunction]
+pub(crate) fn refuse_grid(py: Python<'_>) -> PyResult<()> {
+    let Some(tracing) = active() else { return Ok(()) };
+    tracing.operate(py, |trace, span| trace.refuse_grid(span))
+}
+
 /// Whether a kernel is being traced on this thread.
 #[pyfunction]
 pub(crate) fn is_tracing() -> bool {

@@ -17,7 +17,9 @@ use pyo3::types::{PyDict, PyFunction};
 pub(crate) use self::active::active;
 use self::active::{Tracing, begin};
 pub(crate) use self::follow::{Place, Run};
-pub(crate) use self::handles::{Function, Handle, Method, attribute_of_module, check_nested, is_instance, is_tracing};
+pub(crate) use self::handles::{
+    Function, Handle, Method, attribute_of_module, check_nested, is_instance, is_tracing, refuse_grid,
+};
 use self::places::{Met, Places};
 use self::values::{item_of, to_python};
 use crate::convert::tracer;

@@ -143,6 +143,10 @@ fn other(tracing: &Rc<Tracing>, object: &Bound<'_, PyAny>, depth: u32) -> PyResu
         }
         return tracing.operate(py, |trace, span| trace.call(&function, args, span));
     }
+    if let Ok(make) = object.getattr("__nki_make__") {
+        // Made on the host, and again here.
+        return nested(tracing, &make.call0()?, depth + 1);
+    }
     if let Some(path) = library_path(object) {
         return tracing.operate(py, |trace, span| trace.convert(&Arg::Api(path), span));
     }

@@ -20,7 +20,7 @@ pub(crate) fn api_names() -> Vec<ApiName> {
     let mut language = |name, kind| out.push(("neuronxcc.nki.language", name, kind));
     OPS.iter().for_each(|op| language(op.name, ApiKind::Operator));
     language::FUNCTIONS.iter().for_each(|f| language(f.0, ApiKind::Function));
-    for name in ["ds", "no_reorder", "shared_constant", "shared_identity_matrix", "par_dim"] {
+    for name in ["ds", "no_reorder", "shared_constant", "shared_identity_matrix", "par_dim", "all_reduce"] {
         if !language::FUNCTIONS.iter().any(|f| f.0 == name) {
             language(name, ApiKind::Function);
         }
@@ -38,7 +38,7 @@ pub(crate) fn api_names() -> Vec<ApiName> {
     isa(LOWEST[0].0, ApiKind::Lowest(LOWEST[0].1));
     let instructions =
         REGISTRY.iter().filter(|e| !e.collective && instruction::exists(e.schema)).map(|e| e.schema.name);
-    let functions = instruction::FUNCTIONS.iter().map(|f| f.0).chain(["get_nc_version"]);
+    let functions = instruction::FUNCTIONS.iter().map(|f| f.0).chain(["get_nc_version", "builtin_custom_op"]);
     let mut known: Vec<&str> = Vec::new();
     for name in functions.chain(instructions) {
         if !known.contains(&name) {
