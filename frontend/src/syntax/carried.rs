@@ -145,10 +145,8 @@ impl Flow {
 
     fn read(&mut self, expr: &Expr) {
         match &expr.kind {
-            ExprKind::Name(_, slot) => {
-                if !self.bound.contains(slot) && !self.read.contains(slot) {
-                    self.read.push(*slot);
-                }
+            ExprKind::Name(_, slot) if !self.bound.contains(slot) && !self.read.contains(slot) => {
+                self.read.push(*slot);
             }
             ExprKind::Attr(a, _) | ExprKind::Unary(_, a) | ExprKind::Starred(a) | ExprKind::Generator(_, a) => {
                 self.read(a);

@@ -512,7 +512,7 @@ impl Trace<'_, '_> {
         let carried = self.interp.carried_by_loop_over(place);
         let carried = carried.into_iter().find(|carried| &*self.interp.name(carried.name) == name)?;
         let carry = if ended { Interp::carry_out } else { Interp::carry };
-        carry(&mut self.interp, &carried, &old.0, &now.0, place).map(Item)
+        carry(self.interp, &carried, &old.0, &now.0, place).map(Item)
     }
 
     /// `operator value`, where the operator is `-`, `+` or `~`.
