@@ -87,7 +87,24 @@ KNOWN = [
         "tiles of 56 partitions, 17 with weights and 17 with attention, are alive with 4 of results: 232448 of 229376 bytes. The kernel's budget for weights "
         "counts the bytes of all partitions. They would fit in the two halves of the partitions, which the simulator does not find (open)",
     ),
-    ("test_attn_blk", "result differs", "not examined yet"),
+    (
+        "test_attn_blk",
+        "result differs",
+        "an FP8 kernel against a reference in float32. In the two configurations that were examined the cosine of `X_out` is 0.9896, for at least 0.99, and "
+        "all other comparisons pass",
+    ),
+    ("test_attn_blk", "row quantization", "the kernel's own check rejects the scales of the test"),
+    ("test_attn_blk", "size of tensor", "the test's own reference in torch"),
+    ("test_attn_blk", "code -9", "the inputs of a test with 131072 positions exceed the memory of this machine"),
+    (
+        "test_moe_block_kernel_model",
+        "result differs",
+        "NaN: the kernel reads unwritten rows of its tiles (uninitialized-read names them); the device has finite numbers there. Examined with 360 and 720 "
+        "intermediate columns",
+    ),
+    ("test_moe_block_kernel_model", "Kernel validation", "the kernel's own check rejects the arguments of the test"),
+    ("test_moe_tkg_dynamic", "register-arithmetic", "`while register:`, which Python cannot run on the device; the built-in frontend runs this kernel"),
+    ("test_moe_blockwise_mm_kernel_lnc2", "psum-overflow", "12 sums over the intermediate size are alive at once, and PSUM has 8 banks"),
     ("test_attn_blk", "assertion-failed", "the kernel's own check rejects the arguments of the test; not examined further"),
     ("test_moe_block_kernel_model", "None has no attribute", "the kernel reads gate_up_bias.dtype, and this configuration has no bias"),
     ("test_qkv_cte_mx_bf16_static_dequant", "is_input_swizzled", "the test passes an argument that the kernel does not have"),
