@@ -97,10 +97,16 @@ KNOWN = [
     ("test_attn_blk", "size of tensor", "the test's own reference in torch"),
     ("test_attn_blk", "code -9", "the inputs of a test with 131072 positions exceed the memory of this machine"),
     (
-        "test_moe_block_kernel_model",
+        "hi-3072_ha-2880",
         "result differs",
         "NaN: the kernel reads unwritten rows of its tiles (uninitialized-read names them); the device has finite numbers there. Examined with 360 and 720 "
         "intermediate columns",
+    ),
+    (
+        "hi-7168_ha-None",
+        "result differs",
+        "an FP8 kernel at the limit of its tolerance, with other inputs in each run: of two configurations that were repeated one passed, and one differs by "
+        "5.6% for 5%",
     ),
     ("test_moe_block_kernel_model", "Kernel validation", "the kernel's own check rejects the arguments of the test"),
     ("test_moe_tkg_dynamic", "register-arithmetic", "`while register:`, which Python cannot run on the device; the built-in frontend runs this kernel"),
