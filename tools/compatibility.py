@@ -93,7 +93,6 @@ KNOWN = [
         "an FP8 kernel against a reference in float32: in the two configurations that were examined the cosine of `X_out` is 0.9896 to 0.9913, for at least "
         "0.99, on trn2 as on trn3, and all other comparisons pass",
     ),
-    ("test_attn_blk", "row quantization", "the kernel's own check rejects the scales of the test"),
     ("test_attn_blk", "size of tensor", "the test's own reference in torch"),
     ("test_attn_blk", "code -9", "the inputs of a test with 131072 positions exceed the memory of this machine"),
     (
