@@ -188,7 +188,7 @@ fn layout(array: &Bound<'_, PyAny>) -> PyResult<Option<Layout>> {
         };
         let (contiguous, writable) = if interface.kind as u8 == b'V' {
             // NumPy clears the flags of arrays of structures, which packed elements are (`array_struct_get` in getset.c masks them with
-            // NPY_ARR_HAS_DESCR).
+            // NPY_ARR_HAS_DESCR). Those of the other types of this kind, bfloat16 say, are the same in Python.
             let flags = array.getattr("flags")?;
             (flags.getattr("c_contiguous")?.extract()?, flags.getattr("writeable")?.extract()?)
         } else {
