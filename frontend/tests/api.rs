@@ -506,6 +506,37 @@ fourth = nisa.memset(dst=u, value=2.0)",
 }
 
 #[test]
+fn blocks_without_reordering_reach_the_program() {
+    let p = program(body(
+        "t = nl.ndarray((128, 512), nl.float32)
+nisa.memset(dst=t, value=0.0)
+with nl.no_reorder():
+    for i in range(2):
+        nisa.memset(dst=t, value=1.0)
+    with nl.no_reorder():
+        nisa.memset(dst=t, value=2.0, name='third')
+    nisa.memset(dst=t, value=3.0).depends_on()
+nisa.memset(dst=t, value=4.0)
+with nl.no_reorder():
+    nisa.memset(dst=t, value=5.0)
+with nl.no_reorder():
+    pass
+for i in range(2):
+    with nl.no_reorder():
+        nisa.memset(dst=t, value=6.0)
+        nisa.memset(dst=t, value=7.0)",
+    ));
+    let block = |n: &nki_isa::program::Node| n.tag.and_then(|tag| p.tags[tag.0 as usize].block);
+    let blocks: Vec<_> = p.cores[0].iter().map(block).collect();
+    let [first, second, third] = [Some(0), Some(1), Some(2)];
+    // One instruction alone has no order to keep.
+    assert_eq!(blocks, [None, first, first, first, first, None, None, second, second, third, third]);
+    assert_eq!(p.name_of(&p.cores[0][3]), "third");
+    let text = nki_isa::text::print(&p);
+    assert_eq!(nki_isa::text::parse(&text).unwrap(), p);
+}
+
+#[test]
 fn an_order_that_cannot_be_kept_is_refused() {
     let two = "t = nl.ndarray((128, 512), nl.float32)\na = nisa.memset(dst=t, value=0.0)\nb = nisa.memset(dst=t, value=1.0)\n";
     let inside = "t = nl.ndarray((128, 512), nl.float32)

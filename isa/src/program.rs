@@ -50,6 +50,8 @@ pub struct Tag {
     pub after: Vec<TagId>,
     /// The instructions that must have been issued before (`depends_on` with `kind=dependency.schedule`).
     pub issued_after: Vec<TagId>,
+    /// The block of `nl.no_reorder()` that it is in, by number: the instructions of a block that have one queue are issued in program order.
+    pub block: Option<u32>,
 }
 
 /// An input of the kernel.

@@ -129,6 +129,7 @@ impl Generator {
                 name: self.random.name(),
                 after: (0..self.random.below(3)).map(|_| TagId(self.random.below(self.tags) as u32)).collect(),
                 issued_after: (0..self.random.below(2)).map(|_| TagId(self.random.below(self.tags) as u32)).collect(),
+                block: self.random.one_in(3).then(|| self.random.below(3) as u32),
             })
             .collect();
         // One in each memory, so that every operand finds a tensor.

@@ -285,7 +285,7 @@ impl Parser {
         end(c)
     }
 
-    /// `N "name" after A, B issued after C`. A tag may come after one that is declared later.
+    /// `N "name" after A, B issued after C in BLOCK`. A tag may come after one that is declared later.
     fn tag(&mut self, c: &mut Cursor<'_>) -> Parsed<()> {
         self.index(c, self.program.tags.len(), "tag")?;
         let name = c.string()?.into();
@@ -295,7 +295,8 @@ impl Parser {
             true => return c.problem("expected `after`"),
             false => Vec::new(),
         };
-        self.program.tags.push(Tag { name, after, issued_after });
+        let block = if c.keyword("in") { Some(c.int("the number of a block")?) } else { None };
+        self.program.tags.push(Tag { name, after, issued_after, block });
         Ok(())
     }
 

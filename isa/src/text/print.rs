@@ -62,6 +62,9 @@ impl Printer<'_> {
                     write!(self.out, "{} {}", if k == 0 { word } else { "," }, after.0)?;
                 }
             }
+            if let Some(block) = tag.block {
+                write!(self.out, " in {block}")?;
+            }
             self.out.push('\n');
         }
         for (i, t) in p.tensors.iter().enumerate() {

@@ -151,6 +151,8 @@ struct Analyzer<'p> {
     queues: Vec<u8>,
     /// The last operation of each tag.
     tagged: Vec<Option<u32>>,
+    /// By queue: the last operation of it in a block of `nl.no_reorder()`, with the block and its tag.
+    ordered: [Option<(u32, u32, TagId)>; QUEUES],
     reach: Reach,
 }
 
@@ -176,6 +178,7 @@ pub fn analyze(program: &Program, placement: &Placement, ops: &[Op<'_>], written
         registers: vec![(None, Vec::new()); program.registers as usize],
         queues: ops.iter().map(|o| o.queue).collect(),
         tagged: vec![None; program.tags.len()],
+        ordered: [None; QUEUES],
         reach: reach.map(|r| r.max(1)),
     };
     let mut deps = Deps { starts: Vec::with_capacity(ops.len() + 1), edges: Vec::with_capacity(ops.len() * 2) };
@@ -310,6 +313,7 @@ impl Analyzer<'_> {
         }
         self.registers.fill((None, Vec::new()));
         self.tagged.fill(None);
+        self.ordered = [None; QUEUES];
     }
 
     fn step(&mut self, id: u32, op: &Op<'_>, touched: &mut Touched, edges: &mut Vec<Dep>) {
@@ -372,6 +376,16 @@ impl Analyzer<'_> {
                         found.add(*on, queue, Hazard::War, Subject::Tag(*after));
                     }
                 }
+            }
+            if let Some(block) = requested.and_then(|t| t.block) {
+                let last = &mut self.ordered[usize::from(op.queue) % QUEUES];
+                if let Some((of, on, before)) = *last
+                    && of == block
+                    && !same(op.queue, Hazard::War)
+                {
+                    found.add(on, op.queue, Hazard::War, Subject::Tag(before));
+                }
+                *last = Some((block, id, tag));
             }
             if let Some(last) = self.tagged.get_mut(tag.0 as usize) {
                 *last = Some(id);

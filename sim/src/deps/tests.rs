@@ -184,6 +184,44 @@ fn strided_tiles_that_interleave_do_not_meet() {
     assert!(deps.is_empty(), "{deps:?}");
 }
 
+/// The positions that each operation waits for, where instructions with tags in these blocks share one queue of this reach.
+fn order_of(blocks: &[Option<u32>], reach: u32) -> Vec<Vec<u32>> {
+    let mut b = Builder::new();
+    for i in 0..blocks.len() {
+        let t = b.tensor(&format!("t{i}"), Space::Sbuf, &[128, 64], DType::F32);
+        let x = b.input(&format!("x{i}"), &[128, 64], DType::F32);
+        let (dst, src) = (b.whole(t), b.whole(x));
+        b.push(dma(dst, src));
+    }
+    let mut program = b.program;
+    program.tags = blocks.iter().map(|block| nki_isa::program::Tag { block: *block, ..Default::default() }).collect();
+    for (i, node) in program.cores[0].iter_mut().enumerate() {
+        node.tag = Some(TagId(i as u32));
+    }
+    let list: Vec<Op<'_>> = program.cores[0]
+        .iter()
+        .map(|node| Op { node, resolved: None, queue: 0, engine: None, control: [None; 2] })
+        .collect();
+    let mut reaches = IN_ORDER;
+    reaches[0] = reach;
+    let deps = analyze(&program, &place(&program).unwrap(), &list, &written_tensors(&program), &reaches);
+    (0..blocks.len())
+        .map(|op| {
+            assert!(deps.of(op).iter().all(|d| d.hazard == Hazard::War && matches!(d.subject, Subject::Tag(_))));
+            deps.of(op).iter().map(|d| d.on).collect()
+        })
+        .collect()
+}
+
+#[test]
+fn a_block_without_reordering_chains_its_instructions_on_a_queue() {
+    let (a, b) = (Some(7), Some(8));
+    assert_eq!(order_of(&[a, a, a], 100), [vec![], vec![0], vec![1]]);
+    // Neither what is outside of a block nor another block.
+    assert_eq!(order_of(&[None, a, a, None, b, b], 100), [vec![], vec![], vec![1], vec![], vec![], vec![4]]);
+    assert_eq!(order_of(&[None, None], 100), [vec![], vec![]]);
+}
+
 #[test]
 fn an_order_that_is_asked_for_is_an_edge() {
     let mut b = Builder::new();
@@ -198,6 +236,7 @@ fn an_order_that_is_asked_for_is_an_edge() {
         name: "".into(),
         after: after.iter().map(|t| TagId(*t)).collect(),
         issued_after: Vec::new(),
+        block: None,
     };
     program.tags = vec![tag(&[]), tag(&[0])];
     program.cores[0][0].tag = Some(TagId(0));

@@ -28,8 +28,8 @@ pub(super) fn fit_psum(program: &mut Program, changes: &mut Changes) {
             inst.participants().is_some() || matches!(inst.action(), Action::Orders | Action::Prepares(_))
         })
     };
-    let ordered =
-        program.registers > 0 || program.tags.iter().any(|t| !t.after.is_empty() || !t.issued_after.is_empty());
+    let ordered = program.registers > 0
+        || program.tags.iter().any(|t| !t.after.is_empty() || !t.issued_after.is_empty() || t.block.is_some());
     if ordered || program.cores.iter().flatten().any(rendezvous) {
         return;
     }

@@ -106,6 +106,8 @@ pub(crate) struct Builder {
     reshaped: Vec<(TensorId, SmallVec<[u32; 4]>)>,
     /// Names of outputs.
     output_names: FxHashSet<String>,
+    /// Blocks of `nl.no_reorder()` so far, on all cores.
+    ordered_blocks: u32,
     /// Statements emitted so far, on all cores.
     pub(crate) emitted: u64,
     /// How many there were when the core began.
@@ -162,6 +164,7 @@ impl Builder {
             too_large: Vec::new(),
             reshaped: Vec::new(),
             output_names: FxHashSet::default(),
+            ordered_blocks: 0,
             emitted: 0,
             before_core: 0,
             constants: FxHashMap::default(),

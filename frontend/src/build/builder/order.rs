@@ -28,6 +28,22 @@ impl Builder {
         }))
     }
 
+    /// Keeps the instructions of each queue in program order, from this one to the last (`nl.no_reorder()`). All are in one body, since no loop
+    /// of the device is inside of such a block.
+    pub(crate) fn keep_order(&mut self, from: NodeAt) {
+        let Some(end) = self.bodies.last().filter(|b| b.id == from.body).map(|b| b.nodes.len() as u32) else { return };
+        if end.saturating_sub(from.index) < 2 {
+            return;
+        }
+        let block = self.ordered_blocks;
+        self.ordered_blocks += 1;
+        for index in from.index..end {
+            if let Some(tag) = self.tag(NodeAt { body: from.body, index }) {
+                self.program.tags[tag.0 as usize].block = Some(block);
+            }
+        }
+    }
+
     /// Names an instruction, which may have to wait for others then.
     ///
     /// # Errors

@@ -277,7 +277,7 @@ fn store(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
     Ok(Value::None)
 }
 
-/// `nl.no_reorder()`: instructions keep their order.
+/// `nl.no_reorder()`: the instructions of a queue keep their order.
 #[derive(Debug)]
 struct NoReorder;
 
@@ -287,13 +287,19 @@ impl Object for NoReorder {
     }
 
     fn enter(&self, interp: &mut Interp<'_>, _span: Span) -> EvalResult<Value> {
-        state(interp).no_reorder += 1;
+        let state = state(interp);
+        state.no_reorder.push(state.builder.next_node());
         Ok(Value::None)
     }
 
     fn exit(&self, interp: &mut Interp<'_>) {
-        let depth = &mut state(interp).no_reorder;
-        *depth = depth.saturating_sub(1);
+        let state = state(interp);
+        // A block inside of another adds nothing.
+        if let Some(from) = state.no_reorder.pop()
+            && state.no_reorder.is_empty()
+        {
+            state.builder.keep_order(from);
+        }
     }
 }
 

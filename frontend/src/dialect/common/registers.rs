@@ -164,7 +164,7 @@ pub(crate) fn repeat(
 }
 
 fn loop_allowed(interp: &mut Interp<'_>, span: Span) -> EvalResult<()> {
-    if state(interp).no_reorder == 0 {
+    if state(interp).no_reorder.is_empty() {
         return Ok(());
     }
     Err(Raise::at("dynamic-loop", "a loop on a register inside nl.no_reorder()", span, "this loop")

@@ -32,8 +32,8 @@ pub(crate) struct State {
     pub(crate) keywords: Vec<Option<Rc<[Symbol]>>>,
     /// Argument slots, reused by every call.
     pub(crate) slots: Vec<Option<Arg>>,
-    /// Depth of `with nl.no_reorder()`.
-    pub(crate) no_reorder: u32,
+    /// Where each `with nl.no_reorder()` that is open begins.
+    pub(crate) no_reorder: Vec<NodeAt>,
     /// The result of Beta 1's instruction with a mask, if that was the last one: the part that it leaves, and the place after it.
     masked: Option<(TensorId, Clip, NodeAt)>,
     /// Whether a loop of Beta 1 began at another number than 0.
@@ -55,7 +55,7 @@ impl State {
             builder: Builder::new("", options.target, options.lnc.max(1)).allow_too_large(options.over_capacity),
             keywords: vec![None; REGISTRY.len()],
             slots: Vec::new(),
-            no_reorder: 0,
+            no_reorder: Vec::new(),
             masked: None,
             offset_loops: false,
             launch: Launch::default(),

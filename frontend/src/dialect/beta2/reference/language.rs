@@ -117,8 +117,8 @@ pub(super) const FUNCTIONS: &[Entry] = &[
         "no_reorder",
         "",
         "AbstractContextManager[None]",
-        "`with nl.no_reorder():` keeps the order of instructions on the device. Values are computed in program order in any case. The predicted \
-         time may assume another order, unless the schedule of the program is chosen.",
+        "`with nl.no_reorder():` keeps the order of the instructions of each engine and of each DMA queue on the device. Values are computed \
+         in program order in any case.",
     ),
     function("program_id", "axis: int = 0", "int", "The number of this core: 0, or 1 on the second of two cores."),
     function("num_programs", "axes: int | Sequence[int] = 0", "int", "The number of cores that run the kernel."),
