@@ -61,8 +61,7 @@ KNOWN = [
     (
         "test_quantize_mx_hw",
         "result differs",
-        "the test's reference scales by 2^(floor(log2 max) - E), the manual by twice that (docs/numerics.md, quantize_mx). The test also compares "
-        "unwritten rows of scales with zero",
+        "the test compares unwritten rows of scales with zero",
     ),
     (
         "test_mxfp_load_performance",
@@ -90,8 +89,9 @@ KNOWN = [
     (
         "test_attn_blk",
         "result differs",
-        "an FP8 kernel against a reference in float32: in the two configurations that were examined the cosine of `X_out` is 0.9896 to 0.9913, for at least "
-        "0.99, on trn2 as on trn3, and all other comparisons pass",
+        "an FP8 kernel against a reference in float32, with a softmax that depends on the last bits: in the configuration that was examined stage by stage the cosine "
+        "of `X_out` is 0.984 to 0.991, for at least 0.99. The test's own reference has 0.985 against itself when it rounds where the kernel rounds (hidden states, keys "
+        "and values to FP8, projections and rotated heads to bfloat16), 0.990 with the hidden states alone. All other comparisons pass",
     ),
     ("test_attn_blk", "size of tensor", "the test's own reference in torch"),
     ("test_attn_blk", "code -9", "the inputs of a test with 131072 positions exceed the memory of this machine"),
@@ -104,8 +104,9 @@ KNOWN = [
     (
         "hi-7168_ha-None",
         "result differs",
-        "an FP8 kernel at the limit of its tolerance, with other inputs in each run: of two configurations that were repeated one passed, and one differs by "
-        "5.6% for 5%",
+        "an FP8 kernel at the limit of its tolerance: 5.1% to 5.6% for 5% in those that were examined. With the norm rounded to bfloat16, as in the kernel, the test's own "
+        "reference differs by 3.5% from itself. Of 1024 tokens, 5 get another expert (logits of the router differ by up to 0.0045), the others are within 4.8%. Two of six pass since the "
+        "reference has the scale of NKI 0.6 (run again)",
     ),
     ("test_moe_block_kernel_model", "Kernel validation", "the kernel's own check rejects the arguments of the test"),
     ("test_moe_tkg_dynamic", "register-arithmetic", "`while register:`, which Python cannot run on the device; the built-in frontend runs this kernel"),

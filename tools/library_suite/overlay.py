@@ -122,6 +122,8 @@ _real = importlib.import_module(REAL)
 __path__ = _real.__path__
 '''
 
+SCALE = "its quantize_mx has the scale from before NKI 0.6, with which the largest elements of a block saturate: twice that, as in the release notes of 0.6"
+
 PATCHES = [
     Patch("test/utils/perf_analysis_private.py", "the orchestrator imports this missing module", _add(PERF)),
     Patch("test/utils/scripts/__init__.py", "package missing", _add("")),
@@ -181,6 +183,13 @@ PATCHES = [
         "multiplies with an einsum that does not use BLAS, which takes minutes for one test: NumPy's own optimisation is enabled",
         _replace(r'(np\.einsum\("kiq,kjq->ij", stationary, moving)\)', r"\1, optimize=True)"),
     ),
+    Patch(
+        "src/nkilib_src/nkilib/core/utils/mx_torch_common.py",
+        SCALE,
+        _replace(r"^    max_exp, max_val = _MX_DTYPE_PARAMS\[out_x4_dtype\]$", r"\g<0>\n    max_exp -= 1"),
+    ),
+    Patch("test/utils/mx_utils.py", SCALE, _replace(r"else get_mx_max_exp\(out_x4_dtype\)$", r"\g<0> - 1")),
+    Patch("test/integration/nkilib/core/mlp/test_mlp_common.py", SCALE, _replace(r"else get_mx_max_exp\(out_x4_dtype\)$", r"\g<0> - 1")),
     Patch(
         "test/integration/nkilib/experimental/subkernels/test_topk_reduce.py",
         "imports the kernel from its location before the move to experimental.collectives",
