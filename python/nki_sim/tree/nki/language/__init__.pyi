@@ -712,8 +712,8 @@ def while_loop(init: VirtualRegister, body_fun: Callable[[VirtualRegister], Virt
     ...
 
 def no_reorder() -> AbstractContextManager[None]:
-    """`with nl.no_reorder():` keeps the order of instructions on the device. Values are computed in program order in
-    any case. The predicted time may assume another order, unless the schedule of the program is chosen.
+    """`with nl.no_reorder():` keeps the order of the instructions of each engine and of each DMA queue on the
+    device. Values are computed in program order in any case.
     """
     ...
 
