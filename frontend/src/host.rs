@@ -190,6 +190,8 @@ pub struct HostFunction {
     pub closure: Vec<(String, Option<Arg>)>,
     /// Decorated with `nki.jit`: its `compile_config` and `specialization_config`.
     pub kernel: Option<Box<[Arg; 2]>>,
+    /// A kernel with a launch grid of the older language, which another kernel cannot call.
+    pub has_grid: bool,
 }
 
 /// Which kind of class, by its bases and decorators.

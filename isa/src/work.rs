@@ -276,7 +276,8 @@ pub struct DmaSide {
     pub run_bytes: u32,
     /// Number of contiguous runs.
     pub runs: u64,
-    /// Bytes from the start of one run to the next; 0 if there is only one.
+    /// Bytes from the start of one run to that of the closest one in the pattern; 0 if there is only one. The descriptors of a transfer may be in
+    /// any order, and the old compiler's merged transfers have those of closest rows in turn (profiles of attention).
     pub stride_bytes: u64,
 }
 
@@ -286,17 +287,17 @@ impl DmaSide {
         let dims = if view.space.is_on_chip() { view.free_dims() } else { &view.dims[..] };
         let merged = View::merged(dims);
         let (run, outer) = match merged.split_last() {
-            Some((d, outer)) if d.stride == 1 || d.count == 1 => (u64::from(d.count), outer.last()),
-            Some((d, _)) => (1, Some(d)),
-            None => (1, None),
+            Some((d, outer)) if d.stride == 1 || d.count == 1 => (u64::from(d.count), outer),
+            _ => (1, &merged[..]),
         };
+        let apart = outer.iter().filter(|d| d.count > 1).map(|d| d.stride.unsigned_abs()).min();
         let total = view.elements() as u64;
         DmaSide {
             space: view.space,
             partitions: (view.partition, view.partitions()),
             run_bytes: (run * view.dtype.size() as u64).min(u64::from(u32::MAX)) as u32,
             runs: total / run.max(1),
-            stride_bytes: outer.map_or(0, |d| d.stride.unsigned_abs() * view.dtype.size() as u64),
+            stride_bytes: apart.unwrap_or(0) * view.dtype.size() as u64,
         }
     }
 }

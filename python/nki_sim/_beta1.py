@@ -506,6 +506,41 @@ class Arange(_objects.ApiFunction):
         return HostIndex(lambda: self(*args, **kwargs))
 
 
+class HostGrid(HostIndex):
+    """The index tiles of an `nl.mgrid[...]` outside of a kernel: a sequence, whose first five have names, too."""
+
+    _NAMES = ("p", "x", "y", "z", "w")
+
+    def __init__(self, make, count):
+        super().__init__(make)
+        self._count = count
+
+    def __len__(self):
+        return self._count
+
+    def __getitem__(self, index):
+        if not 0 <= operator.index(index) < self._count:
+            raise IndexError(f"index {index} of nl.mgrid of {self._count} dimensions")
+        return HostIndex(lambda: self.__nki_make__()[index])
+
+    def __getattr__(self, name):
+        if name in HostGrid._NAMES[: self.__dict__.get("_count", 0)]:
+            return self[HostGrid._NAMES.index(name)]
+        raise AttributeError(f"nl.mgrid of {self.__dict__.get('_count')} dimensions has no {name}")
+
+
+class Mgrid(_objects.ApiIndex):
+    """`nl.mgrid`, also outside of kernels."""
+
+    def __getitem__(self, item):
+        if _native.is_tracing():
+            return super().__getitem__(item)
+        slices = item if isinstance(item, tuple) else (item,)
+        if not all(isinstance(one, slice) and one.stop is not None for one in slices):
+            raise TypeError(f"nl.mgrid[{item!r}]: it takes slices with an end, nl.mgrid[0:128, 0:512]")
+        return HostGrid(lambda: self[item], len(slices))
+
+
 def _rule(memory, name, parameters):
     """A function that makes a buffer outside of a kernel: a class, whose objects a kernel makes again from their arguments."""
     kind = inspect.Parameter.POSITIONAL_OR_KEYWORD

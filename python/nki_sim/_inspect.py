@@ -46,7 +46,7 @@ def describe(obj):
     from ._kernel import Kernel
 
     if isinstance(obj, Kernel):
-        return _function(obj.func, [obj.compile_config, obj.specialization_config])
+        return _function(obj.func, [obj.compile_config, obj.specialization_config], bool(getattr(obj, "grid", ())))
     if isinstance(obj, types.FunctionType):
         return _function(obj, None)
     if isinstance(obj, types.ModuleType):
@@ -61,7 +61,7 @@ def describe(obj):
     return {"kind": "opaque", "path": repr(type(obj)), "reason": None}
 
 
-def _function(function, config):
+def _function(function, config, has_grid=False):
     while isinstance(function, staticmethod):
         function = function.__func__
     if not isinstance(function, types.FunctionType):
@@ -88,6 +88,7 @@ def _function(function, config):
         "defaults": defaults,
         "closure": closure,
         "config": config,
+        "has_grid": has_grid,
     }
 
 

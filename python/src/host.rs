@@ -233,6 +233,7 @@ fn described(py: Python<'_>, table: &Table, object: &Bound<'_, PyAny>) -> PyResu
                     (name, arg)
                 })
                 .collect(),
+            has_grid: get("has_grid")?.extract()?,
             kernel: match get("config")? {
                 none if none.is_none() => None,
                 given => {

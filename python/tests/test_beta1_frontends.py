@@ -366,3 +366,66 @@ def test_indices_that_are_made_on_the_host():
     want = X[64:, 1::2].copy()
     want[:, 30:] = 0
     np.testing.assert_array_equal(np.asarray(indices_of_the_host(X)), want)
+
+
+GRID = nl.mgrid[0:64, 0:32]
+GRID_ROWS, GRID_COLUMNS = GRID
+
+
+@nki.jit
+def grids_of_the_host(x):
+    out = nl.ndarray((64, 32), dtype=x.dtype, buffer=nl.shared_hbm)
+    tile = nl.load(x[64 + GRID_ROWS, 2 * GRID_COLUMNS + 1])
+    nl.store(out[GRID.p, GRID[1]], tile, mask=GRID.x < 30)
+    nl.store(out[GRID_ROWS, GRID_COLUMNS], tile, mask=GRID_COLUMNS >= 30)
+    return out
+
+
+def test_grids_of_indices_that_are_made_on_the_host():
+    np.testing.assert_array_equal(np.asarray(grids_of_the_host(X)), X[64:, 1::2])
+    assert len(GRID) == 2 and not hasattr(GRID, "y")
+    with pytest.raises(IndexError):
+        GRID[2]
+    for wrong in (3, slice(None), (slice(0, 4), 1)):
+        with pytest.raises(TypeError, match="slices with an end"):
+            nl.mgrid[wrong]
+
+
+@nki.jit
+def one_of_four(x):
+    out = nl.ndarray((4, 128, 64), dtype=x.dtype, buffer=nl.shared_hbm)
+    nl.store(out[0], nl.load(x))
+    return out
+
+
+FOUR = one_of_four[4]
+
+
+@nki.jit
+def calls_a_grid(x):
+    return FOUR(x)
+
+
+def test_a_kernel_with_a_grid_is_not_called_in_a_kernel(both_frontends):
+    with pytest.raises(nki_sim.KernelError) as caught:
+        calls_a_grid(X)
+    assert caught.value.slug == "launch-grid"
+    assert both_frontends
+
+
+@nki.jit
+def vectors_on_chip(x):
+    out = nl.ndarray((2, 128), dtype=x.dtype, buffer=nl.shared_hbm)
+    tile = nl.ndarray((nl.par_dim(128),), dtype=x.dtype, buffer=nl.sbuf)
+    zeros = nl.zeros((128,), dtype=x.dtype, buffer=nl.sbuf)
+    tile[...] = nl.load(x[:, 3])
+    blocks = nl.ndarray((2, nl.par_dim(128)), dtype=x.dtype, buffer=nl.sbuf)
+    for i in nl.affine_range(2):
+        blocks[i] = nl.add(tile, zeros)
+        nl.store(out[i], nl.multiply(blocks[i], i + 1))
+    return out
+
+
+def test_vectors_on_chip_are_columns(both_frontends):
+    np.testing.assert_array_equal(np.asarray(vectors_on_chip(X)), np.stack([X[:, 3], 2 * X[:, 3]]))
+    assert both_frontends

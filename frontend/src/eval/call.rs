@@ -137,6 +137,9 @@ impl Interp<'_> {
                     // The host program launches a kernel on tensors we do not have.
                     return Ok(self.host("the result of a kernel".into(), args.span));
                 }
+                if kernel.has_grid {
+                    return Err(Self::nested_grid(args.span));
+                }
                 self.dialect.nested_kernel(self, &kernel.compile_config, args.span)?;
                 self.call(&kernel.function, args)
             }

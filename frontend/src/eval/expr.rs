@@ -9,7 +9,7 @@ use super::error::{EvalResult, Raise};
 use super::exec::unsupported;
 use super::foreign::{Construct, Hint};
 use super::native::CallArgs;
-use super::value::{Dict, Host, Key, Slice, Value};
+use super::value::{Dict, Host, Kernel, Key, Slice, Value};
 use super::{Frame, Interp};
 use crate::syntax::*;
 
@@ -429,6 +429,9 @@ impl Interp<'_> {
             }
             // A grid would run the inner kernel several times.
             Value::Kernel(_) if self.in_kernel && self.dialect.is_older() => Err(Self::nested_grid(span)),
+            Value::Kernel(kernel) if kernel.is_older() => {
+                Ok(Value::Kernel(Rc::new(Kernel { has_grid: true, ..(**kernel).clone() })))
+            }
             // `kernel[2](...)`: how many cores there are is the caller's choice here.
             Value::Kernel(_) => Ok(base.clone()),
             Value::Type(_) | Value::Native(_) => Ok(base.clone()),

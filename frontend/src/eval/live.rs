@@ -405,6 +405,7 @@ impl Interp<'_> {
                     as_written: false,
                     compile_config,
                     specialization_config,
+                    has_grid: function.has_grid,
                 }))
             }
             None => made,

@@ -352,6 +352,19 @@ pub(crate) struct Kernel {
     pub(crate) compile_config: Value,
     /// `specialization_config=` of the decorator; None without.
     pub(crate) specialization_config: Value,
+    /// It has a launch grid of the older language, so that only the host program can call it.
+    pub(crate) has_grid: bool,
+}
+
+impl Kernel {
+    /// Whether its function is written in a dialect of the older compiler.
+    pub(crate) fn is_older(&self) -> bool {
+        match &self.function {
+            Value::Function(function) => function.module.dialect.get().is_older(),
+            Value::Kernel(kernel) => kernel.is_older(),
+            _ => false,
+        }
+    }
 }
 
 /// A method with its receiver.

@@ -11,6 +11,9 @@ mod banks;
 pub mod descriptors;
 mod engines;
 mod evictions;
+#[cfg(test)]
+mod merge_tests;
+mod merges;
 mod reloads;
 mod room;
 mod spill;
@@ -55,6 +58,8 @@ pub struct Passes {
     pub reloads: bool,
     /// A copy from PSUM to SBUF is dropped where all its readers can read PSUM.
     pub evictions: bool,
+    /// Copies to neighbouring columns become one, and transfers of successive rows.
+    pub merges: bool,
     /// Matmuls wait where PSUM has no bank for them; results leave PSUM.
     pub banks: bool,
     /// Tiles that do not fit into SBUF leave it, and are loaded again before their next use.
@@ -65,9 +70,11 @@ pub struct Passes {
 
 impl Passes {
     /// Those of the older compiler.
-    pub const ALL: Passes = Passes { reloads: true, evictions: true, banks: true, spills: true, engines: true };
+    pub const ALL: Passes =
+        Passes { reloads: true, evictions: true, merges: true, banks: true, spills: true, engines: true };
     /// None: the program as it is written.
-    pub const NONE: Passes = Passes { reloads: false, evictions: false, banks: false, spills: false, engines: false };
+    pub const NONE: Passes =
+        Passes { reloads: false, evictions: false, merges: false, banks: false, spills: false, engines: false };
 }
 
 /// What a pass did.
@@ -77,6 +84,10 @@ pub enum What {
     DroppedLoad,
     /// A copy from PSUM was dropped: its readers read PSUM.
     DroppedCopy,
+    /// A copy from PSUM was made part of another one, to the columns beside.
+    MergedCopy,
+    /// A transfer was made part of another one, of the rows before or after.
+    MergedTransfer,
     /// An instruction stands behind those that free a bank of PSUM for its result.
     Delayed,
     /// A result was copied to SBUF, because PSUM was too small to keep it.
@@ -99,6 +110,12 @@ impl What {
             What::DroppedLoad => format!("{count} load{plural} dropped: SBUF held the same bytes"),
             What::DroppedCopy if count == 1 => "1 copy from PSUM dropped: its readers read PSUM".into(),
             What::DroppedCopy => format!("{count} copies from PSUM dropped: their readers read PSUM"),
+            What::MergedCopy if count == 1 => {
+                "1 copy from PSUM made part of another one: their tiles share a bank".into()
+            }
+            What::MergedCopy => format!("{count} copies from PSUM made part of others: their tiles share a bank"),
+            What::MergedTransfer if count == 1 => "1 transfer made part of another one: successive rows".into(),
+            What::MergedTransfer => format!("{count} transfers made part of others: successive rows"),
             What::Delayed => {
                 format!("{count} instruction{plural} moved down: PSUM has a bank for the result only there")
             }
@@ -131,9 +148,13 @@ struct Changes(std::collections::BTreeMap<(u32, u32, u32, What), Change>);
 
 impl Changes {
     fn add(&mut self, what: What, loc: Loc, bytes: usize) {
+        self.add_many(what, loc, 1, bytes);
+    }
+
+    fn add_many(&mut self, what: What, loc: Loc, count: usize, bytes: usize) {
         let change = Change { what, loc, count: 0, bytes: 0 };
         let entry = self.0.entry((loc.file, loc.line, loc.column, what)).or_insert(change);
-        entry.count += 1;
+        entry.count += count as u32;
         entry.bytes += bytes as u64;
     }
 }
@@ -161,6 +182,10 @@ pub fn rewrite(program: &Program, passes: Passes, model: &dyn CostModel) -> (Pro
         && let Some(left) = evictions::drop_copies(&mut program, &mut changes)
     {
         overflows = left;
+    }
+    if passes.merges {
+        merges::merge_evictions(&mut program, &mut changes);
+        merges::merge_transfers(&mut program, &mut changes);
     }
     // No tile that leaves SBUF makes room in PSUM.
     if passes.spills && overflows.sbuf && !overflows.psum {

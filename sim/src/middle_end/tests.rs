@@ -11,7 +11,7 @@ use crate::place::place;
 use crate::testing::*;
 use crate::timing::{Laws, Params};
 
-fn rewritten(program: &Program, passes: Passes) -> (Program, Vec<Change>) {
+pub(super) fn rewritten(program: &Program, passes: Passes) -> (Program, Vec<Change>) {
     let params = Params::of(program.target);
     rewrite(program, passes, &Laws::new(&params).expect("has a meaning"))
 }
@@ -30,7 +30,7 @@ fn transfers(program: &Program) -> (usize, usize) {
 }
 
 /// What a program computes from inputs of small integers, and what the run reports.
-fn results(program: &Program) -> (Vec<Vec<f32>>, Vec<String>) {
+pub(super) fn results(program: &Program) -> (Vec<Vec<f32>>, Vec<String>) {
     let inputs = program.inputs.iter().map(|input| {
         let shape: Vec<usize> = program.tensor(input.tensor).shape.iter().map(|&n| n as usize).collect();
         let values: Vec<f32> =
@@ -42,7 +42,7 @@ fn results(program: &Program) -> (Vec<Vec<f32>>, Vec<String>) {
     (result.outputs.iter().map(f32s).collect(), result.findings.iter().map(|d| d.id.to_string()).collect())
 }
 
-fn counted(changes: &[Change], what: What) -> u32 {
+pub(super) fn counted(changes: &[Change], what: What) -> u32 {
     changes.iter().filter(|c| c.what == what).map(|c| c.count).sum()
 }
 

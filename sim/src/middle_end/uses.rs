@@ -43,10 +43,16 @@ impl Uses {
         &self.0[tensor.0 as usize]
     }
 
+    /// Those strictly between two positions.
+    pub(super) fn between(&self, tensor: TensorId, from: u32, to: u32) -> &[Use] {
+        let list = self.of_tensor(tensor);
+        let begin = list.partition_point(|u| u.at <= from);
+        &list[begin..list.partition_point(|u| u.at < to).max(begin)]
+    }
+
     /// Whether an instruction strictly between two positions writes the tensor.
     pub(super) fn written_between(&self, tensor: TensorId, from: u32, to: u32) -> bool {
-        let list = self.of_tensor(tensor);
-        list[list.partition_point(|u| u.at <= from)..].iter().take_while(|u| u.at < to).any(|u| u.writes)
+        self.between(tensor, from, to).iter().any(|u| u.writes)
     }
 }
 

@@ -91,10 +91,15 @@ fn allocate(interp: &mut Interp<'_>, wanted: Wanted, what: &str, span: Span) -> 
     if let Some(n) = wanted.shape[..blocks].iter().find(|n| **n < 1) {
         return Err(Raise::at("bad-shape", format!("{what}: a block dimension of {n}"), span, "at least 1"));
     }
+    let mut tile_shape = wanted.shape[blocks..].to_vec();
+    // A vector on chip is a column, as what loads and reductions of one dimension make.
+    if let (true, [_]) = (wanted.space.is_on_chip(), &tile_shape[..]) {
+        tile_shape.push(1);
+    }
     let table = Table {
         name,
         counts: wanted.shape[..blocks].to_vec(),
-        tile: wanted.shape[blocks..].to_vec(),
+        tile: tile_shape,
         dtype: wanted.dtype,
         space: wanted.space,
         fill: wanted.fill,

@@ -39,6 +39,7 @@ pub(crate) fn jit(interp: &mut Interp<'_>, mut args: CallArgs) -> EvalResult<Val
             as_written: false,
             compile_config,
             specialization_config,
+            has_grid: false,
         }))),
         Some(kernel @ Value::Kernel(_)) => Ok(kernel.clone()),
         Some(Value::Host(host)) => Ok(interp.host(host.path.clone(), args.span)),

@@ -7,5 +7,6 @@ from nki_sim import _beta1, _native, _objects
 globals().update(_objects.MODULES["neuronxcc.nki.language"])
 nc, spmd_dim, static_cast, finfo = _beta1.nc, _beta1.spmd_dim, _beta1.static_cast, _beta1.finfo
 arange = _beta1.Arange("neuronxcc.nki.language", "arange", arange.__doc__)
+mgrid = _beta1.Mgrid("neuronxcc.nki.language", "mgrid")
 __all__ = sorted({*_objects.MODULES["neuronxcc.nki.language"], "nc", "spmd_dim", "static_cast"})
 _native.register(_sys.modules[__name__], "neuronxcc.nki.language")

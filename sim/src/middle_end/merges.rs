@@ -1,0 +1,281 @@
+//! Merges what iterations of a loop do with neighbouring tiles: copies out of PSUM, and transfers.
+
+use std::collections::BTreeMap;
+
+use nki_isa::ids::Loc;
+use nki_isa::inst::Action;
+use nki_isa::machine::Context;
+use nki_isa::program::{Node, NodeKind};
+use nki_isa::{Arch, Dim, Inst, Program, Space, TensorId, View};
+use rustc_hash::FxHashMap;
+
+use super::uses::{Uses, each_view, is_whole};
+use super::{Changes, What, inst, overflows_of, remove};
+
+/// Most bytes of a merged transfer. Evidence: see [`merge_transfers`].
+const MOST_BYTES: usize = 512 << 10;
+
+/// Merges copies that a line makes, in successive iterations, of whole PSUM tiles to neighbouring columns of one SBUF tile, as far as the PSUM
+/// tiles fit into one bank, which they share then. The merged copy stands at the place of the last one. Nothing in between uses the columns
+/// that are written, and nothing writes a PSUM tile after its copy.
+///
+/// Evidence: in all eight public profiles of attention on trn2 the transposes of 128 columns share banks by four (fp32) and leave by one copy of
+/// 512 columns each, with or without a change of the type: 5 copies of the 24 that the fused kernel writes for S = 512.
+pub(super) fn merge_evictions(program: &mut Program, changes: &mut Changes) {
+    merge(program, changes, What::MergedCopy, |program, uses, at, node| {
+        let Action::Copies(dst, src) = inst(node)?.action() else { return None };
+        let bank = Arch::of(program.target).psum_bank_bytes as usize;
+        let evicts = src.space == Space::Psum && dst.space == Space::Sbuf && is_row(dst) && dst.indirect.is_none();
+        let tile = Part { at, tile: src.tensor, other: dst.clone(), most: bank, last: true };
+        (evicts && is_whole(src, program) && !uses.written_between(src.tensor, at, u32::MAX)).then_some(tile)
+    });
+}
+
+/// Merges loads that a line makes of successive rows of a tensor in HBM to whole tiles, and stores of such tiles, as far as they move at most
+/// 512 KiB together. A vector, which has one element in each partition, stays. The tiles become one. A merged load stands at the place of the
+/// first one, a merged store at that of the last; nothing in between uses the bytes in HBM in another way.
+///
+/// Evidence: the public profiles of attention on trn2. Stores of 64 KiB are merged by four or eight, loads and stores of 256 KiB by two, those of
+/// 512 KiB stay. CS149's addition on trn1 takes 53 us for 300 transfers of tiles of two columns (0.14 us each), and 206 for 600 of one (0.33 us).
+pub(super) fn merge_transfers(program: &mut Program, changes: &mut Changes) {
+    // Another core may use the bytes in between.
+    if program.cores.len() > 1 {
+        return;
+    }
+    merge(program, changes, What::MergedTransfer, |program, uses, at, node| {
+        let Action::Transfers(transfer) = inst(node)?.action() else { return None };
+        let loads = transfer.src.space.is_hbm();
+        let (hbm, tile) = if loads { (transfer.src, transfer.dst) } else { (transfer.dst, transfer.src) };
+        let most = MOST_BYTES / tile.partitions().max(1) as usize;
+        let rows = hbm.space.is_hbm() && hbm.indirect.is_none() && tile.free_elements() > 1;
+        // The first dimension of the rows is that of the partitions: what follows it continues in the next tile.
+        let along = hbm.dims.len() >= 2 && hbm.dims[0].count == tile.partitions();
+        let plain = rows && along && tile.space == Space::Sbuf;
+        let once = match loads {
+            true => uses.of_tensor(tile.tensor).iter().all(|u| u.at == at || !u.writes && u.at > at),
+            false => !uses.written_between(tile.tensor, at, u32::MAX),
+        };
+        let part = Part { at, tile: tile.tensor, other: hbm.clone(), most, last: !loads };
+        (plain && once && is_whole(tile, program)).then_some(part)
+    });
+}
+
+/// One of the instructions that may be merged.
+struct Part {
+    at: u32,
+    /// The tile that becomes a part of another one.
+    tile: TensorId,
+    /// The operand that continues in the next part.
+    other: View,
+    /// Most bytes per partition of the tiles together.
+    most: usize,
+    /// Whether the merged instruction stands at the place of the last part, rather than of the first.
+    last: bool,
+}
+
+/// Whether the elements of each partition are one run.
+fn is_row(view: &View) -> bool {
+    let free = View::merged(view.free_dims());
+    free.len() == 1 && free[0].stride == 1 && view.dims[0].stride == 1
+}
+
+/// How far a part is from the next one: the columns of a tile, or the rows of a tensor in HBM.
+fn step(other: &View) -> i64 {
+    let dim = other.dims[0];
+    if other.space.is_on_chip() { other.free_elements() as i64 } else { dim.stride * i64::from(dim.count) }
+}
+
+/// Merges the parts that `part` finds, if the program fits into memory then: parts of a tile that leave SBUF would leave together.
+fn merge(
+    program: &mut Program,
+    changes: &mut Changes,
+    what: What,
+    part: impl Fn(&Program, &Uses, u32, &Node) -> Option<Part>,
+) {
+    let mut changed = program.clone();
+    let mut made = Changes::default();
+    for core in 0..program.cores.len() {
+        let uses = Uses::of(&changed, core);
+        let groups = groups(&changed, core, &uses, &part);
+        let mut joined = Joined::default();
+        for group in &groups {
+            joined.merge(&mut changed, core, &uses, group, (&mut made, what));
+        }
+        joined.apply(&mut changed, core);
+    }
+    if made.0.is_empty() {
+        return;
+    }
+    let after = overflows_of(&changed);
+    if !after.sbuf && !after.psum {
+        *program = changed;
+        changes.0.append(&mut made.0);
+    }
+}
+
+/// Runs of two and more instructions that can be merged, in the order of their last ones.
+fn groups(
+    program: &Program,
+    core: usize,
+    uses: &Uses,
+    part: &impl Fn(&Program, &Uses, u32, &Node) -> Option<Part>,
+) -> Vec<Vec<Part>> {
+    let mut found: Vec<Vec<Part>> = Vec::new();
+    // By line: the run that the next instruction may continue.
+    let mut open: BTreeMap<(u32, u32, u32), Vec<Part>> = BTreeMap::new();
+    for (at, node) in (0..).zip(&program.cores[core]) {
+        let Some(next) = part(program, uses, at, node).filter(|_| node.tag.is_none()) else { continue };
+        let Loc { file, line, column, .. } = node.loc;
+        let run = open.entry((file, line, column)).or_default();
+        if !continues(program, core, uses, run, &next) {
+            found.extend(Some(std::mem::take(run)).filter(|run| run.len() > 1));
+        }
+        run.push(next);
+    }
+    found.extend(open.into_values().filter(|run| run.len() > 1));
+    found
+}
+
+/// Whether an instruction is the next part of a run.
+fn continues(program: &Program, core: usize, uses: &Uses, run: &[Part], next: &Part) -> bool {
+    let Some(previous) = run.last() else { return true };
+    let stream = &program.cores[core];
+    let (first, other) = (&run[0], &previous.other);
+    let (old, new) = (program.tensor(first.tile), program.tensor(next.tile));
+    let alike = (&old.shape, old.dtype) == (&new.shape, new.dtype) && old.data.is_none() && new.data.is_none();
+    let adjacent = View { offset: other.offset + step(other), ..other.clone() } == next.other;
+    let fits = (run.len() + 1) * new.bytes() <= next.most;
+    if !(alike && adjacent && fits) || run.iter().any(|p| p.tile == next.tile) {
+        return false;
+    }
+    let (Some(a), Some(b)) = (inst(&stream[first.at as usize]), inst(&stream[next.at as usize])) else { return false };
+    // Beside their tiles and their places they are the same instruction.
+    let same = b.with_views(&mut |view| match view.tensor == next.tile {
+        true => view.tensor = first.tile,
+        false => view.offset = first.other.offset,
+    });
+    if same.as_ref() != Some(a) {
+        return false;
+    }
+    // What moves over the instructions in between: the parts so far move down, or the next one moves up.
+    let (from, moved) = match next.last {
+        true => (previous.at, extended(&first.other, run.len() as u32)),
+        false => (first.at, next.other.clone()),
+    };
+    let between = uses.between(next.other.tensor, from, next.at).iter().filter(|u| next.last || u.writes);
+    !between.filter(|u| run.binary_search_by_key(&u.at, |p| p.at).is_err()).any(|u| {
+        let mut disturbs = false;
+        each_view(&stream[u.at as usize], &mut |view, writes| {
+            disturbs |= (next.last || writes) && view.tensor == moved.tensor && view.intersects(&moved);
+        });
+        disturbs
+    })
+}
+
+/// The operand with the next `count - 1` ones, element by element as in a tile that consists of their tiles.
+fn extended(other: &View, count: u32) -> View {
+    let mut out = other.clone();
+    if other.space.is_on_chip() {
+        out.dims.truncate(1);
+        out.dims.push(Dim { stride: 1, count: count * other.free_elements() as u32 });
+    } else {
+        out.dims.insert(1, Dim { stride: step(other), count });
+    }
+    out
+}
+
+/// Tiles that became parts of others, and what that changes in a stream.
+#[derive(Default)]
+struct Joined {
+    /// By tile: the tile that it is part of, and where it begins there, in bytes of a partition.
+    parts: FxHashMap<TensorId, (TensorId, usize)>,
+    /// By position.
+    replaced: BTreeMap<u32, Inst>,
+    dropped: Vec<u32>,
+}
+
+impl Joined {
+    /// Joins the tiles of a run, if every instruction that uses one of them may use a part of the new tile.
+    fn merge(&mut self, program: &mut Program, core: usize, uses: &Uses, run: &[Part], changes: (&mut Changes, What)) {
+        let stays = run.last().filter(|p| p.last).unwrap_or(&run[0]);
+        let first = program.tensor(run[0].tile).clone();
+        let bytes = first.bytes();
+        let tiles: Vec<TensorId> = run.iter().map(|p| p.tile).collect();
+        let Some(whole) = self.whole(program, &tiles) else { return };
+        let old = self.parts.clone();
+        self.parts.extend(run.iter().enumerate().map(|(i, p)| (p.tile, (whole, i * bytes))));
+        let merged = inst(&program.cores[core][stays.at as usize]).and_then(|inst| {
+            inst.with_views(&mut |view| {
+                *view = match view.tensor == stays.tile {
+                    true => View::whole(whole, program.tensor(whole)),
+                    false => extended(&run[0].other, run.len() as u32),
+                }
+            })
+        });
+        let context = Context { arch: Arch::of(program.target), tensors: &program.tensors };
+        let valid = |inst: &Inst| inst.validate(&context).is_ok();
+        let users = run.iter().flat_map(|p| uses.of_tensor(p.tile)).filter(|u| run.iter().all(|p| p.at != u.at));
+        let allowed = users.clone().all(|u| {
+            let changed = inst(&program.cores[core][u.at as usize]).and_then(|inst| self.renamed(inst));
+            changed.as_ref().is_some_and(valid)
+        });
+        let Some(merged) = merged.filter(|inst| allowed && valid(inst)) else {
+            self.parts = old;
+            return;
+        };
+        self.replaced.insert(stays.at, merged);
+        self.dropped.extend(run.iter().map(|p| p.at).filter(|at| *at != stays.at));
+        let loc = program.cores[core][stays.at as usize].loc;
+        changes.0.add_many(changes.1, loc, run.len() - 1, run.len() * bytes * first.shape[0] as usize);
+    }
+
+    /// The tile that consists of these ones: a new one, or the one that another run made of them. `None` if some of them are in another tile.
+    fn whole(&self, program: &mut Program, tiles: &[TensorId]) -> Option<TensorId> {
+        let first = program.tensor(tiles[0]);
+        let bytes = first.bytes();
+        if let Some((whole, 0)) = self.parts.get(&tiles[0]) {
+            let same = tiles.iter().enumerate().all(|(i, t)| self.parts.get(t) == Some(&(*whole, i * bytes)));
+            return (same && program.tensor(*whole).bytes() == tiles.len() * bytes).then_some(*whole);
+        }
+        if tiles.iter().any(|t| self.parts.contains_key(t)) {
+            return None;
+        }
+        let mut tensor = first.clone();
+        tensor.shape.truncate(1);
+        tensor.shape.push((tiles.len() * bytes / first.dtype.size()) as u32);
+        program.tensors.push(tensor);
+        Some(TensorId(program.tensors.len() as u32 - 1))
+    }
+
+    /// The instruction with parts in place of the tiles; `None` if a part does not begin with an element of a view.
+    fn renamed(&self, inst: &Inst) -> Option<Inst> {
+        let mut whole = true;
+        let new = inst.with_views(&mut |view| {
+            if let Some((tile, begin)) = self.parts.get(&view.tensor) {
+                whole &= begin.is_multiple_of(view.dtype.size()) && view.indirect.is_none();
+                view.tensor = *tile;
+                view.offset += (begin / view.dtype.size()) as i64;
+            }
+        });
+        new.filter(|_| whole)
+    }
+
+    /// Changes the stream.
+    fn apply(mut self, program: &mut Program, core: usize) {
+        let mut stream = std::mem::take(&mut program.cores[core]);
+        for (at, node) in (0..).zip(&mut stream) {
+            if let Some(merged) = self.replaced.remove(&at) {
+                node.kind = NodeKind::Inst(merged);
+                continue;
+            }
+            let mut moved = false;
+            each_view(node, &mut |view, _| moved |= self.parts.contains_key(&view.tensor));
+            if moved && let Some(new) = inst(node).and_then(|inst| self.renamed(inst)) {
+                node.kind = NodeKind::Inst(new);
+            }
+        }
+        self.dropped.sort_unstable();
+        remove(&mut stream, &self.dropped);
+        program.cores[core] = stream;
+    }
+}
