@@ -1,5 +1,6 @@
 //! Files that are written whole or not at all, and the terminal.
 
+use std::fmt;
 use std::fs::{self, Metadata, OpenOptions};
 use std::io::{self, IsTerminal, Write};
 use std::path::Path;
@@ -9,8 +10,8 @@ use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use nki_diag::ColorChoice;
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
+use nki_diag::{ColorChoice, progress};
 use nki_sim_core::HostTensor;
 
 use crate::cli::Color;
@@ -122,9 +123,14 @@ pub(crate) struct Waiting {
 impl Waiting {
     /// Something is being done from now on.
     pub(crate) fn new(what: &'static str) -> Self {
+        progress::begin("statements", 0);
         let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::hidden()).with_message(what);
-        if let Ok(style) = ProgressStyle::with_template("{spinner} {msg}, {elapsed}") {
-            bar.set_style(style);
+        if let Ok(style) = ProgressStyle::with_template("{spinner} {msg}{count}, {elapsed}") {
+            // Drawn anew ten times a second.
+            bar.set_style(style.with_key("count", |_: &ProgressState, out: &mut dyn fmt::Write| {
+                let count = progress::text();
+                let _ = if count.is_empty() { Ok(()) } else { write!(out, ": {count}") };
+            }));
         }
         let (over, ends) = channel();
         let shown = bar.clone();
@@ -141,6 +147,7 @@ impl Waiting {
 
     /// Now something else is being done.
     pub(crate) fn say(&self, what: &'static str) {
+        progress::begin("statements", 0);
         self.bar.set_message(what);
     }
 }

@@ -13,6 +13,7 @@ mod diagnostic;
 mod json;
 pub mod levels;
 pub mod memory;
+pub mod progress;
 pub mod slugs;
 mod source;
 pub mod stop;

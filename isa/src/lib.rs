@@ -37,7 +37,7 @@ pub use machine::{Fault, Machine};
 pub use names::{Engine, Space};
 pub use program::{Node, Program};
 pub use rendezvous::{Contribution, Participants};
-pub use tensor::Tensor;
+pub use tensor::{Declaration, Tensor};
 pub use view::{Dim, Index, Indirect, View};
 pub use violation::Violation;
 pub use work::Work;

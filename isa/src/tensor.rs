@@ -1,5 +1,6 @@
 //! Pieces of storage.
 
+use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 
 use smallvec::SmallVec;
@@ -9,9 +10,18 @@ use crate::ids::{Address, Loc, TensorId, TrailId};
 use crate::names::Space;
 use crate::view::{Dim, Dims, MAX_DIMS, View};
 
-/// A piece of storage.
+/// A piece of storage. The iterations of an unrolled loop make one each, so that what they have in common is kept once ([`Declaration`], whose fields
+/// a tensor dereferences to). Writing to a field gives the tensor a declaration of its own.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Tensor {
+    declaration: Arc<Declaration>,
+    /// The loop iterations and calls around the place where it was made.
+    pub trail: TrailId,
+}
+
+/// What tensors that are made by one statement have in common.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Declaration {
     /// Name for messages and reports: the `name=` given, else the variable's. Not unique.
     pub name: Arc<str>,
     /// Memory.
@@ -28,14 +38,33 @@ pub struct Tensor {
     pub data: Option<Arc<[u8]>>,
     /// Where it was made.
     pub loc: Loc,
-    /// The loop iterations and calls around that place.
-    pub trail: TrailId,
 }
 
 // An unrolled loop makes as many tensors as instructions (docs/performance.md, memory of an instruction).
-const _: () = assert!(size_of::<Tensor>() <= 104);
+const _: () = assert!(size_of::<Tensor>() <= 16);
+
+impl Deref for Tensor {
+    type Target = Declaration;
+
+    fn deref(&self) -> &Declaration {
+        &self.declaration
+    }
+}
+
+impl DerefMut for Tensor {
+    fn deref_mut(&mut self) -> &mut Declaration {
+        Arc::make_mut(&mut self.declaration)
+    }
+}
 
 impl Tensor {
+    /// A tensor with this declaration, made inside of `trail`.
+    pub fn new(declaration: impl Into<Arc<Declaration>>, trail: TrailId) -> Self {
+        Tensor { declaration: declaration.into(), trail }
+    }
+}
+
+impl Declaration {
     /// Number of elements.
     pub fn elements(&self) -> usize {
         self.shape.iter().map(|&n| n as usize).product()

@@ -17,7 +17,7 @@ use crate::inst::Inst;
 use crate::machine::{Context, Fault, Machine, RowsF32, RowsI64, StateUpdate, Tiles};
 use crate::names::{Engine, OobMode, Space};
 use crate::rendezvous::Contribution;
-use crate::tensor::Tensor;
+use crate::tensor::{Declaration, Tensor};
 use crate::view::{Index, View, column_group, column_position};
 
 pub use random::{Random, program};
@@ -66,7 +66,7 @@ impl TestMachine {
 
     /// Adds a tensor, unwritten, and returns the view of all of it.
     pub fn tensor(&mut self, name: &str, space: Space, dtype: DType, shape: &[u32]) -> View {
-        let tensor = Tensor {
+        let declaration = Declaration {
             name: name.into(),
             space,
             shape: shape.iter().copied().collect(),
@@ -75,8 +75,8 @@ impl TestMachine {
             core: 0,
             data: None,
             loc: Loc::default(),
-            trail: TrailId::ROOT,
         };
+        let tensor = Tensor::new(declaration, TrailId::ROOT);
         let partitions = if space.is_on_chip() { shape.first().copied().unwrap_or(1) as usize } else { 1 };
         let size = partitions * tensor.bytes();
         let id = TensorId(self.tensors.len() as u32);

@@ -1,5 +1,8 @@
 //! Views: which elements of a tensor an operand names, in which order.
 
+use std::ops::{Deref, DerefMut};
+use std::sync::Arc;
+
 use arrayvec::ArrayVec;
 use smallvec::SmallVec;
 
@@ -21,9 +24,54 @@ pub struct Dim {
     pub count: u32,
 }
 
-/// The dimensions of a view, outermost first. Nearly all views have two, and those of a long program take most of its memory: more dimensions
-/// lie outside of the view.
-pub type Dims = SmallVec<[Dim; 2]>;
+/// The dimensions of a view, outermost first. Few differ in the views of a long program, and views may share them: a change makes a copy.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
+pub struct Dims(Arc<SmallVec<[Dim; 3]>>);
+
+impl Dims {
+    /// No dimensions.
+    pub fn new() -> Self {
+        Self::default()
+    }
+}
+
+impl Deref for Dims {
+    type Target = SmallVec<[Dim; 3]>;
+
+    fn deref(&self) -> &Self::Target {
+        &self.0
+    }
+}
+
+impl DerefMut for Dims {
+    fn deref_mut(&mut self) -> &mut Self::Target {
+        Arc::make_mut(&mut self.0)
+    }
+}
+
+impl FromIterator<Dim> for Dims {
+    fn from_iter<I: IntoIterator<Item = Dim>>(dims: I) -> Self {
+        Dims(Arc::new(dims.into_iter().collect()))
+    }
+}
+
+impl IntoIterator for Dims {
+    type Item = Dim;
+    type IntoIter = smallvec::IntoIter<[Dim; 3]>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        Arc::unwrap_or_clone(self.0).into_iter()
+    }
+}
+
+impl<'d> IntoIterator for &'d Dims {
+    type Item = &'d Dim;
+    type IntoIter = std::slice::Iter<'d, Dim>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.0.iter()
+    }
+}
 
 /// An operand: elements of one tensor's storage.
 ///
@@ -48,7 +96,7 @@ pub struct View {
 }
 
 // Every instruction has several (docs/performance.md, memory of an instruction).
-const _: () = assert!(size_of::<View>() <= 64 && size_of::<Option<View>>() <= 64);
+const _: () = assert!(size_of::<View>() <= 40 && size_of::<Option<View>>() <= 40);
 
 /// A dynamic part of a view's address.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use nki_isa::ids::{Address, TrailId};
 use nki_isa::names::{AluOp, DgeMode, Engine, OobMode};
 use nki_isa::program::{Input, Node, NodeKind, Output, Step, Trail};
-use nki_isa::{DType, Dim, Inst, Loc, Program, Space, Target, Tensor, TensorId, View};
+use nki_isa::{DType, Declaration, Dim, Inst, Loc, Program, Space, Target, Tensor, TensorId, View};
 use smallvec::SmallVec;
 
 use crate::HostTensor;
@@ -42,7 +42,7 @@ impl Builder {
 
     pub(crate) fn tensor(&mut self, name: &str, space: Space, shape: &[u32], dtype: DType) -> TensorId {
         let loc = self.loc();
-        self.program.tensors.push(Tensor {
+        let declaration = Declaration {
             name: Arc::from(name),
             space,
             shape: SmallVec::from_slice(shape),
@@ -51,8 +51,8 @@ impl Builder {
             core: 0,
             data: None,
             loc,
-            trail: TrailId::ROOT,
-        });
+        };
+        self.program.tensors.push(Tensor::new(declaration, TrailId::ROOT));
         TensorId(self.program.tensors.len() as u32 - 1)
     }
 

@@ -1,7 +1,7 @@
 //! What keeps specialisation finite: steps, memory, and the depth of nested values.
 
 use nki_diag::memory::{Exceeded, size};
-use nki_diag::{Advice, Diagnostic, Span};
+use nki_diag::{Advice, Diagnostic, Span, progress};
 
 use super::Interp;
 use super::error::{EvalResult, Raise};
@@ -29,6 +29,9 @@ impl Interp<'_> {
         let program = self.backend.size();
         if program != self.charged {
             let (statements, tensors) = std::mem::replace(&mut self.charged, program);
+            if statements / progress::STEP != program.0 / progress::STEP {
+                progress::reach(program.0);
+            }
             let grown =
                 program.0.saturating_sub(statements) * STATEMENT + (program.1.saturating_sub(tensors)) as u64 * TENSOR;
             self.memory.commit(grown).map_err(|e| memory_limit(e, span))?;

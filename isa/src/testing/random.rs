@@ -10,7 +10,7 @@ use crate::inst::{self, Inst};
 use crate::names::{Named, Space};
 use crate::program::{Bound, Control, Input, Node, NodeKind, Output, Program, Step, Tag, Trail};
 use crate::schema::Kind;
-use crate::tensor::Tensor;
+use crate::tensor::{Declaration, Tensor};
 use crate::view::{Dim, Dims, Index, Indirect, View};
 
 /// A small, repeatable random number generator (splitmix64).
@@ -185,7 +185,7 @@ impl Generator {
         let r = &mut self.random;
         let address = (space.is_on_chip() && r.one_in(3))
             .then(|| Address { partition: r.below(128) as u32, byte: r.below(200_000) as u32 });
-        let mut tensor = Tensor {
+        let declaration = Declaration {
             name: r.name(),
             space,
             shape,
@@ -194,8 +194,8 @@ impl Generator {
             core: u32::from(r.one_in(4)),
             data: None,
             loc: self.loc(),
-            trail: self.trail(),
         };
+        let mut tensor = Tensor::new(declaration, self.trail());
         if self.random.one_in(4) {
             tensor.data = Some((0..tensor.elements() * dtype.size()).map(|_| self.random.bits() as u8).collect());
         }

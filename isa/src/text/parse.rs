@@ -15,7 +15,7 @@ use crate::ids::{Address, Loc, RegId, TagId, TensorId, TrailId};
 use crate::inst::{self, Inst};
 use crate::names::{Named, Space};
 use crate::program::{Bound, Control, Input, Node, NodeKind, Output, Program, Step, Tag, Trail};
-use crate::tensor::Tensor;
+use crate::tensor::{Declaration, Tensor};
 use crate::view::{Dim, Dims, Index, Indirect, MAX_DIMS, View};
 
 /// A mistake in the text.
@@ -373,7 +373,8 @@ impl Parser {
             None
         };
         let (loc, trail) = self.place(c)?;
-        self.program.tensors.push(Tensor { name: name.into(), space, shape, dtype, address, core, data, loc, trail });
+        let declaration = Declaration { name: name.into(), space, shape, dtype, address, core, data, loc };
+        self.program.tensors.push(Tensor::new(declaration, trail));
         end(c)
     }
 

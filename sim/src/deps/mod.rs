@@ -18,6 +18,7 @@ mod pattern;
 #[cfg(test)]
 mod tests;
 
+use nki_diag::progress;
 use nki_isa::ids::{RegId, TagId};
 use nki_isa::inst::Footprint;
 use nki_isa::names::{Engine, Space};
@@ -191,8 +192,10 @@ pub fn analyze(program: &Program, placement: &Placement, ops: &[Op<'_>], written
     let mut part = parts.next();
     let mut ready = part.map(touched).unwrap_or_default();
     let mut id = 0;
+    progress::begin("statements analysed for dependences", ops.len() as u64);
     while let Some(now) = part {
         part = parts.next();
+        progress::reach(u64::from(id));
         let mut work = || {
             for (op, touched) in now.iter().zip(&mut ready) {
                 deps.starts.push(deps.edges.len() as u32);

@@ -7,7 +7,7 @@
 
 use nki_diag::Diagnostic;
 use nki_isa::inst::Footprint;
-use nki_isa::program::statements;
+use nki_isa::program::{Node, NodeKind, statements};
 use nki_isa::{Program, TensorId, View};
 use rustc_hash::FxHashMap;
 
@@ -34,7 +34,7 @@ pub(crate) fn without_values(program: &Program, placement: &Placement, trace: &T
             .enumerate()
             .map(|(core, stream)| {
                 let dying = by_last_use(program, placement, core as u32);
-                Core { dying, dead: 0, renewed: renewed(&statements(stream)) }
+                Core { dying, dead: 0, renewed: renewed_of(stream) }
             })
             .collect(),
     };
@@ -67,6 +67,14 @@ struct Account<'p> {
     findings: Findings,
     races: Races<'p>,
     cores: Vec<Core>,
+}
+
+/// See [`renewed`]; a stream without loops needs no index.
+fn renewed_of(stream: &[Node]) -> FxHashMap<u32, Vec<TensorId>> {
+    if stream.iter().all(|n| matches!(n.kind, NodeKind::Inst(_))) {
+        return FxHashMap::default();
+    }
+    renewed(&statements(stream))
 }
 
 /// See [`super::interpreter::CoreState`].

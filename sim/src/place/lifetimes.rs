@@ -3,6 +3,7 @@
 use nki_isa::inst::Footprint;
 use nki_isa::program::{Control, NodeKind, statements};
 use nki_isa::{Program, TensorId};
+use rustc_hash::FxHashMap;
 
 /// When a tensor holds values: positions in pre-order over its core's stream (see [`crate::trace::NodeIndex`]), both inclusive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -28,16 +29,15 @@ impl Lifetime {
 /// Lifetimes by tensor id; `None` for tensors that no instruction uses.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(super) struct Lifetimes {
-    /// First to last use in program order, as written.
-    pub(super) used: Vec<Option<Lifetime>>,
-    /// The same, but what is used inside a dynamic loop lives for the whole of the outermost loop, for any iteration may come again.
+    /// First to last use in program order, as written, of the tensors with explicit addresses.
+    pub(super) used: FxHashMap<TensorId, Lifetime>,
+    /// First to last use of all tensors, but what is used inside a dynamic loop lives for the whole of the outermost loop, for any iteration may come again.
     pub(super) alive: Vec<Option<Lifetime>>,
 }
 
 /// The lifetime of every tensor that an instruction uses.
 pub(super) fn lifetimes(program: &Program) -> Lifetimes {
-    let none = vec![None; program.tensors.len()];
-    let mut out = Lifetimes { used: none.clone(), alive: none };
+    let mut out = Lifetimes { used: FxHashMap::default(), alive: vec![None; program.tensors.len()] };
     let mut footprint = Footprint::default();
     for (core, stream) in program.cores.iter().enumerate() {
         // The outermost dynamic loop around the current position: first and last position.
@@ -72,10 +72,11 @@ impl Lifetimes {
         // Positions of two streams cannot be compared: what another core uses is alive throughout.
         let foreign = tensor.space.is_on_chip() && tensor.core != core;
         let alive = if foreign { Lifetime { first: 0, last: u32::MAX } } else { outer.unwrap_or(here) };
-        for (slot, new) in [(&mut self.used, here), (&mut self.alive, alive)] {
-            let life = slot[id.0 as usize].get_or_insert(new);
-            life.include(new.first);
-            life.include(new.last);
+        let whole = self.alive[id.0 as usize].get_or_insert(alive);
+        whole.include(alive.first);
+        whole.include(alive.last);
+        if tensor.address.is_some() {
+            self.used.entry(id).or_insert(here).include(position);
         }
     }
 }

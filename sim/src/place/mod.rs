@@ -141,7 +141,10 @@ pub fn place_with(program: &Program, capacity: Capacity, reserved: u32) -> Resul
             if errors.len() > wrong {
                 continue;
             }
-            let (explicit, mut automatic): (Vec<Item>, Vec<Item>) = items.iter().partition(|i| i.address.is_some());
+            // Lives as they are before a remedy shortens them.
+            let whole = if region.space == Space::Psum { items.clone() } else { Vec::new() };
+            let mut automatic = items;
+            let explicit: Vec<Item> = automatic.extract_if(.., |i| i.address.is_some()).collect();
             let mut spilled = false;
             let found = arrange(program, core, region, &explicit, &mut automatic).or_else(|failed| {
                 let finding = report::does_not_fit(program, region, &explicit, &automatic, failed);
@@ -169,7 +172,7 @@ pub fn place_with(program: &Program, capacity: Capacity, reserved: u32) -> Resul
                             let banks = if spilled {
                                 report::peak(&explicit, &report::whole_banks(&automatic)).0.div_ceil(region.bank)
                             } else {
-                                report::peak_banks(region, &items, &placement)
+                                report::peak_banks(region, &whole, &placement)
                             };
                             placement.psum_peak_banks = placement.psum_peak_banks.max(banks);
                         }
@@ -207,7 +210,7 @@ fn items(program: &Program, region: Region, lives: &[Option<Lifetime>]) -> Vec<I
             Some(Item { id: TensorId(i as u32), bytes, taken: region.taken(bytes), life: (*life)?, address: t.address })
         })
         .collect();
-    items.sort_by_key(|i| (i.life.first, i.id));
+    items.sort_unstable_by_key(|i| (i.life.first, i.id));
     items
 }
 

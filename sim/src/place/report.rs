@@ -1,8 +1,12 @@
 //! What placement says: peaks, overlaps, and why something does not fit.
 
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
 use nki_diag::{Diagnostic, FileId, Span};
 use nki_isa::ids::Loc;
 use nki_isa::{Arch, Program, Space, TensorId};
+use rustc_hash::FxHashMap;
 
 use super::{Item, Lifetime, Placement, Region, share_banks};
 
@@ -67,14 +71,8 @@ pub(super) fn peak(explicit: &[Item], automatic: &[Item]) -> (u32, Option<Item>)
     bounds.dedup();
     let mut users = vec![0_u32; bounds.len()];
     let mut now: i64 = 0;
-    // (position, ends before starts at the same position, item)
-    let all = || automatic.iter().chain(explicit);
-    let mut events: Vec<(u64, &Item)> =
-        all().flat_map(|i| [(u64::from(i.life.first) * 2 + 1, i), ((u64::from(i.life.last) + 1) * 2, i)]).collect();
-    events.sort_by_key(|&(at, i)| (at, i.id));
     let mut best = (0, None);
-    for (at, item) in events {
-        let start = at % 2 == 1;
+    each_change(automatic.iter().chain(explicit), |start, item| {
         match item.address {
             None => now += if start { i64::from(item.bytes) } else { -i64::from(item.bytes) },
             Some(a) => {
@@ -95,45 +93,62 @@ pub(super) fn peak(explicit: &[Item], automatic: &[Item]) -> (u32, Option<Item>)
         if start && now > best.0 {
             best = (now, Some(*item));
         }
-    }
+    });
     (u32::try_from(best.0).unwrap_or(u32::MAX), best.1)
 }
 
 /// Most PSUM banks in use at one time.
 pub(super) fn peak_banks(region: Region, items: &[Item], placement: &Placement) -> u32 {
     let mut users = vec![0_u32; (region.capacity / region.bank) as usize];
-    let mut events: Vec<(u64, &Item)> = items
-        .iter()
-        .flat_map(|i| [(u64::from(i.life.first) * 2 + 1, i), ((u64::from(i.life.last) + 1) * 2, i)])
-        .collect();
-    events.sort_by_key(|&(at, i)| (at, i.id));
     let mut best = 0;
-    for (at, item) in events {
-        let Some(address) = placement.address(item.id) else { continue };
+    each_change(items.iter(), |start, item| {
+        let Some(address) = placement.address(item.id) else { return };
         let first = (address.byte / region.bank) as usize;
         let end = ((address.byte + item.bytes.max(1)).div_ceil(region.bank) as usize).min(users.len());
         for bank in &mut users[first.min(end)..end] {
-            if at % 2 == 1 {
+            if start {
                 *bank += 1;
             } else {
                 *bank -= 1;
             }
         }
         best = best.max(users.iter().filter(|&&u| u > 0).count() as u32);
-    }
+    });
     best
+}
+
+/// Calls `change` when an item begins (true) or ends (false) to be alive, in order of position and then of id. What ends at a position ends before
+/// what begins at the next one.
+fn each_change<'i>(items: impl Iterator<Item = &'i Item>, mut change: impl FnMut(bool, &'i Item)) {
+    let mut starts: Vec<&Item> = items.collect();
+    starts.sort_unstable_by_key(|i| (i.life.first, i.id));
+    let end = |i: &Item| (i.life.last, i.id);
+    let mut alive: BinaryHeap<Reverse<((u32, TensorId), usize)>> = BinaryHeap::new();
+    for (at, item) in starts.iter().enumerate() {
+        while let Some(&Reverse(((last, _), ended))) = alive.peek()
+            && last < item.life.first
+        {
+            alive.pop();
+            change(false, starts[ended]);
+        }
+        alive.push(Reverse((end(item), at)));
+        change(true, item);
+    }
+    while let Some(Reverse((_, ended))) = alive.pop() {
+        change(false, starts[ended]);
+    }
 }
 
 /// Tensors on the same bytes whose uses alternate.
 pub(super) fn overlaps(
     program: &Program,
     explicit: &[Item],
-    used: &[Option<Lifetime>],
+    used: &FxHashMap<TensorId, Lifetime>,
     findings: &mut Vec<Diagnostic>,
 ) {
     let mut active: Vec<(&Item, Lifetime)> = Vec::new();
     let mut reported: Vec<(Loc, Loc)> = Vec::new();
-    let mut order: Vec<(&Item, Lifetime)> = explicit.iter().filter_map(|i| Some((i, used[i.id.0 as usize]?))).collect();
+    let mut order: Vec<(&Item, Lifetime)> = explicit.iter().filter_map(|i| Some((i, *used.get(&i.id)?))).collect();
     order.sort_by_key(|(i, life)| (life.first, i.id));
     for (item, life) in order {
         active.retain(|(_, other)| other.last >= life.first);

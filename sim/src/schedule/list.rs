@@ -12,6 +12,8 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
+use nki_diag::progress;
+
 use super::Compiler;
 use super::loads::{Class, class, places};
 use crate::timeline::Ps;
@@ -22,6 +24,7 @@ use crate::timing::order::Order;
 /// The order of one core.
 pub(super) fn order(low: &Lowered<'_>, machine: &MachineConstants, compiler: &Compiler) -> Order {
     let mut scheduler = Scheduler::new(low, machine, compiler);
+    progress::begin("statements scheduled", low.ops.len() as u64);
     let mut from = [0; ENGINES];
     for segment in &low.segments {
         scheduler.segment(&from, segment);
@@ -99,6 +102,8 @@ struct Scheduler<'a> {
     complete: Ps,
     /// Rendezvous taken.
     rendezvous: usize,
+    /// Operations taken.
+    count: u64,
     order: Order,
 }
 
@@ -128,6 +133,7 @@ impl<'a> Scheduler<'a> {
             dma: 0,
             complete: 0,
             rendezvous: 0,
+            count: 0,
             order: Order { queues: std::array::from_fn(|q| Vec::with_capacity(low.queues[q].len())) },
         }
     }
@@ -258,6 +264,10 @@ impl<'a> Scheduler<'a> {
     /// `op` starts on queue `q` at `now`.
     fn start(&mut self, q: usize, op: u32, now: Ps) {
         self.taken[op as usize] = true;
+        self.count += 1;
+        if self.count % progress::STEP == 0 {
+            progress::reach(self.count);
+        }
         self.order.queues[q].push(op);
         for sequence in [&mut self.queues[q].loads, &mut self.queues[q].stores] {
             while sequence.head().is_some_and(|op| self.taken[op as usize]) {
@@ -289,7 +299,7 @@ impl<'a> Scheduler<'a> {
             touched = u32::MAX;
         }
         let low = self.low;
-        for &(waiter, edge) in low.waiters(op) {
+        for (waiter, edge) in low.waiters(op) {
             let Some(there) = low.queue(waiter) else { continue };
             let hazard = low.graph.deps.of(waiter as usize)[edge as usize].hazard;
             let by_data = hazard.brings_data();

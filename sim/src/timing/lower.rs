@@ -74,8 +74,8 @@ pub(crate) struct Segment {
 #[derive(Debug)]
 pub(crate) struct Graph {
     pub(crate) deps: Deps,
-    /// The operations that wait for each operation, and the position of the edge in their list of dependences.
-    waiters: Vec<(u32, u32)>,
+    /// The operations that wait for each operation.
+    waiters: Vec<u32>,
     waiters_of: Vec<u32>,
 }
 
@@ -89,11 +89,11 @@ impl Graph {
             waiters_of[i + 1] += waiters_of[i];
         }
         let mut fill = waiters_of.clone();
-        let mut waiters = vec![(0, 0); deps.len()];
+        let mut waiters = vec![0; deps.len()];
         for i in 0..n {
-            for (k, d) in deps.of(i).iter().enumerate() {
+            for d in deps.of(i) {
                 let slot = &mut fill[d.on as usize];
-                waiters[*slot as usize] = (i as u32, k as u32);
+                waiters[*slot as usize] = i as u32;
                 *slot += 1;
             }
         }
@@ -218,10 +218,13 @@ impl<'p> Lowered<'p> {
         (!ordered).then_some(machine.semaphore[there])
     }
 
-    /// The operations that wait for `op`, and the position of the edge in the list of dependences of each.
-    pub(crate) fn waiters(&self, op: u32) -> &[(u32, u32)] {
-        let Graph { waiters, waiters_of, .. } = &*self.graph;
-        &waiters[waiters_of[op as usize] as usize..waiters_of[op as usize + 1] as usize]
+    /// The operations that wait for `op`, each with the position of the edge in its list of dependences. One that lists `op` several times comes as
+    /// often, with the first of these edges.
+    pub(crate) fn waiters(&self, op: u32) -> impl Iterator<Item = (u32, u32)> {
+        let Graph { deps, waiters, waiters_of } = &*self.graph;
+        let waiters = &waiters[waiters_of[op as usize] as usize..waiters_of[op as usize + 1] as usize];
+        let edge = move |waiter: u32| deps.of(waiter as usize).iter().position(|d| d.on == op).unwrap_or(0) as u32;
+        waiters.iter().map(move |&waiter| (waiter, edge(waiter)))
     }
 
     /// The segment of an instruction.

@@ -8,7 +8,7 @@ use nki_isa::ids::{Address, TrailId};
 use nki_isa::program::Input;
 use nki_isa::tensor::Tensor as Memory;
 use nki_isa::view::MAX_DIMS;
-use nki_isa::{DType, Loc, Space, TensorId, Violation};
+use nki_isa::{DType, Declaration, Loc, Space, TensorId, Violation};
 use smallvec::SmallVec;
 
 use super::{Builder, Site};
@@ -147,7 +147,7 @@ impl Builder {
         if let Some(at) = request.address.filter(|_| space.is_hbm()) {
             self.check_hbm_address(request, core, bytes, at)?;
         }
-        let tensor = Memory {
+        let declaration = Declaration {
             name: self.intern(request.name),
             space,
             shape,
@@ -156,9 +156,8 @@ impl Builder {
             core,
             data: request.data.clone(),
             loc: site.loc,
-            trail: site.trail,
         };
-        let made = self.add(tensor);
+        let made = self.add(declaration, site.trail);
         match space {
             Space::SharedHbm => self.shared.push(made.storage.id),
             Space::Hbm if !again => self.private.push(made.storage.id),
@@ -168,16 +167,21 @@ impl Builder {
     }
 
     /// Adds a tensor to the program.
-    fn add(&mut self, tensor: Memory) -> Tensor {
+    fn add(&mut self, declaration: Declaration, trail: TrailId) -> Tensor {
         let id = TensorId(self.program.tensors.len() as u32);
-        self.program.tensors.push(tensor);
+        let known = self.declared.entry(declaration.loc).or_default();
+        let known = match known {
+            Some(known) if **known == declaration => known.clone(),
+            _ => known.insert(declaration.into()).clone(),
+        };
+        self.program.tensors.push(Memory::new(known, trail));
         self.made.push(self.next_node());
         self.handle(id)
     }
 
     /// A handle of the whole of a tensor of the program.
     pub(super) fn handle(&self, id: TensorId) -> Tensor {
-        let Memory { name, space, dtype, shape, address, loc, .. } = &self.program.tensors[id.0 as usize];
+        let Declaration { name, space, dtype, shape, address, loc, .. } = &*self.program.tensors[id.0 as usize];
         Tensor::whole(Rc::new(Storage {
             id,
             name: name.clone(),
@@ -207,7 +211,7 @@ impl Builder {
         if let Some(id) = known {
             return Ok(self.handle(id));
         }
-        let tensor = Memory {
+        let declaration = Declaration {
             name: self.intern(request.name),
             space: Space::SharedHbm,
             shape,
@@ -216,9 +220,8 @@ impl Builder {
             core: 0,
             data: request.data.clone(),
             loc: site.loc,
-            trail: site.trail,
         };
-        let made = self.add(tensor);
+        let made = self.add(declaration, site.trail);
         self.constants.entry(data).or_default().push(made.storage.id);
         Ok(made)
     }
@@ -346,7 +349,7 @@ impl Builder {
             return Ok(self.handle(known.tensor));
         }
         let name = self.intern(name);
-        let tensor = Memory {
+        let declaration = Declaration {
             name: name.clone(),
             space: Space::SharedHbm,
             shape,
@@ -355,9 +358,8 @@ impl Builder {
             core: 0,
             data: None,
             loc,
-            trail: TrailId::ROOT,
         };
-        let made = self.add(tensor);
+        let made = self.add(declaration, TrailId::ROOT);
         self.program.inputs.push(Input { name, tensor: made.storage.id });
         Ok(made)
     }

@@ -9,11 +9,13 @@ mod redirect;
 use std::ops::Range;
 use std::sync::Arc;
 
+use nki_isa::arg::Arg;
 use nki_isa::ids::TrailId;
-use nki_isa::inst::Footprint;
+use nki_isa::inst::{Entry, Footprint};
 use nki_isa::machine::Context;
 use nki_isa::program::{Control, NodeKind, Trail};
-use nki_isa::{Arch, Inst, Loc, Node, Program, RegId, Target, TensorId, Violation};
+use nki_isa::view::Dims;
+use nki_isa::{Arch, Declaration, Inst, Loc, Node, Program, RegId, Target, TensorId, Violation};
 use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;
 
@@ -119,6 +121,10 @@ pub(crate) struct Builder {
     /// Places in HBM that addresses name.
     hbm_places: Vec<alloc::HbmPlace>,
     names: FxHashMap<Box<str>, Arc<str>>,
+    /// The last declaration of a tensor at each place: the iterations of a loop mostly repeat it.
+    declared: FxHashMap<Loc, Option<Arc<Declaration>>>,
+    /// The dimensions of operands, each once.
+    dims: FxHashSet<Dims>,
     /// Edges of `with_schedule`: who waits, for whom, and whether an instruction does.
     schedule: Vec<(Arc<str>, Arc<str>, bool)>,
     /// The last instruction of each name, where there is a schedule.
@@ -171,6 +177,8 @@ impl Builder {
             hbm_places: Vec::new(),
             prepared: None,
             names: FxHashMap::default(),
+            declared: FxHashMap::default(),
+            dims: FxHashSet::default(),
             schedule: Vec::new(),
             named: FxHashMap::default(),
             made: Vec::new(),
@@ -199,6 +207,22 @@ impl Builder {
     /// Cores of the logical core.
     pub(crate) fn cores(&self) -> u32 {
         self.cores
+    }
+
+    /// The instruction with these operands, which are taken. Its views share their dimensions with those of earlier instructions.
+    ///
+    /// # Errors
+    /// The first operand that is missing or of a wrong kind or memory.
+    pub(crate) fn make(&mut self, entry: &Entry, operands: &mut [Option<Arg>]) -> Result<Inst> {
+        for operand in operands.iter_mut().flatten() {
+            if let Arg::View(view) = operand {
+                match self.dims.get(&view.dims) {
+                    Some(known) => view.dims = known.clone(),
+                    None => drop(self.dims.insert(view.dims.clone())),
+                }
+            }
+        }
+        (entry.build)(operands)
     }
 
     /// Validates an instruction and appends it.

@@ -65,7 +65,7 @@ impl Builder {
         }
         let Some(entry) = find(prepared.start) else { return Ok(()) };
         let mut operands: Vec<Option<Arg>> = prepared.operands.into_iter().map(Some).collect();
-        let inst = (entry.build)(&mut operands)?;
+        let inst = self.make(entry, &mut operands)?;
         self.emit(inst, site)
     }
 

@@ -80,7 +80,7 @@ impl Lower<'_> {
                 }
             }
         }
-        let inst = (entry.build)(&mut args)?;
+        let inst = self.builder.make(entry, &mut args)?;
         self.builder.emit(inst, self.site)
     }
 

@@ -85,7 +85,8 @@ pub(crate) fn place(
     let result = fill(interp, policy, entry, &keywords, &args, &mut slots).and_then(|name| {
         complete(interp, entry, &mut slots)?;
         let place = site(interp, args.span);
-        match (entry.build)(&mut slots).and_then(|inst| state(interp).builder.emit(inst, place)) {
+        let builder = &mut state(interp).builder;
+        match builder.make(entry, &mut slots).and_then(|inst| builder.emit(inst, place)) {
             Ok(()) => Ok(name),
             Err(violation) => Err(explain(interp, policy, entry, &args, &violation)),
         }

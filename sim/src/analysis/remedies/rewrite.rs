@@ -365,7 +365,8 @@ fn apply(out: &mut Merged, core: usize, groups: Vec<Group<'_>>) -> Option<()> {
             }
             let mut tensor = out.program.tensor(chip(first)).clone();
             let bytes = tensor.bytes();
-            tensor.shape.insert(1.min(tensor.shape.len()), n as u32);
+            let at = 1.min(tensor.shape.len());
+            tensor.shape.insert(at, n as u32);
             out.program.tensors.push(tensor);
             let id = TensorId(out.program.tensors.len() as u32 - 1);
             for (i, p) in group.parts.iter().enumerate() {
@@ -376,7 +377,8 @@ fn apply(out: &mut Merged, core: usize, groups: Vec<Group<'_>>) -> Option<()> {
         // One side is in HBM: the source of a load, the destination of a store.
         let merged = first.inst.with_views(&mut |view| {
             let stride = if view.space.is_hbm() == group.load { steps.0 } else { steps.1 };
-            view.dims.insert(1.min(view.dims.len()), Dim { stride, count: n as u32 });
+            let at = 1.min(view.dims.len());
+            view.dims.insert(at, Dim { stride, count: n as u32 });
         })?;
         let stream = &mut out.program.cores[core];
         out.lines.push(stream[keep.position as usize].loc);

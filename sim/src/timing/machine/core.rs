@@ -33,8 +33,15 @@ pub(super) struct Progress {
     pub(super) pending: u32,
     /// When the resolved ones allow it to start.
     pub(super) ready: Ps,
-    /// The one that decides `ready`.
-    pub(super) last: Option<Dep>,
+    /// The position of the one that decides `ready` in the list of dependences, or [`Progress::NONE`].
+    last: u32,
+}
+
+// Each operation has one.
+const _: () = assert!(size_of::<Progress>() <= 16);
+
+impl Progress {
+    const NONE: u32 = u32::MAX;
 }
 
 /// An engine and its instruction queue.
@@ -92,7 +99,7 @@ impl<'a, O: Observer> Core<'a, O> {
             order,
             machine,
             progress: (0..n)
-                .map(|i| Progress { pending: low.graph.deps.of(i).len() as u32, ready: 0, last: None })
+                .map(|i| Progress { pending: low.graph.deps.of(i).len() as u32, ready: 0, last: Progress::NONE })
                 .collect(),
             segments,
             queues: std::array::from_fn(|_| queue()),
@@ -140,6 +147,11 @@ impl<'a, O: Observer> Core<'a, O> {
         }
     }
 
+    /// The dependence that decides when `op` can start, as far as it is known.
+    pub(super) fn last(&self, op: u32) -> Option<Dep> {
+        self.low.graph.deps.of(op as usize).get(self.progress[op as usize].last as usize).copied()
+    }
+
     pub(super) fn cost(&self, op: u32) -> Option<&'a Cost> {
         self.low.cost(op)
     }
@@ -178,7 +190,7 @@ impl<'a, O: Observer> Core<'a, O> {
     pub(super) fn completed(&mut self, op: u32, complete: Ps) {
         self.end = self.end.max(complete);
         let low = self.low;
-        for &(waiter, edge) in low.waiters(op) {
+        for (waiter, edge) in low.waiters(op) {
             let OpKind::Inst { queue: there } = low.ops[waiter as usize].kind else { continue };
             let dep = low.graph.deps.of(waiter as usize)[edge as usize];
             let wait = low.wait(op, waiter, dep.hazard, self.machine);
@@ -188,7 +200,7 @@ impl<'a, O: Observer> Core<'a, O> {
                 && complete + latency >= p.ready
             {
                 p.ready = complete + latency;
-                p.last = Some(dep);
+                p.last = edge;
             }
             if p.pending == 0 {
                 self.consider(there as usize);

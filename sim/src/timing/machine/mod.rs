@@ -14,6 +14,8 @@ mod transfers;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
+use nki_diag::progress;
+
 use self::core::{Moment, Progress, Queue, Segment};
 use self::rendezvous::Standing;
 use self::tensor::Array;
@@ -97,7 +99,13 @@ pub(crate) fn run<O: Observer>(
         core.begin();
     }
     let mut changed: Vec<usize> = (0..cores.len()).collect();
+    progress::begin("statements timed", lowered.iter().map(|(_, low)| low.ops.len() as u64).sum());
+    let mut steps = 0;
     loop {
+        steps += 1;
+        if steps % progress::STEP == 0 {
+            progress::reach(cores.iter().flat_map(|c| &c.queues).map(|q| u64::from(q.taken)).sum());
+        }
         nki_diag::stop::check();
         // Arrivals before anything else at this time.
         while let Some(c) = changed.pop() {
