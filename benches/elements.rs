@@ -20,10 +20,8 @@ use nki_sim_core::{Buffer, HostTensor};
 
 const ROWS: usize = 128;
 const COLUMNS: usize = 512;
-/// Instructions of a run; [`FEW`] if a run takes longer than [`LONG`] seconds.
+/// Instructions of a run.
 const REPEAT: usize = 48;
-const FEW: usize = 4;
-const LONG: f64 = 3e-3;
 /// Bytes of the cycling tiles: the part of SBUF that a kernel can use in addition to a few small tiles.
 const SBUF: usize = 20 << 20;
 /// Runs of each case; fewer for slow cases, which end after [`SECONDS`] in total.
@@ -34,6 +32,23 @@ const SECONDS: f64 = 0.4;
 /// the fp32 columns `c` and `e`, and the tiles of [`SMALL`].
 const INSTRUCTIONS: &[(&str, &str)] = &[
     ("tensor_copy", "nisa.tensor_copy(dst=d, src=a)"),
+    ("tensor_copy from every 2nd", "nisa.tensor_copy(dst=d[:, 0:256], src=a[:, 0:512:2])"),
+    ("tensor_copy to every 2nd", "nisa.tensor_copy(dst=d[:, 0:512:2], src=a[:, 0:256])"),
+    ("tensor_copy from every 4th", "nisa.tensor_copy(dst=d[:, 0:128], src=a[:, 0:512:4])"),
+    ("tensor_copy to every 4th", "nisa.tensor_copy(dst=d[:, 0:512:4], src=a[:, 0:128])"),
+    ("tensor_copy reversed", "nisa.tensor_copy(dst=d, src=a.ap(pattern=[[512, 128], [-1, 512]], offset=511))"),
+    (
+        "tensor_copy transposed 16 x 32",
+        "nisa.tensor_copy(dst=d, src=a.ap(pattern=[[512, 128], [1, 32], [32, 16]], offset=0))",
+    ),
+    (
+        "tensor_copy pairs swapped",
+        "nisa.tensor_copy(dst=d, src=a.ap(pattern=[[512, 128], [2, 256], [-1, 2]], offset=1))",
+    ),
+    (
+        "tensor_tensor add from every 2nd",
+        "nisa.tensor_tensor(dst=d[:, 0:256], data1=a[:, 0:512:2], data2=b[:, 1:512:2], op=nl.add)",
+    ),
     ("memset", "nisa.memset(dst=d, value=1.0)"),
     ("tensor_tensor add", "nisa.tensor_tensor(dst=d, data1=a, data2=b, op=nl.add)"),
     ("tensor_tensor divide", "nisa.tensor_tensor(dst=d, data1=a, data2=b, op=nl.divide)"),
@@ -81,6 +96,7 @@ const INSTRUCTIONS: &[(&str, &str)] = &[
     ("iota", "nisa.iota(dst=whole, pattern=[[1, 512]], channel_multiplier=512)"),
     ("dropout", "nisa.dropout(dst=d, data=a, prob=0.25)"),
     ("rng", "nisa.rng(dst=random)"),
+    ("rng gpsimd", "nisa.rng(dst=random, engine=nisa.gpsimd_engine)"),
     ("bn_stats", "nisa.bn_stats(dst=stats, data=a)"),
     (
         "tensor_tensor_scan",
@@ -89,6 +105,10 @@ const INSTRUCTIONS: &[(&str, &str)] = &[
     (
         "tensor_tensor_scan maximum",
         "nisa.tensor_tensor_scan(dst=d, data0=a, data1=b, initial=0.0, op0=nl.subtract, op1=nl.maximum)",
+    ),
+    (
+        "tensor_tensor_scan divide",
+        "nisa.tensor_tensor_scan(dst=d, data0=a, data1=b, initial=1.0, op0=nl.divide, op1=nl.greater)",
     ),
     ("tensor_scalar_cumulative", "nisa.tensor_scalar_cumulative(dst=d, src=a, op0=nl.multiply, op1=nl.add, imm0=0.5)"),
     ("max8", "nisa.max8(dst=eight, src=a)"),
@@ -101,11 +121,25 @@ const INSTRUCTIONS: &[(&str, &str)] = &[
     ("nc_transpose", "nisa.nc_transpose(dst=square, data=a[:, 0:128])"),
     ("quantize_mx", "nisa.quantize_mx(dst=packed, src=d, dst_scale=scale)"),
     ("dma_copy", "nisa.dma_copy(dst=d, src=a)"),
+    ("dma_copy from every 2nd", "nisa.dma_copy(dst=d[:, 0:256], src=a[:, 0:512:2])"),
+    ("dma_copy to every 2nd", "nisa.dma_copy(dst=d[:, 0:512:2], src=a[:, 0:256])"),
+    ("dma_copy across partitions", "nisa.dma_copy(dst=d[0:64, :], src=a[64:128, :])"),
     ("dma_transpose", "nisa.dma_transpose(dst=crossed, src=a[:, 0:128])"),
 ];
 
 /// Elements that an instruction processes, if not a whole tile.
-const ELEMENTS: &[(&str, usize)] = &[("nc_transpose", 128 * 128), ("dma_transpose", 128 * 128)];
+const ELEMENTS: &[(&str, usize)] = &[
+    ("nc_transpose", 128 * 128),
+    ("dma_transpose", 128 * 128),
+    ("tensor_copy from every 2nd", 128 * 256),
+    ("tensor_copy to every 2nd", 128 * 256),
+    ("tensor_copy from every 4th", 128 * 128),
+    ("tensor_copy to every 4th", 128 * 128),
+    ("tensor_tensor add from every 2nd", 128 * 256),
+    ("dma_copy from every 2nd", 128 * 256),
+    ("dma_copy to every 2nd", 128 * 256),
+    ("dma_copy across partitions", 64 * 512),
+];
 
 /// Tiles that only some instructions use: a word of the call, and the code that creates the tile.
 const SMALL: &[(&str, &str)] = &[
@@ -269,11 +303,7 @@ fn cases(dtype: DType, round: bool, is_wanted: impl Fn(&str) -> bool) -> Vec<Cas
         }
         let elements = ELEMENTS.iter().find(|(n, _)| *n == name).map_or(ROWS * COLUMNS, |(_, n)| *n);
         let kernel = |repeat| runs(name, dtype, &kernel(call, tiles, repeat));
-        let (mut repeat, mut run, mut rest) = (REPEAT, kernel(REPEAT), kernel(0));
-        if run() - rest() > LONG {
-            (repeat, run) = (FEW, kernel(FEW));
-        }
-        cases.push(new(name, elements * repeat, run, rest));
+        cases.push(new(name, elements * REPEAT, kernel(REPEAT), kernel(0)));
     }
     cases
 }

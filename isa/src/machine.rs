@@ -47,16 +47,22 @@ impl Fault {
 /// `partition` counts from 0 within the operands.
 pub type RowsF32 = Box<dyn Fn(usize, &[&[f32]], &mut [&mut [f32]]) + Send + Sync>;
 
-/// The rows that one partition has in each operand (see [`RowsF32`]).
+/// The rows that one partition has in each operand.
 #[derive(Debug)]
-pub struct RowF32<'a> {
+pub struct Row<'a, T> {
     /// Counts from 0 within the operands.
     pub partition: usize,
     /// A row of each source.
-    pub ins: SmallVec<[&'a [f32]; 4]>,
+    pub ins: SmallVec<[&'a [T]; 4]>,
     /// A row of each destination.
-    pub outs: SmallVec<[&'a mut [f32]; 2]>,
+    pub outs: SmallVec<[&'a mut [T]; 2]>,
 }
+
+/// The rows in fp32 (see [`RowsF32`]).
+pub type RowF32<'a> = Row<'a, f32>;
+
+/// The rows as raw element bits, zero-extended (see [`RowsBits`]).
+pub type RowBits<'a> = Row<'a, u32>;
 
 /// A function of several partitions at once, with all that it needs. How many it gets says nothing: partitions have nothing to do with each other.
 pub type TogetherF32 = Box<dyn Fn(&mut [RowF32<'_>]) + Send + Sync>;
@@ -70,6 +76,11 @@ pub type StateUpdate = (&'static str, Box<dyn FnOnce(&mut Vec<u32>) + Send>);
 /// As [`RowsF32`] with integers, borrowed: values sign- or zero-extended from the element type.
 pub type RowsI64<'f> = &'f (dyn Fn(usize, &[&[i64]], &mut [&mut [i64]]) + Sync);
 
+/// A function of the element bits of neighbouring partitions for [`Machine::map_bits`], called at once, partitions in ascending order. How many partitions
+/// a call has depends on the machine. The previous content of the destinations' rows is unspecified; of what they are filled with, each element
+/// takes its low bits. After a fault the function is not called again.
+pub type RowsBits<'f> = &'f mut dyn FnMut(&mut [RowBits<'_>]) -> Result<(), Fault>;
+
 /// A function of three tiles for [`Machine::contract`]: `(stationary [K, M], moving [K, N], result [M, N])`.
 pub type Tiles<'f> = &'f mut dyn FnMut(ArrayView2<'_, f32>, ArrayView2<'_, f32>, ArrayViewMut2<'_, f32>);
 
@@ -79,6 +90,11 @@ pub fn alone(f: TogetherF32) -> RowsF32 {
         let outs = outs.iter_mut().map(|o| &mut **o).collect();
         f(&mut [RowF32 { partition, ins: ins.iter().copied().collect(), outs }]);
     })
+}
+
+/// A row of a matrix whose rows have `width` elements.
+fn row<T>(matrix: Option<&[T]>, partition: usize, width: usize) -> &[T] {
+    matrix.unwrap_or_default().chunks(width.max(1)).nth(partition).unwrap_or_default()
 }
 
 /// What numerics run on. All methods resolve dynamic offsets, check bounds, and record reads of bytes that were never written.
@@ -118,6 +134,25 @@ pub trait Machine {
     /// # Errors
     /// If an address is out of bounds.
     fn map_i64(&mut self, dsts: &[&View], srcs: &[&View], f: RowsI64<'_>) -> Result<(), Fault>;
+
+    /// Applies `f` to the element bits of all partitions: for moves that must be bit-exact. Elements have at most 32 bits. Without destinations it only reads.
+    ///
+    /// # Errors
+    /// If an address is out of bounds, or the fault that `f` returns.
+    fn map_bits(&mut self, dsts: &[&View], srcs: &[&View], f: RowsBits<'_>) -> Result<(), Fault> {
+        let ins = srcs.iter().map(|v| self.read_bits(v)).collect::<Result<Vec<_>, _>>()?;
+        let mut outs: Vec<Array2<u32>> =
+            dsts.iter().map(|v| Array2::zeros((v.partitions() as usize, v.free_elements()))).collect();
+        for partition in 0..dsts.iter().chain(srcs).map(|v| v.partitions()).max().unwrap_or(0) as usize {
+            let ins = ins.iter().map(|tile| row(tile.as_slice(), partition, tile.ncols())).collect();
+            let outs = outs.iter_mut().map(|tile| {
+                let width = tile.ncols();
+                tile.as_slice_mut().unwrap_or_default().chunks_mut(width.max(1)).nth(partition).unwrap_or_default()
+            });
+            f(&mut [RowBits { partition, ins, outs: outs.collect() }])?;
+        }
+        dsts.iter().zip(&outs).try_for_each(|(v, tile)| self.write_bits(v, tile.view()))
+    }
 
     /// Copies elements in order; shapes may differ, element counts do not. Bit-exact between equal dtypes, else through fp32.
     /// Works between any memories. With [`OobMode::Skip`] elements whose dynamic index is out of bounds are left alone.

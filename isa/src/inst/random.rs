@@ -8,10 +8,11 @@
 //! - What the generators hold before they are seeded: as after `set_rng_seed` with 0, so that runs repeat.
 //! - Lanes are counted from the first partition of an operand.
 
+use arrayvec::ArrayVec;
 use ndarray::Array2;
 
 use crate::inst::math::xorwow::{self, WORDS};
-use crate::machine::Machine;
+use crate::machine::{Fault, Machine, RowBits};
 use crate::names::Engine;
 use crate::view::View;
 use crate::violation::Violation;
@@ -58,15 +59,50 @@ impl Generators {
     /// Random bits for `elements` elements of each of `partitions` partitions.
     pub(crate) fn draw(&self, machine: &mut dyn Machine, partitions: usize, elements: usize) -> Array2<u32> {
         let mut out = Array2::zeros((partitions, elements));
-        let state = self.state(machine);
-        for (row, lane) in out.outer_iter_mut().zip(state.chunks_exact_mut(self.words)) {
-            let (generators, _) = lane.as_chunks_mut::<WORDS>();
-            // The generators alternate.
-            for bits in row.into_slice().unwrap_or_default().chunks_mut(generators.len()) {
-                bits.iter_mut().zip(&mut *generators).for_each(|(bits, generator)| *bits = xorwow::next(generator));
-            }
+        let mut rows: Vec<&mut [u32]> = out.outer_iter_mut().filter_map(|row| row.into_slice()).collect();
+        for (block, rows) in rows.chunks_mut(xorwow::ROWS).enumerate() {
+            self.fill(self.state(machine), block * xorwow::ROWS, rows);
         }
         out
+    }
+
+    /// Writes to `dst` what `f` makes of random bits: in the rows that it gets, those of the destination hold 32 random bits for each element.
+    ///
+    /// # Errors
+    /// As [`Machine::map_bits`].
+    pub(crate) fn map_bits(
+        &self,
+        machine: &mut dyn Machine,
+        dst: &View,
+        srcs: &[&View],
+        f: &mut dyn FnMut(&mut RowBits<'_>),
+    ) -> Result<(), Fault> {
+        let mut state = std::mem::take(self.state(machine));
+        let result = machine.map_bits(&[dst], srcs, &mut |rows| {
+            for rows in rows.chunks_mut(xorwow::ROWS) {
+                let first = rows.first().map_or(0, |row| row.partition);
+                {
+                    let outs = rows.iter_mut().map(|row| &mut *row.outs[0]);
+                    let mut outs: ArrayVec<&mut [u32], { xorwow::ROWS }> = outs.collect();
+                    self.fill(&mut state, first, &mut outs);
+                }
+                rows.iter_mut().for_each(&mut *f);
+            }
+            Ok(())
+        });
+        *machine.engine_state(self.name) = state;
+        result
+    }
+
+    /// Fills rows of one length, at most [`xorwow::ROWS`], with the next numbers of the lanes from `first` on. The generators of a lane alternate.
+    fn fill(&self, state: &mut [u32], first: usize, rows: &mut [&mut [u32]]) {
+        let lanes = state.get_mut(first * self.words..).unwrap_or_default();
+        let (generators, _) = lanes.as_chunks_mut::<WORDS>();
+        if self.words == WORDS {
+            xorwow::fill::<1, { xorwow::ROWS }>(generators, rows);
+        } else {
+            xorwow::fill::<4, { 4 * xorwow::ROWS }>(generators, rows);
+        }
     }
 }
 

@@ -3,7 +3,7 @@
 use nki_isa::ids::RegId;
 use nki_isa::names::OobMode;
 use nki_isa::testing::{Random, TestMachine};
-use nki_isa::{DType, Dim, Imm, Index, Indirect, Machine, Program, Space, Target, TensorId, View};
+use nki_isa::{DType, Dim, Fault, Imm, Index, Indirect, Machine, Program, Space, Target, TensorId, View};
 
 use super::interpreter::Interpreter;
 use super::*;
@@ -98,7 +98,7 @@ fn operation(random: &mut Random, program: &Program) -> Option<Operation> {
     let most = *random.pick(&[4, 16]);
     let rows = 1 + random.below(most) as u32;
     let free: Vec<u32> = (0..1 + random.below(3)).map(|_| 1 + random.below(6) as u32).collect();
-    Some(match random.below(9) {
+    Some(match random.below(11) {
         0..=2 => {
             let srcs =
                 (0..random.below(4)).map(|_| view(random, program, &CHIP, rows, &free)).collect::<Option<Vec<_>>>()?;
@@ -213,6 +213,34 @@ fn operation(random: &mut Random, program: &Program) -> Option<Operation> {
                         }
                     });
                     format!("{add} {done:?}")
+                }),
+            )
+        }
+        8 | 9 => {
+            let dst = view(random, program, &CHIP, rows, &free)?;
+            let wide: Vec<u32> = free.iter().copied().chain([1 + random.below(3) as u32]).collect();
+            let srcs = (0..random.below(4))
+                .map(|_| view(random, program, &CHIP, rows, &wide).filter(|s| s.dtype == dst.dtype))
+                .collect::<Option<Vec<_>>>()?;
+            let fails = random.one_in(8);
+            let what = format!("map_bits {srcs:?} -> {dst:?}");
+            (
+                what,
+                Box::new(move |m| {
+                    let result = m.map_bits(&[&dst], &srcs.iter().collect::<Vec<_>>(), &mut |block| {
+                        for row in block {
+                            let p = row.partition;
+                            if fails && p == 0 {
+                                return Err(Fault::new("test", "fails"));
+                            }
+                            for (i, o) in row.outs[0].iter_mut().enumerate() {
+                                let source = row.ins.get((p + i) % row.ins.len().max(1));
+                                *o = source.map_or((p * 100 + i) as u32, |s| s[(i * 7 + p) % s.len()]);
+                            }
+                        }
+                        Ok(())
+                    });
+                    format!("{result:?}")
                 }),
             )
         }

@@ -1,13 +1,15 @@
-//! Functions of partitions that are computed at once: integers, and those of which a partition may touch what another one writes.
+//! Functions of partitions that are computed at once: integers, element bits, and those of which a partition may touch what another one writes.
 
-use nki_isa::machine::{RowsF32, RowsI64};
+use nki_isa::machine::{RowBits, RowsBits, RowsF32, RowsI64};
 use nki_isa::{Fault, View};
 use smallvec::SmallVec;
 
+use super::deferred::{BLOCK, apart};
 use super::interpreter::Interpreter;
 use super::values::Watch;
 use crate::memory::Memory;
 use crate::memory::access::Access;
+use crate::memory::elements::{self, Steps};
 
 pub(super) type Accesses = SmallVec<[Access; 4]>;
 
@@ -94,6 +96,105 @@ impl<'p> Interpreter<'p> {
             a.codec.write_i64(values, &mut bytes);
             memory.scatter(a, &bytes);
             memory.mark_written(a);
+        }
+        Ok(())
+    }
+
+    /// See [`nki_isa::Machine::map_bits`].
+    pub(super) fn map_rows_bits(&mut self, dsts: &[&View], srcs: &[&View], f: RowsBits<'_>) -> Result<(), Fault> {
+        self.flush();
+        let (to, from) = self.operands(dsts, srcs)?;
+        if let Some(wide) = from.iter().chain(&to).find(|a| a.codec.size() > 4) {
+            return Err(Fault::new("internal", format!("elements of {} have more than 32 bits", wide.codec.dtype)));
+        }
+        let memory = self.memory();
+        // Where no partition touches what another one writes, a few are read and written at a time, while they are in the cache.
+        let is_regular = |a: &Access| a.starts.is_none() && a.per_row > 0;
+        let by_blocks = if to.is_empty() { from.iter().all(is_regular) } else { apart(memory, &to, &from) };
+        if by_blocks {
+            memory.map_blocks(&to, &from, f)?
+        } else {
+            memory.map_tiles(&to, &from, f)?
+        }
+        to.iter().for_each(|a| memory.mark_written(a));
+        Ok(())
+    }
+}
+
+/// Rows of an operand and their bits, for a few partitions at a time.
+struct Block<'a> {
+    access: &'a Access,
+    steps: Steps,
+    bits: Vec<u32>,
+}
+
+impl<'a> Block<'a> {
+    fn of(memory: &Memory<'_>, access: &'a Access) -> Self {
+        Block { access, steps: memory.steps(access), bits: vec![0; BLOCK.min(access.rows) * access.per_row] }
+    }
+
+    fn at(&self, memory: &Memory<'_>, row: usize) -> usize {
+        memory.position(self.access, row).expect("rows of a regular access are not skipped")
+    }
+}
+
+impl Memory<'_> {
+    /// Applies `f` to a few partitions at a time, of which none touches what another one writes.
+    fn map_blocks(&mut self, to: &[Access], from: &[Access], f: RowsBits<'_>) -> Result<(), Fault> {
+        let mut ins: SmallVec<[Block<'_>; 4]> = from.iter().map(|a| Block::of(self, a)).collect();
+        let mut outs: SmallVec<[Block<'_>; 2]> = to.iter().map(|a| Block::of(self, a)).collect();
+        let mut packed = Vec::new();
+        let rows = to.first().or(from.first()).map_or(0, |a| a.rows);
+        for first in (0..rows).step_by(BLOCK) {
+            let end = rows.min(first + BLOCK);
+            let mut block: SmallVec<[RowBits<'_>; BLOCK]> = (first..end)
+                .map(|partition| RowBits { partition, ins: SmallVec::new(), outs: SmallVec::new() })
+                .collect();
+            for input in &mut ins {
+                let (codec, width) = (input.access.codec, input.access.per_row);
+                let bytes = self.storages[input.access.storage].bytes();
+                let places: SmallVec<[usize; BLOCK]> = (first..end).map(|row| input.at(self, row)).collect();
+                for ((row, at), bits) in block.iter_mut().zip(places).zip(input.bits.chunks_exact_mut(width)) {
+                    row.ins.push(elements::read_row_bits(bytes, at, &input.steps, codec, &mut packed, bits));
+                }
+            }
+            for output in &mut outs {
+                for (row, bits) in block.iter_mut().zip(output.bits.chunks_exact_mut(output.access.per_row)) {
+                    row.outs.push(bits);
+                }
+            }
+            f(&mut block)?;
+            drop(block);
+            for output in &outs {
+                for (row, bits) in (first..end).zip(output.bits.chunks_exact(output.access.per_row)) {
+                    let at = output.at(self, row);
+                    let bytes = self.storages[output.access.storage].bytes_mut();
+                    elements::write_row_bits(bytes, at, &output.steps, output.access.codec, &mut packed, bits);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Applies `f` to all partitions: all are read before anything is written.
+    fn map_tiles(&mut self, to: &[Access], from: &[Access], f: RowsBits<'_>) -> Result<(), Fault> {
+        let ins: SmallVec<[Vec<u32>; 4]> = from
+            .iter()
+            .map(|a| {
+                let mut bytes = vec![0; a.elements() * a.codec.size()];
+                self.gather(a, &mut bytes);
+                elements::to_bits(&bytes, a.codec.size())
+            })
+            .collect();
+        let mut outs: SmallVec<[Vec<u32>; 2]> = to.iter().map(|a| vec![0; a.elements()]).collect();
+        for partition in 0..to.first().or(from.first()).map_or(0, Access::partitions) {
+            let part = |a: &Access| partition * a.width()..(partition + 1) * a.width();
+            let ins = ins.iter().zip(from).map(|(bits, a)| &bits[part(a)]).collect();
+            let outs = outs.iter_mut().zip(to).map(|(bits, a)| &mut bits[part(a)]).collect();
+            f(&mut [RowBits { partition, ins, outs }])?;
+        }
+        for (a, bits) in to.iter().zip(&outs) {
+            self.scatter(a, &elements::from_bits(bits, a.codec.size()));
         }
         Ok(())
     }

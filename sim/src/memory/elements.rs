@@ -304,6 +304,63 @@ pub(crate) fn is_dense(steps: &Steps, codec: Codec) -> bool {
     }
 }
 
+/// The bits of `out.len()` elements (of at most 4 bytes) of a row, zero-extended: where they are, or in `out`. `packed` is scratch.
+pub(crate) fn read_row_bits<'a>(
+    bytes: &'a [u8],
+    at: usize,
+    steps: &Steps,
+    codec: Codec,
+    packed: &mut Vec<u8>,
+    out: &'a mut [u32],
+) -> &'a [u32] {
+    let size = codec.size();
+    let length = out.len() * size;
+    let dense = is_dense(steps, codec).then(|| &bytes[at..at + length]);
+    if let (4, Some(words)) = (size, dense.and_then(|words| bytemuck::try_cast_slice(words).ok())) {
+        return words;
+    }
+    if size == 4 {
+        gather(bytes, at, steps, size, bytemuck::cast_slice_mut(out));
+        return out;
+    }
+    let narrow = dense.unwrap_or_else(|| {
+        packed.resize(length, 0);
+        gather(bytes, at, steps, size, packed);
+        packed
+    });
+    match size {
+        1 => out.iter_mut().zip(narrow).for_each(|(o, &b)| *o = b.into()),
+        _ => out.iter_mut().zip(narrow.as_chunks().0).for_each(|(o, b)| *o = u16::from_le_bytes(*b).into()),
+    }
+    out
+}
+
+/// Writes the low bits of `bits` to the elements (of at most 4 bytes) of a row. `packed` is scratch.
+pub(crate) fn write_row_bits(
+    bytes: &mut [u8],
+    at: usize,
+    steps: &Steps,
+    codec: Codec,
+    packed: &mut Vec<u8>,
+    bits: &[u32],
+) {
+    let size = codec.size();
+    let length = bits.len() * size;
+    if size == 4 {
+        return scatter(bytes, at, steps, size, bytemuck::cast_slice(bits));
+    }
+    let dense = is_dense(steps, codec);
+    packed.resize(length, 0);
+    let narrow = if dense { &mut bytes[at..at + length] } else { &mut packed[..] };
+    match size {
+        1 => narrow.iter_mut().zip(bits).for_each(|(o, &b)| *o = b as u8),
+        _ => narrow.as_chunks_mut().0.iter_mut().zip(bits).for_each(|(o, &b)| *o = (b as u16).to_le_bytes()),
+    }
+    if !dense {
+        scatter(bytes, at, steps, size, packed);
+    }
+}
+
 /// Reads `out.len()` elements of a row as fp32. `packed` is scratch.
 pub(crate) fn read_f32(bytes: &[u8], at: usize, steps: &Steps, codec: Codec, packed: &mut Vec<u8>, out: &mut [f32]) {
     let size = codec.size();

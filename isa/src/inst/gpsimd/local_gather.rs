@@ -1,12 +1,11 @@
 //! `nisa.local_gather`: gathers by indices that the 16 partitions of a GpSimd core share.
 
-use crate::inst::values::{Feeds, Values};
-use ndarray::Array2;
-
 use super::nc_n_gather::out_of_bounds;
 use crate::arch::Arch;
+use crate::inst::math::moves;
 use crate::inst::result::{Given, ResultTile};
 use crate::inst::stream::{on, stream};
+use crate::inst::values::{Feeds, Values};
 use crate::inst::{Footprint, Instruction, Operands, Placing, check};
 use crate::machine::{Context, Fault, Machine};
 use crate::names::Engine;
@@ -131,23 +130,26 @@ impl Instruction for LocalGather {
 
     /// An index counts elements, also where several are taken: the manual's example multiplies its indices by `num_elem_per_idx`.
     fn execute(&self, machine: &mut dyn Machine) -> Result<(), Fault> {
-        let src = machine.read_bits(&self.src_buffer)?;
         let index = machine.read_bits(&self.index)?;
         let (run, valid, core) = (self.num_elem_per_idx as usize, self.valid() as usize, CORE as usize);
         let elements = self.src_buffer.free_elements();
-        let mut out = Array2::zeros((src.nrows(), valid * run));
-        for (p, row) in out.outer_iter_mut().enumerate() {
-            let (first, src) = (p / core * core, src.row(p).to_slice().unwrap_or_default());
-            for (at, taken) in row.into_slice().unwrap_or_default().chunks_mut(run.max(1)).enumerate() {
-                let holder = first + at % core;
-                let start = index[(holder, at / core)];
-                for (i, o) in taken.iter_mut().enumerate() {
-                    let found = src.get(start as usize + i).copied();
-                    *o = found.ok_or_else(|| out_of_bounds("local_gather", holder, start, elements))?;
+        // Those of the core whose partitions come.
+        let mut starts = vec![0; valid];
+        machine.map_bits(&[&self.dst], &[&self.src_buffer], &mut |rows| {
+            for row in rows {
+                if row.partition % core == 0 {
+                    for (at, start) in starts.iter_mut().enumerate() {
+                        let holder = row.partition + at % core;
+                        *start = index[(holder, at / core)];
+                        if *start as usize + run > elements {
+                            return Err(out_of_bounds("local_gather", holder, *start, elements));
+                        }
+                    }
                 }
+                moves::gather_runs(row.ins[0], &starts, run, row.outs[0]);
             }
-        }
-        machine.write_bits(&self.dst, out.view())
+            Ok(())
+        })
     }
 
     fn values(&self) -> Values<'_> {

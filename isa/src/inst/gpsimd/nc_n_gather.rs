@@ -1,10 +1,9 @@
 //! `nisa.nc_n_gather`: gathers elements within each partition. Also the rules that the gathers share.
 
-use crate::inst::values::{Feeds, Values};
-use ndarray::Array2;
-
 use crate::arch::Arch;
+use crate::inst::math::moves;
 use crate::inst::stream::{on, stream};
+use crate::inst::values::{Feeds, Values};
 use crate::inst::{Footprint, Instruction, Operands, Placing, check};
 use crate::machine::{Context, Fault, Machine};
 use crate::names::Engine;
@@ -60,17 +59,13 @@ impl Instruction for NcNGather {
     }
 
     fn execute(&self, machine: &mut dyn Machine) -> Result<(), Fault> {
-        let data = machine.read_bits(&self.data)?;
-        let indices = machine.read_bits(&self.indices)?;
-        let mut out = Array2::zeros(indices.dim());
-        for (p, mut out) in out.outer_iter_mut().enumerate() {
-            let data = data.row(p).to_slice().unwrap_or_default();
-            for (o, &index) in out.iter_mut().zip(indices.row(p)) {
-                let found = data.get(index as usize).copied();
-                *o = found.ok_or_else(|| out_of_bounds("nc_n_gather", p, index, self.data.free_elements()))?;
-            }
-        }
-        machine.write_bits(&self.dst, out.view())
+        let elements = self.data.free_elements();
+        machine.map_bits(&[&self.dst], &[&self.data, &self.indices], &mut |rows| {
+            rows.iter_mut().try_for_each(|row| {
+                moves::gather(row.ins[0], row.ins[1], row.outs[0])
+                    .map_err(|index| out_of_bounds("nc_n_gather", row.partition, index, elements))
+            })
+        })
     }
 
     fn values(&self) -> Values<'_> {

@@ -312,7 +312,7 @@ pub fn lanes<const N: usize>(op: AluOp, reverse: bool) -> fn([f32; N], [f32; N])
 pub trait WithLanes<const N: usize> {
     /// What it gives.
     type Output;
-    /// Compiled for each of the usual operators, and once for a pointer to any other.
+    /// Compiled for each of the usual operators, and once for any other.
     fn with(self, f: impl Fn([f32; N], [f32; N]) -> [f32; N] + Copy + Send + Sync + 'static) -> Self::Output;
 }
 
@@ -325,7 +325,44 @@ pub fn with_lanes<const N: usize, V: WithLanes<N>>(op: AluOp, reverse: bool, v: 
         AluOp::Subtract if !reverse => v.with(|x, y| from_fn(|i| x[i] - y[i])),
         AluOp::Max => v.with(|x, y| from_fn(|i| maximum(x[i], y[i]))),
         AluOp::Min => v.with(|x, y| from_fn(|i| minimum(x[i], y[i]))),
-        _ => v.with(lanes(op, reverse)),
+        _ => {
+            let slow = lanes(op, reverse);
+            v.with(move |x, y| choose_lanes(op, reverse, slow, x, y))
+        }
+    }
+}
+
+/// The operator chosen at each step, which a processor predicts, so that the values stay in vector registers. `slow` computes those that do not
+/// fit there.
+#[inline(always)]
+fn choose_lanes<const N: usize>(
+    op: AluOp,
+    reverse: bool,
+    slow: fn([f32; N], [f32; N]) -> [f32; N],
+    x: [f32; N],
+    y: [f32; N],
+) -> [f32; N] {
+    #[inline(always)]
+    fn each<O: Op2, const N: usize>(op: O, x: [f32; N], y: [f32; N]) -> [f32; N] {
+        std::array::from_fn(|i| op.eval(x[i], y[i]))
+    }
+    let (a, b) = if reverse { (y, x) } else { (x, y) };
+    match op {
+        AluOp::Bypass => x,
+        AluOp::Subtract => each(Subtract, a, b),
+        AluOp::Divide => each(Divide, a, b),
+        AluOp::AbsMax => each(AbsMax, a, b),
+        AluOp::AbsMin => each(AbsMin, a, b),
+        AluOp::Equal => each(Equal, x, y),
+        AluOp::NotEqual => each(NotEqual, x, y),
+        AluOp::Greater => each(Greater, a, b),
+        AluOp::GreaterEqual => each(GreaterEqual, a, b),
+        AluOp::Less => each(Less, a, b),
+        AluOp::LessEqual => each(LessEqual, a, b),
+        AluOp::LogicalAnd => each(LogicalAnd, x, y),
+        AluOp::LogicalOr => each(LogicalOr, x, y),
+        AluOp::LogicalXor => each(LogicalXor, x, y),
+        _ => slow(x, y),
     }
 }
 
@@ -366,4 +403,34 @@ pub fn affine(x: &[f32], scale: f32, bias: f32, out: &mut [f32]) {
         }
     }
     dispatch(K(x, scale, bias, out));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::names::Named;
+
+    /// What [`with_lanes`] gives for some lanes.
+    struct Apply([f32; 4], [f32; 4]);
+
+    impl WithLanes<4> for Apply {
+        type Output = [f32; 4];
+        fn with(self, f: impl Fn([f32; 4], [f32; 4]) -> [f32; 4] + Copy + Send + Sync + 'static) -> [f32; 4] {
+            f(self.0, self.1)
+        }
+    }
+
+    #[test]
+    fn lanes_have_the_values_of_rows() {
+        let special = [0.0, -0.0, 1.5, -1.5, 7.25, -3e-41, f32::INFINITY, f32::NEG_INFINITY, f32::NAN, f32::MAX];
+        let bits = |x: f32| if x.is_nan() { f32::NAN.to_bits() } else { x.to_bits() };
+        for (&op, reverse) in AluOp::ALL.iter().flat_map(|op| [(op, false), (op, true)]) {
+            for (x, y) in special.iter().flat_map(|x| special.iter().map(move |y| (*x, *y))) {
+                let mut want = [0.0; 4];
+                apply(op, reverse, &[x, y, 2.0, x], Rhs::Row(&[y, x, x, -0.5]), &mut want);
+                let got = with_lanes(op, reverse, Apply([x, y, 2.0, x], [y, x, x, -0.5]));
+                assert_eq!(got.map(bits), want.map(bits), "{op} {reverse}: {x} and {y}");
+            }
+        }
+    }
 }

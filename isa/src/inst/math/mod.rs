@@ -9,6 +9,7 @@ pub mod alu;
 pub mod elementary;
 pub mod extent;
 pub mod integer;
+pub mod moves;
 pub mod reduce;
 pub mod scan;
 pub mod search;

@@ -3,6 +3,7 @@
 use crate::arch::Arch;
 use crate::arg::ScalarOperand;
 use crate::dtype::DType;
+use crate::inst::math::moves;
 use crate::inst::random::Generators;
 use crate::inst::result::{Given, ResultTile};
 use crate::inst::scalars;
@@ -72,24 +73,18 @@ impl Instruction for Dropout {
     /// An element is dropped if its 32 random bits, as a fraction of 2^32, are below the probability. What stays is not scaled and
     /// stays to the bit. Open question: how the engine compares; probabilities 0 and 1 are exact in any case.
     fn execute(&self, machine: &mut dyn Machine) -> Result<(), Fault> {
-        let mut tile = machine.read_bits(&self.data)?;
-        let (partitions, elements) = tile.dim();
+        let partitions = self.data.partitions() as usize;
         let probabilities: Vec<f32> = match &self.prob {
             ScalarOperand::Imm(p) => vec![p.as_f32(); partitions],
             ScalarOperand::Register(r) => vec![machine.register(*r) as f32; partitions],
             ScalarOperand::View(v) => machine.read_tile(v)?.into_iter().collect(),
         };
-        let bits = Generators::of(Engine::Vector).draw(machine, partitions, elements);
-        for ((mut row, bits), &p) in tile.outer_iter_mut().zip(bits.outer_iter()).zip(&probabilities) {
+        Generators::of(Engine::Vector).map_bits(machine, &self.dst, &[&self.data], &mut |row| {
+            let p = probabilities.get(row.partition).copied().unwrap_or(0.0);
             // At most 2^32, which is above all bits.
             let below = (f64::from(p) * 4_294_967_296.0).clamp(0.0, 4_294_967_296.0).ceil() as u64;
-            for (x, &b) in row.iter_mut().zip(bits) {
-                if u64::from(b) < below {
-                    *x = 0;
-                }
-            }
-        }
-        machine.write_bits(&self.dst, tile.view())
+            moves::drop_below(below, row.ins[0], row.outs[0]);
+        })
     }
 
     fn action(&self) -> Action<'_> {

@@ -47,11 +47,12 @@ impl Instruction for Rng {
     }
 
     fn execute(&self, machine: &mut dyn Machine) -> Result<(), Fault> {
-        let generators = Generators::of(self.engine);
-        let mut bits = generators.draw(machine, self.dst.partitions() as usize, self.dst.free_elements());
         let mask = u32::MAX >> (32 - 8 * self.dst.dtype.size() as u32);
-        bits.mapv_inplace(|b| b & mask);
-        machine.write_bits(&self.dst, bits.view())
+        Generators::of(self.engine).map_bits(machine, &self.dst, &[], &mut |row| {
+            if mask != u32::MAX {
+                row.outs[0].iter_mut().for_each(|b| *b &= mask);
+            }
+        })
     }
 
     fn action(&self) -> Action<'_> {

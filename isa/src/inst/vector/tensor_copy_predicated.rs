@@ -1,13 +1,14 @@
 //! `nisa.tensor_copy_predicated`: copies where a predicate holds.
 
-use crate::inst::values::{Feeds, Values};
-use ndarray::Zip;
+use smallvec::SmallVec;
 
 use crate::arch::Arch;
 use crate::arg::{Imm, ScalarOperand};
 use crate::dtype::{f32_to_bits, i64_to_bits};
+use crate::inst::math::moves;
 use crate::inst::scalars;
 use crate::inst::stream::{on, rows, stream};
+use crate::inst::values::{Feeds, Values};
 use crate::inst::{Footprint, Instruction, Operands, Placing, check};
 use crate::machine::{Context, Fault, Machine};
 use crate::names::{Engine, OobMode};
@@ -60,34 +61,41 @@ impl Instruction for TensorCopyPredicated {
     }
 
     fn execute(&self, machine: &mut dyn Machine) -> Result<(), Fault> {
-        let mask = machine.read_bits(&self.predicate)?;
-        let selected = |bits: u32| (bits != 0) != self.reverse_pred;
+        let mut mask: Vec<bool> = Vec::with_capacity(self.predicate.elements());
+        machine.map_bits(&[], &[&self.predicate], &mut |rows| {
+            rows.iter().for_each(|row| mask.extend(row.ins[0].iter().map(|&bits| (bits != 0) != self.reverse_pred)));
+            Ok(())
+        })?;
         let dtype = self.dst.dtype;
         // Where nothing or everything is copied, the old content is not looked at: it may never have been written.
-        let count = mask.iter().filter(|&&m| selected(m)).count();
+        let count = mask.iter().filter(|m| **m).count();
         if count == 0 {
             return Ok(());
         }
         let fixed = match &self.src {
             ScalarOperand::View(src) if count == mask.len() => return machine.copy(&self.dst, src, OobMode::Error),
-            ScalarOperand::View(_) => None,
-            ScalarOperand::Imm(Imm::Int(i)) if dtype.is_int() => Some(i64_to_bits(dtype, *i)),
-            ScalarOperand::Imm(i) => Some(f32_to_bits(dtype, i.as_f32())),
-            ScalarOperand::Register(r) if dtype.is_int() => Some(i64_to_bits(dtype, machine.register(*r))),
-            ScalarOperand::Register(r) => Some(f32_to_bits(dtype, machine.register(*r) as f32)),
+            ScalarOperand::View(_) => 0,
+            ScalarOperand::Imm(Imm::Int(i)) if dtype.is_int() => i64_to_bits(dtype, *i),
+            ScalarOperand::Imm(i) => f32_to_bits(dtype, i.as_f32()),
+            ScalarOperand::Register(r) if dtype.is_int() => i64_to_bits(dtype, machine.register(*r)),
+            ScalarOperand::Register(r) => f32_to_bits(dtype, machine.register(*r) as f32),
         };
-        let mut out = if count == mask.len() { mask.clone() } else { machine.read_bits(&self.dst)? };
-        match (&self.src, fixed) {
-            (ScalarOperand::View(src), _) => {
-                let new = machine.read_bits(src)?;
-                Zip::from(&mut out).and(&mask).and(&new).for_each(|o, &m, &n| *o = if selected(m) { n } else { *o });
+        let mut sources: SmallVec<[&View; 2]> = SmallVec::new();
+        sources.extend((count < mask.len()).then_some(&self.dst));
+        sources.extend(self.src.view());
+        let width = self.dst.free_elements();
+        machine.map_bits(&[&self.dst], &sources, &mut |rows| {
+            for row in rows {
+                let mask = &mask[row.partition * width..][..width];
+                let out = &mut *row.outs[0];
+                match row.ins[..] {
+                    [old, new] => moves::choose(mask, new, old, out),
+                    [old] => moves::choose_one(mask, fixed, old, out),
+                    _ => out.fill(fixed),
+                }
             }
-            (_, value) => {
-                let value = value.unwrap_or(0);
-                Zip::from(&mut out).and(&mask).for_each(|o, &m| *o = if selected(m) { value } else { *o });
-            }
-        }
-        machine.write_bits(&self.dst, out.view())
+            Ok(())
+        })
     }
 
     fn values(&self) -> Values<'_> {

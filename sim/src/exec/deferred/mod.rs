@@ -20,7 +20,7 @@ use crate::place::Placement;
 use chain::{Chain, Packs};
 use run::Run;
 
-pub(super) use run::What;
+pub(super) use run::{BLOCK, What, apart};
 
 use super::interpreter::Interpreter;
 

@@ -24,7 +24,7 @@ use crate::memory::Memory;
 use crate::memory::access::Access;
 
 /// Partitions that a thread takes through the run at a time: their elements are to stay in its first cache.
-pub(super) const BLOCK: usize = 8;
+pub(in crate::exec) const BLOCK: usize = 8;
 /// Elements (of all operands together) from which work is shared between threads.
 const PARALLEL_ABOVE: usize = 64 * 1024;
 /// Pieces of a run for each thread.
@@ -81,7 +81,7 @@ fn in_step(memory: &Memory<'_>, a: &Access, b: &Access) -> bool {
 }
 
 /// Whether the instruction's partitions are apart from each other.
-fn apart(memory: &Memory<'_>, to: &[Access], from: &[Access]) -> bool {
+pub(in crate::exec) fn apart(memory: &Memory<'_>, to: &[Access], from: &[Access]) -> bool {
     let Some(rows) = to.first().map(|a| a.rows) else { return false };
     let regular = |a: &Access| a.starts.is_none() && a.rows == rows && a.per_row > 0;
     let written = |a: &Access| {
