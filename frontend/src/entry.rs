@@ -481,6 +481,14 @@ def new(x):
         assert_eq!(listing.choose(Some("new")).map(|k| k.name.as_str()), Ok("new"));
     }
 
+    #[test]
+    fn a_kernel_with_a_grid_is_no_kernel_of_its_own() {
+        let source = "import neuronxcc.nki as nki\n@nki.jit\ndef inner(x):\n    return x\nfour = inner[4]\n";
+        let listing = kernels(Path::new("k.py"), &Counted(source, AtomicUsize::new(0)), Limit::NONE);
+        assert_eq!(listing.choose(None).map(|k| k.name.as_str()), Ok("inner"));
+        assert!(matches!(listing.choose(Some("four")), Err(Refused::UnknownKernel { .. })));
+    }
+
     /// Arguments whose values cannot be had.
     struct Unreadable;
 

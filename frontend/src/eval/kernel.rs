@@ -54,7 +54,8 @@ impl Interp<'_> {
         for (symbol, value) in module.symbols.borrow().iter().zip(module.globals.borrow().iter()) {
             let (function, kernel) = match value {
                 Value::Function(function) => (function.clone(), None),
-                Value::Kernel(kernel) => match &kernel.function {
+                // The grid of `four = inner[4]` is for the host's call: `inner` is the kernel.
+                Value::Kernel(kernel) if !kernel.has_grid => match &kernel.function {
                     Value::Function(function) => (function.clone(), Some(kernel)),
                     _ => continue,
                 },
