@@ -219,7 +219,7 @@ fn a_block_without_reordering_chains_its_instructions_on_a_queue() {
     assert_eq!(order_of(&[a, a, a], 100), [vec![], vec![0], vec![1]]);
     // Neither what is outside of a block nor another block.
     assert_eq!(order_of(&[None, a, a, None, b, b], 100), [vec![], vec![], vec![1], vec![], vec![], vec![4]]);
-    assert_eq!(order_of(&[None, None], 100), [vec![], vec![]]);
+    assert!(order_of(&[None, None], 100).iter().all(Vec::is_empty));
 }
 
 #[test]
