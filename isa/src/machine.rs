@@ -7,6 +7,7 @@ use smallvec::SmallVec;
 
 use crate::arch::Arch;
 use crate::arg::Imm;
+use crate::dtype::{DType, bits_to_f32, bits_to_i64};
 use crate::gemm;
 use crate::ids::RegId;
 use crate::inst::math::activation::ActFn;
@@ -63,6 +64,27 @@ pub type RowF32<'a> = Row<'a, f32>;
 
 /// The rows as raw element bits, zero-extended (see [`RowsBits`]).
 pub type RowBits<'a> = Row<'a, u32>;
+
+/// How memory holds elements.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Held {
+    /// Each in its own type.
+    Narrow,
+    /// In 32 bits: floats as fp32, integers extended by their sign or zeros.
+    Wide,
+}
+
+impl Held {
+    /// The bits that memory holds for an element of at most 32 bits with these bits.
+    pub fn bits(self, dtype: DType, bits: u32) -> u32 {
+        match self {
+            Held::Narrow => bits,
+            Held::Wide if dtype.is_packed() => bits,
+            Held::Wide if dtype.is_float() => bits_to_f32(dtype, bits).to_bits(),
+            Held::Wide => bits_to_i64(dtype, bits) as u32,
+        }
+    }
+}
 
 /// A function of several partitions at once, with all that it needs. How many it gets says nothing: partitions have nothing to do with each other.
 pub type TogetherF32 = Box<dyn Fn(&mut [RowF32<'_>]) + Send + Sync>;
@@ -211,6 +233,12 @@ pub trait Machine {
     /// # Errors
     /// If an address is out of bounds.
     fn write_tile(&mut self, dst: &View, tile: ArrayView2<'_, f32>) -> Result<(), Fault>;
+
+    /// How memory holds elements: what an instruction makes of numbers or chance, and not of other elements' bits, must be converted with
+    /// [`Held::bits`] before it is written as bits.
+    fn held(&mut self) -> Held {
+        Held::Narrow
+    }
 
     /// Reads a whole tile as raw element bits, zero-extended: for moves that must be bit-exact.
     ///

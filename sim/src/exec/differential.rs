@@ -231,7 +231,7 @@ fn operation(random: &mut Random, program: &Program) -> Option<Operation> {
                         for row in block {
                             let p = row.partition;
                             if fails && p == 0 {
-                                return Err(Fault::new("test", "fails"));
+                                return Err(Fault::new("internal", "fails"));
                             }
                             for (i, o) in row.outs[0].iter_mut().enumerate() {
                                 let source = row.ins.get((p + i) % row.ins.len().max(1));

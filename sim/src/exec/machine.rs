@@ -7,7 +7,7 @@ use nki_isa::arg::Imm;
 use nki_isa::ids::RegId;
 use nki_isa::inst::Footprint;
 use nki_isa::inst::math::activation::ActFn;
-use nki_isa::machine::{Arguments, Context, RowsBits, RowsF32, RowsI64, StateUpdate, Tiles, TogetherF32};
+use nki_isa::machine::{Arguments, Context, Held, RowsBits, RowsF32, RowsI64, StateUpdate, Tiles, TogetherF32};
 use nki_isa::names::{Engine, OobMode};
 use nki_isa::program::NodeKind;
 use nki_isa::view::{column_group, column_position};
@@ -216,6 +216,10 @@ impl Machine for Interpreter<'_> {
 
     fn map_i64(&mut self, dsts: &[&View], srcs: &[&View], f: RowsI64<'_>) -> Result<(), Fault> {
         self.map_rows_i64(dsts, srcs, f)
+    }
+
+    fn held(&mut self) -> Held {
+        if self.memory().scale == 1 { Held::Narrow } else { Held::Wide }
     }
 
     fn map_bits(&mut self, dsts: &[&View], srcs: &[&View], f: RowsBits<'_>) -> Result<(), Fault> {

@@ -56,6 +56,54 @@ fn bf16_rounds_unless_all_fp32() {
     assert_eq!(f32s(&result.outputs[0]), vec![2.002; 32]);
 }
 
+/// What instructions make of numbers, registers and chance, and not of other elements, is the same number whether memory keeps elements in their own
+/// type or in 32 bits.
+#[test]
+fn made_bits_are_numbers_in_wide_memory_too() {
+    use nki_isa::arg::{Imm, ScalarOperand};
+    use nki_isa::inst::gpsimd::tensor_partition_reduce::{PartitionReduce, TensorPartitionReduce};
+    use nki_isa::inst::sync::{register_move::RegisterMove, register_store::RegisterStore};
+    use nki_isa::inst::vector::{rng::Rng, tensor_copy_predicated::TensorCopyPredicated};
+
+    let mut b = Builder::new();
+    let on = b.input("on", &[4, 8], DType::F32);
+    let (mask, old) =
+        (b.tensor("mask", Space::Sbuf, &[4, 8], DType::U8), b.tensor("old", Space::Sbuf, &[4, 8], DType::BF16));
+    b.push(dma(b.whole(mask), b.whole(on)));
+    b.push(dma(b.whole(old), b.whole(on)));
+    b.push(TensorCopyPredicated {
+        dst: b.whole(old),
+        src: ScalarOperand::Imm(Imm::Float(0.5)),
+        predicate: b.whole(mask),
+        reverse_pred: false,
+    });
+    let random = b.tensor("random", Space::Sbuf, &[4, 8], DType::I8);
+    b.push(Rng { dst: b.whole(random), engine: nki_isa::Engine::Vector });
+    let least = b.tensor("least", Space::Sbuf, &[1, 8], DType::I8);
+    b.push(TensorPartitionReduce { dst: b.whole(least), op: PartitionReduce::BitwiseOr, data: b.whole(random) });
+    b.program.registers = 1;
+    let stored = b.tensor("stored", Space::Sbuf, &[1, 1], DType::I16);
+    b.push(RegisterMove { dst: RegId(0), src: nki_isa::arg::RegisterOrInt::Int(-5) });
+    b.push(RegisterStore { dst: b.whole(stored), src: RegId(0) });
+    for (name, tensor, shape) in
+        [("a", old, [4, 8]), ("b", random, [4, 8]), ("c", least, [1, 8]), ("d", stored, [1, 1])]
+    {
+        let out = b.output(name, &shape, DType::F32);
+        b.push(dma(b.whole(out), b.whole(tensor)));
+    }
+    let placement = place(&b.program).expect("fits");
+    let mixed: Vec<f32> = (0..32).map(|i| (i % 3) as f32).collect();
+    let outputs = |precise| {
+        let options = ExecOptions { precise, ..ExecOptions::default() };
+        let result = run(&b.program, &placement, vec![host_f32("on", &[4, 8], &mixed)], &options).expect("runs");
+        result.outputs.iter().map(f32s).collect::<Vec<_>>()
+    };
+    let (narrow, wide) = (outputs(true), outputs(false));
+    assert_eq!(narrow, wide);
+    assert_eq!((narrow[0][..3].to_vec(), narrow[3][0]), (vec![0.0, 0.5, 0.5], -5.0));
+    assert!(narrow[1].iter().any(|x| *x < 0.0));
+}
+
 #[test]
 fn input_mismatch_is_told_with_both_shapes() {
     let program = adder(4, 8, DType::F32);

@@ -269,6 +269,9 @@ pub(crate) fn put(machine: &mut dyn Machine, dst: &View, elements: Vec<u32>, val
     let tile = Array2::from_shape_vec(shape, elements).map_err(|e| Fault::new("internal", e.to_string()))?;
     if values && dst.dtype.is_float() {
         machine.write_tile(dst, tile.mapv(f32::from_bits).view())
+    } else if values {
+        let held = machine.held();
+        machine.write_bits(dst, tile.mapv(|bits| held.bits(dst.dtype, bits)).view())
     } else {
         machine.write_bits(dst, tile.view())
     }

@@ -46,7 +46,8 @@ impl Instruction for RegisterStore {
     fn execute(&self, machine: &mut dyn Machine) -> Result<(), Fault> {
         let bits = machine.register(self.src) as u32;
         let mask = u32::MAX >> (32 - 8 * self.dst.dtype.size().clamp(1, 4));
-        machine.write_bits(&self.dst, arr2(&[[bits & mask]]).view())
+        let bits = machine.held().bits(self.dst.dtype, bits & mask);
+        machine.write_bits(&self.dst, arr2(&[[bits]]).view())
     }
 
     fn values(&self) -> Values<'_> {
