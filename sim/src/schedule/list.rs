@@ -265,7 +265,7 @@ impl<'a> Scheduler<'a> {
     fn start(&mut self, q: usize, op: u32, now: Ps) {
         self.taken[op as usize] = true;
         self.count += 1;
-        if self.count % progress::STEP == 0 {
+        if self.count.is_multiple_of(progress::STEP) {
             progress::reach(self.count);
         }
         self.order.queues[q].push(op);
