@@ -19,12 +19,12 @@ use crate::npy;
 use crate::places::Inputs;
 
 /// Writes a file through a temporary one in the same directory, so that a reader never sees half of it. What is no regular file (a pipe,
-/// `/dev/stdout`, `/dev/null`) is written as it is.
+/// `/dev/stdout`, `/dev/null`) is written as it is; `-` is standard output.
 pub(crate) fn write_file(path: &Path, parts: &[&[u8]]) -> Result<(), String> {
     let known = fs::metadata(path);
     let done = match &known {
         Ok(m) if m.is_dir() => Err(io::ErrorKind::IsADirectory.into()),
-        _ if path == Path::new("/dev/stdout") => write_all(&mut io::stdout().lock(), parts),
+        _ if [Path::new("-"), Path::new("/dev/stdout")].contains(&path) => write_all(&mut io::stdout().lock(), parts),
         Ok(m) if !m.is_file() => OpenOptions::new().write(true).open(path).and_then(|mut f| write_all(&mut f, parts)),
         _ => replace(path, known.ok(), parts),
     };

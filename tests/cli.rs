@@ -148,7 +148,11 @@ fn a_report_replaces_what_it_names_and_nothing_else() {
     run(&["--json", "pipe"]).exits(0);
     assert!(reader.join().expect("ends").contains("latency_us"));
     assert!(std::fs::metadata(s.path("pipe")).expect("there").file_type().is_fifo());
-    run(&["--json", "/dev/stdout"]).exits(0).says("\"latency_us\"");
+    for name in ["/dev/stdout", "-"] {
+        run(&["--json", name]).exits(0).says("\"latency_us\"");
+    }
+    run(&["--json", "-", "--csv", "-"]).exits(2).says("--json and --csv name the same file, `-`");
+    assert!(!s.path("-").exists());
     // What cannot work is said before the run.
     run(&["--json", "a", "--csv", "a"]).exits(2).says("--json and --csv name the same file, `a`");
     run(&["--json", "none/a"]).exits(2).says("--json none/a: there is no directory `none`");
