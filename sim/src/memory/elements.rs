@@ -304,6 +304,43 @@ pub(crate) fn is_dense(steps: &Steps, codec: Codec) -> bool {
     }
 }
 
+/// The bytes of `count` elements of a row as one run: where they are, or in `packed`.
+fn run_of<'a>(
+    bytes: &'a [u8],
+    at: usize,
+    steps: &Steps,
+    codec: Codec,
+    count: usize,
+    packed: &'a mut Vec<u8>,
+) -> &'a [u8] {
+    let length = count * codec.size();
+    if is_dense(steps, codec) {
+        return &bytes[at..at + length];
+    }
+    packed.resize(length, 0);
+    gather(bytes, at, steps, codec.size(), packed);
+    packed
+}
+
+/// Lets `fill` write the bytes of `count` elements of a row as one run. `packed` is scratch.
+fn fill_run(
+    bytes: &mut [u8],
+    at: usize,
+    steps: &Steps,
+    codec: Codec,
+    count: usize,
+    packed: &mut Vec<u8>,
+    fill: impl FnOnce(&mut [u8]),
+) {
+    let length = count * codec.size();
+    if is_dense(steps, codec) {
+        return fill(&mut bytes[at..at + length]);
+    }
+    packed.resize(length, 0);
+    fill(packed);
+    scatter(bytes, at, steps, codec.size(), packed);
+}
+
 /// The bits of `out.len()` elements (of at most 4 bytes) of a row, zero-extended: where they are, or in `out`. `packed` is scratch.
 pub(crate) fn read_row_bits<'a>(
     bytes: &'a [u8],
@@ -314,20 +351,15 @@ pub(crate) fn read_row_bits<'a>(
     out: &'a mut [u32],
 ) -> &'a [u32] {
     let size = codec.size();
-    let length = out.len() * size;
-    let dense = is_dense(steps, codec).then(|| &bytes[at..at + length]);
-    if let (4, Some(words)) = (size, dense.and_then(|words| bytemuck::try_cast_slice(words).ok())) {
-        return words;
-    }
     if size == 4 {
+        let dense = is_dense(steps, codec).then(|| &bytes[at..at + size_of_val(out)]);
+        if let Some(words) = dense.and_then(|words| bytemuck::try_cast_slice(words).ok()) {
+            return words;
+        }
         gather(bytes, at, steps, size, bytemuck::cast_slice_mut(out));
         return out;
     }
-    let narrow = dense.unwrap_or_else(|| {
-        packed.resize(length, 0);
-        gather(bytes, at, steps, size, packed);
-        packed
-    });
+    let narrow = run_of(bytes, at, steps, codec, out.len(), packed);
     match size {
         1 => out.iter_mut().zip(narrow).for_each(|(o, &b)| *o = b.into()),
         _ => out.iter_mut().zip(narrow.as_chunks().0).for_each(|(o, b)| *o = u16::from_le_bytes(*b).into()),
@@ -344,35 +376,21 @@ pub(crate) fn write_row_bits(
     packed: &mut Vec<u8>,
     bits: &[u32],
 ) {
-    let size = codec.size();
-    let length = bits.len() * size;
-    if size == 4 {
-        return scatter(bytes, at, steps, size, bytemuck::cast_slice(bits));
+    if codec.size() == 4 {
+        return scatter(bytes, at, steps, 4, bytemuck::cast_slice(bits));
     }
-    let dense = is_dense(steps, codec);
-    packed.resize(length, 0);
-    let narrow = if dense { &mut bytes[at..at + length] } else { &mut packed[..] };
-    match size {
+    fill_run(bytes, at, steps, codec, bits.len(), packed, |narrow| match codec.size() {
         1 => narrow.iter_mut().zip(bits).for_each(|(o, &b)| *o = b as u8),
         _ => narrow.as_chunks_mut().0.iter_mut().zip(bits).for_each(|(o, &b)| *o = (b as u16).to_le_bytes()),
-    }
-    if !dense {
-        scatter(bytes, at, steps, size, packed);
-    }
+    });
 }
 
 /// Reads `out.len()` elements of a row as fp32. `packed` is scratch.
 pub(crate) fn read_f32(bytes: &[u8], at: usize, steps: &Steps, codec: Codec, packed: &mut Vec<u8>, out: &mut [f32]) {
-    let size = codec.size();
-    if is_dense(steps, codec) {
-        return codec.to_f32(&bytes[at..at + out.len() * size], out);
+    if codec.is_f32() && !is_dense(steps, codec) {
+        return gather(bytes, at, steps, codec.size(), bytemuck::cast_slice_mut(out));
     }
-    if codec.is_f32() {
-        return gather(bytes, at, steps, size, bytemuck::cast_slice_mut(out));
-    }
-    packed.resize(out.len() * size, 0);
-    gather(bytes, at, steps, size, packed);
-    codec.to_f32(packed, out);
+    codec.to_f32(run_of(bytes, at, steps, codec, out.len(), packed), out);
 }
 
 /// Writes fp32 values to the elements of a row. `packed` is scratch.
@@ -384,14 +402,8 @@ pub(crate) fn write_f32(
     packed: &mut Vec<u8>,
     values: &[f32],
 ) {
-    let size = codec.size();
-    if is_dense(steps, codec) {
-        return codec.write_f32(values, &mut bytes[at..at + values.len() * size]);
+    if codec.is_f32() && !is_dense(steps, codec) {
+        return scatter(bytes, at, steps, codec.size(), bytemuck::cast_slice(values));
     }
-    if codec.is_f32() {
-        return scatter(bytes, at, steps, size, bytemuck::cast_slice(values));
-    }
-    packed.resize(values.len() * size, 0);
-    codec.write_f32(values, packed);
-    scatter(bytes, at, steps, size, packed);
+    fill_run(bytes, at, steps, codec, values.len(), packed, |run| codec.write_f32(values, run));
 }

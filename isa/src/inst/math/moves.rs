@@ -2,36 +2,20 @@
 
 use super::simd::{Kernel, dispatch};
 
-/// `out = new` where the mask holds, else `old`. All have one length.
-pub fn choose(mask: &[bool], new: &[u32], old: &[u32], out: &mut [u32]) {
-    struct K<'a>(&'a [bool], &'a [u32], &'a [u32], &'a mut [u32]);
-    impl Kernel for K<'_> {
+/// `out = new` where the mask holds, else `old`. All have one length; `new` may be longer.
+pub fn choose(mask: &[bool], new: impl IntoIterator<Item = u32>, old: &[u32], out: &mut [u32]) {
+    struct K<'a, I>(&'a [bool], I, &'a [u32], &'a mut [u32]);
+    impl<I: Iterator<Item = u32>> Kernel for K<'_, I> {
         type Output = ();
         #[inline(always)]
         fn run(self) {
             let K(mask, new, old, out) = self;
-            for (((o, &m), &new), &old) in out.iter_mut().zip(mask).zip(new).zip(old) {
+            for (((o, &m), &old), new) in out.iter_mut().zip(mask).zip(old).zip(new) {
                 *o = if m { new } else { old };
             }
         }
     }
-    dispatch(K(mask, new, old, out));
-}
-
-/// `out = new` where the mask holds, else `old`, with one value for all elements.
-pub fn choose_one(mask: &[bool], new: u32, old: &[u32], out: &mut [u32]) {
-    struct K<'a>(&'a [bool], u32, &'a [u32], &'a mut [u32]);
-    impl Kernel for K<'_> {
-        type Output = ();
-        #[inline(always)]
-        fn run(self) {
-            let K(mask, new, old, out) = self;
-            for ((o, &m), &old) in out.iter_mut().zip(mask).zip(old) {
-                *o = if m { new } else { old };
-            }
-        }
-    }
-    dispatch(K(mask, new, old, out));
+    dispatch(K(mask, new.into_iter(), old, out));
 }
 
 /// Replaces the random bits in `out` by 0 where they are below `limit` (at most 2^32), and by `data` elsewhere.
@@ -76,6 +60,8 @@ pub fn gather_runs(data: &[u32], starts: &[u32], run: usize, out: &mut [u32]) {
 
 #[cfg(test)]
 mod tests {
+    use std::iter::repeat;
+
     use proptest::prelude::*;
 
     use super::*;
@@ -94,11 +80,11 @@ mod tests {
         #[test]
         fn each_element_is_chosen_by_its_mask((mask, new, old) in row(), one in any::<u32>()) {
             let mut out = vec![7; mask.len()];
-            choose(&mask, &new, &old, &mut out);
+            choose(&mask, new.iter().copied(), &old, &mut out);
             for i in 0..mask.len() {
                 prop_assert_eq!(out[i], if mask[i] { new[i] } else { old[i] });
             }
-            choose_one(&mask, one, &old, &mut out);
+            choose(&mask, repeat(one), &old, &mut out);
             for i in 0..mask.len() {
                 prop_assert_eq!(out[i], if mask[i] { one } else { old[i] });
             }

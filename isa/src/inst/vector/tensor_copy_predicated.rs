@@ -1,5 +1,7 @@
 //! `nisa.tensor_copy_predicated`: copies where a predicate holds.
 
+use std::iter::repeat;
+
 use smallvec::SmallVec;
 
 use crate::arch::Arch;
@@ -90,8 +92,8 @@ impl Instruction for TensorCopyPredicated {
                 let mask = &mask[row.partition * width..][..width];
                 let out = &mut *row.outs[0];
                 match row.ins[..] {
-                    [old, new] => moves::choose(mask, new, old, out),
-                    [old] => moves::choose_one(mask, fixed, old, out),
+                    [old, new] => moves::choose(mask, new.iter().copied(), old, out),
+                    [old] => moves::choose(mask, repeat(fixed), old, out),
                     _ => out.fill(fixed),
                 }
             }
