@@ -57,6 +57,7 @@ pub(crate) fn session(
     Ok(Session {
         judge: Judge::new(mode, args.strict, vec![args.levels.source()?], Some(&args.file))?,
         memory: memory::limit(args.max_memory.as_deref())?,
+        reported: false,
         capacity: settings::capacity(args.capacity.as_deref())?,
         numerics,
         static_descriptors: args.disable_dge,

@@ -48,6 +48,8 @@ pub struct Session {
     pub judge: Judge,
     /// Memory that specialisation may use, and a run: all ranks of it together.
     pub memory: Limit,
+    /// Whether reports follow that list every executed statement.
+    pub reported: bool,
     /// What happens where SBUF or PSUM is too small.
     pub capacity: Capacity,
     /// What values are computed for.
@@ -68,6 +70,7 @@ impl Default for Session {
         Session {
             judge: Judge::default(),
             memory: Limit::NONE,
+            reported: false,
             capacity: Capacity::Error,
             numerics: Numerics::Computed,
             static_descriptors: false,
@@ -308,6 +311,7 @@ impl Session {
             precise: self.precise,
             step_limit: self.step_limit(),
             memory: self.memory.shared_by(ranks),
+            reported: self.reported,
             checks: self.judge.checks(),
         }
     }
@@ -352,18 +356,23 @@ impl Session {
     /// # Errors
     /// If an input does not fit, the kernel faults or its ranks deadlock.
     pub fn run<'k>(&self, launches: Vec<Launch<'k, '_>>) -> Result<Vec<Ran<'k>>, Stop> {
-        self.run_with(launches, None).map(|(all, _)| all)
+        self.run_with(launches, None, &mut |_| ()).map(|(all, _)| all)
     }
 
-    /// Runs all ranks, from 0, and times them on one clock: a timeline for each.
+    /// Runs all ranks, from 0, and times them on one clock: a timeline for each. `executed` is called in between: who has a use for the outputs
+    /// already can take them, so that they are not in memory together with what is needed for timing.
     ///
     /// # Errors
     /// As [`Session::run`]; also if there is no rank, or a timing parameter has no meaning.
-    pub fn run_timed<'k>(&self, launches: Vec<Launch<'k, '_>>) -> Result<(Vec<Ran<'k>>, Vec<Timeline>), Stop> {
+    pub fn run_timed<'k>(
+        &self,
+        launches: Vec<Launch<'k, '_>>,
+        executed: &mut dyn FnMut(&mut [Ran<'k>]),
+    ) -> Result<(Vec<Ran<'k>>, Vec<Timeline>), Stop> {
         let first = launches.first().ok_or_else(|| Stop::Call("there is no rank to run".into()))?;
         let laws = laws(&first.kernel.params)?;
         let policy = Policy::of(&first.kernel.params);
-        self.run_with(launches, Some((&laws, policy)))
+        self.run_with(launches, Some((&laws, policy)), executed)
     }
 
     /// [`Session::run`] with one rank.
@@ -379,7 +388,7 @@ impl Session {
     /// # Errors
     /// As there.
     pub fn run_alone_timed<'k>(&self, kernel: &'k Kernel, inputs: Vec<Given>) -> Result<(Ran<'k>, Timeline), Stop> {
-        let (mut all, mut timelines) = self.run_timed(vec![Launch::new(kernel, inputs)])?;
+        let (mut all, mut timelines) = self.run_timed(vec![Launch::new(kernel, inputs)], &mut |_| ())?;
         Ok((all.swap_remove(0), timelines.swap_remove(0)))
     }
 
@@ -388,6 +397,7 @@ impl Session {
         &self,
         launches: Vec<Launch<'k, '_>>,
         timing: Option<(&Laws<'_>, Policy)>,
+        then: &mut dyn FnMut(&mut [Ran<'k>]),
     ) -> Result<(Vec<Ran<'k>>, Vec<Timeline>), Stop> {
         let kernels: Vec<&Kernel> = launches.iter().map(|l| l.kernel).collect();
         let options = self.exec_options(launches.len());
@@ -395,6 +405,7 @@ impl Session {
             Some(traced) => (vec![traced?], false),
             None => (execute(launches, &options)?, true),
         };
+        then(&mut all);
         let traces: Vec<RankTrace<'_>> = kernels
             .iter()
             .zip(&all)
@@ -421,7 +432,7 @@ impl Session {
             Err(_) => return None,
         };
         // What nothing times is as long as it is.
-        let too_long = (self.numerics != Numerics::Never).then(|| exec::check_trace(&trace, options.memory)).flatten();
+        let too_long = (self.numerics != Numerics::Never).then(|| exec::check_trace(&trace, options)).flatten();
         Some(match too_long {
             Some(error) => Err(Faulted::because(0, error)),
             None => Ok(Ran { outputs: Vec::new(), prints: Vec::new(), trace, findings: Vec::new() }),

@@ -68,7 +68,7 @@ fn timeline_of(
         .collect();
     let rank = || Launch::new(&kernel, inputs.iter().cloned().map(Into::into).collect());
     let all = (0..ranks).map(|_| rank()).collect();
-    let (_, timelines) = session.run_timed(all).unwrap_or_else(|e| panic!("{file}: {e:?}"));
+    let (_, timelines) = session.run_timed(all, &mut |_| ()).unwrap_or_else(|e| panic!("{file}: {e:?}"));
     let text = |timeline| {
         format!("{}\n{}\n{}", report::table(timeline, None), report::timeline(timeline), report::events(timeline))
     };

@@ -111,7 +111,7 @@ impl Program {
     /// Calls `visit` for each statement of all cores, outer before inner, in program order.
     pub fn visit(&self, visit: &mut dyn FnMut(&Node)) {
         for core in &self.cores {
-            statements(core).iter().for_each(|s| visit(s.node));
+            visit_stream(core, visit);
         }
     }
 
@@ -260,6 +260,22 @@ pub struct Statement<'p> {
     pub parent: Option<u32>,
 }
 
+/// Visits the statements of a stream in program order, outer before inner.
+pub fn visit_stream<'p>(stream: &'p [Node], visit: &mut dyn FnMut(&'p Node)) {
+    for node in stream {
+        visit(node);
+        if let NodeKind::Control(control) = &node.kind {
+            match &**control {
+                Control::For { body, .. } | Control::While { body, .. } => visit_stream(body, visit),
+                Control::If { then, otherwise, .. } => {
+                    visit_stream(then, visit);
+                    visit_stream(otherwise, visit);
+                }
+            }
+        }
+    }
+}
+
 /// The flat index of a stream: its statements in program order, outer before inner. A statement's position is its index.
 pub fn statements(stream: &[Node]) -> Vec<Statement<'_>> {
     fn add<'p>(nodes: &'p [Node], parent: Option<u32>, out: &mut Vec<Statement<'p>>) {
@@ -307,6 +323,10 @@ mod tests {
         let empty = || branch(Vec::new(), Vec::new());
         let stream = [repeat(vec![empty(), branch(vec![empty()], vec![empty(), empty()])]), empty()];
         let all = statements(&stream);
+        let mut visited = Vec::new();
+        visit_stream(&stream, &mut |node| visited.push(node));
+        assert!(all.iter().map(|s| s.node).zip(&visited).all(|(a, &b)| std::ptr::eq(a, b)));
+        assert_eq!(all.len(), visited.len());
         let ends: Vec<(u32, u32)> = all.iter().map(|s| (s.otherwise, s.end)).collect();
         assert_eq!(ends, [(6, 6), (2, 2), (4, 6), (4, 4), (5, 5), (6, 6), (7, 7)]);
         let outer = |at| around(&all, at).collect::<Vec<_>>();

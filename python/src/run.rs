@@ -55,7 +55,7 @@ pub(crate) fn run_session<'k>(
 ) -> PyResult<Result<Done<'k>, Stop>> {
     let run = || {
         if timed {
-            let (all, timelines) = session.run_timed(ranks)?;
+            let (all, timelines) = session.run_timed(ranks, &mut |_| ())?;
             return Ok(all.into_iter().zip(timelines.into_iter().map(Some)).collect());
         }
         Ok(session.run(ranks)?.into_iter().map(|ran| (ran, None)).collect())

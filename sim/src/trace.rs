@@ -3,14 +3,16 @@
 //! It is the only thing that timing sees of a run. It is complete without data when the program has no dynamic control flow and no dynamic
 //! addresses (see [`crate::exec`]).
 
-use nki_isa::program::{Node, statements};
+use std::num::NonZeroU32;
+
+use nki_isa::program::{Node, visit_stream};
 
 /// Dense index of a [`Node`] in pre-order over one core's stream, control nodes included.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct NodeIndex(pub u32);
 
 /// One executed thing.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Event {
     /// The statement.
     pub node: NodeIndex,
@@ -19,16 +21,15 @@ pub struct Event {
 }
 
 // Each executed instruction has one, as it has those of the other modules that assert a size.
-const _: () = assert!(size_of::<Event>() <= 32);
+const _: () = assert!(size_of::<Event>() <= 12);
 
 /// Kinds of events.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum EventKind {
     /// An instruction ran.
     Inst {
-        /// Resolved dynamic addresses: one entry per view with an `indirect` part, in the order of the footprint's reads and then
-        /// writes (index tensors themselves are never indirect). `None` when there are none.
-        resolved: Option<Box<[Resolved]>>,
+        /// Its resolved dynamic addresses (see [`CoreTrace::resolved`]); `None` when there are none.
+        resolved: Option<ResolvedId>,
     },
     /// A dynamic loop was entered.
     LoopEnter,
@@ -39,6 +40,10 @@ pub enum EventKind {
     /// A dynamic branch was decided.
     Branch(bool),
 }
+
+/// A position in [`CoreTrace::addresses`], counted from 1.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ResolvedId(NonZeroU32);
 
 /// A dynamic address, resolved.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -78,9 +83,38 @@ pub struct CoreTrace {
     pub events: Vec<Event>,
     /// Those of them that had to wait for other cores, in the same order.
     pub rendezvous: Vec<Rendezvous>,
+    /// The resolved addresses of instructions that have some.
+    addresses: Vec<Box<[Resolved]>>,
 }
 
 impl CoreTrace {
+    /// An empty trace with room for a number of events.
+    pub fn with_capacity(events: usize) -> Self {
+        CoreTrace { events: Vec::with_capacity(events), ..CoreTrace::default() }
+    }
+
+    /// Something other than an instruction happened at a statement.
+    pub fn push(&mut self, node: NodeIndex, kind: EventKind) {
+        self.events.push(Event { node, kind });
+    }
+
+    /// An instruction ran. `resolved` has its dynamic addresses, as [`CoreTrace::resolved`] gives them.
+    pub fn push_instruction(&mut self, node: NodeIndex, resolved: Option<Box<[Resolved]>>) {
+        let resolved = resolved.and_then(|addresses| {
+            self.addresses.push(addresses);
+            // There are at most as many as events, which have 32-bit numbers.
+            NonZeroU32::new(self.addresses.len() as u32).map(ResolvedId)
+        });
+        self.push(node, EventKind::Inst { resolved });
+    }
+
+    /// The dynamic addresses of an instruction: one entry per view with an `indirect` part, in the order of the footprint's reads and then
+    /// writes (index tensors themselves are never indirect). `None` when there are none, or if the event is no instruction.
+    pub fn resolved(&self, event: &Event) -> Option<&[Resolved]> {
+        let EventKind::Inst { resolved: Some(id) } = event.kind else { return None };
+        self.addresses.get(id.0.get() as usize - 1).map(|addresses| &**addresses)
+    }
+
     /// Keeps the events for which `keep` holds; a dropped one takes part in no rendezvous.
     pub fn retain(&mut self, mut keep: impl FnMut(&Event) -> bool) {
         let mut kept = 0;
@@ -112,7 +146,9 @@ pub struct Trace {
 
 /// The nodes of one core's stream by [`NodeIndex`].
 pub fn index_nodes(stream: &[Node]) -> Vec<&Node> {
-    statements(stream).iter().map(|s| s.node).collect()
+    let mut nodes = Vec::with_capacity(stream.len());
+    visit_stream(stream, &mut |node| nodes.push(node));
+    nodes
 }
 
 #[cfg(test)]
@@ -123,10 +159,14 @@ mod tests {
     fn rendezvous_follow_the_events_that_are_kept() {
         let event = |node| Event { node: NodeIndex(node), kind: EventKind::Inst { resolved: None } };
         let at = |event, number| Rendezvous { event, number, posted: false };
-        let mut trace =
-            CoreTrace { events: (0..5).map(event).collect(), rendezvous: vec![at(1, 7), at(2, 8), at(4, 9)] };
+        let mut trace = CoreTrace { rendezvous: vec![at(1, 7), at(2, 8), at(4, 9)], ..CoreTrace::with_capacity(5) };
+        for node in 0..5 {
+            trace.push_instruction(NodeIndex(node), (node == 3).then(|| Box::from([Resolved::Offset(9)])));
+        }
+        let kept = trace.events[3];
         trace.retain(|e| ![0, 2].contains(&e.node.0));
-        assert_eq!(trace.events, [event(1), event(3), event(4)]);
+        assert_eq!(trace.events, [event(1), kept, event(4)]);
+        assert_eq!(trace.resolved(&kept), Some(&[Resolved::Offset(9)][..]));
         assert_eq!(trace.rendezvous, [at(0, 7), at(2, 9)]);
     }
 }

@@ -7,9 +7,9 @@ use nki_sim_core::timeline::Timeline;
 
 use super::run::{self, Placed};
 use crate::cli::RunArgs;
-use crate::expected::{self, Expected};
+use crate::expected::{Comparisons, Expected};
 use crate::kernel::finish;
-use crate::output::{eprint, print, write_file, write_outputs};
+use crate::output::{eprint, print, write_file};
 use crate::report::{RankReport, RankView, RanksReport, ranks_text, ranks_trace, slowest, trace_file};
 use crate::session::Ran;
 use crate::{Failure, tables};
@@ -21,23 +21,17 @@ pub(super) fn report(
     all: Vec<Ran<'_>>,
     timelines: &[Timeline],
     applied: &Applied,
-    expected: &[Expected],
+    compared: Vec<Comparisons>,
 ) -> Result<(), Failure> {
     let views: Vec<RankView<'_>> =
         placed.iter().zip(timelines).map(|(p, timeline)| RankView { kernel: &p.kernel, timeline }).collect();
     let mut reports = RankReport::all(&views);
     let mut problems = Vec::new();
     let mut traces = Vec::with_capacity(all.len());
-    for (rank, ran) in all.into_iter().enumerate() {
+    for (rank, (ran, comparisons)) in all.into_iter().zip(compared).enumerate() {
         for line in &ran.prints {
             print(&format!("rank {rank}: {line}\n"));
         }
-        if let Some(directory) = &args.out {
-            write_outputs(&run::inputs_of(args), &directory.join(format!("rank{rank}")), &ran.outputs)?;
-        }
-        let named = expected_of(expected, rank, placed.len())?;
-        expected::check_names(&placed[rank].kernel.program, &named)?;
-        let comparisons = expected::compare(ran.outputs, &named, run::tolerances(args));
         problems.extend(comparisons.problems.into_iter().map(|p| format!("rank {rank}: {p}")));
         reports[rank].expected = comparisons.done;
         traces.push(ran.trace);
@@ -92,7 +86,7 @@ pub(super) fn report(
 }
 
 /// The arrays that the outputs of one rank are to equal, by the bare names.
-fn expected_of(expected: &[Expected], rank: usize, count: usize) -> Result<Vec<Expected>, Failure> {
+pub(super) fn expected_of(expected: &[Expected], rank: usize, count: usize) -> Result<Vec<Expected>, Failure> {
     let mut out = Vec::new();
     for e in expected {
         let (name, only) = split(&e.name, count)?;

@@ -43,7 +43,9 @@ pub(crate) fn run(mut args: RunArgs) -> Result<(), Failure> {
         return Err(Failure::Call(why.into()));
     }
     let numerics = if args.no_numerics { Numerics::IfNeeded } else { Numerics::Computed };
-    let session = session(&args.kernel, Mode::Run, numerics, Some(&args.timing))?;
+    let lists = [&args.json, &args.csv, &args.trace, &args.html, &args.parquet];
+    let reported = lists.iter().any(|file| file.is_some());
+    let session = Session { reported, ..session(&args.kernel, Mode::Run, numerics, Some(&args.timing))? };
     add_run_line(&session, &mut args.kernel, Sink::file(args.json.as_deref()))?;
     let args = &args;
     if let Some(directory) = args.parquet.as_ref().filter(|_| args.ranks.is_none()) {
@@ -71,7 +73,10 @@ pub(crate) fn run(mut args: RunArgs) -> Result<(), Failure> {
     if let Some(tracer) = python::tracer(&args.kernel).filter(|t| args.stop.is_some() || t.breaks()) {
         step(args, &session, &placed[0], tracer)?;
     }
-    let done = session.run_timed(to_run);
+    let mut outcomes = Vec::new();
+    let done = session.run_timed(to_run, &mut |all| {
+        outcomes = all.iter_mut().enumerate().map(|(rank, ran)| taken(args, rank, ran, &programs, &expected)).collect();
+    });
     drop(waiting);
     let (mut all, timelines) = match done {
         Ok(done) => done,
@@ -88,15 +93,17 @@ pub(crate) fn run(mut args: RunArgs) -> Result<(), Failure> {
         }
     };
     found.extend(findings_of(&all));
+    let mut compared = outcomes.into_iter().collect::<Result<Vec<Comparisons>, Failure>>()?;
     observer.write()?;
     if args.ranks.is_some() {
         let applied = conclude(&session, found, &placed[0].compiled.sources);
-        ranks::report(args, &programs, all, &timelines, &applied, &expected)
+        ranks::report(args, &programs, all, &timelines, &applied, compared)
     } else {
         let ran = all.swap_remove(0);
         print_lines(&ran.prints);
         let applied = conclude(&session, found, &placed[0].compiled.sources);
-        let outcome = report_alone(args, &session, &placed[0], ran, &timelines[0], &applied, &expected);
+        let comparisons = compared.swap_remove(0);
+        let outcome = report_alone(args, &session, &placed[0], ran, &timelines[0], &applied, &comparisons);
         // The process ends: to give back the pieces of a long program one by one would take longer than anything that is left to do.
         std::mem::forget((placed, timelines));
         outcome
@@ -168,6 +175,29 @@ fn place(
     }
 }
 
+/// Takes a rank's outputs as soon as there are some: writes them, and compares them with what is expected.
+fn taken(
+    args: &RunArgs,
+    rank: usize,
+    ran: &mut Ran<'_>,
+    programs: &[&Placed],
+    expected: &[Expected],
+) -> Result<Comparisons, Failure> {
+    let outputs = std::mem::take(&mut ran.outputs);
+    let several = args.ranks.is_some();
+    if let Some(directory) = &args.out {
+        let own = several.then(|| directory.join(format!("rank{rank}")));
+        write_outputs(&inputs_of(args), own.as_ref().unwrap_or(directory), &outputs)?;
+    }
+    let tolerances = Tolerances { rtol: args.rtol, atol: args.atol };
+    if !several {
+        return Ok(expected::compare(outputs, expected, tolerances));
+    }
+    let own = ranks::expected_of(expected, rank, programs.len())?;
+    expected::check_names(&programs[rank].kernel.program, &own)?;
+    Ok(expected::compare(outputs, &own, tolerances))
+}
+
 /// Reports a run of one rank.
 fn report_alone(
     args: &RunArgs,
@@ -176,14 +206,10 @@ fn report_alone(
     ran: Ran<'_>,
     timeline: &Timeline,
     applied: &Applied,
-    expected: &[Expected],
+    comparisons: &Comparisons,
 ) -> Result<(), Failure> {
     let Placed { compiled, kernel, .. } = placed;
-    if let Some(directory) = &args.out {
-        write_outputs(&inputs_of(args), directory, &ran.outputs)?;
-    }
-    let comparisons = expected::compare(ran.outputs, expected, tolerances(args));
-    let departure = departure_of(args, session, kernel, &comparisons);
+    let departure = departure_of(args, session, kernel, comparisons);
     if let Some(path) = &args.trace {
         write_file(path, &[&trace_file(path, report::perfetto(timeline, &kernel.program))?])?;
     }
@@ -294,9 +320,4 @@ fn departure_of(
         Ok(arguments.into_tensors())
     };
     Some(stage("departure", || intermediates::departure(session, kernel, inputs, failed.tolerance)))
-}
-
-/// The tolerances of `--expect`.
-pub(super) fn tolerances(args: &RunArgs) -> Tolerances {
-    Tolerances { rtol: args.rtol, atol: args.atol }
 }

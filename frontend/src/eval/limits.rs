@@ -11,10 +11,11 @@ use super::value::Value;
 const STEP: u64 = 256;
 /// Bytes charged at once that take as long as a step.
 const BYTES_PER_STEP: u64 = 4096;
-/// Bytes charged for a statement of the program: the program, the trace, the dependences, the timeline and the report each keep something of it.
-const STATEMENT: u64 = 2048;
+/// Bytes charged for a statement of the program: the program, the trace, the dependences and the timeline each keep something of it
+/// (docs/performance.md, memory of an instruction).
+const STATEMENT: u64 = 768;
 /// Bytes charged for a tensor of the program.
-const TENSOR: u64 = 512;
+const TENSOR: u64 = 96;
 /// Most bytes of one string or container: what lies above it is a mistake, and takes long before it fills the memory.
 const LARGEST: usize = 256 << 20;
 /// Deeper containers are not compared, hashed or copied.

@@ -81,8 +81,37 @@ pub struct Dep {
     pub on: u32,
     /// Why.
     pub hazard: Hazard,
+    /// The kind of the subject, and its number: a [`Subject`] takes more.
+    kind: SubjectKind,
+    number: u32,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum SubjectKind {
+    Tensor,
+    Register,
+    Tag,
+}
+
+impl Dep {
+    /// Something to wait for.
+    pub fn new(on: u32, hazard: Hazard, subject: Subject) -> Self {
+        let (kind, number) = match subject {
+            Subject::Tensor(t) => (SubjectKind::Tensor, t.0),
+            Subject::Register(r) => (SubjectKind::Register, r.0),
+            Subject::Tag(t) => (SubjectKind::Tag, t.0),
+        };
+        Dep { on, hazard, kind, number }
+    }
+
     /// Through what.
-    pub subject: Subject,
+    pub fn subject(self) -> Subject {
+        match self.kind {
+            SubjectKind::Tensor => Subject::Tensor(TensorId(self.number)),
+            SubjectKind::Register => Subject::Register(RegId(self.number)),
+            SubjectKind::Tag => Subject::Tag(TagId(self.number)),
+        }
+    }
 }
 
 /// An executed instruction, as the analysis sees it.
@@ -289,12 +318,12 @@ impl<'r> Found<'r> {
     fn add(&mut self, on: u32, queue: u8, hazard: Hazard, subject: Subject) {
         let queue = usize::from(queue) % QUEUES;
         if self.reach[queue] > 1 {
-            return self.all.push(Dep { on, hazard, subject });
+            return self.all.push(Dep::new(on, hazard, subject));
         }
         let slot = &mut self.latest[queue];
         let better = slot.is_none_or(|d| (on, std::cmp::Reverse(hazard)) > (d.on, std::cmp::Reverse(d.hazard)));
         if better {
-            *slot = Some(Dep { on, hazard, subject });
+            *slot = Some(Dep::new(on, hazard, subject));
         }
     }
 

@@ -207,7 +207,7 @@ fn order_of(blocks: &[Option<u32>], reach: u32) -> Vec<Vec<u32>> {
     let deps = analyze(&program, &place(&program).unwrap(), &list, &written_tensors(&program), &reaches);
     (0..blocks.len())
         .map(|op| {
-            assert!(deps.of(op).iter().all(|d| d.hazard == Hazard::War && matches!(d.subject, Subject::Tag(_))));
+            assert!(deps.of(op).iter().all(|d| d.hazard == Hazard::War && matches!(d.subject(), Subject::Tag(_))));
             deps.of(op).iter().map(|d| d.on).collect()
         })
         .collect()
@@ -248,5 +248,5 @@ fn an_order_that_is_asked_for_is_an_edge() {
         .collect();
     let deps = analyze(&program, &place(&program).unwrap(), &list, &written_tensors(&program), &IN_ORDER);
     assert!(deps.of(1).is_empty());
-    assert_eq!(deps.of(2), [Dep { on: 0, hazard: Hazard::Order, subject: Subject::Tag(TagId(0)) }]);
+    assert_eq!(deps.of(2), [Dep::new(0, Hazard::Order, Subject::Tag(TagId(0)))]);
 }

@@ -6,7 +6,6 @@ use std::sync::Arc;
 
 use ndarray::Array2;
 use nki_diag::Diagnostic;
-use nki_diag::memory::Limit;
 use nki_isa::ids::{Address, Loc, RegId};
 use nki_isa::inst::Footprint;
 use nki_isa::program::{Bound, Control, Node, NodeKind, Statement, around, statements};
@@ -16,7 +15,7 @@ use rustc_hash::FxHashMap;
 use super::ExecOptions;
 use super::deferred::Deferred;
 use super::findings::{self, Findings};
-use super::limits::{most_events, too_many_events};
+use super::limits::Events;
 use super::observe::{Observer, Reached};
 use super::races::Races;
 use super::rendezvous::Stop;
@@ -25,7 +24,7 @@ use super::value_findings::ValueFindings;
 use crate::HostTensor;
 use crate::memory::Memory;
 use crate::place::Placement;
-use crate::trace::{CoreTrace, Event, EventKind, NodeIndex, Resolved, Trace};
+use crate::trace::{CoreTrace, EventKind, NodeIndex, Resolved, Trace};
 
 /// State of a run of one rank. Memories are shared by its cores.
 pub(super) struct Interpreter<'p> {
@@ -48,7 +47,7 @@ pub(super) struct Interpreter<'p> {
     pub(super) contributed: Arc<[Contribution]>,
     steps: u64,
     step_limit: u64,
-    memory_limit: Limit,
+    most_events: Events,
     /// Who sees what is written.
     pub(super) observer: Option<&'p mut dyn Observer>,
     /// Converted operands of matmuls, kept for their buffers.
@@ -80,7 +79,7 @@ pub(super) struct CoreState<'p> {
     pub(super) waiting: Option<Waiting<'p>>,
     /// Exchanges that the core has left behind: it has sent, and goes on until it needs what it is to receive.
     pub(super) posted: Vec<Posted<'p>>,
-    events: Vec<Event>,
+    trace: CoreTrace,
 }
 
 impl CoreState<'_> {
@@ -150,7 +149,7 @@ impl CoreState<'_> {
 
     /// Number of events so far.
     pub(super) fn executed(&self) -> u32 {
-        self.events.len() as u32
+        self.trace.events.len() as u32
     }
 }
 
@@ -170,7 +169,7 @@ impl<'p> Interpreter<'p> {
             contributed: Arc::from([]),
             steps: 0,
             step_limit: options.step_limit,
-            memory_limit: options.memory,
+            most_events: Events::of(options),
             observer: None,
             tiles: Default::default(),
         };
@@ -193,7 +192,7 @@ impl<'p> Interpreter<'p> {
             dying,
             renewed,
             statements,
-            events: Vec::with_capacity(stream.len()),
+            trace: CoreTrace::with_capacity(stream.len()),
             ..CoreState::default()
         }
     }
@@ -238,7 +237,7 @@ impl<'p> Interpreter<'p> {
         let outcome = waiting.inst.execute(self);
         self.spread_taint(waiting.inst);
         self.contributed = Arc::from([]);
-        self.core.events.push(Event { node: waiting.at, kind: EventKind::Inst { resolved: waiting.resolved } });
+        self.core.trace.push_instruction(waiting.at, waiting.resolved);
         outcome.and_then(|()| self.observe(waiting.inst)).map_err(|fault| self.diagnose(fault))?;
         self.reached(Reached::After(waiting.at.0));
         Ok(())
@@ -249,7 +248,7 @@ impl<'p> Interpreter<'p> {
         let tiles = self.contribute()?;
         if let Some(mut waiting) = self.core.waiting.take() {
             let resolved = waiting.resolved.take();
-            self.core.events.push(Event { node: waiting.at, kind: EventKind::Inst { resolved } });
+            self.core.trace.push_instruction(waiting.at, resolved);
             let at = waiting.at.0;
             self.core.posted.push(Posted { waiting, tiles });
             self.reached(Reached::After(at));
@@ -383,7 +382,7 @@ impl<'p> Interpreter<'p> {
                     if self.observer.is_some() {
                         self.observe(inst)?;
                     }
-                    self.core.events.push(Event { node: at, kind: EventKind::Inst { resolved } });
+                    self.core.trace.push_instruction(at, resolved);
                     if self.observer.is_some() {
                         self.reached(Reached::After(position));
                     }
@@ -401,7 +400,7 @@ impl<'p> Interpreter<'p> {
                     Control::While { condition, .. } => self.enter(node.loc, at, end, Counter::While(*condition)),
                     Control::If { condition, .. } => {
                         let taken = self.get(*condition) != 0;
-                        self.core.events.push(Event { node: at, kind: EventKind::Branch(taken) });
+                        self.core.trace.push(at, EventKind::Branch(taken));
                         let (next, until) = if taken { (position + 1, otherwise) } else { (otherwise, end) };
                         self.core.frames.push(Frame { next, until, end: End::Leave });
                     }
@@ -416,7 +415,7 @@ impl<'p> Interpreter<'p> {
     }
 
     fn enter(&mut self, loc: Loc, at: NodeIndex, until: u32, counter: Counter) {
-        self.core.events.push(Event { node: at, kind: EventKind::LoopEnter });
+        self.core.trace.push(at, EventKind::LoopEnter);
         self.core.loops.push((loc, 0));
         // The body counts as ended before its first iteration.
         self.core.frames.push(Frame { next: until, until, end: End::Loop { at, iteration: 0, counter } });
@@ -440,17 +439,15 @@ impl<'p> Interpreter<'p> {
         };
         if !again {
             self.core.loops.pop();
-            self.core.events.push(Event { node: at, kind: EventKind::LoopExit });
+            self.core.trace.push(at, EventKind::LoopExit);
             self.reached(Reached::Exit { header: at.0, end: until });
             return Ok(());
         }
-        self.core.events.push(Event { node: at, kind: EventKind::LoopIteration(iteration) });
+        self.core.trace.push(at, EventKind::LoopIteration(iteration));
         if let Some(last) = self.core.loops.last_mut() {
             last.1 = iteration;
         }
-        if self.core.events.len() > most_events(self.memory_limit) {
-            return Err(too_many_events(self.core.events.len(), self.memory_limit));
-        }
+        self.most_events.check(self.core.trace.events.len())?;
         // An empty body must reach the limit as well.
         self.steps += 1;
         if self.steps > self.step_limit {
@@ -541,7 +538,7 @@ impl<'p> Interpreter<'p> {
         let all = 0..self.program.cores.len() as u32;
         let mut take = |core| {
             self.switch(core);
-            CoreTrace { events: std::mem::take(&mut self.core.events), rendezvous: Vec::new() }
+            std::mem::take(&mut self.core.trace)
         };
         Trace { cores: all.map(&mut take).collect() }
     }

@@ -1,6 +1,6 @@
 //! The memory of a run: what its tensors need is known beforehand, what its trace needs is counted.
 
-use nki_diag::memory::{Limit, size};
+use nki_diag::memory::size;
 use nki_diag::{Advice, Diagnostic};
 use nki_isa::{Arch, Fault, Program};
 
@@ -11,8 +11,10 @@ use crate::trace::Trace;
 /// The diagnostic of a run that needs more memory than it may use.
 pub(super) const MEMORY_LIMIT: &str = "memory-limit";
 
-/// Bytes counted for an event of the trace: the event, its dependences, its row of the timeline, its part of the reports.
-const EVENT: u64 = 1536;
+/// Bytes counted for an event of the trace: the event, its dependences, its row of the timeline (docs/performance.md, memory of an instruction).
+const EVENT: u64 = 768;
+/// Bytes counted in addition where reports list every event.
+const REPORTED: u64 = 768;
 
 /// Bytes that the tensors of a run need at most, all cores together: HBM tensors whole, on-chip tensors at their peak.
 fn tensor_bytes(program: &Program, placement: &Placement, precise: bool) -> u64 {
@@ -44,25 +46,36 @@ pub fn check_memory(program: &Program, placement: &Placement, options: &ExecOpti
 }
 
 /// An error if a trace is too long for the memory that the run, its timeline and its reports may use.
-pub fn check_trace(trace: &Trace, memory: Limit) -> Option<Diagnostic> {
+pub fn check_trace(trace: &Trace, options: &ExecOptions) -> Option<Diagnostic> {
     let events = trace.cores.iter().map(|c| c.events.len()).sum();
-    (events > most_events(memory)).then(|| {
-        let Fault { id, message } = too_many_events(events, memory);
-        Diagnostic::error(id, message).advise(Advice::MoreMemory)
-    })
+    let Fault { id, message } = Events::of(options).check(events).err()?;
+    Some(Diagnostic::error(id, message).advise(Advice::MoreMemory))
 }
 
-/// The longest trace within a limit.
-pub(super) fn most_events(memory: Limit) -> usize {
-    usize::try_from(memory.bytes / EVENT).unwrap_or(usize::MAX)
+/// How many events the memory of a run has room for.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Events {
+    limit: u64,
+    reported: bool,
 }
 
-/// The trace is longer than [`most_events`].
-pub(super) fn too_many_events(events: usize, memory: Limit) -> Fault {
-    let needed = size((events as u64).saturating_mul(EVENT));
-    let limit = size(memory.bytes);
-    Fault::new(
-        MEMORY_LIMIT,
-        format!("{events} executed statements and their timeline need {needed} of memory, the limit is {limit}"),
-    )
+impl Events {
+    pub(super) fn of(options: &ExecOptions) -> Self {
+        Events { limit: options.memory.bytes, reported: options.reported }
+    }
+
+    /// An error if so many are too many.
+    pub(super) fn check(self, events: usize) -> Result<(), Fault> {
+        let each = if self.reported { EVENT + REPORTED } else { EVENT };
+        let needed = (events as u64).saturating_mul(each);
+        if needed <= self.limit {
+            return Ok(());
+        }
+        let what = if self.reported { "timeline and reports" } else { "timeline" };
+        let (needed, limit) = (size(needed), size(self.limit));
+        Err(Fault::new(
+            MEMORY_LIMIT,
+            format!("{events} executed statements and their {what} need {needed} of memory, the limit is {limit}"),
+        ))
+    }
 }

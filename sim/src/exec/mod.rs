@@ -50,13 +50,15 @@ pub struct ExecOptions {
     pub step_limit: u64,
     /// Memory that tensors and trace may use.
     pub memory: Limit,
+    /// Whether reports follow that list every executed statement: they need memory, too.
+    pub reported: bool,
     /// Which findings about values are looked for.
     pub checks: Checks,
 }
 
 impl Default for ExecOptions {
     fn default() -> Self {
-        ExecOptions { precise: true, step_limit: 4_000_000, memory: Limit::NONE, checks: Checks::ALL }
+        ExecOptions { precise: true, step_limit: 4_000_000, memory: Limit::NONE, reported: false, checks: Checks::ALL }
     }
 }
 

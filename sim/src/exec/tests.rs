@@ -5,7 +5,6 @@ use nki_isa::{DType, Index, Indirect, Space, View};
 use super::*;
 use crate::place::place;
 use crate::testing::*;
-use crate::trace::EventKind;
 use crate::{Buffer, ForeignBytes};
 
 fn run_program(program: &Program, inputs: Vec<HostTensor>) -> ExecResult {
@@ -194,10 +193,8 @@ fn dynamic_loops_and_offsets() {
     assert_eq!(f32s(&result.outputs[0]), values);
     assert_eq!(result.trace.cores[0].events.len(), 2 + 5 * 3);
     assert_eq!(trace_only(&program).expect("register only"), result.trace);
-    let EventKind::Inst { resolved: Some(r) } = &result.trace.cores[0].events[6].kind else {
-        unreachable!("an instruction with a dynamic address")
-    };
-    assert_eq!(r[..], [crate::trace::Resolved::Offset(8)]);
+    let core = &result.trace.cores[0];
+    assert_eq!(core.resolved(&core.events[6]), Some(&[crate::trace::Resolved::Offset(8)][..]));
 }
 
 #[test]

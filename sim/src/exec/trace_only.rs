@@ -7,7 +7,7 @@ use nki_isa::program::{Bound, Control, Node, NodeKind, Statement, statements};
 use nki_isa::{Fault, Index, Program, View};
 
 use super::rendezvous::{self, Cores, Kind, Pairing, Place, Stop};
-use crate::trace::{CoreId, CoreTrace, Event, EventKind, NodeIndex, Resolved, Trace};
+use crate::trace::{CoreId, CoreTrace, EventKind, NodeIndex, Resolved, Trace};
 
 /// The trace of this program depends on values in memory.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -39,14 +39,14 @@ pub fn trace_within(program: &Program, step_limit: u64) -> Result<Trace, NeedsDa
         let mut walk = Walk {
             program,
             registers: vec![Value::Known(0); program.registers as usize],
-            events: Vec::with_capacity(stream.len()),
+            trace: CoreTrace::with_capacity(stream.len()),
             steps: 0,
             step_limit,
             depth: 0,
         };
         let all = statements(stream);
         walk.block(&all, 0, all.len() as u32)?;
-        trace.cores.push(CoreTrace { events: walk.events, rendezvous: Vec::new() });
+        trace.cores.push(walk.trace);
     }
     if program.cores.len() > 1 {
         pair(program, &mut trace);
@@ -126,7 +126,7 @@ enum Value {
 struct Walk<'p> {
     program: &'p Program,
     registers: Vec<Value>,
-    events: Vec<Event>,
+    trace: CoreTrace,
     steps: u64,
     step_limit: u64,
     depth: u32,
@@ -142,10 +142,6 @@ impl Walk<'_> {
             }),
             None => Ok(0),
         }
-    }
-
-    fn push(&mut self, node: NodeIndex, kind: EventKind) {
-        self.events.push(Event { node, kind });
     }
 
     /// Executes the statements of a block, from a position up to another.
@@ -184,42 +180,42 @@ impl Walk<'_> {
                         }
                     }
                     let resolved = (!resolved.is_empty()).then(|| resolved.into_boxed_slice());
-                    self.push(at, EventKind::Inst { resolved });
+                    self.trace.push_instruction(at, resolved);
                 }
                 NodeKind::Control(control) => match &**control {
                     Control::For { variable, lower, upper, step, .. } => {
                         let lower = self.bound(*lower, node)?;
                         let upper = self.bound(*upper, node)?;
-                        self.push(at, EventKind::LoopEnter);
+                        self.trace.push(at, EventKind::LoopEnter);
                         self.depth += 1;
                         let (mut value, mut iteration) = (lower, 0);
                         while value < upper {
                             self.set(*variable, Value::Known(value));
                             self.step(node)?;
-                            self.push(at, EventKind::LoopIteration(iteration));
+                            self.trace.push(at, EventKind::LoopIteration(iteration));
                             self.block(all, at.0 + 1, end)?;
                             value += (*step).max(1);
                             iteration += 1;
                         }
                         self.depth -= 1;
-                        self.push(at, EventKind::LoopExit);
+                        self.trace.push(at, EventKind::LoopExit);
                     }
                     Control::While { condition, .. } => {
-                        self.push(at, EventKind::LoopEnter);
+                        self.trace.push(at, EventKind::LoopEnter);
                         self.depth += 1;
                         let mut iteration = 0;
                         while self.get(*condition, node, "the condition of the loop")? != 0 {
                             self.step(node)?;
-                            self.push(at, EventKind::LoopIteration(iteration));
+                            self.trace.push(at, EventKind::LoopIteration(iteration));
                             self.block(all, at.0 + 1, end)?;
                             iteration += 1;
                         }
                         self.depth -= 1;
-                        self.push(at, EventKind::LoopExit);
+                        self.trace.push(at, EventKind::LoopExit);
                     }
                     Control::If { condition, .. } => {
                         let taken = self.get(*condition, node, "the condition of the branch")? != 0;
-                        self.push(at, EventKind::Branch(taken));
+                        self.trace.push(at, EventKind::Branch(taken));
                         let (from, until) = if taken { (at.0 + 1, otherwise) } else { (otherwise, end) };
                         self.block(all, from, until)?;
                     }

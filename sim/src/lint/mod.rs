@@ -22,9 +22,9 @@ use walk::{Step, Visitor, walk};
 /// Operands without effect (`inert-operand`), destinations that give two elements one address (`overlapping-write`), and results that are lost
 /// (`overwritten-before-read`, `dead-load`, `dead-store`), each once for a line of the kernel. `trace` is that of the whole program.
 pub fn accesses(program: &Program, placement: &Placement, trace: &Trace) -> Vec<Diagnostic> {
+    let mut out = inert(program);
     let mut all = All { lost: lost::Watch::new(program, placement), overlaps: Overlaps::new(program) };
     walk(program, trace, &mut all);
-    let mut out = inert(program);
     out.extend(all.overlaps.list);
     out.extend(lost_results(program, trace, &all.lost.finish()));
     out

@@ -5,7 +5,7 @@ use nki_isa::inst::{Action, Footprint};
 use nki_isa::program::{Node, NodeKind};
 use nki_isa::{Inst, Participants, Program};
 
-use crate::trace::{EventKind, NodeIndex, Resolved, Trace, index_nodes};
+use crate::trace::{CoreTrace, EventKind, NodeIndex, Resolved, Trace, index_nodes};
 
 /// One executed instruction.
 #[derive(Debug, Clone, Copy)]
@@ -38,7 +38,9 @@ pub(crate) trait Visitor<'p> {
 struct Cursor<'p, 't> {
     core: u32,
     nodes: Vec<&'p Node>,
-    events: std::slice::Iter<'t, crate::trace::Event>,
+    trace: &'t CoreTrace,
+    /// How many of its events have been visited.
+    visited: usize,
     loops: Vec<(Loc, u32)>,
 }
 
@@ -50,10 +52,11 @@ pub(crate) fn walk<'p>(program: &'p Program, trace: &Trace, visitor: &mut impl V
         .iter()
         .zip(&trace.cores)
         .enumerate()
-        .map(|(core, (stream, events))| Cursor {
+        .map(|(core, (stream, trace))| Cursor {
             core: core as u32,
             nodes: index_nodes(stream),
-            events: events.events.iter(),
+            trace,
+            visited: 0,
             loops: Vec::new(),
         })
         .collect();
@@ -96,8 +99,9 @@ impl<'p, 't> Cursor<'p, 't> {
         visitor: &mut impl Visitor<'p>,
     ) -> Option<&'t crate::trace::Event> {
         loop {
-            let event = self.events.next()?;
-            match &event.kind {
+            let event = self.trace.events.get(self.visited)?;
+            self.visited += 1;
+            match event.kind {
                 EventKind::Inst { .. } => {
                     if several
                         && let Some(Node { kind: NodeKind::Inst(inst), .. }) = self.nodes.get(event.node.0 as usize)
@@ -113,7 +117,7 @@ impl<'p, 't> Cursor<'p, 't> {
                 }
                 EventKind::LoopIteration(i) => {
                     if let Some(last) = self.loops.last_mut() {
-                        last.1 = *i;
+                        last.1 = i;
                     }
                     visitor.iteration(self.core, event.node);
                 }
@@ -127,15 +131,15 @@ impl<'p, 't> Cursor<'p, 't> {
 
     fn visit(&self, event: &crate::trace::Event, footprint: &mut Footprint<'p>, visitor: &mut impl Visitor<'p>) {
         let Some(&node) = self.nodes.get(event.node.0 as usize) else { return };
-        let (NodeKind::Inst(inst), EventKind::Inst { resolved }) = (&node.kind, &event.kind) else { return };
+        let (NodeKind::Inst(inst), EventKind::Inst { .. }) = (&node.kind, event.kind) else { return };
         // It orders the cores and moves nothing, although its footprint names a tensor.
         if inst.action() == Action::Orders {
             return;
         }
         footprint.clear();
         inst.footprint(footprint);
-        let step =
-            Step { core: self.core, at: event.node, node, inst, resolved: resolved.as_deref(), loops: &self.loops };
+        let resolved = self.trace.resolved(event);
+        let step = Step { core: self.core, at: event.node, node, inst, resolved, loops: &self.loops };
         visitor.instruction(&step, footprint);
     }
 }

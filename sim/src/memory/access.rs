@@ -160,16 +160,16 @@ impl Memory<'_> {
         let check = |start: i64, row_reach: i64| -> Result<usize, Fault> {
             let first = start + lo as i64 + row_reach.min(0);
             let end = start + hi as i64 + row_reach.max(0);
-            if first < 0 || end > bytes { Err(bad(first, end)) } else { Ok(home.column + start as usize) }
+            if first < 0 || end > bytes { Err(bad(first, end)) } else { Ok(home.column() + start as usize) }
         };
         let column_step = if on_chip { 0 } else { outer.stride * size };
         let mut access = Access {
             tensor: view.tensor,
-            storage: home.storage,
+            storage: home.storage(),
             codec,
-            row: home.row + if on_chip { view.partition as usize } else { 0 },
+            row: home.row() + if on_chip { view.partition as usize } else { 0 },
             row_step: if on_chip { outer.stride as isize } else { 0 },
-            column: home.column,
+            column: home.column(),
             column_step: column_step as isize,
             rows,
             pieces: 1,
@@ -208,7 +208,7 @@ impl Memory<'_> {
                     if first < 0 || first + size > bytes {
                         return Err(bad(first, first + size));
                     }
-                    Ok(Some(home.column + first as usize))
+                    Ok(Some(home.column() + first as usize))
                 };
                 access.starts = Some(moves.iter().map(place).collect::<Result<_, _>>()?);
             }
@@ -453,10 +453,10 @@ impl Memory<'_> {
     pub(crate) fn begin_accumulate(&mut self, access: &Access, mode: Option<bool>) -> Accumulation {
         // In the tensor's own rows and columns: the flags belong to the tensor.
         let mut local = access.clone();
-        local.row -= access.home.row;
-        local.column -= access.home.column;
+        local.row -= access.home.row();
+        local.column -= access.home.column();
         if let Some(starts) = &mut local.starts {
-            starts.iter_mut().flatten().for_each(|s| *s -= access.home.column);
+            starts.iter_mut().flatten().for_each(|s| *s -= access.home.column());
         }
         let size = local.codec.dtype.size();
         let rows = self.program().tensor(access.tensor).shape.first().map_or(1, |&n| n as usize);
@@ -506,7 +506,7 @@ impl Memory<'_> {
         let (scale, account_only) = (self.scale, self.account_only);
         let storage = &mut self.storages[access.storage];
         for (row, at) in fresh {
-            let (row, at) = (row + access.home.row, at + access.home.column);
+            let (row, at) = (row + access.home.row(), at + access.home.column());
             let to = row * storage.pitch + at * scale;
             if !account_only {
                 storage.bytes_mut()[to..to + access.codec.size()].fill(0);

@@ -79,7 +79,7 @@ impl<'p> Clobbers<'p> {
     pub(crate) fn write(&mut self, access: &Access, homes: impl Fn(TensorId) -> Option<(usize, usize)>) {
         let Some(watched) = self.tensors.get_mut(&access.tensor) else { return };
         let runs = runs(access);
-        let home = (access.home.row, access.home.column);
+        let home = (access.home.row(), access.home.column());
         for (row, bytes) in &runs {
             watched.bits(home, *row, bytes, |written, stale, mask| {
                 *written |= mask;
@@ -107,7 +107,7 @@ impl<'p> Clobbers<'p> {
     /// Bytes are read: who has written over them, if anybody has.
     pub(crate) fn read(&mut self, access: &Access) -> Option<Clobbered<'p>> {
         let watched = self.tensors.get_mut(&access.tensor)?;
-        let home = (access.home.row, access.home.column);
+        let home = (access.home.row(), access.home.column());
         for (row, bytes) in runs(access) {
             let mut stale_here = false;
             watched.bits(home, row, &bytes, |_, stale, mask| stale_here |= *stale & mask != 0);

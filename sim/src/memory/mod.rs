@@ -79,11 +79,33 @@ impl Storage {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Home {
     /// Index into [`Memory::storages`].
-    pub(crate) storage: usize,
+    storage: u32,
     /// Row of the tensor's first partition.
-    pub(crate) row: usize,
+    row: u32,
     /// Byte of the tensor's first byte in the row.
-    pub(crate) column: usize,
+    column: u32,
+}
+
+// A run keeps one for each tensor.
+const _: () = assert!(size_of::<Option<Home>>() <= 16);
+
+impl Home {
+    /// Of a tensor that begins where its storage begins.
+    fn whole(storage: usize) -> Self {
+        Home { storage: storage as u32, row: 0, column: 0 }
+    }
+
+    pub(crate) fn storage(self) -> usize {
+        self.storage as usize
+    }
+
+    pub(crate) fn row(self) -> usize {
+        self.row as usize
+    }
+
+    pub(crate) fn column(self) -> usize {
+        self.column as usize
+    }
 }
 
 /// All memories of a run.
@@ -135,7 +157,7 @@ impl<'p> Memory<'p> {
         for input in &program.inputs {
             let init = ByteSet::all(1, program.tensor(input.tensor).bytes());
             let storage = memory.add(Storage::new(Buffer::default(), 0, init));
-            memory.homes[input.tensor.0 as usize] = Some(Home { storage, row: 0, column: 0 });
+            memory.homes[input.tensor.0 as usize] = Some(Home::whole(storage));
         }
         memory
     }
@@ -172,7 +194,7 @@ impl<'p> Memory<'p> {
         };
         let init = ByteSet::all(1, t.bytes());
         let storage = self.add(Storage::new(data, 0, init));
-        self.homes[tensor.0 as usize] = Some(Home { storage, row: 0, column: 0 });
+        self.homes[tensor.0 as usize] = Some(Home::whole(storage));
     }
 
     /// Dense host elements into memory where the element at byte `b` is at `b * scale`.
@@ -208,7 +230,7 @@ impl<'p> Memory<'p> {
             missing = Some(gap);
             self.poison(&access);
         }
-        let storage = &mut self.storages[home.storage];
+        let storage = &mut self.storages[home.storage()];
         let data = if keep { storage.data.clone() } else { storage.take() };
         if self.scale == 1 {
             return (data, missing);
@@ -234,10 +256,10 @@ impl<'p> Memory<'p> {
         let home = if t.space.is_hbm() {
             let data = self.buffer(bytes * self.scale);
             let storage = self.add(Storage::new(data, 0, ByteSet::empty(1, bytes)));
-            Home { storage, row: 0, column: 0 }
+            Home::whole(storage)
         } else if let Some(address) = t.address {
             let storage = self.explicit_storage(t.core, t.space);
-            Home { storage, row: address.partition as usize, column: address.byte as usize }
+            Home { row: address.partition, column: address.byte, ..Home::whole(storage) }
         } else {
             let rows = t.shape.first().map_or(1, |&n| n as usize).max(1);
             // Rows start on a cache line, and not at the same place of every page.
@@ -256,7 +278,7 @@ impl<'p> Memory<'p> {
             s.put(data);
             s.pitch = pitch;
             s.init.reset(rows, bytes);
-            Home { storage, row: 0, column: 0 }
+            Home::whole(storage)
         };
         self.homes[tensor.0 as usize] = Some(home);
         if let Some(data) = &t.data {
@@ -304,7 +326,7 @@ impl<'p> Memory<'p> {
     pub(crate) fn own_storage(&self, tensor: TensorId) -> Option<usize> {
         let t = self.program.tensor(tensor);
         let own = t.space.is_on_chip() && t.address.is_none();
-        self.homes[tensor.0 as usize].filter(|_| own).map(|home| home.storage)
+        self.homes[tensor.0 as usize].filter(|_| own).map(Home::storage)
     }
 
     /// Gives back the buffer of a tensor that the program does not use any more.
@@ -315,11 +337,11 @@ impl<'p> Memory<'p> {
             return;
         }
         if let Some(home) = self.homes[tensor.0 as usize].take() {
-            let data = self.storages[home.storage].take();
+            let data = self.storages[home.storage()].take();
             if !self.account_only {
                 self.pool.entry(data.len()).or_default().push(data);
             }
-            self.vacant.push(home.storage);
+            self.vacant.push(home.storage());
         }
     }
 

@@ -33,7 +33,7 @@ pub(crate) struct Op {
 }
 
 // Each executed instruction has one, and some dependences (docs/performance.md, memory of an instruction).
-const _: () = assert!(size_of::<Op>() <= 24 && size_of::<deps::Dep>() <= 16);
+const _: () = assert!(size_of::<Op>() <= 24 && size_of::<deps::Dep>() <= 12);
 
 impl Op {
     pub(crate) fn is_barrier(&self) -> bool {
@@ -282,7 +282,7 @@ pub(crate) fn lower<'p>(
             }
         };
         match &event.kind {
-            EventKind::Inst { resolved } => {
+            EventKind::Inst { .. } => {
                 let Some(cost) = costs.of(event.node) else { continue };
                 let engine = match (&cost.kind, cost.engine) {
                     (CostKind::Free, _) => continue,
@@ -297,7 +297,7 @@ pub(crate) fn lower<'p>(
                     OpKind::Inst { queue },
                     deps::Op {
                         node,
-                        resolved: resolved.as_deref(),
+                        resolved: trace.resolved(event),
                         queue: if is_dma { queue + ENGINES as u8 } else { queue },
                         engine: (!is_dma).then_some(engine),
                         ..barrier

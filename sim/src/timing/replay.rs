@@ -176,7 +176,7 @@ fn lower(stream: &[Recorded], core: usize, model: &dyn CostModel) -> Lowered<'st
     };
     let ops: Vec<Op> = stream.iter().enumerate().map(op).collect();
     let edges = |r: &Recorded| {
-        let dep = |&on: &u32| Dep { on, hazard: Hazard::Raw, subject: Subject::Tensor(nki_isa::TensorId(0)) };
+        let dep = |&on: &u32| Dep::new(on, Hazard::Raw, Subject::Tensor(nki_isa::TensorId(0)));
         r.waits.iter().filter(|on| (**on as usize) < stream.len()).map(dep).collect()
     };
     let graph = Graph::new(Deps::known(stream.iter().map(edges).collect()), stream.len());

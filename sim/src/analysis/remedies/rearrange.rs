@@ -305,8 +305,8 @@ fn rebuild(out: &mut (Program, Trace), core: usize, pieces: &[Piece]) -> Option<
         let mut ran = |shift: u32, from: u32, places: &mut [u32]| {
             for event in of[old].clone() {
                 places[event] = trace.events.len() as u32;
-                let Event { node, kind } = &events[event];
-                trace.events.push(Event { node: NodeIndex(node.0 - from + shift), kind: kind.clone() });
+                let Event { node, kind } = events[event];
+                trace.events.push(Event { node: NodeIndex(node.0 - from + shift), kind });
             }
         };
         if piece.parts.is_empty() {

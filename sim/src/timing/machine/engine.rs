@@ -77,7 +77,7 @@ impl<O: Observer> Core<'_, O> {
         let p = self.progress[op as usize];
         let semaphore = match self.last(op) {
             Some(d) if p.ready > self.queues[q].free => {
-                Some(Release::Semaphore { from: EventId(d.on), hazard: d.hazard, subject: d.subject })
+                Some(Release::Semaphore { from: EventId(d.on), hazard: d.hazard, subject: d.subject() })
             }
             _ => None,
         };
@@ -180,7 +180,7 @@ impl<O: Observer> Core<'_, O> {
     /// Accounts for the time between the last span of an engine's row and `now`.
     pub(super) fn wait(&mut self, q: usize, op: u32, now: Ps) {
         let cause = match (self.last(op), self.queues[q].release) {
-            (Some(d), _) => Cause::Semaphore { from: EventId(d.on), hazard: d.hazard, subject: d.subject },
+            (Some(d), _) => Cause::Semaphore { from: EventId(d.on), hazard: d.hazard, subject: d.subject() },
             (None, Release::Port(e)) => Cause::Port(e),
             (None, Release::Barrier(_)) => Cause::Barrier,
             _ => Cause::StartUp,

@@ -83,7 +83,7 @@ impl<O: Observer> Core<'_, O> {
         // Both read what the same instructions wrote.
         let made_by = |op: u32| {
             let deps = self.low.graph.deps.of(op as usize).iter();
-            deps.filter(|d| d.hazard == Hazard::Raw && d.subject == Subject::Tensor(a.0.tensor)).map(|d| d.on)
+            deps.filter(|d| d.hazard == Hazard::Raw && d.subject() == Subject::Tensor(a.0.tensor)).map(|d| d.on)
         };
         a == b && made_by(before).eq(made_by(op))
     }
