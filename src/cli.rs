@@ -138,7 +138,7 @@ pub(crate) struct KernelArgs {
     /// An argument: FILE.npy, dtype[d0,d1,...][:normal|uniform|zeros|ones|arange][:SEED], dtype([[1, 2], ...]), or a Python literal
     #[arg(long = "arg", value_name = "NAME=VALUE", value_parser = name_value)]
     pub(crate) args: Vec<(String, String)>,
-    /// Chip generation: trn1 (trn1n, inf2, gen2), trn2 (gen3) or trn3 (gen4) [default: the decorator's platform_target, $NEURON_PLATFORM_TARGET_OVERRIDE, $NKI_NC_VERSION, trn2]
+    /// Chip generation: trn1 (trn1n, inf2, gen2), trn2 (gen3) or trn3 (gen4, trn3pre) [default: the decorator's platform_target, $NEURON_PLATFORM_TARGET_OVERRIDE, $NKI_NC_VERSION, trn2]
     #[arg(long, value_parser = target)]
     pub(crate) target: Option<Target>,
     /// Physical cores per logical core
@@ -358,7 +358,7 @@ pub(crate) struct CompareArgs {
 pub(crate) struct ReplayArgs {
     /// A hardware profile, the file of `neuron-profile view --output-format json`
     pub(crate) profile: PathBuf,
-    /// Chip generation: trn1 (trn1n, inf2, gen2), trn2 (gen3) or trn3 (gen4) [default: the profile's]
+    /// Chip generation: trn1 (trn1n, inf2, gen2), trn2 (gen3) or trn3 (gen4, trn3pre) [default: the profile's]
     #[arg(long, value_parser = target)]
     pub(crate) target: Option<Target>,
     /// Change a timing parameter, e.g. tensor.clock_ghz=2.8
@@ -383,7 +383,7 @@ pub(crate) struct CalibrateArgs {
     /// File to write, for --params
     #[arg(short, long, value_name = "FILE.toml")]
     pub(crate) output: PathBuf,
-    /// Chip generation: trn1 (trn1n, inf2, gen2), trn2 (gen3) or trn3 (gen4) [default: the profiles']
+    /// Chip generation: trn1 (trn1n, inf2, gen2), trn2 (gen3) or trn3 (gen4, trn3pre) [default: the profiles']
     #[arg(long, value_parser = target)]
     pub(crate) target: Option<Target>,
     /// Start from the values in a TOML file

@@ -198,7 +198,9 @@ fn the_decorator_chooses_the_target_and_the_option_beats_it() {
     assert_eq!(target("@nki.jit(platform_target=\"gen4\", mode=\"simulation\")", &[]), "trn3");
     assert_eq!(target("@nki.jit(platform_target=None)", &[]), "trn2");
     assert_eq!(target("@nki.jit(platform_target=\"trn1\")", &["--target", "trn3"]), "trn3");
-    for (name, is) in [("trn1n", "trn1"), ("inf2", "trn1"), ("gen2", "trn1"), ("gen3", "trn2"), ("gen4", "trn3")] {
+    for (name, is) in
+        [("trn1n", "trn1"), ("inf2", "trn1"), ("gen2", "trn1"), ("gen3", "trn2"), ("gen4", "trn3"), ("trn3pre", "trn3")]
+    {
         assert_eq!(target("@nki.jit", &["--target", name]), is);
     }
     s.write("k.py", ADD_ONE.replace("@nki.jit", "@nki.jit(platform_target=\"trn9\")"));

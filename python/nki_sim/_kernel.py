@@ -379,7 +379,7 @@ def jit(func: None = None, **options: Any) -> Callable[[Callable[P, R]], Kernel[
 def jit(func=None, *, mode=None, platform_target=None, target=None, strict=False, compile_config=None, specialization_config=None, **options):
     """Makes a function a kernel: `@nki.jit`, or `@nki.jit(...)`.
 
-    :param platform_target: trn1, trn2 or trn3 (also gen2, gen3, gen4). By default the environment
+    :param platform_target: trn1, trn2 or trn3 (or another name of `--target`). By default the environment
         decides (NEURON_PLATFORM_TARGET_OVERRIDE, NKI_NC_VERSION), else trn2.
     :param mode: accepted for older code. Kernels are always simulated.
     :param strict: also report constructs that the official compiler rejects.

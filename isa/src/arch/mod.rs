@@ -9,14 +9,14 @@ crate::named_enum! {
         Trn1 "trn1" | "gen2" | "inf2" | "trn1n" = 2,
         /// NeuronCore-v3: Trn2.
         Trn2 "trn2" | "gen3" = 3,
-        /// NeuronCore-v4: Trn3.
-        Trn3 "trn3" | "gen4" = 4,
+        /// NeuronCore-v4: Trn3, and its first silicon, which calls itself trn3pre.
+        Trn3 "trn3" | "gen4" | "trn3pre" = 4,
     }
 }
 
 impl Target {
     /// Every name that [`Named::from_name`](crate::names::Named::from_name) takes, for messages.
-    pub const NAMES: &str = "trn1, trn1n, inf2, gen2, trn2, gen3, trn3, gen4";
+    pub const NAMES: &str = "trn1, trn1n, inf2, gen2, trn2, gen3, trn3, gen4, trn3pre";
     /// The generation that is assumed where nobody names one: the only one with public measurements.
     pub const DEFAULT: Target = Target::Trn2;
     /// The first generation that NKI supports: what an instruction without a `from` needs.
