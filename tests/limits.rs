@@ -98,6 +98,23 @@ fn dynamic_loops_end_at_the_limit() {
 }
 
 #[test]
+fn reports_that_list_every_statement_need_memory_of_their_own() {
+    let folder = tempfile::tempdir().expect("temporary directory");
+    let body = "    t = nl.ndarray((128, 4), dtype=nl.float32, buffer=nl.sbuf)\n    for i in range(20_000):\n        \
+                nisa.memset(t, value=0.0)\n    return x\n";
+    std::fs::write(folder.path().join("k.py"), format!("{HEAD}{body}")).expect("writable");
+    let plain = ["run", "k.py", "--arg", "x=float32[8,8]", "--no-numerics", "--max-memory", "24MiB"];
+    let out = command(folder.path(), &plain).output().expect("runs");
+    assert_eq!(out.status.code(), Some(0), "{}", text(&out));
+    let out = command(folder.path(), &[&plain[..], &["--json", "r.json"]].concat()).output().expect("runs");
+    assert!(
+        out.status.code() == Some(1) && text(&out).contains("timeline and reports need 29.3 MiB"),
+        "{}",
+        text(&out)
+    );
+}
+
+#[test]
 fn device_tensors_are_limited() {
     let hbm = "out = nl.ndarray((10_000, 1_000_000), dtype=nl.float32, buffer=nl.shared_hbm)\nreturn out";
     refused(hbm, &["--max-memory", "8GiB"], "memory-limit");

@@ -41,7 +41,7 @@ pub enum EventKind {
     Branch(bool),
 }
 
-/// A position in [`CoreTrace::addresses`], counted from 1.
+/// Names the dynamic addresses of an event within its [`CoreTrace`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ResolvedId(NonZeroU32);
 
@@ -83,7 +83,7 @@ pub struct CoreTrace {
     pub events: Vec<Event>,
     /// Those of them that had to wait for other cores, in the same order.
     pub rendezvous: Vec<Rendezvous>,
-    /// The resolved addresses of instructions that have some.
+    /// The resolved addresses of instructions that have some. A [`ResolvedId`] is a position, counted from 1.
     addresses: Vec<Box<[Resolved]>>,
 }
 
