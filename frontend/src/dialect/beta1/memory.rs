@@ -167,7 +167,8 @@ pub(super) fn add_by_dma(
     Ok(Value::None)
 }
 
-/// Reports arguments that a kernel writes and does not declare as `nt.mutable_tensor`, or does not return, if it returns others (err_cannot_update_immutable_parameter and err_mutable_parameter_not_returned of the manual).
+/// Reports arguments that a kernel writes and does not declare as `nt.mutable_tensor` or `nt.tensor[nt.mutable]`, or does not return, if it
+/// returns others (err_cannot_update_immutable_parameter and err_mutable_parameter_not_returned of the manual).
 pub(super) fn check_written(
     interp: &mut Interp<'_>,
     params: &[Param],
@@ -179,7 +180,7 @@ pub(super) fn check_written(
         let Some(param) = params.iter().find(|param| *interp.name(param.name) == **name) else { continue };
         let annotation = param.annotation.map(|span| interp.source_text(span)).unwrap_or_default();
         let is_returned = outputs.iter().any(|(_, output)| storage(output) == storage(value));
-        let finding = if !annotation.contains("mutable_tensor") {
+        let finding = if !annotation.contains("mutable") {
             Diagnostic::warning("immutable-argument", format!("the kernel writes to its argument `{name}`"))
                 .at(param.span, "not declared as mutable")
                 .help(format!(

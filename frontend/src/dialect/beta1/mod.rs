@@ -286,6 +286,8 @@ fn attribute(interp: &mut Interp<'_>, module: &str, name: &str) -> Option<Value>
         "neuronxcc.nki.isa" | "neuronxcc.nki.isa.constants" => isa_name(module, name),
         "neuronxcc.nki.typing" => match name {
             "tensor" | "mutable_tensor" | "scalar" => object(ApiClass("tensor")),
+            // `nt.tensor[nt.mutable]` is `nt.mutable_tensor`.
+            "mutable" => object(ApiClass("mutable")),
             _ => None,
         },
         "neuronxcc.nki.compiler" => match name {
