@@ -43,8 +43,7 @@ pub(crate) fn run(mut args: RunArgs) -> Result<(), Failure> {
         return Err(Failure::Call(why.into()));
     }
     let numerics = if args.no_numerics { Numerics::IfNeeded } else { Numerics::Computed };
-    let lists = [&args.json, &args.csv, &args.trace, &args.html, &args.parquet];
-    let reported = lists.iter().any(|file| file.is_some());
+    let reported = args.parquet.is_some() || reports_of(&args, &[]).iter().any(|(_, file)| file.is_some());
     let session = Session { reported, ..session(&args.kernel, Mode::Run, numerics, Some(&args.timing))? };
     add_run_line(&session, &mut args.kernel, Sink::file(args.json.as_deref()))?;
     let args = &args;

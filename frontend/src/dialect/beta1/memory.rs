@@ -180,7 +180,8 @@ pub(super) fn check_written(
         let Some(param) = params.iter().find(|param| *interp.name(param.name) == **name) else { continue };
         let annotation = param.annotation.map(|span| interp.source_text(span)).unwrap_or_default();
         let is_returned = outputs.iter().any(|(_, output)| storage(output) == storage(value));
-        let finding = if !annotation.contains("mutable") {
+        let mut names = annotation.split(|c: char| !c.is_alphanumeric() && c != '_');
+        let finding = if !names.any(|name| matches!(name, "mutable_tensor" | "mutable")) {
             Diagnostic::warning("immutable-argument", format!("the kernel writes to its argument `{name}`"))
                 .at(param.span, "not declared as mutable")
                 .help(format!(
