@@ -80,6 +80,8 @@ pub trait Operand: Sized {
     fn to_arg(&self) -> Arg;
     /// The views in this operand, for footprints.
     fn views<'a>(&'a self, _each: &mut dyn FnMut(&'a View)) {}
+    /// The same views, to be changed.
+    fn views_mut(&mut self, _each: &mut dyn FnMut(&mut View)) {}
     /// The register in this operand, for footprints.
     fn register(&self) -> Option<RegId> {
         None
@@ -191,6 +193,11 @@ impl Operand for ScalarOperand {
             each(v);
         }
     }
+    fn views_mut(&mut self, each: &mut dyn FnMut(&mut View)) {
+        if let ScalarOperand::View(v) = self {
+            each(v);
+        }
+    }
     fn register(&self) -> Option<RegId> {
         match self {
             ScalarOperand::Register(r) => Some(*r),
@@ -244,6 +251,9 @@ impl Operand for View {
         Arg::View(self.clone())
     }
     fn views<'a>(&'a self, each: &mut dyn FnMut(&'a View)) {
+        each(self);
+    }
+    fn views_mut(&mut self, each: &mut dyn FnMut(&mut View)) {
         each(self);
     }
 }
@@ -376,6 +386,9 @@ impl Operand for Views {
     fn views<'a>(&'a self, each: &mut dyn FnMut(&'a View)) {
         self.0.iter().for_each(each);
     }
+    fn views_mut(&mut self, each: &mut dyn FnMut(&mut View)) {
+        self.0.iter_mut().for_each(each);
+    }
 }
 
 /// Lists of integers: groups of ranks, pairs of ranks.
@@ -429,6 +442,9 @@ impl Operand for Channels {
     fn views<'a>(&'a self, each: &mut dyn FnMut(&'a View)) {
         self.0.iter().for_each(each);
     }
+    fn views_mut(&mut self, each: &mut dyn FnMut(&mut View)) {
+        self.0.iter_mut().for_each(each);
+    }
 }
 
 /// A list of numbers.
@@ -467,6 +483,11 @@ impl<T: Operand> Operand for Option<T> {
     fn views<'a>(&'a self, each: &mut dyn FnMut(&'a View)) {
         if let Some(v) = self {
             v.views(each);
+        }
+    }
+    fn views_mut(&mut self, each: &mut dyn FnMut(&mut View)) {
+        if let Some(v) = self {
+            v.views_mut(each);
         }
     }
     fn register(&self) -> Option<RegId> {

@@ -62,6 +62,11 @@ impl Tensor {
     pub fn new(declaration: impl Into<Arc<Declaration>>, trail: TrailId) -> Self {
         Tensor { declaration: declaration.into(), trail }
     }
+
+    /// What it has in common with the tensors that the same statement makes.
+    pub fn declaration(&self) -> &Arc<Declaration> {
+        &self.declaration
+    }
 }
 
 impl Declaration {

@@ -44,6 +44,14 @@ impl Interp<'_> {
             ExprKind::Float(value) => Value::Float(*value),
             ExprKind::Str(text) => Value::Str(text.clone()),
             ExprKind::Ellipsis => Value::Ellipsis,
+            // Shapes and indices, mostly of two numbers.
+            ExprKind::Tuple(items)
+                if let [first, second] = &items[..]
+                    && !matches!(first.kind, ExprKind::Starred(_))
+                    && !matches!(second.kind, ExprKind::Starred(_)) =>
+            {
+                Value::Tuple(Rc::new([self.eval(frame, first)?, self.eval(frame, second)?]))
+            }
             ExprKind::Tuple(items) => Value::tuple(self.eval_items(frame, items)?),
             ExprKind::List(items) => Value::list(self.eval_items(frame, items)?),
             ExprKind::Slice(start, stop, step) => {

@@ -60,6 +60,8 @@ pub trait Operands: Sized {
     fn args(&self) -> Vec<Arg>;
     /// Calls `each` with the views of the operands.
     fn each_view<'a>(&'a self, each: &mut dyn FnMut(&'static OperandSchema, &'a View));
+    /// Calls `each` with the views of the operands, to be changed, in the same order.
+    fn each_view_mut(&mut self, each: &mut dyn FnMut(&mut View));
     /// Adds what the roles in the schema say about memory and registers.
     fn operand_footprint<'a>(&'a self, footprint: &mut Footprint<'a>);
 }
@@ -307,6 +309,10 @@ macro_rules! operands {
                 )*
             }
 
+            fn each_view_mut(&mut self, each: &mut dyn FnMut(&mut $crate::view::View)) {
+                $($crate::arg::Operand::views_mut(&mut self.$field, each);)*
+            }
+
             fn operand_footprint<'a>(&'a self, footprint: &mut $crate::inst::Footprint<'a>) {
                 $($crate::inst::operand_footprint($crate::schema::Role::$role, &self.$field, footprint);)*
             }
@@ -453,6 +459,14 @@ macro_rules! instructions {
             /// See [`Operands::args`].
             pub fn args(&self) -> Vec<Arg> {
                 match self { $(Inst::$Name(i) => i.args(),)* }
+            }
+            /// See [`Operands::each_view`].
+            pub fn each_view<'a>(&'a self, each: &mut dyn FnMut(&'static OperandSchema, &'a View)) {
+                match self { $(Inst::$Name(i) => i.each_view(each),)* }
+            }
+            /// See [`Operands::each_view_mut`].
+            pub fn each_view_mut(&mut self, each: &mut dyn FnMut(&mut View)) {
+                match self { $(Inst::$Name(i) => i.each_view_mut(each),)* }
             }
             /// See [`Instruction::engine`].
             pub fn engine(&self, arch: &Arch) -> Engine {

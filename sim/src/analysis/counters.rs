@@ -2,6 +2,7 @@
 
 use nki_isa::inst::Footprint;
 use nki_isa::machine::Context;
+use nki_isa::names::Engine;
 use nki_isa::program::{Node, NodeKind};
 use nki_isa::view::Dims;
 use nki_isa::work::{Work, WorkKind};
@@ -118,7 +119,10 @@ fn node_facts(inst: &Inst, footprint: &Footprint<'_>, context: &Context<'_>) -> 
             }
         }
     }
-    flops(&inst.work(context), context.arch, c);
+    // No other engine multiplies matrices.
+    if inst.engine(context.arch) == Engine::Tensor {
+        flops(&inst.work(context), context.arch, c);
+    }
     out
 }
 

@@ -206,14 +206,23 @@ impl<'a> Scheduler<'a> {
     fn consider(&mut self, q: usize) {
         self.admit(q);
         let queue = &self.queues[q];
-        let transfers = self.transfers(q, Class::Load).chain(self.transfers(q, Class::Store));
-        let computation = match (queue.computation.ready.is_empty(), queue.computation.future.peek()) {
+        let free = queue.free;
+        let mut first = match (queue.computation.ready.is_empty(), queue.computation.future.peek()) {
             (false, _) => Some(0),
             (true, Some(Reverse((ready, _)))) => Some(*ready),
             (true, None) => None,
         };
-        let ready = transfers.map(|(ready, _)| ready).chain(computation).min();
-        self.queues[q].next = ready.map(|ready| ready.max(self.queues[q].free));
+        // Nothing starts before the queue is free, so that others that are ready earlier make no difference.
+        let is_free_later = |first: Option<Ps>| first.is_some_and(|ready| ready <= free);
+        if !is_free_later(first) {
+            for (ready, _) in self.transfers(q, Class::Load).chain(self.transfers(q, Class::Store)) {
+                first = Some(first.map_or(ready, |f| f.min(ready)));
+                if is_free_later(first) {
+                    break;
+                }
+            }
+        }
+        self.queues[q].next = first.map(|ready| ready.max(free));
     }
 
     /// Whether an operation is no rendezvous, or the next one.

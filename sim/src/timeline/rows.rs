@@ -1,5 +1,8 @@
 //! Builds rows whose spans tile the elapsed time.
 
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
 use super::{Cause, EventId, Ps, Span, State};
 
 /// A row under construction: spans are added in order of time and never overlap.
@@ -55,31 +58,24 @@ pub(crate) struct Transfer {
 /// The spans of a DMA queue. At each moment, the first that applies: busy if some transfer is being issued or moves bytes at the rate it would
 /// have alone; waiting for bandwidth; waiting for latency; waiting for the next trigger.
 pub(crate) fn dma_spans(transfers: &[Transfer], head: Ps, elapsed: Ps) -> Vec<Span> {
-    // Per rank the intervals in order; transfers are in order of issue, but payloads may overtake each other.
-    let mut edges: Vec<(Ps, i32, u8, u32)> = Vec::with_capacity(transfers.len() * 8);
-    for (i, t) in transfers.iter().enumerate() {
-        let i = i as u32;
-        for (from, to, rank) in [
-            (t.issue.0, t.issue.1, 0),
-            (t.payload, t.unloaded.min(t.payload_end), 0),
-            (t.unloaded, t.payload_end, 1),
-            (t.issue.1, t.payload, 2),
-            (t.payload_end, t.complete, 2),
-        ] {
-            if from < to {
-                edges.push((from, 1, rank, i));
-                edges.push((to, -1, rank, i));
-            }
-        }
-    }
-    edges.sort_unstable();
+    // The ends of intervals, by rank, in the order of time. Transfers are in the order of issue, which is when the first of their intervals
+    // begins, but payloads may overtake each other: what has been issued and is not complete waits in a heap.
+    let mut edges: BinaryHeap<Reverse<Edge>> = BinaryHeap::new();
+    let mut not_issued = (0..).zip(transfers).peekable();
+    debug_assert!(transfers.is_sorted_by_key(|t| t.issue.0), "transfers are in the order of issue");
     let mut lane = Lane::default();
     lane.stall(head, Cause::StartUp);
     let mut open: [std::collections::BTreeSet<u32>; 3] = Default::default();
-    let mut at = 0;
     let mut next = 0; // the first transfer not yet issued
-    while at < edges.len() {
-        let now = edges[at].0;
+    loop {
+        let is_next =
+            |t: &Transfer, edges: &BinaryHeap<Reverse<Edge>>| edges.peek().is_none_or(|first| t.issue.0 <= first.0.0);
+        while let Some((i, t)) = not_issued.next_if(|(_, t)| is_next(t, &edges)) {
+            edges.extend(
+                intervals_of(t).flat_map(|(from, to, rank)| [(from, 1, rank, i), (to, -1, rank, i)]).map(Reverse),
+            );
+        }
+        let Some(&Reverse((now, ..))) = edges.peek() else { break };
         let state = if let Some(&i) = open[0].first() {
             State::Busy(transfers[i as usize].event)
         } else if !open[1].is_empty() {
@@ -90,8 +86,10 @@ pub(crate) fn dma_spans(transfers: &[Transfer], head: Ps, elapsed: Ps) -> Vec<Sp
             State::Stalled(transfers.get(next).map_or(Cause::Finished, |t| t.before))
         };
         lane.fill(now, state);
-        while at < edges.len() && edges[at].0 == now {
-            let (_, step, rank, i) = edges[at];
+        while let Some(&Reverse((time, step, rank, i))) = edges.peek()
+            && time == now
+        {
+            edges.pop();
             // An interval may end and begin twice for the same rank (payload after issue), but never overlaps itself.
             if step > 0 {
                 open[rank as usize].insert(i);
@@ -99,10 +97,24 @@ pub(crate) fn dma_spans(transfers: &[Transfer], head: Ps, elapsed: Ps) -> Vec<Sp
             } else {
                 open[rank as usize].remove(&i);
             }
-            at += 1;
         }
     }
     lane.into_spans(elapsed)
+}
+
+/// A time, whether an interval begins (1) or ends (-1) at it, the interval's rank and its transfer.
+type Edge = (Ps, i32, u8, u32);
+
+/// When something happens in a transfer, with its rank: 0 while it keeps the queue busy, 1 while it waits for bandwidth, 2 for latency.
+fn intervals_of(t: &Transfer) -> impl Iterator<Item = (Ps, Ps, u8)> {
+    let all = [
+        (t.issue.0, t.issue.1, 0),
+        (t.payload, t.unloaded.min(t.payload_end), 0),
+        (t.unloaded, t.payload_end, 1),
+        (t.issue.1, t.payload, 2),
+        (t.payload_end, t.complete, 2),
+    ];
+    all.into_iter().filter(|(from, to, _)| from < to)
 }
 
 /// The total length of the union of intervals.
@@ -116,4 +128,65 @@ pub(crate) fn union(mut intervals: Vec<(Ps, Ps)>) -> Ps {
         }
     }
     total
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// At each moment, looked up in all transfers.
+    fn state_at(transfers: &[Transfer], now: Ps, head: Ps, elapsed: Ps) -> State {
+        let open = |rank: u8| {
+            transfers.iter().position(|t| intervals_of(t).any(|(from, to, r)| r == rank && (from..to).contains(&now)))
+        };
+        let issued = transfers.iter().rposition(|t| intervals_of(t).any(|(from, ..)| from <= now)).map_or(0, |i| i + 1);
+        match (open(0), open(1), open(2)) {
+            _ if now >= elapsed => State::Stalled(Cause::Finished),
+            _ if now < head => State::Stalled(Cause::StartUp),
+            (Some(i), ..) => State::Busy(transfers[i].event),
+            (_, Some(_), _) => State::Stalled(Cause::DmaBandwidth),
+            (_, _, Some(_)) => State::Stalled(Cause::DmaLatency),
+            _ => State::Stalled(transfers.get(issued).map_or(Cause::Finished, |t| t.before)),
+        }
+    }
+
+    /// Transfers of a queue: gaps before them, and how long each of their phases takes.
+    fn transfers(drawn: &[(u64, [u64; 5])], head: Ps) -> Vec<Transfer> {
+        let mut free = head;
+        let mut out = Vec::new();
+        for (i, &(gap, [issue, wait, alone, more, receipt])) in drawn.iter().enumerate() {
+            let start = free + gap;
+            free = start + issue;
+            let payload = free + wait;
+            let payload_end = payload + alone + more;
+            out.push(Transfer {
+                event: EventId(i as u32),
+                issue: (start, free),
+                payload,
+                unloaded: payload + alone,
+                payload_end,
+                complete: payload_end + receipt,
+                before: if i % 2 == 0 { Cause::Finished } else { Cause::DmaLatency },
+            });
+        }
+        out
+    }
+
+    proptest! {
+        #[test]
+        fn a_dma_row_says_what_its_transfers_do(
+            drawn in prop::collection::vec((0..6_u64, prop::array::uniform5(0..6_u64)), 0..12),
+            head in 0..4_u64,
+        ) {
+            let all = transfers(&drawn, head);
+            let elapsed = all.iter().map(|t| t.complete).max().unwrap_or(head) + 3;
+            let spans = dma_spans(&all, head, elapsed);
+            for now in 0..elapsed {
+                let span = spans.iter().find(|s| (s.start..s.end).contains(&now));
+                prop_assert_eq!(span.map(|s| s.state), Some(state_at(&all, now, head, elapsed)), "at {}", now);
+            }
+        }
+    }
 }

@@ -8,7 +8,7 @@ use nki_isa::ids::{Address, TrailId};
 use nki_isa::program::Input;
 use nki_isa::tensor::Tensor as Memory;
 use nki_isa::view::MAX_DIMS;
-use nki_isa::{DType, Declaration, Loc, Space, TensorId, Violation};
+use nki_isa::{DType, Declaration, Loc, Space, TensorId, View, Violation};
 use smallvec::SmallVec;
 
 use super::{Builder, Site};
@@ -179,18 +179,30 @@ impl Builder {
         self.handle(id)
     }
 
+    /// A new tensor on chip that is declared like an earlier one of the same statement, of which all is given; `None` where [`Self::alloc`] has
+    /// more to check.
+    pub(crate) fn another(&mut self, earlier: &Tensor, trail: TrailId) -> Option<Tensor> {
+        let declaration = &earlier.storage.declaration;
+        let limit = match declaration.space {
+            Space::Sbuf => self.arch.sbuf_bytes,
+            Space::Psum => self.arch.psum_bytes(),
+            _ => return None,
+        };
+        let is_plain = declaration.address.is_none() && declaration.data.is_none() && declaration.core == self.core;
+        if !is_plain || declaration.bytes() > limit as usize {
+            return None;
+        }
+        let id = TensorId(self.program.tensors.len() as u32);
+        self.program.tensors.push(Memory::new(declaration.clone(), trail));
+        self.made.push(self.next_node());
+        let storage = Rc::new(Storage { id, declaration: declaration.clone() });
+        Some(Tensor { view: View { tensor: id, ..earlier.view.clone() }, storage })
+    }
+
     /// A handle of the whole of a tensor of the program.
     pub(super) fn handle(&self, id: TensorId) -> Tensor {
-        let Declaration { name, space, dtype, shape, address, loc, .. } = &*self.program.tensors[id.0 as usize];
-        Tensor::whole(Rc::new(Storage {
-            id,
-            name: name.clone(),
-            space: *space,
-            dtype: *dtype,
-            shape: shape.clone(),
-            address: *address,
-            loc: *loc,
-        }))
+        let declaration = self.program.tensors[id.0 as usize].declaration().clone();
+        Tensor::whole(Rc::new(Storage { id, declaration }))
     }
 
     /// A constant in shared HBM; equal constants are one tensor.

@@ -230,7 +230,23 @@ impl Builder {
     /// # Errors
     /// The first rule that it breaks.
     pub(crate) fn emit(&mut self, inst: Inst, site: Site) -> Result<()> {
-        inst.validate(&self.context())?;
+        self.validate(&inst)?;
+        self.append(inst, site)
+    }
+
+    /// Checks the rules of an instruction.
+    ///
+    /// # Errors
+    /// The first rule that it breaks.
+    pub(crate) fn validate(&self, inst: &Inst) -> Result<()> {
+        inst.validate(&self.context())
+    }
+
+    /// Appends an instruction that is valid.
+    ///
+    /// # Errors
+    /// If it uses a tensor that has ended, or prepares a collective while another waits for its start.
+    pub(crate) fn append(&mut self, inst: Inst, site: Site) -> Result<()> {
         if !self.ended.is_empty() {
             let mut footprint = Footprint::default();
             inst.footprint(&mut footprint);

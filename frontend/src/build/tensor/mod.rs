@@ -10,12 +10,12 @@ mod reshape;
 #[cfg(test)]
 mod tests;
 
+use std::ops::Deref;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use nki_isa::ids::Address;
 use nki_isa::view::{Dims, MAX_DIMS};
-use nki_isa::{DType, Dim, Index, Indirect, Loc, Space, TensorId, View, Violation};
+use nki_isa::{DType, Declaration, Dim, Index, Indirect, TensorId, View, Violation};
 use smallvec::SmallVec;
 
 pub(crate) use self::index::Key;
@@ -25,23 +25,21 @@ use crate::build::Result;
 /// Most elements of a tensor or view: far more than any memory holds, few enough to compute with.
 pub(crate) const MAX_ELEMENTS: u64 = 1 << 40;
 
-/// What a handle points into. Shared by all views of a tensor.
+/// What a handle points into. Shared by all views of a tensor. Dereferences to what was declared.
 #[derive(Debug)]
 pub(crate) struct Storage {
     /// The tensor of the program.
     pub(crate) id: TensorId,
-    /// Name for messages.
-    pub(crate) name: Arc<str>,
-    /// Memory.
-    pub(crate) space: Space,
-    /// Element type.
-    pub(crate) dtype: DType,
-    /// Extents.
-    pub(crate) shape: SmallVec<[u32; 4]>,
-    /// Explicit placement.
-    pub(crate) address: Option<Address>,
-    /// Where it was made.
-    pub(crate) loc: Loc,
+    /// Name, memory, element type, extents and where it was made: shared by the tensors that the iterations of a loop make.
+    pub(crate) declaration: Arc<Declaration>,
+}
+
+impl Deref for Storage {
+    type Target = Declaration;
+
+    fn deref(&self) -> &Declaration {
+        &self.declaration
+    }
 }
 
 impl Storage {

@@ -1,8 +1,9 @@
 //! Laws of the view algebra: every method against an explicit table of element addresses.
 
 use std::rc::Rc;
+use std::sync::Arc;
 
-use nki_isa::{DType, Index, Loc, Space, TensorId, View};
+use nki_isa::{DType, Declaration, Index, Loc, Space, TensorId, View};
 use proptest::prelude::*;
 
 use super::{DynamicOffset, Key, Storage, Tensor};
@@ -64,12 +65,16 @@ fn table(view: &View) -> Naive {
 fn tensor(space: Space, shape: &[u32], dtype: DType) -> Tensor {
     Tensor::whole(Rc::new(Storage {
         id: TensorId(0),
-        name: "t".into(),
-        space,
-        dtype,
-        shape: shape.into(),
-        address: None,
-        loc: Loc::default(),
+        declaration: Arc::new(Declaration {
+            name: "t".into(),
+            space,
+            shape: shape.into(),
+            dtype,
+            address: None,
+            core: 0,
+            data: None,
+            loc: Loc::default(),
+        }),
     }))
 }
 

@@ -12,6 +12,7 @@ use crate::build::grid::Grid;
 use crate::build::lower::{Lower, extents};
 use crate::build::tensor::{Tensor, shape_text};
 use crate::dialect::common::errors::raise;
+use crate::dialect::common::repeat;
 use crate::dialect::common::state::{site, state, target_name};
 use crate::dialect::common::strict::reject;
 use crate::dialect::common::values;
@@ -146,7 +147,15 @@ pub(super) fn tensor(
 
 /// `nl.ndarray(shape, dtype, buffer=sbuf, name='', address=None)`
 pub(super) fn ndarray(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
-    made(interp, args, "nl.ndarray", Fill::Nothing)
+    if let Some(again) = repeat::tensor(interp, &args) {
+        return Ok(again);
+    }
+    let kept = repeat::wants_tensor(interp, &args).then(|| args.clone());
+    let tensor = made(interp, args, "nl.ndarray", Fill::Nothing)?;
+    if let Some(args) = kept {
+        repeat::learn_tensor(interp, args, &tensor);
+    }
+    Ok(tensor)
 }
 
 /// A tensor from the arguments that `nl.ndarray`, `nl.zeros` and `nl.ones` share.

@@ -5,11 +5,13 @@ use std::rc::Rc;
 use nki_diag::{Diagnostic, Span};
 use nki_isa::inst::{Entry, REGISTRY};
 use nki_isa::schema::{Kind, OperandSchema, Role, Schema};
-use nki_isa::{Arg, Violation};
+use nki_isa::{Arg, Inst, Violation};
+use smallvec::SmallVec;
 
 use super::errors::raise;
 use super::handles::Handle;
 use super::registers::Register;
+use super::repeat;
 use super::state::{site, state};
 use super::strict::reject;
 use super::values::{self, to_arg};
@@ -45,7 +47,27 @@ pub(crate) type Complete<'c> = &'c mut dyn FnMut(&mut Interp<'_>, &Entry, &mut [
 
 /// Runs `nisa.<REGISTRY[data]>(...)`, which returns a [`Handle`].
 pub(crate) fn call(interp: &mut Interp<'_>, policy: &Policy, args: CallArgs) -> EvalResult<Value> {
-    place(interp, policy, args, &mut |_, _, _| Ok(())).map(|at| Value::object(Handle(at)))
+    if let Some(again) = repeat::instruction(interp, &args) {
+        let at =
+            again.map_err(|violation| explain(interp, policy, &REGISTRY[args.data as usize], &args, &violation))?;
+        return Ok(Value::object(Handle(at)));
+    }
+    let wanted = repeat::wants_instruction(interp, &args);
+    let built = build(interp, policy, &args, &mut |_, _, _| Ok(()))?;
+    let kept = (wanted && built.is_plain).then(|| built.inst.clone());
+    let at = append(interp, policy, &args, built)?;
+    if let Some(inst) = kept {
+        let schema = inst.schema();
+        let keywords = keywords(interp, args.data as usize);
+        let by_position = (0..args.positional.len()).map(|at| (policy.position)(schema, at));
+        let by_name = args.keyword.iter().map(|(name, _)| keywords.iter().position(|k| k == name));
+        let given: SmallVec<[Option<usize>; 8]> = by_position.chain(by_name).collect();
+        repeat::learn_instruction(interp, args, inst, |operand| {
+            let wanted = schema.position(operand);
+            given.iter().position(|&at| at.is_some() && at == wanted)
+        });
+    }
+    Ok(Value::object(Handle(at)))
 }
 
 /// The operands of a call, of which no instruction is made.
@@ -76,32 +98,51 @@ pub(crate) fn place(
     args: CallArgs,
     complete: Complete<'_>,
 ) -> EvalResult<NodeAt> {
+    let built = build(interp, policy, &args, complete)?;
+    append(interp, policy, &args, built)
+}
+
+/// The instruction of a call.
+struct Built {
+    inst: Inst,
+    name: Option<Rc<str>>,
+    /// Whether the call follows the schema in every argument and gives no name.
+    is_plain: bool,
+}
+
+fn build(interp: &mut Interp<'_>, policy: &Policy, args: &CallArgs, complete: Complete<'_>) -> EvalResult<Built> {
     let index = args.data as usize;
     let entry = &REGISTRY[index];
     let keywords = keywords(interp, index);
     let mut slots = std::mem::take(&mut state(interp).slots);
     slots.clear();
     slots.resize(entry.schema.operands.len(), None);
-    let result = fill(interp, policy, entry, &keywords, &args, &mut slots).and_then(|name| {
+    let result = fill(interp, policy, entry, &keywords, args, &mut slots).and_then(|(name, is_plain)| {
         complete(interp, entry, &mut slots)?;
-        let place = site(interp, args.span);
-        let builder = &mut state(interp).builder;
-        match builder.make(entry, &mut slots).and_then(|inst| builder.emit(inst, place)) {
-            Ok(()) => Ok(name),
-            Err(violation) => Err(explain(interp, policy, entry, &args, &violation)),
+        match state(interp).builder.make(entry, &mut slots) {
+            Ok(inst) => Ok(Built { inst, name, is_plain }),
+            Err(violation) => Err(explain(interp, policy, entry, args, &violation)),
         }
     });
-    let state = state(interp);
-    state.slots = slots;
-    let name = result?;
-    let at = state.builder.last_node();
-    if let Some(name) = name {
-        state.builder.name_node(at, &name).map_err(|v| super::errors::raise("", &v, args.span, &[]))?;
+    state(interp).slots = slots;
+    result
+}
+
+/// Checks an instruction and adds it to the program.
+fn append(interp: &mut Interp<'_>, policy: &Policy, args: &CallArgs, built: Built) -> EvalResult<NodeAt> {
+    let place = site(interp, args.span);
+    if let Err(violation) = state(interp).builder.emit(built.inst, place) {
+        return Err(explain(interp, policy, &REGISTRY[args.data as usize], args, &violation));
+    }
+    let builder = &mut state(interp).builder;
+    let at = builder.last_node();
+    if let Some(name) = built.name {
+        builder.name_node(at, &name).map_err(|v| raise("", &v, args.span, &[]))?;
     }
     Ok(at)
 }
 
-/// Sorts arguments into schema positions. Returns the instruction's name, if it has one.
+/// Sorts arguments into schema positions. Returns the instruction's name, if it has one, and whether the schema has all arguments.
 fn fill(
     interp: &mut Interp<'_>,
     policy: &Policy,
@@ -109,7 +150,7 @@ fn fill(
     keywords: &[Symbol],
     args: &CallArgs,
     slots: &mut [Option<Arg>],
-) -> EvalResult<Option<Rc<str>>> {
+) -> EvalResult<(Option<Rc<str>>, bool)> {
     let schema = entry.schema;
     if interp.options.strict {
         strict(interp, policy, schema, args);
@@ -130,8 +171,10 @@ fn fill(
         slots[at] = Some(operand(policy, schema, at, value, args.span)?);
     }
     let mut name = None;
+    let mut is_plain = true;
     for (symbol, value) in &args.keyword {
         if *symbol == sym::plain_name {
+            is_plain = false;
             match value {
                 Value::None => {}
                 Value::Str(text) => name = (!text.is_empty()).then(|| text.clone()),
@@ -141,10 +184,13 @@ fn fill(
         }
         let at = match keywords.iter().position(|k| k == symbol) {
             Some(at) => at,
-            None => match (policy.keyword)(interp, schema, *symbol, args)? {
-                Some(at) => at,
-                None => continue,
-            },
+            None => {
+                is_plain = false;
+                match (policy.keyword)(interp, schema, *symbol, args)? {
+                    Some(at) => at,
+                    None => continue,
+                }
+            }
         };
         if slots[at].is_some() {
             let message = format!("nisa.{} got `{}` twice", schema.name, schema.operands[at].name);
@@ -152,7 +198,7 @@ fn fill(
         }
         slots[at] = Some(operand(policy, schema, at, value, args.span)?);
     }
-    Ok(name)
+    Ok((name, is_plain))
 }
 
 /// One argument, with the checks that need the value itself.

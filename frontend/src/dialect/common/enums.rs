@@ -76,7 +76,8 @@ impl ApiEnum {
         self.class.members[usize::from(self.member)].1
     }
 
-    fn is(self, other: ApiEnum) -> bool {
+    /// Whether both are the same member.
+    pub(crate) fn is(self, other: ApiEnum) -> bool {
         self.class.is(other.class) && self.member == other.member
     }
 }

@@ -9,6 +9,7 @@ pub(crate) mod handles;
 pub(crate) mod kernel;
 pub(crate) mod launch;
 pub(crate) mod registers;
+pub(crate) mod repeat;
 pub(crate) mod scalars;
 pub(crate) mod state;
 pub(crate) mod strict;

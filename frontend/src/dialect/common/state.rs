@@ -14,6 +14,7 @@ use super::clip::Clip;
 use super::errors::{raise, span_of};
 use super::launch::Launch;
 use super::registers::Turns;
+use super::repeat::{Made, Repeats};
 use crate::Options;
 use crate::build::builder::{Builder, NodeAt, Site};
 use crate::build::tensor::Tensor;
@@ -46,6 +47,10 @@ pub(crate) struct State {
     pub(super) turns: Vec<Turns>,
     /// The place of the last lookup: consecutive instructions often share it.
     last: Option<(Span, Loc)>,
+    /// Calls of instructions that may repeat.
+    pub(super) instructions: Repeats<Made>,
+    /// Calls that make tensors and may repeat.
+    pub(super) allocations: Repeats<Tensor>,
 }
 
 impl State {
@@ -62,7 +67,14 @@ impl State {
             targets: FxHashMap::default(),
             turns: Vec::new(),
             last: None,
+            instructions: Repeats::default(),
+            allocations: Repeats::default(),
         }
+    }
+
+    /// Whether the call at `span` names the tensor that it makes, wherever it is called from.
+    pub(super) fn has_target(&self, span: Span) -> bool {
+        self.targets.contains_key(&span)
     }
 }
 
@@ -90,6 +102,9 @@ impl Backend for State {
 
     /// Tensors that are larger than their memory, where that is a warning.
     fn take_findings(&mut self) -> Vec<(Diagnostic, Span)> {
+        if self.builder.too_large.is_empty() {
+            return Vec::new();
+        }
         let too_large = std::mem::take(&mut self.builder.too_large).into_iter();
         let finding = |(violation, site): (Violation, Site)| {
             let span = span_of(site.loc);
