@@ -117,6 +117,7 @@ fn iterations_that_are_all_alike_differ_in_their_tensors() {
     let made = made(looped(&[[0; 7]; 20])).expect("no rule is broken");
     let tensors = made.iter().filter(|line| line.starts_with("a sbuf")).count();
     assert_eq!(tensors, 20);
-    let instructions: std::collections::HashSet<&String> = made.iter().filter(|line| line.starts_with("TensorScalar")).collect();
+    let instructions: std::collections::HashSet<&String> =
+        made.iter().filter(|line| line.starts_with("TensorScalar")).collect();
     assert_eq!(instructions.len(), 20, "each computes its own tile");
 }
