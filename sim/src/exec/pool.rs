@@ -4,14 +4,15 @@
 //! runs, the pool's other threads look for work instead of sleeping, and begin to doze only after a pause.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use nki_diag::stop;
 
 /// Looks for work this often before dozing: a tenth of a millisecond.
 const EAGER: u32 = 2_000;
-/// Length of one doze.
-const DOZE: Duration = Duration::from_micros(50);
+/// Length of a doze: a tenth of the pause so far, within these limits. In a program whose instructions are too small to share, the others sleep
+/// most of the time; when an instruction is large after all, at most a tenth is lost.
+const DOZE: (Duration, Duration) = (Duration::from_micros(50), Duration::from_millis(2));
 /// Elements of all tensors below which a program ends before other threads are awake.
 const LITTLE: usize = 256 * 1024;
 /// Most threads kept awake: a tile is not shared between more.
@@ -52,14 +53,17 @@ impl Drop for End<'_> {
 
 fn look_for_work(done: &AtomicBool) {
     let mut idle = 0;
+    let mut dozing_since = None;
     while !done.load(Ordering::Relaxed) {
         if rayon::yield_now() == Some(rayon::Yield::Executed) {
             idle = 0;
+            dozing_since = None;
         } else if idle < EAGER {
             idle += 1;
             std::hint::spin_loop();
         } else {
-            std::thread::sleep(DOZE);
+            let pause = dozing_since.get_or_insert_with(Instant::now).elapsed();
+            std::thread::sleep((pause / 10).clamp(DOZE.0, DOZE.1));
         }
     }
 }

@@ -7,13 +7,15 @@ use crate::names::AluOp;
 /// Partial results that are kept side by side: element `i` goes to lane `i % LANES`, then lanes are combined in halves.
 /// The order, and so the rounding, is the same on every CPU.
 const LANES: usize = 32;
+/// Rows up to this length have no element in the other lanes, and are not worth the choice of an instruction set.
+const NARROW: usize = 8;
 
 /// Reduces a row with an operator for which [`AluOp::is_reduction`] holds and that is arithmetic; others give 0.
 /// An empty row gives the operator's neutral element. `subtract` is the first element minus the sum of the others.
 pub fn reduce(op: AluOp, row: &[f32]) -> f32 {
     match op {
-        AluOp::Add => dispatch(Fold { row, neutral: 0.0, f: |a, b| a + b }),
-        AluOp::Multiply => dispatch(Fold { row, neutral: 1.0, f: |a, b| a * b }),
+        AluOp::Add => fold(row, 0.0, |a, b| a + b),
+        AluOp::Multiply => fold(row, 1.0, |a, b| a * b),
         AluOp::Max => extreme(row, f32::NEG_INFINITY, |a, b| if a > b { a } else { b }, maximum),
         AluOp::Min => extreme(row, f32::INFINITY, |a, b| if a < b { a } else { b }, minimum),
         AluOp::Subtract => match row.split_first() {
@@ -44,8 +46,12 @@ fn extreme(
     quick: impl Fn(f32, f32) -> f32 + Copy,
     careful: impl Fn(f32, f32) -> f32 + Copy,
 ) -> f32 {
-    let value = dispatch(Fold { row, neutral, f: quick });
-    if dispatch(HasNan(row)) { dispatch(Fold { row, neutral, f: careful }) } else { value }
+    let value = fold(row, neutral, quick);
+    if has_nan(row) { fold(row, neutral, careful) } else { value }
+}
+
+fn has_nan(row: &[f32]) -> bool {
+    if row.len() <= NARROW { HasNan(row).run() } else { dispatch(HasNan(row)) }
 }
 
 struct HasNan<'a>(&'a [f32]);
@@ -56,6 +62,33 @@ impl Kernel for HasNan<'_> {
     fn run(self) -> bool {
         self.0.iter().fold(0, |found, x| found | u32::from(x.is_nan())) != 0
     }
+}
+
+/// All elements of a row, combined as [`LANES`] says.
+#[inline]
+fn fold(row: &[f32], neutral: f32, f: impl Fn(f32, f32) -> f32 + Copy) -> f32 {
+    if row.len() > NARROW {
+        return dispatch(Fold { row, neutral, f });
+    }
+    // The lanes without an element hold the neutral one, which changes nothing in the others.
+    let mut lanes = [neutral; NARROW];
+    for (lane, &x) in lanes.iter_mut().zip(row) {
+        *lane = f(neutral, x);
+    }
+    halve(&mut lanes, f)
+}
+
+/// Combines lanes in halves.
+#[inline(always)]
+fn halve<const N: usize>(lanes: &mut [f32; N], f: impl Fn(f32, f32) -> f32) -> f32 {
+    let mut width = N / 2;
+    while width > 0 {
+        for i in 0..width {
+            lanes[i] = f(lanes[i], lanes[i + width]);
+        }
+        width /= 2;
+    }
+    lanes[0]
 }
 
 struct Fold<'a, F> {
@@ -79,13 +112,34 @@ impl<F: Fn(f32, f32) -> f32 + Copy> Kernel for Fold<'_, F> {
         for (lane, &x) in lanes.iter_mut().zip(rest) {
             *lane = f(*lane, x);
         }
-        let mut width = LANES / 2;
-        while width > 0 {
-            for i in 0..width {
-                lanes[i] = f(lanes[i], lanes[i + width]);
-            }
-            width /= 2;
+        halve(&mut lanes, f)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn narrow_rows_are_reduced_like_wide_ones(
+            row in prop::collection::vec(prop_oneof![
+                any::<f32>(),
+                prop::sample::select(vec![0.0, -0.0, f32::INFINITY, f32::NEG_INFINITY, f32::NAN, 1e-45, f32::MAX]),
+            ], 0..=NARROW),
+        ) {
+            let check = |name: &str, neutral: f32, f: fn(f32, f32) -> f32| {
+                let (narrow, wide) = (fold(&row, neutral, f), Fold { row: &row, neutral, f }.run());
+                let alike = narrow.to_bits() == wide.to_bits() || narrow.is_nan() && wide.is_nan();
+                prop_assert!(alike, "{name}: {narrow} {wide}");
+                Ok(())
+            };
+            check("add", 0.0, |a, b| a + b)?;
+            check("multiply", 1.0, |a, b| a * b)?;
+            check("maximum", f32::NEG_INFINITY, maximum)?;
+            check("minimum", f32::INFINITY, minimum)?;
         }
-        lanes[0]
     }
 }

@@ -213,6 +213,9 @@ pub(super) fn without_copies<'m>(
     plans
 }
 
+/// Most sources of an instruction whose rows are used where they are.
+const MOST_PLAIN: usize = 6;
+
 /// A row of fp32 where it is.
 fn words(bytes: &[u8], at: usize, count: usize) -> &[f32] {
     bytemuck::cast_slice(&bytes[at..at + count * 4])
@@ -231,6 +234,7 @@ impl Plan<'_> {
             }
         }
         match self.what {
+            What::Map(f) if self.is_plain() => self.map_plain(rows, &mut own, pieces, f),
             What::Map(f) => rows.for_each(|i| self.map(i, &mut own, pieces, f, scratch)),
             What::Together(f) => self.together(rows, &mut own, pieces, f, scratch),
             What::Copy => rows.for_each(|i| self.copy(i, &mut own, pieces, scratch)),
@@ -289,6 +293,45 @@ impl Plan<'_> {
             ins.push(if input.plain { words(bytes, at, input.count) } else { convert(bytes, at, &mut space, packed) });
         }
         ins
+    }
+
+    /// Whether every row can be used where it is.
+    fn is_plain(&self) -> bool {
+        self.space == (0, 0) && self.inputs.len() <= MOST_PLAIN
+    }
+
+    /// Partitions whose rows are all used where they are: nothing is left to do but `f`, for rows may be short.
+    fn map_plain(&self, rows: Range<usize>, own: &mut Own<'_>, pieces: &[Option<Piece<'_>>], f: &RowsF32) {
+        let mut sources: [(&[u8], usize); MOST_PLAIN] = [(&[], 0); MOST_PLAIN];
+        for (source, input) in sources.iter_mut().zip(&self.inputs) {
+            *source = match input.from {
+                From::Elsewhere(bytes) => (bytes, 0),
+                From::Here(k) => {
+                    let piece = pieces[k].as_ref().expect("what is read beside the destinations stays in its place");
+                    (&*piece.bytes, piece.start)
+                }
+                From::Beside(_) => unreachable!("sources beside a destination are copied"),
+            };
+        }
+        let [first, second] = own;
+        for i in rows {
+            let mut ins: [&[f32]; MOST_PLAIN] = [&[]; MOST_PLAIN];
+            for ((row, (bytes, start)), input) in ins.iter_mut().zip(&sources).zip(&self.inputs) {
+                *row = words(bytes, input.rows.at(i) - start, input.count);
+            }
+            let mut outs: [&mut [f32]; 2] = [&mut [], &mut []];
+            for ((row, o), place) in outs.iter_mut().zip(&self.outputs).zip([first.as_mut(), second.as_mut()]) {
+                if let Some(p) = place {
+                    let at = o.rows.at(i) - p.start;
+                    *row = bytemuck::cast_slice_mut(&mut p.bytes[at..at + o.count * 4]);
+                }
+            }
+            let (ins, outs) = (&ins[..self.inputs.len()], &mut outs[..self.outputs.len()]);
+            f(i, ins, outs);
+            if let Some(watch) = self.watch {
+                watch.row(i, ins, outs);
+            }
+        }
     }
 
     /// One partition: calls `f`, writes what was not computed in place.
