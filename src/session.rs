@@ -4,6 +4,7 @@
 //! did. A run of one rank is a run of several with N = 1.
 
 use std::borrow::Cow;
+use std::sync::OnceLock;
 
 use nki_diag::memory::Limit;
 use nki_diag::{Diagnostic, SourceMap};
@@ -175,6 +176,8 @@ pub struct Kernel {
     pub changes: Vec<Change>,
     /// What it executes, or why that depends on values; not looked for where values are computed anyway.
     traced: Option<Result<Trace, NeedsData>>,
+    /// What is found beside the execution, if every run finds the same.
+    accesses: OnceLock<Vec<Diagnostic>>,
 }
 
 impl Kernel {
@@ -346,7 +349,7 @@ impl Session {
             || (self.numerics != Numerics::Computed).then(|| exec::trace_within(&program, self.step_limit())),
         );
         match placed {
-            Ok(placement) => Ok(Kernel { program, placement, params, changes, traced }),
+            Ok(placement) => Ok(Kernel { program, placement, params, changes, traced, accesses: OnceLock::new() }),
             Err(errors) => Err(Faulted { errors, ..Faulted::default() }.into()),
         }
     }
@@ -472,6 +475,9 @@ fn execute<'k>(launches: Vec<Launch<'k, '_>>, options: &ExecOptions) -> Result<V
 fn found(kernel: &Kernel, ran: &Ran<'_>, executed: bool) -> Vec<Diagnostic> {
     let Kernel { program, placement, .. } = kernel;
     match kernel.needs_data() {
+        _ if executed && lint::is_always_traced_alike(program, &ran.trace) => {
+            kernel.accesses.get_or_init(|| lint::accesses(program, placement, &ran.trace)).clone()
+        }
         _ if executed => lint::accesses(program, placement, &ran.trace),
         None => lint::without_run(program, placement, &ran.trace),
         Some(_) => lint::without_trace(program, placement),

@@ -4,6 +4,9 @@
 //! to, use it in `Diagnostic::error("slug", ...)`. A test finds slugs that are used but not here.
 //! A page says what is wrong, why the machine or language requires it, and shows wrong and right.
 
+use std::collections::HashMap;
+use std::sync::LazyLock;
+
 mod accesses;
 mod api;
 mod beta1;
@@ -88,7 +91,8 @@ pub fn all() -> impl Iterator<Item = &'static Slug> {
 
 /// The slug with this name.
 pub fn find(id: &str) -> Option<&'static Slug> {
-    all().find(|s| s.id == id)
+    static BY_NAME: LazyLock<HashMap<&str, &Slug>> = LazyLock::new(|| all().map(|slug| (slug.id, slug)).collect());
+    BY_NAME.get(id).copied()
 }
 
 /// The Markdown page of a slug.

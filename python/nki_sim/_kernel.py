@@ -173,13 +173,28 @@ class Kernel(Generic[P, R]):
 
     def _prepare(self, arguments):
         """The compiled kernel for these arguments, and whether it is to be stepped through."""
-        if self._eager and not _traces():
+        traces = _traces()
+        if self._eager and not traces:
             raise ArgumentError(
                 "eager=True: Python has to execute the kernel, and NKI_COMPILER_FRONTEND chooses the parser; unset it, or set it to tracer"
             )
-        if self._eager is False or not _traces():
+        if self._eager is False or not traces:
             return self._compile(arguments), False
         stepping = self._eager or _debug.attached() or _debug.breaks(self.func)
+        compiled = self._compile_with(arguments, True, known=True)
+        if compiled is None:
+            compiled, failed = self._specialise(arguments, stepping)
+            if failed:
+                return compiled, True
+        stepping = stepping or compiled.serial() in self._breaking
+        reason = compiled.unsteppable() if stepping else None
+        if reason is not None and self._eager:
+            raise ArgumentError(f"eager=True: {self.__name__} cannot be stepped through: {reason}")
+        return compiled, stepping and reason is None
+
+    def _specialise(self, arguments, stepping):
+        """Compiles the kernel, and notes whether it meets a breakpoint on the way. If it fails and can be stepped through, the program goes up to
+        the error; the second result tells this."""
         breaks = _debug.Breaks()
         try:
             with breaks, _debug.hidden() if stepping else contextlib.nullcontext():
@@ -189,15 +204,10 @@ class Kernel(Generic[P, R]):
                 raise
             # Up to its error it can be stepped through.
             with breaks, _debug.hidden():
-                compiled = self._compile_with(arguments, True, up_to_error=True)
-            return compiled, True
+                return self._compile_with(arguments, True, up_to_error=True), True
         if breaks.hit:
             self._breaking.add(compiled.serial())
-        stepping = stepping or compiled.serial() in self._breaking
-        reason = compiled.unsteppable() if stepping else None
-        if reason is not None and self._eager:
-            raise ArgumentError(f"eager=True: {self.__name__} cannot be stepped through: {reason}")
-        return compiled, stepping and reason is None
+        return compiled, False
 
     def _step(self, compiled, arguments, ranks=None, rank=0):
         """Calls the kernel again, instruction by instruction, beside a run of all ranks; gives the program

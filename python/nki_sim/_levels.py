@@ -78,7 +78,7 @@ def folder(function):
 def judge(kernel):
     """The judge that decides the levels of the findings of a `Kernel`."""
     at = kernel._folder if kernel._folder is not None else os.getcwd()
-    sources = tuple(s for s in (kernel._given, *map(_process.get, _NAMES)) if s is not None)
+    sources = tuple([s for s in (kernel._given, *map(_process.get, _NAMES)) if s is not None])
     strict = kernel.strict or _strict
     variables = _native.variables("NKI_SIM_DENY", "NKI_SIM_WARN", "NKI_SIM_ALLOW")
     key = kernel._close, strict, sources, variables, at

@@ -245,6 +245,8 @@ class Snapshot:
 
     def __init__(self, function, arguments, met):
         self._checks = []
+        # Entries of dictionaries that are as they were if they are the same object, and the checks of those that are not.
+        self._entries, self._entry_checks = [], []
         self._seen = {}
         self._names = set()
         self._modules = {}
@@ -269,6 +271,9 @@ class Snapshot:
         try:
             for (name, frozen), (given, value) in zip(self._arguments, arguments):
                 if name != given or self._freeze(value, {}, True) != frozen:
+                    return False
+            for changed in _native.changed(self._entries, _Missing):
+                if not self._entry_checks[changed]():
                     return False
             for check in self._checks:
                 if not check():
@@ -307,10 +312,11 @@ class Snapshot:
                 self._read(globals_, name)
             elif not hasattr(builtins, name):
                 # An attribute, or a global that is not there yet.
-                self._check(functools.partial(dict.get, globals_, name, _Missing), _Missing)
+                self._read(globals_, name)
 
     def _read(self, namespace, name):
-        self._check(functools.partial(dict.get, namespace, name, _Missing), namespace[name])
+        read = functools.partial(dict.get, namespace, name, _Missing)
+        self._check(read, read(), (namespace, name))
 
     def _read_modules(self):
         """Notes the attributes of modules that any of the code names."""
@@ -323,20 +329,27 @@ class Snapshot:
                         read.add((id(module), name))
                         self._read(module.__dict__, name)
 
-    def _check(self, read, value):
-        """Notes that `read()` gives this value, and follows it."""
+    def _check(self, read, value, entry=None):
+        """Notes that `read()` gives this value, and follows it. `entry` is the dictionary and the key that are read."""
         self._count += 1
         if self._count > _MOST:
             raise _TooMany
-        if type(value) in _PLAIN:
-            self._checks.append(lambda: (now := read()) is value or type(now) is type(value) and now == value and repr(now) == repr(value))
-            return
-        frozen = self._freeze(value, {}, False)
-        if frozen == ("is", _Same(value)):
-            self._checks.append(lambda: read() is value)
+        plain = type(value) in _PLAIN
+        frozen = None if plain else self._freeze(value, {}, False)
+        same = frozen == ("is", _Same(value))
+        if plain:
+            check = lambda: (now := read()) is value or type(now) is type(value) and now == value and repr(now) == repr(value)
+        elif same:
+            check = lambda: read() is value
         else:
-            self._checks.append(lambda: self._freeze(read(), {}, False) == frozen)
-        self._follow(value)
+            check = lambda: self._freeze(read(), {}, False) == frozen
+        if entry is not None and (plain or same):
+            self._entries.append((*entry, value))
+            self._entry_checks.append(check)
+        else:
+            self._checks.append(check)
+        if not plain:
+            self._follow(value)
 
     def _follow(self, value):
         """Notes what functions and classes in a value depend on."""

@@ -143,8 +143,9 @@ impl Cache {
     /// The program of `function` for these arguments (name and value, in the order of the parameters).
     /// `settings` are timing parameters by name, `grid` the axes of a launch grid: programs that a core runs, cores, and whether neighbouring
     /// programs run on one core. `as_written` keeps the middle end of the kernel's compiler off it; with `static_descriptors` descriptors are made
-    /// before the run. `config` are its `compile_config` and `specialization_config`. `up_to_error` compiles what a traced kernel does before its first error, to be stepped through; such a program is not kept.
-    #[pyo3(signature = (function, args, target, lnc, judge, schedule=Vec::new(), config=None, capacity=None, settings=Vec::new(), traced=false, grid=Vec::new(), as_written=false, static_descriptors=false, up_to_error=false))]
+    /// before the run. `config` are its `compile_config` and `specialization_config`. `up_to_error` compiles what a traced kernel does before its first error, to be stepped through; such a program is not kept. With `known`
+    /// nothing is compiled: None if there is no program yet.
+    #[pyo3(signature = (function, args, target, lnc, judge, schedule=Vec::new(), config=None, capacity=None, settings=Vec::new(), traced=false, grid=Vec::new(), as_written=false, static_descriptors=false, up_to_error=false, known=false))]
     #[expect(clippy::too_many_arguments, reason = "keywords in Python")]
     fn compile(
         &self,
@@ -163,7 +164,8 @@ impl Cache {
         as_written: bool,
         static_descriptors: bool,
         up_to_error: bool,
-    ) -> PyResult<Compiled> {
+        known: bool,
+    ) -> PyResult<Option<Compiled>> {
         let capacity = nki_sim::settings::capacity(capacity).map_err(value_error)?;
         let judge = judge.0.clone();
         let strict = judge.includes_strict();
@@ -192,12 +194,15 @@ impl Cache {
             traced,
             up_to_error,
         };
-        let known: Vec<Arc<Ready>> =
+        let kept: Vec<Arc<Ready>> =
             self.programs.lock().unwrap_or_else(PoisonError::into_inner).iter().rev().cloned().collect();
-        for ready in known {
+        for ready in kept {
             if let Some(arrays) = ready.fits(&key, &args, py)? {
-                return Ok(Compiled { ready, arrays, judge });
+                return Ok(Some(Compiled { ready, arrays, judge }));
             }
+        }
+        if known {
+            return Ok(None);
         }
         let mut session = Session::of_call(judge.clone(), capacity).map_err(value_error)?;
         session.params.set = key.settings.clone();
@@ -206,7 +211,7 @@ impl Cache {
         let (ready, arrays) = compile(py, function, &args, key, &session, mode)?;
         let ready = Arc::new(ready);
         if up_to_error {
-            return Ok(Compiled { ready, arrays, judge });
+            return Ok(Some(Compiled { ready, arrays, judge }));
         }
         let forgotten = {
             let mut programs = self.programs.lock().unwrap_or_else(PoisonError::into_inner);
@@ -214,7 +219,7 @@ impl Cache {
             if programs.len() > MOST { Some(programs.remove(0)) } else { None }
         };
         drop(forgotten);
-        Ok(Compiled { ready, arrays, judge })
+        Ok(Some(Compiled { ready, arrays, judge }))
     }
 }
 

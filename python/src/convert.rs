@@ -60,6 +60,11 @@ pub(crate) fn tracer(py: Python<'_>) -> PyResult<&Bound<'_, PyModule>> {
     Ok(known(py)?.tracer.bind(py))
 }
 
+/// Whether a value is an array of NumPy's own type, not of one derived from it.
+pub(crate) fn is_ndarray(object: &Bound<'_, PyAny>) -> PyResult<bool> {
+    Ok(object.get_type().is(known(object.py())?.ndarray.bind(object.py())))
+}
+
 /// Whether a value is an array, a number or a dtype of NumPy, or an object that the API makes.
 pub(crate) fn is_constant(object: &Bound<'_, PyAny>) -> PyResult<bool> {
     let py = object.py();

@@ -27,7 +27,7 @@ use std::ffi::OsString;
 use nki_isa::Target;
 use nki_isa::names::Named;
 use pyo3::prelude::*;
-use pyo3::types::PyTuple;
+use pyo3::types::{PyDict, PyList, PyTuple};
 
 /// Runs the command `nki-sim` with these words, the first being the program's name; gives its exit code.
 #[pyfunction]
@@ -55,6 +55,21 @@ fn named_target(name: Option<&str>) -> PyResult<Target> {
 #[pyo3(signature = (*names))]
 fn variables<'py>(py: Python<'py>, names: Vec<String>) -> PyResult<Bound<'py, PyTuple>> {
     PyTuple::new(py, names.iter().map(std::env::var_os))
+}
+
+/// The positions of those entries, each a dictionary with a key and a value, whose value is not the same object any more; `missing` is the value of a
+/// key that is not there.
+#[pyfunction]
+fn changed(entries: &Bound<'_, PyList>, missing: &Bound<'_, PyAny>) -> PyResult<Vec<usize>> {
+    let mut changed = Vec::new();
+    for (position, entry) in entries.iter().enumerate() {
+        let entry = entry.cast::<PyTuple>()?;
+        let now = entry.get_borrowed_item(0)?.cast::<PyDict>()?.get_item(entry.get_borrowed_item(1)?)?;
+        if !now.as_ref().unwrap_or(missing).is(entry.get_borrowed_item(2)?) {
+            changed.push(position);
+        }
+    }
+    Ok(changed)
 }
 
 /// An attribute of `nl.tile_size` on the target of the kernel that is traced, else of the environment.
@@ -95,6 +110,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(target, module)?)?;
     module.add_function(wrap_pyfunction!(tile_size, module)?)?;
     module.add_function(wrap_pyfunction!(variables, module)?)?;
+    module.add_function(wrap_pyfunction!(changed, module)?)?;
     module.add_function(wrap_pyfunction!(set_limits, module)?)?;
     module.add_function(wrap_pyfunction!(memory_limit, module)?)?;
     module.add_function(wrap_pyfunction!(pareto, module)?)?;

@@ -173,7 +173,9 @@ impl<'p> Watch<'p> {
             let bytes = self.program.tensor(view.tensor).bytes() as u64;
             self.hbm.entry(view.tensor).or_insert_with(|| Index::new(bytes));
         }
-        let partly = partly || !is_exact(view, dynamic);
+        // Values decide what a scatter overwrites: this time all, and part of it the next.
+        let scattered = matches!(dynamic, Some(Resolved::Rows(_)));
+        let partly = partly || scattered || !is_exact(view, dynamic);
         let mut regions: SmallVec<[Region; 2]> = SmallVec::new();
         deps::regions(self.program, self.placement, view, dynamic, &mut |region| regions.push(region));
         if regions.is_empty() {

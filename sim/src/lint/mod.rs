@@ -15,7 +15,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::exec;
 use crate::place::Placement;
-use crate::trace::{EventKind, Resolved, Trace, index_nodes};
+use crate::trace::{Event, EventKind, Resolved, Trace, index_nodes};
 use lost::Lost;
 use walk::{Step, Visitor, walk};
 
@@ -28,6 +28,13 @@ pub fn accesses(program: &Program, placement: &Placement, trace: &Trace) -> Vec<
     out.extend(all.overlaps.list);
     out.extend(lost_results(program, trace, &all.lost.finish()));
     out
+}
+
+/// Whether every run of the program has this trace: one of its runs does, nothing in it is decided by a value, and no address is.
+pub fn is_always_traced_alike(program: &Program, trace: &Trace) -> bool {
+    let decided = |node: &Node| !matches!(node.kind, NodeKind::Inst(_));
+    let addressed = |event: &Event| matches!(event.kind, EventKind::Inst { resolved: Some(_) });
+    !program.cores.iter().flatten().any(decided) && !trace.cores.iter().flat_map(|core| &core.events).any(addressed)
 }
 
 /// All findings about accesses, for those who do not run the program: what [`crate::exec::run`] finds by itself, as far as it needs no values,
