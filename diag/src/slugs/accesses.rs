@@ -57,5 +57,6 @@ between iterations.
 
 A memset that another instruction overwrites completely is also reported, unless it fills with 0,
 which many kernels do as a precaution. A matmul that accumulates reads its destination. Nothing is
-reported if some of the bytes are read or kept.";
+reported if some of the bytes are read or kept, nor if the overwriting instruction is a scatter,
+since its indices may be others in the next run.";
 }
