@@ -608,3 +608,24 @@ def test_names_of_the_language_as_arguments():
     x = normal(128, 64)
     close(parametrised(x), np.exp(x.astype(np.float64) + 2), 1e-6)
     close(parametrised(x, nl.multiply, nisa.scalar_engine, nl.bfloat16, np.square), (2 * x.astype(np.float64)) ** 2, 1e-2)
+
+
+@nki.jit
+def running(x, start=None, command=nisa.reduce_cmd.reset_reduce):
+    """Sums along the columns, in two halves; the second goes on where the first ended, or where `start` says."""
+    out = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.shared_hbm)
+    tile = nl.load(x)
+    begin = nl.load(start) if start is not None else None
+    sums = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.sbuf)
+    half = x.shape[1] // 2
+    nisa.tensor_scalar_cumulative(src=tile[:, :half], dst=sums[:, :half], op0=nl.add, op1=nl.add, imm0=0.0, imm1=begin, reduce_cmd=command)
+    nisa.tensor_scalar_cumulative(src=tile[:, half:], dst=sums[:, half:], op0=nl.add, op1=nl.add, imm0=0.0, reduce_cmd=nisa.reduce_cmd.reduce)
+    nl.store(out, sums)
+    return out
+
+
+def test_cumulative_sums_begin_with_a_number_of_each_partition():
+    x, start = normal(128, 64), normal(128, 1, seed=1)
+    sums = np.add.accumulate(x.astype(np.float64), axis=1)
+    close(running(x), sums)
+    close(running(x, start, nisa.reduce_cmd.load_reduce), sums + start)

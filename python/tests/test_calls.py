@@ -327,6 +327,31 @@ def test_precision(monkeypatch):
     assert third(x)[0, 0] == x[0, 0]
 
 
+@nki.jit
+def viewed(x, dtype, columns):
+    out = nl.ndarray((x.shape[0], columns), dtype=dtype, buffer=nl.shared_hbm)
+    t = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.sbuf)
+    nisa.dma_copy(dst=t, src=x)
+    nisa.dma_copy(dst=out, src=t.view(dtype))
+    return out
+
+
+@pytest.mark.parametrize(
+    "given, dtype, columns", [(np.float32, nl.bfloat16, 32), (ml_dtypes.bfloat16, nl.uint16, 16), (np.int8, nl.uint8, 16), (np.float32, nl.int32, 16)]
+)
+def test_bits_of_other_types_without_precision(monkeypatch, given, dtype, columns):
+    """Numbers that are kept in fp32 have no bytes of their own: they are not made up."""
+    x = np.arange(-32, 32).reshape(4, 16).astype(given)
+    bits = np.asarray(viewed(x, dtype, columns)).view(np.uint8)
+    np.testing.assert_array_equal(bits, x.view(np.uint8))
+    monkeypatch.setenv("NKI_PRECISE_FP", "0")
+    if dtype == nl.int32:
+        np.testing.assert_array_equal(np.asarray(viewed(x, dtype, columns)).view(np.uint8), bits)
+    else:
+        with pytest.raises(nki_sim.KernelError, match="NKI_PRECISE_FP=0 keeps the elements of `t`"):
+            viewed(x, dtype, columns)
+
+
 def through_bfloat16(x):
     t = nl.ndarray(x.shape, dtype=nl.bfloat16, buffer=nl.sbuf)
     nisa.dma_copy(dst=t, src=x)

@@ -188,7 +188,8 @@ dtype of the output to which the tile is stored later. Omit it:
     nisa.tensor_copy(dst=tile, src=acc)                       # right";
 
     "removed-beta1", "a feature of Beta 1 was removed", "
-Kernels of `import nki` are Beta 2. The message names the replacement:
+Kernels of a file with `import nki` are Beta 2, those of a file that imports `neuronxcc.nki` and not
+`nki` are Beta 1, which has these features. The message names the replacement:
 
 - slices or `.ap` for `nl.arange` and `nl.mgrid`
 - smaller slices for `mask=`

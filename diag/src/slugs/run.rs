@@ -80,4 +80,9 @@ if its body sets the register to 0:
         nisa.register_store(cond, reg)
         nisa.tensor_scalar(cond, cond, nl.add, -1)
         nisa.register_load(reg, cond)";
+
+    "wide-view", "a tensor is viewed as another dtype, while every element is kept in 32 bits", "
+With NKI_PRECISE_FP=0 a bfloat16 number is kept in fp32, and so is every other element narrower than
+32 bits. A view of the same bytes as another dtype (`t.view(nl.uint16)`, `t.ap(..., dtype=...)`) has a
+meaning only if both dtypes have 32 bits. Unset NKI_PRECISE_FP.";
 }

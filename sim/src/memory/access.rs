@@ -116,11 +116,26 @@ impl Memory<'_> {
         self.resolve(view, &Shift::Offset(offset))
     }
 
+    /// Refuses a view as another dtype where every element is kept in 32 bits, unless these are the bits of both dtypes.
+    fn check_readable(&self, view: &View) -> Result<(), Fault> {
+        let tensor = self.program().tensor(view.tensor);
+        let (kept, read) = (tensor.dtype, view.dtype);
+        if self.scale == 1 || kept == read || kept.size() == 4 && read.size() == 4 {
+            return Ok(());
+        }
+        let message = format!(
+            "NKI_PRECISE_FP=0 keeps the elements of `{}` ({kept}) in 32 bits each: there are no bytes to view as {read}",
+            tensor.name
+        );
+        Err(Fault::new("wide-view", message))
+    }
+
     /// Resolves a view: finds the storage, applies the dynamic part, checks bounds.
     pub(crate) fn resolve(&mut self, view: &View, shift: &Shift) -> Result<Access, Fault> {
         let home = self.home(view.tensor);
         let program = self.program();
         let tensor = program.tensor(view.tensor);
+        self.check_readable(view)?;
         let codec = self.codec(view.dtype);
         let size = view.dtype.size() as i64;
         let bytes = tensor.bytes() as i64;

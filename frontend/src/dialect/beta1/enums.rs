@@ -27,7 +27,7 @@ pub(super) static VOCABULARIES: &[&Vocabulary] = &[
     &Vocabulary {
         name: "reduce_cmd",
         module: "neuronxcc.nki.isa",
-        members: &[("idle", 0), ("reset", 1), ("reduce", 2), ("reset_reduce", 3)],
+        members: &[("idle", 0), ("reset", 1), ("reduce", 2), ("reset_reduce", 3), ("load_reduce", 4)],
     },
 ];
 

@@ -104,9 +104,9 @@ fn raise(sources: &nki_diag::SourceMap, feature: &'static str, span: Span) -> Bo
         let message = format!("`{feature}` was removed after Beta 1");
         return Raise::new(Diagnostic::error("removed-beta1", message).at(span, "here").help(r.2));
     }
-    let message = "`neuronxcc.nki` is the Beta 1 interface, which is not supported";
+    let message = "`neuronxcc.nki`, the interface of Beta 1, in a file that imports `nki`, too: a file has one of them";
     let mut diagnostic = Diagnostic::error("removed-beta1", message).at(span, "here").help(
-        "import nki, nki.language as nl and nki.isa as nisa; instructions then take dst= as their first argument",
+        "for Beta 1 import all from neuronxcc.nki; else import nki, nki.language as nl and nki.isa as nisa, whose instructions take dst= first",
     );
     for change in changes(sources.text(span.file).unwrap_or_default()) {
         diagnostic = diagnostic.help(change);
