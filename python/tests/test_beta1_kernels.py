@@ -611,7 +611,7 @@ def test_names_of_the_language_as_arguments():
 
 
 @nki.jit
-def running(x, start=None, command=nisa.reduce_cmd.reset_reduce):
+def cumulative(x, start=None, command=nisa.reduce_cmd.reset_reduce):
     """Sums along the columns, in two halves; the second goes on where the first ended, or where `start` says."""
     out = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.shared_hbm)
     tile = nl.load(x)
@@ -627,5 +627,5 @@ def running(x, start=None, command=nisa.reduce_cmd.reset_reduce):
 def test_cumulative_sums_begin_with_a_number_of_each_partition():
     x, start = normal(128, 64), normal(128, 1, seed=1)
     sums = np.add.accumulate(x.astype(np.float64), axis=1)
-    close(running(x), sums)
-    close(running(x, start, nisa.reduce_cmd.load_reduce), sums + start)
+    close(cumulative(x), sums)
+    close(cumulative(x, start, nisa.reduce_cmd.load_reduce), sums + start)
