@@ -13,7 +13,7 @@ const STEP: u64 = 256;
 const BYTES_PER_STEP: u64 = 4096;
 /// Bytes charged for a statement of the program: the program, the trace, the dependences and the timeline each keep something of it
 /// (docs/performance.md, memory of an instruction).
-const STATEMENT: u64 = 768;
+const STATEMENT: u64 = 704;
 /// Bytes charged for a tensor of the program.
 const TENSOR: u64 = 96;
 /// Most bytes of one string or container: what lies above it is a mistake, and takes long before it fills the memory.
