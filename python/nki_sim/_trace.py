@@ -308,10 +308,8 @@ class Snapshot:
         self._seen[id(code), id(globals_)] = code, globals_
         for name in set(_names(code)):
             self._names.add(name)
-            if name in globals_:
-                self._read(globals_, name)
-            elif not hasattr(builtins, name):
-                # An attribute, or a global that is not there yet.
+            # A name that is nowhere is an attribute, or a global that is not there yet.
+            if name in globals_ or not hasattr(builtins, name):
                 self._read(globals_, name)
 
     def _read(self, namespace, name):

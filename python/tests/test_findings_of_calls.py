@@ -1,20 +1,13 @@
 """Findings of a kernel that is called again: what depends on values is looked for in each call."""
 
-import warnings
-
 import nki
 import nki.isa as nisa
 import nki.language as nl
 import numpy as np
+import pytest
+from findings import warned
 
 import nki_sim
-
-
-def findings(kernel, *args):
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        kernel(*args)
-    return [str(w.message) for w in caught if issubclass(w.category, nki_sim.KernelWarning)]
 
 
 @nki.jit
@@ -43,19 +36,19 @@ def scatters(x, index):
 
 def test_every_call_finds_what_the_program_shows():
     x = np.ones((4, 8), np.float32)
-    first = findings(loads_twice, x)
+    first = warned(lambda: loads_twice(x))
     assert len(first) == 1 and "overwritten-before-read" in first[0]
-    assert findings(loads_twice, x) == first
-    assert findings(loads_twice, 2 * x) == first
+    assert warned(lambda: loads_twice(x)) == first
+    assert warned(lambda: loads_twice(2 * x)) == first
 
 
 def test_what_values_decide_is_found_in_the_call_that_has_them():
     x = np.ones((4, 8), np.float32)
     apart, together = np.array([[0], [1], [2], [3]], np.int32), np.array([[0], [0], [2], [3]], np.int32)
-    assert findings(scatters, x, apart) == []
-    (found,) = findings(scatters, x, together)
+    assert warned(lambda: scatters(x, apart)) == []
+    (found,) = warned(lambda: scatters(x, together))
     assert "overlapping-write" in found and "row 0" in found
-    assert findings(scatters, x, apart) == []
+    assert warned(lambda: scatters(x, apart)) == []
 
 
 def test_a_global_that_another_object_replaces_is_seen():
@@ -86,9 +79,5 @@ def test_a_global_that_another_object_replaces_is_seen():
     assert (kernel(x) == 5).all()
     assert len(kernel._cache) == before
     del space["ROWS"]
-    try:
+    with pytest.raises(nki_sim.KernelError, match="ROWS"):
         kernel(x)
-    except nki_sim.KernelError as error:
-        assert "ROWS" in str(error)
-    else:
-        raise AssertionError("ROWS is not there")

@@ -5,10 +5,10 @@ import pathlib
 import subprocess
 import sys
 import textwrap
-import warnings
 
 import numpy as np
 import pytest
+from findings import warned
 
 import nki
 import nki.isa as nisa
@@ -42,13 +42,6 @@ def unset(monkeypatch):
         monkeypatch.delenv(f"NKI_SIM_{level}", raising=False)
     yield
     nki_sim.configure(deny=None, warn=None, allow=None)
-
-
-def warned(call):
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        call()
-    return [str(w.message) for w in caught if issubclass(w.category, nki_sim.KernelWarning)]
 
 
 def test_a_call_warns_and_deny_raises():

@@ -168,15 +168,21 @@ impl Builder {
 
     /// Adds a tensor to the program.
     fn add(&mut self, declaration: Declaration, trail: TrailId) -> Tensor {
-        let id = TensorId(self.program.tensors.len() as u32);
         let known = self.declared.entry(declaration.loc).or_default();
         let known = match known {
             Some(known) if **known == declaration => known.clone(),
             _ => known.insert(declaration.into()).clone(),
         };
-        self.program.tensors.push(Memory::new(known, trail));
-        self.made.push(self.next_node());
+        let id = self.push_tensor(known, trail);
         self.handle(id)
+    }
+
+    /// Adds a tensor that is declared like others.
+    fn push_tensor(&mut self, declaration: Arc<Declaration>, trail: TrailId) -> TensorId {
+        let id = TensorId(self.program.tensors.len() as u32);
+        self.program.tensors.push(Memory::new(declaration, trail));
+        self.made.push(self.next_node());
+        id
     }
 
     /// A new tensor on chip that is declared like an earlier one of the same statement, of which all is given; `None` where [`Self::alloc`] has
@@ -192,9 +198,7 @@ impl Builder {
         if !is_plain || declaration.bytes() > limit as usize {
             return None;
         }
-        let id = TensorId(self.program.tensors.len() as u32);
-        self.program.tensors.push(Memory::new(declaration.clone(), trail));
-        self.made.push(self.next_node());
+        let id = self.push_tensor(declaration.clone(), trail);
         let storage = Rc::new(Storage { id, declaration: declaration.clone() });
         Some(Tensor { view: View { tensor: id, ..earlier.view.clone() }, storage })
     }

@@ -1,0 +1,13 @@
+"""What a call finds."""
+
+import warnings
+
+import nki_sim
+
+
+def warned(call):
+    """The findings of a call that are warnings, as text."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        call()
+    return [str(w.message) for w in caught if issubclass(w.category, nki_sim.KernelWarning)]
