@@ -12,7 +12,6 @@ use nki_frontend::{Options, Returned};
 use nki_isa::{Program, Target};
 use nki_sim_core::HostTensor;
 use nki_sim_core::analysis::Analysis;
-use nki_sim_core::analysis::counters::Facts;
 use nki_sim_core::analysis::error_bar::{ErrorBar, error_bar};
 use nki_sim_core::analysis::remedies::Case;
 use nki_sim_core::exec::{self, ExecOptions, NeedsData, Observer};
@@ -188,7 +187,7 @@ impl Kernel {
 
     /// What took the time of a run, and what could be gained: remedies are tried with at most `budget` instructions timed again.
     pub fn analyse<'a>(&'a self, trace: &'a Trace, timeline: &'a Timeline, budget: usize) -> Analysis<'a> {
-        Analysis::new(self.case(trace, timeline), Facts::of(&self.program), budget)
+        Analysis::new(self.case(trace, timeline), budget)
     }
 
     /// Where the latency of a run is expected on hardware; none if that is unknown.

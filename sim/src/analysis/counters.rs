@@ -39,15 +39,20 @@ pub struct Counters {
 impl Counters {
     /// Adds `other`.
     pub fn add(&mut self, other: &Counters) {
-        self.flops += other.flops;
-        self.transpose_flops += other.transpose_flops;
-        self.adjusted_flops_x2 += other.adjusted_flops_x2;
-        self.hbm_read += other.hbm_read;
-        self.hbm_write += other.hbm_write;
-        self.sbuf_read += other.sbuf_read;
-        self.sbuf_write += other.sbuf_write;
-        self.psum_read += other.psum_read;
-        self.psum_write += other.psum_write;
+        self.add_times(other, 1);
+    }
+
+    /// Adds what `times` of `other` count.
+    pub fn add_times(&mut self, other: &Counters, times: u64) {
+        self.flops += times * other.flops;
+        self.transpose_flops += times * other.transpose_flops;
+        self.adjusted_flops_x2 += times * other.adjusted_flops_x2;
+        self.hbm_read += times * other.hbm_read;
+        self.hbm_write += times * other.hbm_write;
+        self.sbuf_read += times * other.sbuf_read;
+        self.sbuf_write += times * other.sbuf_write;
+        self.psum_read += times * other.psum_read;
+        self.psum_write += times * other.psum_write;
     }
 
     /// Operations outside of transposes.
@@ -70,39 +75,61 @@ pub struct NodeFacts {
     pub on_chip: SmallVec<[TensorId; 4]>,
 }
 
-/// What a program does, whatever the time it takes: found in one pass over its statements.
-#[derive(Debug, Clone, Default)]
-pub struct Facts {
-    /// By core and [`crate::trace::NodeIndex`].
-    pub nodes: Vec<Vec<NodeFacts>>,
+/// The facts of all statements, by core and [`crate::trace::NodeIndex`].
+pub fn node_facts(program: &Program) -> Vec<Vec<NodeFacts>> {
+    let context = Context { arch: Arch::of(program.target), tensors: &program.tensors };
+    let of = |node: &Node| {
+        let mut facts = NodeFacts::default();
+        if let NodeKind::Inst(inst) = &node.kind {
+            let mut footprint = Footprint::default();
+            inst.footprint(&mut footprint);
+            facts.counters = counters(inst, &footprint, &context);
+            for view in footprint.reads.iter().chain(&footprint.writes).filter(|v| v.space.is_on_chip()) {
+                if !facts.on_chip.contains(&view.tensor) {
+                    facts.on_chip.push(view.tensor);
+                }
+            }
+        }
+        facts
+    };
+    program.cores.iter().map(|stream| index_nodes(stream).into_iter().map(of).collect()).collect()
+}
+
+/// Sums over a run.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Totals {
+    /// What was executed.
+    pub executed: Counters,
     /// The least HBM traffic that the result needs, read and written: every byte of an input that the kernel reads, once, and every byte
     /// of an output that it writes, once. Addresses that depend on data count as the whole tensor.
     pub minimum_bytes: (u64, u64),
 }
 
-impl Facts {
-    /// The facts of all statements.
-    pub fn of(program: &Program) -> Facts {
+impl Totals {
+    /// The sums over one run of a program, whose statements it looks at once.
+    pub fn of(program: &Program, timeline: &Timeline) -> Self {
         let context = Context { arch: Arch::of(program.target), tensors: &program.tensors };
+        let mut executed = Counters::default();
         let mut needed = Needed::new(program);
-        let mut nodes = Vec::with_capacity(program.cores.len());
-        for stream in &program.cores {
-            let of = |node: &Node| {
-                let NodeKind::Inst(inst) = &node.kind else { return NodeFacts::default() };
+        let streams: Vec<Vec<&Node>> = program.cores.iter().map(|stream| index_nodes(stream)).collect();
+        let mut times: Vec<Vec<u32>> = streams.iter().map(|nodes| vec![0; nodes.len()]).collect();
+        for e in &timeline.events {
+            times[e.origin.core as usize][e.node.0 as usize] += 1;
+        }
+        for (node, times) in streams.iter().flatten().zip(times.iter().flatten()) {
+            if let NodeKind::Inst(inst) = &node.kind {
                 let mut footprint = Footprint::default();
                 inst.footprint(&mut footprint);
                 needed.add(&footprint);
-                node_facts(inst, &footprint, &context)
-            };
-            nodes.push(index_nodes(stream).into_iter().map(of).collect());
+                executed.add_times(&counters(inst, &footprint, &context), u64::from(*times));
+            }
         }
-        Facts { nodes, minimum_bytes: needed.sums() }
+        Totals { executed, minimum_bytes: needed.sums() }
     }
 }
 
-fn node_facts(inst: &Inst, footprint: &Footprint<'_>, context: &Context<'_>) -> NodeFacts {
-    let mut out = NodeFacts::default();
-    let c = &mut out.counters;
+fn counters(inst: &Inst, footprint: &Footprint<'_>, context: &Context<'_>) -> Counters {
+    let mut c = Counters::default();
     for (views, write) in [(&footprint.reads[..], false), (&footprint.writes[..], true)] {
         for v in views {
             let slot = match (v.space, write) {
@@ -114,16 +141,13 @@ fn node_facts(inst: &Inst, footprint: &Footprint<'_>, context: &Context<'_>) -> 
                 (_, true) => &mut c.hbm_write,
             };
             *slot += v.bytes() as u64;
-            if v.space.is_on_chip() && !out.on_chip.contains(&v.tensor) {
-                out.on_chip.push(v.tensor);
-            }
         }
     }
     // No other engine multiplies matrices.
     if inst.engine(context.arch) == Engine::Tensor {
-        flops(&inst.work(context), context.arch, c);
+        flops(&inst.work(context), context.arch, &mut c);
     }
-    out
+    c
 }
 
 fn flops(work: &Work, arch: &Arch, c: &mut Counters) {
@@ -142,15 +166,6 @@ fn flops(work: &Work, arch: &Arch, c: &mut Counters) {
     if m.transpose {
         c.transpose_flops = flops;
     }
-}
-
-/// The sum over everything that was executed.
-pub fn total(timeline: &Timeline, facts: &[Vec<NodeFacts>]) -> Counters {
-    let mut out = Counters::default();
-    for e in &timeline.events {
-        out.add(&facts[e.origin.core as usize][e.node.0 as usize].counters);
-    }
-    out
 }
 
 /// What distinguishes views: tensor, whether written, offset, dimensions.
@@ -247,12 +262,11 @@ mod tests {
     fn a_sum_of_two_tensors_moves_each_byte_once() {
         let program = tensor_add();
         let t = time(&program);
-        let facts = Facts::of(&program);
-        let total = total(&t, &facts.nodes);
+        let Totals { executed: total, minimum_bytes } = Totals::of(&program, &t);
         let tile = 128 * 512 * 4;
         assert_eq!((total.hbm_read, total.hbm_write), (2 * tile, tile));
         assert_eq!((total.sbuf_write, total.sbuf_read), (3 * tile, 3 * tile));
-        assert_eq!(facts.minimum_bytes, (2 * tile, tile));
+        assert_eq!(minimum_bytes, (2 * tile, tile));
         assert_eq!(total.flops, 0);
     }
 

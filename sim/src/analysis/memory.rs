@@ -115,7 +115,7 @@ pub fn occupancy(program: &Program, lives: &[Option<Life>], core: u32, space: Sp
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::analysis::counters::Facts;
+    use crate::analysis::counters::node_facts;
     use crate::place::place;
     use crate::timing::tests::{tensor_add, time};
 
@@ -123,10 +123,10 @@ mod tests {
     fn memory_fills_and_empties() {
         let program = tensor_add();
         let t = time(&program);
-        let facts = Facts::of(&program);
-        let all = allocations(&t, &program, &place(&program).unwrap(), &facts.nodes);
+        let facts = node_facts(&program);
+        let all = allocations(&t, &program, &place(&program).unwrap(), &facts);
         assert_eq!(all.len(), 3);
-        let use_of = occupancy(&program, &lives(&t, &program, &facts.nodes), 0, Space::Sbuf);
+        let use_of = occupancy(&program, &lives(&t, &program, &facts), 0, Space::Sbuf);
         assert_eq!(use_of.last().map(|p| p.1), Some(0));
         assert_eq!(use_of.iter().map(|p| p.1).max(), Some(3 * 512 * 4));
         assert!(use_of.windows(2).all(|w| w[0].0 < w[1].0));

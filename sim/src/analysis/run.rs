@@ -4,7 +4,7 @@ use std::cell::OnceCell;
 
 use nki_isa::Program;
 
-use super::counters::{Counters, Facts, total};
+use super::counters::{Counters, NodeFacts, Totals, node_facts};
 use super::error_bar::{ErrorBar, error_bar};
 use super::memory::{Allocation, allocations};
 use super::remedies::{Case, Remedies, remedies};
@@ -20,8 +20,6 @@ pub struct Analysis<'a> {
     pub timeline: &'a Timeline,
     /// The program.
     pub program: &'a Program,
-    /// What the program does.
-    pub facts: Facts,
     /// Sum over what was executed.
     pub total: Counters,
     /// The critical path.
@@ -35,31 +33,42 @@ pub struct Analysis<'a> {
     /// What was tried.
     pub remedies: Remedies,
     placement: &'a Placement,
+    facts: OnceCell<Vec<Vec<NodeFacts>>>,
     waits: OnceCell<Vec<Option<Wait>>>,
     allocations: OnceCell<Vec<Allocation>>,
 }
 
 impl<'a> Analysis<'a> {
-    /// Analyses a run of a program whose facts are `facts`. Trying the remedies takes most of the time: they time at most `budget`
-    /// instructions again.
-    pub fn new(case: Case<'a>, facts: Facts, budget: usize) -> Self {
+    /// Analyses a run. Trying the remedies takes most of the time: they time at most `budget` instructions again.
+    pub fn new(case: Case<'a>, budget: usize) -> Self {
         let Case { program, placement, params, timeline, .. } = case;
-        let total = total(timeline, &facts.nodes);
-        let path = critical_path(timeline);
+        let ((path, verdict, error), totals) = rayon::join(
+            || {
+                let path = critical_path(timeline);
+                let verdict = verdict(timeline, &path);
+                (path, verdict, error_bar(program, params, timeline))
+            },
+            || Totals::of(program, timeline),
+        );
         Analysis {
-            verdict: verdict(timeline, &path),
-            error: error_bar(program, params, timeline),
-            roofline: roofline(timeline, program, params, &total, facts.minimum_bytes),
+            verdict,
+            error,
+            roofline: roofline(timeline, program, params, &totals),
             remedies: remedies(&case, budget),
             placement,
+            facts: OnceCell::new(),
             waits: OnceCell::new(),
             allocations: OnceCell::new(),
             timeline,
             program,
-            facts,
-            total,
+            total: totals.executed,
             path,
         }
+    }
+
+    /// By core and [`crate::trace::NodeIndex`]: what each statement does.
+    pub fn facts(&self) -> &[Vec<NodeFacts>] {
+        self.facts.get_or_init(|| node_facts(self.program))
     }
 
     /// By event: what it waited for.
@@ -69,11 +78,11 @@ impl<'a> Analysis<'a> {
 
     /// Tensors in memory.
     pub fn allocations(&self) -> &[Allocation] {
-        self.allocations.get_or_init(|| allocations(self.timeline, self.program, self.placement, &self.facts.nodes))
+        self.allocations.get_or_init(|| allocations(self.timeline, self.program, self.placement, self.facts()))
     }
 
     /// What an event counts.
     pub fn counters(&self, e: &Event) -> &Counters {
-        &self.facts.nodes[e.origin.core as usize][e.node.0 as usize].counters
+        &self.facts()[e.origin.core as usize][e.node.0 as usize].counters
     }
 }

@@ -1,4 +1,7 @@
 //! Finds earlier accesses to the same bytes of one memory.
+//!
+//! Accesses are listed by cells of the memory. A region is in the level whose cells fit it: short regions in many small cells, so that what lies
+//! beside them is not looked at, long ones in a few large cells.
 
 use smallvec::SmallVec;
 
@@ -114,6 +117,7 @@ struct Record {
     region: Region,
     op: u32,
     queue: u8,
+    level: u8,
     write: bool,
     dead: bool,
     /// Cells whose lists still name this record; its place is used again when none does.
@@ -123,173 +127,171 @@ struct Record {
     subject: Subject,
 }
 
-impl Record {
-    /// Whether a cell's list keeps record `id`, which this is; it drops dead ones.
-    fn keep(&mut self, id: u32, unused: &mut Vec<u32>) -> bool {
-        if self.dead {
-            self.cells -= 1;
-            if self.cells == 0 {
-                unused.push(id);
-            }
-        }
-        !self.dead
+/// Cells of one size.
+#[derive(Debug)]
+struct Level {
+    /// log2 of the bytes of a cell.
+    shift: u32,
+    cells: Vec<SmallVec<[u32; 4]>>,
+    /// Records that its cells name.
+    named: u32,
+}
+
+impl Level {
+    /// The first and the last cell of a region.
+    fn span(&self, region: &Region) -> (usize, usize) {
+        ((region.lo.max(0) >> self.shift) as usize, ((region.hi - 1).max(0) >> self.shift) as usize)
     }
 }
 
-/// Small regions are in fine cells, large ones in coarse cells, so that neither fills many lists.
 #[derive(Debug)]
 pub(crate) struct Index {
-    fine: Vec<Vec<u32>>,
-    coarse: Vec<Vec<u32>>,
-    shift: u32,
+    levels: Vec<Level>,
     records: Vec<Record>,
     unused: Vec<u32>,
     query: u32,
-    written: bool,
+    /// Records that [`Self::insert`] forgets.
+    covered: Vec<u32>,
 }
 
-/// log2 of fine cells per coarse cell.
-const COARSE: u32 = 3;
+/// An operation that accesses a memory.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct By {
+    pub(crate) op: u32,
+    pub(crate) queue: u8,
+    /// How far its queue may depart from program order, see [`super::Reach`].
+    pub(crate) reach: u32,
+    pub(crate) write: bool,
+}
 
-/// Most fine cells in the length of a region that lies in them: each more is another list to look through at every access.
-const FINE: i64 = 2;
+/// log2 of the bytes of the smallest cell: addresses in SBUF are multiples of 32.
+const SMALLEST: u32 = 5;
+
+/// log2 of the most cells of a memory: more take longer to make than they save.
+const MOST: u32 = 16;
+
+/// log2 of the cells of one level in a cell of the next.
+const STEP: u32 = 3;
+
+/// Most cells in the length of a region that lies in them: each more is another list to look through at every access.
+const LONGEST: i64 = 2;
 
 impl Index {
     /// For a memory (or one partition of it) of `bytes`.
     pub(crate) fn new(bytes: u64) -> Self {
-        let shift = (bytes / 1024).next_power_of_two().trailing_zeros().max(7);
-        Index {
-            fine: Vec::new(),
-            coarse: Vec::new(),
-            shift,
-            records: Vec::new(),
-            unused: Vec::new(),
-            query: 0,
-            written: false,
-        }
+        let whole = bytes.max(1).next_power_of_two().trailing_zeros();
+        let smallest = whole.saturating_sub(MOST).max(SMALLEST);
+        let level = |shift| Level { shift, cells: Vec::new(), named: 0 };
+        let levels = (smallest..=smallest.max(whole)).step_by(STEP as usize).map(level).collect();
+        Index { levels, records: Vec::new(), unused: Vec::new(), query: 0, covered: Vec::new() }
     }
 
     /// Forgets all accesses.
     pub(crate) fn clear(&mut self) {
-        self.fine.clear();
-        self.coarse.clear();
-        self.records.clear();
+        for record in self.records.drain(..).filter(|r| r.cells > 0) {
+            let level = &mut self.levels[usize::from(record.level)];
+            let (first, last) = level.span(&record.region);
+            level.cells[first..=last].iter_mut().for_each(SmallVec::clear);
+            level.named = 0;
+        }
         self.unused.clear();
+        self.covered.clear();
         self.query = 0;
-        self.written = false;
     }
 
-    fn cells(&self, region: &Region, shift: u32) -> (usize, usize) {
-        ((region.lo.max(0) >> shift) as usize, ((region.hi - 1).max(0) >> shift) as usize)
+    /// Calls `found` for each access that shares a byte with `region`, with its number.
+    fn visit(&mut self, region: &Region, mut found: impl FnMut(u32, &mut Record)) {
+        self.query += 1;
+        let (query, records, unused) = (self.query, &mut self.records, &mut self.unused);
+        let mut see = |id: u32, r: &mut Record| {
+            if r.seen != query {
+                r.seen = query;
+                if r.region.overlaps(region) {
+                    found(id, r);
+                }
+            }
+        };
+        for (number, level) in self.levels.iter_mut().enumerate().filter(|(_, level)| level.named > 0) {
+            let (first, last) = level.span(region);
+            if last - first > records.len() {
+                let here = |r: &&mut Record| usize::from(r.level) == number && !r.dead;
+                (0..).zip(records.iter_mut()).filter(|(_, r)| here(r)).for_each(|(id, r)| see(id, r));
+                continue;
+            }
+            let Level { cells, named, .. } = level;
+            for cell in cells.iter_mut().take(last + 1).skip(first).filter(|cell| !cell.is_empty()) {
+                cell.retain(|&mut id| {
+                    let r = &mut records[id as usize];
+                    if !r.dead {
+                        see(id, r);
+                    }
+                    if r.dead {
+                        r.cells -= 1;
+                        if r.cells == 0 {
+                            unused.push(id);
+                            *named -= 1;
+                        }
+                    }
+                    !r.dead
+                });
+            }
+        }
     }
 
     /// Calls `found(op, queue, hazard, subject)` for the earlier accesses that conflict with this one.
-    pub(crate) fn conflicts(&mut self, region: &Region, write: bool, found: &mut impl FnMut(u32, u8, Hazard, Subject)) {
-        if !write && !self.written {
-            return;
-        }
-        self.query += 1;
-        let query = self.query;
-        for (level, shift) in [(0, self.shift), (1, self.shift + COARSE)] {
-            let (first, last) = self.cells(region, shift);
-            let lists = if level == 0 { &mut self.fine } else { &mut self.coarse };
-            for cell in lists.iter_mut().take(last + 1).skip(first) {
-                let (records, unused) = (&mut self.records, &mut self.unused);
-                cell.retain(|&i| {
-                    let r = &mut records[i as usize];
-                    if r.dead {
-                        return r.keep(i, unused);
-                    }
-                    if (write || r.write) && r.seen != query {
-                        r.seen = query;
-                        if r.region.overlaps(region) {
-                            let hazard = match (r.write, write) {
-                                (true, false) => Hazard::Raw,
-                                (true, true) => Hazard::Waw,
-                                _ => Hazard::War,
-                            };
-                            found(r.op, r.queue, hazard, r.subject);
-                        }
-                    }
-                    true
-                });
+    ///
+    /// A write makes what it covers unreachable: who uses those bytes later waits for the write, which has waited for them. A read makes earlier
+    /// reads of the same queue unreachable that its queue takes before it: those `reach` or more positions earlier. [`Self::insert`] forgets both.
+    pub(crate) fn conflicts(&mut self, region: &Region, by: By, mut found: impl FnMut(u32, u8, Hazard, Subject)) {
+        let mut covered = std::mem::take(&mut self.covered);
+        self.visit(region, |id, r| {
+            let before = !r.write && r.queue == by.queue && by.op - r.op >= by.reach;
+            if (by.write || before) && r.op != by.op && region.covers(&r.region) {
+                covered.push(id);
             }
+            let hazard = match (r.write, by.write) {
+                (true, false) => Hazard::Raw,
+                (true, true) => Hazard::Waw,
+                (false, true) => Hazard::War,
+                (false, false) => return,
+            };
+            found(r.op, r.queue, hazard, r.subject);
+        });
+        self.covered = covered;
+    }
+
+    /// Remembers an access whose [`Self::conflicts`] are known, those of all regions that the operation accesses.
+    pub(crate) fn insert(&mut self, region: Region, by: By, subject: Subject) {
+        for id in self.covered.drain(..) {
+            self.records[id as usize].dead = true;
         }
+        self.add(region, by, subject);
     }
 
     /// Calls `keep(op, region)` for each access that shares a byte with `region`, and forgets the access where it returns false.
-    pub(crate) fn retain(&mut self, region: &Region, keep: &mut impl FnMut(u32, &Region) -> bool) {
-        self.query += 1;
-        let query = self.query;
-        for (level, shift) in [(0, self.shift), (1, self.shift + COARSE)] {
-            let (first, last) = self.cells(region, shift);
-            let lists = if level == 0 { &mut self.fine } else { &mut self.coarse };
-            for cell in lists.iter_mut().take(last + 1).skip(first) {
-                let (records, unused) = (&mut self.records, &mut self.unused);
-                cell.retain(|&i| {
-                    let r = &mut records[i as usize];
-                    if !r.dead && r.seen != query {
-                        r.seen = query;
-                        if r.region.overlaps(region) && !keep(r.op, &r.region) {
-                            r.dead = true;
-                        }
-                    }
-                    r.keep(i, unused)
-                });
-            }
-        }
+    pub(crate) fn retain(&mut self, region: &Region, mut keep: impl FnMut(u32, &Region) -> bool) {
+        self.visit(region, |_, r| r.dead = !keep(r.op, &r.region));
     }
 
     /// Remembers a write and forgets nothing.
     pub(crate) fn push(&mut self, region: Region, op: u32, subject: Subject) {
-        let id = self.unused.pop().unwrap_or(self.records.len() as u32);
-        let fine = region.hi - region.lo <= FINE << self.shift;
-        let shift = if fine { self.shift } else { self.shift + COARSE };
-        let (first, last) = self.cells(&region, shift);
-        let lists = if fine { &mut self.fine } else { &mut self.coarse };
-        if lists.len() <= last {
-            lists.resize_with(last + 1, Vec::new);
-        }
-        lists[first..=last].iter_mut().for_each(|cell| cell.push(id));
-        let cells = (last + 1 - first) as u32;
-        let record = Record { region, op, queue: 0, write: true, dead: false, cells, seen: 0, subject };
-        match self.records.get_mut(id as usize) {
-            Some(place) => *place = record,
-            None => self.records.push(record),
-        }
+        self.add(region, By { op, queue: 0, reach: 1, write: true }, subject);
     }
 
-    /// Remembers an access. A write makes what it covers unreachable: who uses those bytes later waits for the write, which has waited for
-    /// them. A read makes earlier reads of the same queue unreachable that its queue takes before it: those `reach` or more positions earlier.
-    pub(crate) fn insert(&mut self, region: Region, op: u32, queue: u8, write: bool, subject: Subject, reach: u32) {
-        self.written |= write;
-        let id = self.unused.pop().unwrap_or(self.records.len() as u32);
-        let mut cells = 0;
-        let fine = region.hi - region.lo <= FINE << self.shift;
-        for (level, shift) in [(0, self.shift), (1, self.shift + COARSE)] {
-            let (first, last) = self.cells(&region, shift);
-            let lists = if level == 0 { &mut self.fine } else { &mut self.coarse };
-            let here = (level == 0) == fine;
-            if here && lists.len() <= last {
-                lists.resize_with(last + 1, Vec::new);
-            }
-            let (records, unused) = (&mut self.records, &mut self.unused);
-            for cell in lists.iter_mut().take(last + 1).skip(first) {
-                cell.retain(|&i| {
-                    let r = &mut records[i as usize];
-                    let before = !r.write && r.queue == queue && op - r.op >= reach;
-                    if !r.dead && (write || before) && r.op != op && region.covers(&r.region) {
-                        r.dead = true;
-                    }
-                    r.keep(i, unused)
-                });
-                if here {
-                    cell.push(id);
-                    cells += 1;
-                }
-            }
+    fn add(&mut self, region: Region, by: By, subject: Subject) {
+        let fits = |level: &Level| region.hi - region.lo <= LONGEST << level.shift;
+        let number = self.levels.iter().position(fits).unwrap_or(self.levels.len() - 1);
+        let level = &mut self.levels[number];
+        let (first, last) = level.span(&region);
+        if level.cells.len() <= last {
+            level.cells.resize_with(last + 1, SmallVec::new);
         }
-        let record = Record { region, op, queue, write, dead: false, cells, seen: 0, subject };
+        let id = self.unused.pop().unwrap_or(self.records.len() as u32);
+        level.cells[first..=last].iter_mut().for_each(|cell| cell.push(id));
+        level.named += 1;
+        let By { op, queue, write, .. } = by;
+        let cells = (last + 1 - first) as u32;
+        let record = Record { region, op, queue, level: number as u8, write, dead: false, cells, seen: 0, subject };
         match self.records.get_mut(id as usize) {
             Some(place) => *place = record,
             None => self.records.push(record),

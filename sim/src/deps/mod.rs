@@ -18,6 +18,8 @@ mod pattern;
 #[cfg(test)]
 mod tests;
 
+use std::collections::BTreeMap;
+
 use nki_diag::progress;
 use nki_isa::ids::{RegId, TagId};
 use nki_isa::inst::Footprint;
@@ -30,7 +32,7 @@ use smallvec::SmallVec;
 use crate::place::Placement;
 use crate::trace::Resolved;
 use index::Partitions;
-pub(crate) use index::{Index, Region};
+pub(crate) use index::{By, Index, Region};
 use pattern::Pattern;
 
 /// Why one access must wait for another.
@@ -175,7 +177,8 @@ struct Analyzer<'p> {
     program: &'p Program,
     sbuf: Index,
     psum: Index,
-    hbm: Vec<Option<Index>>,
+    /// By tensor in HBM that an instruction writes.
+    hbm: BTreeMap<TensorId, Index>,
     /// By register: the last writer, and who read it since.
     registers: Vec<(Option<u32>, Vec<u32>)>,
     queues: Vec<u8>,
@@ -199,11 +202,11 @@ pub fn analyze(program: &Program, placement: &Placement, ops: &[Op<'_>], written
         program,
         sbuf: Index::new(u64::from(arch.sbuf_bytes)),
         psum: Index::new(u64::from(arch.psum_bytes())),
-        hbm: program
-            .tensors
-            .iter()
-            .enumerate()
-            .map(|(i, t)| (t.space.is_hbm() && written.get(i) == Some(&true)).then(|| Index::new(t.bytes() as u64)))
+        hbm: (0..)
+            .zip(&program.tensors)
+            .zip(written)
+            .filter(|((_, tensor), written)| tensor.space.is_hbm() && **written)
+            .map(|((id, tensor), _)| (TensorId(id), Index::new(tensor.bytes() as u64)))
             .collect(),
         registers: vec![(None, Vec::new()); program.registers as usize],
         queues: ops.iter().map(|o| o.queue).collect(),
@@ -212,9 +215,8 @@ pub fn analyze(program: &Program, placement: &Placement, ops: &[Op<'_>], written
         reach: reach.map(|r| r.max(1)),
     };
     let mut deps = Deps { starts: Vec::with_capacity(ops.len() + 1), edges: Vec::with_capacity(ops.len() * 2) };
-    let tracked: Vec<bool> = a.hbm.iter().map(Option::is_some).collect();
     let touched = |ops: &[Op<'_>]| -> Vec<Touched> {
-        ops.iter().map(|op| Touched::of(program, placement, op, &tracked)).collect()
+        ops.iter().map(|op| Touched::of(program, placement, op, written)).collect()
     };
     // While one thread looks for conflicts, another finds out what the next operations touch.
     let mut parts = ops.chunks(SHARE);
@@ -260,8 +262,8 @@ struct Touched {
 }
 
 impl Touched {
-    /// `tracked` says which HBM tensors matter.
-    fn of(program: &Program, placement: &Placement, op: &Op<'_>, tracked: &[bool]) -> Self {
+    /// `written` says which tensors in HBM matter.
+    fn of(program: &Program, placement: &Placement, op: &Op<'_>, written: &[bool]) -> Self {
         let NodeKind::Inst(inst) = &op.node.kind else { return Touched::default() };
         let mut footprint = Footprint::default();
         inst.footprint(&mut footprint);
@@ -271,7 +273,7 @@ impl Touched {
             footprint.reads.iter().map(|v| (false, *v)).chain(footprint.writes.iter().map(|v| (true, *v)))
         {
             let dynamic = view.indirect.as_ref().and_then(|_| resolved.next());
-            if view.space.is_hbm() && tracked.get(view.tensor.0 as usize) != Some(&true) {
+            if view.space.is_hbm() && written.get(view.tensor.0 as usize) != Some(&true) {
                 continue;
             }
             regions(program, placement, view, dynamic, &mut |region| {
@@ -340,7 +342,7 @@ impl Analyzer<'_> {
     fn barrier(&mut self) {
         self.sbuf.clear();
         self.psum.clear();
-        for index in self.hbm.iter_mut().flatten() {
+        for index in self.hbm.values_mut() {
             index.clear();
         }
         self.registers.fill((None, Vec::new()));
@@ -351,6 +353,7 @@ impl Analyzer<'_> {
     fn step(&mut self, id: u32, op: &Op<'_>, touched: &mut Touched, edges: &mut Vec<Dep>) {
         let reach = self.reach;
         let own = reach[usize::from(op.queue) % QUEUES];
+        let by = |write| By { op: id, queue: op.queue, reach: own, write };
         let mut found = Found::new(&reach);
         let same = |queue: u8, hazard: Hazard| {
             own == 1 && queue == op.queue && op.engine.is_some_and(|engine| orders(engine, hazard))
@@ -359,7 +362,7 @@ impl Analyzer<'_> {
             let Some(index) = index_of(&mut self.sbuf, &mut self.psum, &mut self.hbm, *space, *tensor) else {
                 continue;
             };
-            index.conflicts(region, *write, &mut |on, queue, hazard, subject| {
+            index.conflicts(region, by(*write), |on, queue, hazard, subject| {
                 if !same(queue, hazard) {
                     found.add(on, queue, hazard, subject);
                 }
@@ -427,7 +430,7 @@ impl Analyzer<'_> {
 
         for (space, tensor, write, region) in touched.regions.drain(..) {
             if let Some(index) = index_of(&mut self.sbuf, &mut self.psum, &mut self.hbm, space, tensor) {
-                index.insert(region, id, op.queue, write, Subject::Tensor(tensor), own);
+                index.insert(region, by(write), Subject::Tensor(tensor));
             }
         }
         for r in &touched.register_reads {
@@ -494,13 +497,13 @@ pub(crate) fn regions(
 fn index_of<'i>(
     sbuf: &'i mut Index,
     psum: &'i mut Index,
-    hbm: &'i mut [Option<Index>],
+    hbm: &'i mut BTreeMap<TensorId, Index>,
     space: Space,
     tensor: TensorId,
 ) -> Option<&'i mut Index> {
     match space {
         Space::Sbuf => Some(sbuf),
         Space::Psum => Some(psum),
-        Space::Hbm | Space::SharedHbm => hbm.get_mut(tensor.0 as usize)?.as_mut(),
+        Space::Hbm | Space::SharedHbm => hbm.get_mut(&tensor),
     }
 }

@@ -15,7 +15,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::findings::Findings;
 use super::interpreter::Interpreter;
-use crate::deps::{self, Hazard, Index, Subject};
+use crate::deps::{self, By, Hazard, Index, Subject};
 use crate::place::Placement;
 use crate::trace::Resolved;
 
@@ -82,7 +82,8 @@ impl<'p> Races<'p> {
             let Races { tensors, sites, .. } = self;
             let index = tensors.entry(view.tensor).or_insert_with(|| Index::new(tensor.bytes() as u64));
             deps::regions(program, placement, view, dynamic, &mut |region| {
-                index.conflicts(&region, write, &mut |op, queue, hazard, _| {
+                let by = By { op: id, queue: me as u8, reach: 1, write };
+                index.conflicts(&region, by, |op, queue, hazard, _| {
                     let known = |c: &Conflict<'_>| c.view == i && c.hazard == hazard;
                     if u32::from(queue) != me
                         && let Some(&(core, node)) = sites.get(op as usize)
@@ -91,7 +92,7 @@ impl<'p> Races<'p> {
                         conflicts.push(Conflict { tensor: view.tensor, core, node, hazard, view: i });
                     }
                 });
-                index.insert(region, id, me as u8, write, Subject::Tensor(view.tensor), 1);
+                index.insert(region, by, Subject::Tensor(view.tensor));
             });
             noted = true;
         }

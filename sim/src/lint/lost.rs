@@ -135,7 +135,7 @@ impl<'p> Watch<'p> {
         let mut free = std::mem::take(&mut self.free);
         if let Some(index) = self.index(core, view) {
             deps::regions(program, placement, view, dynamic, &mut |region| {
-                index.retain(&region, &mut |op, _| {
+                index.retain(&region, |op, _| {
                     let slot = &mut slots[op as usize];
                     slot.read = true;
                     drop_region(slot, op, &mut free);
@@ -230,7 +230,7 @@ impl<'p> Watch<'p> {
         let arch = Arch::of(self.program.target);
         let adds = adds(step.inst, arch);
         if let Some(index) = self.index(step.core, view) {
-            index.retain(region, &mut |op, earlier| {
+            index.retain(region, |op, earlier| {
                 if own == Some(op) {
                     return true;
                 }

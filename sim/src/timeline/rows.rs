@@ -1,7 +1,7 @@
 //! Builds rows whose spans tile the elapsed time.
 
 use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use std::collections::{BTreeSet, BinaryHeap};
 
 use super::{Cause, EventId, Ps, Span, State};
 
@@ -65,7 +65,8 @@ pub(crate) fn dma_spans(transfers: &[Transfer], head: Ps, elapsed: Ps) -> Vec<Sp
     debug_assert!(transfers.is_sorted_by_key(|t| t.issue.0), "transfers are in the order of issue");
     let mut lane = Lane::default();
     lane.stall(head, Cause::StartUp);
-    let mut open: [std::collections::BTreeSet<u32>; 3] = Default::default();
+    let mut busy = BTreeSet::new();
+    let mut waiting = [0u32; 2];
     let mut next = 0; // the first transfer not yet issued
     loop {
         let is_next =
@@ -76,11 +77,11 @@ pub(crate) fn dma_spans(transfers: &[Transfer], head: Ps, elapsed: Ps) -> Vec<Sp
             );
         }
         let Some(&Reverse((now, ..))) = edges.peek() else { break };
-        let state = if let Some(&i) = open[0].first() {
+        let state = if let Some(&i) = busy.first() {
             State::Busy(transfers[i as usize].event)
-        } else if !open[1].is_empty() {
+        } else if waiting[0] > 0 {
             State::Stalled(Cause::DmaBandwidth)
-        } else if !open[2].is_empty() {
+        } else if waiting[1] > 0 {
             State::Stalled(Cause::DmaLatency)
         } else {
             State::Stalled(transfers.get(next).map_or(Cause::Finished, |t| t.before))
@@ -91,11 +92,15 @@ pub(crate) fn dma_spans(transfers: &[Transfer], head: Ps, elapsed: Ps) -> Vec<Sp
         {
             edges.pop();
             // An interval may end and begin twice for the same rank (payload after issue), but never overlaps itself.
+            let waiting = rank.checked_sub(1).map(|rank| &mut waiting[usize::from(rank)]);
+            match (waiting, step > 0) {
+                (Some(waiting), true) => *waiting += 1,
+                (Some(waiting), false) => *waiting -= 1,
+                (None, true) => _ = busy.insert(i),
+                (None, false) => _ = busy.remove(&i),
+            }
             if step > 0 {
-                open[rank as usize].insert(i);
                 next = next.max(i as usize + 1);
-            } else {
-                open[rank as usize].remove(&i);
             }
         }
     }

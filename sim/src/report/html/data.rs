@@ -226,7 +226,7 @@ fn statements(a: &Analysis<'_>, strings: &mut Strings, columns: &mut Columns) ->
             let opcode = strings.of(inst.schema().name);
             let name = strings.of(a.program.name_of(node));
             let operands = strings.of(&operands(a.program, inst));
-            let key = (opcode, name, operands, node.loc.file, node.loc.line, a.facts.nodes[core][n].counters);
+            let key = (opcode, name, operands, node.loc.file, node.loc.line, a.facts()[core][n].counters);
             statement.push(*index.entry(key).or_insert_with(|| {
                 rows.push(key);
                 rows.len() as u32 - 1

@@ -120,7 +120,6 @@ fn escape(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::analysis::counters::Facts;
     use crate::analysis::remedies::{Case, THOROUGH};
     use crate::exec::trace_only;
     use crate::place::place;
@@ -143,7 +142,7 @@ mod tests {
             timeline: &t,
             known: None,
         };
-        let a = Analysis::new(case, Facts::of(&program), THOROUGH);
+        let a = Analysis::new(case, THOROUGH);
         let page = Page {
             target: "trn2".into(),
             sources: vec![Source { name: "kernel.py".into(), text: Some(text.into()) }],
