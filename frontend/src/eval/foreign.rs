@@ -15,7 +15,7 @@ use nki_isa::{DType, Loc, Program};
 
 use super::Interp;
 use super::error::{EvalResult, Raise, closest};
-use super::native::CallArgs;
+use super::native::{CallArgs, Native};
 use super::value::{Function, Key, Value};
 use crate::syntax::{BinOp, ClassDef, CmpOp, Expr, Param, Symbol, UnaryOp};
 
@@ -258,6 +258,37 @@ pub(crate) trait Follower {
     fn next_iteration(&self, interp: &mut Interp<'_>, header: u64) -> EvalResult<bool>;
 }
 
+/// What a function does beside giving a value, which is of no use to the loop that contains the call unless this says so.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Acts {
+    /// It emits an instruction with these operands.
+    Emits,
+    /// It makes a tensor, and gives it.
+    Makes,
+    /// It gives a slice between its arguments.
+    Slices,
+    /// It gives a number, or several, that follow from its arguments.
+    Computes,
+}
+
+/// What the iterations of an unrolled loop make: each is evaluated, or made like one that was.
+pub(crate) trait Iterations {
+    /// An iteration has been evaluated. `None` if what it made cannot be compared.
+    fn ended(&mut self, interp: &mut Interp<'_>) -> Option<()>;
+
+    /// Whether the last two iterations made the same, apart from where views begin. The variable of the loop is `value` in the last one.
+    fn are_alike(&mut self, interp: &mut Interp<'_>, value: i64) -> Option<()>;
+
+    /// Takes back what `run` makes.
+    fn rehearse(&self, interp: &mut Interp<'_>, run: &mut dyn FnMut(&mut Interp<'_>));
+
+    /// Whether what was made since the last iteration is what the one `turns` later makes by this law, with this value of the variable.
+    fn foretell(&self, interp: &mut Interp<'_>, turns: i64, value: i64) -> Option<()>;
+
+    /// Makes what the iteration `turns` after the last one makes. `None`, and nothing is made, if it breaks a rule.
+    fn copy(&self, interp: &mut Interp<'_>, turns: i64, value: i64) -> Option<()>;
+}
+
 /// A condition that is decided on the device.
 pub(crate) trait DeviceCondition {
     /// `if this:`. Both blocks are evaluated once.
@@ -428,6 +459,21 @@ pub(crate) trait Dialect {
 
     /// Whether the compiler reads the body of a loop over this once: Python's numbers that the body updates do not add up.
     fn reads_body_once(&self, _interp: &Interp<'_>, _iterable: &Expr) -> bool {
+        false
+    }
+
+    /// What copies the iterations of a loop that is about to be unrolled; `None` where they have to be evaluated.
+    fn iterations(&self, _interp: &mut Interp<'_>) -> Option<Box<dyn Iterations>> {
+        None
+    }
+
+    /// What a function of this dialect does, if it does nothing else.
+    fn acts(&self, _function: &Native) -> Option<Acts> {
+        None
+    }
+
+    /// Whether it is a tensor, whose views begin at the numbers that index it.
+    fn is_tensor(&self, _value: &Value) -> bool {
         false
     }
 

@@ -24,8 +24,18 @@ const MAX_NESTING: u32 = 1000;
 impl Interp<'_> {
     /// Counts a statement, iteration or call.
     pub(crate) fn step(&mut self, span: Span) -> EvalResult<()> {
+        self.take_steps(1, span)
+    }
+
+    /// Statements, iterations and calls so far.
+    pub(crate) fn steps_taken(&self) -> u64 {
+        self.steps_taken.get()
+    }
+
+    /// Counts several.
+    pub(crate) fn take_steps(&mut self, n: u64, span: Span) -> EvalResult<()> {
         nki_diag::stop::check();
-        self.count_steps(1);
+        self.count_steps(n);
         self.check_steps(span)?;
         let program = self.backend.size();
         if program != self.charged {
@@ -38,7 +48,7 @@ impl Interp<'_> {
             self.memory.commit(grown).map_err(|e| memory_limit(e, span))?;
             self.report_findings();
         }
-        self.memory.charge(STEP).map_err(|e| memory_limit(e, span))
+        self.memory.charge(n * STEP).map_err(|e| memory_limit(e, span))
     }
 
     /// Reports the findings about what was made since the last call.

@@ -9,6 +9,7 @@ use super::exec::Flow;
 use super::foreign::{Hint, Object};
 use super::generator::Saved;
 use super::iterator::Iter;
+use super::unroll::Copies;
 use super::value::Value;
 use super::{Frame, Interp};
 use crate::syntax::*;
@@ -52,15 +53,18 @@ impl Interp<'_> {
         }
         let flow = match &iterable {
             Value::Range(range) if !frame.is_generator() => {
-                let n = range.len();
-                self.loop_over(frame, f, variable, header, (0..n).map(|i| Value::Int(range.at(i))))
+                let items = (0..range.len()).map(|i| Value::Int(range.at(i)));
+                let mut copies = Copies::of(f, range);
+                self.loop_over(frame, f, variable, header, items, &mut |interp, depth, count| {
+                    copies.after(interp, frame, (depth, header), count)
+                })
             }
             Value::Tuple(items) if !frame.is_generator() => {
-                self.loop_over(frame, f, variable, header, items.iter().cloned())
+                self.loop_over(frame, f, variable, header, items.iter().cloned(), &mut |_, _, _| Ok(0))
             }
             // Once: the body may have errors of its own.
             Value::Poison if !frame.is_generator() => {
-                self.loop_over(frame, f, variable, header, std::iter::once(Value::Poison))
+                self.loop_over(frame, f, variable, header, std::iter::once(Value::Poison), &mut |_, _, _| Ok(0))
             }
             // A list may grow while it is walked.
             Value::List(list) if !frame.is_generator() => {
@@ -69,7 +73,7 @@ impl Interp<'_> {
                     index += 1;
                     list.items.borrow().get(index - 1).cloned()
                 });
-                self.loop_over(frame, f, variable, header, items)
+                self.loop_over(frame, f, variable, header, items, &mut |_, _, _| Ok(0))
             }
             other => {
                 let items = self.iter(other, f.iter.span)?;
@@ -145,29 +149,39 @@ impl Interp<'_> {
         result
     }
 
+    /// Runs the iterations of a loop. `after` gets its depth and the number of the iteration that was run, and gives how many that follow are done.
     fn loop_over(
         &mut self,
         frame: &Frame<'_>,
         f: &For,
         variable: Symbol,
         header: Span,
-        items: impl Iterator<Item = Value>,
+        mut items: impl Iterator<Item = Value>,
+        after: &mut dyn FnMut(&mut Self, usize, i64) -> EvalResult<usize>,
     ) -> EvalResult<Flow> {
         let depth = self.push_iteration(variable, header);
         let mut result = Ok(Flow::Next);
         let before = self.held_before(frame, f);
-        for (count, item) in items.enumerate() {
+        let mut count = 0;
+        while let Some(item) = items.next() {
             self.begin_again(frame, &before, f.iter.span);
-            let value = item.as_int().unwrap_or(count as i64);
-            self.set_iteration(depth, value);
-            let ran = self
-                .step(header)
-                .and_then(|()| self.assign(frame, &f.target, item))
-                .and_then(|()| self.exec_block(frame, &f.body));
+            let ran = self.iteration(frame, f, (depth, header), item, count).and_then(|flow| match flow {
+                Flow::Next | Flow::Continue => Ok((after(self, depth, count)?, flow)),
+                other => Ok((0, other)),
+            });
             match ran {
-                Ok(Flow::Next | Flow::Continue) => {}
-                other => {
-                    result = other;
+                Ok((done, Flow::Next | Flow::Continue)) => {
+                    count += 1 + done as i64;
+                    if done > 0 {
+                        items.nth(done - 1);
+                    }
+                }
+                Ok((_, other)) => {
+                    result = Ok(other);
+                    break;
+                }
+                Err(raise) => {
+                    result = Err(raise);
                     break;
                 }
             }
@@ -177,6 +191,21 @@ impl Interp<'_> {
             self.end_held(frame, &before, f.iter.span);
         }
         result
+    }
+
+    /// Runs one iteration of the loop at `depth`, which is number `count`.
+    pub(super) fn iteration(
+        &mut self,
+        frame: &Frame<'_>,
+        f: &For,
+        (depth, header): (usize, Span),
+        item: Value,
+        count: i64,
+    ) -> EvalResult<Flow> {
+        self.set_iteration(depth, item.as_int().unwrap_or(count));
+        self.step(header)?;
+        self.assign(frame, &f.target, item)?;
+        self.exec_block(frame, &f.body)
     }
 
     /// The values of names with which each iteration of a loop begins whose compiler read its body once.

@@ -23,6 +23,7 @@ mod inert;
 pub(crate) mod iterator;
 pub(crate) mod kernel;
 pub(crate) mod limits;
+mod linear;
 mod live;
 mod loops;
 mod methods;
@@ -37,6 +38,7 @@ pub(crate) mod stdlib;
 #[cfg(test)]
 pub(crate) mod tests;
 mod types;
+mod unroll;
 pub(crate) mod value;
 
 use std::cell::Cell;
@@ -143,6 +145,14 @@ pub(crate) struct Interp<'a> {
     trails: Vec<Trail>,
 }
 
+/// What an evaluation has found at some point.
+#[derive(Debug, PartialEq)]
+struct Findings {
+    diagnostics: usize,
+    reported: FxHashSet<(&'static str, Span)>,
+    recovery: recover::Recovery,
+}
+
 /// A step of a trail whose strings are not made yet.
 pub(crate) enum PendingStep {
     /// One iteration of an unrolled loop.
@@ -237,6 +247,16 @@ impl<'a> Interp<'a> {
         self.trails.len()
     }
 
+    /// All trails made so far.
+    pub(crate) fn all_trails(&self) -> &[Trail] {
+        &self.trails
+    }
+
+    /// Adds a trail that is like another one.
+    pub(crate) fn add_trail(&mut self, trail: Trail) {
+        self.trails.push(trail);
+    }
+
     /// Takes back all trails but the first so many.
     pub(crate) fn take_back_trails(&mut self, remaining: usize) {
         self.trails.truncate(remaining);
@@ -297,6 +317,18 @@ impl<'a> Interp<'a> {
         let files = (0..self.sources.len()).map(|i| self.sources.path(FileId(i as u32)).into()).collect();
         let trails = std::mem::replace(&mut self.trails, vec![Trail { parent: None, step: Step::Root }]);
         self.backend.finish(files, trails, span)
+    }
+
+    /// What has been found so far.
+    fn findings(&self) -> Findings {
+        Findings { diagnostics: self.diagnostics.len(), reported: self.reported.clone(), recovery: self.recovery }
+    }
+
+    /// Takes back what has been found since.
+    fn take_back_findings(&mut self, before: Findings) {
+        self.diagnostics.truncate(before.diagnostics);
+        self.reported = before.reported;
+        self.recovery = before.recovery;
     }
 
     /// Reports a finding that does not stop evaluation.

@@ -26,7 +26,7 @@ const TRANSPARENT: &[&str] =
     &["enumerate", "zip", "len", "reversed", "iter", "next", "isinstance", "getattr", "hasattr"];
 
 /// What has gone wrong in the kernel so far.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Recovery {
     /// Errors at different places after which evaluation continued.
     errors: usize,

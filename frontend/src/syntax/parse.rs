@@ -5,7 +5,7 @@
 
 mod forms;
 
-use std::cell::OnceCell;
+use std::cell::{Cell, OnceCell};
 use std::rc::Rc;
 
 use nki_diag::{Diagnostic, FileId, Span};
@@ -199,6 +199,7 @@ impl Convert<'_> {
                 body: self.block(&s.body),
                 orelse: self.block(&s.orelse),
                 carried: OnceCell::new(),
+                differs: Cell::new(false),
             })),
             py::Stmt::While(s) => StmtKind::While(self.expr(&s.test), self.block(&s.body), self.block(&s.orelse)),
             py::Stmt::Break(_) => StmtKind::Break,

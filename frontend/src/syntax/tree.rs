@@ -5,7 +5,7 @@
 //! node so that host-only code in the same file does no harm unless a kernel reaches it.
 //! [`super::resolve`] fills in the [`Slot`]s before evaluation.
 
-use std::cell::OnceCell;
+use std::cell::{Cell, OnceCell};
 use std::rc::Rc;
 
 use nki_diag::Span;
@@ -484,6 +484,8 @@ pub(crate) struct For {
     pub(crate) orelse: Vec<Stmt>,
     /// See [`For::carried`].
     pub(crate) carried: OnceCell<Box<[Carried]>>,
+    /// Its iterations did not make the same: they are not compared again.
+    pub(crate) differs: Cell<bool>,
 }
 
 impl For {

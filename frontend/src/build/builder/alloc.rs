@@ -185,17 +185,24 @@ impl Builder {
         id
     }
 
+    /// Whether another tensor that is declared like this one can be made on this core, and nothing has to be checked or noted.
+    pub(super) fn is_plain(&self, declaration: &Declaration) -> bool {
+        let limit = match declaration.space {
+            Space::Sbuf => self.arch.sbuf_bytes,
+            Space::Psum => self.arch.psum_bytes(),
+            _ => return false,
+        };
+        declaration.address.is_none()
+            && declaration.data.is_none()
+            && declaration.core == self.core
+            && declaration.bytes() <= limit as usize
+    }
+
     /// A new tensor on chip that is declared like an earlier one of the same statement, of which all is given; `None` where [`Self::alloc`] has
     /// more to check.
     pub(crate) fn another(&mut self, earlier: &Tensor, trail: TrailId) -> Option<Tensor> {
         let declaration = &earlier.storage.declaration;
-        let limit = match declaration.space {
-            Space::Sbuf => self.arch.sbuf_bytes,
-            Space::Psum => self.arch.psum_bytes(),
-            _ => return None,
-        };
-        let is_plain = declaration.address.is_none() && declaration.data.is_none() && declaration.core == self.core;
-        if !is_plain || declaration.bytes() > limit as usize {
+        if !self.is_plain(declaration) {
             return None;
         }
         let id = self.push_tensor(declaration.clone(), trail);

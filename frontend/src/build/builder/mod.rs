@@ -1,6 +1,7 @@
 //! Builds the [`Program`]: storage, registers, and the structured instruction stream of each core.
 
 mod alloc;
+mod copies;
 mod order;
 mod output;
 mod prepared;
@@ -20,6 +21,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;
 
 pub(crate) use self::alloc::Request;
+pub(crate) use self::copies::{Extent, Other, Piece};
 pub(crate) use self::order::Dependency;
 use crate::build::Result;
 

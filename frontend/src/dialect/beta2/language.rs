@@ -18,8 +18,8 @@ use crate::dialect::common::values;
 use crate::eval::Interp;
 use crate::eval::convert::{int, ints, wrong};
 use crate::eval::error::{EvalResult, Raise};
-use crate::eval::foreign::Object;
-use crate::eval::native::{CallArgs, NativeFn};
+use crate::eval::foreign::{Acts, Object};
+use crate::eval::native::{CallArgs, Native, NativeFn};
 use crate::eval::stdlib::dtype::dtype as to_dtype;
 use crate::eval::value::{Range, Value};
 
@@ -75,6 +75,16 @@ pub(super) static FUNCTIONS: &[(&str, NativeFn)] = &[
     ("rand", alloc::rand),
     ("random_seed", random_seed),
 ];
+
+/// What a function of `nl` does that only gives a slice or a range.
+pub(super) fn acts(function: &Native) -> Option<Acts> {
+    let is = |func: NativeFn| std::ptr::fn_addr_eq(function.func, func);
+    match () {
+        () if is(ds) => Some(Acts::Slices),
+        () if is(static_range) => Some(Acts::Computes),
+        () => None,
+    }
+}
 
 /// Runs a lowering at the place of the call; `about` are the tensors that an error is likely about.
 fn lower(

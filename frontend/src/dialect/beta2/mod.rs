@@ -29,13 +29,14 @@ use super::common::kernel;
 use super::common::scalars;
 use super::common::state::arch;
 use super::common::strict::reject;
+use super::common::unrolled::Unrolled;
 use super::common::values;
 use crate::build::ops::OPS;
 use crate::build::tensor::Tensor;
 use crate::eval::Interp;
 use crate::eval::error::{EvalResult, Raise};
-use crate::eval::foreign::{Construct, Dialect, Hint, Object};
-use crate::eval::native::{CallArgs, NativeFn};
+use crate::eval::foreign::{Acts, Construct, Dialect, Hint, Iterations, Object};
+use crate::eval::native::{CallArgs, Native, NativeFn};
 use crate::eval::stdlib::dtype;
 use crate::eval::value::Value;
 use crate::syntax::{BinOp, CmpOp, UnaryOp, sym};
@@ -71,6 +72,25 @@ impl Dialect for Beta2 {
     /// A memory, in kernels of the early releases.
     fn undefined(&self, interp: &mut Interp<'_>, name: &str, span: Span) -> Option<Value> {
         region::named(interp, name, span)
+    }
+
+    fn iterations(&self, interp: &mut Interp<'_>) -> Option<Box<dyn Iterations>> {
+        Unrolled::of(interp)
+    }
+
+    fn acts(&self, function: &Native) -> Option<Acts> {
+        let is = |func: NativeFn| std::ptr::fn_addr_eq(function.func, func);
+        if is(instruction::call) {
+            return Some(Acts::Emits);
+        }
+        if [alloc::ndarray, alloc::zeros, alloc::ones, alloc::full].into_iter().any(|f: NativeFn| is(f)) {
+            return Some(Acts::Makes);
+        }
+        language::acts(function)
+    }
+
+    fn is_tensor(&self, value: &Value) -> bool {
+        value.downcast::<Tensor>().is_some()
     }
 
     fn index(&self, interp: &mut Interp<'_>, base: &Value, index: &Value, span: Span) -> EvalResult<Value> {

@@ -14,4 +14,5 @@ pub(crate) mod scalars;
 pub(crate) mod state;
 pub(crate) mod strict;
 pub(crate) mod tensor;
+pub(crate) mod unrolled;
 pub(crate) mod values;

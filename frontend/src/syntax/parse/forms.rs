@@ -1,6 +1,6 @@
 //! Generator expressions and the patterns of `match`.
 
-use std::cell::OnceCell;
+use std::cell::{Cell, OnceCell};
 
 use std::rc::Rc;
 
@@ -36,7 +36,14 @@ impl Convert<'_> {
                 _ => self.expr(&clause.iter),
             };
             let (target, span) = (self.expr(&clause.target), self.span(clause));
-            let each = For { target, iter, body: vec![body], orelse: Vec::new(), carried: OnceCell::new() };
+            let each = For {
+                target,
+                iter,
+                body: vec![body],
+                orelse: Vec::new(),
+                carried: OnceCell::new(),
+                differs: Cell::new(false),
+            };
             body = Stmt { kind: StmtKind::For(Box::new(each)), span };
         }
         self.yields = outer;

@@ -1,0 +1,314 @@
+//! Whether the iterations of a loop over numbers all make the same, but for views that move by a constant from each iteration to the next.
+//!
+//! They do if every value in the body either is the same in all iterations (apart from the tensors that an iteration makes), or is a number
+//! that grows by a constant, or a slice or view between such numbers. So the body may call what emits an instruction, makes a tensor, makes a
+//! slice or computes from values that stay the same; it may add and subtract numbers that grow, and multiply them by others. Nothing may
+//! depend on them in another way: no condition, no division, no item of a list.
+//!
+//! What an index does at the ends of a tensor (it counts from the end, is cut off or is refused) is no such law, but each comparison with a
+//! bound changes at most once in the course of the iterations. So it is the same in all iterations between two in which it is the same.
+
+use super::foreign::Acts;
+use super::value::{BuiltinType, Value};
+use super::{Frame, Interp};
+use crate::syntax::*;
+
+/// Longest list whose items are looked at.
+const MOST_ITEMS: usize = 4096;
+
+/// Rounds after which the names of an inner loop have to hold values of the same kinds.
+const ROUNDS: usize = 4;
+
+/// What is known of a value.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Known {
+    /// It may differ from iteration to iteration.
+    grows: bool,
+    /// It is a number.
+    number: bool,
+    /// It is a tensor.
+    tensor: bool,
+}
+
+impl Known {
+    const SAME: Known = Known { grows: false, number: false, tensor: false };
+
+    /// Of one of the two.
+    fn or(self, other: Known) -> Known {
+        Known {
+            grows: self.grows || other.grows,
+            number: self.number && other.number,
+            tensor: self.tensor && other.tensor,
+        }
+    }
+
+    /// Whether a condition may depend on it.
+    fn decides(self) -> Option<()> {
+        (!self.grows && !self.tensor).then_some(())
+    }
+}
+
+/// The body of a loop.
+struct Body<'b, 'f, 'i> {
+    interp: &'b mut Interp<'i>,
+    frame: &'b Frame<'f>,
+    /// What the body assigns anywhere.
+    assigned: Vec<Slot>,
+    /// What it has assigned so far.
+    bound: Vec<(Slot, Known)>,
+}
+
+impl Interp<'_> {
+    /// Whether the iterations of this loop over numbers make the same, shifted. False also where that is not known.
+    pub(super) fn is_linear(&mut self, frame: &Frame<'_>, f: &For) -> bool {
+        let mut body = Body { interp: self, frame, assigned: Vec::new(), bound: Vec::new() };
+        let variable = Known { grows: true, number: true, tensor: false };
+        body.assigned_in(&f.body);
+        body.targets(&f.target);
+        body.bind(&f.target, variable).is_some() && body.block(&f.body).is_some()
+    }
+}
+
+impl Body<'_, '_, '_> {
+    fn assigned_in(&mut self, body: &[Stmt]) {
+        for stmt in body {
+            match &stmt.kind {
+                StmtKind::Assign(targets, _) => targets.iter().for_each(|target| self.targets(target)),
+                StmtKind::If(arms, orelse) => {
+                    arms.iter().for_each(|(_, body)| self.assigned_in(body));
+                    self.assigned_in(orelse);
+                }
+                StmtKind::For(f) => {
+                    self.targets(&f.target);
+                    self.assigned_in(&f.body);
+                }
+                // Either assigns nothing or is not allowed.
+                _ => {}
+            }
+        }
+    }
+
+    fn targets(&mut self, target: &Expr) {
+        match &target.kind {
+            ExprKind::Name(_, slot) => self.assigned.push(*slot),
+            ExprKind::Tuple(items) => items.iter().for_each(|item| self.targets(item)),
+            _ => {}
+        }
+    }
+
+    fn block(&mut self, body: &[Stmt]) -> Option<()> {
+        body.iter().try_for_each(|stmt| self.stmt(stmt))
+    }
+
+    fn stmt(&mut self, stmt: &Stmt) -> Option<()> {
+        match &stmt.kind {
+            StmtKind::Pass => Some(()),
+            StmtKind::Expr(value) => self.value(value).map(drop),
+            StmtKind::Assert(test, _) => self.value(test)?.decides(),
+            StmtKind::Assign(targets, value) => {
+                let known = self.value(value)?;
+                targets.iter().try_for_each(|target| self.bind(target, known))
+            }
+            StmtKind::If(arms, orelse) => {
+                let before = self.bound.clone();
+                let mut after: Option<Vec<(Slot, Known)>> = None;
+                let arms = arms.iter().map(|(test, body)| (Some(test), &body[..]));
+                for (test, body) in arms.chain([(None, &orelse[..])]) {
+                    self.bound.clone_from(&before);
+                    if let Some(test) = test {
+                        self.value(test)?.decides()?;
+                    }
+                    self.block(body)?;
+                    let now = std::mem::take(&mut self.bound);
+                    after = Some(after.map_or(now.clone(), |earlier| either(&earlier, &now)));
+                }
+                self.bound = after.unwrap_or(before);
+                Some(())
+            }
+            StmtKind::For(f) if f.orelse.is_empty() => {
+                let items = self.value(&f.iter)?;
+                items.decides()?;
+                for _ in 0..ROUNDS {
+                    let before = self.bound.clone();
+                    self.bind(&f.target, items)?;
+                    self.block(&f.body)?;
+                    self.bound = either(&before, &self.bound);
+                    if self.bound == before {
+                        return Some(());
+                    }
+                }
+                None
+            }
+            _ => None,
+        }
+    }
+
+    fn bind(&mut self, target: &Expr, known: Known) -> Option<()> {
+        match &target.kind {
+            ExprKind::Name(_, slot @ Slot::Local(_)) => {
+                self.bound.retain(|(bound, _)| bound != slot);
+                self.bound.push((*slot, known));
+                Some(())
+            }
+            ExprKind::Tuple(items) if !known.grows && !known.tensor => {
+                items.iter().try_for_each(|item| self.bind(item, Known::SAME))
+            }
+            _ => None,
+        }
+    }
+
+    /// A value that the body does not change: what a name from outside holds, and what modules and tensors have.
+    fn constant(&mut self, expr: &Expr) -> Option<Value> {
+        match &expr.kind {
+            ExprKind::Name(_, slot) if self.assigned.contains(slot) => return None,
+            ExprKind::Name(..) => {}
+            ExprKind::Attr(base, _) => match self.constant(base)? {
+                Value::Module(_) | Value::NativeModule(_) | Value::Object(_) => {}
+                _ => return None,
+            },
+            ExprKind::Subscript(base, index) => match (self.constant(base)?, &index.kind) {
+                (Value::Tuple(_), ExprKind::Int(_)) => {}
+                _ => return None,
+            },
+            _ => return None,
+        }
+        let (interp, frame) = (&mut *self.interp, self.frame);
+        interp.handling_errors(|interp| interp.eval(frame, expr)).ok().filter(is_plain)
+    }
+
+    /// What is known of a value that the body does not change.
+    fn known(&self, value: &Value) -> Known {
+        let number = matches!(value, Value::Int(_) | Value::Float(_) | Value::Bool(_));
+        Known { grows: false, number, tensor: self.interp.dialect.is_tensor(value) }
+    }
+
+    fn value(&mut self, expr: &Expr) -> Option<Known> {
+        if let Some(value) = self.constant(expr) {
+            return Some(self.known(&value));
+        }
+        match &expr.kind {
+            ExprKind::None | ExprKind::Str(_) | ExprKind::Ellipsis => Some(Known::SAME),
+            ExprKind::Bool(_) | ExprKind::Int(_) | ExprKind::Float(_) => Some(Known { number: true, ..Known::SAME }),
+            ExprKind::Name(_, slot) => self.bound.iter().find(|(bound, _)| bound == slot).map(|(_, known)| *known),
+            ExprKind::Attr(base, _) => {
+                let base = self.value(base)?;
+                (base.tensor && !base.grows).then_some(Known::SAME)
+            }
+            ExprKind::Subscript(base, index) => {
+                let (base, index) = (self.value(base)?, self.value(index)?);
+                let grows = base.grows || index.grows;
+                (base.tensor || !grows).then_some(Known { grows, tensor: base.tensor, number: false })
+            }
+            ExprKind::Slice(start, stop, step) => {
+                let step = step.as_ref().map_or(Some(Known::SAME), |e| self.value(e))?;
+                let ends = self.all([start, stop].into_iter().flatten().map(|e| &**e))?;
+                (!step.grows).then_some(Known { grows: ends.grows, ..Known::SAME })
+            }
+            ExprKind::Tuple(items) => Some(Known { grows: self.all(items)?.grows, ..Known::SAME }),
+            ExprKind::List(items) => (!self.all(items)?.grows).then_some(Known::SAME),
+            ExprKind::Unary(op, operand) => {
+                let operand = self.value(operand)?;
+                let fits = match op {
+                    UnaryOp::Neg | UnaryOp::Pos => operand.number,
+                    UnaryOp::Not | UnaryOp::Invert => operand.decides().is_some(),
+                };
+                fits.then_some(operand)
+            }
+            ExprKind::Binary(op, left, right) => {
+                let (left, right) = (self.value(left)?, self.value(right)?);
+                let fits = match op {
+                    _ if left.tensor || right.tensor => false,
+                    _ if !left.grows && !right.grows => true,
+                    BinOp::Add | BinOp::Sub => left.number && right.number,
+                    BinOp::Mul => left.number && right.number && !(left.grows && right.grows),
+                    _ => false,
+                };
+                let grows = left.grows || right.grows;
+                fits.then_some(Known { grows, number: left.number && right.number, tensor: false })
+            }
+            ExprKind::Compare(left, rest) => {
+                self.value(left)?.decides()?;
+                self.all(rest.iter().map(|(_, e)| e))?.decides()?;
+                Some(Known::SAME)
+            }
+            ExprKind::And(items) | ExprKind::Or(items) => {
+                self.all(items)?.decides()?;
+                Some(Known::SAME)
+            }
+            ExprKind::IfElse(test, then, otherwise) => {
+                self.value(test)?.decides()?;
+                Some(self.value(then)?.or(self.value(otherwise)?))
+            }
+            ExprKind::Call(callee, arguments) => self.call(callee, arguments),
+            _ => None,
+        }
+    }
+
+    /// Whether any of several values grows or is a tensor.
+    fn all<'e>(&mut self, exprs: impl IntoIterator<Item = &'e Expr>) -> Option<Known> {
+        let mut all = Known::SAME;
+        for expr in exprs {
+            let known = self.value(expr)?;
+            all.grows |= known.grows;
+            all.tensor |= known.tensor;
+        }
+        Some(all)
+    }
+
+    fn call(&mut self, callee: &Expr, arguments: &[Argument]) -> Option<Known> {
+        let acts = match &self.constant(callee)? {
+            Value::Native(native) => match &*native.name {
+                "len" | "abs" | "min" | "max" => Acts::Computes,
+                _ => self.interp.dialect.acts(native)?,
+            },
+            Value::Type(BuiltinType::Range | BuiltinType::Int) => Acts::Computes,
+            _ => return None,
+        };
+        let mut given = Vec::with_capacity(arguments.len());
+        for argument in arguments {
+            match argument {
+                Argument::Positional(value) | Argument::Keyword(_, value) => given.push(value),
+                Argument::Star(_) | Argument::DoubleStar(_) => return None,
+            }
+        }
+        let given = self.all(given)?;
+        let same = (!given.grows).then_some(());
+        match acts {
+            // What it returns has no use that grows.
+            Acts::Emits => Some(Known { grows: true, ..Known::SAME }),
+            Acts::Slices => Some(Known { grows: given.grows, ..Known::SAME }),
+            Acts::Makes => same.map(|()| Known { tensor: true, ..Known::SAME }),
+            Acts::Computes => same.map(|()| Known { number: true, ..Known::SAME }),
+        }
+    }
+}
+
+/// What is known after one of two blocks: of the names that both bind.
+fn either(a: &[(Slot, Known)], b: &[(Slot, Known)]) -> Vec<(Slot, Known)> {
+    let in_b = |slot: &Slot| b.iter().find(|(other, _)| other == slot);
+    a.iter().filter_map(|(slot, known)| Some((*slot, known.or(in_b(slot)?.1)))).collect()
+}
+
+/// Whether operators and items of a value are those of Python's own types or the dialect's: no code of the kernel runs.
+fn is_plain(value: &Value) -> bool {
+    match value {
+        Value::Tuple(items) => items.len() <= MOST_ITEMS && items.iter().all(is_plain),
+        Value::List(list) => {
+            let items = list.items.borrow();
+            items.len() <= MOST_ITEMS && items.iter().all(|item| !matches!(item, Value::List(_)) && is_plain(item))
+        }
+        Value::None
+        | Value::Bool(_)
+        | Value::Int(_)
+        | Value::Float(_)
+        | Value::Str(_)
+        | Value::Ellipsis
+        | Value::Range(_)
+        | Value::Native(_)
+        | Value::Type(_)
+        | Value::Module(_)
+        | Value::NativeModule(_)
+        | Value::Object(_) => true,
+        _ => false,
+    }
+}
