@@ -42,13 +42,13 @@ impl<'a> Analysis<'a> {
     /// Analyses a run. Trying the remedies takes most of the time: they time at most `budget` instructions again.
     pub fn new(case: Case<'a>, budget: usize) -> Self {
         let Case { program, placement, params, timeline, .. } = case;
-        let ((path, verdict, error), totals) = rayon::join(
+        let ((path, verdict), (totals, error)) = rayon::join(
             || {
                 let path = critical_path(timeline);
                 let verdict = verdict(timeline, &path);
-                (path, verdict, error_bar(program, params, timeline))
+                (path, verdict)
             },
-            || Totals::of(program, timeline),
+            || (Totals::of(program, timeline), error_bar(program, params, timeline)),
         );
         Analysis {
             verdict,
