@@ -8,10 +8,9 @@ use nki_isa::view::Dims;
 use nki_isa::work::{Work, WorkKind};
 use nki_isa::{Arch, DType, Inst, Program, Space, TensorId, View};
 use rustc_hash::{FxHashMap, FxHashSet};
-use smallvec::SmallVec;
 
-use crate::timeline::Timeline;
-use crate::trace::index_nodes;
+use crate::timeline::{Event, Timeline};
+use crate::trace::{NodeIndex, index_nodes};
 
 /// What one instruction, line or kernel did. A multiply-add is two operations.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
@@ -39,20 +38,15 @@ pub struct Counters {
 impl Counters {
     /// Adds `other`.
     pub fn add(&mut self, other: &Counters) {
-        self.add_times(other, 1);
-    }
-
-    /// Adds what `times` of `other` count.
-    pub fn add_times(&mut self, other: &Counters, times: u64) {
-        self.flops += times * other.flops;
-        self.transpose_flops += times * other.transpose_flops;
-        self.adjusted_flops_x2 += times * other.adjusted_flops_x2;
-        self.hbm_read += times * other.hbm_read;
-        self.hbm_write += times * other.hbm_write;
-        self.sbuf_read += times * other.sbuf_read;
-        self.sbuf_write += times * other.sbuf_write;
-        self.psum_read += times * other.psum_read;
-        self.psum_write += times * other.psum_write;
+        self.flops += other.flops;
+        self.transpose_flops += other.transpose_flops;
+        self.adjusted_flops_x2 += other.adjusted_flops_x2;
+        self.hbm_read += other.hbm_read;
+        self.hbm_write += other.hbm_write;
+        self.sbuf_read += other.sbuf_read;
+        self.sbuf_write += other.sbuf_write;
+        self.psum_read += other.psum_read;
+        self.psum_write += other.psum_write;
     }
 
     /// Operations outside of transposes.
@@ -66,65 +60,60 @@ impl Counters {
     }
 }
 
-/// What one statement is and does.
+/// What a program does, whatever the time it takes: found in one pass over its statements.
 #[derive(Debug, Clone, Default)]
-pub struct NodeFacts {
-    /// Its counters; zero for control flow.
-    pub counters: Counters,
-    /// On-chip tensors that it touches, each once.
-    pub on_chip: SmallVec<[TensorId; 4]>,
-}
-
-/// The facts of all statements, by core and [`crate::trace::NodeIndex`].
-pub fn node_facts(program: &Program) -> Vec<Vec<NodeFacts>> {
-    let context = Context { arch: Arch::of(program.target), tensors: &program.tensors };
-    let of = |node: &Node| {
-        let mut facts = NodeFacts::default();
-        if let NodeKind::Inst(inst) = &node.kind {
-            let mut footprint = Footprint::default();
-            inst.footprint(&mut footprint);
-            facts.counters = counters(inst, &footprint, &context);
-            for view in footprint.reads.iter().chain(&footprint.writes).filter(|v| v.space.is_on_chip()) {
-                if !facts.on_chip.contains(&view.tensor) {
-                    facts.on_chip.push(view.tensor);
-                }
-            }
-        }
-        facts
-    };
-    program.cores.iter().map(|stream| index_nodes(stream).into_iter().map(of).collect()).collect()
-}
-
-/// Sums over a run.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct Totals {
-    /// What was executed.
-    pub executed: Counters,
+pub struct Facts {
+    /// By core and [`NodeIndex`]: which of `distinct` the statement counts.
+    of: Vec<Vec<u32>>,
+    /// Each kind of counters once: a long program has few.
+    distinct: Vec<Counters>,
     /// The least HBM traffic that the result needs, read and written: every byte of an input that the kernel reads, once, and every byte
     /// of an output that it writes, once. Addresses that depend on data count as the whole tensor.
     pub minimum_bytes: (u64, u64),
 }
 
-impl Totals {
-    /// The sums over one run of a program, whose statements it looks at once.
-    pub fn of(program: &Program, timeline: &Timeline) -> Self {
+impl Facts {
+    /// The facts of all statements.
+    pub fn of(program: &Program) -> Facts {
         let context = Context { arch: Arch::of(program.target), tensors: &program.tensors };
-        let mut executed = Counters::default();
         let mut needed = Needed::new(program);
-        let streams: Vec<Vec<&Node>> = program.cores.iter().map(|stream| index_nodes(stream)).collect();
-        let mut times: Vec<Vec<u32>> = streams.iter().map(|nodes| vec![0; nodes.len()]).collect();
-        for e in &timeline.events {
-            times[e.origin.core as usize][e.node.0 as usize] += 1;
-        }
-        for (node, times) in streams.iter().flatten().zip(times.iter().flatten()) {
+        let mut numbers: FxHashMap<Counters, u32> = FxHashMap::default();
+        let mut distinct = Vec::new();
+        let mut number = |node: &Node| {
+            let mut counted = Counters::default();
             if let NodeKind::Inst(inst) = &node.kind {
                 let mut footprint = Footprint::default();
                 inst.footprint(&mut footprint);
                 needed.add(&footprint);
-                executed.add_times(&counters(inst, &footprint, &context), u64::from(*times));
+                counted = counters(inst, &footprint, &context);
             }
+            *numbers.entry(counted).or_insert_with(|| {
+                distinct.push(counted);
+                distinct.len() as u32 - 1
+            })
+        };
+        let of =
+            program.cores.iter().map(|stream| index_nodes(stream).into_iter().map(&mut number).collect()).collect();
+        Facts { of, distinct, minimum_bytes: needed.sums() }
+    }
+
+    /// What a statement counts; zero for control flow.
+    pub fn counters(&self, core: u32, node: NodeIndex) -> &Counters {
+        &self.distinct[self.of[core as usize][node.0 as usize] as usize]
+    }
+
+    /// What an event counts.
+    pub fn of_event(&self, e: &Event) -> &Counters {
+        self.counters(e.origin.core, e.node)
+    }
+
+    /// The sum over everything that was executed.
+    pub fn total(&self, timeline: &Timeline) -> Counters {
+        let mut out = Counters::default();
+        for e in &timeline.events {
+            out.add(self.of_event(e));
         }
-        Totals { executed, minimum_bytes: needed.sums() }
+        out
     }
 }
 
@@ -262,11 +251,12 @@ mod tests {
     fn a_sum_of_two_tensors_moves_each_byte_once() {
         let program = tensor_add();
         let t = time(&program);
-        let Totals { executed: total, minimum_bytes } = Totals::of(&program, &t);
+        let facts = Facts::of(&program);
+        let total = facts.total(&t);
         let tile = 128 * 512 * 4;
         assert_eq!((total.hbm_read, total.hbm_write), (2 * tile, tile));
         assert_eq!((total.sbuf_write, total.sbuf_read), (3 * tile, 3 * tile));
-        assert_eq!(minimum_bytes, (2 * tile, tile));
+        assert_eq!(facts.minimum_bytes, (2 * tile, tile));
         assert_eq!(total.flops, 0);
     }
 

@@ -1,10 +1,12 @@
 //! On-chip memory over time: when each tensor holds its bytes, and how full SBUF and PSUM are.
 
+use nki_isa::inst::Footprint;
+use nki_isa::program::NodeKind;
 use nki_isa::{Program, Space, TensorId};
 
-use super::counters::NodeFacts;
 use crate::place::Placement;
 use crate::timeline::{EventId, Ps, Timeline};
+use crate::trace::index_nodes;
 
 /// A tensor's stay in on-chip memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -43,12 +45,17 @@ pub struct Life {
 }
 
 /// By tensor its life; `None` where no executed instruction touches it, and outside SBUF and PSUM.
-pub fn lives(timeline: &Timeline, program: &Program, facts: &[Vec<NodeFacts>]) -> Vec<Option<Life>> {
+pub fn lives(timeline: &Timeline, program: &Program) -> Vec<Option<Life>> {
+    let nodes: Vec<_> = program.cores.iter().map(|stream| index_nodes(stream)).collect();
+    let mut footprint = Footprint::default();
     let mut lives: Vec<Option<Life>> = vec![None; program.tensors.len()];
     for (i, e) in timeline.events.iter().enumerate() {
         let first = EventId(i as u32);
-        for t in &facts[e.origin.core as usize][e.node.0 as usize].on_chip {
-            let life = lives[t.0 as usize].get_or_insert(Life { start: e.start, end: e.complete, first });
+        let NodeKind::Inst(inst) = &nodes[e.origin.core as usize][e.node.0 as usize].kind else { continue };
+        footprint.clear();
+        inst.footprint(&mut footprint);
+        for view in footprint.reads.iter().chain(&footprint.writes).filter(|v| v.space.is_on_chip()) {
+            let life = lives[view.tensor.0 as usize].get_or_insert(Life { start: e.start, end: e.complete, first });
             if e.start < life.start {
                 (life.start, life.first) = (e.start, first);
             }
@@ -59,13 +66,8 @@ pub fn lives(timeline: &Timeline, program: &Program, facts: &[Vec<NodeFacts>]) -
 }
 
 /// Every on-chip tensor that an executed instruction touches, by start.
-pub fn allocations(
-    timeline: &Timeline,
-    program: &Program,
-    placement: &Placement,
-    facts: &[Vec<NodeFacts>],
-) -> Vec<Allocation> {
-    let mut out: Vec<Allocation> = lives(timeline, program, facts)
+pub fn allocations(timeline: &Timeline, program: &Program, placement: &Placement) -> Vec<Allocation> {
+    let mut out: Vec<Allocation> = lives(timeline, program)
         .into_iter()
         .enumerate()
         .filter_map(|(i, life)| {
@@ -115,7 +117,6 @@ pub fn occupancy(program: &Program, lives: &[Option<Life>], core: u32, space: Sp
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::analysis::counters::node_facts;
     use crate::place::place;
     use crate::timing::tests::{tensor_add, time};
 
@@ -123,10 +124,9 @@ mod tests {
     fn memory_fills_and_empties() {
         let program = tensor_add();
         let t = time(&program);
-        let facts = node_facts(&program);
-        let all = allocations(&t, &program, &place(&program).unwrap(), &facts);
+        let all = allocations(&t, &program, &place(&program).unwrap());
         assert_eq!(all.len(), 3);
-        let use_of = occupancy(&program, &lives(&t, &program, &facts), 0, Space::Sbuf);
+        let use_of = occupancy(&program, &lives(&t, &program), 0, Space::Sbuf);
         assert_eq!(use_of.last().map(|p| p.1), Some(0));
         assert_eq!(use_of.iter().map(|p| p.1).max(), Some(3 * 512 * 4));
         assert!(use_of.windows(2).all(|w| w[0].0 < w[1].0));

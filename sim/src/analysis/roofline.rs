@@ -2,7 +2,7 @@
 
 use nki_isa::{Arch, Program};
 
-use super::counters::Totals;
+use super::counters::Counters;
 use crate::timeline::Timeline;
 use crate::timing::params::Params;
 
@@ -47,9 +47,14 @@ fn ratio(a: f64, b: f64) -> f64 {
     if b > 0.0 { a / b } else { 0.0 }
 }
 
-/// The position of a run with these sums.
-pub fn roofline(timeline: &Timeline, program: &Program, params: &Params, totals: &Totals) -> Roofline {
-    let total = &totals.executed;
+/// The position of a run whose counters are `total`, and whose result needs `minimum_bytes` read and written.
+pub fn roofline(
+    timeline: &Timeline,
+    program: &Program,
+    params: &Params,
+    total: &Counters,
+    minimum_bytes: (u64, u64),
+) -> Roofline {
     let cores = program.cores.len().max(1) as f64;
     let ns = timeline.elapsed as f64 / 1e3;
     let arch = Arch::of(program.target);
@@ -59,7 +64,7 @@ pub fn roofline(timeline: &Timeline, program: &Program, params: &Params, totals:
     let peak_bytes = (params.dma.engines.value * params.dma.bytes_per_ns.value * cores).min(hbm);
     let (flops, bytes) = (total.useful_flops(), total.hbm());
     let intensity = ratio(flops as f64, bytes as f64);
-    let (minimum_read, minimum_write) = totals.minimum_bytes;
+    let (minimum_read, minimum_write) = minimum_bytes;
     let achieved_flops = ratio(flops as f64, ns);
     let achieved_bytes = ratio(bytes as f64, ns);
     Roofline {

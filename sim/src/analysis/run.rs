@@ -4,7 +4,7 @@ use std::cell::OnceCell;
 
 use nki_isa::Program;
 
-use super::counters::{Counters, NodeFacts, Totals, node_facts};
+use super::counters::{Counters, Facts};
 use super::error_bar::{ErrorBar, error_bar};
 use super::memory::{Allocation, allocations};
 use super::remedies::{Case, Remedies, remedies};
@@ -20,6 +20,8 @@ pub struct Analysis<'a> {
     pub timeline: &'a Timeline,
     /// The program.
     pub program: &'a Program,
+    /// What the program does.
+    pub facts: Facts,
     /// Sum over what was executed.
     pub total: Counters,
     /// The critical path.
@@ -33,7 +35,6 @@ pub struct Analysis<'a> {
     /// What was tried.
     pub remedies: Remedies,
     placement: &'a Placement,
-    facts: OnceCell<Vec<Vec<NodeFacts>>>,
     waits: OnceCell<Vec<Option<Wait>>>,
     allocations: OnceCell<Vec<Allocation>>,
 }
@@ -42,33 +43,32 @@ impl<'a> Analysis<'a> {
     /// Analyses a run. Trying the remedies takes most of the time: they time at most `budget` instructions again.
     pub fn new(case: Case<'a>, budget: usize) -> Self {
         let Case { program, placement, params, timeline, .. } = case;
-        let ((path, verdict), (totals, error)) = rayon::join(
+        let ((path, verdict), (facts, total, error)) = rayon::join(
             || {
                 let path = critical_path(timeline);
                 let verdict = verdict(timeline, &path);
                 (path, verdict)
             },
-            || (Totals::of(program, timeline), error_bar(program, params, timeline)),
+            || {
+                let facts = Facts::of(program);
+                let total = facts.total(timeline);
+                (facts, total, error_bar(program, params, timeline))
+            },
         );
         Analysis {
             verdict,
             error,
-            roofline: roofline(timeline, program, params, &totals),
+            roofline: roofline(timeline, program, params, &total, facts.minimum_bytes),
             remedies: remedies(&case, budget),
             placement,
-            facts: OnceCell::new(),
             waits: OnceCell::new(),
             allocations: OnceCell::new(),
             timeline,
             program,
-            total: totals.executed,
+            facts,
+            total,
             path,
         }
-    }
-
-    /// By core and [`crate::trace::NodeIndex`]: what each statement does.
-    pub fn facts(&self) -> &[Vec<NodeFacts>] {
-        self.facts.get_or_init(|| node_facts(self.program))
     }
 
     /// By event: what it waited for.
@@ -78,11 +78,11 @@ impl<'a> Analysis<'a> {
 
     /// Tensors in memory.
     pub fn allocations(&self) -> &[Allocation] {
-        self.allocations.get_or_init(|| allocations(self.timeline, self.program, self.placement, self.facts()))
+        self.allocations.get_or_init(|| allocations(self.timeline, self.program, self.placement))
     }
 
     /// What an event counts.
     pub fn counters(&self, e: &Event) -> &Counters {
-        &self.facts()[e.origin.core as usize][e.node.0 as usize].counters
+        self.facts.of_event(e)
     }
 }

@@ -12,6 +12,11 @@ pub(crate) struct Lane {
 }
 
 impl Lane {
+    /// A row for this many spans, or a few more.
+    pub(crate) fn with_capacity(spans: usize) -> Self {
+        Lane { spans: Vec::with_capacity(spans) }
+    }
+
     /// Where the last span ends.
     pub(crate) fn end(&self) -> Ps {
         self.spans.last().map_or(0, |s| s.end)

@@ -93,8 +93,9 @@ pub(super) struct Record {
 impl<'a> Recorder<'a> {
     pub(super) fn new(low: &'a Lowered<'a>, core: u32, head: Ps) -> Self {
         let n = low.ops.len();
-        let lane = |_| {
-            let mut lane = Lane::default();
+        // Those of a long kernel are many pages, which a vector that grows would copy.
+        let lane = |queue: usize| {
+            let mut lane = Lane::with_capacity(2 * low.queues[queue].len() + 2);
             lane.stall(head, Cause::StartUp);
             lane
         };
@@ -110,7 +111,10 @@ impl<'a> Recorder<'a> {
                 events: vec![None; n],
                 counts: [0; ENGINES],
                 bytes: 0,
-                transfers: Default::default(),
+                transfers: std::array::from_fn(|queue| {
+                    let is_transfer = |op: &&u32| low.is_dma(**op);
+                    Vec::with_capacity(low.queues[queue].iter().filter(is_transfer).count())
+                }),
                 met: Vec::new(),
             },
         }

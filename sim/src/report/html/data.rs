@@ -22,7 +22,7 @@ use crate::report::vocabulary::{
     error_sentence_readable, released, remedy, resource, roofline, short_cause, verdict_sentence,
 };
 use crate::timeline::{EventId, PhaseKind, Ps, Release, Row, RowId, RowKind, State, Timeline};
-use crate::trace::index_nodes;
+use crate::trace::{NodeIndex, index_nodes};
 
 /// A row of the timeline.
 #[derive(Serialize)]
@@ -226,7 +226,14 @@ fn statements(a: &Analysis<'_>, strings: &mut Strings, columns: &mut Columns) ->
             let opcode = strings.of(inst.schema().name);
             let name = strings.of(a.program.name_of(node));
             let operands = strings.of(&operands(a.program, inst));
-            let key = (opcode, name, operands, node.loc.file, node.loc.line, a.facts()[core][n].counters);
+            let key = (
+                opcode,
+                name,
+                operands,
+                node.loc.file,
+                node.loc.line,
+                *a.facts.counters(core as u32, NodeIndex(n as u32)),
+            );
             statement.push(*index.entry(key).or_insert_with(|| {
                 rows.push(key);
                 rows.len() as u32 - 1

@@ -3,7 +3,7 @@
 use nki_isa::{Program, Space};
 
 use super::transfer;
-use crate::analysis::counters::NodeFacts;
+use crate::analysis::counters::Facts;
 use crate::analysis::memory::{Life, occupancy};
 use crate::timeline::{Event, PhaseKind, Ps, RowId, RowKind, Timeline};
 
@@ -19,11 +19,11 @@ pub(super) struct Counter {
 pub(super) fn counters(
     timeline: &Timeline,
     program: &Program,
-    facts: &[Vec<NodeFacts>],
+    facts: &Facts,
     lives: &[Option<Life>],
     core: u32,
 ) -> Vec<Counter> {
-    let of = |e: &Event| &facts[e.origin.core as usize][e.node.0 as usize].counters;
+    let of = |e: &Event| facts.of_event(e);
     let own = || timeline.events.iter().filter(move |e| e.origin.core == core);
     let moving = own().filter(|e| e.origin.queue.is_some()).map(|e| {
         let (from, to) = payload(e);

@@ -10,7 +10,7 @@ use nki_isa::Program;
 
 use super::vocabulary;
 use crate::analysis::cause_kind;
-use crate::analysis::counters::{NodeFacts, node_facts};
+use crate::analysis::counters::Facts;
 use crate::analysis::memory::{Life, lives};
 use crate::timeline::{Event, Ps, RowKind, State, Timeline};
 use flows::Flows;
@@ -41,8 +41,8 @@ fn write_rank(w: &mut Writer, timeline: &Timeline, program: &Program, of_rank: &
     let by_row = rows(timeline);
     let flows = Flows::of(timeline, program, w.flows);
     w.flows += flows.count();
-    let facts = node_facts(program);
-    let lives = lives(timeline, program, &facts);
+    let facts = Facts::of(program);
+    let lives = lives(timeline, program);
     let waits = waits(timeline);
     let mut core = None;
     let mut process = 0;
@@ -115,7 +115,7 @@ fn write_counters(
     process: u64,
     timeline: &Timeline,
     program: &Program,
-    (facts, lives): (&[Vec<NodeFacts>], &[Option<Life>]),
+    (facts, lives): (&Facts, &[Option<Life>]),
     core: u32,
 ) {
     for counter in counters::counters(timeline, program, facts, lives, core) {
