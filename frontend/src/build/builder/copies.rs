@@ -35,7 +35,7 @@ pub(crate) struct Piece {
 impl Piece {
     /// What was made between two extents; `None` if that is more than statements and tensors.
     pub(crate) fn between(begin: &Extent, end: &Extent) -> Option<Self> {
-        (begin.others == end.others).then(|| Piece {
+        (begin.others == end.others).then_some(Piece {
             nodes: begin.nodes..end.nodes,
             tensors: begin.tensors..end.tensors,
             trails: begin.trails..end.trails,
