@@ -142,3 +142,19 @@ proptest! {
         is_alike(&format!("range({start}, {}, {step})", start + count * step), &body)?;
     }
 }
+
+/// Evaluation takes most of the time of a long loop.
+#[test]
+fn copies_take_less_time_than_iterations() {
+    let body: Vec<String> = [0, 1, 7, 8].map(|which| statement(which, 0, 3)).to_vec();
+    let time = |is_range| {
+        let once = || {
+            let begin = std::time::Instant::now();
+            assert!(compiled(kernel("range(4000)", is_range, &body)).0.is_some());
+            begin.elapsed()
+        };
+        (0..5).map(|_| once()).min().unwrap_or_default()
+    };
+    let (copied, evaluated) = (time(true), time(false));
+    assert!(copied * 2 < evaluated, "{copied:?} with copies, {evaluated:?} without");
+}
