@@ -54,17 +54,14 @@ impl Interp<'_> {
         let flow = match &iterable {
             Value::Range(range) if !frame.is_generator() => {
                 let items = (0..range.len()).map(|i| Value::Int(range.at(i)));
-                let mut copies = Copies::of(f, range);
-                self.loop_over(frame, f, variable, header, items, &mut |interp, depth, count| {
-                    copies.after(interp, frame, (depth, header), count)
-                })
+                self.loop_over(frame, f, variable, header, items, Some(Copies::of(f, range)))
             }
             Value::Tuple(items) if !frame.is_generator() => {
-                self.loop_over(frame, f, variable, header, items.iter().cloned(), &mut |_, _, _| Ok(0))
+                self.loop_over(frame, f, variable, header, items.iter().cloned(), None)
             }
             // Once: the body may have errors of its own.
             Value::Poison if !frame.is_generator() => {
-                self.loop_over(frame, f, variable, header, std::iter::once(Value::Poison), &mut |_, _, _| Ok(0))
+                self.loop_over(frame, f, variable, header, std::iter::once(Value::Poison), None)
             }
             // A list may grow while it is walked.
             Value::List(list) if !frame.is_generator() => {
@@ -73,7 +70,7 @@ impl Interp<'_> {
                     index += 1;
                     list.items.borrow().get(index - 1).cloned()
                 });
-                self.loop_over(frame, f, variable, header, items, &mut |_, _, _| Ok(0))
+                self.loop_over(frame, f, variable, header, items, None)
             }
             other => {
                 let items = self.iter(other, f.iter.span)?;
@@ -149,7 +146,7 @@ impl Interp<'_> {
         result
     }
 
-    /// Runs the iterations of a loop. `after` gets its depth and the number of the iteration that was run, and gives how many that follow are done.
+    /// Runs the iterations of a loop, or copies them.
     fn loop_over(
         &mut self,
         frame: &Frame<'_>,
@@ -157,7 +154,7 @@ impl Interp<'_> {
         variable: Symbol,
         header: Span,
         mut items: impl Iterator<Item = Value>,
-        after: &mut dyn FnMut(&mut Self, usize, i64) -> EvalResult<usize>,
+        mut copies: Option<Copies<'_>>,
     ) -> EvalResult<Flow> {
         let depth = self.push_iteration(variable, header);
         let mut result = Ok(Flow::Next);
@@ -165,23 +162,22 @@ impl Interp<'_> {
         let mut count = 0;
         while let Some(item) = items.next() {
             self.begin_again(frame, &before, f.iter.span);
-            let ran = self.iteration(frame, f, (depth, header), item, count).and_then(|flow| match flow {
-                Flow::Next | Flow::Continue => Ok((after(self, depth, count)?, flow)),
-                other => Ok((0, other)),
-            });
-            match ran {
-                Ok((done, Flow::Next | Flow::Continue)) => {
-                    count += 1 + done as i64;
-                    if done > 0 {
-                        items.nth(done - 1);
-                    }
+            let ran = self.iteration(frame, f, (depth, header), item, count);
+            let copied = match (&ran, &mut copies) {
+                (Ok(Flow::Next | Flow::Continue), Some(copies)) => copies.after(self, frame, (depth, header), count),
+                _ => Ok(0),
+            };
+            match (ran, copied) {
+                (Ok(Flow::Next | Flow::Continue), Ok(copied)) => {
+                    count += 1 + copied as i64;
+                    items.by_ref().take(copied).for_each(drop);
                 }
-                Ok((_, other)) => {
-                    result = Ok(other);
+                (Ok(_), Err(raise)) => {
+                    result = Err(raise);
                     break;
                 }
-                Err(raise) => {
-                    result = Err(raise);
+                (ended, _) => {
+                    result = ended;
                     break;
                 }
             }
