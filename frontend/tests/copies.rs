@@ -40,6 +40,10 @@ const STATEMENTS: &[&str] = &[
     "if i > 9:\n            nisa.memset(dst=tile, value=1.0)",
     "if i == A:\n            nisa.memset(dst=tile, value=1.0)",
     "if A > 4:\n            nisa.memset(dst=tile, value=2.0)\n        else:\n            nisa.tensor_copy(dst=tile, src=wide[:, i:i + 8])",
+    "if FLAG and i > 5:\n            continue\n        nisa.tensor_copy(dst=tile, src=wide[:, i:i + 8])",
+    "if not FLAG or i > 5:\n            nisa.tensor_copy(dst=tile, src=wide[:, i:i + 8])",
+    "if A != 4 or i > 5:\n            nisa.tensor_copy(dst=tile, src=wide[:, i:i + 8])",
+    "from_here = B if FLAG else i\n        nisa.tensor_copy(dst=tile, src=wide[:, from_here:from_here + 8])",
     "for k in range(3):\n            nisa.tensor_copy(dst=tile, src=wide[:, k * 8 + i:k * 8 + i + 8])",
     "for k in nl.affine_range(3):\n            deep = nl.ndarray((128, 8), dtype=nl.float32, buffer=nl.sbuf)\n            nisa.tensor_copy(dst=deep, src=wide[:, nl.ds(k * A + i, 8)])",
     "for k in range(i):\n            nisa.memset(dst=tile, value=0.0)",
@@ -68,7 +72,7 @@ fn kernel(numbers: &str, is_range: bool, body: &[String]) -> String {
     let function = if is_range { "     " } else { "tuple" };
     let body: String = body.iter().map(|line| format!("        {line}\n")).collect();
     format!(
-        "import nki\nimport nki.isa as nisa\nimport nki.language as nl\n\nTABLE = [0, 3, 1, 2, 7, 5, 6, 4, 8, 9, 15, 11, 12, 13, 14, 10]\n\n\
+        "import nki\nimport nki.isa as nisa\nimport nki.language as nl\n\nFLAG = False\nTABLE = [0, 3, 1, 2, 7, 5, 6, 4, 8, 9, 15, 11, 12, 13, 14, 10]\n\n\
          class Item:\n    def __init__(self):\n        self.times = 0\n    @property\n    def start(self):\n        self.times = (self.times + 1) % 3\n        \
          return self.times\n\n@nki.jit\ndef k():\n    ITEM = Item()\n    \
          made = []\n    count = 0\n    box = [0]\n    def counted():\n        box[0] = box[0] + 1\n        return box[0]\n    \

@@ -258,7 +258,7 @@ pub(crate) trait Follower {
     fn next_iteration(&self, interp: &mut Interp<'_>, header: u64) -> EvalResult<bool>;
 }
 
-/// What a function does beside giving a value, which is of no use to the loop that contains the call unless this says so.
+/// All that a function does: what a loop that calls it has to know before its iterations are copied.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Acts {
     /// It emits an instruction with these operands.
@@ -271,21 +271,22 @@ pub(crate) enum Acts {
     Computes,
 }
 
-/// What the iterations of an unrolled loop make: each is evaluated, or made like one that was.
+/// The iterations of a loop that is being unrolled. Those that are not evaluated are copied from the last one that was.
 pub(crate) trait Iterations {
-    /// An iteration has been evaluated. `None` if what it made cannot be compared.
+    /// An iteration has been evaluated. `None` if it cannot be compared with others.
     fn ended(&mut self, interp: &mut Interp<'_>) -> Option<()>;
 
-    /// Whether the last two iterations made the same, apart from where views begin. The variable of the loop is `value` in the last one.
+    /// Compares the last two iterations: the second must have made the same as the first, apart from its tensors and from where views begin.
+    /// The variable of the loop is `value` in it.
     fn are_alike(&mut self, interp: &mut Interp<'_>, value: i64) -> Option<()>;
 
-    /// Takes back what `run` makes.
+    /// Runs something, and takes back what it makes.
     fn rehearse(&self, interp: &mut Interp<'_>, run: &mut dyn FnMut(&mut Interp<'_>));
 
-    /// Whether what was made since the last iteration is what the one `turns` later makes by this law, with this value of the variable.
+    /// Whether what was made since the last iteration is what is copied for the one `turns` later, in which the variable is `value`.
     fn foretell(&self, interp: &mut Interp<'_>, turns: i64, value: i64) -> Option<()>;
 
-    /// Makes what the iteration `turns` after the last one makes. `None`, and nothing is made, if it breaks a rule.
+    /// Makes the iteration `turns` after the last one, in which the variable is `value`. `None`, and nothing is made, if it breaks a rule.
     fn copy(&self, interp: &mut Interp<'_>, turns: i64, value: i64) -> Option<()>;
 }
 

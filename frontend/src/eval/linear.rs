@@ -3,7 +3,8 @@
 //! They do if every value in the body either is the same in all iterations (apart from the tensors that an iteration makes), or is a number
 //! that grows by a constant, or a slice or view between such numbers. So the body may call what emits an instruction, makes a tensor, makes a
 //! slice or computes from values that stay the same; it may add and subtract numbers that grow, and multiply them by others. Nothing may
-//! depend on them in another way: no condition, no division, no item of a list.
+//! depend on them in another way: no condition, no division, no item of a list. Code of the kernel's own functions and classes is not
+//! followed: a loop that may run some is not copied.
 //!
 //! What an index does at the ends of a tensor (it counts from the end, is cut off or is refused) is no such law, but each comparison with a
 //! bound changes at most once in the course of the iterations. So it is the same in all iterations between two in which it is the same.
@@ -109,22 +110,7 @@ impl Body<'_, '_, '_> {
                 let known = self.value(value)?;
                 targets.iter().try_for_each(|target| self.bind(target, known))
             }
-            StmtKind::If(arms, orelse) => {
-                let before = self.bound.clone();
-                let mut after: Option<Vec<(Slot, Known)>> = None;
-                let arms = arms.iter().map(|(test, body)| (Some(test), &body[..]));
-                for (test, body) in arms.chain([(None, &orelse[..])]) {
-                    self.bound.clone_from(&before);
-                    if let Some(test) = test {
-                        self.value(test)?.decides()?;
-                    }
-                    self.block(body)?;
-                    let now = std::mem::take(&mut self.bound);
-                    after = Some(after.map_or(now.clone(), |earlier| either(&earlier, &now)));
-                }
-                self.bound = after.unwrap_or(before);
-                Some(())
-            }
+            StmtKind::If(arms, orelse) => self.branches(arms, orelse),
             StmtKind::For(f) if f.orelse.is_empty() => {
                 let items = self.value(&f.iter)?;
                 items.decides()?;
@@ -141,6 +127,55 @@ impl Body<'_, '_, '_> {
             }
             _ => None,
         }
+    }
+
+    fn branches(&mut self, arms: &[(Expr, Vec<Stmt>)], orelse: &[Stmt]) -> Option<()> {
+        let before = self.bound.clone();
+        let mut after: Option<Vec<(Slot, Known)>> = None;
+        let all = arms.iter().map(|(test, body)| (Some(test), &body[..])).chain([(None, orelse)]);
+        for (test, body) in all {
+            let decided = test.map_or(Some(true), |test| self.decided(test));
+            if decided == Some(false) {
+                continue;
+            }
+            self.bound.clone_from(&before);
+            if let (Some(test), None) = (test, decided) {
+                self.value(test)?.decides()?;
+            }
+            self.block(body)?;
+            let now = std::mem::take(&mut self.bound);
+            after = Some(after.map_or(now.clone(), |earlier| either(&earlier, &now)));
+            if decided == Some(true) {
+                break;
+            }
+        }
+        self.bound = after.unwrap_or(before);
+        Some(())
+    }
+
+    /// What a condition is that nothing in the body changes.
+    fn decided(&mut self, test: &Expr) -> Option<bool> {
+        match &test.kind {
+            ExprKind::And(items) => self.first_that_is(items, false),
+            ExprKind::Or(items) => self.first_that_is(items, true),
+            ExprKind::Unary(UnaryOp::Not, operand) => self.decided(operand).map(|is| !is),
+            _ => match self.constant(test)? {
+                Value::Bool(is) => Some(is),
+                Value::Int(n) => Some(n != 0),
+                Value::None => Some(false),
+                _ => None,
+            },
+        }
+    }
+
+    /// `wanted` if one of the conditions is and those before it are not, its opposite if none is.
+    fn first_that_is(&mut self, conditions: &[Expr], wanted: bool) -> Option<bool> {
+        for condition in conditions {
+            if self.decided(condition)? == wanted {
+                return Some(wanted);
+            }
+        }
+        Some(!wanted)
     }
 
     fn bind(&mut self, target: &Expr, known: Known) -> Option<()> {
@@ -170,10 +205,25 @@ impl Body<'_, '_, '_> {
                 (Value::Tuple(_), ExprKind::Int(_)) => {}
                 _ => return None,
             },
+            ExprKind::Compare(left, rest) => {
+                self.literal(left)?;
+                rest.iter().try_for_each(|(_, right)| self.literal(right))?;
+            }
             _ => return None,
         }
         let (interp, frame) = (&mut *self.interp, self.frame);
         interp.handling_errors(|interp| interp.eval(frame, expr)).ok().filter(is_plain)
+    }
+
+    /// A number, a string or None, or a constant that is one.
+    fn literal(&mut self, expr: &Expr) -> Option<()> {
+        let simple = |value: &Value| {
+            matches!(value, Value::Int(_) | Value::Float(_) | Value::Bool(_) | Value::Str(_) | Value::None)
+        };
+        match &expr.kind {
+            ExprKind::None | ExprKind::Bool(_) | ExprKind::Int(_) | ExprKind::Float(_) | ExprKind::Str(_) => Some(()),
+            _ => self.constant(expr).filter(simple).map(drop),
+        }
     }
 
     /// What is known of a value that the body does not change.
@@ -235,10 +285,14 @@ impl Body<'_, '_, '_> {
                 self.all(items)?.decides()?;
                 Some(Known::SAME)
             }
-            ExprKind::IfElse(test, then, otherwise) => {
-                self.value(test)?.decides()?;
-                Some(self.value(then)?.or(self.value(otherwise)?))
-            }
+            ExprKind::IfElse(test, then, otherwise) => match self.decided(test) {
+                Some(true) => self.value(then),
+                Some(false) => self.value(otherwise),
+                None => {
+                    self.value(test)?.decides()?;
+                    Some(self.value(then)?.or(self.value(otherwise)?))
+                }
+            },
             ExprKind::Call(callee, arguments) => self.call(callee, arguments),
             _ => None,
         }
