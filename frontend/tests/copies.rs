@@ -58,6 +58,7 @@ const STATEMENTS: &[&str] = &[
     "assert i < 18, 'too many'",
     "assert A < 100\n        rows, columns = tile.shape\n        nisa.memset(dst=tile[:, 0:columns - 1], value=0.5)",
     "view = x[:, i * A:i * A + 8]\n        nisa.dma_copy(dst=tile, src=view)",
+    "view = x[:, i * A::4]\n        nisa.memset(dst=tile, value=1.0)\n        nisa.dma_copy(dst=tile[:, 0:1], src=view[:, -1:])",
     "view = x[:, 0:i + 1]\n        nisa.memset(dst=tile, value=view.shape[1])",
     "view = wide[:, i:i + 16]\n        nisa.tensor_copy(dst=tile, src=view[:, A % 8:A % 8 + 8])",
     "tile = nl.ndarray((128, 8), dtype=nl.float32, buffer=nl.sbuf)\n        nisa.memset(dst=tile, value=0.0)",

@@ -250,9 +250,11 @@ impl Body<'_, '_, '_> {
                 (base.tensor || !grows).then_some(Known { grows, tensor: base.tensor, number: false })
             }
             ExprKind::Slice(start, stop, step) => {
-                let step = step.as_ref().map_or(Some(Known::SAME), |e| self.value(e))?;
+                // How many elements a slice with a step has is no law.
+                let steps = self.all(step.iter().map(|e| &**e))?;
                 let ends = self.all([start, stop].into_iter().flatten().map(|e| &**e))?;
-                (!step.grows).then_some(Known { grows: ends.grows, ..Known::SAME })
+                let fits = step.is_none() || !ends.grows && !steps.grows;
+                fits.then_some(Known { grows: ends.grows, ..Known::SAME })
             }
             ExprKind::Tuple(items) => Some(Known { grows: self.all(items)?.grows, ..Known::SAME }),
             ExprKind::List(items) => (!self.all(items)?.grows).then_some(Known::SAME),
