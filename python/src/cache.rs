@@ -10,6 +10,7 @@ use nki_isa::inst::{Footprint, REGISTRY};
 use nki_isa::program::{NodeKind, Output};
 use nki_isa::{Program, Target, TensorId};
 use nki_sim::session::{Compilation, Kernel, Session, Stop};
+use nki_sim_core::exec::LITTLE;
 use nki_sim_core::place::Capacity;
 use pyo3::prelude::*;
 use rustc_hash::FxHashSet;
@@ -492,14 +493,13 @@ fn written_inputs(program: &mut Program) -> Vec<(usize, usize)> {
     written
 }
 
-/// Instructions of a brief program, and elements of all its tensors, at most.
-const BRIEF_INSTRUCTIONS: usize = 200;
-const BRIEF_ELEMENTS: usize = 1 << 18;
+/// Instructions of a brief program, at most.
+const BRIEF: usize = 200;
 
-/// Whether the program ends within some milliseconds: each of a few instructions runs once, on little data.
+/// Whether the program ends within some milliseconds: each of a few instructions runs once, on as little data as needs no other thread.
 fn is_brief(program: &Program) -> bool {
     let mut elements = program.tensors.iter().map(|tensor| tensor.elements());
-    elements.try_fold(0_usize, |sum, of| sum.checked_add(of).filter(|sum| *sum <= BRIEF_ELEMENTS)).is_some()
-        && program.cores.iter().map(Vec::len).sum::<usize>() <= BRIEF_INSTRUCTIONS
+    elements.try_fold(0_usize, |sum, of| sum.checked_add(of).filter(|sum| *sum <= LITTLE)).is_some()
+        && program.cores.iter().map(Vec::len).sum::<usize>() <= BRIEF
         && program.cores.iter().flatten().all(|node| matches!(node.kind, NodeKind::Inst(_)))
 }

@@ -14,7 +14,7 @@ const EAGER: u32 = 2_000;
 /// most of the time; when an instruction is large after all, at most a tenth is lost.
 const DOZE: (Duration, Duration) = (Duration::from_micros(50), Duration::from_millis(2));
 /// Elements of all tensors below which a program ends before other threads are awake.
-const LITTLE: usize = 256 * 1024;
+pub const LITTLE: usize = 256 * 1024;
 /// Most threads kept awake: a tile is not shared between more.
 const HELPERS: usize = 7;
 
