@@ -83,6 +83,23 @@ pub enum Side {
     Moving,
 }
 
+impl Side {
+    /// Columns of a panel.
+    fn width(self) -> usize {
+        let Shape { rows, width } = pulp::Arch::new().dispatch(FindShape);
+        if self == Side::Stationary { rows } else { width }
+    }
+
+    fn lines(self, (k, columns): (usize, usize)) -> usize {
+        (columns.next_multiple_of(self.width()) * k).div_ceil(16)
+    }
+
+    /// Bytes of a [`Packed`] operand of shape `(k, columns)`.
+    pub fn bytes(self, shape: (usize, usize)) -> usize {
+        self.lines(shape) * size_of::<Line>()
+    }
+}
+
 /// An operand `[k, columns]` as panels of the columns that the inner loop takes at once: each panel `[k][width]`, the last one filled
 /// up with whatever was there. Only good on the CPU it was packed on.
 #[derive(Debug, Default)]
@@ -108,12 +125,10 @@ pub struct Part<'a> {
 
 impl Packed {
     /// Makes space for an operand of shape `(k, columns)`.
-    pub fn reset(&mut self, side: Side, (k, columns): (usize, usize)) {
-        let Shape { rows, width } = pulp::Arch::new().dispatch(FindShape);
-        self.width = if side == Side::Stationary { rows } else { width };
-        (self.k, self.columns) = (k, columns);
-        let floats = columns.div_ceil(self.width) * self.width * k;
-        self.lines.resize(floats.div_ceil(16), Line::zeroed());
+    pub fn reset(&mut self, side: Side, shape: (usize, usize)) {
+        (self.k, self.columns) = shape;
+        self.width = side.width();
+        self.lines.resize(side.lines(shape), Line::zeroed());
     }
 
     /// Bytes of memory.

@@ -53,32 +53,48 @@ pub(crate) fn to_bits(bytes: &[u8], size: usize) -> Vec<u32> {
 pub(crate) fn from_bits(bits: &[u32], size: usize) -> Vec<u8> {
     match size {
         1 => bits.iter().map(|&b| b as u8).collect(),
-        2 => bits.iter().flat_map(|&b| (b as u16).to_le_bytes()).collect(),
-        _ => bits.iter().flat_map(|b| b.to_le_bytes()).collect(),
+        2 => bits.iter().map(|&b| (b as u16).to_le_bytes()).collect::<Vec<_>>().into_flattened(),
+        _ => bits.iter().map(|b| b.to_le_bytes()).collect::<Vec<_>>().into_flattened(),
     }
 }
 
 /// The elements of a matrix, row by row.
 pub(crate) fn dense<T: Copy + Default>(matrix: ArrayView2<'_, T>) -> Cow<'_, [T]> {
-    /// Rows and columns that are transposed at a time: their lines are to stay in the cache.
-    const SQUARE: usize = 16;
     if let Some(elements) = matrix.to_slice() {
         return Cow::Borrowed(elements);
     }
     let (rows, columns) = matrix.dim();
     let Some(across) = matrix.reversed_axes().to_slice() else { return matrix.iter().copied().collect() };
+    Cow::Owned(transposed(across, rows, columns))
+}
+
+/// The matrix of so many rows and columns whose columns lie one after the other.
+fn transposed<T: Copy + Default>(across: &[T], rows: usize, columns: usize) -> Vec<T> {
+    /// Rows and columns that are transposed at a time, in registers.
+    const SQUARE: usize = 8;
     let mut out = vec![T::default(); across.len()];
     for row in (0..rows).step_by(SQUARE) {
         for column in (0..columns).step_by(SQUARE) {
+            let line = |c: usize| across.get((column + c) * rows + row..).and_then(|line| line.first_chunk::<SQUARE>());
+            if row + SQUARE <= rows
+                && column + SQUARE <= columns
+                && let [Some(a), Some(b), Some(c), Some(d), Some(e), Some(f), Some(g), Some(h)] =
+                    std::array::from_fn(line)
+            {
+                for r in 0..SQUARE {
+                    let line = [a[r], b[r], c[r], d[r], e[r], f[r], g[r], h[r]];
+                    out[(row + r) * columns + column..][..SQUARE].copy_from_slice(&line);
+                }
+                continue;
+            }
             for r in row..rows.min(row + SQUARE) {
-                let out = &mut out[r * columns..][..columns];
                 for c in column..columns.min(column + SQUARE) {
-                    out[c] = across[c * rows + r];
+                    out[r * columns + c] = across[c * rows + r];
                 }
             }
         }
     }
-    Cow::Owned(out)
+    out
 }
 
 /// Number of elements.
@@ -406,4 +422,28 @@ pub(crate) fn write_f32(
         return scatter(bytes, at, steps, codec.size(), bytemuck::cast_slice(values));
     }
     fill_run(bytes, at, steps, codec, values.len(), packed, |run| codec.write_f32(values, run));
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn a_matrix_by_columns_becomes_one_by_rows(rows in 0..40_usize, columns in 0..40_usize) {
+            let across: Vec<u32> = (0..(rows * columns) as u32).collect();
+            let expected: Vec<u32> = (0..rows).flat_map(|r| (0..columns).map(move |c| (c * rows + r) as u32)).collect();
+            prop_assert_eq!(transposed(&across, rows, columns), expected);
+        }
+
+        #[test]
+        fn bits_are_bytes(bits in prop::collection::vec(any::<u32>(), 0..9)) {
+            for size in [1, 2, 4] {
+                let kept: Vec<u32> = bits.iter().map(|b| if size == 4 { *b } else { b & ((1 << (8 * size)) - 1) }).collect();
+                prop_assert_eq!(to_bits(&from_bits(&bits, size), size), kept);
+            }
+        }
+    }
 }

@@ -18,9 +18,9 @@ use std::ops::Range;
 use super::Pending;
 use crate::exec::interpreter::Interpreter;
 use crate::exec::matmul_values::Product;
-use crate::memory::Memory;
 use crate::memory::access::Access;
 use crate::memory::elements::Steps;
+use crate::memory::{Memory, Storage};
 
 /// Bytes of packed operands that are kept: two float32 matrices of 2048 x 2048.
 const KEEP: usize = 32 << 20;
@@ -102,21 +102,29 @@ pub(super) struct Packs {
 }
 
 impl Packs {
-    /// The index of an operand that is packed, or will be.
-    fn find(&mut self, key: Key, access: Access) -> usize {
+    /// The index of an operand that is packed, or will be, of one of these storages.
+    fn find(&mut self, storages: &[Storage], key: Key, access: Access) -> usize {
         if let Some(&i) = self.index.get(&key) {
             self.entries[i].used = self.clock;
             return i;
         }
-        let i = self.place();
+        let shape = (access.rows, access.per_row);
+        let i = self.left(storages, key.side.bytes(shape)).unwrap_or_else(|| self.place());
         let entry = &mut self.entries[i];
         self.index.remove(&entry.key);
         self.bytes -= entry.packed.bytes();
-        entry.packed.reset(key.side, (access.rows, access.per_row));
+        entry.packed.reset(key.side, shape);
         self.bytes += entry.packed.bytes();
         self.index.insert(key.clone(), i);
         (entry.key, entry.used, entry.fresh) = (key, self.clock, Some(access));
         i
+    }
+
+    /// The place of an operand of so many bytes that nobody can ask for any more: something else has been written to its storage. Its memory is
+    /// likely to be in a cache.
+    fn left(&self, storages: &[Storage], bytes: usize) -> Option<usize> {
+        let is_left = |e: &Entry| e.used < self.clock && storages[e.key.storage].version() != e.key.version;
+        self.entries.iter().position(|e| e.packed.bytes() == bytes && is_left(e))
     }
 
     /// A place for another operand: a new one, or that of the one used longest ago, unless the current chain needs it.
@@ -269,7 +277,8 @@ impl<'p> Interpreter<'p> {
             column_step: access.column_step,
             inner: access.inner.clone(),
         };
-        self.deferred.packs.find(key, access)
+        let super::Deferred { packs, memory, .. } = &mut self.deferred;
+        packs.find(&memory.storages, key, access)
     }
 
     /// Multiplies the matmuls of a chain.
