@@ -72,13 +72,13 @@ fn a_tile_that_does_not_fit_is_loaded_again() {
     let b = used_twice(12, 5000);
     assert!(place(&b.program).is_err());
     let (fitted, changes) = rewritten(&b.program, Passes::ALL);
-    // The 212992 bytes that the compiler leaves hold 10 tiles of 20000 bytes, of which one is the sum: three of twelve leave, and furthest first no
-    // other one has to.
-    assert_eq!(counted(&changes, What::Reloaded), 3);
+    // Eight tenths of the 212992 bytes that the compiler leaves hold 8 tiles of 20000 bytes, of which one is the sum: five of twelve leave, and
+    // furthest first no other one has to.
+    assert_eq!(counted(&changes, What::Reloaded), 5);
     assert_eq!(counted(&changes, What::Spilled), 0);
-    assert_eq!(transfers(&fitted), (15, 1));
+    assert_eq!(transfers(&fitted), (17, 1));
     let bytes: u64 = changes.iter().map(|c| c.bytes).sum();
-    assert_eq!(bytes, 3 * 128 * 5000 * 4);
+    assert_eq!(bytes, 5 * 128 * 5000 * 4);
     // With room for all of them.
     let all = used_twice(12, 50);
     let (same, changes) = rewritten(&all.program, Passes::ALL);

@@ -25,7 +25,7 @@ pub use lifetimes::Lifetime;
 use packing::Halves;
 pub(crate) use report::span;
 use reuse::Shared;
-use space::Free;
+use space::{Free, Order};
 
 /// Automatic addresses are multiples of this, in SBUF and in PSUM banks that tiles share.
 const ALIGN: u32 = 32;
@@ -303,12 +303,12 @@ fn fit(region: Region, explicit: &[Item], automatic: &[Item]) -> Result<Vec<u32>
     taken.sort_unstable();
     let anywhere = |item: &Item, at: u32| region.next_bank(item, at);
     let beside = |item: &Item, at: u32| beside(explicit, item, at).max(region.next_bank(item, at));
-    let mut result = online(region, automatic, &taken, true, anywhere);
-    for round_robin in [true, false] {
-        if result.is_err() && !explicit.is_empty() {
-            result = online(region, automatic, &[], round_robin, beside);
-        } else if result.is_err() && !round_robin {
-            result = online(region, automatic, &[], false, anywhere);
+    let mut result = online(region, automatic, &taken, Order::Round, anywhere);
+    // Where an explicit tensor is for a part of the time, others may be before and after it.
+    let again = [Order::Round, Order::Oldest, Order::Tightest];
+    for &order in &again[usize::from(explicit.is_empty())..] {
+        if result.is_err() {
+            result = online(region, automatic, &[], order, beside);
         }
     }
     result.or_else(|failed| offline(region, automatic, |_| packing::BOTH, beside).ok_or(failed))
@@ -330,10 +330,10 @@ fn online(
     region: Region,
     items: &[Item],
     reserved: &[(u32, u32)],
-    round_robin: bool,
+    order: Order,
     avoid: impl Fn(&Item, u32) -> Option<u32>,
 ) -> Result<Vec<u32>, usize> {
-    let mut free = Free::new(region.capacity, reserved, round_robin);
+    let mut free = Free::new(region.capacity, reserved, order);
     let mut dying: BinaryHeap<Reverse<(u32, u32, u32)>> = BinaryHeap::new();
     let mut out = Vec::with_capacity(items.len());
     for (index, item) in items.iter().enumerate() {

@@ -1,45 +1,68 @@
-//! Free space in one memory of one core: next-fit over intervals.
+//! Free space in one memory of one core: intervals, and which of them a tensor takes.
 
 use std::collections::BTreeMap;
 use std::ops::Bound::{Excluded, Unbounded};
 
+/// Which of the free places a tensor takes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Order {
+    /// The first after the place that was taken last, and from 0 again when nothing is free further on: an address is used again as late as
+    /// possible, so that a later use seldom waits for an earlier one.
+    Round,
+    /// The one that has been free longest. Large tensors go round in the places that are large enough, where going round all of the memory would
+    /// cut these up.
+    Oldest,
+    /// The one that it fills best.
+    Tightest,
+}
+
 /// Free intervals of a range of addresses.
-///
-/// Allocation goes round: it takes the first free place after the previous one, so that an address is used again as late as possible
-/// and a later use seldom waits for an earlier one. When nothing is free further on it begins again at 0.
 #[derive(Debug, Clone)]
 pub(super) struct Free {
-    /// Start to length; intervals do not touch.
-    blocks: BTreeMap<u32, u32>,
+    /// By start; intervals do not touch.
+    blocks: BTreeMap<u32, Block>,
+    /// End of the place that was taken last.
     cursor: u32,
-    round_robin: bool,
+    order: Order,
+    /// Places given back so far.
+    given: u32,
+}
+
+/// A free interval.
+#[derive(Debug, Clone, Copy)]
+struct Block {
+    length: u32,
+    /// How many places had been given back when the last part of it was.
+    since: u32,
 }
 
 impl Free {
     /// All of `capacity` but `reserved` (sorted, disjoint).
-    pub(super) fn new(capacity: u32, reserved: &[(u32, u32)], round_robin: bool) -> Self {
+    pub(super) fn new(capacity: u32, reserved: &[(u32, u32)], order: Order) -> Self {
         let mut blocks = BTreeMap::new();
         let mut at = 0;
         for &(start, end) in reserved {
             if start > at {
-                blocks.insert(at, start - at);
+                blocks.insert(at, Block { length: start - at, since: 0 });
             }
             at = at.max(end);
         }
         if at < capacity {
-            blocks.insert(at, capacity - at);
+            blocks.insert(at, Block { length: capacity - at, since: 0 });
         }
-        Free { blocks, cursor: 0, round_robin }
+        Free { blocks, cursor: 0, order, given: 0 }
     }
 
     /// Takes `length` bytes at a multiple of `align`; `avoid` may move a candidate on to a later address.
     pub(super) fn take(&mut self, length: u32, align: u32, avoid: impl Fn(u32) -> Option<u32>) -> Option<u32> {
-        let at = if self.round_robin {
-            let from = self.cursor;
-            self.first_fit(from, u32::MAX, length, align, &avoid)
-                .or_else(|| self.first_fit(0, from, length, align, &avoid))
-        } else {
-            self.best_fit(length, align, &avoid)
+        let at = match self.order {
+            Order::Round => {
+                let from = self.cursor;
+                self.first_fit(from, u32::MAX, length, align, &avoid)
+                    .or_else(|| self.first_fit(0, from, length, align, &avoid))
+            }
+            Order::Oldest => self.least(length, align, &avoid, |block| (block.since, block.length)),
+            Order::Tightest => self.least(length, align, &avoid, |block| (block.length, 0)),
         }?;
         self.cut(at, length);
         self.cursor = at + length;
@@ -74,43 +97,54 @@ impl Free {
             .into_iter()
             .chain(after)
             .take_while(|(start, _)| **start < until)
-            .find_map(|(&start, &len)| Self::fit(start.max(from), start + len, length, align, avoid))
+            .find_map(|(&start, block)| Self::fit(start.max(from), start + block.length, length, align, avoid))
             .filter(|&at| at < until)
     }
 
-    fn best_fit(&self, length: u32, align: u32, avoid: &impl Fn(u32) -> Option<u32>) -> Option<u32> {
+    /// The fit in the block with the least key, or the first of them.
+    fn least(
+        &self,
+        length: u32,
+        align: u32,
+        avoid: &impl Fn(u32) -> Option<u32>,
+        key: impl Fn(&Block) -> (u32, u32),
+    ) -> Option<u32> {
         self.blocks
             .iter()
-            .filter(|(_, len)| **len >= length)
-            .filter_map(|(&start, &len)| Some((len, Self::fit(start, start + len, length, align, avoid)?)))
+            .filter(|(_, block)| block.length >= length)
+            .filter_map(|(&start, block)| {
+                Some((key(block), Self::fit(start, start + block.length, length, align, avoid)?))
+            })
             .min()
             .map(|(_, at)| at)
     }
 
     fn cut(&mut self, at: u32, length: u32) {
-        let Some((&start, &len)) = self.blocks.range(..=at).next_back() else { return };
+        let Some((&start, &block)) = self.blocks.range(..=at).next_back() else { return };
         self.blocks.remove(&start);
         if at > start {
-            self.blocks.insert(start, at - start);
+            self.blocks.insert(start, Block { length: at - start, ..block });
         }
-        if start + len > at + length {
-            self.blocks.insert(at + length, start + len - (at + length));
+        let (end, taken) = (start + block.length, at + length);
+        if end > taken {
+            self.blocks.insert(taken, Block { length: end - taken, ..block });
         }
     }
 
     /// Gives back what [`Self::take`] gave.
     pub(super) fn give(&mut self, at: u32, length: u32) {
         let (mut start, mut end) = (at, at + length);
-        if let Some((&s, &l)) = self.blocks.range(..at).next_back()
-            && s + l == start
+        if let Some((&s, block)) = self.blocks.range(..at).next_back()
+            && s + block.length == start
         {
             self.blocks.remove(&s);
             start = s;
         }
-        if let Some(l) = self.blocks.remove(&end) {
-            end += l;
+        if let Some(block) = self.blocks.remove(&end) {
+            end += block.length;
         }
-        self.blocks.insert(start, end - start);
+        self.given += 1;
+        self.blocks.insert(start, Block { length: end - start, since: self.given });
     }
 }
 
@@ -122,7 +156,7 @@ mod tests {
 
     #[test]
     fn goes_round_before_it_uses_an_address_again() {
-        let mut free = Free::new(100, &[], true);
+        let mut free = Free::new(100, &[], Order::Round);
         for i in 0..10 {
             let at = free.take(25, 1, ANYWHERE).unwrap();
             assert_eq!(at, i % 4 * 25);
@@ -132,7 +166,7 @@ mod tests {
 
     #[test]
     fn reserved_places_and_alignment_are_kept() {
-        let mut free = Free::new(256, &[(0, 40), (100, 120)], true);
+        let mut free = Free::new(256, &[(0, 40), (100, 120)], Order::Round);
         assert_eq!(free.take(32, 32, ANYWHERE), Some(64));
         assert_eq!(free.take(32, 32, ANYWHERE), Some(128));
         assert_eq!(free.take(100, 32, ANYWHERE), None);
@@ -141,7 +175,7 @@ mod tests {
 
     #[test]
     fn neighbours_join_when_given_back() {
-        let mut free = Free::new(96, &[], false);
+        let mut free = Free::new(96, &[], Order::Tightest);
         let parts: Vec<u32> = (0..3).map(|_| free.take(32, 1, ANYWHERE).unwrap()).collect();
         assert_eq!(free.take(1, 1, ANYWHERE), None);
         for at in [parts[1], parts[0], parts[2]] {
@@ -151,8 +185,27 @@ mod tests {
     }
 
     #[test]
-    fn best_fit_takes_the_tightest_gap() {
-        let mut free = Free::new(300, &[(100, 110), (130, 140)], false);
+    fn the_tightest_gap_comes_first() {
+        let mut free = Free::new(300, &[(100, 110), (130, 140)], Order::Tightest);
         assert_eq!(free.take(20, 1, ANYWHERE), Some(110));
+    }
+
+    #[test]
+    fn what_has_been_free_longest_comes_first() {
+        let mut free = Free::new(90, &[], Order::Oldest);
+        for at in [0, 30, 60] {
+            assert_eq!(free.take(30, 1, ANYWHERE), Some(at));
+        }
+        // Neither the first nor the tightest: the order in which they were given back. Of a place, the rest is as old as the whole.
+        for at in [60, 0] {
+            free.give(at, 30);
+        }
+        assert_eq!(free.take(20, 1, ANYWHERE), Some(60));
+        assert_eq!(free.take(10, 1, ANYWHERE), Some(80));
+        assert_eq!(free.take(10, 1, ANYWHERE), Some(0));
+        // Joined, a place is as young as its youngest part.
+        free.give(60, 20);
+        free.give(30, 30);
+        assert_eq!(free.take(10, 1, ANYWHERE), Some(10));
     }
 }

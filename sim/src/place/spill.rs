@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use super::space::Free;
+use super::space::{Free, Order};
 use super::{Item, Region};
 
 /// Capacities of address space beyond the memory. Later tensors share it: no value depends on their addresses.
@@ -14,7 +14,7 @@ pub(super) fn beyond(region: Region, explicit: &[Item], automatic: &[Item]) -> V
     let mut taken: Vec<(u32, u32)> =
         explicit.iter().filter_map(|i| i.address.map(|a| (a.byte, a.byte.saturating_add(i.bytes)))).collect();
     taken.sort_unstable();
-    let mut free = Free::new(region.capacity, &taken, true);
+    let mut free = Free::new(region.capacity, &taken, Order::Round);
     let mut dying: BinaryHeap<Reverse<(u32, u32, u32)>> = BinaryHeap::new();
     let first = region.capacity.next_multiple_of(region.align);
     let end = region.capacity.saturating_mul(BEYOND);
