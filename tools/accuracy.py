@@ -161,7 +161,7 @@ def main():
     parser.add_argument("--only", default="", metavar="TEXT", help="rows whose id or group contains this")
     parser.add_argument("--set", action="append", default=[], metavar="NAME=VALUE", help="a timing parameter")
     parser.add_argument("--leave-out", metavar="GROUP", help="refit without the rows whose group or lineage contains this; `all`: without each group in turn")
-    parser.add_argument("--fit", default="", metavar="NAME[=LO:HI],...", help="parameters to fit; default: those that their files call fitted")
+    parser.add_argument("--fit", default="", metavar="NAME[=LO:HI],...", help="parameters to fit; default: those that docs/accuracy.md names")
     parser.add_argument("--cache", type=pathlib.Path, metavar="FILE", help="keeps the latencies of --leave-out for the next call")
     parser.add_argument("--errors", type=pathlib.Path, metavar="FILE.toml", help="write the left-out errors by group, for error bars")
     parser.add_argument("--jobs", type=int, default=os.cpu_count(), metavar="N")
@@ -183,8 +183,6 @@ def main():
         if args.leave_out or args.fit:
             try:
                 chosen = accuracy_fit.parameters([text for text in args.fit.split(",") if text])
-                if not chosen:
-                    sys.exit("--leave-out: no parameter is called fitted; name some with --fit")
                 runs = accuracy_fit.Runs(simulator, rows, results, workspace, folder, args.jobs, args.cache)
                 fit = accuracy_fit.fits(runs, chosen, args.leave_out, lambda line: print(line, flush=True))
             except ValueError as e:

@@ -5,12 +5,13 @@
 
 A row of ROWS.tsv has the columns id, family, hw, latency_us, kernel, traffic, source_rd_MB,
 measured_rd_MB, source_wr_MB and measured_wr_MB. `kernel` is a file under DIR, or under one of its
-folders. A row whose family is a case of AccelOpt's NKIBench (DIR/AccelOpt) takes that case's inputs;
+folders. A row whose family is a case of NKIBench (in a checkout of AccelOpt under DIR) takes that case's inputs;
 other rows are skipped.
 
 Rows with the traffic `clean` moved exactly the bytes that their source asks for: the tool reports
 whether the simulated bytes are those, and for every row simulated and measured latency. `--numerics`
-also compares the outputs with the reference of the case. The exit code is 1 if a clean row differs.
+also compares the outputs with the reference of the case. The exit code is 1 if a clean row differs
+or no row could run.
 """
 
 import argparse
@@ -121,7 +122,7 @@ def main() -> int:
     print(f"{len(clean) - differing} of {len(clean)} clean rows move the bytes of their source")
     if options.json:
         files.write_whole(options.json, json.dumps(results, indent=1))
-    return 1 if differing else 0
+    return 1 if differing or not results else 0
 
 
 if __name__ == "__main__":

@@ -5,8 +5,8 @@ import importlib.util
 
 
 def case(family, sources):
-    """The reference module of the case that a family names, or None. `sources` holds the checkout AccelOpt."""
-    found = sorted(file for file in sources.glob("AccelOpt/NKIBench/reference/*.py") if is_case(file.name, family))
+    """The reference module of the case that a family names, or None. `sources` holds a checkout of AccelOpt, under any name."""
+    found = sorted(file for file in sources.glob("*/NKIBench/reference/*.py") if is_case(file.name, family))
     return module(found[0]) if found else None
 
 
