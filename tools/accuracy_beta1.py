@@ -1,12 +1,15 @@
 #!/usr/bin/env python3
 """Compares the DMA traffic of kernels for neuronxcc.nki with measured counters.
 
-    python tools/accuracy_beta1.py ROWS.tsv --sources DIR [--numerics] [--json FILE]
+    python tools/accuracy_beta1.py ROWS --sources DIR [--numerics] [--json FILE]
 
-A row of ROWS.tsv has the columns id, family, hw, latency_us, kernel, traffic, source_rd_MB,
+ROWS is a .tsv file; a row of it has the columns id, family, hw, latency_us, kernel, traffic, source_rd_MB,
 measured_rd_MB, source_wr_MB and measured_wr_MB. `kernel` is a file under DIR, or under one of its
 folders. A row whose family is a case of NKIBench (in a checkout of AccelOpt under DIR) takes that case's inputs;
 other rows are skipped.
+
+ROWS may also be a file of results that AccelOpt's evaluator writes (`profile_results.csv` of an experiment),
+measured on trn1. What the hardware moved is printed beside what is simulated.
 
 Rows with the traffic `clean` moved exactly the bytes that their source asks for: the tool reports
 whether the simulated bytes are those, and for every row simulated and measured latency. `--numerics`
@@ -31,13 +34,36 @@ from common import environment, files, simulator  # noqa: E402
 
 def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("rows", type=pathlib.Path, help="tab-separated rows")
+    parser.add_argument("rows", type=pathlib.Path, help="tab-separated rows, or results of AccelOpt's evaluator (.csv)")
     parser.add_argument("--sources", type=pathlib.Path, required=True, help="folder that holds the checkouts by name")
     parser.add_argument("--numerics", action="store_true", help="compute values and compare them with the reference")
     parser.add_argument("--json", type=pathlib.Path, help="write the results here")
     parser.add_argument("-k", dest="filter", default="", help="only rows whose id contains this")
     parser.add_argument("--timeout", type=float, default=600, help="seconds that one row may take (default 600)")
     return parser.parse_args()
+
+
+def read(path: pathlib.Path) -> list[dict]:
+    """The rows of a file."""
+    with path.open() as text:
+        if path.suffix != ".csv":
+            return list(csv.DictReader(text, delimiter="\t"))
+        return [row_of_result(result) for result in csv.DictReader(text)]
+
+
+def row_of_result(result: dict) -> dict:
+    """The row of a result of AccelOpt's evaluator."""
+    profile = json.loads(result["profile"])
+    return {
+        "id": result["problem"],
+        "family": result["problem"],
+        "hw": "trn1",
+        "kernel": f"NKIBench/kernels/{pathlib.PurePosixPath(result['kernel']).name}",
+        "latency_us": profile["latency"] * 1000,
+        "traffic": "measured",
+        "measured_rd_MB": profile["hbm_read_bytes"] / 1e6,
+        "measured_wr_MB": profile["hbm_write_bytes"] / 1e6,
+    }
 
 
 def source(row: dict, sources: pathlib.Path) -> pathlib.Path | None:
@@ -96,11 +122,17 @@ def judge(row: dict, result: dict) -> str:
     return "; ".join(wrong)
 
 
+def measured(row: dict) -> str:
+    """What the hardware read, wrote and took."""
+    moved = [row.get("measured_rd_MB"), row.get("measured_wr_MB")]
+    text = " / ".join(f"{float(n):.1f}" for n in moved) + " MB, " if all(moved) else ""
+    return f"{text}{float(row['latency_us']):.0f} us"
+
+
 def main() -> int:
     options = arguments()
     environment.need(["numpy", "ml_dtypes"])
-    with options.rows.open() as text:
-        rows = [row for row in csv.DictReader(text, delimiter="\t") if options.filter in row["id"]]
+    rows = [row for row in read(options.rows) if options.filter in row["id"]]
     results, differing = [], 0
     for row in rows:
         file, module = source(row, options.sources), accuracy_nkibench.case(row["family"], options.sources)
@@ -114,7 +146,7 @@ def main() -> int:
         result |= {"id": row["id"], "traffic": row["traffic"], "measured_us": float(row["latency_us"])}
         problem = result.get("error") or judge(row, result)
         differing += bool(problem) and row["traffic"] == "clean"
-        shown = "" if "error" in result else f"{result['read_MB']:9.1f} MB read, {result['written_MB']:8.1f} written, {result['latency_us']:9.0f} us (measured {result['measured_us']:.0f})"
+        shown = "" if "error" in result else f"{result['read_MB']:9.1f} MB read, {result['written_MB']:8.1f} written, {result['latency_us']:9.0f} us (measured {measured(row)})"
         shown += f", relative error {result['relative_error']:.1e}" if "relative_error" in result else ""
         print(f"{'differs' if problem else 'same' if row['traffic'] == 'clean' else row['traffic']:12} {row['id']:45} {shown} {problem}", flush=True)
         results.append(result)
