@@ -125,7 +125,8 @@ def judge(row: dict, result: dict) -> str:
 def measured(row: dict) -> str:
     """What the hardware read, wrote and took."""
     moved = [row.get("measured_rd_MB"), row.get("measured_wr_MB")]
-    text = " / ".join(f"{float(n):.1f}" for n in moved) + " MB, " if all(moved) else ""
+    # `-` where nothing was counted.
+    text = " / ".join(f"{float(n):.1f}" for n in moved) + " MB, " if not {None, "", "-"} & set(moved) else ""
     return f"{text}{float(row['latency_us']):.0f} us"
 
 

@@ -7,7 +7,7 @@ use rustc_hash::FxHashMap;
 
 use super::room::Room;
 use super::uses::{Uses, is_whole};
-use super::{Changes, RESERVED, What, inst, remove};
+use super::{Changes, RESERVED, STAYING, What, inst, remove};
 
 /// A load that fills a whole tile which nothing else writes.
 struct Load {
@@ -17,16 +17,20 @@ struct Load {
 
 /// Drops each load of which an earlier load made a tile of the same kind, if neither the tile nor the source has been written since and the
 /// tile is still used at the second load, or can stay until then: what was loaded since its last use fits into the SBUF that the compiler
-/// leaves, and with what is alive in between the tile takes at most half of it, the other half being for the tiles of the next iteration. The
-/// readers of the second tile read the first one.
+/// leaves, and with what is alive in between the tile takes at most half of it, the other half being for the tiles of the next iteration. A tile
+/// that the load itself makes (`w = nl.load(...)`) and not one of a tensor with blocks is the same in all iterations of the loop: it may take
+/// what [`STAYING`] says. The readers of the second tile read the first one.
 ///
 /// Evidence: NKIBench's rmsnorm_matmul loads its activations twice and its weights four times, 64 tiles of 512 KiB: hardware read each activation
-/// once and 43 tiles of weights, 40 by this rule. kda's `matmul_v2_b2` and `_b4`, which pass over weights that exceed SBUF, read all of them again.
+/// once and 43 tiles of weights, 40 by this rule. Its matmul_add_rmsnorm makes its 16.8 MB of weights, 128 KiB of 192 in each partition, in each of
+/// 32 iterations: hardware read 98 MB, 165 by this rule, and 376 if half of SBUF were the limit for them, too. kda's `matmul_v2_b2` and `_b4`, which
+/// pass over weights that exceed SBUF, read all of them again.
 pub(super) fn drop_repeated(program: &mut Program, changes: &mut Changes) {
     for core in 0..program.cores.len() {
         let uses = Uses::of(program, core);
         let mut room = Room::of(program, core, &uses);
         let left = i64::from(Arch::of(program.target).sbuf_bytes.saturating_sub(RESERVED));
+        let staying = (left as f64 * STAYING) as i64;
         let loaded = loaded(program, core, &uses);
         let mut known: FxHashMap<Key, Load> = FxHashMap::default();
         // By tensor: the tile that replaces it. Found in program order, so that a replacement is never replaced itself.
@@ -37,10 +41,11 @@ pub(super) fn drop_repeated(program: &mut Program, changes: &mut Changes) {
         for (at, node) in (0..).zip(&program.cores[core]) {
             let Some((key, tile)) = load(program, &uses, at, node) else { continue };
             let end = uses.of_tensor(tile).last().map_or(at, |u| u.at);
+            let limit = if program.tensor(tile).loc == node.loc { staying } else { left / 2 };
             if let Some(first) = known.get(&key)
                 && !uses.written_between(key.tensor, first.at, at)
                 && loaded[at as usize] - loaded[last[&first.tile].min(at) as usize] <= left
-                && stays(&mut room, program, (first.tile, last[&first.tile]), (tile, at, end), left / 2)
+                && stays(&mut room, program, (first.tile, last[&first.tile]), (tile, at, end), limit)
             {
                 instead.insert(tile, first.tile);
                 dropped.push(at);

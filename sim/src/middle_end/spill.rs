@@ -10,16 +10,11 @@ use nki_isa::{Arch, Inst, Program, Space, Tensor, TensorId, View};
 use rustc_hash::FxHashMap;
 
 use super::uses::{Use, Uses, each_view, is_whole};
-use super::{Changes, RESERVED, What, added, fits, inst};
+use super::{Changes, RESERVED, STAYING, What, added, fits, inst};
 
-/// Shares of SBUF that the tiles may take, tried in this order until the addresses work out. The rest is for tiles on their way: in a full
-/// SBUF what is loaded takes the place of the tile that was used just before, and waits for it. Less than the first share helps where free
-/// space comes in pieces, more where one instruction needs it.
-///
-/// Evidence: AccelOpt's measurements of NKIBench on trn1. With all of SBUF first, gqa_full (19.1 ms) is predicted at 42.7 ms, lora (30.2) at 32.7,
-/// bmm_softmax (12.0) at 11.8, matmul (35.2) at 35.2; with nine tenths at 41.1, 35.3, 11.2 and 35.2; with eight tenths at 25.3, 32.6, 11.3 and
-/// 34.4. Confidence: low, as the old compiler's own reserve is not known.
-const SHARES: [f64; 4] = [0.8, 0.65, 0.9, 1.0];
+/// Shares of SBUF that the tiles may take, tried in this order until the addresses work out. Less than the first one helps where free space
+/// comes in pieces, more where one instruction needs it.
+const SHARES: [f64; 4] = [STAYING, 0.65, 0.9, 1.0];
 
 /// Bytes that a tile takes are a multiple of this, as in the placement.
 const ALIGN: usize = 32;
