@@ -23,7 +23,7 @@ struct Load {
 ///
 /// Evidence: NKIBench's rmsnorm_matmul loads its activations twice and its weights four times, 64 tiles of 512 KiB: hardware read each activation
 /// once and 43 tiles of weights, 40 by this rule. Its matmul_add_rmsnorm makes its 16.8 MB of weights, 128 KiB of 192 in each partition, in each of
-/// 32 iterations: hardware read 98 MB, 165 by this rule, and 376 if half of SBUF were the limit for them, too. kda's `matmul_v2_b2` and `_b4`, which
+/// 32 iterations: hardware read 98 MB, 92 by this rule, and 376 if half of SBUF were the limit for them, too. kda's `matmul_v2_b2` and `_b4`, which
 /// pass over weights that exceed SBUF, read all of them again.
 pub(super) fn drop_repeated(program: &mut Program, changes: &mut Changes) {
     for core in 0..program.cores.len() {

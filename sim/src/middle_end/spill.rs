@@ -14,7 +14,7 @@ use super::{Changes, RESERVED, STAYING, What, added, fits, inst};
 
 /// Shares of SBUF that the tiles may take, tried in this order until the addresses work out. Less than the first one helps where free space
 /// comes in pieces, more where one instruction needs it.
-const SHARES: [f64; 4] = [STAYING, 0.65, 0.9, 1.0];
+const SHARES: [f64; 4] = [STAYING, 0.8, 0.65, 1.0];
 
 /// Bytes that a tile takes are a multiple of this, as in the placement.
 const ALIGN: usize = 32;

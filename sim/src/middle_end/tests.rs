@@ -72,13 +72,13 @@ fn a_tile_that_does_not_fit_is_loaded_again() {
     let b = used_twice(12, 5000);
     assert!(place(&b.program).is_err());
     let (fitted, changes) = rewritten(&b.program, Passes::ALL);
-    // Eight tenths of the 212992 bytes that the compiler leaves hold 8 tiles of 20000 bytes, of which one is the sum: five of twelve leave, and
+    // Nine tenths of the 212992 bytes that the compiler leaves hold 9 tiles of 20000 bytes, of which one is the sum: four of twelve leave, and
     // furthest first no other one has to.
-    assert_eq!(counted(&changes, What::Reloaded), 5);
+    assert_eq!(counted(&changes, What::Reloaded), 4);
     assert_eq!(counted(&changes, What::Spilled), 0);
-    assert_eq!(transfers(&fitted), (17, 1));
+    assert_eq!(transfers(&fitted), (16, 1));
     let bytes: u64 = changes.iter().map(|c| c.bytes).sum();
-    assert_eq!(bytes, 5 * 128 * 5000 * 4);
+    assert_eq!(bytes, 4 * 128 * 5000 * 4);
     // With room for all of them.
     let all = used_twice(12, 50);
     let (same, changes) = rewritten(&all.program, Passes::ALL);
@@ -385,10 +385,10 @@ fn made_by_their_loads(program: &mut Program, tiles: &[TensorId]) {
 #[test]
 fn a_tile_stays_for_a_later_load_only_where_there_is_room() {
     // `between` tiles of 4 KiB are loaded between two loads of the same bytes, and all of them are alive at one time if `held`. Half of the 208 KiB
-    // that the compiler leaves of a trn2 are 26 tiles, eight tenths, for tiles that their loads make, 41.
+    // that the compiler leaves of a trn2 are 26 tiles, nine tenths, for tiles that their loads make, 46.
     let cases = [(25, true), (26, true), (52, false), (53, false)].map(|(between, held)| (between, held, false));
     for ((between, held, by_load), drops) in
-        cases.into_iter().chain([(40, true, true), (41, true, true)]).zip([1, 0, 1, 0, 1, 0])
+        cases.into_iter().chain([(45, true, true), (46, true, true)]).zip([1, 0, 1, 0, 1, 0])
     {
         let mut b = Builder::new();
         let x = b.input("x", &[128 * 60, 1024], DType::F32);

@@ -305,7 +305,7 @@ fn fit(region: Region, explicit: &[Item], automatic: &[Item]) -> Result<Vec<u32>
     let beside = |item: &Item, at: u32| beside(explicit, item, at).max(region.next_bank(item, at));
     let mut result = online(region, automatic, &taken, Order::Round, anywhere);
     // Where an explicit tensor is for a part of the time, others may be before and after it.
-    let again = [Order::Round, Order::Oldest, Order::Tightest];
+    let again = [Order::Round, Order::Apart, Order::Oldest, Order::Tightest];
     for &order in &again[usize::from(explicit.is_empty())..] {
         if result.is_err() {
             result = online(region, automatic, &[], order, beside);
@@ -336,18 +336,41 @@ fn online(
     let mut free = Free::new(region.capacity, reserved, order);
     let mut dying: BinaryHeap<Reverse<(u32, u32, u32)>> = BinaryHeap::new();
     let mut out = Vec::with_capacity(items.len());
-    for (index, item) in items.iter().enumerate() {
+    let stays = if order == Order::Apart { outliving(region, items) } else { vec![false; items.len()] };
+    for (index, (item, stays)) in items.iter().zip(stays).enumerate() {
         while let Some(&Reverse((last, at, length))) = dying.peek()
             && last < item.life.first
         {
             dying.pop();
             free.give(at, length);
         }
-        let at = free.take(item.taken, region.align, |at| avoid(item, at)).ok_or(index)?;
+        let avoid = |at| avoid(item, at);
+        let at = if stays {
+            free.take_last(item.taken, region.align, avoid)
+        } else {
+            free.take(item.taken, region.align, avoid)
+        };
+        let at = at.ok_or(index)?;
         dying.push(Reverse((item.life.last, at, item.taken)));
         out.push(at);
     }
     Ok(out)
+}
+
+/// By item: whether more than all of the memory is taken while it is alive. Items are in the order of their first use.
+fn outliving(region: Region, items: &[Item]) -> Vec<bool> {
+    let mut sum = 0;
+    let taken: Vec<u64> = std::iter::once(0)
+        .chain(items.iter().map(|item| {
+            sum += u64::from(item.taken);
+            sum
+        }))
+        .collect();
+    let is_long = |(index, item): (usize, &Item)| {
+        let end = items.partition_point(|other| other.life.first <= item.life.last);
+        taken[end].saturating_sub(taken[index]) > u64::from(region.capacity)
+    };
+    items.iter().enumerate().map(is_long).collect()
 }
 
 /// Places the largest first, each as low as it can be: for programs so tight that order of use leaves holes. Items of different halves of

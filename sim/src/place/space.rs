@@ -9,6 +9,8 @@ pub(super) enum Order {
     /// The first after the place that was taken last, and from 0 again when nothing is free further on: an address is used again as late as
     /// possible, so that a later use seldom waits for an earlier one.
     Round,
+    /// As [`Order::Round`], but tensors that outlive such a round take the last place of all: among the others they would leave holes.
+    Apart,
     /// The one that has been free longest. Large tensors go round in the places that are large enough, where going round all of the memory would
     /// cut these up.
     Oldest,
@@ -53,10 +55,22 @@ impl Free {
         Free { blocks, cursor: 0, order, given: 0 }
     }
 
+    /// As [`Self::take`], at the highest address.
+    pub(super) fn take_last(&mut self, length: u32, align: u32, avoid: impl Fn(u32) -> Option<u32>) -> Option<u32> {
+        let at = self.blocks.iter().rev().find_map(|(&start, block)| {
+            let end = start + block.length;
+            let last = end.checked_sub(length)? / align * align;
+            let is_free = last >= start && avoid(last).is_none_or(|later| later <= last);
+            if is_free { Some(last) } else { Self::fit(start, end, length, align, &avoid) }
+        })?;
+        self.cut(at, length);
+        Some(at)
+    }
+
     /// Takes `length` bytes at a multiple of `align`; `avoid` may move a candidate on to a later address.
     pub(super) fn take(&mut self, length: u32, align: u32, avoid: impl Fn(u32) -> Option<u32>) -> Option<u32> {
         let at = match self.order {
-            Order::Round => {
+            Order::Round | Order::Apart => {
                 let from = self.cursor;
                 self.first_fit(from, u32::MAX, length, align, &avoid)
                     .or_else(|| self.first_fit(0, from, length, align, &avoid))
@@ -188,6 +202,18 @@ mod tests {
     fn the_tightest_gap_comes_first() {
         let mut free = Free::new(300, &[(100, 110), (130, 140)], Order::Tightest);
         assert_eq!(free.take(20, 1, ANYWHERE), Some(110));
+    }
+
+    #[test]
+    fn the_last_place_does_not_move_the_round() {
+        let mut free = Free::new(100, &[(90, 95)], Order::Apart);
+        assert_eq!(free.take(20, 4, ANYWHERE), Some(0));
+        assert_eq!(free.take_last(8, 4, ANYWHERE), Some(80));
+        assert_eq!(free.take(20, 4, ANYWHERE), Some(20));
+        // What is avoided: then the first place of the block.
+        assert_eq!(free.take_last(8, 4, |at| (at < 60).then_some(60)), Some(72));
+        assert_eq!(free.take_last(8, 4, |at| (at == 64).then_some(68)), Some(40));
+        assert_eq!(free.take_last(40, 4, ANYWHERE), None);
     }
 
     #[test]
