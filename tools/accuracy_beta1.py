@@ -47,8 +47,16 @@ def read(path: pathlib.Path) -> list[dict]:
     """The rows of a file."""
     with path.open() as text:
         if path.suffix != ".csv":
-            return list(csv.DictReader(text, delimiter="\t"))
-        return [row_of_result(result) for result in csv.DictReader(text)]
+            return with_columns(path, csv.DictReader(text, delimiter="\t"), ["id", "family", "hw", "kernel", "latency_us", "traffic"])
+        return [row_of_result(result) for result in with_columns(path, csv.DictReader(text), ["problem", "kernel", "profile"])]
+
+
+def with_columns(path: pathlib.Path, rows: csv.DictReader, columns: list[str]) -> list[dict]:
+    """All rows of a file, which must have these columns."""
+    missing = [column for column in columns if column not in (rows.fieldnames or [])]
+    if missing:
+        sys.exit(f"error: {path} has no column {missing[0]!r}")
+    return list(rows)
 
 
 def row_of_result(result: dict) -> dict:
