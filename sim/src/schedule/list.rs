@@ -1,7 +1,7 @@
 //! The list scheduler: on a clock of its own, the queue that can start something first takes it.
 //!
-//! The clock has the machine's costs, except that the trigger of a transfer is dearer, that all DMA engines are one server, and that there is
-//! neither a power limiter nor another core. Loads are in the order of their places ([`super::loads`]), stores in that of the program; a transfer
+//! The clock has the machine's costs, except that the trigger of a transfer is dearer, that a matmul in fp32 takes a single pass, that all DMA
+//! engines are one server, and that there is neither a power limiter nor another core. Loads are in the order of their places ([`super::loads`]), stores in that of the program; a transfer
 //! overtakes those that wait for data. Computation is in program order within a window. Of what can start at the same time a queue takes loads
 //! first, then stores.
 //!
@@ -285,8 +285,9 @@ impl<'a> Scheduler<'a> {
         }
         let (free, complete) = match self.low.cost(op).map(|c| &c.kind) {
             Some(CostKind::Compute { occupancy, complete, .. }) => (now + occupancy, now + complete),
-            Some(CostKind::Matmul { weights, moving, least, drain, .. }) => {
-                let end = now + (*weights).max(*moving).max(*least);
+            Some(CostKind::Matmul { weights, moving, least, drain, fp32, .. }) => {
+                let time = (*weights).max(*moving).max(*least);
+                let end = now + if *fp32 { time * self.compiler.fp32_estimate / 1000 } else { time };
                 (end, end + drain)
             }
             Some(CostKind::Dma(dma)) => {

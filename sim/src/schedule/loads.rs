@@ -1,6 +1,5 @@
 //! In which order the transfers of a queue are triggered.
 
-use crate::deps::Hazard;
 use crate::timing::cost::{CostKind, Direction};
 use crate::timing::lower::Lowered;
 
@@ -23,10 +22,11 @@ pub(super) fn class(low: &Lowered<'_>, op: u32) -> Class {
     }
 }
 
-/// By operation: the place of a load in the order of loads. That is the first operation that reads what it brings, at most `window` operations
-/// behind it. Of two with the same place, the first in the program comes first.
+/// By operation: the place of a load in the order of loads. That is the first operation that waits for it, at most `window` operations behind it:
+/// mostly the first that reads what it brings. Of two with the same place, the first in the program comes first.
 ///
-/// A load never comes before another transfer that it depends on. An exchange between cores is not behind a later rendezvous: the cores hold them in
+/// One that only overwrites what the load reads counts, too: a store that waited for a load with a later place could hold the space for which a load
+/// between them waits. A load never comes before another transfer that it depends on. An exchange between cores is not behind a later rendezvous: the cores hold them in
 /// the same order.
 pub(super) fn places(low: &Lowered<'_>, window: u32) -> Vec<u32> {
     let n = low.ops.len();
@@ -46,7 +46,7 @@ pub(super) fn places(low: &Lowered<'_>, window: u32) -> Vec<u32> {
         }
         for dep in low.graph.deps.of(i) {
             let on = dep.on as usize;
-            if loads[on] && (dep.hazard == Hazard::Raw || loads[i]) {
+            if loads[on] {
                 place[on] = place[on].min(place[i]);
             }
         }

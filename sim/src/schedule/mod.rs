@@ -42,6 +42,8 @@ pub struct Compiler {
     pub dma_window: u32,
     /// The compiler's estimate of the time of a trigger, in thousandths of what the machine needs.
     pub trigger_estimate: u64,
+    /// The compiler's estimate of the time of a matmul in fp32, in thousandths of what the machine needs.
+    pub fp32_estimate: u64,
 }
 
 impl Policy {
@@ -57,6 +59,7 @@ impl Policy {
                 trigger_window: window(compiler.trigger_window.value),
                 dma_window: window(compiler.dma_window.value),
                 trigger_estimate: (compiler.trigger_estimate.value * 1e3).round() as u64,
+                fp32_estimate: (compiler.fp32_estimate.value * 1e3).round() as u64,
             }),
         }
     }

@@ -28,6 +28,34 @@ fn order_of(program: &Program, params: &Params, check: impl Fn(&Lowered<'_>, &Or
     check(&lowered[0].1, &found[0]);
 }
 
+/// `kept` is read last, so that its load has the last place; but the store that overwrites what it reads holds the space of the load before it.
+#[test]
+fn a_load_comes_before_those_that_wait_for_a_store_behind_it() {
+    let mut b = Builder::new();
+    let shape = [128, 512];
+    let inputs: Vec<TensorId> = (0..2).map(|i| b.input(&format!("x{i}"), &shape, DType::F32)).collect();
+    let through = b.tensor("through", Space::Hbm, &shape, DType::F32);
+    let outputs: Vec<TensorId> = (0..2).map(|i| b.output(&format!("o{i}"), &shape, DType::F32)).collect();
+    let kept = b.placed("kept", Space::Sbuf, &shape, DType::F32, (0, 0));
+    let tiles: Vec<TensorId> =
+        (0..2).map(|i| b.placed(&format!("t{i}"), Space::Sbuf, &shape, DType::F32, (0, 4096))).collect();
+    for (to, from) in [
+        (kept, through),
+        (tiles[0], inputs[0]),
+        (through, tiles[0]),
+        (tiles[1], inputs[1]),
+        (outputs[0], tiles[1]),
+        (outputs[1], kept),
+    ] {
+        b.push(dma(b.whole(to), b.whole(from)));
+    }
+    order_of(&b.program, &Params::of(Target::Trn2), |low, order| {
+        for (ops, all) in order.queues.iter().zip(&low.queues) {
+            assert_eq!(ops.len(), all.len());
+        }
+    });
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(100))]
 

@@ -59,7 +59,7 @@ sections! {
     /// Time outside the instructions.
     pub struct Kernel { measure: Param<String>, head_us: Param, device_head_us: Param, tail_us: Param, }
     /// What the compiler does with the program.
-    pub struct Compiler { tensor_window: Param, compute_window: Param, trigger_window: Param, dma_window: Param, trigger_estimate: Param, }
+    pub struct Compiler { tensor_window: Param, compute_window: Param, trigger_window: Param, dma_window: Param, trigger_estimate: Param, fp32_estimate: Param, }
     /// Semaphores between engines.
     pub struct Sync { engine_ns: Rows, dma_ns: Rows, }
     /// The cores of a logical core: barrier, and GpSimd's own DMA engine between them.
@@ -296,7 +296,7 @@ fn check(name: &str, value: f64) -> Result<(), ParamError> {
     if name.ends_with("limiter_period_ns") && value < 1.0 {
         return bad("it must be at least 1");
     }
-    if name.ends_with("trigger_estimate") && value > 100.0 {
+    if name.ends_with("_estimate") && value > 100.0 {
         return bad("it must be at most 100");
     }
     if name.ends_with("slowdown") && value < 0.01 {

@@ -79,6 +79,8 @@ pub enum CostKind {
         drain: Ps,
         /// The cells of the array in use ([`nki_isa::Arch::tensor_cell`]), a bit each, row-major.
         cells: u16,
+        /// Whether it multiplies in fp32, and not only moves.
+        fp32: bool,
         /// Use of the array's rows, for the power limiter.
         load: Thousandths,
         /// Whose bytes the weights are: a repeated load is dropped. `None` if they cannot be compared.

@@ -56,6 +56,7 @@ impl Laws<'_> {
                 least: ns(t.issue_overhead_ns.value * instructions + t.min_columns.value * per_row.value * cycle),
                 drain: ns(if fp32 { t.fp32_drain_ns.value } else { t.drain_ns.value }),
                 cells,
+                fp32: fp32 && !m.transpose,
                 stationary: m.stationary.indirect.is_none().then(|| Box::new(m.stationary.clone())),
                 load: Thousandths::from_parts(u64::from(m.rows.max(1)) * 1000 / u64::from(arch.partitions)).clamped(),
             },

@@ -89,7 +89,7 @@ impl<O: Observer> Core<'_, O> {
                 }
                 self.compute(q, op, now, (*occupancy, *complete, *table), released)
             }
-            CostKind::Matmul { weights, moving, least, drain, cells, load, stationary: _ } => {
+            CostKind::Matmul { weights, moving, least, drain, cells, load, stationary: _, fp32: _ } => {
                 self.matmul(q, op, now, (*weights, *moving, *least, *drain, *cells, *load), released)
             }
             CostKind::Dma(dma) => {
