@@ -14,6 +14,7 @@ import sys
 import types
 
 from . import _native, _objects, _source
+from ._errors import GROUP
 
 _PACKAGE = os.path.dirname(os.path.abspath(__file__)) + os.sep
 
@@ -197,10 +198,10 @@ _RAISE = dis.opmap["RAISE_VARARGS"]
 
 def about_error(error, at):
     """The kind of an exception with this traceback, its class, its text, and the frames it passed:
-    (frame, instruction, name), outermost first. None for an exception that is no error of the kernel, or of a class of
-    its own."""
+    (frame, instruction, name), outermost first. None for an exception that is no error of the kernel, of a class of
+    its own, or a group, which `except*` must be able to split."""
     cls = type(error)
-    if not isinstance(error, Exception) or getattr(builtins, cls.__name__, None) is not cls:
+    if not isinstance(error, Exception) or getattr(builtins, cls.__name__, None) is not cls or issubclass(cls, GROUP):
         return None
     entries = []
     while at is not None:

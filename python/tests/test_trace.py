@@ -11,6 +11,8 @@ import importlib.util
 import itertools
 import json
 import math
+import pickle
+import sys
 import threading
 import types
 import typing
@@ -954,3 +956,25 @@ def test_iterations_are_those_of_the_evaluator(monkeypatch):
         monkeypatch.setenv("NKI_COMPILER_FRONTEND", frontend)
         texts.append(nki.jit(kernel).compile(ramp()).text())
     assert texts[0] == texts[1]
+
+
+def test_exceptions_whose_classes_take_other_arguments():
+    def decodes(x):
+        b"a\xff".decode()
+
+    with pytest.raises(UnicodeDecodeError, match="can't decode byte 0xff") as info:
+        nki.jit(decodes)(ramp())
+    assert isinstance(info.value, nki_sim.KernelError) and info.value.start == 1 and info.value.encoding == "utf-8"
+    assert info.value.line == decodes.__code__.co_firstlineno + 1
+    again = pickle.loads(pickle.dumps(info.value))
+    assert type(again) is type(info.value) and str(again) == str(info.value)
+
+
+@pytest.mark.skipif(sys.version_info < (3, 11), reason="has no exception groups")
+def test_a_group_of_exceptions_passes():
+    def raises(x):
+        raise ExceptionGroup("both", [ValueError("a"), KeyError("b")])  # noqa: F821
+
+    with pytest.raises(ExceptionGroup, match="both") as info:  # noqa: F821
+        nki.jit(raises)(ramp())
+    assert [type(one) for one in info.value.exceptions] == [ValueError, KeyError]
