@@ -10,7 +10,7 @@ import warnings
 from collections.abc import Callable
 from typing import Any, Generic, ParamSpec, TypeVar, overload
 
-from . import _arrays, _debug, _levels, _native, _source, _watch
+from . import _arrays, _debug, _levels, _native, _source, _trace, _watch
 from ._config import logical_cores
 from ._errors import ArgumentError, ArgumentTypeError, KernelError, KernelWarning
 from ._inspect import show
@@ -167,9 +167,12 @@ class Kernel(Generic[P, R]):
         judge = _levels.judge(self)
         settings = list(self._settings)
         config = [self.compile_config, self.specialization_config]
-        return self._cache.compile(
-            self.func, arguments, self.target, self.lnc, judge, self._schedule, config, self.capacity, settings, traced, **self._launch(), **how
-        )
+        launch = self._launch()
+        given = (self.func, arguments, self.target, self.lnc, judge, self._schedule, config, self.capacity, settings, traced)
+        if not traced or how.get("known"):
+            return self._cache.compile(*given, **launch, **how)
+        with _trace.specialising(self.func):
+            return self._cache.compile(*given, **launch, **how)
 
     def _prepare(self, arguments):
         """The compiled kernel for these arguments, and whether it is to be stepped through."""
