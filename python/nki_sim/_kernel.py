@@ -171,7 +171,7 @@ class Kernel(Generic[P, R]):
         given = (self.func, arguments, self.target, self.lnc, judge, self._schedule, config, self.capacity, settings, traced)
         if not traced or how.get("known"):
             return self._cache.compile(*given, **launch, **how)
-        with _trace.specialising(self.func):
+        with _trace.specialising(self.func, "the next program of the grid" if launch.get("grid") else "core 1"):
             return self._cache.compile(*given, **launch, **how)
 
     def _prepare(self, arguments):

@@ -17,10 +17,11 @@ import os
 import sys
 import threading
 import types
+import warnings
 import weakref
 
 from . import _native, _objects, _source
-from ._errors import GROUP
+from ._errors import GROUP, ArgumentTypeError, KernelWarning
 
 _PACKAGE = os.path.dirname(os.path.abspath(__file__)) + os.sep
 
@@ -551,17 +552,68 @@ class _Dependencies(_Frozen):
                 self._check(functools.partial(_attribute, base, name), value)
 
 
+class Watch(_Frozen):
+    """Detects that one call of a function changes the arguments of the next one."""
+
+    def __init__(self, function, arguments):
+        self._name = function.__name__
+        self._before = {name: self._state(value) for name, value in arguments}
+        self._reported = set()
+
+    def _state(self, value):
+        self._count = 0
+        try:
+            return self._freeze(value, {}, True)
+        except _Iterator:
+            return _Iterator
+        except (_TooMany, RecursionError):
+            return _TooMany
+
+    def check(self, arguments, now, earlier=None):
+        """Reports arguments that have changed before the call for `now`. An iterator is an error if an `earlier` call had the same
+        one; by default, the earlier call had all of these arguments."""
+        for name, value in arguments:
+            before = self._before[name]
+            if before is _Iterator:
+                if earlier is None or any(value is other for _, other in earlier):
+                    raise ArgumentTypeError(
+                        f"{self._name}: argument `{name}` ({type(value).__name__}) is or holds an iterator, which can be read only once, but the "
+                        f"function is called again for {now}; pass a list or a tuple"
+                    )
+            elif before is not _TooMany and name not in self._reported and not _left_tiles(before, self._state(value)):
+                self._reported.add(name)
+                warnings.warn(
+                    f"{self._name} changes its argument `{name}`: the function is called again for {now}, which gets the changed argument; "
+                    f"change a copy of it",
+                    KernelWarning,
+                    stacklevel=_depth(),
+                )
+
+
+def _depth():
+    """The `stacklevel` of a warning that points at the nearest caller outside this package."""
+    level, frame = 1, sys._getframe(1)
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(_PACKAGE):
+        level, frame = level + 1, frame.f_back
+    return level
+
+
 class Specialisation:
     """The dependencies of a program, collected while its function runs."""
 
-    def __init__(self, function):
+    def __init__(self, function, next_call):
         self.function = function
+        self._next_call = next_call
         self.snapshot = None
+        self._watch = None
 
     def begin(self, arguments):
         """The function is about to be called."""
         if self.snapshot is None:
+            self._watch = Watch(self.function, arguments)
             self.snapshot = _Dependencies(self.function, arguments)
+        else:
+            self._watch.check(arguments, self._next_call)
 
 
 _local = threading.local()
@@ -573,11 +625,11 @@ def _current():
 
 
 @contextlib.contextmanager
-def specialising(function):
-    """Collects the `Specialisation` of a function that is compiled in this block."""
+def specialising(function, next_call):
+    """Collects the `Specialisation` of a function that is compiled in this block. `next_call` says what its second call is for."""
     if not hasattr(_local, "stack"):
         _local.stack = []
-    _local.stack.append(Specialisation(function))
+    _local.stack.append(Specialisation(function, next_call))
     try:
         yield _local.stack[-1]
     finally:

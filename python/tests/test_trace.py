@@ -1152,6 +1152,24 @@ def test_a_tile_may_be_left_in_an_argument():
     np.testing.assert_array_equal(nki.jit(in_a_dict)[2](ramp(), {}), ramp() * 2)
 
 
+def test_both_cores_get_the_same_arguments():
+    def takes_one(x, factors):
+        return store(scaled(load(x), factors.pop()))
+
+    def takes_all(x, factors):
+        tile = load(x)
+        for by in factors:
+            scaled(tile, by)
+        return store(tile)
+
+    with pytest.warns(nki_sim.KernelWarning, match="takes_one changes its argument `factors`: .* core 1"):
+        nki.jit(takes_one)[2](ramp(), [2.0, 3.0])
+    for factors in (iter([2.0]), (by for by in [2.0]), map(float, [2])):
+        with pytest.raises(nki_sim.ArgumentTypeError, match="argument `factors` .* iterator, .* core 1; pass a list"):
+            nki.jit(takes_all)[2](ramp(), factors)
+    np.testing.assert_array_equal(nki.jit(takes_all)[2](ramp(), [2.0]), ramp() * 2)
+
+
 def test_exceptions_whose_classes_take_other_arguments():
     def decodes(x):
         b"a\xff".decode()
