@@ -69,7 +69,10 @@ class Ranks:
         for rank, (program, ran) in enumerate(zip(compiled, outcome.ranks)):
             for line in program.prints() + ran.prints:
                 print(f"rank {rank}: {line}")
-        results = [_shape(ran.result, _kind(arguments)) for ran, arguments in zip(outcome.ranks, calls)]
+        results = [
+            self.kernel._restored(program, _shape(ran.result, _kind(arguments)))
+            for program, ran, arguments in zip(compiled, outcome.ranks, calls)
+        ]
         return results, outcome
 
     def _prepare(self, calls):

@@ -133,7 +133,9 @@ def run(function, arguments, inputs):
     if specialisation is None or specialisation.function is not function:
         return _call(function, arguments, inputs)
     specialisation.begin(arguments)
-    return _call(function, arguments, inputs)
+    result = _call(function, arguments, inputs)
+    specialisation.returned(result)
+    return result
 
 
 def _call(function, arguments, inputs):
@@ -599,13 +601,15 @@ def _depth():
 
 
 class Specialisation:
-    """The dependencies of a program, collected while its function runs."""
+    """The dependencies of a program and the named tuples that its function returns, collected while the function runs."""
 
     def __init__(self, function, next_call):
         self.function = function
         self._next_call = next_call
         self.snapshot = None
+        self.structure = None
         self._watch = None
+        self._calls = 0
 
     def begin(self, arguments):
         """The function is about to be called."""
@@ -614,6 +618,12 @@ class Specialisation:
             self.snapshot = _Dependencies(self.function, arguments)
         else:
             self._watch.check(arguments, self._next_call)
+
+    def returned(self, result):
+        """The function has returned; the result of its first call counts."""
+        if self._calls == 0:
+            self.structure = structure(result)
+        self._calls += 1
 
 
 _local = threading.local()
@@ -645,6 +655,29 @@ class Snapshot:
         made = current.snapshot if noted else _Dependencies(function, arguments)
         made.finish(arguments, met)
         self.reusable, self.holds = made.reusable, made.holds
+
+
+def structure(result):
+    """The classes of the named tuples in what a kernel returned; None if there are none."""
+    if isinstance(result, dict):
+        items = {key: structure(item) for key, item in result.items()}
+        return (None, items) if any(item is not None for item in items.values()) else None
+    if not isinstance(result, (tuple, list)):
+        return None
+    items = {i: structure(item) for i, item in enumerate(result)}
+    named = type(result) if isinstance(result, tuple) and hasattr(type(result), "_make") else None
+    return (named, items) if named is not None or any(item is not None for item in items.values()) else None
+
+
+def restored(made, result):
+    """A result with the named tuples of `structure`."""
+    if made is None:
+        return result
+    named, items = made
+    if isinstance(result, dict):
+        return {key: restored(items.get(key), item) for key, item in result.items()}
+    values = [restored(items.get(i), item) for i, item in enumerate(result)]
+    return named._make(values) if named is not None else type(result)(values)
 
 
 class _Same:

@@ -1170,6 +1170,18 @@ def test_both_cores_get_the_same_arguments():
     np.testing.assert_array_equal(nki.jit(takes_all)[2](ramp(), [2.0]), ramp() * 2)
 
 
+def test_named_tuples_come_back():
+    def kernel(x):
+        return Point(store(load(x)), [Point(store(load(x)), (store(load(x)),)), {"a": Point(store(load(x)), None)}])
+
+    made = nki.jit(kernel)
+    for caller in (made, made, nki.simulate(made), lambda x: nki_sim.simulate_ranks(made, 1)(x)[0]):
+        got = caller(ramp())
+        assert type(got) is Point and type(got.y) is list and type(got.y[0]) is Point and type(got.y[0].y) is tuple
+        assert type(got.y[1]["a"]) is Point and got.y[1]["a"].y is None
+        np.testing.assert_array_equal(got.y[0].x, ramp())
+
+
 def test_exceptions_whose_classes_take_other_arguments():
     def decodes(x):
         b"a\xff".decode()
