@@ -728,7 +728,8 @@ def _attribute(cls, name):
     return cls.__dict__.get(name, _Missing)
 
 
-_CONTAINERS = (list, tuple, dict, types.MappingProxyType, set, frozenset, collections.deque, bytearray, array.array, functools.partial, types.MethodType)
+_CONTAINERS = (list, tuple, dict, types.MappingProxyType, set, frozenset, collections.deque, bytearray, array.array)
+_CONTAINERS += (functools.partial, types.MethodType)
 
 #: Results of `_shape` by class.
 _shapes = weakref.WeakKeyDictionary()
