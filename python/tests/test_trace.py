@@ -1070,6 +1070,7 @@ def test_a_kernel_that_changes_a_global_runs_at_each_call(monkeypatch):
     for before in (0, 1, 1, 7, 0):
         monkeypatch.setitem(globals(), "COUNT", before)
         assert made(ramp())[0, 1] == COUNT == before + 1
+    assert len(made._cache) == 0
 
 
 def test_a_kernel_that_changes_what_it_reads_runs_at_each_call():
