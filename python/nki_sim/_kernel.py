@@ -246,6 +246,7 @@ class Kernel(Generic[P, R]):
     def _run_bound(self, arguments, timed):
         try:
             compiled, stepping = self._prepare(arguments)
+            prepared = compiled
             if compiled.valueless() and _traced(compiled):
                 return self._stage(compiled, timed), None
             if "torch_xla" in sys.modules:
@@ -261,7 +262,7 @@ class Kernel(Generic[P, R]):
         show(compiled.prints())
         show(outcome.prints)
         kind = _arrays.kind_of([value for _, value in arguments])
-        return self._restored(compiled, _shape(outcome.result, kind)), outcome
+        return self._restored(prepared, _shape(outcome.result, kind)), outcome
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> Any:
         if _native.is_tracing():

@@ -71,7 +71,7 @@ class Ranks:
                 print(f"rank {rank}: {line}")
         results = [
             self.kernel._restored(program, _shape(ran.result, _kind(arguments)))
-            for program, ran, arguments in zip(compiled, outcome.ranks, calls)
+            for (program, _), ran, arguments in zip(prepared, outcome.ranks, calls)
         ]
         return results, outcome
 

@@ -1176,7 +1176,7 @@ def test_named_tuples_come_back():
         return Point(store(load(x)), [Point(store(load(x)), (store(load(x)),)), {"a": Point(store(load(x)), None)}])
 
     made = nki.jit(kernel)
-    for caller in (made, made, nki.simulate(made), lambda x: nki_sim.simulate_ranks(made, 1)(x)[0]):
+    for caller in (made, made, nki.simulate(made), nki.simulate(made, eager=True), lambda x: nki_sim.simulate_ranks(made, 1)(x)[0]):
         got = caller(ramp())
         assert type(got) is Point and type(got.y) is list and type(got.y[0]) is Point and type(got.y[0].y) is tuple
         assert type(got.y[1]["a"]) is Point and got.y[1]["a"].y is None
