@@ -312,7 +312,7 @@ class _Frozen:
         content = self._content(value, active, tensors) if contains else None
         if slots or has_dict:
             own = _own(value, slots, has_dict)
-            fields = tuple([_Pair((name, self._freeze(item, active, tensors))) for name, item in own.items()])
+            fields = _Pairs([(name, self._freeze(item, active, tensors)) for name, item in own.items()])
             return "fields", _Same(cls), content, fields
         if content is not None:
             return cls, content
@@ -325,7 +325,7 @@ class _Frozen:
         if isinstance(value, (list, tuple)):
             return tuple(self._freeze(item, active, tensors) for item in value)
         if isinstance(value, (dict, types.MappingProxyType)):
-            return tuple(_Pair((self._freeze(k, active, tensors), self._freeze(v, active, tensors))) for k, v in value.items())
+            return _Pairs((self._freeze(k, active, tensors), self._freeze(v, active, tensors)) for k, v in value.items())
         if isinstance(value, (set, frozenset)):
             return frozenset(self._freeze(item, active, tensors) for item in value)
         if isinstance(value, collections.deque):
@@ -695,8 +695,8 @@ class _Same:
         return id(self.value)
 
 
-class _Pair(tuple):
-    """A key or the name of an attribute, and its value."""
+class _Pairs(tuple):
+    """Keys or names of attributes with their values."""
 
 
 _TILE = ("tile",)
@@ -706,9 +706,9 @@ def _left_tiles(before, now):
     """Whether the frozen value `now` differs from `before` only in tiles that were added or replaced other values."""
     if now == _TILE or before == now:
         return True
-    if type(before) is not tuple or type(now) is not tuple:
+    if type(before) is not type(now) or not isinstance(now, tuple):
         return False
-    if any(type(one) is _Pair for one in (*before[:1], *now[:1])):
+    if type(now) is _Pairs:
         old = dict(before)
         return old.keys() <= {key for key, _ in now} and all(_left_tiles(old.get(key), value) for key, value in now)
     return len(before) == len(now) and all(map(_left_tiles, before, now))
