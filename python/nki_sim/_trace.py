@@ -304,11 +304,10 @@ class _Frozen:
             return "is", _Same(value)
         if id(value) in active:
             return "cycle", active[id(value)]
-        # Test the class: an object whose `__getattr__` answers every name is not an array.
-        if hasattr(cls, "__array_interface__"):
+        slots, has_dict, contains, is_array = _shape(cls)
+        if is_array:
             return _array(value)
         active = {**active, id(value): len(active)}
-        slots, has_dict, contains = _shape(cls)
         content = self._content(value, active, tensors) if contains else None
         if slots or has_dict:
             own = _own(value, slots, has_dict)
@@ -523,7 +522,7 @@ class _Dependencies(_Frozen):
             self._follow_object(value)
 
     def _follow_object(self, value):
-        slots, has_dict, _ = _shape(type(value))
+        slots, has_dict, *_ = _shape(type(value))
         own, wrapped = None, None
         if slots or has_dict:
             own = _own(value, slots, has_dict)
@@ -736,8 +735,8 @@ _shapes = weakref.WeakKeyDictionary()
 
 
 def _shape(cls):
-    """Where objects of a class keep their state: its slots, whether it has a `__dict__`, and whether it is a container. A class of a fixed
-    module has neither slots nor a `__dict__` here."""
+    """Where objects of a class keep their state: its slots, whether it has a `__dict__`, and whether it is a container or an array. A class of a
+    fixed module has neither slots nor a `__dict__` here. The class decides: an object may answer every name in `__getattr__`."""
     known = _shapes.get(cls)
     if known is None:
         slots, has_dict = [], False
@@ -745,7 +744,7 @@ def _shape(cls):
             has_dict = cls.__dictoffset__ != 0
             for base in reversed(cls.__mro__):
                 slots += [(name, slot) for name, slot in base.__dict__.items() if isinstance(slot, types.MemberDescriptorType)]
-        known = _shapes[cls] = tuple(slots), has_dict, issubclass(cls, _CONTAINERS)
+        known = _shapes[cls] = tuple(slots), has_dict, issubclass(cls, _CONTAINERS), hasattr(cls, "__array_interface__")
     return known
 
 
