@@ -10,6 +10,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+from collections.abc import Mapping
 
 import numpy as np
 
@@ -70,12 +71,14 @@ def batch(jobs, *, workers=None, max_seconds=None, max_memory=None):
 
 
 def written(job, folder):
-    """A job with its arrays in files of the folder."""
+    """A job with its arrays in files of the folder. The command refuses a value that is not a dict."""
+    if not isinstance(job, Mapping):
+        return job if isinstance(job, (bool, int, float, str, type(None))) else repr(job)
     job = dict(job)
     if "file" in job:
         job["file"] = os.fspath(job["file"])
     for field in ("args", "expect"):
-        if field in job:
+        if isinstance(job.get(field), Mapping):
             job[field] = {name: value_of(name, value, folder) for name, value in job[field].items()}
     return job
 

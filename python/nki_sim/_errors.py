@@ -75,16 +75,33 @@ class KernelWarning(UserWarning):
 
 _classes = {}
 
+#: The base class of exception groups (Python 3.11).
+GROUP = getattr(builtins, "BaseExceptionGroup", ())
+
+
+def _of_cause(name):
+    return property(lambda self: getattr(self.__cause__, name, None))
+
+
+#: Unicode errors take four or five arguments and derive their text from them. Here they have a rendered text, and the values of their cause.
+_OF_UNICODE = {
+    "__init__": lambda self, rendered: None,
+    "__str__": lambda self: self.args[0],
+    **{name: _of_cause(name) for name in ("encoding", "object", "start", "end", "reason")},
+}
+
 
 def kernel_error(rendered, python_class, diagnostics):
     """The exception for diagnostics in JSON; `python_class` is the name of Python's class for the
     error."""
     base = NkiValidationError if python_class == "NkiValidationError" else getattr(builtins, python_class, None)
     usable = isinstance(base, type) and issubclass(base, Exception) and base is not Exception
-    if not usable or issubclass(base, UnicodeError):
+    # A group cannot be made without its exceptions.
+    if not usable or issubclass(base, GROUP):
         cls = KernelError
     elif python_class not in _classes:
-        cls = _classes[python_class] = type(f"Kernel{python_class}", (KernelError, base), {"__module__": "nki_sim"})
+        further = _OF_UNICODE if issubclass(base, UnicodeError) else {}
+        cls = _classes[python_class] = type(f"Kernel{python_class}", (KernelError, base), {"__module__": "nki_sim", **further})
     else:
         cls = _classes[python_class]
     # KeyError shows the repr of its argument; the other classes show its text.

@@ -10,7 +10,7 @@ import warnings
 from collections.abc import Callable
 from typing import Any, Generic, ParamSpec, TypeVar, overload
 
-from . import _arrays, _debug, _levels, _native, _source, _watch
+from . import _arrays, _debug, _levels, _native, _source, _trace, _watch
 from ._config import logical_cores
 from ._errors import ArgumentError, ArgumentTypeError, KernelError, KernelWarning
 from ._inspect import show
@@ -41,8 +41,12 @@ class Kernel(Generic[P, R]):
     _eager = None
 
     def __init__(self, func, *, lnc=None, target=None, strict=False, capacity=None, cache=None, compile_config=None, specialization_config=None):
+        #: The named tuples that programs return (`_trace.structure`), by number of the program.
+        self._structures = {}
         if isinstance(func, Kernel):
-            func, cache = func.func, cache or func._cache
+            if cache is None:
+                cache, self._structures = func._cache, func._structures
+            func = func.func
         if isinstance(func, (staticmethod, classmethod)):
             func = func.__func__
         fixed = ((), {})
@@ -167,9 +171,19 @@ class Kernel(Generic[P, R]):
         judge = _levels.judge(self)
         settings = list(self._settings)
         config = [self.compile_config, self.specialization_config]
-        return self._cache.compile(
-            self.func, arguments, self.target, self.lnc, judge, self._schedule, config, self.capacity, settings, traced, **self._launch(), **how
-        )
+        launch = self._launch()
+        given = (self.func, arguments, self.target, self.lnc, judge, self._schedule, config, self.capacity, settings, traced)
+        if not traced or how.get("known"):
+            return self._cache.compile(*given, **launch, **how)
+        with _trace.specialising(self.func, "the next program of the grid" if launch.get("grid") else "core 1") as noted:
+            compiled = self._cache.compile(*given, **launch, **how)
+        if noted.structure is not None:
+            self._structures[compiled.serial()] = noted.structure
+        return compiled
+
+    def _restored(self, compiled, result):
+        """The results of a compiled kernel, with the named tuples that its function returned."""
+        return _trace.restored(self._structures.get(compiled.serial()), result) if self._structures else result
 
     def _prepare(self, arguments):
         """The compiled kernel for these arguments, and whether it is to be stepped through."""
@@ -232,6 +246,7 @@ class Kernel(Generic[P, R]):
     def _run_bound(self, arguments, timed):
         try:
             compiled, stepping = self._prepare(arguments)
+            prepared = compiled
             if compiled.valueless() and _traced(compiled):
                 return self._stage(compiled, timed), None
             if "torch_xla" in sys.modules:
@@ -247,7 +262,7 @@ class Kernel(Generic[P, R]):
         show(compiled.prints())
         show(outcome.prints)
         kind = _arrays.kind_of([value for _, value in arguments])
-        return _shape(outcome.result, kind), outcome
+        return self._restored(prepared, _shape(outcome.result, kind)), outcome
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> Any:
         if _native.is_tracing():
@@ -274,7 +289,8 @@ class Kernel(Generic[P, R]):
         findings = compiled.warnings()[0]
         if findings:
             warnings.warn(findings.rstrip(), KernelWarning, stacklevel=4)
-        return _shaped(compiled.returned(), lambda _how, index, same: results[index] if same is None else operands[same])
+        shaped = _shaped(compiled.returned(), lambda _how, index, same: results[index] if same is None else operands[same])
+        return self._restored(compiled, shaped)
 
     def __repr__(self):
         lnc = f"[{self.lnc}]" if self.lnc != 1 else ""

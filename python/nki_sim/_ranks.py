@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from . import _arrays, _native
+from . import _arrays, _native, _trace
 from ._errors import ArgumentError, KernelWarning
 from ._kernel import _explain, _shape, simulate
 from ._profile import Report, recorded
@@ -58,7 +58,7 @@ class Ranks:
             self.kernel.bind(*(p[rank] for p in positional), **{n: v[rank] for n, v in named.items()}) for rank in range(self.count)
         ]
         try:
-            prepared = [self.kernel._prepare(arguments) for arguments in calls]
+            prepared = self._prepare(calls)
             compiled = [program for program, _ in prepared]
             if any(stepping for _, stepping in prepared):
                 compiled = [self.kernel._step(program, calls[rank], compiled, rank) for rank, program in enumerate(compiled)]
@@ -69,8 +69,20 @@ class Ranks:
         for rank, (program, ran) in enumerate(zip(compiled, outcome.ranks)):
             for line in program.prints() + ran.prints:
                 print(f"rank {rank}: {line}")
-        results = [_shape(ran.result, _kind(arguments)) for ran, arguments in zip(outcome.ranks, calls)]
+        results = [
+            self.kernel._restored(program, _shape(ran.result, _kind(arguments)))
+            for (program, _), ran, arguments in zip(prepared, outcome.ranks, calls)
+        ]
         return results, outcome
+
+    def _prepare(self, calls):
+        """The programs of all ranks. Ranks may share an argument, which the function changes for an earlier rank."""
+        watches = [_trace.Watch(self.kernel.func, arguments) for arguments in calls[1:]]
+        prepared = [self.kernel._prepare(calls[0])]
+        for rank, (watch, arguments) in enumerate(zip(watches, calls[1:]), 1):
+            watch.check(arguments, f"rank {rank}", calls[0])
+            prepared.append(self.kernel._prepare(arguments))
+        return prepared
 
     def _each(self, what, value):
         """The value of an argument for each rank."""

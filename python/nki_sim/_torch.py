@@ -132,7 +132,8 @@ def _stage(kernel, arguments):
         _calls.setdefault(key, _Call(kernel, template, outputs))
     # As outside graphs, a result has no gradient.
     results = iter(torch.ops.nki_sim.kernel([t.detach() for t in tensors], key))
-    return _kernel._shaped(compiled.returned(), lambda _how, _index, same: next(results) if same is None else tensors[operands[same]])
+    shaped = _kernel._shaped(compiled.returned(), lambda _how, _index, same: next(results) if same is None else tensors[operands[same]])
+    return kernel._restored(compiled, shaped)
 
 
 def _spec(kernel, tensor):

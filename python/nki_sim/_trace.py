@@ -1,7 +1,10 @@
 """What the tracer needs of Python: source texts of code, arguments, exceptions, and what a compiled
 kernel depends on. The native module calls it; it is not a user interface."""
 
+import array
 import builtins
+import collections
+import contextlib
 import copy
 import ctypes
 import dis
@@ -9,11 +12,16 @@ import enum
 import functools
 import hashlib
 import inspect
+import io
 import os
 import sys
+import threading
 import types
+import warnings
+import weakref
 
 from . import _native, _objects, _source
+from ._errors import GROUP, ArgumentTypeError, KernelWarning
 
 _PACKAGE = os.path.dirname(os.path.abspath(__file__)) + os.sep
 
@@ -121,6 +129,16 @@ def named(module, name):
 def run(function, arguments, inputs):
     """Calls the function of a kernel with tensors of the device in place of the arrays among its
     arguments, which are pairs of parameter and value."""
+    specialisation = _current()
+    if specialisation is None or specialisation.function is not function:
+        return _call(function, arguments, inputs)
+    specialisation.begin(arguments)
+    result = _call(function, arguments, inputs)
+    specialisation.returned(result)
+    return result
+
+
+def _call(function, arguments, inputs):
     code = function.__code__
     positional = code.co_varnames[: code.co_argcount]
     only = set(code.co_varnames[: code.co_posonlyargcount])
@@ -197,10 +215,10 @@ _RAISE = dis.opmap["RAISE_VARARGS"]
 
 def about_error(error, at):
     """The kind of an exception with this traceback, its class, its text, and the frames it passed:
-    (frame, instruction, name), outermost first. None for an exception that is no error of the kernel, or of a class of
-    its own."""
+    (frame, instruction, name), outermost first. None for an exception that is no error of the kernel, of a class of
+    its own, or a group, which `except*` must be able to split."""
     cls = type(error)
-    if not isinstance(error, Exception) or getattr(builtins, cls.__name__, None) is not cls:
+    if not isinstance(error, Exception) or getattr(builtins, cls.__name__, None) is not cls or issubclass(cls, GROUP):
         return None
     entries = []
     while at is not None:
@@ -224,48 +242,166 @@ def _is_library(code):
 
 # What a compiled kernel depends on.
 
-#: Packages that a kernel's user does not change while kernels run.
-_FIXED = {*sys.stdlib_module_names, "numpy", "torch", "jax", "jaxlib", "ml_dtypes", "scipy", "pandas", "pytest", "_pytest", "nki", "nki_sim"} - {"__main__"}
+#: Packages that do not change while kernels run. The standard library does not either.
+_FIXED = {"numpy", "torch", "jax", "jaxlib", "ml_dtypes", "scipy", "pandas", "pytest", "_pytest", "nki", "nki_sim"}
+
+_LIBRARY = os.path.dirname(os.__file__) + os.sep
+
+#: Standard-library modules whose objects hold the user's values: `types.SimpleNamespace`, `argparse.Namespace`, `collections.UserDict`.
+_HOLDERS = {"types", "argparse", "optparse", "collections"}
 
 #: Values of one program; with more it is compiled at each call.
 _MOST = 200_000
+
+
+def _is_fixed(name, module=None):
+    """Whether the module of this name does not change while kernels run."""
+    root = name.partition(".")[0]
+    return root in _FIXED or root in sys.stdlib_module_names and root != "__main__" and _is_standard(module or sys.modules.get(root))
+
+
+def _is_standard(module):
+    """Whether a module with a standard-library name is the standard one. A user's file may be called `code.py` or `profile.py`."""
+    file = getattr(module, "__file__", None)
+    if file is None:
+        return module is None or getattr(getattr(module, "__spec__", None), "origin", None) in ("built-in", "frozen")
+    return file.startswith(_LIBRARY) and "site-packages" not in file and "dist-packages" not in file
 
 
 class _TooMany(Exception):
     pass
 
 
+class _Iterator(Exception):
+    """The values include an iterator, whose remaining items are unknown."""
+
+
 class _Missing:
     pass
 
 
-class Snapshot:
-    """What a traced kernel depends on: the code that it can reach, the globals and closure cells that
-    the code names, defaults, and arguments. `holds` tells whether all of it is as it was."""
+class _Frozen:
+    """Makes comparable forms of values."""
 
-    def __init__(self, function, arguments, met):
+    _count = 0
+
+    def _freeze(self, value, active, tensors):
+        """A value in a form that can be compared later. In arguments (`tensors`), arrays are left to
+        the comparison of shapes and dtypes."""
+        self._count += 1
+        if self._count > 4 * _MOST:
+            raise _TooMany
+        cls = type(value)
+        if cls is float:
+            return "float", value.hex()
+        if cls in _PLAIN:
+            return cls, value
+        if cls is _native.Handle:
+            return _TILE
+        if tensors and _is_tensor(value):
+            return ("tensor",)
+        if isinstance(value, (enum.Enum, type, types.FunctionType, types.ModuleType)):
+            return "is", _Same(value)
+        if id(value) in active:
+            return "cycle", active[id(value)]
+        slots, has_dict, contains, is_array = _shape(cls)
+        if is_array:
+            return _array(value)
+        active = {**active, id(value): len(active)}
+        content = self._content(value, active, tensors) if contains else None
+        if slots or has_dict:
+            own = _own(value, slots, has_dict)
+            fields = _Pairs([(name, self._freeze(item, active, tensors)) for name, item in own.items()])
+            return "fields", _Same(cls), content, fields
+        if content is not None:
+            return cls, content
+        if hasattr(cls, "__next__") and not isinstance(value, io.IOBase):
+            raise _Iterator
+        return "is", _Same(value)
+
+    def _content(self, value, active, tensors):
+        """The comparable form of a container's items; None if the value is not a container."""
+        if isinstance(value, (list, tuple)):
+            return tuple(self._freeze(item, active, tensors) for item in value)
+        if isinstance(value, (dict, types.MappingProxyType)):
+            return _Pairs((self._freeze(k, active, tensors), self._freeze(v, active, tensors)) for k, v in value.items())
+        if isinstance(value, (set, frozenset)):
+            return frozenset(self._freeze(item, active, tensors) for item in value)
+        if isinstance(value, collections.deque):
+            return value.maxlen, tuple(self._freeze(item, active, tensors) for item in value)
+        if isinstance(value, (bytearray, array.array)):
+            return getattr(value, "typecode", None), len(value), hashlib.blake2b(value).digest()
+        if isinstance(value, functools.partial):
+            return tuple(self._freeze(part, active, tensors) for part in (value.func, value.args, value.keywords))
+        if isinstance(value, types.MethodType):
+            return _Same(value.__func__), self._freeze(value.__self__, active, tensors)
+        return None
+
+
+class _Dependencies(_Frozen):
+    """What a traced kernel depends on: the code that it can reach, the globals and closure cells that
+    the code names, defaults, and arguments. `holds` tells whether all of it is as it was.
+
+    It is taken before the function runs, because the function may change what it depends on."""
+
+    def __init__(self, function, arguments):
         self._checks = []
         # Entries of dictionaries that are as they were if they are the same object, and the checks of those that are not.
         self._entries, self._entry_checks = [], []
         self._seen = {}
         self._names = set()
         self._modules = {}
-        self._count = 0
-        try:
+        self._read_names = set()
+        self._arguments = []
+        #: Whether the program may be used again.
+        self.reusable = True
+        with self._limits():
             self._function(function)
-            for code, globals_ in met:
-                self._code(code, globals_)
             self._arguments = [(name, self._freeze(value, {}, True)) for name, value in arguments]
             for _, value in arguments:
                 self._follow(value)
             self._read_modules()
-            self._complete = True
-        except (_TooMany, RecursionError):
-            self._complete = False
+
+    @contextlib.contextmanager
+    def _limits(self):
+        try:
+            yield
+        except (_TooMany, _Iterator, RecursionError):
+            self.reusable = False
+
+    def finish(self, arguments, met):
+        """Adds code that was met while the function ran. If the function changed what it depends on, the program is not
+        reusable: a cached call would not repeat the change."""
+        with self._limits():
+            self._count = 0
+            self.reusable = self.reusable and self._unchanged(arguments)
+            for code, globals_ in met:
+                self._met(code, globals_)
+            self._read_modules()
+        if not self.reusable:
+            self._checks, self._entries, self._entry_checks, self._arguments, self._seen = [], [], [], [], {}
+
+    def _unchanged(self, arguments):
+        """Whether the function changed nothing, except that it left tiles. A tile is unusable after its kernel, so a cached
+        call need not leave it."""
+        for (_, frozen), (_, value) in zip(self._arguments, arguments):
+            if not _left_tiles(frozen, self._freeze(value, {}, True)):
+                return False
+        for module in self._modules.values():
+            if any((id(module.__dict__), name) not in self._read_names for name in self._names & module.__dict__.keys()):
+                return False
+        return all(check(True) for check in (*self._entry_checks, *self._checks))
+
+    def _met(self, code, globals_):
+        """Adds code that is reachable only dynamically. The state of its globals before the run is unknown, so the program is not
+        reusable if the code assigns one."""
+        if any((id(globals_), name) not in self._read_names for name in _stored_globals(code)):
+            self.reusable = False
+        self._code(code, globals_)
 
     def holds(self, arguments):
         """Whether the program is good for these arguments."""
-        if not self._complete:
+        if not self.reusable:
             return False
         self._count = 0
         try:
@@ -278,7 +414,7 @@ class Snapshot:
             for check in self._checks:
                 if not check():
                     return False
-        except (_TooMany, RecursionError):
+        except (_TooMany, _Iterator, RecursionError):
             return False
         return True
 
@@ -288,7 +424,7 @@ class Snapshot:
         if not isinstance(function, types.FunctionType) or id(function) in self._seen:
             return
         self._seen[id(function)] = function
-        if function.__module__ is not None and function.__module__.split(".")[0] in _FIXED:
+        if function.__module__ is not None and _is_fixed(function.__module__):
             return
         code = function.__code__
         self._check(lambda: function.__code__, code)
@@ -313,18 +449,18 @@ class Snapshot:
                 self._read(globals_, name)
 
     def _read(self, namespace, name):
+        self._read_names.add((id(namespace), name))
         read = functools.partial(dict.get, namespace, name, _Missing)
         self._check(read, read(), (namespace, name))
 
     def _read_modules(self):
         """Notes the attributes of modules that any of the code names."""
-        read, before = set(), -1
-        while before != len(read):
-            before = len(read)
+        before = -1
+        while before != len(self._read_names):
+            before = len(self._read_names)
             for module in list(self._modules.values()):
                 for name in self._names & module.__dict__.keys():
-                    if (id(module), name) not in read:
-                        read.add((id(module), name))
+                    if (id(module.__dict__), name) not in self._read_names:
                         self._read(module.__dict__, name)
 
     def _check(self, read, value, entry=None):
@@ -335,12 +471,21 @@ class Snapshot:
         plain = type(value) in _PLAIN
         frozen = None if plain else self._freeze(value, {}, False)
         same = frozen == ("is", _Same(value))
-        if plain:
-            check = lambda: (now := read()) is value or type(now) is type(value) and now == value and repr(now) == repr(value)
-        elif same:
-            check = lambda: read() is value
-        else:
-            check = lambda: self._freeze(read(), {}, False) == frozen
+
+        # With `left`, a tile may have replaced the value: see `_unchanged`.
+        def check(left=False):
+            now = read()
+            if now is value and (plain or same):
+                return True
+            if plain and type(now) is type(value) and now == value and repr(now) == repr(value):
+                return True
+            if left and type(now) is _native.Handle:
+                return True
+            if plain or same:
+                return False
+            made = self._freeze(now, {}, False)
+            return made == frozen or left and _left_tiles(frozen, made)
+
         if entry is not None and (plain or same):
             self._entries.append((*entry, value))
             self._entry_checks.append(check)
@@ -371,28 +516,35 @@ class Snapshot:
         elif isinstance(value, type):
             self._class(value)
         elif isinstance(value, types.ModuleType):
-            if value.__name__.split(".")[0] not in _FIXED:
+            if not _is_fixed(value.__name__, value):
                 self._modules[id(value)] = value
-        elif isinstance(value, (list, tuple, set, frozenset)):
-            self._seen[id(value)] = value
-            for item in value:
-                self._follow(item)
-        elif isinstance(value, dict):
-            self._seen[id(value)] = value
-            for item in value.values():
-                self._follow(item)
-        elif type(value).__module__.split(".")[0] not in _FIXED:
-            self._seen[id(value)] = value
+        else:
+            self._follow_object(value)
+
+    def _follow_object(self, value):
+        slots, has_dict, *_ = _shape(type(value))
+        own, wrapped = None, None
+        if slots or has_dict:
+            own = _own(value, slots, has_dict)
+        if isinstance(value, (dict, types.MappingProxyType)):
+            items = value.values()
+        elif isinstance(value, (list, tuple, set, frozenset, collections.deque)):
+            items = value
+        else:
+            items = ()
+            wrapped = _wrapped(value) if own is None else None
+        self._seen[id(value)] = value
+        if own is not None:
             self._class(type(value))
-            self._follow(getattr(value, "__dict__", None))
-            self._follow(getattr(value, "func", None))
-        elif (wrapped := _wrapped(value)) is not None:
-            self._seen[id(value)] = value
+            self._follow(own)
+        for item in list(items):
+            self._follow(item)
+        if wrapped is not None:
             self._follow(wrapped)
 
     def _class(self, cls):
         for base in cls.__mro__:
-            if base.__module__.split(".")[0] in _FIXED or id(base) in self._seen:
+            if _is_fixed(base.__module__) or id(base) in self._seen:
                 continue
             self._seen[id(base)] = base
             for name, value in list(base.__dict__.items()):
@@ -400,39 +552,131 @@ class Snapshot:
                     continue
                 self._check(functools.partial(_attribute, base, name), value)
 
-    def _freeze(self, value, active, tensors):
-        """A value in a form that can be compared later. In arguments (`tensors`), arrays are left to
-        the comparison of shapes and dtypes."""
-        self._count += 1
-        if self._count > 4 * _MOST:
-            raise _TooMany
-        cls = type(value)
-        if cls is float:
-            return "float", value.hex()
-        if cls in _PLAIN:
-            return cls, value
-        if tensors and _is_tensor(value):
-            return ("tensor",)
-        if isinstance(value, (enum.Enum, type, types.FunctionType, types.ModuleType)):
-            return "is", _Same(value)
-        if id(value) in active:
-            return "cycle", active[id(value)]
-        if hasattr(value, "__array_interface__"):
-            return _array(value)
-        if isinstance(value, (list, tuple, dict, set, frozenset)):
-            active = {**active, id(value): len(active)}
-            if isinstance(value, dict):
-                pairs = ((self._freeze(k, active, tensors), self._freeze(v, active, tensors)) for k, v in value.items())
-                return cls, tuple(pairs)
-            if isinstance(value, (set, frozenset)):
-                return cls, frozenset(self._freeze(item, active, tensors) for item in value)
-            return cls, tuple(self._freeze(item, active, tensors) for item in value)
-        fields = getattr(value, "__dict__", None)
-        if fields is not None and cls.__module__.split(".")[0] not in _FIXED:
-            active = {**active, id(value): len(active)}
-            own = {**{name: getattr(value, name) for name in _slots(cls) if hasattr(value, name)}, **fields}
-            return "fields", _Same(cls), tuple((k, self._freeze(v, active, tensors)) for k, v in own.items())
-        return "is", _Same(value)
+
+class Watch(_Frozen):
+    """Detects that one call of a function changes the arguments of the next one."""
+
+    def __init__(self, function, arguments):
+        self._name = function.__name__
+        self._before = {name: self._state(value) for name, value in arguments}
+        self._reported = set()
+
+    def _state(self, value):
+        self._count = 0
+        try:
+            return self._freeze(value, {}, True)
+        except _Iterator:
+            return _Iterator
+        except (_TooMany, RecursionError):
+            return _TooMany
+
+    def check(self, arguments, now, earlier=None):
+        """Reports arguments that have changed before the call for `now`. An iterator is an error if an `earlier` call had the same
+        one; by default, the earlier call had all of these arguments."""
+        for name, value in arguments:
+            before = self._before[name]
+            if before is _Iterator:
+                if earlier is None or any(value is other for _, other in earlier):
+                    raise ArgumentTypeError(
+                        f"{self._name}: argument `{name}` ({type(value).__name__}) is or holds an iterator, which can be read only once, but the "
+                        f"function is called again for {now}; pass a list or a tuple"
+                    )
+            elif before is not _TooMany and name not in self._reported and not _left_tiles(before, self._state(value)):
+                self._reported.add(name)
+                warnings.warn(
+                    f"{self._name} changes its argument `{name}`: the function is called again for {now}, which gets the changed argument; "
+                    f"change a copy of it",
+                    KernelWarning,
+                    stacklevel=_depth(),
+                )
+
+
+def _depth():
+    """The `stacklevel` of a warning that points at the nearest caller outside this package."""
+    level, frame = 1, sys._getframe(1)
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(_PACKAGE):
+        level, frame = level + 1, frame.f_back
+    return level
+
+
+class Specialisation:
+    """The dependencies of a program and the named tuples that its function returns, collected while the function runs."""
+
+    def __init__(self, function, next_call):
+        self.function = function
+        self._next_call = next_call
+        self.snapshot = None
+        self.structure = None
+        self._watch = None
+        self._calls = 0
+
+    def begin(self, arguments):
+        """The function is about to be called."""
+        if self.snapshot is None:
+            self._watch = Watch(self.function, arguments)
+            self.snapshot = _Dependencies(self.function, arguments)
+        else:
+            self._watch.check(arguments, self._next_call)
+
+    def returned(self, result):
+        """The function has returned; the result of its first call counts."""
+        if self._calls == 0:
+            self.structure = structure(result)
+        self._calls += 1
+
+
+_local = threading.local()
+
+
+def _current():
+    stack = getattr(_local, "stack", None)
+    return stack[-1] if stack else None
+
+
+@contextlib.contextmanager
+def specialising(function, next_call):
+    """Collects the `Specialisation` of a function that is compiled in this block. `next_call` says what its second call is for."""
+    if not hasattr(_local, "stack"):
+        _local.stack = []
+    _local.stack.append(Specialisation(function, next_call))
+    try:
+        yield _local.stack[-1]
+    finally:
+        _local.stack.pop()
+
+
+class Snapshot:
+    """The dependencies of a kernel that has just been traced. `holds(arguments)` tells whether they are unchanged."""
+
+    def __init__(self, function, arguments, met):
+        current = _current()
+        noted = current is not None and current.function is function and current.snapshot is not None
+        made = current.snapshot if noted else _Dependencies(function, arguments)
+        made.finish(arguments, met)
+        self.reusable, self.holds = made.reusable, made.holds
+
+
+def structure(result):
+    """The classes of the named tuples in what a kernel returned; None if there are none."""
+    if isinstance(result, dict):
+        items = {key: structure(item) for key, item in result.items()}
+        return (None, items) if any(item is not None for item in items.values()) else None
+    if not isinstance(result, (tuple, list)):
+        return None
+    items = {i: structure(item) for i, item in enumerate(result)}
+    named = type(result) if isinstance(result, tuple) and hasattr(type(result), "_make") else None
+    return (named, items) if named is not None or any(item is not None for item in items.values()) else None
+
+
+def restored(made, result):
+    """A result with the named tuples of `structure`."""
+    if made is None:
+        return result
+    named, items = made
+    if isinstance(result, dict):
+        return {key: restored(items.get(key), item) for key, item in result.items()}
+    values = [restored(items.get(i), item) for i, item in enumerate(result)]
+    return named._make(values) if named is not None else type(result)(values)
 
 
 class _Same:
@@ -450,6 +694,25 @@ class _Same:
         return id(self.value)
 
 
+class _Pairs(tuple):
+    """Keys or names of attributes with their values."""
+
+
+_TILE = ("tile",)
+
+
+def _left_tiles(before, now):
+    """Whether the frozen value `now` differs from `before` only in tiles that were added or replaced other values."""
+    if now == _TILE or before == now:
+        return True
+    if type(before) is not type(now) or not isinstance(now, tuple):
+        return False
+    if type(now) is _Pairs:
+        old = dict(before)
+        return old.keys() <= {key for key, _ in now} and all(_left_tiles(old.get(key), value) for key, value in now)
+    return len(before) == len(now) and all(map(_left_tiles, before, now))
+
+
 _PLAIN = {int, float, bool, str, bytes, type(None), complex, type(Ellipsis), range}
 
 
@@ -464,10 +727,38 @@ def _attribute(cls, name):
     return cls.__dict__.get(name, _Missing)
 
 
-def _slots(cls):
-    for base in cls.__mro__:
-        slots = base.__dict__.get("__slots__", ())
-        yield from (slots,) if isinstance(slots, str) else slots
+_CONTAINERS = (list, tuple, dict, types.MappingProxyType, set, frozenset, collections.deque, bytearray, array.array)
+_CONTAINERS += (functools.partial, types.MethodType)
+
+#: Results of `_shape` by class.
+_shapes = weakref.WeakKeyDictionary()
+
+
+def _shape(cls):
+    """Where objects of a class keep their state: its slots, whether it has a `__dict__`, and whether it is a container or an array. A class of a
+    fixed module has neither slots nor a `__dict__` here. The class decides: an object may answer every name in `__getattr__`."""
+    known = _shapes.get(cls)
+    if known is None:
+        slots, has_dict = [], False
+        if not _is_fixed(cls.__module__) or cls.__module__.partition(".")[0] in _HOLDERS:
+            has_dict = cls.__dictoffset__ != 0
+            for base in reversed(cls.__mro__):
+                slots += [(name, slot) for name, slot in base.__dict__.items() if isinstance(slot, types.MemberDescriptorType)]
+        known = _shapes[cls] = tuple(slots), has_dict, issubclass(cls, _CONTAINERS), hasattr(cls, "__array_interface__")
+    return known
+
+
+def _own(value, slots, has_dict):
+    """The attributes that an object itself has."""
+    if not slots:
+        return object.__getattribute__(value, "__dict__")
+    own = dict(object.__getattribute__(value, "__dict__")) if has_dict else {}
+    for name, slot in slots:
+        try:
+            own[name] = slot.__get__(value)
+        except AttributeError:
+            pass
+    return own
 
 
 def _wrapped(value):
@@ -489,6 +780,14 @@ def _array(value):
         return "is", _Same(value)
     # Only the hash: a kernel must not keep copies of the arrays of its module.
     return "array", array.dtype.str, np.shape(value), hashlib.blake2b(array.view(np.uint8).data if array.size else b"").digest()
+
+
+def _stored_globals(code):
+    """The globals that code assigns or deletes."""
+    changing = {dis.opmap["STORE_GLOBAL"], dis.opmap["DELETE_GLOBAL"]}
+    if changing.isdisjoint(code.co_code[::2]):
+        return set()
+    return {one.argval for one in dis.get_instructions(code) if one.opcode in changing}
 
 
 def _names(code):

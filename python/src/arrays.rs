@@ -253,6 +253,7 @@ pub(crate) fn take(
             "float64" => "; pass x.astype(np.float32)",
             "int64" | "uint64" => "; pass x.astype(np.int32)",
             "complex64" | "complex128" => "; pass its real and imaginary parts as two arrays",
+            swapped if swapped.starts_with('>') => "; pass x.astype(x.dtype.newbyteorder(\"=\"))",
             _ => "",
         };
         return fail("ArgumentTypeError", format!("has dtype {text}, which is not a device type{instead}"));

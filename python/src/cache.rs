@@ -74,6 +74,11 @@ pub(crate) struct Ready {
 }
 
 impl Ready {
+    /// Whether a later call may find it: not if the kernel changes what it depends on.
+    fn is_reusable(&self, py: Python<'_>) -> PyResult<bool> {
+        self.snapshot.as_ref().map_or(Ok(true), |snapshot| snapshot.bind(py).getattr("reusable")?.is_truthy())
+    }
+
     /// Whether it is the program for these arguments. `arrays` are collected on the way.
     fn fits(
         &self,
@@ -211,7 +216,7 @@ impl Cache {
         let mode = if up_to_error { Mode::UpToError } else { Mode::Whole };
         let (ready, arrays) = compile(py, function, &args, key, &session, mode)?;
         let ready = Arc::new(ready);
-        if up_to_error {
+        if up_to_error || !ready.is_reusable(py)? {
             return Ok(Some(Compiled { ready, arrays, judge }));
         }
         let forgotten = {

@@ -56,6 +56,8 @@ def test_jobs_may_be_endless_and_wrong():
     with pytest.raises(ValueError, match="not a size"):
         list(nki_sim.batch([], max_memory="much"))
     assert list(nki_sim.batch([])) == []
+    results = list(nki_sim.batch([job(64), 5, "k.py", None, [job(64)], {"source": SOURCE, "args": [1]}, job(64)]))
+    assert [r["status"] for r in results] == ["passed"] + ["refused"] * 5 + ["passed"]
     assert "unknown field `fiel`" in next(nki_sim.batch([{"fiel": "k.py"}]))["error"]
     with pytest.raises(ValueError, match="`x`: a object is neither"):
         list(nki_sim.batch([{"source": SOURCE, "args": {"x": object()}}]))

@@ -181,7 +181,7 @@ def test_a_failure_leaves_the_arrays_alone():
         (ramp(dtype=np.float64), TypeError, r"float64, which is not a device type; pass x.astype\(np.float32\)"),
         (ramp(dtype=np.uint64), TypeError, "uint64"),
         (ramp(dtype=np.complex64), TypeError, "complex64"),
-        (ramp(dtype=">f4"), TypeError, "not a device type"),
+        (ramp(dtype=">f4"), TypeError, r"not a device type; pass x.astype\(x.dtype.newbyteorder\(.=.\)\)"),
         (np.zeros((0, 3), np.float32), ValueError, "empty"),
         (np.ma.array(ramp(), mask=ramp() > 3), TypeError, "masked array"),
         (np.array(3, np.float32), ValueError, "without dimensions"),

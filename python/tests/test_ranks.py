@@ -142,3 +142,22 @@ def test_wrong_calls():
     assert caught.value.slug == "deadlock"
     with pytest.raises(nki_sim.KernelError, match="are incompatible"):
         nki_sim.simulate_ranks(summed, 2)([x, floats(3, 4)], 1.0, group)
+
+
+def test_ranks_get_the_same_arguments():
+    @nki.jit
+    def added(x, numbers):
+        tile = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.sbuf)
+        nisa.dma_copy(dst=tile, src=x)
+        nisa.tensor_scalar(dst=tile, data=tile, op0=nl.add, operand0=numbers.pop() if isinstance(numbers, list) else next(numbers))
+        out = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.shared_hbm)
+        nisa.dma_copy(dst=out, src=tile)
+        return out
+
+    x, ranks = floats(4, 8), nki_sim.simulate_ranks(added, 2)
+    with pytest.warns(nki_sim.KernelWarning, match="added changes its argument `numbers`: .* rank 1"):
+        ranks(x, [1.0, 2.0])
+    with pytest.raises(nki_sim.ArgumentTypeError, match="argument `numbers` .* iterator, .* rank 1"):
+        ranks(x, iter([1.0, 2.0]))
+    first, second = ranks(x, nki_sim.PerRank([iter([1.0]), iter([2.0])]))
+    np.testing.assert_array_equal(second - first, (x + 2) - (x + 1))
