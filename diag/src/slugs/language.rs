@@ -78,6 +78,10 @@ sizes.";
     "integer-overflow", "an integer exceeds 64 bits", "
 Integers of the meta-program have 64 bits.";
 
+    "float-overflow", "a float exceeds the range of 64 bits", "
+Python raises `OverflowError` where a power or a rounded number is too large for a float; sums and
+products become infinite.";
+
     "frozen-object", "an immutable object is changed", "
 Objects of a frozen dataclass or a NamedTuple cannot be changed. Create a new one with
 `dataclasses.replace` or `_replace`.";
