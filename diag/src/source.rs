@@ -114,6 +114,12 @@ impl SourceMap {
         Some(Span::new(file, from, from + whole.trim().len() as u32))
     }
 
+    /// The place of a column, in bytes from 0, of a line (1-based).
+    pub fn offset(&self, file: FileId, line: u32, column: u32) -> Option<u32> {
+        let source = self.files.get(file.0 as usize)?;
+        source.lines.get(line.checked_sub(1)? as usize)?.checked_add(column)
+    }
+
     /// The text of a line (1-based), without its line end.
     pub fn line_text(&self, file: FileId, line: u32) -> Option<&str> {
         let source = self.files.get(file.0 as usize)?;

@@ -182,6 +182,9 @@ pub struct HostFunction {
     pub line: u32,
     /// Its parameters' names, to distinguish two lambdas of a line.
     pub params: Vec<String>,
+    /// Where the code of a lambda's body begins, to distinguish lambdas of a line with the same parameters: its line
+    /// (from 1) and its column in bytes of UTF-8 (from 0), as Python counts them. `None` if Python does not record it.
+    pub body: Option<(u32, u32)>,
     /// The scope of its global names, for [`Host::global`].
     pub scope: u64,
     /// Defaults by parameter.

@@ -54,3 +54,8 @@ fn iterators_give_each_item_once() {
 fn patterns_of_every_kind_match() {
     check("patterns.py");
 }
+
+#[test]
+fn numbers_divide_compare_and_round_exactly() {
+    check("arithmetic.py");
+}

@@ -84,12 +84,26 @@ def _function(function, config, has_grid=False):
         "file": _source.file_of(function),
         "line": code.co_firstlineno,
         "params": list(code.co_varnames[:count]),
+        "body": _body(code) if code.co_name == "<lambda>" else None,
         "globals": function.__globals__,
         "defaults": defaults,
         "closure": closure,
         "config": config,
         "has_grid": has_grid,
     }
+
+
+def _body(code):
+    """The line and column at which the code of a lambda's body begins; None if Python does not
+    record columns (before 3.11, and with -X no_debug_ranges)."""
+    positions = getattr(code, "co_positions", tuple)()
+    # Instructions that Python adds have an empty range.
+    starts = [
+        (line, column)
+        for line, end_line, column, end in positions
+        if None not in (line, column) and (line, column) != (end_line, end)
+    ]
+    return min(starts, default=None)
 
 
 def source_text(file):

@@ -223,6 +223,7 @@ fn described(py: Python<'_>, table: &Table, object: &Bound<'_, PyAny>) -> PyResu
             file: text("file")?,
             line: get("line")?.extract()?,
             params: get("params")?.extract()?,
+            body: get("body")?.extract()?,
             scope: table.id(&get("globals")?),
             defaults: named(table, get("defaults")?.extract()?),
             closure: get("closure")?

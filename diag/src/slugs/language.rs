@@ -75,8 +75,13 @@ Dicts created outside the kernel may have other keys; the kernel can read them."
 The divisor of `//`, `/`, `%` or `divmod` is 0 for these arguments. Guard this case, or pass other
 sizes.";
 
-    "integer-overflow", "an integer exceeds 64 bits", "
-Integers of the meta-program have 64 bits.";
+    "integer-overflow", "an integer exceeds its type", "
+Integers of the meta-program have 64 bits. `np.uint8(300)` is an error, as in NumPy: the type does not
+hold the number.";
+
+    "float-overflow", "a float exceeds the range of 64 bits", "
+Python raises `OverflowError` where a power or a rounded number is too large for a float; sums and
+products become infinite.";
 
     "frozen-object", "an immutable object is changed", "
 Objects of a frozen dataclass or a NamedTuple cannot be changed. Create a new one with

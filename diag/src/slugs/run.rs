@@ -70,6 +70,16 @@ A kernel that Python calls is compiled from its source file, located by the line
 recorded. If the file has changed since, that line contains something else. Restart Python, or
 reload the module with `importlib.reload`.";
 
+    "ambiguous-lambda", "a line holds several lambdas that Python does not distinguish", "
+A function that Python passes to a kernel is compiled from its source, located by what Python recorded
+about it. Python 3.10 records the line alone, as do later versions with `-X no_debug_ranges`. If a line
+holds several lambdas with the same parameters and different code, write each on a line of its own:
+
+    double, triple = lambda a: nl.multiply(a, 2.0), lambda a: nl.multiply(a, 3.0)    # wrong
+
+    double = lambda a: nl.multiply(a, 2.0)    # right
+    triple = lambda a: nl.multiply(a, 3.0)";
+
     "step-limit", "the kernel does not appear to end", "
 Specialisation, and the dynamic loops of the device, stop after a number of steps, so that an
 endless loop ends with a diagnostic. `--max-steps N` sets the limit. A `while reg:` loop ends only

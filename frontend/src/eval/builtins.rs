@@ -3,6 +3,7 @@
 use std::rc::Rc;
 
 use super::Interp;
+use super::arithmetic::{power_modulo, round_float, round_int};
 use super::error::{EvalResult, Raise};
 use super::generator::Sent;
 use super::iterator::{Iter, Source};
@@ -287,8 +288,16 @@ fn round(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
     let span = args.span;
     let [number, digits] = args.bind(interp, "round", ["number", "ndigits"], 1)?;
     let number = number.unwrap_or(Value::None);
-    match (&number, digits.as_ref().and_then(Value::as_int)) {
-        (Value::Int(_), _) => Ok(number),
+    let digits = match digits.filter(|d| !d.is_none()) {
+        Some(value) => Some(interp.as_index(&value).ok_or_else(|| {
+            let message = format!("round() needs the number of digits as an int, not {}", value.a_type());
+            Raise::at("type-error", message, span, "in this call")
+        })?),
+        None => None,
+    };
+    // No number has more digits before the point.
+    let places = |n: i64| n.unsigned_abs().min(400) as u32;
+    match (&number, digits) {
         (Value::Float(x), None) => {
             let r = x.round_ties_even();
             if r.is_finite() && r.abs() < 9.2e18 {
@@ -297,16 +306,31 @@ fn round(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
                 Err(Raise::at("value-error", format!("{x} cannot be rounded to an int"), span, "in this call"))
             }
         }
-        (Value::Float(x), Some(n)) if (0..=300).contains(&n) => {
-            Ok(Value::Float(format!("{x:.*}", n as usize).parse().unwrap_or(*x)))
+        // No float has digits behind that one.
+        (Value::Float(x), Some(n)) if n >= 0 && x.is_finite() => {
+            Ok(Value::Float(format!("{x:.*}", n.min(1100) as usize).parse().unwrap_or(*x)))
         }
-        (Value::Float(x), Some(n)) => {
-            let scale = 10f64.powi(n.clamp(-300, 300) as i32);
-            Ok(Value::Float((x * scale).round_ties_even() / scale))
-        }
-        (other, _) => {
-            Err(Raise::at("type-error", format!("round() does not work on {}", other.a_type()), span, "in this call"))
-        }
+        (Value::Float(x), Some(n)) => match round_float(*x, places(n)) {
+            r if r.is_infinite() && x.is_finite() => Err(Raise::at(
+                "float-overflow",
+                format!("round({x:?}, {n}) is too large for a float"),
+                span,
+                "in this call",
+            )),
+            r => Ok(Value::Float(r)),
+        },
+        (other, digits) => match (interp.as_index(other), digits) {
+            (Some(x), Some(n)) if n < 0 => round_int(x, places(n)).map(Value::Int).ok_or_else(|| {
+                Raise::at("integer-overflow", format!("round({x}, {n}) does not fit in 64 bits"), span, "in this call")
+            }),
+            (Some(x), _) => Ok(Value::Int(x)),
+            (None, _) => Err(Raise::at(
+                "type-error",
+                format!("round() does not work on {}", other.a_type()),
+                span,
+                "in this call",
+            )),
+        },
     }
 }
 
@@ -319,8 +343,21 @@ fn divmod(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
 }
 
 fn pow(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
-    args.positional_only(interp, "pow", 2, 2)?;
-    interp.binary(BinOp::Pow, &args.positional[0], &args.positional[1], args.span)
+    args.positional_only(interp, "pow", 2, 3)?;
+    let span = args.span;
+    let Some(modulus) = args.positional.get(2).filter(|m| !m.is_none()) else {
+        return interp.binary(BinOp::Pow, &args.positional[0], &args.positional[1], span);
+    };
+    let ints = (interp.as_index(&args.positional[0]), interp.as_index(&args.positional[1]), interp.as_index(modulus));
+    let wrong = |slug, message: &str| Err(Raise::at(slug, message, span, "in this call"));
+    match ints {
+        (Some(_), Some(_), Some(0)) => wrong("value-error", "pow(): the modulus is 0"),
+        (Some(_), Some(n), Some(_)) if n < 0 => {
+            wrong("value-error", "pow(): a modulus needs an exponent of at least 0 in a kernel")
+        }
+        (Some(x), Some(n), Some(m)) => Ok(Value::Int(power_modulo(x, n as u64, m))),
+        _ => wrong("type-error", "pow() with a modulus needs ints"),
+    }
 }
 
 fn any_all(interp: &mut Interp<'_>, args: CallArgs, stop_at: bool) -> EvalResult<Value> {

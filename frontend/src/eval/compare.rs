@@ -6,6 +6,7 @@ use std::rc::Rc;
 use nki_diag::Span;
 
 use super::Interp;
+use super::arithmetic::compare_int_float;
 use super::error::EvalResult;
 use super::foreign::object_equals;
 use super::native::CallArgs;
@@ -114,11 +115,8 @@ impl Interp<'_> {
         if self.out_of_steps() || self.is_too_deep(depth) {
             return Some(None);
         }
-        if let (Some(a), Some(b)) = (self.as_index(left), self.as_index(right)) {
-            return Some(Some(a.cmp(&b)));
-        }
-        if let (Some(a), Some(b)) = (left.as_float(), right.as_float()) {
-            return Some(a.partial_cmp(&b));
+        if let Some(order) = self.order_of_numbers(left, right) {
+            return Some(order);
         }
         match (left, right) {
             (Value::Str(a), Value::Str(b)) => Some(Some(a.cmp(b))),
@@ -137,6 +135,16 @@ impl Interp<'_> {
             }
             _ => None,
         }
+    }
+
+    /// The order of two numbers by their exact values; `None` if they are not both numbers, `Some(None)` with a NaN.
+    fn order_of_numbers(&self, left: &Value, right: &Value) -> Option<Option<Ordering>> {
+        Some(match (left, right) {
+            (Value::Float(a), Value::Float(b)) => a.partial_cmp(b),
+            (Value::Float(a), b) => compare_int_float(self.as_index(b)?, *a).map(Ordering::reverse),
+            (a, Value::Float(b)) => compare_int_float(self.as_index(a)?, *b),
+            (a, b) => Some(self.as_index(a)?.cmp(&self.as_index(b)?)),
+        })
     }
 
     /// `left is right`; numbers and strings by value, as NKI has no identity for them.
@@ -213,13 +221,7 @@ impl Interp<'_> {
                     && self.equals_to(&a.step, &b.step, depth + 1)
             }
             (Value::Object(_), _) | (_, Value::Object(_)) => object_equals(left, right),
-            _ => match (self.as_index(left), self.as_index(right)) {
-                (Some(a), Some(b)) => a == b,
-                _ => match (left.as_float(), right.as_float()) {
-                    (Some(a), Some(b)) => a == b,
-                    _ => false,
-                },
-            },
+            _ => self.order_of_numbers(left, right) == Some(Some(Ordering::Equal)),
         }
     }
 

@@ -110,7 +110,7 @@ pub(crate) fn class_of(slug: &str) -> &'static str {
         "no-attribute" => "AttributeError",
         "undefined-name" => "NameError",
         "division-by-zero" => "ZeroDivisionError",
-        "integer-overflow" => "OverflowError",
+        "integer-overflow" | "float-overflow" => "OverflowError",
         "import-error" | "import-cycle" => "ImportError",
         "memory-limit" => "MemoryError",
         "type-error" | "arguments" | "register-arithmetic" => "TypeError",

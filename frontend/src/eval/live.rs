@@ -28,6 +28,37 @@ pub(crate) struct Live {
     files: FxHashMap<PathBuf, Option<Rc<ModuleAst>>>,
 }
 
+/// Why the definition of a function of the host is not known.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Unlocated {
+    /// The text has no such function there.
+    Absent,
+    /// The text has several such functions there, whose code differs.
+    Ambiguous,
+}
+
+impl Unlocated {
+    fn raise(self, function: &HostFunction, span: Span) -> Box<Raise> {
+        let HostFunction { name, file, line, .. } = function;
+        match self {
+            Unlocated::Absent => Raise::at(
+                "stale-source",
+                format!("`{name}` is not at {file}:{line}: the file was changed after Python had loaded it"),
+                span,
+                "",
+            )
+            .help("start Python again, or reload the module"),
+            Unlocated::Ambiguous => Raise::at(
+                "ambiguous-lambda",
+                format!("{file}:{line} has several lambdas with the same parameters, and Python does not record which of them this is"),
+                span,
+                "",
+            )
+            .help("write each lambda on a line of its own, or use Python 3.11 or later, which records columns"),
+        }
+    }
+}
+
 impl Interp<'_> {
     /// The value of an argument or of something the host hands over. Tensors are inputs called `name`, and `name.0`, `name.key` inside of
     /// containers; outside of arguments (no name) there are none.
@@ -343,15 +374,19 @@ impl Interp<'_> {
         self.live.files.get(file).cloned().flatten()
     }
 
-    /// The definition at a line: a decorator may precede it.
+    /// The definition at a line: a decorator may precede it. `body` is where the code of a lambda begins.
+    ///
+    /// # Errors
+    /// None is there, or several that this does not distinguish.
     pub(crate) fn find_definition(
         &self,
         ast: &ModuleAst,
         wanted: &str,
         line: u32,
         params: &[String],
-    ) -> Option<Rc<FuncDef>> {
-        let mut found = ast.functions.iter().filter(|def| {
+        body: Option<(u32, u32)>,
+    ) -> Result<Rc<FuncDef>, Unlocated> {
+        let found = ast.functions.iter().filter(|def| {
             let name = if def.name == sym::lambda { "<lambda>" } else { &**self.names.name(def.name) };
             let first = def.decorators.first().map_or(def.name_span, |d| d.span);
             name == wanted
@@ -359,7 +394,31 @@ impl Interp<'_> {
                 && def.params.len() == params.len()
                 && def.params.iter().all(|p| params.iter().any(|n| **n == **self.names.name(p.name)))
         });
-        found.next().cloned()
+        let found: Vec<&Rc<FuncDef>> = found.collect();
+        let Some((&first, others)) = found.split_first() else { return Err(Unlocated::Absent) };
+        if others.is_empty() {
+            return Ok(first.clone());
+        }
+        let offset = body.and_then(|(line, column)| self.sources.offset(first.name_span.file, line, column));
+        let holds = |def: &FuncDef| {
+            let span = def.body.first().map(|s| s.span);
+            span.zip(offset).is_some_and(|(span, at)| (span.start..span.end).contains(&at))
+        };
+        // A lambda may be within the body of another one: the innermost is the one that begins last.
+        let innermost = found.iter().filter(|def| holds(def)).max_by_key(|def| def.name_span.start);
+        match innermost {
+            Some(&def) => Ok(def.clone()),
+            None if others.iter().all(|other| self.is_same_lambda(first, other)) => Ok(first.clone()),
+            None => Err(Unlocated::Ambiguous),
+        }
+    }
+
+    /// Whether two definitions are lambdas that compute the same of the same variables. The values of defaults and of
+    /// captured variables come from the host.
+    fn is_same_lambda(&self, a: &FuncDef, b: &FuncDef) -> bool {
+        a.name == sym::lambda
+            && a.scope.captured == b.scope.captured
+            && self.source_text(a.name_span) == self.source_text(b.name_span)
     }
 
     fn host_function(&mut self, id: u64, function: &HostFunction, span: Span) -> EvalResult<Value> {
@@ -368,18 +427,8 @@ impl Interp<'_> {
             let reason = format!("its source is not available ({})", function.file);
             return Ok(self.opaque(&function.name, Some(&reason)));
         };
-        let Some(def) = self.find_definition(&ast, &function.name, function.line, &function.params) else {
-            return Err(Raise::at(
-                "stale-source",
-                format!(
-                    "`{}` is not at {}:{}: the file was changed after Python had loaded it",
-                    function.name, function.file, function.line
-                ),
-                span,
-                "",
-            )
-            .help("start Python again, or reload the module"));
-        };
+        let HostFunction { name, line, params, body, .. } = function;
+        let def = self.find_definition(&ast, name, *line, params, *body).map_err(|why| why.raise(function, span))?;
         let module = self.host_module(function.scope, file, "");
         // Names of the API among its defaults are those of its language.
         let outer = std::mem::replace(&mut self.dialect, module.dialect.get());

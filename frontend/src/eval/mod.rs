@@ -4,6 +4,7 @@
 //! ([`value`]); tensors, registers and instructions are objects whose kinds it
 //! does not know, and the rules of NKI are those of a dialect ([`foreign`]).
 
+mod arithmetic;
 mod assign;
 mod attrs;
 mod builtins;

@@ -5,6 +5,7 @@ use std::rc::Rc;
 use nki_diag::Span;
 
 use super::Interp;
+use super::arithmetic;
 use super::error::{EvalResult, Raise};
 use super::native::CallArgs;
 use super::value::*;
@@ -184,7 +185,7 @@ impl Interp<'_> {
                 if b == 0 {
                     return Err(division_by_zero(span));
                 }
-                return Ok(Value::Float(a as f64 / b as f64));
+                return Ok(Value::Float(arithmetic::true_divide(a, b)));
             }
             BinOp::FloorDiv if b == 0 => return Err(division_by_zero(span)),
             BinOp::Mod if b == 0 => return Err(division_by_zero(span)),
@@ -239,17 +240,9 @@ impl Interp<'_> {
             BinOp::Sub => a - b,
             BinOp::Mul => a * b,
             BinOp::Div => a / b,
-            BinOp::FloorDiv => (a / b).floor(),
-            BinOp::Mod => {
-                let r = a % b;
-                if r != 0.0 && (r < 0.0) != (b < 0.0) { r + b } else { r }
-            }
-            BinOp::Pow => {
-                if a == 0.0 && b < 0.0 {
-                    return Err(division_by_zero(span));
-                }
-                a.powf(b)
-            }
+            BinOp::FloorDiv => arithmetic::divmod_f64(a, b).0,
+            BinOp::Mod => arithmetic::divmod_f64(a, b).1,
+            BinOp::Pow => float_power(a, b, span)?,
             _ => return Err(self.bad_operands(op.text(), &Value::Float(a), &Value::Float(b), span)),
         }))
     }
@@ -398,6 +391,32 @@ impl Interp<'_> {
         let kind = value.a_type();
         Raise::at("type-error", format!("cannot iterate over {kind}"), span, kind)
     }
+}
+
+fn float_power(a: f64, b: f64, span: Span) -> EvalResult<f64> {
+    if a == 0.0 && b < 0.0 {
+        return Err(division_by_zero(span));
+    }
+    if a < 0.0 && a.is_finite() && b.is_finite() && b.fract() != 0.0 {
+        return Err(Raise::at(
+            "value-error",
+            format!("{a:?} ** {b:?} is a complex number, which a kernel cannot use"),
+            span,
+            "a negative number to a fractional power",
+        )
+        .help("take the power of abs(...), and apply the sign to the result"));
+    }
+    let power = a.powf(b);
+    if power.is_infinite() && a.is_finite() && b.is_finite() {
+        return Err(Raise::at(
+            "float-overflow",
+            format!("{a:?} ** {b:?} is too large for a float"),
+            span,
+            "Python raises OverflowError here",
+        )
+        .help("write float('inf') if infinity is meant"));
+    }
+    Ok(power)
 }
 
 fn division_by_zero(span: Span) -> Box<Raise> {

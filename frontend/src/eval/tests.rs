@@ -6,6 +6,8 @@ use nki_diag::memory::Limit;
 
 use crate::{Arg, Loader, Options, syntax::sym};
 
+mod live;
+mod numbers;
 mod python;
 mod recover;
 

@@ -244,7 +244,7 @@ impl Trace<'_, '_> {
     /// The function of this name that a file defines at a line (of its first decorator, or of `def`).
     pub fn definition(&self, file: FileId, name: &str, line: u32, params: &[String]) -> Option<Definition> {
         let tree = self.interp.tree(file)?;
-        let def = self.interp.find_definition(&tree, name, line, params)?;
+        let def = self.interp.find_definition(&tree, name, line, params, None).ok()?;
         let params = def.params.iter().map(|p| (self.interp.name(p.name).to_string(), p.span)).collect();
         Some(Definition { span: def.name_span, params })
     }

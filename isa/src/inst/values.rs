@@ -49,15 +49,15 @@ pub struct Values<'a> {
     pub immediates: SmallVec<[f32; 2]>,
     /// The first result in exact arithmetic, where all operands are integers.
     pub exact: Option<Exact<'a>>,
-    /// All ones in a result marks a value that is not there: clipping to it loses nothing.
-    pub marks_absence: bool,
+    /// Whether all ones in each result marks a value that is not there: clipping to it loses nothing.
+    pub marks_absence: [bool; 2],
 }
 
 impl<'a> Values<'a> {
     /// Results of arithmetic, which can be infinite or NaN where no operand is.
     pub fn computed(feeds: Feeds) -> Self {
-        let arises = [true, true];
-        Values { feeds, arises, registers: None, immediates: SmallVec::new(), exact: None, marks_absence: false }
+        let (arises, marks_absence) = ([true, true], [false, false]);
+        Values { feeds, arises, registers: None, immediates: SmallVec::new(), exact: None, marks_absence }
     }
 
     /// Values of the operands, positions or bounded numbers: none is infinite or NaN unless an operand is.

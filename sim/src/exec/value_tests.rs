@@ -1,6 +1,7 @@
 //! Findings about values: the same for every number of threads, and without an effect on the outputs.
 
-use nki_isa::{DType, Space};
+use nki_isa::inst::vector::nc_match_replace8::NcMatchReplace8;
+use nki_isa::{DType, Imm, Space};
 
 use super::*;
 use crate::place::place;
@@ -88,4 +89,30 @@ fn floats_kept_as_fp32_overflow_as_fp32_only() {
         let found = run(&narrow, &placement, vec![peaks(1, 2)], &options).expect("runs").findings;
         assert_eq!(found.len(), count, "{found:?}");
     }
+}
+
+#[test]
+fn data_beside_an_index_of_absent_values_is_clipped() {
+    let mut b = Builder::new();
+    let (x, y) = (b.input("x", &[1, 8], DType::F32), b.input("y", &[1, 8], DType::F32));
+    let out = b.output("out", &[1, 8], DType::I8);
+    let [data, vals] = ["data", "vals"].map(|n| b.tensor(n, Space::Sbuf, &[1, 8], DType::F32));
+    let dst = b.tensor("dst", Space::Sbuf, &[1, 8], DType::I8);
+    let index = b.tensor("index", Space::Sbuf, &[1, 8], DType::U16);
+    b.push(dma(b.whole(data), b.whole(x)));
+    b.push(dma(b.whole(vals), b.whole(y)));
+    let (dst_view, dst_idx) = (b.whole(dst), Some(b.whole(index)));
+    let (data, vals) = (b.whole(data), b.whole(vals));
+    b.push(NcMatchReplace8 { dst: dst_view, data, vals, imm: Imm::Int(0), dst_idx });
+    b.push(dma(b.whole(out), b.whole(dst)));
+    let found = |x: [f32; 8]| {
+        let inputs = vec![host_f32("x", &[1, 8], &x), host_f32("y", &[1, 8], &[9.0; 8])];
+        let placement = place(&b.program).expect("fits");
+        let options = ExecOptions { checks: Checks::ALL, ..ExecOptions::default() };
+        let findings = run(&b.program, &placement, inputs, &options).expect("runs").findings;
+        findings.iter().map(|d| d.id).collect::<Vec<_>>()
+    };
+    assert_eq!(found([1e6, 300.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0]), ["saturated-store"]);
+    // No value is found: the indices are all ones, which is no loss.
+    assert!(found([1.0; 8]).is_empty());
 }

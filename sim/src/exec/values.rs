@@ -248,12 +248,12 @@ impl<'p> Watch<'p> {
         if moves {
             (facts.arises, facts.registers) = ([false, false], None);
         }
-        let clips = checks.saturated_store && !facts.marks_absence;
+        let clips = |n: usize| checks.saturated_store && !facts.marks_absence[n.min(1)];
         // What only moves values can overflow where it rounds to a type of another range.
         let same = |c: &Codec| !from.is_empty() && from.iter().all(|f| f.dtype == c.dtype);
         let limit = |(n, c): (usize, &Codec)| match Limit::of(*c) {
             Limit::Magnitude(_) | Limit::Positive(_) if !checks.non_finite => Limit::None,
-            Limit::Between(..) if !clips || same(c) && !facts.arises[n.min(1)] => Limit::None,
+            Limit::Between(..) if !clips(n) || same(c) && !facts.arises[n.min(1)] => Limit::None,
             Limit::Magnitude(m) if !facts.arises[n.min(1)] && (m == INFINITE || same(c)) => Limit::None,
             limit => limit,
         };

@@ -12,6 +12,8 @@ use super::super::error::{EvalResult, Raise};
 use super::super::foreign::Object;
 use super::super::native::CallArgs;
 use super::super::value::{Key, Value};
+use super::array;
+use crate::host::HostDtype;
 
 /// An element type.
 #[derive(Debug)]
@@ -63,11 +65,23 @@ impl Object for Dtype {
     fn call(&self, interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
         let span = args.span;
         let [x] = args.bind(interp, self.0.name(), ["x"], 1)?;
-        Ok(match number(&x.unwrap_or(Value::None), self.0.name(), span)? {
-            n if self.0.is_int() => Value::Int(n.as_i64().unwrap_or(n.as_f32() as i64)),
-            Imm::Int(i) => Value::Float(i as f64),
-            Imm::Float(x) => Value::Float(x),
-        })
+        let x = x.unwrap_or(Value::None);
+        let dtype = HostDtype::Device(self.0);
+        if let Some(array) = array::of(&x) {
+            return Ok(array.astype(dtype).simple());
+        }
+        let given = number(&x, self.0.name(), span)?;
+        let fitted = dtype.fit(given);
+        let whole = match given {
+            Imm::Int(i) => Some(i),
+            Imm::Float(x) => (x.trunc() >= i64::MIN as f64 && x.trunc() < i64::MAX as f64).then_some(x as i64),
+        };
+        if self.0.is_int() && self.0 != DType::Bool && fitted.as_i64() != whole {
+            let message = format!("{} is out of bounds for {}", interp.repr(&x)?, self.0.name());
+            return Err(Raise::at("integer-overflow", message, span, "NumPy refuses this, or its result is undefined")
+                .help(format!("write np.array(x).astype(np.{}) if an integer is meant to wrap", self.0.name())));
+        }
+        Ok(array::scalar(dtype, fitted))
     }
 
     /// Element types equal their names.

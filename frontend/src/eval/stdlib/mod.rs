@@ -171,7 +171,6 @@ fn numpy_attr(interp: &mut Interp<'_>, name: &str, span: Span) -> Option<Value> 
         "newaxis" => Some(Value::None),
         "Inf" | "infty" => Some(Value::Float(f64::INFINITY)),
         "NaN" => Some(Value::Float(f64::NAN)),
-        "round" => interp.builtin("round"),
         "ceil_divide" => None,
         "finfo" => native(finfo),
         "iinfo" => native(iinfo),

@@ -4,6 +4,7 @@ use nki_diag::Span;
 use nki_isa::{DType, Imm};
 
 use super::super::Interp;
+use super::super::convert;
 use super::super::error::{EvalResult, Raise};
 use super::super::native::{CallArgs, NativeFn};
 use super::super::value::*;
@@ -41,6 +42,7 @@ pub(super) fn function(name: &str) -> Option<NativeFn> {
         "maximum" => |i, a| extremum(i, a, "max", f64::max),
         "abs" | "absolute" => abs,
         "dtype" => element_type,
+        "round" | "around" => round,
         "prod" => |i, a| match a.positional.first().and_then(array_of) {
             Some(_) => method(i, a, "prod"),
             None => super::math::prod(i, a),
@@ -307,4 +309,28 @@ fn abs(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
             None => Ok(Value::None),
         },
     }
+}
+
+/// `np.round(a, decimals)`: NumPy scales, rounds half to even and scales back, each in the type of the array. That differs from
+/// Python's `round`, which rounds the exact value.
+fn round(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
+    let span = args.span;
+    let [x, decimals] = args.bind(interp, "round", ["a", "decimals"], 1)?;
+    let x = x.unwrap_or(Value::None);
+    if let Value::Host(host) = &x {
+        return interp.host_value(host, span);
+    }
+    let decimals = decimals.map_or(Ok(0), |d| convert::int(&d, "np.round: decimals", span))?;
+    let array = Array::from_value(&x, None, span)?;
+    let scale = 10f64.powi(decimals.unsigned_abs().min(400) as i32);
+    // The result of each step has the array's type, the scaled integers are floats of 64 bits.
+    let step = if array.dtype.is_float() { array.dtype } else { HostDtype::F64 };
+    let fit = |x: f64| array::float(step.fit(Imm::Float(x)));
+    let scale = fit(scale);
+    let of = |i: usize| match array.values[i] {
+        Imm::Int(n) if decimals >= 0 => Imm::Int(n),
+        value if decimals >= 0 => Imm::Float(fit(fit(array::float(value) * scale).round_ties_even()) / scale),
+        value => Imm::Float(fit(fit(array::float(value) / scale).round_ties_even()) * scale),
+    };
+    Ok(Array::from_fn(array.dtype, array.shape.clone(), of).simple())
 }

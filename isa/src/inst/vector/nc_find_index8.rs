@@ -88,7 +88,7 @@ impl Instruction for NcFindIndex8 {
     }
 
     fn values(&self) -> Values<'_> {
-        Values { marks_absence: true, ..Values::moved(Feeds::Row) }
+        Values { marks_absence: [true, false], ..Values::moved(Feeds::Row) }
     }
 
     fn work(&self, _context: &Context<'_>) -> Work {

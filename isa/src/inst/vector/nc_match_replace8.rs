@@ -106,7 +106,8 @@ impl Instruction for NcMatchReplace8 {
     }
 
     fn values(&self) -> Values<'_> {
-        Values { marks_absence: true, ..Values::moved(Feeds::Elements) }
+        // Only an index can be absent: `dst` holds data.
+        Values { marks_absence: [false, true], ..Values::moved(Feeds::Elements) }
     }
 
     fn work(&self, _context: &Context<'_>) -> Work {
@@ -151,6 +152,15 @@ mod tests {
         assert_eq!(m.f32s(&dst), [0., 0., 5., 1., 2., 3., 4., 6., 0.]);
         let no = 0xFFFF;
         assert_eq!(m.bits(&index), [1, no, 0, no, no, no, 8, no]);
+    }
+
+    #[test]
+    fn data_is_never_absent() {
+        let mut m = TestMachine::new(Target::Trn2);
+        let data = m.tensor("data", Space::Sbuf, DType::F32, &[2, 16]);
+        let vals = m.tensor("vals", Space::Sbuf, DType::F32, &[2, 8]);
+        let inst = NcMatchReplace8 { dst: data.clone(), data, vals, imm: Imm::Int(0), dst_idx: None };
+        assert_eq!(inst.values().marks_absence, [false, true]);
     }
 
     #[test]

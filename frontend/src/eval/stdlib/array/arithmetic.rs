@@ -4,6 +4,7 @@ use nki_diag::Span;
 use nki_isa::{DType, Imm};
 
 use super::{Array, float, of, product, text, wrong};
+use crate::eval::arithmetic::{divmod_f32, divmod_f64};
 use crate::eval::error::{EvalResult, Raise};
 use crate::eval::value::Value;
 use crate::host::HostDtype;
@@ -124,6 +125,15 @@ impl Array {
     }
 }
 
+/// Floor division and its remainder. NumPy computes those of float16 in float32.
+fn divmod(dtype: HostDtype, x: f64, y: f64) -> (f64, f64) {
+    if dtype == HostDtype::F64 {
+        return divmod_f64(x, y);
+    }
+    let (quotient, rest) = divmod_f32(x as f32, y as f32);
+    (quotient.into(), rest.into())
+}
+
 /// `left op right`, element by element.
 pub(super) fn binary(op: BinOp, left: &Value, right: &Value, span: Span) -> EvalResult<Value> {
     let (a, b, mut dtype, shape) = pair(left, right, span)?;
@@ -145,8 +155,8 @@ pub(super) fn binary(op: BinOp, left: &Value, right: &Value, span: Span) -> Eval
                 BinOp::Sub => x - y,
                 BinOp::Mul => x * y,
                 BinOp::Div => x / y,
-                BinOp::FloorDiv => (x / y).floor(),
-                BinOp::Mod => x - (x / y).floor() * y,
+                BinOp::FloorDiv => divmod(dtype, x, y).0,
+                BinOp::Mod => divmod(dtype, x, y).1,
                 BinOp::Pow => x.powf(y),
                 _ => return Err(unknown()),
             })

@@ -156,7 +156,7 @@ pub(crate) fn of(value: &Value) -> Option<&Array> {
 
 impl HostDtype {
     /// What an element of this type makes of a number, as `astype` does: floats are cut to integers, integers wrap.
-    fn fit(self, value: Imm) -> Imm {
+    pub(crate) fn fit(self, value: Imm) -> Imm {
         let integer = match value {
             Imm::Int(i) => i,
             Imm::Float(x) => x as i64,
@@ -169,10 +169,25 @@ impl HostDtype {
             HostDtype::F64 => Imm::Float(float),
             HostDtype::I64 | HostDtype::U64 => Imm::Int(integer),
             HostDtype::Device(DType::Bool) => Imm::Int(i64::from(float != 0.0)),
-            HostDtype::Device(d) if d.is_float() => Imm::Float(f64::from(bits_to_f32(d, f32_to_bits(d, float as f32)))),
+            HostDtype::Device(d) if d.is_float() => {
+                let single = if d == DType::F16 { round_to_odd(float) } else { float as f32 };
+                Imm::Float(f64::from(bits_to_f32(d, f32_to_bits(d, single))))
+            }
             HostDtype::Device(d) => Imm::Int(bits_to_i64(d, (integer & wrap_mask(d)) as u32)),
         }
     }
+}
+
+/// To float32 so that rounding the result to float16 is as rounding once.
+fn round_to_odd(x: f64) -> f32 {
+    let near = x as f32;
+    let back = f64::from(near);
+    if back == x || !near.is_finite() {
+        return near;
+    }
+    // The neighbour whose last bit is 1: of the two around `x`, it is not on a boundary of float16.
+    let towards_zero = near.to_bits() - u32::from(back.abs() > x.abs());
+    f32::from_bits(towards_zero | 1)
 }
 
 fn wrap_mask(dtype: DType) -> i64 {
@@ -291,7 +306,7 @@ impl Array {
     }
 
     /// A number or an array.
-    fn simple(self) -> Value {
+    pub(crate) fn simple(self) -> Value {
         match (self.shape.is_empty(), self.values.first()) {
             (true, Some(&v)) => scalar(self.dtype, v),
             _ => self.value(),
@@ -396,7 +411,7 @@ impl Array {
     }
 }
 
-fn float(v: Imm) -> f64 {
+pub(crate) fn float(v: Imm) -> f64 {
     match v {
         Imm::Int(i) => i as f64,
         Imm::Float(x) => x,
@@ -404,7 +419,7 @@ fn float(v: Imm) -> f64 {
 }
 
 /// The Python number of an element.
-fn scalar(dtype: HostDtype, v: Imm) -> Value {
+pub(crate) fn scalar(dtype: HostDtype, v: Imm) -> Value {
     match v {
         Imm::Int(i) if dtype == HostDtype::Device(DType::Bool) => Value::Bool(i != 0),
         Imm::Int(i) => Value::Int(i),

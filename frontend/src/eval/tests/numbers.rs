@@ -1,0 +1,56 @@
+//! Numbers of NumPy; those of Python are compared with CPython in tests/python.rs.
+
+use super::*;
+
+#[track_caller]
+fn check_numpy(expr: &str, expected: &str) {
+    check(&format!("import numpy as np\nprint(repr(({expr})))"), expected);
+}
+
+#[test]
+fn arrays_divide_as_numpy() {
+    check_numpy("(np.array([7.0, -7.0, 1.0, -1.0]) // 0.1).tolist()", "[69.0, -70.0, 9.0, -10.0]");
+    check_numpy("(np.array([1.0, -0.0, -5.0]) % 0.5).tolist()", "[0.0, 0.0, 0.0]");
+    check_numpy("(np.array([-5.0, 5.0]) // float('inf')).tolist()", "[-1.0, 0.0]");
+    check_numpy("(np.array([-5.0, 5.0]) % float('inf')).tolist()", "[inf, 5.0]");
+    check_numpy("(np.array([1.0, -1.0]) // 0.0).tolist()", "[inf, -inf]");
+    // In float32, 1 is 10 times 0.1 or less.
+    check_numpy("(np.array([1.0], dtype=np.float32) // np.array([0.1], dtype=np.float32)).tolist()", "[9.0]");
+}
+
+#[test]
+fn round_of_numpy_scales() {
+    check_numpy("np.round(2.675, 2), np.round(2.5), np.round(-2.5), np.round(1234.5, -2)", "(2.68, 2.0, -2.0, 1200.0)");
+    check_numpy("np.round(1234, -2), np.round(1250, -2), np.round(7), np.round(7, 2)", "(1200, 1200, 7, 7)");
+    check_numpy("np.round(np.array([0.5, 1.5, 2.675]), 2).tolist()", "[0.5, 1.5, 2.68]");
+    check_numpy("np.round(np.array([15, 25, 31]), decimals=-1).tolist()", "[20, 20, 30]");
+}
+
+#[test]
+fn numbers_of_numpy_have_the_range_and_precision_of_their_type() {
+    check_numpy("np.float16(2049), np.float16(70000), np.float16(1e-9)", "(2048.0, inf, 0.0)");
+    // Rounding to float32 first would make a tie of it.
+    check_numpy("np.float16(2049 + 1e-9), np.float16(2051 - 1e-9)", "(2050.0, 2050.0)");
+    check_numpy("np.float32(0.1), np.float32(3.5e38), np.float32(1e-50)", "(0.10000000149011612, inf, 0.0)");
+    check_numpy("np.float32(2**24 + 1), np.float64(0.1)", "(16777216.0, 0.1)");
+    check_numpy("np.int8(-128), np.uint8(255), np.uint32(2**32 - 1), np.int32(-3.9)", "(-128, 255, 4294967295, -3)");
+    check_numpy("np.bool_(2), np.bool_(0.0)", "(True, False)");
+    check_numpy("np.uint8(np.array([250, 300])).tolist()", "[250, 44]");
+    for (call, message) in [
+        ("np.uint8(256)", "256 is out of bounds for uint8"),
+        ("np.uint32(-1)", "-1 is out of bounds for uint32"),
+        ("np.int8(300.5)", "300.5 is out of bounds for int8"),
+        ("np.int32(float('nan'))", "nan is out of bounds for int32"),
+    ] {
+        check(&format!("import numpy as np\ntry:\n    {call}\nexcept OverflowError as e:\n    print(e)"), message);
+    }
+}
+
+#[test]
+fn powers_beyond_real_floats_are_errors() {
+    check_kernel(
+        "(-8) ** (1 / 3)",
+        "value-error: -8.0 ** 0.3333333333333333 is a complex number, which a kernel cannot use",
+    );
+    check_kernel("2.0 ** 1024", "float-overflow: 2.0 ** 1024.0 is too large for a float");
+}
