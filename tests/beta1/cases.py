@@ -59,6 +59,8 @@ def values():
     filled = np.repeat(np.float32([3, 4, 5]), 512)[None, :1300].repeat(200, axis=0)
     filled[5:7, 10:20] = x[5:7, 10:20]
     yield case("filled_parts", dict(x=x), out=filled, file="operands.py")
+    x = normal((32, 3, 4), 36)
+    yield case("shapes_of_results", dict(x=x), out=x.var(axis=2))
 
 
 def indices():

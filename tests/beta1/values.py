@@ -144,3 +144,18 @@ def attention(q, k, v):
     weights = nl.softmax(scores, axis=1)
     nl.store(out, nl.matmul(weights, nl.transpose(nl.load(v))))
     return out
+
+
+@nki.jit
+def shapes_of_results(x):
+    """A variance loses the axes that it reduces; several axes are added at once."""
+    p, a, b = x.shape
+    out = nl.ndarray((p, a), dtype=nl.float32, buffer=nl.shared_hbm)
+    tile = nl.load(x)
+    spread = nl.var(tile, axis=2)
+    assert spread.shape == (p, a)
+    assert nl.expand_dims(spread, axis=(2, 3)).shape == (p, a, 1, 1)
+    assert nl.expand_dims(spread, axis=[1, -1]).shape == (p, 1, a, 1)
+    assert nl.expand_dims(spread, -1).shape == (p, a, 1)
+    nl.store(out, spread)
+    return out

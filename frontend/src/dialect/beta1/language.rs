@@ -470,8 +470,15 @@ fn expand_dims(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
     let span = args.span;
     let [x, axis] = args.bind(interp, "nl.expand_dims", ["data", "axis"], 2)?;
     let t = Place::need(&need(x), "nl.expand_dims", span)?.tensor(None, span)?;
-    let axis = int(&need(axis), "nl.expand_dims: axis", span)?;
-    t.expand_dim(axis).map(Value::object).map_err(|v| raise("", &v, span, &[&t.storage]))
+    let axes = ints(&need(axis), "nl.expand_dims: axis", span)?;
+    // Positions are those in the result, so that lower ones come first.
+    let rank = (t.ndim() + axes.len()) as i64;
+    let mut axes: Vec<i64> = axes.iter().map(|&a| if a < 0 { a + rank } else { a }).collect();
+    axes.sort_unstable();
+    axes.iter()
+        .try_fold(t.clone(), |t, &axis| t.expand_dim(axis))
+        .map(Value::object)
+        .map_err(|v| raise("", &v, span, &[&t.storage]))
 }
 
 fn gather_flattened(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
