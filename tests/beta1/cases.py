@@ -59,6 +59,18 @@ def values():
     filled = np.repeat(np.float32([3, 4, 5]), 512)[None, :1300].repeat(200, axis=0)
     filled[5:7, 10:20] = x[5:7, 10:20]
     yield case("filled_parts", dict(x=x), out=filled, file="operands.py")
+    x = normal((64, 64), 18)
+    square = x.T @ x
+    total = square * square - square + x.T
+    total[:, :32] += square[:, 32:]
+    yield case("psum_in_place", dict(x=x), out=total, atol=1e-3)
+    x, y = (normal((64, 48), seed).astype(np.float16) for seed in (19, 25))
+    named, indexed = np.zeros((48, 48), np.float16), np.zeros((48, 48), ml_dtypes.bfloat16)
+    for part in (slice(0, 32), slice(32, 64)):
+        product = x[part].astype(np.float32).T @ y[part].astype(np.float32)
+        named = (named.astype(np.float32) + product).astype(np.float16)
+        indexed = (indexed.astype(np.float32) + product).astype(ml_dtypes.bfloat16)
+    yield case("narrow_sums", dict(x=x, y=y), out=np.stack([named, indexed.astype(np.float16)]), rtol=2e-3, atol=2e-2)
     x = normal((32, 3, 4), 36)
     yield case("shapes_of_results", dict(x=x), out=x.var(axis=2))
 
