@@ -59,6 +59,8 @@ def values():
     filled = np.repeat(np.float32([3, 4, 5]), 512)[None, :1300].repeat(200, axis=0)
     filled[5:7, 10:20] = x[5:7, 10:20]
     yield case("filled_parts", dict(x=x), out=filled, file="operands.py")
+
+
     x = normal((64, 64), 18)
     square = x.T @ x
     total = square * square - square + x.T
@@ -107,6 +109,40 @@ def indices():
     yield case("gathered", dict(data=x, idx=idx, rows=64), out=2 * x, file="indices.py")
 
 
+def masks():
+    x = normal((8, 8, 8), 60)
+    out = np.zeros((8, 7, 8), np.float32)
+    out[:, 0, :4] = x[:, :4, :4].sum(axis=2)
+    out[:5, 1] = x[:5, :, 2:].max(axis=2)
+    out[:, 2] = x[:, :, :3].mean(axis=2)
+    out[:3, 3, 0] = x[:3, :4, :5].sum(axis=(1, 2))
+    out[:, 4, :4] = x[:, :4, :4].var(axis=2)
+    out[:, 5, :2] = x[:, :2, :3].max(axis=2)
+    yield case("of_reductions", dict(x=x), out=out, file="masks.py")
+    for shape in [(8, 8, 8), (64, 6, 9)]:
+        x = normal(shape, 61)
+        out = np.zeros((2, shape[0], shape[2]), np.float32)
+        out[0, :, :5], out[1, :, :5] = x[:, :3, :5].sum(axis=1), x[:, :3, :5].min(axis=1)
+        yield case("of_middle_axes", dict(x=x), out=out, file="masks.py", name=f"of_middle_axes-{shape}")
+        x = normal(shape, 62)
+        v = x.sum(axis=(1, 2))[:, None, None]
+        part = (np.arange(shape[1])[:, None] < 3) & (np.arange(shape[2]) >= 2)
+        out = [np.where(part, y, 0) for y in (x * v, x * v + v, x * v + x, x * x, x + x[:, :1])]
+        out[3] = x * x * (np.arange(shape[1]) < 3)[:, None] * (np.arange(shape[0]) < 5)[:, None, None]
+        total = out[3].sum(axis=(1, 2))[:, None]
+        yield case("of_vectors", dict(x=x), out=np.stack(out), total=total, file="masks.py", atol=1e-3, name=f"of_vectors-{shape}")
+    x = normal((64, 48), 63)
+    order = np.argsort(-x[:, :20], axis=1)[:, :8]
+    best = np.take_along_axis(x, order, axis=1)
+    yield case("of_searches", dict(x=x), out=best, where=order.astype(np.uint32), file="masks.py")
+    x, y = normal((64, 32), 64), normal((64, 48), 65)
+    out = np.zeros((3, 32, 48), np.float32)
+    out[0, :21, :31] = x.T[:21] @ y[:, :31]
+    out[1, :24, 10:30] = x[:40, :24].T @ y[:40, 10:30]
+    out[2] = x[32:].T @ y[32:]
+    yield case("of_operands", dict(x=x, y=y), out=out, file="masks.py", atol=1e-4)
+
+
 def programs():
     x = normal((64, 96), 32)
     half = np.sort(x[:, :48], axis=1)[:, ::-1][:, :8]
@@ -147,6 +183,7 @@ def banks():
 def cases():
     yield from values()
     yield from indices()
+    yield from masks()
     yield from programs()
     yield from tables()
     yield from banks()
