@@ -121,8 +121,9 @@ def masks():
     yield case("of_reductions", dict(x=x), out=out, file="masks.py")
     for shape in [(8, 8, 8), (64, 6, 9)]:
         x = normal(shape, 61)
-        out = np.zeros((2, shape[0], shape[2]), np.float32)
+        out = np.zeros((3, shape[0], shape[2]), np.float32)
         out[0, :, :5], out[1, :, :5] = x[:, :3, :5].sum(axis=1), x[:, :3, :5].min(axis=1)
+        out[2, :, :5] = x[:, :3, :5].max(axis=1)
         yield case("of_middle_axes", dict(x=x), out=out, file="masks.py", name=f"of_middle_axes-{shape}")
         x = normal(shape, 62)
         v = x.sum(axis=(1, 2))[:, None, None]

@@ -31,15 +31,19 @@ def of_reductions(x):
 def of_middle_axes(x):
     """A reduction of an axis in the middle, which the mask restricts along with one that stays."""
     p, a, b = x.shape
-    out = nl.ndarray((2, p, b), dtype=nl.float32, buffer=nl.shared_hbm)
+    out = nl.ndarray((3, p, b), dtype=nl.float32, buffer=nl.shared_hbm)
     tile = nl.load(x)
     i, j, k = nl.mgrid[0:p, 0:a, 0:b]
     first = nl.zeros((p, b), dtype=nl.float32)
     second = nl.zeros((p, b), dtype=nl.float32)
     first[...] = nisa.tensor_reduce(nl.add, tile, axis=[1], mask=(j < 3) & (k < 5))
     second[...] = nl.min(tile, axis=[1], mask=(j < 3) & (k < 5))
+    third = nl.zeros((p, b), dtype=nl.float32)
+    kept = nisa.tensor_reduce(np.max, tile, axis=[1], keepdims=True, mask=(j < 3) & (k < 5))
+    third[:, 0:5] = kept.reshape((p, b))[:, 0:5]
     nl.store(out[0], first)
     nl.store(out[1], second)
+    nl.store(out[2], third)
     return out
 
 

@@ -250,7 +250,9 @@ pub(super) fn of_reduction(clip: &Clip, data: &Tensor, axes: &[i64], result: &Te
     let frame = counts(result);
     let rank = shape.len() as i64;
     let is_reduced = |d: i64| axes.iter().any(|&a| a == d || a + rank == d);
-    let mut kept: SmallVec<[(u32, u32); 4]> = if frame.len() == shape.len() {
+    // Dimensions that are kept stay where they are, or come last after an axis in the middle has been moved.
+    let in_place = frame.len() == shape.len() && (0..).zip(&frame).all(|(d, &n)| !is_reduced(d) || n == 1);
+    let mut kept: SmallVec<[(u32, u32); 4]> = if in_place {
         (0..).zip(parts).map(|(d, part)| if is_reduced(d) { (0, 1) } else { part }).collect()
     } else {
         (0..).zip(parts).filter(|(d, _)| !is_reduced(*d)).map(|(_, part)| part).collect()
