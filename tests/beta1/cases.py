@@ -61,6 +61,22 @@ def values():
     yield case("filled_parts", dict(x=x), out=filled, file="operands.py")
 
 
+    x = normal((64, 64), 18)
+    square = x.T @ x
+    total = square * square - square + x.T
+    total[:, :32] += square[:, 32:]
+    yield case("psum_in_place", dict(x=x), out=total, atol=1e-3)
+    x, y = (normal((64, 48), seed).astype(np.float16) for seed in (19, 25))
+    named, indexed = np.zeros((48, 48), np.float16), np.zeros((48, 48), ml_dtypes.bfloat16)
+    for part in (slice(0, 32), slice(32, 64)):
+        product = x[part].astype(np.float32).T @ y[part].astype(np.float32)
+        named = (named.astype(np.float32) + product).astype(np.float16)
+        indexed = (indexed.astype(np.float32) + product).astype(ml_dtypes.bfloat16)
+    yield case("narrow_sums", dict(x=x, y=y), out=np.stack([named, indexed.astype(np.float16)]), rtol=2e-3, atol=2e-2)
+    x = normal((32, 3, 4), 36)
+    yield case("shapes_of_results", dict(x=x), out=x.var(axis=2))
+
+
 def indices():
     x = normal((64, 32), 20)
     parts = [np.concatenate([x[:, ::2], x[:, 1::2]], axis=1), x[:, ::-1], np.repeat(x[:, :16], 2, axis=1)]
@@ -91,6 +107,41 @@ def indices():
     yield case("reductions", dict(x=x), out=np.concatenate(parts, axis=1), file="indices.py", atol=1e-4)
     x, idx = normal((64, 20), 30), np.random.default_rng(31).permutation(64).astype(np.int32)[:, None]
     yield case("gathered", dict(data=x, idx=idx, rows=64), out=2 * x, file="indices.py")
+
+
+def masks():
+    x = normal((8, 8, 8), 60)
+    out = np.zeros((8, 7, 8), np.float32)
+    out[:, 0, :4] = x[:, :4, :4].sum(axis=2)
+    out[:5, 1] = x[:5, :, 2:].max(axis=2)
+    out[:, 2] = x[:, :, :3].mean(axis=2)
+    out[:3, 3, 0] = x[:3, :4, :5].sum(axis=(1, 2))
+    out[:, 4, :4] = x[:, :4, :4].var(axis=2)
+    out[:, 5, :2] = x[:, :2, :3].max(axis=2)
+    yield case("of_reductions", dict(x=x), out=out, file="masks.py")
+    for shape in [(8, 8, 8), (64, 6, 9)]:
+        x = normal(shape, 61)
+        out = np.zeros((3, shape[0], shape[2]), np.float32)
+        out[0, :, :5], out[1, :, :5] = x[:, :3, :5].sum(axis=1), x[:, :3, :5].min(axis=1)
+        out[2, :, :5] = x[:, :3, :5].max(axis=1)
+        yield case("of_middle_axes", dict(x=x), out=out, file="masks.py", name=f"of_middle_axes-{shape}")
+        x = normal(shape, 62)
+        v = x.sum(axis=(1, 2))[:, None, None]
+        part = (np.arange(shape[1])[:, None] < 3) & (np.arange(shape[2]) >= 2)
+        out = [np.where(part, y, 0) for y in (x * v, x * v + v, x * v + x, x * x, x + x[:, :1])]
+        out[3] = x * x * (np.arange(shape[1]) < 3)[:, None] * (np.arange(shape[0]) < 5)[:, None, None]
+        total = out[3].sum(axis=(1, 2))[:, None]
+        yield case("of_vectors", dict(x=x), out=np.stack(out), total=total, file="masks.py", atol=1e-3, name=f"of_vectors-{shape}")
+    x = normal((64, 48), 63)
+    order = np.argsort(-x[:, :20], axis=1)[:, :8]
+    best = np.take_along_axis(x, order, axis=1)
+    yield case("of_searches", dict(x=x), out=best, where=order.astype(np.uint32), file="masks.py")
+    x, y = normal((64, 32), 64), normal((64, 48), 65)
+    out = np.zeros((3, 32, 48), np.float32)
+    out[0, :21, :31] = x.T[:21] @ y[:, :31]
+    out[1, :24, 10:30] = x[:40, :24].T @ y[:40, 10:30]
+    out[2] = x[32:].T @ y[32:]
+    yield case("of_operands", dict(x=x, y=y), out=out, file="masks.py", atol=1e-4)
 
 
 def programs():
@@ -133,6 +184,7 @@ def banks():
 def cases():
     yield from values()
     yield from indices()
+    yield from masks()
     yield from programs()
     yield from tables()
     yield from banks()

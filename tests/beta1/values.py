@@ -144,3 +144,53 @@ def attention(q, k, v):
     weights = nl.softmax(scores, axis=1)
     nl.store(out, nl.matmul(weights, nl.transpose(nl.load(v))))
     return out
+
+
+@nki.jit
+def psum_in_place(x):
+    """In-place operators whose target and value both are in PSUM."""
+    p, f = x.shape
+    out = nl.ndarray((p, p), dtype=nl.float32, buffer=nl.shared_hbm)
+    tile = nl.load(x)
+    square = nl.zeros((p, p), dtype=nl.float32, buffer=nl.psum)
+    square += nisa.nc_matmul(tile, tile)
+    other = nisa.nc_matmul(tile, tile)
+    square *= other
+    square -= nl.matmul(tile, tile, transpose_x=True)
+    square += nisa.nc_transpose(tile, engine=nisa.tensor_engine)
+    square[:, 0:32] += other[:, 32:64]
+    nl.store(out, square)
+    return out
+
+
+@nki.jit
+def narrow_sums(x, y):
+    """Sums of products in PSUM tiles of 16 bits, which round each time."""
+    k, m = x.shape
+    out = nl.ndarray((2, m, m), dtype=x.dtype, buffer=nl.shared_hbm)
+    named = nl.zeros((m, m), x.dtype, buffer=nl.psum)
+    indexed = nl.zeros((m, m), nl.bfloat16, buffer=nl.psum)
+    i, j = nl.mgrid[0:m, 0:m]
+    for part in nl.affine_range(2):
+        left = nl.load(x[nl.ds(part * (k // 2), k // 2), :])
+        right = nl.load(y[nl.ds(part * (k // 2), k // 2), :])
+        named += nl.matmul(left, right, transpose_x=True)
+        indexed[i, j] += nisa.nc_matmul(left, right)
+    nl.store(out[0], named)
+    nl.store(out[1], indexed)
+    return out
+
+
+@nki.jit
+def shapes_of_results(x):
+    """A variance loses the axes that it reduces; several axes are added at once."""
+    p, a, b = x.shape
+    out = nl.ndarray((p, a), dtype=nl.float32, buffer=nl.shared_hbm)
+    tile = nl.load(x)
+    spread = nl.var(tile, axis=2)
+    assert spread.shape == (p, a)
+    assert nl.expand_dims(spread, axis=(2, 3)).shape == (p, a, 1, 1)
+    assert nl.expand_dims(spread, axis=[1, -1]).shape == (p, 1, a, 1)
+    assert nl.expand_dims(spread, -1).shape == (p, a, 1)
+    nl.store(out, spread)
+    return out

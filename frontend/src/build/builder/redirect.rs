@@ -139,7 +139,12 @@ impl Builder {
                 }
             },
         };
-        self.move_result(tile, inst, to, Some(mode), true)
+        if self.move_result(tile, inst.clone(), to, Some(mode), true)? {
+            return Ok(true);
+        }
+        // A tile that no matmul can add to, of 16 bits, can still be overwritten: the first term of a sum.
+        let is_zero = self.written.get(&to.tensor).is_some_and(|w| w.zero && w.covered(to) == Covered::Nothing);
+        if is_zero { self.move_result(tile, inst, to, Some(Arg::Bool(false)), false) } else { Ok(false) }
     }
 
     /// The instruction emitted last, if it computes these elements of a new tile and nothing else has touched it.

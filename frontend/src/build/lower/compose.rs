@@ -90,9 +90,8 @@ impl Lower<'_> {
                 return self.scalar_op(what, &sum, AluOp::Multiply, Arg::Float(1.0 / n), Some(out));
             }
             _ => {
-                // The result of nl.var "always has keepdims=True shape" (docstring).
-                let shape = Self::reduced_shape(x, &axes, true);
-                let sum = self.tensor_reduce("add", x, &axes, &shape, DType::F32, false)?;
+                let means = Self::reduced_shape(x, &axes, true);
+                let sum = self.tensor_reduce("add", x, &axes, &means, DType::F32, false)?;
                 let mean = self.scalar_op(what, &sum, AluOp::Multiply, Arg::Float(1.0 / n), Some(DType::F32))?;
                 let centred = self.binary(
                     "subtract",

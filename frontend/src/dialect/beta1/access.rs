@@ -7,7 +7,7 @@ use nki_isa::view::Dims;
 use nki_isa::{Dim, Index, Indirect, View, Violation};
 use smallvec::SmallVec;
 
-use super::affine::{IndexTile, common_frame};
+use super::affine::{IndexTile, Mask, clip_of, common_frame};
 use super::blocks::Blocks;
 use crate::build;
 use crate::build::tensor::{Tensor, shape_text};
@@ -155,8 +155,11 @@ impl Object for Access {
         })
     }
 
-    fn item(&self, _interp: &mut Interp<'_>, _this: &Value, _index: &Value, span: Span) -> EvalResult<Value> {
-        Err(self.refuse(span))
+    fn item(&self, _interp: &mut Interp<'_>, this: &Value, index: &Value, span: Span) -> EvalResult<Value> {
+        match MaskedOperand::of(this, index, span)? {
+            Some(masked) => Ok(masked),
+            None => Err(self.refuse(span)),
+        }
     }
 }
 
@@ -169,24 +172,31 @@ impl Access {
     }
 }
 
-/// The axes of a frame that a clip restricts, each with what it leaves. Axes are aligned from the end, axis 0 with axis 0.
+/// The axis of a tile that an axis of a mask is. Axes are aligned from the end, axis 0 with axis 0: `None` where the tile has fewer.
+fn axis_of(at: usize, mask_rank: usize, rank: usize) -> Option<usize> {
+    // Free axes are never partitions, so a tile that lacks an axis is not masked along another one.
+    if at == 0 { Some(0) } else { (rank + at).checked_sub(mask_rank).filter(|&axis| axis > 0) }
+}
+
+/// The axes of a frame that a clip restricts, each with what it leaves.
 pub(super) fn restrictions<'c>(
     clip: &'c Clip,
     frame: &[u32],
     about: &Tensor,
     span: Span,
 ) -> EvalResult<Vec<(usize, &'c (u32, u32))>> {
+    let is_column = frame.iter().skip(1).all(|&n| n == 1);
     let mut out = Vec::new();
     for (at, kept) in clip.kept.iter().enumerate() {
         let count = clip.frame[at];
         if *kept == (0, count) {
             continue;
         }
-        let axis = if at == 0 { Some(0) } else { (frame.len() + at).checked_sub(clip.frame.len()) };
-        match axis.and_then(|a| frame.get(a).map(|&n| (a, n))) {
+        match axis_of(at, clip.frame.len(), frame.len()).and_then(|a| frame.get(a).map(|&n| (a, n))) {
             Some((axis, n)) if n == count => out.push((axis, kept)),
             // What repeats along the axis stays as it is.
             Some((_, 1)) => {}
+            None if is_column => {}
             _ => {
                 let message = format!(
                     "mask= restricts an axis of length {count}, `{}` of shape {} has no such axis",
@@ -201,13 +211,62 @@ pub(super) fn restrictions<'c>(
     Ok(out)
 }
 
-/// The clip without the axes that a tile does not have: for results and operands that have only some of the axes of the others.
+fn counts(t: &Tensor) -> SmallVec<[u32; 4]> {
+    t.view.dims.iter().map(|d| d.count).collect()
+}
+
+/// The clip without the axes that a tile does not have: for results that have only some of the axes of the operands.
 pub(super) fn of_axes(t: &Tensor, clip: &Clip) -> Clip {
     let mut clip = clip.clone();
-    let (rank, own) = (clip.frame.len(), t.ndim());
-    for at in 0..rank {
-        let axis = if at == 0 { Some(0) } else { (own + at).checked_sub(rank).filter(|&a| a > 0) };
-        if axis.and_then(|a| t.view.dims.get(a)).is_none_or(|d| d.count != clip.frame[at]) {
+    for at in 0..clip.frame.len() {
+        let dim = axis_of(at, clip.frame.len(), t.ndim()).and_then(|a| t.view.dims.get(a));
+        if dim.is_none_or(|d| d.count != clip.frame[at]) {
+            clip.kept[at] = (0, clip.frame[at]);
+        }
+    }
+    clip
+}
+
+/// What a clip leaves of a tile that shares only the partitions with the masked one.
+pub(super) fn of_partitions(t: &Tensor, clip: &Clip) -> Clip {
+    let frame = counts(t);
+    let mut kept: SmallVec<[(u32, u32); 4]> = frame.iter().map(|&n| (0, n)).collect();
+    if let (Some(rows), Some(part), true) = (kept.first_mut(), clip.kept.first(), frame.first() == clip.frame.first()) {
+        *rows = *part;
+    }
+    Clip { frame, kept }
+}
+
+/// What a clip leaves of the result of a reduction of `data` over `axes`: the part along the axes that are not reduced.
+pub(super) fn of_reduction(clip: &Clip, data: &Tensor, axes: &[i64], result: &Tensor, span: Span) -> EvalResult<Clip> {
+    if clip.is_empty() {
+        return Ok(clip.clone());
+    }
+    let shape = counts(data);
+    let mut parts: Vec<(u32, u32)> = shape.iter().map(|&n| (0, n)).collect();
+    for (axis, &part) in restrictions(clip, &shape, data, span)? {
+        parts[axis] = part;
+    }
+    let frame = counts(result);
+    let rank = shape.len() as i64;
+    let is_reduced = |d: i64| axes.iter().any(|&a| a == d || a + rank == d);
+    // Dimensions that are kept stay where they are, or come last after an axis in the middle has been moved.
+    let in_place = frame.len() == shape.len() && (0..).zip(&frame).all(|(d, &n)| !is_reduced(d) || n == 1);
+    let mut kept: SmallVec<[(u32, u32); 4]> = if in_place {
+        (0..).zip(parts).map(|(d, part)| if is_reduced(d) { (0, 1) } else { part }).collect()
+    } else {
+        (0..).zip(parts).filter(|(d, _)| !is_reduced(*d)).map(|(_, part)| part).collect()
+    };
+    kept.resize(frame.len(), (0, 1));
+    Ok(Clip { frame, kept })
+}
+
+/// The clip without the axes that an operand of `rank` lacks, which an operand of `widest` axes has: it repeats along them.
+pub(super) fn of_rank(clip: &Clip, rank: usize, widest: usize) -> Clip {
+    let mut clip = clip.clone();
+    let of_mask = clip.frame.len();
+    if of_mask <= widest {
+        for at in (0..of_mask).filter(|&at| axis_of(at, of_mask, rank).is_none()) {
             clip.kept[at] = (0, clip.frame[at]);
         }
     }
@@ -216,7 +275,7 @@ pub(super) fn of_axes(t: &Tensor, clip: &Clip) -> Clip {
 
 /// What a clip leaves of a tile.
 pub(super) fn narrowed(t: &Tensor, clip: &Clip, span: Span) -> EvalResult<Tensor> {
-    let frame: Vec<u32> = t.view.dims.iter().map(|d| d.count).collect();
+    let frame = counts(t);
     let mut view = t.view.clone();
     for (axis, &(from, to)) in restrictions(clip, &frame, t, span)? {
         let dim = &mut view.dims[axis];
@@ -256,6 +315,11 @@ impl Place {
         if let Some(access) = value.downcast_rc::<Access>() {
             return Ok(Some(Place::Access(access)));
         }
+        if let Some(masked) = value.downcast::<MaskedOperand>() {
+            let name = &masked.place.outline(span)?.storage.name;
+            let message = format!("{what} takes no mask as an index: `{name}[mask]` is an operand of matmuls only");
+            return Err(Raise::at("bad-mask", message, span, "here").help("pass mask= to the operation"));
+        }
         match value.downcast::<Blocks>() {
             Some(blocks) => Err(blocks.whole(what, span)),
             None => Ok(None),
@@ -265,6 +329,13 @@ impl Place {
     /// The operand, which must be one.
     pub(super) fn need(value: &Value, what: &str, span: Span) -> EvalResult<Place> {
         Place::of(value, what, span)?.ok_or_else(|| wrong(what, "a tile", value, span))
+    }
+
+    pub(super) fn rank(&self) -> usize {
+        match self {
+            Place::Tile(t) => t.ndim(),
+            Place::Access(access) => access.frame.len(),
+        }
     }
 
     /// Its shape, type and memory as a tensor, whose elements are those of an instruction only without a mask.
@@ -283,6 +354,105 @@ impl Place {
             (Place::Access(access), Some(clip)) => access.clipped(clip, span),
             (Place::Access(access), None) => Err(access.refuse(span)),
         }
+    }
+}
+
+/// `x[mask]`: an operand of a matmul, of which a mask leaves a part. The product has all rows and columns; those that are left are computed.
+#[derive(Debug, Clone)]
+pub(super) struct MaskedOperand {
+    pub(super) place: Place,
+    pub(super) clip: Clip,
+}
+
+impl MaskedOperand {
+    /// `base[mask]`; `None` if the index is no mask.
+    pub(super) fn of(base: &Value, index: &Value, span: Span) -> EvalResult<Option<Value>> {
+        if index.downcast::<Mask>().is_none() {
+            return Ok(None);
+        }
+        let (Some(place), Some(clip)) = (Place::of(base, "an index", span)?, clip_of(Some(index), span)?) else {
+            return Ok(None);
+        };
+        Ok(Some(Value::object(MaskedOperand { place, clip })))
+    }
+
+    /// An operand of a matmul, and the mask that it has.
+    pub(super) fn parts(value: &Value, what: &str, span: Span) -> EvalResult<(Place, Option<Clip>)> {
+        match value.downcast::<MaskedOperand>() {
+            Some(masked) => Ok((masked.place.clone(), Some(masked.clip.clone()))),
+            None => Ok((Place::need(value, what, span)?, None)),
+        }
+    }
+}
+
+impl Object for MaskedOperand {
+    fn type_name(&self) -> &'static str {
+        "masked operand"
+    }
+
+    fn is_device_data(&self) -> bool {
+        true
+    }
+}
+
+/// What masks leave of a matmul: of its first operand, its second and its product.
+pub(super) struct MatmulClips {
+    pub(super) first: Clip,
+    pub(super) second: Clip,
+    pub(super) product: Clip,
+}
+
+impl MatmulClips {
+    /// The parts of operands with masks of their own; `rows` is the axis of the first that the rows of the product are. What one operand
+    /// leaves out of the contraction the other leaves out, too.
+    pub(super) fn new(
+        first: &(Place, Option<Clip>),
+        second: &(Place, Option<Clip>),
+        rows: usize,
+        product: Option<&Clip>,
+        span: Span,
+    ) -> EvalResult<Self> {
+        let own = |(place, clip): &(Place, Option<Clip>)| -> EvalResult<[(u32, u32); 2]> {
+            let outline = place.outline(span)?;
+            let frame = counts(&outline);
+            let [n, m] = frame[..] else {
+                let message = format!(
+                    "a mask as an index of `{}` of shape {}, which has not two dimensions",
+                    outline.storage.name,
+                    outline.shape_text()
+                );
+                return Err(Raise::at("bad-mask", message, span, "here").help("slice the operand instead"));
+            };
+            let mut kept = [(0, n), (0, m)];
+            if let Some(clip) = clip {
+                for (axis, &part) in restrictions(clip, &frame, &outline, span)? {
+                    kept[axis] = part;
+                }
+            }
+            Ok(kept)
+        };
+        let common = |a: (u32, u32), b: (u32, u32)| (a.0.max(b.0), a.1.min(b.1));
+        let (outer, inner) = (own(first)?, own(second)?);
+        let (of_first, of_second) = (counts(&first.0.outline(span)?), counts(&second.0.outline(span)?));
+        let frame: SmallVec<[u32; 4]> = [of_first[rows], of_second[1]].into_iter().collect();
+        let mut kept = [outer[rows], inner[1]];
+        if let Some(clip) = product {
+            for (axis, &part) in restrictions(clip, &frame, &first.0.outline(span)?, span)? {
+                kept[axis] = common(kept[axis], part);
+            }
+        }
+        let contracted = common(outer[1 - rows], inner[0]);
+        if contracted.0 >= contracted.1 {
+            kept = [(0, 0); 2];
+        }
+        let mut of_outer = [contracted; 2];
+        of_outer[rows] = kept[0];
+        let clip = |frame, kept: [(u32, u32); 2]| Clip { frame, kept: kept.into_iter().collect() };
+        Ok(MatmulClips {
+            first: clip(of_first, of_outer),
+            second: clip(of_second, [contracted, kept[1]]),
+            product: clip(frame, kept),
+        })
     }
 }
 

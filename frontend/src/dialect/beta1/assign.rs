@@ -242,9 +242,11 @@ fn combined(lower: &mut Lower<'_>, dst: &Tensor, alu: AluOp, value: &Operand) ->
             {
                 return Ok(());
             }
-            Operand::Tile(match fitted(tile, &extents(dst)) {
+            // An instruction reads at most one operand from PSUM, here the target.
+            let tile = if dst.view.space == Space::Psum { lower.in_sbuf(tile)? } else { tile.clone() };
+            Operand::Tile(match fitted(&tile, &extents(dst)) {
                 Some(same) => same,
-                None => widened(tile, dst)?,
+                None => widened(&tile, dst)?,
             })
         }
         number => number.clone(),

@@ -4,7 +4,7 @@ use nki_diag::Span;
 use nki_isa::Violation;
 use smallvec::SmallVec;
 
-use super::access::{Access, access, gathered};
+use super::access::{Access, MaskedOperand, access, gathered};
 use super::affine::{Axis, IndexTile, MgridTiles, Moved};
 use super::blocks::Blocks;
 use crate::build::tensor::{Key, Tensor};
@@ -27,6 +27,9 @@ pub(super) fn index(interp: &mut Interp<'_>, base: &Value, index: &Value, span: 
             None => vec![other.clone()],
         },
     };
+    if let Some(masked) = MaskedOperand::of(base, index, span)? {
+        return Ok(masked);
+    }
     if let Some(blocks) = base.downcast::<Blocks>() {
         let (value, rest) = blocks.clone().pick(interp, &keys, span)?;
         if rest.is_empty() {

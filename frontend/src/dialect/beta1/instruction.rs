@@ -6,7 +6,7 @@ use nki_isa::inst::result::Given;
 use nki_isa::schema::{Role, Schema};
 use nki_isa::{Arg, DType, Space};
 
-use super::access::{Place, narrowed, of_axes};
+use super::access::{MaskedOperand, MatmulClips, Place, narrowed, of_axes, of_partitions, of_rank, of_reduction};
 use super::affine::{IndexTile, clip_of};
 use super::language::{lower, no_mask, opt_dtype, take};
 use super::selection::pattern;
@@ -43,6 +43,9 @@ pub(crate) const WITH_DST: &[&str] =
 /// Instructions whose operands are laid out in other ways than their results, so that a mask restricts no common axis.
 const NO_MASK: &[&str] =
     &["dma_transpose", "local_gather", "sequence_bounds", "tensor_partition_reduce", "nc_transpose"];
+
+/// Instructions whose results share only the partitions with the operands: their free axis is another one.
+const OWN_FREE_AXIS: &[&str] = &["bn_aggr", "bn_stats", "max8", "nc_find_index8"];
 
 /// Operands with 8 elements in each partition, which share only the partitions with the others.
 const PARTITIONS_ONLY: &[(&str, &str)] =
@@ -109,6 +112,11 @@ pub(super) fn call(interp: &mut Interp<'_>, mut args: CallArgs) -> EvalResult<Va
     let clip = clip_of(mask.as_ref(), span)?;
     let dtype = if with_dst(schema) { None } else { take(interp, &mut args, "dtype") };
     let dtype = opt_dtype(dtype, schema.name, span)?;
+    if schema.name == "nc_matmul"
+        && let Some(made) = masked_matmul(interp, &args, clip.as_ref(), dtype)?
+    {
+        return Ok(made);
+    }
     prepare(interp, schema, &mut args)?;
     if let Some(done) = transposed_in_blocks(interp, schema, &args, dtype, clip.as_ref())? {
         return Ok(done);
@@ -148,18 +156,89 @@ fn returning(interp: &mut Interp<'_>, args: CallArgs, clip: Option<Clip>, dtype:
         return Ok(made.map_or(Value::None, Value::object));
     };
     // The result has its full shape, of which the instruction writes what the mask leaves.
-    let slots = bind::operands(interp, &POLICY, outlined(schema, &args, span)?)?;
+    let outlines = outlined(schema, &args, span)?;
+    let arranged = arranged(interp, schema, outlines.clone())?;
+    let slots = bind::operands(interp, &POLICY, arranged)?;
     let whole = result(interp, entry, &slots, dtype, span)?;
+    let left = of_result(interp, schema, &outlines, &clip, &whole)?;
     if !clip.is_empty() {
         let parts = readable(interp, schema, tensors(interp, schema, &args, Some(&clip), span)?)?;
-        let to = narrowed(&whole, &of_axes(&whole, &clip), span)?;
+        let to = narrowed(&whole, &left, span)?;
         bind::place(interp, &POLICY, parts, &mut |_, entry, slots| {
             destination(entry.schema, slots, &to);
             Ok(())
         })?;
     }
-    state(interp).note_mask(whole.storage.id, clip);
+    state(interp).note_mask(whole.storage.id, left);
     Ok(Value::object(whole))
+}
+
+/// `nisa.nc_matmul` of operands with masks of their own; `None` if none has one.
+fn masked_matmul(
+    interp: &mut Interp<'_>,
+    args: &CallArgs,
+    clip: Option<&Clip>,
+    dtype: Option<DType>,
+) -> EvalResult<Option<Value>> {
+    let (span, what) = (args.span, "nisa.nc_matmul");
+    let entry = &REGISTRY[args.data as usize];
+    let schema = entry.schema;
+    let names = ["stationary", "moving"];
+    let given = |interp: &Interp<'_>, name| given(interp, &POLICY, schema, args, name).cloned();
+    let (Some(stationary), Some(moving)) = (given(interp, names[0]), given(interp, names[1])) else { return Ok(None) };
+    if [&stationary, &moving].iter().all(|v| v.downcast::<MaskedOperand>().is_none()) {
+        return Ok(None);
+    }
+    let stationary = MaskedOperand::parts(&stationary, what, span)?;
+    let moving = MaskedOperand::parts(&moving, what, span)?;
+    let clips = MatmulClips::new(&stationary, &moving, 1, clip, span)?;
+    let with = |interp: &mut Interp<'_>, tiles: [Tensor; 2]| -> EvalResult<CallArgs> {
+        let mut args = args.clone();
+        for (name, tile) in names.into_iter().zip(tiles) {
+            set(interp, schema, &mut args, name, Value::object(tile));
+        }
+        prepare(interp, schema, &mut args)?;
+        Ok(args)
+    };
+    let outlines = with(interp, [stationary.0.outline(span)?, moving.0.outline(span)?])?;
+    let slots = bind::operands(interp, &POLICY, outlines)?;
+    let whole = result(interp, entry, &slots, dtype, span)?;
+    if !clips.product.is_empty() {
+        let tiles = [stationary.0.tensor(Some(&clips.first), span)?, moving.0.tensor(Some(&clips.second), span)?];
+        let to = narrowed(&whole, &clips.product, span)?;
+        let args = with(interp, tiles)?;
+        let args = readable(interp, schema, args)?;
+        bind::place(interp, &POLICY, args, &mut |_, entry, slots| {
+            destination(entry.schema, slots, &to);
+            Ok(())
+        })?;
+    }
+    state(interp).note_mask(whole.storage.id, clips.product);
+    Ok(Some(Value::object(whole)))
+}
+
+/// What a mask leaves of the result of a call with these operands.
+fn of_result(
+    interp: &Interp<'_>,
+    schema: &Schema,
+    outlines: &CallArgs,
+    clip: &Clip,
+    whole: &Tensor,
+) -> EvalResult<Clip> {
+    if clip.is_empty() {
+        return Ok(clip.clone());
+    }
+    if OWN_FREE_AXIS.contains(&schema.name) {
+        return Ok(of_partitions(whole, clip));
+    }
+    let given = |name| given(interp, &POLICY, schema, outlines, name);
+    if schema.name == "tensor_reduce"
+        && let (Some(data), Some(axis)) = (given("data").and_then(|v| v.downcast::<Tensor>()), given("axis"))
+    {
+        let axes = ints(axis, "nisa.tensor_reduce: axis", outlines.span)?;
+        return of_reduction(clip, data, &axes, whole, outlines.span);
+    }
+    Ok(of_axes(whole, clip))
 }
 
 fn destination(schema: &Schema, slots: &mut [Option<Arg>], to: &Tensor) {
@@ -206,6 +285,10 @@ fn tensors(
 ) -> EvalResult<CallArgs> {
     let mut out = args.clone();
     let what = format!("nisa.{}", schema.name);
+    let mut widest = 0;
+    for value in out.positional.iter().chain(out.keyword.iter().map(|k| &k.1)) {
+        widest = widest.max(Place::of(value, &what, span)?.map_or(0, |place| place.rank()));
+    }
     let clips = |operand: Option<&str>| -> Option<Clip> { clip.and_then(|c| of_operand(schema, operand, c)) };
     let convert = |value: &mut Value, operand: Option<&str>| -> EvalResult<()> {
         if let Some(place) = Place::of(value, &what, span)? {
@@ -214,8 +297,9 @@ fn tensors(
             if let (Some(c), Place::Tile(tile)) = (&clip, &place)
                 && operand.is_some_and(|o| PARTITIONS_ONLY.contains(&(schema.name, o)))
             {
-                clip = Some(of_axes(tile, c));
+                clip = Some(of_partitions(tile, c));
             }
+            let clip = clip.map(|c| of_rank(&c, place.rank(), widest));
             *value = Value::object(place.tensor(clip.as_ref(), span)?);
         }
         Ok(())
@@ -232,12 +316,10 @@ fn tensors(
 
 /// The arguments with copies of those that the instruction cannot read: in PSUM, or with more dimensions than an access pattern. The old
 /// compiler made them.
-fn readable(interp: &mut Interp<'_>, schema: &Schema, mut args: CallArgs) -> EvalResult<CallArgs> {
+fn readable(interp: &mut Interp<'_>, schema: &Schema, args: CallArgs) -> EvalResult<CallArgs> {
     let what = format!("nisa.{}", schema.name);
     let span = args.span;
-    if schema.name == "tensor_tensor" {
-        repeat_operands(interp, schema, &mut args);
-    }
+    let mut args = arranged(interp, schema, args)?;
     let is_dma = schema.name.starts_with("dma_");
     let copied = |interp: &mut Interp<'_>, value: &mut Value, operand: Option<usize>| -> EvalResult<()> {
         let operand = operand.map(|at| &schema.operands[at]).filter(|o| o.role == Role::In);
@@ -264,6 +346,30 @@ fn readable(interp: &mut Interp<'_>, schema: &Schema, mut args: CallArgs) -> Eva
         copied(interp, value, schema.position(&name))?;
     }
     Ok(args)
+}
+
+/// The arguments with the dimensions that the instruction takes.
+fn arranged(interp: &mut Interp<'_>, schema: &Schema, mut args: CallArgs) -> EvalResult<CallArgs> {
+    match schema.name {
+        "tensor_tensor" => repeat_operands(interp, schema, &mut args),
+        "tensor_reduce" => move_reduced(interp, schema, &mut args)?,
+        _ => {}
+    }
+    Ok(args)
+}
+
+/// Moves the dimensions that are reduced to the end.
+fn move_reduced(interp: &mut Interp<'_>, schema: &Schema, args: &mut CallArgs) -> EvalResult<()> {
+    let (what, span) = ("nisa.tensor_reduce", args.span);
+    let tile = given(interp, &POLICY, schema, args, "data").and_then(|v| v.downcast::<Tensor>()).cloned();
+    let (Some(tile), Some(axis)) = (tile, given(interp, &POLICY, schema, args, "axis").cloned()) else { return Ok(()) };
+    let axes = ints(&axis, "nisa.tensor_reduce: axis", span)?;
+    let (moved, last) = reduced_last(&tile, &axes).map_err(|v| raise(what, &v, span, &[&tile.storage]))?;
+    if moved.view != tile.view {
+        set(interp, schema, args, "data", Value::object(moved));
+    }
+    set(interp, schema, args, "axis", Value::tuple(last.into_iter().map(Value::Int).collect::<Vec<_>>()));
+    Ok(())
 }
 
 /// Repeats each of two operands along the free dimensions in which it has one element, or none, and the other more. Partitions are not
@@ -380,22 +486,6 @@ fn prepare(interp: &mut Interp<'_>, schema: &Schema, args: &mut CallArgs) -> Eva
         }
         "range_select" if given(interp, &POLICY, schema, args, "reduce_cmd").is_none() => {
             set(interp, schema, args, "reduce_cmd", Value::str("idle"));
-        }
-        "tensor_reduce" => {
-            let (Some(data), Some(axis)) = (
-                given(interp, &POLICY, schema, args, "data").cloned(),
-                given(interp, &POLICY, schema, args, "axis").cloned(),
-            ) else {
-                return Ok(());
-            };
-            let Some(Place::Tile(tile)) = Place::of(&data, "nisa.tensor_reduce", span)? else { return Ok(()) };
-            let axes = ints(&axis, "nisa.tensor_reduce: axis", span)?;
-            let (moved, last) =
-                reduced_last(&tile, &axes).map_err(|v| raise("nisa.tensor_reduce", &v, span, &[&tile.storage]))?;
-            if moved.view != tile.view {
-                set(interp, schema, args, "data", Value::object(moved));
-            }
-            set(interp, schema, args, "axis", Value::tuple(last.into_iter().map(Value::Int).collect::<Vec<_>>()));
         }
         "nc_transpose" => {
             let open = given(interp, &POLICY, schema, args, "engine")

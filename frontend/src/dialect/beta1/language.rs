@@ -6,7 +6,7 @@ use nki_diag::Span;
 use nki_isa::names::AluOp;
 use nki_isa::{Arg, DType, Imm, Space};
 
-use super::access::{Place, narrowed};
+use super::access::{MaskedOperand, MatmulClips, Place, narrowed, of_rank, of_reduction};
 use super::affine::{arange, clip_of};
 use super::assign::LoopReduce;
 use super::{make, memory, ops, programs, selection};
@@ -121,17 +121,32 @@ pub(super) fn compute(
     operands: &[&Value],
     run: impl Fn(&mut Lower<'_>, &[Operand]) -> build::Result<Tensor>,
 ) -> EvalResult<Value> {
-    let clip = clip_of(mask.as_ref(), span)?;
+    masked(interp, what, span, clip_of(mask.as_ref(), span)?, operands, None, run)
+}
+
+/// [`compute`], of which the result lacks the axes `reduced` of the first operand.
+fn masked(
+    interp: &mut Interp<'_>,
+    what: &str,
+    span: Span,
+    clip: Option<Clip>,
+    operands: &[&Value],
+    reduced: Option<&[i64]>,
+    run: impl Fn(&mut Lower<'_>, &[Operand]) -> build::Result<Tensor>,
+) -> EvalResult<Value> {
+    let places = operands.iter().map(|value| Place::of(value, what, span)).collect::<EvalResult<Vec<_>>>()?;
+    let widest = places.iter().flatten().map(Place::rank).max().unwrap_or(0);
     let mut all = Vec::new();
     let mut parts = Vec::new();
     let mut about: Vec<Rc<Storage>> = Vec::new();
-    for value in operands {
-        match Place::of(value, what, span)? {
+    for (value, place) in operands.iter().zip(&places) {
+        match place {
             Some(place) => {
                 if clip.is_some() {
                     all.push(Operand::Tile(place.outline(span)?));
                 }
                 if clip.as_ref().is_none_or(|c| !c.is_empty()) {
+                    let clip = clip.as_ref().map(|c| of_rank(c, place.rank(), widest));
                     parts.push(Operand::Tile(place.tensor(clip.as_ref(), span)?));
                 }
                 about.push(place.outline(span)?.storage);
@@ -151,20 +166,19 @@ pub(super) fn compute(
         });
         return made.map(Value::object);
     };
-    let whole = lower(interp, what, span, &about, |l| {
-        let whole = l.rehearse(&all, &run)?;
-        if clip.is_empty() {
-            return Ok(whole);
-        }
-        let parts = l.all_accessible(&parts)?;
-        let made = run(l, &parts)?;
-        let to = narrowed(&whole, &clip, span)
-            .map_err(|r| nki_isa::Violation::new(r.diagnostic.id, "", &*r.diagnostic.message))?;
-        if !l.builder.redirect(&made, &to.view)? {
-            l.assign(&to, &made)?;
-        }
-        Ok(whole)
-    })?;
+    let whole = lower(interp, what, span, &about, |l| l.rehearse(&all, &run))?;
+    let clip = match (reduced, all.first()) {
+        (Some(axes), Some(Operand::Tile(data))) => of_reduction(&clip, data, axes, &whole, span)?,
+        _ => clip,
+    };
+    if !clip.is_empty() {
+        let to = narrowed(&whole, &clip, span)?;
+        lower(interp, what, span, &about, |l| {
+            let parts = l.all_accessible(&parts)?;
+            let made = run(l, &parts)?;
+            if l.builder.redirect(&made, &to.view)? { Ok(()) } else { l.assign(&to, &made) }
+        })?;
+    }
     state(interp).note_mask(whole.storage.id, clip);
     Ok(Value::object(whole))
 }
@@ -352,7 +366,10 @@ fn reduce(interp: &mut Interp<'_>, args: CallArgs, name: &'static str) -> EvalRe
     let axis = ints(&need(axis), format_args!("{what}: axis"), span)?;
     let dtype = opt_bool_dtype(d, &what, span)?;
     let keepdims = option(keepdims, format_args!("{what}: keepdims"), false, span)?;
-    compute(interp, &what, span, mask, &[&need(x)], |l, o| l.reduce_any(name, tile_of(&o[0])?, &axis, dtype, keepdims))
+    let clip = clip_of(mask.as_ref(), span)?;
+    masked(interp, &what, span, clip, &[&need(x)], Some(&axis), |l, o| {
+        l.reduce_any(name, tile_of(&o[0])?, &axis, dtype, keepdims)
+    })
 }
 
 fn softmax(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
@@ -403,35 +420,36 @@ fn matmul(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
     let what = "nl.matmul";
     let [x, y, turned, mask, _] = args.bind(interp, what, ["x", "y", "transpose_x", "mask", "name"], 2)?;
     let turned = option(turned, "nl.matmul: transpose_x", false, span)?;
-    let (x, y) = (Place::need(&need(x), what, span)?, Place::need(&need(y), what, span)?);
+    let (x, y) = (MaskedOperand::parts(&need(x), what, span)?, MaskedOperand::parts(&need(y), what, span)?);
     let clip = clip_of(mask.as_ref(), span)?;
     let run = |l: &mut Lower<'_>, o: &[Operand]| {
         let (x, y) = (l.in_sbuf(tile_of(&o[0])?)?, l.in_sbuf(tile_of(&o[1])?)?);
         l.matmul(&x, &y, turned)
     };
-    let Some(clip) = clip else {
-        let operands = [Operand::Tile(x.tensor(None, span)?), Operand::Tile(y.tensor(None, span)?)];
-        return lower(interp, what, span, &[], |l| run(l, &operands)).map(Value::object);
+    let rows = usize::from(turned);
+    let (of_x, of_y, product) = match clip {
+        _ if x.1.is_some() || y.1.is_some() => {
+            let clips = MatmulClips::new(&x, &y, rows, clip.as_ref(), span)?;
+            (Some(clips.first), Some(clips.second), clips.product)
+        }
+        // The mask is of the product, whose rows are those of x and whose columns are those of y.
+        Some(clip) => (clip.of_axis(0, rows), clip.of_axis(1, 1), clip),
+        None => {
+            let operands = [Operand::Tile(x.0.tensor(None, span)?), Operand::Tile(y.0.tensor(None, span)?)];
+            return lower(interp, what, span, &[], |l| run(l, &operands)).map(Value::object);
+        }
     };
-    // The mask is of the product, whose rows are those of x and whose columns are those of y.
-    let all = [Operand::Tile(x.outline(span)?), Operand::Tile(y.outline(span)?)];
-    let part = |place: &Place, axis: usize, own: usize| match clip.of_axis(axis, own) {
-        Some(clip) => place.tensor(Some(&clip), span),
-        None => place.tensor(None, span),
-    };
-    let parts = match clip.is_empty() {
-        true => None,
-        false => Some([Operand::Tile(part(&x, 0, usize::from(turned))?), Operand::Tile(part(&y, 1, 1)?)]),
-    };
+    let all = [Operand::Tile(x.0.outline(span)?), Operand::Tile(y.0.outline(span)?)];
     let whole = lower(interp, what, span, &[], |l| l.rehearse(&all, &run))?;
-    if let Some(parts) = parts {
-        let to = narrowed(&whole, &clip, span)?;
+    if !product.is_empty() {
+        let parts = [Operand::Tile(x.0.tensor(of_x.as_ref(), span)?), Operand::Tile(y.0.tensor(of_y.as_ref(), span)?)];
+        let to = narrowed(&whole, &product, span)?;
         lower(interp, what, span, &[&whole.storage], |l| {
             let made = run(l, &parts)?;
             if l.builder.redirect(&made, &to.view)? { Ok(()) } else { l.assign(&to, &made) }
         })?;
     }
-    state(interp).note_mask(whole.storage.id, clip);
+    state(interp).note_mask(whole.storage.id, product);
     Ok(Value::object(whole))
 }
 
@@ -470,8 +488,15 @@ fn expand_dims(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
     let span = args.span;
     let [x, axis] = args.bind(interp, "nl.expand_dims", ["data", "axis"], 2)?;
     let t = Place::need(&need(x), "nl.expand_dims", span)?.tensor(None, span)?;
-    let axis = int(&need(axis), "nl.expand_dims: axis", span)?;
-    t.expand_dim(axis).map(Value::object).map_err(|v| raise("", &v, span, &[&t.storage]))
+    let axes = ints(&need(axis), "nl.expand_dims: axis", span)?;
+    // Positions are those in the result, so that lower ones come first.
+    let rank = (t.ndim() + axes.len()) as i64;
+    let mut axes: Vec<i64> = axes.iter().map(|&a| if a < 0 { a + rank } else { a }).collect();
+    axes.sort_unstable();
+    axes.iter()
+        .try_fold(t.clone(), |t, &axis| t.expand_dim(axis))
+        .map(Value::object)
+        .map_err(|v| raise("", &v, span, &[&t.storage]))
 }
 
 fn gather_flattened(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {

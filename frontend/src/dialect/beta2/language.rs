@@ -419,7 +419,8 @@ fn reduce(interp: &mut Interp<'_>, args: CallArgs, name: &'static str) -> EvalRe
     let x = tile(x, &what, span)?;
     let axis = ints(&axis.unwrap_or(Value::None), format_args!("{what}: axis"), span)?;
     let dtype = opt_dtype(d, &what, span)?;
-    let keepdims = option(keepdims, format_args!("{what}: keepdims"), false, span)?;
+    // The result of nl.var "always has keepdims=True shape" (docstring).
+    let keepdims = option(keepdims, format_args!("{what}: keepdims"), false, span)? || name == "var";
     lower(interp, &what, span, &[&x.storage], |l| l.reduce(name, &x, &axis, dtype, keepdims))
 }
 

@@ -1,0 +1,113 @@
+"""Masks of tiles and operands that have only some of the axes of the masked one."""
+
+import neuronxcc.nki as nki
+import neuronxcc.nki.isa as nisa
+import neuronxcc.nki.language as nl
+import numpy as np
+
+
+@nki.jit
+def of_reductions(x):
+    """Results of three axes less one or two: the mask keeps to the axes that are left, also where all have one length."""
+    p, a, b = x.shape
+    out = nl.ndarray((p, 7, a), dtype=nl.float32, buffer=nl.shared_hbm)
+    tile = nl.load(x)
+    i, j, k = nl.mgrid[0:p, 0:a, 0:b]
+    result = nl.zeros((p, 7, a), dtype=nl.float32)
+    result[:, 0, :] = nisa.tensor_reduce(nl.add, tile[i, j, k], axis=[2], mask=(j < 4) & (k < 4))
+    result[:, 1, :] = nl.max(tile[i, j, k], axis=2, mask=(i < 5) & (k >= 2))
+    fresh = nl.mean(tile, axis=[2], mask=k < 3)
+    result[:, 2, :] = fresh
+    result[:, 3, 0:1] = nl.sum(tile, axis=[1, 2], mask=(i < 3) & (j < 4) & (k < 5))
+    result[:, 4, :] = nl.var(tile, axis=2, mask=(j < 4) & (k < 4))
+    kept = nisa.tensor_reduce(np.max, tile, axis=[2], keepdims=True, mask=(j < 2) & (k < 3))
+    assert kept.shape == (p, a, 1)
+    result[:, 5, 0:2] = kept[:, 0:2, 0]
+    nl.store(out, result)
+    return out
+
+
+@nki.jit
+def of_middle_axes(x):
+    """A reduction of an axis in the middle, which the mask restricts along with one that stays."""
+    p, a, b = x.shape
+    out = nl.ndarray((3, p, b), dtype=nl.float32, buffer=nl.shared_hbm)
+    tile = nl.load(x)
+    i, j, k = nl.mgrid[0:p, 0:a, 0:b]
+    first = nl.zeros((p, b), dtype=nl.float32)
+    second = nl.zeros((p, b), dtype=nl.float32)
+    first[...] = nisa.tensor_reduce(nl.add, tile, axis=[1], mask=(j < 3) & (k < 5))
+    second[...] = nl.min(tile, axis=[1], mask=(j < 3) & (k < 5))
+    third = nl.zeros((p, b), dtype=nl.float32)
+    kept = nisa.tensor_reduce(np.max, tile, axis=[1], keepdims=True, mask=(j < 3) & (k < 5))
+    third[:, 0:5] = kept.reshape((p, b))[:, 0:5]
+    nl.store(out[0], first)
+    nl.store(out[1], second)
+    nl.store(out[2], third)
+    return out
+
+
+@nki.jit
+def of_vectors(x):
+    """Operands and results with one element in each partition, and a tile that lacks an axis."""
+    p, a, b = x.shape
+    out = nl.ndarray((5, p, a, b), dtype=nl.float32, buffer=nl.shared_hbm)
+    total = nl.ndarray((p, 1), dtype=nl.float32, buffer=nl.shared_hbm)
+    tile = nl.load(x)
+    i, j, k = nl.mgrid[0:p, 0:a, 0:b]
+    inside = (j < 3) & (k >= 2)
+    factor = nl.ndarray((p, 1), dtype=nl.float32)
+    factor[...] = nl.sum(tile, axis=[1, 2])
+    result = nl.zeros((p, 5, a, b), dtype=nl.float32)
+    result[i, 0, j, k] = nisa.tensor_scalar(tile[i, j, k], nl.multiply, factor, mask=inside)
+    result[i, 1, j, k] = nisa.activation(nl.copy, tile[i, j, k], bias=factor, scale=factor, mask=inside)
+    result[i, 2, j, k] = nisa.scalar_tensor_tensor(
+        data=tile[i, j, k], op0=nl.multiply, operand0=factor, op1=nl.add, operand1=tile[i, j, k], mask=inside
+    )
+    sums = nl.zeros((p, 1), dtype=nl.float32)
+    result[i, 3, j, k] = nisa.activation_reduce(
+        nl.square, tile[i, j, k], reduce_op=nl.add, reduce_res=sums, mask=(i < 5) & (j < 3)
+    )
+    result[i, 4, j, k] = nl.add(tile[i, j, k], tile[:, 0, :], mask=inside)
+    for part in nl.static_range(5):
+        nl.store(out[part], result[:, part, :, :])
+    nl.store(total, sums)
+    return out, total
+
+
+@nki.jit
+def of_searches(x):
+    """Results with a free axis of their own."""
+    p, f = x.shape
+    out = nl.ndarray((p, 8), dtype=nl.float32, buffer=nl.shared_hbm)
+    where = nl.ndarray((p, 8), dtype=nl.uint32, buffer=nl.shared_hbm)
+    i, j = nl.mgrid[0:p, 0:f]
+    tile = nl.load(x)
+    best = nl.zeros((p, 8), dtype=nl.float32)
+    best[...] = nisa.max8(src=tile, mask=j < 20)
+    index = nl.zeros((p, 8), dtype=nl.uint32)
+    index[...] = nisa.nc_find_index8(data=tile, vals=best, mask=j < 20)
+    nl.store(out, best)
+    nl.store(where, index)
+    return out, where
+
+
+@nki.jit
+def of_operands(x, y):
+    """A mask as an index of a matmul's operands: rows and columns of the product, and of the contraction."""
+    k, m = x.shape
+    k, n = y.shape
+    out = nl.ndarray((3, m, n), dtype=nl.float32, buffer=nl.shared_hbm)
+    rows, i, j = nl.arange(k)[:, None], nl.arange(m)[None, :], nl.arange(n)[None, :]
+    left, right = nl.load(x), nl.load(y)
+    first = nl.zeros((m, n), dtype=nl.float32, buffer=nl.psum)
+    first += nl.matmul(left[i <= 20], right[j <= 30], transpose_x=True)
+    nl.store(out[0], first)
+    second = nl.zeros((m, n), dtype=nl.float32, buffer=nl.psum)
+    second[...] += nisa.nc_matmul(left[rows, i][(rows < 40) & (i < 24)], right[j >= 10], mask=nl.arange(n)[None, :] < 30)
+    nl.store(out[1], second)
+    third = nl.zeros((m, n), dtype=nl.float32)
+    turned = nl.transpose(left)
+    third[...] = nl.matmul(turned[nl.arange(k)[None, :] >= 32], right)
+    nl.store(out[2], third)
+    return out
