@@ -43,7 +43,7 @@ pub(crate) fn true_divide(a: i64, b: i64) -> f64 {
     // The quotient has at least 64 bits; its last one also stands for all that follow.
     let shift = u128::from(n).leading_zeros();
     let n = u128::from(n) << shift;
-    let quotient = n / u128::from(d) | u128::from(n % u128::from(d) != 0);
+    let quotient = (n / u128::from(d)) | u128::from(n % u128::from(d) != 0);
     let magnitude = quotient as f64 * 0.5f64.powi(shift as i32);
     if (a < 0) == (b < 0) { magnitude } else { -magnitude }
 }

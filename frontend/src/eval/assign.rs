@@ -455,7 +455,9 @@ impl Interp<'_> {
                 format!("it has: {}", keys.join(", "))
             });
         }
-        Raise::new(diagnostic)
+        let mut raise = Raise::new(diagnostic);
+        raise.exception = Some(Value::Exception(Rc::new((self.sym("KeyError"), vec![key.clone()]))));
+        raise
     }
 
     /// Wraps locals that inner functions capture.

@@ -138,12 +138,11 @@ impl Interp<'_> {
                 sym::step => slice.step.clone(),
                 _ => return Ok(None),
             },
-            Value::Range(range) => match name {
-                sym::start => Value::Int(range.start),
-                sym::stop => Value::Int(range.stop),
-                sym::step => Value::Int(range.step),
-                _ => return Ok(None),
-            },
+            Value::Range(range) if matches!(name, sym::start | sym::stop | sym::step) => Value::Int(match name {
+                sym::start => range.start,
+                sym::stop => range.stop,
+                _ => range.step,
+            }),
             Value::Exception(exception) => match name {
                 sym::args => Value::tuple(exception.1.clone()),
                 sym::value if exception.0 == sym::stop_iteration => exception.1.first().cloned().unwrap_or(Value::None),

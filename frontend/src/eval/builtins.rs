@@ -303,7 +303,8 @@ fn round(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
             if r.is_finite() && r.abs() < 9.2e18 {
                 Ok(Value::Int(r as i64))
             } else {
-                Err(Raise::at("value-error", format!("{x} cannot be rounded to an int"), span, "in this call"))
+                let slug = if x.is_nan() { "value-error" } else { "integer-overflow" };
+                Err(Raise::at(slug, format!("{x} cannot be rounded to an int"), span, "in this call"))
             }
         }
         // No float has digits behind that one.

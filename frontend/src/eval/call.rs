@@ -236,6 +236,8 @@ impl Interp<'_> {
             | Value::Str(_)
             | Value::Tuple(_)
             | Value::Set(_)
+            | Value::Range(_)
+            | Value::Bool(_)
             | Value::Int(_)
             | Value::Float(_) => {
                 if self.absorbs_method(base, &args) {

@@ -1,5 +1,7 @@
 //! Statements.
 
+use std::rc::Rc;
+
 use nki_diag::{Diagnostic, Span};
 
 use super::error::{EvalResult, Raise};
@@ -148,10 +150,13 @@ impl Interp<'_> {
         if matches!(value, Value::Poison) || self.truth(&value, test.span)? || matches!(value, Value::Host(_)) {
             return Ok(());
         }
+        let mut given = Vec::new();
         let text = match message {
             Some(message) => {
                 let value = self.eval(frame, message)?;
-                self.str(&value)?
+                let text = self.str(&value)?;
+                given.push(value);
+                text
             }
             None => {
                 let source =
@@ -181,7 +186,9 @@ impl Interp<'_> {
                     diagnostic.help(format!("`{text}` is a tuple, which never equals a list: write (...) for [...]"));
             }
         }
-        Err(Raise::new(diagnostic))
+        let mut raise = Raise::new(diagnostic);
+        raise.exception = Some(Value::Exception(Rc::new((self.sym("AssertionError"), given))));
+        Err(raise)
     }
 
     /// The repr of a simple expression, evaluated again; only what cannot have an effect.

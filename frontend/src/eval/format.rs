@@ -41,7 +41,11 @@ impl Interp<'_> {
                 }
                 Ok(format!("{}.{}", member.class.name, self.name(member.name)))
             }
-            Value::Exception(exception) => self.exception_text(&exception.1),
+            Value::Exception(exception) => match exception.1.as_slice() {
+                // A key is shown as it is written.
+                [key] if &*self.name(exception.0) == "KeyError" => self.repr(key),
+                args => self.exception_text(args),
+            },
             _ => self.repr(value),
         }
     }

@@ -91,6 +91,11 @@ pub(crate) fn attr(interp: &mut Interp<'_>, module: &str, name: &str, span: Span
             "isinf" => |i, a| Ok(Value::Bool(number(i, &a, "isinf")?.is_infinite())),
             _ => |i, a| Ok(Value::Bool(number(i, &a, "isfinite")?.is_finite())),
         }),
+        ("math", "modf") => native(|i, a| {
+            let x = number(i, &a, "modf")?;
+            let fraction = if x.is_infinite() { 0.0 } else { x.fract() };
+            Ok(Value::tuple(vec![Value::Float(fraction.copysign(x)), Value::Float(x.trunc())]))
+        }),
         ("math", "isclose") => native(isclose),
         ("math", "isqrt") => native(isqrt),
         ("math", "factorial") => native(factorial),
@@ -147,7 +152,6 @@ pub(crate) fn attr(interp: &mut Interp<'_>, module: &str, name: &str, span: Span
         ("collections", "OrderedDict") => Some(Value::Type(BuiltinType::Dict)),
         ("collections", "defaultdict") => native(defaultdict),
         ("collections", "namedtuple") => native(namedtuple),
-        ("collections", "deque") => Some(Value::Type(BuiltinType::List)),
         ("copy", "copy" | "deepcopy") => {
             native(if name == "copy" { |i, a| copy(i, a, false) } else { |i, a| copy(i, a, true) })
         }

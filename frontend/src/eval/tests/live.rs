@@ -3,11 +3,13 @@
 use crate::host::{Host, HostArray, HostFunction, HostObject};
 use crate::{Arg, Options, compile_live};
 
-/// A process with one file, whose function 0 is `k` on line 1 and whose other functions are lambdas: their lines, parameters
-/// and bodies.
+/// The line, parameters and body of a lambda.
+type Lambda = (u32, &'static str, Option<(u32, u32)>);
+
+/// A process with one file, whose function 0 is `k` on line 1 and whose other functions are lambdas.
 struct Process {
     text: &'static str,
-    lambdas: Vec<(u32, &'static str, Option<(u32, u32)>)>,
+    lambdas: Vec<Lambda>,
 }
 
 impl Host for Process {
@@ -46,7 +48,7 @@ impl Host for Process {
 }
 
 #[track_caller]
-fn check(text: &'static str, lambdas: Vec<(u32, &'static str, Option<(u32, u32)>)>, expected: &str) {
+fn check(text: &'static str, lambdas: Vec<Lambda>, expected: &str) {
     let compiled = compile_live(&Process { text, lambdas }, &Arg::Object(0), &[], &Options::default());
     let mut lines = compiled.prints;
     lines.extend(compiled.diagnostics.iter().filter(|d| d.id != "no-output").map(|d| d.id.to_string()));
