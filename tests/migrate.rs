@@ -57,6 +57,12 @@ fn mechanical_changes_keep_every_bit() {
 }
 
 #[test]
+fn a_name_that_is_bound_again_keeps_its_operand() {
+    let args: &[&str] = &["x=float32[64,64]", "y=float32[64,64]"];
+    same("migrate/rebound.py", 0, &[("elementwise", &["t=float32[64,64]", "u=float32[64,64]"]), ("shapes", args)]);
+}
+
+#[test]
 fn kernels_of_files_with_work_left_run_where_nothing_of_theirs_is_left() {
     same(
         "beta1/values.py",

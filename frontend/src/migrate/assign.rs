@@ -10,6 +10,19 @@ use crate::build::ops::OPS;
 use crate::dialect::beta1::instruction::WITH_DST;
 use crate::syntax::{BinOp, Expr, ExprKind, Stmt, Symbol};
 
+/// Stands for the name of a new tile in statements until it is known whether they read another tile of its name.
+pub(super) const UNNAMED: &str = "\u{e000}";
+
+/// Whether new text uses a name, other than as a keyword of a call or an attribute.
+fn reads(text: &str, name: &str) -> bool {
+    let part_of_name = |c: char| c.is_alphanumeric() || c == '_';
+    text.match_indices(name).any(|(at, _)| {
+        let (before, after) = (&text[..at], &text[at + name.len()..]);
+        let is_keyword = after.starts_with('=') && !after.starts_with("==");
+        !before.ends_with(|c| part_of_name(c) || c == '.') && !after.starts_with(part_of_name) && !is_keyword
+    })
+}
+
 impl Pass<'_> {
     /// `target = value`
     pub(super) fn assign(&mut self, stmt: &Stmt, target: &Expr, value: &Expr) -> Outcome<Option<Vec<String>>> {
@@ -25,24 +38,12 @@ impl Pass<'_> {
         }
         let path = self.callee(value).unwrap_or_default();
         let is_name = name_of(target).is_some();
-        let to = self.kinds.source(target.span).to_owned();
         if let Some(name) = path.strip_prefix("nki.isa.").filter(|n| returns(n)) {
             let name = name.to_owned();
-            let lines =
-                self.instruction(value, &name, if is_name { Target::New(&to) } else { Target::Into(target) })?;
-            if is_name {
-                self.bind_made(target, value);
-            }
-            return Ok(Some(lines));
+            return self.made_or_written(target, value, |pass, to| pass.instruction(value, &name, to)).map(Some);
         }
         match path.strip_prefix("nki.language.") {
-            Some("load") => {
-                let lines = self.load(value, if is_name { Target::New(&to) } else { Target::Into(target) })?;
-                if is_name {
-                    self.bind_made(target, value);
-                }
-                Ok(Some(lines))
-            }
+            Some("load") => self.made_or_written(target, value, |pass, to| pass.load(value, to)).map(Some),
             Some(maker) if MAKERS.contains(&maker) => {
                 let maker = maker.to_owned();
                 self.make(stmt, target, value, &maker).map(Some)
@@ -52,12 +53,38 @@ impl Pass<'_> {
                 self.copy(target, value).map(Some)
             }
             Some("matmul") if self.is_transposed_matmul(value) && is_name => {
-                let lines = self.matmul(value, Target::New(&to))?;
-                self.bind_made(target, value);
-                Ok(Some(lines))
+                self.made_or_written(target, value, |pass, to| pass.matmul(value, to)).map(Some)
             }
             _ => self.plain_assign(stmt, target, value).map(Some),
         }
+    }
+
+    /// A result that goes to a new tile if the target is a name, else to a part of a tensor.
+    fn made_or_written(
+        &mut self,
+        target: &Expr,
+        value: &Expr,
+        run: impl FnOnce(&mut Self, Target<'_>) -> Outcome<Vec<String>>,
+    ) -> Outcome<Vec<String>> {
+        if name_of(target).is_none() {
+            return run(self, Target::Into(target));
+        }
+        let lines = run(self, Target::New(UNNAMED))?;
+        self.bind_made(target, value);
+        Ok(self.named(target, lines))
+    }
+
+    /// Gives the new tile of statements its name. The name would hide an operand if the statements read the tile that has it
+    /// now: then it is bound after them.
+    pub(super) fn named(&mut self, target: &Expr, mut lines: Vec<String>) -> Vec<String> {
+        let name = self.kinds.source(target.span);
+        // The first statement reads its operands before it binds the name.
+        if !lines.iter().skip(1).any(|line| reads(line, name)) {
+            return lines.iter().map(|line| line.replace(UNNAMED, name)).collect();
+        }
+        let tile = self.fresh(name);
+        lines.push(format!("{name} = {UNNAMED}"));
+        lines.iter().map(|line| line.replace(UNNAMED, &tile)).collect()
     }
 
     /// `m, n = t.shape`
@@ -231,8 +258,8 @@ impl Pass<'_> {
             dtype: Some(dtype.clone()),
             blocks: Vec::new(),
         };
-        let made = self.made(&name, &Made { shape: tuple(&shape), dtype: dtype.clone(), tile: tile.clone() });
-        let dst = self.narrowed(value, name, &tile, &bounds)?.text;
+        let made = self.made(UNNAMED, &Made { shape: tuple(&shape), dtype: dtype.clone(), tile: tile.clone() });
+        let dst = self.narrowed(value, UNNAMED.to_owned(), &tile, &bounds)?.text;
         let text = self.typed(value, Some(&dtype), &bounds)?;
         self.last_made = Some(tile);
         self.bind_made(target, value);
@@ -331,5 +358,15 @@ impl Pass<'_> {
             return self.with_dst(value, &name).map(|t| vec![t]);
         }
         self.expr(value).map(|t| vec![t])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn keywords_and_attributes_read_no_name() {
+        let reads = |text| super::reads(text, "data");
+        assert!(reads("nisa.f(dst=t, data=data[0:4])") && reads("f(data==1)") && reads("(data.shape[0], 1)"));
+        assert!(!reads("nisa.f(dst=t, data=u.data, metadata, data_2)"));
     }
 }

@@ -43,6 +43,15 @@ pub(super) fn name_of(expr: &Expr) -> Option<Symbol> {
     }
 }
 
+/// The lowest number of a format, of which the current language has no constant.
+fn lowest(path: &str) -> Option<&'static str> {
+    Some(match path {
+        "nki.language.fp32.min" | "nki.isa.fp32.min" => "-3.4028234663852886e38",
+        "nki.language.bfp16.min" => "-3.3895313892515355e38",
+        _ => return None,
+    })
+}
+
 impl Pass<'_> {
     /// The function that an expression calls.
     pub(super) fn callee(&self, expr: &Expr) -> Option<String> {
@@ -439,6 +448,9 @@ impl Pass<'_> {
     pub(super) fn attribute(&mut self, expr: &Expr) -> Outcome<String> {
         let ExprKind::Attr(base, _) = &expr.kind else { return self.spliced(expr.span, &[]) };
         let Some(path) = self.kinds.path(expr) else { return self.spliced(expr.span, &[base]) };
+        if let Some(number) = lowest(&path) {
+            return Ok(number.to_owned());
+        }
         let short = path.replace("nki.language.", "nl.").replace("nki.isa.", "nisa.");
         if let Some(instead) = removed::instead(&short) {
             return Err(by_hand(expr.span, &short, instead));
