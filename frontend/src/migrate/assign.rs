@@ -4,6 +4,7 @@ use super::access::{Bounds, Place, tuple};
 use super::instruction::{Target, returns};
 use super::kinds::{Kind, Memory, Tile};
 use super::language::{COMPARISONS, MAKERS, REDUCTIONS, binary, name_of};
+use super::poly::Poly;
 use super::result::{Made, bare};
 use super::{Outcome, Pass, by_hand, operation};
 use crate::build::ops::OPS;
@@ -109,10 +110,7 @@ impl Pass<'_> {
                 Some(_) => return self.masked_result(target, value),
                 None => self.expr(value)?,
             };
-            let kind = match self.kinds.kind(value) {
-                Kind::Other => self.tile(value).map_or(Kind::Other, Kind::Tile),
-                kind => kind,
-            };
+            let kind = self.value_kind(value);
             self.kinds.bind(name, kind, &[value]);
             if name_of(value).is_some_and(|v| self.returned.contains(&name) && !self.returned.contains(&v)) {
                 self.returned.extend(name_of(value));
@@ -121,17 +119,11 @@ impl Pass<'_> {
         }
         let Some(to) = self.tile(target) else {
             let text = self.spliced(stmt.span, &[target, value])?;
-            let values: Vec<&Expr> = match &value.kind {
-                ExprKind::Tuple(values) => values.iter().collect(),
-                _ => Vec::new(),
-            };
-            let kinds: Vec<Option<Tile>> = values.iter().map(|v| self.tile(v)).collect();
-            for (at, part) in super::parts(target).into_iter().enumerate() {
-                let Some(name) = name_of(part) else { continue };
+            let mut bound = Vec::new();
+            self.paired(target, value, &mut bound);
+            for (name, kind) in bound {
                 self.kinds.forget(name);
-                if let Some(Some(tile)) = kinds.get(at) {
-                    self.kinds.bind(name, Kind::Tile(Tile { shape: None, ..tile.clone() }), &[]);
-                }
+                self.kinds.bind(name, kind, &[]);
             }
             return Ok(vec![text]);
         };
@@ -159,8 +151,85 @@ impl Pass<'_> {
             return Ok(vec![line]);
         }
         let text = self.typed(value, dtype.as_deref(), &bounds)?;
+        // A call is no target.
+        if dst.text.ends_with(')') {
+            if dst.memory == Some(Memory::Hbm) {
+                return Err(by_hand(target.span, "an assignment to HBM", "nisa.dma_copy(dst=t.ap(...), src=tile)"));
+            }
+            let nisa = self.nisa();
+            return Ok(vec![format!("{nisa}.tensor_copy(dst={}, src={text})", dst.text)]);
+        }
+        let text = self.widened(&dst, value, text);
         let dst = if name_of(target).is_some() { format!("{}[...]", dst.text) } else { dst.text };
         Ok(vec![format!("{dst} = {text}")])
+    }
+
+    /// What the value of an expression is.
+    fn value_kind(&self, value: &Expr) -> Kind {
+        let kind = match self.kinds.kind(value) {
+            Kind::Other => self.tile(value).map_or(Kind::Other, Kind::Tile),
+            kind => kind,
+        };
+        match (&value.kind, kind) {
+            (ExprKind::IfElse(_, then, other), Kind::Other) => match (self.value_kind(then), self.value_kind(other)) {
+                (Kind::Tile(_), Kind::Tile(_)) => Kind::Tile(Tile::default()),
+                (Kind::Tile(_) | Kind::Unclear, _) | (_, Kind::Tile(_) | Kind::Unclear) => Kind::Unclear,
+                _ => Kind::Other,
+            },
+            (_, kind) => kind,
+        }
+    }
+
+    /// The names of a target with what is assigned to them.
+    fn paired(&self, target: &Expr, value: &Expr, bound: &mut Vec<(Symbol, Kind)>) {
+        match (&target.kind, &value.kind) {
+            (ExprKind::Name(name, _), _) => bound.push((
+                *name,
+                match self.value_kind(value) {
+                    // What its extents depend on may be assigned here, too.
+                    Kind::Tile(tile) => Kind::Tile(Tile { shape: None, ..tile }),
+                    kind @ (Kind::Int | Kind::Float | Kind::Unclear) => kind,
+                    _ => Kind::Other,
+                },
+            )),
+            (ExprKind::Tuple(to) | ExprKind::List(to), ExprKind::Tuple(from) | ExprKind::List(from))
+                if to.len() == from.len() =>
+            {
+                to.iter().zip(from).for_each(|(to, from)| self.paired(to, from, bound));
+            }
+            (ExprKind::Tuple(_) | ExprKind::List(_), _) => {
+                let mut has_tile = false;
+                super::walk(value, &mut |e| {
+                    has_tile |= matches!(&e.kind, ExprKind::Name(n, _) if matches!(self.kinds.name(*n), Kind::Tile(_) | Kind::Unclear));
+                });
+                let is_shape = matches!(&value.kind, ExprKind::Attr(..));
+                let kind = if has_tile && !is_shape { Kind::Unclear } else { Kind::Other };
+                bound.extend(super::parts(target).into_iter().filter_map(name_of).map(|name| (name, kind.clone())));
+            }
+            _ => {}
+        }
+    }
+
+    /// A tile that is assigned, repeated along the free dimensions of the destination if it may have another shape.
+    fn widened(&mut self, dst: &Place, value: &Expr, text: String) -> String {
+        let Some(shape) = &dst.shape else { return text };
+        let plain = matches!(value.kind, ExprKind::Name(..) | ExprKind::Subscript(..));
+        let Some(tile) = self.tile(value).filter(|_| plain) else { return text };
+        let elements = |shape: &[Poly]| shape.iter().try_fold(Poly::number(1), |n, extent| n.times(extent));
+        let is_whole = match self.shape_of(value).or(tile.shape) {
+            // Dimensions may be joined or divided.
+            Some(own) => elements(&own) == elements(shape),
+            None => shape.len() != 2,
+        };
+        if is_whole || tile.memory == Some(Memory::Hbm) {
+            return text;
+        }
+        format!("{}.broadcast_to({text}, {})", self.nl(), tuple(shape))
+    }
+
+    /// The extents of a tensor or a part of one.
+    fn shape_of(&mut self, expr: &Expr) -> Option<Vec<Poly>> {
+        self.place(expr, &[]).ok()?.shape
     }
 
     /// The instruction that computes `nl.op(a, b)` where it is assigned, of tiles of its shape or a tile and a number.
@@ -263,7 +332,7 @@ impl Pass<'_> {
         let text = self.typed(value, Some(&dtype), &bounds)?;
         self.last_made = Some(tile);
         self.bind_made(target, value);
-        Ok(vec![made, format!("{dst} = {text}")])
+        Ok(self.named(target, vec![made, format!("{dst} = {text}")]))
     }
 
     pub(super) fn type_of_call(&self, value: &Expr, data: &Place) -> Option<String> {
@@ -334,7 +403,10 @@ impl Pass<'_> {
                 "{nisa}.tensor_scalar(dst={text}, data={text}, op0={nl}.{name}, operand0={number})"
             )]);
         }
-        let other = self.place(value, &[])?;
+        let mut other = self.place(value, &[])?;
+        if self.both_in_psum(target, value) {
+            other.text = format!("{nl}.copy({})", other.text);
+        }
         if place.shape.is_some() && place.shape == other.shape {
             let text = &place.text;
             return Ok(vec![format!(

@@ -48,6 +48,8 @@ pub(super) enum Kind {
     Tile(Tile),
     Int,
     Float,
+    /// A tile or something else.
+    Unclear,
     Other,
 }
 
@@ -383,6 +385,11 @@ impl<'a> Kinds<'a> {
             ExprKind::Int(_) | ExprKind::Bool(_) => Kind::Int,
             ExprKind::Float(_) => Kind::Float,
             ExprKind::Unary(UnaryOp::Neg, of) => self.kind(of),
+            ExprKind::Call(callee, _) if let ExprKind::Name(name, _) = callee.kind => match &**self.names.name(name) {
+                "float" => Kind::Float,
+                "int" | "len" => Kind::Int,
+                _ => Kind::Other,
+            },
             _ => Kind::Other,
         }
     }

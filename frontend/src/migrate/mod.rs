@@ -283,6 +283,10 @@ impl Pass<'_> {
     fn again(&mut self, body: &[Stmt]) {
         let mut bound = Vec::new();
         assigned(body, &mut |name, stmt| {
+            let number = match &stmt.kind {
+                StmtKind::Assign(_, value) => matches!(self.kinds.kind(value), Kind::Int | Kind::Float),
+                _ => false,
+            };
             let in_place = match &stmt.kind {
                 StmtKind::AugAssign(..) => true,
                 StmtKind::Assign(_, Expr { kind: ExprKind::Call(callee, _), .. }) => {
@@ -290,11 +294,16 @@ impl Pass<'_> {
                 }
                 _ => false,
             };
-            bound.push((name, in_place));
+            bound.push((name, in_place, number));
         });
-        for (name, in_place) in bound {
-            if !in_place || !matches!(self.kinds.name(name), Kind::Tile(_)) {
-                self.kinds.forget(name);
+        for (name, in_place, number) in bound {
+            match self.kinds.name(name) {
+                Kind::Tile(_) if in_place => {}
+                // A tile that is computed anew is a tile.
+                Kind::Tile(tile) if tile.blocks.is_empty() && !number => {
+                    self.kinds.bind(name, Kind::Tile(Tile::default()), &[]);
+                }
+                _ => self.kinds.forget(name),
             }
         }
     }
@@ -456,6 +465,21 @@ impl Pass<'_> {
             }
             ExprKind::Call(..) => self.call(expr),
             ExprKind::Attr(..) => self.attribute(expr),
+            ExprKind::Binary(_, left, right)
+                if [left, right].into_iter().any(|e| self.kinds.kind(e) == Kind::Unclear) =>
+            {
+                let instead = "nl.add(...) and the like if the value is a tile";
+                Err(by_hand(expr.span, "an operator on what may be a tile", instead))
+            }
+            ExprKind::IfElse(..) => {
+                let hoisted = self.before.len();
+                let text = self.spliced(expr.span, &children(expr))?;
+                if self.before.len() > hoisted {
+                    let instead = "an `if` statement, with the instruction in its body";
+                    return Err(by_hand(expr.span, "an instruction in a conditional expression", instead));
+                }
+                Ok(text)
+            }
             ExprKind::Binary(op, left, right) => match operation(*op) {
                 Some(name) if self.tile(left).is_some() || self.tile(right).is_some() => {
                     self.operator(name, left, right, None)
