@@ -57,6 +57,28 @@ fn mechanical_changes_keep_every_bit() {
 }
 
 #[test]
+fn a_name_that_is_bound_again_keeps_its_operand() {
+    let args: &[&str] = &["x=float32[64,64]", "y=float32[64,64]"];
+    same("migrate/rebound.py", 0, &[("elementwise", &["t=float32[64,64]", "u=float32[64,64]"]), ("shapes", args)]);
+}
+
+#[test]
+fn operands_in_another_form() {
+    same(
+        "migrate/operands.py",
+        0,
+        &[
+            ("permuted", &["x=float32[64,64]"]),
+            ("convolution", &["x=float32[16,9,9]", "w=float32[3,16,32]"]),
+            ("transposes", &["x=float32[100,60]"]),
+            ("in_psum", &["x=float32[64,64]", "y=float32[64,64]"]),
+            ("types", &["x=float32[64,64]", "y=float32[64,1]"]),
+            ("on_one_line", &["x=float32[64,64]", "y=float32[64,64]"]),
+        ],
+    );
+}
+
+#[test]
 fn kernels_of_files_with_work_left_run_where_nothing_of_theirs_is_left() {
     same(
         "beta1/values.py",
@@ -143,6 +165,19 @@ fn what_means_something_else_is_left_to_do() {
         ("    t = nl.load_transpose2d(x, mask=m)", "mask="),
         ("    nisa.dma_copy(dst=x, src=x, dst_rmw_op=np.add)", "nisa.dma_compute"),
         ("    p = nl.nc(2)", "kernel[lnc]"),
+        ("    t = nl.load(x[7].reshape((1, 8)).broadcast_to((64, 8)))", "broadcast_to of a tensor in HBM"),
+        ("    t = nl.exp(rows) if m else nl.load(x)", "an `if` statement, with the instruction in its body"),
+        ("    a, (b, n) = rows, (m, 2)\n    t = a if n else b\n    t = t + 1.0", "an operator on what may be a tile"),
+        ("    t = nl.load(m)\n    t = t / 2", "dtype=nl.float32 if the tile is of integers"),
+        (
+            "    t = nl.zeros((64, 8), nl.bfloat16, buffer=nl.psum)\n    t += nisa.nc_matmul(rows, rows)",
+            "accumulate in a tile of float32",
+        ),
+        (
+            "    i = nl.arange(64)[:, None, None]\n    j = nl.arange(4)[None, None, :]\n    \
+             t = nl.add(rows, nl.sum(m, axis=2, keepdims=True), mask=j < 3)",
+            "bound the slice",
+        ),
         (
             "    n = 3\n    i = n + nl.arange(8)[:, None]\n    n = 4\n    t = nl.load(x[i, nl.arange(8)[None, :]])",
             "index tile",

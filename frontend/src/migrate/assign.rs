@@ -4,11 +4,25 @@ use super::access::{Bounds, Place, tuple};
 use super::instruction::{Target, returns};
 use super::kinds::{Kind, Memory, Tile};
 use super::language::{COMPARISONS, MAKERS, REDUCTIONS, binary, name_of};
+use super::poly::Poly;
 use super::result::{Made, bare};
 use super::{Outcome, Pass, by_hand, operation};
 use crate::build::ops::OPS;
 use crate::dialect::beta1::instruction::WITH_DST;
 use crate::syntax::{BinOp, Expr, ExprKind, Stmt, Symbol};
+
+/// Stands for the name of a new tile in statements until it is known whether they read another tile of its name.
+pub(super) const UNNAMED: &str = "\u{e000}";
+
+/// Whether new text uses a name, other than as a keyword of a call or an attribute.
+fn reads(text: &str, name: &str) -> bool {
+    let part_of_name = |c: char| c.is_alphanumeric() || c == '_';
+    text.match_indices(name).any(|(at, _)| {
+        let (before, after) = (&text[..at], &text[at + name.len()..]);
+        let is_keyword = after.starts_with('=') && !after.starts_with("==");
+        !before.ends_with(|c| part_of_name(c) || c == '.') && !after.starts_with(part_of_name) && !is_keyword
+    })
+}
 
 impl Pass<'_> {
     /// `target = value`
@@ -25,24 +39,12 @@ impl Pass<'_> {
         }
         let path = self.callee(value).unwrap_or_default();
         let is_name = name_of(target).is_some();
-        let to = self.kinds.source(target.span).to_owned();
         if let Some(name) = path.strip_prefix("nki.isa.").filter(|n| returns(n)) {
             let name = name.to_owned();
-            let lines =
-                self.instruction(value, &name, if is_name { Target::New(&to) } else { Target::Into(target) })?;
-            if is_name {
-                self.bind_made(target, value);
-            }
-            return Ok(Some(lines));
+            return self.made_or_written(target, value, |pass, to| pass.instruction(value, &name, to)).map(Some);
         }
         match path.strip_prefix("nki.language.") {
-            Some("load") => {
-                let lines = self.load(value, if is_name { Target::New(&to) } else { Target::Into(target) })?;
-                if is_name {
-                    self.bind_made(target, value);
-                }
-                Ok(Some(lines))
-            }
+            Some("load") => self.made_or_written(target, value, |pass, to| pass.load(value, to)).map(Some),
             Some(maker) if MAKERS.contains(&maker) => {
                 let maker = maker.to_owned();
                 self.make(stmt, target, value, &maker).map(Some)
@@ -52,12 +54,38 @@ impl Pass<'_> {
                 self.copy(target, value).map(Some)
             }
             Some("matmul") if self.is_transposed_matmul(value) && is_name => {
-                let lines = self.matmul(value, Target::New(&to))?;
-                self.bind_made(target, value);
-                Ok(Some(lines))
+                self.made_or_written(target, value, |pass, to| pass.matmul(value, to)).map(Some)
             }
             _ => self.plain_assign(stmt, target, value).map(Some),
         }
+    }
+
+    /// A result that goes to a new tile if the target is a name, else to a part of a tensor.
+    fn made_or_written(
+        &mut self,
+        target: &Expr,
+        value: &Expr,
+        run: impl FnOnce(&mut Self, Target<'_>) -> Outcome<Vec<String>>,
+    ) -> Outcome<Vec<String>> {
+        if name_of(target).is_none() {
+            return run(self, Target::Into(target));
+        }
+        let lines = run(self, Target::New(UNNAMED))?;
+        self.bind_made(target, value);
+        Ok(self.named(target, lines))
+    }
+
+    /// Gives the new tile of statements its name. The name would hide an operand if the statements read the tile that has it
+    /// now: then it is bound after them.
+    pub(super) fn named(&mut self, target: &Expr, mut lines: Vec<String>) -> Vec<String> {
+        let name = self.kinds.source(target.span);
+        // The first statement reads its operands before it binds the name.
+        if !lines.iter().skip(1).any(|line| reads(line, name)) {
+            return lines.iter().map(|line| line.replace(UNNAMED, name)).collect();
+        }
+        let tile = self.fresh(name);
+        lines.push(format!("{name} = {UNNAMED}"));
+        lines.iter().map(|line| line.replace(UNNAMED, &tile)).collect()
     }
 
     /// `m, n = t.shape`
@@ -82,10 +110,7 @@ impl Pass<'_> {
                 Some(_) => return self.masked_result(target, value),
                 None => self.expr(value)?,
             };
-            let kind = match self.kinds.kind(value) {
-                Kind::Other => self.tile(value).map_or(Kind::Other, Kind::Tile),
-                kind => kind,
-            };
+            let kind = self.value_kind(value);
             self.kinds.bind(name, kind, &[value]);
             if name_of(value).is_some_and(|v| self.returned.contains(&name) && !self.returned.contains(&v)) {
                 self.returned.extend(name_of(value));
@@ -94,17 +119,11 @@ impl Pass<'_> {
         }
         let Some(to) = self.tile(target) else {
             let text = self.spliced(stmt.span, &[target, value])?;
-            let values: Vec<&Expr> = match &value.kind {
-                ExprKind::Tuple(values) => values.iter().collect(),
-                _ => Vec::new(),
-            };
-            let kinds: Vec<Option<Tile>> = values.iter().map(|v| self.tile(v)).collect();
-            for (at, part) in super::parts(target).into_iter().enumerate() {
-                let Some(name) = name_of(part) else { continue };
+            let mut bound = Vec::new();
+            self.paired(target, value, &mut bound);
+            for (name, kind) in bound {
                 self.kinds.forget(name);
-                if let Some(Some(tile)) = kinds.get(at) {
-                    self.kinds.bind(name, Kind::Tile(Tile { shape: None, ..tile.clone() }), &[]);
-                }
+                self.kinds.bind(name, kind, &[]);
             }
             return Ok(vec![text]);
         };
@@ -132,8 +151,85 @@ impl Pass<'_> {
             return Ok(vec![line]);
         }
         let text = self.typed(value, dtype.as_deref(), &bounds)?;
+        // A call is no target.
+        if dst.text.ends_with(')') {
+            if dst.memory == Some(Memory::Hbm) {
+                return Err(by_hand(target.span, "an assignment to HBM", "nisa.dma_copy(dst=t.ap(...), src=tile)"));
+            }
+            let nisa = self.nisa();
+            return Ok(vec![format!("{nisa}.tensor_copy(dst={}, src={text})", dst.text)]);
+        }
+        let text = self.widened(&dst, value, text);
         let dst = if name_of(target).is_some() { format!("{}[...]", dst.text) } else { dst.text };
         Ok(vec![format!("{dst} = {text}")])
+    }
+
+    /// What the value of an expression is.
+    fn value_kind(&self, value: &Expr) -> Kind {
+        let kind = match self.kinds.kind(value) {
+            Kind::Other => self.tile(value).map_or(Kind::Other, Kind::Tile),
+            kind => kind,
+        };
+        match (&value.kind, kind) {
+            (ExprKind::IfElse(_, then, other), Kind::Other) => match (self.value_kind(then), self.value_kind(other)) {
+                (Kind::Tile(_), Kind::Tile(_)) => Kind::Tile(Tile::default()),
+                (Kind::Tile(_) | Kind::Unclear, _) | (_, Kind::Tile(_) | Kind::Unclear) => Kind::Unclear,
+                _ => Kind::Other,
+            },
+            (_, kind) => kind,
+        }
+    }
+
+    /// The names of a target with what is assigned to them.
+    fn paired(&self, target: &Expr, value: &Expr, bound: &mut Vec<(Symbol, Kind)>) {
+        match (&target.kind, &value.kind) {
+            (ExprKind::Name(name, _), _) => bound.push((
+                *name,
+                match self.value_kind(value) {
+                    // What its extents depend on may be assigned here, too.
+                    Kind::Tile(tile) => Kind::Tile(Tile { shape: None, ..tile }),
+                    kind @ (Kind::Int | Kind::Float | Kind::Unclear) => kind,
+                    _ => Kind::Other,
+                },
+            )),
+            (ExprKind::Tuple(to) | ExprKind::List(to), ExprKind::Tuple(from) | ExprKind::List(from))
+                if to.len() == from.len() =>
+            {
+                to.iter().zip(from).for_each(|(to, from)| self.paired(to, from, bound));
+            }
+            (ExprKind::Tuple(_) | ExprKind::List(_), _) => {
+                let mut has_tile = false;
+                super::walk(value, &mut |e| {
+                    has_tile |= matches!(&e.kind, ExprKind::Name(n, _) if matches!(self.kinds.name(*n), Kind::Tile(_) | Kind::Unclear));
+                });
+                let is_shape = matches!(&value.kind, ExprKind::Attr(..));
+                let kind = if has_tile && !is_shape { Kind::Unclear } else { Kind::Other };
+                bound.extend(super::parts(target).into_iter().filter_map(name_of).map(|name| (name, kind.clone())));
+            }
+            _ => {}
+        }
+    }
+
+    /// A tile that is assigned, repeated along the free dimensions of the destination if it may have another shape.
+    fn widened(&mut self, dst: &Place, value: &Expr, text: String) -> String {
+        let Some(shape) = &dst.shape else { return text };
+        let plain = matches!(value.kind, ExprKind::Name(..) | ExprKind::Subscript(..));
+        let Some(tile) = self.tile(value).filter(|_| plain) else { return text };
+        let elements = |shape: &[Poly]| shape.iter().try_fold(Poly::number(1), |n, extent| n.times(extent));
+        let is_whole = match self.shape_of(value).or(tile.shape) {
+            // Dimensions may be joined or divided.
+            Some(own) => elements(&own) == elements(shape),
+            None => shape.len() != 2,
+        };
+        if is_whole || tile.memory == Some(Memory::Hbm) {
+            return text;
+        }
+        format!("{}.broadcast_to({text}, {})", self.nl(), tuple(shape))
+    }
+
+    /// The extents of a tensor or a part of one.
+    fn shape_of(&mut self, expr: &Expr) -> Option<Vec<Poly>> {
+        self.place(expr, &[]).ok()?.shape
     }
 
     /// The instruction that computes `nl.op(a, b)` where it is assigned, of tiles of its shape or a tile and a number.
@@ -231,12 +327,12 @@ impl Pass<'_> {
             dtype: Some(dtype.clone()),
             blocks: Vec::new(),
         };
-        let made = self.made(&name, &Made { shape: tuple(&shape), dtype: dtype.clone(), tile: tile.clone() });
-        let dst = self.narrowed(value, name, &tile, &bounds)?.text;
+        let made = self.made(UNNAMED, &Made { shape: tuple(&shape), dtype: dtype.clone(), tile: tile.clone() });
+        let dst = self.narrowed(value, UNNAMED.to_owned(), &tile, &bounds)?.text;
         let text = self.typed(value, Some(&dtype), &bounds)?;
         self.last_made = Some(tile);
         self.bind_made(target, value);
-        Ok(vec![made, format!("{dst} = {text}")])
+        Ok(self.named(target, vec![made, format!("{dst} = {text}")]))
     }
 
     pub(super) fn type_of_call(&self, value: &Expr, data: &Place) -> Option<String> {
@@ -307,7 +403,10 @@ impl Pass<'_> {
                 "{nisa}.tensor_scalar(dst={text}, data={text}, op0={nl}.{name}, operand0={number})"
             )]);
         }
-        let other = self.place(value, &[])?;
+        let mut other = self.place(value, &[])?;
+        if self.both_in_psum(target, value) {
+            other.text = format!("{nl}.copy({})", other.text);
+        }
         if place.shape.is_some() && place.shape == other.shape {
             let text = &place.text;
             return Ok(vec![format!(
@@ -331,5 +430,15 @@ impl Pass<'_> {
             return self.with_dst(value, &name).map(|t| vec![t]);
         }
         self.expr(value).map(|t| vec![t])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn keywords_and_attributes_read_no_name() {
+        let reads = |text| super::reads(text, "data");
+        assert!(reads("nisa.f(dst=t, data=data[0:4])") && reads("f(data==1)") && reads("(data.shape[0], 1)"));
+        assert!(!reads("nisa.f(dst=t, data=u.data, metadata, data_2)"));
     }
 }

@@ -7,7 +7,7 @@ use super::access::{Bounds, Place};
 use super::call::{Given, Parts, Written};
 use super::kinds::{Kind, Memory};
 use super::poly::Poly;
-use super::result::{Made, promoted};
+use super::result::{Made, bare, promoted};
 use super::{Outcome, Pass, by_hand};
 use crate::dialect::beta1::instruction::{WITH_DST, position};
 use crate::dialect::beta1::ops::spelled;
@@ -114,13 +114,11 @@ impl Pass<'_> {
 
     /// `nisa.name(...)` of which the result goes to the target: the new statements.
     pub(super) fn instruction(&mut self, call: &Expr, name: &str, target: Target<'_>) -> Outcome<Vec<String>> {
+        let hoisted = self.before.len();
         let (callee, mut parts) = self.arguments(call)?;
         let Some(schema) = schema(name) else {
-            return Err(by_hand(
-                call.span,
-                &format!("nisa.{name}"),
-                "an instruction of the current language, with dst=",
-            ));
+            let instead = "an instruction of the current language, with dst=";
+            return Err(by_hand(call.span, &format!("nisa.{name}"), instead));
         };
         if name == "memset" {
             return self.memset(call, target);
@@ -197,10 +195,11 @@ impl Pass<'_> {
                 dst
             }
             Target::Into(expr) | Target::Onto(expr) => {
-                let tile = self.tile(expr);
-                let to_sbuf = tile.as_ref().is_some_and(|t| t.memory == Some(Memory::Sbuf));
                 let accumulates = schema.position("accumulate").is_some();
-                if accumulates && to_sbuf || tile.as_ref().is_some_and(|t| t.memory == Some(Memory::Hbm)) {
+                let in_psum = name == "nc_transpose"
+                    && self.result(call, name, &places, &parts, None)?.tile.memory == Some(Memory::Psum);
+                if !self.can_write(expr, accumulates, in_psum, matches!(target, Target::Onto(_)))? {
+                    self.before.truncate(hoisted);
                     return self.by_way_of_a_tile(call, name, expr);
                 }
                 match target {
@@ -214,6 +213,30 @@ impl Pass<'_> {
         written.insert(0, Written::new("dst", &dst));
         lines.push(parts.call(&callee, written));
         Ok(lines)
+    }
+
+    /// Whether an instruction of the tensor engine or another one can write where its result is assigned or added.
+    fn can_write(&mut self, to: &Expr, is_matmul: bool, is_transpose: bool, adds: bool) -> Outcome<bool> {
+        let Some(tile) = self.tile(to) else { return Ok(true) };
+        let in_sbuf = tile.memory == Some(Memory::Sbuf);
+        if tile.memory == Some(Memory::Hbm) || in_sbuf && (is_matmul || is_transpose) {
+            return Ok(false);
+        }
+        // Matmuls write float32, which a copy rounds.
+        let Some(dtype) = tile.dtype.as_deref().map(bare).filter(|d| is_matmul && *d != "float32") else {
+            return Ok(true);
+        };
+        if !adds {
+            return Ok(false);
+        }
+        let what = "a matmul added to a tile that is not float32";
+        let problem = by_hand(to.span, what, "accumulate in a tile of float32, and copy it");
+        if !dtype.ends_with(".dtype") {
+            return Err(problem);
+        }
+        // The type of another tensor, which may be float32.
+        self.report(problem);
+        Ok(true)
     }
 
     /// Whether a tile has values before the first matmul adds to it.

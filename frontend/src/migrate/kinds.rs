@@ -48,6 +48,8 @@ pub(super) enum Kind {
     Tile(Tile),
     Int,
     Float,
+    /// A tile or something else.
+    Unclear,
     Other,
 }
 
@@ -197,7 +199,13 @@ impl<'a> Kinds<'a> {
         match &known.kind {
             Kind::Tile(tile) => {
                 let shape = tile.shape.as_ref().filter(|s| s.iter().all(|n| n.value().is_some())).cloned();
-                Kind::Tile(Tile { shape, ..tile.clone() })
+                // `t.dtype` is the type of another tile if `t` has another value since.
+                let is_stale = |dtype: &String| {
+                    let of = dtype.strip_suffix(".dtype").and_then(|base| self.names.find(base));
+                    of.is_some_and(|base| known.depends.iter().any(|(n, v)| *n == base && self.version(base) != *v))
+                };
+                let dtype = tile.dtype.clone().filter(|dtype| !is_stale(dtype));
+                Kind::Tile(Tile { shape, dtype, ..tile.clone() })
             }
             _ => Kind::Other,
         }
@@ -377,6 +385,11 @@ impl<'a> Kinds<'a> {
             ExprKind::Int(_) | ExprKind::Bool(_) => Kind::Int,
             ExprKind::Float(_) => Kind::Float,
             ExprKind::Unary(UnaryOp::Neg, of) => self.kind(of),
+            ExprKind::Call(callee, _) if let ExprKind::Name(name, _) = callee.kind => match &**self.names.name(name) {
+                "float" => Kind::Float,
+                "int" | "len" => Kind::Int,
+                _ => Kind::Other,
+            },
             _ => Kind::Other,
         }
     }

@@ -43,6 +43,15 @@ pub(super) fn name_of(expr: &Expr) -> Option<Symbol> {
     }
 }
 
+/// The lowest number of a format, of which the current language has no constant.
+fn lowest(path: &str) -> Option<&'static str> {
+    Some(match path {
+        "nki.language.fp32.min" | "nki.isa.fp32.min" => "-3.4028234663852886e38",
+        "nki.language.bfp16.min" => "-3.3895313892515355e38",
+        _ => return None,
+    })
+}
+
 impl Pass<'_> {
     /// The function that an expression calls.
     pub(super) fn callee(&self, expr: &Expr) -> Option<String> {
@@ -217,8 +226,14 @@ impl Pass<'_> {
     pub(super) fn operator(&mut self, name: &str, left: &Expr, right: &Expr, dtype: Option<&str>) -> Outcome<String> {
         let own = self.operation_type(name, left, right);
         let (a, b) = (self.operand(left)?, self.operand(right)?);
+        let b = if self.both_in_psum(left, right) { format!("{}.copy({b})", self.nl()) } else { b };
         let dtype = dtype.map(ToOwned::to_owned).or(own).map_or(String::new(), |d| format!(", dtype={d}"));
         Ok(format!("{}.{name}({a}, {b}{dtype})", self.nl()))
+    }
+
+    /// Whether two operands are in PSUM, of which an instruction reads one at most. Beta 1 copies the second one.
+    pub(super) fn both_in_psum(&self, a: &Expr, b: &Expr) -> bool {
+        [a, b].into_iter().all(|e| self.tile(e).is_some_and(|t| t.memory == Some(Memory::Psum)))
     }
 
     fn operand(&mut self, expr: &Expr) -> Outcome<String> {
@@ -240,8 +255,21 @@ impl Pass<'_> {
             (None, Some(t)) => (t, left),
             _ => return None,
         };
-        let is_f32 = tile.dtype.as_deref().map(bare) == Some("float32");
-        if is_f32 {
+        let dtype = tile.dtype.as_deref().map(bare);
+        if dtype == Some("float32") {
+            return None;
+        }
+        // As in Python, the quotient of ints is no int.
+        if name == "divide" && matches!(self.kinds.kind(self.number(number)), Kind::Int) {
+            match dtype {
+                Some("bfloat16" | "float16" | "tfloat32") => return None,
+                Some(d) if d.starts_with("int") || d.starts_with("uint") => {
+                    return Some(format!("{}.float32", self.nl()));
+                }
+                _ => {}
+            }
+            let instead = "dtype=nl.float32 if the tile is of integers";
+            self.report(by_hand(number.span, "the type of nl.divide of a tile and an int", instead));
             return None;
         }
         match self.kinds.kind(self.number(number)) {
@@ -286,6 +314,10 @@ impl Pass<'_> {
         {
             own = self.operation_type(&name, a.value, b.value);
         }
+        let second = match &parts.given[..] {
+            [a, b, ..] if binary(&name) && self.both_in_psum(a.value, b.value) => Some(b.value.span),
+            _ => None,
+        };
         let rows = self.row_and_other(&name, &parts)?;
         let mut written = Vec::new();
         for given in &parts.given {
@@ -297,13 +329,17 @@ impl Pass<'_> {
             if keyword == Some("dtype") && matches!(given.value.kind, ExprKind::None) {
                 continue;
             }
-            let text = if self.tile(given.value).is_some()
-                && !matches!(given.value.kind, ExprKind::Call(..) | ExprKind::Binary(..))
-            {
+            // It had no effect.
+            if keyword == Some("compute_dtype") {
+                continue;
+            }
+            let is_nested = matches!(given.value.kind, ExprKind::Call(..) | ExprKind::Binary(..));
+            let text = if self.tile(given.value).is_some() && (!is_nested || !bounds.is_empty()) {
                 self.place(given.value, bounds)?.text
             } else {
                 self.expr(self.number(given.value))?
             };
+            let text = if second == Some(given.value.span) { format!("{}.copy({text})", self.nl()) } else { text };
             let text = match &rows {
                 Some((row, like)) if *row == given.value.span => format!("{}.broadcast_to({text}, {like})", self.nl()),
                 _ => text,
@@ -411,7 +447,13 @@ impl Pass<'_> {
         let (_, parts) = self.arguments(call)?;
         let first = parts.given.first().map(|g| g.value);
         let of = |pass: &mut Self| pass.place(base, &[]).map(|p| p.text);
+        let in_hbm = self.tile(base).is_some_and(|t| t.memory == Some(Memory::Hbm));
         match (method, first) {
+            ("broadcast_to", _) if in_hbm => Err(by_hand(
+                call.span,
+                "broadcast_to of a tensor in HBM",
+                "load the part, then nl.broadcast_to(tile, shape)",
+            )),
             ("broadcast_to", Some(shape)) => {
                 let (t, shape) = (of(self)?, self.expr(shape)?);
                 Ok(format!("{}.broadcast_to({t}, {shape})", self.nl()))
@@ -439,6 +481,9 @@ impl Pass<'_> {
     pub(super) fn attribute(&mut self, expr: &Expr) -> Outcome<String> {
         let ExprKind::Attr(base, _) = &expr.kind else { return self.spliced(expr.span, &[]) };
         let Some(path) = self.kinds.path(expr) else { return self.spliced(expr.span, &[base]) };
+        if let Some(number) = lowest(&path) {
+            return Ok(number.to_owned());
+        }
         let short = path.replace("nki.language.", "nl.").replace("nki.isa.", "nisa.");
         if let Some(instead) = removed::instead(&short) {
             return Err(by_hand(expr.span, &short, instead));

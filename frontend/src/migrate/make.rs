@@ -1,6 +1,7 @@
 //! `nl.ndarray(...)` and its siblings: the partitions come first, tables of tiles become lists.
 
 use super::access::tuple;
+use super::assign::UNNAMED;
 use super::call::Written;
 use super::kinds::{Kind, Memory, Tile};
 use super::poly::Poly;
@@ -24,8 +25,12 @@ impl Pass<'_> {
         }
         let count = blocks.iter().try_fold(Poly::number(1), |n, b| n.times(b));
         let count = count.ok_or_else(|| by_hand(value.span, "a table of tiles", "a list of tensors"))?;
-        let name = self.kinds.source(target.span);
-        Ok(vec![format!("{name} = []"), format!("for _ in range({count}):"), format!("    {name}.append({text})")])
+        let lines = vec![
+            format!("{UNNAMED} = []"),
+            format!("for _ in range({count}):"),
+            format!("    {UNNAMED}.append({text})"),
+        ];
+        Ok(self.named(target, lines))
     }
 
     /// The call in an expression.

@@ -13,6 +13,7 @@ mod imports;
 mod instruction;
 mod kinds;
 mod language;
+mod lines;
 mod make;
 mod poly;
 mod result;
@@ -86,6 +87,8 @@ struct Pass<'a> {
     /// Statements that have to precede the one that is rewritten.
     before: Vec<String>,
     definitions: Vec<Definition>,
+    /// The line of the statements at hand, if several share it.
+    line: Option<lines::Line>,
     /// Index tiles that are still used.
     used: FxHashSet<Symbol>,
     /// Tensors that the function returns.
@@ -123,6 +126,7 @@ pub fn migrate(file: FileId, text: &str) -> Migration {
         changes: Vec::new(),
         before: Vec::new(),
         definitions: Vec::new(),
+        line: None,
         used: FxHashSet::default(),
         returned: FxHashSet::default(),
         accumulated: FxHashSet::default(),
@@ -145,21 +149,20 @@ pub fn migrate(file: FileId, text: &str) -> Migration {
     pass.block(&module.body);
     pass.definitions_gone();
     pass.imports(&module.body);
-    pass.finish()
+    pass.finish(file)
 }
 
 impl Pass<'_> {
-    fn finish(mut self) -> Migration {
+    fn finish(mut self, file: FileId) -> Migration {
         self.edits.sort_by_key(|e| (e.span.start, e.span.end));
-        let mut text = String::new();
-        let mut at = 0;
-        for edit in &self.edits {
-            debug_assert!(edit.span.start >= at, "edits overlap at {}: {:?}", at, edit);
-            text += &self.text[at..edit.span.start];
-            text += &edit.text;
-            at = edit.span.end;
+        let mut text = self.edited();
+        while let Some(at) = self.faulty(file, &text) {
+            let Edit { span, .. } = self.edits.remove(at);
+            self.changes.retain(|c| c.span != span);
+            let kept = Span { file, start: span.start as u32, end: span.end as u32 };
+            self.report(by_hand(kept, self.kinds.source(kept), "no text that parses was found"));
+            text = self.edited();
         }
-        text += &self.text[at..];
         self.changes.sort_by_key(|c| c.span.start);
         Migration { text, changes: self.changes, errors: Vec::new() }
     }
@@ -212,8 +215,16 @@ impl Pass<'_> {
 
     /// Statements one after the other; what is known of names moves along.
     fn block(&mut self, body: &[Stmt]) {
-        for stmt in body {
-            self.stmt(stmt);
+        let mut rest = body;
+        while let Some((stmt, after)) = rest.split_first() {
+            if let Some(line) = self.shared_line(rest) {
+                let (stmts, after) = rest.split_at(line.statements);
+                self.on_one_line(stmts, line);
+                rest = after;
+            } else {
+                self.stmt(stmt);
+                rest = after;
+            }
         }
     }
 
@@ -272,6 +283,10 @@ impl Pass<'_> {
     fn again(&mut self, body: &[Stmt]) {
         let mut bound = Vec::new();
         assigned(body, &mut |name, stmt| {
+            let number = match &stmt.kind {
+                StmtKind::Assign(_, value) => matches!(self.kinds.kind(value), Kind::Int | Kind::Float),
+                _ => false,
+            };
             let in_place = match &stmt.kind {
                 StmtKind::AugAssign(..) => true,
                 StmtKind::Assign(_, Expr { kind: ExprKind::Call(callee, _), .. }) => {
@@ -279,11 +294,16 @@ impl Pass<'_> {
                 }
                 _ => false,
             };
-            bound.push((name, in_place));
+            bound.push((name, in_place, number));
         });
-        for (name, in_place) in bound {
-            if !in_place || !matches!(self.kinds.name(name), Kind::Tile(_)) {
-                self.kinds.forget(name);
+        for (name, in_place, number) in bound {
+            match self.kinds.name(name) {
+                Kind::Tile(_) if in_place => {}
+                // A tile that is computed anew is a tile.
+                Kind::Tile(tile) if tile.blocks.is_empty() && !number => {
+                    self.kinds.bind(name, Kind::Tile(Tile::default()), &[]);
+                }
+                _ => self.kinds.forget(name),
             }
         }
     }
@@ -371,19 +391,6 @@ impl Pass<'_> {
         }
     }
 
-    /// Lines in place of a statement, indented as it is.
-    fn joined(&self, span: Span, lines: &[String]) -> Outcome<String> {
-        let start = self.text[..span.start as usize].rfind('\n').map_or(0, |at| at + 1);
-        let indent = &self.text[start..span.start as usize];
-        if lines.len() == 1 {
-            return Ok(lines[0].clone());
-        }
-        if !indent.chars().all(char::is_whitespace) {
-            return Err(by_hand(span, "several statements on a line", "write each statement on a line of its own"));
-        }
-        Ok(lines.join(&format!("\n{indent}")))
-    }
-
     /// The new lines of a statement; `None` if the decision comes later.
     fn lines(&mut self, stmt: &Stmt) -> Outcome<Option<Vec<String>>> {
         match &stmt.kind {
@@ -458,6 +465,21 @@ impl Pass<'_> {
             }
             ExprKind::Call(..) => self.call(expr),
             ExprKind::Attr(..) => self.attribute(expr),
+            ExprKind::Binary(_, left, right)
+                if [left, right].into_iter().any(|e| self.kinds.kind(e) == Kind::Unclear) =>
+            {
+                let instead = "nl.add(...) and the like if the value is a tile";
+                Err(by_hand(expr.span, "an operator on what may be a tile", instead))
+            }
+            ExprKind::IfElse(..) => {
+                let hoisted = self.before.len();
+                let text = self.spliced(expr.span, &children(expr))?;
+                if self.before.len() > hoisted {
+                    let instead = "an `if` statement, with the instruction in its body";
+                    return Err(by_hand(expr.span, "an instruction in a conditional expression", instead));
+                }
+                Ok(text)
+            }
             ExprKind::Binary(op, left, right) => match operation(*op) {
                 Some(name) if self.tile(left).is_some() || self.tile(right).is_some() => {
                     self.operator(name, left, right, None)
