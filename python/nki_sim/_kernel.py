@@ -10,7 +10,7 @@ import warnings
 from collections.abc import Callable
 from typing import Any, Generic, ParamSpec, TypeVar, overload
 
-from . import _arrays, _debug, _levels, _native, _source, _trace, _watch
+from . import _arrays, _debug, _dependencies, _levels, _native, _source, _watch
 from ._config import logical_cores
 from ._errors import ArgumentError, ArgumentTypeError, KernelError, KernelWarning
 from ._inspect import show
@@ -41,7 +41,7 @@ class Kernel(Generic[P, R]):
     _eager = None
 
     def __init__(self, func, *, lnc=None, target=None, strict=False, capacity=None, cache=None, compile_config=None, specialization_config=None):
-        #: The named tuples that programs return (`_trace.structure`), by number of the program.
+        #: The named tuples that programs return (`_dependencies.structure`), by number of the program.
         self._structures = {}
         if isinstance(func, Kernel):
             if cache is None:
@@ -175,7 +175,7 @@ class Kernel(Generic[P, R]):
         given = (self.func, arguments, self.target, self.lnc, judge, self._schedule, config, self.capacity, settings, traced)
         if not traced or how.get("known"):
             return self._cache.compile(*given, **launch, **how)
-        with _trace.specialising(self.func, "the next program of the grid" if launch.get("grid") else "core 1") as noted:
+        with _dependencies.specialising(self.func, "the next program of the grid" if launch.get("grid") else "core 1") as noted:
             compiled = self._cache.compile(*given, **launch, **how)
         if noted.structure is not None:
             self._structures[compiled.serial()] = noted.structure
@@ -183,7 +183,7 @@ class Kernel(Generic[P, R]):
 
     def _restored(self, compiled, result):
         """The results of a compiled kernel, with the named tuples that its function returned."""
-        return _trace.restored(self._structures.get(compiled.serial()), result) if self._structures else result
+        return _dependencies.restored(self._structures.get(compiled.serial()), result) if self._structures else result
 
     def _prepare(self, arguments):
         """The compiled kernel for these arguments, and whether it is to be stepped through."""

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from . import _arrays, _native, _trace
+from . import _arrays, _dependencies, _native
 from ._errors import ArgumentError, KernelWarning
 from ._kernel import _explain, _shape, simulate
 from ._profile import Report, recorded
@@ -77,7 +77,7 @@ class Ranks:
 
     def _prepare(self, calls):
         """The programs of all ranks. Ranks may share an argument, which the function changes for an earlier rank."""
-        watches = [_trace.Watch(self.kernel.func, arguments) for arguments in calls[1:]]
+        watches = [_dependencies.Watch(self.kernel.func, arguments) for arguments in calls[1:]]
         prepared = [self.kernel._prepare(calls[0])]
         for rank, (watch, arguments) in enumerate(zip(watches, calls[1:]), 1):
             watch.check(arguments, f"rank {rank}", calls[0])

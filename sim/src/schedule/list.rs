@@ -1,9 +1,9 @@
 //! The list scheduler: on a clock of its own, the queue that can start something first takes it.
 //!
 //! The clock has the machine's costs, except that the trigger of a transfer is dearer, that a matmul in fp32 takes a single pass, that all DMA
-//! engines are one server, and that there is neither a power limiter nor another core. Loads are in the order of their places ([`super::loads`]), stores in that of the program; a transfer
-//! overtakes those that wait for data. Computation is in program order within a window. Of what can start at the same time a queue takes loads
-//! first, then stores.
+//! engines are one server, and that there is neither a power limiter nor another core. Loads are in the order of their places
+//! ([`super::loads`]), stores in that of the program; a transfer overtakes those that wait for data. Computation is in program order within a
+//! window. Of what can start at the same time a queue takes loads first, then stores.
 //!
 //! *Invariants: each core's rendezvous are in program order, so that cores never wait for each other in a circle. Everything that an operation
 //! waits for comes before it in one order of all operations (the place of a load, the position of everything else), so that every operation is

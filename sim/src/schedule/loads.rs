@@ -25,9 +25,9 @@ pub(super) fn class(low: &Lowered<'_>, op: u32) -> Class {
 /// By operation: the place of a load in the order of loads. That is the first operation that waits for it, at most `window` operations behind it:
 /// mostly the first that reads what it brings. Of two with the same place, the first in the program comes first.
 ///
-/// One that only overwrites what the load reads counts, too: a store that waited for a load with a later place could hold the space for which a load
-/// between them waits. A load never comes before another transfer that it depends on. An exchange between cores is not behind a later rendezvous: the cores hold them in
-/// the same order.
+/// One that only overwrites what the load reads counts, too: a store that waited for a load with a later place could hold the space for which
+/// a load between them waits. A load never comes before another transfer that it depends on. An exchange between cores is not behind a later
+/// rendezvous: the cores hold them in the same order.
 pub(super) fn places(low: &Lowered<'_>, window: u32) -> Vec<u32> {
     let n = low.ops.len();
     let loads: Vec<bool> = (0..n as u32).map(|op| class(low, op) == Class::Load).collect();
