@@ -17,14 +17,14 @@ use crate::report::{self, Checked};
 use crate::session::{Compilation, Numerics, Session};
 use crate::settings::ParamChanges;
 use crate::value::{self, Value};
-use crate::{Failure, inputs, memory, python, run_line, settings, shell_word};
+use crate::{Failure, inputs, memory, python, run_line, settings, shell_word, source_text};
 
 /// Reads source files from disk.
 pub(crate) struct Disk;
 
 impl Loader for Disk {
     fn read(&self, path: &Path) -> std::io::Result<String> {
-        memory::read_text(path)
+        source_text::read(path)
     }
 
     fn array(&self, path: &Path) -> Result<HostArray, String> {

@@ -28,6 +28,7 @@ mod row;
 mod run_line;
 pub mod session;
 pub mod settings;
+mod source_text;
 mod sources;
 mod tables;
 mod value;

@@ -84,17 +84,17 @@ pub(crate) fn read_stream(path: &Path) -> Result<Vec<u8>, String> {
     Ok(bytes)
 }
 
-/// The text of a source file, or of a pipe.
+/// The bytes of a source file, or of a pipe.
 ///
 /// # Errors
-/// If it cannot be read, is not UTF-8, or does not seem to end.
-pub(crate) fn read_text(path: &Path) -> io::Result<String> {
-    let mut text = String::new();
-    fs::File::open(path)?.take(LONGEST_SOURCE + 1).read_to_string(&mut text)?;
-    if text.len() as u64 > LONGEST_SOURCE {
+/// If it cannot be read, or does not seem to end.
+pub(crate) fn read_source(path: &Path) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    fs::File::open(path)?.take(LONGEST_SOURCE + 1).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > LONGEST_SOURCE {
         return Err(io::Error::other(format!("a source file has at most {}", size(LONGEST_SOURCE))));
     }
-    Ok(text)
+    Ok(bytes)
 }
 
 /// Bytes of a size: `8GiB`, `500MB`, `2e9`, `50%` of the machine's memory.

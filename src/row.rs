@@ -19,7 +19,7 @@ pub(crate) struct Row {
     pub(crate) point: Vec<(String, String)>,
     /// The latency; `None` where the kernel is wrong or a finding is denied.
     pub(crate) latency_us: Option<f64>,
-    /// Whether the latency means anything: not if the kernel does not fit into SBUF or PSUM.
+    /// Whether there is a latency that means anything: not if the kernel does not fit into SBUF or PSUM.
     #[serde(default = "valid")]
     pub(crate) latency_valid: bool,
     /// Where the latency on hardware is expected; none if that is unknown.
@@ -165,7 +165,7 @@ impl Row {
         let findings: Vec<Found> =
             crate::report::findings(&applied.diagnostics, sources).into_iter().map(Found::new).collect();
         let denied: Vec<DeniedHere> = applied.denied.iter().map(DeniedHere::new).collect();
-        let mut row = Row { point, findings, denied, latency_valid: true, ..Row::default() };
+        let mut row = Row { point, findings, denied, ..Row::default() };
         row.error = row.findings.iter().find(|f| f.severity == "error").map(Found::text);
         let Some((kernel, t)) = timed else {
             if row.error.is_none() {
@@ -177,7 +177,7 @@ impl Row {
             row.latency_us = Some(t.elapsed as f64 / 1e6);
             row.latency_error = kernel.error_bar(t).map(Interval::from);
         }
-        row.latency_valid = !t.over_capacity;
+        row.latency_valid = row.latency_us.is_some() && !t.over_capacity;
         row.bound = report::verdict_sentence(t, &verdict(t, &critical_path(t)));
         (row.dma_bytes, row.dma_transfers) = (t.dma.bytes, t.dma.transfers);
         row.sbuf_peak_bytes_per_partition = kernel.placement.sbuf_peak_bytes;
@@ -190,7 +190,7 @@ impl Row {
         self.expected = comparisons.done.iter().map(Compared::from).collect();
         if let Some(problem) = comparisons.problems.first() {
             self.error.get_or_insert_with(|| problem.clone());
-            (self.latency_us, self.latency_error) = (None, None);
+            (self.latency_us, self.latency_error, self.latency_valid) = (None, None, false);
         }
     }
 

@@ -1,15 +1,14 @@
 //! `nki-sim migrate OLD.py [-o NEW.py]`: a file for `neuronxcc.nki` in the current language.
 
-use std::fs;
 use std::path::Path;
 
 use nki_diag::{FileId, SourceMap, Span, render_all};
 use nki_frontend::{Change, Migration, migrate};
 
-use crate::Failure;
 use crate::cli::MigrateArgs;
 use crate::output::{color, eprint, print, write_file};
 use crate::places::{Inputs, check_places};
+use crate::{Failure, source_text};
 
 /// Longest text of a construct on its line.
 const SHOWN: usize = 100;
@@ -20,7 +19,7 @@ pub(crate) fn run(args: &MigrateArgs) -> Result<(), Failure> {
     inputs.add("the file that is migrated", &args.file);
     check_places(&[("--output", args.output.as_deref())], &inputs)?;
     let path = args.file.display().to_string();
-    let text = fs::read_to_string(&args.file).map_err(|error| format!("{path}: {error}"))?;
+    let text = source_text::read(&args.file).map_err(|error| format!("{path}: {error}"))?;
     let mut sources = SourceMap::default();
     let file = sources.add(path, text.clone());
     let migrated = migrate(file, &text);

@@ -12,7 +12,7 @@ pub(crate) fn wanted(args: &RunArgs) -> bool {
     args.kernel.kernel.is_none()
         && args.kernel.args.is_empty()
         && args.kernel.file.extension().is_some_and(|e| e == "py")
-        && std::fs::read_to_string(&args.kernel.file).is_ok_and(|text| has_main(&text))
+        && crate::source_text::read(&args.kernel.file).is_ok_and(|text| has_main(&text))
 }
 
 fn has_main(text: &str) -> bool {

@@ -84,7 +84,8 @@ fn ranking(axes: &[Axis], good: &[&Row], front: &[usize], top: usize) -> String 
         // Rows that rank are the first of the table.
         cells.push(if front.contains(&at) { "*" } else { "" }.into());
         cells.push(
-            r.bound.split(':').next().unwrap_or_default().to_string() + if r.latency_valid { "" } else { NOT_VALID },
+            r.bound.split(':').next().unwrap_or_default().to_string()
+                + if r.latency_valid || r.latency_us.is_none() { "" } else { NOT_VALID },
         );
         lines.push(cells);
     }

@@ -1,0 +1,111 @@
+//! Python source files as text: what Python reads, as Python decodes it.
+
+use std::io::{self, Error, ErrorKind};
+use std::path::Path;
+
+use crate::memory::read_source;
+
+/// Reads a source file. Line ends are those that Python knows; a carriage return alone becomes a line feed, which has the same length.
+///
+/// # Errors
+/// If the file cannot be read, has a NUL byte, or is not in the encoding that it declares (UTF-8 without a declaration).
+pub(crate) fn read(path: &Path) -> io::Result<String> {
+    decode(read_source(path)?).map_err(|problem| Error::new(ErrorKind::InvalidData, problem))
+}
+
+fn decode(bytes: Vec<u8>) -> Result<String, String> {
+    if let Some(at) = bytes.iter().position(|&b| b == 0) {
+        return Err(format!("line {} has a NUL byte, which Python source must not contain", line_of(&bytes, at)));
+    }
+    let text = match declared(&bytes).as_deref() {
+        None | Some("utf-8" | "utf8" | "utf-8-sig" | "u8") => String::from_utf8(bytes).map_err(|e| {
+            let at = e.utf8_error().valid_up_to();
+            let (byte, line) = (e.as_bytes()[at], line_of(e.as_bytes(), at));
+            format!("byte 0x{byte:02x} in line {line} is not UTF-8; save the file as UTF-8, or declare its encoding in the first line: # -*- coding: latin-1 -*-")
+        })?,
+        Some("latin-1" | "latin1" | "iso-8859-1" | "iso8859-1" | "l1") => bytes.into_iter().map(char::from).collect(),
+        Some(name @ ("ascii" | "us-ascii")) => match bytes.iter().position(|b| !b.is_ascii()) {
+            Some(at) => {
+                return Err(format!("byte 0x{:02x} in line {} is not {name}, the declared encoding", bytes[at], line_of(&bytes, at)));
+            }
+            None => bytes.into_iter().map(char::from).collect(),
+        },
+        Some(name) => return Err(format!("the file declares the encoding `{name}`; it must be UTF-8, Latin-1 or ASCII")),
+    };
+    Ok(if text.contains('\r') { unix_ends(&text) } else { text })
+}
+
+/// The encoding that one of the first two lines declares (PEP 263), as Python normalises it.
+fn declared(bytes: &[u8]) -> Option<String> {
+    for line in bytes.split(|b| matches!(b, b'\n' | b'\r')).filter(|line| !line.is_empty()).take(2) {
+        let line = String::from_utf8_lossy(line);
+        let line = line.trim_start_matches('\u{feff}').trim_start_matches([' ', '\t', '\u{c}']);
+        // A line of code ends the search.
+        let comment = line.strip_prefix('#')?;
+        let mut rest = comment;
+        while let Some(at) = rest.find("coding") {
+            rest = &rest[at + "coding".len()..];
+            let Some(name) = rest.strip_prefix([':', '=']) else { continue };
+            let name = name.trim_start_matches([' ', '\t']);
+            let end = name.find(|c: char| !(c.is_ascii_alphanumeric() || "-_.".contains(c))).unwrap_or(name.len());
+            if end > 0 {
+                return Some(name[..end].to_ascii_lowercase().replace('_', "-"));
+            }
+        }
+    }
+    None
+}
+
+/// The line, from 1, of a byte.
+fn line_of(bytes: &[u8], at: usize) -> usize {
+    let before = &bytes[..at];
+    1 + (0..at).filter(|&i| before[i] == b'\n' || before[i] == b'\r' && bytes.get(i + 1) != Some(&b'\n')).count()
+}
+
+/// Carriage returns alone as line feeds. Pairs of both stay, so that nothing moves.
+fn unix_ends(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut characters = text.chars().peekable();
+    while let Some(c) = characters.next() {
+        out.push(if c == '\r' && characters.peek() != Some(&'\n') { '\n' } else { c });
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn text(bytes: &[u8]) -> Result<String, String> {
+        decode(bytes.to_vec())
+    }
+
+    #[test]
+    fn line_ends_are_those_of_python() {
+        assert_eq!(text(b"a\rb\r\nc\n\rd"), Ok("a\nb\r\nc\n\nd".into()));
+        assert_eq!(text(b""), Ok(String::new()));
+    }
+
+    #[test]
+    fn encodings_are_those_that_are_declared() {
+        assert_eq!(text(b"# -*- coding: latin-1 -*-\n# caf\xe9"), Ok("# -*- coding: latin-1 -*-\n# caf\u{e9}".into()));
+        assert_eq!(
+            text(b"#!/usr/bin/python\n# vim: set fileencoding=ISO_8859-1 :\n'\xe9'").map(|t| t.ends_with("'\u{e9}'")),
+            Ok(true)
+        );
+        assert!(text(b"x = 1\n# coding: latin-1\n'\xe9'").unwrap_err().starts_with("byte 0xe9 in line 3 is not UTF-8"));
+        assert!(text(b"# coding: ascii\n'\xe9'").unwrap_err().contains("line 2 is not ascii"));
+        assert!(text(b"# coding: koi8-r\n").unwrap_err().contains("`koi8-r`"));
+        assert_eq!(
+            text("\u{feff}# coding: utf-8\n# \u{e9}".as_bytes()),
+            Ok("\u{feff}# coding: utf-8\n# \u{e9}".into())
+        );
+        // Words that only look like a declaration.
+        assert!(text(b"# the coding is plain\n").is_ok());
+    }
+
+    #[test]
+    fn nul_bytes_have_a_line() {
+        assert_eq!(text(b"a\r\nb\rc\n\0"), Err("line 4 has a NUL byte, which Python source must not contain".into()));
+    }
+}
