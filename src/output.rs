@@ -1,9 +1,9 @@
 //! Files that are written whole or not at all, and the terminal.
 
 use std::fmt;
-use std::fs::{self, Metadata, OpenOptions};
+use std::fs::{self, File, Metadata, OpenOptions, Permissions};
 use std::io::{self, IsTerminal, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
@@ -13,6 +13,7 @@ use std::time::{Duration, Instant};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
 use nki_diag::{ColorChoice, progress};
 use nki_sim_core::HostTensor;
+use tempfile::NamedTempFile;
 
 use crate::cli::Color;
 use crate::npy;
@@ -21,22 +22,71 @@ use crate::places::Inputs;
 /// Writes a file through a temporary one in the same directory, so that a reader never sees half of it. What is no regular file (a pipe,
 /// `/dev/stdout`, `/dev/null`) is written as it is; `-` is standard output.
 pub(crate) fn write_file(path: &Path, parts: &[&[u8]]) -> Result<(), String> {
-    let known = fs::metadata(path);
-    let done = match &known {
-        Ok(m) if m.is_dir() => Err(io::ErrorKind::IsADirectory.into()),
-        _ if [Path::new("-"), Path::new("/dev/stdout")].contains(&path) => write_all(&mut io::stdout().lock(), parts),
-        Ok(m) if !m.is_file() => OpenOptions::new().write(true).open(path).and_then(|mut f| write_all(&mut f, parts)),
-        _ => replace(path, known.ok(), parts),
-    };
-    done.map_err(|e| format!("cannot write `{}`: {}", path.display(), plain(&e)))
+    let mut file = NewFile::create(path)?;
+    parts.iter().try_for_each(|part| file.write(part))?;
+    file.finish()
 }
 
-fn write_all(to: &mut impl Write, parts: &[&[u8]]) -> io::Result<()> {
-    parts.iter().try_for_each(|part| to.write_all(part))?;
-    to.flush()
+/// A file that is written piece by piece, as [`write_file`] writes: what was at its place stays until it is finished.
+pub(crate) struct NewFile {
+    /// For messages.
+    path: PathBuf,
+    to: Sink,
 }
 
-fn replace(path: &Path, known: Option<Metadata>, parts: &[&[u8]]) -> io::Result<()> {
+enum Sink {
+    Stdout,
+    /// A pipe or a device.
+    Direct(File),
+    /// A temporary file, its place, and the permissions of what it replaces.
+    Replacement(NamedTempFile, PathBuf, Option<Permissions>),
+}
+
+impl NewFile {
+    /// # Errors
+    /// If the directory cannot be written to, or the path is a directory.
+    pub(crate) fn create(path: &Path) -> Result<Self, String> {
+        let known = fs::metadata(path);
+        let to = match &known {
+            Ok(m) if m.is_dir() => Err(io::ErrorKind::IsADirectory.into()),
+            _ if [Path::new("-"), Path::new("/dev/stdout")].contains(&path) => Ok(Sink::Stdout),
+            Ok(m) if !m.is_file() => OpenOptions::new().write(true).open(path).map(Sink::Direct),
+            _ => replacement(path, known.ok()),
+        };
+        match to {
+            Ok(to) => Ok(NewFile { path: path.to_path_buf(), to }),
+            Err(e) => Err(failed(path, &e)),
+        }
+    }
+
+    /// # Errors
+    /// If it cannot be written.
+    pub(crate) fn write(&mut self, bytes: &[u8]) -> Result<(), String> {
+        let done = match &mut self.to {
+            Sink::Stdout => io::stdout().lock().write_all(bytes),
+            Sink::Direct(file) => file.write_all(bytes),
+            Sink::Replacement(file, ..) => file.write_all(bytes),
+        };
+        done.map_err(|e| failed(&self.path, &e))
+    }
+
+    /// Puts the file in its place.
+    ///
+    /// # Errors
+    /// If it cannot be written.
+    pub(crate) fn finish(self) -> Result<(), String> {
+        let done = match self.to {
+            Sink::Stdout => io::stdout().lock().flush(),
+            Sink::Direct(mut file) => file.flush(),
+            Sink::Replacement(file, place, permissions) => permissions
+                .map_or(Ok(()), |p| file.as_file().set_permissions(p))
+                .and_then(|()| file.persist(place).map(drop).map_err(|e| e.error)),
+        };
+        done.map_err(|e| failed(&self.path, &e))
+    }
+}
+
+fn replacement(path: &Path, known: Option<Metadata>) -> io::Result<Sink> {
     // A link stays one: the file it leads to is replaced.
     let path = if known.is_some() { fs::canonicalize(path)? } else { path.to_path_buf() };
     let directory = match path.parent() {
@@ -49,14 +99,14 @@ fn replace(path: &Path, known: Option<Metadata>, parts: &[&[u8]]) -> io::Result<
     {
         use std::os::unix::fs::PermissionsExt;
         // Temporary files are private; results are what the user's umask makes them.
-        builder.permissions(fs::Permissions::from_mode(0o666));
+        builder.permissions(Permissions::from_mode(0o666));
     }
-    let mut file = builder.tempfile_in(directory)?;
-    write_all(file.as_file_mut(), parts)?;
-    if let Some(known) = known {
-        file.as_file().set_permissions(known.permissions())?;
-    }
-    file.persist(path).map(drop).map_err(|e| e.error)
+    let file = builder.tempfile_in(directory)?;
+    Ok(Sink::Replacement(file, path, known.map(|m| m.permissions())))
+}
+
+fn failed(path: &Path, error: &io::Error) -> String {
+    format!("cannot write `{}`: {}", path.display(), plain(error))
 }
 
 /// Writes each output to `NAME.npy` in a directory, and over none of the inputs.

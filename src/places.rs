@@ -44,7 +44,7 @@ fn place(path: &Path) -> Option<Identity> {
 }
 
 /// The files that a command reads, which no output may replace.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Clone)]
 pub(crate) struct Inputs {
     files: Vec<(String, Identity)>,
 }
@@ -89,11 +89,24 @@ impl Inputs {
         self
     }
 
-    /// Adds a file; `what` names it in a message.
+    /// Adds a file, or all files of a directory; `what` names it in a message.
     pub(crate) fn add(&mut self, what: &str, path: &Path) {
-        if let Some(identity) = identity(path) {
+        if let Ok(entries) = fs::read_dir(path) {
+            for identity in entries.flatten().filter_map(|entry| identity(&entry.path())) {
+                self.files.push((what.to_owned(), identity));
+            }
+        } else if let Some(identity) = identity(path) {
             self.files.push((what.to_owned(), identity));
         }
+    }
+
+    /// With the arrays among the values of a parameter.
+    pub(crate) fn and_values(mut self, what: &str, values: &[String]) -> Self {
+        // What is wrong with a value is reported when it is read.
+        for value in values.iter().filter_map(|text| value::parse(text).ok()) {
+            self.add_arrays(what, &value);
+        }
+        self
     }
 
     fn add_arrays(&mut self, what: &str, value: &Value) {
@@ -135,6 +148,30 @@ pub(crate) fn check_places(options: &[(&str, Option<&Path>)], inputs: &Inputs) -
             return Err(format!("{name} {}: there is no directory `{}`", path.display(), parent.display()));
         }
         inputs.check(name, path)?;
+    }
+    Ok(())
+}
+
+/// Checks that no report is written among the files that a directory of results gets, of which a later one would replace it.
+///
+/// # Errors
+/// With the two options.
+pub(crate) fn check_directory(
+    option: &str,
+    directory: Option<&Path>,
+    extension: &str,
+    reports: &[(&str, Option<&Path>)],
+) -> Result<(), String> {
+    let Some(directory) = directory.and_then(|d| fs::canonicalize(d).ok()) else { return Ok(()) };
+    for (name, path) in reports.iter().filter_map(|(name, path)| Some((name, (*path)?))) {
+        let parent = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        let inside = fs::canonicalize(parent).is_ok_and(|parent| parent == directory);
+        if inside && path.extension().is_some_and(|e| e.eq_ignore_ascii_case(extension)) {
+            return Err(format!(
+                "{name} {}: the directory gets the .{extension} files of {option}, which could replace it; give another name or directory",
+                path.display()
+            ));
+        }
     }
     Ok(())
 }

@@ -164,6 +164,23 @@ fn wrong_lines_are_results() {
 }
 
 #[test]
+fn results_replace_nothing_that_a_job_reads() {
+    let s = Session::new();
+    s.write("k.py", ADD_ONE);
+    s.write("jobs.jsonl", lines(&[json!({"file": "none.py"}), add_one(4)]));
+    s.run(&["batch", "jobs.jsonl", "--json-lines", "k.py"]).exits(2).says("which the job of line 2 reads");
+    assert_eq!(std::fs::read_to_string(s.path("k.py")).unwrap(), ADD_ONE);
+}
+
+#[test]
+fn a_refused_job_keeps_its_id() {
+    let s = Session::new();
+    let refused = batch(&s, "{\"id\": \"a\", \"file\": 3}\n", &[], 1);
+    assert_eq!(refused[0]["id"], "a");
+    assert!(refused[0]["error"].as_str().unwrap().contains("`file`: invalid type"), "{refused:?}");
+}
+
+#[test]
 fn limits_end_a_job_and_not_the_next() {
     let s = Session::new();
     s.write("k.py", format!("{ADD_ONE}{ENDLESS}{DOUBLING}"));

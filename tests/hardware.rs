@@ -145,4 +145,9 @@ fn calibrated_parameters_are_read_and_replace_no_input() {
     s.write("other.json", text.replace("trn2.48xlarge", "trn1.32xlarge"));
     s.run(&["calibrate", "a.json", "other.json", "-o", "my.toml"]).exits(2).says("parameters are of one generation");
     s.run(&["calibrate", "a.json", "-o", "none/my.toml"]).exits(2).says("there is no directory");
+    // As the Python package's `neuron-profile` marks what it writes.
+    s.write("ours.json", text.replacen('{', "{\"metadata\": [{\"is_simulation\": true}], ", 1));
+    s.run(&["calibrate", "ours.json", "-o", "my.toml"]).exits(2).says("a simulated profile");
+    s.run(&["replay", "ours.json"]).exits(2).says("a simulated profile");
+    s.run(&["compare", "a.json", "ours.json"]).exits(2).says("a simulated profile");
 }

@@ -266,6 +266,10 @@ fn two_runs_are_compared_and_a_limit_fails() {
     has(&s.read("j.xml"), "failures=\"1\"");
     has(&s.run(0, &["compare", "a.csv", "b.csv"]), "first to last instruction");
     has(&s.run(0, &["compare", "a.json", "b.csv"]), "engine");
+    let negative =
+        std::fs::read_to_string(s.path("a.json")).unwrap().replacen("\"latency_us\": ", "\"latency_us\": -", 1);
+    std::fs::write(s.path("n.json"), negative).unwrap();
+    has(&s.run(2, &["compare", "a.json", "n.json"]), "no number of a run is negative");
     has(&s.run(2, &["compare", "a.json", "b.json", "--fail-if", "latency"]), "METRIC");
     has(&s.run(2, &["compare", "a.json", "none.json"]), "cannot read");
 }

@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::fs::File;
-use std::io::{self, BufRead, BufReader, Read, Write};
-use std::path::Path;
+use std::io::{self, BufRead, BufReader, Read};
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use serde_json::Value;
@@ -13,7 +13,7 @@ use crate::cli::BatchArgs;
 use crate::jobs::pool::{Launcher, Limits, Seat, cores};
 use crate::jobs::work::{Reply, Status, Task};
 use crate::jobs::{self, Job};
-use crate::output::print;
+use crate::output::{NewFile, print};
 use crate::places::{Inputs, check_places};
 
 /// Jobs that are read before the result of the first of them is written.
@@ -42,13 +42,8 @@ pub(crate) fn run(args: &BatchArgs) -> Result<(), Failure> {
             File::open(&args.jobs_file).map_err(|e| format!("cannot read `{}`: {e}", args.jobs_file.display()))?;
         Box::new(BufReader::new(file))
     };
-    let mut writer = match &args.json_lines {
-        Some(path) => {
-            let file = File::create(path).map_err(|e| format!("cannot write `{}`: {e}", path.display()))?;
-            Some((path, file))
-        }
-        None => None,
-    };
+    // What is at its place may be an input of a job that is still to come.
+    let mut writer = args.json_lines.as_deref().map(NewFile::create).transpose()?;
     let desk = Arc::new(Desk::default());
     let entrance = desk.clone();
     // Not among the scoped threads: it may wait for input that nobody wants any more.
@@ -63,18 +58,21 @@ pub(crate) fn run(args: &BatchArgs) -> Result<(), Failure> {
         }
         while let Some(answer) = desk.next() {
             all_passed &= answer.passed;
-            match &mut writer {
-                None => print(&answer.line),
-                Some((path, file)) => {
-                    if let Err(e) = file.write_all(answer.line.as_bytes()).and_then(|()| file.flush()) {
-                        desk.abandon();
-                        return Err(format!("cannot write `{}`: {e}", path.display()).into());
-                    }
+            let done = match &mut writer {
+                None => {
+                    print(&answer.line);
+                    Ok(())
                 }
+                Some(file) => answer.check_inputs(args).and_then(|()| file.write(answer.line.as_bytes())),
+            };
+            if let Err(why) = done {
+                desk.abandon();
+                return Err(why.into());
             }
         }
         Ok(())
     })?;
+    writer.map_or(Ok(()), NewFile::finish)?;
     if let Some(why) = desk.lock().failure.take() {
         return Err(Failure::Call(why));
     }
@@ -83,8 +81,23 @@ pub(crate) fn run(args: &BatchArgs) -> Result<(), Failure> {
 
 /// A line of the output.
 struct Answer {
+    /// The job's line.
+    number: u64,
     line: String,
     passed: bool,
+    /// Files that the job read.
+    read: Vec<PathBuf>,
+}
+
+impl Answer {
+    /// Checks that the job read no file that the results are to replace.
+    fn check_inputs(&self, args: &BatchArgs) -> Result<(), String> {
+        let mut inputs = Inputs::default();
+        for path in &self.read {
+            inputs.add(&format!("`{}`, which the job of line {} reads", path.display(), self.number), path);
+        }
+        args.json_lines.as_ref().map_or(Ok(()), |path| inputs.check("--json-lines", path))
+    }
 }
 
 /// A job that waits for a worker.
@@ -172,21 +185,21 @@ impl Desk {
             let text = match &line {
                 Ok(text) if text.trim().is_empty() => continue,
                 Ok(text) => Ok(text.as_str()),
-                Err(why) => Err(why.clone()),
+                Err(why) => Err((None, why.clone())),
             };
             let place = {
                 let mut state = self.lock();
                 state.read += 1;
                 state.read
             };
-            let job = text.and_then(jobs::read::<Job>);
+            let job = text.and_then(|text| jobs::read::<Job>(text).map_err(|why| (id_of(text), why)));
             self.take(place, number, job, limits);
             self.changed.notify_all();
         }
     }
 
     /// Takes a job on: its result is known already, or will be that of an equal one, or it waits for a worker.
-    fn take(&self, place: u64, number: u64, job: Result<Job, String>, limits: Limits) {
+    fn take(&self, place: u64, number: u64, job: Result<Job, (Option<Value>, String)>, limits: Limits) {
         let head = |id: &Option<Value>| Head { number, id: id.clone() };
         let refused = |id: &Option<Value>, why: String| {
             let reply = Reply::without(Status::Refused, why);
@@ -194,7 +207,7 @@ impl Desk {
         };
         let mut job = match job {
             Ok(job) => job,
-            Err(why) => return refused(&None, why),
+            Err((id, why)) => return refused(&id, why),
         };
         let id = job.id.take();
         let limits = match limits.for_job(job.limits()) {
@@ -321,6 +334,12 @@ impl Desk {
     }
 }
 
+/// The `id` of an object that is no job.
+fn id_of(text: &str) -> Option<Value> {
+    let mut fields: serde_json::Map<String, Value> = serde_json::from_str(text).ok()?;
+    fields.remove("id")
+}
+
 /// What identifies a result.
 struct Head {
     number: u64,
@@ -333,7 +352,12 @@ impl Head {
         let id = self.id.map_or_else(String::new, |id| format!("\"id\":{id},"));
         let result = reply.result.get();
         let rest = result.strip_prefix('{').unwrap_or(result);
-        Answer { line: format!("{{\"line\":{},{id}{rest}\n", self.number), passed: reply.passed }
+        Answer {
+            number: self.number,
+            line: format!("{{\"line\":{},{id}{rest}\n", self.number),
+            passed: reply.passed,
+            read: reply.read.keys().cloned().collect(),
+        }
     }
 }
 

@@ -26,7 +26,8 @@ pub(crate) fn man(name: Option<&str>) -> Result<(), Failure> {
         None => whole,
         Some(name) => {
             let found = whole.get_subcommands().find(|c| c.get_name() == name).cloned();
-            let known: Vec<&str> = whole.get_subcommands().map(clap::Command::get_name).collect();
+            let shown = whole.get_subcommands().filter(|c| !c.is_hide_set());
+            let known: Vec<&str> = shown.map(clap::Command::get_name).collect();
             let unknown = || Failure::Call(format!("no subcommand is called `{name}`; they are {}", known.join(", ")));
             found.ok_or_else(unknown)?
         }

@@ -16,7 +16,7 @@ use crate::inputs::Given;
 use crate::intermediates::{self, Departure, Dump, Dumps};
 use crate::kernel::{CommandArguments, Sink, add_run_line, compile, conclude, fail, finish, session};
 use crate::output::{Waiting, eprint, print, write_file, write_outputs};
-use crate::places::{Inputs, check_places};
+use crate::places::{Inputs, check_directory, check_places};
 use crate::python::{Stepped, Tracer};
 use crate::report::{Report, page, trace_file};
 use crate::session::{Compilation, Kernel, Launch, Numerics, Ran, Session, Stop, findings_of};
@@ -52,6 +52,8 @@ pub(crate) fn run(mut args: RunArgs) -> Result<(), Failure> {
     }
     let dumps = intermediates::dumps_of(args)?;
     check_places(&reports_of(args, &dumps), &inputs_of(args))?;
+    check_directory("--out", args.out.as_deref(), "npy", &reports_of(args, &dumps))?;
+    check_directory("--parquet", args.parquet.as_deref(), "parquet", &reports_of(args, &dumps))?;
     // A wrong --expect file is found before the work.
     let expected = expected::read(&args.expect)?;
     let waiting = Waiting::new("compiling");

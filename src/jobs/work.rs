@@ -217,10 +217,11 @@ pub(crate) fn perform(task: &Task) -> Reply {
 pub(crate) fn command(words: Vec<String>) -> Result<Command, String> {
     match Cli::try_parse_from(words) {
         Ok(cli) => Ok(cli.command),
-        // The first line says what is wrong; the others are about the command line.
+        // The first paragraph says what is wrong; the others are about the command line.
         Err(wrong) => {
             let text = wrong.to_string();
-            Err(text.lines().next().unwrap_or_default().trim_start_matches("error: ").to_owned())
+            let lines: Vec<&str> = text.lines().map(str::trim).take_while(|line| !line.is_empty()).collect();
+            Err(lines.join(" ").trim_start_matches("error: ").to_owned())
         }
     }
 }

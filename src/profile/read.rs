@@ -62,6 +62,8 @@ struct Tables<'t> {
     dma_queues_info: Option<&'t RawValue>,
     #[serde(borrow, default)]
     warnings: Option<&'t RawValue>,
+    #[serde(borrow, default)]
+    metadata: Option<&'t RawValue>,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -116,6 +118,13 @@ struct QueueRow {
     q_idx: Number,
     q_name: String,
     subgraph: String,
+}
+
+/// Of the profile as a whole.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct MetadataRow {
+    is_simulation: bool,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -173,6 +182,13 @@ impl HardwareProfile {
         if !tables.instruction.is_some_and(ours) {
             return Ok(None);
         }
+        // A table of another kind is no reason to refuse the profile.
+        let metadata: Vec<MetadataRow> = rows("metadata", tables.metadata).unwrap_or_default();
+        if metadata.iter().any(|row| row.is_simulation) {
+            return Err(
+                "it is a simulated profile, not one of the hardware; compare reports of `nki-sim run --json`".into()
+            );
+        }
         build(&tables).map(Some)
     }
 }
@@ -189,7 +205,9 @@ pub(crate) fn text(path: &Path) -> Result<String, String> {
             MOST_BYTES >> 30
         ));
     }
-    std::fs::read_to_string(path).map_err(cannot)
+    let text = std::fs::read_to_string(path).map_err(cannot)?;
+    // Some editors put a byte order mark in front.
+    Ok(text.strip_prefix('\u{feff}').map_or_else(|| text.clone(), str::to_owned))
 }
 
 fn build(tables: &Tables<'_>) -> Result<HardwareProfile, String> {

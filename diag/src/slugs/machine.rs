@@ -75,6 +75,17 @@ another dtype first (`nisa.tensor_copy` converts).";
     "operand-value", "an operand has a value that the instruction does not support", "
 The message names the operand, the value and the supported values.";
 
+    "overlapping-operands" (Suspicious), "an instruction reads elements that it has written itself", "
+The source and the destination are views of one tensor that overlap, and an element is read at
+another position than it is written. The engines stream: a transfer moves parts in no given order,
+and a compute engine reads an element after it has written an earlier one. Whether the old or the
+new value is read is undefined; the simulator reads the old one. The same view as source and
+destination is fine, and so is a compute engine that reads ahead of what it writes (a shift to lower
+addresses).
+
+    nisa.tensor_copy(dst=t[:, 1:64], src=t[:, 0:63])              # wrong: shifts onto what it reads
+    nisa.tensor_copy(dst=u[:, 1:64], src=t[:, 0:63])              # right";
+
     "overlapping-tensors" (Suspicious), "two tensors that are live at the same time share bytes", "
 Tensors with explicit addresses may share bytes only if one is no longer needed when the other is
 written. The message names both tensors and the lines that use them. Move one of them, or write to

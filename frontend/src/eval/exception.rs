@@ -133,6 +133,7 @@ pub(crate) fn class_of(slug: &str) -> &'static str {
         | "operand-memory"
         | "operand-value"
         | "out-of-bounds"
+        | "overlapping-operands"
         | "overlapping-write"
         | "partition-dimension"
         | "partition-mismatch"

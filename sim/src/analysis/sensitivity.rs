@@ -8,7 +8,7 @@ use super::remedies::Case;
 use crate::schedule::Policy;
 use crate::timeline::{Ps, RowKind};
 use crate::timing::lower::Dependences;
-use crate::timing::params::names;
+use crate::timing::params::{is_whole, names};
 use crate::timing::{Laws, Params};
 
 /// What a parameter does to the latency.
@@ -65,8 +65,8 @@ pub fn sensitivities(case: &Case<'_>, part: f64, done: &(dyn Fn(usize) + Sync)) 
             let p = case.params.get(&name)?;
             let value = p.value.as_float()?;
             // Numbers of things that the model counts.
-            let counted = matches!(p.unit.as_str(), "engines" | "partitions" | "transfers" | "passes");
-            let step = if counted { (value * part).round().max(1.0) } else { value * part };
+            let step =
+                if is_whole(&p.unit) || p.unit == "passes" { (value * part).round().max(1.0) } else { value * part };
             let with = |new: f64| -> Option<(f64, Ps)> {
                 let mut params: Params = case.params.clone();
                 params.set(&name, new).ok()?;

@@ -8,18 +8,21 @@ mod words;
 
 use nki_diag::Diagnostic;
 use nki_isa::ids::{Loc, TrailId};
-use nki_isa::inst::Footprint;
+use nki_isa::inst::values::Feeds;
+use nki_isa::inst::{Action, Footprint};
 use nki_isa::program::{Node, NodeKind, Step as TrailStep, Trail};
-use nki_isa::{Program, View};
+use nki_isa::{Inst, Program, View};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::exec;
 use crate::place::Placement;
 use crate::trace::{Event, EventKind, Resolved, Trace, index_nodes};
 use lost::Lost;
+use overlap::Passage;
 use walk::{Step, Visitor, walk};
 
-/// Operands without effect (`inert-operand`), destinations that give two elements one address (`overlapping-write`), and results that are lost
+/// Operands without effect (`inert-operand`), destinations that give two elements one address (`overlapping-write`), instructions that read
+/// what they have written themselves (`overlapping-operands`), and results that are lost
 /// (`overwritten-before-read`, `dead-load`, `dead-store`), each once for a line of the kernel. `trace` is that of the whole program.
 pub fn accesses(program: &Program, placement: &Placement, trace: &Trace) -> Vec<Diagnostic> {
     let mut out = inert(program);
@@ -86,12 +89,14 @@ impl<'p> Visitor<'p> for All<'p> {
 struct Overlaps<'p> {
     program: &'p Program,
     seen: FxHashSet<Loc>,
+    /// Lines that read what they have written.
+    crossed: FxHashSet<Loc>,
     list: Vec<Diagnostic>,
 }
 
 impl<'p> Overlaps<'p> {
     fn new(program: &'p Program) -> Self {
-        Overlaps { program, seen: FxHashSet::default(), list: Vec::new() }
+        Overlaps { program, seen: FxHashSet::default(), crossed: FxHashSet::default(), list: Vec::new() }
     }
 
     fn check(&mut self, step: &Step<'p, '_>, view: &View, dynamic: Option<&Resolved>) {
@@ -106,10 +111,32 @@ impl<'p> Overlaps<'p> {
             self.list.push(said);
         }
     }
+
+    /// Whether the instruction reads what it has written.
+    fn check_source(&mut self, step: &Step<'p, '_>, footprint: &Footprint<'p>) {
+        let pairs = footprint.writes.iter().flat_map(|dst| footprint.reads.iter().map(move |src| (*dst, *src)));
+        for (dst, src) in pairs.filter(|(dst, src)| dst.tensor == src.tensor && dst != src) {
+            let Some(passage) = passage(step.inst).filter(|_| !self.crossed.contains(&step.node.loc)) else { return };
+            if let Some(crossing) = overlap::crossing(dst, src, passage) {
+                self.crossed.insert(step.node.loc);
+                self.list.push(words::crossing(self.program, step, (dst, src), crossing));
+            }
+        }
+    }
+}
+
+/// How an instruction goes through its elements, if it makes each element of its result from those of its sources at its place.
+fn passage(inst: &Inst) -> Option<Passage> {
+    match inst.action() {
+        Action::Transfers(_) => Some(Passage { streams: false, copies: true }),
+        Action::Copies(..) => Some(Passage { streams: true, copies: true }),
+        _ => (inst.values().feeds == Feeds::Elements).then_some(Passage { streams: true, copies: false }),
+    }
 }
 
 impl<'p> Visitor<'p> for Overlaps<'p> {
     fn instruction(&mut self, step: &Step<'p, '_>, footprint: &Footprint<'p>) {
+        self.check_source(step, footprint);
         let mut resolved = step.resolved.unwrap_or(&[]).iter();
         let mut dynamic = |view: &View| view.indirect.as_ref().and_then(|_| resolved.next());
         for view in &footprint.reads {

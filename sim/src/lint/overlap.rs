@@ -130,6 +130,109 @@ pub(crate) fn of_index(view: &View, resolved: &Resolved) -> Option<SameRow> {
     found
 }
 
+/// An address that an instruction writes and reads at different positions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Crossing {
+    pub(crate) written: usize,
+    pub(crate) read: usize,
+}
+
+/// Most elements of two views of different shapes that are compared one by one.
+const MOST_COMPARED: usize = 1 << 16;
+
+/// How an instruction goes through its elements.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Passage {
+    /// It takes the elements of each partition in order; else in none.
+    pub(crate) streams: bool,
+    /// Each element of the result is that of the source.
+    pub(crate) copies: bool,
+}
+
+/// An address of `dst` that `src` reads at another position: at a later one in the same lane, if the instruction streams. What an element is
+/// overwritten with must be another one.
+pub(crate) fn crossing(dst: &View, src: &View, passage: Passage) -> Option<Crossing> {
+    let comparable = dst.tensor == src.tensor
+        && dst.dtype.size() == src.dtype.size()
+        && dst.indirect.is_none()
+        && src.indirect.is_none()
+        && dst.elements() == src.elements();
+    if !comparable || (dst.dims == src.dims && dst.offset == src.offset && dst.partition == src.partition) {
+        return None;
+    }
+    let on_chip = dst.space.is_on_chip();
+    let lanes = usize::from(on_chip);
+    let free = |view: &View| view.dims.get(lanes..).unwrap_or(&[]).iter().map(|d| d.count as usize).product::<usize>();
+    let wrong = |written: usize, read: usize| match passage.streams && on_chip {
+        true => read % free(src).max(1) > written % free(dst).max(1),
+        false => read != written,
+    };
+    if dst.dims == src.dims {
+        let shift = (i64::from(dst.partition) - i64::from(src.partition), dst.offset - src.offset);
+        let (lane, rest) = dst.dims.split_at(lanes);
+        let lane_steps = if on_chip { steps(lane, shift.0) } else { vec![Vec::new()] };
+        let rest_steps = steps(rest, shift.1);
+        let all = lane_steps.iter().flat_map(|lane| rest_steps.iter().map(move |rest| [&lane[..], rest].concat()));
+        return all.into_iter().find_map(|steps| {
+            // The first positions that are this far apart.
+            let position = |sign: i64| {
+                let index = steps.iter().zip(&dst.dims).map(|(k, d)| ((k * sign).max(0) as usize, d.count as usize));
+                index.fold(0, |sum, (i, count)| sum * count + i)
+            };
+            let found = Crossing { written: position(-1), read: position(1) };
+            wrong(found.written, found.read).then_some(found)
+        });
+    }
+    if dst.elements() > MOST_COMPARED {
+        return None;
+    }
+    let address = |view: &View, position: usize| {
+        let mut left = position;
+        let mut at = (i64::from(view.partition), view.offset);
+        for (level, d) in view.dims.iter().enumerate().rev() {
+            let step = d.stride * (left % d.count.max(1) as usize) as i64;
+            left /= d.count.max(1) as usize;
+            if on_chip && level == 0 { at.0 += step } else { at.1 += step }
+        }
+        at
+    };
+    let written: FxHashMap<(i64, i64), usize> = (0..dst.elements()).map(|p| (address(dst, p), p)).collect();
+    (0..src.elements()).find_map(|read| {
+        let written = *written.get(&address(src, read))?;
+        let same = passage.copies && address(src, written) == address(dst, written);
+        (!same && wrong(written, read)).then_some(Crossing { written, read })
+    })
+}
+
+/// By dimension, how many steps make up this distance: all solutions, none if no two elements are so far apart.
+fn steps(dims: &[Dim], distance: i64) -> Vec<Vec<i64>> {
+    let mut order: Vec<usize> = (0..dims.len()).collect();
+    order.sort_by_key(|i| std::cmp::Reverse(dims[*i].stride.abs()));
+    let mut out = Vec::new();
+    solve(dims, &order, distance, &mut vec![0; dims.len()], &mut out);
+    out
+}
+
+fn solve(dims: &[Dim], order: &[usize], distance: i64, found: &mut Vec<i64>, out: &mut Vec<Vec<i64>>) {
+    let Some((&first, rest)) = order.split_first() else {
+        if distance == 0 {
+            out.push(found.clone());
+        }
+        return;
+    };
+    let Dim { stride, count } = dims[first];
+    let reach = if stride == 0 { 0 } else { i64::from(count) - 1 };
+    // The smaller strides make up less than one step, of either sign.
+    let middle = if stride == 0 { 0 } else { distance / stride };
+    let mut tried = None;
+    for k in [-1, 0, 1].map(|more| (middle + more).clamp(-reach, reach)) {
+        if tried.replace(k) != Some(k) {
+            found[first] = k;
+            solve(dims, rest, distance - k * stride, found, out);
+        }
+    }
+}
+
 /// The indices of a position in a view: `[1, 0, 5]`.
 pub(crate) fn indices(view: &View, position: usize) -> String {
     let mut left = position;
@@ -177,8 +280,71 @@ mod tests {
         assert_eq!(of_dims(&view(Space::Sbuf, &[(1, 128), (64, 8), (1, 64)])), None);
     }
 
+    #[test]
+    fn a_shift_onto_what_is_read_crosses() {
+        let tile = |partition: u32, offset: i64, count: u32| View {
+            partition,
+            offset,
+            ..view(Space::Sbuf, &[(1, 8), (1, count)])
+        };
+        let found = |dst: &View, src: &View, streams| {
+            crossing(dst, src, Passage { streams, copies: true }).map(|c| (c.written, c.read))
+        };
+        // The element written at [0, 0] is read at [0, 1].
+        assert_eq!(found(&tile(0, 1, 7), &tile(0, 0, 7), true), Some((0, 1)));
+        // Reads ahead of what it writes: only the parts of a transfer have no order.
+        assert_eq!(found(&tile(0, 0, 7), &tile(0, 1, 7), true), None);
+        assert_eq!(found(&tile(0, 0, 7), &tile(0, 1, 7), false), Some((1, 0)));
+        // Other lanes, in step.
+        assert_eq!(found(&tile(4, 0, 7), &tile(0, 0, 7), true), None);
+        assert_eq!(found(&tile(4, 0, 7), &tile(0, 0, 7), false), Some((0, 28)));
+        assert_eq!(found(&tile(0, 0, 7), &tile(0, 0, 7), false), None);
+        assert_eq!(found(&tile(0, 0, 7), &tile(0, 7, 7), false), None);
+        assert_eq!(found(&tile(8, 0, 7), &tile(0, 0, 7), false), None);
+        // A transpose in place.
+        let (rows, columns) = (view(Space::Hbm, &[(4, 4), (1, 4)]), view(Space::Hbm, &[(1, 4), (4, 4)]));
+        assert_eq!(found(&columns, &rows, false), Some((4, 1)));
+        // A column over the whole tile is overwritten with itself, if nothing is computed.
+        let (tile, column) = (view(Space::Sbuf, &[(1, 8), (1, 4)]), view(Space::Sbuf, &[(1, 8), (0, 4)]));
+        assert_eq!(found(&tile, &column, true), None);
+        assert!(crossing(&tile, &column, Passage { streams: true, copies: false }).is_some());
+    }
+
     proptest! {
-        #![proptest_config(ProptestConfig::with_cases(3000))]
+        #![proptest_config(ProptestConfig { max_global_rejects: 100_000, ..ProptestConfig::with_cases(3000) })]
+        #[test]
+        fn crossings_are_those_of_the_addresses(
+            dims in prop::collection::vec((-6i64..13, 1u32..5), 2..4),
+            shift in (0u32..4, -8i64..9),
+            (on_chip, streams) in any::<(bool, bool)>(),
+        ) {
+            let src = view(if on_chip { Space::Sbuf } else { Space::Hbm }, &dims);
+            prop_assume!(of_dims(&src).is_none() && surely_distinct(&src.dims[usize::from(on_chip)..]));
+            prop_assume!(!on_chip || src.dims[0].stride > 0);
+            let dst = View { partition: if on_chip { shift.0 } else { 0 }, offset: shift.1, ..src.clone() };
+            let address = |v: &View, position: usize| {
+                let (mut left, mut at) = (position, (i64::from(v.partition), v.offset));
+                for (level, d) in v.dims.iter().enumerate().rev() {
+                    let step = d.stride * (left % d.count as usize) as i64;
+                    left /= d.count as usize;
+                    if on_chip && level == 0 { at.0 += step } else { at.1 += step }
+                }
+                at
+            };
+            let lane = if on_chip { src.free_elements() } else { src.elements() };
+            let crosses = (0..dst.elements()).any(|w| {
+                (0..src.elements()).any(|r| {
+                    let late = if on_chip && streams { r % lane > w % lane } else { r != w };
+                    late && address(&dst, w) == address(&src, r)
+                })
+            });
+            let found = crossing(&dst, &src, Passage { streams, copies: false });
+            prop_assert_eq!(found.is_some(), crosses, "{:?}", found);
+            if let Some(c) = found {
+                prop_assert_eq!(address(&dst, c.written), address(&src, c.read));
+            }
+        }
+
         #[test]
         fn agrees_with_a_set_of_addresses(
             dims in prop::collection::vec((-6i64..13, 1u32..5), 2..5),

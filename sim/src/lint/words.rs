@@ -8,7 +8,7 @@ use nki_isa::schema::{OperandSchema, Role};
 use nki_isa::{Arg, Imm, Inst, Program, View, Violation};
 
 use super::lost::Lost;
-use super::overlap::{SameRow, Twice, indices};
+use super::overlap::{Crossing, SameRow, Twice, indices};
 use super::walk::Step;
 use crate::exec::{iterations, name_of};
 use crate::place::span;
@@ -135,6 +135,26 @@ pub(super) fn same_address(program: &Program, step: &Step<'_, '_>, view: &View, 
     let out = at(Diagnostic::warning("overlapping-write", message), loc, format!("writes `{name}`"));
     let out = beside(out, tensor.loc, format!("`{name}` is made here"))
         .help("write to a view in which every element has an address of its own: no broadcast, no stride of 0");
+    with_iterations(out, program, step)
+}
+
+/// An element of a destination is read at another position.
+pub(super) fn crossing(
+    program: &Program,
+    step: &Step<'_, '_>,
+    (dst, src): (&View, &View),
+    crossing: Crossing,
+) -> Diagnostic {
+    let tensor = program.tensor(dst.tensor);
+    let (inst, name, loc) = (name_of(step.node), &tensor.name, step.node.loc);
+    let message = format!(
+        "`{inst}` reads what it writes: element {} of its destination in `{name}` is element {} of its source, and whether the old or the new value is read is not defined",
+        indices(dst, crossing.written),
+        indices(src, crossing.read)
+    );
+    let out = at(Diagnostic::warning("overlapping-operands", message), loc, format!("reads and writes `{name}`"));
+    let out = beside(out, tensor.loc, format!("`{name}` is made here"))
+        .help("write to another tensor, or to views that do not overlap; the simulator reads the old values");
     with_iterations(out, program, step)
 }
 

@@ -177,8 +177,8 @@ impl Params {
         let values: Values = table.clone().try_into().map_err(|e| ParamError::File(format!("{e}")))?;
         let params = Params { target, table, values, changed: false };
         for name in names_of(&params.table) {
-            if let Some(Param { value: toml::Value::Float(v), .. }) = params.get(&name) {
-                check(&name, v)?;
+            if let Some(Param { value: toml::Value::Float(v), unit, .. }) = params.get(&name) {
+                check(&name, &unit, v)?;
             }
         }
         Ok(params)
@@ -265,7 +265,15 @@ impl Params {
     }
 }
 
-fn check(name: &str, value: f64) -> Result<(), ParamError> {
+/// The most DMA engines that the model has.
+pub(crate) const MOST_ENGINES: f64 = 64.0;
+
+/// Whether a parameter of this unit counts things, of which there is no part.
+pub(crate) fn is_whole(unit: &str) -> bool {
+    matches!(unit, "engines" | "partitions" | "transfers" | "instructions" | "operations")
+}
+
+fn check(name: &str, unit: &str, value: f64) -> Result<(), ParamError> {
     let bad = |reason: &str| {
         Err(ParamError::Value { name: name.to_string(), value: value.to_string(), reason: reason.to_string() })
     };
@@ -286,6 +294,13 @@ fn check(name: &str, value: f64) -> Result<(), ParamError> {
     }
     if divisor && value == 0.0 {
         return bad("it must be more than 0");
+    }
+    // A fraction of one, and more engines than a set of 64 bits has, would be dropped.
+    if is_whole(unit) && (value.fract() != 0.0 || value == 0.0) {
+        return bad(&format!("it must be a whole number of {unit}, at least 1"));
+    }
+    if unit == "engines" && value > MOST_ENGINES {
+        return bad(&format!("it must be at most {MOST_ENGINES}"));
     }
     // Slower than this, or faster, times no longer fit into 64 bits of picoseconds.
     let rate = ["clock_ghz", "bytes_per_ns", "limiter_rate"].iter().any(|r| name.ends_with(r));
@@ -316,7 +331,7 @@ fn set(table: &mut toml::Table, name: &str, value: &str) -> Result<(), ParamErro
     let new = match old {
         toml::Value::Float(_) => {
             let v: f64 = value.parse().map_err(|_| bad("it must be a number".into()))?;
-            check(name, v)?;
+            check(name, at.get("unit").and_then(toml::Value::as_str).unwrap_or_default(), v)?;
             toml::Value::Float(v)
         }
         toml::Value::String(_) => toml::Value::String(value.trim_matches('"').to_string()),

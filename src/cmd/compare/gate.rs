@@ -37,6 +37,8 @@ pub(super) struct Gate {
     metric: String,
     op: Op,
     limit: Limit,
+    /// The value has a unit of time.
+    timed: bool,
 }
 
 /// Reads a condition.
@@ -84,13 +86,24 @@ pub(super) fn parse(text: &str) -> Result<Gate, String> {
         (false, true) => Limit::Delta(number * factor),
         (false, false) => Limit::After(number * factor),
     };
-    Ok(Gate { text: text.to_string(), metric: metric.to_string(), op, limit })
+    let timed = value.ends_with('s');
+    Ok(Gate { text: text.to_string(), metric: metric.to_string(), op, limit, timed })
 }
 
 impl Gate {
     /// Checks it against a comparison.
     pub(super) fn check(&self, result: &Difference) -> Result<Checked, String> {
         let change = self.find(result)?;
+        let groups = ["engine.", "cause.", "line."];
+        let time = self.metric == "latency"
+            || self.metric.ends_with("_us")
+            || groups.iter().any(|group| self.metric.starts_with(group));
+        if self.timed && !time {
+            return Err(format!(
+                "--fail-if '{}': `{}` is no time in us; give its value without a unit",
+                self.text, self.metric
+            ));
+        }
         let (value, limit) = match self.limit {
             Limit::Percent(p) => (change.percent(), p),
             Limit::Delta(d) => (change.delta(), d),

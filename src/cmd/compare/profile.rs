@@ -50,6 +50,17 @@ impl Profile {
         self.lines.extend(part.lines);
     }
 
+    /// Checks that no number of a report is negative, which none can be.
+    fn check(&self) -> Result<(), String> {
+        let all = [&self.metrics, &self.engines, &self.causes, &self.opcodes, &self.counts];
+        match all.into_iter().flatten().find(|(_, value)| **value < 0.0) {
+            Some((name, value)) => {
+                Err(format!("`{name}` is {value}, and no number of a run is negative; was the file changed?"))
+            }
+            None => Ok(()),
+        }
+    }
+
     /// Reads a file.
     pub(super) fn read(path: &Path) -> Result<Profile, String> {
         if read::is_profile(path) {
@@ -94,7 +105,9 @@ fn from_tables(path: &Path) -> Result<Profile, String> {
 
 fn from_json(json: &Value) -> Result<Profile, String> {
     if json["latency_us"].is_number() {
-        return Ok(from_run(json));
+        let run = from_run(json);
+        run.check()?;
+        return Ok(run);
     }
     if json["findings"].is_array() {
         return Err("it is the report of a kernel that did not run: see its findings".into());
@@ -225,6 +238,9 @@ fn from_rows(rows: &[Row]) -> Result<Profile, String> {
     let Some(total) = out.metrics.get("total_time").copied() else {
         return Err("it has neither the columns start_ts and engine nor total_time".into());
     };
+    if total.is_nan() || total < 0.0 {
+        return Err(format!("`total_time` is {total}, which is no time"));
+    }
     // Seconds there.
     out.metrics.insert("latency_us".into(), total * 1e6);
     for engine in ["tensor", "vector", "scalar", "gpsimd", "sync"] {

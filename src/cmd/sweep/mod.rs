@@ -16,6 +16,7 @@ use serde::Serialize;
 
 use crate::cli::{Frontend, KernelArgs, SweepArgs};
 use crate::expected::{self, Expected, Tolerances};
+use crate::jobs::pool::cores;
 use crate::kernel::{finish, no_axis, refusal, session, show};
 use crate::measure::{Measured, Wanted, measure, with_run_line};
 use crate::output::{Progress, eprint, print, write_file};
@@ -118,7 +119,10 @@ pub(crate) fn sweep(
     };
     // --grid replaces what a run line says; --arg beside it was refused.
     args.kernel.args.retain(|(name, _)| !axes.iter().any(|a| a.name == *name));
-    check_places(&reports_of(&args), inputs)?;
+    let inputs = axes
+        .iter()
+        .fold(inputs.clone(), |inputs, axis| inputs.and_values(&format!("--grid {}", axis.name), &axis.values));
+    check_places(&reports_of(&args), &inputs)?;
     if args.search {
         let rows = search::rows(&args, &axes)?;
         return Ok(Ok(Table::new(&args, axes, rows, 0)));
@@ -130,7 +134,7 @@ pub(crate) fn sweep(
         None => None,
     };
     let pool = rayon::ThreadPoolBuilder::new()
-        .num_threads(args.jobs.map_or(0, |n| n as usize))
+        .num_threads(args.jobs.map_or_else(cores, |n| n as usize).min(points.len().max(1)))
         .build()
         .map_err(|e| format!("cannot start the threads: {e}"))?;
     // Points that run at the same time share the memory.

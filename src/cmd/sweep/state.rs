@@ -1,8 +1,8 @@
 //! Finished points in a file, a line of JSON each. A line is written in one piece; a line that was cut off is dropped.
 
 use std::collections::HashMap;
-use std::fs::{File, OpenOptions};
-use std::io::{Read, Seek, SeekFrom, Write};
+use std::fs::{File, OpenOptions, TryLockError};
+use std::io::{ErrorKind, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
@@ -22,7 +22,15 @@ struct Line {
     row: Row,
 }
 
+/// How each line begins.
+const START: &[u8] = br#"{"key":""#;
+
+fn not_of_a_sweep(path: &Path, line: usize, why: &str) -> String {
+    format!("--state `{}`: line {line} is not of a sweep ({why}); give another file", path.display())
+}
+
 /// The state of a sweep.
+#[derive(Debug)]
 pub(super) struct State {
     path: PathBuf,
     file: Mutex<File>,
@@ -62,22 +70,35 @@ pub(super) fn key(args: &SweepArgs, session: &Session, point: &[(String, String)
 }
 
 impl State {
-    /// Opens or makes the file, and drops a last line that is not whole.
+    /// Opens or makes the file, for this process alone, and drops a last line that is not whole. A file that is not of a sweep stays as it is.
     pub(super) fn open(path: &Path) -> Result<State, String> {
         let fail = |e: std::io::Error| format!("--state `{}`: {e}", path.display());
         let mut file =
             OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path).map_err(fail)?;
+        match file.try_lock() {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => {
+                return Err(format!(
+                    "--state `{}`: another sweep writes to it; wait for it, or give another file",
+                    path.display()
+                ));
+            }
+            // A file system without locks.
+            Err(TryLockError::Error(e)) if e.kind() == ErrorKind::Unsupported => {}
+            Err(TryLockError::Error(e)) => return Err(fail(e)),
+        }
         let mut text = Vec::new();
         file.read_to_end(&mut text).map_err(fail)?;
         let whole = text.iter().rposition(|b| *b == b'\n').map_or(0, |i| i + 1);
-        file.set_len(whole as u64).map_err(fail)?;
-        file.seek(SeekFrom::End(0)).map_err(fail)?;
+        let cut = &text[whole..];
+        if !cut.starts_with(START) && !START.starts_with(cut) {
+            let number = text[..whole].iter().filter(|b| **b == b'\n').count() + 1;
+            return Err(not_of_a_sweep(path, number, "it does not begin as one"));
+        }
         let mut known = HashMap::new();
         let mut hashes: HashMap<String, Option<u64>> = HashMap::new();
         for (i, line) in text[..whole].split(|b| *b == b'\n').enumerate().filter(|(_, l)| !l.is_empty()) {
-            let line: Line = serde_json::from_slice(line).map_err(|e| {
-                format!("--state `{}`: line {} is not of a sweep ({e}); give another file", path.display(), i + 1)
-            })?;
+            let line: Line = serde_json::from_slice(line).map_err(|e| not_of_a_sweep(path, i + 1, &e.to_string()))?;
             let same = line
                 .files
                 .iter()
@@ -86,6 +107,8 @@ impl State {
                 known.insert(line.key, line.row);
             }
         }
+        file.set_len(whole as u64).map_err(fail)?;
+        file.seek(SeekFrom::End(0)).map_err(fail)?;
         Ok(State { path: path.to_path_buf(), file: Mutex::new(file), known })
     }
 
@@ -134,7 +157,26 @@ mod tests {
         assert_eq!(State::open(&path).unwrap().finished("two"), Some(row(2.5)));
         std::fs::write(&source, "b").unwrap();
         assert_eq!(State::open(&path).unwrap().finished("one"), None);
-        std::fs::write(&path, "{}\n").unwrap();
-        assert!(State::open(&path).is_err());
+    }
+
+    #[test]
+    fn a_file_of_something_else_stays() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("s");
+        for text in ["{}\n", "no line end", "a\nb", "{\"keys\": 1"] {
+            std::fs::write(&path, text).unwrap();
+            assert!(State::open(&path).unwrap_err().contains("is not of a sweep"), "{text}");
+            assert_eq!(std::fs::read_to_string(&path).unwrap(), text);
+        }
+    }
+
+    #[test]
+    fn a_state_is_of_one_sweep() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("s");
+        let first = State::open(&path).unwrap();
+        assert!(State::open(&path).unwrap_err().contains("another sweep writes to it"));
+        drop(first);
+        State::open(&path).unwrap();
     }
 }

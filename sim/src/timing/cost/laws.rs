@@ -6,7 +6,7 @@ use nki_isa::work::{RegisterWork, Work, WorkKind};
 
 use super::{Cost, CostKind, CostModel, Limiter, MachineConstants, Place, ns};
 use crate::timing::fixed::{Millionths, Thousandths};
-use crate::timing::params::{Param, ParamError, Params};
+use crate::timing::params::{MOST_ENGINES, Param, ParamError, Params};
 
 /// What the latency is the latency of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -95,7 +95,7 @@ impl<'p> Laws<'p> {
                 queues("store_queues", &d.store_queues)?,
                 queues("onchip_queues", &d.onchip_queues)?,
             ],
-            dma_engines: (d.engines.value as u32).clamp(1, 64),
+            dma_engines: d.engines.value.clamp(1.0, MOST_ENGINES) as u32,
             hbm: (params.cores.hbm_bytes_per_ns.value * 1e3).max(1.0) as u64,
         };
         Ok(Laws { params, measure, machine })
