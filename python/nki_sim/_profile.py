@@ -1,6 +1,7 @@
 """Profiling of kernels, and comparison with a reference."""
 
 import copy
+import gzip
 import io
 import json
 import os
@@ -9,10 +10,30 @@ from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 
+from . import _files
 from ._kernel import Kernel, simulate
 
 if TYPE_CHECKING:
     from . import _ranks
+
+
+#: Extensions of Perfetto traces.
+TRACES = (".perfetto-trace", ".pftrace", ".trace", ".perfetto-trace.gz", ".pftrace.gz", ".trace.gz")
+#: The same in words.
+TRACE_NAMES = ".perfetto-trace, .pftrace or .trace (with .gz behind it: compressed)"
+
+
+def ending_of(path):
+    """The extension of a file in small letters, `.gz` together with the one before it."""
+    stem, ending = os.path.splitext(os.fsdecode(os.fspath(path)).lower())
+    return os.path.splitext(stem)[1] + ending if ending == ".gz" else ending
+
+
+def write_trace(path, outcome):
+    """Writes the Perfetto trace of a run, compressed if the name ends in `.gz`, as the command does."""
+    _files.check(path)
+    data = outcome.trace()
+    _files.write(path, gzip.compress(data, mtime=0) if ending_of(path).endswith(".gz") else data)
 
 
 class Report:
@@ -95,12 +116,14 @@ class Report:
         return copy.deepcopy(self._whole())
 
     def to_json(self, path=None):
-        """All fields as JSON text; with a path, written to that file."""
+        """All fields as JSON text; with a path, written to that file.
+
+        :raises ValueError: if the file is a source file of this program.
+        """
         text = json.dumps(self._whole(), indent=2) + "\n"
         if path is None:
             return text
-        with open(path, "w", encoding="utf-8") as file:
-            file.write(text)
+        _files.write(path, text)
         return None
 
     def to_pandas(self, table="engines"):
@@ -132,21 +155,28 @@ class Report:
         )
 
     def save(self, path):
-        """Writes the run to a file. The extension selects the format.
+        """Writes the run to a file, whole or not at all. The extension selects the format.
 
-        `.html` is the page, `.csv` has one line for each instruction, `.json` is this report. Any
-        other extension is a Perfetto trace (open it at ui.perfetto.dev).
+        `.html` (`.htm`) is the page, `.csv` has one line for each instruction, `.json` is this report,
+        and `.perfetto-trace`, `.pftrace` and `.trace` are a Perfetto trace (open it at
+        ui.perfetto.dev), which is compressed if `.gz` follows.
+
+        :raises ValueError: for another extension, and if the file is a source file of this program.
         """
-        ending = os.path.splitext(os.fspath(path))[1].lower()
+        ending = ending_of(path)
         if ending == ".json":
             self.to_json(path)
-            return
-        text = {".html": self._outcome.html, ".htm": self._outcome.html, ".csv": self._outcome.csv}.get(ending)
-        # Generate the contents before opening the file, so that an interrupt leaves the old file
-        # intact.
-        data = self._outcome.trace() if text is None else text().encode()
-        with open(path, "wb") as file:
-            file.write(data)
+        elif ending in (".html", ".htm"):
+            _files.write(path, self._outcome.html())
+        elif ending == ".csv":
+            _files.write(path, self._outcome.csv())
+        elif ending in TRACES:
+            write_trace(path, self._outcome)
+        else:
+            raise ValueError(
+                f"report.save({os.fspath(path)!r}): the extension selects the format, and {ending or 'none'} is none; give .html, .htm, .csv, "
+                f".json, or for a trace {TRACE_NAMES}"
+            )
 
     def parquet(self, directory):
         """Writes the tables of Neuron Explorer's profile schema to a directory, as `nki-sim run

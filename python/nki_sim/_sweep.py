@@ -10,7 +10,7 @@ import tempfile
 
 import numpy as np
 
-from . import _batch, _levels, _limits, _native
+from . import _batch, _files, _levels, _limits, _native
 from ._arrays import TensorSpec
 
 #: The least limit of memory that there is, in bytes.
@@ -96,8 +96,13 @@ class Sweep(list):
         return [self[i] for i in _native.pareto(self._json())[0]]
 
     def plot(self, path):
-        """Writes a plot of latency and peak SBUF, in which the front is marked, as SVG."""
-        pathlib.Path(path).write_text(_native.pareto(self._json())[1], encoding="utf-8")
+        """Writes a plot of latency and peak SBUF, in which the front is marked, as SVG.
+
+        :raises ValueError: for another extension than `.svg`.
+        """
+        if not os.fsdecode(os.fspath(path)).lower().endswith(".svg"):
+            raise ValueError(f"plot({os.fspath(path)!r}): a plot is an SVG file; give a name that ends in .svg")
+        _files.write(path, _native.pareto(self._json())[1])
 
     def _json(self):
         return json.dumps([row_of(p) for p in self])

@@ -174,11 +174,11 @@ def pytest_terminal_summary(terminalreporter, config):
 
 def _write_baseline(file, tests):
     # Imported only here: tests may use no kernel.
-    from ._neff import write_text
+    from . import _files
 
     file.parent.mkdir(parents=True, exist_ok=True)
     rows = {test: [[name, round(us, 6)] for name, us in of] for test, of in sorted(tests.items())}
-    write_text(file, json.dumps({"form": _FORM, "tests": rows}, indent=1) + "\n")
+    _files.write(file, json.dumps({"form": _FORM, "tests": rows}, indent=1) + "\n")
 
 
 def _recorded():
