@@ -180,7 +180,8 @@ class Report:
 
     def parquet(self, directory):
         """Writes the tables of Neuron Explorer's profile schema to a directory, as `nki-sim run
-        --parquet` does: `duckdb.sql("select * from 'DIRECTORY/Instruction.parquet'")`.
+        --parquet` does: `duckdb.sql("select * from 'DIRECTORY/Instruction.parquet'")`, with DuckDB
+        (`pip install duckdb`).
 
         :raises OSError: if the directory holds a profile that is not simulated, or cannot be
             written.
