@@ -4,6 +4,7 @@ import atexit
 import hashlib
 import io
 import json
+import math
 import os
 import pathlib
 import subprocess
@@ -83,8 +84,16 @@ def written(job, folder):
     return job
 
 
+def plain(value):
+    """A number of NumPy, also in tuples and lists, as the number of Python that it is; other values as they are."""
+    if isinstance(value, np.generic) and value.dtype.kind not in "mM":
+        return value.item()
+    return type(value)(map(plain, value)) if type(value) in (tuple, list) else value
+
+
 def value_of(name, value, folder):
     """An argument as a job has it."""
+    value = plain(value)
     if isinstance(value, TensorSpec) or (folder is None and hasattr(value, "shape") and hasattr(value, "dtype")):
         return spec(value)
     if hasattr(value, "shape") and hasattr(value, "dtype"):
@@ -103,6 +112,9 @@ def value_of(name, value, folder):
         # JSON has lists only.
         items = [value_of(name, v, folder) for v in value]
         return "(" + "".join(f"{v if isinstance(v, str) else repr(v)}, " for v in items) + ")"
+    if isinstance(value, float) and not math.isfinite(value):
+        # JSON has no such numbers; the syntax of arguments has.
+        return repr(value)
     if value is None or isinstance(value, (bool, int, float, str, dict)):
         return value
     raise ValueError(f"`{name}`: a {type(value).__name__} is neither a tensor nor a literal")

@@ -8,11 +8,13 @@ import operator
 import os
 import threading
 import types
+import warnings
 
 import numpy as np
 
-from . import _arrays, _native, _neff, _objects
-from ._errors import ArgumentTypeError, KernelError, NoSourceError
+from . import _arrays, _beta1_options, _debug, _levels, _native, _neff, _objects
+from ._errors import ArgumentTypeError, KernelError, KernelWarning, NoSourceError
+from ._inspect import show
 from ._kernel import Kernel
 from ._profile import Report, recorded
 
@@ -26,7 +28,8 @@ REMEMBERED_BYTES = 1 << 30
 class Beta1Kernel(Kernel):
     """A kernel of `neuronxcc.nki`: the result of `jit`, `trace`, `baremetal`, `benchmark` and `profile`.
 
-    Each of them accepts a function or a kernel that another one made. `kernel[g0, g1]` runs
+    Each of them accepts a function or a kernel that another one made; a benchmark or a profile stays one
+    under the others. `kernel[g0, g1]` runs
     `g0 * g1` programs; `nl.nc(2)` in an extent distributes them over two physical cores. A call
     returns the outputs; after the call of a benchmark, `benchmark_result` has the latency.
     """
@@ -47,9 +50,11 @@ class Beta1Kernel(Kernel):
         super().__init__(func, target=target or getattr(func, "target", None))
         if isinstance(func, Kernel):
             self.__dict__.update({**func.__dict__, "target": self.target, "benchmark_result": None})
+        if isinstance(func, Beta1Kernel):
+            mode, options = _beta1_options.nested(self.__name__, mode, options or {}, func)
         self._mode = mode
-        # Options belong to the decorator that was called last; what the compiler is told about the kernel stays.
         self._options = options or {}
+        _beta1_options.check(mode, self._options)
         self._take_flags()
 
     def _take_flags(self):
@@ -82,6 +87,11 @@ class Beta1Kernel(Kernel):
     def _launch(self):
         return {"grid": list(self.grid), "as_written": self.as_written, "static_descriptors": self.static_descriptors}
 
+    def __reduce__(self):
+        find, (module, name, changes) = super().__reduce__()
+        own = ("_mode", "_options", "grid", "as_written", "static_descriptors")
+        return find, (module, name, {**changes, **{field: getattr(self, field) for field in own}})
+
     def __call__(self, *args, **kwargs):
         if _native.is_tracing():
             if self.grid:
@@ -91,98 +101,100 @@ class Beta1Kernel(Kernel):
             return self._benchmark(args, kwargs)
         if self._mode == "profile":
             return self._profile(args, kwargs)
-        saved = {suffix: self._options.get(option) for suffix, option in (("neff", "save_neff_name"), ("trace", "save_trace_name"))}
-        if not any(saved.values()):
-            return self._once(args, kwargs, None).result
-        done = self._once(args, kwargs, "profile")
-        if saved["neff"]:
-            _neff.write_neff(saved["neff"], done.profile)
-        if saved["trace"]:
-            _neff.write_ntff(saved["trace"], done.profile)
+        saves = self._saves()
+        done = self._once(args, kwargs, "profile" if saves else None, 4)
+        if saves:
+            self._save(done.profile)
         return done.result
 
     def _benchmark(self, args, kwargs):
+        saves = self._saves()
         device = self._once(args, kwargs, "device")
         self.benchmark_result = BenchmarkResult(device.profile["summary"]["total_time"] * 1e6)
-        neff, trace = self._options.get("save_neff_name"), self._options.get("save_trace_name")
-        if neff or trace:
-            profile = self._once(args, kwargs, "profile").profile
-            if neff:
-                _neff.write_neff(neff, profile)
-            if trace:
-                _neff.write_ntff(trace, profile)
-        print(self.benchmark_result.table(self.__name__, self._options.get("iters", 100)))
+        if saves:
+            self._save(self._once(args, kwargs, "profile").profile)
+        print(self.benchmark_result.table(self.__name__, self._options.get("iters") or 100))
         return device.result
 
+    def _saves(self):
+        """Whether a call writes a program or a profile, each to a file of its own."""
+        neff, trace = self._options.get("save_neff_name"), self._options.get("save_trace_name")
+        _beta1_options.different(neff, trace)
+        return bool(neff or trace)
+
+    def _save(self, profile):
+        if self._options.get("save_neff_name"):
+            _neff.write_neff(self._options["save_neff_name"], profile)
+        if self._options.get("save_trace_name"):
+            _neff.write_ntff(self._options["save_trace_name"], profile)
+
     def _profile(self, args, kwargs):
-        folder = self._options.get("working_directory")
-        if folder is None or not os.path.isabs(folder):
-            raise ValueError(f"nki.profile: working_directory={folder!r}: it is an absolute path")
-        neff = os.path.join(folder, self._options.get("save_neff_name") or "file.neff")
-        trace = self._options.get("save_trace_name") or "profile.ntff"
-        stem, ending = os.path.splitext(trace)
-        nth, runs = int(self._options.get("profile_nth") or 1), self._options.get("num_execs")
-        if nth < 1:
-            raise ValueError(f"nki.profile: profile_nth={nth}: the first execution is number 1")
-        executions = range(nth, int(runs or nth) + 1, nth)
-        stems = [stem if n == 1 else f"{stem}_exec_{n}" for n in executions]
-        files = [neff, *(os.path.join(folder, one + ending) for one in stems)]
-        if self._options.get("overwrite") is False:
-            present = [file for file in files if os.path.exists(file)]
-            if present:
-                raise FileExistsError(f"nki.profile: {present[0]} exists; pass overwrite=True to replace it")
-        os.makedirs(os.path.join(folder, "json_reports"), exist_ok=True)
+        neff, traces, reports = _beta1_options.files_of(self._options)
         done = self._once(args, kwargs, "profile")
+        os.makedirs(os.path.dirname(reports[0]), exist_ok=True)
         _neff.write_neff(neff, done.profile)
-        for one in stems:
-            _neff.write_ntff(os.path.join(folder, one + ending), done.profile)
-            _neff.write_json(os.path.join(folder, "json_reports", f"{one}_profile.json"), _neff.full(done.profile))
+        for trace, report in zip(traces, reports):
+            _neff.write_ntff(trace, done.profile)
+            _neff.write_json(report, _neff.full(done.profile))
         return done.result
 
-    def _once(self, args, kwargs, measure):
-        """The results of a run, and its profile if a measure is given; remembered by program and arguments."""
+    def _once(self, args, kwargs, measure, level=5):
+        """The results of a run, and its profile if a measure is given; remembered by program and arguments. A remembered run says what the
+        first one said: prints, findings, and the time for the pytest plugin. `level` is that of the caller of the kernel, for warnings."""
         kernel = self
         if measure == "device":
             kernel = self._with(_settings=tuple(sorted({**dict(self._settings), "kernel.measure": measure}.items())))
         arguments = kernel.bind(*args, **kwargs)
         compiled = kernel._compile(arguments)
         key = None
-        if not compiled.written() and not compiled.valueless():
-            key = (compiled.serial(), measure is not None, *(_digest(value) for value in compiled.operands()))
+        # A debugger wants to see each run.
+        stepping = kernel._eager or _debug.attached() or _debug.breaks(kernel.func)
+        if not stepping and not compiled.written() and not compiled.valueless():
+            # What is read at each run, although the program is the same: which findings are denied, and the precision.
+            now = _levels.judge(kernel), _native.variables("NKI_PRECISE_FP")
+            key = (compiled.serial(), now, measure is not None, *(_digest(value) for value in compiled.operands()))
             known = _remembered.get(key)
             if known is not None:
-                return known.copied()
+                done = known.copied()
+                show([*compiled.prints(), *done.prints])
+                if done.findings:
+                    warnings.warn(done.findings, KernelWarning, stacklevel=level - 1)
+                if measure is not None:
+                    recorded.append((self.__name__, done.latency_us))
+                return done
         result, outcome = kernel._run_bound(arguments, measure is not None)
-        self._warn(outcome, 4)
-        profile = None
+        self._warn(outcome, level)
+        done = Done(result)
+        if outcome is not None:
+            done.prints = list(outcome.prints)
+            done.findings = outcome.findings()[0].rstrip() if outcome.has_findings() else None
         if measure is not None:
             report = Report(outcome)
-            recorded.append((self.__name__, report.latency_us))
-            profile = _neff.profile_of(report, outcome, compiled)
-        done = Done(result, profile)
+            done.latency_us = report.latency_us
+            recorded.append((self.__name__, done.latency_us))
+            done.profile = _neff.profile_of(report, outcome, compiled)
         if key is not None and not any(array is value for array in done.arrays() for _, value in arguments):
             _remembered.add(key, done)
         return done
 
 
 class Done:
-    """The results of a run, and the profile of a timed one."""
+    """The results of a run and what it said; of a timed one also its time and profile."""
 
-    def __init__(self, result, profile):
+    def __init__(self, result):
         self.result = result
-        self.profile = profile
+        self.prints = []
+        self.findings = self.latency_us = self.profile = None
 
     def arrays(self):
         """The arrays among the results."""
-        if self.result is None:
-            return []
-        if isinstance(self.result, dict):
-            return list(self.result.values())
-        return list(self.result) if isinstance(self.result, (tuple, list)) else [self.result]
+        return _leaves(self.result)
 
     def copied(self):
         """With copies of the arrays, which the caller may write to."""
-        return Done(_copied(self.result), self.profile)
+        new = Done(_copied(self.result))
+        new.__dict__.update({name: value for name, value in self.__dict__.items() if name != "result"})
+        return new
 
 
 class Remembered:
@@ -223,11 +235,21 @@ class Remembered:
 _remembered = Remembered()
 
 
+def _leaves(value):
+    if value is None:
+        return []
+    if isinstance(value, dict):
+        return [leaf for item in value.values() for leaf in _leaves(item)]
+    return [leaf for item in value for leaf in _leaves(item)] if isinstance(value, (tuple, list)) else [value]
+
+
 def _copied(value):
     if isinstance(value, dict):
         return {key: _copied(item) for key, item in value.items()}
     if isinstance(value, (tuple, list)):
-        return type(value)(_copied(item) for item in value)
+        items = [_copied(item) for item in value]
+        # A named tuple takes its items one by one.
+        return value._make(items) if hasattr(value, "_make") else type(value)(items)
     if isinstance(value, np.ndarray):
         return value.copy()
     # An array of jax cannot be written.
@@ -358,8 +380,8 @@ benchmark = _decorator(
     """A kernel whose calls print a table of latencies; `benchmark_result.nc_latency.get_latency_percentile(p)` has them
     in microseconds. It is the latency of the device, without the overhead of a profile.
 
-    :param warmup: accepted; the simulator needs none.
-    :param iters: accepted; every iteration takes the same time.
+    :param warmup: 0 or more; the simulator needs none.
+    :param iters: 1 or more; every iteration takes the same time.
     :param save_neff_name: a file for the program.
     :param save_trace_name: a file for the profile.
     """,
@@ -378,21 +400,19 @@ profile = _decorator(
     """,
 )
 
-#: Values of `mode=` of `jit`.
-_MODES = {"benchmark": "benchmark", "profile": "profile"}
-
 
 def jit(func=None, mode="auto", **options):
     """Makes a function a kernel: `@nki.jit`, or `@nki.jit(mode=...)`.
 
     :param mode: `auto`, `baremetal`, `simulation`, `jax`, `torchxla` and `trace` run the kernel when
-        it is called; `benchmark` measures it (see `benchmark`).
+        it is called; `benchmark` measures it and `profile` writes files (see there). A function that
+        `benchmark` or `profile` decorates already is measured in each mode that runs it.
     :param platform_target: trn1, trn2 or trn3. By default the environment decides, else trn2.
     :param options: other options of the compiler; see `baremetal`.
     """
     if func is None:
         return lambda f: jit(f, mode=mode, **options)
-    return Beta1Kernel(func, mode=_MODES.get(mode, "run"), options=options, target=options.pop("platform_target", None))
+    return Beta1Kernel(func, mode=_beta1_options.mode_of(mode), options=options, target=options.pop("platform_target", None))
 
 
 def trace(func=None, **options):

@@ -416,7 +416,14 @@ def jit(func=None, *, mode=None, platform_target=None, target=None, strict=False
     """
     given = {"target": target or platform_target, "strict": strict, "compile_config": compile_config, "specialization_config": specialization_config}
     if func is None:
-        return lambda f: Kernel(f, **given)
+        return lambda f: _made(f, given)
+    return _made(func, given)
+
+
+def _made(func, given):
+    """The kernel of a function or of another kernel. One of `neuronxcc.nki` stays one, with its grid and what its calls measure."""
+    if isinstance(func, Kernel) and type(func) is not Kernel:
+        return type(func)(func, target=given["target"])._with(strict=func.strict or given["strict"])
     return Kernel(func, **given)
 
 

@@ -7,10 +7,8 @@ simulator. `neuron-profile` reads them (`_neuron_profile`).
 import csv
 import io
 import json
-import os
-import tempfile
 
-from . import _native
+from . import _files, _native
 
 #: What the first key of a file says.
 NEFF, NTFF = "nki-sim neff 1", "nki-sim ntff 1"
@@ -85,7 +83,7 @@ def write_ntff(path, profile):
 
 def write_json(path, value):
     """Writes JSON. The file is replaced whole or not at all."""
-    write_text(path, json.dumps(value))
+    _files.write(path, json.dumps(value))
 
 
 def read(path, kind):
@@ -111,21 +109,3 @@ def _stored(profile):
         **{name: profile[name] for name in ("kernel", "target", "lnc", "latency_valid", "summary")},
         "instructions": text() if callable(text) else text,
     }
-
-
-def write_text(path, text):
-    """Writes a text. The file is replaced whole or not at all."""
-    path = os.fspath(path)
-    folder = os.path.dirname(os.path.abspath(path))
-    handle, temporary = tempfile.mkstemp(dir=folder, prefix=".nki-sim-")
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(text)
-        # Like a file that open() makes; mkstemp makes private ones.
-        mask = os.umask(0)
-        os.umask(mask)
-        os.chmod(temporary, 0o666 & ~mask)
-        os.replace(temporary, path)
-    except BaseException:
-        os.unlink(temporary)
-        raise

@@ -6,7 +6,7 @@ import json
 import os
 import sys
 
-from . import _neff
+from . import _files, _neff
 
 
 def main(words=None):
@@ -69,7 +69,7 @@ def _view(options):
     for source in (options.neff_path, options.session_file):
         if os.path.exists(options.output_file) and os.path.samefile(source, options.output_file):
             raise ValueError(f"--output-file {options.output_file}: this is an input")
-    _neff.write_text(options.output_file, text + "\n")
+    _files.write(options.output_file, text + "\n")
     return 0
 
 

@@ -1,6 +1,7 @@
 """Profiling of kernels, and comparison with a reference."""
 
 import copy
+import gzip
 import io
 import json
 import os
@@ -9,10 +10,30 @@ from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 
+from . import _files
 from ._kernel import Kernel, simulate
 
 if TYPE_CHECKING:
     from . import _ranks
+
+
+#: Extensions of Perfetto traces.
+TRACES = (".perfetto-trace", ".pftrace", ".trace", ".perfetto-trace.gz", ".pftrace.gz", ".trace.gz")
+#: The same in words.
+TRACE_NAMES = ".perfetto-trace, .pftrace or .trace (with .gz behind it: compressed)"
+
+
+def ending_of(path):
+    """The extension of a file in small letters, `.gz` together with the one before it."""
+    stem, ending = os.path.splitext(os.fsdecode(os.fspath(path)).lower())
+    return os.path.splitext(stem)[1] + ending if ending == ".gz" else ending
+
+
+def write_trace(path, outcome):
+    """Writes the Perfetto trace of a run, compressed if the name ends in `.gz`, as the command does."""
+    _files.check(path)
+    data = outcome.trace()
+    _files.write(path, gzip.compress(data, mtime=0) if ending_of(path).endswith(".gz") else data)
 
 
 class Report:
@@ -95,12 +116,14 @@ class Report:
         return copy.deepcopy(self._whole())
 
     def to_json(self, path=None):
-        """All fields as JSON text; with a path, written to that file."""
+        """All fields as JSON text; with a path, written to that file.
+
+        :raises ValueError: if the file is a source file of this program.
+        """
         text = json.dumps(self._whole(), indent=2) + "\n"
         if path is None:
             return text
-        with open(path, "w", encoding="utf-8") as file:
-            file.write(text)
+        _files.write(path, text)
         return None
 
     def to_pandas(self, table="engines"):
@@ -132,25 +155,33 @@ class Report:
         )
 
     def save(self, path):
-        """Writes the run to a file. The extension selects the format.
+        """Writes the run to a file, whole or not at all. The extension selects the format.
 
-        `.html` is the page, `.csv` has one line for each instruction, `.json` is this report. Any
-        other extension is a Perfetto trace (open it at ui.perfetto.dev).
+        `.html` (`.htm`) is the page, `.csv` has one line for each instruction, `.json` is this report,
+        and `.perfetto-trace`, `.pftrace` and `.trace` are a Perfetto trace (open it at
+        ui.perfetto.dev), which is compressed if `.gz` follows.
+
+        :raises ValueError: for another extension, and if the file is a source file of this program.
         """
-        ending = os.path.splitext(os.fspath(path))[1].lower()
+        ending = ending_of(path)
         if ending == ".json":
             self.to_json(path)
-            return
-        text = {".html": self._outcome.html, ".htm": self._outcome.html, ".csv": self._outcome.csv}.get(ending)
-        # Generate the contents before opening the file, so that an interrupt leaves the old file
-        # intact.
-        data = self._outcome.trace() if text is None else text().encode()
-        with open(path, "wb") as file:
-            file.write(data)
+        elif ending in (".html", ".htm"):
+            _files.write(path, self._outcome.html())
+        elif ending == ".csv":
+            _files.write(path, self._outcome.csv())
+        elif ending in TRACES:
+            write_trace(path, self._outcome)
+        else:
+            raise ValueError(
+                f"report.save({os.fspath(path)!r}): the extension selects the format, and {ending or 'none'} is none; give .html, .htm, .csv, "
+                f".json, or for a trace {TRACE_NAMES}"
+            )
 
     def parquet(self, directory):
         """Writes the tables of Neuron Explorer's profile schema to a directory, as `nki-sim run
-        --parquet` does: `duckdb.sql("select * from 'DIRECTORY/Instruction.parquet'")`.
+        --parquet` does: `duckdb.sql("select * from 'DIRECTORY/Instruction.parquet'")`, with DuckDB
+        (`pip install duckdb`).
 
         :raises OSError: if the directory holds a profile that is not simulated, or cannot be
             written.
@@ -227,14 +258,22 @@ def assert_close(kernel, reference, args=(), rtol=None, atol=None, **kwargs):
     Findings of the class `bug` are denied unless `nki.simulate(kernel, warn="bug")` chooses another
     level.
 
-    :param reference: a function of the same arguments, or the expected results.
+    :param reference: a function of the same arguments, or the expected results; a dict, if the kernel returns one, with the same keys.
     :param args: positional arguments; keyword arguments follow.
     :param rtol: relative tolerance; by default that of the output's dtype.
     :param atol: absolute tolerance; by default that of the output's dtype.
     :return: the results of the kernel.
     :raises AssertionError: with the number of wrong elements, the first one and the largest error.
     :raises KernelError: if the kernel has an error or a denied finding.
+    :raises ValueError: if there is nothing to compare, and for a tolerance that is negative or not finite.
     """
+    from . import _ranks
+
+    if isinstance(kernel, (_ranks.Ranks, _ranks.ProfiledRanks)):
+        raise ValueError("assert_close takes the kernel of one rank; call the ranks, and compare the result of each with np.testing.assert_allclose")
+    for name, value in (("rtol", rtol), ("atol", atol)):
+        if value is not None and not 0 <= float(value) < float("inf"):
+            raise ValueError(f"assert_close({name}={value!r}): a tolerance is a finite number, 0 or more; without it the dtype decides")
     if isinstance(kernel, Profiled):
         kernel = Profiled(kernel.kernel._with(_close=True))
     else:
@@ -243,7 +282,12 @@ def assert_close(kernel, reference, args=(), rtol=None, atol=None, **kwargs):
     want = reference(*args, **kwargs) if callable(reference) else reference
     got = kernel(*args, **kwargs)
     results = got[0] if isinstance(kernel, Profiled) else got
-    got_list, want_list = _flat(results), _flat(want)
+    got_list, want_list = _flat(results), _flat(_in_order(_name(kernel), results, want))
+    if not got_list and not want_list:
+        raise ValueError(
+            f"assert_close: {_name(kernel)} returns no array, and the reference none, so there is nothing to compare; return what the kernel "
+            "writes, or call it and compare its arguments with np.testing.assert_allclose"
+        )
     if len(got_list) != len(want_list):
         raise AssertionError(f"{_name(kernel)} returns {len(got_list)} arrays, the reference {len(want_list)}")
     for index, (one, other) in enumerate(zip(got_list, want_list)):
@@ -265,11 +309,25 @@ def _flat(value):
     return [value]
 
 
+def _in_order(name, got, want):
+    """The expected results with their dicts in the order of the keys of those of the kernel."""
+    if isinstance(got, dict) and isinstance(want, dict):
+        if got.keys() != want.keys():
+            raise AssertionError(f"{name} returns a dict of {', '.join(map(repr, got))}, the reference one of {', '.join(map(repr, want))}")
+        return {key: _in_order(name, got[key], want[key]) for key in got}
+    if isinstance(got, (list, tuple)) and isinstance(want, (list, tuple)) and len(got) == len(want):
+        return [_in_order(name, *pair) for pair in zip(got, want)]
+    return want
+
+
 def _numbers(value):
+    """A result as an array of float64, or of integers where these do not all have a float64: those of 64 bits."""
     if type(value).__module__.split(".")[0] == "torch":
         value = value.detach().float() if value.is_floating_point() else value.detach()
     array = np.asarray(value)
-    return array.astype(np.float64), str(array.dtype)
+    if array.dtype.kind == "c":
+        raise ValueError(f"assert_close: an array of {array.dtype} cannot be compared; tensors have real elements, so pass its real part")
+    return array if array.dtype in (np.int64, np.uint64) else array.astype(np.float64)
 
 
 def _compare(name, index, got, want, rtol, atol):
@@ -277,19 +335,25 @@ def _compare(name, index, got, want, rtol, atol):
     default = TOLERANCES.get(dtype, (0.0, 0.0))
     rtol = default[0] if rtol is None else rtol
     atol = default[1] if atol is None else atol
-    (got, _), (want, _) = _numbers(got), _numbers(want)
+    got, want = _numbers(got), _numbers(want)
     if got.shape != want.shape:
         raise AssertionError(f"{name}: output {index} has shape {got.shape}, the reference {want.shape}")
-    with np.errstate(invalid="ignore"):
-        close = np.isclose(got, want, rtol=rtol, atol=atol, equal_nan=True)
-    if close.all():
+    # Integers of Python: no type of NumPy holds all of int64 and uint64.
+    exact = "f" not in (got.dtype.kind, want.dtype.kind)
+    if exact and rtol == atol == 0:
+        close = got == want if got.dtype == want.dtype else got.astype(object) == want.astype(object)
+    else:
+        with np.errstate(invalid="ignore"):
+            close = np.isclose(got.astype(np.float64), want.astype(np.float64), rtol=rtol, atol=atol, equal_nan=True)
+    if np.all(close):
         return
     wrong = np.argwhere(~close)
     first = tuple(int(i) for i in wrong[0])
+    shown = (str(got[first]), str(want[first])) if exact else (f"{got[first]:.9g}", f"{want[first]:.9g}")
     with np.errstate(invalid="ignore"):
-        error = np.abs(got - want)
+        error = np.abs(got.astype(object) - want.astype(object)).astype(np.float64) if exact else np.abs(got.astype(np.float64) - want)
     worst = np.nanmax(error) if np.isfinite(error).any() else float("nan")
     raise AssertionError(
         f"{name}: output {index}: {len(wrong)} of {got.size} elements differ (rtol={rtol:g}, atol={atol:g}); "
-        f"first at {list(first)}: got {got[first]:.9g}, want {want[first]:.9g}; largest error {worst:.3g}"
+        f"first at {list(first)}: got {shown[0]}, want {shown[1]}; largest error {worst:.3g}"
     )

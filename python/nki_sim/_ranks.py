@@ -2,15 +2,16 @@
 
 import html
 import json
+import os
 import warnings
 from typing import Any
 
 import numpy as np
 
-from . import _arrays, _dependencies, _native
+from . import _arrays, _dependencies, _files, _native
 from ._errors import ArgumentError, KernelWarning
 from ._kernel import _explain, _shape, simulate
-from ._profile import Report, recorded
+from ._profile import TRACE_NAMES, TRACES, Report, ending_of, recorded, write_trace
 
 
 class PerRank:
@@ -153,18 +154,29 @@ class RanksReport:
         return json.loads(json.dumps(self._data))
 
     def to_json(self, path=None):
-        """All fields as JSON text; with a path, written to that file."""
+        """All fields as JSON text; with a path, written to that file.
+
+        :raises ValueError: if the file is a source file of this program.
+        """
         text = self._outcome.json()
         if path is None:
             return text
-        with open(path, "w", encoding="utf-8") as file:
-            file.write(text)
+        _files.write(path, text)
         return None
 
     def save(self, path):
-        """Writes the timelines of all ranks as one Perfetto trace (open it at ui.perfetto.dev)."""
-        with open(path, "wb") as file:
-            file.write(self._outcome.trace())
+        """Writes the timelines of all ranks as one Perfetto trace (open it at ui.perfetto.dev): a file
+        that ends in `.perfetto-trace`, `.pftrace` or `.trace`, or in one of these and `.gz`. `to_json`
+        writes the fields, and the reports in `ranks` write pages and tables.
+
+        :raises ValueError: for another extension, and if the file is a source file of this program.
+        """
+        if ending_of(path) not in TRACES:
+            raise ValueError(
+                f"report.save({os.fspath(path)!r}): a run on several ranks is saved as a trace; give {TRACE_NAMES}. to_json(path) writes the "
+                "fields, and report[rank].save(path) a page or table of one rank"
+            )
+        write_trace(path, self._outcome)
 
     def __str__(self):
         return self._outcome.table()

@@ -5,6 +5,7 @@ import hashlib
 import itertools
 import json
 import math
+import numbers
 import os
 import random
 import time
@@ -34,8 +35,10 @@ class Search:
     def __init__(self, trials=None, *, seconds=None, sampler="tpe", seed=0, prune=True, storage=None, study=None):
         if trials is None and seconds is None:
             raise ValueError("a search needs a budget: trials, seconds or both")
-        if trials is not None and trials < 1 or seconds is not None and not seconds > 0:
-            raise ValueError("the budget of a search is above 0")
+        if trials is not None and (not isinstance(trials, numbers.Integral) or isinstance(trials, bool) or trials < 1):
+            raise ValueError(f"trials={trials!r} is no budget of a search: give an integer, 1 or more")
+        if seconds is not None and (not isinstance(seconds, numbers.Real) or isinstance(seconds, bool) or not seconds > 0):
+            raise ValueError(f"seconds={seconds!r} is no budget of a search: give a number above 0")
         self.trials, self.seconds, self.sampler, self.seed = trials, seconds, sampler, seed
         self.prune, self.storage, self.study = prune, storage, study
 

@@ -74,6 +74,11 @@ def text_of(name):
     return _texts.get(name)
 
 
+def names():
+    """The names of all texts: those of files, and of code that has no file."""
+    return list(_texts)
+
+
 def _locate(code, globals_):
     """Finds and keeps the text of code; returns its name."""
     filename = code.co_filename

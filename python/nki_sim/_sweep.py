@@ -4,13 +4,15 @@ import concurrent.futures
 import inspect
 import itertools
 import json
+import math
+import numbers
 import os
 import pathlib
 import tempfile
 
 import numpy as np
 
-from . import _batch, _levels, _limits, _native
+from . import _batch, _files, _levels, _limits, _native
 from ._arrays import TensorSpec
 
 #: The least limit of memory that there is, in bytes.
@@ -96,8 +98,13 @@ class Sweep(list):
         return [self[i] for i in _native.pareto(self._json())[0]]
 
     def plot(self, path):
-        """Writes a plot of latency and peak SBUF, in which the front is marked, as SVG."""
-        pathlib.Path(path).write_text(_native.pareto(self._json())[1], encoding="utf-8")
+        """Writes a plot of latency and peak SBUF, in which the front is marked, as SVG.
+
+        :raises ValueError: for another extension than `.svg`.
+        """
+        if not os.fsdecode(os.fspath(path)).lower().endswith(".svg"):
+            raise ValueError(f"plot({os.fspath(path)!r}): a plot is an SVG file; give a name that ends in .svg")
+        _files.write(path, _native.pareto(self._json())[1])
 
     def _json(self):
         return json.dumps([row_of(p) for p in self])
@@ -122,8 +129,9 @@ def sweep(
         the workers, which do not need the file; modules that it imports must be available there.
     :param args: arguments by name: arrays or `TensorSpec`s (without `expect=` only shape and dtype
         are used), or Python literals.
-    :param grid: values by name: the name of an argument of the kernel, or of a constant that the
-        file assigns at its top level.
+    :param grid: values by name: the name of an argument of the kernel that `args` does not give, or
+        of a constant that the file assigns at its top level. A value that is there twice is one point;
+        without `expect=`, arrays of one shape and dtype are one value.
     :param search: a `Search`, or a number of configurations: Optuna chooses which points are timed.
     :param expect: arrays by output. Only points whose outputs are equal to them rank.
     :param rtol: tolerance of `expect`, as `atol`; the default depends on the dtype.
@@ -144,13 +152,20 @@ def sweep(
         point fails.
     :param max_seconds: limit of one point; a point beyond it fails.
     :return: a `Sweep`.
-    :raises ValueError: for an empty grid, an argument that is not a literal, or a name that the
-        kernel does not have.
+    :raises ValueError: for an empty grid, an argument that is not a literal or that the grid gives, too, a
+        name that the kernel does not have, or a limit or tolerance that is no number.
     """
     path, text, found = _source(kernel)
-    axes = {key: list(values) for key, values in grid.items()}
+    axes = {key: _axis(key, values) for key, values in grid.items()}
     if not axes or not all(axes.values()):
         raise ValueError("the grid needs at least one name, and each name at least one value")
+    for key in axes.keys() & (args or {}).keys():
+        raise ValueError(f"`{key}` is in the grid and in args, and can have one of these values only; leave it out of args")
+    if max_seconds is not None:
+        _check_number("max_seconds", max_seconds, "above 0", "give a number of seconds, or leave it out: then a point has no limit")
+    for tolerance, value in (("rtol", rtol), ("atol", atol)):
+        if value is not None:
+            _check_number(tolerance, value, "of at least 0", "give a tolerance, or leave it out: then the dtype decides")
     with tempfile.TemporaryDirectory() as folder:
         job = {"file": path, "source": text, **_levels.of_job(deny, warn, allow)}
         job["args"] = {key: _written(key, value, folder if expect else None) for key, value in (args or {}).items()}
@@ -161,8 +176,12 @@ def sweep(
             job["expect"] = {key: _written(key, value, folder) for key, value in expect.items()}
         else:
             job["no_numerics"] = True
-        space = {key: [_written(key, value, None) for value in values] for key, values in axes.items()}
-        values = {key: dict(zip(space[key], axes[key])) for key in axes}
+        values = {}
+        for key, axis in axes.items():
+            values[key] = {}
+            for value in axis:
+                values[key].setdefault(_written(key, value, folder if expect else None), value)
+        space = {key: list(texts) for key, texts in values.items()}
         with workers(executor, job, max_seconds) as run:
             if search is not None:
                 from ._search import searched
@@ -187,7 +206,7 @@ class workers:
     def __init__(self, executor, job, max_seconds=None, count=None):
         self.count = count or os.cpu_count() or 1
         self.own = None
-        self._seconds = max_seconds or _NO_LIMIT
+        self._seconds = _NO_LIMIT if max_seconds is None else max_seconds
         if executor is None:
             executor = self.own = concurrent.futures.ThreadPoolExecutor(self.count)
             job.setdefault("max_memory", str(max(_native.memory_limit() // self.count, _LEAST_MEMORY)))
@@ -240,8 +259,29 @@ def _source(kernel):
     return str(path), text, function.__name__
 
 
+def _axis(key, values):
+    """The values of the grid for a name."""
+    try:
+        if not isinstance(values, (str, bytes)):
+            return list(values)
+    except TypeError:
+        pass
+    raise ValueError(f"the grid gives `{key}` the one value {values!r}; give a list of values, [{values!r}]")
+
+
+def _check_number(name, value, least, advice):
+    """Checks a limit or a tolerance; `least` is "above 0" or "of at least 0".
+
+    :raises ValueError: for another number, NaN and infinity included, and for what is no number.
+    """
+    number = isinstance(value, numbers.Real) and not isinstance(value, bool) and math.isfinite(value)
+    if not number or value < 0 or least == "above 0" and value == 0:
+        raise ValueError(f"{name}={value!r} is no finite number {least}; {advice}")
+
+
 def _written(name, value, folder):
     """A value in the syntax of the command line; with a folder, an array with its values."""
+    value = _batch.plain(value)
     if folder is not None and not isinstance(value, TensorSpec) and hasattr(value, "shape") and hasattr(value, "dtype"):
         return _batch.value_of(name, value, folder)
     if isinstance(value, (np.ndarray, TensorSpec)) or hasattr(value, "shape") and hasattr(value, "dtype"):

@@ -10,6 +10,8 @@ a file kept in the repository, which `--nki-update` writes.
 """
 
 import json
+import math
+import numbers
 import pathlib
 import sys
 
@@ -66,22 +68,71 @@ def _read_baseline(config):
             tolerance = float(config.getini("nki_tolerance") or 2.0)
         except ValueError:
             raise pytest.UsageError(f"nki_tolerance = {config.getini('nki_tolerance')!r} is not a percentage") from None
-    if not tolerance >= 0:
-        raise pytest.UsageError(f"--nki-tolerance {tolerance}: the percentage must be at least 0")
+    if not (tolerance >= 0 and math.isfinite(tolerance)):
+        raise pytest.UsageError(f"--nki-tolerance {tolerance}: the percentage must be at least 0, and finite")
     try:
-        held = json.loads(file.read_text(encoding="utf-8"))
-        if held["form"] != _FORM:
-            raise pytest.UsageError(f"{file}: form {held['form']}; this version of nki-sim reads form {_FORM}")
-        tests = {test: [(name, float(us)) for name, us in rows] for test, rows in held["tests"].items()}
-        if not all(us > 0 for rows in tests.values() for _, us in rows):
-            raise ValueError("a time that is not above 0")
+        text = file.read_text(encoding="utf-8")
     except FileNotFoundError:
         if not update:
             raise pytest.UsageError(f"--nki-baseline {file}: no such file; --nki-update writes it") from None
-        tests = {}
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-        raise pytest.UsageError(f"--nki-baseline {file}: not a baseline of nki-sim ({error})") from None
-    return file, tests, tolerance
+        return file, {}, tolerance
+    except (OSError, ValueError) as error:
+        raise pytest.UsageError(f"--nki-baseline {file}: it cannot be read ({error})") from None
+    try:
+        return file, _tests_of(text), tolerance
+    except (ValueError, RecursionError) as error:
+        raise pytest.UsageError(
+            f"--nki-baseline {file}: not a baseline of nki-sim: {error}; correct the file, or delete it and write it anew with --nki-update"
+        ) from None
+
+
+def _tests_of(text):
+    """The times of a baseline: by test, the names and times of its kernels.
+
+    :raises ValueError: with the key and the value that are wrong.
+    """
+    held = json.loads(text, object_pairs_hook=_without_repeats)
+    if not isinstance(held, dict) or not {"form", "tests"} <= held.keys():
+        raise ValueError('it is no object with the keys "form" and "tests"')
+    if held["form"] != _FORM or type(held["form"]) is not int:
+        raise ValueError(f'"form" is {_shown(held["form"])}; this version of nki-sim reads form {_FORM}')
+    if not isinstance(held["tests"], dict):
+        raise ValueError(f'"tests" is {_shown(held["tests"])}, and no object with the kernels of each test')
+    tests = {}
+    for test, rows in held["tests"].items():
+        where = f'"tests", {_shown(test)}'
+        if not isinstance(rows, list):
+            raise ValueError(f"{where}: {_shown(rows)} is no list of kernels, each [name, microseconds]")
+        for row in rows:
+            if not isinstance(row, list) or len(row) != 2 or not isinstance(row[0], str):
+                raise ValueError(f"{where}: {_shown(row)} is no kernel, which is [name, microseconds]")
+            if not _is_time(row[1]):
+                raise ValueError(f"{where}, kernel {_shown(row[0])}: the time {_shown(row[1])} is no finite number of microseconds above 0")
+        tests[test] = [(name, float(us)) for name, us in rows]
+    return tests
+
+
+def _without_repeats(pairs):
+    """An object of JSON. A key that is there twice, as after a merge, has two values of which none is the right one."""
+    held = dict(pairs)
+    if len(held) < len(pairs):
+        keys = [key for key, _ in pairs]
+        raise ValueError(f"the key {_shown(next(key for key in keys if keys.count(key) > 1))} is there twice")
+    return held
+
+
+def _is_time(value):
+    """Whether a value is a finite number above 0, and no bool."""
+    try:
+        return isinstance(value, numbers.Real) and not isinstance(value, bool) and 0 < float(value) < math.inf
+    except OverflowError:
+        return False
+
+
+def _shown(value):
+    """A value as JSON has it, at most 60 characters of it."""
+    text = json.dumps(value)
+    return text if len(text) <= 60 else text[:57] + "..."
 
 
 def _compared(config, test, rows):
@@ -129,6 +180,10 @@ def pytest_runtest_call(item):
     budget = marker.kwargs.get("max_us", marker.args[0] if marker.args else None)
     if budget is None:
         outcome.force_exception(pytest.UsageError("the marker nki_latency needs max_us"))
+    elif not _is_time(budget):
+        outcome.force_exception(
+            pytest.UsageError(f"the marker nki_latency: max_us={budget!r} is no finite number of microseconds above 0, such as max_us=20")
+        )
     elif not rows:
         outcome.force_exception(AssertionError("the test has a latency budget but profiles no kernel (nki_sim.profile)"))
     else:
@@ -147,15 +202,18 @@ def pytest_terminal_summary(terminalreporter, config):
     file, held, tolerance = config.stash[_baseline]
     if file is None:
         return
-    measured = {}
+    measured, without = {}, set()
     for report in reports:
         of = [what for name, what in report.user_properties if name == _PROPERTY]
         if of and report.passed:
             measured[report.nodeid] = of
+        elif report.passed and report.nodeid in held:
+            without.add(report.nodeid)
     new = sorted(set(measured) - set(held))
     if config.getoption("--nki-update"):
-        _write_baseline(file, {**held, **measured})
-        terminalreporter.write_line(f"nki-sim: {file}: {len(measured)} tests written, {len(new)} of them new")
+        _write_baseline(file, {**{test: of for test, of in held.items() if test not in without}, **measured})
+        removed = f"; {len(without)} removed, which profile no kernel any more" if without else ""
+        terminalreporter.write_line(f"nki-sim: {file}: {len(measured)} tests written, {len(new)} of them new{removed}")
         return
     faster = [
         f"{name} {was:.2f} -> {us:.2f} us ({test})"
@@ -174,11 +232,11 @@ def pytest_terminal_summary(terminalreporter, config):
 
 def _write_baseline(file, tests):
     # Imported only here: tests may use no kernel.
-    from ._neff import write_text
+    from . import _files
 
     file.parent.mkdir(parents=True, exist_ok=True)
     rows = {test: [[name, round(us, 6)] for name, us in of] for test, of in sorted(tests.items())}
-    write_text(file, json.dumps({"form": _FORM, "tests": rows}, indent=1) + "\n")
+    _files.write(file, json.dumps({"form": _FORM, "tests": rows}, indent=1) + "\n")
 
 
 def _recorded():

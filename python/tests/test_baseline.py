@@ -78,14 +78,38 @@ def test_the_project_names_the_file(run, pytester):
     run(copies=3).assert_outcomes(passed=3)
 
 
+def kernels(rows):
+    return '{"form": 1, "tests": {"a": %s}}' % rows
+
+
 @pytest.mark.parametrize(
-    "text",
-    ["", "[]", '{"form": 1}', '{"form": 1, "tests": {"a": [["k", "fast"]]}}', '{"form": 1, "tests": {"a": [["k", 0]]}}', '{"form": 1, "tests": {"a": [["k", NaN]]}}', '{"form": 2, "tests": {}}'],
-)
-def test_another_file_is_refused(text, run, pytester):
+    "text, words",
+    [
+        ("", "Expecting value"),
+        ("[]", 'it is no object with the keys "form" and "tests"'),
+        ('{"form": 1}', 'it is no object with the keys "form" and "tests"'),
+        ('{"form": 2, "tests": {}}', '"form" is 2; this version of nki-sim reads form 1'),
+        ('{"form": true, "tests": {}}', '"form" is true'),
+        ('{"form": 1, "tests": []}', '"tests" is [[][]], and no object'),
+        ('{"form": 1, "tests": {"a": [], "b": [], "a": []}}', 'the key "a" is there twice'),
+        (kernels('"fast"'), '"tests", "a": "fast" is no list of kernels'),
+        (kernels('["k"]'), '"tests", "a": "k" is no kernel, which is [[]name, microseconds]'),
+        (kernels("[[1, 2.0]]"), '"tests", "a": [[]1, 2.0] is no kernel'),
+        (kernels('[["k", 1.0, 2.0]]'), '"tests", "a": *is no kernel'),
+        *(
+            (kernels(f'[["ok", 1.5], ["k", {time}]]'), f'"tests", "a", kernel "k": the time {shown} is no finite number of microseconds above 0')
+            for time, shown in [
+                ('"fast"', '"fast"'), ('"12"', '"12"'), ("0", "0"), ("-1", "-1"), ("NaN", "NaN"), ("1e999", "Infinity"), ("true", "true"), ("null", "null"),
+                ("[[]]", "[[][[]]]"), ("1" + 400 * "0", "1" + 56 * "0" + "..."),
+            ]
+        ),
+    ],
+)  # fmt: skip
+def test_another_file_is_refused(text, words, run, pytester):
     (pytester.path / "base.json").write_text(text)
     result = run("--nki-baseline", "base.json", "--nki-update")
     assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines([f"*--nki-baseline base.json: not a baseline of nki-sim: {words}*; correct the file, or delete it and*--nki-update*"])
     assert (pytester.path / "base.json").read_text() == text
 
 
@@ -94,6 +118,8 @@ def test_usage(run):
         (["--nki-update"], "needs --nki-baseline"),
         (["--nki-baseline", "none.json"], "no such file; --nki-update writes it"),
         (["--nki-baseline", "none.json", "--nki-update", "--nki-tolerance", "-1"], "at least 0"),
+        (["--nki-baseline", "none.json", "--nki-update", "--nki-tolerance", "inf"], "and finite"),
+        (["--nki-baseline", "none.json", "--nki-update", "--nki-tolerance", "nan"], "and finite"),
     ]:
         result = run(*options)
         assert result.ret == pytest.ExitCode.USAGE_ERROR
@@ -107,3 +133,26 @@ def test_another_kernel_in_the_test(run, pytester):
     result = run("--nki-baseline", "base.json")
     result.assert_outcomes(passed=1, failed=2)
     result.stdout.fnmatch_lines(["*profiles other kernels than in base.json (kernel; there other): --nki-update*"])
+
+
+def test_a_test_without_kernels_leaves_the_file(run, pytester):
+    """What the message says to do mends it."""
+    run("--nki-baseline", "base.json", "--nki-update")
+    text = (pytester.path / "base.json").read_text().replace("test_time[64]", "test_nothing")
+    (pytester.path / "base.json").write_text(text)
+    result = run("--nki-baseline", "base.json")
+    result.assert_outcomes(passed=2, failed=1)
+    result.stdout.fnmatch_lines(["*profiles other kernels than in base.json (none; there kernel): --nki-update*"])
+    run("--nki-baseline", "base.json", "--nki-update").stdout.fnmatch_lines(["*2 tests written, 1 of them new; 1 removed, which profile no kernel*"])
+    run("--nki-baseline", "base.json").assert_outcomes(passed=3)
+
+
+@pytest.mark.parametrize("budget", ["float('nan')", "float('inf')", "'20'", "True", "0"])
+def test_a_budget_that_is_no_time_fails(budget, pytester):
+    plugin = [] if "nki_sim" in pytester._request.config.pluginmanager._name2plugin else ["-p", "nki_sim.pytest_plugin"]
+    text = KERNEL.format(copies=1).replace("    def test_nothing", f"    @pytest.mark.nki_latency(max_us={budget})\n    def test_nothing")
+    text = text.replace("        pass\n", "        nki_sim.profile(kernel)(np.zeros((128, 64), np.float32))\n")
+    pytester.makepyfile(test_kernels=text)
+    result = pytester.runpytest_subprocess("-p", "no:cacheprovider", *plugin)
+    result.assert_outcomes(passed=2, failed=1)
+    result.stdout.fnmatch_lines(["*the marker nki_latency: max_us=*is no finite number of microseconds above 0, such as max_us=20*"])

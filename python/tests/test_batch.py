@@ -38,6 +38,15 @@ def test_narrow_types_and_containers():
     assert results[0]["status"] == "passed" and results[0]["outputs"][0]["dtype"] == "bfloat16"
 
 
+def test_numbers_of_numpy_and_numbers_that_json_lacks():
+    source = SOURCE.replace("scaled(x, width)", "scaled(x, width, scales)").replace("operand0=SCALE", "operand0=scales[0]")
+    x = X + 1
+    scales = [(np.float32(2), 1), [float("inf")], (float("-inf"), np.int64(3)), (np.float64("inf"), 1), [float("nan")]]
+    jobs = [{"source": source, "args": {"x": x, "width": np.int64(64), "scales": s}, "expect": {"out": x * np.float32(s[0])}} for s in scales]
+    results = list(nki_sim.batch(jobs))
+    assert [(r["status"], r["error"]) for r in results] == [("passed", None)] * 5
+
+
 def test_jobs_may_be_endless_and_wrong():
     def jobs():
         while True:

@@ -1,6 +1,7 @@
 """Kernels of `neuronxcc.nki` in Python: decorators, grids, files of profiles, host names."""
 
 import json
+import pickle
 import subprocess
 import sys
 
@@ -180,8 +181,72 @@ def test_a_working_directory(tmp_path):
     kernel(X, X)
     with pytest.raises(FileExistsError, match="overwrite=True"):
         nki.profile(working_directory=str(tmp_path / "p"), save_neff_name="k.neff", overwrite=False)(total)(X, X)
-    with pytest.raises(ValueError, match="absolute path"):
-        nki.profile(working_directory="p")(total)(X, X)
+    for folder, words in [("p", r"working_directory='p' is not an absolute path; give one"), (5, "is not an absolute path"), (None, "needs working_directory=")]:
+        with pytest.raises(ValueError, match=words):
+            nki.profile(working_directory=folder)(total)(X, X)
+    # The report of a profile is not replaced either.
+    again = tmp_path / "again"
+    (again / "json_reports").mkdir(parents=True)
+    (again / "json_reports" / "profile_profile.json").write_text("old")
+    with pytest.raises(FileExistsError, match="profile_profile.json exists"):
+        nki.profile(working_directory=str(again), overwrite=False)(total)(X, X)
+    with pytest.raises(ValueError, match="num_execs=1 ends before execution profile_nth=5, so none is profiled; give num_execs=5"):
+        nki.profile(working_directory=str(again), profile_nth=5, num_execs=1)(total)(X, X)
+    with pytest.raises(ValueError, match="are one file"):
+        nki.profile(working_directory=str(again), save_neff_name="k", save_trace_name="../again/k")(total)(X, X)
+    nki.profile(working_directory=again, profile_nth=2, num_execs=5)(total)(X, X)
+    assert {f.name for f in again.glob("*.ntff")} == {"profile_exec_2.ntff", "profile_exec_4.ntff"}
+
+
+def test_one_file_for_two_contents(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for decorator in (nki.baremetal, nki.benchmark):
+        with pytest.raises(ValueError, match="'k' and save_trace_name='./k' are one file"):
+            decorator(total, save_neff_name="k", save_trace_name="./k")(X, X)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_benchmark_stays_one(capsys, tmp_path):
+    """`jit`, `trace` and `baremetal`, which only say that it is a kernel, switched it off."""
+    bench = nki.benchmark(iters=7, additional_compile_opt="--disable-dge")(total)
+    outer = [nki.jit, nki.trace, nki.baremetal, nki.jit(mode="simulation"), nki.compiler.enable_stack_allocator, nki_sim.jit, nki_sim.jit(strict=False)]
+    for decorator in outer:
+        kernel = decorator(bench)
+        np.testing.assert_array_equal(kernel(X, X), 2 * X)
+        assert kernel.benchmark_result.nc_latency.get_latency_percentile(50) > 1 and kernel.static_descriptors
+        assert "in each of 7 iterations" in capsys.readouterr().out
+    assert nki.benchmark(iters=2)(bench)._options == {"iters": 2, "additional_compile_opt": "--disable-dge"}
+    assert bench._options["iters"] == 7
+    profiled = nki.jit(nki.profile(working_directory=str(tmp_path / "p"))(total))
+    profiled(X, X)
+    assert (tmp_path / "p" / "profile.ntff").exists()
+    for one, other in [("benchmark", "profile"), ("profile", "benchmark")]:
+        with pytest.raises(TypeError, match=rf"nki.{one}\(nki.{other}\(total\)\): .* leave nki.{other} out"):
+            getattr(nki, one)(getattr(nki, other)(total))
+    # A grid stays, too.
+    np.testing.assert_array_equal(nki_sim.jit(quadrants[4, 2])(X), quadrants[4, 2](X))
+    with pytest.raises(TypeError, match="mode='bench'.*the modes are auto, .*benchmark, profile"):
+        nki.jit(total, mode="bench")
+
+
+@pytest.mark.parametrize("name, least", [("iters", 1), ("warmup", 0), ("profile_nth", 1), ("num_execs", 1)])
+def test_options_that_count(name, least):
+    for value in (least - 1, -5, np.int64(least - 1)):
+        with pytest.raises(ValueError, match=rf"{name}={value} is below {least}; give an integer, {least} or more"):
+            nki.benchmark(total, **{name: value})
+    for value in (True, "3", 2.0, float("nan"), [1]):
+        with pytest.raises(TypeError, match=rf"{name}=.* is of type {type(value).__name__}; give an integer, {least} or more"):
+            nki.jit(mode="benchmark", **{name: value})(total)
+    nki.benchmark(total, **{name: np.int32(least)})
+    nki.benchmark(total, **{name: None})
+
+
+def test_a_pickled_kernel_keeps_its_grid_and_its_benchmark():
+    copy = pickle.loads(pickle.dumps(quadrants[4, 2]))
+    np.testing.assert_array_equal(copy(X), quadrants[4, 2](X))
+    copy = pickle.loads(pickle.dumps(nki.benchmark(iters=4)(total)))
+    copy(X, X)
+    assert copy.benchmark_result is not None and copy._options == {"iters": 4}
 
 
 def test_the_middle_end_drops_a_repeated_load():

@@ -89,10 +89,47 @@ def test_what_is_refused(kernel_file):
         nki_sim.sweep(kernel_file, {"x": object()}, grid=GRID)
     with pytest.raises(ValueError, match="heigth"):
         nki_sim.sweep(kernel_file, ARGS, grid={"heigth": [1]})
+    both = {**ARGS, "width": 64}
+    with pytest.raises(ValueError, match="`width` is in the grid and in args, .*; leave it out of args"):
+        nki_sim.sweep(kernel_file, both, grid=GRID)
+    for value, words in [("64", "'64'"), (64, "64"), (None, "None")]:
+        with pytest.raises(ValueError, match=rf"the grid gives `width` the one value {words}; give a list of values, \[{words}\]"):
+            nki_sim.sweep(kernel_file, ARGS, grid={"width": value})
+    for limit in (0, -1, float("nan"), float("inf"), True, "60"):
+        with pytest.raises(ValueError, match=f"max_seconds={limit!r} is no finite number above 0; give a number of seconds"):
+            nki_sim.sweep(kernel_file, ARGS, grid=GRID, max_seconds=limit)
+    for tolerance in (-1e-3, float("nan"), float("inf"), False, "0.1"):
+        with pytest.raises(ValueError, match=f"atol={tolerance!r} is no finite number of at least 0; give a tolerance"):
+            nki_sim.sweep(kernel_file, ARGS, grid=GRID, atol=tolerance)
     with pytest.raises(ValueError, match="is not in a file"):
         nki_sim.sweep(len, ARGS, grid=GRID)
     with pytest.raises(ValueError, match="no point of the sweep could be timed: .*not tiles of 100"):
         nki_sim.sweep(kernel_file, ARGS, grid={"width": [100]}).best
+
+
+def test_numbers_of_numpy_are_numbers(kernel_file):
+    points = nki_sim.sweep(kernel_file, ARGS, grid={"width": 64 * np.arange(1, 3), "SCALE": [np.float32(1.5)]})
+    assert [(p.point["width"], p.error) for p in points] == [(128, None), (64, None)]
+    assert nki_sim.sweep(kernel_file, {**ARGS, "width": np.int64(128)}, grid={"SCALE": [1.0]}).best.latency_us == points.best.latency_us
+
+
+def test_a_value_that_is_there_twice_is_one_point(kernel_file):
+    for search in (None, 4):
+        if search is not None:
+            pytest.importorskip("optuna")
+        points = nki_sim.sweep(kernel_file, ARGS, grid={"width": [64, 64, np.int64(64), 128]}, search=search)
+        assert [p.point["width"] for p in points] == [128, 64]
+
+
+def test_arrays_of_a_grid_have_their_values(kernel_file):
+    """Values that the device would not have were compared, and every point showed the last array."""
+    x = np.ones((128, 512), np.float32)
+    arrays = [3 * x, x, 2 * x]
+    points = nki_sim.sweep(kernel_file, {"width": 512}, grid={"x": arrays}, expect={"out": 2 * x})
+    assert {p.point["x"][0, 0]: p.correct for p in points} == {1.0: False, 2.0: True, 3.0: False}
+    assert points.best.point["x"] is arrays[2]
+    # Without a comparison only their shape matters.
+    assert len(nki_sim.sweep(kernel_file, {"width": 512}, grid={"x": arrays})) == 1
 
 
 def test_as_pandas(kernel_file):

@@ -6,6 +6,9 @@ import sys
 import xml.etree.ElementTree
 
 import kernels
+import nki
+import nki.isa as nisa
+import nki.language as nl
 import numpy as np
 import pytest
 from softmax import softmax_rows
@@ -113,6 +116,55 @@ def test_assert_close():
     nki_sim.assert_close(kernels.add, wrong, (X[:4], X[:4]), atol=2)
     with pytest.raises(AssertionError, match="shape"):
         nki_sim.assert_close(kernels.add, X, (X[:4], X[:4]))
+
+
+@nki.jit
+def twice(x):
+    """The argument, as two outputs with names."""
+    first = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.shared_hbm)
+    second = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.shared_hbm)
+    tile = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.sbuf)
+    nisa.dma_copy(dst=tile, src=x)
+    nisa.dma_copy(dst=first, src=tile)
+    nisa.dma_copy(dst=second, src=tile)
+    return {"first": first, "second": second}
+
+
+@nki.jit
+def written(x, y):
+    """Writes `x` to `y`, and returns nothing."""
+    tile = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.sbuf)
+    nisa.dma_copy(dst=tile, src=x)
+    nisa.dma_copy(dst=y, src=tile)
+
+
+def test_a_comparison_of_nothing_or_of_other_outputs_fails():
+    x = X[:4].copy()
+    nki_sim.assert_close(twice, {"second": x, "first": x}, (x,))
+    with pytest.raises(AssertionError, match="twice returns a dict of 'first', 'second', the reference one of 'first', 'third'"):
+        nki_sim.assert_close(twice, lambda x: {"first": x, "third": x}, (x,))
+    for want in ({"first": x, "second": x + 1}, {"second": x + 1, "first": x}):
+        with pytest.raises(AssertionError, match="twice: output 1"):
+            nki_sim.assert_close(twice, want, (x,))
+    with pytest.raises(ValueError, match="written returns no array, and the reference none, so there is nothing to compare"):
+        nki_sim.assert_close(written, lambda x, y: None, (x, np.zeros_like(x)))
+    with pytest.raises(ValueError, match="takes the kernel of one rank"):
+        nki_sim.assert_close(nki_sim.simulate_ranks(kernels.add, 2), x, (x, x))
+    with pytest.raises(ValueError, match="complex64 cannot be compared"):
+        nki_sim.assert_close(kernels.add, 2 * x + 1j, (x, x))
+    for tolerance in (-1, float("nan"), float("inf")):
+        with pytest.raises(ValueError, match=rf"assert_close\(atol={tolerance!r}\): a tolerance is a finite number, 0 or more"):
+            nki_sim.assert_close(kernels.add, 2 * x, (x, x), atol=tolerance)
+
+
+@pytest.mark.parametrize("other", [np.int64, np.uint64])
+def test_integers_of_64_bits_are_compared_exactly(other):
+    """float64 has one number for these two."""
+    x = np.full((4, 8), 2**60, np.int64)
+    nki_sim.assert_close(twice, {"first": x.astype(other), "second": x}, (x,))
+    with pytest.raises(AssertionError, match=f"32 of 32 elements differ .*got {2**60}, want {2**60 + 1}; largest error 1$"):
+        nki_sim.assert_close(twice, {"first": (x + 1).astype(other), "second": x}, (x,))
+    nki_sim.assert_close(twice, {"first": (x + 1).astype(other), "second": x}, (x,), rtol=1e-9)
 
 
 def test_the_command_is_the_same(tmp_path):
