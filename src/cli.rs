@@ -478,7 +478,7 @@ pub(crate) struct BatchArgs {
     /// File of jobs, a JSON object in each line (fields: docs/cli.md); `-` reads standard input
     #[arg(value_name = "JOBS.jsonl")]
     pub(crate) jobs_file: PathBuf,
-    /// Write the results to a file instead of standard output
+    /// Write the results to a file instead of standard output, whole when all are there
     #[arg(long, value_name = "FILE")]
     pub(crate) json_lines: Option<PathBuf>,
     #[command(flatten)]
