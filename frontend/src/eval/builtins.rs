@@ -426,6 +426,19 @@ fn issubclass(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
     Ok(Value::Bool(match (&args.positional[0], &args.positional[1]) {
         (Value::Class(a), Value::Class(b)) => a.is_subclass(b),
         (Value::Type(a), Value::Type(b)) => a == b,
+        (Value::ExceptionClass(a), Value::ExceptionClass(b)) => interp.is_exception(*a, *b),
+        (Value::Class(class), Value::ExceptionClass(base)) => {
+            class.kind.get() == ClassKind::Exception && matches!(&*interp.name(*base), "Exception" | "BaseException")
+        }
+        (class, Value::Tuple(bases)) => {
+            let mut found = false;
+            for base in bases.iter() {
+                let one = CallArgs::of([class.clone(), base.clone()], args.span);
+                let derives = issubclass(interp, one)?;
+                found |= interp.truth(&derives, args.span)?;
+            }
+            found
+        }
         _ => false,
     }))
 }

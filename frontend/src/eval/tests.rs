@@ -6,6 +6,7 @@ use nki_diag::memory::Limit;
 
 use crate::{Arg, Loader, Options, syntax::sym};
 
+mod classes;
 mod live;
 mod numbers;
 mod python;
