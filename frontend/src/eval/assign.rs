@@ -433,12 +433,7 @@ impl Interp<'_> {
 
     /// The integer behind an index: an int, or a member of an IntEnum.
     pub(crate) fn as_index(&self, value: &Value) -> Option<i64> {
-        match value {
-            Value::EnumMember(member) if member.class.kind.get() == (ClassKind::Enum { int: true }) => {
-                member.value.as_int()
-            }
-            other => other.as_int(),
-        }
+        value.plain().as_int()
     }
 
     /// Error of a dict lookup.

@@ -9,7 +9,7 @@ use super::error::{EvalResult, Raise};
 use super::expr::nearest;
 use super::modules::native_names;
 use super::native::CallArgs;
-use super::value::{BoundMethod, Class, ClassKind, Descriptor, Dict, Value};
+use super::value::{BoundMethod, Class, Descriptor, Dict, Value};
 use crate::syntax::*;
 
 impl Interp<'_> {
@@ -82,10 +82,10 @@ impl Interp<'_> {
                 Some(value) => value,
                 None => match name {
                     sym::name | sym::qualname => Value::Str(class.name.clone()),
-                    sym::members if matches!(class.kind.get(), ClassKind::Enum { .. }) => {
+                    sym::members if class.enum_kind().is_some() => {
                         let mut dict = Dict::default();
-                        for member in class.members.borrow().iter() {
-                            dict.set_str(self.names.name(member.name), Value::EnumMember(member.clone()));
+                        for (name, member) in class.named_members() {
+                            dict.set_str(self.names.name(name), Value::EnumMember(member));
                         }
                         Value::dict(dict)
                     }
@@ -105,11 +105,17 @@ impl Interp<'_> {
             }
             Value::EnumMember(member) => match name {
                 sym::value => member.value.clone(),
+                sym::plain_name if member.name == sym::empty => Value::None,
                 sym::plain_name => Value::Str(self.name(member.name)),
                 sym::class => Value::Class(member.class.clone()),
                 _ => match member.class.lookup(name) {
                     Some(value) => self.bind(value, base, &member.class.clone(), span)?,
-                    None => return Ok(None),
+                    None => match &*self.name(name) {
+                        "_value_" => member.value.clone(),
+                        "_name_" => return self.find_attr(base, sym::plain_name, span),
+                        _ if member.kind().mixin.is_some() => return self.find_attr(&member.value, name, span),
+                        _ => return Ok(None),
+                    },
                 },
             },
             Value::Function(function) => match name {

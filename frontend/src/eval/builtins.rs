@@ -2,6 +2,8 @@
 
 use std::rc::Rc;
 
+use nki_diag::Span;
+
 use super::Interp;
 use super::arithmetic::{power_modulo, round_float, round_int};
 use super::error::{EvalResult, Raise};
@@ -192,36 +194,33 @@ fn len(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
         Value::Dict(dict) | Value::Set(dict) => dict.borrow().len(),
         Value::Range(range) => return Ok(Value::Int(range.len())),
         Value::Class(class) => class.members.borrow().len(),
+        Value::EnumMember(member) => match interp.flags_in(member) {
+            Some(flags) => flags.len(),
+            None if member.kind().mixin.is_some() => {
+                return len(interp, CallArgs::of([member.value.clone()], args.span));
+            }
+            None => return Err(no_length(value, args.span)),
+        },
         Value::Instance(instance) => {
             if let Some(method) = instance.class.lookup(sym::len) {
                 return interp.call_with(&method, value.clone(), CallArgs::none(args.span));
             }
             match interp.named_tuple_items(value) {
                 Some(items) => items.len(),
-                None => {
-                    return Err(Raise::at(
-                        "type-error",
-                        format!("{} has no length", value.a_type()),
-                        args.span,
-                        "in this call",
-                    ));
-                }
+                None => return Err(no_length(value, args.span)),
             }
         }
         Value::Host(host) => {
             return if interp.in_kernel { Err(interp.host_error(host, args.span)) } else { Ok(value.clone()) };
         }
         Value::Object(object) => return object.len(args.span).map(Value::Int),
-        other => {
-            return Err(Raise::at(
-                "type-error",
-                format!("{} has no length", other.a_type()),
-                args.span,
-                "in this call",
-            ));
-        }
+        other => return Err(no_length(other, args.span)),
     };
     Ok(Value::Int(n as i64))
+}
+
+fn no_length(value: &Value, span: Span) -> Box<Raise> {
+    Raise::at("type-error", format!("{} has no length", value.a_type()), span, "in this call")
 }
 
 fn abs(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {

@@ -124,6 +124,9 @@ impl Interp<'_> {
                     return Ok(Value::Poison);
                 }
                 args.data = native.data;
+                if args.has_members() && self.is_of_dialect(native) {
+                    args.take_plain_values();
+                }
                 match (native.func)(self, args) {
                     Err(raise) if self.is_of_dialect(native) => self.recover(raise),
                     result => result,

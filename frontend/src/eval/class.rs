@@ -16,6 +16,8 @@ impl Interp<'_> {
     /// Runs a class body and makes the class.
     pub(crate) fn make_class(&mut self, frame: &Frame<'_>, def: &Rc<ClassDef>) -> EvalResult<Value> {
         let mut kind = ClassKind::Plain;
+        // The `int` of `class Color(int, Enum)`.
+        let mut mixin = None;
         let mut lenient = false;
         let mut bases: Vec<Rc<Class>> = Vec::new();
         for base in &def.bases {
@@ -34,17 +36,16 @@ impl Interp<'_> {
                     kind = ClassKind::Record;
                     lenient = true;
                 }
-                Value::Type(BuiltinType::Enum) => {
-                    kind = ClassKind::Enum { int: matches!(kind, ClassKind::Enum { int: true }) }
-                }
-                Value::Type(BuiltinType::IntEnum) => kind = ClassKind::Enum { int: true },
-                // `class Color(int, Enum)`
-                Value::Type(BuiltinType::Int) => kind = ClassKind::Enum { int: true },
+                Value::Type(base @ (BuiltinType::Int | BuiltinType::Str | BuiltinType::Float)) => mixin = Some(base),
+                Value::Type(base) if let Some(found) = EnumKind::of_base(base) => kind = ClassKind::Enum(found),
                 Value::Type(BuiltinType::NamedTuple) => kind = ClassKind::NamedTuple,
                 Value::ExceptionClass(_) => kind = ClassKind::Exception,
-                // `str`, `Generic[T]`, `ABC`, host classes: they add nothing the kernel can use.
+                // `Generic[T]`, `ABC`, host classes: they add nothing the kernel can use.
                 _ => {}
             }
+        }
+        if let ClassKind::Enum(found) = &mut kind {
+            found.mixin = mixin.or(found.mixin);
         }
         let attrs = self.class_body(frame, def)?;
         let class = Rc::new(Class {
@@ -54,6 +55,7 @@ impl Interp<'_> {
             attrs: RefCell::new(attrs),
             fields: RefCell::new(Vec::new()),
             members: RefCell::new(Vec::new()),
+            combinations: RefCell::new(Vec::new()),
             lenient,
             def: Some(def.clone()),
             span: def.name_span,
@@ -79,8 +81,8 @@ impl Interp<'_> {
             }
         }
         self.make_fields(def, &class, &bases);
-        if let ClassKind::Enum { .. } = kind {
-            self.make_members(&class, &bases);
+        if let ClassKind::Enum(_) = kind {
+            self.make_members(&class, &bases, def.name_span)?;
         }
         Ok(Value::Class(class))
     }
@@ -161,74 +163,13 @@ impl Interp<'_> {
         *class.fields.borrow_mut() = fields;
     }
 
-    /// Turns the values of an Enum's body into members.
-    fn make_members(&mut self, class: &Rc<Class>, bases: &[Rc<Class>]) {
-        let mut members: Vec<Rc<EnumMember>> = bases.iter().flat_map(|b| b.members.borrow().clone()).collect();
-        let attrs: Vec<(Symbol, Value)> = class.attrs.borrow().iter().map(|(n, v)| (n, v.clone())).collect();
-        for (name, value) in attrs {
-            let text = self.name(name);
-            if text.starts_with("__") || matches!(value, Value::Function(_) | Value::Descriptor(_) | Value::Class(_)) {
-                continue;
-            }
-            let value = match &value {
-                // `auto()`: one more than the largest so far.
-                Value::Native(native) if native.name == "enum.auto" => {
-                    Value::Int(members.iter().filter_map(|m| m.value.as_int()).max().unwrap_or(0) + 1)
-                }
-                _ => value,
-            };
-            // A second name for a value is an alias.
-            let known = members.iter().find(|m| self.equals(&m.value, &value)).cloned();
-            let member = known.unwrap_or_else(|| {
-                let member = Rc::new(EnumMember { class: class.clone(), name, value });
-                members.push(member.clone());
-                member
-            });
-            class.attrs.borrow_mut().set(name, Value::EnumMember(member));
-        }
-        *class.members.borrow_mut() = members;
-    }
-
     /// `Class(...)`
     pub(crate) fn construct(&mut self, class: &Rc<Class>, mut args: CallArgs) -> EvalResult<Value> {
         if let Some(def) = &class.def {
             self.check_strictly(Construct::Class(def));
         }
-        if let ClassKind::Enum { .. } = class.kind.get() {
-            // `Color(name="red", value=1)` names the member too.
-            let name = args.take_keyword(sym::plain_name);
-            let value = args.take_keyword(sym::value);
-            args.positional.extend(value);
-            let [wanted] = args.positional.as_slice() else {
-                return Err(Raise::at(
-                    "arguments",
-                    format!("{}() takes one value", class.name),
-                    args.span,
-                    "in this call",
-                ));
-            };
-            let found = class
-                .members
-                .borrow()
-                .iter()
-                .find(|m| self.equals(&m.value, wanted) || matches!(wanted, Value::EnumMember(w) if Rc::ptr_eq(w, m)))
-                .cloned();
-            let found = found.filter(|m| match &name {
-                Some(Value::Str(name)) => **name == *self.name(m.name),
-                _ => true,
-            });
-            return match found {
-                Some(member) => Ok(Value::EnumMember(member)),
-                None => {
-                    let text = self.repr(wanted)?;
-                    Err(Raise::at(
-                        "value-error",
-                        format!("{text} is not a value of {}", class.name),
-                        args.span,
-                        "in this call",
-                    ))
-                }
-            };
+        if class.enum_kind().is_some() {
+            return self.member_of(class, args);
         }
         let instance = Rc::new(Instance {
             class: class.clone(),

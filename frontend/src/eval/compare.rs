@@ -118,7 +118,7 @@ impl Interp<'_> {
         if let Some(order) = self.order_of_numbers(left, right) {
             return Some(order);
         }
-        match (left, right) {
+        match (left.plain(), right.plain()) {
             (Value::Str(a), Value::Str(b)) => Some(Some(a.cmp(b))),
             (Value::Tuple(_), Value::Tuple(_)) | (Value::List(_), Value::List(_)) => {
                 let (a, b) = (left.sequence()?, right.sequence()?);
@@ -139,7 +139,7 @@ impl Interp<'_> {
 
     /// The order of two numbers by their exact values; `None` if they are not both numbers, `Some(None)` with a NaN.
     fn order_of_numbers(&self, left: &Value, right: &Value) -> Option<Option<Ordering>> {
-        Some(match (left, right) {
+        Some(match (left.plain(), right.plain()) {
             (Value::Float(a), Value::Float(b)) => a.partial_cmp(b),
             (Value::Float(a), b) => compare_int_float(self.as_index(b)?, *a).map(Ordering::reverse),
             (a, Value::Float(b)) => compare_int_float(self.as_index(a)?, *b),
@@ -158,6 +158,8 @@ impl Interp<'_> {
             (Value::NativeModule(a), Value::NativeModule(b)) => Rc::ptr_eq(a, b),
             (Value::Bool(_), Value::Bool(_)) | (Value::None, _) | (_, Value::None) => self.equals(left, right),
             (Value::Bool(_), _) | (_, Value::Bool(_)) => false,
+            (Value::EnumMember(a), Value::EnumMember(b)) => Rc::ptr_eq(a, b),
+            (Value::EnumMember(_), _) | (_, Value::EnumMember(_)) => false,
             _ => self.equals(left, right),
         }
     }
@@ -178,7 +180,7 @@ impl Interp<'_> {
         let all = |a: &[Value], b: &[Value]| {
             a.len() == b.len() && a.iter().zip(b).all(|(x, y)| self.equals_to(x, y, depth + 1))
         };
-        match (left, right) {
+        match (left.plain(), right.plain()) {
             (Value::None, Value::None) | (Value::Ellipsis, Value::Ellipsis) => true,
             (Value::None, _) | (_, Value::None) => false,
             (Value::Str(a), Value::Str(b)) => a == b,
@@ -226,13 +228,13 @@ impl Interp<'_> {
     }
 
     /// `item in container`
-    fn contains(&mut self, container: &Value, item: &Value, span: Span) -> EvalResult<bool> {
+    pub(super) fn contains(&mut self, container: &Value, item: &Value, span: Span) -> EvalResult<bool> {
         Ok(match container {
             Value::Dict(dict) | Value::Set(dict) => {
                 let key = self.hash_key(item, span)?;
                 dict.borrow().get(&key).is_some()
             }
-            Value::Str(text) => match item {
+            Value::Str(text) => match item.plain() {
                 Value::Str(part) => text.contains(&**part),
                 other => return Err(self.bad_operands("in", other, container, span)),
             },
@@ -248,6 +250,16 @@ impl Interp<'_> {
                 let method = instance.class.lookup(sym::contains).unwrap_or(Value::None);
                 let value = self.call_with(&method, container.clone(), CallArgs::of([item.clone()], span))?;
                 self.truth(&value, span)?
+            }
+            Value::EnumMember(_) => self.member_contains(container, item, span)?,
+            // Since Python 3.12 a value counts as its member.
+            Value::Class(class) if class.enum_kind().is_some() => {
+                let all: Vec<_> =
+                    [&class.members, &class.combinations].iter().flat_map(|m| m.borrow().clone()).collect();
+                match item {
+                    Value::EnumMember(member) if Rc::ptr_eq(&member.class, class) => true,
+                    other => all.iter().any(|m| self.equals(&m.value, other)),
+                }
             }
             Value::Host(host) => return if self.in_kernel { Err(self.host_error(host, span)) } else { Ok(false) },
             other => {

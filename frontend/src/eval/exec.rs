@@ -390,8 +390,7 @@ impl Interp<'_> {
                 let class = self.type_of(&thrown, span);
                 self.handling.push(thrown.clone());
                 let args = CallArgs::of([class, thrown, no_traceback()], span);
-                let swallows =
-                    self.call_method(&context, sym::exit, args).and_then(|answer| self.truth(&answer, span));
+                let swallows = self.call_method(&context, sym::exit, args).and_then(|answer| self.truth(&answer, span));
                 self.handling.pop();
                 if swallows? { Ok(Flow::Next) } else { Err(raise) }
             }

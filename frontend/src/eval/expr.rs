@@ -337,7 +337,7 @@ impl Interp<'_> {
                         self.charge_text(out.len().saturating_add(text.len()), expr.span)?;
                     }
                     match spec {
-                        None => out.push_str(&self.str(&value)?),
+                        None => out.push_str(&self.format_value(&value, "", expr.span)?),
                         Some(spec) => {
                             let mut text = String::new();
                             self.format_parts(frame, spec, &mut text)?;
@@ -422,13 +422,14 @@ impl Interp<'_> {
                     None => Err(self.no_item(base, "read", span)),
                 }
             }
+            Value::EnumMember(member) if member.kind().mixin.is_some() => self.get_item(&member.value, index, span),
             Value::Class(class) => {
                 let name = match index {
                     Value::Str(name) => self.names.find(name),
                     _ => None,
                 };
-                let member = class.members.borrow().iter().find(|m| Some(m.name) == name).cloned();
-                match member {
+                let named = class.named_members().into_iter().find(|(own, _)| Some(*own) == name);
+                match named.map(|(_, member)| member) {
                     Some(member) => Ok(Value::EnumMember(member)),
                     // `Generic[T]` and the like
                     None if class.members.borrow().is_empty() && !self.in_kernel => Ok(base.clone()),
@@ -485,7 +486,7 @@ impl Interp<'_> {
 
     /// What a dict is indexed by. Inserting (`insert`) anything but a string in a kernel is refused, as NKI does.
     pub(crate) fn key(&mut self, value: &Value, insert: bool, span: Span) -> EvalResult<Key> {
-        if let Value::Str(text) = value {
+        if let Value::Str(text) = value.plain() {
             return Ok(Key::Str(text.clone()));
         }
         if matches!(value, Value::Poison) {
@@ -526,7 +527,9 @@ impl Interp<'_> {
                 let keys: EvalResult<Vec<Key>> = items.iter().map(|v| self.hash_key_of(v, span, depth + 1)).collect();
                 Key::Tuple(keys?.into())
             }
-            Value::EnumMember(member) if self.as_index(value).is_some() => Key::Int(member.value.as_int().unwrap_or(0)),
+            Value::EnumMember(member) if member.kind().mixin.is_some() => {
+                return self.hash_key_of(&member.value, span, depth);
+            }
             Value::EnumMember(member) => Key::Identity(Rc::as_ptr(member) as usize),
             Value::Class(class) => Key::Identity(Rc::as_ptr(class) as usize),
             Value::Iterator(iterator) => Key::Identity(Rc::as_ptr(iterator) as usize),

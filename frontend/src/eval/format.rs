@@ -31,16 +31,7 @@ impl Interp<'_> {
                 }
                 self.repr(value)
             }
-            Value::EnumMember(member) => {
-                if let Some(method) = member.class.lookup(sym::str_) {
-                    let text = self.call_with(&method, value.clone(), CallArgs::none(member.class.span))?;
-                    return self.str(&text);
-                }
-                if member.class.kind.get() == (ClassKind::Enum { int: true }) {
-                    return self.str(&member.value);
-                }
-                Ok(format!("{}.{}", member.class.name, self.name(member.name)))
-            }
+            Value::EnumMember(member) => self.member_text(value, member),
             Value::Exception(exception) => match exception.1.as_slice() {
                 // A key is shown as it is written.
                 [key] if &*self.name(exception.0) == "KeyError" => self.repr(key),
@@ -153,7 +144,13 @@ impl Interp<'_> {
                 out.push(')');
             }
             Value::EnumMember(member) => {
-                out.push_str(&format!("<{}.{}: ", member.class.name, self.name(member.name)));
+                if let Some(method) = member.class.lookup(sym::repr) {
+                    let text = self.call_with(&method, value.clone(), CallArgs::none(member.class.span))?;
+                    out.push_str(&self.str(&text)?);
+                    return Ok(());
+                }
+                let dot = if member.name == sym::empty { "" } else { "." };
+                out.push_str(&format!("<{}{dot}{}: ", member.class.name, self.name(member.name)));
                 self.write_repr(&member.value, out, depth + 1)?;
                 out.push('>');
             }
@@ -191,6 +188,20 @@ impl Interp<'_> {
 
     /// `format(value, spec)`
     pub(crate) fn format_value(&mut self, value: &Value, spec: &str, span: Span) -> EvalResult<String> {
+        let class = match value {
+            Value::Instance(instance) => Some(&instance.class),
+            Value::EnumMember(member) => Some(&member.class),
+            _ => None,
+        };
+        if let Some(method) = class.and_then(|class| class.lookup(sym::format)) {
+            let text = self.call_with(&method, value.clone(), CallArgs::of([Value::str(spec)], span))?;
+            return self.str(&text);
+        }
+        if let Value::EnumMember(member) = value
+            && member.kind().shows_value
+        {
+            return self.format_value(&member.value, spec, span);
+        }
         if spec.is_empty() {
             return self.str(value);
         }
@@ -203,7 +214,6 @@ impl Interp<'_> {
         }
         let number = match value {
             Value::Bool(_) if parsed.kind.is_none() => None,
-            Value::EnumMember(_) => self.as_index(value).map(Value::Int),
             Value::Int(_) | Value::Float(_) | Value::Bool(_) => Some(value.clone()),
             _ => None,
         };

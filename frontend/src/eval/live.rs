@@ -490,7 +490,10 @@ impl Interp<'_> {
                 HostClassKind::Plain => ClassKind::Plain,
                 HostClassKind::Record => ClassKind::Record,
                 HostClassKind::Dataclass { frozen } => ClassKind::Dataclass { frozen },
-                HostClassKind::Enum { int } => ClassKind::Enum { int },
+                HostClassKind::Enum { int } => {
+                    let mixin = int.then_some(BuiltinType::Int);
+                    ClassKind::Enum(EnumKind { mixin, flag: false, shows_value: int })
+                }
                 HostClassKind::NamedTuple => ClassKind::NamedTuple,
                 HostClassKind::Exception => ClassKind::Exception,
             }),
@@ -498,6 +501,7 @@ impl Interp<'_> {
             attrs: RefCell::new(AttrMap::default()),
             fields: RefCell::new(Vec::new()),
             members: RefCell::new(Vec::new()),
+            combinations: RefCell::new(Vec::new()),
             lenient: class.record,
             def: None,
             span: Span::default(),

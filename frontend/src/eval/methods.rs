@@ -387,8 +387,10 @@ impl Interp<'_> {
         // Most results are as long as the text.
         self.charge_text(text.len(), span)?;
         let first = || match args.positional.first() {
-            Some(Value::Str(text)) => Ok(text.clone()),
-            Some(other) => Err(self.need_str(name, other, span)),
+            Some(other) => match other.plain() {
+                Value::Str(text) => Ok(text.clone()),
+                _ => Err(self.need_str(name, other, span)),
+            },
             None => Err(Raise::at("arguments", format!("{name}() misses its argument"), span, "in this call")),
         };
         let all = |test: fn(char) -> bool| Value::Bool(!text.is_empty() && text.chars().all(test));
@@ -441,7 +443,7 @@ impl Interp<'_> {
                 };
                 let mut found = false;
                 for option in &options {
-                    let Value::Str(option) = option else { return Err(self.need_str(name, option, span)) };
+                    let Value::Str(option) = option.plain() else { return Err(self.need_str(name, option, span)) };
                     found |= if name == "startswith" { text.starts_with(&**option) } else { text.ends_with(&**option) };
                 }
                 Value::Bool(found)
@@ -501,7 +503,7 @@ impl Interp<'_> {
                 args.positional_only(self, name, 1, 1)?;
                 let mut out = String::new();
                 for (index, item) in self.iterate(&args.positional[0], span)?.iter().enumerate() {
-                    let Value::Str(item) = item else { return Err(self.need_str(name, item, span)) };
+                    let Value::Str(item) = item.plain() else { return Err(self.need_str(name, item, span)) };
                     self.charge_text(text.len() + item.len(), span)?;
                     out.push_str(if index > 0 { text } else { "" });
                     out.push_str(item);

@@ -13,6 +13,7 @@ mod class;
 pub(crate) mod compare;
 pub(crate) mod convert;
 mod dict;
+mod enums;
 pub(crate) mod error;
 mod exception;
 mod exec;

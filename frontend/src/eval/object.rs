@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use nki_diag::Span;
 
-use super::value::Value;
+use super::value::{BuiltinType, Value};
 use crate::syntax::{ClassDef, Symbol};
 
 /// Which kind of class, by its bases and decorators.
@@ -21,14 +21,37 @@ pub(crate) enum ClassKind {
         frozen: bool,
     },
     /// A subclass of `Enum`.
-    Enum {
-        /// Members count as their integer values.
-        int: bool,
-    },
+    Enum(EnumKind),
     /// A subclass of `NamedTuple`.
     NamedTuple,
     /// A subclass of an exception class.
     Exception,
+}
+
+/// What the members of an Enum are besides.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct EnumKind {
+    /// The type whose values they are, too: `class Mode(str, Enum)`.
+    pub(crate) mixin: Option<BuiltinType>,
+    /// They combine with `|`: `Flag`, `IntFlag`.
+    pub(crate) flag: bool,
+    /// Their text is that of their values: `IntEnum`, `StrEnum`, `IntFlag`.
+    pub(crate) shows_value: bool,
+}
+
+impl EnumKind {
+    /// What a base class in Python's library makes of an Enum.
+    pub(crate) fn of_base(base: BuiltinType) -> Option<Self> {
+        let (mixin, flag) = match base {
+            BuiltinType::Enum => (None, false),
+            BuiltinType::IntEnum => (Some(BuiltinType::Int), false),
+            BuiltinType::StrEnum => (Some(BuiltinType::Str), false),
+            BuiltinType::Flag => (None, true),
+            BuiltinType::IntFlag => (Some(BuiltinType::Int), true),
+            _ => return None,
+        };
+        Some(Self { mixin, flag, shows_value: mixin.is_some() })
+    }
 }
 
 /// One declared field of a class.
@@ -68,6 +91,8 @@ pub(crate) struct Class {
     pub(crate) fields: RefCell<Vec<Field>>,
     /// Members of an Enum in order.
     pub(crate) members: RefCell<Vec<Rc<EnumMember>>>,
+    /// Members of a Flag that have several bits or none, as far as they are declared or made.
+    pub(crate) combinations: RefCell<Vec<Rc<EnumMember>>>,
     /// Derives from the base class of records: fields that have no default and get no value become None.
     pub(crate) lenient: bool,
     /// Its statement; made by a function otherwise.
@@ -102,6 +127,7 @@ pub(crate) struct Instance {
 /// A member of an Enum.
 pub(crate) struct EnumMember {
     pub(crate) class: Rc<Class>,
+    /// Empty for a combination of flags that has no name.
     pub(crate) name: Symbol,
     pub(crate) value: Value,
 }

@@ -249,10 +249,8 @@ impl Interp<'_> {
             Value::Type(kind) => match (kind, value) {
                 (BuiltinType::Object, _) => true,
                 (BuiltinType::Int, Value::Bool(_)) => true,
-                (BuiltinType::Int, Value::EnumMember(_)) => self.as_index(value).is_some(),
+                (kind, Value::EnumMember(member)) => is_member_of(member.kind(), *kind),
                 (BuiltinType::Tuple, Value::Instance(_)) => self.named_tuple_items(value).is_some(),
-                (BuiltinType::Enum, Value::EnumMember(_)) => true,
-                (BuiltinType::IntEnum, Value::EnumMember(_)) => self.as_index(value).is_some(),
                 _ => matches!(self.type_of(value, span), Value::Type(of) if of == *kind),
             },
             Value::ExceptionClass(name) => match value {
@@ -268,5 +266,18 @@ impl Interp<'_> {
             Value::Object(object) => object.has_instance(value),
             _ => false,
         })
+    }
+}
+
+/// Whether members of an Enum are instances of a type of Python's library.
+fn is_member_of(member: EnumKind, class: BuiltinType) -> bool {
+    let EnumKind { mixin, flag, shows_value } = member;
+    match class {
+        BuiltinType::Enum => true,
+        BuiltinType::Flag => flag,
+        BuiltinType::IntEnum => mixin == Some(BuiltinType::Int) && shows_value && !flag,
+        BuiltinType::StrEnum => mixin == Some(BuiltinType::Str) && shows_value,
+        BuiltinType::IntFlag => mixin == Some(BuiltinType::Int) && flag,
+        other => mixin == Some(other),
     }
 }

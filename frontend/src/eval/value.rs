@@ -12,7 +12,7 @@ use super::foreign::{Dialect, Edge, Object, article};
 use super::iterator::Iter;
 use super::native::Native;
 pub(crate) use super::object::{
-    AttrMap, Class, ClassKind, Descriptor, EnumMember, Field, FieldDefault, FieldSpec, Instance, Super,
+    AttrMap, Class, ClassKind, Descriptor, EnumKind, EnumMember, Field, FieldDefault, FieldSpec, Instance, Super,
 };
 use crate::syntax::{FuncDef, Symbol};
 
@@ -263,6 +263,12 @@ pub(crate) enum BuiltinType {
     Enum,
     /// `enum.IntEnum`, as a base class.
     IntEnum,
+    /// `enum.StrEnum`, as a base class.
+    StrEnum,
+    /// `enum.Flag`, as a base class.
+    Flag,
+    /// `enum.IntFlag`, as a base class.
+    IntFlag,
     /// `typing.NamedTuple`, as a base class.
     NamedTuple,
 }
@@ -288,6 +294,9 @@ impl BuiltinType {
             Self::Ellipsis => "ellipsis",
             Self::Enum => "Enum",
             Self::IntEnum => "IntEnum",
+            Self::StrEnum => "StrEnum",
+            Self::Flag => "Flag",
+            Self::IntFlag => "IntFlag",
             Self::NamedTuple => "NamedTuple",
         }
     }

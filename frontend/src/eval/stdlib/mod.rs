@@ -136,11 +136,14 @@ pub(crate) fn attr(interp: &mut Interp<'_>, module: &str, name: &str, span: Span
             Ok(Value::Bool(class.is_some_and(|c| matches!(c.kind.get(), ClassKind::Dataclass { .. }))))
         }),
 
-        ("enum", "Enum" | "StrEnum") => Some(Value::Type(BuiltinType::Enum)),
-        ("enum", "IntEnum" | "Flag" | "IntFlag") => Some(Value::Type(BuiltinType::IntEnum)),
+        ("enum", "Enum") => Some(Value::Type(BuiltinType::Enum)),
+        ("enum", "IntEnum") => Some(Value::Type(BuiltinType::IntEnum)),
+        ("enum", "StrEnum") => Some(Value::Type(BuiltinType::StrEnum)),
+        ("enum", "Flag") => Some(Value::Type(BuiltinType::Flag)),
+        ("enum", "IntFlag") => Some(Value::Type(BuiltinType::IntFlag)),
         // Each use makes a new value when the class is made.
         ("enum", "auto") => native(|_, _| Ok(Value::native("enum.auto", identity, 0))),
-        ("enum", "unique") => native(identity),
+        ("enum", "unique") => native(super::enums::unique),
 
         ("functools", "partial") => native(partial),
         ("functools", "reduce") => native(reduce),

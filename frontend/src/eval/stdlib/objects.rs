@@ -129,6 +129,7 @@ pub(crate) fn namedtuple(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<
         attrs: RefCell::default(),
         fields: RefCell::new(fields),
         members: RefCell::default(),
+        combinations: RefCell::default(),
         lenient: false,
         def: None,
         span,
