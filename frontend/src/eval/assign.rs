@@ -217,7 +217,10 @@ impl Interp<'_> {
             }
             (Value::Instance(instance), _) => {
                 if let Some(method) = instance.class.lookup(op.methods().2) {
-                    return self.call_with(&method, old.clone(), CallArgs::of([value.clone()], span));
+                    let kept = self.call_with(&method, old.clone(), CallArgs::of([value.clone()], span))?;
+                    if !matches!(kept, Value::NotImplemented) {
+                        return Ok(kept);
+                    }
                 }
             }
             (Value::Object(object), _) => {

@@ -51,7 +51,11 @@ impl Interp<'_> {
                     return Ok(Some(value.clone()));
                 }
                 if let Some(value) = instance.class.lookup(name) {
-                    return self.bind(value, base, &instance.class, span).map(Some);
+                    let bound = self.bind(value.clone(), base, &instance.class, span)?;
+                    if value.is_cached_property() {
+                        instance.attrs.borrow_mut().set(name, bound.clone());
+                    }
+                    return Ok(Some(bound));
                 }
                 match name {
                     sym::class => Value::Class(instance.class.clone()),
@@ -77,7 +81,10 @@ impl Interp<'_> {
                     Descriptor::Class(function) => {
                         Value::BoundMethod(Rc::new(BoundMethod { receiver: base.clone(), function: function.clone() }))
                     }
-                    Descriptor::Property { .. } => Value::Descriptor(descriptor.clone()),
+                    Descriptor::Method(function) => function.clone(),
+                    Descriptor::Property { .. } | Descriptor::CachedProperty(_) => {
+                        Value::Descriptor(descriptor.clone())
+                    }
                 },
                 Some(value) => value,
                 None => match name {
@@ -128,6 +135,7 @@ impl Interp<'_> {
                 sym::func | sym::wrapped => kernel.function.clone(),
                 _ => self.get_attr(&kernel.function.clone(), name, span)?,
             },
+            Value::Cached(cached) => return self.cached_attr(&cached.clone(), name, span),
             Value::Native(native) if native.name == "itertools.chain" && &*self.name(name) == "from_iterable" => {
                 Value::native("itertools.chain.from_iterable", super::stdlib::chain_from, 0)
             }
@@ -189,7 +197,7 @@ impl Interp<'_> {
     /// What attribute access makes of a value found in a class.
     fn bind(&mut self, value: Value, receiver: &Value, class: &Rc<Class>, span: Span) -> EvalResult<Value> {
         Ok(match &value {
-            Value::Function(_) | Value::Kernel(_) => {
+            Value::Function(_) | Value::Kernel(_) | Value::Cached(_) => {
                 Value::BoundMethod(Rc::new(BoundMethod { receiver: receiver.clone(), function: value }))
             }
             Value::Descriptor(descriptor) => match &**descriptor {
@@ -198,7 +206,10 @@ impl Interp<'_> {
                     let receiver = Value::Class(class.clone());
                     Value::BoundMethod(Rc::new(BoundMethod { receiver, function: function.clone() }))
                 }
-                Descriptor::Property { get, .. } => {
+                Descriptor::Method(_) => {
+                    Value::BoundMethod(Rc::new(BoundMethod { receiver: receiver.clone(), function: value.clone() }))
+                }
+                Descriptor::Property { get, .. } | Descriptor::CachedProperty(get) => {
                     return self.call_with(&get.clone(), receiver.clone(), CallArgs::none(span));
                 }
             },

@@ -97,13 +97,7 @@ const FUNCTIONS: &[(&str, NativeFn)] = &[
     }),
     ("hash", |interp, args| {
         args.positional_only(interp, "hash", 1, 1)?;
-        let key = interp.hash_key(&args.positional[0], args.span)?;
-        // Stable between runs: identities are not hashed by their address.
-        let text = match key {
-            Key::Identity(_) => "object".to_owned(),
-            other => format!("{other:?}"),
-        };
-        Ok(Value::Int(text.bytes().fold(17i64, |h, b| (h.wrapping_mul(31).wrapping_add(i64::from(b))) & 0x7fff_ffff)))
+        interp.hash_of(&args.positional[0], args.span).map(Value::Int)
     }),
     ("id", id),
     ("print", print),
@@ -164,7 +158,7 @@ impl Interp<'_> {
         match name {
             "super" => Some(Value::Type(BuiltinType::Object)),
             "frozenset" => Some(Value::Type(BuiltinType::Set)),
-            "NotImplemented" => Some(Value::None),
+            "NotImplemented" => Some(Value::NotImplemented),
             "__path__" | "__doc__" | "__package__" | "__spec__" | "__all__" => Some(Value::None),
             "__debug__" => Some(Value::Bool(true)),
             "open" | "input" | "exit" | "quit" | "globals" | "locals" | "eval" | "exec" | "bytes" | "bytearray"
@@ -497,6 +491,7 @@ fn callable(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
         | Value::BoundMethod(_)
         | Value::BoundBuiltin(_)
         | Value::Kernel(_)
+        | Value::Cached(_)
         | Value::Partial(_) => true,
         Value::Class(_) | Value::Type(_) | Value::ExceptionClass(_) => true,
         Value::Object(object) => object.is_callable(),
@@ -506,21 +501,7 @@ fn callable(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
 
 fn id(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
     args.positional_only(interp, "id", 1, 1)?;
-    // Addresses differ between runs: number the objects in the order of the requests.
-    let value = args.positional[0].clone();
-    let same = |a: &Value, b: &Value| match (a, b) {
-        (Value::List(a), Value::List(b)) => Rc::ptr_eq(a, b),
-        (Value::Dict(a), Value::Dict(b)) => Rc::ptr_eq(a, b),
-        (Value::Instance(a), Value::Instance(b)) => Rc::ptr_eq(a, b),
-        (Value::List(_) | Value::Dict(_) | Value::Instance(_), _) => false,
-        (a, b) => interp.equals(a, b),
-    };
-    let known = interp.ids.iter().position(|v| same(v, &value));
-    let index = known.unwrap_or(interp.ids.len());
-    if known.is_none() {
-        interp.ids.push(value);
-    }
-    Ok(Value::Int(0x1000 + 16 * index as i64))
+    Ok(Value::Int(interp.number_of(&args.positional[0])))
 }
 
 fn print(interp: &mut Interp<'_>, mut args: CallArgs) -> EvalResult<Value> {

@@ -23,9 +23,9 @@ impl Interp<'_> {
         for base in &def.bases {
             match self.eval(frame, base)? {
                 Value::Class(ref class) => {
-                    if kind == ClassKind::Plain && class.kind.get() != (ClassKind::Dataclass { frozen: false }) {
+                    if kind == ClassKind::Plain {
                         kind = match class.kind.get() {
-                            ClassKind::Dataclass { .. } => ClassKind::Plain,
+                            ClassKind::Dataclass(_) => ClassKind::Plain,
                             other => other,
                         };
                     }
@@ -72,8 +72,13 @@ impl Interp<'_> {
         for (_, value) in class.attrs.borrow().iter() {
             let function = match value {
                 Value::Descriptor(descriptor) => match &**descriptor {
-                    Descriptor::Static(f) | Descriptor::Class(f) | Descriptor::Property { get: f, .. } => f.clone(),
+                    Descriptor::Static(f)
+                    | Descriptor::Class(f)
+                    | Descriptor::Property { get: f, .. }
+                    | Descriptor::Method(f)
+                    | Descriptor::CachedProperty(f) => f.clone(),
                 },
+                Value::Cached(cached) => cached.function.clone(),
                 other => other.clone(),
             };
             if let Value::Function(function) = &function {
@@ -141,7 +146,7 @@ impl Interp<'_> {
             let ExprKind::Name(name, _) = target.kind else { continue };
             let value = class.attrs.borrow().get(name).cloned();
             let field = match value {
-                None => Field { name, default: FieldDefault::Required, init: true, kw_only: false },
+                None => Field::new(name, FieldDefault::Required),
                 Some(Value::FieldSpec(ref spec)) => {
                     // The class attribute becomes the default itself, as dataclasses do.
                     match &spec.default {
@@ -150,9 +155,10 @@ impl Interp<'_> {
                             class.attrs.borrow_mut().remove(name);
                         }
                     }
-                    Field { name, default: spec.default.clone(), init: spec.init, kw_only: spec.kw_only }
+                    let FieldSpec { init, kw_only, compare, repr, .. } = **spec;
+                    Field { name, default: spec.default.clone(), init, kw_only, compare, repr }
                 }
-                Some(value) => Field { name, default: FieldDefault::Value(value), init: true, kw_only: false },
+                Some(value) => Field::new(name, FieldDefault::Value(value)),
             };
             // A field that is declared again keeps its place.
             match fields.iter_mut().find(|f| f.name == name) {
@@ -188,14 +194,14 @@ impl Interp<'_> {
                 return Ok(value);
             }
             let made =
-                matches!(ancestor.kind.get(), ClassKind::Dataclass { .. } | ClassKind::Record | ClassKind::NamedTuple);
+                matches!(ancestor.kind.get(), ClassKind::Dataclass(_) | ClassKind::Record | ClassKind::NamedTuple);
             if made {
                 let fields = ancestor.fields.borrow().clone();
                 self.fill_fields(&instance, &fields, &mut args)?;
                 if let Some(post) = class.lookup(sym::post_init) {
                     self.call_with(&post, value.clone(), CallArgs::none(span))?;
                 }
-                instance.frozen.set(class.kind.get() == (ClassKind::Dataclass { frozen: true }));
+                instance.frozen.set(class.is_frozen());
                 return Ok(value);
             }
         }
@@ -275,7 +281,7 @@ impl Interp<'_> {
     pub(crate) fn synthesized_init_of_bases(&mut self, sup: &Super, mut args: CallArgs) -> EvalResult<Value> {
         let Value::Instance(instance) = &sup.receiver else { return Ok(Value::None) };
         for class in self.mro_after(sup) {
-            if matches!(class.kind.get(), ClassKind::Dataclass { .. } | ClassKind::Record)
+            if matches!(class.kind.get(), ClassKind::Dataclass(_) | ClassKind::Record)
                 && !class.fields.borrow().is_empty()
             {
                 let fields = class.fields.borrow().clone();
@@ -350,25 +356,5 @@ impl Interp<'_> {
         }
         let attrs = instance.attrs.borrow();
         Some(instance.class.fields.borrow().iter().filter_map(|f| attrs.get(f.name).cloned()).collect())
-    }
-
-    /// The values by which two objects of a class are compared, if by value at all.
-    pub(crate) fn structural_fields(&self, instance: &Instance) -> Option<Vec<Value>> {
-        match instance.class.kind.get() {
-            ClassKind::Dataclass { .. } | ClassKind::NamedTuple => {
-                let attrs = instance.attrs.borrow();
-                Some(
-                    instance
-                        .class
-                        .fields
-                        .borrow()
-                        .iter()
-                        .map(|f| attrs.get(f.name).cloned().unwrap_or(Value::None))
-                        .collect(),
-                )
-            }
-            ClassKind::Record => Some(instance.attrs.borrow().iter().map(|(_, v)| v.clone()).collect()),
-            _ => None,
-        }
     }
 }

@@ -37,27 +37,8 @@ impl Interp<'_> {
             self.check_steps(span)?;
             return Ok(Value::Bool(same == (op == CmpOp::Is)));
         }
-        if let Some((plain, reflected, klr)) = op.methods() {
-            if let Value::Instance(instance) = left
-                && let Some(method) = instance.class.lookup(plain)
-            {
-                return self.call_with(&method, left.clone(), CallArgs::of([right.clone()], span));
-            }
-            if let Value::Instance(instance) = right {
-                for name in [reflected, klr] {
-                    if let Some(method) = instance.class.lookup(name) {
-                        return self.call_with(&method, right.clone(), CallArgs::of([left.clone()], span));
-                    }
-                }
-            }
-            // `!=` is the opposite of a class's own `==`.
-            if op == CmpOp::Ne
-                && let (Value::Instance(instance), _) | (_, Value::Instance(instance)) = (left, right)
-                && instance.class.lookup(sym::eq).is_some()
-            {
-                let value = self.compare(CmpOp::Eq, left, right, span)?;
-                return Ok(Value::Bool(!self.truth(&value, span)?));
-            }
+        if let Some(answer) = self.compare_by_methods(op, left, right, span)? {
+            return Ok(answer);
         }
         if let (Value::Host(host), other) | (other, Value::Host(host)) = (left, right)
             && !matches!(op, CmpOp::Is | CmpOp::IsNot)
@@ -73,8 +54,7 @@ impl Interp<'_> {
         }
         match op {
             CmpOp::Eq | CmpOp::Ne => {
-                let equal = self.equals(left, right);
-                self.check_steps(span)?;
+                let equal = self.equal(left, right, span)?;
                 return Ok(Value::Bool(equal == (op == CmpOp::Eq)));
             }
             _ => {}
@@ -129,8 +109,11 @@ impl Interp<'_> {
                 }
                 Some(Some(a.len().cmp(&b.len())))
             }
-            (Value::Instance(_), Value::Instance(_)) => {
-                let (a, b) = (self.named_tuple_items(left)?, self.named_tuple_items(right)?);
+            (Value::Instance(a), Value::Instance(b)) => {
+                let (a, b) = match (self.named_tuple_items(left), self.named_tuple_items(right)) {
+                    (Some(a), Some(b)) => (a, b),
+                    _ => self.ordered_fields(a, b)?,
+                };
                 self.order_of(&Value::tuple(a), &Value::tuple(b), depth + 1)
             }
             _ => None,
@@ -181,7 +164,9 @@ impl Interp<'_> {
             a.len() == b.len() && a.iter().zip(b).all(|(x, y)| self.equals_to(x, y, depth + 1))
         };
         match (left.plain(), right.plain()) {
-            (Value::None, Value::None) | (Value::Ellipsis, Value::Ellipsis) => true,
+            (Value::None, Value::None)
+            | (Value::Ellipsis, Value::Ellipsis)
+            | (Value::NotImplemented, Value::NotImplemented) => true,
             (Value::None, _) | (_, Value::None) => false,
             (Value::Str(a), Value::Str(b)) => a == b,
             // What is the same object is equal, as in Python.
@@ -199,6 +184,9 @@ impl Interp<'_> {
                 if Rc::ptr_eq(a, b) {
                     return true;
                 }
+                if let (Some(a), Some(b)) = (self.named_tuple_items(left), self.named_tuple_items(right)) {
+                    return all(&a, &b);
+                }
                 if !Rc::ptr_eq(&a.class, &b.class) {
                     return false;
                 }
@@ -213,6 +201,8 @@ impl Interp<'_> {
             (Value::Iterator(a), Value::Iterator(b)) => Rc::ptr_eq(a, b),
             (Value::Class(a), Value::Class(b)) => Rc::ptr_eq(a, b),
             (Value::Function(a), Value::Function(b)) => Rc::ptr_eq(a, b),
+            (Value::Cached(a), Value::Cached(b)) => Rc::ptr_eq(a, b),
+            (Value::ExceptionClass(a), Value::ExceptionClass(b)) => a == b,
             (Value::Native(a), Value::Native(b)) => Rc::ptr_eq(a, b) || a.name == b.name,
             (Value::Type(a), Value::Type(b)) => a == b,
             (Value::Range(a), Value::Range(b)) => a == b,
@@ -266,9 +256,7 @@ impl Interp<'_> {
                 let items = self.iter(other, span)?;
                 while let Some(candidate) = self.next(&items, span)? {
                     self.count_steps(1);
-                    let found = self.identical(&candidate, item) || self.equals(&candidate, item);
-                    self.check_steps(span)?;
-                    if found {
+                    if self.equal(&candidate, item, span)? {
                         return Ok(true);
                     }
                 }

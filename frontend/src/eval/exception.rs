@@ -113,7 +113,7 @@ pub(crate) fn class_of(slug: &str) -> &'static str {
         "integer-overflow" | "float-overflow" => "OverflowError",
         "import-error" | "import-cycle" => "ImportError",
         "memory-limit" => "MemoryError",
-        "type-error" | "arguments" | "register-arithmetic" => "TypeError",
+        "type-error" | "arguments" | "dict-key" | "register-arithmetic" => "TypeError",
         "value-error" | "unpack-mismatch" => "ValueError",
         // What the machine cannot do, as the SDK's `nisa` raises it.
         "access-pattern"

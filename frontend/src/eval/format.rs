@@ -79,6 +79,7 @@ impl Interp<'_> {
             Value::Float(value) => out.push_str(&float_repr(*value)),
             Value::Str(text) => quote(text, out),
             Value::Ellipsis => out.push_str("Ellipsis"),
+            Value::NotImplemented => out.push_str("NotImplemented"),
             Value::Tuple(items) => {
                 out.push('(');
                 self.write_items(items, out, depth)?;
@@ -166,7 +167,19 @@ impl Interp<'_> {
                     out.push_str(&format!("<{} object>", instance.class.name));
                     return Ok(());
                 }
-                let attrs: Vec<(Symbol, Value)> = instance.attrs.borrow().iter().map(|(n, v)| (n, v.clone())).collect();
+                let shown = match instance.class.kind.get() {
+                    ClassKind::Dataclass(_) | ClassKind::NamedTuple => {
+                        Some(instance.class.fields.borrow().iter().filter(|f| f.repr).map(|f| f.name).collect())
+                    }
+                    _ => None::<Vec<Symbol>>,
+                };
+                let attrs: Vec<(Symbol, Value)> = match shown {
+                    None => instance.attrs.borrow().iter().map(|(n, v)| (n, v.clone())).collect(),
+                    Some(names) => {
+                        let attrs = instance.attrs.borrow();
+                        names.into_iter().filter_map(|name| Some((name, attrs.get(name)?.clone()))).collect()
+                    }
+                };
                 out.push_str(&instance.class.name);
                 out.push('(');
                 for (index, (name, value)) in attrs.iter().enumerate() {

@@ -199,7 +199,7 @@ impl Interp<'_> {
             }
             Source::Until(function, end) => {
                 let item = self.call(&function.clone(), CallArgs::none(span))?;
-                if self.equals(&item, end) { None } else { Some(item) }
+                if self.equal(&item, end, span)? { None } else { Some(item) }
             }
             Source::Zip(columns, strict) => {
                 let mut row = Vec::with_capacity(columns.len());

@@ -128,21 +128,23 @@ impl Interp<'_> {
         let wanted = &args.positional[0];
         self.count_steps(items.len() as u64 / 16);
         if name == "count" {
-            let n = items.iter().filter(|v| self.equals(v, wanted)).count();
-            self.check_steps(args.span)?;
-            return Ok(Value::Int(n as i64));
+            let mut n = 0;
+            for item in items {
+                n += i64::from(self.equal(item, wanted, args.span)?);
+            }
+            return Ok(Value::Int(n));
         }
         let from = args.positional.get(1).and_then(Value::as_int).unwrap_or(0);
         let from = usize::try_from(if from < 0 { from + items.len() as i64 } else { from }).unwrap_or(0);
-        let found = items.iter().enumerate().skip(from).find(|(_, v)| self.equals(v, wanted));
-        self.check_steps(args.span)?;
-        match found {
-            Some((index, _)) => Ok(Value::Int(index as i64)),
-            None => {
-                let text = self.repr(wanted)?;
-                Err(Raise::at("value-error", format!("{text} is not in the sequence"), args.span, "searched here"))
+        let to = args.positional.get(2).and_then(Value::as_int).unwrap_or(i64::MAX);
+        let to = usize::try_from(if to < 0 { to + items.len() as i64 } else { to }).unwrap_or(0);
+        for (index, item) in items.iter().enumerate().take(to).skip(from) {
+            if self.equal(item, wanted, args.span)? {
+                return Ok(Value::Int(index as i64));
             }
         }
+        let text = self.repr(wanted)?;
+        Err(Raise::at("value-error", format!("{text} is not in the sequence"), args.span, "searched here"))
     }
 
     fn list_method(&mut self, list: &Rc<List>, name: &str, mut args: CallArgs) -> EvalResult<Value> {

@@ -16,16 +16,26 @@ pub(crate) enum ClassKind {
     /// A subclass of the dialect's base class of records: `__init__` is made from the fields.
     Record,
     /// `@dataclass`
-    Dataclass {
-        /// Assignments after construction are refused.
-        frozen: bool,
-    },
+    Dataclass(DataclassKind),
     /// A subclass of `Enum`.
     Enum(EnumKind),
     /// A subclass of `NamedTuple`.
     NamedTuple,
     /// A subclass of an exception class.
     Exception,
+}
+
+/// What `@dataclass` was told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct DataclassKind {
+    /// Assignments after construction are refused.
+    pub(crate) frozen: bool,
+    /// Objects are compared by their fields.
+    pub(crate) eq: bool,
+    /// Objects have an order.
+    pub(crate) order: bool,
+    /// Objects are hashed by their fields, frozen or not.
+    pub(crate) unsafe_hash: bool,
 }
 
 /// What the members of an Enum are besides.
@@ -62,6 +72,17 @@ pub(crate) struct Field {
     /// Whether the constructor takes it.
     pub(crate) init: bool,
     pub(crate) kw_only: bool,
+    /// Whether it counts when objects are compared.
+    pub(crate) compare: bool,
+    /// Whether it is shown.
+    pub(crate) repr: bool,
+}
+
+impl Field {
+    /// A field that the constructor takes.
+    pub(crate) fn new(name: Symbol, default: FieldDefault) -> Self {
+        Self { name, default, init: true, kw_only: false, compare: true, repr: true }
+    }
 }
 
 /// What a field is set to when the caller gives nothing.
@@ -78,6 +99,8 @@ pub(crate) struct FieldSpec {
     pub(crate) default: FieldDefault,
     pub(crate) init: bool,
     pub(crate) kw_only: bool,
+    pub(crate) compare: bool,
+    pub(crate) repr: bool,
 }
 
 /// A class.
@@ -109,6 +132,11 @@ impl Class {
         self.mro.get()?.iter().find_map(|class| class.attrs.borrow().get(name).cloned())
     }
 
+    /// Whether it is a frozen dataclass.
+    pub(crate) fn is_frozen(&self) -> bool {
+        matches!(self.kind.get(), ClassKind::Dataclass(DataclassKind { frozen: true, .. }))
+    }
+
     /// Whether this is `other` or derives from it.
     pub(crate) fn is_subclass(&self, other: &Class) -> bool {
         std::ptr::eq(self, other)
@@ -136,7 +164,21 @@ pub(crate) struct EnumMember {
 pub(crate) enum Descriptor {
     Static(Value),
     Class(Value),
-    Property { get: Value, set: Option<Value> },
+    Property {
+        get: Value,
+        set: Option<Value>,
+    },
+    /// A function in Rust that takes the receiver first.
+    Method(Value),
+    /// `@cached_property`
+    CachedProperty(Value),
+}
+
+impl Value {
+    /// Whether it is the descriptor of a `@cached_property`.
+    pub(crate) fn is_cached_property(&self) -> bool {
+        matches!(self, Value::Descriptor(descriptor) if matches!(**descriptor, Descriptor::CachedProperty(_)))
+    }
 }
 
 /// `super()` of a method.

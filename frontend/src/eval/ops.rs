@@ -136,15 +136,22 @@ impl Interp<'_> {
 
     fn operator_method(&mut self, op: BinOp, left: &Value, right: &Value, span: Span) -> EvalResult<Option<Value>> {
         let (plain, reflected, _) = op.methods();
-        if let Value::Instance(instance) = left
-            && let Some(method) = instance.class.lookup(plain)
+        let (own, other) = (left.own_class().cloned(), right.own_class().cloned());
+        let mut attempts = [(&own, plain, left, right), (&other, reflected, right, left)];
+        // A derived class with a reflected method of its own goes first.
+        if let (Some(own), Some(other)) = (&own, &other)
+            && !Rc::ptr_eq(own, other)
+            && other.is_subclass(own)
+            && other.attrs.borrow().get(reflected).is_some()
         {
-            return self.call_with(&method, left.clone(), CallArgs::of([right.clone()], span)).map(Some);
+            attempts.swap(0, 1);
         }
-        if let Value::Instance(instance) = right
-            && let Some(method) = instance.class.lookup(reflected)
-        {
-            return self.call_with(&method, right.clone(), CallArgs::of([left.clone()], span)).map(Some);
+        for (class, name, receiver, argument) in attempts {
+            let Some(method) = class.as_ref().and_then(|class| class.lookup(name)) else { continue };
+            let answer = self.call_with(&method, receiver.clone(), CallArgs::of([argument.clone()], span))?;
+            if !matches!(answer, Value::NotImplemented) {
+                return Ok(Some(answer));
+            }
         }
         Ok(None)
     }

@@ -314,7 +314,7 @@ fn classes_made_from_fields() {
     check("@dataclass\nclass A(nl.NKIObject):\n    x = None\n    y = 2\na = A(x=1)\nprint(a.x, a.y)", "1 2");
     check(
         "@dataclass\nclass P:\n    a: int\n    b: list = field(default_factory=list)\n    c: int = field(default=3)\n    def __post_init__(self):\n        self.d = self.a + self.c\np, q = P(1), P(2)\np.b.append(1)\nprint(p, q.b, p.d, P(1) == P(1))",
-        "P(a=1, b=[1], c=3, d=4) [] 4 True",
+        "P(a=1, b=[1], c=3) [] 4 True",
     );
     check("@dataclass(frozen=True)\nclass P:\n    a: int\nP(1).a = 2", "frozen-object: `a` of a P cannot be changed");
     check("@dataclass\nclass P:\n    a: int\nP()", "arguments: P() misses its field `a`");

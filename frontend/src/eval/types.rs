@@ -218,6 +218,7 @@ impl Interp<'_> {
             | Value::BoundMethod(_)
             | Value::Kernel(_)
             | Value::Partial(_)
+            | Value::Cached(_)
             | Value::BoundBuiltin(_) => BuiltinType::Function,
             other => {
                 return Value::Host(Rc::new(Host {

@@ -139,3 +139,179 @@ fn flags_combine() {
     check(&format!("{kinds}F(8)"), "value-error: 8 is no combination of flags of F");
     check(&format!("{kinds}x = F.A\nx |= F.C\nprint(x)"), "F.A|C");
 }
+
+const KEY: &str = "class Key:\n    def __init__(self, r, c=0):\n        self.r, self.c = r, c\n    def __eq__(self, other):\n        \
+                   if not isinstance(other, Key):\n            return NotImplemented\n        return (self.r, self.c) == (other.r, other.c)\n    \
+                   def __hash__(self):\n        return hash((self.r, self.c))\n    def __repr__(self):\n        return f'K{self.r}'\na, b, c = Key(0), Key(0), Key(1)\n";
+
+#[test]
+fn containers_ask_the_classes_of_their_items() {
+    for (expr, expected) in [
+        ("b in [a], c in [a], b in (c, a), b in {'x': a}.values()", "(True, False, True, True)"),
+        ("[c, a, b].count(a), [c, a].index(b), (c, a).index(b)", "(2, 1, 1)"),
+        (
+            "b in {a}, b in {a: 1}, {a: 1}[b], len({a, b, c}), {a} == {b}, (b, 2) in {(a, 2)}",
+            "(True, True, 1, 2, True, True)",
+        ),
+        (
+            "a == 5, a != 5, 5 == a, a == None, a == b, a != b, NotImplemented",
+            "(False, True, False, False, True, False, NotImplemented)",
+        ),
+    ] {
+        check(&format!("{KEY}print(repr(({expr})))"), expected);
+    }
+    check(
+        &format!(
+            "{KEY}l = [c, a]\nl.remove(b)\nprint(l, [a] == [b], (a, c) == (b, c), {{'x': a}} == {{'x': b}}, [[a]] == [[b]])"
+        ),
+        "[K1] True True True True",
+    );
+    // What is one object is equal, whatever its class says.
+    check(
+        "class N:\n    def __eq__(self, other):\n        return False\nn = N()\nprint(n in [n], [n] == [n], n == n)",
+        "True True False",
+    );
+    check(
+        "class E:\n    def __eq__(self, other):\n        return True\n{E()}",
+        "dict-key: an E cannot be a dict key or a set item",
+    );
+}
+
+#[test]
+fn operators_that_do_not_know_an_operand_leave_it_to_the_other() {
+    let classes = "class A:\n    def __add__(self, o):\n        return NotImplemented\n    def __lt__(self, o):\n        return NotImplemented\n\
+                   class B:\n    def __radd__(self, o):\n        return 'radd'\n    def __gt__(self, o):\n        return 'gt'\n\
+                   class C(A):\n    def __radd__(self, o):\n        return 'derived'\n";
+    check(&format!("{classes}print(A() + B(), A() < B(), A() + C())"), "radd gt derived");
+    check(&format!("{classes}A() + 1"), "type-error: `+` does not work between an A and an int");
+    check(&format!("{classes}A() < 1"), "type-error: `<` does not work between an A and an int");
+}
+
+#[test]
+fn dataclasses_compare_as_their_decorator_says() {
+    let head = "from dataclasses import dataclass, field\n";
+    for (body, expected) in [
+        (
+            "@dataclass(eq=False)\nclass B:\n    rows: int\na, b = B(1), B(1)\nprint(a == b, a == a, a in [b], len({a, b}))",
+            "False True False 2",
+        ),
+        (
+            "@dataclass(order=True)\nclass V:\n    a: int\n    b: str = field(default='x', compare=False, repr=False)\nprint(V(1) < V(2), V(1, 'y') == V(1), V(3), sorted([V(2), V(1)]))",
+            "True True V(a=3) [V(a=1), V(a=2)]",
+        ),
+        (
+            "@dataclass(frozen=True)\nclass F:\n    a: int\nprint({F(1): 2}[F(1)], (1,) in {F(1): 2}, hash(F(1)) == hash((1,)))",
+            "2 False True",
+        ),
+        (
+            "@dataclass\nclass P:\n    a: int\nclass Q(P):\n    pass\nprint(Q(1) == Q(1), Q(1) == P(1), P(1) == (1,))",
+            "True False False",
+        ),
+        ("@dataclass\nclass P:\n    a: int\n    def __post_init__(self):\n        self.z = 1\nprint(P(1))", "P(a=1)"),
+        (
+            "@dataclass\nclass P:\n    a: int\ntry:\n    hash(P(1))\nexcept TypeError:\n    print('TypeError')",
+            "TypeError",
+        ),
+        (
+            "from collections import namedtuple\nA, B = namedtuple('A', 'x'), namedtuple('B', 'y')\nprint(A(1) == B(1), A(1) == (1,))",
+            "True True",
+        ),
+    ] {
+        check(&format!("{head}{body}"), expected);
+    }
+}
+
+#[test]
+fn hashes_of_numbers_are_those_of_python() {
+    for (expr, expected) in [
+        ("hash(5), hash(-1), hash(True), hash(2**61 - 1), hash(2**61 + 3), hash(-(2**62))", "(5, -2, 1, 0, 4, -2)"),
+        (
+            "hash(2.5), hash(-2.75), hash(1e300), hash(float('-inf')), hash(3.0), hash(0.1), hash(5e-324)",
+            "(1152921504606846978, -1729382256910270466, 1224995262755759164, -314159, 3, 230584300921369408, 16777216)",
+        ),
+        (
+            "hash((1, 2, 3)), hash(()), hash((1, (2, -3)))",
+            "(529344067295497451, 5740354900026072187, -4756762804368748558)",
+        ),
+    ] {
+        check(&format!("print(repr(({expr})))"), expected);
+    }
+    check("class O:\n    pass\na, b = O(), O()\nprint(hash(a) == hash(b), hash(a) == hash(a))", "False True");
+    check(&format!("{KEY}print(hash(a) == hash(b) == hash((0, 0)))"), "True");
+    check("try:\n    hash([1])\nexcept TypeError:\n    print('TypeError')", "TypeError");
+}
+
+#[test]
+fn a_cached_property_is_computed_once() {
+    let class = "import functools\nclass T:\n    @functools.cached_property\n    def acc(self):\n        print('made')\n        return [1]\nt = T()\n";
+    check(&format!("{class}t.acc.append(2)\nprint(t.acc, t.acc is t.acc)"), "made\n[1, 2] True");
+    check(
+        &format!("{class}t.acc = 5\nprint(t.acc)\ndel t.acc\nprint(t.acc)\nt.acc.append(3)\nprint(t.acc)"),
+        "5\nmade\n[1]\n[1, 3]",
+    );
+    check(&format!("{class}u = T()\nprint(t.acc is u.acc, list(t.__dict__))"), "made\nmade\nFalse ['acc']");
+}
+
+#[test]
+fn cached_functions_keep_their_results() {
+    let head = "import functools\nn = 0\n";
+    for (body, expected) in [
+        (
+            "@functools.cache\ndef f(*a, **k):\n    print(a, k)\n    return [a]\nprint(f(1) is f(1.0), f(True) is f(1.0), f(1, 2) is f(1.0, 2), f(1) is f(2))\nprint(f(a=1) is f(a=1))",
+            "(1,) {}\n(1.0,) {}\n(1, 2) {}\n(2,) {}\nFalse True True False\n() {'a': 1}\nTrue",
+        ),
+        (
+            "@functools.lru_cache(maxsize=None)\ndef fib(n):\n    return n if n < 2 else fib(n - 1) + fib(n - 2)\nprint(fib(80), fib.cache_info())\nfib.cache_clear()\nprint(fib.cache_info(), fib.__name__)",
+            "23416728348467685 CacheInfo(hits=78, misses=81, maxsize=None, currsize=81)\nCacheInfo(hits=0, misses=0, maxsize=None, currsize=0) fib",
+        ),
+        (
+            "@functools.lru_cache\ndef f(x):\n    return x\nprint(f(1), f.cache_info())",
+            "1 CacheInfo(hits=0, misses=1, maxsize=128, currsize=1)",
+        ),
+        (
+            "@functools.lru_cache(2)\ndef f(x):\n    print('f', x)\n    return x\nprint(f(1), f(2), f(1), f(3), f(1), f(2))",
+            "f 1\nf 2\nf 3\nf 2\n1 2 1 3 1 2",
+        ),
+        ("@functools.lru_cache(maxsize=0)\ndef f(x):\n    print('f')\nf(1)\nf(1)", "f\nf"),
+        ("@functools.lru_cache(typed=True)\ndef f(x):\n    return [x]\nprint(f(1) is f(1.0))", "False"),
+        (
+            "@functools.cache\ndef f(x):\n    return x\ntry:\n    f([1])\nexcept TypeError:\n    print('TypeError')",
+            "TypeError",
+        ),
+        (
+            "class C:\n    @functools.cache\n    def m(self, x):\n        print('m', x)\n        return [x]\n    @staticmethod\n    @functools.cache\n    def s(x):\n        return [x]\nc, d = C(), C()\nprint(c.m(1) is c.m(1), c.m(1) is d.m(1), c.s(2) is d.s(2))",
+            "m 1\nm 1\nTrue False True",
+        ),
+    ] {
+        check(&format!("{head}{body}"), expected);
+    }
+}
+
+#[test]
+fn total_ordering_derives_the_other_comparisons() {
+    for (name, op) in [("lt", "<"), ("le", "<="), ("gt", ">"), ("ge", ">=")] {
+        let class = format!(
+            "import functools\n@functools.total_ordering\nclass V:\n    def __init__(self, v):\n        self.v = v\n    \
+             def __eq__(self, o):\n        return self.v == o.v\n    def __{name}__(self, o):\n        return self.v {op} o.v\n"
+        );
+        check(
+            &format!(
+                "{class}for a, b in ((1, 2), (2, 2), (3, 2)):\n    a, b = V(a), V(b)\n    print(a < b, a <= b, a > b, a >= b)"
+            ),
+            "True True False False\nFalse True False True\nFalse False True True",
+        );
+    }
+    check(
+        "import functools\n@functools.total_ordering\nclass V:\n    pass\n",
+        "value-error: must define at least one ordering operation: < > <= >=",
+    );
+}
+
+#[test]
+fn a_function_that_dispatches_by_type_is_refused() {
+    let refused = "unsupported-syntax: functools.singledispatch is not supported";
+    check_kernel("import functools\n@functools.singledispatch\ndef f(v):\n    return 1", refused);
+    let module = "import nki, functools\n@functools.singledispatch\ndef f(v):\n    return 1\n@f.register\ndef _(v: int):\n    return 2\n\
+                  @nki.jit\ndef k():\n    print(f(3))\n";
+    assert_eq!(run(module), "host-value: `f` belongs to the host program and has no value in a kernel");
+}
