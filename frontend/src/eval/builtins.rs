@@ -418,10 +418,12 @@ fn issubclass(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
     args.positional_only(interp, "issubclass", 2, 2)?;
     Ok(Value::Bool(match (&args.positional[0], &args.positional[1]) {
         (Value::Class(a), Value::Class(b)) => a.is_subclass(b),
-        (Value::Type(a), Value::Type(b)) => a == b,
+        (_, Value::Type(BuiltinType::Object)) => true,
+        (Value::Type(a), Value::Type(b)) => a == b || (*a, *b) == (BuiltinType::Bool, BuiltinType::Int),
+        (Value::Class(class), Value::Type(base)) => class.enum_kind().is_some_and(|kind| kind.is_of(*base)),
         (Value::ExceptionClass(a), Value::ExceptionClass(b)) => interp.is_exception(*a, *b),
         (Value::Class(class), Value::ExceptionClass(base)) => {
-            class.kind.get() == ClassKind::Exception && matches!(&*interp.name(*base), "Exception" | "BaseException")
+            class.exception_base().is_some_and(|own| interp.is_exception(own, *base))
         }
         (class, Value::Tuple(bases)) => {
             let mut found = false;

@@ -39,7 +39,7 @@ impl Interp<'_> {
                 Value::Type(base @ (BuiltinType::Int | BuiltinType::Str | BuiltinType::Float)) => mixin = Some(base),
                 Value::Type(base) if let Some(found) = EnumKind::of_base(base) => kind = ClassKind::Enum(found),
                 Value::Type(BuiltinType::NamedTuple) => kind = ClassKind::NamedTuple,
-                Value::ExceptionClass(_) => kind = ClassKind::Exception,
+                Value::ExceptionClass(base) => kind = ClassKind::Exception(base),
                 // `Generic[T]`, `ABC`, host classes: they add nothing the kernel can use.
                 _ => {}
             }
@@ -183,7 +183,7 @@ impl Interp<'_> {
             frozen: Cell::new(false),
         });
         let value = Value::Instance(instance.clone());
-        if class.kind.get() == ClassKind::Exception {
+        if class.exception_base().is_some() {
             instance.attrs.borrow_mut().set(sym::args, Value::tuple(args.positional.to_vec()));
         }
         let span = args.span;
@@ -205,7 +205,7 @@ impl Interp<'_> {
                 return Ok(value);
             }
         }
-        if class.kind.get() != ClassKind::Exception && (!args.positional.is_empty() || !args.keyword.is_empty()) {
+        if class.exception_base().is_none() && (!args.positional.is_empty() || !args.keyword.is_empty()) {
             return Err(Raise::at("arguments", format!("{}() takes no arguments", class.name), span, "in this call")
                 .help(self.dialect.hint(Hint::Constructor)));
         }
@@ -289,7 +289,7 @@ impl Interp<'_> {
                 break;
             }
         }
-        if instance.class.kind.get() == ClassKind::Exception {
+        if instance.class.exception_base().is_some() {
             instance.attrs.borrow_mut().set(sym::args, Value::tuple(args.positional.to_vec()));
         }
         Ok(Value::None)

@@ -453,6 +453,9 @@ impl Interp<'_> {
         let value = self.handling.pop().unwrap_or(Value::None);
         if let Ok(Flow::Yield(_)) = flow {
             self.suspended.push(Saved::Try(TryPart::Handler(index, value)));
+        } else if let Some(Expr { kind: ExprKind::Name(_, slot), .. }) = &handler.name {
+            // The name ends with its clause.
+            self.store(frame, *slot, Value::Unset);
         }
         flow
     }

@@ -25,7 +25,7 @@ impl Interp<'_> {
                         _ => String::new(),
                     });
                 }
-                if instance.class.kind.get() == ClassKind::Exception {
+                if instance.class.exception_base().is_some() {
                     let args = instance.attrs.borrow().get(sym::args).and_then(Value::sequence).unwrap_or_default();
                     return self.exception_text(&args);
                 }

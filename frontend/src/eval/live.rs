@@ -497,7 +497,7 @@ impl Interp<'_> {
                     ClassKind::Enum(EnumKind { mixin, flag: false, shows_value: int })
                 }
                 HostClassKind::NamedTuple => ClassKind::NamedTuple,
-                HostClassKind::Exception => ClassKind::Exception,
+                HostClassKind::Exception => ClassKind::Exception(self.sym("Exception")),
             }),
             mro: OnceCell::new(),
             attrs: RefCell::new(AttrMap::default()),

@@ -21,8 +21,8 @@ pub(crate) enum ClassKind {
     Enum(EnumKind),
     /// A subclass of `NamedTuple`.
     NamedTuple,
-    /// A subclass of an exception class.
-    Exception,
+    /// A subclass of this exception class of Python's.
+    Exception(Symbol),
 }
 
 /// What `@dataclass` was told.
@@ -61,6 +61,19 @@ impl EnumKind {
             _ => return None,
         };
         Some(Self { mixin, flag, shows_value: mixin.is_some() })
+    }
+
+    /// Whether members are instances of a type of Python's library.
+    pub(crate) fn is_of(self, class: BuiltinType) -> bool {
+        let Self { mixin, flag, shows_value } = self;
+        match class {
+            BuiltinType::Enum => true,
+            BuiltinType::Flag => flag,
+            BuiltinType::IntEnum => mixin == Some(BuiltinType::Int) && shows_value && !flag,
+            BuiltinType::StrEnum => mixin == Some(BuiltinType::Str) && shows_value,
+            BuiltinType::IntFlag => mixin == Some(BuiltinType::Int) && flag,
+            other => mixin == Some(other),
+        }
     }
 }
 
@@ -130,6 +143,14 @@ impl Class {
             return Some(value.clone());
         }
         self.mro.get()?.iter().find_map(|class| class.attrs.borrow().get(name).cloned())
+    }
+
+    /// The exception class of Python's from which it derives.
+    pub(crate) fn exception_base(&self) -> Option<Symbol> {
+        match self.kind.get() {
+            ClassKind::Exception(base) => Some(base),
+            _ => None,
+        }
     }
 
     /// Whether it is a frozen dataclass.

@@ -250,16 +250,13 @@ impl Interp<'_> {
             Value::Type(kind) => match (kind, value) {
                 (BuiltinType::Object, _) => true,
                 (BuiltinType::Int, Value::Bool(_)) => true,
-                (kind, Value::EnumMember(member)) => is_member_of(member.kind(), *kind),
+                (kind, Value::EnumMember(member)) => member.kind().is_of(*kind),
                 (BuiltinType::Tuple, Value::Instance(_)) => self.named_tuple_items(value).is_some(),
                 _ => matches!(self.type_of(value, span), Value::Type(of) if of == *kind),
             },
             Value::ExceptionClass(name) => match value {
                 Value::Exception(exception) => self.is_exception(exception.0, *name),
-                Value::Instance(i) => {
-                    i.class.kind.get() == ClassKind::Exception
-                        && matches!(&*self.name(*name), "Exception" | "BaseException")
-                }
+                Value::Instance(i) => i.class.exception_base().is_some_and(|base| self.is_exception(base, *name)),
                 _ => false,
             },
             // `np.ndarray`, `torch.Tensor`: no value of a kernel is one.
@@ -267,18 +264,5 @@ impl Interp<'_> {
             Value::Object(object) => object.has_instance(value),
             _ => false,
         })
-    }
-}
-
-/// Whether members of an Enum are instances of a type of Python's library.
-fn is_member_of(member: EnumKind, class: BuiltinType) -> bool {
-    let EnumKind { mixin, flag, shows_value } = member;
-    match class {
-        BuiltinType::Enum => true,
-        BuiltinType::Flag => flag,
-        BuiltinType::IntEnum => mixin == Some(BuiltinType::Int) && shows_value && !flag,
-        BuiltinType::StrEnum => mixin == Some(BuiltinType::Str) && shows_value,
-        BuiltinType::IntFlag => mixin == Some(BuiltinType::Int) && flag,
-        other => mixin == Some(other),
     }
 }

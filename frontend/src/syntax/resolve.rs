@@ -34,6 +34,7 @@ pub(crate) fn bound_names(stmt: &Stmt, out: &mut Vec<Symbol>) {
         }
     }
     let block = |body: &[Stmt], out: &mut Vec<Symbol>| body.iter().for_each(|s| bound_names(s, out));
+    super::walrus::names(stmt, out);
     match &stmt.kind {
         StmtKind::Assign(targets, _) | StmtKind::Delete(targets) => targets.iter().for_each(|e| target(e, out)),
         StmtKind::AugAssign(e, ..) | StmtKind::AnnAssign(e, ..) | StmtKind::Def(_, e) | StmtKind::Class(_, e) => {

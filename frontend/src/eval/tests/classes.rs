@@ -315,3 +315,36 @@ fn a_function_that_dispatches_by_type_is_refused() {
                   @nki.jit\ndef k():\n    print(f(3))\n";
     assert_eq!(run(module), "host-value: `f` belongs to the host program and has no value in a kernel");
 }
+
+#[test]
+fn a_local_is_not_its_global() {
+    let unbound = "undefined-name: `x` is used before it is assigned";
+    for body in [
+        "    print(x)\n    x = 2",
+        "    x += 1",
+        "    print(x)\n    if (x := 3):\n        pass",
+        "    print(x)\n    y = [x := i for i in range(2)]",
+        "    for x in []:\n        pass\n    print(x)",
+        "    if False:\n        x = 1\n    print(x)",
+        "    print(x)\n    import math as x",
+        "    print(x)\n    with E() as x:\n        pass",
+        "    def g():\n        return x\n    g()\n    x = 1",
+        "    del x",
+        "    x = 1\n    del x\n    print(x)",
+        "    try:\n        raise ValueError\n    except ValueError as x:\n        pass\n    print(x)",
+        "    print(x)\n    def x():\n        pass",
+        "    print(x)\n    match 1:\n        case x:\n            pass",
+        "    lambda: x\n    print(x)\n    while (x := False):\n        pass",
+        "    print(x)\n    f'{(x := 1)}'",
+    ] {
+        check(
+            &format!(
+                "x = 1\ndef f():\n{body}\n@lambda g: g()\ndef go():\n    try:\n        f()\n    except NameError:\n        print('unbound')"
+            ),
+            "unbound",
+        );
+        assert_eq!(run(&format!("import nki\nx = 1\ndef f():\n{body}\n@nki.jit\ndef k():\n    f()\n")), unbound);
+    }
+    check("x = 1\nclass C:\n    print(x)\n    x = 2\nprint(C.x, x)", "1\n2 1");
+    check("x = 1\ndef f():\n    return [x for x in range(2)], x\nprint(f())", "([0, 1], 1)");
+}
