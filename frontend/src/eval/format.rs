@@ -5,8 +5,10 @@ use nki_diag::Span;
 use super::Interp;
 use super::compare::MAX_DEPTH;
 use super::error::{EvalResult, Raise};
+use super::foreign::Object;
 use super::native::CallArgs;
 use super::value::*;
+use super::view::View;
 use crate::syntax::*;
 
 impl Interp<'_> {
@@ -94,6 +96,12 @@ impl Interp<'_> {
             Value::Dict(dict) => {
                 let entries: Vec<(Value, Value)> =
                     dict.borrow().iter().map(|(_, k, v)| (k.clone(), v.clone())).collect();
+                let factory = dict.borrow().factory.clone();
+                if let Some(factory) = &factory {
+                    out.push_str("defaultdict(");
+                    self.write_repr(factory, out, depth + 1)?;
+                    out.push_str(", ");
+                }
                 out.push('{');
                 for (index, (key, value)) in entries.iter().enumerate() {
                     if index > 0 {
@@ -103,7 +111,7 @@ impl Interp<'_> {
                     out.push_str(": ");
                     self.write_repr(value, out, depth + 1)?;
                 }
-                out.push('}');
+                out.push_str(if factory.is_some() { "})" } else { "}" });
             }
             Value::Set(set) => {
                 let items = set.borrow().keys();
@@ -193,6 +201,13 @@ impl Interp<'_> {
             Value::Module(module) => out.push_str(&format!("<module '{}'>", module.name)),
             Value::NativeModule(module) => out.push_str(&format!("<module '{}'>", module.path)),
             Value::Host(host) => out.push_str(&format!("<host value {}>", host.path)),
+            other if let Some(view) = other.downcast::<View>() => {
+                let items = view.items();
+                out.push_str(view.type_name());
+                out.push_str("([");
+                self.write_items(&items, out, depth)?;
+                out.push_str("])");
+            }
             Value::Object(object) => out.push_str(&object.repr()),
             other => out.push_str(&format!("<{}>", other.type_name())),
         }

@@ -9,6 +9,7 @@ use super::error::{EvalResult, Raise};
 use super::foreign::Construct;
 use super::native::CallArgs;
 use super::value::*;
+use super::view::{Part, View};
 use crate::syntax::*;
 
 /// Characters of a string that a method may make.
@@ -241,7 +242,7 @@ impl Interp<'_> {
         mut args: CallArgs,
     ) -> EvalResult<Value> {
         let span = args.span;
-        if matches!(name, "copy" | "items" | "keys" | "values") {
+        if name == "copy" {
             self.charge_items(dict.borrow().len().saturating_mul(4), span)?;
         }
         match name {
@@ -265,11 +266,10 @@ impl Interp<'_> {
                     }
                 }
             }
-            "keys" => Ok(Value::list(dict.borrow().keys())),
-            "values" => Ok(Value::list(dict.borrow().iter().map(|(_, _, v)| v.clone()).collect())),
-            "items" => Ok(Value::list(
-                dict.borrow().iter().map(|(_, k, v)| Value::tuple(vec![k.clone(), v.clone()])).collect(),
-            )),
+            "keys" | "values" | "items" => {
+                args.positional_only(self, name, 0, 0)?;
+                Ok(Value::object(View { dict: dict.clone(), part: Part::of_method(name) }))
+            }
             "clear" => {
                 dict.borrow_mut().clear();
                 Ok(Value::None)

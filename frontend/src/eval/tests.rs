@@ -210,7 +210,7 @@ fn containers_follow_python() {
         ("list(map(lambda x: x + 1, [1, 2])), list(filter(None, [0, 1]))", "([2, 3], [1])"),
         ("any(x > 2 for x in [1, 2, 3]), all([])", "(True, True)"),
         ("[*range(2), 5], {**{'a': 1}, 'b': 2}", "([0, 1, 5], {'a': 1, 'b': 2})"),
-        ("dict(a=1, b=2).items(), list({'a': 1}), {'a': 1}.get('b', 3)", "([('a', 1), ('b', 2)], ['a'], 3)"),
+        ("list(dict(a=1, b=2).items()), list({'a': 1}), {'a': 1}.get('b', 3)", "([('a', 1), ('b', 2)], ['a'], 3)"),
         ("[1, 2, 3].index(2), (1, 1).count(1), list(reversed([1, 2]))", "(1, 2, [2, 1])"),
     ] {
         check_expr(expr, expected);
@@ -341,7 +341,7 @@ fn library_modules() {
     );
     check(
         "from collections import defaultdict\nd = defaultdict(list)\nd['a'].append(1)\nprint(d, math if False else 0)",
-        "{'a': [1]} 0",
+        "defaultdict(<class 'list'>, {'a': [1]}) 0",
     );
     check("import math\nprint(math.sqrt(-1))", "value-error: sqrt() is not defined there");
 }

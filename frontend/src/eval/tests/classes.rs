@@ -348,3 +348,33 @@ fn a_local_is_not_its_global() {
     check("x = 1\nclass C:\n    print(x)\n    x = 2\nprint(C.x, x)", "1\n2 1");
     check("x = 1\ndef f():\n    return [x for x in range(2)], x\nprint(f())", "([0, 1], 1)");
 }
+
+#[test]
+fn views_show_their_dict() {
+    let dict = "d = {'a': 1, 'b': 2}\nk, v, i = d.keys(), d.values(), d.items()\n";
+    for (body, expected) in [
+        ("print(k, v, i)", "dict_keys(['a', 'b']) dict_values([1, 2]) dict_items([('a', 1), ('b', 2)])"),
+        ("d['c'] = 3\nprint(len(k), list(v), ('c', 3) in i, 'c' in k, bool({}.keys()))", "3 [1, 2, 3] True True False"),
+        (
+            "print(k == {'b': 0, 'a': 0}.keys(), k == {'a', 'b'}, i == {'b': 2, 'a': 1}.items(), i == {'a': 1}.items(), v == v, v == d.values())",
+            "True True True False True False",
+        ),
+        (
+            "for x in d:\n    d[x] = 5\nprint(d, sum(v), max(i), sorted(k), [*v], dict(i))",
+            "{'a': 5, 'b': 5} 10 ('b', 5) ['a', 'b'] [5, 5] {'a': 5, 'b': 5}",
+        ),
+        ("for x, y in i:\n    d['b'] = 7\nprint(y)", "7"),
+    ] {
+        check(&format!("{dict}{body}"), expected);
+    }
+    for (walk, kind) in [("d", "dictionary"), ("d.items()", "dictionary"), ("d.values()", "dictionary"), ("s", "Set")] {
+        let body = format!(
+            "{dict}s = {{1, 2}}\ntry:\n    for x in {walk}:\n        d['c'] = 1\n        s.add(5)\nexcept RuntimeError as e:\n    print(e)"
+        );
+        check(&body, &format!("{kind} changed size during iteration"));
+    }
+    check_kernel(
+        "d = {'a': 1}\nfor x in d:\n    d[x + 'b'] = 1",
+        "raised-exception: RuntimeError: dictionary changed size during iteration",
+    );
+}
