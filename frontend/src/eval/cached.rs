@@ -34,7 +34,8 @@ struct Entry {
 }
 
 impl Cached {
-    fn new(function: Value, limit: Option<usize>, typed: bool) -> Value {
+    /// The function that keeps the results of another one.
+    fn of(function: Value, limit: Option<usize>, typed: bool) -> Value {
         Value::Cached(Rc::new(Self {
             function,
             limit,
@@ -162,7 +163,7 @@ fn info(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
 /// `@cache`
 pub(super) fn cache(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
     args.positional_only(interp, "cache", 1, 1)?;
-    Ok(Cached::new(args.positional[0].clone(), None, false))
+    Ok(Cached::of(args.positional[0].clone(), None, false))
 }
 
 /// `@lru_cache` and `@lru_cache(maxsize=None)`
@@ -175,7 +176,7 @@ pub(super) fn lru_cache(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<V
         Some(Value::None) => None,
         Some(Value::Int(limit)) => Some(usize::try_from(limit).unwrap_or(0)),
         Some(function @ (Value::Function(_) | Value::Partial(_) | Value::Cached(_) | Value::Descriptor(_))) => {
-            return Ok(Cached::new(function, Some(128), typed));
+            return Ok(Cached::of(function, Some(128), typed));
         }
         Some(other) => {
             let message = format!("lru_cache() takes maxsize as an int or None, not {}", other.a_type());
@@ -192,7 +193,7 @@ fn decorate(_: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
     match &args.positional[..] {
         [limit, Value::Bool(typed), function] => {
             let limit = limit.as_int().and_then(|limit| usize::try_from(limit).ok());
-            Ok(Cached::new(function.clone(), limit, *typed))
+            Ok(Cached::of(function.clone(), limit, *typed))
         }
         _ => Err(Raise::at("arguments", "lru_cache() decorates one function", args.span, "in this call")),
     }

@@ -283,10 +283,11 @@ fn last_statement(line: &str) -> &str {
             (None, ')' | ']' | '}') => depth -= 1,
             (None, ';') if depth <= 0 => start = at + 1,
             // Below 0, the line ends what earlier ones began.
-            (None, ':') if (depth == 0 && is_header(&line[start..at])) || depth < 0 => {
-                if !matches!(chars.peek(), Some((_, '='))) {
-                    (start, depth) = (at + 1, 0);
-                }
+            (None, ':')
+                if (depth < 0 || depth == 0 && is_header(&line[start..at]))
+                    && !matches!(chars.peek(), Some((_, '='))) =>
+            {
+                (start, depth) = (at + 1, 0);
             }
             _ => {}
         }
