@@ -85,6 +85,26 @@ impl Object for View {
         Ok(self.items())
     }
 
+    fn binary(
+        &self,
+        interp: &mut Interp<'_>,
+        op: BinOp,
+        left: &Value,
+        right: &Value,
+        span: Span,
+    ) -> EvalResult<Option<Value>> {
+        let is_set_operation = matches!(op, BinOp::BitOr | BinOp::BitAnd | BinOp::BitXor | BinOp::Sub);
+        if !is_set_operation || self.part == Part::Values {
+            return Ok(None);
+        }
+        let mut set = |value: &Value| {
+            let items = interp.iterate(value, span)?;
+            interp.make_set(items, span)
+        };
+        let (left, right) = (set(left)?, set(right)?);
+        interp.binary(op, &left, &right, span).map(Some)
+    }
+
     fn compare(
         &self,
         interp: &mut Interp<'_>,

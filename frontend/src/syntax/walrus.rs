@@ -3,8 +3,36 @@
 use super::hoist::each_operand;
 use crate::syntax::*;
 
-/// The names that the expressions of a statement bind, those of the blocks in it excepted.
-pub(super) fn names(stmt: &Stmt, out: &mut Vec<Symbol>) {
+/// The names that the expressions of a block bind in its function.
+pub(super) fn names(body: &[Stmt], out: &mut Vec<Symbol>) {
+    for stmt in body {
+        in_statement(stmt, out);
+        match &stmt.kind {
+            StmtKind::If(arms, orelse) => {
+                arms.iter().for_each(|(_, body)| names(body, out));
+                names(orelse, out);
+            }
+            StmtKind::For(f) => {
+                names(&f.body, out);
+                names(&f.orelse, out);
+            }
+            StmtKind::While(_, body, orelse) => {
+                names(body, out);
+                names(orelse, out);
+            }
+            StmtKind::With(_, body) => names(body, out),
+            StmtKind::Try(t) => {
+                let handlers = t.handlers.iter().map(|h| &h.body);
+                [&t.body, &t.orelse, &t.finally].into_iter().chain(handlers).for_each(|body| names(body, out));
+            }
+            StmtKind::Match(m) => m.cases.iter().for_each(|case| names(&case.body, out)),
+            _ => {}
+        }
+    }
+}
+
+/// Those of a statement, the blocks in it excepted.
+fn in_statement(stmt: &Stmt, out: &mut Vec<Symbol>) {
     let mut each = |expr: &Expr| in_expr(expr, out);
     match &stmt.kind {
         StmtKind::Expr(e) => each(e),
@@ -61,18 +89,8 @@ fn in_expr(expr: &Expr, out: &mut Vec<Symbol>) {
             comp.key.iter().for_each(|key| in_expr(key, out));
             in_expr(&comp.element, out);
         }
-        ExprKind::Generator(def, _) => def.body.iter().for_each(|stmt| in_block(stmt, out)),
+        ExprKind::Generator(def, _) => names(&def.body, out),
         _ => {}
     }
     each_operand(expr, &mut |operand| in_expr(operand, out));
-}
-
-/// In the body of a generator expression, which consists of loops, conditions and a `yield`.
-fn in_block(stmt: &Stmt, out: &mut Vec<Symbol>) {
-    names(stmt, out);
-    match &stmt.kind {
-        StmtKind::For(f) => f.body.iter().for_each(|stmt| in_block(stmt, out)),
-        StmtKind::If(arms, _) => arms.iter().flat_map(|(_, body)| body).for_each(|stmt| in_block(stmt, out)),
-        _ => {}
-    }
 }

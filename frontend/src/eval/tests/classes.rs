@@ -363,6 +363,7 @@ fn views_show_their_dict() {
             "for x in d:\n    d[x] = 5\nprint(d, sum(v), max(i), sorted(k), [*v], dict(i))",
             "{'a': 5, 'b': 5} 10 ('b', 5) ['a', 'b'] [5, 5] {'a': 5, 'b': 5}",
         ),
+        ("print(k & ['b'], k - {'b'}, {'a'} | {'a': 2}.keys(), i & {('a', 1)})", "{'b'} {'a'} {'a'} {('a', 1)}"),
         ("for x, y in i:\n    d['b'] = 7\nprint(y)", "7"),
     ] {
         check(&format!("{dict}{body}"), expected);
