@@ -61,6 +61,15 @@ impl Dialect for Klr {
                     let key = interp.hash_key(key, args.span)?;
                     Ok(dict.borrow().get(&key).is_none().then_some(Value::None))
                 }
+                // Lists, not views as in Python.
+                ("keys", []) => Ok(Some(Value::list(dict.borrow().keys()))),
+                ("values", []) => {
+                    Ok(Some(Value::list(dict.borrow().iter().map(|(_, _, value)| value.clone()).collect())))
+                }
+                ("items", []) => {
+                    let entry = |(_, key, value): (_, &Value, &Value)| Value::tuple([key.clone(), value.clone()]);
+                    Ok(Some(Value::list(dict.borrow().iter().map(entry).collect())))
+                }
                 _ => Ok(None),
             },
             other => match other.downcast::<Tensor>() {

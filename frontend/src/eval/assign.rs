@@ -215,9 +215,30 @@ impl Interp<'_> {
                 list.items.borrow_mut().append(&mut items);
                 return Ok(old.clone());
             }
+            // All names of the dict or set see the change.
+            (Value::Dict(dict) | Value::Set(dict), BinOp::BitOr | BinOp::BitAnd | BinOp::BitXor | BinOp::Sub) => {
+                let value = match (old, value, op) {
+                    // As `update` does, from pairs too.
+                    (Value::Dict(_), Value::List(_) | Value::Tuple(_) | Value::Iterator(_), BinOp::BitOr) => {
+                        Value::dict(self.make_dict(CallArgs::of([value.clone()], span))?)
+                    }
+                    _ => value.clone(),
+                };
+                match &self.binary(op, old, &value, span)? {
+                    Value::Dict(new) | Value::Set(new) => {
+                        let new = new.borrow().clone();
+                        *dict.borrow_mut() = new;
+                    }
+                    other => return Ok(other.clone()),
+                }
+                return Ok(old.clone());
+            }
             (Value::Instance(instance), _) => {
                 if let Some(method) = instance.class.lookup(op.methods().2) {
-                    return self.call_with(&method, old.clone(), CallArgs::of([value.clone()], span));
+                    let kept = self.call_with(&method, old.clone(), CallArgs::of([value.clone()], span))?;
+                    if !matches!(kept, Value::NotImplemented) {
+                        return Ok(kept);
+                    }
                 }
             }
             (Value::Object(object), _) => {
@@ -433,12 +454,7 @@ impl Interp<'_> {
 
     /// The integer behind an index: an int, or a member of an IntEnum.
     pub(crate) fn as_index(&self, value: &Value) -> Option<i64> {
-        match value {
-            Value::EnumMember(member) if member.class.kind.get() == (ClassKind::Enum { int: true }) => {
-                member.value.as_int()
-            }
-            other => other.as_int(),
-        }
+        value.plain().as_int()
     }
 
     /// Error of a dict lookup.

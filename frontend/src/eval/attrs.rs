@@ -9,7 +9,7 @@ use super::error::{EvalResult, Raise};
 use super::expr::nearest;
 use super::modules::native_names;
 use super::native::CallArgs;
-use super::value::{BoundMethod, Class, ClassKind, Descriptor, Dict, Value};
+use super::value::{BoundMethod, Class, Descriptor, Dict, Value};
 use crate::syntax::*;
 
 impl Interp<'_> {
@@ -51,7 +51,11 @@ impl Interp<'_> {
                     return Ok(Some(value.clone()));
                 }
                 if let Some(value) = instance.class.lookup(name) {
-                    return self.bind(value, base, &instance.class, span).map(Some);
+                    let bound = self.bind(value.clone(), base, &instance.class, span)?;
+                    if value.is_cached_property() {
+                        instance.attrs.borrow_mut().set(name, bound.clone());
+                    }
+                    return Ok(Some(bound));
                 }
                 match name {
                     sym::class => Value::Class(instance.class.clone()),
@@ -77,15 +81,18 @@ impl Interp<'_> {
                     Descriptor::Class(function) => {
                         Value::BoundMethod(Rc::new(BoundMethod { receiver: base.clone(), function: function.clone() }))
                     }
-                    Descriptor::Property { .. } => Value::Descriptor(descriptor.clone()),
+                    Descriptor::Method(function) => function.clone(),
+                    Descriptor::Property { .. } | Descriptor::CachedProperty(_) => {
+                        Value::Descriptor(descriptor.clone())
+                    }
                 },
                 Some(value) => value,
                 None => match name {
                     sym::name | sym::qualname => Value::Str(class.name.clone()),
-                    sym::members if matches!(class.kind.get(), ClassKind::Enum { .. }) => {
+                    sym::members if class.enum_kind().is_some() => {
                         let mut dict = Dict::default();
-                        for member in class.members.borrow().iter() {
-                            dict.set_str(self.names.name(member.name), Value::EnumMember(member.clone()));
+                        for (name, member) in class.named_members() {
+                            dict.set_str(self.names.name(name), Value::EnumMember(member));
                         }
                         Value::dict(dict)
                     }
@@ -105,11 +112,17 @@ impl Interp<'_> {
             }
             Value::EnumMember(member) => match name {
                 sym::value => member.value.clone(),
+                sym::plain_name if member.name == sym::empty => Value::None,
                 sym::plain_name => Value::Str(self.name(member.name)),
                 sym::class => Value::Class(member.class.clone()),
                 _ => match member.class.lookup(name) {
                     Some(value) => self.bind(value, base, &member.class.clone(), span)?,
-                    None => return Ok(None),
+                    None => match &*self.name(name) {
+                        "_value_" => member.value.clone(),
+                        "_name_" => return self.find_attr(base, sym::plain_name, span),
+                        _ if member.kind().mixin.is_some() => return self.find_attr(&member.value, name, span),
+                        _ => return Ok(None),
+                    },
                 },
             },
             Value::Function(function) => match name {
@@ -122,6 +135,7 @@ impl Interp<'_> {
                 sym::func | sym::wrapped => kernel.function.clone(),
                 _ => self.get_attr(&kernel.function.clone(), name, span)?,
             },
+            Value::Cached(cached) => return self.cached_attr(&cached.clone(), name, span),
             Value::Native(native) if native.name == "itertools.chain" && &*self.name(name) == "from_iterable" => {
                 Value::native("itertools.chain.from_iterable", super::stdlib::chain_from, 0)
             }
@@ -183,7 +197,7 @@ impl Interp<'_> {
     /// What attribute access makes of a value found in a class.
     fn bind(&mut self, value: Value, receiver: &Value, class: &Rc<Class>, span: Span) -> EvalResult<Value> {
         Ok(match &value {
-            Value::Function(_) | Value::Kernel(_) => {
+            Value::Function(_) | Value::Kernel(_) | Value::Cached(_) => {
                 Value::BoundMethod(Rc::new(BoundMethod { receiver: receiver.clone(), function: value }))
             }
             Value::Descriptor(descriptor) => match &**descriptor {
@@ -192,7 +206,10 @@ impl Interp<'_> {
                     let receiver = Value::Class(class.clone());
                     Value::BoundMethod(Rc::new(BoundMethod { receiver, function: function.clone() }))
                 }
-                Descriptor::Property { get, .. } => {
+                Descriptor::Method(_) => {
+                    Value::BoundMethod(Rc::new(BoundMethod { receiver: receiver.clone(), function: value.clone() }))
+                }
+                Descriptor::Property { get, .. } | Descriptor::CachedProperty(get) => {
                     return self.call_with(&get.clone(), receiver.clone(), CallArgs::none(span));
                 }
             },

@@ -2,6 +2,8 @@
 
 use std::rc::Rc;
 
+use nki_diag::Span;
+
 use super::Interp;
 use super::arithmetic::{power_modulo, round_float, round_int};
 use super::error::{EvalResult, Raise};
@@ -95,13 +97,7 @@ const FUNCTIONS: &[(&str, NativeFn)] = &[
     }),
     ("hash", |interp, args| {
         args.positional_only(interp, "hash", 1, 1)?;
-        let key = interp.hash_key(&args.positional[0], args.span)?;
-        // Stable between runs: identities are not hashed by their address.
-        let text = match key {
-            Key::Identity(_) => "object".to_owned(),
-            other => format!("{other:?}"),
-        };
-        Ok(Value::Int(text.bytes().fold(17i64, |h, b| (h.wrapping_mul(31).wrapping_add(i64::from(b))) & 0x7fff_ffff)))
+        interp.hash_of(&args.positional[0], args.span).map(Value::Int)
     }),
     ("id", id),
     ("print", print),
@@ -162,7 +158,7 @@ impl Interp<'_> {
         match name {
             "super" => Some(Value::Type(BuiltinType::Object)),
             "frozenset" => Some(Value::Type(BuiltinType::Set)),
-            "NotImplemented" => Some(Value::None),
+            "NotImplemented" => Some(Value::NotImplemented),
             "__path__" | "__doc__" | "__package__" | "__spec__" | "__all__" => Some(Value::None),
             "__debug__" => Some(Value::Bool(true)),
             "open" | "input" | "exit" | "quit" | "globals" | "locals" | "eval" | "exec" | "bytes" | "bytearray"
@@ -192,36 +188,33 @@ fn len(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
         Value::Dict(dict) | Value::Set(dict) => dict.borrow().len(),
         Value::Range(range) => return Ok(Value::Int(range.len())),
         Value::Class(class) => class.members.borrow().len(),
+        Value::EnumMember(member) => match interp.flags_in(member) {
+            Some(flags) => flags.len(),
+            None if member.kind().mixin.is_some() => {
+                return len(interp, CallArgs::of([member.value.clone()], args.span));
+            }
+            None => return Err(no_length(value, args.span)),
+        },
         Value::Instance(instance) => {
             if let Some(method) = instance.class.lookup(sym::len) {
                 return interp.call_with(&method, value.clone(), CallArgs::none(args.span));
             }
             match interp.named_tuple_items(value) {
                 Some(items) => items.len(),
-                None => {
-                    return Err(Raise::at(
-                        "type-error",
-                        format!("{} has no length", value.a_type()),
-                        args.span,
-                        "in this call",
-                    ));
-                }
+                None => return Err(no_length(value, args.span)),
             }
         }
         Value::Host(host) => {
             return if interp.in_kernel { Err(interp.host_error(host, args.span)) } else { Ok(value.clone()) };
         }
         Value::Object(object) => return object.len(args.span).map(Value::Int),
-        other => {
-            return Err(Raise::at(
-                "type-error",
-                format!("{} has no length", other.a_type()),
-                args.span,
-                "in this call",
-            ));
-        }
+        other => return Err(no_length(other, args.span)),
     };
     Ok(Value::Int(n as i64))
+}
+
+fn no_length(value: &Value, span: Span) -> Box<Raise> {
+    Raise::at("type-error", format!("{} has no length", value.a_type()), span, "in this call")
 }
 
 fn abs(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
@@ -425,7 +418,22 @@ fn issubclass(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
     args.positional_only(interp, "issubclass", 2, 2)?;
     Ok(Value::Bool(match (&args.positional[0], &args.positional[1]) {
         (Value::Class(a), Value::Class(b)) => a.is_subclass(b),
-        (Value::Type(a), Value::Type(b)) => a == b,
+        (_, Value::Type(BuiltinType::Object)) => true,
+        (Value::Type(a), Value::Type(b)) => a == b || (*a, *b) == (BuiltinType::Bool, BuiltinType::Int),
+        (Value::Class(class), Value::Type(base)) => class.enum_kind().is_some_and(|kind| kind.is_of(*base)),
+        (Value::ExceptionClass(a), Value::ExceptionClass(b)) => interp.is_exception(*a, *b),
+        (Value::Class(class), Value::ExceptionClass(base)) => {
+            class.exception_base().is_some_and(|own| interp.is_exception(own, *base))
+        }
+        (class, Value::Tuple(bases)) => {
+            let mut found = false;
+            for base in bases.iter() {
+                let one = CallArgs::of([class.clone(), base.clone()], args.span);
+                let derives = issubclass(interp, one)?;
+                found |= interp.truth(&derives, args.span)?;
+            }
+            found
+        }
         _ => false,
     }))
 }
@@ -485,6 +493,7 @@ fn callable(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
         | Value::BoundMethod(_)
         | Value::BoundBuiltin(_)
         | Value::Kernel(_)
+        | Value::Cached(_)
         | Value::Partial(_) => true,
         Value::Class(_) | Value::Type(_) | Value::ExceptionClass(_) => true,
         Value::Object(object) => object.is_callable(),
@@ -494,21 +503,7 @@ fn callable(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
 
 fn id(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
     args.positional_only(interp, "id", 1, 1)?;
-    // Addresses differ between runs: number the objects in the order of the requests.
-    let value = args.positional[0].clone();
-    let same = |a: &Value, b: &Value| match (a, b) {
-        (Value::List(a), Value::List(b)) => Rc::ptr_eq(a, b),
-        (Value::Dict(a), Value::Dict(b)) => Rc::ptr_eq(a, b),
-        (Value::Instance(a), Value::Instance(b)) => Rc::ptr_eq(a, b),
-        (Value::List(_) | Value::Dict(_) | Value::Instance(_), _) => false,
-        (a, b) => interp.equals(a, b),
-    };
-    let known = interp.ids.iter().position(|v| same(v, &value));
-    let index = known.unwrap_or(interp.ids.len());
-    if known.is_none() {
-        interp.ids.push(value);
-    }
-    Ok(Value::Int(0x1000 + 16 * index as i64))
+    Ok(Value::Int(interp.number_of(&args.positional[0])))
 }
 
 fn print(interp: &mut Interp<'_>, mut args: CallArgs) -> EvalResult<Value> {

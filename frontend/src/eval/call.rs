@@ -124,11 +124,15 @@ impl Interp<'_> {
                     return Ok(Value::Poison);
                 }
                 args.data = native.data;
+                if args.has_members() && self.is_of_dialect(native) {
+                    args.take_plain_values();
+                }
                 match (native.func)(self, args) {
                     Err(raise) if self.is_of_dialect(native) => self.recover(raise),
                     result => result,
                 }
             }
+            Value::Cached(cached) => self.call_cached(cached, args),
             Value::Class(class) => self.construct(class, args),
             Value::BoundMethod(bound) => self.call_with(&bound.function, bound.receiver.clone(), args),
             Value::BoundBuiltin(bound) => self.call_method(&bound.0, bound.1, args),
@@ -192,13 +196,22 @@ impl Interp<'_> {
                     };
                     self.call_with(function, class, args)
                 }
-                Descriptor::Property { get, .. } => {
+                Descriptor::Method(function) => {
+                    args.positional.insert(0, receiver);
+                    self.call(function, args)
+                }
+                Descriptor::Property { get, .. } | Descriptor::CachedProperty(get) => {
                     let value = self.call_with(get, receiver, CallArgs::none(args.span))?;
                     self.call(&value, args)
                 }
             },
-            Value::Native(_) | Value::Partial(_) | Value::Kernel(_) | Value::Instance(_) | Value::Class(_) => {
-                if let Value::Kernel(_) = function {
+            Value::Native(_)
+            | Value::Partial(_)
+            | Value::Kernel(_)
+            | Value::Cached(_)
+            | Value::Instance(_)
+            | Value::Class(_) => {
+                if let Value::Kernel(_) | Value::Cached(_) = function {
                     args.positional.insert(0, receiver);
                 }
                 self.call(function, args)
@@ -222,7 +235,7 @@ impl Interp<'_> {
                 if let Some(function) = own {
                     return self.call(&function, args);
                 }
-                if let Some(function) = instance.class.lookup(name) {
+                if let Some(function) = instance.class.lookup(name).filter(|f| !f.is_cached_property()) {
                     return self.call_with(&function, base.clone(), args);
                 }
                 if let Some(result) = self.synthesized_method(base, name, &args)? {

@@ -16,14 +16,16 @@ impl Interp<'_> {
     /// Runs a class body and makes the class.
     pub(crate) fn make_class(&mut self, frame: &Frame<'_>, def: &Rc<ClassDef>) -> EvalResult<Value> {
         let mut kind = ClassKind::Plain;
+        // The `int` of `class Color(int, Enum)`.
+        let mut mixin = None;
         let mut lenient = false;
         let mut bases: Vec<Rc<Class>> = Vec::new();
         for base in &def.bases {
             match self.eval(frame, base)? {
                 Value::Class(ref class) => {
-                    if kind == ClassKind::Plain && class.kind.get() != (ClassKind::Dataclass { frozen: false }) {
+                    if kind == ClassKind::Plain {
                         kind = match class.kind.get() {
-                            ClassKind::Dataclass { .. } => ClassKind::Plain,
+                            ClassKind::Dataclass(_) => ClassKind::Plain,
                             other => other,
                         };
                     }
@@ -34,17 +36,16 @@ impl Interp<'_> {
                     kind = ClassKind::Record;
                     lenient = true;
                 }
-                Value::Type(BuiltinType::Enum) => {
-                    kind = ClassKind::Enum { int: matches!(kind, ClassKind::Enum { int: true }) }
-                }
-                Value::Type(BuiltinType::IntEnum) => kind = ClassKind::Enum { int: true },
-                // `class Color(int, Enum)`
-                Value::Type(BuiltinType::Int) => kind = ClassKind::Enum { int: true },
+                Value::Type(base @ (BuiltinType::Int | BuiltinType::Str | BuiltinType::Float)) => mixin = Some(base),
+                Value::Type(base) if let Some(found) = EnumKind::of_base(base) => kind = ClassKind::Enum(found),
                 Value::Type(BuiltinType::NamedTuple) => kind = ClassKind::NamedTuple,
-                Value::ExceptionClass(_) => kind = ClassKind::Exception,
-                // `str`, `Generic[T]`, `ABC`, host classes: they add nothing the kernel can use.
+                Value::ExceptionClass(base) => kind = ClassKind::Exception(base),
+                // `Generic[T]`, `ABC`, host classes: they add nothing the kernel can use.
                 _ => {}
             }
+        }
+        if let ClassKind::Enum(found) = &mut kind {
+            found.mixin = mixin.or(found.mixin);
         }
         let attrs = self.class_body(frame, def)?;
         let class = Rc::new(Class {
@@ -54,6 +55,7 @@ impl Interp<'_> {
             attrs: RefCell::new(attrs),
             fields: RefCell::new(Vec::new()),
             members: RefCell::new(Vec::new()),
+            combinations: RefCell::new(Vec::new()),
             lenient,
             def: Some(def.clone()),
             span: def.name_span,
@@ -70,8 +72,13 @@ impl Interp<'_> {
         for (_, value) in class.attrs.borrow().iter() {
             let function = match value {
                 Value::Descriptor(descriptor) => match &**descriptor {
-                    Descriptor::Static(f) | Descriptor::Class(f) | Descriptor::Property { get: f, .. } => f.clone(),
+                    Descriptor::Static(f)
+                    | Descriptor::Class(f)
+                    | Descriptor::Property { get: f, .. }
+                    | Descriptor::Method(f)
+                    | Descriptor::CachedProperty(f) => f.clone(),
                 },
+                Value::Cached(cached) => cached.function.clone(),
                 other => other.clone(),
             };
             if let Value::Function(function) = &function {
@@ -79,8 +86,8 @@ impl Interp<'_> {
             }
         }
         self.make_fields(def, &class, &bases);
-        if let ClassKind::Enum { .. } = kind {
-            self.make_members(&class, &bases);
+        if let ClassKind::Enum(_) = kind {
+            self.make_members(&class, &bases, def.name_span)?;
         }
         Ok(Value::Class(class))
     }
@@ -139,7 +146,7 @@ impl Interp<'_> {
             let ExprKind::Name(name, _) = target.kind else { continue };
             let value = class.attrs.borrow().get(name).cloned();
             let field = match value {
-                None => Field { name, default: FieldDefault::Required, init: true, kw_only: false },
+                None => Field::new(name, FieldDefault::Required),
                 Some(Value::FieldSpec(ref spec)) => {
                     // The class attribute becomes the default itself, as dataclasses do.
                     match &spec.default {
@@ -148,9 +155,10 @@ impl Interp<'_> {
                             class.attrs.borrow_mut().remove(name);
                         }
                     }
-                    Field { name, default: spec.default.clone(), init: spec.init, kw_only: spec.kw_only }
+                    let FieldSpec { init, kw_only, compare, repr, .. } = **spec;
+                    Field { name, default: spec.default.clone(), init, kw_only, compare, repr }
                 }
-                Some(value) => Field { name, default: FieldDefault::Value(value), init: true, kw_only: false },
+                Some(value) => Field::new(name, FieldDefault::Value(value)),
             };
             // A field that is declared again keeps its place.
             match fields.iter_mut().find(|f| f.name == name) {
@@ -161,74 +169,13 @@ impl Interp<'_> {
         *class.fields.borrow_mut() = fields;
     }
 
-    /// Turns the values of an Enum's body into members.
-    fn make_members(&mut self, class: &Rc<Class>, bases: &[Rc<Class>]) {
-        let mut members: Vec<Rc<EnumMember>> = bases.iter().flat_map(|b| b.members.borrow().clone()).collect();
-        let attrs: Vec<(Symbol, Value)> = class.attrs.borrow().iter().map(|(n, v)| (n, v.clone())).collect();
-        for (name, value) in attrs {
-            let text = self.name(name);
-            if text.starts_with("__") || matches!(value, Value::Function(_) | Value::Descriptor(_) | Value::Class(_)) {
-                continue;
-            }
-            let value = match &value {
-                // `auto()`: one more than the largest so far.
-                Value::Native(native) if native.name == "enum.auto" => {
-                    Value::Int(members.iter().filter_map(|m| m.value.as_int()).max().unwrap_or(0) + 1)
-                }
-                _ => value,
-            };
-            // A second name for a value is an alias.
-            let known = members.iter().find(|m| self.equals(&m.value, &value)).cloned();
-            let member = known.unwrap_or_else(|| {
-                let member = Rc::new(EnumMember { class: class.clone(), name, value });
-                members.push(member.clone());
-                member
-            });
-            class.attrs.borrow_mut().set(name, Value::EnumMember(member));
-        }
-        *class.members.borrow_mut() = members;
-    }
-
     /// `Class(...)`
     pub(crate) fn construct(&mut self, class: &Rc<Class>, mut args: CallArgs) -> EvalResult<Value> {
         if let Some(def) = &class.def {
             self.check_strictly(Construct::Class(def));
         }
-        if let ClassKind::Enum { .. } = class.kind.get() {
-            // `Color(name="red", value=1)` names the member too.
-            let name = args.take_keyword(sym::plain_name);
-            let value = args.take_keyword(sym::value);
-            args.positional.extend(value);
-            let [wanted] = args.positional.as_slice() else {
-                return Err(Raise::at(
-                    "arguments",
-                    format!("{}() takes one value", class.name),
-                    args.span,
-                    "in this call",
-                ));
-            };
-            let found = class
-                .members
-                .borrow()
-                .iter()
-                .find(|m| self.equals(&m.value, wanted) || matches!(wanted, Value::EnumMember(w) if Rc::ptr_eq(w, m)))
-                .cloned();
-            let found = found.filter(|m| match &name {
-                Some(Value::Str(name)) => **name == *self.name(m.name),
-                _ => true,
-            });
-            return match found {
-                Some(member) => Ok(Value::EnumMember(member)),
-                None => {
-                    let text = self.repr(wanted)?;
-                    Err(Raise::at(
-                        "value-error",
-                        format!("{text} is not a value of {}", class.name),
-                        args.span,
-                        "in this call",
-                    ))
-                }
-            };
+        if class.enum_kind().is_some() {
+            return self.member_of(class, args);
         }
         let instance = Rc::new(Instance {
             class: class.clone(),
@@ -236,7 +183,7 @@ impl Interp<'_> {
             frozen: Cell::new(false),
         });
         let value = Value::Instance(instance.clone());
-        if class.kind.get() == ClassKind::Exception {
+        if class.exception_base().is_some() {
             instance.attrs.borrow_mut().set(sym::args, Value::tuple(args.positional.to_vec()));
         }
         let span = args.span;
@@ -247,18 +194,18 @@ impl Interp<'_> {
                 return Ok(value);
             }
             let made =
-                matches!(ancestor.kind.get(), ClassKind::Dataclass { .. } | ClassKind::Record | ClassKind::NamedTuple);
+                matches!(ancestor.kind.get(), ClassKind::Dataclass(_) | ClassKind::Record | ClassKind::NamedTuple);
             if made {
                 let fields = ancestor.fields.borrow().clone();
                 self.fill_fields(&instance, &fields, &mut args)?;
                 if let Some(post) = class.lookup(sym::post_init) {
                     self.call_with(&post, value.clone(), CallArgs::none(span))?;
                 }
-                instance.frozen.set(class.kind.get() == (ClassKind::Dataclass { frozen: true }));
+                instance.frozen.set(class.is_frozen());
                 return Ok(value);
             }
         }
-        if class.kind.get() != ClassKind::Exception && (!args.positional.is_empty() || !args.keyword.is_empty()) {
+        if class.exception_base().is_none() && (!args.positional.is_empty() || !args.keyword.is_empty()) {
             return Err(Raise::at("arguments", format!("{}() takes no arguments", class.name), span, "in this call")
                 .help(self.dialect.hint(Hint::Constructor)));
         }
@@ -334,7 +281,7 @@ impl Interp<'_> {
     pub(crate) fn synthesized_init_of_bases(&mut self, sup: &Super, mut args: CallArgs) -> EvalResult<Value> {
         let Value::Instance(instance) = &sup.receiver else { return Ok(Value::None) };
         for class in self.mro_after(sup) {
-            if matches!(class.kind.get(), ClassKind::Dataclass { .. } | ClassKind::Record)
+            if matches!(class.kind.get(), ClassKind::Dataclass(_) | ClassKind::Record)
                 && !class.fields.borrow().is_empty()
             {
                 let fields = class.fields.borrow().clone();
@@ -342,7 +289,7 @@ impl Interp<'_> {
                 break;
             }
         }
-        if instance.class.kind.get() == ClassKind::Exception {
+        if instance.class.exception_base().is_some() {
             instance.attrs.borrow_mut().set(sym::args, Value::tuple(args.positional.to_vec()));
         }
         Ok(Value::None)
@@ -409,25 +356,5 @@ impl Interp<'_> {
         }
         let attrs = instance.attrs.borrow();
         Some(instance.class.fields.borrow().iter().filter_map(|f| attrs.get(f.name).cloned()).collect())
-    }
-
-    /// The values by which two objects of a class are compared, if by value at all.
-    pub(crate) fn structural_fields(&self, instance: &Instance) -> Option<Vec<Value>> {
-        match instance.class.kind.get() {
-            ClassKind::Dataclass { .. } | ClassKind::NamedTuple => {
-                let attrs = instance.attrs.borrow();
-                Some(
-                    instance
-                        .class
-                        .fields
-                        .borrow()
-                        .iter()
-                        .map(|f| attrs.get(f.name).cloned().unwrap_or(Value::None))
-                        .collect(),
-                )
-            }
-            ClassKind::Record => Some(instance.attrs.borrow().iter().map(|(_, v)| v.clone()).collect()),
-            _ => None,
-        }
     }
 }

@@ -37,27 +37,8 @@ impl Interp<'_> {
             self.check_steps(span)?;
             return Ok(Value::Bool(same == (op == CmpOp::Is)));
         }
-        if let Some((plain, reflected, klr)) = op.methods() {
-            if let Value::Instance(instance) = left
-                && let Some(method) = instance.class.lookup(plain)
-            {
-                return self.call_with(&method, left.clone(), CallArgs::of([right.clone()], span));
-            }
-            if let Value::Instance(instance) = right {
-                for name in [reflected, klr] {
-                    if let Some(method) = instance.class.lookup(name) {
-                        return self.call_with(&method, right.clone(), CallArgs::of([left.clone()], span));
-                    }
-                }
-            }
-            // `!=` is the opposite of a class's own `==`.
-            if op == CmpOp::Ne
-                && let (Value::Instance(instance), _) | (_, Value::Instance(instance)) = (left, right)
-                && instance.class.lookup(sym::eq).is_some()
-            {
-                let value = self.compare(CmpOp::Eq, left, right, span)?;
-                return Ok(Value::Bool(!self.truth(&value, span)?));
-            }
+        if let Some(answer) = self.compare_by_methods(op, left, right, span)? {
+            return Ok(answer);
         }
         if let (Value::Host(host), other) | (other, Value::Host(host)) = (left, right)
             && !matches!(op, CmpOp::Is | CmpOp::IsNot)
@@ -73,8 +54,7 @@ impl Interp<'_> {
         }
         match op {
             CmpOp::Eq | CmpOp::Ne => {
-                let equal = self.equals(left, right);
-                self.check_steps(span)?;
+                let equal = self.equal(left, right, span)?;
                 return Ok(Value::Bool(equal == (op == CmpOp::Eq)));
             }
             _ => {}
@@ -118,7 +98,7 @@ impl Interp<'_> {
         if let Some(order) = self.order_of_numbers(left, right) {
             return Some(order);
         }
-        match (left, right) {
+        match (left.plain(), right.plain()) {
             (Value::Str(a), Value::Str(b)) => Some(Some(a.cmp(b))),
             (Value::Tuple(_), Value::Tuple(_)) | (Value::List(_), Value::List(_)) => {
                 let (a, b) = (left.sequence()?, right.sequence()?);
@@ -129,8 +109,11 @@ impl Interp<'_> {
                 }
                 Some(Some(a.len().cmp(&b.len())))
             }
-            (Value::Instance(_), Value::Instance(_)) => {
-                let (a, b) = (self.named_tuple_items(left)?, self.named_tuple_items(right)?);
+            (Value::Instance(a), Value::Instance(b)) => {
+                let (a, b) = match (self.named_tuple_items(left), self.named_tuple_items(right)) {
+                    (Some(a), Some(b)) => (a, b),
+                    _ => self.ordered_fields(a, b)?,
+                };
                 self.order_of(&Value::tuple(a), &Value::tuple(b), depth + 1)
             }
             _ => None,
@@ -139,7 +122,7 @@ impl Interp<'_> {
 
     /// The order of two numbers by their exact values; `None` if they are not both numbers, `Some(None)` with a NaN.
     fn order_of_numbers(&self, left: &Value, right: &Value) -> Option<Option<Ordering>> {
-        Some(match (left, right) {
+        Some(match (left.plain(), right.plain()) {
             (Value::Float(a), Value::Float(b)) => a.partial_cmp(b),
             (Value::Float(a), b) => compare_int_float(self.as_index(b)?, *a).map(Ordering::reverse),
             (a, Value::Float(b)) => compare_int_float(self.as_index(a)?, *b),
@@ -158,6 +141,8 @@ impl Interp<'_> {
             (Value::NativeModule(a), Value::NativeModule(b)) => Rc::ptr_eq(a, b),
             (Value::Bool(_), Value::Bool(_)) | (Value::None, _) | (_, Value::None) => self.equals(left, right),
             (Value::Bool(_), _) | (_, Value::Bool(_)) => false,
+            (Value::EnumMember(a), Value::EnumMember(b)) => Rc::ptr_eq(a, b),
+            (Value::EnumMember(_), _) | (_, Value::EnumMember(_)) => false,
             _ => self.equals(left, right),
         }
     }
@@ -178,8 +163,10 @@ impl Interp<'_> {
         let all = |a: &[Value], b: &[Value]| {
             a.len() == b.len() && a.iter().zip(b).all(|(x, y)| self.equals_to(x, y, depth + 1))
         };
-        match (left, right) {
-            (Value::None, Value::None) | (Value::Ellipsis, Value::Ellipsis) => true,
+        match (left.plain(), right.plain()) {
+            (Value::None, Value::None)
+            | (Value::Ellipsis, Value::Ellipsis)
+            | (Value::NotImplemented, Value::NotImplemented) => true,
             (Value::None, _) | (_, Value::None) => false,
             (Value::Str(a), Value::Str(b)) => a == b,
             // What is the same object is equal, as in Python.
@@ -197,6 +184,9 @@ impl Interp<'_> {
                 if Rc::ptr_eq(a, b) {
                     return true;
                 }
+                if let (Some(a), Some(b)) = (self.named_tuple_items(left), self.named_tuple_items(right)) {
+                    return all(&a, &b);
+                }
                 if !Rc::ptr_eq(&a.class, &b.class) {
                     return false;
                 }
@@ -211,6 +201,8 @@ impl Interp<'_> {
             (Value::Iterator(a), Value::Iterator(b)) => Rc::ptr_eq(a, b),
             (Value::Class(a), Value::Class(b)) => Rc::ptr_eq(a, b),
             (Value::Function(a), Value::Function(b)) => Rc::ptr_eq(a, b),
+            (Value::Cached(a), Value::Cached(b)) => Rc::ptr_eq(a, b),
+            (Value::ExceptionClass(a), Value::ExceptionClass(b)) => a == b,
             (Value::Native(a), Value::Native(b)) => Rc::ptr_eq(a, b) || a.name == b.name,
             (Value::Type(a), Value::Type(b)) => a == b,
             (Value::Range(a), Value::Range(b)) => a == b,
@@ -226,13 +218,13 @@ impl Interp<'_> {
     }
 
     /// `item in container`
-    fn contains(&mut self, container: &Value, item: &Value, span: Span) -> EvalResult<bool> {
+    pub(super) fn contains(&mut self, container: &Value, item: &Value, span: Span) -> EvalResult<bool> {
         Ok(match container {
             Value::Dict(dict) | Value::Set(dict) => {
                 let key = self.hash_key(item, span)?;
                 dict.borrow().get(&key).is_some()
             }
-            Value::Str(text) => match item {
+            Value::Str(text) => match item.plain() {
                 Value::Str(part) => text.contains(&**part),
                 other => return Err(self.bad_operands("in", other, container, span)),
             },
@@ -249,14 +241,22 @@ impl Interp<'_> {
                 let value = self.call_with(&method, container.clone(), CallArgs::of([item.clone()], span))?;
                 self.truth(&value, span)?
             }
+            Value::EnumMember(_) => self.member_contains(container, item, span)?,
+            // Since Python 3.12 a value counts as its member.
+            Value::Class(class) if class.enum_kind().is_some() => {
+                let all: Vec<_> =
+                    [&class.members, &class.combinations].iter().flat_map(|m| m.borrow().clone()).collect();
+                match item {
+                    Value::EnumMember(member) if Rc::ptr_eq(&member.class, class) => true,
+                    other => all.iter().any(|m| self.equals(&m.value, other)),
+                }
+            }
             Value::Host(host) => return if self.in_kernel { Err(self.host_error(host, span)) } else { Ok(false) },
             other => {
                 let items = self.iter(other, span)?;
                 while let Some(candidate) = self.next(&items, span)? {
                     self.count_steps(1);
-                    let found = self.identical(&candidate, item) || self.equals(&candidate, item);
-                    self.check_steps(span)?;
-                    if found {
+                    if self.equal(&candidate, item, span)? {
                         return Ok(true);
                     }
                 }

@@ -111,6 +111,11 @@ impl Dict {
         self.entries.iter().map(|e| (&e.0, &e.1, &e.2))
     }
 
+    /// Key and value at a position.
+    pub(crate) fn entry(&self, position: usize) -> Option<(&Value, &Value)> {
+        self.entries.get(position).map(|(_, key, value)| (key, value))
+    }
+
     /// The keys.
     pub(crate) fn keys(&self) -> Vec<Value> {
         self.entries.iter().map(|e| e.1.clone()).collect()

@@ -6,7 +6,7 @@ use nki_diag::{Diagnostic, Span};
 
 use super::error::{EvalResult, Raise};
 use super::native::CallArgs;
-use super::value::{ClassKind, Value};
+use super::value::Value;
 use super::{Frame, Interp};
 use crate::syntax::*;
 
@@ -22,7 +22,7 @@ impl Interp<'_> {
         };
         let (class, text) = match &value {
             Some(exception @ Value::Exception(e)) => (self.name(e.0).to_string(), self.str(exception)?),
-            Some(exception @ Value::Instance(i)) if i.class.kind.get() == ClassKind::Exception => {
+            Some(exception @ Value::Instance(i)) if i.class.exception_base().is_some() => {
                 (i.class.name.to_string(), self.str(exception)?)
             }
             Some(Value::Host(host)) => (host.path.clone(), String::new()),
@@ -70,8 +70,8 @@ impl Interp<'_> {
         for class in classes {
             let matched = match (&class, &thrown) {
                 (Value::ExceptionClass(name), Value::Exception(e)) => self.is_exception(e.0, *name),
-                (Value::ExceptionClass(name), Value::Instance(_)) => {
-                    matches!(&*self.name(*name), "Exception" | "BaseException")
+                (Value::ExceptionClass(name), Value::Instance(i)) => {
+                    i.class.exception_base().is_some_and(|base| self.is_exception(base, *name))
                 }
                 (Value::Class(class), Value::Instance(i)) => i.class.is_subclass(class),
                 _ => false,
@@ -113,7 +113,7 @@ pub(crate) fn class_of(slug: &str) -> &'static str {
         "integer-overflow" | "float-overflow" => "OverflowError",
         "import-error" | "import-cycle" => "ImportError",
         "memory-limit" => "MemoryError",
-        "type-error" | "arguments" | "register-arithmetic" => "TypeError",
+        "type-error" | "arguments" | "dict-key" | "register-arithmetic" => "TypeError",
         "value-error" | "unpack-mismatch" => "ValueError",
         // What the machine cannot do, as the SDK's `nisa` raises it.
         "access-pattern"

@@ -8,7 +8,7 @@ use super::error::{EvalResult, Raise};
 use super::foreign::Hint;
 use super::generator::{Saved, TryPart};
 use super::native::CallArgs;
-use super::value::Value;
+use super::value::{Host, Value};
 use super::{Frame, Interp};
 use crate::syntax::*;
 
@@ -330,17 +330,7 @@ impl Interp<'_> {
                         self.assign(frame, target, entered)?;
                     }
                 }
-                let flow = self.exec_with(frame, rest, body);
-                if flow.as_ref().is_err_and(|raise| raise.fatal) {
-                    return flow;
-                }
-                if let Ok(Flow::Yield(_)) = flow {
-                    self.suspended.push(Saved::With(context));
-                    return flow;
-                }
-                let args = CallArgs::of([Value::None, Value::None, Value::None], expr.span);
-                self.call_method(&context, sym::exit, args)?;
-                flow
+                self.exec_with_instance(frame, context, rest, body, expr.span)
             }
             Value::Object(object) => {
                 if entering {
@@ -364,6 +354,46 @@ impl Interp<'_> {
                 "not a context",
             )
             .help(self.dialect.hint(Hint::Context))),
+        }
+    }
+
+    /// The rest of a `with` statement whose context, an object of a class, has been entered.
+    fn exec_with_instance(
+        &mut self,
+        frame: &Frame<'_>,
+        context: Value,
+        rest: &[(Expr, Option<Expr>)],
+        body: &[Stmt],
+        span: Span,
+    ) -> EvalResult<Flow> {
+        let (depth, trail) = (self.stack.len(), self.steps.len());
+        let flow = match may_swallow(&context) {
+            true => self.handling_errors(|interp| interp.exec_with(frame, rest, body)),
+            false => self.exec_with(frame, rest, body),
+        };
+        match flow {
+            Ok(Flow::Yield(value)) => {
+                self.suspended.push(Saved::With(context));
+                Ok(Flow::Yield(value))
+            }
+            Ok(flow) => {
+                let args = CallArgs::of([Value::None, Value::None, Value::None], span);
+                self.call_method(&context, sym::exit, args)?;
+                Ok(flow)
+            }
+            Err(raise) if raise.fatal => Err(raise),
+            Err(mut raise) => {
+                self.stack.truncate(depth);
+                self.pop_steps(trail);
+                let thrown = raise.exception.take().unwrap_or_else(|| self.exception_of(&raise));
+                raise.exception = Some(thrown.clone());
+                let class = self.type_of(&thrown, span);
+                self.handling.push(thrown.clone());
+                let args = CallArgs::of([class, thrown, no_traceback()], span);
+                let swallows = self.call_method(&context, sym::exit, args).and_then(|answer| self.truth(&answer, span));
+                self.handling.pop();
+                if swallows? { Ok(Flow::Next) } else { Err(raise) }
+            }
         }
     }
 
@@ -423,6 +453,9 @@ impl Interp<'_> {
         let value = self.handling.pop().unwrap_or(Value::None);
         if let Ok(Flow::Yield(_)) = flow {
             self.suspended.push(Saved::Try(TryPart::Handler(index, value)));
+        } else if let Some(Expr { kind: ExprKind::Name(_, slot), .. }) = &handler.name {
+            // The name ends with its clause.
+            self.store(frame, *slot, Value::Unset);
         }
         flow
     }
@@ -465,6 +498,36 @@ impl Interp<'_> {
         )
         .help("the device has no such jump: make the loop's bound or condition express it, or use a static loop"))
     }
+}
+
+/// Whether the `__exit__` of a context may end an exception: its text returns something else than None or False.
+fn may_swallow(context: &Value) -> bool {
+    fn returns(body: &[Stmt]) -> bool {
+        body.iter().any(|stmt| match &stmt.kind {
+            StmtKind::Return(Some(value)) => !matches!(value.kind, ExprKind::None | ExprKind::Bool(false)),
+            StmtKind::If(arms, orelse) => arms.iter().any(|(_, body)| returns(body)) || returns(orelse),
+            StmtKind::For(f) => returns(&f.body) || returns(&f.orelse),
+            StmtKind::While(_, body, orelse) => returns(body) || returns(orelse),
+            StmtKind::With(_, body) => returns(body),
+            StmtKind::Try(t) => {
+                let handlers = t.handlers.iter().map(|h| &h.body);
+                [&t.body, &t.orelse, &t.finally].into_iter().chain(handlers).any(|body| returns(body))
+            }
+            StmtKind::Match(m) => m.cases.iter().any(|case| returns(&case.body)),
+            _ => false,
+        })
+    }
+    let Value::Instance(instance) = context else { return false };
+    match instance.class.lookup(sym::exit) {
+        Some(Value::Function(ref function)) => returns(&function.def.body),
+        _ => true,
+    }
+}
+
+/// What `__exit__` gets as the traceback.
+fn no_traceback() -> Value {
+    let reason = Some("the built-in evaluator makes no traceback objects".to_owned());
+    Value::Host(Rc::new(Host { path: "traceback".to_owned(), reason, span: None }))
 }
 
 /// The error of a construct the language lacks.

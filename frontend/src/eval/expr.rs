@@ -9,7 +9,7 @@ use super::error::{EvalResult, Raise};
 use super::exec::unsupported;
 use super::foreign::{Construct, Hint};
 use super::native::CallArgs;
-use super::value::{Dict, Host, Kernel, Key, Slice, Value};
+use super::value::{Dict, Host, Kernel, Slice, Value};
 use super::{Frame, Interp};
 use crate::syntax::*;
 
@@ -337,7 +337,7 @@ impl Interp<'_> {
                         self.charge_text(out.len().saturating_add(text.len()), expr.span)?;
                     }
                     match spec {
-                        None => out.push_str(&self.str(&value)?),
+                        None => out.push_str(&self.format_value(&value, "", expr.span)?),
                         Some(spec) => {
                             let mut text = String::new();
                             self.format_parts(frame, spec, &mut text)?;
@@ -422,13 +422,14 @@ impl Interp<'_> {
                     None => Err(self.no_item(base, "read", span)),
                 }
             }
+            Value::EnumMember(member) if member.kind().mixin.is_some() => self.get_item(&member.value, index, span),
             Value::Class(class) => {
                 let name = match index {
                     Value::Str(name) => self.names.find(name),
                     _ => None,
                 };
-                let member = class.members.borrow().iter().find(|m| Some(m.name) == name).cloned();
-                match member {
+                let named = class.named_members().into_iter().find(|(own, _)| Some(*own) == name);
+                match named.map(|(_, member)| member) {
                     Some(member) => Ok(Value::EnumMember(member)),
                     // `Generic[T]` and the like
                     None if class.members.borrow().is_empty() && !self.in_kernel => Ok(base.clone()),
@@ -481,77 +482,6 @@ impl Interp<'_> {
         let range = super::value::Range { start, stop, step };
         self.charge_items(2 * range.len() as usize, span)?;
         Ok((0..range.len()).map(|i| range.at(i) as usize).collect())
-    }
-
-    /// What a dict is indexed by. Inserting (`insert`) anything but a string in a kernel is refused, as NKI does.
-    pub(crate) fn key(&mut self, value: &Value, insert: bool, span: Span) -> EvalResult<Key> {
-        if let Value::Str(text) = value {
-            return Ok(Key::Str(text.clone()));
-        }
-        if matches!(value, Value::Poison) {
-            return Err(Raise::reported());
-        }
-        if insert && self.in_kernel && !self.dialect.any_dict_key() && !matches!(value, Value::Host(_)) {
-            return Err(Raise::at(
-                "dict-key",
-                format!("dicts in a kernel have string keys; the type of this key is {}", value.type_name()),
-                span,
-                format!("of type {}", value.type_name()),
-            )
-            .help("use `str(key)` as the key, or a list indexed by number"));
-        }
-        self.hash_key(value, span)
-    }
-
-    /// The hashable form of a value.
-    pub(crate) fn hash_key(&mut self, value: &Value, span: Span) -> EvalResult<Key> {
-        self.hash_key_of(value, span, 0)
-    }
-
-    fn hash_key_of(&mut self, value: &Value, span: Span, depth: u32) -> EvalResult<Key> {
-        if depth > 0 {
-            self.is_too_deep(depth);
-            self.count_steps(1);
-            self.check_steps(span)?;
-            self.charge(2 * size_of::<Key>(), span)?;
-        }
-        Ok(match value {
-            Value::Poison => return Err(Raise::reported()),
-            Value::None => Key::None,
-            Value::Str(text) => Key::Str(text.clone()),
-            Value::Int(_) | Value::Bool(_) => Key::Int(value.as_int().unwrap_or(0)),
-            Value::Float(x) if x.fract() == 0.0 && x.abs() < 9e15 => Key::Int(*x as i64),
-            Value::Float(x) => Key::Float(x.to_bits()),
-            Value::Tuple(items) => {
-                let keys: EvalResult<Vec<Key>> = items.iter().map(|v| self.hash_key_of(v, span, depth + 1)).collect();
-                Key::Tuple(keys?.into())
-            }
-            Value::EnumMember(member) if self.as_index(value).is_some() => Key::Int(member.value.as_int().unwrap_or(0)),
-            Value::EnumMember(member) => Key::Identity(Rc::as_ptr(member) as usize),
-            Value::Class(class) => Key::Identity(Rc::as_ptr(class) as usize),
-            Value::Iterator(iterator) => Key::Identity(Rc::as_ptr(iterator) as usize),
-            Value::Function(function) => Key::Identity(Rc::as_ptr(function) as usize),
-            Value::Instance(instance) => match self.structural_fields(instance) {
-                Some(values) => {
-                    let keys: EvalResult<Vec<Key>> =
-                        values.iter().map(|v| self.hash_key_of(v, span, depth + 1)).collect();
-                    Key::Tuple(keys?.into())
-                }
-                None => Key::Identity(Rc::as_ptr(instance) as usize),
-            },
-            Value::Native(native) => Key::Name(native.name.clone()),
-            Value::Type(kind) => Key::Name(kind.name().to_owned()),
-            Value::Host(host) => Key::Name(host.path.clone()),
-            other => {
-                if let Value::Object(object) = other
-                    && let Some(key) = object.hash_key()
-                {
-                    return Ok(key);
-                }
-                let text = format!("{} cannot be a dict key or a set item", other.a_type());
-                return Err(Raise::at("dict-key", text, span, "used as a key").help("use a string"));
-            }
-        })
     }
 
     /// An opaque value of the host program.

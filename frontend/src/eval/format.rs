@@ -5,8 +5,10 @@ use nki_diag::Span;
 use super::Interp;
 use super::compare::MAX_DEPTH;
 use super::error::{EvalResult, Raise};
+use super::foreign::Object;
 use super::native::CallArgs;
 use super::value::*;
+use super::view::View;
 use crate::syntax::*;
 
 impl Interp<'_> {
@@ -25,22 +27,13 @@ impl Interp<'_> {
                         _ => String::new(),
                     });
                 }
-                if instance.class.kind.get() == ClassKind::Exception {
+                if instance.class.exception_base().is_some() {
                     let args = instance.attrs.borrow().get(sym::args).and_then(Value::sequence).unwrap_or_default();
                     return self.exception_text(&args);
                 }
                 self.repr(value)
             }
-            Value::EnumMember(member) => {
-                if let Some(method) = member.class.lookup(sym::str_) {
-                    let text = self.call_with(&method, value.clone(), CallArgs::none(member.class.span))?;
-                    return self.str(&text);
-                }
-                if member.class.kind.get() == (ClassKind::Enum { int: true }) {
-                    return self.str(&member.value);
-                }
-                Ok(format!("{}.{}", member.class.name, self.name(member.name)))
-            }
+            Value::EnumMember(member) => self.member_text(value, member),
             Value::Exception(exception) => match exception.1.as_slice() {
                 // A key is shown as it is written.
                 [key] if &*self.name(exception.0) == "KeyError" => self.repr(key),
@@ -88,6 +81,7 @@ impl Interp<'_> {
             Value::Float(value) => out.push_str(&float_repr(*value)),
             Value::Str(text) => quote(text, out),
             Value::Ellipsis => out.push_str("Ellipsis"),
+            Value::NotImplemented => out.push_str("NotImplemented"),
             Value::Tuple(items) => {
                 out.push('(');
                 self.write_items(items, out, depth)?;
@@ -102,6 +96,12 @@ impl Interp<'_> {
             Value::Dict(dict) => {
                 let entries: Vec<(Value, Value)> =
                     dict.borrow().iter().map(|(_, k, v)| (k.clone(), v.clone())).collect();
+                let factory = dict.borrow().factory.clone();
+                if let Some(factory) = &factory {
+                    out.push_str("defaultdict(");
+                    self.write_repr(factory, out, depth + 1)?;
+                    out.push_str(", ");
+                }
                 out.push('{');
                 for (index, (key, value)) in entries.iter().enumerate() {
                     if index > 0 {
@@ -111,7 +111,7 @@ impl Interp<'_> {
                     out.push_str(": ");
                     self.write_repr(value, out, depth + 1)?;
                 }
-                out.push('}');
+                out.push_str(if factory.is_some() { "})" } else { "}" });
             }
             Value::Set(set) => {
                 let items = set.borrow().keys();
@@ -153,7 +153,13 @@ impl Interp<'_> {
                 out.push(')');
             }
             Value::EnumMember(member) => {
-                out.push_str(&format!("<{}.{}: ", member.class.name, self.name(member.name)));
+                if let Some(method) = member.class.lookup(sym::repr) {
+                    let text = self.call_with(&method, value.clone(), CallArgs::none(member.class.span))?;
+                    out.push_str(&self.str(&text)?);
+                    return Ok(());
+                }
+                let dot = if member.name == sym::empty { "" } else { "." };
+                out.push_str(&format!("<{}{dot}{}: ", member.class.name, self.name(member.name)));
                 self.write_repr(&member.value, out, depth + 1)?;
                 out.push('>');
             }
@@ -169,7 +175,19 @@ impl Interp<'_> {
                     out.push_str(&format!("<{} object>", instance.class.name));
                     return Ok(());
                 }
-                let attrs: Vec<(Symbol, Value)> = instance.attrs.borrow().iter().map(|(n, v)| (n, v.clone())).collect();
+                let shown = match instance.class.kind.get() {
+                    ClassKind::Dataclass(_) | ClassKind::NamedTuple => {
+                        Some(instance.class.fields.borrow().iter().filter(|f| f.repr).map(|f| f.name).collect())
+                    }
+                    _ => None::<Vec<Symbol>>,
+                };
+                let attrs: Vec<(Symbol, Value)> = match shown {
+                    None => instance.attrs.borrow().iter().map(|(n, v)| (n, v.clone())).collect(),
+                    Some(names) => {
+                        let attrs = instance.attrs.borrow();
+                        names.into_iter().filter_map(|name| Some((name, attrs.get(name)?.clone()))).collect()
+                    }
+                };
                 out.push_str(&instance.class.name);
                 out.push('(');
                 for (index, (name, value)) in attrs.iter().enumerate() {
@@ -183,6 +201,13 @@ impl Interp<'_> {
             Value::Module(module) => out.push_str(&format!("<module '{}'>", module.name)),
             Value::NativeModule(module) => out.push_str(&format!("<module '{}'>", module.path)),
             Value::Host(host) => out.push_str(&format!("<host value {}>", host.path)),
+            other if let Some(view) = other.downcast::<View>() => {
+                let items = view.items();
+                out.push_str(view.type_name());
+                out.push_str("([");
+                self.write_items(&items, out, depth)?;
+                out.push_str("])");
+            }
             Value::Object(object) => out.push_str(&object.repr()),
             other => out.push_str(&format!("<{}>", other.type_name())),
         }
@@ -191,6 +216,20 @@ impl Interp<'_> {
 
     /// `format(value, spec)`
     pub(crate) fn format_value(&mut self, value: &Value, spec: &str, span: Span) -> EvalResult<String> {
+        let class = match value {
+            Value::Instance(instance) => Some(&instance.class),
+            Value::EnumMember(member) => Some(&member.class),
+            _ => None,
+        };
+        if let Some(method) = class.and_then(|class| class.lookup(sym::format)) {
+            let text = self.call_with(&method, value.clone(), CallArgs::of([Value::str(spec)], span))?;
+            return self.str(&text);
+        }
+        if let Value::EnumMember(member) = value
+            && member.kind().shows_value
+        {
+            return self.format_value(&member.value, spec, span);
+        }
         if spec.is_empty() {
             return self.str(value);
         }
@@ -203,7 +242,6 @@ impl Interp<'_> {
         }
         let number = match value {
             Value::Bool(_) if parsed.kind.is_none() => None,
-            Value::EnumMember(_) => self.as_index(value).map(Value::Int),
             Value::Int(_) | Value::Float(_) | Value::Bool(_) => Some(value.clone()),
             _ => None,
         };

@@ -10,6 +10,7 @@ use super::error::{EvalResult, Raise};
 use super::generator::{Coroutine, Resumed, Sent};
 use super::native::CallArgs;
 use super::value::*;
+use super::view::{Part, View, Walk};
 use crate::syntax::*;
 
 /// An iterator.
@@ -31,6 +32,8 @@ pub(crate) enum Source {
     Items(Rc<[Value]>, usize),
     /// Items of a list, which may change meanwhile.
     List(Rc<List>, usize),
+    /// Entries of a dict or set.
+    Dict(Walk),
     /// An object with `__next__`.
     Object(Value),
     /// An object with `__getitem__`, and the next index.
@@ -77,7 +80,7 @@ impl Iter {
         Value::Iterator(Self::new(name, source))
     }
 
-    fn new(name: &'static str, source: Source) -> Rc<Self> {
+    pub(super) fn new(name: &'static str, source: Source) -> Rc<Self> {
         Rc::new(Self { name, source: RefCell::new(source) })
     }
 
@@ -130,6 +133,9 @@ impl Interp<'_> {
             Value::Range(range) => Iter::new("range_iterator", Source::Range(**range, 0)),
             Value::Tuple(items) => Iter::new("tuple_iterator", Source::Items(items.clone(), 0)),
             Value::List(list) => Iter::new("list_iterator", Source::List(list.clone(), 0)),
+            Value::Dict(dict) => Walk::start(dict, Part::Keys, "dictionary"),
+            Value::Set(set) => Walk::start(set, Part::Keys, "set"),
+            other if let Some(view) = other.downcast::<View>() => view.iter(),
             Value::Instance(instance) if self.named_tuple_items(value).is_none() => {
                 if let Some(method) = instance.class.lookup(sym::iter) {
                     return match self.call_with(&method, value.clone(), CallArgs::none(span))? {
@@ -180,6 +186,7 @@ impl Interp<'_> {
     #[expect(clippy::too_many_lines, reason = "one arm for each kind")]
     fn item_of(&mut self, source: &mut Source, span: Span) -> EvalResult<Option<Value>> {
         Ok(match source {
+            Source::Dict(walk) => walk.step(span)?,
             Source::Object(object) => {
                 let object = object.clone();
                 match self.handling_errors(|interp| interp.call_method(&object, sym::next_, CallArgs::none(span))) {
@@ -199,7 +206,7 @@ impl Interp<'_> {
             }
             Source::Until(function, end) => {
                 let item = self.call(&function.clone(), CallArgs::none(span))?;
-                if self.equals(&item, end) { None } else { Some(item) }
+                if self.equal(&item, end, span)? { None } else { Some(item) }
             }
             Source::Zip(columns, strict) => {
                 let mut row = Vec::with_capacity(columns.len());

@@ -257,7 +257,7 @@ impl Interp<'_> {
                     let symbol = self.sym(key);
                     instance.attrs.borrow_mut().set(symbol, item);
                 }
-                instance.frozen.set(instance.class.kind.get() == (ClassKind::Dataclass { frozen: true }));
+                instance.frozen.set(instance.class.is_frozen());
             }
             _ => {}
         }
@@ -489,15 +489,21 @@ impl Interp<'_> {
             kind: Cell::new(match class.kind {
                 HostClassKind::Plain => ClassKind::Plain,
                 HostClassKind::Record => ClassKind::Record,
-                HostClassKind::Dataclass { frozen } => ClassKind::Dataclass { frozen },
-                HostClassKind::Enum { int } => ClassKind::Enum { int },
+                HostClassKind::Dataclass { frozen } => {
+                    ClassKind::Dataclass(DataclassKind { frozen, eq: true, order: false, unsafe_hash: false })
+                }
+                HostClassKind::Enum { int } => {
+                    let mixin = int.then_some(BuiltinType::Int);
+                    ClassKind::Enum(EnumKind { mixin, flag: false, shows_value: int })
+                }
                 HostClassKind::NamedTuple => ClassKind::NamedTuple,
-                HostClassKind::Exception => ClassKind::Exception,
+                HostClassKind::Exception => ClassKind::Exception(self.sym("Exception")),
             }),
             mro: OnceCell::new(),
             attrs: RefCell::new(AttrMap::default()),
             fields: RefCell::new(Vec::new()),
             members: RefCell::new(Vec::new()),
+            combinations: RefCell::new(Vec::new()),
             lenient: class.record,
             def: None,
             span: Span::default(),
@@ -552,7 +558,8 @@ impl Interp<'_> {
                 HostDefault::Factory(arg) => FieldDefault::Factory(self.take_over(arg, None, span)?),
             };
             let name = self.sym(&field.name);
-            made.fields.borrow_mut().push(Field { name, default, init: field.init, kw_only: field.kw_only });
+            let field = Field { init: field.init, kw_only: field.kw_only, ..Field::new(name, default) };
+            made.fields.borrow_mut().push(field);
         }
         Ok(Value::Class(made))
     }

@@ -9,6 +9,7 @@ use super::error::{EvalResult, Raise};
 use super::foreign::Construct;
 use super::native::CallArgs;
 use super::value::*;
+use super::view::{Part, View};
 use crate::syntax::*;
 
 /// Characters of a string that a method may make.
@@ -128,21 +129,23 @@ impl Interp<'_> {
         let wanted = &args.positional[0];
         self.count_steps(items.len() as u64 / 16);
         if name == "count" {
-            let n = items.iter().filter(|v| self.equals(v, wanted)).count();
-            self.check_steps(args.span)?;
-            return Ok(Value::Int(n as i64));
+            let mut n = 0;
+            for item in items {
+                n += i64::from(self.equal(item, wanted, args.span)?);
+            }
+            return Ok(Value::Int(n));
         }
         let from = args.positional.get(1).and_then(Value::as_int).unwrap_or(0);
         let from = usize::try_from(if from < 0 { from + items.len() as i64 } else { from }).unwrap_or(0);
-        let found = items.iter().enumerate().skip(from).find(|(_, v)| self.equals(v, wanted));
-        self.check_steps(args.span)?;
-        match found {
-            Some((index, _)) => Ok(Value::Int(index as i64)),
-            None => {
-                let text = self.repr(wanted)?;
-                Err(Raise::at("value-error", format!("{text} is not in the sequence"), args.span, "searched here"))
+        let to = args.positional.get(2).and_then(Value::as_int).unwrap_or(i64::MAX);
+        let to = usize::try_from(if to < 0 { to + items.len() as i64 } else { to }).unwrap_or(0);
+        for (index, item) in items.iter().enumerate().take(to).skip(from) {
+            if self.equal(item, wanted, args.span)? {
+                return Ok(Value::Int(index as i64));
             }
         }
+        let text = self.repr(wanted)?;
+        Err(Raise::at("value-error", format!("{text} is not in the sequence"), args.span, "searched here"))
     }
 
     fn list_method(&mut self, list: &Rc<List>, name: &str, mut args: CallArgs) -> EvalResult<Value> {
@@ -239,7 +242,7 @@ impl Interp<'_> {
         mut args: CallArgs,
     ) -> EvalResult<Value> {
         let span = args.span;
-        if matches!(name, "copy" | "items" | "keys" | "values") {
+        if name == "copy" {
             self.charge_items(dict.borrow().len().saturating_mul(4), span)?;
         }
         match name {
@@ -263,11 +266,10 @@ impl Interp<'_> {
                     }
                 }
             }
-            "keys" => Ok(Value::list(dict.borrow().keys())),
-            "values" => Ok(Value::list(dict.borrow().iter().map(|(_, _, v)| v.clone()).collect())),
-            "items" => Ok(Value::list(
-                dict.borrow().iter().map(|(_, k, v)| Value::tuple(vec![k.clone(), v.clone()])).collect(),
-            )),
+            "keys" | "values" | "items" => {
+                args.positional_only(self, name, 0, 0)?;
+                Ok(Value::object(View { dict: dict.clone(), part: Part::of_method(name) }))
+            }
             "clear" => {
                 dict.borrow_mut().clear();
                 Ok(Value::None)
@@ -387,8 +389,10 @@ impl Interp<'_> {
         // Most results are as long as the text.
         self.charge_text(text.len(), span)?;
         let first = || match args.positional.first() {
-            Some(Value::Str(text)) => Ok(text.clone()),
-            Some(other) => Err(self.need_str(name, other, span)),
+            Some(other) => match other.plain() {
+                Value::Str(text) => Ok(text.clone()),
+                _ => Err(self.need_str(name, other, span)),
+            },
             None => Err(Raise::at("arguments", format!("{name}() misses its argument"), span, "in this call")),
         };
         let all = |test: fn(char) -> bool| Value::Bool(!text.is_empty() && text.chars().all(test));
@@ -441,7 +445,7 @@ impl Interp<'_> {
                 };
                 let mut found = false;
                 for option in &options {
-                    let Value::Str(option) = option else { return Err(self.need_str(name, option, span)) };
+                    let Value::Str(option) = option.plain() else { return Err(self.need_str(name, option, span)) };
                     found |= if name == "startswith" { text.starts_with(&**option) } else { text.ends_with(&**option) };
                 }
                 Value::Bool(found)
@@ -501,7 +505,7 @@ impl Interp<'_> {
                 args.positional_only(self, name, 1, 1)?;
                 let mut out = String::new();
                 for (index, item) in self.iterate(&args.positional[0], span)?.iter().enumerate() {
-                    let Value::Str(item) = item else { return Err(self.need_str(name, item, span)) };
+                    let Value::Str(item) = item.plain() else { return Err(self.need_str(name, item, span)) };
                     self.charge_text(text.len() + item.len(), span)?;
                     out.push_str(if index > 0 { text } else { "" });
                     out.push_str(item);

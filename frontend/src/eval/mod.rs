@@ -8,11 +8,14 @@ mod arithmetic;
 mod assign;
 mod attrs;
 mod builtins;
+mod cached;
 mod call;
 mod class;
 pub(crate) mod compare;
 pub(crate) mod convert;
 mod dict;
+mod enums;
+mod equality;
 pub(crate) mod error;
 mod exception;
 mod exec;
@@ -20,6 +23,7 @@ mod expr;
 pub(crate) mod foreign;
 mod format;
 mod generator;
+mod hash;
 mod inert;
 pub(crate) mod iterator;
 pub(crate) mod kernel;
@@ -41,6 +45,7 @@ pub(crate) mod tests;
 mod types;
 mod unroll;
 pub(crate) mod value;
+mod view;
 
 use std::cell::Cell;
 use std::path::PathBuf;
@@ -53,7 +58,7 @@ use nki_isa::ids::TrailId;
 use nki_isa::program::{Step, Trail};
 use nki_isa::{Loc, Program};
 
-use rustc_hash::FxHashSet;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use self::error::EvalResult;
 use self::foreign::{Backend, ChooseDialect, Construct, Dialect};
@@ -128,6 +133,8 @@ pub(crate) struct Interp<'a> {
     recovery: recover::Recovery,
     /// Objects whose `id()` was requested.
     ids: Vec<Value>,
+    /// Keys of dicts and sets with a `__hash__` of their own, by its value: one of all that are equal.
+    hashed: FxHashMap<i64, Vec<Value>>,
     /// What [`Self::report_once`] has reported, and where.
     reported: FxHashSet<(&'static str, Span)>,
     /// Files loaded, by path; `None` for those that cannot be read.
@@ -232,6 +239,7 @@ impl<'a> Interp<'a> {
             sent: None,
             recovery: recover::Recovery::default(),
             ids: Vec::new(),
+            hashed: FxHashMap::default(),
             reported: FxHashSet::default(),
             modules: Vec::new(),
             loading: Vec::new(),

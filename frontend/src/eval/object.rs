@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use nki_diag::Span;
 
-use super::value::Value;
+use super::value::{BuiltinType, Value};
 use crate::syntax::{ClassDef, Symbol};
 
 /// Which kind of class, by its bases and decorators.
@@ -16,19 +16,65 @@ pub(crate) enum ClassKind {
     /// A subclass of the dialect's base class of records: `__init__` is made from the fields.
     Record,
     /// `@dataclass`
-    Dataclass {
-        /// Assignments after construction are refused.
-        frozen: bool,
-    },
+    Dataclass(DataclassKind),
     /// A subclass of `Enum`.
-    Enum {
-        /// Members count as their integer values.
-        int: bool,
-    },
+    Enum(EnumKind),
     /// A subclass of `NamedTuple`.
     NamedTuple,
-    /// A subclass of an exception class.
-    Exception,
+    /// A subclass of this exception class of Python's.
+    Exception(Symbol),
+}
+
+/// What `@dataclass` was told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct DataclassKind {
+    /// Assignments after construction are refused.
+    pub(crate) frozen: bool,
+    /// Objects are compared by their fields.
+    pub(crate) eq: bool,
+    /// Objects have an order.
+    pub(crate) order: bool,
+    /// Objects are hashed by their fields, frozen or not.
+    pub(crate) unsafe_hash: bool,
+}
+
+/// What the members of an Enum are besides.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct EnumKind {
+    /// The type whose values they are, too: `class Mode(str, Enum)`.
+    pub(crate) mixin: Option<BuiltinType>,
+    /// They combine with `|`: `Flag`, `IntFlag`.
+    pub(crate) flag: bool,
+    /// Their text is that of their values: `IntEnum`, `StrEnum`, `IntFlag`.
+    pub(crate) shows_value: bool,
+}
+
+impl EnumKind {
+    /// What a base class in Python's library makes of an Enum.
+    pub(crate) fn of_base(base: BuiltinType) -> Option<Self> {
+        let (mixin, flag) = match base {
+            BuiltinType::Enum => (None, false),
+            BuiltinType::IntEnum => (Some(BuiltinType::Int), false),
+            BuiltinType::StrEnum => (Some(BuiltinType::Str), false),
+            BuiltinType::Flag => (None, true),
+            BuiltinType::IntFlag => (Some(BuiltinType::Int), true),
+            _ => return None,
+        };
+        Some(Self { mixin, flag, shows_value: mixin.is_some() })
+    }
+
+    /// Whether members are instances of a type of Python's library.
+    pub(crate) fn is_of(self, class: BuiltinType) -> bool {
+        let Self { mixin, flag, shows_value } = self;
+        match class {
+            BuiltinType::Enum => true,
+            BuiltinType::Flag => flag,
+            BuiltinType::IntEnum => mixin == Some(BuiltinType::Int) && shows_value && !flag,
+            BuiltinType::StrEnum => mixin == Some(BuiltinType::Str) && shows_value,
+            BuiltinType::IntFlag => mixin == Some(BuiltinType::Int) && flag,
+            other => mixin == Some(other),
+        }
+    }
 }
 
 /// One declared field of a class.
@@ -39,6 +85,17 @@ pub(crate) struct Field {
     /// Whether the constructor takes it.
     pub(crate) init: bool,
     pub(crate) kw_only: bool,
+    /// Whether it counts when objects are compared.
+    pub(crate) compare: bool,
+    /// Whether it is shown.
+    pub(crate) repr: bool,
+}
+
+impl Field {
+    /// A field that the constructor takes.
+    pub(crate) fn new(name: Symbol, default: FieldDefault) -> Self {
+        Self { name, default, init: true, kw_only: false, compare: true, repr: true }
+    }
 }
 
 /// What a field is set to when the caller gives nothing.
@@ -55,6 +112,8 @@ pub(crate) struct FieldSpec {
     pub(crate) default: FieldDefault,
     pub(crate) init: bool,
     pub(crate) kw_only: bool,
+    pub(crate) compare: bool,
+    pub(crate) repr: bool,
 }
 
 /// A class.
@@ -68,6 +127,8 @@ pub(crate) struct Class {
     pub(crate) fields: RefCell<Vec<Field>>,
     /// Members of an Enum in order.
     pub(crate) members: RefCell<Vec<Rc<EnumMember>>>,
+    /// Members of a Flag that have several bits or none, as far as they are declared or made.
+    pub(crate) combinations: RefCell<Vec<Rc<EnumMember>>>,
     /// Derives from the base class of records: fields that have no default and get no value become None.
     pub(crate) lenient: bool,
     /// Its statement; made by a function otherwise.
@@ -82,6 +143,19 @@ impl Class {
             return Some(value.clone());
         }
         self.mro.get()?.iter().find_map(|class| class.attrs.borrow().get(name).cloned())
+    }
+
+    /// The exception class of Python's from which it derives.
+    pub(crate) fn exception_base(&self) -> Option<Symbol> {
+        match self.kind.get() {
+            ClassKind::Exception(base) => Some(base),
+            _ => None,
+        }
+    }
+
+    /// Whether it is a frozen dataclass.
+    pub(crate) fn is_frozen(&self) -> bool {
+        matches!(self.kind.get(), ClassKind::Dataclass(DataclassKind { frozen: true, .. }))
     }
 
     /// Whether this is `other` or derives from it.
@@ -102,6 +176,7 @@ pub(crate) struct Instance {
 /// A member of an Enum.
 pub(crate) struct EnumMember {
     pub(crate) class: Rc<Class>,
+    /// Empty for a combination of flags that has no name.
     pub(crate) name: Symbol,
     pub(crate) value: Value,
 }
@@ -110,7 +185,21 @@ pub(crate) struct EnumMember {
 pub(crate) enum Descriptor {
     Static(Value),
     Class(Value),
-    Property { get: Value, set: Option<Value> },
+    Property {
+        get: Value,
+        set: Option<Value>,
+    },
+    /// A function in Rust that takes the receiver first.
+    Method(Value),
+    /// `@cached_property`
+    CachedProperty(Value),
+}
+
+impl Value {
+    /// Whether it is the descriptor of a `@cached_property`.
+    pub(crate) fn is_cached_property(&self) -> bool {
+        matches!(self, Value::Descriptor(descriptor) if matches!(**descriptor, Descriptor::CachedProperty(_)))
+    }
 }
 
 /// `super()` of a method.

@@ -112,20 +112,15 @@ impl Interp<'_> {
                 if let Some(value) = self.operator_method(op, left, right, span)? {
                     return Ok(value);
                 }
-                if let (Some(a), Some(b)) = (self.as_number(left), self.as_number(right)) {
-                    return self.binary(op, &a, &b, span);
+                if let Some(value) = self.flag_operation(op, left, right, span)? {
+                    return Ok(value);
+                }
+                let (a, b) = (left.plain(), right.plain());
+                if !std::ptr::eq(a, left) || !std::ptr::eq(b, right) {
+                    return self.binary(op, a, b, span);
                 }
                 Err(self.bad_operands(op.text(), left, right, span))
             }
-        }
-    }
-
-    /// The number behind a member of an IntEnum; a number itself.
-    fn as_number(&self, value: &Value) -> Option<Value> {
-        match value {
-            Value::EnumMember(_) => self.as_index(value).map(Value::Int),
-            Value::Int(_) | Value::Float(_) | Value::Bool(_) => Some(value.clone()),
-            _ => None,
         }
     }
 
@@ -141,15 +136,22 @@ impl Interp<'_> {
 
     fn operator_method(&mut self, op: BinOp, left: &Value, right: &Value, span: Span) -> EvalResult<Option<Value>> {
         let (plain, reflected, _) = op.methods();
-        if let Value::Instance(instance) = left
-            && let Some(method) = instance.class.lookup(plain)
+        let (own, other) = (left.own_class().cloned(), right.own_class().cloned());
+        let mut attempts = [(&own, plain, left, right), (&other, reflected, right, left)];
+        // A derived class with a reflected method of its own goes first.
+        if let (Some(own), Some(other)) = (&own, &other)
+            && !Rc::ptr_eq(own, other)
+            && other.is_subclass(own)
+            && other.attrs.borrow().get(reflected).is_some()
         {
-            return self.call_with(&method, left.clone(), CallArgs::of([right.clone()], span)).map(Some);
+            attempts.swap(0, 1);
         }
-        if let Value::Instance(instance) = right
-            && let Some(method) = instance.class.lookup(reflected)
-        {
-            return self.call_with(&method, right.clone(), CallArgs::of([left.clone()], span)).map(Some);
+        for (class, name, receiver, argument) in attempts {
+            let Some(method) = class.as_ref().and_then(|class| class.lookup(name)) else { continue };
+            let answer = self.call_with(&method, receiver.clone(), CallArgs::of([argument.clone()], span))?;
+            if !matches!(answer, Value::NotImplemented) {
+                return Ok(Some(answer));
+            }
         }
         Ok(None)
     }
@@ -272,11 +274,15 @@ impl Interp<'_> {
             return if self.in_kernel { Err(self.host_error(host, span)) } else { Ok(value.clone()) };
         }
         let text = op.text();
-        let number = self.as_number(value);
-        Ok(match (op, number) {
-            (UnaryOp::Neg, Some(Value::Float(x))) => Value::Float(-x),
-            (UnaryOp::Pos, Some(Value::Float(x))) => Value::Float(x),
-            (op, Some(number)) if number.as_int().is_some() => {
+        if let (UnaryOp::Invert, Value::EnumMember(member)) = (op, value)
+            && let Some(inverse) = self.invert_flag(member, span)?
+        {
+            return Ok(inverse);
+        }
+        Ok(match (op, value.plain()) {
+            (UnaryOp::Neg, Value::Float(x)) => Value::Float(-x),
+            (UnaryOp::Pos, Value::Float(x)) => Value::Float(*x),
+            (op, number) if number.as_int().is_some() => {
                 let x = number.as_int().unwrap_or(0);
                 match op {
                     UnaryOp::Neg => return self.int_op(BinOp::Sub, 0, x, span),
@@ -323,7 +329,14 @@ impl Interp<'_> {
                 }
                 true
             }
-            Value::EnumMember(_) => self.as_index(value) != Some(0),
+            Value::EnumMember(member) => {
+                if let Some(method) = member.class.lookup(sym::bool_) {
+                    let value = self.call_with(&method, value.clone(), CallArgs::none(span))?;
+                    return self.truth(&value, span);
+                }
+                let counts = member.kind().flag || member.kind().mixin.is_some();
+                !counts || self.truth(&member.value, span)?
+            }
             Value::Host(host) => return if self.in_kernel { Err(self.host_error(host, span)) } else { Ok(false) },
             Value::Poison => return Err(Raise::reported()),
             Value::Object(object) => return object.truth(self, value, span),
@@ -354,7 +367,12 @@ impl Interp<'_> {
                 (0..n).map(|i| Value::Int(range.at(i))).collect()
             }
             Value::Str(text) => text.chars().map(|c| Value::str(c.to_string())).collect(),
-            Value::Class(class) if matches!(class.kind.get(), ClassKind::Enum { .. }) => {
+            Value::EnumMember(member) => match self.flags_in(member) {
+                Some(flags) => flags,
+                None if member.kind().mixin.is_some() => return self.iterate(&member.value, span),
+                None => return Err(self.not_iterable(value, span)),
+            },
+            Value::Class(class) if class.enum_kind().is_some() => {
                 class.members.borrow().iter().cloned().map(Value::EnumMember).collect()
             }
             Value::Instance(instance) => {

@@ -6,6 +6,7 @@ use nki_diag::memory::Limit;
 
 use crate::{Arg, Loader, Options, syntax::sym};
 
+mod classes;
 mod live;
 mod numbers;
 mod python;
@@ -209,7 +210,7 @@ fn containers_follow_python() {
         ("list(map(lambda x: x + 1, [1, 2])), list(filter(None, [0, 1]))", "([2, 3], [1])"),
         ("any(x > 2 for x in [1, 2, 3]), all([])", "(True, True)"),
         ("[*range(2), 5], {**{'a': 1}, 'b': 2}", "([0, 1, 5], {'a': 1, 'b': 2})"),
-        ("dict(a=1, b=2).items(), list({'a': 1}), {'a': 1}.get('b', 3)", "([('a', 1), ('b', 2)], ['a'], 3)"),
+        ("list(dict(a=1, b=2).items()), list({'a': 1}), {'a': 1}.get('b', 3)", "([('a', 1), ('b', 2)], ['a'], 3)"),
         ("[1, 2, 3].index(2), (1, 1).count(1), list(reversed([1, 2]))", "(1, 2, [2, 1])"),
     ] {
         check_expr(expr, expected);
@@ -313,7 +314,7 @@ fn classes_made_from_fields() {
     check("@dataclass\nclass A(nl.NKIObject):\n    x = None\n    y = 2\na = A(x=1)\nprint(a.x, a.y)", "1 2");
     check(
         "@dataclass\nclass P:\n    a: int\n    b: list = field(default_factory=list)\n    c: int = field(default=3)\n    def __post_init__(self):\n        self.d = self.a + self.c\np, q = P(1), P(2)\np.b.append(1)\nprint(p, q.b, p.d, P(1) == P(1))",
-        "P(a=1, b=[1], c=3, d=4) [] 4 True",
+        "P(a=1, b=[1], c=3) [] 4 True",
     );
     check("@dataclass(frozen=True)\nclass P:\n    a: int\nP(1).a = 2", "frozen-object: `a` of a P cannot be changed");
     check("@dataclass\nclass P:\n    a: int\nP()", "arguments: P() misses its field `a`");
@@ -340,7 +341,7 @@ fn library_modules() {
     );
     check(
         "from collections import defaultdict\nd = defaultdict(list)\nd['a'].append(1)\nprint(d, math if False else 0)",
-        "{'a': [1]} 0",
+        "defaultdict(<class 'list'>, {'a': [1]}) 0",
     );
     check("import math\nprint(math.sqrt(-1))", "value-error: sqrt() is not defined there");
 }
@@ -392,7 +393,7 @@ fn exceptions_can_be_handled() {
     );
     check(
         "class E(ValueError):\n    pass\ntry:\n    raise E('x')\nexcept KeyError:\n    pass\nexcept ValueError as e:\n    print(1)\nexcept Exception as e:\n    print(2, e)",
-        "2 x",
+        "1",
     );
 }
 

@@ -218,6 +218,7 @@ impl Interp<'_> {
             | Value::BoundMethod(_)
             | Value::Kernel(_)
             | Value::Partial(_)
+            | Value::Cached(_)
             | Value::BoundBuiltin(_) => BuiltinType::Function,
             other => {
                 return Value::Host(Rc::new(Host {
@@ -249,18 +250,13 @@ impl Interp<'_> {
             Value::Type(kind) => match (kind, value) {
                 (BuiltinType::Object, _) => true,
                 (BuiltinType::Int, Value::Bool(_)) => true,
-                (BuiltinType::Int, Value::EnumMember(_)) => self.as_index(value).is_some(),
+                (kind, Value::EnumMember(member)) => member.kind().is_of(*kind),
                 (BuiltinType::Tuple, Value::Instance(_)) => self.named_tuple_items(value).is_some(),
-                (BuiltinType::Enum, Value::EnumMember(_)) => true,
-                (BuiltinType::IntEnum, Value::EnumMember(_)) => self.as_index(value).is_some(),
                 _ => matches!(self.type_of(value, span), Value::Type(of) if of == *kind),
             },
             Value::ExceptionClass(name) => match value {
                 Value::Exception(exception) => self.is_exception(exception.0, *name),
-                Value::Instance(i) => {
-                    i.class.kind.get() == ClassKind::Exception
-                        && matches!(&*self.name(*name), "Exception" | "BaseException")
-                }
+                Value::Instance(i) => i.class.exception_base().is_some_and(|base| self.is_exception(base, *name)),
                 _ => false,
             },
             // `np.ndarray`, `torch.Tensor`: no value of a kernel is one.

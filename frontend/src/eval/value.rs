@@ -7,12 +7,14 @@ use std::rc::Rc;
 use nki_diag::Span;
 use rustc_hash::FxHashMap;
 
+use super::cached::Cached;
 pub(crate) use super::dict::{Dict, Key};
 use super::foreign::{Dialect, Edge, Object, article};
 use super::iterator::Iter;
 use super::native::Native;
 pub(crate) use super::object::{
-    AttrMap, Class, ClassKind, Descriptor, EnumMember, Field, FieldDefault, FieldSpec, Instance, Super,
+    AttrMap, Class, ClassKind, DataclassKind, Descriptor, EnumKind, EnumMember, Field, FieldDefault, FieldSpec,
+    Instance, Super,
 };
 use crate::syntax::{FuncDef, Symbol};
 
@@ -29,6 +31,7 @@ pub(crate) enum Value {
     Float(f64),
     Str(Rc<str>),
     Ellipsis,
+    NotImplemented,
     Tuple(Rc<[Value]>),
     List(Rc<List>),
     Dict(Rc<RefCell<Dict>>),
@@ -46,6 +49,8 @@ pub(crate) enum Value {
     Native(Rc<Native>),
     /// `functools.partial` and the like.
     Partial(Rc<Partial>),
+    /// A function that keeps its results.
+    Cached(Rc<Cached>),
     Class(Rc<Class>),
     Instance(Rc<Instance>),
     EnumMember(Rc<EnumMember>),
@@ -215,6 +220,7 @@ impl Value {
             Self::Float(_) => "float".into(),
             Self::Str(_) => "str".into(),
             Self::Ellipsis => "ellipsis".into(),
+            Self::NotImplemented => "NotImplementedType".into(),
             Self::Tuple(_) => "tuple".into(),
             Self::List(_) => "list".into(),
             Self::Dict(_) => "dict".into(),
@@ -222,7 +228,7 @@ impl Value {
             Self::Range(_) => "range".into(),
             Self::Iterator(iterator) => iterator.name.into(),
             Self::Slice(_) => "slice".into(),
-            Self::Function(_) | Self::Native(_) | Self::Partial(_) => "function".into(),
+            Self::Function(_) | Self::Native(_) | Self::Partial(_) | Self::Cached(_) => "function".into(),
             Self::Kernel(_) => "kernel".into(),
             Self::BoundMethod(_) | Self::BoundBuiltin(_) => "method".into(),
             Self::Class(_) | Self::ExceptionClass(_) | Self::Type(_) => "type".into(),
@@ -263,6 +269,12 @@ pub(crate) enum BuiltinType {
     Enum,
     /// `enum.IntEnum`, as a base class.
     IntEnum,
+    /// `enum.StrEnum`, as a base class.
+    StrEnum,
+    /// `enum.Flag`, as a base class.
+    Flag,
+    /// `enum.IntFlag`, as a base class.
+    IntFlag,
     /// `typing.NamedTuple`, as a base class.
     NamedTuple,
 }
@@ -288,6 +300,9 @@ impl BuiltinType {
             Self::Ellipsis => "ellipsis",
             Self::Enum => "Enum",
             Self::IntEnum => "IntEnum",
+            Self::StrEnum => "StrEnum",
+            Self::Flag => "Flag",
+            Self::IntFlag => "IntFlag",
             Self::NamedTuple => "NamedTuple",
         }
     }

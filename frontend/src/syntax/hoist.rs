@@ -53,7 +53,7 @@ fn yields(expr: &Expr) -> bool {
 }
 
 /// Calls `each` with the operands of an expression that are evaluated in its own function.
-fn each_operand<'e>(expr: &'e Expr, each: &mut dyn FnMut(&'e Expr)) {
+pub(super) fn each_operand<'e>(expr: &'e Expr, each: &mut dyn FnMut(&'e Expr)) {
     match &expr.kind {
         ExprKind::Attr(e, _) | ExprKind::Unary(_, e) | ExprKind::Starred(e) | ExprKind::Walrus(_, e) => each(e),
         ExprKind::Generator(_, e) => each(e),

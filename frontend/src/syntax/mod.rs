@@ -5,6 +5,7 @@ mod hoist;
 pub(crate) mod parse;
 pub(crate) mod resolve;
 mod tree;
+mod walrus;
 
 pub(crate) use self::carried::Carried;
 pub(crate) use self::tree::*;

@@ -7,6 +7,7 @@ use std::rc::Rc;
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
+use super::walrus;
 use crate::syntax::*;
 
 /// Fills in every [`Slot`] and [`Scope`] of a file.
@@ -276,8 +277,9 @@ impl Resolver {
     }
 
     /// A scope for `body` whose first slots are `params`.
-    fn enter(&mut self, kind: Kind, params: impl Iterator<Item = Symbol>, body: &[Stmt]) {
+    fn enter(&mut self, kind: Kind, params: impl Iterator<Item = Symbol>, body: &[Stmt], comprehension: bool) {
         let mut scope = Building::new(kind);
+        scope.comprehension = comprehension;
         for name in params {
             // A parameter has its slot even if a (wrong) program names two alike.
             let slot = scope.add(name);
@@ -286,6 +288,9 @@ impl Resolver {
         scope.declarations(body);
         let mut names = Vec::new();
         body.iter().for_each(|s| bound_names(s, &mut names));
+        if !comprehension {
+            walrus::names(body, &mut names);
+        }
         names.into_iter().for_each(|n| scope.declare(n));
         self.scopes.push(scope);
     }
@@ -295,8 +300,8 @@ impl Resolver {
         let Some(inner) = Rc::get_mut(def) else { return };
         inner.decorators.iter_mut().for_each(|e| self.expr(e));
         inner.params.iter_mut().filter_map(|p| p.default.as_mut()).for_each(|e| self.expr(e));
-        self.enter(Kind::Function, inner.params.iter().map(|p| p.name), &inner.body);
-        self.top().comprehension = inner.name == sym::genexpr;
+        let comprehension = inner.name == sym::genexpr;
+        self.enter(Kind::Function, inner.params.iter().map(|p| p.name), &inner.body, comprehension);
         self.block(&mut inner.body);
         inner.scope = self.finish();
         self.functions.push(def.clone());
@@ -383,7 +388,7 @@ impl Resolver {
                     self.exprs(&mut def.decorators);
                     self.exprs(&mut def.bases);
                     def.keywords.iter_mut().for_each(|(_, e)| self.expr(e));
-                    self.enter(Kind::Class, std::iter::empty(), &def.body);
+                    self.enter(Kind::Class, std::iter::empty(), &def.body, false);
                     self.block(&mut def.body);
                     def.scope = self.finish();
                 }

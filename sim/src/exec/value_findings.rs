@@ -68,6 +68,11 @@ fn show(x: f32) -> String {
     if x.is_nan() { "NaN".into() } else { format!("{x:?}").trim_end_matches(".0").to_owned() }
 }
 
+/// A value that no integer type of the machine holds, to its last digit: the shortest text of 2^31 ends with zeros.
+pub(super) fn show_integer(x: f32) -> String {
+    if x.fract() == 0.0 && x.abs() < 1e16 { show_exact(f64::from(x)) } else { show(x) }
+}
+
 fn show_exact(x: f64) -> String {
     format!("{x:?}").trim_end_matches(".0").to_owned()
 }
@@ -382,7 +387,7 @@ impl<'p> Interpreter<'p> {
         if !self.is_first("saturated-store", at) {
             return;
         }
-        let (value, limit) = (show(found.value), if found.value < 0.0 { low } else { high });
+        let (value, limit) = (show_integer(found.value), if found.value < 0.0 { low } else { high });
         let what = instruction(at.node);
         let first = self.first_at(at, found.output, found.row, found.element);
         let name = self.name_of_tensor(tensor);

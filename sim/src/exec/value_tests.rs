@@ -116,3 +116,10 @@ fn data_beside_an_index_of_absent_values_is_clipped() {
     // No value is found: the indices are all ones, which is no loss.
     assert!(found([1.0; 8]).is_empty());
 }
+
+#[test]
+fn a_clipped_integer_is_shown_to_its_last_digit() {
+    use super::value_findings::show_integer;
+    let shown = [2_147_483_648.0, -2_147_483_648.0, 4_294_967_296.0, 300.5, f32::INFINITY, 1e30].map(show_integer);
+    assert_eq!(shown, ["2147483648", "-2147483648", "4294967296", "300.5", "inf", "1e30"]);
+}

@@ -242,6 +242,7 @@ fn target_before(text: &str) -> Option<&str> {
         line = before.trim_end_matches('\\');
         line = line.get(line.rfind('\n').map_or(0, |i| i + 1)..)?;
     }
+    let line = last_statement(line);
     let before = line.trim_end().trim_end_matches(['(', '[', ' ']);
     if let Some(head) = before.strip_suffix('=') {
         let head = head.trim_end();
@@ -260,6 +261,38 @@ fn target_before(text: &str) -> Option<&str> {
         return None;
     }
     name_of_item(head, rest)
+}
+
+/// What follows the last `;` of a line, or the `:` of a compound statement.
+fn last_statement(line: &str) -> &str {
+    const COMPOUND: &[&str] =
+        &["async", "class", "def", "elif", "else", "except", "finally", "for", "if", "try", "while", "with"];
+    let is_header = |text: &str| {
+        let word = text.trim_start().split(|c: char| !c.is_alphanumeric() && c != '_').next();
+        word.is_some_and(|word| COMPOUND.contains(&word))
+    };
+    let (mut start, mut depth, mut quote) = (0, 0_i32, None);
+    let mut chars = line.char_indices().peekable();
+    while let Some((at, c)) = chars.next() {
+        match (quote, c) {
+            (Some(_), '\\') => drop(chars.next()),
+            (Some(open), _) if open == c => quote = None,
+            (Some(_), _) => {}
+            (None, '\'' | '"') => quote = Some(c),
+            (None, '(' | '[' | '{') => depth += 1,
+            (None, ')' | ']' | '}') => depth -= 1,
+            (None, ';') if depth <= 0 => start = at + 1,
+            // Below 0, the line ends what earlier ones began.
+            (None, ':')
+                if (depth < 0 || depth == 0 && is_header(&line[start..at]))
+                    && !matches!(chars.peek(), Some((_, '='))) =>
+            {
+                (start, depth) = (at + 1, 0);
+            }
+            _ => {}
+        }
+    }
+    &line[start..]
 }
 
 /// The variable of `head`, `a, b` or one name, that gets what follows `items`: each of several gets one, and the last one what is inside of
@@ -314,6 +347,16 @@ mod tests {
             ("a, b = (\n   ", Some("a")),
             ("    a, b = (f(x),\n   ", Some("b")),
             ("x = (\n   ", Some("x")),
+            ("P, N = x.shape; t = ", Some("t")),
+            ("P, N = x.shape; f(", None),
+            ("a = ';'; b = ", Some("b")),
+            ("d = f(';", Some("d")),
+            ("def tile(shape, dt=nl.float32): return ", None),
+            ("def tile(shape, dt=nl.float32): t = ", Some("t")),
+            ("def tile(shape,\n         dt=nl.float32): return ", None),
+            ("if a == b: t = ", Some("t")),
+            ("for i in f(n=2): t = f(", Some("t")),
+            ("t = {'a': ", Some("t")),
             ("if x == ", None),
             ("", None),
         ] {

@@ -207,6 +207,7 @@ pub(super) fn record(interp: &mut Interp<'_>, name: &str, attrs: &[(&str, Value)
         attrs: RefCell::default(),
         fields: RefCell::default(),
         members: RefCell::default(),
+        combinations: RefCell::default(),
         lenient: false,
         def: None,
         span: Span::default(),

@@ -5,7 +5,10 @@ pub(crate) mod dtype;
 mod math;
 mod numpy;
 mod objects;
+mod ordering;
 mod tools;
+
+use std::rc::Rc;
 
 use nki_diag::Span;
 use nki_isa::DType;
@@ -16,7 +19,7 @@ pub(crate) use self::objects::namedtuple;
 pub(crate) use self::tools::chain_from;
 use self::{math::*, objects::*, tools::*};
 use super::Interp;
-use super::error::EvalResult;
+use super::error::{EvalResult, Raise};
 use super::native::{CallArgs, NativeFn};
 use super::value::*;
 
@@ -133,20 +136,30 @@ pub(crate) fn attr(interp: &mut Interp<'_>, module: &str, name: &str, span: Span
                 Value::Instance(instance) => Some(&instance.class),
                 _ => None,
             };
-            Ok(Value::Bool(class.is_some_and(|c| matches!(c.kind.get(), ClassKind::Dataclass { .. }))))
+            Ok(Value::Bool(class.is_some_and(|c| matches!(c.kind.get(), ClassKind::Dataclass(_)))))
         }),
 
-        ("enum", "Enum" | "StrEnum") => Some(Value::Type(BuiltinType::Enum)),
-        ("enum", "IntEnum" | "Flag" | "IntFlag") => Some(Value::Type(BuiltinType::IntEnum)),
+        ("enum", "Enum") => Some(Value::Type(BuiltinType::Enum)),
+        ("enum", "IntEnum") => Some(Value::Type(BuiltinType::IntEnum)),
+        ("enum", "StrEnum") => Some(Value::Type(BuiltinType::StrEnum)),
+        ("enum", "Flag") => Some(Value::Type(BuiltinType::Flag)),
+        ("enum", "IntFlag") => Some(Value::Type(BuiltinType::IntFlag)),
         // Each use makes a new value when the class is made.
         ("enum", "auto") => native(|_, _| Ok(Value::native("enum.auto", identity, 0))),
-        ("enum", "unique") => native(identity),
+        ("enum", "unique") => native(super::enums::unique),
 
         ("functools", "partial") => native(partial),
         ("functools", "reduce") => native(reduce),
-        ("functools", "cache" | "total_ordering" | "singledispatch") => native(identity),
-        ("functools", "lru_cache" | "wraps") => native(decorator_factory),
-        ("functools", "cached_property") => interp.builtin("property"),
+        ("functools", "cache") => native(super::cached::cache),
+        ("functools", "lru_cache") => native(super::cached::lru_cache),
+        ("functools", "wraps") => native(|_, _| Ok(Value::native("decorator", identity, 0))),
+        ("functools", "total_ordering") => native(ordering::total_ordering),
+        ("functools", "singledispatch" | "singledispatchmethod") => native(no_dispatch),
+        ("functools", "cached_property") => native(|i, mut a| {
+            a.positional_only(i, "cached_property", 1, 1)?;
+            let function = a.positional.pop().unwrap_or(Value::None);
+            Ok(Value::Descriptor(Rc::new(Descriptor::CachedProperty(function))))
+        }),
         ("itertools", _) if itertools(name).is_some() => itertools(name).and_then(native),
         ("operator", _) => operator(name).and_then(native),
         ("collections", "OrderedDict") => Some(Value::Type(BuiltinType::Dict)),
@@ -193,14 +206,8 @@ fn identity(_: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
     Ok(args.positional.into_iter().next().unwrap_or(Value::None))
 }
 
-/// `@lru_cache` and `@lru_cache(maxsize=None)`
-fn decorator_factory(_: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
-    match args.positional.first() {
-        Some(function @ Value::Function(_))
-            if args.keyword.is_empty() && args.positional.len() == 1 && args.data == 0 =>
-        {
-            Ok(function.clone())
-        }
-        _ => Ok(Value::native("decorator", identity, 0)),
-    }
+/// `@singledispatch`
+fn no_dispatch(_: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
+    let message = "functools.singledispatch is not supported";
+    Err(Raise::at("unsupported-syntax", message, args.span, "here").help("test the type with isinstance()"))
 }

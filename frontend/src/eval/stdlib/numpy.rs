@@ -38,8 +38,8 @@ pub(super) fn function(name: &str) -> Option<NativeFn> {
         "all" => |i, a| method(i, a, "all"),
         "min" | "amin" => |i, a| total(i, a, "min"),
         "max" | "amax" => |i, a| total(i, a, "max"),
-        "minimum" => |i, a| extremum(i, a, "min", f64::min),
-        "maximum" => |i, a| extremum(i, a, "max", f64::max),
+        "minimum" => |i, a| extremum(i, a, "min", array::minimum),
+        "maximum" => |i, a| extremum(i, a, "max", array::maximum),
         "abs" | "absolute" => abs,
         "dtype" => element_type,
         "round" | "around" => round,
@@ -280,6 +280,13 @@ fn method(interp: &mut Interp<'_>, mut args: CallArgs, name: &str) -> EvalResult
 /// A reduction that is Python's own for anything but arrays.
 fn total(interp: &mut Interp<'_>, args: CallArgs, name: &str) -> EvalResult<Value> {
     if args.positional.first().and_then(array_of).is_some() {
+        return method(interp, args, name);
+    }
+    // Floats are summed in pairs.
+    if let ("sum", [items @ (Value::List(_) | Value::Tuple(_))]) = (name, &args.positional[..])
+        && let Ok(array) = Array::from_value(items, None, args.span)
+        && array.dtype.is_float()
+    {
         return method(interp, args, name);
     }
     match interp.builtin(name) {

@@ -13,22 +13,32 @@ use super::super::value::*;
 use super::math::record;
 use crate::syntax::*;
 
-pub(super) fn dataclass(interp: &mut Interp<'_>, mut args: CallArgs) -> EvalResult<Value> {
-    let frozen = match args.take_keyword(sym::frozen) {
-        Some(value) => interp.truth(&value, args.span)?,
-        None => false,
+pub(super) fn dataclass(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
+    let flag = |interp: &mut Interp<'_>, name: &str, default: bool| {
+        let name = interp.sym(name);
+        let given = args.keyword.iter().find(|(n, _)| *n == name).map(|(_, value)| value.clone());
+        given.map_or(Ok(default), |value| interp.truth(&value, args.span))
     };
-    let kw_only = args.take_keyword(sym::kw_only).is_some_and(|v| matches!(v, Value::Bool(true)));
+    let kind = DataclassKind {
+        frozen: flag(interp, "frozen", false)?,
+        eq: flag(interp, "eq", true)?,
+        order: flag(interp, "order", false)?,
+        unsafe_hash: flag(interp, "unsafe_hash", false)?,
+    };
+    let kw_only = flag(interp, "kw_only", false)?;
+    if kind.order && !kind.eq {
+        return Err(Raise::at("value-error", "eq must be true if order is true", args.span, "in this call"));
+    }
     match args.positional.first() {
         Some(Value::Class(class)) => {
-            class.kind.set(ClassKind::Dataclass { frozen });
+            class.kind.set(ClassKind::Dataclass(kind));
             if kw_only {
                 class.fields.borrow_mut().iter_mut().for_each(|f| f.kw_only = true);
             }
             Ok(Value::Class(class.clone()))
         }
         None => {
-            let keyword = vec![(sym::frozen, Value::Bool(frozen)), (sym::kw_only, Value::Bool(kw_only))];
+            let keyword = args.keyword.into_vec();
             let function = Value::native("dataclasses.dataclass", dataclass, 0);
             Ok(Value::Partial(Rc::new(Partial { function, positional: Vec::new(), keyword })))
         }
@@ -38,7 +48,7 @@ pub(super) fn dataclass(interp: &mut Interp<'_>, mut args: CallArgs) -> EvalResu
     }
 }
 
-pub(super) fn field(_: &mut Interp<'_>, mut args: CallArgs) -> EvalResult<Value> {
+pub(super) fn field(interp: &mut Interp<'_>, mut args: CallArgs) -> EvalResult<Value> {
     let default = match (args.take_keyword(sym::default), args.take_keyword(sym::default_factory)) {
         (Some(value), _) => FieldDefault::Value(value),
         (None, Some(factory)) => FieldDefault::Factory(factory),
@@ -47,7 +57,9 @@ pub(super) fn field(_: &mut Interp<'_>, mut args: CallArgs) -> EvalResult<Value>
     let is = |value: Option<Value>, wanted: bool| matches!(value, Some(Value::Bool(b)) if b == wanted);
     let init = !is(args.take_keyword(sym::init_false), false);
     let kw_only = is(args.take_keyword(sym::kw_only), true);
-    Ok(Value::FieldSpec(Rc::new(FieldSpec { default, init, kw_only })))
+    let repr = !is(args.take_keyword(sym::repr_kw), false);
+    let compare = !is(args.take_keyword(interp.sym("compare")), false);
+    Ok(Value::FieldSpec(Rc::new(FieldSpec { default, init, kw_only, compare, repr })))
 }
 
 pub(super) fn instance_arg(interp: &Interp<'_>, args: &CallArgs, name: &str) -> EvalResult<Rc<Instance>> {
@@ -112,14 +124,12 @@ pub(crate) fn namedtuple(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<
     let fields = names
         .iter()
         .enumerate()
-        .map(|(i, n)| Field {
-            name: interp.sym(n),
-            default: match i.checked_sub(first_default).and_then(|i| defaults.get(i)) {
+        .map(|(i, n)| {
+            let default = match i.checked_sub(first_default).and_then(|i| defaults.get(i)) {
                 Some(value) => FieldDefault::Value(value.clone()),
                 None => FieldDefault::Required,
-            },
-            init: true,
-            kw_only: false,
+            };
+            Field::new(interp.sym(n), default)
         })
         .collect();
     let class = Rc::new(Class {
@@ -129,6 +139,7 @@ pub(crate) fn namedtuple(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<
         attrs: RefCell::default(),
         fields: RefCell::new(fields),
         members: RefCell::default(),
+        combinations: RefCell::default(),
         lenient: false,
         def: None,
         span,

@@ -54,3 +54,32 @@ fn powers_beyond_real_floats_are_errors() {
     );
     check_kernel("2.0 ** 1024", "float-overflow: 2.0 ** 1024.0 is too large for a float");
 }
+
+#[test]
+fn reductions_round_as_numpy() {
+    let x = "import numpy as np\nx = np.array([0.1 * i for i in range(1000)], dtype=np.float32)\n";
+    for (expr, expected) in [
+        (
+            "float(np.mean(x)), float(np.sum(x)), float(np.mean(x[:100])), float(np.sum(x[:7])), float(np.sum(x[:300])), float(np.prod(x[1:60]))",
+            "(49.95000076293945, 49950.0, 4.949999809265137, 2.0999999046325684, 4485.0, 1.386831573115541e+21)",
+        ),
+        (
+            "float(np.mean(x.astype(np.float16))), float(np.sum(x.astype(np.float16)[:200])), float(np.mean(np.array([1, 2, 4])))",
+            "(49.9375, 1990.0, 2.3333333333333335)",
+        ),
+        (
+            "float(np.sum([0.1] * 1000)), float(np.mean([0.1] * 999)), float(np.sum(np.array([0.1] * 1000)))",
+            "(100.00000000000001, 0.1, 100.00000000000001)",
+        ),
+        (
+            "float(np.min(np.array([1.0, float('nan')]))), float(np.max(np.array([float('nan'), 1.0]))), float(np.minimum(np.array([1.0]), np.array([float('nan')]))[0]), int(np.max(np.array([2**62 + 1, 2**62])))",
+            "(nan, nan, nan, 4611686018427387905)",
+        ),
+        (
+            "float(np.mean(np.array([3.0, 1.0], dtype=np.float32))), float(np.mean(np.array([16777216.0, 1.0, 1.0], dtype=np.float32)))",
+            "(2.0, 5592405.5)",
+        ),
+    ] {
+        check(&format!("{x}print(({expr}))"), expected);
+    }
+}

@@ -3,6 +3,7 @@
 //! They are values of the meta-program, such as lists are. The machine sees one when `nl.shared_constant` puts it into HBM.
 
 mod arithmetic;
+mod reduce;
 
 use std::fmt;
 use std::sync::Arc;
@@ -13,6 +14,7 @@ use nki_isa::{DType, Imm};
 
 use self::arithmetic::{binary, compare, float_for, unary};
 pub(crate) use self::arithmetic::{choose, concatenate, join};
+pub(crate) use self::reduce::{maximum, minimum};
 use crate::eval::Interp;
 use crate::eval::error::{EvalResult, Raise};
 use crate::eval::foreign::Object;
@@ -363,27 +365,6 @@ impl Array {
         let strides = self.strides();
         let dims: Vec<_> = order.iter().map(|&a| (self.shape[a], strides[a] as i64)).collect();
         Ok(self.strided(0, &dims))
-    }
-
-    /// One number of all elements: `sum`, `min`, `max`, `mean`, `prod`, `any`, `all`.
-    pub(crate) fn total(&self, what: &str, span: Span) -> EvalResult<Value> {
-        let floats = self.values.iter().map(|v| float(*v));
-        let some = |x: Option<f64>| {
-            let x = x.ok_or_else(|| wrong(format!("{what} of an array without elements"), span))?;
-            Ok(scalar(self.dtype, if self.dtype.is_float() { Imm::Float(x) } else { Imm::Int(x as i64) }))
-        };
-        let ints = || self.values.iter().map(|v| HostDtype::I64.fit(*v).as_i64().unwrap_or(0));
-        match what {
-            "sum" if self.dtype.is_float() => Ok(Value::Float(floats.sum())),
-            "sum" => Ok(Value::Int(ints().fold(0, i64::wrapping_add))),
-            "prod" if self.dtype.is_float() => Ok(Value::Float(floats.product())),
-            "prod" => Ok(Value::Int(ints().fold(1, i64::wrapping_mul))),
-            "mean" => Ok(Value::Float(floats.sum::<f64>() / self.values.len() as f64)),
-            "min" => some(floats.reduce(f64::min)),
-            "max" => some(floats.reduce(f64::max)),
-            "any" => Ok(Value::Bool(self.values.iter().any(|v| float(*v) != 0.0))),
-            _ => Ok(Value::Bool(self.values.iter().all(|v| float(*v) != 0.0))),
-        }
     }
 
     /// Nested lists.

@@ -1,0 +1,211 @@
+//! Equality and order as classes define them: `__eq__` and its kin, their reflected forms, and the fields of dataclasses.
+
+use std::rc::Rc;
+
+use nki_diag::Span;
+
+use super::Interp;
+use super::error::EvalResult;
+use super::native::CallArgs;
+use super::value::*;
+use crate::syntax::*;
+
+/// How objects of a class are compared.
+pub(crate) enum Equality {
+    /// An object equals itself alone.
+    Identity,
+    /// Objects of one class are equal if the fields of this class are, or all their attributes where the class is a record.
+    Fields(Rc<Class>),
+    /// By an `__eq__`.
+    Method(Value),
+}
+
+impl Class {
+    /// How its objects are compared: what the first class in resolution order says.
+    pub(crate) fn equality(&self) -> Equality {
+        for class in self.mro.get().into_iter().flatten() {
+            if let ClassKind::Dataclass(DataclassKind { eq: true, .. }) = class.kind.get()
+                && class.attrs.borrow().get(sym::eq).is_none()
+            {
+                return Equality::Fields(class.clone());
+            }
+            if let Some(method) = class.attrs.borrow().get(sym::eq) {
+                return Equality::Method(method.clone());
+            }
+            if let ClassKind::NamedTuple | ClassKind::Record = class.kind.get() {
+                return Equality::Fields(class.clone());
+            }
+        }
+        Equality::Identity
+    }
+}
+
+impl Value {
+    /// The class in the kernel's source of which it is an object or a member.
+    pub(crate) fn own_class(&self) -> Option<&Rc<Class>> {
+        match self {
+            Value::Instance(instance) => Some(&instance.class),
+            Value::EnumMember(member) => Some(&member.class),
+            _ => None,
+        }
+    }
+
+    /// Whether both are one object, for containers and objects of classes.
+    pub(crate) fn is_same(&self, other: &Value) -> bool {
+        match (self, other) {
+            (Value::Tuple(a), Value::Tuple(b)) => Rc::ptr_eq(a, b),
+            (Value::List(a), Value::List(b)) => Rc::ptr_eq(a, b),
+            (Value::Dict(a), Value::Dict(b)) | (Value::Set(a), Value::Set(b)) => Rc::ptr_eq(a, b),
+            (Value::Instance(a), Value::Instance(b)) => Rc::ptr_eq(a, b),
+            (Value::EnumMember(a), Value::EnumMember(b)) => Rc::ptr_eq(a, b),
+            _ => false,
+        }
+    }
+}
+
+impl Interp<'_> {
+    /// `left == right` inside of a container: what is one object is equal, and classes are asked.
+    pub(crate) fn equal(&mut self, left: &Value, right: &Value, span: Span) -> EvalResult<bool> {
+        let equal = self.equal_at(left, right, span, 0)?;
+        self.check_steps(span)?;
+        Ok(equal)
+    }
+
+    fn equal_at(&mut self, left: &Value, right: &Value, span: Span, depth: u32) -> EvalResult<bool> {
+        if self.out_of_steps() || self.is_too_deep(depth) {
+            return Ok(false);
+        }
+        if left.is_same(right) {
+            return Ok(true);
+        }
+        match (left, right) {
+            (Value::Tuple(a), Value::Tuple(b)) => self.all_equal(a, b, span, depth),
+            (Value::List(a), Value::List(b)) => {
+                // What compares the items may change the lists.
+                let (a, b) = (a.items.borrow().clone(), b.items.borrow().clone());
+                self.all_equal(&a, &b, span, depth)
+            }
+            (Value::Dict(a), Value::Dict(b)) => {
+                let (a, b) = (a.borrow().clone(), b.borrow().clone());
+                if a.len() != b.len() {
+                    return Ok(false);
+                }
+                for (key, _, x) in a.iter() {
+                    self.count_steps(1);
+                    let Some(y) = b.get(key) else { return Ok(false) };
+                    if !self.equal_at(x, y, span, depth + 1)? {
+                        return Ok(false);
+                    }
+                }
+                Ok(true)
+            }
+            _ => {
+                let asks = |value: &Value| {
+                    value.own_class().is_some_and(|class| matches!(class.equality(), Equality::Method(_)))
+                };
+                if asks(left) || asks(right) {
+                    let equal = self.compare(CmpOp::Eq, left, right, span)?;
+                    return self.truth(&equal, span);
+                }
+                if let (Value::Instance(a), Value::Instance(b)) = (left, right)
+                    && Rc::ptr_eq(&a.class, &b.class)
+                {
+                    return match (self.structural_fields(a), self.structural_fields(b)) {
+                        (Some(a), Some(b)) => self.all_equal(&a, &b, span, depth),
+                        _ => Ok(false),
+                    };
+                }
+                Ok(self.equals(left, right))
+            }
+        }
+    }
+
+    fn all_equal(&mut self, left: &[Value], right: &[Value], span: Span, depth: u32) -> EvalResult<bool> {
+        if left.len() != right.len() {
+            return Ok(false);
+        }
+        for (x, y) in left.iter().zip(right) {
+            self.count_steps(1);
+            if !self.equal_at(x, y, span, depth + 1)? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// What methods of the operands' classes say about `left op right`; `None` if they do not.
+    pub(super) fn compare_by_methods(
+        &mut self,
+        op: CmpOp,
+        left: &Value,
+        right: &Value,
+        span: Span,
+    ) -> EvalResult<Option<Value>> {
+        let Some((plain, reflected, klr)) = op.methods() else { return Ok(None) };
+        let (own, other) = (left.own_class().cloned(), right.own_class().cloned());
+        if own.is_none() && other.is_none() {
+            return Ok(None);
+        }
+        let derived = match (&own, &other) {
+            (Some(own), Some(other)) => !Rc::ptr_eq(own, other) && other.is_subclass(own),
+            _ => false,
+        };
+        let mut attempts = vec![(&own, plain, left, right), (&other, reflected, right, left)];
+        if derived {
+            attempts.swap(0, 1);
+        }
+        attempts.push((&other, klr, right, left));
+        let mut asked = false;
+        for (class, name, receiver, argument) in attempts {
+            let Some(class) = class else { continue };
+            let args = CallArgs::of([argument.clone()], span);
+            let (method, inverted) = match (name, class.equality()) {
+                (sym::eq, Equality::Method(method)) => (method, false),
+                (sym::eq, _) => continue,
+                (sym::ne, equality) => match (class.lookup(sym::ne), equality) {
+                    (Some(method), _) => (method, false),
+                    // `!=` is the opposite of a class's own `==`.
+                    (None, Equality::Method(method)) => (method, true),
+                    (None, _) => continue,
+                },
+                (name, _) => match class.lookup(name) {
+                    Some(method) => (method, false),
+                    None => continue,
+                },
+            };
+            asked = true;
+            let answer = self.call_with(&method, receiver.clone(), args)?;
+            if matches!(answer, Value::NotImplemented) {
+                continue;
+            }
+            return Ok(Some(if inverted { Value::Bool(!self.truth(&answer, span)?) } else { answer }));
+        }
+        // Without an answer, an object equals itself alone.
+        Ok(match op {
+            CmpOp::Eq | CmpOp::Ne if asked => Some(Value::Bool(left.is_same(right) == (op == CmpOp::Eq))),
+            _ => None,
+        })
+    }
+
+    /// The values by which two objects of a class are compared, if by value at all.
+    pub(crate) fn structural_fields(&self, instance: &Instance) -> Option<Vec<Value>> {
+        let Equality::Fields(class) = instance.class.equality() else { return None };
+        let attrs = instance.attrs.borrow();
+        if class.kind.get() == ClassKind::Record {
+            return Some(attrs.iter().map(|(_, value)| value.clone()).collect());
+        }
+        let fields = class.fields.borrow();
+        let compared = fields.iter().filter(|field| field.compare);
+        Some(compared.map(|field| attrs.get(field.name).cloned().unwrap_or(Value::None)).collect())
+    }
+
+    /// The values by which objects of a dataclass with `order=True` are ordered.
+    pub(super) fn ordered_fields(&self, left: &Instance, right: &Instance) -> Option<(Vec<Value>, Vec<Value>)> {
+        match left.class.kind.get() {
+            ClassKind::Dataclass(DataclassKind { order: true, .. }) if Rc::ptr_eq(&left.class, &right.class) => {
+                Some((self.structural_fields(left)?, self.structural_fields(right)?))
+            }
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,171 @@
+//! What `keys()`, `values()` and `items()` of a dict give: views, which show what the dict holds when they are asked.
+
+use std::cell::RefCell;
+use std::fmt;
+use std::rc::Rc;
+
+use nki_diag::{Diagnostic, Span};
+
+use super::Interp;
+use super::error::{EvalResult, Raise};
+use super::foreign::Object;
+use super::iterator::{Iter, Source};
+use super::value::{Dict, Value};
+use crate::syntax::*;
+
+/// Which part of its entries is seen of a dict.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Part {
+    Keys,
+    Values,
+    Items,
+}
+
+impl Part {
+    /// The part that a method of a dict gives.
+    pub(crate) fn of_method(name: &str) -> Self {
+        match name {
+            "keys" => Self::Keys,
+            "values" => Self::Values,
+            _ => Self::Items,
+        }
+    }
+
+    fn of(self, key: &Value, value: &Value) -> Value {
+        match self {
+            Self::Keys => key.clone(),
+            Self::Values => value.clone(),
+            Self::Items => Value::tuple([key.clone(), value.clone()]),
+        }
+    }
+}
+
+/// A view of a dict.
+pub(crate) struct View {
+    pub(crate) dict: Rc<RefCell<Dict>>,
+    pub(crate) part: Part,
+}
+
+impl View {
+    /// What it shows now.
+    pub(crate) fn items(&self) -> Vec<Value> {
+        self.dict.borrow().iter().map(|(_, key, value)| self.part.of(key, value)).collect()
+    }
+
+    /// An iterator over it.
+    pub(super) fn iter(&self) -> Rc<Iter> {
+        Walk::start(&self.dict, self.part, "dictionary")
+    }
+}
+
+impl fmt::Debug for View {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.type_name())
+    }
+}
+
+impl Object for View {
+    fn type_name(&self) -> &'static str {
+        match self.part {
+            Part::Keys => "dict_keys",
+            Part::Values => "dict_values",
+            Part::Items => "dict_items",
+        }
+    }
+
+    fn truth(&self, _interp: &mut Interp<'_>, _this: &Value, _span: Span) -> EvalResult<bool> {
+        Ok(self.dict.borrow().len() > 0)
+    }
+
+    fn len(&self, _span: Span) -> EvalResult<i64> {
+        Ok(self.dict.borrow().len() as i64)
+    }
+
+    fn iterate(&self, _span: Span) -> EvalResult<Vec<Value>> {
+        Ok(self.items())
+    }
+
+    fn binary(
+        &self,
+        interp: &mut Interp<'_>,
+        op: BinOp,
+        left: &Value,
+        right: &Value,
+        span: Span,
+    ) -> EvalResult<Option<Value>> {
+        let is_set_operation = matches!(op, BinOp::BitOr | BinOp::BitAnd | BinOp::BitXor | BinOp::Sub);
+        if !is_set_operation || self.part == Part::Values {
+            return Ok(None);
+        }
+        let mut set = |value: &Value| {
+            let items = interp.iterate(value, span)?;
+            interp.make_set(items, span)
+        };
+        let (left, right) = (set(left)?, set(right)?);
+        interp.binary(op, &left, &right, span).map(Some)
+    }
+
+    fn compare(
+        &self,
+        interp: &mut Interp<'_>,
+        op: CmpOp,
+        left: &Value,
+        right: &Value,
+        span: Span,
+    ) -> EvalResult<Option<Value>> {
+        if !matches!(op, CmpOp::Eq | CmpOp::Ne) {
+            return Ok(None);
+        }
+        let side = |value: &Value| match value {
+            Value::Set(set) => Some((set.clone(), Part::Keys)),
+            other => other.downcast::<View>().map(|view| (view.dict.clone(), view.part)),
+        };
+        let equal = match (side(left), side(right)) {
+            (Some((a, Part::Keys)), Some((b, Part::Keys))) => {
+                let (a, b) = (a.borrow(), b.borrow());
+                a.len() == b.len() && a.iter().all(|(key, ..)| b.get(key).is_some())
+            }
+            (Some((a, Part::Items)), Some((b, Part::Items))) => interp.equal(&Value::Dict(a), &Value::Dict(b), span)?,
+            (Some((_, a)), Some((_, b))) if a == Part::Values && b == Part::Values => return Ok(None),
+            (Some(_), Some(_)) => return Err(interp.bad_operands(op.text(), left, right, span)),
+            _ => return Ok(None),
+        };
+        Ok(Some(Value::Bool(equal == (op == CmpOp::Eq))))
+    }
+}
+
+/// A walk over the entries of a dict, or of a set, which must not gain or lose any meanwhile.
+pub(crate) struct Walk {
+    dict: Rc<RefCell<Dict>>,
+    part: Part,
+    /// As Python's error calls it.
+    kind: &'static str,
+    len: usize,
+    next: usize,
+}
+
+impl Walk {
+    /// An iterator over a part of the entries.
+    pub(super) fn start(dict: &Rc<RefCell<Dict>>, part: Part, kind: &'static str) -> Rc<Iter> {
+        let len = dict.borrow().len();
+        Iter::new("iterator", Source::Dict(Walk { dict: dict.clone(), part, kind, len, next: 0 }))
+    }
+
+    /// The next entry.
+    pub(super) fn step(&mut self, span: Span) -> EvalResult<Option<Value>> {
+        let dict = self.dict.borrow();
+        if dict.len() != self.len {
+            let message =
+                format!("{} changed size during iteration", if self.kind == "set" { "Set" } else { self.kind });
+            let mut raise = Raise::new(
+                Diagnostic::error("raised-exception", format!("RuntimeError: {message}"))
+                    .at(span, "the next item is taken here")
+                    .help("walk over a copy: list(...)"),
+            );
+            raise.exception = Some(Value::Exception(Rc::new((sym::runtime_error, vec![Value::str(message)]))));
+            return Err(raise);
+        }
+        self.next += 1;
+        Ok(dict.entry(self.next - 1).map(|(key, value)| self.part.of(key, value)))
+    }
+}
