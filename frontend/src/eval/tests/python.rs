@@ -73,7 +73,10 @@ fn loops_of_the_device_count_in_32_bits() {
 
 #[test]
 fn dicts_and_sets_change_in_place() {
-    check("s = {1, 2}\nt = s\ns |= {3}\ns &= {2, 3}\ns ^= {3}\nprint(t, s is t)\ns -= {2}\nprint(t)", "{2} True\nset()");
+    check(
+        "s = {1, 2}\nt = s\ns |= {3}\ns &= {2, 3}\ns ^= {3}\nprint(t, s is t)\ns -= {2}\nprint(t)",
+        "{2} True\nset()",
+    );
     check("d = {'a': 1}\ne = d\nd |= {'b': 2}\nd |= [('c', 3)]\nprint(e, e is d)", "{'a': 1, 'b': 2, 'c': 3} True");
     check("def f(s):\n    s |= {1}\ns = set()\nf(s)\nprint(s)", "{1}");
     check("{1} | [1]", "type-error: `|` does not work between a set and a list");
