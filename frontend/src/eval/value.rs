@@ -131,6 +131,7 @@ impl Value {
                     positional.iter_mut().chain(keyword.iter_mut().map(|(_, value)| value)).for_each(take);
                 }
             }
+            Value::Cached(cached) => Rc::get_mut(cached).into_iter().for_each(|cached| take(&mut cached.function)),
             _ => {}
         }
     }
@@ -146,6 +147,7 @@ impl Value {
                 | Value::Function(_)
                 | Value::Instance(_)
                 | Value::Partial(_)
+                | Value::Cached(_)
         )
     }
 
