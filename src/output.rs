@@ -109,10 +109,15 @@ fn failed(path: &Path, error: &io::Error) -> String {
     format!("cannot write `{}`: {}", path.display(), plain(error))
 }
 
+/// The file of an output in a directory of outputs.
+pub(crate) fn output_file(directory: &Path, name: &str) -> PathBuf {
+    directory.join(format!("{name}.npy"))
+}
+
 /// Writes each output to `NAME.npy` in a directory, and over none of the inputs.
 pub(crate) fn write_outputs(inputs: &Inputs, directory: &Path, outputs: &[HostTensor]) -> Result<(), String> {
     fs::create_dir_all(directory).map_err(|e| format!("cannot make directory `{}`: {e}", directory.display()))?;
-    let paths: Vec<_> = outputs.iter().map(|o| directory.join(format!("{}.npy", o.name))).collect();
+    let paths: Vec<_> = outputs.iter().map(|o| output_file(directory, &o.name)).collect();
     paths.iter().try_for_each(|path| inputs.check("--out", path))?;
     for (output, path) in outputs.iter().zip(paths) {
         write_file(&path, &[&npy::header(output.dtype, &output.shape), &output.data])?;

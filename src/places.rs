@@ -152,30 +152,6 @@ pub(crate) fn check_places(options: &[(&str, Option<&Path>)], inputs: &Inputs) -
     Ok(())
 }
 
-/// Checks that no report is written among the files that a directory of results gets, of which a later one would replace it.
-///
-/// # Errors
-/// With the two options.
-pub(crate) fn check_directory(
-    option: &str,
-    directory: Option<&Path>,
-    extension: &str,
-    reports: &[(&str, Option<&Path>)],
-) -> Result<(), String> {
-    let Some(directory) = directory.and_then(|d| fs::canonicalize(d).ok()) else { return Ok(()) };
-    for (name, path) in reports.iter().filter_map(|(name, path)| Some((name, (*path)?))) {
-        let parent = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
-        let inside = fs::canonicalize(parent).is_ok_and(|parent| parent == directory);
-        if inside && path.extension().is_some_and(|e| e.eq_ignore_ascii_case(extension)) {
-            return Err(format!(
-                "{name} {}: the directory gets the .{extension} files of {option}, which could replace it; give another name or directory",
-                path.display()
-            ));
-        }
-    }
-    Ok(())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -59,8 +59,10 @@ fn an_output_replaces_no_input() {
     }
     s.run(&["sweep", "k.py", "--grid", "x=x.npy", "--json", "x.npy"]).exits(2).says("would overwrite --grid x");
     run("run", &["--json", "a", "--csv", "d/../a"]).exits(2).says("name the same file");
-    run("run", &["--out", "d", "--json", "d/out.npy"]).exits(2).says("the .npy files of --out");
-    run("run", &["--parquet", "d", "--csv", "d/Summary.parquet"]).exits(2).says("the .parquet files of --parquet");
+    run("run", &["--out", "d", "--json", "d/out.npy"]).exits(2).says("--json and --out name the same file");
+    run("run", &["--parquet", "d", "--csv", "d/Summary.parquet"])
+        .exits(2)
+        .says("--csv and --parquet name the same file");
     for (file, text) in files.iter().zip(&before) {
         assert!(std::fs::read(s.path(file)).expect("there") == *text, "{file} was changed");
     }

@@ -1,9 +1,10 @@
 //! `nki-sim run FILE`: outputs, findings, comparison and timeline, of one rank or of several that synchronise at collectives.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use nki_diag::{Applied, Diagnostic, FileId, Mode, Span};
 use nki_frontend::{Arg, Arguments as _};
+use nki_isa::Program;
 use nki_sim_core::analysis::remedies;
 use nki_sim_core::exec::NeedsData;
 use nki_sim_core::report;
@@ -15,8 +16,8 @@ use crate::expected::{self, Comparisons, Expected, Tolerances};
 use crate::inputs::Given;
 use crate::intermediates::{self, Departure, Dump, Dumps};
 use crate::kernel::{CommandArguments, Sink, add_run_line, compile, conclude, fail, finish, session};
-use crate::output::{Waiting, eprint, print, write_file, write_outputs};
-use crate::places::{Inputs, check_directory, check_places};
+use crate::output::{Waiting, eprint, output_file, print, write_file, write_outputs};
+use crate::places::{Inputs, check_places};
 use crate::python::{Stepped, Tracer};
 use crate::report::{Report, page, trace_file};
 use crate::session::{Compilation, Kernel, Launch, Numerics, Ran, Session, Stop, findings_of};
@@ -52,8 +53,6 @@ pub(crate) fn run(mut args: RunArgs) -> Result<(), Failure> {
     }
     let dumps = intermediates::dumps_of(args)?;
     check_places(&reports_of(args, &dumps), &inputs_of(args))?;
-    check_directory("--out", args.out.as_deref(), "npy", &reports_of(args, &dumps))?;
-    check_directory("--parquet", args.parquet.as_deref(), "parquet", &reports_of(args, &dumps))?;
     // A wrong --expect file is found before the work.
     let expected = expected::read(&args.expect)?;
     let waiting = Waiting::new("compiling");
@@ -163,7 +162,10 @@ fn place(
     expected: &[Expected],
 ) -> Result<(Placed, CommandArguments), Failure> {
     let (mut compiled, arguments) = stage("compile", || compile("run", session, own))?;
-    check_places(&reports_of(args, &intermediates::dumps_of(args)?), &Inputs::of_sources(&compiled.sources))?;
+    let (dumps, results) = (intermediates::dumps_of(args)?, results_of(args, compiled.program.as_ref()));
+    let mut files = reports_of(args, &dumps);
+    files.extend(results.iter().map(|(option, path)| (*option, Some(path.as_path()))));
+    check_places(&files, &Inputs::of_sources(&compiled.sources))?;
     if let Some(program) = compiled.program.as_ref().filter(|_| args.ranks.is_none() && !compiled.is_wrong()) {
         expected::check_names(program, expected)?;
     }
@@ -292,6 +294,19 @@ fn reports_of<'a>(args: &'a RunArgs, dumps: &'a [Dump]) -> Vec<(&'static str, Op
         ("--html", args.html.as_deref()),
     ];
     out.extend(dumps.iter().map(|dump| ("--dump", Some(dump.path.as_path()))));
+    out
+}
+
+/// The files that directories get which are there already: outputs and tables. Ranks have directories of their own.
+fn results_of(args: &RunArgs, program: Option<&Program>) -> Vec<(&'static str, PathBuf)> {
+    let there = |directory: &Option<PathBuf>| directory.clone().filter(|d| args.ranks.is_none() && d.is_dir());
+    let mut out = Vec::new();
+    if let (Some(directory), Some(program)) = (there(&args.out), program) {
+        out.extend(program.outputs.iter().map(|o| ("--out", output_file(&directory, &o.name))));
+    }
+    if let Some(directory) = there(&args.parquet) {
+        out.extend(tables::files(&directory).map(|path| ("--parquet", path)));
+    }
     out
 }
 

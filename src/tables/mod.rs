@@ -86,7 +86,12 @@ struct Profile<'a> {
 /// # Errors
 /// If one is.
 pub(crate) fn check_inputs(directory: &Path, inputs: &Inputs) -> Result<(), String> {
-    schema::ALL.iter().try_for_each(|table| inputs.check("--parquet", &path(directory, table.name)))
+    files(directory).try_for_each(|path| inputs.check("--parquet", &path))
+}
+
+/// The files of a profile in a directory.
+pub(crate) fn files(directory: &Path) -> impl Iterator<Item = PathBuf> {
+    schema::ALL.iter().map(|table| path(directory, table.name))
 }
 
 fn path(directory: &Path, table: &str) -> PathBuf {
