@@ -16,7 +16,7 @@ from . import _arrays, _beta1_options, _debug, _levels, _native, _neff, _objects
 from ._errors import ArgumentTypeError, KernelError, KernelWarning, NoSourceError
 from ._inspect import show
 from ._kernel import Kernel
-from ._profile import Report, recorded
+from ._profile import Report, flat, recorded
 
 #: Percentiles that a benchmark gives.
 PERCENTILES = (0, 1, 10, 25, 50, 90, 99, 100)
@@ -188,7 +188,7 @@ class Done:
 
     def arrays(self):
         """The arrays among the results."""
-        return _leaves(self.result)
+        return flat(self.result)
 
     def copied(self):
         """With copies of the arrays, which the caller may write to."""
@@ -233,14 +233,6 @@ class Remembered:
 
 
 _remembered = Remembered()
-
-
-def _leaves(value):
-    if value is None:
-        return []
-    if isinstance(value, dict):
-        return [leaf for item in value.values() for leaf in _leaves(item)]
-    return [leaf for item in value for leaf in _leaves(item)] if isinstance(value, (tuple, list)) else [value]
 
 
 def _copied(value):

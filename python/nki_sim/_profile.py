@@ -31,7 +31,6 @@ def ending_of(path):
 
 def write_trace(path, outcome):
     """Writes the Perfetto trace of a run, compressed if the name ends in `.gz`, as the command does."""
-    _files.check(path)
     data = outcome.trace()
     _files.write(path, gzip.compress(data, mtime=0) if ending_of(path).endswith(".gz") else data)
 
@@ -282,7 +281,7 @@ def assert_close(kernel, reference, args=(), rtol=None, atol=None, **kwargs):
     want = reference(*args, **kwargs) if callable(reference) else reference
     got = kernel(*args, **kwargs)
     results = got[0] if isinstance(kernel, Profiled) else got
-    got_list, want_list = _flat(results), _flat(_in_order(_name(kernel), results, want))
+    got_list, want_list = flat(results), flat(_in_order(_name(kernel), results, want))
     if not got_list and not want_list:
         raise ValueError(
             f"assert_close: {_name(kernel)} returns no array, and the reference none, so there is nothing to compare; return what the kernel "
@@ -299,13 +298,14 @@ def _name(kernel):
     return getattr(kernel, "__name__", None) or kernel.kernel.__name__
 
 
-def _flat(value):
+def flat(value):
+    """The arrays of a result, in order."""
     if value is None:
         return []
     if isinstance(value, dict):
-        return [x for v in value.values() for x in _flat(v)]
+        return [x for v in value.values() for x in flat(v)]
     if isinstance(value, (list, tuple)):
-        return [x for v in value for x in _flat(v)]
+        return [x for v in value for x in flat(v)]
     return [value]
 
 

@@ -207,7 +207,10 @@ pub(crate) fn text(path: &Path) -> Result<String, String> {
     }
     let text = std::fs::read_to_string(path).map_err(cannot)?;
     // Some editors put a byte order mark in front.
-    Ok(text.strip_prefix('\u{feff}').map_or_else(|| text.clone(), str::to_owned))
+    Ok(match text.strip_prefix('\u{feff}') {
+        Some(rest) => rest.to_owned(),
+        None => text,
+    })
 }
 
 fn build(tables: &Tables<'_>) -> Result<HardwareProfile, String> {

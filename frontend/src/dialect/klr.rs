@@ -21,6 +21,7 @@ use crate::eval::error::{EvalResult, Raise};
 use crate::eval::foreign::Dialect;
 use crate::eval::native::CallArgs;
 use crate::eval::value::*;
+use crate::eval::view::{Part, View};
 
 /// The dialect of KLR's front end.
 pub(super) struct Klr;
@@ -62,13 +63,9 @@ impl Dialect for Klr {
                     Ok(dict.borrow().get(&key).is_none().then_some(Value::None))
                 }
                 // Lists, not views as in Python.
-                ("keys", []) => Ok(Some(Value::list(dict.borrow().keys()))),
-                ("values", []) => {
-                    Ok(Some(Value::list(dict.borrow().iter().map(|(_, _, value)| value.clone()).collect())))
-                }
-                ("items", []) => {
-                    let entry = |(_, key, value): (_, &Value, &Value)| Value::tuple([key.clone(), value.clone()]);
-                    Ok(Some(Value::list(dict.borrow().iter().map(entry).collect())))
+                ("keys" | "values" | "items", []) => {
+                    let view = View { dict: dict.clone(), part: Part::of_method(name) };
+                    Ok(Some(Value::list(view.items())))
                 }
                 _ => Ok(None),
             },

@@ -243,14 +243,10 @@ impl Interp<'_> {
             }
             Value::EnumMember(_) => self.member_contains(container, item, span)?,
             // Since Python 3.12 a value counts as its member.
-            Value::Class(class) if class.enum_kind().is_some() => {
-                let all: Vec<_> =
-                    [&class.members, &class.combinations].iter().flat_map(|m| m.borrow().clone()).collect();
-                match item {
-                    Value::EnumMember(member) if Rc::ptr_eq(&member.class, class) => true,
-                    other => all.iter().any(|m| self.equals(&m.value, other)),
-                }
-            }
+            Value::Class(class) if class.enum_kind().is_some() => match item {
+                Value::EnumMember(member) if Rc::ptr_eq(&member.class, class) => true,
+                other => class.all_members().iter().any(|m| self.equals(&m.value, other)),
+            },
             Value::Host(host) => return if self.in_kernel { Err(self.host_error(host, span)) } else { Ok(false) },
             other => {
                 let items = self.iter(other, span)?;

@@ -32,6 +32,11 @@ impl Class {
         }
     }
 
+    /// The members, and the combinations of flags that are declared or made.
+    pub(super) fn all_members(&self) -> Vec<Rc<EnumMember>> {
+        [&self.members, &self.combinations].iter().flat_map(|m| m.borrow().clone()).collect()
+    }
+
     /// The members by their names, aliases and combinations included.
     pub(crate) fn named_members(&self) -> Vec<(Symbol, Rc<EnumMember>)> {
         let own = |value: &Value| match value {
@@ -160,12 +165,11 @@ impl Interp<'_> {
         let [wanted] = args.positional.as_slice() else {
             return Err(Raise::at("arguments", format!("{}() takes one value", class.name), span, "in this call"));
         };
-        let all: Vec<_> = [&class.members, &class.combinations].iter().flat_map(|m| m.borrow().clone()).collect();
         let is_it = |m: &Rc<EnumMember>| match wanted {
             Value::EnumMember(w) if Rc::ptr_eq(w, m) => true,
             other => self.equals(&m.value, other),
         };
-        let found = all.into_iter().find(is_it).filter(|m| match &name {
+        let found = class.all_members().into_iter().find(is_it).filter(|m| match &name {
             Some(Value::Str(name)) => **name == *self.name(m.name),
             _ => true,
         });
@@ -213,9 +217,7 @@ impl Interp<'_> {
         if value < 0 {
             value = if keep { all + 1 + value } else { singles & value };
         }
-        let known = |list: &[Rc<EnumMember>]| list.iter().find(|m| m.value.as_int() == Some(value)).cloned();
-        let declared = known(&class.members.borrow()).or_else(|| known(&class.combinations.borrow()));
-        if let Some(member) = declared {
+        if let Some(member) = class.all_members().into_iter().find(|m| m.value.as_int() == Some(value)) {
             return Ok(Value::EnumMember(member));
         }
         let mut names = Vec::new();

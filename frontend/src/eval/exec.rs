@@ -505,16 +505,7 @@ fn may_swallow(context: &Value) -> bool {
     fn returns(body: &[Stmt]) -> bool {
         body.iter().any(|stmt| match &stmt.kind {
             StmtKind::Return(Some(value)) => !matches!(value.kind, ExprKind::None | ExprKind::Bool(false)),
-            StmtKind::If(arms, orelse) => arms.iter().any(|(_, body)| returns(body)) || returns(orelse),
-            StmtKind::For(f) => returns(&f.body) || returns(&f.orelse),
-            StmtKind::While(_, body, orelse) => returns(body) || returns(orelse),
-            StmtKind::With(_, body) => returns(body),
-            StmtKind::Try(t) => {
-                let handlers = t.handlers.iter().map(|h| &h.body);
-                [&t.body, &t.orelse, &t.finally].into_iter().chain(handlers).any(|body| returns(body))
-            }
-            StmtKind::Match(m) => m.cases.iter().any(|case| returns(&case.body)),
-            _ => false,
+            _ => stmt.blocks().into_iter().any(returns),
         })
     }
     let Value::Instance(instance) = context else { return false };

@@ -216,12 +216,7 @@ impl Interp<'_> {
 
     /// `format(value, spec)`
     pub(crate) fn format_value(&mut self, value: &Value, spec: &str, span: Span) -> EvalResult<String> {
-        let class = match value {
-            Value::Instance(instance) => Some(&instance.class),
-            Value::EnumMember(member) => Some(&member.class),
-            _ => None,
-        };
-        if let Some(method) = class.and_then(|class| class.lookup(sym::format)) {
+        if let Some(method) = value.own_class().and_then(|class| class.lookup(sym::format)) {
             let text = self.call_with(&method, value.clone(), CallArgs::of([Value::str(spec)], span))?;
             return self.str(&text);
         }

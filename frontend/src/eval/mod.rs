@@ -45,7 +45,7 @@ pub(crate) mod tests;
 mod types;
 mod unroll;
 pub(crate) mod value;
-mod view;
+pub(crate) mod view;
 
 use std::cell::Cell;
 use std::path::PathBuf;

@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::fmt;
 use std::rc::Rc;
 
-use nki_diag::{Diagnostic, Span};
+use nki_diag::Span;
 
 use super::Interp;
 use super::error::{EvalResult, Raise};
@@ -157,11 +157,9 @@ impl Walk {
         if dict.len() != self.len {
             let message =
                 format!("{} changed size during iteration", if self.kind == "set" { "Set" } else { self.kind });
-            let mut raise = Raise::new(
-                Diagnostic::error("raised-exception", format!("RuntimeError: {message}"))
-                    .at(span, "the next item is taken here")
-                    .help("walk over a copy: list(...)"),
-            );
+            let said = format!("RuntimeError: {message}");
+            let mut raise = Raise::at("raised-exception", said, span, "the next item is taken here")
+                .help("walk over a copy: list(...)");
             raise.exception = Some(Value::Exception(Rc::new((sym::runtime_error, vec![Value::str(message)]))));
             return Err(raise);
         }

@@ -1,5 +1,6 @@
 //! Python source: its tree, the parser that makes it, and the resolution of names to slots.
 
+mod blocks;
 mod carried;
 mod hoist;
 pub(crate) mod parse;

@@ -7,27 +7,7 @@ use crate::syntax::*;
 pub(super) fn names(body: &[Stmt], out: &mut Vec<Symbol>) {
     for stmt in body {
         in_statement(stmt, out);
-        match &stmt.kind {
-            StmtKind::If(arms, orelse) => {
-                arms.iter().for_each(|(_, body)| names(body, out));
-                names(orelse, out);
-            }
-            StmtKind::For(f) => {
-                names(&f.body, out);
-                names(&f.orelse, out);
-            }
-            StmtKind::While(_, body, orelse) => {
-                names(body, out);
-                names(orelse, out);
-            }
-            StmtKind::With(_, body) => names(body, out),
-            StmtKind::Try(t) => {
-                let handlers = t.handlers.iter().map(|h| &h.body);
-                [&t.body, &t.orelse, &t.finally].into_iter().chain(handlers).for_each(|body| names(body, out));
-            }
-            StmtKind::Match(m) => m.cases.iter().for_each(|case| names(&case.body, out)),
-            _ => {}
-        }
+        stmt.blocks().into_iter().for_each(|block| names(block, out));
     }
 }
 

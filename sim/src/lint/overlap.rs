@@ -149,15 +149,14 @@ pub(crate) struct Passage {
     pub(crate) copies: bool,
 }
 
-/// An address of `dst` that `src` reads at another position: at a later one in the same lane, if the instruction streams. What an element is
-/// overwritten with must be another one.
+/// Of two views of one tensor, an address of `dst` that `src` reads at another position: at a later one in the same lane, if the
+/// instruction streams. What an element is overwritten with must be another one.
 pub(crate) fn crossing(dst: &View, src: &View, passage: Passage) -> Option<Crossing> {
-    let comparable = dst.tensor == src.tensor
-        && dst.dtype.size() == src.dtype.size()
+    let comparable = dst.dtype.size() == src.dtype.size()
         && dst.indirect.is_none()
         && src.indirect.is_none()
         && dst.elements() == src.elements();
-    if !comparable || (dst.dims == src.dims && dst.offset == src.offset && dst.partition == src.partition) {
+    if !comparable {
         return None;
     }
     let on_chip = dst.space.is_on_chip();

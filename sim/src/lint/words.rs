@@ -124,16 +124,14 @@ fn operand(inst: &Inst, view: &View) -> &'static str {
 
 /// The static dimensions of a destination give two of its elements one address.
 pub(super) fn same_address(program: &Program, step: &Step<'_, '_>, view: &View, twice: Twice) -> Diagnostic {
-    let tensor = program.tensor(view.tensor);
-    let (inst, name, loc) = (name_of(step.node), &tensor.name, step.node.loc);
+    let (inst, name) = (name_of(step.node), &program.tensor(view.tensor).name);
     let operand = operand(step.inst, view);
     let message = format!(
         "`{inst}` writes elements {} and {} of `{operand}` to the same address of `{name}`: which one stays is not defined",
         indices(view, twice.first),
         indices(view, twice.second)
     );
-    let out = at(Diagnostic::warning("overlapping-write", message), loc, format!("writes `{name}`"));
-    let out = beside(out, tensor.loc, format!("`{name}` is made here"))
+    let out = at_tensor(program, step, view, Diagnostic::warning("overlapping-write", message), "writes")
         .help("write to a view in which every element has an address of its own: no broadcast, no stride of 0");
     with_iterations(out, program, step)
 }
@@ -145,23 +143,21 @@ pub(super) fn crossing(
     (dst, src): (&View, &View),
     crossing: Crossing,
 ) -> Diagnostic {
-    let tensor = program.tensor(dst.tensor);
-    let (inst, name, loc) = (name_of(step.node), &tensor.name, step.node.loc);
+    let (inst, name) = (name_of(step.node), &program.tensor(dst.tensor).name);
     let message = format!(
         "`{inst}` reads what it writes: element {} of its destination in `{name}` is element {} of its source, and whether the old or the new value is read is not defined",
         indices(dst, crossing.written),
         indices(src, crossing.read)
     );
-    let out = at(Diagnostic::warning("overlapping-operands", message), loc, format!("reads and writes `{name}`"));
-    let out = beside(out, tensor.loc, format!("`{name}` is made here"))
+    let finding = Diagnostic::warning("overlapping-operands", message);
+    let out = at_tensor(program, step, dst, finding, "reads and writes")
         .help("write to another tensor, or to views that do not overlap; the simulator reads the old values");
     with_iterations(out, program, step)
 }
 
 /// Two entries of an index name the same row of a destination.
 pub(super) fn same_row(program: &Program, step: &Step<'_, '_>, view: &View, same: SameRow) -> Diagnostic {
-    let tensor = program.tensor(view.tensor);
-    let (inst, name, loc) = (name_of(step.node), &tensor.name, step.node.loc);
+    let (inst, name) = (name_of(step.node), &program.tensor(view.tensor).name);
     let SameRow { partition, first, second, value, repeats } = same;
     let message = match partition {
         None => format!(
@@ -171,13 +167,19 @@ pub(super) fn same_row(program: &Program, step: &Step<'_, '_>, view: &View, same
             "`{inst}` writes an element of `{name}` twice: offsets {first} and {second} of partition {p} are both {value}, and which one stays is not defined"
         ),
     };
-    let mut out = at(Diagnostic::warning("overlapping-write", message), loc, format!("writes `{name}`"));
-    out = beside(out, tensor.loc, format!("`{name}` is made here"));
+    let mut out = at_tensor(program, step, view, Diagnostic::warning("overlapping-write", message), "writes");
     if repeats > 1 {
         out = out.note(format!("{repeats} entries repeat an earlier one"));
     }
     out = out.help("make the entries distinct, or add up the rows that go to one place before they are written");
     with_iterations(out, program, step)
+}
+
+/// Places a finding at the instruction, and beside the statement that makes the tensor of `view`; `does` is what the one does to the other.
+fn at_tensor(program: &Program, step: &Step<'_, '_>, view: &View, finding: Diagnostic, does: &str) -> Diagnostic {
+    let tensor = program.tensor(view.tensor);
+    let out = at(finding, step.node.loc, format!("{does} `{}`", tensor.name));
+    beside(out, tensor.loc, format!("`{}` is made here", tensor.name))
 }
 
 fn with_iterations(out: Diagnostic, program: &Program, step: &Step<'_, '_>) -> Diagnostic {
