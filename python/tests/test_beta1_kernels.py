@@ -74,7 +74,8 @@ def masked_products(a, b):
     turned = nl.ndarray((64, 128), dtype=nl.float32, buffer=nl.shared_hbm)
     i_p, i_f = nl.mgrid[0:128, 0:512]
     result = nl.full((128, 512), -1.0, dtype=nl.float32)
-    result[i_p, i_f] = nl.matmul(nl.load(a), nl.load(b), transpose_x=True, mask=(i_p < 100) & (i_f < 300))
+    rows = nl.arange(128)[None, :]
+    result[i_p, i_f] = nl.matmul(nl.load(a)[rows < 100], nl.load(b), transpose_x=True, mask=i_f < 300)
     nl.store(out, result)
     columns = nl.full((64, 128), 5.0, dtype=nl.float32)
     r, c = nl.mgrid[0:128, 0:64]

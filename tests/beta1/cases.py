@@ -142,6 +142,22 @@ def masks():
     out[1, :24, 10:30] = x[:40, :24].T @ y[:40, 10:30]
     out[2] = x[32:].T @ y[32:]
     yield case("of_operands", dict(x=x, y=y), out=out, file="masks.py", atol=1e-4)
+    x = normal((64, 48), 66)
+    out = np.full((6, 64, 48), 7, np.float32)
+    out[0, :20, 5:26] = x[:20, 5:26] + 1
+    out[1, :, :17] += np.exp(x[:, :17])
+    out[2, :, :26] = x[:, :26]
+    out[3, :, 8:11] = x[:, 8:11] ** 2
+    out[4, :9] = x[:9].sum(axis=1, keepdims=True)
+    out = out.reshape(6, 64, 6, 8)
+    out[5, :, :, 1:3] = x[:, None, 0:2]
+    yield case("of_views", dict(x=x), out=out, file="masks.py")
+    x, y = normal((100, 32), 67), normal((100, 48), 68)
+    out = np.zeros((3, 32, 48), np.float32)
+    out[0] = x.T @ y
+    out[1, :, :20] = out[0, :, :20]
+    out[2, :10] = x[:64, :10].T @ y[:64]
+    yield case("of_contractions", dict(x=x, y=y), out=out, file="masks.py", atol=1e-4)
 
 
 def programs():

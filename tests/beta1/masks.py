@@ -111,3 +111,53 @@ def of_operands(x, y):
     third[...] = nl.matmul(turned[nl.arange(k)[None, :] >= 32], right)
     nl.store(out[2], third)
     return out
+
+
+@nki.jit
+def of_views(x):
+    """Masked results that are assigned in another shape, in part, or repeated: the mask is one of the same elements."""
+    p, f = x.shape
+    out = nl.ndarray((6, p, 6, f // 6), dtype=nl.float32, buffer=nl.shared_hbm)
+    tile = nl.load(x)
+    i, j = nl.mgrid[0:p, 0:f]
+    shape = (p, 6, f // 6)
+    for part in nl.static_range(6):
+        result = nl.full(shape, 7.0, dtype=nl.float32)
+        if part == 0:
+            result[...] = nisa.tensor_scalar(tile, nl.add, 1.0, mask=(i < 20) & (j >= 5) & (j < 26)).reshape(shape)
+        elif part == 1:
+            result += nl.exp(tile, mask=j < 17).reshape(shape)
+        elif part == 2:
+            result[...] = nl.load(x, mask=j < 26)
+        elif part == 3:
+            result[:, 1, :] = nl.square(tile, mask=j < 11)[:, 8 : 8 + f // 6]
+        elif part == 4:
+            result[...] = nl.sum(tile, axis=1, keepdims=True, mask=i < 9).reshape((p, 1, 1)).broadcast_to(shape)
+        else:
+            result[:, :, 1:3] = nl.copy(tile, mask=j < 3)[:, 0:2].reshape((p, 1, 2)).broadcast_to((p, 6, 2))
+        nl.store(out[part], result)
+    return out
+
+
+@nki.jit
+def of_contractions(x, y):
+    """A mask along the partitions of a matmul's operands: the rows that it leaves out hold no numbers and are not in the sum."""
+    k, m = x.shape
+    k, n = y.shape
+    out = nl.ndarray((3, m, n), dtype=nl.float32, buffer=nl.shared_hbm)
+    rows, columns = nl.arange(64)[:, None], nl.arange(n)[None, :]
+    total = nl.zeros((m, n), dtype=nl.float32, buffer=nl.psum)
+    other = nl.zeros((m, n), dtype=nl.float32, buffer=nl.psum)
+    for step in nl.affine_range((k + 63) // 64):
+        inside = step * 64 + rows < k
+        left = nl.load(x[step * 64 + rows, nl.arange(m)[None, :]], mask=inside)
+        right = nl.load(y[step * 64 + rows, columns], mask=inside)
+        total += nisa.nc_matmul(left, right, mask=inside)
+        other += nl.matmul(left, right, transpose_x=True, mask=inside & (columns < 20))
+    nl.store(out[0], total)
+    nl.store(out[1], other)
+    left, right = nl.load(x[0:64, :]), nl.load(y[0:64, :])
+    third = nl.zeros((m, n), dtype=nl.float32)
+    third[...] = nisa.nc_matmul(left, right, mask=nl.arange(m)[None, :] < 10)
+    nl.store(out[2], third)
+    return out

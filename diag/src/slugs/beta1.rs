@@ -69,6 +69,14 @@ first one is that in which all of `loop_indices` are 0.
     for i in nl.affine_range(8):                        # right: use i + 1 in the body
         best[...] = nl.loop_reduce(t, op=np.max, loop_indices=[i])";
 
+    "matmul-mask" (Suspicious), "`mask=` of a matmul has an axis that two axes of the matmul have", "
+A mask restricts the axes of the operands, and the first axis of both is the contraction. Rows of the
+product are the columns of the first operand, and may be as many. A mask as an index names the operand.
+
+    nisa.nc_matmul(a, b, mask=i_p < n)                  # unclear: sums over the first n rows
+    nisa.nc_matmul(a[i_p < n], b)                       # the same: i_p = nl.arange(128)[:, None]
+    nisa.nc_matmul(a[i_f < n], b)                       # n rows of the product: i_f = nl.arange(128)[None, :]";
+
     "tile-condition", "a tile, a mask or an index tile is used as a condition", "
 A kernel is specialised before it runs: the values of a tile are not known then, and an index tile
 stands for many numbers. Python's `if`, `while`, `not` and `or` need one value.

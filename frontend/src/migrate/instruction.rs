@@ -137,6 +137,10 @@ impl Pass<'_> {
         }
         let mask = self.take(&mut parts, "mask");
         let bounds = mask.map_or(Ok(Vec::new()), |m| self.bounds(m.value))?;
+        if name == "nc_matmul" && bounds.iter().any(|(axis, _)| *axis == 0) {
+            let instead = "bound the rows of both operands, which are the contraction, or the columns of the stationary one and the rows of dst";
+            return Err(by_hand(call.span, "mask= along the first axis of a matmul", instead));
+        }
         let dtype = if schema.position("dtype").is_some() { None } else { self.take(&mut parts, "dtype") };
         let dtype = dtype.map(|d| self.expr(d.value)).transpose()?;
         let mut places: Vec<(String, Place)> = Vec::new();

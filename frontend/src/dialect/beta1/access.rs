@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use nki_diag::Span;
+use nki_diag::{Diagnostic, Span};
 use nki_isa::view::Dims;
 use nki_isa::{Dim, Index, Indirect, View, Violation};
 use smallvec::SmallVec;
@@ -273,6 +273,66 @@ pub(super) fn of_rank(clip: &Clip, rank: usize, widest: usize) -> Clip {
     clip
 }
 
+/// What a clip of a whole tile leaves of a view of it: rectangles of the view.
+pub(super) fn parts_of_view(view: &Tensor, clip: &Clip, span: Span) -> EvalResult<Vec<Clip>> {
+    let whole = Tensor::whole(view.storage.clone());
+    let frame = counts(view);
+    if clip.is_empty() {
+        return Ok(Vec::new());
+    }
+    if view.view.dtype != whole.view.dtype || view.view.indirect.is_some() {
+        // Elements of another type are no elements of the mask's.
+        let kept = frame.iter().map(|&n| (0, n)).collect();
+        return Ok(vec![Clip { frame, kept }]);
+    }
+    let of_whole = counts(&whole);
+    let mut rows = (0, of_whole[0]);
+    let mut free: SmallVec<[(u32, u32); 4]> = of_whole[1..].iter().map(|&n| (0, n)).collect();
+    for (axis, &part) in restrictions(clip, &of_whole, &whole, span)? {
+        if axis == 0 { rows = part } else { free[axis - 1] = part }
+    }
+    let is_kept = |mut offset: i64| {
+        whole.view.dims[1..].iter().zip(&free).all(|(dim, &(from, to))| {
+            let at = offset / dim.stride;
+            offset %= dim.stride;
+            i64::from(from) <= at && at < i64::from(to)
+        })
+    };
+    let first = view.view.dims[0];
+    let is_kept_row = |i: &u32| {
+        let row = i64::from(view.view.partition) + first.stride * i64::from(*i);
+        i64::from(rows.0) <= row && row < i64::from(rows.1)
+    };
+    let mut inside = (0..first.count).filter(is_kept_row);
+    let Some(start) = inside.next() else { return Ok(Vec::new()) };
+    let part = (start, inside.next_back().unwrap_or(start) + 1);
+    let rectangles = rectangles(&view.view.dims[1..], view.view.offset, &is_kept);
+    let part = |free: Vec<(u32, u32)>| Clip { frame: frame.clone(), kept: [&[part], &free[..]].concat().into() };
+    Ok(rectangles.into_iter().map(part).collect())
+}
+
+/// The rectangles of `dims` that hold the elements where `is_kept` is true of the offset: neighbours with the same parts are one.
+fn rectangles(dims: &[Dim], offset: i64, is_kept: &impl Fn(i64) -> bool) -> Vec<Vec<(u32, u32)>> {
+    let Some((dim, rest)) = dims.split_first() else {
+        return if is_kept(offset) { vec![Vec::new()] } else { Vec::new() };
+    };
+    let mut out = Vec::new();
+    let mut run: Option<(u32, Vec<Vec<(u32, u32)>>)> = None;
+    let mut close = |run: Option<(u32, Vec<Vec<(u32, u32)>>)>, end: u32| {
+        for inner in run.into_iter().flat_map(|(start, inner)| inner.into_iter().map(move |i| (start, i))) {
+            out.push([&[(inner.0, end)], &inner.1[..]].concat());
+        }
+    };
+    for i in 0..dim.count {
+        let inner = rectangles(rest, offset + dim.stride * i64::from(i), is_kept);
+        if run.as_ref().is_none_or(|(_, parts)| *parts != inner) {
+            close(run.replace((i, inner)), i);
+        }
+    }
+    close(run, dim.count);
+    out
+}
+
 /// What a clip leaves of a tile.
 pub(super) fn narrowed(t: &Tensor, clip: &Clip, span: Span) -> EvalResult<Tensor> {
     let frame = counts(t);
@@ -400,60 +460,145 @@ pub(super) struct MatmulClips {
     pub(super) first: Clip,
     pub(super) second: Clip,
     pub(super) product: Clip,
+    /// What to say where `mask=` has more than one meaning.
+    pub(super) ambiguous: Option<String>,
+}
+
+/// The extents of a matmul and what is left of each: of the rows of the product, its columns, and the contraction.
+struct MatmulParts {
+    rows: (u32, u32),
+    columns: (u32, u32),
+    contracted: (u32, u32),
 }
 
 impl MatmulClips {
-    /// The parts of operands with masks of their own; `rows` is the axis of the first that the rows of the product are. What one operand
-    /// leaves out of the contraction the other leaves out, too.
+    /// The parts of operands with masks of their own, and of `mask=`; `rows` is the axis of the first that the rows of the product `whole`
+    /// are. What one operand leaves out of the contraction the other leaves out, too.
     pub(super) fn new(
         first: &(Place, Option<Clip>),
         second: &(Place, Option<Clip>),
         rows: usize,
-        product: Option<&Clip>,
+        whole: &Tensor,
+        mask: Option<&Clip>,
         span: Span,
     ) -> EvalResult<Self> {
-        let own = |(place, clip): &(Place, Option<Clip>)| -> EvalResult<[(u32, u32); 2]> {
-            let outline = place.outline(span)?;
-            let frame = counts(&outline);
-            let [n, m] = frame[..] else {
-                let message = format!(
-                    "a mask as an index of `{}` of shape {}, which has not two dimensions",
-                    outline.storage.name,
-                    outline.shape_text()
-                );
-                return Err(Raise::at("bad-mask", message, span, "here").help("slice the operand instead"));
-            };
-            let mut kept = [(0, n), (0, m)];
-            if let Some(clip) = clip {
-                for (axis, &part) in restrictions(clip, &frame, &outline, span)? {
-                    kept[axis] = part;
-                }
-            }
-            Ok(kept)
+        let (of_rows, of_columns) = (whole.view.partitions(), whole.view.free_elements() as u32);
+        let inner = second.0.outline(span)?.view.partitions();
+        let mut first_frame = [inner; 2];
+        first_frame[rows] = of_rows;
+        let second_frame = [inner, of_columns];
+        let outer = own_parts(first, first_frame, span)?;
+        let own = own_parts(second, second_frame, span)?;
+        let mut parts = MatmulParts { rows: outer[rows], columns: own[1], contracted: common(outer[1 - rows], own[0]) };
+        let mut ambiguous = None;
+        if let Some(mask) = mask {
+            ambiguous = parts.restrict(mask, [first_frame, second_frame], rows, span)?;
+        }
+        if [parts.rows, parts.columns, parts.contracted].iter().any(|(from, to)| from >= to) {
+            (parts.rows, parts.columns) = ((0, 0), (0, 0));
+        }
+        let mut kept = [parts.contracted; 2];
+        kept[rows] = parts.rows;
+        let clip = |frame: [u32; 2], kept: [(u32, u32); 2]| Clip {
+            frame: frame.into_iter().collect(),
+            kept: kept.into_iter().collect(),
         };
-        let common = |a: (u32, u32), b: (u32, u32)| (a.0.max(b.0), a.1.min(b.1));
-        let (outer, inner) = (own(first)?, own(second)?);
-        let (of_first, of_second) = (counts(&first.0.outline(span)?), counts(&second.0.outline(span)?));
-        let frame: SmallVec<[u32; 4]> = [of_first[rows], of_second[1]].into_iter().collect();
-        let mut kept = [outer[rows], inner[1]];
-        if let Some(clip) = product {
-            for (axis, &part) in restrictions(clip, &frame, &first.0.outline(span)?, span)? {
-                kept[axis] = common(kept[axis], part);
-            }
-        }
-        let contracted = common(outer[1 - rows], inner[0]);
-        if contracted.0 >= contracted.1 {
-            kept = [(0, 0); 2];
-        }
-        let mut of_outer = [contracted; 2];
-        of_outer[rows] = kept[0];
-        let clip = |frame, kept: [(u32, u32); 2]| Clip { frame, kept: kept.into_iter().collect() };
         Ok(MatmulClips {
-            first: clip(of_first, of_outer),
-            second: clip(of_second, [contracted, kept[1]]),
-            product: clip(frame, kept),
+            first: clip(first_frame, kept),
+            second: clip(second_frame, [parts.contracted, parts.columns]),
+            product: clip([of_rows, of_columns], [parts.rows, parts.columns]),
+            ambiguous,
         })
     }
+
+    /// Reports that `mask=` may mean something else.
+    pub(super) fn report(&self, interp: &mut Interp<'_>, span: Span) {
+        if let Some(message) = &self.ambiguous {
+            let finding = Diagnostic::warning("matmul-mask", message.clone())
+                .at(span, "in this call")
+                .help("write x[i_p < n] for the operand that is meant: its rows are the contraction, its columns are in the product");
+            interp.report_once(finding, span);
+        }
+    }
+}
+
+impl MatmulParts {
+    /// Applies `mask=`, whose axes are those of the operands: the first is their partitions, the second the free axis that has its length.
+    /// Returns what the first may mean besides, if it may.
+    fn restrict(
+        &mut self,
+        mask: &Clip,
+        [first, second]: [[u32; 2]; 2],
+        rows: usize,
+        span: Span,
+    ) -> EvalResult<Option<String>> {
+        let refuse = |n: u32| {
+            let message = format!(
+                "mask= restricts an axis of length {n}, the operands of the matmul have shapes ({}, {}) and ({}, {})",
+                first[0], first[1], second[0], second[1]
+            );
+            Err(Raise::at("bad-mask", message, span, "here")
+                .help("give the operands masks of their own: x[i_p < n], or slice them"))
+        };
+        if mask.is_empty() {
+            self.contracted = (0, 0);
+            return Ok(None);
+        }
+        let mut ambiguous = None;
+        let last = mask.frame.len().saturating_sub(1);
+        for (axis, (&n, &part)) in mask.frame.iter().zip(&mask.kept).enumerate() {
+            if part == (0, n) {
+                continue;
+            }
+            // The free axis of the first operand is the other one than its partitions.
+            let (of_first, is_rows) = if axis == 0 { (first[0], rows == 0) } else { (first[1], rows == 1) };
+            if axis == 0 && of_first == n && is_rows {
+                self.rows = common(self.rows, part);
+            } else if axis == 0 && second[0] == n {
+                self.contracted = common(self.contracted, part);
+                if first[rows] == n {
+                    let message = format!(
+                        "mask= restricts the first axis of a matmul, of length {n}: the contraction, which is the partitions of both operands, not the rows of the product"
+                    );
+                    ambiguous = Some(message);
+                }
+            } else if axis == 0 && first[rows] == n {
+                self.rows = common(self.rows, part);
+            } else if axis == last && axis > 0 && second[1] == n {
+                self.columns = common(self.columns, part);
+            } else if axis == last && axis > 0 && of_first == n {
+                let own = if is_rows { &mut self.rows } else { &mut self.contracted };
+                *own = common(*own, part);
+            } else {
+                return refuse(n);
+            }
+        }
+        Ok(ambiguous)
+    }
+}
+
+fn common(a: (u32, u32), b: (u32, u32)) -> (u32, u32) {
+    (a.0.max(b.0), a.1.min(b.1))
+}
+
+/// The parts of both axes of a matmul's operand that a mask of its own leaves.
+fn own_parts((place, clip): &(Place, Option<Clip>), frame: [u32; 2], span: Span) -> EvalResult<[(u32, u32); 2]> {
+    let mut kept = frame.map(|n| (0, n));
+    if let Some(clip) = clip {
+        let outline = place.outline(span)?;
+        if outline.ndim() != 2 {
+            let message = format!(
+                "a mask as an index of `{}` of shape {}, which has not two dimensions",
+                outline.storage.name,
+                outline.shape_text()
+            );
+            return Err(Raise::at("bad-mask", message, span, "here").help("slice the operand instead"));
+        }
+        for (axis, &part) in restrictions(clip, &counts(&outline), &outline, span)? {
+            kept[axis] = part;
+        }
+    }
+    Ok(kept)
 }
 
 /// `t[entries]`, with an index for each dimension; to that of `picked` the device adds its own numbers.

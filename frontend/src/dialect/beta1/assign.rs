@@ -6,7 +6,7 @@ use nki_isa::view::Dims;
 use nki_isa::{Arg, DType, Dim, Imm, Space, Violation};
 
 use super::access::Place;
-use super::access::narrowed;
+use super::access::{narrowed, parts_of_view};
 use super::language::operand;
 use crate::build;
 use crate::build::lower::{Lower, Operand, extents};
@@ -36,30 +36,30 @@ pub(super) fn assign(
     if let Some(reduction) = value.downcast::<LoopReduce>() {
         return reduction.write_to(interp, &place, span);
     }
-    match restricted(interp, &place, value, span)? {
-        None => Ok(()),
-        Some((dst, Operand::Number(number))) => fill(interp, &dst, number, span),
-        Some((dst, Operand::Tile(tile))) => put(interp, &dst, &tile, span),
+    for (dst, value) in restricted(interp, &place, value, span)? {
+        match value {
+            Operand::Number(number) => fill(interp, &dst, number, span)?,
+            Operand::Tile(tile) => put(interp, &dst, &tile, span)?,
+        }
     }
+    Ok(())
 }
 
-/// Target and value, both restricted to the part that the mask of the value's instruction leaves; `None` where it leaves nothing.
-fn restricted(
-    interp: &mut Interp<'_>,
-    place: &Place,
-    value: &Value,
-    span: Span,
-) -> EvalResult<Option<(Tensor, Operand)>> {
-    if let Some(tile) = value.downcast::<Tensor>()
-        && tile.is_whole()
-        && let Some(clip) = state(interp).mask_of(tile.storage.id).cloned()
-    {
-        if clip.is_empty() {
-            return Ok(None);
-        }
-        return Ok(Some((place.tensor(Some(&clip), span)?, Operand::Tile(narrowed(tile, &clip, span)?))));
-    }
-    Ok(Some((place.tensor(None, span)?, operand(value, "an assignment", span)?)))
+/// Target and value, both restricted to the parts that the mask of the value's instruction leaves: none where it leaves nothing, several
+/// where the value is a view in which they are no rectangle.
+fn restricted(interp: &mut Interp<'_>, place: &Place, value: &Value, span: Span) -> EvalResult<Vec<(Tensor, Operand)>> {
+    let Some((tile, clip)) = value.downcast::<Tensor>().and_then(|tile| {
+        let clip = state(interp).mask_of(tile.storage.id)?;
+        Some((tile.clone(), clip.clone()))
+    }) else {
+        return Ok(vec![(place.tensor(None, span)?, operand(value, "an assignment", span)?)]);
+    };
+    // Where the shapes differ only in how free dimensions are divided, the mask is one of the target's.
+    let outline = place.outline(span)?;
+    let tile = fitted(&tile, &extents(&outline)).unwrap_or(tile);
+    let parts = if tile.is_whole() { vec![clip] } else { parts_of_view(&tile, &clip, span)? };
+    let part = |clip: &Clip| Ok((place.tensor(Some(clip), span)?, Operand::Tile(narrowed(&tile, clip, span)?)));
+    parts.iter().filter(|clip| !clip.is_empty()).map(part).collect()
 }
 
 pub(super) fn fill(interp: &mut Interp<'_>, dst: &Tensor, number: Imm, span: Span) -> EvalResult<()> {
@@ -219,9 +219,10 @@ pub(super) fn in_place(
         return Err(Raise::at("unsupported-operator", format!("`{}=` on a tile", op.text()), span, "here")
             .help("write t[...] = nl.f(t, value)"));
     };
-    let Some((dst, value)) = restricted(interp, &place, value, span)? else { return Ok(Some(old.clone())) };
-    on_chip(&dst, span)?;
-    combine(interp, &dst, alu, &value, span)?;
+    for (dst, value) in restricted(interp, &place, value, span)? {
+        on_chip(&dst, span)?;
+        combine(interp, &dst, alu, &value, span)?;
+    }
     Ok(Some(old.clone()))
 }
 

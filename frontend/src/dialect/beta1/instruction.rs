@@ -173,7 +173,7 @@ fn returning(interp: &mut Interp<'_>, args: CallArgs, clip: Option<Clip>, dtype:
     Ok(Value::object(whole))
 }
 
-/// `nisa.nc_matmul` of operands with masks of their own; `None` if none has one.
+/// `nisa.nc_matmul` with masks; `None` without.
 fn masked_matmul(
     interp: &mut Interp<'_>,
     args: &CallArgs,
@@ -186,12 +186,11 @@ fn masked_matmul(
     let names = ["stationary", "moving"];
     let given = |interp: &Interp<'_>, name| given(interp, &POLICY, schema, args, name).cloned();
     let (Some(stationary), Some(moving)) = (given(interp, names[0]), given(interp, names[1])) else { return Ok(None) };
-    if [&stationary, &moving].iter().all(|v| v.downcast::<MaskedOperand>().is_none()) {
+    if clip.is_none() && [&stationary, &moving].iter().all(|v| v.downcast::<MaskedOperand>().is_none()) {
         return Ok(None);
     }
     let stationary = MaskedOperand::parts(&stationary, what, span)?;
     let moving = MaskedOperand::parts(&moving, what, span)?;
-    let clips = MatmulClips::new(&stationary, &moving, 1, clip, span)?;
     let with = |interp: &mut Interp<'_>, tiles: [Tensor; 2]| -> EvalResult<CallArgs> {
         let mut args = args.clone();
         for (name, tile) in names.into_iter().zip(tiles) {
@@ -203,6 +202,8 @@ fn masked_matmul(
     let outlines = with(interp, [stationary.0.outline(span)?, moving.0.outline(span)?])?;
     let slots = bind::operands(interp, &POLICY, outlines)?;
     let whole = result(interp, entry, &slots, dtype, span)?;
+    let clips = MatmulClips::new(&stationary, &moving, 1, &whole, clip, span)?;
+    clips.report(interp, span);
     if !clips.product.is_empty() {
         let tiles = [stationary.0.tensor(Some(&clips.first), span)?, moving.0.tensor(Some(&clips.second), span)?];
         let to = narrowed(&whole, &clips.product, span)?;
@@ -289,11 +290,10 @@ fn tensors(
     for value in out.positional.iter().chain(out.keyword.iter().map(|k| &k.1)) {
         widest = widest.max(Place::of(value, &what, span)?.map_or(0, |place| place.rank()));
     }
-    let clips = |operand: Option<&str>| -> Option<Clip> { clip.and_then(|c| of_operand(schema, operand, c)) };
     let convert = |value: &mut Value, operand: Option<&str>| -> EvalResult<()> {
         if let Some(place) = Place::of(value, &what, span)? {
             // What an operand's own axes do not have of the mask stays.
-            let mut clip = clips(operand);
+            let mut clip = clip.cloned();
             if let (Some(c), Place::Tile(tile)) = (&clip, &place)
                 && operand.is_some_and(|o| PARTITIONS_ONLY.contains(&(schema.name, o)))
             {
@@ -394,20 +394,6 @@ fn repeat_operands(interp: &mut Interp<'_>, schema: &Schema, args: &mut CallArgs
     let (Ok(one), Ok(other)) = (one.broadcast_to(&shape), other.broadcast_to(&shape)) else { return };
     set(interp, schema, args, "data1", Value::object(one));
     set(interp, schema, args, "data2", Value::object(other));
-}
-
-/// The part of a mask that concerns an operand: a matmul's operands have an axis each of the result.
-fn of_operand(schema: &Schema, operand: Option<&str>, clip: &Clip) -> Option<Clip> {
-    if schema.name != "nc_matmul" {
-        return Some(clip.clone());
-    }
-    let axis = match operand {
-        Some("stationary") => 0,
-        Some("moving") => 1,
-        _ => return None,
-    };
-    // Of the operand it is the free axis; the contraction stays whole.
-    clip.of_axis(axis, 1)
 }
 
 /// The arguments with each access as if it were within its tensor: for the shape of the result.

@@ -426,23 +426,20 @@ fn matmul(interp: &mut Interp<'_>, args: CallArgs) -> EvalResult<Value> {
         let (x, y) = (l.in_sbuf(tile_of(&o[0])?)?, l.in_sbuf(tile_of(&o[1])?)?);
         l.matmul(&x, &y, turned)
     };
-    let rows = usize::from(turned);
-    let (of_x, of_y, product) = match clip {
-        _ if x.1.is_some() || y.1.is_some() => {
-            let clips = MatmulClips::new(&x, &y, rows, clip.as_ref(), span)?;
-            (Some(clips.first), Some(clips.second), clips.product)
-        }
-        // The mask is of the product, whose rows are those of x and whose columns are those of y.
-        Some(clip) => (clip.of_axis(0, rows), clip.of_axis(1, 1), clip),
-        None => {
-            let operands = [Operand::Tile(x.0.tensor(None, span)?), Operand::Tile(y.0.tensor(None, span)?)];
-            return lower(interp, what, span, &[], |l| run(l, &operands)).map(Value::object);
-        }
-    };
+    if clip.is_none() && x.1.is_none() && y.1.is_none() {
+        let operands = [Operand::Tile(x.0.tensor(None, span)?), Operand::Tile(y.0.tensor(None, span)?)];
+        return lower(interp, what, span, &[], |l| run(l, &operands)).map(Value::object);
+    }
     let all = [Operand::Tile(x.0.outline(span)?), Operand::Tile(y.0.outline(span)?)];
     let whole = lower(interp, what, span, &[], |l| l.rehearse(&all, &run))?;
+    let clips = MatmulClips::new(&x, &y, usize::from(turned), &whole, clip.as_ref(), span)?;
+    clips.report(interp, span);
+    let product = clips.product;
     if !product.is_empty() {
-        let parts = [Operand::Tile(x.0.tensor(of_x.as_ref(), span)?), Operand::Tile(y.0.tensor(of_y.as_ref(), span)?)];
+        let parts = [
+            Operand::Tile(x.0.tensor(Some(&clips.first), span)?),
+            Operand::Tile(y.0.tensor(Some(&clips.second), span)?),
+        ];
         let to = narrowed(&whole, &product, span)?;
         lower(interp, what, span, &[&whole.storage], |l| {
             let made = run(l, &parts)?;

@@ -1,6 +1,6 @@
 //! The part of a tile that a mask leaves.
 
-use smallvec::{SmallVec, smallvec};
+use smallvec::SmallVec;
 
 /// The part of a frame that a mask leaves: from, and to the one after the last, along each axis that it restricts.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -13,14 +13,6 @@ impl Clip {
     /// Whether a part of an axis is left out.
     pub(crate) fn restricts(&self) -> bool {
         self.kept.iter().zip(&self.frame).any(|(kept, &n)| *kept != (0, n))
-    }
-
-    /// What is left of one axis, as a clip of the axis `own` of a tile with two axes.
-    pub(crate) fn of_axis(&self, axis: usize, own: usize) -> Option<Self> {
-        let (mut frame, mut kept) = (smallvec![1; 2], smallvec![(0, 1); 2]);
-        frame[own] = *self.frame.get(axis)?;
-        kept[own] = *self.kept.get(axis)?;
-        Some(Self { frame, kept })
     }
 
     /// The clip of the transposed tile.
