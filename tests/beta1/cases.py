@@ -59,6 +59,19 @@ def values():
     filled = np.repeat(np.float32([3, 4, 5]), 512)[None, :1300].repeat(200, axis=0)
     filled[5:7, 10:20] = x[5:7, 10:20]
     yield case("filled_parts", dict(x=x), out=filled, file="operands.py")
+    rng = np.random.default_rng(19)
+    x = rng.integers(1, 16, (64, 24)).astype(np.float32)
+    wide, small = rng.integers(-9, 9, (64, 24)).astype(np.int32), rng.integers(-9, 9, (64, 2)).astype(np.int16)
+    brain = lambda y: y.astype(ml_dtypes.bfloat16).astype(np.float32)
+    mean = brain(x.mean(axis=1, keepdims=True))
+    out = [brain(x - mean), mean / x, np.maximum(wide, small[:, :1]), x + wide[:, :1], wide * small[:, :1]]
+    out += [wide[:, :1] - x, wide & small[:, 1:].astype(np.int32), wide < small[:, :1], x * small[:, :1] + x]
+    args, expected = dict(x=x, wide=wide, small=small), np.stack(out).astype(np.float32)
+    yield case("vectors_of_all_types", args, out=expected, exact=wide * 65536 + wide[:, :1], file="operands.py")
+    x, w = normal((64, 40), 20), normal((64, 2), 21)
+    squares = x**2 * (np.arange(40) < 20)
+    out = np.stack([np.exp((x + w[:, :1]) * w[:, 1:] * np.float32(0.1) + w[:, :1]), squares])
+    yield case("repeated_vectors", dict(x=x, w=w), out=out, total=squares.sum(axis=1, keepdims=True), file="operands.py")
 
 
     x = normal((64, 64), 18)

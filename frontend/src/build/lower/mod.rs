@@ -61,6 +61,11 @@ fn not_yet(instruction: &str) -> Violation {
 /// Most elements in each partition of a tile from which HBM is filled.
 const FILLED: i64 = 2048;
 
+/// Whether a tile has one element for each partition of a wider one: an instruction takes it as a vector.
+pub(crate) fn is_column(t: &Tensor, of: &Tensor) -> bool {
+    t.view.free_elements() == 1 && of.view.free_elements() != 1 && t.view.partitions() == of.view.partitions()
+}
+
 impl Lower<'_> {
     /// Emits one instruction by its name and operands.
     pub(crate) fn emit(&mut self, instruction: &'static str, operands: &[(&'static str, Arg)]) -> Result<()> {
@@ -311,14 +316,9 @@ impl Lower<'_> {
             (Operand::Tile(a), Operand::Tile(b)) => {
                 self.on_chip(what, a)?;
                 self.on_chip(what, b)?;
-                let column = |t: &Tensor, of: &Tensor| {
-                    t.view.free_elements() == 1
-                        && of.view.free_elements() != 1
-                        && t.view.partitions() == of.view.partitions()
-                };
-                if column(b, a) {
+                if is_column(b, a) {
                     (a, y, false)
-                } else if column(a, b) {
+                } else if is_column(a, b) {
                     (b, x, true)
                 } else {
                     return self.two_tiles(what, op_arg(), a, b, dtype);

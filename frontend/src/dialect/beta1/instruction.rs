@@ -3,17 +3,19 @@
 use nki_diag::{Diagnostic, Span};
 use nki_isa::inst::REGISTRY;
 use nki_isa::inst::result::Given;
+use nki_isa::names::AluOp;
 use nki_isa::schema::{Role, Schema};
-use nki_isa::{Arg, DType, Space};
+use nki_isa::{Arg, DType, Dim, Space};
 
 use super::access::{MaskedOperand, MatmulClips, Place, narrowed, of_axes, of_partitions, of_rank, of_reduction};
 use super::affine::{IndexTile, clip_of};
-use super::language::{lower, no_mask, opt_dtype, take};
+use super::language::{lower, no_mask, opt_dtype, take, vector_is_read};
 use super::selection::pattern;
 use super::{make, memory, ops, selection};
 use crate::build;
 use crate::build::lower::extents;
 use crate::build::lower::results::reduced_last;
+use crate::build::ops::OpKind;
 use crate::build::tensor::Tensor;
 use crate::dialect::common::bind::{self, Policy, given, signature};
 use crate::dialect::common::clip::Clip;
@@ -117,7 +119,7 @@ pub(super) fn call(interp: &mut Interp<'_>, mut args: CallArgs) -> EvalResult<Va
     {
         return Ok(made);
     }
-    prepare(interp, schema, &mut args)?;
+    prepare(interp, schema, &mut args, dtype)?;
     if let Some(done) = transposed_in_blocks(interp, schema, &args, dtype, clip.as_ref())? {
         return Ok(done);
     }
@@ -196,7 +198,7 @@ fn masked_matmul(
         for (name, tile) in names.into_iter().zip(tiles) {
             set(interp, schema, &mut args, name, Value::object(tile));
         }
-        prepare(interp, schema, &mut args)?;
+        prepare(interp, schema, &mut args, dtype)?;
         Ok(args)
     };
     let outlines = with(interp, [stationary.0.outline(span)?, moving.0.outline(span)?])?;
@@ -419,28 +421,62 @@ fn set(interp: &mut Interp<'_>, schema: &Schema, args: &mut CallArgs, operand: &
     }
 }
 
-/// Operands with one element in each partition, which the older language took in any float type. The engines read float32.
+/// Operands with one element in each partition.
 const VECTORS: &[(&str, &[&str])] = &[
-    ("tensor_scalar", &["operand0", "operand1"]),
-    ("tensor_scalar_reduce", &["operand0"]),
+    ("activation", &["bias", "scale", "reduce_res"]),
+    ("activation_reduce", &["bias", "scale", "reduce_res"]),
     ("scalar_tensor_tensor", &["operand0"]),
+    ("tensor_scalar", &["operand0", "operand1"]),
+    ("tensor_scalar_reduce", &["operand0", "reduce_res"]),
     ("tensor_tensor_scan", &["initial"]),
 ];
 
-/// Replaces vectors of narrower floats by copies in float32, which loses nothing.
-fn widen_vectors(interp: &mut Interp<'_>, schema: &Schema, args: &mut CallArgs) -> EvalResult<()> {
+/// Replaces vectors that repeat along free axes, as `v[i, 0]` does by index tiles of two axes, by columns; and those of types that the
+/// engines do not read by copies in float32, in which they compute.
+fn prepare_vectors(
+    interp: &mut Interp<'_>,
+    schema: &Schema,
+    args: &mut CallArgs,
+    dtype: Option<DType>,
+) -> EvalResult<()> {
     let what = format!("nisa.{}", schema.name);
     let span = args.span;
+    let operator = |name| match given(interp, &POLICY, schema, args, name).and_then(ops::named)?.op().kind {
+        OpKind::Binary(alu) => Some(alu),
+        _ => None,
+    };
+    let operators: Vec<AluOp> = ["op0", "op1"].into_iter().filter_map(operator).collect();
+    let data = match given(interp, &POLICY, schema, args, "data") {
+        Some(data) => Place::of(data, &what, span)?.map(|p| p.outline(span)).transpose()?.map(|t| t.view.dtype),
+        None => None,
+    };
+    let data = data.unwrap_or(DType::F32);
     let of = VECTORS.iter().find(|(name, _)| *name == schema.name);
     for operand in of.into_iter().flat_map(|(_, operands)| *operands) {
         let tile = given(interp, &POLICY, schema, args, operand).and_then(|v| v.downcast::<Tensor>()).cloned();
-        let narrow = |t: &Tensor| t.on_chip() && t.view.dtype.is_float() && t.view.dtype.size() < DType::F32.size();
-        if let Some(tile) = tile.filter(narrow) {
-            let wide = lower(interp, &what, span, &[&tile.storage], |l| l.copy(&tile, Some(DType::F32)))?;
-            set(interp, schema, args, operand, Value::object(wide));
+        let Some(given) = tile.filter(Tensor::on_chip) else { continue };
+        let mut vector = column(&given).unwrap_or_else(|| given.clone());
+        let is_converted = !matches!(*operand, "bias" | "scale" | "reduce_res");
+        if is_converted && !vector_is_read(&operators, vector.view.dtype, data, dtype.unwrap_or(data)) {
+            vector = lower(interp, &what, span, &[&vector.storage], |l| l.copy(&vector, Some(DType::F32)))?;
+        }
+        if vector.view != given.view {
+            set(interp, schema, args, operand, Value::object(vector));
         }
     }
     Ok(())
+}
+
+/// One element of each partition of a tile that repeats it along free axes; `None` for other tiles.
+fn column(tile: &Tensor) -> Option<Tensor> {
+    let (rows, free) = tile.view.dims.split_first()?;
+    let repeats = free.iter().all(|dim| dim.count == 1 || dim.stride == 0);
+    if !repeats || tile.view.free_elements() == 1 {
+        return None;
+    }
+    let mut view = tile.view.clone();
+    view.dims = [*rows, Dim { stride: 1, count: 1 }].into_iter().collect();
+    Some(tile.with_view(view))
 }
 
 /// Refuses the bias of an activation that the manual excludes: the current language takes any type.
@@ -456,9 +492,9 @@ fn check_bias(interp: &Interp<'_>, schema: &Schema, args: &CallArgs) -> EvalResu
 }
 
 /// What Beta 1 leaves to the instruction, or has another default for.
-fn prepare(interp: &mut Interp<'_>, schema: &Schema, args: &mut CallArgs) -> EvalResult<()> {
+fn prepare(interp: &mut Interp<'_>, schema: &Schema, args: &mut CallArgs, dtype: Option<DType>) -> EvalResult<()> {
     let span = args.span;
-    widen_vectors(interp, schema, args)?;
+    prepare_vectors(interp, schema, args, dtype)?;
     match schema.name {
         "activation" | "activation_reduce" => check_bias(interp, schema, args)?,
         "nc_matmul" => {

@@ -11,7 +11,7 @@ use super::affine::{arange, clip_of};
 use super::assign::LoopReduce;
 use super::{make, memory, ops, programs, selection};
 use crate::build;
-use crate::build::lower::{Lower, Operand};
+use crate::build::lower::{Lower, Operand, is_column};
 use crate::build::ops::{Op, OpKind};
 use crate::build::tensor::{Storage, Tensor};
 use crate::dialect::common::clip::Clip;
@@ -243,7 +243,28 @@ pub(super) fn binary(
     {
         y = Operand::Tile(l.copy(b, None)?);
     }
+    if let (Operand::Tile(a), Operand::Tile(b)) = (&x, &y) {
+        let widened = |l: &mut Lower<'_>, vector: &Tensor, data: &Tensor| {
+            let is_read = vector_is_read(&[alu], vector.view.dtype, data.view.dtype, dtype);
+            if is_read { Ok(vector.clone()) } else { l.copy(vector, Some(DType::F32)) }
+        };
+        if is_column(b, a) {
+            y = Operand::Tile(widened(l, b, a)?);
+        } else if is_column(a, b) {
+            x = Operand::Tile(widened(l, a, b)?);
+        }
+    }
     l.binary(name, alu, &x, &y, Some(dtype))
+}
+
+/// Whether the engines read a vector of this type as it is: float32, any for operators of bits, and 32-bit integers if all tiles are. The
+/// older language took all types, which count as float32.
+pub(super) fn vector_is_read(ops: &[AluOp], vector: DType, data: DType, result: DType) -> bool {
+    let is_exact = |op: &AluOp| matches!(op, AluOp::Add | AluOp::Subtract | AluOp::Multiply);
+    let is_wide_int = |d: DType| matches!(d, DType::I32 | DType::U32);
+    vector == DType::F32
+        || ops.iter().any(|op| op.is_bitvec())
+        || ops.iter().all(is_exact) && [vector, data, result].into_iter().all(is_wide_int)
 }
 
 fn ranked(t: &Tensor, rank: usize) -> build::Result<Tensor> {
